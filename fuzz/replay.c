@@ -1,5 +1,5 @@
-/* Runs a harness without a fuzzer: every argument is an input, a folder of
-   inputs, or a number of random inputs. */
+/* Runs a harness without a fuzzer: each argument is an input, a folder of inputs, or a number of
+   random inputs. */
 #include "fuzz.h"
 
 #include <dirent.h>
@@ -13,7 +13,7 @@ static void die(const char *path, const char *what) {
     exit(2);
 }
 
-/* In memory of exactly the file's size, so that a read past it is noticed. */
+/* Reads a file into memory of exactly its size, so that a sanitizer detects a read past the end. */
 static uint8_t *read_input(const char *path, size_t *size) {
     FILE *file = fopen(path, "rb");
     struct stat info;
@@ -63,7 +63,7 @@ static uint8_t draw(uint64_t *state) {
     return (uint8_t)((z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb) >> 56);
 }
 
-/* Bytes choose what a harness does next: a random walk for each seed. */
+/* Runs random inputs, one for each seed: their bytes choose the steps of the harness. */
 static size_t replay_random(size_t count) {
     uint8_t bytes[160];
     for (uint64_t seed = 1; seed <= count; seed++) {

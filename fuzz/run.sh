@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Runs the fuzzers of a folder of builds; keeps their corpora in a folder WORK. ./dev fuzz calls it.
+# Runs the fuzzers of a folder of builds and keeps their corpora in a folder WORK. ./dev fuzz calls this.
 #
-# run.sh BUILDS WORK [SECONDS] [TARGET...]        fuzzes (60 seconds a target) and keeps what it finds
-# run.sh BUILDS WORK --afl [SECONDS] [TARGET...]  the same by AFL++, which begins with the seeds alone
-# run.sh BUILDS WORK --merge [TARGET...]          adds to corpus/ what WORK has and reaches new edges
+# run.sh BUILDS WORK [SECONDS] [TARGET...]        fuzzes (60 seconds a target) and keeps the findings
+# run.sh BUILDS WORK --afl [SECONDS] [TARGET...]  the same with AFL++, which begins with the seeds only
+# run.sh BUILDS WORK --merge [TARGET...]          adds to corpus/ the inputs of WORK that reach new edges
 # run.sh BUILDS WORK --edges [TARGET...]          prints the edges that seeds and corpus/ reach
 #
 # A finding is minimised and kept in regressions/TARGET. Exit status: 0 nothing found, 1 a finding.
@@ -69,13 +69,13 @@ fuzz() { # TARGET
     rm -rf "$out"
 }
 
-# AFL++ begins with the seeds alone: its results do not depend on libFuzzer's corpora. afl-cmin keeps the
-# inputs with new edges in WORK; libFuzzer's build runs them again, because AFL++ does not look for leaks.
+# AFL++ begins with the seeds only: its results do not depend on libFuzzer's corpora. afl-cmin copies the
+# inputs with new edges to WORK; libFuzzer's build runs them again, because AFL++ does not detect leaks.
 afl() { # TARGET
     local out program=$afl_builds/fuzz.$1
     export AFL_ALLOW_TMP=1 AFL_BENCH_UNTIL_CRASH=1 AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES=1 AFL_NO_AFFINITY=1 \
         AFL_NO_UI=1 AFL_SKIP_CPUFREQ=1 AFL_QUIET=1
-    [ -x "$program" ] || return 0 # Rust's
+    [ -x "$program" ] || return 0 # a target in Rust
     out=$(mktemp -d)
     mkdir -p "$work/$1" "$out/found"
     afl-fuzz -i "$builds/seeds/$1" -o "$out/afl" -V "$seconds" -t 10000 -m none -x "$builds/$1.dict" \

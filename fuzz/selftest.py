@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Plants the bugs of mutations.txt one at a time; a fuzzer must find each in a minute of a processor.
+"""Plants the bugs of mutations.txt one at a time; a fuzzer must find each in a minute of processor time.
 
-    selftest.py BUILDS [WORD...]         only bugs with a word in their names
+    selftest.py BUILDS [WORD...]         all bugs, or those with a WORD in their names
     selftest.py BUILDS --afl [WORD...]   the bugs for AFL++
-    selftest.py --check                  checks that each text occurs once
+    selftest.py --check                  checks that each text to replace occurs once
 
-A source with a bug is compiled and linked before the library into its target's fuzzer; a crate is
-built from a copy. The fuzzer begins with seeds, corpus and regressions, AFL++ with the seeds. A bug
-that is not found or cannot be planted fails.
+A C source with a bug is compiled, and linked before the library into its target's fuzzer; a crate
+with a bug is built from a copy. The fuzzer begins with seeds, corpus and regressions, AFL++ with the
+seeds only. A bug that is not found or cannot be planted makes the program fail.
 """
 
 import concurrent.futures
@@ -33,7 +33,7 @@ class Broken(Exception):
 
 
 def mutations():
-    """[(target, source, whether it is for AFL++, name, old text, new text)]"""
+    """Returns [(target, source, whether the bug is for AFL++, name, old text, new text)]."""
     found = []
     for line in (FUZZ / "mutations.txt").read_text().splitlines():
         header = re.fullmatch(r"(\w+) (\S+?)( afl)?: (.*)", line)
@@ -65,7 +65,7 @@ def must(command, **options):
 
 
 def plant_c(build, target, source, text, folder, program):
-    """The build's own commands for the object and for the fuzzer, with other files."""
+    """Runs the build's commands for the object and the fuzzer, but with the files of this bug."""
     changed, made = folder / pathlib.Path(source).name, folder / "mutated.o"
     changed.write_text(text)
     made_there = f"c/CMakeFiles/syncblob_objects.dir/{source.removeprefix('c/')}.o"
@@ -92,8 +92,8 @@ def plant_rust(builds, target, source, text, program):
 
 
 def hunt(made, target, folder, program):
-    """The output of a fuzzer that has found something, or None. The minute is the processor's: other work on the
-    machine takes none of it."""
+    """Returns the output of the fuzzer if it found something, else None. The limit is a minute of processor
+    time, so that other work on the machine does not shorten it."""
     inputs = [made / "seeds" / target, FUZZ / "corpus" / target, FUZZ / "regressions" / target]
     (folder / "corpus").mkdir()
     status, output = run(["prlimit", "--cpu=60:70", program, "-timeout=10", "-rss_limit_mb=2048",
@@ -112,7 +112,7 @@ def hunt_by_afl(made, target, folder, program):
 
 
 def attempt(builds, by_afl, mutation):
-    """Prints what became of a bug; whether it was found."""
+    """Plants a bug, prints the outcome, and returns whether the bug was found."""
     target, source, _, name, old, new = mutation
     engine = "afl" if by_afl else "fuzz"
     with tempfile.TemporaryDirectory() as place:

@@ -2,17 +2,17 @@
 
 #include <string.h>
 
-/* libFuzzer's own mutation, which knows the dictionary. */
+/* libFuzzer's mutation, which uses the dictionary. */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 
-/* An edit of one field. It writes what stands in the place of fields `at` to `end`. */
+/* An edit. It writes the replacement of the fields `at` to `end` (exclusive). */
 struct edit {
     const struct message *message;
     struct dice *dice;
     struct buffer *out;
     size_t at, end;
-    const struct field *field; /* NULL: behind the last one */
-    size_t payload;            /* of fit_payload */
+    const struct field *field; /* field `at`; NULL: the edit is behind the last field */
+    size_t payload;            /* index in `payloads`, for fit_payload */
 };
 
 static const uint32_t numbers[] = {
@@ -90,7 +90,7 @@ static bool delete (struct edit *edit) {
     return true;
 }
 
-/* Behind some of the fields that follow. */
+/* Moves the field behind some of its successors. */
 static bool move(struct edit *edit) {
     edit->end += below(edit, edit->message->count - edit->at);
     for (size_t i = edit->at + 1; i < edit->end; i++)
@@ -111,7 +111,7 @@ static bool renumber(struct edit *edit) {
 
 /* --- packed and not ----------------------------------------------------------------------- */
 
-/* Bytes of the element at `at` if elements are of this type; 0 when there is none. */
+/* Returns the size of the first element if elements have this type; 0 if there is no element. */
 static size_t element_size(const uint8_t *bytes, size_t size, unsigned type) {
     uint64_t value;
     if (type == VARINT)
@@ -134,7 +134,7 @@ static bool unpack(struct edit *edit) {
     return true;
 }
 
-/* A run of fields of one number becomes one packed field. */
+/* Replaces a run of fields of one number by one packed field. */
 static bool pack(struct edit *edit) {
     const struct field *first = edit->field, *fields = edit->message->fields;
     size_t size = 0;
@@ -222,7 +222,8 @@ static bool nest(struct edit *edit) {
 
 #define MAX_DIMS 40
 
-/* Packed numbers; 0 when the bytes are none or too many. */
+/* Reads packed numbers. Returns their count, or 0 if the bytes are not packed numbers or too many.
+ */
 static size_t read_dims(const uint8_t *bytes, size_t size, uint64_t *dims) {
     size_t count = 0, at = 0;
     while (at < size && count < MAX_DIMS) {
@@ -243,7 +244,7 @@ static void put_dims(const struct edit *edit, uint32_t number, const uint64_t *d
     put_length_field(edit->out, number, packed.bytes, packed.size);
 }
 
-/* One dimension becomes another, or two trade a factor, so that the product stays. */
+/* Replaces or appends a dimension, or moves a factor 2 between two dimensions. */
 static bool change_dims(struct edit *edit) {
     uint64_t dims[MAX_DIMS + 1];
     size_t count = read_dims(value_of(edit, edit->field), value_size(edit->field), dims);
@@ -277,7 +278,7 @@ static uint64_t product(const uint64_t *dims, size_t count) {
     return elements;
 }
 
-/* Elements that the message claims as a BlobProto; a large number when it claims none. */
+/* Returns the number of elements that the message, taken as a BlobProto, claims to have. */
 static uint64_t claimed_count(const struct edit *edit) {
     uint64_t legacy[4] = {0}, dims[MAX_DIMS];
     size_t axes = 0;
@@ -303,7 +304,8 @@ static const struct {
     size_t width;
 } payloads[] = {{5, 4}, {6, 4}, {8, 8}, {9, 8}, {12, 2}, {12, 4}, {13, 2}, {13, 8}};
 
-/* The first field of a payload, or none behind the last one. */
+/* Chooses the first field of a random payload; if there is none, the place behind the last field.
+ */
 static bool choose_payload(struct edit *edit) {
     edit->payload = below(edit, sizeof payloads / sizeof *payloads);
     for (edit->at = 0; edit->at < edit->message->count; edit->at++) {
@@ -316,7 +318,7 @@ static bool choose_payload(struct edit *edit) {
     return true;
 }
 
-/* A payload gets as many values as the shape claims. */
+/* Resizes a payload to as many values as the shape claims. */
 static bool fit_payload(struct edit *edit) {
     static const uint8_t more[4096] = {0x3f, 0x80, 0, 0x7f};
     const uint64_t count = claimed_count(edit), width = payloads[edit->payload].width;
@@ -368,7 +370,7 @@ static bool insert(struct edit *edit) {
         KNOWN("\xa2\x06\x0b\x0a\x01l\x3a\x06\x2a\x04\0\0\x80\x3f"), /* a layer */
         KNOWN("\x12\x0b\x22\x01l\x32\x06\x2a\x04\0\0\x80\x3f"),     /* a V1 layer */
         KNOWN("\x12\x05\x0a\x03\x0a\x01l"),                         /* a V0 layer */
-        KNOWN("\x0a\x03\x0a\x01l"),                                 /* its inside */
+        KNOWN("\x0a\x03\x0a\x01l"),                                 /* the inside of a V0 layer */
         KNOWN("\x9b\x06\x9c\x06"),                                  /* an unknown group */
         KNOWN("\x0e"),                                              /* wire type 6 */
         KNOWN("\0"),                                                /* tag 0 */
@@ -380,7 +382,7 @@ static bool insert(struct edit *edit) {
     return true;
 }
 
-/* The value of a field through libFuzzer's own mutation; a length follows its bytes. */
+/* Mutates the value of a field with libFuzzer's mutation; its length prefix is adapted. */
 static bool mutate_value(struct edit *edit) {
     uint8_t bytes[4096];
     const struct field *field = edit->field;
@@ -397,9 +399,9 @@ static bool mutate_value(struct edit *edit) {
     return true;
 }
 
-enum { SOME = 8, SOME_OR_NONE, PAYLOAD }; /* beside the wire types */
+enum { SOME = 8, SOME_OR_NONE, PAYLOAD }; /* added to the wire types */
 
-/* A field of a type, after a few tries. */
+/* Chooses a random field of a type in a few tries; returns false if all failed. */
 static bool choose_field(struct edit *edit, unsigned type) {
     size_t count = edit->message->count + (type == SOME_OR_NONE);
     if (type == PAYLOAD)
@@ -428,7 +430,7 @@ bool edit_message(const struct message *message, struct dice *dice, struct buffe
         {fit_payload, PAYLOAD, 2}};
     struct edit edit = {.message = message, .dice = dice, .out = out};
     size_t left = dice_below(dice, 21), i = 0;
-    if (left == 20) { /* cut short */
+    if (left == 20) { /* cuts the message short */
         put_bytes(out, message->bytes, message->size ? dice_below(dice, message->size) : 0);
         return message->size > 0;
     }

@@ -1,13 +1,13 @@
-/* What can be done to one message: each edit writes it anew with one thing changed. */
+/* Edits of one message: each writes the message with one change. */
 #ifndef SB_FUZZ_EDITS_H
 #define SB_FUZZ_EDITS_H
 
 #include "message.h"
 
-/* The message with a random edit; false where the one that was drawn does not apply. */
+/* Writes the message with a random edit; returns false if that edit does not apply. */
 bool edit_message(const struct message *message, struct dice *dice, struct buffer *out);
 
-/* The fields before `field`, and those behind it with what is no field. */
+/* Write the fields before `field`; the fields from `field` on, and the bytes behind the last. */
 void put_before(const struct message *message, size_t field, struct buffer *out);
 void put_from(const struct message *message, size_t field, struct buffer *out);
 

@@ -1,5 +1,5 @@
-/* Bytes taken for a protobuf message as far as they go, and room to write another.
-   A mutator's view: nothing is judged, everything can be written. */
+/* Parses bytes as a protobuf message up to the first error, and writes messages. For mutators: the
+   parser does not validate contents, and the writer can write anything. */
 #ifndef SB_FUZZ_MESSAGE_H
 #define SB_FUZZ_MESSAGE_H
 
@@ -13,7 +13,7 @@ enum { VARINT, FIXED64, BYTES, GROUP, END_GROUP, FIXED32 };
 
 struct field {
     size_t begin; /* of the tag */
-    size_t value; /* behind the tag and, for BYTES, the length */
+    size_t value; /* begins behind the tag and, for BYTES, the length */
     size_t end;   /* a group is one field, its end tag included */
     uint32_t number;
     unsigned type;
@@ -23,18 +23,18 @@ struct message {
     const uint8_t *bytes;
     size_t size;
     size_t count; /* of fields, MAX_FIELDS at most */
-    size_t tail;  /* where they end: what follows is no field */
+    size_t tail;  /* where the fields end: the bytes from here on are not a field */
     struct field fields[MAX_FIELDS];
 };
 
 void message_parse(struct message *message, const uint8_t *bytes, size_t size);
-/* Whether the bytes are a message to the last one, with a field at least. */
+/* Returns whether all bytes belong to fields, of which there is at least one. */
 bool message_is_whole(const uint8_t *bytes, size_t size);
 
-/* A varint; the bytes read, or 0 where there is none. */
+/* Reads a varint; returns the number of bytes read, or 0 if there is no varint. */
 size_t varint_read(const uint8_t *bytes, size_t size, uint64_t *out);
 
-/* Bytes being written; what does not fit is dropped and makes it `full`. */
+/* A buffer for writing. A write that does not fit is dropped and sets `full`. */
 struct buffer {
     uint8_t *bytes;
     size_t size, room;
@@ -42,7 +42,7 @@ struct buffer {
 };
 
 void put_bytes(struct buffer *out, const void *bytes, size_t size);
-/* At least `length` bytes long. */
+/* Writes a varint of at least `length` bytes. */
 void put_varint(struct buffer *out, uint64_t value, size_t length);
 void put_tag(struct buffer *out, uint32_t number, unsigned type);
 void put_length_field(struct buffer *out, uint32_t number, const void *bytes, size_t size);
@@ -52,7 +52,7 @@ struct dice {
     uint64_t state;
 };
 uint64_t dice_bits(struct dice *dice);
-/* 0 to limit - 1; limit > 0. */
+/* Returns a number from 0 to limit - 1; limit > 0. */
 size_t dice_below(struct dice *dice, size_t limit);
 
 #endif

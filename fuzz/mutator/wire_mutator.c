@@ -1,13 +1,13 @@
-/* Mutations that know protobuf's wire format: one message somewhere inside the
-   input is edited, and the lengths around it are made right again. */
+/* Mutations for protobuf's wire format: edits one message at any depth of the input, and corrects
+   the lengths of the enclosing messages. */
 #include "edits.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define MAX_DEPTH 6
-/* Inputs grow up to here; larger ones are there as seeds, and only change. More
-   runs find more than larger inputs do. */
+/* Inputs grow up to this size; a larger seed is changed but does not grow. More runs find more than
+   larger inputs. */
 #define LARGE_BYTES 512
 
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
@@ -15,7 +15,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
 size_t LLVMFuzzerCustomCrossOver(const uint8_t *data1, size_t size1, const uint8_t *data2,
                                  size_t size2, uint8_t *out, size_t max_size, unsigned seed);
 
-/* A field that can be gone into, or `count`. */
+/* Returns the index of a random field that holds a message, or `count`. */
 static size_t choose_child(const struct message *message, struct dice *dice) {
     for (int tries = 0; tries < 8 && message->count > 0; tries++) {
         size_t at = dice_below(dice, message->count);
@@ -66,7 +66,8 @@ static size_t grown_size(size_t size, size_t max_size) {
     return grown < max_size ? grown : max_size;
 }
 
-/* One input in eight is left to libFuzzer alone, and each that cannot be edited. */
+/* Leaves at least one input in eight to libFuzzer's mutation, and each input that no edit applies
+   to. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed) {
     struct dice dice = {seed};
     max_size = grown_size(size, max_size);
@@ -82,7 +83,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
     return LLVMFuzzerMutate(data, size, max_size);
 }
 
-/* A few fields of the second message are put among those of the first. */
+/* Inserts a few fields of the second message into the first. */
 size_t LLVMFuzzerCustomCrossOver(const uint8_t *data1, size_t size1, const uint8_t *data2,
                                  size_t size2, uint8_t *out, size_t max_size, unsigned seed) {
     struct dice dice = {seed};
@@ -103,5 +104,5 @@ size_t LLVMFuzzerCustomCrossOver(const uint8_t *data1, size_t size1, const uint8
     }
     free(first);
     free(second);
-    return crossed.full ? 0 : crossed.size; /* 0: no child of these two */
+    return crossed.full ? 0 : crossed.size; /* 0: no result */
 }

@@ -3,8 +3,8 @@
 
     make_seeds.py FOLDER
 
-Each module here that has seeds() gives (target, name, bytes), one that has words() gives
-(target, bytes). fuzz/corpus has the inputs that fuzzing found beside these.
+A module of this folder may define seeds(), which yields (target, name, bytes), and words(), which
+yields (target, bytes). fuzz/corpus has further inputs, which fuzzing found.
 """
 
 import importlib
@@ -16,7 +16,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 def given(function):
-    """What the modules' functions of that name give."""
+    """Yields the results of the function of that name in each module."""
     for path in sorted(HERE.glob("*.py")):
         module = importlib.import_module(path.stem) if path != HERE / "make_seeds.py" else None
         yield from getattr(module, function, tuple)()

@@ -1,5 +1,5 @@
-"""Seeds that are nets, as a prototxt and as a caffemodel, and words of both: a net for each type of
-layer, each field of its parameters, each value of an enum, in each generation of Caffe's."""
+"""Seeds that are nets, as a prototxt and as a caffemodel, and words for both. There is a net for each
+type of layer, field of its parameters and value of an enum, in each generation of Caffe."""
 
 import functools
 import pathlib
@@ -14,7 +14,8 @@ TEXT = ["{ ", "} ", "[ ", "] ", ": 1 ", ": -1 ", ": 0 ", ": 2147483647 ", ": 1e3
 
 @functools.cache
 def schema():
-    """Messages: name -> [(number, field, type, types of layers)]; enums: name -> {value: number}."""
+    """Returns messages, name -> [(number, field, type, types of layers)], and enums, name ->
+    {value: number}."""
     messages, enums, into = {}, {}, None
     for line in (CRATE / "schema/caffe.schema").read_text().splitlines():
         words = line.split("#")[0].split()
@@ -32,7 +33,7 @@ def schema():
 
 @functools.cache
 def types():
-    """Types of layers, with the name of their parameters or None."""
+    """Returns the types of layers, each with the name of its parameters or None."""
     rule = re.compile(r'layer_type:\s*"(\w+)",(?:\s*parameters:\s*Some\("(\w+)"\))?')
     found = sorted(found for source in (CRATE / "src/layers").glob("*.rs")
                    for found in rule.findall(source.read_text()))
@@ -40,17 +41,17 @@ def types():
 
 
 def field_of(message, name, kind=""):
-    """A field's (number, type), for a layer of a type."""
+    """Returns the (number, type) of a field, for a layer of type `kind`."""
     fields = [field for field in schema()[0][message] if field[1] == name]
     exact = [field for field in fields if kind in field[3]] or [f for f in fields if not f[3]]
     return (exact or fields)[0][::2]
 
 
-# --- a net is a list of (field, value); a value is a number, a text, an Enum or such a list ----------
+# --- a net is a list of (field, value); a value is a number, a text, an Enum or another net ----------
 
 
 class Enum(str):
-    """The name of an enum's value, or true and false."""
+    """The name of an enum's value, or true or false."""
 
 
 def text(net):
@@ -83,12 +84,12 @@ IMAGE, BOXES = [2, 4, 8, 8], [3, 5]
 INPUTS = [field for name, dims in (("d", IMAGE), ("e", IMAGE), ("r", BOXES))
           for field in (("input", name), ("input_shape", [("dim", dim) for dim in dims]))]
 SHAPE = [("dim", 2), ("dim", -1)]
-# What layers do without only as errors.
+# Fields without which a layer is an error.
 NEEDED = {"num_output": [3], "kernel_size": [2], "pyramid_height": [2], "stride": [1], "pool_size": [4],
           "order": [0, 2, 3, 1], "min_size": [3], "input_dim": [9], "pooled_w": [2], "pooled_h": [2],
           "output_dim": [1], "group_size": [2], "num_classes": [2], "height": [4], "width": [4],
           "shape": [SHAPE], "spatial_scale": [0.5], "tiles": [2], "group": [1], "scale": [2]}
-# Values at the bounds of what a field may have.
+# Values at the bounds of a field's range.
 BOUNDS = {"axis": [len(IMAGE), -len(IMAGE) - 1]}
 BOTTOMS = {"Axpy": "bde", "Eltwise": "de", "Concat": "de", "Crop": "de", "ROIPooling": "dr",
            "PSROIPooling": "dr", "PriorBox": "de", "BatchReindex": "di", "LSTM": "tc", "RNN": "tc",
@@ -96,7 +97,7 @@ BOTTOMS = {"Axpy": "bde", "Eltwise": "de", "Concat": "de", "Crop": "de", "ROIPoo
 
 
 def values(form):
-    """A few of a type."""
+    """Returns a few values of a type."""
     messages, enums = schema()
     if form in enums:
         return [Enum(name) for name in enums[form]]
@@ -109,7 +110,7 @@ def values(form):
 
 
 def variants(message):
-    """The fields that a layer needs, and these with each other one."""
+    """Yields the fields that a layer needs, then these fields with each other field added."""
     fields = schema()[0][message]
     base = [(name, value) for name in dict.fromkeys(name for _, name, _, _ in fields)
             for value in NEEDED.get(name, [])]
@@ -120,7 +121,7 @@ def variants(message):
 
 
 def parameters(layer, kind, name):
-    """The name of the parameters that a type of a generation's layers has, and their message."""
+    """Returns the name of the parameters of a type of layer in a generation, and their message."""
     guess = name or re.sub(r"(?<=[a-z])(?=[A-Z])|3D$|_LOSS$", "_", kind).strip("_").lower() + "_param"
     known = [field[1] for field in schema()[0][layer]]
     guess = guess if guess in known else guess.replace("_", "", guess.count("_") - 1)
@@ -137,7 +138,7 @@ V0_TYPES = ["conv", "pool", "lrn", "innerproduct", "relu", "dropout", "data", "i
 
 
 def nets():
-    """(a name, a net)"""
+    """Yields (name, net)."""
     for kind, name in types():
         bottoms = BOTTOMS.get(kind, "d")
         field, message = parameters("LayerParameter", kind, name)

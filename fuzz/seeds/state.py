@@ -1,7 +1,7 @@
 """Seeds and words for the targets that compare with a model: synced_memory and reshape.
 
-An input is a row of choices, which the harnesses interpret. The seeds are each call in each state,
-each fault, and sequences of calls that once failed or are easy to get wrong.
+An input is a sequence of choices, which the harnesses interpret. The seeds are each call in each
+state, each fault, and sequences of calls that once failed or are likely to fail.
 """
 
 
@@ -66,7 +66,7 @@ EVERYTHING = (call("mutable_cpu") + call("push", stream=FIRST) + call("gpu_data_
 
 
 def cells():
-    """Every call in every state, on separate memories."""
+    """Yields every call in every state, on separate memories."""
     for head in HEADS:
         schedule = LAZY if head.startswith("pending") else EAGER
         for at in range(0, len(CALLS), 3):
@@ -145,16 +145,16 @@ def reshape(pair, *dims):
 
 
 def message(code, legacy=(), dims=(), count=0):
-    """code: 1 unpacked, 2 a shape and doubles, 4 the blob's own shape, 8 legacy dimensions,
+    """code: 1 unpacked, 2 a shape and doubles, 4 the blob's shape, 8 legacy dimensions,
     16 all payloads, 31 the last byte is missing. count: 5 one value less, 6 one more, 7 none;
-    NO_COUNT for a shape that is refused."""
+    NO_COUNT if the shape is refused."""
     legacy = bytes([15, *legacy] if legacy else [0]) if code & 8 else b""
     counts = [] if count == NO_COUNT else [count] * (4 if code & 16 else 1)
     return bytes([code]) + legacy + (b"" if code & 4 else shape(*dims)) + bytes(counts)
 
 
 def ask(variant, *operands):
-    """How many operands a question has: counts, axes, legacy, text, the device's shape."""
+    """The numbers of operands are those of the questions: counts, axes, legacy, text, the device's shape."""
     return step("ask", variant=variant, then=bytes(operands[:[2, 1, 1, 1, 0][variant % 5]]))
 
 
@@ -250,7 +250,7 @@ def seeds():
 
 
 def words():
-    """A word is a step, or a few that only mean something together."""
+    """Yields words: single steps, or a few steps that have a meaning only together."""
     for name in CALLS:
         yield from (("synced_memory", call(name, stream=stream)) for stream in (OWN, FIRST))
     yield from (("synced_memory", arrange(head, 0)) for head in filter(HEADS.get, HEADS))

@@ -1,6 +1,6 @@
-"""Seeds for the target dlpack: a tensor of each kind, and one of each thing that is wrong with one.
+"""Seeds for the target dlpack: a valid tensor of each kind, and a tensor with each fault.
 
-An input is a row of choices, which the harness interprets; missing choices make a valid tensor.
+An input is a sequence of choices, which the harness interprets; missing choices make a valid tensor.
 """
 
 LEGACY, INTO, RESHAPE, DIFF, READ_ONLY, ON_DEVICE, NO_STRIDES, NO_MEMORY = (1 << n for n in range(8))
@@ -8,7 +8,7 @@ ALIKE, OTHER = 0, 3
 
 
 def tensor(how=0, dims=(1, 2), strides=None, dtype=0, blob_dtype=0, odd=b""):
-    """`dims` and `strides` by their codes: dimensions 1 to 4 have the codes 0 to 3."""
+    """`dims` and `strides` are codes: dimensions 1 to 4 have the codes 0 to 3."""
     strides = strides or [0] * len(dims)
     return bytes([how, len(dims), blob_dtype, *dims, *reversed(strides), dtype, 1]) + odd
 

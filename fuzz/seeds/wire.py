@@ -1,4 +1,4 @@
-"""Protobuf messages put together by hand, right or wrong."""
+"""Builds protobuf messages, valid or invalid."""
 
 import struct
 
@@ -6,7 +6,7 @@ VARINT, FIXED64, BYTES, GROUP, END_GROUP, FIXED32 = range(6)
 
 
 def varint(value, length=0):
-    """A number of at least `length` bytes; a longer one than it needs is overlong."""
+    """Returns a varint of at least `length` bytes; it is overlong if it needs fewer."""
     value &= (1 << 70) - 1
     out = bytearray()
     while value > 0x7f or len(out) + 1 < length:
@@ -17,7 +17,7 @@ def varint(value, length=0):
 
 
 def int_varint(value, length=0):
-    """A number as protobuf writes int32 and int64: negative ones take 10 bytes."""
+    """Returns a varint of an int32 or int64: a negative number takes 10 bytes."""
     return varint(value & (1 << 64) - 1, length)
 
 
@@ -30,7 +30,7 @@ def number(field, value):
 
 
 def data(field, content, length=None):
-    """Bytes behind their length, or behind another one."""
+    """Returns a field of bytes, with their length or the wrong length `length`."""
     if isinstance(content, str):
         content = content.encode()
     return tag(field, BYTES) + varint(len(content) if length is None else length) + content
@@ -61,7 +61,7 @@ def unpacked(field, values):
 
 
 def shape(*dims):
-    """BlobProto.shape as Caffe writes it."""
+    """Returns the field BlobProto.shape as Caffe writes it."""
     return data(7, data(1, b"".join(int_varint(dim) for dim in dims)) if dims else b"")
 
 
@@ -70,7 +70,7 @@ def legacy(num, channels, height, width):
 
 
 def blob(*dims, first=1.0, diff=False, wide=False):
-    """A BlobProto that counts up."""
+    """Returns a BlobProto with the values first, first + 1, ..."""
     count = 1
     for dim in dims:
         count *= dim

@@ -8,12 +8,12 @@ from wire import (BYTES, END_GROUP, FIXED32, FIXED64, GROUP, VARINT, blob, data,
 SIX = [1.0, -2.0, 3.5, 0.0, 1e30, 7.0]
 DIMS = int_varint(2) + int_varint(3)
 SIX_FLOATS = data(5, floats(SIX))
-NAN = b"\x01\x00\xa0\x7f"  # a signalling one: its bits have to survive
-PADDING = data(100, bytes(range(256)) * 64)[:16384]  # nearly the reader's window
+NAN = b"\x01\x00\xa0\x7f"  # a signalling NaN: reading must keep its bits
+PADDING = data(100, bytes(range(256)) * 64)[:16384]  # almost the size of the reader's window
 
 
 def accepted():
-    """Each form of the accepted language."""
+    """Yields each form of the accepted language."""
     yield "empty-scalar-without-data", b""
     yield "scalar", data(5, floats([5.0]))
     yield "scalar-with-empty-shape", data(5, floats([5.0])) + shape()
@@ -83,7 +83,7 @@ def halves(*bits):
 
 
 def raw(kind, content, diff=False):
-    """NVCaffe's raw_data, or raw_diff, with its type."""
+    """Returns NVCaffe's raw_data or raw_diff, with its type."""
     return number(10 + diff, kind) + data(12 + diff, content)
 
 
@@ -92,7 +92,7 @@ SIX_HALVES = halves(0x3c00, 0xc000, 0x4300, 0x0000, 0x7bff, 0x4700)
 
 
 def raw_accepted():
-    """Values of any type as bytes of one field."""
+    """Yields messages with raw values of each type."""
     yield "raw-float16", shape(2, 3) + raw(FLOAT16, SIX_HALVES)
     yield "raw-float16-special", shape(3, 3) + raw(FLOAT16, halves(
         0x0001, 0x83ff, 0x0400, 0x8000, 0x7c00, 0xfc00, 0x7c01, 0xfe00, 0x7fff))
@@ -123,7 +123,7 @@ def nested(depth, inside=b""):
 
 
 def refused():
-    """Everything that is refused."""
+    """Yields messages that are refused, one for each reason."""
     yield "tag-0", b"\x00\x00" + blob(2)
     yield "tag-0-overlong", b"\x80\x80\x00\x00"
     yield "field-number-beyond-29-bits", b"\x80\x80\x80\x80\x10\x01"
@@ -180,7 +180,7 @@ def refused():
 
 
 def bombs():
-    """Small forms of what other parsers pay for dearly."""
+    """Yields small forms of messages that cost other parsers much memory or time."""
     yield "bomb-repeated-shapes", shape(1) * 600 + data(5, floats([1]))
     yield "bomb-repeated-empty-shapes", data(7, b"") * 2000
     yield "bomb-unknown-fields", number(99, 0) * 3000 + blob(2)
@@ -193,7 +193,7 @@ def bombs():
 
 
 def shapes():
-    """BlobShape messages."""
+    """Yields BlobShape messages."""
     yield "blobshape-2x3", data(1, DIMS)
     yield "blobshape-unpacked-4x5x6", number(1, 4) + number(1, 5) + number(1, 6)
     yield "blobshape-overflow-of-doubles", data(1, int_varint(1 << 60))

@@ -8,17 +8,17 @@ LEGACY = legacy(1, 1, 2, 3) + data(5, floats(range(6)))
 
 
 def layer(name, kind, *blobs):
-    """NetParameter.layer."""
+    """Returns a layer in NetParameter.layer."""
     return data(100, data(1, name) + data(2, kind) + b"".join(data(7, b) for b in blobs))
 
 
 def v1_layer(name, kind, *blobs):
-    """NetParameter.layers; `kind` is a number."""
+    """Returns a layer in NetParameter.layers; `kind` is a number."""
     return data(2, b"".join(data(6, b) for b in blobs) + data(4, name) + number(5, kind))
 
 
 def v0_layer(name, kind, *blobs):
-    """A layer in NetParameter.layers."""
+    """Returns a V0 layer within NetParameter.layers."""
     return data(2, data(1, data(1, name) + data(2, kind) + b"".join(data(50, b) for b in blobs)))
 
 
@@ -110,7 +110,7 @@ def vectors():
 
 
 def strangers():
-    """Bytes of no format."""
+    """Yields bytes that have no known format."""
     yield "stranger-unknown-fields", number(20, 1) + data(30, "x")
     yield "stranger-text", b"name: \"net\"\nlayer { }\n"
     yield "stranger-zeros", bytes(32)
@@ -122,7 +122,7 @@ def files():
 
 
 def some_blobs():
-    """Blob messages that are seeds of the harness of files, too."""
+    """Returns the blob messages that are also seeds for the target model_file."""
     wanted = ("float-2x3", "double-2x3-diff", "legacy-mean-image", "legacy-wins", "packed", "scalar",
               "wrong-types", "window-edge-in-payload", "wire-type", "dims-overflow", "length-one",
               "fields-of-a-fork")

@@ -1,4 +1,4 @@
-"""Seeds that are one FillerParameter message, and the dictionary of its words."""
+"""Seeds that are one FillerParameter message, and a dictionary of its words."""
 
 from wire import data, fixed32, fixed64, group, number, tag, FIXED32, VARINT
 
@@ -7,12 +7,12 @@ INFINITY, NAN = float("inf"), float("nan")
 
 
 def floats(*values):
-    """value, min, max, mean and std, as many as are given."""
+    """Returns the fields value, min, max, mean and std, or the first few of them."""
     return b"".join(fixed32(2 + i, value) for i, value in enumerate(values))
 
 
 def accepted():
-    """Each form of the accepted language."""
+    """Yields each form of the accepted language."""
     yield "empty", b""
     for name in TYPES:
         yield name, data(1, name)

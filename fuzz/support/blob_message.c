@@ -52,7 +52,7 @@ void message_encode(const struct blob_message *message, struct wire *out) {
         out->size--;
 }
 
-/* --- what reading gives ------------------------------------------------------------ */
+/* --- results of reading ------------------------------------------------------------ */
 
 sb_status message_shape_status(struct plain_shape *shape) {
     sb_status st = plain_shape_check(shape, sizeof(float));
@@ -82,7 +82,9 @@ sb_status message_judge(const struct blob_message *message, struct plain_shape *
 bool message_shape_is(const struct blob_message *message, const struct plain_shape *judged,
                       const struct plain_blob *blob) {
     int32_t axes = blob->num_axes;
-    int32_t missing = message->legacy && axes >= 0 && axes <= 4 ? 4 - axes : 0; /* ones in front */
+    int32_t missing = message->legacy && axes >= 0 && axes <= 4
+                          ? 4 - axes
+                          : 0; /* leading dimensions of 1 that the blob omits */
     if (axes + missing != judged->num_axes)
         return false;
     for (int32_t i = 0; i < judged->num_axes; i++)
@@ -106,7 +108,7 @@ void message_values(const struct blob_message *message, int which, int32_t dtype
         plain_put(out, (size_t)i, dtype, value_of(message, slot, i));
 }
 
-/* --- what writing gives ------------------------------------------------------------ */
+/* --- results of writing ------------------------------------------------------------ */
 
 /* A scalar has no shape field; a blob that was never shaped is written as one empty axis. */
 static void put_shape(struct wire *out, const struct plain_blob *blob) {

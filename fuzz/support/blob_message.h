@@ -1,5 +1,5 @@
-/* BlobProto and BlobShape messages made for a model of a blob, and what reading
-   them is to give. */
+/* BlobProto and BlobShape messages for the model of a blob, and the expected results of reading
+   them. */
 #ifndef SB_FUZZ_BLOB_MESSAGE_H
 #define SB_FUZZ_BLOB_MESSAGE_H
 
@@ -8,7 +8,7 @@
 
 /* The contents of a message, and how they are encoded. */
 struct blob_message {
-    uint32_t legacy; /* bit i: dimension i is there */
+    uint32_t legacy; /* bit i: dimension i is present */
     int64_t legacy_dims[4];
     bool has_shape;
     struct plain_shape shape;
@@ -19,23 +19,24 @@ struct blob_message {
 };
 
 void message_encode(const struct blob_message *message, struct wire *out);
-/* A BlobShape message. */
+/* Encodes a BlobShape message. */
 void message_encode_shape(const struct plain_shape *shape, bool unpacked, bool cut,
                           struct wire *out);
 
-/* What reading the shape gives, for elements of 4 bytes: the data's fault, not the caller's. */
+/* Returns the status of reading the shape, for elements of 4 bytes: a fault of the data, not of the
+   caller. */
 sb_status message_shape_status(struct plain_shape *shape);
-/* The shape that counts, legacy dimensions over the other. */
+/* Finds the valid shape (legacy dimensions, if any, else `shape`) and returns its status. */
 sb_status message_judge(const struct blob_message *message, struct plain_shape *out);
 bool message_shape_is(const struct blob_message *message, const struct plain_shape *judged,
                       const struct plain_blob *blob);
-/* How many values data (DIFF: diff) has; doubles win. */
+/* Returns the number of values of data or diff; doubles have precedence over floats. */
 int64_t message_count(const struct blob_message *message, int which);
-/* The values as elements of `dtype`. */
+/* Writes the values as elements of `dtype`. */
 void message_values(const struct blob_message *message, int which, int32_t dtype,
                     unsigned char *out);
 
-/* What sb_blob_to_proto writes of an F32 or F64 blob whose bytes are known. */
+/* Appends the message that sb_blob_to_proto writes of an F32 or F64 blob whose bytes are known. */
 void message_of_blob(const struct plain_blob *blob, bool with_diff, struct wire *out);
 size_t message_size_of_blob(const struct plain_blob *blob, bool with_diff);
 

@@ -14,7 +14,7 @@ static bool has_zero(const struct plain_shape *shape) {
     return false;
 }
 
-/* A zero anywhere makes the count 0, whatever else is there. A dimension has an address's bits. */
+/* Computes the count: 0 if any dimension is 0. Each dimension must fit in a ptrdiff_t. */
 static bool count_of(struct plain_shape *shape, size_t element_size) {
     for (int32_t i = 0; i < shape->num_axes; i++)
         if ((ptrdiff_t)shape->dims[i] != shape->dims[i])
@@ -198,7 +198,7 @@ bool plain_equal(const void *seen, const unsigned char *value, size_t bytes, int
         return true;
     if (dtype != SB_DTYPE_F32 && dtype != SB_DTYPE_F64)
         return false;
-    for (size_t i = 0; i < bytes / size; i++) /* 0 and -0 are one number */
+    for (size_t i = 0; i < bytes / size; i++) /* 0 and -0 are equal */
         if (plain_at(seen, i, dtype) != plain_at(value, i, dtype))
             return false;
     return memcmp((const unsigned char *)seen + whole, value + whole, bytes - whole) == 0;

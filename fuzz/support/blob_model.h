@@ -1,30 +1,30 @@
-/* The plain model of blobs: a shape, and two arrays that blobs may share. What
-   a call does to where the bytes are follows from tests/support/state_table.h. */
+/* The plain model of blobs: a shape, and two arrays that blobs may share. The effect of a call on
+   the place of the bytes follows from tests/support/state_table.h. */
 #ifndef SB_FUZZ_BLOB_MODEL_H
 #define SB_FUZZ_BLOB_MODEL_H
 
 #include "fuzz.h"
 #include "state_table.h"
 
-/* Counts are small or absurd, nothing between, so that it is known what fits. */
+/* Counts are either small or absurd: the model must know whether a count fits in memory. */
 #define SMALL_COUNT  512
 #define ABSURD_COUNT ((int64_t)1 << 24)
-#define MEMORY_CAP   ((size_t)16 << 20) /* of host and device: less than anything absurd */
+#define MEMORY_CAP   ((size_t)16 << 20) /* of host and device: below any absurd size */
 
 enum { DATA = SB_DATA, DIFF = SB_DIFF };
 
-/* Where memories live. */
+/* A context of memories. */
 struct plain_context {
     bool has_device;
-    int32_t host_kind; /* SB_STORAGE_* of host memory of the library's */
+    int32_t host_kind; /* SB_STORAGE_* of host memory that the library allocates */
 };
 
 struct plain_memory {
     const struct plain_context *context;
     struct memory_state state;
     int owners;
-    unsigned char *value; /* state.bytes of them, as a reader is to see them; NULL: absurd */
-    /* what was seen of it last; NULL: nothing yet */
+    unsigned char *value; /* the state.bytes bytes that a reader must see; NULL: absurd size */
+    /* the library's handle and pointers at the last look; NULL: none */
     const sb_mem *handle;
     const void *at[2];
 };
@@ -35,22 +35,22 @@ struct plain_blob {
     int32_t num_axes; /* -1: never shaped */
     int64_t dims[SB_MAX_AXES];
     int64_t count;
-    struct plain_memory *memory[2]; /* NULL: not made yet */
+    struct plain_memory *memory[2]; /* NULL: not created yet */
 };
 
 /* --- shapes ---------------------------------------------------------------------- */
 
 struct plain_shape {
     int32_t num_axes;
-    int64_t dims[SB_MAX_AXES + 1]; /* one more than is allowed */
-    int64_t count;                 /* of a shape that fits */
+    int64_t dims[SB_MAX_AXES + 1]; /* room for one axis too many */
+    int64_t count;                 /* only if the shape fits */
 };
 
-/* Fills in the count; what sb_blob_reshape gives for the shape. */
+/* Sets the count; returns the status of sb_blob_reshape for the shape. */
 sb_status plain_shape_check(struct plain_shape *shape, size_t element_size);
 struct plain_shape plain_shape_of(const struct plain_blob *blob);
 bool plain_shape_same(const struct plain_blob *a, const struct plain_blob *b);
-/* Lets go of memories that are too small; SB_REALLOCATED_* bits. */
+/* Sets the shape and releases memories that are too small; returns SB_REALLOCATED_* bits. */
 uint32_t plain_take_shape(struct plain_blob *blob, const struct plain_shape *shape);
 
 size_t plain_bytes(const struct plain_blob *blob);
@@ -59,26 +59,27 @@ bool plain_has_arithmetic(const struct plain_blob *blob);
 /* --- memories -------------------------------------------------------------------- */
 
 struct plain_memory *plain_memory_new(const struct plain_context *context, size_t bytes);
-/* The blob's, made now if need be. */
+/* Returns the blob's memory; creates it if needed. */
 struct plain_memory *plain_memory_of(struct plain_blob *blob, int which);
-/* Puts `memory` (owned, may be NULL) in place; the last owner's loans are due. */
+/* Replaces the blob's memory by `memory` (owned, may be NULL). If the old one had no other owner,
+   its loans become due. */
 void plain_replace(struct plain_blob *blob, int which, struct plain_memory *memory);
 
-/* What a call of mem.h gives, and what it does if that is SB_OK. */
+/* Return the status of a call of mem.h; plain_do also applies the call if that is SB_OK. */
 sb_status plain_check(const struct plain_memory *memory, enum call call);
 sb_status plain_do(struct plain_memory *memory, enum call call);
 void plain_adopt(struct plain_memory *memory, enum call call, struct loan *loan);
 
-bool plain_is_written(const struct plain_memory *memory); /* NULL: no */
-/* Where the head is; SYNCED counts as the device. */
+bool plain_is_written(const struct plain_memory *memory); /* NULL: false */
+/* Returns the side of the head: the device if the head is SYNCED. */
 int32_t plain_side(const struct plain_memory *memory);
 
-/* Element i of an array; of F16 nothing is known. */
+/* Returns element i of an array of F32 or F64. */
 double plain_at(const unsigned char *bytes, size_t i, int32_t dtype);
 void plain_put(unsigned char *bytes, size_t i, int32_t dtype, double value);
-/* Whole elements of small numbers that floats hold exactly. */
+/* Fills whole elements with small integers, which floats represent exactly. */
 void plain_fill(unsigned char *out, size_t bytes, int32_t dtype, unsigned seed);
-/* Equal as bytes, or as numbers where there is arithmetic. */
+/* Compares bytes; elements of F32 and F64 may also be equal as numbers. */
 bool plain_equal(const void *seen, const unsigned char *value, size_t bytes, int32_t dtype);
 
 #endif

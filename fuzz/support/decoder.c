@@ -23,8 +23,8 @@ struct item {
 struct items {
     struct item *list;
     size_t count, room;
-    bool broken;   /* not a message; the list holds what stands before the fault */
-    bool too_deep; /* broken by groups in groups */
+    bool broken;   /* not a message; the list holds the fields before the fault */
+    bool too_deep; /* broken because groups nest too deeply */
 };
 
 struct cursor {
@@ -190,7 +190,8 @@ static void read_shape(const struct decoder *decoder, const struct item *shape, 
     free(fields.list);
 }
 
-/* The number of elements, or -1 when a dimension or their bytes as floats exceed the addresses. */
+/* Returns the number of elements, or -1 if a dimension, or the elements' bytes as floats, exceed
+   ptrdiff_t. */
 static int64_t count_elements(const int64_t *dims, size_t axes) {
     int64_t count = 1;
     for (size_t i = 0; i < axes; i++)
@@ -228,7 +229,7 @@ static void judge_shape(const struct decoder *decoder, const struct dims *dims,
         fault(decoder, DECODER_OVERFLOW);
 }
 
-/* int32 on the wire is sign-extended to 64 bits. */
+/* Judges an int32, which the wire holds sign-extended to 64 bits. */
 static void judge_legacy_dim(const struct decoder *decoder, int64_t dim) {
     if (dim < 0)
         fault(decoder, DECODER_BAD_SHAPE);
@@ -242,7 +243,7 @@ static bool holds_values(const struct item *item, uint32_t number, size_t width)
     return is(item, number, BYTES) || is(item, number, width == 4 ? FIXED32 : FIXED64);
 }
 
-/* All values of a repeated float (width 4) or double (8) field. */
+/* Collects all values of a repeated float (width 4) or double (8) field. */
 static struct decoded_values gather(const struct decoder *decoder, const struct items *fields,
                                     uint32_t number, size_t width) {
     struct decoded_values values = {.type = width == 4 ? DECODED_FLOAT : DECODED_DOUBLE,
@@ -265,8 +266,8 @@ static struct decoded_values gather(const struct decoder *decoder, const struct 
     return values;
 }
 
-/* NVCaffe's bytes of any type: `number`, the type two numbers before it. Of either the last counts,
-   of the types the last that there is. */
+/* Reads NVCaffe's raw values: the bytes are field `number`, their type is field `number` - 2. The
+   last bytes are valid, and the last type that is known. */
 static struct decoded_values raw_values(const struct decoder *decoder, const struct items *fields,
                                         uint32_t number) {
     static const size_t widths[DECODED_TYPES] = {8, 4, 2, 4, 4};
@@ -295,7 +296,7 @@ static struct decoded_values prefer(struct decoded_values wide, struct decoded_v
     return wide.count > 0 ? wide : narrow;
 }
 
-/* Doubles before floats before raw bytes. */
+/* Returns the doubles if there are any, else the floats, else the raw values. */
 static struct decoded_values winner(const struct decoder *decoder, const struct items *fields,
                                     uint32_t floats, uint32_t doubles, uint32_t raw) {
     struct decoded_values repeated =
@@ -314,7 +315,7 @@ static void judge_count(const struct decoder *decoder, const struct decoded_blob
 
 /* --- blobs ------------------------------------------------------------------------------ */
 
-/* C3D 1.0's messages begin with five numbers, a length among them. */
+/* Returns whether the message is of C3D 1.0: such messages begin with five numbers. */
 static bool is_c3d(const struct items *fields) {
     bool has[6] = {false};
     for (size_t i = 0; i < fields->count; i++) {

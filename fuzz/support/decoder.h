@@ -1,8 +1,7 @@
-/* A second reader of Caffe's binary messages, for the harnesses to hold ours
-   against. Written from protobuf's encoding rules and from the accepted language
-   in proto/README.md. It takes a message apart into a list of fields first and
-   asks afterwards what they mean, and does not stop at the first thing that is
-   wrong with the meaning. */
+/* A second reader of Caffe's binary messages, with which the harnesses compare the library's
+   reader. It was written from protobuf's encoding rules and from the accepted language in
+   proto/README.md. It first splits a message into a list of fields, then interprets the fields,
+   and continues after a fault in their meaning. */
 #ifndef SB_FUZZ_DECODER_H
 #define SB_FUZZ_DECODER_H
 
@@ -11,8 +10,8 @@
 #include <stdint.h>
 #include <syncblob/status.h>
 
-/* What is wrong with bytes, as a set. A reader that stops at the first fault may
-   name any one of the set, and refuses exactly when there is one. */
+/* The set of faults in the bytes. A reader that stops at the first fault may report any fault of
+   the set; it refuses the bytes if and only if the set is not empty. */
 enum {
     DECODER_MALFORMED = 1,
     DECODER_LENGTH = 2,
@@ -46,34 +45,34 @@ struct decoded_blob {
     const uint8_t *message; /* in the input */
     size_t size;
     bool legacy;
-    bool c3d; /* of C3D 1.0: legacy, with five axes */
+    bool c3d; /* of C3D 1.0: legacy with five axes */
     size_t num_axes;
     int64_t dims[32];
     int64_t count;
-    struct decoded_values data, diff; /* those that win: double, float, raw */
+    struct decoded_values data, diff; /* the first kind that is there: double, float, raw */
 };
 
 struct decoded_layer {
     struct decoded_text name, type;
-    bool numbered; /* the type is a number of V1's */
+    bool numbered; /* the type is a number of V1 */
     int32_t type_number;
     int generation;           /* 0, 1, 2 */
     size_t first_blob, blobs; /* in decoded_file.blobs */
 };
 
 struct decoded_file {
-    unsigned faults; /* DECODER_*; 0: all below is meaningful */
+    unsigned faults; /* DECODER_*; 0: the members below are valid */
     bool recognised; /* some field belongs to the format */
-    bool c3d;        /* some blob is C3D's */
+    bool c3d;        /* some blob is of C3D */
     struct decoded_text name, learned_net;
     int32_t iter, current_step;
     struct decoded_layer *layers;
     size_t num_layers, room_layers;
-    struct decoded_blob *blobs; /* of all layers or of none, in the order of the file */
+    struct decoded_blob *blobs; /* all blobs, in layers or not, in the order of the file */
     size_t num_blobs, room_blobs;
 };
 
-/* The whole input as one message; ends with decoded_file_free. */
+/* Decode the whole input as one message; decoded_file_free frees the result. */
 struct decoded_file decode_blob(const uint8_t *bytes, size_t size,
                                 const struct decoder_limits *limits);
 struct decoded_file decode_blob_vector(const uint8_t *bytes, size_t size,
@@ -84,11 +83,11 @@ struct decoded_file decode_solver_state(const uint8_t *bytes, size_t size,
                                         const struct decoder_limits *limits);
 void decoded_file_free(struct decoded_file *file);
 
-/* Faults that come with a blob being loaded whole into elements of `element_size`
-   bytes: data has to be there, the bytes have to fit the address space. */
+/* Returns the faults of loading a whole blob into elements of `element_size` bytes: the data must
+   be there, and the bytes must fit in the address space. */
 unsigned decoded_blob_load_faults(const struct decoded_blob *blob, size_t element_size);
 
-/* Whether a reader that found `faults` may return `status`. */
+/* Returns whether a reader of bytes with `faults` may return `status`. */
 bool decoder_explains(unsigned faults, sb_status status);
 
 #endif

@@ -1,5 +1,5 @@
-/* What the harnesses share: a check that ends the run, input read as choices,
-   and contexts under limits. */
+/* Shared by the harnesses: a check that ends the run, input that is read as choices, and checks of
+   errors. */
 #ifndef SB_FUZZ_H
 #define SB_FUZZ_H
 
@@ -10,11 +10,11 @@
 #include <stdint.h>
 #include <syncblob/syncblob.h>
 
-/* libFuzzer's entry point, one in each harness. Ends in abort when a promise is
-   broken, returns 0 otherwise. */
+/* libFuzzer's entry point, defined by each harness. Aborts if a promise is broken, otherwise
+   returns 0. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Stops the fuzzer with a story: a finding. */
+/* Ends the run with a message if the condition is false: a finding. */
 #define fuzz_check(condition, ...)                                                                 \
     do {                                                                                           \
         if (!(condition))                                                                          \
@@ -23,11 +23,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 void fuzz_fail(const char *file, int line, const char *condition, const char *format, ...)
     __attribute__((format(printf, 4, 5), noreturn));
 
-/* With SYNCBLOB_FUZZ_TRACE in the environment a harness prints its steps, for a person who reads a
+/* Prints a step of the harness if the environment has SYNCBLOB_FUZZ_TRACE: helps a person to read a
    finding. */
 void trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* The input as a row of choices; past its end every choice is 0. */
+/* The input as a sequence of choices; behind its end every choice is 0. */
 struct tape {
     const uint8_t *next;
     size_t left;
@@ -35,15 +35,15 @@ struct tape {
 
 uint8_t tape_byte(struct tape *tape);
 uint32_t tape_u32(struct tape *tape);
-/* 0 to limit - 1; takes one byte for limits up to 256. */
+/* Returns a number from 0 to limit - 1; consumes one byte for limits up to 256. */
 uint32_t tape_below(struct tape *tape, uint32_t limit);
 
-/* A status that bytes alone may cause: OK, the data's fault, out of memory or
-   cap reached. The error is complete, or untouched on success. */
+/* Checks that input bytes can cause the status: OK, a fault of the data, out of memory or cap
+   reached. Also checks the error like fuzz_check_error. */
 void fuzz_check_bytes_status(sb_status status, const sb_error *err);
-/* err as a caller leaves it before a call: filled with what no message holds. */
+/* Returns an error for the next call, filled with a byte that no message contains. */
 sb_error fuzz_fresh_error(void);
-/* The promise of sb_error for any status. */
+/* Checks that the error is untouched on success and complete on failure. */
 void fuzz_check_error(sb_status status, const sb_error *err);
 
 #endif

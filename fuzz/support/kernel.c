@@ -40,7 +40,8 @@ void kernel_launch(struct kernels *kernels, sb_stream stream, const void *owner,
     if (fill)
         memcpy(kernel->fill, fill, bytes);
     sb_status st = sb_sim_launch(kernels->context, stream, run, kernel, &err);
-    if (st == SB_ERR_DEVICE_LOST && kernels->blind) { /* before a call of the library reported it */
+    if (st == SB_ERR_DEVICE_LOST &&
+        kernels->blind) { /* no call of the library has reported the loss yet */
         kernels->count--;
         return;
     }

@@ -1,5 +1,5 @@
-/* The user's own work on the simulated device: kernels that look at bytes and
-   write others, whenever the device gets round to it. */
+/* The user's work on the simulated device: kernels that check bytes and write others, whenever the
+   device runs them. */
 #ifndef SB_FUZZ_KERNEL_H
 #define SB_FUZZ_KERNEL_H
 
@@ -12,7 +12,7 @@
 
 struct kernel {
     struct kernels *all;
-    const void *owner; /* whose bytes they are */
+    const void *owner; /* the owner of the bytes */
     sb_stream stream;
     const void *ptr;
     size_t bytes;
@@ -22,7 +22,7 @@ struct kernel {
 
 struct kernels {
     sb_context *context;
-    bool blind; /* nothing is looked at any more, and the device may be lost */
+    bool blind; /* kernels check and write nothing from now on; the device may be lost */
     int count;
     struct kernel each[KERNELS_MAX];
 };
@@ -30,7 +30,7 @@ struct kernels {
 /* Queues a kernel on `bytes` bytes at `ptr`; `expected` and `fill` may be NULL. */
 void kernel_launch(struct kernels *kernels, sb_stream stream, const void *owner, const void *ptr,
                    size_t bytes, const unsigned char *expected, const unsigned char *fill);
-/* Some kernel of the owner's has not run yet on a stream. */
+/* Returns whether a kernel on the owner's bytes is still queued on the stream. */
 bool kernel_is_queued(const struct kernels *kernels, const void *owner, sb_stream stream);
 
 #endif

@@ -1,5 +1,5 @@
-/* Memory that a caller lends, watched: its deleter runs once and when it is
-   due, read-only bytes stay as they are, and nobody writes after the end. */
+/* Memory that a caller lends. Checks that the deleter runs once and when the loan is due, that
+   read-only bytes do not change, and that nothing writes to the memory after the loan's end. */
 #ifndef SB_FUZZ_LOAN_H
 #define SB_FUZZ_LOAN_H
 
@@ -14,7 +14,7 @@ struct loan {
     size_t bytes;
     bool read_only;
     bool given; /* a set call has taken it */
-    bool due;   /* by the reference it has ended */
+    bool due;   /* according to the reference the loan has ended */
     bool ended;
     unsigned char *before;
 };
@@ -24,16 +24,18 @@ struct loan {
 struct lender {
     struct loan loans[LOANS_MAX];
     int count;
-    bool blind; /* bytes are not looked at any more */
+    bool blind; /* bytes are not checked from now on */
 };
 
-/* Memory of `size` bytes that holds `bytes`, on `device` or the host; NULL when there is none. */
+/* Makes a loan of `size` bytes that holds `bytes`, on `device` or the host (NULL). Returns NULL if
+   out of memory or loans. */
 struct loan *lender_make(struct lender *lender, sb_context *device, const void *bytes, size_t size,
                          bool read_only);
 void loan_deleter(void *user, void *ptr); /* user: the loan */
-/* Every loan has ended if and only if it is due. */
+/* Checks that a loan has ended if and only if it is due. */
 void lender_check(const struct lender *lender);
-/* Looks at all bytes for the last time and frees them; all that was given is to have ended. */
+/* Checks that each loan that a call took has ended, checks all bytes for the last time, and frees
+   them. */
 void lender_close(struct lender *lender);
 
 #endif

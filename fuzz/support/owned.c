@@ -1,4 +1,4 @@
-/* Wires of a fuzzer belong to the code that makes them. */
+/* A fuzzer has no list of owned things: the code that makes a wire frees it. */
 #include "owned.h"
 
 void test_own_loan(void *thing, void (*end)(void *thing)) {

@@ -135,7 +135,7 @@ static void nothing(void *user) {
     (void)user;
 }
 
-/* What is queued in the order of its stream has run when something that runs at once has. */
+/* Launches eager work on each stream: the work that was queued there before must run first. */
 void simulated_drain(struct simulated *sim) {
     if (sim->options.host_only)
         return;

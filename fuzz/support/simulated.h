@@ -1,5 +1,5 @@
-/* A context on the simulated device, with its books: what was allocated and
-   copied, and which of the faults that were armed have struck. */
+/* A context on the simulated device. Counts allocations and copies, and reports which armed faults
+   have struck. */
 #ifndef SB_FUZZ_SIMULATED_H
 #define SB_FUZZ_SIMULATED_H
 
@@ -13,10 +13,10 @@
 struct simulated_options {
     bool host_only;
     bool no_pinned;
-    size_t max_host, max_pinned, max_device; /* caps; 0: none that a run would reach */
+    size_t max_host, max_pinned, max_device; /* caps; 0: a run reaches none */
 };
 
-/* A fault that waits for its turn; `nth` 0: none. */
+/* An armed fault; `nth` 0: none. */
 struct fault {
     int32_t op, mode;
     int64_t nth, base; /* calls before it was armed */
@@ -26,7 +26,7 @@ struct simulated {
     struct counting_allocator counting;
     struct simulated_options options;
     sb_context *context;
-    sb_stream streams[STREAMS]; /* the legacy one, the library's, two of the user's */
+    sb_stream streams[STREAMS]; /* the legacy stream, the library's, two of the user */
     struct fault fault;
     int64_t failures; /* of the allocator, seen so far */
 };
@@ -37,14 +37,14 @@ struct tally {
     int64_t uploads, downloads, device_copies, host_copies;
 };
 
-/* What has gone wrong by order since the last look. */
+/* The armed faults that have struck since the last simulated_strike. */
 struct strike {
     bool device, allocator;
-    struct fault fault; /* of the device */
+    struct fault fault; /* the fault of the device */
 };
 
 void simulated_open(struct simulated *sim, struct simulated_options options);
-/* Nothing but the context may be live. */
+/* Checks that only the context is live, and ends it. */
 void simulated_close(struct simulated *sim);
 
 sb_stats simulated_stats(const struct simulated *sim);

@@ -1,5 +1,5 @@
-/* A source over the input that can fail, or find other bytes, from its n-th read on;
-   a sink that can fail at its n-th write. */
+/* A source of the input that can fail at its n-th read, or return other bytes from its n-th read
+   on; a sink that can fail at its n-th write. */
 #ifndef SB_FUZZ_UNSTEADY_H
 #define SB_FUZZ_UNSTEADY_H
 
@@ -7,8 +7,8 @@
 
 enum trouble {
     TROUBLE_NONE,
-    TROUBLE_FAILS,   /* the n-th read, and no other */
-    TROUBLE_CHANGES, /* from the n-th read on a byte of each read is another */
+    TROUBLE_FAILS,   /* only the n-th read fails */
+    TROUBLE_CHANGES, /* from the n-th read on, each read returns one changed byte */
     TROUBLES
 };
 
@@ -16,22 +16,22 @@ struct unsteady {
     const uint8_t *bytes;
     size_t size;
     enum trouble trouble;
-    int left;       /* until the n-th read */
-    uint32_t where; /* of the byte that is another, and which */
+    int left;       /* reads until the trouble: the read that makes it 0 is the n-th */
+    uint32_t where; /* chooses the changed byte and its new value */
     int closed;
 };
 
 sb_source unsteady_source(struct unsteady *unsteady);
-/* Whether the n-th read came. */
+/* Returns whether the n-th read has happened. */
 bool unsteady_struck(const struct unsteady *unsteady);
-/* OK, or a status that the trouble explains beside those of bytes alone. */
+/* Checks that the trouble explains the status, or else that the input bytes can cause it. */
 void unsteady_check(const struct unsteady *unsteady, sb_status status, const sb_error *err);
 
-/* What was written must be `bytes`, as far as it goes. */
+/* A sink that checks that the bytes written are a prefix of `bytes`. */
 struct drain {
-    const uint8_t *bytes; /* NULL: whatever */
+    const uint8_t *bytes; /* NULL: accepts any bytes */
     size_t size, written;
-    int left; /* until the write that fails; 0: none */
+    int left; /* writes until the failure: the write that makes it 0 fails; 0: none fails */
 };
 
 sb_sink drain_sink(struct drain *drain);

@@ -155,7 +155,7 @@ void snapshot_check(const struct snapshot *snapshot, const sb_blob *blob, const 
 
 /* --- errors ------------------------------------------------------------------------------ */
 
-/* Faults of the whole, which lie at no one place. */
+/* Returns whether the fault concerns the whole input and has no offset. */
 static bool is_of_the_whole(const char *message) {
     static const char *const beginnings[] = {"the index of ", "a model exceeds ",
                                              "none of the fields ", "the fields are of no ",
@@ -166,7 +166,7 @@ static bool is_of_the_whole(const char *message) {
     return false;
 }
 
-/* Whether the reason ends so; behind it may stand what the bytes seem to be. */
+/* Returns whether the reason ends with `end`; a guess "; this is ..." may follow. */
 static bool reason_ends(const char *message, const char *end) {
     for (const char *at = strstr(message, end); at; at = strstr(at + 1, end)) {
         const char *rest = at + strlen(end);
@@ -195,7 +195,7 @@ void check_status(sb_status status, sb_status from_memory, const char *where) {
 
 /* --- saved files ------------------------------------------------------------------------- */
 
-/* In memory if possible. */
+/* Makes a folder, in memory if possible. */
 static void make_folder(char folder[32]) {
     static const char *const places[] = {"/dev/shm", "/tmp"};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
@@ -233,7 +233,7 @@ static void check_seen(struct seen *seen, const void *bytes, size_t size) {
     free(seen->bytes);
 }
 
-/* The folder is gone before anything is judged: a finding leaves none behind. */
+/* Removes the folder before the first check, so that a finding leaves none behind. */
 void check_saved_file(save_call *save, const void *object, const void *bytes, size_t size) {
     char folder[32], path[48];
     make_folder(folder);

@@ -1,11 +1,11 @@
-/* Shared by the harnesses of the wire formats: a context whose memory is counted, snapshots of
-   blobs, checks of errors and of their offsets. */
+/* Shared by the harnesses of the wire formats: a context that counts its memory, snapshots of
+   blobs, and checks of errors and their offsets. */
 #ifndef SB_FUZZ_WATCHED_H
 #define SB_FUZZ_WATCHED_H
 
 #include "fuzz.h"
 
-/* The name of a net. */
+/* Returns the name of a net. */
 sb_text name_of(const sb_model *model);
 
 /* A host-only context without caches over a counting allocator. */
@@ -16,52 +16,52 @@ struct watched {
 };
 
 void watched_begin(struct watched *watched);
-/* Ends it; everything made from it was given back. */
+/* Ends the context and checks that all its memory was freed. */
 void watched_end(struct watched *watched);
 
-/* From here on the peak is counted. */
+/* Sets the mark and restarts the measurement of the peak. */
 void watched_mark(struct watched *watched);
-/* Most bytes above the mark's since then. */
+/* Returns by how many bytes the peak since the mark exceeds the bytes at the mark. */
 size_t watched_peak(const struct watched *watched);
-/* Live bytes above the mark's now; negative when there are fewer. */
+/* Returns the live bytes minus those at the mark. */
 int64_t watched_growth(const struct watched *watched);
 
-/* What can be seen of a blob without changing it: shape, heads and all bytes of its
-   memories, those beyond the count too. */
+/* The visible state of a blob: shape, heads, and all bytes of its memories, also the bytes beyond
+   the count. */
 struct snapshot {
     int32_t num_axes; /* -1: never shaped */
     int64_t dims[SB_MAX_AXES];
     struct snapshot_side {
         int32_t head;
-        const void *ptr; /* where the bytes lay */
+        const void *ptr; /* address of the bytes */
         size_t size;
         unsigned char *bytes;
     } part[2]; /* SB_DATA, SB_DIFF */
 };
 
-/* Makes the handles of the blob's memories if they are not there. */
+/* Takes a snapshot; creates the handles of the blob's memories if needed. */
 struct snapshot snapshot_take(const sb_blob *blob);
 void snapshot_free(struct snapshot *snapshot);
-/* The blob is as it was, its bytes at the same place. */
+/* Checks that the blob has not changed, and that its bytes have not moved. */
 void snapshot_check(const struct snapshot *snapshot, const sb_blob *blob, const char *story);
 
 sb_blob *blob_new(sb_context *context, int32_t dtype);
-/* Whether the part was ever written. */
+/* Returns whether the part was ever written. */
 bool blob_has(const sb_blob *blob, sb_part part);
-/* The bytes of a host blob's part; NULL when its count is 0. */
+/* Returns the bytes of a host blob's part; NULL if the count is 0. */
 const void *blob_at(const sb_blob *blob, sb_part part);
 size_t blob_bytes(const sb_blob *blob);
-/* Both have the same shape and, bit for bit, the same data and diff. */
+/* Checks that both blobs have the same shape, dtype, and bytes of data and diff. */
 void check_same_blob(const sb_blob *a, const sb_blob *b, const char *story);
 
-/* A status that bytes alone may cause; the data's fault lies at an offset within `size` bytes
-   which its text contains. */
+/* Checks that input bytes can cause the status, and that a fault of the data has an offset within
+   `size` bytes that the message contains. */
 void check_read_status(sb_status status, const sb_error *err, size_t size);
 
-/* What bytes from elsewhere gave is what they gave from memory. */
+/* Checks that reading from `where` had the same status as reading from memory. */
 void check_status(sb_status status, sb_status from_memory, const char *where);
 
-/* `bytes` as a file without a name; its path is for as long as the file descriptor is open. */
+/* A file without a name; its path is valid while the file descriptor is open. */
 struct scratch_file {
     int fd;
     char path[32];
@@ -69,13 +69,13 @@ struct scratch_file {
 struct scratch_file scratch_file_make(const void *bytes, size_t size);
 void scratch_file_end(struct scratch_file *file);
 
-/* What saves an object under a path. */
+/* A function that saves an object under a path. */
 typedef sb_status save_call(const void *object, const char *path, sb_error *err);
-/* A new file, then one that replaces it, holds the bytes; nothing else is left in their folder.
-   Into a folder that is none nothing is saved. */
+/* Saves twice under one path: checks that the new file, and the file that replaces it, hold the
+   bytes, and that the folder holds no other file. Checks that saving in a missing folder fails. */
 void check_saved_file(save_call *save, const void *object, const void *bytes, size_t size);
 
-/* A number that is the input's own, for what is done to a share of inputs only. */
+/* Returns a hash of the input: selects the inputs for checks that only a share of inputs needs. */
 uint32_t input_lot(const uint8_t *bytes, size_t size);
 
 #endif

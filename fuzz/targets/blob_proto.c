@@ -1,12 +1,13 @@
-/* BlobProto and BlobShape bytes: a whole result, encoded and read again without a
-   difference, or an error and the target as it was; memory as promised. */
+/* Reads BlobProto and BlobShape bytes. A read either succeeds, and its result survives encoding and
+   reading again; or it fails and leaves the target unchanged. Also checks the memory that it needs.
+ */
 #include "unsteady.h"
 #include "watched.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define OBJECT_BYTES 1024 /* handles that a read may make beside the payload */
+#define OBJECT_BYTES 1024 /* for handles that a read may create besides the payload */
 
 struct run {
     const uint8_t *bytes;
@@ -27,7 +28,7 @@ static sb_status read_into(const struct run *run, sb_blob *blob, uint32_t flags,
 
 /* --- a fresh target -------------------------------------------------------------- */
 
-/* `blob` has just taken the message. */
+/* Checks the memory of the read that filled `blob`. */
 static void check_memory(const struct run *run, const sb_blob *blob) {
     size_t peak = watched_peak(run->watched), sides = blob_has(blob, SB_DIFF) ? 2 : 1;
     fuzz_check(peak <= sides * blob_bytes(blob) + OBJECT_BYTES, "%zu bytes at peak for %zu of %zu",
@@ -40,7 +41,7 @@ static void check_untouched(const struct run *run, const sb_blob *blob) {
                (long long)watched_growth(run->watched));
 }
 
-/* The blob if the message is accepted, else NULL. */
+/* Reads the message into a new blob; returns NULL if it is refused. */
 static sb_blob *read_fresh(const struct run *run, int32_t dtype, sb_status *out_status) {
     sb_blob *blob = blob_new(run->watched->context, dtype);
     watched_mark(run->watched);
@@ -124,13 +125,13 @@ static sb_blob *filled_blob(const struct run *run, int32_t dtype, const int64_t 
     return blob;
 }
 
-/* A side holds the message's values or, where it has none for diff, what it held. */
+/* Checks that a part holds the message's values or, for a diff without values, its old values. */
 static void check_taken_side(const struct snapshot_side *old, const void *now, const void *expected,
                              size_t size, const char *side) {
     if (size == 0)
         return;
     if (!expected && size > old->size)
-        return; /* fresh storage */
+        return; /* new storage, unspecified bytes */
     fuzz_check(memcmp(now, expected ? expected : old->bytes, size) == 0,
                "%s of a blob with contents differs", side);
     if (size > old->size)
@@ -148,7 +149,7 @@ static void check_taken(const struct snapshot *old, const sb_blob *blob, const s
                      blob_has(fresh, SB_DIFF) ? blob_at(fresh, SB_DIFF) : NULL, size, "diff");
 }
 
-/* A blob with contents, as it was before a call. */
+/* A blob with contents, and its state before a call. */
 struct trial {
     sb_blob *blob;
     struct snapshot old;
@@ -167,7 +168,8 @@ static struct trial trial_small(const struct run *run, int32_t dtype) {
     return trial_begin(run, dtype, small, 2);
 }
 
-/* The blob is as it was, or holds what a fresh blob does (NULL: it does not matter). */
+/* Checks that the blob is unchanged after a failure, or equal to `fresh` (NULL: not compared) after
+   a success; ends the trial. */
 static void trial_end(struct trial *trial, sb_status st, const sb_blob *fresh, const char *story) {
     if (st != SB_OK)
         snapshot_check(&trial->old, trial->blob, story);
@@ -177,7 +179,7 @@ static void trial_end(struct trial *trial, sb_status st, const sb_blob *fresh, c
     sb_blob_destroy(trial->blob);
 }
 
-/* `fresh`: what the message gives, or NULL when `refusal` is why it gives nothing. */
+/* `fresh`: the blob that a new target became, or NULL if the message was refused with `refusal`. */
 static void check_existing(const struct run *run, struct trial trial, uint32_t flags,
                            const sb_blob *fresh, sb_status refusal) {
     bool mismatch_allowed = flags == 0 && !(fresh && sb_blob_shape_equals(trial.blob, fresh));
@@ -214,7 +216,8 @@ static void check_shape_equals(const struct run *run, const sb_blob *fresh) {
                equal);
 }
 
-/* Every message has an answer. The target reshape checks that the answer is right. */
+/* Checks that each accepted message has an answer. The target reshape checks that the answer is
+   right. */
 static void check_shape_question(const struct run *run, sb_status without) {
     struct trial trial = trial_small(run, SB_DTYPE_F32);
     sb_error err = fuzz_fresh_error();
@@ -243,7 +246,7 @@ static void check_reshape(const struct run *run) {
     trial_end(&trial, st, NULL, "a refused shape");
 }
 
-/* Narrow limits only ever turn an answer into DATA_LIMIT, and hold. */
+/* Checks that narrow limits are kept, and change the status only to DATA_LIMIT. */
 static void check_limits(const struct run *run, sb_status without) {
     sb_limits limits = SB_LIMITS_INIT;
     limits.max_memory = 1000;
@@ -263,7 +266,7 @@ static void check_limits(const struct run *run, sb_status without) {
     sb_blob_destroy(blob);
 }
 
-/* Each allocation of an accepted read is refused in turn. */
+/* Repeats an accepted read, each time with the next allocation failing. */
 static void check_refusals(const struct run *run) {
     sb_status st = SB_ERR_OUT_OF_MEMORY;
     for (int64_t nth = 1; st != SB_OK; nth++) {
@@ -281,7 +284,7 @@ static void check_refusals(const struct run *run) {
     }
 }
 
-/* The same bytes in a file, read through a window, then put where those from memory go. */
+/* Loads the same bytes from a file, which is read through a window, and expects the same result. */
 static void check_file(const struct run *run, const sb_blob *fresh, sb_status expected) {
     struct scratch_file file = scratch_file_make(run->bytes, run->size);
     struct trial trial = trial_small(run, SB_DTYPE_F32);
@@ -293,7 +296,7 @@ static void check_file(const struct run *run, const sb_blob *fresh, sb_status ex
     scratch_file_end(&file);
 }
 
-/* A source that is steady, that fails at one read, that changes between two. */
+/* Reads from a source that is steady, fails at one read, or changes between two reads. */
 static sb_status read_unsteady(const struct run *run, struct unsteady *source,
                                const sb_blob *fresh) {
     const sb_source from = unsteady_source(source);
@@ -325,7 +328,7 @@ static void check_source(const struct run *run, const sb_blob *fresh, sb_status 
     }
 }
 
-/* The same bytes in three pieces. */
+/* Reads the same bytes as three spans. */
 static void check_spans(const struct run *run, const sb_blob *fresh, sb_status expected) {
     const size_t a = input_lot(run->bytes, run->size) % (run->size + 1), b = (run->size - a) / 2;
     const uint8_t *bytes = run->size > 0 ? run->bytes : (const uint8_t *)"";
@@ -341,7 +344,7 @@ static void check_spans(const struct run *run, const sb_blob *fresh, sb_status e
     trial_end(&trial, st, fresh, "refused pieces");
 }
 
-/* What was read, written to a sink that takes all and to one that does not. */
+/* Writes the blob to a sink that accepts all bytes, and to a sink that fails. */
 static void check_sink(const sb_blob *blob) {
     struct drain whole = {NULL, 0, 0, 0}, fails = {NULL, 0, 0, 1};
     const sb_sink to_whole = drain_sink(&whole), to_fails = drain_sink(&fails);
@@ -378,8 +381,8 @@ static sb_status check_dtype(const struct run *run, int32_t dtype) {
     return st;
 }
 
-/* Into integers: as into floats, but that one of them may not hold a value. Storage was taken then,
-   and is given back. */
+/* Reads into integers: the status is that of floats, or DATA_OVERFLOW if an integer cannot
+   represent a value. Such a failure frees the storage that the read allocated. */
 static void check_integers(const struct run *run, int32_t dtype, sb_status single) {
     sb_blob *blob = blob_new(run->watched->context, dtype);
     watched_mark(run->watched);

@@ -1,5 +1,5 @@
-/* Our reader against the second one of decoder.h: what is accepted, why something
-   is refused, and every name, number, shape and value. */
+/* Compares the library's reader with the reader of decoder.h: which bytes are accepted, why others
+   are refused, and every name, number, shape and value. */
 #include "decoder.h"
 #include "watched.h"
 
@@ -11,7 +11,7 @@ struct run {
     const uint8_t *bytes;
     size_t size;
     sb_context *context;
-    sb_limits limits; /* the same twice */
+    sb_limits limits; /* the same limits for both readers */
     struct decoder_limits decoder_limits;
 };
 
@@ -68,7 +68,7 @@ static double wire_value(const struct decoded_values *values, const uint8_t *wir
     }
 }
 
-/* Element i as the blob has to hold it. A conversion may change a NaN's payload. */
+/* Returns whether the blob holds element i. A conversion may change the payload of a NaN. */
 static bool is_value(const struct decoded_values *values, size_t i, const void *data,
                      size_t element_size) {
     const uint8_t *wire = values->bytes + i * values->width;
@@ -90,7 +90,7 @@ static bool is_value(const struct decoded_values *values, size_t i, const void *
            (single != single && expected != expected);
 }
 
-/* Whether an integer type holds a value; NaN is in no range. */
+/* Returns whether an integer type represents the value; NaN is not in any range. */
 static bool fits(double value, int32_t dtype) {
     const bool in_range = dtype == SB_DTYPE_I32   ? value >= INT32_MIN && value <= INT32_MAX
                           : dtype == SB_DTYPE_U32 ? value >= 0 && value <= UINT32_MAX
@@ -149,7 +149,8 @@ static void check_blob(const struct decoded_blob *decoded, const sb_blob *blob) 
 
 /* --- one BlobProto ----------------------------------------------------------------- */
 
-/* Whether nobody would take the bytes for this format, though they are a message of it. */
+/* Returns whether SB_FORMAT_AUTO does not choose this format: then the reader may refuse the bytes
+   as foreign. */
 static bool is_of_another(const struct run *run, int32_t format) {
     sb_model *model = NULL;
     sb_status st = sb_model_open_bytes(run->context, SB_FORMAT_AUTO, run->bytes, run->size,

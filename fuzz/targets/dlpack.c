@@ -1,5 +1,5 @@
-/* Tensors of DLPack, right and wrong ones, as a blob's data or diff: what is accepted is used in
-   place, exported again and ended once; a refused tensor is left unchanged. The reference below
+/* Imports valid and invalid tensors of DLPack as a blob's data or diff. An accepted tensor is used
+   in place, exported again and deleted once; a refused tensor stays unchanged. The reference below
    decides which tensors are valid. */
 #include "aligned.h"
 #include "simulated.h"
@@ -8,15 +8,15 @@
 #include <string.h>
 #include <syncblob/dlpack.h>
 
-#define REGION    256 /* bytes of host and device memory that tensors lie in */
+#define REGION    256 /* bytes of host memory, and of device memory, for tensors */
 #define AXES_MAX  6
 #define ROOM      (SB_MAX_AXES + 8)
-#define SMALL     512 /* elements that are gone through one by one */
+#define SMALL     512 /* tensors up to this many elements are checked element by element */
 #define ODDITIES  2
 #define FAULTS    16
 #define MAX_BYTES INT64_MAX
 
-/* Exact where 64 bits are not enough. */
+/* For results that may exceed 64 bits. */
 __extension__ typedef __int128 wide;
 
 struct world {
@@ -28,7 +28,7 @@ struct world {
     int64_t shape[ROOM], strides[ROOM];
     int ended;
     bool is_legacy, into, reshape, diff, refuse_memory;
-    int32_t blob_dtype; /* of the blob that it goes into */
+    int32_t blob_dtype; /* of the blob that receives the tensor */
     sb_blob *blob;
 };
 
@@ -159,7 +159,7 @@ static void draw_tensor(struct world *w) {
 
 /* --- the reference --------------------------------------------------------------------------- */
 
-/* Statuses that the tensor may be refused with; none: it is accepted. */
+/* The statuses with which the tensor may be refused; if there is none, it must be accepted. */
 struct verdict {
     uint32_t statuses; /* bit -s for the status s; SB_ERR_ABI_MISMATCH is bit 31 */
     int32_t dtype;
@@ -196,7 +196,7 @@ static void judge_count(const sb_dl_tensor *t, struct verdict *v) {
     v->count = v->statuses ? 0 : (int64_t)count;
 }
 
-/* Where the element lies by the strides, in elements; its indices are counted up behind it. */
+/* Returns the offset of an element by the strides, in elements; then advances its indices. */
 static wide place(const sb_dl_tensor *t, int64_t *indices) {
     wide at = 0;
     for (int32_t i = 0; i < t->ndim; i++)
@@ -298,7 +298,7 @@ static sb_status import(struct world *w, sb_error *err) {
                         : sb_blob_create_from_dlpack(context, &w->versioned, &w->blob, err);
 }
 
-/* A blob of the tensor's shape or another, with its data written. */
+/* Creates a blob with written data, of the tensor's shape or another. */
 static void make_blob(struct world *w) {
     static const int64_t other[] = {2, 3};
     bool alike = tape_byte(&w->tape) % 4 != 3;
@@ -318,7 +318,7 @@ static void make_blob(struct world *w) {
                "no blob");
 }
 
-/* What is seen of the blob and of the tensor; a refusal changes none of it. */
+/* The visible state of the blob and of the tensor: a refusal does not change it. */
 struct seen {
     int32_t axes;
     const int64_t *shape;
@@ -363,7 +363,7 @@ static sb_status call(struct world *w, const struct verdict *v) {
     }
 }
 
-/* --- what was accepted ----------------------------------------------------------------------- */
+/* --- accepted tensors ------------------------------------------------------------------------ */
 
 static sb_mem *memory_of(const struct world *w) {
     sb_mem *mem;

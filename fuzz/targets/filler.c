@@ -1,5 +1,5 @@
-/* FillerParameter bytes: a filler that fills, encoded and read again without a difference, or an
-   error and the result as it was. */
+/* Reads FillerParameter bytes. A read either succeeds, and the filler works and survives encoding
+   and reading again; or it fails and leaves the result unchanged. */
 #include "decoder.h"
 #include "watched.h"
 #include "wire_builder.h"
@@ -16,7 +16,7 @@ static void encode(const sb_filler *filler, struct wire *out) {
     wire_number(out, 8, (uint64_t)(int64_t)filler->variance_norm);
 }
 
-/* Bits but of a NaN that the type does not use. */
+/* Returns whether the bits are the same; any two NaNs count as the same. */
 static bool is_same(double a, double b) {
     return memcmp(&a, &b, sizeof a) == 0 || (isnan(a) && isnan(b));
 }
@@ -28,7 +28,8 @@ static bool is_same_filler(const sb_filler *a, const sb_filler *b) {
            a->struct_size == b->struct_size;
 }
 
-/* The other decoder knows no filler, but a net, whose name is the same field as a filler's type. */
+/* Checks the type with the other decoder, which decodes nets but not fillers: a net's name has the
+   field number of a filler's type. */
 static void check_type(const sb_filler *filler, const uint8_t *bytes, size_t size) {
     struct decoded_file net = decode_net(bytes, size, &decoder_default_limits);
     const char *name = sb_filler_type_name(filler->type);
@@ -49,7 +50,7 @@ static void check_round_trip(const sb_filler *filler) {
     fuzz_check(is_same_filler(filler, &again), "another filler when encoded");
 }
 
-/* --- what it fills ------------------------------------------------------------------------- */
+/* --- values of a filler--------------------------------------------------------------------- */
 
 static const int64_t shapes[][4] = {{0},          {35},         {8, 36},      {2, 3, 4},
                                     {2, 2, 5, 5}, {2, 0, 3, 3}, {1, 2, 4, 5}, {1, 2, 5, 4}};
@@ -74,7 +75,7 @@ static bool in_range(const sb_filler *filler, double x) {
         return x == filler->value;
     case SB_FILLER_UNIFORM:
         return x >= filler->min && x <= filler->max;
-    case SB_FILLER_GAUSSIAN: /* its bounds are above any number of Box and Muller's */
+    case SB_FILLER_GAUSSIAN: /* 9 deviations: more than the Box-Muller transform returns */
         return x == 0 || fabs(x - filler->mean) <= 9 * filler->std + 1e-6 * fabs(filler->mean);
     case SB_FILLER_POSITIVE_UNITBALL:
     case SB_FILLER_BILINEAR:

@@ -1,5 +1,5 @@
-/* Bytes as each kind of model: listed, every blob loaded, saved as they are; one
-   blob replaced or more added, saved and opened again; memory as promised. */
+/* Opens bytes as each kind of model: lists it, loads every blob and saves it unchanged; replaces or
+   adds blobs, saves it and opens it again; checks the memory that these calls need. */
 #include "ignore.h"
 #include "unsteady.h"
 #include "watched.h"
@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OBJECT_BYTES 2048 /* handles: of a model, of a blob and its memories */
-/* What an index takes beside the input, by the piece. */
+#define OBJECT_BYTES 2048 /* for the handles of a model, a blob and its memories */
+/* The memory of an index for each layer and each blob. */
 #define LAYER_BYTES 42
 #define BLOB_BYTES  4
 _Static_assert(OBJECT_BYTES + 100000 * LAYER_BYTES + 1000000 * BLOB_BYTES <= 8 << 20,
@@ -23,7 +23,7 @@ struct run {
 
 /* --- opening ---------------------------------------------------------------------- */
 
-/* A message without blobs is smaller than the model, and what was measured. */
+/* Checks that a layer's message without blobs has the size that was measured. */
 static void check_message(const sb_model *model, int64_t layer) {
     sb_error err = fuzz_fresh_error();
     size_t size = 0, written = 0;
@@ -63,7 +63,7 @@ static void check_index_memory(const struct run *run, const sb_model *model) {
                watched_peak(run->watched), layers, blobs, run->size);
 }
 
-/* The model, or NULL with the status; nothing is left of a failed opening. */
+/* Opens a model; returns NULL and the status on failure. Checks that a failure frees everything. */
 static sb_model *open_bytes(const struct run *run, int32_t format, const sb_limits *limits,
                             int *deleted, sb_status *out_status) {
     sb_model *const untouched = (sb_model *)(void *)deleted, *model = untouched;
@@ -109,7 +109,7 @@ static void check_loaded(const struct run *run, const sb_blob *blob, const sb_bl
                "%lld values of diff listed", (long long)info->diff_count);
 }
 
-/* The blob, or NULL where the file holds no data for it. */
+/* Loads a blob; returns NULL if the file has no data for it. */
 static sb_blob *load(const struct run *run, const sb_model *model, int64_t layer, int64_t index,
                      int32_t dtype) {
     sb_blob_info info = SB_BLOB_INFO_INIT;
@@ -290,7 +290,7 @@ static sb_status save_file(const void *model, const char *path, sb_error *err) {
     return sb_model_save_file(model, path, err);
 }
 
-/* The edited model is what is read from what it saves. */
+/* Saves the edited model and opens the result: expects the same model. */
 static void check_saved_again(const struct run *run, const sb_model *model) {
     struct saved saved = save(model);
     if (run->lot % 16 == 0)
@@ -302,7 +302,8 @@ static void check_saved_again(const struct run *run, const sb_model *model) {
     again.size = saved.size;
     sb_model *reopened = open_bytes(&again, sb_model_format(model), NULL, &deleted, &st);
     fuzz_check(reopened, "what was saved is refused: %s", sb_status_name(st));
-    again.size = run->size > saved.size ? run->size : saved.size; /* offsets in either */
+    again.size =
+        run->size > saved.size ? run->size : saved.size; /* offsets may concern either file */
     check_same_model(&again, model, reopened);
     close_model(reopened, &deleted);
     free(saved.bytes);
@@ -341,7 +342,8 @@ static size_t size_of(const sb_model *model) {
     return size;
 }
 
-/* Each allocation of the edit is refused in turn, which leaves the model as it was. */
+/* Repeats the edit, each time with the next allocation failing: a failure must not change the
+ * model. */
 static void set_blob(const struct run *run, sb_model *model, struct place place,
                      const sb_blob *blob) {
     int64_t *fail_nth = &run->watched->counting.fail_nth, nth = 0;
@@ -358,7 +360,7 @@ static void set_blob(const struct run *run, sb_model *model, struct place place,
     } while (st != SB_OK);
 }
 
-/* All that follows the blob in the file, and the blob itself, are where they belong. */
+/* Checks that the saved file ends with the new blob and the old bytes behind it. */
 static void check_tail(const struct run *run, const sb_model *model, const sb_blob_info *old,
                        const sb_blob *blob) {
     struct saved saved = save(model);
@@ -387,7 +389,7 @@ static void check_replace(const struct run *run, sb_model *model) {
                "a blob of %zu bytes at %lld", old.size, (long long)old.offset);
     set_blob(run, model, place, blob);
     if (run->lot % 4 == 0)
-        set_blob(run, model, place, blob); /* in the first one's place */
+        set_blob(run, model, place, blob); /* replaces the replacement */
     st = sb_model_blob_info(model, place.layer, place.index, &new, &err);
     fuzz_check(st == SB_OK && new.offset == -1 && new.size == 0 && new.count == 3,
                "a replaced blob of %lld at %lld", (long long)new.count, (long long)new.offset);
@@ -399,7 +401,7 @@ static void check_replace(const struct run *run, sb_model *model) {
     sb_blob_destroy(blob);
 }
 
-/* What is taken away again leaves no trace. */
+/* Adds a layer with a blob and removes it again. */
 static sb_status add_for_nothing(sb_model *model, const sb_blob *blob, sb_error *err) {
     int64_t layer;
     sb_status st = sb_model_add_layer(model, "popped", 6, "Kind", 4, &layer, err);
@@ -408,7 +410,8 @@ static sb_status add_for_nothing(sb_model *model, const sb_blob *blob, sb_error 
     return st == SB_OK ? sb_model_pop_layer(model, err) : st;
 }
 
-/* A layer, a blob in it and one in a layer of the file's; a history blob and numbers. */
+/* Adds to a net: a layer, a blob in it, and a blob in a layer of the file. To a solver state:
+   numbers and a blob of the history. */
 static void add(const struct run *run, sb_model *model) {
     sb_blob *blob = new_blob(run);
     sb_error err = fuzz_fresh_error();
@@ -434,7 +437,7 @@ static void add(const struct run *run, sb_model *model) {
 
 /* --- other ways to open ------------------------------------------------------------------- */
 
-/* A file, which is read through a window, is refused in the words of the same bytes. */
+/* Checks that a file, which is read through a window, is refused with the same message as bytes. */
 static void check_same_words(const struct run *run, int32_t format, const sb_error *of_file) {
     sb_model *model = NULL;
     sb_error err = fuzz_fresh_error();
@@ -466,8 +469,8 @@ static void check_file(const struct run *run, int32_t format, uint32_t flags,
     scratch_file_end(&file);
 }
 
-/* What is accepted elsewhere may be another's message or another format's, but no other file, and
-   it is whole. */
+/* Opens an accepted message with narrow limits. An error may guess another format or another
+   program's message, but not another kind of file. */
 static void check_called_message(const struct run *run, int32_t format, const sb_limits *limits) {
     static const char *const words[] = {
         "a caffemodel, not ",      "a solver state, not ", "a blob such as a mean file, not ",
@@ -484,7 +487,7 @@ static void check_called_message(const struct run *run, int32_t format, const sb
     fuzz_check(known, "an accepted message over a limit: %.239s", err.message);
 }
 
-/* Narrow limits only ever turn an answer into DATA_LIMIT, and hold. */
+/* Checks that narrow limits are kept, and change the status only to DATA_LIMIT. */
 static void check_limits(const struct run *run, int32_t format, sb_status without) {
     sb_limits limits = {sizeof limits, 4096, 3, 4, 8, 3};
     int deleted;
@@ -503,7 +506,7 @@ static void check_limits(const struct run *run, int32_t format, sb_status withou
         check_called_message(run, format, &limits);
 }
 
-/* Each allocation of an opening is refused in turn. */
+/* Repeats an opening, each time with the next allocation failing. */
 static void check_refusals(const struct run *run, int32_t format, sb_status without) {
     sb_model *model;
     int deleted;
@@ -540,7 +543,8 @@ static void use_blobs(const struct run *run, const struct unsteady *source, cons
     }
 }
 
-/* A sink that takes all has the model's bytes, however the other one fared. */
+/* Saves to a sink that fails, then to a sink that accepts all: the latter gets the model's bytes.
+ */
 static void use_sinks(const struct run *run, const struct unsteady *source, const sb_model *model) {
     const bool steady = source->trouble == TROUBLE_NONE;
     struct drain whole = {steady ? run->bytes : NULL, run->size, 0, 0};
@@ -576,7 +580,8 @@ static void use_source(const struct run *run, int32_t format, struct unsteady *s
     fuzz_check(run->watched->counting.live_bytes == before, "something of a source stays");
 }
 
-/* Reads in turn fail or find another byte: each, every second, third or fourth. */
+/* Opens sources that fail, or change a byte, from the n-th read on: for every n, or for every
+   second, third or fourth. */
 static void check_source(const struct run *run, int32_t format, const sb_model *expected,
                          sb_status expected_status) {
     struct unsteady steady = {.bytes = run->bytes, .size = run->size};
@@ -600,7 +605,7 @@ static void check_source(const struct run *run, int32_t format, const sb_model *
 
 /* --- everything ---------------------------------------------------------------------------- */
 
-/* Each input takes one of the other ways, for each format another. */
+/* Opens the input in one of the other ways; the input's hash and the format choose it. */
 static void check_another_way(const struct run *run, int32_t format, const sb_model *model,
                               sb_status st) {
     switch ((run->lot + (uint32_t)format) % 5) {
@@ -636,7 +641,7 @@ static void check_format(const struct run *run, int32_t format) {
     close_model(model, &deleted);
 }
 
-/* What AUTO finds is accepted under its own name. */
+/* Checks that the format that SB_FORMAT_AUTO finds accepts the bytes. */
 static void check_auto(const struct run *run) {
     int deleted, deleted_again;
     sb_status st;

@@ -1,7 +1,7 @@
-/* sb_blob: bytes drive calls on four blobs of several element types, on the
-   host or the simulated device, that share, lend, reshape and fail to get
-   memory. After every step shapes, contents, storage and sharing are those of
-   the plain model in support/blob_model.c. */
+/* Tests sb_blob: the input chooses calls on four blobs of several element types, on the host or the
+   simulated device. The calls share, lend and reshape, and their allocations may fail. After every
+   step shapes, contents, storage and sharing must agree with the plain model in
+   support/blob_model.c. */
 #include "blob_message.h"
 #include "blob_model.h"
 #include "ignore.h"
@@ -16,7 +16,7 @@
 #define BLOBS       4
 #define STEPS_MAX   48
 #define ELEMENT_MAX 8
-#define EXTRA_MAX   64 /* bytes that are lent beyond the count */
+#define EXTRA_MAX   64 /* bytes that a loan may have beyond the count */
 #define BYTES_MAX   ((size_t)(SMALL_COUNT * ELEMENT_MAX + EXTRA_MAX))
 
 struct pair {
@@ -38,11 +38,11 @@ struct step {
     struct pair *pair, *other;
     int which; /* DATA or DIFF */
     uint32_t variant;
-    uint32_t mask, *asked; /* what was replaced; NULL: not asked */
+    uint32_t mask, *asked; /* bits of replaced memories; NULL: not requested */
     sb_error err;          /* of the next call */
 };
 
-/* --- what was drawn ---------------------------------------------------------------- */
+/* --- choices ----------------------------------------------------------------------- */
 
 static int64_t draw_dim(struct tape *tape) {
     static const int64_t special[] = {8, 64, -1, INT64_C(1) << 31, INT64_C(1) << 40, INT64_MAX};
@@ -50,7 +50,7 @@ static int64_t draw_dim(struct tape *tape) {
     return code < 10 ? (int64_t)code % 5 : special[code - 10];
 }
 
-/* A count between small and absurd becomes small. */
+/* Makes a count between small and absurd small. */
 static void keep_small(struct plain_shape *shape) {
     for (int32_t i = shape->num_axes; i-- > 0;) {
         if (plain_shape_check(shape, ELEMENT_MAX) != SB_OK || shape->count <= SMALL_COUNT ||
@@ -92,7 +92,7 @@ static bool memory_ran_out(struct world *w) {
     return simulated_strike(&w->sims[1]).allocator || first;
 }
 
-/* A call that failed may have made memories and spare storage, nothing else. */
+/* Accepts the only traces of a failed call: new memories and spare storage. */
 static void accept_spares(struct world *w, struct pair *pair) {
     for (int which = DATA; which <= DIFF && pair->blob; which++) {
         struct plain_memory *memory = plain_memory_of(&pair->plain, which);
@@ -109,7 +109,7 @@ static void accept_spares(struct world *w, struct pair *pair) {
     }
 }
 
-/* Whether the call did its work, so that the model does too. */
+/* Checks the status; returns whether the call succeeded, so that the model must follow. */
 static bool agree(struct world *w, struct step *step, const char *what, sb_status st,
                   sb_status expected) {
     const sb_error err = step->err;
@@ -145,7 +145,7 @@ static void compare_shape(const struct pair *pair) {
         CHECK_EQUAL("a dimension", sb_blob_shape(pair->blob)[i], plain->dims[i]);
 }
 
-/* Storage that was not replaced is where it was. */
+/* Checks that storage that was not replaced has not moved. */
 static void compare_place(struct plain_memory *memory, int side, const void *ptr) {
     if (memory->at[side] && memory->state.bytes)
         fuzz_check(memory->at[side] == ptr, "side %d moved from %p to %p", side, memory->at[side],
@@ -181,7 +181,7 @@ static void compare_memory(const struct world *w, const struct pair *pair, int w
     int64_t capacity = sb_blob_capacity(pair->blob, which);
     CHECK_EQUAL("capacity", capacity,
                 (int64_t)(memory ? memory->state.bytes / sb_dtype_size(pair->plain.dtype) : 0));
-    if (!memory) /* looking would make it */
+    if (!memory) /* a look would create it */
         return;
     sb_status st = sb_blob_mutable_mem(pair->blob, which, &mem, NULL);
     fuzz_check(st == SB_OK, "no handle: %s", sb_status_name(st));
@@ -287,7 +287,7 @@ static void share(struct world *w, struct step *step) {
     plain_replace(plain, step->which, memory);
 }
 
-/* The other's memory, by its handle: any size that is enough will do. */
+/* Shares the other blob's memory by its handle; the memory may be larger than needed. */
 static void set_memory(struct world *w, struct step *step) {
     struct plain_blob *plain = &step->pair->plain, *other = &step->other->plain;
     sb_mem *mem;
@@ -295,7 +295,7 @@ static void set_memory(struct world *w, struct step *step) {
     if (!agree(w, step, "handle", st, SB_OK))
         return;
     struct plain_memory *memory = plain_memory_of(other, step->which);
-    if (plain->dtype != other->dtype) /* bytes of another type, whose arithmetic is not modelled */
+    if (plain->dtype != other->dtype) /* the model has no arithmetic on bytes of another type */
         return;
     sb_status expected = memory->state.bytes < plain_bytes(plain) ? SB_ERR_INVALID_ARGUMENT
                          : plain->context != other->context       ? SB_ERR_WRONG_DEVICE
@@ -313,7 +313,8 @@ static void drop_diff(struct world *w, struct step *step) {
     plain_replace(&step->pair->plain, DIFF, NULL);
 }
 
-/* Where writing `bytes` bytes goes: into the memory that is there, or, too small, a new one. */
+/* The destination of `bytes` bytes: the blob's memory, or a new one if that is missing or too
+   small. */
 struct target {
     struct plain_memory *memory, *fresh;
     enum call call;
@@ -323,7 +324,7 @@ static struct target target_of(struct plain_blob *blob, int which, size_t bytes,
     struct target target = {.memory = blob->memory[which]};
     if (!target.memory || target.memory->state.bytes < bytes)
         target.memory = target.fresh = plain_memory_new(blob->context, bytes);
-    bool whole = target.memory->state.bytes == bytes; /* else what lies behind has to stay */
+    bool whole = target.memory->state.bytes == bytes; /* else the bytes behind must not change */
     target.call = side == SB_SIDE_CPU ? (whole ? OVERWRITE_CPU : MUTABLE_CPU)
                                       : (whole ? OVERWRITE_GPU : MUTABLE_GPU);
     return target;
@@ -345,7 +346,7 @@ static void take_target(struct plain_blob *blob, int which, struct target *targe
         plain_replace(blob, which, target->fresh);
 }
 
-/* What clear does to the first `bytes` of a memory. */
+/* Models a clear of the first `bytes` of a memory. */
 static sb_status clear_model(struct plain_memory *memory, size_t bytes, bool commit) {
     if (!plain_is_written(memory) || (bytes == 0 && memory->state.bytes > 0))
         return SB_OK;
@@ -370,7 +371,7 @@ static sb_status check_copy(const struct step *step, uint32_t flags) {
     return SB_OK;
 }
 
-/* A source that was never written: zeros where the head is, or on the host. */
+/* Models a copy from a source that was never written: zeros on the head's side, or on the host. */
 static sb_status copy_zeros(struct step *step, int which, bool commit) {
     struct plain_blob *to = &step->pair->plain;
     size_t bytes = plain_bytes(&step->other->plain);
@@ -429,7 +430,7 @@ static void copy_from(struct world *w, struct step *step) {
 
 /* --- bytes --------------------------------------------------------------------------------- */
 
-/* All of the capacity: an overwrite leaves none of it specified. */
+/* Writes the whole capacity: after an overwrite call all bytes are unspecified. */
 static void write_bytes(struct world *w, struct step *step, enum call call, void *ptr) {
     struct plain_memory *memory = step->pair->plain.memory[step->which];
     size_t bytes = memory->state.bytes;
@@ -492,12 +493,12 @@ static struct loan *make_loan(struct world *w, const struct step *step, bool dev
     return lender_make(&w->lender, device ? w->sims[0].context : NULL, value, bytes, read_only);
 }
 
-/* One byte off, where the elements are larger. */
+/* Returns whether the loan is misaligned by one byte: only elements of more bytes can be. */
 static bool is_askew(const struct plain_blob *plain, uint32_t variant) {
     return variant == LEND_ASKEW && sb_dtype_size(plain->dtype) > 1;
 }
 
-/* What a set call gives for the variant, before anything is looked up. */
+/* Returns the status of a set call by its arguments, before the call looks up the memory. */
 static sb_status check_lend(const struct step *step, uint32_t variant) {
     const struct plain_blob *plain = &step->pair->plain;
     bool faulty = variant == LEND_FLAG || variant == LEND_MISSING ||
@@ -506,7 +507,7 @@ static sb_status check_lend(const struct step *step, uint32_t variant) {
     return faulty ? SB_ERR_INVALID_ARGUMENT : SB_OK;
 }
 
-/* A new memory for the blob, as large as the loan. */
+/* Gives the blob a new memory of the loan's size. */
 static void take_loan(struct step *step, enum call call, struct loan *loan) {
     struct plain_memory *memory = plain_memory_new(step->pair->plain.context, loan->bytes);
     plain_adopt(memory, call, loan);
@@ -540,7 +541,7 @@ static void lend(struct world *w, struct step *step) {
         take_loan(step, device ? SET_GPU : SET_CPU, loan);
 }
 
-/* sb_mem_set_cpu on the blob's memory: every sharer sees it. */
+/* Calls sb_mem_set_cpu on the blob's memory: affects all blobs that share it. */
 static void lend_to_all(struct world *w, struct step *step) {
     sb_mem *mem;
     sb_status st = sb_blob_mutable_mem(step->pair->blob, step->which, &mem, &step->err);
@@ -644,7 +645,7 @@ static void draw_legacy(struct tape *tape, struct blob_message *message) {
             message->legacy_dims[i] = dims[tape_below(tape, 8)];
 }
 
-/* As many values as the shape has, one more, one less, or none. */
+/* Draws a number of values: the shape's count, one more, one less, or 0. */
 static int64_t draw_count(struct tape *tape, int64_t count) {
     uint32_t code = tape_below(tape, 8);
     if (code == 7 || count > SMALL_COUNT)
@@ -669,7 +670,7 @@ static struct blob_message draw_message(struct world *w, const struct step *step
     return message;
 }
 
-/* Where a side's values go; `count` 0 and DIFF: nowhere. */
+/* The destination of a part's values; a diff without values is not wanted. */
 struct load {
     bool wanted;
     struct target target;
@@ -689,7 +690,7 @@ static sb_status begin_load(const struct step *step, const struct blob_message *
     return st;
 }
 
-/* `empty`: cutting took the only byte, or there was none. */
+/* `empty`: the message has no bytes, perhaps because it was cut. */
 static sb_status check_message(const struct step *step, const struct blob_message *message,
                                bool empty, bool reshapes, struct plain_shape *shape) {
     const int32_t dtype = step->pair->plain.dtype;
@@ -766,7 +767,7 @@ static sb_status check_write(const struct plain_blob *plain, bool with_diff, uin
     return over ? SB_ERR_OVER_LIMIT : SB_OK;
 }
 
-/* Data first, then diff: each is made current on the host, for good, even if the next fails. */
+/* Makes data, then diff, current on the host. Data stays current if diff fails. */
 static sb_status fetch(struct plain_blob *plain, bool with_diff) {
     if (plain->count == 0)
         return SB_OK;
@@ -785,7 +786,8 @@ static void check_written(struct plain_blob *plain, bool with_diff, const void *
     wire_free(&message);
 }
 
-/* Not while memory runs out: a reader that fails half way has read the half. */
+/* Encodes the blob, with faults disarmed: a call that fails halfway would have fetched only a part.
+ */
 static void to_proto(struct world *w, struct step *step) {
     static unsigned char buffer[2 * BYTES_MAX + 1024];
     struct plain_blob *plain = &step->pair->plain;
@@ -914,7 +916,7 @@ static void ask(struct world *w, struct step *step) {
 
 /* --- elements ------------------------------------------------------------------------------ */
 
-/* Row-major, missing indices being 0. */
+/* Computes a row-major offset; missing indices are 0. */
 static sb_status offset_of(const struct plain_blob *plain, const int64_t *indices,
                            int32_t num_indices, int64_t *out) {
     *out = 0;
@@ -942,7 +944,7 @@ static sb_status legacy_element_of(const struct plain_blob *plain, const int64_t
 
 __extension__ typedef __int128 wide;
 
-/* An address, so that an index may be equal to its extent. */
+/* Computes Caffe's offset of four indices; an index may be equal to its dimension. */
 static sb_status legacy_offset_of(const struct plain_blob *plain, const int64_t indices[4],
                                   int64_t *out) {
     int32_t axes = axes_of(plain);
@@ -1059,7 +1061,7 @@ static void destroy(struct pair *pair) {
     pair->blob = NULL;
 }
 
-/* Another blob in the place of this one, of the same dtype and context. */
+/* Replaces the blob by a new one of the same dtype and context. */
 static void create(struct world *w, struct step *step) {
     struct plain_blob *plain = &step->pair->plain;
     sb_context *context = w->sims[plain->context - w->plain_contexts].context;
@@ -1129,7 +1131,8 @@ static void open_context(struct world *w, int i, bool simulated, bool pinned) {
         simulated, simulated && pinned ? SB_STORAGE_PINNED : SB_STORAGE_OWNED};
 }
 
-/* One input in eight has a device; the last blob may have a separate context. */
+/* Opens the contexts. One input in eight has a device; the last blob may have a separate context.
+ */
 static void open_world(struct world *w) {
     static const int32_t dtypes[] = {SB_DTYPE_F32, SB_DTYPE_F32, SB_DTYPE_F64, SB_DTYPE_F64,
                                      SB_DTYPE_I32, SB_DTYPE_I8,  SB_DTYPE_F16, SB_DTYPE_F16};

@@ -1,11 +1,11 @@
-/* sb_mem: bytes drive calls on up to three memories of the simulated device,
-   or of a host-only context, and faults of its operations and of the
-   allocator. After every step heads, storage, bytes on both sides, loans and
-   counted work are held against the reference in tests/support/state_table.c.
+/* Tests sb_mem: the input chooses calls on up to three memories of the simulated device, or of a
+   host-only context, and faults of the device's operations and of the allocator. After every step
+   heads, storage, bytes on both sides, loans and counted work are compared with the reference in
+   tests/support/state_table.c.
 
-   A step in which nothing was made to fail is known exactly. One in which
-   something was may fail, and then has changed nothing; work that was made to
-   fail later leaves the run unsettled until a step calm() has waited for it. */
+   The result of a step without a fault is known exactly. A step with a fault may fail, and then
+   must have changed nothing. After a fault in queued work the run is unsettled until a step calm
+   has waited for that work. */
 #include "ignore.h"
 #include "kernel.h"
 #include "loan.h"
@@ -19,7 +19,7 @@
 #define STEPS_MAX 48
 #define OWNERS    3
 
-/* Queued work that writes a side; if it fails, the head and the bytes go back. */
+/* Queued work that writes a side; if the work fails, head and bytes return to the old ones. */
 struct pending {
     int32_t side; /* -1: none */
     int32_t fallback;
@@ -30,7 +30,7 @@ struct subject {
     sb_mem *mem; /* NULL: none */
     int owners;
     struct memory_state state;
-    unsigned char value[BYTES_MAX]; /* what a reader is to see */
+    unsigned char value[BYTES_MAX]; /* the bytes that a reader must see */
     struct pending pending;
     bool queued_writer; /* a stream may still be writing the device side */
 };
@@ -41,8 +41,8 @@ struct world {
     struct lender lender;
     struct kernels kernels;
     struct subject subjects[MEMORIES];
-    bool lost;      /* the device, for good */
-    bool may_lose;  /* it was made to */
+    bool lost;      /* the device is lost */
+    bool may_lose;  /* a fault may have lost the device */
     bool unsettled; /* work will fail, or has failed and no call has reported it */
     unsigned char stamp;
 };
@@ -53,13 +53,13 @@ struct request {
     struct subject *subject;
     sb_stream stream;
     bool writes;  /* through a mutable pointer */
-    bool by_work; /* a plain device pointer is used by a kernel on the legacy stream */
+    bool by_work; /* a kernel on the legacy stream uses the plain device pointer */
     /* of the set calls */
     struct loan *loan;
     void *ptr;
     size_t bytes;
     uint32_t flags;
-    sb_status mistake; /* SB_OK, or what the arguments are to give */
+    sb_status mistake; /* SB_OK, or the status that wrong arguments must cause */
 };
 
 static void stamp(struct world *w, unsigned char out[BYTES_MAX]) {
@@ -70,13 +70,13 @@ static void stamp(struct world *w, unsigned char out[BYTES_MAX]) {
 
 /* --- faults ----------------------------------------------------------------------- */
 
-/* Work that runs in the wrong order makes bytes wrong without an error, and memory that is freed
-   too early loses the device: neither is checked from then on. */
+/* Stops the checks of bytes and of a lost device: work that runs in the wrong order makes bytes
+   wrong without an error, and memory that is freed too early loses the device. */
 static void lose_order(struct world *w) {
     w->lender.blind = w->kernels.blind = w->may_lose = true;
 }
 
-/* After every call of the library: what was made to fail in it. */
+/* Returns the faults that struck; called after every call of the library. */
 static struct strike note_strike(struct world *w) {
     struct strike strike = simulated_strike(&w->sim);
     if (strike.device && strike.fault.mode == SB_SIM_FAIL_STICKY)
@@ -112,7 +112,8 @@ static void compare_device(const struct world *w, const struct subject *s, const
     compare(w, s, seen, "on the device");
 }
 
-/* The caller's own kernels on the legacy stream are the caller's to wait for. */
+/* Returns whether the caller's kernels on the legacy stream have not run: the caller must wait for
+   them. */
 static bool legacy_is_busy(const struct world *w, const struct subject *s) {
     return kernel_is_queued(&w->kernels, s, NULL);
 }
@@ -131,7 +132,8 @@ static void use_host(struct world *w, const struct request *r, void *ptr) {
     }
 }
 
-/* On the stream of the call, or as users of plain pointers do: at once, or on the legacy stream. */
+/* Uses device bytes on the call's stream; through a plain pointer, at once or on the legacy stream.
+ */
 static void use_device(struct world *w, const struct request *r, void *ptr) {
     struct subject *s = r->subject;
     size_t bytes = s->state.bytes;
@@ -164,15 +166,15 @@ static void use_pointer(struct world *w, const struct request *r, const struct p
         use_device(w, r, ptr);
 }
 
-/* --- what a call is to do ----------------------------------------------------------- */
+/* --- expected work of calls---------------------------------------------------------- */
 
-/* A host side that is current needs no stream, and whether one that is on its way asks for it is
-   left open. */
+/* Returns whether the call uses its stream. A prefetch to a current host side does not; while a
+   copy to the host is queued, it may or may not. */
 static bool asks_stream(const struct request *r) {
     return r->kind->queued && (r->call != PREFETCH_CPU || r->subject->state.head == SB_HEAD_AT_GPU);
 }
 
-/* The device has to be there for the call. */
+/* Returns whether the call fails without a device. */
 static bool needs_device(const struct request *r, const struct plan *plan) {
     return call_is_about_device(r->call) || asks_stream(r) ||
            (plan->copies && r->subject->state.bytes) ||
@@ -209,7 +211,8 @@ static struct plan make_plan(const struct world *w, const struct request *r) {
     return plan;
 }
 
-/* Host memory is page-locked where the device and the cap allow it. */
+/* Returns the kind of new storage: host memory is page-locked if the device and the cap allow it.
+ */
 static int32_t kind_of_storage(const struct world *w, const struct subject *s, int32_t side) {
     const struct simulated_options *o = &w->sim.options;
     bool pinned =
@@ -227,12 +230,12 @@ static sb_status call(const struct request *r, void **out, sb_error *err) {
     return mem_call(r->subject->mem, r->call, &arguments, out, err);
 }
 
-/* --- what it did ---------------------------------------------------------------------- */
+/* --- outcome of a call------------------------------------------------------------------ */
 
 struct outcome {
     sb_status status;
     const char *story;
-    bool exact; /* nothing was made to fail */
+    bool exact; /* no fault could affect the call */
     struct strike strike;
     struct tally tally;
 };
@@ -252,7 +255,7 @@ static void check_work(const struct request *r, const struct plan *plan,
     CHECK_NUMBER("copies within the device", t->device_copies, worked && plan->moves && device);
     CHECK_NUMBER("zero fills of the device", t->calls[SB_SIM_ZERO],
                  worked && plan->zeroes && device);
-    if (outcome->status != SB_OK) /* may have left a spare */
+    if (outcome->status != SB_OK) /* a failure may have left a spare buffer */
         return;
     CHECK_NUMBER("host buffers", t->host_buffers, worked && plan->allocates && host);
     CHECK_NUMBER("device buffers", t->calls[SB_SIM_ALLOC], worked && plan->allocates && device);
@@ -324,15 +327,15 @@ static void succeed(struct world *w, const struct request *r, const struct plan 
         use_pointer(w, r, plan, out);
 }
 
-/* A stream that the memory was written on reported a failure: those bytes are gone, and with them
-   what is being copied of them. */
+/* Returns whether a stream that wrote the memory has reported a failure: then these bytes, and any
+   copy of them in flight, are lost. */
 static bool is_failed_writer(const struct subject *s, int32_t head, sb_status status) {
     bool at_device = s->state.head == SB_HEAD_AT_GPU || s->pending.side == SB_SIDE_CPU;
     return s->queued_writer && at_device && head == SB_HEAD_LOST && status == SB_ERR_DEVICE_FAILURE;
 }
 
-/* The only heads that a failure may change: those of work that was queued before, and of bytes
-   that were being overwritten in place. */
+/* Accepts a head that a failure has changed: only for earlier queued work, for a failed writer, and
+   for bytes that a CLEAR overwrote in place. */
 static void accept_head(const struct request *r, const struct plan *plan,
                         const struct outcome *outcome) {
     struct subject *s = r->subject;
@@ -357,7 +360,7 @@ static void accept_head(const struct request *r, const struct plan *plan,
     s->state.head = head;
 }
 
-/* A failure may leave spare storage where there was none. */
+/* Accepts spare storage that a failure left on a side without storage. */
 static void accept_spare(const struct request *r, int32_t side) {
     struct subject *s = r->subject;
     int32_t kind = sb_mem_storage(s->mem, side);
@@ -381,7 +384,8 @@ static void run_call(struct world *w, struct request *r) {
     if (r->loan)
         r->loan->given = outcome.status == SB_OK;
     if (r->call == CLEAR && outcome.status == SB_ERR_DEVICE_LOST)
-        w->may_lose |= !outcome.exact || w->sim.fault.nth; /* it fails while it writes */
+        w->may_lose |=
+            !outcome.exact || w->sim.fault.nth; /* CLEAR may have failed after it began to write */
     outcome.strike = note_strike(w);
     outcome.exact &= !outcome.strike.device && !outcome.strike.allocator;
     outcome.tally = simulated_since(&w->sim, &before);
@@ -484,7 +488,7 @@ static void retain(struct subject *s) {
     s->owners += s->mem != NULL;
 }
 
-/* What is lent, or what is wrong about it. */
+/* Draws the storage that a set call lends, or the mistake in its arguments. */
 static void draw_loan(struct world *w, struct request *r, uint32_t variant) {
     enum { GOOD = 10, SIZE, FLAG, MISSING, RANGE, HOST };
     struct subject *s = r->subject;
@@ -561,7 +565,7 @@ static sb_status step_context(struct world *w, bool forgets, sb_stream stream) {
     return st;
 }
 
-/* So that forgetting the library's own stream waits for it. */
+/* Uses the library's stream, so that forgetting the stream waits for its work. */
 static void use_own_stream(struct world *w) {
     sb_mem *mem;
     if (sb_mem_create(w->sim.context, 0, &mem, NULL) != SB_OK)
@@ -570,15 +574,15 @@ static void use_own_stream(struct world *w) {
     sb_mem_release(mem);
 }
 
-/* A memory keeps the failure of a stream that it was written on until a call needs its bytes. */
+/* Reads the memory: it keeps the failure of a stream that wrote it until a call needs its bytes. */
 static void settle_writer(struct world *w, struct subject *s) {
     struct request r = {.call = GPU_DATA, .kind = &call_kinds[GPU_DATA], .subject = s};
     if (s->mem && s->queued_writer && table_is_current(s->state.head, SB_SIDE_GPU))
         run_call(w, &r);
 }
 
-/* Ends all faults, and waits until every failure is reported. Any call that waits may report one.
- */
+/* Disarms all faults, and waits until every failure is reported. Any call that waits may report a
+   failure. */
 static void step_calm(struct world *w) {
     bool settled = true;
     simulated_disarm(&w->sim);

@@ -1,4 +1,4 @@
-/* Memory on a boundary, which free() does not take everywhere. */
+/* Aligned memory: on Windows free() does not accept such blocks. */
 #ifndef SB_TESTS_ALIGNED_H
 #define SB_TESTS_ALIGNED_H
 

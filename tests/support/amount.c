@@ -1,4 +1,4 @@
-/* How much a test does, and what the machine has for it. */
+/* How much of its table a test runs, and how much memory the machine has free for it. */
 #include "support.h"
 
 #include <stdint.h>
@@ -20,7 +20,7 @@ bool test_is_full(void) {
 
 typedef unsigned long long number;
 
-/* The number behind `word` in a file of words and numbers, or its first, without a word. */
+/* Reads the number behind `word` in the first line that begins with both; `word` may be "". */
 static bool read_number(const char *root, const char *name, const char *word, number *found) {
     char path[256], line[128], end;
     bool is_found = false;
@@ -36,7 +36,7 @@ static bool read_number(const char *root, const char *name, const char *word, nu
     return is_found;
 }
 
-/* The control group that a container sees as the outermost, in both versions. */
+/* The files of a container's outermost control group, for both versions of control groups. */
 static const struct {
     const char *limit, *used, *stat, *cache;
 } groups[] = {
@@ -51,7 +51,7 @@ size_t test_free_memory(const char *root) {
     if (read_number(root, "/proc/meminfo", "MemAvailable:", &kib))
         least = kib << 10;
     for (int i = 0; i < 2; i++) {
-        number cache = 0; /* files that were read take memory until it is needed */
+        number cache = 0; /* page cache, which the kernel frees when memory is needed */
         if (!read_number(root, groups[i].limit, "", &limit) ||
             !read_number(root, groups[i].used, "", &used))
             continue;
@@ -63,7 +63,8 @@ size_t test_free_memory(const char *root) {
     return (size_t)least;
 }
 
-/* What ThreadSanitizer and AddressSanitizer document: four bytes for each, and one for eight. */
+/* The sanitizers' documented shadow memory. ThreadSanitizer: four bytes for each byte;
+   AddressSanitizer: one for eight. */
 static size_t sanitizer_bytes(size_t addresses) {
     return IS_TSAN ? addresses * 4 : IS_ASAN ? addresses / 8 : 0;
 }

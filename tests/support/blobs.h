@@ -4,28 +4,28 @@
 
 #include "rig.h"
 
-/* Puts the memory's head at `head` (UNINITIALIZED to SYNCED) with `bytes` of its size from
-   `values`. UNINITIALIZED: leaves it alone. */
+/* Moves the memory's head to `head` (UNINITIALIZED to SYNCED), the first `bytes` copied from
+   `values`. UNINITIALIZED: does nothing. */
 void mem_place(sb_mem *mem, int32_t head, const void *values, size_t bytes);
-/* A memory whose host bytes are all `fill`. */
+/* Creates a memory whose host bytes are all `fill`. */
 sb_mem *mem_filled(sb_context *context, size_t bytes, int fill);
-/* The first `bytes` of a memory as the head promises them, without moving the head. */
+/* Copies the first `bytes` from a side that is current, without moving the head. */
 void mem_look(const sb_mem *mem, void *out, size_t bytes);
 bool mem_holds(const sb_mem *mem, const void *values, size_t bytes);
 
 sb_blob *blob_of(sb_context *context, int32_t dtype, int32_t num_axes, const int64_t *shape);
-/* A blob of one axis. */
+/* Creates a blob of one axis. */
 sb_blob *blob_of_count(sb_context *context, int32_t dtype, int64_t count);
-/* Blobs that the test owns: with a shape, with one axis, without a shape. */
+/* Create blobs that the test owns: with a shape, with one axis, without a shape. */
 sb_blob *test_blob(sb_context *context, int32_t dtype, int32_t num_axes, const int64_t *shape);
 sb_blob *test_vector(sb_context *context, int32_t dtype, int64_t count);
 sb_blob *test_unshaped(sb_context *context, int32_t dtype);
-/* For SB_DTYPE_LIST and its parts. */
+/* An argument of SB_DTYPE_LIST and its parts: expands to the dtype's constant and a comma. */
 #define DTYPE_ITEM(NAME, number, name, type, kind, with) SB_DTYPE_##NAME,
 
 sb_mem *data_of(sb_blob *blob);
 sb_mem *diff_of(sb_blob *blob);
-/* count values of F32 or F64: start, start + step, ... */
+/* Writes `count` values of F32 or F64: start, start + step, ... */
 void fill_values(int32_t dtype, int64_t count, double start, double step, void *out);
 double value_at(int32_t dtype, const void *values, int64_t i);
 

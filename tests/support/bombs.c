@@ -11,7 +11,7 @@ static void put_shape(struct wire *wire, int64_t count) {
     wire_free(&shape);
 }
 
-/* Makes the message the content of a field. */
+/* Replaces the message by a message of one field, which holds the old one. */
 static void wrap(struct wire *wire, uint32_t field) {
     struct wire inside = *wire;
     *wire = (struct wire){0};
@@ -48,14 +48,14 @@ void bomb_build(const struct bomb *bomb, struct wire *wire, size_t size) {
 #define HALF       HEAD("\x50\x02")  /* the type of raw data */
 #define SCALAR     TAIL("\x2a\x04\x01\x02\x03\x04")
 
-/* A layer whose name has 40,000 bytes, a little over half of any chunk that an arena might have. */
+/* A layer with a name of 40,000 bytes: a little over half of 64 KiB, a likely chunk of an arena. */
 static const unsigned char long_name[40009] = {0xa2, 6, 0xc4, 0xb8, 2, 0x0a, 0xc0, 0xb8, 2};
 
 const struct bomb bombs[] = {
     {"empty_layers", SB_FORMAT_CAFFEMODEL, UNIT("\xa2\x06\x00")},
     {"empty_v1_layers", SB_FORMAT_CAFFEMODEL, UNIT("\x12\x00")},
     {"empty_v0_layers", SB_FORMAT_CAFFEMODEL, UNIT("\x12\x02\x0a\x00")},
-    /* The V0 part of one layer again and again: it is merged. */
+    /* One layer repeats its V0 part; the parts are merged. */
     {"one_layer_of_many_parts", SB_FORMAT_CAFFEMODEL, 2, UNIT("\x0a\x00")},
     {"one_layer_of_parts_with_blobs", SB_FORMAT_CAFFEMODEL, 2,
      UNIT("\x0a\x06\x92\x03\x00\x92\x03\x00")},
@@ -64,7 +64,7 @@ const struct bomb bombs[] = {
     {"v1_layers_of_unknown_types", SB_FORMAT_CAFFEMODEL, UNIT("\x12\x06\x28\xff\xff\xff\xff\x07")},
     {"named_layers", SB_FORMAT_CAFFEMODEL, UNIT("\xa2\x06\x06\x0a\x01n\x12\x01t")},
     {"long_names", SB_FORMAT_CAFFEMODEL, .unit = long_name, .unit_size = sizeof long_name},
-    /* The last name counts. */
+    /* A message repeats its name; the last name is valid. */
     {"one_layer_of_many_names", SB_FORMAT_CAFFEMODEL, 100,
      UNIT("\x0a\x0a"
           "0123456789")},
@@ -78,7 +78,7 @@ const struct bomb bombs[] = {
     {"small_history", SB_FORMAT_SOLVERSTATE, ITER, UNIT("\x1a\x06\x2a\x04\x00\x00\x80\x3f")},
     {"a_vector_of_empty_blobs", SB_FORMAT_BLOB_VECTOR, UNIT("\x0a\x00")},
     {"empty_shapes", SB_FORMAT_BLOB, UNIT("\x3a\x00"), SCALAR},
-    /* More than 32 axes: refused, once all are seen. */
+    /* More than 32 axes: refused after the last axis was read. */
     {"repeated_shapes", SB_FORMAT_BLOB, UNIT("\x3a\x02\x08\x01")},
     {"packed_axes", SB_FORMAT_BLOB, 1, UNIT("\x01"), .within = {7}},
     {"repeated_legacy_dimensions", SB_FORMAT_BLOB, UNIT("\x08\x01\x10\x01\x18\x01\x20\x01"),
@@ -89,7 +89,7 @@ const struct bomb bombs[] = {
     {"chunks_of_one_float", SB_FORMAT_BLOB, UNIT("\x2a\x04\x00\x00\x80\x3f"), .count = PER_UNIT},
     {"empty_chunks", SB_FORMAT_BLOB, UNIT("\x2a\x00"), .count = EMPTY},
     {"packed_floats", SB_FORMAT_BLOB, 5, UNIT("\x00\x00\x80\x3f"), .count = PER_UNIT},
-    /* As doubles the halves take four times their bytes. */
+    /* Halves that are loaded as doubles take four times their bytes. */
     {"raw_halves", SB_FORMAT_BLOB, 12, HALF, UNIT("\x00\x3c"), .count = PER_UNIT},
     {"raw_data_that_loses", SB_FORMAT_BLOB, UNIT("\x50\x02\x62\x02\x00\x3c"), .count = 1},
     {"unpacked_floats_of_a_layer", SB_FORMAT_CAFFEMODEL, UNIT("\x2d\x00\x00\x80\x3f"),
@@ -99,7 +99,7 @@ const struct bomb bombs[] = {
     {"overlong_numbers", SB_FORMAT_CAFFEMODEL, NAME,
      UNIT("\xf8\x81\x80\x80\x80\x80\x80\x80\x80\x00\x81\x80\x80\x80\x80\x80\x80\x80\x80\x00")},
     {"flat_groups", SB_FORMAT_CAFFEMODEL, NAME, UNIT("\xfb\x01\xfc\x01")},
-    /* As deep as groups may nest. */
+    /* The deepest nesting of groups that is allowed. */
     {"deep_groups", SB_FORMAT_CAFFEMODEL, NAME, UNIT(X10(X10("\xfb\x01")) X10(X10("\xfc\x01")))},
     /* Known fields of another wire type count as unknown. */
     {"known_fields_of_a_wrong_type", SB_FORMAT_CAFFEMODEL, NAME, UNIT("\xa0\x06\x01")},

@@ -1,5 +1,5 @@
-/* Sources, sinks and progress of a test's own: over memory, counted, failing at
-   the n-th call as the test wants. */
+/* Sources, sinks and progress callbacks for tests: they work on memory, count calls and fail at
+   the n-th call. */
 #ifndef SB_TESTS_CALLBACKS_H
 #define SB_TESTS_CALLBACKS_H
 
@@ -9,24 +9,24 @@
 
 #include <stdatomic.h>
 
-/* The call at which `left` reaches 0 returns `status`. */
+/* `left` counts calls down: the call that makes it 0 returns `status`. */
 struct test_fault {
     _Atomic int left; /* 0: none fails */
     sb_status status;
-    bool silent; /* leaves the error alone */
+    bool silent; /* does not fill the error */
 };
 
 struct test_source {
     const struct wire *wire;
-    const struct wire *other;  /* what the reads from fault.left on find, if not NULL */
-    struct test_fault fault;   /* of reads and versions, in their order */
+    const struct wire *other;  /* NULL, or the bytes from the read number fault.left on */
+    struct test_fault fault;   /* counts reads and versions together */
     _Atomic int reads, closes; /* calls */
     _Atomic uint64_t version;
-    _Atomic size_t largest; /* read */
-    bool outside;           /* bytes were asked for that are not there */
+    _Atomic size_t largest; /* most bytes of one read */
+    bool outside;           /* a read was empty or exceeded the bytes */
 };
 
-/* A source of `wire`'s bytes; `s` is zero but for what the test set. */
+/* Returns a source of `wire`'s bytes. The members of `s` that the test did not set are 0. */
 sb_source test_source_of(struct test_source *s, const struct wire *wire);
 
 struct test_sink {
@@ -34,18 +34,18 @@ struct test_sink {
     struct test_fault fault;
     int writes;
     size_t largest;
-    bool after_failure; /* was written to after a failure, or nothing was written */
+    bool after_failure; /* a write came after a failure, or had no bytes */
 };
 
 sb_sink test_sink_of(struct test_sink *s);
 
 struct test_progress {
-    int cancels_at; /* the report, from 1; 0: none */
+    int cancels_at; /* number of the report that cancels, from 1; 0: none */
     _Atomic int reports;
     uint64_t done, total;
-    uint64_t largest_step; /* of `done` */
-    bool wrong; /* `done` fell or is beyond `total`, `total` changed once known, or the call
-                   went on after it was cancelled */
+    uint64_t largest_step; /* largest increase of `done` */
+    bool wrong; /* `done` fell or exceeds `total`, `total` changed once it was known, or a report
+                   came after the one that cancelled */
 };
 
 sb_progress test_progress_of(struct test_progress *p);

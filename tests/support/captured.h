@@ -1,11 +1,11 @@
-/* The simulated device with a stream that is captured: nobody can record an event on it or wait for
-   it, and its work goes on. */
+/* The simulated device with a captured stream: recording an event on that stream fails, and so does
+   a wait for the stream; other work on it succeeds. */
 #ifndef SB_TESTS_CAPTURED_H
 #define SB_TESTS_CAPTURED_H
 
 #include <syncblob/backend.h>
 
-/* A table for contexts on "sim:N". */
+/* Returns a backend for contexts on "sim:N". */
 sb_backend captured_table(void);
 
 extern sb_stream captured_stream; /* NULL: none is captured */

@@ -7,9 +7,10 @@
 
 #define BLOCK_MAGIC       0x53594e43424c4f42u
 #define RUBBISH           0xA5
-#define RUBBISH_BYTES_MAX ((size_t)64 << 20) /* larger blocks are left as they come */
+#define RUBBISH_BYTES_MAX ((size_t)64 << 20) /* in larger blocks only the first bytes are filled   \
+                                              */
 
-/* Lies in front of every block; an alignment is at least 64. */
+/* The header in front of every block. It fits there: every alignment is at least 64. */
 struct block {
     uint64_t magic;
     size_t bytes, alignment;

@@ -6,12 +6,12 @@
 #include <syncblob/sim_comm.h>
 #include <unistd.h>
 
-/* --- what the world lends ------------------------------------------------------------ */
+/* --- storage that the world lends ------------------------------------------------------------ */
 
-/* Storage, or a tensor on it. */
+/* Lent storage, or a tensor on it. */
 struct lent_piece {
     struct world *world;
-    sb_context *context; /* of memory of the device; NULL: the host's */
+    sb_context *context; /* of device memory; NULL: host memory */
     void *ptr;
     int64_t shape[2];
     sb_dl_managed_versioned versioned_tensor;
@@ -56,7 +56,7 @@ static bool note(struct world *w, sb_status st) {
     return st == SB_OK;
 }
 
-/* The piece is the caller's, whose deleter does not run. */
+/* Frees a piece that no call has taken: its deleter does not run. */
 static void take_back(struct world *w, struct lent_piece *p) {
     w->lent--;
     if (p->context)
@@ -66,7 +66,7 @@ static void take_back(struct world *w, struct lent_piece *p) {
     free(p);
 }
 
-/* What a call has not taken is the caller's. */
+/* Frees the piece if the call failed: the call has not taken it. */
 static void settle(struct world *w, struct lent_piece *p, sb_status st) {
     if (!note(w, st))
         take_back(w, p);
@@ -82,7 +82,7 @@ static void lend(struct world *w, sb_mem *mem, sb_side side, uint32_t flags) {
                                : sb_mem_set_gpu(mem, p->ptr, bytes, flags, end_piece, p, NULL));
 }
 
-/* One owner more of a blob's memory, or NULL. */
+/* Returns a new reference to the memory of the blob's data (`part` 0) or diff; NULL on failure. */
 static sb_mem *memory(sb_blob *blob, int part) {
     sb_mem *mem = NULL;
     const sb_status st = part ? sb_blob_mutable_mem(blob, SB_DIFF, &mem, NULL)
@@ -106,7 +106,7 @@ static void end_legacy_tensor(sb_dl_managed *self) {
     end_piece(self->manager_ctx, ((struct lent_piece *)self->manager_ctx)->ptr);
 }
 
-/* 2 x 3 floats. */
+/* Makes a tensor of 2 x 3 floats. */
 static struct lent_piece *tensor(struct world *w) {
     struct lent_piece *p = piece(w, 6 * sizeof(float), false);
     p->shape[0] = 2;
@@ -151,7 +151,7 @@ static void run_tasks(void *user, int64_t tasks, void (*task)(void *arg, int64_t
     }
 }
 
-/* A BlobProto: shape 2 x 3, six floats 0. */
+/* A BlobProto: shape 2 x 3, six zeros. */
 static const unsigned char message[] = {0x3a, 4, 0x0a, 2, 2, 3, 0x2a, 24, 0, 0, 0, 0, 0, 0, 0, 0,
                                         0,    0, 0,    0, 0, 0, 0,    0,  0, 0, 0, 0, 0, 0, 0, 0};
 
@@ -234,7 +234,7 @@ static void add(const char *name, void (*run)(struct world *), int flags) {
     every_call[every_call_count++] = (struct every_call){name, run, flags & ENDS, flags & IS_CONST};
 }
 
-/* What the calls below write to. */
+/* Room for the results of the calls below. */
 struct results {
     const void *read;
     void *written;
@@ -263,7 +263,7 @@ static const struct results no_results = {.value = 1,
                                           .solver_info = SB_SOLVER_INFO_INIT};
 static const int64_t few[] = {2, 3}, ones[] = {1, 1};
 
-/* A call, with the function's name, that adds itself to the list. */
+/* Defines a call of the function `name` and adds the call to the list. */
 #define CALL(name, flags, ...)            CALL_AT(name, flags, __COUNTER__, __VA_ARGS__)
 #define CALL_AT(name, flags, number, ...) CALL_OF(name, flags, number, __VA_ARGS__)
 #define CALL_OF(name, flags, number, ...)                                                          \
@@ -276,14 +276,14 @@ static const int64_t few[] = {2, 3}, ones[] = {1, 1};
         add(#name, call_##number, flags);                                                          \
     }
 
-/* A call on `mem`, a blob's data; then on its diff. */
+/* Defines two calls on `mem`: the memory of the blob's data, and of its diff. */
 #define MEM(name, flags, ...)                                                                      \
     MEM_OF(name, flags, 0, __VA_ARGS__) MEM_OF(name, flags, 1, __VA_ARGS__)
 #define MEM_OF(name, flags, part, ...)                                                             \
     CALL(name, flags, sb_mem *mem = memory(w->blob, part); if (!mem) return; __VA_ARGS__;          \
          sb_mem_release(mem))
 
-/* The same for data and for diff of the blob. */
+/* Defines two calls with `part`: SB_DATA and SB_DIFF. */
 #define BOTH(name, flags, ...)                                                                     \
     BOTH_OF(name, flags, SB_DATA, __VA_ARGS__) BOTH_OF(name, flags, SB_DIFF, __VA_ARGS__)
 #define BOTH_OF(name, flags, which, ...) CALL(name, flags, const sb_part part = which; __VA_ARGS__)
@@ -473,7 +473,7 @@ CALL(sb_reducer_destroy, ENDS, note(w, sb_reducer_ready(w->reducer, w->other, &r
      end_reducer(w))
 CALL(sb_comm_destroy, ENDS, sb_comm *x; end_reducer(w); x = w->comm; w->comm = NULL;
      sb_comm_destroy(x))
-/* What make_calls.py makes of the headers. */
+/* The calls that make_calls.py generates from the headers. */
 #include "simple_calls.inc"
 
 const char *const not_in_every_call[] = {
@@ -481,17 +481,17 @@ const char *const not_in_every_call[] = {
     "sb_error_fill", "sb_error_fill", "sb_dtype_name", "sb_dtype_size", "sb_features",
     "sb_status_name", "sb_status_text", "sb_version", "sb_version_string",
     "sb_context_options_init", "sb_filler_init", "sb_filler_parse", "sb_filler_type_name",
-    /* make an object, of which there is one in every world, and touch no other */
+    /* create an object of a kind that every world has, and touch no other object */
     "sb_context_create", "sb_comm_create", "sb_reducer_create", "sb_sim_comm_create",
     "sb_source_of_descriptor", "sb_source_of_spans",
-    /* ends what the calls above have begun */
+    /* ends a write; the calls above that begin a write also end it */
     "sb_write_destroy",
     /* read a member */
     "sb_comm_rank", "sb_comm_size",
-    /* need a GPU; the calls above reach the engine's communicator */
+    /* need a GPU; the calls above use the simulated communicator */
     "sb_nccl_comm_create", "sb_nccl_comm_create_all", "sb_nccl_comm_create_over",
     "sb_nccl_id_create",
-    /* the simulated ranks' own */
+    /* concerns the simulated ranks only */
     "sb_sim_comm_fail", NULL};
 
 /* --- the world -------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
-/* Failing one step of a call: an allocation, or an operation of the device,
-   in each way that it can fail. */
+/* Makes one step of a call fail: an allocation, or an operation of the device in each of its modes
+   of failure. */
 #ifndef SB_TESTS_FAULTS_H
 #define SB_TESTS_FAULTS_H
 
@@ -8,8 +8,8 @@
 enum fault {
     FAULT_ALLOC,  /* the n-th call of the allocator returns NULL */
     FAULT_NOW,    /* the n-th operation of the device fails and has done nothing */
-    FAULT_LATER,  /* ... is queued and fails in its turn */
-    FAULT_STICKY, /* ... fails and takes the device with it */
+    FAULT_LATER,  /* the n-th operation is queued, and fails when its turn comes */
+    FAULT_STICKY, /* the n-th operation fails, and the device is lost */
     FAULTS
 };
 
@@ -22,13 +22,13 @@ struct armed {
 const char *fault_name(enum fault fault);
 struct armed fault_arm(struct rig *rig, enum fault fault, int64_t nth);
 bool fault_fired(const struct armed *armed);
-/* Whether it has fired; from here on nothing fails. */
+/* Disarms the fault; returns whether the fault has fired. */
 bool fault_disarm(const struct armed *armed);
-/* A status that a call may return for it. `writes_in_place`: the call overwrites current bytes of
-   the device, which a failure on the way spoils. */
+/* Returns whether a call may return `status` because of the fault. `writes_in_place`: the call
+   overwrites current bytes of the device, so that a failure in the middle spoils them. */
 bool fault_explains(enum fault fault, sb_status status, bool writes_in_place);
 
-/* As assert_true, but the test's own blame(t, TEXT) prints which trial failed. */
+/* Like assert_true, but calls the test's function blame(t, TEXT), which prints the failed trial. */
 #define demand(t, condition)                                                                       \
     do {                                                                                           \
         if (!(condition))                                                                          \

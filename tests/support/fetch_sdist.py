@@ -2,10 +2,10 @@
 
     fetch_sdist.py NAME VERSION SHA256 FOLDER
 
-`pip download` would run the package's setup.py. This asks pip for the
-address alone, with pip's own configuration of indexes, proxies and
-certificates, checks the sum, and puts the file into FOLDER. It uses pip's
-internal functions, so run it with the pip version that ./dev pins.
+`pip download` would run the package's setup.py. This program asks pip only
+for the file's address, with pip's configuration of indexes, proxies and
+certificates. It checks the sum and puts the file into FOLDER. It uses pip's
+internal functions: run it with the pip version that ./dev pins.
 """
 
 import hashlib

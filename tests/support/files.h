@@ -6,13 +6,14 @@
 
 #include <stdbool.h>
 
-/* All bytes of a file; wire_free. */
+/* Reads all bytes of a file. */
 struct wire wire_of_file(const char *path);
 void file_write(const char *path, const void *bytes, size_t size);
 void file_write_wire(const char *path, const struct wire *wire);
 bool file_holds(const char *path, const char *text);
 
-/* Not on Windows before version 10, nor under wine 8; prints so. */
+/* Returns whether the system can replace a file that is open; prints a message if not. Windows
+   before version 10 and wine 8 cannot. */
 #ifdef _WIN32
 bool file_is_replaced_while_open(void);
 #else

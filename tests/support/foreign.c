@@ -3,7 +3,7 @@
 #include "files.h"
 #include "support.h"
 
-/* Up to the character, which becomes a NUL; the text goes on behind it. */
+/* Returns the text before the character `at`, which becomes a NUL; `*text` moves behind it. */
 static char *cut(char **text, char at) {
     char *begin = *text, *end = strchr(begin, at);
     assert_non_null(end);
@@ -12,7 +12,7 @@ static char *cut(char **text, char at) {
     return begin;
 }
 
-/* \xHH becomes a byte, in place. */
+/* Replaces each \xHH by its byte, in place; returns the size. */
 static size_t decode(char *text) {
     size_t size = 0;
     for (const char *from = text; *from; size++) {

@@ -1,12 +1,12 @@
-/* How files begin that are no message of Caffe's: the rows of foreign.txt, which the tests of the
-   crates and of the Python module read, too. */
+/* Beginnings of files that are not messages of Caffe: the rows of foreign.txt. The tests of the
+   crates and of the Python module read that file too. */
 #ifndef SB_TESTS_FOREIGN_H
 #define SB_TESTS_FOREIGN_H
 
 #include <stddef.h>
 
-/* The bytes in [from, to) are the sign; `shorter` are the words for a beginning that holds less of
- * it. */
+/* The bytes in [from, to) identify the file. An error describes it with `words`, or with `shorter`
+   if not all of these bytes are there. */
 struct foreign {
     const char *words, *shorter; /* NULL: none */
     size_t from, to;
@@ -15,7 +15,7 @@ struct foreign {
 };
 
 struct foreign_list {
-    char *text; /* which the rows point into */
+    char *text; /* the rows point into it */
     struct foreign rows[64];
     size_t count;
 };

@@ -1,4 +1,5 @@
-/* A call whose failure changes nothing for the test: SB_MUST_CHECK warns of a cast to void, too. */
+/* Ignores a status whose failure does not matter to the test: a cast to void does not silence the
+   warning of SB_MUST_CHECK. */
 #ifndef SB_TESTS_IGNORE_H
 #define SB_TESTS_IGNORE_H
 

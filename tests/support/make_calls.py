@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""make_calls.py EVERY_CALL INCLUDE...: a call of each exported function that every_call.c does not
-name and whose arguments the world has, for every_call.c to include. What it cannot make is missing
-in the list, as tests/survival/callbacks reports.
+"""make_calls.py EVERY_CALL INCLUDE...: prints a call of each exported function that every_call.c
+does not name and whose arguments the world has. every_call.c includes these calls;
+tests/survival/callbacks reports functions that are missing in the list.
 """
 import pathlib
 import re
@@ -30,7 +30,7 @@ NAMED = {"const int64_t *indices": "ones", "int32_t axis": "0", "int32_t start":
 
 
 def types(text):
-    """(type, what it is called)"""
+    """Yields the type and the name of each parameter."""
     for part in " ".join(text.split()).split(", "):
         found = re.fullmatch(r"(.*?)(\w+)", part)
         yield found.groups() if found else (part, "")
@@ -48,7 +48,8 @@ def arguments(text):
 
 
 def call(returns, name, text):
-    """None if it cannot be made. What returns nothing or an object may end or give one."""
+    """Returns a call, or None: for an unknown argument, and for a function that returns void or
+    a pointer, which may destroy or create an object."""
     given = list(arguments(text))
     if None in given or "*" in returns or returns == "void":
         return None

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""make_refusals.py INCLUDE...: for each pointer that a header does not mark [nullable], a call with
-NULL in its place; for each parameter `flags` and `part`, a call that takes a variable of that name;
-for each number of 64 bits, a call that takes `number`. For tests/survival/input/test_refusals.c to
-include.
+"""make_refusals.py INCLUDE...: prints the calls that tests/survival/input/test_refusals.c includes.
+For each pointer that a header does not mark [nullable]: a call with NULL in its place. For each
+parameter `flags` and `part`: a call that is passed a variable of that name. For each number of 64
+bits: a call that is passed `number`, for each array of such numbers `numbers`.
 """
 import pathlib
 import re
@@ -20,9 +20,9 @@ GIVEN = {"sb_context *": "w->rig.context", "sb_mem *": "w->mem", "sb_model *": "
          "sb_source *": "&w->source", "sb_sink *": "&w->sink", "sb_deleter": "keep",
          "sb_dl_managed_versioned *": "&w->tensor.versioned",
          "sb_dl_managed *": "&w->tensor.legacy", "sb_blob_lender": "lend", "void *": "w->bytes", "uint32_t": "0", "size_t": "64"}
-# A context of NULL is the built-in one; what a callback is passed may be anything.
+# NULL is valid: a NULL context is the built-in one, and a callback's `user` may be anything.
 NEVER = {"context", "user", "err"}
-# A large number is right, or the caller's promise of an array.
+# A large number is valid, or is the length of the caller's array, which no call can check.
 ANY_NUMBER = {"sb_blob_reshape", "sb_blob_create_shaped", "sb_comm_all_reduce",
               "sb_comm_all_reduce_blobs", "sb_comm_broadcast_blobs", "sb_reducer_create",
               "sb_sim_comm_fail", "sb_sim_fail", "sb_sim_fail_also"}
@@ -54,7 +54,7 @@ def given(kind, name, nullable, inits):
 
 
 def known_flags(comment, text):
-    """Those that a function takes, by its header."""
+    """Returns the flags that a function accepts, by the comment in its header."""
     name = FLAGS.search(comment)[2]
     return [name] if name[-1] != "*" else sorted(set(re.findall(rf"\b({name[:-1]}\w+) = 1 <<", text)))
 

@@ -1,5 +1,5 @@
-/* The calls of a memory, and of a blob's, as data and by number: for tests that go through them
-   all. */
+/* The calls on a memory, or on a blob's memory, numbered and described as data: for tests that loop
+   over all calls. */
 #ifndef SB_TESTS_MEM_CALLS_H
 #define SB_TESTS_MEM_CALLS_H
 
@@ -7,7 +7,7 @@
 #include <syncblob/blob.h>
 #include <syncblob/mem.h>
 
-/* In the order in which the inputs of the fuzzer for memories count them. */
+/* In this order: the inputs of the fuzzer for memories contain these numbers. */
 enum call {
     CPU_DATA,
     MUTABLE_CPU,
@@ -29,7 +29,7 @@ enum call {
     CLEAR,
     SYNCHRONIZE,
     CALLS,
-    POINTER_CALLS = SET_CPU /* those before it give a pointer; a blob has them, too */
+    POINTER_CALLS = SET_CPU /* the calls before it return a pointer, and exist for blobs too */
 };
 
 enum purpose { READ, WRITE, OVERWRITE, SET, MOVE, EVICT, WIPE, WAIT };
@@ -37,17 +37,17 @@ enum purpose { READ, WRITE, OVERWRITE, SET, MOVE, EVICT, WIPE, WAIT };
 struct call_kind {
     const char *name;
     enum purpose purpose;
-    int32_t side;       /* that it is about; of CLEAR it is the head's */
+    int32_t side;       /* on which the call works; CLEAR works on the head's side */
     bool queued;        /* takes a stream */
-    bool gives_pointer; /* READ, WRITE and OVERWRITE, but for prefetching */
+    bool gives_pointer; /* READ, WRITE and OVERWRITE, except prefetching */
 };
 
 extern const struct call_kind call_kinds[CALLS];
 
-/* Whether the call is an error without a device, whatever the state. */
+/* Returns whether the call fails in every state if there is no device. */
 bool call_is_about_device(enum call call);
 
-/* What a call is given; SET_* take `ptr` to `user`. */
+/* The arguments of a call; SET_* use `ptr` to `user`. */
 struct call_arguments {
     sb_stream stream;
     void *ptr;
@@ -57,11 +57,11 @@ struct call_arguments {
     void *user;
 };
 
-/* `out` is for the calls that give a pointer. */
+/* `out` receives the pointer of calls that return one. */
 sb_status mem_call(sb_mem *mem, enum call call, const struct call_arguments *a, void **out,
                    sb_error *err);
 
-/* One of the POINTER_CALLS, of the blob's data or diff. */
+/* Makes one of the POINTER_CALLS on the blob's data or diff. */
 sb_status blob_call(sb_blob *blob, sb_part part, enum call call, sb_stream stream, void **out,
                     sb_error *err);
 

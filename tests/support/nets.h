@@ -1,6 +1,5 @@
-/* The same small net in each of Caffe's generations, made by hand: "small",
-   with a layer "conv" of blobs 2x3 (1, 2, ...) and 2 (100, 101), and a layer
-   "relu" without blobs. */
+/* The same small net in each of Caffe's generations, built by hand. Its name is "small". Its layer
+   "conv" has blobs of shapes 2x3 (1, 2, ...) and 2 (100, 101); its layer "relu" has none. */
 #ifndef SB_TESTS_NETS_H
 #define SB_TESTS_NETS_H
 
@@ -12,15 +11,15 @@ void net_current(struct wire *net);
 void net_v1(struct wire *net);
 void net_v0(struct wire *net);
 
-/* What bytes hold, opened. */
+/* Opens the model in the bytes of `wire`. */
 sb_model *model_of(const struct wire *wire, int32_t format);
-/* The same, and a new one, which the test owns. */
+/* The same, but the test owns the model; test_model creates an empty model. */
 sb_model *test_model_of(const struct wire *wire, int32_t format);
 sb_model *test_model(sb_context *context, int32_t format);
 /* The name of a net. */
 sb_text name_of(const sb_model *model);
 
-/* A field that is a wire_blob. */
+/* Appends a field that holds a wire_blob. */
 void wire_blob_field(struct wire *wire, uint32_t field, const int64_t *dims, size_t axes,
                      float first);
 

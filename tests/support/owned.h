@@ -1,6 +1,6 @@
-/* Things that end with the running test, or before the rig that was opened before them: the latest
-   first, loans after all others. The fuzzers, whose inputs end everything themselves, have another
-   definition of what wires need. */
+/* Things that the running test owns. They end with the test, or when a rig closes that was opened
+   before them: the latest first, loans last. The fuzzers free everything themselves and define the
+   functions that wires need in fuzz/support/owned.c. */
 #ifndef SB_TESTS_OWNED_H
 #define SB_TESTS_OWNED_H
 
@@ -9,14 +9,14 @@
 
 void test_own(void *thing, void (*end)(void *thing));
 void test_own_loan(void *thing, void (*end)(void *thing));
-/* Ends it now. */
+/* Ends the thing now. */
 void test_end(void *thing);
-/* The test no longer owns it; false if it did not. */
+/* Removes the thing from the list of the test; returns false if the list did not contain it. */
 bool test_disown(const void *thing);
 size_t test_num_owned(void);
 /* Ends all but the `first` things that the test owns. */
 void test_end_after(size_t first);
-/* The teardown of a test: also forgets its fixture. */
+/* Ends everything and forgets the test's fixture: the teardown of a test. */
 int test_end_all(void **state);
 
 #endif

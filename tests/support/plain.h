@@ -1,4 +1,4 @@
-/* A backend of the caller's own: a device that is made of the host's memory. */
+/* A backend of a caller: its device memory is host memory. */
 #ifndef SB_TESTS_PLAIN_H
 #define SB_TESTS_PLAIN_H
 
@@ -6,11 +6,11 @@
 
 #include <syncblob/backend.h>
 
-/* A device without streams, events, pinned memory or arithmetic: plain heap. */
+/* A device without streams, events, pinned memory or arithmetic; its memory is the heap. */
 struct plain {
     int opened, closed;
     int live;        /* blocks that are allocated */
-    int self_copies; /* of bytes to themselves */
+    int self_copies; /* copies whose source is their destination */
     int32_t ordinal;
     sb_status open_status;
     int trims, afters;
@@ -18,12 +18,12 @@ struct plain {
     sb_status after;  /* of after_default */
 };
 
-/* Two of its slots, for tables that have more. */
+/* Two slots of the backend, for tests with tables of more slots. */
 sb_status plain_alloc(void *device, size_t bytes, sb_stream stream, void **out, sb_error *err);
 void plain_free(void *device, void *ptr, size_t bytes, sb_stream stream);
-/* Opens as "plain:N" for any N. */
+/* Returns the table, which opens "plain:N" for any N. */
 sb_backend plain_backend(struct plain *plain);
-/* A context on `device` of the table. */
+/* Creates a context on the table's device `device`. */
 sb_status create_with_backend(const sb_backend *table, const char *device, sb_context **out,
                               sb_error *err);
 

@@ -1,5 +1,5 @@
 /* The fixture of tests on a device, TEST_ON(rig, …): a context whose allocator and device count
-   calls, a folder, and blobs, memories and streams that end with it. */
+   calls, a folder, and blobs, memories and streams that end with the fixture. */
 #ifndef SB_TESTS_RIG_H
 #define SB_TESTS_RIG_H
 
@@ -10,50 +10,51 @@
 struct rig {
     struct counting_allocator counting;
     sb_context *context;
-    char folder[32], paths[8][96]; /* empty until rig_path */
-    size_t owned_before;           /* what the test owned then */
+    char folder[32], paths[8][96]; /* empty until the first rig_path */
+    size_t owned_before;           /* number of things that the test owned at rig_open */
 };
 
-/* On "sim:0". */
+/* Opens the rig on "sim:0". */
 void rig_open(struct rig *rig);
 /* `device` may be NULL ("cpu"); `flags` are SB_CONTEXT_*. */
 void rig_open_on(struct rig *rig, const char *device, uint32_t flags);
 void rig_open_options(struct rig *rig, sb_context_options options);
-/* Ends what the test owns since rig_open. Then nothing may be live but the context and its cache,
-   and no file may be left in the folder but those of rig_path. */
+/* Ends the things that the test has owned since rig_open. Fails if anything but the context and its
+   cache is still live, or if the folder holds a file that rig_path did not name. */
 void rig_close(struct rig *rig);
 /* Closes the rig and opens it with other options. */
 void rig_reopen_on(struct rig *rig, const char *device, uint32_t flags);
 void rig_reopen_options(struct rig *rig, sb_context_options options);
 
-/* A memory, which the test owns. `context` may be NULL. */
+/* Creates a memory that the test owns. `context` may be NULL. */
 sb_mem *test_mem(sb_context *context, size_t bytes);
-/* The path of a file in the rig's folder, which this makes; the file need not exist. */
+/* Returns the path of a file in the rig's folder. Makes the folder, but not the file. */
 const char *rig_path(struct rig *rig, const char *name);
 
-/* What has happened in a context so far. */
+/* Counts of a context's work so far. */
 struct tally {
     int64_t calls[SB_SIM_OP_COUNT]; /* all 0 without a simulated device */
-    int64_t host_allocs;            /* buffers asked of the allocator, and pinned ones */
+    int64_t host_allocs;            /* requests for buffers: of the allocator, and pinned */
     int64_t device_allocs;
     int64_t uploads, downloads, device_copies, host_copies;
 };
 
 struct tally rig_tally(struct rig *rig);
-/* What has happened since. */
+/* Returns the work since `before`. */
 struct tally rig_since(struct rig *rig, const struct tally *before);
 sb_stats rig_stats(struct rig *rig);
-/* Neither buffers nor calls of the device, but for checks of streams. */
+/* Asserts that no host buffer was requested, and no operation of the device except checks of
+   streams. */
 void assert_no_work(const struct tally *since);
 
-/* Bytes that a caller lends, until the test ends; the deleter counts. */
+/* Bytes that a caller lends; freed when the test ends. The deleter counts its calls. */
 struct lent {
     sb_context *context; /* NULL: host memory */
     void *ptr;
-    struct test_loan *loan; /* what the test owns of it */
+    struct test_loan *loan; /* the thing that the test owns */
     size_t bytes;
     int deleted;
-    bool taken; /* the deleter fills them with TAKEN, so that later writes show */
+    bool taken; /* the deleter fills the bytes with TAKEN, so that a test detects later writes */
 };
 
 #define TAKEN 0xEE
@@ -67,12 +68,12 @@ void lent_free(struct lent *lent);
 bool bytes_are(const void *ptr, size_t bytes, int fill);
 bool device_bytes_are(sb_context *context, const void *ptr, size_t bytes, int fill);
 void device_fill(sb_context *context, void *ptr, size_t bytes, int fill);
-/* The simulated device's schedule, and streams of the caller's on it. */
+/* Set the simulated device's schedule; create and destroy streams of the caller on it. */
 void rig_schedule(struct rig *rig, int32_t schedule, uint64_t seed);
 sb_stream rig_stream(struct rig *rig);
 void rig_end_stream(struct rig *rig, sb_stream stream);
 
-/* A kernel that looks whether its memory is there when its turn comes. */
+/* A kernel that checks, when it runs, whether its memory still exists. */
 struct look {
     sb_context *context;
     const void *ptr;

@@ -107,7 +107,8 @@ static void place_head(struct scene *scene, const struct start *start) {
     }
 }
 
-/* The pointers that are known without a call: of borrowed storage, and of a current side. */
+/* Notes the pointers of sides that are borrowed or current: the call under test must not move them.
+ */
 static void note_pointers(struct scene *scene, const struct start *start) {
     scene->cpu_ptr = scene->cpu.ptr;
     scene->gpu_ptr = scene->gpu.ptr;

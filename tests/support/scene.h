@@ -1,21 +1,21 @@
-/* A memory in any state of the table, and any call on it: for tests that go
-   through them all. */
+/* A memory in any state of the table, and any call on that memory: for tests of all
+   combinations. */
 #ifndef SB_TESTS_SCENE_H
 #define SB_TESTS_SCENE_H
 
 #include "rig.h"
 #include "state_table.h"
 
-/* What fills memories. */
+/* Values of the bytes in memories. */
 #define CURRENT 0x11 /* the bytes that the head promises */
-#define STALE   0x22 /* what a side holds that is not current */
-#define LENT    0x33 /* what is lent by the call under test */
+#define STALE   0x22 /* the bytes of a side that is not current */
+#define LENT    0x33 /* the bytes that the call under test lends */
 
 struct start {
-    int32_t head, cpu, gpu; /* SB_HEAD_*, SB_STORAGE_* twice */
+    int32_t head, cpu, gpu; /* SB_HEAD_*, then SB_STORAGE_* of both sides */
 };
 
-/* States that differ in what calls have to do: every head, every kind of storage. */
+/* States in which calls have different work to do: every head, every kind of storage. */
 enum { SCENE_STARTS = 14 };
 extern const struct start scene_starts[SCENE_STARTS];
 
@@ -23,20 +23,21 @@ struct scene {
     struct rig rig;
     sb_mem *mem;
     size_t bytes;
-    struct lent cpu, gpu, extra; /* what the sides borrow; what a set call lends */
-    void *cpu_ptr, *gpu_ptr;     /* of sides whose pointer is known without a call */
+    struct lent cpu, gpu, extra; /* storage that the sides borrow; that a set call lends */
+    void *cpu_ptr, *gpu_ptr;     /* of sides that are borrowed or current, else NULL */
 };
 
 bool is_read_only(int32_t kind);
-/* A head needs storage behind it; a read-only side cannot have been copied to. */
+/* Returns whether the state can occur: a current side has storage, and no copy went to a read-only
+   side. */
 bool is_reachable(const struct start *start);
 
-/* A context on sim:0 (host memory pinned if it is in `start`) and a memory in that state: current
-   sides hold CURRENT, others STALE. */
+/* Opens a context on sim:0, with pinned host memory if `start` has it, and a memory in the state
+   `start`: current sides hold CURRENT, others STALE. */
 void scene_open(struct scene *scene, const struct start *start, size_t bytes);
-/* Every loan must have ended, once, with the release. */
+/* Releases the memory and asserts that every loan has ended exactly once. */
 void scene_close(struct scene *scene);
-/* Brings scene->mem, fresh, into the state. */
+/* Brings scene->mem, which must be new, into the state. */
 void scene_arrange(struct scene *scene, const struct start *start);
 void scene_give(struct scene *scene, int32_t side, int32_t kind, int fill);
 /* Makes scene->extra for a set call. */

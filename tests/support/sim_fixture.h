@@ -1,5 +1,4 @@
-/* A simulated device opened through a context, and its slots called as the
-   core would call them. */
+/* A simulated device that a context opened; the tests call its slots as the core does. */
 #ifndef SB_TESTS_SIM_FIXTURE_H
 #define SB_TESTS_SIM_FIXTURE_H
 
@@ -44,7 +43,7 @@ static inline sb_stream new_stream(struct fixture *f) {
     return stream;
 }
 
-/* Memory of the library's, allocated on `stream`. */
+/* Allocates memory on `stream`, as the library does. */
 static inline char *new_memory(struct fixture *f, size_t bytes, sb_stream stream) {
     sb_error err;
     void *ptr = NULL;
@@ -86,7 +85,7 @@ static inline void event_wait(struct fixture *f, void *event) {
     assert_ok(f->table->event_wait(f->device, event, &err));
 }
 
-/* Work on `to` from now on comes after the work on `from` so far. */
+/* Makes later work on `to` wait for the present work on `from`. */
 static inline void order(struct fixture *f, sb_stream from, sb_stream to) {
     void *event = record(f, from);
     stream_wait(f, to, event);

@@ -1,4 +1,4 @@
-/* The numbers of the library's state table in those of the reference. */
+/* Maps the numbers of the library's state table to the numbers of the reference. */
 #ifndef SB_TESTS_STATE_LIBRARY_H
 #define SB_TESTS_STATE_LIBRARY_H
 

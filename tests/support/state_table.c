@@ -18,13 +18,13 @@ state_newest state_after(state_newest newest, enum call call, enum work work) {
     const enum purpose purpose = call_kinds[call].purpose;
     if (work == REFUSE)
         return newest;
-    if (work == COPY) /* what the other side has, be it newest or not */
+    if (work == COPY) /* the other side's bytes, whether newest or not */
         newest = newest & ~side ? newest | side : NOBODY;
     else if (work == ZERO)
         newest = newest == NOBODY ? side : newest & ~side;
     else if (work != NOTHING)
         newest &= ~side;
-    /* The caller's bytes, or what he is about to write, are the newest from now on. */
+    /* The bytes that the caller lends, or is about to write, become the newest. */
     if ((purpose == SET && work == ADOPT) || purpose == OVERWRITE)
         return side;
     return purpose == WRITE ? newest & side : newest;
@@ -38,9 +38,9 @@ static enum work work_needed(int32_t head, enum call call) {
         return ADOPT;
     case OVERWRITE:
         return is_there ? NOTHING : ALLOC;
-    case EVICT: /* never the only newest bytes */
+    case EVICT: /* the only newest bytes are never discarded */
         return head == SB_HEAD_LOST || newest == side_of(call) ? REFUSE : FREE;
-    case MOVE: /* from the other side, which has to hold them */
+    case MOVE: /* from the other side, which must hold the newest bytes */
         return newest == BOTH_SIDES ? NOTHING : newest == NOBODY || is_there ? REFUSE : COPY;
     default:
         return head == SB_HEAD_LOST ? REFUSE : is_new ? ZERO : is_there ? NOTHING : COPY;
@@ -78,7 +78,8 @@ static struct plan plan_cell(const struct memory_state *state, enum call call) {
     const struct side *now = &state->side[plan.side];
     bool read_only = now->kind == SB_STORAGE_BORROWED_READ_ONLY;
     if (cell.work == REFUSE) {
-        bool has_bytes = state_said(state->head) != NOBODY; /* but on the wrong side */
+        bool has_bytes =
+            state_said(state->head) != NOBODY; /* the newest bytes are on the wrong side */
         plan.status = has_bytes ? SB_ERR_INVALID_ARGUMENT : SB_ERR_UNINITIALIZED;
         return plan;
     }
@@ -94,7 +95,7 @@ static struct plan plan_cell(const struct memory_state *state, enum call call) {
     return plan;
 }
 
-/* An overwrite on the head's side, then zeros. */
+/* Plans an overwrite on the head's side, then zeros. */
 static struct plan plan_clear(const struct memory_state *state) {
     if (state->head == SB_HEAD_UNINITIALIZED)
         return (struct plan){.head = state->head, .side = SB_SIDE_CPU};

@@ -1,15 +1,15 @@
-/* The reference of SyncedMemory's state table: what each call is for, who holds the newest bytes,
-   and the rules for storage that is missing or read-only. It shares nothing with the library but
-   the public numbers. */
+/* The reference of SyncedMemory's state table: the purpose of each call, the sides that hold the
+   newest bytes, and the rules for storage that is missing or read-only. The reference shares only
+   the public numbers with the library. */
 #ifndef SB_TESTS_STATE_TABLE_H
 #define SB_TESTS_STATE_TABLE_H
 
 #include "mem_calls.h"
 
-/* --- cells: a head before, a call ---------------------------------------------------------- */
+/* --- cells: a head and a call ---------------------------------------------------------------- */
 
-/* Who holds the newest bytes: bit 0 the host, bit 1 the device. NOBODY of UNINITIALIZED, whose
-   bytes are still to come, and of LOST. */
+/* The sides that hold the newest bytes: bit 0 the host, bit 1 the device. NOBODY if the head is
+   UNINITIALIZED or LOST. */
 typedef unsigned state_newest;
 enum { NOBODY, HOST, DEVICE, BOTH_SIDES };
 
@@ -19,7 +19,7 @@ enum work {
     ALLOC, /* storage of unspecified contents on the call's side */
     COPY,  /* one transfer to the call's side */
     ADOPT, /* the caller's storage on the call's side */
-    FREE,  /* the call's side is given up */
+    FREE,  /* the storage of the call's side is freed */
     REFUSE
 };
 
@@ -29,14 +29,14 @@ struct state_cell {
 };
 
 state_newest state_said(int32_t head);
-/* Who holds them after a work and the call's own doing. */
+/* Returns the sides that hold the newest bytes after `work` and the call's own effect. */
 state_newest state_after(state_newest newest, enum call call, enum work work);
-/* Of any call but CLEAR and SYNCHRONIZE. */
+/* Returns the cell of any call except CLEAR and SYNCHRONIZE. */
 struct state_cell state_cell(int32_t head, enum call call);
 
-/* --- plans: the storage of both sides, too --------------------------------------------------- */
+/* --- plans: cells and the storage of both sides ----------------------------------------------- */
 
-struct loan; /* the caller's own */
+struct loan; /* each caller of this file defines it */
 
 struct side {
     int32_t kind;      /* SB_STORAGE_* */
@@ -49,23 +49,23 @@ struct memory_state {
     struct side side[2];
 };
 
-/* What a call has to do to a memory in a state. */
+/* The work of a call on a memory in a state. */
 struct plan {
-    sb_status status; /* SB_OK, or why the table refuses; then nothing else is set */
+    sb_status status; /* SB_OK, or the reason why the table refuses the call */
     int32_t head;     /* afterwards */
-    int32_t side;     /* that the call is about */
-    bool allocates;   /* storage of the library's own comes to that side */
+    int32_t side;     /* on which the call works */
+    bool allocates;   /* the library allocates storage on that side */
     bool copies;      /* from the other side */
-    bool moves;       /* current bytes leave read-only storage, within the side */
+    bool moves;       /* current bytes move out of read-only storage, on the same side */
     bool zeroes;
-    bool drops; /* what the side was stored in is given up */
+    bool drops; /* the side's old storage is dropped */
     bool adopts;
 };
 
 struct plan table_plan(const struct memory_state *state, enum call call);
 
-/* The plan is done; `fresh` is the new storage where it allocates or adopts. Gives the loan that
-   has ended, or NULL. */
+/* Applies the plan to the state; `fresh` is the new storage if the plan allocates or adopts.
+   Returns the loan that has ended, or NULL. */
 struct loan *table_commit(struct memory_state *state, const struct plan *plan, struct side fresh);
 
 bool table_is_current(int32_t head, int32_t side);

@@ -1,8 +1,9 @@
-/* A struct that holds its size, in every size up to some bytes beyond today's. It ends where
-   memory does and, for sanitizers, where its block does: a call that looks beyond it ends the
-   program. A call refuses a size below that of version 0.1, a size that ends within a member, and
-   an unknown part that is not zero. It fills an unknown part with zeros.
-   tests/project/abi/versions.sh runs this with libraries that know more and fewer members. */
+/* Tests calls on a struct that holds its size, with every size up to BEYOND bytes above today's.
+   The struct ends at an unmapped page or, for sanitizers, at the end of its block: a call that
+   accesses bytes behind the struct ends the program. A call refuses a size below that of version
+   0.1, a size that is not a multiple of size_t's, and an input with an unknown part that is not
+   zero. It fills the unknown part of an output with zeros. tests/project/abi/versions.sh runs this
+   with libraries that know more and fewer members. */
 #ifndef SB_TESTS_STRUCT_SIZES_H
 #define SB_TESTS_STRUCT_SIZES_H
 
@@ -21,7 +22,8 @@ struct sized {
 };
 
 static inline void *struct_place(void *page_end, const struct sized *row, size_t size) {
-    const size_t held = size < sizeof size ? sizeof size : size; /* struct_size itself is read */
+    const size_t held =
+        size < sizeof size ? sizeof size : size; /* the call reads struct_size in any case */
     const size_t whole = row->size < held ? row->size : held;
     const size_t aligned = (held + 7) / 8 * 8;
     unsigned char *at = page_end ? (unsigned char *)page_end - aligned : malloc(held);

@@ -21,7 +21,7 @@ void support_fail(const char *file, int line, const char *format, ...) {
     abort(); /* _fail jumps */
 }
 
-/* No byte of a written error looks like this: messages are printable. */
+/* A message never contains this byte: messages are printable. */
 #define ERROR_POISON 0xEE
 
 _Thread_local sb_error err;

@@ -1,5 +1,5 @@
-/* What the C tests share: cmocka with the headers it wants, the headers of the C library that
-   nearly every test uses, assertions that know sb_error, and the way to real files. */
+/* Shared by the C tests: cmocka with the headers that it needs, the headers of the C library that
+   nearly every test uses, assertions for sb_error, and the paths of real files. */
 #ifndef SB_TESTS_SUPPORT_H
 #define SB_TESTS_SUPPORT_H
 
@@ -20,7 +20,7 @@
 
 #include <syncblob/syncblob.h>
 
-/* Whether a sanitizer watches this program, with memory and locks of its own. */
+/* Whether this program is built with a sanitizer, which has private memory and locks. */
 #ifndef __has_feature
 #define __has_feature(feature) 0
 #endif
@@ -40,14 +40,14 @@
     __attribute__((constructor)) static void add_##name(void) {                                    \
         test_add(#name, function, __LINE__);                                                       \
     }
-/* A test of the program: `TEST(what_it_claims) { ... }`. Tests run in the order of their lines. */
+/* Defines a test: `TEST(the_claim) { ... }`. Tests run in the order of their lines. */
 #define TEST(name)                                                                                 \
     static void name(void **state);                                                                \
     TEST_ADD_(name, name)                                                                          \
     static void name(void **state)
 
-/* The same on a fixture, `struct kind *f`, between kind_open(f) and kind_close(f), which asserts
-   that nothing leaked. */
+/* Defines a test with a fixture, `struct kind *f`. It runs between kind_open(f) and kind_close(f);
+   the latter asserts that nothing leaked. */
 #define TEST_ON(kind, name)                                                                        \
     static void name(struct kind *f);                                                              \
     static void close_of_##name(void *fixture) {                                                   \
@@ -69,28 +69,28 @@ void test_close_fixture(void);
 void test_skip(void) __attribute__((noreturn));
 
 void test_add(const char *name, void (*function)(void **state), int line);
-/* Runs them all. A program has this as its `main`, but where it has one of its own. */
+/* Runs all tests of the program. The `main` of main.c calls it; a program may have another `main`.
+ */
 int run_all_tests(void);
 
-/* Everything was given back, with the right arguments. */
+/* Asserts that every block was freed, and that all calls had valid arguments. */
 void counting_allocator_assert_clean(struct counting_allocator *counting);
 
-/* The error of the thread's calls. A callback that asserts in an asserted call needs another. */
+/* The error for a thread's asserted calls. A callback in such a call needs another sb_error. */
 extern _Thread_local sb_error err;
 
-/* `expr` is a call that is passed `&err`. Beside the status these check the
-   promise of sb_error: untouched on success, wholly written on failure. For a
-   call that is passed NULL compare the status yourself. */
+/* Assert the status of `expr`, a call that is passed `&err`. They also check the error: untouched
+   on success, completely written on failure. For a call that is passed NULL compare the status. */
 #define assert_status(expected, expr)                                                              \
     do {                                                                                           \
         support_poison_error(&err);                                                                \
         sb_status status_ = (expr);                                                                \
         support_check_status((expected), status_, &err, #expr, __FILE__, __LINE__);                \
-        if (status_ != (expected)) /* for the compiler: the check does not return */               \
+        if (status_ != (expected)) /* unreachable: the check above has failed the test */          \
             abort();                                                                               \
     } while (0)
 #define assert_ok(expr) assert_status(SB_OK, expr)
-/* The call lacks an argument, which its message names. */
+/* Asserts that the call reports the argument `name` as NULL. */
 #define assert_names_null(name, expr)                                                              \
     do {                                                                                           \
         assert_status(SB_ERR_INVALID_ARGUMENT, expr);                                              \
@@ -101,25 +101,25 @@ void support_poison_error(sb_error *err);
 void support_check_status(sb_status expected, sb_status found, const sb_error *err,
                           const char *expression, const char *file, int line);
 
-/* Reports a failure of the running test with a formatted story. */
+/* Fails the running test with a formatted message. */
 #define fail_with(...) support_fail(__FILE__, __LINE__, __VA_ARGS__)
 void support_fail(const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 3, 4), noreturn));
 
-/* The path of a real file in the folder SYNCBLOB_TEST_DATA (default:
-   ../shared/data beside the source root); NULL when it is absent, after
-   saying so. `buffer` holds the result. */
+/* Returns the path of a real file in the folder SYNCBLOB_TEST_DATA (default: ../shared/data beside
+   the source root), stored in `buffer`. If the file is absent, prints a message and returns NULL.
+ */
 const char *test_data_path(const char *name, char *buffer, size_t capacity);
 
-/* How much a test does. By itself a sample of its table, in a second or two: so it is under each
-   sanitizer. With SYNCBLOB_TEST_WHOLE=1 the table is whole; with SYNCBLOB_TEST_FULL=1 it also does
-   what takes minutes. Either is off where it is empty or 0. */
+/* How much of its table a test runs. The default is a sample that takes a second or two, also under
+   each sanitizer. SYNCBLOB_TEST_WHOLE=1: the whole table. SYNCBLOB_TEST_FULL=1: also the cases that
+   take minutes. An empty variable and 0 mean off. */
 bool test_is_quick(void);
 bool test_is_full(void);
 
-/* Skips the running test with a reason: it is not in the sample, it needs sizes of 64 bits, or the
-   machine has too little memory. `bytes` are what the test itself takes, `addresses` how many bytes
-   it touches, beside which a sanitizer keeps memory of its own. */
+/* Skip the running test and print the reason: the test is not in the sample, it needs sizes of 64
+   bits, or the machine has too little memory. `bytes`: the memory that the test needs; `addresses`:
+   the bytes that it touches, for which a sanitizer needs more memory. */
 #define skip_when_quick()                                                                          \
     do {                                                                                           \
         if (test_is_quick()) {                                                                     \
@@ -141,17 +141,17 @@ bool test_is_full(void);
     } while (0)
 bool test_has_memory(size_t bytes, size_t addresses);
 
-/* The bytes that the kernel and the outermost control group still give; SIZE_MAX without figures.
-   `root` stands before /proc and /sys. */
+/* Returns the bytes of memory that the kernel and the outermost control group report as free, or
+   SIZE_MAX if they report none. `root` is prepended to /proc and /sys. */
 size_t test_free_memory(const char *root);
 
-/* Numbers that are the same everywhere: splitmix64. */
+/* Returns the next number of splitmix64: the same on every machine. */
 uint64_t test_random(uint64_t *state);
 
-/* The blob's message; `*out` is to be freed. */
+/* Encodes the blob as a message; the caller frees `*out`. */
 sb_status blob_message(const sb_blob *blob, uint32_t flags, void **out, size_t *out_size,
                        sb_error *err);
-/* The blobs of a layer or of SB_NO_LAYER; 0 for a layer that is not there. */
+/* Returns the number of blobs of a layer or of SB_NO_LAYER; 0 for a layer that does not exist. */
 int64_t num_blobs(const sb_model *model, int64_t layer);
 
 #endif

@@ -1,5 +1,5 @@
-/* A tensor of DLPack as another program would give it: on host memory of its
-   own, with a deleter that counts. */
+/* A tensor of DLPack as another program would pass it, on memory that the test lends. Its deleter
+   counts its calls. */
 #ifndef SB_TESTS_TENSORS_H
 #define SB_TESTS_TENSORS_H
 
@@ -9,22 +9,22 @@
 
 struct tensor {
     sb_dl_managed_versioned versioned;
-    sb_dl_managed legacy; /* the same */
+    sb_dl_managed legacy; /* the same tensor */
     int64_t shape[SB_MAX_AXES + 1], strides[SB_MAX_AXES + 1];
     struct lent lent;
-    int deleted; /* of either struct */
+    int deleted; /* calls of either struct's deleter */
 };
 
-/* 2 x 3 floats 1, 2, ... on the host, writable, with strides. */
+/* Makes a tensor of 2 x 3 floats 1, 2, ... on the host, writable, with strides. */
 void tensor_make(struct tensor *tensor);
-/* The same on a device's memory, number 0 of `device_type`, its bytes all `fill`. */
+/* The same, but on device memory, as device 0 of `device_type`; all bytes are `fill`. */
 void tensor_make_on(struct tensor *tensor, sb_context *context, int32_t device_type, int fill);
-/* Copies what a test has changed in `versioned` to `legacy`. */
+/* Copies the test's changes in `versioned` to `legacy`. */
 void tensor_match(struct tensor *tensor);
 void tensor_free(struct tensor *tensor);
 
-/* Calls after which the memory of a blob's data does not use, or has no more, the bytes that the
-   host had. */
+/* Calls after which the host bytes that a blob's data had before are not current, or no longer
+   exist. */
 enum { RETIRINGS = 5 };
 extern void (*const retirings[RETIRINGS])(sb_blob *blob);
 

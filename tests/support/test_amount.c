@@ -1,4 +1,4 @@
-/* A test does as much as variables ask for, and as the machine has memory for. */
+/* Environment variables and the free memory decide how much a test does. */
 #include "support.h"
 
 #include <sys/stat.h>
@@ -26,7 +26,7 @@ TEST(variables_are_off_where_they_are_empty_or_0) {
     }
 }
 
-/* --- a machine of files --------------------------------------------------------- */
+/* --- a machine simulated by files ----------------------------------------------- */
 
 struct file {
     const char *path, *text;

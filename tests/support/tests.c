@@ -1,4 +1,4 @@
-/* The tests of the program that this is linked into. */
+/* The list of the tests of a program, and the things that the running test owns. */
 #include "support.h"
 
 #include <pthread.h>
@@ -34,7 +34,7 @@ void test_own_loan(void *thing, void (*end)(void *thing)) {
     add_owned((struct owned){thing, end, true});
 }
 
-/* Removes the latest with this address. */
+/* Removes the latest entry with this address from the list. */
 static struct owned remove_owned(const void *thing) {
     struct owned found = {0};
     pthread_mutex_lock(&owned_lock);
@@ -99,7 +99,7 @@ void test_skip(void) {
     abort(); /* skip jumps */
 }
 
-/* A failed test leaves its fixture open. */
+/* Forgets the fixture: after a failed test it is still open. */
 int test_end_all(void **state) {
     open_fixture.close = NULL;
     test_end_after(0);
@@ -108,7 +108,7 @@ int test_end_all(void **state) {
 
 /* --- the tests of the program ----------------------------------------------------------------- */
 
-static struct CMUnitTest tests[64]; /* cmocka passes over those without a name */
+static struct CMUnitTest tests[64]; /* cmocka skips entries without a name */
 static int lines[64], num_tests;
 
 void test_add(const char *name, void (*function)(void **state), int line) {

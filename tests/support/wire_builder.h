@@ -1,5 +1,4 @@
-/* Protobuf messages put together by hand, right or wrong, for tests of the
-   reader. Knows nothing of the library. */
+/* Builds protobuf messages, valid or invalid, for tests of the reader, without the library. */
 #ifndef SB_TESTS_WIRE_BUILDER_H
 #define SB_TESTS_WIRE_BUILDER_H
 
@@ -11,20 +10,20 @@ struct wire {
     size_t size, room;
 };
 
-/* Starts as {0}; ends with the test, or with wire_free. */
+/* A wire starts as {0}; its bytes are freed by wire_free or when the test ends. */
 void wire_free(struct wire *wire);
 void wire_raw(struct wire *wire, const void *bytes, size_t size);
-/* A number of `width` bytes, which the wire has in little-endian order. */
+/* Appends a number of `width` bytes, in little-endian order. */
 void wire_value(struct wire *wire, const void *value, size_t width);
 void wire_varint(struct wire *wire, uint64_t value);
-/* `bytes` bytes, padded with zero groups: 5 in 3 bytes is 85 80 00. */
+/* Appends a varint of `bytes` bytes, padded with zero groups: 5 in 3 bytes is 85 80 00. */
 void wire_overlong(struct wire *wire, uint64_t value, int bytes);
 void wire_tag(struct wire *wire, uint32_t field, uint32_t type);
 
-/* Fields. */
+/* Append a field. */
 void wire_number(struct wire *wire, uint32_t field, uint64_t value);
 void wire_bytes(struct wire *wire, uint32_t field, const void *bytes, size_t size);
-/* The same of `size` bytes of numbers, of which the last may lack bytes. */
+/* The same, but `size` bytes of numbers of `width` bytes; the last number may be cut. */
 void wire_values(struct wire *wire, uint32_t field, const void *values, size_t width, size_t size);
 void wire_text(struct wire *wire, uint32_t field, const char *text);
 void wire_message(struct wire *wire, uint32_t field, const struct wire *inside);
@@ -32,10 +31,10 @@ void wire_float(struct wire *wire, uint32_t field, float value);
 void wire_double(struct wire *wire, uint32_t field, double value);
 void wire_floats(struct wire *wire, uint32_t field, const float *values, size_t count);
 void wire_doubles(struct wire *wire, uint32_t field, const double *values, size_t count);
-/* Packed numbers, such as BlobShape.dim. */
+/* Appends packed numbers, such as BlobShape.dim. */
 void wire_numbers(struct wire *wire, uint32_t field, const int64_t *values, size_t count);
 
-/* A BlobProto with a shape and floats first, first + 1, ... as data. */
+/* Appends the fields of a BlobProto: a shape, and as data the floats first, first + 1, ... */
 void wire_blob(struct wire *wire, const int64_t *dims, size_t axes, float first);
 
 #endif

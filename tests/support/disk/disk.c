@@ -1,14 +1,16 @@
-/* A file system that fails or lacks calls, for a program of Linux that is started with this library
-   in LD_PRELOAD. It concerns the folder DISK_FOLDER and what is in it. Variables:
+/* Simulates a file system whose calls fail or are missing, for a Linux program that is started with
+   this library in LD_PRELOAD. Only calls on the folder DISK_FOLDER and its contents are affected.
+   Variables:
 
-   DISK_LACKS    words of links, noreplace, modes, sync, lists, folders: these calls always fail as
-                 where a file system does not have them; "folders" may not be opened
-   DISK_FAIL     CALL:ERRNO:N, the N-th call fails; of "close", it has closed all the same
-   DISK_SEED     a number: one in DISK_ONE_IN calls fails, with an errno that the call may give
-   DISK_SIGNAL   CALL:NUMBER, the signal comes when the call is made
-   DISK_LOG      a file, a line for each call that failed, or at which the signal came
+   DISK_LACKS    words among links, noreplace, modes, sync, lists, folders: these calls always fail,
+                 as on a file system without them; with "folders" no folder can be opened
+   DISK_FAIL     CALL:ERRNO:N, the N-th call fails; a "close" that fails has closed the file
+   DISK_ONE_IN   a number: at random one call in so many fails, with an errno of that call
+   DISK_SEED     a number, the seed of DISK_ONE_IN
+   DISK_SIGNAL   CALL:NUMBER, raises the signal before each such call
+   DISK_LOG      a file: receives a line for each call that failed or raised the signal
 
-   Calls: open (that creates or of a folder), write, fsync, syncfolder, close, rename, noreplace,
+   Calls: open (of a folder, or with O_CREAT), write, fsync, syncfolder, close, rename, noreplace,
    link, chmod, chown, setlist, getlist. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -48,8 +50,8 @@ enum call {
 
 static const struct {
     const char *name, *lacking; /* the word of DISK_LACKS */
-    int lacks;                  /* the errno then */
-    int errors[4];              /* at random */
+    int lacks;                  /* the errno of a call that DISK_LACKS names */
+    int errors[4];              /* of failures at random */
 } calls[CALLS] = {
     [OPEN] = {"open", NULL, 0, {EINTR, EMFILE, ENOSPC, EIO}},
     [WRITE] = {"write", NULL, 0, {EINTR, EINTR, ENOSPC, EIO}},
@@ -65,7 +67,7 @@ static const struct {
     [GETLIST] = {"getlist", "lists", ENOTSUP, {EINTR, ENODATA, ENOTSUP, EIO}},
 };
 
-/* --- what concerns us ---------------------------------------------------------------------- */
+/* --- paths in DISK_FOLDER ------------------------------------------------------------------ */
 
 static bool is_within(const char *path) {
     const char *folder = getenv("DISK_FOLDER");
@@ -154,7 +156,7 @@ static void send_signal(enum call call) {
     }
 }
 
-/* Whether a call is to fail; errno says how. */
+/* Returns whether the call must fail, and sets errno if so. */
 static bool fails(enum call call, bool is_ours) {
     const int error = is_ours ? chosen(call) : 0;
     if (is_ours)
@@ -208,7 +210,7 @@ DEFINE_OPEN(open64)
 DEFINE_OPENAT(openat)
 DEFINE_OPENAT(openat64)
 
-/* Some of the bytes, where a signal comes in between. */
+/* EINTR writes half of the bytes, as if a signal had interrupted the write. */
 ssize_t write(int file, const void *bytes, size_t size) {
     if (!fails(WRITE, is_file_within(file)))
         return NEXT(write)(file, bytes, size);
@@ -237,7 +239,7 @@ int renameat(int from_folder, const char *from, int to_folder, const char *to) {
                : NEXT(renameat)(from_folder, from, to_folder, to);
 }
 
-/* Programs for older C libraries call the kernel. */
+/* Programs built for older C libraries call renameat2 through syscall. */
 long syscall(long number, ...) {
     va_list more;
     long args[6];

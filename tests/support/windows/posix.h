@@ -1,4 +1,5 @@
-/* What the tests use of POSIX and Windows lacks. Included before every file of theirs. */
+/* Functions of POSIX that the tests use and Windows lacks. The build includes
+   this file before each of their files. */
 #ifndef SB_TESTS_WINDOWS_POSIX_H
 #define SB_TESTS_WINDOWS_POSIX_H
 
@@ -11,9 +12,9 @@
 #define O_CLOEXEC         O_NOINHERIT
 #define truncate(path, n) truncate64(path, n)
 
-/* A folder of its own in a path that ends in XXXXXX. */
+/* Creates a new folder; replaces the XXXXXX at the end of `path`. */
 char *mkdtemp(char *path);
-/* ctest has deadlines of its own. */
+/* Does nothing: ctest has its own deadlines. */
 unsigned alarm(unsigned seconds);
 
 int alphasort(const struct dirent **a, const struct dirent **b);
