@@ -176,8 +176,7 @@ static void *piece(const struct pieces *pieces, int64_t i, int *out_count) {
 
 /* --- pieces in flight ---------------------------------------------------------------- */
 
-/* Returns whether an MPI call succeeded. Records a failure, which later calls on requests return.
- */
+/* Returns whether an MPI call succeeded. Records a failure for later calls on requests. */
 static bool went_well(struct end *end, int code, const char *call) {
     if (code == MPI_SUCCESS)
         return true;
