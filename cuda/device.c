@@ -215,7 +215,7 @@ static sb_status find_device(struct sb__cuda_device *device, sb_error *err) {
 }
 
 /* Sets the highest threshold: the pool then keeps freed memory until a trim. Memory in use counts
-   toward the threshold, so that with a lower one each wait could unmap all free memory. Also
+   toward the threshold, so with a lower threshold each wait could unmap all free memory. Also
    forbids that an allocation waits for a free on another stream: a collective there may wait for
    another rank. */
 static sb__cu_result set_up_pool(const struct sb__cuda_device *device,

@@ -349,7 +349,7 @@ static void fail_preparing(const char *function, int64_t nth, enum fake_mode mod
         assert_untouched();
 }
 
-/* Fails a call in each way. A call that lacks memory is retried even if the row has no retry. */
+/* Fails a call in each way. A call that is out of memory is retried, whatever its row. */
 static void fail_each_way(const struct preparing *row, int64_t nth, unsigned int error) {
     const sb_status wanted = status_from(row->function, error);
     const bool retried = row->is_retried || wanted == SB_ERR_OUT_OF_MEMORY;

@@ -330,7 +330,7 @@ EACH(a_captured_stream_is_refused) {
     assert_true(host_holds(mem, 7));
     assert_true(host_holds(ready, 6));
     host_fill(mem, 8);
-    if (f->is_blocking) /* the legacy default stream is ordered with the captured one */
+    if (f->is_blocking) /* ordered with the legacy stream */
         assert_status(SB_ERR_UNSUPPORTED, sb_mem_gpu_on(mem, NULL, &in, &err));
     end_capture(f);
 }
