@@ -1,4 +1,4 @@
-/* Arithmetic by cuBLAS, with scalars in host memory, the default mode of a handle; sums by the
+/* Arithmetic by cuBLAS, with scalars in host memory (the default mode of a handle). Sums by the
    library's kernels. */
 #include "blas.h"
 
@@ -14,7 +14,7 @@ struct work {
     int64_t count;
     double alpha;
     const void *x;
-    void *y;     /* SCALE: x */
+    void *y;     /* for SCALE: the operand x */
     double *out; /* NULL: no sum */
 };
 
@@ -104,7 +104,8 @@ static sb_status run_each(struct sb__cuda_device *device, struct sb__cuda_blas *
     return st;
 }
 
-/* In the relaxed mode of captures, since loading a kernel may wait for the whole context. */
+/* Runs each kernel once, in the relaxed capture mode: loading a kernel may wait for the whole
+   context. */
 static sb_status warm_once(struct sb__cuda_device *device, struct sb__cuda_blas *blas,
                            sb_error *err) {
     sb_stream stream = (sb_stream)device->stream;
@@ -122,8 +123,8 @@ static sb_status warm_once(struct sb__cuda_device *device, struct sb__cuda_blas 
     return st;
 }
 
-/* The driver loads a kernel at its first launch, which fails if the device is out of memory. An
-   operation in place would then have written an unknown part; so each kernel runs once before. */
+/* Prepares the kernels: the driver loads a kernel at its first launch, which fails if the device is
+   out of memory. An operation in place could then have written a part of its result. */
 static sb_status warm(struct sb__cuda_device *device, struct sb__cuda_blas *blas, sb_error *err) {
     if (atomic_load(&blas->is_warm))
         return SB_OK;
@@ -137,8 +138,8 @@ static sb_status warm(struct sb__cuda_device *device, struct sb__cuda_blas *blas
     return st;
 }
 
-/* If the device is out of memory, cuBLAS may report any of its failures: its guide says of a kernel
-   that could not be launched that this "can be caused by multiple reasons". */
+/* Whether a failure is due to memory. If the device is out of memory, cuBLAS may report any
+   failure: by its guide a failed launch "can be caused by multiple reasons". */
 static bool lacks_memory(struct sb__cuda_device *device, sb_status st) {
     return st == SB_ERR_OUT_OF_MEMORY || (st == SB_ERR_DEVICE_FAILURE && sb__cuda_is_full(device));
 }

@@ -23,8 +23,8 @@ static sb_status fail(const struct sb__cuda_device *device, sb__cublas_status st
     return sb_error_fill(err, status_of(status), (int32_t)status, message);
 }
 
-/* Queries the driver, since cuBLAS does not report a lost device reliably. A capture may forbid the
-   wait. */
+/* Returns the driver's result of a wait, since cuBLAS does not report a lost device reliably. A
+   capture may forbid the wait. */
 static sb__cu_result ask_driver(const struct sb__cuda_device *device) {
     struct sb__cuda_visit visit;
     sb__cu_result result = sb__cuda_enter_stream(device, device->stream, &visit);
@@ -45,7 +45,7 @@ sb_status sb__cuda_blas_status(const struct sb__cuda_device *device, sb__cublas_
 
 /* --- handles ----------------------------------------------------------------------------- */
 
-/* Never locked in a forked child, which cannot open the driver. */
+/* A forked child never takes the lock, since it cannot open the driver. */
 static sb__mutex handles_lock = SB__MUTEX_INIT;
 static struct sb__cuda_blas *handles;
 
@@ -58,13 +58,12 @@ static sb_status create_handle(const struct sb__cuda_device *device, struct sb__
     sb__cublas_status status = blas->functions->cublasCreate_v2(&blas->handle);
     sb_status st = sb__cuda_blas_status(device, status, "cublasCreate", err);
     if (st == SB_ERR_DEVICE_FAILURE && status == SB__CUBLAS_STATUS_NOT_INITIALIZED)
-        st = err->code = SB_ERR_OUT_OF_MEMORY; /* the status of cublasCreate if it is out of memory
-                                                */
+        st = err->code = SB_ERR_OUT_OF_MEMORY; /* cublasCreate without memory */
     (void)sb__cuda_leave(device, &visit, SB__CUDA_SUCCESS);
     return st;
 }
 
-/* The handle retains the primary context, which it needs. */
+/* Retains the primary context for the handle, then loads the kernels and creates the handle. */
 static sb_status keep_context(const struct sb__cuda_device *device, struct sb__cuda_blas *blas,
                               sb_error *err) {
     sb__cu_context kept;
@@ -124,8 +123,8 @@ sb_status sb__cuda_blas_get(const struct sb__cuda_device *device, struct sb__cud
 
 /* --- tasks ------------------------------------------------------------------------------- */
 
-/* Enters with the handle on the stream. After a failure nothing is queued, and no leave is needed.
- */
+/* Enters, and sets the handle to `stream`. On failure nothing is queued, and the caller must not
+   leave. */
 static sb_status begin(const struct sb__cuda_device *device, const struct sb__cuda_blas *blas,
                        sb__cu_stream stream, struct sb__cuda_visit *visit, sb_error *err) {
     sb__cu_result result = sb__cuda_enter_queue(device, stream, visit);
@@ -138,8 +137,8 @@ static sb_status begin(const struct sb__cuda_device *device, const struct sb__cu
     return st;
 }
 
-/* Callers treat any failure of the device as one of the work, which may have written: so a
-   transient failure before the work is queued must be retried. */
+/* Retries a failure before the work is queued: callers treat any failure of the device as a failure
+   of the work, which may have written already. */
 static sb_status run_locked(const struct sb__cuda_device *device, const struct sb__cuda_blas *blas,
                             sb__cuda_task *task, const char *call, void *user, sb_stream stream,
                             sb_error *err) {

@@ -1,6 +1,6 @@
-/* A cuBLAS handle, and the library's kernels. The process has one for each driver context, and
-   never destroys it: that would wait for the whole device, and at exit run after the end of cuBLAS.
-   */
+/* A cuBLAS handle and the library's kernels, one set for each driver context of the process. A set
+   is never destroyed: the destruction of a handle waits for the whole device, and at exit would
+   come after the end of cuBLAS. */
 #ifndef SB_CUDA_BLAS_H
 #define SB_CUDA_BLAS_H
 
@@ -19,29 +19,29 @@ struct sb__cuda_blas {
     sb__mutex lock;      /* held while the stream is set and the call runs */
 };
 
-/* The handle of the device's context, created at first use. Errors: UNSUPPORTED, OUT_OF_MEMORY,
-   DEVICE_FAILURE, DEVICE_LOST. */
+/* Returns the handle of the device's context, created at first use. Errors: UNSUPPORTED,
+   OUT_OF_MEMORY, DEVICE_FAILURE, DEVICE_LOST. */
 sb_status sb__cuda_blas_get(const struct sb__cuda_device *device, struct sb__cuda_blas **out,
                             sb_error *err);
 typedef sb__cublas_status sb__cuda_task(const struct sb__cuda_blas *blas, void *user);
-/* Runs a task, which calls the cuBLAS function named `call`, with the handle on `stream` and under
-   the handle's lock: a handle has one stream at a time. */
+/* Runs `task`, which calls the cuBLAS function named `call`, with the handle locked and set to
+   `stream`: a handle has one stream at a time. */
 sb_status sb__cuda_blas_run(const struct sb__cuda_device *device, struct sb__cuda_blas *blas,
                             sb__cuda_task *task, const char *call, void *user, sb_stream stream,
                             sb_error *err);
-/* Converts the status of a cuBLAS function named `call` and fills `err`. */
+/* Returns the status for `status` of the cuBLAS function `call`, and fills `err`. */
 sb_status sb__cuda_blas_status(const struct sb__cuda_device *device, sb__cublas_status status,
                                const char *call, sb_error *err);
 
 /* --- sums.c ---------------------------------------------------------------------------------- */
 
-/* Kernels of F32; add 1 for F64. */
+/* Indices into `sums`, for F32; add 1 for F64. */
 enum sb__cuda_sum { SB__CUDA_ASUM = 0, SB__CUDA_SUMSQ = 2 };
 /* Makes the driver compile the kernels, once for a context. Errors: OUT_OF_MEMORY, UNSUPPORTED,
    DEVICE_FAILURE, DEVICE_LOST. */
 sb_status sb__cuda_load_sums(const struct sb__cuda_device *device, struct sb__cuda_blas *blas,
                              sb_error *err);
-/* Unloads kernels, loaded or not, that were never used. */
+/* Unloads kernels that were never used; skips kernels that are not loaded. */
 void sb__cuda_unload_sums(const struct sb__cuda_device *device, const struct sb__cuda_blas *blas);
 /* Converts each element to double and adds doubles. Waits for the stream. */
 sb_status sb__cuda_sum(struct sb__cuda_device *device, const struct sb__cuda_blas *blas,

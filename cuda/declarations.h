@@ -1,9 +1,7 @@
-/* Declarations of the used parts of the CUDA driver API and of cuBLAS, so that the build needs no
-   toolkit. tests/cuda/fake/check_declarations.c holds it against the headers of the toolkits.
-
-   The tags of the opaque structs are those of cuda.h and cublas_api.h, and
-   an enum of theirs is an unsigned int here: compatible types, so the prototypes
-   can be compared by the compiler. */
+/* Declarations of the parts of the CUDA driver API and of cuBLAS that the library uses, so that the
+   build needs no toolkit. tests/cuda/fake/check_declarations.c compares them with the toolkits'
+   headers. Opaque structs have the tags of cuda.h and cublas_api.h, and enums of these headers are
+   unsigned int here: compatible types, so that the compiler can compare the prototypes. */
 #ifndef SB_CUDA_DECLARATIONS_H
 #define SB_CUDA_DECLARATIONS_H
 
@@ -19,9 +17,9 @@ typedef struct CUevent_st *sb__cu_event;
 typedef struct CUmemPoolHandle_st *sb__cu_pool;
 typedef struct CUmod_st *sb__cu_module;
 typedef struct CUfunc_st *sb__cu_function;
-struct CUmemPoolProps_st;  /* its bytes are struct sb__cu_pool_properties */
-struct CUmemLocation_st;   /* struct sb__cu_location */
-struct CUmemAccessDesc_st; /* struct sb__cu_access */
+struct CUmemPoolProps_st;  /* laid out as struct sb__cu_pool_properties */
+struct CUmemLocation_st;   /* laid out as struct sb__cu_location */
+struct CUmemAccessDesc_st; /* laid out as struct sb__cu_access */
 
 typedef unsigned int sb__cublas_status; /* cublasStatus_t */
 typedef struct cublasContext *sb__cublas_handle;
@@ -37,7 +35,7 @@ struct sb__cu_pool_properties {
 
 struct sb__cu_location {
     unsigned int type;
-    int id; /* of a device */
+    int id; /* the device's ordinal */
 };
 
 struct sb__cu_access {
@@ -112,8 +110,8 @@ enum {
 
 #define SB__CU_STREAM_PER_THREAD ((sb__cu_stream)0x2)
 
-/* F(result, symbol, parameters) for every function of libcuda.so.1 that the backend calls, or the
-   engine over NCCL. */
+/* F(result, symbol, parameters) for every function of libcuda.so.1 that the backend or the engine
+   over NCCL calls. */
 #define SB__CUDA_FUNCTIONS(F)                                                                      \
     F(sb__cu_result, cuInit, (unsigned int flags))                                                 \
     F(sb__cu_result, cuDriverGetVersion, (int *version))                                           \

@@ -24,8 +24,8 @@ static bool is_current(const struct sb__cuda_device *device) {
     return false;
 }
 
-/* A failing call may report a failure of other work, and have popped nevertheless: then another
-   context is current, which stays. */
+/* Retries only while the device's context is current: a call may pop the context and still return
+   an error, of other work. */
 static void pop(const struct sb__cuda_device *device, const struct sb__cuda_visit *visit) {
     sb__cu_context now;
     if (!visit->pushed)
@@ -42,7 +42,7 @@ static sb__cu_result relax(const struct sb__cuda_device *device, struct sb__cuda
                           "cuThreadExchangeStreamCaptureMode");
 }
 
-/* Restores the mode of captures. */
+/* Restores the thread's capture mode. */
 static void restore_mode(const struct sb__cuda_device *device, const struct sb__cuda_visit *visit) {
     for (int tries = 0; visit->relaxed && tries < SB__CUDA_TRIES; tries++) {
         unsigned int mode = visit->mode;
@@ -61,8 +61,8 @@ sb__cu_result sb__cuda_enter(const struct sb__cuda_device *device, struct sb__cu
     return result;
 }
 
-/* On the legacy default stream the query fails while a blocking stream is captured; the query does
-   not disturb the capture, work on that stream would. */
+/* On the legacy default stream the query fails while a blocking stream is captured. The query does
+   not disturb the capture; work on the legacy stream would. */
 sb__cu_result sb__cuda_refuse_captured(const struct sb__cuda_device *device, sb__cu_stream stream,
                                        struct sb__cuda_visit *visit) {
     unsigned int capturing = SB__CU_STREAM_CAPTURE_STATUS_NONE;
@@ -116,8 +116,8 @@ sb__cu_result sb__cuda_leave(const struct sb__cuda_device *device,
     return result;
 }
 
-/* The first retain creates the context and the last release destroys it, which may wait as an
-   allocation does. */
+/* Uses the relaxed capture mode: the first retain creates the context and the last release destroys
+   it, and both may wait as an allocation does. */
 sb_status sb__cuda_retain(const struct sb__cuda_device *device, sb__cu_context *out,
                           sb_error *err) {
     struct sb__cuda_visit visit;
@@ -214,9 +214,10 @@ static sb_status find_device(struct sb__cuda_device *device, sb_error *err) {
     return sb_error_fill(err, SB_ERR_NO_DEVICE, 0, message);
 }
 
-/* The pool keeps freed memory until it is trimmed: with a threshold, which also counts memory in
-   use, each wait could unmap all free memory. An allocation is not ordered behind a free on another
-   stream, where a collective may wait for another rank. */
+/* Sets the highest threshold: the pool then keeps freed memory until a trim. Memory in use counts
+   toward the threshold, so with a lower threshold each wait could unmap all free memory. Also
+   forbids that an allocation waits for a free on another stream: a collective there may wait for
+   another rank. */
 static sb__cu_result set_up_pool(const struct sb__cuda_device *device,
                                  struct sb__cuda_visit *visit) {
     uint64_t threshold = UINT64_MAX;
@@ -230,7 +231,7 @@ static sb__cu_result set_up_pool(const struct sb__cuda_device *device,
     return sb__cuda_named(visit, result, "cuMemPoolSetAttribute");
 }
 
-/* A separate pool, since the default one has the application's settings. */
+/* Creates a private pool: the default pool has the application's settings. */
 static sb__cu_result create_pool(struct sb__cuda_device *device, struct sb__cuda_visit *visit) {
     struct sb__cu_pool_properties properties = {
         .alloc_type = SB__CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -260,7 +261,7 @@ static sb__cu_result create_stream(struct sb__cuda_device *device, struct sb__cu
                           "cuStreamCreate");
 }
 
-/* Destroying a pool frees its memory after the work that still uses it. */
+/* A destroyed pool frees its memory after the work that still uses that memory. */
 static void destroy_pool(struct sb__cuda_device *device) {
     if (device->pool)
         SB__CUDA_RELEASE(device->cu->cuMemPoolDestroy(device->pool));
@@ -280,8 +281,8 @@ static void destroy_in_context(struct sb__cuda_device *device) {
     destroy_pool(device);
 }
 
-/* Destroys the parts in the context, each of which may be missing. A pool can be destroyed without
-   entering the context. */
+/* Destroys the stream, the events and the pool, as far as they exist. If the context cannot be
+   entered, destroys only the pool, which needs no current context. */
 static void destroy_parts(struct sb__cuda_device *device) {
     struct sb__cuda_visit visit;
     const sb__cu_result entered = sb__cuda_enter_to_free(device, &visit);
@@ -294,8 +295,8 @@ static void destroy_parts(struct sb__cuda_device *device) {
     sb__cuda_end_kept(device, sb__cuda_is_sticky(entered));
 }
 
-/* A wait for a stream spins or blocks by the flags of the application's context; a wait for an
-   event, by the flags of the event. */
+/* Chooses the flags of events. Whether a wait spins or blocks depends on the flags of the
+   application's context for a stream, and on the flags of the event for an event. */
 static sb_status identify(struct sb__cuda_device *device, sb_error *err) {
     unsigned int flags = 0;
     int active = 0;

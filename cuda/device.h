@@ -31,9 +31,9 @@ struct sb__cuda_slabs {
 
 /* Memory that could not be freed yet (kept.c). */
 enum sb__cuda_kept_kind {
-    SB__CUDA_KEPT_BLOCK,  /* of the device */
-    SB__CUDA_KEPT_PINNED, /* page-locked */
-    SB__CUDA_KEPT_PARTS,  /* of the host, from malloc; it begins with the entry */
+    SB__CUDA_KEPT_BLOCK,  /* device memory */
+    SB__CUDA_KEPT_PINNED, /* page-locked host memory */
+    SB__CUDA_KEPT_PARTS,  /* host memory from malloc, which begins with the entry */
     SB__CUDA_KEPT_KINDS
 };
 
@@ -59,7 +59,7 @@ struct sb__cuda_device {
     unsigned long long context_id; /* unique in the process */
     unsigned int event_flags;
     sb__cu_stream stream;
-    atomic_bool core_has_stream, caller_has_stream; /* a caller may capture it */
+    atomic_bool core_has_stream, caller_has_stream; /* a caller may capture the stream */
     sb__cu_event legacy;                  /* recorded repeatedly on the legacy default stream */
     sb__cu_pool pool;                     /* NULL: unsupported, memory comes from cuMemAlloc */
     _Atomic(struct sb__cuda_blas *) blas; /* NULL until arithmetic is prepared */
@@ -87,24 +87,26 @@ static inline sb__cu_result sb__cuda_named(struct sb__cuda_visit *visit, sb__cu_
     return result;
 }
 
-/* Begins calls of the driver on this thread. They may allocate even while the thread captures a
-   stream elsewhere. After a failure no leave is needed, and the visit names the call. */
+/* Begins calls of the driver on this thread: makes the context current and the capture mode
+   relaxed, so that the calls may allocate while a stream is captured. On failure the caller must
+   not leave, and `visit` names the failed call. */
 sb__cu_result sb__cuda_enter(const struct sb__cuda_device *device, struct sb__cuda_visit *visit);
-/* Fails if work on `stream` would become part of a capture, or invalidate it. Does not query a
-   stream that no caller has. Between enter and leave. */
+/* Fails if work on `stream` would join a capture or invalidate it. Succeeds without a query if
+   `stream` is the library's and no caller has it. Call between enter and leave. */
 sb__cu_result sb__cuda_refuse_captured(const struct sb__cuda_device *device, sb__cu_stream stream,
                                        struct sb__cuda_visit *visit);
-/* sb__cuda_enter and sb__cuda_refuse_captured, before work on `stream`. */
+/* Calls sb__cuda_enter, then sb__cuda_refuse_captured for `stream`. */
 sb__cu_result sb__cuda_enter_stream(const struct sb__cuda_device *device, sb__cu_stream stream,
                                     struct sb__cuda_visit *visit);
-/* The same before calls that only queue a kernel, an event or a wait: captures of other streams do
-   not forbid those. */
+/* Does the same in the thread's own capture mode, before calls that only queue a kernel, an event
+   or a wait: captures of other streams do not forbid such calls. */
 sb__cu_result sb__cuda_enter_queue(const struct sb__cuda_device *device, sb__cu_stream stream,
                                    struct sb__cuda_visit *visit);
-/* sb__cuda_enter before a free or a wait for an event: retried several times. */
+/* Calls sb__cuda_enter up to SB__CUDA_TRIES times, before a free or a wait for an event. */
 sb__cu_result sb__cuda_enter_to_free(const struct sb__cuda_device *device,
                                      struct sb__cuda_visit *visit);
-/* The same before a wait, whose failure callers may treat as one of the work. */
+/* Calls sb__cuda_enter_stream up to SB__CUDA_TRIES times, before a wait for `stream`: callers may
+   treat a failure of a wait as a failure of the work. */
 sb__cu_result sb__cuda_enter_to_wait(const struct sb__cuda_device *device, sb__cu_stream stream,
                                      struct sb__cuda_visit *visit);
 /* Ends the calls; returns `result`. */
@@ -121,18 +123,18 @@ static inline sb__cu_result sb__cuda_leave_after(const struct sb__cuda_device *d
 sb_status sb__cuda_retain(const struct sb__cuda_device *device, sb__cu_context *out, sb_error *err);
 void sb__cuda_release(const struct sb__cuda_device *device);
 
-/* Converts a result of `call` and fills `err`. */
+/* Returns the status for `result` of `call`, and fills `err`. */
 sb_status sb__cuda_status(const struct sb__cuda_device *device, sb__cu_result result,
                           const char *call, sb_error *err);
-/* At process exit, after the end of the driver, queued work counts as complete. */
+/* Counts queued work as complete if the driver has shut down, at process exit. */
 static inline sb__cu_result sb__cuda_done(sb__cu_result result) {
     return result == SB__CUDA_ERROR_DEINITIALIZED ? (sb__cu_result)SB__CUDA_SUCCESS : result;
 }
 
-/* Whether the error loses the context: every later call returns it. */
+/* Whether the error loses the context: every later call returns the same error. */
 int sb__cuda_is_sticky(sb__cu_result result);
 
-/* Whether the work has ended, by the result of a wait: also on a lost device. */
+/* Whether the work has ended, by the result of a wait. True also on a lost device. */
 static inline bool sb__cuda_is_over(sb__cu_result wait) {
     return wait == SB__CUDA_SUCCESS || sb__cuda_is_sticky(wait);
 }
@@ -164,44 +166,45 @@ static inline sb__cu_stream sb__cuda_stream(sb_stream stream) {
 /* Adds a device after its opening, and removes it before its closing. */
 void sb__cuda_siblings_join(struct sb__cuda_device *device);
 void sb__cuda_siblings_part(struct sb__cuda_device *device);
-/* Trims the pools of all contexts of this device. Does not release memory that was freed behind
-   unfinished work, or on a stream that a caller has (until that context waits). Between enter and
-   leave. */
+/* Trims the pools of all contexts of this device. A pool keeps memory whose free is queued behind
+   unfinished work, or on a stream that a caller has (until that context waits). Call between enter
+   and leave. */
 void sb__cuda_siblings_trim(const struct sb__cuda_device *device);
-/* A caller has the device's stream from now on, and may capture it: other contexts no longer query
-   it. */
+/* Records that a caller has the device's stream and may capture it: other contexts no longer query
+   the stream. */
 void sb__cuda_siblings_expose(struct sb__cuda_device *device);
 
 /* --- kept.c ---------------------------------------------------------------------------------- */
 
 /* Keep memory that work on `stream` may still use until a wait for that work succeeds. The memory
    is leaked, and counted, if `stream` is not the library's, or if the host is out of memory for an
-   entry. PARTS contain their kind and size. */
+   entry. An entry of PARTS has its kind and size already. */
 void sb__cuda_keep_parts(struct sb__cuda_device *device, struct sb__cuda_kept *entry,
                          sb_stream stream);
 void sb__cuda_keep(struct sb__cuda_device *device, enum sb__cuda_kept_kind kind, void *ptr,
                    size_t bytes, sb_stream stream);
 bool sb__cuda_keeps_any(const struct sb__cuda_device *device);
-/* Frees memory that no work uses, of any stream; false if the driver refuses. Between enter and
-   leave. */
+/* Frees memory that no work on any stream uses; returns false if the driver refuses. Call between
+   enter and leave. */
 bool sb__cuda_try_free(const struct sb__cuda_device *device, enum sb__cuda_kept_kind kind,
                        void *ptr);
-/* Waits for the stream and, if it is the library's, frees kept memory. Between enter and leave. */
-sb__cu_result sb__cuda_wait(struct sb__cuda_device *device, sb__cu_stream stream);
-/* Frees kept blocks of a pool behind the work queued on the library's stream. Between enter and
+/* Waits for `stream`; if that is the library's stream, frees kept memory. Call between enter and
    leave. */
+sb__cu_result sb__cuda_wait(struct sb__cuda_device *device, sb__cu_stream stream);
+/* Queues frees of kept blocks of a pool behind the work on the library's stream. Call between enter
+   and leave. */
 void sb__cuda_free_kept(struct sb__cuda_device *device);
-/* Before closing the device: counts memory that is still kept as leaked, unless the context's end
-   has freed it. */
+/* Empties the list before the device closes. Counts the memory as leaked, unless `is_gone`: the end
+   of the context has freed it. */
 void sb__cuda_end_kept(struct sb__cuda_device *device, bool is_gone);
 
 /* --- memory.c, pinned.c, streams.c, arithmetic.c: the other slots of the table --------------- */
 
 sb_status sb__cuda_alloc(void *device, size_t bytes, sb_stream stream, void **out, sb_error *err);
-/* Waits for memory freed on the library's stream and returns the pool's free memory to the driver.
- */
+/* Frees unused slabs, waits for memory freed on the library's stream, and returns the pool's free
+   memory to the driver. */
 void sb__cuda_trim(void *device);
-/* The same if the device is out of memory; also trims the other contexts. */
+/* For a device that is out of memory: waits likewise, and trims the pools of all its contexts. */
 void sb__cuda_make_room(struct sb__cuda_device *device);
 /* Whether the device has no free page. */
 bool sb__cuda_is_full(struct sb__cuda_device *device);

@@ -1,5 +1,5 @@
-/* Memory that could not be freed: work may still use it and the wait failed or was not possible, or
-   the driver refused. The next successful wait frees it. */
+/* Memory that could not be freed: the driver refused, or work may still use the memory and a wait
+   for that work failed or was impossible. The next successful wait frees it. */
 #include "device.h"
 
 #include "context/context.h"
@@ -81,7 +81,7 @@ static void release(struct sb__cuda_device *device, struct sb__cuda_kept *entry)
         put(device, entry);
 }
 
-/* After the wait only memory that was kept before its begin can be freed. */
+/* Frees only memory that was kept before the wait began. */
 sb__cu_result sb__cuda_wait(struct sb__cuda_device *device, sb__cu_stream stream) {
     struct sb__cuda_kept *next = stream == device->stream ? take_all(device) : NULL;
     sb__cu_result result = device->cu->cuStreamSynchronize(stream);
@@ -110,7 +110,7 @@ void sb__cuda_free_kept(struct sb__cuda_device *device) {
     }
 }
 
-/* PARTS are not freed: the device may still write them. */
+/* Does not free PARTS: the device may still write there. */
 void sb__cuda_end_kept(struct sb__cuda_device *device, bool is_gone) {
     struct sb__cuda_kept *next = take_all(device);
     while (next) {

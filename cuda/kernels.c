@@ -1,11 +1,12 @@
 #include "kernels.h"
 
-/* Adds elements in double, one sum for each thread, stored at sums[thread]. A thread adds the
-   vectors of 16 bytes thread, thread + threads and so on, four at a time with a separate sum for
-   each, so that four loads are in flight. The first threads also add the elements before the first
-   aligned vector and after the last one. The driver compiles the kernels for its device. The fake
-   driver interprets every instruction used here. `shift` and `vector` are the binary logarithms of
-   the bytes of an element and of the elements of a vector. */
+/* Adds elements in double and stores one sum for each thread, at sums[thread]. A thread adds
+   vectors of 16 bytes: those with the numbers thread, thread + threads and so on. It adds four
+   vectors at a time, with a separate sum for each, so that four loads are in flight. The first
+   threads also add the elements before the first aligned vector and after the last one. The driver
+   compiles the kernels for its device. The fake driver interprets every instruction used here.
+   `shift` is the binary logarithm of the bytes of an element, `vector` that of the elements of a
+   vector. */
 #define STRING(name)  STRING_(name)
 #define STRING_(name) #name
 #define LINE(text)    "    " text ";\n"
@@ -96,7 +97,7 @@
     LINE("add.f64 %d" sum ", %d" sum ", %d12")
 #define SQUARE_F64(x, sum) LINE("fma.rn.f64 %d" sum ", %d" x ", %d" x ", %d" sum)
 
-/* The oldest devices of CUDA 12. */
+/* For the oldest devices of CUDA 12. */
 __extension__ /* for the length of the string */
     const char sb__cuda_kernels[] =
         ".version 6.0\n"

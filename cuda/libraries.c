@@ -9,12 +9,12 @@
 #include <string.h>
 
 #define OLDEST_DRIVER 12000
-#define STORY         160 /* bytes of the system's text */
+#define STORY         160 /* capacity for the system's error text */
 
 #define CUBLAS_12 SB__LIBRARY("libcublas.so.12", "cublas64_12.dll")
 #define CUBLAS_13 SB__LIBRARY("libcublas.so.13", "cublas64_13.dll")
 
-/* A function's name and the place of its address in the table. */
+/* A function's name, and the offset of its pointer in the table. */
 struct entry {
     const char *symbol;
     size_t member;
@@ -27,7 +27,7 @@ struct entry {
 static const struct entry driver_entries[] = {SB__CUDA_FUNCTIONS(DRIVER_ENTRY)};
 static const struct entry cublas_entries[] = {SB__CUBLAS_FUNCTIONS(CUBLAS_ENTRY)};
 
-/* The name of the first missing function; NULL if the library has all. */
+/* Fills the table. Returns the name of the first missing function; NULL if the library has all. */
 static const char *fill(void *library, void *table, const struct entry *entries, size_t count) {
     for (size_t i = 0; i < count; i++) {
         void *address = sb__library_symbol(library, entries[i].symbol);
@@ -99,8 +99,8 @@ static sb_status load_driver(struct sb__cuda_driver *driver, sb_error *err) {
     return st;
 }
 
-/* Concurrent threads each load a table; the first to publish wins. No lock: in a forked child it
-   might never be released. */
+/* Concurrent threads each load a table; the first to publish wins. No lock: a forked child could
+   inherit it locked. */
 sb_status sb__cuda_driver_open(const struct sb__cuda_driver **out, sb_error *err) {
     static _Atomic(struct sb__cuda_driver *) published;
     struct sb__cuda_driver *driver = atomic_load(&published);
@@ -128,8 +128,8 @@ sb_status sb__cuda_driver_open(const struct sb__cuda_driver **out, sb_error *err
 
 /* --- cuBLAS ------------------------------------------------------------------------- */
 
-/* Prefers a library that the process has loaded, perhaps from PyTorch's folder: a second version
-   would need its memory again. */
+/* Prefers a cuBLAS that the process has loaded, perhaps PyTorch's: a second cuBLAS would need as
+   much memory again. */
 static void *find_cublas(int driver_version, char *story) {
     const bool is_new = driver_version >= 13000;
     void *library = is_new ? sb__library_loaded(CUBLAS_13) : NULL;

@@ -12,7 +12,7 @@ static sb__cu_result alloc(const struct sb__cuda_device *device, size_t bytes, s
     return sb__cuda_named(visit, device->cu->cuMemAlloc_v2(out, bytes), "cuMemAlloc");
 }
 
-/* Memory freed on the library's stream counts as used until a wait. */
+/* Waits before the trim: memory freed on the library's stream counts as used until a wait. */
 static sb__cu_result trim_pool(struct sb__cuda_device *device, struct sb__cuda_visit *visit) {
     sb__cu_result result = sb__cuda_refuse_captured(device, device->stream, visit);
     if (result == SB__CUDA_SUCCESS)
@@ -35,8 +35,8 @@ static sb__cu_result make_room(struct sb__cuda_device *device, struct sb__cuda_v
     return result;
 }
 
-/* If the device is out of memory, the library's pools may hold it, in pieces that are too small or
-   not free yet. */
+/* Retries after a trim: if the device is out of memory, the library's pools may have free memory in
+   pieces that are too small, or memory whose free is still queued. */
 static sb__cu_result alloc_or_trim(struct sb__cuda_device *device, size_t bytes,
                                    sb__cu_stream stream, sb__cu_ptr *out,
                                    struct sb__cuda_visit *visit) {
@@ -75,7 +75,7 @@ sb_status sb__cuda_alloc(void *opened, size_t bytes, sb_stream stream, void **ou
     return sb__cuda_status(device, result, visit.call, err);
 }
 
-/* A block to be freed behind the work on `stream`. */
+/* A block to free after the work on `stream`. */
 struct freed {
     void *ptr;
     size_t bytes;
@@ -86,7 +86,7 @@ static void keep(struct sb__cuda_device *device, const struct freed *block) {
     sb__cuda_keep(device, SB__CUDA_KEPT_BLOCK, block->ptr, block->bytes, block->stream);
 }
 
-/* cuMemFree also frees pool memory that no work uses. */
+/* Waits, then calls cuMemFree, which also frees memory of a pool that no work uses. */
 static void free_now(struct sb__cuda_device *device, const struct freed *block) {
     sb__cu_result result = sb__cuda_wait(device, sb__cuda_stream(block->stream));
     if (!sb__cuda_is_over(result))
@@ -95,7 +95,7 @@ static void free_now(struct sb__cuda_device *device, const struct freed *block) 
         keep(device, block);
 }
 
-/* Devices map at least 2 MiB at once. */
+/* Tries to allocate 2 MiB, the least that a device maps at once. */
 bool sb__cuda_is_full(struct sb__cuda_device *device) {
     const size_t page = (size_t)2 << 20;
     struct sb__cuda_visit visit;
@@ -197,7 +197,7 @@ struct region {
     sb__cu_pool pool;       /* NULL: not of a pool */
     unsigned int memory_type;
     int ordinal;
-    bool is_mapped; /* start and bytes are those of a mapping, which others may follow */
+    bool is_mapped; /* start and bytes are those of one mapping; another may follow */
     sb__cu_ptr start;
     size_t bytes;
 };
@@ -212,8 +212,8 @@ static sb__cu_result ask(const struct sb__cuda_device *device, sb__cu_ptr ptr, s
     return device->cu->cuPointerGetAttributes(6, attributes, values, ptr);
 }
 
-/* The range of mapped memory may contain addresses that are not mapped. A driver that does not know
-   the attributes of mappings leaves the range. */
+/* Narrows the range of mapped memory to one mapping, since the whole range may contain addresses
+   that are not mapped. Changes nothing if the driver does not know the attributes of mappings. */
 static sb__cu_result ask_for_mapping(const struct sb__cuda_device *device, sb__cu_ptr ptr,
                                      struct region *out) {
     unsigned int attributes[] = {SB__CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR,
@@ -245,7 +245,7 @@ static sb_status look_up(const struct sb__cuda_device *device, sb__cu_ptr ptr, s
     return sb__cuda_status(device, result, visit.call, err);
 }
 
-/* Managed memory is device memory, as for the driver. */
+/* Accepts managed memory: the driver reports it as device memory. */
 static sb_status check_region(const struct sb__cuda_device *device, const struct region *region,
                               const void *ptr, sb_error *err) {
     char message[sizeof err->message];

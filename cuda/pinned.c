@@ -1,23 +1,22 @@
-/* Page-locked host memory. The driver takes long for each allocation, and a free waits for the
-   device: so small buffers are allocated from slabs, by powers of two, and slabs are kept until a
-   trim. */
+/* Page-locked host memory. An allocation by the driver takes long, and a free waits for the device.
+   So small buffers come from slabs, in sizes that are powers of two. Slabs stay until a trim. */
 #include "device.h"
 
 #include <stdlib.h>
 
 #define SMALLEST ((size_t)64)
 #define LARGEST  (SMALLEST << (SB__CUDA_SLAB_CLASSES - 1))
-/* The size of the first slab of a class, at least four buffers. Each next slab is twice as large,
-   up to DOUBLINGS times, so that there are few slabs. */
+/* The size of the first slab of a class, at least four buffers. Each further slab of the class is
+   twice as large, up to DOUBLINGS times, so that there are few slabs. */
 #define SLAB      ((size_t)64 << 10)
 #define DOUBLINGS 8
 
 struct sb__cuda_slab {
     struct sb__cuda_slab *next;
     char *start;
-    size_t bytes, carved; /* bytes in use from the beginning */
+    size_t bytes, carved; /* carved: the bytes handed out so far, from the start */
     uint32_t used, spare; /* buffers in use; released buffers */
-    uint32_t spares[];    /* numbers of released buffers, whose memory is not accessed */
+    uint32_t spares[];    /* indices of the released buffers */
 };
 
 /* --- the driver's memory -----------------------------------------------------------------------

@@ -1,10 +1,10 @@
-/* The list of open devices of the process. Each context keeps memory in a separate pool, and trims
-   it when another context of the device is out of memory. */
+/* The list of open devices of the process. Each context has a separate pool; if the device is out
+   of memory, a context trims the pools of the others too. */
 #include "device.h"
 
-/* Held while pools are trimmed, so that none is closed meanwhile. No waits under it: work of
-   another context may wait for a thread that needs the lock. Never locked in a forked child, which
-   cannot open the driver. */
+/* Held while pools are trimmed, so that no pool is destroyed meanwhile. The holder does not wait
+   for work: that work may wait for a thread that needs the lock. A forked child never takes the
+   lock, since it cannot open the driver. */
 static sb__mutex lock = SB__MUTEX_INIT;
 static struct sb__cuda_device *first;
 
@@ -24,8 +24,8 @@ void sb__cuda_siblings_part(struct sb__cuda_device *device) {
     sb__mutex_unlock(&lock);
 }
 
-/* Freed memory counts as used until a query of the stream. The query would invalidate a capture, so
-   only streams that no caller has are queried. */
+/* Queries the stream first: freed memory counts as used until a query. Skips the query if a caller
+   has the stream, since the query would invalidate a capture. */
 static void trim(const struct sb__cuda_device *device) {
     if (!atomic_load(&device->caller_has_stream))
         (void)device->cu->cuStreamQuery(device->stream);
@@ -40,7 +40,7 @@ void sb__cuda_siblings_trim(const struct sb__cuda_device *device) {
     sb__mutex_unlock(&lock);
 }
 
-/* Under the lock: afterwards no other context queries the stream. */
+/* Takes the lock: after the return no other context queries the stream. */
 void sb__cuda_siblings_expose(struct sb__cuda_device *device) {
     if (atomic_load(&device->caller_has_stream))
         return;

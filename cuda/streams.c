@@ -1,9 +1,9 @@
-/* Streams and events: the caller's as raw handles, and the library's stream. */
+/* Streams and events. Streams of callers are the driver's raw handles. */
 #include "device.h"
 
 #include <string.h>
 
-/* The first call is the core's; later calls expose the stream to callers. */
+/* The core makes the first call; each later call passes the stream to a caller. */
 sb_stream sb__cuda_own_stream(void *opened) {
     struct sb__cuda_device *device = opened;
     if (atomic_exchange(&device->core_has_stream, true))
@@ -11,9 +11,9 @@ sb_stream sb__cuda_own_stream(void *opened) {
     return (sb_stream)device->stream;
 }
 
-/* A per-thread default stream is ordered only with the legacy stream: an event on the legacy stream
-   comes after its work, and the library's stream waits for the event. While a blocking stream is
-   captured, CUDA forbids the use of the legacy stream; recording there would invalidate the
+/* Orders the library's stream after all default streams, by an event on the legacy stream: a
+   per-thread default stream is ordered only with that stream. Fails while a blocking stream is
+   captured: CUDA then forbids the use of the legacy stream, and a record there would invalidate the
    capture. */
 sb_status sb__cuda_after_default(void *opened, sb_error *err) {
     const struct sb__cuda_device *device = opened;
@@ -43,7 +43,7 @@ static sb__cu_result inspect(const struct sb__cuda_device *device, sb__cu_stream
     return sb__cuda_leave(device, visit, result);
 }
 
-/* Neither query disturbs a capture. */
+/* The queries of the context and of the capture state do not disturb a capture. */
 sb_status sb__cuda_check_stream(void *opened, sb_stream stream, sb_error *err) {
     const struct sb__cuda_device *device = opened;
     sb__cu_context context = NULL;
@@ -75,8 +75,8 @@ sb_status sb__cuda_check_stream(void *opened, sb_stream stream, sb_error *err) {
     return SB_OK;
 }
 
-/* The core retries a wait after DEVICE_FAILURE: every other failure of a wait must be reported as
-   that, or host memory would be freed under a copy. */
+/* Returns the status of a wait. OUT_OF_MEMORY becomes DEVICE_FAILURE, after which the core retries
+   the wait: otherwise the core would free host memory under a copy. */
 static sb_status wait_status(const struct sb__cuda_device *device, sb__cu_result result,
                              const char *call, sb_error *err) {
     sb_status st = sb__cuda_status(device, sb__cuda_done(result), call, err);
@@ -113,8 +113,8 @@ static bool keep_spare(struct sb__cuda_events *events, sb__cu_event event) {
     return kept;
 }
 
-/* Recording an event again changes only later waits; a stream that waits for the old record still
-   does. */
+/* Records `*event`, or a new event if NULL. A spare event can be recorded again: a stream that
+   waits for the old record still does. */
 static sb__cu_result record(struct sb__cuda_device *device, sb__cu_stream stream,
                             sb__cu_event *event, struct sb__cuda_visit *visit) {
     sb__cu_result result = SB__CUDA_SUCCESS;

@@ -1,6 +1,6 @@
-/* Sums by the library's kernels: cuBLAS adds floats in floats, and its calls wait under the lock of
-   its handle. One sum for each thread, then a second launch over these sums, then the rest on the
-   host. */
+/* Sums by the library's kernels: cuBLAS would add floats in single precision, and would wait for
+   the device while its handle is locked. The first launch makes one sum for each thread; a second
+   launch adds these sums if they are many; the host adds the rest. */
 #include "blas.h"
 
 #include "kernels.h"
@@ -9,7 +9,7 @@
 
 #define THREADS     SB__CUDA_THREADS
 #define MOST_BLOCKS 1024 /* blocks of the first launch */
-#define LAST_SUMS   1024 /* sums that the host adds */
+#define LAST_SUMS   1024 /* sums that the host adds, at most */
 
 static const char *const names[] = {"sb_asum_f32", "sb_asum_f64", "sb_sumsq_f32", "sb_sumsq_f64"};
 
@@ -36,7 +36,7 @@ void sb__cuda_unload_sums(const struct sb__cuda_device *device, const struct sb_
     (void)sb__cuda_leave(device, &visit, SB__CUDA_SUCCESS);
 }
 
-/* Queues sums of `count` elements, one for each thread, to `sums`. */
+/* Queues a kernel that adds `count` elements and stores one sum for each thread in `sums`. */
 static sb_status launch(const struct sb__cuda_device *device, sb__cu_function kernel, const void *x,
                         int64_t count, void *sums, unsigned int blocks, sb_stream stream,
                         sb_error *err) {
@@ -54,21 +54,21 @@ static sb_status launch(const struct sb__cuda_device *device, sb__cu_function ke
     return sb__cuda_status(device, result, visit.call, err);
 }
 
-/* A thread for each vector of 16 bytes, up to a limit. */
+/* Returns the number of blocks: a thread for each vector of 16 bytes, up to a limit. */
 static unsigned int blocks_for(int64_t count, int32_t dtype) {
     const int64_t elements = (int64_t)THREADS * 16 / (int64_t)sb_dtype_size(dtype);
     const int64_t blocks = count / elements + (count % elements != 0);
     return blocks < MOST_BLOCKS ? (unsigned int)blocks : MOST_BLOCKS;
 }
 
-/* The host buffer of the last sums. */
+/* The host buffer for the sums that the host adds. */
 struct last {
     struct sb__cuda_kept kept;
     double sums[LAST_SUMS];
 };
 
-/* Waits for the download into `*last`. If the wait fails without having waited, the buffer is kept,
-   and `*last` becomes NULL. */
+/* Waits for the download into `*last`. If the wait fails twice, keeps the buffer, which the
+   download may still write, and sets `*last` to NULL. */
 static sb_status wait_for(struct sb__cuda_device *device, struct last **last, sb_stream stream,
                           sb_error *err) {
     sb_error again;
@@ -84,8 +84,8 @@ static sb_status wait_for(struct sb__cuda_device *device, struct last **last, sb
     return st;
 }
 
-/* `scratch` receives the sums of the first launch, then, if they are many, of the second. Sums are
-   not negative, so that the second launch may add absolute values. */
+/* `scratch` has room for the sums of both launches. Sums are not negative, so that the second
+   launch may add absolute values. */
 static sb_status add(struct sb__cuda_device *device, const struct sb__cuda_blas *blas,
                      sb__cu_function kernel, unsigned int blocks, int64_t count, const void *x,
                      double *scratch, struct last **last, double *out, sb_stream stream,

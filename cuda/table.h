@@ -5,8 +5,8 @@
 #include <syncblob/backend.h>
 
 extern const sb_backend sb__cuda_backend;
-/* Device and page-locked bytes that an open device has failed to free so far.
- */
+/* Returns the bytes of device memory and of page-locked memory that the device could not free so
+   far. */
 void sb__cuda_kept_bytes(const void *device, uint64_t *out_device, uint64_t *out_pinned);
 
 #endif

@@ -11,20 +11,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The most elements of one MPI call, whose counts are ints. A test uses fewer. */
+/* The most elements of one MPI call, whose counts are ints. A test defines a lower limit. */
 #ifndef SB__MPI_PIECE
 #define SB__MPI_PIECE (1 << 30)
 #endif
 
-/* Bytes for each rank of one nonblocking call. MPI implementations send whole messages in each
-   round: small calls stay in the caches, and messages of one call overlap with additions of
-   another; but each call costs a latency for each rank. `./dev bench comm` compares sizes for two
-   ranks; the growth with the ranks is an estimate. */
+/* The bytes of one nonblocking call, for each rank. MPI implementations send whole messages in each
+   round: data of small calls stay in the caches, and messages of one call overlap with the
+   additions of another; but each call costs a latency for each rank. `./dev bench comm` compares
+   sizes for two ranks; growth with the number of ranks is an estimate. */
 #ifndef SB__MPI_BYTES_A_RANK
 #define SB__MPI_BYTES_A_RANK (512 << 10)
 #endif
 
-/* The most nonblocking calls in flight: MPI has a buffer for each, and few buffers stay in the
+/* The most nonblocking calls in flight: MPI has a buffer for each call, and few buffers fit in the
    caches. */
 #ifndef SB__MPI_FLYING
 #define SB__MPI_FLYING 8
@@ -36,7 +36,7 @@ struct pieces {
     int64_t length, count;
 };
 
-/* A reduction, whose pieces begin as earlier ones complete. */
+/* A reduction. Its pieces begin as earlier pieces complete. */
 struct request {
     struct request *next;
     struct pieces pieces;
@@ -44,19 +44,19 @@ struct request {
     int64_t begun, landed;
 };
 
-/* A rank's handle. The core makes no other call while requests are in progress. */
+/* A rank's handle. While requests are in progress, the core calls only the slots of requests. */
 struct end {
     struct end *next_retired;
     MPI_Comm comm;
     int64_t request_bytes; /* the most bytes of one nonblocking call */
-    bool any_thread;       /* not only the main thread */
+    bool any_thread;       /* any thread may call MPI, not only the main thread */
     MPI_Op halves[2][3];   /* ops of F16 and BF16, which MPI lacks: SB_COMM_SUM, _MIN, _MAX */
-    struct request *first; /* requests with pieces that have not begun, in the order of their begin
-                            */
+    struct request *first; /* requests with pieces that have not begun, oldest first */
     int num_flying;
     MPI_Request flying[SB__MPI_FLYING];
     struct request *owners[SB__MPI_FLYING];
-    const char *failed; /* the failed call, after which no piece begins, and its code */
+    const char
+        *failed; /* the failed call, or NULL, and its code; after a failure no piece begins */
     int code;
 };
 
@@ -96,7 +96,7 @@ static sb_status check_thread(bool any_thread, sb_error *err) {
                          "MPI was initialised for the main thread alone");
 }
 
-/* Whether MPI may be called here and now. */
+/* Fails if MPI is finalised, or this thread may not call MPI. */
 static sb_status check_call(const struct end *end, sb_error *err) {
     if (is_finalized())
         return sb_error_fill(err, SB_ERR_UNSUPPORTED, 0, "MPI was finalised");
@@ -126,7 +126,7 @@ DEFINE_COMBINE(max_bf16, sb__float_of_bf16, sb__bf16_of_float, a > b ? a : b)
 static MPI_User_function *const combine_halves[2][3] = {{sum_f16, min_f16, max_f16},
                                                         {sum_bf16, min_bf16, max_bf16}};
 
-/* An op that cannot be created stays MPI_OP_NULL, and its use fails. */
+/* If an op cannot be created it stays MPI_OP_NULL, and its use fails. */
 static void make_ops(struct end *end) {
     for (int i = 0; i < 6; i++) {
         MPI_Op *op = &end->halves[i / 3][i % 3];
@@ -166,7 +166,7 @@ static struct pieces cut(const sb_comm_buffer *buffer, int64_t bytes) {
     return (struct pieces){*buffer, length, (buffer->count - 1) / length + 1};
 }
 
-/* The address and the count of piece `i`. */
+/* Returns the address and the count of piece `i`. */
 static void *piece(const struct pieces *pieces, int64_t i, int *out_count) {
     const sb_comm_buffer *buffer = &pieces->buffer;
     const int64_t first = i * pieces->length, left = buffer->count - first;
@@ -176,7 +176,7 @@ static void *piece(const struct pieces *pieces, int64_t i, int *out_count) {
 
 /* --- pieces in flight ---------------------------------------------------------------- */
 
-/* Whether a call of MPI succeeded; a failure is recorded for later calls on requests. */
+/* Returns whether an MPI call succeeded. Records a failure for later calls on requests. */
 static bool went_well(struct end *end, int code, const char *call) {
     if (code == MPI_SUCCESS)
         return true;
@@ -218,8 +218,8 @@ static void land(struct end *end, int num, const int *indices) {
     end->num_flying = left;
 }
 
-/* Ends completed pieces and begins others. Returns whether a piece completed; with `waits` one
-   does, unless MPI fails. */
+/* Ends completed pieces and begins others. With `waits`, waits until a piece completes, unless MPI
+   fails. Returns whether a piece completed. */
 static bool get_on(struct end *end, bool waits) {
     int indices[SB__MPI_FLYING], num = 0;
     if (end->failed || !end->num_flying)
@@ -233,7 +233,7 @@ static bool get_on(struct end *end, bool waits) {
                     MPI_Testsome(end->num_flying, end->flying, &num, indices, MPI_STATUSES_IGNORE),
                     "MPI_Testsome"))
         return false;
-    if (num == MPI_UNDEFINED) /* all completed at their begin */
+    if (num == MPI_UNDEFINED) /* no active calls: all completed when they began */
         for (num = 0; num < end->num_flying; num++)
             indices[num] = num;
     land(end, num, indices);
@@ -266,8 +266,8 @@ static sb_status engine_open(void *user, void **out, int32_t *out_rank, int32_t 
     return SB_OK;
 }
 
-/* Handles closed by a thread that may not call MPI. The next creation or closing on another thread
-   frees them; MPI_Finalize frees the rest. */
+/* Handles closed by a thread that may not call MPI. The next creation or closing on a thread that
+   may call MPI frees them; MPI_Finalize frees MPI's part of the rest. */
 static _Atomic(struct end *) retired;
 
 static void retire(struct end *end) {
@@ -296,7 +296,7 @@ static void engine_close(void *comm, int32_t failed) {
     struct end *end = comm;
     sb_error unused;
     if (failed) {
-        free(end); /* without freeing MPI's communicator, which may wait */
+        free(end); /* not MPI's communicator: freeing it may wait */
     } else if (is_finalized() || check_thread(end->any_thread, &unused) == SB_OK) {
         free_end(end);
         free_retired();
@@ -403,7 +403,8 @@ static sb_status engine_wait(void *comm, void *asked, sb_error *err) {
     return SB_OK;
 }
 
-/* Pieces in flight cannot be cancelled; no more begin. */
+/* Ends all requests: pieces in flight cannot be cancelled, and no more begin. Returns whether no
+   piece of the request is in flight. */
 static int32_t engine_abandon(void *comm, void *asked) {
     struct end *end = comm;
     struct request *request = asked;
@@ -422,8 +423,9 @@ static int32_t engine_abandon(void *comm, void *asked) {
     return done != 0;
 }
 
-/* No slot `takes`: Open MPI accepts device memory in blocking calls only, and MPICH exports it by
-   cudaIpcGetMemHandle, which refuses memory of a pool. */
+/* There is no slot `takes`, so that MPI gets host memory only. Open MPI accepts device memory only
+   in blocking calls, and MPICH exports device memory by cudaIpcGetMemHandle, which refuses memory
+   of a pool. */
 static const sb_comm_engine engine = {
     .struct_size = sizeof engine,
     .abi_version = SB_COMM_ENGINE_ABI_VERSION,

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Unpacks a package of a Debian release into a folder, by separate lists, and changes nothing of the
-# machine: fetch_package.sh SUITE COMPONENT PACKAGE FILE FOLDER. Prints the path of FILE. Exit status
-# 77, with the reason, if the package is not available here.
+# fetch_package.sh SUITE COMPONENT PACKAGE FILE FOLDER: unpacks a package of a Debian release into
+# FOLDER and prints the path of FILE. Uses separate package lists, and changes nothing else on the
+# machine. Exits with 77 and prints the reason if the package is not available here.
 set -euo pipefail
 
 suite=$1 component=$2 package=$3 file=$4 folder=$(readlink -m "$5")

@@ -2,9 +2,9 @@
 
        mpirun -n 4 train STEPS [--save STEP PREFIX] [--restore PREFIX]
 
-   prints the loss of every step. N ranks find the losses that one rank finds. At a step rank 0
-   saves PREFIX.caffemodel and PREFIX.solverstate, as Caffe does; a run that restores them goes on
-   as if it had never stopped. */
+   prints the loss of every step. The losses do not depend on the number of ranks. Before step
+   STEP of --save, rank 0 saves PREFIX.caffemodel and PREFIX.solverstate, as Caffe does; a run that
+   restores these files continues with the same losses. */
 #include <syncblob/mpi.h>
 #include <syncblob/reducer.h>
 #include <syncblob/syncblob.h>
@@ -33,7 +33,7 @@ struct net {
 
 static sb_error err;
 
-/* Returns from a function with the status of a call that fails. */
+/* Returns from the function with the status of `call` if the call fails. */
 #define TRY(call)                                                                                  \
     do {                                                                                           \
         const sb_status try_st = (call);                                                           \
@@ -59,10 +59,9 @@ static double feature_of(uint64_t sample, int feature) {
     return draw(centre) + draw(sample * FEATURES + (uint64_t)feature);
 }
 
-/* --- one step -----------------------------------------------------------------------------------
- */
+/* --- one step ------------------------------------------------------------------------------- */
 
-/* Turns scores into probabilities minus the label's one; gives the loss. */
+/* Turns scores into probabilities, subtracts 1 from the label's, and returns the loss. */
 static double softmax_loss(double scores[CLASSES], int label) {
     double most = scores[0], sum = 0;
     for (int c = 1; c < CLASSES; c++)
@@ -76,8 +75,8 @@ static double softmax_loss(double scores[CLASSES], int label) {
     return loss;
 }
 
-/* This rank's samples of a step's batch: their part of the loss and of the diffs. The reducer sums
-   over ranks, so that each divides by the whole batch. */
+/* Computes the loss and the diffs of this rank's samples of a step's batch. The reducer sums over
+   ranks, so each rank divides by the size of the whole batch. */
 static sb_status backward(struct net *net, int step, double *loss) {
     const float *weights, *bias;
     float *weights_diff, *bias_diff;
@@ -131,8 +130,7 @@ static sb_status one_step(struct net *net, int step, double *loss) {
     return sb_comm_all_reduce(net->comm, SB_COMM_SUM, SB_DTYPE_F64, 1, loss, &err);
 }
 
-/* --- snapshots
- * -------------------------------------------------------------------------------------- */
+/* --- snapshots ------------------------------------------------------------------------------ */
 
 static const char *path_of(const char *prefix, const char *ending, char out[PATH]) {
     (void)snprintf(out, PATH, "%s%s", prefix, ending);
@@ -183,8 +181,7 @@ static sb_status restore(struct net *net, struct run *run) {
     return SB_OK;
 }
 
-/* --- the whole
- * --------------------------------------------------------------------------------------- */
+/* --- the program ---------------------------------------------------------------------------- */
 
 static sb_status make_net(struct net *net) {
     static const int64_t shapes[BLOBS][2] = {{CLASSES, FEATURES}, {CLASSES, 0}};
@@ -198,7 +195,7 @@ static sb_status make_net(struct net *net) {
     return sb_reducer_create(net->comm, net->params, BLOBS, &options, &net->reducer, &err);
 }
 
-/* One rank reads; the others take what it has read. */
+/* Reads the snapshot on rank 0 and broadcasts the state to the other ranks. */
 static sb_status begin(struct net *net, struct run *run) {
     if (run->restore && sb_comm_rank(net->comm) == 0)
         TRY(restore(net, run));

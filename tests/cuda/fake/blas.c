@@ -7,7 +7,7 @@
 
 struct cublasContext {
     CUcontext context;
-    uint64_t id; /* of the context: a later one in its place has another */
+    uint64_t id; /* of the context: a later context at the same address has another id */
     CUstream stream;
 };
 
@@ -92,7 +92,7 @@ FAKE_API cublasStatus_t cublasCreate_v2(cublasHandle_t *handle) {
     return CUBLAS_STATUS_SUCCESS;
 }
 
-/* By the guide of cuBLAS it calls cudaDeviceSynchronize. */
+/* Waits for the device: by the guide of cuBLAS, cublasDestroy calls cudaDeviceSynchronize. */
 FAKE_API cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
     struct fake_blas_call call = fake_blas(__func__);
     if (call.status)

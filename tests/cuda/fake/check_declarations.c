@@ -1,5 +1,5 @@
-/* Our declarations of the driver API, of cuBLAS and of NCCL against NVIDIA's headers:
-   compiled, never run. An incompatible prototype is an error of the compiler's. */
+/* Compares our declarations of the driver API, of cuBLAS and of NCCL with NVIDIA's headers:
+   compiled, never run. The compiler rejects an incompatible prototype. */
 #include "declarations.h"
 
 #include <cublas_v2.h>
@@ -13,7 +13,8 @@
 SB__CUDA_FUNCTIONS(SAME_PROTOTYPE)
 SB__CUBLAS_FUNCTIONS(SAME_PROTOTYPE)
 
-/* These structs have no tags that are the same in every version: in prototypes theirs stand. */
+/* The tags of NCCL's structs differ between versions: so the layouts are compared, then the
+   prototypes with NCCL's own structs. */
 #define SAME_NCCL(ours, theirs)                                                                    \
     _Static_assert(offsetof(sb__nccl_config, ours) == offsetof(ncclConfig_t, theirs), #ours)
 SAME_NCCL(size, size);
@@ -36,7 +37,7 @@ SAME_AS(UINT8, ncclUint8);
 SAME_AS(FLOAT16, ncclFloat16);
 SAME_AS(FLOAT32, ncclFloat32);
 SAME_AS(FLOAT64, ncclFloat64);
-#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 32, 0) /* the header of 2.18 has it for C++ alone */
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 32, 0) /* the header of 2.18 has it only for C++ */
 SAME_AS(BFLOAT16, ncclBfloat16);
 #endif
 SAME_AS(SUM, ncclSum);
@@ -45,7 +46,8 @@ SAME_AS(MIN, ncclMin);
 SAME_AS(ID_BYTES, NCCL_UNIQUE_ID_BYTES);
 SAME_AS(UNDEFINED, NCCL_CONFIG_UNDEF_INT);
 SAME_AS(VERSION_2_14, NCCL_VERSION(2, 14, 0));
-/* 2.18 writes the magic down in the initialiser alone: the fake NCCL looks at it. */
+/* The magic is not compared: the header of 2.18 has it only in an initialiser. The fake NCCL checks
+   it. */
 
 #define SAME(name) _Static_assert((int)SB__##name == (int)name, #name)
 SAME(CUDA_SUCCESS);

@@ -1,4 +1,4 @@
-/* The rows of the conformance table on a driver, or on the fakes. */
+/* The rows of the conformance table for NVIDIA's driver or the fakes. */
 static void prepare(void *device) {
     assert_ok(sb__cuda_backend.prepare_arithmetic(device, &err));
 }

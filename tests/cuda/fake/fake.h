@@ -1,8 +1,7 @@
-/* The functions that the fake libcuda.so.1 exports beside the driver API: tests choose its
-   behaviour and read its counters. The environment has settings of the same names: FAKE_SCHEDULE
-   (eager, lazy, random), FAKE_SEED, FAKE_DEVICES, FAKE_VERSION, FAKE_POOLS, FAKE_PEERS, FAKE_INIT,
-   FAKE_MEMORY.
- */
+/* The functions that the fake libcuda.so.1 exports besides the driver API: tests choose the fake's
+   behaviour and read its counters. Environment variables set the settings of the same names:
+   FAKE_SCHEDULE (eager, lazy, random), FAKE_SEED, FAKE_DEVICES, FAKE_VERSION, FAKE_POOLS,
+   FAKE_PEERS, FAKE_INIT, FAKE_MEMORY. */
 #ifndef SB_TESTS_FAKE_H
 #define SB_TESTS_FAKE_H
 
@@ -17,12 +16,12 @@ enum fake_setting {
     FAKE_SCHEDULE, /* enum fake_schedule */
     FAKE_SEED,
     FAKE_DEVICES,
-    FAKE_VERSION, /* of the driver: 13000 */
+    FAKE_VERSION, /* of the driver, for example 13000 */
     FAKE_POOLS,   /* whether devices have memory pools */
     FAKE_PEERS,   /* whether devices can access one another's memory */
     FAKE_INIT,    /* the result of cuInit */
-    FAKE_MEMORY,  /* bytes of each device; pinned memory likewise */
-    FAKE_LOSS,    /* the error by which a call of cuBLAS loses a context: 700 */
+    FAKE_MEMORY,  /* bytes of each device; the same limit holds for pinned memory */
+    FAKE_LOSS,    /* the error with which a call of cuBLAS loses a context, for example 700 */
     FAKE_SETTINGS
 };
 
@@ -30,65 +29,66 @@ enum fake_schedule { FAKE_EAGER, FAKE_LAZY, FAKE_RANDOM };
 
 FAKE_API void fake_set(enum fake_setting setting, int64_t value);
 
-/* How a chosen call fails. LATE and TRANSIENT: a call that queues work succeeds, and the work fails
-   in its turn; any other call succeeds and a later call returns the failure (LATE), or fails at
-   once (TRANSIENT). */
+/* How a chosen call fails. With LATE and TRANSIENT a call that queues work succeeds, and the work
+   fails when it runs. Any other call succeeds and a later call returns the failure (LATE), or fails
+   at once (TRANSIENT). */
 enum fake_mode {
-    FAKE_NOW,       /* the call fails and has done nothing */
+    FAKE_NOW,       /* the call fails and does nothing */
     FAKE_LATE,      /* the context is lost when the work runs */
     FAKE_STICKY,    /* the call fails and the context is lost */
-    FAKE_TRANSIENT, /* waits for the work return the failure; the context stays usable. No driver
-                       does this */
-    FAKE_EXIT,      /* the driver shuts down, as at the end of the process */
-    FAKE_ALWAYS     /* NOW, for this call and all later ones until the fault is removed */
+    FAKE_TRANSIENT, /* waits for the work return the failure, and the context stays usable. No
+                       driver does this */
+    FAKE_EXIT,      /* the driver shuts down, as at process exit */
+    FAKE_ALWAYS     /* as FAKE_NOW, for this call and all later calls until the fault is removed */
 };
 
-/* Makes the `nth` call of `function` (NULL: any) from now on, 1 being the next, fail with `code`.
-   nth 0 removes the fault; so does firing. */
+/* Makes the `nth` call of `function` (NULL: of any function) from now on fail with `code`; 1 is the
+   next call. The fault is removed when it has fired, or by nth 0. */
 FAKE_API void fake_fail(const char *function, int64_t nth, enum fake_mode mode, unsigned int code);
-/* Once it has fired, the `nth` call after that fails in the same way, once. After fake_fail. */
+/* After fake_fail: makes the `nth` call after the failing call fail in the same way, once. */
 FAKE_API void fake_fail_again(int64_t nth);
-/* The function whose call failed since fake_fail, the last of them, or NULL. */
+/* Returns the function of the last call that failed since fake_fail, or NULL. */
 FAKE_API const char *fake_fired(void);
-/* How many calls have failed since fake_fail. */
+/* Returns how many calls have failed since fake_fail. */
 FAKE_API int fake_failures(void);
-/* Runs hook(user) before the next call of `function`, as another thread might. */
+/* Runs hook(user) before the next call of `function`, as if on another thread. */
 FAKE_API void fake_before(const char *function, void (*hook)(void *user), void *user);
 
-/* How often `function` was called (NULL: all). */
+/* Returns how often `function` was called; NULL: all functions. */
 FAKE_API int64_t fake_calls(const char *function);
 
-/* Objects and memory that are live, in the whole process. */
+/* Live objects and memory of the whole process. */
 struct fake_live {
     int64_t blocks, pinned, pools, streams, events, retained, handles, modules;
     size_t device_bytes, pinned_bytes;
-    size_t mapped_bytes; /* of devices: allocated, or kept by pools */
+    size_t mapped_bytes; /* device memory that is allocated, or kept by pools */
     int64_t unmapped;    /* how often a wait or a trim unmapped a chunk of a pool */
 };
 FAKE_API struct fake_live fake_live(void);
-/* Contexts on this thread's stack. */
+/* Returns the number of contexts on this thread's stack. */
 FAKE_API int fake_depth(void);
 
-/* Violations, which no correct program commits; each is printed on stderr. */
+/* Returns the number of violations, which no correct program commits. Each is printed on stderr. */
 FAKE_API int64_t fake_violations(void);
 FAKE_API void fake_forgive(void);
 
-/* Queues kernel(user) on a stream of the current context. It may run on any thread that waits. */
+/* Queues kernel(user) on a stream of the current context. Any thread that waits may run it. */
 FAKE_API CUresult fake_launch(CUstream stream, void (*kernel)(void *user), void *user);
-/* Host memory behind [ptr, ptr + bytes) of a device; NULL if that is not allocated memory, or its
-   allocation has not run. For kernels, and for tests. */
+/* Returns the host memory behind [ptr, ptr + bytes) of a device; NULL if the range is not
+   allocated, or its allocation has not run. For kernels, and for tests. */
 FAKE_API void *fake_address(CUdeviceptr ptr, size_t bytes);
-/* Whether the handle is a live stream's. */
+/* Whether the handle is that of a live stream. */
 FAKE_API int fake_knows(CUstream stream);
-/* Runs everything queued in every context. */
+/* Runs all work that is queued in any context. */
 FAKE_API void fake_drain(void);
-/* The form of CUDA 12, which the driver keeps; the header of 13 has another form. */
+/* The version of CUDA 12, which the driver still exports; the header of CUDA 13 declares another
+   version. */
 FAKE_API CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device);
 
-/* Ends the loss of one context, which has no users. No driver can do that. */
+/* Makes a lost context usable again; the context must have no users. No driver can do this. */
 FAKE_API void fake_revive(CUcontext context);
 /* Ends the loss of contexts and the shutdown, and forgets all live objects and this thread's stack
-   of contexts: the next test needs a device. No driver can do that. */
+   of contexts, since the next test needs a device. No driver can do this. */
 FAKE_API void fake_heal(void);
 
 /* The lock of the fake driver, which is recursive. */
@@ -99,41 +99,42 @@ FAKE_API void fake_unlock(const int *held); /* may be NULL */
 
 /* --- for the fake NCCL ----------------------------------------------------------------- */
 
-/* Queues a kernel that uses [ptr, ptr + bytes) and is not done before passes(user) is true. The
-   fake driver calls passes(user) again and again, under its lock, after earlier work of the stream.
- */
+/* Queues a kernel that uses [ptr, ptr + bytes) and is done once passes(user) returns true. The fake
+   driver calls passes(user) repeatedly, under its lock, after earlier work of the stream. */
 FAKE_API CUresult fake_gate(CUcontext context, CUstream stream, bool (*passes)(void *user),
                             void *user, CUdeviceptr ptr, size_t bytes);
-/* While a stream is reserved, work there is a violation. */
+/* Reserves a stream, or ends the reservation. Work on a reserved stream is a violation. */
 FAKE_API void fake_reserve(CUcontext context, CUstream stream, bool reserved);
 /* Whether [ptr, ptr + bytes) is allocated memory of the device. */
 FAKE_API bool fake_is_memory_of(CUcontext context, CUdeviceptr ptr, size_t bytes);
-/* Whether kernels of the context may store to [ptr, ptr + bytes) if all contexts of peers have
-   access to one another's memory of cuMemAlloc. */
+/* Whether kernels of the context may store to [ptr, ptr + bytes), if peers have access to one
+   another's memory of cuMemAlloc. */
 FAKE_API bool fake_may_store(CUcontext context, CUdeviceptr ptr, size_t bytes);
 FAKE_API int64_t fake_get(enum fake_setting setting);
 
 /* --- for the fake cuBLAS -------------------------------------------------------------- */
 
 struct fake_blas_call {
-    unsigned int status; /* 0: go on */
+    unsigned int status; /* 0: the call continues */
     CUcontext context;
 };
-/* Counts the call, which fails like one of the driver's; `code` of fake_fail is a cublasStatus_t.
- */
+/* Counts a call, which can fail as a call of the driver can; then `code` of fake_fail is a
+   cublasStatus_t. */
 FAKE_API struct fake_blas_call fake_blas(const char *function);
-/* fake_launch in `context`. `user` comes from malloc and is freed with the kernel. */
+/* Does the same as fake_launch, in `context`. `user` comes from malloc and is freed with the
+   kernel. */
 FAKE_API CUresult fake_blas_run(CUcontext context, CUstream stream, void (*kernel)(void *user),
                                 void *user);
-/* Loads the kernel of a function that has not run in the context yet. It takes memory of the
-   device until its module or the context ends. */
+/* Loads the kernel of a function if the context has not loaded it. The kernel takes device memory
+   until its module or the context ends. */
 #define FAKE_KERNEL_BYTES ((size_t)65536)
 FAKE_API CUresult fake_load_kernel(CUcontext context, const char *function);
-/* Waits for the context as cudaDeviceSynchronize does, which ends its captures. */
+/* Waits for the context as cudaDeviceSynchronize does, which invalidates the context's captures. */
 FAKE_API void fake_blas_wait(CUcontext context);
 FAKE_API uint64_t fake_context_id(CUcontext context);
 FAKE_API void fake_count_handle(int by);
-/* Zeroed memory of an object of NVIDIA's, which fake_heal forgets. NULL if out of memory. */
+/* Returns zeroed memory for an object of a fake library, which fake_heal frees; NULL if out of
+   memory. */
 FAKE_API void *fake_object(size_t bytes);
 FAKE_API void fake_object_free(void *object);
 FAKE_API void fake_violation(const char *format, ...) __attribute__((format(printf, 1, 2)));

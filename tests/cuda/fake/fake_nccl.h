@@ -1,5 +1,5 @@
-/* The functions that the fake libnccl.so.2 exports beside NCCL. Calls fail by fake_fail, with a
-   ncclResult_t as the code. */
+/* The functions that the fake libnccl.so.2 exports besides NCCL's. fake_fail makes calls of NCCL
+   fail, with a ncclResult_t as the code. */
 #ifndef SB_TESTS_FAKE_NCCL_H
 #define SB_TESTS_FAKE_NCCL_H
 
@@ -7,10 +7,11 @@
 
 #include <nccl.h>
 
-/* The `nth` operation of this rank from now on, in any communicator, never ends, and soon
-   afterwards ncclCommGetAsyncError returns `code` (ncclSuccess: never). nth 0 removes the fault. */
+/* Makes the `nth` operation of this rank from now on, in any communicator, never end. Soon
+   afterwards ncclCommGetAsyncError returns `code` (never, if that is ncclSuccess). nth 0 removes
+   the fault. */
 FAKE_API void fake_nccl_fail(int rank, int64_t nth, ncclResult_t code);
-/* Communicators that are neither destroyed nor aborted. */
+/* Returns the number of communicators that are neither destroyed nor aborted. */
 FAKE_API int64_t fake_nccl_live(void);
 
 #endif

@@ -75,7 +75,7 @@ sb_context *another_context(const char *device) {
 }
 
 static void end_stream(void *stream) {
-    (void)cuStreamDestroy(stream); /* of a lost device it may not be there */
+    (void)cuStreamDestroy(stream); /* fails if the stream was lost with its device */
 }
 
 CUstream stage_stream(struct stage *stage, unsigned int flags) {
@@ -111,7 +111,7 @@ void assert_untouched(void) {
     assert_int_equal(live.pools, 0);
     assert_int_equal(live.streams, 0);
     assert_int_equal(live.events, 0);
-    assert_int_equal(live.retained, live.handles); /* a handle keeps its context, both for good */
+    assert_int_equal(live.retained, live.handles); /* each handle retains its context forever */
     assert_true(live.handles <= fake_calls("cublasCreate_v2"));
     assert_int_equal(fake_depth(), 0);
     assert_int_equal(fake_violations(), 0);

@@ -1,6 +1,7 @@
 /* The fake libnccl.so.2, over the fake driver: communicators whose calls do not block. Unless the
-   schedule is eager, a call is in progress until the program has called ncclCommGetAsyncError a few
-   times; then its kernel is on the stream. A kernel is done when those of all ranks have begun. */
+   schedule is eager, a call stays in progress until the program has called ncclCommGetAsyncError a
+   few times; then the call's kernel is on the stream. A kernel ends when the kernels of all ranks
+   have begun. */
 #include "fake_nccl.h"
 #include "halves.h"
 
@@ -10,7 +11,7 @@
 #include <string.h>
 
 #define MAX_RANKS 8
-#define ID_BYTE   0x5A /* of an identifier, behind its number */
+#define ID_BYTE   0x5A /* fills an identifier behind its number */
 
 enum kind { REDUCE, BROADCAST };
 
@@ -18,13 +19,13 @@ enum kind { REDUCE, BROADCAST };
 struct part {
     struct part *next;
     ncclComm_t comm;
-    uint64_t number; /* of the operation in its communicator, from 0 */
+    uint64_t number; /* the operation's number in its communicator, from 0 */
     enum kind kind;
     int op, root;
     ncclDataType_t type;
     size_t count;
     CUdeviceptr ptr;
-    char *bytes; /* behind ptr, while it is carried out */
+    char *bytes; /* the host memory behind ptr, while the operation is carried out */
     CUstream stream;
     bool begun, done, stuck;
 };
@@ -46,7 +47,7 @@ struct ncclComm {
     struct part *parts;   /* newest first */
     struct part *posting; /* not on the stream yet */
     ncclResult_t error;
-    int delay; /* how often it still returns ncclInProgress */
+    int delay; /* how many more calls return ncclInProgress */
     bool is_alive, finalizes;
 };
 
@@ -59,7 +60,7 @@ static struct {
     ncclResult_t code;
 } armed;
 
-static _Thread_local int depth; /* of groups */
+static _Thread_local int depth; /* the number of open groups */
 
 void fake_nccl_fail(int rank, int64_t nth, ncclResult_t code) {
     FAKE_LOCKED;
@@ -96,7 +97,8 @@ static CUcontext now_current(void) {
     return context;
 }
 
-/* If none is current, NCCL makes a context current on the thread and leaves it there. */
+/* Requires a current device: without one, NCCL makes a context current on the thread and leaves it
+   there. */
 static void need_device(const char *function) {
     if (!now_current())
         fake_violation("%s while no device is current", function);
@@ -158,14 +160,15 @@ static void put(const struct part *part, size_t i, double value) {
         ((double *)(void *)at)[i] = value;
     else if (part->type == ncclFloat32)
         ((float *)(void *)at)[i] = (float)value;
-    else if (half_type(part->type)) /* tests have values whose sums are exact */
+    else if (half_type(part->type)) /* exact: tests use values with exact sums */
         ((uint16_t *)(void *)at)[i] = half_of(half_type(part->type), value);
     else
         ((unsigned char *)at)[i] = (unsigned char)value;
 }
 
-/* Up to 2.22, NCCL stores straight into buffers of ranks of the same process, whose devices are
-   peers: v2.18.3, transport/p2p.cc, p2pSendSetup; device/prims_simple.h, setDataPtrs. */
+/* Checks that kernels may store to one another's buffers. NCCL up to 2.22 stores directly into
+   buffers of other ranks of the same process, whose devices are peers: v2.18.3, transport/p2p.cc,
+   p2pSendSetup; device/prims_simple.h, setDataPtrs. */
 static void check_access(struct part *const *parts, int size, size_t bytes) {
     for (int r = 0; r < size && fake_get(FAKE_PEERS); r++)
         for (int other = 0; other < size; other++)
@@ -195,7 +198,7 @@ static void carry_out(struct part *const *parts, int size) {
     }
 }
 
-/* Unequal calls hang or give garbage. */
+/* Whether two ranks make equal calls. In NCCL unequal calls hang or return garbage. */
 static bool agree(const struct part *a, const struct part *b) {
     const bool equal = a->kind == b->kind && a->op == b->op && a->root == b->root &&
                        a->type == b->type && a->count == b->count;
@@ -204,7 +207,7 @@ static bool agree(const struct part *a, const struct part *b) {
     return equal;
 }
 
-/* Whether a kernel is done. The kernel of an aborted rank is done, and its bytes are garbage. */
+/* Whether a kernel is done. The kernel of an aborted rank is done, and writes garbage. */
 static bool passes(void *user) {
     struct part *part = user, *parts[MAX_RANKS];
     const struct group *group = part->comm->group;
@@ -284,7 +287,7 @@ ncclResult_t ncclGroupStart(void) {
 
 ncclResult_t ncclGroupEnd(void) {
     const bool is_open = depth > 0;
-    depth -= is_open; /* also where it fails */
+    depth -= is_open; /* ends the group even if the call fails */
     BEGIN;
     return is_open ? ncclSuccess : ncclInvalidUsage;
 }
@@ -377,19 +380,19 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
         return ncclInvalidArgument;
     if (!comm->finalizes || progress(comm) != ncclSuccess)
         fake_violation("ncclCommDestroy before ncclCommFinalize was done, which may wait");
-    comm->group->finalized--; /* counts as left */
+    comm->group->finalized--; /* the rank now counts in `left` */
     end(comm);
     return ncclSuccess;
 }
 
-/* The kernels of a rank that aborts leave garbage. */
+/* Aborts a rank, whose kernels leave garbage. */
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
     FAKE_LOCKED;
     const struct fake_blas_call begun = fake_blas(__func__);
     need_device(__func__);
     if (!is_known(comm, __func__))
         return ncclInvalidArgument;
-    comm->group->finalized -= comm->finalizes; /* also where it fails: there is no second call */
+    comm->group->finalized -= comm->finalizes; /* even if the call fails: users do not retry it */
     end(comm);
     return (ncclResult_t)begun.status;
 }
@@ -411,8 +414,8 @@ static ncclResult_t check_call(ncclComm_t comm, const struct part *part, const c
     return comm->error;
 }
 
-/* NCCL's guide, ncclCommGetAsyncError: until the state is ncclSuccess, users may not issue work to
-   the stream. */
+/* Queues an operation. By NCCL's guide (ncclCommGetAsyncError) users may not issue work to the
+   stream until the state is ncclSuccess. */
 static ncclResult_t queue(ncclComm_t comm, const struct part *wanted, const char *function) {
     BEGIN_AS(function);
     const ncclResult_t result = check_call(comm, wanted, function);

@@ -1,4 +1,4 @@
-/* Opens "cuda:0" with NVIDIA's driver but without a device, under AddressSanitizer. */
+/* Opens "cuda:0" under AddressSanitizer, with NVIDIA's driver but without a device. */
 #include <syncblob/syncblob.h>
 
 #include <stdio.h>
@@ -8,7 +8,7 @@ int main(void) {
     sb_context *context = NULL;
     sb_error err;
     options.device = "cuda:0";
-    for (int i = 0; i < 2; i++) { /* the second time the library is loaded */
+    for (int i = 0; i < 2; i++) { /* the driver is then loaded a second time */
         sb_status st = sb_context_create(&options, &context, &err);
         if (st == SB_OK) {
             sb_context_release(context);
@@ -17,7 +17,7 @@ int main(void) {
         }
         printf("%s: %s (%d)\n", sb_status_name(st), err.message, err.device_code);
         if (st != SB_ERR_NO_DEVICE || err.device_code == 0)
-            return 1; /* 0: no call of the driver */
+            return 1; /* 0: no call of the driver failed */
     }
     return 0;
 }

@@ -1,6 +1,6 @@
 /* Runs the rows of contract.tsv on libcuda.so.1 and libnccl.so.2: the fakes, or NVIDIA's with a
-   device. A row with a different result fails, and so does a row without code here, or code without
-   a row. */
+   device. The program fails if a row has a different result, if a row has no code here, or if code
+   has no row. */
 #include "probe.h"
 
 #include <dlfcn.h>
@@ -31,9 +31,9 @@ void (*look_up(void *library, const char *name))(void) {
     return function;
 }
 
-static const char *running; /* the row */
+static const char *running; /* the row that runs */
 
-/* The row does not apply to this machine. */
+/* Skips a row that does not apply to this machine. */
 static bool skip(const char *why) {
     printf("skipped: %s: %s\n", why, running);
     return true;
@@ -41,7 +41,7 @@ static bool skip(const char *why) {
 
 static CUcontext primary;
 static CUdevice device;
-static CUresult early; /* of cuThreadExchangeStreamCaptureMode before cuInit */
+static CUresult early; /* the result of cuThreadExchangeStreamCaptureMode before cuInit */
 
 /* --- contexts -------------------------------------------------------------------------------- */
 
@@ -89,7 +89,7 @@ ROW(device_past_end) {
            IS(CU(cuDeviceGet)(&none, count), CUDA_ERROR_INVALID_DEVICE);
 }
 
-/* Another library may initialise CUDA before the fork. */
+/* The parent has initialised CUDA, as another library may. */
 ROW(init_after_fork) {
     int how = -1;
     pid_t child = fork();
@@ -157,7 +157,8 @@ ROW(pool_destroyed) {
            OK(CU(cuStreamSynchronize)(NULL));
 }
 
-/* The access of another device, after it was given or without. */
+/* Whether another device has the expected access to a pool, after the access was set (`given`) or
+   by default. */
 static bool has_access(bool given, CUmemAccess_flags expected) {
     CUmemAccessDesc access = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_MAX;
@@ -187,7 +188,7 @@ static uint64_t reserved(CUmemoryPool pool) {
     return bytes;
 }
 
-/* One block stays in use, another one is freed. */
+/* Creates a pool with one block in use and one freed block. */
 static bool half_freed(CUmemoryPool *pool, CUdeviceptr *used, uint64_t threshold) {
     CUdeviceptr freed;
     *pool = make_pool();
@@ -223,7 +224,7 @@ ROW(pool_trim) {
     return give_back(pool, used) && right;
 }
 
-/* No wait: it is enough to have seen that the stream is done. */
+/* Trims without a wait: a query that reports the stream as done is enough. */
 ROW(pool_trim_seen) {
     CUmemoryPool pool = make_pool();
     CUstream s = make_stream(CU_STREAM_NON_BLOCKING);
@@ -334,7 +335,7 @@ static bool has_range(CUdeviceptr ptr) {
 HOLDS(range_device, in_plain(has_range))
 HOLDS(range_pool, in_pool(has_range))
 
-/* Two mappings in three pages' addresses. */
+/* Reserved addresses of three pages, two of which are mapped. */
 struct mapped {
     CUdeviceptr ptr;
     size_t page;
@@ -417,13 +418,13 @@ static void nap(void *user) {
     (void)usleep(20000);
 }
 
-/* Later work on the stream is late. */
+/* Delays later work on the stream. */
 static bool hold(CUstream s) {
     return OK(CU(cuLaunchHostFunc)(s, nap, NULL));
 }
 
-/* Up on one stream, from page-locked memory and late, down on another; ordered by an event that is
-   recorded on one of them or by the legacy default stream. */
+/* Uploads late from page-locked memory on one stream, and downloads on another. The order is by an
+   event recorded on `recorded`, or by the legacy default stream. */
 static bool round_trip(CUstream first, CUstream recorded, CUstream second, bool by_event,
                        bool destroyed_early) {
     CUdeviceptr ptr;
@@ -503,7 +504,7 @@ static bool is_capturing(CUstream s, CUstreamCaptureStatus expected) {
     return OK(CU(cuStreamIsCapturing)(s, &status)) && status == expected;
 }
 
-/* Drivers for CUDA before 12.4 have no green contexts. */
+/* Skips drivers for CUDA before 12.4, which have no green contexts. */
 ROW(green_context) {
     CUdevResource resource;
     CUdevResourceDesc description;
@@ -533,7 +534,7 @@ static CUstream captured(unsigned int flags) {
     return s;
 }
 
-/* Whether the capture had gone on. */
+/* Ends the capture; returns whether it was still valid. */
 static bool end_capture(CUstream s) {
     CUgraph graph = NULL;
     bool valid = OK(CU(cuStreamEndCapture)(s, &graph));
@@ -581,7 +582,7 @@ ROW(alloc_in_capture) {
     return !end_capture(s) && right;
 }
 
-/* While the thread captures, but in its relaxed mode. */
+/* Makes the call while this thread captures a stream, in the relaxed capture mode. */
 static bool is_relaxed(bool (*call)(void)) {
     CUstream s = captured(CU_STREAM_NON_BLOCKING);
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -597,7 +598,7 @@ static bool alloc_and_free(void) {
 
 HOLDS(alloc_relaxed, is_relaxed(alloc_and_free))
 
-/* On the last device, whose context may not be there yet. */
+/* Uses the last device, whose context may not exist yet. */
 static bool retain_and_release(void) {
     CUcontext context;
     int count = 0;
@@ -665,7 +666,7 @@ ROW(function_none) {
            OK(CU(cuModuleUnload)(module));
 }
 
-/* The kernel, and memory that it works on. */
+/* Loads the kernel and allocates memory for it. */
 static bool load(CUmodule *module, CUfunction *move, CUdeviceptr *ptr) {
     return OK(CU(cuModuleLoadData)(module, ptx)) &&
            OK(CU(cuModuleGetFunction)(move, *module, "move")) && OK(CU(cuMemAlloc)(ptr, BYTES));
@@ -675,7 +676,7 @@ static bool unload(CUmodule module, CUdeviceptr ptr) {
     return OK(CU(cuMemFree)(ptr)) && OK(CU(cuModuleUnload)(module));
 }
 
-/* One double moves from the start of some memory to its middle. */
+/* Launches the kernel, which copies one double from the start of some memory to its middle. */
 static bool launch(unsigned int blocks, bool spoils_parameters, CUresult expected, CUstream s) {
     CUmodule module;
     CUfunction move;
@@ -706,8 +707,8 @@ HOLDS(launch_order, launch_on_stream(1, false, CUDA_SUCCESS))
 HOLDS(launch_parameters, launch_on_stream(1, true, CUDA_SUCCESS))
 HOLDS(launch_nothing, launch_on_stream(0, false, CUDA_ERROR_INVALID_VALUE))
 
-/* On another stream, by a thread that captures: again, or for the first time in its relaxed mode.
- */
+/* Launches a kernel while this thread captures another stream: a loaded kernel in the normal mode,
+   or the first launch of a kernel in the relaxed mode. */
 static bool launch_while_capturing(bool first) {
     CUmodule module;
     CUfunction move;

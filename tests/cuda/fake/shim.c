@@ -1,7 +1,7 @@
-/* Tests written for the simulated device, on the CUDA backend: the linker sends their calls of
-   sb_context_create here (--wrap). "sim:N" opens the CUDA backend with the extension table of the
-   simulated device, and with slots that count calls and make the driver's call behind the chosen
-   one fail. */
+/* Runs tests of the simulated device on the CUDA backend: the linker redirects their calls of
+   sb_context_create to this file (--wrap). "sim:N" opens the CUDA backend with the extension table
+   of the simulated device. Its slots count calls, and make the driver's call for a chosen slot call
+   fail. */
 #include "fake.h"
 
 #include "device.h"
@@ -28,12 +28,12 @@ static sb_status status_of(CUresult result, sb_error *err) {
 
 /* --- devices --------------------------------------------------------------------------------- */
 
-/* Beside each open device of the backend. The lock is the fake driver's. */
+/* The state for each open device of the backend. The fake driver's lock protects the list. */
 static struct shim {
     void *device;
     int64_t calls[SB_SIM_OP_COUNT];
     sb_sim_fault faults[MAX_FAULTS];
-    CUstream streams[MAX_STREAMS]; /* the test's; at the end the device destroys those left */
+    CUstream streams[MAX_STREAMS]; /* the test's streams; closing the device ends the rest */
     struct shim *next;
 } * shims;
 
@@ -49,7 +49,7 @@ static CUcontext context_of(const void *device) {
     return ((const struct sb__cuda_device *)device)->context;
 }
 
-/* Each context has a separate device, as on the simulated device. */
+/* Opens a separate device for each context, as the simulated device does. */
 static sb_status shim_open(void *user, int32_t ordinal, void **out, sb_error *err) {
     static _Atomic int32_t opened;
     struct shim *shim = calloc(1, sizeof *shim);
@@ -92,8 +92,8 @@ static void shim_close(void *device) {
 
 /* --- slots ----------------------------------------------------------------------------------- */
 
-/* Counts the call in each armed fault; the first that is due arms the driver's call behind the
-   slot. Returns its mode, or -1. */
+/* Counts the call in each armed fault. The first fault that is due makes the slot's driver call
+   fail. Returns that fault's mode, or -1. */
 static int32_t arm(void *device, int32_t op, const char *function) {
     static const enum fake_mode modes[] = {FAKE_NOW, FAKE_TRANSIENT, FAKE_STICKY};
     struct shim *shim = shim_of(device);
@@ -119,7 +119,7 @@ static int32_t arm(void *device, int32_t op, const char *function) {
     return mode;
 }
 
-/* Fails the slot that did not make the call. */
+/* Ends the fault. Makes the slot fail if it succeeded without the driver call that was to fail. */
 static sb_status disarm(int32_t mode, sb_status st, sb_error *err) {
     if (mode < 0)
         return st;
@@ -186,7 +186,8 @@ static sb_status shim_prepare_arithmetic(void *device, sb_error *err) {
     return disarm(mode, sb__cuda_backend.prepare_arithmetic(device, err), err);
 }
 
-/* A buffer out of a slab takes no call of the driver that could fail. */
+/* Frees the buffer if the slot is to fail: a buffer from a slab needs no driver call that could
+   fail. */
 static sb_status shim_alloc_pinned(void *device, size_t bytes, void **out, sb_error *err) {
     void *made = NULL;
     const int32_t mode = arm(device, SB_SIM_ALLOC_PINNED, "cuMemHostAlloc");
@@ -199,7 +200,7 @@ static sb_status shim_alloc_pinned(void *device, size_t bytes, void **out, sb_er
     return st;
 }
 
-/* The simulated device finds that a handle is not a stream's; the driver crashes. */
+/* Refuses unknown handles as the simulated device does; the driver would crash. */
 static sb_status shim_check_known(void *device, sb_stream stream, sb_error *err) {
     if (stream && !fake_knows((CUstream)stream))
         return sb_error_fill(err, SB_ERR_WRONG_DEVICE, 0, "no stream");
@@ -234,7 +235,7 @@ static const int64_t *calls(const void *device, int32_t *out_count) {
     return shim_of(device)->calls;
 }
 
-/* Makes the call in the context, as an application does. */
+/* Makes the call with the device's context current, as an application does. */
 #define IN_CONTEXT(call)                                                                           \
     CUcontext old;                                                                                 \
     (void)cuCtxPushCurrent(context_of(device));                                                    \
@@ -275,7 +276,7 @@ static sb_status launch(void *device, sb_stream stream, void (*kernel)(void *use
 
 static sb_status alloc(void *device, size_t bytes, void **out, sb_error *err) {
     CUdeviceptr ptr = 0;
-    IN_CONTEXT(cuMemAlloc(&ptr, bytes ? bytes : 1)); /* CUDA allocates no 0 bytes */
+    IN_CONTEXT(cuMemAlloc(&ptr, bytes ? bytes : 1)); /* CUDA refuses to allocate 0 bytes */
     if (result == CUDA_SUCCESS)
         *out = (void *)(uintptr_t)ptr;
     return status_of(result, err);
@@ -362,8 +363,8 @@ sb_status __wrap_sb_context_create(const sb_context_options *options, sb_context
 
 /* --- the end --------------------------------------------------------------------------------- */
 
-/* cmocka does not know the fake driver: a violation ends the process with a status. FAKE_FORGIVE is
-   for a test that writes to memory that it has lent while a copy is queued. */
+/* Ends the process with a failure after a violation, since cmocka does not know the fake driver.
+   FAKE_FORGIVE is for a test that writes to lent memory while a copy of that memory is queued. */
 __attribute__((destructor)) static void judge(void) {
     if ((fake_violations() && !getenv("FAKE_FORGIVE")) || fake_depth())
         _Exit(70);

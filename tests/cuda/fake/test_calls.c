@@ -1,5 +1,4 @@
-/* The cost of operations in calls of the driver, with the device's context current on the thread.
- */
+/* Counts the driver calls of operations. The device's context is current on the thread. */
 #include "fixture.h"
 
 #include <stdio.h>
@@ -8,8 +7,8 @@
 enum { COUNT = 1000, BYTES = COUNT * (int)sizeof(float) };
 
 struct cost {
-    int64_t calls; /* of the driver, launches of cuBLAS and of kernels not counted */
-    int64_t waits; /* of the host, which count as calls */
+    int64_t calls; /* calls of the driver; launches of cuBLAS and of kernels do not count */
+    int64_t waits; /* waits of the host, which also count as calls */
     int64_t launches;
 };
 
@@ -61,7 +60,7 @@ static void fill_on_host(struct scene *s, sb_part part, double value) {
 
 DO(on_host, fill_on_host(s, SB_DATA, 1))
 
-/* Data and diff are at the device, and the caller has no pointers. */
+/* Puts data and diff at the device; the caller has no pointers to them. */
 static void on_device(struct scene *s) {
     fill_on_host(s, SB_DATA, 1);
     fill_on_host(s, SB_DIFF, 0.25);
@@ -97,7 +96,7 @@ static const struct row {
     {"scale, no exposed pointer", on_device, scale, {1, 0, 1}},
     {"scale, an exposed pointer", exposed, scale, {5, 0, 1}},
     {"update, exposed pointers", exposed, update, {5, 0, 1}},
-    /* with an event, which reports whether it has failed */
+    /* more calls: an event reports whether the operation failed */
     {"update_on a stream, no exposed pointer", updated_on, update_on, {11, 0, 1}},
     {"asum, no exposed pointer", on_device, asum, {17, 1, 1}},
     {"gpu_data, first access with a copy", on_host, read_device, {12, 1, 0}},
@@ -139,8 +138,8 @@ TEST(each_operation_costs_so_many_calls) {
     assert_true(fits);
 }
 
-/* Slabs of a class hold 64 KiB or four buffers, and each twice as many as the slab before it. Freed
-   buffers are reused; a trim frees the slabs. */
+/* The first slab of a class has 64 KiB or four buffers, and each further slab is twice as large.
+   Freed buffers are reused; a trim frees the slabs. */
 TEST_ON(stage, slabs_are_filled_before_there_are_more) {
     enum { MOST = 1024 };
     static const struct {
@@ -171,7 +170,7 @@ TEST_ON(stage, slabs_are_filled_before_there_are_more) {
     }
 }
 
-/* Above the slabs' sizes: at most an eighth more memory is page-locked than requested. */
+/* Above the sizes of slabs, at most an eighth more memory is page-locked than requested. */
 TEST_ON(stage, large_blobs_of_near_sizes_share_page_locked_memory) {
     enum { KIB = 1024, SMALLEST = 100, LARGEST = 127, AT_MOST = 4 };
     const int64_t before = fake_calls("cuMemHostAlloc");

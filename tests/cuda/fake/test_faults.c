@@ -1,7 +1,7 @@
-/* Each call of the driver and of cuBLAS fails in turn, in each way, in each operation; then two
-   calls fail in one operation. The status explains the failure, current bytes stay, the same call
-   works afterwards, the caller's context and capture mode stay, memory of the device is what the
-   library counts, and at the end nothing is left. */
+/* In each operation each call of the driver and of cuBLAS fails in turn, in each way; then two
+   calls fail in one operation. The status must explain the failure. Current bytes, the caller's
+   context and the capture mode must remain, the same call must work afterwards, the library must
+   count the device memory correctly, and at the end nothing may be left. */
 #include "fixture.h"
 
 #include "context/context.h"
@@ -13,9 +13,9 @@ enum { COUNT = 300, BYTES = COUNT * (int)sizeof(float), LARGE = 128 << 10, NEAR 
 
 struct scene {
     struct stage stage;
-    CUcontext caller; /* another device's, and current */
+    CUcontext caller; /* the current context, of another device */
     CUstream stream;
-    sb_context *other; /* of the same device */
+    sb_context *other; /* another context of the same device */
     sb_blob *blob; /* data is 0x11, diff 0, both at the device; the caller holds pointers to both */
     sb_mem *host, *pushed, *elsewhere, *large; /* all 0x11 */
 };
@@ -35,7 +35,7 @@ struct scene {
 #define OWN(s) ((s)->stage.context)
 #define ON(s)  ((sb_stream)(s)->stream)
 
-/* The failure of queued work becomes one of the call. */
+/* Waits for the context's stream, so that the call also returns a failure of queued work. */
 static sb_status waited(sb_status st, sb_context *context, sb_error *err) {
     return st == SB_OK ? sb__own_wait(context, err) : st;
 }
@@ -101,7 +101,7 @@ static sb_status copy(struct scene *s, sb_error *err) {
     return st;
 }
 
-/* Without a spare event. */
+/* Pushes in a new context, which has no spare event. */
 static sb_status first_push(struct scene *s, sb_error *err) {
     void *out;
     sb_mem *mem;
@@ -121,7 +121,7 @@ static sb_status first_push(struct scene *s, sb_error *err) {
     return st;
 }
 
-/* The first arithmetic of a device. */
+/* Prepares arithmetic on a new device. */
 static sb_status prepare(struct scene *s, sb_error *err) {
     sb_context *context;
     (void)s;
@@ -134,11 +134,11 @@ static sb_status prepare(struct scene *s, sb_error *err) {
 }
 
 enum {
-    WRITES = 1,     /* current bytes */
-    LOSES = 2,      /* a failure of its queued work loses the bytes */
-    ONCE = 4,       /* cannot be repeated */
-    LONG = 8,       /* makes many calls, or those of other operations */
-    ARITHMETIC = 16 /* needs it, prepared */
+    WRITES = 1,     /* the operation writes current bytes */
+    LOSES = 2,      /* a failure of the operation's queued work loses the bytes */
+    ONCE = 4,       /* the operation cannot be repeated */
+    LONG = 8,       /* the operation makes many calls, or the calls of other operations */
+    ARITHMETIC = 16 /* arithmetic must be prepared */
 };
 
 static const struct operation {
@@ -179,7 +179,7 @@ enum { OPERATIONS = sizeof operations / sizeof *operations };
 
 static bool pools = true;
 
-/* At the device, and the caller has no pointer. */
+/* Puts the bytes at the device; the caller has no pointer to them. */
 static void push_inside(sb_context *context, sb_mem *mem, CUstream stream) {
     assert_ok(sb_mem_async_gpu_push(mem, (sb_stream)stream, &err));
     assert_ok(sb_mem_synchronize(mem, &err));
@@ -196,7 +196,7 @@ static void open_scene(struct scene *s, const struct operation *o) {
     memset(out, 0x11, BYTES);
     assert_ok(sb_blob_mutable_gpu(s->blob, SB_DATA, &out, &err));
     assert_ok(sb_blob_mutable_gpu(s->blob, SB_DIFF, &out, &err));
-    if (o->kind & ARITHMETIC) /* then the nth call is always the same */
+    if (o->kind & ARITHMETIC) /* so that the nth call is always the same */
         assert_ok(sb__device_prepare_arithmetic(OWN(s), &err));
     s->host = host_mem(OWN(s), BYTES, 0x11);
     s->pushed = host_mem(OWN(s), BYTES, 0x11);
@@ -259,7 +259,8 @@ static const char *wrong_status(const struct operation *o, const struct fault *f
     return NULL;
 }
 
-/* The first wait may return a failure of earlier work. */
+/* Returns the bytes on the host. Retries once, since the first wait may return a failure of earlier
+   work. */
 static const void *bytes_of(const sb_mem *mem) {
     const void *in = NULL;
     return sb_mem_cpu(mem, &in, NULL) == SB_OK || sb_mem_cpu(mem, &in, NULL) == SB_OK ? in : NULL;
@@ -282,8 +283,8 @@ static const char *wrong_bytes(struct scene *s, const struct operation *o, bool 
 
 static int64_t trials;
 
-/* Fails the call `first`, and unless `second` is 0 that call after it. Returns how many calls
-   failed. */
+/* Fails the call number `first` and, unless `second` is 0, the call `second` calls later. Returns
+   how many calls failed. */
 static int trial(const struct operation *o, const struct fault *fault, int64_t first,
                  int64_t second) {
     struct scene s;
@@ -307,7 +308,7 @@ static int trial(const struct operation *o, const struct fault *fault, int64_t f
         fake_drain();
     if (!wrong && !loses(fault) && counted_bytes(&s) != fake_live().device_bytes)
         wrong = "memory of the device is not what is counted";
-    if (!wrong && !exits && failures) /* at the end of the process queued work counts as done */
+    if (!wrong && !exits && failures) /* at process exit queued work counts as complete */
         wrong = wrong_bytes(&s, o, !second && !loses(fault) && device == SB_OK, st);
     if (!wrong && fake_violations())
         wrong = "a rule of the driver is broken";
@@ -333,7 +334,7 @@ TEST(one_failure_loses_nothing) {
     assert_true(trials > 1000);
 }
 
-/* Pairs of calls that are at most `apart` calls from one another. */
+/* Fails pairs of calls that are at most `apart` calls from one another. */
 static void every_pair_fails(unsigned int code, int64_t apart) {
     const struct fault fault = {FAKE_NOW, code};
     for (size_t i = 0; i < OPERATIONS; i++) {

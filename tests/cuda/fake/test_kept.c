@@ -1,5 +1,5 @@
-/* Memory that cannot be freed, since a call of the driver fails every time, is kept and counted,
-   and is freed when the driver works again. */
+/* Memory that cannot be freed while a driver call fails is kept and counted, and is freed when the
+   driver works again. */
 #include "fixture.h"
 
 #include "context/context.h"
@@ -11,7 +11,7 @@
 
 enum { COUNT = 1000, BYTES = COUNT * (int)sizeof(float), LARGE = 128 << 10 };
 
-/* Each failure prevents a free of memory of the device, some of them only without pools. */
+/* Functions whose failure prevents a free of device memory; some prevent it only without pools. */
 static const char *const functions[] = {
     "cuCtxGetCurrent",
     "cuCtxPushCurrent_v2",
@@ -34,7 +34,7 @@ static uint64_t leaked_bytes(void) {
     return stats.leaked_bytes;
 }
 
-/* At the device, and the caller has no pointer. */
+/* Creates a memory with its bytes at the device; the caller has no pointer to them. */
 static sb_mem *mem_inside(sb_context *context, size_t bytes) {
     sb_mem *mem = host_mem(context, bytes, 0x11);
     assert_ok(sb_mem_async_gpu_push(mem, context->stream, &err));
@@ -43,12 +43,12 @@ static sb_mem *mem_inside(sb_context *context, size_t bytes) {
     return mem;
 }
 
-/* From its `nth` call on. */
+/* Makes the function fail from its `nth` call on. */
 static void fail_from(size_t function, int64_t nth) {
     fake_fail(functions[function], nth, FAKE_ALWAYS, CUDA_ERROR_UNKNOWN);
 }
 
-/* Contexts stay on the thread's stack if no pop succeeds. */
+/* Removes the fault, and pops contexts that failing pops have left on the thread's stack. */
 static void fail_no_more(void) {
     CUcontext old;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
@@ -59,7 +59,7 @@ static void fail_no_more(void) {
     assert_int_equal(cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
 }
 
-/* The device's bytes beside `used` count as kept. */
+/* Asserts that all live bytes of the device are counted, and all but `used` count as kept. */
 static void assert_counted(struct rig *rig, size_t function, uint64_t used) {
     const sb_stats stats = rig_stats(rig);
     const uint64_t live = fake_live().device_bytes;
@@ -109,7 +109,7 @@ static void release_failing(int pools, size_t function, size_t then) {
     test_end(freed);
     fail_no_more();
     assert_counted(&stage.rig, function, BYTES);
-    if (function < 3 && fake_live().blocks != 2) /* no call reaches the driver */
+    if (function < 3 && fake_live().blocks != 2) /* no free reaches the driver */
         fail_with("with %s failing nothing is kept", name_of(function));
     if (later[then] != allocate_the_last || fake_live().blocks == 2) /* memory was kept */
         later[then](stage.context);
@@ -127,7 +127,7 @@ TEST(memory_that_cannot_be_freed_is_kept_until_it_can) {
                 release_failing(pools, function, then);
 }
 
-/* Memory of a sum, which the core does not know. */
+/* Fails the calls of a sum, whose memory the core does not know. Returns whether a call failed. */
 static bool sum_failing(int pools, size_t function, int64_t nth) {
     struct stage stage;
     double sum;
@@ -160,7 +160,7 @@ TEST(scratch_memory_of_a_sum_is_kept_and_counted_likewise) {
 
 /* --- page-locked memory ----------------------------------------------------------------------- */
 
-/* Above 64 KiB, and in slabs, which a trim frees. */
+/* Tests memory above 64 KiB, and memory in slabs, which a trim frees. */
 TEST(page_locked_memory_is_kept_and_counted_likewise) {
     static const size_t sizes[] = {LARGE, BYTES};
     for (size_t i = 0; i < 2 * FUNCTIONS; i++) {
@@ -191,7 +191,7 @@ TEST(page_locked_memory_is_kept_and_counted_likewise) {
 
 /* --- at the end ------------------------------------------------------------------------------- */
 
-/* No later call could free it. */
+/* After the end of the context no call can free the memory. */
 TEST(memory_that_a_context_never_freed_counts_as_leaked) {
     for (size_t i = 0; i < 2 * FUNCTIONS; i++) {
         const size_t function = i / 2;
@@ -209,13 +209,13 @@ TEST(memory_that_a_context_never_freed_counts_as_leaked) {
         if (leaked_bytes() - leaked != live.device_bytes + live.pinned_bytes)
             fail_with("with %s failing %d bytes are left, %d count as leaked", name_of(function),
                       (int)(live.device_bytes + live.pinned_bytes), (int)(leaked_bytes() - leaked));
-        if (function < 3) /* no call reaches the driver */
+        if (function < 3) /* no free reaches the driver */
             assert_true(live.device_bytes >= LARGE && live.pinned_bytes >= LARGE);
         stage_abandon(&stage);
     }
 }
 
-/* The end of a lost context frees its memory, and so does the driver at the end of the process. */
+/* The end of a lost context frees its memory. At process exit the driver frees all memory. */
 TEST(memory_of_a_lost_context_is_not_leaked) {
     static const CUresult codes[] = {CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_DEINITIALIZED};
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
@@ -233,7 +233,8 @@ TEST(memory_of_a_lost_context_is_not_leaked) {
     }
 }
 
-/* Such a stream may end before a later wait for it. A forked child has not leaked. */
+/* The memory counts as leaked: such a stream may end before a later wait for it. A forked child has
+   no leaks to report. */
 TEST(memory_of_another_stream_cannot_be_kept) {
     struct stage stage;
     void *ptr;
@@ -258,7 +259,7 @@ TEST(memory_of_another_stream_cannot_be_kept) {
 
 /* --- a pool ----------------------------------------------------------------------------------- */
 
-/* The end of a pool needs no current context, and frees its memory. */
+/* A pool can be destroyed without a current context, and frees its memory. */
 TEST(a_pool_ends_without_a_current_context) {
     struct stage stage;
     stage_open(&stage);

@@ -1,6 +1,6 @@
-/* Opening: a missing library is a status with a sentence, and prints nothing; and forks. Each
-   scenario runs this program again in an environment. It is not linked with the fakes, whose
-   functions it looks up. */
+/* Tests opening and forks: a missing library is a status with a message, and prints nothing. Each
+   scenario runs this program again with an environment. The program is not linked with the fakes;
+   it looks up their functions. */
 #include "ranks.h"
 #include "rig.h"
 #include "table.h"
@@ -16,7 +16,7 @@
 
 #define LIMIT 30
 
-/* In a scenario, which does not run under cmocka. */
+/* Asserts in a scenario, which does not run under cmocka. */
 #define need(condition)                                                                            \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
@@ -25,7 +25,8 @@
         }                                                                                          \
     } while (0)
 #define need_ok(call) need((call) == SB_OK)
-/* The call fails with a status, the driver's error and words of the message. */
+/* Asserts that the call fails with the status, the driver's error code and the words in the
+   message. */
 #define need_failure(status, code, words, call)                                                    \
     do {                                                                                           \
         need((call) == (status));                                                                  \
@@ -45,7 +46,7 @@ static bool is_loaded(const char *library) {
     return dlopen(library, RTLD_NOW | RTLD_NOLOAD) != NULL;
 }
 
-/* Three elements of -2, with a copy at the device. */
+/* Creates a blob with three elements of -2 and a copy at the device. */
 static void make_blob(void) {
     const int64_t shape[] = {3};
     float *x;
@@ -65,9 +66,9 @@ static void end_blob(void) {
 
 /* --- what is missing ------------------------------------------------------------------------- */
 
-/* No context on cuda:0, and the driver does not stay in the process. */
+/* No context opens on cuda:0, and the driver does not remain loaded. */
 static void no_driver(int32_t code, const char *words) {
-    for (int i = 0; i < 2; i++) { /* a failure is not kept */
+    for (int i = 0; i < 2; i++) { /* a failure is not cached */
         need_failure(SB_ERR_NO_DEVICE, code, words, open_context("cuda:0"));
         need(!is_loaded("libcuda.so.1"));
     }
@@ -77,7 +78,7 @@ static void fewer_devices(int32_t code, const char *words) {
     need_failure(SB_ERR_NO_DEVICE, code, words, open_context("cuda:2"));
 }
 
-/* Memory works; arithmetic returns the remedy. */
+/* Memory works; arithmetic fails with a message that names the remedy. */
 static void no_cublas(int32_t code, const char *words) {
     double sum = -1;
     make_blob();
@@ -89,7 +90,7 @@ static void no_cublas(int32_t code, const char *words) {
     end_blob();
 }
 
-/* The words are the library that is loaded. */
+/* `words` is the name of the library that must be loaded. */
 static void arithmetic_works(int32_t code, const char *words) {
     double sum;
     (void)code;
@@ -109,7 +110,7 @@ static void only_cublas_12(int32_t code, const char *words) {
     need(!is_loaded("libcublas.so.13"));
 }
 
-/* As PyTorch does, from its folder. */
+/* Loads cuBLAS 12 first, as PyTorch does from its own folder. */
 static void cublas_12_is_loaded(int32_t code, const char *words) {
     need(dlopen(FAKE_FOLDER "/lib12/libcublas.so.12", RTLD_NOW | RTLD_LOCAL));
     only_cublas_12(code, words);
@@ -195,7 +196,8 @@ static void a_child_gets_a_status(int32_t code, const char *words) {
     end_blob();
 }
 
-/* Another library of the process initialises CUDA; the child's first use of it is ours. */
+/* Another library initialises CUDA in the parent; the child's first use of CUDA is by this
+   library. */
 static void a_child_of_others_cuda(int32_t code, const char *words) {
     unsigned int (*init)(unsigned int flags) = NULL;
     void *symbol = function("cuInit");
@@ -212,9 +214,9 @@ static void a_child_of_others_cuda(int32_t code, const char *words) {
 
 /* --- running them ---------------------------------------------------------------------------- */
 
-/* Folders of the search path: d the driver, 2 and 3 the cuBLAS, n NCCL, w a library with none of
-   their functions under each of the names; - files that cannot be opened, which hide libraries of
-   the machine. */
+/* `shows` lists folders of the search path. d: the driver. 2, 3: cuBLAS 12 or 13. n: NCCL. w: under
+   each of these names a library without functions. -: files that cannot be opened, which hide the
+   machine's libraries. */
 static const struct scenario {
     const char *name;
     void (*run)(int32_t code, const char *words);

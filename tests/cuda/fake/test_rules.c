@@ -1,5 +1,4 @@
-/* Rules of the driver that the backend follows, and state of the application that it does not
-   change. */
+/* Tests that the backend follows the driver's rules and does not change the application's state. */
 #include "fixture.h"
 
 #include "context/context.h"
@@ -47,7 +46,7 @@ static void write_gpu(sb_mem *mem) {
     assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
 }
 
-/* The bytes are at the device; the caller has no pointer and named no stream. */
+/* Puts the bytes at the device; the caller has no pointer to them and uses no stream. */
 static void push(struct stage *f, sb_mem *mem) {
     CUstream stream = stage_stream(f, CU_STREAM_NON_BLOCKING);
     assert_ok(sb_mem_async_gpu_push(mem, (sb_stream)stream, &err));
@@ -77,12 +76,12 @@ TEST_ON(stage, events_are_reused) {
     }
     for (int i = 0; i < 100; i++)
         test_end(many[i]);
-    assert_true(fake_live().events < 100); /* not all are kept */
+    assert_true(fake_live().events < 100); /* the cache of events has a limit */
 }
 
 /* --- the application's state ----------------------------------------------------------------- */
 
-/* The caller's capture mode stays. */
+/* Makes calls of every kind. The caller's capture mode must not change. */
 static void use_everything(sb_context *context, CUstream stream) {
     double sum;
     const void *in;
@@ -108,7 +107,7 @@ static void begin_capture(struct stage *f, CUstream stream) {
     cu_ok(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
 }
 
-/* The capture went on, without work of the library. */
+/* Ends the capture, which must be valid and have no work of the library. */
 static void end_capture(struct stage *f, CUstream stream) {
     CUgraph graph;
     size_t nodes = 99;
@@ -118,8 +117,8 @@ static void end_capture(struct stage *f, CUstream stream) {
     cu_ok(cuGraphDestroy(graph));
 }
 
-/* A wait for the whole device would break the rules of a capture, as would the start or the end of
-   another device's context. */
+/* A wait for the whole device would invalidate a capture, as would the start or the end of another
+   device's context. */
 TEST_ON(stage, closing_leaves_a_capture_alone) {
     double sum;
     CUstream captured = stage_stream(f, CU_STREAM_NON_BLOCKING);
@@ -129,7 +128,7 @@ TEST_ON(stage, closing_leaves_a_capture_alone) {
     test_end(blob);
     begin_capture(f, captured);
     test_end(other);
-    for (int64_t nth = 1; nth < 8; nth++) { /* also if a call that protects the capture fails */
+    for (int64_t nth = 1; nth < 8; nth++) { /* even if a call that protects the capture fails */
         other = another_context("cuda:1");
         fake_fail("cuThreadExchangeStreamCaptureMode", nth, FAKE_NOW, CUDA_ERROR_UNKNOWN);
         test_end(other);
@@ -145,12 +144,12 @@ TEST_ON(stage, a_captured_stream_is_refused) {
     sb_mem *mem = device_mem(f->context, BYTES);
     begin_capture(f, captured);
     assert_status(SB_ERR_UNSUPPORTED, sb_mem_gpu_on(mem, (sb_stream)captured, &in, &err));
-    assert_non_null(strstr(err.message, "the stream is being captured")); /* it is checked first */
+    assert_non_null(strstr(err.message, "the stream is being captured")); /* the first check */
     end_capture(f, captured);
     assert_ok(sb_mem_gpu_on(mem, (sb_stream)captured, &in, &err));
 }
 
-/* Each kernel runs once before the first use, for all contexts. */
+/* Each kernel runs once to prepare arithmetic, not once for each context. */
 TEST_ON(stage, contexts_of_a_device_share_a_handle) {
     int64_t handles = 0;
     CUstream stream = stage_stream(f, CU_STREAM_NON_BLOCKING);
@@ -170,12 +169,13 @@ TEST_ON(stage, contexts_of_a_device_share_a_handle) {
 
 /* --- memory ---------------------------------------------------------------------------------- */
 
-/* Bytes that pools and loaded kernels keep. */
+/* Returns the bytes that pools and loaded kernels occupy beside live memory. */
 static size_t kept_bytes(void) {
     return fake_live().mapped_bytes - fake_live().device_bytes;
 }
 
-/* However much is in use: a pool above its threshold unmaps free memory at every wait. */
+/* Holds for any amount of memory in use. A pool above its threshold would unmap free memory at
+   every wait. */
 TEST_ON(stage, a_wait_keeps_what_is_free) {
     size_t kept = kept_bytes();
     sb_mem *used = device_mem(f->context, (size_t)300 << 20),
@@ -194,12 +194,12 @@ TEST_ON(stage, a_wait_keeps_what_is_free) {
     assert_int_equal(kept_bytes(), kept);
 }
 
-/* A gate that opens after a while. */
+/* Opens a gate after a number of calls. */
 static bool opens_later(void *user) {
     return ++*(int *)user > 100;
 }
 
-/* Free memory of the pool may be in pieces that are too small, or its free may not have run yet. */
+/* Free memory of the pool may be in pieces that are too small, or the free may still be queued. */
 TEST_ON(stage, an_allocation_without_memory_trims_the_pool) {
     int asked = 0;
     void *out;
@@ -226,7 +226,7 @@ TEST_ON(stage, closing_waits_for_queued_work) {
     sb_context *context = another_context("cuda:0");
     assert_ok(sb_context_stream(context, &own, &err));
     cu_ok(fake_launch((CUstream)own, count_run, &ran));
-    test_end(context); /* the only call that waits */
+    test_end(context); /* closing is the only call here that waits */
     assert_int_equal(ran, 1);
 }
 
@@ -240,8 +240,8 @@ static void read_memory(void *user) {
     reader->found = fake_address(reader->ptr, BYTES) != NULL;
 }
 
-/* With pools and without, memory is freed after the work of the streams that used it. If the wait
-   for that work fails every time, the memory stays in use until a later wait. */
+/* Memory is freed after the work of the streams that used it, with pools and without. If the wait
+   for that work always fails, the memory stays allocated until a later wait. */
 TEST_ON(stage, a_free_comes_after_its_users) {
     for (int i = 0; i < 4; i++) {
         const void *in;
@@ -268,7 +268,7 @@ TEST_ON(stage, a_free_comes_after_its_users) {
     }
 }
 
-/* Without pools, where a free waits. */
+/* Without pools a free waits; the wait is retried once. */
 TEST_ON(stage, a_wait_that_fails_once_keeps_no_memory) {
     stage_reopen(f, 0, 0);
     sb_mem *mem = device_mem(f->context, BYTES);
@@ -279,7 +279,7 @@ TEST_ON(stage, a_wait_that_fails_once_keeps_no_memory) {
     assert_int_equal(fake_live().blocks, 0);
 }
 
-/* The download may still write to the host buffer of the sum. */
+/* The buffer is kept since the download may still write to it. */
 TEST_ON(stage, a_sum_whose_wait_fails_keeps_its_buffer) {
     double sum;
     sb_blob *blob = blob_on_device(f->context, 1000, 1);
@@ -291,7 +291,7 @@ TEST_ON(stage, a_sum_whose_wait_fails_keeps_its_buffer) {
         fake_fail(NULL, 0, FAKE_NOW, 0);
         assert_non_null(atomic_load(&device->kept.first));
         if (!waits)
-            continue; /* the end of the context waits */
+            continue; /* here the end of the context frees the buffer */
         assert_ok(sb_context_synchronize(f->context, &err));
         assert_null(atomic_load(&device->kept.first));
         assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
@@ -301,21 +301,21 @@ TEST_ON(stage, a_sum_whose_wait_fails_keeps_its_buffer) {
 
 /* --- out of memory --------------------------------------------------------------------------- */
 
-/* The driver loads kernels at their first launch. */
+/* The driver loads kernels at their first launch, which needs device memory. */
 TEST_ON(stage, arithmetic_without_memory_for_kernels_loses_nothing) {
     const void *in;
     const float *x;
     double sum;
     sb_blob *blob = blob_on_device(f->context, 10, 3);
     assert_ok(sb_blob_gpu(blob, SB_DIFF, &in, &err));
-    for (size_t kernels = 0; kernels < 3; kernels++) { /* with memory for some of eight */
+    for (size_t kernels = 0; kernels < 3; kernels++) { /* memory for 0, 1 or 2 of the 8 kernels */
         limit_memory(kernels * FAKE_KERNEL_BYTES + 512);
         assert_status(SB_ERR_OUT_OF_MEMORY, sb_blob_update(blob, &err));
         assert_int_equal(sb_context_device_status(f->context), SB_OK);
         assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_SYNCED);
         fake_set(FAKE_MEMORY, ALL_MEMORY);
     }
-    test_end(device_mem(f->context, 16 * FAKE_KERNEL_BYTES)); /* the pool keeps it */
+    test_end(device_mem(f->context, 16 * FAKE_KERNEL_BYTES)); /* the pool keeps this memory */
     limit_memory(0);
     assert_ok(sb_blob_update(blob, &err));
     limit_memory(0);
@@ -328,7 +328,7 @@ TEST_ON(stage, arithmetic_without_memory_for_kernels_loses_nothing) {
     assert_true(x[9] == 6);
 }
 
-/* Nothing is queued on a stream whose capture forbids it; a failing call of cuBLAS does not end a
+/* A stream whose capture forbids work gets no work, and a failing call of cuBLAS does not end a
    capture. */
 TEST_ON(stage, arithmetic_beside_a_capture_loses_nothing) {
     static const unsigned int flags[] = {CU_STREAM_NON_BLOCKING, CU_STREAM_DEFAULT};
@@ -338,8 +338,8 @@ TEST_ON(stage, arithmetic_beside_a_capture_loses_nothing) {
         CUstream captured = stage_stream(f, flags[i]);
         sb_blob *blob = blob_on_device(f->context, 10, 3);
         begin_capture(f, captured);
-        assert_ok(sb_blob_scale(blob, SB_DATA, 2, &err)); /* kernels are loaded */
-        if (flags[i] == CU_STREAM_DEFAULT) /* which the legacy default stream waits for */
+        assert_ok(sb_blob_scale(blob, SB_DATA, 2, &err)); /* the kernels are loaded already */
+        if (flags[i] == CU_STREAM_DEFAULT)                /* ordered with the legacy stream */
             assert_status(SB_ERR_UNSUPPORTED, sb_blob_scale_on(blob, SB_DATA, 2, NULL, &err));
         fake_fail("cublasSscal_v2_64", 1, FAKE_NOW, BLAS_ALLOC_FAILED);
         assert_status(SB_ERR_OUT_OF_MEMORY, sb_blob_scale(blob, SB_DATA, 2, &err));
@@ -352,12 +352,12 @@ TEST_ON(stage, arithmetic_beside_a_capture_loses_nothing) {
 
 /* --- out of memory beside other contexts of the device ---------------------------------------- */
 
-/* Two contexts of a device, and one of another. All but the first keep freed memory, and no other
-   memory is free. */
+/* Two contexts of one device, and one context of another device. All but the first context keep
+   freed memory, and no other memory is free. */
 struct pair {
     struct stage stage;
     sb_context *other, *elsewhere;
-    sb_mem *used; /* of the second */
+    sb_mem *used; /* memory in use, of `other` */
 };
 
 static void pair_open(struct pair *pair) {
@@ -380,7 +380,7 @@ static void pair_reopen(struct pair *pair) {
     pair_open(pair);
 }
 
-/* Allocates memory of the device, and frees it. */
+/* Allocates device memory and frees it. */
 static sb_status use(sb_context *context, size_t bytes, sb_error *err) {
     sb_mem *mem;
     void *out;
@@ -395,10 +395,11 @@ static sb_status use(sb_context *context, size_t bytes, sb_error *err) {
 TEST_ON(pair, other_contexts_free_memory) {
     assert_ok(use(f->stage.context, 2 * BYTES, &err));
     assert_status(SB_ERR_OUT_OF_MEMORY, use(f->stage.context, 3 * BYTES, &err));
-    assert_ok(use(f->other, 2 * BYTES, &err)); /* the other way round */
+    assert_ok(use(f->other, 2 * BYTES, &err)); /* now the other context needs the memory */
 }
 
-/* Kernels and the handle are not memory of a pool. cuBLAS has a different error for it. */
+/* Kernels and the cuBLAS handle need memory that is not of a pool. cuBLAS may report the lack of
+   memory by different errors. */
 TEST_ON(pair, other_contexts_free_memory_for_kernels) {
     for (int i = 0; i < 2; i++) {
         pair_reopen(f);
@@ -437,7 +438,7 @@ TEST_ON(pair, contexts_come_and_go_out_of_memory) {
 
 struct gate {
     atomic_bool is_open;
-    time_t end; /* the gate opens, so that the test fails and does not hang */
+    time_t end; /* then the gate opens, so that a failing test does not hang */
 };
 
 static bool passes(void *user) {
@@ -450,7 +451,7 @@ static void *add_up(void *user) {
     return sb_blob_asum(user, SB_DATA, &sum, NULL) == SB_OK && sum == 30 ? user : NULL;
 }
 
-/* Contexts of a device have one handle of cuBLAS, with a lock. */
+/* The contexts of a device share one cuBLAS handle, which has a lock. */
 TEST_ON(stage, arithmetic_does_not_wait_for_a_sum) {
     struct gate gate = {.end = time(NULL) + 20};
     sb_stream own;
@@ -474,7 +475,8 @@ TEST_ON(stage, arithmetic_does_not_wait_for_a_sum) {
     assert_ptr_equal(right, there);
 }
 
-/* Without a pointer of the caller, so that nothing waits for default streams. */
+/* Allocates and frees without a pointer for the caller, so that nothing waits for default
+   streams. */
 static sb_status use_inside(sb_context *context, size_t bytes, sb_error *err) {
     void *device = context->device, *ptr;
     const sb_status st = sb__cuda_backend.alloc(device, bytes, context->stream, &ptr, err);
@@ -483,7 +485,7 @@ static sb_status use_inside(sb_context *context, size_t bytes, sb_error *err) {
     return st;
 }
 
-/* The other context's thread may wait for this one. */
+/* A wait could deadlock: the other context's thread may wait for this thread. */
 TEST_ON(pair, an_allocation_waits_for_no_other_context) {
     struct gate gate = {.end = time(NULL) + 20};
     assert_ok(sb_context_synchronize(f->other, &err));
@@ -499,8 +501,8 @@ TEST_ON(pair, an_allocation_waits_for_no_other_context) {
 
 /* --- streams --------------------------------------------------------------------------------- */
 
-/* By cudaSetDeviceFlags. Waits for streams follow the flags of the context, waits for events the
-   flags of the event. */
+/* The application chooses by cudaSetDeviceFlags. Waits for streams follow the flags of the context,
+   waits for events the flags of the event. */
 TEST_ON(stage, waits_block_as_the_application_chose) {
     assert_int_equal(cuDevicePrimaryCtxSetFlags(0, CU_CTX_SCHED_BLOCKING_SYNC), CUDA_SUCCESS);
     CUstream stream = stage_stream(f, CU_STREAM_NON_BLOCKING);
@@ -515,8 +517,8 @@ TEST_ON(stage, waits_block_as_the_application_chose) {
     assert_int_equal(cuDevicePrimaryCtxSetFlags(0, CU_CTX_SCHED_AUTO), CUDA_SUCCESS);
 }
 
-/* Drivers for CUDA 12.4 to 12.9 do not return a context for such a stream, later ones not the
-   primary one. */
+/* For such a stream drivers for CUDA 12.4 to 12.9 return no context; later drivers return a context
+   that is not the primary one. */
 TEST_ON(stage, a_stream_of_a_green_context_is_refused) {
     static const int versions[] = {12040, 12090, 13000};
     CUdevResource resource;
@@ -549,7 +551,7 @@ static void write_memory(void *user) {
     memset(fake_address(writer->ptr, BYTES), writer->value, BYTES);
 }
 
-/* The caller holds a pointer to one part, and writes there. */
+/* The caller has a pointer to one part and writes there on its per-thread stream. */
 TEST_ON(stage, an_update_comes_after_per_thread_streams) {
     for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
         void *out;
@@ -562,7 +564,7 @@ TEST_ON(stage, an_update_comes_after_per_thread_streams) {
         assert_ok(sb_blob_overwrite_cpu(blob, SB_DIFF, &out, &err));
         fill_values(SB_DTYPE_F32, BYTES / sizeof written, 1, 0, out);
         push(f, diff_of(blob));
-        assert_ok(sb_blob_update(blob, &err)); /* arithmetic is prepared; data is 3 */
+        assert_ok(sb_blob_update(blob, &err)); /* prepares arithmetic; data is now 3 */
         assert_ok(sb_blob_mutable_gpu(blob, part, &out, &err));
         struct writer writer = {(CUdeviceptr)(uintptr_t)out, 0x3F};
         cu_ok(fake_launch(CU_STREAM_PER_THREAD, write_memory, &writer));
@@ -572,7 +574,8 @@ TEST_ON(stage, an_update_comes_after_per_thread_streams) {
     }
 }
 
-/* While a blocking stream is captured, the driver does not return whether that work is done. */
+/* While a blocking stream is captured, the driver does not report whether that work is done: the
+   memory stays in quarantine. */
 TEST_ON(stage, a_free_comes_after_per_thread_streams) {
     for (size_t captures = 0; captures < 2; captures++) {
         const void *in;
@@ -597,7 +600,7 @@ TEST_ON(stage, a_free_comes_after_per_thread_streams) {
 
 /* --- the library's stream, captured ---------------------------------------------------------- */
 
-/* Each call that would use the stream. */
+/* Asserts that each call that would use the captured stream is refused. */
 static void assert_all_refused(struct stage *f, sb_blob *blob, sb_stream own) {
     double sum;
     void *out;
@@ -623,9 +626,9 @@ static void assert_all_refused(struct stage *f, sb_blob *blob, sb_stream own) {
     test_end(fresh);
 }
 
-/* A caller with the library's stream may capture it. The graph gets no work of the library, the
-   capture stays valid, and memory that is retired meanwhile, with and without an exposed pointer,
-   is freed afterwards. With and without pools; before arithmetic is prepared, and after. */
+/* A caller that has the library's stream may capture it. The graph gets no work of the library, and
+   the capture stays valid. Memory that is retired meanwhile, with and without an exposed pointer,
+   is freed afterwards. Tested with and without pools, before and after arithmetic is prepared. */
 TEST_ON(stage, the_own_stream_may_be_captured) {
     for (int i = 0; i < 4; i++) {
         sb_stream own;
@@ -657,7 +660,8 @@ TEST_ON(stage, the_own_stream_may_be_captured) {
     }
 }
 
-/* Not only for its context, which would wait for the stream again. */
+/* The memory is free for the other contexts too; its own context would wait for the stream
+   again. */
 TEST_ON(stage, memory_that_a_capture_kept_is_free_for_all_contexts_after_a_wait) {
     sb_stream own;
     stage_reopen(f, true, SB_CONTEXT_NO_HOST_CACHE);
@@ -674,8 +678,8 @@ TEST_ON(stage, memory_that_a_capture_kept_is_free_for_all_contexts_after_a_wait)
     (void)device_mem(other, 4 * BYTES);
 }
 
-/* A pool could order the allocation behind a free on another stream, and so behind a collective
-   that waits for another rank. */
+/* By default a pool may order the allocation behind a free on another stream, and so behind a
+   collective that waits for another rank. */
 TEST_ON(stage, an_allocation_waits_for_no_free_of_another_stream) {
     struct gate gate = {.end = time(NULL) + 20};
     void *device = f->context->device, *freed, *ptr;
@@ -693,7 +697,7 @@ TEST_ON(stage, an_allocation_waits_for_no_free_of_another_stream) {
 
 struct capturer {
     struct pair *pair;
-    CUstream own; /* of the other context */
+    CUstream own; /* the stream of the other context */
 };
 
 static void capture_now(void *user) {
@@ -701,7 +705,7 @@ static void capture_now(void *user) {
     begin_capture(&capturer->pair->stage, capturer->own);
 }
 
-/* Also if the capture begins between two calls of the allocation. */
+/* The capture survives even if it begins between two calls of the allocation. */
 TEST_ON(pair, an_allocation_ends_no_capture_of_another_context) {
     static const char *const before[] = {"cuMemAllocFromPoolAsync", "cuStreamSynchronize",
                                          "cuMemPoolTrimTo", "cuStreamQuery"};

@@ -1,4 +1,5 @@
-/* Each call of each slot fails with each error of the driver's and each status of cuBLAS's. */
+/* Each driver or cuBLAS call of each slot fails with each error of the driver or status of
+   cuBLAS. */
 #include "fixture.h"
 
 #include "device.h"
@@ -9,14 +10,15 @@
 
 /* --- the status of an error ------------------------------------------------------------------- */
 
-/* The errors of cuda.h and of cublas_api.h, by the numbers that they have used so far. */
+/* The ranges of error numbers in use so far, in cuda.h and cublas_api.h. */
 static const struct {
     unsigned int first, last;
 } errors[] = {{1, 8},     {11, 16},   {34, 46},   {100, 102}, {200, 226}, {300, 304}, {400, 402},
               {500, 500}, {600, 600}, {700, 721}, {800, 812}, {900, 916}, {999, 999}};
 
-/* All others are failures. Lost: cuda.h documents that the process or the context cannot go on, or
-   that the hardware failed. The last numbers are newer than CUDA 12.0. */
+/* Returns the status for an error of the driver; DEVICE_FAILURE if no row has it. An error is a
+   loss if by cuda.h the process or the context cannot continue, or the hardware failed. The last
+   two numbers are newer than CUDA 12.0. */
 static sb_status status_of(unsigned int error) {
     static const struct {
         unsigned int first, last;
@@ -58,7 +60,7 @@ static bool is_of_cublas(const char *function) {
     return strncmp(function, "cublas", 6) == 0;
 }
 
-/* Calls before it have queued nothing. */
+/* Whether the function queues work; calls before it have queued nothing. */
 static bool is_launch(const char *function) {
     return is_of_cublas(function) && !is(function, "cublasSetStream_v2");
 }
@@ -67,7 +69,7 @@ static sb_status status_from(const char *function, unsigned int error) {
     if (!is_of_cublas(function))
         return status_of(error);
     switch (error) {
-    case CUBLAS_STATUS_NOT_INITIALIZED: /* of a new handle: out of memory */
+    case CUBLAS_STATUS_NOT_INITIALIZED: /* cublasCreate returns this if out of memory */
         return is(function, "cublasCreate_v2") ? SB_ERR_OUT_OF_MEMORY : SB_ERR_DEVICE_FAILURE;
     case CUBLAS_STATUS_ALLOC_FAILED:
         return SB_ERR_OUT_OF_MEMORY;
@@ -81,7 +83,7 @@ static sb_status status_from(const char *function, unsigned int error) {
 
 /* --- slots ------------------------------------------------------------------------------------ */
 
-enum { SIZE = 64, PINNED = 128 << 10 }; /* PINNED is above the sizes of slabs */
+enum { SIZE = 64, PINNED = 128 << 10 }; /* PINNED exceeds the buffers of slabs */
 
 struct bench {
     void *device, *from, *to, *event, *out;
@@ -118,7 +120,7 @@ SLOT(after_default, err)
 
 static const struct slot {
     sb_status (*run)(struct bench *b, sb_error *err);
-    const char *only; /* the call that is its own; NULL: each */
+    const char *only; /* the function whose calls fail; NULL: each function */
     bool waits;
 } slots[] = {
     {alloc, NULL, false},
@@ -141,7 +143,8 @@ static const struct slot {
     {after_default, NULL, false},
 };
 
-/* Whether the backend retries: nothing is queued yet, or the wait has not begun. */
+/* Whether the backend retries after the failure: nothing is queued yet, or the wait has not
+   begun. */
 static bool is_retried(const struct slot *slot, const char *fired, unsigned int error) {
     if (slot->waits)
         return is(fired, "cuCtxGetCurrent") || is(fired, "cuCtxPushCurrent_v2") ||
@@ -150,20 +153,20 @@ static bool is_retried(const struct slot *slot, const char *fired, unsigned int 
            status_from(fired, error) == SB_ERR_DEVICE_FAILURE;
 }
 
-/* The status of a slot whose call fails every time. */
+/* Returns the status of a slot whose call fails every time. */
 static sb_status lasting(const struct slot *slot, const char *fired, unsigned int error) {
     if (slot->waits && error == CUDA_ERROR_OUT_OF_MEMORY)
-        return SB_ERR_DEVICE_FAILURE; /* a caller would free memory and retry the wait */
+        return SB_ERR_DEVICE_FAILURE; /* the core must only retry the wait */
     if (slot->waits && error == CUDA_ERROR_DEINITIALIZED)
-        return SB_OK; /* the process ends */
+        return SB_OK; /* at process exit, work counts as complete */
     if (slot->run == check_stream && error == CUDA_ERROR_INVALID_HANDLE)
         return SB_ERR_WRONG_DEVICE;
     if (is(fired, "cuStreamGetCtx") && error == CUDA_ERROR_NOT_SUPPORTED)
-        return SB_ERR_WRONG_DEVICE; /* a green context */
+        return SB_ERR_WRONG_DEVICE; /* a stream of a green context */
     return status_from(fired, error);
 }
 
-/* The status of a slot whose call fails once. */
+/* Returns the status of a slot whose call fails once. */
 static sb_status expected(const struct slot *slot, const char *fired, unsigned int error) {
     if (is(fired, "cuCtxPopCurrent_v2") || is_retried(slot, fired, error) ||
         (is(fired, "cuEventQuery") && error == CUDA_ERROR_NOT_READY) ||
@@ -172,7 +175,7 @@ static sb_status expected(const struct slot *slot, const char *fired, unsigned i
     return lasting(slot, fired, error);
 }
 
-/* Frees what the slot made, and fills memory with other bytes. */
+/* Frees the object that the slot made, and sets all bytes to known values. */
 static void reset(struct bench *b, const struct slot *slot) {
     if (b->out && slot->run == alloc)
         backend->free(b->device, b->out, SIZE, b->stream);
@@ -194,14 +197,15 @@ static bool is_unchanged(struct bench *b) {
            bytes_are(fake_address((CUdeviceptr)(uintptr_t)b->to, SIZE), SIZE, 0x22);
 }
 
-/* Whether this thread's capture mode is that of a new thread. */
+/* Whether this thread's capture mode is a new thread's; restores the mode. */
 static bool is_mode_back(void) {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
     return cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS &&
            mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
 }
 
-/* The status of the slot if the nth call of `function` fails; `*fired` is "" if there was none. */
+/* Returns the status of the slot if the nth call of `function` fails. `*fired` is the function that
+   failed; "" if there was no nth call. */
 static sb_status run_failing(struct bench *b, const struct slot *slot, const char *function,
                              int64_t nth, enum fake_mode mode, unsigned int error,
                              const char **fired) {
@@ -229,7 +233,7 @@ static void assert_slot(sb_status found, sb_status wanted, const struct slot *sl
 
 static int64_t trials;
 
-/* False if there was no nth call. */
+/* Fails the nth call of the slot. Returns false if there is no nth call. */
 static bool fail_slot(struct bench *b, const struct slot *slot, unsigned int error, int64_t nth) {
     const char *fired;
     const bool is_loss = status_of(error) == SB_ERR_DEVICE_LOST;
@@ -242,7 +246,7 @@ static bool fail_slot(struct bench *b, const struct slot *slot, unsigned int err
         st = run_failing(b, slot, fired, 1, FAKE_ALWAYS, error, &fired);
         assert_slot(st, lasting(slot, fired, error), slot, error, fired, "of each");
     }
-    if (is_launch(fired) || (is_of_cublas(fired) && is_loss)) { /* the driver fails below cuBLAS */
+    if (is_launch(fired) || (is_of_cublas(fired) && is_loss)) { /* the driver fails inside cuBLAS */
         fake_set(FAKE_LOSS, error);
         st = run_failing(b, slot, slot->only, nth, FAKE_STICKY, error, &fired);
         assert_slot(st, is_loss ? SB_ERR_DEVICE_LOST : status_from(fired, error), slot, error,
@@ -281,7 +285,7 @@ TEST(each_slot_returns_each_error) {
 
 /* --- opening ------------------------------------------------------------------------------- */
 
-/* The tests of failures make each call fail. */
+/* One failure is enough here: test_faults.c makes each call fail. */
 TEST(the_message_has_the_name_and_the_description_of_an_error) {
     sb_context *context;
     fake_fail("cuCtxGetId", 1, FAKE_NOW, CUDA_ERROR_UNKNOWN);
@@ -300,7 +304,7 @@ TEST(the_message_has_the_name_and_the_description_of_an_error) {
 static const struct preparing {
     const char *function;
     int times;
-    bool is_retried; /* after memory is trimmed */
+    bool is_retried; /* retried after a trim of memory */
 } preparing[] = {
     {"cuDevicePrimaryCtxRetain", 1, false},
     {"cuCtxPushCurrent_v2", 2, false},
@@ -315,7 +319,8 @@ static const struct preparing {
     {"cuLaunchKernel", 4, true},
 };
 
-/* After a failure nothing is prepared, and a second attempt prepares everything. */
+/* Fails one call of the preparation: nothing may remain prepared, and a second attempt prepares
+   everything. */
 static void fail_preparing(const char *function, int64_t nth, enum fake_mode mode,
                            unsigned int error, sb_status wanted) {
     void *device;
@@ -331,7 +336,7 @@ static void fail_preparing(const char *function, int64_t nth, enum fake_mode mod
     fake_revive(((struct sb__cuda_device *)device)->context);
     fake_drain();
     const struct fake_live now = fake_live();
-    const bool lost = mode == FAKE_STICKY; /* a lost context keeps its memory */
+    const bool lost = mode == FAKE_STICKY; /* the memory of a lost context is not freed */
     if (st != wanted || (st != SB_OK && (err.code != st || err.device_code != (int32_t)error)) ||
         (st == SB_OK && fake_calls("cuMemPoolTrimTo") == trims) ||
         (!lost && (now.device_bytes != before.device_bytes || now.modules != now.handles)) ||
@@ -344,11 +349,11 @@ static void fail_preparing(const char *function, int64_t nth, enum fake_mode mod
         assert_untouched();
 }
 
-/* Objects that cannot be made for lack of memory are retried, too. */
+/* Fails a call in each way. A call that is out of memory is retried, whatever its row. */
 static void fail_each_way(const struct preparing *row, int64_t nth, unsigned int error) {
     const sb_status wanted = status_from(row->function, error);
     const bool retried = row->is_retried || wanted == SB_ERR_OUT_OF_MEMORY;
-    const bool enters = is(row->function, "cuCtxPushCurrent_v2"); /* also to free memory */
+    const bool enters = is(row->function, "cuCtxPushCurrent_v2"); /* also called to free memory */
     if (!enters || !retried)
         fail_preparing(row->function, nth, retried ? FAKE_ALWAYS : FAKE_NOW, error, wanted);
     if (wanted == SB_ERR_OUT_OF_MEMORY)
@@ -359,7 +364,8 @@ static void fail_each_way(const struct preparing *row, int64_t nth, unsigned int
     }
 }
 
-/* Each status of cuBLAS, and one or two of the driver's errors for each of ours. */
+/* Tests each status of cuBLAS, and for each status of the library one or two errors of the
+   driver. */
 TEST(preparing_returns_each_error) {
     static const unsigned int few[] = {
         CUBLAS_STATUS_NOT_INITIALIZED, CUBLAS_STATUS_ALLOC_FAILED,
@@ -374,7 +380,7 @@ TEST(preparing_returns_each_error) {
             for (int64_t nth = 1; nth <= preparing[i].times; nth++)
                 fail_each_way(&preparing[i], nth, few[k]);
     fail_preparing("cuCtxPushCurrent_v2", 3, FAKE_ALWAYS, CUDA_ERROR_UNKNOWN,
-                   SB_ERR_DEVICE_FAILURE); /* all is loaded, nothing has run */
+                   SB_ERR_DEVICE_FAILURE); /* all kernels are loaded, none has run */
     fake_heal();
     fake_set(FAKE_LOSS, CUDA_ERROR_ILLEGAL_ADDRESS);
 }

@@ -1,4 +1,4 @@
-/* A library without the functions of a driver, a cuBLAS or an NCCL. */
+/* Built as a driver, a cuBLAS and an NCCL that lack all functions. */
 int fake_without(void);
 
 int fake_without(void) {

@@ -1,6 +1,5 @@
-/* The speed of the backend against that of the device without the library: arithmetic against a
-   copy within the device, transfers and allocations against those of the driver, interleaved in one
-   run. Prints Markdown.
+/* Compares the speed of the backend with the device's own speed: arithmetic with a copy within the
+   device, transfers and allocations with the driver's, interleaved in one run. Prints Markdown.
 
    usage: bench               the benchmark
           bench --quick       small sizes, as a test of the program
@@ -15,17 +14,17 @@
 enum { REPEATS_MAX = 31, SMALL_BLOBS = 1000 };
 
 static int repeats = REPEATS_MAX;
-static double medians[8]; /* seconds of the entries that were timed last */
+static double medians[8]; /* median seconds of the entries of the last table row */
 static bool quick;
 
-/* What is timed, and with what. */
+/* The objects that are timed or used for timing. */
 struct subject {
     struct stage *stage;
     size_t bytes;
     sb_blob *blob, *small[SMALL_BLOBS];
     sb_mem *mem;
-    void *pinned, *device; /* of the driver's copies */
-    int scales;            /* that take about as long as a push */
+    void *pinned, *device; /* for the driver's copies */
+    int scales;            /* the number of scales that take about as long as a push */
 };
 
 /* --- time ------------------------------------------------------------------------------------ */
@@ -36,7 +35,7 @@ static double now(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* `work` returns the seconds of one call of `times`. */
+/* A timed operation. `work` makes `times` calls and returns the seconds of one call. */
 struct entry {
     const char *name;
     double (*work)(struct subject *s, int times);
@@ -55,7 +54,7 @@ static void begin_table(const char *title) {
 }
 
 /* Times the entries in turn, after a first round that does not count. Returns the median of the
-   last one. */
+   last entry. */
 static double time_in_turn(struct subject *s, const struct entry *entries, int count, int times) {
     double seconds[8][REPEATS_MAX], median = 0;
     for (int round = -1; round < repeats; round++)
@@ -116,7 +115,7 @@ TIMED(scale, ALL_TIMES, assert_ok(sb_blob_scale(s->blob, SB_DATA, i % 2 ? 0.5 : 
 TIMED(asum, ALL_TIMES, assert_ok(sb_blob_asum(s->blob, SB_DATA, &(double){0}, &err)), )
 TIMED(sumsq, ALL_TIMES, assert_ok(sb_blob_sumsq(s->blob, SB_DATA, &(double){0}, &err)), )
 
-/* Small numbers at the device, which stay small. */
+/* Creates a blob of small numbers at the device, which remain small. */
 static sb_blob *make_blob(sb_context *context, int32_t dtype, size_t bytes) {
     void *data, *diff;
     sb_blob *blob = test_vector(context, dtype, (int64_t)(bytes / sb_dtype_size(dtype)));

@@ -12,7 +12,7 @@ import sys
 
 COUNT = 1000
 F32 = 1  # SB_DTYPE_F32
-DEVICE = 16  # where sb_context_options has the device's name
+DEVICE = 16  # the offset of `device` in sb_context_options
 
 
 def skip(why):
@@ -44,7 +44,7 @@ class Library:
         return out
 
     def lend(self, blob, tensor):
-        """The blob's data are the tensor's bytes, which outlive it."""
+        """Lends the tensor's bytes to the blob as its data; the tensor must outlive the blob."""
         self.call("sb_blob_set_gpu", blob, 0, ctypes.c_void_p(tensor.data_ptr()),
                   ctypes.c_size_t(4 * COUNT), 0, None, None)
 
@@ -55,7 +55,7 @@ class Library:
 
 
 def check_memory(torch, library, context):
-    """Each sees what the other has queued on the default stream."""
+    """PyTorch and the library each see the other's work on the default stream."""
     tensor = torch.full((COUNT,), 1.0, device="cuda:0")
     blob = library.blob(context)
     library.lend(blob, tensor)
@@ -69,7 +69,7 @@ def check_memory(torch, library, context):
 
 
 def check_capture(torch, library, context):
-    """A capture of PyTorch's goes on beside the library's work."""
+    """PyTorch's capture remains valid beside the library's work."""
     tensor = torch.full((COUNT,), 3.0, device="cuda:0")
     mine = torch.full((COUNT,), 1.0, device="cuda:0")
     blob = library.blob(context)

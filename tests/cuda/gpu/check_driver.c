@@ -1,4 +1,4 @@
-/* The declarations of driver.h against a toolkit's header: compiled, never run. */
+/* Compares the declarations of driver.h with a toolkit's header: compiled, never run. */
 #include "driver.h"
 
 #include <cuda.h>

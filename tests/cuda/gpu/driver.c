@@ -15,7 +15,7 @@ struct entry {
 static const struct entry needed[] = {SB__CUDA_FUNCTIONS(ENTRY) APPLICATION_FUNCTIONS(ENTRY)};
 static const struct entry optional[] = {OPTIONAL_FUNCTIONS(ENTRY) OLD_FUNCTIONS(ENTRY)};
 
-/* How many were missing. */
+/* Fills the table; returns how many functions are missing. */
 static size_t fill(struct driver *driver, void *library, const struct entry *entries,
                    size_t count) {
     size_t missing = 0;

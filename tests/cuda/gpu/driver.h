@@ -1,5 +1,5 @@
-/* The driver as an application beside the library uses it: opened by name, with our declarations,
-   so that the programs need no toolkit. */
+/* The driver as an application uses it: opened by name, with our declarations, so that the programs
+   need no toolkit. */
 #ifndef SB_TESTS_GPU_DRIVER_H
 #define SB_TESTS_GPU_DRIVER_H
 
@@ -9,7 +9,7 @@
 
 struct CUgraph_st;
 struct CUgraphNode_st;
-struct CUmemAllocationProp_st; /* its bytes are struct allocation */
+struct CUmemAllocationProp_st; /* laid out as struct allocation */
 struct CUgreenCtx_st;
 struct CUdevResource_st;
 struct CUdevResourceDesc_st;
@@ -29,7 +29,7 @@ enum {
     ATTACH_GLOBAL = 1,
     GREEN_DEFAULT_STREAM = 1,
     RESOURCE_SM = 1,
-    RESOURCE_BYTES = 256 /* at least those of CUdevResource */
+    RESOURCE_BYTES = 256 /* at least the size of CUdevResource */
 };
 
 /* Functions that the library does not use. */
@@ -57,7 +57,7 @@ enum {
       (struct CUgraph_st * graph, struct CUgraphNode_st * *nodes, size_t * count))                 \
     F(sb__cu_result, cuGraphDestroy, (struct CUgraph_st * graph))
 
-/* NULL if a driver lacks them. */
+/* Functions that a driver may lack; then the pointer is NULL. */
 #define OPTIONAL_FUNCTIONS(F)                                                                      \
     F(sb__cu_result, cuLaunchHostFunc,                                                             \
       (sb__cu_stream stream, void (*function)(void *user), void *user))                            \
@@ -75,7 +75,8 @@ enum {
     F(sb__cu_result, cuGreenCtxDestroy, (struct CUgreenCtx_st * green))                            \
     F(sb__cu_result, cuMemGetInfo_v2, (size_t * free, size_t * total))                             \
     F(sb__cu_result, cuCtxDestroy_v2, (sb__cu_context context))
-/* The form of CUDA 12's header; 13's has another, beside which the driver keeps it. */
+/* The version in CUDA 12's header. The header of CUDA 13 has another version; the driver exports
+   both. */
 #define OLD_FUNCTIONS(F)                                                                           \
     F(sb__cu_result, cuCtxCreate_v2,                                                               \
       (sb__cu_context * context, unsigned int flags, sb__cu_device device))
@@ -88,10 +89,11 @@ struct driver {
     bool is_fake;
 };
 
-/* NULL if there is none, with the reason as a static text. */
+/* Opens the driver. Returns NULL if there is none, with the reason in `why`, a static text. */
 const struct driver *driver_open(const char **why);
 
-/* "NVIDIA ... , driver for CUDA 13.0", or a fake driver. Call after cuInit. */
+/* Writes "NVIDIA ... , driver for CUDA 13.0", or the description of a fake driver. Call after
+   cuInit. */
 void driver_describe(const struct driver *driver, char *buffer, size_t capacity);
 
 /* Queues a pause of some milliseconds on a stream of the current context. A fake driver runs work

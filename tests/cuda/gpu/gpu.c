@@ -15,7 +15,7 @@ sb_context_options stage_options(void) {
     return options;
 }
 
-/* For the life of the process: a driver takes long to make it. */
+/* Retains device 0's primary context to the end of the process, since its creation takes long. */
 static void keep_primary_context(void) {
     sb__cu_device device;
     cu_ok(cuDeviceGet(&device, 0));
@@ -41,7 +41,7 @@ int gpu_begin(void) {
     keep_primary_context();
     driver_describe(driver, device, sizeof device);
     printf("on %s\n", device);
-    (void)fflush(stdout); /* children would print it again */
+    (void)fflush(stdout); /* forked children would print it again */
     return 0;
 }
 

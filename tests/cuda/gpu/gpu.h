@@ -1,6 +1,6 @@
-/* A context on "cuda:0" and, beside it, what an application does with the driver itself. The
-   programs use the public functions of the library alone, so that they run on a device of NVIDIA's
-   and on the fake driver alike. */
+/* A context on "cuda:0", and an application's own calls of the driver. The programs use only the
+   library's public functions, so that they run both on a device of NVIDIA and on the fake
+   driver. */
 #ifndef SB_TESTS_GPU_H
 #define SB_TESTS_GPU_H
 
@@ -10,31 +10,31 @@
 extern const struct driver *driver;
 extern sb__cu_context primary; /* device 0's */
 
-/* The exit status of a skipped program. */
+/* The exit status of a program that skips its tests. */
 enum { GPU_SKIPPED = 77 };
 
-/* Opens the driver. Not 0: main returns it at once; GPU_SKIPPED if there is no device, with the
-   reason printed. */
+/* Opens the driver. main must return a result other than 0 at once; GPU_SKIPPED means that there is
+   no device, and the reason is printed. */
 int gpu_begin(void);
 
-/* A rig on "cuda:0"; at its end no context is current. */
+/* A rig on "cuda:0". When it closes, no context may be current. */
 struct stage {
     struct rig rig;
     sb_context *context; /* the rig's */
-    sb_stream stream;    /* a non-blocking one of the test */
+    sb_stream stream;    /* the test's, non-blocking */
 };
 
 void stage_open(struct stage *stage);
 void stage_open_options(struct stage *stage, const sb_context_options *options);
 void stage_close(struct stage *stage);
-/* Closes it and opens it with other options. */
+/* Closes the stage and opens it again with other options. */
 void stage_reopen(struct stage *stage, const sb_context_options *options);
 sb_context_options stage_options(void);
-/* A context on "cuda:N", which the test owns. */
+/* Creates a context on "cuda:N", which the test owns. */
 sb_context *another_context(const char *device);
 int device_count(void);
 
-/* There were so many transfers, and no other copies. */
+/* Asserts the numbers of transfers since `before`, and that there were no other copies. */
 void assert_transfers(struct rig *rig, const struct tally *before, int64_t uploads,
                       int64_t downloads);
 
@@ -48,27 +48,27 @@ void assert_transfers(struct rig *rig, const struct tally *before, int64_t uploa
 void enter(void);
 void leave(void);
 
-/* A stream that the test owns. */
+/* Creates a stream that the test owns. */
 sb_stream stream_make(unsigned int flags);
 void stream_wait(sb_stream stream);
 
 /* --- bytes of the device; functions with a stream queue there ------------------------------ */
 
-/* Memory that the test owns, until after its contexts. */
+/* Allocates device memory that the test owns, and frees it after the test's contexts. */
 void *device_make(size_t bytes);
 void queue_pause(sb_stream stream);
 void queue_fill(sb_stream stream, void *ptr, int value, size_t bytes);
 void queue_copy(sb_stream stream, void *dst, const void *src, size_t bytes);
-/* On the legacy default stream, and waited for. */
+/* Copy on the legacy default stream, and wait for the copy. */
 void device_write(void *dst, const void *src, size_t bytes);
 void device_read(void *out, const void *src, size_t bytes);
 bool device_holds(const void *ptr, size_t bytes, int value);
-/* The free bytes of the device; 0 if the driver does not return them. */
+/* Returns the free bytes of the device; 0 if the driver does not report them. */
 size_t device_free(void);
 
 /* --- memories ------------------------------------------------------------------------------- */
 
-/* Memories of the test with the head at one side. */
+/* Create memories of the test, with the head at the host or at the device. */
 sb_mem *mem_on_host(sb_context *context, size_t bytes, int value);
 sb_mem *mem_on_device(sb_context *context, size_t bytes, int value);
 void host_fill(sb_mem *mem, int value);

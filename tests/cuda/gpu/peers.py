@@ -14,7 +14,7 @@ MIB = 1 << 20
 
 
 def time_in_turn(operations, synchronize, times, repeats):
-    """Seconds of one call each, by operation; a first round does not count."""
+    """Returns the seconds of a call in each round, by operation; a first round does not count."""
     series = {name: [] for name in operations}
     for round_ in range(-1, repeats):
         for name, (call, _) in operations.items():
@@ -29,7 +29,7 @@ def time_in_turn(operations, synchronize, times, repeats):
 
 
 class Torch:
-    """Each operation, with the bytes that it moves for each byte of the buffer."""
+    """PyTorch's operations, each with the bytes that it moves for each byte of the buffer."""
 
     def __init__(self):
         self.torch = importlib.import_module("torch")
@@ -88,7 +88,7 @@ def main():
     for peer in (Torch, CuPy):
         try:
             bench(peer(), sizes, 3 if quick else 31)
-        except Exception as error:  # a missing or failing peer is not a failure of the library
+        except Exception as error:  # a peer that is missing or fails is not a failure of the library
             print(f"\n{peer.__name__}: {type(error).__name__}: {error}")
 
 

@@ -1,7 +1,7 @@
 /* Communicators over NCCL with two ranks and with all devices, as threads of one process and as
    processes: few elements and 256 MiB, on the device and on the host.
 
-   usage: ranks                     all of it
+   usage: ranks                     the whole test
           ranks --quick             1 MiB at most
           ranks RANK SIZE BYTES ID  one rank, as a process */
 #include "gpu.h"
@@ -22,7 +22,7 @@ struct rank {
     pthread_t thread;
     sb_context *context;
     sb_comm *comm;
-    size_t bytes; /* of the largest sum */
+    size_t bytes; /* bytes of the largest sum */
     bool right;
 };
 
@@ -38,7 +38,7 @@ static bool is_ok(sb_status st, const sb_error *err) {
     return st == SB_OK;
 }
 
-/* Whole numbers, whose sums over the ranks are exact. */
+/* Returns a whole number, so that the sums over the ranks are exact. */
 static float value_of(int64_t i, int32_t rank) {
     return (float)(i % 1021) + (float)rank;
 }
@@ -84,7 +84,7 @@ static bool reduce(struct rank *rank, sb_blob *blob, bool on_device) {
     return holds_sums(blob, size, &err);
 }
 
-/* Each size three times: NCCL connects in the first operation. */
+/* Sums each size three times, since NCCL connects in the first operation. */
 static void *run(void *user) {
     struct rank *rank = user;
     const int64_t counts[] = {1, 1000, (int64_t)(rank->bytes / sizeof(float))};
@@ -181,7 +181,7 @@ static bool run_processes(char *program, int32_t size, size_t bytes) {
 
 /* --- all ------------------------------------------------------------------------------------- */
 
-/* Why NCCL cannot have two ranks here; NULL: it can. */
+/* Returns why NCCL cannot have two ranks here; NULL if it can. */
 static const char *find_obstacle(void) {
     static sb_error err;
     uint8_t id[SB_NCCL_ID_BYTES];

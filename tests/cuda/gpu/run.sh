@@ -3,10 +3,10 @@
 # neither a network nor a compiler.
 #
 # usage: run.sh [FOLDER [PART...]]
-#   FOLDER   of the programs (that of this script)
-#   PART     probe conformance tests ranks start bench peers torch sanitizer (all)
+#   FOLDER   the programs' folder (default: this script's)
+#   PART     probe conformance tests ranks start bench peers torch sanitizer (default: all)
 #
-# The first line has the verdict. Meanwhile, results are printed on stderr.
+# The first line of the output has the verdict. Each result is also printed on stderr at once.
 #
 # Exit status: 0 if nothing failed, 77 if there is no device, else 1.
 set -uo pipefail
@@ -23,7 +23,8 @@ wants() { # PART
 
 # --- libraries of the machine ---------------------------------------------------------
 
-# Adds the folders of cuBLAS and NCCL of CUDA's installer and of Python's packages, the newest first.
+# Adds folders with cuBLAS or NCCL to the search path: those of CUDA's installer and of Python's
+# packages, the newest first.
 find_libraries() {
     local found
     while IFS= read -r found; do
@@ -39,7 +40,8 @@ for path in sys.path:
     echo "- folders of libraries: ${LD_LIBRARY_PATH:-those of the system}"
 }
 
-# What the loader misses for the gathered program of a command: libraries, or versions of them.
+# Prints the libraries, or versions of libraries, that the loader does not find for the command's
+# program.
 missing_for() { # COMMAND...
     local word
     for word; do
@@ -50,7 +52,7 @@ missing_for() { # COMMAND...
     done
 }
 
-has_memory() { # GIB of the host
+has_memory() { # GIB; whether the host has so much free memory
     [ "$(awk '/^MemAvailable/ { print int($2 / 1048576) }' /proc/meminfo)" -ge "$1" ]
 }
 
@@ -76,7 +78,7 @@ result_of() { # STATUS
     esac
 }
 
-# Prints the output as it is (a benchmark's own Markdown), or as a block.
+# Runs a command and prints its output: unchanged (plain: the output is Markdown) or as a block.
 run() { # block|plain NAME COMMAND...
     local how=$1 name=$2 status result
     shift 2
@@ -95,8 +97,8 @@ run() { # block|plain NAME COMMAND...
     note "$name" "$result"
 }
 
-# Under compute-sanitizer, where there is one and the machine allows it. What tests provoke in
-# the driver is no error.
+# Runs the tests under compute-sanitizer, if it is installed and works here. Failing driver calls do
+# not count as errors, since tests provoke them.
 run_sanitized() {
     local tool program
     tool=$(PATH=$PATH:/usr/local/cuda/bin command -v compute-sanitizer) || {

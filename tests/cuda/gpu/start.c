@@ -1,5 +1,5 @@
-/* How long the first steps take: a context, the compilation of the kernels, a handle of cuBLAS and
-   the first arithmetic. Prints Markdown. */
+/* Measures how long the first steps take: a context, the compilation of the kernels, a handle of
+   cuBLAS and the first arithmetic. Prints Markdown. */
 #include "gpu.h"
 
 #include "kernels.h"

@@ -1,18 +1,18 @@
-/* Copies between blobs and arithmetic on a device, against sums and elements that the test computes
-   in more precision. */
+/* Tests copies between blobs, and arithmetic on a device. The expected sums and elements are
+   computed on the host with more precision. */
 #include "gpu.h"
 
 #include <math.h>
 
 /* --- elements -------------------------------------------------------------------------------- */
 
-/* Element i of a pattern, exact in f32; both signs. */
+/* Returns element i of a pattern: of either sign, and exact in f32. */
 static double element(int64_t i, int pattern) {
     uint64_t seed = (uint64_t)i * 2u + (uint64_t)pattern;
     return (double)(int64_t)(test_random(&seed) % 4001) / 1024.0 - 2000.0 / 1024.0;
 }
 
-/* Written on the host, then with the head at the device. */
+/* Fills the memory on the host, then moves the head to the device. */
 static void fill_on_device(const sb_blob *blob, sb_mem *mem, int pattern) {
     void *out;
     const int32_t dtype = sb_blob_dtype(blob);
@@ -45,7 +45,7 @@ static void check_sums(const sb_blob *blob, int pattern, double factor) {
     assert_close(sumsq, squares, bound, "sumsq");
 }
 
-/* Each is an exact result, rounded once. */
+/* Asserts that each element is the exact result, rounded once. */
 static void check_elements(const sb_blob *blob, double a, double b) {
     const void *x;
     int32_t dtype = sb_blob_dtype(blob);
@@ -108,7 +108,7 @@ static void copy_there_and_back(sb_context *context, sb_context *other) {
 }
 
 TEST_ON(stage, copies_between_contexts) {
-    copy_there_and_back(f->context, NULL); /* the host alone */
+    copy_there_and_back(f->context, NULL); /* only on the host */
     copy_there_and_back(f->context, another_context("cuda:0"));
     if (device_count() > 1)
         copy_there_and_back(f->context, another_context("cuda:1"));
@@ -131,7 +131,7 @@ static bool is_same(double found, double wanted) {
     return found == wanted || (isnan(found) && isnan(wanted));
 }
 
-/* As the host computes it. */
+/* The device's results must be the host's. */
 TEST_ON(stage, infinity_and_nan_stay) {
     static const double data[] = {INFINITY, -INFINITY, NAN, INFINITY, 1, NAN};
     static const double diff[] = {1, 1, 1, INFINITY, -INFINITY, NAN};

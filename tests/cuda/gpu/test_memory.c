@@ -1,5 +1,5 @@
-/* Page-locked memory, caps, freed memory, and the ends of a process: forked children, and an exit
-   with live objects. */
+/* Tests page-locked memory, caps, freed memory, forked children, and a process exit with live
+   objects. */
 #include "gpu.h"
 
 #include <signal.h>
@@ -68,8 +68,8 @@ TEST_ON(stage, more_than_the_device_has_is_out_of_memory) {
     assert_true(host_holds(small, 5));
 }
 
-/* A wait leaves free memory mapped, however much is in use; by the driver's default it would not.
- */
+/* A wait leaves free memory mapped, for any amount in use; with the driver's default threshold it
+   would not. */
 TEST_ON(stage, freed_memory_stays_until_it_is_trimmed) {
     const size_t mib = (size_t)1 << 20, freed = 64 * mib;
     sb_mem *used = mem_on_device(f->context, driver->is_fake ? mib : 288 * mib, 5);
@@ -77,7 +77,7 @@ TEST_ON(stage, freed_memory_stays_until_it_is_trimmed) {
     const size_t before = device_free();
     test_end(next);
     assert_ok(sb_context_synchronize(f->context, &err));
-    assert_true(device_free() < before + freed / 2); /* others may free a little meanwhile */
+    assert_true(device_free() < before + freed / 2); /* other programs may free memory */
     sb_context_trim(f->context);
     assert_true(device_free() > before + freed / 2);
     assert_true(host_holds(used, 5));
@@ -107,7 +107,7 @@ TEST_ON(stage, only_memory_of_the_device_is_borrowed) {
     assert_true(host_holds(mem, 6));
 }
 
-/* The application made the context. */
+/* The other context is one that the application created. */
 TEST_ON(stage, memory_of_another_context_is_not_borrowed) {
     sb__cu_context made, popped;
     sb__cu_device device;
@@ -150,7 +150,7 @@ struct inherited {
     sb_mem *at_gpu, *pinned, *ordinary;
 };
 
-/* Ends the child with a number of the line. */
+/* Ends the child with an exit status made from the line. */
 #define need(condition)                                                                            \
     do {                                                                                           \
         if (!(condition))                                                                          \
@@ -194,7 +194,7 @@ TEST_ON(stage, a_forked_child_gets_a_status) {
     const pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        (void)signal(SIGSEGV, SIG_DFL); /* cmocka has handlers */
+        (void)signal(SIGSEGV, SIG_DFL); /* replaces cmocka's handlers */
         (void)signal(SIGBUS, SIG_DFL);
         (void)alarm(20);
         use_in_child(&i);
@@ -245,7 +245,7 @@ static int run_scenario(const char *name) {
     if (!freopen("/dev/null", "w", stdout) || gpu_begin())
         return 1;
     if (strcmp(name, "exit_handler") == 0)
-        (void)atexit(release_everything); /* after the driver's, so that it runs before */
+        (void)atexit(release_everything); /* registered last: runs before the driver's */
     leave_everything_alive();
     in_destructor = strcmp(name, "destructor") == 0;
     return 0;
@@ -255,7 +255,7 @@ extern char **environ;
 
 TEST(the_process_may_exit_with_live_objects) {
     static const char *const scenarios[] = {"return", "exit_handler", "destructor"};
-    assert_int_equal(setenv("ASAN_OPTIONS", "detect_leaks=0", 1), 0); /* they leak */
+    assert_int_equal(setenv("ASAN_OPTIONS", "detect_leaks=0", 1), 0); /* the scenarios leak */
     for (size_t i = 0; i < 3 * (sizeof scenarios / sizeof *scenarios); i++) {
         char *const arguments[] = {(char *)(uintptr_t) "memory",
                                    (char *)(uintptr_t)scenarios[i / 3], NULL};

@@ -1,12 +1,12 @@
-/* Arithmetic on a device whose memory is allocated, at first before any arithmetic of the process:
-   then the driver loads kernels. */
+/* Arithmetic on a device without free memory. The first round is before any arithmetic of the
+   process, when the driver still has to load the kernels. */
 #include "gpu.h"
 
 enum { COUNT = 1 << 18, CHUNKS = 4096 };
 
 static sb__cu_ptr taken[CHUNKS];
 
-/* Allocates all free memory, in smaller and smaller pieces. Returns their number. */
+/* Allocates all free memory in ever smaller pieces. Returns the number of pieces. */
 static int take_all(void) {
     int count = 0;
     enter();
@@ -24,7 +24,8 @@ static void give_all(int count) {
     leave();
 }
 
-/* Whether the call was done; else nothing was. */
+/* Returns whether the call succeeded. A failed call must have changed nothing; the caller checks
+   this. */
 static bool is_done(const struct stage *stage, sb_status st) {
     if (st != SB_OK && st != SB_ERR_OUT_OF_MEMORY && st != SB_ERR_DEVICE_FAILURE)
         fail_with("arithmetic without memory: %s", sb_status_name(st));
@@ -41,7 +42,7 @@ TEST_ON(stage, arithmetic_survives_short_memory) {
     for (int i = 0; i < COUNT; i++)
         x[i] = 1;
     assert_ok(sb_blob_mutable_gpu(blob, SB_DATA, &out, &err));
-    for (int round = 0; round < 2; round++) { /* before the first arithmetic, and after it */
+    for (int round = 0; round < 2; round++) { /* before the first arithmetic, then after it */
         const int pieces = take_all();
         int done = 0;
         for (int i = 0; i < 3; i++) {
@@ -59,7 +60,7 @@ TEST_ON(stage, arithmetic_survives_short_memory) {
     }
 }
 
-/* The fake driver's memory is the host's. */
+/* Limits the fake driver's memory, which is memory of the host. */
 __attribute__((constructor)) static void limit_memory(void) {
     (void)setenv("FAKE_MEMORY", "33554432", 1);
 }

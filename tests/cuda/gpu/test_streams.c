@@ -1,5 +1,5 @@
-/* Work of the library among work of the test, on streams of the test. On a device a pause keeps a
-   stream busy; on a fake driver work runs by the schedule. */
+/* The library's work and the test's work on streams of the test. On a device a pause keeps a stream
+   busy; on a fake driver work runs by the schedule. */
 #include "gpu.h"
 
 #include <pthread.h>
@@ -8,13 +8,13 @@
 #define BYTES ((size_t)3 << 20)
 #define COUNT ((int64_t)(BYTES / sizeof(float)))
 
-/* A stage with a stream of one kind, and memory of the test for the bytes that queued work reads.
- */
+/* A stage with a stream of one kind, and device memory that receives the bytes that queued work
+   reads. */
 struct scene {
     struct stage stage;
     sb_context *context;
     sb_stream stream, other; /* `other` is non-blocking */
-    bool is_blocking;        /* `stream` is */
+    bool is_blocking;        /* whether `stream` is blocking */
     void *seen;
 };
 
@@ -63,7 +63,7 @@ static void assert_seen(struct scene *f, int value) {
 
 /* --- transfers on streams -------------------------------------------------------------------- */
 
-/* By push and pull, or by prefetches. */
+/* Tests push and pull, then prefetches. */
 EACH(queued_transfers_are_ordered_with_streams) {
     for (int prefetches = 0; prefetches < 2; prefetches++) {
         const void *in;
@@ -102,7 +102,7 @@ static void clear(sb_context *context, sb_mem *mem) {
     assert_true(host_holds(mem, 0));
 }
 
-/* The next memory of the same size is likely to get the same place, on each side. */
+/* Creates memories that are likely to get the same addresses as freed memory, on each side. */
 static void reuse_memory(sb_context *context) {
     sb_mem *at_device = mem_on_device(context, BYTES, 9);
     (void)mem_on_host(context, BYTES, 9);
@@ -120,7 +120,7 @@ static void release(sb_context *context, sb_mem *mem) {
     reuse_memory(context);
 }
 
-/* A reader on the stream, with the bytes of an access or of a push, sees the bytes from before. */
+/* Queued work that reads the bytes of an access or of a push must see the old bytes. */
 EACH(work_waits_for_earlier_readers) {
     static void (*const works[])(sb_context * context, sb_mem * mem) = {write_on_host, clear, evict,
                                                                         release};
@@ -140,7 +140,7 @@ EACH(work_waits_for_earlier_readers) {
 
 /* --- fresh memory ---------------------------------------------------------------------------- */
 
-/* Each round leaves rubbish in the memory that the next one gets. */
+/* Each round leaves rubbish in memory that the next round gets. */
 EACH(fresh_memory_is_ready_on_another_stream) {
     const void *in;
     void *out;
@@ -176,7 +176,8 @@ EACH(a_plain_pointer_is_ready_on_any_stream) {
 
 /* --- default streams ------------------------------------------------------------------------- */
 
-/* The stream of launches without a stream in programs compiled for per-thread default streams. */
+/* The handle that launches without a stream use in programs compiled for per-thread default
+   streams. */
 #define PER_THREAD ((sb_stream)0x2)
 
 TEST_ON(scene, the_own_stream_is_ordered_with_the_legacy_one) {
@@ -210,7 +211,7 @@ static void upload(sb_context *context, sb_mem *mem) {
     (void)gpu_pointer(mem);
 }
 
-/* The library uploads, clears or reuses memory that the thread still reads. */
+/* The library uploads, clears or reuses memory that work on the thread's stream still reads. */
 TEST_ON(scene, plain_reads_may_be_on_the_per_thread_stream) {
     static void (*const works[])(sb_context * context, sb_mem * mem) = {upload, clear, release};
     for (size_t i = 0; i < sizeof works / sizeof *works; i++) {
@@ -230,7 +231,7 @@ TEST_ON(scene, arithmetic_comes_after_the_per_thread_stream) {
     sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
     assert_ok(sb_blob_clear(blob, SB_DATA, &err));
     assert_ok(sb_blob_mutable_gpu(blob, SB_DATA, &out, &err));
-    assert_ok(sb_blob_scale(blob, SB_DATA, 1, &err)); /* arithmetic is prepared */
+    assert_ok(sb_blob_scale(blob, SB_DATA, 1, &err)); /* prepares arithmetic */
     queue_pause(PER_THREAD);
     queue_fill(PER_THREAD, out, 0, BYTES / 2);
     queue_fill(PER_THREAD, (char *)out + BYTES / 2, 0x3F, BYTES / 2);
@@ -238,7 +239,7 @@ TEST_ON(scene, arithmetic_comes_after_the_per_thread_stream) {
     assert_true(sum > 0);
 }
 
-/* A scale does not wait for earlier work; a read of the bytes does. */
+/* A scale is queued without a wait for earlier work; a read of the bytes waits. */
 TEST_ON(scene, arithmetic_is_queued) {
     const float *host;
     float *x;
@@ -259,7 +260,7 @@ TEST_ON(scene, arithmetic_is_queued) {
         assert_true(host[i] == 8);
 }
 
-/* As a handle, or as NULL. */
+/* Names the stream by its handle, and as NULL. */
 TEST_ON(scene, the_legacy_stream_may_be_named) {
     for (int as_handle = 0; as_handle < 2; as_handle++) {
         void *out;
@@ -302,7 +303,7 @@ static void begin_capture(struct scene *f) {
     leave();
 }
 
-/* The capture went on, without work of the library. */
+/* Ends the capture, which must be valid and have no work of the library. */
 static void end_capture(struct scene *f) {
     struct CUgraph_st *graph = NULL;
     size_t nodes = 99;
@@ -325,16 +326,16 @@ EACH(a_captured_stream_is_refused) {
     assert_status(SB_ERR_UNSUPPORTED, sb_mem_async_gpu_push(mem, f->stream, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_mem_prefetch_gpu(mem, f->stream, &err));
     assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
-    assert_ok(sb_mem_mutable_gpu(mem, &out, &err)); /* work elsewhere is no part of it */
+    assert_ok(sb_mem_mutable_gpu(mem, &out, &err)); /* does not join the capture */
     assert_true(host_holds(mem, 7));
     assert_true(host_holds(ready, 6));
     host_fill(mem, 8);
-    if (f->is_blocking) /* the legacy default stream is ordered with the captured one */
+    if (f->is_blocking) /* ordered with the legacy stream */
         assert_status(SB_ERR_UNSUPPORTED, sb_mem_gpu_on(mem, NULL, &in, &err));
     end_capture(f);
 }
 
-/* The stream was a user before: an event recorded on it now would join the graph. */
+/* The stream has used the memory before: an event recorded on it now would join the graph. */
 EACH(a_known_stream_may_be_captured) {
     const void *in;
     void *out;
@@ -352,7 +353,7 @@ EACH(a_known_stream_may_be_captured) {
     assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
 }
 
-/* The blob, and then its context. */
+/* Closes the blob, then its context. */
 static void *close_both(void *user) {
     sb_blob *blob = user;
     sb_context *context = sb_blob_context(blob);
@@ -361,7 +362,7 @@ static void *close_both(void *user) {
     return NULL;
 }
 
-/* Also after arithmetic, on another thread. */
+/* The context has done arithmetic, and is closed on another thread. */
 EACH(closing_leaves_a_capture_alone) {
     void *out;
     pthread_t thread;
@@ -375,7 +376,8 @@ EACH(closing_leaves_a_capture_alone) {
     end_capture(f);
 }
 
-/* While a stream is captured, the driver does not return whether its work is done. */
+/* While a stream is captured, the driver does not report whether its work is done: the memory is
+   kept. */
 EACH(a_release_outlasts_a_capture) {
     const void *in;
     sb_mem *mem = mem_on_host(f->context, BYTES, 7);
@@ -424,14 +426,14 @@ static void assert_stays_current(struct scene *f, sb__cu_context context) {
     assert_ptr_equal(current(), context);
     if (context)
         cu_ok(cuCtxPopCurrent_v2(&popped));
-    assert_null(current()); /* nothing was left below it */
+    assert_null(current()); /* the thread's stack of contexts is empty again */
 }
 
 static void end_context(void *context) {
     cu_ok(cuCtxDestroy_v2(context));
 }
 
-/* A context of the application, on the last device. */
+/* Creates a context of the application, on the last device. */
 static sb__cu_context made_context(void) {
     sb__cu_context made, popped;
     sb__cu_device device;

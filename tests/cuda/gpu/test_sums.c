@@ -1,13 +1,13 @@
-/* Sums of floats on the device: as near to exact as those of the host for any count, and finite
-   where those are. */
+/* Sums of floats on the device: as close to the exact sum as the host's for any count, and finite
+   if the host's are. */
 #include "gpu.h"
 
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
-#define PIECE ((int64_t)1 << 18) /* threads of a launch at most */
-#define MANY  (PIECE * 13 + 5)   /* more than three vectors of floats for each of them */
+#define PIECE ((int64_t)1 << 18) /* the most threads of a launch */
+#define MANY  (PIECE * 13 + 5)   /* more than three vectors of floats for each thread */
 
 #define VALUE(name, expression)                                                                    \
     static float name(int64_t i) {                                                                 \
@@ -16,7 +16,7 @@
     }
 
 VALUE(third, 1.0F / 3)
-/* Each addition of a long row of them is rounded the same way. */
+/* In a long sum of this value each addition is rounded in the same direction. */
 VALUE(unlucky, 1 + 0x1p-18F + 0x1p-22F)
 VALUE(alternating, i % 2 ? -0.7F : 0.1F)
 VALUE(spread, (float)(((uint64_t)(i + 1) * 0x9E3779B97F4A7C15U) >> 40) * 0x1p-24F)
@@ -49,7 +49,7 @@ static const struct row {
     {"not a number", not_a_number, 0, {1000}},
 };
 
-/* Head at the device. */
+/* Creates a blob with the head at the device, and computes its exact sums. */
 static sb_blob *make(sb_context *context, const struct row *row, int64_t count,
                      long double exact[2]) {
     sb_blob *blob = test_vector(context, SB_DTYPE_F32, count);
@@ -89,7 +89,8 @@ TEST_ON(stage, sums_of_floats_are_near_and_finite) {
         }
 }
 
-/* Whole numbers, whose sums are exact, behind the start of aligned memory; twice. */
+/* Sums lent memory at an offset from aligned memory, twice. The values are whole numbers, so that
+   the sums are exact. */
 static void check_lent(sb_context *context, int32_t dtype, const char *memory, size_t offset,
                        int64_t count) {
     const double wanted = (double)(count / 2) + (double)(count % 2);
@@ -109,7 +110,7 @@ static void check_lent(sb_context *context, int32_t dtype, const char *memory, s
     test_end(blob);
 }
 
-/* 1, 0, 1, 0 and so on; elsewhere NaN. */
+/* The elements are 1, 0, 1, 0 and so on; memory beside them is NaN. */
 TEST_ON(stage, sums_take_memory_of_any_alignment) {
     static const int64_t counts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 1023, 1024, 1025, 4099, MANY};
     for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++)

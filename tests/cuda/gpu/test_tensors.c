@@ -1,4 +1,4 @@
-/* Tensors of DLPack on a device and in page-locked memory. */
+/* DLPack tensors on a device and in page-locked memory. */
 #include "gpu.h"
 
 #include <string.h>
@@ -41,7 +41,8 @@ TEST_ON(stage, ordinary_memory_is_the_hosts) {
     tensor->deleter(tensor);
 }
 
-/* Blob and context end first; the bytes stay until the deleter. */
+/* The tensor's bytes remain after the device copy and the blob have ended, until the deleter
+   runs. */
 TEST_ON(stage, a_tensor_keeps_device_memory) {
     void *data;
     sb_blob *blob = blob_filled(f->context, 0x33);
@@ -123,7 +124,7 @@ TEST_ON(stage, page_locked_memory_of_others_is_the_hosts) {
     host->deleter(host);
 }
 
-/* PyTorch's expandable segments: tensors across mappings of pages. */
+/* A tensor across several mappings of pages, as in PyTorch's expandable segments. */
 struct mapped {
     sb__cu_ptr ptr;
     size_t page;
@@ -135,7 +136,7 @@ static void end_mapped(void *user) {
     cu_ok(cuMemAddressFree(mapped->ptr, 3 * mapped->page));
 }
 
-/* Two pages are mapped, and addresses behind them are reserved. */
+/* Maps two pages; the addresses behind them are only reserved. */
 static void map(struct mapped *mapped) {
     const struct allocation allocation = {
         .type = SB__CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -159,7 +160,7 @@ TEST_ON(stage, mapped_memory_is_used_in_place) {
     static struct mapped mapped;
     void *out;
     map(&mapped);
-    for (size_t pages = 1; pages <= 2; pages++) { /* across the mappings; beyond them */
+    for (size_t pages = 1; pages <= 2; pages++) { /* first across the mappings, then beyond them */
         char *at = (char *)(uintptr_t)mapped.ptr + pages * mapped.page - BYTES / 2;
         sb_mem *mem = test_mem(f->context, BYTES);
         const sb_status st = sb_mem_set_gpu(mem, at, BYTES, 0, NULL, NULL, &err);

@@ -1,6 +1,6 @@
-/* What we use of NCCL, declared by hand, so that its headers are not needed to build; beside the
-   CUDA driver's declarations, which are those of the CUDA backend.
-   tests/cuda/fake/check_declarations.c holds both against NVIDIA's headers. */
+/* Declarations of the parts of NCCL that the engine uses, so that the build does not need NCCL's
+   headers; the CUDA backend's declarations of the driver are used too.
+   tests/cuda/fake/check_declarations.c compares both with NVIDIA's headers. */
 #ifndef SB_NCCL_DECLARATIONS_H
 #define SB_NCCL_DECLARATIONS_H
 
@@ -13,8 +13,8 @@ typedef struct {
     char internal[SB__NCCL_ID_BYTES];
 } sb__nccl_id; /* ncclUniqueId */
 
-/* ncclConfig_t as NCCL 2.14 had it, which later ones take, and the member that came next, so that
-   no byte of it is left to chance. */
+/* ncclConfig_t of NCCL 2.14, which later versions accept, with the next member of a later version,
+   so that no byte is undefined padding. */
 typedef struct {
     size_t size;
     unsigned int magic, version;
@@ -39,8 +39,8 @@ enum {
 #define SB__NCCL_UNDEFINED    (-2147483647 - 1)
 #define SB__NCCL_VERSION_2_14 21400
 
-/* F(result, symbol, parameters) for every function of libnccl.so.2, 2.14 or later, that we call:
-   communicators whose calls do not block. */
+/* F(result, symbol, parameters) for every function of libnccl.so.2 that the engine calls. NCCL 2.14
+   and later have communicators whose calls do not block. */
 #define SB__NCCL_FUNCTIONS(F)                                                                      \
     F(sb__nccl_result, ncclGetUniqueId, (sb__nccl_id * id))                                        \
     F(sb__nccl_result, ncclCommInitRankConfig,                                                     \

@@ -25,7 +25,7 @@ static sb__cu_result relax(const struct sb__nccl_device *device, struct sb__nccl
                           "cuThreadExchangeStreamCaptureMode");
 }
 
-/* Restores the mode of captures. */
+/* Restores the thread's capture mode. */
 static void restore_mode(const struct sb__nccl_device *device, const struct sb__nccl_visit *visit) {
     for (int tries = 0; visit->relaxed && tries < TRIES; tries++) {
         unsigned int mode = visit->mode;
@@ -42,7 +42,8 @@ static bool is_current(const struct sb__nccl_device *device) {
     return false;
 }
 
-/* A failing call may report a failure of other work, and have popped nevertheless. */
+/* Retries only while the device's context is current: a call may pop the context and still return
+   an error, of other work. */
 static void pop(const struct sb__nccl_device *device) {
     sb__cu_context now;
     for (int tries = 0; tries < TRIES; tries++)

@@ -14,7 +14,8 @@ struct sb__nccl_device {
     int32_t ordinal;
     sb__cu_device handle;
     sb__cu_context context; /* retained */
-    sb__cu_device *peers;   /* other devices of the process with access to this one's memory */
+    sb__cu_device
+        *peers; /* other devices that may be ranks of the process and can access this device */
     int num_peers;
 };
 
@@ -25,22 +26,22 @@ struct sb__nccl_visit {
     bool relaxed;
 };
 
-/* The ordinal of a context on the library's CUDA backend; -1 for any other context. */
+/* Returns the ordinal of a context on the library's CUDA backend; -1 for any other context. */
 int32_t sb__nccl_ordinal(const sb_context *context);
 
 sb_status sb__nccl_device_open(struct sb__nccl_device *device, int32_t ordinal, sb_error *err);
 void sb__nccl_device_close(struct sb__nccl_device *device);
 
-/* peers.c: finds the peers, after all ranks have connected; gives them access to the pool of `ptr`.
- */
+/* In peers.c. The first finds the peers, after all ranks have connected; the second gives the peers
+   access to the pool of `ptr`. */
 sb_status sb__nccl_find_peers(struct sb__nccl_device *device, sb_error *err);
 sb_status sb__nccl_give_access(const struct sb__nccl_device *device, const void *ptr,
                                sb_error *err);
 
-/* The calls may allocate even while the thread captures a stream elsewhere. On failure there is
-   nothing to leave, and the visit names the call. */
+/* Begins calls of the driver, which may allocate while a stream is captured. On failure the caller
+   must not leave, and `visit` names the failed call. */
 sb__cu_result sb__nccl_enter(const struct sb__nccl_device *device, struct sb__nccl_visit *visit);
-/* The same before a free: retried several times. */
+/* Calls sb__nccl_enter up to three times, before a free. */
 sb__cu_result sb__nccl_enter_to_free(const struct sb__nccl_device *device,
                                      struct sb__nccl_visit *visit);
 /* Ends the calls; returns `result`. */
@@ -55,7 +56,8 @@ static inline sb__cu_result sb__nccl_named(struct sb__nccl_visit *visit, sb__cu_
     return result;
 }
 
-/* Converts a result of `call` and fills `err`: OUT_OF_MEMORY, UNSUPPORTED, DEVICE_FAILURE. */
+/* Returns the status for `result` of `call`, and fills `err`: OUT_OF_MEMORY, UNSUPPORTED,
+   DEVICE_FAILURE. */
 sb_status sb__nccl_status(const struct sb__nccl_device *device, sb__cu_result result,
                           const char *call, sb_error *err);
 

@@ -6,32 +6,33 @@
 
 #include <syncblob/comm_engine.h>
 
-/* A rank's handle. One thread at a time uses it. */
+/* A rank's handle, which one thread uses at a time. */
 struct sb__nccl_end {
     const struct sb__nccl *nccl;
     struct sb__nccl_device device;
-    sb_context *context; /* of the rank; its communicator retains it */
+    sb_context *context; /* the rank's; the rank's communicator retains it */
     sb__nccl_comm comm;  /* NULL: aborted, or not created yet */
     int32_t rank, size;
     uint64_t limit; /* nanoseconds */
     sb__cu_stream stream;
     sb__cu_event before; /* recorded after an abort */
     struct sb__nccl_request *first;
-    bool failed;  /* `story` has the cause */
+    bool failed;  /* `story` describes the cause */
     bool is_idle; /* after a failure: no operation uses memory any more */
     sb_error story;
 };
 
-/* SB__NCCL_ID_BYTES bytes of an id of a future communicator. Errors: UNSUPPORTED, OUT_OF_MEMORY,
-   COMM_FAILURE. */
+/* Writes the id of a future communicator, SB__NCCL_ID_BYTES bytes. Errors: UNSUPPORTED,
+   OUT_OF_MEMORY, COMM_FAILURE. */
 sb_status sb__nccl_make_id(uint8_t *out, sb_error *err);
-/* Creates the handles of the ranks `first` to first + count - 1 of `size`, one a context on
-   "cuda:N", and waits for all ranks. On failure there are none. Errors: UNSUPPORTED, OUT_OF_MEMORY,
-   DEVICE_FAILURE, COMM_FAILURE. */
+/* Creates the handles of ranks `first` to first + count - 1 of `size`, one for each context on
+   "cuda:N", and waits for all ranks. On failure no handle remains. Errors: UNSUPPORTED,
+   OUT_OF_MEMORY, DEVICE_FAILURE, COMM_FAILURE. */
 sb_status sb__nccl_connect(sb_context *const *contexts, int32_t count, const uint8_t *id,
                            int32_t first, int32_t size, uint32_t limit_milliseconds,
                            struct sb__nccl_end **out, sb_error *err);
-/* `open` takes a handle of sb__nccl_connect as `user`; until then the caller owns it. */
+/* The engine's `open` takes a handle of sb__nccl_connect as `user`; until then the caller owns the
+   handle. */
 extern const sb_comm_engine sb__nccl_engine;
 
 /* --- life.c, for requests.c --------------------------------------------------------------- */
@@ -40,9 +41,9 @@ extern const sb_comm_engine sb__nccl_engine;
  */
 sb_status sb__nccl_fail(struct sb__nccl_end *end, sb__nccl_result result, const char *call,
                         sb_error *err);
-/* The same for a failure that `err` describes. */
+/* Does the same for a failure that `err` describes. */
 sb_status sb__nccl_break(struct sb__nccl_end *end, const sb_error *err);
-/* NCCL's state: SUCCESS, IN_PROGRESS, or an asynchronous error. */
+/* Returns NCCL's state: SUCCESS, IN_PROGRESS, or an asynchronous error. */
 sb__nccl_result sb__nccl_state(const struct sb__nccl_end *end);
 /* Pauses between two polls of an operation that began at `began`. */
 void sb__nccl_pause(uint64_t began);

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REASON 160 /* bytes of the system's text */
+#define REASON 160 /* capacity for the system's error text */
 
 /* --- tables of functions --------------------------------------------------------------- */
 
-/* A function's name and the place of its address in the table. */
+/* A function's name, and the offset of its pointer in the table. */
 struct entry {
     const char *symbol;
     size_t member;
@@ -62,8 +62,8 @@ static sb_status load(const struct source *source, void *table, sb_error *err) {
     return SB_OK;
 }
 
-/* Concurrent threads each load a table; the first to publish wins. No lock: in a forked child it
-   might never be released. */
+/* Concurrent threads each load a table; the first to publish wins. No lock: a forked child could
+   inherit it locked. */
 static sb_status open_table(const struct source *source, _Atomic(void *) *published,
                             const void **out, sb_error *err) {
     void *table = atomic_load(published);

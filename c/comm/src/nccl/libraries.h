@@ -1,5 +1,5 @@
-/* NVIDIA's libraries, opened at first use and never closed. The public headers do not expose the
-   libraries that the CUDA backend has opened. */
+/* NVIDIA's libraries, opened at first use and never closed. libcuda is opened again here, since the
+   public headers do not expose the CUDA backend's handle. */
 #ifndef SB_NCCL_LIBRARIES_H
 #define SB_NCCL_LIBRARIES_H
 
@@ -17,9 +17,9 @@ struct sb__nccl {
     SB__NCCL_FUNCTIONS(SB__NCCL_MEMBER)
 };
 
-/* libcuda.so.1. Errors: UNSUPPORTED, OUT_OF_MEMORY. */
+/* Opens libcuda.so.1. Errors: UNSUPPORTED, OUT_OF_MEMORY. */
 sb_status sb__nccl_driver_open(const struct sb__nccl_driver **out, sb_error *err);
-/* libnccl.so.2. Errors: UNSUPPORTED, OUT_OF_MEMORY. */
+/* Opens libnccl.so.2. Errors: UNSUPPORTED, OUT_OF_MEMORY. */
 sb_status sb__nccl_open(const struct sb__nccl **out, sb_error *err);
 
 #endif

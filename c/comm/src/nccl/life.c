@@ -1,5 +1,5 @@
 /* Handles of NCCL's communicators: creation, failure and closing. No call of NCCL blocks: each is
-   polled until it has completed, or the time limit is over. */
+   polled until it completes or the time limit ends. */
 #include "engine.h"
 
 #include "../port.h"
@@ -11,8 +11,8 @@
 #define MILLISECOND   1000000u
 #define SPIN          (2 * (uint64_t)MILLISECOND)
 #define DEFAULT_LIMIT 600000u /* milliseconds */
-/* The limit of waits after an abort, for kernels to notice it, and at the end, for missing ranks.
- */
+/* The limit of the wait after an abort, until the kernels end, and of the wait at closing, for
+   other ranks. */
 #define LAST_LIMIT (5000 * (uint64_t)MILLISECOND)
 
 void sb__nccl_pause(uint64_t began) {
@@ -46,7 +46,8 @@ static sb__cu_result twice(sb__cu_result (*call)(const struct sb__nccl_end *end)
     return result == SB__CUDA_SUCCESS || result == SB__CUDA_ERROR_NOT_READY ? result : call(end);
 }
 
-/* Whether all queued work has ended; unknown for a lost device. */
+/* Waits, up to a limit, until all queued work has ended. Returns whether it has; false on a lost
+   device, where this is unknown. */
 static bool wait_until_idle(const struct sb__nccl_end *end) {
     const uint64_t began = sb__comm_now();
     sb__cu_result result = twice(record, end);
@@ -162,7 +163,7 @@ static sb_status make_end(const struct sb__nccl *nccl, sb_context *context,
     return st;
 }
 
-/* NCCL may store the communicator before it fails: then it must be aborted. */
+/* On failure NCCL may have stored a communicator, which must be aborted. */
 static sb_status begin_one(struct sb__nccl_end *end, const sb__nccl_id *id, sb_error *err) {
     struct sb__nccl_visit visit;
     sb__nccl_config config = {
@@ -183,7 +184,8 @@ static sb_status begin_one(struct sb__nccl_end *end, const sb__nccl_id *id, sb_e
                : tell(end->nccl, end->comm, result, "ncclCommInitRankConfig", err);
 }
 
-/* One thread creates several ranks: only the end of the group waits. */
+/* Uses a group, since one thread creates several ranks: only the end of the group waits for other
+   ranks. */
 static sb_status begin_all(struct sb__nccl_end *const *ends, int32_t count, const sb__nccl_id *id,
                            sb_error *err) {
     const struct sb__nccl *nccl = ends[0]->nccl;

@@ -1,10 +1,12 @@
-/* Access of other devices to pools. Up to 2.22, NCCL stores straight into buffers of ranks of the
-   same process. It gives peers access to memory of cuMemAlloc, but a pool is its device's alone. */
+/* Access of other devices to pools. NCCL up to 2.22 stores directly into buffers of other ranks of
+   the same process. NCCL gives peers access to memory of cuMemAlloc, but not to memory of a pool,
+   which other devices cannot access by default. */
 #include "device.h"
 
 #include <stdlib.h>
 
-/* Whether another device may be a rank of this process: the primary context of a rank is active. */
+/* Sets `*out` to whether `other` may be a rank of this process (its primary context is active) and
+   can access this device's memory. */
 static sb__cu_result is_peer(const struct sb__nccl_device *device, sb__cu_device other, int *out,
                              struct sb__nccl_visit *visit) {
     unsigned int flags;

@@ -22,14 +22,16 @@ static sb_status check_context(const sb_context *context, sb_error *err) {
     if (!context)
         return sb__comm_fail_null(err, "context");
     const sb_status st = sb_context_device_status(context);
-    if (st != SB_ERR_FORKED && sb__nccl_ordinal(context) < 0) /* a forked child calls no device */
+    if (st != SB_ERR_FORKED &&
+        sb__nccl_ordinal(context) < 0) /* a forked child must not call a device */
         return sb__comm_fail(err, SB_ERR_NO_DEVICE,
                              "NCCL needs a context on the library's CUDA backend, not on \"%s\"",
                              sb_context_device(context));
     return st == SB_OK ? (sb_status)SB_OK : sb_error_fill(err, st, 0, NULL);
 }
 
-/* Connects first, since only that can also fail at another rank. */
+/* Connects the ranks before it creates communicators: only connecting can also fail at another
+   rank. */
 static sb_status connect_ranks(sb_context *const *contexts, int32_t count, const uint8_t *id,
                                int32_t first, int32_t size, uint32_t limit, sb_comm **out,
                                sb_error *err) {
@@ -52,7 +54,7 @@ static sb_status connect_ranks(sb_context *const *contexts, int32_t count, const
         for (int32_t i = made; i < count; i++)
             sb__nccl_close(ends[i], true);
         while (made) {
-            comms[--made]->failed = true; /* no wait for the others */
+            comms[--made]->failed = true; /* destroy without a wait for other ranks */
             sb_comm_destroy(comms[made]);
         }
         break;
@@ -96,7 +98,8 @@ sb_status sb_nccl_comm_create_all(sb_context *const *contexts, int32_t size,
 
 /* --- over another communicator ------------------------------------------------------------- */
 
-/* SB_OK if all ranks can continue; `st` is the status of this rank, described in `err`. */
+/* Returns SB_OK if all ranks can continue. `st` is the status of this rank; a failure is described
+   in `err`, and returned. */
 static sb_status agree(sb_comm *other, sb_status st, sb_error *err) {
     sb_error story = {.code = SB_OK};
     double failed = st != SB_OK;

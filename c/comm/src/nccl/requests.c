@@ -1,6 +1,6 @@
-/* The operations of NCCL's communicators. Each is a request that waits for its turn, is posted, and
-   runs: NCCL accepts the next operation when the previous one is on the stream. Host bytes are
-   copied through device memory, since NCCL accepts only that. */
+/* The operations of NCCL's communicators. Each operation is a request, which waits for its turn, is
+   posted, and runs: NCCL accepts the next operation when the previous one is on the stream. Bytes
+   in host memory are copied through device memory, since NCCL accepts only device memory. */
 #include "engine.h"
 
 #include "../error.h"
@@ -21,9 +21,9 @@ struct sb__nccl_request {
     sb_comm_buffer buffer;
     void *ptr; /* device memory: the buffer's, or a copy of host memory */
     sb_mem *mem;
-    sb_write *write; /* of the copy; both NULL if the buffer is device memory */
+    sb_write *write; /* mem and write: of the copy; NULL if the buffer is device memory */
     size_t bytes;
-    sb__cu_event event; /* after the work before the request, then after the request */
+    sb__cu_event event; /* recorded after earlier work, then after the request */
     uint64_t began;
 };
 
@@ -40,7 +40,7 @@ static sb__cu_result create_event(const struct sb__nccl_end *end, sb__cu_event *
 }
 
 /* Creates the request's event, and records it after work queued on `stream` so far; fails while
-   that is being captured. */
+   `stream` is being captured. */
 static sb__cu_result mark(const struct sb__nccl_end *end, struct sb__nccl_request *request,
                           sb__cu_stream stream, struct sb__nccl_visit *visit) {
     const struct sb__nccl_driver *cu = end->device.cu;
@@ -66,9 +66,9 @@ static sb_status order_after(const struct sb__nccl_end *end, struct sb__nccl_req
     return sb__nccl_status(&end->device, result, visit.call, err);
 }
 
-/* Orders after the legacy default stream, which is ordered with the context's stream and the
-   per-thread default streams. While any thread captures a blocking stream the legacy stream is
-   unusable: then orders only after the context's stream. */
+/* Orders the request after the legacy default stream, which is ordered with the context's stream
+   and the per-thread default streams. While a thread captures a blocking stream, the legacy stream
+   cannot be used: then orders the request only after the context's stream. */
 static sb_status order(const struct sb__nccl_end *end, struct sb__nccl_request *request,
                        sb_error *err) {
     sb_stream stream;
@@ -93,7 +93,8 @@ static sb_status stage(const struct sb__nccl_end *end, struct sb__nccl_request *
     return st == SB_OK ? sb__nccl_give_access(&end->device, request->ptr, err) : st;
 }
 
-/* Queues nothing on NCCL's stream, where an earlier request may be in progress. */
+/* Prepares the memory and the order. Queues nothing on NCCL's stream, where an earlier request may
+   be in progress. */
 static sb_status prepare(const struct sb__nccl_end *end, struct sb__nccl_request *request,
                          sb_error *err) {
     if (is_staged(request))
@@ -155,7 +156,7 @@ static sb__cu_result queue_before(const struct sb__nccl_end *end,
                           "cuMemcpyHtoDAsync");
 }
 
-/* NCCL is at rest: no earlier request is in progress. */
+/* Posts a request. NCCL must have no request in progress. */
 static sb_status post(struct sb__nccl_end *end, struct sb__nccl_request *request, sb_error *err) {
     struct sb__nccl_visit visit;
     sb__nccl_result result = SB__NCCL_SUCCESS;
@@ -184,7 +185,7 @@ static sb__cu_result download(const struct sb__nccl_end *end,
                           "cuMemcpyDtoHAsync");
 }
 
-/* The operation is on the stream: queues the following work behind it. */
+/* Queues the download and the event behind the operation, which is on the stream. */
 static sb_status follow(struct sb__nccl_end *end, struct sb__nccl_request *request, sb_error *err) {
     const bool receives = request->kind == REDUCE || request->root != end->rank;
     struct sb__nccl_visit visit;
@@ -247,7 +248,7 @@ static void destroy_event(const struct sb__nccl_end *end, sb__cu_event event) {
     (void)sb__nccl_leave(&end->device, &visit, SB__CUDA_SUCCESS);
 }
 
-/* `is_over`: the device no longer uses its memory. */
+/* Removes and frees a request. `is_over`: the device no longer uses the request's memory. */
 static void drop(struct sb__nccl_end *end, struct sb__nccl_request *request, bool is_over) {
     struct sb__nccl_request **link = &end->first;
     while (*link && *link != request)
@@ -262,7 +263,7 @@ static void drop(struct sb__nccl_end *end, struct sb__nccl_request *request, boo
     free(request);
 }
 
-/* Whether the call may be retried, for example after CAP_REACHED. */
+/* Whether nothing was sent, so that the call may be retried, for example after CAP_REACHED. */
 static bool has_sent_nothing(sb_status st) {
     return st == SB_ERR_OUT_OF_MEMORY || st == SB_ERR_CAP_REACHED || st == SB_ERR_UNSUPPORTED;
 }
@@ -271,7 +272,7 @@ static sb_status status_of_slot(sb_status st) {
     return st == SB_ERR_CAP_REACHED ? (sb_status)SB_ERR_OUT_OF_MEMORY : st;
 }
 
-/* Creates a request; NULL with a status in `out` on failure. */
+/* Creates a request. On failure returns NULL, with the status in `out`. */
 static struct sb__nccl_request *begin(struct sb__nccl_end *end,
                                       const struct sb__nccl_request *wanted, sb_status *out,
                                       sb_error *err) {
@@ -294,7 +295,7 @@ static struct sb__nccl_request *begin(struct sb__nccl_end *end,
         return NULL;
     }
     append(end, request);
-    (void)get_on(end, &story); /* a wait for the request reports it */
+    (void)get_on(end, &story); /* a wait for the request reports a failure */
     return request;
 }
 

@@ -5,19 +5,20 @@
  * The library neither initialises nor finalises MPI. Destroy every communicator before
  * MPI_Finalize; later calls return UNSUPPORTED.
  *
- * Threads: with MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE any thread may use a communicator, one
- * at a time; with a lower level only the main thread, and calls of other threads return
- * UNSUPPORTED. With MPI_THREAD_SERIALIZED the program must ensure that no other thread is in MPI
- * meanwhile. Any thread may destroy a communicator: if that thread may not call MPI, the next call
- * that creates or destroys a communicator on the main thread frees MPI's part, or MPI_Finalize.
+ * Threads: with MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE any thread may use a communicator, but
+ * only one thread at a time; with a lower level only the main thread may, and calls on other
+ * threads return UNSUPPORTED. With MPI_THREAD_SERIALIZED the program must ensure that no other
+ * thread is in MPI meanwhile. Any thread may destroy a communicator. If that thread may not call
+ * MPI, MPI's part is freed when the main thread next creates or destroys a communicator, or by
+ * MPI_Finalize.
  *
- * Failures: MPI's errors are COMM_FAILURE, with MPI's text and, in device_code, its number. MPI
- * promises less than the simulated communicator: it has no time limit, and a call waits for a rank
- * that has ended until MPI detects this, when by default MPI aborts the whole program. After a
- * failure MPI may still use memory of incomplete requests; that memory is never freed, nor is MPI's
- * communicator, since freeing it may wait.
+ * Failures: an error of MPI is COMM_FAILURE, with MPI's text; device_code is MPI's error code. MPI
+ * promises less than the simulated communicator: MPI has no time limit. A call waits for a rank
+ * that has ended until MPI detects the end, and then by default MPI aborts the whole program. After
+ * a failure MPI may still use memory of incomplete requests: that memory is never freed. Neither is
+ * MPI's communicator, since freeing it may wait.
  *
- * Devices: the library passes host memory only to MPI; bytes of a device are copied through the
+ * Devices: the library passes only host memory to MPI; bytes of a device are copied through the
  * host. Open MPI does not accept device memory in nonblocking calls, and MPICH cannot share memory
  * of a pool with the other ranks of a node.
  */
@@ -30,7 +31,8 @@
 
 SB_BEGIN_DECLS
 
-/** Collective: creates a communicator over a duplicate of MPI's, so that its messages are separate.
+/** Collective: creates a communicator over a duplicate of `mpi_comm`, so that its messages are
+ *  separate.
  *  Errors of the duplication go to the error handler of `mpi_comm`.
  *  @param context [borrowed, nullable] retained; for handles and a reducer's buckets
  *  @param mpi_comm an intracommunicator, which stays the caller's

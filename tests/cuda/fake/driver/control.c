@@ -1,4 +1,4 @@
-/* Settings, counters, failing calls, and contexts on threads' stacks. */
+/* Settings, counters, faults, contexts, and each thread's stack of contexts. */
 #include "driver.h"
 
 #include <stdarg.h>
@@ -28,7 +28,7 @@ static struct {
 } armed;
 
 static struct {
-    const char *function; /* NULL: there is none */
+    const char *function; /* NULL: no hook */
     void (*run)(void *user);
     void *user;
 } hook;
@@ -421,8 +421,8 @@ static void start_context(CUcontext context, int device) {
     context->streams = &context->legacy;
 }
 
-/* Creating or destroying a context may wait for other contexts. cuda.h does not document which
-   captures that invalidates; the fake invalidates all that forbid unsafe calls. */
+/* Invalidates all captures that forbid unsafe calls: creating or destroying a context may wait for
+   other contexts. cuda.h does not document which captures that invalidates. */
 static CUresult check_unsafe_anywhere(void) {
     CUresult result = CUDA_SUCCESS;
     for (int i = 0; i < MAX_CONTEXTS; i++)
@@ -445,7 +445,7 @@ CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
     return CUDA_SUCCESS;
 }
 
-/* They stay when the primary context ends. */
+/* The flags remain when the primary context ends. */
 CUresult CUDAAPI cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned int flags) {
     BEGIN(INITIALISED);
     if (!is_device(device))
@@ -494,8 +494,8 @@ uint64_t fake_context_id(CUcontext context) {
     return context->id;
 }
 
-/* The driver loads kernels when they are first launched, and may synchronise the context for it:
-   the guide of CUDA C++, "Lazy Loading". */
+/* Loads a kernel at its first launch. The driver may then synchronise the context: see "Lazy
+   Loading" in the guide of CUDA C++. */
 CUresult fake_load_kernel(CUcontext context, const char *function) {
     FAKE_LOCKED;
     for (int i = 0; i < context->kernel_count; i++)
@@ -581,7 +581,8 @@ CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
     return CUDA_SUCCESS;
 }
 
-/* In this file, since the mode is the thread's. */
+/* Whether the stream's capture forbids unsafe calls on this thread. In this file, since the mode
+   belongs to the thread. */
 static bool forbids(CUstream stream) {
     if (stream->capture != CU_STREAM_CAPTURE_STATUS_ACTIVE || stream->captured_from != stream ||
         thread.mode == CU_STREAM_CAPTURE_MODE_RELAXED)

@@ -1,5 +1,5 @@
-/* The structs of the fake driver: one lock over everything, and no threads: a wait runs the work
-   that must be complete first. */
+/* The structs of the fake driver. One lock protects everything. The driver has no threads: a wait
+   runs the work that must be complete first. */
 #ifndef SB_TESTS_FAKE_DRIVER_H
 #define SB_TESTS_FAKE_DRIVER_H
 
@@ -10,7 +10,7 @@
 #include <sys/types.h>
 
 #define MAX_DEVICES  8
-#define MAX_CONTEXTS (MAX_DEVICES + 2) /* the primary ones by device, then those of programs */
+#define MAX_CONTEXTS (MAX_DEVICES + 2) /* primary contexts by device, then the programs' own */
 #define RUBBISH      0xCB
 #define MAX_KERNELS  16
 
@@ -19,7 +19,7 @@
 struct record { /* one recording of an event */
     int refs;
     bool done, captured;
-    int queries; /* so far */
+    int queries; /* how often it was queried so far */
     CUresult failure;
     struct CUstream_st *stream;
 };
@@ -35,18 +35,18 @@ enum operation { ALLOCATE, RELEASE, SET, UPLOAD, DOWNLOAD, COPY, LAUNCH, RECORD,
 struct item {
     struct item *next;
     enum operation operation;
-    uint64_t turn; /* over all streams of the process */
+    uint64_t turn; /* numbers the items of all streams of the process */
     CUresult failure;
-    bool passing; /* waits return the failure; the context is not lost */
+    bool passing; /* a transient failure: waits return it, and the context is not lost */
     CUdeviceptr dst, src;
     void *host;
-    char *snapshot; /* of an upload's source, or NULL */
-    bool staged;    /* an upload reads the snapshot: the driver had copied pageable memory */
+    char *snapshot; /* a copy of an upload's source, or NULL */
+    bool staged;    /* an upload reads the snapshot, as if the driver had copied pageable memory */
     bool scribbled;
     size_t bytes;
     unsigned char value;
     void (*kernel)(void *user);
-    bool (*passes)(void *user); /* of a GATE */
+    bool (*passes)(void *user); /* for a GATE: whether it is open */
     void *user;
     bool owned; /* `user` is freed with the item */
     struct record *record;
@@ -56,9 +56,9 @@ struct CUstream_st {
     CUcontext context;
     CUgreenCtx green; /* or NULL */
     bool blocking, destroyed, per_thread, reserved;
-    pthread_t thread; /* whose default stream it is, where per_thread */
+    pthread_t thread; /* for per_thread: the thread whose default stream this is */
     struct item *head, *tail;
-    CUresult failure; /* a transient one, until a wait returns it */
+    CUresult failure; /* a transient failure, until a wait returns it */
     CUstreamCaptureStatus capture;
     CUstreamCaptureMode capture_mode;
     pthread_t capturer;
@@ -69,14 +69,14 @@ struct CUstream_st {
 
 struct CUctx_st {
     int device;
-    uint64_t id; /* a new one each time that the primary context is made */
+    uint64_t id; /* a new id each time the primary context is created */
     int retained;
     unsigned int flags;
     CUresult lost, lost_soon;
-    const char *kernels[MAX_KERNELS]; /* those loaded */
+    const char *kernels[MAX_KERNELS]; /* the loaded kernels */
     int kernel_count;
     struct CUstream_st legacy;
-    CUstream streams; /* legacy is last */
+    CUstream streams; /* a list that ends with legacy */
 };
 
 #define MAX_CHUNKS 64
@@ -84,12 +84,12 @@ struct CUctx_st {
 struct CUmemPoolHandle_st {
     int device;
     bool destroyed;
-    bool adds_dependencies; /* an allocation may wait for a free of another stream */
-    unsigned int access;    /* bits of the devices that have it, beside its own */
+    bool adds_dependencies; /* an allocation may wait for a free on another stream */
+    unsigned int access;    /* bits of other devices that have access */
     uint64_t threshold;
     int64_t blocks;
-    size_t reserved;           /* bytes mapped: those of blocks and those of chunks */
-    size_t chunks[MAX_CHUNKS]; /* bytes of each, freed and still mapped */
+    size_t reserved;           /* mapped bytes, of blocks and of chunks */
+    size_t chunks[MAX_CHUNKS]; /* bytes of each chunk, which is free and still mapped */
     int chunk_count;
     CUmemoryPool next;
 };
@@ -103,12 +103,12 @@ struct block {
     size_t bytes;
     char *backing;
     int device;
-    CUmemoryPool pool; /* NULL: from cuMemAlloc */
-    CUcontext context; /* NULL: of a pool */
+    CUmemoryPool pool; /* NULL: allocated by cuMemAlloc */
+    CUcontext context; /* NULL: memory of a pool */
     bool ready, freeing;
-    bool is_reserved;       /* addresses, of which mapped memory is in use */
-    size_t mapping, mapped; /* bytes of a mapping, and of all */
-    struct record *freed;   /* when a queued free has run; or NULL */
+    bool is_reserved;       /* reserved addresses; mapped memory among them is in use */
+    size_t mapping, mapped; /* bytes of one mapping, and of all mappings */
+    struct record *freed;   /* done when the queued free has run; NULL: no free is queued */
 };
 
 struct pinned {
@@ -139,20 +139,21 @@ extern struct fake fake;
 enum need {
     NOTHING,
     INITIALISED,
-    CONTEXT, /* a current one */
-    UNSAFE,  /* and no capture that forbids the call */
+    CONTEXT, /* there is a current context */
+    UNSAFE,  /* a context, and no capture that forbids the call */
     WORK     /* a context; the call queues work */
 };
 
 struct call {
     CUresult result;
-    CUcontext context; /* the current one */
-    CUresult later;    /* the failure of the work of this call */
+    CUcontext context; /* the current context */
+    CUresult later;    /* the failure of the work that this call queues */
     bool passing;
     enum need need;
 };
 
-/* Begins a call under the lock, which it holds to the end of the function; returns if it fails. */
+/* Begins a call and holds the lock to the end of the function; returns from the function if the
+   call fails. */
 #define BEGIN_AS(function, need)                                                                   \
     __attribute__((cleanup(end_call))) struct call c = begin_call(function, need);                 \
     if (c.result)                                                                                  \
@@ -162,39 +163,41 @@ struct call begin_call(const char *function, enum need need);
 void end_call(const struct call *c);
 uint64_t draw(void);
 void lose(CUcontext context, CUresult code);
-/* The kernel of fake_load_kernel, by the same pointer; it need not be loaded. */
+/* Unloads a kernel of fake_load_kernel, named by the same pointer; does nothing if it is not
+   loaded. */
 void unload_kernel(CUcontext context, const char *function);
 
 /* --- memory (memory.c) ----------------------------------------------------------------------- */
 
-/* Bytes of the device, of a pool or (NULL) of none; false if there are not so many. */
+/* Maps bytes for a pool (NULL: for no pool); returns false if the device has too few. */
 bool map_bytes(CUmemoryPool pool, size_t bytes);
 void unmap_bytes(CUmemoryPool pool, size_t bytes);
 struct block *find_block(CUdeviceptr ptr, size_t bytes);
 CUresult add_block(const struct block *block, CUdeviceptr *out);
-/* The reservation with the address, mapped or not. */
+/* Returns the reservation that contains the address, mapped or not. */
 struct block *find_reservation(CUdeviceptr ptr);
 struct pinned *find_pinned(const void *ptr, size_t bytes);
 bool is_device_range(const void *ptr);
 void drop_block(struct block *block);
-/* A wait of the host trims the pools of a device that are above their thresholds. */
+/* Trims the device's pools that are above their thresholds, as a wait of the host does. */
 void trim_pools(int device);
 void forget_memory(void);
 
 /* --- streams (streams.c) --------------------------------------------------------------------- */
 
-/* The stream of the context behind a handle; NULL: unknown, or another context's. */
+/* Returns the stream of the context behind a handle; NULL if the handle is unknown, or of another
+   context. */
 CUstream resolve(CUcontext context, CUstream handle);
 CUresult create_stream(CUcontext context, unsigned int flags, CUgreenCtx green, CUstream *out);
-/* An unsafe call during a capture ends the capture. */
+/* Checks an unsafe call: invalidates the captures that forbid the call, and then fails. */
 CUresult check_unsafe(CUcontext context);
 void drop_record(struct record *record);
-/* Queues a copy of `item` for call `c`; the result of the call. */
+/* Queues a copy of `item` for call `c`; returns the result of the call. */
 CUresult enqueue(struct call *c, CUstream handle, const struct item *item);
-/* A pending item works on the range. */
+/* Whether a pending item uses the range. */
 bool is_pending(const void *host, CUdeviceptr device, size_t bytes);
 void run_all(CUcontext context);
-/* Frees the default streams of threads, which have no queued work. */
+/* Frees the per-thread default streams, which must have no queued work. */
 void drop_per_thread(CUcontext context);
 /* Frees the context's streams and their queued work. */
 void forget_streams(CUcontext context);

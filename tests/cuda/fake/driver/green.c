@@ -1,4 +1,4 @@
-/* Green contexts, as far as a program that makes a stream in one needs them. */
+/* Green contexts, as far as they are needed to create a stream in one. */
 #include "driver.h"
 
 struct CUgreenCtx_st {

@@ -1,5 +1,5 @@
-/* Modules and launches: an interpreter of the PTX that our kernels use, which runs one thread after
-   the other. Threads do not share memory. */
+/* Modules and launches: an interpreter of the PTX that the tested kernels use. It runs one thread
+   after another; threads do not share memory. */
 #include "driver.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 #define MAX_STEPS  160
 #define MAX_LABELS 8
 #define MAX_PARAMS 4
-#define CLASS      16 /* registers of a class */
+#define CLASS      16 /* registers of each class */
 #define REGISTERS  (5 * CLASS)
 
 #define OPCODE_LIST(X)                                                                             \
@@ -48,10 +48,10 @@ static const char *const mnemonics[] = {OPCODE_LIST(MNEMONIC)};
 
 struct step {
     enum opcode opcode;
-    bool guarded; /* by register 0 of the predicates */
+    bool guarded; /* runs only if predicate register 0 holds */
     int to, a, b, c;
     uint64_t constant;
-    char name[24]; /* of a parameter, a special register or a label */
+    char name[24]; /* the name of a parameter, a special register or a label */
 };
 
 struct CUfunc_st {
@@ -73,7 +73,7 @@ struct CUmod_st {
 
 /* --- reading --------------------------------------------------------------------------------- */
 
-/* The number of %rN, %fN, %dN, %lN or %pN; -1: another operand. */
+/* Returns the number of %rN, %fN, %dN, %lN or %pN; -1 for another operand. */
 static int register_of(const char *text) {
     static const char classes[] = "rfdlp";
     const char *class = text[0] == '%' && text[1] ? strchr(classes, text[1]) : NULL;
@@ -82,13 +82,14 @@ static int register_of(const char *text) {
     return (int)(class - classes) * CLASS + atoi(text + 2);
 }
 
-/* The registers of a vector follow one another: "{%f4, ..." becomes "%f4". */
+/* Replaces a vector by its first register, since the registers of a vector are consecutive: "{%f4,
+   ..." becomes "%f4". */
 static void shorten_vector(char *line) {
     char *open = strchr(line, '{'), *comma = open ? strchr(open, ',') : NULL,
          *close = open ? strchr(open, '}') : NULL;
     if (!close || !comma)
         return;
-    memmove(comma, close + 1, strlen(close)); /* first: it is behind */
+    memmove(comma, close + 1, strlen(close)); /* first, since it is behind the other */
     memmove(open, open + 1, strlen(open));
 }
 
@@ -145,7 +146,7 @@ static void read_params(CUfunction f, char *head) {
     }
 }
 
-/* "NAME(params) { lines }" */
+/* Reads an entry: "NAME(params) { lines }". */
 static bool read_entry(CUfunction f, char *text) {
     char *body = strchr(text, '{'), *end = strstr(text, "\n}");
     if (!body || !end || !strchr(text, '('))
@@ -199,7 +200,7 @@ struct launch {
     CUfunction function;
     uint64_t params[MAX_PARAMS];
     uint32_t blocks, threads;
-    CUdeviceptr start, end; /* the last block that was used, and its bytes */
+    CUdeviceptr start, end; /* the range of the block that was used last */
     char *bytes;
 };
 
@@ -219,7 +220,7 @@ static void *reach(struct launch *launch, CUdeviceptr ptr, size_t bytes) {
     return launch->bytes + (ptr - launch->start);
 }
 
-/* Loads `count` elements of `size` bytes into registers that follow one another. */
+/* Loads `count` elements of `size` bytes into consecutive registers. */
 static void load(struct launch *launch, uint64_t *to, CUdeviceptr ptr, size_t count, size_t size) {
     if (ptr % (count * size) != 0)
         fake_violation("a kernel loads %zu bytes at %p, which is not aligned", count * size,

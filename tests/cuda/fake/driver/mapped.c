@@ -1,5 +1,5 @@
-/* Memory mapped into reserved addresses. Mappings of a reservation have one size and follow one
-   another from its start. The device's memory counts as used from the reservation on. */
+/* Memory mapped into reserved addresses. The mappings of a reservation have one size and lie one
+   after another from its start. The reservation counts the device's memory as used. */
 #include "driver.h"
 
 #define PAGE ((size_t)2 << 20)
@@ -29,7 +29,7 @@ CUresult CUDAAPI cuMemAddressFree(CUdeviceptr ptr, size_t size) {
     return CUDA_SUCCESS;
 }
 
-/* The handle is the device and the number of pages. */
+/* Encodes the device and the number of pages in the handle. */
 CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
                              const CUmemAllocationProp *prop, unsigned long long flags) {
     BEGIN(INITIALISED);

@@ -1,5 +1,5 @@
-/* Memory of devices at addresses that fault, with its bytes elsewhere, and page-locked memory.
-   Addresses are never reused, so that the fake finds every use after a free. */
+/* Device memory and page-locked memory. A host access to an address of device memory faults: the
+   bytes are elsewhere. Addresses are never reused, so the fake finds each use after a free. */
 #include "driver.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 
 #define GRANULE  ((size_t)512)
-#define SPACE    ((size_t)1 << 36) /* addresses of the process */
+#define SPACE    ((size_t)1 << 36) /* the reserved address space, in bytes */
 #define SMALLEST ((size_t)4096)    /* page */
 
 static char *space;
@@ -67,8 +67,8 @@ struct block *find_reservation(CUdeviceptr ptr) {
 
 /* --- mapped bytes ---------------------------------------------------------------------------
 
-   A pool keeps freed blocks as chunks. The smallest that is large enough serves an allocation;
-   chunks are not joined, so that a pool may hold enough and yet not serve. */
+   A pool keeps freed blocks as chunks. An allocation takes the smallest chunk that is large enough.
+   Chunks are not joined: a pool may have enough free bytes but no chunk that is large enough. */
 
 bool map_bytes(CUmemoryPool pool, size_t bytes) {
     if (fake.live.mapped_bytes + bytes > (size_t)fake.settings[FAKE_MEMORY])
@@ -144,7 +144,7 @@ CUresult add_block(const struct block *block, CUdeviceptr *out) {
     return CUDA_SUCCESS;
 }
 
-/* Frees a destroyed pool after its last block. */
+/* Frees a pool that is destroyed and has no more blocks. */
 static void drop_pool(CUmemoryPool pool) {
     if (!pool->destroyed || pool->blocks)
         return;
@@ -199,13 +199,13 @@ CUresult CUDAAPI cuMemAlloc(CUdeviceptr *ptr, size_t bytes) {
     return bytes ? add_block(&wanted, ptr) : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* The host does not access it here. */
+/* Allocates plain device memory: tests do not access managed memory on the host. */
 CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *ptr, size_t bytes, unsigned int flags) {
     (void)flags;
     return cuMemAlloc(ptr, bytes);
 }
 
-/* A block to free, by its address. */
+/* Returns the block at an address that a call may free. */
 static struct block *freeable(CUdeviceptr ptr, const char *function) {
     struct block *block = block_at(ptr);
     if (block && block->address == ptr && !block->freeing)
@@ -214,8 +214,8 @@ static struct block *freeable(CUdeviceptr ptr, const char *function) {
     return NULL;
 }
 
-/* Also frees memory of a pool that is not in use (cuda.h). cuda.h does not document whether it
-   waits; the fake does not. */
+/* Also frees memory of a pool that is not in use (cuda.h). Does not wait: cuda.h does not document
+   whether the driver does. */
 CUresult CUDAAPI cuMemFree(CUdeviceptr ptr) {
     BEGIN(UNSAFE);
     struct block *block = freeable(ptr, __func__);
@@ -285,7 +285,8 @@ static bool is_location(const CUmemLocation *location) {
            location->id < fake.settings[FAKE_DEVICES];
 }
 
-/* NVIDIA/cuda-python, issue 2807: the driver refuses to change the access of the pool's device. */
+/* Refuses to change the access of the pool's own device, as the driver does: NVIDIA/cuda-python,
+   issue 2807. */
 CUresult CUDAAPI cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count) {
     BEGIN(INITIALISED);
     for (size_t i = 0; i < count; i++) {
@@ -322,7 +323,8 @@ CUresult CUDAAPI cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
     return CUDA_SUCCESS;
 }
 
-/* The allocation may get memory whose free is queued on another stream, and then waits for it. */
+/* Makes the allocation wait for a queued free of the pool: the allocation may get the memory of
+   that free. */
 static CUresult depend(const struct call *c, CUmemoryPool pool, CUstream stream) {
     struct call quiet = {.need = WORK, .context = c->context};
     struct record *record = NULL;
@@ -379,7 +381,8 @@ CUresult CUDAAPI cuMemGetInfo(size_t *available, size_t *total) {
     return CUDA_SUCCESS;
 }
 
-/* Of mapped memory, the range is the reservation, also where it is not mapped. */
+/* Writes the value of an attribute. The range of mapped memory is the whole reservation, also where
+   it is not mapped. */
 static void describe(CUpointer_attribute attribute, CUdeviceptr ptr, const struct block *block,
                      void *value) {
     switch (attribute) {

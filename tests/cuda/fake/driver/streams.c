@@ -6,9 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- streams by their handles ---------------------------------------------------------------- */
+/* --- handles of streams ---------------------------------------------------------------------- */
 
-/* Each thread has one in each context. It is ordered with the legacy default stream alone. */
+/* Returns this thread's default stream in the context, which is ordered only with the legacy
+   default stream. */
 static CUstream per_thread_stream(CUcontext context) {
     for (CUstream s = context->streams; s; s = s->next)
         if (s->per_thread && pthread_equal(s->thread, pthread_self()))
@@ -54,7 +55,8 @@ int fake_knows(CUstream handle) {
     return find_known(handle) != NULL;
 }
 
-/* The driver follows any handle: an unknown one is undefined behaviour (cuda.h). */
+/* Finds a live stream of any context. An unknown handle is a violation: the driver's behaviour is
+   undefined (cuda.h). */
 static CUstream find_anywhere(CUstream handle) {
     CUstream stream = find_known(handle);
     if (!stream)
@@ -75,7 +77,7 @@ static CUstream blocking_capture(CUcontext context) {
     return NULL;
 }
 
-/* Whether the capture of a stream refuses work there. */
+/* Fails if a capture forbids work on the stream. */
 static CUresult check_capture(CUstream stream) {
     CUstream captured =
         stream == &stream->context->legacy ? blocking_capture(stream->context) : NULL;
@@ -103,8 +105,8 @@ static void unlink_stream(CUstream stream) {
     free(stream);
 }
 
-/* Work of the legacy default stream comes before later work of blocking streams. cuda.h does not
-   document whether an event alone does; here it does not. */
+/* Whether earlier work of the legacy default stream delays later work of blocking streams. A mere
+   event does not in the fake; cuda.h does not document this. */
 static bool legacy_holds(CUcontext context, uint64_t turn) {
     for (const struct item *item = context->legacy.head; item && item->turn < turn;
          item = item->next)
@@ -113,7 +115,7 @@ static bool legacy_holds(CUcontext context, uint64_t turn) {
     return false;
 }
 
-/* The stream whose work has to run before the first of `stream` can. */
+/* Returns the stream whose first item must run before the first item of `stream`; NULL if none. */
 static CUstream blocker(CUstream stream) {
     const struct item *item = stream->head;
     CUcontext context = stream->context;
@@ -187,7 +189,7 @@ static void run_record(CUstream stream, const struct item *item) {
     stream->failure = CUDA_SUCCESS;
 }
 
-/* Bookkeeping also runs on a lost device: events complete, memory is freed. */
+/* Runs an item. On a lost device events still complete and memory is still freed. */
 static CUresult run_item(CUstream stream, struct item *item) {
     struct block *block;
     switch (item->operation) {
@@ -236,15 +238,15 @@ static void step(CUstream stream) {
         unlink_stream(stream);
 }
 
-/* A kernel that waits for a kernel of another device holds later work. */
+/* Whether a closed gate holds the stream: a kernel that waits for a kernel of another device. */
 static bool is_held(CUstream stream) {
     const struct item *item = stream->head;
     return item->operation == GATE && !item->failure && !stream->context->lost &&
            !item->passes(item->user);
 }
 
-/* Runs the first of `stream`, and before it the work that blocks it, which was queued earlier: this
-   ends. False if a gate is closed. */
+/* Runs the first item of `stream`, or else an earlier item that blocks it; the chain ends, since
+   each blocker was queued earlier. Returns false if a gate is closed. */
 static bool try_first(CUstream stream) {
     CUstream first = stream;
     for (CUstream b = first; b; b = blocker(first))
@@ -255,7 +257,8 @@ static bool try_first(CUstream stream) {
     return true;
 }
 
-/* A wait on a closed gate releases the lock: another thread may open the gate. */
+/* Runs the first item of `stream`. Releases the lock while a gate is closed: another thread may
+   open the gate. */
 static void run_first(CUstream stream) {
     while (stream->head && !try_first(stream)) {
         fake_unlock(NULL);
@@ -264,7 +267,7 @@ static void run_first(CUstream stream) {
     }
 }
 
-/* Runs the work that is queued now. */
+/* Runs the work that is queued at the time of the call. */
 static void run_stream(CUstream stream) {
     const uint64_t turn = fake.turn;
     while (stream->head && stream->head->turn <= turn)
@@ -276,7 +279,7 @@ static void try_stream(CUstream stream) {
         ;
 }
 
-/* A destroyed stream goes with its last item. */
+/* Returns a stream with queued work, or NULL. A destroyed stream is freed with its last item. */
 static CUstream with_work(CUcontext context) {
     CUstream s = context->streams;
     while (s && !s->head)
@@ -310,7 +313,7 @@ void fake_drain(void) {
         run_all(&fake.contexts[i]);
 }
 
-/* Runs work at random. */
+/* Runs a random amount of work of random streams. */
 static void drift(CUcontext context) {
     while (draw() % 4 != 0) {
         uint64_t count = 0;
@@ -346,8 +349,9 @@ bool is_pending(const void *host, CUdeviceptr device, size_t bytes) {
     return false;
 }
 
-/* The source of an upload is read now and, unless the memory is pageable and the driver takes a
-   copy of it, again when the copy runs; the target of a download is rubbish until then. */
+/* Prepares the checks of a copy. The source of an upload must not change until the copy runs; a
+   random schedule may copy pageable memory early. The target of a download is rubbish until the
+   copy runs. */
 static void prepare(struct item *item) {
     int64_t schedule = fake.settings[FAKE_SCHEDULE];
     if (item->operation == UPLOAD) {
@@ -380,7 +384,7 @@ static void drop_item(const struct item *item) {
         free(item->user);
 }
 
-/* Work on a capturing stream becomes a node of its graph. */
+/* Counts work on a capturing stream as a node of the graph, and does not queue it. */
 static CUresult capture(CUstream stream, const struct item *item) {
     stream->captured_from->nodes++;
     if (item->operation == RECORD) {
@@ -484,7 +488,7 @@ CUresult CUDAAPI cuLaunchHostFunc(CUstream stream, CUhostFn function, void *user
                    &(struct item){.operation = LAUNCH, .kernel = function, .user = user});
 }
 
-/* Work of another library, which is neither counted nor made to fail. */
+/* Queues work of another library: the call is neither counted nor made to fail. */
 static CUresult queue_in(CUcontext context, CUstream stream, const struct item *item) {
     FAKE_LOCKED;
     struct call c = {.need = WORK, .context = context};
@@ -558,14 +562,15 @@ CUresult CUDAAPI cuStreamGetCtx(CUstream handle, CUcontext *context) {
     const CUstream stream = special ? &c.context->legacy : find_anywhere(handle);
     if (!stream)
         return CUDA_ERROR_INVALID_HANDLE;
-    if (stream->green &&
-        fake.settings[FAKE_VERSION] < 13000) /* cuda.h 12.9; 13.0 returns another */
+    if (stream->green && fake.settings[FAKE_VERSION] <
+                             13000) /* by cuda.h 12.9; with 13.0 the call returns another context */
         return CUDA_ERROR_NOT_SUPPORTED;
     *context = stream->green ? (CUcontext)(void *)stream->green : stream->context;
     return CUDA_SUCCESS;
 }
 
-/* The stream of a call that asks whether its work is done, which invalidates its capture. */
+/* Checks a call that asks whether the work of `stream` is done. Such a call invalidates the
+   stream's capture. */
 static CUresult look_at(const struct call *c, CUstream stream) {
     CUresult result = stream ? check_capture(stream) : CUDA_ERROR_INVALID_HANDLE;
     if (result || !is_capturing(stream))
@@ -587,7 +592,7 @@ CUresult CUDAAPI cuStreamSynchronize(CUstream handle) {
     return c.context->lost ? c.context->lost : result;
 }
 
-/* Runs the work that can run; memory that it frees counts as free. */
+/* Runs the work that can run. Memory that this work frees counts as free. */
 CUresult CUDAAPI cuStreamQuery(CUstream handle) {
     BEGIN(CONTEXT);
     CUstream stream = resolve(c.context, handle);
@@ -601,7 +606,8 @@ CUresult CUDAAPI cuStreamQuery(CUstream handle) {
 CUresult CUDAAPI cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
     BEGIN(WORK);
     if (flags || !event->latest)
-        return flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; /* flags are for captures */
+        return flags ? CUDA_ERROR_INVALID_VALUE
+                     : CUDA_SUCCESS; /* the only flags are for captures */
     event->latest->refs++;
     return enqueue(&c, stream, &(struct item){.operation = WAIT, .record = event->latest});
 }
@@ -661,8 +667,8 @@ CUresult CUDAAPI cuEventSynchronize(CUevent event) {
     return result_of(event, record);
 }
 
-/* Work does not run by itself: the first query of an event returns that it is not done, unless a
-   wait came before. */
+/* Runs work only from the second query of a recorded event on: the first query returns NOT_READY
+   unless the event is complete. */
 CUresult CUDAAPI cuEventQuery(CUevent event) {
     BEGIN(CONTEXT);
     struct record *record = event->latest;
@@ -674,7 +680,7 @@ CUresult CUDAAPI cuEventQuery(CUevent event) {
     return record->done ? result_of(event, record) : CUDA_ERROR_NOT_READY;
 }
 
-/* cuda.h lists the error, and does not document whether it needs a current context. */
+/* Needs a current context: cuda.h lists the error, but does not document when it occurs. */
 CUresult CUDAAPI cuEventDestroy(CUevent event) {
     BEGIN(INITIALISED);
     if (!c.context)
@@ -711,7 +717,7 @@ CUresult CUDAAPI cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode)
     return CUDA_SUCCESS;
 }
 
-/* Streams that joined leave the capture, also those that did not come back. */
+/* Ends the capture of all its streams, also of streams that joined and were not joined back. */
 CUresult CUDAAPI cuStreamEndCapture(CUstream handle, CUgraph *graph) {
     BEGIN(CONTEXT);
     CUstream stream = resolve(c.context, handle);
