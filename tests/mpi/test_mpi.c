@@ -398,8 +398,7 @@ static void *destroy_elsewhere(void *user) {
     return NULL;
 }
 
-/* If a thread that may not call MPI destroys a communicator, the next thread that may call MPI
-   frees it. */
+/* A thread that may call MPI later frees the communicators that other threads destroyed. */
 static void any_thread_may_destroy(void) {
     sb_comm *comms[3];
     const int before = freed, kept = only_main_may_call();
