@@ -1,7 +1,7 @@
-"""The page from its parts: build.py WASM SHIM OUT
+"""Builds the page from its parts: build.py WASM SHIM OUT
 
-SHIM is the folder of the package @bjorn3/browser_wasi_shim. Writes OUT/syncblob.html, one file that
-holds everything, and OUT/site, the same as a folder for a server.
+SHIM is the folder of the package @bjorn3/browser_wasi_shim. Writes OUT/syncblob.html, one file with
+all parts, and OUT/site, the same page as a folder for a server.
 """
 import base64
 import gzip
@@ -17,7 +17,7 @@ EXPORT = re.compile(r"\bexport (?=(?:class|const|let|function) ?(\w+))")
 
 
 def function_of(path):
-    """A module as a function of the others, since a worker from a Blob cannot import."""
+    """Returns a module's code as an assignment to modules.NAME: a worker from a Blob cannot import."""
     text = path.read_text()
     names = EXPORT.findall(text) + re.findall(r"export ?\{(\w+) as default\}", text)
     text = EXPORT.sub("", text)
@@ -42,7 +42,7 @@ def sources(text):
 
 
 def policy(scripts, styles, more):
-    """The report's own script and style run in its frame, which is under this policy too."""
+    """Returns a security policy. It allows the report's script and style: it also applies to the report."""
     report = HERE.parent / "syncblob-cli/src/report"
     scripts += " " + sources((report / "page.js").read_text())
     styles += " " + sources((report / "page.css").read_text())

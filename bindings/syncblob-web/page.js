@@ -1,10 +1,10 @@
-// The page: chosen files go to the worker, which runs the command; its words are shown as they are.
+// The page passes chosen files to the worker, which runs the command, and shows the command's output.
 "use strict";
 
 const at = (id) => document.getElementById(id);
 
-// WebAssembly has 4 GiB of memory at most, and a browser's Blobs about as much. Reports are shown
-// whole.
+// The largest model: WebAssembly has at most 4 GiB of memory, and a browser's Blobs about as much.
+// The largest report: the page loads a report as one string.
 const MOST = 2 * 2 ** 30;
 const MOST_SHOWN = 64 * 2 ** 20;
 
@@ -70,7 +70,7 @@ function cancel() {
   busy.reject(new Cancelled());
 }
 
-// --- what is shown
+// --- output
 
 function announce(text) {
   at("status").textContent = text;
@@ -88,7 +88,7 @@ function element(name, text, properties = {}) {
   return Object.assign(document.createElement(name), { textContent: text, ...properties });
 }
 
-// A name that may go on in the next line behind its signs.
+// Returns the parts of a name, with a possible line break after each ".", "_" and "-".
 function breakable(name) {
   return name.split(/(?<=[._-])/).flatMap((part) => [part, document.createElement("wbr")]);
 }
@@ -99,7 +99,7 @@ function size(bytes) {
   return `${(bytes / unit).toLocaleString("en", { maximumFractionDigits: 1 })} ${name}`;
 }
 
-// The command's words, or why the browser cannot run it, and what to type instead.
+// Shows the command's errors. If the browser cannot run the command, also shows the line to type.
 function refuse(title, result, typed) {
   const box = at("refusal");
   const parts = [element("p", ""), element("pre", result.err.trimEnd())];
@@ -116,7 +116,7 @@ const quoted = (name) => (/^[\w./+@-]+$/.test(name) ? name : `'${name.replaceAll
 const typed = (args) => ["syncblob", ...args].map(quoted).join(" ");
 const path = (file) => (file.name.startsWith("-") ? `./${file.name}` : file.name);
 
-// Runs the command on the files with the words of what it does; null when it is refused.
+// Runs the command on the files and shows the status `words`. If it fails, shows why; returns null.
 async function attempt(words, title, args, files, output, codes = [0]) {
   work(`${words} …`);
   const result = await command(args, files, output);
@@ -136,7 +136,7 @@ async function open(files) {
     refuse("These are too many files.", { err: "Choose one model, and at most one prototxt." });
     return work("");
   }
-  // A prototxt that comes later joins the model.
+  // A prototxt that is chosen after a model is used with this model.
   const joins = nets.length === 1 && models.length === 0 && state.model && !isNet(state.model) && !state.net;
   if (!joins) state.model = models[0] ?? nets[0];
   state.net = models.length || joins ? nets[0] ?? null : null;

@@ -1,12 +1,12 @@
-// Runs the command in a worker: WASI's host with a folder that holds the chosen files and what the
-// command writes. The build puts the shim before this file.
+// Runs the command in a worker: a WASI host with a folder of the chosen files and of the files that
+// the command writes. The build puts the shim before this file.
 "use strict";
 
 const { Fd, Inode, PreopenDirectory, ConsoleStdout, WASI, WASIProcExit, wasi: defs } = shim;
 
-const WINDOW = 1 << 20; // bytes that one small read brings into memory
+const WINDOW = 1 << 20; // bytes that one small read loads into memory
 const SEGMENT = 8 << 20; // bytes of a written file that are moved to a Blob together
-const IN_MEMORY = 8; // segments of it that are not in Blobs
+const IN_MEMORY = 8; // segments of a written file that are not in Blobs
 
 const bytesOf = (blob) => new Uint8Array(new FileReaderSync().readAsArrayBuffer(blob));
 
@@ -20,7 +20,7 @@ function count(what, bytes) {
   postMessage({ read: traffic.read, written: traffic.written });
 }
 
-// The shim's own puts the times in wrong places. A file without links counts as removed.
+// The shim's class writes the times to wrong offsets. One link: a file with no links counts as removed.
 class Filestat extends defs.Filestat {
   write_bytes(view, at) {
     const fields = [this.dev, this.ino, BigInt(this.filetype), 1n, this.size, 0n, 0n, 0n];
@@ -28,7 +28,7 @@ class Filestat extends defs.Filestat {
   }
 }
 
-// A file that the user chose: slices of it are read, never the whole.
+// A file that the user chose. It is read in slices, never as a whole.
 class Chosen extends Inode {
   constructor(file) {
     super();
@@ -66,8 +66,8 @@ class Chosen extends Inode {
   }
 }
 
-// A file that the command writes: segments, of which the older ones are Blobs, which a browser may
-// keep on the disk.
+// A file that the command writes, as segments. Earlier segments become Blobs, which a browser may
+// store on the disk.
 class Written extends Inode {
   constructor() {
     super();
@@ -173,7 +173,7 @@ function textOf(parts) {
   return parts.map((part) => decoder.decode(part, { stream: true })).join("") + decoder.decode();
 }
 
-// Runs the command once; `output` names the file to hand back.
+// Runs the command once; `output` is the name of the file to return.
 function run(module, { args, files, output }) {
   const [out, err] = [[], []];
   const print = (to) => new ConsoleStdout((bytes) => to.push(bytes.slice()));

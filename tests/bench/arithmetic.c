@@ -1,4 +1,4 @@
-/* Arithmetic and copies, by one thread and by two. All contestants work on the same memory. */
+/* Times arithmetic and copies on one thread and on two. All contestants use the same memory. */
 #include "cases.h"
 #include "harness.h"
 #include "loops.h"
@@ -10,14 +10,14 @@
 #include <string.h>
 #include <time.h>
 
-#define SAME       1.02 /* a ratio of two equals, with noise */
-#define CALL_NS    8    /* of a call beside 1 KiB of work */
-#define COUNTED_NS 12   /* of a call that counts copies, too */
-#define SUM_LOOP   1.2  /* a sum to a loop that adds floats, 1 MiB */
-#define SUM_SHARED 1.08 /* a sum to Caffe's, in the cache that cores share */
+#define SAME       1.02 /* for equal times, with noise */
+#define CALL_NS    8    /* for the call, with 1 KiB of work */
+#define COUNTED_NS 12   /* for a call that also counts copies */
+#define SUM_LOOP   1.2  /* for a sum of 1 MiB, to a loop that adds floats */
+#define SUM_SHARED 1.08 /* for a sum in the shared cache, to Caffe's sum */
 #define TEAM       (1 / 0.9)
 #define LEAST_TEAM (8 * MIB)
-/* Caffe's threads sleep between samples; a run is long enough to hide that they are woken. */
+/* Caffe's threads sleep between samples: a run of this size hides the time to wake them. */
 #define THREADED_BYTES (64 * MIB)
 
 struct state {
@@ -56,7 +56,7 @@ static void copy(void *arg) {
     must(sb_blob_copy_from(s->target, SB_DATA, s->blob, 0, NULL));
 }
 
-/* --- the limits: a loop over all, or over a half by each of two threads ----------------- */
+/* --- the limits: a loop over all elements, or over one half on each of two threads ------ */
 
 static void update_range(struct state *s, size_t at, size_t count) {
     loop_update(s->data + at, s->diff + at, count);
@@ -84,7 +84,7 @@ static const struct operation {
     const char *what, *limit;
     void (*run)(void *arg);
     void (*range)(struct state *s, size_t at, size_t count);
-    double call_ns; /* more than the loop's, 1 KiB */
+    double call_ns; /* more than the loop takes, 1 KiB */
     double loop;    /* the ratio to the loop's, 1 MiB */
     double shared;  /* the ratio to Caffe's, 8 MiB */
     double team;    /* the ratio to the loop's with two threads, 256 MiB */
@@ -166,7 +166,7 @@ static void caffe_threaded(void *arg) {
     repeat(arg, run_caffe);
 }
 
-/* Until the threads of both sides sleep. */
+/* Waits until the threads of both sides sleep. */
 static void nap(void *unused) {
     const struct timespec time = {.tv_nsec = 5000000};
     (void)unused;

@@ -1,7 +1,7 @@
-/* mpirun -n 2 comm [ROUNDS]: the 161 diffs of ResNet-50, reduced by the reducer, by one
-   MPI_Allreduce over one buffer of the same bytes, and by one for each blob. They take turns. Rank
-   0 prints a table with the goals, then the measurements behind two constants of the engine and the
-   reducer. */
+/* mpirun -n 2 comm [ROUNDS]: sums the 161 diffs of ResNet-50 in three ways, which take turns: by
+   the reducer, by one MPI_Allreduce over a buffer of the same size, and by one MPI_Allreduce for
+   each blob. Rank 0 prints a table with the goals, then the measurements behind a constant of the
+   engine and a constant of the reducer. */
 #include <syncblob/mpi.h>
 #include <syncblob/reducer.h>
 #include <syncblob/syncblob.h>
@@ -29,7 +29,7 @@ static void add(struct shapes *shapes, int64_t count) {
     shapes->num++;
 }
 
-/* A convolution without bias, and its normalisation: a scale and a bias a channel. */
+/* Adds a convolution without bias and its normalisation: a scale and a bias for each channel. */
 static void add_convolution(struct shapes *shapes, int64_t in, int64_t out, int64_t kernel) {
     add(shapes, out * in * kernel * kernel);
     add(shapes, out);
@@ -100,8 +100,8 @@ static void reduce_each(struct world *w, int64_t unused) {
 
 enum work { NO_WORK, WORK_HERE, WORK_OF_A_DEVICE };
 
-/* Waits until the work before the ready call of blob `i` is done: this processor works, or a device
-   does and this processor sleeps. */
+/* Simulates the work before the ready call of blob `i`: this processor is busy, or sleeps as if a
+   device worked. */
 static void work_before(enum work work, double began, int i) {
     const double end = began + WORK_SECONDS * (BLOBS - i) / BLOBS, now = MPI_Wtime();
     if (work == WORK_OF_A_DEVICE && now < end) {
@@ -122,7 +122,7 @@ static void reduce_by_reducer(struct world *w, int64_t work) {
     MUST(sb_reducer_wait(w->reducer, NULL));
 }
 
-/* The buffer in pieces, for calls that block in sequence. */
+/* Reduces the buffer in pieces, by one blocking call after the other. */
 static void cut_blocking(struct world *w, int64_t length) {
     for (int64_t i = 0; i < w->total; i += length)
         sum_in_place(w->buffer + i, w->total - i < length ? w->total - i : length);
@@ -130,7 +130,7 @@ static void cut_blocking(struct world *w, int64_t length) {
 
 #define MOST_PIECES 4096
 
-/* The same for calls that all begin at once, as the engine begins them. */
+/* Reduces the buffer in pieces, by calls that all begin at once, as in the engine. */
 static void cut_at_once(struct world *w, int64_t length) {
     static MPI_Request requests[MOST_PIECES];
     int count = 0;
@@ -141,7 +141,7 @@ static void cut_at_once(struct world *w, int64_t length) {
     (void)MPI_Waitall(count, requests, MPI_STATUSES_IGNORE);
 }
 
-/* A part of the buffer, as blobs of that length. */
+/* The floats of all small blobs together: a part of the buffer. */
 #define GATHERED ((int64_t)4 << 20)
 
 static void blobs_in_place(struct world *w, int64_t length) {
@@ -166,12 +166,12 @@ static void blobs_gathered(struct world *w, int64_t length) {
 struct contestant {
     const char *name;
     void (*run)(struct world *w, int64_t argument);
-    int64_t argument; /* kinds of work, or floats */
+    int64_t argument; /* a kind of work, or a number of floats */
     double samples[MOST_ROUNDS];
     double best, median;
 };
 
-/* Of the slowest rank. */
+/* Returns the seconds of the slowest rank. */
 static double timed(struct world *w, const struct contestant *c) {
     double seconds;
     (void)MPI_Barrier(MPI_COMM_WORLD);
@@ -199,7 +199,7 @@ static double measure(struct world *w, struct contestant *contestants, int count
         (void)timed(w, &contestants[i]);
     for (int round = 0; round < rounds; round++) {
         for (int i = 0; i < count; i++) {
-            struct contestant *c = &contestants[(i + round) % count]; /* each begins in its turn */
+            struct contestant *c = &contestants[(i + round) % count]; /* rotates the order */
             c->samples[round] = timed(w, c);
         }
         ratios[round] = contestants[0].samples[round] / contestants[1].samples[round];
@@ -218,7 +218,7 @@ static void print_goal(const char *what, double value, double limit, const char 
                  value <= limit ? "met" : "missed");
 }
 
-/* The share of the reduction that the work hid, by medians. */
+/* Prints the share of the reduction that the work hid, by medians. */
 static void print_hidden(const char *what, double alone, double beside) {
     const double most = alone < WORK_SECONDS ? 1 : WORK_SECONDS / alone;
     (void)printf("%-44s %8.0f %%  of at most %.0f %%\n", what,
@@ -249,7 +249,7 @@ static void compare_reductions(struct world *w, size_t extra, int rounds) {
     print_hidden("hidden by work of a device", all[0].median, all[4].median);
 }
 
-/* Two ways of sending pieces of each size. */
+/* Times two ways of sending pieces, for each size of the pieces. */
 static void sweep(struct world *w, const char *title, struct contestant pair[2], int64_t first_kib,
                   int64_t last_kib, int rounds) {
     if (sb_comm_rank(w->comm) == 0)

@@ -1,4 +1,4 @@
-/* Files in the page cache. */
+/* Times the loading of files that are in the page cache. */
 #include "cases.h"
 #include "harness.h"
 #include "peers/caffe.h"
@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #define LAYERS   60
-#define NET_GOAL 1.5 /* to one read */
+#define NET_GOAL 1.5 /* times one read */
 
-/* Weights of a layer, in turns: 60 layers have 200 MB. */
+/* The numbers of weights in a layer, in rotation: 60 layers have 200 MB. */
 static const int64_t weights[] = {9408,   36864,   147456, 589824,  1179648,
                                   294912, 2097152, 65536,  1572864, 2359296};
 
@@ -40,7 +40,7 @@ static void add_blob(sb_model *model, int64_t layer, int64_t count) {
     fresh_memory_free(values, (size_t)count * sizeof *values);
 }
 
-/* Returns the payload's bytes. */
+/* Writes a net into a file. Returns the payload's bytes. */
 static size_t make_net(const char *path) {
     sb_model *model;
     int64_t layer, elements = 0, divisor = bench.effort == QUICK ? 64 : 1;
@@ -195,7 +195,7 @@ static void contest_blob(struct state *s, size_t bytes) {
 
 /* --- peak memory ---------------------------------------------------------------------------- */
 
-/* Peak resident bytes; getrusage would count those before exec. */
+/* Returns the peak of resident bytes; getrusage would include the peak before exec. */
 static long peak_now(void) {
     char line[256];
     long kilobytes = 0;
@@ -219,7 +219,7 @@ int peak_memory(const char *reader, const char *path) {
     return 0;
 }
 
-/* Loads the net in another process and returns its peak over the payload. */
+/* Loads the net in another process. Returns the process's peak divided by the payload. */
 static double peak_of(const char *reader, const char *path, size_t payload) {
     char command[4096], self[1024] = "";
     double peak = -1;

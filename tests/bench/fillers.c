@@ -1,5 +1,5 @@
-/* Fillers, by one thread and by two, against Caffe's, which have one. All contestants fill the same
-   memory. */
+/* Times fillers on one thread and on two, against Caffe's fillers on one thread. All contestants
+   fill the same memory. */
 #include "cases.h"
 #include "harness.h"
 #include "loops.h"
@@ -10,12 +10,12 @@
 
 #include <stdbool.h>
 
-#define HALF        (1 / 2.0) /* Caffe at least twice the time */
+#define HALF        (1 / 2.0) /* Caffe takes at least twice the time */
 #define TEAM_GOAL   (1 / 3.5) /* likewise, with two threads */
 #define SMALL_BYTES KIB
-#define SMALL_GOAL  1.2 /* of constant: the call counts */
+#define SMALL_GOAL  1.2 /* for constant: the call itself matters */
 #define LEAST_TEAM  (8 * MIB)
-#define VALUE       0.25F /* of constant: not one repeated byte */
+#define VALUE       0.25F /* for constant: its bytes differ */
 
 struct state {
     size_t count;
@@ -77,7 +77,7 @@ static void contest_of(const struct kind *kind, struct state *s, int threads) {
     contest_free(&c);
 }
 
-/* Bilinear needs four axes: images of 16 channels of 4 x 4. */
+/* The blob has four axes, as bilinear needs: images of 16 channels of 4 x 4. */
 static void set_up(struct state *s, sb_parallel_for parallel_for) {
     const int64_t shape[] = {(int64_t)(s->count / 256), 16, 4, 4};
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;

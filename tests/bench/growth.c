@@ -1,5 +1,5 @@
-/* The cost of a layer in nets of 100 to 100,000 layers, to its cost in nets of 1,000, and of one
-   more blob in contexts with many. */
+/* Compares the cost of a layer in nets of 100 to 100,000 layers with its cost in nets of 1,000, and
+   the cost of a blob beside 1 or 100,000 other blobs with its cost beside 1,000. */
 #include "cases.h"
 #include "harness.h"
 #include "syncblob.pb-c.h"
@@ -13,9 +13,9 @@
 #define MOST       100000
 #define NAME_BYTES 32
 #define FIND_NS    100
-/* A search among 1,000 layers misses no cache, one among 100,000 some. */
+/* A search among 1,000 layers has no cache misses, a search among 100,000 has some. */
 #define FIND_GROWS  3.0
-#define ADDED_GROWS 1.5 /* room for added layers doubles */
+#define ADDED_GROWS 1.5 /* the room for added layers grows by doubling */
 
 typedef char layer_name[NAME_BYTES];
 
@@ -28,7 +28,7 @@ struct net {
     layer_name *asked; /* every name, in the order of the searches */
 };
 
-/* Layers of a run, in as many nets as needed. */
+/* Returns the number of layers in a run, which repeats small nets. */
 static int64_t layers_of_a_run(void) {
     return bench.effort == QUICK ? MOST / 10 : MOST;
 }
@@ -56,7 +56,7 @@ static sb_model *open_net(const struct net *net, sb_context *context) {
     return model;
 }
 
-/* --- what is done with one net ----------------------------------------------------------- */
+/* --- operations on one net --------------------------------------------------------------- */
 
 static void build_once(struct net *net) {
     sb_model_destroy(build_net(net, NULL));
@@ -103,8 +103,8 @@ static void save_once(struct net *net) {
 static const struct step {
     const char *what;
     void (*once)(struct net *net);
-    double most;    /* of what it is in nets of 1,000 */
-    double most_ns; /* a layer; 0: no goal */
+    double most;    /* times the cost in nets of 1,000 */
+    double most_ns; /* for each layer; 0: no goal */
 } steps[] = {{"build", build_once, 1.2, 0},
              {"open", open_once, 1.2, 0},
              {"list", list_once, 1.2, 0},
@@ -172,7 +172,7 @@ static void compare_time(const struct step *step, struct net *net, struct net *t
     contest_free(&c);
 }
 
-/* Bytes that a net's model holds, a layer. */
+/* Returns the bytes that a net's model holds for each layer. */
 static double bytes_of(const struct net *net, sb_model *(*make)(const struct net *, sb_context *)) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     sb_stats before = SB_STATS_INIT, after = SB_STATS_INIT;
@@ -267,7 +267,7 @@ static void end_crowd(struct crowd *crowd) {
     free(crowd->blobs);
 }
 
-/* Makes, writes, enlarges and destroys one more. */
+/* Makes, writes, enlarges and destroys one more blob. */
 static void one_more(void *state) {
     const struct crowd *crowd = state;
     void *data;

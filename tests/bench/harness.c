@@ -20,7 +20,7 @@ void call_failed(int32_t status) {
 }
 
 void pin(int index) {
-    static cpu_set_t allowed; /* before the first call */
+    static cpu_set_t allowed; /* the processors before the first call */
     static int known;
     cpu_set_t one;
     if (!known)
@@ -51,7 +51,7 @@ static double sample(struct contestant *c) {
     return (end - start) / (double)c->times;
 }
 
-/* Finds the runs that make a sample long enough for the clock; also warms up. */
+/* Sets the number of runs that makes a sample long enough for the clock; also warms up. */
 static void calibrate(struct contestant *c) {
     for (c->times = 1;; c->times *= 4) {
         (void)sample(c);
@@ -89,7 +89,7 @@ void contest_run(struct contest *contest) {
         calibrate(&contest->contestants[i]);
     double end = now() + CONTEST_NS;
     for (; round < MAX_ROUNDS && (round < MIN_ROUNDS || now() < end); round++)
-        for (int i = 0; i < n; i++) { /* each is first in its turn */
+        for (int i = 0; i < n; i++) { /* rotates the order */
             struct contestant *c = &contest->contestants[(i + round) % n];
             c->samples[round] = sample(c);
         }
@@ -117,7 +117,7 @@ struct goal {
     double best, median, limit; /* best < 0: not measured */
 };
 
-/* "asum, 1 MiB, to Caffe" */
+/* Writes a text such as "asum, 1 MiB, to Caffe". */
 static void name_goal(const struct goal *g, char *text, size_t room) {
     const char *units[] = {"B", "KiB", "MiB", "GiB"};
     size_t bytes = g->bytes;

@@ -50,22 +50,22 @@ void contest_add(struct contest *contest, const char *name, void (*run)(void *st
                  void (*after)(void *state), void *state);
 /* Times all contestants and writes their times. */
 void contest_run(struct contest *contest);
-/* Goals, judged by the best samples: the library's time is at most `limit` times the other's, or
-   at most `limit` nanoseconds more. A goal against an absent contestant is not measured. */
+/* Judge a goal by the best samples: the library's time is at most `limit` times the other's (ratio)
+   or at most `limit` ns more (extra). A goal against an absent contestant is not measured. */
 void goal_ratio(const struct contest *contest, const char *against, double limit);
 void goal_extra(const struct contest *contest, const char *against, double limit);
-/* A goal that is not a time of a contest. */
+/* Judges a goal that is not a time of a contest. */
 void goal_value(const char *what, size_t bytes, const char *unit, double value, double limit);
 void contest_free(struct contest *contest);
 
-/* The sizes of a case, from 1 KiB to 1 GiB; the effort decides how many. */
+/* Returns the number of a case's sizes, from 1 KiB to at most 1 GiB; it depends on the effort. */
 int bench_sizes(const size_t **out);
 
-/* Unwritten memory: from 2 MiB on as the library's own, on 2 MiB boundaries with huge pages
-   advised; malloc's below. */
+/* Returns unwritten memory: below 2 MiB from the C library, else like the library's own: on a 2 MiB
+   boundary, with huge pages advised. */
 void *fresh_memory(size_t bytes);
 void fresh_memory_free(void *memory, size_t bytes);
-/* The same, filled with random floats in (-1, 1) that are not 0. */
+/* Returns such memory, filled with random floats in (-1, 1) that are not 0. */
 float *random_floats(size_t count, uint64_t seed);
 
 _Noreturn void call_failed(int32_t status);
@@ -76,7 +76,7 @@ static inline void must(int32_t status) {
         call_failed(status);
 }
 
-/* Keeps the compiler from removing the work that made `p`. */
+/* Prevents the compiler from removing the work that made `p`. */
 static inline void keep(const void *p) {
     __asm__ volatile("" : : "r"(p) : "memory");
 }

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Small operations stay within their budgets of instructions (instructions.txt), which repeat
-exactly where times do not: one that takes more than 1.10 of its budget fails.
+"""Tests that small operations stay within their budgets of instructions (instructions.txt).
 
-Counted by callgrind inside the function `counted` of operations.c, with what the C library and
-OpenBLAS do in it. Budgets are of one compiler and processor family; with others the counts are
-shown, not judged.
+An operation fails if it takes more than 1.10 of its budget. Unlike times, the counts repeat exactly.
+callgrind counts inside the function `counted` of operations.c, including the C library and
+OpenBLAS. The budgets are for one compiler and processor family; with others the counts are only
+printed.
 """
 import argparse
 import concurrent.futures
@@ -19,7 +19,7 @@ import tempfile
 BUDGETS = pathlib.Path(__file__).with_name("instructions.txt")
 FACTOR = 1.10
 TIMES = 1000
-# OpenBLAS and the C library choose kernels by the processor: this fixes the choice.
+# OpenBLAS and the C library choose kernels by the processor: these settings fix the choice.
 CHOICES = {"OPENBLAS_CORETYPE": "Haswell", "GLIBC_TUNABLES": "glibc.cpu.x86_rep_movsb_threshold=1048576"}
 
 
@@ -40,7 +40,7 @@ def counts(program, jobs):
 
 
 def built_with(program):
-    """The compiler's name and major version, from the program's .comment, and the machine."""
+    """Returns the compiler's name and major version, from the section .comment, and the machine."""
     comment = subprocess.run(["readelf", "--string-dump=.comment", program], check=True, text=True,
                              capture_output=True).stdout
     gcc, clang = re.search(r"GCC: .* (\d+)\.", comment), re.search(r"clang version (\d+)", comment)

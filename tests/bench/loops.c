@@ -5,7 +5,7 @@ void loop_update(float *restrict data, const float *restrict diff, size_t count)
         data[i] -= diff[i];
 }
 
-/* Sums in lanes enough for a processor's registers: one sum alone would wait for each addition. */
+/* Enough lanes for a processor's registers: with one sum, each addition would wait for the last. */
 #define LANES 64
 
 float loop_asum(const float *x, size_t count) {

@@ -1,6 +1,6 @@
 /* bench [--quick | --full] [--caffe LIBRARY] [--linked LIBRARY] [--out FOLDER] [CASE...]
-   Times the library against others and judges the goals. Appends them to FOLDER/goals.csv, all
-   times to FOLDER/times.csv. */
+   Times the library against others and judges the goals. Appends the goals to FOLDER/goals.csv and
+   all times to FOLDER/times.csv. */
 #include "cases.h"
 #include "harness.h"
 
@@ -35,7 +35,7 @@ static const void *open_peer(const char *path, const char *name) {
     return peer;
 }
 
-/* glibc reads this setting when a program starts: malloc advises huge pages, too. */
+/* Restarts the program with a setting of glibc that makes malloc advise huge pages, too. */
 static void use_huge_pages(char **argv) {
     const char *setting = "glibc.malloc.hugetlb=1";
     const char *present = getenv("GLIBC_TUNABLES");

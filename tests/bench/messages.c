@@ -1,5 +1,5 @@
-/* A blob's message (BlobProto): bytes to blob and blob to bytes. All contestants have the same
-   message and payload, and keep their last result until the clock has stopped. */
+/* Times a blob's message (BlobProto): bytes to blob and blob to bytes. All contestants use the same
+   message and payload, and free their last result only after the clock has stopped. */
 #include "cases.h"
 #include "harness.h"
 #include "loops.h"
@@ -214,7 +214,7 @@ static void narrow(void *arg) {
     keep(s->to);
 }
 
-/* The loop writes into the blob's memory, so that both have the same pages. */
+/* The loop writes into the blob's memory, so that both contestants use the same pages. */
 static void contest_conversion(const char *what, int32_t from, const void *payload, size_t count,
                                void (*loop)(void *)) {
     size_t bytes = count * sizeof(float);

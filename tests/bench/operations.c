@@ -1,6 +1,6 @@
-/* operations: the names of the small operations whose instructions are counted.
-   operations NAME: does one of them TIMES times inside the function `counted`, which
-   instructions.py has callgrind count. */
+/* operations: prints the names of the small operations whose instructions are counted.
+   operations NAME: runs an operation TIMES times inside the function `counted`, where callgrind
+   counts (instructions.py). */
 #include <syncblob/syncblob.h>
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #define COUNT 256 /* floats: 1 KiB */
 
 static sb_blob *blob;   /* 1 x 4 x 8 x 8, written, with a diff */
-static sb_blob *source; /* likewise, without one */
+static sb_blob *source; /* likewise, without a diff */
 static void *message;
 static size_t message_size;
 static char buffer[4096];
@@ -128,7 +128,7 @@ int main(int argc, char **argv) {
             puts(operations[i].name);
         } else if (strcmp(operations[i].name, argv[1]) == 0) {
             set_up();
-            operations[i].run(); /* what is done once only */
+            operations[i].run(); /* the work that only the first call does */
             counted(operations[i].run);
             free(message);
             sb_blob_destroy(source);

@@ -1,12 +1,12 @@
-/* Two threads that read one blob, each as fast as one alone. */
+/* Tests that each of two threads that read one blob is as fast as a single thread. */
 #include "cases.h"
 #include "harness.h"
 #include "team.h"
 
 #include <syncblob/syncblob.h>
 
-#define READS 100000 /* of one thread in a run: hides the wake-up */
-#define WORK  100    /* steps between two reads, some 100 ns */
+#define READS 100000 /* of each thread in a run: hides the wake-up */
+#define WORK  100    /* steps between two reads, about 100 ns */
 
 struct readers {
     sb_blob *blob;

@@ -1,5 +1,5 @@
-/* Small calls, whose cost does not depend on the size. A run is CALLS of them, so that the call of
-   the run itself does not count. */
+/* Times small calls, whose cost does not depend on the size. A run makes CALLS calls, so that the
+   cost of calling the run does not matter. */
 #include "cases.h"
 #include "harness.h"
 #include "peers/caffe.h"

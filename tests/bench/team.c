@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#define SPINS 50000 /* some 500 µs */
+#define SPINS 50000 /* about 500 µs */
 
 static pthread_t helper;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -32,8 +32,8 @@ static void set(_Atomic bool *flag, bool value) {
     pthread_mutex_unlock(&lock);
 }
 
-/* Looks for a while before it sleeps, as the threads of a BLAS do: to be woken takes as long as
-   much of the work. */
+/* Spins for a while before it sleeps, as the threads of a BLAS do: to wake a thread takes as long
+   as a large part of the work. */
 static void wait_until(bool is_working) {
     for (int i = 0; i < SPINS && working != is_working && !stopping; i++) {
 #ifdef __x86_64__

@@ -1,12 +1,12 @@
 # shellcheck shell=bash
-# What the programs over MPI are compiled and run with; to be sourced. Ranks share the processors, and
-# root may run them, as in a container.
+# Settings and functions for programs over MPI; to be sourced. Ranks may share processors, and root may
+# run them, as in a container.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
 export OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_plm=isolated
 
-# Compiles a program with the engine, against the static libraries of a build folder. gcc takes
-# MPICH's MPI_STATUSES_IGNORE for an array.
+# Compiles a program with the engine, against the static libraries of a build folder. Without
+# stringop-overflow: gcc mistakes MPICH's MPI_STATUSES_IGNORE for an array.
 compile_for_mpi() { # MPICC OUT SOURCE BUILD_FOLDER FLAG...
     local mpicc=$1 out=$2 source=$3 folder=$4
     shift 4
@@ -16,7 +16,7 @@ compile_for_mpi() { # MPICC OUT SOURCE BUILD_FOLDER FLAG...
         -lprotobuf-c -lopenblas -lpthread -lm -ldl
 }
 
-# Both print a step and its loss a line.
+# Compares two files, which have a step and its loss in each line.
 compare_losses() { # WHAT FILE FILE TOLERANCE
     paste "$2" "$3" | awk -v what="$1" -v most="$4" '
         $1 != $3 || $2 - $4 > most || $4 - $2 > most { print what ": " $0; wrong++ }

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Compiles libsyncblob-mpi's source and its test for each MPI that is installed, against the static
-# libraries of a build folder, and runs it at 1, 2, 3, 4 and 7 ranks: run.sh BUILD_FOLDER [FLAG...].
-# Then with pieces of 499 elements, as if counts were too large for MPI, two at a time. Then the
-# example trains: several ranks as one, and after a restart as if it had never stopped. Ends with 77
-# where there is no MPI.
+# libraries of a build folder, and runs the test at 1, 2, 3, 4 and 7 ranks: run.sh BUILD_FOLDER [FLAG...].
+# Runs it again with pieces of 499 elements, two at a time, as if counts were too large for MPI. Then runs
+# the training example: several ranks must have the losses of one rank, and a restarted run the losses of
+# a run that never stopped. Ends with 77 if there is no MPI.
 set -euo pipefail
 shopt -s inherit_errexit
 folder=$(realpath "$1")
@@ -13,7 +13,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 . tests/mpi/environment.sh
-# MPI's own memory at the end is not ours; what we leave after a failure is meant.
+# No leak check: MPI leaks memory at its end, and after a failure the library leaks on purpose.
 export ASAN_OPTIONS=detect_leaks=0
 
 compile() { # MPI OUT SOURCE FLAG...
@@ -26,7 +26,7 @@ train() { # MPI RANKS ARGUMENT...
     timeout 120 "mpirun.$mpi" -n "$ranks" "$work/train.$mpi" 200 "$@"
 }
 
-# MPICH's ranks never yield to each other, so that more of them than processors take long.
+# MPICH's ranks never yield to each other: more ranks than processors would take long.
 check_training() { # MPI
     local mpi=$1 ranks=4
     [ "$mpi" = openmpi ] || ranks=2
@@ -36,7 +36,7 @@ check_training() { # MPI
     train "$mpi" $ranks --restore "$work/snapshot" >"$work/again"
     tail -n 80 "$work/together" >"$work/rest"
     compare_losses 'never stopped, restarted' "$work/rest" "$work/again" 0
-    # it learns
+    # the loss must fall by half
     awk 'NR == 1 { first = $2 } END { exit !($2 < first / 2) }' "$work/alone"
 }
 

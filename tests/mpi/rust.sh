@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The crate with its feature mpi, under each MPI that is installed: its test at 1, 2 and 3 ranks, and
-# the example that trains, whose losses are those of one rank that is a thread. Ends with 77 where
-# there is no MPI, or no libclang for the crate mpi.
+# Tests the crate with its feature mpi, under each installed MPI: runs the test at 1, 2 and 3 ranks, and
+# the training example, whose losses must be equal to the losses without MPI. Ends with 77 if there is no
+# MPI, or no libclang for the crate mpi.
 set -euo pipefail
 shopt -s inherit_errexit
 cd "$(dirname "$(readlink -f "$0")")/../.."
@@ -9,7 +9,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 . tests/mpi/environment.sh
 
-# A build of each MPI's own: the crate mpi-sys does not look at MPICC again.
+# Uses a separate build folder for each MPI: the crate mpi-sys does not notice that MPICC has changed.
 crate() { # MPI COMMAND ARGUMENT...
     local mpi=$1 command=$2
     shift 2

@@ -1,6 +1,6 @@
-/* Communicators over MPI, at any number of ranks: what they compute, what they refuse, and what a
-   failure of MPI becomes. MPI's calls are wrapped by its profiling interface, so that they can be
-   made to fail. Ends with the line "N passed, M failed" of all ranks. */
+/* Tests communicators over MPI, at any number of ranks: their results, the arguments that they
+   refuse, and the statuses for failures of MPI. MPI's profiling interface wraps MPI's calls, so
+   that a test can make them fail. Prints at its end "N passed, M failed", summed over all ranks. */
 #include "../support/halves.h"
 
 #include <syncblob/mpi.h>
@@ -32,17 +32,17 @@ static void judge(bool holds, const char *text, int line) {
 #define expect_status(status, ...) judge((__VA_ARGS__) == (status), #__VA_ARGS__, __LINE__)
 #define expect_ok(...)             expect_status(SB_OK, __VA_ARGS__)
 
-/* --- calls of MPI that fail when they are told -------------------------------------------- */
+/* --- calls of MPI that a test can make fail ----------------------------------------------- */
 
 enum call { DUP, ALLREDUCE, BCAST, BARRIER, IALLREDUCE, TESTSOME, WAITSOME, CALLS };
 
-static int fail_nth[CALLS], freed, flying; /* flying: begun, and not seen to be done */
+static int fail_nth[CALLS], freed, flying; /* flying: begun, not yet seen complete */
 
 static bool is_due(enum call call) {
     return fail_nth[call] && --fail_nth[call] == 0;
 }
 
-/* Calls by a thread that MPI's level forbids. Two threads never count at a time. */
+/* Calls from threads that MPI's thread level forbids. Only one thread counts at a time. */
 static int forbidden;
 
 static void check_thread(void) {
@@ -160,7 +160,7 @@ static void every_op_combines_the_values_of_all_ranks(sb_comm *comm) {
     }
 }
 
-/* Ranks but the first two have nothing to add; at one and at three MPI has other ways. */
+/* Ranks 2 and above do not change the result; their number changes MPI's algorithms. */
 static void halves_are_rounded_to_the_nearest(sb_comm *comm) {
     for (int i = 0; i < HALF_ROWS && num_ranks > 1; i++) {
         const struct half_row *row = &half_rows[i];
@@ -272,7 +272,7 @@ static void every_order_of_ready_gives_the_same_sums(sb_comm *comm) {
         for (int step = 0; step < 1 + 12 / num_ranks; step++) {
             net_fill(&net);
             const uint64_t from = (seed = random_of(seed)) % BLOBS, by = 1 + seed / BLOBS % 6;
-            for (uint64_t i = 0; i < BLOBS; i++) /* 7 is prime: each once */
+            for (uint64_t i = 0; i < BLOBS; i++) /* 7 is prime: every blob once */
                 expect_ok(sb_reducer_ready(reducer, net.blobs[(from + i * by) % BLOBS], &err));
             expect_ok(sb_reducer_wait(reducer, &err));
             expect(net_holds(&net, SB_COMM_MEAN));
@@ -297,7 +297,7 @@ static void a_difference_is_told_to_every_rank(sb_comm *comm) {
     net_close(&net);
 }
 
-/* --- failures: every rank's call fails alike, so that nobody is left alone ------------------- */
+/* --- failures: the same call fails on every rank, so that no rank waits for ever ------------- */
 
 static sb_status call(sb_comm *comm, enum call which, struct net *net) {
     double value = 1;
@@ -337,7 +337,7 @@ static void fail_a_call(enum call which, int nth) {
     fail_nth[which] = which < IALLREDUCE;
     const sb_status st =
         which < IALLREDUCE ? call(comm, which, &net) : step(comm, which, nth, &net);
-    const bool struck = fail_nth[which] == 0; /* a request may be done before it is waited for */
+    const bool struck = fail_nth[which] == 0; /* a request may complete before the wait */
     fail_nth[which] = 0;
     expect_status(struck ? SB_ERR_COMM_FAILURE : SB_OK, st);
     expect(!struck || (err.device_code == MPI_ERR_INTERN && strstr(err.message, "MPI_")));
@@ -349,7 +349,7 @@ static void fail_a_call(enum call which, int nth) {
     (void)PMPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* The later ones strike in the midst of a bucket's pieces. */
+/* The later failures of MPI_Iallreduce occur between the pieces of a bucket. */
 static void a_failure_of_mpi_is_a_status_and_for_good(void) {
     for (enum call which = ALLREDUCE; which < CALLS; which++)
         for (int nth = 1; nth <= (which == IALLREDUCE ? 4 : 1); nth++)
@@ -371,7 +371,7 @@ static void run_elsewhere(void *(*run)(void *), void *user) {
     expect(pthread_join(thread, NULL) == 0);
 }
 
-/* Some threads' levels are higher than what was asked for. */
+/* MPI may provide a higher thread level than the program has requested. */
 static bool only_main_may_call(void) {
     int level;
     (void)MPI_Query_thread(&level);
@@ -398,7 +398,7 @@ static void *destroy_elsewhere(void *user) {
     return NULL;
 }
 
-/* What a thread that may not call MPI has destroyed is freed by the next that may. */
+/* A thread that may call MPI later frees the communicators that other threads destroyed. */
 static void any_thread_may_destroy(void) {
     sb_comm *comms[3];
     const int before = freed, kept = only_main_may_call();
@@ -438,7 +438,7 @@ int main(int argc, char **argv) {
     a_failure_of_mpi_is_a_status_and_for_good();
     what_is_no_communicator_is_refused();
     (void)MPI_Comm_get_errhandler(MPI_COMM_WORLD, &handler);
-    expect(handler == MPI_ERRORS_ARE_FATAL); /* the caller's is as it was */
+    expect(handler == MPI_ERRORS_ARE_FATAL); /* the caller's handler is unchanged */
     long ours[2] = {passed, failed}, all[2];
     (void)PMPI_Reduce(ours, all, 2, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
     if (my_rank == 0)

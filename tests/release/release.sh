@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# The parts of a release, made in $build/dist; a person uploads them.
+# Makes the parts of a release in $build/dist; a person uploads them.
 
 check_release() { python3 tests/project/release/check.py; }
 
@@ -7,7 +7,7 @@ released_version() { sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml; }
 
 released_crates() { check_release 2>/dev/null | tail -n 1; }
 
-# "-p CRATE" for each, in the order in which they can be published.
+# Prints "-p CRATE" for each crate, in the order in which the crates can be published.
 crate_options() { released_crates | xargs printf -- '-p %s '; }
 
 begin_release() {
@@ -16,7 +16,7 @@ begin_release() {
     mkdir -p "$build/dist"
 }
 
-# Each crate is built as it was packed.
+# Packs the crates; cargo also builds each crate from its package.
 pack_crates() {
     # shellcheck disable=SC2046 # several words
     by_hand cargo package --locked $(crate_options)
@@ -25,7 +25,7 @@ pack_crates() {
     done
 }
 
-# Finds what the registry would refuse, without compiling.
+# Checks, without compiling, that the registry would accept the crates.
 publish_dry() {
     cargo publish --help | grep -q -- --workspace || skip 'cargo older than 1.90 publishes no workspace'
     by_hand cargo publish --dry-run --no-verify --locked --workspace --target-dir "$build/publish"
@@ -37,13 +37,13 @@ run_deny() { # WORD...
     PATH=$programs:$PATH by_hand cargo deny --workspace --locked --config tests/project/release/deny.toml "$@"
 }
 
-# The list of advisories is fetched each time.
+# Fetches the list of advisories each time.
 check_advisories() {
     run_deny fetch db || skip 'the list of advisories cannot be fetched'
     run_deny check --disable-fetch advisories
 }
 
-# The archive is built as a user builds it.
+# Packs the sources, and builds them from the archive as a user does.
 pack_sources() {
     local name
     name=syncblob-$(released_version)
@@ -54,8 +54,8 @@ pack_sources() {
     rm -rf "${build:?}/$name"
 }
 
-# The parts of the command on any system, as CycloneDX: the same on every day and in every folder. Made
-# in a copy whose workspace has no other crates: their features would be the command's.
+# Lists the parts of the command on any system, as CycloneDX, independent of the day and the folder. Uses
+# a copy whose workspace has no other crates, since cargo would add their features to the command's.
 list_materials() {
     local programs folder=$build/materials
     programs=$(cargo_program cargo-cyclonedx 0.5.9)
@@ -77,14 +77,14 @@ pack_commands() {
     zig_command aarch64-unknown-linux-musl aarch64-linux-musl "$program-linux-aarch64" "${static_options[@]}"
     PATH=$cache/rust/bin:$PATH windows_cargo "$cache/rust-windows" build --release
     x86_64-w64-mingw32-strip -o "$program-windows-x86_64.exe" "$windows"
-    # each gives its version
+    # each command prints its version
     diff - <({ "$program-linux-$(uname -m)" --version
         qemu-aarch64 "$program-linux-aarch64" --version
         in_wine wine "$program-windows-x86_64.exe" --version; } | tr -d '\r') \
         <<<"$(printf "syncblob $(released_version)\n%.0s" 1 2 3)"
 }
 
-# The files beside Debian's packages, which are counted where they are made.
+# Prints the files of a release, without Debian's packages, whose own step counts them.
 released_files() {
     local version name
     version=$(released_version)
@@ -93,7 +93,7 @@ released_files() {
     for name in linux-x86_64 linux-aarch64 windows-x86_64.exe; do echo "syncblob-$version-$name"; done
 }
 
-# A step that was skipped made no file.
+# Writes the checksums. Fails if a file is missing, since its step was skipped.
 sum_release() {
     local file status=0
     for file in $(released_files); do

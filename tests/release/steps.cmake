@@ -1,5 +1,5 @@
-# The steps of ./dev test --full alone, which take hours or which most changes cannot break, and those
-# of ./dev release. tests/steps/CMakeLists.txt includes this file.
+# Defines the steps that only ./dev test --full runs, since they take hours or most changes cannot break
+# them, and the steps of ./dev release. tests/steps/CMakeLists.txt includes this file.
 
 # --- builds
 
@@ -20,7 +20,6 @@ set(rerun_by test)
 step("C tests under valgrind, all" CORES ON release RUN memcheck release
   -R "^(behaviour|faults|input|fuzz)\\." -E ${not_bytes})
 step("C tests, optimised, the slow ones too" CORES ON release RUN c_tests SYNCBLOB_TEST_FULL=1 release)
-# One thread, and a sanitizer makes it last for ever.
 step("C tests, static, without any other library, all" CORES ON all_least RUN c_tests least)
 step("C tests, races, all" CORES ON all_tsan RUN
   c_tests SYNCBLOB_STRESS_SECONDS=120 SYNCBLOB_TEST_FULL=1 tsan)
@@ -67,9 +66,9 @@ step("programs for a GPU, on the fake driver" ON debug gpu_programs LABELS cuda 
 step("programs for a GPU without one, and for aarch64" ON aarch64_packages gpu_programs LABELS cuda RUN run_gpu_programs_elsewhere)
 step("tests on the fake driver" CORES ON debug LABELS cuda RUN c_tests debug -R "^(fake|gpu)")
 
-# Left out on other systems: scripts that take this machine's compilers; what takes minutes.
+# Left out on other systems: scripts that use this machine's compilers, and tests that take minutes.
 set(scripts "faults\\.functions|fuzz\\.mutations|abi\\.|(consumer|users|documents)\\.|behaviour\\.filler_statistics")
-# Under qemu-user no program can start itself, deadlines pass, and the memory of ended threads is kept.
+# Under qemu-user programs cannot start themselves, deadlines pass, and ended threads keep their memory.
 set(not_emulated "(fake\\.)?(threads\\.exit|faults\\.(mem|blob|dlpack)_faults|behaviour\\.mem_(states|async))|fake\\.open|gpu\\.memory|threads\\.parallel_for|testing\\.sim")
 foreach(machine IN ITEMS s390x aarch64)
   step("${machine}: imports and names" ON ${machine} LABELS cross RUN env NM=${machine}-linux-gnu-nm
@@ -86,7 +85,7 @@ foreach(machine IN ITEMS x86_64 aarch64)
   step("the static command, ${machine}" CORES ON debian aarch64_packages program RUN check_static_commands ${machine})
   step("Python: the wheel that is published, ${machine}" CORES ON aarch64_packages RUN check_published_wheel ${machine})
 endforeach()
-# A static program looks no function up while it runs.
+# threads.fast_path needs calls that go through the loader: a static program has none.
 step("musl: tests" CORES ON musl RUN c_tests musl -E "^(${scripts}|threads\\.fast_path)")
 
 step("the crates as users get them, all ways" CORES LOCK cargo RUN check_crates)
@@ -121,7 +120,7 @@ step("crates: licences, versions and sources of what they need" ${both} RUN
 step("crates: advisories on what they need" ${both} RUN check_advisories)
 step("release: its checks find what is planted" ${both} RUN python3 -B tests/project/release/selftest.py)
 
-# --- ./dev release: nothing is made of what check_release refuses
+# --- ./dev release: if check_release fails, no other step runs
 
 set(rerun_by release)
 fixture(dist RUN begin_release)

@@ -1,14 +1,14 @@
 # shellcheck shell=bash
-# Systems that only a full run sees: macOS, built and linked but not run; Linux with musl; the static
+# Systems that only a full run tests: macOS, built and linked but not run; Linux with musl; the static
 # command and the published wheels, for x86-64 and aarch64.
 
 zig_options=(-DSYNCBLOB_OPENBLAS=OFF -DSYNCBLOB_PROTOBUF_C=OFF -DSYNCBLOB_RANDOM123=OFF
     "-DCMAKE_TOOLCHAIN_FILE=$PWD/tests/project/cross/zig.cmake")
 static_options=(-Clink-self-contained=no -Cstrip=symbols)
 
-# Makes zig's compiler and tools programs of one word, for CMake and cargo, in the folder $zig. cargo's
-# build scripts name a target in a way that zig does not know. When asked for its version with macOS as
-# the target, zig leaves an empty file behind.
+# Makes scripts in the folder $zig that run zig's compiler and tools: CMake and cargo need one word. They
+# drop --target=, which cargo's build scripts write in a form that zig does not know. For --version they
+# pass no target: with macOS as the target zig would leave an empty file.
 make_zig() { # TARGET...
     local python target tool program
     [ "$(uname -m)" = x86_64 ] || skip 'zig is pinned for x86-64 alone'
@@ -46,7 +46,7 @@ build_musl() {
         -DSYNCBLOB_WERROR=OFF -DCMAKE_EXE_LINKER_FLAGS=-static
 }
 
-# A program of Rust for another system, linked by zig, which has the libraries of the system.
+# Builds a Rust program for another system, linked by zig, which has the system's libraries.
 zig_command() { # RUST-TARGET ZIG-TARGET OUT OPTION-OF-RUSTC...
     local target=$1 name=${1//-/_} folder=$cache/rust-${1%%-*} crate=${crate:-bindings/syncblob-cli}
     make_zig "$2"
@@ -59,10 +59,10 @@ zig_command() { # RUST-TARGET ZIG-TARGET OUT OPTION-OF-RUSTC...
     cp "$folder/$target/release/${3##*/}" "$3"
 }
 
-# The oldest macOS that runs what zig links; without a number zig links for the newest.
+# The oldest macOS that zig links for; without a version zig links for the newest.
 oldest_macos=11.0
 
-# The processor, the oldest macOS and the libraries of a file. Apple's processors run only signed code.
+# Checks a file's processor, oldest macOS, libraries and signature. Apple's processors need signed code.
 check_mach_o() { # MACHINE FILE
     local headers
     local -A processors=([aarch64]=ARM64 [x86_64]=X86_64)
@@ -80,7 +80,7 @@ END
     [ "$1" = x86_64 ] || grep -w LC_CODE_SIGNATURE <<<"$headers"
 }
 
-# A program finds all it needs in the static library and the system's; the exports are the map's.
+# Checks that a program links with only the static library and the system's, and that the map has the exports.
 check_macos() { # MACHINE
     local folder=$build/$1-macos
     build_with_zig "$1-macos" "$1-macos.$oldest_macos" -DSYNCBLOB_BUILD_TESTS=OFF
@@ -92,8 +92,8 @@ check_macos() { # MACHINE
         <(llvm-nm-14 -gU "$folder/c/libsyncblob.dylib" | sed -n 's/.* _\(sb_[a-z0-9_]*\)$/\1/p' | sort)
 }
 
-# One empty library replaces Apple's SDK: Rust's crate libc names iconv, of which zig has no list of
-# functions, and calls none. The distribution's Rust has no tool that strips the program.
+# An empty libiconv replaces Apple's SDK: Rust's crate libc links iconv but never calls it, and zig does
+# not have it. The program is not stripped: the distribution's Rust has no tool for this.
 check_macos_command() { # MACHINE
     local out=$build/$1-macos-command/syncblob sdk=$cache/macos-sdk
     mkdir -p "$sdk"
@@ -110,7 +110,7 @@ static_command() { # OUT [CRATE]
     bindings/syncblob-cli/static.sh "$@"
 }
 
-# Two static programs, alone in an empty root; aarch64 by an emulator.
+# Runs two static programs in an otherwise empty root; for aarch64 in an emulator.
 check_static_commands() { # MACHINE
     local model folder=$build/static-$1 target=$1-linux-musl
     model=$(download model)
@@ -127,8 +127,8 @@ check_static_commands() { # MACHINE
     fi
 }
 
-# The wheel that is published: for any glibc from 2.28 on, and no other library. Zig has the headers and
-# the linker for that, but not the function behind __builtin_cpu_supports; gcc's runtime has it.
+# Builds and tests the published wheel, which needs glibc 2.28 or newer and no other library. zig links
+# for this glibc, but lacks the function behind __builtin_cpu_supports, which gcc's runtime has.
 check_published_wheel() { # MACHINE
     local target=$1-unknown-linux-gnu out=$build/python-$1 linking=() python tool
     tool=$(environment tests/users/python/published.txt)
@@ -150,8 +150,8 @@ check_published_wheel() { # MACHINE
     fi
 }
 
-# By the distribution's Python for aarch64, which qemu-user runs also where it starts itself. This
-# machine's pip fetches the packages: under qemu-user it is so slow that servers hang up.
+# Tests a wheel with the distribution's Python for aarch64, by a script that also works when Python starts
+# itself. This machine's pip fetches the packages: under qemu-user pip is too slow for the servers.
 emulate_python() { # FOLDER-OF-WHEEL PYTHON
     local version list sysroot=$cache/sysroot-arm64-python
     version=$(/usr/bin/python3 -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
@@ -165,13 +165,13 @@ emulate_python() { # FOLDER-OF-WHEEL PYTHON
         "$2" -m pip --python /usr/bin/python3 download --quiet --only-binary :all: \
             --platform manylinux2014_aarch64 --dest "$1/needed" -r "tests/users/python/$list.txt"
     done
-    ulimit -d 8000000 # qemu-user never forgets a page
+    ulimit -d 8000000 # qemu-user never frees a page
     PIP_NO_INDEX=1 PIP_FIND_LINKS=$1/needed \
         "$2" tests/users/python/check.py "$1"/*.whl --python "$sysroot/usr/bin/python3"
 }
 
-# The public headers as MSVC's compiler reads them: with no header but the compiler's, and without the
-# attributes and statements of GNU C, which clang would take there, too.
+# Checks the public headers as MSVC reads them: with only the compiler's headers, and without GNU C's
+# attributes, which clang would accept for this target, too.
 check_windows_headers() {
     local compiler=$build/clang-cl
     cat >"$compiler" <<'END'
@@ -183,7 +183,7 @@ END
     tests/project/abi/check_headers.sh "$compiler" "$compiler" c/{,testing/,comm/}include
 }
 
-# By the oldest Rust, with the whole of Windows' standard library.
+# Tests the command for Windows with the oldest supported Rust and its complete standard library.
 test_windows_command() {
     cross rust "$cache/rust" "$windows_target"
     make_random_dll

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Packages, crates, wheels and other programs beside the library: for a full run.
+# Tests packages, crates, wheels and programs that use the library, in a full run.
 
 pack_debian() { # [FOLDER]: where the packages go
     local model
@@ -15,7 +15,7 @@ check_crates() {
     python3 tests/users/consumer/crates.py
 }
 
-# Makes an environment for the wheel of the development build, with a list of requirements.
+# Makes an environment with the wheel of the development build and a list of requirements.
 wheel_environment() { # FOLDER PYTHON REQUIREMENTS OPTION-OF-VENV...
     local pip
     pip=$(environment tests/steps/requirements.txt)
@@ -24,7 +24,7 @@ wheel_environment() { # FOLDER PYTHON REQUIREMENTS OPTION-OF-VENV...
     "$pip" -m pip --python "$1/bin/python" install --quiet "$build/python-dev"/*.whl -r "$3"
 }
 
-# As from a checkout: pip builds the module, with the tools that it fetches.
+# Tests the module as built from a checkout by pip, which fetches the tools.
 check_python_sources() {
     local folder=$build/python-sources
     python3 -m venv --clear "$folder"
@@ -33,7 +33,7 @@ check_python_sources() {
         "$folder/bin/python" -c 'import syncblob; print(syncblob.Blob(3).asum_data())')
 }
 
-# "cuda:0" on the fake driver, which runs work as late as it may.
+# Tests "cuda:0" on the fake driver, which runs work at once, as late as it may, or at random times.
 check_python_cuda() {
     local folder=$build/python-cuda fakes=$build/debug/tests/cuda/fake schedule
     [ -d "$fakes/lib13" ] || skip "Python on a fake driver: CUDA's headers cannot be fetched"
@@ -44,7 +44,7 @@ check_python_cuda() {
     done
 }
 
-# PyTorch for the host alone is a package of the distribution's, for its own Python.
+# Runs a command if the distribution's Python has PyTorch, which is packaged for the CPU only.
 with_torch() { # COMMAND...
     /usr/bin/python3 -c 'import torch' 2>/dev/null || skip 'this system has no package python3-torch'
     "$@"
@@ -57,7 +57,7 @@ check_python_torch() {
     SYNCBLOB_TEST_RESNET=$model "$folder/bin/python" -m unittest discover -s tests/users/python -p 'test_[bdmt]*.py'
 }
 
-# The importer of OpenCV 4 beside OpenCV 5, of which no program can have both.
+# Compares OpenCV 4's importer with OpenCV 5. No program can load both.
 check_python_opencv() {
     local folder=$build/python-opencv boxes=tests/users/opencv/boxes.py four five
     [ -d "$SYNCBLOB_TEST_DATA/nets" ] || skip "OpenCV 4 and 5: no nets in $SYNCBLOB_TEST_DATA"
@@ -71,7 +71,7 @@ check_python_opencv() {
     "$five" "$boxes" compare "$folder/4.npz" "$folder/5.npz"
 }
 
-# Prints the first Python of some versions that is here.
+# Prints the first installed Python of the given versions.
 find_python() { # VERSION...
     local version program
     for version in "$@"; do
@@ -85,8 +85,8 @@ find_python() { # VERSION...
     return 1
 }
 
-# The other converters of Caffe's nets and the two OpenCVs, in environments of $cache/peers. The first
-# line of a list may name its Pythons. The file NAME.why has the reason where there can be none.
+# Makes environments in $cache/peers for the other converters of Caffe's nets and for OpenCV 4 and 5. The
+# first line of a list may give versions of Python. If there is no environment, NAME.why has the reason.
 make_onnx_peers() {
     local list folder versions program
     mkdir -p "$cache/peers"
@@ -108,8 +108,8 @@ make_onnx_peers() {
     tail -n +1 "$cache"/peers/*.why 2>/dev/null || true
 }
 
-# The C tests, with each status that a function returns compared with the function's list of errors.
-# CMake tries the compiler before the flags are there, which only the tests can be linked with.
+# Runs the C tests and compares each status that a function returns with the function's list of errors.
+# CMake tests the compiler first, without the linker flags, since only the tests can be linked with them.
 watch_errors() {
     local folder=$build/errors
     rm -rf "$folder"
@@ -118,7 +118,7 @@ watch_errors() {
     gcc -std=c17 -O1 -Wall -Wextra -Werror -Ic/include -Ic/testing/include -Ic/comm/include \
         -c "$folder/watch.c" -o "$folder/watch.o"
     build errors debug "-DCMAKE_EXE_LINKER_FLAGS=$folder/watch.o @$folder/watch.flags"
-    # with empty lists a test's failures are found
+    # a control: with empty lists of errors, the failures of a test are reported
     c_tests SYNCBLOB_ERRORS_ALL=1 "SYNCBLOB_ERRORS_LOG=$folder/control.txt" errors -R '^behaviour\.blob_shape$'
     grep 'sb_blob_legacy_shape returned SB_ERR_SHAPE_MISMATCH' "$folder/control.txt" | sort -u
     c_tests "SYNCBLOB_ERRORS_LOG=$folder/returned.txt" errors -E '^(consumer|abi|input)'

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Prints a platform of SimGrid's: platform.py HOSTS GBITS flat|tree FOLD.
+"""Prints a platform for SimGrid: platform.py HOSTS GBITS flat|tree FOLD.
 
-flat: every host has a link to one switch, which never blocks. tree: hosts by groups on switches,
-which have one way up for every two ways down. A link takes 5 microseconds. Bandwidths are divided
+flat: every host has a link to one switch, which never blocks. tree: groups of hosts on switches,
+which have one link up for every two links down. A link takes 5 microseconds. Bandwidths are divided
 by FOLD."""
 import sys
 
-# Hosts on a switch, for so many hosts.
+# The number of hosts on a switch, by the number of all hosts.
 GROUP = {16: 4, 128: 16, 1024: 32}
 
 PLATFORM = """<?xml version='1.0'?>

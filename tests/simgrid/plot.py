@@ -1,5 +1,5 @@
-"""The results of simulate.py as an SVG: a panel for each network, a group of bars for each number of
-hosts, a bar for each size of buckets."""
+"""Draws the results of simulate.py as an SVG: a panel for each network, a group of bars for each number
+of hosts, a bar for each size of buckets."""
 WIDTH, HEIGHT, LEFT, TOP, GAP = 330, 190, 60, 70, 70
 COLOURS = {1: "#b35806", 25: "#2166ac", 128: "#5aae61"}
 
@@ -19,7 +19,7 @@ def line(x1, y1, x2, y2, colour="#888", width=1):
 
 
 def top_of(rows):
-    """Where an axis of milliseconds ends."""
+    """Returns the upper end of the axis, in milliseconds."""
     most = max(row["apart"] for row in rows) * 1e3
     return next(top for top in (50, 100, 150, 200, 250, 300, 400, 500, 750, 1000, 2000, 5000, 10 ** 6)
                 if top >= most)

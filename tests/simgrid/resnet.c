@@ -3,16 +3,16 @@
 
        smpirun ... resnet BUCKET_MIB STEPS FOLD COMPUTE_MS
 
-   An element stands for FOLD, and a host's bandwidth is divided by as much, so that a thousand
-   ranks fit one machine's memory; bytes and seconds are printed as if nothing were folded. SMPI's
-   own MPI_Iallreduce sends everything to everybody, which no MPI does. So c/mpi/engine.c is
-   compiled with MPI_Allreduce in its place, which runs to its end. From how long each bucket takes
-   follows when it would end if it ran beside the backward pass. Rank 0 prints, of the last step:
+   An element represents FOLD elements, and a host's bandwidth is divided by FOLD, so that a
+   thousand ranks fit into one machine's memory; bytes and seconds are printed as without FOLD.
+   SMPI's own MPI_Iallreduce sends all data to all ranks, as no MPI does. So c/mpi/engine.c is
+   compiled with the blocking MPI_Allreduce. From the time of each bucket the program computes when
+   the bucket would be complete if it were sent during the backward pass. Rank 0 prints for the last
+   step:
 
        RANKS BUCKETS BYTES COMPUTE APART BESIDE NETWORK
 
-   with the seconds of the computation, of the step if nothing overlaps, of the step if all does
-   that can, and of the network alone. */
+   with the seconds of the computation, of the step without and with overlap, and of the network. */
 #include <syncblob/mpi.h>
 #include <syncblob/reducer.h>
 
@@ -36,16 +36,16 @@ static void need(sb_status st, const char *what) {
 /* --- the network beside the computation ---------------------------------------------------- */
 
 static struct {
-    double blocked; /* seconds in MPI so far in this step */
-    double began;   /* the step */
-    double free_at; /* when the network would have ended all so far, since `began` */
+    double blocked; /* seconds in MPI so far, in this step */
+    double began;   /* the start of the step */
+    double free_at; /* when all buckets so far would be complete, since `began` */
     int buckets;
 } network;
 
 int simulated_iallreduce(const void *from, void *to, int count, MPI_Datatype type, MPI_Op op,
                          MPI_Comm comm, MPI_Request *request);
 
-/* What c/mpi/engine.c calls for MPI_Iallreduce. */
+/* Replaces MPI_Iallreduce in c/mpi/engine.c. */
 int simulated_iallreduce(const void *from, void *to, int count, MPI_Datatype type, MPI_Op op,
                          MPI_Comm comm, MPI_Request *request) {
     const double before = MPI_Wtime(), ready_at = before - network.began - network.blocked;
@@ -60,8 +60,8 @@ int simulated_iallreduce(const void *from, void *to, int count, MPI_Datatype typ
 
 int simulated_query_thread(int *level);
 
-/* What it calls for MPI_Query_thread: SMPI's ranks are threads of one process, one of which is the
-   main one, and it says that no other may call MPI. */
+/* Replaces MPI_Query_thread in c/mpi/engine.c: SMPI's ranks are threads of one process, and SMPI
+   reports that only the main thread may call MPI. */
 int simulated_query_thread(int *level) {
     *level = MPI_THREAD_SERIALIZED;
     return MPI_SUCCESS;
@@ -81,7 +81,7 @@ static void add(struct net *net, int64_t count) {
     net->counts[net->num_blobs++] = count;
 }
 
-/* Weights, then scale and shift of the normalisation after it. */
+/* Adds a convolution's weights, then the scale and the shift of the normalisation after it. */
 static void add_convolution(struct net *net, int64_t in, int64_t out, int64_t kernel) {
     add(net, in * out * kernel * kernel);
     add(net, out);

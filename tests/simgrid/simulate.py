@@ -3,9 +3,9 @@
 
     simulate.py LIBSYNCBLOB.A FOLDER [HOSTS...]
 
-FOLDER gets results.tsv and plot.svg. HOSTS are 16, 128 and 1024 if none is named. Ends with 77
-where SimGrid is not installed, and with 1 if a time is shorter than what any all-reduce needs, or if
-one large bucket on a flat network takes 5 % longer."""
+Writes results.tsv and plot.svg into FOLDER. HOSTS are 16, 128 and 1024 by default. Ends with 77 if
+SimGrid is not installed, and with 1 if a time is below the bound of an all-reduce, or if one large
+bucket on a flat network of 10 Gbit/s exceeds the bound by 5 %."""
 import itertools
 import pathlib
 import shutil
@@ -20,14 +20,14 @@ FOLD = 64
 COMPUTE_MS = 60
 GBITS = (10, 100)
 SHAPES = ("flat", "tree")
-BUCKETS_MIB = (1, 25, 128)  # 128: all in one
+BUCKETS_MIB = (1, 25, 128)  # 128: one bucket
 # SimGrid's names: recursive halving and doubling; a ring.
 ALGORITHMS = {"halving": "rab_rdb", "ring": "lr"}
 RING_HOSTS, RING_BUCKET = (16, 128), 25
 
-# Bandwidth and latency are those of the platform, at any size: nothing of a cluster of SimGrid's own.
+# Uses the platform's bandwidth and latency at all sizes, without SimGrid's factors of a real cluster.
 NETWORK = ["--cfg=smpi/bw-factor:0:1", "--cfg=smpi/lat-factor:0:1", "--cfg=network/crosstraffic:no"]
-# What the processor of this machine takes is not counted.
+# The time of this machine's processor is not counted.
 HOST = ["--cfg=smpi/simulate-computation:no", "--log=root.thres:warning"]
 INSTEAD = ["-DMPI_Iallreduce=simulated_iallreduce", "-DMPI_Query_thread=simulated_query_thread"]
 COLUMNS = ("hosts", "gbits", "shape", "algorithm", "bucket_mib", "buckets", "compute", "apart",
@@ -71,7 +71,7 @@ def simulate(program, folder, case):
 
 
 def problem(row):
-    """What no simulation of it may say; None where all is well."""
+    """Returns why the row cannot be right; None if it can."""
     if row["network"] < row["bound"] * 0.999:
         return "shorter than any all-reduce needs"
     if row["shape"] == "flat" and row["gbits"] == 10 and row["bucket_mib"] > 100 \

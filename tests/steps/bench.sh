@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# ./dev bench. SYNCBLOB_VECTORS: portable or avx2, to measure as on a narrower processor than this one.
+# ./dev bench. SYNCBLOB_VECTORS: portable or avx2, to measure as on a processor with narrower vectors.
 
 bench_folder=$build/bench${SYNCBLOB_VECTORS:+-$SYNCBLOB_VECTORS}
 
@@ -15,7 +15,7 @@ check_instructions() { # [--write]
     python3 tests/bench/instructions.py --jobs "$jobs" "$bench_folder/tests/bench/operations" "$@"
 }
 
-# Two ranks of the default MPI. They have a processor each: they do not yield, and copy as MPI chooses.
+# Runs two ranks of the default MPI. Each has a processor: ranks do not yield, and MPI chooses how to copy.
 bench_comm() { # [ROUNDS]
     build_bench -- syncblob_static syncblob_comm_static
     . tests/mpi/environment.sh
@@ -24,8 +24,8 @@ bench_comm() { # [ROUNDS]
     mpirun -n 2 "$build/bench/comm" "$@"
 }
 
-# The cost of the crate over the calls of C. With --lto the linker optimises both as one program, each
-# loop alone, so that the ratios say nothing about the crate.
+# Measures the crate's cost beyond the C calls. With --lto the linker optimises both as one program, but
+# each loop separately, so that the ratios do not measure the crate.
 bench_rust() { # [--lto]
     if [ "${1:-}" = --lto ]; then
         export CC=clang AR=llvm-ar-14 CFLAGS=-flto=thin RUSTFLAGS=-Clinker-plugin-lto CARGO_TARGET_DIR=$build/lto
@@ -33,7 +33,7 @@ bench_rust() { # [--lto]
     cargo run --quiet --release --locked -p syncblob-tests
 }
 
-# The command beside cp and other converters, as whole processes.
+# Compares the command with cp and other converters, as whole processes.
 bench_onnx() { # [--check]
     local python model prototxt
     python=$(environment tests/users/onnx/requirements.txt)
@@ -44,7 +44,7 @@ bench_onnx() { # [--check]
     "$python" tests/bench/peers/onnx.py "$CARGO_TARGET_DIR/release/syncblob" "$model" "$prototxt" "$cache/peers" "$@"
 }
 
-# The module and the command beside protobuf, OpenCV and scripts, on a net of 24 MB.
+# Compares the module and the command with protobuf, OpenCV and scripts, on a net of 24 MB.
 # shellcheck disable=SC2120 # a step passes --check
 bench_python() { # [--check]
     local python model prototxt
@@ -57,7 +57,7 @@ bench_python() { # [--check]
     "$python" tests/bench/peers/python.py "$@" "$model" "$prototxt" "$CARGO_TARGET_DIR/release/syncblob"
 }
 
-# SMPI gives each rank a copy of the program, which therefore contains the library.
+# SMPI makes a copy of the program for each rank: so the program contains the library.
 bench_simgrid() { # [HOSTS...]
     build simgrid release -DCMAKE_C_COMPILER=gcc -DBUILD_SHARED_LIBS=OFF -DSYNCBLOB_OPENBLAS=OFF \
         -DSYNCBLOB_CUDA=OFF -DSYNCBLOB_PROTOBUF_C=OFF -DSYNCBLOB_RANDOM123=OFF \
@@ -66,8 +66,8 @@ bench_simgrid() { # [HOSTS...]
         "$build/simgrid/c/libsyncblob.a" "$build/simgrid/results" "$@"
 }
 
-# As a program whose OpenBLAS has threads: the same library by name, of another package, unpacked. The
-# threads soon sleep where they find no work, and leave the processor to the others.
+# Runs a command with an OpenBLAS that has threads: a library of the same name, unpacked from another
+# package. Its threads sleep soon after they find no work, so that others can use the processor.
 with_blas_threads() { # COMMAND...
     local sysroot=$cache/sysroot-openblas library
     cross sysroot "$(dpkg --print-architecture)" "$sysroot" libopenblas0-pthread
@@ -106,7 +106,7 @@ bench() { # comm|rust|onnx|simgrid|--show|--instructions ARGUMENT... | [OPTION..
     if [ -n "$peers" ]; then
         archive=$(download caffe)
         tests/bench/peers/build_caffe.sh "$archive" "$cache/caffe-peer"
-        # the library as a part of a program that the linker optimises as one
+        # the library and its caller, optimised together by the linker
         build bench-lto lto -DCMAKE_C_COMPILER=gcc -DSYNCBLOB_WERROR=OFF -DSYNCBLOB_BUILD_TESTS=OFF \
             -DSYNCBLOB_BUILD_BENCH=ON -- linked >"$build/log/bench.txt"
         program+=(--caffe "$cache/caffe-peer/libcaffe_peer.so" --linked "$build/bench-lto/tests/bench/liblinked.so")

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Builds, and the tests in their folders.
+# Makes builds, and runs the tests in their folders.
 
 # Runs a command and writes it into the log, for first_failure.py.
 by_hand() { # COMMAND...
@@ -29,8 +29,8 @@ build() { # FOLDER PRESET [OPTION-OF-CMAKE...] [-- TARGET...]
     by_hand cmake --build "$build/$folder" -j "$jobs" "$@"
 }
 
-# The variables are those that the tests read: SYNCBLOB_TEST_WHOLE=1 makes every table whole,
-# SYNCBLOB_TEST_FULL=1 adds what takes minutes.
+# Runs C tests with variables that the tests read: SYNCBLOB_TEST_WHOLE=1 makes every table whole,
+# SYNCBLOB_TEST_FULL=1 adds tests that take minutes.
 c_tests() { # [NAME=VALUE...] FOLDER OPTION-OF-CTEST...
     local variables=() status=0
     while [[ $1 == *=* ]]; do
@@ -39,14 +39,14 @@ c_tests() { # [NAME=VALUE...] FOLDER OPTION-OF-CTEST...
     done
     local ctest=(ctest --test-dir "$build/$1" --output-on-failure "${memcheck[@]}")
     echo "alone: cmake --build ${build#"$PWD/"}/$1 && ${variables[*]}${variables:+ }${ctest[*]}"
-    # ThreadSanitizer's programs sleep a second at their end, in case a thread still does something.
+    # By default a program under ThreadSanitizer sleeps a second at its end, in case a thread still runs.
     env TSAN_OPTIONS=atexit_sleep_ms=100 "${variables[@]}" "${ctest[@]}" -j "$jobs" --no-tests=error "${@:2}" || status=$?
     echo 'alone:'
-    cat "$build/$1"/Testing/Temporary/{LastTest,MemoryChecker.*}.log 2>/dev/null || true # why tests skip
+    cat "$build/$1"/Testing/Temporary/{LastTest,MemoryChecker.*}.log 2>/dev/null || true # has the reasons for skipped tests
     return $status
 }
 
-# valgrind's memcheck finds the use of bytes that nobody wrote, which gcc's sanitizers do not.
+# Runs C tests under memcheck, which finds reads of uninitialised bytes; gcc's sanitizers do not.
 memcheck=()
 memcheck() { # FOLDER OPTION-OF-CTEST...
     cat >"$build/$1/DartConfiguration.tcl" <<END
@@ -59,8 +59,8 @@ END
     c_tests "$@"
 }
 
-# Builds the library where CMake finds a C compiler, no folder of the system and no pkg-config, and
-# links a program with it.
+# Builds the library and a program in an environment where CMake finds a C compiler, but neither the
+# system's folders nor pkg-config.
 build_plainly() { # [SOURCES]
     local sources=${1:-.} tools=$build/plain-tools folder=$build/plain program
     rm -rf "$tools" "$folder"
@@ -76,13 +76,13 @@ build_plainly() { # [SOURCES]
     by_hand env -i "PATH=$tools" gcc -std=c11 "-I$sources/c/include" "$sources/tests/users/consumer/main.c" \
         "$folder/c/libsyncblob.a" -lm -o "$folder/main"
     (cd "$folder" && ./main 0.1.0)
-    # the system's compiler may find headers of what was left out
+    # fails if the compiler found a header of a library that was left out
     if ninja -C "$folder" -t deps | grep -E '/(Random123|protobuf-c|cblas)[^ ]*\.h$|/cuda\.h$'; then return 1; fi
 }
 
 # --- ./dev test NAME
 
-# tests/behaviour/test_model_edit.c is behaviour.model_edit, c/testing/tests/test_sim.c testing.sim.
+# Prints a test's name, such as behaviour.model_edit for tests/behaviour/test_model_edit.c.
 test_name() { # NAME|FILE
     local name=$1
     if [[ ${name/\/tests\//\/} =~ ([^/]+)/test_([^/]+)\.c$ ]]; then
@@ -93,7 +93,7 @@ test_name() { # NAME|FILE
     echo "${name#test_}"
 }
 
-# Prints the targets of the build folder debug that the tests on the input run: "all" for a script's.
+# Reads names of tests and prints their targets in the build folder debug: "all" for a script.
 targets_of_tests() {
     local test targets
     targets=$(ninja -C "$build/debug" -t targets all | sed -n 's/: phony$//p')
@@ -101,11 +101,11 @@ targets_of_tests() {
         while read -r test; do grep -xF -e "$test" <<<"$targets" || echo all; done | sort -u
 }
 
-# Builds and runs the C tests of a name, or of a file; ends with 3 where there are none.
+# Builds and runs the C tests with a name, or of a file; returns 3 if there are none.
 c_tests_named() { # NAME|FILE
     local pattern tests
     pattern=$(test_name "$1" | sed 's/[][\.*^$+?()|]/\\&/g')
-    case $1 in *.c) pattern+='(\.|$)' ;; esac # not those that go on with its name
+    case $1 in *.c) pattern+='(\.|$)' ;; esac # excludes tests whose names only begin like the file's
     configure debug debug -DCMAKE_C_COMPILER=gcc -DSYNCBLOB_NET=ON >/dev/null
     tests=$(ctest --test-dir "$build/debug" -N -R "$pattern" | sed -n 's/^ *Test *#[0-9]*: //p')
     [ -n "$tests" ] || return 3
@@ -113,8 +113,8 @@ c_tests_named() { # NAME|FILE
     SYNCBLOB_TEST_WHOLE=1 ctest --test-dir "$build/debug" -j "$jobs" --output-on-failure -R "$pattern"
 }
 
-# Runs the files of tests and the functions of a name; ends with 3 where there are none. The members of
-# the workspace turn on each other's features.
+# Runs the Rust test files or functions with a name; returns 3 if there are none. Runs them in the whole
+# workspace, since its members enable each other's features.
 rust_tests_named() { # NAME|FILE
     local name file targets=()
     name=$(test_name "$1")

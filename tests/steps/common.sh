@@ -16,7 +16,7 @@ die() {
     exit 1
 }
 
-# Ends a step that needs something which cannot be had here.
+# Ends a step as skipped, if something that it needs is not available.
 skip() { # WHY
     echo "skipped: $*" >&2
     exit 77

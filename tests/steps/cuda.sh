@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# The CUDA backend without a GPU, and the programs that test and measure it on one.
+# Tests the CUDA backend without a GPU, and builds the programs that test and measure it on a GPU.
 
-# Our declarations against NVIDIA's headers of both versions.
+# Compares our declarations with NVIDIA's headers of both versions.
 check_cuda_declarations() {
     local version headers folders
     for version in 12 13; do
@@ -16,7 +16,7 @@ check_cuda_declarations() {
     done
 }
 
-# NVIDIA's driver library as a release of Debian has it, without a device.
+# Tests with NVIDIA's driver library from a release of Debian, without a device.
 check_real_driver() { # SUITE
     local library folder=$build/real-driver/$1
     library=$(tests/cuda/fetch_package.sh "$1" non-free libcuda1 libcuda.so.1 "$cache/libcuda/$1") ||
@@ -26,19 +26,19 @@ check_real_driver() { # SUITE
         sort >"$folder/wanted"
     [ "$(wc -l <"$folder/wanted")" -ge 6 ] || die 'no names are found in cuda/declarations.h'
     nm -D --defined-only "$library" | awk '{ sub(/@.*/, "", $3); print $3 }' | sort -u |
-        comm -23 "$folder/wanted" - | diff - /dev/null # the names that it lacks
+        comm -23 "$folder/wanted" - | diff - /dev/null # fails if the library lacks a name
     gcc -std=c17 -Wall -Wextra -Werror -fsanitize=address,undefined -Ic/include \
         tests/cuda/fake/no_device.c -o "$folder/no_device" -L"$build/asan/c" -lsyncblob
-    # 535 leaves memory behind when it is closed, which is not the library's
+    # version 535 of the driver leaks memory when it is closed
     ASAN_OPTIONS=detect_leaks=0 LD_LIBRARY_PATH=$build/asan/c:${library%/*} "$folder/no_device"
 }
 
 # The glibc of RHEL 8; Ubuntu 20.04 has a newer one.
 gpu_glibc=2.28
 
-# The programs find libraries beside them, and need no more than an old glibc: zig links them against
-# that, without OpenBLAS and gcc's library. The flag for an older tag makes the loader look there for
-# libraries of libraries, too. Of x86_64 in build/gpu, of aarch64 in build/gpu-aarch64.
+# Builds the programs in build/gpu (x86_64) and build/gpu-aarch64. They need only an old glibc, against
+# which zig links them, without OpenBLAS and gcc's library, and the libraries in the folder lib beside
+# them. --disable-new-dtags makes the loader look in lib for libraries of libraries, too.
 build_gpu_programs() { # [PROCESSOR...]
     local processor target suffix
     for processor in "${@:-x86_64}"; do
@@ -67,7 +67,7 @@ gather_gpu_programs() { # FROM TO
     [ "$(du -sm "$out" | cut -f1)" -lt 64 ] || die "$out is too large: $(du -sh "$out")"
 }
 
-# No file of the bundle needs a newer glibc, or a library that is neither glibc's nor beside it.
+# Checks that no file of the bundle needs a newer glibc, or a library that is not glibc's or in the bundle.
 check_gpu_bundle() { # FOLDER
     local file newest foreign
     for file in "$1"/{gpu.*,bench,ranks,start,probe,conformance,lib/*}; do
@@ -80,14 +80,14 @@ check_gpu_bundle() { # FOLDER
     done
 }
 
-# As on another machine, with a small card: with nothing of this environment and of the build folder.
+# Runs the programs on the fake driver as on another machine: without this environment, with a small card.
 run_gpu_programs() {
     local libraries=$build/debug/tests/cuda/fake
     env -i PATH=/usr/bin:/bin "FAKE_MEMORY=$((4 << 30))" \
         "LD_LIBRARY_PATH=$libraries/lib:$libraries/lib13:$libraries/libn" bash "$build/gpu/run.sh"
 }
 
-# Makes scripts that run the programs for aarch64 by an emulator.
+# Makes scripts that run the programs for aarch64 in an emulator.
 emulate_gpu_programs() { # FOLDER
     local sysroot=$cache/sysroot-arm64-libc program
     cross sysroot arm64 "$sysroot" libc6
@@ -99,7 +99,7 @@ emulate_gpu_programs() { # FOLDER
     done
 }
 
-# Without a device, and on aarch64 on the fake driver, too.
+# Runs the programs without a device. Runs the programs for aarch64 on the fake driver, too.
 run_gpu_programs_elsewhere() {
     local folder status fakes=$build/gpu-build-aarch64/tests/cuda/fake emulated=$build/gpu-emulated
     emulate_gpu_programs "$emulated"

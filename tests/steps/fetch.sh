@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Pinned downloads, kept in $cache.
 
-# Runs a command that fills a part of the cache, while no other process does.
+# Runs a command that fills a part of the cache, with this part locked.
 locked() { # PART COMMAND...
     (
         flock 8
@@ -9,7 +9,7 @@ locked() { # PART COMMAND...
     ) 8>"$cache/$1.lock" >&2
 }
 
-# A list with sums is complete: pip installs nothing else.
+# Makes a Python environment. A list with hashes is complete: pip installs no other packages.
 make_environment() { # FOLDER LIST
     local options=()
     ! cmp -s "$2" "$1/installed" || return 0
@@ -19,8 +19,8 @@ make_environment() { # FOLDER LIST
     cp "$2" "$1/installed"
 }
 
-# Prints the Python of an environment that has what a list of requirements names. It is made again
-# when the list has changed.
+# Prints the Python of an environment with the packages of a list of requirements. Makes the
+# environment again when the list has changed.
 environment() { # LIST
     local part=env-${1//[^A-Za-z0-9.]/-}
     locked "$part" make_environment "$cache/$part" "$1"
@@ -40,7 +40,7 @@ fetch() { # PACKAGE VERSION SHA256 [MEMBER]
     fi
 }
 
-# Prints the path of what a line of downloads.txt names: the member, or else the archive.
+# Prints the path of a download in downloads.txt: of the member, if there is one, else of the archive.
 download() { # KEY
     local package version sha256 member
     read -r package version sha256 member < <(sed -n "s/^$1 //p" tests/steps/downloads.txt)
@@ -54,25 +54,25 @@ fetch_cuda_headers() { # FOLDER LIST
     rm -rf "$1.part"
     python=$(environment tests/steps/requirements.txt)
     "$python" -m pip install --quiet --no-deps --no-compile --target "$1.part" -r "$2"
-    find "$1.part" -type f -not -path '*/include/*' -delete # a gigabyte of libraries
+    find "$1.part" -type f -not -path '*/include/*' -delete # removes a gigabyte of libraries
     mv "$1.part" "$1"
 }
 
-# Prints the include folders of CUDA's version MAJOR, separated by semicolons: those of an installed
-# toolkit, or of a fetched one.
+# Prints the include folders of CUDA's version MAJOR, separated by semicolons. Fetches the headers if no
+# toolkit of this version is installed.
 cuda_headers() { # MAJOR
     local installed=${CUDA_HOME:-/usr/local/cuda}/include list=tests/cuda/fake/cuda-$1.txt folder
     if grep -qs "^#define CUDA_VERSION ${1}0" "$installed/cuda.h" && [ -e "$installed/nccl.h" ]; then
         echo "$installed"
         return
     fi
-    folder=$cache/cuda-headers-$1-$(cksum <"$list" | cut -d ' ' -f 1) # of this list alone
+    folder=$cache/cuda-headers-$1-$(cksum <"$list" | cut -d ' ' -f 1) # changes with the list
     locked cuda-headers fetch_cuda_headers "$folder" "$list" || return
     find "$folder/nvidia" -type d -name include -prune | paste -sd ';'
 }
 
-# Runs a script of tests/project/cross, which ends with 3 where the machine's sources of packages lack
-# what it needs.
+# Runs a script of tests/project/cross. Skips the step if the script ends with 3: the machine's package
+# sources lack a package.
 cross() { # SCRIPT ARGUMENT...
     local status=0
     locked "cross-$1" "tests/project/cross/$1.sh" "${@:2}" || status=$?
@@ -80,7 +80,7 @@ cross() { # SCRIPT ARGUMENT...
     return $status
 }
 
-# Compiles a program for cargo once: ten minutes each on two idle cores. Prints its folder.
+# Compiles a cargo program once, in ten minutes on two idle cores. Prints its folder.
 cargo_program() { # NAME VERSION
     local folder=$cache/$1-$2
     [ -x "$folder/bin/$1" ] ||

@@ -2,19 +2,19 @@
 """Prints the first test that failed in the log of a step, its assertion, and the command that runs
 this test alone: first_failure.py COMMAND LOG
 
-Knows the words of cmocka, ctest, cargo, the sanitizers, compilers, CMake and Python, and prints the
+Recognises failures of cmocka, ctest, cargo, the sanitizers, compilers, CMake and Python; prints the
 end of any other log. A step writes "alone: COMMAND" into its log before a command that can be run by
-hand, and "alone:" after it; elsewhere the step's own COMMAND is printed.
+hand, and "alone:" after it. For a failure outside such commands prints the step's own COMMAND.
 """
 import pathlib
 import re
 import sys
 
 END = 15
-RESULT = re.compile(r" *\d+/\d+ +(?:Test|MemCheck) +#\d+: (\S+) ")  # ctest's, before the output of the test
+RESULT = re.compile(r" *\d+/\d+ +(?:Test|MemCheck) +#\d+: (\S+) ")  # ctest's line before the output of a test
 START = re.compile(r" +Start +\d+: |\d+% tests passed,")
 
-# A failure in the words of each tool, and the number of its lines; the plainest first.
+# Patterns of failures by tool, each with the number of lines to print; the clearest first.
 FAILURES = [
     (r"^\S+:\d+:(\d+:)? (fatal )?error: (?!Failure)", 3),  # gcc, clang
     (r"^error(\[E\d+\])?: (?!test failed|\d+ target)", 3),  # rustc
@@ -30,7 +30,7 @@ FAILURES = [
 
 
 def first_failure(lines):
-    """The index of its first line, and its lines."""
+    """Returns the index of the failure's first line, and the failure's lines."""
     for pattern, count in FAILURES:
         for i, line in enumerate(lines):
             if re.search(pattern, line):
@@ -48,13 +48,13 @@ def command_at(lines, at):
 
 
 def of_ctest(lines):
-    """The first test that failed: its lines, and its command."""
+    """Returns the lines of the first test that failed, and its command."""
     for i, line in enumerate(lines):
         test = RESULT.match(line)
         if test and re.search(r"\*\*\*(?!Skipped)", line):
             end = next((j for j in range(i + 1, len(lines))
                         if RESULT.match(lines[j]) or START.match(lines[j])), len(lines))
-            block = lines[i:] if "MemCheck" in line else lines[i:end]  # its reports follow all results
+            block = lines[i:] if "MemCheck" in line else lines[i:end]  # valgrind's reports follow all results
             return first_failure(block)[1], \
                 f"{command_at(lines, i)} -R '^{re.escape(test[1])}$'"
     return None
@@ -65,7 +65,7 @@ def of_cargo(lines):
     program = re.search(r"to rerun pass `(.*?)`", text)
     if not program:
         return None
-    # Of the workspace, whose members turn on each other's features.
+    # Tests the whole workspace: its members enable each other's features.
     command = re.sub(r" -p \S+", " --workspace", f"cargo test --locked {program[1]}")
     test = re.search(r"^---- (\S+) stdout ----\n(.*?)(?=^---- |^failures:$|\Z)", text, re.M | re.S)
     if not test:

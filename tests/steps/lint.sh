@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # The checkers of ./dev lint.
 
-# All but proto/, which is generated.
+# Prints all C and C++ files except proto/, which is generated.
 c_files() {
     find c tests cuda fuzz bindings -name target -prune -o \
         \( -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp' \) -type f -print
@@ -15,14 +15,14 @@ check_scripts() {
     shellcheck -a -x "${scripts[@]}"
 }
 
-# Only files of c/src/port and c/comm/src/port.c distinguish systems. One public header marks exports.
+# Checks that only c/src/port and c/comm/src/port.* distinguish systems, and base.h to mark exports.
 check_systems() {
     ! grep -rnE --include='*.[ch]' '\b(_WIN(32|64)|_MSC_VER|__(linux|APPLE|unix|MINGW|CYGWIN|GLIBC|FreeBSD|ANDROID|wasi))' \
         c/include c/src c/testing c/comm c/mpi cuda proto |
         grep -v '^c/src/port/\|^c/comm/src/port\.\|^c/include/syncblob/base\.h:.*__GNUC__'
 }
 
-# By the schemas that come with the checker.
+# Checks the forge's files by the schemas that come with the checker.
 check_forge_files() {
     local python forms=.github/ISSUE_TEMPLATE
     python=$(environment tests/project/lint/requirements.txt)
@@ -39,14 +39,14 @@ check_forge_files() {
     fi
 }
 
-# Another version of a checker finds other things.
+# Runs a checker only in a known version: other versions report other findings.
 of_version() { # TOOL VERSION COMMAND...
     [[ $("$1" --version) == *" $2"* ]] || skip "$1: its findings are known of version $2 alone"
     "${@:3}"
 }
 
-# The one configuration that has all of the code. Two jobs: one job alone would also follow calls between
-# files, where it takes NULL for an error that is written.
+# Checks the configuration that contains all code. With only one job cppcheck would also follow calls
+# between files, and wrongly report that errors are written to NULL.
 run_cppcheck() {
     cppcheck --quiet -j 2 --error-exitcode=1 --std=c11 --platform=unix64 --library=posix \
         --library=gnu --enable=warning,performance,portability \
@@ -56,12 +56,12 @@ run_cppcheck() {
         -D__BYTE_ORDER__=1234 -D__ORDER_BIG_ENDIAN__=4321 c/src c/testing/src c/comm/src cuda
 }
 
-# The sources that the compile database has.
+# Prints the sources in the compile database.
 database_files() {
     sed -n "s|^ *\"file\": \"$PWD/\(.*\)\",\?$|\1|p" "$build/lint/compile_commands.json" | sort -u
 }
 
-# A compile database of everything but the sources that the patterns of not_analysed.txt match.
+# Makes a compile database. It must have all sources except the matches of not_analysed.txt.
 compile_database() {
     local left_out pattern patterns=tests/project/lint/not_analysed.txt
     configure lint debug -DCMAKE_C_COMPILER=clang -DSYNCBLOB_NET=ON -DSYNCBLOB_BUILD_BENCH=ON -DBUILD_SHARED_LIBS=OFF
@@ -80,7 +80,7 @@ check_links() {
     "${python%/*}/mdlinkcheck"
 }
 
-run_clang_tidy() { # FILES OPTION...: those whose paths match FILES, each of the database
+run_clang_tidy() { # FILES OPTION...: checks all files of the database whose paths match FILES
     local files=$1 least log
     shift
     least=$(database_files | grep -cP "^($files)$")
@@ -90,14 +90,14 @@ run_clang_tidy() { # FILES OPTION...: those whose paths match FILES, each of the
         { echo "fewer than the $least files of $files"; return 1; }
 }
 
-# With clang's analyser, for which analyzer.h describes failures; without the file that defines them.
+# Checks the library. analyzer.h describes the error functions to clang's analyser; the file that defines
+# them is excluded.
 tidy_library() {
     run_clang_tidy '(c/((testing|comm)/)?src/(?!(base/)?error)|cuda/).*' "-extra-arg=-I$PWD/c/src" \
         -extra-arg=-include "-extra-arg=$PWD/tests/project/lint/analyzer.h"
 }
 
-# In .ci/run clippy is cargo's wrapper: it checks while the tests are compiled, instead of compiling
-# everything again.
+# In .ci/run clippy wraps rustc: it checks while cargo compiles the tests, and nothing is compiled twice.
 run_clippy() {
     if [[ ${RUSTC_WORKSPACE_WRAPPER:-} == *clippy-driver ]]; then
         cargo test --workspace --all-targets --locked --no-run

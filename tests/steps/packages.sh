@@ -16,7 +16,7 @@ find_rust() {
     command -v cargo >/dev/null && command -v rustc >/dev/null
 }
 
-# The newest packages of rustc, cargo and rustfmt: rustc-web (Debian), rustc-1.85 (Ubuntu), rustc.
+# Prints packages of rustc, cargo and rustfmt that are new enough: rustc-web, rustc, or such as rustc-1.85.
 rust_packages() {
     local rustc version
     for rustc in rustc-web rustc $(apt-cache pkgnames rustc-1. | grep -E '^rustc-1\.[0-9]+$' | sort -Vr); do
@@ -29,7 +29,7 @@ rust_packages() {
     die "this distribution has no Rust $rust_needed or newer: install one (www.rust-lang.org)"
 }
 
-# Prints the packages of the groups that are not installed.
+# Prints which packages of the groups are not installed.
 missing_packages() { # GROUP...
     local group names
     while IFS=: read -r group names; do
@@ -38,8 +38,8 @@ missing_packages() { # GROUP...
         comm -23 - <(dpkg-query -W -f '${db:Status-Abbrev}${Package}\n' | sed -n 's/^ii //p' | sort)
 }
 
-# Without apt, the steps themselves fail where a tool is missing. Packages that the distribution does not
-# have are left out, and the steps that need them skip tests.
+# Installs the packages of groups. Without apt installs nothing: a step fails if its tool is missing. Skips
+# packages that the distribution lacks: the steps that need them skip tests.
 need() { # GROUP...
     local missing as_root=()
     command -v apt-get >/dev/null || return 0

@@ -3,8 +3,8 @@
 
 log_of() { echo "$build/log/${1//[^A-Za-z0-9]/-}"; }
 
-# COMMAND is a program or a function of these scripts. Of its words, python:LIST is the Python that has
-# what a list of requirements names, download:KEY a file of downloads.txt; *.whl is the wheel there.
+# Runs a program or a function of these scripts. Replaces the words python:LIST (a Python with a list of
+# requirements), download:KEY (a file of downloads.txt) and *.whl (the wheel that matches).
 expand_and_run() { # WORD...
     local word words=() by_hand=()
     for word; do
@@ -19,7 +19,7 @@ expand_and_run() { # WORD...
     "${by_hand[@]}" "${words[@]}"
 }
 
-# build/log has the output, and the seconds: of the clock, of the user's code, of the system.
+# Runs a step. Writes its output into build/log, and its seconds: elapsed, in user code, in the system.
 step() { # NAME NEEDS RERUN COMMAND...
     local need needs rerun=$3 log status TIMEFORMAT='%R %U %S'
     IFS=';' read -ra needs <<<"$2"

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Other processors by qemu-user, i386 by this one, and Windows on x86-64: built by Debian's MinGW, run
-# by wine.
+# Builds and tests for other processors (run by qemu-user), i386 (run by this processor) and Windows on
+# x86-64 (built by Debian's MinGW, run by wine).
 
 cross_packages=(libc6 libgcc-s1 libprotobuf-c1 libprotobuf-c-dev libcmocka0 libcmocka-dev librandom123-dev)
 
@@ -23,7 +23,7 @@ build_aarch64() {
         "-DCMAKE_TOOLCHAIN_FILE=$PWD/tests/project/cross/aarch64.cmake"
 }
 
-# qemu-user never forgets a page: no program may take the machine's memory.
+# qemu-user never frees a page: the limit prevents a program from taking all of the machine's memory.
 emulated_tests() { # MACHINE OPTION-OF-CTEST...
     ulimit -d 8000000
     c_tests "$@"
@@ -40,22 +40,22 @@ build_windows() {
         -DSYNCBLOB_PROTOBUF_C=OFF -DSYNCBLOB_RANDOM123=OFF
 }
 
-# In a Windows in the folder of builds, without windows and messages of wine's, which ends with the
-# command.
+# Runs a command with wine's Windows, which is in the build folder, without wine's windows and messages.
+# Ends wine after the command.
 in_wine() { # COMMAND...
-    local status jobs=4 # a program of wine's waits for most of its time
+    local status jobs=4 # a program under wine mostly waits
     local -
     export WINEPREFIX=$build/windows/wine WINEDEBUG=-all WINEDLLOVERRIDES='mscoree=;mshtml=;winemenubuilder.exe='
     export WINEPATH=${WINEPATH:+$WINEPATH;}Z:${build//\//\\}\\windows
     if [ ! -e "$WINEPREFIX/system.reg" ]; then wineboot --init; fi
     set +e
-    (set -e; "$@") # which "||" would have bash ignore
+    (set -e; "$@") # before "||" bash would ignore set -e
     status=$?
     wineserver -k
     return $status
 }
 
-# The DLLs export what the shared libraries do, and need no DLL but the system's and the core's.
+# Checks that the DLLs have the shared libraries' exports, and need only DLLs of the system and of the core.
 check_windows_dlls() {
     local library names
     for library in c/abi/libsyncblob c/comm/libsyncblob-comm c/testing/libsyncblob-testing; do
@@ -66,7 +66,7 @@ check_windows_dlls() {
     done
 }
 
-# CMake and pkg-config find the installed library, and a program runs beside the DLL's folder.
+# Checks that CMake and pkg-config find the installed library, and that programs find its DLL by the path.
 check_windows_package() {
     local prefix=$build/windows/prefix client=$build/windows/client component kind flags
     rm -rf "$prefix" "$client"
@@ -94,7 +94,7 @@ END
         "$client"/by_{shared,static,pkg_config}.exe
 }
 
-# The corpora, with their malformed files, and the blobs of a large model give the same to the letter.
+# Checks that corpora, with malformed files, and a large model give identical results on Windows and Linux.
 compare_windows_results() {
     local model of=$build/windows/results folders seeds
     seeds=$(realpath "--relative-to=$PWD" "$build/windows/fuzz/seeds")
@@ -109,8 +109,8 @@ compare_windows_results() {
     wc -l <"$of/windows.txt"
 }
 
-# The command, by the cargo that is first in PATH. Crates of others are compiled once for all folders
-# of builds. Without the wrapper of clippy, which is of another compiler.
+# Runs the first cargo in PATH on the command, for Windows, without clippy's wrapper, which is of another
+# compiler. All build folders share FOLDER, so that crates from the registry are compiled once.
 windows_cargo() { # FOLDER WORD OPTION...
     local compiler=x86_64-w64-mingw32-gcc-posix
     env -u RUSTC_WORKSPACE_WRAPPER "CARGO_TARGET_DIR=$1" \
@@ -119,14 +119,14 @@ windows_cargo() { # FOLDER WORD OPTION...
         cargo "$2" --locked --target $windows_target -p syncblob-cli "${@:3}"
 }
 
-# Rust's standard library needs it, and wine 8 lacks it.
+# Makes bcryptprimitives.dll, which Rust's standard library needs and wine 8 lacks.
 make_random_dll() {
     mkdir -p "$build/windows"
     x86_64-w64-mingw32-gcc-posix -O2 -shared -static-libgcc tests/windows/bcryptprimitives.c \
         -o "$build/windows/bcryptprimitives.dll" -ladvapi32
 }
 
-# Whether the machine's Rust has the standard library of another system, which rustup fetches.
+# Returns whether Rust has the standard library of another system. Fetches the library if rustup is there.
 has_rust_target() { # TARGET
     local folder
     folder=$(rustc --print sysroot)/lib/rustlib/$1/lib
@@ -135,8 +135,8 @@ has_rust_target() { # TARGET
     rustup target add "$1" && [ -d "$folder" ]
 }
 
-# Not optimised, and a panic ends it. Without the standard library by the oldest Rust, whose own is
-# made likewise.
+# Builds the command without optimisation, with panics that abort. If this Rust has no standard library
+# for Windows, uses the oldest supported Rust, with a library that is built in the same way.
 build_windows_command() {
     local of_c=profile.dev.package.syncblob-sys
     if ! has_rust_target $windows_target; then
@@ -151,7 +151,7 @@ build_windows_command() {
     cp "$cache/rust-windows-quick/$windows_target/debug/syncblob.exe" "$build/windows"
 }
 
-# A program gives the same JSON of a large model as that of the Rust tests, letter by letter.
+# Checks that a program prints the same JSON for a large model as the program of the Rust tests.
 compare_command() { # COMMAND...
     local model here there
     model=$(download model)

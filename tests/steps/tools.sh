@@ -35,7 +35,7 @@ build_fuzzers() { # PRESET
     [ "$1" != fuzz ] || bindings/sanitize.sh fuzzers syncblob-net "$build/fuzz/fuzz"
 }
 
-# Corpora are kept in $cache/fuzz, those of a test elsewhere.
+# Runs the fuzzers. Their corpora are in $cache/fuzz; for a test, in $fuzz_work.
 fuzz() { # [--afl] --selftest WORD... | [--afl] SECONDS TARGET... | --merge | --edges
     build_fuzzers fuzz
     if [ "${1:-}" = --afl ]; then

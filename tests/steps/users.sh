@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# The library as it is documented and installed, and programs that use it so.
+# Tests the documentation, the installed library, and programs that use it.
 
-# The C reference as HTML, in $build/reference; a warning fails. Before 1.9.4, which Ubuntu 22.04 does
-# not have, each parameter without a word is a warning.
+# Makes the C reference as HTML in $build/reference; fails on a warning. Doxygen before 1.9.4 (Ubuntu
+# 22.04) warns of each parameter without a description.
 make_reference() {
     local version
     version=$(doxygen --version | cut -d' ' -f1)
@@ -45,13 +45,13 @@ run_consumers() {
     LINK=static tests/users/consumer/run.sh cxx "$prefix"
 }
 
-# Programs in C and C++ that convert nets, beside the command.
+# Compares programs in C and C++ that convert nets with the command.
 run_net_consumers() {
     install_library "$build/release/net"
     CC=gcc CXX=g++ tests/users/consumer/net.sh "$build/release/net" "$CARGO_TARGET_DIR/debug/syncblob"
 }
 
-# The folder of OpenBLAS is the only one in which a program may look for libraries.
+# Checks the program's hardening. Its run path may contain only the folder of OpenBLAS.
 check_hardened_program() { # PROFILE
     local blas
     blas=$(readelf -d "$build/release/c/libsyncblob.so" | sed -n 's/.*(RUNPATH).*\[\(.*\)\]/\1/p')
@@ -66,9 +66,9 @@ make_wheel() { # PROFILE
         --manifest-path bindings/syncblob-python/Cargo.toml
 }
 
-# Builds Caffe with its own classes and on bindings/caffe, in $build/caffe/KIND: "part" is the tests of
-# blobs, memories and fillers, on ours alone, without optimisation; "whole" is all that Caffe has for the
-# CPU, optimised.
+# Builds Caffe in $build/caffe/KIND. "part": the tests of blobs, memories and fillers, only with
+# bindings/caffe and without optimisation. "whole": all that Caffe has for the CPU, optimised, once with
+# bindings/caffe and once with Caffe's own classes.
 build_caffe() { # KIND TARGET [FOLDER OF CAFFE]
     local archive sources=${3:-$build/caffe/sources} python options=(-DCMAKE_BUILD_TYPE=Release) headers
     [ "$1" = whole ] || options=(-DCMAKE_BUILD_TYPE=Debug '-DPARTS=blob;syncedmem;filler')
@@ -92,7 +92,7 @@ run_caffe() { # KIND
     c_tests "caffe/$1"
 }
 
-# Keeps Caffe's answers to the nets of tests/users/onnx.
+# Records Caffe's answers to the nets of tests/users/onnx.
 write_answers() {
     local python
     build_caffe whole own_answers

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# The page of bindings/syncblob-web: the command as a program for WASI, in one file of HTML.
+# Makes the page of bindings/syncblob-web: one HTML file that contains the command, compiled for WASI.
 
 web_target=wasm32-wasip1
 
@@ -12,14 +12,14 @@ make_node_modules() { # FOLDER FROM
     cp "$2/package-lock.json" "$1/installed"
 }
 
-# Prints the folder of the packages of Node that a folder pins.
+# Prints the folder with the Node packages that a folder pins.
 node_modules() { # FOLDER
     local part=npm-${1//[^A-Za-z0-9.]/-}
     locked "$part" make_node_modules "$cache/$part" "$1"
     echo "$cache/$part/node_modules"
 }
 
-# Rust links its own C library of WASI; zig has the same headers and compiles for it.
+# Compiles the C sources by zig, which has the headers of the C library that Rust links for WASI.
 build_web_command() {
     has_rust_target $web_target || die "Rust lacks the target $web_target: rustup target add $web_target"
     make_zig wasm32-wasi
@@ -35,7 +35,7 @@ build_web() {
     echo "$build/web/syncblob.html; for a server, $build/web/site"
 }
 
-# The page in a browser beside the command built natively.
+# Compares the page in a browser with the command built natively.
 check_web() {
     local modules python
     modules=$(node_modules tests/users/web)

@@ -1,4 +1,4 @@
-/* Of Windows' library of this name what Rust's standard library calls, for a wine that lacks it. */
+/* The function of Windows' library that Rust's standard library calls, for a wine that lacks it. */
 #include <windows.h>
 
 #include <ntsecapi.h>

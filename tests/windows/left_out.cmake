@@ -1,13 +1,13 @@
 # Tests that are not built for Windows.
 set(left_out
-  # Files as POSIX has them: owners, modes, pipes, system calls that fail. tests/windows has the rest.
+  # They test POSIX files: owners, modes, pipes, system calls that fail. tests/windows tests other files.
   behaviour/test_file behaviour/test_file_place behaviour/test_io input/test_files faults/test_formats
-  # There is no fork.
+  # They call fork, which Windows lacks.
   comm/tests/test_fork testing/tests/test_sim faults/test_quarantine threads/test_exit threads/test_fork
-  # The linker or the loader leads the C library's functions elsewhere.
+  # They make the linker or the loader replace functions of the C library.
   behaviour/test_page_size behaviour/test_stack behaviour/test_status faults/test_replace
   faults/test_system_memory threads/test_fast_path threads/test_parallel_for
-  # Pages of mmap, some without access; memory as /proc tells it.
+  # They use pages of mmap, some without access, or the memory sizes in /proc.
   behaviour/test_blob_bytes behaviour/test_blob_large behaviour/test_host_arithmetic input/test_memory input/test_struct_sizes comm/tests/test_struct_sizes
   support/test_amount
   threads/test_host_cache)

@@ -1,4 +1,4 @@
-/* Files on Windows: paths of UTF-8, files that other programs have open, the system's errors. */
+/* Tests files on Windows: paths in UTF-8, files that other programs have open, system errors. */
 #include "support.h"
 
 #include "files.h"
@@ -43,7 +43,7 @@ static void folder_open(struct folder *folder) {
     assert_true(MultiByteToWideChar(CP_UTF8, 0, folder->file, -1, folder->wide, MAX_PATH + 8) > 0);
 }
 
-/* Nothing is left beside the test's own file. */
+/* Removes the folder: this fails if it contains more than the test's own file. */
 static void folder_close(struct folder *folder) {
     (void)SetFileAttributesW(folder->wide, FILE_ATTRIBUTE_NORMAL);
     (void)DeleteFileW(folder->wide);
@@ -67,7 +67,7 @@ static sb_status write_file(const char *path, float first, sb_error *err) {
     return st;
 }
 
-/* The first value; -1 where the call failed. */
+/* Returns the first value in the file; -1 if a call fails. */
 static float read_file(const char *path, sb_error *err) {
     sb_blob *blob = new_blob(1, 0);
     const void *p;
@@ -157,7 +157,7 @@ TEST_ON(folder, test_slashes_and_relative_paths_work) {
     assert_true(first == 6);
 }
 
-/* In this form no character of a name means anything but itself. */
+/* After the prefix Windows interprets no characters of a name, such as a final dot or space. */
 TEST_ON(folder, test_a_prefixed_path_is_taken_literally) {
     static const char *const names[] = {"dot.", "space ", "plain"};
     char path[MAX_PATH + 64];
@@ -173,7 +173,7 @@ TEST_ON(folder, test_a_prefixed_path_is_taken_literally) {
 
 /* --- errors ----------------------------------------------------------------------------- */
 
-/* As the caller gave it, as far as there is room. */
+/* Asserts that the message begins with the caller's path, cut to 80 bytes. */
 static void assert_begins_with_path(const sb_error *err, const char *path) {
     char quoted[96];
     (void)snprintf(quoted, sizeof quoted, "\"%.80s", path);
@@ -222,7 +222,7 @@ TEST_ON(folder, test_a_file_that_is_not_shared) {
     assert_int_equal(files_in(f->path), 1);
 }
 
-/* The library shares what it has open, so that it can be replaced; who has it keeps the old bytes.
+/* The library opens files so that they can be replaced; an open model keeps reading the old bytes.
  */
 TEST_ON(folder, test_an_open_model_is_saved_over_itself) {
     for (uint32_t flags = 0; flags <= SB_OPEN_MAPPED; flags += SB_OPEN_MAPPED) {
@@ -264,7 +264,7 @@ static DWORD WINAPI write_over(void *arg) {
     return 0;
 }
 
-/* Each has the file open for a moment only: the others wait. */
+/* A writer has the file open only briefly: the other writers wait. */
 TEST_ON(folder, test_writers_of_one_file_wait_for_each_other) {
     struct writer writers[WRITERS] = {{0}};
     HANDLE threads[WRITERS];

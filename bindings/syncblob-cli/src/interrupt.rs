@@ -1,5 +1,5 @@
-//! SIGINT, SIGTERM and SIGHUP end the work between two pieces of it, and a file that is too large is
-//! an error, so that nothing half-written stays. Afterwards the program takes signals as before.
+//! SIGINT, SIGTERM and SIGHUP stop the work at its next check, and a write that makes a file too
+//! large fails: no half-written file remains. Afterwards the earlier actions are restored.
 
 mod action;
 
@@ -10,7 +10,8 @@ use std::ops::ControlFlow;
 use self::action::Listening;
 use crate::source::{Failure, Result};
 
-/// When it ends, a signal that has arrived is sent again, for the previous handler.
+/// When dropped, sends a signal that has arrived again, for the restored action. Exception: after
+/// `settle` a signal that would end the program is not sent.
 #[derive(Default)]
 pub struct Interrupt {
     listening: OnceCell<Listening>,
@@ -19,7 +20,7 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Until then a signal runs the program's action.
+    /// Begins to note signals. Before this call a signal runs the program's own action.
     pub fn listen(&self) -> io::Result<()> {
         if self.listening.get().is_none() {
             let _first = self.listening.set(Listening::new()?);
@@ -27,7 +28,7 @@ impl Interrupt {
         Ok(())
     }
 
-    /// An error once a signal has come.
+    /// Fails if a signal has arrived.
     pub fn check(&self) -> Result<()> {
         #[cfg(test)]
         if self.came.get() {
@@ -39,15 +40,16 @@ impl Interrupt {
         }
     }
 
-    /// The work is complete: a signal after `check` does not end the program, since its status
-    /// would report failure. The program's handler still gets the signal afterwards.
+    /// Marks the work as complete: a signal that arrives after `check` then does not end the
+    /// program, whose status would report a failure. The program's own handler still runs.
     pub fn settle(&self) {
         if let Some(listening) = self.listening.get() {
             listening.settle();
         }
     }
 
-    /// The same as a progress of the library, whose call it cancels.
+    /// Returns a progress callback for a call of the library: it cancels the call if a signal has
+    /// arrived.
     pub fn progress(&self) -> impl Fn(u64, u64) -> ControlFlow<()> + Send + Sync + 'static {
         |_, _| match action::came() {
             false => ControlFlow::Continue(()),
@@ -58,7 +60,7 @@ impl Interrupt {
 
 #[cfg(test)]
 impl Interrupt {
-    /// As if a signal had come.
+    /// Acts as if a signal had arrived.
     pub fn come(&self) {
         self.came.set(true);
     }

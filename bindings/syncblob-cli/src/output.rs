@@ -1,4 +1,4 @@
-//! A file that is written beside its place and put there when it is whole.
+//! Writes a file under a hidden name in its folder, and renames the file when it is complete.
 
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -14,22 +14,22 @@ use crate::text::printable;
 
 const IS_THERE: &str = "it is there already: --force replaces it";
 
-/// As many as Linux follows.
+/// The limit of Linux for the links of a path.
 const MAX_LINKS: usize = 40;
 
-/// Where a file is to be.
+/// The place where a file will be written.
 pub struct Target {
-    /// Links resolved, so that a link to the file stays one.
+    /// With links resolved: a link to the file remains, and its target is replaced.
     path: PathBuf,
     folder: PathBuf,
-    /// The file that is there.
+    /// The file that will be replaced.
     old: Option<Metadata>,
     force: bool,
 }
 
 impl Target {
     pub fn new(path: &Path, force: bool) -> Result<Self> {
-        // Resolves as the system does, which may ignore the text of a link.
+        // The system follows links; it may ignore the text of a link, as in /proc/self/fd.
         let asked = fs::metadata(path).ok();
         if asked.as_ref().is_some_and(|asked| !asked.is_file()) {
             return Err(Failure::Unsupported("it is no regular file".into()));
@@ -62,9 +62,9 @@ impl Target {
         Ok(Self { path, folder, old, force })
     }
 
-    /// Has the bytes written under a hidden name in the same folder, brings them
-    /// to the disk and gives them their name, unless a signal has come. On failure
-    /// nothing is left. A failure after that is a `note`: the file is in place.
+    /// Writes the file under a hidden name in the same folder, syncs it and renames it, unless a
+    /// signal has arrived. On failure no file is left. If only the sync of the folder fails, this
+    /// is a `note`: the file is in place.
     pub fn write(
         &self,
         interrupt: &Interrupt,
@@ -77,8 +77,8 @@ impl Target {
         })
     }
 
-    /// The same with two files, of which this one names the other: that comes first into its
-    /// place, and goes if this one cannot.
+    /// Like `write`, for two files, of which this one refers to the other. The other file is put in
+    /// place first; if this one then cannot be, the other file is removed, unless it replaced one.
     pub fn write_with(
         &self,
         other: &Self,
@@ -102,8 +102,8 @@ impl Target {
         Ok(())
     }
 
-    /// The same with the library's writer, which syncs the file. The file is closed before: Windows
-    /// would not replace an open one.
+    /// Like `write`, for the library's writer, which syncs the file. The temporary file is closed
+    /// first: Windows would not replace an open file.
     pub fn save(
         &self,
         interrupt: &Interrupt,
@@ -131,7 +131,7 @@ impl Target {
         Ok(())
     }
 
-    /// A hidden file in the same folder, with the permissions of the one that is there.
+    /// Creates a hidden file in the same folder, with the permissions of the file to replace.
     fn temporary(&self) -> Result<NamedTempFile> {
         let mut names = Builder::new();
         names.prefix(".syncblob-").suffix(".tmp");
@@ -149,7 +149,8 @@ impl Target {
         }
     }
 
-    /// Brings the name to the disk. The file is in place: a failure is a note.
+    /// Syncs the folder, so that the name outlives a power failure. A failure is a note: the file
+    /// is in place.
     fn outlast(&self, note: Note) {
         if let Err(error) = system::sync_folder(&self.folder) {
             let name = self.path.to_string_lossy();
@@ -159,7 +160,7 @@ impl Target {
     }
 }
 
-/// The file, all of it on the disk.
+/// Syncs and closes the file. Returns its path.
 fn synced(temporary: NamedTempFile) -> Result<TempPath> {
     let (file, path) = temporary.into_parts();
     system::sync_file(&file)?;
@@ -174,7 +175,7 @@ fn is_there(error: io::Error) -> Failure {
     }
 }
 
-/// The real path of a file, of one that a link names and that is not there, too.
+/// Returns the real path of a file, also of a missing file that a link names.
 fn resolve(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
@@ -211,7 +212,7 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
-    /// A folder, and in it the targets of two files.
+    /// Returns a folder and the targets of two files in it.
     fn pair(force: bool) -> (tempfile::TempDir, [Target; 2]) {
         let folder = tempfile::tempdir().unwrap();
         let targets = ["out", "out.data"].map(|name| {

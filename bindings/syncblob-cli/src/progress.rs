@@ -2,7 +2,7 @@
 
 use crate::system::Bar;
 
-/// Files below this are read before anyone would look at a bar.
+/// Smaller files are read too quickly for a bar.
 const LONG: u64 = 32 << 20;
 
 /// Shown only where standard error is a terminal.

@@ -1,12 +1,12 @@
-//! Standard output where it may be closed. Rust's own then takes everything and reports nothing:
-//! the runtime opens /dev/null in the place of a closed descriptor, and writing to one that cannot
-//! be written counts as done.
+//! Standard output that reports an error if nothing can be printed. Rust's own reports none: the
+//! runtime opens /dev/null in place of a closed descriptor, and a write to a descriptor that is
+//! only open for reading counts as done.
 
 use std::io::{self, StdoutLock, Write};
 
 use crate::system::standard_output;
 
-/// It, or why nothing can be printed.
+/// Standard output, or the reason why nothing can be printed.
 pub struct StandardOutput(io::Result<StdoutLock<'static>>);
 
 impl StandardOutput {

@@ -1,4 +1,4 @@
-//! Functions of each system.
+//! Functions that differ between systems.
 
 #[cfg_attr(target_os = "wasi", path = "system/no_bar.rs")]
 #[cfg_attr(not(target_os = "wasi"), path = "system/bar.rs")]

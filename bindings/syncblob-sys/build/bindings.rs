@@ -1,11 +1,12 @@
-//! The bindings: those of src/bindings.rs or, with the feature
-//! `buildtime_bindgen`, made while building.
+//! The bindings: the checked-in files in src or, with the feature `buildtime_bindgen`, files that
+//! bindgen makes during the build.
 
 use std::path::Path;
 
 use crate::variable;
 
-/// For the feature `buildtime_bindgen` where there is no libclang.
+/// Copies the checked-in bindings to OUT_DIR, where the feature `buildtime_bindgen` looks for them:
+/// docs.rs has no libclang.
 pub fn keep_checked_in() -> Result<(), String> {
     let out = variable("OUT_DIR")?;
     println!("cargo::rerun-if-changed=src");
@@ -34,7 +35,7 @@ mod made {
     include!("../generate.rs");
 
     pub fn write(include: &Path) -> Result<(), String> {
-        // bindgen's own build script watches its other variables.
+        // The build script of bindgen watches bindgen's other variables.
         println!("cargo::rerun-if-env-changed=CLANG_PATH");
         for read in ["generate.rs", "wrapper.h"] {
             println!("cargo::rerun-if-changed={read}");
@@ -50,7 +51,7 @@ mod made {
         write("bindings.rs", quietly(|| generate(Path::new("wrapper.h"), include, &[]))?)
     }
 
-    /// bindgen panics where it finds no libclang.
+    /// Turns a panic into an error: bindgen panics if it finds no libclang.
     fn quietly(
         make: impl FnOnce() -> Result<String, String> + panic::UnwindSafe,
     ) -> Result<String, String> {

@@ -1,4 +1,4 @@
-//! The library, built from the sources that come with this crate.
+//! Builds the library from the sources in this crate.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -9,17 +9,17 @@ use pkg_config::Library;
 
 use crate::{packages, variable, Linked};
 
-/// Oldest protobuf-c whose generated code and run time we know.
+/// The oldest supported version of protobuf-c.
 const PROTOBUF_C: &str = "1.3";
 /// The sources to compile, from the lists that CMake uses.
 const LISTS: [&str; 2] = [CORE, "cuda/sources.txt"];
-/// Without CUDA, on a system that has no libraries to open.
+/// The sources without CUDA, for a system that cannot open shared libraries.
 const CORE: &str = "c/sources.txt";
 /// Compile flags, for CMake too.
 const HARDENING: &str = "c/hardening.txt";
-/// The packer of messages, which is in no list: with protobuf-c, after its generated code, or
-/// without it.
+/// The code that protobuf-c generates.
 const MESSAGES: &str = "proto/syncblob.pb-c.c";
+/// The sources that pack messages, with or without protobuf-c. They are in no list.
 const PACKER: &[&str] = if cfg!(feature = "protobuf-c") {
     &[MESSAGES, "c/src/proto/pack_protobuf_c.c"]
 } else {
@@ -29,7 +29,7 @@ const PACKER: &[&str] = if cfg!(feature = "protobuf-c") {
 pub fn build() -> Result<Linked, String> {
     let sources = source_root()?;
     let list = source_list(&sources)?;
-    // OpenBLAS first: its folder has to be searched before the one of all libraries.
+    // OpenBLAS first: the linker must search its folder before the general library folder.
     let openblas = if cfg!(feature = "openblas") { Some(find_openblas()?) } else { None };
     let protobuf_c = if cfg!(feature = "protobuf-c") { Some(find_protobuf_c()?) } else { None };
 
@@ -55,8 +55,8 @@ pub fn build() -> Result<Linked, String> {
     })
 }
 
-/// The folder that holds `c`, `cuda` and `proto`: this crate's own, where they are
-/// links or were packed, or the repository's, where a checkout made no links.
+/// Returns the folder of `c`, `cuda` and `proto`: this crate's folder if it has links to them or
+/// packed copies, else the repository's root, for a checkout without symbolic links.
 pub fn source_root() -> Result<PathBuf, String> {
     let has_sources = |dir: &Path| {
         LISTS.iter().all(|list| dir.join(list).is_file()) && dir.join("proto").is_dir()
@@ -81,7 +81,7 @@ pub fn source_root() -> Result<PathBuf, String> {
     Ok(repository)
 }
 
-/// The paths that the lists give, and the packer's.
+/// Returns the paths in the lists and the packer's paths.
 fn source_list(root: &Path) -> Result<Vec<PathBuf>, String> {
     let mut paths: Vec<_> = PACKER.iter().map(|path| root.join(path)).collect();
     let lists = if is_wasi()? { &[CORE][..] } else { &LISTS };
@@ -91,7 +91,7 @@ fn source_list(root: &Path) -> Result<Vec<PathBuf>, String> {
     check_whole(paths)
 }
 
-/// The paths that one list gives.
+/// Returns the paths in one list.
 pub fn listed(root: &Path, list: &Path) -> Result<Vec<PathBuf>, String> {
     check_whole(lines(list)?.iter().map(|line| root.join(line)).collect())
 }
@@ -103,14 +103,14 @@ fn check_whole(paths: Vec<PathBuf>) -> Result<Vec<PathBuf>, String> {
     }
 }
 
-/// The lines of a list, without comments.
+/// Returns the lines of a list, without comments.
 fn lines(list: &Path) -> Result<Vec<String>, String> {
     let text = fs::read_to_string(list).map_err(|e| format!("{}: {e}", list.display()))?;
     let listed = text.lines().map(str::trim);
     Ok(listed.filter(|line| !line.is_empty() && !line.starts_with('#')).map(Into::into).collect())
 }
 
-/// Folders, so that a header counts that none of the sources included so far.
+/// Makes cargo watch whole folders, so that a new header also causes a build.
 fn watch(root: &Path, sources: &[PathBuf]) {
     let folders = sources.iter().filter_map(|path| path.parent()).map(Path::to_path_buf);
     let others = LISTS.iter().chain(&["c/include", "c/src", HARDENING]).map(|path| root.join(path));
@@ -119,7 +119,7 @@ fn watch(root: &Path, sources: &[PathBuf]) {
     }
 }
 
-/// Dependents get the headers and the library in one prefix.
+/// Copies the headers, so that dependent crates find them and the library in one prefix.
 fn copy_headers(from: &Path, to: &Path) -> Result<(), String> {
     if to.exists() {
         // A header may have been removed from the sources.
@@ -128,7 +128,7 @@ fn copy_headers(from: &Path, to: &Path) -> Result<(), String> {
     add_headers(from, to)
 }
 
-/// Those of a library over the core, beside the core's.
+/// Adds the headers of a library over the core to the core's headers.
 pub fn add_headers(from: &Path, to: &Path) -> Result<(), String> {
     let copy = || {
         fs::create_dir_all(to)?;
@@ -149,7 +149,7 @@ fn is_wasi() -> Result<bool, String> {
     Ok(target_os()? == "wasi")
 }
 
-/// Makes libsyncblob.a in `out` and has it linked.
+/// Compiles libsyncblob.a into `out` and links it.
 fn compile<'a>(
     root: &Path,
     sources: &[PathBuf],
@@ -159,7 +159,7 @@ fn compile<'a>(
     let mut build = new_build(root, out)?;
     build
         .define("SB_EXPERIMENTAL", None)
-        // Fillers and sums of floats are the same numbers under every compiler, in vectors.
+        // Fillers and sums of floats give equal numbers under every compiler, and use vectors.
         .flag("-ffp-contract=off")
         .flag("-fno-math-errno")
         .include(root)
@@ -181,7 +181,7 @@ fn compile<'a>(
     build.files(ours).objects(objects.map_err(explain)?).try_compile("syncblob").map_err(explain)
 }
 
-/// Flags for all C sources.
+/// Returns a build with the flags for all C sources.
 pub fn new_build(root: &Path, out: &Path) -> Result<cc::Build, String> {
     let mut build = cc::Build::new();
     build
@@ -197,19 +197,19 @@ pub fn new_build(root: &Path, out: &Path) -> Result<cc::Build, String> {
         build.define("_FILE_OFFSET_BITS", "64");
     }
     match target_os()?.as_str() {
-        // It aligns no stack for vectors of 32 bytes, and gcc takes it for aligned.
+        // Windows does not align the stack to 32 bytes, as gcc assumes for vectors.
         "windows" => {
             build.flag("-Wa,-muse-unaligned-vector-move");
         }
-        // Its stack has no return addresses, and its C library no checked calls.
+        // WASI's stack has no return addresses, and its C library has no checked calls.
         "wasi" => {}
-        _ => harden(&mut build, root, out)?, // which takes a library beside the program on Windows
+        _ => harden(&mut build, root, out)?, // on Windows programs would need a DLL
     }
     Ok(build)
 }
 
-/// The listed flags that the compiler supports and, in optimised builds without sanitizers, glibc's
-/// checked calls. CFLAGS come last and take precedence.
+/// Adds the listed flags that the compiler supports and, in optimised builds without sanitizers,
+/// glibc's checked calls. CFLAGS come last and take precedence.
 fn harden(build: &mut cc::Build, root: &Path, out: &Path) -> Result<(), String> {
     for flag in lines(&root.join(HARDENING))? {
         build.flag_if_supported(flag);
@@ -228,7 +228,8 @@ fn harden(build: &mut cc::Build, root: &Path, out: &Path) -> Result<(), String> 
     Ok(())
 }
 
-/// The highest level that glibc has for this compiler without a warning.
+/// Returns the highest level of _FORTIFY_SOURCE that glibc accepts from this compiler without a
+/// warning.
 fn fortification(out: &Path) -> Result<Option<&'static str>, String> {
     let probe = out.join("fortification.c");
     fs::create_dir_all(out)
@@ -263,8 +264,8 @@ fn find_protobuf_c() -> Result<Library, String> {
     )
 }
 
-/// OpenBLAS, its serial build where Debian's layout has one: the threaded one
-/// starts threads before `main`. A PKG_CONFIG_PATH that is set goes first.
+/// Finds OpenBLAS, preferably Debian's serial build: the threaded build starts threads before
+/// `main`. The folders of PKG_CONFIG_PATH are searched first.
 fn find_openblas() -> Result<Library, String> {
     let arch = variable("CARGO_CFG_TARGET_ARCH")?;
     let serial = format!("/usr/lib/{arch}-linux-gnu/openblas-serial/pkgconfig");

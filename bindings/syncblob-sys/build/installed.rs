@@ -1,4 +1,4 @@
-//! A library that is installed already.
+//! Finds and links an installed library.
 
 use std::fs;
 use std::path::PathBuf;
@@ -37,14 +37,14 @@ pub fn link() -> Result<Linked, String> {
     println!("cargo::rerun-if-changed={}", include.join("syncblob").display());
     Ok(Linked {
         root: prefix()?,
-        // The shared library has its own.
+        // The shared library has its own run path.
         run_path: if statically { packages::run_path(&library) } else { String::new() },
         version: library.version,
         include,
     })
 }
 
-/// A static library also needs its dependencies.
+/// Whether only the static library is installed: linking it also needs its dependencies.
 fn is_static_only(installed: &Library) -> bool {
     let has = |name: &str| installed.link_paths.iter().any(|dir| dir.join(name).is_file());
     has("libsyncblob.a") && !has("libsyncblob.so")
@@ -64,7 +64,7 @@ fn prefix() -> Result<PathBuf, String> {
         .map_err(|e| format!("syncblob's prefix {prefix}: {e}"))
 }
 
-/// pkg-config escapes special characters of the shell, such as spaces, with a backslash.
+/// Removes the backslashes with which pkg-config escapes special characters of the shell.
 fn without_escapes(text: &str) -> String {
     let mut characters = text.chars();
     let mut plain = String::new();
@@ -74,7 +74,7 @@ fn without_escapes(text: &str) -> String {
     plain
 }
 
-/// Versions 0.x may break with every x.
+/// Returns the next version that may break the API: for versions 0.x the next x.
 fn next_breaking_version() -> String {
     let number = |text: &str| text.parse::<u32>().unwrap_or(0);
     let major = number(env!("CARGO_PKG_VERSION_MAJOR"));

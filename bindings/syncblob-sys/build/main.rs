@@ -2,7 +2,7 @@
 //!
 //! Reads SYNCBLOB_NO_VENDOR and, through the crates pkg-config, cc and
 //! bindgen, their usual variables (PKG_CONFIG_PATH, CC, CFLAGS, LIBCLANG_PATH,
-//! ...). DOCS_RS: documentation needs no library, so none is looked for.
+//! ...). If DOCS_RS is set, finds no library: documentation needs none.
 
 mod bindings;
 mod bundled;
@@ -23,13 +23,13 @@ struct Linked {
     /// The prefix: `lib` and `include` are in it.
     root: PathBuf,
     version: String,
-    /// The folder that a program should have in its run path, or nothing.
+    /// The folder that a program should have in its run path, or an empty string.
     run_path: String,
 }
 
 fn main() {
     if let Err(message) = run() {
-        // One line; cargo shows it as the crate's error and stops.
+        // cargo shows the one line as the crate's error and stops.
         println!("cargo::error={}", message.replace('\n', " "));
     }
 }
@@ -79,7 +79,7 @@ fn wants_installed() -> bool {
     forced || cfg!(feature = "system")
 }
 
-/// A variable that cargo sets.
+/// Returns a variable that cargo sets.
 fn variable(name: &str) -> Result<String, String> {
     env::var(name).map_err(|e| format!("{name}: {e}"))
 }

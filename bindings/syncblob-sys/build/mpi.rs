@@ -1,5 +1,5 @@
-//! libsyncblob-mpi: its one source, compiled by MPI's own compiler, or the installed library. The
-//! crate mpi-sys has MPI linked.
+//! Links libsyncblob-mpi: compiles its one source with MPI's compiler, or finds the installed
+//! library. The crate mpi-sys links MPI.
 
 use std::env;
 use std::path::Path;

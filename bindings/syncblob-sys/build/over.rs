@@ -1,5 +1,5 @@
-//! A library over the core's public headers, `c/NAME`: compiled from its sources, or the installed
-//! one.
+//! Links a library over the core's public headers, `c/NAME`: compiles its sources, or finds the
+//! installed library.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Libraries that pkg-config finds.
+//! Finds libraries with pkg-config.
 
 use std::path::Path;
 
@@ -16,7 +16,8 @@ pub fn find(name: &str, version: &str, otherwise: &str) -> Result<Library, Strin
     Ok(library)
 }
 
-/// The error of pkg-config or its use; None: the library was not found.
+/// Returns the message for an error of pkg-config or its settings; None if only the library was
+/// not found.
 pub fn explain(name: &str, error: Error) -> Option<String> {
     match error {
         Error::EnvNoPkgConfig(variable) => {
@@ -34,19 +35,19 @@ pub fn explain(name: &str, error: Error) -> Option<String> {
     }
 }
 
-/// Has the build script run again when the library is installed anew.
+/// Makes cargo run the build script again after the library's file NAME.pc has changed.
 pub fn watch(name: &str) {
     let folder =
         pkg_config::get_variable(name, "pcfiledir").unwrap_or_default().replace("\\ ", " ");
     let file = Path::new(&folder).join(format!("{name}.pc"));
-    // A path that does not exist would have it run every time.
+    // For a path that does not exist cargo would run the build script every time.
     if file.is_file() {
         println!("cargo::rerun-if-changed={}", file.display());
     }
 }
 
-/// The folder of a serial OpenBLAS that the loader would not look into: both
-/// of Debian's builds have one SONAME, and without it the threaded one is found.
+/// Returns the folder of Debian's serial OpenBLAS if the library links it, else an empty string.
+/// Both builds have one SONAME: without this folder the loader finds the threaded build.
 pub fn run_path(library: &Library) -> String {
     let mut folders = library.link_paths.iter();
     let serial = folders.find(|dir| dir.ends_with("openblas-serial"));

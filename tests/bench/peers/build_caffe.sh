@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# build_caffe.sh ARCHIVE FOLDER: makes FOLDER/libcaffe_peer.so of Caffe's source distribution and
-# caffe.cpp, with the flags that Caffe's own Makefile builds libcaffe.so with, CPU only.
+# build_caffe.sh ARCHIVE FOLDER: makes FOLDER/libcaffe_peer.so from Caffe's source distribution and
+# caffe.cpp, for the CPU only, with the flags of Caffe's own Makefile for libcaffe.so.
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
 archive=$(readlink -f "$1")
@@ -9,7 +9,7 @@ cd "$2"
 
 sources=$(basename "$archive" .tar.gz)
 [ -d "$sources" ] || tar -xzf "$archive"
-# The generated headers first: the distribution has some of an old protobuf.
+# The generated headers come first: the distribution has some from an old protobuf.
 flags=(-std=c++14 -O2 -DNDEBUG -DCPU_ONLY -w -fPIC
     -Igenerated "-I$sources/include" "-I$here"
     "-I$(dirname "$(ls /usr/include/*/openblas-serial/cblas.h)")")

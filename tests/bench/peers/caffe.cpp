@@ -120,7 +120,7 @@ void *allocate(int64_t count, float **out) {
     return blob;
 }
 
-// As Caffe reads: without protobuf's old limit of 64 MiB.
+// Parses as Caffe does: without protobuf's old limit of 64 MiB.
 void parse_from(google::protobuf::Message *message, google::protobuf::io::CodedInputStream *input) {
     input->SetTotalBytesLimit(INT_MAX);
     CHECK(message->ParseFromCodedStream(input));

@@ -5,9 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CALLS 256 /* of a small function in one run */
+#define CALLS 256 /* calls of a small function in one run */
 
-/* With Caffe's defaults; sparse: a tenth of the elements is not zero. */
+/* Fillers with Caffe's defaults. With PEER_SPARSE a tenth of the elements is not zero. */
 enum peer_filler {
     PEER_CONSTANT,
     PEER_UNIFORM,
@@ -18,13 +18,13 @@ enum peer_filler {
 };
 
 struct caffe_peer {
-    /* A Blob<float> with written data. */
+    /* Creates a Blob<float> with written data. */
     void *(*create)(int n, int c, int h, int w);
     void (*destroy)(void *blob);
     /* Makes the blob work on the caller's memory. */
     void (*borrow)(void *blob, float *data, float *diff);
 
-    /* CALLS calls each. */
+    /* Each makes CALLS calls. */
     void (*access)(void *blob);
     void (*make)(void *unused);
     void (*reshape_vector)(void *blob);
@@ -40,14 +40,14 @@ struct caffe_peer {
     /* Fills a blob's data by one of enum peer_filler. */
     void (*fill)(void *blob, int filler);
 
-    /* mutable_cpu_data of a new blob, which the caller destroys. */
+    /* Returns a new blob, which the caller destroys; its mutable_cpu_data in `out`. */
     void *(*allocate)(int64_t count, float **out);
-    /* A BlobProto's bytes into a blob, NULL: a new one. Returns the blob. */
+    /* Reads a BlobProto's bytes into a blob; for NULL into a new blob. Returns the blob. */
     void *(*load)(void *blob, const void *bytes, size_t size);
     void (*save)(const void *blob, void *buffer, size_t capacity);
-    /* Google's protobuf alone: bytes to a message. */
+    /* Only parses bytes into a message, by Google's protobuf. */
     void (*parse)(const void *bytes, size_t size);
-    /* The blobs of a model file. */
+    /* Returns the blobs of a model file. */
     void *(*load_net)(const char *path);
     void (*free_net)(void *net);
     int (*blas_threads)(void);

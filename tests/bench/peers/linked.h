@@ -1,13 +1,13 @@
-/* The library, linked statically into a program and optimised with it, as a contestant: the table
-   that a module of linked.c and the static library exports as linked_peer. */
+/* The library as a contestant, linked statically and optimised with its caller: the table that a
+   module of linked.c and the static library exports as linked_peer. */
 #ifndef SB_BENCH_LINKED_H
 #define SB_BENCH_LINKED_H
 
 struct linked_peer {
-    /* A blob of written floats; NULL without memory. */
+    /* Returns a blob of written floats; NULL if out of memory. */
     void *(*create)(void);
     void (*destroy)(void *blob);
-    /* CALLS calls, in a loop that the linker optimises as a whole. */
+    /* Makes CALLS calls, in a loop that the linker optimises as a whole. */
     void (*access)(void *blob);
 };
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Weights into ONNX beside cp: seconds and peak memory of whole processes.
+"""Compares conversion to ONNX with cp: seconds and peak memory of whole processes.
 
     onnx.py SYNCBLOB MODEL PROTOTXT ENVIRONMENTS [--rounds N] [--check]
 
-MODEL and PROTOTXT are a net of 24 MB; the other is a VGG-16 with made-up weights, 528 MiB, made in a
-temporary folder. The contestants take turns. In memory (tmpfs) they are cp and "syncblob convert"; on the
-disk also cp with sync, since convert brings its file to the disk, and the converters that have a Python
-environment in ENVIRONMENTS (tests/release/users.sh), two rounds of each. Files that are read are in the page cache.
+MODEL and PROTOTXT are a net of 24 MB. A VGG-16 with random weights, 528 MiB, is made in a temporary folder.
+The contestants take turns. In memory (tmpfs) they are cp and "syncblob convert". On the disk they are also cp
+with sync, since convert syncs its file, and, for two rounds, the converters that have a Python environment in
+ENVIRONMENTS (tests/release/users.sh). Files that are read are in the page cache.
 """
 
 import argparse
@@ -26,7 +26,7 @@ import nets  # noqa: E402: of that folder
 
 MEMORY = pathlib.Path("/dev/shm")
 PEER_ROUNDS = 2
-# The goal of the seconds, of cp's, and of the peak in MiB; with --check, what fails.
+# Goals, and limits of --check: of the seconds divided by cp's seconds, and of the peak in MiB.
 GOALS = {"seconds": (1.2, 2.0), "MiB": (16, 24)}
 
 PEERS = {
@@ -41,7 +41,7 @@ PEERS = {
 
 
 def vgg(folder):
-    """A VGG-16 with random weights, a block of them again and again."""
+    """Writes a VGG-16 whose weights repeat one random block."""
     block = numpy.random.default_rng(1).standard_normal(1 << 20, dtype="f4") / 100
     text, last = ['name: "VGG16"\ninput: "data"\ninput_shape { dim: 1 dim: 3 dim: 224 dim: 224 }\n'], "data"
     with open(folder / "net.caffemodel", "wb") as file:
@@ -84,7 +84,7 @@ class Failed(Exception):
 
 
 def run(command, folder):
-    """Seconds and MiB, these by GNU's time: the peak of a child of this process is at least its own."""
+    """Returns seconds, and the peak in MiB by GNU's time: a direct child begins with this process's peak."""
     peak = folder / "peak"
     start = time.perf_counter()
     done = subprocess.run(["/usr/bin/time", "-q", "-o", peak, "-f", "%M", *shlex.split(command)], cwd=folder,
@@ -101,7 +101,7 @@ def clear(folder):
 
 
 def commands_of(folder, options, peers):
-    """The contestants' commands, by name."""
+    """Returns the contestants' commands by name."""
     model, prototxt, out = (folder / name for name in ("net.caffemodel", "net.prototxt", "out.onnx"))
     commands = {"cp": f"cp {model} {out}"}
     if peers:
@@ -116,7 +116,7 @@ def commands_of(folder, options, peers):
 
 
 def contest(folder, options, peers):
-    """The samples of each contestant, or its error message."""
+    """Returns the samples of each contestant, or its error message."""
     commands, samples = commands_of(folder, options, peers), {}
     for turn in range(options.rounds):
         for name, command in commands.items():

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""The Python module and the command beside NumPy, Google's protobuf (upb), OpenCV and scripts.
+"""Compares the Python module and the command with NumPy, Google's protobuf (upb), OpenCV and scripts.
 
     python.py [--check] MODEL PROTOTXT PROGRAM
 
-First arithmetic and messages of one blob. Then a real net's weights: the file into a dict of NumPy arrays,
-by protobuf likewise, by OpenCV into its net, and its bytes into fresh memory; the first time in a process
-each, then repeatedly in one. Then PROGRAM, the command syncblob, beside scripts, as whole processes. With
---check it fails if a ratio is above its bound for a busy machine.
+First times arithmetic and messages of one blob. Then loads a real net's weights: by the module and by
+protobuf into a dict of NumPy arrays, by OpenCV into its net, and as bytes into fresh memory; each first in a
+new process, then repeatedly in one process. Then compares PROGRAM, the command syncblob, with scripts, as
+whole processes. With --check fails if a ratio is above its bound for a busy machine.
 """
 import argparse
 import json
@@ -21,12 +21,12 @@ import tempfile
 import time
 
 ROUNDS = 5
-# What is compared: [against, the goal, the bound of --check]; None: the ratio depends on the machine.
+# Goals, and bounds of --check, by contestant. None: the ratio depends on the machine.
 FIRST = {"protobuf": (0.08, 0.15), "read": (1.15, None)}
 AGAIN = {"OpenCV": (0.4, 0.5)}
 MEMORY = (1.03, 1.1)
 PROCESSES = (0.1, 0.3)
-# caffe.proto's fields of weights: name, number, type of protobuf or message; packed or repeated with "*".
+# The fields of caffe.proto for weights: name, number, scalar type or message; "*": repeated (scalars packed).
 MESSAGES = {
     "BlobShape": ("dim 1 int64*",),
     "BlobProto": ("num 1 int32", "channels 2 int32", "height 3 int32", "width 4 int32", "data 5 float*",
@@ -60,13 +60,13 @@ def message_class(wanted):
 
 
 def judge(what, ratio, goal, bound):
-    """Whether --check accepts the ratio."""
+    """Prints the ratio. Returns whether --check accepts it."""
     print(f"{what}: {ratio:.3f}, at most {goal}: {'met' if ratio <= goal else 'MISSED'}")
     return bound is None or ratio <= bound
 
 
 def in_turns(works, rounds):
-    """{name: seconds of each round}; a result is freed after the clock has stopped."""
+    """Returns {name: seconds of each round}. Results are freed after the clock has stopped."""
     found = {name: [] for name in works}
     for _ in range(rounds):
         for name, work in works.items():
@@ -80,7 +80,7 @@ def in_turns(works, rounds):
 # --- one blob -------------------------------------------------------------------------------------
 
 def compare_blobs():
-    """Calls take about a microsecond, so small sizes are left out. No goals."""
+    """Compares one blob's operations, without goals. No small sizes: a call takes about a microsecond."""
     import numpy
     import syncblob
     print(f"{'one blob':<18}{'MiB':>6}{'syncblob, µs':>14}{'other, µs':>12}{'ratio':>8}")
@@ -107,7 +107,7 @@ def compare_blobs():
 # --- a net ----------------------------------------------------------------------------------------
 
 def by_protobuf(path):
-    """numpy.fromiter is the fastest way from a repeated field into an array."""
+    """Returns a loader. numpy.fromiter is the fastest way from a repeated field into an array."""
     import numpy
     Net = message_class("NetParameter")
 
@@ -135,7 +135,7 @@ def by_opencv(path, prototxt):
 
 
 def by_read(path):
-    """The file's bytes into fresh memory in large pages."""
+    """Returns a function that reads the file's bytes into fresh memory in large pages."""
     size, large = os.path.getsize(path), 2 << 20
 
     def load():
@@ -154,7 +154,7 @@ def loader(name, options):
 
 
 def memory(kind):
-    """Bytes of the process: VmRSS, RssFile (of files), or VmHWM (the peak)."""
+    """Returns bytes of the process: VmRSS, RssFile (of files), or VmHWM (the peak)."""
     with open("/proc/self/status", encoding="ascii") as status:
         return next(int(line.split()[1]) << 10 for line in status if line.startswith(kind))
 
@@ -162,7 +162,7 @@ def memory(kind):
 def measure_first(name, options):
     """Prints the figures of this process's first load."""
     load = loader(name, options)
-    pathlib.Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # forgets the peak
+    pathlib.Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # resets the peak
     before, code = memory("VmRSS"), memory("RssFile")
     start = time.perf_counter()
     arrays = load()

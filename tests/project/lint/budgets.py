@@ -2,8 +2,8 @@
 """Compares the sizes and words of the tree with budgets.toml: budgets.py [--update]
 
 Fails if a figure is above its budget, or so far below that the budget should be lowered. So a
-commit that adds lines also raises a number, which a reviewer sees. --update writes the tree's
-figures.
+commit that adds lines must also raise a budget, and a reviewer sees this. --update writes the
+tree's figures.
 """
 import collections
 import pathlib

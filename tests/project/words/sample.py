@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Prints sentences drawn at random from comments, messages and pages, each with the lines below it:
-sample.py SEED [NUMBER]. If a reader must read more than one in twenty twice, the texts need
-work."""
+sample.py SEED [NUMBER]. If a reader must read more than one sentence in twenty twice, the texts
+need work."""
 
 import io
 import random

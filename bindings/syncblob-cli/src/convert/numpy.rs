@@ -1,5 +1,4 @@
-//! Tensors into NumPy's files: one array, or an archive of them as
-//! `numpy.savez` makes it.
+//! Writes tensors as NumPy files: one array, or an archive of arrays as `numpy.savez` writes it.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -14,7 +13,7 @@ use super::plan::{Item, Plan};
 use super::values::Reader;
 use crate::source::{Failure, Result};
 
-/// Members above this, less room for the header, need zip's 64-bit sizes.
+/// Larger members need zip's 64-bit sizes: 4 GiB, less room for the header of the array.
 const LARGE: u64 = (4 << 30) - (1 << 20);
 
 pub fn write_array(plan: &Plan, reader: &Reader, mut file: &File) -> Result<()> {

@@ -1,4 +1,4 @@
-//! The action of a signal: replaced for a time, then restored.
+//! Replaces the actions of signals for a time, then restores them.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -9,26 +9,26 @@ use std::sync::{Mutex, PoisonError};
 
 use libc::c_int;
 
-/// The signal that came, 0 for none.
+/// The last signal that arrived; 0 for none.
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
-/// Those who listen: the first puts our handler there, the last brings the others back.
+/// The listeners: the first installs our actions, the last restores the earlier actions.
 static LISTENERS: Mutex<Listeners> =
     Mutex::new(Listeners { count: 0, is_stopped: false, earlier: Vec::new() });
 
 struct Listeners {
     count: usize,
-    /// Whether the signal has ended the work of one of them.
+    /// Whether the signal has stopped the work of a listener.
     is_stopped: bool,
     earlier: Vec<(c_int, system::Action)>,
 }
 
-/// Whether a signal has come.
+/// Whether a signal has arrived.
 pub fn came() -> bool {
     SIGNAL.load(Ordering::Relaxed) != 0
 }
 
-/// As long as it lives, signals are only noted.
+/// While a value of this type exists, signals are only noted.
 pub struct Listening {
     is_settled: Cell<bool>,
 }
@@ -47,7 +47,7 @@ impl Listening {
                     Ok(None) => {}
                     Err(error) => {
                         drop(listeners);
-                        return Err(error); // and `listening` goes
+                        return Err(error); // drops `listening`, which takes the lock
                     }
                 }
             }
@@ -96,7 +96,7 @@ mod system {
 
     pub const NOTED: [c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
-    /// A file that becomes too large is then an error of the call that writes it.
+    /// With SIGXFSZ ignored, a call that makes a file too large returns an error.
     pub const IGNORED: [c_int; 1] = [libc::SIGXFSZ];
 
     extern "C" fn note(number: c_int) {
@@ -104,7 +104,7 @@ mod system {
     }
 
     pub fn ours() -> Action {
-        // The handler stores a number, which any signal handler may.
+        // The handler only stores a number: this is safe in a signal handler.
         let ours: extern "C" fn(c_int) = note;
         action(ours as libc::sighandler_t)
     }
@@ -121,15 +121,15 @@ mod system {
         action
     }
 
-    /// The previous action; None for a signal that the program ignores, as under nohup: it stays
-    /// ignored.
+    /// Sets an action and returns the previous one. Returns None for a signal that the program
+    /// ignores, as under nohup: the signal stays ignored.
     pub fn replace(number: c_int, action: &Action) -> io::Result<Option<Action>> {
         let mut earlier = MaybeUninit::<Action>::uninit();
-        // SAFETY: one of the actions above, or one that was there before.
+        // SAFETY: `action` is one of the actions above.
         if unsafe { libc::sigaction(number, action, earlier.as_mut_ptr()) } != 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the call above has written it.
+        // SAFETY: the call above has written `earlier`.
         let earlier = unsafe { earlier.assume_init() };
         if earlier.sa_sigaction == libc::SIG_IGN {
             restore(number, &earlier);
@@ -138,24 +138,24 @@ mod system {
         Ok(Some(earlier))
     }
 
-    /// Whether the program ends.
+    /// Whether the action ends the program.
     pub fn ends(action: &Action) -> bool {
         action.sa_sigaction == libc::SIG_DFL
     }
 
     pub fn restore(number: c_int, earlier: &Action) {
-        // SAFETY: an action that was there before.
+        // SAFETY: `earlier` is the previous action of the signal.
         unsafe { libc::sigaction(number, earlier, ptr::null_mut()) };
     }
 
-    /// To the whole process, as it came.
+    /// Sends the signal to the whole process, as the first one was sent.
     pub fn send(number: c_int) {
         // SAFETY: no memory is passed.
         unsafe { libc::kill(libc::getpid(), number) };
     }
 }
 
-/// The C runtime of Windows has a handler alone, and calls SIGINT's on Ctrl+C.
+/// On Windows an action is only a handler. The C runtime calls the handler of SIGINT on Ctrl+C.
 #[cfg(windows)]
 mod system {
     use std::io;
@@ -174,7 +174,7 @@ mod system {
 
     extern "C" fn note(number: c_int) {
         super::SIGNAL.store(number, Ordering::Relaxed);
-        // The runtime has put the default there before it called.
+        // The runtime has restored the default action before it called this handler.
         let _ = put(number, ours());
     }
 
@@ -188,7 +188,7 @@ mod system {
     }
 
     fn put(number: c_int, action: Action) -> Action {
-        // SAFETY: our handler, or one that was there before.
+        // SAFETY: `action` is our handler, SIG_IGN or the previous action of the signal.
         unsafe { libc::signal(number, action) }
     }
 

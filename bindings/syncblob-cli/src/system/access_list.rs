@@ -1,5 +1,5 @@
-//! A file's access list, as Linux keeps it beside the mode: rights of users and groups by
-//! their numbers. It is copied as it is.
+//! A file's access list, which Linux stores beside the mode: rights of users and groups by
+//! their numbers. The list is copied unchanged.
 #![allow(unsafe_code)]
 
 use std::ffi::CString;
@@ -12,14 +12,14 @@ use std::ptr;
 
 const NAME: &std::ffi::CStr = c"system.posix_acl_access";
 
-/// As many bytes as an attribute may have.
+/// The size limit of an attribute.
 const MAX_BYTES: usize = 1 << 16;
 
-/// The list of a file, if it has one, and the file system lists.
+/// Returns the list of a file; None if the file has no list or the file system has no lists.
 pub fn of(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     let mut list = vec![0; MAX_BYTES];
-    // SAFETY: both texts end in NUL; the list has room for that many bytes.
+    // SAFETY: both texts end in NUL; `list` has room for `list.len()` bytes.
     let size = unsafe {
         libc::getxattr(path.as_ptr(), NAME.as_ptr(), list.as_mut_ptr().cast(), list.len())
     };
@@ -31,7 +31,7 @@ pub fn of(path: &Path) -> io::Result<Option<Vec<u8>>> {
 }
 
 pub fn set(file: &File, list: &[u8]) -> io::Result<()> {
-    // SAFETY: the name ends in NUL; the list has that many bytes.
+    // SAFETY: the name ends in NUL; `list` has `list.len()` bytes.
     let status = unsafe {
         libc::fsetxattr(file.as_raw_fd(), NAME.as_ptr(), list.as_ptr().cast(), list.len(), 0)
     };
@@ -42,7 +42,7 @@ pub fn set(file: &File, list: &[u8]) -> io::Result<()> {
     }
 }
 
-/// An error if the file has one still.
+/// Removes the file's list. Fails if the file still has one afterwards.
 pub fn remove(file: &File) -> io::Result<()> {
     let file = file.as_raw_fd();
     // SAFETY: the name ends in NUL.

@@ -1,4 +1,4 @@
-//! A bar on standard error, shown only where that is a terminal.
+//! A bar on standard error, shown only if standard error is a terminal.
 
 use indicatif::{ProgressBar, ProgressStyle};
 

@@ -1,20 +1,20 @@
-//! Permission bits with which no user gains permissions over an old file with an access list.
+//! Computes permission bits for a new file: no user gains permissions that the old file denied.
 
-/// The version of the list's form; then entries of a tag, rights and a number.
+/// The version of the list's format. Entries follow it: a tag, rights and a number.
 const VERSION: [u8; 4] = 2_u32.to_le_bytes();
 const ENTRY: usize = 8;
 const OWNER: u16 = 1;
 
-/// A new group gets the permissions of others; others, who now include the old group, lose
-/// permissions that it did not have.
+/// Returns the bits for a file that could not get the old file's group: its group and others get
+/// the permissions that the old group and others both had.
 pub fn without_group(mode: u32) -> u32 {
     let both = mode >> 3 & mode & 0o7;
     mode & 0o700 | both << 3 | both
 }
 
-/// Bits for a file without the list. The group bits are the list's mask, not the group's
-/// permissions, and users of the list may be in the group or among others: all users except the
-/// owner get the permissions that every entry allows.
+/// Returns the bits for a file that could not get the old file's list: all users except the owner
+/// get the permissions that every entry allows. The old group bits are the list's mask, not the
+/// group's permissions, and a user of the list may belong to the group or to others.
 pub fn without_list(mode: u32, list: &[u8]) -> u32 {
     let Some(entries) = list.strip_prefix(&VERSION) else { return mode & 0o700 };
     let entries = entries.chunks_exact(ENTRY).map(|entry| {

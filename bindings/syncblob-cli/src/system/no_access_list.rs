@@ -1,4 +1,4 @@
-//! For systems without access lists that the program supports.
+//! For systems whose access lists, if any, the program does not support.
 
 use std::fs::File;
 use std::io;

@@ -1,4 +1,4 @@
-//! A hidden file that gets its name.
+//! Renames a hidden file to its final name.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind};
@@ -9,15 +9,15 @@ use tempfile::TempPath;
 
 use super::retried;
 
-/// In place of the file that has the name, if one has.
+/// Renames `file` to `to`. Replaces a file that has this name.
 pub fn replace(file: TempPath, to: &Path) -> io::Result<()> {
     retried(|| fs::rename(&file, to))?;
     let _no_longer_hidden = file.keep();
     Ok(())
 }
 
-/// `AlreadyExists` where another file has the name. Of the three ways not every file system
-/// has the first and the second.
+/// Renames `file` to `to`; fails with `AlreadyExists` if another file has this name. Tries three
+/// ways, since some file systems lack the first or the second.
 pub fn put_new(file: TempPath, to: &Path) -> io::Result<()> {
     match retried(|| rename_to_free(&file, to)) {
         Ok(()) => {
@@ -29,15 +29,15 @@ pub fn put_new(file: TempPath, to: &Path) -> io::Result<()> {
     }
     match retried(|| fs::hard_link(&file, to)) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => put_over_empty(file, to),
-        linked => linked, // and the hidden name goes
+        linked => linked, // dropping `file` removes the hidden name
     }
 }
 
-/// An empty file takes the name, so that no other can, and is replaced.
+/// Reserves the name with an empty file, then replaces this file.
 fn put_over_empty(file: TempPath, to: &Path) -> io::Result<()> {
     let empty = File::options().write(true).create_new(true).open(to)?;
     replace(file, to).inspect_err(|_| {
-        // Unless another program has put its own there.
+        // Remove the empty file, unless another program has replaced it.
         let is_ours = |found: Metadata| {
             let ours = empty.metadata();
             ours.is_ok_and(|ours| (ours.dev(), ours.ino()) == (found.dev(), found.ino()))
@@ -58,7 +58,7 @@ fn rename_to_free(from: &Path, to: &Path) -> io::Result<()> {
     #[cfg(target_vendor = "apple")]
     // SAFETY: both paths end in NUL.
     let status = unsafe { libc::renamex_np(from.as_ptr(), to.as_ptr(), libc::RENAME_EXCL) };
-    // The C libraries of older systems have no function for it.
+    // The C libraries of older systems have no function for this system call.
     #[cfg(not(target_vendor = "apple"))]
     // SAFETY: as above; all arguments are of the width that the kernel reads.
     let status = unsafe {
@@ -81,7 +81,7 @@ fn rename_to_free(_: &Path, _: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Each way on its own.
+    /// Runs all three ways in order, then only the last way.
     #[test]
     fn a_name_that_is_taken_is_not_replaced() {
         type Way = fn(TempPath, &Path) -> io::Result<()>;

@@ -15,15 +15,16 @@ use tempfile::{Builder, NamedTempFile};
 
 pub use place::{put_new, replace};
 
-/// A hidden file: for its owner alone until it has the permissions of an old one.
+/// Creates a hidden file. If it is to replace an old file, only its owner has access until
+/// `keep_permissions`.
 pub fn create(names: &mut Builder, folder: &Path, replaces: bool) -> io::Result<NamedTempFile> {
-    let mode = if replaces { 0o600 } else { 0o666 }; // the mask applies
+    let mode = if replaces { 0o600 } else { 0o666 }; // less the umask
     names.permissions(Permissions::from_mode(mode)).tempfile_in(folder)
 }
 
-/// Keeps permissions and access list, and owner and group if the process may set them, as the
-/// library's writer does: no user gains permissions. The set-user-ID and set-group-ID bits are not
-/// kept.
+/// Copies the old file's permissions and access list, and its owner and group if the process may
+/// set them, as the library's writer does: no user gains permissions. Drops the set-user-ID and
+/// set-group-ID bits.
 pub fn keep_permissions(file: &File, path: &Path, old: &Metadata) -> io::Result<()> {
     let (made, list) = (file.metadata()?, retried(|| access_list::of(path))?);
     let change_group = || retried(|| fchown(file, None, Some(old.gid())));
@@ -38,7 +39,7 @@ pub fn keep_permissions(file: &File, path: &Path, old: &Metadata) -> io::Result<
             (None, mode) if !has_group => mode::without_group(mode),
             (None, mode) => mode,
         };
-        // The default list of a folder.
+        // The new file may have a list by the folder's default.
         retried(|| access_list::remove(file))?;
         set_mode(file, mode)?;
     }
@@ -52,7 +53,8 @@ pub fn is_same(a: &Metadata, b: &Metadata) -> bool {
     (a.dev(), a.ino()) == (b.dev(), b.ino())
 }
 
-/// Some file systems have no modes to change: the one that is there may be right.
+/// Sets the mode. Ignores an error if the mode is already right: some file systems cannot change
+/// modes.
 fn set_mode(file: &File, mode: u32) -> io::Result<()> {
     match file.set_permissions(Permissions::from_mode(mode)) {
         Err(error) if file.metadata()?.mode() & 0o777 != mode => Err(error),
@@ -60,8 +62,8 @@ fn set_mode(file: &File, mode: u32) -> io::Result<()> {
     }
 }
 
-/// Closes a file that was written: a file system over a network may report only here
-/// that it has lost bytes.
+/// Closes a written file and returns the error: a network file system may report lost bytes only
+/// here.
 #[allow(unsafe_code)]
 pub fn close(file: File) -> io::Result<()> {
     // SAFETY: the descriptor has no other owner.
@@ -74,7 +76,7 @@ pub fn close(file: File) -> io::Result<()> {
     }
 }
 
-/// Brings the bytes to the disk, if the file system can.
+/// Writes the bytes to the disk, if the file system can.
 pub fn sync_file(file: &File) -> io::Result<()> {
     match file.sync_all() {
         Err(error) if !cannot(&error) => Err(error),
@@ -82,17 +84,17 @@ pub fn sync_file(file: &File) -> io::Result<()> {
     }
 }
 
-/// The same with the names in a folder, so that a new one outlives a power failure.
+/// Writes the names in a folder to the disk, so that a new name outlives a power failure.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     sync_file(&File::open(folder)?)
 }
 
-/// Whether a file system does not offer a call.
+/// Whether the error reports that the file system does not support the call.
 fn cannot(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS | libc::ENOTSUP))
 }
 
-/// Makes a call again that a signal has interrupted.
+/// Retries a call that a signal has interrupted.
 fn retried<R>(mut call: impl FnMut() -> io::Result<R>) -> io::Result<R> {
     loop {
         match call() {

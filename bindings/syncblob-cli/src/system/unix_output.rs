@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether it was closed before Rust's runtime began.
+/// Whether standard output was not writable before Rust's runtime began.
 static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
 /// The loader calls this before `main`, or when a library with this code is loaded.
@@ -21,7 +21,7 @@ pub fn is_open() -> bool {
 }
 
 fn can_be_written() -> bool {
-    // SAFETY: the call takes no pointer, and a descriptor that is not open is an error of it.
+    // SAFETY: the call takes no pointer, and fails if the descriptor is not open.
     let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFL) };
     flags != -1 && flags & libc::O_ACCMODE != libc::O_RDONLY
 }

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::{Builder, NamedTempFile, TempPath};
 
-/// The path of a file that is there; a link is `NotFound`, and the caller reads it. The system
-/// resolves no paths.
+/// Returns the path of an existing file. Fails with `NotFound` for a link, so that the caller reads
+/// the link: WASI cannot resolve paths.
 pub fn canonicalize(path: &Path) -> io::Result<PathBuf> {
     match fs::symlink_metadata(path)?.is_symlink() {
         true => Err(ErrorKind::NotFound.into()),
@@ -17,12 +17,13 @@ pub fn create(names: &mut Builder, folder: &Path, _replaces: bool) -> io::Result
     names.tempfile_in(folder)
 }
 
-/// Files have no permissions.
+/// Does nothing: files have no permissions.
 pub fn keep_permissions(_: &File, _: &Path, _: &Metadata) -> io::Result<()> {
     Ok(())
 }
 
-/// The numbers of files are not in the stable library: links were resolved by their texts.
+/// Always true: Rust's stable library has no file numbers for WASI, and the caller has resolved
+/// links by their text.
 pub fn is_same(_: &Metadata, _: &Metadata) -> bool {
     true
 }
@@ -33,8 +34,8 @@ pub fn replace(file: TempPath, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// `AlreadyExists` where another file has the name, unless that comes at the same moment: hosts
-/// need not have links.
+/// Fails with `AlreadyExists` if another file has the name. Replaces a file that is created between
+/// the check and the rename: hosts need not support links.
 pub fn put_new(file: TempPath, to: &Path) -> io::Result<()> {
     match fs::symlink_metadata(to) {
         Ok(_) => Err(ErrorKind::AlreadyExists.into()),
@@ -43,12 +44,12 @@ pub fn put_new(file: TempPath, to: &Path) -> io::Result<()> {
     }
 }
 
-/// The system reports nothing here.
+/// WASI reports no errors here.
 pub fn close(_: File) -> io::Result<()> {
     Ok(())
 }
 
-/// Brings the bytes to the disk, if the host can.
+/// Writes the bytes to the disk, if the host can.
 pub fn sync_file(file: &File) -> io::Result<()> {
     match file.sync_all() {
         Err(error) if error.kind() != ErrorKind::Unsupported => Err(error),
@@ -56,7 +57,7 @@ pub fn sync_file(file: &File) -> io::Result<()> {
     }
 }
 
-/// A folder is not brought to the disk.
+/// Does nothing: folders are not synced.
 pub fn sync_folder(_: &Path) -> io::Result<()> {
     Ok(())
 }

@@ -1,4 +1,4 @@
-/// The host provides it.
+/// Always true: the host provides standard output.
 pub fn is_open() -> bool {
     true
 }

@@ -9,12 +9,12 @@ pub fn create(names: &mut Builder, folder: &Path, _replaces: bool) -> io::Result
     names.tempfile_in(folder)
 }
 
-/// A file has the access list that its folder gives, whether it replaces one or not.
+/// Does nothing: a new file has the access list of its folder, even if it replaces an old file.
 pub fn keep_permissions(_: &File, _: &Path, _: &Metadata) -> io::Result<()> {
     Ok(())
 }
 
-/// Every link has a path here.
+/// Always true: on Windows every link contains a path.
 pub fn is_same(_: &Metadata, _: &Metadata) -> bool {
     true
 }
@@ -23,22 +23,22 @@ pub fn replace(file: TempPath, to: &Path) -> io::Result<()> {
     file.persist(to).map_err(|failure| failure.error)
 }
 
-/// `AlreadyExists` where another file has the name.
+/// Fails with `AlreadyExists` if another file has the name.
 pub fn put_new(file: TempPath, to: &Path) -> io::Result<()> {
     file.persist_noclobber(to).map_err(|failure| failure.error)
 }
 
-/// The system reports nothing here.
+/// Windows reports no errors here.
 pub fn close(_: File) -> io::Result<()> {
     Ok(())
 }
 
-/// Brings the bytes to the disk.
+/// Writes the bytes to the disk.
 pub fn sync_file(file: &File) -> io::Result<()> {
     file.sync_all()
 }
 
-/// A folder cannot be brought to the disk.
+/// Does nothing: Windows cannot sync a folder.
 pub fn sync_folder(_: &Path) -> io::Result<()> {
     Ok(())
 }
