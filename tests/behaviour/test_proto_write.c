@@ -82,6 +82,7 @@ TEST(test_protobuf_c_reads_what_we_write) {
 
 /* Beside a zero, dimensions may be huge: their bytes exceed protobuf-c's stack buffer of 256. */
 TEST(test_long_shapes_are_written_whole) {
+    skip_on_32_bits("dimensions have 31 bits");
     int64_t dims[32];
     unsigned char bytes[512];
     size_t size;

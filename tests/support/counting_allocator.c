@@ -5,10 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK_MAGIC       0x53594e43424c4f42u
-#define RUBBISH           0xA5
-#define RUBBISH_BYTES_MAX ((size_t)64 << 20) /* in larger blocks only the first bytes are filled   \
-                                              */
+#define BLOCK_MAGIC 0x53594e43424c4f42u
+#define RUBBISH     0xA5
+#define RUBBISH_BYTES_MAX                                                                          \
+    ((size_t)64 << 20) /* in larger blocks only the first bytes are filled                         \
+                        */
 
 /* The header in front of every block. It fits there: every alignment is at least 64. */
 struct block {
