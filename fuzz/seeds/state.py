@@ -154,7 +154,7 @@ def message(code, legacy=(), dims=(), count=0):
 
 
 def ask(variant, *operands):
-    """The numbers of operands are those of the questions: counts, axes, legacy, text, the device's shape."""
+    """Returns a question with its operands: counts has 2; axes, legacy and text 1; the device's shape 0."""
     return step("ask", variant=variant, then=bytes(operands[:[2, 1, 1, 1, 0][variant % 5]]))
 
 

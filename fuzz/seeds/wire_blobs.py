@@ -123,7 +123,7 @@ def nested(depth, inside=b""):
 
 
 def refused():
-    """Yields messages that are refused, one for each reason."""
+    """Yields messages that are refused."""
     yield "tag-0", b"\x00\x00" + blob(2)
     yield "tag-0-overlong", b"\x80\x80\x00\x00"
     yield "field-number-beyond-29-bits", b"\x80\x80\x80\x80\x10\x01"
