@@ -175,6 +175,11 @@ impl Message {
         found.unwrap_or_else(|| panic!("the schema lacks {}.{name}", self.info.name))
     }
 
+    /// Returns whether the schema has a field of this name, for a layer of any type.
+    pub(crate) fn declares(&self, name: &str) -> bool {
+        self.info.fields.iter().any(|field| field.name == name)
+    }
+
     /// Returns the type of the messages in a field, for a layer of type `layer_type`.
     pub(crate) fn type_of(&self, name: &str, layer_type: &str) -> &'static str {
         let of_type = self.info.by_name(name, layer_type);

@@ -142,6 +142,8 @@ fn what_caffe_refuses_is_refused() {
         ("layer { } layers { }", "line 1, column 7: both 'layer' and 'layers'"),
         ("layers { layer { } } layers { }", "layers of Caffe's generations V0 and V1"),
         ("layers { layer { name: 'a' type: 'odd' } }", "layer 'a' (odd) of Caffe's generation V0"),
+        ("layers { layer { mvn_param { } } }", "line 1, column 18: the field 'mvn_param' is newer"),
+        ("layers { scale_param { } }", "line 1, column 10: the field 'scale_param' is newer"),
         ("input: 'a' input: 'b' input_shape { dim: 1 }", "2 inputs, shapes of 1"),
         ("input: 'a' input_dim: 1", "1 inputs, shapes of 0"),
         (

@@ -36,7 +36,7 @@ fn upgrade_layer(old: Message, notes: &mut Vec<String>) -> Result<Message> {
     let mut blobs = Blobs::default();
     for field in old.fields {
         if !blobs.take(&field) && !is(&field, "type") {
-            add_field(&mut layer, field, layer_type.unwrap_or_default(), notes);
+            add_field(&mut layer, field, layer_type.unwrap_or_default(), notes)?;
         }
     }
     for parameters in blobs.parameters {
@@ -54,15 +54,28 @@ fn type_of(layer: &Message) -> Result<Option<&'static str>> {
     })
 }
 
-fn add_field(layer: &mut Message, field: Field, layer_type: &str, notes: &mut Vec<String>) {
-    if !field.is_known() {
-        return layer.fields.push(field);
-    }
+/// Adds a field. Refuses an unknown field whose name is known to a current layer: in the upgraded
+/// text the field would have an effect.
+fn add_field(
+    layer: &mut Message,
+    field: Field,
+    layer_type: &str,
+    notes: &mut Vec<String>,
+) -> Result<()> {
     let (name, place) = (field.name().to_owned(), field.place());
+    if !field.is_known() {
+        if layer.declares(&name) {
+            let text = format_args!("{place}: the field '{name}' is newer than the layer");
+            return Err(Error::invalid(text));
+        }
+        layer.fields.push(field);
+        return Ok(());
+    }
     match moved(field, &name, layer, layer_type) {
         Some(field) => layer.fields.push(field),
         None => notes.push(format!("{place}: a current layer has no '{name}': left out")),
     }
+    Ok(())
 }
 
 /// The parameters of a layer's blobs, one message for each blob.

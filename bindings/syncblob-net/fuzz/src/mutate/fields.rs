@@ -1,6 +1,6 @@
 //! Makes fields of the schema, with values of their types.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use super::{Random, NUMBERS};
@@ -73,14 +73,14 @@ pub static TYPES: &[&str] = &[
 
 /// The schema's lines, by message or enum.
 pub struct Schema {
-    blocks: HashMap<&'static str, Vec<Vec<&'static str>>>,
+    blocks: BTreeMap<&'static str, Vec<Vec<&'static str>>>,
 }
 
 impl Schema {
     pub fn get() -> &'static Self {
         static READ: OnceLock<Schema> = OnceLock::new();
         READ.get_or_init(|| {
-            let mut blocks: HashMap<_, Vec<Vec<_>>> = HashMap::new();
+            let mut blocks: BTreeMap<_, Vec<Vec<_>>> = BTreeMap::new();
             let mut block = "";
             for line in SCHEMA.lines() {
                 let line = line.split('#').next().unwrap_or_default();
