@@ -55,8 +55,8 @@ struct end {
     int num_flying;
     MPI_Request flying[SB__MPI_FLYING];
     struct request *owners[SB__MPI_FLYING];
-    const char
-        *failed; /* the failed call, or NULL, and its code; after a failure no piece begins */
+    /* The failed call, or NULL, and its code; after a failure no piece begins. */
+    const char *failed;
     int code;
 };
 

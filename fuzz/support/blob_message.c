@@ -82,9 +82,8 @@ sb_status message_judge(const struct blob_message *message, struct plain_shape *
 bool message_shape_is(const struct blob_message *message, const struct plain_shape *judged,
                       const struct plain_blob *blob) {
     int32_t axes = blob->num_axes;
-    int32_t missing = message->legacy && axes >= 0 && axes <= 4
-                          ? 4 - axes
-                          : 0; /* leading dimensions of 1 that the blob omits */
+    /* Leading dimensions of 1 that the blob omits. */
+    int32_t missing = message->legacy && axes >= 0 && axes <= 4 ? 4 - axes : 0;
     if (axes + missing != judged->num_axes)
         return false;
     for (int32_t i = 0; i < judged->num_axes; i++)

@@ -40,8 +40,8 @@ void kernel_launch(struct kernels *kernels, sb_stream stream, const void *owner,
     if (fill)
         memcpy(kernel->fill, fill, bytes);
     sb_status st = sb_sim_launch(kernels->context, stream, run, kernel, &err);
-    if (st == SB_ERR_DEVICE_LOST &&
-        kernels->blind) { /* no call of the library has reported the loss yet */
+    /* No call of the library has reported the loss yet. */
+    if (st == SB_ERR_DEVICE_LOST && kernels->blind) {
         kernels->count--;
         return;
     }

@@ -302,8 +302,8 @@ static void check_saved_again(const struct run *run, const sb_model *model) {
     again.size = saved.size;
     sb_model *reopened = open_bytes(&again, sb_model_format(model), NULL, &deleted, &st);
     fuzz_check(reopened, "what was saved is refused: %s", sb_status_name(st));
-    again.size =
-        run->size > saved.size ? run->size : saved.size; /* offsets may concern either file */
+    /* Offsets may concern either file. */
+    again.size = run->size > saved.size ? run->size : saved.size;
     check_same_model(&again, model, reopened);
     close_model(reopened, &deleted);
     free(saved.bytes);

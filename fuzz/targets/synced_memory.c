@@ -384,8 +384,8 @@ static void run_call(struct world *w, struct request *r) {
     if (r->loan)
         r->loan->given = outcome.status == SB_OK;
     if (r->call == CLEAR && outcome.status == SB_ERR_DEVICE_LOST)
-        w->may_lose |=
-            !outcome.exact || w->sim.fault.nth; /* CLEAR may have failed after it began to write */
+        /* CLEAR may have failed after it began to write. */
+        w->may_lose |= !outcome.exact || w->sim.fault.nth;
     outcome.strike = note_strike(w);
     outcome.exact &= !outcome.strike.device && !outcome.strike.allocator;
     outcome.tally = simulated_since(&w->sim, &before);

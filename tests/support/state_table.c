@@ -78,8 +78,8 @@ static struct plan plan_cell(const struct memory_state *state, enum call call) {
     const struct side *now = &state->side[plan.side];
     bool read_only = now->kind == SB_STORAGE_BORROWED_READ_ONLY;
     if (cell.work == REFUSE) {
-        bool has_bytes =
-            state_said(state->head) != NOBODY; /* the newest bytes are on the wrong side */
+        /* The newest bytes are on the wrong side. */
+        bool has_bytes = state_said(state->head) != NOBODY;
         plan.status = has_bytes ? SB_ERR_INVALID_ARGUMENT : SB_ERR_UNINITIALIZED;
         return plan;
     }

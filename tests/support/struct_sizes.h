@@ -22,8 +22,8 @@ struct sized {
 };
 
 static inline void *struct_place(void *page_end, const struct sized *row, size_t size) {
-    const size_t held =
-        size < sizeof size ? sizeof size : size; /* the call reads struct_size in any case */
+    /* The call reads struct_size in any case. */
+    const size_t held = size < sizeof size ? sizeof size : size;
     const size_t whole = row->size < held ? row->size : held;
     const size_t aligned = (held + 7) / 8 * 8;
     unsigned char *at = page_end ? (unsigned char *)page_end - aligned : malloc(held);

@@ -493,8 +493,8 @@ static void miss_one(sb_comm *comm, void *arg) {
         expect_ok(sb_reducer_ready(net.reducer, net.blobs[i], &err));
     if (rank == 1) {
         wait_until(&meeting->begun, 2);
-        for (const uint64_t soon = sb__now() + 20000000;
-             sb__now() < soon;) /* gives rank 2 time to sleep */
+        /* Gives rank 2 time to sleep. */
+        for (const uint64_t soon = sb__now() + 20000000; sb__now() < soon;)
             sched_yield();
         expect_status(SB_ERR_COMM_FAILURE, sb_comm_barrier(comm, &err));
         atomic_store(&meeting->broken, 1);

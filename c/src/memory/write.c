@@ -211,8 +211,8 @@ static void commit(struct sb__write *write, const struct sb__target *target,
 void sb__write_commit(struct sb__write *write, struct sb__retired *retired) {
     if (write->side == SB_SIDE_CPU && !write->replaces && sb__is_host_written_in_place(write->mem))
         return; /* the state word is already correct */
-    const struct sb__target target =
-        sb__own_target(write->mem, SB__FOR_OWN); /* its work has ended */
+    /* Its work has ended. */
+    const struct sb__target target = sb__own_target(write->mem, SB__FOR_OWN);
     commit(write, &target, retired);
 }
 

@@ -282,8 +282,8 @@ TEST(another_thread_cannot_take_the_news_away) {
             upload(&b.f, b.y, b.source, BYTES, b.f.own);
             struct other_thread other = elsewhere(&b);
             assert_int_equal(other.synchronized, SB_ERR_DEVICE_FAILURE);
-            assert_int_equal(other.again,
-                             SB_OK); /* the failure is reported to it once, and the work is done */
+            /* The failure is reported to it once, and the work is done. */
+            assert_int_equal(other.again, SB_OK);
             assert_int_equal(other.recorded, SB_OK);
             if (by_event) {
                 void *event = record(&b.f, b.f.own);
@@ -395,8 +395,8 @@ TEST(others_are_told_once_however_many_they_are) {
         (void)in_another_thread(synchronize_around_another, &other);
         assert_int_equal(other.synchronized, SB_ERR_DEVICE_FAILURE);
         assert_int_equal(other.again, SB_OK);
-        assert_int_equal(synchronize_status(&b),
-                         SB_ERR_DEVICE_FAILURE); /* this thread queued the work */
+        /* This thread queued the work. */
+        assert_int_equal(synchronize_status(&b), SB_ERR_DEVICE_FAILURE);
         assert_int_equal(synchronize_status(&b), SB_OK);
         bench_close(&b);
     }

@@ -254,8 +254,8 @@ TEST(bad_pointers_are_device_failures) {
         }
         assert_status(SB_ERR_DEVICE_FAILURE, f.table->copy(f.device, good, good, 64, f.own, &err));
         assert_memory_equal(err.message, "copy of 64", 10);
-        assert_ok(f.table->copy(f.device, good, good + 32, 32, f.own,
-                                &err)); /* adjacent, not overlapping */
+        /* Adjacent, not overlapping. */
+        assert_ok(f.table->copy(f.device, good, good + 32, 32, f.own, &err));
         assert_ok(f.table->copy(f.device, good + 32, good, 32, f.own, &err));
         synchronize(&f, f.own); /* refused calls have queued nothing */
         fixture_close(&f);
@@ -390,8 +390,8 @@ TEST(an_event_outlives_its_stream_and_tells_what_failed) {
     assert_ok(f.table->event_query(f.device, event, &done, &err));
     assert_int_equal(done, 0);
     assert_ok(sb_sim_stream_destroy(f.context, stream, &err));
-    assert_ok(f.table->event_query(f.device, event, &done,
-                                   &err)); /* a query does not consume the failure */
+    /* A query does not consume the failure. */
+    assert_ok(f.table->event_query(f.device, event, &done, &err));
     assert_int_equal(done, 1);
     assert_status(SB_ERR_DEVICE_FAILURE, f.table->event_wait(f.device, event, &err));
     assert_non_null(strstr(err.message, "zero"));
@@ -862,8 +862,8 @@ TEST(callers_have_memory_of_their_own) {
     assert_status(SB_ERR_DEVICE_FAILURE, sb_sim_peek(f.context, seen, ptr, 9, &err));
     assert_status(SB_ERR_DEVICE_FAILURE, sb_sim_poke(f.context, (char *)ptr + 1, bytes, 8, &err));
     assert_status(SB_ERR_DEVICE_FAILURE, sb_sim_free(f.context, (char *)ptr + 1, &err));
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_sim_free(f.context, new_memory(&f, 8, f.own),
-                                                     &err)); /* memory of the library */
+    /* Memory of the library. */
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_sim_free(f.context, new_memory(&f, 8, f.own), &err));
     assert_ok(sb_sim_free(f.context, ptr, &err));
     assert_ok(sb_sim_free(f.context, empty, &err));
     assert_ok(sb_sim_free(f.context, NULL, &err));

@@ -20,8 +20,8 @@
 
 /* --- a scene ------------------------------------------------------------------------------ */
 
-static const int64_t large[] = {6000}, two[] = {2},
-                     four[] = {4}; /* `large`: larger than any window */
+/* `large`: larger than any window. */
+static const int64_t large[] = {6000}, two[] = {2}, four[] = {4};
 
 /* Where models and blobs are read from and written to. */
 enum origin { MEMORY, A_FILE, CALLBACKS };
@@ -197,8 +197,8 @@ static void scene_close(struct scene *s) {
 static void see_model(struct wire *seen, const sb_model *model) {
     struct test_sink got = {.writes = 0};
     const sb_sink sink = test_sink_of(&got);
-    wire_varint(seen, (uint64_t)sb_model_save_sink(model, &sink,
-                                                   NULL)); /* a pending fault may fail this call */
+    /* A pending fault may fail this call. */
+    wire_varint(seen, (uint64_t)sb_model_save_sink(model, &sink, NULL));
     wire_raw(seen, got.got.bytes, got.got.size);
     wire_raw(seen, name_of(model).bytes, name_of(model).size);
     for (int64_t l = SB_NO_LAYER; l < sb_model_num_layers(model); l++)

@@ -172,8 +172,8 @@ static bool run_trial(struct trial *t) {
     check_call(t, fired, out);
     if (t->pending && call_kinds[t->call].purpose == READ &&
         table_is_current(t->start->head, call_kinds[t->call].side)) {
-        const struct tally since =
-            rig_since(&t->scene.rig, &before); /* reading the copy's source needs no wait */
+        /* Reading the copy's source needs no wait. */
+        const struct tally since = rig_since(&t->scene.rig, &before);
         demand(t, since.calls[SB_SIM_EVENT_WAIT] + since.calls[SB_SIM_STREAM_SYNCHRONIZE] == 0);
     }
     if (t->reuses && sb_mem_overwrite_cpu(t->scene.mem, &t->given, NULL) == SB_OK)

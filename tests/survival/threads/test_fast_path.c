@@ -123,8 +123,8 @@ TEST_ON(scale, asking_for_a_ready_side_is_fast) {
     assert_fast(f, sb_mem_gpu(f->mem, &in, &err));
     assert_fast(f, sb_mem_mutable_gpu(f->mem, &out, &err));
     assert_ok(sb_mem_mutable_cpu(f->mem, &out, &err));
-    assert_ok(sb_mem_async_gpu_push(f->mem, NULL,
-                                    &err)); /* the host can read without waiting for the push */
+    /* The host can read without waiting for the push. */
+    assert_ok(sb_mem_async_gpu_push(f->mem, NULL, &err));
     assert_fast(f, sb_mem_cpu(f->mem, &in, &err));
 }
 

@@ -104,8 +104,8 @@ static bool all_are(const void *values, float value) {
 
 /* Checks that the round's failures explain `status`. Returns whether it is SB_OK. */
 static bool is_ok(struct round *round, sb_status status) {
-    const bool is_refusal =
-        status == SB_ERR_INVALID_ARGUMENT; /* there is nothing to push, pull or evict */
+    /* There is nothing to push, pull or evict. */
+    const bool is_refusal = status == SB_ERR_INVALID_ARGUMENT;
     const bool is_failure = status == SB_ERR_DEVICE_FAILURE || status == SB_ERR_DEVICE_LOST ||
                             status == SB_ERR_OUT_OF_MEMORY ||
                             status == SB_ERR_UNINITIALIZED; /* the memory is LOST */
@@ -194,8 +194,8 @@ static void loans_close(struct round *round) {
         if (loan->accepted && !lent_holds(&loan->lent, TAKEN))
             fail_with("round %llu: loan %d was written after it came back",
                       (unsigned long long)round->seed, i);
-        if (loan->lent.context &&
-            !round->ends_failing) /* if the round ends failing, the device has closed */
+        /* If the round ends failing, the device has closed. */
+        if (loan->lent.context && !round->ends_failing)
             assert_int_equal(sb_sim_free(round->rig.context, loan->lent.ptr, NULL), SB_OK);
         else if (!loan->lent.context)
             lent_free(&loan->lent);

@@ -14,8 +14,8 @@ struct sb__nccl_device {
     int32_t ordinal;
     sb__cu_device handle;
     sb__cu_context context; /* retained */
-    sb__cu_device
-        *peers; /* other devices that may be ranks of the process and can access this device */
+    /* Other devices that may be ranks of the process and can access this device. */
+    sb__cu_device *peers;
     int num_peers;
 };
 

@@ -926,8 +926,8 @@ static bool fails_in_turn(const char *function, int64_t nth, unsigned int code) 
         ranks_run_on(2, team.comms, take_any_status, &team);
     const bool fired = fake_fired() != NULL;
     fake_fail(NULL, 0, FAKE_NOW, 0);
-    const bool is_lost =
-        fired && strcmp(function, "ncclCommDestroy") == 0; /* NCCL itself leaks the communicator */
+    /* NCCL itself leaks the communicator. */
+    const bool is_lost = fired && strcmp(function, "ncclCommDestroy") == 0;
     for (int32_t i = 0; i < team.size; i++)
         sb_context_release(team.contexts[i]);
     assert_int_equal(fake_nccl_live(), live + is_lost);

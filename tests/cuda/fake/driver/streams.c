@@ -606,8 +606,8 @@ CUresult CUDAAPI cuStreamQuery(CUstream handle) {
 CUresult CUDAAPI cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
     BEGIN(WORK);
     if (flags || !event->latest)
-        return flags ? CUDA_ERROR_INVALID_VALUE
-                     : CUDA_SUCCESS; /* the only flags are for captures */
+        /* The only flags are for captures. */
+        return flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
     event->latest->refs++;
     return enqueue(&c, stream, &(struct item){.operation = WAIT, .record = event->latest});
 }
