@@ -343,8 +343,9 @@ impl Blob {
         self.read(py, calls::to_device)
     }
 
-    /// Shares the data of another blob instead of its own, as Caffe's ShareData. The blobs must
-    /// have equally many elements, of the same type, on the same device; their shapes may differ.
+    /// Replaces the blob's data by that of another blob, which both then share, as Caffe's ShareData.
+    /// The blobs must have equally many elements, of the same type, on the same device; their shapes
+    /// may differ.
     ///
     /// >>> first, second = Blob((2, 3)), Blob(6)
     /// >>> second.share_data(first)
@@ -355,7 +356,7 @@ impl Blob {
         self.share(py, other.get(), Part::Data)
     }
 
-    /// Shares the diff of another blob instead of its own, under the rules of `share_data`.
+    /// Replaces the blob's diff by that of another blob, which both then share; see `share_data`.
     fn share_diff(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<()> {
         self.share(py, other.get(), Part::Diff)
     }

@@ -5,6 +5,7 @@
 
 #include "port/libraries.h"
 #include "port/pages.h"
+#include "port/posix.h"
 #include "port/random.h"
 #include "port/text.h"
 #include "port/threads.h"
@@ -32,20 +33,8 @@ void sb__condition_wait_until(sb__condition *condition, sb__mutex *mutex, uint64
     sb__sleep_milliseconds(left < UINT32_MAX ? (uint32_t)left : UINT32_MAX);
 }
 
-uint64_t sb__now(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 int64_t sb__process(void) {
     return 1; /* no other process is known */
-}
-
-void sb__sleep_milliseconds(uint32_t milliseconds) {
-    const struct timespec pause = {.tv_sec = (time_t)(milliseconds / 1000),
-                                   .tv_nsec = (long)(milliseconds % 1000) * 1000000};
-    (void)nanosleep(&pause, NULL);
 }
 
 bool sb__random_number(uint64_t *out) {
@@ -84,46 +73,14 @@ void sb__pages_drop(intptr_t kept) {
     (void)kept;
 }
 
-void *sb__aligned_alloc(size_t alignment, size_t bytes) {
-    return aligned_alloc(alignment, bytes);
-}
-
-void sb__aligned_free(void *block) {
-    free(block);
-}
-
 /* --- files ------------------------------------------------------------------------------ */
 
-static int misfit_of(const struct stat *info) {
-    return S_ISREG(info->st_mode) ? 0 : S_ISDIR(info->st_mode) ? EISDIR : EINVAL;
+struct timespec sb__modified(const struct stat *info) {
+    return info->st_mtim;
 }
 
-static uint64_t nanoseconds(struct timespec time) {
-    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
-}
-
-int sb__file_open(const char *path, sb__file *out) {
-    const int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    *out = descriptor;
-    return descriptor < 0 ? errno : 0;
-}
-
-int sb__file_examine(sb__file file, struct sb__file_info *out) {
-    struct stat info;
-    if (fstat((int)file, &info) != 0)
-        return errno;
-    out->size = (uint64_t)info.st_size;
-    out->version = nanoseconds(info.st_mtim) * 0x9E3779B97F4A7C15 + out->size;
-    out->changed = nanoseconds(info.st_ctim);
-    out->names = (uint64_t)info.st_nlink;
-    out->misfit = misfit_of(&info);
-    return 0;
-}
-
-int sb__file_read_at(sb__file file, uint64_t offset, void *to, size_t bytes, size_t *got) {
-    const ssize_t n = pread((int)file, to, bytes, (off_t)offset);
-    *got = n < 0 ? 0 : (size_t)n;
-    return n < 0 ? errno : 0;
+struct timespec sb__changed(const struct stat *info) {
+    return info->st_ctim;
 }
 
 /* WASI maps no files. */
@@ -139,10 +96,6 @@ void sb__file_unmap(const void *map, size_t bytes) {
     (void)bytes;
 }
 
-void sb__file_close(sb__file file) {
-    (void)close((int)file);
-}
-
 /* --- replacing a file --------------------------------------------------------------------- */
 
 /* Files have no permissions to keep. A link is refused: a rename would replace it. */
@@ -151,7 +104,7 @@ static int check_old(struct sb__replacement *to, const char **what) {
     if (lstat(to->path, &old) != 0)
         return errno == ENOENT ? 0 : errno;
     *what = "cannot be replaced: it is not a regular file";
-    return misfit_of(&old);
+    return S_ISREG(old.st_mode) ? 0 : S_ISDIR(old.st_mode) ? EISDIR : EINVAL;
 }
 
 /* The path of the temporary file. */
