@@ -206,7 +206,7 @@ async function save(kind) {
   const options = at("options").value.trim().split(/\s+/).filter(Boolean);
   const files = kind === "onnx" && net ? [net, model] : [model];
   const program = PROGRAMS[kind], extra = program === "convert" ? options : [];
-  const args = [program, ...extra, ...files.map(path), "-o", output];
+  const args = [program, ...extra, ...files.map(path), "-o", path({ name: output })];
   at("refusal").hidden = true;
   const result = await attempt(`Saving ${output}`, `${output} was not written.`, args, files, output);
   if (!result) return work("");

@@ -168,6 +168,26 @@ function folderOf(files) {
   return folder;
 }
 
+// The shim's own functions count UTF-16 units instead of bytes.
+function argumentsOf(words, memory) {
+  const set = (at, value) => new DataView(memory()).setUint32(at, value, true);
+  return {
+    args_sizes_get(count, bytes) {
+      set(count, words.length);
+      set(bytes, words.reduce((sum, word) => sum + word.length, 0));
+      return 0;
+    },
+    args_get(list, at) {
+      words.forEach((word, i) => {
+        set(list + 4 * i, at);
+        new Uint8Array(memory()).set(word, at);
+        at += word.length;
+      });
+      return 0;
+    },
+  };
+}
+
 function textOf(parts) {
   const decoder = new TextDecoder();
   return parts.map((part) => decoder.decode(part, { stream: true })).join("") + decoder.decode();
@@ -179,8 +199,10 @@ function run(module, { args, files, output }) {
   const print = (to) => new ConsoleStdout((bytes) => to.push(bytes.slice()));
   const folder = folderOf(files);
   const streams = [new Fd(), print(out), print(err)];
-  const host = new WASI(["syncblob", ...args], [], [...streams, folder], { debug: false });
+  const host = new WASI([], [], [...streams, folder], { debug: false });
   Object.assign(traffic, { read: 0, written: 0 });
+  const words = ["syncblob", ...args].map((word) => new TextEncoder().encode(`${word}\0`));
+  Object.assign(host.wasiImport, argumentsOf(words, () => instance.exports.memory.buffer));
   const instance = new WebAssembly.Instance(module, { wasi_snapshot_preview1: host.wasiImport });
   const began = performance.now();
   let [code, failure] = [0, ""];

@@ -230,6 +230,7 @@ async function use({ browser }) {
   fs.rmSync(file);
   await page.setInputFiles("#files", path.join(data, "mtcnn_kpzhang93_det1.caffemodel"));
   await page.waitForFunction(() => document.getElementById("status").textContent === "Ready.");
+  await page.waitForSelector("#report:not([hidden])"); // "Ready." is also the status of a new worker
   const reached = [];
   await page.focus("#files");
   for (let i = 0; i < 9; i++) {
@@ -238,7 +239,15 @@ async function use({ browser }) {
   }
   const wanted = ["onnx", "safetensors", "npz", "png", "html", "options", "report"];
   if (!wanted.every((name) => reached.includes(name))) fail("by the keyboard:", reached.join(" "));
-  console.log(`use: too large, cancelled; the keyboard reaches ${reached.join(", ")}`);
+  for (const stem of ["-x", "--help", "a b'c", "名"]) {
+    const buffer = fs.readFileSync(path.join(data, "mtcnn_kpzhang93_det1.caffemodel"));
+    await page.setInputFiles("#files", { name: `${stem}.caffemodel`, mimeType: "", buffer });
+    await page.waitForFunction((stem) => document.getElementById("name").textContent === `${stem}.caffemodel` &&
+      document.getElementById("status").textContent === "Ready.", stem);
+    const saved = await page.evaluate(() => save("npz").then(() => document.getElementById("saved").textContent));
+    if (!saved.startsWith(`${stem}.npz`)) fail("saved:", stem, saved, await page.textContent("#refusal"));
+  }
+  console.log(`use: too large, cancelled, odd names saved; the keyboard reaches ${reached.join(", ")}`);
   await page.close();
 }
 
