@@ -36,7 +36,10 @@ static void check(const struct sb__edits *edits, int64_t count) {
 
 static void pop_all(struct sb__edits *edits, int64_t count) {
     while (count-- > 0) {
-        const struct sb__edit popped = sb__edits_pop(edits);
+        struct sb__edit popped = sb__edits_pop(edits);
+        assert_int_equal(2 * popped.layer + popped.index, count);
+        put(edits, popped.layer, popped.index);
+        popped = sb__edits_pop(edits);
         assert_int_equal(2 * popped.layer + popped.index, count);
         check(edits, count);
     }

@@ -201,6 +201,27 @@ TEST(blobs_of_models_are_told_by_their_places) {
     check_told(&told, load);
 }
 
+static sb_status read_diff(const struct told *told, sb_error *err) {
+    sb_model *model;
+    float value;
+    sb_status st = open_into(told, &model, err);
+    if (st != SB_OK)
+        return st;
+    st = sb_model_read_values(model, told->layer, 0, SB_DIFF, 0, 1, SB_DTYPE_F32, &value,
+                              sizeof value, err);
+    sb_model_destroy(model);
+    return st;
+}
+
+TEST(a_diff_without_values_is_told_by_its_place) {
+    struct told told = {.limits = SB_LIMITS_INIT, .status = SB_ERR_LENGTH_MISMATCH, .offset = 5};
+    wire_number(&told.wire, 1, 1);
+    wire_blob_field(&told.wire, 3, (int64_t[]){200}, 1, 1);
+    told.layer = SB_NO_LAYER;
+    told.text = "history[0]: no values of diff for a shape of 200; the message begins at offset 5";
+    check_told(&told, read_diff);
+}
+
 /* After the blob's place is known, its length changes, then the wire type in its tag. */
 TEST(what_changed_is_told_by_its_generations_fields) {
     static const struct {

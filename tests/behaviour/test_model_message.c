@@ -301,7 +301,7 @@ TEST(every_range_in_every_type_is_what_a_load_gives) {
             k += n;
         }
         sb_model *model = test_model_of(&blob, SB_FORMAT_BLOB);
-        for (size_t d = 0; d < 4; d++)
+        for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
             for (int64_t first = 0; first <= 7; first++)
                 for (int64_t count = 0; first + count <= 7; count++) {
                     unsigned char some[7 * 8 + 1];
@@ -347,6 +347,32 @@ TEST(a_range_of_the_second_piece_reads_that_piece_alone) {
     wire_free(&blob);
     wire_free(&shape);
     free(floats);
+}
+
+/* Blob 0 has only diff; blob 1 has data of floats and a diff of doubles. */
+TEST(the_range_of_a_diff_needs_no_data) {
+    struct wire net = {0}, layer = {0}, blobs[2] = {{0}};
+    const float one = 1;
+    const double diff = 2;
+    float value = 0;
+    sb_blob_info info = {.struct_size = sizeof info};
+    for (int i = 0; i < 2; i++) {
+        if (i == 1)
+            wire_floats(&blobs[i], 5, &one, 1);
+        wire_text(&blobs[i], 7, "\x0a\1\1");
+        wire_doubles(&blobs[i], 9, &diff, 1);
+        wire_message(&layer, 7, &blobs[i]);
+    }
+    wire_message(&net, 100, &layer);
+    sb_model *model = test_model_of(&net, SB_FORMAT_CAFFEMODEL);
+    for (int i = 0; i < 2; i++) {
+        assert_ok(sb_model_read_values(model, 0, i, SB_DIFF, 0, 1, SB_DTYPE_F32, &value, 4, &err));
+        assert_true(value == 2);
+        assert_ok(sb_model_blob_info(model, 0, i, &info, &err));
+        assert_int_equal(info.diff_dtype, SB_DTYPE_F64);
+    }
+    assert_status(SB_ERR_LENGTH_MISMATCH,
+                  sb_model_read_values(model, 0, 0, SB_DATA, 0, 1, SB_DTYPE_F32, &value, 4, &err));
 }
 
 TEST(ranges_that_are_refused) {

@@ -1,5 +1,7 @@
 /* A blob as BlobProto bytes: sizes, contents, refusals. protobuf-c reads the written bytes. */
 #include "blobs.h"
+#include "callbacks.h"
+#include "nets.h"
 #include "rig.h"
 
 #include "syncblob.pb-c.h"
@@ -153,4 +155,44 @@ TEST(test_what_has_no_room_is_not_begun) {
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_to_proto(blob, 0, NULL, 1, NULL, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_blob_proto_size(ints, 0, &size, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_blob_to_proto(ints, 0, bytes, 64, NULL, &err));
+}
+
+static sb_status lend(void *user, int64_t layer, int64_t index, const sb_blob **out,
+                      sb_error *err) {
+    *out = user;
+    return SB_OK;
+}
+
+/* Writing reads the blob on the host: owned storage then replaces the read-only loan, whose deleter
+   must run before the call returns. */
+TEST_ON(rig, test_a_write_ends_the_loan_that_it_replaces) {
+    enum { TO_BUFFER, TO_FILE, TO_SINK, TO_MODEL, MODEL_TO_FILE, WAYS };
+    unsigned char bytes[100];
+    for (int way = 0; way < WAYS; way++) {
+        struct test_sink written = {.writes = 0};
+        const sb_sink sink = test_sink_of(&written);
+        struct lent lent = lend_host(6 * sizeof(float), 0);
+        sb_blob *blob = test_blob(f->context, SB_DTYPE_F32, 2, two_by_three);
+        sb_model *model = test_model(f->context, SB_FORMAT_BLOB_VECTOR);
+        void *p;
+        assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent.ptr, lent.bytes, SB_READ_ONLY, lent_deleter,
+                                  &lent, &err));
+        assert_ok(sb_blob_mutable_gpu(blob, SB_DATA, &p, &err));
+        assert_int_equal(lent.deleted, 0);
+        if (way == TO_BUFFER)
+            assert_ok(sb_blob_to_proto(blob, 0, bytes, sizeof bytes, NULL, &err));
+        if (way == TO_FILE)
+            assert_ok(sb_blob_save_file(blob, rig_path(f, "blob"), 0, &err));
+        if (way == TO_SINK)
+            assert_ok(sb_blob_save_sink(blob, &sink, 0, NULL, &err));
+        if (way == TO_MODEL)
+            assert_ok(sb_model_add_blob(model, SB_NO_LAYER, blob, 0, &err));
+        if (way == MODEL_TO_FILE) {
+            assert_ok(sb_model_announce_blob(model, SB_NO_LAYER, blob, &err));
+            assert_ok(sb_model_save_file_from(model, rig_path(f, "model"), lend, blob, &err));
+        }
+        assert_int_equal(lent.deleted, 1);
+        lent_free(&lent);
+        wire_free(&written.got);
+    }
 }

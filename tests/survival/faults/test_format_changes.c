@@ -1,7 +1,10 @@
 /* The bytes of a source change between two reads. Each call returns a status or a result that one
    of the two versions explains; no access is out of bounds. */
+#include "blobs.h"
 #include "callbacks.h"
 #include "nets.h"
+
+#include <syncblob/typed.h>
 
 static const int64_t two[] = {2};
 
@@ -207,6 +210,48 @@ TEST(a_layer_that_changes_between_two_looks_is_refused) {
     assert_true(refusals(&nets[2], &nets[0]) > 0);
     assert_true(refusals(&nets[4], &nets[3]) > 0);
     assert_true(refusals(&nets[4], &nets[5]) > 0);
+}
+
+enum { COUNT = 5000 };
+
+/* Loads a blob of COUNT floats while the n-th read and later ones return `after`; returns how many
+   loads the change stopped. A stopped load leaves the values. */
+static int stopped_loads(const struct wire *before, const struct wire *after) {
+    int stopped = 0;
+    for (int n = 1; n < 12; n++) {
+        struct test_source s = {.other = after, .fault = {.left = n}};
+        const sb_source source = test_source_of(&s, before);
+        sb_model *model = NULL;
+        if (sb_model_open_source(NULL, SB_FORMAT_BLOB, &source, NULL, NULL, &model, &err) != SB_OK)
+            continue;
+        sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, COUNT);
+        sb_status st = sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err);
+        stopped += st == SB_ERR_IO && strstr(err.message, "changed") != NULL;
+        const float *values;
+        assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &values, &err));
+        assert_true(st == SB_OK || values[COUNT - 1] == 0);
+        sb_model_destroy(model);
+    }
+    return stopped;
+}
+
+/* Between the walk and the copy of the values, which exceed the reader's window. */
+TEST(values_that_become_fewer_or_more_are_refused) {
+    static const size_t counts[] = {COUNT, COUNT - 500, COUNT + 500};
+    static const unsigned char filler[8 * COUNT];
+    struct wire files[3] = {{0}}, shape = {0};
+    float values[COUNT + 500];
+    for (size_t i = 0; i < COUNT + 500; i++)
+        values[i] = (float)i;
+    wire_numbers(&shape, 1, (int64_t[]){COUNT}, 1);
+    for (int i = 0; i < 3; i++) {
+        wire_message(&files[i], 7, &shape);
+        wire_floats(&files[i], 5, values, counts[i]);
+        wire_bytes(&files[i], 12, filler, (2 * COUNT - counts[i]) * sizeof *values);
+    }
+    assert_int_equal(stopped_loads(&files[0], &files[0]), 0);
+    assert_true(stopped_loads(&files[0], &files[1]) > 0);
+    assert_true(stopped_loads(&files[0], &files[2]) > 0);
 }
 
 /* Saves a solver state with a new blob while the n-th read and later ones return `after`. Returns
