@@ -150,6 +150,40 @@ TEST(test_language) {
     }
 }
 
+/* Each tag of one or two bytes, with and without bytes after the field: on both paths of the
+   reader. */
+TEST(each_member_of_a_field_is_set) {
+    struct sb__reader *reader = malloc(sizeof *reader);
+    for (uint32_t tag = 8; tag < 0x4010; tag++) {
+        const bool has_length = tag % 8 == SB__WIRE_BYTES;
+        if (!has_length && tag % 8 != SB__WIRE_VARINT)
+            continue;
+        const uint32_t tag_bytes = tag < 0x80 ? 1 : tag < 0x4000 ? 2 : 3;
+        const uint32_t begin = tag_bytes + has_length, end = tag_bytes + (has_length ? 3 : 1);
+        const unsigned char bytes[8] = {(unsigned char)(tag | (tag_bytes > 1 ? 0x80 : 0)),
+                                        (unsigned char)(tag >> 7 | (tag_bytes > 2 ? 0x80 : 0)),
+                                        (unsigned char)(tag >> 14)};
+        unsigned char message[8] = {0};
+        memcpy(message, bytes, tag_bytes);
+        message[tag_bytes] = 2;
+        for (uint32_t size = end; size <= sizeof message; size++) {
+            struct sb__source source;
+            struct sb__field field = {.value = 77};
+            assert_ok(sb__source_of_bytes(&source, message, size, &err));
+            sb__reader_init(reader, &source);
+            assert_ok(sb__wire_next(reader, &root, size, &field, &err));
+            assert_int_equal(field.number, tag / 8);
+            assert_int_equal(field.type, tag % 8);
+            assert_int_equal(field.offset, 0);
+            assert_int_equal(field.begin, begin);
+            assert_int_equal(field.end, end);
+            assert_int_equal(field.value, has_length ? 0 : 2);
+            assert_int_equal(reader->at, end);
+        }
+    }
+    free(reader);
+}
+
 TEST(test_groups_nest_at_most_100_deep) {
     for (int depth = 100; depth <= 101; depth++) {
         struct wire wire = {0};
