@@ -380,6 +380,11 @@ TEST_ON(world, long_calls_tell_how_far_they_are) {
     check_told(f, f->wire.size);
     assert_ok(sb_blob_save_sink(f->blob, &sink, 0, &progress, &err));
     check_told(f, info.size);
+    const struct wire written = {f->sink.got.bytes + f->sink.got.size - info.size, info.size, 0};
+    struct test_source again = {.reads = 0};
+    const sb_source blob_source = test_source_of(&again, &written);
+    assert_ok(sb_blob_load_source(f->blob, &blob_source, 0, NULL, &progress, &err));
+    check_told(f, info.size);
     assert_ok(sb_model_set_progress(model, NULL, &err));
     assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
     assert_int_equal(f->progress.reports, 0);
