@@ -38,10 +38,11 @@ static void pop_all(struct sb__edits *edits, int64_t count) {
     while (count-- > 0) {
         struct sb__edit popped = sb__edits_pop(edits);
         assert_int_equal(2 * popped.layer + popped.index, count);
+        check(edits, count);
         put(edits, popped.layer, popped.index);
+        check(edits, count + 1);
         popped = sb__edits_pop(edits);
         assert_int_equal(2 * popped.layer + popped.index, count);
-        check(edits, count);
     }
     sb__edits_free(edits, sb__context(NULL));
 }
