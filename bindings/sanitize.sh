@@ -1,27 +1,27 @@
 #!/usr/bin/env bash
-# The Rust crates under a sanitizer, the C sources compiled with it too:
+# Tests the Rust crates under a sanitizer, which the C sources are compiled with, too:
 #
 # sanitize.sh address  every test of the workspace under AddressSanitizer and
-#                      LeakSanitizer, but those named below
+#                      LeakSanitizer, except the tests named below
 # sanitize.sh thread   the tests of syncblob, whose threads use all that is
 #                      claimed to be Send or Sync, under ThreadSanitizer
 # sanitize.sh fuzz [SECONDS [LIBFUZZER-OPTION...] | FILE]
-#                      random calls of syncblob (60 seconds of them), or those of
-#                      a file, under AddressSanitizer; syncblob/fuzz/README.md
-#                      says more
+#                      random calls of syncblob for SECONDS (60), or the calls
+#                      that FILE describes, under AddressSanitizer; see
+#                      syncblob/fuzz/README.md
 # sanitize.sh fuzzers CRATE FOLDER
 #                      builds the fuzzers of CRATE/fuzz as FOLDER/fuzz.NAME
 #
-# Needs clang and its runtimes (libclang-rt-14-dev), whose sanitizers Rust's
-# code is linked with as well: so any rustc will do. RUSTC_BOOTSTRAP lets a
-# stable one take the options. Builds are kept in CARGO_TARGET_DIR (target),
-# those of each kind in a folder of their own.
+# Needs clang and its runtimes (libclang-rt-14-dev). Rust's code is linked with
+# clang's sanitizers, too, so any rustc will do: RUSTC_BOOTSTRAP makes a stable
+# rustc accept the options. Builds are in CARGO_TARGET_DIR (target), in a
+# separate folder for each kind.
 set -euo pipefail
 bindings=$(dirname "$(readlink -f "$0")")
 builds=$(readlink -m "${CARGO_TARGET_DIR:-$bindings/../target}")/sanitize
 
-# Makes rustc and clang instrument what is built for a target of its own, which
-# leaves build scripts and macros as they are.
+# Makes rustc and clang instrument what cargo builds for an explicit target:
+# build scripts and macros, which are built for the host, stay unchanged.
 instrument() { # SANITIZER RUSTC-OPTIONS CLANG-OPTIONS
     target=$(rustc -vV | sed -n 's/^host: //p')
     export RUSTC_BOOTSTRAP=1 RUSTDOCFLAGS
@@ -55,7 +55,8 @@ thread() {
         echo 'be instrumented as well (rustup component add rust-src; apt install rust-web-src)'
         return
     fi
-    # What rustc calls by names that clang's runtime knows from version 16 on.
+    # rustc calls these functions by names that clang's runtime has only from
+    # version 16 on.
     if [ "$(clang -dumpversion | cut -d. -f1)" -lt 16 ]; then
         for name in memcpy memmove memset; do
             options+=" -Clink-arg=-Wl,--defsym=__tsan_$name=$name"

@@ -5,14 +5,14 @@
     cc -c thirdparty/syncblob.c -o syncblob.o && cc program.c syncblob.o -lm -lpthread -ldl
 
 writes FOLDER/syncblob.h, the public headers, and FOLDER/syncblob.c, the sources that c/sources.txt
-and cuda/sources.txt list. A C compiler is all that they need; -DSYNCBLOB_OPENBLAS and
+and cuda/sources.txt list. The two files need only a C compiler; -DSYNCBLOB_OPENBLAS and
 -DSYNCBLOB_RANDOM123 use these libraries, as in the CMake build.
 
-Every file-scope name of one source that another has too gets the source's name in front of it. A
-static name has to be right in its file alone, so that many files have a check, a copy and a begin:
-to refuse these would make names longer for readers of the sources, where nothing collides. Words
-are renamed, not texts, comments or members; what this script gets wrong is declared twice or not at
-all, and does not compile.
+If two sources define the same name at file scope, the script puts each source's name before it. A
+static name needs to be unique only in its file, so many files have a check, a copy and a begin;
+names that are unique in the library would be longer for readers of the sources. The script renames
+identifiers, but no texts, comments or members. After a mistake of the script, a name is declared
+twice or not at all, so that the file does not compile.
 """
 import argparse
 import collections
@@ -69,7 +69,7 @@ def listed():
 
 
 def in_order(files, includes_of):
-    """The files after those that they include, each once."""
+    """Returns the files and those that they include, each once, includes first."""
     seen, order = set(), []
 
     def visit(file):
@@ -98,7 +98,7 @@ def find_private(file, name):
 
 
 def includes(file, conditional):
-    """Private headers that a file includes: those within #if, or those outside."""
+    """Returns the private headers that a file includes within #if, or outside."""
     depth, found = 0, []
     guard = file.suffix == ".h"
     for line in file.read_text().splitlines():
@@ -112,13 +112,13 @@ def includes(file, conditional):
 
 
 def private_headers(sources):
-    """Those that some source includes on every system."""
+    """Returns the private headers that some source includes on every system."""
     found = in_order(sources, lambda file: includes(file, False))
     return [file for file in found if file.suffix == ".h"]
 
 
 def without_includes(file, shared):
-    """The text with the other headers in place."""
+    """Returns the text; private headers that are not in `shared` replace their #include lines."""
     def in_place(m):
         header = find_private(file, m[1])
         if not header:
@@ -127,7 +127,7 @@ def without_includes(file, shared):
     return PRIVATE.sub(in_place, PUBLIC.sub("", file.read_text()))
 
 
-# The sources are formatted: what is at file scope begins in the first column.
+# The sources are formatted, so that declarations at file scope begin in the first column.
 STATIC = re.compile(r"^(?:[A-Z][A-Z_0-9]* )?(?:__attribute__\(\([^\n]*\)\) )?static "
                     r"[^;={]*?\(?\*?\b(\w+)\)?(?=\(|\[| =|;)", re.MULTILINE)
 TYPE = re.compile(r"^(?:typedef )?(?:struct|union|enum) (\w+) \{", re.MULTILINE)
@@ -136,7 +136,7 @@ ENUM = re.compile(r"^(?:typedef )?enum(?: \w+)? \{(.*?)\}", re.MULTILINE | re.DO
 
 
 def names_of(text):
-    """Names that a source defines for itself, at file scope."""
+    """Returns the names that a source defines at file scope, other than macros."""
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     names = {name for pattern in (STATIC, TYPE, TYPEDEF) for name in pattern.findall(text)}
     for body in ENUM.findall(text):

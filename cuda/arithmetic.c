@@ -123,8 +123,9 @@ static sb_status warm_once(struct sb__cuda_device *device, struct sb__cuda_blas 
     return st;
 }
 
-/* Prepares the kernels: the driver loads a kernel at its first launch, which fails if the device is
-   out of memory. An operation in place could then have written a part of its result. */
+/* Runs each kernel before the first operation, because the driver loads a kernel at its first
+   launch. If the device is out of memory, that launch fails, and an operation in place could
+   already have written a part of its result. */
 static sb_status warm(struct sb__cuda_device *device, struct sb__cuda_blas *blas, sb_error *err) {
     if (atomic_load(&blas->is_warm))
         return SB_OK;
@@ -138,8 +139,8 @@ static sb_status warm(struct sb__cuda_device *device, struct sb__cuda_blas *blas
     return st;
 }
 
-/* Whether a failure is due to memory. If the device is out of memory, cuBLAS may report any
-   failure: by its guide a failed launch "can be caused by multiple reasons". */
+/* Returns whether the failure `st` means that the device is out of memory. cuBLAS may then report
+   any failure: its guide says that a failed launch "can be caused by multiple reasons". */
 static bool lacks_memory(struct sb__cuda_device *device, sb_status st) {
     return st == SB_ERR_OUT_OF_MEMORY || (st == SB_ERR_DEVICE_FAILURE && sb__cuda_is_full(device));
 }

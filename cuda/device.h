@@ -131,10 +131,12 @@ static inline sb__cu_result sb__cuda_done(sb__cu_result result) {
     return result == SB__CUDA_ERROR_DEINITIALIZED ? (sb__cu_result)SB__CUDA_SUCCESS : result;
 }
 
-/* Whether the error loses the context: every later call returns the same error. */
+/* Returns whether the context is lost after the error: every later call then returns the same
+   error. */
 int sb__cuda_is_sticky(sb__cu_result result);
 
-/* Whether the work has ended, by the result of a wait. True also on a lost device. */
+/* Returns whether the result of a wait shows that the work has ended. On a lost device the work has
+   ended, too. */
 static inline bool sb__cuda_is_over(sb__cu_result wait) {
     return wait == SB__CUDA_SUCCESS || sb__cuda_is_sticky(wait);
 }
@@ -167,8 +169,8 @@ static inline sb__cu_stream sb__cuda_stream(sb_stream stream) {
 void sb__cuda_siblings_join(struct sb__cuda_device *device);
 void sb__cuda_siblings_part(struct sb__cuda_device *device);
 /* Trims the pools of all contexts of this device. A pool keeps memory whose free is queued behind
-   unfinished work, or on a stream that a caller has (until that context waits). Call between enter
-   and leave. */
+   unfinished work, or on a stream that a caller holds (until the pool's context waits for the
+   stream). Call between enter and leave. */
 void sb__cuda_siblings_trim(const struct sb__cuda_device *device);
 /* Records that a caller has the device's stream and may capture it: other contexts no longer query
    the stream. */
@@ -178,7 +180,7 @@ void sb__cuda_siblings_expose(struct sb__cuda_device *device);
 
 /* Keep memory that work on `stream` may still use until a wait for that work succeeds. The memory
    is leaked, and counted, if `stream` is not the library's, or if the host is out of memory for an
-   entry. An entry of PARTS has its kind and size already. */
+   entry. In an entry of PARTS the kind and the size are already set. */
 void sb__cuda_keep_parts(struct sb__cuda_device *device, struct sb__cuda_kept *entry,
                          sb_stream stream);
 void sb__cuda_keep(struct sb__cuda_device *device, enum sb__cuda_kept_kind kind, void *ptr,
@@ -194,8 +196,8 @@ sb__cu_result sb__cuda_wait(struct sb__cuda_device *device, sb__cu_stream stream
 /* Queues frees of kept blocks of a pool behind the work on the library's stream. Call between enter
    and leave. */
 void sb__cuda_free_kept(struct sb__cuda_device *device);
-/* Empties the list before the device closes. Counts the memory as leaked, unless `is_gone`: the end
-   of the context has freed it. */
+/* Empties the list before the device closes. Counts the memory as leaked, unless `is_gone`: the
+   destruction of the context has freed it. */
 void sb__cuda_end_kept(struct sb__cuda_device *device, bool is_gone);
 
 /* --- memory.c, pinned.c, streams.c, arithmetic.c: the other slots of the table --------------- */
@@ -204,9 +206,10 @@ sb_status sb__cuda_alloc(void *device, size_t bytes, sb_stream stream, void **ou
 /* Frees unused slabs, waits for memory freed on the library's stream, and returns the pool's free
    memory to the driver. */
 void sb__cuda_trim(void *device);
-/* For a device that is out of memory: waits likewise, and trims the pools of all its contexts. */
+/* For a device that is out of memory: waits as sb__cuda_trim does, and trims the pools of all
+   contexts of the device. */
 void sb__cuda_make_room(struct sb__cuda_device *device);
-/* Whether the device has no free page. */
+/* Returns whether the device has no free page. */
 bool sb__cuda_is_full(struct sb__cuda_device *device);
 void sb__cuda_free(void *device, void *ptr, size_t bytes, sb_stream stream);
 sb_status sb__cuda_zero(void *device, void *dst, size_t bytes, sb_stream stream, sb_error *err);

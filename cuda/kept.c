@@ -110,7 +110,7 @@ void sb__cuda_free_kept(struct sb__cuda_device *device) {
     }
 }
 
-/* Does not free PARTS: the device may still write there. */
+/* Does not free PARTS: the device may still write to that memory. */
 void sb__cuda_end_kept(struct sb__cuda_device *device, bool is_gone) {
     struct sb__cuda_kept *next = take_all(device);
     while (next) {

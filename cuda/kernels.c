@@ -133,7 +133,7 @@
     LINE("add.f64 %d" sum ", %d" sum ", %d12")
 #define SQUARE_F64(x, sum) LINE("fma.rn.f64 %d" sum ", %d" x ", %d" x ", %d" sum)
 
-/* For the oldest devices of CUDA 12. */
+/* The version and the target are those of the oldest devices that CUDA 12 supports. */
 /* clang-format off */
 __extension__ /* for the length of the string */
 const char sb__cuda_kernels[] =

@@ -1,9 +1,9 @@
 #!/bin/sh
 # Regenerates syncblob.pb-c.{c,h} with the installed protoc-c and compares them
-# with the files that are checked in. With --update, replaces those instead.
+# with the files that are checked in. With --update, replaces these files instead.
 #
-# Two things differ between releases of protoc-c and change nothing: the
-# compiler's own version, and the least one it accepts.
+# The comparison ignores two differences between releases of protoc-c that have
+# no effect: the compiler's version, and the oldest version that it accepts.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)

@@ -19,9 +19,9 @@ tools=$builds/tools
     exit 1
 }
 
-# Rust requires libunwind; gcc's unwinder has the same functions. The unwinder assumes threads if
-# one of their symbols is linked, and refers to the others weakly; a weak reference links no member
-# of an archive, so EXTERN links them.
+# Rust requires libunwind; gcc's unwinder has the same functions. If one function for threads is
+# linked, the unwinder assumes that all are. It refers to them by weak references, which link no
+# member of an archive, so EXTERN links them.
 rm -rf "$tools"
 mkdir -p "$tools"
 gcc -O2 -Wall -Wextra -Werror -fno-stack-protector -c "$here/unwind.c" -o "$tools/unwind.o"

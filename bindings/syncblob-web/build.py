@@ -42,7 +42,7 @@ def sources(text):
 
 
 def policy(scripts, styles, more):
-    """Returns a security policy. It allows the report's script and style: it also applies to the report."""
+    """Returns a security policy. It also applies to the report, so it allows its script and style."""
     report = HERE.parent / "syncblob-cli/src/report"
     scripts += " " + sources((report / "page.js").read_text())
     styles += " " + sources((report / "page.css").read_text())

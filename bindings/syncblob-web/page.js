@@ -10,7 +10,7 @@ const MOST_SHOWN = 64 * 2 ** 20;
 
 const state = { model: null, net: null, worker: null, wasm: null, busy: null, links: [] };
 
-// --- parts of the page: inside a single file, or beside it on a server
+// --- parts of the page: inside the single file, or separate files on a server
 
 async function wasmBytes() {
   const inside = at("wasm");

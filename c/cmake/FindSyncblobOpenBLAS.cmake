@@ -1,12 +1,11 @@
-# Finds OpenBLAS, its serial build first, as the target syncblob::openblas, for the build and for
-# programs that are linked with the installed libsyncblob.a. SYNCBLOB_OPENBLAS_RUN_PATH is the
-# folder that a run path has to name, or empty.
+# Finds OpenBLAS, preferably its serial build, and defines the target syncblob::openblas: for the
+# build, and for programs that link the installed libsyncblob.a. Sets SYNCBLOB_OPENBLAS_RUN_PATH to
+# the folder that a run path must contain, or to an empty string.
 
-# Debian and Ubuntu install each build into a directory of its own and let the
-# alternatives system choose which one /usr/lib/<triplet>/libopenblas.so is;
-# the threaded build has priority there. So the serial one is looked for by
-# directory. Elsewhere "libopenblas" itself is the serial build (Fedora) or
-# the only one.
+# Debian and Ubuntu install each build in a separate directory, and their alternatives system
+# selects the build for /usr/lib/<triplet>/libopenblas.so, by default the threaded one. The serial
+# build is therefore searched for in its directory. On other systems "libopenblas" is the serial
+# build (Fedora) or the only build.
 find_library(SYNCBLOB_OPENBLAS_LIBRARY openblas
              PATHS /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/openblas-serial NO_DEFAULT_PATH)
 find_library(SYNCBLOB_OPENBLAS_LIBRARY openblas)
@@ -25,9 +24,9 @@ if(NOT SyncblobOpenBLAS_FOUND)
   return()
 endif()
 
-# Both builds carry the SONAME libopenblas.so.0, so at run time the loader
-# would take the alternatives' choice again: a library that lies outside the
-# loader's own directories is named by run path.
+# Both builds have the SONAME libopenblas.so.0, so the loader would load the build that the
+# alternatives select. If the library is outside the loader's default directories, a run path names
+# its directory.
 get_filename_component(SYNCBLOB_OPENBLAS_DIR "${SYNCBLOB_OPENBLAS_LIBRARY}" DIRECTORY)
 if(SYNCBLOB_OPENBLAS_DIR IN_LIST CMAKE_C_IMPLICIT_LINK_DIRECTORIES
    OR SYNCBLOB_OPENBLAS_DIR IN_LIST CMAKE_CXX_IMPLICIT_LINK_DIRECTORIES)
@@ -35,7 +34,7 @@ if(SYNCBLOB_OPENBLAS_DIR IN_LIST CMAKE_C_IMPLICIT_LINK_DIRECTORIES
 else()
   set(SYNCBLOB_OPENBLAS_RUN_PATH "${SYNCBLOB_OPENBLAS_DIR}")
 endif()
-# As the machine sees it that the library is for.
+# Removes the sysroot: the run path is a path on the target machine.
 foreach(root IN LISTS CMAKE_SYSROOT CMAKE_FIND_ROOT_PATH)
   string(REGEX REPLACE "^${root}(/|$)" "/" SYNCBLOB_OPENBLAS_RUN_PATH
          "${SYNCBLOB_OPENBLAS_RUN_PATH}")

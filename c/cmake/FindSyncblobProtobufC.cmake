@@ -1,5 +1,6 @@
-# Finds protobuf-c's run time as the target syncblob::protobuf_c, for the build and for programs
-# that are linked with the installed libsyncblob.a. What pkg-config knows goes first, where it is.
+# Finds protobuf-c's run time and defines the target syncblob::protobuf_c: for the build, and for
+# programs that link the installed libsyncblob.a. If pkg-config is installed, its folders come
+# first.
 find_package(PkgConfig QUIET)
 if(PKG_CONFIG_FOUND)
   pkg_check_modules(SYNCBLOB_PC_PROTOBUF_C QUIET libprotobuf-c)

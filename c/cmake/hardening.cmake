@@ -1,11 +1,11 @@
-# What makes an error in memory harder to exploit: flags for our own objects and for the shared
-# library. tests/project/abi/check_hardening.py looks at the result.
+# Flags that make memory errors harder to exploit, for our objects and for the shared library.
+# tests/project/abi/check_hardening.py checks the result.
 include(CheckCCompilerFlag)
 include(CheckCSourceCompiles)
 include(CheckLinkerFlag)
 option(SYNCBLOB_HARDENING "Stack protector, checked calls of the C library, CET, full RELRO" ON)
 
-# Whether sanitizers are on, by whichever way flags come to this folder.
+# Sets `out` to ON if any variable or property with flags for this folder enables sanitizers.
 function(find_sanitizers out)
   get_directory_property(flags COMPILE_OPTIONS)
   list(APPEND flags ${CMAKE_C_FLAGS})
@@ -19,8 +19,8 @@ function(find_sanitizers out)
   endif()
 endfunction()
 
-# Calls of the C library that know how large their buffers are: by glibc, where it is optimised, and
-# not under sanitizers, which know better.
+# Sets `out` to the flags for the C library's checks of buffer sizes (_FORTIFY_SOURCE), which glibc
+# makes in optimised code. Empty with sanitizers, which have better checks.
 function(find_fortification out)
   set(${out} "" PARENT_SCOPE)
   find_sanitizers(sanitized)
@@ -41,10 +41,10 @@ endfunction()
 
 function(harden_objects)
   if(CMAKE_C_COMPILER_ID MATCHES "Clang" AND CMAKE_C_COMPILER_VERSION VERSION_GREATER_EQUAL 14)
-    # It warns of the user's flags, too, where they are for the linker.
+    # Otherwise clang would also warn of the user's flags that are for the linker.
     set(CMAKE_C_FLAGS "--start-no-unused-arguments ${CMAKE_C_FLAGS} --end-no-unused-arguments")
   endif()
-  if(WIN32) # they need a library beside the program
+  if(WIN32) # the flags would need a library next to the program
     message(STATUS "Hardening without what is not for this build: all flags of c/hardening.txt")
     return()
   endif()
@@ -72,23 +72,24 @@ function(harden_objects)
   endforeach()
 endfunction()
 
-# All addresses resolved at load time and read-only from then on, no code that is written.
+# Links the library so that all addresses are resolved at load time and are read-only afterwards,
+# and no code is writable.
 function(harden_library target)
   set(options relro now noexecstack text)
   find_sanitizers(sanitized)
-  if(NOT sanitized) # their run time is the program's
+  if(NOT sanitized) # the program links the sanitizers' run time
     list(APPEND options defs)
   endif()
   if(SYNCBLOB_HAS_fcf_protection_full)
-    # Some distributions' crti.o does not say so: its _init would be jumped to without being a
-    # target of jumps. Constructors are called by DT_INIT_ARRAY, so nothing needs it.
+    # Some distributions' crti.o is not marked for CET: its _init is not a valid target of an
+    # indirect jump. The library does not need _init, since DT_INIT_ARRAY runs constructors.
     check_linker_flag(C "LINKER:-z,ibt,-z,shstk" SYNCBLOB_LINKS_CET)
     if(SYNCBLOB_LINKS_CET)
       list(APPEND options ibt shstk)
       target_link_options(${target} PRIVATE LINKER:-init,0 LINKER:-fini,0)
     endif()
   endif()
-  if(SYNCBLOB_ZIG) # its linker refuses text relocations of itself
+  if(SYNCBLOB_ZIG) # zig's linker refuses text relocations without an option
     list(REMOVE_ITEM options text)
   endif()
   list(TRANSFORM options PREPEND "LINKER:-z,")

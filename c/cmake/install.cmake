@@ -1,11 +1,10 @@
-# What is installed, by component: Runtime, Development, Static, Licences and, from the command's
-# own folder, Tools. Every file finds the others from where it lies, so that the prefix may be
-# moved.
+# Installs the components Runtime, Development, Static and Licences; the command's folder installs
+# Tools. Installed files refer to each other by relative paths, so that the prefix may be moved.
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/syncblob)
 
-# The .pc file lies in the prefix that it describes, so it names itself; unless it is put into a
-# folder that no prefix moves.
+# The .pc file is inside the prefix that it describes, so it gives the prefix relative to itself,
+# unless the library folder is absolute.
 if(IS_ABSOLUTE ${CMAKE_INSTALL_LIBDIR})
   set(SYNCBLOB_PC_PREFIX ${CMAKE_INSTALL_PREFIX})
 else()
@@ -17,8 +16,9 @@ foreach(folder IN ITEMS LIBDIR INCLUDEDIR)
   cmake_path(APPEND SYNCBLOB_PC_${folder} ${CMAKE_INSTALL_${folder}}) # which may be absolute
 endforeach()
 
-# The static library's protobuf-c is named with its folder where the linker would not look there. It
-# is not required by its own .pc file: pkg-config would refuse the shared library, too, without it.
+# The static library links protobuf-c, with -L if the linker would not search the folder. The .pc
+# file does not require protobuf-c's .pc file: without that file pkg-config would refuse the shared
+# library, too.
 set(SYNCBLOB_PC_PROTOBUF_C "")
 if(SYNCBLOB_PROTOBUF_C)
   set(SYNCBLOB_PC_PROTOBUF_C " -lprotobuf-c")
@@ -31,8 +31,8 @@ if(SYNCBLOB_PROTOBUF_C)
   endif()
 endif()
 
-# Our folder may be one with the threaded OpenBLAS, so the serial one's goes before it; a program
-# that is linked with -static contains what is found first.
+# Our library folder may also have the threaded OpenBLAS, so the folder of the serial OpenBLAS
+# precedes it: a program that is linked with -static contains the library that is found first.
 set(SYNCBLOB_PC_OPENBLAS "")
 set(SYNCBLOB_PC_OPENBLAS_FOLDER "")
 if(SYNCBLOB_OPENBLAS)
@@ -42,7 +42,7 @@ if(SYNCBLOB_OPENBLAS_RUN_PATH)
   set(SYNCBLOB_PC_OPENBLAS_FOLDER "-L${SYNCBLOB_OPENBLAS_RUN_PATH} ")
 endif()
 
-# What each system has beside its C library.
+# System libraries that are separate from the C library.
 set(SYNCBLOB_PC_SYSTEM " -lm")
 if(NOT WIN32)
   string(APPEND SYNCBLOB_PC_SYSTEM " -lpthread")
@@ -52,9 +52,9 @@ if(CMAKE_DL_LIBS)
 endif()
 configure_file(syncblob.pc.in syncblob.pc @ONLY)
 
-# A library, by components of its run time and of its development, with the targets file that
-# find_package(syncblob COMPONENTS ...) looks for. On Windows the DLL is RUNTIME, and what programs
-# link instead of it ARCHIVE.
+# Installs a library in the components `runtime` and `development`, with the targets file that
+# find_package(syncblob COMPONENTS ...) reads. On Windows the DLL is RUNTIME, and its import library
+# is ARCHIVE.
 function(install_library target name runtime development)
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
   install(TARGETS ${target} EXPORT syncblob-${name}

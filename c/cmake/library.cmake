@@ -1,7 +1,7 @@
-# How a shared library is finished, and libraries that are built on the core.
+# Finishes shared libraries, and adds libraries over the core.
 
-# The names that a map exports, without versions; no DLL of the compiler's is needed, nor that of
-# its threads.
+# Exports the names of a map, without versions. Links the compiler's run time and threads
+# statically, so that their DLLs are not needed.
 function(export_for_windows target map)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${map})
   file(STRINGS ${map} exports REGEX "^ +sb_[a-z0-9_]+;")
@@ -12,15 +12,15 @@ function(export_for_windows target map)
   target_link_options(${target} PRIVATE $<$<C_COMPILER_ID:GNU>:-static>)
 endfunction()
 
-# Only what the map names is seen outside, and calls within the library are direct.
+# Exports only the names of the map, and makes calls within the library direct.
 function(finish_shared_library target map)
   if(WIN32)
     export_for_windows(${target} ${map})
     return()
-  elseif(APPLE) # its libraries have no versions of symbols; what headers mark is exported
+  elseif(APPLE) # its libraries have no symbol versions; marks in the headers select the exports
     return()
   endif()
-  if(NOT SYNCBLOB_ZIG) # its linker has no such option
+  if(NOT SYNCBLOB_ZIG) # zig's linker has no such option
     target_link_options(${target} PRIVATE LINKER:-Bsymbolic-functions)
   endif()
   target_link_options(${target} PRIVATE "LINKER:--version-script=${map}")
@@ -33,7 +33,7 @@ function(finish_shared_library target map)
   endif()
 endfunction()
 
-# One of the two libraries of add_library_over.
+# Adds one of the two libraries of add_library_over.
 function(add_kind target kind below)
   add_library(${target} ${kind} ${over_SOURCES})
   target_include_directories(${target} PUBLIC
@@ -53,17 +53,17 @@ function(add_kind target kind below)
   else()
     target_compile_definitions(${target} PRIVATE SB__STATIC)
   endif()
-  if(NOT PROJECT_IS_TOP_LEVEL AND NOT SYNCBLOB_INSTALL) # made when it is asked for
+  if(NOT PROJECT_IS_TOP_LEVEL AND NOT SYNCBLOB_INSTALL) # built only on request
     set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
   endif()
 endfunction()
 
-# add_library_over(BELOW NAME SOURCES FILE... [LINK LIBRARY...] [OPTIONS FLAG...]): the library
-# libsyncblob-NAME in the current folder, over the public headers of the target BELOW, which is
-# syncblob or made by this function. The folder has include/syncblob, libsyncblob-NAME.map and
-# syncblob-NAME.pc.in. The target syncblob_NAME is what BUILD_SHARED_LIBS chooses, as syncblob is,
-# and syncblob_NAME_static the static library over syncblob_static. They are installed as the
-# components Name and NameDevelopment.
+# add_library_over(BELOW NAME SOURCES FILE... [LINK LIBRARY...] [OPTIONS FLAG...]): adds the
+# library libsyncblob-NAME of the current folder, which uses the public headers of the target BELOW:
+# syncblob, or a target of this function. The folder has include/syncblob, libsyncblob-NAME.map and
+# syncblob-NAME.pc.in. The target syncblob_NAME is shared or static as BUILD_SHARED_LIBS selects,
+# like syncblob; syncblob_NAME_static is the static library, over syncblob_static. Both are
+# installed as the components Name and NameDevelopment.
 function(add_library_over below name)
   cmake_parse_arguments(PARSE_ARGV 2 over "" "" "SOURCES;LINK;OPTIONS")
   if(BUILD_SHARED_LIBS)
@@ -82,7 +82,7 @@ function(add_library_over below name)
   endif()
 endfunction()
 
-# The component of a library's name: Testing for testing.
+# Sets `out` to the component of a library: Testing for testing.
 function(component_of name out)
   string(SUBSTRING ${name} 0 1 initial)
   string(SUBSTRING ${name} 1 -1 rest)

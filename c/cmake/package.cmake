@@ -1,7 +1,7 @@
-# cpack -G DEB: libsyncblobN, libsyncblob-dev, libsyncblob-testingN, libsyncblob-testing-dev, the
-# same of comm and, with SYNCBLOB_BUILD_CLI, syncblob-tools, with SYNCBLOB_MPI libsyncblob-mpiN and
-# libsyncblob-mpi-dev, with SYNCBLOB_NET the same of net, as Debian names and divides them; cpack -G TGZ: one archive. Configure with
-# CMAKE_INSTALL_PREFIX=/usr and CMAKE_BUILD_TYPE=Release for packages.
+# cpack -G DEB makes packages with Debian's names: libsyncblobN and libsyncblob-dev; the pair
+# libsyncblob-NAMEN and libsyncblob-NAME-dev for testing and comm, with SYNCBLOB_MPI for mpi, and
+# with SYNCBLOB_NET for net; with SYNCBLOB_BUILD_CLI syncblob-tools. cpack -G TGZ makes one archive.
+# For packages, configure with CMAKE_INSTALL_PREFIX=/usr and CMAKE_BUILD_TYPE=Release.
 include(GNUInstallDirs)
 get_directory_property(SYNCBLOB_OPENBLAS_RUN_PATH DIRECTORY ${PROJECT_SOURCE_DIR}/c
                        DEFINITION SYNCBLOB_OPENBLAS_RUN_PATH)
@@ -14,7 +14,7 @@ set(CPACK_GENERATOR TGZ)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_THREADS 0)
 set(CPACK_PACKAGING_INSTALL_PREFIX ${CMAKE_INSTALL_PREFIX})
-# Whoever packages it gives an address that answers.
+# A packager must set a working address.
 if(NOT CPACK_PACKAGE_CONTACT)
   set(CPACK_PACKAGE_CONTACT "The syncblob developers <syncblob@example.org>")
 endif()
@@ -32,7 +32,7 @@ set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
 set(debian_version "${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE}")
 
-# The serial OpenBLAS is named by run path, so the dependency is on it, not on any OpenBLAS.
+# The run path names the serial OpenBLAS, so the package depends on that build, not on any OpenBLAS.
 set(debian_openblas "")
 if(SYNCBLOB_OPENBLAS_RUN_PATH MATCHES "/openblas-serial$")
   set(debian_openblas "libopenblas0-serial")
@@ -84,8 +84,8 @@ if(SYNCBLOB_BUILD_CLI)
 from strangers, compares them, shows mean images and filters as pictures,
 and converts between them, safetensors and NumPy's formats." Tools)
 endif()
-# A library over the core or, with `below` -NAME, over another such one, of the components that
-# add_library_over installs; ARGN: what programs that are linked with it need beside.
+# Adds the packages of a library that add_library_over installs: over the core or, with `below`
+# -NAME, over another such library. ARGN: further packages that a program needs to link the library.
 macro(debian_package_over name below summary text)
   string(TOUPPER ${name} NAME)
   component_of(${name} component)
@@ -103,7 +103,7 @@ and pkg-config find them." ${component}Development)
   set(CPACK_DEBIAN_${NAME}_PACKAGE_CONTROL_EXTRA ${CMAKE_CURRENT_LIST_DIR}/debian/triggers)
 endmacro()
 if(BUILD_SHARED_LIBS)
-  # dpkg-shlibdeps finds the libraries beside them, but no packages of these.
+  # dpkg-shlibdeps finds our own libraries in these folders: no installed package has them.
   set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/c
       ${PROJECT_BINARY_DIR}/c/comm)
   debian_package_over(testing "" "failures for tests" "Programs' tests plant failures in the simulated device: memory that runs out,

@@ -79,7 +79,7 @@ static bool is_finalized(void) {
     return finalized;
 }
 
-/* Whether MPI's thread level allows calls on any thread, not only on the main thread. */
+/* Returns whether MPI's thread level allows calls on any thread, not only on the main thread. */
 static bool any_thread_may_call(void) {
     int level = MPI_THREAD_SINGLE;
     (void)MPI_Query_thread(&level);
@@ -296,7 +296,7 @@ static void engine_close(void *comm, int32_t failed) {
     struct end *end = comm;
     sb_error unused;
     if (failed) {
-        free(end); /* not MPI's communicator: freeing it may wait */
+        free(end); /* MPI's communicator is not freed, which might wait */
     } else if (is_finalized() || check_thread(end->any_thread, &unused) == SB_OK) {
         free_end(end);
         free_retired();

@@ -2,16 +2,16 @@
 
 #include <string.h>
 
-/* libFuzzer's mutation, which uses the dictionary. */
+/* Of libFuzzer: mutates bytes, also with words of the dictionary; returns their new number. */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 
-/* An edit. It writes the replacement of the fields `at` to `end` (exclusive). */
+/* An edit writes to `out` a replacement for the fields from `at` to before `end`. */
 struct edit {
     const struct message *message;
     struct dice *dice;
     struct buffer *out;
     size_t at, end;
-    const struct field *field; /* field `at`; NULL: the edit is behind the last field */
+    const struct field *field; /* field `at`; NULL: `at` is behind the last field */
     size_t payload;            /* index in `payloads`, for fit_payload */
 };
 
@@ -111,7 +111,7 @@ static bool renumber(struct edit *edit) {
 
 /* --- packed and not ----------------------------------------------------------------------- */
 
-/* Returns the size of the first element if elements have this type; 0 if there is no element. */
+/* Returns the size of the first of packed elements of this type; 0 if there is no element. */
 static size_t element_size(const uint8_t *bytes, size_t size, unsigned type) {
     uint64_t value;
     if (type == VARINT)
@@ -222,8 +222,8 @@ static bool nest(struct edit *edit) {
 
 #define MAX_DIMS 40
 
-/* Reads packed numbers. Returns their count, or 0 if the bytes are not packed numbers or too many.
- */
+/* Reads packed numbers. Returns their count, or 0 if the bytes are not packed numbers or the
+   numbers are too many. */
 static size_t read_dims(const uint8_t *bytes, size_t size, uint64_t *dims) {
     size_t count = 0, at = 0;
     while (at < size && count < MAX_DIMS) {
@@ -304,8 +304,8 @@ static const struct {
     size_t width;
 } payloads[] = {{5, 4}, {6, 4}, {8, 8}, {9, 8}, {12, 2}, {12, 4}, {13, 2}, {13, 8}};
 
-/* Chooses the first field of a random payload; if there is none, the place behind the last field.
- */
+/* Chooses a kind of payload at random, and the first field of this kind; if the message has none,
+   the position behind the last field. */
 static bool choose_payload(struct edit *edit) {
     edit->payload = below(edit, sizeof payloads / sizeof *payloads);
     for (edit->at = 0; edit->at < edit->message->count; edit->at++) {
@@ -318,7 +318,7 @@ static bool choose_payload(struct edit *edit) {
     return true;
 }
 
-/* Resizes a payload to as many values as the shape claims. */
+/* Resizes a payload to the number of values that the message's shape requires. */
 static bool fit_payload(struct edit *edit) {
     static const uint8_t more[4096] = {0x3f, 0x80, 0, 0x7f};
     const uint64_t count = claimed_count(edit), width = payloads[edit->payload].width;
@@ -382,7 +382,7 @@ static bool insert(struct edit *edit) {
     return true;
 }
 
-/* Mutates the value of a field with libFuzzer's mutation; its length prefix is adapted. */
+/* Mutates the value of a field with libFuzzer's mutation, and corrects the length prefix. */
 static bool mutate_value(struct edit *edit) {
     uint8_t bytes[4096];
     const struct field *field = edit->field;
@@ -399,9 +399,9 @@ static bool mutate_value(struct edit *edit) {
     return true;
 }
 
-enum { SOME = 8, SOME_OR_NONE, PAYLOAD }; /* added to the wire types */
+enum { SOME = 8, SOME_OR_NONE, PAYLOAD }; /* besides wire types: any field; also none; a payload */
 
-/* Chooses a random field of a type in a few tries; returns false if all failed. */
+/* Tries a few times to choose a random field of the type; returns false if no try finds one. */
 static bool choose_field(struct edit *edit, unsigned type) {
     size_t count = edit->message->count + (type == SOME_OR_NONE);
     if (type == PAYLOAD)

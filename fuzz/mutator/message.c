@@ -30,11 +30,11 @@ static size_t value_end(const uint8_t *bytes, size_t size, size_t at, struct fie
         field->value = at + length;
         return length && value <= size - field->value ? field->value + (size_t)value : 0;
     default:
-        return at; /* the tag of a group, which opens or closes it */
+        return at; /* the start or end tag of a group has no value */
     }
 }
 
-/* Parses the field at `at`; returns its end or 0. Of a group it parses only the tag. */
+/* Parses the field at `at`; returns its end or 0. For a group, parses only the start tag. */
 static size_t parse_one(const uint8_t *bytes, size_t size, size_t at, struct field *field) {
     uint64_t tag;
     size_t length = varint_read(bytes + at, size - at, &tag);

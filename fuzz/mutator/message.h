@@ -1,5 +1,5 @@
-/* Parses bytes as a protobuf message up to the first error, and writes messages. For mutators: the
-   parser does not validate contents, and the writer can write anything. */
+/* Parses bytes as a protobuf message up to the first error, and writes messages. For mutators, the
+   parser does not check values, and the writer can write anything. */
 #ifndef SB_FUZZ_MESSAGE_H
 #define SB_FUZZ_MESSAGE_H
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #define MAX_DEPTH 6
-/* Inputs grow up to this size; a larger seed is changed but does not grow. More runs find more than
-   larger inputs. */
+/* Mutated inputs grow at most to this size, and larger seeds do not grow, because many runs find
+   more than large inputs. */
 #define LARGE_BYTES 512
 
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);

@@ -110,7 +110,7 @@ def values(form):
 
 
 def variants(message):
-    """Yields the fields that a layer needs, then these fields with each other field added."""
+    """Yields the fields that a layer needs, then these fields plus each value of each other field."""
     fields = schema()[0][message]
     base = [(name, value) for name in dict.fromkeys(name for _, name, _, _ in fields)
             for value in NEEDED.get(name, [])]

@@ -145,16 +145,16 @@ def reshape(pair, *dims):
 
 
 def message(code, legacy=(), dims=(), count=0):
-    """code: 1 unpacked, 2 a shape and doubles, 4 the blob's shape, 8 legacy dimensions,
-    16 all payloads, 31 the last byte is missing. count: 5 one value less, 6 one more, 7 none;
-    NO_COUNT if the shape is refused."""
+    """Returns a message's choices. code: sum of 1 unpacked, 2 a shape and doubles, 4 the blob's shape, 8
+    legacy dimensions, 16 all payloads; 31 also cuts the last byte. count of values: 5 one too few, 6 one
+    too many, 7 none; NO_COUNT if the shape is refused."""
     legacy = bytes([15, *legacy] if legacy else [0]) if code & 8 else b""
     counts = [] if count == NO_COUNT else [count] * (4 if code & 16 else 1)
     return bytes([code]) + legacy + (b"" if code & 4 else shape(*dims)) + bytes(counts)
 
 
 def ask(variant, *operands):
-    """Returns a question with its operands: counts has 2; axes, legacy and text 1; the device's shape 0."""
+    """Returns a question and its operands: counts has 2; axes, legacy and text 1; device shape 0."""
     return step("ask", variant=variant, then=bytes(operands[:[2, 1, 1, 1, 0][variant % 5]]))
 
 

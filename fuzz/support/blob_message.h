@@ -23,8 +23,8 @@ void message_encode(const struct blob_message *message, struct wire *out);
 void message_encode_shape(const struct plain_shape *shape, bool unpacked, bool cut,
                           struct wire *out);
 
-/* Returns the status of reading the shape, for elements of 4 bytes: a fault of the data, not of the
-   caller. */
+/* Returns the status of reading the shape from a message, for elements of 4 bytes. A wrong shape is
+   a fault of the data, not of the caller's arguments. */
 sb_status message_shape_status(struct plain_shape *shape);
 /* Finds the valid shape (legacy dimensions, if any, else `shape`) and returns its status. */
 sb_status message_judge(const struct blob_message *message, struct plain_shape *out);

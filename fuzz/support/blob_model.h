@@ -1,12 +1,12 @@
-/* The plain model of blobs: a shape, and two arrays that blobs may share. The effect of a call on
-   the place of the bytes follows from tests/support/state_table.h. */
+/* The plain model of blobs: a shape, and two arrays that blobs may share. The table in
+   tests/support/state_table.h determines on which side each call leaves the bytes. */
 #ifndef SB_FUZZ_BLOB_MODEL_H
 #define SB_FUZZ_BLOB_MODEL_H
 
 #include "fuzz.h"
 #include "state_table.h"
 
-/* Counts are either small or absurd: the model must know whether a count fits in memory. */
+/* Counts are either small or absurdly large, so that the model knows whether they fit in memory. */
 #define SMALL_COUNT  512
 #define ABSURD_COUNT ((int64_t)1 << 24)
 #define MEMORY_CAP   ((size_t)16 << 20) /* of host and device: below any absurd size */
@@ -43,10 +43,10 @@ struct plain_blob {
 struct plain_shape {
     int32_t num_axes;
     int64_t dims[SB_MAX_AXES + 1]; /* room for one axis too many */
-    int64_t count;                 /* only if the shape fits */
+    int64_t count;                 /* valid only if the shape fits */
 };
 
-/* Sets the count; returns the status of sb_blob_reshape for the shape. */
+/* Sets shape->count; returns the status that sb_blob_reshape must have for this shape. */
 sb_status plain_shape_check(struct plain_shape *shape, size_t element_size);
 struct plain_shape plain_shape_of(const struct plain_blob *blob);
 bool plain_shape_same(const struct plain_blob *a, const struct plain_blob *b);
@@ -61,11 +61,11 @@ bool plain_has_arithmetic(const struct plain_blob *blob);
 struct plain_memory *plain_memory_new(const struct plain_context *context, size_t bytes);
 /* Returns the blob's memory; creates it if needed. */
 struct plain_memory *plain_memory_of(struct plain_blob *blob, int which);
-/* Replaces the blob's memory by `memory` (owned, may be NULL). If the old one had no other owner,
-   its loans become due. */
+/* Replaces the blob's memory by `memory` (owned, may be NULL). If the replaced memory had no other
+   owner, its loans become due. */
 void plain_replace(struct plain_blob *blob, int which, struct plain_memory *memory);
 
-/* Return the status of a call of mem.h; plain_do also applies the call if that is SB_OK. */
+/* Return the status that a call of mem.h must have; plain_do also applies a call that succeeds. */
 sb_status plain_check(const struct plain_memory *memory, enum call call);
 sb_status plain_do(struct plain_memory *memory, enum call call);
 void plain_adopt(struct plain_memory *memory, enum call call, struct loan *loan);

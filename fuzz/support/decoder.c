@@ -190,8 +190,8 @@ static void read_shape(const struct decoder *decoder, const struct item *shape, 
     free(fields.list);
 }
 
-/* Returns the number of elements, or -1 if a dimension, or the elements' bytes as floats, exceed
-   ptrdiff_t. */
+/* Returns the number of elements, or -1 if a dimension or the size of the elements as floats
+   exceeds ptrdiff_t. */
 static int64_t count_elements(const int64_t *dims, size_t axes) {
     int64_t count = 1;
     for (size_t i = 0; i < axes; i++)
@@ -266,8 +266,8 @@ static struct decoded_values gather(const struct decoder *decoder, const struct 
     return values;
 }
 
-/* Reads NVCaffe's raw values: the bytes are field `number`, their type is field `number` - 2. The
-   last bytes are valid, and the last type that is known. */
+/* Reads NVCaffe's raw values: the bytes are field `number`, their type is field `number` - 2. If a
+   field is repeated, the last bytes and the last known type are used. */
 static struct decoded_values raw_values(const struct decoder *decoder, const struct items *fields,
                                         uint32_t number) {
     static const size_t widths[DECODED_TYPES] = {8, 4, 2, 4, 4};
@@ -449,7 +449,7 @@ static void add_layer(const struct decoder *decoder, const struct item *item) {
 
 /* --- whole files ------------------------------------------------------------------------ */
 
-/* Each returns whether the field belongs to the format. */
+/* Each function reads one field; returns whether the field belongs to the format. */
 static bool read_net_field(const struct decoder *decoder, const struct item *item) {
     if (is(item, 1, BYTES))
         set_text(decoder, item, &decoder->file->name);

@@ -1,7 +1,7 @@
 /* A second reader of Caffe's binary messages, with which the harnesses compare the library's
    reader. It was written from protobuf's encoding rules and from the accepted language in
-   proto/README.md. It first splits a message into a list of fields, then interprets the fields,
-   and continues after a fault in their meaning. */
+   proto/README.md. It first splits a message into a list of fields, then interprets the fields, and
+   continues after an invalid field. */
 #ifndef SB_FUZZ_DECODER_H
 #define SB_FUZZ_DECODER_H
 
@@ -31,7 +31,7 @@ struct decoded_text {
     size_t size;
 };
 
-/* How values are stored, by NVCaffe's numbers. */
+/* The types of stored values, with NVCaffe's numbers. */
 enum { DECODED_DOUBLE, DECODED_FLOAT, DECODED_HALF, DECODED_INT, DECODED_UNSIGNED, DECODED_TYPES };
 
 struct decoded_values {
@@ -49,7 +49,7 @@ struct decoded_blob {
     size_t num_axes;
     int64_t dims[32];
     int64_t count;
-    struct decoded_values data, diff; /* the first kind that is there: double, float, raw */
+    struct decoded_values data, diff; /* doubles if present, else floats, else raw values */
 };
 
 struct decoded_layer {
@@ -83,8 +83,8 @@ struct decoded_file decode_solver_state(const uint8_t *bytes, size_t size,
                                         const struct decoder_limits *limits);
 void decoded_file_free(struct decoded_file *file);
 
-/* Returns the faults of loading a whole blob into elements of `element_size` bytes: the data must
-   be there, and the bytes must fit in the address space. */
+/* Returns the faults of loading a whole blob into elements of `element_size` bytes: the blob must
+   have data, and its bytes must fit in the address space. */
 unsigned decoded_blob_load_faults(const struct decoded_blob *blob, size_t element_size);
 
 /* Returns whether a reader of bytes with `faults` may return `status`. */

@@ -23,11 +23,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 void fuzz_fail(const char *file, int line, const char *condition, const char *format, ...)
     __attribute__((format(printf, 4, 5), noreturn));
 
-/* Prints a step of the harness if the environment has SYNCBLOB_FUZZ_TRACE: helps a person to read a
-   finding. */
+/* If the environment has SYNCBLOB_FUZZ_TRACE, prints a step of the harness, for a person who
+   analyses a finding. */
 void trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* The input as a sequence of choices; behind its end every choice is 0. */
+/* The input as a sequence of choices. After the last byte of the input every choice is 0. */
 struct tape {
     const uint8_t *next;
     size_t left;

@@ -26,7 +26,7 @@ void kernel_launch(struct kernels *kernels, sb_stream stream, const void *owner,
                    size_t bytes, const unsigned char *expected, const unsigned char *fill) {
     sb_error err;
     fuzz_check(kernels->count < KERNELS_MAX && bytes <= KERNEL_BYTES_MAX,
-               "the harness is too small");
+               "KERNELS_MAX or KERNEL_BYTES_MAX is too small");
     struct kernel *kernel = &kernels->each[kernels->count++];
     *kernel = (struct kernel){.all = kernels,
                               .owner = owner,
@@ -40,7 +40,7 @@ void kernel_launch(struct kernels *kernels, sb_stream stream, const void *owner,
     if (fill)
         memcpy(kernel->fill, fill, bytes);
     sb_status st = sb_sim_launch(kernels->context, stream, run, kernel, &err);
-    /* No call of the library has reported the loss yet. */
+    /* The device was lost, but no call of the library has reported that yet. */
     if (st == SB_ERR_DEVICE_LOST && kernels->blind) {
         kernels->count--;
         return;

@@ -61,7 +61,7 @@ void loan_deleter(void *user, void *ptr) {
     struct loan *loan = user;
     const char *where = loan->device ? "device" : "host";
     fuzz_check(ptr == loan->ptr, "a deleter got %p, the loan is %p", ptr, loan->ptr);
-    fuzz_check(loan->given, "the deleter of %s memory that was not taken ran", where);
+    fuzz_check(loan->given, "the deleter of %s memory ran, but no call took the memory", where);
     fuzz_check(!loan->ended, "the deleter of %s memory ran twice", where);
     fuzz_check(!loan->read_only || holds(loan, loan->before), "read-only %s bytes changed", where);
     loan->ended = true;
@@ -82,7 +82,7 @@ void lender_close(struct lender *lender) {
         struct loan *loan = &lender->loans[i];
         fuzz_check(loan->ended == loan->given, "loan %d was given %d times, and ended %d times", i,
                    loan->given, loan->ended);
-        fuzz_check(holds(loan, loan->before), "loan %d was written when it was nobody's", i);
+        fuzz_check(holds(loan, loan->before), "loan %d was written while it was not lent", i);
         free(loan->before);
         if (loan->device)
             ignore(sb_sim_free(loan->device, loan->ptr, NULL));

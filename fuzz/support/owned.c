@@ -1,4 +1,4 @@
-/* A fuzzer has no list of owned things: the code that makes a wire frees it. */
+/* In a fuzzer nothing frees objects at the end of a test: the code that makes a wire frees it. */
 #include "owned.h"
 
 void test_own_loan(void *thing, void (*end)(void *thing)) {

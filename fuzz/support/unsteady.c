@@ -56,7 +56,7 @@ static sb_status write_bytes(void *user, const void *bytes, size_t size, sb_erro
     if (drain->bytes)
         fuzz_check(size <= drain->size - drain->written &&
                        memcmp(drain->bytes + drain->written, bytes, size) == 0,
-                   "%zu bytes at %zu are not what they were", size, drain->written);
+                   "%zu bytes at %zu differ from the input", size, drain->written);
     drain->written += size;
     return SB_OK;
 }

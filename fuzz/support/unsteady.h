@@ -1,5 +1,5 @@
-/* A source of the input that can fail at its n-th read, or return other bytes from its n-th read
-   on; a sink that can fail at its n-th write. */
+/* A source that reads the input and can fail at its n-th read, or return changed bytes from its
+   n-th read on; and a sink that can fail at its n-th write. */
 #ifndef SB_FUZZ_UNSTEADY_H
 #define SB_FUZZ_UNSTEADY_H
 
@@ -24,7 +24,7 @@ struct unsteady {
 sb_source unsteady_source(struct unsteady *unsteady);
 /* Returns whether the n-th read has happened. */
 bool unsteady_struck(const struct unsteady *unsteady);
-/* Checks that the trouble explains the status, or else that the input bytes can cause it. */
+/* Checks that the trouble or the input bytes can cause the status. */
 void unsteady_check(const struct unsteady *unsteady, sb_status status, const sb_error *err);
 
 /* A sink that checks that the bytes written are a prefix of `bytes`. */

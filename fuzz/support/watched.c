@@ -87,7 +87,7 @@ static void check_same_side(const sb_blob *a, const sb_blob *b, sb_part part, co
     const size_t bytes = blob_bytes(a);
     if (bytes == 0)
         return;
-    fuzz_check(blob_has(a, part) == blob_has(b, part), "%s: part %d is in one alone", story, part);
+    fuzz_check(blob_has(a, part) == blob_has(b, part), "%s: only one has part %d", story, part);
     fuzz_check(!blob_has(a, part) || memcmp(blob_at(a, part), blob_at(b, part), bytes) == 0,
                "%s: the %zu bytes of part %d differ", story, bytes, part);
 }
@@ -141,7 +141,7 @@ void snapshot_check(const struct snapshot *snapshot, const sb_blob *blob, const 
     struct snapshot now = snapshot_take(blob);
     fuzz_check(now.num_axes == snapshot->num_axes &&
                    memcmp(now.dims, snapshot->dims, sizeof now.dims) == 0,
-               "%s: another shape of %d axes, not %d", story, now.num_axes, snapshot->num_axes);
+               "%s: the shape changed: %d axes, not %d", story, now.num_axes, snapshot->num_axes);
     for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
         const struct snapshot_side *a = &snapshot->part[part], *b = &now.part[part];
         fuzz_check(b->head == a->head, "%s: head of part %d was %d, is %d", story, part, a->head,
@@ -243,10 +243,10 @@ void check_saved_file(save_call *save, const void *object, const void *bytes, si
     bool alone = unlink(path) == 0 && rmdir(folder) == 0;
     check_seen(&made, bytes, size);
     check_seen(&replaced, bytes, size);
-    fuzz_check(alone, "more than the file is in %s", folder);
+    fuzz_check(alone, "%s has other files, too", folder);
     struct seen nowhere = save_and_read(save, object, path, size);
     fuzz_check_error(nowhere.status, &nowhere.err);
-    fuzz_check(nowhere.status == SB_ERR_IO, "%s where there is no folder",
+    fuzz_check(nowhere.status == SB_ERR_IO, "%s in a missing folder",
                sb_status_name(nowhere.status));
     free(nowhere.bytes);
 }

@@ -75,7 +75,7 @@ typedef sb_status save_call(const void *object, const char *path, sb_error *err)
    bytes, and that the folder holds no other file. Checks that saving in a missing folder fails. */
 void check_saved_file(save_call *save, const void *object, const void *bytes, size_t size);
 
-/* Returns a hash of the input: selects the inputs for checks that only a share of inputs needs. */
+/* Returns a hash of the input, to select inputs for checks that are too slow for every input. */
 uint32_t input_lot(const uint8_t *bytes, size_t size);
 
 #endif

@@ -1,6 +1,6 @@
 /* Reads BlobProto and BlobShape bytes. A read either succeeds, and its result survives encoding and
-   reading again; or it fails and leaves the target unchanged. Also checks the memory that it needs.
- */
+   reading again; or it fails and leaves the target unchanged. Also checks how much memory a read
+   needs. */
 #include "unsteady.h"
 #include "watched.h"
 
@@ -90,11 +90,11 @@ static void check_round_trip(const struct run *run, const sb_blob *blob) {
     const struct run again = {first.bytes, first.size, run->watched};
     sb_blob *copy = blob_new(run->watched->context, sb_blob_dtype(blob));
     sb_status st = read_into(&again, copy, SB_PROTO_RESHAPE, NULL);
-    fuzz_check(st == SB_OK, "what was written is refused: %s", sb_status_name(st));
+    fuzz_check(st == SB_OK, "the written message is refused: %s", sb_status_name(st));
     check_same_blob(blob, copy, "written and read");
     struct encoded second = encode(copy);
     fuzz_check(first.size == second.size && memcmp(first.bytes, second.bytes, first.size) == 0,
-               "%zu bytes, written again %zu others", first.size, second.size);
+               "%zu bytes became %zu others when written again", first.size, second.size);
     free(first.bytes);
     free(second.bytes);
     sb_blob_destroy(copy);
@@ -136,7 +136,7 @@ static void check_taken_side(const struct snapshot_side *old, const void *now, c
                "%s of a blob with contents differs", side);
     if (size > old->size)
         return;
-    fuzz_check(now == old->ptr, "%s left storage that fits", side);
+    fuzz_check(now == old->ptr, "%s moved although its storage was large enough", side);
     fuzz_check(memcmp((const char *)now + size, old->bytes + size, old->size - size) == 0,
                "%s was written beyond the count", side);
 }
@@ -185,7 +185,7 @@ static void check_existing(const struct run *run, struct trial trial, uint32_t f
     bool mismatch_allowed = flags == 0 && !(fresh && sb_blob_shape_equals(trial.blob, fresh));
     sb_status st = read_into(run, trial.blob, flags, NULL);
     if (st == SB_OK)
-        fuzz_check(fresh != NULL, "taken by a blob with contents, refused by a fresh one");
+        fuzz_check(fresh != NULL, "accepted by a blob with contents, refused by a fresh blob");
     else
         fuzz_check(st == refusal || (mismatch_allowed && st == SB_ERR_SHAPE_MISMATCH),
                    "%s, %s for a fresh blob", sb_status_name(st), sb_status_name(refusal));
@@ -216,19 +216,19 @@ static void check_shape_equals(const struct run *run, const sb_blob *fresh) {
                equal);
 }
 
-/* Checks that each accepted message has an answer. The target reshape checks that the answer is
-   right. */
+/* Checks that the comparison succeeds for each accepted message. The fuzz target `reshape` checks
+   that the result in `equal` is correct. */
 static void check_shape_question(const struct run *run, sb_status without) {
     struct trial trial = trial_small(run, SB_DTYPE_F32);
     sb_error err = fuzz_fresh_error();
     int32_t equal = 77;
     sb_status st = sb_blob_shape_equals_proto(trial.blob, run->bytes, run->size, &equal, &err);
     check_read_status(st, &err, run->size);
-    fuzz_check(st == SB_OK || without != SB_OK, "an accepted message is no shape: %s",
+    fuzz_check(st == SB_OK || without != SB_OK, "an accepted message has no shape: %s",
                sb_status_name(st));
     fuzz_check(st == SB_OK ? equal == 0 || equal == 1 : equal == 77, "status %d, equal %d", st,
                equal);
-    fuzz_check(watched_peak(run->watched) == 0, "a question takes memory");
+    fuzz_check(watched_peak(run->watched) == 0, "a comparison allocates memory");
     trial_end(&trial, st, NULL, "a question");
 }
 
@@ -238,15 +238,15 @@ static void check_reshape(const struct run *run) {
     uint32_t reallocated = 77;
     sb_status st = sb_blob_reshape_proto(trial.blob, run->bytes, run->size, &reallocated, &err);
     check_read_status(st, &err, run->size);
-    fuzz_check(watched_peak(run->watched) == 0, "a shape takes %zu bytes",
+    fuzz_check(watched_peak(run->watched) == 0, "reading a shape needs %zu bytes",
                watched_peak(run->watched));
     uint32_t expected = st != SB_OK ? 77 : sb_blob_count(trial.blob) > 6 ? 3 : 0;
-    fuzz_check(reallocated == expected, "%lld elements where 6 were: %u",
+    fuzz_check(reallocated == expected, "%lld elements instead of 6: reallocated %u",
                (long long)sb_blob_count(trial.blob), reallocated);
     trial_end(&trial, st, NULL, "a refused shape");
 }
 
-/* Checks that narrow limits are kept, and change the status only to DATA_LIMIT. */
+/* Checks that narrow limits are kept, and that they change the status at most to DATA_LIMIT. */
 static void check_limits(const struct run *run, sb_status without) {
     sb_limits limits = SB_LIMITS_INIT;
     limits.max_memory = 1000;
@@ -266,7 +266,7 @@ static void check_limits(const struct run *run, sb_status without) {
     sb_blob_destroy(blob);
 }
 
-/* Repeats an accepted read, each time with the next allocation failing. */
+/* Repeats an accepted read until it succeeds: the n-th time, its n-th allocation fails. */
 static void check_refusals(const struct run *run) {
     sb_status st = SB_ERR_OUT_OF_MEMORY;
     for (int64_t nth = 1; st != SB_OK; nth++) {
@@ -381,8 +381,8 @@ static sb_status check_dtype(const struct run *run, int32_t dtype) {
     return st;
 }
 
-/* Reads into integers: the status is that of floats, or DATA_OVERFLOW if an integer cannot
-   represent a value. Such a failure frees the storage that the read allocated. */
+/* Reads into integers. The status must be the same as for floats, or DATA_OVERFLOW if the integer
+   type cannot represent a value. A failed read must free the storage that it allocated. */
 static void check_integers(const struct run *run, int32_t dtype, sb_status single) {
     sb_blob *blob = blob_new(run->watched->context, dtype);
     watched_mark(run->watched);

@@ -18,7 +18,7 @@ struct run {
 static void check_verdict(unsigned faults, sb_status status, const sb_error *err,
                           const char *what) {
     fuzz_check(decoder_explains(faults, status),
-               "%s: faults %#x for the decoder, for us %s: %.239s", what, faults,
+               "%s: the decoder finds faults %#x, the library %s: %.239s", what, faults,
                sb_status_name(status), status == SB_OK ? "" : err->message);
 }
 
@@ -68,7 +68,7 @@ static double wire_value(const struct decoded_values *values, const uint8_t *wir
     }
 }
 
-/* Returns whether the blob holds element i. A conversion may change the payload of a NaN. */
+/* Returns whether the blob's element i is the decoded value; the payload of a NaN may differ. */
 static bool is_value(const struct decoded_values *values, size_t i, const void *data,
                      size_t element_size) {
     const uint8_t *wire = values->bytes + i * values->width;
@@ -135,10 +135,10 @@ static void check_blob(const struct decoded_blob *decoded, const sb_blob *blob) 
     int32_t dtype = sb_blob_dtype(blob);
     fuzz_check((size_t)sb_blob_num_axes(blob) == decoded->num_axes &&
                    sb_blob_count(blob) == decoded->count,
-               "%d axes and %lld elements for %zu and %lld", sb_blob_num_axes(blob),
+               "%d axes and %lld elements, not %zu and %lld", sb_blob_num_axes(blob),
                (long long)sb_blob_count(blob), decoded->num_axes, (long long)decoded->count);
     for (size_t i = 0; i < decoded->num_axes; i++)
-        fuzz_check(sb_blob_shape(blob)[i] == decoded->dims[i], "axis %zu: %lld for %lld", i,
+        fuzz_check(sb_blob_shape(blob)[i] == decoded->dims[i], "axis %zu: %lld, not %lld", i,
                    (long long)sb_blob_shape(blob)[i], (long long)decoded->dims[i]);
     check_values(&decoded->data, blob_at(blob, SB_DATA), dtype, "data");
     fuzz_check(decoded->count == 0 || blob_has(blob, SB_DIFF) == (decoded->diff.count > 0),
@@ -196,11 +196,11 @@ static void check_info(const struct run *run, const struct decoded_blob *decoded
     int32_t dtype = shown->count > 0 ? dtypes[shown->type] : SB_DTYPE_F32;
     int32_t diff_dtype = decoded->diff.count > 0 ? dtypes[decoded->diff.type] : dtype;
     fuzz_check(info->offset == decoded->message - run->bytes && info->size == decoded->size,
-               "%zu bytes at %lld for %zu at %td", info->size, (long long)info->offset,
+               "%zu bytes at %lld, not %zu at %td", info->size, (long long)info->offset,
                decoded->size, decoded->message - run->bytes);
     fuzz_check(info->data_count == (int64_t)decoded->data.count &&
                    info->diff_count == (int64_t)decoded->diff.count,
-               "%lld and %lld values for %zu and %zu", (long long)info->data_count,
+               "%lld and %lld values, not %zu and %zu", (long long)info->data_count,
                (long long)info->diff_count, decoded->data.count, decoded->diff.count);
     fuzz_check(info->dtype == dtype && info->diff_dtype == diff_dtype &&
                    info->legacy == decoded->legacy,
@@ -252,7 +252,7 @@ static void check_type(const struct decoded_layer *decoded, bool c3d, const sb_l
 
 static void check_layers(const struct run *run, const struct decoded_file *file,
                          const sb_model *model) {
-    fuzz_check((size_t)sb_model_num_layers(model) == file->num_layers, "%lld layers for %zu",
+    fuzz_check((size_t)sb_model_num_layers(model) == file->num_layers, "%lld layers, not %zu",
                (long long)sb_model_num_layers(model), file->num_layers);
     for (size_t i = 0; i < file->num_layers; i++) {
         const struct decoded_layer *decoded = &file->layers[i];
@@ -261,7 +261,7 @@ static void check_layers(const struct run *run, const struct decoded_file *file,
         sb_status st = sb_model_layer_info(model, (int64_t)i, &info, &err);
         fuzz_check(st == SB_OK && info.generation == decoded->generation &&
                        (size_t)info.num_blobs == decoded->blobs,
-                   "layer %zu: generation %d for %d, %lld blobs for %zu", i, info.generation,
+                   "layer %zu: generation %d, not %d; %lld blobs, not %zu", i, info.generation,
                    decoded->generation, (long long)info.num_blobs, decoded->blobs);
         check_text(decoded->name, info.name, "name");
         check_type(decoded, file->c3d, &info);
@@ -276,7 +276,7 @@ static void check_solver(const struct decoded_file *file, const sb_model *model)
     sb_error err = fuzz_fresh_error();
     sb_status st = sb_model_solver_info(model, &info, &err);
     fuzz_check(st == SB_OK && info.iter == file->iter && info.current_step == file->current_step,
-               "iter %d for %d, step %d for %d", info.iter, file->iter, info.current_step,
+               "iter %d, not %d; step %d, not %d", info.iter, file->iter, info.current_step,
                file->current_step);
     check_text(file->learned_net, info.learned_net, "learned_net");
 }

@@ -47,13 +47,13 @@ static const struct {
 
 static void count_versioned(sb_dl_managed_versioned *self) {
     struct world *w = self->manager_ctx;
-    fuzz_check(self == &w->versioned, "another tensor was ended");
+    fuzz_check(self == &w->versioned, "the deleter got another tensor");
     w->ended++;
 }
 
 static void count_legacy(sb_dl_managed *self) {
     struct world *w = self->manager_ctx;
-    fuzz_check(self == &w->legacy, "another tensor was ended");
+    fuzz_check(self == &w->legacy, "the deleter got another tensor");
     w->ended++;
 }
 
@@ -159,7 +159,7 @@ static void draw_tensor(struct world *w) {
 
 /* --- the reference --------------------------------------------------------------------------- */
 
-/* The statuses with which the tensor may be refused; if there is none, it must be accepted. */
+/* The statuses with which the import may fail; if there is none, the import must succeed. */
 struct verdict {
     uint32_t statuses; /* bit -s for the status s; SB_ERR_ABI_MISMATCH is bit 31 */
     int32_t dtype;
@@ -196,7 +196,7 @@ static void judge_count(const sb_dl_tensor *t, struct verdict *v) {
     v->count = v->statuses ? 0 : (int64_t)count;
 }
 
-/* Returns the offset of an element by the strides, in elements; then advances its indices. */
+/* Returns the offset of the element at `indices`, in elements; then advances `indices`. */
 static wide place(const sb_dl_tensor *t, int64_t *indices) {
     wide at = 0;
     for (int32_t i = 0; i < t->ndim; i++)
@@ -298,7 +298,7 @@ static sb_status import(struct world *w, sb_error *err) {
                         : sb_blob_create_from_dlpack(context, &w->versioned, &w->blob, err);
 }
 
-/* Creates a blob with written data, of the tensor's shape or another. */
+/* Creates a blob whose data was written, with the tensor's shape or another shape. */
 static void make_blob(struct world *w) {
     static const int64_t other[] = {2, 3};
     bool alike = tape_byte(&w->tape) % 4 != 3;
@@ -318,7 +318,7 @@ static void make_blob(struct world *w) {
                "no blob");
 }
 
-/* The visible state of the blob and of the tensor: a refusal does not change it. */
+/* The visible state of the blob and of the tensor, which a refusal must not change. */
 struct seen {
     int32_t axes;
     const int64_t *shape;
@@ -354,7 +354,7 @@ static sb_status call(struct world *w, const struct verdict *v) {
             return st;
         struct seen now = see(w);
         fuzz_check(memcmp(&before, &now, sizeof now) == 0, "a refusal changed something");
-        fuzz_check(w->ended == 0, "a tensor that was refused was ended");
+        fuzz_check(w->ended == 0, "a refused tensor was deleted");
         if (struck)
             continue;
         uint32_t bit = (uint32_t)1 << (st == SB_ERR_ABI_MISMATCH ? 31 : -st & 31);
@@ -398,7 +398,7 @@ static void check_written(struct world *w, const struct verdict *v, unsigned cha
     fuzz_check(sb_mem_mutable_cpu(mem, &out, NULL) == SB_OK, "cannot be written");
     fuzz_check((out == start) != is_read_only(w), "written in the wrong place");
     fuzz_check(memcmp(out, before + (start - w->host), bytes) == 0, "other bytes");
-    fuzz_check(w->ended == is_read_only(w), "ended %d times", w->ended);
+    fuzz_check(w->ended == is_read_only(w), "deleted %d times", w->ended);
     memset(out, 0x5A, bytes);
     if (is_read_only(w))
         fuzz_check(memcmp(before, w->host, REGION) == 0, "read-only bytes were written");
@@ -441,7 +441,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (accepted)
         check_accepted(&w, &v);
     sb_blob_destroy(w.blob);
-    fuzz_check(w.ended == accepted, "ended %d times", w.ended);
+    fuzz_check(w.ended == accepted, "deleted %d times", w.ended);
     fuzz_check(sb_sim_free(w.sim.context, device, NULL) == SB_OK, "not freed");
     simulated_close(&w.sim);
     test_aligned_free(w.host);

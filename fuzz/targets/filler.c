@@ -28,8 +28,8 @@ static bool is_same_filler(const sb_filler *a, const sb_filler *b) {
            a->struct_size == b->struct_size;
 }
 
-/* Checks the type with the other decoder, which decodes nets but not fillers: a net's name has the
-   field number of a filler's type. */
+/* Checks the type with decoder.c, which decodes nets but not fillers: the name of a net has the
+   same field number as the type of a filler. */
 static void check_type(const sb_filler *filler, const uint8_t *bytes, size_t size) {
     struct decoded_file net = decode_net(bytes, size, &decoder_default_limits);
     const char *name = sb_filler_type_name(filler->type);

@@ -1,5 +1,5 @@
-/* Opens bytes as each kind of model: lists it, loads every blob and saves it unchanged; replaces or
-   adds blobs, saves it and opens it again; checks the memory that these calls need. */
+/* Opens bytes as each kind of model, lists it, loads every blob and saves it unchanged; then
+   replaces or adds blobs, saves and reopens the model. Checks the memory that these calls need. */
 #include "ignore.h"
 #include "unsteady.h"
 #include "watched.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define OBJECT_BYTES 2048 /* for the handles of a model, a blob and its memories */
-/* The memory of an index for each layer and each blob. */
+/* Bytes of a model's index for each layer and for each blob. */
 #define LAYER_BYTES 42
 #define BLOB_BYTES  4
 _Static_assert(OBJECT_BYTES + 100000 * LAYER_BYTES + 1000000 * BLOB_BYTES <= 8 << 20,
@@ -174,12 +174,12 @@ static void check_bounds(const sb_model *model) {
     sb_error err = fuzz_fresh_error();
     int64_t past = sb_model_num_layers(model);
     sb_status st = sb_model_layer_info(model, past, &layer, &err);
-    fuzz_check(st == SB_ERR_INDEX_OUT_OF_RANGE, "layer %lld is there", (long long)past);
+    fuzz_check(st == SB_ERR_INDEX_OUT_OF_RANGE, "layer %lld exists", (long long)past);
     st = sb_model_blob_info(model, past, 0, &blob, &err);
-    fuzz_check(st == SB_ERR_INDEX_OUT_OF_RANGE, "a blob of layer %lld is there", (long long)past);
+    fuzz_check(st == SB_ERR_INDEX_OUT_OF_RANGE, "a blob of layer %lld exists", (long long)past);
     past = num_blobs(model, SB_NO_LAYER);
     st = sb_model_blob_info(model, SB_NO_LAYER, past, &blob, &err);
-    fuzz_check(st == SB_ERR_INDEX_OUT_OF_RANGE, "blob %lld is there", (long long)past);
+    fuzz_check(st == SB_ERR_INDEX_OUT_OF_RANGE, "blob %lld exists", (long long)past);
     fuzz_check_error(st, &err);
 }
 
@@ -223,7 +223,7 @@ static void check_same_layer(const struct run *run, const sb_model *a, const sb_
     for (int64_t i = 0; i < blobs; i++) {
         sb_blob *of_a = load(run, a, layer, i, SB_DTYPE_F64);
         sb_blob *of_b = load(run, b, layer, i, SB_DTYPE_F64);
-        fuzz_check(!of_a == !of_b, "layer %lld: blob %lld is only in one", (long long)layer,
+        fuzz_check(!of_a == !of_b, "layer %lld: only one has blob %lld", (long long)layer,
                    (long long)i);
         if (of_a)
             check_same_blob(of_a, of_b, "two models");
@@ -301,8 +301,8 @@ static void check_saved_again(const struct run *run, const sb_model *model) {
     again.bytes = saved.bytes;
     again.size = saved.size;
     sb_model *reopened = open_bytes(&again, sb_model_format(model), NULL, &deleted, &st);
-    fuzz_check(reopened, "what was saved is refused: %s", sb_status_name(st));
-    /* Offsets may concern either file. */
+    fuzz_check(reopened, "the saved model is refused: %s", sb_status_name(st));
+    /* The offset of an error may lie in the original or in the saved file. */
     again.size = run->size > saved.size ? run->size : saved.size;
     check_same_model(&again, model, reopened);
     close_model(reopened, &deleted);
@@ -360,7 +360,7 @@ static void set_blob(const struct run *run, sb_model *model, struct place place,
     } while (st != SB_OK);
 }
 
-/* Checks that the saved file ends with the new blob and the old bytes behind it. */
+/* Checks that the saved file ends with the new blob and the bytes that followed the old blob. */
 static void check_tail(const struct run *run, const sb_model *model, const sb_blob_info *old,
                        const sb_blob *blob) {
     struct saved saved = save(model);
@@ -373,7 +373,7 @@ static void check_tail(const struct run *run, const sb_model *model, const sb_bl
     fuzz_check(memcmp(saved.bytes + saved.size - tail, run->bytes + end, tail) == 0,
                "bytes behind the replaced blob changed");
     fuzz_check(memcmp(saved.bytes + saved.size - tail - size, message, size) == 0,
-               "the blob is not where it was replaced");
+               "the new blob is not at the old blob's place");
     free(saved.bytes);
 }
 
@@ -437,7 +437,7 @@ static void add(const struct run *run, sb_model *model) {
 
 /* --- other ways to open ------------------------------------------------------------------- */
 
-/* Checks that a file, which is read through a window, is refused with the same message as bytes. */
+/* Checks that a file, which is read through a window, is refused with the message for its bytes. */
 static void check_same_words(const struct run *run, int32_t format, const sb_error *of_file) {
     sb_model *model = NULL;
     sb_error err = fuzz_fresh_error();
@@ -469,8 +469,8 @@ static void check_file(const struct run *run, int32_t format, uint32_t flags,
     scratch_file_end(&file);
 }
 
-/* Opens an accepted message with narrow limits. An error may guess another format or another
-   program's message, but not another kind of file. */
+/* Opens an accepted message with narrow limits. The error may guess that the message has another
+   format or is another program's, but not that the file is not a message. */
 static void check_called_message(const struct run *run, int32_t format, const sb_limits *limits) {
     static const char *const words[] = {
         "a caffemodel, not ",      "a solver state, not ", "a blob such as a mean file, not ",
@@ -487,7 +487,7 @@ static void check_called_message(const struct run *run, int32_t format, const sb
     fuzz_check(known, "an accepted message over a limit: %.239s", err.message);
 }
 
-/* Checks that narrow limits are kept, and change the status only to DATA_LIMIT. */
+/* Checks that narrow limits are kept, and that they change the status at most to DATA_LIMIT. */
 static void check_limits(const struct run *run, int32_t format, sb_status without) {
     sb_limits limits = {sizeof limits, 4096, 3, 4, 8, 3};
     int deleted;
@@ -506,7 +506,7 @@ static void check_limits(const struct run *run, int32_t format, sb_status withou
         check_called_message(run, format, &limits);
 }
 
-/* Repeats an opening, each time with the next allocation failing. */
+/* Repeats an opening: the n-th time, its n-th allocation fails. */
 static void check_refusals(const struct run *run, int32_t format, sb_status without) {
     sb_model *model;
     int deleted;
@@ -605,7 +605,7 @@ static void check_source(const struct run *run, int32_t format, const sb_model *
 
 /* --- everything ---------------------------------------------------------------------------- */
 
-/* Opens the input in one of the other ways; the input's hash and the format choose it. */
+/* Opens the input in one of the other ways; the input's hash and the format choose the way. */
 static void check_another_way(const struct run *run, int32_t format, const sb_model *model,
                               sb_status st) {
     switch ((run->lot + (uint32_t)format) % 5) {
@@ -649,11 +649,11 @@ static void check_auto(const struct run *run) {
     if (!found)
         return;
     sb_model *named = open_bytes(run, sb_model_format(found), NULL, &deleted_again, &st);
-    fuzz_check(named, "found to be format %d, but as such %s", sb_model_format(found),
+    fuzz_check(named, "detected as format %d, which fails: %s", sb_model_format(found),
                sb_status_name(st));
     fuzz_check(sb_model_num_layers(named) == sb_model_num_layers(found) &&
                    count_blobs(named) == count_blobs(found),
-               "another format %d when it is named", sb_model_format(found));
+               "other contents when format %d is named", sb_model_format(found));
     close_model(named, &deleted_again);
     close_model(found, &deleted);
 }

@@ -50,7 +50,7 @@ static int64_t draw_dim(struct tape *tape) {
     return code < 10 ? (int64_t)code % 5 : special[code - 10];
 }
 
-/* Makes a count between small and absurd small. */
+/* Makes a count that is neither small nor absurd small, by dimensions of 1. */
 static void keep_small(struct plain_shape *shape) {
     for (int32_t i = shape->num_axes; i-- > 0;) {
         if (plain_shape_check(shape, ELEMENT_MAX) != SB_OK || shape->count <= SMALL_COUNT ||
@@ -92,7 +92,7 @@ static bool memory_ran_out(struct world *w) {
     return simulated_strike(&w->sims[1]).allocator || first;
 }
 
-/* Accepts the only traces of a failed call: new memories and spare storage. */
+/* A failed call may leave only new memories and spare storage: adds them to the model. */
 static void accept_spares(struct world *w, struct pair *pair) {
     for (int which = DATA; which <= DIFF && pair->blob; which++) {
         struct plain_memory *memory = plain_memory_of(&pair->plain, which);
@@ -109,7 +109,7 @@ static void accept_spares(struct world *w, struct pair *pair) {
     }
 }
 
-/* Checks the status; returns whether the call succeeded, so that the model must follow. */
+/* Checks the status; returns whether the call succeeded: then the caller updates the model. */
 static bool agree(struct world *w, struct step *step, const char *what, sb_status st,
                   sb_status expected) {
     const sb_error err = step->err;
@@ -170,7 +170,7 @@ static void compare_device(const struct world *w, const struct pair *pair,
     if (memory->state.bytes == 0)
         return;
     fuzz_check(sb_sim_peek(w->sims[0].context, seen, ptr, memory->state.bytes, NULL) == SB_OK,
-               "a device pointer is none");
+               "a device pointer is invalid");
     fuzz_check(plain_equal(seen, memory->value, memory->state.bytes, pair->plain.dtype),
                "%zu device bytes are wrong", memory->state.bytes);
 }
@@ -295,7 +295,7 @@ static void set_memory(struct world *w, struct step *step) {
     if (!agree(w, step, "handle", st, SB_OK))
         return;
     struct plain_memory *memory = plain_memory_of(other, step->which);
-    if (plain->dtype != other->dtype) /* the model has no arithmetic on bytes of another type */
+    if (plain->dtype != other->dtype) /* the model cannot convert bytes of another type */
         return;
     sb_status expected = memory->state.bytes < plain_bytes(plain) ? SB_ERR_INVALID_ARGUMENT
                          : plain->context != other->context       ? SB_ERR_WRONG_DEVICE
@@ -313,8 +313,8 @@ static void drop_diff(struct world *w, struct step *step) {
     plain_replace(&step->pair->plain, DIFF, NULL);
 }
 
-/* The destination of `bytes` bytes: the blob's memory, or a new one if that is missing or too
-   small. */
+/* The destination of `bytes` bytes: the blob's memory, or a new memory if the blob's is missing or
+   too small. */
 struct target {
     struct plain_memory *memory, *fresh;
     enum call call;
@@ -324,7 +324,7 @@ static struct target target_of(struct plain_blob *blob, int which, size_t bytes,
     struct target target = {.memory = blob->memory[which]};
     if (!target.memory || target.memory->state.bytes < bytes)
         target.memory = target.fresh = plain_memory_new(blob->context, bytes);
-    bool whole = target.memory->state.bytes == bytes; /* else the bytes behind must not change */
+    bool whole = target.memory->state.bytes == bytes; /* else the other bytes must not change */
     target.call = side == SB_SIDE_CPU ? (whole ? OVERWRITE_CPU : MUTABLE_CPU)
                                       : (whole ? OVERWRITE_GPU : MUTABLE_GPU);
     return target;
@@ -371,7 +371,7 @@ static sb_status check_copy(const struct step *step, uint32_t flags) {
     return SB_OK;
 }
 
-/* Models a copy from a source that was never written: zeros on the head's side, or on the host. */
+/* Models a copy from a source that was never written: zeros at the target's head, else the host. */
 static sb_status copy_zeros(struct step *step, int which, bool commit) {
     struct plain_blob *to = &step->pair->plain;
     size_t bytes = plain_bytes(&step->other->plain);
@@ -493,12 +493,12 @@ static struct loan *make_loan(struct world *w, const struct step *step, bool dev
     return lender_make(&w->lender, device ? w->sims[0].context : NULL, value, bytes, read_only);
 }
 
-/* Returns whether the loan is misaligned by one byte: only elements of more bytes can be. */
+/* Returns whether the loan is misaligned by one byte; elements of one byte cannot be. */
 static bool is_askew(const struct plain_blob *plain, uint32_t variant) {
     return variant == LEND_ASKEW && sb_dtype_size(plain->dtype) > 1;
 }
 
-/* Returns the status of a set call by its arguments, before the call looks up the memory. */
+/* Returns the status that wrong arguments of a set call must cause, or SB_OK. */
 static sb_status check_lend(const struct step *step, uint32_t variant) {
     const struct plain_blob *plain = &step->pair->plain;
     bool faulty = variant == LEND_FLAG || variant == LEND_MISSING ||
@@ -507,7 +507,7 @@ static sb_status check_lend(const struct step *step, uint32_t variant) {
     return faulty ? SB_ERR_INVALID_ARGUMENT : SB_OK;
 }
 
-/* Gives the blob a new memory of the loan's size. */
+/* Replaces the blob's data in the model by a new memory of the loan's size. */
 static void take_loan(struct step *step, enum call call, struct loan *loan) {
     struct plain_memory *memory = plain_memory_new(step->pair->plain.context, loan->bytes);
     plain_adopt(memory, call, loan);
@@ -670,7 +670,7 @@ static struct blob_message draw_message(struct world *w, const struct step *step
     return message;
 }
 
-/* The destination of a part's values; a diff without values is not wanted. */
+/* The destination of the values of data or diff. `wanted` is false for a diff without values. */
 struct load {
     bool wanted;
     struct target target;
@@ -786,8 +786,8 @@ static void check_written(struct plain_blob *plain, bool with_diff, const void *
     wire_free(&message);
 }
 
-/* Encodes the blob, with faults disarmed: a call that fails halfway would have fetched only a part.
- */
+/* Encodes the blob. Disarms faults, because the model does not know which parts a failed call has
+   copied to the host. */
 static void to_proto(struct world *w, struct step *step) {
     static unsigned char buffer[2 * BYTES_MAX + 1024];
     struct plain_blob *plain = &step->pair->plain;

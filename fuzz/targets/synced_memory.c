@@ -4,8 +4,8 @@
    tests/support/state_table.c.
 
    The result of a step without a fault is known exactly. A step with a fault may fail, and then
-   must have changed nothing. After a fault in queued work the run is unsettled until a step calm
-   has waited for that work. */
+   must have changed nothing. After a fault in queued work the run is unsettled: any call that waits
+   may report the failure, until the step CALM has waited for the work. */
 #include "ignore.h"
 #include "kernel.h"
 #include "loan.h"
@@ -19,7 +19,7 @@
 #define STEPS_MAX 48
 #define OWNERS    3
 
-/* Queued work that writes a side; if the work fails, head and bytes return to the old ones. */
+/* Queued work that writes a side. If it fails, the head becomes `fallback`, the bytes `value`. */
 struct pending {
     int32_t side; /* -1: none */
     int32_t fallback;
@@ -43,7 +43,7 @@ struct world {
     struct subject subjects[MEMORIES];
     bool lost;      /* the device is lost */
     bool may_lose;  /* a fault may have lost the device */
-    bool unsettled; /* work will fail, or has failed and no call has reported it */
+    bool unsettled; /* queued work will fail, or has failed without a report */
     unsigned char stamp;
 };
 
@@ -70,8 +70,8 @@ static void stamp(struct world *w, unsigned char out[BYTES_MAX]) {
 
 /* --- faults ----------------------------------------------------------------------- */
 
-/* Stops the checks of bytes and of a lost device: work that runs in the wrong order makes bytes
-   wrong without an error, and memory that is freed too early loses the device. */
+/* Called if a wait between streams will fail: work in the wrong order may then make bytes wrong,
+   and memory that is freed early may lose the device. Stops checking for both. */
 static void lose_order(struct world *w) {
     w->lender.blind = w->kernels.blind = w->may_lose = true;
 }
@@ -84,7 +84,7 @@ static struct strike note_strike(struct world *w) {
     if (strike.device && strike.fault.mode == SB_SIM_FAIL_LATER)
         w->unsettled = true;
     bool lost = simulated_is_lost(&w->sim);
-    fuzz_check(!lost || w->may_lose, "the device was lost, and nothing had failed");
+    fuzz_check(!lost || w->may_lose, "the device was lost without a fault");
     w->lost = lost;
     if (strike.device || strike.allocator)
         trace("    a fault struck: operation %d, mode %d, allocator %d", strike.fault.op,
@@ -108,12 +108,12 @@ static void compare_device(const struct world *w, const struct subject *s, const
     unsigned char seen[BYTES_MAX];
     sb_error err;
     sb_status st = sb_sim_peek(w->sim.context, seen, ptr, s->state.bytes, &err);
-    fuzz_check(st == SB_OK, "a device pointer is none: %s", err.message);
+    fuzz_check(st == SB_OK, "a device pointer is invalid: %s", err.message);
     compare(w, s, seen, "on the device");
 }
 
-/* Returns whether the caller's kernels on the legacy stream have not run: the caller must wait for
-   them. */
+/* Returns whether kernels that use the memory are queued on the legacy stream, so that the caller
+   must wait for them. */
 static bool legacy_is_busy(const struct world *w, const struct subject *s) {
     return kernel_is_queued(&w->kernels, s, NULL);
 }
@@ -132,8 +132,8 @@ static void use_host(struct world *w, const struct request *r, void *ptr) {
     }
 }
 
-/* Uses device bytes on the call's stream; through a plain pointer, at once or on the legacy stream.
- */
+/* Uses the device bytes by a kernel on the call's stream. Uses them through a plain pointer at
+   once, or by a kernel on the legacy stream. */
 static void use_device(struct world *w, const struct request *r, void *ptr) {
     struct subject *s = r->subject;
     size_t bytes = s->state.bytes;
@@ -168,8 +168,8 @@ static void use_pointer(struct world *w, const struct request *r, const struct p
 
 /* --- expected work of calls---------------------------------------------------------- */
 
-/* Returns whether the call uses its stream. A prefetch to a current host side does not; while a
-   copy to the host is queued, it may or may not. */
+/* Returns whether the call uses its stream. A prefetch to the host does not if the host is current;
+   while a copy to the host is queued, it may or may not. */
 static bool asks_stream(const struct request *r) {
     return r->kind->queued && (r->call != PREFETCH_CPU || r->subject->state.head == SB_HEAD_AT_GPU);
 }
@@ -275,8 +275,8 @@ static void check_status(const struct world *w, const struct request *r, const s
                    (st == SB_ERR_OUT_OF_MEMORY && of_memory);
     fuzz_check(allowed, "%s with head %d: %s, not %s (%s)", r->kind->name, r->subject->state.head,
                sb_status_name(st), sb_status_name(plan->status), outcome->story);
-    fuzz_check(st != SB_OK || !strike->allocator, "%s got memory that there was none of",
-               r->kind->name);
+    fuzz_check(st != SB_OK || !strike->allocator,
+               "%s succeeded although its host allocation was made to fail", r->kind->name);
 }
 
 static bool is_wait_for(const struct request *r, const struct plan *plan, int32_t side) {
@@ -334,8 +334,8 @@ static bool is_failed_writer(const struct subject *s, int32_t head, sb_status st
     return s->queued_writer && at_device && head == SB_HEAD_LOST && status == SB_ERR_DEVICE_FAILURE;
 }
 
-/* Accepts a head that a failure has changed: only for earlier queued work, for a failed writer, and
-   for bytes that a CLEAR overwrote in place. */
+/* Accepts that a failed call changed the head, but only if earlier queued work failed, if a stream
+   that wrote the memory failed, or if CLEAR had begun to overwrite the bytes. */
 static void accept_head(const struct request *r, const struct plan *plan,
                         const struct outcome *outcome) {
     struct subject *s = r->subject;
@@ -451,7 +451,7 @@ static void inspect_all(const struct world *w) {
     for (int i = 0; i < MEMORIES; i++)
         inspect(w, &w->subjects[i]);
     lender_check(&w->lender);
-    fuzz_check(simulated_calls(&w->sim) == before, "a look at current bytes worked the device");
+    fuzz_check(simulated_calls(&w->sim) == before, "reading current bytes called the device");
 }
 
 /* --- steps ------------------------------------------------------------------------------ */
@@ -534,7 +534,7 @@ static void step_call(struct world *w, enum call which, uint8_t how) {
 static void step_arm(struct world *w, uint8_t how) {
     int32_t op = (int32_t)(how % (SB_SIM_EVENT_WAIT + 2)) - 1;
     int32_t mode = (how / 16) % 3;
-    if (op == SB_SIM_ANY && mode == SB_SIM_FAIL_LATER) /* the failed call would be unknown */
+    if (op == SB_SIM_ANY && mode == SB_SIM_FAIL_LATER) /* the failed operation would be unknown */
         mode = SB_SIM_FAIL_NOW;
     if (op == SB_SIM_STREAM_WAIT && mode == SB_SIM_FAIL_LATER)
         lose_order(w);
@@ -545,7 +545,7 @@ static void check_context(const struct world *w, sb_status st, sb_status expecte
     bool allowed = st == expected;
     if (!exact)
         allowed |= st == SB_OK || st == SB_ERR_DEVICE_FAILURE || st == SB_ERR_DEVICE_LOST;
-    fuzz_check(allowed, "the context's call gave %s, not %s", sb_status_name(st),
+    fuzz_check(allowed, "the context's call returned %s, not %s", sb_status_name(st),
                sb_status_name(expected));
     fuzz_check(st != SB_ERR_DEVICE_LOST || w->lost, "the device is reported lost");
 }
@@ -574,7 +574,7 @@ static void use_own_stream(struct world *w) {
     sb_mem_release(mem);
 }
 
-/* Reads the memory: it keeps the failure of a stream that wrote it until a call needs its bytes. */
+/* Reads the memory, which reports the failure of a stream that wrote it only when it is read. */
 static void settle_writer(struct world *w, struct subject *s) {
     struct request r = {.call = GPU_DATA, .kind = &call_kinds[GPU_DATA], .subject = s};
     if (s->mem && s->queued_writer && table_is_current(s->state.head, SB_SIDE_GPU))

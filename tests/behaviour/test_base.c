@@ -1,5 +1,5 @@
-/* The base of all other code, at its bounds: sums and products, figures, structs of other versions,
-   failure texts. */
+/* Tests c/src/base at its bounds: sums and products, figures, structs of other versions, failure
+   texts. */
 #include "base/checked.h"
 #include "base/counter.h"
 #include "base/draw.h"

@@ -1,5 +1,5 @@
-/* Update, sums and scaling: where they run and their results. test_host_arithmetic.c tests how
-   exact they are, test_backend.c does so for every backend. */
+/* Update, sums and scaling: their results, and the side that they run on. test_host_arithmetic.c
+   tests their accuracy on the host, test_backend.c on every backend. */
 #include "blobs.h"
 
 #define COUNT 10

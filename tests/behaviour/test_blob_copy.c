@@ -9,8 +9,8 @@ static sb_mem *part_of(sb_blob *blob, sb_part part) {
     return part == SB_DIFF ? diff_of(blob) : data_of(blob);
 }
 
-/* Returns the target's head after a copy: the copy runs on the source's side. Zeros for a source
-   that was never written go to the side of the target's head, or else to the host. */
+/* Returns the target's head after a copy. The copy runs on the side of the source's head. If the
+   source was never written, zeros go to the side of the target's head, or else to the host. */
 static int32_t head_after(int32_t source_head, int32_t target_head) {
     const int32_t head = source_head == SB_HEAD_UNINITIALIZED ? target_head : source_head;
     return head <= SB_HEAD_AT_CPU ? SB_HEAD_AT_CPU : SB_HEAD_AT_GPU;

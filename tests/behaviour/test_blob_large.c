@@ -12,7 +12,7 @@
 #define PART        1001                        /* elements used of the last chunk */
 #define COUNT       (CHUNK * (MAPS - 1) + PART) /* 2^31 + 1001 */
 
-/* Skips the running test with a message; before this call the test makes nothing that it must
+/* Skips the running test and prints why. The test must not yet have made anything that it must
    free. */
 static void skip_without_map(void) {
     print_message("skipped: the machine maps no %zu MiB: %s\n", CHUNK_BYTES * MAPS >> 20,
@@ -75,8 +75,8 @@ TEST(sums_reach_past_two_to_the_31) {
     double sum = 0;
     large_open(&large, map_over_and_over());
     fill_chunk(large.x, -1);
-    large.x[PART - 1] = 3; /* the last element and 256 others */
-    large.x[PART] = 5;     /* the element behind it: 256 times */
+    large.x[PART - 1] = 3; /* the last element, and the 256 that share its memory */
+    large.x[PART] = 5;     /* the next element of the chunk, which is mapped 256 times */
     assert_ok(sb_blob_asum(large.blob, SB_DATA, &sum, &err));
     double expected = (double)COUNT + 2.0 * MAPS + 4.0 * (MAPS - 1);
     assert_true(sum > expected * (1 - 1e-6) && sum < expected * (1 + 1e-6));
@@ -150,7 +150,7 @@ TEST(clearing_reaches_past_two_to_the_31) {
     large_close(&large);
 }
 
-/* The target's last bytes are not in the shared file: they show how far the copy went. */
+/* The target's last bytes are not in the shared file, so they show how far the copy went. */
 TEST(copying_reaches_past_two_to_the_31) {
     enum { WINDOW = 65536 };
     skip_when_quick();

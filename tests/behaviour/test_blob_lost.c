@@ -53,7 +53,7 @@ TEST_ON(wreck, lost_bytes_are_not_read) {
     assert_true(sum == -1 && value == -1 && in == NULL);
 }
 
-/* The call returns LOST and not a failed limit: there are no bytes to copy to the host. */
+/* Returns LOST, not DATA_LIMIT: no bytes are copied to the host, so the limit does not apply. */
 TEST_ON(wreck, lost_bytes_are_not_added_to_by_a_message) {
     static const int64_t two[] = {2};
     struct wire wire = {0};

@@ -69,7 +69,7 @@ TEST(the_last_of_a_dimension_counts) {
     assert_counts_up(blob, SB_DATA, 1);
 }
 
-/* Field 5 is the data in Caffe's BlobProto: a number there, C3D's width, is ignored as unknown. */
+/* Caffe's field 5 is the data: a number there, such as C3D's width, is ignored as unknown. */
 TEST(dimensions_behind_another_field_are_caffes) {
     struct wire wire = {0};
     sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
@@ -101,7 +101,7 @@ TEST(errors_have_the_names_of_c3ds_fields) {
         sb_status status;
         uint32_t field; /* which holds `number` */
         uint64_t number;
-        int64_t count; /* values in data; `diff`: values in diff */
+        int64_t count; /* number of values in data; `diff`: in diff */
         int64_t diff;
     } rows[] = {
         {"length: 2147483648 is beyond 31 bits", SB_ERR_DATA_OVERFLOW, 3, 1u << 31, 2, 0},
@@ -188,7 +188,7 @@ TEST(a_mean_is_recognised) {
     assert_memory_equal(wire.bytes + info.data_offset, "\0\0\x80\x3f", 4);
 }
 
-/* The blobs do not matter: a program may have replaced all of them by Caffe's. */
+/* The layer is C3D's whatever its blobs are: a program may have replaced all of them by Caffe's. */
 TEST(a_layer_with_the_parameters_of_a_convolution_is_c3ds) {
     static const struct {
         uint64_t number;

@@ -1,6 +1,6 @@
-/* The list of the host cache, for a cache of four entries: every call on every valid list, of three
-   sizes and both kinds of memory, leaves a valid list. The lists that calls make of the empty list
-   are among them, so the claim holds for call sequences of any length. */
+/* The list of the host cache, for a cache of four entries. The test makes every call on every valid
+   list of entries of three sizes, pinned or not, and each call leaves a valid list. The empty list
+   is valid, so by induction every sequence of calls leaves a valid list. */
 #include "support.h"
 
 #include "context/context.h"
@@ -89,7 +89,7 @@ static void take(size_t bytes, bool pinned) {
 static void put(size_t bytes, bool pinned) {
     const struct sb__cached entry = {&buffers[ENTRIES], bytes, pinned};
     const size_t most = world.context.max_cache_bytes;
-    int gone = 0; /* the fewest that make room */
+    int gone = 0; /* the fewest old entries whose removal makes room */
     while (is_kept(bytes) && (world.count - gone == ENTRIES ||
                               sum(world.before + gone, world.count - gone) + bytes > most))
         gone++;
@@ -100,7 +100,7 @@ static void put(size_t bytes, bool pinned) {
 }
 
 static void shrink(size_t most) {
-    int gone = 0; /* the fewest that suffice */
+    int gone = 0; /* the fewest old entries whose removal suffices */
     while (!world.busy && sum(world.before + gone, world.count - gone) > most)
         gone++;
     sb__cache_shrink(&world.context, most);
@@ -110,8 +110,8 @@ static void shrink(size_t most) {
 
 /* --- every list, every call --------------------------------------------------------- */
 
-/* Restores the list and makes the call. `busy`: as in a forked child, where the lock may be held
-   for ever. */
+/* Restores the list and makes the call. If `busy`, the lock is held and the process has forked, as
+   in a child that never gets the lock. */
 static void check_call(enum call call, size_t bytes, bool pinned, bool busy) {
     struct sb__host_cache *cache = &world.context.cache;
     memcpy(cache->entries, world.before, sizeof world.before);

@@ -418,7 +418,7 @@ TEST(trim_is_handed_on_to_a_device_that_lives) {
     sb_context_release(context);
 }
 
-/* Offers one table: the device's record. */
+/* Returns the device's record for the name "plain_record", NULL for any other name. */
 static const void *plain_extension(void *device, const char *name) {
     return strcmp(name, "plain_record") == 0 ? device : NULL;
 }
@@ -475,7 +475,7 @@ static sb_status plain_ready(void *device, sb_error *err) {
     return SB_OK;
 }
 
-/* After any failure other than these two, the bytes being written may be wrong. */
+/* These two statuses mean that no byte was written. After others the bytes may be wrong. */
 TEST_ON(device, arithmetic_that_is_refused_has_done_nothing) {
     static const sb_status refusals[] = {SB_ERR_OUT_OF_MEMORY, SB_ERR_UNSUPPORTED};
     sb_mem *data;
@@ -529,7 +529,7 @@ static sb_status do_own_work(enum own_work work, sb_blob *blob, sb_error *err) {
     }
 }
 
-/* If a caller holds a pointer, the library's work comes after the work on default streams. */
+/* If a caller holds a plain pointer, the library's work comes after work on default streams. */
 TEST(own_work_comes_after_users_of_plain_pointers) {
     for (enum own_work work = 0; work < OWN_WORKS; work++)
         for (int let_out = 0; let_out < 2; let_out++) {

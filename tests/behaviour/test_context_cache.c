@@ -46,8 +46,8 @@ TEST_ON(rig, pinned_memory_is_kept_apart) {
     sb_mem_release(mem);
 }
 
-/* Pinned memory is counted by size class: eight classes from each power of two to the next. Other
-   memory is counted exactly. */
+/* Pinned memory is counted by size class; there are eight classes from each power of two to the
+   next. Other memory is counted exactly. */
 TEST(pinned_memory_of_near_sizes_is_one_class) {
     static const struct row {
         size_t bytes, counted;

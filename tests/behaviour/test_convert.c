@@ -1,4 +1,4 @@
-/* Floats to doubles and back: each kind of vectors gives what a processor gives for one value. */
+/* Floats to doubles and back: each kind of vectors has the processor's result for each value. */
 #include "support.h"
 
 #include "host/convert.h"

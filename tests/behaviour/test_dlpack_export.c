@@ -52,8 +52,8 @@ TEST_ON(rig, a_tensor_says_what_the_blob_is) {
     }
 }
 
-/* For each head and side, to read and to write: an export gives the head, the copies and the
-   pointer of the access of the same name. */
+/* For each head and side, to read and to write: an export leads to the same head, copies and
+   pointer as the access of the same name. */
 TEST(an_export_is_an_access_of_its_side) {
     static const float values[6] = {1, 2, 3, 4, 5, 6};
     for (int32_t head = SB_HEAD_UNINITIALIZED; head <= SB_HEAD_SYNCED; head++)
@@ -98,8 +98,8 @@ TEST(an_export_is_an_access_of_its_side) {
             }
 }
 
-/* The blob sees a write through a tensor, and the next call for the device copies it. Before any
-   later write the caller makes a mutable call. */
+/* The blob sees a write through a tensor, and the next call for the device copies the written
+   bytes. The caller must make a mutable call before it writes through the tensor again. */
 TEST_ON(rig, what_is_written_through_a_tensor_is_the_blobs) {
     const float *data;
     const void *in;

@@ -85,8 +85,8 @@ static void compute(struct results *results, sb_context *context, int32_t dtype)
     }
 }
 
-/* Reads a message of type `from` into a blob of type `to`. Types without NaN and infinity are tried
-   with as many values as they can hold, and with one more. */
+/* Reads a message of type `from` into a blob of type `to`. For types without NaN and infinity the
+   callers try as many values as the type can hold, and one more. */
 static void convert(struct results *results, int32_t from, int32_t to, int64_t count) {
     sb_blob *source = test_vector(NULL, from, count), *blob = test_vector(NULL, to, 1);
     char values[sizeof specials];

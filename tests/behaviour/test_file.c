@@ -110,8 +110,8 @@ TEST_ON(folder, test_a_file_that_changes_while_a_model_is_open) {
     static const struct timespec long_ago[2] = {{1000, 0}, {1000, 0}};
     static const struct timespec later[][2] = {{{1000, 0}, {1000, 1}}, {{1000, 0}, {1001, 0}}};
     for (int change = 0; change < 5; change++) {
-        /* Change 0 shrinks the file, which for a mapped file is the documented SIGBUS: not
-           tried. */
+        /* Change 0 shrinks the file. A read of a mapped file would then raise SIGBUS, as
+           documented, so change 0 is not tried with a mapped file. */
         for (uint32_t flags = 0; flags <= (change ? SB_OPEN_MAPPED : 0); flags += SB_OPEN_MAPPED) {
             struct wire wire = {0};
             sb_model *model;
@@ -169,8 +169,8 @@ TEST_ON(folder, test_a_writer_who_sets_the_time_back_is_seen) {
     }
 }
 
-/* A file that lost or gained a name is still the same file. A save that replaces a file only takes
-   its name away. */
+/* A file that lost or gained a name is still the same file. A save that replaces a file only
+   removes the name of the old file. */
 TEST_ON(folder, test_another_name_is_no_change) {
     for (int change = 0; change < 3; change++) {
         sb_model *model;
@@ -472,7 +472,7 @@ TEST_ON(folder, test_a_folder_that_may_not_be_written) {
     assert_int_equal(rmdir(closed), 0);
 }
 
-/* A process may have closed its standard input. */
+/* If a process has closed its standard input, files may be opened as descriptor 0. */
 TEST_ON(folder, test_descriptor_0_is_one_as_any) {
     struct stat file;
     int kept = dup(0), closed = close(0);

@@ -89,8 +89,8 @@ static void assert_refused(const char *path) {
     assert_null(strstr(err.message, ".syncblob-"));
 }
 
-/* The text of such a link is a path only until the file is renamed, and a save that replaced the
-   file would leave the descriptor's other users with the old file. */
+/* The text of a link in /proc/self/fd is a path only until the file is renamed. A save that
+   replaced the file would leave the descriptor's other users with the old file. */
 TEST_ON(place, a_descriptor_is_not_a_place) {
     char link[64];
     int ends[2];
@@ -109,7 +109,7 @@ TEST_ON(place, a_descriptor_is_not_a_place) {
             assert_int_equal(unlink(f->file), 0); /* the link's text now ends in "(deleted)" */
         }
     }
-    assert_int_equal(symlink(link, f->file), 0); /* a link to such a link */
+    assert_int_equal(symlink(link, f->file), 0); /* a link to a link in /proc/self/fd */
     assert_refused(f->file);
     assert_int_equal(access("/memfd:syncblob-memory (deleted)", F_OK), -1);
     (void)close(live);
@@ -132,7 +132,7 @@ TEST_ON(place, standard_output_is_not_a_place) {
     assert_true(file_holds(f->file, ""));
 }
 
-/* In the folder part of a path the kernel follows such links without reading their texts. */
+/* In the folder part of a path the kernel follows links of /proc/self/fd without their texts. */
 TEST_ON(place, a_folder_may_be_named_by_its_descriptor) {
     char path[64];
     const int folder = open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -277,8 +277,8 @@ TEST_ON(place, the_list_of_a_folder_is_for_new_files) {
     }
 }
 
-/* The old group's members are now among the others, and members of the writer's group get the
-   file's group: both get only what every entry allows. */
+/* The saved file has the writer's group, and the old group's members are now among the others.
+   Therefore the group and the others get only permissions that every entry grants. */
 TEST_ON(place, without_the_group_a_list_is_not_kept) {
     static const struct {
         const char *digits;
@@ -317,8 +317,8 @@ static int leased;
 static void give_back(int signal) {
 }
 
-/* Runs in a child: takes a lease, writes "y" to `said`, or "n" if there is no lease, and gives the
-   lease back 100 ms after the request. */
+/* Runs in a child. Takes a lease and writes "y" to `said`, or writes "n" if it gets no lease.
+   Releases the lease 100 ms after the kernel has requested that. */
 static int hold_lease(const char *path, int said) {
     const struct timespec pause = {0, 100000000};
     sigset_t none;

@@ -241,8 +241,8 @@ TEST(fills_on_the_host_without_a_transfer) {
     }
 }
 
-/* Counts around 65536, the elements of a task. `tasks` is 0 for a fill without tasks; unit balls
-   run tasks to sum rows, then to scale. */
+/* Counts around 65536, the elements of a task. `tasks` is 0 if the fill runs no tasks. The filler
+   of unit balls runs tasks that sum rows, then tasks that scale the rows. */
 static const struct {
     int64_t rows, length, tasks, tasks_of_balls;
 } cuts[] = {

@@ -82,8 +82,8 @@ static uint64_t word_of(const char *bytes, int32_t dtype) {
     return (uint64_t)second << 32 | first;
 }
 
-/* FNV-1a over 64-bit words, without the bytes that fill no word: every changed bit of a word
-   changes the hash. */
+/* FNV-1a over 64-bit words; bytes after the last whole word are left out. A change of any bit of a
+   word changes the hash. */
 static uint64_t hash_of(const void *bytes, size_t size, int32_t dtype) {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
     for (size_t i = 0; i + 8 <= size; i += 8) {

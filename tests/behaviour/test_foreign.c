@@ -1,4 +1,4 @@
-/* The error for bytes that are not a Caffe message adds what the bytes are, if that is certain. */
+/* The error for bytes that are not a Caffe message describes the bytes if their kind is certain. */
 #include "callbacks.h"
 #include "files.h"
 #include "foreign.h"
@@ -204,7 +204,7 @@ static bool starts(const char *text, const char *with) {
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* Returns whether `words` suit a beginning of `kind`: none, the kind's, or less specific words. */
+/* Returns whether `words` suit a beginning of `kind`: NULL, the kind's, or less specific words. */
 static bool fits_beginning(const struct foreign *kind, const char *words) {
     return !words || strcmp(words, kind->words) == 0 ||
            (kind->shorter && strcmp(words, kind->shorter) == 0) ||
@@ -235,8 +235,9 @@ TEST_ON(kinds, near_misses_are_not_the_kind) {
         }
 }
 
-/* Fewer than `least` bytes do not get the name; if `least` exceeds the size, no beginning does. The
-   test goes from the longest beginning to the shortest, so it notices a read of stale bytes. */
+/* Beginnings of fewer than `least` bytes are not described with `words`; if `least` exceeds `size`,
+   no beginning is. The test goes from the longest beginning to the shortest, so it notices a read
+   of stale bytes. */
 static const struct {
     const char *bytes;
     size_t size, least;
@@ -417,7 +418,7 @@ static bool is_text(const struct foreign *kind) {
            strstr(kind->words, "text format");
 }
 
-/* The files are sparse: the kind's bytes, blank lines after a text, then zeros. */
+/* Each file is sparse: it holds the kind's bytes, blank lines if the kind is text, then zeros. */
 TEST_ON(kinds, files_of_every_size_are_named) {
     static reader *const of_files[] = {blob_file, model_file, solver_state_mapped};
     char path[] = "/tmp/syncblob-foreign-XXXXXX", blanks[1024];
@@ -612,7 +613,8 @@ TEST(what_has_fields_of_another_format_is_no_blob) {
         }
 }
 
-/* A solver state is refused as a net, unless a text is where solver states have a number. */
+/* A solver state is refused as a net. With a text in field 1, where solver states have a number,
+   the message is accepted as a net. */
 TEST(fields_further_on_speak_against_another_format) {
     struct wire wire = {0};
     wire_number(&wire, 1, 4000);
@@ -735,7 +737,7 @@ static void onnx_model(struct wire *out, size_t nodes, bool is_named, size_t pro
     wire_bytes(out, 8, B("\x10\x19"));
 }
 
-/* The graph's name comes after its nodes, and there may be more nodes than are read. */
+/* The graph's name comes after its nodes, which may be more than the library reads. */
 TEST(onnx_models_of_every_size_are_named) {
     static const size_t nodes[] = {1, 63, 64, 65, 1000, 99999, 100000, 150000};
     const size_t rows = sizeof nodes / sizeof *nodes - (test_is_quick() ? 1 : 0);
@@ -760,7 +762,7 @@ TEST(an_onnx_model_with_its_graph_behind_other_fields_is_named) {
     }
 }
 
-/* In a graph with more nodes than are read, the first node decides. */
+/* If a graph has more nodes than the library reads, the first node decides what the graph is. */
 TEST(a_large_graph_is_onnx_if_its_first_node_is) {
     static const struct {
         const char *claim, *node;
@@ -787,7 +789,7 @@ TEST(a_large_graph_is_onnx_if_its_first_node_is) {
     }
 }
 
-/* The net's name has the bytes of a TensorFlow node. */
+/* The net's name has the bytes of a TensorFlow node. A blob shows that the message is a net. */
 TEST(a_net_with_blobs_is_a_net_whatever_its_name) {
     struct wire wire = {0}, layer = {0};
     wire_bytes(&wire, 1, B("\x0a\5input\x12\x0bPlaceholder"));
@@ -809,8 +811,8 @@ TEST(short_json_is_named) {
     }
 }
 
-/* Real graphs are large: read as Caffe's, their first field is a net's or solver's name that is too
-   long. */
+/* Real graphs are large. The library reads their first field as the name of a net or a solver, and
+   this name exceeds the limit. */
 TEST(large_graphs_are_named) {
     static const struct {
         const char *bytes;
@@ -862,8 +864,8 @@ static struct span field_at(const struct wire *file, size_t at, struct span from
     return from;
 }
 
-/* Checks the error for a file cut to `size` bytes, inside `field`. Beginnings of `known` bytes or
-   more have to be recognised. */
+/* Checks the error for a file cut to `size` bytes, inside `field`. If `size` is `known` or more,
+   the error has to describe the file with `words`. */
 static void check_cut(const struct wire *file, size_t size, struct span field, size_t known,
                       const char *words) {
     char missing[64], end[160];
@@ -894,7 +896,7 @@ static void check_every_cut(const struct wire *file, size_t known, const char *w
 TEST(a_real_file_that_was_cut_off_lacks_bytes) {
     static const struct {
         const char *file, *words;
-        size_t known; /* offset behind the fields of the first layer or blob: a shape is last */
+        size_t known; /* beginnings of at least this size have to be recognised */
     } rows[] = {
         {"mean_cifar10_skywang666.binaryproto", "a blob such as a mean file", 16},
         {"cifar10_full_everpeace_iter70000.caffemodel", "a caffemodel", 200},
@@ -923,7 +925,8 @@ TEST(a_made_file_that_was_cut_off_lacks_bytes) {
 
 /* --- failures while bytes are recognised ------------------------------------------------- */
 
-/* For the description the source is read again; a failure of that read is not reported. */
+/* The library reads the source again to describe the bytes. If that read fails, the call returns
+   the original error without a description. */
 TEST_ON(kinds, a_source_that_fails_then_changes_nothing) {
     struct wire wire = {(unsigned char *)f->all.rows[0].bytes, f->all.rows[0].size,
                         f->all.rows[0].size};
@@ -961,8 +964,8 @@ static void large_onnx(struct wire *out) {
     wire_message(out, 7, &graph);
 }
 
-/* A net or solver state without blobs is not opened if a failed read leaves open which other format
-   it has. */
+/* A message without blobs is not opened as a net or solver state if a failed read leaves its format
+   uncertain. */
 TEST(a_source_that_fails_is_not_opened) {
     static void (*const builders[])(struct wire *) = {placeholder, large_onnx};
     for (size_t i = 0; i < sizeof builders / sizeof *builders; i++) {

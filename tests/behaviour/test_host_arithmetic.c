@@ -183,8 +183,9 @@ static float value_of_any_size(uint64_t *seed) {
     return which < COUNT_OF(specials) ? specials[which] : (float)v;
 }
 
-/* Returns a value whose sums round even as doubles, differently for each order of additions. The
-   magnitude depends on the lane, since the largest of many values hides the others. */
+/* Returns a value for sums that round even as doubles, so that each order of additions has another
+   result. The magnitude depends on the lane: otherwise the largest of many values would hide the
+   others. */
 static float value_that_rounds(uint64_t *seed, int i) {
     return ldexpf((float)uniform(seed), (int)(test_random(seed) % 8) + 37 * i % 16 * 4);
 }

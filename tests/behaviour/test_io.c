@@ -125,8 +125,8 @@ TEST_ON(world, the_limit_of_memory_holds_for_a_load) {
     }
 }
 
-/* A message has data, then data and a diff, of one value each. Each time one memory is new and the
-   limit is met exactly. */
+/* Reads a message with one value of data, then one that also has one value of diff. Each read makes
+   one new memory and is tried just below the limit and exactly at it. */
 TEST(the_limit_of_memory_counts_a_diff_of_one_value) {
     static const int64_t one[] = {1};
     struct wire wire = {0};
@@ -224,7 +224,8 @@ TEST_ON(world, a_source_is_no_larger_than_a_message) {
     f->source.outside = false;
 }
 
-/* If the size is too large the error is the source's own; if too small, the message is cut off. */
+/* If the reported size is too large, the error is the source's own; if too small, the message is
+   cut off. */
 TEST_ON(world, a_source_that_lies_about_its_size_is_an_error) {
     sb_source source = test_source_of(&f->source, &f->wire);
     sb_model *model = NULL;
@@ -239,7 +240,7 @@ TEST_ON(world, a_source_that_lies_about_its_size_is_an_error) {
     assert_null(model);
 }
 
-/* A read and a write return each status that a callback may and may not return. */
+/* The callbacks of a read and a write return statuses that they may return, and others. */
 TEST_ON(world, a_status_of_a_callback_is_one_of_three) {
     static const struct {
         sb_status returned, seen;
@@ -392,7 +393,8 @@ TEST_ON(world, long_calls_tell_how_far_they_are) {
     free(buffer);
 }
 
-/* Each walk reads a message of small fields as a whole and has an equal share of the progress. */
+/* An opening walks over the message one to three times. Each walk reads all of a message of small
+   fields and advances the progress by an equal share. */
 TEST_ON(world, each_walk_over_a_file_is_its_share) {
     static const struct {
         int32_t said, is;

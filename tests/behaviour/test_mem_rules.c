@@ -93,7 +93,7 @@ TEST_ON(rig, host_memory_is_pinned_up_to_the_cap) {
 
 /* --- streams ---------------------------------------------------------------------------------- */
 
-/* There are more streams than a memory's set of streams has bits. */
+/* The test uses more streams than a memory's set of streams has bits. */
 TEST_ON(rig, a_memory_waits_for_any_number_of_streams) {
     enum { MANY = 100 };
     const void *in = NULL;

@@ -158,8 +158,8 @@ TEST_ON(rig, sides_flags_and_outcomes_are_checked) {
     assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
 }
 
-/* The write's side is not evicted before the write ends: a write that is done would leave a head
-   without storage. */
+/* Eviction is refused until the write ends: otherwise the end of the write could leave the head on
+   a side without storage. */
 TEST(no_side_is_evicted_while_a_write_is_open) {
     for (sb_side side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++)
         for (int how = 0; how < 3; how++) {

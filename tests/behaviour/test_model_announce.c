@@ -244,7 +244,7 @@ TEST_ON(place, test_arguments_are_checked) {
     assert_int_equal(num_blobs(model, 0), BLOBS);
 }
 
-/* Announcing touches no memory of a blob, so the test can announce too many bytes. */
+/* Announcing allocates no memory for values, so the test can announce too many bytes. */
 TEST_ON(place, test_more_than_2_gib_are_refused_before_anything_is_lent) {
     const int64_t quarter[] = {300000000}; /* 1.2 GB */
     struct lender lender = {.place = f};

@@ -62,8 +62,8 @@ static void look(const struct pair *p, float out[16]) {
                          SB_OK);
 }
 
-/* Checks that `sum * old[first..] + factor * old[second..]` was written at `first`, or nothing if
-   the places overlap in part, and that no other of the 16 floats changed. */
+/* Checks that `sum * old[first..] + factor * old[second..]` was written at `first`, and that no
+   other of the 16 floats changed. If the two ranges overlap in part, nothing was written. */
 static void expect(const struct pair *p, size_t place, float sum, float factor) {
     float now[16];
     look(p, now);
@@ -133,7 +133,7 @@ TEST(a_copy_to_read_only_bytes_leaves_them) {
         }
 }
 
-/* Copies `count` elements. If `is_stale`, the blob's bytes are on the device: bringing the bytes
+/* Copies `count` elements. If `is_stale`, the target's bytes are on the device: copying those
    behind `count` to the host would overwrite an overlapping source. */
 static void bring(int64_t count, size_t second, bool is_stale, sb_status expected) {
     struct pair p;

@@ -1,5 +1,5 @@
-/* protobuf-c as an oracle: random valid messages, and the same with random damage, are read by both
-   libraries. */
+/* Compares the reader with protobuf-c: both read random valid messages, and the same messages with
+   random damage. */
 #include "blobs.h"
 #include "support.h"
 

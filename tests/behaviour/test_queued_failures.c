@@ -109,8 +109,8 @@ static void update_on_own(struct scene *s) {
     assert_int_equal(sb_blob_update(s->blob, NULL), SB_OK);
 }
 
-/* Queues more work behind the failing work, on its stream and on another; only the inputs of that
-   work are wrong. */
+/* Queues more work after the failing work, on the same stream and on another. The later work does
+   not fail itself, but its inputs are wrong. */
 static void write_behind(struct scene *s) {
     update_on(s);
     assert_int_equal(sb_blob_scale_on(s->blob, SB_DATA, 2, s->streams[ONE], NULL), SB_OK);
@@ -224,7 +224,7 @@ static const struct work {
 };
 enum { WORKS = sizeof works / sizeof *works };
 
-/* --- events in between: their own calls may report the failure instead ----------------------- */
+/* --- events before a call that waits; the calls of an event may report the failure ----------- */
 
 static void nothing(struct scene *s) {
 }
@@ -490,7 +490,7 @@ TEST(a_memory_that_nobody_asks_for_is_released) {
         }
 }
 
-/* A reducer's step with such bytes fails. */
+/* A reducer's step fails if queued work has failed to write the step's bytes. */
 TEST(a_reducer_sends_no_bytes_that_failed) {
     for (int work = 0; work < WORKS; work++) {
         struct scene s;
@@ -601,8 +601,8 @@ static void fill_with_threes(void *user) {
         values[i] = 3;
 }
 
-/* Queues a copy to the device while `times` waits fail from the `nth` on, and returns the copy's
-   status. Work that the caller queues after that comes after the copy. */
+/* Makes a copy on the device while `times` waits fail from the `nth` on. Returns the copy's status.
+   A copy that failed must not overwrite the results of work queued later. */
 static sb_status write_after_failed_waits(int64_t nth, int64_t times) {
     struct scene s;
     void *out;
@@ -662,7 +662,7 @@ TEST_ON(scene, work_that_fails_without_an_event_loses_the_device) {
     assert_status(SB_ERR_UNINITIALIZED, sb_blob_cpu(f->blob, SB_DATA, &in, &err));
 }
 
-/* The caller's work uses a pointer for a stream; that stream's event reports the failure. */
+/* The caller's work uses a pointer requested for a stream. An event there reports the failure. */
 TEST(bytes_that_a_stream_of_the_callers_failed_to_write_are_not_given) {
     for (int ask = 0; ask < ASKS; ask++) {
         struct scene s;

@@ -151,7 +151,7 @@ static void fill_what_fits(enum reader reader, int64_t count, enum lending lendi
     scene_close(&s);
 }
 
-/* Storage that is lent read-only is left for the library's own storage, by sharers too. */
+/* The blob and its sharers move from storage that is lent read-only to the library's storage. */
 TEST(test_sharers_see_the_values_where_they_were) {
     for (enum reader reader = 0; reader < READERS; reader++)
         for (int64_t count = COUNT; count <= ROOM; count += ROOM - COUNT)
@@ -252,8 +252,8 @@ static size_t peak_of(struct scene *s, enum reader reader, sb_blob *blob) {
     return s->rig.counting.peak_bytes - before;
 }
 
-/* The first read allocates the payload. Later reads allocate nothing or, from a file, a second
-   payload until they end. */
+/* The first read allocates the payload. Later reads allocate nothing or, if they read a file, a
+   second payload for the duration of the read. */
 TEST(test_memory_is_the_payload_once) {
     enum { MANY = 100000 };
     const size_t payload = MANY * sizeof(float), objects = 4096;

@@ -1,6 +1,6 @@
-/* Every small shape: its elements have the offsets of row-major order and other indices are
-   refused, except that legacy indices may be one past each axis. A memory stays if it has room for
-   a new shape, and is replaced otherwise. */
+/* Every small shape: its elements have the offsets of row-major order, and other indices are
+   refused, except that legacy indices may be one past each axis. When a blob is reshaped, a memory
+   stays if it has room for the new shape, and is replaced otherwise. */
 #include "support.h"
 
 #define MAX_AXES 4

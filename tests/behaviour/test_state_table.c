@@ -1,5 +1,5 @@
 /* Compares the library's state table with the reference, cell by cell. No order of calls loses the
-   newest bytes; with one changed cell, many tables lose them. */
+   newest bytes. Many tables that differ from the library's in one cell do lose them. */
 #include "support.h"
 
 #include "state_library.h"
@@ -34,15 +34,15 @@ TEST(test_every_cell_is_the_references) {
 
 /* --- every order of calls ------------------------------------------------------ */
 
-/* The true state of a memory, whatever its head says. The test goes through all memories that calls
-   can make, and so finds what a wrong head leads to. */
+/* The true state of a memory, which its head may misreport. The test visits all states that calls
+   can reach, so it finds the consequences of a wrong head. */
 struct memory {
     int32_t head;
     state_newest newest;
-    bool has_bytes; /* bytes were given, or zeros asked for */
+    bool has_bytes; /* the caller has stored bytes or requested zeros */
 };
 
-/* Makes the call; returns whether it gives stale bytes or leaves the newest bytes on no side. */
+/* Makes the call. Returns whether it returns stale bytes or leaves the newest bytes on no side. */
 static bool loses(cells table, struct memory *memory, int number) {
     const struct state_cell cell = table[memory->head][number];
     const enum call call = calls_of_library[number];
@@ -54,7 +54,7 @@ static bool loses(cells table, struct memory *memory, int number) {
             return true;
     }
     if (memory->has_bytes && cell.work == ZERO)
-        return true; /* a stale side would then count as the newest */
+        return true; /* the zeros would count as the newest bytes */
     memory->newest = state_after(memory->newest, call, cell.work);
     memory->has_bytes |= memory->newest != NOBODY;
     memory->head = cell.head;

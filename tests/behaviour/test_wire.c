@@ -265,8 +265,8 @@ TEST(test_errors_name_the_path) {
 
 TEST(test_more_bytes_than_a_message_can_have_are_refused) {
     struct sb__source source;
-    /* With `err` NULL the library does not describe the bytes. PTRDIFF_MAX + 1 bytes are a caller's
-       mistake, so they are not read either. */
+    /* With `err` NULL the library does not read the bytes to describe them. Nor does it read
+       PTRDIFF_MAX + 1 bytes: no object has so many. */
     assert_int_equal(sb__source_of_bytes(&source, "", (size_t)INT32_MAX + 1, NULL),
                      SB_ERR_DATA_LIMIT);
     assert_status(SB_ERR_DATA_LIMIT,

@@ -10,11 +10,11 @@
 #include <string.h>
 #include <time.h>
 
-#define SAME       1.02 /* for equal times, with noise */
-#define CALL_NS    8    /* for the call, with 1 KiB of work */
-#define COUNTED_NS 12   /* for a call that also counts copies */
-#define SUM_LOOP   1.2  /* for a sum of 1 MiB, to a loop that adds floats */
-#define SUM_SHARED 1.08 /* for a sum in the shared cache, to Caffe's sum */
+#define SAME       1.02 /* for equal times, allowing for noise */
+#define CALL_NS    8    /* for the call itself, at 1 KiB */
+#define COUNTED_NS 12   /* for the call of copy, which also counts copies */
+#define SUM_LOOP   1.2  /* for a sum of 1 MiB, over a loop that adds floats */
+#define SUM_SHARED 1.08 /* for a sum in the shared cache, over Caffe's sum */
 #define TEAM       (1 / 0.9)
 #define LEAST_TEAM (8 * MIB)
 /* Caffe's threads sleep between samples: a run of this size hides the time to wake them. */
@@ -84,10 +84,10 @@ static const struct operation {
     const char *what, *limit;
     void (*run)(void *arg);
     void (*range)(struct state *s, size_t at, size_t count);
-    double call_ns; /* more than the loop takes, 1 KiB */
-    double loop;    /* the ratio to the loop's, 1 MiB */
-    double shared;  /* the ratio to Caffe's, 8 MiB */
-    double team;    /* the ratio to the loop's with two threads, 256 MiB */
+    double call_ns; /* nanoseconds over the loop's, at 1 KiB */
+    double loop;    /* ratio to the loop's time, at 1 MiB */
+    double shared;  /* ratio to Caffe's time, at 8 MiB */
+    double team;    /* ratio to the loop's time with two threads, at 256 MiB */
 } operations[] = {
     {"update", "plain loop", update, update_range, CALL_NS, SAME, SAME, TEAM},
     {"asum", "plain loop", asum, asum_range, CALL_NS, SUM_LOOP, SUM_SHARED, TEAM},
@@ -166,7 +166,7 @@ static void caffe_threaded(void *arg) {
     repeat(arg, run_caffe);
 }
 
-/* Waits until the threads of both sides sleep. */
+/* Waits until the threads of both contestants sleep. */
 static void nap(void *unused) {
     const struct timespec time = {.tv_nsec = 5000000};
     (void)unused;

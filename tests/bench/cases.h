@@ -12,8 +12,8 @@ void bench_fillers(void);
 void bench_growth(void);
 void bench_readers(void);
 
-/* Loads the model file as `reader`, "syncblob" or "caffe", and prints the rise of resident memory
-   in bytes. Needs a fresh process. */
+/* Loads the model file as `reader`, "syncblob" or "caffe", and prints by how many bytes the peak of
+   resident memory rose. Needs a fresh process. */
 int peak_memory(const char *reader, const char *path);
 
 #endif

@@ -1,7 +1,7 @@
 /* mpirun -n 2 comm [ROUNDS]: sums the 161 diffs of ResNet-50 in three ways, which take turns: by
    the reducer, by one MPI_Allreduce over a buffer of the same size, and by one MPI_Allreduce for
-   each blob. Rank 0 prints a table with the goals, then the measurements behind a constant of the
-   engine and a constant of the reducer. */
+   each blob. Rank 0 prints a table with the goals, then the times by which a constant of the engine
+   and a constant of the reducer were chosen. */
 #include <syncblob/mpi.h>
 #include <syncblob/reducer.h>
 #include <syncblob/syncblob.h>
@@ -100,8 +100,8 @@ static void reduce_each(struct world *w, int64_t unused) {
 
 enum work { NO_WORK, WORK_HERE, WORK_OF_A_DEVICE };
 
-/* Simulates the work before the ready call of blob `i`: this processor is busy, or sleeps as if a
-   device worked. */
+/* Simulates the work before the ready call of blob `i`: keeps this processor busy, or sleeps as if
+   a device did the work. */
 static void work_before(enum work work, double began, int i) {
     const double end = began + WORK_SECONDS * (BLOBS - i) / BLOBS, now = MPI_Wtime();
     if (work == WORK_OF_A_DEVICE && now < end) {
@@ -122,7 +122,7 @@ static void reduce_by_reducer(struct world *w, int64_t work) {
     MUST(sb_reducer_wait(w->reducer, NULL));
 }
 
-/* Reduces the buffer in pieces, by one blocking call after the other. */
+/* Reduces the buffer in pieces: one blocking call after the other. */
 static void cut_blocking(struct world *w, int64_t length) {
     for (int64_t i = 0; i < w->total; i += length)
         sum_in_place(w->buffer + i, w->total - i < length ? w->total - i : length);
@@ -130,7 +130,7 @@ static void cut_blocking(struct world *w, int64_t length) {
 
 #define MOST_PIECES 4096
 
-/* Reduces the buffer in pieces, by calls that all begin at once, as in the engine. */
+/* Reduces the buffer in pieces: begins all calls before it waits for any, as the engine does. */
 static void cut_at_once(struct world *w, int64_t length) {
     static MPI_Request requests[MOST_PIECES];
     int count = 0;
@@ -141,7 +141,7 @@ static void cut_at_once(struct world *w, int64_t length) {
     (void)MPI_Waitall(count, requests, MPI_STATUSES_IGNORE);
 }
 
-/* The floats of all small blobs together: a part of the buffer. */
+/* The number of floats in all small blobs together; they are a part of the buffer. */
 #define GATHERED ((int64_t)4 << 20)
 
 static void blobs_in_place(struct world *w, int64_t length) {

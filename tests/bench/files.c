@@ -219,7 +219,7 @@ int peak_memory(const char *reader, const char *path) {
     return 0;
 }
 
-/* Loads the net in another process. Returns the process's peak divided by the payload. */
+/* Loads the net in another process. Returns the rise of its peak memory over the payload. */
 static double peak_of(const char *reader, const char *path, size_t payload) {
     char command[4096], self[1024] = "";
     double peak = -1;

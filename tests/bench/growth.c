@@ -1,5 +1,5 @@
 /* Compares the cost of a layer in nets of 100 to 100,000 layers with its cost in nets of 1,000, and
-   the cost of a blob beside 1 or 100,000 other blobs with its cost beside 1,000. */
+   the cost of a blob in contexts of 1 or 100,000 blobs with its cost in contexts of 1,000. */
 #include "cases.h"
 #include "harness.h"
 #include "syncblob.pb-c.h"
@@ -28,7 +28,7 @@ struct net {
     layer_name *asked; /* every name, in the order of the searches */
 };
 
-/* Returns the number of layers in a run, which repeats small nets. */
+/* Returns the number of layers that each run handles: a run repeats small nets. */
 static int64_t layers_of_a_run(void) {
     return bench.effort == QUICK ? MOST / 10 : MOST;
 }
@@ -103,8 +103,8 @@ static void save_once(struct net *net) {
 static const struct step {
     const char *what;
     void (*once)(struct net *net);
-    double most;    /* times the cost in nets of 1,000 */
-    double most_ns; /* for each layer; 0: no goal */
+    double most;    /* largest ratio to the cost in nets of 1,000 */
+    double most_ns; /* largest time for each layer; 0: no goal */
 } steps[] = {{"build", build_once, 1.2, 0},
              {"open", open_once, 1.2, 0},
              {"list", list_once, 1.2, 0},

@@ -1,5 +1,5 @@
-/* Contests: the library and others do the same work in turns, so that a disturbance of the machine
-   disturbs all of them. All times are nanoseconds. */
+/* Contests: the library and others do the same work in turns, so that other load on the machine
+   slows all of them. All times are nanoseconds. */
 #ifndef SB_BENCH_HARNESS_H
 #define SB_BENCH_HARNESS_H
 
@@ -58,14 +58,14 @@ void goal_extra(const struct contest *contest, const char *against, double limit
 void goal_value(const char *what, size_t bytes, const char *unit, double value, double limit);
 void contest_free(struct contest *contest);
 
-/* Returns the number of a case's sizes, from 1 KiB to at most 1 GiB; it depends on the effort. */
+/* Returns how many payload sizes, from 1 KiB to at most 1 GiB, the effort allows. */
 int bench_sizes(const size_t **out);
 
-/* Returns unwritten memory: below 2 MiB from the C library, else like the library's own: on a 2 MiB
-   boundary, with huge pages advised. */
+/* Returns unwritten memory. Below 2 MiB it is the C library's; larger memory begins at a multiple
+   of 2 MiB and has huge pages advised, as the library's own. */
 void *fresh_memory(size_t bytes);
 void fresh_memory_free(void *memory, size_t bytes);
-/* Returns such memory, filled with random floats in (-1, 1) that are not 0. */
+/* Returns memory of this kind, filled with random floats in (-1, 1) that are not 0. */
 float *random_floats(size_t count, uint64_t seed);
 
 _Noreturn void call_failed(int32_t status);

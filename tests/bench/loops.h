@@ -1,4 +1,4 @@
-/* The limits: plain loops over floats, which the compiler vectorises. */
+/* The plain loops with which the library is compared; the compiler vectorises them. */
 #ifndef SB_BENCH_LOOPS_H
 #define SB_BENCH_LOOPS_H
 

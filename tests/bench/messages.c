@@ -214,7 +214,7 @@ static void narrow(void *arg) {
     keep(s->to);
 }
 
-/* The loop writes into the blob's memory, so that both contestants use the same pages. */
+/* The plain loop writes into the blob's memory, so that both contestants use the same pages. */
 static void contest_conversion(const char *what, int32_t from, const void *payload, size_t count,
                                void (*loop)(void *)) {
     size_t bytes = count * sizeof(float);

@@ -42,7 +42,7 @@ static bool is_due(enum call call) {
     return fail_nth[call] && --fail_nth[call] == 0;
 }
 
-/* Calls from threads that MPI's thread level forbids. Only one thread counts at a time. */
+/* Counts calls from threads that MPI's thread level forbids. Only one thread calls at a time. */
 static int forbidden;
 
 static void check_thread(void) {
@@ -160,7 +160,7 @@ static void every_op_combines_the_values_of_all_ranks(sb_comm *comm) {
     }
 }
 
-/* Ranks 2 and above do not change the result; their number changes MPI's algorithms. */
+/* Ranks 2 and above do not change the result, but with their number MPI changes its algorithms. */
 static void halves_are_rounded_to_the_nearest(sb_comm *comm) {
     for (int i = 0; i < HALF_ROWS && num_ranks > 1; i++) {
         const struct half_row *row = &half_rows[i];
@@ -272,7 +272,7 @@ static void every_order_of_ready_gives_the_same_sums(sb_comm *comm) {
         for (int step = 0; step < 1 + 12 / num_ranks; step++) {
             net_fill(&net);
             const uint64_t from = (seed = random_of(seed)) % BLOBS, by = 1 + seed / BLOBS % 6;
-            for (uint64_t i = 0; i < BLOBS; i++) /* 7 is prime: every blob once */
+            for (uint64_t i = 0; i < BLOBS; i++) /* 7 is prime, so each blob occurs once */
                 expect_ok(sb_reducer_ready(reducer, net.blobs[(from + i * by) % BLOBS], &err));
             expect_ok(sb_reducer_wait(reducer, &err));
             expect(net_holds(&net, SB_COMM_MEAN));

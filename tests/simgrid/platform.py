@@ -6,7 +6,7 @@ which have one link up for every two links down. A link takes 5 microseconds. Ba
 by FOLD."""
 import sys
 
-# The number of hosts on a switch, by the number of all hosts.
+# The number of hosts on each switch, by the total number of hosts.
 GROUP = {16: 4, 128: 16, 1024: 32}
 
 PLATFORM = """<?xml version='1.0'?>

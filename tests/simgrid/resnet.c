@@ -38,7 +38,7 @@ static void need(sb_status st, const char *what) {
 static struct {
     double blocked; /* seconds in MPI so far, in this step */
     double began;   /* the start of the step */
-    double free_at; /* when all buckets so far would be complete, since `began` */
+    double free_at; /* seconds from `began` until all buckets so far would be complete */
     int buckets;
 } network;
 

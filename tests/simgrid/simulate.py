@@ -21,7 +21,7 @@ COMPUTE_MS = 60
 GBITS = (10, 100)
 SHAPES = ("flat", "tree")
 BUCKETS_MIB = (1, 25, 128)  # 128: one bucket
-# SimGrid's names: recursive halving and doubling; a ring.
+# SimGrid's names of recursive halving and doubling, and of a ring.
 ALGORITHMS = {"halving": "rab_rdb", "ring": "lr"}
 RING_HOSTS, RING_BUCKET = (16, 128), 25
 
@@ -96,7 +96,7 @@ def main():
         sys.exit(77)
     folder.mkdir(parents=True, exist_ok=True)
     build(libraries, folder / "resnet")
-    print("times in ms; efficiency: the better of bound and computation, by the step beside")
+    print("times in ms; efficiency: the larger of bound and compute, as a share of beside")
     print("hosts Gbit shape allreduce  MiB buckets bound  network    apart   beside  efficiency")
     rows, wrong = [], 0
     for case in cases(hosts):

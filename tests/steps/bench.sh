@@ -15,7 +15,7 @@ check_instructions() { # [--write]
     python3 tests/bench/instructions.py --jobs "$jobs" "$bench_folder/tests/bench/operations" "$@"
 }
 
-# Runs two ranks of the default MPI. Each has a processor: ranks do not yield, and MPI chooses how to copy.
+# Runs two ranks of the default MPI, without the settings for ranks that share a processor.
 bench_comm() { # [ROUNDS]
     build_bench -- syncblob_static syncblob_comm_static
     . tests/mpi/environment.sh
@@ -24,8 +24,8 @@ bench_comm() { # [ROUNDS]
     mpirun -n 2 "$build/bench/comm" "$@"
 }
 
-# Measures the crate's cost beyond the C calls. With --lto the linker optimises both as one program, but
-# each loop separately, so that the ratios do not measure the crate.
+# Measures the crate's cost beyond the C calls. With --lto the linker optimises Rust and C as one program,
+# but each loop in another way, so the ratios then do not measure the crate.
 bench_rust() { # [--lto]
     if [ "${1:-}" = --lto ]; then
         export CC=clang AR=llvm-ar-14 CFLAGS=-flto=thin RUSTFLAGS=-Clinker-plugin-lto CARGO_TARGET_DIR=$build/lto
@@ -57,7 +57,7 @@ bench_python() { # [--check]
     "$python" tests/bench/peers/python.py "$@" "$model" "$prototxt" "$CARGO_TARGET_DIR/release/syncblob"
 }
 
-# SMPI makes a copy of the program for each rank: so the program contains the library.
+# SMPI loads a copy of the program for each rank, so the program must contain the library.
 bench_simgrid() { # [HOSTS...]
     build simgrid release -DCMAKE_C_COMPILER=gcc -DBUILD_SHARED_LIBS=OFF -DSYNCBLOB_OPENBLAS=OFF \
         -DSYNCBLOB_CUDA=OFF -DSYNCBLOB_PROTOBUF_C=OFF -DSYNCBLOB_RANDOM123=OFF \

@@ -80,7 +80,7 @@ check_gpu_bundle() { # FOLDER
     done
 }
 
-# Runs the programs on the fake driver as on another machine: without this environment, with a small card.
+# Runs the programs on the fake driver, without this environment's variables, with little device memory.
 run_gpu_programs() {
     local libraries=$build/debug/tests/cuda/fake
     env -i PATH=/usr/bin:/bin "FAKE_MEMORY=$((4 << 30))" \

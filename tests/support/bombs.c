@@ -11,7 +11,7 @@ static void put_shape(struct wire *wire, int64_t count) {
     wire_free(&shape);
 }
 
-/* Replaces the message by a message of one field, which holds the old one. */
+/* Replaces the message by a message whose only field holds the old message. */
 static void wrap(struct wire *wire, uint32_t field) {
     struct wire inside = *wire;
     *wire = (struct wire){0};

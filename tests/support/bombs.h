@@ -11,7 +11,7 @@ struct bomb {
     uint32_t repeated_in; /* the field that holds the repeated bytes; 0: the message itself */
     const void *unit;     /* bytes that are repeated */
     size_t unit_size;
-    const void *head, *tail; /* of the message; bytes before and after the repeated ones */
+    const void *head, *tail; /* bytes of the message before and after the repeated bytes */
     size_t head_size, tail_size;
     int64_t count;      /* elements of the shape at the end; PER_UNIT: one a unit; NO_SHAPE */
     uint32_t within[2]; /* fields that enclose the message, the innermost first; 0: none */

@@ -18,7 +18,7 @@ struct test_fault {
 
 struct test_source {
     const struct wire *wire;
-    const struct wire *other;  /* NULL, or the bytes from the read number fault.left on */
+    const struct wire *other;  /* NULL, or the bytes for reads from number fault.left on */
     struct test_fault fault;   /* counts reads and versions together */
     _Atomic int reads, closes; /* calls */
     _Atomic uint64_t version;

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """make_refusals.py INCLUDE...: prints the calls that tests/survival/input/test_refusals.c includes.
 For each pointer that a header does not mark [nullable]: a call with NULL in its place. For each
-parameter `flags` and `part`: a call that is passed a variable of that name. For each number of 64
-bits: a call that is passed `number`, for each array of such numbers `numbers`.
+parameter `flags` and `part`: a call that is passed a variable of that name. For each `int64_t`
+parameter: a call that passes the variable `number`. For each parameter that is an array of
+`int64_t`: a call that passes the variable `numbers`.
 """
 import pathlib
 import re

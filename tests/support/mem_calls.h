@@ -47,7 +47,7 @@ extern const struct call_kind call_kinds[CALLS];
 /* Returns whether the call fails in every state if there is no device. */
 bool call_is_about_device(enum call call);
 
-/* The arguments of a call; SET_* use `ptr` to `user`. */
+/* The arguments of a call. Only SET_* calls use the members from `ptr` to `user`. */
 struct call_arguments {
     sb_stream stream;
     void *ptr;

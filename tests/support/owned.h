@@ -1,6 +1,6 @@
-/* Things that the running test owns. They end with the test, or when a rig closes that was opened
-   before them: the latest first, loans last. The fuzzers free everything themselves and define the
-   functions that wires need in fuzz/support/owned.c. */
+/* Things that the running test owns. They end with the test; when a rig closes, those end that were
+   made after it was opened. The latest ends first, loans last. The fuzzers free everything
+   themselves and define the functions that wires need in fuzz/support/owned.c. */
 #ifndef SB_TESTS_OWNED_H
 #define SB_TESTS_OWNED_H
 

@@ -43,8 +43,8 @@ struct tally rig_tally(struct rig *rig);
 /* Returns the work since `before`. */
 struct tally rig_since(struct rig *rig, const struct tally *before);
 sb_stats rig_stats(struct rig *rig);
-/* Asserts that no host buffer was requested, and no operation of the device except checks of
-   streams. */
+/* Asserts that the work includes no request for a host buffer, and no operation of the device
+   except checks of streams. */
 void assert_no_work(const struct tally *since);
 
 /* Bytes that a caller lends; freed when the test ends. The deleter counts its calls. */

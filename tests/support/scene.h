@@ -23,7 +23,7 @@ struct scene {
     struct rig rig;
     sb_mem *mem;
     size_t bytes;
-    struct lent cpu, gpu, extra; /* storage that the sides borrow; that a set call lends */
+    struct lent cpu, gpu, extra; /* storage borrowed by the sides; `extra`: lent by a set call */
     void *cpu_ptr, *gpu_ptr;     /* of sides that are borrowed or current, else NULL */
 };
 

@@ -1,4 +1,4 @@
-/* The function of Windows' library that Rust's standard library calls, for a wine that lacks it. */
+/* For a wine without bcryptprimitives.dll: its only function that Rust's standard library calls. */
 #include <windows.h>
 
 #include <ntsecapi.h>

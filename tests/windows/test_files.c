@@ -30,7 +30,7 @@ static int files_in(const char *path) {
         free(names[i]);
     if (count > 0)
         free(names);
-    return count - 2; /* the folder itself and the one above */
+    return count - 2; /* without the entries . and .. */
 }
 
 static void folder_open(struct folder *folder) {
@@ -43,7 +43,7 @@ static void folder_open(struct folder *folder) {
     assert_true(MultiByteToWideChar(CP_UTF8, 0, folder->file, -1, folder->wide, MAX_PATH + 8) > 0);
 }
 
-/* Removes the folder: this fails if it contains more than the test's own file. */
+/* Removes the test's file and then the folder, which fails if the folder contains other files. */
 static void folder_close(struct folder *folder) {
     (void)SetFileAttributesW(folder->wide, FILE_ATTRIBUTE_NORMAL);
     (void)DeleteFileW(folder->wide);

@@ -84,8 +84,8 @@ inline google::protobuf::RepeatedField<double> *DiffOf(BlobProto *proto, const d
     return proto->mutable_double_diff();
 }
 
-/** Copies values into a field. In order, without moving the memory: the values may be the
- *  field's own, which the blob borrows. */
+/** Copies values into a field, the first value first. `values` may be the field's own memory,
+ *  which the blob borrows: then the field has room for all values, so the memory does not move. */
 template <typename Dtype>
 inline void Replace(google::protobuf::RepeatedField<Dtype> *field, const Dtype *values, int count) {
     field->Clear();
@@ -299,7 +299,7 @@ template <typename Dtype> class Blob {
     void ToProto(BlobProto *proto, bool write_diff = false) const;
 
   protected:
-    std::unique_ptr<sb_blob, void (*)(sb_blob *)> blob_; // NULL until shaped, as the next two
+    std::unique_ptr<sb_blob, void (*)(sb_blob *)> blob_; // NULL until shaped, like data_, diff_
     mutable shared_ptr<SyncedMemory> data_; // blob_'s data; NULL after a failed allocation
     mutable shared_ptr<SyncedMemory> diff_;
     mutable shared_ptr<SyncedMemory> shape_data_; // for gpu_shape; NULL if out of date
@@ -354,8 +354,8 @@ template <typename Dtype> class Blob {
     DISABLE_COPY_AND_ASSIGN(Blob);
 };
 
-/** Growth beyond the capacity replaces data and diff, as in Caffe. Within the capacity contents,
- *  shares and borrowed memory stay, except a share that is too small. */
+/** A count above the capacity replaces data and diff, as in Caffe. A smaller count keeps
+ *  contents, shares and borrowed memory, except a shared memory that is too small. */
 template <typename Dtype> void Blob<Dtype>::ReshapeTo(const int *begin, const int *end) {
     if (data_ && diff_ && shape_.size() == static_cast<size_t>(end - begin) &&
         std::equal(begin, end, shape_.data()))
@@ -418,7 +418,7 @@ template <typename Dtype> const int *Blob<Dtype>::gpu_shape() const {
     return static_cast<const int *>(shape_data_->gpu_data());
 }
 
-/** Uses the source as Caffe does: memory that was never written becomes zeros. */
+/** As in Caffe, memory of the source that was never written is first filled with zeros. */
 template <typename Dtype>
 void Blob<Dtype>::CopyFrom(const Blob &source, bool copy_diff, bool reshape) {
     if (source.count_ != count_ || source.shape_ != shape_) {

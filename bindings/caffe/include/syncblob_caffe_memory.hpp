@@ -26,8 +26,8 @@
 
 namespace caffe {
 
-/** The context in which the calling thread makes memories, as Caffe::SetDevice selects the
- *  thread's device. Initially the built-in context, NULL, which has no device. */
+/** The context in which the calling thread makes memories. Set selects it, as Caffe::SetDevice
+ *  selects the thread's device. Initially the built-in context, NULL, which has no device. */
 class SYNCBLOB_CAFFE_SHARED SyncblobContext {
   public:
     /** The caller keeps ownership of `context`, and must not release it while it is set. */
@@ -97,8 +97,8 @@ struct SYNCBLOB_CAFFE_SHARED HostMemories {
 
 } // namespace syncblob
 
-/** Allocates host memory: page-locked if the device of the thread's context supports it; counted
- *  and limited as a blob's memory is. */
+/** Allocates host memory, page-locked if the device of the thread's context supports that. The
+ *  context counts and limits the memory like a blob's. */
 inline void CaffeMallocHost(void **ptr, size_t size, bool *use_cuda) {
     sb_mem *made;
     void *bytes;

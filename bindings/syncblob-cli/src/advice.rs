@@ -49,7 +49,7 @@ pub fn known(error: &Error) -> Option<&str> {
     error.message().split_once(KNOWN).map(|(_, words)| words)
 }
 
-/// Joins the status's name and the message; a recognised format comes first.
+/// Joins the status's name and the message. A format that the library recognised comes first.
 pub fn useful_half_first(error: &Error, message: &str) -> String {
     let name = error.code_name();
     match message.split_once(KNOWN) {

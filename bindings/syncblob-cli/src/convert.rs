@@ -63,7 +63,7 @@ pub struct Arguments {
     #[arg(value_name = "FILE", required = true, num_args = 1..=3)]
     files: Vec<PathBuf>,
 
-    /// The file to write, if FILE are only those to read
+    /// The file to write; FILE then has only the files to read
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
 

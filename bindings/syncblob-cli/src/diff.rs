@@ -107,7 +107,7 @@ pub enum What<'a> {
     Only(Which),
     /// The tensor's diff is in one file only.
     OnlyDiff(Which),
-    /// Two types of layers, shapes or element types that differ, as text.
+    /// Two different layer types, shapes or element types, as text.
     Texts {
         kind: &'static str,
         a: String,
@@ -254,7 +254,7 @@ impl<P: Print> Comparison<'_, P> {
         Ok(())
     }
 
-    /// Compares descriptions, without loading.
+    /// Compares the descriptions of two tensors, without loading values.
     fn descriptions(&mut self, name: &str, a: Side, b: Side) -> io::Result<()> {
         if let (Some(a), Some(b), false) = (a.layer(), b.layer(), self.ignores(Ignored::Type)) {
             self.texts(name, "type", [&a.layer_type, &b.layer_type].map(String::clone))?;
@@ -319,7 +319,7 @@ impl<'a> Ahead<'a> {
     /// the end.
     fn fill(&mut self) -> Result<usize, Failure> {
         if self.left() == 0 {
-            self.blob = None; // frees it before the next one is loaded
+            self.blob = None; // frees this part before the next is loaded
             (self.blob, self.at) = (self.parts.next(PART)?, 0);
         }
         Ok(self.left())

@@ -1,5 +1,5 @@
-//! SIGINT, SIGTERM and SIGHUP stop the work at its next check, and a write that makes a file too
-//! large fails: no half-written file remains. Afterwards the earlier actions are restored.
+//! SIGINT, SIGTERM and SIGHUP stop the work at its next check, and a write beyond the limit of file
+//! sizes fails, so no half-written file remains. Then the previous signal actions are restored.
 
 mod action;
 
@@ -10,8 +10,8 @@ use std::ops::ControlFlow;
 use self::action::Listening;
 use crate::source::{Failure, Result};
 
-/// When dropped, sends a signal that has arrived again, for the restored action. Exception: after
-/// `settle` a signal that would end the program is not sent.
+/// A drop restores the previous actions. If a signal has arrived, the drop sends it again, so that
+/// its previous action runs; after `settle`, only if that action does not end the program.
 #[derive(Default)]
 pub struct Interrupt {
     listening: OnceCell<Listening>,
@@ -40,8 +40,8 @@ impl Interrupt {
         }
     }
 
-    /// Marks the work as complete: a signal that arrives after `check` then does not end the
-    /// program, whose status would report a failure. The program's own handler still runs.
+    /// Marks the work as complete: a signal that arrives after the last `check` does not end the
+    /// program, because the exit status would report a failure. The program's own handler runs.
     pub fn settle(&self) {
         if let Some(listening) = self.listening.get() {
             listening.settle();

@@ -77,8 +77,8 @@ enum Command {
 }
 
 impl Command {
-    /// Returns the exit status if standard output cannot be written. For two commands it is not 1,
-    /// which is a result there.
+    /// Returns the exit status for a failure to write to standard output: 1, but 2 for `diff` and
+    /// `verify`, which return 1 if there are differences or findings.
     fn unprinted(&self) -> Status {
         match self {
             Self::Diff(_) | Self::Verify(_) => Status::from(2),
@@ -305,7 +305,7 @@ fn print(out: &mut impl Write, info: &Info, json: bool) -> io::Result<()> {
     out.flush()
 }
 
-/// If standard error is closed or full, only the exit status reports a failure.
+/// Prints a failure. If standard error is closed or full, only the exit status reports the failure.
 fn complain(what: &impl Display) {
     let _ = writeln!(io::stderr(), "syncblob: {what}");
 }

@@ -56,7 +56,7 @@ impl Listing {
     /// net.
     pub fn of_model(model: &Arc<Model>) -> Option<Self> {
         let mut options = options();
-        // Small compared with the memory that `info` uses for the layers of a large model.
+        // With these limits the net needs little memory, compared with the layers of a large model.
         let limits = &mut options.limits;
         (limits.size, limits.fields, limits.layers) = (1 << 20, 50_000, 10_000);
         if model.num_layers() > limits.layers {

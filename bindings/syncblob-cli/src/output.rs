@@ -14,12 +14,12 @@ use crate::text::printable;
 
 const IS_THERE: &str = "it is there already: --force replaces it";
 
-/// The limit of Linux for the links of a path.
+/// Linux's limit for the number of symbolic links in a path.
 const MAX_LINKS: usize = 40;
 
 /// The place where a file will be written.
 pub struct Target {
-    /// With links resolved: a link to the file remains, and its target is replaced.
+    /// The path with links resolved, so that a link to the file remains and its target is replaced.
     path: PathBuf,
     folder: PathBuf,
     /// The file that will be replaced.
@@ -63,8 +63,8 @@ impl Target {
     }
 
     /// Writes the file under a hidden name in the same folder, syncs it and renames it, unless a
-    /// signal has arrived. On failure no file is left. If only the sync of the folder fails, this
-    /// is a `note`: the file is in place.
+    /// signal has arrived. On failure no file is left. If only the sync of the folder fails, the
+    /// call reports a `note` and succeeds, because the file is in place.
     pub fn write(
         &self,
         interrupt: &Interrupt,
@@ -77,8 +77,8 @@ impl Target {
         })
     }
 
-    /// Like `write`, for two files, of which this one refers to the other. The other file is put in
-    /// place first; if this one then cannot be, the other file is removed, unless it replaced one.
+    /// Like `write`, for two files: this file refers to `other`, so `other` is renamed first. If
+    /// this file then cannot be renamed, `other` is removed, unless it has replaced an old file.
     pub fn write_with(
         &self,
         other: &Self,
@@ -93,7 +93,7 @@ impl Target {
         other.place(others)?;
         if let Err(failure) = self.place(own) {
             if other.old.is_none() {
-                let _ = fs::remove_file(&other.path); // the first failure is reported
+                let _ = fs::remove_file(&other.path); // the failure above is reported
             }
             return Err(failure);
         }
@@ -149,8 +149,8 @@ impl Target {
         }
     }
 
-    /// Syncs the folder, so that the name outlives a power failure. A failure is a note: the file
-    /// is in place.
+    /// Syncs the folder, so that the name outlives a power failure. A failure is only a note,
+    /// because the file is in place.
     fn outlast(&self, note: Note) {
         if let Err(error) = system::sync_folder(&self.folder) {
             let name = self.path.to_string_lossy();

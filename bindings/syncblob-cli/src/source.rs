@@ -25,7 +25,7 @@ pub use self::safetensors::type_of as safetensors_type;
 /// An opened file. Nothing of a tensor is in memory until it is loaded.
 pub struct Source {
     pub format: FileFormat,
-    /// The file's metadata beside its tensors.
+    /// The file's data other than its tensors.
     pub notes: Notes,
     /// In the order of the layers if there are any, else in the file's order.
     pub tensors: Vec<Tensor>,
@@ -182,7 +182,7 @@ impl Source {
         Ok(loaded.expect("a tensor has at least one part"))
     }
 
-    /// Passes the same values to `each` in order, in blobs of at most `most` values. Tensors of
+    /// Passes all values to `each` in order, in blobs of at most `most` values. Tensors of
     /// Caffe's own files, and arrays in Fortran's order, are passed whole.
     pub fn parts(
         &self,
@@ -199,8 +199,8 @@ impl Source {
     }
 }
 
-/// Chooses the error of a file that the library refused: if its first bytes or its name are those
-/// of another format, the error of that format's reader.
+/// Returns the failure for a file that the library refused. If the file's first bytes or its name
+/// are those of another format, returns the failure of that format's reader.
 pub fn explained(path: &Path, failure: Failure) -> Failure {
     let Some(format) = format::meant(path, &failure) else { return failure };
     match Source::open(path, Some(format)) {

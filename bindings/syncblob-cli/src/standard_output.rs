@@ -1,5 +1,5 @@
 //! Standard output that reports an error if nothing can be printed. Rust's own reports none: the
-//! runtime opens /dev/null in place of a closed descriptor, and a write to a descriptor that is
+//! runtime opens /dev/null instead of a closed descriptor, and a write to a descriptor that is
 //! only open for reading counts as done.
 
 use std::io::{self, StdoutLock, Write};

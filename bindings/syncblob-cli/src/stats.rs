@@ -72,9 +72,10 @@ fn half_of(value: f32) -> u16 {
     (bits >> 16 & 0x8000 | magnitude) as u16
 }
 
-/// Values that are summed without compensation for rounding; sums of blocks are added with it.
+/// The number of values in a block. They are summed without compensation for rounding; then the
+/// sums of blocks are added with compensation.
 const BLOCK: usize = 256;
-/// Partial sums of a block, side by side, which compilers vectorise.
+/// The number of partial sums of a block, which compilers vectorise.
 const LANES: usize = 8;
 
 /// Partial sums and extremes of the finite values of a block.
@@ -134,7 +135,7 @@ impl Lanes {
 }
 
 impl Stats {
-    /// Computes the sums, and the digest only on request, since it takes most of the time.
+    /// Computes the sums, and on request the digest, which takes most of the time.
     pub fn of<T: Value>(values: &[T], stored: Dtype, with_digest: bool) -> Self {
         let mut digest = with_digest.then(Sha256::new);
         let mut bytes = Vec::with_capacity(BLOCK * size_of::<T>());

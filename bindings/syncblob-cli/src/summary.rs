@@ -76,7 +76,7 @@ impl Sums {
 #[derive(Default)]
 struct Largest {
     kept: Vec<(f64, usize)>,
-    /// The offset of the block that is offered.
+    /// The offset of the block whose values are being added.
     start: usize,
 }
 

@@ -260,7 +260,7 @@ fn a_solver_state_comes_back_with_its_counters() {
     convert(&[], &between, &back);
     assert_eq!(contents(&back), contents(&path));
     assert_eq!(Model::open(&back).unwrap().solver_info().unwrap(), info);
-    // An archive has no metadata of safetensors: only the history, in the order of its numbers.
+    // An archive lacks a safetensors file's metadata. It has only the history, ordered by number.
     let (archive, bare) = (files.path("a.npz"), files.path("bare.solverstate"));
     convert(&[], &path, &archive);
     convert(&[], &archive, &bare);
@@ -413,7 +413,7 @@ fn a_net_with_pytorchs_names_comes_back_as_it_computes() {
     convert(&["--dtype=f32"], &between, &again);
     for between in [&between, &again] {
         convert(&["--force"], between, &back);
-        // The statistics 1, 2, with a factor of 1.
+        // The file's statistics are 1 and 2, and its factor is 1.
         assert_eq!(contents(&back), contents(&net));
     }
 }

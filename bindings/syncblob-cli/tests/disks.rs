@@ -109,8 +109,8 @@ impl Disk {
     }
 }
 
-/// Returns a disk. None if the program does not use it: if it is linked statically or runs in an
-/// emulator.
+/// Returns a disk. None if the program cannot use the fake calls: if the program is linked
+/// statically or runs in an emulator.
 fn disk() -> Option<Disk> {
     disk_library()?;
     let disk = Disk::new();

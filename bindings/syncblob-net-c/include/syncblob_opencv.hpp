@@ -1,6 +1,6 @@
 /**
- * Reads Caffe's models in OpenCV 5, which has no importer for them any more, by OpenCV 4's names:
- * the net is converted to ONNX in memory, and OpenCV reads the ONNX file. The program links
+ * Reads Caffe's models in OpenCV 5, which no longer has an importer for them. The functions have
+ * the names of OpenCV 4's: they convert a net to ONNX in memory; OpenCV reads it. Programs link
  * libsyncblob-net (pkg-config syncblob-net, or the component net of CMake's package syncblob) and
  * the dnn module of OpenCV 4 or 5.
  *

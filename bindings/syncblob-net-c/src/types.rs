@@ -19,7 +19,7 @@ pub struct sb_net_blob {
     pub reserved: i32,
 }
 
-/// Options for reading a net. A limit of 0 is the default.
+/// Options for reading a net. A limit of 0 means the default.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct sb_net_options {

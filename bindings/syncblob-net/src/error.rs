@@ -32,7 +32,7 @@ pub struct Problem {
     pub layer_type: String,
     /// The kind of the error.
     pub kind: ErrorKind,
-    /// What is wrong.
+    /// The reason.
     pub reason: String,
     /// The layer's index; `None` for an input.
     pub(crate) at: Option<usize>,

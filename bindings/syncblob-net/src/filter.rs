@@ -13,7 +13,7 @@ pub(crate) struct State<'a> {
 }
 
 impl<'a> State<'a> {
-    /// Makes the state of the options; as in Caffe, the stages that the net lists are added.
+    /// Makes the state from the options and, as in Caffe, from the stages that the net lists.
     pub fn new(net: &'a Message, options: &'a NetOptions) -> Self {
         let mut stages: HashSet<&[u8]> = options.stages.iter().map(String::as_bytes).collect();
         if let Some(state) = net.message("state") {
@@ -22,7 +22,7 @@ impl<'a> State<'a> {
         Self { level: options.level.into(), stages }
     }
 
-    /// Whether a layer is included.
+    /// Returns whether a layer is included.
     pub fn includes(&self, layer: &Message) -> Result<bool> {
         let (mut include, mut exclude) = (layer.messages("include"), layer.messages("exclude"));
         if layer.has("include") && layer.has("exclude") {

@@ -142,7 +142,7 @@ impl Inputs {
     }
 }
 
-/// Whether an option may contain this dimension.
+/// Returns whether an option may contain this dimension.
 fn is_given(dim: i64) -> bool {
     (1..=i64::from(i32::MAX)).contains(&dim)
 }
@@ -168,7 +168,7 @@ pub(crate) fn resize_batch<'s>(
     firsts.filter(|first| Some(**first) == batch).for_each(|first| *first = size(*first));
 }
 
-/// Whether the layer is a data layer: of a type for data, or unknown and without bottoms.
+/// Returns whether the layer is a data layer: of a type for data, or unknown and without bottoms.
 fn brings_data(layer: &Layer) -> bool {
     let by_name = ["Input", "DummyData", "MemoryData"].contains(&layer.layer_type.as_str());
     by_name || (layer.bottoms.is_empty() && rule(&layer.layer_type).is_none())

@@ -36,11 +36,11 @@ pub(crate) fn problems(layers: &[Layer], outputs: &[String]) -> Vec<Problem> {
 /// names its memory has.
 #[derive(Default)]
 struct Memory<'n> {
-    /// By name. An input has an entry only after a layer has shared or overwritten its memory.
+    /// The blobs by name. An input is added when a layer first shares or overwrites its memory.
     blobs: HashMap<&'n str, Blob>,
-    /// By place: the last overwrite, and the last overwrite through another name.
+    /// By place: the last overwrite, and the last overwrite through a name other than the first's.
     overwrites: HashMap<usize, [Option<Overwrite<'n>>; 2]>,
-    /// The last number. A number identifies a place or the time of an overwrite.
+    /// The last used number. Numbers identify memories (`place`) and times of overwrites.
     next: usize,
 }
 
@@ -124,8 +124,8 @@ impl<'n> Memory<'n> {
     }
 }
 
-/// Whether the layer's tops have the memory of its first bottom. The tops of a Concat of one bottom
-/// and of a Slice into one top do, too.
+/// Returns whether the layer's tops have the memory of its first bottom. The tops of a Concat of
+/// one bottom and of a Slice into one top do, too.
 fn is_alias(layer: &Layer) -> bool {
     match layer.layer_type.as_str() {
         "Concat" => layer.bottoms.len() == 1,

@@ -112,7 +112,8 @@ impl Field {
         Schema::get().enumeration(name).name_of(i32::try_from(number).ok()?)
     }
 
-    /// Whether a message may have several such fields; true for a field that is not in the schema.
+    /// Returns whether a message may have several such fields; true for a field that is not in the
+    /// schema.
     pub fn is_repeated(&self) -> bool {
         match &self.label {
             Label::Known(info) => info.repeated,
@@ -168,7 +169,7 @@ impl Message {
         })
     }
 
-    /// Returns the schema's field of a name; of several, the field of most layer types.
+    /// Returns the schema's field of a name. If several have it, returns that of most layer types.
     fn declared(&self, name: &str) -> &'static FieldInfo {
         let mut fields = self.info.fields.iter();
         let found = self.info.by_name(name, "").or_else(|| fields.find(|field| field.name == name));

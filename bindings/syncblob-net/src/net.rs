@@ -65,7 +65,7 @@ impl Layer {
         }
     }
 
-    /// Whether a top is the bottom of the same index, which the layer overwrites.
+    /// Returns whether a top is the bottom of the same index, which the layer overwrites.
     pub(crate) fn is_in_place(&self, top: usize) -> bool {
         self.bottoms.get(top) == self.tops.get(top)
     }

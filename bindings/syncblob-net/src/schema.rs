@@ -61,8 +61,8 @@ impl MessageInfo {
     }
 }
 
-/// Whether the message is a layer, of any generation. Some of its fields, and some fields of
-/// messages inside it, depend on the layer's type.
+/// Returns whether the message is a layer, of any generation. Some of its fields, and some fields
+/// of messages inside it, depend on the layer's type.
 pub(crate) fn is_layer(info: &MessageInfo) -> bool {
     matches!(info.name, "LayerParameter" | "V1LayerParameter" | "V0LayerParameter")
 }
@@ -74,7 +74,7 @@ pub(crate) struct EnumInfo {
 }
 
 impl EnumInfo {
-    /// Returns the names of a number: forks use some numbers for several names.
+    /// Returns all names with this number: forks use some numbers for several names.
     pub fn names_of(&self, number: i32) -> impl Iterator<Item = &'static str> + '_ {
         self.values.iter().filter(move |value| value.0 == number).map(|value| value.1)
     }
@@ -83,7 +83,7 @@ impl EnumInfo {
         self.names_of(number).next()
     }
 
-    /// Returns the first number of a number's name: forks use another number for some names.
+    /// Returns the first number that has the name of `number`: in forks, some names have another.
     pub fn first_number(&self, number: i32) -> Option<i32> {
         self.number_of(self.name_of(number)?)
     }

@@ -170,8 +170,8 @@ impl<'n, 'c, 'o> Pass<'n, 'c, 'o> {
         }
     }
 
-    /// Returns the known shapes of a custom layer's tops: of the options, or of overwritten
-    /// bottoms.
+    /// Returns the known shapes of a custom layer's tops: the shapes in the options, and those of
+    /// bottoms that the layer overwrites.
     fn custom_tops(&self, layer: &Layer) -> Result<Vec<Option<Shape>>> {
         let top = |(index, name): (usize, &String)| match self.custom.shape(name) {
             Some(shape) => check_shape(shape).map(|()| Some(shape.clone())),
@@ -181,7 +181,8 @@ impl<'n, 'c, 'o> Pass<'n, 'c, 'o> {
         layer.tops.iter().enumerate().map(top).collect()
     }
 
-    /// Returns the error about a custom layer's blob of unknown shape; others were reported before.
+    /// Returns an error if the layer reads a blob of unknown shape that a custom layer makes. If
+    /// the shape is unknown for another reason, the reason was reported before.
     fn lacking(&self, layer: &Layer) -> Option<Error> {
         let name = layer.bottoms.iter().find(|name| self.open.contains(name.as_str()))?;
         let name = name.escape_default();

@@ -100,7 +100,8 @@ pub enum StateValues {
     Blob(BlobAt),
     /// The values of a matrix, with its axes swapped.
     Transposed(BlobAt),
-    /// The values of a blob, divided by the value of another blob; as in Caffe, 0 if that is 0.
+    /// The values of a blob, divided by the value of another blob; as in Caffe, 0 if the divisor is
+    /// 0.
     Divided {
         /// The blob of the values.
         blob: BlobAt,
@@ -132,9 +133,9 @@ impl Net {
 }
 
 impl StateTensor {
-    /// Returns the weights of all layers of a model, of any phase, without a net and without shapes
-    /// of inputs. If the model's layers have no connections, a BatchNorm is not joined with a
-    /// Scale.
+    /// Returns the weights of all layers of a model, whatever their phase. Needs neither a net nor
+    /// the shapes of inputs. If the model's layers have no connections, a BatchNorm is not joined
+    /// with a Scale.
     ///
     /// # Errors
     /// As [`Upgraded::from_model`].
@@ -249,7 +250,7 @@ fn is_joined(model: &Model, norm: &Entry<'_>, scale: &Entry<'_>) -> Result<bool>
     Ok(model.blob(norm.blobs[0])?.info().count() == model.blob(*factors)?.info().count())
 }
 
-/// Whether a layer scales one bottom by a factor for each channel.
+/// Returns whether a layer scales one bottom by a factor for each channel.
 fn is_of_channels(layer: &Layer) -> bool {
     let parameters = layer.message().message("scale_param");
     layer.layer_type() == "Scale"

@@ -48,7 +48,7 @@ pub(crate) fn report_statistics(layers: &[Layer], warnings: &mut Vec<String>) {
     }
 }
 
-/// Whether a layer only measures, such as a loss: no prediction depends on the layer.
+/// Returns whether a layer only computes a loss or a metric, so that no prediction depends on it.
 fn measures(layer: &Layer) -> bool {
     let kind = layer.layer_type.as_str();
     let by_name = kind.contains("Loss")
@@ -57,8 +57,8 @@ fn measures(layer: &Layer) -> bool {
     rule(kind).is_none() && (by_name || layer.message.has("loss_weight"))
 }
 
-/// Removes layers that measure, and, if the net has no labels, layers that only process labels for
-/// measuring.
+/// Removes layers that compute a loss or a metric. If the net has no labels, also removes layers
+/// that only process labels for such layers.
 pub(crate) fn leave_out(layers: &mut Vec<Layer>, inputs: &Inputs, warnings: &mut Vec<String>) {
     let lacking = lacking(layers, inputs);
     let (mut wanted, mut measured) = (HashSet::new(), HashSet::new());

@@ -23,7 +23,7 @@ pub(crate) struct Stored {
     forms: Vec<Form>,
     /// The positions in the model of the layer's own and shared blobs.
     blobs: Vec<BlobAt>,
-    /// Whether an earlier layer of the net has the same name, and so the model's weights.
+    /// Whether an earlier layer of the net has the same name and therefore gets the weights.
     taken: bool,
 }
 
@@ -143,7 +143,8 @@ impl Stored {
         Ok(stored)
     }
 
-    /// Whether the model has no layer of this name, and shared names do not provide all blobs.
+    /// Returns whether the model has no layer of this name, and shared names do not provide all
+    /// blobs.
     fn lacks(&self, needed: usize) -> bool {
         self.layer.is_none() && self.blobs.len() < needed
     }

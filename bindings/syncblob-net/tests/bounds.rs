@@ -1,6 +1,6 @@
 //! Checks the cost of long texts: memory is at most a constant times the text's length, and in full
-//! runs time grows no faster than the length. A row is a text that an attacker may use to cost
-//! more.
+//! runs time grows no faster than the length. Each row is a text with which an attacker might try
+//! to raise the cost.
 
 use std::fmt::Write;
 use std::time::{Duration, Instant};

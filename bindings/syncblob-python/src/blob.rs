@@ -46,8 +46,8 @@ pub struct Blob {
     shares: AtomicBool,
 }
 
-/// A blob that shares a memory takes this lock too, after its own: no two sharers write at the same
-/// time.
+/// A blob that shares a memory takes this lock after its own lock, so that no two sharers write at
+/// the same time.
 static SHARERS: RwLock<()> = RwLock::new(());
 
 impl Blob {
@@ -343,7 +343,7 @@ impl Blob {
         self.read(py, calls::to_device)
     }
 
-    /// Replaces the blob's data by that of another blob, which both then share, as Caffe's ShareData.
+    /// Makes the blob share the data of another blob instead of its own data, as Caffe's ShareData.
     /// The blobs must have equally many elements, of the same type, on the same device; their shapes
     /// may differ.
     ///
@@ -356,7 +356,7 @@ impl Blob {
         self.share(py, other.get(), Part::Data)
     }
 
-    /// Replaces the blob's diff by that of another blob, which both then share; see `share_data`.
+    /// Makes the blob share the diff of another blob instead of its own diff; see `share_data`.
     fn share_diff(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<()> {
         self.share(py, other.get(), Part::Diff)
     }
@@ -613,7 +613,7 @@ pub fn from_dlpack(array: &Bound<'_, PyAny>) -> PyResult<Blob> {
 }
 
 /// Loads a file of one blob, such as ``mean.binaryproto``, from its path or from its content as
-/// bytes. `max_memory` is the limit that `load` has.
+/// bytes. `max_memory` is the limit of that name of `load`.
 #[pyfunction]
 #[pyo3(signature = (source, *, max_memory=None))]
 pub fn load_blob(

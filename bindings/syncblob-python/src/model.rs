@@ -497,11 +497,15 @@ fn index_of(index: &Bound<'_, PyAny>, count: usize, whose: &str) -> PyResult<usi
     };
     let found = usize::try_from(given).ok().or_else(|| count.checked_add_signed(given));
     found.filter(|found| *found < count).ok_or_else(|| {
-        refused(py, "RangeError", &format!("blob {index} of a {whose} that has {count}"))
+        refused(
+            py,
+            "RangeError",
+            &format!("blob index {index} is out of range: the {whose} has {count} blobs"),
+        )
     })
 }
 
-/// Refuses a single array in place of a list of arrays: Python would iterate over its rows.
+/// Refuses an array where a list of arrays is expected: Python would iterate over its rows.
 fn check_list(blobs: &Bound<'_, PyAny>) -> PyResult<()> {
     if blobs.hasattr("__array__")? || blobs.hasattr("__dlpack__")? {
         return Err(PyTypeError::new_err("blobs are a list of arrays, not an array: [array]"));

@@ -24,9 +24,9 @@ thread_local! {
     static LATER: RefCell<Option<Vec<Owner>>> = const { RefCell::new(None) };
 }
 
-/// Runs work that takes locks; after the work has released them, releases the queued owners. In a
-/// loop, since an owner may own a blob that uses the next owner, in a chain of any length. Nested
-/// work leaves its owners to the outermost work.
+/// Runs work that takes locks. After the work has released the locks, releases the queued owners,
+/// in a loop: an owner may own a blob that uses another owner, in a chain of any length. Owners of
+/// nested work are released by the outermost work.
 pub fn outlived_by_owners<T>(work: impl FnOnce() -> T) -> T {
     struct LetGo;
     impl Drop for LetGo {
@@ -44,7 +44,7 @@ pub fn outlived_by_owners<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// The next owner to release; None ends the work.
+/// Returns the next owner to release. If there is none, removes the queue and returns None.
 fn next() -> Option<Owner> {
     LATER.with_borrow_mut(|later| {
         let owner = later.as_mut()?.pop();
@@ -62,7 +62,7 @@ fn end(owner: Owner) {
     });
 }
 
-/// The substitute tensor that a blob gets in place of the array's.
+/// The substitute tensor, which a blob gets instead of the array's own tensor.
 struct Lent {
     tensor: sys::sb_dl_managed_versioned,
     owner: Owner,

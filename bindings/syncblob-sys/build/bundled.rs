@@ -159,7 +159,7 @@ fn compile<'a>(
     let mut build = new_build(root, out)?;
     build
         .define("SB_EXPERIMENTAL", None)
-        // Fillers and sums of floats give equal numbers under every compiler, and use vectors.
+        // So fillers and sums give equal numbers with every compiler, and use vectors.
         .flag("-ffp-contract=off")
         .flag("-fno-math-errno")
         .include(root)
@@ -187,8 +187,9 @@ pub fn new_build(root: &Path, out: &Path) -> Result<cc::Build, String> {
     build
         .std("c17")
         .define("_GNU_SOURCE", None)
-        // A program that links the library does not export its functions: another library may use
-        // another copy.
+        // Hides the library's functions, so that a program that links it statically does not export
+        // them. Otherwise they could replace those of another copy of syncblob, linked into another
+        // library of the same process.
         .define("SB__STATIC", None)
         .flag("-fvisibility=hidden")
         .warnings(false)

@@ -44,7 +44,7 @@ pub fn link() -> Result<Linked, String> {
     })
 }
 
-/// Whether only the static library is installed: linking it also needs its dependencies.
+/// Returns whether only the static library is installed: then its dependencies must be linked, too.
 fn is_static_only(installed: &Library) -> bool {
     let has = |name: &str| installed.link_paths.iter().any(|dir| dir.join(name).is_file());
     has("libsyncblob.a") && !has("libsyncblob.so")

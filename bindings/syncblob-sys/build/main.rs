@@ -29,7 +29,7 @@ struct Linked {
 
 fn main() {
     if let Err(message) = run() {
-        // cargo shows the one line as the crate's error and stops.
+        // cargo shows this line as the crate's error and stops. An error cannot have more lines.
         println!("cargo::error={}", message.replace('\n', " "));
     }
 }

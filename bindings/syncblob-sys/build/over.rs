@@ -1,5 +1,5 @@
-//! Links a library over the core's public headers, `c/NAME`: compiles its sources, or finds the
-//! installed library.
+//! Links the library in `c/NAME`, which uses only the core's public headers: compiles its sources,
+//! or finds the installed library.
 
 use std::path::{Path, PathBuf};
 

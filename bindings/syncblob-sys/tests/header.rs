@@ -233,7 +233,7 @@ fn a_c_compiler_agrees_with_every_function_constant_and_struct() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Tests the test above: it finds the error in each of these replacements.
+/// Checks that the test above finds the error that each of these replacements makes.
 #[test]
 fn a_c_compiler_finds_what_is_wrong() {
     const WRONG: [(&str, &str, &str); 7] = [

@@ -76,7 +76,7 @@ impl fmt::Display for Part {
     }
 }
 
-/// The memories that a call replaced by fresh ones, without their contents.
+/// The memories that a call has replaced. Only [`Blob::shrink_to_fit`] keeps the elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Reallocated {

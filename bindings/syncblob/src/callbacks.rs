@@ -67,7 +67,7 @@ unsafe extern "C" fn run_tasks<F: ParallelFor>(
     }
 }
 
-/// [`ParallelFor`] on rayon's current thread pool.
+/// Calls `task` `tasks` times on rayon's current thread pool: a [`ParallelFor`].
 #[cfg(feature = "rayon")]
 pub(crate) fn rayon_for(tasks: usize, task: &(dyn Fn() + Sync)) {
     use rayon::prelude::*;

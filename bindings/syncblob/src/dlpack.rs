@@ -310,8 +310,8 @@ impl<T: Element> Blob<T> {
         Self::in_context(&Context::host()).from_dlpack(tensor)
     }
 
-    /// Makes a tensor's memory this blob's data or diff, in place. Releases the old memory; its
-    /// other owners keep it.
+    /// Uses a tensor's memory as this blob's data or diff, in place. Releases the old memory, which
+    /// other owners keep.
     ///
     /// # Errors
     /// [`ShapeMismatch`](ErrorKind::ShapeMismatch) for another shape; else as

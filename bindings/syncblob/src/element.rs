@@ -158,7 +158,7 @@ pub trait Element:
     fn unwrap_mut(any: &mut BlobAny) -> Option<&mut Blob<Self>>;
 }
 
-/// An [`Element`] as which values of Caffe's files can be read: a float or an integer. With the
+/// An [`Element`] into which values of Caffe's files can be read: a float or an integer. With the
 /// feature `half` also `half::f16`, but only for values that NVCaffe stored as halves.
 pub trait Readable: Element {}
 
@@ -166,10 +166,10 @@ pub trait Readable: Element {}
 /// engine supports them, `half::f16` or `half::bf16`.
 pub trait Reduced: Element {}
 
-/// An [`Element`] with arithmetic, as which Caffe's files store values: `f32` or `f64`.
+/// An [`Element`] that has arithmetic and that Caffe's files can store: `f32` or `f64`.
 pub trait Float: Readable + Reduced {}
 
-/// Items common to integers and halves: serde writes both as integers, halves by their bits.
+/// The items that integers and halves share: serde writes both as integers, a half by its bits.
 macro_rules! no_words {
     () => {
         const HAS_WORDS: bool = false;

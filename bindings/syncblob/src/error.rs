@@ -92,8 +92,8 @@ error_kinds! {
     Io = SB_ERR_IO,
     /// A version of the library, or of DLPack, that this crate was not made for.
     AbiMismatch = SB_ERR_ABI_MISMATCH,
-    /// A progress callback, a reader or a writer ended the call. A reader or a writer does so with
-    /// an [`io::Error`] that holds an [`Error`] of this kind, or this kind
+    /// A progress callback, a reader or a writer ended the call. To end it, a reader or a writer
+    /// returns an [`io::Error`] that holds an [`Error`] of this kind, or the kind itself
     /// (`io::Error::other(ErrorKind::Cancelled)`).
     Cancelled = SB_ERR_CANCELLED,
     /// The communicator failed.

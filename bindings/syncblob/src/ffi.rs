@@ -89,8 +89,8 @@ pub(crate) fn to_i64(value: usize) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// Returns the error of a call with the numbers `given`. If one of them is above `most`, what C's
-/// type holds, the message has that number, called `what`.
+/// Returns the error of a call with the numbers `given`. If one of them is above `most`, the
+/// largest value of C's type, the message has this number, with the name `what`.
 #[cold]
 pub(crate) fn as_given(error: Error, what: &str, given: &[usize], most: usize) -> Error {
     match given.iter().find(|value| **value > most) {

@@ -191,8 +191,8 @@ fn exchange(failure: Option<Failure>) -> Option<Failure> {
     (!kept.is_null()).then(|| *unsafe { Box::from_raw(kept) })
 }
 
-/// Stores a failure for `with_callbacks`, which runs after C has returned. The last failure
-/// replaces earlier ones, since C reports the last failure; but an error does not replace a panic.
+/// Stores a failure, which `with_callbacks` reads after C has returned. The last failure replaces
+/// earlier failures, since C reports the last failure; but an error does not replace a panic.
 fn keep(failure: Failure) {
     let (kept, lost) = match exchange(None) {
         Some(Failure::Panicked(payload)) => (Failure::Panicked(payload), Some(failure)),

@@ -101,9 +101,9 @@ pub enum Storage {
     Owned,
     /// The library's own page-locked memory.
     Pinned,
-    /// Memory of an owner of the caller's, which the library also writes.
+    /// Memory that the caller has lent, which the library also writes.
     Borrowed,
-    /// Memory of an owner of the caller's, which the library never writes.
+    /// Memory that the caller has lent, which the library never writes.
     ReadOnly,
     /// A value of a newer library, by its number.
     Other(i32),
@@ -278,7 +278,7 @@ impl SyncedMemory {
         Ok(())
     }
 
-    /// Returns a device pointer to the bytes, for reading. Any stream may use the pointer at once.
+    /// Returns a device pointer to the bytes, for reading. Any stream may use it immediately.
     ///
     /// # Errors
     /// [`NoDevice`](ErrorKind::NoDevice); else as [`data`](SyncedMemory::data).
@@ -368,7 +368,7 @@ impl SyncedMemory {
 
 /// Storage: lending, retiring, clearing.
 impl SyncedMemory {
-    /// Makes a vector the host side, without a copy; the head moves to the host. The library also
+    /// Uses a vector as the host side, without a copy; the head moves to the host. The library also
     /// writes the vector, and drops it when the host side is replaced.
     ///
     /// # Errors
@@ -389,8 +389,8 @@ impl SyncedMemory {
         })
     }
 
-    /// Makes the owner's bytes the host side, without a copy. The library never writes the bytes: a
-    /// call that writes first copies them to memory of the library. The owner is dropped when the
+    /// Uses the owner's bytes as the host side, without a copy. The library never writes the bytes:
+    /// a call that writes first copies them to memory of the library. The owner is dropped when the
     /// memory no longer uses the bytes.
     ///
     /// # Errors
@@ -412,7 +412,7 @@ impl SyncedMemory {
         })
     }
 
-    /// Makes the caller's device memory the device side; the head moves to the device. `owner` is
+    /// Uses the caller's device memory as the device side; the head moves to the device. `owner` is
     /// dropped when the library no longer uses the memory.
     ///
     /// # Errors

@@ -145,8 +145,8 @@ impl<'c> Sim<'c> {
         check(|err| unsafe { sys::sb_sim_set_schedule(self.context.as_ptr(), code, seed, err) })
     }
 
-    /// Makes the `nth` call of an operation from now on fail. 1 is the next call; 0 disarms.
-    /// Removes faults that were set before.
+    /// Makes the `nth` call of an operation fail, counted from now: 1 is the next call. Removes
+    /// faults that were set before; `nth` 0 only removes them.
     ///
     /// # Errors
     /// [`Forked`](crate::ErrorKind::Forked).

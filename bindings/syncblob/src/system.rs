@@ -1,22 +1,22 @@
-//! Functions of each system.
+//! Functions that differ between systems.
 
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
-/// Several reads of a file can be under way.
+/// Reads bytes at an offset. Several threads may read one file at the same time.
 pub(crate) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     #[cfg(unix)]
     return std::os::unix::fs::FileExt::read_at(file, buffer, offset);
     #[cfg(windows)]
     return std::os::windows::fs::FileExt::seek_read(file, buffer, offset);
-    // One thread: no other read moves the position between the two calls.
+    // WASI has one thread: no other read moves the position between the two calls.
     #[cfg(target_os = "wasi")]
     return io::Seek::seek(&mut &*file, io::SeekFrom::Start(offset))
         .and_then(|_| io::Read::read(&mut &*file, buffer));
 }
 
-/// The path that a message holds. Those of Windows are UTF-8 in messages.
+/// Returns the path that a message contains. In messages, paths of Windows are UTF-8.
 pub(crate) fn path_of(bytes: &[u8]) -> PathBuf {
     #[cfg(unix)]
     return <std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(bytes).into();

@@ -240,7 +240,7 @@ fn threads_load_through_one_reader() {
     });
 }
 
-/// A reader that, before each read, reads another blob, which fails.
+/// A reader that tries to read another blob before each read; this nested read fails.
 struct Nested(Vec<u8>);
 
 impl ReadAt for Nested {

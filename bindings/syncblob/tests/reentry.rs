@@ -52,7 +52,7 @@ struct World {
     owners: AtomicUsize,
     /// The number of callbacks that called the library.
     nested: AtomicUsize,
-    /// Errors that callbacks found. They do not panic instead, because the crate contains some
+    /// Errors that callbacks found. Callbacks do not panic instead, because the crate catches some
     /// panics.
     wrong: Mutex<Vec<String>>,
     /// Whether callbacks must do nothing.

@@ -1,4 +1,4 @@
-//! The rule of sharing: which owner may write, and when; and use by many threads.
+//! Tests the rule of sharing (which owner may write, and when) and sharing between many threads.
 #![cfg(feature = "testing")]
 
 use std::sync::{Arc, Barrier};

@@ -1,13 +1,13 @@
-# What every Debian package has in /usr/share/doc, as the components debian_GROUP, which an
-# installation by hand leaves out.
+# Installs the files that every Debian package has in /usr/share/doc, as components debian_GROUP,
+# which `cmake --install` omits.
 find_program(SYNCBLOB_GZIP gzip)
 if(NOT SYNCBLOB_GZIP)
-  return() # as everywhere but where packages are made
+  return() # machines that make packages have gzip
 endif()
 set(documents ${CMAKE_CURRENT_BINARY_DIR}/debian)
 file(MAKE_DIRECTORY ${documents})
 
-# The text of a licence as a field: indented, its empty lines dots.
+# Formats the licence's text as a field: indented, with dots as empty lines.
 file(READ ${PROJECT_SOURCE_DIR}/LICENSE-MIT SYNCBLOB_MIT_TEXT)
 string(REGEX REPLACE "^.*\nCopyright[^\n]*\n+" "" SYNCBLOB_MIT_TEXT "${SYNCBLOB_MIT_TEXT}")
 string(STRIP "${SYNCBLOB_MIT_TEXT}" SYNCBLOB_MIT_TEXT)

@@ -14,7 +14,8 @@ static void cancel(struct sb__entry *entries, int64_t count) {
         sb__exchange_cancel(&entries[i].exchange);
 }
 
-/* Checks that the caller has not reshaped a ready blob: the values must fit into the room. */
+/* Checks that the caller has not reshaped a ready blob: its values must fit into the bucket's
+   buffer. */
 static sb_status check_entry(const struct sb__entry *entry, sb_error *err) {
     if (sb_blob_count(entry->blob) == entry->count)
         return SB_OK;
@@ -40,7 +41,7 @@ static sb_status begin(sb_reducer *reducer, const struct sb__bucket *bucket, sb_
     return SB_OK;
 }
 
-/* Copies between a blob's host bytes and the room at `*at`, and advances `*at`. */
+/* Copies between a blob's host bytes and the bucket's buffer at `*at`, and advances `*at`. */
 static void copy(const struct sb__entry *entry, sb_dtype dtype, char **at, bool into_room) {
     void *ptr = entry->exchange.buffer.ptr;
     const size_t bytes = (size_t)entry->count * sb_dtype_size(dtype);

@@ -15,8 +15,9 @@ struct sb_comm {
     bool has_step; /* a reducer's step is in progress */
 };
 
-/* Check that a collective may be called: FORKED, COMM_FAILURE, INVALID_ARGUMENT. `comm` may be
-   NULL. The second function does not check for a step: a reducer calls it in its step. */
+/* Check that a collective may be called. Errors: FORKED, COMM_FAILURE, INVALID_ARGUMENT. `comm` may
+   be NULL. The second function allows that a step is in progress: a reducer calls it during a
+   step. */
 sb_status sb__comm_check(const sb_comm *comm, sb_error *err);
 sb_status sb__comm_check_usable(const sb_comm *comm, sb_error *err);
 sb_status sb__comm_check_op(sb_comm_op op, sb_error *err);
@@ -29,7 +30,8 @@ sb_status sb__comm_all_reduce(sb_comm *comm, sb_comm_op op, const sb_comm_buffer
                               sb_error *err);
 sb_status sb__comm_broadcast(sb_comm *comm, int32_t root, const sb_comm_buffer *buffer,
                              sb_error *err);
-/* Returns the slot's result, or 0 without the slot or without a device. */
+/* Returns the result of the slot `takes`; 0 if there is no such slot or the context has no
+   device. */
 int32_t sb__comm_takes(sb_comm *comm, sb_context *context);
 
 /* Begins a request. The caller sets `*out` to NULL; it stays NULL if the operation completed at

@@ -9,8 +9,8 @@ static bool is_current(int32_t head, sb_side side) {
            head == (side == SB_SIDE_CPU ? SB_HEAD_AT_CPU : SB_HEAD_AT_GPU);
 }
 
-/* Chooses the device's side if it has the newest bytes and the engine accepts its memory, else the
-   host's. */
+/* Chooses the device's side if the device has the newest bytes and the engine accepts the device's
+   memory, else the host's side. */
 static sb_side side_for(sb_comm *comm, const sb_mem *mem, sb_dtype dtype,
                         enum sb__exchange_kind kind, bool scales) {
     sb_context *context = sb_mem_context(mem);
@@ -27,7 +27,8 @@ static sb_side side_for(sb_comm *comm, const sb_mem *mem, sb_dtype dtype,
                                                                             : SB_SIDE_CPU;
 }
 
-/* Whether the root's host bytes are read in place: only if the read runs no deleter. */
+/* Returns whether the root's host bytes are read in place, which requires that the read runs no
+   deleter. */
 static bool is_read_in_place(const sb_mem *mem, sb_side side) {
     return side == SB_SIDE_CPU && (is_current(sb_mem_head(mem), side) ||
                                    sb_mem_storage(mem, side) != SB_STORAGE_BORROWED_READ_ONLY);
@@ -104,7 +105,7 @@ static sb_status scale_on_host(const struct sb__exchange *exchange, double facto
     return st == SB_OK ? sb_blob_scale(exchange->blob, exchange->part, factor, NULL) : st;
 }
 
-/* Scales on the host if the device, although prepared, refuses. */
+/* Scales the result; on the host if the device refuses although it was prepared. */
 static sb_status scale(const struct sb__exchange *exchange, double factor, sb_error *err) {
     sb_error story;
     sb_status st = sb_blob_scale(exchange->blob, exchange->part, factor, &story);

@@ -1,6 +1,6 @@
-/* The transfer of one part of a blob through a communicator. The begin makes the bytes current on a
-   side that the engine accepts, and changes nothing observable; the end moves the head to that
-   side. In between, the caller must not use the blob. */
+/* The transfer of one part of a blob through a communicator. sb__exchange_begin makes the bytes
+   current on a side that the engine accepts, and changes nothing observable. sb__exchange_end moves
+   the head to that side. Between the two calls the caller must not use the blob. */
 #ifndef SB_COMM_EXCHANGE_H
 #define SB_COMM_EXCHANGE_H
 
@@ -17,9 +17,9 @@ struct sb__exchange {
     sb_blob *blob;
     sb_part part;
     struct sb__comm_write *write; /* NULL: the bytes are read in place */
-    bool sends;                   /* this rank is the root: the write changes nothing */
+    bool sends;                   /* this rank is the root, which does not change the bytes */
     sb_comm_buffer buffer;
-    struct sb__comm_write **ended; /* receives the write at the end */
+    struct sb__comm_write **ended; /* the list that receives the write when the exchange ends */
 };
 
 enum sb__exchange_kind {
@@ -29,8 +29,9 @@ enum sb__exchange_kind {
     SB__EXCHANGE_RECEIVE /* writes */
 };
 
-/* Begins an exchange; `scales`: the result will be scaled. Errors are those of a mutable call. The
-   caller destroys `ended` after the exchange. */
+/* Begins an exchange. `scales`: the result will be scaled. Returns the errors of
+   sb_blob_mutable_cpu and sb_blob_mutable_gpu. The caller destroys the writes in `ended` after the
+   exchange. */
 sb_status sb__exchange_begin(struct sb__exchange *exchange, sb_comm *comm, sb_blob *blob,
                              sb_part part, enum sb__exchange_kind kind, bool scales,
                              struct sb__comm_write **ended, sb_error *err);

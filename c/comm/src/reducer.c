@@ -10,8 +10,8 @@ static size_t max_size(size_t a, size_t b) {
     return a > b ? a : b;
 }
 
-/* Whether a blob is reduced in place: the two copies of gathering would take longer than a separate
-   message, whose latency grows with the number of ranks. */
+/* Returns whether a blob is reduced in place. Gathering copies a blob twice: for a large blob this
+   takes longer than a separate message, whose latency grows with the number of ranks. */
 static bool is_large(const sb_reducer *reducer, const sb_blob *blob) {
     const size_t bytes = sb__comm_blob_bytes(blob);
     return bytes >= reducer->bucket_bytes ||
@@ -85,8 +85,8 @@ static int compare(const void *a, const void *b) {
            ((uintptr_t)one->blob < (uintptr_t)other->blob);
 }
 
-/* Checks dtypes and memories. Compares the memories in the array of `by_blob`, which is not in use
-   yet. */
+/* Checks dtypes and memories. For the comparison, sorts the memories in the array of `by_blob`,
+   which is not in use yet. */
 static sb_status check_blobs(sb_reducer *reducer, sb_blob *const *blobs, sb_error *err) {
     const sb_mem **memories = (const sb_mem **)(void *)reducer->by_blob;
     for (int64_t i = 0; i < reducer->num_entries; i++) {
@@ -201,8 +201,7 @@ static void begin_step(sb_reducer *reducer) {
         reducer->buckets[i].missing = reducer->buckets[i].num_entries;
 }
 
-/* Even if this rank has failed, it takes part in the comparison: the other ranks wait for it.
- */
+/* A rank that has failed also takes part in the comparison, because the other ranks wait for it. */
 sb_status sb_reducer_create(sb_comm *comm, sb_blob *const *blobs, int64_t num_blobs,
                             const sb_reducer_options *options, sb_reducer **out, sb_error *err) {
     sb_reducer_options ours = SB_REDUCER_OPTIONS_INIT;
@@ -282,8 +281,8 @@ static void finish(sb_reducer *reducer, struct sb__bucket *bucket) {
     reducer->num_done++;
 }
 
-/* Ends completed buckets, up to the oldest incomplete bucket. Tests no later requests, since a test
-   makes the engine progress on all requests, and many tests would take long. */
+/* Ends completed buckets, up to the oldest incomplete bucket. Does not test later requests: one
+   test already makes the engine progress on all requests, and many tests would take long. */
 static sb_status test_oldest(sb_reducer *reducer, sb_error *err) {
     for (int64_t i = reducer->oldest; i < reducer->next; i++) {
         struct sb__bucket *bucket = &reducer->buckets[i];
@@ -414,8 +413,8 @@ static sb_status check_all_ready(sb_reducer *reducer, sb_error *err) {
     return SB_OK;
 }
 
-/* Completes the step. If the next bucket cannot start, no room is free: a bucket is in flight, and
-   the loop waits for the oldest. */
+/* Completes the step. If a bucket has not started, no buffer is free. Another bucket is then in
+   flight, and the loop waits for the oldest one. */
 static sb_status run(sb_reducer *reducer, sb_error *err) {
     for (;;) {
         sb_status st = start_all(reducer, err);

@@ -17,8 +17,8 @@ struct sb__entry {
     struct sb__exchange exchange; /* valid while the bucket is in flight */
 };
 
-/* State of a bucket before the reducer's `next`; later buckets have states of the last step.
- */
+/* The state of a bucket whose index is below the reducer's `next`. Later buckets still have their
+   states of the last step. */
 enum sb__bucket_state { SB__BUCKET_FLIES = 1, SB__BUCKET_DONE };
 
 /* A bucket: consecutive entries of one dtype. */
@@ -47,8 +47,8 @@ struct sb__registered {
 
 #define SB__ROOMS 2
 
-/* A blob with at least this many bytes for each rank is large. The value for two ranks is measured
-   (`./dev bench comm`); the growth with the number of ranks is an estimate. */
+/* A blob is large if it has at least this many bytes times the number of ranks. The value for two
+   ranks is measured (`./dev bench comm`); the growth with the number of ranks is an estimate. */
 #define SB__LARGE_BYTES_A_RANK ((size_t)128 << 10)
 
 struct sb_reducer {
@@ -78,10 +78,10 @@ struct sb_reducer {
 sb_status sb__register(const struct sb_reducer *reducer, sb_blob *const *blobs, sb_comm *comm,
                        sb_status st, sb_error *err);
 
-/* Makes the blobs' bytes current and starts the request. A gathering bucket needs a room. A failure
-   changes nothing, except COMM_FAILURE: then the step must fail. */
+/* Makes the blobs' bytes current and starts the request. A bucket that gathers needs a free buffer.
+   After COMM_FAILURE the step must fail; any other failure changes nothing. */
 sb_status sb__bucket_start(sb_reducer *reducer, struct sb__bucket *bucket, sb_error *err);
-/* Ends a bucket after its request: scales, and stores the blobs' values. */
+/* Ends a bucket whose request has completed: scales the values and stores them in the blobs. */
 void sb__bucket_end(sb_reducer *reducer, struct sb__bucket *bucket);
 /* Abandons a bucket in flight, after a failure of the engine or at the reducer's end. */
 void sb__bucket_fail(sb_reducer *reducer, struct sb__bucket *bucket);

@@ -61,8 +61,8 @@ static sb_status reduce(sb_comm *comm, sb_comm_op op, double *values, int64_t co
     return sb__comm_all_reduce(comm, op, &buffer, err);
 }
 
-/* Reduces `first` to the minimum of all ranks. The communicator fails if this rank cannot send,
-   since the other ranks take part. */
+/* Reduces `first` to the minimum of all ranks. If this rank cannot send, marks its communicator as
+   failed, because the other ranks take part. */
 static sb_status reduce_first(sb_comm *comm, double *first, sb_error *err) {
     return reduce(comm, SB_COMM_MIN, first, 1, err) == SB_OK ? SB_OK : sb__comm_give_up(comm, err);
 }
@@ -131,7 +131,7 @@ static sb_status compare(const struct list *list, sb_comm *comm, sb_status *out,
 }
 
 /* Broadcasts `story`, the error, of the first rank that has an error. The message of a failure is
-   prefixed with the rank; the message of a difference contains its ranks. */
+   prefixed with the rank; the message of a difference already names the ranks. */
 static sb_status share_story(sb_comm *comm, bool is_failure, sb_status ours, sb_error *story,
                              sb_error *err) {
     double first = ours == SB_OK ? comm->size : comm->rank;

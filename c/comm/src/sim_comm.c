@@ -139,7 +139,7 @@ static void arrive(struct sb__sim_rank *rank, struct sb__sim_operation *operatio
     (void)pthread_cond_broadcast(&group->changed);
 }
 
-/* Counts the call; returns whether the armed failure is due with it. */
+/* Counts the call; returns whether the armed failure is due at this call. */
 static bool is_due(struct sb__sim_rank *rank) {
     return rank->fail_nth && --rank->fail_nth == 0;
 }

@@ -7,7 +7,7 @@
 
 #define COUNT 6
 
-/* --- an engine of one rank, which adds 100 to what it reduces, and fails when told --------- */
+/* --- an engine of one rank, which adds 100 to reduced values, and fails on request --------- */
 
 struct single {
     int32_t takes_device;
@@ -341,7 +341,7 @@ TEST(names_of_engines_are_letters_and_digits) {
     sb_comm_destroy(comm);
 }
 
-/* --- simulated ranks, each with a device of its own ------------------------------------------ */
+/* --- simulated ranks, each with a private device --------------------------------------------- */
 
 #define BLOBS 4
 

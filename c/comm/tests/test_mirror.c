@@ -160,7 +160,7 @@ TEST(a_bucket_has_one_dtype_and_may_be_empty) {
     }
 }
 
-/* --- rooms ----------------------------------------------------------------------------------- */
+/* --- buffers of buckets ---------------------------------------------------------------------- */
 
 /* Opens a world of six blobs, each gathered in its own bucket; two buckets can be in flight. */
 static void world_of_rooms(struct world *w, bool tests_are_done) {
@@ -463,7 +463,7 @@ TEST(a_device_without_arithmetic_leaves_means_to_the_host) {
     }
 }
 
-/* --- what is sent ---------------------------------------------------------------------------- */
+/* --- bytes that are sent --------------------------------------------------------------------- */
 
 TEST(blobs_are_broadcast_as_bytes) {
     for (int32_t root = 0; root < 2; root++) {
@@ -542,7 +542,7 @@ TEST(work_that_is_queued_is_done_before_it_is_sent) {
     }
 }
 
-/* --- host memory of the caller's ------------------------------------------------------------- */
+/* --- host memory of the caller --------------------------------------------------------------- */
 
 TEST(values_and_bytes_reach_the_engine_as_they_are) {
     struct world w;

@@ -23,8 +23,8 @@
  *    0. Paths and names of devices end in NUL. On Windows paths are UTF-8; any other encoding gives
  *    SB_ERR_IO.
  *  - A value from a list of constants has a named type (sb_dtype, sb_head, sb_side), which is
- *    int32_t. A function refuses a number outside the list, or returns "unknown" for its name. The
- *    behaviour is always defined, which it need not be for an enum.
+ *    int32_t. A function refuses a number outside the list, or returns "unknown" for its name: the
+ *    behaviour is defined for every number, as it is not for an enum.
  *  - Axes are int32_t; dimensions, indices and counts are int64_t; sizes in bytes are size_t.
  *    Predicates return 0 or 1 as int32_t.
  *  - Computations on the host (conversions, fillers, sums, arithmetic) use the thread's
@@ -145,8 +145,8 @@ typedef struct sb_stream_handle *sb_stream;
  *  call that releases the memory, without a lock of the library, and never on a thread of a device
  *  driver. A deleter may therefore do whatever the caller may do after that call: call the library
  *  on any object and destroy any object. An object that the call destroys no longer exists when the
- *  deleter runs. A pointer that the call returns is invalid if the deleter has ended its lifetime.
- *  A deleter must not throw or longjmp. */
+ *  deleter runs. A pointer that the call returns is invalid if the deleter has freed the memory
+ *  behind it. A deleter must not throw or longjmp. */
 typedef void (*sb_deleter)(void *user, void *ptr);
 
 /** Returns the version of the library at run time, in the form of SB_VERSION_NUMBER: for programs

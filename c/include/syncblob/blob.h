@@ -5,9 +5,9 @@
  * A blob has one owner (create, destroy); sb_blob_share and sb_blob_set_mem make blobs share a
  * memory. Elements are stored row-major; sb_blob_offset gives the index of element (i0, i1, ...).
  *
- * Threads: calls on a const blob are safe beside each other. Calls that may replace a memory
- * (reshape, share, shrink, set) need exclusive access to the blob; calls that write bytes need
- * exclusive access among all sharers of the memory (mem.h).
+ * Threads: several threads may make calls on a const blob at the same time. Calls that may replace
+ * a memory (reshape, share, shrink, set) need exclusive access to the blob; calls that write bytes
+ * need exclusive access among all sharers of the memory (mem.h).
  */
 #ifndef SYNCBLOB_BLOB_H
 #define SYNCBLOB_BLOB_H
@@ -171,8 +171,8 @@ SB_API SB_MUST_CHECK sb_status sb_blob_check_dtype(const sb_blob *blob, sb_dtype
  *  Errors: INVALID_ARGUMENT (unknown part), OUT_OF_MEMORY, CAP_REACHED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_mem(const sb_blob *blob, sb_part part, const sb_mem **out,
                                            sb_error *err);
-/** Returns the memory of a part, to write or to retain it. The call does not move the head and is
- *  safe beside const calls.
+/** Returns the memory of a part, to write or to retain it. The call does not move the head, and may
+ *  run at the same time as const calls.
  *  @param part SB_DATA or SB_DIFF
  *  @param out [borrowed] until a call replaces the memory, unless retained
  *  Errors: as sb_blob_mem. */

@@ -160,8 +160,8 @@ SB_API SB_MUST_CHECK sb_status sb_blob_to_mutable_dlpack(sb_blob *blob, sb_part 
                                                          sb_dl_managed_versioned **out,
                                                          sb_error *err);
 
-/** As sb_blob_to_mutable_dlpack, but the struct of versions before 1.0, which has no read-only
- *  flag.
+/** As sb_blob_to_mutable_dlpack, but returns the struct of versions before 1.0, which has no
+ *  read-only flag.
  *  @param part SB_DATA or SB_DIFF
  *  @param side SB_SIDE_CPU or SB_SIDE_GPU
  *  @param out [owned] release with the tensor's deleter

@@ -32,17 +32,17 @@ typedef struct sb_source {
     size_t struct_size; /**< sizeof(sb_source) of the caller */
     void *user;         /**< passed to all slots */
     uint64_t size;      /**< number of bytes; more than 2^31 - 1 give SB_ERR_DATA_LIMIT */
-    /** Writes bytes [offset, offset + bytes) of the source to `buffer`: all of them, or fails. The
-     *  range is inside the source's size; `bytes` is above 0. Runs on several threads at once if
-     *  the program calls a const model on several threads.
+    /** Writes the bytes [offset, offset + bytes) of the source to `buffer`: either writes all of
+     *  them, or fails. The range is inside the source's size; `bytes` is above 0. If the program
+     *  calls a const model on several threads, the slot runs on several threads at once.
      *
-     *  The library reads fields other than values in pieces of up to 4 KiB, repeatedly: opening a
-     *  model reads the source several times from its beginning to its end; loading a blob reads the
-     *  blob's message. In each such pass offsets increase, except for names. Contiguous values of
-     *  the blob's element type take one read (with a progress callback, reads of up to 1 MiB);
-     *  other values are read 4 KiB at a time. A save to memory copies unchanged bytes in one read,
-     *  a save to a file or a sink copies 4 KiB at a time. A slow source should cache its last
-     *  piece. */
+     *  The library reads everything except values in pieces of up to 4 KiB, and more than once:
+     *  opening a model reads the source several times from its beginning to its end; loading a blob
+     *  reads the blob's message. In each such pass offsets increase, except for names. Contiguous
+     *  values of the blob's element type are read in one call (with a progress callback, in calls
+     *  of up to 1 MiB); other values are read 4 KiB at a time. A save to memory copies unchanged
+     *  bytes in one read, a save to a file or a sink copies 4 KiB at a time. A slow source should
+     *  cache its last piece. */
     sb_status (*read_at)(void *user, uint64_t offset, void *buffer, size_t bytes, sb_error *err);
     /** [nullable] Writes a number to `*out` that changes when the bytes change, for example from a
      *  modification time or an ETag. The library calls the slot when it opens the source and after
@@ -67,8 +67,8 @@ typedef struct sb_source {
 typedef struct sb_sink {
     size_t struct_size; /**< sizeof(sb_sink) of the caller */
     void *user;         /**< passed to `write` */
-    /** Accepts `size` bytes, above 0: all of them, or fails. Is not called again after a failure.
-     *  The library collects small pieces to 4 KiB before a call. */
+    /** Accepts `size` bytes, above 0: either all of them, or fails. After a failure the slot is not
+     *  called again. The library collects small pieces to 4 KiB before a call. */
     sb_status (*write)(void *user, const void *bytes, size_t size, sb_error *err);
 } sb_sink;
 
@@ -102,8 +102,8 @@ enum {
 /** Creates a source that reads an open descriptor of a regular file (pread), and neither uses nor
  *  moves the descriptor's offset. The size is the file's current size, the version is made from the
  *  file's modification time and size. When the library checks the version, it also compares the
- *  time of the last change (ctime), as for a file that it opened (proto.h). Meant for programs that
- *  receive descriptors instead of paths (a sandbox, an archive).
+ *  time of the last change (ctime), as for a file that the library has opened (proto.h). Meant for
+ *  programs that receive descriptors instead of paths (a sandbox, an archive).
  *  @param descriptor must stay open as long as the source is used. On Windows a HANDLE, whose value
  *      has 32 bits; reads move its offset
  *  @param flags 0 or SB_SOURCE_CLOSES

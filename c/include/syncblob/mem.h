@@ -2,8 +2,8 @@
  * sb_mem: Caffe's SyncedMemory. One buffer in host memory, on the context's device, or both. A
  * memory records which copy is newest, and copies bytes only when a call needs them.
  *
- * Threads: const calls are safe beside each other. A set, mutable, overwrite, clear or evict call
- * needs exclusive access among all sharers of the memory.
+ * Threads: several threads may make const calls at the same time. A set, mutable, overwrite, clear
+ * or evict call needs exclusive access among all sharers of the memory.
  *
  * Pointers: the bytes behind a pointer stay allocated until a set or evict call, a mutable or
  * overwrite call on read-only storage, or the last release. They stay current for reading until a
@@ -149,8 +149,8 @@ SB_API SB_MUST_CHECK sb_status sb_mem_gpu(const sb_mem *mem, const void **out, s
 
 /** As sb_mem_gpu, without waiting on the host: the bytes are ready for later work on `stream`. The
  *  memory records `stream` as a user: every later transfer, free, evict or set is ordered after the
- *  work queued on it. The stream must exist until sb_context_forget_stream, even if it is the
- *  library's stream of another context (sb_context_stream).
+ *  work queued on the stream. The stream must exist until sb_context_forget_stream, even if it is
+ *  the library's stream of another context (sb_context_stream).
  *  @param stream [borrowed] NULL: the legacy default stream. On "cuda:N" the call refuses
  *      per-thread default streams: pass NULL, since the legacy stream is ordered with them. Any
  *      other handle must be an existing stream, since CUDA does not check it

@@ -11,8 +11,8 @@
  * If the library refuses bytes and recognises their actual format (a web page, an archive, a
  * truncated file), the message ends in "; this is ..." with the name of the format.
  *
- * A model has one owner (open or create, destroy). Calls on a const model are
- * safe beside each other.
+ * A model has one owner (open or create, destroy). Several threads may make calls on a const model
+ * at the same time.
  */
 #ifndef SYNCBLOB_MODEL_H
 #define SYNCBLOB_MODEL_H
@@ -35,8 +35,8 @@ enum {
     SB_FORMAT_CAFFEMODEL = 2,  /**< NetParameter */
     SB_FORMAT_SOLVERSTATE = 3, /**< SolverState */
     SB_FORMAT_BLOB_VECTOR = 4  /**< BlobProtoVector; AUTO detects this format if the first blob has
-                                    values, and also for a net that has only a name that consists of
-                                    such bytes */
+                                    values. A net that has only a name is detected as this format if
+                                    the name consists of such bytes */
 };
 
 /** The version of Caffe's format in which a layer is written, SB_LAYER_*. */
@@ -61,8 +61,8 @@ enum {
 /** Opens bytes as a model.
  *  @param context [borrowed, nullable] retained
  *  @param format SB_FORMAT_*. If the format is not AUTO, bytes without a field of the format are
- *      MALFORMED, and so are bytes that the library recognises as another format or another
- *      program's, unless they exceed a limit first (DATA_LIMIT). Zero bytes are an empty message of
+ *      MALFORMED, and so are bytes that the library recognises as those of another format or
+ *      program, unless they exceed a limit first (DATA_LIMIT). Zero bytes are an empty message of
  *      any format
  *  @param bytes [borrowed, nullable when size is 0] must not change until the model is destroyed
  *  @param limits [borrowed, nullable] NULL: the context's

@@ -87,8 +87,9 @@ SB_API SB_MUST_CHECK sb_status sb_blob_to_proto(const sb_blob *blob, uint32_t fl
                                                 size_t capacity, size_t *out_size, sb_error *err);
 
 /** Reads a file that is one BlobProto, such as mean.binaryproto (ReadProtoFromBinaryFile, then
- *  FromProto). Values are stored as by sb_blob_from_proto. Existing storage is written only after
- *  all values have been read into a second buffer, so that a failure changes nothing.
+ *  FromProto). Values are stored in the same way as sb_blob_from_proto stores them. Existing
+ *  storage is written only after all values have been read into a second buffer, so that a failure
+ *  changes nothing.
  *
  *  The call detects that the file changes during the read, by the size, the time of the last write
  *  (mtime) and, on Linux and macOS, the time of the last change (ctime). Renaming the file or
@@ -115,10 +116,10 @@ SB_API SB_MUST_CHECK sb_status sb_blob_load_file(sb_blob *blob, const char *path
  *
  *  A symbolic link is followed, even if it is dangling, and stays a link. A link to an open file,
  *  such as /dev/stdout or /proc/self/fd/3, has no folder and gives IO. The new file has the old
- *  file's permissions, without the set-user-ID and set-group-ID bits, and its owner and group if
- *  the process may set them. If the process may not set the group, the group and others get the
- *  permissions that both had. A POSIX access list (Linux) is preserved; if the list or the group
- *  cannot be set, all users except the owner get the permissions that all entries allow. The
+ *  file's permissions, without the set-user-ID and set-group-ID bits, and the old file's owner and
+ *  group if the process may set them. If the process may not set the group, the group and others
+ *  get the permissions that both had. A POSIX access list (Linux) is preserved; if the list or the
+ *  group cannot be set, all users except the owner get the permissions that all entries allow. The
  *  folder's default list is not applied. Other access lists and extended attributes are not
  *  preserved, and other hard links still refer to the old file. On Windows the access list and the
  *  hidden attribute are preserved; a read-only file is not replaced.

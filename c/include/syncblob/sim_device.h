@@ -74,8 +74,8 @@ enum {
 typedef struct sb_sim_fault {
     sb_sim_op op;        /**< SB_SIM_ANY to SB_SIM_SUMSQ */
     sb_sim_failure mode; /**< SB_SIM_FAIL_* */
-    int64_t countdown;   /**< calls until the fault, each of which subtracts 1: the call of `op`
-                              that makes it 0 fails; 0: no fault is armed */
+    int64_t countdown;   /**< each call of `op` subtracts 1, and the call that makes the number 0
+                              fails; 0: no fault is armed */
 } sb_sim_fault;
 
 /** The functions of the simulated device. Work, slots and kernels run under one lock of the device,

@@ -7,7 +7,7 @@
 
 #define SB__IS_DTYPE(NAME, number, name, type, kind, with) (with) == SB_DTYPE_##NAME ||
 
-/* Whether `dtype` is F32 or F64: types that have arithmetic and fillers, and that BlobProto
+/* Returns whether `dtype` is F32 or F64: types that have arithmetic and fillers, and that BlobProto
    stores. */
 static inline bool sb__is_float(sb_dtype dtype) {
     return SB_DTYPE_FLOAT_LIST(SB__IS_DTYPE, dtype) false;

@@ -100,15 +100,16 @@ sb_status sb_blob_sumsq(const sb_blob *blob, sb_part part, double *out, sb_error
 
 /* --- in place ----------------------------------------------------------------------- */
 
-/* A write in place of a memory, on the side of its head; on the device also the stream. */
+/* State of an operation that modifies a memory in place, on the side where its head is. For the
+   device it also holds the stream. */
 struct in_place {
     struct sb__write write;
     struct sb__target target;
     struct sb__retired retired;
 };
 
-/* Begins a write on the side of the head; on the device also prepares arithmetic. `stream` NULL:
-   the library's stream. */
+/* Begins a write on the side of the head. On the device, also prepares arithmetic. If `stream` is
+   NULL, uses the library's stream. */
 static sb_status begin(struct in_place *work, sb_mem *mem, const sb_stream *stream, sb_error *err) {
     int32_t head = sb__head(mem);
     if (head == SB_HEAD_LOST)

@@ -12,7 +12,7 @@ struct sb_blob {
     int32_t dtype;
     uint32_t element_size; /* bytes */
     struct sb__shape shape;
-    /* &sb__no_memory until the first call, const or not, that needs the memory creates it. */
+    /* &sb__no_memory until a call, which may be const, needs the memory and creates it. */
     _Atomic(sb_mem *) memory[2]; /* by sb_part */
     _Atomic(sb_mem *) gpu_shape; /* dims, for the device */
 };

@@ -19,7 +19,7 @@ sb_status sb__shape_make(struct sb__shape *out, const int64_t *dims, int32_t num
                          size_t element_size, sb_error *err);
 const struct sb__shape *sb__blob_shape(const sb_blob *blob);
 bool sb__shape_is(const struct sb__shape *shape, const int64_t *dims, int32_t num_axes);
-/* Whether `shape` has the last axes of `legacy`, and the other axes of `legacy` are 1. */
+/* Returns whether `shape` has the last axes of `legacy`, and the other axes of `legacy` are 1. */
 bool sb__shape_is_legacy(const struct sb__shape *shape, const struct sb__shape *legacy);
 
 /* Copies only the dimensions in use. */

@@ -14,7 +14,7 @@ struct sb__account {
     size_t cap; /* 0: none */
 };
 
-/* Returns CAP_REACHED for `bytes` more of `what`. */
+/* Fills `err` and returns CAP_REACHED, for a request of `bytes` more bytes of `what`. */
 sb_status sb__account_fail(const struct sb__account *account, size_t bytes, const char *what,
                            sb_error *err);
 

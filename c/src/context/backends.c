@@ -11,7 +11,8 @@
 #include <ctype.h>
 #include <string.h>
 
-/* The size of the first version of sb_backend, which ended before DLPack's numbers. */
+/* The size of sb_backend in its first version. Its last slot was `sumsq`; the members from
+   `dlpack_device` on were added later. */
 #define FIRST_BACKEND_SIZE (offsetof(sb_backend, sumsq) + sizeof(void (*)(void)))
 
 _Static_assert(sizeof(void (*)(void)) == sizeof(void *), "tables hold one pointer a slot");

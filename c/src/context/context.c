@@ -96,7 +96,7 @@ sb_status sb_context_create(const sb_context_options *options, sb_context **out,
     return SB_OK;
 }
 
-/* Checks quarantine if no owner remains, or only quarantine. */
+/* Checks quarantine if no owner remains, or if quarantine is the only owner left. */
 void sb_context_release(sb_context *context) {
     if (!context || sb__context_is_built_in(context))
         return;
@@ -131,7 +131,7 @@ sb_status sb_context_stream(const sb_context *context, sb_stream *out, sb_error 
         return st;
     if (!context->backend.own_stream)
         return sb__fail(err, SB_ERR_UNSUPPORTED, "%s has no streams", context->device_name);
-    /* Called again: informs the backend that a caller has the stream. */
+    /* This second call informs the backend that a caller has the stream. */
     *out = context->backend.own_stream(context->device);
     return SB_OK;
 }
@@ -149,8 +149,8 @@ static sb_status synchronize(sb_context *context, sb_error *err) {
         st = found;
     const uint64_t before = sb__counter_read(&context->quarantine.bytes);
     sb__quarantine_ask(context);
-    /* A device may free memory in stream order: other users can have the memory after another
-       wait. */
+    /* A device may free memory in stream order: only after another wait can other users have the
+       memory. */
     if (st == SB_OK && sb__counter_read(&context->quarantine.bytes) < before)
         st = sb__streams_wait(context, SB__ALL_STREAMS, err);
     return st;

@@ -174,7 +174,7 @@ extern sb__counter sb__fork_generation;
 /* Begins counting forks. */
 void sb__fork_watch(void);
 
-/* Whether this process, and not its parent, created the context. */
+/* Returns whether this process, and not its parent, created the context. */
 static inline bool sb__context_is_ours(const sb_context *context) {
     return context->fork_generation == sb__counter_read(&sb__fork_generation);
 }
@@ -200,8 +200,8 @@ enum sb__contents {
     SB__ANY_BYTES /* may be bytes of another context: all are overwritten before a read */
 };
 
-/* A flag for the built-in allocator only, beside SB_ALLOC_ZEROED: the contents may be
-   SB__ANY_BYTES. */
+/* A flag that only the built-in allocator receives, in addition to the public SB_ALLOC_ZEROED: the
+   contents may be SB__ANY_BYTES. */
 #define SB__ALLOC_ANY 0x80000000u
 
 /* Allocates a buffer of `bytes` > 0: page-locked if the device supports it and the cap allows, else
@@ -277,7 +277,8 @@ sb_status sb__device_check_pointer(sb_context *context, const void *ptr, size_t 
 /* Orders later work on the library's stream after work queued on default streams. Called before
    work on memory to which a caller holds a plain pointer. */
 sb_status sb__device_after_default(sb_context *context, sb_error *err);
-/* sb__device_after_default, but returns SB_OK if a capture forbids the order. */
+/* As sb__device_after_default, but if a stream capture forbids the order, returns SB_OK without
+   it. */
 sb_status sb__device_try_after_default(sb_context *context, sb_error *err);
 /* Waits for the stream; does nothing for a backend without streams. This function and
    sb__event_wait also call a lost device: work that was queued before the loss may continue. */
@@ -302,14 +303,14 @@ sb_status sb__device_asum(sb_context *context, int32_t dtype, int64_t count, con
                           double *out, sb_error *err);
 sb_status sb__device_sumsq(sb_context *context, int32_t dtype, int64_t count, const void *x,
                            double *out, sb_error *err);
-/* Whether `st`, the result of a wait for the library's stream, may be a failure of arithmetic on
-   that stream. If so, sb__own_lose marks the device as lost. */
+/* Returns whether `st`, the result of a wait for the library's stream, may be a failure of
+   arithmetic on that stream. If so, sb__own_lose marks the device as lost. */
 bool sb__own_may_have_failed(const sb_context *context, sb_status st);
 void sb__own_lose(sb_context *context, sb_status st);
 
 /* --- the device of a name (backends.c) -------------------------------------------- */
 
-/* Opens `device`, "NAME:N". INVALID_ARGUMENT, UNSUPPORTED, ABI_MISMATCH, NO_DEVICE, and the
+/* Opens `device`, "NAME:N". Errors: INVALID_ARGUMENT, UNSUPPORTED, ABI_MISMATCH, NO_DEVICE, and the
    backend's statuses. */
 sb_status sb__device_open(sb_context *context, const sb_context_options *options,
                           const char *device, sb_error *err);
@@ -360,7 +361,8 @@ sb_status sb__own_keep(sb_context *context, sb_stream stream, sb_error *err);
 sb_status sb__own_kept(sb_context *context, sb_error *err);
 void sb__own_kept_end(sb_context *context);
 
-/* Creates the event of the next work, and reserves room for it and for one more event. */
+/* Creates events->next, the event of the next work, and reserves room for that event and one
+   more. */
 sb_status sb__events_prepare(sb_context *context, struct sb__events *events, sb_error *err);
 /* Records events->next behind the work. */
 sb_status sb__events_record(sb_context *context, struct sb__events *events, sb_stream stream,
@@ -399,8 +401,8 @@ sb_status sb__streams_order(sb_context *context, uint64_t users, sb_stream strea
    reports a failure of the work. */
 sb_status sb__streams_record(sb_context *context, uint64_t users, struct sb__events *out,
                              sb_error *err);
-/* Whether the work that was queued when `mark` was empty is known to have ended. Never waits. If
-   not, `mark` keeps the progress for the next check. */
+/* Returns whether the work that was queued when `mark` was empty is known to have ended. Never
+   waits. If the work has not ended, `mark` keeps the progress for the next check. */
 bool sb__streams_known_over(sb_context *context, uint64_t users, struct sb__mark *mark);
 /* Records an event of the work queued so far on the next stream of `users`, except `except`, from
    `*slot` on; sets `*slot` to the stream's slot, or to -1. `*event` is NULL if the backend has no
@@ -408,7 +410,7 @@ bool sb__streams_known_over(sb_context *context, uint64_t users, struct sb__mark
 sb_status sb__streams_record_next(sb_context *context, uint64_t users, const sb_stream *except,
                                   int32_t *slot, void **event, sb_error *err);
 /* Waits for the work of the next stream of `users` from `*slot` on, also on a lost device; returns
-   whether the work has ended. Sets `*slot` likewise. */
+   whether the work has ended. Sets `*slot` as sb__streams_record_next does. */
 bool sb__streams_slot_over(sb_context *context, uint64_t users, int32_t *slot);
 /* Records an event on a named stream of the caller if possible; returns the slot, or -1. */
 int32_t sb__stream_record(sb_context *context, sb_stream stream, void **event);
@@ -423,7 +425,7 @@ void sb__streams_free(sb_context *context);
 
 /* Waits for the library's stream. A failure that may be of arithmetic queued there marks the device
    as lost, since arithmetic writes in place. Waits are serialised: the driver may report a failure
-   to only one wait, and the other waits need the failure, too. Also returns DEVICE_LOST if the
+   to only one wait, but all waits need to know of the failure. Also returns DEVICE_LOST if the
    device was lost meanwhile. */
 sb_status sb__own_wait(sb_context *context, sb_error *err);
 /* Waits for the library's stream, also on a lost device; returns whether its work has ended. */

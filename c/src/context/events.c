@@ -86,7 +86,8 @@ uint64_t sb__event_last_number(struct sb__event_list *list) {
     return number;
 }
 
-/* Retries a failed wait: it may fail although the work succeeds. Only success is conclusive. */
+/* Retries a failed wait, since a wait may fail although the work succeeds. Only success is
+   conclusive. */
 sb_status sb__event_ask_twice(sb_context *context, void *handle, sb_error *err) {
     sb_status st = sb__event_wait(context, handle, err);
     const bool is_final = st == SB_OK || st == SB_ERR_DEVICE_LOST || st == SB_ERR_FORKED;

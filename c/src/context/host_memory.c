@@ -20,8 +20,8 @@ static sb_status try_ordinary(sb_context *context, size_t bytes, uint32_t flags,
     return SB_OK;
 }
 
-/* Fails only if a request does not fit beside the bytes in use: the retry runs after all cached
-   buffers are freed, while no thread can add a buffer. */
+/* Fails only if a request does not fit in addition to the bytes in use: the retry runs after all
+   cached buffers are freed, while no thread can add a buffer. */
 sb_status sb__ordinary_alloc(sb_context *context, size_t bytes, uint32_t flags, void **out,
                              sb_error *err) {
     sb_error first;
@@ -61,7 +61,7 @@ sb_status sb__object_grow(sb_context *context, void **object, size_t old_bytes, 
     return SB_OK;
 }
 
-/* Returns the allocated size of a buffer of `bytes`: page-locked memory may have more. */
+/* Returns the allocated size of a buffer of `bytes`: a page-locked buffer may be larger. */
 static size_t size_of(const sb_context *context, size_t bytes, bool pinned) {
     return pinned ? sb__cache_class(context, bytes) : bytes;
 }
@@ -106,7 +106,7 @@ static sb_status fresh_alloc(sb_context *context, size_t bytes, enum sb__content
     return SB_OK;
 }
 
-/* Takes a buffer from the cache, which has old bytes of this context. Runs under the lock of a
+/* Takes a buffer from the cache. The buffer has old bytes of this context. Runs under the lock of a
    memory, where parallel_for must not be called. */
 static bool cached_alloc(sb_context *context, size_t bytes, enum sb__contents contents,
                          bool *out_pinned, void **out) {

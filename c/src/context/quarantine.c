@@ -162,7 +162,7 @@ static void advance(struct sb__quarantine *quarantine, struct asked *asked,
 }
 
 /* Puts back entries whose work has not ended. If another thread has set a mark meanwhile, drops the
-   mark of `asked` and adds its entries to the unmarked list. */
+   mark of `asked` and adds the entries of `asked` to the unmarked list. */
 static void put_back(sb_context *context, struct asked *asked) {
     struct sb__quarantine *quarantine = &context->quarantine;
     struct sb__waiting *waiting = &quarantine->waiting[asked->bit];
@@ -188,7 +188,7 @@ static bool is_over(sb_context *context, struct asked *asked, bool waits) {
     return sb__streams_over(context, user);
 }
 
-/* Runs deleters, which may call the library: all lists must be consistent before. */
+/* Runs deleters, which may call the library: all lists must already be consistent. */
 static void release_all(struct sb__quarantine *quarantine, struct sb__quarantined *over) {
     while (over) {
         struct sb__quarantined *entry = take_first(&over);

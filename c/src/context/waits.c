@@ -168,7 +168,7 @@ sb_status sb__streams_wait(sb_context *context, uint64_t users, sb_error *err) {
         if (slot < 0)
             return first;
         st = sb__device_check(context, first == SB_OK ? err : NULL);
-        if (st != SB_OK) /* lost meanwhile: does not wait for the rest */
+        if (st != SB_OK) /* the device was lost meanwhile: waits for no more streams */
             return first == SB_OK ? st : first;
     }
 }

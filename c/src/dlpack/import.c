@@ -67,8 +67,8 @@ static sb_status read_shape(const sb_dl_tensor *t, struct import *out, sb_error 
     return check_strides(t, &out->shape, err);
 }
 
-/* Whether the bytes can exist: offset and bytes lie within PTRDIFF_MAX, the largest size of an
-   object. */
+/* Returns whether the tensor can exist in memory: its offset plus its bytes must not exceed
+   PTRDIFF_MAX, the largest size of an object, and the last address must not overflow. */
 static bool is_addressable(const sb_dl_tensor *t, size_t bytes) {
     size_t end;
     return t->byte_offset <= (size_t)PTRDIFF_MAX - bytes &&
@@ -165,8 +165,9 @@ static sb_status check_fits(const sb_blob *blob, sb_part part, const struct impo
     return SB_OK;
 }
 
-/* Sets the memory's storage. Uses storage that this library has exported without the tensor:
-   otherwise a blob that is exported and imported repeatedly would keep all its tensors. */
+/* Sets the memory's storage. If this library has exported the tensor, uses the exported storage and
+   not the tensor: otherwise a blob that is exported and imported repeatedly would keep all its
+   tensors. */
 static sb_status set_memory(sb_mem *mem, const struct import *in, sb_error *err) {
     if (in->own)
         return sb__mem_join(mem, in->side, in->ptr, in->flags, in->own->lease, err);

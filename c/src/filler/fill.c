@@ -227,14 +227,15 @@ __attribute__((noinline)) static sb_status fill_checked(sb_blob *blob, const sb_
     return SB_OK;
 }
 
-/* Whether the filler is of this version, valid, and needs no check of the shape: a constant. */
+/* Returns whether the filler is of this version, valid, and needs no check of the shape: a
+   constant. */
 static bool is_constant(const sb_filler *f) {
     return f->struct_size == sizeof *f && f->type == SB_FILLER_CONSTANT && f->sparse == -1 &&
            !f->reserved && f->variance_norm >= SB_VARIANCE_FAN_IN &&
            f->variance_norm <= SB_VARIANCE_AVERAGE && !isnan(f->value);
 }
 
-/* Whether the elements are few enough for one thread. */
+/* Returns whether the elements are few enough for one thread. */
 static bool is_small(const sb_blob *blob) {
     const int64_t count = blob->shape.count;
     return count > 0 && count <= PIECE && sb__is_float(blob->dtype);

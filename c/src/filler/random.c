@@ -135,8 +135,8 @@ INLINE uint64_t bits_of(double value) {
     return bits;
 }
 
-#define TWO_TO_52 UINT64_C(0x4330000000000000) /* adding to the mantissa counts in units of 1 */
-#define ONE       UINT64_C(0x3ff0000000000000) /* adding to the mantissa counts in units of 2^-52 */
+#define TWO_TO_52 UINT64_C(0x4330000000000000) /* the mantissa counts units of 1 */
+#define ONE       UINT64_C(0x3ff0000000000000) /* the mantissa counts units of 2^-52 */
 
 /* Return equidistant numbers in (0, 1): (word + 1/2) / 2^32, or with 52 bits (word + 1/2) /
    2^52. */
@@ -234,8 +234,8 @@ enum { SINGLES = 4 * LANES, DOUBLES = 2 * LANES }; /* elements of a group */
 _Static_assert(SINGLES * sizeof(float) == SB__GROUP_BYTES, "a group of floats");
 _Static_assert(DOUBLES * sizeof(double) == SB__GROUP_BYTES, "a group of doubles");
 
-/* Maps units to the range. No result exceeds low + span: u is at most 1 - 2^-53, so that span * u
-   rounds to less than the exact span. */
+/* Maps numbers in (0, 1) to the range. No result exceeds low + span: u is at most 1 - 2^-53, so
+   that span * u rounds to less than the exact span. */
 INLINE void shift(const struct sb__random *random, double *x, int n) {
     for (int i = 0; i < n; i++)
         x[i] = random->origin + random->scale * x[i];

@@ -84,8 +84,8 @@ static const char *zip_words(const struct sb__head *head) {
     return ends(name, size, M(".npy")) ? "an archive of NumPy arrays (.npz)" : archive;
 }
 
-/* Recognises a tar header by its sum: octal digits of the sum of the header's bytes, in which
-   blanks replace the digits. */
+/* Recognises a tar header by its checksum: octal digits of the sum of the header's bytes, where
+   blanks count instead of the digits. */
 static const char *tar_words(const struct sb__head *head) {
     enum { HEADER = 512, SUM = 148, SUM_END = 156 };
     uint64_t sum = 0, written = 0;
@@ -112,8 +112,8 @@ static const char *bzip2_words(const struct sb__head *head) {
                                                                : NULL;
 }
 
-/* Whether `c` is the opcode of an empty dict, list or tuple, a mark, a class, a text or a long
-   number. */
+/* Returns whether `c` is the opcode of an empty dict, list or tuple, a mark, a class, a text or a
+   long number. */
 static bool is_opcode(unsigned char c) {
     return c == '}' || c == ']' || c == ')' || c == '(' || c == 'c' || c == 'X' || c == 0x8a;
 }
@@ -220,7 +220,8 @@ static bool lfs_words(const struct text *text, char *out) {
     return true;
 }
 
-/* Whether a text begins with a field of a net, a solver or a blob in protobuf's text format. */
+/* Returns whether a text begins with a field of a net, a solver or a blob in protobuf's text
+   format. */
 static bool is_prototxt(const struct text *text) {
     static const char *const fields[] = {
         "name",      "layer",     "layers",   "input",     "input_dim",      "input_shape",
@@ -245,8 +246,8 @@ static bool is_prototxt(const struct text *text) {
     return false;
 }
 
-/* Whether a text begins with a bracket, followed by a string or the closing bracket, in a list also
-   by another opening bracket. */
+/* Returns whether a text begins with a bracket, followed by a string, the closing bracket or, in a
+   list, another opening bracket. */
 static bool begins_json(const struct text *text) {
     struct text rest = *text;
     if (rest.size == 0 || (*rest.at != '{' && *rest.at != '['))
@@ -258,7 +259,7 @@ static bool begins_json(const struct text *text) {
                              (!is_object && (*rest.at == '{' || *rest.at == '[')));
 }
 
-/* Whether a text that begins with a bracket ends with a bracket. */
+/* Returns whether a text that begins with a bracket ends with a bracket. */
 static bool ends_json(const struct text *text) {
     size_t last = text->size - 1;
     while (is_space(text->at[last]))
@@ -266,12 +267,12 @@ static bool ends_json(const struct text *text) {
     return text->at[last] == '}' || text->at[last] == ']';
 }
 
-/* Whether a text is JSON; a short text must be complete. */
+/* Returns whether a text is JSON; a short text must be complete. */
 static bool is_json(const struct text *text) {
     return begins_json(text) && (text->size >= LONG_TEXT || ends_json(text));
 }
 
-/* Whether all bytes are printable ASCII or possible UTF-8. */
+/* Returns whether all bytes are printable ASCII or possible UTF-8. */
 static bool is_printable(const struct text *text) {
     for (size_t i = 0; i < text->size; i++)
         if ((text->at[i] < ' ' && text->at[i] != '\t' && text->at[i] != '\n' &&
@@ -338,7 +339,7 @@ static bool enter(struct text *message, unsigned char tag, size_t *out_length) {
     return false;
 }
 
-/* Whether a text begins with an operation's name, such as "Conv2D". */
+/* Returns whether a text begins with an operation's name, such as "Conv2D". */
 static bool is_operation(const struct text *text, size_t length) {
     if (length < 2 || length > 64 || length > text->size || *text->at < 'A' || *text->at > 'Z')
         return false;

@@ -51,7 +51,8 @@ const char *sb__format_name(int32_t format);
 /* Returns the layout of a file; NULL for a blob file and for an unknown format. */
 const struct sb__layout *sb__format_layout(int32_t format);
 
-/* Whether `field` has this number and the wire type of a text or message; false for number 0. */
+/* Returns whether `field` has this number and the wire type of a text or message; false for number
+   0. */
 static inline bool sb__field_is_bytes(const struct sb__field *field, uint32_t number) {
     return field->number == number && field->type == SB__WIRE_BYTES;
 }
@@ -73,8 +74,8 @@ static inline const struct sb__layout *sb__layout_child(const struct sb__layout 
    uses some numbers for other layers. */
 const char *sb__layer_type_name(int32_t number, bool is_c3d);
 
-/* Whether C3D 1.0 uses the number for a convolution or a pooling, and Caffe for a layer without
-   such parameters. */
+/* Returns whether C3D 1.0 uses the number for a convolution or a pooling, and Caffe for a layer
+   without such parameters. */
 bool sb__layer_type_is_c3d(int32_t number);
 
 #endif

@@ -55,8 +55,8 @@ static sb_status read_inside(struct sb__reader *reader, const struct sb__outline
                             SB__OUTLINE_MANY, out, err);
 }
 
-/* Whether each field that is present has one of its allowed types; a field without types must be
-   absent. */
+/* Returns whether each field that is present has one of its allowed types; a field without types
+   must be absent. */
 static bool fits(const struct sb__outline *outline, const uint32_t types[SB__OUTLINE_FIELDS]) {
     for (int i = 1; i < SB__OUTLINE_FIELDS; i++)
         if ((outline->seen[i] & ~types[i]) != 0)

@@ -29,10 +29,10 @@ sb_status sb__outline_read(struct sb__reader *reader, uint32_t begin, uint32_t e
 /* Sets `*out` to SB_FORMAT_AUTO if the format is not recognised. Fails only if the source fails. */
 sb_status sb__outline_format(const struct sb__outline *outline, struct sb__reader *reader,
                              int32_t *out, sb_error *err);
-/* Whether the message has only blobs, as a vector has. Fails only if the source fails. */
+/* Returns whether the message has only blobs, as a vector has. Fails only if the source fails. */
 sb_status sb__outline_is_vector(const struct sb__outline *outline, struct sb__reader *reader,
                                 bool *out, sb_error *err);
-/* Whether the message is an ONNX model. Fails only if the source fails. */
+/* Returns whether the message is an ONNX model. Fails only if the source fails. */
 sb_status sb__outline_is_onnx(const struct sb__outline *outline, struct sb__reader *reader,
                               bool *out, sb_error *err);
 

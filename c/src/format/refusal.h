@@ -14,13 +14,13 @@ void sb__refusal_explain(sb_status status, int32_t wanted, struct sb__reader *re
    first bytes. */
 void sb__refusal_explain_size(const struct sb__source *first, uint64_t total, sb_error *err);
 
-/* Whether a source is recognised as another program's message although protobuf can also read it as
-   a message of Caffe. Fails only if the source fails. */
+/* Returns whether a source is recognised as another program's message although protobuf can also
+   read it as a message of Caffe. Fails only if the source fails. */
 sb_status sb__refusal_is_foreign(const struct sb__source *source, bool *out, sb_error *err);
 
-/* Returns MALFORMED if a source that can be read as a blob is recognised as another message: if the
-   blob has no values, as a message of another program; if `is_doubtful`, as another format of
-   Caffe, the one that format AUTO detects. */
+/* Returns MALFORMED if a source that can be read as a blob is recognised as another message. If the
+   blob has no values, looks for messages of other programs; if `is_doubtful`, looks for Caffe's
+   other formats, as format AUTO does. */
 sb_status sb__refusal_check_blob(const struct sb__source *source, bool has_values, bool is_doubtful,
                                  sb_error *err);
 

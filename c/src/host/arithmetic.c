@@ -5,10 +5,11 @@
 #include <float.h>
 #include <string.h>
 
-/* OpenBLAS sums doubles, or plain loops in a build without OpenBLAS. Floats use the vectors of this
-   folder: OpenBLAS would sum floats in floats, with errors up to 1e-3. Element-wise operations use
-   these vectors, too: they are as fast as BLAS, give the same numbers on every processor, and treat
-   a factor of 0 like any other factor, while BLAS would clear or skip the values. */
+/* Doubles are summed by OpenBLAS, or by plain loops in a build without OpenBLAS. Floats are summed
+   by the loops of vectors.h, since OpenBLAS would sum floats in floats, with errors up to 1e-3.
+   Element-wise operations use the loops of vectors.h, too: these are as fast as BLAS, give the same
+   numbers on every processor, and treat a factor of 0 like any other factor, while BLAS would clear
+   or skip the values. */
 #ifdef SYNCBLOB_OPENBLAS
 #include <cblas.h>
 #endif
@@ -67,8 +68,8 @@ __attribute__((noinline)) static double sumsq_anew(const void *x, int n, enum sb
     return sb__vectors_fastest()->asum(x, n, place) == 0 ? 0 : sb__sumsq_wide(x, n);
 }
 
-/* Sums again after an overflow, and below the bound: squares other than 0 may then have lost bits
-   to underflow. */
+/* Sums again in doubles after an overflow, and if the sum is below the bound: small squares may
+   then have lost bits to underflow. */
 static double sumsq_f32(const void *x, int n, enum sb__place place) {
     double sum = sb__vectors_fastest()->sumsq(x, n, place);
     return sum >= 1e-30 && sum <= DBL_MAX ? sum : sumsq_anew(x, n, place);

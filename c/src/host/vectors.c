@@ -7,10 +7,10 @@
 #endif
 
 /* The order of additions is the same in every kind. A group is ROWS rows of LANES floats. The rows
-   of a group are added pairwise, in floats, to one row; likewise the rows of a BLOCK of groups.
-   These are at most six roundings, seven with the rounding of a square: an error of at most 4.2e-7.
-   The row of each block, and of each group after the last whole block, is added to a row of
-   doubles. */
+   of a group are summed pairwise, in floats, which gives one row per group. The rows of BLOCK
+   consecutive groups are summed in the same way, which gives one row per block. A value is rounded
+   at most six times, a square seven times: an error of at most 4.2e-7. The row of each block, and
+   of each group after the last whole block, is added to a row of doubles. */
 #define LANES 16
 #define ROWS  16
 #define GROUP (LANES * ROWS)
@@ -43,7 +43,8 @@ INLINE double sum_half(const double s[LANES / 2]) {
 
 /* NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result): numbers of lanes are small */
 
-/* Prefetches AHEAD of a group. A prefetch past the end has no effect. */
+/* Prefetches the cache lines that are AHEAD bytes after a group. A prefetch past the end has no
+   effect. */
 INLINE void read_ahead(const float *group) {
     for (int i = 0; i < ROWS; i++)
         __builtin_prefetch((const char *)(group + i * LANES) + AHEAD);

@@ -174,7 +174,7 @@ static sb_status read_on(sb_mem *m, enum sb__call call, int32_t side,
     return st;
 }
 
-/* Reads `side`; if `stream` is NULL, on the library's stream, and waits. `out` may be NULL. */
+/* Reads `side`. If `stream` is NULL, uses the library's stream and waits. `out` may be NULL. */
 static sb_status read_into(const sb_mem *mem, enum sb__call call, int32_t side,
                            const sb_stream *stream, const void **out, struct sb__retired *retired,
                            sb_error *err) {

@@ -1,6 +1,7 @@
-/* A lease: storage that tensors and other memories also use. The storage's memory may retire it
-   while other holders use it; the last holder frees it. The storage of a lease never contains
-   another lease, so that storage that is exported and imported repeatedly has one lease. */
+/* A lease: storage that tensors and other memories also use. The memory may retire the storage
+   while other holders use it; the last holder frees the storage. The storage of a lease never
+   contains another lease, so that storage that is exported and imported repeatedly has one
+   lease. */
 #ifndef SB_MEMORY_LEASE_H
 #define SB_MEMORY_LEASE_H
 
@@ -23,7 +24,7 @@ sb_status sb__lease_prepare(const sb_mem *mem, struct sb__lease **out, sb_error 
    sb__lease_prepare, is used or discarded; returns the storage's lease. Needs no lock: other const
    calls do not replace such storage. */
 struct sb__lease *sb__lease_take(sb_mem *mem, int32_t side, struct sb__lease *lease);
-/* Whether other holders also use the storage. The caller holds the memory's lock. */
+/* Returns whether other holders also use the storage. The caller holds the memory's lock. */
 bool sb__lease_is_shared(const struct sb__storage *storage);
 /* Frees an unused lease. */
 void sb__lease_discard(struct sb__lease *lease);

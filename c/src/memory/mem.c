@@ -25,8 +25,8 @@ sb_status sb_mem_create(sb_context *context, size_t bytes, sb_mem **out, sb_erro
     return SB_OK;
 }
 
-/* Tries of a forked child before it treats the lock as held by a thread of the parent: a thread of
-   the child that has acquired the lock sets locked_in at once. */
+/* The number of tries after which a forked child concludes that a thread of the parent held the
+   lock at the fork. A thread of the child that acquires the lock sets locked_in at once. */
 enum { ORPHAN_TRIES = 200 };
 
 static bool lock_in_child(sb_mem *mem) {
@@ -99,8 +99,8 @@ void sb_mem_release(sb_mem *mem) {
         sb__mem_destroy(mem);
 }
 
-/* Whether other users of the storage may write it, or see writes of this memory. Read-only storage
-   is replaced before a write, so that other users do not see the write. */
+/* Returns whether other users of the storage may write it, or see writes of this memory. Read-only
+   storage is replaced before a write, so that other users do not see the write. */
 static bool is_written_by_others(const sb_mem *mem, int32_t side) {
     const struct sb__storage *storage = &mem->side[side];
     return storage->kind != SB_STORAGE_BORROWED_READ_ONLY && sb__lease_is_shared(storage);

@@ -9,8 +9,9 @@
 
 /* The atomic state word: the head in the low bits, and the conditions of the fast paths. A side is
    READY if its bytes may be read without a wait (the device's bytes only if a pointer to them was
-   exposed before), WRITABLE if they may be written in place, PENDING while a transfer into the side
-   is queued. The word is stored with release after the members that it describes. */
+   exposed before). A side is WRITABLE if its bytes may be written in place, and PENDING while a
+   transfer into the side is queued. The word is stored with release after the members that it
+   describes. */
 enum {
     SB__HEAD_MASK = 7,
     SB__CPU_READY = 1 << 3,
@@ -84,14 +85,14 @@ static inline int32_t sb__head(const sb_mem *mem) {
     return (int32_t)(atomic_load_explicit(&mem->word, memory_order_relaxed) & SB__HEAD_MASK);
 }
 
-/* Whether this process can access the host side's bytes, if there are any. `word` is a memory's
-   state word. */
+/* Returns whether this process can access the host side's bytes, if there are any. `word` is a
+   memory's state word. */
 static inline bool sb__host_is_mapped(const sb_mem *mem, uint32_t word) {
     return !(word & SB__CPU_NOT_IN_CHILD) || sb__context_is_ours(mem->context);
 }
 
-/* Checks the alignment of both sides' bytes, which may be lent. INVALID_ARGUMENT, and FORKED as
-   sb__lock. */
+/* Checks the alignment of both sides' bytes, which may be lent. Errors: INVALID_ARGUMENT, and
+   FORKED in the same case as sb__lock. */
 sb_status sb__check_alignment(sb_mem *mem, size_t element_size, sb_error *err);
 
 /* Checks that a side is accessible: a usable device, or host bytes of this process. */
@@ -189,8 +190,8 @@ sb_status sb__await_oldest(sb_mem *mem, sb_error *err);
 /* Forgets the writers: the device side's bytes are no longer needed. */
 void sb__forget_writers(sb_mem *mem);
 
-/* Returns the set of the legacy default stream if users of plain pointers may have work there with
-   which `target`'s stream is not ordered, else the empty set. */
+/* Returns the set of the legacy default stream if callers with plain pointers may have queued work
+   there and `target`'s stream is not ordered after that work; else the empty set. */
 uint64_t sb__default_users(const sb_mem *mem, const struct sb__target *target);
 /* Orders the library's own work on `storage` of the device after work on default streams with which
    the library's stream is not ordered. */
@@ -234,7 +235,7 @@ sb_status sb__mem_reclaim(sb_mem *mem, sb_deleter deleter, void **out, sb_error 
 sb_status sb__fail_lost(sb_error *err);
 sb_status sb__fail_overlap(sb_error *err);
 
-/* Whether two byte ranges overlap. */
+/* Returns whether two byte ranges overlap. */
 static inline bool sb__overlap_of(const void *a, size_t a_bytes, const void *b, size_t b_bytes) {
     return (uintptr_t)a - (uintptr_t)b < b_bytes || (uintptr_t)b - (uintptr_t)a < a_bytes;
 }

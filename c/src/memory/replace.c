@@ -19,8 +19,8 @@ static sb_status check_set(const sb_mem *mem, int32_t side, const void *ptr, siz
     return st == SB_OK && bytes ? sb__device_check_pointer(mem->context, ptr, bytes, err) : st;
 }
 
-/* Whether `ptr` overlaps the other side in part. Both sides may be the same bytes of managed
-   memory. */
+/* Returns whether `ptr` overlaps the other side's bytes only in part. Equal addresses are allowed:
+   both sides may be the same bytes of managed memory. */
 static bool overlaps_in_part(const sb_mem *mem, int32_t other, const void *ptr) {
     const void *there = mem->side[other].ptr;
     return there && there != ptr && sb__overlap(there, ptr, mem->bytes);
@@ -92,7 +92,7 @@ sb_status sb__mem_join(sb_mem *mem, int32_t side, void *ptr, uint32_t flags,
     return st;
 }
 
-/* Whether a copy may still be using the storage. */
+/* Returns whether a copy may still be using the storage. */
 static bool may_be_copied(const struct sb__storage *storage, struct sb__lease *lease) {
     return storage->users ||
            (lease && atomic_load_explicit(&lease->users, memory_order_relaxed) != 0);

@@ -1,5 +1,5 @@
 /* Storage and memories that a call removes from its objects. The call collects them, and releases
-   them when its changes are complete: deleters may then call the library on any object. Therefore
+   them after its last change, so that deleters may call the library on any object. Therefore
    sb__retired_end is a call's last access to its objects. */
 #ifndef SB_MEMORY_RETIRED_H
 #define SB_MEMORY_RETIRED_H

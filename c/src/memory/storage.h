@@ -43,7 +43,7 @@ sb_status sb__storage_join(struct sb__storage *out, sb_context *context, size_t 
    holder of the lease. */
 void sb__storage_unlend(struct sb__storage *lent, sb_context *context, size_t bytes);
 
-/* Whether a forked child can access the host storage. */
+/* Returns whether a forked child can access the host storage. */
 bool sb__storage_is_in_child(const struct sb__storage *storage, const sb_context *context);
 
 /* Frees the storage or runs its deleter after all work that may use it, or leaves this to other

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Whether a side's storage may be written. A copy may still be using host storage that has
+/* Returns whether a side's storage may be written. A copy may still be using host storage that has
    users. */
 static bool may_write(const sb_mem *mem, int32_t side) {
     const struct sb__storage *storage = &mem->side[side];

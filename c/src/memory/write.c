@@ -211,7 +211,7 @@ static void commit(struct sb__write *write, const struct sb__target *target,
 void sb__write_commit(struct sb__write *write, struct sb__retired *retired) {
     if (write->side == SB_SIDE_CPU && !write->replaces && sb__is_host_written_in_place(write->mem))
         return; /* the state word is already correct */
-    /* Its work has ended. */
+    /* The work of the write has ended. */
     const struct sb__target target = sb__own_target(write->mem, SB__FOR_OWN);
     commit(write, &target, retired);
 }
@@ -258,7 +258,7 @@ static void leave_queued(struct sb__write *write) {
     sb__unlock(mem);
 }
 
-/* Whether current bytes are overwritten in place, so that a failure spoils them. */
+/* Returns whether current bytes are overwritten in place, so that a failure spoils them. */
 static bool is_in_place(const struct sb__write *write) {
     int32_t head = sb__head(write->mem);
     return !write->replaces && (head == SB_HEAD_SYNCED || head == head_of(write->side));

@@ -40,8 +40,8 @@ sb_status sb__write_begin_for(struct sb__write *write, sb_mem *mem, int32_t side
                               sb_error *err);
 void sb__write_commit_for(struct sb__write *write, const struct sb__target *target,
                           struct sb__retired *retired);
-/* Call after queueing arithmetic on the stream of `target`: a later wait for the bytes then reports
-   a failure of the arithmetic. Waits at once if no event can be recorded. */
+/* Call after queueing arithmetic on the stream of `target`: a failure of the arithmetic is then
+   reported by a later wait for the bytes. Waits at once if no event can be recorded. */
 sb_status sb__write_queued(struct sb__write *write, const struct sb__target *target, sb_error *err);
 /* Ends a write that has written nothing. */
 void sb__write_cancel(struct sb__write *write);

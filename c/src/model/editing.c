@@ -8,8 +8,8 @@
 
 #define SMALL_BYTES ((size_t)4096)
 
-/* Returns the flags to allocate small buffers as objects, which is cheaper: a net has many of
-   them. */
+/* Returns the flags of an allocation. Small buffers, of which a net has many, are allocated as
+   objects, which is cheaper. */
 static uint32_t flags_of(size_t size) {
     return size < SMALL_BYTES ? SB_ALLOC_OBJECT : 0;
 }

@@ -142,7 +142,8 @@ static size_t *link_to(struct sb__edits *edits, const struct sb__edit *edit) {
     return link;
 }
 
-/* Moves the last item of the array into the hole. */
+/* Removes and returns the last edit in order. Moves the last item of the array to the position that
+   becomes free. */
 struct sb__edit sb__edits_pop(struct sb__edits *edits) {
     size_t last;
     size_t *link = last_link(edits, &last);

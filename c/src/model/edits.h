@@ -38,7 +38,7 @@ struct sb__edit *sb__edits_last_of(const struct sb__edits *edits, int64_t layer)
 
 /* Adds an edit of a blob that has no edit; the caller has reserved room. */
 void sb__edits_add(struct sb__edits *edits, const struct sb__edit *edit);
-/* Removes the last edit of a set that is not empty. */
+/* Removes and returns the last edit of a set that is not empty. */
 struct sb__edit sb__edits_pop(struct sb__edits *edits);
 
 #endif

@@ -25,7 +25,8 @@ struct sb_model {
     struct sb__model_index index;
 
     struct sb__edits edits;
-    struct sb__layer *new_layers; /* after those of the index; new_names' slots follow them */
+    struct sb__layer *new_layers; /* numbered after the index's layers; their block also has the
+                                     slots of new_names */
     struct sb__names new_names;   /* of new_layers */
     struct sb__texts new_texts;   /* each layer's name and type, each with a NUL */
     int64_t num_new_layers, room_new_layers;
@@ -37,9 +38,10 @@ struct sb_model {
 
 /* Returns the number of blobs of a layer or of SB_NO_LAYER; 0 for a layer that does not exist. */
 int64_t sb__num_blobs(const sb_model *model, int64_t layer);
-/* Whether the layer exists; false for SB_NO_LAYER. */
+/* Returns whether the layer exists; false for SB_NO_LAYER. */
 bool sb__has_layer(const sb_model *model, int64_t layer);
-/* Return INDEX_OUT_OF_RANGE, for an absent layer, and for an absent blob or its absent layer. */
+/* Return INDEX_OUT_OF_RANGE: the first for an absent layer, the second for an absent blob or for a
+   blob of an absent layer. */
 sb_status sb__fail_layer(const sb_model *model, int64_t layer, sb_error *err);
 sb_status sb__fail_blob(const sb_model *model, int64_t layer, int64_t index, sb_error *err);
 

@@ -300,7 +300,8 @@ static sb_status begin_saving(struct saving *saving, const sb_model *model,
     return st;
 }
 
-/* Writes the model and checks that it has saving->size bytes: else its source has changed. */
+/* Writes the model and checks that saving->size bytes were written: if not, the source has
+   changed. */
 static sb_status put_whole(const sb_model *model, struct sb__sink *sink, struct saving *saving,
                            sb_error *err) {
     sink->progress = saving->progress;

@@ -7,7 +7,7 @@
 
 /* Writes the net's name and the solver's fields that were set. */
 void sb__save_head(const sb_model *model, struct sb__sink *sink);
-/* Whether sb__save_head replaces this field of the file. */
+/* Returns whether sb__save_head replaces this field of the file. */
 bool sb__save_is_in_head(const sb_model *model, const struct sb__layout *layout,
                          const struct sb__field *field);
 

@@ -38,13 +38,13 @@ void sb__file_close(sb__file file);
 #define SB__TARGET_MAX 1024
 #endif
 
-/* A temporary file beside its target, renamed to the target when complete. */
+/* A temporary file in the folder of its target, renamed to the target when complete. */
 struct sb__replacement {
     sb__file file;             /* -1 after closing */
     sb__file folder;           /* the target's folder; -1 on systems without openat */
     char shown[96];            /* the beginning of the resolved path, for messages */
-    char path[SB__TARGET_MAX]; /* the target's path with links resolved; relative to `folder` if
-                                  there is one */
+    char path[SB__TARGET_MAX]; /* the target's path with links resolved; relative to `folder` unless
+                                  that is -1 */
     const char *name;          /* points into `path`, after the folder */
     char temporary[64];        /* "": no temporary file */
 };

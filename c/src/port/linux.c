@@ -75,13 +75,13 @@ bool sb__links_to_open_files(int folder) {
 #define LIST_BYTES (4 + 8 * 256)
 #define OWNER      1
 
-/* Whether an error means that the file has no list, or that the file system does not support lists;
-   some file systems in user space return EINVAL. */
+/* Returns whether an error means that the file has no list, or that the file system does not
+   support lists; some file systems in user space return EINVAL. */
 static bool means_none(int error) {
     return error == ENODATA || error == ENOTSUP || error == ENOSYS || error == EINVAL;
 }
 
-/* Returns the mode in place of a list: all users except the owner get the permissions that every
+/* Returns the mode that replaces a list: all users except the owner get the permissions that every
    entry allows. */
 static mode_t without_list(mode_t mode, const unsigned char *list, ssize_t size) {
     mode_t least = 07;
@@ -136,7 +136,8 @@ void sb__advise_large_pages(void *pages, size_t bytes) {
     (void)madvise(pages, bytes, MADV_HUGEPAGE);
 }
 
-#define FILE_BYTES ((size_t)4 << 20) /* a file that is mapped repeatedly */
+/* The size of the file that sb__pages_filled maps repeatedly. */
+#define FILE_BYTES ((size_t)4 << 20)
 
 static bool open_filled_file(intptr_t *kept, int byte) {
     if (*kept >= 0)

@@ -230,8 +230,8 @@ void sb__replacement_cancel(struct sb__replacement *to) {
     (void)close((int)to->folder);
 }
 
-/* Whether a rename that reported an error has happened: over a network the reply may be lost, and
-   the retry then finds no file. */
+/* Returns whether a rename that reported an error has happened: over a network the reply may be
+   lost, and the retry then finds no file. */
 static bool is_in_place(const struct sb__replacement *to, const struct stat *written) {
     struct stat there;
     int error;

@@ -43,7 +43,7 @@ bool sb__random_number(uint64_t *out) {
 
 /* --- pages ------------------------------------------------------------------------------ */
 
-/* WebAssembly's; memory grows by it and is never unmapped. */
+/* Returns the page size of WebAssembly, whose memory grows by pages and never shrinks. */
 size_t sb__page_size(void) {
     return 65536;
 }
@@ -53,7 +53,7 @@ void *sb__pages_map(size_t bytes, size_t alignment) {
     return pages ? memset(pages, 0, bytes) : NULL;
 }
 
-/* Accessible memory: nothing can be reserved without it. */
+/* Returns accessible memory: WASI cannot reserve addresses without memory. */
 void *sb__pages_reserve(size_t bytes) {
     return aligned_alloc(sb__page_size(), bytes);
 }
@@ -107,7 +107,7 @@ static int check_old(struct sb__replacement *to, const char **what) {
     return S_ISREG(old.st_mode) ? 0 : S_ISDIR(old.st_mode) ? EISDIR : EINVAL;
 }
 
-/* The path of the temporary file. */
+/* Writes the path of the temporary file to `out`. */
 static int beside(const struct sb__replacement *to, char out[SB__PATH_MAX]) {
     const int length =
         snprintf(out, SB__PATH_MAX, "%.*s%s", (int)(to->name - to->path), to->path, to->temporary);

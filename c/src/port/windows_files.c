@@ -331,7 +331,7 @@ struct rename {
 _Static_assert(offsetof(struct rename, name) == offsetof(FILE_RENAME_INFO, FileName),
                "the system's struct begins as ours does");
 
-/* Whether an error of a rename may mean that a program has the old file open. */
+/* Returns whether an error of a rename may mean that a program has the old file open. */
 static bool is_in_use(int error) {
     return error == ERROR_SHARING_VIOLATION || error == ERROR_ACCESS_DENIED;
 }
@@ -352,7 +352,7 @@ static int rename_to(HANDLE file, const wchar_t *target) {
     return error;
 }
 
-/* Whether any program has the file open. */
+/* Returns whether any program has the file open. */
 static bool is_open(const wchar_t *path) {
     HANDLE handle = CreateFileW(path, DELETE, 0, NULL, OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, NULL);
     if (handle == INVALID_HANDLE_VALUE)

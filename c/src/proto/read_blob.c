@@ -129,8 +129,8 @@ static sb_status copy_payload(sb_blob *blob, struct sb__reader *reader, const st
     return st == SB_OK ? end_values(reader, err) : st;
 }
 
-/* Whether the copy may fail before its end: the progress callback may cancel it, a source may
-   change or fail, or an integer type may not hold a value. */
+/* Returns whether the copy may fail before its end: the progress callback may cancel it, a source
+   may change or fail, or an integer type may not hold a value. */
 static bool may_fail(const sb_blob *blob, const struct sb__reader *reader) {
     return reader->progress || sb__source_may_change(reader->source) ||
            sb__is_integer(sb_blob_dtype(blob));

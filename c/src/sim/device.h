@@ -136,7 +136,7 @@ void sb__sim_block_free(struct sb__sim_block *block);
 struct sb__sim_block *sb__sim_block_find(const struct sb__sim *sim, const void *ptr, size_t bytes);
 /* Returns the host memory behind [ptr, ptr + bytes), or NULL. */
 void *sb__sim_translate(const struct sb__sim *sim, const void *ptr, size_t bytes);
-/* Whether the address belongs to the device, allocated or not. */
+/* Returns whether the address belongs to the device, allocated or not. */
 bool sb__sim_is_device_address(const struct sb__sim *sim, const void *ptr);
 /* Frees all memory of the device. */
 void sb__sim_memory_close(struct sb__sim *sim);
@@ -144,10 +144,10 @@ void sb__sim_memory_close(struct sb__sim *sim);
 /* --- work.c ------------------------------------------------------------------------ */
 
 const char *sb__sim_op_name(int32_t op);
-/* Whether the operation overwrites its whole target. */
+/* Returns whether the operation overwrites its whole target. */
 bool sb__sim_replaces_target(int32_t op);
-/* Whether the operation can run; if not, writes the cause to `reason`. `at_turn`: the operation is
-   next, so that its allocations must be ready. */
+/* Returns whether the operation can run; if not, writes the cause to `reason`. `at_turn`: the
+   operation is next, so that its allocations must be ready. */
 bool sb__sim_is_valid(const struct sb__sim *sim, const struct sb__sim_work *work, bool at_turn,
                       char reason[SB__SIM_REASON]);
 /* Executes valid copies, fills and arithmetic. */

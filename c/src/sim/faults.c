@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* Values of sb_error.device_code, in place of a driver's error numbers. */
+/* Values of sb_error.device_code for failures of the simulated device. */
 enum { CODE_FAILURE = 1, CODE_LOST = 2, CODE_OUT_OF_MEMORY = 3, CODE_UNKNOWN_STREAM = 4 };
 
 sb_status sb__sim_fail_device(sb_error *err, const char *reason) {

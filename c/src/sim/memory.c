@@ -1,5 +1,5 @@
 /* Device memory: addresses are allocated from reserved ranges, bytes are in ordinary memory
-   elsewhere, and a table maps one to the other. */
+   elsewhere, and a table maps the addresses to the bytes. */
 #include "base/checked.h"
 #include "port/pages.h"
 #include "sim/device.h"

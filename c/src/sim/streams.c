@@ -1,13 +1,13 @@
 /* Queues. Work runs in the order of its stream, at times that the schedule decides; events order
    streams with each other, and every operation orders the two blocking streams (the legacy default
    stream and the library's stream). Failures of queued work: a failed operation fails every event
-   recorded after it on its stream, up to and including the next event of its thread, and every
-   synchronisation of the stream, until a wait of its thread has returned the failure: a wait for
-   that event, or for the stream. Waits of other threads cannot consume the report. They return the
-   failure once, from a wait for the stream or for an event; their later waits succeed, and their
-   later events do not report the failure, since the thread that queued the work may have ended. A
-   failed event reports its failure on every wait. If another stream waits for a failed event, the
-   work behind the wait runs and does not fail. */
+   recorded after it on its stream, up to and including the next event of the thread that queued the
+   operation, and every synchronisation of the stream. This ends when a wait of that thread, for
+   that event or for the stream, has returned the failure. Waits of other threads cannot consume the
+   report. They return the failure once, from a wait for the stream or for an event; their later
+   waits succeed, and their later events do not report the failure, since the thread that queued the
+   work may have ended. A failed event reports its failure on every wait. If another stream waits
+   for a failed event, the work behind the wait runs and does not fail. */
 #include "sim/device.h"
 
 #include "base/draw.h"
@@ -218,7 +218,7 @@ static bool touches(const void *a, size_t a_bytes, const void *b, size_t b_bytes
     return a && (uintptr_t)a < (uintptr_t)b + b_bytes && (uintptr_t)b < (uintptr_t)a + a_bytes;
 }
 
-/* Whether queued work may still use the target's old bytes. */
+/* Returns whether queued work may still use the target's old bytes. */
 static bool target_is_in_use(const struct sb__sim *sim, const struct sb__sim_work *work) {
     for (const struct sb__sim_stream *s = &sim->legacy; s; s = s->next)
         for (const struct sb__sim_op *op = s->head; op; op = op->next)

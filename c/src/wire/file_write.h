@@ -1,5 +1,5 @@
-/* Writing a file atomically: to a temporary file beside it, which is synced and renamed. On a
-   failure before the rename the old file remains. */
+/* Writing a file atomically: a temporary file in the same folder is written, synced and renamed to
+   the target. On a failure before the rename the old file remains. */
 #ifndef SB_WIRE_FILE_WRITE_H
 #define SB_WIRE_FILE_WRITE_H
 

@@ -28,8 +28,8 @@ struct sb__source {
 
 void sb__source_close(struct sb__source *source);
 
-/* Whether reads may fail or return other bytes the next time: callbacks and mapped files, but not
-   the caller's memory. */
+/* Returns whether reads may fail or return other bytes the next time: callbacks and mapped files,
+   but not the caller's memory. */
 static inline bool sb__source_may_change(const struct sb__source *source) {
     return source->from.read_at != NULL;
 }
@@ -52,7 +52,7 @@ sb_status sb__callback_failed(sb_status status, const sb_error *reported, const 
 
 /* Makes a source of a regular file, without `close`. `shown` names the file in errors. IO. */
 sb_status sb__descriptor_source(intptr_t file, const char *shown, sb_source *out, sb_error *err);
-/* Whether sb__descriptor_source has set the source's slots. */
+/* Returns whether sb__descriptor_source has set the source's slots. */
 bool sb__descriptor_is(const sb_source *source);
 /* Reads the stamp of a source of sb__descriptor_source. IO. */
 sb_status sb__descriptor_stamp(void *user, struct sb__stamp *out, sb_error *err);

@@ -282,7 +282,7 @@ TEST(another_thread_cannot_take_the_news_away) {
             upload(&b.f, b.y, b.source, BYTES, b.f.own);
             struct other_thread other = elsewhere(&b);
             assert_int_equal(other.synchronized, SB_ERR_DEVICE_FAILURE);
-            /* The failure is reported to it once, and the work is done. */
+            /* The failure is reported to the other thread once, and the work is done. */
             assert_int_equal(other.again, SB_OK);
             assert_int_equal(other.recorded, SB_OK);
             if (by_event) {
@@ -342,7 +342,7 @@ static void *wait_in_vain(void *user) {
     return NULL;
 }
 
-/* The thread that must be notified has ended: others are notified once, by an event or a wait. */
+/* The thread to notify has ended: other threads are notified once, by an event or a wait. */
 TEST(a_failure_ends_with_its_thread) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++)
         for (int by_event = 0; by_event < 2; by_event++) {

@@ -816,7 +816,7 @@ TEST(only_created_streams_can_be_destroyed) {
     fixture_close(&f);
 }
 
-/* --- steering ------------------------------------------------------------------------------ */
+/* --- control functions --------------------------------------------------------------------- */
 
 TEST(kernels_reach_memory_on_their_stream_s_turn) {
     struct fixture f = fixture_open(SB_SIM_LAZY, 0);

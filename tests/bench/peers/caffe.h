@@ -7,7 +7,7 @@
 
 #define CALLS 256 /* calls of a small function in one run */
 
-/* Fillers with Caffe's defaults. With PEER_SPARSE a tenth of the elements is not zero. */
+/* Fillers with Caffe's defaults. PEER_SPARSE leaves a tenth of the elements nonzero. */
 enum peer_filler {
     PEER_CONSTANT,
     PEER_UNIFORM,
@@ -18,7 +18,7 @@ enum peer_filler {
 };
 
 struct caffe_peer {
-    /* Creates a Blob<float> with written data. */
+    /* Creates a Blob<float> whose data was written. */
     void *(*create)(int n, int c, int h, int w);
     void (*destroy)(void *blob);
     /* Makes the blob work on the caller's memory. */
@@ -40,12 +40,12 @@ struct caffe_peer {
     /* Fills a blob's data by one of enum peer_filler. */
     void (*fill)(void *blob, int filler);
 
-    /* Returns a new blob, which the caller destroys; its mutable_cpu_data in `out`. */
+    /* Returns a new blob, which the caller destroys, and its mutable_cpu_data in `out`. */
     void *(*allocate)(int64_t count, float **out);
-    /* Reads a BlobProto's bytes into a blob; for NULL into a new blob. Returns the blob. */
+    /* Reads a BlobProto's bytes into a blob (NULL: a new blob). Returns the blob. */
     void *(*load)(void *blob, const void *bytes, size_t size);
     void (*save)(const void *blob, void *buffer, size_t capacity);
-    /* Only parses bytes into a message, by Google's protobuf. */
+    /* Only parses the bytes into a message, by Google's protobuf. */
     void (*parse)(const void *bytes, size_t size);
     /* Returns the blobs of a model file. */
     void *(*load_net)(const char *path);

@@ -3,10 +3,10 @@
 
     onnx.py SYNCBLOB MODEL PROTOTXT ENVIRONMENTS [--rounds N] [--check]
 
-MODEL and PROTOTXT are a net of 24 MB. A VGG-16 with random weights, 528 MiB, is made in a temporary folder.
-The contestants take turns. In memory (tmpfs) they are cp and "syncblob convert". On the disk they are also cp
-with sync, since convert syncs its file, and, for two rounds, the converters that have a Python environment in
-ENVIRONMENTS (tests/release/users.sh). Files that are read are in the page cache.
+MODEL and PROTOTXT are a net of 24 MB. A VGG-16 with random weights, 528 MiB, is made in a temporary folder. The
+contestants take turns. In memory (tmpfs) they are cp and "syncblob convert". On the disk they are also cp with
+sync, since convert syncs its file, and, for two rounds, the converters that have a Python environment in
+ENVIRONMENTS (tests/release/users.sh). All files to read are in the page cache.
 """
 
 import argparse
@@ -26,7 +26,7 @@ import nets  # noqa: E402: of that folder
 
 MEMORY = pathlib.Path("/dev/shm")
 PEER_ROUNDS = 2
-# Goals, and limits of --check: of the seconds divided by cp's seconds, and of the peak in MiB.
+# (Goal, limit of --check) of the seconds divided by cp's seconds, and of the peak in MiB.
 GOALS = {"seconds": (1.2, 2.0), "MiB": (16, 24)}
 
 PEERS = {
@@ -84,7 +84,7 @@ class Failed(Exception):
 
 
 def run(command, folder):
-    """Returns seconds, and the peak in MiB by GNU's time: a direct child begins with this process's peak."""
+    """Returns seconds, and the peak in MiB by GNU's time: a direct child's peak begins with this process's."""
     peak = folder / "peak"
     start = time.perf_counter()
     done = subprocess.run(["/usr/bin/time", "-q", "-o", peak, "-f", "%M", *shlex.split(command)], cwd=folder,

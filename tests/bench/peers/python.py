@@ -21,7 +21,7 @@ import tempfile
 import time
 
 ROUNDS = 5
-# Goals, and bounds of --check, by contestant. None: the ratio depends on the machine.
+# (Goal, bound of --check) by contestant. None: not checked, since the ratio depends on the machine.
 FIRST = {"protobuf": (0.08, 0.15), "read": (1.15, None)}
 AGAIN = {"OpenCV": (0.4, 0.5)}
 MEMORY = (1.03, 1.1)
@@ -80,7 +80,7 @@ def in_turns(works, rounds):
 # --- one blob -------------------------------------------------------------------------------------
 
 def compare_blobs():
-    """Compares one blob's operations, without goals. No small sizes: a call takes about a microsecond."""
+    """Compares operations on one blob, without goals. On small blobs a call itself takes most of the time."""
     import numpy
     import syncblob
     print(f"{'one blob':<18}{'MiB':>6}{'syncblob, µs':>14}{'other, µs':>12}{'ratio':>8}")
@@ -154,7 +154,7 @@ def loader(name, options):
 
 
 def memory(kind):
-    """Returns bytes of the process: VmRSS, RssFile (of files), or VmHWM (the peak)."""
+    """Returns this process's resident bytes: VmRSS (all), RssFile (of files), or VmHWM (the peak)."""
     with open("/proc/self/status", encoding="ascii") as status:
         return next(int(line.split()[1]) << 10 for line in status if line.startswith(kind))
 

@@ -29,9 +29,9 @@ enum fake_schedule { FAKE_EAGER, FAKE_LAZY, FAKE_RANDOM };
 
 FAKE_API void fake_set(enum fake_setting setting, int64_t value);
 
-/* How a chosen call fails. With LATE and TRANSIENT a call that queues work succeeds, and the work
-   fails when it runs. Any other call succeeds and a later call returns the failure (LATE), or fails
-   at once (TRANSIENT). */
+/* How a chosen call fails. In the modes FAKE_LATE and FAKE_TRANSIENT a call that queues work
+   succeeds, and the work fails when it runs. A call that queues no work succeeds, and a later call
+   fails instead (FAKE_LATE), or it fails at once (FAKE_TRANSIENT). */
 enum fake_mode {
     FAKE_NOW,       /* the call fails and does nothing */
     FAKE_LATE,      /* the context is lost when the work runs */
@@ -43,7 +43,7 @@ enum fake_mode {
 };
 
 /* Makes the `nth` call of `function` (NULL: of any function) from now on fail with `code`; 1 is the
-   next call. The fault is removed when it has fired, or by nth 0. */
+   next call. The fault is removed when the call has failed, or by nth 0. */
 FAKE_API void fake_fail(const char *function, int64_t nth, enum fake_mode mode, unsigned int code);
 /* After fake_fail: makes the `nth` call after the failing call fail in the same way, once. */
 FAKE_API void fake_fail_again(int64_t nth);
@@ -68,16 +68,16 @@ FAKE_API struct fake_live fake_live(void);
 /* Returns the number of contexts on this thread's stack. */
 FAKE_API int fake_depth(void);
 
-/* Returns the number of violations, which no correct program commits. Each is printed on stderr. */
+/* Returns the number of violations of the driver's rules. Each is printed on stderr. */
 FAKE_API int64_t fake_violations(void);
 FAKE_API void fake_forgive(void);
 
 /* Queues kernel(user) on a stream of the current context. Any thread that waits may run it. */
 FAKE_API CUresult fake_launch(CUstream stream, void (*kernel)(void *user), void *user);
 /* Returns the host memory behind [ptr, ptr + bytes) of a device; NULL if the range is not
-   allocated, or its allocation has not run. For kernels, and for tests. */
+   allocated, or its allocation has not run. Kernels and tests call this. */
 FAKE_API void *fake_address(CUdeviceptr ptr, size_t bytes);
-/* Whether the handle is that of a live stream. */
+/* Returns whether the handle is a live stream. */
 FAKE_API int fake_knows(CUstream stream);
 /* Runs all work that is queued in any context. */
 FAKE_API void fake_drain(void);
@@ -105,10 +105,10 @@ FAKE_API CUresult fake_gate(CUcontext context, CUstream stream, bool (*passes)(v
                             void *user, CUdeviceptr ptr, size_t bytes);
 /* Reserves a stream, or ends the reservation. Work on a reserved stream is a violation. */
 FAKE_API void fake_reserve(CUcontext context, CUstream stream, bool reserved);
-/* Whether [ptr, ptr + bytes) is allocated memory of the device. */
+/* Returns whether [ptr, ptr + bytes) is allocated memory of the device. */
 FAKE_API bool fake_is_memory_of(CUcontext context, CUdeviceptr ptr, size_t bytes);
-/* Whether kernels of the context may store to [ptr, ptr + bytes), if peers have access to one
-   another's memory of cuMemAlloc. */
+/* Returns whether kernels of the context may store to [ptr, ptr + bytes), provided that peers have
+   access to one another's memory of cuMemAlloc. */
 FAKE_API bool fake_may_store(CUcontext context, CUdeviceptr ptr, size_t bytes);
 FAKE_API int64_t fake_get(enum fake_setting setting);
 
@@ -118,8 +118,8 @@ struct fake_blas_call {
     unsigned int status; /* 0: the call continues */
     CUcontext context;
 };
-/* Counts a call, which can fail as a call of the driver can; then `code` of fake_fail is a
-   cublasStatus_t. */
+/* Counts a call of cuBLAS. fake_fail can make it fail like a call of the driver, with a
+   cublasStatus_t as `code`. */
 FAKE_API struct fake_blas_call fake_blas(const char *function);
 /* Does the same as fake_launch, in `context`. `user` comes from malloc and is freed with the
    kernel. */

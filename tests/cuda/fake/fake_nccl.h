@@ -8,8 +8,8 @@
 #include <nccl.h>
 
 /* Makes the `nth` operation of this rank from now on, in any communicator, never end. Soon
-   afterwards ncclCommGetAsyncError returns `code` (never, if that is ncclSuccess). nth 0 removes
-   the fault. */
+   afterwards ncclCommGetAsyncError returns `code`, unless `code` is ncclSuccess. nth 0 removes the
+   fault. */
 FAKE_API void fake_nccl_fail(int rank, int64_t nth, ncclResult_t code);
 /* Returns the number of communicators that are neither destroyed nor aborted. */
 FAKE_API int64_t fake_nccl_live(void);

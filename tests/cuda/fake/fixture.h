@@ -29,7 +29,7 @@ sb_status cuda_context(const char *device, sb_context **out, sb_error *err);
 /* Creates a context on "cuda:0" and releases it. */
 sb_status cuda_come_and_go(sb_error *err);
 
-/* Limits the memory of each device to the mapped bytes and `more`. */
+/* Limits the memory of each device to `more` bytes above the bytes that are mapped now. */
 void limit_memory(size_t more);
 #define ALL_MEMORY ((int64_t)16 << 30)
 
@@ -45,7 +45,7 @@ sb_mem *device_mem(sb_context *context, size_t bytes);
 
 /* Asserts that nothing is live, no rule was broken and no context is current. */
 void assert_untouched(void);
-/* Whether the message names the driver function, without the version suffix of `function`. */
+/* Returns whether the message names the driver's function, without its version suffix. */
 bool names(const sb_error *err, const char *function);
 
 #endif

@@ -1,7 +1,7 @@
 /* The fake libnccl.so.2, over the fake driver: communicators whose calls do not block. Unless the
    schedule is eager, a call stays in progress until the program has called ncclCommGetAsyncError a
-   few times; then the call's kernel is on the stream. A kernel ends when the kernels of all ranks
-   have begun. */
+   few times; only then is the call's kernel queued on the stream. A kernel ends when the kernels of
+   all ranks have begun. */
 #include "fake_nccl.h"
 #include "halves.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define MAX_RANKS 8
-#define ID_BYTE   0x5A /* fills an identifier behind its number */
+#define ID_BYTE   0x5A /* fills the rest of an identifier */
 
 enum kind { REDUCE, BROADCAST };
 
@@ -160,15 +160,15 @@ static void put(const struct part *part, size_t i, double value) {
         ((double *)(void *)at)[i] = value;
     else if (part->type == ncclFloat32)
         ((float *)(void *)at)[i] = (float)value;
-    else if (half_type(part->type)) /* exact: tests use values with exact sums */
+    else if (half_type(part->type)) /* exact, because the sums of the tests' values are exact */
         ((uint16_t *)(void *)at)[i] = half_of(half_type(part->type), value);
     else
         ((unsigned char *)at)[i] = (unsigned char)value;
 }
 
-/* Checks that kernels may store to one another's buffers. NCCL up to 2.22 stores directly into
-   buffers of other ranks of the same process, whose devices are peers: v2.18.3, transport/p2p.cc,
-   p2pSendSetup; device/prims_simple.h, setDataPtrs. */
+/* Checks that the kernels may store to the buffers of the other ranks. NCCL up to 2.22 stores
+   directly into buffers of other ranks of the same process, whose devices are peers: v2.18.3,
+   transport/p2p.cc, p2pSendSetup; device/prims_simple.h, setDataPtrs. */
 static void check_access(struct part *const *parts, int size, size_t bytes) {
     for (int r = 0; r < size && fake_get(FAKE_PEERS); r++)
         for (int other = 0; other < size; other++)
@@ -198,16 +198,16 @@ static void carry_out(struct part *const *parts, int size) {
     }
 }
 
-/* Whether two ranks make equal calls. In NCCL unequal calls hang or return garbage. */
+/* Returns whether two ranks make equal calls. In NCCL unequal calls hang or return garbage. */
 static bool agree(const struct part *a, const struct part *b) {
     const bool equal = a->kind == b->kind && a->op == b->op && a->root == b->root &&
                        a->type == b->type && a->count == b->count;
     if (!equal)
-        fake_violation("ranks %d and %d call different things", a->comm->rank, b->comm->rank);
+        fake_violation("ranks %d and %d make unequal calls", a->comm->rank, b->comm->rank);
     return equal;
 }
 
-/* Whether a kernel is done. The kernel of an aborted rank is done, and writes garbage. */
+/* Returns whether a kernel is done. The kernel of an aborted rank is done, and writes garbage. */
 static bool passes(void *user) {
     struct part *part = user, *parts[MAX_RANKS];
     const struct group *group = part->comm->group;
@@ -262,7 +262,7 @@ static ncclResult_t progress(ncclComm_t comm) {
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *out) {
     BEGIN;
     if (depth > 0)
-        fake_violation("ncclCommGetAsyncError inside of a group, which never is over");
+        fake_violation("ncclCommGetAsyncError inside of a group, so the call stays in progress");
     if (!is_known(comm, __func__))
         return ncclInvalidArgument;
     *out = progress(comm);
@@ -385,7 +385,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
     return ncclSuccess;
 }
 
-/* Aborts a rank, whose kernels leave garbage. */
+/* Aborts a rank; its kernels leave garbage in the buffers. */
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
     FAKE_LOCKED;
     const struct fake_blas_call begun = fake_blas(__func__);
@@ -404,7 +404,7 @@ static ncclResult_t check_call(ncclComm_t comm, const struct part *part, const c
     if (!is_known(comm, function))
         return ncclInvalidArgument;
     if (comm->posting || comm->delay || comm->finalizes || comm->group->joined < comm->group->size)
-        fake_violation("%s while the call before is in progress", function);
+        fake_violation("%s while an earlier call is in progress", function);
     if (now_current() != comm->context)
         fake_violation("%s while another device is current", function);
     if (!fake_knows(part->stream))
@@ -450,7 +450,7 @@ ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataTyp
                                 .ptr = (CUdeviceptr)(uintptr_t)to,
                                 .stream = stream};
     if (from != to)
-        fake_violation("the fake driver reduces in place alone");
+        fake_violation("the fake driver reduces only in place");
     return queue(comm, &wanted, __func__);
 }
 
@@ -463,7 +463,7 @@ ncclResult_t ncclBroadcast(const void *from, void *to, size_t count, ncclDataTyp
                                 .ptr = (CUdeviceptr)(uintptr_t)to,
                                 .stream = stream};
     if (from != to)
-        fake_violation("the fake driver broadcasts in place alone");
+        fake_violation("the fake driver broadcasts only in place");
     return queue(comm, &wanted, __func__);
 }
 

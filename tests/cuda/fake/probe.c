@@ -1,6 +1,6 @@
 /* Runs the rows of contract.tsv on libcuda.so.1 and libnccl.so.2: the fakes, or NVIDIA's with a
-   device. The program fails if a row has a different result, if a row has no code here, or if code
-   has no row. */
+   device. The program fails if a row has a different result, if no code here tests a row, or if
+   code here tests an id without a row. */
 #include "probe.h"
 
 #include <dlfcn.h>
@@ -157,8 +157,8 @@ ROW(pool_destroyed) {
            OK(CU(cuStreamSynchronize)(NULL));
 }
 
-/* Whether another device has the expected access to a pool, after the access was set (`given`) or
-   by default. */
+/* Returns whether another device has the expected access to a pool: by default or, if `given`,
+   after the access was set. */
 static bool has_access(bool given, CUmemAccess_flags expected) {
     CUmemAccessDesc access = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_MAX;
@@ -166,7 +166,7 @@ static bool has_access(bool given, CUmemAccess_flags expected) {
     int can = 0;
     if (!OK(CU(cuDeviceGet)(&other, 1)) || !OK(CU(cuDeviceCanAccessPeer)(&can, other, device)) ||
         (given && !can))
-        return skip("there is no second device that is a peer");
+        return skip("no second device is a peer");
     CUmemoryPool pool = make_pool();
     access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     access.location.id = other;
@@ -224,7 +224,7 @@ ROW(pool_trim) {
     return give_back(pool, used) && right;
 }
 
-/* Trims without a wait: a query that reports the stream as done is enough. */
+/* Trims without a wait: a query that reports that the stream's work is done is enough. */
 ROW(pool_trim_seen) {
     CUmemoryPool pool = make_pool();
     CUstream s = make_stream(CU_STREAM_NON_BLOCKING);
@@ -423,8 +423,8 @@ static bool hold(CUstream s) {
     return OK(CU(cuLaunchHostFunc)(s, nap, NULL));
 }
 
-/* Uploads late from page-locked memory on one stream, and downloads on another. The order is by an
-   event recorded on `recorded`, or by the legacy default stream. */
+/* Uploads late on the stream `first` and downloads on `second`. An event recorded on `recorded`, or
+   the rules of the legacy default stream, must order the download after the upload. */
 static bool round_trip(CUstream first, CUstream recorded, CUstream second, bool by_event,
                        bool destroyed_early) {
     CUdeviceptr ptr;

@@ -1,5 +1,5 @@
-/* Declares the rows of contract.tsv. ROW(id) { ... } returns whether the row holds; HOLDS(id,
-   expression) returns the value of the expression. */
+/* Declares the rows of contract.tsv. The body of ROW(id) { ... } returns whether the row is true;
+   HOLDS(id, expression) is short for a body that returns the expression. */
 #ifndef SB_TESTS_PROBE_H
 #define SB_TESTS_PROBE_H
 
@@ -31,7 +31,7 @@ extern void *driver, *nccl; /* the libraries */
 void (*look_up(void *library, const char *name))(void);
 #define STRING(name)  STRING_(name)
 #define STRING_(name) #name
-/* Looks up a function by the name that has its prototype in cuda.h. */
+/* Looks up a function by the name that cuda.h defines for it, such as cuMemAlloc_v2. */
 #define CU(name) ((__typeof__(&(name)))look_up(driver, STRING(name)))
 
 #define IS(call, code) ((call) == (code))

@@ -26,7 +26,7 @@ static ncclResult_t begin(ncclComm_t *comm, int rank, unsigned int magic) {
     return NCCL(ncclCommInitRankConfig)(comm, 1, id, rank, &whole);
 }
 
-/* Waits until the communicator is no longer in progress. Returns whether it then has no error. */
+/* Waits until the communicator's call is no longer in progress. Returns whether it succeeded. */
 static bool settles(ncclComm_t comm, ncclResult_t first) {
     ncclResult_t state = first;
     for (int i = 0; i < POLLS && (first == ncclSuccess || first == ncclInProgress); i++) {
@@ -96,7 +96,7 @@ static bool upload(void) {
            OK(CU(cuMemcpyHtoDAsync)(memory, values, BYTES, stream));
 }
 
-/* Whether the memory holds the values; frees the memory and the stream. */
+/* Returns whether the memory holds the values; frees the memory and the stream. */
 static bool finds_values(void) {
     float found[COUNT];
     return OK(CU(cuMemcpyDtoHAsync)(found, memory, BYTES, stream)) &&

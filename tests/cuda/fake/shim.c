@@ -1,7 +1,7 @@
 /* Runs tests of the simulated device on the CUDA backend: the linker redirects their calls of
    sb_context_create to this file (--wrap). "sim:N" opens the CUDA backend with the extension table
-   of the simulated device. Its slots count calls, and make the driver's call for a chosen slot call
-   fail. */
+   of the simulated device. Slots of the backend count their calls, and a chosen call of a slot
+   makes its driver call fail. */
 #include "fake.h"
 
 #include "device.h"
@@ -92,8 +92,8 @@ static void shim_close(void *device) {
 
 /* --- slots ----------------------------------------------------------------------------------- */
 
-/* Counts the call in each armed fault. The first fault that is due makes the slot's driver call
-   fail. Returns that fault's mode, or -1. */
+/* Counts the call in each armed fault. The first fault whose countdown ends makes the slot's driver
+   call fail. Returns the mode of this fault, or -1. */
 static int32_t arm(void *device, int32_t op, const char *function) {
     static const enum fake_mode modes[] = {FAKE_NOW, FAKE_TRANSIENT, FAKE_STICKY};
     struct shim *shim = shim_of(device);
@@ -186,8 +186,8 @@ static sb_status shim_prepare_arithmetic(void *device, sb_error *err) {
     return disarm(mode, sb__cuda_backend.prepare_arithmetic(device, err), err);
 }
 
-/* Frees the buffer if the slot is to fail: a buffer from a slab needs no driver call that could
-   fail. */
+/* Frees the buffer if the slot must fail although it has made no driver call, since the buffer came
+   from a slab. */
 static sb_status shim_alloc_pinned(void *device, size_t bytes, void **out, sb_error *err) {
     void *made = NULL;
     const int32_t mode = arm(device, SB_SIM_ALLOC_PINNED, "cuMemHostAlloc");

@@ -8,7 +8,7 @@ enum { COUNT = 1000, BYTES = COUNT * (int)sizeof(float) };
 
 struct cost {
     int64_t calls; /* calls of the driver; launches of cuBLAS and of kernels do not count */
-    int64_t waits; /* waits of the host, which also count as calls */
+    int64_t waits; /* waits of the host, also counted in `calls` */
     int64_t launches;
 };
 

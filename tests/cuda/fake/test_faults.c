@@ -1,5 +1,5 @@
-/* In each operation each call of the driver and of cuBLAS fails in turn, in each way; then two
-   calls fail in one operation. The status must explain the failure. Current bytes, the caller's
+/* Makes each call of the driver and of cuBLAS within each operation fail in turn, in each way; then
+   two calls within one operation. The status must explain the failure. Current bytes, the caller's
    context and the capture mode must remain, the same call must work afterwards, the library must
    count the device memory correctly, and at the end nothing may be left. */
 #include "fixture.h"
@@ -101,7 +101,7 @@ static sb_status copy(struct scene *s, sb_error *err) {
     return st;
 }
 
-/* Pushes in a new context, which has no spare event. */
+/* Pushes in a new context, which has no event to reuse. */
 static sb_status first_push(struct scene *s, sb_error *err) {
     void *out;
     sb_mem *mem;
@@ -196,7 +196,7 @@ static void open_scene(struct scene *s, const struct operation *o) {
     memset(out, 0x11, BYTES);
     assert_ok(sb_blob_mutable_gpu(s->blob, SB_DATA, &out, &err));
     assert_ok(sb_blob_mutable_gpu(s->blob, SB_DIFF, &out, &err));
-    if (o->kind & ARITHMETIC) /* so that the nth call is always the same */
+    if (o->kind & ARITHMETIC) /* so that the nth call is the same in each run */
         assert_ok(sb__device_prepare_arithmetic(OWN(s), &err));
     s->host = host_mem(OWN(s), BYTES, 0x11);
     s->pushed = host_mem(OWN(s), BYTES, 0x11);
@@ -283,8 +283,8 @@ static const char *wrong_bytes(struct scene *s, const struct operation *o, bool 
 
 static int64_t trials;
 
-/* Fails the call number `first` and, unless `second` is 0, the call `second` calls later. Returns
-   how many calls failed. */
+/* Makes the call number `first` fail and, unless `second` is 0, also the call `second` calls later.
+   Returns how many calls failed. */
 static int trial(const struct operation *o, const struct fault *fault, int64_t first,
                  int64_t second) {
     struct scene s;
@@ -334,7 +334,7 @@ TEST(one_failure_loses_nothing) {
     assert_true(trials > 1000);
 }
 
-/* Fails pairs of calls that are at most `apart` calls from one another. */
+/* Makes pairs of calls fail that are at most `apart` calls from one another. */
 static void every_pair_fails(unsigned int code, int64_t apart) {
     const struct fault fault = {FAKE_NOW, code};
     for (size_t i = 0; i < OPERATIONS; i++) {

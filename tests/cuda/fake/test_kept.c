@@ -1,5 +1,5 @@
-/* Memory that cannot be freed while a driver call fails is kept and counted, and is freed when the
-   driver works again. */
+/* Tests memory that cannot be freed because a driver call fails: the library keeps and counts it,
+   and frees it when the driver works again. */
 #include "fixture.h"
 
 #include "context/context.h"
@@ -59,13 +59,13 @@ static void fail_no_more(void) {
     assert_int_equal(cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
 }
 
-/* Asserts that all live bytes of the device are counted, and all but `used` count as kept. */
+/* Asserts that the statistics count all live bytes of the device, and all but `used` as kept. */
 static void assert_counted(struct rig *rig, size_t function, uint64_t used) {
     const sb_stats stats = rig_stats(rig);
     const uint64_t live = fake_live().device_bytes;
     if (stats.device_bytes != live || stats.quarantined_bytes != live - used ||
         stats.device_peak < live)
-        fail_with("with %s failing the device has %d bytes, %d of them in use; counted are %d, "
+        fail_with("while %s fails the device has %d bytes, %d of them in use; counted are %d, "
                   "%d of them as kept, and at most %d",
                   name_of(function), (int)live, (int)used, (int)stats.device_bytes,
                   (int)stats.quarantined_bytes, (int)stats.device_peak);
@@ -110,13 +110,13 @@ static void release_failing(int pools, size_t function, size_t then) {
     fail_no_more();
     assert_counted(&stage.rig, function, BYTES);
     if (function < 3 && fake_live().blocks != 2) /* no free reaches the driver */
-        fail_with("with %s failing nothing is kept", name_of(function));
+        fail_with("while %s fails nothing is kept", name_of(function));
     if (later[then] != allocate_the_last || fake_live().blocks == 2) /* memory was kept */
         later[then](stage.context);
     fake_drain();
     assert_counted(&stage.rig, function, BYTES);
     if (fake_live().blocks != 1)
-        fail_with("memory that was kept with %s failing was not freed", name_of(function));
+        fail_with("memory that was kept while %s failed was not freed", name_of(function));
     stage_close(&stage);
 }
 
@@ -127,7 +127,7 @@ TEST(memory_that_cannot_be_freed_is_kept_until_it_can) {
                 release_failing(pools, function, then);
 }
 
-/* Fails the calls of a sum, whose memory the core does not know. Returns whether a call failed. */
+/* Makes calls of a sum fail; the core does not know its memory. Returns whether a call failed. */
 static bool sum_failing(int pools, size_t function, int64_t nth) {
     struct stage stage;
     double sum;
@@ -177,7 +177,7 @@ TEST(page_locked_memory_is_kept_and_counted_likewise) {
         const size_t live = fake_live().pinned_bytes;
         if (stats.quarantined_bytes != live || stats.pinned_bytes != live ||
             stats.pinned_peak < live)
-            fail_with("with %s failing %d bytes are page-locked; counted are %d, %d as kept",
+            fail_with("while %s fails %d bytes are page-locked; %d are counted, %d as kept",
                       name_of(function), (int)live, (int)stats.pinned_bytes,
                       (int)stats.quarantined_bytes);
         if (functions[function] && strcmp(functions[function], "cuMemFreeHost") == 0)
@@ -207,7 +207,7 @@ TEST(memory_that_a_context_never_freed_counts_as_leaked) {
         fail_no_more();
         const struct fake_live live = fake_live();
         if (leaked_bytes() - leaked != live.device_bytes + live.pinned_bytes)
-            fail_with("with %s failing %d bytes are left, %d count as leaked", name_of(function),
+            fail_with("after %s failed %d bytes are left, %d count as leaked", name_of(function),
                       (int)(live.device_bytes + live.pinned_bytes), (int)(leaked_bytes() - leaked));
         if (function < 3) /* no free reaches the driver */
             assert_true(live.device_bytes >= LARGE && live.pinned_bytes >= LARGE);
@@ -259,7 +259,7 @@ TEST(memory_of_another_stream_cannot_be_kept) {
 
 /* --- a pool ----------------------------------------------------------------------------------- */
 
-/* A pool can be destroyed without a current context, and frees its memory. */
+/* A pool can be destroyed, which frees its memory, without a current context. */
 TEST(a_pool_ends_without_a_current_context) {
     struct stage stage;
     stage_open(&stage);

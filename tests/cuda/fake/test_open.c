@@ -1,6 +1,6 @@
-/* Tests opening and forks: a missing library is a status with a message, and prints nothing. Each
-   scenario runs this program again with an environment. The program is not linked with the fakes;
-   it looks up their functions. */
+/* Tests how the backend opens, and forks. A missing library causes a status with a message, and
+   nothing is printed. Each scenario runs this program again in its own environment. The program is
+   not linked with the fakes; it looks up their functions. */
 #include "ranks.h"
 #include "rig.h"
 #include "table.h"
@@ -214,9 +214,9 @@ static void a_child_of_others_cuda(int32_t code, const char *words) {
 
 /* --- running them ---------------------------------------------------------------------------- */
 
-/* `shows` lists folders of the search path. d: the driver. 2, 3: cuBLAS 12 or 13. n: NCCL. w: under
-   each of these names a library without functions. -: files that cannot be opened, which hide the
-   machine's libraries. */
+/* `shows` lists folders of the search path by letters. d: the driver. 2, 3: cuBLAS 12 or 13. n:
+   NCCL. w: a library without functions under each of these names. -: files that cannot be opened,
+   which hide the machine's libraries. */
 static const struct scenario {
     const char *name;
     void (*run)(int32_t code, const char *words);

@@ -81,7 +81,7 @@ TEST_ON(stage, events_are_reused) {
 
 /* --- the application's state ----------------------------------------------------------------- */
 
-/* Makes calls of every kind. The caller's capture mode must not change. */
+/* Makes calls of every kind, which must not change the caller's capture mode. */
 static void use_everything(sb_context *context, CUstream stream) {
     double sum;
     const void *in;
@@ -128,7 +128,7 @@ TEST_ON(stage, closing_leaves_a_capture_alone) {
     test_end(blob);
     begin_capture(f, captured);
     test_end(other);
-    for (int64_t nth = 1; nth < 8; nth++) { /* even if a call that protects the capture fails */
+    for (int64_t nth = 1; nth < 8; nth++) { /* even if the call fails that protects the capture */
         other = another_context("cuda:1");
         fake_fail("cuThreadExchangeStreamCaptureMode", nth, FAKE_NOW, CUDA_ERROR_UNKNOWN);
         test_end(other);
@@ -169,13 +169,13 @@ TEST_ON(stage, contexts_of_a_device_share_a_handle) {
 
 /* --- memory ---------------------------------------------------------------------------------- */
 
-/* Returns the bytes that pools and loaded kernels occupy beside live memory. */
+/* Returns the bytes that pools and loaded kernels occupy besides live memory. */
 static size_t kept_bytes(void) {
     return fake_live().mapped_bytes - fake_live().device_bytes;
 }
 
-/* Holds for any amount of memory in use. A pool above its threshold would unmap free memory at
-   every wait. */
+/* A pool above its release threshold would unmap free memory at every wait: with much memory in
+   use, any fixed threshold is exceeded. */
 TEST_ON(stage, a_wait_keeps_what_is_free) {
     size_t kept = kept_bytes();
     sb_mem *used = device_mem(f->context, (size_t)300 << 20),
@@ -194,12 +194,12 @@ TEST_ON(stage, a_wait_keeps_what_is_free) {
     assert_int_equal(kept_bytes(), kept);
 }
 
-/* Opens a gate after a number of calls. */
+/* Returns true, which opens the gate, from the 101st call on. */
 static bool opens_later(void *user) {
     return ++*(int *)user > 100;
 }
 
-/* Free memory of the pool may be in pieces that are too small, or the free may still be queued. */
+/* The pool's free memory may be in pieces that are too small, or a free may still be queued. */
 TEST_ON(stage, an_allocation_without_memory_trims_the_pool) {
     int asked = 0;
     void *out;
@@ -279,7 +279,7 @@ TEST_ON(stage, a_wait_that_fails_once_keeps_no_memory) {
     assert_int_equal(fake_live().blocks, 0);
 }
 
-/* The buffer is kept since the download may still write to it. */
+/* The backend keeps the buffer, since the queued download may still write to it. */
 TEST_ON(stage, a_sum_whose_wait_fails_keeps_its_buffer) {
     double sum;
     sb_blob *blob = blob_on_device(f->context, 1000, 1);
@@ -438,7 +438,7 @@ TEST_ON(pair, contexts_come_and_go_out_of_memory) {
 
 struct gate {
     atomic_bool is_open;
-    time_t end; /* then the gate opens, so that a failing test does not hang */
+    time_t end; /* when the gate opens, so that a failing test does not hang */
 };
 
 static bool passes(void *user) {
@@ -485,7 +485,7 @@ static sb_status use_inside(sb_context *context, size_t bytes, sb_error *err) {
     return st;
 }
 
-/* A wait could deadlock: the other context's thread may wait for this thread. */
+/* A wait could deadlock, since the other context's thread may be waiting for this thread. */
 TEST_ON(pair, an_allocation_waits_for_no_other_context) {
     struct gate gate = {.end = time(NULL) + 20};
     assert_ok(sb_context_synchronize(f->other, &err));
@@ -501,8 +501,8 @@ TEST_ON(pair, an_allocation_waits_for_no_other_context) {
 
 /* --- streams --------------------------------------------------------------------------------- */
 
-/* The application chooses by cudaSetDeviceFlags. Waits for streams follow the flags of the context,
-   waits for events the flags of the event. */
+/* The application chooses by cudaSetDeviceFlags whether waits block or spin. Waits for streams
+   follow the flags of the context, waits for events the flags of the event. */
 TEST_ON(stage, waits_block_as_the_application_chose) {
     assert_int_equal(cuDevicePrimaryCtxSetFlags(0, CU_CTX_SCHED_BLOCKING_SYNC), CUDA_SUCCESS);
     CUstream stream = stage_stream(f, CU_STREAM_NON_BLOCKING);
@@ -551,7 +551,7 @@ static void write_memory(void *user) {
     memset(fake_address(writer->ptr, BYTES), writer->value, BYTES);
 }
 
-/* The caller has a pointer to one part and writes there on its per-thread stream. */
+/* The caller has a pointer to data or diff, and writes there on its per-thread stream. */
 TEST_ON(stage, an_update_comes_after_per_thread_streams) {
     for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
         void *out;
@@ -574,8 +574,8 @@ TEST_ON(stage, an_update_comes_after_per_thread_streams) {
     }
 }
 
-/* While a blocking stream is captured, the driver does not report whether that work is done: the
-   memory stays in quarantine. */
+/* While a blocking stream is captured, the driver does not report whether the work of a per-thread
+   stream is done, so the memory stays in quarantine. */
 TEST_ON(stage, a_free_comes_after_per_thread_streams) {
     for (size_t captures = 0; captures < 2; captures++) {
         const void *in;
@@ -660,8 +660,8 @@ TEST_ON(stage, the_own_stream_may_be_captured) {
     }
 }
 
-/* The memory is free for the other contexts too; its own context would wait for the stream
-   again. */
+/* After the wait any context may reuse the memory. The test allocates in another context, since the
+   memory's own context would wait for the stream again. */
 TEST_ON(stage, memory_that_a_capture_kept_is_free_for_all_contexts_after_a_wait) {
     sb_stream own;
     stage_reopen(f, true, SB_CONTEXT_NO_HOST_CACHE);
@@ -678,7 +678,7 @@ TEST_ON(stage, memory_that_a_capture_kept_is_free_for_all_contexts_after_a_wait)
     (void)device_mem(other, 4 * BYTES);
 }
 
-/* By default a pool may order the allocation behind a free on another stream, and so behind a
+/* By default a pool may order an allocation after a free on another stream, and so after a
    collective that waits for another rank. */
 TEST_ON(stage, an_allocation_waits_for_no_free_of_another_stream) {
     struct gate gate = {.end = time(NULL) + 20};

@@ -16,9 +16,9 @@ static const struct {
 } errors[] = {{1, 8},     {11, 16},   {34, 46},   {100, 102}, {200, 226}, {300, 304}, {400, 402},
               {500, 500}, {600, 600}, {700, 721}, {800, 812}, {900, 916}, {999, 999}};
 
-/* Returns the status for an error of the driver; DEVICE_FAILURE if no row has it. An error is a
-   loss if by cuda.h the process or the context cannot continue, or the hardware failed. The last
-   two numbers are newer than CUDA 12.0. */
+/* Returns the status for an error of the driver: DEVICE_FAILURE if no row contains the error. It is
+   DEVICE_LOST if by cuda.h the process or the context cannot continue, or the hardware failed. The
+   last two numbers are newer than CUDA 12.0. */
 static sb_status status_of(unsigned int error) {
     static const struct {
         unsigned int first, last;
@@ -60,7 +60,7 @@ static bool is_of_cublas(const char *function) {
     return strncmp(function, "cublas", 6) == 0;
 }
 
-/* Whether the function queues work; calls before it have queued nothing. */
+/* Returns whether the function queues work; a slot's calls before this one have queued nothing. */
 static bool is_launch(const char *function) {
     return is_of_cublas(function) && !is(function, "cublasSetStream_v2");
 }
@@ -143,8 +143,8 @@ static const struct slot {
     {after_default, NULL, false},
 };
 
-/* Whether the backend retries after the failure: nothing is queued yet, or the wait has not
-   begun. */
+/* Returns whether the backend retries after the failure, since nothing is queued yet or the wait
+   has not begun. */
 static bool is_retried(const struct slot *slot, const char *fired, unsigned int error) {
     if (slot->waits)
         return is(fired, "cuCtxGetCurrent") || is(fired, "cuCtxPushCurrent_v2") ||
@@ -153,7 +153,7 @@ static bool is_retried(const struct slot *slot, const char *fired, unsigned int 
            status_from(fired, error) == SB_ERR_DEVICE_FAILURE;
 }
 
-/* Returns the status of a slot whose call fails every time. */
+/* Returns the status of a slot if the driver call fails every time. */
 static sb_status lasting(const struct slot *slot, const char *fired, unsigned int error) {
     if (slot->waits && error == CUDA_ERROR_OUT_OF_MEMORY)
         return SB_ERR_DEVICE_FAILURE; /* the core must only retry the wait */
@@ -166,7 +166,7 @@ static sb_status lasting(const struct slot *slot, const char *fired, unsigned in
     return status_from(fired, error);
 }
 
-/* Returns the status of a slot whose call fails once. */
+/* Returns the status of a slot if the driver call fails once. */
 static sb_status expected(const struct slot *slot, const char *fired, unsigned int error) {
     if (is(fired, "cuCtxPopCurrent_v2") || is_retried(slot, fired, error) ||
         (is(fired, "cuEventQuery") && error == CUDA_ERROR_NOT_READY) ||
@@ -197,7 +197,7 @@ static bool is_unchanged(struct bench *b) {
            bytes_are(fake_address((CUdeviceptr)(uintptr_t)b->to, SIZE), SIZE, 0x22);
 }
 
-/* Whether this thread's capture mode is a new thread's; restores the mode. */
+/* Returns whether this thread has the capture mode of a new thread; restores the mode. */
 static bool is_mode_back(void) {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
     return cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS &&
@@ -233,7 +233,7 @@ static void assert_slot(sb_status found, sb_status wanted, const struct slot *sl
 
 static int64_t trials;
 
-/* Fails the nth call of the slot. Returns false if there is no nth call. */
+/* Makes the nth driver call of the slot fail. Returns false if the slot makes no nth call. */
 static bool fail_slot(struct bench *b, const struct slot *slot, unsigned int error, int64_t nth) {
     const char *fired;
     const bool is_loss = status_of(error) == SB_ERR_DEVICE_LOST;
@@ -349,7 +349,7 @@ static void fail_preparing(const char *function, int64_t nth, enum fake_mode mod
         assert_untouched();
 }
 
-/* Fails a call in each way. A call that is out of memory is retried, whatever its row. */
+/* Fails a call in each way. Calls that are out of memory are retried in any row. */
 static void fail_each_way(const struct preparing *row, int64_t nth, unsigned int error) {
     const sb_status wanted = status_from(row->function, error);
     const bool retried = row->is_retried || wanted == SB_ERR_OUT_OF_MEMORY;

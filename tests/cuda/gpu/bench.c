@@ -1,5 +1,5 @@
 /* Compares the speed of the backend with the device's own speed: arithmetic with a copy within the
-   device, transfers and allocations with the driver's, interleaved in one run. Prints Markdown.
+   device, transfers and allocations with the driver's. They take turns in one run. Prints Markdown.
 
    usage: bench               the benchmark
           bench --quick       small sizes, as a test of the program
@@ -115,7 +115,7 @@ TIMED(scale, ALL_TIMES, assert_ok(sb_blob_scale(s->blob, SB_DATA, i % 2 ? 0.5 : 
 TIMED(asum, ALL_TIMES, assert_ok(sb_blob_asum(s->blob, SB_DATA, &(double){0}, &err)), )
 TIMED(sumsq, ALL_TIMES, assert_ok(sb_blob_sumsq(s->blob, SB_DATA, &(double){0}, &err)), )
 
-/* Creates a blob of small numbers at the device, which remain small. */
+/* Creates a blob at the device; all calls keep its numbers small. */
 static sb_blob *make_blob(sb_context *context, int32_t dtype, size_t bytes) {
     void *data, *diff;
     sb_blob *blob = test_vector(context, dtype, (int64_t)(bytes / sb_dtype_size(dtype)));
@@ -244,7 +244,7 @@ static void bench_small(struct subject *s) {
     s->bytes = 4096;
     for (int i = 0; i < SMALL_BLOBS; i++)
         s->small[i] = make_blob(s->stage->context, SB_DTYPE_F32, s->bytes);
-    begin_table("1000 blobs with exposed plain pointers, a blob");
+    begin_table("1000 blobs with exposed plain pointers, time of one");
     (void)time_in_turn(s, entries, 2, SMALL_BLOBS);
     for (int i = 0; i < SMALL_BLOBS; i++)
         test_end(s->small[i]);
@@ -288,7 +288,7 @@ static void bench_overlap(struct subject *s, size_t bytes) {
     s->scales = wanted < 2 ? 2 : wanted > 1000 ? 1000 : (int)wanted;
     begin_table("An asynchronous push beside arithmetic");
     const double a = time_in_turn(s, push, 1, 1), b = time_in_turn(s, work, 1, 1);
-    printf("\n%.1f %% of the shorter one is hidden.\n",
+    printf("\nThe overlap hides %.1f %% of the shorter one.\n",
            100 * (a + b - time_in_turn(s, both, 1, 1)) / (a < b ? a : b));
     test_end(s->mem);
     test_end(s->blob);

@@ -32,7 +32,7 @@ enum {
     RESOURCE_BYTES = 256 /* at least the size of CUdevResource */
 };
 
-/* Functions that the library does not use. */
+/* Functions that the tests use, but the library does not. */
 #define APPLICATION_FUNCTIONS(F)                                                                   \
     F(sb__cu_result, cuMemGetAllocationGranularity,                                                \
       (size_t * granularity, const struct CUmemAllocationProp_st *prop, unsigned int option))      \
@@ -96,8 +96,8 @@ const struct driver *driver_open(const char **why);
    cuInit. */
 void driver_describe(const struct driver *driver, char *buffer, size_t capacity);
 
-/* Queues a pause of some milliseconds on a stream of the current context. A fake driver runs work
-   by its schedule instead. */
+/* Queues a pause of some milliseconds on a stream of the current context. Does nothing on a fake
+   driver, whose schedule delays the work. */
 void driver_pause(const struct driver *driver, sb__cu_stream stream);
 
 #endif

@@ -1,5 +1,5 @@
-/* Communicators over NCCL with two ranks and with all devices, as threads of one process and as
-   processes: few elements and 256 MiB, on the device and on the host.
+/* Tests communicators over NCCL with two ranks and with a rank for each device, as threads of one
+   process and as processes. Sums few elements and 256 MiB, on the device and on the host.
 
    usage: ranks                     the whole test
           ranks --quick             1 MiB at most

@@ -68,8 +68,8 @@ TEST_ON(stage, more_than_the_device_has_is_out_of_memory) {
     assert_true(host_holds(small, 5));
 }
 
-/* A wait leaves free memory mapped, for any amount in use; with the driver's default threshold it
-   would not. */
+/* A wait leaves free memory mapped, whatever amount is in use. With the driver's default threshold
+   a wait would unmap it. */
 TEST_ON(stage, freed_memory_stays_until_it_is_trimmed) {
     const size_t mib = (size_t)1 << 20, freed = 64 * mib;
     sb_mem *used = mem_on_device(f->context, driver->is_fake ? mib : 288 * mib, 5);
@@ -150,7 +150,7 @@ struct inherited {
     sb_mem *at_gpu, *pinned, *ordinary;
 };
 
-/* Ends the child with an exit status made from the line. */
+/* If the condition is false, ends the child with an exit status that is made from the line. */
 #define need(condition)                                                                            \
     do {                                                                                           \
         if (!(condition))                                                                          \
@@ -245,7 +245,7 @@ static int run_scenario(const char *name) {
     if (!freopen("/dev/null", "w", stdout) || gpu_begin())
         return 1;
     if (strcmp(name, "exit_handler") == 0)
-        (void)atexit(release_everything); /* registered last: runs before the driver's */
+        (void)atexit(release_everything); /* registered last, so it runs before the driver's */
     leave_everything_alive();
     in_destructor = strcmp(name, "destructor") == 0;
     return 0;

@@ -1,5 +1,5 @@
-/* The library's work and the test's work on streams of the test. On a device a pause keeps a stream
-   busy; on a fake driver work runs by the schedule. */
+/* Tests the order of the library's work and the test's work on streams of the test. On a device a
+   pause keeps a stream busy; on a fake driver work runs by the schedule. */
 #include "gpu.h"
 
 #include <pthread.h>
@@ -50,7 +50,7 @@ static void scene_close(struct scene *f) {
     }                                                                                              \
     static void claim(struct scene *f)
 
-/* Queues a late read on the scene's stream, into `seen`. */
+/* Queues a pause on the scene's stream, then a copy of the bytes at `ptr` into `seen`. */
 static void look_later(struct scene *f, const void *ptr) {
     queue_pause(f->stream);
     queue_copy(f->stream, f->seen, ptr, BYTES);
@@ -120,7 +120,7 @@ static void release(sb_context *context, sb_mem *mem) {
     reuse_memory(context);
 }
 
-/* Queued work that reads the bytes of an access or of a push must see the old bytes. */
+/* Queued work that reads the bytes of an access or a push must see them as they were then. */
 EACH(work_waits_for_earlier_readers) {
     static void (*const works[])(sb_context * context, sb_mem * mem) = {write_on_host, clear, evict,
                                                                         release};
@@ -140,7 +140,7 @@ EACH(work_waits_for_earlier_readers) {
 
 /* --- fresh memory ---------------------------------------------------------------------------- */
 
-/* Each round leaves rubbish in memory that the next round gets. */
+/* Each round leaves rubbish in memory that the next round allocates. */
 EACH(fresh_memory_is_ready_on_another_stream) {
     const void *in;
     void *out;
@@ -176,8 +176,8 @@ EACH(a_plain_pointer_is_ready_on_any_stream) {
 
 /* --- default streams ------------------------------------------------------------------------- */
 
-/* The handle that launches without a stream use in programs compiled for per-thread default
-   streams. */
+/* In a program that is compiled for per-thread default streams, launches without a stream use this
+   handle. */
 #define PER_THREAD ((sb_stream)0x2)
 
 TEST_ON(scene, the_own_stream_is_ordered_with_the_legacy_one) {
@@ -211,7 +211,7 @@ static void upload(sb_context *context, sb_mem *mem) {
     (void)gpu_pointer(mem);
 }
 
-/* The library uploads, clears or reuses memory that work on the thread's stream still reads. */
+/* The library must not upload to, clear or reuse memory that the thread's stream still reads. */
 TEST_ON(scene, plain_reads_may_be_on_the_per_thread_stream) {
     static void (*const works[])(sb_context * context, sb_mem * mem) = {upload, clear, release};
     for (size_t i = 0; i < sizeof works / sizeof *works; i++) {
@@ -260,7 +260,7 @@ TEST_ON(scene, arithmetic_is_queued) {
         assert_true(host[i] == 8);
 }
 
-/* Names the stream by its handle, and as NULL. */
+/* Passes the legacy stream as NULL, and as its handle. */
 TEST_ON(scene, the_legacy_stream_may_be_named) {
     for (int as_handle = 0; as_handle < 2; as_handle++) {
         void *out;
@@ -335,7 +335,7 @@ EACH(a_captured_stream_is_refused) {
     end_capture(f);
 }
 
-/* The stream has used the memory before: an event recorded on it now would join the graph. */
+/* The stream used the memory before its capture; an event recorded now would join the graph. */
 EACH(a_known_stream_may_be_captured) {
     const void *in;
     void *out;

@@ -1,6 +1,6 @@
-/* Passes objects of the static library to the shared library, made of the same sources: crossing
-   LIBRARY. Each copy must recognise the other's built-in context, which has another address: the
-   copy reports NULL and counts no owners. */
+/* crossing LIBRARY: passes objects of the static library to the shared library, made of the same
+   sources. Each copy must recognise the other's built-in context, despite its other address: the
+   copy reports the context as NULL and does not count its owners. */
 #include <syncblob/syncblob.h>
 
 #include <dlfcn.h>
@@ -15,7 +15,7 @@
         }                                                                                          \
     } while (0)
 
-/* The other copy's function of this name, as a local variable. */
+/* Defines a local variable, NAME_, with the other copy's function NAME. */
 #define LOAD(name)                                                                                 \
     __typeof__(name) *name##_ = NULL;                                                              \
     *(void **)&name##_ = dlsym(library, #name);                                                    \

@@ -35,7 +35,7 @@ def output(*command, **options):
 
 
 class Headers:
-    """The public headers below `root`."""
+    """Returns the public headers below `root`."""
 
     def __init__(self, root, cc):
         self.cc, self.core = cc, root / "c/include"

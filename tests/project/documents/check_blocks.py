@@ -2,8 +2,8 @@
 """Compiles or runs every code block of every page, and at the top of every header; README.md here
 explains how.
 
-    check_blocks.py --prefix PREFIX --cli SYNCBLOB [--cc CC] [PAGE...] check_blocks.py --file NAME
-    PAGE prints the file made of the page's blocks "c file=NAME"
+    check_blocks.py --prefix PREFIX --cli SYNCBLOB [--cc CC] [PAGE...]
+    check_blocks.py --file NAME PAGE   prints the file made of the page's blocks "c file=NAME"
 """
 import argparse
 import json

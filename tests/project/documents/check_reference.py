@@ -80,7 +80,7 @@ class Function:
 
 
 def error_items(text):
-    """Returns the items of the list, without parentheses; None if there is no list."""
+    """Returns the items of the list of errors, without parentheses; None if there is no list."""
     found = re.search(r"\bErrors:\s+(.*)", text, re.DOTALL)
     if not found:
         return None

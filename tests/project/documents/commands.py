@@ -3,7 +3,10 @@ options, presets, crates, scripts and folders in its arguments must exist.
 
     syncblob X ...     run, in a folder with the files that it reads
     cc ..., ./PROGRAM  run, with the page's first program as first.c and the variables that the page
-                       exports; `cmake --install` with a prefix below ~ gives the library
+                       exports
+
+`cmake --install --prefix ~/…` is not run; instead, a symbolic link to the already installed library
+is created at that prefix.
 """
 import functools
 import os
@@ -138,7 +141,7 @@ class Shell:
             self.check_script(words[1:] if name == "bash" else words)
 
     def install(self, place):
-        """Links the installed library, with which the programs run, to a place below ~."""
+        """Links a prefix below ~ to the installed library, with which the programs run."""
         demand(place.startswith("~/"), f"{place} is not below ~")
         link = pathlib.Path(self.environment["HOME"]) / place[2:]
         link.parent.mkdir(parents=True, exist_ok=True)

@@ -24,7 +24,7 @@ def run(command, folder, environment):
 
 
 class Programs:
-    """`prefix` is where the library is installed."""
+    """Compiles and runs programs with the library that is installed at `prefix`."""
 
     def __init__(self, prefix, cc, work):
         found = sorted(pathlib.Path(prefix).rglob("syncblob.pc"))
@@ -47,8 +47,8 @@ class Programs:
         run([str(self.work / "prepare"), name], folder, self.environment)
 
     def page_environment(self, folder):
-        """Returns the environment of a page's commands, which must set the library's place
-        themselves."""
+        """Returns the environment of a page's commands, which must themselves set the paths to the
+        library."""
         home = folder / "home"
         home.mkdir(exist_ok=True)
         kept = {name: value for name, value in os.environ.items()

@@ -25,7 +25,7 @@ class Mutant:
 
 
 class Wrap:
-    """One mutant around a span: `render` takes the condition and the holes' texts."""
+    """One mutant of a span: `render` makes its C code from the condition and the holes' texts."""
 
     def __init__(self, span, holes, mutant, render, rank=2):
         self.start, self.end = span
@@ -38,7 +38,7 @@ class Wrap:
 class Choice:
     """Several mutants of one expression, whose operands are evaluated once, in the order written.
 
-    `original`, and the function of each alternative (mutant, function), take the operands' names.
+    `original` and each alternative's function make C code from the operands' names.
     """
     rank = 3
 

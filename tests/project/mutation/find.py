@@ -16,7 +16,7 @@ LITERALS = (Kind.INTEGER_LITERAL, Kind.FLOATING_LITERAL, Kind.CHARACTER_LITERAL)
 # Nodes whose constants a compiler needs, or whose change no run can notice.
 CLOSED = (Kind.CXX_UNARY_EXPR, Kind.STATIC_ASSERT, Kind.ENUM_DECL, Kind.STRUCT_DECL,
           Kind.UNION_DECL, Kind.TYPEDEF_DECL)
-# Functions whose first two arguments may be swapped: callers only test whether the result is 0.
+# Functions for which swapped arguments make no difference: callers only test for 0.
 SYMMETRIC = ("memcmp", "strcmp", "calloc", "sb__add_size", "sb__mul_size", "sb__add_i64",
              "sb__mul_i64", "sb__shape_same", "sb__overlap")
 POINTERS = (TypeKind.POINTER, TypeKind.CONSTANTARRAY, TypeKind.INCOMPLETEARRAY)
@@ -101,7 +101,7 @@ class Finder:
                 self.walk(child)
 
     def is_ours(self, offset):
-        """Returns whether a macro of the library begins at an offset: the macro may be more than an
+        """Returns whether a macro of the library begins at an offset: it may expand to more than an
         expression."""
         name = self.macros.get((self.file, offset))
         return name is not None and name not in self.system_macros
@@ -319,7 +319,7 @@ class Finder:
             self.wrap("false", span, f"always false: {words}", lambda m, x: f"(!{m} & !!({x}))")
 
     def statement(self, node):
-        """Adds a mutant without a statement whose value is unused."""
+        """Adds a mutant that leaves out a statement whose value is unused."""
         span = self.source.span(node)
         if not span or not self.has_effect(node) or self.is_ours(span[0]):
             return

@@ -2,8 +2,8 @@
 #ifndef SYNCBLOB_TESTS_MUTANT_H
 #define SYNCBLOB_TESTS_MUTANT_H
 
-/* The number in SYNCBLOB_MUTANT, or -1; the mapped file SYNCBLOB_MUTANTS_REACHED, one byte for
- * each mutant. */
+/* The number in SYNCBLOB_MUTANT, or -1. The mapped file SYNCBLOB_MUTANTS_REACHED (one byte for each
+ * mutant), or NULL. */
 extern int sb__mutant;
 extern unsigned char *sb__mutants_reached;
 

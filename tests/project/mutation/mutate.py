@@ -166,7 +166,7 @@ class Run:
         return alive
 
     def judge(self, mutants):
-        """Three looks: samples of the tests' tables, whole tables, sanitizers."""
+        """Judges mutants by samples of tables; survivors by whole tables, then by sanitizers."""
         if self.plan.is_special:
             self.look(mutants, {})
             return

@@ -28,8 +28,8 @@ class Program:
 
 
 def tests_of(build, pattern):
-    """Returns ctest's description of the tests whose names match; without commands until they are
-    built."""
+    """Returns ctest's descriptions of the tests whose names match. Before the build these have no
+    commands."""
     shown = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], check=True,
                            capture_output=True, text=True).stdout
     return [t for t in json.loads(shown)["tests"] if re.fullmatch(pattern, t["name"])]

@@ -26,7 +26,7 @@ class Results:
 
     @functools.cache
     def version(self, path):
-        """Returns the version of a file, without its comments, as it was at the first call."""
+        """Returns a hash of the file's code, without comments, as it was at the first call."""
         text = re.sub(r"/\*.*?\*/", " ", (self.root / path).read_text(), flags=re.S)
         return f"{path} {hashlib.sha256(' '.join(text.split()).encode()).hexdigest()[:16]}"
 
@@ -55,7 +55,7 @@ class Marks:
         return (mutant.path, mutant.line) in self.lines
 
     def problems(self, verdicts):
-        """Yields complaints: too many marks, and marks whose mutants are all killed."""
+        """Yields complaints: too many marks, and marks on lines whose mutants are all killed."""
         if len(self.lines) > MOST_SAME:
             yield f"{len(self.lines)} lines have the comment {SAME}*/; at most {MOST_SAME} may"
         words = collections.defaultdict(set)

@@ -30,7 +30,7 @@ class Tree:
         self.options, self.flags, self.jobs = options, flags, jobs
 
     def copy(self, planted):
-        """Copies all files except the sources for mutants; removes files that are gone here."""
+        """Copies all files but sources that get mutants; removes copies of files that are gone."""
         self.planted, wanted = planted, set()
         listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "--", *PARTS],
                                 cwd=self.root, check=True, capture_output=True, text=True).stdout
@@ -73,7 +73,7 @@ class Tree:
     def plant(self, found, live):
         """Writes the sources with mutants; returns the planted mutants."""
         placed = set()
-        for path in self.planted:  # a source without mutants may have had some
+        for path in self.planted:  # also sources that no longer have mutants
             text, there = plant((self.root / path).read_text(), found.get(path, []), live)
             write(self.source / path, text.encode())
             placed |= there

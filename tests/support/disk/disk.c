@@ -2,10 +2,10 @@
    this library in LD_PRELOAD. Only calls on the folder DISK_FOLDER and its contents are affected.
    Variables:
 
-   DISK_LACKS    words among links, noreplace, modes, sync, lists, folders: these calls always fail,
-                 as on a file system without them; with "folders" no folder can be opened
+   DISK_LACKS    words among links, noreplace, modes, sync, lists, folders. The calls of each word
+                 always fail, as on a file system without them; "folders": no folder can be opened
    DISK_FAIL     CALL:ERRNO:N, the N-th call fails; a "close" that fails has closed the file
-   DISK_ONE_IN   a number: at random one call in so many fails, with an errno of that call
+   DISK_ONE_IN   a number N: at random one call in N fails, with an errno of that call
    DISK_SEED     a number, the seed of DISK_ONE_IN
    DISK_SIGNAL   CALL:NUMBER, raises the signal before each such call
    DISK_LOG      a file: receives a line for each call that failed or raised the signal

@@ -36,7 +36,7 @@ static bool call_const(struct world *w) {
     return true;
 }
 
-/* Makes a call inside another call. Objects that the outer call uses are hidden meanwhile. */
+/* Makes a call inside another call. Meanwhile objects that the outer call uses are NULL in `w`. */
 static bool call_beside(struct world *w, enum world_visit where) {
     const struct world all = *w;
     w->keeps = true;

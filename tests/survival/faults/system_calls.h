@@ -1,5 +1,5 @@
-/* Makes system calls on files fail as a test chooses. The linker option --wrap leads every
-   reference in the program to __wrap_X. */
+/* Makes system calls on files fail as a test chooses. The linker option --wrap redirects every
+   reference to X in the program to __wrap_X. */
 #ifndef SB_TESTS_SYSTEM_CALLS_H
 #define SB_TESTS_SYSTEM_CALLS_H
 
@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Values for `error` besides an errno: the call does this instead. */
+/* Values of `error` other than an errno: what the call does instead of failing with an errno. */
 enum {
     SHORT = -1,   /* reads and writes transfer 3 bytes; of 3 bytes or fewer, all but one */
     NOTHING = -2, /* a write transfers 0 bytes */
@@ -15,8 +15,8 @@ enum {
     KILLS = -4    /* SIGKILL ends the process */
 };
 
-/* The calls of `function` from the nth to the last fail. SHORT, NOTHING and ENDS act as EIO in
-   calls that do not support them. */
+/* Calls number `nth` to `last` of `function` fail. For calls that do not support them, SHORT,
+   NOTHING and ENDS mean EIO. */
 struct system_fault {
     const char *function; /* NULL: any function */
     int nth, last;        /* last 0: none fails */

@@ -1,7 +1,7 @@
 /* Calls every function of a blob, of its tensors and of a context with the n-th allocation or the
-   n-th device operation failing, for every n. Shapes, handles, heads, bytes and outputs stay
-   unchanged, a tensor to be imported is not destroyed, the same call then succeeds, and nothing
-   leaks. */
+   n-th device operation failing, for every n. After a failure shapes, handles, heads, bytes and
+   outputs are unchanged, a tensor to be imported is not destroyed, the same call then succeeds, and
+   nothing leaks. */
 #include "blobs.h"
 #include "faults.h"
 #include "mem_calls.h"
@@ -160,7 +160,7 @@ enum {
     QUEUED = 1,        /* works in place: a later call may report the failure */
     ON_STREAM = 2,     /* only a later wait reports its failure: test_mem_faults.c */
     WITH_DIFF = 4,     /* the diff is an operand; an error if the data were never written */
-    LARGE_SOURCE = 8,  /* the source outgrows the target */
+    LARGE_SOURCE = 8,  /* the source has more elements than the target's memory can hold */
     SHRUNK = 16,       /* the target's memory is larger than its elements need */
     CROSSES = 32,      /* also calls another context */
     TAKES_TENSOR = 64, /* takes a tensor of another program */
@@ -297,7 +297,7 @@ static void world_open(struct world *w, const struct given *given, const struct 
     memset(&w->out, 0xEE, sizeof w->out);
 }
 
-/* `done`: the call has succeeded. */
+/* `done`: the call has succeeded, so its output is destroyed, too. */
 static void world_close(struct world *w, const struct op *op, bool done) {
     if (done && op->row->end)
         op->row->end(w);
@@ -476,7 +476,7 @@ static bool run_trial(const struct trial *t, const struct seen *after) {
     return fired;
 }
 
-/* Runs the call without a fault. Returns false if it is an error even so. */
+/* Runs the call without a fault. Returns false if the call fails all the same. */
 static bool reference(const struct given *given, const struct op *op, struct seen *after) {
     struct world w;
     world_open(&w, given, op);

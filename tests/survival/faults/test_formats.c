@@ -1,7 +1,7 @@
 /* Makes every call that reads or writes formats with its n-th step failing, for every n: an
-   allocation, a system call, or a callback of a source, a sink or a progress. Checks the status;
-   nothing changes or leaks, no file stays open or beside the target, and the same call then
-   succeeds. */
+   allocation, a system call, or a callback of a source, a sink or a progress. Checks the status,
+   that nothing changes or leaks, that no file stays open and no temporary file is left, and that
+   the same call then succeeds. */
 #include "blobs.h"
 #include "callbacks.h"
 #include "files.h"
@@ -52,8 +52,8 @@ static void put_unpacked(struct wire *wire, uint32_t field) {
     wire_message(wire, field, &blob);
 }
 
-/* Puts an old layer of two messages (the second has the edit), bytes for more than one window, and
-   a layer without blobs. */
+/* Puts an old layer of two messages, the second of which has the edit, then bytes for more than one
+   window, then a layer without blobs. */
 static void put_net(struct wire *wire) {
     static const unsigned char filling[5000];
     struct wire layer = {0}, message = {0}, second = {0}, relu = {0};
@@ -206,7 +206,7 @@ static void see_model(struct wire *seen, const sb_model *model) {
     wire_free(&got.got);
 }
 
-/* `handles`: includes addresses, which differ between scenes. */
+/* If `handles`, also records addresses, which differ between scenes. */
 static void see_blob(struct wire *seen, const sb_blob *blob, bool handles) {
     wire_numbers(seen, 1, sb_blob_shape(blob), (size_t)sb_blob_num_axes(blob));
     for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
@@ -394,8 +394,8 @@ static sb_status set_solver_info(struct scene *s, sb_error *err) {
 
 /* The kinds of steps of a call; each step can fail. */
 enum {
-    CALLS_SYSTEM = 1, /* if models and blobs are read from files */
-    READS = 2,        /* if they are read from callbacks; so are the two below */
+    CALLS_SYSTEM = 1, /* only if models and blobs are read from files */
+    READS = 2,        /* this and the two below: only if callbacks are used */
     WRITES = 4,
     REPORTS = 8,
     REPLACES = 16, /* the file `target` */
@@ -576,7 +576,7 @@ static struct wire reference(const struct row *row, const struct failure *how) {
     return after;
 }
 
-/* Returns false if there is no n-th step. */
+/* Makes the call with its n-th step failing. Returns false if the call has no n-th step. */
 static bool run(const struct row *row, const struct failure *how, int n, struct wire *after) {
     struct scene s;
     open_row(&s, row, how->origin);
@@ -597,7 +597,7 @@ static bool run(const struct row *row, const struct failure *how, int n, struct 
     if (fired && !is_expected(how, st))
         blame(row, n, "it is not seen");
     if (s.progress.wrong || open_files() - files > (s.made != NULL))
-        blame(row, n, "a report is wrong, or a file is open");
+        blame(row, n, "a progress report is wrong, or a file was left open");
     if (st != SB_OK) {
         bool replaced = false;
         if (how->step == CALLS_SYSTEM) {

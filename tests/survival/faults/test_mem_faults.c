@@ -97,8 +97,8 @@ static void check_bytes(struct trial *t) {
         demand(t, device_bytes_are(t->scene.rig.context, in, BYTES, fill));
 }
 
-/* Checks the head: unchanged; or that of the start, if queued work failed; or spoilt, if bytes were
-   being overwritten. */
+/* Checks the head after a failed call: unchanged, or the start's head if queued work failed, or the
+   head of spoilt bytes if the call was overwriting current bytes. */
 static void check_head(const struct trial *t) {
     const int32_t head = sb_mem_head(t->scene.mem), before = head_before(t);
     const bool spoils = writes_in_place(t) && t->status == SB_ERR_DEVICE_LOST;
@@ -125,7 +125,7 @@ static void call_again(struct trial *t) {
     if (t->status == t->plan.status || is_lost(t))
         return;
     if (t->pending && sb_mem_head(t->scene.mem) == t->start->head && t->plan.status == SB_OK)
-        queue_copy(t); /* the pending copy has failed */
+        queue_copy(t); /* the first copy has failed */
     t->status = scene_call(&t->scene, t->call, t->stream, &out, &err);
     demand(t, t->status == t->plan.status);
     demand(t, sb_mem_head(t->scene.mem) == t->plan.head || t->status != SB_OK);

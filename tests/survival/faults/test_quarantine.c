@@ -172,7 +172,7 @@ TEST_ON(rig, new_storage_is_kept_while_a_copy_may_write_it) {
     rig_end_stream(f, stream);
 }
 
-/* Gives a memory host storage that was never written, as a failed load does. */
+/* Leaves a memory host storage without values, as a failed load does. Returns the storage. */
 static const void *leave_host_storage(sb_mem *mem) {
     struct sb__write write;
     assert_ok(sb__write_begin(&write, mem, SB_SIDE_CPU, SB__WRITE_OVERWRITE, &err));
@@ -182,7 +182,7 @@ static const void *leave_host_storage(sb_mem *mem) {
     return write.ptr;
 }
 
-/* Checks that an update of such a memory is refused too: it has no values to update. */
+/* Checks that an update of such a memory is refused, because the memory has no values. */
 static void refuse_update(struct rig *rig, sb_mem *mem) {
     void *out;
     sb_blob *blob = test_vector(rig->context, SB_DTYPE_F32, COUNT);
@@ -192,7 +192,8 @@ static void refuse_update(struct rig *rig, sb_mem *mem) {
     test_end(blob);
 }
 
-/* The first touch zeroes this storage, or new storage if a queued fill may still use the old. */
+/* The first touch zeroes the storage that leave_host_storage left. If a queued fill may still use
+   that storage, the touch makes and zeroes new storage instead. */
 TEST_ON(rig, storage_that_was_left_is_zeroed_where_nobody_uses_it) {
     for (int in_use = 0; in_use < 2; in_use++)
         for (int writes = 0; writes < 2; writes++) {
@@ -222,8 +223,8 @@ TEST_ON(rig, storage_that_was_left_is_zeroed_where_nobody_uses_it) {
         }
 }
 
-/* After a failed wait a second wait decides; there is no wait without need. The library's stream is
-   waited for first, then the legacy stream, which has no event. */
+/* If a wait fails, a second wait decides; otherwise there is no second wait. The library's stream
+   is waited for first, then the legacy stream, which has no event. */
 TEST_ON(rig, a_stream_is_asked_twice_whether_it_is_over) {
     for (int failures = 0; failures < 3; failures++) {
         sb_mem *mem;
@@ -387,7 +388,7 @@ static sb_mem *member(struct crowd *crowd, unsigned users) {
     return mem;
 }
 
-/* Releases the memory; a trim waits for its streams other than the captured one. */
+/* Releases the memory. A trim then waits for its streams, except for the captured one. */
 static void retire(struct crowd *crowd, sb_mem *mem) {
     captured_stream = crowd->streams[CAPTURED];
     sb_mem_release(mem);
@@ -436,8 +437,8 @@ static void release_captured(struct crowd *crowd, sb_mem *mem) {
     captured_stream = NULL;
 }
 
-/* Puts two memories in quarantine for the captured stream. The first has an event there; `between`
-   is recorded behind that event, and `look` is queued behind `between`. */
+/* Puts two memories in quarantine for the captured stream. On that stream come, in this order: an
+   event for the first memory, the event `between`, and the kernel `look`. */
 static void crowd_keeps_one_after_the_other(struct crowd *crowd, struct look *look,
                                             void **between) {
     rig_schedule(&crowd->rig, SB_SIM_LAZY, 0);
@@ -486,7 +487,7 @@ static sb_status query(void *device, void *event, int32_t *out_done, sb_error *e
     return query_status == SB_OK ? st : sb_error_fill(err, query_status, 0, "as was asked");
 }
 
-/* A query is interrupted by the end of another context, as by another thread. */
+/* Another context ends during a query, as if on another thread. */
 TEST_ON(crowd, two_may_ask_at_once) {
     struct look look;
     void *between;
@@ -504,7 +505,8 @@ TEST_ON(crowd, two_may_ask_at_once) {
     sb__sim_backend.event_destroy(f->rig.context->device, between);
 }
 
-/* If the table has no query slot, the slot fails or no event can be recorded, a wait decides. */
+/* If the table has no query slot, the slot fails or no event can be recorded, the storage stays in
+   quarantine until a wait succeeds. */
 TEST(a_question_without_an_answer_gives_nothing_back) {
     static const struct {
         sb_status (*slot)(void *, void *, int32_t *, sb_error *);

@@ -21,7 +21,7 @@
 
 enum what_is_there { OLD, NEW };
 
-/* EINTR, after which each call is resumed: test_formats.c. */
+/* test_formats.c tests EINTR, after which each call is resumed. */
 static const struct row {
     const char *function;
     int nth, last, error;

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* The linker option --wrap leads every reference in this program to __wrap_X, which calls the real
-   function as __real_X. */
+/* The linker option --wrap redirects every reference to X in this program to __wrap_X, which calls
+   the real function as __real_X. */
 static struct {
     bool armed;
     int64_t left; /* requests until the fault: the request that makes `left` 0 fails */

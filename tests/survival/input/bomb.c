@@ -89,7 +89,7 @@ static void use_as_blob(const void *bytes, size_t size) {
     sb_blob_destroy(blob);
 }
 
-/* Sets the limits to their maxima: a refusal would end the work early. */
+/* Sets the limits of layers and blobs to their maxima: a refusal would end the work early. */
 void work_on(int32_t format, const void *bytes, size_t size);
 void work_on(int32_t format, const void *bytes, size_t size) {
     sb_limits limits = SB_LIMITS_INIT;

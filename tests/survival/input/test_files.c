@@ -1,5 +1,6 @@
 /* Every call that reads or writes a file, on files that are not regular, not accessible or of a
-   wrong size: a status, the old file unchanged, and no other file beside it. */
+   wrong size: it returns a status, keeps the old file, and leaves no other file beside that
+   file. */
 #include "blobs.h"
 #include "files.h"
 #include "nets.h"
@@ -159,8 +160,8 @@ TEST_ON(place, links) {
 
 /* --- what may not be touched --------------------------------------------------------------- */
 
-/* Returns the result of `check` in a child without root's rights, where cmocka's assertions do not
-   work. */
+/* Returns the result of `check` in a child without root's rights. In the child cmocka's assertions
+   do not work. */
 static bool in_child(const struct place *p, bool (*check)(const struct place *)) {
     int status = -1;
     pid_t child = fork();

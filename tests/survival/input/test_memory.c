@@ -179,8 +179,8 @@ TEST(the_callers_limit_is_never_passed) {
     }
 }
 
-/* Returns the bytes that a read of `count` floats allocates, including page-locked bytes; 0:
-   refused. */
+/* Returns the bytes that a read of `count` floats allocates, including page-locked bytes, or 0 if
+   the read is refused. */
 static size_t taken_by_read(const char *device, int64_t count, bool diff, size_t memory) {
     struct observed o;
     struct wire wire = {0}, shape = {0};

@@ -1,7 +1,7 @@
-/* Many threads make the same calls at once. First uses create each missing object once, a cap is
-   never exceeded and refuses no request because of another, the bounded cache keeps no more bytes
-   than were in use, readers of every kind cause one transfer, and calls on two memories do not wait
-   for each other. */
+/* Many threads make the same calls at once. First uses create each missing object once. A cap is
+   never exceeded, and a request that fits is not refused because of another. The bounded cache
+   keeps no more bytes than were in use, readers of every kind cause one transfer, and calls on two
+   memories do not wait for each other. */
 #include "blobs.h"
 #include "mem_calls.h"
 #include "team.h"
@@ -154,8 +154,8 @@ TEST_ON(rig, calls_that_cross_end) {
 
 /* --- a cap ----------------------------------------------------------------------------------- */
 
-/* Member 0 repeatedly requests too much. The others request little: together far less than the cap.
- */
+/* Member 0 repeatedly requests too much. The other members' requests together are far below the
+   cap. */
 static void ask(void *arg, int member) {
     struct crowd *crowd = arg;
     size_t bytes = member ? SMALL : CAP;

@@ -11,8 +11,8 @@ struct loan {
     sb_dl_managed_versioned *tensor;
 };
 
-/* Deletes a loan, on the thread of the last holder: reads what both threads wrote, and overwrites
-   it. */
+/* The loan's deleter, which runs on the thread of the last holder. Reads what both threads wrote,
+   and overwrites it. */
 static void read_back(void *user, void *ptr) {
     struct loan *loan = user;
     assert_true(bytes_are(ptr, 16, 0x44));
@@ -90,7 +90,7 @@ TEST(storage_that_was_let_go_of_ends_with_the_tensor) {
 }
 
 /* The export of the first tensor changes the storage; the export of the second reads that change.
-   Only the library orders the two: no counting allocator does. */
+   Only the library orders the exports: there is no counting allocator, whose lock would do so. */
 struct pair {
     sb_blob *blob;
     sb_dl_managed_versioned *tensors[2];

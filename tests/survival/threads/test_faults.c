@@ -2,7 +2,7 @@
    reads, writes or retires storage or queues work on it, while another thread arms runs of
    failures. Each reader finds the bytes of the last writer. At the end every loan was returned once
    and not written afterwards, every kernel found the memory that it was queued for, and nothing is
-   left. A lock of the test excludes a writer from the readers of its object, as the contract
+   leaked. A lock of the test excludes a writer from the readers of its object, as the contract
    requires. SYNCBLOB_STRESS_SECONDS sets the duration (4). */
 #include "blobs.h"
 #include "team.h"
@@ -104,7 +104,7 @@ static bool all_are(const void *values, float value) {
 
 /* Checks that the round's failures explain `status`. Returns whether it is SB_OK. */
 static bool is_ok(struct round *round, sb_status status) {
-    /* There is nothing to push, pull or evict. */
+    /* The call found nothing to push, pull or evict. */
     const bool is_refusal = status == SB_ERR_INVALID_ARGUMENT;
     const bool is_failure = status == SB_ERR_DEVICE_FAILURE || status == SB_ERR_DEVICE_LOST ||
                             status == SB_ERR_OUT_OF_MEMORY ||
@@ -151,7 +151,7 @@ static void end_tensor(sb_dl_managed *self) {
     end_loan(loan, loan->lent.ptr);
 }
 
-/* Returns NULL if there are enough loans or the device is out of memory. */
+/* Returns NULL if the maximum number of loans is reached or the device is out of memory. */
 static struct loan *make_loan(struct worker *w, int32_t side, float value) {
     struct round *round = w->round;
     struct lent lent = {.context = side == SB_SIDE_GPU ? round->rig.context : NULL, .bytes = BYTES};
@@ -208,7 +208,7 @@ static void loans_close(struct round *round) {
 struct job {
     struct round *round;
     const void *ptr;
-    float finds, writes; /* NAN: may find any value, or writes nothing */
+    float finds, writes; /* `finds` NAN: any value; `writes` NAN: nothing */
 };
 
 static void kernel(void *user) {
@@ -289,8 +289,8 @@ static void end_tensor_of(struct worker *w, int i) {
     w->tensors[i] = NULL;
 }
 
-/* Exports a tensor. Work of a stream that the memory knows may still use a tensor's storage when
-   the tensor ends. */
+/* Exports a tensor. When a tensor ends, work may still use its storage if the memory knows the
+   work's stream. */
 static void export(struct worker *w, struct object *o) {
     int i = draw(&w->random, TENSORS);
     int32_t side = draw(&w->random, 2) ? SB_SIDE_GPU : SB_SIDE_CPU;
@@ -643,7 +643,7 @@ static void rest(struct round *round) {
     rig_close(&round->rig);
 }
 
-/* Queues a copy into a loan; every wait for the copy fails. */
+/* Queues a copy into a loan. Every wait for the copy fails, so the loan goes into quarantine. */
 static void give_up_in_use(struct round *round) {
     struct worker w = {.round = round, .random = round->seed};
     struct object *o = &round->shared[0];

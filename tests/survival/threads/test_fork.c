@@ -508,7 +508,7 @@ TEST(a_child_reads_current_bytes_beside_the_memory_s_lock) {
     }
 }
 
-/* Calls that need the lock return FORKED: the thread that holds it does not exist in the child. */
+/* Calls that need the lock return FORKED: the thread that held it does not exist in the child. */
 static void change_beside_the_lock(void *arg) {
     sb_mem *mem = arg;
     void *out;

@@ -226,7 +226,7 @@ static void give_to_blob(void *arg) {
     assert_ok(sb_blob_set_mem(s->blob, SB_DATA, s->mem, &err));
 }
 
-/* A blob checks the alignment of the bytes on whichever side they are. */
+/* sb_blob_set_mem reads the addresses of both sides, to check their alignment. */
 TEST_ON(stage, a_memory_is_given_to_a_blob_beside_its_first_reader) {
     f->blob = new_blob(f->context);
     hand_over(touch_cpu, give_to_blob, f);

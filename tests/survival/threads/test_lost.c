@@ -57,7 +57,7 @@ static void end_chained(void *user, void *ptr) {
     sb_context_release(chained->other);
 }
 
-/* Releases a context except for a loan in quarantine. */
+/* Retires a loan of the context while every wait fails, so the loan goes into quarantine. */
 static void leave_waiting(sb_context *context, void *bytes, struct chained *chained) {
     sb_mem *mem;
     const void *in;

@@ -86,8 +86,8 @@ static void write_nines_on(struct rig *rig, sb_stream stream, struct look *look,
     assert_ok(sb_context_forget_stream(rig->context, stream, &err)); /* waits for this stream */
 }
 
-/* A queued update reads the diff before the next writer changes it, whether that writer uses any
-   stream, a plain pointer, or writes after a host access. */
+/* A queued update reads the diff before the next writer changes it. The writer uses the library's
+   stream, the caller's stream or a plain pointer, or writes after a host access. */
 TEST_ON(rig, a_diff_is_not_overtaken_by_its_next_writer) {
     enum { OWN, NAMED, HOST_BETWEEN, PLAIN, WAYS };
     for (int way = 0; way < WAYS; way++) {
@@ -118,8 +118,8 @@ TEST_ON(rig, a_diff_is_not_overtaken_by_its_next_writer) {
     }
 }
 
-/* Operands at the host are first copied to the device: with a wait on the library's own stream,
-   queued on the caller's. */
+/* Operands at the host are first copied to the device. On the library's own stream the update waits
+   for these copies; on the caller's stream they are only queued. */
 TEST_ON(rig, an_update_waits_for_nothing_but_its_own_copies) {
     for (int named = 0; named < 2; named++)
         for (int at_host = 0; at_host < 2; at_host++)
@@ -147,8 +147,8 @@ TEST_ON(rig, an_update_waits_for_nothing_but_its_own_copies) {
 
 /* --- failures -------------------------------------------------------------------------------- */
 
-/* Arithmetic writes in place, so that its failure loses the device. A failed copy or sum that
-   cannot be mistaken for arithmetic does not. */
+/* Arithmetic writes in place, so its failure loses the device. A failed copy or sum does not, if it
+   cannot be mistaken for arithmetic. */
 TEST_ON(rig, a_failure_that_is_not_of_arithmetic_leaves_the_device) {
     for (int named = 0; named < 2; named++) {
         double sum = -1;

@@ -167,7 +167,7 @@ static inline sb_backend tiny_table(struct tiny *tiny) {
     };
 }
 
-/* A context on it, with the built-in allocator, which has no lock of the test's. */
+/* Creates a context with the built-in allocator, which takes no lock of the test. */
 static inline sb_context *tiny_context(const sb_backend *table) {
     sb_error err;
     sb_context *context;

@@ -50,7 +50,7 @@ def read_proto(text):
 
 
 def read_schema(text):
-    """Returns the same as read_proto, with every line of a number: a number may have several."""
+    """Returns for caffe.schema what read_proto returns; a number may have several lines."""
     messages, enums, lines = {}, {}, None
     for line in text.splitlines():
         words = line.split("#")[0].split()

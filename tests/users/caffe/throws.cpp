@@ -54,7 +54,7 @@ void failures_change_nothing() {
     CHECK_THAT(status_of([] { Blob<int>().data(); }) == SB_ERR_UNINITIALIZED);
 }
 
-// How many more allocations of the context succeed; -1: all.
+// The number of further allocations of the context that succeed; -1: all.
 long allocations = -1;
 
 void *allocate(void *, size_t bytes, size_t alignment, uint32_t flags) {

@@ -31,7 +31,7 @@ DATA = Path(os.environ.get("SYNCBLOB_TEST_DATA", REPOSITORY / "../shared/data"))
 NOWHERE = Path("/nonexistent")
 OFFLINE = ("--offline", "--locked")
 
-# Without variables that change how the library is found: each test sets its own.
+# The environment without the variables that change how the library is found; tests set them.
 ENVIRONMENT = {
     name: value for name, value in os.environ.items()
     if not re.match(r"SYNCBLOB_|DEP_|CARGO_|PKG_CONFIG|DOCS_RS|RUSTFLAGS|(CC|CFLAGS|AR)$", name)
@@ -230,7 +230,7 @@ def test_documentation_needs_no_tools():
 
 
 def expect_message(message, *options, crate=SYS, target="debug", **environment):
-    """Building the crate fails with only this line."""
+    """Checks that building the crate fails, and that `message` matches its only error line."""
     said = cargo("check", "--offline", *options, cwd=crate, target=target, status=1, **environment)
     errors = [line for line in said.splitlines() if line.startswith("error: syncblob-sys@")]
     check(len(errors) == 1 and re.search(message, errors[0]), f"not {message!r} but\n{said}")
@@ -277,8 +277,8 @@ def test_messages():
 
 
 def test_checkout_without_symbolic_links():
-    """Such a checkout builds with a warning; packing it fails with the reason. In place of the
-    links git creates files that contain the targets."""
+    """Git may create files with the targets instead of symbolic links. Such a checkout builds with a
+    warning; packing it fails with the reason."""
     root = fresh("no-links")
     crate = root / "bindings/syncblob-sys"
     shutil.copytree(SYS, crate, symlinks=True)

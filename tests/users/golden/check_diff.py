@@ -95,7 +95,7 @@ def same_shape(a, b):
 
 
 def compared_values(name, part, a, b, tolerance):
-    """Returns the line about values, or None; and the largest differences."""
+    """Returns the line about differing values (None if all are equal), and the largest differences."""
     first, second = (array.astype("f8").reshape(-1) for array in (a, b))
     nans = numpy.isnan(first), numpy.isnan(second)
     same = (first == second) | (nans[0] & nans[1])

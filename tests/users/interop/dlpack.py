@@ -27,8 +27,8 @@ class Error(BufferError):
         self.name = name
 
 
-# --- capsules ------------------------------------------------------------------ Uses pointers, not
-# py_object: a capsule in its destructor must not become a Python object again.
+# --- capsules ------------------------------------------------------------------------------------
+# Pointers, not py_object: in its destructor a capsule must not become a Python object again.
 
 def python_function(name, result, *arguments):
     return ctypes.PYFUNCTYPE(result, *arguments)((name, ctypes.pythonapi))

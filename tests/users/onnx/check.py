@@ -101,8 +101,8 @@ def check_layers(arguments):
 
 
 def is_expected(told):
-    """Returns whether a result is expected. A refusal is expected for nets that cannot be
-    converted, and must name what cannot be."""
+    """Returns whether a result is expected. A refusal is expected for nets that cannot be converted; it must
+    name the cause."""
     words = whole.MUST_BE_REFUSED.get(told.name)
     if words is None:
         return told.status in ("right", "no answer")

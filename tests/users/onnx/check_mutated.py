@@ -27,8 +27,8 @@ MOST_INPUTS = 1 << 18
 
 
 def thin(text):
-    """Divides large numbers of channels by THINNER. Counts of classes and boxes are not its
-    multiples, so they stay."""
+    """Divides large numbers of channels by THINNER. Counts of classes and boxes are not multiples of THINNER,
+    so they stay."""
     def fewer(found):
         number = int(found[2])
         return found[1] + str(number if number < 128 or number % THINNER else number // THINNER)

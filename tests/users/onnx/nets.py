@@ -40,8 +40,8 @@ class Net:
         return text_of({**self.head, "layer": self.messages})
 
     def for_caffe(self):
-        """Returns the net that computes the wanted outputs in Caffe: with a softmax for its loss,
-        without the label."""
+        """Returns the net that computes the wanted outputs in Caffe: a softmax replaces the loss and
+        its label."""
         if not self.losses:
             return self
         net = Net()

@@ -27,13 +27,13 @@ HALVES = 1e-2         # of an output's largest value: the tolerance of a net tha
 # Rows whose outputs are decisions, which may differ in halves.
 DECISIONS = ("ArgMax", "DetectionOutput", "DetectionOutputInverted", "SSDHead", "Threshold", "PoolingMask")
 FULL_PRECISION = ("Embed", "Normalize", "NormalizeBBox")  # in a file of halves, too
-# Rows whose inputs have no batch axis first; then rows whose batch size Caffe's shapes fix.
+# Rows whose inputs do not begin with a batch axis; then rows whose batch size Caffe's shapes fix.
 NO_BATCH = ("BatchReindex", "DetectionOutput", "DetectionOutputInverted", "PSROIPooling", "ROIPooling")
 FIXED_BATCH = ("LSTM", "RNN", "Reshape", "Scale", "Bias", "ArgMax", "Parameter")
 NETS = ("caffe__examples_cifar10_cifar10_quick", "mobilenet-ssd__deploy", "mtcnn_kpzhang93_det1, trained",
         "mtcnn_kpzhang93_det2, trained", "mtcnn_kpzhang93_det3, trained", "squeezenet__SqueezeNet_v1.1_deploy")
-WIDTH = 22820  # of a layer whose weights (its square) are too large for an ONNX file
-STEP = 997     # every STEP-th row has a nonzero weight, on the diagonal
+WIDTH = 22820  # a layer with WIDTH² weights is too large for an ONNX file
+STEP = 997     # every STEP-th row has one nonzero weight, on the diagonal
 
 
 def convert(program, net, *options):

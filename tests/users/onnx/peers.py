@@ -167,7 +167,7 @@ def print_messages(answers):
 
 
 def check_nets(peers, arguments):
-    """Yields the answers of all peers to each net."""
+    """Yields the results of all peers for each net."""
     kept = whole.Kept.read()
     for name in arguments.names or whole.names():
         if name in whole.NO_ANSWER:

@@ -59,8 +59,8 @@ def files_of(case, folder):
 
 
 def opencv_outputs(net):
-    """Returns OpenCV's output of a net with one output. Gives blobs without axes one axis: OpenCV
-    cannot read them otherwise."""
+    """Returns OpenCV's output of a net with one output. Blobs without axes get one axis, since OpenCV cannot
+    read them otherwise."""
     import cv2  # not every environment has it
     weights = nets.Net()
     weights.weights = [(name, kind, [numpy.atleast_1d(array) for array in arrays])
@@ -125,8 +125,8 @@ class Caffe:
 
 
 def tolerance(name, one, other):
-    """Returns the tolerance, relative to an output's largest value: four times the difference of
-    two of Caffe's own answers."""
+    """Returns the tolerance, relative to an output's largest value: four times the difference between two of
+    Caffe's answers."""
     apart = Wanted(one.shape, one, LEAST, whole.is_detections(name, one.shape)).difference(other)
     if apart is None:
         sys.exit(f"{name}: two answers of Caffe's are too far apart: this net is no measure")

@@ -105,7 +105,7 @@ def check_planted():
 
 
 def check_ties():
-    """Tests that detections of equal scores may be in any order, and no others."""
+    """Tests that detections may change places only if their scores are equal."""
     rows = numpy.float32([[0, 1, .9, .1, .1, .2, .2], [0, 1, .5, .3, .3, .4, .4],
                           [0, 1, .5, .5, .5, .6, .6], [0, 2, .5, .7, .7, .8, .8]])[None, None]
     for order, right in (((0, 1, 2, 3), True), ((0, 2, 1, 3), True), ((1, 0, 2, 3), False), ((0, 3, 1, 2), False)):

@@ -1,5 +1,5 @@
-"""TextBoxes' net, whose PriorBox layers have two centres in each place, which no Caffe here
-supports. So Caffe gets the boxes as inputs, computed here as OpenCV does."""
+"""TextBoxes' net, whose PriorBox layers have two centres in each place, which no Caffe here supports. So Caffe
+gets the boxes as inputs, which this module computes as OpenCV does."""
 
 import re
 

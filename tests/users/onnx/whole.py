@@ -37,7 +37,7 @@ LARGE = ("caffe__examples_net_surgery_bvlc_caffenet_full_conv", "caffe__examples
          "deep-residual-networks__prototxt_ResNet_152_deploy", "hed__deploy",
          TEXTBOX, "nvidia_caffe__VGGNet_coco_SSD_300x300", "opencv_contrib__VGG_VOC0712_SSD_300x300",
          "opencv_contrib__ssd_ilsvrc15_300x300")
-# The nets for which no Caffe here computes answers, and why.
+# The nets that the Caffe used for these tests cannot run, and why.
 NO_ANSWER = {
     "mobilenet-ssd__template_MobileNetSSD_deploy_template": "a template, whose words are no numbers",
     "py-faster-rcnn__VGG16_end2end_test": "a Python layer and ROIPooling",

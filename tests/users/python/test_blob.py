@@ -105,7 +105,7 @@ class Basics(unittest.TestCase):
             self.assertEqual((first.asum_data(), first.shape, second.shape), (12.0, (2, 3), (6,)))
             first.scale_diff(5)
             self.assertEqual(second.asum_diff(), 30.0)
-            second.reshape(7)  # a share that is too small ends
+            second.reshape(7)  # the shared memory is too small, so sharing ends
             self.assertEqual((second.asum_data(), first.asum_data()), (0.0, 12.0))
         with self.assertRaises(ValueError):
             Blob(3).share_data(Blob(4))

@@ -87,7 +87,8 @@ class Lock(unittest.TestCase):
         self.assertFalse(self.lets_others_run(lambda: sum(range(1000))))
 
 
-# An array whose finaliser uses the blob on its memory.
+# A script with an array whose finaliser uses the blob that shares the array's memory. `{}` is
+# replaced by the statements that free the array.
 FINALISER = """
 import faulthandler, weakref, numpy as np, syncblob
 faulthandler.dump_traceback_later(300, exit=True)

@@ -13,7 +13,7 @@ const field = (number, bytes) => Buffer.concat([varint((number << 3) | 2), varin
 const text = (number, words) => field(number, Buffer.from(words));
 const dims = (shape) => field(7, field(1, Buffer.concat(shape.map(varint))));
 
-// A layer "fc", whose weights have one value, repeated.
+// A layer "fc" whose weights all have one value.
 export function model(shape, values) {
   const blob = Buffer.concat([dims(shape), field(5, values)]);
   const layer = Buffer.concat([text(1, "fc"), text(2, "InnerProduct"), field(7, blob)]);
@@ -46,7 +46,7 @@ const safetensors = (shape, end) => {
   length.writeBigUInt64LE(BigInt(head.length));
   return Buffer.concat([length, head, Buffer.alloc(16)]);
 };
-// An archive with one stored member, whose sizes may be any.
+// An archive with one stored member; the size that it declares may be wrong.
 const npz = (member, size = member.length) => {
   const name = Buffer.from("w.npy"), local = Buffer.alloc(30), entry = Buffer.alloc(46), end = Buffer.alloc(22);
   local.writeUInt32LE(0x04034b50);
@@ -87,7 +87,7 @@ beyondFiles["member.npz"] = npz(npy([4]), 0xffffffff);
 const net = (layers) => Buffer.from(`name: "n" input: "data" input_shape { dim: 1 dim: 3 dim: 8 dim: 8 }\n${layers}`);
 const good = model([2, 2], Buffer.alloc(16));
 
-// What the command refuses: files, and the arguments.
+// Files that the command refuses, with its arguments.
 export const refusals = [
   [{ "empty.caffemodel": Buffer.alloc(0) }, ["info", "empty.caffemodel"]],
   [{ "text.caffemodel": Buffer.from("not a model at all, but words\n") }, ["info", "text.caffemodel"]],
@@ -117,7 +117,7 @@ export const refusals = [
   [{ "a.npz": npz(npy([9])) }, ["convert", "a.npz", "-o", "a.safetensors"]],
 ];
 
-// Numbers from a seed: those of mulberry32.
+// Random numbers from a seed, by mulberry32.
 export function random(seed) {
   return () => {
     seed = (seed + 0x6d2b79f5) | 0;

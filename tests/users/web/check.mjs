@@ -1,5 +1,5 @@
-// The page in Chromium beside the command built natively: check.mjs FOLDER COMMAND [PART...]
-// FOLDER has what ./dev web makes; PART: a name of PARTS.
+// Compares the page in Chromium with the native command: check.mjs FOLDER COMMAND [PART...] FOLDER
+// has what ./dev web makes; PART: a name of PARTS.
 import { spawnSync } from "node:child_process";
 import crypto from "node:crypto";
 import fs from "node:fs";
@@ -48,7 +48,7 @@ async function inPage(page, args, files) {
   }, [args, output]);
 }
 
-// The numbers of system errors differ: the texts do not.
+// Removes the numbers of system errors, which differ; the texts do not.
 const words = (text) => text.replace(/ ?\(os error \d+\)/g, "");
 function compare(name, here, there) {
   for (const what of ["code", "out", "err", "digest"]) {
@@ -70,7 +70,7 @@ async function openPage(browser, url) {
   return page;
 }
 
-// The memory at its peak of all processes of the browser that run pages, in MB.
+// Returns the peak memory of all processes of the browser that run pages, in MB.
 function rendererPeak() {
   const peaks = fs.readdirSync("/proc").filter((id) => /^\d+$/.test(id)).map((id) => {
     try {

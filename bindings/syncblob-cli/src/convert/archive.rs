@@ -1,11 +1,11 @@
-//! A writer for a zip archive that discards all data after a failure.
+//! A writer that a zip archive is written to. After a failure the writer discards all further data.
 
 use std::cell::Cell;
 use std::io::{self, BufWriter, ErrorKind, Seek, SeekFrom, Write};
 
-/// Writes bytes to `out` until a call fails or the archive is abandoned; later writes succeed, but
-/// their bytes are discarded. A dropped `ZipWriter` completes its archive even after a failure; an
-/// error there would be printed to standard error or cause a panic.
+/// Writes bytes to `out` until a call fails or the archive is abandoned. Later writes succeed, but
+/// discard their bytes: a dropped `ZipWriter` completes its archive even after a failure, and would
+/// print a second error to standard error, or panic.
 pub struct Until<'a, W: Write + Seek> {
     out: BufWriter<W>,
     at: u64,

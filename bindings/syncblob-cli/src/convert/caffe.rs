@@ -12,7 +12,7 @@ use super::values::Reader;
 use crate::interrupt::Interrupt;
 use crate::source::{Failure, Kind, Result};
 
-/// A model without values, and where to read the values.
+/// A model without values, and the sources of its values.
 pub struct Net {
     model: Model,
     /// The blobs of each layer; the last entry has the blobs of no layer.
@@ -110,7 +110,7 @@ impl Net {
     }
 }
 
-/// Returns the tensors of no layer in the order of their numbers: `history.0`, `history.1`.
+/// Returns the tensors that belong to no layer, ordered by number: `history.0`, `history.1`.
 fn in_order(plan: &Plan, prefix: &str) -> Result<Vec<Content>> {
     let number = |name: &str| name.strip_prefix(prefix)?.strip_prefix('.')?.parse().ok();
     let mut contents = vec![None; plan.items.len()];
@@ -132,6 +132,6 @@ fn in_order(plan: &Plan, prefix: &str) -> Result<Vec<Content>> {
             }
         }
     }
-    // Every place has exactly one tensor.
+    // There are as many places as tensors, and no two tensors have one place: none is empty.
     Ok(contents.into_iter().flatten().collect())
 }

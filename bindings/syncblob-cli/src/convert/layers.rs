@@ -49,7 +49,7 @@ fn norms(plan: &Plan) -> HashSet<&str> {
     parsed.filter(|parsed| parsed.role == Role::Statistics).map(|parsed| parsed.layer).collect()
 }
 
-/// Returns the layer and blob that a tensor's name stands for; adds the layer if it is new.
+/// Returns the layer and the blob that a tensor's name identifies; adds the layer if it is new.
 fn place_by_name(
     name: &str,
     norms: &HashSet<&str>,

@@ -40,7 +40,7 @@ pub struct NetArguments {
     /// Write layers that cannot be converted as nodes of the domain `caffe`
     ///
     /// The node's type is the layer's, its inputs are the layer's bottoms and weights, its
-    /// attributes are the layer's parameters. What runs the file must know these nodes.
+    /// attributes are the layer's parameters. The program that runs the file must know these nodes.
     #[arg(long)]
     custom: bool,
 
@@ -252,7 +252,7 @@ fn is_of_tensors(path: &Path) -> bool {
     format.is_some_and(|format| !matches!(format, FileFormat::Caffe(_)))
 }
 
-/// Converts the error of a prototxt; reports a model that was passed in its place.
+/// Converts the error of a prototxt. If the file is a model, reports the wrong order of the files.
 fn of_text(path: &Path, error: syncblob_net::Error) -> Failure {
     match Model::open(path) {
         Ok(_) => Failure::Unsupported("this is a model: the prototxt comes first".into()),
@@ -336,7 +336,8 @@ fn write(onnx: &Onnx, model: Option<&File>, file: &File, interrupt: &Interrupt) 
     Ok(out.flush()?)
 }
 
-/// Writes the weights to a second file, then the ONNX file, which names that file.
+/// Writes the weights to a separate file, then writes the ONNX file, which refers to the weights
+/// file by name.
 fn write_two(task: &NetTask, target: &Target, onnx: &Onnx, interrupt: &Interrupt) -> Result<()> {
     let path = beside(task.output);
     let values = Target::new(&path, task.force).map_err(|failure| about_output(&path, failure))?;

@@ -46,7 +46,7 @@ fn similar<'a>(only: &str, mut names: impl Iterator<Item = &'a str> + Clone) -> 
 
 pub struct Plan {
     pub items: Vec<Item>,
-    /// Metadata beside the tensors.
+    /// The file's data other than its tensors.
     pub notes: Notes,
     /// Whether an option left out some tensors.
     pub partial: bool,

@@ -1,4 +1,4 @@
-//! Finds the tensors of IN: its own, or the state of PyTorch's modules for its net.
+//! Finds the tensors to convert: those of IN or, with PyTorch's names, the state dict of IN's net.
 
 use syncblob::{BlobAt, Element, Model};
 use syncblob_net::{ErrorKind, Limits, StateTensor, StateValues};
@@ -90,8 +90,8 @@ fn note(state: &StateTensor, name: &str, notes: &mut Notes) -> Option<Place> {
     }
 }
 
-/// Returns the tensors that are Caffe's blobs, without the constants that only PyTorch's modules
-/// have.
+/// Returns the tensors of IN that are blobs in Caffe. Leaves out constants that IN has only because
+/// PyTorch's modules need them, such as the weight 1 of a BatchNorm without a Scale.
 fn of_caffe(source: &Source, wishes: &Wishes) -> Result<(Notes, Vec<Found>)> {
     let mut found = Vec::new();
     let for_torch = &source.notes.for_torch;

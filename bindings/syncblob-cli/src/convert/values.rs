@@ -140,7 +140,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Gives how many values became infinite.
+    /// Passes the values to `sink`. Returns how many of them became infinite by the conversion.
     fn hand_on(&self, item: &Item, blob: &BlobAny, sink: Sink) -> Result<usize> {
         let ready = self.is_ready(item);
         each!(Values::of(blob, Part::Data)?, values => hand_on(values, ready, item, sink))
@@ -173,7 +173,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Gives how many values became infinite.
+/// Passes the values to `sink`, converted unless `ready`. Returns how many became infinite.
 fn hand_on<S: Element + NoUninit>(
     values: &[S],
     ready: bool,
@@ -209,7 +209,7 @@ fn convert<S: Element, T: Target>(values: &[S], sink: Sink) -> Result<usize> {
     Ok(overflows)
 }
 
-/// A type that values are rounded to; to the nearest, ties to even.
+/// A type to which values are rounded: to the nearest, ties to even.
 trait Target: NoUninit {
     fn narrow(value: f64) -> Self;
     fn is_finite(self) -> bool;
@@ -236,8 +236,8 @@ target! {
     bf16 = |value| bf16::from_f32(to_odd(value));
 }
 
-/// The value if f32 can represent it, else the neighbour whose last bit is 1 (rounding to odd): a
-/// second rounding then gives the result of a single rounding.
+/// Returns the value if f32 can represent it, else the neighbouring f32 whose last bit is 1
+/// (rounding to odd). Rounding this f32 again gives the result of rounding `value` only once.
 fn to_odd(value: f64) -> f32 {
     let near = value as f32;
     if f64::from(near) == value || value.is_nan() {

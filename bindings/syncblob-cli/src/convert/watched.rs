@@ -1,5 +1,5 @@
-//! A writer that copies values from a model's file. A signal ends the writing, and a progress bar
-//! shows it. The system copies long values, without the program's memory.
+//! A writer that copies values from a model's file and shows a progress bar. A signal ends the
+//! writing. The system copies long values, so that they do not pass through the program's memory.
 
 use std::fs::{File, Metadata};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
@@ -13,7 +13,7 @@ use crate::system;
 
 const BUFFER: usize = 1 << 18;
 
-/// Shorter values are written together with the adjacent bytes.
+/// The least size of values that the system copies. Shorter values go through the buffer.
 const LEAST: u64 = BUFFER as u64;
 
 /// The most bytes copied between two checks for a signal.

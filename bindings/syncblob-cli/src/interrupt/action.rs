@@ -23,7 +23,7 @@ struct Listeners {
     earlier: Vec<(c_int, system::Action)>,
 }
 
-/// Whether a signal has arrived.
+/// Returns whether a signal has arrived.
 pub fn came() -> bool {
     SIGNAL.load(Ordering::Relaxed) != 0
 }
@@ -138,7 +138,7 @@ mod system {
         Ok(Some(earlier))
     }
 
-    /// Whether the action ends the program.
+    /// Returns whether the action ends the program.
     pub fn ends(action: &Action) -> bool {
         action.sa_sigaction == libc::SIG_DFL
     }

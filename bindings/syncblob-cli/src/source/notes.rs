@@ -1,12 +1,12 @@
-//! Metadata of a Caffe file beside its blobs. safetensors stores it as JSON, under one key of the
-//! metadata.
+//! The data of a Caffe file other than its blobs. A safetensors file stores this data as JSON,
+//! under one key of its own metadata.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
 use syncblob::Format;
 
-/// The key of safetensors' metadata.
+/// The key in a safetensors file's metadata.
 pub const KEY: &str = "syncblob";
 
 /// The kind of Caffe file that the tensors are from.

@@ -22,7 +22,7 @@ pub struct Header {
     order: ByteOrder,
     /// The first axis varies fastest.
     fortran: bool,
-    /// The size of the header; next, the size of the values.
+    /// The size of the header. The next field is the size of the values.
     pub header_bytes: u64,
     pub value_bytes: u64,
 }
@@ -110,7 +110,7 @@ fn read_text(from: &mut impl Read) -> Result<(String, usize)> {
 }
 
 fn parse(text: &str, header_bytes: u64) -> Result<Header, String> {
-    // The parser recurses for each bracket.
+    // The parser recurses for each bracket, so a limit protects the stack.
     if text.bytes().filter(|byte| b"([{".contains(byte)).count() > MAX_NESTING {
         return Err("a type of too many parts".into());
     }

@@ -60,7 +60,7 @@ fn end<R: Read>(member: &mut ZipFile<R>) -> Result<()> {
     }
 }
 
-/// Refuses a member that must be in memory as a whole but is too large for its bytes in the file.
+/// Refuses a member that must be in memory as a whole but is too large for its compressed size.
 fn check_whole<R: Read>(member: &ZipFile<R>, name: &str) -> Result<()> {
     let most = member.compressed_size().saturating_mul(MAX_GROWTH).saturating_add(MAX_SMALL);
     if member.size() <= most {

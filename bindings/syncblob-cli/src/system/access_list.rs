@@ -1,4 +1,4 @@
-//! A file's access list, which Linux stores beside the mode: rights of users and groups by
+//! A file's access list, which Linux stores in addition to the mode: rights of users and groups by
 //! their numbers. The list is copied unchanged.
 #![allow(unsafe_code)]
 

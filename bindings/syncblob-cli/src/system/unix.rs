@@ -89,7 +89,7 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
     sync_file(&File::open(folder)?)
 }
 
-/// Whether the error reports that the file system does not support the call.
+/// Returns whether the error reports that the file system does not support the call.
 fn cannot(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS | libc::ENOTSUP))
 }

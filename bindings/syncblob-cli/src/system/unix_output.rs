@@ -1,4 +1,4 @@
-//! Whether standard output was open at the start and can be written.
+//! Reports whether standard output was open at the start and can be written.
 #![allow(unsafe_code)]
 
 use std::sync::atomic::{AtomicBool, Ordering};

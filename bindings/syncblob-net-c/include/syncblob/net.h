@@ -3,17 +3,17 @@
  * layer by layer, with the shapes of all blobs; and the same net as an ONNX file, which OpenCV,
  * onnxruntime and others run.
  *
- * Names are bytes with a size, as in base.h, followed by a NUL that does not count. Bytes of a net
- * that are not UTF-8 are escaped in its names as in a text of C, and so are those that a caller
- * passes.
+ * Names are bytes with a size, as in base.h, followed by a NUL that does not count. In a net's
+ * names, and in names that a caller passes, bytes that are not UTF-8 are escaped as in a string of
+ * C.
  *
- * A net has one owner (open, destroy). Calls on a const net are safe beside each other, as long as
- * calls on the model that it was opened with are.
+ * A net has one owner (open, destroy). Calls on a const net may run concurrently if calls on the
+ * model that the net was opened with may.
  *
- * The library is written in Rust. Its own memory comes from malloc, past the context: if there is
- * no more, the process ends (abort). What a net takes is bounded by the limits of sb_net_options; a
- * conversion takes a part of that again, whatever the weights are. INTERNAL is a bug of the
- * library: its message is also written to the standard error.
+ * The library is written in Rust. Its own memory comes from malloc, not from the context; if
+ * malloc fails, the process ends (abort). The limits of sb_net_options bound the memory of a net. A
+ * conversion needs a part of that memory again, independent of the weights. INTERNAL reports a bug
+ * of the library; its message is also written to the standard error.
  */
 #ifndef SYNCBLOB_NET_H
 #define SYNCBLOB_NET_H
@@ -41,7 +41,7 @@ typedef struct sb_net_blob {
     int32_t reserved;
 } sb_net_blob;
 
-/** Options for reading a net. A limit of 0 is the default. */
+/** Options for reading a net. A limit of 0 means the default. */
 typedef struct sb_net_options {
     /** sizeof(sb_net_options) of the caller */
     size_t struct_size;

@@ -21,7 +21,7 @@ const FAR: f32 = 16.0;
 /// The least eps in NVIDIA's fork.
 const LEAST_EPS: f32 = 1e-5;
 
-/// Whether the layer also scales and shifts.
+/// Returns whether the layer also scales and shifts.
 fn scales(p: &Message) -> bool {
     p.bool("scale_bias") || p.has("scale_filler") || p.has("bias_filler")
 }

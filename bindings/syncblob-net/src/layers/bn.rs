@@ -27,7 +27,8 @@ enum Kind {
     MovingAverage,
 }
 
-/// Fields that identify a kind; in bytes, only those whose numbers are not used by all kinds.
+/// Fields that identify a kind. A field that was read from bytes counts only if not all kinds use
+/// its number.
 const MOVING_AVERAGE: [&str; 3] = ["moving_average", "decay", "var_eps"];
 const SLOPE: [&str; 5] = ["eps", "frozen", "momentum", "slope_filler", "bias_filler"];
 const NUMBERS_OF_ALL: [&str; 3] = ["momentum", "slope_filler", "bias_filler"];

@@ -67,7 +67,7 @@ fn convolved(setup: &Setup<'_>) -> Result<Shapes> {
     Ok(Shapes::top(top).with_blobs(blobs))
 }
 
-/// C3D multiplies the filters in parts, each part with every channel, and ignores `group`.
+/// Adds the convolution. C3D ignores `group`: every filter reads every channel.
 fn convolve(e: &mut Emit<'_>) -> Result<()> {
     e.ignore(["weight_filler", "bias_filler", "group"]);
     fixed(e, 1..5)?;
@@ -82,7 +82,8 @@ fn convolve(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// In C3D, unlike Caffe, the last window of a padded axis may begin behind the image: refused.
+/// Returns the windows. Refuses a last window that begins behind the image: C3D, unlike Caffe,
+/// keeps such a window of a padded axis.
 fn windows(setup: &Setup<'_>) -> Result<Pool> {
     let (p, volume) = (setup.parameters, volume(setup)?);
     let method = p.enumeration("pool");

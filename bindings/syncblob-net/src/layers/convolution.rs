@@ -42,7 +42,7 @@ impl Window {
         Ok(Self { axis, kernel, stride, pad, dilation })
     }
 
-    /// Whether a position of the top depends only on the same position of the bottom.
+    /// Returns whether a position of the top depends only on the same position of the bottom.
     fn is_point(&self) -> bool {
         self.kernel.iter().chain(&self.stride).all(|&n| n == 1) && self.pad.iter().all(|&n| n == 0)
     }
@@ -98,7 +98,7 @@ impl Window {
         e.reshape(e.bottom(bottom), &dims)
     }
 
-    /// Whether the axes are as in ONNX: the batch, channels, one or more spatial axes.
+    /// Returns whether the axes are as in ONNX: the batch, channels, one or more spatial axes.
     fn is_plain(&self) -> bool {
         self.axis == 1 && !self.kernel.is_empty()
     }
@@ -203,7 +203,7 @@ pub(super) fn weights(e: &mut Emit<'_>, window: &Window) -> Result<Vec<Value>> {
     e.ignore(["cudnn_convolution_algo_seeker"]);
     refuse_unclear(e.parameters)?;
     if window.is_point() {
-        e.layer.refuse_in_place()?; // Caffe copies the bottom of others
+        e.layer.refuse_in_place()?; // other windows read a copy of the bottom
     }
     fixed(e, window.axis..e.bottom_shapes[0].len())?;
     let mut dims = e.blob_shapes[0].clone();

@@ -43,9 +43,9 @@ struct Detection {
     /// The largest overlap that is not suppressed; 1: no box is suppressed.
     overlap: f32,
     threshold: f32,
-    /// The best scores of a class to compare, if not all.
+    /// How many scores of a class, the best ones, are compared. `None`: all.
     most_scores: Option<i64>,
-    /// The rows of an image to keep, if not all.
+    /// How many rows of an image, the best ones, are kept. `None`: all.
     most_rows: Option<i64>,
 }
 
@@ -350,7 +350,7 @@ fn rows(e: &mut Emit<'_>, d: &Detection, boxes: Value, scores: Value, kept: Valu
     e.node("Concat").inputs(columns).int("axis", 1).value(e)
 }
 
-/// Returns, if the batch has no boxes, a row for each image: its number, then -1; else no rows.
+/// Returns no rows if the batch has boxes, else a row for each image: the image's number, then -1.
 fn fallback(e: &mut Emit<'_>, kept: Value) -> Value {
     let number = images(e);
     let number = e.cast(number, DataType::Float);

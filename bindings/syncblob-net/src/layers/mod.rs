@@ -73,8 +73,8 @@ pub(crate) struct Rule {
     /// Whether the layer computes with floats in a file of halves: boxes, indices and sums of many
     /// squares need floats, and some operators do not have halves.
     pub full_precision: bool,
-    /// Whether a top may be the bottom of the same index, if both have one shape: Caffe does not
-    /// read a value again that the layer has overwritten.
+    /// Whether a top may be the bottom of the same index, if both have the same shape: true if
+    /// Caffe's layer never reads a value after it has overwritten the value.
     pub in_place: bool,
     /// Computes the shapes of the layer's tops and blobs, by Caffe's rules.
     pub shapes: fn(&Setup<'_>) -> Result<Shapes>,
@@ -220,7 +220,7 @@ pub(crate) struct Shapes {
 }
 
 impl Shapes {
-    /// One top, no blobs.
+    /// Returns the shapes of a layer with one top and without blobs.
     pub fn top(shape: Shape) -> Self {
         Self { tops: vec![shape], blobs: Vec::new() }
     }
@@ -247,7 +247,7 @@ impl Setup<'_> {
     }
 }
 
-/// The product of dimensions.
+/// Returns the product of dimensions.
 pub(crate) fn count(shape: &[i64]) -> Result<i64> {
     let product = shape.iter().try_fold(1_i128, |product, &dim| product.checked_mul(dim.into()));
     size(product.unwrap_or(i128::MAX))
@@ -285,7 +285,7 @@ fn fixed(e: &Emit<'_>, axes: Range<usize>) -> Result<()> {
     }
 }
 
-/// The first `axis` axes of a shape, then `rest`.
+/// Returns the first `axis` axes of a shape, then `rest`.
 fn with_rest(shape: &[i64], axis: usize, rest: &[i64]) -> Shape {
     [&shape[..axis], rest].concat()
 }
@@ -298,7 +298,7 @@ pub(crate) fn legacy_dim(shape: &[i64], axis: usize) -> Result<i64> {
     }
 }
 
-/// Each top has the shape of the bottom with the same index.
+/// Returns for each top the shape of the bottom with the same index.
 pub(crate) fn as_bottoms(setup: &Setup<'_>) -> Result<Shapes> {
     Ok(Shapes { tops: setup.bottoms.to_vec(), blobs: Vec::new() })
 }

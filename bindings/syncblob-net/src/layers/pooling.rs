@@ -29,7 +29,7 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    /// Lays the windows as Caffe does; `up`: whether their number is rounded up.
+    /// Places the windows as Caffe does. If `up` is true, the number of windows is rounded up.
     pub fn new(size: i64, kernel: i64, stride: i64, pad: i64, up: bool) -> Result<Self> {
         if kernel < 1 || stride < 1 || pad >= kernel || size < 1 {
             let text = format_args!("kernel {kernel}, stride {stride} and pad {pad} over {size}");
@@ -49,23 +49,24 @@ impl Windows {
         }
     }
 
-    /// The offset of the last window from the beginning of the padding.
+    /// Returns the offset of the last window from the beginning of the padding.
     fn last(&self) -> i64 {
         (self.number - 1) * self.stride
     }
 
-    /// Returns the lengths that Caffe divides by: of each window the part inside the padded image.
+    /// Returns Caffe's divisors: for each window the length of its part inside the padded image.
     fn lengths(&self) -> impl Iterator<Item = i64> + '_ {
         let end = self.size + 2 * self.pad;
         (0..self.number).map(move |at| self.kernel.min(end - at * self.stride))
     }
 
-    /// Whether the last window was removed although the padded image extends behind the others.
+    /// Returns whether the last window was removed although the padded image extends behind the
+    /// others.
     pub fn is_cut(&self) -> bool {
         self.last() + self.kernel < self.size + 2 * self.pad
     }
 
-    /// Whether all windows are inside the image and its padding.
+    /// Returns whether all windows are inside the image and its padding.
     fn whole(&self) -> bool {
         self.last() + self.kernel <= self.size + 2 * self.pad
     }

@@ -91,8 +91,8 @@ struct Bounds {
     end: Value,
 }
 
-/// Rounds a position once, after multiplying and adding, as a fused multiply-add does: the layer
-/// exists only for processors that fuse, and the rounding may decide whether a bin is empty.
+/// Rounds a position once, after multiplying and adding, as a fused multiply-add does. The layer
+/// exists only for processors that fuse both, and the rounding may decide whether a bin is empty.
 #[allow(clippy::cast_precision_loss)] // fewer bins than channels
 fn bounds(e: &mut Emit<'_>, Corners { begin, end }: Corners) -> Result<Bounds> {
     let ([_, bins], [height, width]) = (sizes(&e.setup())?, plane(&e.bottom_shapes[0])?);

@@ -108,7 +108,8 @@ impl Recurrence {
         Ok(Shapes { tops, blobs })
     }
 
-    /// Returns the index of the first bottom with a state, and of the blob of the state's weights.
+    /// Returns the index of the first bottom that is a state. The blob with the weights of the
+    /// state has the same index among the layer's blobs.
     fn first_state(&self) -> usize {
         2 + usize::from(self.constant.is_some())
     }

@@ -81,7 +81,7 @@ impl<'a> Custom<'a> {
     }
 }
 
-/// Makes the layer's node: its type, and its parameters as attributes, without inputs.
+/// Makes the layer's node, with the layer's type, its parameters as attributes, and no inputs.
 pub(super) fn node(layer: &Layer, obeyed: &[&str]) -> Node {
     let mut attributes =
         Attributes { node: Node::of_domain(&layer.layer_type, DOMAIN), taken: HashSet::new() };

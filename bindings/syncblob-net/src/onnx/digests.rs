@@ -1,6 +1,6 @@
 //! Computes BLAKE3 digests of the files that a net was read from. Reading a model again takes as
-//! long as writing its weights: a thread reads the files at the same time, and the digests follow
-//! the weights.
+//! long as writing its weights, so a thread reads the files while the weights are written. The
+//! digests are written after the weights.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek};

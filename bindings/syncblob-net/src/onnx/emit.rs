@@ -189,7 +189,7 @@ impl Node {
         self.add(e, tops);
     }
 
-    /// Adds the node; its first output is a top of the layer, the second for other nodes.
+    /// Adds the node. Its first output is a top of the layer; the second is for other nodes.
     pub fn top_and_value(self, e: &mut Emit<'_>, index: usize) -> Value {
         let value = e.graph.value(format!("{}/{}", short(&e.layer.name), self.op));
         let top = e.tops[index];

@@ -252,12 +252,13 @@ impl Onnx {
         self.parts.size_of_values()
     }
 
-    /// Whether the weights and constants are too large for one file.
+    /// Returns whether the weights and constants are too large for one file.
     pub fn needs_external(&self) -> bool {
         self.parts.size_of_values() > MOST_INSIDE
     }
 
-    /// Writes the file into `out`, and large weights into `values`: a file `name` beside the first.
+    /// Writes the file into `out`, and large weights into `values`, a second file in the same
+    /// folder; `name` is the second file's name.
     ///
     /// # Errors
     /// As [`write`](Onnx::write).

@@ -11,8 +11,8 @@ mod v1;
 use crate::message::{Field, Label, Message, Place, Value};
 use crate::Result;
 
-/// A `NetParameter` in Caffe's current form. Upgraded are V0 and V1 layers, inputs that the net
-/// lists, transformations in the parameters of data layers, and BatchNorm's old parameters.
+/// A `NetParameter` in Caffe's current form. The upgrade changes V0 and V1 layers, inputs that the
+/// net lists, transformations in the parameters of data layers, and BatchNorm's old parameters.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Upgraded {
@@ -76,7 +76,7 @@ fn messages_mut<'a>(
     })
 }
 
-/// Whether a field has this name and is in the schema.
+/// Returns whether a field has this name and is in the schema.
 fn is(field: &Field, name: &str) -> bool {
     matches!(field.label, Label::Known(info) if info.name == name)
 }

@@ -75,8 +75,8 @@ const V1: &[&str] = &[
     "Crop",
 ];
 
-/// Types of forks, by a number that may be another type's in Caffe: the number, the field of
-/// parameters and their message type, which identify the layer, and the layer's type.
+/// Types of forks whose number may be another type's in Caffe. A row has the number, the field of
+/// the parameters, the type of their message (both identify the layer), and the layer's type.
 const FORKS: &[(usize, &str, &str, &str)] = &[
     (30, "convolution_param", "Convolution3DParameter", "Convolution3D"),
     (31, "pooling_param", "Pooling3DParameter", "Pooling3D"),

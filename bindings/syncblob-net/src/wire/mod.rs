@@ -163,7 +163,7 @@ impl Reader<'_, '_> {
     }
 
     /// Finds the type of a layer at any position in the layer; returns the name of an enum's value.
-    /// Of several types of one number, returns the type whose own fields the layer has.
+    /// If several types have the number, returns the type whose own fields the layer has.
     fn find_type(&self, info: &'static MessageInfo, parts: &[Span]) -> Result<String> {
         let Some(declared) = info.by_name("type", "") else { return Ok(String::new()) };
         let (mut found, mut present) = (Vec::new(), 0);
@@ -187,7 +187,7 @@ impl Reader<'_, '_> {
         Ok(found.into_iter().nth(own).unwrap_or_default())
     }
 
-    /// Returns the name, all names of a number that forks use for several types, or none.
+    /// Returns the type's name; for a number, every name that some fork gives the number, or none.
     fn types_of(&self, declared: &FieldInfo, value: Span) -> Result<Vec<String>> {
         let Kind::Enum(kind) = declared.kind else {
             return Ok(vec![String::from_utf8_lossy(self.of(value)).into_owned()]);
@@ -206,7 +206,8 @@ fn wire_type(kind: Kind) -> WireType {
     }
 }
 
-/// Whether the record has many values, which every reader accepts, whatever the schema says.
+/// Returns whether the record has packed values. As every reader must, accepts them even if the
+/// schema does not declare the field as packed.
 fn is_packed(info: &FieldInfo, record: Record) -> bool {
     info.repeated && record.wire_type == WireType::Bytes
 }

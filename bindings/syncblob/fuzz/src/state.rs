@@ -115,8 +115,8 @@ impl State {
         self.loans
     }
 
-    /// Makes all memories now: a memory's capacity is the blob's count when the memory is made, and
-    /// the model makes its memories at once.
+    /// Makes all memories now, as the model does: a memory that is made later could have another
+    /// capacity, since the capacity is the blob's count at that time.
     fn make_memories(&self) {
         for blob in &self.blobs {
             PARTS.iter().for_each(|&part| assert!(blob.memory(part).is_ok()));

@@ -85,8 +85,8 @@ impl<T: Element> Blob<T> {
         Self::in_context(&Context::host()).from_ne_bytes_or_copy(shape, owner)
     }
 
-    /// Makes a vector the memory of data or diff, without a copy. Releases the old memory; its
-    /// other owners keep it. Elements beyond [`count`](Blob::count) are capacity.
+    /// Uses a vector as the memory of data or diff, without a copy. Releases the old memory, which
+    /// other owners keep. Elements beyond [`count`](Blob::count) are capacity.
     ///
     /// # Errors
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) for fewer than `count` elements; out of
@@ -143,7 +143,7 @@ impl<T: Element> Blob<T> {
         }
     }
 
-    /// Makes elements that other code may also read the memory of data or diff; see
+    /// Uses elements, which other code may also read, as the memory of data or diff; see
     /// [`from_shared`](Blob::from_shared) and [`set`](Blob::set).
     ///
     /// # Errors
@@ -177,7 +177,7 @@ impl<T: Element> Blob<T> {
         })
     }
 
-    /// Makes the caller's device memory the memory of data or diff: `len` elements at `ptr`.
+    /// Uses the caller's device memory as the memory of data or diff: `len` elements at `ptr`.
     /// `owner` is dropped when the library no longer uses the memory.
     ///
     /// # Errors

@@ -36,9 +36,9 @@ both! {
             })
         }
 
-        /// Makes an existing memory this blob's data or diff: a separate memory, or another blob's.
-        /// Bytes beyond the count are capacity. Blobs of other shapes and element types may share
-        /// the memory.
+        /// Uses an existing memory, possibly another blob's, as this blob's data or diff. Bytes
+        /// beyond the count are capacity. Blobs of other shapes and element types may share the
+        /// memory.
         ///
         /// ```
         /// use syncblob::{Blob, MemoryHandle, Part};

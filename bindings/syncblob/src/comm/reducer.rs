@@ -76,9 +76,9 @@ impl ReducerOptions {
 /// registered once, and borrowed only in each step; see the [module](super).
 ///
 /// Small blobs are gathered in buckets, from the last registered blob to the first, since a
-/// backward pass finishes the last layer first. A blob that fills a bucket is reduced in place. The
-/// reducer identifies a blob by its handle, so a program may move the blob; a dropped blob can
-/// never be marked as ready again.
+/// backward pass finishes the last layer first. A blob is reduced in place, without a bucket, if it
+/// fills a bucket or has at least 128 KiB times the number of ranks. The reducer identifies a blob
+/// by its handle, so a program may move the blob; a dropped blob can never be ready again.
 pub struct Reducer<'c, T: Reduced> {
     /// `None` after an abandoned step.
     raw: Option<NonNull<sys::sb_reducer>>,
@@ -154,7 +154,7 @@ pub struct Step<'step, 'env, T: Reduced> {
     reducer: RefCell<&'step mut Option<NonNull<sys::sb_reducer>>>,
     /// The cell makes `'env` invariant: the compiler must not shorten it.
     ready: RefCell<Vec<&'env mut Blob<T>>>,
-    /// Whether the engine may be using a diff: the step has begun and has not ended.
+    /// Whether the step has begun and has not ended: the engine may be using a diff.
     flies: Cell<bool>,
 }
 

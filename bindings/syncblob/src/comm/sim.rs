@@ -107,9 +107,9 @@ pub enum Failure {
 }
 
 impl Comm {
-    /// Makes the `nth` operation of this simulated rank from now on fail, once. 1 is the next
-    /// operation; 0 disarms. An operation is a request to the engine: at least one for each blob or
-    /// bucket.
+    /// Makes one operation of this simulated rank fail: the `nth`, counted from now. 1 is the next
+    /// operation; 0 cancels the failure. An operation is a request to the engine: at least one for
+    /// each blob or bucket.
     ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for a rank that is not simulated.

@@ -92,7 +92,8 @@ impl Limits {
     }
 
     pub(crate) fn to_c(self) -> Result<sys::sb_limits> {
-        // Only `max_axes` must fit: every other limit that C cannot count to bounds nothing anyway.
+        // Only `max_axes` must fit. Another bound above C's type becomes C's largest value, since
+        // neither bounds anything.
         let max_axes = i64::try_from(self.max_axes).map_err(|_| {
             let message = format!("max_axes is {}, more than {}", self.max_axes, Shape::MAX_AXES);
             Error::new(ErrorKind::InvalidArgument, message)

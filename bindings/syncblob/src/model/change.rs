@@ -132,7 +132,7 @@ impl Model {
         check(|err| unsafe { sys::sb_model_pop_layer(self.as_ptr(), err) })
     }
 
-    /// Sets the fields of a solver state other than its history.
+    /// Sets the iteration, the step and the net's file of a solver state; its history is in blobs.
     ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for a format other than a solver state; out

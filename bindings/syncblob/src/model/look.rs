@@ -184,7 +184,7 @@ impl Model {
         Ok(self.solver_info()?.iteration)
     }
 
-    /// Returns the fields of a solver state other than its history.
+    /// Returns the iteration, the step and the net's file of a solver state.
     ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for a format other than a solver state.
@@ -203,7 +203,7 @@ impl Model {
     }
 }
 
-/// The fields of a solver state other than its history.
+/// The fields of a solver state, except the history, which is in blobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]

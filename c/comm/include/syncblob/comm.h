@@ -8,7 +8,7 @@
  * Order: all ranks must make the same "collective" calls in the same order and with equal
  * arguments; a call ends when all ranks have made it. Unequal arguments are an error if the engine
  * detects them; otherwise the bytes are unspecified or the call does not end. If the call of one
- * rank fails early, the other ranks therefore wait up to the engine's time limit: the simulated
+ * rank fails early, the other ranks wait for that rank up to the engine's time limit: the simulated
  * communicator and NCCL have a limit, MPI has none.
  *
  * Threads: only one thread at a time may use a communicator and its reducers.
@@ -48,9 +48,9 @@ typedef int32_t sb_comm_op;
 enum {
     SB_COMM_SUM = 0,  /**< the sum of the ranks' values */
     SB_COMM_MEAN = 1, /**< the sum, times 1 / size */
-    SB_COMM_MIN = 2,  /**< the minimum; unspecified if a value is NaN, or for zeros of both signs:
-                           over MPI the ranks' results may then differ */
-    SB_COMM_MAX = 3   /**< the maximum; otherwise as SB_COMM_MIN */
+    SB_COMM_MIN = 2,  /**< the minimum; unspecified if a value is NaN, or if zeros of both signs
+                           occur: over MPI the ranks' results may then differ */
+    SB_COMM_MAX = 3   /**< the maximum; unspecified in the same cases as SB_COMM_MIN */
 };
 
 /** Destroys a rank's handle; destroy its reducers first. The call is not collective; it does not
@@ -100,29 +100,29 @@ SB_API SB_MUST_CHECK sb_status sb_comm_barrier(sb_comm *comm, sb_error *err);
  *  blob that was never written counts as zeros. After COMM_FAILURE the blobs before the failed blob
  *  are reduced; the failed blob's bytes are unspecified, unless both sides were current: then the
  *  other side has the old bytes and is the head.
- *  @param blobs [borrowed, nullable when num_blobs is 0] F32 or F64, or F16 or BF16 as
- *      sb_comm_all_reduce, of any contexts, no two with the same memory
+ *  @param blobs [borrowed, nullable when num_blobs is 0] F32 or F64, or F16 or BF16 if the engine
+ *      reduces them; of any contexts, no two with the same memory
  *  @param num_blobs 0 or more
  *  @param part SB_DATA or SB_DIFF
  *  @param op SB_COMM_SUM to SB_COMM_MAX
- *  Errors: INVALID_ARGUMENT (unknown op, a negative number, unknown part, a reducer's step is in
- *  progress), UNSUPPORTED (as sb_comm_all_reduce), SHARED (two blobs have one memory), as
- *  sb_blob_mutable_cpu, COMM_FAILURE. */
+ *  Errors: INVALID_ARGUMENT (unknown op, negative num_blobs, unknown part, or a reducer's step is
+ *  in progress), UNSUPPORTED (in the same cases as sb_comm_all_reduce), SHARED (two blobs have the
+ *  same memory), as sb_blob_mutable_cpu, COMM_FAILURE. */
 SB_API SB_MUST_CHECK sb_status sb_comm_all_reduce_blobs(sb_comm *comm, sb_blob *const *blobs,
                                                         int64_t num_blobs, sb_part part,
                                                         sb_comm_op op, sb_error *err);
 
 /** Collective: copies the values of rank `root`'s blobs to the blobs of every rank, for example
  *  initial weights, or a model that one rank has opened. Blobs have the same shapes and dtypes at
- *  all ranks. The root's blobs are read on the side of their heads. After COMM_FAILURE as
- *  sb_comm_all_reduce_blobs.
+ *  all ranks. The root's blobs are read on the side of their heads. After COMM_FAILURE the blobs
+ *  are as after a COMM_FAILURE of sb_comm_all_reduce_blobs.
  *  @param blobs [borrowed, nullable when num_blobs is 0] of any dtype and context, no two with
  *      the same memory
  *  @param num_blobs 0 or more
  *  @param part SB_DATA or SB_DIFF
  *  @param root 0 to size - 1
- *  Errors: INVALID_ARGUMENT (unknown rank, a negative number, unknown part, a reducer's step is in
- *  progress), SHARED (two blobs have one memory), as sb_blob_mutable_cpu, COMM_FAILURE. */
+ *  Errors: INVALID_ARGUMENT (unknown rank, negative num_blobs, unknown part, or a reducer's step is
+ *  in progress), SHARED (two blobs have the same memory), as sb_blob_mutable_cpu, COMM_FAILURE. */
 SB_API SB_MUST_CHECK sb_status sb_comm_broadcast_blobs(sb_comm *comm, sb_blob *const *blobs,
                                                        int64_t num_blobs, sb_part part,
                                                        int32_t root, sb_error *err);

@@ -69,7 +69,8 @@ typedef struct sb_comm_engine {
 
     /* --- optional ---------------------------------------------------------------- */
 
-    /** Returns when all ranks have called it; missing: the library reduces one element. */
+    /** Returns when all ranks have called it. If the slot is missing, the library reduces one
+     *  element instead. */
     sb_status (*barrier)(void *comm, sb_error *err);
     /** Returns 1 if buffers may be memory of the context's device, 2 if, in addition, the engine
      *  orders its access after work queued on the context's stream and on the default streams, so

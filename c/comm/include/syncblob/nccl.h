@@ -17,10 +17,10 @@
  * each rank there. Lent memory of cuMemMap must be accessible to all devices of the process.
  *
  * Time limit: a call that waits for another rank longer than the limit returns COMM_FAILURE. All
- * operations in progress are then aborted, also if another rank has failed. ncclCommAbort joins a
- * thread of NCCL, and NCCL sets no limit for that. sb_comm_destroy waits until NCCL has finalized
- * the communicator, for which it may need the other ranks: at most 5 seconds, and at most the
- * limit. ncclCommDestroy then waits for work of this rank's streams only.
+ * operations in progress are then aborted; so they are if another rank has failed. ncclCommAbort
+ * joins a thread of NCCL, for which NCCL sets no limit. sb_comm_destroy waits until NCCL has
+ * finalized the communicator, for which NCCL may need the other ranks: at most 5 seconds, and at
+ * most the limit. ncclCommDestroy then waits for work of this rank's streams only.
  *
  * Failures: COMM_FAILURE has the text and, as device_code, the number of NCCL or of the driver.
  * After an abort, memory is freed when the device reports that NCCL no longer uses it; without that
@@ -50,7 +50,7 @@ SB_API SB_MUST_CHECK sb_status sb_nccl_id_create(uint8_t *out, sb_error *err);
  *  @param limit_milliseconds the time limit of this and later calls; 0: ten minutes
  *  @param out [owned] sb_comm_destroy
  *  Errors: INVALID_ARGUMENT (no such rank), NO_DEVICE (a context on another device), UNSUPPORTED
- *  (NCCL cannot be opened, or is too old; the driver), OUT_OF_MEMORY,
+ *  (NCCL or the driver cannot be opened, is too old, or does not support a call), OUT_OF_MEMORY,
  *  COMM_FAILURE, DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_nccl_comm_create(sb_context *context, const uint8_t *id,
                                                    int32_t rank, int32_t size,

@@ -5,10 +5,10 @@
  *
  * Buckets: blobs are assigned to buckets from the last of the list to the first, since a backward
  * pass finishes the last layer first. Small blobs are gathered in buckets on the host. A blob that
- * fills a bucket, or has at least 128 KiB for each rank, is reduced in place: on the device if the
- * head is there and the engine accepts the device's memory, else on the host. A bucket starts when
- * all of its blobs are ready and earlier buckets have started, so that all ranks start buckets in
- * the same order. The reducer needs memory for at most two buckets.
+ * fills a bucket, or has at least 128 KiB times the number of ranks, is reduced separately and in
+ * place: on the device if the head is there and the engine accepts the device's memory, else on the
+ * host. A bucket starts when all of its blobs are ready and earlier buckets have started, so that
+ * all ranks start buckets in the same order. The reducer needs memory for at most two buckets.
  *
  * From sb_reducer_ready to sb_reducer_wait the reducer owns a blob: the caller must not access its
  * bytes on either side, reshape it or destroy it. Afterwards the head is on the side of the
@@ -62,10 +62,10 @@ typedef struct sb_reducer_options {
  *  @param num_blobs 0 or more
  *  @param options [borrowed, nullable] NULL: SB_REDUCER_OPTIONS_INIT
  *  @param out [owned] sb_reducer_destroy
- *  Errors: INVALID_ARGUMENT (unknown part, unknown op, a negative number; options that differ from
+ *  Errors: INVALID_ARGUMENT (unknown part, unknown op, negative num_blobs; options that differ from
  *  another rank's; a reducer's step is in progress), ABI_MISMATCH (a struct_size of no known
  *  version), UNSUPPORTED (a dtype that is not reduced, unknown tail that is not zero), SHARED (two
- *  blobs have one memory), SHAPE_MISMATCH, DTYPE_MISMATCH (the last two: another rank's blobs
+ *  blobs have the same memory), SHAPE_MISMATCH, DTYPE_MISMATCH (the last two: another rank's blobs
  *  differ), OUT_OF_MEMORY, CAP_REACHED, COMM_FAILURE, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_reducer_create(sb_comm *comm, sb_blob *const *blobs,
                                                  int64_t num_blobs,

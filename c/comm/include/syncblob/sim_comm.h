@@ -25,8 +25,8 @@ SB_BEGIN_DECLS
 typedef struct sb_sim_comm_options {
     size_t struct_size;          /**< sizeof(sb_sim_comm_options) of the caller */
     uint64_t seed;               /**< seed of the delays */
-    uint32_t delay_microseconds; /**< upper bound of the random delay after which an operation is
-                                      complete for a rank; 0: no delays */
+    uint32_t delay_microseconds; /**< upper bound of the random delay of each rank, after which an
+                                      operation is complete for the rank; 0: no delays */
     uint32_t limit_milliseconds; /**< a call that waits longer than this for other ranks returns
                                       COMM_FAILURE; 0: 10 seconds */
 } sb_sim_comm_options;

@@ -13,8 +13,8 @@ typedef struct {
     char internal[SB__NCCL_ID_BYTES];
 } sb__nccl_id; /* ncclUniqueId */
 
-/* ncclConfig_t of NCCL 2.14, which later versions accept, with the next member of a later version,
-   so that no byte is undefined padding. */
+/* ncclConfig_t of NCCL 2.14, which later versions accept. The first member that a later version has
+   added follows, so that no byte is undefined padding. */
 typedef struct {
     size_t size;
     unsigned int magic, version;

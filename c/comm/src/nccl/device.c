@@ -43,7 +43,7 @@ static bool is_current(const struct sb__nccl_device *device) {
 }
 
 /* Retries only while the device's context is current: a call may pop the context and still return
-   an error, of other work. */
+   an error that comes from other work. */
 static void pop(const struct sb__nccl_device *device) {
     sb__cu_context now;
     for (int tries = 0; tries < TRIES; tries++)

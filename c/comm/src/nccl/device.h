@@ -32,8 +32,8 @@ int32_t sb__nccl_ordinal(const sb_context *context);
 sb_status sb__nccl_device_open(struct sb__nccl_device *device, int32_t ordinal, sb_error *err);
 void sb__nccl_device_close(struct sb__nccl_device *device);
 
-/* In peers.c. The first finds the peers, after all ranks have connected; the second gives the peers
-   access to the pool of `ptr`. */
+/* In peers.c. The first function finds the peers; call it after all ranks have connected. The
+   second gives the peers access to the pool that contains `ptr`. */
 sb_status sb__nccl_find_peers(struct sb__nccl_device *device, sb_error *err);
 sb_status sb__nccl_give_access(const struct sb__nccl_device *device, const void *ptr,
                                sb_error *err);

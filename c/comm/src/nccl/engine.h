@@ -31,8 +31,8 @@ sb_status sb__nccl_make_id(uint8_t *out, sb_error *err);
 sb_status sb__nccl_connect(sb_context *const *contexts, int32_t count, const uint8_t *id,
                            int32_t first, int32_t size, uint32_t limit_milliseconds,
                            struct sb__nccl_end **out, sb_error *err);
-/* The engine's `open` takes a handle of sb__nccl_connect as `user`; until then the caller owns the
-   handle. */
+/* The `user` of the engine's `open` is a handle of sb__nccl_connect, which the caller owns until
+   `open` is called. */
 extern const sb_comm_engine sb__nccl_engine;
 
 /* --- life.c, for requests.c --------------------------------------------------------------- */

@@ -11,8 +11,8 @@
 #define MILLISECOND   1000000u
 #define SPIN          (2 * (uint64_t)MILLISECOND)
 #define DEFAULT_LIMIT 600000u /* milliseconds */
-/* The limit of the wait after an abort, until the kernels end, and of the wait at closing, for
-   other ranks. */
+/* The limit of the wait for the kernels after an abort, and of the wait for other ranks at
+   closing. */
 #define LAST_LIMIT (5000 * (uint64_t)MILLISECOND)
 
 void sb__nccl_pause(uint64_t began) {
@@ -46,8 +46,8 @@ static sb__cu_result twice(sb__cu_result (*call)(const struct sb__nccl_end *end)
     return result == SB__CUDA_SUCCESS || result == SB__CUDA_ERROR_NOT_READY ? result : call(end);
 }
 
-/* Waits, up to a limit, until all queued work has ended. Returns whether it has; false on a lost
-   device, where this is unknown. */
+/* Waits, up to a limit, until all queued work has ended. Returns whether the work is known to have
+   ended: false on a lost device. */
 static bool wait_until_idle(const struct sb__nccl_end *end) {
     const uint64_t began = sb__comm_now();
     sb__cu_result result = twice(record, end);

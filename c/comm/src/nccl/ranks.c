@@ -22,7 +22,7 @@ static sb_status check_context(const sb_context *context, sb_error *err) {
     if (!context)
         return sb__comm_fail_null(err, "context");
     const sb_status st = sb_context_device_status(context);
-    /* A forked child must not call a device. */
+    /* In a forked child the device cannot be queried: the call returns FORKED. */
     if (st != SB_ERR_FORKED && sb__nccl_ordinal(context) < 0)
         return sb__comm_fail(err, SB_ERR_NO_DEVICE,
                              "NCCL needs a context on the library's CUDA backend, not on \"%s\"",
@@ -30,8 +30,8 @@ static sb_status check_context(const sb_context *context, sb_error *err) {
     return st == SB_OK ? (sb_status)SB_OK : sb_error_fill(err, st, 0, NULL);
 }
 
-/* Connects the ranks before it creates communicators: only connecting can also fail at another
-   rank. */
+/* Connects all ranks before it creates communicators: only the first step depends on other
+   ranks. */
 static sb_status connect_ranks(sb_context *const *contexts, int32_t count, const uint8_t *id,
                                int32_t first, int32_t size, uint32_t limit, sb_comm **out,
                                sb_error *err) {
@@ -98,8 +98,8 @@ sb_status sb_nccl_comm_create_all(sb_context *const *contexts, int32_t size,
 
 /* --- over another communicator ------------------------------------------------------------- */
 
-/* Returns SB_OK if all ranks can continue. `st` is the status of this rank; a failure is described
-   in `err`, and returned. */
+/* Returns SB_OK if all ranks can continue. `st` is the status of this rank; if it is a failure,
+   `err` describes it, and the call returns it. */
 static sb_status agree(sb_comm *other, sb_status st, sb_error *err) {
     sb_error story = {.code = SB_OK};
     double failed = st != SB_OK;

@@ -263,7 +263,8 @@ static void drop(struct sb__nccl_end *end, struct sb__nccl_request *request, boo
     free(request);
 }
 
-/* Whether nothing was sent, so that the call may be retried, for example after CAP_REACHED. */
+/* Returns whether nothing was sent, so that the call may be retried, for example after
+   CAP_REACHED. */
 static bool has_sent_nothing(sb_status st) {
     return st == SB_ERR_OUT_OF_MEMORY || st == SB_ERR_CAP_REACHED || st == SB_ERR_UNSUPPORTED;
 }
@@ -295,7 +296,8 @@ static struct sb__nccl_request *begin(struct sb__nccl_end *end,
         return NULL;
     }
     append(end, request);
-    (void)get_on(end, &story); /* a wait for the request reports a failure */
+    /* A failure here is ignored: waiting for the request will report it. */
+    (void)get_on(end, &story);
     return request;
 }
 

@@ -16,7 +16,7 @@
 
 #define MOST        4
 #define BLOBS       7
-#define SHORT_LIMIT 500 /* milliseconds, if a rank is missing; the other ranks are in time */
+#define SHORT_LIMIT 500 /* milliseconds, if a rank is missing; the other ranks arrive in time */
 #define FAULT_LIMIT 30  /* if a rank may be missing */
 #define LONG_LIMIT  60000
 
@@ -727,7 +727,7 @@ TEST(requests_are_given_up_in_any_order) {
     close_contexts(&team);
 }
 
-/* --- what is told of a call ---------------------------------------------------------------- */
+/* --- reports of failed calls --------------------------------------------------------------- */
 
 struct solo {
     struct team team;
@@ -750,7 +750,7 @@ static sb_status reduce_blob(struct solo *solo, sb_error *err) {
 }
 
 /* Calls `first` to `last` of a function that a collective of one rank makes. UNSENT: fails before
-   the data are sent, so that the collective can be retried. WISHED: optional, may fail. */
+   the data are sent, so that a retry is possible. WISHED: the same, but ignores UNSUPPORTED. */
 enum when { WISHED, UNSENT, SENT };
 
 struct told {
@@ -820,7 +820,7 @@ TEST(a_collective_tells_each_call) {
         }
 }
 
-/* --- what is told of making ---------------------------------------------------------------- */
+/* --- failures of creation ------------------------------------------------------------------ */
 
 static const struct {
     const char *function, *said;

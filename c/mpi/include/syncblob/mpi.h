@@ -8,15 +8,15 @@
  * Threads: with MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE any thread may use a communicator, but
  * only one thread at a time; with a lower level only the main thread may, and calls on other
  * threads return UNSUPPORTED. With MPI_THREAD_SERIALIZED the program must ensure that no other
- * thread is in MPI meanwhile. Any thread may destroy a communicator. If that thread may not call
- * MPI, MPI's part is freed when the main thread next creates or destroys a communicator, or by
+ * thread calls MPI at the same time. Any thread may destroy a communicator. If that thread may not
+ * call MPI, MPI's part is freed when the main thread next creates or destroys a communicator, or by
  * MPI_Finalize.
  *
  * Failures: an error of MPI is COMM_FAILURE, with MPI's text; device_code is MPI's error code. MPI
  * promises less than the simulated communicator: MPI has no time limit. A call waits for a rank
  * that has ended until MPI detects the end, and then by default MPI aborts the whole program. After
- * a failure MPI may still use memory of incomplete requests: that memory is never freed. Neither is
- * MPI's communicator, since freeing it may wait.
+ * a failure MPI may still use memory of incomplete requests: that memory is never freed. MPI's
+ * communicator is not freed either, since freeing it may wait.
  *
  * Devices: the library passes only host memory to MPI; bytes of a device are copied through the
  * host. Open MPI does not accept device memory in nonblocking calls, and MPICH cannot share memory
@@ -32,8 +32,7 @@
 SB_BEGIN_DECLS
 
 /** Collective: creates a communicator over a duplicate of `mpi_comm`, so that its messages are
- *  separate.
- *  Errors of the duplication go to the error handler of `mpi_comm`.
+ *  separate. MPI reports errors of the duplication to the error handler of `mpi_comm`.
  *  @param context [borrowed, nullable] retained; for handles and a reducer's buckets
  *  @param mpi_comm an intracommunicator, which stays the caller's
  *  @param out [owned] sb_comm_destroy, before MPI_Finalize

@@ -421,8 +421,8 @@ static void start_context(CUcontext context, int device) {
     context->streams = &context->legacy;
 }
 
-/* Invalidates all captures that forbid unsafe calls: creating or destroying a context may wait for
-   other contexts. cuda.h does not document which captures that invalidates. */
+/* Invalidates all captures that forbid unsafe calls, since creating or destroying a context may
+   wait for other contexts. cuda.h does not document which captures such a call invalidates. */
 static CUresult check_unsafe_anywhere(void) {
     CUresult result = CUDA_SUCCESS;
     for (int i = 0; i < MAX_CONTEXTS; i++)
@@ -581,8 +581,8 @@ CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
     return CUDA_SUCCESS;
 }
 
-/* Whether the stream's capture forbids unsafe calls on this thread. In this file, since the mode
-   belongs to the thread. */
+/* Returns whether the stream's capture forbids unsafe calls on this thread. The function is in this
+   file because the capture mode belongs to the thread. */
 static bool forbids(CUstream stream) {
     if (stream->capture != CU_STREAM_CAPTURE_STATUS_ACTIVE || stream->captured_from != stream ||
         thread.mode == CU_STREAM_CAPTURE_MODE_RELAXED)

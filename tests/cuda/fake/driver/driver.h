@@ -1,5 +1,5 @@
-/* The structs of the fake driver. One lock protects everything. The driver has no threads: a wait
-   runs the work that must be complete first. */
+/* The structs of the fake driver. One lock protects everything. The fake driver has no threads: a
+   call that waits for queued work runs that work. */
 #ifndef SB_TESTS_FAKE_DRIVER_H
 #define SB_TESTS_FAKE_DRIVER_H
 
@@ -19,7 +19,7 @@
 struct record { /* one recording of an event */
     int refs;
     bool done, captured;
-    int queries; /* how often it was queried so far */
+    int queries; /* the number of queries so far */
     CUresult failure;
     struct CUstream_st *stream;
 };
@@ -37,7 +37,7 @@ struct item {
     enum operation operation;
     uint64_t turn; /* numbers the items of all streams of the process */
     CUresult failure;
-    bool passing; /* a transient failure: waits return it, and the context is not lost */
+    bool passing; /* a transient failure: waits return `failure`, and the context is not lost */
     CUdeviceptr dst, src;
     void *host;
     char *snapshot; /* a copy of an upload's source, or NULL */
@@ -163,13 +163,13 @@ struct call begin_call(const char *function, enum need need);
 void end_call(const struct call *c);
 uint64_t draw(void);
 void lose(CUcontext context, CUresult code);
-/* Unloads a kernel of fake_load_kernel, named by the same pointer; does nothing if it is not
-   loaded. */
+/* Unloads a kernel that fake_load_kernel loaded, named by the same pointer; does nothing if the
+   kernel is not loaded. */
 void unload_kernel(CUcontext context, const char *function);
 
 /* --- memory (memory.c) ----------------------------------------------------------------------- */
 
-/* Maps bytes for a pool (NULL: for no pool); returns false if the device has too few. */
+/* Maps bytes for a pool (NULL: for no pool); returns false if the device has too little memory. */
 bool map_bytes(CUmemoryPool pool, size_t bytes);
 void unmap_bytes(CUmemoryPool pool, size_t bytes);
 struct block *find_block(CUdeviceptr ptr, size_t bytes);
@@ -189,12 +189,12 @@ void forget_memory(void);
    context. */
 CUstream resolve(CUcontext context, CUstream handle);
 CUresult create_stream(CUcontext context, unsigned int flags, CUgreenCtx green, CUstream *out);
-/* Checks an unsafe call: invalidates the captures that forbid the call, and then fails. */
+/* Checks an unsafe call: if captures forbid the call, invalidates them and fails. */
 CUresult check_unsafe(CUcontext context);
 void drop_record(struct record *record);
 /* Queues a copy of `item` for call `c`; returns the result of the call. */
 CUresult enqueue(struct call *c, CUstream handle, const struct item *item);
-/* Whether a pending item uses the range. */
+/* Returns whether a pending item uses the range. */
 bool is_pending(const void *host, CUdeviceptr device, size_t bytes);
 void run_all(CUcontext context);
 /* Frees the per-thread default streams, which must have no queued work. */

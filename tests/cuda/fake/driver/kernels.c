@@ -48,7 +48,7 @@ static const char *const mnemonics[] = {OPCODE_LIST(MNEMONIC)};
 
 struct step {
     enum opcode opcode;
-    bool guarded; /* runs only if predicate register 0 holds */
+    bool guarded; /* runs only if predicate register 0 is true */
     int to, a, b, c;
     uint64_t constant;
     char name[24]; /* the name of a parameter, a special register or a label */
@@ -89,7 +89,7 @@ static void shorten_vector(char *line) {
          *close = open ? strchr(open, '}') : NULL;
     if (!close || !comma)
         return;
-    memmove(comma, close + 1, strlen(close)); /* first, since it is behind the other */
+    memmove(comma, close + 1, strlen(close)); /* first, since this part is behind the other */
     memmove(open, open + 1, strlen(open));
 }
 

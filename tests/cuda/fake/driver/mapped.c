@@ -1,5 +1,5 @@
-/* Memory mapped into reserved addresses. The mappings of a reservation have one size and lie one
-   after another from its start. The reservation counts the device's memory as used. */
+/* Memory mapped into reserved addresses. All mappings in a reservation have the same size and are
+   contiguous from the start of the reservation. A reservation counts the memory as used. */
 #include "driver.h"
 
 #define PAGE ((size_t)2 << 20)
@@ -52,7 +52,7 @@ CUresult CUDAAPI cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
         ptr != block->address + block->mapped || size > block->bytes - block->mapped)
         return CUDA_ERROR_INVALID_VALUE;
     if (block->mapped && block->mapping != size)
-        fake_violation("the fake driver knows mappings of one size alone");
+        fake_violation("the mappings in a reservation differ in size");
     block->device = (int)(handle % PAGE);
     block->mapping = size;
     block->mapped += size;

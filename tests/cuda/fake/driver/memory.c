@@ -1,5 +1,5 @@
-/* Device memory and page-locked memory. A host access to an address of device memory faults: the
-   bytes are elsewhere. Addresses are never reused, so the fake finds each use after a free. */
+/* Device memory and page-locked memory. A host access to a device address faults: the bytes are
+   elsewhere. Addresses are never reused, so the fake finds each use after a free. */
 #include "driver.h"
 
 #include <stdio.h>
@@ -214,8 +214,8 @@ static struct block *freeable(CUdeviceptr ptr, const char *function) {
     return NULL;
 }
 
-/* Also frees memory of a pool that is not in use (cuda.h). Does not wait: cuda.h does not document
-   whether the driver does. */
+/* Also frees memory of a pool, if no queued work uses it (cuda.h). Does not wait: cuda.h does not
+   document whether the driver waits. */
 CUresult CUDAAPI cuMemFree(CUdeviceptr ptr) {
     BEGIN(UNSAFE);
     struct block *block = freeable(ptr, __func__);
@@ -381,8 +381,8 @@ CUresult CUDAAPI cuMemGetInfo(size_t *available, size_t *total) {
     return CUDA_SUCCESS;
 }
 
-/* Writes the value of an attribute. The range of mapped memory is the whole reservation, also where
-   it is not mapped. */
+/* Writes the value of an attribute. The range of mapped memory is the whole reservation, including
+   addresses that are not mapped. */
 static void describe(CUpointer_attribute attribute, CUdeviceptr ptr, const struct block *block,
                      void *value) {
     switch (attribute) {

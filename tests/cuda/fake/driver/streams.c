@@ -105,8 +105,8 @@ static void unlink_stream(CUstream stream) {
     free(stream);
 }
 
-/* Whether earlier work of the legacy default stream delays later work of blocking streams. A mere
-   event does not in the fake; cuda.h does not document this. */
+/* Returns whether work that the legacy default stream got before `turn` delays blocking streams. An
+   event alone does not; cuda.h does not document this case. */
 static bool legacy_holds(CUcontext context, uint64_t turn) {
     for (const struct item *item = context->legacy.head; item && item->turn < turn;
          item = item->next)
@@ -189,7 +189,7 @@ static void run_record(CUstream stream, const struct item *item) {
     stream->failure = CUDA_SUCCESS;
 }
 
-/* Runs an item. On a lost device events still complete and memory is still freed. */
+/* Runs an item. On a lost device only events complete and memory is freed. */
 static CUresult run_item(CUstream stream, struct item *item) {
     struct block *block;
     switch (item->operation) {
@@ -238,15 +238,15 @@ static void step(CUstream stream) {
         unlink_stream(stream);
 }
 
-/* Whether a closed gate holds the stream: a kernel that waits for a kernel of another device. */
+/* Returns whether a closed gate, a kernel that waits for another device's, blocks the stream. */
 static bool is_held(CUstream stream) {
     const struct item *item = stream->head;
     return item->operation == GATE && !item->failure && !stream->context->lost &&
            !item->passes(item->user);
 }
 
-/* Runs the first item of `stream`, or else an earlier item that blocks it; the chain ends, since
-   each blocker was queued earlier. Returns false if a gate is closed. */
+/* Runs the first item of `stream` or, if others block it, the item that none blocks. The search
+   ends, since a blocking item was queued earlier. Returns false if a gate is closed. */
 static bool try_first(CUstream stream) {
     CUstream first = stream;
     for (CUstream b = first; b; b = blocker(first))
@@ -350,8 +350,8 @@ bool is_pending(const void *host, CUdeviceptr device, size_t bytes) {
 }
 
 /* Prepares the checks of a copy. The source of an upload must not change until the copy runs; a
-   random schedule may copy pageable memory early. The target of a download is rubbish until the
-   copy runs. */
+   random schedule may copy pageable memory early. Until the copy runs, the target of a download
+   holds rubbish. */
 static void prepare(struct item *item) {
     int64_t schedule = fake.settings[FAKE_SCHEDULE];
     if (item->operation == UPLOAD) {
@@ -488,7 +488,7 @@ CUresult CUDAAPI cuLaunchHostFunc(CUstream stream, CUhostFn function, void *user
                    &(struct item){.operation = LAUNCH, .kernel = function, .user = user});
 }
 
-/* Queues work of another library: the call is neither counted nor made to fail. */
+/* Queues work of a fake library; is not counted as a call of the driver and never fails as one. */
 static CUresult queue_in(CUcontext context, CUstream stream, const struct item *item) {
     FAKE_LOCKED;
     struct call c = {.need = WORK, .context = context};
@@ -680,7 +680,7 @@ CUresult CUDAAPI cuEventQuery(CUevent event) {
     return record->done ? result_of(event, record) : CUDA_ERROR_NOT_READY;
 }
 
-/* Needs a current context: cuda.h lists the error, but does not document when it occurs. */
+/* Fails without a context: cuda.h lists this error, but does not document when it occurs. */
 CUresult CUDAAPI cuEventDestroy(CUevent event) {
     BEGIN(INITIALISED);
     if (!c.context)
@@ -717,7 +717,7 @@ CUresult CUDAAPI cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode)
     return CUDA_SUCCESS;
 }
 
-/* Ends the capture of all its streams, also of streams that joined and were not joined back. */
+/* Ends the capture on all its streams, also on streams that joined it and were not joined back. */
 CUresult CUDAAPI cuStreamEndCapture(CUstream handle, CUgraph *graph) {
     BEGIN(CONTEXT);
     CUstream stream = resolve(c.context, handle);

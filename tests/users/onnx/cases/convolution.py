@@ -80,7 +80,7 @@ def convolution_3d(draw, net):
 
 
 def convolution_axis(draw, net):
-    """Draws a convolution with a later channel axis: all axes before it are batch axes."""
+    """Draws a convolution whose channel axis is not 1: all axes before it are batch axes."""
     batch, (height, width) = draw.shape(2, 3), draw.shape(2, 6)
     before, after = draw.between(1, 3), draw.between(1, 3)
     net.input("data", draw.numbers([*batch, before, height, width]))

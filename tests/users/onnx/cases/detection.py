@@ -56,8 +56,7 @@ def detection_parameters(draw, classes, share):
     parameters = {"num_classes": classes, "nms_param": nms}
     if not share or draw.chance(40):
         parameters["share_location"] = share
-    # Shared locations have the label -1: with a background of -1 Caffe would skip them as the
-    # background's.
+    # Shared locations have the label -1: with a background label of -1 Caffe would skip all of them.
     backgrounds = (0, 0, classes - 1, classes + 3) + (() if share else (-1,))
     parameters.update(some(draw, background_label_id=backgrounds, keep_top_k=(-1, 1, 4, 8, 200),
                            confidence_threshold=(0.01, 0.3, 0.6, 0.98),
@@ -78,7 +77,7 @@ def detection_output(draw, net, **fixed):
 
 
 def inverted(draw, net):
-    """Draws boxes of which some are inverted (xmax < xmin): they overlap no box."""
+    """Draws boxes of which some are inverted (xmax < xmin): an inverted box overlaps no box."""
     classes, bottoms = detection_inputs(draw, net, True, 3.0)
     net.layer("DetectionOutput", bottoms, "detections", detection_output_param={
         "num_classes": classes, "nms_param": {"nms_threshold": 0.3}, "code_type": "CORNER",

@@ -62,7 +62,7 @@ def pooling(draw, net):
 
 
 def ceil_mode(draw, net):
-    """Draws a field that forks have: false rounds down."""
+    """Draws ceil_mode, a field of forks: if false, sizes are rounded down."""
     draw_pooling(draw, net, {"ceil_mode": draw.choice((False, False, True))})
 
 

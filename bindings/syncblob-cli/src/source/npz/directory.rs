@@ -17,7 +17,7 @@ const LENGTHS: [usize; 3] = [28, 30, 32];
 /// The most characters of a name in an error message.
 const NAME: usize = 60;
 
-/// Refuses a directory with a repeated name, or whose entries are not `kept` in number.
+/// Refuses a directory with a repeated name, or with a number of entries other than `kept`.
 pub fn check(archive: impl Read + Seek, start: u64, kept: usize) -> Result<()> {
     let mut entries = BufReader::new(archive);
     entries.seek(SeekFrom::Start(start))?;

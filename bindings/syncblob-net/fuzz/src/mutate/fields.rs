@@ -95,7 +95,7 @@ impl Schema {
         })
     }
 
-    /// Returns, as text, a random field of the message that the field `outer` holds.
+    /// Returns the text of a random field of the message that the field `outer` holds.
     pub fn field(&self, outer: &[u8], random: &mut Random) -> Option<String> {
         let outer = std::str::from_utf8(outer).ok()?;
         let fields = self.blocks.values().flatten();
