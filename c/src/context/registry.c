@@ -2,6 +2,7 @@
 #include "context/context.h"
 
 #include "base/error.h"
+#include "port/files.h"
 #include "port/libraries.h"
 
 #include <string.h>
@@ -51,18 +52,44 @@ static sb_status call_entry(void *library, const char *shown, const sb_backend *
                            shown);
 }
 
+/* Finds out why a file cannot be a library with the system's error number, which the loader does
+   not give; the loader may also block on a pipe. */
+static sb_status check_file(const char *path, const char *shown, sb_error *err) {
+    struct sb__file_info info;
+    sb__file file;
+    int error = sb__file_open(path, &file);
+    if (!error) {
+        error = sb__file_examine(file, &info);
+        if (!error)
+            error = info.misfit;
+        sb__file_close(file);
+    }
+    return error ? sb__fail_io(err, error, "\"%s\" cannot be opened", shown) : SB_OK;
+}
+
+static sb_status open_library(const char *path, const char *shown, void **out, sb_error *err) {
+    char story[160], reason[sizeof story];
+    sb_status st = check_file(path, shown, err);
+    if (st != SB_OK)
+        return st;
+    *out = sb__library_open_file(path, story, sizeof story);
+    return *out ? SB_OK
+                : sb__fail(err, SB_ERR_IO, "\"%s\" cannot be opened: %s", shown,
+                           sb__escape_path(story, reason, sizeof reason));
+}
+
 sb_status sb_backend_load(const char *path, const sb_backend **out, sb_error *err) {
     const sb_backend *backend;
-    char shown[96], story[160], reason[sizeof story];
+    void *library;
+    char shown[96];
     if (!path)
         return sb__fail_null(err, "path");
-    (void)sb__escape_path(path, shown, sizeof shown);
-    void *library = sb__library_open_file(path, story, sizeof story);
-    if (!library)
-        return sb__fail(err, SB__HAS_LIBRARIES ? SB_ERR_IO : SB_ERR_UNSUPPORTED,
-                        "\"%s\" cannot be opened: %s", shown,
-                        sb__escape_path(story, reason, sizeof reason));
-    sb_status st = call_entry(library, shown, &backend, err);
+    if (!SB__HAS_LIBRARIES)
+        return sb__fail(err, SB_ERR_UNSUPPORTED, "this system has no shared libraries");
+    sb_status st = open_library(path, sb__escape_path(path, shown, sizeof shown), &library, err);
+    if (st != SB_OK)
+        return st;
+    st = call_entry(library, shown, &backend, err);
     if (st == SB_OK)
         st = sb_backend_register(backend, err);
     if (st != SB_OK)
