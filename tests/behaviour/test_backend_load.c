@@ -9,8 +9,9 @@
 
 #define LIBRARY(kind) SB_BACKEND_LIBRARIES "/" kind ".so"
 
-#define INVALID      SB_ERR_INVALID_ARGUMENT
-#define LONGEST_NAME "abcdefghijklmnopqrstuvwxyz012"
+#define INVALID              SB_ERR_INVALID_ARGUMENT
+#define LONGEST_NAME         "abcdefghijklmnopqrstuvwxyz012"
+#define LONGEST_NAME_AND_ONE "abcdefghijklmnopqrstuvwxyz0123"
 
 static sb_status open_device(const char *device) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
@@ -96,7 +97,7 @@ TEST(names_that_no_device_can_have_are_refused) {
                                         "cpu",  "sim",
                                         "cuda", "a:0",
                                         "a b",  "gr\xc3\xbc\xc3\x9f",
-                                        "a\n",  LONGEST_NAME "3"};
+                                        "a\n",  LONGEST_NAME_AND_ONE};
     static sb_backend table, longest;
     table = longest = plain_backend(&plain);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

@@ -215,9 +215,9 @@ typedef const sb_backend *sb_backend_entry(void);
  *  @param path [borrowed] NUL-terminated, on Windows UTF-8. No folders are searched: a path without
  *      a folder is of a file in the current folder
  *  @param out [borrowed, nullable] the table, with the backend's name; valid until the process ends
- *  Errors: IO (the file cannot be opened; or the system's loader refuses it: then device_code is 0),
- *  NOT_FOUND (the library does not export SB_BACKEND_ENTRY), UNSUPPORTED (the entry returned NULL;
- *  this system has no shared libraries), as sb_backend_register. */
+ *  Errors: IO (the file cannot be opened; or the system's loader refuses it: then device_code is
+ *  0), NOT_FOUND (the library does not export SB_BACKEND_ENTRY), UNSUPPORTED (the entry returned
+ *  NULL; this system has no shared libraries), as sb_backend_register. */
 SB_API SB_MUST_CHECK sb_status sb_backend_load(const char *path, const sb_backend **out,
                                                sb_error *err);
 

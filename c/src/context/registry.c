@@ -52,8 +52,8 @@ static sb_status call_entry(void *library, const char *shown, const sb_backend *
                            shown);
 }
 
-/* Finds out why a file cannot be a library with the system's error number, which the loader does
-   not give; the loader may also block on a pipe. */
+/* Reports a file that cannot be opened or is not regular with the system's error number, which the
+   loader does not return. The loader would wait for a pipe. */
 static sb_status check_file(const char *path, const char *shown, sb_error *err) {
     struct sb__file_info info;
     sb__file file;
@@ -79,8 +79,8 @@ static sb_status open_library(const char *path, const char *shown, void **out, s
 }
 
 sb_status sb_backend_load(const char *path, const sb_backend **out, sb_error *err) {
-    const sb_backend *backend;
-    void *library;
+    const sb_backend *backend = NULL;
+    void *library = NULL;
     char shown[96];
     if (!path)
         return sb__fail_null(err, "path");

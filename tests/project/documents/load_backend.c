@@ -1,6 +1,6 @@
 /* load_backend PATH: loads the guide's backend and computes a sum on its device. */
 #include <syncblob/backend.h>
-#include <syncblob/syncblob.h>
+#include <syncblob/typed.h>
 
 #include <stdio.h>
 
