@@ -5,6 +5,10 @@
 
 #include "port/libraries.h"
 
+#ifndef _WIN32
+#include <sys/stat.h>
+#include <sys/wait.h>
+#endif
 #include <unistd.h>
 
 #define LIBRARY(kind) SB_BACKEND_LIBRARIES "/" kind ".so"
@@ -193,6 +197,36 @@ TEST(a_path_without_a_folder_is_of_the_current_folder) {
     assert_int_equal(chdir(SB_BACKEND_LIBRARIES), 0);
     assert_status(SB_ERR_NOT_FOUND, sb_backend_load("without_entry.so", NULL, &err));
 }
+
+#ifndef _WIN32
+TEST(a_child_loads_what_its_parent_has_not_loaded) {
+    int how = -1;
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+        sb_context *context;
+        options.device = "loaded:0";
+        if (sb_backend_load(LIBRARY("good"), NULL, NULL) == SB_OK &&
+            sb_context_create(&options, &context, NULL) == SB_OK)
+            _exit(0);
+        _exit(1);
+    }
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    assert_status(SB_ERR_UNSUPPORTED, open_device("loaded:0"));
+}
+
+TEST(a_pipe_is_refused_at_once) {
+    char path[] = "/tmp/syncblob-XXXXXX";
+    char pipe[sizeof path + 8];
+    assert_non_null(mkdtemp(path));
+    (void)snprintf(pipe, sizeof pipe, "%s/pipe", path);
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    assert_status(SB_ERR_IO, sb_backend_load(pipe, NULL, &err)); /* a loader waits for a writer */
+    assert_int_equal(unlink(pipe) + rmdir(path), 0);
+}
+#endif
 
 TEST(a_loaded_backend_opens_by_its_name) {
     const sb_backend *backend = NULL, *again = NULL;
