@@ -160,7 +160,8 @@ TEST(messages_show_strange_device_names_escaped) {
     assert_status(INVALID, try_device("\x1b[2J\n", &err));
     assert_string_equal(err.message, "device \"\\x1b[2J\\x0a\" is neither \"cpu\" nor NAME:N");
     assert_status(SB_ERR_UNSUPPORTED, try_device("tpu:0", &err));
-    assert_string_equal(err.message, "no backend is named \"tpu\"");
+    assert_string_equal(err.message,
+                        "no backend is named \"tpu\"; load its library first (sb_backend_load)");
 }
 
 TEST(cuda_is_absent_or_works) {

@@ -85,8 +85,9 @@ foreach(machine IN ITEMS x86_64 aarch64)
   step("the static command, ${machine}" CORES ON debian aarch64_packages program RUN check_static_commands ${machine})
   step("Python: the wheel that is published, ${machine}" CORES ON aarch64_packages RUN check_published_wheel ${machine})
 endforeach()
-# threads.fast_path needs calls that go through the loader: a static program has none.
-step("musl: tests" CORES ON musl RUN c_tests musl -E "^(${scripts}|threads\\.fast_path)")
+# These need the loader, which a static program does not have.
+step("musl: tests" CORES ON musl RUN c_tests musl
+  -E "^(${scripts}|behaviour\\.backend_load|threads\\.(fast_path|registry))")
 
 step("the crates as users get them, all ways" CORES LOCK cargo RUN check_crates)
 step("Debian packages" CORES ON debian RUN pack_debian)

@@ -484,6 +484,8 @@ const char *const not_in_every_call[] = {
     /* create an object of a kind that every world has, and touch no other object */
     "sb_context_create", "sb_comm_create", "sb_reducer_create", "sb_sim_comm_create",
     "sb_source_of_descriptor", "sb_source_of_spans",
+    /* concern the process; what is registered stays */
+    "sb_backend_load", "sb_backend_register",
     /* ends a write; the calls above that begin a write also end it */
     "sb_write_destroy",
     /* read a member */

@@ -156,7 +156,7 @@ fn contexts() -> &'static Mutex<HashMap<String, Context>> {
     }
 }
 
-/// Returns the context of a device: `"cpu"`, `"cuda:0"`, `"sim:0"`. A process has one context for
+/// Returns the context of a device: `"cpu"`, `"cuda:0"`, `"sim:0"`, `"NAME:0"`. A process has one context for
 /// each device.
 pub fn context(device: &str) -> Result<Context, Failure> {
     if device == "cpu" {

@@ -24,7 +24,8 @@ use crate::{arguments, bytes, calls, fill, tensor};
 /// `shape` is one number or several; without it the blob has no shape yet. If `shape` is an array
 /// with at least one axis, the blob gets a copy of the array's values and, without a `dtype`, the
 /// array's type. `dtype` is a name such as ``"float32"``, or a type of NumPy or PyTorch. `device`
-/// is ``"cpu"``, ``"cuda:0"`` and so on, or ``"sim:0"``, a simulated device that always exists.
+/// is ``"cpu"``, ``"cuda:0"`` and so on, ``"sim:0"``, a simulated device that always exists, or a
+/// device of a backend that `load_backend` has loaded.
 ///
 /// >>> weights = Blob((2, 3))
 /// >>> weights.data[...] = 1.0

@@ -108,7 +108,7 @@ fn message(error: &Error) -> String {
         }
         ErrorKind::Io => error.message().to_owned(), // the message may contain a file's name
         ErrorKind::DataLimit => with_keyword(error.message()),
-        _ => with_dtypes(error.message()),
+        _ => with_dtypes(&error.message().replace("sb_backend_load", "syncblob.load_backend")),
     }
 }
 

@@ -7,6 +7,7 @@
 //! handlers never run while a lock of a blob or a model is held.
 
 mod arguments;
+mod backend;
 mod blob;
 mod bytes;
 mod calls;
@@ -49,6 +50,8 @@ mod _syncblob {
 
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use crate::backend::load_backend;
     #[pymodule_export]
     use crate::blob::Blob;
     #[pymodule_export]

@@ -17,6 +17,9 @@ pub type sb_parallel_for = ::core::option::Option<
         arg: *mut ::core::ffi::c_void,
     ),
 >;
+pub type sb_backend_entry = ::core::option::Option<
+    unsafe extern "C" fn() -> *const sb_backend,
+>;
 pub type sb_head = i32;
 pub type sb_side = i32;
 pub type sb_storage = i32;
@@ -630,6 +633,7 @@ pub const SB_VERSION_MINOR: u32 = 1;
 pub const SB_VERSION_PATCH: u32 = 0;
 pub const SB_VERSION_NUMBER: u32 = 1000;
 pub const SB_BACKEND_ABI_VERSION: u32 = 1;
+pub const SB_BACKEND_ENTRY: &[u8; 17] = b"syncblob_backend\0";
 pub const SB_CUDA_DEVICE: &[u8; 15] = b"sb_cuda_device\0";
 pub const SB_MAX_AXES: u32 = 32;
 pub const SB_DL_MAJOR_VERSION: u32 = 1;
@@ -1603,6 +1607,15 @@ unsafe extern "C" {
         err: *mut sb_error,
     ) -> sb_status;
     pub fn sb_context_trim(context: *mut sb_context);
+    pub fn sb_backend_register(
+        backend: *const sb_backend,
+        err: *mut sb_error,
+    ) -> sb_status;
+    pub fn sb_backend_load(
+        path: *const ::core::ffi::c_char,
+        out: *mut *const sb_backend,
+        err: *mut sb_error,
+    ) -> sb_status;
     pub fn sb_mem_create(
         context: *mut sb_context,
         bytes: usize,

@@ -182,6 +182,7 @@
 mod readme {}
 
 mod any;
+mod backend;
 mod blob;
 mod callbacks;
 #[cfg(feature = "comm")]
@@ -207,6 +208,7 @@ mod system;
 mod tensors;
 
 pub use any::BlobAny;
+pub use backend::load_backend;
 pub use blob::{Blob, BlobBuilder, Part, Payload, Reallocated};
 pub use callbacks::ParallelFor;
 pub use context::{Context, ContextBuilder, Limits, Stats};

@@ -1,6 +1,6 @@
 /**
- * The backend table, for implementers of another accelerator. Users of blobs do not need this
- * header.
+ * The backend table, for implementers of another accelerator. Programs that use such a backend call
+ * sb_backend_load or sb_backend_register, at the end of this header.
  *
  * The core checks every argument before it calls a slot: pointers are not NULL, bytes and counts
  * are above 0, the slot is defined for the dtype. Slots may run on any thread, several at once, and
@@ -186,6 +186,40 @@ typedef struct sb_backend {
      *  is open, or NULL if there is none. Also called on a lost device. */
     const void *(*extension)(void *device, const char *name);
 } sb_backend;
+
+/* --- devices by name ---------------------------------------------------------- */
+
+/** Makes "NAME:N" a device of the process, where NAME is the backend's name: every context whose
+ *  options have no backend opens it. Meant for programs that contain a backend. Registering the
+ *  same table again changes nothing. A backend stays registered until the process ends. May be
+ *  called on any thread, and in a forked child.
+ *  @param backend [borrowed] must stay valid and unchanged until the process ends
+ *  Errors: INVALID_ARGUMENT (a table without a required slot; a name that is not 1 to 29 letters
+ *  and digits, that is built in, "cpu", "sim" or "cuda", or that another table has), ABI_MISMATCH
+ *  (a table of another version), UNSUPPORTED (unknown flags, an unknown tail that is not zero),
+ *  OVER_LIMIT (64 backends are registered). */
+SB_API SB_MUST_CHECK sb_status sb_backend_register(const sb_backend *backend, sb_error *err);
+
+/** The name of the function that a shared library with a backend exports; see sb_backend_entry. */
+#define SB_BACKEND_ENTRY "syncblob_backend"
+
+/** The function of a shared library that sb_backend_load calls. Returns the table, or NULL if the
+ *  library has no backend for this machine. May be called on any thread, and repeatedly: returns
+ *  the same table each time. */
+typedef const sb_backend *sb_backend_entry(void);
+
+/** Opens the shared library at `path` and registers its backend, as sb_backend_register does. The
+ *  library stays open until the process ends; after a failure it is closed. Loading it again
+ *  changes nothing. Opening a library runs its code with all rights of the process: pass only paths
+ *  of trusted files. The system may search folders for the libraries that it needs.
+ *  @param path [borrowed] NUL-terminated, on Windows UTF-8. No folders are searched: a path without
+ *      a folder is of a file in the current folder
+ *  @param out [borrowed, nullable] the table, with the backend's name; valid until the process ends
+ *  Errors: IO (the file cannot be opened; or the system's loader refuses it: then device_code is
+ *  0), NOT_FOUND (the library does not export SB_BACKEND_ENTRY), UNSUPPORTED (the entry returned
+ *  NULL; this system has no shared libraries), as sb_backend_register. */
+SB_API SB_MUST_CHECK sb_status sb_backend_load(const char *path, const sb_backend **out,
+                                               sb_error *err);
 
 SB_END_DECLS
 

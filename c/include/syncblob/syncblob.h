@@ -15,7 +15,7 @@
  * Headers that a program includes separately:
  * - dlpack.h: exchange of tensors with other programs
  * - sim_device.h: the simulated device sim:0, for programs without a GPU
- * - backend.h: for implementers of another accelerator
+ * - backend.h: another accelerator, for its implementers and the programs that load it
  */
 #ifndef SYNCBLOB_SYNCBLOB_H
 #define SYNCBLOB_SYNCBLOB_H

@@ -15,6 +15,9 @@
    `dlpack_device` on were added later. */
 #define FIRST_BACKEND_SIZE (offsetof(sb_backend, sumsq) + sizeof(void (*)(void)))
 
+/* With ":0", the longest name that fills sb_context.device_name. */
+#define MAX_NAME (sizeof(((sb_context *)NULL)->device_name) - sizeof ":0")
+
 _Static_assert(sizeof(void (*)(void)) == sizeof(void *), "tables hold one pointer a slot");
 
 static bool all_slots(const void *const *slots, size_t count, size_t *set) {
@@ -60,6 +63,36 @@ static sb_status adopt_backend(sb_backend *out, const sb_backend *table, sb_erro
     return st == SB_OK ? check_table(out, err) : st;
 }
 
+/* The built-in kinds of devices, whether or not this build has them. */
+static bool is_built_in(const char *name) {
+    static const char *const names[] = {"cpu", "sim", "cuda"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static sb_status check_name(const char *name, sb_error *err) {
+    size_t length = 0;
+    while (name && isalnum((unsigned char)name[length]))
+        length++;
+    if (length == 0 || name[length] || length > MAX_NAME)
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT,
+                        "the backend's name is not 1 to %d letters and digits", (int)MAX_NAME);
+    if (is_built_in(name))
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "\"%s\" is the name of a built-in device",
+                        name);
+    return SB_OK;
+}
+
+sb_status sb__backend_check(const sb_backend *table, sb_error *err) {
+    sb_backend copy = {0};
+    sb_status st = check_version(table, err);
+    if (st == SB_OK)
+        st = adopt_backend(&copy, table, err);
+    return st == SB_OK ? check_name(copy.name, err) : st;
+}
+
 /* Splits "NAME:N" at the colon and returns N, or -1 if `device` has another form. */
 static int32_t parse_ordinal(const char *device, size_t *name_length) {
     const char *colon = strchr(device, ':');
@@ -91,19 +124,19 @@ static const struct {
 };
 enum { BUILTIN_BACKENDS = sizeof builtin_backends / sizeof *builtin_backends };
 
+bool sb__backend_is_named(const sb_backend *backend, const char *name, size_t length) {
+    return backend->name && strlen(backend->name) == length &&
+           memcmp(backend->name, name, length) == 0;
+}
+
 static const sb_backend *find_backend(const sb_context_options *o, const char *name,
                                       size_t length) {
     if (o->backend)
-        return o->backend->name && strlen(o->backend->name) == length &&
-                       memcmp(o->backend->name, name, length) == 0
-                   ? o->backend
-                   : NULL;
-    for (int i = 0; i < BUILTIN_BACKENDS; i++) {
-        const sb_backend *backend = builtin_backends[i].table;
-        if (strlen(backend->name) == length && memcmp(backend->name, name, length) == 0)
-            return backend;
-    }
-    return NULL;
+        return sb__backend_is_named(o->backend, name, length) ? o->backend : NULL;
+    for (int i = 0; i < BUILTIN_BACKENDS; i++)
+        if (sb__backend_is_named(builtin_backends[i].table, name, length))
+            return builtin_backends[i].table;
+    return sb__registered_backend(name, length);
 }
 
 static sb__kept_bytes *find_kept_bytes(const sb_backend *table) {
@@ -120,11 +153,10 @@ static sb_status fail_unknown(const sb_context_options *o, const char *device, s
     if (!o->backend && length == 4 && memcmp(device, "cuda", 4) == 0)
         return sb__fail(err, SB_ERR_NO_DEVICE,
                         "this build has no CUDA backend; build it with SYNCBLOB_CUDA=ON");
-#else
-    (void)o;
 #endif
-    return sb__fail(err, SB_ERR_UNSUPPORTED, "no backend is named \"%.*s\"", (int)length,
-                    sb__escape(device, strlen(device), shown, sizeof shown));
+    return sb__fail(err, SB_ERR_UNSUPPORTED, "no backend is named \"%.*s\"%s", (int)length,
+                    sb__escape(device, strlen(device), shown, sizeof shown),
+                    o->backend ? "" : "; load its library first (sb_backend_load)");
 }
 
 sb_status sb__device_open(sb_context *context, const sb_context_options *o, const char *device,

@@ -314,6 +314,15 @@ void sb__own_lose(sb_context *context, sb_status st);
    backend's statuses. */
 sb_status sb__device_open(sb_context *context, const sb_context_options *options,
                           const char *device, sb_error *err);
+bool sb__backend_is_named(const sb_backend *backend, const char *name, size_t length);
+/* Checks a table that is to be registered: as sb__device_open does, and its name. ABI_MISMATCH,
+   INVALID_ARGUMENT, UNSUPPORTED. */
+sb_status sb__backend_check(const sb_backend *table, sb_error *err);
+
+/* --- registered backends (registry.c) --------------------------------------------- */
+
+/* Returns NULL if no backend of that name is registered. */
+const sb_backend *sb__registered_backend(const char *name, size_t length);
 
 /* --- events of queued work that writes bytes (events.c) ------------------------- */
 

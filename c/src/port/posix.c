@@ -12,6 +12,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -85,6 +86,23 @@ void *sb__library_open(const char *name, char *story, size_t capacity) {
     if (!library)
         (void)snprintf(story, capacity, "%s", dlerror());
     return library;
+}
+
+void *sb__library_open_file(const char *path, char *story, size_t capacity) {
+    char here[SB__PATH_MAX];
+    if (!strchr(path, '/')) {                            /* dlopen would search folders */
+        (void)snprintf(here, sizeof here, "./%s", path); /* truncated: still too long a name */
+        path = here;
+    }
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (library)
+        return library;
+    const char *reason = dlerror();
+    const size_t length = strlen(path);
+    if (strncmp(reason, path, length) == 0 && strncmp(reason + length, ": ", 2) == 0)
+        reason += length + 2;
+    (void)snprintf(story, capacity, "%s", reason);
+    return NULL;
 }
 
 void *sb__library_loaded(const char *name) {

@@ -193,6 +193,10 @@ void *sb__library_open(const char *name, char *story, size_t capacity) {
     return NULL;
 }
 
+void *sb__library_open_file(const char *path, char *story, size_t capacity) {
+    return sb__library_open(path, story, capacity);
+}
+
 void *sb__library_loaded(const char *name) {
     (void)name;
     return NULL;

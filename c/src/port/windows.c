@@ -173,6 +173,21 @@ void *sb__library_open(const char *name, char *story, size_t capacity) {
     return (void *)library;
 }
 
+/* Libraries that the library needs are searched for in its folder, in the program's and in the
+   system's, but not in PATH. */
+void *sb__library_open_file(const char *path, char *story, size_t capacity) {
+    const DWORD flags = LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_DEFAULT_DIRS;
+    wchar_t wide[SB__PATH_MAX];
+    char buffer[96];
+    int error = sb__whole_path(path, wide);
+    HMODULE library = error ? NULL : LoadLibraryExW(wide, NULL, flags);
+    if (!library && !error)
+        error = (int)GetLastError();
+    if (!library)
+        (void)snprintf(story, capacity, "%s", sb__system_text(error, buffer, sizeof buffer));
+    return (void *)library;
+}
+
 void *sb__library_loaded(const char *name) {
     HMODULE library = NULL;
     return GetModuleHandleExA(0, name, &library) ? (void *)library : NULL;
@@ -198,6 +213,8 @@ static const struct {
 } texts[] = {
     {ERROR_FILE_NOT_FOUND, "No such file or directory"},
     {ERROR_PATH_NOT_FOUND, "No such file or directory"},
+    {ERROR_MOD_NOT_FOUND, "The library, or one that it needs, is missing"},
+    {ERROR_BAD_EXE_FORMAT, "It is not a library for this processor"},
     {ERROR_INVALID_NAME, "No file can have this name"},
     {ERROR_TOO_MANY_OPEN_FILES, "Too many open files"},
     {ERROR_ACCESS_DENIED, "Permission denied"},

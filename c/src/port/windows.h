@@ -5,7 +5,13 @@
 #ifndef WIN32_LEAN_AND_MEAN
 #define WIN32_LEAN_AND_MEAN
 #endif
+#include "port/files.h"
+
 #include <windows.h>
+
+/* Makes the absolute path, in the \\?\ form if it is longer than 259 characters. A path in that
+   form is used literally. Returns 0 or an error number. */
+int sb__whole_path(const char *path, wchar_t out[SB__PATH_MAX]);
 
 /* Error numbers for files that are not regular. */
 #define SB__IS_DIRECTORY 336 /* ERROR_DIRECTORY_NOT_SUPPORTED, missing in older headers */

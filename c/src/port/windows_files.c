@@ -59,9 +59,7 @@ static int narrow(const wchar_t *wide, char path[SB__PATH_MAX]) {
     return error == ERROR_INSUFFICIENT_BUFFER ? ERROR_FILENAME_EXCED_RANGE : error;
 }
 
-/* Makes the absolute path, in the \\?\ form if it is longer than 259 characters. A path in that
-   form is used literally. */
-static int whole_path(const char *path, wchar_t out[SB__PATH_MAX]) {
+int sb__whole_path(const char *path, wchar_t out[SB__PATH_MAX]) {
     static const wchar_t local[] = L"\\\\?\\", share[] = L"\\\\?\\UNC\\";
     wchar_t wide[SB__PATH_MAX];
     if (strncmp(path, "\\\\?\\", 4) == 0)
@@ -103,7 +101,7 @@ static int open_wide(const wchar_t *path, DWORD access, HANDLE *out) {
 int sb__file_open(const char *path, sb__file *out) {
     wchar_t wide[SB__PATH_MAX];
     HANDLE handle;
-    int error = whole_path(path, wide);
+    int error = sb__whole_path(path, wide);
     if (!error)
         error = open_wide(wide, GENERIC_READ, &handle);
     if (!error)
@@ -187,7 +185,7 @@ static bool is_link(const wchar_t *path) {
    does not exist. */
 static int open_old(struct sb__replacement *to, const char *path, HANDLE *out, const char **what) {
     wchar_t wide[SB__PATH_MAX];
-    int error = whole_path(path, wide);
+    int error = sb__whole_path(path, wide);
     if (!error)
         error = narrow(wide, to->path);
     if (error)
@@ -209,7 +207,7 @@ static int beside(const struct sb__replacement *to, const char *name, wchar_t wi
     char path[SB__PATH_MAX];
     int folder = (int)(to->name - to->path);
     int length = snprintf(path, sizeof path, "%.*s%s", folder, to->path, name);
-    return length < (int)sizeof path ? whole_path(path, wide) : ERROR_FILENAME_EXCED_RANGE;
+    return length < (int)sizeof path ? sb__whole_path(path, wide) : ERROR_FILENAME_EXCED_RANGE;
 }
 
 bool sb__random_number(uint64_t *out) {

@@ -6,6 +6,7 @@
 #include "callbacks.h"
 #include "tensors.h"
 
+#include <syncblob/backend.h>
 #include <syncblob/comm_engine.h>
 #include <syncblob/dlpack.h>
 #include <syncblob/filler.h>

@@ -3,6 +3,7 @@
    at the fork. */
 #include "blobs.h"
 #include "nets.h"
+#include "plain.h"
 #include "team.h"
 
 #include "blob/blob.h"
@@ -408,6 +409,55 @@ static void open_another(void *arg) {
 
 TEST_ON(estate, a_child_may_open_a_context_of_its_own) {
     in_child(open_another, f);
+}
+
+/* --- backends ------------------------------------------------------------------------------- */
+
+struct registrar {
+    sb_backend first, second;
+    quiet_flag has_begun, may_end;
+};
+
+static void *register_again(void *user) {
+    struct registrar *r = user;
+    while (!atomic_load_explicit(&r->may_end, memory_order_relaxed)) {
+        assert_int_equal(sb_backend_register(&r->first, NULL), SB_OK);
+        quiet_raise(&r->has_begun);
+    }
+    return NULL;
+}
+
+static void open_backends(void *arg) {
+    static const char *const devices[] = {"first:0", "second:0"};
+    struct registrar *r = arg;
+    child_wants(sb_backend_register(&r->second, NULL) == SB_OK);
+    for (int i = 0; i < 2; i++) {
+        sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+        sb_context *context;
+        options.device = devices[i];
+        child_wants(sb_context_create(&options, &context, NULL) == SB_OK);
+        sb_context_release(context);
+    }
+}
+
+/* The parent may be registering a backend at the fork. What a child registers, it alone has. */
+TEST(a_child_registers_backends) {
+    static struct plain plain;
+    static struct registrar r;
+    pthread_t thread;
+    r.first = r.second = plain_backend(&plain);
+    r.first.name = "first";
+    r.second.name = "second";
+    assert_int_equal(pthread_create(&thread, NULL, register_again, &r), 0);
+    quiet_await(&r.has_begun);
+    for (int i = 0; i < 10; i++)
+        in_child(open_backends, &r);
+    quiet_raise(&r.may_end);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_context *context;
+    options.device = "second:0";
+    assert_status(SB_ERR_UNSUPPORTED, sb_context_create(&options, &context, &err));
 }
 
 /* --- locks that other threads hold ----------------------------------------------------------- */

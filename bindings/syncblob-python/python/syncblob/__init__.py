@@ -23,6 +23,7 @@ from ._syncblob import (
     errors,
     from_dlpack,
     load,
+    load_backend,
     load_blob,
 )
 from .errors import (
@@ -41,7 +42,7 @@ from .errors import (
 )
 
 _Mapping.register(Model)
-for _function in (from_dlpack, load, load_blob):
+for _function in (from_dlpack, load, load_backend, load_blob):
     _function.__module__ = __name__  # pickles refer to this name
 
 __all__ = [
@@ -66,6 +67,7 @@ __all__ = [
     "__version__",
     "from_dlpack",
     "load",
+    "load_backend",
     "load_blob",
     "opencv",
 ]

@@ -14,7 +14,7 @@ _Shape = Union[int, Iterable[int]]
 _D = TypeVar("_D")
 
 __all__ = ["Blob", "Layer", "Model", "Net", "NetLayer", "StoredBlob", "__version__", "errors",
-           "from_dlpack", "load", "load_blob", "run_command"]
+           "from_dlpack", "load", "load_backend", "load_blob", "run_command"]
 
 __version__: str
 
@@ -219,6 +219,7 @@ class NetLayer:
 def load(source: _Source, *, format: Optional[str] = None, max_memory: Optional[int] = None,
          max_layers: Optional[int] = None, max_blobs: Optional[int] = None,
          max_name_bytes: Optional[int] = None) -> Model: ...
+def load_backend(path: _Path) -> str: ...
 def load_blob(source: _Source, *, max_memory: Optional[int] = None) -> Blob: ...
 def from_dlpack(array: Any) -> Blob: ...
 def run_command(arguments: list[str]) -> int: ...

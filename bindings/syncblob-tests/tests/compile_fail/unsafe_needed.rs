@@ -23,4 +23,8 @@ fn a_mapped_file() {
     OpenOptions::new().open_mapped("file").unwrap(); //~ E0133
 }
 
+fn a_library() {
+    syncblob::load_backend("library.so").unwrap(); //~ E0133
+}
+
 fn main() {}

@@ -1,0 +1,23 @@
+//! Backends of shared libraries.
+
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+
+use crate::arguments;
+use crate::error::detached;
+
+/// Opens the shared library of a backend for another accelerator, and returns the backend's name:
+/// afterwards ``device="NAME:0"`` works wherever a device is named. Loading the same library again
+/// changes nothing. The library stays open until the process ends.
+///
+/// The library's code runs in this process, with all its rights: load only files that you trust. A
+/// path without a folder is of a file in the current folder; no other folder is searched.
+#[pyfunction]
+pub fn load_backend(
+    py: Python<'_>,
+    #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+) -> PyResult<&'static str> {
+    // SAFETY: as with any extension module, the caller chooses the code that runs.
+    detached(py, || Ok(unsafe { syncblob::load_backend(&path) }?))
+}

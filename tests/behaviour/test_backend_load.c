@@ -1,0 +1,262 @@
+/* Backends that a program registers, or loads from a shared library: their devices open by name.
+   Backends stay registered, so that each test has its own names. */
+#include "plain.h"
+#include "rig.h"
+
+#include "port/libraries.h"
+
+#ifndef _WIN32
+#include <sys/stat.h>
+#include <sys/wait.h>
+#endif
+#include <unistd.h>
+
+#define LIBRARY(kind) SB_BACKEND_LIBRARIES "/" kind ".so"
+
+#define INVALID              SB_ERR_INVALID_ARGUMENT
+#define LONGEST_NAME         "abcdefghijklmnopqrstuvwxyz012"
+#define LONGEST_NAME_AND_ONE "abcdefghijklmnopqrstuvwxyz0123"
+
+static sb_status open_device(const char *device) {
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_context *context = NULL;
+    options.device = device;
+    const sb_status st = sb_context_create(&options, &context, &err);
+    if (context)
+        assert_string_equal(sb_context_device(context), device);
+    sb_context_release(context);
+    return st;
+}
+
+/* Copies values to the device and back. */
+static void use_device(const char *device) {
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_context *context;
+    const void *in;
+    void *out;
+    options.device = device;
+    assert_ok(sb_context_create(&options, &context, &err));
+    sb_mem *mem = test_mem(context, 512);
+    assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
+    memset(out, 0x31, 512);
+    assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
+    assert_true(((char *)out)[511] == 0x31); /* the device's memory is the process's */
+    memset(out, 0x32, 512);
+    assert_ok(sb_mem_cpu(mem, &in, &err));
+    assert_true(((const char *)in)[511] == 0x32);
+    test_end(mem);
+    sb_context_release(context);
+}
+
+/* --- registered tables ------------------------------------------------------------------ */
+
+static struct plain plain;
+
+TEST(a_registered_backend_opens_by_its_name) {
+    static sb_backend table;
+    table = plain_backend(&plain);
+    table.name = "first";
+    assert_status(SB_ERR_UNSUPPORTED, open_device("first:0"));
+    assert_string_equal(err.message,
+                        "no backend is named \"first\"; load its library first (sb_backend_load)");
+    assert_ok(sb_backend_register(&table, &err));
+    assert_ok(sb_backend_register(&table, &err)); /* changes nothing */
+    use_device("first:7");
+    assert_int_equal(plain.ordinal, 7);
+    assert_int_equal(plain.live, 0);
+    assert_status(SB_ERR_UNSUPPORTED, open_device("firs:0"));
+    assert_status(SB_ERR_UNSUPPORTED, open_device("first1:0"));
+    assert_ok(open_device("sim:0"));
+}
+
+TEST(a_backend_of_the_options_precedes_a_registered_one) {
+    static sb_backend registered;
+    struct plain own = {0};
+    sb_backend table = plain_backend(&own);
+    sb_context *context;
+    registered = plain_backend(&plain);
+    registered.name = table.name = "twofold";
+    assert_ok(sb_backend_register(&registered, &err));
+    assert_ok(create_with_backend(&table, "twofold:0", &context, &err));
+    sb_context_release(context);
+    assert_int_equal(own.opened, 1);
+    table.name = "other"; /* the options' backend is the only one */
+    assert_status(SB_ERR_UNSUPPORTED, create_with_backend(&table, "twofold:0", &context, &err));
+    assert_string_equal(err.message, "no backend is named \"twofold\"");
+}
+
+TEST(a_name_belongs_to_one_table) {
+    static sb_backend tables[2];
+    tables[0] = tables[1] = plain_backend(&plain);
+    tables[0].name = tables[1].name = "once";
+    assert_ok(sb_backend_register(&tables[0], &err));
+    assert_status(INVALID, sb_backend_register(&tables[1], &err));
+    assert_string_equal(err.message, "another backend is named \"once\"");
+    tables[1].name = "onc";
+    assert_ok(sb_backend_register(&tables[1], &err));
+}
+
+TEST(names_that_no_device_can_have_are_refused) {
+    static const char *const names[] = {NULL,   "",
+                                        "cpu",  "sim",
+                                        "cuda", "a:0",
+                                        "a b",  "gr\xc3\xbc\xc3\x9f",
+                                        "a\n",  LONGEST_NAME_AND_ONE};
+    static sb_backend table, longest;
+    table = longest = plain_backend(&plain);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        table.name = names[i];
+        assert_status(INVALID, sb_backend_register(&table, &err));
+        assert_non_null(strstr(err.message, "name"));
+    }
+    assert_ok(open_device("sim:0"));
+    longest.name = LONGEST_NAME;
+    assert_ok(sb_backend_register(&longest, &err));
+    use_device(LONGEST_NAME ":7");
+}
+
+TEST(tables_that_no_context_accepts_are_not_registered) {
+    static sb_backend table;
+    table = plain_backend(&plain);
+    table.name = "faulty";
+    table.abi_version++;
+    assert_status(SB_ERR_ABI_MISMATCH, sb_backend_register(&table, &err));
+    table.abi_version--;
+    table.struct_size = sizeof(size_t);
+    assert_status(SB_ERR_ABI_MISMATCH, sb_backend_register(&table, &err));
+    table.struct_size = sizeof table;
+    table.flags = SB_BACKEND_PINNED_NOT_IN_CHILD << 1;
+    assert_status(SB_ERR_UNSUPPORTED, sb_backend_register(&table, &err));
+    table.flags = 0;
+    table.upload = NULL;
+    assert_status(INVALID, sb_backend_register(&table, &err));
+    assert_status(SB_ERR_UNSUPPORTED, open_device("faulty:0"));
+}
+
+/* --- shared libraries ------------------------------------------------------------------- */
+
+TEST(libraries_without_a_fitting_backend_are_refused) {
+    static const struct {
+        const char *path;
+        sb_status status;
+        const char *words;
+    } rows[] = {
+        {LIBRARY("without_entry"), SB_ERR_NOT_FOUND, "does not export syncblob_backend"},
+        {LIBRARY("null_table"), SB_ERR_UNSUPPORTED, "returned NULL"},
+        {LIBRARY("newer"), SB_ERR_ABI_MISMATCH, "version"},
+        {LIBRARY("with_a_hole"), INVALID, "lacks a required slot"},
+        {LIBRARY("built_in_name"), INVALID, "\"cuda\" is the name of a built-in device"},
+        {LIBRARY("missing"), SB_ERR_IO, "cannot be opened: "},
+        {"/missing/good.so", SB_ERR_IO, "\"/missing/good.so\" cannot be opened: "},
+        {SB_BACKEND_LIBRARIES, SB_ERR_IO, "cannot be opened: "}, /* a folder */
+        {__FILE__, SB_ERR_IO, "cannot be opened: "},             /* not a library */
+        {"", SB_ERR_IO, "\"\" cannot be opened: "},
+        {"esc\x1b[2J", SB_ERR_IO, "\"esc\\x1b[2J\" cannot be opened: "},
+    };
+    const sb_backend *const untouched = (const sb_backend *)&rows;
+    const sb_backend *backend = untouched;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_status(rows[i].status, sb_backend_load(rows[i].path, &backend, &err));
+        if (!strstr(err.message, rows[i].words) || strstr(err.message, "\x1b"))
+            fail_with("%s: %s", rows[i].path, err.message);
+        assert_ptr_equal(backend, untouched);
+        if (rows[i].status != SB_ERR_IO)
+            assert_null(sb__library_loaded(rows[i].path)); /* is closed */
+    }
+    assert_status(SB_ERR_UNSUPPORTED, open_device("loaded:0"));
+    assert_status(SB_ERR_UNSUPPORTED, open_device("hole:0"));
+}
+
+TEST(a_file_that_does_not_exist_has_the_system_s_error_number) {
+    assert_status(SB_ERR_IO, sb_backend_load(LIBRARY("missing"), NULL, &err));
+    assert_int_equal(err.device_code, 2); /* ENOENT, and ERROR_FILE_NOT_FOUND */
+    assert_non_null(strstr(err.message, "No such file or directory"));
+}
+
+/* The loader's reason does not repeat the path, which would leave no room for it. */
+TEST(the_loader_s_reason_follows_a_long_path) {
+    char path[512] = SB_SOURCE_DIR;
+    for (int i = 0; i < 80; i++)
+        strcat(path, "/.");
+    strcat(path, "/README.md");
+    assert_status(SB_ERR_IO, sb_backend_load(path, NULL, &err));
+    assert_int_equal(err.device_code, 0); /* the loader has no number */
+    const char *reason = strstr(err.message, "...\" cannot be opened: ");
+    assert_non_null(reason);
+    assert_null(strstr(reason, "/./."));
+#ifdef __linux__
+    assert_non_null(strstr(reason, "invalid ELF header"));
+#endif
+}
+
+/* Loads nothing from the folders that the loader searches, where every system has a C library. */
+TEST(a_path_without_a_folder_is_of_the_current_folder) {
+    static const char *const names[] = {"libc.so.6", "msvcrt.dll", "good.so"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        assert_status(SB_ERR_IO, sb_backend_load(names[i], NULL, &err));
+    assert_int_equal(chdir(SB_BACKEND_LIBRARIES), 0);
+    assert_status(SB_ERR_NOT_FOUND, sb_backend_load("without_entry.so", NULL, &err));
+}
+
+#ifndef _WIN32
+TEST(a_child_loads_what_its_parent_has_not_loaded) {
+    int how = -1;
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+        sb_context *context;
+        options.device = "loaded:0";
+        if (sb_backend_load(LIBRARY("good"), NULL, NULL) == SB_OK &&
+            sb_context_create(&options, &context, NULL) == SB_OK)
+            _exit(0);
+        _exit(1);
+    }
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    assert_status(SB_ERR_UNSUPPORTED, open_device("loaded:0"));
+}
+
+TEST(a_pipe_is_refused_at_once) {
+    char path[] = "/tmp/syncblob-XXXXXX";
+    char pipe[sizeof path + 8];
+    assert_non_null(mkdtemp(path));
+    (void)snprintf(pipe, sizeof pipe, "%s/pipe", path);
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    assert_status(SB_ERR_IO, sb_backend_load(pipe, NULL, &err)); /* a loader waits for a writer */
+    assert_int_equal(unlink(pipe) + rmdir(path), 0);
+}
+#endif
+
+TEST(a_loaded_backend_opens_by_its_name) {
+    const sb_backend *backend = NULL, *again = NULL;
+    assert_ok(sb_backend_load(LIBRARY("good"), &backend, &err));
+    assert_string_equal(backend->name, "loaded");
+    use_device("loaded:3");
+    assert_ok(sb_backend_load(LIBRARY("good"), &again, &err));
+    assert_ptr_equal(again, backend);
+    assert_ok(sb_backend_load(LIBRARY("good"), NULL, &err));
+    assert_status(INVALID, sb_backend_load(LIBRARY("same_name"), NULL, &err));
+    assert_string_equal(err.message, "another backend is named \"loaded\"");
+    use_device("loaded:4");
+}
+
+/* The last test: it leaves no room for others. */
+TEST(the_number_of_backends_is_limited) {
+    static sb_backend tables[64];
+    static char names[64][4];
+    int registered = 0;
+    sb_status st = SB_OK;
+    for (int i = 0; i < 64; i++) {
+        tables[i] = plain_backend(&plain);
+        (void)snprintf(names[i], sizeof names[i], "n%d", i);
+        tables[i].name = names[i];
+        if ((st = sb_backend_register(&tables[i], &err)) != SB_OK)
+            break;
+        registered++;
+    }
+    assert_int_equal(st, SB_ERR_OVER_LIMIT);
+    assert_true(registered > 50);
+    assert_ok(sb_backend_register(&tables[0], &err)); /* is there already */
+    use_device("n0:0");
+}
