@@ -7,6 +7,7 @@
 #include "tensors.h"
 
 #include <syncblob/comm_engine.h>
+#include <syncblob/conformance.h>
 #include <syncblob/dlpack.h>
 #include <syncblob/filler.h>
 #include <syncblob/nccl.h>
