@@ -1,7 +1,6 @@
 /* Claims about failures that the backend reports. The caller's function makes a copy fail. */
 #include "kit.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { BYTES = 4001 };

@@ -6,6 +6,11 @@
 #include <string.h>
 #include <time.h>
 
+/* The header of sb__kit_memory. */
+struct sb__kit_block {
+    _Alignas(max_align_t) struct sb__kit_block *next;
+};
+
 /* --- outcomes ---------------------------------------------------------------------- */
 
 void sb__kit_fail(struct sb__kit *kit, const char *format, ...) {
@@ -25,27 +30,44 @@ void sb__kit_skip(struct sb__kit *kit, const char *reason) {
     (void)snprintf(kit->detail, sizeof kit->detail, "%s", reason);
 }
 
-void *sb__kit_memory(struct sb__kit *kit, size_t bytes) {
-    void *memory = malloc(bytes ? bytes : 1);
-    if (!memory)
-        sb__kit_skip(kit, "the host is out of memory");
-    return memory;
+void sb__kit_join(struct sb__kit *kit, struct sb__kit *copy) {
+    struct sb__kit_block **end = &kit->kept;
+    if (sb__kit_goes(kit) && !sb__kit_goes(copy)) {
+        kit->outcome = copy->outcome;
+        memcpy(kit->detail, copy->detail, sizeof kit->detail);
+    }
+    while (*end)
+        end = &(*end)->next;
+    *end = copy->kept;
 }
 
-static void drain(const struct sb__kit *kit, sb_stream stream) {
-    sb_error err;
-    sb_status st = SB_OK;
-    if (kit->device && kit->table.stream_synchronize)
-        st = kit->table.stream_synchronize(kit->device, stream, &err);
-    (void)st;
+void *sb__kit_memory(struct sb__kit *kit, size_t bytes) {
+    struct sb__kit_block *block = malloc(sizeof *block + bytes);
+    if (block)
+        return block + 1;
+    sb__kit_skip(kit, "the host is out of memory");
+    return NULL;
 }
 
 void sb__kit_memory_free(struct sb__kit *kit, void *memory) {
-    if (memory && !sb__kit_goes(kit)) {
-        drain(kit, kit->stream);
-        drain(kit, NULL);
+    struct sb__kit_block *block = memory;
+    if (!memory)
+        return;
+    block--;
+    if (sb__kit_goes(kit)) {
+        free(block);
+        return;
     }
-    free(memory);
+    block->next = kit->kept;
+    kit->kept = block;
+}
+
+void sb__kit_memory_end(struct sb__kit *kit) {
+    while (kit->kept) {
+        struct sb__kit_block *block = kit->kept;
+        kit->kept = block->next;
+        free(block);
+    }
 }
 
 uint64_t sb__kit_random(uint64_t *state) {

@@ -14,9 +14,10 @@
 
 struct sb__kit {
     sb_conformance_options options;
-    sb_backend table; /* members that the backend's table lacks are NULL */
-    void *device;     /* open during a claim */
-    sb_stream stream; /* the device's, or NULL */
+    sb_backend table;           /* members that the backend's table lacks are NULL */
+    void *device;               /* open during a claim */
+    sb_stream stream;           /* the device's, or NULL */
+    struct sb__kit_block *kept; /* memory that is freed later */
     sb_conformance_outcome outcome;
     char detail[480];
 };
@@ -28,7 +29,8 @@ struct sb__claim {
 
 /* The claims of each file; the last one has no text. */
 extern const struct sb__claim sb__kit_memory_claims[], sb__kit_stream_claims[],
-    sb__kit_arithmetic_claims[], sb__kit_failure_claims[], sb__kit_blob_claims[];
+    sb__kit_arithmetic_claims[], sb__kit_failure_claims[], sb__kit_blob_claims[],
+    sb__kit_machine_claims[];
 
 /* --- outcomes ---------------------------------------------------------------------- */
 
@@ -40,11 +42,14 @@ static inline bool sb__kit_goes(const struct sb__kit *kit) {
 /* Both do nothing if the claim has ended. */
 void sb__kit_fail(struct sb__kit *kit, const char *format, ...) SB__KIT_PRINTF(2, 3);
 void sb__kit_skip(struct sb__kit *kit, const char *reason);
+/* Takes the outcome and the memory of a copy that another thread has used. */
+void sb__kit_join(struct sb__kit *kit, struct sb__kit *copy);
 
-/* malloc, which skips the claim if it fails, and free: after a failed claim it first waits for the
-   device, which may still be copying. */
+/* malloc, which skips the claim if it fails, and free: if the claim has failed, the memory is freed
+   after the device has been closed, since a wrong backend may still be copying to it. */
 void *sb__kit_memory(struct sb__kit *kit, size_t bytes);
 void sb__kit_memory_free(struct sb__kit *kit, void *memory);
+void sb__kit_memory_end(struct sb__kit *kit); /* after the device has been closed */
 
 /* Returns the next number of splitmix64. */
 uint64_t sb__kit_random(uint64_t *state);

@@ -1,7 +1,6 @@
 /* Claims about memory and copies: on one stream, whose work is waited for. */
 #include "array.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static void devices_are_separate(struct sb__kit *kit) {
@@ -99,7 +98,8 @@ static void copy_moves_its_range(struct sb__kit *kit) {
 static void interior_pointers_work(struct sb__kit *kit) {
     enum { BYTES = 4099 };
     static const size_t places[] = {1, 3, 17, 63, 1001};
-    char model[BYTES], bytes[BYTES], back[BYTES];
+    char model[BYTES], bytes[BYTES];
+    char *back = sb__kit_memory(kit, BYTES);
     char *block = sb__kit_alloc(kit, BYTES);
     sb__kit_fill(model, BYTES, 5);
     sb__kit_fill(bytes, BYTES, 6);
@@ -120,6 +120,7 @@ static void interior_pointers_work(struct sb__kit *kit) {
             sb__kit_fail(kit, "download of %zu bytes from byte %zu returned other bytes", size, at);
     }
     sb__kit_compare(kit, block, model, BYTES, "upload, copy and zero at odd addresses");
+    sb__kit_memory_free(kit, back);
     sb__kit_free(kit, block, BYTES);
 }
 

@@ -14,7 +14,7 @@ static const char opens[] = "A context accepts the table and opens the device";
 
 static const struct sb__claim *const groups[] = {
     sb__kit_memory_claims,  sb__kit_stream_claims, sb__kit_arithmetic_claims,
-    sb__kit_failure_claims, sb__kit_blob_claims,
+    sb__kit_failure_claims, sb__kit_blob_claims,   sb__kit_machine_claims,
 };
 
 static const struct sb__claim *claim_at(int32_t index) {
@@ -118,6 +118,7 @@ static void test_claim(struct run *run, const struct sb__claim *claim, bool has_
         claim->test(kit);
     sb__kit_close(kit, kit->device);
     kit->device = NULL;
+    sb__kit_memory_end(kit);
     report(run, claim->text);
 }
 

@@ -290,10 +290,8 @@ static void work(void *arg) {
 static void threads_share_a_device(struct sb__kit *kit) {
     struct worker first = {*kit, 1}, second = {*kit, 1000};
     sb__kit_on_two_threads(kit, work, &first, &second);
-    if (!sb__kit_goes(&first.kit))
-        sb__kit_fail(kit, "%s", first.kit.detail);
-    if (!sb__kit_goes(&second.kit))
-        sb__kit_fail(kit, "%s", second.kit.detail);
+    sb__kit_join(kit, &first.kit);
+    sb__kit_join(kit, &second.kit);
 }
 
 const struct sb__claim sb__kit_stream_claims[] = {

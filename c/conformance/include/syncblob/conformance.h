@@ -1,7 +1,7 @@
 /**
  * The conformance test of backends, for people who write one (backend.h). libsyncblob-conformance
  * is a separate library over libsyncblob. The program `syncblob-conformance ./libmybackend.so` runs
- * the test on a backend in a shared library; a test of your own calls sb_conformance_run.
+ * the test on a backend in a shared library; a test calls sb_conformance_run.
  *
  * The test checks the backend claim by claim. A claim opens the device, calls slots or creates
  * blobs, compares the results with plain loops, and closes the device. The last claims run random
