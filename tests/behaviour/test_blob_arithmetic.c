@@ -1,5 +1,5 @@
 /* Update, sums and scaling: where they run and their results. test_host_arithmetic.c tests how
-   exact they are, test_backend.c does so for every backend. */
+   exact they are, the conformance test (c/conformance) does so for every backend. */
 #include "blobs.h"
 
 #define COUNT 10

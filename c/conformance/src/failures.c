@@ -105,6 +105,35 @@ static void queries_keep_failures(struct sb__kit *kit) {
     copies_free(&c);
 }
 
+/* The work behind the wait may fail or succeed, but must not be forgotten. */
+static void waits_for_failures_go_on(struct sb__kit *kit) {
+    sb_stream other = sb__kit_stream_create(kit);
+    struct copies c = copies_make(kit, true);
+    void *failed = NULL, *last = NULL;
+    unsigned char *found = sb__kit_memory(kit, BYTES);
+    SB__KIT_CALL(kit, copy, c.to, c.from, (size_t)BYTES, kit->stream);
+    SB__KIT_CALL(kit, event_record, kit->stream, &failed);
+    SB__KIT_CALL(kit, stream_wait, other, failed);
+    SB__KIT_CALL(kit, upload, c.from, c.old, (size_t)BYTES, other);
+    SB__KIT_CALL(kit, download, found, c.from, (size_t)BYTES, other);
+    SB__KIT_CALL(kit, event_record, other, &last);
+    if (sb__kit_goes(kit)) {
+        sb_error err;
+        const sb_status st = kit->table.event_wait(kit->device, last, &err);
+        if (st == SB_OK && memcmp(found, c.old, BYTES) != 0)
+            sb__kit_fail(kit,
+                         "event_wait returned SB_OK, but the work behind the wait did not run");
+    }
+    EXPECT_FAILURE(kit, event_wait, failed);
+    if (last)
+        kit->table.event_destroy(kit->device, last);
+    if (failed)
+        kit->table.event_destroy(kit->device, failed);
+    sb__kit_stream_destroy(kit, other);
+    sb__kit_memory_free(kit, found);
+    copies_free(&c);
+}
+
 static void synchronize_reports_failures(struct sb__kit *kit) {
     struct copies c = copies_make(kit, true);
     SB__KIT_CALL(kit, copy, c.to, c.from, (size_t)BYTES, kit->stream);
@@ -130,6 +159,7 @@ const struct sb__claim sb__kit_failure_claims[] = {
     {"An event behind failed work returns the failure on every wait and on any thread",
      events_report_failures},
     {"event_query does not clear a failure", queries_keep_failures},
+    {"Work that waits for a failed event runs or fails", waits_for_failures_go_on},
     {"stream_synchronize returns the failure of queued work", synchronize_reports_failures},
     {"stream_synchronize of own_stream returns the failure on a thread that queued nothing",
      synchronize_reports_on_threads},

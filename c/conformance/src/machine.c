@@ -261,8 +261,7 @@ static void wait(struct machine *m, int mem) {
         sb_context_trim(m->context);
         return;
     case 2:
-        if (m->streams[1])
-            (void)CALL(m, mem, SB_OK, sb_context_forget_stream, m->context, m->streams[1]);
+        (void)CALL(m, mem, SB_OK, sb_context_forget_stream, m->context, m->streams[draw(m, 2)]);
         return;
     default:
         (void)CALL(m, mem, SB_OK, sb_mem_synchronize, m->mems[mem]);
@@ -285,12 +284,12 @@ static void plant(struct machine *m) {
     static const sb_status statuses[] = {SB_ERR_OUT_OF_MEMORY, SB_ERR_DEVICE_FAILURE,
                                          SB_ERR_UNSUPPORTED};
     struct sb__rig *rig = &m->rig;
-    if (m->level == NO_FAILURES || rig->countdown || draw(m, 4))
+    if (m->level == NO_FAILURES || rig->countdown || draw(m, 3))
         return;
     rig->slot = draw(m, 2) ? SB__RIG_ANY : (enum sb__rig_slot)(2 + draw(m, SB__RIG_SLOT_COUNT - 2));
     rig->countdown = 1 + (int64_t)draw(m, 3);
     rig->status = statuses[draw(m, SB__KIT_COUNT_OF(statuses))];
-    rig->is_late = draw(m, 3) == 0;
+    rig->is_late = draw(m, 2);
     if (m->level == LOSS && m->step > STEPS / 2) {
         rig->status = SB_ERR_DEVICE_LOST;
         rig->is_late = false;

@@ -92,6 +92,8 @@ static void free_waits(struct sb__kit *kit) {
 static void own_stream_is_one(struct sb__kit *kit) {
     if (!sb__kit_has_streams(kit))
         return;
+    if (!kit->stream)
+        sb__kit_fail(kit, "own_stream returned NULL, the default stream");
     for (int i = 0; i < 3 && sb__kit_goes(kit); i++) {
         sb__kit_wait(kit, kit->stream);
         if (kit->table.own_stream(kit->device) != kit->stream)
@@ -297,7 +299,7 @@ static void threads_share_a_device(struct sb__kit *kit) {
 const struct sb__claim sb__kit_stream_claims[] = {
     {"Work on one stream runs in its order", one_stream_is_ordered},
     {"free takes memory back after the work queued before it", free_waits},
-    {"own_stream always returns one stream, which check_stream accepts", own_stream_is_one},
+    {"own_stream always returns one stream, which is not NULL", own_stream_is_one},
     {"stream_synchronize waits for all work of the stream", synchronize_waits},
     {"own_stream is ordered with the default stream", default_stream_is_ordered},
     {"after_default orders own_stream after default streams", after_default_orders},

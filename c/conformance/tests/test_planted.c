@@ -72,6 +72,10 @@ static sb_stream changing_stream(void *device) {
     return new_stream(device);
 }
 
+static sb_stream no_stream(void *device) {
+    return NULL;
+}
+
 static sb_stream unordered_stream(void *device) {
     static void *last;
     static sb_stream stream;
@@ -198,6 +202,7 @@ static const struct planted planted[] = {
     {"event_query does not clear a failure", {.event_wait = failure_of_no_event}},
     {"stream_synchronize returns the failure", {.stream_synchronize = failure_of_no_stream}},
     {"own_stream always returns one stream", {.own_stream = changing_stream}},
+    {"own_stream always returns one stream", {.own_stream = no_stream}},
     {"own_stream is ordered with the default stream", {.own_stream = unordered_stream}},
     {"free takes memory back after the work", {.free = early_free}},
     {"aligned to 64 bytes and do not overlap", {.alloc = unaligned_alloc, .free = unaligned_free}},
