@@ -1,5 +1,5 @@
 # cpack -G DEB makes packages with Debian's names: libsyncblobN and libsyncblob-dev; the pair
-# libsyncblob-NAMEN and libsyncblob-NAME-dev for testing and comm, with SYNCBLOB_MPI for mpi, and
+# libsyncblob-NAMEN and libsyncblob-NAME-dev for testing, conformance and comm, with SYNCBLOB_MPI for mpi, and
 # with SYNCBLOB_NET for net; with SYNCBLOB_BUILD_CLI syncblob-tools. cpack -G TGZ makes one archive.
 # For packages, configure with CMAKE_INSTALL_PREFIX=/usr and CMAKE_BUILD_TYPE=Release.
 include(GNUInstallDirs)
@@ -108,6 +108,8 @@ if(BUILD_SHARED_LIBS)
       ${PROJECT_BINARY_DIR}/c/comm)
   debian_package_over(testing "" "failures for tests" "Programs' tests plant failures in the simulated device: memory that runs out,
 copies that fail late, a device that is lost.")
+  debian_package_over(conformance "" "the test of backends" "Authors of a backend, a table of functions that makes an accelerator usable,
+test it claim by claim with the program syncblob-conformance.")
   debian_package_over(comm "" "communicators" "Ranks, which are processes or threads with a device each, sum the diffs of a
 training step while the rest of it is still being computed: over NCCL, or over a
 transport of the program's.")

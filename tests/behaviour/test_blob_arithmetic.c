@@ -1,5 +1,5 @@
 /* Update, sums and scaling: their results, and the side that they run on. test_host_arithmetic.c
-   tests their accuracy on the host, test_backend.c on every backend. */
+   tests their accuracy on the host, c/conformance on every backend. */
 #include "blobs.h"
 
 #define COUNT 10

@@ -180,7 +180,7 @@ exec clang --target=x86_64-pc-windows-msvc -fms-compatibility-version=19.20 -ffr
     '-D__attribute__(x)=not_in_MSVC' "$@"
 END
     chmod +x "$compiler"
-    tests/project/abi/check_headers.sh "$compiler" "$compiler" c/{,testing/,comm/}include
+    tests/project/abi/check_headers.sh "$compiler" "$compiler" c/{,testing/,conformance/,comm/}include
 }
 
 # Tests the command for Windows with the oldest supported Rust and its complete standard library.

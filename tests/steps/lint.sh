@@ -15,11 +15,11 @@ check_scripts() {
     shellcheck -a -x "${scripts[@]}"
 }
 
-# Checks that only c/src/port and c/comm/src/port.* distinguish systems, and base.h to mark exports.
+# Checks that only c/src/port, c/*/src/port.* distinguish systems, and base.h to mark exports.
 check_systems() {
     ! grep -rnE --include='*.[ch]' '\b(_WIN(32|64)|_MSC_VER|__(linux|APPLE|unix|MINGW|CYGWIN|GLIBC|FreeBSD|ANDROID|wasi))' \
-        c/include c/src c/testing c/comm c/mpi cuda proto |
-        grep -v '^c/src/port/\|^c/comm/src/port\.\|^c/include/syncblob/base\.h:.*__GNUC__'
+        c/include c/src c/testing c/conformance c/comm c/mpi cuda proto |
+        grep -v '^c/src/port/\|^c/\(comm\|conformance\)/src/port\.\|^c/include/syncblob/base\.h:.*__GNUC__'
 }
 
 # Checks the forge's files by the schemas that come with the checker.
@@ -50,10 +50,11 @@ of_version() { # TOOL VERSION COMMAND...
 run_cppcheck() {
     cppcheck --quiet -j 2 --error-exitcode=1 --std=c11 --platform=unix64 --library=posix \
         --library=gnu --enable=warning,performance,portability \
-        --suppressions-list=tests/project/lint/cppcheck.txt -Ic/include -Ic/testing/include -Ic/comm/include -Ic/src \
-        -Iproto -I. \
+        --suppressions-list=tests/project/lint/cppcheck.txt -Ic/include -Ic/testing/include -Ic/conformance/include \
+        -Ic/comm/include -Ic/src -Iproto -I. \
         -DSYNCBLOB_CUDA -DSYNCBLOB_OPENBLAS -D__x86_64__ -DSIZE_MAX=0xFFFFFFFFFFFFFFFFUL \
-        -D__BYTE_ORDER__=1234 -D__ORDER_BIG_ENDIAN__=4321 c/src c/testing/src c/comm/src cuda
+        -D__BYTE_ORDER__=1234 -D__ORDER_BIG_ENDIAN__=4321 c/src c/testing/src \
+        c/conformance/src c/comm/src cuda
 }
 
 # Prints the sources in the compile database.
@@ -93,7 +94,7 @@ run_clang_tidy() { # FILES OPTION...: checks all files of the database whose pat
 # Checks the library. analyzer.h describes the error functions to clang's analyser; the file that defines
 # them is excluded.
 tidy_library() {
-    run_clang_tidy '(c/((testing|comm)/)?src/(?!(base/)?error)|cuda/).*' "-extra-arg=-I$PWD/c/src" \
+    run_clang_tidy '(c/((testing|conformance|comm)/)?src/(?!(base/)?error)|cuda/).*' "-extra-arg=-I$PWD/c/src" \
         -extra-arg=-include "-extra-arg=$PWD/tests/project/lint/analyzer.h"
 }
 

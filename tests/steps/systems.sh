@@ -58,7 +58,8 @@ in_wine() { # COMMAND...
 # Checks that the DLLs have the shared libraries' exports, and need only DLLs of the system and of the core.
 check_windows_dlls() {
     local library names
-    for library in c/abi/libsyncblob c/comm/libsyncblob-comm c/testing/libsyncblob-testing; do
+    for library in c/abi/libsyncblob c/comm/libsyncblob-comm c/testing/libsyncblob-testing \
+        c/conformance/libsyncblob-conformance; do
         names=$(x86_64-w64-mingw32-objdump -p "$build/windows/${library/abi\//}.dll")
         diff <(sed -n 's/^    \(sb_[a-z0-9_]*\);$/\1/p' $library.map | sort) \
             <(sed -n '/Export Address Table/,$s/.*\b\(sb_[a-z0-9_]*\)$/\1/p' <<<"$names" | sort -u)

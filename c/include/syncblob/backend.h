@@ -63,7 +63,9 @@ typedef struct sb_backend {
     /** Sets `bytes` to zero, queued on `stream`. */
     sb_status (*zero)(void *device, void *dst, size_t bytes, sb_stream stream, sb_error *err);
     /** Copies host to device, queued on `stream`; the core keeps `src` unchanged until the copy is
-     *  complete. The regions do not overlap: the core skips a copy between equal addresses. */
+     *  complete. The regions do not overlap: the core skips a copy between equal addresses. A
+     *  pointer of the device may point into a block of `alloc`, at any byte; so may those of all
+     *  other slots but `free`, in arithmetic at any element. */
     sb_status (*upload)(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,
                         sb_error *err);
     /** Copies device to host, queued on `stream`; otherwise as upload. */
@@ -88,8 +90,10 @@ typedef struct sb_backend {
 
     /* --- streams and events: all or none ---------------------------------- */
 
-    /** Returns the stream on which the library queues its work. The stream exists from `open` to
-     *  `close` and is ordered with the legacy default stream (NULL). The core calls this slot once
+    /** Returns the stream on which the library queues its work: always the same stream, and never
+     *  NULL, since the core waits for work on the default stream without looking for failed
+     *  arithmetic. The stream exists from `open` to `close` and is ordered with the legacy default
+     *  stream (NULL). The core calls this slot once
      *  after `open`, and again each time it passes the stream to a caller: from the second call on,
      *  a caller may capture the stream. During a capture of the stream, slots return UNSUPPORTED
      *  instead of using it, as check_stream does for other streams, and memory that is passed to
@@ -112,12 +116,13 @@ typedef struct sb_backend {
     sb_status (*event_record)(void *device, sb_stream stream, void **out, sb_error *err);
     /** Makes later work on `stream` wait for the event; the host does not wait. Even if the wait
      *  later fails, the later work must not run before the event is complete: the core frees memory
-     *  on a stream that waits for the memory's last users. */
+     *  on a stream that waits for the memory's last users. If the work before the event has failed,
+     *  the later work may run and succeed: the core also waits for the event itself. */
     sb_status (*stream_wait)(void *device, sb_stream stream, void *event, sb_error *err);
     /** Waits on the host for the event and returns a failure of the work that the event covers, on
      *  every call and on any thread. An event covers all earlier work on its stream, except work
      *  whose failure a wait had already returned or an earlier event of the thread that queued the
-     *  work covers. The core records an event behind each copy and each arithmetic operation whose
+     *  work covers: so the first event of a thread behind its work must return the failure. The core records an event behind each copy and each arithmetic operation whose
      *  failure it must detect. After a failure the core retries the wait: SB_OK then means that the
      *  wait had failed and the work had not. An event may outlive its stream. The statuses mean the
      *  same as for stream_synchronize. */
@@ -133,16 +138,16 @@ typedef struct sb_backend {
     /** Takes the steps of arithmetic that may fail before any work is queued (opens a library,
      *  creates a handle). A failure has changed nothing. */
     sb_status (*prepare_arithmetic)(void *device, sb_error *err);
-    /** y[i] += alpha * x[i], queued on `stream`. x may be y. */
+    /** y[i] += alpha * x[i], queued on `stream`. x may be y. `alpha` is first rounded to `dtype`. */
     sb_status (*axpy)(void *device, sb_dtype dtype, int64_t count, double alpha, const void *x,
                       void *y, sb_stream stream, sb_error *err);
-    /** x[i] *= alpha, queued on `stream`. */
+    /** x[i] *= alpha, queued on `stream`. `alpha` is first rounded to `dtype`. */
     sb_status (*scale)(void *device, sb_dtype dtype, int64_t count, double alpha, void *x,
                        sb_stream stream, sb_error *err);
-    /** Writes the sum of |x[i]| to `*out` on the host; waits for the result. */
+    /** Writes the sum of |x[i]|, added in double, to `*out` on the host; waits for the result. */
     sb_status (*asum)(void *device, sb_dtype dtype, int64_t count, const void *x, double *out,
                       sb_stream stream, sb_error *err);
-    /** Writes the sum of x[i]^2 to `*out` on the host; waits for the result. */
+    /** Writes the sum of x[i]^2, added in double, to `*out` on the host; waits for the result. */
     sb_status (*sumsq)(void *device, sb_dtype dtype, int64_t count, const void *x, double *out,
                        sb_stream stream, sb_error *err);
 

@@ -8,7 +8,7 @@ set -euo pipefail
 cc=$1 cxx=$2
 root=$(realpath "$(dirname "$0")/../../..")
 folders=("${@:3}")
-[ $# -gt 2 ] || folders=("$root"/c{,/testing,/comm}/include "$root/bindings/syncblob-net-c/include")
+[ $# -gt 2 ] || folders=("$root"/c{,/testing,/conformance,/comm}/include "$root/bindings/syncblob-net-c/include")
 warnings=(-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Werror "${folders[@]/#/-I}")
 status=0
 

@@ -40,6 +40,7 @@ class Headers:
     def __init__(self, root, cc):
         self.cc, self.core = cc, root / "c/include"
         self.over = {"comm": root / "c/comm/include", "testing": root / "c/testing/include",
+                     "conformance": root / "c/conformance/include",
                      "net": root / "bindings/syncblob-net-c/include"}
         self.folders = [self.core, *self.over.values()]
         self.files = [file for folder in self.folders for file in self.of(folder)]

@@ -31,8 +31,8 @@ PATIENCE = 3
 class General:
     """Every operator, on the whole library; some mutants do not compile."""
     name, compiler, flags, environment, is_special = "general", "gcc", "", {}, False
-    folders = "c/src", "c/testing/src", "c/comm/src", "cuda"
-    programs = r"(?:behaviour|faults|threads|input|testing|comm|fuzz|fake)\..*"
+    folders = "c/src", "c/testing/src", "c/conformance/src", "c/comm/src", "cuda"
+    programs = r"(?:behaviour|faults|threads|input|testing|conformance|comm|fuzz|fake)\..*"
 
     def find(self, tree, paths):
         import find  # only this plan needs libclang

@@ -62,7 +62,7 @@ class Tree:
                                    check=True).stdout.strip()
         for entry in json.loads((self.build / "compile_commands.json").read_text()):
             path = os.path.relpath(entry["file"], self.source)
-            if path in self.planted and re.search("syncblob_(objects|testing|comm)",
+            if path in self.planted and re.search("syncblob_(objects|testing|conformance|comm)",
                                                   entry["command"]):
                 words = shlex.split(entry["command"].replace(str(self.source), str(self.root)))
                 at = words.index("-o")

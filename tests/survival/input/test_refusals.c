@@ -8,6 +8,7 @@
 
 #include <syncblob/backend.h>
 #include <syncblob/comm_engine.h>
+#include <syncblob/conformance.h>
 #include <syncblob/dlpack.h>
 #include <syncblob/filler.h>
 #include <syncblob/nccl.h>

@@ -19,7 +19,7 @@ umask 022 # cpack's folders get their modes from it
 (cd "$work" && cpack --config "$build/CPackConfig.cmake" -G DEB -B "$work/made")
 mv "$work"/made/*.deb "$work"
 names=$(cd "$work" && for package in *.deb; do dpkg-deb -f "$package" Package; done | xargs)
-wanted="libsyncblob-comm-dev libsyncblob-comm0.1 libsyncblob-dev libsyncblob-mpi-dev libsyncblob-mpi0.1 libsyncblob-net-dev libsyncblob-net0.1 libsyncblob-testing-dev libsyncblob-testing0.1"
+wanted="libsyncblob-comm-dev libsyncblob-comm0.1 libsyncblob-conformance-dev libsyncblob-conformance0.1 libsyncblob-dev libsyncblob-mpi-dev libsyncblob-mpi0.1 libsyncblob-net-dev libsyncblob-net0.1 libsyncblob-testing-dev libsyncblob-testing0.1"
 [ "$names" = "$wanted libsyncblob0.1 syncblob-tools" ] || fail "made were $names"
 
 # --allow-root: containers run as root.
@@ -38,6 +38,7 @@ depends_over() { # NAME BELOW: one of the libraries over the core, and the one t
     depends "libsyncblob$1-dev" "libsyncblob$2"'-dev \(= [0-9.]+-1\)'
 }
 depends_over -testing ''
+depends_over -conformance ''
 depends_over -comm ''
 depends_over -mpi -comm
 depends_over -net ''

@@ -1,0 +1,39 @@
+/* Arrays of values on the host and the device, with guards on both sides. */
+#ifndef SB_CONFORMANCE_ARRAY_H
+#define SB_CONFORMANCE_ARRAY_H
+
+#include "kit.h"
+
+/* `count` values between two guards; the device has the same bytes after sb__array_make. */
+struct sb__array {
+    struct sb__kit *kit;
+    sb_dtype dtype;
+    int64_t count;
+    size_t element, bytes; /* bytes with the guards */
+    char *host, *on_device;
+};
+
+/* Random values in [-1, 1), also in the guards; uploaded. */
+struct sb__array sb__array_make(struct sb__kit *kit, sb_dtype dtype, int64_t count, uint64_t seed);
+/* Downloads the device's bytes into an array without a device side. */
+struct sb__array sb__array_read(const struct sb__array *array);
+void sb__array_free(struct sb__array *array);
+
+/* The address of the first value on the device; NULL if the claim has ended. */
+void *sb__array_first(const struct sb__array *array);
+size_t sb__array_value_bytes(const struct sb__array *array);
+char *sb__array_values(const struct sb__array *array); /* on the host */
+double sb__array_at(const struct sb__array *array, int64_t i);
+void sb__array_set(struct sb__array *array, int64_t i, double value);
+/* Uploads the host's bytes again. */
+void sb__array_upload(const struct sb__array *array);
+
+/* Fail the claim if a slot has changed the guards, or any byte. */
+void sb__array_check_guards(const struct sb__array *array, const char *slot);
+void sb__array_check_unchanged(const struct sb__array *array, const char *slot);
+
+/* Runs a claim for each dtype with arithmetic and each size. */
+void sb__on_every_size(struct sb__kit *kit,
+                       void (*holds)(struct sb__kit *kit, sb_dtype dtype, int64_t count));
+
+#endif

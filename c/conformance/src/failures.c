@@ -1,0 +1,167 @@
+/* Claims about failures that the backend reports. The caller's function makes a copy fail. */
+#include "kit.h"
+
+#include <string.h>
+
+enum { BYTES = 4001 };
+
+/* A source and a target on the device, with their bytes. */
+struct copies {
+    struct sb__kit *kit;
+    char *from, *to;
+    unsigned char old[BYTES];
+};
+
+static struct copies copies_make(struct sb__kit *kit, bool later) {
+    struct copies c = {.kit = kit};
+    unsigned char bytes[BYTES];
+    if (!kit->options.fail_copy)
+        sb__kit_skip(kit, "the options have no function that makes a copy fail");
+    if (later)
+        (void)sb__kit_has_streams(kit);
+    sb__kit_fill(bytes, BYTES, 1);
+    sb__kit_fill(c.old, BYTES, 2);
+    c.from = sb__kit_alloc(kit, BYTES);
+    c.to = sb__kit_alloc(kit, BYTES);
+    sb__kit_upload(kit, c.from, bytes, BYTES);
+    sb__kit_upload(kit, c.to, c.old, BYTES);
+    sb__kit_wait(kit, kit->stream);
+    if (sb__kit_goes(kit))
+        kit->options.fail_copy(kit->options.user, kit->device, later);
+    return c;
+}
+
+static void copies_free(struct copies *c) {
+    sb__kit_free(c->kit, c->to, BYTES);
+    sb__kit_free(c->kit, c->from, BYTES);
+}
+
+/* Calls a wait, which must return a failure of the work. */
+#define EXPECT_FAILURE(kit, slot, ...)                                                             \
+    do {                                                                                           \
+        sb_error failure_;                                                                         \
+        if (sb__kit_goes(kit)) {                                                                   \
+            failure_ = (sb_error){.code = SB_OK};                                                  \
+            expect_failure(kit, #slot, (kit)->table.slot((kit)->device, __VA_ARGS__, &failure_),   \
+                           &failure_);                                                             \
+        }                                                                                          \
+    } while (0)
+
+static void expect_failure(struct sb__kit *kit, const char *slot, sb_status found,
+                           const sb_error *err) {
+    if (found == SB_OK)
+        sb__kit_fail(kit, "%s returned SB_OK, although the work before it had failed", slot);
+    else
+        sb__kit_expect(kit, slot, found, found, err);
+}
+
+static void failed_copies_do_nothing(struct sb__kit *kit) {
+    struct copies c = copies_make(kit, false);
+    EXPECT_FAILURE(kit, copy, c.to, c.from, (size_t)BYTES, kit->stream);
+    sb__kit_compare(kit, c.to, c.old, BYTES, "the target of a copy that failed at once");
+    copies_free(&c);
+}
+
+struct waiter {
+    struct sb__kit *kit;
+    void *event;
+};
+
+static void wait_on_thread(void *arg) {
+    const struct waiter *waiter = arg;
+    EXPECT_FAILURE(waiter->kit, event_wait, waiter->event);
+}
+
+static void events_report_failures(struct sb__kit *kit) {
+    struct copies c = copies_make(kit, true);
+    struct waiter waiter = {kit, NULL};
+    SB__KIT_CALL(kit, copy, c.to, c.from, (size_t)BYTES, kit->stream);
+    SB__KIT_CALL(kit, event_record, kit->stream, &waiter.event);
+    EXPECT_FAILURE(kit, event_wait, waiter.event);
+    EXPECT_FAILURE(kit, event_wait, waiter.event); /* on every call */
+    sb__kit_on_thread(kit, wait_on_thread, &waiter);
+    EXPECT_FAILURE(kit, event_wait, waiter.event);
+    if (waiter.event)
+        kit->table.event_destroy(kit->device, waiter.event);
+    copies_free(&c);
+}
+
+static void queries_keep_failures(struct sb__kit *kit) {
+    int32_t done = 0;
+    if (!kit->table.event_query)
+        sb__kit_skip(kit, "event_query is NULL");
+    struct copies c = copies_make(kit, true);
+    void *event = NULL;
+    SB__KIT_CALL(kit, copy, c.to, c.from, (size_t)BYTES, kit->stream);
+    SB__KIT_CALL(kit, event_record, kit->stream, &event);
+    if (sb__kit_goes(kit)) { /* its status is free */
+        sb_error err;
+        const sb_status st = kit->table.event_query(kit->device, event, &done, &err);
+        (void)st;
+    }
+    EXPECT_FAILURE(kit, event_wait, event);
+    if (event)
+        kit->table.event_destroy(kit->device, event);
+    copies_free(&c);
+}
+
+/* The work behind the wait may fail or succeed, but must not be forgotten. */
+static void waits_for_failures_go_on(struct sb__kit *kit) {
+    sb_stream other = sb__kit_stream_create(kit);
+    struct copies c = copies_make(kit, true);
+    void *failed = NULL, *last = NULL;
+    unsigned char *found = sb__kit_memory(kit, BYTES);
+    SB__KIT_CALL(kit, copy, c.to, c.from, (size_t)BYTES, kit->stream);
+    SB__KIT_CALL(kit, event_record, kit->stream, &failed);
+    SB__KIT_CALL(kit, stream_wait, other, failed);
+    SB__KIT_CALL(kit, upload, c.from, c.old, (size_t)BYTES, other);
+    SB__KIT_CALL(kit, download, found, c.from, (size_t)BYTES, other);
+    SB__KIT_CALL(kit, event_record, other, &last);
+    if (sb__kit_goes(kit)) {
+        sb_error err;
+        const sb_status st = kit->table.event_wait(kit->device, last, &err);
+        if (st == SB_OK && memcmp(found, c.old, BYTES) != 0)
+            sb__kit_fail(kit,
+                         "event_wait returned SB_OK, but the work behind the wait did not run");
+    }
+    EXPECT_FAILURE(kit, event_wait, failed);
+    if (last)
+        kit->table.event_destroy(kit->device, last);
+    if (failed)
+        kit->table.event_destroy(kit->device, failed);
+    sb__kit_stream_destroy(kit, other);
+    sb__kit_memory_free(kit, found);
+    copies_free(&c);
+}
+
+static void synchronize_reports_failures(struct sb__kit *kit) {
+    struct copies c = copies_make(kit, true);
+    SB__KIT_CALL(kit, copy, c.to, c.from, (size_t)BYTES, kit->stream);
+    EXPECT_FAILURE(kit, stream_synchronize, kit->stream);
+    copies_free(&c);
+}
+
+static void synchronize_on_thread(void *arg) {
+    const struct waiter *waiter = arg;
+    EXPECT_FAILURE(waiter->kit, stream_synchronize, waiter->kit->stream);
+}
+
+static void synchronize_reports_on_threads(struct sb__kit *kit) {
+    struct copies c = copies_make(kit, true);
+    struct waiter waiter = {kit, NULL};
+    SB__KIT_CALL(kit, copy, c.to, c.from, (size_t)BYTES, kit->stream);
+    sb__kit_on_thread(kit, synchronize_on_thread, &waiter);
+    copies_free(&c);
+}
+
+const struct sb__claim sb__kit_failure_claims[] = {
+    {"A copy that fails at once has done nothing", failed_copies_do_nothing},
+    {"An event behind failed work returns the failure on every wait and on any thread",
+     events_report_failures},
+    {"event_query does not clear a failure", queries_keep_failures},
+    {"Work that waits for a failed event runs or fails", waits_for_failures_go_on},
+    {"stream_synchronize returns the failure of queued work", synchronize_reports_failures},
+    {"stream_synchronize of own_stream returns the failure on a thread that queued nothing",
+     synchronize_reports_on_threads},
+    {NULL, NULL},
+};

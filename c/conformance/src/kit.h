@@ -1,0 +1,121 @@
+/* The state of a conformance test, and the calls of which claims consist. A claim is straight code:
+   its first failure is recorded, all later calls do nothing, and the calls that free memory always
+   run. */
+#ifndef SB_CONFORMANCE_KIT_H
+#define SB_CONFORMANCE_KIT_H
+
+#include "port.h"
+
+#include <syncblob/conformance.h>
+
+#include <stdbool.h>
+
+#define SB__KIT_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+struct sb__kit {
+    sb_conformance_options options;
+    sb_backend table;           /* members that the backend's table lacks are NULL */
+    void *device;               /* open during a claim */
+    sb_stream stream;           /* the device's, or NULL */
+    struct sb__kit_block *kept; /* memory that is freed later */
+    sb_conformance_outcome outcome;
+    char detail[480];
+};
+
+struct sb__claim {
+    const char *text;
+    void (*test)(struct sb__kit *kit);
+};
+
+/* The claims of each file; the last one has no text. */
+extern const struct sb__claim sb__kit_memory_claims[], sb__kit_stream_claims[],
+    sb__kit_arithmetic_claims[], sb__kit_failure_claims[], sb__kit_blob_claims[],
+    sb__kit_machine_claims[];
+
+/* --- outcomes ---------------------------------------------------------------------- */
+
+/* Whether the claim has neither failed nor been skipped yet. */
+static inline bool sb__kit_goes(const struct sb__kit *kit) {
+    return kit->outcome == SB_CONFORMANCE_PASSED;
+}
+
+/* Both do nothing if the claim has ended. */
+void sb__kit_fail(struct sb__kit *kit, const char *format, ...) SB__KIT_PRINTF(2, 3);
+void sb__kit_skip(struct sb__kit *kit, const char *reason);
+/* Takes the outcome and the memory of a copy that another thread has used. */
+void sb__kit_join(struct sb__kit *kit, struct sb__kit *copy);
+
+/* malloc, which skips the claim if it fails, and free: if the claim has failed, the memory is freed
+   after the device has been closed, since a wrong backend may still be copying to it. */
+void *sb__kit_memory(struct sb__kit *kit, size_t bytes);
+void sb__kit_memory_free(struct sb__kit *kit, void *memory);
+void sb__kit_memory_end(struct sb__kit *kit); /* after the device has been closed */
+
+/* Returns the next number of splitmix64. */
+uint64_t sb__kit_random(uint64_t *state);
+/* Fills bytes from a seed. */
+void sb__kit_fill(void *bytes, size_t count, uint64_t seed);
+double sb__kit_seconds(void);
+
+/* --- slots ------------------------------------------------------------------------- */
+
+/* Fails the claim unless a slot has returned `expected` and, if that is a failure, has filled its
+   error. */
+void sb__kit_expect(struct sb__kit *kit, const char *slot, sb_status expected, sb_status found,
+                    const sb_error *err);
+
+/* Calls a slot of the open device, which must return `expected`. */
+#define SB__KIT_EXPECT(kit, expected, slot, ...)                                                   \
+    do {                                                                                           \
+        sb_error slot_error_;                                                                      \
+        if (sb__kit_goes(kit)) {                                                                   \
+            slot_error_ = (sb_error){.code = SB_OK};                                               \
+            sb__kit_expect(kit, #slot, expected,                                                   \
+                           (kit)->table.slot((kit)->device, __VA_ARGS__, &slot_error_),            \
+                           &slot_error_);                                                          \
+        }                                                                                          \
+    } while (0)
+#define SB__KIT_CALL(kit, slot, ...) SB__KIT_EXPECT(kit, SB_OK, slot, __VA_ARGS__)
+
+/* Calls a function of the library, which must succeed. */
+#define SB__KIT_TRY(kit, function, ...)                                                            \
+    do {                                                                                           \
+        sb_error call_error_;                                                                      \
+        if (sb__kit_goes(kit))                                                                     \
+            sb__kit_expect(kit, #function, SB_OK, function(__VA_ARGS__, &call_error_),             \
+                           &call_error_);                                                          \
+    } while (0)
+
+/* Creates a context on a device of `table`; NULL if the claim has ended. */
+sb_context *sb__kit_context(struct sb__kit *kit, const sb_backend *table, const char *name);
+
+/* Opens and closes a device. */
+void sb__kit_open(struct sb__kit *kit, void **out, sb_stream *out_stream);
+void sb__kit_close(struct sb__kit *kit, void *device);
+
+/* Memory from `alloc` on the device's stream; NULL if the claim has ended. */
+void *sb__kit_alloc(struct sb__kit *kit, size_t bytes);
+void sb__kit_free(struct sb__kit *kit, void *ptr, size_t bytes);
+/* On the device's stream. */
+void sb__kit_upload(struct sb__kit *kit, void *dst, const void *src, size_t bytes);
+void sb__kit_download(struct sb__kit *kit, void *dst, const void *src, size_t bytes);
+/* Waits for a stream, if the backend has streams. */
+void sb__kit_wait(struct sb__kit *kit, sb_stream stream);
+/* Downloads, waits, and fails the claim if the bytes differ; `what` names the bytes. */
+void sb__kit_compare(struct sb__kit *kit, const void *ptr, const void *expected, size_t bytes,
+                     const char *what);
+
+/* Skip the claim, with the reason, if the backend or the caller has no such slots. */
+bool sb__kit_has_streams(struct sb__kit *kit);
+bool sb__kit_has_arithmetic(struct sb__kit *kit);
+/* Creates a stream of the caller's, or skips the claim. */
+sb_stream sb__kit_stream_create(struct sb__kit *kit);
+void sb__kit_stream_destroy(struct sb__kit *kit, sb_stream stream);
+
+/* Run a task on another thread, or on two threads at once, until all have returned. They skip the
+   claim if a thread cannot be created. */
+void sb__kit_on_thread(struct sb__kit *kit, void (*task)(void *arg), void *arg);
+void sb__kit_on_two_threads(struct sb__kit *kit, void (*task)(void *arg), void *first,
+                            void *second);
+
+#endif

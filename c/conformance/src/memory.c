@@ -1,0 +1,208 @@
+/* Claims about memory and copies: on one stream, whose work is waited for. */
+#include "array.h"
+
+#include <string.h>
+
+static void devices_are_separate(struct sb__kit *kit) {
+    void *second;
+    sb_stream stream;
+    unsigned char bytes[100];
+    sb__kit_fill(bytes, sizeof bytes, 1);
+    void *memory = sb__kit_alloc(kit, sizeof bytes);
+    sb__kit_upload(kit, memory, bytes, sizeof bytes);
+    sb__kit_wait(kit, kit->stream);
+    for (int i = 0; i < 2; i++) { /* and closed, and opened again */
+        sb__kit_open(kit, &second, &stream);
+        sb__kit_close(kit, second);
+    }
+    sb__kit_compare(kit, memory, bytes, sizeof bytes, "memory of the first device");
+    sb__kit_free(kit, memory, sizeof bytes);
+}
+
+static void blocks_are_apart(struct sb__kit *kit) {
+    enum { BLOCKS = 61, LARGEST = 100000 };
+    void *blocks[BLOCKS] = {NULL};
+    size_t sizes[BLOCKS];
+    uint64_t random = 2;
+    unsigned char *bytes = sb__kit_memory(kit, LARGEST);
+    for (uint64_t b = 0; b < BLOCKS; b++) {
+        sizes[b] = 1 + sb__kit_random(&random) % (b % 8 ? 200 : LARGEST);
+        blocks[b] = sb__kit_alloc(kit, sizes[b]);
+        sb__kit_fill(bytes, sizes[b], b);
+        sb__kit_upload(kit, blocks[b], bytes, sizes[b]);
+        sb__kit_wait(kit, kit->stream); /* `bytes` is written again */
+    }
+    for (uint64_t b = 0; b < BLOCKS; b++) {
+        const uint64_t at = b * 17 % BLOCKS; /* in another order */
+        sb__kit_fill(bytes, sizes[at], at);
+        sb__kit_compare(kit, blocks[at], bytes, sizes[at], "one of 61 blocks");
+        sb__kit_free(kit, blocks[at], sizes[at]);
+    }
+    sb__kit_memory_free(kit, bytes);
+}
+
+static void too_much_is_refused(struct sb__kit *kit) {
+    void *memory = NULL;
+    SB__KIT_EXPECT(kit, SB_ERR_OUT_OF_MEMORY, alloc, PTRDIFF_MAX / 2, kit->stream, &memory);
+    memory = sb__kit_alloc(kit, 64); /* the device works nevertheless */
+    sb__kit_free(kit, memory, 64);
+}
+
+static void bytes_return(struct sb__kit *kit, sb_dtype dtype, int64_t count) {
+    struct sb__array a = sb__array_make(kit, dtype, count, 1);
+    sb__array_check_unchanged(&a, "upload and download");
+    if (sb__kit_goes(kit))
+        sb__kit_compare(kit, sb__array_first(&a), sb__array_values(&a), sb__array_value_bytes(&a),
+                        "upload and download");
+    sb__array_free(&a);
+}
+
+static void uploaded_bytes_return(struct sb__kit *kit) {
+    sb__on_every_size(kit, bytes_return);
+}
+
+static void bytes_are_zero(struct sb__kit *kit, sb_dtype dtype, int64_t count) {
+    struct sb__array a = sb__array_make(kit, dtype, count, 2);
+    const size_t bytes = sb__array_value_bytes(&a);
+    SB__KIT_CALL(kit, zero, sb__array_first(&a), bytes, kit->stream);
+    sb__array_check_guards(&a, "zero");
+    if (sb__kit_goes(kit)) {
+        memset(sb__array_values(&a), 0, bytes);
+        sb__kit_compare(kit, sb__array_first(&a), sb__array_values(&a), bytes, "zero");
+    }
+    sb__array_free(&a);
+}
+
+static void zero_clears_its_range(struct sb__kit *kit) {
+    sb__on_every_size(kit, bytes_are_zero);
+}
+
+static void bytes_are_copied(struct sb__kit *kit, sb_dtype dtype, int64_t count) {
+    struct sb__array from = sb__array_make(kit, dtype, count, 3);
+    struct sb__array to = sb__array_make(kit, dtype, count, 4);
+    const size_t bytes = sb__array_value_bytes(&to);
+    SB__KIT_CALL(kit, copy, sb__array_first(&to), sb__array_first(&from), bytes, kit->stream);
+    sb__array_check_guards(&to, "copy");
+    sb__array_check_unchanged(&from, "copy");
+    if (sb__kit_goes(kit))
+        sb__kit_compare(kit, sb__array_first(&to), sb__array_values(&from), bytes, "copy");
+    sb__array_free(&to);
+    sb__array_free(&from);
+}
+
+static void copy_moves_its_range(struct sb__kit *kit) {
+    sb__on_every_size(kit, bytes_are_copied);
+}
+
+/* Every slot at odd addresses within one block, against the same work on the host. */
+static void interior_pointers_work(struct sb__kit *kit) {
+    enum { BYTES = 4099 };
+    static const size_t places[] = {1, 3, 17, 63, 1001};
+    char model[BYTES], bytes[BYTES];
+    char *back = sb__kit_memory(kit, BYTES);
+    char *block = sb__kit_alloc(kit, BYTES);
+    sb__kit_fill(model, BYTES, 5);
+    sb__kit_fill(bytes, BYTES, 6);
+    sb__kit_upload(kit, block, model, BYTES);
+    for (size_t p = 0; p < SB__KIT_COUNT_OF(places) && sb__kit_goes(kit); p++) {
+        const size_t at = places[p];
+        const size_t size = 2 * at + 1;
+        sb__kit_upload(kit, block + at, bytes, size);
+        sb__kit_wait(kit, kit->stream);
+        memcpy(model + at, bytes, size);
+        SB__KIT_CALL(kit, copy, block + BYTES - at, block + 1, at, kit->stream);
+        memcpy(model + BYTES - at, model + 1, at);
+        SB__KIT_CALL(kit, zero, block + 2 * at, at, kit->stream);
+        memset(model + 2 * at, 0, at);
+        sb__kit_download(kit, back, block + at, size);
+        sb__kit_wait(kit, kit->stream);
+        if (sb__kit_goes(kit) && memcmp(back, model + at, size) != 0)
+            sb__kit_fail(kit, "download of %zu bytes from byte %zu returned other bytes", size, at);
+    }
+    sb__kit_compare(kit, block, model, BYTES, "upload, copy and zero at odd addresses");
+    sb__kit_memory_free(kit, back);
+    sb__kit_free(kit, block, BYTES);
+}
+
+static void pinned_memory_is_copied(struct sb__kit *kit) {
+    enum { BYTES = 100003, BLOCKS = 3 };
+    void *pinned[BLOCKS] = {NULL};
+    if (!kit->table.alloc_pinned)
+        sb__kit_skip(kit, "the slots of page-locked memory are NULL");
+    char *block = sb__kit_alloc(kit, BYTES);
+    for (uint64_t b = 0; b < BLOCKS && sb__kit_goes(kit); b++) {
+        SB__KIT_CALL(kit, alloc_pinned, BYTES, &pinned[b]);
+        if (sb__kit_goes(kit) && (!pinned[b] || (uintptr_t)pinned[b] % 64))
+            sb__kit_fail(kit, "alloc_pinned returned %p, which is not aligned to 64 bytes",
+                         pinned[b]);
+        if (sb__kit_goes(kit))
+            sb__kit_fill(pinned[b], BYTES, b);
+    }
+    for (uint64_t b = 1; b < BLOCKS && sb__kit_goes(kit); b++) {
+        char *next = pinned[b], *own = pinned[b - 1];
+        sb__kit_upload(kit, block, own, BYTES);
+        SB__KIT_CALL(kit, zero, block, (size_t)1, kit->stream);
+        sb__kit_download(kit, next, block, BYTES);
+        sb__kit_wait(kit, kit->stream);
+        own[0] = 0;
+        if (sb__kit_goes(kit) && memcmp(own, next, BYTES) != 0)
+            sb__kit_fail(kit, "other bytes came back to page-locked memory");
+    }
+    for (int b = 0; b < BLOCKS; b++)
+        if (pinned[b])
+            kit->table.free_pinned(kit->device, pinned[b], BYTES);
+    sb__kit_free(kit, block, BYTES);
+}
+
+static void foreign_pointers_are_refused(struct sb__kit *kit) {
+    int local = 0;
+    if (!kit->table.check_pointer)
+        sb__kit_skip(kit, "check_pointer is NULL");
+    char *block = sb__kit_alloc(kit, 1000);
+    void *heap = sb__kit_memory(kit, 1000);
+    SB__KIT_CALL(kit, check_pointer, block, (size_t)1000);
+    SB__KIT_CALL(kit, check_pointer, block + 1, (size_t)1);
+    SB__KIT_CALL(kit, check_pointer, block + 999, (size_t)1);
+    SB__KIT_EXPECT(kit, SB_ERR_WRONG_DEVICE, check_pointer, &local, sizeof local);
+    SB__KIT_EXPECT(kit, SB_ERR_WRONG_DEVICE, check_pointer, heap, (size_t)1000);
+    sb__kit_memory_free(kit, heap);
+    sb__kit_free(kit, block, 1000);
+}
+
+static void trim_keeps_memory(struct sb__kit *kit) {
+    unsigned char bytes[1000];
+    if (!kit->table.trim)
+        sb__kit_skip(kit, "trim is NULL");
+    sb__kit_fill(bytes, sizeof bytes, 7);
+    void *freed = sb__kit_alloc(kit, sizeof bytes);
+    void *used = sb__kit_alloc(kit, sizeof bytes);
+    sb__kit_upload(kit, used, bytes, sizeof bytes);
+    sb__kit_free(kit, freed, sizeof bytes);
+    if (sb__kit_goes(kit))
+        kit->table.trim(kit->device);
+    sb__kit_compare(kit, used, bytes, sizeof bytes, "memory after trim");
+    sb__kit_free(kit, used, sizeof bytes);
+}
+
+static void unknown_extensions_are_null(struct sb__kit *kit) {
+    if (!kit->table.extension)
+        sb__kit_skip(kit, "extension is NULL");
+    if (sb__kit_goes(kit) && kit->table.extension(kit->device, "syncblob.no.such.extension"))
+        sb__kit_fail(kit, "extension returned a table for a name that no backend knows");
+}
+
+const struct sb__claim sb__kit_memory_claims[] = {
+    {"A device opens a second time while it is open, and again after close", devices_are_separate},
+    {"Blocks of alloc are aligned to 64 bytes and do not overlap", blocks_are_apart},
+    {"alloc of more than there is returns OUT_OF_MEMORY", too_much_is_refused},
+    {"Uploaded bytes return from download", uploaded_bytes_return},
+    {"zero clears its range and nothing else", zero_clears_its_range},
+    {"copy moves its range and nothing else", copy_moves_its_range},
+    {"Copies and zero accept pointers into a block, at any byte", interior_pointers_work},
+    {"Page-locked memory is aligned to 64 bytes and takes part in copies", pinned_memory_is_copied},
+    {"check_pointer accepts the device's memory and refuses the host's",
+     foreign_pointers_are_refused},
+    {"trim keeps memory that is in use", trim_keeps_memory},
+    {"extension returns NULL for an unknown name", unknown_extensions_are_null},
+    {NULL, NULL},
+};

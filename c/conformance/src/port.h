@@ -1,0 +1,20 @@
+/* What differs between systems. */
+#ifndef SB_CONFORMANCE_PORT_H
+#define SB_CONFORMANCE_PORT_H
+
+#include <stdbool.h>
+
+#ifdef __MINGW32__
+#include <stdio.h> /* defines __MINGW_PRINTF_FORMAT, the variant of printf */
+#define SB__KIT_PRINTF(format_at, args_at)                                                         \
+    __attribute__((format(__MINGW_PRINTF_FORMAT, format_at, args_at)))
+#else
+#define SB__KIT_PRINTF(format_at, args_at) __attribute__((format(printf, format_at, args_at)))
+#endif
+
+/* Runs task(other) on a new thread and, if `own` is not NULL, task(own) on the calling thread at
+   the same time; returns when both have returned. False, and neither runs, if there is no thread.
+ */
+bool sb__kit_run_beside(void (*task)(void *arg), void *own, void *other);
+
+#endif

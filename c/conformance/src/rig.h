@@ -1,0 +1,76 @@
+/* A table around the backend's, whose slots count what is live and fail when a test has planted a
+   failure. A failure is immediate, and the slot does nothing, or it is one of the queued work: then
+   half of the work is done, and the waits for it return DEVICE_FAILURE, as backend.h describes. For
+   one thread. */
+#ifndef SB_CONFORMANCE_RIG_H
+#define SB_CONFORMANCE_RIG_H
+
+#include "kit.h"
+
+/* The slots that can fail. */
+#define SB__RIG_SLOTS(X)                                                                           \
+    X(open)                                                                                        \
+    X(alloc)                                                                                       \
+    X(zero)                                                                                        \
+    X(upload)                                                                                      \
+    X(download)                                                                                    \
+    X(copy)                                                                                        \
+    X(alloc_pinned)                                                                                \
+    X(check_pointer)                                                                               \
+    X(check_stream)                                                                                \
+    X(stream_synchronize)                                                                          \
+    X(event_record)                                                                                \
+    X(stream_wait)                                                                                 \
+    X(event_wait)                                                                                  \
+    X(prepare_arithmetic)                                                                          \
+    X(axpy)                                                                                        \
+    X(scale)                                                                                       \
+    X(asum)                                                                                        \
+    X(sumsq)                                                                                       \
+    X(after_default)                                                                               \
+    X(event_query)
+
+enum sb__rig_slot {
+    SB__RIG_ANY, /* the next call of any slot but open */
+#define SB__RIG_SLOT(slot) SB__RIG_##slot,
+    SB__RIG_SLOTS(SB__RIG_SLOT)
+#undef SB__RIG_SLOT
+        SB__RIG_SLOT_COUNT
+};
+
+enum { SB__RIG_MAX_FAILURES = 64 };
+
+struct sb__rig_event {
+    void *inner;
+    bool has_failed;
+};
+
+/* Queued work that failed, until a wait has returned the failure. */
+struct sb__rig_failure {
+    sb_stream stream;
+    bool is_covered;                   /* by an event */
+    const struct sb__rig_event *event; /* if that still exists */
+};
+
+struct sb__rig {
+    sb_backend inner;
+    sb_backend table;
+    void *device;                            /* of `inner` */
+    int64_t blocks, pinned, events, devices; /* live */
+
+    enum sb__rig_slot slot; /* of the planted failure */
+    int64_t countdown;      /* 1: the next call; 0: none is planted */
+    sb_status status;
+    bool is_late; /* the queued work fails, if the slot queues work */
+
+    int64_t fired;   /* failures so far */
+    int64_t late;    /* those of queued work */
+    int64_t harmful; /* those after which bytes of the device may be lost */
+    bool is_lost;
+    struct sb__rig_failure failures[SB__RIG_MAX_FAILURES];
+    int32_t failure_count;
+};
+
+void sb__rig_make(struct sb__rig *rig, const sb_backend *inner);
+
+#endif

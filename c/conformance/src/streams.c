@@ -1,0 +1,315 @@
+/* Claims about the order of queued work: streams, events, and memory that is freed in between. */
+#include "array.h"
+
+#include <string.h>
+
+enum { BYTES = 50021 };
+
+/* Three blocks of the device, and their bytes on the host. */
+struct blocks {
+    struct sb__kit *kit;
+    char *at[3];
+    char *bytes; /* of at[0] at first */
+    char *found;
+};
+
+static struct blocks blocks_make(struct sb__kit *kit) {
+    struct blocks b = {.kit = kit};
+    for (int i = 0; i < 3; i++)
+        b.at[i] = sb__kit_alloc(kit, BYTES);
+    b.bytes = sb__kit_memory(kit, BYTES);
+    b.found = sb__kit_memory(kit, BYTES);
+    sb__kit_fill(b.bytes, BYTES, 1);
+    if (b.found)
+        memset(b.found, 0x77, BYTES);
+    sb__kit_wait(kit, kit->stream); /* other streams may use the memory */
+    return b;
+}
+
+static void blocks_free(struct blocks *b) {
+    sb__kit_memory_free(b->kit, b->found);
+    sb__kit_memory_free(b->kit, b->bytes);
+    for (int i = 0; i < 3; i++)
+        sb__kit_free(b->kit, b->at[i], BYTES);
+}
+
+static void check_found(const struct blocks *b, const char *what) {
+    if (sb__kit_goes(b->kit) && memcmp(b->found, b->bytes, BYTES) != 0)
+        sb__kit_fail(b->kit, "%s", what);
+}
+
+static void *record(struct sb__kit *kit, sb_stream stream) {
+    void *event = NULL;
+    SB__KIT_CALL(kit, event_record, stream, &event);
+    return event;
+}
+
+static void event_destroy(struct sb__kit *kit, void *event) {
+    if (event)
+        kit->table.event_destroy(kit->device, event);
+}
+
+static void event_wait(struct sb__kit *kit, void *event) {
+    SB__KIT_CALL(kit, event_wait, event);
+}
+
+/* Makes later work on `to` wait for the work so far on `from`. */
+static void order(struct sb__kit *kit, sb_stream from, sb_stream to) {
+    void *event = record(kit, from);
+    SB__KIT_CALL(kit, stream_wait, to, event);
+    event_destroy(kit, event);
+}
+
+/* --- one stream -------------------------------------------------------------------- */
+
+static void one_stream_is_ordered(struct sb__kit *kit) {
+    struct blocks b = blocks_make(kit);
+    SB__KIT_CALL(kit, zero, b.at[0], (size_t)BYTES, kit->stream);
+    sb__kit_upload(kit, b.at[0], b.bytes, BYTES);
+    SB__KIT_CALL(kit, copy, b.at[1], b.at[0], (size_t)BYTES, kit->stream);
+    SB__KIT_CALL(kit, zero, b.at[0], (size_t)BYTES, kit->stream);
+    SB__KIT_CALL(kit, copy, b.at[2], b.at[1], (size_t)BYTES, kit->stream);
+    SB__KIT_CALL(kit, copy, b.at[1], b.at[0], (size_t)BYTES, kit->stream);
+    sb__kit_download(kit, b.found, b.at[2], BYTES);
+    sb__kit_wait(kit, kit->stream);
+    check_found(&b, "six operations on one stream did not run in their order");
+    blocks_free(&b);
+}
+
+static void free_waits(struct sb__kit *kit) {
+    struct blocks b = blocks_make(kit);
+    sb__kit_upload(kit, b.at[0], b.bytes, BYTES);
+    SB__KIT_CALL(kit, copy, b.at[1], b.at[0], (size_t)BYTES, kit->stream);
+    sb__kit_free(kit, b.at[0], BYTES);
+    b.at[0] = sb__kit_alloc(kit, BYTES); /* perhaps the same memory */
+    SB__KIT_CALL(kit, zero, b.at[0], (size_t)BYTES, kit->stream);
+    sb__kit_download(kit, b.found, b.at[1], BYTES);
+    sb__kit_wait(kit, kit->stream);
+    check_found(&b, "a queued copy did not copy the bytes of memory that was freed after it");
+    blocks_free(&b);
+}
+
+static void own_stream_is_one(struct sb__kit *kit) {
+    if (!sb__kit_has_streams(kit))
+        return;
+    if (!kit->stream)
+        sb__kit_fail(kit, "own_stream returned NULL, the default stream");
+    for (int i = 0; i < 3 && sb__kit_goes(kit); i++) {
+        sb__kit_wait(kit, kit->stream);
+        if (kit->table.own_stream(kit->device) != kit->stream)
+            sb__kit_fail(kit, "own_stream returned two streams");
+    }
+    SB__KIT_CALL(kit, check_stream, NULL);
+    SB__KIT_CALL(kit, check_stream, kit->stream);
+}
+
+static void synchronize_waits(struct sb__kit *kit) {
+    if (!sb__kit_has_streams(kit))
+        return;
+    struct blocks b = blocks_make(kit);
+    sb__kit_upload(kit, b.at[0], b.bytes, BYTES);
+    sb__kit_download(kit, b.found, b.at[0], BYTES);
+    sb__kit_wait(kit, kit->stream);
+    check_found(&b, "stream_synchronize returned before a download was complete");
+    sb__kit_wait(kit, kit->stream); /* without work */
+    sb__kit_wait(kit, NULL);
+    blocks_free(&b);
+}
+
+/* --- the default stream ------------------------------------------------------------- */
+
+static void default_stream_is_ordered(struct sb__kit *kit) {
+    if (!sb__kit_has_streams(kit))
+        return;
+    struct blocks b = blocks_make(kit);
+    SB__KIT_CALL(kit, zero, b.at[1], (size_t)BYTES, NULL);
+    sb__kit_upload(kit, b.at[0], b.bytes, BYTES);
+    SB__KIT_CALL(kit, copy, b.at[1], b.at[0], (size_t)BYTES, NULL);
+    SB__KIT_CALL(kit, copy, b.at[2], b.at[1], (size_t)BYTES, kit->stream);
+    SB__KIT_CALL(kit, download, b.found, b.at[2], (size_t)BYTES, NULL);
+    sb__kit_wait(kit, NULL);
+    check_found(&b, "own_stream is not ordered with the default stream in both directions");
+    blocks_free(&b);
+}
+
+static void after_default_orders(struct sb__kit *kit) {
+    if (!kit->table.after_default)
+        sb__kit_skip(kit, "after_default is NULL");
+    struct blocks b = blocks_make(kit);
+    SB__KIT_CALL(kit, upload, b.at[0], b.bytes, (size_t)BYTES, NULL);
+    if (sb__kit_goes(kit)) {
+        sb_error err = {.code = SB_OK};
+        const sb_status st = kit->table.after_default(kit->device, &err);
+        sb__kit_expect(kit, "after_default", SB_OK, st, &err);
+    }
+    sb__kit_download(kit, b.found, b.at[0], BYTES);
+    sb__kit_wait(kit, kit->stream);
+    check_found(&b, "own_stream ran before work on the default stream");
+    blocks_free(&b);
+}
+
+/* --- events ---------------------------------------------------------------------------- */
+
+static void events_complete(struct sb__kit *kit) {
+    if (!sb__kit_has_streams(kit))
+        return;
+    struct blocks b = blocks_make(kit);
+    void *first = record(kit, kit->stream); /* without work before it */
+    event_wait(kit, first);
+    sb__kit_upload(kit, b.at[0], b.bytes, BYTES);
+    sb__kit_download(kit, b.found, b.at[0], BYTES);
+    void *event = record(kit, kit->stream);
+    event_wait(kit, event);
+    check_found(&b, "event_wait returned before the work before the event was complete");
+    event_wait(kit, event); /* a second time */
+    event_wait(kit, first);
+    event_destroy(kit, event);
+    event_destroy(kit, first);
+    blocks_free(&b);
+}
+
+static void events_may_be_destroyed(struct sb__kit *kit) {
+    if (!sb__kit_has_streams(kit))
+        return;
+    struct blocks b = blocks_make(kit);
+    sb__kit_upload(kit, b.at[0], b.bytes, BYTES);
+    for (int i = 0; i < 100; i++)
+        event_destroy(kit, record(kit, kit->stream));
+    sb__kit_download(kit, b.found, b.at[0], BYTES);
+    void *last = record(kit, kit->stream);
+    order(kit, kit->stream, NULL); /* its event is destroyed while a stream waits */
+    SB__KIT_CALL(kit, zero, b.at[0], (size_t)BYTES, NULL);
+    event_wait(kit, last);
+    check_found(&b, "work behind destroyed events is wrong");
+    event_destroy(kit, last);
+    sb__kit_wait(kit, NULL);
+    blocks_free(&b);
+}
+
+static void queries_do_not_lie(struct sb__kit *kit) {
+    int32_t done = -1;
+    if (!kit->table.event_query)
+        sb__kit_skip(kit, "event_query is NULL");
+    if (!sb__kit_has_streams(kit))
+        return;
+    struct blocks b = blocks_make(kit);
+    sb__kit_upload(kit, b.at[0], b.bytes, BYTES);
+    for (int i = 0; i < 20; i++)
+        SB__KIT_CALL(kit, copy, b.at[1 + i % 2], i ? b.at[2 - i % 2] : b.at[0], (size_t)BYTES,
+                     kit->stream);
+    sb__kit_download(kit, b.found, b.at[2], BYTES);
+    void *event = record(kit, kit->stream);
+    SB__KIT_CALL(kit, event_query, event, &done);
+    if (sb__kit_goes(kit) && done != 0 && done != 1)
+        sb__kit_fail(kit, "event_query wrote %d, neither 0 nor 1", (int)done);
+    if (done == 1)
+        check_found(&b, "event_query wrote 1 before the work before the event was complete");
+    event_wait(kit, event);
+    SB__KIT_CALL(kit, event_query, event, &done);
+    if (sb__kit_goes(kit) && done != 1)
+        sb__kit_fail(kit, "event_query wrote %d after event_wait had returned SB_OK", (int)done);
+    event_destroy(kit, event);
+    blocks_free(&b);
+}
+
+/* The default stream waits for an event behind the work on own_stream. */
+static void events_order_own_and_default(struct sb__kit *kit) {
+    if (!sb__kit_has_streams(kit))
+        return;
+    struct blocks b = blocks_make(kit);
+    sb__kit_upload(kit, b.at[0], b.bytes, BYTES);
+    order(kit, kit->stream, NULL);
+    SB__KIT_CALL(kit, download, b.found, b.at[0], (size_t)BYTES, NULL);
+    void *last = record(kit, NULL);
+    event_wait(kit, last);
+    check_found(&b, "a download on the default stream did not wait for own_stream");
+    event_destroy(kit, last);
+    blocks_free(&b);
+}
+
+/* --- a caller's stream ------------------------------------------------------------------ */
+
+static void events_order_streams(struct sb__kit *kit) {
+    sb_stream other = sb__kit_stream_create(kit);
+    if (!sb__kit_goes(kit))
+        return;
+    struct blocks b = blocks_make(kit);
+    SB__KIT_CALL(kit, check_stream, other);
+    sb__kit_upload(kit, b.at[0], b.bytes, BYTES);
+    order(kit, kit->stream, other);
+    SB__KIT_CALL(kit, copy, b.at[1], b.at[0], (size_t)BYTES, other);
+    order(kit, other, kit->stream);
+    SB__KIT_CALL(kit, copy, b.at[2], b.at[1], (size_t)BYTES, kit->stream);
+    order(kit, kit->stream, other);
+    SB__KIT_CALL(kit, download, b.found, b.at[2], (size_t)BYTES, other);
+    void *last = record(kit, other);
+    event_wait(kit, last);
+    check_found(&b, "stream_wait did not order two streams");
+    sb__kit_stream_destroy(kit, other);
+    event_wait(kit, last); /* an event may outlive its stream */
+    event_destroy(kit, last);
+    blocks_free(&b);
+}
+
+static void memory_is_for_other_streams(struct sb__kit *kit) {
+    sb_stream other = sb__kit_stream_create(kit);
+    if (!sb__kit_goes(kit))
+        return;
+    struct blocks b = blocks_make(kit); /* waits for own_stream */
+    SB__KIT_CALL(kit, upload, b.at[0], b.bytes, (size_t)BYTES, other);
+    SB__KIT_CALL(kit, copy, b.at[1], b.at[0], (size_t)BYTES, other);
+    SB__KIT_CALL(kit, download, b.found, b.at[1], (size_t)BYTES, other);
+    sb__kit_wait(kit, other);
+    check_found(&b, "work on a caller's stream is wrong");
+    sb__kit_stream_destroy(kit, other);
+    blocks_free(&b);
+}
+
+/* --- threads ----------------------------------------------------------------------------- */
+
+struct worker {
+    struct sb__kit kit; /* a copy: a thread has its own outcome */
+    uint64_t seed;
+};
+
+static void work(void *arg) {
+    enum { SIZE = 3001, ROUNDS = 50 };
+    struct worker *worker = arg;
+    struct sb__kit *kit = &worker->kit;
+    unsigned char bytes[SIZE];
+    for (uint64_t i = 0; i < ROUNDS && sb__kit_goes(kit); i++) {
+        sb__kit_fill(bytes, SIZE, worker->seed + i);
+        char *from = sb__kit_alloc(kit, SIZE);
+        char *to = sb__kit_alloc(kit, SIZE);
+        sb__kit_upload(kit, from, bytes, SIZE);
+        SB__KIT_CALL(kit, copy, to, from, (size_t)SIZE, kit->stream);
+        sb__kit_compare(kit, to, bytes, SIZE, "work of two threads at once");
+        sb__kit_free(kit, to, SIZE);
+        sb__kit_free(kit, from, SIZE);
+    }
+}
+
+static void threads_share_a_device(struct sb__kit *kit) {
+    struct worker first = {*kit, 1}, second = {*kit, 1000};
+    sb__kit_on_two_threads(kit, work, &first, &second);
+    sb__kit_join(kit, &first.kit);
+    sb__kit_join(kit, &second.kit);
+}
+
+const struct sb__claim sb__kit_stream_claims[] = {
+    {"Work on one stream runs in its order", one_stream_is_ordered},
+    {"free takes memory back after the work queued before it", free_waits},
+    {"own_stream always returns one stream, which is not NULL", own_stream_is_one},
+    {"stream_synchronize waits for all work of the stream", synchronize_waits},
+    {"own_stream is ordered with the default stream", default_stream_is_ordered},
+    {"after_default orders own_stream after default streams", after_default_orders},
+    {"event_wait waits for the work before the event", events_complete},
+    {"An event may be destroyed before it completes", events_may_be_destroyed},
+    {"event_query writes 1 only if the work has ended", queries_do_not_lie},
+    {"Events order own_stream and the default stream", events_order_own_and_default},
+    {"stream_wait orders streams that are not ordered otherwise", events_order_streams},
+    {"Any stream may use memory once the stream of its alloc was synchronised",
+     memory_is_for_other_streams},
+    {"Two threads may use a device at once", threads_share_a_device},
+    {NULL, NULL},
+};

@@ -1,0 +1,78 @@
+/* Runs the conformance test on the backends of this library that need no driver. */
+#include "support.h"
+
+#include "conforming.h"
+
+TEST(the_host_conforms) {
+    const sb_conformance_options options = SB_CONFORMANCE_OPTIONS_INIT;
+    assert_conforms("host", &host_backend, &options);
+}
+
+TEST(the_simulated_device_conforms_with_every_schedule) {
+    static const char *const names[] = {"sim, eager", "sim, lazy", "sim, random"};
+    const sb_conformance_options options = simulated_options();
+    for (sb_sim_schedule schedule = SB_SIM_EAGER; schedule <= SB_SIM_RANDOM; schedule++) {
+        const sb_backend table = simulated_backend(schedule);
+        assert_conforms(names[schedule], &table, &options);
+    }
+}
+
+/* A table that the core refuses is a failed claim; nothing else is tested. */
+static void count_outcomes(void *user, const sb_conformance_result *result) {
+    int32_t *counts = user;
+    counts[result->outcome]++;
+}
+
+TEST(a_table_without_a_slot_fails_one_claim) {
+    int32_t counts[3] = {0}, failed = -1;
+    sb_backend table = host_backend;
+    table.copy = NULL;
+    assert_ok(sb_conformance_run(&table, NULL, count_outcomes, counts, &failed, &err));
+    assert_int_equal(failed, 1);
+    assert_int_equal(counts[SB_CONFORMANCE_FAILED], 1);
+    assert_int_equal(counts[SB_CONFORMANCE_PASSED], 0);
+    table = host_backend;
+    table.struct_size = sizeof(size_t);
+    assert_ok(sb_conformance_run(&table, NULL, NULL, NULL, &failed, &err));
+    assert_int_equal(failed, 1);
+}
+
+TEST(arguments_are_checked) {
+    int32_t failed = -1;
+    sb_conformance_options options = SB_CONFORMANCE_OPTIONS_INIT;
+    assert_names_null("table", sb_conformance_run(NULL, NULL, NULL, NULL, &failed, &err));
+    assert_names_null("out_failed",
+                      sb_conformance_run(&host_backend, NULL, NULL, NULL, NULL, &err));
+    options.ordinal = -1;
+    assert_status(SB_ERR_INVALID_ARGUMENT,
+                  sb_conformance_run(&host_backend, &options, NULL, NULL, &failed, &err));
+    options = simulated_options();
+    options.stream_destroy = NULL;
+    assert_status(SB_ERR_INVALID_ARGUMENT,
+                  sb_conformance_run(&host_backend, &options, NULL, NULL, &failed, &err));
+    options.struct_size = 8;
+    assert_status(SB_ERR_ABI_MISMATCH,
+                  sb_conformance_run(&host_backend, &options, NULL, NULL, &failed, &err));
+    struct {
+        sb_conformance_options known;
+        size_t unknown;
+    } newer = {SB_CONFORMANCE_OPTIONS_INIT, 1};
+    newer.known.struct_size = sizeof newer;
+    assert_status(SB_ERR_UNSUPPORTED,
+                  sb_conformance_run(&host_backend, &newer.known, NULL, NULL, &failed, &err));
+    assert_int_equal(failed, -1);
+}
+
+TEST(claims_are_listed_and_chosen) {
+    int32_t counts[3] = {0}, failed = -1, listed = 0;
+    sb_conformance_options options = SB_CONFORMANCE_OPTIONS_INIT;
+    assert_null(sb_conformance_claim(-1));
+    while (sb_conformance_claim(listed))
+        listed++;
+    options.only = "zero clears";
+    assert_ok(sb_conformance_run(&host_backend, &options, count_outcomes, counts, &failed, &err));
+    assert_int_equal(counts[SB_CONFORMANCE_PASSED], 1);
+    options.only = "";
+    assert_ok(sb_conformance_run(&host_backend, &options, count_outcomes, counts, &failed, &err));
+    assert_int_equal(counts[0] + counts[1] + counts[2], 1 + listed);
+}

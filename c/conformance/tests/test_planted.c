@@ -1,0 +1,291 @@
+/* Backends that each break one promise of the simulated device, which runs work when a wait needs
+   it. The conformance test must find each error, by the claim that states the promise. */
+#include "support.h"
+
+#include "conforming.h"
+
+#include <math.h>
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+static sb_backend right; /* the simulated device */
+
+/* The host memory behind a device pointer. */
+static void *address(void *device, const void *ptr, size_t bytes) {
+    return simulated_controls(device)->address(device, ptr, bytes, NULL);
+}
+
+static sb_stream new_stream(void *device) {
+    sb_stream stream = NULL;
+    assert_int_equal(simulated_options().stream_create(NULL, device, &stream, NULL), SB_OK);
+    return stream;
+}
+
+/* --- waits ------------------------------------------------------------------------------ */
+
+static sb_status early_event_wait(void *device, void *event, sb_error *err) {
+    return SB_OK;
+}
+
+static sb_status early_synchronize(void *device, sb_stream stream, sb_error *err) {
+    return SB_OK;
+}
+
+static sb_status early_query(void *device, void *event, int32_t *out_done, sb_error *err) {
+    *out_done = 1;
+    return SB_OK;
+}
+
+static sb_status ignored_stream_wait(void *device, sb_stream stream, void *event, sb_error *err) {
+    return SB_OK;
+}
+
+static void *failed_event; /* the last event whose failure was returned */
+
+static sb_status failure_once(void *device, void *event, sb_error *err) {
+    if (event == failed_event)
+        return SB_OK;
+    sb_status st = right.event_wait(device, event, err);
+    if (st != SB_OK)
+        failed_event = event;
+    return st;
+}
+
+static sb_status failure_of_no_event(void *device, void *event, sb_error *err) {
+    sb_error unused;
+    ignore(right.event_wait(device, event, &unused));
+    return SB_OK;
+}
+
+static sb_status unfilled_error(void *device, const void *ptr, size_t bytes, sb_error *err) {
+    sb_error unused;
+    return right.check_pointer(device, ptr, bytes, &unused);
+}
+
+static sb_status failure_of_no_stream(void *device, sb_stream stream, sb_error *err) {
+    sb_error unused;
+    ignore(right.stream_synchronize(device, stream, &unused));
+    return SB_OK;
+}
+
+static sb_stream changing_stream(void *device) {
+    return new_stream(device);
+}
+
+static sb_stream no_stream(void *device) {
+    return NULL;
+}
+
+static sb_stream unordered_stream(void *device) {
+    static void *last;
+    static sb_stream stream;
+    if (device != last)
+        stream = new_stream(device);
+    last = device;
+    return stream;
+}
+
+/* --- memory --------------------------------------------------------------------------------- */
+
+static void early_free(void *device, void *ptr, size_t bytes, sb_stream stream) {
+    sb_error unused;
+    stream = new_stream(device); /* which waits for no other */
+    right.free(device, ptr, bytes, stream);
+    ignore(right.stream_synchronize(device, stream, &unused));
+}
+
+static sb_status unaligned_alloc(void *device, size_t bytes, sb_stream stream, void **out,
+                                 sb_error *err) {
+    sb_status st = right.alloc(device, bytes + 32, stream, out, err);
+    if (st == SB_OK)
+        *out = (char *)*out + 32;
+    return st;
+}
+
+static void unaligned_free(void *device, void *ptr, size_t bytes, sb_stream stream) {
+    right.free(device, (char *)ptr - 32, bytes + 32, stream);
+}
+
+static sb_status short_zero(void *device, void *dst, size_t bytes, sb_stream stream,
+                            sb_error *err) {
+    return bytes > 1 ? right.zero(device, dst, bytes - 1, stream, err) : (sb_status)SB_OK;
+}
+
+static sb_status long_copy(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,
+                           sb_error *err) {
+    const bool is_room = address(device, dst, bytes + 1) && address(device, src, bytes + 1);
+    return right.copy(device, dst, src, bytes + is_room, stream, err);
+}
+
+static sb_status half_done_copy(void *device, void *dst, const void *src, size_t bytes,
+                                sb_stream stream, sb_error *err) {
+    sb_error unused;
+    sb_status st = right.copy(device, dst, src, bytes, stream, err);
+    if (st != SB_OK)
+        ignore(right.copy(device, dst, src, bytes / 2, stream, &unused));
+    return st;
+}
+
+static sb_status rounded_download(void *device, void *dst, const void *src, size_t bytes,
+                                  sb_stream stream, sb_error *err) {
+    const void *whole_words = (const void *)((uintptr_t)src / 4 * 4);
+    return right.download(device, dst, whole_words, bytes, stream, err);
+}
+
+static sb_status any_pointer(void *device, const void *ptr, size_t bytes, sb_error *err) {
+    return SB_OK;
+}
+
+/* --- arithmetic ------------------------------------------------------------------------------- */
+
+struct exact {
+    void *device;
+    int64_t count;
+    double alpha;
+    const void *x;
+    void *y;
+};
+
+static void run_exact(void *user) {
+    struct exact *work = user;
+    const size_t bytes = (size_t)work->count * sizeof(float);
+    const float *x = address(work->device, work->x, bytes);
+    float *y = address(work->device, work->y, bytes);
+    for (int64_t i = 0; i < work->count; i++)
+        y[i] = (float)((double)y[i] + work->alpha * (double)x[i]);
+    free(work);
+}
+
+static sb_status axpy_in_double(void *device, sb_dtype dtype, int64_t count, double alpha,
+                                const void *x, void *y, sb_stream stream, sb_error *err) {
+    const sb_sim_device *sim = simulated_controls(device);
+    if (dtype == SB_DTYPE_F64)
+        return right.axpy(device, dtype, count, alpha, x, y, stream, err);
+    struct exact *work = malloc(sizeof *work);
+    assert_non_null(work);
+    *work = (struct exact){device, count, alpha, x, y};
+    sim->lock(device);
+    sb_status st = sim->launch(device, stream, run_exact, work, err);
+    sim->unlock(device);
+    return st;
+}
+
+static sb_status asum_in_float(void *device, sb_dtype dtype, int64_t count, const void *x,
+                               double *out, sb_stream stream, sb_error *err) {
+    float sum = 0;
+    if (dtype == SB_DTYPE_F64)
+        return right.asum(device, dtype, count, x, out, stream, err);
+    sb_status st = right.stream_synchronize(device, stream, err);
+    if (st != SB_OK)
+        return st;
+    const float *values = address(device, x, (size_t)count * sizeof *values);
+    for (int64_t i = 0; i < count; i++)
+        sum += fabsf(values[i]);
+    *out = (double)sum;
+    return SB_OK;
+}
+
+/* --- the table -----------------------------------------------------------------------------------
+ */
+
+struct planted {
+    const char *claim; /* that must fail */
+    sb_backend slots;  /* replace those of the right table */
+};
+
+static const struct planted planted[] = {
+    {"event_wait waits for the work", {.event_wait = early_event_wait}},
+    {"stream_synchronize waits for all work", {.stream_synchronize = early_synchronize}},
+    {"event_query writes 1 only if", {.event_query = early_query}},
+    {"stream_wait orders streams", {.stream_wait = ignored_stream_wait}},
+    {"returns the failure on every wait", {.event_wait = failure_once}},
+    {"event_query does not clear a failure", {.event_wait = failure_of_no_event}},
+    {"stream_synchronize returns the failure", {.stream_synchronize = failure_of_no_stream}},
+    {"own_stream always returns one stream", {.own_stream = changing_stream}},
+    {"own_stream always returns one stream", {.own_stream = no_stream}},
+    {"own_stream is ordered with the default stream", {.own_stream = unordered_stream}},
+    {"free takes memory back after the work", {.free = early_free}},
+    {"aligned to 64 bytes and do not overlap", {.alloc = unaligned_alloc, .free = unaligned_free}},
+    {"zero clears its range", {.zero = short_zero}},
+    {"copy moves its range", {.copy = long_copy}},
+    {"A copy that fails at once has done nothing", {.copy = half_done_copy}},
+    {"accept pointers into a block", {.download = rounded_download}},
+    {"check_pointer accepts the device's memory", {.check_pointer = any_pointer}},
+    {"check_pointer accepts the device's memory", {.check_pointer = unfilled_error}},
+    {"round alpha to the element type", {.axpy = axpy_in_double}},
+    {"added in double", {.asum = asum_in_float}},
+};
+
+static void replace_slots(sb_backend *table, const sb_backend *slots) {
+#define REPLACE(slot)                                                                              \
+    if (slots->slot)                                                                               \
+    table->slot = slots->slot
+    REPLACE(alloc);
+    REPLACE(free);
+    REPLACE(zero);
+    REPLACE(download);
+    REPLACE(copy);
+    REPLACE(check_pointer);
+    REPLACE(own_stream);
+    REPLACE(stream_synchronize);
+    REPLACE(stream_wait);
+    REPLACE(event_wait);
+    REPLACE(event_query);
+    REPLACE(axpy);
+    REPLACE(asum);
+#undef REPLACE
+}
+
+/* Whether a claim that contains `claim` fails. */
+static bool is_found(const sb_backend *table, const char *claim) {
+    sb_conformance_options options = simulated_options();
+    int32_t failed = -1;
+    options.only = claim;
+    options.max_count = 10000;
+    assert_ok(sb_conformance_run(table, &options, NULL, NULL, &failed, &err));
+    return failed > 0;
+}
+
+TEST(every_planted_error_is_found) {
+    right = simulated_backend(SB_SIM_LAZY);
+    for (size_t i = 0; i < COUNT_OF(planted); i++) {
+        sb_backend table = right;
+        replace_slots(&table, &planted[i].slots);
+        failed_event = NULL;
+        if (is_found(&right, planted[i].claim))
+            fail_with("row %zu: the right table fails: %s", i, planted[i].claim);
+        if (!is_found(&table, planted[i].claim))
+            fail_with("row %zu: the error is not found: %s", i, planted[i].claim);
+    }
+}
+
+/* Without slots of streams, work must be complete on return. */
+TEST(queued_work_of_a_table_without_streams_is_found) {
+    sb_backend table = simulated_backend(SB_SIM_LAZY);
+    table.own_stream = NULL;
+    table.check_stream = NULL;
+    table.stream_synchronize = NULL;
+    table.event_record = NULL;
+    table.stream_wait = NULL;
+    table.event_wait = NULL;
+    table.event_destroy = NULL;
+    table.event_query = NULL;
+    assert_true(is_found(&table, "Uploaded bytes return"));
+    assert_true(is_found(&table, "Random operations on blobs"));
+}
+
+/* Random operations alone find errors, too. */
+TEST(random_operations_find_errors) {
+    static const sb_backend errors[] = {
+        {.free = early_free},
+        {.stream_wait = ignored_stream_wait},
+        {.zero = short_zero},
+    };
+    right = simulated_backend(SB_SIM_LAZY);
+    for (size_t i = 0; i < COUNT_OF(errors); i++) {
+        sb_backend table = right;
+        replace_slots(&table, &errors[i]);
+        if (!is_found(&table, "Random operations on blobs"))
+            fail_with("row %zu is not found", i);
+    }
+}
