@@ -15,7 +15,7 @@ check_scripts() {
     shellcheck -a -x "${scripts[@]}"
 }
 
-# Checks that only c/src/port, c/*/src/port.* distinguish systems, and base.h to mark exports.
+# Checks that only c/src/port and c/*/src/port.* distinguish systems, and base.h to mark exports.
 check_systems() {
     ! grep -rnE --include='*.[ch]' '\b(_WIN(32|64)|_MSC_VER|__(linux|APPLE|unix|MINGW|CYGWIN|GLIBC|FreeBSD|ANDROID|wasi))' \
         c/include c/src c/testing c/conformance c/comm c/mpi cuda proto |
