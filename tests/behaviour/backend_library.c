@@ -1,7 +1,7 @@
 /* The shared libraries of test_backend_load.c; CMake compiles one of each KIND. */
 #include "plain.h"
 
-#include <pthread.h>
+#include "port/threads.h"
 
 enum kind { GOOD, WITHOUT_ENTRY, NULL_TABLE, NEWER, WITH_A_HOLE, SAME_NAME, BUILT_IN_NAME };
 
@@ -24,7 +24,7 @@ static void make_table(void) {
 SB_API sb_backend_entry syncblob_backend;
 
 const sb_backend *syncblob_backend(void) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    (void)pthread_once(&once, make_table);
+    static sb__once once = SB__ONCE_INIT;
+    sb__run_once(&once, make_table);
     return kind == NULL_TABLE ? NULL : &table;
 }

@@ -80,7 +80,7 @@ TEST(a_backend_of_the_options_precedes_a_registered_one) {
     assert_ok(create_with_backend(&table, "twofold:0", &context, &err));
     sb_context_release(context);
     assert_int_equal(own.opened, 1);
-    table.name = "other"; /* the options' backend is the only one */
+    table.name = "other"; /* a registered backend does not replace it */
     assert_status(SB_ERR_UNSUPPORTED, create_with_backend(&table, "twofold:0", &context, &err));
     assert_string_equal(err.message, "no backend is named \"twofold\"");
 }

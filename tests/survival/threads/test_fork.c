@@ -440,7 +440,8 @@ static void open_backends(void *arg) {
     }
 }
 
-/* The parent may be registering a backend at the fork. What a child registers, it alone has. */
+/* The parent may be registering a backend at the fork. A child's registrations do not affect the
+   parent. */
 TEST(a_child_registers_backends) {
     static struct plain plain;
     static struct registrar r;

@@ -35,7 +35,7 @@ static void register_all(void *arg, int member) {
         sb_context *context = NULL;
         contest->won[member][i] = sb_backend_register(&contest->tables[member][i], NULL) == SB_OK;
         (void)snprintf(device, sizeof device, "%s:0", contest->names[i]);
-        options.device = device; /* is there, whoever has registered it */
+        options.device = device; /* registered by this or another thread */
         assert_int_equal(sb_context_create(&options, &context, NULL), SB_ERR_NO_DEVICE);
     }
 }
