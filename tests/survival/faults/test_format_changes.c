@@ -254,12 +254,17 @@ TEST(values_that_become_fewer_or_more_are_refused) {
     assert_true(stopped_loads(&files[0], &files[2]) > 0);
 }
 
+/* Solver states: in `after` the blob is longer, and the field behind it is shorter. */
+static const char states[2][18] = {"\x08\5\x1a\2\x2a\0\xfa\1\x08",
+                                   "\x08\5\x1a\6\x2a\4\0\0\0\0\xfa\1\4"};
+static const struct wire before = {(unsigned char *)states[0], 17, 17};
+static const struct wire after = {(unsigned char *)states[1], 17, 17};
+
 /* Saves a solver state with a new blob while the n-th read and later ones return `after`. Returns
    whether the save is refused or writes as many bytes as it reports. */
-static bool is_saved_whole(const struct wire *before, const struct wire *after, int n,
-                           int *refused) {
-    struct test_source s = {.other = after, .fault = {.left = n}};
-    const sb_source source = test_source_of(&s, before);
+static bool is_saved_whole(int n, int *refused) {
+    struct test_source s = {.other = &after, .fault = {.left = n}};
+    const sb_source source = test_source_of(&s, &before);
     unsigned char out[64];
     sb_model *model = NULL;
     sb_blob *blob;
@@ -278,14 +283,26 @@ static bool is_saved_whole(const struct wire *before, const struct wire *after, 
     return st == SB_OK ? out[size - 1] != 0x5a && out[size] == 0x5a : st == SB_ERR_IO;
 }
 
-/* In `after` the replaced blob is longer, and the field behind it is shorter. */
 TEST(a_save_is_as_long_as_it_was_measured) {
-    static const char bytes[2][18] = {"\x08\5\x1a\2\x2a\0\xfa\1\x08",
-                                      "\x08\5\x1a\6\x2a\4\0\0\0\0\xfa\1\4"};
-    const struct wire before = {(unsigned char *)bytes[0], 17, 17};
-    const struct wire after = {(unsigned char *)bytes[1], 17, 17};
     int refused = 0;
     for (int n = 1; n < 12; n++)
-        assert_true(is_saved_whole(&before, &after, n, &refused));
+        assert_true(is_saved_whole(n, &refused));
+    assert_true(refused > 0);
+}
+
+TEST(a_message_is_as_long_as_it_was_measured) {
+    int refused = 0;
+    for (int n = 1; n < 12; n++) {
+        struct test_source s = {.other = &after, .fault = {.left = n}};
+        const sb_source source = test_source_of(&s, &before);
+        unsigned char out[64];
+        sb_model *model = NULL;
+        size_t size;
+        if (sb_model_open_source(NULL, SB_FORMAT_SOLVERSTATE, &source, NULL, NULL, &model, &err))
+            continue;
+        sb_status st = sb_model_layer_message(model, SB_NO_LAYER, out, sizeof out, &size, &err);
+        refused += st == SB_ERR_IO && strstr(err.message, "changed") != NULL;
+        sb_model_destroy(model);
+    }
     assert_true(refused > 0);
 }
