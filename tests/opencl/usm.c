@@ -1,11 +1,12 @@
-/* Intel's unified shared memory on pocl's shared virtual memory, since pocl 3.1 has none: the linker
-   redirects the queries of the library to this file (--wrap). The fake knows its allocations. */
-#include <syncblob/opencl.h>
+/* Intel's unified shared memory on pocl's shared virtual memory, since pocl 3.1 has none. */
+#include "driver.h"
 
 #include <CL/cl_ext.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+
+cl_int __real_clReleaseCommandQueue(cl_command_queue queue);
 
 /* --- the allocations ------------------------------------------------------------------------------ */
 
@@ -15,6 +16,7 @@ struct block {
     cl_device_id device;
     char *at;
     size_t bytes;
+    cl_command_queue queue; /* the last one that used the memory */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -31,7 +33,7 @@ static void *CL_API_CALL alloc_fake(cl_context context, cl_device_id device,
         return NULL;
     }
     pthread_mutex_lock(&lock);
-    *block = (struct block){blocks, context, device, at, bytes};
+    *block = (struct block){blocks, context, device, at, bytes, NULL};
     blocks = block;
     pthread_mutex_unlock(&lock);
     return at;
@@ -49,7 +51,7 @@ static struct block find(cl_context context, const void *ptr) {
     return found;
 }
 
-/* A real driver waits only for the work that uses the memory. */
+/* Waits for the work of all queues, as the library's own comes after all other users of the memory. */
 static cl_int CL_API_CALL free_fake(cl_context context, void *ptr) {
     struct block *block = NULL;
     pthread_mutex_lock(&lock);
@@ -59,15 +61,45 @@ static cl_int CL_API_CALL free_fake(cl_context context, void *ptr) {
             *link = block->next;
             break;
         }
+    const cl_command_queue queue = block ? block->queue : NULL;
     pthread_mutex_unlock(&lock);
     if (!block)
         return CL_INVALID_VALUE;
-    cl_int result;
-    cl_command_queue queue =
-        clCreateCommandQueueWithProperties(context, block->device, NULL, &result);
+    if (queue) {
+        (void)clFinish(queue);
+        (void)__real_clReleaseCommandQueue(queue);
+    }
     clSVMFree(context, ptr);
     free(block);
-    return queue ? clReleaseCommandQueue(queue) : result;
+    return CL_SUCCESS;
+}
+
+/* Notes the queue as the last user of the memory. */
+static void use(cl_command_queue queue, const void *ptr) {
+    pthread_mutex_lock(&lock);
+    for (struct block *block = blocks; block; block = block->next)
+        if ((const char *)ptr >= block->at && (const char *)ptr < block->at + block->bytes) {
+            (void)clRetainCommandQueue(queue);
+            if (block->queue)
+                (void)__real_clReleaseCommandQueue(block->queue);
+            block->queue = queue;
+        }
+    pthread_mutex_unlock(&lock);
+}
+
+static cl_int CL_API_CALL copy_fake(cl_command_queue queue, cl_bool blocks_host, void *to,
+                                    const void *from, size_t bytes, cl_uint waits,
+                                    const cl_event *list, cl_event *out) {
+    use(queue, to);
+    use(queue, from);
+    return clEnqueueSVMMemcpy(queue, blocks_host, to, from, bytes, waits, list, out);
+}
+
+static cl_int CL_API_CALL fill_fake(cl_command_queue queue, void *to, const void *pattern,
+                                    size_t size, size_t bytes, cl_uint waits, const cl_event *list,
+                                    cl_event *out) {
+    use(queue, to);
+    return clEnqueueSVMMemFill(queue, to, pattern, size, bytes, waits, list, out);
 }
 
 static cl_int CL_API_CALL info_fake(cl_context context, const void *ptr, cl_uint what,
@@ -93,8 +125,8 @@ void *__wrap_clGetExtensionFunctionAddressForPlatform(cl_platform_id platform, c
     } functions[] = {
         {"clDeviceMemAllocINTEL", (void (*)(void))alloc_fake},
         {"clMemBlockingFreeINTEL", (void (*)(void))free_fake},
-        {"clEnqueueMemcpyINTEL", (void (*)(void))clEnqueueSVMMemcpy},
-        {"clEnqueueMemFillINTEL", (void (*)(void))clEnqueueSVMMemFill},
+        {"clEnqueueMemcpyINTEL", (void (*)(void))copy_fake},
+        {"clEnqueueMemFillINTEL", (void (*)(void))fill_fake},
         {"clSetKernelArgMemPointerINTEL", (void (*)(void))clSetKernelArgSVMPointer},
         {"clGetMemAllocInfoINTEL", (void (*)(void))info_fake},
     };
@@ -107,14 +139,18 @@ void *__wrap_clGetExtensionFunctionAddressForPlatform(cl_platform_id platform, c
     return __real_clGetExtensionFunctionAddressForPlatform(platform, name);
 }
 
+bool usm_hides_doubles;
+
 cl_int __real_clGetDeviceInfo(cl_device_id device, cl_device_info what, size_t bytes, void *out,
                               size_t *out_bytes);
-cl_int __wrap_clGetDeviceInfo(cl_device_id device, cl_device_info what, size_t bytes, void *out,
-                              size_t *out_bytes);
 
-cl_int __wrap_clGetDeviceInfo(cl_device_id device, cl_device_info what, size_t bytes, void *out,
-                              size_t *out_bytes) {
+cl_int usm_device_info(cl_device_id device, cl_device_info what, size_t bytes, void *out,
+                       size_t *out_bytes) {
     static const char names[] = "cl_intel_unified_shared_memory_more cl_intel_unified_shared_memory";
+    if (what == CL_DEVICE_DOUBLE_FP_CONFIG && usm_hides_doubles) {
+        memset(out, 0, bytes);
+        return CL_SUCCESS;
+    }
     if (what != CL_DEVICE_EXTENSIONS)
         return __real_clGetDeviceInfo(device, what, bytes, out, out_bytes);
     if (out)

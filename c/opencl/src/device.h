@@ -72,6 +72,7 @@ struct sb__opencl_command {
     cl_event event;
     const void *thread; /* that queued the command */
     bool is_covered;    /* by an event of that thread */
+    bool is_silent;     /* its failure is not reported */
     void *freed;        /* for a free: the memory, which is freed directly if the command fails */
 };
 

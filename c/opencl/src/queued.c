@@ -92,7 +92,7 @@ static cl_int take_over(struct sb__opencl_device *device, cl_command_queue queue
             before = at;
             continue;
         }
-        if (progress < 0 && !at->freed && *out_failure == CL_SUCCESS)
+        if (progress < 0 && !at->is_silent && *out_failure == CL_SUCCESS)
             *out_failure = progress;
         take_out(device, before, at, progress);
     }
@@ -122,7 +122,7 @@ void sb__opencl_queued_end(struct sb__opencl_device *device) {
 /* --- events; collect and mark with the lock held ----------------------------------------------------- */
 
 static bool is_in(const struct sb__opencl_command *command, cl_command_queue queue) {
-    return command->queue == queue && !command->is_covered && !command->freed;
+    return command->queue == queue && !command->is_covered && !command->is_silent;
 }
 
 static cl_uint count_in(struct sb__opencl_device *device, cl_command_queue queue) {

@@ -68,12 +68,20 @@ sb_status sb__opencl_event_record(void *opened, sb_stream stream, void **out, sb
     return SB_OK;
 }
 
+/* If the work before the event fails, the barrier fails, too, which is no failure of this stream's
+   work. The barrier's event is kept until the barrier is over: pocl 3.1 aborts if a command fails
+   whose event nobody has. */
 sb_status sb__opencl_stream_wait(void *opened, sb_stream stream, void *recorded, sb_error *err) {
-    const struct sb__opencl_device *device = opened;
+    struct sb__opencl_device *device = opened;
     const struct sb__opencl_event *event = recorded;
-    const cl_int result = clEnqueueBarrierWithWaitList(sb__opencl_queue(device, stream), 1,
-                                                       event->at, NULL);
-    return sb__opencl_status(device, result, "clEnqueueBarrierWithWaitList", err);
+    const cl_command_queue queue = sb__opencl_queue(device, stream);
+    struct sb__opencl_command *command;
+    const sb_status st = sb__opencl_begin(device, queue, &command, err);
+    if (st != SB_OK)
+        return st;
+    command->is_silent = true;
+    const cl_int result = clEnqueueBarrierWithWaitList(queue, 1, event->at, &command->event);
+    return sb__opencl_end(device, command, result, "clEnqueueBarrierWithWaitList", err);
 }
 
 /* Sets `*out_failure` to the code of the first command that failed, and `*out_done` to false if one
