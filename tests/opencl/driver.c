@@ -153,7 +153,7 @@ cl_uint driver_buffers(cl_context context, cl_mem *out, cl_uint most) {
         return is_due(#name) ? fault.code : __real_##name(__VA_ARGS__);                            \
     }
 
-#define __real_clGetDeviceInfo usm_device_info
+#define __real_clGetDeviceInfo fake_device_info
 
 CALL(clGetPlatformIDs, (cl_uint room, cl_platform_id *out, cl_uint *count), room, out, count)
 CALL(clGetDeviceIDs,
@@ -326,7 +326,8 @@ cl_int __real_clEnqueueSVMFree(cl_command_queue queue, cl_uint count, void *ptrs
 static cl_int enqueue_svm_free(cl_command_queue queue, cl_uint count, void *ptrs[], svm_free free,
                                void *user, WAITS) {
     cl_context context;
-    (void)clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, (void *)&context, NULL);
+    (void)__real_clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, (void *)&context,
+                                       NULL);
     return __real_clEnqueueSVMFree(queue, count, ptrs, free_queued, context, waits, list, out);
 }
 #define __real_clEnqueueSVMFree enqueue_svm_free
@@ -372,6 +373,7 @@ CREATE(cl_program, clCreateProgramWithSource, programs,
        context, count, strings, lengths, code)
 CREATE(cl_kernel, clCreateKernel, kernels, (cl_program program, const char *name, cl_int *code),
        program, name, code)
+CREATE(cl_event, clCreateUserEvent, events, (cl_context context, cl_int *code), context, code)
 RELEASE(cl_context, clReleaseContext, contexts)
 RELEASE(cl_command_queue, clReleaseCommandQueue, queues)
 RELEASE(cl_program, clReleaseProgram, programs)
@@ -436,6 +438,13 @@ void __wrap_clSVMFree(cl_context context, void *ptr);
 void __wrap_clSVMFree(cl_context context, void *ptr) {
     remove_memory(NULL, ptr);
     __real_clSVMFree(context, ptr);
+}
+
+/* pocl writes each program that it compiles to the disk, and waits for the disk. */
+int fdatasync(int file);
+
+int fdatasync(int file) {
+    return 0;
 }
 
 /* --- gates -------------------------------------------------------------------------------------------------- */

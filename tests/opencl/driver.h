@@ -42,10 +42,14 @@ cl_uint driver_buffers(cl_context context, cl_mem *out, cl_uint most);
 
 /* --- usm.c ------------------------------------------------------------------------------------------ */
 
-/* clGetDeviceInfo of a device that has Intel's unified shared memory. */
-cl_int usm_device_info(cl_device_id device, cl_device_info what, size_t bytes, void *out,
-                       size_t *out_bytes);
-/* Makes devices that are opened later lack doubles. */
-extern bool usm_hides_doubles;
+/* What devices that are opened later claim. By default they have all that pocl's have, and Intel's
+   unified shared memory. */
+extern struct fake_device {
+    bool hides_doubles, hides_svm, hides_usm;
+    const char *version; /* NULL: the true one */
+} fake_device;
+
+cl_int fake_device_info(cl_device_id device, cl_device_info what, size_t bytes, void *out,
+                        size_t *out_bytes);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 cl_int __real_clReleaseCommandQueue(cl_command_queue queue);
+cl_int __real_clFinish(cl_command_queue queue);
 
 /* --- the allocations ------------------------------------------------------------------------------ */
 
@@ -66,7 +67,8 @@ static cl_int CL_API_CALL free_fake(cl_context context, void *ptr) {
     if (!block)
         return CL_INVALID_VALUE;
     if (queue) {
-        (void)clFinish(queue);
+        driver_open_gates();
+        (void)__real_clFinish(queue);
         (void)__real_clReleaseCommandQueue(queue);
     }
     clSVMFree(context, ptr);
@@ -139,23 +141,31 @@ void *__wrap_clGetExtensionFunctionAddressForPlatform(cl_platform_id platform, c
     return __real_clGetExtensionFunctionAddressForPlatform(platform, name);
 }
 
-bool usm_hides_doubles;
+struct fake_device fake_device;
 
 cl_int __real_clGetDeviceInfo(cl_device_id device, cl_device_info what, size_t bytes, void *out,
                               size_t *out_bytes);
 
-cl_int usm_device_info(cl_device_id device, cl_device_info what, size_t bytes, void *out,
-                       size_t *out_bytes) {
-    static const char names[] = "cl_intel_unified_shared_memory_more cl_intel_unified_shared_memory";
-    if (what == CL_DEVICE_DOUBLE_FP_CONFIG && usm_hides_doubles) {
+static cl_int answer(const char *text, void *out, size_t *out_bytes) {
+    if (out)
+        memcpy(out, text, strlen(text) + 1);
+    if (out_bytes)
+        *out_bytes = strlen(text) + 1;
+    return CL_SUCCESS;
+}
+
+cl_int fake_device_info(cl_device_id device, cl_device_info what, size_t bytes, void *out,
+                        size_t *out_bytes) {
+    if ((what == CL_DEVICE_DOUBLE_FP_CONFIG && fake_device.hides_doubles) ||
+        (what == CL_DEVICE_SVM_CAPABILITIES && fake_device.hides_svm)) {
         memset(out, 0, bytes);
         return CL_SUCCESS;
     }
-    if (what != CL_DEVICE_EXTENSIONS)
-        return __real_clGetDeviceInfo(device, what, bytes, out, out_bytes);
-    if (out)
-        memcpy(out, names, sizeof names);
-    if (out_bytes)
-        *out_bytes = sizeof names;
-    return CL_SUCCESS;
+    if (what == CL_DEVICE_VERSION && fake_device.version)
+        return answer(fake_device.version, out, out_bytes);
+    if (what == CL_DEVICE_EXTENSIONS)
+        return answer(fake_device.hides_usm ? "cl_intel_unified_shared_memory_more"
+                                            : "cl_khr_fp64 cl_intel_unified_shared_memory",
+                      out, out_bytes);
+    return __real_clGetDeviceInfo(device, what, bytes, out, out_bytes);
 }
