@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <time.h>
 
 /* --- planted failures ----------------------------------------------------------------------------- */
 
@@ -57,7 +58,11 @@ struct driver_live driver_live(void) {
                                 live.buffers,  live.blocks, live.events};
 }
 
+/* pocl's threads free buffers shortly after the last command is over. */
 void assert_nothing_is_live(void) {
+    const struct timespec some = {0, 1000000};
+    for (int i = 0; i < 2000 && live.buffers; i++)
+        (void)nanosleep(&some, NULL);
     const struct driver_live now = driver_live();
     assert_int_equal(now.events, 0);
     assert_int_equal(now.blocks, 0);
@@ -175,6 +180,9 @@ CALL(clSetKernelArg, (cl_kernel kernel, cl_uint index, size_t bytes, const void 
 CALL(clSetKernelArgSVMPointer, (cl_kernel kernel, cl_uint index, const void *at), kernel, index, at)
 CALL(clFlush, (cl_command_queue queue), queue)
 
+static void begin_wait(void);
+static void end_wait(void);
+
 /* --- events of commands that failed ------------------------------------------------------------------- */
 
 cl_int __real_clReleaseEvent(cl_event event);
@@ -235,8 +243,9 @@ cl_int __wrap_clWaitForEvents(cl_uint count, const cl_event *events);
 cl_int __wrap_clWaitForEvents(cl_uint count, const cl_event *events) {
     if (is_due("clWaitForEvents"))
         return fault.code;
-    driver_open_gates();
+    begin_wait();
     cl_int result = __real_clWaitForEvents(count, events);
+    end_wait();
     for (cl_uint i = 0; i < count && result == CL_SUCCESS; i++)
         if (code_of(events[i]) != CL_SUCCESS)
             result = CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
@@ -249,8 +258,10 @@ cl_int __wrap_clFinish(cl_command_queue queue);
 cl_int __wrap_clFinish(cl_command_queue queue) {
     if (is_due("clFinish"))
         return fault.code;
-    driver_open_gates();
-    return __real_clFinish(queue);
+    begin_wait();
+    const cl_int result = __real_clFinish(queue);
+    end_wait();
+    return result;
 }
 
 /* --- calls that queue a command ------------------------------------------------------------------------- */
@@ -456,11 +467,12 @@ static pthread_cond_t gate_opened = PTHREAD_COND_INITIALIZER;
 static uint64_t generation; /* of gates; all of the last one are closed */
 static cl_command_queue gated[GATES];
 static int gate_count;
+static int waiting; /* threads that wait; meanwhile gates are open */
 
 /* Runs on a thread of the driver, which has one for each processor: others may have to wait. */
 static void CL_CALLBACK pass_gate(void *arguments) {
     pthread_mutex_lock(&gate_lock);
-    while (generation == *(uint64_t *)arguments)
+    while (generation == *(uint64_t *)arguments && !waiting)
         pthread_cond_wait(&gate_opened, &gate_lock);
     pthread_mutex_unlock(&gate_lock);
 }
@@ -479,10 +491,25 @@ void driver_close_gate(cl_command_queue queue) {
         abort();
 }
 
-void driver_open_gates(void) {
+static void open_gates(int waiters) {
     pthread_mutex_lock(&gate_lock);
+    waiting += waiters;
     generation += gate_count != 0;
     gate_count = 0;
     pthread_cond_broadcast(&gate_opened);
+    pthread_mutex_unlock(&gate_lock);
+}
+
+void driver_open_gates(void) {
+    open_gates(0);
+}
+
+static void begin_wait(void) {
+    open_gates(1);
+}
+
+static void end_wait(void) {
+    pthread_mutex_lock(&gate_lock);
+    waiting--;
     pthread_mutex_unlock(&gate_lock);
 }

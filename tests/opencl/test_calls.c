@@ -165,7 +165,6 @@ static void scene_close(struct scene *s, size_t owned) {
     ignore(sb_context_forget_stream(s->context, ON(s), NULL));
     (void)clReleaseCommandQueue(s->queue);
     sb_context_release(s->context);
-    assert_nothing_is_live();
 }
 
 static bool is_documented(sb_status st, cl_int code) {
@@ -194,6 +193,7 @@ static bool try_fault(int32_t memory, const struct operation *o, int64_t nth, cl
         fail_with("%s, call %d, %s: the device is lost", o->name, (int)nth, fired);
     }
     scene_close(&scene, owned);
+    assert_nothing_is_live();
     return fired != NULL;
 }
 
@@ -201,7 +201,7 @@ TEST(nothing_is_lost_whichever_call_fails) {
     static const cl_int codes[] = {CL_OUT_OF_RESOURCES, CL_INVALID_VALUE, CL_DEVICE_NOT_AVAILABLE};
     for (int32_t memory = SB_OPENCL_SVM; memory <= SB_OPENCL_BUFFERS; memory++)
         for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
-            for (int k = 0; k < 3; k++)
+            for (int k = 0; k < (test_is_quick() ? 1 : 3); k++)
                 for (int64_t n = 1; try_fault(memory, &operations[i], n, codes[k]); n++)
                     assert_true(n < 100);
 }
