@@ -1,6 +1,6 @@
 # cpack -G DEB: libsyncblobN, libsyncblob-dev, libsyncblob-testingN, libsyncblob-testing-dev, the
 # same of comm and, with SYNCBLOB_BUILD_CLI, syncblob-tools, with SYNCBLOB_MPI libsyncblob-mpiN and
-# libsyncblob-mpi-dev, with SYNCBLOB_NET the same of net, as Debian names and divides them; cpack -G TGZ: one archive. Configure with
+# libsyncblob-mpi-dev, with SYNCBLOB_OPENCL and SYNCBLOB_NET the same of opencl and net, as Debian names and divides them; cpack -G TGZ: one archive. Configure with
 # CMAKE_INSTALL_PREFIX=/usr and CMAKE_BUILD_TYPE=Release for packages.
 include(GNUInstallDirs)
 get_directory_property(SYNCBLOB_OPENBLAS_RUN_PATH DIRECTORY ${PROJECT_SOURCE_DIR}/c
@@ -115,6 +115,10 @@ transport of the program's.")
     debian_package_over(mpi -comm "communicators over MPI" "Ranks of MPI sum the diffs of a training step while the rest of it is
 still being computed. The library is made for one MPI, that of this
 distribution." mpi-default-dev)
+  endif()
+  if(SYNCBLOB_OPENCL)
+    debian_package_over(opencl "" "OpenCL devices" "Blobs on a device of OpenCL 2.0 or newer: a GPU, a processor, or any other whose
+driver is installed." ocl-icd-opencl-dev)
   endif()
   if(SYNCBLOB_NET)
     debian_package_over(net "" "nets and ONNX" "Nets that prototxts and caffemodels describe, layer by layer, with the shapes of

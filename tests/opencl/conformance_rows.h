@@ -18,7 +18,6 @@ __attribute__((constructor)) static void make_tables(void) {
 }
 
 #define CONFORMANCE_ROWS                                                                           \
-    {"host", &host_backend, NULL}, {"svm", &tables[0], prepare},                                   \
-        {"usm", &tables[1], prepare}, {                                                            \
+    {"host", &host_backend, NULL}, {"svm", &tables[0], prepare}, {"usm", &tables[1], prepare}, {   \
         "buffers", &tables[2], prepare                                                             \
     }

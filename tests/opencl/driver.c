@@ -6,7 +6,8 @@
 #include <stdatomic.h>
 #include <time.h>
 
-/* --- planted failures ----------------------------------------------------------------------------- */
+/* --- planted failures
+ * ----------------------------------------------------------------------------- */
 
 static _Thread_local struct {
     const char *name;
@@ -47,7 +48,8 @@ static bool is_due(const char *name) {
     return due;
 }
 
-/* --- live objects ----------------------------------------------------------------------------------- */
+/* --- live objects
+ * ----------------------------------------------------------------------------------- */
 
 static struct {
     atomic_int_fast64_t contexts, queues, programs, kernels, buffers, blocks, events;
@@ -77,7 +79,7 @@ void assert_nothing_is_live(void) {
 struct memory {
     struct memory *next;
     cl_context context;
-    cl_mem mem;       /* NULL: shared virtual memory */
+    cl_mem mem;        /* NULL: shared virtual memory */
     uintptr_t address; /* 0: a buffer without a name */
     char *host;
     size_t bytes;
@@ -149,7 +151,8 @@ cl_uint driver_buffers(cl_context context, cl_mem *out, cl_uint most) {
     return count;
 }
 
-/* --- calls that return a code ------------------------------------------------------------------------- */
+/* --- calls that return a code
+ * ------------------------------------------------------------------------- */
 
 #define CALL(name, parameters, ...)                                                                \
     cl_int __real_##name parameters;                                                               \
@@ -183,15 +186,16 @@ CALL(clFlush, (cl_command_queue queue), queue)
 static void begin_wait(void);
 static void end_wait(void);
 
-/* --- events of commands that failed ------------------------------------------------------------------- */
+/* --- events of commands that failed
+ * ------------------------------------------------------------------- */
 
 cl_int __real_clReleaseEvent(cl_event event);
 cl_int __real_clRetainEvent(cl_event event);
 
 enum { FAILED = 64 };
 
-/* The last failed commands. Nothing but their events shows the failure, as in drivers that go on with
-   the next command. (pocl 3.1 aborts if a command fails that waits for others, too.) */
+/* The last failed commands. Nothing but their events shows the failure, as in drivers that go on
+   with the next command. (pocl 3.1 aborts if a command fails that waits for others, too.) */
 static struct {
     cl_event event;
     cl_int code;
@@ -264,7 +268,8 @@ cl_int __wrap_clFinish(cl_command_queue queue) {
     return result;
 }
 
-/* --- calls that queue a command ------------------------------------------------------------------------- */
+/* --- calls that queue a command
+ * ------------------------------------------------------------------------- */
 
 cl_int __real_clEnqueueMarkerWithWaitList(cl_command_queue queue, cl_uint waits,
                                           const cl_event *list, cl_event *out);
@@ -346,7 +351,8 @@ QUEUE(clEnqueueSVMFree,
       (cl_command_queue queue, cl_uint count, void *ptrs[], svm_free free, void *user, WAITS),
       queue, count, ptrs, free, user)
 
-/* --- calls that create and release ------------------------------------------------------------------------ */
+/* --- calls that create and release
+ * ------------------------------------------------------------------------ */
 
 #define CREATE(type, name, counter, parameters, ...)                                               \
     type __real_##name parameters;                                                                 \
@@ -419,8 +425,7 @@ cl_mem __wrap_clCreateBuffer(cl_context context, cl_mem_flags flags, size_t byte
         *code = CL_MEM_OBJECT_ALLOCATION_FAILURE;
         return NULL;
     }
-    cl_mem mem =
-        __real_clCreateBuffer(context, flags | CL_MEM_USE_HOST_PTR, bytes, host, code);
+    cl_mem mem = __real_clCreateBuffer(context, flags | CL_MEM_USE_HOST_PTR, bytes, host, code);
     if (!mem) {
         free(host);
         return NULL;
@@ -434,10 +439,8 @@ cl_mem __wrap_clCreateBuffer(cl_context context, cl_mem_flags flags, size_t byte
 void *__real_clSVMAlloc(cl_context context, cl_svm_mem_flags flags, size_t bytes, cl_uint aligned);
 void *__wrap_clSVMAlloc(cl_context context, cl_svm_mem_flags flags, size_t bytes, cl_uint aligned);
 
-void *__wrap_clSVMAlloc(cl_context context, cl_svm_mem_flags flags, size_t bytes,
-                        cl_uint aligned) {
-    void *made =
-        is_due("clSVMAlloc") ? NULL : __real_clSVMAlloc(context, flags, bytes, aligned);
+void *__wrap_clSVMAlloc(cl_context context, cl_svm_mem_flags flags, size_t bytes, cl_uint aligned) {
+    void *made = is_due("clSVMAlloc") ? NULL : __real_clSVMAlloc(context, flags, bytes, aligned);
     if (made)
         add_memory(context, NULL, made, bytes);
     return made;
@@ -458,7 +461,9 @@ int fdatasync(int file) {
     return 0;
 }
 
-/* --- gates -------------------------------------------------------------------------------------------------- */
+/* --- gates
+ * --------------------------------------------------------------------------------------------------
+ */
 
 enum { GATES = 64 };
 

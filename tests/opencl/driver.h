@@ -1,5 +1,5 @@
-/* Calls of OpenCL that the library makes, redirected to driver.c by the linker (--wrap): counted, made
-   to fail, and held back. The objects that they create are counted until they are released. */
+/* Calls of OpenCL that the library makes, redirected to driver.c by the linker (--wrap): counted,
+   made to fail, and held back. The objects that they create are counted until they are released. */
 #ifndef SB_TESTS_OPENCL_DRIVER_H
 #define SB_TESTS_OPENCL_DRIVER_H
 
@@ -34,13 +34,14 @@ void driver_open_gates(void);
 
 /* Sets the address that identifies a buffer. */
 void driver_name_buffer(cl_mem mem, const void *address);
-/* Returns the host memory behind a range of shared virtual memory, or of a buffer by its address, until
-   the driver frees the memory; else NULL. */
+/* Returns the host memory behind a range of shared virtual memory, or of a buffer by its address,
+   until the driver frees the memory; else NULL. */
 void *driver_address(cl_context context, const void *ptr, size_t bytes);
 /* Returns the buffers of a context, at most `most`. */
 cl_uint driver_buffers(cl_context context, cl_mem *out, cl_uint most);
 
-/* --- usm.c ------------------------------------------------------------------------------------------ */
+/* --- usm.c
+ * ------------------------------------------------------------------------------------------ */
 
 /* What devices that are opened later claim. By default they have all that pocl's have, and Intel's
    unified shared memory. */

@@ -1,4 +1,5 @@
-/* Contexts on the first OpenCL device, with a chosen kind of memory: a program gets the best one. */
+/* Contexts on the first OpenCL device, with a chosen kind of memory: a program gets the best one.
+ */
 #ifndef SB_TESTS_OPENCL_MODES_H
 #define SB_TESTS_OPENCL_MODES_H
 

@@ -1,7 +1,7 @@
 /* Runs tests of the simulated device on the OpenCL backend: the linker redirects their calls of
-   sb_context_create to this file (--wrap). "sim:N" opens an OpenCL device with the extension table of
-   the simulated device. Its slots count calls, and make OpenCL's call for a chosen slot call fail.
-   OPENCL_MEMORY is the number of the kind of memory. */
+   sb_context_create to this file (--wrap). "sim:N" opens an OpenCL device with the extension table
+   of the simulated device. Its slots count calls, and make OpenCL's call for a chosen slot call
+   fail. OPENCL_MEMORY is the number of the kind of memory. */
 #include "support.h"
 
 #include "device.h"
@@ -15,7 +15,8 @@
 #define MAX_STREAMS 128
 #define MAX_FAULTS  4
 
-/* --- devices ---------------------------------------------------------------------------------------- */
+/* --- devices
+ * ---------------------------------------------------------------------------------------- */
 
 /* The state for each open device. */
 static struct shim {
@@ -73,7 +74,8 @@ static void shim_close(void *device) {
     backend->close(device);
 }
 
-/* --- slots ------------------------------------------------------------------------------------------ */
+/* --- slots
+ * ------------------------------------------------------------------------------------------ */
 
 static cl_command_queue queue_of(const struct shim *shim, sb_stream stream) {
     return stream ? (cl_command_queue)stream : shim->device->queue;
@@ -194,8 +196,7 @@ static void name_buffer(struct sb__opencl_device *device, const void *ptr) {
 
 static sb_status shim_alloc(void *device, size_t bytes, sb_stream stream, void **out,
                             sb_error *err) {
-    const int32_t mode =
-        arm(device, SB_SIM_ALLOC, BY_KIND("clCreateBuffer", "clSVMAlloc"), NULL);
+    const int32_t mode = arm(device, SB_SIM_ALLOC, BY_KIND("clCreateBuffer", "clSVMAlloc"), NULL);
     sb_status st = disarm(device, mode, backend->alloc(device, bytes, stream, out, err), NULL, err);
     if (st == SB_OK)
         name_buffer(device, *out);
@@ -227,7 +228,8 @@ static void shim_free_pinned(void *device, void *ptr, size_t bytes) {
     free(ptr);
 }
 
-/* --- the extension table ------------------------------------------------------------------------------ */
+/* --- the extension table
+ * ------------------------------------------------------------------------------ */
 
 /* No lock: a kernel asks for addresses while the host waits for the kernel. */
 static void lock(void *device) {
@@ -265,8 +267,8 @@ static sb_status stream_create(void *device, sb_stream *out, sb_error *err) {
     cl_int result = CL_SUCCESS;
     while (*slot && slot < shim->queues + MAX_STREAMS - 1)
         slot++;
-    *slot = clCreateCommandQueueWithProperties(shim->device->context, shim->device->id, NULL,
-                                               &result);
+    *slot =
+        clCreateCommandQueueWithProperties(shim->device->context, shim->device->id, NULL, &result);
     *out = (sb_stream)*slot;
     return status_of(result, err);
 }
@@ -356,7 +358,8 @@ static const void *extension(void *device, const char *name) {
     return strcmp(name, SB_SIM_DEVICE) == 0 ? &controls : NULL;
 }
 
-/* --- contexts ------------------------------------------------------------------------------------------- */
+/* --- contexts
+ * ------------------------------------------------------------------------------------------- */
 
 static sb_backend shimmed;
 

@@ -1,6 +1,6 @@
-/* Every call of OpenCL fails in turn, in every operation of a program, with each kind of memory: the
-   status is a documented one, bytes that were current are intact, the operation can be retried, and
-   in the end nothing of OpenCL is live. */
+/* Every call of OpenCL fails in turn, in every operation of a program, with each kind of memory:
+   the status is a documented one, bytes that were current are intact, the operation can be retried,
+   and in the end nothing of OpenCL is live. */
 #include "blobs.h"
 #include "driver.h"
 #include "modes.h"
@@ -16,7 +16,8 @@ struct scene {
 
 #define ON(scene) ((sb_stream)(scene)->queue)
 
-/* --- operations ------------------------------------------------------------------------------------------ */
+/* --- operations
+ * ------------------------------------------------------------------------------------------ */
 
 static sb_status upload(struct scene *s, sb_error *err) {
     const void *in;
@@ -99,17 +100,25 @@ static const struct operation {
     sb_status (*run)(struct scene *scene, sb_error *err);
     int kind;
 } operations[] = {
-    {"upload", upload, 0},       {"upload on a stream", upload_on, 0},
-    {"push", push, 0},           {"download", download, 0},
-    {"evict", evict, 0},         {"asum", asum, PREPARED},
-    {"sumsq", sumsq_of_floats, PREPARED},  {"update", update, PREPARED | WRITES},
-    {"scale", scale, PREPARED | WRITES},   {"clear", clear, CLEARS},
-    {"copy", copy, 0},           {"forget", forget, 0},
-    {"prepare", prepare, 0},     {"release", release, 0},
+    {"upload", upload, 0},
+    {"upload on a stream", upload_on, 0},
+    {"push", push, 0},
+    {"download", download, 0},
+    {"evict", evict, 0},
+    {"asum", asum, PREPARED},
+    {"sumsq", sumsq_of_floats, PREPARED},
+    {"update", update, PREPARED | WRITES},
+    {"scale", scale, PREPARED | WRITES},
+    {"clear", clear, CLEARS},
+    {"copy", copy, 0},
+    {"forget", forget, 0},
+    {"prepare", prepare, 0},
+    {"release", release, 0},
     {"synchronize", synchronize, 0},
 };
 
-/* --- a trial ---------------------------------------------------------------------------------------------- */
+/* --- a trial
+ * ---------------------------------------------------------------------------------------------- */
 
 static sb_mem *filled(sb_context *context) {
     sb_mem *mem;
@@ -170,7 +179,8 @@ static void scene_close(struct scene *s, size_t owned) {
 static bool is_documented(sb_status st, cl_int code) {
     if (st == SB_ERR_DEVICE_LOST)
         return true; /* also after arithmetic in place */
-    return st == SB_ERR_DEVICE_FAILURE || (st == SB_ERR_OUT_OF_MEMORY && code == CL_OUT_OF_RESOURCES);
+    return st == SB_ERR_DEVICE_FAILURE ||
+           (st == SB_ERR_OUT_OF_MEMORY && code == CL_OUT_OF_RESOURCES);
 }
 
 static bool try_fault(int32_t memory, const struct operation *o, int64_t nth, cl_int code) {
@@ -189,7 +199,8 @@ static bool try_fault(int32_t memory, const struct operation *o, int64_t nth, cl
         assert_intact(&scene, o, done);
         if (!done)
             assert_ok(o->run(&scene, &err));
-    } else if (code != CL_DEVICE_NOT_AVAILABLE && !(o->kind & (PREPARED | CLEARS))) { /* these work in place */
+    } else if (code != CL_DEVICE_NOT_AVAILABLE &&
+               !(o->kind & (PREPARED | CLEARS))) { /* these work in place */
         fail_with("%s, call %d, %s: the device is lost", o->name, (int)nth, fired);
     }
     scene_close(&scene, owned);

@@ -49,8 +49,9 @@ TEST(the_best_memory_of_the_device_is_chosen) {
     static const struct {
         bool hides_usm, hides_svm;
         int32_t memory;
-    } rows[] = {
-        {false, false, SB_OPENCL_USM}, {true, false, SB_OPENCL_SVM}, {true, true, SB_OPENCL_BUFFERS}};
+    } rows[] = {{false, false, SB_OPENCL_USM},
+                {true, false, SB_OPENCL_SVM},
+                {true, true, SB_OPENCL_BUFFERS}};
     for (int i = 0; i < 3; i++) {
         void *device;
         fake_device.hides_usm = rows[i].hides_usm;
@@ -77,14 +78,16 @@ static bool open_with_fault(int32_t memory, int64_t nth, cl_int code) {
 }
 
 TEST(a_failed_opening_leaves_nothing_open) {
-    static const cl_int codes[] = {CL_OUT_OF_HOST_MEMORY, CL_INVALID_VALUE, CL_DEVICE_NOT_AVAILABLE};
+    static const cl_int codes[] = {CL_OUT_OF_HOST_MEMORY, CL_INVALID_VALUE,
+                                   CL_DEVICE_NOT_AVAILABLE};
     for (int32_t memory = SB_OPENCL_SVM; memory <= SB_OPENCL_BUFFERS; memory++)
         for (int i = 0; i < 3; i++)
             for (int64_t n = 1; open_with_fault(memory, n, codes[i]); n++)
                 assert_true(n < 100);
 }
 
-/* --- a device without doubles ------------------------------------------------------------------------ */
+/* --- a device without doubles
+ * ------------------------------------------------------------------------ */
 
 TEST(without_doubles_the_host_adds_floats) {
     enum { COUNT = 100003 }; /* several pieces */
@@ -119,7 +122,8 @@ TEST(without_doubles_64_bit_arithmetic_is_refused) {
     fake_device.hides_doubles = false;
 }
 
-/* --- forks ------------------------------------------------------------------------------------------- */
+/* --- forks
+ * ------------------------------------------------------------------------------------------- */
 
 /* Returns 0, or the number of the wrong step. */
 static int use_in_child(sb_context *context, sb_mem *mem) {

@@ -60,7 +60,8 @@ TEST(queues_that_are_no_streams_are_refused) {
     place_close(&place);
 }
 
-/* --- the caller's kernels -------------------------------------------------------------------------------- */
+/* --- the caller's kernels
+ * -------------------------------------------------------------------------------- */
 
 static cl_kernel kernel_of(const struct place *place, cl_program *program) {
     const char *source = "kernel void add(global float *x, ulong before) {"
@@ -68,8 +69,8 @@ static cl_kernel kernel_of(const struct place *place, cl_program *program) {
                          "}";
     const cl_device_id id = place->opencl->id(place->device);
     cl_int result;
-    *program = clCreateProgramWithSource(place->opencl->context(place->device), 1, &source, NULL,
-                                         &result);
+    *program =
+        clCreateProgramWithSource(place->opencl->context(place->device), 1, &source, NULL, &result);
     assert_int_equal(clBuildProgram(*program, 1, &id, NULL, NULL, NULL), CL_SUCCESS);
     cl_kernel kernel = clCreateKernel(*program, "add", &result);
     assert_non_null(kernel);
@@ -100,14 +101,14 @@ TEST(kernels_of_the_caller_work_on_the_memory) {
         sb_blob *blob;
         float *out;
         const float *in;
-        assert_ok(sb_blob_create_shaped(place.context, SB_DTYPE_F32, (int64_t[]){COUNT}, 1, &blob,
-                                        &err));
-        assert_ok(sb_blob_mutable_gpu_on(blob, SB_DATA, (sb_stream)place.queue, (void **)&out,
-                                         &err));
+        assert_ok(
+            sb_blob_create_shaped(place.context, SB_DTYPE_F32, (int64_t[]){COUNT}, 1, &blob, &err));
+        assert_ok(
+            sb_blob_mutable_gpu_on(blob, SB_DATA, (sb_stream)place.queue, (void **)&out, &err));
         set_pointer(&place, kernel, out + half);
-        assert_int_equal(clEnqueueNDRangeKernel(place.queue, kernel, 1, NULL, &half, NULL, 0, NULL,
-                                                NULL),
-                         CL_SUCCESS);
+        assert_int_equal(
+            clEnqueueNDRangeKernel(place.queue, kernel, 1, NULL, &half, NULL, 0, NULL, NULL),
+            CL_SUCCESS);
         assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &in, &err));
         assert_true(in[0] == 0 && in[half - 1] == 0 && in[half] == 1 && in[COUNT - 1] == 1);
         sb_blob_destroy(blob);
@@ -125,7 +126,8 @@ TEST(foreign_pointers_are_in_no_buffer) {
     place_close(&place);
 }
 
-/* --- failures of queued commands ----------------------------------------------------------------------------- */
+/* --- failures of queued commands
+ * ----------------------------------------------------------------------------- */
 
 #define FAIL_COPY(place) driver_fail("clEnqueueSVMMemcpy", 1, DRIVER_LATER, CL_OUT_OF_RESOURCES)
 
@@ -219,8 +221,8 @@ TEST(memory_is_freed_if_the_queued_free_fails) {
     place_close(&place);
 }
 
-/* The driver's own failure: the queue is behind an event of the caller, which fails. pocl then fails
-   the commands behind it, too. */
+/* The driver's own failure: the queue is behind an event of the caller, which fails. pocl then
+   fails the commands behind it, too. */
 TEST(a_failure_before_a_push_is_the_pushs) {
     struct place place = place_open(SB_OPENCL_SVM);
     cl_int result;

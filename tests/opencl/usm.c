@@ -9,7 +9,8 @@
 cl_int __real_clReleaseCommandQueue(cl_command_queue queue);
 cl_int __real_clFinish(cl_command_queue queue);
 
-/* --- the allocations ------------------------------------------------------------------------------ */
+/* --- the allocations
+ * ------------------------------------------------------------------------------ */
 
 struct block {
     struct block *next;
@@ -52,7 +53,8 @@ static struct block find(cl_context context, const void *ptr) {
     return found;
 }
 
-/* Waits for the work of all queues, as the library's own comes after all other users of the memory. */
+/* Waits for the work of all queues, as the library's own comes after all other users of the memory.
+ */
 static cl_int CL_API_CALL free_fake(cl_context context, void *ptr) {
     struct block *block = NULL;
     pthread_mutex_lock(&lock);
@@ -104,8 +106,8 @@ static cl_int CL_API_CALL fill_fake(cl_command_queue queue, void *to, const void
     return clEnqueueSVMMemFill(queue, to, pattern, size, bytes, waits, list, out);
 }
 
-static cl_int CL_API_CALL info_fake(cl_context context, const void *ptr, cl_uint what,
-                                    size_t bytes, void *out, size_t *out_bytes) {
+static cl_int CL_API_CALL info_fake(cl_context context, const void *ptr, cl_uint what, size_t bytes,
+                                    void *out, size_t *out_bytes) {
     const struct block block = find(context, ptr);
     const void *from = what == CL_MEM_ALLOC_DEVICE_INTEL     ? (const void *)&block.device
                        : what == CL_MEM_ALLOC_BASE_PTR_INTEL ? (const void *)&block.at
@@ -115,7 +117,8 @@ static cl_int CL_API_CALL info_fake(cl_context context, const void *ptr, cl_uint
     return CL_SUCCESS;
 }
 
-/* --- the extension -------------------------------------------------------------------------------- */
+/* --- the extension
+ * -------------------------------------------------------------------------------- */
 
 void *__real_clGetExtensionFunctionAddressForPlatform(cl_platform_id platform, const char *name);
 void *__wrap_clGetExtensionFunctionAddressForPlatform(cl_platform_id platform, const char *name);

@@ -10,7 +10,8 @@ static int index_of(sb_dtype dtype) {
     return dtype == SB_DTYPE_F64;
 }
 
-/* --- the kernels ---------------------------------------------------------------------------------- */
+/* --- the kernels
+ * ---------------------------------------------------------------------------------- */
 
 static const char *const names[SB__OPENCL_KERNELS] = {"axpy", "scale", "asum", "sumsq"};
 
@@ -76,7 +77,8 @@ void sb__opencl_end_arithmetic(struct sb__opencl_device *device) {
     release(&device->arithmetic);
 }
 
-/* --- launches --------------------------------------------------------------------------------------- */
+/* --- launches
+ * --------------------------------------------------------------------------------------- */
 
 sb_status sb__opencl_check_dtype(const struct sb__opencl_device *device, sb_dtype dtype,
                                  sb_error *err) {

@@ -36,8 +36,8 @@ static struct sb__opencl_buffer *find(const struct sb__opencl_table *table, cons
     return buffer && address - buffer->address < buffer->bytes ? buffer : NULL;
 }
 
-/* The core keeps the memory allocated during the call of a slot, so that the buffer is valid without
-   the lock. */
+/* The core keeps the memory allocated during the call of a slot, so that the buffer is valid
+   without the lock. */
 cl_mem sb__opencl_locate(struct sb__opencl_device *device, const void *ptr, size_t *out_offset) {
     struct sb__opencl_table *table = &device->table;
     sb__opencl_lock_take(&table->lock);

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- finding the device -------------------------------------------------------------------------- */
+/* --- finding the device --------------------------------------------------------------------------
+ */
 
 /* A driver's threads and locks do not survive a fork. */
 static sb_status check_process(sb_error *err) {
@@ -15,9 +16,10 @@ static sb_status check_process(sb_error *err) {
     int64_t first = 0;
     if (atomic_compare_exchange_strong(&user, &first, self) || first == self)
         return SB_OK;
-    return sb_error_fill(err, SB_ERR_FORKED, 0,
-                         "OpenCL was used before this process was forked; call exec, or fork before "
-                         "the first use");
+    return sb_error_fill(
+        err, SB_ERR_FORKED, 0,
+        "OpenCL was used before this process was forked; call exec, or fork before "
+        "the first use");
 }
 
 static sb_status fail_ordinal(const struct sb__opencl_device *device, cl_uint count,
@@ -81,7 +83,8 @@ static sb_status find_device(struct sb__opencl_device *device, sb_error *err) {
     return st;
 }
 
-/* --- opening ------------------------------------------------------------------------------------- */
+/* --- opening -------------------------------------------------------------------------------------
+ */
 
 static sb_status inspect(struct sb__opencl_device *device, sb_error *err) {
     char version[256] = "", message[sizeof err->message];
@@ -91,8 +94,8 @@ static sb_status inspect(struct sb__opencl_device *device, sb_error *err) {
     if (result == CL_SUCCESS)
         result = clGetDeviceInfo(device->id, CL_DEVICE_TYPE, sizeof type, &type, NULL);
     if (result == CL_SUCCESS)
-        result = clGetDeviceInfo(device->id, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof doubles, &doubles,
-                                 NULL);
+        result =
+            clGetDeviceInfo(device->id, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof doubles, &doubles, NULL);
     if (result != CL_SUCCESS)
         return sb__opencl_status(device, result, "clGetDeviceInfo", err);
     device->is_cpu = (type & CL_DEVICE_TYPE_CPU) != 0;
@@ -124,9 +127,9 @@ static sb_status create_parts(struct sb__opencl_device *device, sb_error *err) {
     if (!device->context)
         return sb__opencl_status(device, result, "clCreateContext", err);
     device->queue = clCreateCommandQueueWithProperties(device->context, device->id, NULL, &result);
-    return device->queue ? SB_OK
-                         : sb__opencl_status(device, result, "clCreateCommandQueueWithProperties",
-                                             err);
+    return device->queue
+               ? SB_OK
+               : sb__opencl_status(device, result, "clCreateCommandQueueWithProperties", err);
 }
 
 static sb_status open_device(struct sb__opencl_device *device, int32_t only, sb_error *err) {

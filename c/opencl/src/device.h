@@ -81,7 +81,8 @@ struct sb__opencl_queued {
     struct sb__opencl_command *first, *last;
 };
 
-/* --- arithmetic (kernels.c, sums.c) ------------------------------------------------------------ */
+/* --- arithmetic (kernels.c, sums.c) ------------------------------------------------------------
+ */
 
 enum sb__opencl_kernel {
     SB__OPENCL_AXPY,
@@ -109,7 +110,8 @@ struct sb__opencl_arithmetic {
     struct sb__opencl_parts *abandoned; /* that a failed wait left to the device */
 };
 
-/* --- the device (device.c) ----------------------------------------------------------------------- */
+/* --- the device (device.c) -----------------------------------------------------------------------
+ */
 
 struct sb__opencl_device {
     int32_t ordinal;
@@ -135,7 +137,8 @@ static inline cl_command_queue sb__opencl_queue(const struct sb__opencl_device *
     return stream ? (cl_command_queue)stream : device->queue;
 }
 
-/* --- status.c ------------------------------------------------------------------------------------ */
+/* --- status.c ------------------------------------------------------------------------------------
+ */
 
 /* Returns the status for the result of `call`, and fills `err`. */
 sb_status sb__opencl_status(const struct sb__opencl_device *device, cl_int result, const char *call,
@@ -145,7 +148,8 @@ sb_status sb__opencl_status(const struct sb__opencl_device *device, cl_int resul
 sb_status sb__opencl_wait_status(const struct sb__opencl_device *device, cl_int result,
                                  const char *call, sb_error *err);
 
-/* --- queued.c ------------------------------------------------------------------------------------ */
+/* --- queued.c ------------------------------------------------------------------------------------
+ */
 
 /* Allocates a record before the command is queued. */
 sb_status sb__opencl_begin(struct sb__opencl_device *device, cl_command_queue queue,
@@ -177,7 +181,8 @@ void sb__opencl_forget(struct sb__opencl_device *device, const struct sb__opencl
 /* Sets `*out` to the execution status of a command: negative after a failure, 0 after success. */
 cl_int sb__opencl_progress(cl_event event, cl_int *out);
 
-/* --- slots: memory.c, streams.c, arithmetic.c, sums.c -------------------------------------------- */
+/* --- slots: memory.c, streams.c, arithmetic.c, sums.c --------------------------------------------
+ */
 
 sb_status sb__opencl_alloc(void *device, size_t bytes, sb_stream stream, void **out, sb_error *err);
 void sb__opencl_free(void *device, void *ptr, size_t bytes, sb_stream stream);

@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* --- streams -------------------------------------------------------------------------------------- */
+/* --- streams
+ * -------------------------------------------------------------------------------------- */
 
 sb_stream sb__opencl_own_stream(void *opened) {
     const struct sb__opencl_device *device = opened;
@@ -26,8 +27,8 @@ sb_status sb__opencl_check_stream(void *opened, sb_stream stream, sb_error *err)
     cl_int result =
         clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, (void *)&context, NULL);
     if (result == CL_SUCCESS)
-        result = clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES, sizeof properties, &properties,
-                                       NULL);
+        result =
+            clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES, sizeof properties, &properties, NULL);
     if (result == CL_INVALID_COMMAND_QUEUE)
         return fail_stream(device, SB_ERR_WRONG_DEVICE, "the stream is not a command queue", err);
     if (result != CL_SUCCESS)
@@ -53,7 +54,8 @@ sb_status sb__opencl_stream_synchronize(void *opened, sb_stream stream, sb_error
     return sb__opencl_wait_status(device, failure, "queued work", err);
 }
 
-/* --- events --------------------------------------------------------------------------------------- */
+/* --- events
+ * --------------------------------------------------------------------------------------- */
 
 /* Submits the commands: another queue may wait for the marker. */
 sb_status sb__opencl_event_record(void *opened, sb_stream stream, void **out, sb_error *err) {

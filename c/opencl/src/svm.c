@@ -31,8 +31,7 @@ static void free_svm(struct sb__opencl_device *device, void *ptr, cl_command_que
     }
     command->freed = ptr;
     command->is_silent = true;
-    const cl_int result =
-        clEnqueueSVMFree(queue, 1, &ptr, NULL, NULL, 0, NULL, &command->event);
+    const cl_int result = clEnqueueSVMFree(queue, 1, &ptr, NULL, NULL, 0, NULL, &command->event);
     if (sb__opencl_end(device, command, result, "clEnqueueSVMFree", &err) != SB_OK)
         free_now(device, ptr, queue);
 }
@@ -59,7 +58,8 @@ static cl_int argument_svm(struct sb__opencl_device *device, cl_kernel kernel, c
                                 : result;
 }
 
-/* No check of pointers: CL_MEM_USES_SVM_POINTER is wrong for pointers into an allocation (pocl 3.1).
+/* No check of pointers: CL_MEM_USES_SVM_POINTER is wrong for pointers into an allocation
+ * (pocl 3.1).
  */
 const struct sb__opencl_memory sb__opencl_svm = {
     .kind = SB_OPENCL_SVM,

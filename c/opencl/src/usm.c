@@ -24,8 +24,7 @@ static bool has_extension(const struct sb__opencl_device *device) {
     if (clGetDeviceInfo(device->id, CL_DEVICE_EXTENSIONS, 0, NULL, &bytes) != CL_SUCCESS)
         return false;
     char *list = calloc(1, bytes + 1);
-    if (list &&
-        clGetDeviceInfo(device->id, CL_DEVICE_EXTENSIONS, bytes, list, NULL) == CL_SUCCESS)
+    if (list && clGetDeviceInfo(device->id, CL_DEVICE_EXTENSIONS, bytes, list, NULL) == CL_SUCCESS)
         found = lists_extension(list);
     free(list);
     return found;
