@@ -20,8 +20,8 @@ cl_int sb__opencl_progress(cl_event event, cl_int *out) {
  */
 
 static void append(struct sb__opencl_queued *queued, struct sb__opencl_command *command) {
-    struct sb__opencl_command **last = queued->first ? &queued->last->next : &queued->first;
-    *last = queued->last = command;
+    *(queued->last ? &queued->last->next : &queued->first) = command;
+    queued->last = command;
 }
 
 /* Removes a record; `before` is the record before it, or NULL. `progress` is negative if the

@@ -32,15 +32,21 @@ static cl_int fill_parts(const struct sb__opencl_device *device, struct sb__open
     return result;
 }
 
-/* Call with the lock of sums held, as for all functions below. */
-static sb_status make_parts(struct sb__opencl_device *device, sb_error *err) {
+/* Returns the device's parts, or NULL with `err` filled. Call with the lock of sums held, as all
+   functions below. */
+static struct sb__opencl_parts *get_parts(struct sb__opencl_device *device, sb_error *err) {
+    if (device->arithmetic.parts)
+        return device->arithmetic.parts;
     struct sb__opencl_parts *parts = calloc(1, sizeof *parts);
     const cl_int result = parts ? fill_parts(device, parts) : CL_OUT_OF_HOST_MEMORY;
-    if (result == CL_SUCCESS)
-        device->arithmetic.parts = parts;
-    else if (parts)
-        free_parts(parts);
-    return sb__opencl_status(device, result, "memory for the parts of a sum", err);
+    if (result != CL_SUCCESS) {
+        (void)sb__opencl_status(device, result, "memory for the parts of a sum", err);
+        if (parts)
+            free_parts(parts);
+        return NULL;
+    }
+    device->arithmetic.parts = parts;
+    return parts;
 }
 
 void sb__opencl_end_sums(struct sb__opencl_device *device) {
@@ -82,8 +88,8 @@ struct sum {
     sb_stream stream;
 };
 
-static sb_status launch(struct sb__opencl_device *device, const struct sum *sum, size_t items,
-                        sb_error *err) {
+static sb_status launch(struct sb__opencl_device *device, const struct sum *sum,
+                        const struct sb__opencl_parts *parts, size_t items, sb_error *err) {
     const cl_ulong count = (cl_ulong)sum->count, vectors = count / 8;
     const cl_ulong range = (vectors + items - 1) / items;
     const cl_ulong span = device->is_cpu ? range : 1, reach = device->is_cpu ? range : vectors;
@@ -97,14 +103,13 @@ static sb_status launch(struct sb__opencl_device *device, const struct sum *sum,
                     {sizeof reach, &reach},
                     {sizeof step, &step}},
         .operands = {sum->x},
-        .sums = device->arithmetic.parts->sums,
+        .sums = parts->sums,
     };
     return sb__opencl_launch(device, &launch, sum->stream, err);
 }
 
-static sb_status read_parts(struct sb__opencl_device *device, const struct sum *sum, size_t items,
-                            sb_error *err) {
-    const struct sb__opencl_parts *parts = device->arithmetic.parts;
+static sb_status read_parts(struct sb__opencl_device *device, const struct sum *sum,
+                            const struct sb__opencl_parts *parts, size_t items, sb_error *err) {
     const cl_command_queue queue = sb__opencl_queue(device, sum->stream);
     struct sb__opencl_command *command;
     const sb_status st = sb__opencl_begin(device, queue, &command, err);
@@ -117,19 +122,18 @@ static sb_status read_parts(struct sb__opencl_device *device, const struct sum *
 }
 
 /* Whole groups of items, enough for a vector each, or as many as there are parts. */
-static size_t items_for(const struct sb__opencl_device *device, int64_t count) {
-    const size_t groups = (size_t)(count / 8) / 64 + 1, most = device->arithmetic.parts->count;
-    return groups < most / 64 ? groups * 64 : most;
+static size_t items_for(const struct sb__opencl_parts *parts, int64_t count) {
+    const size_t groups = (size_t)(count / 8) / 64 + 1;
+    return groups < parts->count / 64 ? groups * 64 : parts->count;
 }
 
-static sb_status sum_on_device(struct sb__opencl_device *device, const struct sum *sum, double *out,
-                               sb_error *err) {
-    const struct sb__opencl_parts *parts = device->arithmetic.parts;
-    const size_t items = items_for(device, sum->count);
+static sb_status sum_on_device(struct sb__opencl_device *device, const struct sum *sum,
+                               const struct sb__opencl_parts *parts, double *out, sb_error *err) {
+    const size_t items = items_for(parts, sum->count);
     double total = 0;
-    sb_status st = launch(device, sum, items, err);
+    sb_status st = launch(device, sum, parts, items, err);
     if (st == SB_OK)
-        st = read_parts(device, sum, items, err);
+        st = read_parts(device, sum, parts, items, err);
     if (st == SB_OK)
         st = wait_for_parts(device, sum->stream, err);
     for (size_t i = 0; i < items && st == SB_OK; i++)
@@ -149,9 +153,8 @@ static double add(enum sb__opencl_kernel kernel, const float *x, size_t count) {
 }
 
 /* Downloads 32-bit elements piece by piece. */
-static sb_status sum_on_host(struct sb__opencl_device *device, const struct sum *sum, double *out,
-                             sb_error *err) {
-    const struct sb__opencl_parts *parts = device->arithmetic.parts;
+static sb_status sum_on_host(struct sb__opencl_device *device, const struct sum *sum,
+                             const struct sb__opencl_parts *parts, double *out, sb_error *err) {
     const size_t most = parts->count * sizeof *parts->host / sizeof(float);
     const float *x = sum->x;
     size_t left = (size_t)sum->count;
@@ -182,10 +185,11 @@ static sb_status run(struct sb__opencl_device *device, const struct sum *sum, do
     if (st != SB_OK)
         return st;
     sb__opencl_lock_take(&arithmetic->sum_lock);
-    if (!arithmetic->parts)
-        st = make_parts(device, err);
-    if (st == SB_OK)
-        st = (device->has_doubles ? sum_on_device : sum_on_host)(device, sum, out, err);
+    const struct sb__opencl_parts *parts = get_parts(device, err);
+    if (parts)
+        st = (device->has_doubles ? sum_on_device : sum_on_host)(device, sum, parts, out, err);
+    else
+        st = err->code;
     sb__opencl_lock_give(&arithmetic->sum_lock);
     return st;
 }

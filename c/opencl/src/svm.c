@@ -16,9 +16,12 @@ static cl_int alloc_svm(struct sb__opencl_device *device, size_t bytes, void **o
     return *out ? CL_SUCCESS : CL_MEM_OBJECT_ALLOCATION_FAILURE;
 }
 
-/* The memory stays allocated if no wait succeeds. */
+/* The memory stays allocated if two waits fail. */
 static void free_now(struct sb__opencl_device *device, void *ptr, cl_command_queue queue) {
-    if (clFinish(queue) == CL_SUCCESS || clFinish(queue) == CL_SUCCESS)
+    cl_int result = clFinish(queue);
+    if (result != CL_SUCCESS)
+        result = clFinish(queue);
+    if (result == CL_SUCCESS)
         clSVMFree(device->context, ptr);
 }
 
