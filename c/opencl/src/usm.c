@@ -53,10 +53,12 @@ static cl_int alloc_usm(struct sb__opencl_device *device, size_t bytes, void **o
     return *out || result != CL_SUCCESS ? result : CL_MEM_OBJECT_ALLOCATION_FAILURE;
 }
 
-/* Waits for all work that uses the memory: the extension has no queued free. A call that fails has
-   not waited. */
+/* The extension has no queued free. Its free waits for work that the driver knows to use the
+   memory, the wait for the queue also for other work, which is ordered before. A free that fails
+   has freed nothing. */
 static void free_usm(struct sb__opencl_device *device, void *ptr, cl_command_queue queue) {
-    (void)queue;
+    if (clFinish(queue) != CL_SUCCESS)
+        (void)clFinish(queue);
     if (device->usm.free(device->context, ptr) != CL_SUCCESS)
         (void)device->usm.free(device->context, ptr);
 }
