@@ -4,7 +4,7 @@
 # statically, so that their DLLs are not needed.
 function(export_for_windows target map)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${map})
-  file(STRINGS ${map} exports REGEX "^ +sb_[a-z0-9_]+;")
+  file(STRINGS ${map} exports REGEX "^ +(sb|syncblob)_[a-z0-9_]+;")
   list(TRANSFORM exports REPLACE ";" "")
   list(JOIN exports "\n" exports)
   file(CONFIGURE OUTPUT ${target}.def CONTENT "EXPORTS\n@exports@\n" @ONLY)

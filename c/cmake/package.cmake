@@ -1,6 +1,6 @@
 # cpack -G DEB makes packages with Debian's names: libsyncblobN and libsyncblob-dev; the pair
-# libsyncblob-NAMEN and libsyncblob-NAME-dev for testing, conformance and comm, with SYNCBLOB_MPI for mpi, and
-# with SYNCBLOB_NET for net; with SYNCBLOB_BUILD_CLI syncblob-tools. cpack -G TGZ makes one archive.
+# libsyncblob-NAMEN and libsyncblob-NAME-dev for testing, conformance and comm, with SYNCBLOB_MPI
+# for mpi, with SYNCBLOB_OPENCL for opencl, and with SYNCBLOB_NET for net; with SYNCBLOB_BUILD_CLI syncblob-tools. cpack -G TGZ makes one archive.
 # For packages, configure with CMAKE_INSTALL_PREFIX=/usr and CMAKE_BUILD_TYPE=Release.
 include(GNUInstallDirs)
 get_directory_property(SYNCBLOB_OPENBLAS_RUN_PATH DIRECTORY ${PROJECT_SOURCE_DIR}/c
@@ -117,6 +117,10 @@ transport of the program's.")
     debian_package_over(mpi -comm "communicators over MPI" "Ranks of MPI sum the diffs of a training step while the rest of it is
 still being computed. The library is made for one MPI, that of this
 distribution." mpi-default-dev)
+  endif()
+  if(SYNCBLOB_OPENCL)
+    debian_package_over(opencl "" "OpenCL devices" "Blobs on a device of OpenCL 2.0 or newer: a GPU, a processor, or any other whose
+driver is installed." ocl-icd-opencl-dev)
   endif()
   if(SYNCBLOB_NET)
     debian_package_over(net "" "nets and ONNX" "Nets that prototxts and caffemodels describe, layer by layer, with the shapes of

@@ -18,8 +18,8 @@ check_scripts() {
 # Checks that only c/src/port and c/*/src/port.* distinguish systems, and base.h to mark exports.
 check_systems() {
     ! grep -rnE --include='*.[ch]' '\b(_WIN(32|64)|_MSC_VER|__(linux|APPLE|unix|MINGW|CYGWIN|GLIBC|FreeBSD|ANDROID|wasi))' \
-        c/include c/src c/testing c/conformance c/comm c/mpi cuda proto |
-        grep -v '^c/src/port/\|^c/\(comm\|conformance\)/src/port\.\|^c/include/syncblob/base\.h:.*__GNUC__'
+        c/include c/src c/testing c/conformance c/comm c/mpi c/opencl cuda proto |
+        grep -v '^c/src/port/\|^c/\(comm\|conformance\|opencl\)/src/port\.\|^c/include/syncblob/base\.h:.*__GNUC__'
 }
 
 # Checks the forge's files by the schemas that come with the checker.

@@ -67,7 +67,7 @@ def wrapper(function, listed):
 
 def main():
     folder = pathlib.Path(sys.argv[1])
-    linked = [folder for folder in HEADERS if "mpi" not in folder.parts]
+    linked = [folder for folder in HEADERS if not {"mpi", "opencl"} & {*folder.parts}]
     functions = {f.name: f for f in read_functions(read_headers(linked))}
     source, flags = [HEAD], []
     for name, function in functions.items():

@@ -111,7 +111,7 @@ def test_missing_components():
     refused(prefix, "REQUIRED COMPONENTS static", "syncblob's static library is not installed here")
     refused(prefix, "COMPONENTS static", "not found: syncblob's static library is not installed")
     refused(prefix, "REQUIRED COMPONENTS cuda", "no component cuda: "
-            "there are shared, static, testing, conformance, comm, mpi and net")
+            "there are shared, static, testing, conformance, comm, mpi, opencl and net")
     said = find(prefix, "REQUIRED COMPONENTS shared OPTIONAL_COMPONENTS static")[1]
     check("shared: TRUE, static: " in said and "static: TRUE" not in said, said)
 

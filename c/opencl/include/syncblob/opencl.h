@@ -1,0 +1,71 @@
+/**
+ * Devices of OpenCL 2.0 or newer: a separate library, libsyncblob-opencl, so that libsyncblob does
+ * not depend on OpenCL. A program passes the table to a context:
+ *
+ *     options.backend = sb_opencl_backend();
+ *     options.device = "opencl:0";
+ *
+ * "opencl:N" is the N-th device over all platforms, in the order in which clGetPlatformIDs and
+ * clGetDeviceIDs return them (clinfo -l prints that order). Each sb_context has a separate
+ * cl_context with that one device.
+ *
+ * Device memory is the first kind of SB_OPENCL_USM, SB_OPENCL_SVM and SB_OPENCL_BUFFERS that the
+ * device has. The host must not access any of it directly, although some devices would allow it.
+ *
+ * A stream (sb_stream) is an in-order cl_command_queue of the library's cl_context
+ * (sb_opencl_device::context). NULL is the library's own queue, since OpenCL has no default queue:
+ * pass your queue to the `_on` calls, or wait for your queue before you call the library.
+ *
+ * Not provided: page-locked host memory, and exchange by DLPack, whose OpenCL pointers are handles
+ * of type cl_mem. Sums and 64-bit arithmetic need cl_khr_fp64. A device without it returns
+ * UNSUPPORTED for 64-bit arithmetic, and the host adds 32-bit sums.
+ *
+ * sb_error.device_code is OpenCL's error code. After a fork the child can open no device if its
+ * parent has opened one.
+ */
+#ifndef SYNCBLOB_OPENCL_H
+#define SYNCBLOB_OPENCL_H
+
+#include <syncblob/backend.h>
+
+#ifndef CL_TARGET_OPENCL_VERSION
+#define CL_TARGET_OPENCL_VERSION 200
+#endif
+#include <CL/cl.h>
+
+SB_BEGIN_DECLS
+
+/** Returns the backend "opencl". @return [borrowed] a constant */
+SB_API const sb_backend *sb_opencl_backend(void);
+
+/** Kinds of device memory. */
+enum {
+    SB_OPENCL_SVM = 1,    /**< coarse-grained shared virtual memory: clSetKernelArgSVMPointer */
+    SB_OPENCL_USM = 2,    /**< device memory of Intel's unified shared memory:
+                               clSetKernelArgMemPointerINTEL */
+    SB_OPENCL_BUFFERS = 3 /**< cl_mem objects behind addresses that the library has made up: a
+                               kernel takes what sb_opencl_device::buffer returns. Only memory of
+                               the library can be lent */
+};
+
+/** The name of the table sb_opencl_device, for sb_context_extension. */
+#define SB_OPENCL_DEVICE "sb_opencl_device"
+
+/** What a program needs to create queues and kernels for a device. `device` is the pointer that
+ *  sb_context_extension returns. The struct never grows. */
+typedef struct sb_opencl_device {
+    /** Returns the cl_context. @return [borrowed] lives as long as the sb_context */
+    cl_context (*context)(const void *device);
+    /** Returns the OpenCL device. */
+    cl_device_id (*id)(const void *device);
+    /** Returns the kind of the device's memory, SB_OPENCL_SVM to SB_OPENCL_BUFFERS. */
+    int32_t (*memory)(const void *device);
+    /** Returns the cl_mem of SB_OPENCL_BUFFERS that holds `ptr`, and the offset of `ptr` in bytes.
+     *  NULL: `ptr` is not in such memory.
+     *  @return [borrowed] as long as the memory at `ptr` is allocated */
+    cl_mem (*buffer)(void *device, const void *ptr, size_t *out_offset);
+} sb_opencl_device;
+
+SB_END_DECLS
+
+#endif

@@ -1,0 +1,160 @@
+/* Arithmetic by kernels, which the driver compiles. Sums: sums.c. */
+#include "arithmetic.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define GROUP 64 /* global sizes are multiples of this */
+
+static int index_of(sb_dtype dtype) {
+    return dtype == SB_DTYPE_F64;
+}
+
+/* --- the kernels
+ * ---------------------------------------------------------------------------------- */
+
+static const char *const names[SB__OPENCL_KERNELS] = {"axpy", "scale", "asum", "sumsq"};
+
+static const char *options_of(const struct sb__opencl_device *device, int index) {
+    if (index)
+        return "-DDOUBLES -DT=double -DT8=double8";
+    return device->has_doubles ? "-DDOUBLES -DT=float -DT8=float8" : "-DT=float";
+}
+
+static sb_status build(struct sb__opencl_device *device, int index, sb_error *err) {
+    struct sb__opencl_arithmetic *arithmetic = &device->arithmetic;
+    cl_program *program = &arithmetic->programs[index];
+    const char *source = sb__opencl_source, *call = "clCreateProgramWithSource";
+    cl_int result;
+    *program = clCreateProgramWithSource(device->context, 1, &source, NULL, &result);
+    if (*program) {
+        call = "clBuildProgram";
+        result = clBuildProgram(*program, 1, &device->id, options_of(device, index), NULL, NULL);
+    }
+    const int count = device->has_doubles ? SB__OPENCL_KERNELS : SB__OPENCL_ASUM;
+    for (int i = 0; i < count && result == CL_SUCCESS; i++) {
+        call = "clCreateKernel";
+        arithmetic->kernels[index][i] = clCreateKernel(*program, names[i], &result);
+    }
+    return sb__opencl_status(device, result, call, err);
+}
+
+static void release(struct sb__opencl_arithmetic *arithmetic) {
+    for (int index = 0; index < 2; index++) {
+        for (int i = 0; i < SB__OPENCL_KERNELS; i++)
+            if (arithmetic->kernels[index][i])
+                (void)clReleaseKernel(arithmetic->kernels[index][i]);
+        if (arithmetic->programs[index])
+            (void)clReleaseProgram(arithmetic->programs[index]);
+    }
+    memset((void *)arithmetic->kernels, 0, sizeof arithmetic->kernels);
+    memset((void *)arithmetic->programs, 0, sizeof arithmetic->programs);
+}
+
+static sb_status prepare(struct sb__opencl_device *device, sb_error *err) {
+    sb_status st = build(device, 0, err);
+    if (st == SB_OK && device->has_doubles)
+        st = build(device, 1, err);
+    if (st != SB_OK)
+        release(&device->arithmetic);
+    return st;
+}
+
+sb_status sb__opencl_prepare_arithmetic(void *opened, sb_error *err) {
+    struct sb__opencl_device *device = opened;
+    struct sb__opencl_arithmetic *arithmetic = &device->arithmetic;
+    sb_status st = SB_OK;
+    sb__opencl_lock_take(&arithmetic->lock);
+    if (!arithmetic->is_ready)
+        st = prepare(device, err);
+    arithmetic->is_ready = st == SB_OK;
+    sb__opencl_lock_give(&arithmetic->lock);
+    return st;
+}
+
+void sb__opencl_end_arithmetic(struct sb__opencl_device *device) {
+    sb__opencl_end_sums(device);
+    release(&device->arithmetic);
+}
+
+/* --- launches
+ * --------------------------------------------------------------------------------------- */
+
+sb_status sb__opencl_check_dtype(const struct sb__opencl_device *device, sb_dtype dtype,
+                                 sb_error *err) {
+    char message[sizeof err->message];
+    if (dtype == SB_DTYPE_F32 || device->has_doubles)
+        return SB_OK;
+    (void)snprintf(message, sizeof message, "opencl:%d has no doubles (cl_khr_fp64)",
+                   device->ordinal);
+    return sb_error_fill(err, SB_ERR_UNSUPPORTED, 0, message);
+}
+
+static cl_int set_arguments(struct sb__opencl_device *device, cl_kernel kernel,
+                            const struct sb__opencl_launch *launch) {
+    const size_t element = sb_dtype_size(launch->dtype);
+    cl_uint index = 0;
+    cl_int result = CL_SUCCESS;
+    for (int i = 0; i < SB__OPENCL_NUMBERS && launch->numbers[i].bytes && result == CL_SUCCESS; i++)
+        result = clSetKernelArg(kernel, index++, launch->numbers[i].bytes, launch->numbers[i].at);
+    for (int i = 0; i < 2 && launch->operands[i] && result == CL_SUCCESS; i++, index += 2)
+        result = device->memory->argument(device, kernel, index, launch->operands[i], element);
+    if (launch->sums && result == CL_SUCCESS)
+        result = clSetKernelArg(kernel, index, sizeof launch->sums, (const void *)&launch->sums);
+    return result;
+}
+
+/* The lock: a kernel object has one set of arguments. */
+static cl_int enqueue(struct sb__opencl_device *device, const struct sb__opencl_launch *launch,
+                      cl_command_queue queue, cl_event *event) {
+    struct sb__opencl_arithmetic *arithmetic = &device->arithmetic;
+    cl_kernel kernel = arithmetic->kernels[index_of(launch->dtype)][launch->kernel];
+    const size_t items = (launch->items + GROUP - 1) / GROUP * GROUP;
+    sb__opencl_lock_take(&arithmetic->lock);
+    cl_int result = set_arguments(device, kernel, launch);
+    if (result == CL_SUCCESS)
+        result = clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &items, NULL, 0, NULL, event);
+    sb__opencl_lock_give(&arithmetic->lock);
+    return result;
+}
+
+sb_status sb__opencl_launch(struct sb__opencl_device *device,
+                            const struct sb__opencl_launch *launch, sb_stream stream,
+                            sb_error *err) {
+    const cl_command_queue queue = sb__opencl_queue(device, stream);
+    struct sb__opencl_command *command;
+    const sb_status st = sb__opencl_begin(device, queue, &command, err);
+    if (st != SB_OK)
+        return st;
+    const cl_int result = enqueue(device, launch, queue, &command->event);
+    return sb__opencl_end(device, command, result, names[launch->kernel], err);
+}
+
+/* Queues axpy, or scale if `x` is NULL. */
+static sb_status update(struct sb__opencl_device *device, sb_dtype dtype, int64_t count,
+                        double alpha, const void *x, void *y, sb_stream stream, sb_error *err) {
+    const cl_ulong elements = (cl_ulong)count;
+    const float rounded = (float)alpha;
+    const bool is_float = dtype == SB_DTYPE_F32;
+    const struct sb__opencl_launch launch = {
+        .kernel = x ? SB__OPENCL_AXPY : SB__OPENCL_SCALE,
+        .dtype = dtype,
+        .items = (size_t)count,
+        .numbers = {{sizeof elements, &elements},
+                    {is_float ? sizeof rounded : sizeof alpha,
+                     is_float ? (const void *)&rounded : (const void *)&alpha}},
+        .operands = {y, x},
+    };
+    const sb_status st = sb__opencl_check_dtype(device, dtype, err);
+    return st == SB_OK ? sb__opencl_launch(device, &launch, stream, err) : st;
+}
+
+sb_status sb__opencl_axpy(void *device, sb_dtype dtype, int64_t count, double alpha, const void *x,
+                          void *y, sb_stream stream, sb_error *err) {
+    return update(device, dtype, count, alpha, x, y, stream, err);
+}
+
+sb_status sb__opencl_scale(void *device, sb_dtype dtype, int64_t count, double alpha, void *x,
+                           sb_stream stream, sb_error *err) {
+    return update(device, dtype, count, alpha, NULL, x, stream, err);
+}

@@ -1,0 +1,219 @@
+/* An opened OpenCL device. */
+#ifndef SB_OPENCL_DEVICE_H
+#define SB_OPENCL_DEVICE_H
+
+#include "port.h"
+
+#include <stdbool.h>
+#include <syncblob/opencl.h>
+
+struct sb__opencl_device;
+
+/* --- kinds of memory (svm.c, usm.c, buffers.c) ------------------------------------------------ */
+
+/* Functions of one kind of memory. They return OpenCL's codes. A function that queues a command
+   sets `*event` to the command's event. */
+struct sb__opencl_memory {
+    int32_t kind; /* SB_OPENCL_SVM to SB_OPENCL_BUFFERS */
+    /* Whether the device has this kind. */
+    bool (*open)(struct sb__opencl_device *device);
+    /* Aligned to 64 bytes or more. */
+    cl_int (*alloc)(struct sb__opencl_device *device, size_t bytes, void **out);
+    /* Frees memory after the work on `queue`. */
+    void (*free)(struct sb__opencl_device *device, void *ptr, cl_command_queue queue);
+    cl_int (*zero)(struct sb__opencl_device *device, void *dst, size_t bytes,
+                   cl_command_queue queue, cl_event *event);
+    cl_int (*upload)(struct sb__opencl_device *device, void *dst, const void *src, size_t bytes,
+                     cl_command_queue queue, cl_event *event);
+    cl_int (*download)(struct sb__opencl_device *device, void *dst, const void *src, size_t bytes,
+                       cl_command_queue queue, cl_event *event);
+    cl_int (*copy)(struct sb__opencl_device *device, void *dst, const void *src, size_t bytes,
+                   cl_command_queue queue, cl_event *event);
+    /* Sets argument `index` of a kernel to the memory of `ptr`, and argument `index` + 1 to the
+       number of elements before `ptr` there. */
+    cl_int (*argument)(struct sb__opencl_device *device, cl_kernel kernel, cl_uint index,
+                       const void *ptr, size_t element);
+    /* Whether [ptr, ptr + bytes) is memory of the device. NULL: OpenCL cannot answer. */
+    bool (*holds)(struct sb__opencl_device *device, const void *ptr, size_t bytes);
+};
+
+extern const struct sb__opencl_memory sb__opencl_svm, sb__opencl_usm, sb__opencl_buffers;
+
+/* Functions of Intel's extension. */
+struct sb__opencl_usm_functions {
+    void *(CL_API_CALL *alloc)(cl_context, cl_device_id, const cl_bitfield *, size_t, cl_uint,
+                               cl_int *);
+    cl_int(CL_API_CALL *free)(cl_context, void *);
+    cl_int(CL_API_CALL *copy)(cl_command_queue, cl_bool, void *, const void *, size_t, cl_uint,
+                              const cl_event *, cl_event *);
+    cl_int(CL_API_CALL *fill)(cl_command_queue, void *, const void *, size_t, size_t, cl_uint,
+                              const cl_event *, cl_event *);
+    cl_int(CL_API_CALL *argument)(cl_kernel, cl_uint, const void *);
+    cl_int(CL_API_CALL *info)(cl_context, const void *, cl_uint, size_t, void *, size_t *);
+};
+
+/* The buffers of a device, sorted by address. */
+struct sb__opencl_table {
+    sb__opencl_lock lock;
+    struct sb__opencl_buffer *at;
+    size_t count, capacity;
+    uintptr_t next; /* address of the next buffer */
+};
+
+/* Returns the buffer that holds `ptr`, and the offset of `ptr`, or NULL. */
+cl_mem sb__opencl_locate(struct sb__opencl_device *device, const void *ptr, size_t *out_offset);
+
+/* --- queued commands (queued.c) --------------------------------------------------------------- */
+
+/* A command whose result no wait has returned yet. */
+struct sb__opencl_command {
+    struct sb__opencl_command *next;
+    cl_command_queue queue;
+    cl_event event;
+    const void *thread; /* that queued the command */
+    bool is_covered;    /* by an event of that thread */
+    bool is_silent;     /* its failure is not reported */
+    void *freed;        /* for a free: the memory, which is freed directly if the command fails */
+};
+
+struct sb__opencl_queued {
+    sb__opencl_lock lock;
+    struct sb__opencl_command *first, *last;
+};
+
+/* --- arithmetic (kernels.c, sums.c) ------------------------------------------------------------
+ */
+
+enum sb__opencl_kernel {
+    SB__OPENCL_AXPY,
+    SB__OPENCL_SCALE,
+    SB__OPENCL_ASUM,
+    SB__OPENCL_SUMSQ,
+    SB__OPENCL_KERNELS
+};
+
+/* Memory for the parts of one sum. */
+struct sb__opencl_parts {
+    struct sb__opencl_parts *next; /* in the list of abandoned ones */
+    cl_mem sums;                   /* NULL: the host adds everything */
+    double *host;                  /* `count` numbers */
+    size_t count;
+};
+
+struct sb__opencl_arithmetic {
+    sb__opencl_lock lock; /* of the kernels' arguments */
+    bool is_ready;
+    cl_program programs[2]; /* for SB_DTYPE_F32 and SB_DTYPE_F64 */
+    cl_kernel kernels[2][SB__OPENCL_KERNELS];
+    sb__opencl_lock sum_lock;
+    struct sb__opencl_parts *parts;     /* NULL before the first sum */
+    struct sb__opencl_parts *abandoned; /* that a failed wait left to the device */
+};
+
+/* --- the device (device.c) -----------------------------------------------------------------------
+ */
+
+struct sb__opencl_device {
+    int32_t ordinal;
+    bool has_doubles, is_cpu;
+    const struct sb__opencl_memory *memory;
+    cl_platform_id platform;
+    cl_device_id id;
+    cl_context context;
+    cl_command_queue queue; /* the library's */
+    struct sb__opencl_usm_functions usm;
+    struct sb__opencl_table table;
+    struct sb__opencl_queued queued;
+    struct sb__opencl_arithmetic arithmetic;
+};
+
+/* `user` selects the kind of memory, for tests; NULL: the best one. */
+sb_status sb__opencl_open(void *user, int32_t ordinal, void **out, sb_error *err);
+void sb__opencl_close(void *device);
+
+/* Returns the queue of a stream. */
+static inline cl_command_queue sb__opencl_queue(const struct sb__opencl_device *device,
+                                                sb_stream stream) {
+    return stream ? (cl_command_queue)stream : device->queue;
+}
+
+/* --- status.c ------------------------------------------------------------------------------------
+ */
+
+/* Returns the status for the result of `call`, and fills `err`. */
+sb_status sb__opencl_status(const struct sb__opencl_device *device, cl_int result, const char *call,
+                            sb_error *err);
+/* Returns the status of a wait, never OUT_OF_MEMORY: after other failures the core retries, and
+   keeps the memory that the work may use. */
+sb_status sb__opencl_wait_status(const struct sb__opencl_device *device, cl_int result,
+                                 const char *call, sb_error *err);
+
+/* --- queued.c ------------------------------------------------------------------------------------
+ */
+
+/* Allocates a record before the command is queued. */
+sb_status sb__opencl_begin(struct sb__opencl_device *device, cl_command_queue queue,
+                           struct sb__opencl_command **out, sb_error *err);
+/* Adds the record of a queued command to the list and submits the queue's commands to the device.
+   If `result` is a failure of `call`, frees the record instead. */
+sb_status sb__opencl_end(struct sb__opencl_device *device, struct sb__opencl_command *command,
+                         cl_int result, const char *call, sb_error *err);
+/* Waits for the queue; returns OpenCL's code of the wait. Sets `*out_failure` to the code of the
+   first failed command, or CL_SUCCESS, and removes the records. */
+cl_int sb__opencl_finish(struct sb__opencl_device *device, cl_command_queue queue,
+                         cl_int *out_failure);
+/* Frees all records. Nothing is queued any more. */
+void sb__opencl_queued_end(struct sb__opencl_device *device);
+
+/* The core's event: a marker, then the commands before it whose failures it reports. A failed
+   command is no error of its queue, and its failure is found only by its own event. */
+struct sb__opencl_event {
+    cl_uint count;
+    cl_event at[];
+};
+
+/* Queues a marker, and collects the commands of the queue that no earlier event of their thread
+   covers. */
+sb_status sb__opencl_collect(struct sb__opencl_device *device, cl_command_queue queue,
+                             struct sb__opencl_event **out, sb_error *err);
+/* Removes the records of commands whose failure a wait for the event returns. */
+void sb__opencl_forget(struct sb__opencl_device *device, const struct sb__opencl_event *event);
+/* Sets `*out` to the execution status of a command: negative after a failure, 0 after success. */
+cl_int sb__opencl_progress(cl_event event, cl_int *out);
+
+/* --- slots: memory.c, streams.c, arithmetic.c, sums.c --------------------------------------------
+ */
+
+sb_status sb__opencl_alloc(void *device, size_t bytes, sb_stream stream, void **out, sb_error *err);
+void sb__opencl_free(void *device, void *ptr, size_t bytes, sb_stream stream);
+sb_status sb__opencl_zero(void *device, void *dst, size_t bytes, sb_stream stream, sb_error *err);
+sb_status sb__opencl_upload(void *device, void *dst, const void *src, size_t bytes,
+                            sb_stream stream, sb_error *err);
+sb_status sb__opencl_download(void *device, void *dst, const void *src, size_t bytes,
+                              sb_stream stream, sb_error *err);
+sb_status sb__opencl_copy(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,
+                          sb_error *err);
+sb_status sb__opencl_check_pointer(void *device, const void *ptr, size_t bytes, sb_error *err);
+
+sb_stream sb__opencl_own_stream(void *device);
+sb_status sb__opencl_check_stream(void *device, sb_stream stream, sb_error *err);
+sb_status sb__opencl_stream_synchronize(void *device, sb_stream stream, sb_error *err);
+sb_status sb__opencl_event_record(void *device, sb_stream stream, void **out, sb_error *err);
+sb_status sb__opencl_stream_wait(void *device, sb_stream stream, void *event, sb_error *err);
+sb_status sb__opencl_event_wait(void *device, void *event, sb_error *err);
+void sb__opencl_event_destroy(void *device, void *event);
+sb_status sb__opencl_event_query(void *device, void *event, int32_t *out_done, sb_error *err);
+
+sb_status sb__opencl_prepare_arithmetic(void *device, sb_error *err);
+void sb__opencl_end_arithmetic(struct sb__opencl_device *device);
+sb_status sb__opencl_axpy(void *device, sb_dtype dtype, int64_t count, double alpha, const void *x,
+                          void *y, sb_stream stream, sb_error *err);
+sb_status sb__opencl_scale(void *device, sb_dtype dtype, int64_t count, double alpha, void *x,
+                           sb_stream stream, sb_error *err);
+sb_status sb__opencl_asum(void *device, sb_dtype dtype, int64_t count, const void *x, double *out,
+                          sb_stream stream, sb_error *err);
+sb_status sb__opencl_sumsq(void *device, sb_dtype dtype, int64_t count, const void *x, double *out,
+                           sb_stream stream, sb_error *err);
+void sb__opencl_end_sums(struct sb__opencl_device *device);
+
+#endif

@@ -1,0 +1,95 @@
+/* Memory and copies. */
+#include "device.h"
+
+#include <stdio.h>
+
+/* Fails after a refused allocation. */
+static sb_status fail_alloc(const struct sb__opencl_device *device, cl_int result, size_t bytes,
+                            sb_error *err) {
+    char message[sizeof err->message];
+    cl_ulong most = 0;
+    if (clGetDeviceInfo(device->id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof most, &most, NULL) !=
+            CL_SUCCESS ||
+        bytes <= most)
+        return sb__opencl_status(device, result, "an allocation", err);
+    (void)snprintf(message, sizeof message, "opencl:%d allocates at most %llu bytes at once",
+                   device->ordinal, (unsigned long long)most);
+    return sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, result, message);
+}
+
+/* The memory is usable on every stream at once. A second try follows the frees that are queued. */
+sb_status sb__opencl_alloc(void *opened, size_t bytes, sb_stream stream, void **out,
+                           sb_error *err) {
+    struct sb__opencl_device *device = opened;
+    void *memory = NULL;
+    cl_int result = device->memory->alloc(device, bytes, &memory);
+    if (result != CL_SUCCESS && clFinish(sb__opencl_queue(device, stream)) == CL_SUCCESS)
+        result = device->memory->alloc(device, bytes, &memory);
+    if (result != CL_SUCCESS)
+        return fail_alloc(device, result, bytes, err);
+    *out = memory;
+    return SB_OK;
+}
+
+void sb__opencl_free(void *opened, void *ptr, size_t bytes, sb_stream stream) {
+    struct sb__opencl_device *device = opened;
+    (void)bytes;
+    device->memory->free(device, ptr, sb__opencl_queue(device, stream));
+}
+
+sb_status sb__opencl_zero(void *opened, void *dst, size_t bytes, sb_stream stream, sb_error *err) {
+    struct sb__opencl_device *device = opened;
+    const cl_command_queue queue = sb__opencl_queue(device, stream);
+    struct sb__opencl_command *command;
+    const sb_status st = sb__opencl_begin(device, queue, &command, err);
+    if (st != SB_OK)
+        return st;
+    const cl_int result = device->memory->zero(device, dst, bytes, queue, &command->event);
+    return sb__opencl_end(device, command, result, "zero", err);
+}
+
+sb_status sb__opencl_upload(void *opened, void *dst, const void *src, size_t bytes,
+                            sb_stream stream, sb_error *err) {
+    struct sb__opencl_device *device = opened;
+    const cl_command_queue queue = sb__opencl_queue(device, stream);
+    struct sb__opencl_command *command;
+    const sb_status st = sb__opencl_begin(device, queue, &command, err);
+    if (st != SB_OK)
+        return st;
+    const cl_int result = device->memory->upload(device, dst, src, bytes, queue, &command->event);
+    return sb__opencl_end(device, command, result, "upload", err);
+}
+
+sb_status sb__opencl_download(void *opened, void *dst, const void *src, size_t bytes,
+                              sb_stream stream, sb_error *err) {
+    struct sb__opencl_device *device = opened;
+    const cl_command_queue queue = sb__opencl_queue(device, stream);
+    struct sb__opencl_command *command;
+    const sb_status st = sb__opencl_begin(device, queue, &command, err);
+    if (st != SB_OK)
+        return st;
+    const cl_int result = device->memory->download(device, dst, src, bytes, queue, &command->event);
+    return sb__opencl_end(device, command, result, "download", err);
+}
+
+sb_status sb__opencl_copy(void *opened, void *dst, const void *src, size_t bytes, sb_stream stream,
+                          sb_error *err) {
+    struct sb__opencl_device *device = opened;
+    const cl_command_queue queue = sb__opencl_queue(device, stream);
+    struct sb__opencl_command *command;
+    const sb_status st = sb__opencl_begin(device, queue, &command, err);
+    if (st != SB_OK)
+        return st;
+    const cl_int result = device->memory->copy(device, dst, src, bytes, queue, &command->event);
+    return sb__opencl_end(device, command, result, "copy", err);
+}
+
+sb_status sb__opencl_check_pointer(void *opened, const void *ptr, size_t bytes, sb_error *err) {
+    struct sb__opencl_device *device = opened;
+    char message[sizeof err->message];
+    if (!device->memory->holds || device->memory->holds(device, ptr, bytes))
+        return SB_OK;
+    (void)snprintf(message, sizeof message, "%zu bytes at %p are not memory of opencl:%d", bytes,
+                   ptr, device->ordinal);
+    return sb_error_fill(err, SB_ERR_WRONG_DEVICE, 0, message);
+}

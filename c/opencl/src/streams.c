@@ -1,0 +1,136 @@
+/* Streams and events. A stream is an in-order command queue of the device's context. */
+#include "device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* --- streams
+ * -------------------------------------------------------------------------------------- */
+
+sb_stream sb__opencl_own_stream(void *opened) {
+    const struct sb__opencl_device *device = opened;
+    return (sb_stream)device->queue;
+}
+
+static sb_status fail_stream(const struct sb__opencl_device *device, sb_status st, const char *why,
+                             sb_error *err) {
+    char message[sizeof err->message];
+    (void)snprintf(message, sizeof message, "opencl:%d: %s", device->ordinal, why);
+    return sb_error_fill(err, st, 0, message);
+}
+
+sb_status sb__opencl_check_stream(void *opened, sb_stream stream, sb_error *err) {
+    const struct sb__opencl_device *device = opened;
+    const cl_command_queue queue = sb__opencl_queue(device, stream);
+    cl_context context = NULL;
+    cl_command_queue_properties properties = 0;
+    cl_int result =
+        clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, (void *)&context, NULL);
+    if (result == CL_SUCCESS)
+        result =
+            clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES, sizeof properties, &properties, NULL);
+    if (result == CL_INVALID_COMMAND_QUEUE)
+        return fail_stream(device, SB_ERR_WRONG_DEVICE, "the stream is not a command queue", err);
+    if (result != CL_SUCCESS)
+        return sb__opencl_status(device, result, "clGetCommandQueueInfo", err);
+    if (context != device->context) /* it has one device */
+        return fail_stream(device, SB_ERR_WRONG_DEVICE,
+                           "the command queue is of another cl_context; SB_OPENCL_DEVICE has the "
+                           "library's",
+                           err);
+    if (properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE)
+        return fail_stream(device, SB_ERR_UNSUPPORTED,
+                           "the command queue is out of order; a stream runs its work in order",
+                           err);
+    return SB_OK;
+}
+
+sb_status sb__opencl_stream_synchronize(void *opened, sb_stream stream, sb_error *err) {
+    struct sb__opencl_device *device = opened;
+    cl_int failure;
+    const cl_int result = sb__opencl_finish(device, sb__opencl_queue(device, stream), &failure);
+    if (result != CL_SUCCESS)
+        return sb__opencl_wait_status(device, result, "clFinish", err);
+    return sb__opencl_wait_status(device, failure, "queued work", err);
+}
+
+/* --- events
+ * --------------------------------------------------------------------------------------- */
+
+/* Submits the commands: another queue may wait for the marker. */
+sb_status sb__opencl_event_record(void *opened, sb_stream stream, void **out, sb_error *err) {
+    struct sb__opencl_device *device = opened;
+    const cl_command_queue queue = sb__opencl_queue(device, stream);
+    struct sb__opencl_event *event;
+    const sb_status st = sb__opencl_collect(device, queue, &event, err);
+    if (st != SB_OK)
+        return st;
+    (void)clFlush(queue);
+    *out = event;
+    return SB_OK;
+}
+
+/* If the work before the event fails, the barrier fails, too, which is no failure of this stream's
+   work. The barrier's event is kept until the barrier is over: pocl 3.1 aborts if a command fails
+   whose event nobody has. */
+sb_status sb__opencl_stream_wait(void *opened, sb_stream stream, void *recorded, sb_error *err) {
+    struct sb__opencl_device *device = opened;
+    const struct sb__opencl_event *event = recorded;
+    const cl_command_queue queue = sb__opencl_queue(device, stream);
+    struct sb__opencl_command *command;
+    const sb_status st = sb__opencl_begin(device, queue, &command, err);
+    if (st != SB_OK)
+        return st;
+    command->is_silent = true;
+    const cl_int result = clEnqueueBarrierWithWaitList(queue, 1, event->at, &command->event);
+    return sb__opencl_end(device, command, result, "clEnqueueBarrierWithWaitList", err);
+}
+
+/* Sets `*out_failure` to the code of the first command that failed, and `*out_done` to false if one
+   is not over. The marker is last: a driver may give it a general code. */
+static cl_int inspect(const struct sb__opencl_event *event, cl_int *out_failure, bool *out_done) {
+    cl_int result = CL_SUCCESS;
+    *out_failure = CL_SUCCESS;
+    *out_done = true;
+    for (cl_uint i = 1; i <= event->count && result == CL_SUCCESS; i++) {
+        cl_int progress = CL_COMPLETE;
+        result = sb__opencl_progress(event->at[i % event->count], &progress);
+        if (progress < 0 && *out_failure == CL_SUCCESS)
+            *out_failure = progress;
+        *out_done = *out_done && progress <= CL_COMPLETE;
+    }
+    return result;
+}
+
+sb_status sb__opencl_event_wait(void *opened, void *recorded, sb_error *err) {
+    struct sb__opencl_device *device = opened;
+    const struct sb__opencl_event *event = recorded;
+    cl_int failure;
+    bool done;
+    cl_int result = clWaitForEvents(event->count, event->at);
+    if (result != CL_SUCCESS && result != CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)
+        return sb__opencl_wait_status(device, result, "clWaitForEvents", err);
+    result = inspect(event, &failure, &done);
+    if (result != CL_SUCCESS)
+        return sb__opencl_wait_status(device, result, "clGetEventInfo", err);
+    if (failure != CL_SUCCESS)
+        sb__opencl_forget(device, event);
+    return sb__opencl_wait_status(device, failure, "queued work", err);
+}
+
+sb_status sb__opencl_event_query(void *opened, void *recorded, int32_t *out_done, sb_error *err) {
+    const struct sb__opencl_device *device = opened;
+    cl_int failure;
+    bool done;
+    const cl_int result = inspect(recorded, &failure, &done);
+    *out_done = result == CL_SUCCESS && done;
+    return sb__opencl_wait_status(device, result, "clGetEventInfo", err);
+}
+
+void sb__opencl_event_destroy(void *opened, void *recorded) {
+    struct sb__opencl_event *event = recorded;
+    (void)opened;
+    for (cl_uint i = 0; i < event->count; i++)
+        (void)clReleaseEvent(event->at[i]);
+    free(event);
+}

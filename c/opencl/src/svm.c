@@ -1,0 +1,77 @@
+/* Coarse-grained shared virtual memory, which OpenCL 2 requires of every device. */
+#include "device.h"
+
+#include <stdlib.h>
+
+static bool has_svm(struct sb__opencl_device *device) {
+    cl_device_svm_capabilities can = 0;
+    return clGetDeviceInfo(device->id, CL_DEVICE_SVM_CAPABILITIES, sizeof can, &can, NULL) ==
+               CL_SUCCESS &&
+           (can & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER);
+}
+
+/* Alignment 0 is that of the largest type of OpenCL C, 128 bytes. */
+static cl_int alloc_svm(struct sb__opencl_device *device, size_t bytes, void **out) {
+    *out = clSVMAlloc(device->context, CL_MEM_READ_WRITE, bytes, 0);
+    return *out ? CL_SUCCESS : CL_MEM_OBJECT_ALLOCATION_FAILURE;
+}
+
+/* The memory stays allocated if two waits fail. */
+static void free_now(struct sb__opencl_device *device, void *ptr, cl_command_queue queue) {
+    cl_int result = clFinish(queue);
+    if (result != CL_SUCCESS)
+        result = clFinish(queue);
+    if (result == CL_SUCCESS)
+        clSVMFree(device->context, ptr);
+}
+
+static void free_svm(struct sb__opencl_device *device, void *ptr, cl_command_queue queue) {
+    struct sb__opencl_command *command;
+    sb_error err;
+    if (sb__opencl_begin(device, queue, &command, &err) != SB_OK) {
+        free_now(device, ptr, queue);
+        return;
+    }
+    command->freed = ptr;
+    command->is_silent = true;
+    const cl_int result = clEnqueueSVMFree(queue, 1, &ptr, NULL, NULL, 0, NULL, &command->event);
+    if (sb__opencl_end(device, command, result, "clEnqueueSVMFree", &err) != SB_OK)
+        free_now(device, ptr, queue);
+}
+
+static cl_int zero_svm(struct sb__opencl_device *device, void *dst, size_t bytes,
+                       cl_command_queue queue, cl_event *event) {
+    static const unsigned char zero = 0;
+    (void)device;
+    return clEnqueueSVMMemFill(queue, dst, &zero, sizeof zero, bytes, 0, NULL, event);
+}
+
+static cl_int copy_svm(struct sb__opencl_device *device, void *dst, const void *src, size_t bytes,
+                       cl_command_queue queue, cl_event *event) {
+    (void)device;
+    return clEnqueueSVMMemcpy(queue, CL_FALSE, dst, src, bytes, 0, NULL, event);
+}
+
+static cl_int argument_svm(struct sb__opencl_device *device, cl_kernel kernel, cl_uint index,
+                           const void *ptr, size_t element) {
+    static const cl_ulong before = 0;
+    (void)device, (void)element;
+    const cl_int result = clSetKernelArgSVMPointer(kernel, index, ptr);
+    return result == CL_SUCCESS ? clSetKernelArg(kernel, index + 1, sizeof before, &before)
+                                : result;
+}
+
+/* No check of pointers: CL_MEM_USES_SVM_POINTER is wrong for pointers into an allocation
+ * (pocl 3.1).
+ */
+const struct sb__opencl_memory sb__opencl_svm = {
+    .kind = SB_OPENCL_SVM,
+    .open = has_svm,
+    .alloc = alloc_svm,
+    .free = free_svm,
+    .zero = zero_svm,
+    .upload = copy_svm,
+    .download = copy_svm,
+    .copy = copy_svm,
+    .argument = argument_svm,
+};

@@ -1,0 +1,520 @@
+#include "driver.h"
+
+#include "support.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+/* --- planted failures
+ * ----------------------------------------------------------------------------- */
+
+static _Thread_local struct {
+    const char *name;
+    int64_t countdown;
+    enum driver_mode mode;
+    bool lasts;
+    cl_int code;
+    const char *fired;
+} fault;
+
+void driver_fail(const char *name, int64_t nth, enum driver_mode mode, cl_int code) {
+    fault.name = name;
+    fault.countdown = nth;
+    fault.mode = mode;
+    fault.code = code;
+    fault.lasts = false;
+    fault.fired = NULL;
+}
+
+void driver_fail_from(const char *name, int64_t nth, cl_int code) {
+    driver_fail(name, nth, DRIVER_NOW, code);
+    fault.lasts = true;
+}
+
+const char *driver_fired(void) {
+    return fault.fired;
+}
+
+/* Whether this call is to fail. */
+static bool is_due(const char *name) {
+    if (!fault.countdown || (fault.name && strcmp(fault.name, name) != 0))
+        return false;
+    if (fault.countdown > 1 || !fault.lasts)
+        fault.countdown--;
+    const bool due = fault.lasts ? fault.countdown == 1 : fault.countdown == 0;
+    if (due && !fault.fired)
+        fault.fired = name;
+    return due;
+}
+
+/* --- live objects
+ * ----------------------------------------------------------------------------------- */
+
+static struct {
+    atomic_int_fast64_t contexts, queues, programs, kernels, buffers, blocks, events;
+} live;
+
+struct driver_live driver_live(void) {
+    return (struct driver_live){live.contexts, live.queues, live.programs, live.kernels,
+                                live.buffers,  live.blocks, live.events};
+}
+
+/* pocl's threads free buffers shortly after the last command is over. */
+void assert_nothing_is_live(void) {
+    const struct timespec some = {0, 1000000};
+    for (int i = 0; i < 2000 && live.buffers; i++)
+        (void)nanosleep(&some, NULL);
+    const struct driver_live now = driver_live();
+    assert_int_equal(now.events, 0);
+    assert_int_equal(now.blocks, 0);
+    assert_int_equal(now.buffers, 0);
+    assert_int_equal(now.kernels, 0);
+    assert_int_equal(now.programs, 0);
+    assert_int_equal(now.queues, 0);
+    assert_int_equal(now.contexts, 0);
+}
+
+/* Memory of the device: shared virtual memory, or a buffer over memory of this file. */
+struct memory {
+    struct memory *next;
+    cl_context context;
+    cl_mem mem;        /* NULL: shared virtual memory */
+    uintptr_t address; /* 0: a buffer without a name */
+    char *host;
+    size_t bytes;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct memory *memories;
+
+static void add_memory(cl_context context, cl_mem mem, char *host, size_t bytes) {
+    struct memory *memory = calloc(1, sizeof *memory);
+    if (!memory)
+        abort();
+    pthread_mutex_lock(&lock);
+    *memory = (struct memory){memories, context, mem, mem ? 0 : (uintptr_t)host, host, bytes};
+    memories = memory;
+    pthread_mutex_unlock(&lock);
+    (void)atomic_fetch_add(mem ? &live.buffers : &live.blocks, 1);
+}
+
+/* Removes the memory of a buffer, or of an address. */
+static void remove_memory(cl_mem mem, const void *ptr) {
+    struct memory *found = NULL;
+    pthread_mutex_lock(&lock);
+    for (struct memory **link = &memories; *link; link = &(*link)->next)
+        if (mem ? (*link)->mem == mem : !(*link)->mem && (*link)->host == ptr) {
+            found = *link;
+            *link = found->next;
+            break;
+        }
+    pthread_mutex_unlock(&lock);
+    if (!found) {
+        fprintf(stderr, "%p was freed twice\n", ptr);
+        abort();
+    }
+    (void)atomic_fetch_sub(mem ? &live.buffers : &live.blocks, 1);
+    if (mem)
+        free(found->host);
+    free(found);
+}
+
+void driver_name_buffer(cl_mem mem, const void *address) {
+    pthread_mutex_lock(&lock);
+    for (struct memory *memory = memories; memory; memory = memory->next)
+        if (memory->mem == mem)
+            memory->address = (uintptr_t)address;
+    pthread_mutex_unlock(&lock);
+}
+
+void *driver_address(cl_context context, const void *ptr, size_t bytes) {
+    void *found = NULL;
+    const uintptr_t address = (uintptr_t)ptr;
+    pthread_mutex_lock(&lock);
+    for (struct memory *memory = memories; memory && !found; memory = memory->next)
+        if (memory->context == context && memory->address && address >= memory->address &&
+            address - memory->address <= memory->bytes &&
+            bytes <= memory->bytes - (address - memory->address))
+            found = memory->host + (address - memory->address);
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+cl_uint driver_buffers(cl_context context, cl_mem *out, cl_uint most) {
+    cl_uint count = 0;
+    pthread_mutex_lock(&lock);
+    for (struct memory *memory = memories; memory && count < most; memory = memory->next)
+        if (memory->context == context && memory->mem)
+            out[count++] = memory->mem;
+    pthread_mutex_unlock(&lock);
+    return count;
+}
+
+/* --- calls that return a code
+ * ------------------------------------------------------------------------- */
+
+#define CALL(name, parameters, ...)                                                                \
+    cl_int __real_##name parameters;                                                               \
+    cl_int __wrap_##name parameters;                                                               \
+    cl_int __wrap_##name parameters {                                                              \
+        return is_due(#name) ? fault.code : __real_##name(__VA_ARGS__);                            \
+    }
+
+#define __real_clGetDeviceInfo fake_device_info
+
+CALL(clGetPlatformIDs, (cl_uint room, cl_platform_id *out, cl_uint *count), room, out, count)
+CALL(clGetDeviceIDs,
+     (cl_platform_id platform, cl_device_type type, cl_uint room, cl_device_id *out,
+      cl_uint *count),
+     platform, type, room, out, count)
+CALL(clGetDeviceInfo,
+     (cl_device_id device, cl_device_info what, size_t room, void *out, size_t *bytes), device,
+     what, room, out, bytes)
+CALL(clGetCommandQueueInfo,
+     (cl_command_queue queue, cl_command_queue_info what, size_t room, void *out, size_t *bytes),
+     queue, what, room, out, bytes)
+CALL(clBuildProgram,
+     (cl_program program, cl_uint count, const cl_device_id *devices, const char *options,
+      void(CL_CALLBACK *notify)(cl_program, void *), void *user),
+     program, count, devices, options, notify, user)
+CALL(clSetKernelArg, (cl_kernel kernel, cl_uint index, size_t bytes, const void *at), kernel, index,
+     bytes, at)
+CALL(clSetKernelArgSVMPointer, (cl_kernel kernel, cl_uint index, const void *at), kernel, index, at)
+CALL(clFlush, (cl_command_queue queue), queue)
+
+static void begin_wait(void);
+static void end_wait(void);
+
+/* --- events of commands that failed
+ * ------------------------------------------------------------------- */
+
+cl_int __real_clReleaseEvent(cl_event event);
+cl_int __real_clRetainEvent(cl_event event);
+
+enum { FAILED = 64 };
+
+/* The last failed commands. Nothing but their events shows the failure, as in drivers that go on
+   with the next command. (pocl 3.1 aborts if a command fails that waits for others, too.) */
+static struct {
+    cl_event event;
+    cl_int code;
+} failed[FAILED];
+static int failed_next;
+static pthread_mutex_t failed_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void mark_failed(cl_event event, cl_int code) {
+    pthread_mutex_lock(&failed_lock);
+    if (failed[failed_next].event)
+        (void)__real_clReleaseEvent(failed[failed_next].event);
+    (void)__real_clRetainEvent(event);
+    failed[failed_next].event = event;
+    failed[failed_next].code = code;
+    failed_next = (failed_next + 1) % FAILED;
+    pthread_mutex_unlock(&failed_lock);
+}
+
+static cl_int code_of(cl_event event) {
+    cl_int code = CL_SUCCESS;
+    pthread_mutex_lock(&failed_lock);
+    for (int i = 0; i < FAILED; i++)
+        if (failed[i].event == event)
+            code = failed[i].code;
+    pthread_mutex_unlock(&failed_lock);
+    return code;
+}
+
+cl_int __real_clGetEventInfo(cl_event event, cl_event_info what, size_t room, void *out,
+                             size_t *bytes);
+cl_int __wrap_clGetEventInfo(cl_event event, cl_event_info what, size_t room, void *out,
+                             size_t *bytes);
+
+cl_int __wrap_clGetEventInfo(cl_event event, cl_event_info what, size_t room, void *out,
+                             size_t *bytes) {
+    if (is_due("clGetEventInfo"))
+        return fault.code;
+    const cl_int result = __real_clGetEventInfo(event, what, room, out, bytes);
+    cl_int *progress = out;
+    if (result == CL_SUCCESS && what == CL_EVENT_COMMAND_EXECUTION_STATUS &&
+        *progress == CL_COMPLETE)
+        *progress = code_of(event);
+    return result;
+}
+
+cl_int __real_clWaitForEvents(cl_uint count, const cl_event *events);
+cl_int __wrap_clWaitForEvents(cl_uint count, const cl_event *events);
+
+cl_int __wrap_clWaitForEvents(cl_uint count, const cl_event *events) {
+    if (is_due("clWaitForEvents"))
+        return fault.code;
+    begin_wait();
+    cl_int result = __real_clWaitForEvents(count, events);
+    end_wait();
+    for (cl_uint i = 0; i < count && result == CL_SUCCESS; i++)
+        if (code_of(events[i]) != CL_SUCCESS)
+            result = CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
+    return result;
+}
+
+cl_int __real_clFinish(cl_command_queue queue);
+cl_int __wrap_clFinish(cl_command_queue queue);
+
+cl_int __wrap_clFinish(cl_command_queue queue) {
+    if (is_due("clFinish"))
+        return fault.code;
+    begin_wait();
+    const cl_int result = __real_clFinish(queue);
+    end_wait();
+    return result;
+}
+
+/* --- calls that queue a command
+ * ------------------------------------------------------------------------- */
+
+cl_int __real_clEnqueueMarkerWithWaitList(cl_command_queue queue, cl_uint waits,
+                                          const cl_event *list, cl_event *out);
+
+static cl_int count_event(cl_int result, const cl_event *out) {
+    if (result == CL_SUCCESS && out)
+        (void)atomic_fetch_add(&live.events, 1);
+    return result;
+}
+
+/* Queues a marker instead of a command that is to fail later. */
+static cl_int queue_failure(cl_command_queue queue, cl_uint waits, const cl_event *list,
+                            cl_event *out) {
+    const cl_int result = __real_clEnqueueMarkerWithWaitList(queue, waits, list, out);
+    if (result == CL_SUCCESS)
+        mark_failed(*out, fault.code);
+    return count_event(result, out);
+}
+
+#define QUEUE(name, parameters, ...)                                                               \
+    cl_int __real_##name parameters;                                                               \
+    cl_int __wrap_##name parameters;                                                               \
+    cl_int __wrap_##name parameters {                                                              \
+        if (!is_due(#name))                                                                        \
+            return count_event(__real_##name(__VA_ARGS__, waits, list, out), out);                 \
+        return fault.mode == DRIVER_LATER ? queue_failure(queue, waits, list, out) : fault.code;   \
+    }
+#define WAITS cl_uint waits, const cl_event *list, cl_event *out
+
+QUEUE(clEnqueueSVMMemcpy,
+      (cl_command_queue queue, cl_bool blocks, void *to, const void *from, size_t bytes, WAITS),
+      queue, blocks, to, from, bytes)
+QUEUE(clEnqueueSVMMemFill,
+      (cl_command_queue queue, void *to, const void *pattern, size_t size, size_t bytes, WAITS),
+      queue, to, pattern, size, bytes)
+QUEUE(clEnqueueWriteBuffer,
+      (cl_command_queue queue, cl_mem to, cl_bool blocks, size_t offset, size_t bytes,
+       const void *from, WAITS),
+      queue, to, blocks, offset, bytes, from)
+QUEUE(clEnqueueReadBuffer,
+      (cl_command_queue queue, cl_mem from, cl_bool blocks, size_t offset, size_t bytes, void *to,
+       WAITS),
+      queue, from, blocks, offset, bytes, to)
+QUEUE(clEnqueueCopyBuffer,
+      (cl_command_queue queue, cl_mem from, cl_mem to, size_t from_offset, size_t to_offset,
+       size_t bytes, WAITS),
+      queue, from, to, from_offset, to_offset, bytes)
+QUEUE(clEnqueueFillBuffer,
+      (cl_command_queue queue, cl_mem to, const void *pattern, size_t size, size_t offset,
+       size_t bytes, WAITS),
+      queue, to, pattern, size, offset, bytes)
+QUEUE(clEnqueueNDRangeKernel,
+      (cl_command_queue queue, cl_kernel kernel, cl_uint axes, const size_t *first,
+       const size_t *items, const size_t *group, WAITS),
+      queue, kernel, axes, first, items, group)
+QUEUE(clEnqueueMarkerWithWaitList, (cl_command_queue queue, WAITS), queue)
+QUEUE(clEnqueueBarrierWithWaitList, (cl_command_queue queue, WAITS), queue)
+
+typedef void(CL_CALLBACK *svm_free)(cl_command_queue, cl_uint, void *[], void *);
+
+static void CL_CALLBACK free_queued(cl_command_queue queue, cl_uint count, void *ptrs[],
+                                    void *user) {
+    for (cl_uint i = 0; i < count; i++)
+        clSVMFree(user, ptrs[i]);
+}
+
+/* Frees by a callback, so that memory counts as live until the command runs. */
+cl_int __real_clEnqueueSVMFree(cl_command_queue queue, cl_uint count, void *ptrs[], svm_free free,
+                               void *user, WAITS);
+static cl_int enqueue_svm_free(cl_command_queue queue, cl_uint count, void *ptrs[], svm_free free,
+                               void *user, WAITS) {
+    cl_context context;
+    (void)__real_clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, (void *)&context,
+                                       NULL);
+    return __real_clEnqueueSVMFree(queue, count, ptrs, free_queued, context, waits, list, out);
+}
+#define __real_clEnqueueSVMFree enqueue_svm_free
+QUEUE(clEnqueueSVMFree,
+      (cl_command_queue queue, cl_uint count, void *ptrs[], svm_free free, void *user, WAITS),
+      queue, count, ptrs, free, user)
+
+/* --- calls that create and release
+ * ------------------------------------------------------------------------ */
+
+#define CREATE(type, name, counter, parameters, ...)                                               \
+    type __real_##name parameters;                                                                 \
+    type __wrap_##name parameters;                                                                 \
+    type __wrap_##name parameters {                                                                \
+        if (is_due(#name)) {                                                                       \
+            *code = fault.code;                                                                    \
+            return NULL;                                                                           \
+        }                                                                                          \
+        type made = __real_##name(__VA_ARGS__);                                                    \
+        if (made)                                                                                  \
+            (void)atomic_fetch_add(&live.counter, 1);                                              \
+        return made;                                                                               \
+    }
+#define RELEASE(type, name, counter)                                                               \
+    cl_int __real_##name(type object);                                                             \
+    cl_int __wrap_##name(type object);                                                             \
+    cl_int __wrap_##name(type object) {                                                            \
+        (void)atomic_fetch_sub(&live.counter, 1);                                                  \
+        return __real_##name(object);                                                              \
+    }
+
+CREATE(cl_context, clCreateContext, contexts,
+       (const cl_context_properties *properties, cl_uint count, const cl_device_id *devices,
+        void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *), void *user,
+        cl_int *code),
+       properties, count, devices, notify, user, code)
+CREATE(cl_command_queue, clCreateCommandQueueWithProperties, queues,
+       (cl_context context, cl_device_id device, const cl_queue_properties *properties,
+        cl_int *code),
+       context, device, properties, code)
+CREATE(cl_program, clCreateProgramWithSource, programs,
+       (cl_context context, cl_uint count, const char **strings, const size_t *lengths,
+        cl_int *code),
+       context, count, strings, lengths, code)
+CREATE(cl_kernel, clCreateKernel, kernels, (cl_program program, const char *name, cl_int *code),
+       program, name, code)
+CREATE(cl_event, clCreateUserEvent, events, (cl_context context, cl_int *code), context, code)
+RELEASE(cl_context, clReleaseContext, contexts)
+RELEASE(cl_command_queue, clReleaseCommandQueue, queues)
+RELEASE(cl_program, clReleaseProgram, programs)
+RELEASE(cl_kernel, clReleaseKernel, kernels)
+RELEASE(cl_event, clReleaseEvent, events)
+
+cl_int __wrap_clRetainEvent(cl_event event);
+
+cl_int __wrap_clRetainEvent(cl_event event) {
+    (void)atomic_fetch_add(&live.events, 1);
+    return __real_clRetainEvent(event);
+}
+
+static void CL_CALLBACK end_buffer(cl_mem mem, void *user) {
+    remove_memory(mem, NULL);
+}
+
+cl_mem __real_clCreateBuffer(cl_context context, cl_mem_flags flags, size_t bytes, void *host,
+                             cl_int *code);
+cl_mem __wrap_clCreateBuffer(cl_context context, cl_mem_flags flags, size_t bytes, void *host,
+                             cl_int *code);
+
+/* Over memory of this file, which the tests can read. */
+cl_mem __wrap_clCreateBuffer(cl_context context, cl_mem_flags flags, size_t bytes, void *host,
+                             cl_int *code) {
+    const size_t whole = (bytes + 127) / 128 * 128;
+    *code = fault.code;
+    if (is_due("clCreateBuffer"))
+        return NULL;
+    host = aligned_alloc(128, whole);
+    if (!host) {
+        *code = CL_MEM_OBJECT_ALLOCATION_FAILURE;
+        return NULL;
+    }
+    cl_mem mem = __real_clCreateBuffer(context, flags | CL_MEM_USE_HOST_PTR, bytes, host, code);
+    if (!mem) {
+        free(host);
+        return NULL;
+    }
+    add_memory(context, mem, host, bytes);
+    if (clSetMemObjectDestructorCallback(mem, end_buffer, NULL) != CL_SUCCESS)
+        abort();
+    return mem;
+}
+
+void *__real_clSVMAlloc(cl_context context, cl_svm_mem_flags flags, size_t bytes, cl_uint aligned);
+void *__wrap_clSVMAlloc(cl_context context, cl_svm_mem_flags flags, size_t bytes, cl_uint aligned);
+
+void *__wrap_clSVMAlloc(cl_context context, cl_svm_mem_flags flags, size_t bytes, cl_uint aligned) {
+    void *made = is_due("clSVMAlloc") ? NULL : __real_clSVMAlloc(context, flags, bytes, aligned);
+    if (made)
+        add_memory(context, NULL, made, bytes);
+    return made;
+}
+
+void __real_clSVMFree(cl_context context, void *ptr);
+void __wrap_clSVMFree(cl_context context, void *ptr);
+
+void __wrap_clSVMFree(cl_context context, void *ptr) {
+    remove_memory(NULL, ptr);
+    __real_clSVMFree(context, ptr);
+}
+
+/* pocl writes each program that it compiles to the disk, and waits for the disk. */
+int fdatasync(int file);
+
+int fdatasync(int file) {
+    return 0;
+}
+
+/* --- gates
+ * --------------------------------------------------------------------------------------------------
+ */
+
+enum { GATES = 64 };
+
+static pthread_mutex_t gate_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t gate_opened = PTHREAD_COND_INITIALIZER;
+static uint64_t generation; /* of gates; all of the last one are closed */
+static cl_command_queue gated[GATES];
+static int gate_count;
+static int waiting; /* threads that wait; meanwhile gates are open */
+
+/* Runs on a thread of the driver, which has one for each processor: others may have to wait. */
+static void CL_CALLBACK pass_gate(void *arguments) {
+    pthread_mutex_lock(&gate_lock);
+    while (generation == *(uint64_t *)arguments && !waiting)
+        pthread_cond_wait(&gate_opened, &gate_lock);
+    pthread_mutex_unlock(&gate_lock);
+}
+
+void driver_close_gate(cl_command_queue queue) {
+    pthread_mutex_lock(&gate_lock);
+    uint64_t closed = generation;
+    bool is_new = gate_count < GATES;
+    for (int i = 0; i < gate_count; i++)
+        is_new = is_new && gated[i] != queue;
+    if (is_new)
+        gated[gate_count++] = queue;
+    pthread_mutex_unlock(&gate_lock);
+    if (is_new && clEnqueueNativeKernel(queue, pass_gate, &closed, sizeof closed, 0, NULL, NULL, 0,
+                                        NULL, NULL) != CL_SUCCESS)
+        abort();
+}
+
+static void open_gates(int waiters) {
+    pthread_mutex_lock(&gate_lock);
+    waiting += waiters;
+    generation += gate_count != 0;
+    gate_count = 0;
+    pthread_cond_broadcast(&gate_opened);
+    pthread_mutex_unlock(&gate_lock);
+}
+
+void driver_open_gates(void) {
+    open_gates(0);
+}
+
+static void begin_wait(void) {
+    open_gates(1);
+}
+
+static void end_wait(void) {
+    pthread_mutex_lock(&gate_lock);
+    waiting--;
+    pthread_mutex_unlock(&gate_lock);
+}

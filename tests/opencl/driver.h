@@ -1,0 +1,56 @@
+/* Calls of OpenCL that the library makes, redirected to driver.c by the linker (--wrap): counted,
+   made to fail, and held back. The objects that they create are counted until they are released. */
+#ifndef SB_TESTS_OPENCL_DRIVER_H
+#define SB_TESTS_OPENCL_DRIVER_H
+
+#include <stdbool.h>
+#include <syncblob/opencl.h>
+
+/* How a planted failure appears. */
+enum driver_mode {
+    DRIVER_NOW,  /* the call returns the code and has done nothing */
+    DRIVER_LATER /* the call queues a command that fails; a call that queues nothing fails now */
+};
+
+/* Makes the `nth` call of `name` (NULL: of any function) on this thread fail; 0 disarms. Releases
+   never fail. */
+void driver_fail(const char *name, int64_t nth, enum driver_mode mode, cl_int code);
+/* Makes every such call from the `nth` on fail. */
+void driver_fail_from(const char *name, int64_t nth, cl_int code);
+/* Returns the function whose call failed since the last driver_fail, or NULL. */
+const char *driver_fired(void);
+
+/* Live objects of OpenCL. */
+struct driver_live {
+    int64_t contexts, queues, programs, kernels, buffers, blocks, events;
+};
+
+struct driver_live driver_live(void);
+void assert_nothing_is_live(void);
+
+/* Holds back the commands that are queued on `queue` from now on, until any call waits. */
+void driver_close_gate(cl_command_queue queue);
+void driver_open_gates(void);
+
+/* Sets the address that identifies a buffer. */
+void driver_name_buffer(cl_mem mem, const void *address);
+/* Returns the host memory behind a range of shared virtual memory, or of a buffer by its address,
+   until the driver frees the memory; else NULL. */
+void *driver_address(cl_context context, const void *ptr, size_t bytes);
+/* Returns the buffers of a context, at most `most`. */
+cl_uint driver_buffers(cl_context context, cl_mem *out, cl_uint most);
+
+/* --- usm.c
+ * ------------------------------------------------------------------------------------------ */
+
+/* What devices that are opened later claim. By default they have all that pocl's have, and Intel's
+   unified shared memory. */
+extern struct fake_device {
+    bool hides_doubles, hides_svm, hides_usm;
+    const char *version; /* NULL: the true one */
+} fake_device;
+
+cl_int fake_device_info(cl_device_id device, cl_device_info what, size_t bytes, void *out,
+                        size_t *out_bytes);
+
+#endif

@@ -1,0 +1,15 @@
+/* Contexts on the first OpenCL device, with a chosen kind of memory: a program gets the best one.
+ */
+#ifndef SB_TESTS_OPENCL_MODES_H
+#define SB_TESTS_OPENCL_MODES_H
+
+#include <syncblob/opencl.h>
+
+/* Returns the table for SB_OPENCL_SVM to SB_OPENCL_BUFFERS, which is static. */
+const sb_backend *opencl_backend(int32_t memory);
+/* Creates a context on "opencl:0" with the table. */
+sb_status opencl_context(const sb_backend *backend, sb_context **out, sb_error *err);
+/* Returns the device's table of a context. */
+const sb_opencl_device *opencl_device(const sb_context *context, void **out_device);
+
+#endif

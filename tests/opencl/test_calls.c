@@ -1,0 +1,218 @@
+/* Every call of OpenCL fails in turn, in every operation of a program, with each kind of memory:
+   the status is a documented one, bytes that were current are intact, the operation can be retried,
+   and in the end nothing of OpenCL is live. */
+#include "blobs.h"
+#include "driver.h"
+#include "modes.h"
+
+enum { COUNT = 600 };
+
+struct scene {
+    sb_context *context;
+    cl_command_queue queue;
+    sb_blob *blob;       /* data and diff at the device: 1 and 0.25 */
+    sb_mem *host, *both; /* one at the host alone, one on both sides */
+};
+
+#define ON(scene) ((sb_stream)(scene)->queue)
+
+/* --- operations
+ * ------------------------------------------------------------------------------------------ */
+
+static sb_status upload(struct scene *s, sb_error *err) {
+    const void *in;
+    return sb_mem_gpu(s->host, &in, err);
+}
+
+static sb_status upload_on(struct scene *s, sb_error *err) {
+    const void *in;
+    return sb_mem_gpu_on(s->host, ON(s), &in, err);
+}
+
+static sb_status push(struct scene *s, sb_error *err) {
+    const sb_status st = sb_mem_async_gpu_push(s->host, ON(s), err);
+    return st == SB_OK ? sb_mem_synchronize(s->host, err) : st;
+}
+
+static sb_status download(struct scene *s, sb_error *err) {
+    const float *in;
+    return sb_blob_cpu_f32(s->blob, SB_DATA, &in, err);
+}
+
+static sb_status evict(struct scene *s, sb_error *err) {
+    return sb_mem_evict_gpu(s->both, err);
+}
+
+static sb_status asum(struct scene *s, sb_error *err) {
+    double sum = 0;
+    const sb_status st = sb_blob_asum(s->blob, SB_DIFF, &sum, err);
+    assert_true(st != SB_OK || sum == 0.25 * COUNT);
+    return st;
+}
+
+static sb_status sumsq_of_floats(struct scene *s, sb_error *err) {
+    double sum = 0;
+    const sb_status st = sb_blob_sumsq(s->blob, SB_DIFF, &sum, err);
+    assert_true(st != SB_OK || sum == 0.0625 * COUNT);
+    return st;
+}
+
+static sb_status update(struct scene *s, sb_error *err) {
+    return sb_blob_update(s->blob, err);
+}
+
+static sb_status scale(struct scene *s, sb_error *err) {
+    return sb_blob_scale(s->blob, SB_DATA, 0.75, err);
+}
+
+static sb_status clear(struct scene *s, sb_error *err) {
+    return sb_mem_clear(s->both, err);
+}
+
+static sb_status copy(struct scene *s, sb_error *err) {
+    sb_blob *to = test_vector(s->context, SB_DTYPE_F32, COUNT);
+    return sb_blob_copy_from(to, SB_DIFF, s->blob, 0, err);
+}
+
+static sb_status forget(struct scene *s, sb_error *err) {
+    return sb_context_forget_stream(s->context, ON(s), err);
+}
+
+static sb_status synchronize(struct scene *s, sb_error *err) {
+    return sb_context_synchronize(s->context, err);
+}
+
+static sb_status prepare(struct scene *s, sb_error *err) {
+    return sb_context_prepare_arithmetic(s->context, err);
+}
+
+static sb_status release(struct scene *s, sb_error *err) {
+    (void)err;
+    sb_mem_release(s->both);
+    s->both = NULL;
+    return SB_OK;
+}
+
+enum { PREPARED = 1, WRITES = 2, CLEARS = 4 };
+
+static const struct operation {
+    const char *name;
+    sb_status (*run)(struct scene *scene, sb_error *err);
+    int kind;
+} operations[] = {
+    {"upload", upload, 0},
+    {"upload on a stream", upload_on, 0},
+    {"push", push, 0},
+    {"download", download, 0},
+    {"evict", evict, 0},
+    {"asum", asum, PREPARED},
+    {"sumsq", sumsq_of_floats, PREPARED},
+    {"update", update, PREPARED | WRITES},
+    {"scale", scale, PREPARED | WRITES},
+    {"clear", clear, CLEARS},
+    {"copy", copy, 0},
+    {"forget", forget, 0},
+    {"prepare", prepare, 0},
+    {"release", release, 0},
+    {"synchronize", synchronize, 0},
+};
+
+/* --- a trial
+ * ---------------------------------------------------------------------------------------------- */
+
+static sb_mem *filled(sb_context *context) {
+    sb_mem *mem;
+    void *out;
+    assert_ok(sb_mem_create(context, COUNT, &mem, &err));
+    assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
+    memset(out, 0x11, COUNT);
+    return mem;
+}
+
+static void scene_open(struct scene *s, int32_t memory, int kind) {
+    float *out;
+    const void *in;
+    void *device;
+    cl_int result;
+    assert_ok(opencl_context(opencl_backend(memory), &s->context, &err));
+    const sb_opencl_device *opencl = opencl_device(s->context, &device);
+    s->queue = clCreateCommandQueueWithProperties(opencl->context(device), opencl->id(device), NULL,
+                                                  &result);
+    s->blob = test_vector(s->context, SB_DTYPE_F32, COUNT);
+    for (int part = SB_DATA; part <= SB_DIFF; part++) {
+        assert_ok(sb_blob_mutable_cpu_f32(s->blob, part, &out, &err));
+        for (int i = 0; i < COUNT; i++)
+            out[i] = part == SB_DATA ? 1 : 0.25F;
+        assert_ok(sb_blob_mutable_gpu_f32(s->blob, part, &out, &err));
+    }
+    s->host = filled(s->context);
+    s->both = filled(s->context);
+    assert_ok(sb_mem_gpu_on(s->both, ON(s), &in, &err));
+    if (kind & PREPARED)
+        assert_ok(sb_context_prepare_arithmetic(s->context, &err));
+}
+
+static void assert_intact(struct scene *s, const struct operation *o, bool done) {
+    const float *in;
+    const void *bytes;
+    const float changed = o->kind & WRITES && done ? 0.75F : 1;
+    assert_ok(sb_blob_cpu_f32(s->blob, SB_DATA, &in, &err));
+    for (int i = 0; i < COUNT; i++)
+        assert_true(in[i] == changed);
+    assert_ok(sb_mem_cpu(s->host, &bytes, &err));
+    assert_int_equal(((const char *)bytes)[COUNT - 1], 0x11);
+    if (s->both && !(o->kind & CLEARS && done)) {
+        assert_ok(sb_mem_cpu(s->both, &bytes, &err));
+        assert_int_equal(((const char *)bytes)[0], 0x11);
+    }
+}
+
+static void scene_close(struct scene *s, size_t owned) {
+    test_end_after(owned); /* the blobs */
+    sb_mem_release(s->host);
+    sb_mem_release(s->both);
+    ignore(sb_context_forget_stream(s->context, ON(s), NULL));
+    (void)clReleaseCommandQueue(s->queue);
+    sb_context_release(s->context);
+}
+
+static bool is_documented(sb_status st, cl_int code) {
+    if (st == SB_ERR_DEVICE_LOST)
+        return true; /* also after arithmetic in place */
+    return st == SB_ERR_DEVICE_FAILURE ||
+           (st == SB_ERR_OUT_OF_MEMORY && code == CL_OUT_OF_RESOURCES);
+}
+
+static bool try_fault(int32_t memory, const struct operation *o, int64_t nth, cl_int code) {
+    struct scene scene;
+    const size_t owned = test_num_owned();
+    scene_open(&scene, memory, o->kind);
+    driver_fail(NULL, nth, DRIVER_NOW, code);
+    sb_status st = o->run(&scene, &err);
+    const char *fired = driver_fired();
+    driver_fail(NULL, 0, DRIVER_NOW, 0);
+    if (st != SB_OK && (!fired || !is_documented(st, code)))
+        fail_with("%s, call %d, %s: %s", o->name, (int)nth, fired ? fired : "nothing",
+                  sb_status_name(st));
+    if (sb_context_device_status(scene.context) == SB_OK) {
+        const bool done = st == SB_OK;
+        assert_intact(&scene, o, done);
+        if (!done)
+            assert_ok(o->run(&scene, &err));
+    } else if (code != CL_DEVICE_NOT_AVAILABLE &&
+               !(o->kind & (PREPARED | CLEARS))) { /* these work in place */
+        fail_with("%s, call %d, %s: the device is lost", o->name, (int)nth, fired);
+    }
+    scene_close(&scene, owned);
+    assert_nothing_is_live();
+    return fired != NULL;
+}
+
+TEST(nothing_is_lost_whichever_call_fails) {
+    static const cl_int codes[] = {CL_OUT_OF_RESOURCES, CL_INVALID_VALUE, CL_DEVICE_NOT_AVAILABLE};
+    for (int32_t memory = SB_OPENCL_SVM; memory <= SB_OPENCL_BUFFERS; memory++)
+        for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
+            for (int k = 0; k < (test_is_quick() ? 1 : 3); k++)
+                for (int64_t n = 1; try_fault(memory, &operations[i], n, codes[k]); n++)
+                    assert_true(n < 100);
+}
