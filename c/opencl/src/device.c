@@ -167,8 +167,8 @@ sb_status sb__opencl_open(void *user, int32_t ordinal, void **out, sb_error *err
 /* Also closes a device that is open in part. */
 void sb__opencl_close(void *opened) {
     struct sb__opencl_device *device = opened;
-    if (device->queue && clFinish(device->queue) != CL_SUCCESS)
-        (void)clFinish(device->queue);
+    if (device->queue && sb__opencl_wait(device->queue) != CL_SUCCESS)
+        (void)sb__opencl_wait(device->queue);
     sb__opencl_queued_end(device);
     sb__opencl_end_arithmetic(device);
     if (device->queue)

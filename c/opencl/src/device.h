@@ -158,6 +158,8 @@ sb_status sb__opencl_begin(struct sb__opencl_device *device, cl_command_queue qu
    If `result` is a failure of `call`, frees the record instead. */
 sb_status sb__opencl_end(struct sb__opencl_device *device, struct sb__opencl_command *command,
                          cl_int result, const char *call, sb_error *err);
+/* Waits for all commands of the queue, also for those that fail; returns OpenCL's code. */
+cl_int sb__opencl_wait(cl_command_queue queue);
 /* Waits for the queue; returns OpenCL's code of the wait. Sets `*out_failure` to the code of the
    first failed command, or CL_SUCCESS, and removes the records. */
 cl_int sb__opencl_finish(struct sb__opencl_device *device, cl_command_queue queue,

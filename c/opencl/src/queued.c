@@ -101,9 +101,22 @@ static cl_int take_over(struct sb__opencl_device *device, cl_command_queue queue
     return result;
 }
 
+/* clFinish of pocl 3.1 alone may return while a barrier still waits for another queue. */
+cl_int sb__opencl_wait(cl_command_queue queue) {
+    cl_event marker;
+    cl_int result = clEnqueueMarkerWithWaitList(queue, 0, NULL, &marker);
+    if (result != CL_SUCCESS)
+        return result;
+    result = clWaitForEvents(1, &marker);
+    (void)clReleaseEvent(marker);
+    if (result == CL_SUCCESS || result == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)
+        result = clFinish(queue);
+    return result;
+}
+
 cl_int sb__opencl_finish(struct sb__opencl_device *device, cl_command_queue queue,
                          cl_int *out_failure) {
-    cl_int result = clFinish(queue);
+    cl_int result = sb__opencl_wait(queue);
     *out_failure = CL_SUCCESS;
     if (result != CL_SUCCESS)
         return result;

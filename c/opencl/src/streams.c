@@ -50,7 +50,7 @@ sb_status sb__opencl_stream_synchronize(void *opened, sb_stream stream, sb_error
     cl_int failure;
     const cl_int result = sb__opencl_finish(device, sb__opencl_queue(device, stream), &failure);
     if (result != CL_SUCCESS)
-        return sb__opencl_wait_status(device, result, "clFinish", err);
+        return sb__opencl_wait_status(device, result, "a wait for the queue", err);
     return sb__opencl_wait_status(device, failure, "queued work", err);
 }
 

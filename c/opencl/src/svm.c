@@ -18,9 +18,9 @@ static cl_int alloc_svm(struct sb__opencl_device *device, size_t bytes, void **o
 
 /* The memory stays allocated if two waits fail. */
 static void free_now(struct sb__opencl_device *device, void *ptr, cl_command_queue queue) {
-    cl_int result = clFinish(queue);
+    cl_int result = sb__opencl_wait(queue);
     if (result != CL_SUCCESS)
-        result = clFinish(queue);
+        result = sb__opencl_wait(queue);
     if (result == CL_SUCCESS)
         clSVMFree(device->context, ptr);
 }

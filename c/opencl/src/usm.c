@@ -57,8 +57,8 @@ static cl_int alloc_usm(struct sb__opencl_device *device, size_t bytes, void **o
    memory, the wait for the queue also for other work, which is ordered before. A free that fails
    has freed nothing. */
 static void free_usm(struct sb__opencl_device *device, void *ptr, cl_command_queue queue) {
-    if (clFinish(queue) != CL_SUCCESS)
-        (void)clFinish(queue);
+    if (sb__opencl_wait(queue) != CL_SUCCESS)
+        (void)sb__opencl_wait(queue);
     if (device->usm.free(device->context, ptr) != CL_SUCCESS)
         (void)device->usm.free(device->context, ptr);
 }
