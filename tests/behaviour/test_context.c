@@ -757,6 +757,33 @@ TEST(tables_with_holes_are_refused) {
     assert_int_equal(plain.opened, 0);
 }
 
+static sb_stream no_stream(void *device) {
+    return NULL;
+}
+
+static sb_status queue_slot(void *device, sb_stream stream, void **out, sb_error *err) {
+    return sb_error_fill(err, SB_ERR_UNSUPPORTED, 0, "no queue");
+}
+
+/* Waits on the default stream would hide failed arithmetic. */
+TEST(an_own_stream_that_is_null_is_refused) {
+    struct plain plain = {0};
+    sb_context *context = NULL;
+    sb_backend table = plain_backend(&plain);
+    void *slot;
+    sb_status (*const filler)(void *, sb_stream, void **, sb_error *) = queue_slot;
+    memcpy(&slot, &filler, sizeof slot);
+    for (size_t at = offsetof(sb_backend, own_stream); at <= offsetof(sb_backend, event_destroy);
+         at += sizeof slot)
+        memcpy((char *)&table + at, &slot, sizeof slot);
+    table.own_stream = no_stream;
+    assert_status(SB_ERR_DEVICE_FAILURE, create_with_backend(&table, "plain:0", &context, &err));
+    assert_non_null(strstr(err.message, "own_stream"));
+    assert_null(context);
+    assert_int_equal(plain.opened, 1);
+    assert_int_equal(plain.closed, 1);
+}
+
 /* --- sizes and alignments that no caller asks for today --------------------------------------- */
 
 TEST(impossible_sizes_are_out_of_memory) {

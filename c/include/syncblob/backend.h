@@ -92,12 +92,12 @@ typedef struct sb_backend {
 
     /** Returns the stream on which the library queues its work: always the same stream, and never
      *  NULL, since the core waits for work on the default stream without looking for failed
-     *  arithmetic. The stream exists from `open` to `close` and is ordered with the legacy default
-     *  stream (NULL). The core calls this slot once
-     *  after `open`, and again each time it passes the stream to a caller: from the second call on,
-     *  a caller may capture the stream. During a capture of the stream, slots return UNSUPPORTED
-     *  instead of using it, as check_stream does for other streams, and memory that is passed to
-     *  `free` is freed later. */
+     *  arithmetic; the core refuses a device whose stream is NULL (DEVICE_FAILURE). The stream
+     *  exists from `open` to `close` and is ordered with the legacy default stream (NULL). The core
+     *  calls this slot once after `open`, and again each time it passes the stream to a caller:
+     * from the second call on, a caller may capture the stream. During a capture of the stream,
+     * slots return UNSUPPORTED instead of using it, as check_stream does for other streams, and
+     * memory that is passed to `free` is freed later. */
     sb_stream (*own_stream)(void *device);
     /** Returns WRONG_DEVICE for a stream of another device or context, UNSUPPORTED for a stream
      *  that is being captured. NULL is always valid. For a handle that is not an existing stream
@@ -122,10 +122,11 @@ typedef struct sb_backend {
     /** Waits on the host for the event and returns a failure of the work that the event covers, on
      *  every call and on any thread. An event covers all earlier work on its stream, except work
      *  whose failure a wait had already returned or an earlier event of the thread that queued the
-     *  work covers: so the first event of a thread behind its work must return the failure. The core records an event behind each copy and each arithmetic operation whose
-     *  failure it must detect. After a failure the core retries the wait: SB_OK then means that the
-     *  wait had failed and the work had not. An event may outlive its stream. The statuses mean the
-     *  same as for stream_synchronize. */
+     *  work covers: so the first event of a thread behind its work must return the failure. The
+     * core records an event behind each copy and each arithmetic operation whose failure it must
+     * detect. After a failure the core retries the wait: SB_OK then means that the wait had failed
+     * and the work had not. An event may outlive its stream. The statuses mean the same as for
+     *  stream_synchronize. */
     sb_status (*event_wait)(void *device, void *event, sb_error *err);
     /** Destroys the event, complete or not. */
     void (*event_destroy)(void *device, void *event);

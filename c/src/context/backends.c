@@ -181,10 +181,14 @@ sb_status sb__device_open(sb_context *context, const sb_context_options *o, cons
     st = context->backend.open(context->backend.user, ordinal, &context->device, &slot_err);
     if (st != SB_OK)
         return sb__device_failed(context, st, &slot_err, err);
+    if (context->backend.own_stream)
+        context->stream = context->backend.own_stream(context->device);
+    if (context->backend.own_stream && !context->stream) {
+        context->backend.close(context->device);
+        return sb__fail(err, SB_ERR_DEVICE_FAILURE, "own_stream of %s returned NULL", device);
+    }
     context->has_device = true;
     context->kept_bytes = find_kept_bytes(table);
     context->ordinal = ordinal;
-    if (context->backend.own_stream)
-        context->stream = context->backend.own_stream(context->device);
     return SB_OK;
 }
