@@ -92,12 +92,12 @@ typedef struct sb_backend {
 
     /** Returns the stream on which the library queues its work: always the same stream, and never
      *  NULL, since the core waits for work on the default stream without looking for failed
-     *  arithmetic; the core refuses a device whose stream is NULL (DEVICE_FAILURE). The stream
+     *  arithmetic. The core refuses a device whose stream is NULL (DEVICE_FAILURE). The stream
      *  exists from `open` to `close` and is ordered with the legacy default stream (NULL). The core
-     *  calls this slot once after `open`, and again each time it passes the stream to a caller:
-     * from the second call on, a caller may capture the stream. During a capture of the stream,
-     * slots return UNSUPPORTED instead of using it, as check_stream does for other streams, and
-     * memory that is passed to `free` is freed later. */
+     *  calls this slot once after `open`, and again each time it passes the stream to a caller, who
+     *  may capture the stream from the second call on. During a capture of the stream, slots return
+     *  UNSUPPORTED instead of using it, as check_stream does for other streams, and memory that is
+     *  passed to `free` is freed later. */
     sb_stream (*own_stream)(void *device);
     /** Returns WRONG_DEVICE for a stream of another device or context, UNSUPPORTED for a stream
      *  that is being captured. NULL is always valid. For a handle that is not an existing stream
