@@ -85,7 +85,7 @@ static void blobs_move(struct sb__kit *kit) {
 }
 
 static void blobs_are_zero_first(struct sb__kit *kit) {
-    static const float zeros[1000];
+    static const char zeros[1000 * sizeof(float)];
     const void *on_device = NULL;
     const void *on_host = NULL;
     void *to_write = NULL;

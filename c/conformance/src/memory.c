@@ -138,7 +138,7 @@ static void pinned_memory_is_copied(struct sb__kit *kit) {
         if (sb__kit_goes(kit))
             sb__kit_fill(pinned[b], BYTES, b);
     }
-    for (uint64_t b = 1; b < BLOCKS && sb__kit_goes(kit); b++) {
+    for (uint64_t b = 1; b < BLOCKS && pinned[b] && sb__kit_goes(kit); b++) {
         char *next = pinned[b], *own = pinned[b - 1];
         sb__kit_upload(kit, block, own, BYTES);
         SB__KIT_CALL(kit, zero, block, (size_t)1, kit->stream);

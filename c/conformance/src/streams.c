@@ -1,5 +1,5 @@
 /* Claims about the order of queued work: streams, events, and memory that is freed in between. */
-#include "array.h"
+#include "kit.h"
 
 #include <string.h>
 
