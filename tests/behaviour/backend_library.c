@@ -21,7 +21,7 @@ static void make_table(void) {
 #ifdef HAS_NO_ENTRY
 #define syncblob_backend another_name
 #endif
-SB_API sb_backend_entry syncblob_backend;
+SB_API const sb_backend *syncblob_backend(void);
 
 const sb_backend *syncblob_backend(void) {
     static sb__once once = SB__ONCE_INIT;

@@ -43,7 +43,7 @@ static sb_status copy(void *device, void *dst, const void *src, size_t bytes, sb
     return SB_OK;
 }
 
-SB_API sb_backend_entry syncblob_backend;
+SB_API const sb_backend *syncblob_backend(void);
 
 const sb_backend *syncblob_backend(void) {
     static const sb_backend backend = {

@@ -212,7 +212,7 @@ SB_API SB_MUST_CHECK sb_status sb_backend_register(const sb_backend *backend, sb
 /** The function of a shared library that sb_backend_load calls. Returns the table, or NULL if the
  *  library has no backend for this machine. May be called on any thread, and repeatedly: returns
  *  the same table each time. */
-typedef const sb_backend *sb_backend_entry(void);
+typedef const sb_backend *(*sb_backend_entry)(void);
 
 /** Opens the shared library at `path` and registers its backend, as sb_backend_register does. The
  *  library stays open until the process ends; after a failure it is closed. Loading it again

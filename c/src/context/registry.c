@@ -42,7 +42,7 @@ sb_status sb_backend_register(const sb_backend *backend, sb_error *err) {
 static sb_status call_entry(void *library, const char *shown, const sb_backend **out,
                             sb_error *err) {
     void *address = sb__library_symbol(library, SB_BACKEND_ENTRY);
-    sb_backend_entry *entry;
+    sb_backend_entry entry;
     if (!address)
         return sb__fail(err, SB_ERR_NOT_FOUND, "\"%s\" does not export " SB_BACKEND_ENTRY, shown);
     memcpy(&entry, &address, sizeof entry);
