@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* The header of sb__kit_memory. */
 struct sb__kit_block {
@@ -81,12 +80,6 @@ void sb__kit_fill(void *bytes, size_t count, uint64_t seed) {
     unsigned char *at = bytes;
     for (size_t i = 0; bytes && i < count; i++)
         at[i] = (unsigned char)(sb__kit_random(&seed) >> 40);
-}
-
-double sb__kit_seconds(void) {
-    struct timespec now;
-    (void)timespec_get(&now, TIME_UTC);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
 /* --- slots ------------------------------------------------------------------------- */

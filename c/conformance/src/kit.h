@@ -55,7 +55,6 @@ void sb__kit_memory_end(struct sb__kit *kit); /* after the device has been close
 uint64_t sb__kit_random(uint64_t *state);
 /* Fills bytes from a seed. */
 void sb__kit_fill(void *bytes, size_t count, uint64_t seed);
-double sb__kit_seconds(void);
 
 /* --- slots ------------------------------------------------------------------------- */
 

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 enum { BLOBS = 3, MEMORIES = 2 * BLOBS, MAX_COUNT = 1500, STEPS = 60, DEFAULT_ROUNDS = 100 };
 
@@ -417,10 +418,11 @@ static void end_round(struct machine *m) {
 }
 
 static void run(struct sb__kit *kit, enum level level) {
-    const double end = sb__kit_seconds() + kit->options.seconds;
+    const time_t start = time(NULL);
     struct machine *m = sb__kit_memory(kit, sizeof *m);
     for (uint64_t round = 0; sb__kit_goes(kit); round++) {
-        if (kit->options.seconds ? sb__kit_seconds() >= end : round == DEFAULT_ROUNDS)
+        if (kit->options.seconds ? difftime(time(NULL), start) >= kit->options.seconds
+                                 : round == DEFAULT_ROUNDS)
             break;
         *m = (struct machine){.kit = kit, .level = level, .seed = kit->options.seed + round};
         m->random = m->seed;

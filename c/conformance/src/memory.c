@@ -26,7 +26,7 @@ static void blocks_are_apart(struct sb__kit *kit) {
     uint64_t random = 2;
     unsigned char *bytes = sb__kit_memory(kit, LARGEST);
     for (uint64_t b = 0; b < BLOCKS; b++) {
-        sizes[b] = 1 + sb__kit_random(&random) % (b % 8 ? 200 : LARGEST);
+        sizes[b] = 1 + (size_t)(sb__kit_random(&random) % (b % 8 ? 200 : LARGEST));
         blocks[b] = sb__kit_alloc(kit, sizes[b]);
         sb__kit_fill(bytes, sizes[b], b);
         sb__kit_upload(kit, blocks[b], bytes, sizes[b]);
