@@ -1,5 +1,5 @@
 /* Backends that a program registers, or loads from a shared library: their devices open by name.
-   Backends stay registered, so that each test has its own names. */
+   Backends stay registered; therefore each test uses other names. */
 #include "plain.h"
 #include "rig.h"
 

@@ -21,7 +21,7 @@ const FC: &str = "layer { name: 'fc' type: 'InnerProduct' bottom: 'data' top: 'f
     inner_product_param { num_output: 2 bias_term: false } }";
 const PROB: &str = "layer { name: 'prob' type: 'Softmax' bottom: 'fc' top: 'prob' }";
 
-/// A folder with a net and its weights, two rows of three.
+/// A folder with a net and its weights, a matrix of two rows and three columns.
 struct Folder {
     files: Files,
     model: PathBuf,

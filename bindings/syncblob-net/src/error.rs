@@ -53,7 +53,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// The reason why a net cannot be read or converted, and the position.
+/// The reason why a net cannot be read or converted, and where in the net or the text.
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,

@@ -603,7 +603,7 @@ impl Pending<'_> {
 
 impl Drop for Pending<'_> {
     fn drop(&mut self) {
-        // The next call that needs the side returns a failure.
+        // Ignores a failure: the next call that needs this side of the memory returns it.
         let _ = self.memory.synchronize();
     }
 }

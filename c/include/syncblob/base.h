@@ -23,8 +23,8 @@
  *    0. Paths and names of devices end in NUL. On Windows paths are UTF-8; any other encoding gives
  *    SB_ERR_IO.
  *  - A value from a list of constants has a named type (sb_dtype, sb_head, sb_side), which is
- *    int32_t. A function refuses a number outside the list, or returns "unknown" for its name: the
- *    behaviour is defined for every number, as it is not for an enum.
+ *    int32_t. A function refuses a number outside the list; a function for names of constants
+ *    returns "unknown". So the behaviour is defined for every number, unlike that of an enum.
  *  - Axes are int32_t; dimensions, indices and counts are int64_t; sizes in bytes are size_t.
  *    Predicates return 0 or 1 as int32_t.
  *  - Computations on the host (conversions, fillers, sums, arithmetic) use the thread's

@@ -44,7 +44,7 @@ SB_BEGIN_DECLS
 
 /** The version of DLPack of exported tensors. */
 #define SB_DL_MAJOR_VERSION 1 /**< raised when the layout changes */
-#define SB_DL_MINOR_VERSION 3 /**< raised when numbers are added */
+#define SB_DL_MINOR_VERSION 3 /**< raised when constants are added */
 
 /** Device types that the library uses (DLDeviceType). */
 enum {

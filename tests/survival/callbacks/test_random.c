@@ -2,7 +2,7 @@
    random calls on the same objects, as far as the headers allow. */
 #include "every_call.h"
 
-/* The nesting limit of callbacks, and the calls on one world. */
+/* The nesting limit of callbacks, and the number of random calls on each world. */
 #define DEEPEST 3
 #define CALLS   24
 

@@ -172,7 +172,7 @@ TEST_ON(rig, new_storage_is_kept_while_a_copy_may_write_it) {
     rig_end_stream(f, stream);
 }
 
-/* Leaves a memory host storage without values, as a failed load does. Returns the storage. */
+/* Gives `mem` host storage without values, as a failed load does. Returns the storage. */
 static const void *leave_host_storage(sb_mem *mem) {
     struct sb__write write;
     assert_ok(sb__write_begin(&write, mem, SB_SIDE_CPU, SB__WRITE_OVERWRITE, &err));

@@ -2,8 +2,8 @@
    reads, writes or retires storage or queues work on it, while another thread arms runs of
    failures. Each reader finds the bytes of the last writer. At the end every loan was returned once
    and not written afterwards, every kernel found the memory that it was queued for, and nothing is
-   leaked. A lock of the test excludes a writer from the readers of its object, as the contract
-   requires. SYNCBLOB_STRESS_SECONDS sets the duration (4). */
+   leaked. The test locks each object so that no thread reads it while another thread writes,
+   as the contract requires. SYNCBLOB_STRESS_SECONDS sets the duration (4). */
 #include "blobs.h"
 #include "team.h"
 

@@ -28,8 +28,8 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// Counts two unequal values. `integers` is the exact difference of two integers. Returns the
-    /// difference; a negative number if the tolerance allows it.
+    /// Counts two unequal values. `integers` is the exact difference of `a` and `b` if both
+    /// are integers. Returns the difference; a negative number if the tolerance allows it.
     fn add(&mut self, a: f64, b: f64, integers: Option<f64>, tolerance: Tolerance) -> f64 {
         if a.is_nan() || b.is_nan() {
             self.nan_only_a += usize::from(a.is_nan());
