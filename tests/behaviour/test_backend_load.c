@@ -167,6 +167,18 @@ TEST(libraries_without_a_fitting_backend_are_refused) {
     assert_status(SB_ERR_UNSUPPORTED, open_device("hole:0"));
 }
 
+/* The table stays valid, although the load fails. */
+TEST(a_library_that_registers_its_backend_stays_open) {
+    static char variable[48]; /* putenv keeps it */
+    sb_status (*const function)(const sb_backend *, sb_error *) = sb_backend_register;
+    void *pointer;
+    memcpy(&pointer, &function, sizeof pointer);
+    (void)snprintf(variable, sizeof variable, "REGISTER=%p", pointer);
+    assert_int_equal(putenv(variable), 0);
+    assert_status(SB_ERR_UNSUPPORTED, sb_backend_load(LIBRARY("registering"), NULL, &err));
+    assert_ok(open_device("registered:0"));
+}
+
 TEST(a_file_that_does_not_exist_has_the_system_s_error_number) {
     assert_status(SB_ERR_IO, sb_backend_load(LIBRARY("missing"), NULL, &err));
     assert_int_equal(err.device_code, 2); /* ENOENT, and ERROR_FILE_NOT_FOUND */

@@ -215,9 +215,11 @@ SB_API SB_MUST_CHECK sb_status sb_backend_register(const sb_backend *backend, sb
 typedef const sb_backend *(*sb_backend_entry)(void);
 
 /** Opens the shared library at `path` and registers its backend, as sb_backend_register does. The
- *  library stays open until the process ends; after a failure it is closed. Loading it again
- *  changes nothing. Opening a library runs its code with all rights of the process: pass only paths
- *  of trusted files. The system may search folders for the libraries that it needs.
+ *  library stays open until the process ends; after a failure it is closed, unless a backend was
+ *  registered meanwhile, perhaps by the library itself. Loading it again changes nothing. Opening
+ *  a library runs its code with all rights of the process: pass only paths of trusted files. The
+ *  system may search folders for the libraries that it needs. In a forked child the call may hang
+ *  if another thread of the parent was opening a library.
  *  @param path [borrowed] NUL-terminated, on Windows UTF-8. No folders are searched: a path without
  *      a folder is of a file in the current folder
  *  @param out [borrowed, nullable] the table, with the backend's name; valid until the process ends

@@ -21,6 +21,13 @@ const sb_backend *sb__registered_backend(const char *name, size_t length) {
     return NULL;
 }
 
+static size_t num_registered(void) {
+    size_t count = 0;
+    while (count < MAX_BACKENDS && atomic_load(&registered[count]))
+        count++;
+    return count;
+}
+
 sb_status sb_backend_register(const sb_backend *backend, sb_error *err) {
     if (!backend)
         return sb__fail_null(err, "backend");
@@ -86,15 +93,17 @@ sb_status sb_backend_load(const char *path, const sb_backend **out, sb_error *er
         return sb__fail_null(err, "path");
     if (!SB__HAS_LIBRARIES)
         return sb__fail(err, SB_ERR_UNSUPPORTED, "this system has no shared libraries");
+    const size_t before = num_registered();
     sb_status st = open_library(path, sb__escape_path(path, shown, sizeof shown), &library, err);
     if (st != SB_OK)
         return st;
     st = call_entry(library, shown, &backend, err);
     if (st == SB_OK)
         st = sb_backend_register(backend, err);
-    if (st != SB_OK)
+    /* Else the library may have registered a table itself. */
+    if (st != SB_OK && num_registered() == before)
         sb__library_close(library);
-    else if (out)
+    if (st == SB_OK && out)
         *out = backend;
     return st;
 }
