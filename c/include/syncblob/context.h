@@ -89,8 +89,8 @@ typedef struct sb_context_options {
     uint32_t flags;     /**< SB_CONTEXT_* */
     uint32_t reserved;  /**< 0 */
     const char *device; /**< "cpu" (default), "sim:N", "cuda:N", or "NAME:N" of a backend that the
-                             program has registered or loaded (backend.h); N is up to INT32_MAX,
-                             without leading zeros */
+                             program has registered or loaded (backend.h); at most 31 characters;
+                             N is up to INT32_MAX, without leading zeros */
     /** [nullable] the caller's backend, which must outlive the context: if `device` is "NAME:N",
      *  the context opens device N of this backend. */
     const struct sb_backend *backend;
