@@ -1,9 +1,7 @@
 /**
  * Devices of OpenCL 2.0 or newer: a separate library, libsyncblob-opencl, so that libsyncblob does
- * not depend on OpenCL. A program passes the table to a context:
- *
- *     options.backend = sb_opencl_backend();
- *     options.device = "opencl:0";
+ * not depend on OpenCL. A program passes a context the options `backend` = sb_opencl_backend() and
+ * `device` = "opencl:0".
  *
  * "opencl:N" is the N-th device over all platforms, in the order in which clGetPlatformIDs and
  * clGetDeviceIDs return them (clinfo -l prints that order). Each sb_context has a separate
