@@ -43,6 +43,8 @@ static void blocks_are_apart(struct sb__kit *kit) {
 
 static void too_much_is_refused(struct sb__kit *kit) {
     void *memory = NULL;
+    if (PTRDIFF_MAX <= INT32_MAX)
+        sb__kit_skip(kit, "a device may have as much memory as 32 bits address");
     SB__KIT_EXPECT(kit, SB_ERR_OUT_OF_MEMORY, alloc, PTRDIFF_MAX / 2, kit->stream, &memory);
     memory = sb__kit_alloc(kit, 64); /* the device works nevertheless */
     sb__kit_free(kit, memory, 64);
