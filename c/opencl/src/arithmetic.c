@@ -1,7 +1,6 @@
 /* Arithmetic by kernels, which the driver compiles. Sums: sums.c. */
 #include "arithmetic.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define GROUP 64 /* global sizes are multiples of this */
@@ -10,8 +9,7 @@ static int index_of(sb_dtype dtype) {
     return dtype == SB_DTYPE_F64;
 }
 
-/* --- the kernels
- * ---------------------------------------------------------------------------------- */
+/* --- the kernels ----------------------------------------------------------------------- */
 
 static const char *const names[SB__OPENCL_KERNELS] = {"axpy", "scale", "asum", "sumsq"};
 
@@ -77,17 +75,14 @@ void sb__opencl_end_arithmetic(struct sb__opencl_device *device) {
     release(&device->arithmetic);
 }
 
-/* --- launches
- * --------------------------------------------------------------------------------------- */
+/* --- launches -------------------------------------------------------------------------- */
 
 sb_status sb__opencl_check_dtype(const struct sb__opencl_device *device, sb_dtype dtype,
                                  sb_error *err) {
-    char message[sizeof err->message];
     if (dtype == SB_DTYPE_F32 || device->has_doubles)
         return SB_OK;
-    (void)snprintf(message, sizeof message, "opencl:%d has no doubles (cl_khr_fp64)",
-                   device->ordinal);
-    return sb_error_fill(err, SB_ERR_UNSUPPORTED, 0, message);
+    return sb__opencl_fail(err, SB_ERR_UNSUPPORTED, 0, "opencl:%d has no doubles (cl_khr_fp64)",
+                           device->ordinal);
 }
 
 static cl_int set_arguments(struct sb__opencl_device *device, cl_kernel kernel,

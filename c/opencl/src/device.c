@@ -2,12 +2,10 @@
 #include "device.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* --- finding the device --------------------------------------------------------------------------
- */
+/* --- finding the device ---------------------------------------------------------------- */
 
 /* A driver's threads and locks do not survive a fork. */
 static sb_status check_process(sb_error *err) {
@@ -24,12 +22,13 @@ static sb_status check_process(sb_error *err) {
 
 static sb_status fail_ordinal(const struct sb__opencl_device *device, cl_uint count,
                               sb_error *err) {
-    char message[sizeof err->message];
-    (void)snprintf(message, sizeof message,
-                   count ? "there is no opencl:%d: the drivers show %u device%s"
-                         : "there is no opencl:%d: install a driver of OpenCL",
-                   device->ordinal, count, count == 1 ? "" : "s");
-    return sb_error_fill(err, SB_ERR_NO_DEVICE, 0, message);
+    if (!count)
+        return sb__opencl_fail(err, SB_ERR_NO_DEVICE, 0,
+                               "there is no opencl:%d: install a driver of OpenCL",
+                               device->ordinal);
+    return sb__opencl_fail(err, SB_ERR_NO_DEVICE, 0,
+                           "there is no opencl:%d: the drivers show %u device%s", device->ordinal,
+                           count, count == 1 ? "" : "s");
 }
 
 /* Looks for device number `*ordinal` of the platform, or subtracts the number of its devices. */
@@ -67,11 +66,10 @@ static sb_status find_among(struct sb__opencl_device *device, cl_platform_id *pl
     return device->id ? SB_OK : fail_ordinal(device, (cl_uint)device->ordinal - ordinal, err);
 }
 
-/* The loader reports that there is no platform by a code of its own, CL_PLATFORM_NOT_FOUND_KHR. */
 static sb_status find_device(struct sb__opencl_device *device, sb_error *err) {
     cl_uint count = 0;
     const cl_int result = clGetPlatformIDs(0, NULL, &count);
-    if (result == -1001 || (result == CL_SUCCESS && !count))
+    if (result == SB__OPENCL_NO_PLATFORM || (result == CL_SUCCESS && !count))
         return fail_ordinal(device, 0, err);
     if (result != CL_SUCCESS)
         return sb__opencl_status(device, result, "clGetPlatformIDs", err);
@@ -83,11 +81,10 @@ static sb_status find_device(struct sb__opencl_device *device, sb_error *err) {
     return st;
 }
 
-/* --- opening -------------------------------------------------------------------------------------
- */
+/* --- opening --------------------------------------------------------------------------- */
 
 static sb_status inspect(struct sb__opencl_device *device, sb_error *err) {
-    char version[256] = "", message[sizeof err->message];
+    char version[256] = "";
     cl_device_type type = 0;
     cl_device_fp_config doubles = 0;
     cl_int result = clGetDeviceInfo(device->id, CL_DEVICE_VERSION, sizeof version, version, NULL);
@@ -102,9 +99,9 @@ static sb_status inspect(struct sb__opencl_device *device, sb_error *err) {
     device->has_doubles = doubles != 0;
     if (strncmp(version, "OpenCL 1.", 9) != 0)
         return SB_OK;
-    (void)snprintf(message, sizeof message, "opencl:%d has %.32s; the library needs OpenCL 2.0",
-                   device->ordinal, version);
-    return sb_error_fill(err, SB_ERR_UNSUPPORTED, 0, message);
+    return sb__opencl_fail(err, SB_ERR_UNSUPPORTED, 0,
+                           "opencl:%d has %.32s; the library needs OpenCL 2.0", device->ordinal,
+                           version);
 }
 
 /* Chooses the kind of memory: the best one, or `only`. */

@@ -11,6 +11,10 @@ struct sb__opencl_device;
 
 /* --- kinds of memory (svm.c, usm.c, buffers.c) ------------------------------------------------ */
 
+/* Copies bytes. Sets `*event` to the command's event. */
+typedef cl_int sb__opencl_transfer(struct sb__opencl_device *device, void *dst, const void *src,
+                                   size_t bytes, cl_command_queue queue, cl_event *event);
+
 /* Functions of one kind of memory. They return OpenCL's codes. A function that queues a command
    sets `*event` to the command's event. */
 struct sb__opencl_memory {
@@ -23,12 +27,7 @@ struct sb__opencl_memory {
     void (*free)(struct sb__opencl_device *device, void *ptr, cl_command_queue queue);
     cl_int (*zero)(struct sb__opencl_device *device, void *dst, size_t bytes,
                    cl_command_queue queue, cl_event *event);
-    cl_int (*upload)(struct sb__opencl_device *device, void *dst, const void *src, size_t bytes,
-                     cl_command_queue queue, cl_event *event);
-    cl_int (*download)(struct sb__opencl_device *device, void *dst, const void *src, size_t bytes,
-                       cl_command_queue queue, cl_event *event);
-    cl_int (*copy)(struct sb__opencl_device *device, void *dst, const void *src, size_t bytes,
-                   cl_command_queue queue, cl_event *event);
+    sb__opencl_transfer *upload, *download, *copy;
     /* Sets argument `index` of a kernel to the memory of `ptr`, and argument `index` + 1 to the
        number of elements before `ptr` there. */
     cl_int (*argument)(struct sb__opencl_device *device, cl_kernel kernel, cl_uint index,
@@ -81,8 +80,7 @@ struct sb__opencl_queued {
     struct sb__opencl_command *first, *last;
 };
 
-/* --- arithmetic (kernels.c, sums.c) ------------------------------------------------------------
- */
+/* --- arithmetic (kernels.c, sums.c) ---------------------------------------------------- */
 
 enum sb__opencl_kernel {
     SB__OPENCL_AXPY,
@@ -110,8 +108,7 @@ struct sb__opencl_arithmetic {
     struct sb__opencl_parts *abandoned; /* that a failed wait left to the device */
 };
 
-/* --- the device (device.c) -----------------------------------------------------------------------
- */
+/* --- the device (device.c) ------------------------------------------------------------- */
 
 struct sb__opencl_device {
     int32_t ordinal;
@@ -137,9 +134,14 @@ static inline cl_command_queue sb__opencl_queue(const struct sb__opencl_device *
     return stream ? (cl_command_queue)stream : device->queue;
 }
 
-/* --- status.c ------------------------------------------------------------------------------------
- */
+/* --- status.c -------------------------------------------------------------------------- */
 
+/* CL_PLATFORM_NOT_FOUND_KHR: the loader has found no driver. */
+#define SB__OPENCL_NO_PLATFORM (-1001)
+
+/* Fills `err` with OpenCL's code and a message; returns `status`. */
+sb_status sb__opencl_fail(sb_error *err, sb_status status, cl_int code, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 /* Returns the status for the result of `call`, and fills `err`. */
 sb_status sb__opencl_status(const struct sb__opencl_device *device, cl_int result, const char *call,
                             sb_error *err);
@@ -148,8 +150,7 @@ sb_status sb__opencl_status(const struct sb__opencl_device *device, cl_int resul
 sb_status sb__opencl_wait_status(const struct sb__opencl_device *device, cl_int result,
                                  const char *call, sb_error *err);
 
-/* --- queued.c ------------------------------------------------------------------------------------
- */
+/* --- queued.c -------------------------------------------------------------------------- */
 
 /* Allocates a record before the command is queued. */
 sb_status sb__opencl_begin(struct sb__opencl_device *device, cl_command_queue queue,
@@ -183,8 +184,7 @@ void sb__opencl_forget(struct sb__opencl_device *device, const struct sb__opencl
 /* Sets `*out` to the execution status of a command: negative after a failure, 0 after success. */
 cl_int sb__opencl_progress(cl_event event, cl_int *out);
 
-/* --- slots: memory.c, streams.c, arithmetic.c, sums.c --------------------------------------------
- */
+/* --- slots: memory.c, streams.c, arithmetic.c, sums.c ---------------------------------- */
 
 sb_status sb__opencl_alloc(void *device, size_t bytes, sb_stream stream, void **out, sb_error *err);
 void sb__opencl_free(void *device, void *ptr, size_t bytes, sb_stream stream);

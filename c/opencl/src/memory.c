@@ -1,20 +1,17 @@
 /* Memory and copies. */
 #include "device.h"
 
-#include <stdio.h>
-
 /* Fails after a refused allocation. */
 static sb_status fail_alloc(const struct sb__opencl_device *device, cl_int result, size_t bytes,
                             sb_error *err) {
-    char message[sizeof err->message];
     cl_ulong most = 0;
     if (clGetDeviceInfo(device->id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof most, &most, NULL) !=
             CL_SUCCESS ||
         bytes <= most)
         return sb__opencl_status(device, result, "an allocation", err);
-    (void)snprintf(message, sizeof message, "opencl:%d allocates at most %llu bytes at once",
-                   device->ordinal, (unsigned long long)most);
-    return sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, result, message);
+    return sb__opencl_fail(err, SB_ERR_OUT_OF_MEMORY, result,
+                           "opencl:%d allocates at most %llu bytes at once", device->ordinal,
+                           (unsigned long long)most);
 }
 
 /* The memory is usable on every stream at once. A second try follows the frees that are queued. */
@@ -48,48 +45,42 @@ sb_status sb__opencl_zero(void *opened, void *dst, size_t bytes, sb_stream strea
     return sb__opencl_end(device, command, result, "zero", err);
 }
 
-sb_status sb__opencl_upload(void *opened, void *dst, const void *src, size_t bytes,
-                            sb_stream stream, sb_error *err) {
-    struct sb__opencl_device *device = opened;
+/* Queues a copy by the function of the device's kind of memory. */
+static sb_status transfer(struct sb__opencl_device *device, sb__opencl_transfer *function,
+                          void *dst, const void *src, size_t bytes, sb_stream stream,
+                          const char *call, sb_error *err) {
     const cl_command_queue queue = sb__opencl_queue(device, stream);
     struct sb__opencl_command *command;
     const sb_status st = sb__opencl_begin(device, queue, &command, err);
     if (st != SB_OK)
         return st;
-    const cl_int result = device->memory->upload(device, dst, src, bytes, queue, &command->event);
-    return sb__opencl_end(device, command, result, "upload", err);
+    const cl_int result = function(device, dst, src, bytes, queue, &command->event);
+    return sb__opencl_end(device, command, result, call, err);
+}
+
+sb_status sb__opencl_upload(void *opened, void *dst, const void *src, size_t bytes,
+                            sb_stream stream, sb_error *err) {
+    struct sb__opencl_device *device = opened;
+    return transfer(device, device->memory->upload, dst, src, bytes, stream, "upload", err);
 }
 
 sb_status sb__opencl_download(void *opened, void *dst, const void *src, size_t bytes,
                               sb_stream stream, sb_error *err) {
     struct sb__opencl_device *device = opened;
-    const cl_command_queue queue = sb__opencl_queue(device, stream);
-    struct sb__opencl_command *command;
-    const sb_status st = sb__opencl_begin(device, queue, &command, err);
-    if (st != SB_OK)
-        return st;
-    const cl_int result = device->memory->download(device, dst, src, bytes, queue, &command->event);
-    return sb__opencl_end(device, command, result, "download", err);
+    return transfer(device, device->memory->download, dst, src, bytes, stream, "download", err);
 }
 
 sb_status sb__opencl_copy(void *opened, void *dst, const void *src, size_t bytes, sb_stream stream,
                           sb_error *err) {
     struct sb__opencl_device *device = opened;
-    const cl_command_queue queue = sb__opencl_queue(device, stream);
-    struct sb__opencl_command *command;
-    const sb_status st = sb__opencl_begin(device, queue, &command, err);
-    if (st != SB_OK)
-        return st;
-    const cl_int result = device->memory->copy(device, dst, src, bytes, queue, &command->event);
-    return sb__opencl_end(device, command, result, "copy", err);
+    return transfer(device, device->memory->copy, dst, src, bytes, stream, "copy", err);
 }
 
 sb_status sb__opencl_check_pointer(void *opened, const void *ptr, size_t bytes, sb_error *err) {
     struct sb__opencl_device *device = opened;
-    char message[sizeof err->message];
     if (!device->memory->holds || device->memory->holds(device, ptr, bytes))
         return SB_OK;
-    (void)snprintf(message, sizeof message, "%zu bytes at %p are not memory of opencl:%d", bytes,
-                   ptr, device->ordinal);
-    return sb_error_fill(err, SB_ERR_WRONG_DEVICE, 0, message);
+    return sb__opencl_fail(err, SB_ERR_WRONG_DEVICE, 0,
+                           "%zu bytes at %p are not memory of opencl:%d", bytes, ptr,
+                           device->ordinal);
 }

@@ -16,8 +16,7 @@ cl_int sb__opencl_progress(cl_event event, cl_int *out) {
     return clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof *out, out, NULL);
 }
 
-/* --- the list; call with the lock held ----------------------------------------------------------
- */
+/* --- the list; call with the lock held ------------------------------------------------- */
 
 static void append(struct sb__opencl_queued *queued, struct sb__opencl_command *command) {
     *(queued->last ? &queued->last->next : &queued->first) = command;
@@ -50,8 +49,7 @@ static void drop_first(struct sb__opencl_device *device) {
         take_out(device, NULL, first, CL_COMPLETE);
 }
 
-/* --- a command
- * ------------------------------------------------------------------------------------ */
+/* --- a command ------------------------------------------------------------------------- */
 
 sb_status sb__opencl_begin(struct sb__opencl_device *device, cl_command_queue queue,
                            struct sb__opencl_command **out, sb_error *err) {
@@ -134,8 +132,7 @@ void sb__opencl_queued_end(struct sb__opencl_device *device) {
     }
 }
 
-/* --- events; collect and mark with the lock held
- * ----------------------------------------------------- */
+/* --- events; collect and mark with the lock held --------------------------------------- */
 
 static bool is_in(const struct sb__opencl_command *command, cl_command_queue queue) {
     return command->queue == queue && !command->is_covered && !command->is_silent;

@@ -1,6 +1,7 @@
 /* OpenCL's codes as statuses and words. */
 #include "device.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 
 #define CODES(X)                                                                                   \
@@ -22,8 +23,6 @@
     X(CL_INVALID_OPERATION)                                                                        \
     X(CL_INVALID_BUFFER_SIZE)
 
-#define NO_PLATFORM (-1001) /* CL_PLATFORM_NOT_FOUND_KHR, of the loader */
-
 static const char *name_of(cl_int code) {
     switch (code) {
 #define NAME(code)                                                                                 \
@@ -31,7 +30,7 @@ static const char *name_of(cl_int code) {
         return #code;
         CODES(NAME)
 #undef NAME
-    case NO_PLATFORM:
+    case SB__OPENCL_NO_PLATFORM:
         return "CL_PLATFORM_NOT_FOUND_KHR";
     default:
         return "code";
@@ -48,7 +47,7 @@ static sb_status status_of(cl_int code) {
     case CL_INVALID_BUFFER_SIZE: /* above the device's largest allocation */
         return SB_ERR_OUT_OF_MEMORY;
     case CL_DEVICE_NOT_FOUND:
-    case NO_PLATFORM:
+    case SB__OPENCL_NO_PLATFORM:
         return SB_ERR_NO_DEVICE;
     case CL_DEVICE_NOT_AVAILABLE: /* it was when it was opened */
         return SB_ERR_DEVICE_LOST;
@@ -61,12 +60,19 @@ static sb_status status_of(cl_int code) {
     }
 }
 
+sb_status sb__opencl_fail(sb_error *err, sb_status status, cl_int code, const char *format, ...) {
+    char message[sizeof err->message];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    return sb_error_fill(err, status, code, message);
+}
+
 static sb_status report(const struct sb__opencl_device *device, sb_status st, cl_int result,
                         const char *call, sb_error *err) {
-    char message[sizeof err->message];
-    (void)snprintf(message, sizeof message, "opencl:%d: %s: %s (%d)", device->ordinal, call,
-                   name_of(result), result);
-    return sb_error_fill(err, st, result, message);
+    return sb__opencl_fail(err, st, result, "opencl:%d: %s: %s (%d)", device->ordinal, call,
+                           name_of(result), result);
 }
 
 sb_status sb__opencl_status(const struct sb__opencl_device *device, cl_int result, const char *call,

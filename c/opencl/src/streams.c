@@ -1,22 +1,13 @@
 /* Streams and events. A stream is an in-order command queue of the device's context. */
 #include "device.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
-/* --- streams
- * -------------------------------------------------------------------------------------- */
+/* --- streams --------------------------------------------------------------------------- */
 
 sb_stream sb__opencl_own_stream(void *opened) {
     const struct sb__opencl_device *device = opened;
     return (sb_stream)device->queue;
-}
-
-static sb_status fail_stream(const struct sb__opencl_device *device, sb_status st, const char *why,
-                             sb_error *err) {
-    char message[sizeof err->message];
-    (void)snprintf(message, sizeof message, "opencl:%d: %s", device->ordinal, why);
-    return sb_error_fill(err, st, 0, message);
 }
 
 sb_status sb__opencl_check_stream(void *opened, sb_stream stream, sb_error *err) {
@@ -30,18 +21,20 @@ sb_status sb__opencl_check_stream(void *opened, sb_stream stream, sb_error *err)
         result =
             clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES, sizeof properties, &properties, NULL);
     if (result == CL_INVALID_COMMAND_QUEUE)
-        return fail_stream(device, SB_ERR_WRONG_DEVICE, "the stream is not a command queue", err);
+        return sb__opencl_fail(err, SB_ERR_WRONG_DEVICE, 0,
+                               "opencl:%d: the stream is not a command queue", device->ordinal);
     if (result != CL_SUCCESS)
         return sb__opencl_status(device, result, "clGetCommandQueueInfo", err);
     if (context != device->context) /* it has one device */
-        return fail_stream(device, SB_ERR_WRONG_DEVICE,
-                           "the command queue is of another cl_context; SB_OPENCL_DEVICE has the "
-                           "library's",
-                           err);
+        return sb__opencl_fail(err, SB_ERR_WRONG_DEVICE, 0,
+                               "opencl:%d: the command queue is of another cl_context; "
+                               "SB_OPENCL_DEVICE has the library's",
+                               device->ordinal);
     if (properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE)
-        return fail_stream(device, SB_ERR_UNSUPPORTED,
-                           "the command queue is out of order; a stream runs its work in order",
-                           err);
+        return sb__opencl_fail(
+            err, SB_ERR_UNSUPPORTED, 0,
+            "opencl:%d: the command queue is out of order; a stream runs its work in order",
+            device->ordinal);
     return SB_OK;
 }
 
@@ -54,8 +47,7 @@ sb_status sb__opencl_stream_synchronize(void *opened, sb_stream stream, sb_error
     return sb__opencl_wait_status(device, failure, "queued work", err);
 }
 
-/* --- events
- * --------------------------------------------------------------------------------------- */
+/* --- events ---------------------------------------------------------------------------- */
 
 /* Submits the commands: another queue may wait for the marker. */
 sb_status sb__opencl_event_record(void *opened, sb_stream stream, void **out, sb_error *err) {

@@ -10,8 +10,7 @@
 #define CPU_ITEMS 256
 #define GPU_ITEMS 16384
 
-/* --- memory for the parts
- * ------------------------------------------------------------------------- */
+/* --- memory for the parts -------------------------------------------------------------- */
 
 static void free_parts(struct sb__opencl_parts *parts) {
     if (parts->sums)
@@ -77,8 +76,7 @@ static sb_status wait_for_parts(struct sb__opencl_device *device, sb_stream stre
     return st;
 }
 
-/* --- on the device
- * -------------------------------------------------------------------------------- */
+/* --- on the device --------------------------------------------------------------------- */
 
 struct sum {
     enum sb__opencl_kernel kernel;
@@ -142,8 +140,7 @@ static sb_status sum_on_device(struct sb__opencl_device *device, const struct su
     return st;
 }
 
-/* --- on the host
- * ------------------------------------------------------------------------------------ */
+/* --- on the host ----------------------------------------------------------------------- */
 
 static double add(enum sb__opencl_kernel kernel, const float *x, size_t count) {
     double total = 0;
@@ -173,8 +170,7 @@ static sb_status sum_on_host(struct sb__opencl_device *device, const struct sum 
     return st;
 }
 
-/* --- the slots
- * ---------------------------------------------------------------------------------------- */
+/* --- the slots ------------------------------------------------------------------------- */
 
 /* The core counts all earlier arithmetic of the stream as successful after a sum: the wait must
    report that arithmetic's failures, too. */
