@@ -31,7 +31,7 @@ static void make_table(void) {
 }
 
 /* Registers the table with the program's library, whose function REGISTER points to: this library
-   has a copy of its own. */
+   has another copy. */
 static void register_table(void) {
     sb_status (*function)(const sb_backend *, sb_error *);
     const char *address = getenv("REGISTER");

@@ -160,11 +160,9 @@ TEST(each_member_of_a_field_is_set) {
             continue;
         const uint32_t tag_bytes = tag < 0x80 ? 1 : tag < 0x4000 ? 2 : 3;
         const uint32_t begin = tag_bytes + has_length, end = tag_bytes + (has_length ? 3 : 1);
-        const unsigned char bytes[8] = {(unsigned char)(tag | (tag_bytes > 1 ? 0x80 : 0)),
-                                        (unsigned char)(tag >> 7 | (tag_bytes > 2 ? 0x80 : 0)),
-                                        (unsigned char)(tag >> 14)};
-        unsigned char message[8] = {0};
-        memcpy(message, bytes, tag_bytes);
+        unsigned char message[8] = {(unsigned char)(tag | (tag_bytes > 1 ? 0x80 : 0)),
+                                    (unsigned char)(tag >> 7 | (tag_bytes > 2 ? 0x80 : 0)),
+                                    (unsigned char)(tag >> 14)};
         message[tag_bytes] = 2;
         for (uint32_t size = end; size <= sizeof message; size++) {
             struct sb__source source;

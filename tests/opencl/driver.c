@@ -6,8 +6,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
-/* --- planted failures
- * ----------------------------------------------------------------------------- */
+/* --- planted failures ------------------------------------------------------------------ */
 
 static _Thread_local struct {
     const char *name;
@@ -48,8 +47,7 @@ static bool is_due(const char *name) {
     return due;
 }
 
-/* --- live objects
- * ----------------------------------------------------------------------------------- */
+/* --- live objects ---------------------------------------------------------------------- */
 
 static struct {
     atomic_int_fast64_t contexts, queues, programs, kernels, buffers, blocks, events;
@@ -151,8 +149,7 @@ cl_uint driver_buffers(cl_context context, cl_mem *out, cl_uint most) {
     return count;
 }
 
-/* --- calls that return a code
- * ------------------------------------------------------------------------- */
+/* --- calls that return a code ---------------------------------------------------------- */
 
 #define CALL(name, parameters, ...)                                                                \
     cl_int __real_##name parameters;                                                               \
@@ -186,8 +183,7 @@ CALL(clFlush, (cl_command_queue queue), queue)
 static void begin_wait(void);
 static void end_wait(void);
 
-/* --- events of commands that failed
- * ------------------------------------------------------------------- */
+/* --- events of commands that failed ---------------------------------------------------- */
 
 cl_int __real_clReleaseEvent(cl_event event);
 cl_int __real_clRetainEvent(cl_event event);
@@ -268,8 +264,7 @@ cl_int __wrap_clFinish(cl_command_queue queue) {
     return result;
 }
 
-/* --- calls that queue a command
- * ------------------------------------------------------------------------- */
+/* --- calls that queue a command -------------------------------------------------------- */
 
 cl_int __real_clEnqueueMarkerWithWaitList(cl_command_queue queue, cl_uint waits,
                                           const cl_event *list, cl_event *out);
@@ -351,8 +346,7 @@ QUEUE(clEnqueueSVMFree,
       (cl_command_queue queue, cl_uint count, void *ptrs[], svm_free free, void *user, WAITS),
       queue, count, ptrs, free, user)
 
-/* --- calls that create and release
- * ------------------------------------------------------------------------ */
+/* --- calls that create and release ----------------------------------------------------- */
 
 #define CREATE(type, name, counter, parameters, ...)                                               \
     type __real_##name parameters;                                                                 \
@@ -461,9 +455,7 @@ int fdatasync(int file) {
     return 0;
 }
 
-/* --- gates
- * --------------------------------------------------------------------------------------------------
- */
+/* --- gates ----------------------------------------------------------------------------- */
 
 enum { GATES = 64 };
 

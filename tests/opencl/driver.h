@@ -40,8 +40,7 @@ void *driver_address(cl_context context, const void *ptr, size_t bytes);
 /* Returns the buffers of a context, at most `most`. */
 cl_uint driver_buffers(cl_context context, cl_mem *out, cl_uint most);
 
-/* --- usm.c
- * ------------------------------------------------------------------------------------------ */
+/* --- usm.c ----------------------------------------------------------------------------- */
 
 /* What devices that are opened later claim. By default they have all that pocl's have, and Intel's
    unified shared memory. */

@@ -15,8 +15,7 @@
 #define MAX_STREAMS 128
 #define MAX_FAULTS  4
 
-/* --- devices
- * ---------------------------------------------------------------------------------------- */
+/* --- devices --------------------------------------------------------------------------- */
 
 /* The state for each open device. */
 static struct shim {
@@ -74,8 +73,7 @@ static void shim_close(void *device) {
     backend->close(device);
 }
 
-/* --- slots
- * ------------------------------------------------------------------------------------------ */
+/* --- slots ----------------------------------------------------------------------------- */
 
 static cl_command_queue queue_of(const struct shim *shim, sb_stream stream) {
     return stream ? (cl_command_queue)stream : shim->device->queue;
@@ -228,8 +226,7 @@ static void shim_free_pinned(void *device, void *ptr, size_t bytes) {
     free(ptr);
 }
 
-/* --- the extension table
- * ------------------------------------------------------------------------------ */
+/* --- the extension table --------------------------------------------------------------- */
 
 /* No lock: a kernel asks for addresses while the host waits for the kernel. */
 static void lock(void *device) {
@@ -358,8 +355,7 @@ static const void *extension(void *device, const char *name) {
     return strcmp(name, SB_SIM_DEVICE) == 0 ? &controls : NULL;
 }
 
-/* --- contexts
- * ------------------------------------------------------------------------------------------- */
+/* --- contexts -------------------------------------------------------------------------- */
 
 static sb_backend shimmed;
 

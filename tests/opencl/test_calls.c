@@ -16,8 +16,7 @@ struct scene {
 
 #define ON(scene) ((sb_stream)(scene)->queue)
 
-/* --- operations
- * ------------------------------------------------------------------------------------------ */
+/* --- operations ------------------------------------------------------------------------ */
 
 static sb_status upload(struct scene *s, sb_error *err) {
     const void *in;
@@ -117,8 +116,7 @@ static const struct operation {
     {"synchronize", synchronize, 0},
 };
 
-/* --- a trial
- * ---------------------------------------------------------------------------------------------- */
+/* --- a trial --------------------------------------------------------------------------- */
 
 static sb_mem *filled(sb_context *context) {
     sb_mem *mem;

@@ -86,8 +86,7 @@ TEST(a_failed_opening_leaves_nothing_open) {
                 assert_true(n < 100);
 }
 
-/* --- a device without doubles
- * ------------------------------------------------------------------------ */
+/* --- a device without doubles ---------------------------------------------------------- */
 
 TEST(without_doubles_the_host_adds_floats) {
     enum { COUNT = 100003 }; /* several pieces */
@@ -122,8 +121,7 @@ TEST(without_doubles_64_bit_arithmetic_is_refused) {
     fake_device.hides_doubles = false;
 }
 
-/* --- forks
- * ------------------------------------------------------------------------------------------- */
+/* --- forks ----------------------------------------------------------------------------- */
 
 /* Returns 0, or the number of the wrong step. */
 static int use_in_child(sb_context *context, sb_mem *mem) {

@@ -60,8 +60,7 @@ TEST(queues_that_are_no_streams_are_refused) {
     place_close(&place);
 }
 
-/* --- the caller's kernels
- * -------------------------------------------------------------------------------- */
+/* --- the caller's kernels -------------------------------------------------------------- */
 
 static cl_kernel kernel_of(const struct place *place, cl_program *program) {
     const char *source = "kernel void add(global float *x, ulong before) {"
@@ -126,8 +125,7 @@ TEST(foreign_pointers_are_in_no_buffer) {
     place_close(&place);
 }
 
-/* --- failures of queued commands
- * ----------------------------------------------------------------------------- */
+/* --- failures of queued commands ------------------------------------------------------- */
 
 #define FAIL_COPY(place) driver_fail("clEnqueueSVMMemcpy", 1, DRIVER_LATER, CL_OUT_OF_RESOURCES)
 

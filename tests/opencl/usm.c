@@ -9,8 +9,7 @@
 cl_int __real_clReleaseCommandQueue(cl_command_queue queue);
 cl_int __real_clFinish(cl_command_queue queue);
 
-/* --- the allocations
- * ------------------------------------------------------------------------------ */
+/* --- the allocations ------------------------------------------------------------------- */
 
 struct block {
     struct block *next;
@@ -117,8 +116,7 @@ static cl_int CL_API_CALL info_fake(cl_context context, const void *ptr, cl_uint
     return CL_SUCCESS;
 }
 
-/* --- the extension
- * -------------------------------------------------------------------------------- */
+/* --- the extension --------------------------------------------------------------------- */
 
 void *__real_clGetExtensionFunctionAddressForPlatform(cl_platform_id platform, const char *name);
 void *__wrap_clGetExtensionFunctionAddressForPlatform(cl_platform_id platform, const char *name);

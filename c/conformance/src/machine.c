@@ -127,8 +127,7 @@ static void check_sum(struct machine *m, int mem, bool of_squares, double found)
         fail(m, "a sum of memory %d is %.17g, not %.17g", mem, found, expected);
 }
 
-/* --- operations ---------------------------------------------------------------------------------
- */
+/* --- operations ------------------------------------------------------------------------ */
 
 static void read_host(struct machine *m, int mem) {
     const void *bytes = NULL;
@@ -277,8 +276,7 @@ static void (*const operations[])(struct machine *m, int mem) = {
 };
 enum { WITHOUT_ARITHMETIC = 13 };
 
-/* --- rounds --------------------------------------------------------------------------------------
- */
+/* --- rounds ---------------------------------------------------------------------------- */
 
 /* Plants a failure for one of the next calls, sometimes. */
 static void plant(struct machine *m) {

@@ -185,8 +185,7 @@ static sb_status asum_in_float(void *device, sb_dtype dtype, int64_t count, cons
     return SB_OK;
 }
 
-/* --- the table -----------------------------------------------------------------------------------
- */
+/* --- the table ------------------------------------------------------------------------- */
 
 struct planted {
     const char *claim; /* that must fail */

@@ -1,5 +1,5 @@
 //! The data of a Caffe file other than its blobs. A safetensors file stores this data as JSON,
-//! under one key of its own metadata.
+//! under one key of the metadata.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
