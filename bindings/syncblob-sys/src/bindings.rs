@@ -1574,7 +1574,6 @@ unsafe extern "C" {
     pub fn sb_context_retain(context: *mut sb_context) -> *mut sb_context;
     pub fn sb_context_release(context: *mut sb_context);
     pub fn sb_context_device(context: *const sb_context) -> *const ::core::ffi::c_char;
-    pub fn sb_context_has_device(context: *const sb_context) -> i32;
     pub fn sb_context_device_status(context: *const sb_context) -> sb_status;
     pub fn sb_context_stream(
         context: *const sb_context,
@@ -1752,12 +1751,6 @@ unsafe extern "C" {
         blob: *mut sb_blob,
         shape: *const i64,
         num_axes: i32,
-        out_reallocated: *mut u32,
-        err: *mut sb_error,
-    ) -> sb_status;
-    pub fn sb_blob_reshape_like(
-        blob: *mut sb_blob,
-        other: *const sb_blob,
         out_reallocated: *mut u32,
         err: *mut sb_error,
     ) -> sb_status;

@@ -83,7 +83,7 @@ impl Context {
     /// Returns whether the context has a device.
     pub fn has_device(&self) -> bool {
         // SAFETY: NULL and live contexts are allowed.
-        unsafe { sys::sb_context_has_device(self.as_ptr()) != 0 }
+        unsafe { sys::sb_context_device_status(self.as_ptr()) != sys::SB_ERR_NO_DEVICE }
     }
 
     /// Checks whether the device can be used.

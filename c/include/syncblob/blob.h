@@ -66,14 +66,6 @@ SB_API SB_MUST_CHECK sb_status sb_blob_reshape(sb_blob *blob, const int64_t *sha
                                                int32_t num_axes, uint32_t *out_reallocated,
                                                sb_error *err);
 
-/** Reshapes to the shape of `other` (Blob::ReshapeLike). If `other` was never shaped, the blob
- *  becomes a scalar with count 1, as in Caffe.
- *  @param other [borrowed]
- *  @param out_reallocated [nullable] SB_REALLOCATED_* bits
- *  Errors: SIZE_OVERFLOW (the bytes do not fit, since the blob's elements are larger). */
-SB_API SB_MUST_CHECK sb_status sb_blob_reshape_like(sb_blob *blob, const sb_blob *other,
-                                                    uint32_t *out_reallocated, sb_error *err);
-
 /** Replaces each memory that is larger than the count requires by a smaller memory with the same
  *  contents, on the side of the head (SYNCED: the host). Shared and borrowed memories stay
  *  unchanged. Caffe never shrinks.

@@ -177,6 +177,18 @@ static inline SB_MUST_CHECK sb_status sb_blob_count_from(const sb_blob *blob, in
                                                          int64_t *out, sb_error *err) {
     return sb_blob_count_range(blob, start, sb_blob_num_axes(blob), out, err);
 }
+/** sb_blob_reshape to the shape of `other` (Blob::ReshapeLike). If `other` was never shaped, the blob
+ *  becomes a scalar, as in Caffe.
+ *  @param other [borrowed]
+ *  @param out_reallocated [nullable] SB_REALLOCATED_* bits
+ *  Errors: INVALID_ARGUMENT (NULL), SIZE_OVERFLOW (the bytes do not fit, since the blob's elements
+ *  are larger). */
+static inline SB_MUST_CHECK sb_status sb_blob_reshape_like(sb_blob *blob, const sb_blob *other,
+                                                           uint32_t *out_reallocated,
+                                                           sb_error *err) {
+    return sb_blob_reshape(blob, sb_blob_shape(other), other ? sb_blob_num_axes(other) : -1,
+                           out_reallocated, err);
+}
 /** Returns 1 if the blob has these dimensions (Blob::ShapeEquals with a BlobProto that has the
  *  field shape); 0 for a blob that was never shaped.
  *  @param shape [borrowed, nullable when num_axes is 0] `num_axes` dimensions */

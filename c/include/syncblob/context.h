@@ -151,13 +151,15 @@ SB_API void sb_context_release(sb_context *context);
  *  @return [borrowed] lives as long as the context */
 SB_API const char *sb_context_device(const sb_context *context);
 
-/** Returns 1 if the context has a device beside the host. @param context [nullable] */
-SB_API int32_t sb_context_has_device(const sb_context *context);
-
 /** Returns SB_OK, or the reason why the device can no longer be used.
  *  @param context [nullable] NULL: the built-in context
  *  Errors: DEVICE_LOST, FORKED, NO_DEVICE (host-only). */
 SB_API SB_MUST_CHECK sb_status sb_context_device_status(const sb_context *context);
+
+/** Returns 1 if the context has a device beside the host. @param context [nullable] */
+static inline int32_t sb_context_has_device(const sb_context *context) {
+    return sb_context_device_status(context) != SB_ERR_NO_DEVICE;
+}
 
 /** Returns the stream of the device on which the library queues its work. A program may capture the
  *  stream into a graph. During the capture, a call that would queue work on the stream or wait for

@@ -169,24 +169,6 @@ sb_status sb_blob_reshape(sb_blob *blob, const int64_t *shape, int32_t num_axes,
     return SB_OK;
 }
 
-sb_status sb_blob_reshape_like(sb_blob *blob, const sb_blob *other, uint32_t *out_reallocated,
-                               sb_error *err) {
-    size_t bytes;
-    if (!blob || !other)
-        return sb__fail_null(err, blob ? "other" : "blob");
-    if (!sb__bytes_of(other->shape.count, blob->element_size, &bytes))
-        return sb__fail(err, SB_ERR_SIZE_OVERFLOW, "%lld elements of %s exceed the address space",
-                        (long long)other->shape.count, sb_dtype_name(blob->dtype));
-    struct sb__shape shape;
-    sb__shape_copy(&shape, &other->shape);
-    if (shape.num_axes < 0) { /* in Caffe a shape without dimensions is a scalar */
-        shape.num_axes = 0;
-        shape.count = 1;
-    }
-    become(blob, &shape, out_reallocated);
-    return SB_OK;
-}
-
 int32_t sb_blob_is_shaped(const sb_blob *blob) {
     return blob && blob->shape.num_axes >= 0;
 }

@@ -119,10 +119,6 @@ const char *sb_context_device(const sb_context *context) {
     return sb__context(context)->device_name;
 }
 
-int32_t sb_context_has_device(const sb_context *context) {
-    return sb__context(context)->has_device;
-}
-
 sb_status sb_context_stream(const sb_context *context, sb_stream *out, sb_error *err) {
     if (!out)
         return sb__fail_null(err, "out");

@@ -155,9 +155,12 @@ impl<T: Element> Blob<T> {
     /// their bytes do not fit the address space.
     #[doc(alias = "ReshapeLike")]
     pub fn reshape_like<U: Element>(&mut self, other: &Blob<U>) -> Result<Reallocated> {
-        // SAFETY: both blobs are live.
-        get(|out, err| unsafe { sys::sb_blob_reshape_like(self.raw(), other.raw(), out, err) })
-            .map(Reallocated::from_bits)
+        // SAFETY: both blobs are live; a blob's shape has `num_axes` dimensions.
+        get(|out, err| unsafe {
+            let axes = sys::sb_blob_num_axes(other.raw());
+            sys::sb_blob_reshape(self.raw(), sys::sb_blob_shape(other.raw()), axes, out, err)
+        })
+        .map(Reallocated::from_bits)
     }
 
     /// Returns a device pointer to the dimensions as `i64`, valid until the next reshape.
