@@ -26,14 +26,15 @@ check_pages() { # SCRIPT ARGUMENT...
 demo() {
     local model listing
     model=$(download model)
+    cargo build --quiet --workspace --bin syncblob --example demo # with the tests' features
     echo "== syncblob info: a ResNet-50 that Yahoo trained with Caffe"
-    listing=$(cargo run --quiet -p syncblob-cli -- info "$model")
+    listing=$("$CARGO_TARGET_DIR/debug/syncblob" info "$model")
     printf '%s\n\n== in short: the model, whether it is safe to load, its largest layer\n' "$listing"
     head -n 1 <<<"$listing"
-    cargo run --quiet -p syncblob-cli -- verify "$model"
+    "$CARGO_TARGET_DIR/debug/syncblob" verify "$model"
     awk '{ n = $6; gsub(",", "", n); if (n + 0 > most) { most = n + 0; line = $0 } } END { print line }' <<<"$listing"
     echo '== the library at work on it: bindings/syncblob/examples/demo.rs'
-    cargo run --quiet -p syncblob --example demo -- "$model"
+    "$CARGO_TARGET_DIR/debug/examples/demo" "$model"
 }
 
 run_consumers() {
