@@ -114,17 +114,22 @@ int32_t sb_comm_size(const sb_comm *comm) {
 
 /* --- checks ------------------------------------------------------------------------ */
 
-sb_status sb__comm_check_usable(const sb_comm *comm, sb_error *err) {
+sb_status sb__comm_check_process(const sb_comm *comm, sb_error *err) {
     if (!comm)
         return sb__comm_fail_null(err, "comm");
     if (!is_ours(comm))
         return sb__comm_fail(err, SB_ERR_FORKED,
                              "the communicator was made before a fork; make one of your own in the "
                              "child");
-    if (comm->failed)
+    return SB_OK;
+}
+
+sb_status sb__comm_check_usable(const sb_comm *comm, sb_error *err) {
+    sb_status st = sb__comm_check_process(comm, err);
+    if (st == SB_OK && comm->failed)
         return sb__comm_fail(err, SB_ERR_COMM_FAILURE,
                              "the communicator is of no use after an earlier failure");
-    return SB_OK;
+    return st;
 }
 
 sb_status sb__comm_check(const sb_comm *comm, sb_error *err) {

@@ -443,8 +443,9 @@ sb_status sb_sim_comm_create(sb_context *context, int32_t size, const sb_sim_com
 }
 
 sb_status sb_sim_comm_fail(sb_comm *comm, int64_t nth, sb_sim_comm_failure mode, sb_error *err) {
-    if (!comm)
-        return sb__comm_fail_null(err, "comm");
+    sb_status st = sb__comm_check_process(comm, err);
+    if (st != SB_OK)
+        return st;
     if (comm->engine.open != sim_open)
         return sb__comm_fail(err, SB_ERR_UNSUPPORTED, "the communicator's engine is %s, not sim",
                              comm->engine.name);

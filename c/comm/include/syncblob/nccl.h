@@ -38,8 +38,8 @@ SB_BEGIN_DECLS
 
 /** Creates an id. One rank calls this function and sends the id to all ranks by other means.
  *  @param out [borrowed] SB_NCCL_ID_BYTES bytes
- *  Errors: UNSUPPORTED (NCCL cannot be opened, or is too old),
- *  OUT_OF_MEMORY, COMM_FAILURE. */
+ *  Errors: UNSUPPORTED (NCCL cannot be opened, or is too old), OUT_OF_MEMORY, COMM_FAILURE, FORKED
+ *  (NCCL was opened before the fork). */
 SB_API SB_MUST_CHECK sb_status sb_nccl_id_create(uint8_t *out, sb_error *err);
 
 /** Collective: creates a rank's handle of a communicator.

@@ -62,7 +62,7 @@ enum {
  *  bucket.
  *  @param mode SB_SIM_COMM_*
  *  Errors: INVALID_ARGUMENT (nth below 0, unknown mode), UNSUPPORTED (another engine's
- *  communicator). */
+ *  communicator), FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_sim_comm_fail(sb_comm *comm, int64_t nth,
                                                 sb_sim_comm_failure mode, sb_error *err);
 

@@ -23,7 +23,7 @@ struct sb__nccl_end {
 };
 
 /* Writes the id of a future communicator, SB__NCCL_ID_BYTES bytes. Errors: UNSUPPORTED,
-   OUT_OF_MEMORY, COMM_FAILURE. */
+   OUT_OF_MEMORY, COMM_FAILURE, FORKED. */
 sb_status sb__nccl_make_id(uint8_t *out, sb_error *err);
 /* Creates the handles of ranks `first` to first + count - 1 of `size`, one for each context on
    "cuda:N", and waits for all ranks. On failure no handle remains. Errors: UNSUPPORTED,

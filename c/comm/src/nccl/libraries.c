@@ -93,10 +93,20 @@ sb_status sb__nccl_driver_open(const struct sb__nccl_driver **out, sb_error *err
     return st;
 }
 
+/* NCCL's threads end at a fork, so a forked child cannot use an NCCL that its parent opened. */
+static sb_status check_opener(sb_error *err) {
+    static _Atomic int64_t opener;
+    const int64_t process = sb__comm_process();
+    int64_t first = 0;
+    if (atomic_compare_exchange_strong(&opener, &first, process) || first == process)
+        return SB_OK;
+    return sb__comm_fail(err, SB_ERR_FORKED, "NCCL was opened before a fork");
+}
+
 sb_status sb__nccl_open(const struct sb__nccl **out, sb_error *err) {
     static _Atomic(void *) published;
     const void *table = NULL;
     sb_status st = open_table(&nccl_source, &published, &table, err);
     *out = table;
-    return st;
+    return st == SB_OK ? check_opener(err) : st;
 }

@@ -19,7 +19,7 @@ struct sb__nccl {
 
 /* Opens libcuda.so.1. Errors: UNSUPPORTED, OUT_OF_MEMORY. */
 sb_status sb__nccl_driver_open(const struct sb__nccl_driver **out, sb_error *err);
-/* Opens libnccl.so.2. Errors: UNSUPPORTED, OUT_OF_MEMORY. */
+/* Opens libnccl.so.2. Errors: UNSUPPORTED, OUT_OF_MEMORY, FORKED. */
 sb_status sb__nccl_open(const struct sb__nccl **out, sb_error *err);
 
 #endif

@@ -13,6 +13,8 @@
 #include <string.h>
 #include <syncblob/nccl.h>
 #include <syncblob/reducer.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define MOST        4
 #define BLOBS       7
@@ -538,6 +540,26 @@ TEST(a_lost_device_is_asked_for_nothing) {
     sb_blob_destroy(blob);
     sb_context_release(team.contexts[0]);
     fake_heal();
+}
+
+TEST(a_child_of_a_fork_has_no_nccl) {
+    struct team team;
+    open_team(&team, 1, LONG_LIMIT);
+    const pid_t child = fork();
+    if (child == 0) {
+        uint8_t id[SB_NCCL_ID_BYTES] = {0};
+        sb_comm *comm;
+        const bool refused =
+            sb_nccl_id_create(id, &err) == SB_ERR_FORKED &&
+            sb_nccl_comm_create(team.contexts[0], id, 0, 1, 0, &comm, &err) == SB_ERR_FORKED &&
+            sb_nccl_comm_create_all(team.contexts, 1, 0, &comm, &err) == SB_ERR_FORKED &&
+            sb_comm_barrier(team.comms[0], &err) == SB_ERR_FORKED;
+        _exit(refused ? 0 : 1);
+    }
+    int how = 1;
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_int_equal(how, 0);
+    run_team(&team, reduce_host);
 }
 
 /* calloc fails at the n-th call from now on; 0: no call fails. */
