@@ -81,13 +81,10 @@ static sb_status send(struct list *list, int64_t i, sb_error *err) {
 /* Handles a failure of the engine at blob i. Returns COMM_FAILURE, unless the engine has sent
    nothing. */
 static sb_status fail(struct list *list, int64_t i, sb_status st, sb_error *err) {
-    cancel(list, i + 1, list->num_blobs);
-    if (st != SB_ERR_COMM_FAILURE && i == 0) {
-        cancel(list, 0, 1);
-        return st;
-    }
-    sb__exchange_failed(&list->exchanges[i], true);
-    return sb__comm_give_up(list->comm, err);
+    if (st == SB_ERR_COMM_FAILURE)
+        sb__exchange_failed(&list->exchanges[i], true);
+    cancel(list, i, list->num_blobs);
+    return i == 0 ? st : sb__comm_give_up(list->comm, err);
 }
 
 /* Continues after a device is lost, so that the other ranks can complete the later blobs. */

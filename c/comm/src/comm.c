@@ -55,7 +55,9 @@ static sb_status adopt_engine(sb_comm_engine *ours, const sb_comm_engine *theirs
 
 /* Maps a status that no slot may return to COMM_FAILURE. */
 static sb_status known_status(sb_status st) {
-    return st == SB_ERR_OUT_OF_MEMORY || st == SB_ERR_UNSUPPORTED ? st : SB_ERR_COMM_FAILURE;
+    const bool is_known =
+        st == SB_ERR_OUT_OF_MEMORY || st == SB_ERR_UNSUPPORTED || st == SB_ERR_DEVICE_LOST;
+    return is_known ? st : SB_ERR_COMM_FAILURE;
 }
 
 static sb_status open_end(sb_comm *comm, void *user, sb_error *err) {

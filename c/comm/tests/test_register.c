@@ -134,8 +134,9 @@ TEST(each_part_of_the_sum_is_compared) {
 /* If the first operation fails, nothing was sent, and the call may be retried. After a later
    failure the other ranks are ahead. */
 TEST(only_the_first_operation_may_be_made_again) {
-    static const sb_status failures[] = {SB_ERR_OUT_OF_MEMORY, SB_ERR_UNSUPPORTED, SB_ERR_IO};
-    for (size_t f = 0; f < 3; f++) {
+    static const sb_status failures[] = {SB_ERR_OUT_OF_MEMORY, SB_ERR_UNSUPPORTED,
+                                         SB_ERR_DEVICE_LOST, SB_ERR_IO};
+    for (size_t f = 0; f < 4; f++) {
         for (int64_t nth = 1; nth <= 5; nth++) {
             struct world w;
             world_open(&w);

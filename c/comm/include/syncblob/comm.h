@@ -74,7 +74,7 @@ SB_API int32_t sb_comm_size(const sb_comm *comm);
  *  @param values [borrowed, nullable when count is 0] this rank's values, then the result
  *  Errors: INVALID_ARGUMENT (unknown op, a negative count, a reducer's step is in progress),
  *  UNSUPPORTED (a dtype other than these, or that the engine does not reduce), OUT_OF_MEMORY,
- *  COMM_FAILURE, FORKED. */
+ *  DEVICE_LOST (the engine needs the rank's device), COMM_FAILURE, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_comm_all_reduce(sb_comm *comm, sb_comm_op op, sb_dtype dtype,
                                                   int64_t count, void *values, sb_error *err);
 
@@ -83,13 +83,14 @@ SB_API SB_MUST_CHECK sb_status sb_comm_all_reduce(sb_comm *comm, sb_comm_op op, 
  *  @param bytes [borrowed, nullable when size is 0] read at the root, written at other ranks
  *  @param size size of `bytes`; 0 sends nothing
  *  Errors: INVALID_ARGUMENT (unknown rank, a reducer's step is in progress), UNSUPPORTED (by the
- *  engine), OUT_OF_MEMORY, COMM_FAILURE, FORKED. */
+ *  engine), OUT_OF_MEMORY, DEVICE_LOST (the engine needs the rank's device), COMM_FAILURE,
+ *  FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_comm_broadcast(sb_comm *comm, int32_t root, void *bytes,
                                                  size_t size, sb_error *err);
 
 /** Collective: returns when all ranks have called it.
  *  Errors: INVALID_ARGUMENT (a reducer's step is in progress), UNSUPPORTED (by the engine),
- *  OUT_OF_MEMORY, COMM_FAILURE, FORKED. */
+ *  OUT_OF_MEMORY, DEVICE_LOST (the engine needs the rank's device), COMM_FAILURE, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_comm_barrier(sb_comm *comm, sb_error *err);
 
 /* --- blobs --------------------------------------------------------------------- */
@@ -98,8 +99,9 @@ SB_API SB_MUST_CHECK sb_status sb_comm_barrier(sb_comm *comm, sb_error *err);
  *  head is there and the engine accepts the device's memory, else on the host. Every rank's blobs
  *  receive the result. Each blob is written as by sb_blob_mutable_cpu or sb_blob_mutable_gpu; a
  *  blob that was never written counts as zeros. After COMM_FAILURE the blobs before the failed blob
- *  are reduced; the failed blob's bytes are unspecified, unless both sides were current: then the
- *  other side has the old bytes and is the head.
+ *  are reduced. The failed blob is unchanged if the engine has sent nothing of it. Otherwise its
+ *  bytes are unspecified, unless both sides were current: then the other side has the old bytes,
+ *  which cannot be read on a lost device, and is the head.
  *  @param blobs [borrowed, nullable when num_blobs is 0] F32 or F64, or F16 or BF16 if the engine
  *      reduces them; of any contexts, no two with the same memory
  *  @param num_blobs 0 or more

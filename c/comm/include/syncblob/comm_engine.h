@@ -7,6 +7,7 @@
  * of the library: a slot may call the library, but not on its communicator. A slot that fails fills
  * `err` (never NULL) with sb_error_fill. Every slot that can fail returns SB_OK or one of
  *  - OUT_OF_MEMORY, UNSUPPORTED: nothing was sent, and the call may be retried;
+ *  - DEVICE_LOST: nothing was sent, since the engine needs the rank's device, which is lost;
  *  - COMM_FAILURE, or any other code, which callers receive as COMM_FAILURE: from then on the
  *    library calls only `abandon` and `close`.
  */

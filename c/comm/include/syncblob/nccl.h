@@ -22,6 +22,10 @@
  * finalized the communicator, for which NCCL may need the other ranks: at most 5 seconds, and at
  * most the limit. ncclCommDestroy then waits for work of this rank's streams only.
  *
+ * A lost device: NCCL needs the rank's device for host memory, too. Calls after the loss return
+ * DEVICE_LOST and change no blob, a call in progress returns COMM_FAILURE, and the other ranks wait
+ * up to the limit.
+ *
  * Failures: COMM_FAILURE has the text and, as device_code, the number of NCCL or of the driver.
  * After an abort, memory is freed when the device reports that NCCL no longer uses it; without that
  * report within 5 seconds, the memory is never freed.

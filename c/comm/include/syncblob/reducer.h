@@ -20,9 +20,8 @@
  * communicator return an error.
  *
  * Failures: COMM_FAILURE ends the step. Blobs of completed buckets are reduced; gathered blobs of
- * other buckets are unchanged. A blob that was being reduced in place has unspecified bytes, unless
- * both sides were current: then the other side has the old bytes and is the head. Memory that the
- * engine may still use is never freed and counts as live.
+ * other buckets are unchanged. A blob that was being reduced in place is as after a COMM_FAILURE of
+ * sb_comm_all_reduce_blobs. Memory that the engine may still use is never freed and counts as live.
  */
 #ifndef SYNCBLOB_REDUCER_H
 #define SYNCBLOB_REDUCER_H
@@ -51,8 +50,8 @@ typedef struct sb_reducer_options {
  *  message that has both values. If one rank fails before it sends (out of memory, a wrong
  *  argument), the call fails at every rank with that rank's message. After these failures the
  *  communicator is unchanged. If the engine of one rank cannot begin the first reduction
- *  (OUT_OF_MEMORY or UNSUPPORTED), the other ranks receive no message: they wait until that rank
- *  retries the call, or ends. If the engine of one rank fails later, that rank returns
+ *  (OUT_OF_MEMORY, UNSUPPORTED or DEVICE_LOST), the other ranks receive no message: they wait until
+ *  that rank retries the call, or ends. If the engine of one rank fails later, that rank returns
  *  COMM_FAILURE, and the other ranks return their engine's status for a rank that has ended.
  *  @param comm [borrowed] outlives the reducer
  *  @param blobs [borrowed, nullable when num_blobs is 0] F32 or F64, or F16 or BF16 if the engine
@@ -66,7 +65,8 @@ typedef struct sb_reducer_options {
  *  another rank's; a reducer's step is in progress), ABI_MISMATCH (a struct_size of no known
  *  version), UNSUPPORTED (a dtype that is not reduced, unknown tail that is not zero), SHARED (two
  *  blobs have the same memory), SHAPE_MISMATCH, DTYPE_MISMATCH (the last two: another rank's blobs
- *  differ), OUT_OF_MEMORY, CAP_REACHED, COMM_FAILURE, FORKED. */
+ *  differ), OUT_OF_MEMORY, CAP_REACHED, DEVICE_LOST (the engine needs the rank's device),
+ *  COMM_FAILURE, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_reducer_create(sb_comm *comm, sb_blob *const *blobs,
                                                  int64_t num_blobs,
                                                  const sb_reducer_options *options,
@@ -90,11 +90,11 @@ SB_API SB_MUST_CHECK sb_status sb_reducer_ready(sb_reducer *reducer, sb_blob *bl
 /** Collective: ends the step. Every blob then has the combined values of all ranks. If a bucket
  *  cannot start because of memory or a device's failure, the step continues, and the call may be
  *  retried. DEVICE_LOST of a device that failed while it scaled a mean is different: the call
- *  returns it after the step has ended. If a step needs bytes that only a lost device has, the step
- *  cannot end: destroy the reducer; the other ranks return their engine's status for a rank that
- *  has ended. For a blob that is LOST the call returns UNINITIALIZED until the caller overwrites
- *  the blob. The step does not fail if a device is lost and the host's bytes are current: the host
- *  reduces them.
+ *  returns it after the step has ended. If a device is lost and the host's bytes are current, the
+ *  host reduces them, unless the engine needs the device, as NCCL does. If only the lost device has
+ *  the bytes, or the engine needs it, the step cannot end: destroy the reducer; the other ranks
+ *  return their engine's status for a rank that has ended. For a blob that is LOST the call returns
+ *  UNINITIALIZED until the caller overwrites the blob.
  *  Errors: INVALID_ARGUMENT (a blob is not ready: the message has its index; another reducer's step
  *  is in progress), SHAPE_MISMATCH (a blob was reshaped after it was ready), as
  *  sb_blob_mutable_cpu, COMM_FAILURE. */

@@ -266,7 +266,8 @@ static void drop(struct sb__nccl_end *end, struct sb__nccl_request *request, boo
 /* Returns whether nothing was sent, so that the call may be retried, for example after
    CAP_REACHED. */
 static bool has_sent_nothing(sb_status st) {
-    return st == SB_ERR_OUT_OF_MEMORY || st == SB_ERR_CAP_REACHED || st == SB_ERR_UNSUPPORTED;
+    return st == SB_ERR_OUT_OF_MEMORY || st == SB_ERR_CAP_REACHED || st == SB_ERR_UNSUPPORTED ||
+           st == SB_ERR_DEVICE_LOST;
 }
 
 static sb_status status_of_slot(sb_status st) {

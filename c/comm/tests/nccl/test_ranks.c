@@ -542,6 +542,50 @@ TEST(a_lost_device_is_asked_for_nothing) {
     fake_heal();
 }
 
+/* Rank 0's device is lost by a call on another memory. NCCL reduces bytes of the host through that
+   device, so the rank cannot take part; its blobs are unchanged. */
+static void go_on_without_device(sb_comm *comm, void *arg) {
+    const struct team *team = arg;
+    const int32_t rank = sb_comm_rank(comm);
+    sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
+    sb_reducer *reducer = NULL;
+    const void *values;
+    double value = 1;
+    struct net net;
+    options.bucket_bytes = 0;
+    net_open(&net, team->contexts[rank]);
+    sb_blob *const blobs[] = {net.blobs[1], net.blobs[4]};
+    fill(&net, rank, 1, true);
+    fill(&net, rank, 4, rank != 0);
+    expect_ok(sb_blob_cpu(blobs[0], SB_DIFF, &values, &err)); /* both sides are current */
+    expect_ok(sb_reducer_create(comm, blobs, 2, &options, &reducer, &err));
+    if (rank == 0) {
+        fake_fail("cuMemcpyHtoDAsync_v2", 1, FAKE_STICKY, CUDA_ERROR_ILLEGAL_ADDRESS);
+        expect_status(SB_ERR_DEVICE_LOST, try_fill(&net, rank, 3, true, &err));
+        expect_status(SB_ERR_DEVICE_LOST,
+                      sb_comm_all_reduce_blobs(comm, blobs, 2, SB_DIFF, SB_COMM_SUM, &err));
+        expect_status(SB_ERR_DEVICE_LOST,
+                      sb_comm_all_reduce(comm, SB_COMM_SUM, SB_DTYPE_F64, 1, &value, &err));
+    }
+    for (int b = 2; b--;)
+        expect_ok(sb_reducer_ready(reducer, blobs[b], &err));
+    expect_status(rank == 0 ? SB_ERR_DEVICE_LOST : SB_ERR_COMM_FAILURE,
+                  sb_reducer_wait(reducer, &err));
+    sb_reducer_destroy(reducer);
+    expect(rank != 0 || (holds(&net, 1, SB_COMM_SUM, 1) && holds(&net, 4, SB_COMM_SUM, 1)));
+    net_close(&net);
+}
+
+TEST(a_rank_whose_device_is_lost_keeps_its_blobs) {
+    struct team team;
+    open_team(&team, 2, SHORT_LIMIT);
+    ranks_run_on(team.size, team.comms, go_on_without_device, &team);
+    for (int32_t i = 0; i < team.size; i++)
+        sb_context_release(team.contexts[i]);
+    assert_int_equal(fake_nccl_live(), 0);
+    fake_heal();
+}
+
 TEST(a_child_of_a_fork_has_no_nccl) {
     struct team team;
     open_team(&team, 1, LONG_LIMIT);
