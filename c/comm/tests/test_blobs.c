@@ -251,6 +251,24 @@ TEST_ON(rig, lists_that_cannot_be_reduced_are_refused_whole) {
     sb_comm_destroy(comm);
 }
 
+TEST(lent_bytes_that_overlap_are_reduced_twice) {
+    struct single single = {.calls = 0};
+    sb_comm *comm;
+    sb_blob *blobs[2];
+    float values[COUNT] = {0};
+    assert_ok(sb_comm_create(NULL, &single_engine, &single, &comm, &err));
+    for (int i = 0; i < 2; i++) {
+        blobs[i] = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
+        assert_ok(sb_blob_set_cpu(blobs[i], SB_DATA, values, sizeof values, 0, NULL, NULL, &err));
+    }
+    assert_ok(sb_comm_all_reduce_blobs(comm, blobs, 2, SB_DATA, SB_COMM_SUM, &err));
+    for (int i = 0; i < 2; i++) {
+        assert_true(holds(blobs[i], 200, 0));
+        sb_blob_destroy(blobs[i]);
+    }
+    sb_comm_destroy(comm);
+}
+
 /* --- tables ---------------------------------------------------------------------------------- */
 
 static sb_status single_barrier(void *comm, sb_error *err) {

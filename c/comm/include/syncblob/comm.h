@@ -103,7 +103,8 @@ SB_API SB_MUST_CHECK sb_status sb_comm_barrier(sb_comm *comm, sb_error *err);
  *  bytes are unspecified, unless both sides were current: then the other side has the old bytes,
  *  which cannot be read on a lost device, and is the head.
  *  @param blobs [borrowed, nullable when num_blobs is 0] F32 or F64, or F16 or BF16 if the engine
- *      reduces them; of any contexts, no two with the same memory
+ *      reduces them; of any contexts, no two with the same memory. The call does not detect lent
+ *      bytes that overlap, and reduces them twice
  *  @param num_blobs 0 or more
  *  @param part SB_DATA or SB_DIFF
  *  @param op SB_COMM_SUM to SB_COMM_MAX
