@@ -81,10 +81,14 @@ check_gpu_bundle() { # FOLDER
 }
 
 # Runs the programs on the fake driver, without this environment's variables, with little device memory.
+# run.sh finds NCCL where a Python package has it.
 run_gpu_programs() {
-    local libraries=$build/debug/tests/cuda/fake
-    env -i PATH=/usr/bin:/bin "FAKE_MEMORY=$((4 << 30))" \
-        "LD_LIBRARY_PATH=$libraries/lib:$libraries/lib13:$libraries/libn" bash "$build/gpu/run.sh"
+    local libraries=$build/debug/tests/cuda/fake packages=$build/gpu-packages
+    mkdir -p "$packages/nvidia/nccl/lib"
+    ln -sf "$libraries/libn/libnccl.so.2" "$packages/nvidia/nccl/lib/"
+    env -i PATH=/usr/bin:/bin "FAKE_MEMORY=$((4 << 30))" "PYTHONPATH=$packages" \
+        "LD_LIBRARY_PATH=$libraries/lib:$libraries/lib13" bash "$build/gpu/run.sh" | tee "$packages/results.md"
+    grep -qxF "| NCCL's ranks | ok |" "$packages/results.md"
 }
 
 # Makes scripts that run the programs for aarch64 in an emulator.
