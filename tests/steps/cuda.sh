@@ -98,7 +98,7 @@ emulate_gpu_programs() { # FOLDER
     rm -rf "$1"
     cp -r "$build/gpu-aarch64" "$1"
     for program in "$1"/{gpu.*,bench,ranks,start,probe,conformance}; do
-        printf '#!/bin/sh\nexec qemu-aarch64 -0 "$0" -L %q %q "$@"\n' "$sysroot" \
+        printf '#!/bin/sh\nexec qemu-aarch64 -0 %q -L %q %q "$@"\n' "$program" "$sysroot" \
             "$build/gpu-aarch64/${program##*/}" >"$program"
     done
 }
