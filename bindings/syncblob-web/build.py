@@ -4,8 +4,8 @@ SHIM is the folder of the package @bjorn3/browser_wasi_shim. Writes OUT/syncblob
 all parts, and OUT/site, the same page as a folder for a server.
 """
 import base64
-import gzip
 import hashlib
+import lzma
 import pathlib
 import re
 import shutil
@@ -13,6 +13,7 @@ import sys
 
 HERE = pathlib.Path(__file__).parent
 MODULES = ("debug", "wasi_defs", "fd", "fs_mem", "wasi")
+REPLACED = b"\0\r<"  # as in unpack.js
 EXPORT = re.compile(r"\bexport (?=(?:class|const|let|function) ?(\w+))")
 
 
@@ -35,6 +36,16 @@ def worker(shim):
             f"const shim=(()=>{{const modules={{}};\n{modules}"
             "return{...modules.fd,...modules.fs_mem,...modules.wasi,wasi:modules.wasi_defs}})();\n"
             + (HERE / "worker.js").read_text())
+
+
+def packed(data):
+    """Returns bytes as text that unpack.js unpacks."""
+    settings = {"id": lzma.FILTER_LZMA1, "dict_size": 1 << 23, "lc": 4, "lp": 0, "pb": 0, "nice_len": 273}
+    data = lzma.compress(data, lzma.FORMAT_RAW, filters=[settings])
+    bits = "".join(f"{byte:08b}" for byte in data)
+    values = iter([int(bits[at:at + 7].ljust(7, "0"), 2) for at in range(0, len(bits), 7)])
+    return "".join(chr(128 + (REPLACED.index(each) << 7 | next(values, 0)) if each in REPLACED else each)
+                   for each in values)
 
 
 def sources(text):
@@ -60,16 +71,18 @@ def page(**parts):
 def main():
     wasm, shim, out = map(pathlib.Path, sys.argv[1:])
     script, style, work = (HERE / "page.js").read_text(), (HERE / "page.css").read_text(), worker(shim)
-    assert "</script" not in script + work
-    packed = base64.b64encode(gzip.compress(wasm.read_bytes(), 9, mtime=0)).decode()
+    parts = [work.encode(), wasm.read_bytes()]
+    scripts = [(HERE / "unpack.js").read_text(), script]
+    assert not any("</script" in text for text in scripts)
     site = out / "site"
     shutil.rmtree(out, ignore_errors=True)
     site.mkdir(parents=True)
     (out / "syncblob.html").write_text(page(
-        POLICY=policy(sources(script), sources(style), "worker-src blob:"),
+        POLICY=policy(" ".join(map(sources, scripts)), sources(style), "worker-src blob:"),
         STYLE=f"<style>{style}</style>",
-        PARTS=f'<script type="text/plain" id="worker">{work}</script>\n'
-              f'<script type="text/plain" id="wasm">{packed}</script>\n<script>{script}</script>'))
+        PARTS=f'<script type="text/plain" id="parts" data-sizes="{" ".join(str(len(part)) for part in parts)}">'
+              + packed(b"".join(parts)) + "</script>\n"
+              + "\n".join(f"<script>{text}</script>" for text in scripts)))
     (site / "index.html").write_text(page(
         POLICY=policy("'self'", "'self'", "worker-src 'self'; connect-src 'self'"),
         STYLE='<link rel="stylesheet" href="page.css">',

@@ -8,34 +8,29 @@ const at = (id) => document.getElementById(id);
 const MOST = 2 * 2 ** 30;
 const MOST_SHOWN = 64 * 2 ** 20;
 
-const state = { model: null, net: null, worker: null, wasm: null, busy: null, links: [] };
+const state = { model: null, net: null, worker: null, parts: null, busy: null, links: [] };
 
 // --- parts of the page: inside the single file, or separate files on a server
 
-async function wasmBytes() {
-  const inside = at("wasm");
-  if (!inside) return (await fetch("syncblob.wasm")).arrayBuffer();
-  const packed = Uint8Array.from(atob(inside.textContent), (c) => c.charCodeAt(0));
+async function partsOfPage() {
+  const inside = at("parts");
+  if (!inside) return { script: "worker.js", wasm: await (await fetch("syncblob.wasm")).arrayBuffer() };
+  const [size, program] = inside.dataset.sizes.split(" ").map(Number);
+  const all = unpacked(bytesOf(inside.textContent), size + program);
   inside.remove();
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Response(stream).arrayBuffer();
-}
-
-function newWorker() {
-  const inside = at("worker");
-  if (!inside) return new Worker("worker.js");
-  return new Worker(URL.createObjectURL(new Blob([inside.textContent], { type: "text/javascript" })));
+  const script = new Blob([all.subarray(0, size)], { type: "text/javascript" });
+  return { script: URL.createObjectURL(script), wasm: all.slice(size) };
 }
 
 // --- the command
 
 async function start() {
-  state.wasm ??= await wasmBytes();
-  const worker = newWorker();
+  state.parts ??= await partsOfPage();
+  const worker = new Worker(state.parts.script);
   await new Promise((resolve, reject) => {
     worker.onmessage = ({ data }) => (data.ready ? resolve() : reject(new Error(data.failure)));
     worker.onerror = (event) => reject(new Error(event.message || "the worker does not start"));
-    worker.postMessage({ wasm: state.wasm });
+    worker.postMessage({ wasm: state.parts.wasm });
   });
   state.worker = worker;
 }
