@@ -120,6 +120,14 @@ async function attempt(words, title, args, files, output, codes = [0]) {
   return null;
 }
 
+// Returns the first of "stem.kind", "stem (1).kind" … that is not the name of a chosen file.
+function freeName(stem, kind, files) {
+  const isTaken = (name) => files.some((file) => file.name === name);
+  let name = `${stem}.${kind}`;
+  for (let i = 1; isTaken(name); i++) name = `${stem} (${i}).${kind}`;
+  return name;
+}
+
 function isNet(file) {
   return /\.(prototxt|pbtxt|txt)$/i.test(file.name);
 }
@@ -154,8 +162,9 @@ async function look() {
   if (isNet(file)) return finish();
   const check = await attempt("Checking", title, ["verify", name], [file], null, [0, 1]);
   if (check) verdict(check);
-  const args = ["report", name, "-o", "report.html"];
-  const report = await attempt("Drawing", "There is no report.", args, [file], "report.html");
+  const output = freeName("report", "html", [file]);
+  const args = ["report", name, "-o", output];
+  const report = await attempt("Drawing", "There is no report.", args, [file], output);
   if (report && report.output.size <= MOST_SHOWN) {
     at("report").srcdoc = await report.output.text();
     at("report").hidden = false;
@@ -197,9 +206,9 @@ const PROGRAMS = { onnx: "convert", safetensors: "convert", npz: "convert", png:
 
 async function save(kind) {
   const { model, net } = state;
-  const output = model.name.replace(/\.[^.]*$/, "") + `.${kind}`;
   const options = at("options").value.trim().split(/\s+/).filter(Boolean);
   const files = kind === "onnx" && net ? [net, model] : [model];
+  const output = freeName(model.name.replace(/\.[^.]*$/, ""), kind, files);
   const program = PROGRAMS[kind], extra = program === "convert" ? options : [];
   const args = [program, ...extra, ...files.map(path), "-o", path({ name: output })];
   at("refusal").hidden = true;

@@ -16,6 +16,7 @@ mod picture;
 mod progress;
 mod prototxt;
 mod report;
+#[cfg(not(target_os = "wasi"))]
 mod shell;
 mod show;
 mod source;
@@ -72,8 +73,9 @@ enum Command {
     Report(report::Arguments),
     Verify(verify::Arguments),
     Prototxt(prototxt::Arguments),
-    Completions(shell::CompletionsArguments),
-    Man(shell::ManArguments),
+    #[cfg(not(target_os = "wasi"))]
+    #[command(flatten)]
+    Shell(shell::Command),
 }
 
 impl Command {
@@ -195,8 +197,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Status {
         Command::Report(arguments) => report::run(&arguments),
         Command::Show(arguments) => show::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
-        Command::Completions(arguments) => shell::completions(&arguments, Arguments::command()),
-        Command::Man(arguments) => shell::man(&arguments, Arguments::command()),
+        #[cfg(not(target_os = "wasi"))]
+        Command::Shell(command) => shell::run(&command, Arguments::command()),
     };
     done.unwrap_or_else(|error| not_printed(&error, unprinted))
 }

@@ -3,12 +3,17 @@
 
 use std::io::{self, Write};
 
-use clap::Command;
 use clap_complete::Shell;
 use clap_mangen::Man;
 
 use crate::standard_output::StandardOutput;
 use crate::Status;
+
+#[derive(clap::Subcommand)]
+pub enum Command {
+    Completions(CompletionsArguments),
+    Man(ManArguments),
+}
 
 /// Print the completions of a shell
 ///
@@ -57,15 +62,22 @@ Exit status:
 /// The footer of a manual page.
 const SOURCE: &str = concat!("syncblob ", env!("CARGO_PKG_VERSION"));
 
-/// Prints a shell's completions; `program` is the definition of the arguments.
-pub fn completions(arguments: &CompletionsArguments, mut program: Command) -> io::Result<Status> {
+/// `program` is the definition of the arguments.
+pub fn run(command: &Command, program: clap::Command) -> io::Result<Status> {
+    match command {
+        Command::Completions(arguments) => completions(arguments, program),
+        Command::Man(arguments) => man(arguments, program),
+    }
+}
+
+fn completions(arguments: &CompletionsArguments, mut program: clap::Command) -> io::Result<Status> {
     let name = program.get_name().to_owned();
     let mut script = Vec::new(); // clap_complete would panic if standard output were closed
     clap_complete::generate(arguments.shell, &mut program, name, &mut script);
     write(&script)
 }
 
-pub fn man(arguments: &ManArguments, mut program: Command) -> io::Result<Status> {
+fn man(arguments: &ManArguments, mut program: clap::Command) -> io::Result<Status> {
     program.build();
     let subject = match &arguments.command {
         None => program,
