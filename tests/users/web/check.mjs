@@ -1,5 +1,5 @@
 // Compares the page in Chromium with the native command: check.mjs FOLDER COMMAND [PART...] FOLDER
-// has what ./dev web makes; PART: a name of PARTS.
+// has what ./dev web makes, and gets pictures of the page; PART: a name of PARTS.
 import { spawnSync } from "node:child_process";
 import crypto from "node:crypto";
 import fs from "node:fs";
@@ -16,7 +16,7 @@ const data = process.env.SYNCBLOB_TEST_DATA, nets = path.join(data, "nets");
 const single = path.join(folder, "syncblob.html"), site = path.join(folder, "site");
 const wasm = fs.readFileSync(path.join(site, "syncblob.wasm"));
 const scratch = fs.mkdtempSync(path.join(process.env.SYNCBLOB_WEB_SCRATCH ?? os.tmpdir(), "syncblob-web-"));
-const AIM = 700000; // bytes of the page
+const MOST = 700000; // bytes of the page
 const failures = [];
 const fail = (...words) => (failures.push(words.join(" ")), console.log("FAILED", ...words));
 const digest = (bytes) => crypto.createHash("sha256").update(bytes).digest("hex");
@@ -60,8 +60,8 @@ function compare(name, here, there) {
 
 // --- browser
 
-async function openPage(browser, url) {
-  const page = await browser.newPage({ viewport: { width: 1200, height: 900 } });
+async function openPage(browser, url, options = { viewport: { width: 1200, height: 900 } }) {
+  const page = await browser.newPage(options);
   page.on("pageerror", (error) => fail("the page:", error.message));
   page.on("console", (message) => message.type() === "error" && fail("console:", message.text()));
   await page.goto(url);
@@ -194,19 +194,19 @@ async function onnx({ pages }) {
   }
 }
 
-async function big({ browser }) {
-  for (const megabytes of [100, 600]) {
+async function big({ browser, urls }) {
+  for (const [megabytes, url] of [100, 600].flatMap((megabytes) => urls.map((url) => [megabytes, url]))) {
     const file = path.join(scratch, `made${megabytes}.caffemodel`), name = path.basename(file);
     large(file, megabytes);
-    const page = await openPage(browser, pathToFileURL(single).href);
+    const page = await openPage(browser, url);
     const before = rendererPeak();
     const [info, here] = [await inPage(page, ["info", name], [file]), native(["info", name], [file])];
     compare(`info ${name}`, here, info);
     const args = ["convert", name, "-o", `made${megabytes}.safetensors`], saved = native(args, [file]);
     const made = await save(page, "safetensors", [file]);
     if (digest(fs.readFileSync(made.file)) !== saved.digest) fail("other safetensors:", file);
-    const [m, n] = [info, here].map((run) => Math.round(run.milliseconds));
-    console.log(`large: ${megabytes} MB: info ${m} ms (native ${n}), save ${Math.round(made.milliseconds)} ms (native convert ${Math.round(saved.milliseconds)}); ` +
+    const [m, n, o, p] = [info, here, made, saved].map((run) => Math.round(run.milliseconds));
+    console.log(`large: ${megabytes} MB, ${url.slice(0, 5)} info ${m} ms (native ${n}), save ${o} ms (native convert ${p}, ${(o / p).toFixed(1)} times); ` +
       `WebAssembly's memory ${Math.round(info.memory / 1e6)} MB, the page's process at most ${rendererPeak()} MB, ${before} MB before`);
     await page.close();
     for (const gone of [file, made.file]) fs.rmSync(gone);
@@ -247,6 +247,17 @@ async function use({ browser }) {
     const saved = await page.evaluate(() => save("npz").then(() => document.getElementById("saved").textContent));
     if (!saved.startsWith(`${stem}.npz`)) fail("saved:", stem, saved, await page.textContent("#refusal"));
   }
+  // Names that a chosen file has already.
+  const taken = [["report.caffemodel", "html", "report.html"], ["made.npz", "npz", "made (1).npz"], ["report.html", "html", "report (1).html"]];
+  const bytes = fs.readFileSync(path.join(data, "mtcnn_kpzhang93_det1.caffemodel"));
+  const [npz] = written({ "made.caffemodel": bytes }).map((file) => path.dirname(file));
+  spawnSync(command, ["convert", "made.caffemodel", "-o", "made.npz"], { cwd: npz });
+  for (const [name, kind, wanted] of taken) {
+    const buffer = name.endsWith(".npz") ? fs.readFileSync(path.join(npz, name)) : bytes;
+    const { file } = await save(page, kind, { name, mimeType: "", buffer });
+    if (path.basename(file) !== wanted) fail("saved as:", file);
+    await page.waitForSelector("#report:not([hidden])");
+  }
   console.log(`use: too large, cancelled, odd names saved; the keyboard reaches ${reached.join(", ")}`);
   await page.close();
 }
@@ -263,38 +274,71 @@ const attempts = async (url) => {
   await new Promise((resolve) => setTimeout(resolve, 1500));
 };
 
-async function requests({ browser }) {
+async function requests({ browser, urls }) {
   const { server, seen, url } = await serve(null);
   const open = path.join(scratch, "open.html");
   fs.writeFileSync(open, fs.readFileSync(single, "utf8").replace(/<meta http-equiv[^>]*>/, ""));
-  for (const [name, file] of [["with", single], ["without", open]]) {
+  for (const [name, from] of [...urls.map((url) => ["with", url]), ["without", pathToFileURL(open).href]]) {
     seen.length = 0;
     const page = await browser.newPage();
-    await page.goto(pathToFileURL(file).href);
+    await page.goto(from);
     await page.waitForSelector("html[data-ready]");
     await page.evaluate(attempts, url);
-    console.log(`requests: ${seen.length} ${name} the policy`);
+    console.log(`requests: ${seen.length} ${name} the policy, ${from.slice(0, 5)}`);
     if (name === "with" ? seen.length : seen.length < 6) fail(`requests ${name} the policy: ${seen}`);
     await page.close();
   }
   server.close();
 }
 
-async function sizes({ pages }) {
+async function sizes({ browser, urls }) {
   const text = fs.readFileSync(single);
   const brotli = zlib.brotliCompressSync(text).length, packed = zlib.gzipSync(wasm, { level: 9 }).length;
   console.log(`sizes: page ${text.length} bytes, gzip ${zlib.gzipSync(text, { level: 9 }).length}, brotli ${brotli}; program ${wasm.length}, ` +
     `gzip ${packed}, brotli ${zlib.brotliCompressSync(wasm).length}`);
-  for (const page of pages) console.log(`start to ready: ${await page.evaluate(() => document.documentElement.dataset.ready)} ms, ${page.url().slice(0, 5)}`);
-  if (text.length > AIM) console.log(`sizes: the page is ${text.length - AIM} bytes above the aim of ${AIM}`);
+  for (const url of urls) {
+    const times = [];
+    for (let i = 0; i < 5; i++) {
+      const page = await openPage(browser, url);
+      times.push(Number(await page.evaluate(() => document.documentElement.dataset.ready)));
+      await page.close();
+    }
+    console.log(`start to ready: ${times.sort((a, b) => a - b).join(", ")} ms, ${url.slice(0, 5)}`);
+  }
+  if (text.length > MOST) fail(`the page has ${text.length} bytes, more than ${MOST}`);
 }
 
-const PARTS = { sizes, files, refusals: refused, beyond, nets: onnx, requests, use, large: big, mutants };
+// Pictures of a model, of its conversion and of a refused file, for a person to look at.
+async function pictures({ browser }) {
+  const to = path.join(folder, "screenshots"), stem = "mtcnn_kpzhang93_det1";
+  const [cut] = written({ "cut.caffemodel": fs.readFileSync(path.join(data, `${stem}.caffemodel`)).subarray(0, 9000) });
+  for (const colorScheme of ["light", "dark"])
+    for (const width of [1200, 400]) {
+      const page = await openPage(browser, pathToFileURL(single).href, { colorScheme, viewport: { width, height: 900 } });
+      const shoot = (name) => page.screenshot({ path: path.join(to, `${name}-${width}-${colorScheme}.png`), fullPage: true });
+      await page.setInputFiles("#files", [path.join(data, `${stem}.caffemodel`), path.join(nets, `${stem}.prototxt`)]);
+      await page.waitForSelector("#report:not([hidden])");
+      await shoot("model");
+      await page.click("button[value=onnx]");
+      await page.waitForSelector("#saved a");
+      await shoot("conversion");
+      await page.setInputFiles("#files", cut);
+      await page.waitForSelector("#refusal:not([hidden])");
+      await shoot("refused");
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+      if (wide > width) fail(`the page is ${wide} pixels wide in a window of ${width}`);
+      await page.close();
+    }
+  console.log(`pictures: ${to}`);
+}
+
+const PARTS = { sizes, files, refusals: refused, beyond, nets: onnx, requests, use, pictures, large: big, mutants };
 const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
 const served = await serve(site);
 try {
-  const pages = [await openPage(browser, pathToFileURL(single).href), await openPage(browser, served.url)];
-  for (const [name, part] of Object.entries(PARTS)) if (!wanted.length || wanted.includes(name)) await part({ browser, pages });
+  const urls = [pathToFileURL(single).href, served.url], pages = [];
+  for (const url of urls) pages.push(await openPage(browser, url));
+  for (const [name, part] of Object.entries(PARTS)) if (!wanted.length || wanted.includes(name)) await part({ browser, pages, urls });
 } finally {
   await browser.close();
   served.server.close();
