@@ -1,10 +1,11 @@
-"""Builds the page from its parts: build.py WASM SHIM OUT
+"""Builds the page from its parts: build.py WASM SHIM MADE OUT
 
-SHIM is the folder of the package @bjorn3/browser_wasi_shim. Writes OUT/syncblob.html, one file with
+SHIM is the folder of the package @bjorn3/browser_wasi_shim; MADE names the compilers. Writes OUT/syncblob.html, one file with
 all parts, and OUT/site, the same page as a folder for a server.
 """
 import base64
 import hashlib
+import html
 import lzma
 import pathlib
 import re
@@ -62,14 +63,14 @@ def policy(scripts, styles, more):
 
 
 def page(**parts):
-    text = (HERE / "index.html").read_text()
+    text = (HERE / "index.html").read_text().replace("MADE", html.escape(sys.argv[3]))
     for name, part in parts.items():
         text = text.replace(name, part)
     return text
 
 
 def main():
-    wasm, shim, out = map(pathlib.Path, sys.argv[1:])
+    wasm, shim, out = (pathlib.Path(sys.argv[i]) for i in (1, 2, 4))
     script, style, work = (HERE / "page.js").read_text(), (HERE / "page.css").read_text(), worker(shim)
     parts = [work.encode(), wasm.read_bytes()]
     scripts = [(HERE / "unpack.js").read_text(), script]

@@ -62,6 +62,7 @@ fn check_target() -> Result<(), String> {
     let of_target = |name: &str| variable(&format!("CARGO_CFG_TARGET_{name}"));
     match (of_target("OS")?.as_str(), of_target("ARCH")?.as_str(), of_target("ENV")?.as_str()) {
         ("linux" | "macos", "x86_64" | "aarch64", _)
+        | ("linux", "x86", _) // for tests of 32 bits
         | ("windows", "x86_64", "gnu")
         | ("wasi", "wasm32", "p1") => Ok(()),
         ("windows", "x86_64", _) => Err("on Windows the C sources are compiled by MinGW, so that \
