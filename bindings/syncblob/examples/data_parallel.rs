@@ -26,7 +26,7 @@ fn main() {
 /// Returns the points of one worker: rows of `a, b, 1`, and values of `y`.
 fn shard(worker: usize) -> Result<(Blob<f32>, Vec<f32>)> {
     const POINTS: usize = 64;
-    let noise = |i: usize| ((i * 2_654_435_761) % 1000) as f32 / 500.0 - 1.0;
+    let noise = |i: usize| ((i as u64 * 2_654_435_761) % 1000) as f32 / 500.0 - 1.0;
     let value = |i| if i % 3 == 2 { 1.0 } else { noise(i + worker * 1009) };
     let rows = Blob::from_fn([POINTS, 3], value)?;
     let ys = rows.data()?.chunks(3).map(|row| dot(row, &TRUTH)).collect();

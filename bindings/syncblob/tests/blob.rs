@@ -407,8 +407,9 @@ fn errors_have_the_number_that_was_given() {
         assert_eq!(error.kind(), ErrorKind::IndexOutOfRange);
         assert!(error.message().contains(&most), "{error}");
     }
-    let error = blob.count_range(..5_000_000_000).unwrap_err();
-    assert!(error.message().contains("5000000000"), "{error}");
+    let large = usize::MAX / 3;
+    let error = blob.count_range(..large).unwrap_err();
+    assert!(error.message().contains(&large.to_string()), "{error}");
     let limits = Limits::new().max_axes(usize::MAX);
     let error = OpenOptions::new().limits(limits).from_bytes(vec![]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
