@@ -726,19 +726,29 @@ TEST(page_locked_buffers_go_back_to_their_device) {
     sb_context_release(context);
 }
 
-static void dig_hole(sb_backend *table, int hole) {
+/* Returns words of the message. */
+static const char *dig_hole(sb_backend *table, int hole) {
+    static const char *const names[] = {"open", "close",  "alloc",    "free",
+                                        "zero", "upload", "download", "copy"};
     void *const required[] = {&table->open, &table->close,  &table->alloc,    &table->free,
                               &table->zero, &table->upload, &table->download, &table->copy};
-    if (hole < 8)
-        memset(required[hole], 0, sizeof table->open);
-    else if (hole == 8)
+    switch (hole) {
+    case 8:
         table->name = NULL;
-    else if (hole == 9)
-        table->free_pinned = plain_pinned_free; /* pinned slots: both or neither */
-    else if (hole == 10)
-        table->own_stream = plain_own_stream; /* stream slots: all or none */
-    else
-        table->prepare_arithmetic = plain_prepare; /* arithmetic slots: all or none */
+        return "no backend is named";
+    case 9: /* pinned slots: both or neither */
+        table->free_pinned = plain_pinned_free;
+        return "lacks the slot alloc_pinned, but has free_pinned";
+    case 10: /* stream slots: all or none */
+        table->own_stream = plain_own_stream;
+        return "lacks the slot check_stream, but has own_stream";
+    case 11: /* arithmetic slots: all or none */
+        table->prepare_arithmetic = plain_prepare;
+        return "lacks the slot axpy, but has prepare_arithmetic";
+    default:
+        memset(required[hole], 0, sizeof table->open);
+        return names[hole];
+    }
 }
 
 TEST(tables_with_holes_are_refused) {
@@ -746,12 +756,13 @@ TEST(tables_with_holes_are_refused) {
     sb_context *context = NULL;
     for (int hole = 0; hole < 12; hole++) {
         sb_backend table = plain_backend(&plain);
-        dig_hole(&table, hole);
+        const char *words = dig_hole(&table, hole);
         support_poison_error(&err);
         sb_status status = create_with_backend(&table, "plain:0", &context, &err);
         if (status == SB_OK)
             fail_with("a backend table with hole %d was taken", hole);
         support_check_status(status, status, &err, "a table with a hole", __FILE__, __LINE__);
+        assert_non_null(strstr(err.message, words));
         assert_null(context);
     }
     assert_int_equal(plain.opened, 0);
@@ -782,6 +793,31 @@ TEST(an_own_stream_that_is_null_is_refused) {
     assert_null(context);
     assert_int_equal(plain.opened, 1);
     assert_int_equal(plain.closed, 1);
+}
+
+static sb_status alloc_nothing(void *device, size_t bytes, sb_stream stream, void **out,
+                               sb_error *err) {
+    return SB_OK;
+}
+
+static sb_status alloc_pinned_nothing(void *device, size_t bytes, void **out, sb_error *err) {
+    *out = NULL;
+    return SB_OK;
+}
+
+TEST_ON(device, an_allocation_that_returns_no_memory_is_a_failure) {
+    void *out = NULL;
+    f->table.alloc = alloc_nothing;
+    f->table.alloc_pinned = alloc_pinned_nothing;
+    f->table.free_pinned = plain_pinned_free;
+    assert_ok(create_with_backend(&f->table, "plain:0", &f->context, &err));
+    sb_mem *mem = test_mem(f->context, 64);
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_mutable_gpu(mem, &out, &err));
+    assert_string_equal(err.message, "alloc of plain:0 returned SB_OK and NULL");
+    assert_ok(sb_mem_mutable_cpu(mem, &out, &err)); /* of ordinary memory */
+    memset(out, 0x31, 64);
+    assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_OWNED);
+    test_end(mem);
 }
 
 /* --- sizes and alignments that no caller asks for today --------------------------------------- */

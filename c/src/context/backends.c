@@ -20,32 +20,44 @@
 
 _Static_assert(sizeof(void (*)(void)) == sizeof(void *), "tables hold one pointer a slot");
 
-static bool all_slots(const void *const *slots, size_t count, size_t *set) {
-    *set = 0;
-    for (size_t i = 0; i < count; i++)
-        *set += slots[i] != NULL;
-    return *set == count;
+/* Slots that a table has all or none of; the required ones come first. */
+static const struct group {
+    size_t at; /* of the first slot */
+    const char *names[8];
+} groups[] = {
+    {offsetof(sb_backend, open),
+     {"open", "close", "alloc", "free", "zero", "upload", "download", "copy"}},
+    {offsetof(sb_backend, alloc_pinned), {"alloc_pinned", "free_pinned"}},
+    {offsetof(sb_backend, own_stream),
+     {"own_stream", "check_stream", "stream_synchronize", "event_record", "stream_wait",
+      "event_wait", "event_destroy"}},
+    {offsetof(sb_backend, prepare_arithmetic),
+     {"prepare_arithmetic", "axpy", "scale", "asum", "sumsq"}},
+};
+
+static sb_status check_group(const sb_backend *b, const struct group *group, sb_error *err) {
+    const char *first = (const char *)b + group->at;
+    const void *const *slots = (const void *const *)(const void *)first;
+    const char *present = group == groups ? "" : NULL, *absent = NULL;
+    for (size_t i = 0; i < 8 && group->names[i]; i++) {
+        const char **name = slots[i] ? &present : &absent;
+        if (!*name)
+            *name = group->names[i];
+    }
+    if (!present || !absent)
+        return SB_OK;
+    return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the backend lacks the slot %s%s%s", absent,
+                    *present ? ", but has " : "", present);
 }
 
 /* Checks that flags are known, required groups complete, optional groups complete or absent. */
 static sb_status check_table(const sb_backend *b, sb_error *err) {
-    const char *first = (const char *)b;
-    size_t set;
+    sb_status st = SB_OK;
     if (b->flags & ~(uint32_t)SB_BACKEND_PINNED_NOT_IN_CHILD)
         return sb__fail(err, SB_ERR_UNSUPPORTED, "the backend has unknown flags 0x%x", b->flags);
-#define GROUP(from, to)                                                                            \
-    (const void *const *)(const void *)(first + offsetof(sb_backend, from)),                       \
-        (offsetof(sb_backend, to) - offsetof(sb_backend, from)) / sizeof(void *) + 1
-    if (!all_slots(GROUP(open, copy), &set))
-        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the backend lacks a required slot");
-    if (!all_slots(GROUP(alloc_pinned, free_pinned), &set) && set)
-        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the backend has half of pinned memory");
-    if (!all_slots(GROUP(own_stream, event_destroy), &set) && set)
-        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the backend has some stream slots of all");
-    if (!all_slots(GROUP(prepare_arithmetic, sumsq), &set) && set)
-        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the backend has some arithmetic of all");
-#undef GROUP
-    return SB_OK;
+    for (size_t i = 0; st == SB_OK && i < sizeof groups / sizeof *groups; i++)
+        st = check_group(b, &groups[i], err);
+    return st;
 }
 
 /* Runs before any other member of the caller's table is read. */

@@ -110,7 +110,11 @@ sb_status sb__device_alloc(sb_context *context, size_t bytes, sb_stream stream, 
     sb_status st = sb__account_take(&context->device_memory, bytes, "device memory", err);
     if (st != SB_OK)
         return st;
+    *out = NULL;
     st = alloc_slot(context, bytes, stream, out, err);
+    if (st == SB_OK && !*out)
+        st = sb__fail(err, SB_ERR_DEVICE_FAILURE, "alloc of %s returned SB_OK and NULL",
+                      context->device_name);
     if (st == SB_OK)
         sb__account_had(&context->device_memory);
     else

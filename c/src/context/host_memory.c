@@ -87,7 +87,7 @@ static void *pinned_alloc(sb_context *context, size_t bytes, enum sb__contents c
     void *ptr = NULL;
     if (!sb__account_add(&context->pinned, size))
         return NULL;
-    if (sb__device_alloc_pinned(context, size, &ptr, NULL) != SB_OK) {
+    if (sb__device_alloc_pinned(context, size, &ptr, NULL) != SB_OK || !ptr) {
         sb__account_give(&context->pinned, size);
         return NULL;
     }
