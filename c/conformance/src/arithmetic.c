@@ -52,8 +52,7 @@ static void axpy_holds(struct sb__kit *kit, sb_dtype dtype, int64_t count) {
 }
 
 static void axpy_adds_a_multiple(struct sb__kit *kit) {
-    if (sb__kit_has_arithmetic(kit))
-        sb__on_every_size(kit, axpy_holds);
+    sb__on_every_size(kit, sb__kit_last_dtype(kit), axpy_holds);
 }
 
 static void axpy_in_place_holds(struct sb__kit *kit, sb_dtype dtype, int64_t count) {
@@ -69,8 +68,7 @@ static void axpy_in_place_holds(struct sb__kit *kit, sb_dtype dtype, int64_t cou
 }
 
 static void axpy_adds_to_itself(struct sb__kit *kit) {
-    if (sb__kit_has_arithmetic(kit))
-        sb__on_every_size(kit, axpy_in_place_holds);
+    sb__on_every_size(kit, sb__kit_last_dtype(kit), axpy_in_place_holds);
 }
 
 static void scale_holds(struct sb__kit *kit, sb_dtype dtype, int64_t count) {
@@ -94,8 +92,7 @@ static void scale_holds(struct sb__kit *kit, sb_dtype dtype, int64_t count) {
 }
 
 static void scale_multiplies(struct sb__kit *kit) {
-    if (sb__kit_has_arithmetic(kit))
-        sb__on_every_size(kit, scale_holds);
+    sb__on_every_size(kit, sb__kit_last_dtype(kit), scale_holds);
 }
 
 /* With an alpha that is 1 as a float, but not as a double, the results are exact. */
@@ -158,8 +155,7 @@ static void sums_hold(struct sb__kit *kit, sb_dtype dtype, int64_t count) {
 }
 
 static void sums_are_close(struct sb__kit *kit) {
-    if (sb__kit_has_arithmetic(kit))
-        sb__on_every_size(kit, sums_hold);
+    sb__on_every_size(kit, sb__kit_last_dtype(kit), sums_hold);
 }
 
 /* Ones after a large number, which a sum of floats would lose. */
@@ -190,6 +186,20 @@ static void sums_wait(struct sb__kit *kit) {
     if (sb__kit_goes(kit) && found != 3)
         sb__kit_fail(kit, "asum of -6 * 0.5 is %g, not 3: it did not wait", found);
     sb__kit_free(kit, x, sizeof value);
+}
+
+static void doubles_are_refused_alike(struct sb__kit *kit) {
+    static const double zero = 0;
+    double found;
+    if (sb__kit_last_dtype(kit) == SB_DTYPE_F64)
+        sb__kit_skip(kit, "the device has doubles, which other claims test");
+    void *x = sb__kit_alloc(kit, sizeof zero);
+    sb__kit_upload(kit, x, &zero, sizeof zero);
+    SB__KIT_EXPECT(kit, SB_ERR_UNSUPPORTED, axpy, SB_DTYPE_F64, (int64_t)1, 1.0, x, x, kit->stream);
+    SB__KIT_EXPECT(kit, SB_ERR_UNSUPPORTED, asum, SB_DTYPE_F64, (int64_t)1, x, &found, kit->stream);
+    SB__KIT_EXPECT(kit, SB_ERR_UNSUPPORTED, sumsq, SB_DTYPE_F64, (int64_t)1, x, &found,
+                   kit->stream);
+    sb__kit_free(kit, x, sizeof zero);
 }
 
 /* Values at the far end of 2^31 + 5 floats. */
@@ -233,6 +243,8 @@ const struct sb__claim sb__kit_arithmetic_claims[] = {
     {"Sums are close to exact", sums_are_close},
     {"Sums of floats are added in double", sums_are_in_double},
     {"Sums wait for the work before them", sums_wait},
+    {"A device without doubles returns UNSUPPORTED from every slot of arithmetic",
+     doubles_are_refused_alike},
     {"Counts above 2^31 are right", large_counts_are_right},
     {NULL, NULL},
 };

@@ -192,18 +192,40 @@ bool sb__kit_has_arithmetic(struct sb__kit *kit) {
     return sb__kit_goes(kit);
 }
 
-sb_stream sb__kit_stream_create(struct sb__kit *kit) {
+sb_dtype sb__kit_last_dtype(struct sb__kit *kit) {
+    sb_status st = SB_OK;
+    if (!sb__kit_has_arithmetic(kit))
+        return SB_DTYPE_F64;
+    void *x = sb__kit_alloc(kit, sizeof(double));
+    SB__KIT_CALL(kit, zero, x, sizeof(double), kit->stream);
+    if (sb__kit_goes(kit)) {
+        sb_error err = {.code = SB_OK};
+        st = kit->table.scale(kit->device, SB_DTYPE_F64, 1, 1, x, kit->stream, &err);
+        sb__kit_expect(kit, "scale", st == SB_ERR_UNSUPPORTED ? st : SB_OK, st, &err);
+    }
+    sb__kit_free(kit, x, sizeof(double));
+    return st == SB_OK ? SB_DTYPE_F64 : SB_DTYPE_F32;
+}
+
+sb_stream sb__kit_stream_create_on(struct sb__kit *kit, void *device) {
     sb_stream stream = NULL;
     sb_error err = {.code = SB_OK};
-    if (!sb__kit_has_streams(kit))
+    if (!sb__kit_goes(kit))
         return NULL;
-    if (!kit->options.stream_create) {
-        sb__kit_skip(kit, "the options have no function that creates a stream");
+    sb_status st = kit->options.stream_create(kit->options.user, device, &stream, &err);
+    sb__kit_expect(kit, "stream_create", SB_OK, st, &err);
+    if (st == SB_OK && (!stream || stream == kit->table.own_stream(device))) {
+        sb__kit_fail(kit, "stream_create of the options returned %s",
+                     stream ? "own_stream" : "NULL, the default stream");
         return NULL;
     }
-    sb_status st = kit->options.stream_create(kit->options.user, kit->device, &stream, &err);
-    sb__kit_expect(kit, "stream_create", SB_OK, st, &err);
     return stream;
+}
+
+sb_stream sb__kit_stream_create(struct sb__kit *kit) {
+    if (sb__kit_has_streams(kit) && !kit->options.stream_create)
+        sb__kit_skip(kit, "the options have no function that creates a stream");
+    return sb__kit_stream_create_on(kit, kit->device);
 }
 
 void sb__kit_stream_destroy(struct sb__kit *kit, sb_stream stream) {

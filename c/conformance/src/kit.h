@@ -107,8 +107,12 @@ void sb__kit_compare(struct sb__kit *kit, const void *ptr, const void *expected,
 /* Skip the claim, with the reason, if the backend or the caller has no such slots. */
 bool sb__kit_has_streams(struct sb__kit *kit);
 bool sb__kit_has_arithmetic(struct sb__kit *kit);
-/* Creates a stream of the caller's, or skips the claim. */
+/* sb__kit_has_arithmetic; returns SB_DTYPE_F64, or SB_DTYPE_F32 if the device has no doubles. */
+sb_dtype sb__kit_last_dtype(struct sb__kit *kit);
+/* Creates a stream of the caller's on the claim's device, or skips the claim. */
 sb_stream sb__kit_stream_create(struct sb__kit *kit);
+/* On a device of the table, for options with stream_create. NULL if the claim has ended. */
+sb_stream sb__kit_stream_create_on(struct sb__kit *kit, void *device);
 void sb__kit_stream_destroy(struct sb__kit *kit, sb_stream stream);
 
 /* Run a task on another thread, or on two threads at once, until all have returned. They skip the

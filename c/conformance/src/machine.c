@@ -25,7 +25,7 @@ struct machine {
     int32_t step;
     sb_context *context;
     sb_stream streams[2]; /* NULL, and a caller's or NULL */
-    sb_dtype dtype;
+    sb_dtype dtype, last_dtype;
     int64_t count;
     sb_blob *blobs[BLOBS];
     sb_mem *mems[MEMORIES];             /* data and diff of each blob */
@@ -374,17 +374,12 @@ static void begin_round(struct machine *m) {
     struct sb__kit *kit = m->kit;
     memset(m->values, 0, sizeof m->values);
     sb__rig_make(&m->rig, &kit->table);
-    m->dtype = draw(m, 2) ? SB_DTYPE_F32 : SB_DTYPE_F64;
+    m->dtype = draw(m, 2) ? SB_DTYPE_F32 : m->last_dtype;
     m->count = counts[draw(m, SB__KIT_COUNT_OF(counts))];
     m->context = sb__kit_context(kit, &m->rig.table, kit->table.name);
-    m->streams[1] = NULL;
-    if (kit->options.stream_create && sb__kit_goes(kit)) {
-        sb_error err = {.code = SB_OK};
-        sb__kit_expect(
-            kit, "stream_create", SB_OK,
-            kit->options.stream_create(kit->options.user, m->rig.device, &m->streams[1], &err),
-            &err);
-    }
+    m->streams[1] = kit->options.stream_create && kit->table.own_stream && m->context
+                        ? sb__kit_stream_create_on(kit, m->rig.device)
+                        : NULL;
     for (int i = 0; i < MEMORIES; i++) {
         if (i % 2 == 0)
             SB__KIT_TRY(kit, sb_blob_create_shaped, m->context, m->dtype, &m->count, 1,
@@ -416,13 +411,15 @@ static void end_round(struct machine *m) {
 }
 
 static void run(struct sb__kit *kit, enum level level) {
+    const sb_dtype last = kit->table.axpy ? sb__kit_last_dtype(kit) : SB_DTYPE_F64;
     const time_t start = time(NULL);
     struct machine *m = sb__kit_memory(kit, sizeof *m);
     for (uint64_t round = 0; sb__kit_goes(kit); round++) {
         if (kit->options.seconds ? difftime(time(NULL), start) >= kit->options.seconds
                                  : round == DEFAULT_ROUNDS)
             break;
-        *m = (struct machine){.kit = kit, .level = level, .seed = kit->options.seed + round};
+        *m = (struct machine){
+            .kit = kit, .level = level, .seed = kit->options.seed + round, .last_dtype = last};
         m->random = m->seed;
         begin_round(m);
         if (sb__kit_goes(kit))

@@ -19,6 +19,20 @@ static void devices_are_separate(struct sb__kit *kit) {
     sb__kit_free(kit, memory, sizeof bytes);
 }
 
+static void other_numbers_do_not_open(struct sb__kit *kit) {
+    const int32_t numbers[] = {kit->options.devices, INT32_MAX};
+    if (!kit->options.devices)
+        sb__kit_skip(kit, "the options do not contain the number of devices");
+    for (int i = 0; i < 2 && sb__kit_goes(kit); i++) {
+        void *device;
+        sb_error err = {.code = SB_OK};
+        const sb_status st = kit->table.open(kit->table.user, numbers[i], &device, &err);
+        sb__kit_expect(kit, "open", SB_ERR_NO_DEVICE, st, &err);
+        if (st == SB_OK)
+            kit->table.close(device);
+    }
+}
+
 static void blocks_are_apart(struct sb__kit *kit) {
     enum { BLOCKS = 61, LARGEST = 100000 };
     void *blocks[BLOCKS] = {NULL};
@@ -60,7 +74,7 @@ static void bytes_return(struct sb__kit *kit, sb_dtype dtype, int64_t count) {
 }
 
 static void uploaded_bytes_return(struct sb__kit *kit) {
-    sb__on_every_size(kit, bytes_return);
+    sb__on_every_size(kit, SB_DTYPE_F64, bytes_return);
 }
 
 static void bytes_are_zero(struct sb__kit *kit, sb_dtype dtype, int64_t count) {
@@ -76,7 +90,7 @@ static void bytes_are_zero(struct sb__kit *kit, sb_dtype dtype, int64_t count) {
 }
 
 static void zero_clears_its_range(struct sb__kit *kit) {
-    sb__on_every_size(kit, bytes_are_zero);
+    sb__on_every_size(kit, SB_DTYPE_F64, bytes_are_zero);
 }
 
 static void bytes_are_copied(struct sb__kit *kit, sb_dtype dtype, int64_t count) {
@@ -93,7 +107,7 @@ static void bytes_are_copied(struct sb__kit *kit, sb_dtype dtype, int64_t count)
 }
 
 static void copy_moves_its_range(struct sb__kit *kit) {
-    sb__on_every_size(kit, bytes_are_copied);
+    sb__on_every_size(kit, SB_DTYPE_F64, bytes_are_copied);
 }
 
 /* Every slot at odd addresses within one block, against the same work on the host. */
@@ -195,6 +209,8 @@ static void unknown_extensions_are_null(struct sb__kit *kit) {
 
 const struct sb__claim sb__kit_memory_claims[] = {
     {"A device opens a second time while it is open, and again after close", devices_are_separate},
+    {"open returns NO_DEVICE for the number of a device that does not exist",
+     other_numbers_do_not_open},
     {"Blocks of alloc are aligned to 64 bytes and do not overlap", blocks_are_apart},
     {"alloc of more than there is returns OUT_OF_MEMORY", too_much_is_refused},
     {"Uploaded bytes return from download", uploaded_bytes_return},

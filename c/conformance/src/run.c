@@ -46,6 +46,18 @@ static sb_status fail(sb_error *err, sb_status status, const char *format, ...) 
     return sb_error_fill(err, status, 0, text);
 }
 
+static bool is_chosen(const char *only, const char *claim) {
+    return !only || strstr(claim, only);
+}
+
+static sb_status check_only(const char *only, sb_error *err) {
+    const char *claim;
+    for (int32_t i = 0; (claim = sb_conformance_claim(i)) != NULL; i++)
+        if (is_chosen(only, claim))
+            return SB_OK;
+    return fail(err, SB_ERR_INVALID_ARGUMENT, "no claim contains \"%.100s\"", only);
+}
+
 static sb_status adopt_options(sb_conformance_options *ours, const sb_conformance_options *theirs,
                                sb_error *err) {
     const size_t given = theirs->struct_size;
@@ -58,10 +70,11 @@ static sb_status adopt_options(sb_conformance_options *ours, const sb_conformanc
     *ours = *theirs;
     if (!ours->stream_create != !ours->stream_destroy)
         return fail(err, SB_ERR_INVALID_ARGUMENT, "the options have half of a caller's streams");
-    if (ours->ordinal < 0 || ours->max_count < 0)
-        return fail(err, SB_ERR_INVALID_ARGUMENT, "ordinal is %d, max_count is %lld", ours->ordinal,
-                    (long long)ours->max_count);
-    return SB_OK;
+    if (ours->ordinal < 0 || ours->max_count < 0 || ours->devices < 0 || ours->reserved)
+        return fail(err, SB_ERR_INVALID_ARGUMENT,
+                    "ordinal is %d, max_count is %lld, devices is %d, reserved is %d",
+                    ours->ordinal, (long long)ours->max_count, ours->devices, ours->reserved);
+    return check_only(ours->only, err);
 }
 
 /* --- running -------------------------------------------------------------------------- */
@@ -73,7 +86,9 @@ struct run {
     int32_t failed;
 };
 
-static void begin_claim(struct run *run) {
+static void begin_claim(struct run *run, const char *claim) {
+    if (run->kit.options.begin)
+        run->kit.options.begin(run->kit.options.user, claim);
     run->kit.outcome = SB_CONFORMANCE_PASSED;
     run->kit.detail[0] = '\0';
 }
@@ -86,31 +101,27 @@ static void report(struct run *run, const char *claim) {
         run->report(run->user, &result);
 }
 
-static bool is_chosen(const struct run *run, const char *claim) {
-    return !run->kit.options.only || strstr(claim, run->kit.options.only);
-}
-
-/* The core checks the table. Until it has, only the members before the first slot are read, if the
-   table has them. */
+/* Tests the first claim, also if it was not chosen, since the others depend on it. The core checks
+   the table. Until it has, only the members before the first slot are read, if the table has
+   them. */
 static bool test_table(struct run *run, const sb_backend *table) {
     struct sb__kit *kit = &run->kit;
     const size_t given = table->struct_size;
     const bool has_name = given >= offsetof(sb_backend, user) && table->name;
-    begin_claim(run);
+    begin_claim(run, opens);
     sb_context *context = sb__kit_context(kit, table, has_name ? table->name : "unnamed");
     if (context) {
         sb_context_release(context);
         memcpy(&kit->table, table, given < sizeof kit->table ? given : sizeof kit->table);
         kit->table.struct_size = sizeof kit->table;
     }
-    if (is_chosen(run, opens) || !context)
-        report(run, opens);
+    report(run, opens);
     return context != NULL;
 }
 
 static void test_claim(struct run *run, const struct sb__claim *claim, bool has_device) {
     struct sb__kit *kit = &run->kit;
-    begin_claim(run);
+    begin_claim(run, claim->text);
     if (!has_device)
         sb__kit_skip(kit, "the context did not open the device");
     sb__kit_open(kit, &kit->device, &kit->stream);
@@ -137,7 +148,7 @@ sb_status sb_conformance_run(const sb_backend *table, const sb_conformance_optio
     const bool has_device = test_table(&run, table);
     const struct sb__claim *claim;
     for (int32_t i = 0; (claim = claim_at(i)) != NULL; i++)
-        if (is_chosen(&run, claim->text))
+        if (is_chosen(run.kit.options.only, claim->text))
             test_claim(&run, claim, has_device);
     *out_failed = run.failed;
     return SB_OK;

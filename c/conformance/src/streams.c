@@ -2,6 +2,7 @@
 #include "kit.h"
 
 #include <string.h>
+#include <time.h>
 
 enum { BYTES = 50021 };
 
@@ -73,6 +74,9 @@ static void one_stream_is_ordered(struct sb__kit *kit) {
     sb__kit_download(kit, b.found, b.at[2], BYTES);
     sb__kit_wait(kit, kit->stream);
     check_found(&b, "six operations on one stream did not run in their order");
+    if (sb__kit_goes(kit))
+        memset(b.bytes, 0, BYTES);
+    sb__kit_compare(kit, b.at[1], b.bytes, BYTES, "a copy of bytes that a queued zero has cleared");
     blocks_free(&b);
 }
 
@@ -212,6 +216,51 @@ static void queries_do_not_lie(struct sb__kit *kit) {
     blocks_free(&b);
 }
 
+static double now(void) {
+    struct timespec time;
+    (void)timespec_get(&time, TIME_UTC);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* Queues copies that take long; returns an event behind them. */
+static void *queue_much(struct sb__kit *kit, char *const at[2], size_t bytes) {
+    for (int i = 0; i < 64; i++)
+        SB__KIT_CALL(kit, copy, at[i % 2], at[1 - i % 2], bytes, kit->stream);
+    return record(kit, kit->stream);
+}
+
+/* A query that takes as long as the work has waited for it. The thread may be interrupted during a
+   query, but not during each of three. */
+static void queries_do_not_wait(struct sb__kit *kit) {
+    const size_t bytes = (size_t)4 << 20;
+    int32_t done = 1;
+    double work = 0, query = 0;
+    if (!kit->table.event_query)
+        sb__kit_skip(kit, "event_query is NULL");
+    if (!sb__kit_has_streams(kit))
+        return;
+    char *const at[2] = {sb__kit_alloc(kit, bytes), sb__kit_alloc(kit, bytes)};
+    SB__KIT_CALL(kit, zero, at[1], bytes, kit->stream);
+    for (int tries = 0; tries < 3 && done && query >= work / 2; tries++) {
+        const double start = now();
+        void *event = queue_much(kit, at, bytes);
+        event_wait(kit, event);
+        work = now() - start;
+        event_destroy(kit, event);
+        event = queue_much(kit, at, bytes);
+        query = -now();
+        SB__KIT_CALL(kit, event_query, event, &done);
+        query += now();
+        event_wait(kit, event);
+        event_destroy(kit, event);
+    }
+    if (done && query >= work / 2)
+        sb__kit_fail(kit, "event_query took %g ms, the work %g ms: it waited", 1e3 * query,
+                     1e3 * work);
+    sb__kit_free(kit, at[1], bytes);
+    sb__kit_free(kit, at[0], bytes);
+}
+
 /* The default stream waits for an event behind the work on own_stream. */
 static void events_order_own_and_default(struct sb__kit *kit) {
     if (!sb__kit_has_streams(kit))
@@ -229,12 +278,10 @@ static void events_order_own_and_default(struct sb__kit *kit) {
 
 /* --- a caller's stream ------------------------------------------------------------------ */
 
-static void events_order_streams(struct sb__kit *kit) {
-    sb_stream other = sb__kit_stream_create(kit);
-    if (!sb__kit_goes(kit))
-        return;
-    struct blocks b = blocks_make(kit);
-    SB__KIT_CALL(kit, check_stream, other);
+/* Moves bytes to and fro between the device's stream and another one, in an order that only events
+   make; returns the last event, on the other stream. */
+static void *take_turns(struct sb__kit *kit, const struct blocks *blocks, sb_stream other) {
+    const struct blocks b = *blocks;
     sb__kit_upload(kit, b.at[0], b.bytes, BYTES);
     order(kit, kit->stream, other);
     SB__KIT_CALL(kit, copy, b.at[1], b.at[0], (size_t)BYTES, other);
@@ -242,13 +289,45 @@ static void events_order_streams(struct sb__kit *kit) {
     SB__KIT_CALL(kit, copy, b.at[2], b.at[1], (size_t)BYTES, kit->stream);
     order(kit, kit->stream, other);
     SB__KIT_CALL(kit, download, b.found, b.at[2], (size_t)BYTES, other);
-    void *last = record(kit, other);
+    return record(kit, other);
+}
+
+static void events_order_streams(struct sb__kit *kit) {
+    sb_stream other = sb__kit_stream_create(kit);
+    if (!sb__kit_goes(kit))
+        return;
+    struct blocks b = blocks_make(kit);
+    SB__KIT_CALL(kit, check_stream, other);
+    void *last = take_turns(kit, &b, other);
     event_wait(kit, last);
     check_found(&b, "stream_wait did not order two streams");
     sb__kit_stream_destroy(kit, other);
     event_wait(kit, last); /* an event may outlive its stream */
     event_destroy(kit, last);
     blocks_free(&b);
+}
+
+/* Uses a stream of another `open`, or accepts that check_stream refuses it. */
+static void foreign_streams_are_refused(struct sb__kit *kit) {
+    void *second;
+    sb_stream foreign;
+    sb_error err = {.code = SB_OK};
+    if (!sb__kit_has_streams(kit))
+        return;
+    sb__kit_open(kit, &second, &foreign);
+    if (sb__kit_goes(kit)) {
+        const sb_status st = kit->table.check_stream(kit->device, foreign, &err);
+        sb__kit_expect(kit, "check_stream", st == SB_OK ? st : SB_ERR_WRONG_DEVICE, st, &err);
+    }
+    if (sb__kit_goes(kit) && err.code == SB_OK) {
+        struct blocks b = blocks_make(kit);
+        void *last = take_turns(kit, &b, foreign);
+        event_wait(kit, last);
+        check_found(&b, "work on a stream that check_stream accepted is wrong");
+        event_destroy(kit, last);
+        blocks_free(&b);
+    }
+    sb__kit_close(kit, second);
 }
 
 static void memory_is_for_other_streams(struct sb__kit *kit) {
@@ -306,8 +385,11 @@ const struct sb__claim sb__kit_stream_claims[] = {
     {"event_wait waits for the work before the event", events_complete},
     {"An event may be destroyed before it completes", events_may_be_destroyed},
     {"event_query writes 1 only if the work has ended", queries_do_not_lie},
+    {"event_query does not wait", queries_do_not_wait},
     {"Events order own_stream and the default stream", events_order_own_and_default},
     {"stream_wait orders streams that are not ordered otherwise", events_order_streams},
+    {"check_stream refuses a stream of another open, or the device can use it",
+     foreign_streams_are_refused},
     {"Any stream may use memory once the stream of its alloc was synchronised",
      memory_is_for_other_streams},
     {"Two threads may use a device at once", threads_share_a_device},

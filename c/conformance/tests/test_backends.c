@@ -17,6 +17,51 @@ TEST(the_simulated_device_conforms_with_every_schedule) {
     }
 }
 
+/* --- a device without doubles --------------------------------------------------------------- */
+
+static sb_status refuse_f64(sb_dtype dtype, sb_error *err) {
+    return dtype == SB_DTYPE_F32 ? (sb_status)SB_OK
+                                 : sb_error_fill(err, SB_ERR_UNSUPPORTED, 0, "no doubles");
+}
+
+static sb_status axpy_f32(void *device, sb_dtype dtype, int64_t count, double alpha, const void *x,
+                          void *y, sb_stream stream, sb_error *err) {
+    sb_status st = refuse_f64(dtype, err);
+    return st == SB_OK ? host_backend.axpy(device, dtype, count, alpha, x, y, stream, err) : st;
+}
+
+static sb_status scale_f32(void *device, sb_dtype dtype, int64_t count, double alpha, void *x,
+                           sb_stream stream, sb_error *err) {
+    sb_status st = refuse_f64(dtype, err);
+    return st == SB_OK ? host_backend.scale(device, dtype, count, alpha, x, stream, err) : st;
+}
+
+static sb_status asum_f32(void *device, sb_dtype dtype, int64_t count, const void *x, double *out,
+                          sb_stream stream, sb_error *err) {
+    sb_status st = refuse_f64(dtype, err);
+    return st == SB_OK ? host_backend.asum(device, dtype, count, x, out, stream, err) : st;
+}
+
+static sb_status sumsq_f32(void *device, sb_dtype dtype, int64_t count, const void *x, double *out,
+                           sb_stream stream, sb_error *err) {
+    sb_status st = refuse_f64(dtype, err);
+    return st == SB_OK ? host_backend.sumsq(device, dtype, count, x, out, stream, err) : st;
+}
+
+TEST(a_device_without_doubles_conforms) {
+    const sb_conformance_options options = SB_CONFORMANCE_OPTIONS_INIT;
+    sb_backend table = host_backend;
+    int32_t failed = -1;
+    table.axpy = axpy_f32;
+    table.scale = scale_f32;
+    table.asum = asum_f32;
+    table.sumsq = sumsq_f32;
+    assert_conforms("no doubles", &table, &options);
+    table.sumsq = host_backend.sumsq; /* in some slots only */
+    assert_ok(sb_conformance_run(&table, &options, NULL, NULL, &failed, &err));
+    assert_int_equal(failed, 1);
+}
+
 /* A table that the core refuses is a failed claim; nothing else is tested. */
 static void count_outcomes(void *user, const sb_conformance_result *result) {
     int32_t *counts = user;
@@ -46,6 +91,11 @@ TEST(arguments_are_checked) {
     options.ordinal = -1;
     assert_status(SB_ERR_INVALID_ARGUMENT,
                   sb_conformance_run(&host_backend, &options, NULL, NULL, &failed, &err));
+    options = (sb_conformance_options)SB_CONFORMANCE_OPTIONS_INIT;
+    options.only = "zero claims of this";
+    assert_status(SB_ERR_INVALID_ARGUMENT,
+                  sb_conformance_run(&host_backend, &options, NULL, NULL, &failed, &err));
+    assert_string_equal(err.message, "no claim contains \"zero claims of this\"");
     options = simulated_options();
     options.stream_destroy = NULL;
     assert_status(SB_ERR_INVALID_ARGUMENT,
@@ -63,6 +113,17 @@ TEST(arguments_are_checked) {
     assert_int_equal(failed, -1);
 }
 
+static const char *last_begun;
+
+static void remember_claim(void *user, const char *claim) {
+    last_begun = claim;
+}
+
+static void check_claim(void *user, const sb_conformance_result *result) {
+    assert_ptr_equal(result->claim, last_begun);
+    count_outcomes(user, result);
+}
+
 TEST(claims_are_listed_and_chosen) {
     int32_t counts[3] = {0}, failed = -1, listed = 0;
     sb_conformance_options options = SB_CONFORMANCE_OPTIONS_INIT;
@@ -70,9 +131,12 @@ TEST(claims_are_listed_and_chosen) {
     while (sb_conformance_claim(listed))
         listed++;
     options.only = "zero clears";
-    assert_ok(sb_conformance_run(&host_backend, &options, count_outcomes, counts, &failed, &err));
-    assert_int_equal(counts[SB_CONFORMANCE_PASSED], 1);
+    options.begin = remember_claim;
+    assert_ok(sb_conformance_run(&host_backend, &options, check_claim, counts, &failed, &err));
+    assert_int_equal(counts[SB_CONFORMANCE_PASSED], 2); /* and the first one */
+    assert_non_null(strstr(last_begun, "zero clears"));
+    options.begin = NULL;
     options.only = "";
     assert_ok(sb_conformance_run(&host_backend, &options, count_outcomes, counts, &failed, &err));
-    assert_int_equal(counts[0] + counts[1] + counts[2], 1 + listed);
+    assert_int_equal(counts[0] + counts[1] + counts[2], 2 + listed);
 }

@@ -7,10 +7,11 @@
  * under the lock of one memory; they must not call the library, except sb_error_fill. Every slot
  * that can fail returns SB_OK or one of NO_DEVICE, OUT_OF_MEMORY, DEVICE_FAILURE, DEVICE_LOST,
  * UNSUPPORTED, WRONG_DEVICE, FORKED. A slot that fails fills `err` (never NULL) with sb_error_fill,
- * and has done and queued nothing. DEVICE_LOST makes the whole context lost: from then on the core
- * calls only stream_synchronize, event_wait, event_query, free, free_pinned, event_destroy,
- * extension and close. The core returns these codes to its caller, and DEVICE_FAILURE for any other
- * code. c/guide/backend.md develops a backend step by step.
+ * and has done and queued nothing. A C++ exception must not leave a slot. DEVICE_LOST makes the
+ * whole context lost: from then on the core calls only stream_synchronize, event_wait, event_query,
+ * free, free_pinned, event_destroy, extension and close. The core returns these codes to its
+ * caller, and DEVICE_FAILURE for any other code. c/guide/backend.md develops a backend step by
+ * step.
  *
  * "Queued on `stream`" means ordered after all earlier work on `stream`; the slot may return before
  * the work is complete. A backend whose work is always complete on return leaves all stream and
@@ -45,20 +46,23 @@ typedef struct sb_backend {
 
     /* --- life: both required -------------------------------------------- */
 
-    /** Opens device `ordinal`; `*out` is the first argument of all other slots. A failed call
-     *  leaves nothing open. */
+    /** Opens device `ordinal`, from 0; `*out` is the first argument of all other slots. A failed
+     *  call leaves nothing open. NO_DEVICE: there is no such device. */
     sb_status (*open)(void *user, int32_t ordinal, void **out, sb_error *err);
-    /** Waits for queued work and closes the device. All memory has been freed before. Also called
-     *  on a lost device. Must not fail. */
+    /** Waits for queued work and closes the device. All memory has been freed before, all events
+     *  are destroyed, and no other slot runs at the same time or later. Also called on a lost
+     *  device. Must not fail. */
     void (*close)(void *device);
 
     /* --- memory: required ------------------------------------------------ */
 
-    /** Allocates device memory, aligned to 64 bytes or more, with unspecified contents. Later work
+    /** Allocates device memory, aligned to 64 bytes or more, with unspecified contents. NULL with
+     *  SB_OK is a DEVICE_FAILURE. Later work
      *  on `stream` may use the memory; work on any other stream may use it once `stream` has been
      *  synchronised. */
     sb_status (*alloc)(void *device, size_t bytes, sb_stream stream, void **out, sb_error *err);
-    /** Frees memory after the work queued so far on `stream`; on a lost device, if possible. */
+    /** Frees memory after the work queued so far on `stream`; on a lost device, if possible. Cannot
+     *  report a failure: memory that cannot be freed stays allocated until `close`. */
     void (*free)(void *device, void *ptr, size_t bytes, sb_stream stream);
     /** Sets `bytes` to zero, queued on `stream`. */
     sb_status (*zero)(void *device, void *dst, size_t bytes, sb_stream stream, sb_error *err);
@@ -100,8 +104,9 @@ typedef struct sb_backend {
      *  passed to `free` is freed later. */
     sb_stream (*own_stream)(void *device);
     /** Returns WRONG_DEVICE for a stream of another device or context, UNSUPPORTED for a stream
-     *  that is being captured. NULL is always valid. For a handle that is not an existing stream
-     *  the behaviour is the driver's. */
+     *  that is being captured. NULL and own_stream are always valid; a device may have no other
+     *  streams. A caller creates streams by functions of the driver, or of `extension`. For a
+     * handle that is not an existing stream the behaviour is the driver's. */
     sb_status (*check_stream)(void *device, sb_stream stream, sb_error *err);
     /** Waits for all work queued on `stream` and returns a failure of that work at least once. A
      *  failure on own_stream must be returned to the thread that waits, even if another thread
@@ -132,7 +137,8 @@ typedef struct sb_backend {
     void (*event_destroy)(void *device, void *event);
 
     /* --- arithmetic: all or none; missing: UNSUPPORTED on the device ------- */
-    /* dtype is F32 or F64. If axpy or scale returns OUT_OF_MEMORY or UNSUPPORTED, the slot has
+    /* dtype is F32 or F64. A device without doubles returns UNSUPPORTED from all slots with an F64
+       dtype. If axpy or scale returns OUT_OF_MEMORY or UNSUPPORTED, the slot has
        queued nothing. After any other failure, axpy and scale, unlike other slots, may have changed
        the output: the core then treats the device as lost, even if the slot has queued nothing. */
 
@@ -145,10 +151,12 @@ typedef struct sb_backend {
     /** x[i] *= alpha, queued on `stream`. `alpha` is first rounded to `dtype`. */
     sb_status (*scale)(void *device, sb_dtype dtype, int64_t count, double alpha, void *x,
                        sb_stream stream, sb_error *err);
-    /** Writes the sum of |x[i]|, added in double, to `*out` on the host; waits for the result. */
+    /** Writes the sum of |x[i]|, added in double, to `*out` on the host; waits for the result. As
+     *  for stream_synchronize, SB_OK means that all earlier work on `stream` has succeeded, so
+     *  that the core need not wait for earlier arithmetic again. */
     sb_status (*asum)(void *device, sb_dtype dtype, int64_t count, const void *x, double *out,
                       sb_stream stream, sb_error *err);
-    /** Writes the sum of x[i]^2, added in double, to `*out` on the host; waits for the result. */
+    /** Writes the sum of x[i]^2, added in double, to `*out` on the host; otherwise as asum. */
     sb_status (*sumsq)(void *device, sb_dtype dtype, int64_t count, const void *x, double *out,
                        sb_stream stream, sb_error *err);
 
@@ -206,7 +214,8 @@ typedef struct sb_backend {
  *  OVER_LIMIT (64 backends are registered). */
 SB_API SB_MUST_CHECK sb_status sb_backend_register(const sb_backend *backend, sb_error *err);
 
-/** The name of the function that a shared library with a backend exports; see sb_backend_entry. */
+/** The name of the function that a shared library with a backend exports, in C++ as `extern "C"`;
+ *  see sb_backend_entry. */
 #define SB_BACKEND_ENTRY "syncblob_backend"
 
 /** The function of a shared library that sb_backend_load calls. Returns the table, or NULL if the

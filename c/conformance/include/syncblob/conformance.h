@@ -35,11 +35,15 @@ typedef struct sb_conformance_options {
                              repeats that round first */
     int64_t max_count;  /**< the largest number of elements; 0: 2^20 + 1. From 2^31 + 5 on, a claim
                              also tests counts above 2^31, with 8 GiB of device memory */
-    const char *only;   /**< [nullable] tests only claims that contain this text */
+    const char *only;   /**< [nullable] tests only the first claim, on which the others
+                             depend, and claims that contain this text */
+    int32_t devices;    /**< how many devices the backend has, from number 0; 0: unknown, then the
+                             claim about other numbers is skipped */
+    int32_t reserved;   /**< 0 */
 
-    /** [nullable] Creates a stream that is not ordered with other streams; `device` is the result
-     *  of the table's `open`. Without this function, claims about the order of streams are
-     *  skipped. */
+    /** [nullable] Creates a stream that is not ordered with other streams, so neither NULL nor
+     *  own_stream; `device` is the result of the table's `open`. Without this function, claims
+     *  about the order of streams are skipped. */
     sb_status (*stream_create)(void *user, void *device, sb_stream *out, sb_error *err);
     /** Destroys a stream of stream_create; set both or neither. */
     void (*stream_destroy)(void *user, void *device, sb_stream stream);
@@ -47,12 +51,15 @@ typedef struct sb_conformance_options {
      *  nothing, with 1 it succeeds and the queued copy fails. Without this function, claims about
      *  failures that a backend reports are skipped. */
     void (*fail_copy)(void *user, void *device, int32_t later);
+    /** [nullable] Is passed each claim before its test, on the thread of sb_conformance_run: the
+     *  last one is the claim in which a backend crashes or hangs. */
+    void (*begin)(void *user, const char *claim);
     void *user; /**< passed to the functions */
 } sb_conformance_options;
 
 /** The defaults as an initialiser. */
 #define SB_CONFORMANCE_OPTIONS_INIT                                                                \
-    { sizeof(sb_conformance_options), 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL }
+    { sizeof(sb_conformance_options), 0, 0, 0, 0, NULL, 0, 0, NULL, NULL, NULL, NULL, NULL }
 
 /** The result of one claim. */
 typedef struct sb_conformance_result {
@@ -72,9 +79,9 @@ typedef void (*sb_conformance_report)(void *user, const sb_conformance_result *r
  *  @param report [nullable] is passed each result
  *  @param user passed to `report`
  *  @param out_failed the number of failed claims
- *  Errors: INVALID_ARGUMENT (a stream_create without stream_destroy, a negative ordinal or
- *  max_count), UNSUPPORTED (an unknown tail that is not zero), ABI_MISMATCH (a struct_size of no
- *  known version of the options). */
+ *  Errors: INVALID_ARGUMENT (a stream_create without stream_destroy; a negative ordinal, max_count
+ *  or devices; `only` is in no claim), UNSUPPORTED (an unknown tail that is not zero), ABI_MISMATCH
+ * (a struct_size of no known version of the options). */
 SB_API SB_MUST_CHECK sb_status sb_conformance_run(const sb_backend *table,
                                                   const sb_conformance_options *options,
                                                   sb_conformance_report report, void *user,
