@@ -27,10 +27,18 @@ static void join(thread started) {
     (void)CloseHandle(started);
 }
 
+double sb__kit_seconds(void) {
+    LARGE_INTEGER count, frequency;
+    (void)QueryPerformanceCounter(&count);
+    (void)QueryPerformanceFrequency(&frequency);
+    return (double)count.QuadPart / (double)frequency.QuadPart;
+}
+
 #else
 
 #include <pthread.h>
 #include <stddef.h>
+#include <time.h>
 
 typedef pthread_t thread;
 
@@ -46,6 +54,12 @@ static bool start(thread *out, struct started *started) {
 
 static void join(thread started) {
     (void)pthread_join(started, NULL);
+}
+
+double sb__kit_seconds(void) {
+    struct timespec now;
+    (void)timespec_get(&now, TIME_UTC);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 #endif

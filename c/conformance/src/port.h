@@ -17,4 +17,7 @@
  */
 bool sb__kit_run_beside(void (*task)(void *arg), void *own, void *other);
 
+/* Returns the time in seconds since some moment. */
+double sb__kit_seconds(void);
+
 #endif

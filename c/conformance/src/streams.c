@@ -2,7 +2,6 @@
 #include "kit.h"
 
 #include <string.h>
-#include <time.h>
 
 enum { BYTES = 50021 };
 
@@ -216,12 +215,6 @@ static void queries_do_not_lie(struct sb__kit *kit) {
     blocks_free(&b);
 }
 
-static double now(void) {
-    struct timespec time;
-    (void)timespec_get(&time, TIME_UTC);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 /* Queues copies that take long; returns an event behind them. */
 static void *queue_much(struct sb__kit *kit, char *const at[2], size_t bytes) {
     for (int i = 0; i < 64; i++)
@@ -242,15 +235,15 @@ static void queries_do_not_wait(struct sb__kit *kit) {
     char *const at[2] = {sb__kit_alloc(kit, bytes), sb__kit_alloc(kit, bytes)};
     SB__KIT_CALL(kit, zero, at[1], bytes, kit->stream);
     for (int tries = 0; tries < 3 && done && query >= work / 2; tries++) {
-        const double start = now();
+        const double start = sb__kit_seconds();
         void *event = queue_much(kit, at, bytes);
         event_wait(kit, event);
-        work = now() - start;
+        work = sb__kit_seconds() - start;
         event_destroy(kit, event);
         event = queue_much(kit, at, bytes);
-        query = -now();
+        query = -sb__kit_seconds();
         SB__KIT_CALL(kit, event_query, event, &done);
-        query += now();
+        query += sb__kit_seconds();
         event_wait(kit, event);
         event_destroy(kit, event);
     }

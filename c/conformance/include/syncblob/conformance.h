@@ -79,9 +79,9 @@ typedef void (*sb_conformance_report)(void *user, const sb_conformance_result *r
  *  @param report [nullable] is passed each result
  *  @param user passed to `report`
  *  @param out_failed the number of failed claims
- *  Errors: INVALID_ARGUMENT (a stream_create without stream_destroy; a negative ordinal, max_count
- *  or devices; `only` is in no claim), UNSUPPORTED (an unknown tail that is not zero), ABI_MISMATCH
- * (a struct_size of no known version of the options). */
+ *  Errors: INVALID_ARGUMENT (a stream_create without stream_destroy; a negative number; `only` is
+ *  in no claim), UNSUPPORTED (an unknown tail that is not zero), ABI_MISMATCH (a struct_size of no
+ *  known version of the options). */
 SB_API SB_MUST_CHECK sb_status sb_conformance_run(const sb_backend *table,
                                                   const sb_conformance_options *options,
                                                   sb_conformance_report report, void *user,
