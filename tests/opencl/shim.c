@@ -400,5 +400,10 @@ sb_status __wrap_sb_context_create(const sb_context_options *options, sb_context
         return __real_sb_context_create(options, out, err);
     sb_context_options changed = *options;
     changed.backend = &shimmed;
-    return __real_sb_context_create(&changed, out, err);
+    const sb_status st = __real_sb_context_create(&changed, out, err);
+    if (st == SB_OK) { /* the tests launch kernels on the library's queue */
+        sb_stream stream;
+        ignore(sb_context_stream(*out, &stream, NULL));
+    }
+    return st;
 }

@@ -14,6 +14,7 @@ struct place {
     sb_context *context;
     void *device;
     const sb_opencl_device *opencl;
+    sb_stream own; /* the library's queue */
     cl_command_queue queue;
 };
 
@@ -25,6 +26,7 @@ static struct place place_open(int32_t memory) {
     place.queue = clCreateCommandQueueWithProperties(place.opencl->context(place.device),
                                                      place.opencl->id(place.device), NULL, &result);
     assert_non_null(place.queue);
+    place.own = place.table->own_stream(place.device);
     return place;
 }
 
@@ -131,23 +133,23 @@ TEST(foreign_pointers_are_in_no_buffer) {
 
 static void *record(const struct place *place) {
     void *event;
-    assert_ok(place->table->event_record(place->device, NULL, &event, &err));
+    assert_ok(place->table->event_record(place->device, place->own, &event, &err));
     return event;
 }
 
 static void copy(const struct place *place, void *dst) {
     static const char bytes[COUNT];
-    assert_ok(place->table->upload(place->device, dst, bytes, COUNT, NULL, &err));
+    assert_ok(place->table->upload(place->device, dst, bytes, COUNT, place->own, &err));
 }
 
 static void *alloc(const struct place *place) {
     void *ptr;
-    assert_ok(place->table->alloc(place->device, COUNT, NULL, &ptr, &err));
+    assert_ok(place->table->alloc(place->device, COUNT, place->own, &ptr, &err));
     return ptr;
 }
 
 static void release(const struct place *place, void *ptr) {
-    place->table->free(place->device, ptr, COUNT, NULL);
+    place->table->free(place->device, ptr, COUNT, place->own);
 }
 
 /* clFinish succeeds after a failed command, and so does the marker. */
@@ -167,7 +169,7 @@ TEST(an_event_reports_the_failure_before_it_on_every_wait) {
         assert_ok(place.table->event_query(place.device, event, &done, &err));
         assert_int_equal(done, 1);
     }
-    assert_ok(place.table->stream_synchronize(place.device, NULL, &err)); /* it is known */
+    assert_ok(place.table->stream_synchronize(place.device, place.own, &err)); /* it is known */
     place.table->event_destroy(place.device, event);
     place.table->event_destroy(place.device, next);
     release(&place, ptr);
@@ -201,8 +203,9 @@ TEST(a_wait_for_the_stream_reports_a_failure_once) {
     FAIL_COPY(&place);
     copy(&place, ptr);
     place.table->event_destroy(place.device, record(&place)); /* nobody has waited for it */
-    assert_status(SB_ERR_DEVICE_FAILURE, place.table->stream_synchronize(place.device, NULL, &err));
-    assert_ok(place.table->stream_synchronize(place.device, NULL, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE,
+                  place.table->stream_synchronize(place.device, place.own, &err));
+    assert_ok(place.table->stream_synchronize(place.device, place.own, &err));
     void *event = record(&place);
     assert_ok(place.table->event_wait(place.device, event, &err));
     place.table->event_destroy(place.device, event);
@@ -214,7 +217,7 @@ TEST(memory_is_freed_if_the_queued_free_fails) {
     struct place place = place_open(SB_OPENCL_SVM);
     driver_fail("clEnqueueSVMFree", 1, DRIVER_LATER, CL_OUT_OF_RESOURCES);
     release(&place, alloc(&place));
-    assert_ok(place.table->stream_synchronize(place.device, NULL, &err));
+    assert_ok(place.table->stream_synchronize(place.device, place.own, &err));
     assert_int_equal(driver_live().blocks, 0);
     place_close(&place);
 }

@@ -192,6 +192,12 @@ bool sb__kit_has_arithmetic(struct sb__kit *kit) {
     return sb__kit_goes(kit);
 }
 
+bool sb__kit_has_default(struct sb__kit *kit) {
+    if (kit->table.flags & SB_BACKEND_NO_DEFAULT_STREAM)
+        sb__kit_skip(kit, "the device has no default stream");
+    return sb__kit_has_streams(kit);
+}
+
 sb_dtype sb__kit_last_dtype(struct sb__kit *kit) {
     sb_status st = SB_OK;
     if (!sb__kit_has_arithmetic(kit))

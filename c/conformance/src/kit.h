@@ -17,6 +17,7 @@ struct sb__kit {
     sb_backend table;           /* members that the backend's table lacks are NULL */
     void *device;               /* open during a claim */
     sb_stream stream;           /* the device's, or NULL */
+    sb_stream other;            /* the default stream, or `stream` on a device without one */
     struct sb__kit_block *kept; /* memory that is freed later */
     sb_conformance_outcome outcome;
     char detail[480];
@@ -109,6 +110,8 @@ bool sb__kit_has_streams(struct sb__kit *kit);
 bool sb__kit_has_arithmetic(struct sb__kit *kit);
 /* sb__kit_has_arithmetic; returns SB_DTYPE_F64, or SB_DTYPE_F32 if the device has no doubles. */
 sb_dtype sb__kit_last_dtype(struct sb__kit *kit);
+/* Skips the claim if the device has no default stream. */
+bool sb__kit_has_default(struct sb__kit *kit);
 /* Creates a stream of the caller's on the claim's device, or skips the claim. */
 sb_stream sb__kit_stream_create(struct sb__kit *kit);
 /* On a device of the table, for options with stream_create. NULL if the claim has ended. */

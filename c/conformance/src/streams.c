@@ -102,7 +102,7 @@ static void own_stream_is_one(struct sb__kit *kit) {
         if (kit->table.own_stream(kit->device) != kit->stream)
             sb__kit_fail(kit, "own_stream returned two streams");
     }
-    SB__KIT_CALL(kit, check_stream, NULL);
+    SB__KIT_CALL(kit, check_stream, kit->other);
     SB__KIT_CALL(kit, check_stream, kit->stream);
 }
 
@@ -115,14 +115,14 @@ static void synchronize_waits(struct sb__kit *kit) {
     sb__kit_wait(kit, kit->stream);
     check_found(&b, "stream_synchronize returned before a download was complete");
     sb__kit_wait(kit, kit->stream); /* without work */
-    sb__kit_wait(kit, NULL);
+    sb__kit_wait(kit, kit->other);
     blocks_free(&b);
 }
 
 /* --- the default stream ------------------------------------------------------------- */
 
 static void default_stream_is_ordered(struct sb__kit *kit) {
-    if (!sb__kit_has_streams(kit))
+    if (!sb__kit_has_default(kit))
         return;
     struct blocks b = blocks_make(kit);
     SB__KIT_CALL(kit, zero, b.at[1], (size_t)BYTES, NULL);
@@ -130,7 +130,7 @@ static void default_stream_is_ordered(struct sb__kit *kit) {
     SB__KIT_CALL(kit, copy, b.at[1], b.at[0], (size_t)BYTES, NULL);
     SB__KIT_CALL(kit, copy, b.at[2], b.at[1], (size_t)BYTES, kit->stream);
     SB__KIT_CALL(kit, download, b.found, b.at[2], (size_t)BYTES, NULL);
-    sb__kit_wait(kit, NULL);
+    sb__kit_wait(kit, kit->other);
     check_found(&b, "own_stream is not ordered with the default stream in both directions");
     blocks_free(&b);
 }
@@ -180,12 +180,12 @@ static void events_may_be_destroyed(struct sb__kit *kit) {
         event_destroy(kit, record(kit, kit->stream));
     sb__kit_download(kit, b.found, b.at[0], BYTES);
     void *last = record(kit, kit->stream);
-    order(kit, kit->stream, NULL); /* its event is destroyed while a stream waits */
-    SB__KIT_CALL(kit, zero, b.at[0], (size_t)BYTES, NULL);
+    order(kit, kit->stream, kit->other); /* its event is destroyed while a stream waits */
+    SB__KIT_CALL(kit, zero, b.at[0], (size_t)BYTES, kit->other);
     event_wait(kit, last);
     check_found(&b, "work behind destroyed events is wrong");
     event_destroy(kit, last);
-    sb__kit_wait(kit, NULL);
+    sb__kit_wait(kit, kit->other);
     blocks_free(&b);
 }
 
@@ -256,11 +256,11 @@ static void queries_do_not_wait(struct sb__kit *kit) {
 
 /* The default stream waits for an event behind the work on own_stream. */
 static void events_order_own_and_default(struct sb__kit *kit) {
-    if (!sb__kit_has_streams(kit))
+    if (!sb__kit_has_default(kit))
         return;
     struct blocks b = blocks_make(kit);
     sb__kit_upload(kit, b.at[0], b.bytes, BYTES);
-    order(kit, kit->stream, NULL);
+    order(kit, kit->stream, kit->other);
     SB__KIT_CALL(kit, download, b.found, b.at[0], (size_t)BYTES, NULL);
     void *last = record(kit, NULL);
     event_wait(kit, last);

@@ -16,7 +16,8 @@
  * "Queued on `stream`" means ordered after all earlier work on `stream`; the slot may return before
  * the work is complete. A backend whose work is always complete on return leaves all stream and
  * event slots NULL; then asynchronous calls are synchronous, and `_on` calls accept only the NULL
- * stream.
+ * stream. NULL is the legacy default stream, or with SB_BACKEND_NO_DEFAULT_STREAM no stream: then
+ * a caller's NULL means own_stream, and no slot is passed NULL.
  */
 #ifndef SYNCBLOB_BACKEND_H
 #define SYNCBLOB_BACKEND_H
@@ -30,9 +31,12 @@ SB_BEGIN_DECLS
 
 /** Flags of a backend. */
 enum {
-    SB_BACKEND_PINNED_NOT_IN_CHILD = 1 /**< in a forked child, page-locked memory of the parent may
-                                            be unmapped: there the core returns FORKED instead of a
-                                            pointer to such memory */
+    SB_BACKEND_PINNED_NOT_IN_CHILD = 1, /**< in a forked child, page-locked memory of the parent may
+                                             be unmapped: there the core returns FORKED instead of a
+                                             pointer to such memory */
+    SB_BACKEND_NO_DEFAULT_STREAM = 2 /**< the device has no default stream (OpenCL's queues): work
+                                          runs only on own_stream and on streams that callers name.
+                                          Callers have own_stream only from sb_context_stream */
 };
 
 /** The table of a backend. In a struct with a smaller struct_size the missing members count as NULL
@@ -97,7 +101,8 @@ typedef struct sb_backend {
     /** Returns the stream on which the library queues its work: always the same stream, and never
      *  NULL, since the core waits for work on the default stream without looking for failed
      *  arithmetic. The core refuses a device whose stream is NULL (DEVICE_FAILURE). The stream
-     *  exists from `open` to `close` and is ordered with the legacy default stream (NULL). The core
+     *  exists from `open` to `close` and is ordered with the legacy default stream, if there is
+     *  one. The core
      *  calls this slot once after `open`, and again each time it passes the stream to a caller, who
      *  may capture the stream from the second call on. During a capture of the stream, slots return
      *  UNSUPPORTED instead of using it, as check_stream does for other streams, and memory that is

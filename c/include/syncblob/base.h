@@ -138,7 +138,7 @@ enum {
 
 /** A stream of a device: the backend's raw handle, cast to this type (on CUDA a CUstream or
  *  cudaStream_t; on the simulated device the result of sb_sim_stream_create). NULL is the device's
- *  legacy default stream. */
+ *  legacy default stream; on a device without one (OpenCL), the stream of sb_context_stream. */
 typedef struct sb_stream_handle *sb_stream;
 
 /** A callback that returns lent memory to its owner. It runs exactly once, as the last step of the

@@ -116,7 +116,7 @@ static cl_int enqueue(struct sb__opencl_device *device, const struct sb__opencl_
 sb_status sb__opencl_launch(struct sb__opencl_device *device,
                             const struct sb__opencl_launch *launch, sb_stream stream,
                             sb_error *err) {
-    const cl_command_queue queue = sb__opencl_queue(device, stream);
+    const cl_command_queue queue = (cl_command_queue)stream;
     struct sb__opencl_command *command;
     const sb_status st = sb__opencl_begin(device, queue, &command, err);
     if (st != SB_OK)

@@ -128,12 +128,6 @@ struct sb__opencl_device {
 sb_status sb__opencl_open(void *user, int32_t ordinal, void **out, sb_error *err);
 void sb__opencl_close(void *device);
 
-/* Returns the queue of a stream. */
-static inline cl_command_queue sb__opencl_queue(const struct sb__opencl_device *device,
-                                                sb_stream stream) {
-    return stream ? (cl_command_queue)stream : device->queue;
-}
-
 /* --- status.c -------------------------------------------------------------------------- */
 
 /* CL_PLATFORM_NOT_FOUND_KHR: the loader has found no driver. */

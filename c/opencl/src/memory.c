@@ -20,7 +20,7 @@ sb_status sb__opencl_alloc(void *opened, size_t bytes, sb_stream stream, void **
     struct sb__opencl_device *device = opened;
     void *memory = NULL;
     cl_int result = device->memory->alloc(device, bytes, &memory);
-    if (result != CL_SUCCESS && sb__opencl_wait(sb__opencl_queue(device, stream)) == CL_SUCCESS)
+    if (result != CL_SUCCESS && sb__opencl_wait((cl_command_queue)stream) == CL_SUCCESS)
         result = device->memory->alloc(device, bytes, &memory);
     if (result != CL_SUCCESS)
         return fail_alloc(device, result, bytes, err);
@@ -31,12 +31,12 @@ sb_status sb__opencl_alloc(void *opened, size_t bytes, sb_stream stream, void **
 void sb__opencl_free(void *opened, void *ptr, size_t bytes, sb_stream stream) {
     struct sb__opencl_device *device = opened;
     (void)bytes;
-    device->memory->free(device, ptr, sb__opencl_queue(device, stream));
+    device->memory->free(device, ptr, (cl_command_queue)stream);
 }
 
 sb_status sb__opencl_zero(void *opened, void *dst, size_t bytes, sb_stream stream, sb_error *err) {
     struct sb__opencl_device *device = opened;
-    const cl_command_queue queue = sb__opencl_queue(device, stream);
+    const cl_command_queue queue = (cl_command_queue)stream;
     struct sb__opencl_command *command;
     const sb_status st = sb__opencl_begin(device, queue, &command, err);
     if (st != SB_OK)
@@ -49,7 +49,7 @@ sb_status sb__opencl_zero(void *opened, void *dst, size_t bytes, sb_stream strea
 static sb_status transfer(struct sb__opencl_device *device, sb__opencl_transfer *function,
                           void *dst, const void *src, size_t bytes, sb_stream stream,
                           const char *call, sb_error *err) {
-    const cl_command_queue queue = sb__opencl_queue(device, stream);
+    const cl_command_queue queue = (cl_command_queue)stream;
     struct sb__opencl_command *command;
     const sb_status st = sb__opencl_begin(device, queue, &command, err);
     if (st != SB_OK)

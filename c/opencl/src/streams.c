@@ -12,7 +12,7 @@ sb_stream sb__opencl_own_stream(void *opened) {
 
 sb_status sb__opencl_check_stream(void *opened, sb_stream stream, sb_error *err) {
     const struct sb__opencl_device *device = opened;
-    const cl_command_queue queue = sb__opencl_queue(device, stream);
+    const cl_command_queue queue = (cl_command_queue)stream;
     cl_context context = NULL;
     cl_command_queue_properties properties = 0;
     cl_int result =
@@ -41,7 +41,7 @@ sb_status sb__opencl_check_stream(void *opened, sb_stream stream, sb_error *err)
 sb_status sb__opencl_stream_synchronize(void *opened, sb_stream stream, sb_error *err) {
     struct sb__opencl_device *device = opened;
     cl_int failure;
-    const cl_int result = sb__opencl_finish(device, sb__opencl_queue(device, stream), &failure);
+    const cl_int result = sb__opencl_finish(device, (cl_command_queue)stream, &failure);
     if (result != CL_SUCCESS)
         return sb__opencl_wait_status(device, result, "a wait for the queue", err);
     return sb__opencl_wait_status(device, failure, "queued work", err);
@@ -52,7 +52,7 @@ sb_status sb__opencl_stream_synchronize(void *opened, sb_stream stream, sb_error
 /* Submits the commands: another queue may wait for the marker. */
 sb_status sb__opencl_event_record(void *opened, sb_stream stream, void **out, sb_error *err) {
     struct sb__opencl_device *device = opened;
-    const cl_command_queue queue = sb__opencl_queue(device, stream);
+    const cl_command_queue queue = (cl_command_queue)stream;
     struct sb__opencl_event *event;
     const sb_status st = sb__opencl_collect(device, queue, &event, err);
     if (st != SB_OK)
@@ -68,7 +68,7 @@ sb_status sb__opencl_event_record(void *opened, sb_stream stream, void **out, sb
 sb_status sb__opencl_stream_wait(void *opened, sb_stream stream, void *recorded, sb_error *err) {
     struct sb__opencl_device *device = opened;
     const struct sb__opencl_event *event = recorded;
-    const cl_command_queue queue = sb__opencl_queue(device, stream);
+    const cl_command_queue queue = (cl_command_queue)stream;
     struct sb__opencl_command *command;
     const sb_status st = sb__opencl_begin(device, queue, &command, err);
     if (st != SB_OK)

@@ -108,7 +108,7 @@ static sb_status launch(struct sb__opencl_device *device, const struct sum *sum,
 
 static sb_status read_parts(struct sb__opencl_device *device, const struct sum *sum,
                             const struct sb__opencl_parts *parts, size_t items, sb_error *err) {
-    const cl_command_queue queue = sb__opencl_queue(device, sum->stream);
+    const cl_command_queue queue = (cl_command_queue)sum->stream;
     struct sb__opencl_command *command;
     const sb_status st = sb__opencl_begin(device, queue, &command, err);
     if (st != SB_OK)

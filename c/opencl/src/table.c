@@ -28,6 +28,7 @@ static const void *extension(void *device, const char *name) {
 static const sb_backend backend = {
     .struct_size = sizeof(sb_backend),
     .abi_version = SB_BACKEND_ABI_VERSION,
+    .flags = SB_BACKEND_NO_DEFAULT_STREAM,
     .name = "opencl",
     .open = sb__opencl_open,
     .close = sb__opencl_close,

@@ -52,8 +52,9 @@ static sb_status check_group(const sb_backend *b, const struct group *group, sb_
 
 /* Checks that flags are known, required groups complete, optional groups complete or absent. */
 static sb_status check_table(const sb_backend *b, sb_error *err) {
+    const uint32_t known = SB_BACKEND_PINNED_NOT_IN_CHILD | SB_BACKEND_NO_DEFAULT_STREAM;
     sb_status st = SB_OK;
-    if (b->flags & ~(uint32_t)SB_BACKEND_PINNED_NOT_IN_CHILD)
+    if (b->flags & ~known)
         return sb__fail(err, SB_ERR_UNSUPPORTED, "the backend has unknown flags 0x%x", b->flags);
     for (size_t i = 0; st == SB_OK && i < sizeof groups / sizeof *groups; i++)
         st = check_group(b, &groups[i], err);

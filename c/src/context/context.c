@@ -127,6 +127,7 @@ sb_status sb_context_stream(const sb_context *context, sb_stream *out, sb_error 
         return st;
     if (!context->backend.own_stream)
         return sb__fail(err, SB_ERR_UNSUPPORTED, "%s has no streams", context->device_name);
+    atomic_store_explicit(&((sb_context *)context)->has_lent_stream, true, memory_order_relaxed);
     /* This second call informs the backend that a caller has the stream. */
     *out = context->backend.own_stream(context->device);
     return SB_OK;

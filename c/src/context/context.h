@@ -117,10 +117,11 @@ struct sb_context {
     bool has_device;
     sb_backend backend; /* a copy, valid if has_device; absent members are zero */
     void *device;
-    sb__kept_bytes *kept_bytes;  /* NULL: the backend reports none */
-    int32_t ordinal;             /* N of "NAME:N" */
-    sb_stream stream;            /* the library's stream; NULL for a backend without streams */
-    _Atomic int32_t device_lost; /* SB_OK or SB_ERR_DEVICE_LOST, for good */
+    sb__kept_bytes *kept_bytes;   /* NULL: the backend reports none */
+    int32_t ordinal;              /* N of "NAME:N" */
+    sb_stream stream;             /* the library's stream; NULL for a backend without streams */
+    _Atomic bool has_lent_stream; /* sb_context_stream has passed `stream` to a caller */
+    _Atomic int32_t device_lost;  /* SB_OK or SB_ERR_DEVICE_LOST, for good */
 
     struct sb__account host, pinned, device_memory;
     sb__counter borrowed;
@@ -388,7 +389,7 @@ void sb__events_end(sb_context *context, struct sb__events *events);
    are many. A wait for a bit is a wait for all streams that share it. */
 
 enum {
-    SB__LEGACY_SLOT, /* NULL, the legacy default stream */
+    SB__LEGACY_SLOT, /* NULL, the legacy default stream, if there is one */
     SB__OWN_SLOT,    /* the library's own */
     SB__FIRST_NAMED
 };
@@ -400,6 +401,26 @@ static inline uint64_t sb__slot_bit(int32_t slot) {
     return (uint64_t)1 << (slot < SB__FIRST_NAMED
                                ? slot
                                : SB__FIRST_NAMED + (slot - SB__FIRST_NAMED) % shared);
+}
+
+static inline bool sb__has_default_stream(const sb_context *context) {
+    return !(context->backend.flags & SB_BACKEND_NO_DEFAULT_STREAM);
+}
+
+/* Returns the set of the stream on which callers may use pointers that they fetched without a
+   stream: the legacy default stream, or on a device without one the library's stream, if a caller
+   has it. */
+static inline uint64_t sb__default_stream(const sb_context *context) {
+    if (sb__has_default_stream(context))
+        return sb__slot_bit(SB__LEGACY_SLOT);
+    return atomic_load_explicit(&context->has_lent_stream, memory_order_relaxed)
+               ? sb__slot_bit(SB__OWN_SLOT)
+               : 0;
+}
+
+/* Returns the stream that a caller means: NULL may be the library's. */
+static inline sb_stream sb__stream_of_caller(const sb_context *context, sb_stream stream) {
+    return stream || sb__has_default_stream(context) ? stream : context->stream;
 }
 
 /* Checks a stream and finds its slot, or assigns a new slot. */

@@ -23,7 +23,9 @@ static sb_stream stream_of(const sb_context *context, int32_t slot) {
 }
 
 static bool is_in_use(const sb_context *context, int32_t slot) {
-    return slot < SB__FIRST_NAMED || context->streams.named[slot - SB__FIRST_NAMED].in_use;
+    if (slot == SB__LEGACY_SLOT)
+        return sb__has_default_stream(context);
+    return slot == SB__OWN_SLOT || context->streams.named[slot - SB__FIRST_NAMED].in_use;
 }
 
 static int32_t slot_count(const sb_context *context) {

@@ -203,6 +203,7 @@ sb_status sb_context_forget_stream(sb_context *context, sb_stream stream, sb_err
     sb_status st = sb__device_check(context, err);
     if (st != SB_OK && st != SB_ERR_DEVICE_LOST)
         return st;
+    stream = sb__stream_of_caller(context, stream);
     sb_status waited = wait_unlocked(context, stream, err);
     if (waited == SB_OK && st == SB_OK)
         waited = sb__events_check(context, &stream, err);

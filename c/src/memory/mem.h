@@ -190,8 +190,8 @@ sb_status sb__await_oldest(sb_mem *mem, sb_error *err);
 /* Forgets the writers: the device side's bytes are no longer needed. */
 void sb__forget_writers(sb_mem *mem);
 
-/* Returns the set of the legacy default stream if callers with plain pointers may have queued work
-   there and `target`'s stream is not ordered after that work; else the empty set. */
+/* Returns sb__default_stream if callers with plain pointers may have queued work there and
+ * `target`'s stream is not ordered after that work; else the empty set. */
 uint64_t sb__default_users(const sb_mem *mem, const struct sb__target *target);
 /* Orders the library's own work on `storage` of the device after work on default streams with which
    the library's stream is not ordered. */

@@ -145,12 +145,13 @@ static void release_kept(struct sb__quarantined *entry) {
 }
 
 /* Returns the streams whose work must end before the storage is released: for device memory also
-   the legacy default stream, if a plain pointer was exposed, and for lent device memory the
+   the default stream, if a plain pointer was exposed, and for lent device memory the
    library's stream. */
-static uint64_t users_of(const struct sb__storage *storage, int32_t side) {
+static uint64_t users_of(const sb_context *context, const struct sb__storage *storage,
+                         int32_t side) {
     uint64_t users = storage->users;
     if (side == SB_SIDE_GPU && storage->is_exposed)
-        users |= sb__slot_bit(SB__LEGACY_SLOT);
+        users |= sb__default_stream(context);
     if (side == SB_SIDE_GPU && is_borrowed(storage))
         users |= sb__slot_bit(SB__OWN_SLOT);
     return users;
@@ -165,7 +166,7 @@ static sb_status order_free(sb_context *context, const struct sb__storage *stora
 }
 
 static bool is_over(sb_context *context, int32_t side, const struct sb__storage *storage) {
-    uint64_t users = users_of(storage, side);
+    uint64_t users = users_of(context, storage, side);
     if (!users)
         return true;
     if (side == SB_SIDE_GPU && !is_borrowed(storage) && order_free(context, storage) == SB_OK)
@@ -176,7 +177,7 @@ static bool is_over(sb_context *context, int32_t side, const struct sb__storage 
 static void quarantine(struct sb__storage *storage, sb_context *context, int32_t side,
                        size_t bytes) {
     struct sb__kept *kept = storage->kept;
-    kept->entry.users = users_of(storage, side);
+    kept->entry.users = users_of(context, storage, side);
     kept->entry.bytes = bytes;
     kept->entry.release = release_kept;
     kept->context = context;

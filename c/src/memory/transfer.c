@@ -61,8 +61,9 @@ struct sb__target sb__own_target(const sb_mem *mem, enum sb__target_kind kind) {
 }
 
 sb_status sb__stream_target(sb_mem *mem, sb_stream stream, struct sb__target *out, sb_error *err) {
-    *out = (struct sb__target){.kind = SB__FOR_STREAM, .stream = stream};
-    return sb__stream_slot(mem->context, stream, &out->slot, err);
+    *out = (struct sb__target){.kind = SB__FOR_STREAM,
+                               .stream = sb__stream_of_caller(mem->context, stream)};
+    return sb__stream_slot(mem->context, out->stream, &out->slot, err);
 }
 
 sb_status sb__fail_lost(sb_error *err) {
@@ -183,10 +184,9 @@ sb_status sb__settle(sb_mem *mem, sb_error *err) {
 }
 
 uint64_t sb__default_users(const sb_mem *mem, const struct sb__target *target) {
-    bool is_named = target->kind == SB__FOR_STREAM && target->slot != SB__LEGACY_SLOT;
-    return is_named && mem->side[SB_SIDE_GPU].is_exposed && mem->bytes
-               ? sb__slot_bit(SB__LEGACY_SLOT)
-               : 0;
+    if (target->kind != SB__FOR_STREAM || !mem->side[SB_SIDE_GPU].is_exposed || !mem->bytes)
+        return 0;
+    return sb__default_stream(mem->context) & ~sb__slot_bit(target->slot);
 }
 
 /* Returns the set of earlier users, which includes the writer. */
