@@ -117,6 +117,27 @@ TEST_ON(rig, a_memory_waits_for_any_number_of_streams) {
         rig_end_stream(f, streams[i]);
 }
 
+/* A transfer that is queued on the stream itself needs no order, on the first call and later. */
+TEST_ON(rig, a_stream_is_not_ordered_after_itself) {
+    const void *in;
+    void *out;
+    rig_schedule(f, SB_SIM_LAZY, 0);
+    const sb_stream stream = rig_stream(f), other = rig_stream(f);
+    sb_mem *mem = test_mem(f->context, BYTES);
+    assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
+    assert_ok(sb_mem_gpu_on(mem, stream, &in, &err));
+    struct tally before = rig_tally(f);
+    assert_ok(sb_mem_gpu_on(mem, stream, &in, &err));
+    struct tally since = rig_since(f, &before);
+    assert_int_equal(since.calls[SB_SIM_EVENT_RECORD] + since.calls[SB_SIM_STREAM_WAIT], 0);
+    assert_ok(sb_mem_gpu_on(mem, other, &in, &err));
+    since = rig_since(f, &before);
+    assert_int_equal(since.calls[SB_SIM_STREAM_WAIT], 1);
+    test_end(mem);
+    rig_end_stream(f, other);
+    rig_end_stream(f, stream);
+}
+
 /* The slots of forgotten streams are used again. */
 TEST_ON(rig, forgotten_streams_cost_nothing) {
     const void *in;

@@ -31,7 +31,7 @@ static sb_status make_ready(sb_mem *mem, int32_t side, const struct sb__target *
         st = sb__settle(mem, err);
     if (st != SB_OK || side == SB_SIDE_CPU)
         return st;
-    if (mem->pending == side)
+    if (mem->pending == side && mem->pending_slot != target->slot)
         st = sb__stream_wait(mem->context, target->stream, mem->event->handle, err);
     uint64_t writers = sb__writers(mem);
     if (sb__is_for_own(target))
