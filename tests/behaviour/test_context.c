@@ -675,7 +675,7 @@ TEST_ON(device, tables_of_another_version_are_refused) {
                   create_with_backend(&f->table, "plain:0", &f->context, &err));
     assert_non_null(strstr(err.message, "version"));
     f->table = plain_backend(&f->plain);
-    f->table.flags = SB_BACKEND_PINNED_NOT_IN_CHILD << 1;
+    f->table.flags = SB_BACKEND_NO_DEFAULT_STREAM << 1;
     assert_status(SB_ERR_UNSUPPORTED, create_with_backend(&f->table, "plain:0", &f->context, &err));
     assert_int_equal(f->plain.opened, 0);
     assert_null(f->context);

@@ -23,6 +23,16 @@ static sb_status event_record(void *device, sb_stream stream, void **out, sb_err
     return sb__sim_backend.event_record(device, stream, out, err);
 }
 
+/* Called once; the device ends the stream. */
+static sb_stream read_stream(void *device) {
+    const sb_sim_device *sim = sb__sim_backend.extension(device, SB_SIM_DEVICE);
+    sb_stream stream;
+    sim->lock(device);
+    assert_ok(sim->stream_create(device, &stream, &err));
+    sim->unlock(device);
+    return stream;
+}
+
 static void reopen_without_default(struct rig *rig) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     table = sb__sim_backend;
@@ -30,6 +40,7 @@ static void reopen_without_default(struct rig *rig) {
     table.check_stream = check_stream;
     table.stream_synchronize = stream_synchronize;
     table.event_record = event_record;
+    table.read_stream = read_stream;
     options.device = "sim:0";
     options.backend = &table;
     rig_reopen_options(rig, options);
@@ -103,4 +114,87 @@ TEST_ON(rig, work_of_the_caller_on_the_librarys_stream_is_ordered) {
     assert_ok(sb_context_synchronize(f->context, &err));
     assert_true(looks[1].ran && looks[1].reached);
     rig_end_stream(f, stream);
+}
+
+/* --- reads beside the library's stream ------------------------------------------------- */
+
+/* Queues work on the library's stream that runs when a call waits for it. */
+static void make_busy(struct rig *rig, struct look *look) {
+    const void *in;
+    sb_stream own;
+    sb_mem *mem = test_mem(rig->context, BYTES);
+    rig_schedule(rig, SB_SIM_LAZY, 0);
+    assert_ok(sb_mem_gpu(mem, &in, &err));
+    assert_ok(sb_context_stream(rig->context, &own, &err));
+    rig_look(look, rig, own, in, BYTES);
+}
+
+TEST_ON(rig, a_read_does_not_wait_for_other_work_of_the_library) {
+    void *out;
+    struct look busy, look;
+    reopen_without_default(f);
+    make_busy(f, &busy);
+    const sb_stream stream = rig_stream(f);
+    sb_mem *mem = test_mem(f->context, BYTES);
+    assert_ok(sb_mem_overwrite_gpu_on(mem, stream, &out, &err));
+    rig_look(&look, f, stream, out, BYTES);
+    (void)read_cpu(mem);
+    assert_true(look.ran);
+    assert_false(busy.ran);
+    assert_int_equal(sb_mem_head(mem), SB_HEAD_SYNCED);
+    assert_ok(sb_context_synchronize(f->context, &err));
+    assert_true(busy.ran);
+    test_end(mem);
+    rig_end_stream(f, stream);
+}
+
+/* The library's writes, and a caller's with a plain pointer, come before the read. */
+TEST_ON(rig, a_read_waits_for_writes_on_the_librarys_stream) {
+    void *out;
+    struct look busy;
+    for (int exposed = 0; exposed < 2; exposed++) {
+        reopen_without_default(f);
+        sb_mem *mem = test_mem(f->context, BYTES);
+        if (exposed)
+            assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
+        else
+            assert_ok(sb_mem_mutable_gpu_on(mem, NULL, &out, &err));
+        make_busy(f, &busy);
+        assert_false(busy.ran);
+        assert_true(bytes_are(read_cpu(mem), BYTES, 0));
+        assert_true(busy.ran);
+    }
+}
+
+TEST_ON(rig, a_failed_read_leaves_the_bytes_on_the_device) {
+    static const sb_sim_failure modes[] = {SB_SIM_FAIL_NOW, SB_SIM_FAIL_LATER};
+    const void *in;
+    void *out;
+    reopen_without_default(f);
+    for (int i = 0; i < 2; i++) {
+        sb_mem *mem = test_mem(f->context, BYTES);
+        assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
+        assert_ok(sb_sim_fail(f->context, SB_SIM_DOWNLOAD, 1, modes[i], &err));
+        assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu(mem, &in, &err));
+        assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_GPU);
+        assert_true(bytes_are(read_cpu(mem), BYTES, 0));
+        assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
+        assert_ok(sb_sim_fail(f->context, SB_SIM_EVENT_WAIT, 1, SB_SIM_FAIL_NOW, &err));
+        assert_ok(sb_mem_cpu(mem, &in, &err)); /* the retried wait succeeds */
+    }
+}
+
+/* A wait may fail although the work goes on: the host's storage stays in use until it has ended. */
+TEST_ON(rig, storage_of_a_read_that_may_go_on_is_kept) {
+    const void *in;
+    void *out;
+    reopen_without_default(f);
+    rig_schedule(f, SB_SIM_LAZY, 0);
+    sb_mem *mem = test_mem(f->context, BYTES);
+    assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
+    assert_ok(sb_sim_fail(f->context, SB_SIM_EVENT_RECORD, 1, SB_SIM_FAIL_NOW, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu(mem, &in, &err));
+    assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_GPU);
+    test_end(mem);
+    assert_ok(sb_context_synchronize(f->context, &err));
 }

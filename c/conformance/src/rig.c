@@ -206,6 +206,11 @@ static sb_stream rig_own_stream(void *device) {
     return rig->inner.own_stream(rig->device);
 }
 
+static sb_stream rig_read_stream(void *device) {
+    struct sb__rig *rig = device;
+    return rig->inner.read_stream(rig->device);
+}
+
 static sb_status rig_check_stream(void *device, sb_stream stream, sb_error *err) {
     struct sb__rig *rig = device;
     sb_status st = enter(rig, SB__RIG_check_stream, NULL, err);
@@ -357,6 +362,7 @@ void sb__rig_make(struct sb__rig *rig, const sb_backend *inner) {
     WRAP(free_pinned)
     WRAP(trim)
     WRAP(own_stream)
+    WRAP(read_stream)
     WRAP(event_destroy)
 #undef WRAP
 }

@@ -300,6 +300,22 @@ static void events_order_streams(struct sb__kit *kit) {
     blocks_free(&b);
 }
 
+static void reads_have_a_stream(struct sb__kit *kit) {
+    if (!kit->table.read_stream)
+        sb__kit_skip(kit, "read_stream is NULL");
+    if (!sb__kit_has_streams(kit))
+        return;
+    sb_stream reads = kit->table.read_stream(kit->device);
+    if (!reads || reads == kit->stream)
+        sb__kit_fail(kit, "read_stream returned %s", reads ? "own_stream" : "NULL");
+    struct blocks b = blocks_make(kit);
+    void *last = sb__kit_goes(kit) ? take_turns(kit, &b, reads) : NULL;
+    event_wait(kit, last);
+    check_found(&b, "read_stream did not wait for own_stream, or own_stream for read_stream");
+    event_destroy(kit, last);
+    blocks_free(&b);
+}
+
 /* Uses a stream of another `open`, or accepts that check_stream refuses it. */
 static void foreign_streams_are_refused(struct sb__kit *kit) {
     void *second;
@@ -381,6 +397,7 @@ const struct sb__claim sb__kit_stream_claims[] = {
     {"event_query does not wait", queries_do_not_wait},
     {"Events order own_stream and the default stream", events_order_own_and_default},
     {"stream_wait orders streams that are not ordered otherwise", events_order_streams},
+    {"read_stream is a second stream, which events order", reads_have_a_stream},
     {"check_stream refuses a stream of another open, or the device can use it",
      foreign_streams_are_refused},
     {"Any stream may use memory once the stream of its alloc was synchronised",

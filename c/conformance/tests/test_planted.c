@@ -93,6 +93,10 @@ static sb_stream unordered_stream(void *device) {
 
 /* --- memory --------------------------------------------------------------------------------- */
 
+static sb_stream own_again(void *device) {
+    return right.own_stream(device);
+}
+
 static void early_free(void *device, void *ptr, size_t bytes, sb_stream stream) {
     sb_error unused;
     stream = new_stream(device); /* which waits for no other */
@@ -231,6 +235,7 @@ static const struct planted planted[] = {
     {"stream_synchronize returns the failure", {.stream_synchronize = failure_of_no_stream}},
     {"own_stream always returns one stream", {.own_stream = changing_stream}},
     {"own_stream always returns one stream", {.own_stream = no_stream}},
+    {"read_stream is a second", {.read_stream = own_again}},
     {"own_stream is ordered with the default stream", {.own_stream = unordered_stream}},
     {"free takes memory back after the work", {.free = early_free}},
     {"aligned to 64 bytes and do not overlap", {.alloc = unaligned_alloc, .free = unaligned_free}},
@@ -260,6 +265,7 @@ static void replace_slots(sb_backend *table, const sb_backend *slots) {
     REPLACE(check_pointer);
     REPLACE(own_stream);
     REPLACE(check_stream);
+    REPLACE(read_stream);
     REPLACE(stream_synchronize);
     REPLACE(stream_wait);
     REPLACE(event_wait);

@@ -204,6 +204,15 @@ typedef struct sb_backend {
     /** Returns the table that sb_context_extension returns for `name`, valid as long as the device
      *  is open, or NULL if there is none. Also called on a lost device. */
     const void *(*extension)(void *device, const char *name);
+
+    /* --- a stream for reads: optional, only with SB_BACKEND_NO_DEFAULT_STREAM; missing:
+       own_stream ------ */
+
+    /** Returns a second stream of the device, from `open` to `close`, neither NULL nor own_stream
+     *  and not ordered with other streams. The core downloads bytes on it that a caller reads, if
+     *  own_stream has not written them, and passes it to no caller: so a read does not wait for
+     *  other work on own_stream. Called once, after `open`. */
+    sb_stream (*read_stream)(void *device);
 } sb_backend;
 
 /* --- devices by name ---------------------------------------------------------- */

@@ -124,7 +124,10 @@ static sb_status create_parts(struct sb__opencl_device *device, sb_error *err) {
     if (!device->context)
         return sb__opencl_status(device, result, "clCreateContext", err);
     device->queue = clCreateCommandQueueWithProperties(device->context, device->id, NULL, &result);
-    return device->queue
+    if (device->queue)
+        device->reads =
+            clCreateCommandQueueWithProperties(device->context, device->id, NULL, &result);
+    return device->reads
                ? SB_OK
                : sb__opencl_status(device, result, "clCreateCommandQueueWithProperties", err);
 }
@@ -164,12 +167,15 @@ sb_status sb__opencl_open(void *user, int32_t ordinal, void **out, sb_error *err
 /* Also closes a device that is open in part. */
 void sb__opencl_close(void *opened) {
     struct sb__opencl_device *device = opened;
-    if (device->queue && sb__opencl_wait(device->queue) != CL_SUCCESS)
-        (void)sb__opencl_wait(device->queue);
+    const cl_command_queue queues[] = {device->queue, device->reads};
+    for (int i = 0; i < 2; i++)
+        if (queues[i] && sb__opencl_wait(queues[i]) != CL_SUCCESS)
+            (void)sb__opencl_wait(queues[i]);
     sb__opencl_queued_end(device);
     sb__opencl_end_arithmetic(device);
-    if (device->queue)
-        (void)clReleaseCommandQueue(device->queue);
+    for (int i = 0; i < 2; i++)
+        if (queues[i])
+            (void)clReleaseCommandQueue(queues[i]);
     if (device->context)
         (void)clReleaseContext(device->context);
     free(device->table.at);

@@ -118,6 +118,7 @@ struct sb__opencl_device {
     cl_device_id id;
     cl_context context;
     cl_command_queue queue; /* the library's */
+    cl_command_queue reads; /* for downloads beside `queue` */
     struct sb__opencl_usm_functions usm;
     struct sb__opencl_table table;
     struct sb__opencl_queued queued;
@@ -192,6 +193,7 @@ sb_status sb__opencl_copy(void *device, void *dst, const void *src, size_t bytes
 sb_status sb__opencl_check_pointer(void *device, const void *ptr, size_t bytes, sb_error *err);
 
 sb_stream sb__opencl_own_stream(void *device);
+sb_stream sb__opencl_read_stream(void *device);
 sb_status sb__opencl_check_stream(void *device, sb_stream stream, sb_error *err);
 sb_status sb__opencl_stream_synchronize(void *device, sb_stream stream, sb_error *err);
 sb_status sb__opencl_event_record(void *device, sb_stream stream, void **out, sb_error *err);

@@ -10,6 +10,11 @@ sb_stream sb__opencl_own_stream(void *opened) {
     return (sb_stream)device->queue;
 }
 
+sb_stream sb__opencl_read_stream(void *opened) {
+    const struct sb__opencl_device *device = opened;
+    return (sb_stream)device->reads;
+}
+
 sb_status sb__opencl_check_stream(void *opened, sb_stream stream, sb_error *err) {
     const struct sb__opencl_device *device = opened;
     const cl_command_queue queue = (cl_command_queue)stream;

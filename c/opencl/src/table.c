@@ -53,6 +53,7 @@ static const sb_backend backend = {
     .sumsq = sb__opencl_sumsq,
     .event_query = sb__opencl_event_query,
     .extension = extension,
+    .read_stream = sb__opencl_read_stream,
 };
 
 const sb_backend *sb_opencl_backend(void) {

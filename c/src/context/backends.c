@@ -200,6 +200,8 @@ sb_status sb__device_open(sb_context *context, const sb_context_options *o, cons
         context->backend.close(context->device);
         return sb__fail(err, SB_ERR_DEVICE_FAILURE, "own_stream of %s returned NULL", device);
     }
+    if (context->stream && context->backend.read_stream && !sb__has_default_stream(context))
+        context->read_stream = context->backend.read_stream(context->device);
     context->has_device = true;
     context->kept_bytes = find_kept_bytes(table);
     context->ordinal = ordinal;

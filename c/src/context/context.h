@@ -120,6 +120,7 @@ struct sb_context {
     sb__kept_bytes *kept_bytes;   /* NULL: the backend reports none */
     int32_t ordinal;              /* N of "NAME:N" */
     sb_stream stream;             /* the library's stream; NULL for a backend without streams */
+    sb_stream read_stream;        /* for downloads that the host waits for; NULL: `stream` */
     _Atomic bool has_lent_stream; /* sb_context_stream has passed `stream` to a caller */
     _Atomic int32_t device_lost;  /* SB_OK or SB_ERR_DEVICE_LOST, for good */
 
@@ -391,6 +392,7 @@ void sb__events_end(sb_context *context, struct sb__events *events);
 enum {
     SB__LEGACY_SLOT, /* NULL, the legacy default stream, if there is one */
     SB__OWN_SLOT,    /* the library's own */
+    SB__READ_SLOT,   /* the library's stream for reads, if there is one */
     SB__FIRST_NAMED
 };
 
@@ -458,6 +460,8 @@ void sb__streams_free(sb_context *context);
    to only one wait, but all waits need to know of the failure. Also returns DEVICE_LOST if the
    device was lost meanwhile. */
 sb_status sb__own_wait(sb_context *context, sb_error *err);
+/* Waits for the work so far on the stream for reads. */
+sb_status sb__read_wait(sb_context *context, sb_error *err);
 /* Waits for the library's stream, also on a lost device; returns whether its work has ended. */
 bool sb__own_over(sb_context *context);
 /* Returns the status for `st`, a failure of work on the library's stream that an event has

@@ -17,15 +17,24 @@ static sb_stream stream_of(const sb_context *context, int32_t slot) {
         return NULL;
     case SB__OWN_SLOT:
         return context->stream;
+    case SB__READ_SLOT:
+        return context->read_stream;
     default:
         return context->streams.named[slot - SB__FIRST_NAMED].stream;
     }
 }
 
 static bool is_in_use(const sb_context *context, int32_t slot) {
-    if (slot == SB__LEGACY_SLOT)
+    switch (slot) {
+    case SB__LEGACY_SLOT:
         return sb__has_default_stream(context);
-    return slot == SB__OWN_SLOT || context->streams.named[slot - SB__FIRST_NAMED].in_use;
+    case SB__OWN_SLOT:
+        return true;
+    case SB__READ_SLOT:
+        return context->read_stream != NULL;
+    default:
+        return context->streams.named[slot - SB__FIRST_NAMED].in_use;
+    }
 }
 
 static int32_t slot_count(const sb_context *context) {

@@ -45,6 +45,19 @@ sb_status sb__own_wait(sb_context *context, sb_error *err) {
                         err);
 }
 
+/* The event covers only downloads, and no call needs it later. */
+sb_status sb__read_wait(sb_context *context, sb_error *err) {
+    sb_error story;
+    void *event = NULL;
+    sb_status st = sb__event_record(context, context->read_stream, &event, &story);
+    if (st == SB_OK)
+        st = sb__event_ask_twice(context, event, &story);
+    sb__event_destroy(context, event);
+    if (st != SB_OK && err)
+        *err = story;
+    return st;
+}
+
 /* Waits twice: a wait may fail without having waited. */
 bool sb__own_over(sb_context *context) {
     sb_status st = SB_ERR_DEVICE_FAILURE;

@@ -257,15 +257,19 @@ sb_status sb__writable_storage(sb_mem *mem, int32_t side, enum sb__contents cont
    the target is not the memory's storage yet, or NULL. */
 static sb_status finish(sb_mem *mem, const struct sb__target *target, int32_t side,
                         struct sb__storage *fresh, int32_t fallback, sb_error *err) {
-    sb_status st = sb__is_queued(target)
-                       ? sb__event_put(mem->context, mem->event, target->stream, err)
-                       : sb__own_wait(mem->context, err);
+    sb_status st;
+    if (sb__is_queued(target))
+        st = sb__event_put(mem->context, mem->event, target->stream, err);
+    else if (target->slot == SB__READ_SLOT)
+        st = sb__read_wait(mem->context, err);
+    else
+        st = sb__own_wait(mem->context, err);
     if (st != SB_OK) {
         if (!sb__streams_over(mem->context, sb__slot_bit(target->slot)))
             leave_in_use(mem, fresh, target->slot);
         return st;
     }
-    if (!sb__is_queued(target) || side == SB_SIDE_GPU)
+    if (target->slot != SB__READ_SLOT && (!sb__is_queued(target) || side == SB_SIDE_GPU))
         mem->own_work = SB__OWN_NONE; /* has ended, or the pending work is ordered after it */
     if (!sb__is_queued(target))
         return SB_OK;
@@ -292,29 +296,59 @@ sb_status sb__zero(sb_mem *mem, int32_t side, const struct sb__target *target, s
 }
 
 /* Records the work that a copy of device bytes is ordered after: a wait for the copy must also
-   report a failure of that work. A target that is not queued waits for the library's stream, whose
-   work needs no record. */
+   report a failure of that work. A copy on the library's stream that is not queued waits for that
+   stream, whose work needs no record. */
 static sb_status note_source(sb_mem *mem, const struct sb__target *target, sb_error *err) {
-    const uint64_t waited = sb__is_queued(target) ? 0 : sb__slot_bit(SB__OWN_SLOT);
+    const bool waits = !sb__is_queued(target) && target->slot == SB__OWN_SLOT;
+    const uint64_t waited = waits ? sb__slot_bit(SB__OWN_SLOT) : 0;
     sb_status st = sb__note_writers(mem, sb__writers(mem) & ~waited, err);
     return st == SB_OK && sb__is_queued(target) ? sb__event_make(mem->context, &mem->event, err)
                                                 : st;
 }
 
+/* Returns whether a copy to the host that the call waits for may run beside the library's
+   stream. */
+static bool reads_beside(const sb_mem *mem, int32_t side, const struct sb__target *target) {
+    return side == SB_SIDE_CPU && !sb__is_queued(target) && mem->context->read_stream &&
+           mem->own_work != SB__OWN_WRITES;
+}
+
+/* Makes the stream for reads wait for earlier users. The library's own reads need not end before
+   the copy. Work that the memory's events cover needs no second event. */
+static sb_status order_read(sb_mem *mem, const struct sb__target *target, sb_error *err) {
+    const struct sb__storage *storage = &mem->side[SB_SIDE_GPU];
+    const uint64_t exposed = storage->is_exposed ? sb__default_stream(mem->context) : 0;
+    const uint64_t users = (storage->users | exposed) & ~sb__writers(mem);
+    sb_status st = SB_OK;
+    for (int32_t i = 0; st == SB_OK && i < mem->made_by.count; i++)
+        st = sb__stream_wait(mem->context, target->stream, mem->made_by.at[i]->handle, err);
+    return st == SB_OK && users ? sb__streams_order(mem->context, users, target->stream, err) : st;
+}
+
+/* Makes a copy wait for earlier users. */
+static sb_status order_copy(sb_mem *mem, const struct sb__target *target, sb_error *err) {
+    if (target->slot == SB__READ_SLOT)
+        return order_read(mem, target, err);
+    const uint64_t users = users_before(mem, target);
+    return users ? sb__streams_order(mem->context, users, target->stream, err) : (sb_status)SB_OK;
+}
+
 sb_status sb__transfer(sb_mem *mem, int32_t side, struct sb__storage *dst,
                        const struct sb__target *target, sb_error *err) {
     const void *src = mem->side[1 - side].ptr;
+    const struct sb__target beside = {.slot = SB__READ_SLOT, .stream = mem->context->read_stream};
     if (!mem->bytes)
         return SB_OK;
+    if (reads_beside(mem, side, target))
+        target = &beside;
     const bool from_device = side == SB_SIDE_CPU;
-    uint64_t users = users_before(mem, target);
     sb_status st = sb__after_default(mem, from_device ? &mem->side[SB_SIDE_GPU] : dst, target, err);
     if (st == SB_OK && from_device)
         st = note_source(mem, target, err);
     else if (st == SB_OK && sb__is_queued(target))
         st = sb__event_make(mem->context, &mem->event, err);
-    if (st == SB_OK && users)
-        st = sb__streams_order(mem->context, users, target->stream, err);
+    if (st == SB_OK)
+        st = order_copy(mem, target, err);
     if (st == SB_OK && src != dst->ptr) /* managed memory may be both sides */
         st = sb__device_copy(mem->context, from_device ? SB__DOWNLOAD : SB__UPLOAD, dst->ptr, src,
                              mem->bytes, target->stream, err);
