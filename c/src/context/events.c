@@ -87,13 +87,20 @@ uint64_t sb__event_last_number(struct sb__event_list *list) {
 }
 
 /* Retries a failed wait, since a wait may fail although the work succeeds. Only success is
-   conclusive. */
+   conclusive. If the first wait failed for another reason, the second one may return the failure of
+   the work. */
 sb_status sb__event_ask_twice(sb_context *context, void *handle, sb_error *err) {
     sb_status st = sb__event_wait(context, handle, err);
     const bool is_final = st == SB_OK || st == SB_ERR_DEVICE_LOST || st == SB_ERR_FORKED;
-    if (!is_final && sb__event_wait(context, handle, NULL) == SB_OK)
-        return SB_OK;
-    return st;
+    if (is_final)
+        return st;
+    sb_error story;
+    const sb_status again = sb__event_wait(context, handle, &story);
+    if (again == SB_OK || st == SB_ERR_DEVICE_FAILURE)
+        return again == SB_OK ? again : st;
+    if (err)
+        *err = story;
+    return again;
 }
 
 /* --- events of arithmetic on the library's own stream ------------------------------- */
