@@ -795,6 +795,53 @@ TEST(an_own_stream_that_is_null_is_refused) {
     assert_int_equal(plain.closed, 1);
 }
 
+static uint32_t plain_lacks(void *device) {
+    return SB_DEVICE_LACKS_F64 | SB_DEVICE_LACKS_CHECK_POINTER;
+}
+
+static uint32_t plain_lacks_more(void *device) {
+    return SB_DEVICE_LACKS_CHECK_POINTER << 1;
+}
+
+static sb_status no_check(void *device, const void *ptr, size_t bytes, sb_error *err) {
+    return sb_error_fill(err, SB_ERR_WRONG_DEVICE, 0, "not called");
+}
+
+/* No byte moves for arithmetic that the device lacks. */
+TEST_ON(device, what_a_device_lacks_is_not_called) {
+    sb_stats before = SB_STATS_INIT, after = SB_STATS_INIT;
+    static float lent[4];
+    void *out;
+    sb_mem *mem;
+    double sum;
+    f->table.prepare_arithmetic = plain_ready;
+    f->table.axpy = plain_axpy;
+    f->table.scale = plain_scale;
+    f->table.asum = f->table.sumsq = plain_sum;
+    f->table.check_pointer = no_check;
+    f->table.lacks = plain_lacks;
+    assert_ok(create_with_backend(&f->table, "plain:0", &f->context, &err));
+    sb_blob *blob = test_blob(f->context, SB_DTYPE_F64, 1, (int64_t[]){4});
+    assert_ok(sb_blob_mutable_gpu(blob, SB_DATA, &out, &err));
+    assert_ok(sb_blob_mutable_cpu(blob, SB_DIFF, &out, &err));
+    assert_ok(sb_context_stats(f->context, &before, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_blob_update(blob, &err));
+    assert_string_equal(err.message, "plain:0 has no arithmetic on f64");
+    assert_status(SB_ERR_UNSUPPORTED, sb_blob_scale(blob, SB_DATA, 2, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_blob_asum(blob, SB_DATA, &sum, &err));
+    assert_ok(sb_context_stats(f->context, &after, &err));
+    assert_int_equal(after.uploads, before.uploads);
+    assert_int_equal(after.downloads, before.downloads);
+    assert_ok(sb_blob_mutable_mem(blob, SB_DATA, &mem, &err));
+    assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_GPU);
+    sb_mem *other = test_mem(f->context, sizeof lent);
+    assert_ok(sb_mem_set_gpu(other, lent, sizeof lent, 0, NULL, NULL, &err));
+    f->table.lacks = plain_lacks_more;
+    sb_context *context = NULL;
+    assert_status(SB_ERR_UNSUPPORTED, create_with_backend(&f->table, "plain:0", &context, &err));
+    assert_int_equal(f->plain.closed, 1);
+}
+
 static sb_status alloc_nothing(void *device, size_t bytes, sb_stream stream, void **out,
                                sb_error *err) {
     return SB_OK;

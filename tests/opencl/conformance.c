@@ -32,8 +32,6 @@ static void fail_copy(void *user, void *device, int32_t later) {
 static void check(const char *name, int32_t memory) {
     sb_conformance_options options = SB_CONFORMANCE_OPTIONS_INIT;
     sb_backend backend = *opencl_backend(memory);
-    if (memory == SB_OPENCL_SVM)
-        backend.check_pointer = NULL; /* OpenCL has no check of shared virtual memory */
     options.stream_create = stream_create;
     options.stream_destroy = stream_destroy;
     options.fail_copy = fail_copy;

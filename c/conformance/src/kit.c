@@ -202,6 +202,8 @@ sb_dtype sb__kit_last_dtype(struct sb__kit *kit) {
     sb_status st = SB_OK;
     if (!sb__kit_has_arithmetic(kit))
         return SB_DTYPE_F64;
+    if (kit->lacks & SB_DEVICE_LACKS_F64)
+        return SB_DTYPE_F32;
     void *x = sb__kit_alloc(kit, sizeof(double));
     SB__KIT_CALL(kit, zero, x, sizeof(double), kit->stream);
     if (sb__kit_goes(kit)) {

@@ -18,6 +18,7 @@ struct sb__kit {
     void *device;               /* open during a claim */
     sb_stream stream;           /* the device's, or NULL */
     sb_stream other;            /* the default stream, or `stream` on a device without one */
+    uint32_t lacks;             /* SB_DEVICE_LACKS_* of the device */
     struct sb__kit_block *kept; /* memory that is freed later */
     sb_conformance_outcome outcome;
     char detail[480];

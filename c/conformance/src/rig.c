@@ -206,6 +206,11 @@ static sb_stream rig_own_stream(void *device) {
     return rig->inner.own_stream(rig->device);
 }
 
+static uint32_t rig_lacks(void *device) {
+    const struct sb__rig *rig = device;
+    return rig->inner.lacks(rig->device);
+}
+
 static sb_stream rig_read_stream(void *device) {
     struct sb__rig *rig = device;
     return rig->inner.read_stream(rig->device);
@@ -362,6 +367,7 @@ void sb__rig_make(struct sb__rig *rig, const sb_backend *inner) {
     WRAP(free_pinned)
     WRAP(trim)
     WRAP(own_stream)
+    WRAP(lacks)
     WRAP(read_stream)
     WRAP(event_destroy)
 #undef WRAP

@@ -125,6 +125,7 @@ static void test_claim(struct run *run, const struct sb__claim *claim, bool has_
     if (!has_device)
         sb__kit_skip(kit, "the context did not open the device");
     sb__kit_open(kit, &kit->device, &kit->stream);
+    kit->lacks = kit->device && kit->table.lacks ? kit->table.lacks(kit->device) : 0;
     kit->other = kit->table.flags & SB_BACKEND_NO_DEFAULT_STREAM ? kit->stream : NULL;
     if (sb__kit_goes(kit))
         claim->test(kit);

@@ -48,6 +48,10 @@ static sb_status sumsq_f32(void *device, sb_dtype dtype, int64_t count, const vo
     return st == SB_OK ? host_backend.sumsq(device, dtype, count, x, out, stream, err) : st;
 }
 
+static uint32_t no_doubles(void *device) {
+    return SB_DEVICE_LACKS_F64;
+}
+
 TEST(a_device_without_doubles_conforms) {
     const sb_conformance_options options = SB_CONFORMANCE_OPTIONS_INIT;
     sb_backend table = host_backend;
@@ -57,6 +61,9 @@ TEST(a_device_without_doubles_conforms) {
     table.asum = asum_f32;
     table.sumsq = sumsq_f32;
     assert_conforms("no doubles", &table, &options);
+    table.lacks = no_doubles; /* the core refuses them */
+    assert_conforms("no doubles, declared", &table, &options);
+    table.lacks = NULL;
     table.sumsq = host_backend.sumsq; /* in some slots only */
     assert_ok(sb_conformance_run(&table, &options, NULL, NULL, &failed, &err));
     assert_int_equal(failed, 1);

@@ -39,6 +39,13 @@ enum {
                                           Callers have own_stream only from sb_context_stream */
 };
 
+/** What a device lacks although its table has the slots. */
+enum {
+    SB_DEVICE_LACKS_F64 = 1, /**< arithmetic on doubles: the core returns UNSUPPORTED before it
+                                  moves bytes, and calls no slot with the dtype F64 */
+    SB_DEVICE_LACKS_CHECK_POINTER = 2 /**< a way to check pointers: as if check_pointer were NULL */
+};
+
 /** The table of a backend. In a struct with a smaller struct_size the missing members count as NULL
  *  and 0; a struct that ends within a slot is refused. */
 typedef struct sb_backend {
@@ -142,10 +149,11 @@ typedef struct sb_backend {
     void (*event_destroy)(void *device, void *event);
 
     /* --- arithmetic: all or none; missing: UNSUPPORTED on the device ------- */
-    /* dtype is F32 or F64. A device without doubles returns UNSUPPORTED from all slots with an F64
-       dtype. If axpy or scale returns OUT_OF_MEMORY or UNSUPPORTED, the slot has
-       queued nothing. After any other failure, axpy and scale, unlike other slots, may have changed
-       the output: the core then treats the device as lost, even if the slot has queued nothing. */
+    /* dtype is F32 or F64. A device without doubles sets SB_DEVICE_LACKS_F64, or returns
+       UNSUPPORTED from all slots with the dtype F64. If axpy or scale returns OUT_OF_MEMORY or
+       UNSUPPORTED, the slot has queued nothing. After any other failure, axpy and scale, unlike
+       other slots, may have changed the output: the core then treats the device as lost, even if
+       the slot has queued nothing. */
 
     /** Takes the steps of arithmetic that may fail before any work is queued (opens a library,
      *  creates a handle). A failure has changed nothing. */
@@ -213,6 +221,12 @@ typedef struct sb_backend {
      *  own_stream has not written them, and passes it to no caller: so a read does not wait for
      *  other work on own_stream. Called once, after `open`. */
     sb_stream (*read_stream)(void *device);
+
+    /* --- what one device lacks: optional; missing: nothing ------ */
+
+    /** Returns SB_DEVICE_LACKS_* flags, the same ones until `close`. Called once, after `open`. The
+     *  core does not use a device with flags that it does not know (UNSUPPORTED). */
+    uint32_t (*lacks)(void *device);
 } sb_backend;
 
 /* --- devices by name ---------------------------------------------------------- */

@@ -78,7 +78,7 @@ sb_status sb__opencl_copy(void *opened, void *dst, const void *src, size_t bytes
 
 sb_status sb__opencl_check_pointer(void *opened, const void *ptr, size_t bytes, sb_error *err) {
     struct sb__opencl_device *device = opened;
-    if (!device->memory->holds || device->memory->holds(device, ptr, bytes))
+    if (device->memory->holds(device, ptr, bytes))
         return SB_OK;
     return sb__opencl_fail(err, SB_ERR_WRONG_DEVICE, 0,
                            "%zu bytes at %p are not memory of opencl:%d", bytes, ptr,

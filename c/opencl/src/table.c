@@ -25,6 +25,12 @@ static const void *extension(void *device, const char *name) {
     return strcmp(name, SB_OPENCL_DEVICE) == 0 ? &table : NULL;
 }
 
+static uint32_t lacks(void *opened) {
+    const struct sb__opencl_device *device = opened;
+    return (device->has_doubles ? 0u : (uint32_t)SB_DEVICE_LACKS_F64) |
+           (device->memory->holds ? 0u : (uint32_t)SB_DEVICE_LACKS_CHECK_POINTER);
+}
+
 static const sb_backend backend = {
     .struct_size = sizeof(sb_backend),
     .abi_version = SB_BACKEND_ABI_VERSION,
@@ -54,6 +60,7 @@ static const sb_backend backend = {
     .event_query = sb__opencl_event_query,
     .extension = extension,
     .read_stream = sb__opencl_read_stream,
+    .lacks = lacks,
 };
 
 const sb_backend *sb_opencl_backend(void) {

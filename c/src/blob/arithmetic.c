@@ -37,7 +37,7 @@ enum sum { ASUM, SUMSQ };
 
 static sb_status sum_on_device(const sb_blob *blob, enum sum kind, const void *x, double *out,
                                sb_error *err) {
-    sb_status st = sb__device_prepare_arithmetic(blob->context, err);
+    sb_status st = sb__device_prepare_arithmetic(blob->context, blob->dtype, err);
     if (st != SB_OK)
         return st;
     int64_t count = blob->shape.count;
@@ -110,13 +110,14 @@ struct in_place {
 
 /* Begins a write on the side of the head. On the device, also prepares arithmetic. If `stream` is
    NULL, uses the library's stream. */
-static sb_status begin(struct in_place *work, sb_mem *mem, const sb_stream *stream, sb_error *err) {
+static sb_status begin(struct in_place *work, sb_mem *mem, sb_dtype dtype, const sb_stream *stream,
+                       sb_error *err) {
     int32_t head = sb__head(mem);
     if (head == SB_HEAD_LOST)
         return sb__fail_lost(err);
     if (side_of(head) == SB_SIDE_CPU)
         return sb__write_begin(&work->write, mem, SB_SIDE_CPU, SB__WRITE_KEEP, err);
-    sb_status st = sb__device_prepare_arithmetic(mem->context, err);
+    sb_status st = sb__device_prepare_arithmetic(mem->context, dtype, err);
     work->target = sb__own_target(mem, SB__FOR_OWN_QUEUE);
     if (st == SB_OK && stream)
         st = sb__stream_target(mem, *stream, &work->target, err);
@@ -189,7 +190,7 @@ static sb_status update_in(struct in_place *work, sb_blob *blob, const sb_stream
         return sb__fail(err, SB_ERR_UNINITIALIZED, "data was never written");
     st = sb__blob_memory(blob, SB_DIFF, &diff, err);
     if (st == SB_OK)
-        st = begin(work, data, stream, err);
+        st = begin(work, data, blob->dtype, stream, err);
     if (st != SB_OK)
         return st;
     st = read_diff(work, blob, diff, &x, err);
@@ -241,7 +242,7 @@ __attribute__((noinline)) static sb_status scale_memory(sb_blob *blob, sb_part p
     sb_mem *mem = sb__blob_peek(blob, part);
     if (!mem || sb__head(mem) == SB_HEAD_UNINITIALIZED)
         return SB_OK;
-    st = begin(&work, mem, stream, err);
+    st = begin(&work, mem, blob->dtype, stream, err);
     if (st != SB_OK)
         return st;
     sb_context *context = blob->context;

@@ -172,6 +172,27 @@ static sb_status fail_unknown(const sb_context_options *o, const char *device, s
                     o->backend ? "" : "; load its library first (sb_backend_load)");
 }
 
+/* Reads what the table does not say of the opened device. */
+static sb_status inspect_device(sb_context *context, sb_error *err) {
+    const uint32_t known = SB_DEVICE_LACKS_F64 | SB_DEVICE_LACKS_CHECK_POINTER;
+    sb_backend *backend = &context->backend;
+    if (backend->own_stream)
+        context->stream = backend->own_stream(context->device);
+    if (backend->own_stream && !context->stream)
+        return sb__fail(err, SB_ERR_DEVICE_FAILURE, "own_stream of %s returned NULL",
+                        context->device_name);
+    if (context->stream && backend->read_stream && !sb__has_default_stream(context))
+        context->read_stream = backend->read_stream(context->device);
+    if (backend->lacks)
+        context->lacks = backend->lacks(context->device);
+    if (context->lacks & ~known)
+        return sb__fail(err, SB_ERR_UNSUPPORTED, "%s lacks something unknown: flags 0x%x",
+                        context->device_name, context->lacks);
+    if (context->lacks & SB_DEVICE_LACKS_CHECK_POINTER)
+        backend->check_pointer = NULL;
+    return SB_OK;
+}
+
 sb_status sb__device_open(sb_context *context, const sb_context_options *o, const char *device,
                           sb_error *err) {
     sb_error slot_err = {.code = SB_OK};
@@ -194,14 +215,11 @@ sb_status sb__device_open(sb_context *context, const sb_context_options *o, cons
     st = context->backend.open(context->backend.user, ordinal, &context->device, &slot_err);
     if (st != SB_OK)
         return sb__device_failed(context, st, &slot_err, err);
-    if (context->backend.own_stream)
-        context->stream = context->backend.own_stream(context->device);
-    if (context->backend.own_stream && !context->stream) {
+    st = inspect_device(context, err);
+    if (st != SB_OK) {
         context->backend.close(context->device);
-        return sb__fail(err, SB_ERR_DEVICE_FAILURE, "own_stream of %s returned NULL", device);
+        return st;
     }
-    if (context->stream && context->backend.read_stream && !sb__has_default_stream(context))
-        context->read_stream = context->backend.read_stream(context->device);
     context->has_device = true;
     context->kept_bytes = find_kept_bytes(table);
     context->ordinal = ordinal;

@@ -134,7 +134,7 @@ sb_status sb_context_stream(const sb_context *context, sb_stream *out, sb_error 
 }
 
 sb_status sb_context_prepare_arithmetic(sb_context *context, sb_error *err) {
-    return sb__device_prepare_arithmetic(sb__context(context), err);
+    return sb__device_prepare_arithmetic(sb__context(context), SB_DTYPE_F32, err);
 }
 
 /* Runs deleters of quarantined storage, which may release the context: the caller has retained

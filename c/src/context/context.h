@@ -121,6 +121,7 @@ struct sb_context {
     int32_t ordinal;              /* N of "NAME:N" */
     sb_stream stream;             /* the library's stream; NULL for a backend without streams */
     sb_stream read_stream;        /* for downloads that the host waits for; NULL: `stream` */
+    uint32_t lacks;               /* SB_DEVICE_LACKS_* */
     _Atomic bool has_lent_stream; /* sb_context_stream has passed `stream` to a caller */
     _Atomic int32_t device_lost;  /* SB_OK or SB_ERR_DEVICE_LOST, for good */
 
@@ -293,8 +294,8 @@ sb_status sb__event_wait(sb_context *context, void *event, sb_error *err);
 sb_status sb__event_query(sb_context *context, void *event, int32_t *out_done, sb_error *err);
 void sb__event_destroy(sb_context *context, void *event);
 sb_status sb__stream_wait(sb_context *context, sb_stream stream, void *event, sb_error *err);
-/* Returns UNSUPPORTED if the table has no arithmetic. */
-sb_status sb__device_prepare_arithmetic(sb_context *context, sb_error *err);
+/* Returns UNSUPPORTED if the device has no arithmetic on the dtype. */
+sb_status sb__device_prepare_arithmetic(sb_context *context, int32_t dtype, sb_error *err);
 sb_status sb__device_axpy(sb_context *context, int32_t dtype, int64_t count, double alpha,
                           const void *x, void *y, sb_stream stream, sb_error *err);
 sb_status sb__device_scale(sb_context *context, int32_t dtype, int64_t count, double alpha, void *x,

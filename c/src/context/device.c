@@ -214,10 +214,13 @@ sb_status sb__stream_wait(sb_context *context, sb_stream stream, void *event, sb
     GUARDED(context, err, context->backend.stream_wait(context->device, stream, event, slot_err));
 }
 
-sb_status sb__device_prepare_arithmetic(sb_context *context, sb_error *err) {
+sb_status sb__device_prepare_arithmetic(sb_context *context, int32_t dtype, sb_error *err) {
     sb_status st = sb__device_check(context, err);
     if (st == SB_OK && !context->backend.prepare_arithmetic)
         return sb__fail(err, SB_ERR_UNSUPPORTED, "%s has no arithmetic", context->device_name);
+    if (st == SB_OK && dtype == SB_DTYPE_F64 && context->lacks & SB_DEVICE_LACKS_F64)
+        return sb__fail(err, SB_ERR_UNSUPPORTED, "%s has no arithmetic on f64",
+                        context->device_name);
     GUARDED(context, err, context->backend.prepare_arithmetic(context->device, slot_err));
 }
 
