@@ -24,6 +24,12 @@ bench_comm() { # [ROUNDS]
     mpirun -n 2 "$build/bench/comm" "$@"
 }
 
+# Measures opencl:0 beside plain OpenCL.
+bench_opencl() { # [KIND]
+    build_bench -DSYNCBLOB_OPENCL=ON -- bench_opencl
+    "$bench_folder/tests/bench/bench_opencl" "$@"
+}
+
 # Measures the crate's cost beyond the C calls. With --lto the linker optimises Rust and C as one program,
 # but each loop in another way, so the ratios then do not measure the crate.
 bench_rust() { # [--lto]
@@ -86,10 +92,10 @@ record_results() { # MACHINE
     } >"tests/bench/results/$1.csv"
 }
 
-bench() { # comm|rust|onnx|simgrid|--show|--instructions ARGUMENT... | [OPTION...] [CASE...]
+bench() { # comm|opencl|rust|onnx|simgrid|--show|--instructions ARGUMENT... | [OPTION...] [CASE...]
     local archive argument arguments=() cases=() peers='' record='' program=()
     case ${1:-} in
-    comm | rust | onnx | simgrid) "bench_$1" "${@:2}"; return ;;
+    comm | opencl | rust | onnx | simgrid) "bench_$1" "${@:2}"; return ;;
     --instructions) check_instructions "${@:2}"; return ;;
     --show) python3 tests/bench/show.py "$2"; return ;;
     esac

@@ -140,7 +140,9 @@ sb_status sb_context_prepare_arithmetic(sb_context *context, sb_error *err) {
 /* Runs deleters of quarantined storage, which may release the context: the caller has retained
    it. */
 static sb_status synchronize(sb_context *context, sb_error *err) {
-    sb_status st = sb__streams_wait(context, SB__ALL_STREAMS, err);
+    /* A call that reads waits itself. */
+    const uint64_t users = SB__ALL_STREAMS & ~sb__slot_bit(SB__READ_SLOT);
+    sb_status st = sb__streams_wait(context, users, err);
     sb_status found = sb__events_check(context, NULL, st == SB_OK ? err : NULL);
     if (st == SB_OK)
         st = found;
@@ -149,7 +151,7 @@ static sb_status synchronize(sb_context *context, sb_error *err) {
     /* A device may free memory in stream order: only after another wait can other users have the
        memory. */
     if (st == SB_OK && sb__counter_read(&context->quarantine.bytes) < before)
-        st = sb__streams_wait(context, SB__ALL_STREAMS, err);
+        st = sb__streams_wait(context, users, err);
     return st;
 }
 
