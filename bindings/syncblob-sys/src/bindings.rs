@@ -351,6 +351,12 @@ pub struct sb_backend {
             name: *const ::core::ffi::c_char,
         ) -> *const ::core::ffi::c_void,
     >,
+    pub read_stream: ::core::option::Option<
+        unsafe extern "C" fn(device: *mut ::core::ffi::c_void) -> sb_stream,
+    >,
+    pub lacks: ::core::option::Option<
+        unsafe extern "C" fn(device: *mut ::core::ffi::c_void) -> u32,
+    >,
 }
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
@@ -858,10 +864,13 @@ const _: () = {
     ][::core::mem::offset_of!(sb_stats, leaked_bytes) - 144usize];
 };
 pub const SB_BACKEND_PINNED_NOT_IN_CHILD: u32 = 1;
+pub const SB_BACKEND_NO_DEFAULT_STREAM: u32 = 2;
+pub const SB_DEVICE_LACKS_F64: u32 = 1;
+pub const SB_DEVICE_LACKS_CHECK_POINTER: u32 = 2;
 #[cfg(target_pointer_width = "64")]
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of sb_backend"][::core::mem::size_of::<sb_backend>() - 256usize];
+    ["Size of sb_backend"][::core::mem::size_of::<sb_backend>() - 272usize];
     ["Alignment of sb_backend"][::core::mem::align_of::<sb_backend>() - 8usize];
     [
         "Offset of field: sb_backend::struct_size",
@@ -965,6 +974,12 @@ const _: () = {
     [
         "Offset of field: sb_backend::extension",
     ][::core::mem::offset_of!(sb_backend, extension) - 248usize];
+    [
+        "Offset of field: sb_backend::read_stream",
+    ][::core::mem::offset_of!(sb_backend, read_stream) - 256usize];
+    [
+        "Offset of field: sb_backend::lacks",
+    ][::core::mem::offset_of!(sb_backend, lacks) - 264usize];
 };
 #[cfg(target_pointer_width = "64")]
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]

@@ -37,9 +37,6 @@ typedef struct sb_conformance_options {
                              also tests counts above 2^31, with 8 GiB of device memory */
     const char *only;   /**< [nullable] tests only the first claim, on which the others
                              depend, and claims that contain this text */
-    int32_t devices;    /**< how many devices the backend has, from number 0; 0: unknown, then the
-                             claim about other numbers is skipped */
-    int32_t reserved;   /**< 0 */
 
     /** [nullable] Creates a stream that is not ordered with other streams, so neither NULL nor
      *  own_stream; `device` is the result of the table's `open`. Without this function, claims
@@ -51,15 +48,20 @@ typedef struct sb_conformance_options {
      *  nothing, with 1 it succeeds and the queued copy fails. Without this function, claims about
      *  failures that a backend reports are skipped. */
     void (*fail_copy)(void *user, void *device, int32_t later);
+    void *user; /**< passed to the functions */
+
+    int32_t devices;  /**< how many devices the backend has, from number 0; 0: unknown, then the
+                           claim about other numbers is skipped */
+    int32_t reserved; /**< 0 */
+
     /** [nullable] Is passed each claim before its test, on the thread of sb_conformance_run: the
      *  last one is the claim in which a backend crashes or hangs. */
     void (*begin)(void *user, const char *claim);
-    void *user; /**< passed to the functions */
 } sb_conformance_options;
 
 /** The defaults as an initialiser. */
 #define SB_CONFORMANCE_OPTIONS_INIT                                                                \
-    { sizeof(sb_conformance_options), 0, 0, 0, 0, NULL, 0, 0, NULL, NULL, NULL, NULL, NULL }
+    { sizeof(sb_conformance_options), 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, 0, 0, NULL }
 
 /** The result of one claim. */
 typedef struct sb_conformance_result {
