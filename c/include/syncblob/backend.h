@@ -68,9 +68,8 @@ typedef struct sb_backend {
     /* --- memory: required ------------------------------------------------ */
 
     /** Allocates device memory, aligned to 64 bytes or more, with unspecified contents. NULL with
-     *  SB_OK is a DEVICE_FAILURE. Later work
-     *  on `stream` may use the memory; work on any other stream may use it once `stream` has been
-     *  synchronised. */
+     *  SB_OK is a DEVICE_FAILURE. Later work on `stream` may use the memory; work on any other
+     *  stream may use it once `stream` has been synchronised. */
     sb_status (*alloc)(void *device, size_t bytes, sb_stream stream, void **out, sb_error *err);
     /** Frees memory after the work queued so far on `stream`; on a lost device, if possible. Cannot
      *  report a failure: memory that cannot be freed stays allocated until `close`. */
@@ -109,16 +108,15 @@ typedef struct sb_backend {
      *  NULL, since the core waits for work on the default stream without looking for failed
      *  arithmetic. The core refuses a device whose stream is NULL (DEVICE_FAILURE). The stream
      *  exists from `open` to `close` and is ordered with the legacy default stream, if there is
-     *  one. The core
-     *  calls this slot once after `open`, and again each time it passes the stream to a caller, who
-     *  may capture the stream from the second call on. During a capture of the stream, slots return
-     *  UNSUPPORTED instead of using it, as check_stream does for other streams, and memory that is
-     *  passed to `free` is freed later. */
+     *  one. The core calls this slot once after `open`, and again each time it passes the stream to
+     *  a caller, who may capture the stream from the second call on. During a capture of the stream,
+     *  slots return UNSUPPORTED instead of using it, as check_stream does for other streams, and
+     *  memory that is passed to `free` is freed later. */
     sb_stream (*own_stream)(void *device);
     /** Returns WRONG_DEVICE for a stream of another device or context, UNSUPPORTED for a stream
      *  that is being captured. NULL and own_stream are always valid; a device may have no other
      *  streams. A caller creates streams by functions of the driver, or of `extension`. For a
-     * handle that is not an existing stream the behaviour is the driver's. */
+     *  handle that is not an existing stream the behaviour is the driver's. */
     sb_status (*check_stream)(void *device, sb_stream stream, sb_error *err);
     /** Waits for all work queued on `stream` and returns a failure of that work at least once. A
      *  failure on own_stream must be returned to the thread that waits, even if another thread
@@ -213,8 +211,7 @@ typedef struct sb_backend {
      *  is open, or NULL if there is none. Also called on a lost device. */
     const void *(*extension)(void *device, const char *name);
 
-    /* --- a stream for reads: optional, only with SB_BACKEND_NO_DEFAULT_STREAM; missing:
-       own_stream ------ */
+    /* --- reads: optional, only with SB_BACKEND_NO_DEFAULT_STREAM; missing: own_stream --- */
 
     /** Returns a second stream of the device, from `open` to `close`, neither NULL nor own_stream
      *  and not ordered with other streams. The core downloads bytes on it that a caller reads, if
@@ -222,7 +219,7 @@ typedef struct sb_backend {
      *  other work on own_stream. Called once, after `open`. */
     sb_stream (*read_stream)(void *device);
 
-    /* --- what one device lacks: optional; missing: nothing ------ */
+    /* --- limits of one device: optional; missing: none --------------------- */
 
     /** Returns SB_DEVICE_LACKS_* flags, the same ones until `close`. Called once, after `open`. The
      *  core does not use a device with flags that it does not know (UNSUPPORTED). */

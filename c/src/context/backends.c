@@ -172,7 +172,7 @@ static sb_status fail_unknown(const sb_context_options *o, const char *device, s
                     o->backend ? "" : "; load its library first (sb_backend_load)");
 }
 
-/* Reads what the table does not say of the opened device. */
+/* Reads the limits of the opened device, which the table does not have. */
 static sb_status inspect_device(sb_context *context, sb_error *err) {
     const uint32_t known = SB_DEVICE_LACKS_F64 | SB_DEVICE_LACKS_CHECK_POINTER;
     sb_backend *backend = &context->backend;

@@ -191,7 +191,7 @@ sb_status sb__await_oldest(sb_mem *mem, sb_error *err);
 void sb__forget_writers(sb_mem *mem);
 
 /* Returns sb__default_stream if callers with plain pointers may have queued work there and
- * `target`'s stream is not ordered after that work; else the empty set. */
+   `target`'s stream is not ordered after that work; else the empty set. */
 uint64_t sb__default_users(const sb_mem *mem, const struct sb__target *target);
 /* Orders the library's own work on `storage` of the device after work on default streams with which
    the library's stream is not ordered. */
