@@ -109,9 +109,9 @@ typedef struct sb_backend {
      *  arithmetic. The core refuses a device whose stream is NULL (DEVICE_FAILURE). The stream
      *  exists from `open` to `close` and is ordered with the legacy default stream, if there is
      *  one. The core calls this slot once after `open`, and again each time it passes the stream to
-     *  a caller, who may capture the stream from the second call on. During a capture of the stream,
-     *  slots return UNSUPPORTED instead of using it, as check_stream does for other streams, and
-     *  memory that is passed to `free` is freed later. */
+     *  a caller, who may capture the stream from the second call on. During a capture of the
+     *  stream, slots return UNSUPPORTED instead of using it, as check_stream does for other
+     *  streams, and memory that is passed to `free` is freed later. */
     sb_stream (*own_stream)(void *device);
     /** Returns WRONG_DEVICE for a stream of another device or context, UNSUPPORTED for a stream
      *  that is being captured. NULL and own_stream are always valid; a device may have no other

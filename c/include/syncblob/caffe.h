@@ -177,7 +177,7 @@ static inline SB_MUST_CHECK sb_status sb_blob_count_from(const sb_blob *blob, in
                                                          int64_t *out, sb_error *err) {
     return sb_blob_count_range(blob, start, sb_blob_num_axes(blob), out, err);
 }
-/** sb_blob_reshape to the shape of `other` (Blob::ReshapeLike). If `other` was never shaped, the blob
+/** Reshapes to the shape of `other` (Blob::ReshapeLike). If `other` was never shaped, the blob
  *  becomes a scalar, as in Caffe.
  *  @param other [borrowed]
  *  @param out_reallocated [nullable] SB_REALLOCATED_* bits
