@@ -4,7 +4,7 @@
 
 #include <syncblob/dlpack.h>
 
-#define WARM  8
+#define WARM 8
 
 enum form { READ, WRITE, LEGACY, FORMS };
 
