@@ -128,7 +128,7 @@ static sb_status prepare(struct scene *s, sb_error *err) {
     sb_status st = cuda_context("cuda:1", &context, err);
     if (st != SB_OK)
         return st;
-    st = sb__device_prepare_arithmetic(context, err);
+    st = sb_context_prepare_arithmetic(context, err);
     sb_context_release(context);
     return st;
 }
@@ -197,7 +197,7 @@ static void open_scene(struct scene *s, const struct operation *o) {
     assert_ok(sb_blob_mutable_gpu(s->blob, SB_DATA, &out, &err));
     assert_ok(sb_blob_mutable_gpu(s->blob, SB_DIFF, &out, &err));
     if (o->kind & ARITHMETIC) /* so that the nth call is the same in each run */
-        assert_ok(sb__device_prepare_arithmetic(OWN(s), &err));
+        assert_ok(sb_context_prepare_arithmetic(OWN(s), &err));
     s->host = host_mem(OWN(s), BYTES, 0x11);
     s->pushed = host_mem(OWN(s), BYTES, 0x11);
     push_inside(OWN(s), s->pushed, s->stream);

@@ -158,7 +158,7 @@ TEST_ON(stage, contexts_of_a_device_share_a_handle) {
         sb_context *here = another_context("cuda:0"), *there = another_context("cuda:1");
         use_everything(here, stream);
         assert_true(i == 0 || fake_calls("cuLaunchKernel") == launches + 2);
-        assert_ok(sb__device_prepare_arithmetic(there, &err));
+        assert_ok(sb_context_prepare_arithmetic(there, &err));
         test_end(here);
         test_end(there);
         if (i == 0)
@@ -411,7 +411,7 @@ TEST_ON(pair, other_contexts_free_memory_for_kernels) {
             test_end(freed[i]);
         limit_memory(0);
         fake_fail("cublasCreate_v2", 1, FAKE_NOW, i ? BLAS_INTERNAL : BLAS_ALLOC_FAILED);
-        assert_ok(sb__device_prepare_arithmetic(f->stage.context, &err));
+        assert_ok(sb_context_prepare_arithmetic(f->stage.context, &err));
         assert_non_null(fake_fired());
     }
 }
