@@ -242,6 +242,10 @@ TEST(test_refusals_name_the_blob) {
          B("\x2a\x08"
            "12345678"),
          SB_ERR_LENGTH_MISMATCH, "layer[1].blobs[1].data: 2 values for a shape of 1"},
+        {"one value", 100, 7, 0,
+         B("\x3a\x04\x0a\x02\x01\x02\x2a\x04"
+           "1234"),
+         SB_ERR_LENGTH_MISMATCH, "layer[1].blobs[1].data: 1 values for a shape of 2"},
         {"a negative dimension", 2, 6, 0, B("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
          SB_ERR_BAD_SHAPE, "layers[1].blobs[1].num: -1 is negative"},
         {"a product that does not fit", 2, 50, 1,

@@ -71,6 +71,7 @@ TEST(test_protobuf_c_reads_what_we_write) {
             assert_int_equal(read->n_data, sb_blob_count(blob));
             for (size_t k = 0; k < read->n_data; k++)
                 assert_true(read->data[k] == 3 + (float)k);
+            assert_int_equal(read->shape != NULL, axes > 0); /* as Caffe */
             assert_int_equal(read->shape ? read->shape->n_dim : 0, axes);
             for (int k = 0; k < axes; k++)
                 assert_int_equal(read->shape->dim[k], dims[i][k]);
