@@ -129,7 +129,7 @@ static void arrive(struct sb__sim_rank *rank, struct sb__sim_operation *operatio
         describe(operation, rank->rank, call);
     part->buffer = call->buffer;
     part->here = true;
-    part->due = part->began;
+    part->due = sb__comm_now();
     if (group->delay)
         part->due += sb__draw(&rank->random) % group->delay;
     if (++operation->arrived < group->size)
@@ -165,7 +165,6 @@ static sb_status begin_locked(struct sb__sim_rank *rank, const struct call *call
     }
     rank->number++;
     rank->upcoming = operation->next;
-    part->began = sb__comm_now();
     if (!due)
         arrive(rank, operation, call);
     *out = part;
@@ -193,12 +192,13 @@ static int32_t first_missing(const struct sb__sim_group *group,
     return rank;
 }
 
-/* Fails the group if the operation cannot complete, or has not completed within the limit. */
-static void look_for_missing(struct sb__sim_group *group, const struct sb__sim_part *part) {
+/* Fails the group if the operation cannot complete, or has not completed at the time `until`. */
+static void look_for_missing(struct sb__sim_group *group, const struct sb__sim_part *part,
+                             uint64_t until) {
     const int32_t missing = first_missing(group, part->operation);
     if (group->ranks[missing].gone)
         break_group(group, "rank %d has ended", missing);
-    else if (sb__comm_now() >= part->began + group->limit)
+    else if (sb__comm_now() >= until)
         break_group(group, "rank %d did not answer within %llu ms", missing,
                     (unsigned long long)(group->limit / MILLISECOND));
 }
@@ -213,13 +213,13 @@ static void leave(struct sb__sim_group *group, struct sb__sim_part *part) {
 }
 
 /* Leaves the operation if it is complete for this rank (`*out_done`). Returns COMM_FAILURE if it
-   cannot complete, else SB_OK. */
-static sb_status look(struct sb__sim_group *group, struct sb__sim_part *part, bool *out_done,
-                      sb_error *err) {
+   cannot complete, or another rank has not called it at the time `until`; else SB_OK. */
+static sb_status look(struct sb__sim_group *group, struct sb__sim_part *part, uint64_t until,
+                      bool *out_done, sb_error *err) {
     *out_done = false;
     if (!is_complete(group, part)) {
         if (!group->broken)
-            look_for_missing(group, part);
+            look_for_missing(group, part, until);
         return group->broken ? fail_broken(group, err) : SB_OK;
     }
     if (sb__comm_now() < part->due)
@@ -243,12 +243,13 @@ static void sleep_until(struct sb__sim_group *group, uint64_t due) {
 }
 
 static sb_status wait_for(struct sb__sim_group *group, struct sb__sim_part *part, sb_error *err) {
+    const uint64_t until = sb__comm_now() + group->limit;
     bool done;
     (void)pthread_mutex_lock(&group->lock);
-    sb_status st = look(group, part, &done, err);
+    sb_status st = look(group, part, until, &done, err);
     while (st == SB_OK && !done) {
-        sleep_until(group, is_complete(group, part) ? part->due : part->began + group->limit);
-        st = look(group, part, &done, err);
+        sleep_until(group, is_complete(group, part) ? part->due : until);
+        st = look(group, part, until, &done, err);
     }
     (void)pthread_mutex_unlock(&group->lock);
     return st;
@@ -335,7 +336,7 @@ static sb_status sim_test(void *comm, void *request, int32_t *out_done, sb_error
     struct sb__sim_group *group = ((struct sb__sim_rank *)comm)->group;
     bool done;
     (void)pthread_mutex_lock(&group->lock);
-    sb_status st = look(group, request, &done, err);
+    sb_status st = look(group, request, UINT64_MAX, &done, err);
     (void)pthread_mutex_unlock(&group->lock);
     *out_done = done;
     return st;

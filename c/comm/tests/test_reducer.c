@@ -519,6 +519,32 @@ TEST(a_difference_is_told_at_once) {
     ranks_run(3, &options, miss_one, &meeting);
 }
 
+/* Rank 0 computes longer than the limit between two calls; only then does rank 1 begin the step. */
+static void compute_long(sb_comm *comm, void *arg) {
+    struct meeting *meeting = arg;
+    const bool is_first = sb_comm_rank(comm) == 0;
+    struct net net;
+    net_open(&net, "cpu");
+    expect_ok(net_register(&net, comm, 0, &err));
+    if (!is_first)
+        wait_until(&meeting->begun, 1);
+    for (int i = BLOBS; i--;) {
+        expect_ok(sb_reducer_ready(net.reducer, net.blobs[i], &err));
+        for (const uint64_t then = sb__now() + 600000000; is_first && i == 1 && sb__now() < then;)
+            sched_yield();
+    }
+    atomic_store(&meeting->begun, 1);
+    expect_ok(sb_reducer_wait(net.reducer, &err));
+    net_close(&net);
+}
+
+TEST(the_limit_counts_waits_alone) {
+    struct meeting meeting = {0};
+    sb_sim_comm_options options = SB_SIM_COMM_OPTIONS_INIT;
+    options.limit_milliseconds = 500;
+    ranks_run(2, &options, compute_long, &meeting);
+}
+
 static void end_in_step(sb_comm *comm, void *arg) {
     struct net net;
     net_open(&net, "cpu");

@@ -16,11 +16,13 @@
  * was reported to lose copies by cuMemcpyPeerAsync into such a pool on Turing: use a process for
  * each rank there. Lent memory of cuMemMap must be accessible to all devices of the process.
  *
- * Time limit: a call that waits for another rank longer than the limit returns COMM_FAILURE. All
- * operations in progress are then aborted; so they are if another rank has failed. ncclCommAbort
- * joins a thread of NCCL, for which NCCL sets no limit. sb_comm_destroy waits until NCCL has
- * finalized the communicator, for which NCCL may need the other ranks: at most 5 seconds, and at
- * most the limit. ncclCommDestroy then waits for work of this rank's streams only.
+ * Time limit: a call that waits for another rank longer than the limit returns COMM_FAILURE. The
+ * limit counts time within the call, anew for each operation (a blob, a bucket), and also time in
+ * which this rank's device completes earlier work. All operations in progress are then aborted; so
+ * they are if another rank has failed. ncclCommAbort joins a thread of NCCL, for which NCCL sets no
+ * limit. sb_comm_destroy waits until NCCL has finalized the communicator, for which NCCL may need
+ * the other ranks: at most 5 seconds, and at most the limit. ncclCommDestroy then waits for work of
+ * this rank's streams only.
  *
  * A lost device: NCCL needs the rank's device for host memory, too. Calls after the loss return
  * DEVICE_LOST and change no blob, a call in progress returns COMM_FAILURE, and the other ranks wait

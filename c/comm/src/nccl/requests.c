@@ -24,7 +24,6 @@ struct sb__nccl_request {
     sb_write *write; /* mem and write: of the copy; NULL if the buffer is device memory */
     size_t bytes;
     sb__cu_event event; /* recorded after earlier work, then after the request */
-    uint64_t began;
 };
 
 static bool is_staged(const struct sb__nccl_request *request) {
@@ -289,7 +288,6 @@ static struct sb__nccl_request *begin(struct sb__nccl_end *end,
     }
     *request = *wanted;
     request->bytes = (size_t)wanted->buffer.count * sb_dtype_size(wanted->buffer.dtype);
-    request->began = sb__comm_now();
     const sb_status st = prepare(end, request, err);
     if (st != SB_OK) {
         drop(end, request, true);
@@ -331,7 +329,7 @@ static sb_status look(struct sb__nccl_end *end, struct sb__nccl_request *request
                                               "cuEventQuery"));
     }
     if (result == SB__CUDA_ERROR_NOT_READY)
-        return sb__comm_now() - request->began < end->limit ? SB_OK : fail_late(end, request, err);
+        return SB_OK;
     if (result != SB__CUDA_SUCCESS) {
         (void)sb__nccl_status(&end->device, result, visit.call, err);
         return sb__nccl_break(end, err);
@@ -374,14 +372,15 @@ static sb_status nccl_test(void *comm, void *request, int32_t *out_done, sb_erro
 }
 
 static sb_status nccl_wait(void *comm, void *request, sb_error *err) {
+    struct sb__nccl_end *end = comm;
     const uint64_t began = sb__comm_now();
     bool done;
-    sb_status st = look(comm, request, &done, err);
-    while (st == SB_OK && !done) {
+    sb_status st = look(end, request, &done, err);
+    while (st == SB_OK && !done && sb__comm_now() - began < end->limit) {
         sb__nccl_pause(began);
-        st = look(comm, request, &done, err);
+        st = look(end, request, &done, err);
     }
-    return st;
+    return st == SB_OK && !done ? fail_late(end, request, err) : st;
 }
 
 /* Aborts the whole communicator: NCCL cannot cancel one request. */

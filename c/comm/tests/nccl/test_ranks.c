@@ -728,6 +728,32 @@ TEST(a_rank_that_has_gone_blocks_nobody) {
     run_team(&team, leave_early);
 }
 
+/* Computes longer than the limit between two calls; rank 1 begins the step only afterwards. */
+static void compute_long(sb_comm *comm, void *arg) {
+    const struct team *team = arg;
+    const int32_t rank = sb_comm_rank(comm);
+    sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
+    sb_reducer *reducer = NULL;
+    struct net net;
+    options.bucket_bytes = 0;
+    net_open(&net, team->contexts[rank]);
+    expect_ok(sb_reducer_create(comm, net.blobs, BLOBS, &options, &reducer, &err));
+    for (int b = BLOBS; b--;) {
+        if (b == (rank ? BLOBS - 1 : 0))
+            (void)usleep((SHORT_LIMIT + (rank ? 200 : 100)) * 1000);
+        expect_ok(sb_reducer_ready(reducer, net.blobs[b], &err));
+    }
+    expect_ok(sb_reducer_wait(reducer, &err));
+    sb_reducer_destroy(reducer);
+    net_close(&net);
+}
+
+TEST(the_limit_counts_waits_alone) {
+    struct team team;
+    open_team(&team, 2, SHORT_LIMIT);
+    run_team(&team, compute_long);
+}
+
 static void end_in_a_step(sb_comm *comm, void *arg) {
     const struct team *team = arg;
     sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
