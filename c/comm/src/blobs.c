@@ -91,11 +91,9 @@ static sb_status fail(struct list *list, int64_t i, sb_status st, sb_error *err)
 static sb_status run(struct list *list, sb_error *err) {
     sb_status first = SB_OK;
     for (int64_t i = 0; i < list->num_blobs; i++) {
-        sb_status st = send(list, i, first == SB_OK ? err : NULL);
-        if (st != SB_OK) {
-            st = fail(list, i, st, first == SB_OK ? err : NULL);
-            return first == SB_OK ? st : first;
-        }
+        sb_status st = send(list, i, err);
+        if (st != SB_OK)
+            return fail(list, i, st, err);
         st = sb__exchange_end(&list->exchanges[i], list->factor, first == SB_OK ? err : NULL);
         if (first == SB_OK)
             first = st;

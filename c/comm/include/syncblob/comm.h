@@ -20,7 +20,9 @@
  * nothing and may be retried. The exception is DEVICE_LOST of a device that failed while it scaled
  * a result. On a device a mean is computed as the sum, which queued work then scales, as by
  * sb_blob_scale. If the scaling fails, this rank has neither the mean nor the old values: the
- * memory is LOST (mem.h), or only the lost device has the sum. The other ranks have their means.
+ * memory is LOST (mem.h), or only the lost device has the sum. The other ranks have their means. If
+ * a later blob of the call then fails, for example since the engine needs the device, the call
+ * returns COMM_FAILURE.
  *
  * Halves: a sum of F16 or BF16 is rounded to nearest; a mean is the rounded sum, scaled and rounded
  * again; an F16 beyond 65504 is infinite. The simulated communicator adds in double and rounds
@@ -99,9 +101,9 @@ SB_API SB_MUST_CHECK sb_status sb_comm_barrier(sb_comm *comm, sb_error *err);
  *  head is there and the engine accepts the device's memory, else on the host. Every rank's blobs
  *  receive the result. Each blob is written as by sb_blob_mutable_cpu or sb_blob_mutable_gpu; a
  *  blob that was never written counts as zeros. After COMM_FAILURE the blobs before the failed blob
- *  are reduced. The failed blob is unchanged if the engine has sent nothing of it. Otherwise its
- *  bytes are unspecified, unless both sides were current: then the other side has the old bytes,
- *  which cannot be read on a lost device, and is the head.
+ *  are reduced, except those whose scaling failed. The failed blob is unchanged if the engine has
+ *  sent nothing of it. Otherwise its bytes are unspecified, unless both sides were current: then
+ *  the other side has the old bytes, which cannot be read on a lost device, and is the head.
  *  @param blobs [borrowed, nullable when num_blobs is 0] F32 or F64, or F16 or BF16 if the engine
  *      reduces them; of any contexts, no two with the same memory. The call does not detect lent
  *      bytes that overlap, and reduces them twice
