@@ -119,8 +119,9 @@ SB_API SB_MUST_CHECK sb_status sb_comm_all_reduce_blobs(sb_comm *comm, sb_blob *
 
 /** Collective: copies the values of rank `root`'s blobs to the blobs of every rank, for example
  *  initial weights, or a model that one rank has opened. Blobs have the same shapes and dtypes at
- *  all ranks. The root's blobs are read on the side of their heads. After COMM_FAILURE the blobs
- *  are as after a COMM_FAILURE of sb_comm_all_reduce_blobs.
+ *  all ranks. The root's blobs and their heads do not change; a blob that was never written is sent
+ *  as zeros. At other ranks the side of a blob's head is written, as by sb_comm_all_reduce_blobs.
+ *  After COMM_FAILURE the blobs are as after a COMM_FAILURE of that call.
  *  @param blobs [borrowed, nullable when num_blobs is 0] of any dtype and context, no two with
  *      the same memory
  *  @param num_blobs 0 or more
