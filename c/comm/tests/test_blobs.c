@@ -315,6 +315,10 @@ TEST(tables_of_engines_are_checked) {
     single.fail_nth = -1;
     single.failure = SB_ERR_NO_DEVICE;
     assert_status(SB_ERR_COMM_FAILURE, sb_comm_create(NULL, &single_engine, &single, &comm, &err));
+    single.failure = SB_ERR_DEVICE_LOST;
+    assert_status(SB_ERR_DEVICE_LOST, sb_comm_create(NULL, &single_engine, &single, &comm, &err));
+    single.failure = SB_ERR_UNSUPPORTED;
+    assert_status(SB_ERR_UNSUPPORTED, sb_comm_create(NULL, &single_engine, &single, &comm, &err));
     assert_string_equal(err.message, "no way in");
     assert_int_equal(single.closed, 0);
     single.fail_nth = 0;
