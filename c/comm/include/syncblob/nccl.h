@@ -65,7 +65,8 @@ SB_API SB_MUST_CHECK sb_status sb_nccl_comm_create(sb_context *context, const ui
 
 /** Collective: as sb_nccl_comm_create for the ranks of another communicator, for example MPI's,
  *  through which the call distributes the id. If a rank cannot take part, the call fails at all
- *  ranks.
+ *  ranks, unless `other` fails: each rank waits through `other`, up to its time limit, until all
+ *  ranks have tried.
  *  @param context [borrowed] a context on "cuda:N", which no other rank has; retained
  *  @param other [borrowed] used only during the call
  *  @param limit_milliseconds the time limit of this and later calls; 0: ten minutes

@@ -30,6 +30,13 @@ static sb_status check_context(const sb_context *context, sb_error *err) {
     return st == SB_OK ? (sb_status)SB_OK : sb_error_fill(err, st, 0, NULL);
 }
 
+/* Destroys a handle (or NULL) without a wait for other ranks. */
+static void destroy_now(sb_comm *comm) {
+    if (comm)
+        comm->failed = true;
+    sb_comm_destroy(comm);
+}
+
 /* Connects all ranks before it creates communicators: only the first step depends on other
    ranks. */
 static sb_status connect_ranks(sb_context *const *contexts, int32_t count, const uint8_t *id,
@@ -53,10 +60,8 @@ static sb_status connect_ranks(sb_context *const *contexts, int32_t count, const
             continue;
         for (int32_t i = made; i < count; i++)
             sb__nccl_close(ends[i], true);
-        while (made) {
-            comms[--made]->failed = true; /* destroy without a wait for other ranks */
-            sb_comm_destroy(comms[made]);
-        }
+        while (made)
+            destroy_now(comms[--made]);
         break;
     }
     if (st == SB_OK)
@@ -114,11 +119,13 @@ static sb_status agree(sb_comm *other, sb_status st, sb_error *err) {
                        : sb__comm_fail(err, SB_ERR_COMM_FAILURE, "another rank cannot use NCCL");
 }
 
+/* Agrees again at the end: NCCL may fail at one rank after other ranks have connected. */
 sb_status sb_nccl_comm_create_over(sb_context *context, sb_comm *other, uint32_t limit_milliseconds,
                                    sb_comm **out, sb_error *err) {
     uint8_t id[SB_NCCL_ID_BYTES] = {0};
     sb_error story = {.code = SB_OK};
     const struct sb__nccl *nccl;
+    sb_comm *comm = NULL;
     if (!other)
         return sb__comm_fail_null(err, "other");
     sb_status st = out ? check_context(context, err) : sb__comm_fail_null(err, "out");
@@ -127,10 +134,16 @@ sb_status sb_nccl_comm_create_over(sb_context *context, sb_comm *other, uint32_t
     if (st == SB_OK && sb_comm_rank(other) == 0)
         st = sb_nccl_id_create(id, err);
     st = agree(other, st, err);
-    if (st == SB_OK)
-        st = sb_comm_broadcast(other, 0, id, sizeof id, err);
     if (st != SB_OK)
         return st;
-    return connect_ranks(&context, 1, id, sb_comm_rank(other), sb_comm_size(other),
-                         limit_milliseconds, out, err);
+    st = sb_comm_broadcast(other, 0, id, sizeof id, err);
+    if (st == SB_OK)
+        st = connect_ranks(&context, 1, id, sb_comm_rank(other), sb_comm_size(other),
+                           limit_milliseconds, &comm, err);
+    st = agree(other, st, err);
+    if (st == SB_OK)
+        *out = comm;
+    else
+        destroy_now(comm);
+    return st;
 }

@@ -456,13 +456,33 @@ static void make_over_broken(sb_comm *other, void *arg) {
     expect(err.code == SB_ERR_COMM_FAILURE && strstr(err.message, "has ended") && !comm);
 }
 
+/* NCCL fails at one rank, when the other ranks may have connected. */
+static void make_over_failing(sb_comm *other, void *arg) {
+    struct team *team = arg;
+    sb_comm *comm = NULL;
+    sb_error err;
+    support_poison_error(&err);
+    expect_status(SB_ERR_COMM_FAILURE, sb_nccl_comm_create_over(team->contexts[sb_comm_rank(other)],
+                                                                other, SHORT_LIMIT, &comm, &err));
+    expect(err.code == SB_ERR_COMM_FAILURE && !comm);
+    expect_ok(sb_comm_barrier(other, &err));
+}
+
 TEST(all_are_told_of_one_that_cannot) {
-    static void (*const tasks[])(sb_comm * other, void *arg) = {make_over_without,
-                                                                make_over_broken};
-    for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++) {
+    static const struct {
+        void (*task)(sb_comm *other, void *arg);
+        const char *function; /* the first call of NCCL's function fails */
+    } rows[] = {{make_over_without, NULL},
+                {make_over_broken, NULL},
+                {make_over_failing, "ncclCommInitRankConfig"},
+                {make_over_failing, "ncclGroupEnd"},
+                {make_over_failing, "ncclCommGetAsyncError"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct team team;
         open_contexts(&team, 3);
-        ranks_run(3, NULL, tasks[i], &team);
+        fake_fail(rows[i].function, rows[i].function != NULL, FAKE_NOW, ncclSystemError);
+        ranks_run(3, NULL, rows[i].task, &team);
+        assert_true(!rows[i].function == !fake_fired());
         close_contexts(&team);
     }
 }
