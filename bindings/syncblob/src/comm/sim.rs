@@ -44,7 +44,7 @@ impl SimOptions {
     }
 
     /// Sets the maximum delay. Each rank sees the end of each operation after a random delay up to
-    /// this time.
+    /// this time, which the time limit does not count.
     pub fn delay(mut self, most: Duration) -> Self {
         self.delay = most;
         self

@@ -3,7 +3,7 @@
  * one machine. Sums are computed in double, in the order of ranks, and rounded once: they are the
  * same in every run. The engine accepts memory of the host and of "sim:N". Options make operations
  * complete late and in any order, and sb_sim_comm_fail makes a rank fail or stop responding. No
- * rank waits longer than the time limit.
+ * call waits for other ranks longer than the time limit, which counts anew for each operation.
  *
  * If ranks make different calls, they return COMM_FAILURE with both calls in the message: kind, op,
  * dtype, count, root. An engine cannot detect these differences: SB_COMM_MEAN and SB_COMM_SUM, data
@@ -26,7 +26,8 @@ typedef struct sb_sim_comm_options {
     size_t struct_size;          /**< sizeof(sb_sim_comm_options) of the caller */
     uint64_t seed;               /**< seed of the delays */
     uint32_t delay_microseconds; /**< upper bound of the random delay of each rank, after which an
-                                      operation is complete for the rank; 0: no delays */
+                                      operation is complete for the rank; the limit does not count
+                                      delays; 0: no delays */
     uint32_t limit_milliseconds; /**< a call that waits longer than this for other ranks returns
                                       COMM_FAILURE; 0: 10 seconds */
 } sb_sim_comm_options;
