@@ -158,7 +158,7 @@ static sb_status begin_locked(struct sb__sim_rank *rank, const struct call *call
     if (due && rank->mode == SB_SIM_COMM_FAIL_NOW)
         return sb__comm_fail(err, SB_ERR_COMM_FAILURE,
                              "operation %llu of rank %d failed as was asked",
-                             (unsigned long long)rank->number, rank->rank);
+                             (unsigned long long)rank->number + 1, rank->rank);
     if (operation->arrived && !agree(operation, call)) {
         break_by_difference(rank, operation, call);
         return fail_broken(group, err);
@@ -447,12 +447,12 @@ sb_status sb_sim_comm_fail(sb_comm *comm, int64_t nth, sb_sim_comm_failure mode,
     sb_status st = sb__comm_check_process(comm, err);
     if (st != SB_OK)
         return st;
-    if (comm->engine.open != sim_open)
-        return sb__comm_fail(err, SB_ERR_UNSUPPORTED, "the communicator's engine is %s, not sim",
-                             comm->engine.name);
     if (nth < 0 || (mode != SB_SIM_COMM_FAIL_NOW && mode != SB_SIM_COMM_STOP))
         return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT,
                              "there is no operation %lld or no mode %d", (long long)nth, mode);
+    if (comm->engine.open != sim_open)
+        return sb__comm_fail(err, SB_ERR_UNSUPPORTED, "the communicator's engine is %s, not sim",
+                             comm->engine.name);
     struct sb__sim_rank *rank = comm->end;
     rank->fail_nth = nth;
     rank->mode = mode;

@@ -326,6 +326,7 @@ TEST(tables_of_engines_are_checked) {
     table.struct_size = offsetof(sb_comm_engine, barrier); /* an older table, without later slots */
     assert_ok(sb_comm_create(NULL, &table, &single, &comm, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_sim_comm_fail(comm, 1, SB_SIM_COMM_STOP, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_comm_fail(comm, -1, SB_SIM_COMM_STOP, &err));
     sb_comm_destroy(comm);
 }
 

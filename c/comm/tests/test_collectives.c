@@ -287,7 +287,7 @@ static void fail_at(sb_comm *comm, void *arg) {
     expect_status(SB_ERR_COMM_FAILURE, st);
     char failed[60];
     (void)snprintf(failed, sizeof failed, "operation %d of rank 1 failed as was asked",
-                   (int)failing->nth - 1);
+                   (int)failing->nth);
     expect(err.code == SB_ERR_COMM_FAILURE && err.offset == -1);
     expect(!strcmp(err.message, failing->mode == SB_SIM_COMM_STOP
                                     ? "rank 1 did not answer within 300 ms"
