@@ -26,7 +26,8 @@
  *
  * A lost device: NCCL needs the rank's device for host memory, too. Calls after the loss return
  * DEVICE_LOST and change no blob, a call in progress returns COMM_FAILURE, and the other ranks wait
- * up to the limit.
+ * up to the limit. sb_context_device_status does not report a loss that only this engine has found:
+ * in a call in progress, or in the creation of a communicator, which then returns DEVICE_FAILURE.
  *
  * Failures: COMM_FAILURE has the text and, as device_code, the number of NCCL or of the driver.
  * After an abort, memory is freed when the device reports that NCCL no longer uses it; without that

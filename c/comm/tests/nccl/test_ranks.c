@@ -562,6 +562,17 @@ TEST(a_lost_device_is_asked_for_nothing) {
     fake_heal();
 }
 
+TEST(a_loss_that_creation_finds_is_a_failure) {
+    struct team team;
+    open_contexts(&team, 1);
+    fake_fail("cuStreamCreate", 1, FAKE_STICKY, CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_status(SB_ERR_DEVICE_FAILURE,
+                  sb_nccl_comm_create_all(team.contexts, 1, 0, team.comms, &err));
+    assert_ok(sb_context_device_status(team.contexts[0]));
+    sb_context_release(team.contexts[0]);
+    fake_heal();
+}
+
 /* Rank 0's device is lost by a call on another memory. NCCL reduces bytes of the host through that
    device, so the rank cannot take part; its blobs are unchanged. */
 static void go_on_without_device(sb_comm *comm, void *arg) {
@@ -586,6 +597,7 @@ static void go_on_without_device(sb_comm *comm, void *arg) {
                       sb_comm_all_reduce_blobs(comm, blobs, 2, SB_DIFF, SB_COMM_SUM, &err));
         expect_status(SB_ERR_DEVICE_LOST,
                       sb_comm_all_reduce(comm, SB_COMM_SUM, SB_DTYPE_F64, 1, &value, &err));
+        expect_ok(sb_comm_all_reduce(comm, SB_COMM_SUM, SB_DTYPE_F64, 0, NULL, &err));
     }
     for (int b = 2; b--;)
         expect_ok(sb_reducer_ready(reducer, blobs[b], &err));
