@@ -111,7 +111,7 @@ static bool is_on_device(int32_t head) {
 
 TEST_ON(rig, a_blob_is_reduced_on_the_side_that_the_engine_takes) {
     for (size_t i = 0; i < 4; i++) {
-        for (int32_t takes = -1; takes <= 2; takes++) { /* -1: the slot is missing */
+        for (int32_t takes = -1; takes <= 3; takes++) { /* -1: the slot is missing */
             struct single single = {.takes_device = takes};
             sb_comm_engine engine = single_engine;
             sb_comm *comm;

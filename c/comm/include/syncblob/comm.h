@@ -72,7 +72,7 @@ SB_API int32_t sb_comm_size(const sb_comm *comm);
  *  @param op SB_COMM_SUM to SB_COMM_MAX
  *  @param dtype SB_DTYPE_F32 or SB_DTYPE_F64; SB_DTYPE_F16 or SB_DTYPE_BF16 if the engine reduces
  *      them, as the library's engines do
- *  @param count number of values, 0 or more; 0 sends nothing
+ *  @param count number of values, 0 or more; 0 sends nothing and needs no device
  *  @param values [borrowed, nullable when count is 0] this rank's values, then the result
  *  Errors: INVALID_ARGUMENT (unknown op, a negative count, a reducer's step is in progress),
  *  UNSUPPORTED (a dtype other than these, or that the engine does not reduce), OUT_OF_MEMORY,
@@ -120,8 +120,9 @@ SB_API SB_MUST_CHECK sb_status sb_comm_all_reduce_blobs(sb_comm *comm, sb_blob *
 /** Collective: copies the values of rank `root`'s blobs to the blobs of every rank, for example
  *  initial weights, or a model that one rank has opened. Blobs have the same shapes and dtypes at
  *  all ranks. The root's blobs and their heads do not change; a blob that was never written is sent
- *  as zeros. At other ranks the side of a blob's head is written, as by sb_comm_all_reduce_blobs.
- *  After COMM_FAILURE the blobs are as after a COMM_FAILURE of that call.
+ *  as zeros. At other ranks a blob is written on the device if the device has its newest bytes and
+ *  the engine accepts the device's memory, else on the host. After COMM_FAILURE the blobs are as
+ *  after a COMM_FAILURE of sb_comm_all_reduce_blobs.
  *  @param blobs [borrowed, nullable when num_blobs is 0] of any dtype and context, no two with
  *      the same memory
  *  @param num_blobs 0 or more

@@ -5,7 +5,9 @@
  * The library checks every argument before it calls a slot: pointers are not NULL, counts are above
  * 0, ranks and ops exist. The slots of one communicator run on one thread at a time, without a lock
  * of the library: a slot may call the library, but not on its communicator. A slot that fails fills
- * `err` (never NULL) with sb_error_fill. Every slot that can fail returns SB_OK or one of
+ * `err` (never NULL) with sb_error_fill. Of `takes`, `abandon` and the `out_done` of `test`, a
+ * value that the slot's comment does not list counts as 1. Every slot that can fail returns SB_OK
+ * or one of
  *  - OUT_OF_MEMORY, UNSUPPORTED: nothing was sent, and the call may be retried;
  *  - DEVICE_LOST: nothing was sent, since the engine needs the rank's device, which is lost;
  *  - COMM_FAILURE, or any other code, which callers receive as COMM_FAILURE: from then on the

@@ -31,7 +31,8 @@
  *
  * Failures: COMM_FAILURE has the text and, as device_code, the number of NCCL or of the driver.
  * After an abort, memory is freed when the device reports that NCCL no longer uses it; without that
- * report within 5 seconds, the memory is never freed.
+ * report within 5 seconds, or on a lost device, the copies of host bytes and the memory of a
+ * reducer's step are never freed and count as live.
  */
 #ifndef SYNCBLOB_NCCL_H
 #define SYNCBLOB_NCCL_H
@@ -79,7 +80,8 @@ SB_API SB_MUST_CHECK sb_status sb_nccl_comm_create_over(sb_context *context, sb_
 
 /** Creates the handles of all ranks, which are devices of this process. One thread calls this once;
  *  afterwards each rank needs a separate thread, also for sb_comm_destroy.
- *  @param contexts [borrowed] `size` contexts, by rank, each on a different "cuda:N"; retained
+ *  @param contexts [borrowed] `size` contexts, by rank, each on a different "cuda:N" (else NCCL
+ *      reports COMM_FAILURE); retained
  *  @param size 1 or more
  *  @param limit_milliseconds the time limit of this and later calls; 0: ten minutes
  *  @param out [owned] `size` handles, by rank; sb_comm_destroy
