@@ -28,9 +28,11 @@ static sb_side side_for(sb_comm *comm, const sb_mem *mem, sb_dtype dtype,
 }
 
 /* Returns whether the root's host bytes are read in place: if a read neither moves the head nor
-   runs a deleter. */
+   runs a deleter, or if other owners may read the memory now, which forbids a write. */
 static bool is_read_in_place(const sb_mem *mem, sb_side side) {
-    return side == SB_SIDE_CPU && is_current(sb_mem_head(mem), side);
+    const bool is_private =
+        sb_mem_is_unique(mem) || sb_mem_storage(mem, side) == SB_STORAGE_BORROWED_READ_ONLY;
+    return side == SB_SIDE_CPU && (is_current(sb_mem_head(mem), side) || !is_private);
 }
 
 static sb_status read_in_place(struct sb__exchange *exchange, const sb_mem *mem, sb_error *err) {
