@@ -91,15 +91,20 @@ static void queries_keep_failures(struct sb__kit *kit) {
     if (!kit->table.event_query)
         sb__kit_skip(kit, "event_query is NULL");
     struct copies c = copies_make(kit, true);
-    void *event = NULL;
+    void *event = NULL, *later = NULL;
     SB__KIT_CALL(kit, copy, c.to, c.from, (size_t)BYTES, kit->stream);
     SB__KIT_CALL(kit, event_record, kit->stream, &event);
-    if (sb__kit_goes(kit)) { /* its status is free */
+    SB__KIT_CALL(kit, event_record, kit->stream, &later);
+    if (sb__kit_goes(kit)) { /* the statuses are free */
         sb_error err;
-        const sb_status st = kit->table.event_query(kit->device, event, &done, &err);
-        (void)st;
+        sb_status st = kit->table.event_wait(kit->device, later, &err); /* ends the work */
+        st = kit->table.event_query(kit->device, event, &done, &err);
+        if (st == SB_OK && done != 1)
+            sb__kit_fail(kit, "event_query wrote %d, although the work had ended", (int)done);
     }
     EXPECT_FAILURE(kit, event_wait, event);
+    if (later)
+        kit->table.event_destroy(kit->device, later);
     if (event)
         kit->table.event_destroy(kit->device, event);
     copies_free(&c);
@@ -154,6 +159,28 @@ static void synchronize_reports_on_threads(struct sb__kit *kit) {
     copies_free(&c);
 }
 
+static void sum_reports_failures(struct sb__kit *kit, bool of_squares) {
+    const int64_t count = BYTES / sizeof(float);
+    double sum;
+    if (!sb__kit_has_arithmetic(kit))
+        return;
+    struct copies c = copies_make(kit, true);
+    SB__KIT_CALL(kit, copy, c.to, c.from, (size_t)BYTES, kit->stream);
+    if (of_squares)
+        EXPECT_FAILURE(kit, sumsq, SB_DTYPE_F32, count, c.from, &sum, kit->stream);
+    else
+        EXPECT_FAILURE(kit, asum, SB_DTYPE_F32, count, c.from, &sum, kit->stream);
+    copies_free(&c);
+}
+
+static void asum_reports_failures(struct sb__kit *kit) {
+    sum_reports_failures(kit, false);
+}
+
+static void sumsq_reports_failures(struct sb__kit *kit) {
+    sum_reports_failures(kit, true);
+}
+
 const struct sb__claim sb__kit_failure_claims[] = {
     {"A copy that fails at once has done nothing", failed_copies_do_nothing},
     {"An event behind failed work returns the failure on every wait and on any thread",
@@ -163,5 +190,7 @@ const struct sb__claim sb__kit_failure_claims[] = {
     {"stream_synchronize returns the failure of queued work", synchronize_reports_failures},
     {"stream_synchronize of own_stream returns the failure on a thread that queued nothing",
      synchronize_reports_on_threads},
+    {"asum returns the failure of work before it", asum_reports_failures},
+    {"sumsq returns the failure of work before it", sumsq_reports_failures},
     {NULL, NULL},
 };

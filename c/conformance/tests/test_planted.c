@@ -57,6 +57,19 @@ static sb_status failure_once(void *device, void *event, sb_error *err) {
     return st;
 }
 
+static void *cleared_event; /* the last event that a query found complete */
+
+static sb_status clearing_query(void *device, void *event, int32_t *out_done, sb_error *err) {
+    sb_status st = right.event_query(device, event, out_done, err);
+    if (st == SB_OK && *out_done)
+        cleared_event = event;
+    return st;
+}
+
+static sb_status wait_unless_cleared(void *device, void *event, sb_error *err) {
+    return event == cleared_event ? (sb_status)SB_OK : right.event_wait(device, event, err);
+}
+
 static sb_status failure_of_no_event(void *device, void *event, sb_error *err) {
     sb_error unused;
     ignore(right.event_wait(device, event, &unused));
@@ -217,6 +230,20 @@ static sb_status asum_in_float(void *device, sb_dtype dtype, int64_t count, cons
     return SB_OK;
 }
 
+static sb_status asum_of_failures(void *device, sb_dtype dtype, int64_t count, const void *x,
+                                  double *out, sb_stream stream, sb_error *err) {
+    sb_error unused;
+    ignore(right.asum(device, dtype, count, x, out, stream, &unused));
+    return SB_OK;
+}
+
+static sb_status sumsq_of_failures(void *device, sb_dtype dtype, int64_t count, const void *x,
+                                   double *out, sb_stream stream, sb_error *err) {
+    sb_error unused;
+    ignore(right.sumsq(device, dtype, count, x, out, stream, &unused));
+    return SB_OK;
+}
+
 /* --- the table ------------------------------------------------------------------------- */
 
 struct planted {
@@ -232,6 +259,10 @@ static const struct planted planted[] = {
     {"stream_wait orders streams", {.stream_wait = ignored_stream_wait}},
     {"returns the failure on every wait", {.event_wait = failure_once}},
     {"event_query does not clear a failure", {.event_wait = failure_of_no_event}},
+    {"event_query does not clear a failure",
+     {.event_query = clearing_query, .event_wait = wait_unless_cleared}},
+    {"asum returns the failure", {.asum = asum_of_failures}},
+    {"sumsq returns the failure", {.sumsq = sumsq_of_failures}},
     {"stream_synchronize returns the failure", {.stream_synchronize = failure_of_no_stream}},
     {"own_stream always returns one stream", {.own_stream = changing_stream}},
     {"own_stream always returns one stream", {.own_stream = no_stream}},
@@ -272,6 +303,8 @@ static void replace_slots(sb_backend *table, const sb_backend *slots) {
     REPLACE(event_query);
     REPLACE(axpy);
     REPLACE(asum);
+    REPLACE(sumsq);
+    REPLACE(lacks);
 #undef REPLACE
 }
 
