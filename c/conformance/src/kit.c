@@ -88,9 +88,11 @@ void sb__kit_expect(struct sb__kit *kit, const char *slot, sb_status expected, s
                     const sb_error *err) {
     const bool is_filled =
         found != SB_OK && memchr(err->message, 0, sizeof err->message) && err->message[0];
+    const char *message = is_filled ? err->message : "without a message";
     if (found != expected)
-        sb__kit_fail(kit, "%s returned %s, not %s: %.200s", slot, sb_status_name(found),
-                     sb_status_name(expected), is_filled ? err->message : "without a message");
+        sb__kit_fail(kit, "%s returned %s, not %s%s%.200s", slot, sb_status_name(found),
+                     sb_status_name(expected), found != SB_OK ? ": " : "",
+                     found != SB_OK ? message : "");
     else if (found != SB_OK && (err->code != found || !is_filled))
         sb__kit_fail(kit, "%s returned %s and did not fill its error with sb_error_fill", slot,
                      sb_status_name(found));

@@ -1,6 +1,7 @@
 /* Claims about memory and copies: on one stream, whose work is waited for. */
 #include "array.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static void devices_are_separate(struct sb__kit *kit) {
@@ -19,18 +20,45 @@ static void devices_are_separate(struct sb__kit *kit) {
     sb__kit_free(kit, memory, sizeof bytes);
 }
 
+static void expect_open(struct sb__kit *kit, int32_t number, sb_status expected) {
+    char call[32];
+    void *device;
+    sb_error err = {.code = SB_OK};
+    const sb_status st = kit->table.open(kit->table.user, number, &device, &err);
+    (void)snprintf(call, sizeof call, "open of device %d", (int)number);
+    sb__kit_expect(kit, call, expected, st, &err);
+    if (st == SB_OK)
+        kit->table.close(device);
+}
+
+static void all_numbers_open(struct sb__kit *kit) {
+    if (!kit->options.devices)
+        sb__kit_skip(kit, "the options do not contain the number of devices");
+    for (int32_t i = 0; i < kit->options.devices && sb__kit_goes(kit); i++)
+        expect_open(kit, i, SB_OK);
+}
+
 static void other_numbers_do_not_open(struct sb__kit *kit) {
     const int32_t numbers[] = {kit->options.devices, INT32_MAX};
     if (!kit->options.devices)
         sb__kit_skip(kit, "the options do not contain the number of devices");
+    for (int i = 0; i < 2 && sb__kit_goes(kit); i++)
+        expect_open(kit, numbers[i], SB_ERR_NO_DEVICE);
+}
+
+static void limits_do_not_change(struct sb__kit *kit) {
+    void *second;
+    sb_stream stream;
+    if (!kit->table.lacks)
+        sb__kit_skip(kit, "lacks is NULL");
+    sb__kit_open(kit, &second, &stream);
     for (int i = 0; i < 2 && sb__kit_goes(kit); i++) {
-        void *device;
-        sb_error err = {.code = SB_OK};
-        const sb_status st = kit->table.open(kit->table.user, numbers[i], &device, &err);
-        sb__kit_expect(kit, "open", SB_ERR_NO_DEVICE, st, &err);
-        if (st == SB_OK)
-            kit->table.close(device);
+        const uint32_t lacks = kit->table.lacks(i ? second : kit->device);
+        if (lacks != kit->lacks)
+            sb__kit_fail(kit, "lacks returned 0x%x and 0x%x", (unsigned)kit->lacks,
+                         (unsigned)lacks);
     }
+    sb__kit_close(kit, second);
 }
 
 static void blocks_are_apart(struct sb__kit *kit) {
@@ -211,8 +239,10 @@ static void unknown_extensions_are_null(struct sb__kit *kit) {
 
 const struct sb__claim sb__kit_memory_claims[] = {
     {"A device opens a second time while it is open, and again after close", devices_are_separate},
+    {"open opens every device of the given number", all_numbers_open},
     {"open returns NO_DEVICE for the number of a device that does not exist",
      other_numbers_do_not_open},
+    {"lacks returns the same flags on every call and for every open", limits_do_not_change},
     {"Blocks of alloc are aligned to 64 bytes and do not overlap", blocks_are_apart},
     {"alloc of more than there is returns OUT_OF_MEMORY", too_much_is_refused},
     {"Uploaded bytes return from download", uploaded_bytes_return},

@@ -69,6 +69,22 @@ TEST(a_device_without_doubles_conforms) {
     assert_int_equal(failed, 1);
 }
 
+static void copy_failure(void *user, const sb_conformance_result *result) {
+    if (result->outcome == SB_CONFORMANCE_FAILED)
+        (void)snprintf(user, sizeof err.message, "%s", result->detail);
+}
+
+TEST(an_open_device_that_does_not_exist_is_named) {
+    char detail[sizeof err.message] = "";
+    int32_t failed = -1;
+    sb_conformance_options options = SB_CONFORMANCE_OPTIONS_INIT;
+    options.only = "open returns NO_DEVICE";
+    options.devices = 3; /* the host opens every number */
+    assert_ok(sb_conformance_run(&host_backend, &options, copy_failure, detail, &failed, &err));
+    assert_int_equal(failed, 1);
+    assert_string_equal(detail, "open of device 3 returned SB_OK, not SB_ERR_NO_DEVICE");
+}
+
 /* A table that the core refuses is a failed claim; nothing else is tested. */
 static void count_outcomes(void *user, const sb_conformance_result *result) {
     int32_t *counts = user;

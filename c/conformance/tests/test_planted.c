@@ -150,10 +150,36 @@ static sb_status any_ordinal(void *user, int32_t ordinal, void **out, sb_error *
     return open_lazy(user, ordinal, out, err);
 }
 
-/* The right table has one device. */
+static sb_status open_below(int32_t count, int32_t ordinal, void **out, sb_error *err) {
+    return ordinal < count ? open_lazy(NULL, ordinal, out, err)
+                           : sb_error_fill(err, SB_ERR_NO_DEVICE, 0, "there is no such device");
+}
+
 static sb_status one_ordinal(void *user, int32_t ordinal, void **out, sb_error *err) {
-    return ordinal == 0 ? open_lazy(user, ordinal, out, err)
-                        : sb_error_fill(err, SB_ERR_NO_DEVICE, 0, "there is one device");
+    return open_below(1, ordinal, out, err);
+}
+
+/* The right table has two devices. */
+static sb_status two_ordinals(void *user, int32_t ordinal, void **out, sb_error *err) {
+    return open_below(2, ordinal, out, err);
+}
+
+/* --- limits ----------------------------------------------------------------------------------- */
+
+static uint32_t lacks_by_call(void *device) {
+    static int32_t calls;
+    return calls++ % 2 ? SB_DEVICE_LACKS_CHECK_POINTER : 0;
+}
+
+static int32_t opened;
+
+static sb_status counting_open(void *user, int32_t ordinal, void **out, sb_error *err) {
+    opened++;
+    return right.open(user, ordinal, out, err);
+}
+
+static uint32_t lacks_by_open(void *device) {
+    return opened % 2 ? SB_DEVICE_LACKS_CHECK_POINTER : 0;
 }
 
 static sb_status long_copy(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,
@@ -274,6 +300,9 @@ static const struct planted planted[] = {
     {"one stream runs in its order", {.zero = zero_at_once}},
     {"check_stream refuses", {.check_stream = any_stream}},
     {"open returns NO_DEVICE", {.open = any_ordinal}},
+    {"open opens every device", {.open = one_ordinal}},
+    {"lacks returns the same flags", {.lacks = lacks_by_call}},
+    {"lacks returns the same flags", {.open = counting_open, .lacks = lacks_by_open}},
     {"copy moves its range", {.copy = long_copy}},
     {"A copy that fails at once has done nothing", {.copy = half_done_copy}},
     {"accept pointers into a block", {.download = rounded_download}},
@@ -313,7 +342,7 @@ static bool is_found(const sb_backend *table, const char *claim) {
     sb_conformance_options options = simulated_options();
     int32_t failed = -1;
     options.only = claim;
-    options.devices = 1;
+    options.devices = 2;
     options.max_count = 10000;
     assert_ok(sb_conformance_run(table, &options, NULL, NULL, &failed, &err));
     return failed > 0;
@@ -322,7 +351,7 @@ static bool is_found(const sb_backend *table, const char *claim) {
 TEST(every_planted_error_is_found) {
     right = simulated_backend(SB_SIM_LAZY);
     open_lazy = right.open;
-    right.open = one_ordinal;
+    right.open = two_ordinals;
     for (size_t i = 0; i < COUNT_OF(planted); i++) {
         sb_backend table = right;
         replace_slots(&table, &planted[i].slots);

@@ -51,7 +51,7 @@ typedef struct sb_conformance_options {
     void *user; /**< passed to the functions */
 
     int32_t devices;  /**< how many devices the backend has, from number 0; 0: unknown, then the
-                           claim about other numbers is skipped */
+                           claims about all devices and about other numbers are skipped */
     int32_t reserved; /**< 0 */
 
     /** [nullable] Is passed each claim before its test, on the thread of sb_conformance_run: the
