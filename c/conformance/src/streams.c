@@ -60,6 +60,33 @@ static void order(struct sb__kit *kit, sb_stream from, sb_stream to) {
     event_destroy(kit, event);
 }
 
+/* Two blocks, and copies between them that take long. */
+struct load {
+    struct sb__kit *kit;
+    char *at[2];
+};
+
+enum { LOAD = 4 << 20 };
+
+static struct load load_make(struct sb__kit *kit) {
+    struct load load = {kit, {sb__kit_alloc(kit, LOAD), sb__kit_alloc(kit, LOAD)}};
+    SB__KIT_CALL(kit, zero, load.at[1], (size_t)LOAD, kit->stream);
+    return load;
+}
+
+static void load_free(const struct load *load) {
+    sb__kit_free(load->kit, load->at[1], LOAD);
+    sb__kit_free(load->kit, load->at[0], LOAD);
+}
+
+/* Queues the copies; returns an event behind them. */
+static void *load_queue(const struct load *load) {
+    struct sb__kit *kit = load->kit;
+    for (int i = 0; i < 64; i++)
+        SB__KIT_CALL(kit, copy, load->at[i % 2], load->at[1 - i % 2], (size_t)LOAD, kit->stream);
+    return record(kit, kit->stream);
+}
+
 /* --- one stream -------------------------------------------------------------------- */
 
 static void one_stream_is_ordered(struct sb__kit *kit) {
@@ -79,17 +106,49 @@ static void one_stream_is_ordered(struct sb__kit *kit) {
     blocks_free(&b);
 }
 
+/* Fills new blocks on a stream that is not ordered with others: a block that was freed too early
+   may be one of them. `device` is open. */
+static void reuse_memory(struct sb__kit *kit, void *device, sb_stream stream) {
+    struct sb__kit other = *kit;
+    if (!sb__kit_goes(kit))
+        return;
+    other.device = device;
+    other.stream = stream;
+    struct blocks b = blocks_make(&other);
+    for (int i = 0; i < 3; i++)
+        sb__kit_upload(&other, b.at[i], b.found, BYTES);
+    sb__kit_wait(&other, stream);
+    blocks_free(&b);
+    sb__kit_join(kit, &other);
+}
+
+/* On a device without streams, no work is queued when memory is freed. */
 static void free_waits(struct sb__kit *kit) {
+    sb_stream caller = NULL, foreign;
+    void *second;
+    if (!sb__kit_has_streams(kit))
+        return;
+    if (kit->options.stream_create)
+        caller = sb__kit_stream_create(kit);
+    sb__kit_open(kit, &second, &foreign);
     struct blocks b = blocks_make(kit);
+    struct load load = load_make(kit);
     sb__kit_upload(kit, b.at[0], b.bytes, BYTES);
+    sb__kit_wait(kit, kit->stream);
+    event_destroy(kit, load_queue(&load));
     SB__KIT_CALL(kit, copy, b.at[1], b.at[0], (size_t)BYTES, kit->stream);
     sb__kit_free(kit, b.at[0], BYTES);
-    b.at[0] = sb__kit_alloc(kit, BYTES); /* perhaps the same memory */
-    SB__KIT_CALL(kit, zero, b.at[0], (size_t)BYTES, kit->stream);
+    b.at[0] = NULL;
+    if (caller)
+        reuse_memory(kit, kit->device, caller);
+    reuse_memory(kit, second, foreign);
     sb__kit_download(kit, b.found, b.at[1], BYTES);
     sb__kit_wait(kit, kit->stream);
     check_found(&b, "a queued copy did not copy the bytes of memory that was freed after it");
+    load_free(&load);
     blocks_free(&b);
+    sb__kit_close(kit, second);
+    sb__kit_stream_destroy(kit, caller);
 }
 
 static void own_stream_is_one(struct sb__kit *kit) {
@@ -215,45 +274,54 @@ static void queries_do_not_lie(struct sb__kit *kit) {
     blocks_free(&b);
 }
 
-/* Queues copies that take long; returns an event behind them. */
-static void *queue_much(struct sb__kit *kit, char *const at[2], size_t bytes) {
-    for (int i = 0; i < 64; i++)
-        SB__KIT_CALL(kit, copy, at[i % 2], at[1 - i % 2], bytes, kit->stream);
-    return record(kit, kit->stream);
-}
-
-/* A query that takes an eighth of the work's time has waited for it. The thread may be interrupted
-   during a query, but not during each of three. The first copies also touch fresh memory. */
-static void queries_do_not_wait(struct sb__kit *kit) {
-    const size_t bytes = (size_t)4 << 20;
+/* A call that takes an eighth of the work's time has waited for it, unless the event is not done
+   afterwards. The thread may be interrupted during a call, but not during each of three. The first
+   copies also touch fresh memory. */
+static void check_no_wait(struct sb__kit *kit, const char *slot,
+                          void (*call)(struct sb__kit *kit, void *event, int32_t *out_done)) {
     int32_t done = 1;
-    double work = 0, query = 0;
-    if (!kit->table.event_query)
-        sb__kit_skip(kit, "event_query is NULL");
+    double work = 0, taken = 0;
     if (!sb__kit_has_streams(kit))
         return;
-    char *const at[2] = {sb__kit_alloc(kit, bytes), sb__kit_alloc(kit, bytes)};
-    SB__KIT_CALL(kit, zero, at[1], bytes, kit->stream);
-    event_destroy(kit, queue_much(kit, at, bytes));
+    struct load load = load_make(kit);
+    event_destroy(kit, load_queue(&load));
     sb__kit_wait(kit, kit->stream);
-    for (int tries = 0; tries < 3 && done && 8 * query >= work; tries++) {
+    for (int tries = 0; tries < 3 && done && 8 * taken >= work; tries++) {
         const double start = sb__kit_seconds();
-        void *event = queue_much(kit, at, bytes);
+        void *event = load_queue(&load);
         event_wait(kit, event);
         work = sb__kit_seconds() - start;
         event_destroy(kit, event);
-        event = queue_much(kit, at, bytes);
-        query = -sb__kit_seconds();
-        SB__KIT_CALL(kit, event_query, event, &done);
-        query += sb__kit_seconds();
+        event = load_queue(&load);
+        taken = -sb__kit_seconds();
+        call(kit, event, &done);
+        taken += sb__kit_seconds();
         event_wait(kit, event);
         event_destroy(kit, event);
     }
-    if (done && 8 * query >= work)
-        sb__kit_fail(kit, "event_query took %g ms, the work %g ms: it waited", 1e3 * query,
+    if (done && 8 * taken >= work)
+        sb__kit_fail(kit, "%s took %g ms, the work %g ms: it waited", slot, 1e3 * taken,
                      1e3 * work);
-    sb__kit_free(kit, at[1], bytes);
-    sb__kit_free(kit, at[0], bytes);
+    load_free(&load);
+}
+
+static void query(struct sb__kit *kit, void *event, int32_t *out_done) {
+    SB__KIT_CALL(kit, event_query, event, out_done);
+}
+
+static void queries_do_not_wait(struct sb__kit *kit) {
+    if (!kit->table.event_query)
+        sb__kit_skip(kit, "event_query is NULL");
+    check_no_wait(kit, "event_query", query);
+}
+
+static void wait_on_stream(struct sb__kit *kit, void *event, int32_t *out_done) {
+    (void)out_done;
+    SB__KIT_CALL(kit, stream_wait, kit->other, event);
+}
+
+static void stream_waits_do_not_wait(struct sb__kit *kit) {
+    check_no_wait(kit, "stream_wait", wait_on_stream);
 }
 
 /* The default stream waits for an event behind the work on own_stream. */
@@ -397,6 +465,7 @@ const struct sb__claim sb__kit_stream_claims[] = {
     {"An event may be destroyed before it completes", events_may_be_destroyed},
     {"event_query writes 1 only if the work has ended", queries_do_not_lie},
     {"event_query does not wait", queries_do_not_wait},
+    {"stream_wait does not wait on the host", stream_waits_do_not_wait},
     {"Events order own_stream and the default stream", events_order_own_and_default},
     {"stream_wait orders streams that are not ordered otherwise", events_order_streams},
     {"read_stream is a second stream, which events order", reads_have_a_stream},

@@ -40,6 +40,11 @@ static sb_status ignored_stream_wait(void *device, sb_stream stream, void *event
     return SB_OK;
 }
 
+static sb_status waiting_stream_wait(void *device, sb_stream stream, void *event, sb_error *err) {
+    sb_status st = right.event_wait(device, event, err);
+    return st == SB_OK ? right.stream_wait(device, stream, event, err) : st;
+}
+
 static sb_status waiting_query(void *device, void *event, int32_t *out_done, sb_error *err) {
     sb_status st = right.event_wait(device, event, err);
     *out_done = st == SB_OK;
@@ -115,6 +120,47 @@ static void early_free(void *device, void *ptr, size_t bytes, sb_stream stream) 
     stream = new_stream(device); /* which waits for no other */
     right.free(device, ptr, bytes, stream);
     ignore(right.stream_synchronize(device, stream, &unused));
+}
+
+/* A pool of one block, which ignores the streams of `free` and `alloc`. */
+static struct {
+    void *device, *ptr;
+    size_t bytes;
+} pool;
+
+static void pool_free(void *device, void *ptr, size_t bytes, sb_stream stream) {
+    if (pool.device) {
+        right.free(device, ptr, bytes, stream);
+        return;
+    }
+    pool.device = device;
+    pool.ptr = ptr;
+    pool.bytes = bytes;
+}
+
+static void pool_close(void *device) {
+    if (pool.device == device) {
+        right.free(device, pool.ptr, pool.bytes, right.own_stream(device));
+        pool.device = NULL;
+    }
+    right.close(device);
+}
+
+static sb_status pool_alloc(void *device, size_t bytes, sb_stream stream, void **out,
+                            sb_error *err) {
+    if (pool.device != device || pool.bytes != bytes)
+        return right.alloc(device, bytes, stream, out, err);
+    *out = pool.ptr;
+    pool.device = NULL;
+    return SB_OK;
+}
+
+/* As if the other open's new block were the same memory. */
+static sb_status shared_pool_alloc(void *device, size_t bytes, sb_stream stream, void **out,
+                                   sb_error *err) {
+    if (pool.device && pool.device != device)
+        memset(address(pool.device, pool.ptr, pool.bytes), 0, pool.bytes);
+    return right.alloc(device, bytes, stream, out, err);
 }
 
 static sb_status unaligned_alloc(void *device, size_t bytes, sb_stream stream, void **out,
@@ -282,6 +328,7 @@ static const struct planted planted[] = {
     {"stream_synchronize waits for all work", {.stream_synchronize = early_synchronize}},
     {"event_query does not wait", {.event_query = waiting_query}},
     {"event_query writes 1 only if", {.event_query = early_query}},
+    {"stream_wait does not wait", {.stream_wait = waiting_stream_wait}},
     {"stream_wait orders streams", {.stream_wait = ignored_stream_wait}},
     {"returns the failure on every wait", {.event_wait = failure_once}},
     {"event_query does not clear a failure", {.event_wait = failure_of_no_event}},
@@ -295,6 +342,10 @@ static const struct planted planted[] = {
     {"read_stream is a second", {.read_stream = own_again}},
     {"own_stream is ordered with the default stream", {.own_stream = unordered_stream}},
     {"free takes memory back after the work", {.free = early_free}},
+    {"free takes memory back after the work",
+     {.alloc = pool_alloc, .free = pool_free, .close = pool_close}},
+    {"free takes memory back after the work",
+     {.alloc = shared_pool_alloc, .free = pool_free, .close = pool_close}},
     {"aligned to 64 bytes and do not overlap", {.alloc = unaligned_alloc, .free = unaligned_free}},
     {"zero clears its range", {.zero = short_zero}},
     {"one stream runs in its order", {.zero = zero_at_once}},
@@ -317,6 +368,7 @@ static void replace_slots(sb_backend *table, const sb_backend *slots) {
     if (slots->slot)                                                                               \
     table->slot = slots->slot
     REPLACE(open);
+    REPLACE(close);
     REPLACE(alloc);
     REPLACE(free);
     REPLACE(zero);
