@@ -158,7 +158,8 @@ TEST(device_names_are_understood) {
 
 TEST(messages_show_strange_device_names_escaped) {
     assert_status(INVALID, try_device("\x1b[2J\n", &err));
-    assert_string_equal(err.message, "device \"\\x1b[2J\\x0a\" is neither \"cpu\" nor NAME:N");
+    assert_string_equal(err.message,
+                        "device \"\\x1b[2J\\x0a\" is neither \"cpu\" nor NAME:N (N from 0)");
     assert_status(SB_ERR_UNSUPPORTED, try_device("tpu:0", &err));
     assert_string_equal(err.message,
                         "no backend is named \"tpu\"; load its library first (sb_backend_load)");

@@ -200,7 +200,8 @@ sb_status sb__device_open(sb_context *context, const sb_context_options *o, cons
     char shown[64];
     int32_t ordinal = parse_ordinal(device, &length);
     if (ordinal < 0 || strlen(device) >= sizeof context->device_name)
-        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "device \"%s\" is neither \"cpu\" nor NAME:N",
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT,
+                        "device \"%s\" is neither \"cpu\" nor NAME:N (N from 0)",
                         sb__escape(device, strlen(device), shown, sizeof shown));
     sb_status st = o->backend ? check_version(o->backend, err) : (sb_status)SB_OK;
     if (st != SB_OK)
