@@ -71,15 +71,17 @@ typedef struct sb_backend {
      *  SB_OK is a DEVICE_FAILURE. Later work on `stream` may use the memory; work on any other
      *  stream may use it once `stream` has been synchronised. */
     sb_status (*alloc)(void *device, size_t bytes, sb_stream stream, void **out, sb_error *err);
-    /** Frees memory after the work queued so far on `stream`; on a lost device, if possible. Cannot
-     *  report a failure: memory that cannot be freed stays allocated until `close`. */
+    /** Frees memory after the work queued so far on `stream`; on a lost device, if possible. May
+     *  wait for `stream`, and may allocate. Cannot report a failure: memory that cannot be freed
+     *  stays allocated until `close`. */
     void (*free)(void *device, void *ptr, size_t bytes, sb_stream stream);
     /** Sets `bytes` to zero, queued on `stream`. */
     sb_status (*zero)(void *device, void *dst, size_t bytes, sb_stream stream, sb_error *err);
     /** Copies host to device, queued on `stream`; the core keeps `src` unchanged until the copy is
      *  complete. The regions do not overlap: the core skips a copy between equal addresses. A
-     *  pointer of the device may point into a block of `alloc`, at any byte; so may those of all
-     *  other slots but `free`, in arithmetic at any element. */
+     *  pointer of the device may point into a block of `alloc`, at any byte: the core adds offsets
+     *  in bytes to what `alloc` returned, which need not be an address of the host. So may the
+     *  pointers of all other slots but `free`, in arithmetic at any element. */
     sb_status (*upload)(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,
                         sb_error *err);
     /** Copies device to host, queued on `stream`; otherwise as upload. */
@@ -104,28 +106,28 @@ typedef struct sb_backend {
 
     /* --- streams and events: all or none ---------------------------------- */
 
-    /** Returns the stream on which the library queues its work: always the same stream, and never
-     *  NULL, since the core waits for work on the default stream without looking for failed
-     *  arithmetic. The core refuses a device whose stream is NULL (DEVICE_FAILURE). The stream
-     *  exists from `open` to `close` and is ordered with the legacy default stream, if there is
-     *  one. The core calls this slot once after `open`, and again each time it passes the stream to
-     *  a caller, who may capture the stream from the second call on. During a capture of the
-     *  stream, slots return UNSUPPORTED instead of using it, as check_stream does for other
-     *  streams, and memory that is passed to `free` is freed later. */
+    /** Returns the stream on which the library queues its work: always the same stream, from `open`
+     *  to `close`. It is ordered with the legacy default stream, if there is one, but is not that
+     *  stream: the core detects failed arithmetic only on a separate stream, and refuses a device
+     *  that returns NULL (DEVICE_FAILURE). The core calls this slot once after `open`, and again
+     *  each time it passes the stream to a caller, who may capture the stream from the second call
+     *  on. During a capture of the stream, slots return UNSUPPORTED instead of using it, as
+     *  check_stream does for other streams, and memory that is passed to `free` is freed later. */
     sb_stream (*own_stream)(void *device);
-    /** Returns WRONG_DEVICE for a stream of another device or context, UNSUPPORTED for a stream
-     *  that is being captured. NULL and own_stream are always valid; a device may have no other
-     *  streams. A caller creates streams by functions of the driver, or of `extension`. For a
-     *  handle that is not an existing stream the behaviour is the driver's. */
+    /** Returns WRONG_DEVICE for a stream of another device, or of another `open` of this device
+     *  unless the slots can use such a stream; UNSUPPORTED for a stream that is being captured.
+     *  NULL and own_stream are always valid; a device may have no other streams. A caller creates
+     *  streams by functions of the driver, or of `extension`. For a handle that is not an existing
+     *  stream the behaviour is the driver's. */
     sb_status (*check_stream)(void *device, sb_stream stream, sb_error *err);
-    /** Waits for all work queued on `stream` and returns a failure of that work at least once. A
-     *  failure on own_stream must be returned to the thread that waits, even if another thread
-     *  queued the work: the core detects failed arithmetic on own_stream only here. On other
-     *  streams the core waits for events. SB_OK and DEVICE_LOST mean that the work has ended,
-     *  successfully or not. After any other status the core retries the wait; until a wait returns
-     *  SB_OK or DEVICE_LOST, memory that the work uses is neither freed nor reused, and its deleter
-     *  does not run. Also called on a lost device, where work may continue after another slot has
-     *  failed. */
+    /** Waits for all work queued on `stream` and returns a failure of that work at least once, but
+     *  not on every call. A failure on own_stream must be returned to the thread that waits, even
+     *  if another thread queued the work: the core detects failed arithmetic on own_stream only
+     *  here. On other streams the core waits for events. SB_OK and DEVICE_LOST mean that the work
+     *  has ended, successfully or not. After any other status the core retries the wait; until a
+     *  wait returns SB_OK or DEVICE_LOST, memory that the work uses is neither freed nor reused,
+     *  and its deleter does not run. Also called on a lost device, where work may continue after
+     *  another slot has failed. */
     sb_status (*stream_synchronize)(void *device, sb_stream stream, sb_error *err);
     /** Records an event, which completes when all work queued so far on `stream` has completed. */
     sb_status (*event_record)(void *device, sb_stream stream, void **out, sb_error *err);
@@ -134,24 +136,25 @@ typedef struct sb_backend {
      *  on a stream that waits for the memory's last users. If the work before the event has failed,
      *  the later work may run and succeed: the core also waits for the event itself. */
     sb_status (*stream_wait)(void *device, sb_stream stream, void *event, sb_error *err);
-    /** Waits on the host for the event and returns a failure of the work that the event covers, on
-     *  every call and on any thread. An event covers all earlier work on its stream, except work
-     *  whose failure a wait had already returned or an earlier event of the thread that queued the
-     *  work covers: so the first event of a thread behind its work must return the failure. The
-     * core records an event behind each copy and each arithmetic operation whose failure it must
-     * detect. After a failure the core retries the wait: SB_OK then means that the wait had failed
-     * and the work had not. An event may outlive its stream. The statuses mean the same as for
+    /** Waits on the host for the event and returns, on every call and on any thread, a failure of
+     *  earlier work on the event's stream. An event may omit a failure that a wait returned before
+     *  the event was recorded. It may also omit a failure that an earlier event covers, if the
+     *  thread that queued the failed work recorded the earlier event. If an event returns such a
+     *  failure all the same, the core also takes the work between the events as failed. The core
+     *  records an event behind each copy and each arithmetic operation whose failure it must
+     *  detect. It retries a wait that fails: if the second wait returns SB_OK, only the wait had
+     *  failed. An event may outlive its stream. The statuses mean the same as for
      *  stream_synchronize. */
     sb_status (*event_wait)(void *device, void *event, sb_error *err);
     /** Destroys the event, complete or not. */
     void (*event_destroy)(void *device, void *event);
 
     /* --- arithmetic: all or none; missing: UNSUPPORTED on the device ------- */
-    /* dtype is F32 or F64. A device without doubles sets SB_DEVICE_LACKS_F64, or returns
-       UNSUPPORTED from all slots with the dtype F64. If axpy or scale returns OUT_OF_MEMORY or
-       UNSUPPORTED, the slot has queued nothing. After any other failure, axpy and scale, unlike
-       other slots, may have changed the output: the core then treats the device as lost, even if
-       the slot has queued nothing. */
+    /* dtype is F32 or F64. A device without doubles sets SB_DEVICE_LACKS_F64: then no slot is
+       passed F64. Or it returns UNSUPPORTED from all slots with the dtype F64. If axpy or scale
+       returns OUT_OF_MEMORY or UNSUPPORTED, the slot has queued nothing. After any other failure,
+       axpy and scale, unlike other slots, may have changed the output: the core then treats the
+       device as lost, even if the slot has queued nothing. */
 
     /** Takes the steps of arithmetic that may fail before any work is queued (opens a library,
      *  creates a handle). A failure has changed nothing. */
@@ -162,12 +165,13 @@ typedef struct sb_backend {
     /** x[i] *= alpha, queued on `stream`. `alpha` is first rounded to `dtype`. */
     sb_status (*scale)(void *device, sb_dtype dtype, int64_t count, double alpha, void *x,
                        sb_stream stream, sb_error *err);
-    /** Writes the sum of |x[i]|, added in double, to `*out` on the host; waits for the result. As
-     *  for stream_synchronize, SB_OK means that all earlier work on `stream` has succeeded, so
-     *  that the core need not wait for earlier arithmetic again. */
+    /** Writes the sum of |x[i]| to `*out` on the host, added in double or as precisely: a device
+     *  without doubles may add pairs of floats, or add on the host. Waits for the result, and
+     *  returns a failure of earlier work on `stream` as stream_synchronize does: the core does not
+     *  wait for that work again. A call that fails may have written `*out`. */
     sb_status (*asum)(void *device, sb_dtype dtype, int64_t count, const void *x, double *out,
                       sb_stream stream, sb_error *err);
-    /** Writes the sum of x[i]^2, added in double, to `*out` on the host; otherwise as asum. */
+    /** Writes the sum of x[i]^2; otherwise as asum. */
     sb_status (*sumsq)(void *device, sb_dtype dtype, int64_t count, const void *x, double *out,
                        sb_stream stream, sb_error *err);
 
@@ -221,8 +225,9 @@ typedef struct sb_backend {
 
     /* --- limits of one device: optional; missing: none --------------------- */
 
-    /** Returns SB_DEVICE_LACKS_* flags, the same ones until `close`. Called once, after `open`. The
-     *  core does not use a device with flags that it does not know (UNSUPPORTED). */
+    /** Returns SB_DEVICE_LACKS_* flags, the same ones on every call and for every `open` of the
+     *  device. The core calls this slot once, after `open`, and does not use a device with flags
+     *  that it does not know (UNSUPPORTED). */
     uint32_t (*lacks)(void *device);
 } sb_backend;
 
