@@ -143,6 +143,15 @@ static void synchronize_reports_failures(struct sb__kit *kit) {
     struct copies c = copies_make(kit, true);
     SB__KIT_CALL(kit, copy, c.to, c.from, (size_t)BYTES, kit->stream);
     EXPECT_FAILURE(kit, stream_synchronize, kit->stream);
+    if (sb__kit_goes(kit)) {
+        sb_error err;
+        const sb_status st = kit->table.stream_synchronize(kit->device, kit->stream, &err);
+        if (st != SB_OK && st != SB_ERR_DEVICE_LOST)
+            sb__kit_fail(kit,
+                         "stream_synchronize returned %s twice for one failure: the core would "
+                         "not free the memory",
+                         sb_status_name(st));
+    }
     copies_free(&c);
 }
 

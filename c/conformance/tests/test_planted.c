@@ -92,6 +92,14 @@ static sb_status failure_of_no_stream(void *device, sb_stream stream, sb_error *
     return SB_OK;
 }
 
+static sb_status failure_forever(void *device, sb_stream stream, sb_error *err) {
+    static const void *failed;
+    sb_status st = right.stream_synchronize(device, stream, err);
+    if (st != SB_OK)
+        failed = device;
+    return device == failed ? sb_error_fill(err, SB_ERR_DEVICE_FAILURE, 0, "work failed") : st;
+}
+
 static sb_stream changing_stream(void *device) {
     return new_stream(device);
 }
@@ -337,6 +345,7 @@ static const struct planted planted[] = {
     {"asum returns the failure", {.asum = asum_of_failures}},
     {"sumsq returns the failure", {.sumsq = sumsq_of_failures}},
     {"stream_synchronize returns the failure", {.stream_synchronize = failure_of_no_stream}},
+    {"stream_synchronize returns the failure", {.stream_synchronize = failure_forever}},
     {"own_stream always returns one stream", {.own_stream = changing_stream}},
     {"own_stream always returns one stream", {.own_stream = no_stream}},
     {"read_stream is a second", {.read_stream = own_again}},
