@@ -97,8 +97,8 @@ static void queries_keep_failures(struct sb__kit *kit) {
     SB__KIT_CALL(kit, event_record, kit->stream, &later);
     if (sb__kit_goes(kit)) { /* the statuses are free */
         sb_error err;
-        sb_status st = kit->table.event_wait(kit->device, later, &err); /* ends the work */
-        st = kit->table.event_query(kit->device, event, &done, &err);
+        (void)kit->table.event_wait(kit->device, later, &err); /* ends the work */
+        const sb_status st = kit->table.event_query(kit->device, event, &done, &err);
         if (st == SB_OK && done != 1)
             sb__kit_fail(kit, "event_query wrote %d, although the work had ended", (int)done);
     }
