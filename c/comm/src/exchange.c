@@ -27,12 +27,11 @@ static sb_side side_for(sb_comm *comm, const sb_mem *mem, sb_dtype dtype,
                                                                             : SB_SIDE_CPU;
 }
 
-/* Returns whether the root's host bytes are read in place: if a read neither moves the head nor
-   runs a deleter, or if other owners may read the memory now, which forbids a write. */
+/* Returns whether the root's host bytes are read in place, which requires that the read runs no
+   deleter. */
 static bool is_read_in_place(const sb_mem *mem, sb_side side) {
-    const bool is_private =
-        sb_mem_is_unique(mem) || sb_mem_storage(mem, side) == SB_STORAGE_BORROWED_READ_ONLY;
-    return side == SB_SIDE_CPU && (is_current(sb_mem_head(mem), side) || !is_private);
+    return side == SB_SIDE_CPU && (is_current(sb_mem_head(mem), side) ||
+                                   sb_mem_storage(mem, side) != SB_STORAGE_BORROWED_READ_ONLY);
 }
 
 static sb_status read_in_place(struct sb__exchange *exchange, const sb_mem *mem, sb_error *err) {

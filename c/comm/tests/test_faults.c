@@ -174,15 +174,9 @@ static bool is_changed_by(const struct setting *setting) {
     return setting->call == RECEIVE || (reduces && setting->op == SB_COMM_SUM);
 }
 
-/* Returns whether the blob holds its values from before the call or, if `after`, from after it. A
-   blob that is sent also keeps its head. */
+/* Returns whether the blob holds its values from before the call or, if `after`, from after it. */
 static bool holds(struct world *w, int blob, bool after) {
-    static const int32_t heads[STATES] = {SB_HEAD_UNINITIALIZED, SB_HEAD_AT_CPU, SB_HEAD_AT_GPU,
-                                          SB_HEAD_SYNCED,        SB_HEAD_AT_CPU, SB_HEAD_AT_GPU};
     float values[MOST] = {0};
-    if (w->setting->call == SEND &&
-        sb_mem_head(data_of(w->blobs[blob])) != heads[w->setting->state])
-        return false;
     const size_t bytes = (size_t)counts[blob] * sizeof *values;
     const bool changed = after && is_changed_by(w->setting);
     if (changed && w->setting->call == RECEIVE)

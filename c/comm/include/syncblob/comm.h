@@ -119,11 +119,11 @@ SB_API SB_MUST_CHECK sb_status sb_comm_all_reduce_blobs(sb_comm *comm, sb_blob *
 
 /** Collective: copies the values of rank `root`'s blobs to the blobs of every rank, for example
  *  initial weights, or a model that one rank has opened. Blobs have the same shapes and dtypes at
- *  all ranks. The root's blobs and their heads do not change, but a memory with several owners may
- *  be read as by sb_blob_cpu, which moves its head. A blob that was never written is sent as zeros.
- *  At other ranks a blob is written on the device if the device has its newest bytes and the engine
- *  accepts the device's memory, else on the host. After COMM_FAILURE the blobs are as after a
- *  COMM_FAILURE of sb_comm_all_reduce_blobs.
+ *  all ranks. The root's blobs are read on the side of their heads, as by sb_blob_cpu or
+ *  sb_blob_gpu, so that zeros of a blob that was never written count as written, even if the call
+ *  fails. At other ranks a blob is written on the device if the device has its newest bytes and the
+ *  engine accepts the device's memory, else on the host. After COMM_FAILURE the blobs are as after
+ *  a COMM_FAILURE of sb_comm_all_reduce_blobs.
  *  @param blobs [borrowed, nullable when num_blobs is 0] of any dtype and context, no two with
  *      the same memory
  *  @param num_blobs 0 or more
