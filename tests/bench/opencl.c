@@ -1,36 +1,15 @@
 /* Measures the library on opencl:0 beside plain OpenCL with the same kind of memory: copies,
    updates, calls on valid data, and reads of 64 bytes while the device is busy. opencl [KIND],
-   where KIND is the number of a kind of memory, SB_OPENCL_SVM or SB_OPENCL_BUFFERS. Prints
-   microseconds, medians of 31 rounds, and the ratio to plain OpenCL. */
+   where KIND is the number of a kind of memory, SB_OPENCL_SVM or SB_OPENCL_BUFFERS. */
+#include "harness.h"
+
 #include <syncblob/opencl.h>
 #include <syncblob/syncblob.h>
 
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
-enum { ROUNDS = 31, CALLS = 1000 };
-
-static sb_error err;
-
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        if ((call) != SB_OK) {                                                                     \
-            (void)fprintf(stderr, "%s: %s\n", #call, err.message);                                 \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
-
-static void check(cl_int result, const char *call) {
-    if (result == CL_SUCCESS)
-        return;
-    (void)fprintf(stderr, "%s: %d\n", call, result);
-    exit(1);
-}
-
-#define CL(call) check(call, #call)
+enum { CALLS = 1000, FEW = 64 };
 
 static const char source[] =
     "kernel void axpy(ulong n, float a, global float *y, global const float *x) {\n"
@@ -60,7 +39,7 @@ static cl_command_queue make_queue(void) {
     cl_int result;
     cl_command_queue queue =
         clCreateCommandQueueWithProperties(plain.context, plain.id, NULL, &result);
-    check(result, "clCreateCommandQueueWithProperties");
+    must(result);
     return queue;
 }
 
@@ -69,35 +48,35 @@ static void plain_open(const sb_context *context) {
     void *device;
     const char *text = source;
     cl_int result;
-    OK(sb_context_extension(context, SB_OPENCL_DEVICE, &table, &device, &err));
+    must(sb_context_extension(context, SB_OPENCL_DEVICE, &table, &device, NULL));
     const sb_opencl_device *opencl = table;
     plain.context = opencl->context(device);
     plain.id = opencl->id(device);
     plain.is_svm = opencl->memory(device) == SB_OPENCL_SVM;
     plain.queue = make_queue();
     cl_program program = clCreateProgramWithSource(plain.context, 1, &text, NULL, &result);
-    check(result, "clCreateProgramWithSource");
-    CL(clBuildProgram(program, 1, &plain.id, NULL, NULL, NULL));
+    must(result);
+    must(clBuildProgram(program, 1, &plain.id, NULL, NULL, NULL));
     plain.axpy = clCreateKernel(program, "axpy", &result);
-    check(result, "clCreateKernel");
-    CL(clReleaseProgram(program));
+    must(result);
+    must(clReleaseProgram(program));
 }
 
 static void write_plain(const struct memory *memory, const void *host) {
     if (plain.is_svm)
-        CL(clEnqueueSVMMemcpy(plain.queue, CL_TRUE, memory->svm, host, memory->bytes, 0, NULL,
-                              NULL));
+        must(clEnqueueSVMMemcpy(plain.queue, CL_TRUE, memory->svm, host, memory->bytes, 0, NULL,
+                                NULL));
     else
-        CL(clEnqueueWriteBuffer(plain.queue, memory->buffer, CL_TRUE, 0, memory->bytes, host, 0,
-                                NULL, NULL));
+        must(clEnqueueWriteBuffer(plain.queue, memory->buffer, CL_TRUE, 0, memory->bytes, host, 0,
+                                  NULL, NULL));
 }
 
 static void read_plain(cl_command_queue queue, const struct memory *memory, void *host) {
     if (plain.is_svm)
-        CL(clEnqueueSVMMemcpy(queue, CL_TRUE, host, memory->svm, memory->bytes, 0, NULL, NULL));
+        must(clEnqueueSVMMemcpy(queue, CL_TRUE, host, memory->svm, memory->bytes, 0, NULL, NULL));
     else
-        CL(clEnqueueReadBuffer(queue, memory->buffer, CL_TRUE, 0, memory->bytes, host, 0, NULL,
-                               NULL));
+        must(clEnqueueReadBuffer(queue, memory->buffer, CL_TRUE, 0, memory->bytes, host, 0, NULL,
+                                 NULL));
 }
 
 static struct memory memory_make(size_t bytes, const void *host) {
@@ -107,7 +86,7 @@ static struct memory memory_make(size_t bytes, const void *host) {
         memory.svm = clSVMAlloc(plain.context, CL_MEM_READ_WRITE, bytes, 0);
     else
         memory.buffer = clCreateBuffer(plain.context, CL_MEM_READ_WRITE, bytes, NULL, &result);
-    check(memory.svm || memory.buffer ? result : CL_OUT_OF_RESOURCES, "an allocation");
+    must(memory.svm || memory.buffer ? result : CL_OUT_OF_RESOURCES);
     write_plain(&memory, host);
     return memory;
 }
@@ -116,166 +95,194 @@ static void memory_free(struct memory *memory) {
     if (plain.is_svm)
         clSVMFree(plain.context, memory->svm);
     else
-        CL(clReleaseMemObject(memory->buffer));
+        must(clReleaseMemObject(memory->buffer));
 }
 
 static void set_memory(cl_uint index, const struct memory *memory) {
     if (plain.is_svm)
-        CL(clSetKernelArgSVMPointer(plain.axpy, index, memory->svm));
+        must(clSetKernelArgSVMPointer(plain.axpy, index, memory->svm));
     else
-        CL(clSetKernelArg(plain.axpy, index, sizeof memory->buffer, (const void *)&memory->buffer));
+        must(clSetKernelArg(plain.axpy, index, sizeof memory->buffer,
+                            (const void *)&memory->buffer));
 }
 
 static void update_plain(const struct memory *y, const struct memory *x) {
     const cl_ulong count = x->bytes / sizeof(float);
     const size_t items = (count + 63) / 64 * 64;
     const float alpha = -1;
-    CL(clSetKernelArg(plain.axpy, 0, sizeof count, &count));
-    CL(clSetKernelArg(plain.axpy, 1, sizeof alpha, &alpha));
+    must(clSetKernelArg(plain.axpy, 0, sizeof count, &count));
+    must(clSetKernelArg(plain.axpy, 1, sizeof alpha, &alpha));
     set_memory(2, y);
     set_memory(3, x);
-    CL(clEnqueueNDRangeKernel(plain.queue, plain.axpy, 1, NULL, &items, NULL, 0, NULL, NULL));
-    CL(clFlush(plain.queue));
+    must(clEnqueueNDRangeKernel(plain.queue, plain.axpy, 1, NULL, &items, NULL, 0, NULL, NULL));
+    must(clFlush(plain.queue));
 }
-
-/* --- times ----------------------------------------------------------------------------- */
-
-static double now(void) {
-    struct timespec time;
-    (void)timespec_get(&time, TIME_UTC);
-    return (double)time.tv_sec * 1e6 + (double)time.tv_nsec * 1e-3;
-}
-
-static int compare(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double times[ROUNDS]) {
-    qsort(times, ROUNDS, sizeof *times, compare);
-    return times[ROUNDS / 2];
-}
-
-static void print(const char *what, double ours[ROUNDS], double theirs[ROUNDS]) {
-    const double a = median(ours), b = median(theirs);
-    printf("%-44s %10.1f us, plain OpenCL %10.1f us: %.2f\n", what, a, b, a / b);
-}
-
-#define TIME(times, i, statement)                                                                  \
-    do {                                                                                           \
-        const double start_ = now();                                                               \
-        statement;                                                                                 \
-        (times)[i] = now() - start_;                                                               \
-    } while (0)
 
 /* --- the cases ------------------------------------------------------------------------- */
+
+/* What a case works on: a blob of the library, and memory of plain OpenCL. */
+struct pair {
+    sb_context *context;
+    sb_blob *blob;
+    struct memory y, x;
+    void *host;
+};
 
 static sb_blob *make_blob(sb_context *context, size_t bytes) {
     const int64_t count = (int64_t)(bytes / sizeof(float));
     sb_blob *blob;
-    float *values;
-    OK(sb_blob_create_shaped(context, SB_DTYPE_F32, &count, 1, &blob, &err));
-    OK(sb_blob_mutable_gpu_f32(blob, SB_DIFF, &values, &err));
-    OK(sb_blob_mutable_gpu_f32(blob, SB_DATA, &values, &err));
+    void *values;
+    must(sb_blob_create_shaped(context, SB_DTYPE_F32, &count, 1, &blob, NULL));
+    must(sb_blob_mutable_gpu(blob, SB_DIFF, &values, NULL));
+    must(sb_blob_mutable_gpu(blob, SB_DATA, &values, NULL));
     return blob;
 }
 
-static void finish_update(const struct memory *y, const struct memory *x) {
-    update_plain(y, x);
-    CL(clFinish(plain.queue));
+static struct pair pair_make(sb_context *context, size_t bytes) {
+    struct pair pair = {.context = context, .host = calloc(1, bytes)};
+    must(pair.host ? 0 : -1);
+    pair.blob = make_blob(context, bytes);
+    pair.y = memory_make(bytes, pair.host);
+    pair.x = memory_make(bytes, pair.host);
+    return pair;
 }
 
-static void finish_blob(sb_context *context, sb_blob *blob) {
-    OK(sb_blob_update(blob, &err));
-    OK(sb_context_synchronize(context, &err));
+static void pair_free(struct pair *pair) {
+    memory_free(&pair->x);
+    memory_free(&pair->y);
+    sb_blob_destroy(pair->blob);
+    free(pair->host);
+}
+
+static void upload(void *state) {
+    const struct pair *pair = state;
+    const void *in;
+    void *out;
+    must(sb_blob_mutable_cpu(pair->blob, SB_DATA, &out, NULL));
+    must(sb_blob_gpu(pair->blob, SB_DATA, &in, NULL));
+}
+
+static void plain_upload(void *state) {
+    const struct pair *pair = state;
+    write_plain(&pair->y, pair->host);
+}
+
+static void download(void *state) {
+    const struct pair *pair = state;
+    const void *in;
+    void *out;
+    must(sb_blob_mutable_gpu(pair->blob, SB_DATA, &out, NULL));
+    must(sb_blob_cpu(pair->blob, SB_DATA, &in, NULL));
+}
+
+static void plain_download(void *state) {
+    const struct pair *pair = state;
+    read_plain(plain.queue, &pair->y, pair->host);
+}
+
+static void update(void *state) {
+    const struct pair *pair = state;
+    void *out;
+    must(sb_blob_mutable_gpu(pair->blob, SB_DATA, &out, NULL));
+    must(sb_blob_update(pair->blob, NULL));
+    must(sb_context_synchronize(pair->context, NULL));
+}
+
+static void plain_update(void *state) {
+    const struct pair *pair = state;
+    update_plain(&pair->y, &pair->x);
+    must(clFinish(plain.queue));
+}
+
+static void compare(const char *what, size_t bytes, double limit, void *state, void (*ours)(void *),
+                    void (*theirs)(void *), void (*after)(void *)) {
+    struct contest contest = {.what = what, .bytes = bytes, .threads = 1};
+    contest_add(&contest, "syncblob", ours, after, state);
+    contest_add(&contest, "plain OpenCL", theirs, after, state);
+    contest_run(&contest);
+    goal_ratio(&contest, "plain OpenCL", limit);
+    contest_free(&contest);
 }
 
 static void measure_copies(sb_context *context, size_t bytes) {
-    double up[2][ROUNDS], down[2][ROUNDS], update[2][ROUNDS];
-    char what[64];
-    float *values;
-    const float *in;
-    void *host = calloc(1, bytes);
-    check(host ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY, "calloc");
-    sb_blob *blob = make_blob(context, bytes);
-    struct memory x = memory_make(bytes, host), y = memory_make(bytes, host);
-    for (int i = 0; i < ROUNDS; i++) {
-        TIME(up[1], i, write_plain(&x, host));
-        OK(sb_blob_mutable_cpu_f32(blob, SB_DATA, &values, &err));
-        TIME(up[0], i, OK(sb_blob_gpu_f32(blob, SB_DATA, &in, &err)));
-        TIME(down[1], i, read_plain(plain.queue, &x, host));
-        OK(sb_blob_mutable_gpu_f32(blob, SB_DATA, &values, &err));
-        TIME(down[0], i, OK(sb_blob_cpu_f32(blob, SB_DATA, &in, &err)));
-        OK(sb_blob_mutable_gpu_f32(blob, SB_DATA, &values, &err));
-        TIME(update[1], i, finish_update(&y, &x));
-        TIME(update[0], i, finish_blob(context, blob));
-    }
-    (void)snprintf(what, sizeof what, "upload of %zu bytes", bytes);
-    print(what, up[0], up[1]);
-    (void)snprintf(what, sizeof what, "download of %zu bytes", bytes);
-    print(what, down[0], down[1]);
-    (void)snprintf(what, sizeof what, "update of %zu bytes, and the wait", bytes);
-    print(what, update[0], update[1]);
-    memory_free(&y);
-    memory_free(&x);
-    sb_blob_destroy(blob);
-    free(host);
+    struct pair pair = pair_make(context, bytes);
+    compare("upload", bytes, 1.05, &pair, upload, plain_upload, NULL);
+    compare("download", bytes, 1.05, &pair, download, plain_download, NULL);
+    compare("update, and the wait", bytes, 1.05, &pair, update, plain_update, NULL);
+    pair_free(&pair);
+}
+
+static void call_gpu_on(void *blob) {
+    const void *in;
+    for (int i = 0; i < CALLS; i++)
+        must(sb_blob_gpu_on(blob, SB_DATA, (sb_stream)plain.queue, &in, NULL));
 }
 
 static void measure_calls(sb_context *context) {
-    double host[ROUNDS], device[ROUNDS], stream[ROUNDS];
-    const void *in;
-    sb_blob *blob = make_blob(context, 64);
-    OK(sb_blob_cpu(blob, SB_DATA, &in, &err));
-    for (int i = 0; i < ROUNDS; i++) {
-        TIME(host, i, for (int k = 0; k < CALLS; k++) OK(sb_blob_cpu(blob, SB_DATA, &in, &err)));
-        TIME(device, i, for (int k = 0; k < CALLS; k++) OK(sb_blob_gpu(blob, SB_DATA, &in, &err)));
-        TIME(stream, i,
-             for (int k = 0; k < CALLS; k++)
-                 OK(sb_blob_gpu_on(blob, SB_DATA, (sb_stream)plain.queue, &in, &err)));
-    }
-    printf("calls on valid data: cpu %.1f ns, gpu %.1f ns, gpu_on %.1f ns\n", median(host),
-           median(device), median(stream)); /* microseconds of 1,000 calls */
+    struct contest contest = {.what = "gpu_on of valid data", .threads = 1};
+    sb_blob *blob = make_blob(context, FEW);
+    contest_add(&contest, "syncblob", call_gpu_on, NULL, blob);
+    contest_run(&contest);
+    goal_value(contest.what, 0, "ns", contest.contestants[0].best / CALLS, 100);
+    contest_free(&contest);
     sb_blob_destroy(blob);
 }
 
-/* Reads 64 bytes that work on another queue than the busy one has written, and bytes whose writer
-   has ended. */
-static void measure_reads(sb_context *context) {
-    const size_t large = (size_t)256 << 20;
-    double named[ROUNDS], pointer[ROUNDS], theirs[ROUNDS];
-    float values[16] = {0};
-    const float *in;
+/* A read of few bytes that work on another queue than the busy one has written, or of bytes whose
+   writer has ended. */
+struct reads {
+    struct pair busy;
+    sb_blob *few;
+    struct memory plain_few;
+    cl_command_queue other;
+};
+
+static void read_of_queue(void *state) {
+    const struct reads *reads = state;
+    const void *in;
     void *out;
-    void *host = calloc(1, large);
-    check(host ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY, "calloc");
-    sb_blob *busy = make_blob(context, large), *small = make_blob(context, sizeof values);
-    struct memory x = memory_make(large, host), y = memory_make(large, host);
-    struct memory few = memory_make(sizeof values, values);
-    cl_command_queue other = make_queue();
-    for (int i = 0; i < ROUNDS; i++) {
-        update_plain(&y, &x);
-        TIME(theirs, i, read_plain(other, &few, values));
-        CL(clFinish(plain.queue));
-        OK(sb_blob_mutable_gpu_on(small, SB_DATA, (sb_stream)other, &out, &err));
-        OK(sb_blob_update(busy, &err));
-        TIME(named, i, OK(sb_blob_cpu_f32(small, SB_DATA, &in, &err)));
-        OK(sb_context_synchronize(context, &err));
-        OK(sb_blob_mutable_gpu(small, SB_DIFF, &out, &err));
-        OK(sb_blob_update(busy, &err));
-        TIME(pointer, i, OK(sb_blob_cpu_f32(small, SB_DIFF, &in, &err)));
-        OK(sb_context_synchronize(context, &err));
-    }
-    print("read of 64 bytes beside an update, named queue", named, theirs);
-    print("read of 64 bytes beside an update, no queue", pointer, theirs);
-    OK(sb_context_forget_stream(context, (sb_stream)other, &err));
-    CL(clReleaseCommandQueue(other));
-    memory_free(&few);
-    memory_free(&y);
-    memory_free(&x);
-    sb_blob_destroy(small);
-    sb_blob_destroy(busy);
-    free(host);
+    must(sb_blob_mutable_gpu_on(reads->few, SB_DATA, (sb_stream)reads->other, &out, NULL));
+    must(sb_blob_update(reads->busy.blob, NULL));
+    must(sb_blob_cpu(reads->few, SB_DATA, &in, NULL));
+}
+
+static void read_of_pointer(void *state) {
+    const struct reads *reads = state;
+    const void *in;
+    void *out;
+    must(sb_blob_mutable_gpu(reads->few, SB_DIFF, &out, NULL));
+    must(sb_blob_update(reads->busy.blob, NULL));
+    must(sb_blob_cpu(reads->few, SB_DIFF, &in, NULL));
+}
+
+static void plain_read(void *state) {
+    const struct reads *reads = state;
+    float values[FEW / sizeof(float)];
+    update_plain(&reads->busy.y, &reads->busy.x);
+    read_plain(reads->other, &reads->plain_few, values);
+}
+
+static void end_work(void *state) {
+    const struct reads *reads = state;
+    must(clFinish(plain.queue));
+    must(sb_context_synchronize(reads->busy.context, NULL));
+}
+
+static void measure_reads(sb_context *context) {
+    static const char zeros[FEW];
+    struct reads reads = {.busy = pair_make(context, (size_t)256 << 20),
+                          .few = make_blob(context, FEW),
+                          .plain_few = memory_make(FEW, zeros),
+                          .other = make_queue()};
+    compare("read beside an update, of a queue", FEW, 1.1, &reads, read_of_queue, plain_read,
+            end_work);
+    compare("read beside an update, of a pointer", FEW, 1.1, &reads, read_of_pointer, plain_read,
+            end_work);
+    must(sb_context_forget_stream(context, (sb_stream)reads.other, NULL));
+    must(clReleaseCommandQueue(reads.other));
+    memory_free(&reads.plain_few);
+    sb_blob_destroy(reads.few);
+    pair_free(&reads.busy);
 }
 
 int main(int argc, char **argv) {
@@ -283,18 +290,21 @@ int main(int argc, char **argv) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     sb_backend table = *sb_opencl_backend();
     sb_context *context;
+    bench.effort = NORMAL;
     table.user = &kind;
     options.backend = &table;
     options.device = "opencl:0";
-    OK(sb_context_create(&options, &context, &err));
+    must(sb_context_create(&options, &context, NULL));
     plain_open(context);
-    for (size_t bytes = 64; bytes <= (size_t)64 << 20; bytes *= 128)
+    printf("     best    median     limit  unit  threads    goal\n");
+    for (size_t bytes = FEW; bytes <= (size_t)64 << 20; bytes *= 128)
         measure_copies(context, bytes);
     measure_calls(context);
     measure_reads(context);
-    OK(sb_context_forget_stream(context, (sb_stream)plain.queue, &err));
-    CL(clReleaseKernel(plain.axpy));
-    CL(clReleaseCommandQueue(plain.queue));
+    printf("\n%d met, %d missed\n", bench.met, bench.missed);
+    must(sb_context_forget_stream(context, (sb_stream)plain.queue, NULL));
+    must(clReleaseKernel(plain.axpy));
+    must(clReleaseCommandQueue(plain.queue));
     sb_context_release(context);
     return 0;
 }
