@@ -96,8 +96,10 @@ sb_status sb__event_ask_twice(sb_context *context, void *handle, sb_error *err) 
         return st;
     sb_error story;
     const sb_status again = sb__event_wait(context, handle, &story);
-    if (again == SB_OK || st == SB_ERR_DEVICE_FAILURE)
-        return again == SB_OK ? again : st;
+    if (again == SB_OK)
+        return SB_OK;
+    if (st == SB_ERR_DEVICE_FAILURE)
+        return st;
     if (err)
         *err = story;
     return again;
