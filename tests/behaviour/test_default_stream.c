@@ -4,6 +4,11 @@
 
 #include "sim/table.h"
 
+#ifndef _WIN32
+#include <sys/wait.h>
+#include <unistd.h>
+#endif
+
 #define BYTES ((size_t)256)
 
 static sb_backend table; /* the simulated device, whose slots must not be passed NULL */
@@ -188,13 +193,38 @@ TEST_ON(rig, a_failed_read_leaves_the_bytes_on_the_device) {
 TEST_ON(rig, storage_of_a_read_that_may_go_on_is_kept) {
     const void *in;
     void *out;
+    for (int64_t waits = 0; waits <= 2; waits++) { /* how many waits for the stream fail, too */
+        reopen_without_default(f);
+        rig_schedule(f, SB_SIM_LAZY, 0);
+        sb_mem *mem = test_mem(f->context, BYTES);
+        assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
+        assert_ok(sb_sim_fail(f->context, SB_SIM_EVENT_RECORD, 1, SB_SIM_FAIL_NOW, &err));
+        for (int64_t n = 1; n <= waits; n++)
+            assert_ok(
+                sb_sim_fail_also(f->context, SB_SIM_STREAM_SYNCHRONIZE, n, SB_SIM_FAIL_NOW, &err));
+        assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu(mem, &in, &err));
+        assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_GPU);
+        assert_true(bytes_are(read_cpu(mem), BYTES, 0));
+        test_end(mem);
+        assert_ok(sb_sim_fail(f->context, SB_SIM_ANY, 0, SB_SIM_FAIL_NOW, &err)); /* disarms */
+        assert_ok(sb_context_synchronize(f->context, &err));
+    }
+}
+
+#ifndef _WIN32
+TEST_ON(rig, a_child_of_a_fork_does_not_read) {
+    const void *in;
+    void *out;
+    int how = -1;
     reopen_without_default(f);
-    rig_schedule(f, SB_SIM_LAZY, 0);
     sb_mem *mem = test_mem(f->context, BYTES);
     assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
-    assert_ok(sb_sim_fail(f->context, SB_SIM_EVENT_RECORD, 1, SB_SIM_FAIL_NOW, &err));
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu(mem, &in, &err));
-    assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_GPU);
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(sb_mem_cpu(mem, &in, &err) == SB_ERR_FORKED ? 0 : 1);
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_int_equal(how, 0);
+    assert_true(bytes_are(read_cpu(mem), BYTES, 0));
     test_end(mem);
-    assert_ok(sb_context_synchronize(f->context, &err));
 }
+#endif

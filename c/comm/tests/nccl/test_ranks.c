@@ -468,12 +468,25 @@ static void make_over_failing(sb_comm *other, void *arg) {
     expect_ok(sb_comm_barrier(other, &err));
 }
 
+/* The other communicator fails when all ranks have connected. */
+static void make_over_cut(sb_comm *other, void *arg) {
+    struct team *team = arg;
+    const int32_t rank = sb_comm_rank(other);
+    sb_comm *comm = NULL;
+    if (rank == 1)
+        expect_ok(sb_sim_comm_fail(other, 3, SB_SIM_COMM_FAIL_NOW, &err));
+    expect_status(SB_ERR_COMM_FAILURE,
+                  sb_nccl_comm_create_over(team->contexts[rank], other, SHORT_LIMIT, &comm, &err));
+    expect(!comm);
+}
+
 TEST(all_are_told_of_one_that_cannot) {
     static const struct {
         void (*task)(sb_comm *other, void *arg);
         const char *function; /* the first call of NCCL's function fails */
     } rows[] = {{make_over_without, NULL},
                 {make_over_broken, NULL},
+                {make_over_cut, NULL},
                 {make_over_failing, "ncclCommInitRankConfig"},
                 {make_over_failing, "ncclGroupEnd"},
                 {make_over_failing, "ncclCommGetAsyncError"}};
