@@ -4,11 +4,6 @@
 
 #include "sim/table.h"
 
-#ifndef _WIN32
-#include <sys/wait.h>
-#include <unistd.h>
-#endif
-
 #define BYTES ((size_t)256)
 
 static sb_backend table; /* the simulated device, whose slots must not be passed NULL */
@@ -210,21 +205,3 @@ TEST_ON(rig, storage_of_a_read_that_may_go_on_is_kept) {
         assert_ok(sb_context_synchronize(f->context, &err));
     }
 }
-
-#ifndef _WIN32
-TEST_ON(rig, a_child_of_a_fork_does_not_read) {
-    const void *in;
-    void *out;
-    int how = -1;
-    reopen_without_default(f);
-    sb_mem *mem = test_mem(f->context, BYTES);
-    assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
-    const pid_t child = fork();
-    if (child == 0)
-        _exit(sb_mem_cpu(mem, &in, &err) == SB_ERR_FORKED ? 0 : 1);
-    assert_int_equal(waitpid(child, &how, 0), child);
-    assert_int_equal(how, 0);
-    assert_true(bytes_are(read_cpu(mem), BYTES, 0));
-    test_end(mem);
-}
-#endif

@@ -381,6 +381,27 @@ TEST_ON(rig, a_write_that_was_begun_before_a_fork_ends_in_the_parent_alone) {
     sb_mem_release(mem);
 }
 
+static void read_from_the_device(void *mem) {
+    const void *ptr;
+    child_is_refused(sb_mem_cpu(mem, &ptr, NULL));
+}
+
+TEST_ON(rig, a_child_does_not_read_from_a_device_without_a_default_stream) {
+    static sb_backend table; /* in use until the fixture ends */
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    void *ptr;
+    table = sb__sim_backend;
+    table.flags |= SB_BACKEND_NO_DEFAULT_STREAM;
+    options.device = "sim:0";
+    options.backend = &table;
+    rig_reopen_options(f, options);
+    sb_mem *mem = mem_filled(f->context, BYTES, 1);
+    assert_ok(sb_mem_mutable_gpu(mem, &ptr, &err));
+    in_child(read_from_the_device, mem);
+    assert_true(host_holds(mem, BYTES, 1));
+    sb_mem_release(mem);
+}
+
 /* Some drivers do not promise that page-locked memory is readable in the child. */
 TEST(page_locked_bytes_may_be_the_parent_s_alone) {
     struct locked_estate e;
