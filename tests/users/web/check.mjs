@@ -231,6 +231,7 @@ async function use({ browser }) {
   await page.setInputFiles("#files", path.join(data, "mtcnn_kpzhang93_det1.caffemodel"));
   await page.waitForFunction(() => document.getElementById("status").textContent === "Ready.");
   await page.waitForSelector("#report:not([hidden])"); // "Ready." is also the status of a new worker
+  await page.frameLocator("#report").locator("tr").first().waitFor(); // an empty frame gets no focus
   const reached = [];
   await page.focus("#files");
   for (let i = 0; i < 9; i++) {
