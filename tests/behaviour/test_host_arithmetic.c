@@ -281,6 +281,25 @@ TEST(every_kind_of_vectors_copies_every_byte) {
             }
 }
 
+/* Copies of many lines take two pages in turn. */
+TEST(every_kind_of_vectors_copies_pages) {
+    enum { TWO_PAGES = 8192, LONGEST = 2 * TWO_PAGES + 299, ROOM = LONGEST + 65 };
+    static const size_t sizes[] = {TWO_PAGES - 1,   TWO_PAGES,     TWO_PAGES + 63,
+                                   TWO_PAGES + 128, 2 * TWO_PAGES, LONGEST};
+    static unsigned char from[ROOM], to[ROOM], expected[ROOM];
+    for (int i = 0; i < ROOM; i++)
+        from[i] = (unsigned char)(i % 251);
+    for (int kinds = 0; sb__vectors_kind(kinds); kinds++)
+        for (size_t at = 0; at < 65; at += 13)
+            for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+                memset(to, 255, sizeof to);
+                memset(expected, 255, sizeof expected);
+                memcpy(expected + at, from + 64 - at, sizes[i]);
+                sb__vectors_kind(kinds)->stream(to + at, from + 64 - at, sizes[i]);
+                assert_memory_equal(to, expected, sizeof to);
+            }
+}
+
 static void spread(void *user, int64_t tasks, void (*task)(void *arg, int64_t i), void *arg) {
     *(int64_t *)user += tasks;
     for (int64_t i = tasks; i-- > 0;)

@@ -113,9 +113,31 @@ static void contest_again(struct state *s) {
     unmap(s);
 }
 
+static void make(void *unused) {
+    static const int64_t shape[] = {2, 3, 4, 5};
+    sb_blob *blob;
+    (void)unused;
+    for (int i = 0; i < CALLS; i++) {
+        must(sb_blob_create_shaped(NULL, SB_DTYPE_F32, shape, 4, &blob, NULL));
+        keep(blob);
+        sb_blob_destroy(blob);
+    }
+}
+
+static void contest_objects(void) {
+    struct contest c = {.what = "make and destroy", .threads = 1};
+    contest_add(&c, "syncblob", make, NULL, NULL);
+    if (bench.caffe)
+        contest_add(&c, "Caffe", bench.caffe->make, NULL, NULL);
+    contest_run(&c);
+    goal_ratio(&c, "Caffe", 0.5);
+    contest_free(&c);
+}
+
 void bench_allocation(void) {
     const size_t *sizes;
     int count = bench_sizes(&sizes);
+    contest_objects();
     for (int i = 0; i < count; i++)
         for (int again = 0; again < 2; again++) {
             sb_context_options options = SB_CONTEXT_OPTIONS_INIT;

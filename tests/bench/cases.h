@@ -2,7 +2,6 @@
 #ifndef SB_BENCH_CASES_H
 #define SB_BENCH_CASES_H
 
-void bench_small(void);
 void bench_allocation(void);
 void bench_messages(void);
 void bench_files(void);

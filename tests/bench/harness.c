@@ -169,17 +169,6 @@ void goal_ratio(const struct contest *contest, const char *against, double limit
     judge(&g);
 }
 
-void goal_extra(const struct contest *contest, const char *against, double limit) {
-    const struct contestant *us = &contest->contestants[0], *other = find(contest, against);
-    struct goal g = {contest->what, against, "ns", contest->bytes, contest->threads, -1, -1, limit};
-    if (other) {
-        double more = us->best - other->best;
-        g.best = more > 0 ? more : 0;
-        g.median = us->median - other->median;
-    }
-    judge(&g);
-}
-
 void goal_value(const char *what, size_t bytes, const char *unit, double value, double limit) {
     judge(&(struct goal){what, "", unit, bytes, 1, value, value, limit});
 }

@@ -36,8 +36,7 @@ struct bench {
     const char *folder;             /* for files */
     const struct caffe_peer *caffe; /* [nullable] */
     const char *caffe_path;
-    const struct linked_peer *linked; /* [nullable] */
-    FILE *goals, *times;              /* [nullable] results as CSV */
+    FILE *goals, *times; /* [nullable] results as CSV */
     int met, missed, unmeasured;
 };
 
@@ -50,10 +49,9 @@ void contest_add(struct contest *contest, const char *name, void (*run)(void *st
                  void (*after)(void *state), void *state);
 /* Times all contestants and writes their times. */
 void contest_run(struct contest *contest);
-/* Judge a goal by the best samples: the library's time is at most `limit` times the other's (ratio)
-   or at most `limit` ns more (extra). A goal against an absent contestant is not measured. */
+/* Judges a goal by the best samples: the library's time is at most `limit` times the other's. A goal
+   against an absent contestant is not measured. */
 void goal_ratio(const struct contest *contest, const char *against, double limit);
-void goal_extra(const struct contest *contest, const char *against, double limit);
 /* Judges a goal that is not a time of a contest. */
 void goal_value(const char *what, size_t bytes, const char *unit, double value, double limit);
 void contest_free(struct contest *contest);

@@ -1,4 +1,4 @@
-/* bench [--quick | --full] [--caffe LIBRARY] [--linked LIBRARY] [--out FOLDER] [CASE...]
+/* bench [--quick | --full] [--caffe LIBRARY] [--out FOLDER] [CASE...]
    Times the library against others and judges the goals. Appends the goals to FOLDER/goals.csv and
    all times to FOLDER/times.csv. */
 #include "cases.h"
@@ -14,11 +14,10 @@ static const struct {
     const char *name;
     void (*run)(void);
     bool apart; /* runs only if it is named */
-} cases[] = {{"small", bench_small, false},           {"allocation", bench_allocation, false},
-             {"messages", bench_messages, false},     {"files", bench_files, false},
-             {"arithmetic", bench_arithmetic, false}, {"fillers", bench_fillers, false},
-             {"growth", bench_growth, false},         {"readers", bench_readers, false},
-             {"threads", bench_threads, true}};
+} cases[] = {{"allocation", bench_allocation, false}, {"messages", bench_messages, false},
+             {"files", bench_files, false},           {"arithmetic", bench_arithmetic, false},
+             {"fillers", bench_fillers, false},       {"growth", bench_growth, false},
+             {"readers", bench_readers, false},       {"threads", bench_threads, true}};
 
 #define NUM_CASES (sizeof cases / sizeof *cases)
 
@@ -83,8 +82,6 @@ static void parse(char **argv, unsigned *wanted) {
         } else if (strcmp(*argv, "--caffe") == 0) {
             bench.caffe_path = *++argv;
             bench.caffe = open_peer(value, "caffe_peer");
-        } else if (strcmp(*argv, "--linked") == 0) {
-            bench.linked = open_peer(*++argv, "linked_peer");
         } else if (strcmp(*argv, "--out") == 0) {
             set_folder(*++argv);
         } else if (strcmp(*argv, "--peak") == 0 && argv[2]) {

@@ -1,9 +1,12 @@
-/* operations: prints the names of the small operations whose instructions are counted.
-   operations NAME: runs an operation TIMES times inside the function `counted`, where callgrind
-   counts (instructions.py). */
+/* operations [--caffe LIBRARY]: prints the names of the small operations whose instructions are
+   counted. operations [--caffe LIBRARY] NAME: runs an operation TIMES times inside the function
+   `counted`, where callgrind counts (instructions.py). */
+#include "harness.h"
+#include "peers/caffe.h"
+
 #include <syncblob/syncblob.h>
 
-#include <stdio.h>
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,11 +18,8 @@ static sb_blob *source; /* likewise, without a diff */
 static void *message;
 static size_t message_size;
 static char buffer[4096];
-
-static void must(sb_status status) {
-    if (status != SB_OK)
-        exit(1);
-}
+static const struct caffe_peer *caffe; /* NULL without --caffe */
+static void *caffe_blob;
 
 static void cpu_data(void) {
     const void *data;
@@ -82,6 +82,44 @@ static void constant(void) {
     must(sb_blob_fill(blob, &filler, 1, NULL));
 }
 
+/* Loops of CALLS calls, as caffe.cpp makes them. */
+
+static void access_calls(void) {
+    const void *data;
+    for (int i = 0; i < CALLS; i++) {
+        must(sb_blob_cpu(blob, SB_DATA, &data, NULL));
+        keep(data);
+    }
+}
+
+static void offset_calls(void) {
+    int64_t at;
+    for (int i = 0; i < CALLS; i++) {
+        must(sb_blob_offset_legacy(blob, 0, 3, 5, i & 3, &at, NULL));
+        keep(&at);
+    }
+}
+
+static void reshape_calls(void) {
+    int64_t shape[] = {1, 4, 8, 8};
+    for (int i = 0; i < CALLS; i++) {
+        shape[1] = 3 + (i & 1);
+        must(sb_blob_reshape(blob, shape, 4, NULL, NULL));
+    }
+}
+
+static void caffe_access(void) {
+    caffe->access(caffe_blob);
+}
+
+static void caffe_offset(void) {
+    caffe->offset(caffe_blob);
+}
+
+static void caffe_reshape(void) {
+    caffe->reshape_vector(caffe_blob);
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -97,9 +135,17 @@ static const struct {
                   {"sumsq", sumsq},
                   {"update", update},
                   {"scale", scale},
-                  {"constant", constant}};
+                  {"constant", constant},
+                  {"access_calls", access_calls},
+                  {"offset_calls", offset_calls},
+                  {"reshape_calls", reshape_calls},
+                  /* only with Caffe */
+                  {"caffe_access", caffe_access},
+                  {"caffe_offset", caffe_offset},
+                  {"caffe_reshape", caffe_reshape}};
 
 #define NUM_OPERATIONS (sizeof operations / sizeof *operations)
+#define NUM_CAFFE      3
 
 static void set_up(void) {
     void *values;
@@ -122,8 +168,20 @@ void counted(void (*run)(void)) {
         run();
 }
 
+static void open_caffe(const char *path) {
+    void *library = dlopen(path, RTLD_NOW);
+    caffe = library ? dlsym(library, "caffe_peer") : NULL;
+    must(caffe ? SB_OK : SB_ERR_IO);
+    caffe_blob = caffe->create(2, 3, 4, 5);
+}
+
 int main(int argc, char **argv) {
-    for (size_t i = 0; i < NUM_OPERATIONS; i++) {
+    if (argc > 2 && strcmp(argv[1], "--caffe") == 0) {
+        open_caffe(argv[2]);
+        argc -= 2;
+        argv += 2;
+    }
+    for (size_t i = 0; i < NUM_OPERATIONS - (caffe ? 0 : NUM_CAFFE); i++) {
         if (argc < 2) {
             puts(operations[i].name);
         } else if (strcmp(operations[i].name, argv[1]) == 0) {

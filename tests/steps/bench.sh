@@ -3,6 +3,12 @@
 
 bench_folder=$build/bench${SYNCBLOB_VECTORS:+-$SYNCBLOB_VECTORS}
 
+make_caffe_peer() {
+    local archive
+    archive=$(download caffe)
+    tests/bench/peers/build_caffe.sh "$archive" "$cache/caffe-peer"
+}
+
 build_bench() {
     build "${bench_folder##*/}" release -DCMAKE_C_COMPILER=gcc -DCMAKE_BUILD_TYPE=Release -DSYNCBLOB_WERROR=OFF \
         -DSYNCBLOB_BUILD_TESTS=OFF -DSYNCBLOB_BUILD_BENCH=ON \
@@ -10,8 +16,12 @@ build_bench() {
         die "the benchmarks do not build: $build/log/bench.txt"
 }
 
-check_instructions() { # [--write]
+check_instructions() { # [--write | --peers]
     build_bench -- operations
+    if [ "${1:-}" = --peers ]; then
+        make_caffe_peer
+        set -- --caffe "$cache/caffe-peer/libcaffe_peer.so"
+    fi
     python3 tests/bench/instructions.py --jobs "$jobs" "$bench_folder/tests/bench/operations" "$@"
 }
 
@@ -37,6 +47,18 @@ bench_rust() { # [--lto]
         export CC=clang AR=llvm-ar-14 CFLAGS=-flto=thin RUSTFLAGS=-Clinker-plugin-lto CARGO_TARGET_DIR=$build/lto
     fi
     cargo run --quiet --release --locked -p syncblob-tests
+}
+
+# Measures the time from exec to the first blob, and the library's size.
+bench_first() {
+    local model python
+    python=$(environment tests/users/python/requirements.txt)
+    model=$(download model)
+    make_wheel release
+    build_bench -- first
+    cargo build --release --locked -p syncblob-cli
+    "$python" tests/bench/first.py "$bench_folder/tests/bench/first" "$bench_folder/c" "$CARGO_TARGET_DIR/release/syncblob" \
+        "$build/python-release" "$model"
 }
 
 # Compares the command with cp and other converters, as whole processes.
@@ -92,10 +114,10 @@ record_results() { # MACHINE
     } >"tests/bench/results/$1.csv"
 }
 
-bench() { # comm|opencl|rust|onnx|simgrid|--show|--instructions ARGUMENT... | [OPTION...] [CASE...]
-    local archive argument arguments=() cases=() peers='' record='' program=()
+bench() { # comm|first|opencl|rust|onnx|simgrid|--show|--instructions ARGUMENT... | [OPTION...] [CASE...]
+    local argument arguments=() cases=() peers='' record='' program=()
     case ${1:-} in
-    comm | opencl | rust | onnx | simgrid) "bench_$1" "${@:2}"; return ;;
+    comm | first | opencl | rust | onnx | simgrid) "bench_$1" "${@:2}"; return ;;
     --instructions) check_instructions "${@:2}"; return ;;
     --show) python3 tests/bench/show.py "$2"; return ;;
     esac
@@ -110,12 +132,8 @@ bench() { # comm|opencl|rust|onnx|simgrid|--show|--instructions ARGUMENT... | [O
     build_bench -- bench operations
     program=("$bench_folder/tests/bench/bench" --out "$bench_folder" "${arguments[@]}")
     if [ -n "$peers" ]; then
-        archive=$(download caffe)
-        tests/bench/peers/build_caffe.sh "$archive" "$cache/caffe-peer"
-        # the library and its caller, optimised together by the linker
-        build bench-lto lto -DCMAKE_C_COMPILER=gcc -DSYNCBLOB_WERROR=OFF -DSYNCBLOB_BUILD_TESTS=OFF \
-            -DSYNCBLOB_BUILD_BENCH=ON -- linked >"$build/log/bench.txt"
-        program+=(--caffe "$cache/caffe-peer/libcaffe_peer.so" --linked "$build/bench-lto/tests/bench/liblinked.so")
+        make_caffe_peer
+        program+=(--caffe "$cache/caffe-peer/libcaffe_peer.so")
     fi
     rm -f "$bench_folder"/{goals,times}.csv
     case ${SYNCBLOB_VECTORS:-} in avx2) export OPENBLAS_CORETYPE=Haswell ;; portable) export OPENBLAS_CORETYPE=Nehalem ;; esac

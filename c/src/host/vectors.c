@@ -290,21 +290,35 @@ DEFINE_GROUPS_AVX2(magnitude, magnitude_avx2)
 DEFINE_GROUPS_AVX2(square, square_avx2)
 
 #define LINE ((size_t)64)
+#define PAGE ((size_t)4096)
 
-AVX2 static void stream_avx2(void *dst, const void *src, size_t bytes) {
-    size_t head = -(uintptr_t)dst % LINE;
-    head = head < bytes ? head : bytes;
-    memcpy(dst, src, head);
-    float *to = (float *)(void *)((char *)dst + head);
-    const float *from = (const float *)(const void *)((const char *)src + head);
-    for (bytes -= head; bytes >= LINE; bytes -= LINE, to += LANES, from += LANES) {
-        _mm256_stream_ps(to, _mm256_loadu_ps(from));
-        _mm256_stream_ps(to + LANES / 2, _mm256_loadu_ps(from + LANES / 2));
+/* Copies with stores that bypass the caches. Two pages in turn keep more channels of the memory
+   busy than one. */
+#define DEFINE_STREAM(function, attributes, put_line)                                              \
+    attributes static void function(void *dst, const void *src, size_t bytes) {                    \
+        const size_t start = -(uintptr_t)dst % LINE, head = start < bytes ? start : bytes;         \
+        char *to = (char *)dst + head;                                                             \
+        const char *from = (const char *)src + head;                                               \
+        memcpy(dst, src, head);                                                                    \
+        for (bytes -= head; bytes >= 2 * PAGE; bytes -= 2 * PAGE, to += PAGE, from += PAGE)        \
+            for (size_t i = 0; i < PAGE; i += LINE, to += LINE, from += LINE) {                    \
+                put_line(to, from);                                                                \
+                put_line(to + PAGE, from + PAGE);                                                  \
+            }                                                                                      \
+        for (; bytes >= LINE; bytes -= LINE, to += LINE, from += LINE)                             \
+            put_line(to, from);                                                                    \
+        _mm_sfence(); /* orders later stores after the streaming stores */                         \
+        memcpy(to, from, bytes);                                                                   \
     }
-    _mm_sfence(); /* orders later stores after the streaming stores */
-    memcpy(to, from, bytes);
+
+INLINE AVX2 void put_line_avx2(char *to, const char *from) {
+    const __m256i *x = (const __m256i *)(const void *)from;
+    __m256i *y = (__m256i *)(void *)to;
+    _mm256_stream_si256(y, _mm256_loadu_si256(x));
+    _mm256_stream_si256(y + 1, _mm256_loadu_si256(x + 1));
 }
 
+DEFINE_STREAM(stream_avx2, AVX2, put_line_avx2)
 DEFINE_KIND(avx2, AVX2, 32, stream_avx2);
 
 /* --- AVX-512: a row is one vector --------------------------------------------------- */
@@ -357,7 +371,13 @@ INLINE AVX512 double sum_avx512(const __m512d sums[2]) {
 
 DEFINE_GROUPS_AVX512(magnitude, magnitude_avx512)
 DEFINE_GROUPS_AVX512(square, square_avx512)
-DEFINE_KIND(avx512, AVX512, 64, stream_avx2);
+
+INLINE AVX512 void put_line_avx512(char *to, const char *from) {
+    _mm512_stream_si512((__m512i *)(void *)to, _mm512_loadu_si512(from));
+}
+
+DEFINE_STREAM(stream_avx512, AVX512, put_line_avx512)
+DEFINE_KIND(avx512, AVX512, 64, stream_avx512);
 
 const struct sb__vectors *sb__vectors_kind(int i) {
     const struct sb__vectors *const kinds[] = {&sb__vectors_portable, &sb__vectors_avx2,

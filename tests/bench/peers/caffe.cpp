@@ -63,11 +63,6 @@ void reshape_vector(void *blob) {
     }
 }
 
-void reshape_four(void *blob) {
-    for (int i = 0; i < CALLS; i++)
-        blob_of(blob)->Reshape(1 + (i & 1), 3, 4, 5);
-}
-
 void offset(void *blob) {
     for (int i = 0; i < CALLS; i++)
         keep(blob_of(blob)->offset(1, 2, 3, i & 3));
@@ -178,6 +173,6 @@ void free_net(void *net) {
 } // namespace
 
 extern "C" const caffe_peer caffe_peer = {
-    create,   destroy, borrow, access, make,     reshape_vector, reshape_four,
+    create,   destroy, borrow, access, make,     reshape_vector,
     offset,   update,  asum,   sumsq,  scale,    copy,           fill,
     allocate, load,    save,   parse,  load_net, free_net,       openblas_get_num_threads};

@@ -28,7 +28,6 @@ struct caffe_peer {
     void (*access)(void *blob);
     void (*make)(void *unused);
     void (*reshape_vector)(void *blob);
-    void (*reshape_four)(void *blob);
     void (*offset)(void *blob);
 
     void (*update)(void *blob);
