@@ -12,7 +12,7 @@
 #define PART        1001                        /* elements used of the last chunk */
 #define COUNT       (CHUNK * (MAPS - 1) + PART) /* 2^31 + 1001 */
 
-/* Skips the running test and prints why. The test must not yet have made anything that it must
+/* Skips the running test and prints why. To be called before the test makes anything that it must
    free. */
 static void skip_without_map(void) {
     print_message("skipped: the machine maps no %zu MiB: %s\n", CHUNK_BYTES * MAPS >> 20,
@@ -86,8 +86,8 @@ TEST(sums_reach_past_two_to_the_31) {
     large_close(&large);
 }
 
-/* Scaling flips the sign of each element of the chunk once per map; the last, partial chunk flips
-   its PART elements once more. */
+/* Scaling by -1 flips the sign of each element of the chunk once per whole map: 256 times in total,
+   which restores it. The last map ends after PART elements, which are flipped once more. */
 TEST(scaling_touches_each_element_once) {
     skip_when_quick();
     skip_without_memory(2 * CHUNK_BYTES, 2 * CHUNK_BYTES * MAPS);

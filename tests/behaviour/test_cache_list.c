@@ -5,7 +5,7 @@
 
 #include "context/context.h"
 
-#define UNIT    ((size_t)64 << 10) /* the least that is cached */
+#define UNIT    ((size_t)64 << 10) /* the smallest size that is cached */
 #define KINDS   6                  /* three sizes, pinned or not */
 #define ENTRIES SB__CACHE_ENTRIES
 
@@ -162,7 +162,7 @@ static void check_lists(void) {
     }
 }
 
-TEST(every_call_keeps_every_list) {
+TEST(every_call_leaves_a_valid_list) {
     static const size_t limits[] = {1, 3, 5, 8, 100};
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         world = (struct world){.context = {.max_cache_bytes = limits[i] * UNIT}};

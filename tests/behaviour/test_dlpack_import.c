@@ -56,7 +56,7 @@ static const struct refusal {
     struct edit edits[2];
     sb_status status;
     bool versioned;      /* only for the versioned struct */
-    const char *message; /* if another check would refuse it too; NULL: any */
+    const char *message; /* needed if another check refuses it too */
 } refusals[] = {
     {{VERSIONED(version.major, 2)}, SB_ERR_ABI_MISMATCH, true, NULL},
     {{VERSIONED(version.major, 0)}, SB_ERR_ABI_MISMATCH, true, NULL},
@@ -126,7 +126,7 @@ static void refuse(const struct refusal *refusal, bool legacy) {
     rig_close(&rig);
 }
 
-TEST(what_a_blob_cannot_be_is_refused_and_left_alone) {
+TEST(tensors_that_a_blob_cannot_use_are_refused_and_unchanged) {
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
         refuse(&refusals[i], false);
         if (!refusals[i].versioned)

@@ -110,6 +110,6 @@ TEST(test_no_address_space_leaks) {
     sb_context_release(context);
 }
 
-TEST(test_the_system_is_asked_once) {
+TEST(test_the_page_size_is_requested_once) {
     assert_int_equal(kernel.asked, 1);
 }

@@ -83,7 +83,7 @@ TEST(test_protobuf_c_reads_what_we_write) {
     }
 }
 
-/* Beside a zero, dimensions may be huge: their bytes exceed protobuf-c's stack buffer of 256. */
+/* If one dimension is 0, others may be huge: here they exceed protobuf-c's buffer of 256 bytes. */
 TEST(test_long_shapes_are_written_whole) {
     skip_on_32_bits("dimensions have 31 bits");
     int64_t dims[32];
@@ -137,7 +137,7 @@ TEST_ON(rig, test_two_gigabytes_are_refused_before_anything_is_done) {
     }
 }
 
-TEST(test_what_has_no_room_is_not_begun) {
+TEST(test_nothing_is_written_without_room_for_all) {
     sb_blob *blob = shaped(SB_DTYPE_F32, two_by_three, 2), *ints = shaped(SB_DTYPE_I32, NULL, 0);
     unsigned char bytes[64];
     size_t size;

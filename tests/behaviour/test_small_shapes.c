@@ -72,7 +72,7 @@ static void check_offsets(const struct shape *shape) {
         const bool is_inside = tuple_of(shape, number, i);
         int64_t offset = -7;
         check_legacy(blob, shape, i, is_inside);
-        bool rest_is_0 = true; /* so that each element comes once */
+        bool rest_is_0 = true; /* checks each element once */
         for (int32_t axis = shape->axes; axis < MAX_AXES; axis++)
             rest_is_0 &= i[axis] == 0;
         if (rest_is_0)

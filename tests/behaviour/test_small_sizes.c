@@ -22,7 +22,7 @@ static const struct {
     {INT64_MAX, 8, false},
 };
 
-TEST(bytes_of_elements_are_never_those_of_fewer) {
+TEST(the_size_in_bytes_does_not_wrap) {
     for (int i = 0; i < (int)(sizeof rows / sizeof *rows); i++) {
         uint32_t bytes = 0;
         const bool fits = sb__bytes_of(rows[i].count, rows[i].element_size, &bytes);

@@ -144,7 +144,7 @@ static size_t touched(void *(*run)(void *), struct scene *s) {
     return STACK_BYTES - untouched;
 }
 
-TEST(files_take_less_stack_than_promised) {
+TEST(files_take_less_stack_than_documented) {
     static const struct {
         const char *name;
         void *(*run)(void *);
@@ -159,7 +159,7 @@ TEST(files_take_less_stack_than_promised) {
                 {"a save nowhere", fail_to_save},
                 {"a full disk", fail_to_write}};
     if (IS_SANITIZED) {
-        print_message("skipped: a sanitizer has stack frames of its own\n");
+        print_message("skipped: a sanitizer adds stack frames\n");
         test_skip();
     }
     struct scene s = scene_of();

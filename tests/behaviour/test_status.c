@@ -114,7 +114,7 @@ TEST(dtypes_are_pinned) {
     }
 }
 
-TEST(version_is_told_as_number_and_text) {
+TEST(the_version_is_a_number_and_a_text) {
     char text[32];
     uint32_t v = sb_version();
     assert_int_equal(v, SB_VERSION_NUMBER);
@@ -155,7 +155,7 @@ TEST(an_error_may_be_null) {
     assert_int_equal(sb_blob_create(NULL, SB_DTYPE_F32, NULL, NULL), SB_ERR_INVALID_ARGUMENT);
 }
 
-TEST(messages_say_what_was_asked_and_found) {
+TEST(messages_report_the_request_and_the_finding) {
     int64_t out;
     sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 2, (int64_t[]){2, 3});
     assert_status(SB_ERR_INDEX_OUT_OF_RANGE,

@@ -1,5 +1,5 @@
-/* The wire reader: the bytes that it accepts, and those that it refuses with the offset, the same
-   in memory and in a file. */
+/* The wire reader accepts the same bytes in memory and in a file, and refuses other bytes with the
+   same offset. */
 #include "support.h"
 
 #include "format/open.h"
@@ -57,7 +57,7 @@ struct row {
     sb_status status;
     int fields;     /* on success */
     int64_t offset; /* on failure */
-    const char *says;
+    const char *part;
 };
 
 #define B(s) s, sizeof s - 1
@@ -132,7 +132,7 @@ static void check_row(const struct row *row, sb_status st, int fields, const sb_
         fail_with("%s: %d fields", row->claim, fields);
     if (st == SB_OK)
         return;
-    if (err->offset != row->offset || !strstr(err->message, row->says))
+    if (err->offset != row->offset || !strstr(err->message, row->part))
         fail_with("%s: \"%s\" (offset %lld)", row->claim, err->message, (long long)err->offset);
 }
 
@@ -150,8 +150,8 @@ TEST(test_language) {
     }
 }
 
-/* Each tag of one or two bytes, with and without bytes after the field: on both paths of the
-   reader. */
+/* Reads each tag of one or two bytes, with and without bytes after the field, which covers both
+   paths of the reader. */
 TEST(each_member_of_a_field_is_set) {
     struct sb__reader *reader = malloc(sizeof *reader);
     for (uint32_t tag = 8; tag < 0x4010; tag++) {
