@@ -7,7 +7,7 @@
 #include "state_table.h"
 
 /* Values of the bytes in memories. */
-#define CURRENT 0x11 /* the bytes that the head promises */
+#define CURRENT 0x11 /* the bytes of a current side */
 #define STALE   0x22 /* the bytes of a side that is not current */
 #define LENT    0x33 /* the bytes that the call under test lends */
 
