@@ -9,7 +9,7 @@
 
 /* Values of `error` other than an errno: what the call does instead of failing with an errno. */
 enum {
-    SHORT = -1,   /* reads and writes transfer 3 bytes; of 3 bytes or fewer, all but one */
+    SHORT = -1,   /* reads and writes transfer 3 bytes, or all but one of 3 or fewer */
     NOTHING = -2, /* a write transfers 0 bytes */
     ENDS = -3,    /* a read reports the end of the file */
     KILLS = -4    /* SIGKILL ends the process */

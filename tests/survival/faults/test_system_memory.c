@@ -113,7 +113,7 @@ CALL(first_device_malloc, sb_sim_malloc(s->fresh, SMALL, &(void *){NULL}, err))
 
 CALL(large_device_malloc, sb_sim_malloc(s->context, LARGE, &s->made_ptr, err))
 
-/* Larger than the first range of addresses. */
+/* This block is larger than the device's first range of addresses. */
 CALL(huge_device_malloc, sb_sim_malloc(s->context, (size_t)5 << 30, &s->made_ptr, err))
 
 static void count_launch(void *user) {
@@ -194,7 +194,7 @@ static bool run(size_t i, int64_t n) {
     return fault.fired;
 }
 
-TEST(the_nth_request_fails) {
+TEST(calls_survive_the_failure_of_the_nth_request) {
     for (size_t i = 0; i < CALLS; i++) {
         int64_t n = 1, step = 1;
         if (calls[i].is_costly && test_is_quick())

@@ -75,7 +75,7 @@ static void release_in_a_capture(int64_t count) {
     sb_context_release(context);
 }
 
-/* --- writes that nobody has waited for -------------------------------------------------------- */
+/* --- writes without a wait -------------------------------------------------------------------- */
 
 static void write_on_two_streams(int64_t count) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
@@ -212,7 +212,7 @@ static const struct {
 } cases[] = {
     {"release_in_a_capture", release_in_a_capture}, /* memories */
     {"write_on_two_streams", write_on_two_streams}, /* blobs */
-    {"add_forwards", add_forwards},                 /* blobs, to a layer each */
+    {"add_forwards", add_forwards},                 /* blobs, one to each layer */
     {"add_backwards", add_backwards},
     {"add_shuffled", add_shuffled},
     {"replace_backwards", replace_backwards}, /* blobs of one list */

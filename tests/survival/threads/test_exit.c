@@ -1,5 +1,5 @@
-/* Ends a program in many states, repeatedly: no crash and no hang. Each scenario runs this program
-   again with the scenario's name. */
+/* Ends a program in many states, repeatedly, and checks that it neither crashes nor hangs. Each
+   scenario runs this program again with the scenario's name. */
 #include "nets.h"
 #include "team.h"
 
@@ -208,7 +208,7 @@ static const struct scenario {
 
 enum { SCENARIOS = sizeof scenarios / sizeof scenarios[0] };
 
-/* --- running them ---------------------------------------------------------------------------- */
+/* --- running the scenarios ------------------------------------------------------------------- */
 
 extern char **environ;
 

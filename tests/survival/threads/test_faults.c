@@ -644,7 +644,7 @@ static void rest(struct round *round) {
 }
 
 /* Queues a copy into a loan. Every wait for the copy fails, so the loan goes into quarantine. */
-static void give_up_in_use(struct round *round) {
+static void retire_in_use(struct round *round) {
     struct worker w = {.round = round, .random = round->seed};
     struct object *o = &round->shared[0];
     const void *in;
@@ -678,7 +678,7 @@ static void end_failing(struct round *round) {
         object_close(&round->shared[i]);
     device_fail(round->rig.context, SB_SIM_ANY, 0, SB_SIM_FAIL_NOW);
     drain(round);
-    give_up_in_use(round);
+    retire_in_use(round);
     sb_context_release(round->rig.context);
     seen.left_behind += rig_stats(&other).leaked_bytes != before;
     for (int i = 0; i < 100 && round->rig.counting.live_blocks; i++)
@@ -699,7 +699,7 @@ static void round_close(struct round *round) {
     assert_int_equal(round->wrong, 0);
 }
 
-TEST(readers_see_the_last_writer_and_nothing_in_use_is_given_back_whatever_fails) {
+TEST(after_any_failure_readers_see_the_last_writer_and_nothing_in_use_is_returned) {
     static struct round round;
     const double end = stress_now() + 2 * stress_seconds(2);
     while (seen.rounds < 12 || stress_now() < end) { /* at least one round of each kind */

@@ -14,7 +14,7 @@ static void expect_about(const char *what, size_t before, size_t difference) {
 
 /* The cases: ordinary memory from the kernel and from malloc, pinned memory, and memory that is not
    cached. */
-TEST(trimmed_memory_leaves_the_process) {
+TEST(trimmed_memory_returns_to_the_system) {
     static const struct {
         const char *device;
         uint32_t flags;
@@ -48,7 +48,7 @@ TEST(trimmed_memory_leaves_the_process) {
     }
 }
 
-/* An allocator whose slow_free is slow. */
+/* An allocator whose slow_free runs other threads before it frees. */
 static void *slow_alloc(void *user, size_t bytes, size_t alignment, uint32_t flags) {
     void *block = NULL;
     if (posix_memalign(&block, alignment, bytes))

@@ -1,5 +1,5 @@
-/* parallel_for: any number of the caller's threads has bit for bit the results of one thread. The
-   library creates no threads, leaves OpenBLAS's settings unchanged, and holds no lock while the
+/* parallel_for: with any number of the caller's threads the results are bit for bit those of one.
+   The library creates no threads, leaves OpenBLAS's settings unchanged, and holds no lock while the
    caller's threads work. */
 #include "blobs.h"
 #include "team.h"
@@ -196,7 +196,7 @@ static void expect_no_new_thread(sb_context *context) {
     sb_context_release(context);
 }
 
-TEST(no_thread_is_created_and_openblas_stays_as_it_was) {
+TEST(no_thread_is_created_and_openblas_settings_are_unchanged) {
     int blas_threads = blas_number("openblas_get_num_threads");
     int blas_kind = blas_number("openblas_get_parallel");
     struct pool pool = {.threads = 3};
