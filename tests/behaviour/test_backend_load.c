@@ -40,7 +40,7 @@ static void use_device(const char *device) {
     assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
     memset(out, 0x31, 512);
     assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
-    assert_true(((char *)out)[511] == 0x31); /* the device's memory is the process's */
+    assert_true(((char *)out)[511] == 0x31); /* the device's memory is host memory */
     memset(out, 0x32, 512);
     assert_ok(sb_mem_cpu(mem, &in, &err));
     assert_true(((const char *)in)[511] == 0x32);
@@ -201,7 +201,7 @@ TEST(the_loader_s_reason_follows_a_long_path) {
 #endif
 }
 
-/* The folders that the loader searches contain a C library on every system, which is not loaded. */
+/* On every system the folders that the loader searches contain a C library: it is not loaded. */
 TEST(a_path_without_a_folder_is_in_the_current_folder) {
     static const char *const names[] = {"libc.so.6", "msvcrt.dll", "good.so"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)

@@ -101,7 +101,7 @@ TEST(the_error_of_a_callback_is_passed_on) {
     assert_string_equal(err.message, "the source failed and did not say why");
 }
 
-/* 8 bytes of the room are reserved for one more escape, "..." and the NUL. */
+/* The last 8 bytes of the room are for one more escape, "..." and the NUL. */
 TEST(escaped_text_is_cut_at_its_room) {
     char out[16];
     assert_string_equal(sb__escape("12345678", 8, out, 15), "12345678");

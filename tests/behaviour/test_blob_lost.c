@@ -11,7 +11,7 @@
 
 struct wreck {
     struct rig rig;
-    sb_blob *lost, *whole; /* `lost`: data LOST; `whole`: data, diff on the host */
+    sb_blob *lost, *whole; /* `lost`: its data is LOST; `whole`: data and diff are on the host */
     float values[COUNT];
 };
 

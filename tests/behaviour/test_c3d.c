@@ -188,7 +188,7 @@ TEST(a_mean_is_recognised) {
     assert_memory_equal(wire.bytes + info.data_offset, "\0\0\x80\x3f", 4);
 }
 
-/* The layer is C3D's whatever its blobs are: a program may have replaced all of them by Caffe's. */
+/* The layer is C3D's whatever its blobs are, as a program may have replaced them by Caffe's. */
 TEST(a_layer_with_the_parameters_of_a_convolution_is_c3ds) {
     static const struct {
         uint64_t number;

@@ -336,7 +336,7 @@ TEST_ON(device, without_streams_asynchronous_calls_are_done_on_return) {
     assert_ok(sb_mem_overwrite_cpu(mem, &ptr, &err));
     memset(ptr, 0x41, 64);
     assert_ok(sb_mem_async_gpu_push(mem, NULL, &err));
-    memset(ptr, 0x42, 64); /* the copy has ended: the device keeps the old bytes */
+    memset(ptr, 0x42, 64); /* the push has ended: this write does not reach the device */
     assert_ok(sb_mem_gpu_on(mem, NULL, &in, &err));
     assert_true(bytes_are(in, 64, 0x41));
     assert_ok(sb_mem_mutable_gpu_on(mem, NULL, &ptr, &err));

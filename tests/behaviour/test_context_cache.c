@@ -108,7 +108,7 @@ TEST(reused_memory_reads_as_zero_where_that_is_promised) {
     }
 }
 
-/* The bytes of page-locked memory from the device are unknown: the library zeroes them. */
+/* A device allocates page-locked memory with unknown bytes, so the library zeroes them. */
 TEST_ON(rig, overwritten_memory_shows_no_bytes_of_others) {
     void *out;
     sb_mem *mem = test_mem(f->context, 4096);

@@ -67,7 +67,7 @@ TEST(every_order_of_seven_is_sorted) {
     }
 }
 
-/* Returns how many edits a search for `edit` looks at. */
+/* Returns how many edits a search for `edit` visits. */
 static int64_t depth_of(const struct sb__edits *edits, const struct sb__edit *edit) {
     int64_t depth = 1;
     const struct sb__edit *top = &edits->items[edits->root - 1];

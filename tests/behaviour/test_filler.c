@@ -24,7 +24,7 @@ struct refusal {
     sb_filler filler;
 };
 
-/* A filler as SB_FILLER_INIT, except for the named members */
+/* SB_FILLER_INIT, except for the members that are given */
 #define F(...)                                                                                     \
     { .struct_size = sizeof(sb_filler), .max = 1, .std = 1, .sparse = -1, __VA_ARGS__ }
 
@@ -196,7 +196,7 @@ TEST(a_type_requires_its_axes) {
     }
 }
 
-/* The smallest parameters: std = 0, and sparse = 1 for a scalar. */
+/* Tests the smallest parameters: std = 0, and sparse = 1 for a scalar. */
 TEST(a_gaussian_may_be_as_narrow_as_its_mean) {
     sb_filler filler = filler_of(SB_FILLER_GAUSSIAN);
     sb_blob *scalar = test_blob(NULL, SB_DTYPE_F32, 0, NULL);

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <pthread.h>
 
-/* The reference is Random123 or, without it, our own Philox, which the golden numbers check. */
+/* The reference is Random123 or, without it, the library's Philox, which golden numbers check. */
 #if __has_include(<Random123/philox.h>)
 #define SYNCBLOB_RANDOM123
 #endif
@@ -168,7 +168,7 @@ static long double uniform_reference(uint64_t seed, int32_t dtype, uint64_t i) {
     return unit(((uint64_t)d.w[2 * j] << 32 | d.w[2 * j + 1]) >> 12, 52);
 }
 
-/* Box and Muller's method: the angle is at most an eighth of a turn; the low bits reflect it. */
+/* Box and Muller's method: the angle is at most an eighth of a turn; two bits mirror the point. */
 static long double normal_reference(uint64_t seed, int32_t dtype, uint64_t i) {
     const uint64_t per_lane = dtype == SB_DTYPE_F32 ? 4 : 2, j = i / 8 % per_lane;
     const struct drawn d = words_of(seed, 0, i, per_lane);

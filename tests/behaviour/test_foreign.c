@@ -412,7 +412,7 @@ static void check_large(const struct foreign *kind, sb_status st, const sb_error
         assert_non_null(strstr(err->message, BEFORE "a file that begins with 1024 zeros"));
 }
 
-/* Returns whether the kind is text: all bytes that are read have to be text. */
+/* Returns whether the kind is text. Then all bytes that the library reads have to be text. */
 static bool is_text(const struct foreign *kind) {
     return strstr(kind->words, "text, which") || strstr(kind->words, "JSON") ||
            strstr(kind->words, "text format");

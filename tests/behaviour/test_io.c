@@ -14,7 +14,7 @@
 static const int64_t large[] = {600000}, three[] = {3};
 
 struct world {
-    struct wire wire; /* a solver state: a large blob and a small one */
+    struct wire wire; /* a solver state with a large blob and a small blob */
     struct test_source source;
     struct test_sink sink;
     struct test_progress progress;
@@ -77,7 +77,7 @@ TEST_ON(world, edits_are_saved_between_bytes_of_the_source) {
     assert_ok(sb_model_size(model, &size, &err));
     assert_ok(sb_model_save_sink(model, &sink, &err));
     assert_int_equal(f->sink.got.size, size);
-    assert_int_equal(f->sink.writes, 1); /* small pieces are written together */
+    assert_int_equal(f->sink.writes, 1); /* in one write, since they are small */
     assert_ok(sb_model_open_bytes(NULL, SB_FORMAT_AUTO, f->sink.got.bytes, size, NULL, NULL, NULL,
                                   &again, &err));
     assert_ok(sb_model_load_blob(again, SB_NO_LAYER, 1, f->blob, &err));
@@ -116,7 +116,7 @@ TEST_ON(world, the_memory_limit_applies_to_a_load) {
     const sb_source source = test_source_of(&f->source, &f->wire);
     sb_limits limits = SB_LIMITS_INIT;
     sb_model *model;
-    for (int i = 0; i < 2; i++) { /* the limit counts the model, too */
+    for (int i = 0; i < 2; i++) { /* the model counts, too */
         limits.max_memory = i ? 4 * (size_t)large[0] : 100000;
         assert_ok(sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, &limits, NULL, &model, &err));
         assert_status(SB_ERR_DATA_LIMIT, sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
@@ -217,7 +217,7 @@ TEST_ON(world, a_source_is_no_larger_than_a_message) {
                       sb_blob_load_source(f->blob, &source, 0, NULL, NULL, &err));
         assert_null(strstr(err.message, "; this is "));
     }
-    const int reads = f->source.reads; /* with `err` NULL the library describes no bytes */
+    const int reads = f->source.reads; /* without `err` it describes no bytes */
     source.size = (uint64_t)INT32_MAX + 1;
     assert_int_equal(sb_blob_load_source(f->blob, &source, 0, NULL, NULL, NULL), SB_ERR_DATA_LIMIT);
     assert_int_equal(f->source.reads, reads);
@@ -369,7 +369,7 @@ TEST_ON(world, long_calls_report_their_progress) {
     assert_int_equal(f->progress.done, f->wire.size);
     f->progress = (struct test_progress){.cancels_at = 0};
     assert_ok(sb_model_blob_info(model, SB_NO_LAYER, 0, &info, &err));
-    assert_int_equal(f->progress.reports, 0); /* progress of the opening only */
+    assert_int_equal(f->progress.reports, 0); /* it was for the opening only */
     assert_ok(sb_model_set_progress(model, &progress, &err));
     assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
     assert_true(f->source.largest <= 1 << 20);

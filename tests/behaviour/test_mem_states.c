@@ -19,7 +19,7 @@ static sb_status make_call(struct scene *scene, enum call call, void **out, sb_e
     return scene_call(scene, call, own, out, err);
 }
 
-/* The outcome that the table gives for a start and a call. */
+/* The outcome of a call on a memory in a start state, by the table. */
 struct outcome {
     struct plan plan;
     struct memory_state after;

@@ -336,7 +336,7 @@ TEST(test_added_layers_can_be_removed) {
     assert_status(SB_ERR_NOT_FOUND, sb_model_find_layer(model, "", 0, &found, &err));
     set_four(model, 0, 0, 9);
     assert_status(SB_ERR_UNSUPPORTED, sb_model_pop_layer(model, &err));
-    for (int round = 0; round < 99; round++) { /* more often than the names have room */
+    for (int round = 0; round < 99; round++) { /* more often than the table of names has slots */
         assert_ok(sb_model_add_layer(model, "", 0, "", 0, NULL, &err));
         assert_int_equal(num_blobs(model, first), 0);
         if (round % 2)
@@ -401,7 +401,7 @@ TEST(test_a_solver_state_is_edited) {
     assert_saved(model, &expected);
 }
 
-/* Texts are copies of the caller's, and an old text's memory is freed. */
+/* The model copies the caller's texts, and frees a text that is replaced. */
 TEST_ON(rig, test_texts_are_copied_and_replaced) {
     sb_solver_info info = SB_SOLVER_INFO_INIT;
     sb_model *net;
@@ -508,7 +508,7 @@ TEST(test_real_models_are_saved_as_they_were) {
         found = save(model);
         assert_wire(&found, &original);
         wire_free(&found);
-        /* A blob that is replaced by its own values has the same bytes, as Caffe packed it. */
+        /* A blob that is replaced by its own values has the same bytes: Caffe packs it alike. */
         sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
         for (int64_t l = SB_NO_LAYER; l < sb_model_num_layers(model); l++) {
             for (int64_t k = 0; k < num_blobs(model, l); k++) {

@@ -109,7 +109,7 @@ TEST(edits_are_in_the_messages) {
     assert_message(model, SB_NO_LAYER, &expected);
 }
 
-/* Joined to a net again, the messages describe each layer as the file does. */
+/* The messages, joined to a net again, describe each layer as the file does. */
 TEST(all_messages_together_are_the_net_without_blobs) {
     static void (*const nets[])(struct wire *) = {net_current, net_v1, net_v0};
     for (size_t i = 0; i < 3; i++) {

@@ -231,7 +231,7 @@ TEST(test_format_names) {
 TEST(test_refusals_name_the_blob) {
     static const struct {
         const char *claim;
-        uint32_t layers, blobs, inside; /* field numbers; inside: of a V0 layer */
+        uint32_t layers, blobs, inside; /* field numbers; `inside`: of the layer in a V0 layer */
         const char *blob;
         size_t size;
         sb_status status;

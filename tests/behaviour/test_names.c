@@ -150,7 +150,7 @@ TEST(names_move_to_a_larger_table) {
     free(net);
 }
 
-/* Names change after they were added, so that a hash matches and its name does not. */
+/* The test changes names after they were added, so that a hash matches but the name differs. */
 TEST(names_with_equal_hashes_are_distinguished) {
     struct net *net = calloc(1, sizeof *net);
     assert_non_null(net);

@@ -91,7 +91,7 @@ TEST(raw_values_of_every_type_are_read) {
     check_i32(&doubles, (int32_t[]){-8}, 1);
 }
 
-/* The ends are computed from exponents, not from C's limits: 2^63 - 1 is not a double. */
+/* The ends of a type's range are computed from exponents, because 2^63 - 1 is not a double. */
 #define CHECK_ENDS(NAME, number, name, type, kind, with)                                           \
     {                                                                                              \
         const int bits = 8 * (int)sizeof(type), has_sign = (type)-1 < (type)1;                     \

@@ -199,7 +199,7 @@ static void two_failures(struct scene *s) {
     assert_int_equal(sb_blob_scale_on(s->blob, SB_DATA, 2, s->streams[TWO], NULL), SB_OK);
 }
 
-/* The failing work comes first: much work that succeeds is queued behind it, without a wait. */
+/* After the failing work, much work that succeeds is queued without a wait. */
 static void long_before(struct scene *s) {
     update_on(s);
     for (int i = 0; i < 9; i++)
@@ -437,7 +437,7 @@ static void check_overwrite(struct scene *s, const struct trial *t) {
     const void *in = NULL;
     void *out = NULL;
     sb_status st = sb_blob_overwrite_cpu(s->blob, SB_DATA, &out, &err);
-    if (st != SB_OK) /* the last report, by a copy in flight */
+    if (st != SB_OK) /* a copy in flight reports it once */
         st = sb_blob_overwrite_cpu(s->blob, SB_DATA, &out, &err);
     if (st != SB_OK)
         blame(t, "overwrite gives", st);
@@ -570,7 +570,7 @@ TEST(work_that_moves_read_only_bytes_first_is_reported) {
 
 /* --- waits that fail ------------------------------------------------------------------------- */
 
-/* Only one wait fails and no work does: the bytes are right. */
+/* Only one wait fails, and no work fails, so the bytes are right. */
 TEST(a_wait_that_fails_once_does_not_count_as_failed_work) {
     static const int32_t modes[] = {SB_SIM_FAIL_NOW, SB_SIM_FAIL_LATER};
     for (int ask = 0; ask < ASKS; ask++)
@@ -642,7 +642,7 @@ TEST(a_copy_whose_wait_failed_does_not_overwrite_later_results) {
 TEST_ON(scene, work_without_an_event_is_waited_for) {
     const float *in;
     device_fail(f->rig.context, SB_SIM_EVENT_RECORD, 2,
-                SB_SIM_FAIL_NOW); /* the first orders the streams */
+                SB_SIM_FAIL_NOW); /* the first event orders the streams */
     struct tally before = rig_tally(&f->rig);
     assert_ok(sb_blob_scale_on(f->blob, SB_DATA, 2, f->streams[ONE], &err));
     struct tally since = rig_since(&f->rig, &before);
@@ -655,7 +655,7 @@ TEST_ON(scene, work_without_an_event_is_waited_for) {
 TEST_ON(scene, work_that_fails_without_an_event_loses_the_device) {
     const void *in = NULL;
     device_fail(f->rig.context, SB_SIM_EVENT_RECORD, 2,
-                SB_SIM_FAIL_NOW); /* the first orders the streams */
+                SB_SIM_FAIL_NOW); /* the first event orders the streams */
     assert_ok(sb_sim_fail_also(f->rig.context, SB_SIM_SCALE, 1, SB_SIM_FAIL_LATER, &err));
     assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale_on(f->blob, SB_DATA, 2, f->streams[ONE], &err));
     assert_int_equal(sb_mem_head(data_of(f->blob)), SB_HEAD_LOST);

@@ -1,5 +1,5 @@
-/* Where the readers put values: into existing storage that fits, even if it is shared, else into
-   new storage. One table of situations for every reader. */
+/* Where the readers put values: into existing storage that fits, even if it is shared, otherwise
+   into new storage. Every reader is tested in the same situations. */
 #include "aligned.h"
 #include "blobs.h"
 #include "files.h"
@@ -152,7 +152,7 @@ static void fill_what_fits(enum reader reader, int64_t count, enum lending lendi
 }
 
 /* The blob and its sharers move from storage that is lent read-only to the library's storage. */
-TEST(test_sharers_see_the_values_where_they_were) {
+TEST(test_sharers_see_the_values) {
     for (enum reader reader = 0; reader < READERS; reader++)
         for (int64_t count = COUNT; count <= ROOM; count += ROOM - COUNT)
             for (enum lending lending = OWN; lending <= LENT_TO_READ; lending++)
@@ -222,7 +222,7 @@ TEST(test_a_file_that_ends_half_way_changes_nothing) {
     }
 }
 
-/* The failed read leaves its storage with half of the values in it. */
+/* The failed read leaves host storage that contains half of the values. */
 TEST(test_unwritten_memory_reads_as_zeros_after_a_failed_read) {
     enum { MANY = 20000 };
     for (int writes = 0; writes < 2; writes++) {

@@ -1,4 +1,4 @@
-/* base/checked.h compiled as on a host of 32 bits: the library is not yet built on such a host. */
+/* Compiles base/checked.h as on a host of 32 bits, so that a host of 64 bits tests that code. */
 #include "support.h"
 
 #undef PTRDIFF_MAX

@@ -66,7 +66,7 @@ static void *load_doubles(void *user) {
     return NULL;
 }
 
-/* The file is not a model: the library looks at its bytes to describe them in the error. */
+/* The file is not a model: the library reads its bytes to describe them in the error. */
 static void *open_another_kind(void *user) {
     struct scene *s = user;
     sb_model *model = NULL;
@@ -165,7 +165,7 @@ TEST(files_take_less_stack_than_documented) {
     struct scene s = scene_of();
     void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        (void)touched(rows[i].run, &s); /* a first call also runs the loader */
+        (void)touched(rows[i].run, &s); /* the first call also runs the dynamic loader */
         const size_t bytes = touched(rows[i].run, &s) - touched(nothing, &s);
         print_message("  %-18s %zu bytes of stack\n", rows[i].name, bytes);
         assert_int_equal(s.status, SB_OK);

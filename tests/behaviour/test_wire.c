@@ -11,7 +11,7 @@
 static const struct sb__field_name names[] = {{1, "one"}, {2, "two"}, {0, NULL}};
 static const struct sb__path root = {NULL, "", -1, names};
 
-/* Walks a whole message; `fields` gets the number of its fields. */
+/* Reads a whole message and stores the number of its fields in `fields`. */
 static sb_status walk(const struct sb__source *source, int *fields, sb_error *err) {
     struct sb__reader *reader = malloc(sizeof *reader);
     struct sb__field field = {.end = 0};

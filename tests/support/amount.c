@@ -1,4 +1,4 @@
-/* How much of its table a test runs, and how much memory the machine has free for it. */
+/* How much of its table a test runs, and how much free memory the machine has. */
 #include "support.h"
 
 #include <stdint.h>

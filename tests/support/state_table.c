@@ -18,7 +18,7 @@ state_newest state_after(state_newest newest, enum call call, enum work work) {
     const enum purpose purpose = call_kinds[call].purpose;
     if (work == REFUSE)
         return newest;
-    if (work == COPY) /* the other side's bytes, whether newest or not */
+    if (work == COPY) /* the other side's bytes, even if they are stale */
         newest = newest & ~side ? newest | side : NOBODY;
     else if (work == ZERO)
         newest = newest == NOBODY ? side : newest & ~side;
@@ -78,7 +78,7 @@ static struct plan plan_cell(const struct memory_state *state, enum call call) {
     const struct side *now = &state->side[plan.side];
     bool read_only = now->kind == SB_STORAGE_BORROWED_READ_ONLY;
     if (cell.work == REFUSE) {
-        /* The newest bytes are on the wrong side. */
+        /* If there are newest bytes, they are on the wrong side for the call. */
         bool has_bytes = sides_of_head(state->head) != NOBODY;
         plan.status = has_bytes ? SB_ERR_INVALID_ARGUMENT : SB_ERR_UNINITIALIZED;
         return plan;
@@ -95,7 +95,7 @@ static struct plan plan_cell(const struct memory_state *state, enum call call) {
     return plan;
 }
 
-/* Plans an overwrite on the head's side, then zeros. */
+/* Plans a clear: an overwrite on the head's side, then zeros. */
 static struct plan plan_clear(const struct memory_state *state) {
     if (state->head == SB_HEAD_UNINITIALIZED)
         return (struct plan){.head = state->head, .side = SB_SIDE_CPU};

@@ -113,7 +113,7 @@ const char *test_data_path(const char *name, char *buffer, size_t capacity);
 
 /* How much of its table a test runs. The default is a sample that takes a second or two, also under
    each sanitizer. SYNCBLOB_TEST_WHOLE=1: the whole table. SYNCBLOB_TEST_FULL=1: also the cases that
-   take minutes. An empty variable and 0 mean off. */
+   take minutes. An empty variable or 0 means off. */
 bool test_is_quick(void);
 bool test_is_full(void);
 

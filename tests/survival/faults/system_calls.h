@@ -15,8 +15,8 @@ enum {
     KILLS = -4    /* SIGKILL ends the process */
 };
 
-/* Calls number `nth` to `last` of `function` fail. For calls that do not support them, SHORT,
-   NOTHING and ENDS mean EIO. */
+/* Calls number `nth` to `last` of `function` fail. SHORT, NOTHING and ENDS mean EIO for calls to
+   which they do not apply. */
 struct system_fault {
     const char *function; /* NULL: any function */
     int nth, last;        /* last 0: none fails */

@@ -393,8 +393,8 @@ static bool same_seen(const struct seen *a, const struct seen *b) {
     return true;
 }
 
-/* Checks a failed call that lost the device: shapes and owners are unchanged, and if the host side
-   is current by the head, it has the old bytes. */
+/* Checks a failed call that lost the device: shapes and owners are unchanged, and a host side that
+   is current according to the head has the old bytes. */
 static void check_lost(const struct trial *t, const struct world *w, const struct seen *before) {
     struct seen now, expected = *before;
     see_shapes(&now, w);

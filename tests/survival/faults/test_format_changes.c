@@ -54,7 +54,7 @@ static struct wire image(int kind) {
         wire_text(&blob, 7, "\x08\xc4\x13"); /* beyond the reader's window */
         wire_message(&layer, 7, &blob);
         break;
-    case 7: /* at every offset a field 1 begins */
+    case 7: /* a field 1 begins at every offset */
         memset(name, 1 << 3, sizeof name);
         wire_raw(&wire, name, sizeof name);
         break;

@@ -20,7 +20,7 @@
 
 /* --- a scene ------------------------------------------------------------------------------ */
 
-/* `large`: larger than any window. */
+/* A blob of the shape `large` is larger than any window of a reader. */
 static const int64_t large[] = {6000}, two[] = {2}, four[] = {4};
 
 /* Where models and blobs are read from and written to. */
@@ -149,7 +149,7 @@ static void scene_open_from(struct scene *s, enum origin origin,
     put_opened(&s->opened_bytes);
     s->target = rig_path(&s->rig, "target");
     file_write(s->target, "old", 3);
-    if (chown(s->target, 12345, 23456) != 0) /* only root can; then a save must keep the owner */
+    if (chown(s->target, 12345, 23456) != 0) /* only root may; then a save must keep the owner */
         s->progress.reports = 0;
     if (origin == A_FILE) {
         s->net_path = file_of(s, "net", &s->net_bytes);
@@ -680,7 +680,7 @@ TEST(the_error_may_be_null) {
         }
 }
 
-/* Measuring before the save also reports progress. */
+/* A save first measures the model, which also reports progress: the cancel stops the save there. */
 TEST(a_save_is_stopped_before_it_writes) {
     struct scene s;
     scene_open_from(&s, CALLBACKS, put_vector);
@@ -696,7 +696,7 @@ TEST(a_save_is_stopped_before_it_writes) {
 /* --- files that are replaced ----------------------------------------------------------------- */
 
 static int files_in(const char *folder) {
-    int files = -2; /* the folder itself and the one above */
+    int files = -2; /* without the entries "." and ".." */
     DIR *listing = opendir(folder);
     assert_non_null(listing);
     while (readdir(listing))

@@ -7,7 +7,7 @@
 #include "scene.h"
 
 #define BYTES ((size_t)192)
-#define USERS 0x77 /* the caller's byte in memory that a call returned */
+#define USERS 0x77 /* the byte that the caller writes through a returned pointer */
 
 /* One call on a memory in one state, with the steps that fail. */
 struct trial {

@@ -16,7 +16,7 @@
 
 #define BYTES ((size_t)192)
 #define COUNT ((int64_t)(BYTES / sizeof(float)))
-#define USERS 0x77 /* the caller's byte in memory that a call returned */
+#define USERS 0x77 /* the byte that the caller writes through a returned pointer */
 
 /* Makes `times` calls of `op` in a row fail, from the nth on. */
 static void fail_run(struct rig *rig, int32_t op, int64_t nth, int times) {
@@ -223,8 +223,8 @@ TEST_ON(rig, leftover_storage_is_zeroed_unless_it_is_in_use) {
         }
 }
 
-/* If a wait fails, a second wait decides; otherwise there is no second wait. The library's stream
-   is waited for first, then the legacy stream, which has no event. */
+/* A wait that fails is retried once, and the retry decides. The library waits for its own stream
+   first, then for the legacy stream, which has no event. */
 TEST_ON(rig, a_failed_wait_for_a_stream_is_retried_once) {
     for (int failures = 0; failures < 3; failures++) {
         sb_mem *mem;
@@ -296,7 +296,7 @@ TEST(a_loan_that_owns_its_context_is_returned) {
     counting_allocator_assert_clean(&rig.counting);
 }
 
-/* A destroyed stream cannot be waited for. */
+/* The library cannot wait for a stream that the caller has destroyed. */
 TEST_ON(rig, a_stream_of_a_lost_device_is_forgotten) {
     struct look look;
     const void *in;
@@ -437,7 +437,7 @@ static void release_captured(struct crowd *crowd, sb_mem *mem) {
     captured_stream = NULL;
 }
 
-/* Puts two memories in quarantine for the captured stream. On that stream come, in this order: an
+/* Puts two memories in quarantine for the captured stream. That stream contains, in this order: an
    event for the first memory, the event `between`, and the kernel `look`. */
 static void crowd_keeps_one_after_the_other(struct crowd *crowd, struct look *look,
                                             void **between) {

@@ -55,7 +55,7 @@ static const struct row {
     {"write", 1, 1, NOTHING, SB_ERR_IO, EIO, "cannot be written", OLD},
     {"write", 1, 9, SHORT, SB_OK, 0, NULL, NEW},
     {"fsync", 1, 1, EIO, SB_ERR_IO, EIO, "cannot be written", OLD},
-    {"close", 1, 1, EINTR, SB_OK, 0, NULL, NEW}, /* does not mean that bytes were lost */
+    {"close", 1, 1, EINTR, SB_OK, 0, NULL, NEW}, /* EINTR does not mean that bytes were lost */
     {"close", 1, 1, EDQUOT, SB_ERR_IO, EDQUOT, "cannot be written", OLD},
     {"renameat", 1, 1, EXDEV, SB_ERR_IO, EXDEV, "cannot be written", OLD},
     {"fsync", 2, 2, EBADF, SB_OK, 0, NULL, NEW}, /* the folder could not be opened for reading */

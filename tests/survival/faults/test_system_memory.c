@@ -53,7 +53,7 @@ WRAP(int, pthread_mutexattr_settype, (pthread_mutexattr_t * attributes, int type
 
 struct scene {
     sb_context *context;
-    sb_mem *mem, *large; /* SMALL bytes of 0x21 on the host; never touched */
+    sb_mem *mem, *large; /* `mem`: SMALL bytes of 0x21 on the host; `large`: never touched */
     sb_blob *blob;       /* data and diff on the device: 1 2 3, 1 1 1 */
     sb_stream stream;
     sb_context *made, *fresh; /* `fresh` has no memory yet */
@@ -141,7 +141,7 @@ CALL(download, sb_blob_cpu(s->blob, SB_DATA, &(const void *){NULL}, err))
 static const struct {
     const char *name;
     sb_status (*call)(struct scene *, sb_error *);
-    int64_t least;  /* requests that the call makes at least */
+    int64_t least;  /* the fewest requests that the call makes */
     bool in_place;  /* overwrites current device bytes */
     bool is_costly; /* left out under valgrind */
 } calls[] = {

@@ -11,7 +11,7 @@
 
 struct observed {
     struct rig rig;
-    size_t before; /* live bytes when the watch began */
+    size_t before; /* live bytes when the measurement began */
 };
 
 static void watch(struct observed *o) {

@@ -13,7 +13,7 @@
 
 enum { LIMIT = 20 /* seconds for one run */, THREADS = 4, OBJECTS = 6 };
 #define RUNS  (test_is_quick() || IS_SANITIZED ? 5 : 100)
-#define BYTES ((size_t)128 << 10) /* of a size that the cache keeps */
+#define BYTES ((size_t)128 << 10) /* a size that the cache keeps */
 
 /* --- what is alive ---------------------------------------------------------------------------- */
 

@@ -59,7 +59,7 @@ struct round {
     struct job *jobs;
     _Atomic(sb_mem *) parked; /* a reference that one thread leaves for another */
     _Atomic int loan_count, job_count, kernel_count, idle, wrong;
-    pthread_barrier_t quiet; /* the faults are off */
+    pthread_barrier_t quiet; /* the members wait until no fault is armed */
 };
 
 struct worker {
@@ -331,7 +331,7 @@ static void pass_on(struct worker *w, struct object *o) {
     sb_mem_release(mem);
 }
 
-/* Uses a private memory, some large enough for the cache. */
+/* Uses a private memory, which is sometimes large enough for the cache. */
 static void live_alone(struct worker *w, struct object *o) {
     sb_blob *blob = blob_of_count(w->round->rig.context, SB_DTYPE_F32,
                                   COUNT + 40000 * (int64_t)draw(&w->random, 3));

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #define BYTES ((size_t)512)
-#define LARGE ((size_t)256 << 10) /* of a size that the cache keeps */
+#define LARGE ((size_t)256 << 10) /* a size that the cache keeps */
 #define LIMIT 30                  /* seconds until a child counts as hanging */
 
 /* --- children ------------------------------------------------------------------------------- */

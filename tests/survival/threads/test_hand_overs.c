@@ -9,7 +9,7 @@
 #include <syncblob/comm_engine.h>
 
 #define BYTES ((size_t)256)
-#define LARGE ((size_t)128 << 10) /* of a size that the cache keeps */
+#define LARGE ((size_t)128 << 10) /* a size that the cache keeps */
 
 struct stage {
     struct tiny tiny;

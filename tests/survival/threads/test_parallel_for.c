@@ -149,7 +149,7 @@ static void compare(int32_t dtype, int64_t count) {
         const struct results found = compute(context, dtype, count);
         assert_memory_equal(&found, &expected, sizeof found);
         assert_int_equal(pool.runs > 0, count > 1 << 17);
-        if (count > 1 << 18) /* two updates, four sums; from 1 MiB on clear and the copies */
+        if (count > 1 << 18) /* two updates, four sums; from 1 MiB on also a clear and copies */
             assert_int_equal(pool.runs, 9);
         sb_context_release(context);
     }
@@ -250,7 +250,7 @@ TEST(no_lock_is_held_while_the_caller_s_threads_work) {
     assert_ok(sb_mem_mutable_cpu(thief.mem, &out, &err));
     assert_true(bytes_are(out, bytes, 0));
     assert_ok(sb_mem_clear(thief.mem, &err));
-    assert_true(thief.stolen >= 2); /* the copy and the clearing were spread */
+    assert_true(thief.stolen >= 2); /* the copy and the clear ran as tasks */
     sb_mem_release(thief.mem);
     sb_context_release(context);
     free(lent);
