@@ -66,7 +66,7 @@ TEST(every_pair_of_heads_within_a_context) {
 }
 
 /* As in Caffe, the target gets zeros that an update accepts. The source is unchanged. */
-TEST(a_copy_of_what_was_never_written_can_be_updated) {
+TEST(a_copy_of_a_blob_that_was_never_written_can_be_updated) {
     static const int64_t counts[] = {0, 3, COUNT, 50};
     for (size_t i = 0; i < 4; i++)
         for (int touched = 0; touched < 2; touched++) {

@@ -67,7 +67,7 @@ TEST(lent_bytes_must_suit_the_elements) {
 
 /* --- a dropped diff --------------------------------------------------------------------- */
 
-TEST_ON(rig, a_dropped_diff_gives_its_memory_back) {
+TEST_ON(rig, a_dropped_diff_frees_its_memory) {
     const size_t count = 1 << 16;
     const float *x;
     rig_reopen_on(f, "sim:0", SB_CONTEXT_NO_HOST_CACHE | SB_CONTEXT_NO_PINNED);

@@ -294,7 +294,7 @@ TEST(the_longest_shape_text_is_whole) {
     assert_names_null("buffer", sb_blob_shape_string(blob, NULL, 5, &length, &err));
 }
 
-TEST(reshape_like_takes_the_whole_shape) {
+TEST(reshape_like_copies_the_whole_shape) {
     sb_blob *model = test_blob(NULL, SB_DTYPE_F64, 3, (int64_t[]){2, 0, 9});
     sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 1, (int64_t[]){4});
     assert_ok(sb_blob_reshape_like(blob, model, NULL, &err));

@@ -203,9 +203,9 @@ static void check_environment(const char *name, int rounding, uint32_t flags) {
     const uint32_t before = set_environment(rounding, flags);
     const uint32_t set = control_word();
     make_all_calls(&in_other, sim);
-    const bool is_kept = fegetround() == rounding && control_word() == set;
+    const bool is_unchanged = fegetround() == rounding && control_word() == set;
     reset_environment(before);
-    assert_true(is_kept);
+    assert_true(is_unchanged);
     compare(name);
     sb_context_release(sim);
 }

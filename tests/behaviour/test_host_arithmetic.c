@@ -289,7 +289,7 @@ static void spread(void *user, int64_t tasks, void (*task)(void *arg, int64_t i)
 
 /* Sizes at which the method of copying changes. `tasks` is the number of tasks of a copy that
    `spread` runs. */
-TEST(copies_of_every_size_are_whole) {
+TEST(copies_of_every_size_are_complete) {
     static const size_t mib = (size_t)1 << 20;
     const struct {
         size_t bytes;
@@ -331,7 +331,7 @@ static double sum_of_pieces(int64_t count, double odd) {
 }
 
 /* Sums of whole numbers are exact: they show a piece that is left out or added twice. */
-TEST(sums_of_many_pieces_are_whole) {
+TEST(sums_of_many_pieces_are_complete) {
     static const struct {
         int64_t count, tasks;
     } sums[] = {{PIECE, 0}, {PIECE + 1, 2}, {3 * PIECE, 3}, {64 * PIECE, 64}, {64 * PIECE + 1, 33}};
@@ -356,7 +356,7 @@ TEST(sums_of_many_pieces_are_whole) {
 }
 
 /* Every element changes once, and no element past the end changes. */
-TEST(updates_of_many_pieces_are_whole) {
+TEST(updates_of_many_pieces_change_each_element_once) {
     enum { MORE = 4 };
     static const struct {
         int64_t count, tasks;

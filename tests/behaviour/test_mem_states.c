@@ -349,7 +349,7 @@ TEST(host_only_contexts_follow_the_host_half_of_the_table) {
 
 /* --- Caffe's textbook sequence ------------------------------------------------------- */
 
-TEST(the_textbook_sequence_takes_four_copies) {
+TEST(the_textbook_sequence_makes_four_copies) {
     static const enum call steps[] = {GPU_DATA, CPU_DATA,    MUTABLE_GPU, MUTABLE_GPU, CPU_DATA,
                                       GPU_DATA, MUTABLE_CPU, MUTABLE_GPU, MUTABLE_CPU};
     static const int up[] = {1, 0, 0, 0, 0, 0, 0, 1, 0}, down[] = {0, 0, 0, 0, 1, 0, 0, 0, 1};

@@ -60,7 +60,7 @@ TEST(a_layers_message_has_all_but_the_blobs) {
 }
 
 /* A layer of the first generation has its blobs in an inner layer message. */
-TEST(the_oldest_layers_lose_the_blobs_of_the_layer_within) {
+TEST(messages_of_the_oldest_layers_omit_the_blobs_of_the_inner_layer) {
     struct wire net = {0}, outer = {0}, inner = {0}, blob = {0}, expected = {0}, rest = {0};
     wire_blob(&blob, (int64_t[]){2}, 1, 1);
     wire_text(&inner, 1, "conv");
@@ -81,7 +81,7 @@ TEST(the_oldest_layers_lose_the_blobs_of_the_layer_within) {
 }
 
 /* The inner layer is copied as it is, even a length that is encoded in more bytes than needed. */
-TEST(a_layer_within_that_has_no_blobs_stays_as_it_is) {
+TEST(an_inner_layer_without_blobs_is_unchanged) {
     struct wire net = {0}, outer = {0}, expected = {0};
     wire_tag(&outer, 1, 2);
     wire_overlong(&outer, 4, 3);
@@ -211,7 +211,7 @@ TEST(topology_and_ranges_cost_a_few_kilobytes_of_reading) {
 
 /* --- places of values ----------------------------------------------------------------------- */
 
-TEST(encodings_and_places_of_values) {
+TEST(encodings_and_offsets_of_values_are_reported) {
     static const float floats[] = {1, 2, 3};
     static const double doubles[] = {4, 5, 6};
     static const struct row {

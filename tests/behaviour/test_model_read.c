@@ -166,7 +166,7 @@ TEST(test_formats_are_distinguished) {
         {"shape alone", B("\x3a\x03\x0a\x01\x00"), SB_FORMAT_BLOB},
         {"unknown fields do not disturb", B("\xfa\x01\x01x\x0a\x01n"), SB_FORMAT_CAFFEMODEL},
         {"iter, and numbers that a blob may have", B("\x08\5\x50\1\x58\1"), SB_FORMAT_SOLVERSTATE},
-        {"a field next to those that tell", B("\x72\0"), SB_FORMAT_AUTO},
+        {"a field next to those that decide", B("\x72\0"), SB_FORMAT_AUTO},
         {"a value, and a raw_diff that is a number", B("\x2d\0\0\0\0\x68\1"), SB_FORMAT_AUTO},
         {"nothing", B(""), SB_FORMAT_AUTO},
         {"unknown fields alone", B("\xfa\x01\x01x"), SB_FORMAT_AUTO},
@@ -186,7 +186,7 @@ TEST(test_formats_are_distinguished) {
     }
 }
 
-TEST(test_a_file_is_what_it_is_said_to_be) {
+TEST(test_a_file_is_opened_only_as_its_own_format) {
     static const struct {
         const char *claim, *bytes;
         size_t size;

@@ -208,7 +208,7 @@ TEST(test_current_shapes_compare_axis_by_axis) {
     assert_int_equal(equal, 5);
 }
 
-TEST(test_reshape_takes_a_blob_shape) {
+TEST(test_reshape_accepts_a_blob_shape) {
     skip_on_32_bits("its sizes have no addresses");
     sb_blob *blob = new_blob(NULL, SB_DTYPE_U32);
     uint32_t reallocated = 99;
@@ -472,7 +472,7 @@ TEST(test_refusals_change_nothing) {
     }
 }
 
-TEST(test_32_axes_are_fine) {
+TEST(test_32_axes_are_accepted) {
     int64_t dims[32];
     struct wire wire = {0};
     sb_blob *blob = new_blob(NULL, SB_DTYPE_F32);

@@ -57,7 +57,7 @@ TEST(test_the_bytes_are_those_of_any_packer) {
     }
 }
 
-TEST(test_protobuf_c_reads_what_we_write) {
+TEST(test_protobuf_c_reads_the_written_messages) {
     static const int64_t dims[][4] = {{0}, {1, 1, 1, 1}, {300, 2, 1, 5}, {4, 0, 7, 9}};
     for (int axes = 0; axes <= 4; axes++) {
         for (size_t i = 0; i < sizeof dims / sizeof *dims; i++) {
@@ -84,7 +84,7 @@ TEST(test_protobuf_c_reads_what_we_write) {
 }
 
 /* If one dimension is 0, others may be huge: here they exceed protobuf-c's buffer of 256 bytes. */
-TEST(test_long_shapes_are_written_whole) {
+TEST(test_long_shapes_are_written_completely) {
     skip_on_32_bits("dimensions have 31 bits");
     int64_t dims[32];
     unsigned char bytes[512];

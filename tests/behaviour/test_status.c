@@ -136,7 +136,7 @@ TEST(an_error_is_untouched_on_success) {
     (void)test_unshaped(NULL, SB_DTYPE_F32); /* checks that err is unchanged */
 }
 
-TEST(an_error_is_wholly_written_on_failure) {
+TEST(an_error_is_completely_written_on_failure) {
     sb_blob *blob = NULL;
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_create(NULL, 12345, &blob, &err));
     assert_int_equal(err.code, SB_ERR_INVALID_ARGUMENT);
@@ -211,7 +211,7 @@ TEST(strange_bytes_are_escaped) {
                             cases[i].escaped);
 }
 
-TEST(escaping_never_leaves_its_buffer) {
+TEST(escaping_writes_only_to_its_buffer) {
     char bytes[64], out[80];
     for (int fill = 'a'; fill <= 0x80; fill += 0x80 - 'a') {
         memset(bytes, fill, sizeof bytes);

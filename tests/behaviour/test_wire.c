@@ -200,7 +200,7 @@ static int32_t go_on(void *user, uint64_t done, uint64_t total) {
     return 0;
 }
 
-TEST(test_values_come_whole_across_the_window) {
+TEST(test_values_across_the_edge_of_the_window_are_complete) {
     /* A growing filler moves a number, a double and a group over the window's edge. */
     for (size_t filler = SB__WINDOW_BYTES - 40; filler < SB__WINDOW_BYTES + 4; filler++) {
         struct wire wire = {0};

@@ -814,7 +814,7 @@ static bool read_shared(sb_status (*call)(struct scene *, sb_error *), struct sc
     return fired;
 }
 
-TEST_ON(scene, a_failed_read_does_not_change_what_sharers_see) {
+TEST_ON(scene, a_failed_read_does_not_change_the_bytes_of_sharers) {
     static sb_status (*const reads[])(struct scene *, sb_error *) = {load_real, load_single,
                                                                      load_unpacked, read_single};
     for (size_t i = 0; i < 2 * sizeof reads / sizeof *reads; i++) {
@@ -834,7 +834,7 @@ TEST_ON(scene, a_failed_read_does_not_change_what_sharers_see) {
  */
 
 /* Writes a blob whose bytes cannot be copied to the host. */
-TEST(a_device_that_fails_leaves_files_and_models) {
+TEST(a_failing_device_does_not_change_files_or_models) {
     static sb_status (*const writers[])(struct scene *, sb_error *) = {to_proto, write_file,
                                                                        set_blob, add_blob};
     for (size_t i = 0; i < sizeof writers / sizeof *writers; i++) {

@@ -397,7 +397,7 @@ static void retire(struct crowd *crowd, sb_mem *mem) {
 }
 
 /* Puts two memories in quarantine, for work that the captured stream has not begun. */
-static void crowd_keeps_two(struct crowd *crowd, unsigned users, struct look *look) {
+static void quarantine_two(struct crowd *crowd, unsigned users, struct look *look) {
     rig_schedule(&crowd->rig, SB_SIM_LAZY, 0);
     for (int i = 0; i < 2; i++) {
         sb_mem *mem = member(crowd, users);
@@ -416,7 +416,7 @@ static void run_stream(struct crowd *crowd, int i) {
 /* The end of a context does not wait for another device. */
 TEST_ON(crowd, the_end_of_a_context_waits_for_no_other_device) {
     struct look look;
-    crowd_keeps_two(f, 1u << CAPTURED | 1u << (CAPTURED + 1), &look);
+    quarantine_two(f, 1u << CAPTURED | 1u << (CAPTURED + 1), &look);
     const int64_t before = captured_waits;
     for (int i = 0; i < 3; i++)
         end_another_context();
@@ -439,8 +439,7 @@ static void release_captured(struct crowd *crowd, sb_mem *mem) {
 
 /* Puts two memories in quarantine for the captured stream. That stream contains, in this order: an
    event for the first memory, the event `between`, and the kernel `look`. */
-static void crowd_keeps_one_after_the_other(struct crowd *crowd, struct look *look,
-                                            void **between) {
+static void quarantine_one_after_the_other(struct crowd *crowd, struct look *look, void **between) {
     rig_schedule(&crowd->rig, SB_SIM_LAZY, 0);
     void *device = crowd->rig.context->device;
     const sb_stream stream = crowd->streams[CAPTURED];
@@ -462,7 +461,7 @@ static void crowd_keeps_one_after_the_other(struct crowd *crowd, struct look *lo
 TEST_ON(crowd, an_event_covers_only_storage_quarantined_before_it) {
     struct look look;
     void *between;
-    crowd_keeps_one_after_the_other(f, &look, &between);
+    quarantine_one_after_the_other(f, &look, &between);
     assert_ok(sb__sim_backend.event_wait(f->rig.context->device, between, &err));
     for (int i = 0; i < 2; i++) {
         end_another_context();
@@ -491,7 +490,7 @@ static sb_status query(void *device, void *event, int32_t *out_done, sb_error *e
 TEST_ON(crowd, two_queries_may_overlap) {
     struct look look;
     void *between;
-    crowd_keeps_one_after_the_other(f, &look, &between);
+    quarantine_one_after_the_other(f, &look, &between);
     f->rig.context->backend.event_query = query;
     query_status = SB_OK;
     queries_to_interrupt = 1;
@@ -525,7 +524,7 @@ TEST(storage_is_not_returned_without_a_successful_query) {
         crowd_open(&crowd);
         crowd.rig.context->backend.event_query = rows[i].slot;
         query_status = SB_OK;
-        crowd_keeps_two(&crowd, 1u << CAPTURED, &look);
+        quarantine_two(&crowd, 1u << CAPTURED, &look);
         run_stream(&crowd, CAPTURED);
         rig_schedule(&crowd.rig, SB_SIM_EAGER, 0);
         query_status = rows[i].status;

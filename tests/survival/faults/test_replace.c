@@ -19,7 +19,7 @@
 
 /* --- the result of each failure ---------------------------------------------------------- */
 
-enum what_is_there { OLD, NEW };
+enum file_contents { OLD, NEW };
 
 /* test_formats.c tests EINTR, after which each call is resumed. */
 static const struct row {
@@ -28,7 +28,7 @@ static const struct row {
     sb_status status;
     int code; /* device_code of the error */
     const char *words;
-    enum what_is_there after;
+    enum file_contents after;
 } rows[] = {
     {"fstatat", 1, 1, EIO, SB_ERR_IO, EIO, "not a regular file", OLD},
     {"getrandom", 1, 1, EIO, SB_ERR_IO, EIO, "cannot be written beside", OLD},

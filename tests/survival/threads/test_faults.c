@@ -232,13 +232,13 @@ static void launch(struct worker *w, sb_stream stream, const void *ptr, float fi
     (void)is_ok(round, sb_sim_launch(round->rig.context, stream, kernel, job, NULL));
 }
 
-static struct lane *hold_lane(struct worker *w) {
+static struct lane *lock_lane(struct worker *w) {
     struct lane *lane = &w->round->lanes[draw(&w->random, STREAMS)];
     (void)pthread_rwlock_rdlock(&lane->lock);
     return lane;
 }
 
-static void let_go(struct lane *lane) {
+static void unlock_lane(struct lane *lane) {
     (void)pthread_rwlock_unlock(&lane->lock);
 }
 
@@ -266,19 +266,19 @@ static void read_device(struct worker *w, struct object *o) {
 
 static void read_on_stream(struct worker *w, struct object *o) {
     const void *in;
-    struct lane *lane = hold_lane(w);
+    struct lane *lane = lock_lane(w);
     if (is_ok(w->round, sb_blob_gpu_on(o->blob, SB_DATA, lane->stream, &in, NULL)))
         launch(w, lane->stream, in, o->value, NAN);
-    let_go(lane);
+    unlock_lane(lane);
 }
 
 static void start_transfer(struct worker *w, struct object *o) {
     static sb_status (*const ways[])(const sb_mem *, sb_stream, sb_error *) = {
         sb_mem_prefetch_cpu, sb_mem_prefetch_gpu, sb_mem_async_gpu_push, sb_mem_async_cpu_pull};
-    struct lane *lane = hold_lane(w);
+    struct lane *lane = lock_lane(w);
     const sb_mem *mem = memory_of(w->round, o);
     (void)is_ok(w->round, ways[draw(&w->random, 4)](mem, lane->stream, NULL));
-    let_go(lane);
+    unlock_lane(lane);
     if (draw(&w->random, 4) == 0)
         (void)is_ok(w->round, sb_mem_synchronize(mem, NULL));
 }
@@ -296,7 +296,7 @@ static void export(struct worker *w, struct object *o) {
     int32_t side = draw(&w->random, 2) ? SB_SIDE_GPU : SB_SIDE_CPU;
     const void *in = NULL;
     end_tensor_of(w, i);
-    struct lane *lane = hold_lane(w);
+    struct lane *lane = lock_lane(w);
     if (side == SB_SIDE_GPU &&
         !is_ok(w->round, sb_blob_gpu_on(o->blob, SB_DATA, lane->stream, &in, NULL)))
         in = NULL;
@@ -304,7 +304,7 @@ static void export(struct worker *w, struct object *o) {
         w->tensors[i] = NULL;
     if (in)
         launch(w, lane->stream, in, o->value, NAN);
-    let_go(lane);
+    unlock_lane(lane);
 }
 
 /* Sums a sharer, and a copy of the sharer in another context. */
@@ -339,9 +339,9 @@ static void live_alone(struct worker *w, struct object *o) {
     if (is_ok(w->round, sb_blob_cpu(blob, SB_DATA, &in, NULL)))
         expect(w->round, all_are(in, 0));
     if (w->round->has_device) {
-        struct lane *lane = hold_lane(w);
+        struct lane *lane = lock_lane(w);
         (void)is_ok(w->round, sb_mem_async_gpu_push(data_of(blob), lane->stream, NULL));
-        let_go(lane);
+        unlock_lane(lane);
     }
     sb_blob_destroy(blob);
 }
@@ -378,14 +378,14 @@ static void write_device(struct worker *w, struct object *o, float value) {
 static void write_on_stream(struct worker *w, struct object *o, float value) {
     void *out;
     const bool keeps = draw(&w->random, 2);
-    struct lane *lane = hold_lane(w);
+    struct lane *lane = lock_lane(w);
     sb_status st = !keeps ? sb_blob_overwrite_gpu_on(o->blob, SB_DATA, lane->stream, &out, NULL)
                           : sb_blob_mutable_gpu_on(o->blob, SB_DATA, lane->stream, &out, NULL);
     if (is_done(w, o, st)) {
         launch(w, lane->stream, out, keeps ? o->value : NAN, value);
         o->value = w->round->fails ? NAN : value;
     }
-    let_go(lane);
+    unlock_lane(lane);
 }
 
 static void lend(struct worker *w, struct object *o, float value) {
@@ -509,7 +509,7 @@ static void tend_context(struct worker *w) {
     default:
         (void)pthread_rwlock_wrlock(&lane->lock);
         (void)is_ok(w->round, sb_context_forget_stream(context, lane->stream, NULL));
-        let_go(lane);
+        unlock_lane(lane);
         break;
     }
 }

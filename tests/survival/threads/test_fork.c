@@ -139,7 +139,7 @@ static bool host_holds(const sb_mem *mem, size_t bytes, int fill) {
     return sb_mem_cpu(mem, &ptr, NULL) == SB_OK && bytes_are(ptr, bytes, fill);
 }
 
-static void read_what_is_current(struct estate *e) {
+static void read_current_bytes(struct estate *e) {
     double sum = 0;
     float value = 0;
     child_wants(host_holds(e->pinned, LARGE, 1));
@@ -152,7 +152,7 @@ static void read_what_is_current(struct estate *e) {
 
 static void read_and_release(void *arg) {
     struct estate *e = arg;
-    read_what_is_current(e);
+    read_current_bytes(e);
     sb_blob *loaded = NULL;
     child_wants(sb_blob_create(e->context, SB_DTYPE_F32, &loaded, NULL) == SB_OK);
     child_wants(sb_model_load_blob(e->model, 0, 0, loaded, NULL) == SB_OK);
@@ -287,7 +287,7 @@ static void use_the_device(void *arg) {
     refuse_memory_calls(arg);
     refuse_blob_calls(arg);
     refuse_context_calls(arg);
-    read_what_is_current(arg);
+    read_current_bytes(arg);
     estate_release(arg);
 }
 
@@ -419,7 +419,7 @@ static void open_another(void *arg) {
     struct estate *e = arg, own;
     const void *ptr;
     estate_open(&own);
-    read_what_is_current(&own);
+    read_current_bytes(&own);
     child_wants(sb_mem_gpu(own.pinned, &ptr, NULL) == SB_OK);
     child_wants(host_holds(own.pulled, BYTES, 3));
     child_wants(host_holds(own.lent_device, BYTES, 6));

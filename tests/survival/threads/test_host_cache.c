@@ -26,7 +26,7 @@ TEST(trimmed_memory_returns_to_the_system) {
                  {"cpu", SB_CONTEXT_NO_HOST_CACHE, 64 * MIB, 1}};
     skip_when_quick();
     if (IS_SANITIZED) {
-        print_message("skipped: the sanitizer keeps memory of its own\n");
+        print_message("skipped: the sanitizer keeps freed memory\n");
         test_skip();
     }
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
