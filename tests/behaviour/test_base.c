@@ -137,8 +137,7 @@ TEST(a_hash_is_that_of_siphash_1_3) {
     }
 }
 
-/* Computes a half's value from the definition of a format with so many exponent and fraction
-   bits. */
+/* Computes a half's value from the format's definition, given its exponent and fraction bits. */
 static double value_of_half(uint16_t half, int exponent_bits, int fraction_bits) {
     const int all = (1 << exponent_bits) - 1, exponent = half >> fraction_bits & all;
     const int fraction = half & ((1 << fraction_bits) - 1), least = 1 - all / 2;

@@ -508,7 +508,7 @@ TEST(test_real_models_are_saved_as_they_were) {
         found = save(model);
         assert_wire(&found, &original);
         wire_free(&found);
-        /* A blob that is replaced by its own values has the same bytes: Caffe packs it alike. */
+        /* A blob that is replaced by its own values has the same bytes as in Caffe's file. */
         sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
         for (int64_t l = SB_NO_LAYER; l < sb_model_num_layers(model); l++) {
             for (int64_t k = 0; k < num_blobs(model, l); k++) {

@@ -114,7 +114,7 @@ TEST(an_update_by_overlapping_bytes_is_right_or_refused) {
     }
 }
 
-/* Read-only storage is not written: the copy goes to new storage, which overlaps nothing. */
+/* Read-only storage is not written: the copy is made in new storage, which overlaps nothing. */
 TEST(a_copy_to_read_only_bytes_does_not_write_them) {
     for (sb_side side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++)
         for (size_t place = 0; place < PLACES; place++) {

@@ -143,7 +143,7 @@ TEST(an_error_is_completely_written_on_failure) {
     assert_int_equal(err.device_code, 0);
     assert_int_equal(err.offset, -1);
     assert_null(blob);
-    /* the bytes behind the text are 0, not old bytes of the stack */
+    /* the bytes after the text are 0, not old bytes of the stack */
     size_t length = strlen(err.message);
     for (size_t i = length; i < sizeof err.message; i++)
         assert_int_equal(err.message[i], 0);

@@ -531,7 +531,7 @@ static void fork_while_held(pthread_mutex_t *lock, void (*task)(void *arg), void
     (void)pthread_barrier_destroy(&h.may_end);
 }
 
-TEST_ON(estate, a_child_does_not_hang_on_held_locks_of_objects_in_single_use) {
+TEST_ON(estate, a_child_with_unshared_objects_does_not_hang_on_held_locks) {
     sb_mem *other = mem_filled(f->context, BYTES, 8);
     struct sb__sim *sim = f->context->device;
     fork_while_held(&f->context->cache.lock, live_on, f);

@@ -141,7 +141,7 @@ static void (*const others[])(struct stage *s) = {
     use_large_buffer, trim, use_stream_0,    use_stream_1, forget_stream_0, synchronize_context,
     look_at_storage,  sum,  look_at_memories};
 
-/* Numbers calls: first those of the memory, then those of the blob's data, then the others. */
+/* Numbers the calls: first calls on the memory, then calls on the blob's data, then the others. */
 enum { OTHERS = CALLS + POINTER_CALLS, ACTS = OTHERS + sizeof others / sizeof *others };
 
 static bool is_const(int act) {

@@ -49,7 +49,7 @@ static sb_context *context_with(const char *device, sb_parallel_for run, void *u
 
 /* --- the same bits --------------------------------------------------------------------------- */
 
-/* Results of all larger operations in turn: sums, and hashes of bytes. */
+/* Results of the larger operations: sums, and hashes of the resulting bytes. */
 struct results {
     double sums[4];
     uint64_t updated, scaled, copied, moved;
