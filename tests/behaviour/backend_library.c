@@ -1,4 +1,4 @@
-/* The shared libraries of test_backend_load.c; CMake compiles one of each KIND. */
+/* The shared libraries of test_backend_load.c: CMake compiles this file once for each KIND. */
 #include "plain.h"
 
 #include "port/threads.h"
@@ -30,8 +30,8 @@ static void make_table(void) {
         table.copy = NULL;
 }
 
-/* Registers the table with the program's library, whose function REGISTER points to: this library
-   has another copy. */
+/* Registers the table through the program's sb_backend_register, whose address is in the variable
+   REGISTER: this library contains a separate copy of that function. */
 static void register_table(void) {
     sb_status (*function)(const sb_backend *, sb_error *);
     const char *address = getenv("REGISTER");

@@ -40,7 +40,7 @@ static void use_device(const char *device) {
     assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
     memset(out, 0x31, 512);
     assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
-    assert_true(((char *)out)[511] == 0x31); /* the device's memory is the process's */
+    assert_true(((char *)out)[511] == 0x31); /* the device's memory is host memory */
     memset(out, 0x32, 512);
     assert_ok(sb_mem_cpu(mem, &in, &err));
     assert_true(((const char *)in)[511] == 0x32);
@@ -80,7 +80,7 @@ TEST(a_backend_of_the_options_precedes_a_registered_one) {
     assert_ok(create_with_backend(&table, "twofold:0", &context, &err));
     sb_context_release(context);
     assert_int_equal(own.opened, 1);
-    table.name = "other"; /* a registered backend does not replace it */
+    table.name = "other"; /* the registered backend is not used */
     assert_status(SB_ERR_UNSUPPORTED, create_with_backend(&table, "twofold:0", &context, &err));
     assert_string_equal(err.message, "no backend is named \"twofold\"");
 }
@@ -135,7 +135,7 @@ TEST(tables_that_no_context_accepts_are_not_registered) {
 
 /* --- shared libraries ------------------------------------------------------------------- */
 
-TEST(libraries_without_a_fitting_backend_are_refused) {
+TEST(libraries_without_a_usable_backend_are_refused) {
     static const struct {
         const char *path;
         sb_status status;
@@ -161,13 +161,13 @@ TEST(libraries_without_a_fitting_backend_are_refused) {
             fail_with("%s: %s", rows[i].path, err.message);
         assert_ptr_equal(backend, untouched);
         if (rows[i].status != SB_ERR_IO)
-            assert_null(sb__library_loaded(rows[i].path)); /* is closed */
+            assert_null(sb__library_loaded(rows[i].path)); /* was closed again */
     }
     assert_status(SB_ERR_UNSUPPORTED, open_device("loaded:0"));
     assert_status(SB_ERR_UNSUPPORTED, open_device("hole:0"));
 }
 
-/* The table stays valid, although the load fails. */
+/* The table stays valid although the load fails, because the library stays open. */
 TEST(a_library_that_registers_its_backend_stays_open) {
     static char variable[48]; /* putenv keeps it */
     sb_status (*const function)(const sb_backend *, sb_error *) = sb_backend_register;
@@ -185,7 +185,7 @@ TEST(a_file_that_does_not_exist_has_the_system_s_error_number) {
     assert_non_null(strstr(err.message, "No such file or directory"));
 }
 
-/* The loader's reason does not repeat the path, which would leave no room for it. */
+/* The loader's reason does not repeat the path: a long path would leave no room for the reason. */
 TEST(the_loader_s_reason_follows_a_long_path) {
     char path[512] = SB_SOURCE_DIR;
     for (int i = 0; i < 80; i++)
@@ -201,8 +201,8 @@ TEST(the_loader_s_reason_follows_a_long_path) {
 #endif
 }
 
-/* Loads nothing from the folders that the loader searches, where every system has a C library. */
-TEST(a_path_without_a_folder_is_of_the_current_folder) {
+/* On every system the folders that the loader searches contain a C library: it is not loaded. */
+TEST(a_path_without_a_folder_is_in_the_current_folder) {
     static const char *const names[] = {"libc.so.6", "msvcrt.dll", "good.so"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         assert_status(SB_ERR_IO, sb_backend_load(names[i], NULL, &err));
@@ -211,7 +211,7 @@ TEST(a_path_without_a_folder_is_of_the_current_folder) {
 }
 
 #ifndef _WIN32
-TEST(a_child_loads_what_its_parent_has_not_loaded) {
+TEST(a_child_loads_a_library_that_its_parent_has_not_loaded) {
     int how = -1;
     const pid_t child = fork();
     assert_true(child >= 0);
@@ -235,7 +235,7 @@ TEST(a_pipe_is_refused_at_once) {
     assert_non_null(mkdtemp(path));
     (void)snprintf(pipe, sizeof pipe, "%s/pipe", path);
     assert_int_equal(mkfifo(pipe, 0600), 0);
-    assert_status(SB_ERR_IO, sb_backend_load(pipe, NULL, &err)); /* a loader waits for a writer */
+    assert_status(SB_ERR_IO, sb_backend_load(pipe, NULL, &err)); /* dlopen would wait */
     assert_int_equal(unlink(pipe) + rmdir(path), 0);
 }
 #endif
@@ -253,7 +253,7 @@ TEST(a_loaded_backend_opens_by_its_name) {
     use_device("loaded:4");
 }
 
-/* The last test: it leaves no room for others. */
+/* Must be the last test: it registers backends until no more are accepted. */
 TEST(the_number_of_backends_is_limited) {
     static sb_backend tables[64];
     static char names[64][4];
@@ -269,6 +269,6 @@ TEST(the_number_of_backends_is_limited) {
     }
     assert_int_equal(st, SB_ERR_OVER_LIMIT);
     assert_true(registered > 50);
-    assert_ok(sb_backend_register(&tables[0], &err)); /* is there already */
+    assert_ok(sb_backend_register(&tables[0], &err)); /* already registered */
     use_device("n0:0");
 }

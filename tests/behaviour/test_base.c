@@ -1,4 +1,4 @@
-/* Tests c/src/base at its bounds: sums and products, figures, structs of other versions, failure
+/* Tests c/src/base at its limits: sums and products, counters, structs of other versions, failure
    texts. */
 #include "base/checked.h"
 #include "base/counter.h"
@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <math.h>
 
-TEST(bytes_of_elements_end_at_ptrdiff_max) {
+TEST(elements_have_at_most_ptrdiff_max_bytes) {
     size_t out = 0;
     assert_true(sb__bytes_of(PTRDIFF_MAX, 1, &out));
     assert_int_equal(out, PTRDIFF_MAX);
@@ -21,7 +21,7 @@ TEST(bytes_of_elements_end_at_ptrdiff_max) {
     assert_false(sb__bytes_of(INT64_MAX, 4, &out));
 }
 
-TEST(a_figure_grows_up_to_its_limit) {
+TEST(a_counter_grows_up_to_its_limit) {
     sb__counter counter = 3;
     uint64_t now = 0;
     assert_int_equal(sb__counter_add_within(&counter, 7, 10, &now), 1);
@@ -38,7 +38,7 @@ TEST(a_figure_grows_up_to_its_limit) {
     assert_int_equal(sb__counter_read(&counter), 11);
 }
 
-TEST(structs_have_from_their_first_size_to_4096_bytes) {
+TEST(a_struct_has_from_its_first_size_to_4096_bytes) {
     assert_ok(sb__check_struct(16, 16, "it", &err));
     assert_ok(sb__check_struct(4096, 16, "it", &err));
     assert_status(SB_ERR_ABI_MISMATCH, sb__check_struct(4097, 16, "it", &err));
@@ -55,7 +55,7 @@ TEST(no_struct_ends_within_a_member) {
     assert_string_equal(err.message, "it ends within a member, struct_size says 4095");
 }
 
-TEST(a_struct_is_given_as_far_as_it_goes) {
+TEST(a_struct_is_filled_up_to_the_callers_size) {
     static const size_t ours[2] = {0, 5};
     size_t theirs[3] = {9, 9, 9};
     sb__give_struct(theirs, sizeof(size_t) - 1, ours, sizeof ours);
@@ -69,7 +69,7 @@ TEST(a_struct_is_given_as_far_as_it_goes) {
     assert_int_equal(theirs[2], 0);
 }
 
-TEST(a_failure_of_the_system_ends_with_its_reason) {
+TEST(the_message_of_a_system_failure_ends_with_its_reason) {
     char expected[240];
     (void)snprintf(expected, sizeof expected, "cannot open it: %s", strerror(ENOENT));
     assert_status(SB_ERR_IO, sb__fail_io(&err, ENOENT, "cannot open %s", "it"));
@@ -82,26 +82,26 @@ TEST(a_failure_of_the_system_ends_with_its_reason) {
     assert_int_equal(err.offset, 7);
 }
 
-TEST(what_somebody_told_is_passed_on) {
-    sb_error err, told = {.code = -77, .device_code = 5, .offset = 6};
-    assert_status(SB_ERR_IO, sb__fail_reported(&err, SB_ERR_IO, 12, &told, "the source"));
+TEST(the_error_of_a_callback_is_passed_on) {
+    sb_error err, reported = {.code = -77, .device_code = 5, .offset = 6};
+    assert_status(SB_ERR_IO, sb__fail_reported(&err, SB_ERR_IO, 12, &reported, "the source"));
     assert_string_equal(err.message, "the source failed and did not say why");
     assert_int_equal(err.offset, 12);
-    memset(told.message, 'x', sizeof told.message); /* without a NUL */
-    assert_status(SB_ERR_IO, sb__fail_reported(&err, SB_ERR_IO, 12, &told, "the source"));
+    memset(reported.message, 'x', sizeof reported.message); /* without a NUL */
+    assert_status(SB_ERR_IO, sb__fail_reported(&err, SB_ERR_IO, 12, &reported, "the source"));
     assert_int_equal(strlen(err.message), sizeof err.message - 1);
     assert_int_equal(err.device_code, 5);
     assert_int_equal(err.offset, 12);
-    told.message[1] = '\0';
-    assert_status(SB_ERR_IO, sb__fail_reported(&err, SB_ERR_IO, 12, &told, "the source"));
+    reported.message[1] = '\0';
+    assert_status(SB_ERR_IO, sb__fail_reported(&err, SB_ERR_IO, 12, &reported, "the source"));
     assert_string_equal(err.message, "x");
-    (void)strcpy(told.message, "");
-    told.message[1] = 'y';
-    assert_status(SB_ERR_IO, sb__fail_reported(&err, SB_ERR_IO, 12, &told, "the source"));
+    (void)strcpy(reported.message, "");
+    reported.message[1] = 'y';
+    assert_status(SB_ERR_IO, sb__fail_reported(&err, SB_ERR_IO, 12, &reported, "the source"));
     assert_string_equal(err.message, "the source failed and did not say why");
 }
 
-/* 8 bytes of the room are reserved for one more escape, "..." and the NUL. */
+/* The last 8 bytes of the room are for one more escape, "..." and the NUL. */
 TEST(escaped_text_is_cut_at_its_room) {
     char out[16];
     assert_string_equal(sb__escape("12345678", 8, out, 15), "12345678");
@@ -119,7 +119,7 @@ TEST(a_seed_gives_the_numbers_of_splitmix64) {
         assert_true(sb__draw(&seed) == expected[i]);
 }
 
-/* The hashes that CPython 3.11 computes with PYTHONHASHSEED=42 for bytes (37 i + size) mod 256. */
+/* The hashes of CPython 3.11 with PYTHONHASHSEED=42; byte i of a row is (37 i + size) mod 256. */
 TEST(a_hash_is_that_of_siphash_1_3) {
     static const uint64_t key[2] = {UINT64_C(0xdc504fd368cd90af), UINT64_C(0xb920bb9ffe99e9c1)};
     static const struct {
@@ -137,7 +137,7 @@ TEST(a_hash_is_that_of_siphash_1_3) {
     }
 }
 
-/* Computes the value of a half with so many bits of exponent and fraction, from its definition. */
+/* Computes a half's value from the format's definition, given its exponent and fraction bits. */
 static double value_of_half(uint16_t half, int exponent_bits, int fraction_bits) {
     const int all = (1 << exponent_bits) - 1, exponent = half >> fraction_bits & all;
     const int fraction = half & ((1 << fraction_bits) - 1), least = 1 - all / 2;
@@ -169,8 +169,8 @@ static void check_half(const struct half_kind *kind, uint16_t half) {
     }
 }
 
-/* Checks rounding between two neighbours on either side of 0: to the nearer half, from the middle
-   to the even half. */
+/* Checks floats between `half` and the next half, and their negatives: each is rounded to the
+   nearer half, the middle to the even half. */
 static void check_between(const struct half_kind *kind, uint16_t half) {
     const uint16_t next = (uint16_t)(half + 1), even = half & 1 ? next : half;
     const double low = value_of_half(half, kind->exponent_bits, kind->fraction_bits);
@@ -195,7 +195,7 @@ TEST(halves_are_rounded_to_the_nearest) {
                 check_between(&kinds[k], half);
         assert_int_equal(kinds[k].narrow(-INFINITY), kinds[k].narrow(INFINITY) | 0x8000);
     }
-    /* The largest F16 is 65504: values from half a step above round to infinity. */
+    /* The largest F16 is 65504. Values from 65520 on, half a step above, become infinity. */
     assert_int_equal(sb__f16_of_float(nextafterf(65520, 0)), 0x7bff);
     assert_int_equal(sb__f16_of_float(65520), 0x7c00);
     assert_int_equal(sb__f16_of_float(65536), 0x7c00);

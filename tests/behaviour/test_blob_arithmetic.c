@@ -25,7 +25,7 @@ static bool on_device(int32_t head) {
 
 /* --- sums ------------------------------------------------------------------- */
 
-TEST_ON(rig, sums_are_taken_where_the_head_is) {
+TEST_ON(rig, sums_run_where_the_head_is) {
     for (int d = 0; d < 2; d++)
         for (int32_t head = 0; head <= SB_HEAD_SYNCED; head++)
             for (int diff = 0; diff < 2; diff++) {

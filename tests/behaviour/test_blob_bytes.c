@@ -47,7 +47,7 @@ static sb_status clear(sb_blob *blob, int diff, sb_error *err) {
     return diff ? sb_blob_clear(blob, SB_DIFF, err) : sb_blob_clear(blob, SB_DATA, err);
 }
 
-TEST(a_blob_to_read_gives_a_memory_to_read) {
+TEST(a_const_blob_has_const_memories) {
     const sb_mem *data, *diff;
     sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 6);
     assert_ok(sb_blob_mem(blob, SB_DATA, &data, &err));
@@ -57,7 +57,7 @@ TEST(a_blob_to_read_gives_a_memory_to_read) {
     assert_int_equal(sb_mem_head(data), SB_HEAD_UNINITIALIZED);
 }
 
-TEST_ON(rig, accessors_are_those_of_the_right_memory) {
+TEST_ON(rig, accessors_use_the_right_memory) {
     static const struct {
         enum call call;
         int32_t head; /* after the call */
@@ -113,7 +113,7 @@ TEST_ON(rig, elements_are_read_in_every_dtype) {
                 assert_ok(sb_blob_diff_at_legacy(blob, i, j, 0, 0, element, &err));
                 assert_memory_equal(element, image[1] + offset, size);
             }
-        assert_ok(sb_blob_at(blob, SB_DATA, dims(2), 1, element, &err)); /* one index only */
+        assert_ok(sb_blob_at(blob, SB_DATA, dims(2), 1, element, &err)); /* of two indices */
         assert_memory_equal(element, image[0] + 8 * size, size);
         assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_SYNCED);
     }
@@ -195,7 +195,7 @@ TEST(every_type_has_its_wrappers) {
 
 /* --- making --------------------------------------------------------------------- */
 
-TEST_ON(rig, memories_are_made_lazily) {
+TEST_ON(rig, memories_are_allocated_lazily) {
     const void *in;
     struct tally before = rig_tally(f);
     sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 1000);
@@ -216,7 +216,7 @@ TEST_ON(rig, memories_are_made_lazily) {
 
 /* --- lending ------------------------------------------------------------------------------ */
 
-TEST(a_refused_loan_stays_with_the_caller) {
+TEST(the_caller_keeps_refused_memory) {
     struct rig rig, other;
     rig_open(&rig);
     rig_open(&other);

@@ -10,7 +10,7 @@ static sb_mem *part_of(sb_blob *blob, sb_part part) {
 }
 
 /* Returns the target's head after a copy. The copy runs on the side of the source's head. If the
-   source was never written, zeros go to the side of the target's head, or else to the host. */
+   source was never written, the target gets zeros on the side of its head, or on the host. */
 static int32_t head_after(int32_t source_head, int32_t target_head) {
     const int32_t head = source_head == SB_HEAD_UNINITIALIZED ? target_head : source_head;
     return head <= SB_HEAD_AT_CPU ? SB_HEAD_AT_CPU : SB_HEAD_AT_GPU;
@@ -65,8 +65,8 @@ TEST(every_pair_of_heads_within_a_context) {
                 copy_within(s, t, part);
 }
 
-/* As in Caffe, the copy holds written zeros: an update accepts it. The source is unchanged. */
-TEST(a_copy_of_what_was_never_written_can_be_updated) {
+/* As in Caffe, the target gets zeros that an update accepts. The source is unchanged. */
+TEST(a_copy_of_a_blob_that_was_never_written_can_be_updated) {
     static const int64_t counts[] = {0, 3, COUNT, 50};
     for (size_t i = 0; i < 4; i++)
         for (int touched = 0; touched < 2; touched++) {

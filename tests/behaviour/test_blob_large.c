@@ -9,10 +9,10 @@
 #define CHUNK_BYTES ((size_t)32 << 20)
 #define CHUNK       ((int64_t)(CHUNK_BYTES / sizeof(float)))
 #define MAPS        257                         /* 2^31 elements are 256 chunks */
-#define PART        1001                        /* elements used of the last chunk */
+#define PART        1001                        /* used elements of the last chunk */
 #define COUNT       (CHUNK * (MAPS - 1) + PART) /* 2^31 + 1001 */
 
-/* Skips the running test and prints why. The test must not yet have made anything that it must
+/* Skips the running test and prints why. To be called before the test makes anything that it must
    free. */
 static void skip_without_map(void) {
     print_message("skipped: the machine maps no %zu MiB: %s\n", CHUNK_BYTES * MAPS >> 20,
@@ -75,8 +75,8 @@ TEST(sums_reach_past_two_to_the_31) {
     double sum = 0;
     large_open(&large, map_over_and_over());
     fill_chunk(large.x, -1);
-    large.x[PART - 1] = 3; /* the last element, and the 256 that share its memory */
-    large.x[PART] = 5;     /* the next element of the chunk, which is mapped 256 times */
+    large.x[PART - 1] = 3; /* sets the last element, and one in each other chunk */
+    large.x[PART] = 5;     /* sets one element in each chunk but the last */
     assert_ok(sb_blob_asum(large.blob, SB_DATA, &sum, &err));
     double expected = (double)COUNT + 2.0 * MAPS + 4.0 * (MAPS - 1);
     assert_true(sum > expected * (1 - 1e-6) && sum < expected * (1 + 1e-6));
@@ -86,8 +86,8 @@ TEST(sums_reach_past_two_to_the_31) {
     large_close(&large);
 }
 
-/* Scaling flips the sign of each element of the chunk once per map; the last, partial chunk flips
-   its PART elements once more. */
+/* Scaling by -1 flips the sign of each element of the chunk once per whole map: 256 times in total,
+   which restores it. The last map ends after PART elements, which are flipped once more. */
 TEST(scaling_touches_each_element_once) {
     skip_when_quick();
     skip_without_memory(2 * CHUNK_BYTES, 2 * CHUNK_BYTES * MAPS);

@@ -11,7 +11,7 @@
 
 struct wreck {
     struct rig rig;
-    sb_blob *lost, *whole; /* `lost`: data LOST; `whole`: data, diff on the host */
+    sb_blob *lost, *whole; /* `lost`: its data is LOST; `whole`: data and diff are on the host */
     float values[COUNT];
 };
 
@@ -54,7 +54,7 @@ TEST_ON(wreck, lost_bytes_are_not_read) {
 }
 
 /* Returns LOST, not DATA_LIMIT: no bytes are copied to the host, so the limit does not apply. */
-TEST_ON(wreck, lost_bytes_are_not_added_to_by_a_message) {
+TEST_ON(wreck, a_message_does_not_replace_a_part_of_lost_bytes) {
     static const int64_t two[] = {2};
     struct wire wire = {0};
     sb_limits limits = SB_LIMITS_INIT;
@@ -65,14 +65,14 @@ TEST_ON(wreck, lost_bytes_are_not_added_to_by_a_message) {
     assert_int_equal(sb_blob_count(f->lost), COUNT);
 }
 
-TEST_ON(wreck, the_other_memory_is_not_concerned) {
+TEST_ON(wreck, the_other_memory_is_unaffected) {
     double sum = -1;
     assert_ok(sb_blob_asum(f->lost, SB_DIFF, &sum, &err));
     assert_true(sum == 21);
     assert_ok(sb_blob_update(f->whole, &err));
 }
 
-TEST(overwriting_brings_a_lost_blob_back) {
+TEST(an_overwrite_makes_a_lost_blob_valid) {
     enum { OVERWRITE, COPY, SET, RESHAPE, WAYS };
     for (int way = 0; way < WAYS; way++) {
         struct wreck w;
@@ -92,7 +92,7 @@ TEST(overwriting_brings_a_lost_blob_back) {
         case SET:
             assert_ok(sb_blob_set_cpu(w.lost, SB_DATA, lent.ptr, BYTES, 0, NULL, NULL, &err));
             break;
-        default: /* reshaped beyond its room: new storage */
+        default: /* reshaped beyond its capacity: new storage */
             assert_ok(sb_blob_reshape(w.lost, (int64_t[]){100}, 1, NULL, &err));
             assert_ok(sb_blob_mutable_cpu(w.lost, SB_DATA, &out, &err));
             memcpy(out, w.values, BYTES);

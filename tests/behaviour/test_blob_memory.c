@@ -1,5 +1,5 @@
-/* A blob's memories from outside: an existing memory becomes data or diff, a diff is dropped, lent
-   memory returns to the lender. */
+/* Calls that exchange a blob's memories: an existing memory becomes data or diff, a diff is
+   dropped, a lender reclaims its memory. */
 #include "blobs.h"
 
 #include <syncblob/dlpack.h>
@@ -28,7 +28,7 @@ static void refuse(sb_status status, sb_blob *blob, sb_mem *mem) {
     }
 }
 
-TEST(too_small_and_strange_memories_are_refused) {
+TEST(memories_that_are_too_small_or_of_another_context_are_refused) {
     struct rig rig, other;
     rig_open(&rig);
     rig_open(&other);
@@ -67,7 +67,7 @@ TEST(lent_bytes_must_suit_the_elements) {
 
 /* --- a dropped diff --------------------------------------------------------------------- */
 
-TEST_ON(rig, a_dropped_diff_gives_its_memory_back) {
+TEST_ON(rig, a_dropped_diff_frees_its_memory) {
     const size_t count = 1 << 16;
     const float *x;
     rig_reopen_on(f, "sim:0", SB_CONTEXT_NO_HOST_CACHE | SB_CONTEXT_NO_PINNED);
@@ -154,7 +154,7 @@ static void a_larger_shape(struct loan *l) {
     assert_int_equal(l->lent.deleted, 1);
 }
 
-TEST(lent_memory_goes_back_to_the_only_other_user) {
+TEST(lent_memory_is_reclaimed_from_its_only_user) {
     static const struct {
         void (*then)(struct loan *);
         bool reclaimed;
@@ -178,7 +178,7 @@ TEST(lent_memory_goes_back_to_the_only_other_user) {
             assert_ok(sb_blob_set_cpu(l.blob, SB_DATA, l.lent.ptr, 16, flags, lent_deleter, &l.lent,
                                       &err));
             cases[i].then(&l);
-            bool left_it = l.lent.deleted; /* by a write to read-only storage */
+            bool left_it = l.lent.deleted; /* a write moved the bytes out of read-only storage */
             sb_status wanted = cases[i].reclaimed && !left_it ? (sb_status)SB_OK : INVALID;
             assert_status(wanted, sb_blob_reclaim_cpu(l.blob, SB_DATA, lent_deleter, &user, &err));
             assert_ptr_equal(user, wanted == SB_OK ? (void *)&l.lent : (void *)&l);
@@ -200,7 +200,7 @@ static void another_deleter(void *user, void *ptr) {
     lent_deleter(user, ptr);
 }
 
-TEST_ON(rig, what_was_not_lent_is_not_given_back) {
+TEST_ON(rig, only_lent_memory_is_reclaimed) {
     void *user = f, *out;
     struct lent lent = lend_host(16, 0), device = lend_device(f->context, 16, 0);
     sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 4);

@@ -62,7 +62,7 @@ TEST(shapes_give_counts_and_texts) {
     }
 }
 
-TEST(a_never_shaped_blob_is_a_state_of_its_own) {
+TEST(a_blob_that_was_never_shaped_is_not_a_scalar) {
     sb_blob *scalar = test_blob(NULL, SB_DTYPE_F32, 0, NULL);
     sb_blob *empty = test_unshaped(NULL, SB_DTYPE_F32);
     assert_int_equal(sb_blob_is_shaped(empty), 0);
@@ -117,7 +117,7 @@ TEST(bad_shapes_are_refused_and_change_nothing) {
     }
 }
 
-TEST(the_largest_shapes_that_fit_are_taken) {
+TEST(the_largest_shapes_that_fit_are_accepted) {
     static const struct {
         int32_t dtype;
         int64_t dim;
@@ -160,7 +160,7 @@ TEST(legacy_dimensions_have_names) {
     assert_true(num == 2 && channels == 3 && height == 4 && width == 5);
 }
 
-TEST(legacy_accessors_want_at_most_four_axes) {
+TEST(legacy_accessors_accept_at_most_four_axes) {
     sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 5, (int64_t[]){1, 2, 3, 4, 5});
     int64_t out = 99;
     assert_status(SB_ERR_SHAPE_MISMATCH, sb_blob_legacy_shape(blob, 0, &out, &err));
@@ -181,7 +181,7 @@ TEST(offsets_past_two_to_the_31_are_exact) {
     assert_int_equal(out, I64(69999) * 70000 + 1);
 }
 
-/* Caffe's layers step from image to image by offset(0, 1), even where an image has one channel. */
+/* Caffe's layers use offset(0, 1) as the step between planes, even if an image has one channel. */
 TEST(a_legacy_offset_may_be_one_past_each_axis) {
     sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 4, (int64_t[]){2, 1, 3, 4});
     int64_t out;
@@ -294,7 +294,7 @@ TEST(the_longest_shape_text_is_whole) {
     assert_names_null("buffer", sb_blob_shape_string(blob, NULL, 5, &length, &err));
 }
 
-TEST(reshape_like_takes_the_whole_shape) {
+TEST(reshape_like_copies_the_whole_shape) {
     sb_blob *model = test_blob(NULL, SB_DTYPE_F64, 3, (int64_t[]){2, 0, 9});
     sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 1, (int64_t[]){4});
     assert_ok(sb_blob_reshape_like(blob, model, NULL, &err));

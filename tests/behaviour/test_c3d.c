@@ -55,7 +55,7 @@ TEST(a_blob_has_five_axes_data_and_diff) {
     assert_counts_up(blob, SB_DIFF, 500);
 }
 
-TEST(the_last_of_a_dimension_counts) {
+TEST(the_last_value_of_a_dimension_counts) {
     struct wire wire = {0};
     sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
     wire_number(&wire, 3, 7);
@@ -70,7 +70,7 @@ TEST(the_last_of_a_dimension_counts) {
 }
 
 /* Caffe's field 5 is the data: a number there, such as C3D's width, is ignored as unknown. */
-TEST(dimensions_behind_another_field_are_caffes) {
+TEST(dimensions_after_another_field_are_caffes) {
     struct wire wire = {0};
     sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
     put_values(&wire, 5, 96, 1);
@@ -82,7 +82,7 @@ TEST(dimensions_behind_another_field_are_caffes) {
     assert_counts_up(blob, SB_DIFF, 500);
 }
 
-TEST(four_of_the_five_dimensions_are_no_c3d) {
+TEST(four_of_the_five_dimensions_are_not_c3d) {
     for (uint32_t missing = 1; missing <= 4; missing++) {
         struct wire wire = {0};
         sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
@@ -99,7 +99,7 @@ TEST(errors_have_the_names_of_c3ds_fields) {
     static const struct {
         const char *part;
         sb_status status;
-        uint32_t field; /* which holds `number` */
+        uint32_t field; /* the field with the value `number` */
         uint64_t number;
         int64_t count; /* number of values in data; `diff`: in diff */
         int64_t diff;
@@ -188,7 +188,7 @@ TEST(a_mean_is_recognised) {
     assert_memory_equal(wire.bytes + info.data_offset, "\0\0\x80\x3f", 4);
 }
 
-/* The layer is C3D's whatever its blobs are: a program may have replaced all of them by Caffe's. */
+/* The layer is C3D's whatever its blobs are, as a program may have replaced them by Caffe's. */
 TEST(a_layer_with_the_parameters_of_a_convolution_is_c3ds) {
     static const struct {
         uint64_t number;

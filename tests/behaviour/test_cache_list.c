@@ -5,7 +5,7 @@
 
 #include "context/context.h"
 
-#define UNIT    ((size_t)64 << 10) /* the least that is cached */
+#define UNIT    ((size_t)64 << 10) /* the smallest size that is cached */
 #define KINDS   6                  /* three sizes, pinned or not */
 #define ENTRIES SB__CACHE_ENTRIES
 
@@ -69,14 +69,14 @@ static void check_list(int gone, int skipped, const struct sb__cached *added) {
     assert_true(sb__counter_read(&cache->bytes) <= world.context.max_cache_bytes);
 }
 
-static bool is_kept(size_t bytes) {
+static bool is_cacheable(size_t bytes) {
     return bytes >= UNIT && bytes <= world.context.max_cache_bytes && !world.busy;
 }
 
 static void take(size_t bytes, bool pinned) {
     void *out = NULL;
     int newest = -1;
-    for (int i = 0; i < world.count && is_kept(bytes); i++)
+    for (int i = 0; i < world.count && is_cacheable(bytes); i++)
         if (world.before[i].bytes == bytes && world.before[i].pinned == pinned)
             newest = i;
     assert_int_equal(sb__cache_take(&world.context, bytes, pinned, &out), newest >= 0);
@@ -90,12 +90,12 @@ static void put(size_t bytes, bool pinned) {
     const struct sb__cached entry = {&buffers[ENTRIES], bytes, pinned};
     const size_t most = world.context.max_cache_bytes;
     int gone = 0; /* the fewest old entries whose removal makes room */
-    while (is_kept(bytes) && (world.count - gone == ENTRIES ||
-                              sum(world.before + gone, world.count - gone) + bytes > most))
+    while (is_cacheable(bytes) && (world.count - gone == ENTRIES ||
+                                   sum(world.before + gone, world.count - gone) + bytes > most))
         gone++;
-    assert_int_equal(sb__cache_put(&world.context, entry.ptr, bytes, pinned), is_kept(bytes));
+    assert_int_equal(sb__cache_put(&world.context, entry.ptr, bytes, pinned), is_cacheable(bytes));
     assert_int_equal(world.released, gone);
-    check_list(gone, -1, is_kept(bytes) ? &entry : NULL);
+    check_list(gone, -1, is_cacheable(bytes) ? &entry : NULL);
     world.dropped += gone;
 }
 
@@ -162,7 +162,7 @@ static void check_lists(void) {
     }
 }
 
-TEST(every_call_keeps_every_list) {
+TEST(every_call_leaves_a_valid_list) {
     static const size_t limits[] = {1, 3, 5, 8, 100};
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         world = (struct world){.context = {.max_cache_bytes = limits[i] * UNIT}};

@@ -1,4 +1,4 @@
-/* Creating a context: options, devices, allocators, caps, figures, and a caller's backend table. */
+/* Creation of contexts: options, devices, allocators, caps, statistics, backends of the caller. */
 #include "blobs.h"
 #include "context/context.h"
 #include "plain.h"
@@ -55,7 +55,7 @@ TEST(defaults_make_a_host_context) {
     assert_status(INVALID, sb_context_create(NULL, NULL, &err));
 }
 
-TEST(what_is_reserved_is_zero) {
+TEST(reserved_members_that_are_not_zero_are_refused) {
     sb_context *context = NULL;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     options.reserved = 1;
@@ -93,7 +93,7 @@ TEST(limits_are_checked) {
     assert_null(context);
 }
 
-TEST(a_reads_limits_lie_over_the_contexts) {
+TEST(the_limits_of_a_read_override_those_of_its_context) {
     sb_context *context;
     sb_limits of_context = SB_LIMITS_INIT, of_read = SB_LIMITS_INIT, found;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
@@ -336,7 +336,7 @@ TEST_ON(device, without_streams_asynchronous_calls_are_done_on_return) {
     assert_ok(sb_mem_overwrite_cpu(mem, &ptr, &err));
     memset(ptr, 0x41, 64);
     assert_ok(sb_mem_async_gpu_push(mem, NULL, &err));
-    memset(ptr, 0x42, 64); /* the copy has ended: the device keeps the old bytes */
+    memset(ptr, 0x42, 64); /* the push has ended: this write does not reach the device */
     assert_ok(sb_mem_gpu_on(mem, NULL, &in, &err));
     assert_true(bytes_are(in, 64, 0x41));
     assert_ok(sb_mem_mutable_gpu_on(mem, NULL, &ptr, &err));
@@ -373,7 +373,7 @@ TEST_ON(device, without_arithmetic_slots_arithmetic_is_unsupported_on_the_device
     assert_int_equal(sb_context_device_status(f->context), SB_OK);
 }
 
-TEST(without_a_check_any_pointer_is_taken) {
+TEST(without_a_check_any_pointer_is_accepted) {
     struct plain plain = {0};
     sb_backend table = plain_backend(&plain);
     sb_context *context = NULL;
@@ -400,7 +400,7 @@ static sb_status plain_fail(void *device, void *dst, const void *src, size_t byt
     return sb_error_fill(err, ((struct plain *)device)->status, 0, "as the test says");
 }
 
-TEST(trim_is_handed_on_to_a_device_that_lives) {
+TEST(trim_is_passed_to_a_device_that_is_not_lost) {
     struct plain plain = {.status = SB_ERR_DEVICE_LOST};
     sb_backend table = plain_backend(&plain);
     sb_context *context = NULL;
@@ -449,7 +449,7 @@ TEST(a_device_offers_tables_by_name) {
     assert_null(device);
     sb_mem *mem = test_mem(context, 64);
     assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
-    assert_status(SB_ERR_DEVICE_LOST, sb_mem_gpu(mem, &in, &err)); /* lost, but offers its tables */
+    assert_status(SB_ERR_DEVICE_LOST, sb_mem_gpu(mem, &in, &err)); /* still offers its tables */
     assert_ok(sb_context_extension(context, "plain_record", &found, &device, &err));
     assert_ptr_equal(found, &plain);
     assert_ptr_equal(device, &plain);
@@ -477,7 +477,7 @@ static sb_status plain_ready(void *device, sb_error *err) {
     return SB_OK;
 }
 
-/* These two statuses mean that no byte was written. After others the bytes may be wrong. */
+/* These two statuses mean that no byte was written. After other failures the bytes may be wrong. */
 TEST_ON(device, arithmetic_that_is_refused_has_done_nothing) {
     static const sb_status refusals[] = {SB_ERR_OUT_OF_MEMORY, SB_ERR_UNSUPPORTED};
     sb_mem *data;
@@ -531,10 +531,10 @@ static sb_status do_own_work(enum own_work work, sb_blob *blob, sb_error *err) {
     }
 }
 
-/* If a caller holds a plain pointer, the library's work comes after work on default streams. */
-TEST(own_work_comes_after_users_of_plain_pointers) {
+/* If a caller holds a plain pointer, the library orders its work after work on default streams. */
+TEST(work_of_the_library_comes_after_users_of_plain_pointers) {
     for (enum own_work work = 0; work < OWN_WORKS; work++)
-        for (int let_out = 0; let_out < 2; let_out++) {
+        for (int exposed = 0; exposed < 2; exposed++) {
             struct plain plain = {0};
             sb_backend table = plain_backend(&plain);
             sb_context *context = NULL;
@@ -548,16 +548,16 @@ TEST(own_work_comes_after_users_of_plain_pointers) {
             assert_ok(create_with_backend(&table, "plain:0", &context, &err));
             sb_blob *blob = test_blob(context, SB_DTYPE_F32, 1, (int64_t[]){4});
             assert_ok(sb_blob_mutable_mem(blob, SB_DATA, &data, &err));
-            assert_ok(let_out ? sb_mem_overwrite_gpu(data, &out, &err)
+            assert_ok(exposed ? sb_mem_overwrite_gpu(data, &out, &err)
                               : sb_mem_overwrite_gpu_on(data, NULL, &out, &err));
             plain.afters = 0;
-            plain.after = let_out ? SB_ERR_DEVICE_FAILURE : SB_OK;
+            plain.after = exposed ? SB_ERR_DEVICE_FAILURE : SB_OK;
             assert_status(plain.after, do_own_work(work, blob, &err));
-            assert_int_equal(plain.afters, let_out);
+            assert_int_equal(plain.afters, exposed);
             plain.afters = 0;
             plain.after = SB_OK;
-            test_end(blob); /* the end of a memory is work too */
-            assert_int_equal(plain.afters, let_out);
+            test_end(blob); /* freeing a memory is ordered too */
+            assert_int_equal(plain.afters, exposed);
             sb_context_release(context);
             assert_int_equal(plain.live, 0);
         }
@@ -590,14 +590,14 @@ TEST_ON(device, a_slot_that_gives_no_reason_is_a_failure_of_its_device) {
     assert_null(f->context);
 }
 
-TEST(a_slot_without_words_gets_the_status_own) {
+TEST(a_failure_without_a_message_has_the_text_of_its_status) {
     assert_status(SB_ERR_NO_DEVICE, sb_error_fill(&err, SB_ERR_NO_DEVICE, 3, NULL));
     assert_string_equal(err.message, sb_status_text(SB_ERR_NO_DEVICE));
     assert_int_equal(err.device_code, 3);
     assert_int_equal(sb_error_fill(NULL, SB_ERR_NO_DEVICE, 3, "x"), SB_ERR_NO_DEVICE);
 }
 
-TEST_ON(device, a_table_serves_its_own_name_alone) {
+TEST_ON(device, a_table_serves_only_its_own_name) {
     static const char *const others[] = {"plai:0",  "plain2:0", "cpu2:0",
                                          "plaim:0", "sim:0",    "cuda:0"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
@@ -636,7 +636,7 @@ TEST_ON(device, a_device_has_up_to_31_characters) {
     assert_string_equal(sb_context_device(f->context), "abcdefghijklmnopqrstuvwxyz012:1");
 }
 
-TEST(a_device_that_does_not_open_tells_why) {
+TEST(a_device_that_does_not_open_reports_why) {
     static const sb_status reasons[] = {SB_ERR_NO_DEVICE, SB_ERR_DEVICE_FAILURE,
                                         SB_ERR_OUT_OF_MEMORY, SB_ERR_UNSUPPORTED};
     struct plain plain = {0};
@@ -727,8 +727,8 @@ TEST(page_locked_buffers_go_back_to_their_device) {
     sb_context_release(context);
 }
 
-/* Returns words of the message. */
-static const char *dig_hole(sb_backend *table, int hole) {
+/* Makes the table faulty in the way that `hole` selects. Returns a part of the expected message. */
+static const char *make_hole(sb_backend *table, int hole) {
     static const char *const names[] = {"open", "close",  "alloc",    "free",
                                         "zero", "upload", "download", "copy"};
     void *const required[] = {&table->open, &table->close,  &table->alloc,    &table->free,
@@ -752,12 +752,12 @@ static const char *dig_hole(sb_backend *table, int hole) {
     }
 }
 
-TEST(tables_with_holes_are_refused) {
+TEST(tables_with_missing_slots_are_refused) {
     struct plain plain = {0};
     sb_context *context = NULL;
     for (int hole = 0; hole < 12; hole++) {
         sb_backend table = plain_backend(&plain);
-        const char *words = dig_hole(&table, hole);
+        const char *words = make_hole(&table, hole);
         support_poison_error(&err);
         sb_status status = create_with_backend(&table, "plain:0", &context, &err);
         if (status == SB_OK)
@@ -777,7 +777,7 @@ static sb_status queue_slot(void *device, sb_stream stream, void **out, sb_error
     return sb_error_fill(err, SB_ERR_UNSUPPORTED, 0, "no queue");
 }
 
-/* Waits on the default stream would hide failed arithmetic. */
+/* With NULL the library would wait on the default stream, which hides failed arithmetic. */
 TEST(an_own_stream_that_is_null_is_refused) {
     struct plain plain = {0};
     sb_context *context = NULL;
@@ -808,8 +808,8 @@ static sb_status no_check(void *device, const void *ptr, size_t bytes, sb_error 
     return sb_error_fill(err, SB_ERR_WRONG_DEVICE, 0, "not called");
 }
 
-/* No byte moves for arithmetic that the device lacks. */
-TEST_ON(device, what_a_device_lacks_is_not_called) {
+/* Arithmetic that the device lacks fails before any byte is copied. */
+TEST_ON(device, slots_that_a_device_lacks_are_not_called) {
     sb_stats before = SB_STATS_INIT, after = SB_STATS_INIT;
     static float lent[4];
     void *out;
@@ -862,7 +862,7 @@ TEST_ON(device, an_allocation_that_returns_no_memory_is_a_failure) {
     sb_mem *mem = test_mem(f->context, 64);
     assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_mutable_gpu(mem, &out, &err));
     assert_string_equal(err.message, "alloc of plain:0 returned SB_OK and NULL");
-    assert_ok(sb_mem_mutable_cpu(mem, &out, &err)); /* of ordinary memory */
+    assert_ok(sb_mem_mutable_cpu(mem, &out, &err)); /* in ordinary memory */
     memset(out, 0x31, 64);
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_OWNED);
     test_end(mem);

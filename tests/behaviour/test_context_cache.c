@@ -1,5 +1,5 @@
-/* Host memory that a context keeps for reuse: bounded, trimmable, under the
-   cap, and never seen by another context. */
+/* The cache of host memory of a context: it is bounded, can be trimmed, counts toward the cap, and
+   is never seen by another context. */
 #include "blobs.h"
 #include "nets.h"
 #include "rig.h"
@@ -8,7 +8,7 @@
 
 #define MIB ((size_t)1 << 20)
 
-TEST_ON(rig, freed_buffers_are_kept_and_used_again) {
+TEST_ON(rig, freed_buffers_are_cached_and_reused) {
     rig_reopen_on(f, "cpu", 0);
     sb_mem_release(mem_filled(f->context, 8 * MIB, 1));
     assert_true(rig_stats(f).cached_bytes >= 8 * MIB);
@@ -35,7 +35,7 @@ TEST_ON(rig, the_cache_is_bounded) {
     assert_true(rig_stats(f).cached_bytes <= 9 * MIB);
 }
 
-TEST_ON(rig, pinned_memory_is_kept_apart) {
+TEST_ON(rig, pinned_memory_is_cached_separately) {
     sb_mem *mem = mem_filled(f->context, 8 * MIB, 1);
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_PINNED);
     sb_mem_release(mem);
@@ -108,8 +108,8 @@ TEST(reused_memory_reads_as_zero_where_that_is_promised) {
     }
 }
 
-/* The bytes of page-locked memory from the device are unknown: the library zeroes them. */
-TEST_ON(rig, what_is_overwritten_shows_no_bytes_of_others) {
+/* A device allocates page-locked memory with unknown bytes, so the library zeroes them. */
+TEST_ON(rig, overwritten_memory_shows_no_bytes_of_others) {
     void *out;
     sb_mem *mem = test_mem(f->context, 4096);
     assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
@@ -117,8 +117,8 @@ TEST_ON(rig, what_is_overwritten_shows_no_bytes_of_others) {
     assert_true(bytes_are(out, 4096, 0));
 }
 
-/* A read fills a buffer; the next memory of its size class uses the buffer's whole length. */
-TEST_ON(rig, what_is_behind_a_buffer_is_zero_for_the_next) {
+/* A read fills part of a buffer. The next memory of its size class uses the whole buffer. */
+TEST_ON(rig, bytes_past_a_read_are_zero_for_the_next_memory) {
     enum { COUNT = 25000, CLASS = 104 << 10 };
     void *bytes, *out;
     size_t size;
@@ -192,7 +192,7 @@ static void *net_of_layers(int layers, size_t *size) {
 }
 
 /* The cache holds all but 10 kB of the memory that the cap allows. */
-TEST(handles_and_indices_get_what_the_cache_holds) {
+TEST(handles_and_indices_get_the_memory_of_the_cache) {
     enum { HANDLES = 4000 };
     size_t net_size;
     void *net = net_of_layers(2000, &net_size);

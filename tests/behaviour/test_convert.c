@@ -1,4 +1,4 @@
-/* Floats to doubles and back: each kind of vectors has the processor's result for each value. */
+/* Conversions of floats and doubles: vector code of each kind has the results of scalar code. */
 #include "support.h"
 
 #include "host/convert.h"

@@ -1,12 +1,12 @@
-/* A device without a default stream: NULL is the library's stream, and work is ordered after that
-   stream for the sake of plain pointers only if a caller has the stream. */
+/* A device without a default stream: NULL means the library's stream. Users of plain pointers are
+   ordered with that stream only once a caller has obtained it. */
 #include "scene.h"
 
 #include "sim/table.h"
 
 #define BYTES ((size_t)256)
 
-static sb_backend table; /* the simulated device, whose slots must not be passed NULL */
+static sb_backend table; /* the simulated device; its slots must not be passed NULL */
 
 static sb_status check_stream(void *device, sb_stream stream, sb_error *err) {
     assert_non_null(stream);
@@ -23,7 +23,7 @@ static sb_status event_record(void *device, sb_stream stream, void **out, sb_err
     return sb__sim_backend.event_record(device, stream, out, err);
 }
 
-/* Called once; the device ends the stream. */
+/* The library calls this slot once, and the simulated device destroys the stream. */
 static sb_stream read_stream(void *device) {
     const sb_sim_device *sim = sb__sim_backend.extension(device, SB_SIM_DEVICE);
     sb_stream stream;
@@ -46,7 +46,7 @@ static void reopen_without_default(struct rig *rig) {
     rig_reopen_options(rig, options);
 }
 
-/* Returns the orders between streams since `before`. */
+/* Returns how often one stream was ordered after another since `before`. */
 static int64_t orders_since(struct rig *rig, const struct tally *before) {
     const struct tally since = rig_since(rig, before);
     assert_int_equal(since.calls[SB_SIM_EVENT_RECORD], since.calls[SB_SIM_STREAM_WAIT]);
@@ -70,7 +70,7 @@ TEST_ON(rig, null_is_the_librarys_stream) {
     assert_ok(sb_context_synchronize(f->context, &err));
 }
 
-TEST_ON(rig, plain_pointers_cost_no_order_until_a_caller_has_the_stream) {
+TEST_ON(rig, plain_pointers_need_no_order_until_a_caller_has_the_stream) {
     const void *in;
     void *out;
     sb_stream own;
@@ -91,8 +91,8 @@ TEST_ON(rig, plain_pointers_cost_no_order_until_a_caller_has_the_stream) {
     rig_end_stream(f, stream);
 }
 
-/* Work on the library's stream, which a caller has queued, is complete for a stream that the memory
-   is passed to next, and before the memory is freed. */
+/* The caller queues work on the library's stream. That work ends before work on the next stream
+   that uses the memory, and before the memory is freed. */
 TEST_ON(rig, work_of_the_caller_on_the_librarys_stream_is_ordered) {
     void *out;
     const void *in;
@@ -107,7 +107,7 @@ TEST_ON(rig, work_of_the_caller_on_the_librarys_stream_is_ordered) {
     rig_look(&looks[0], f, own, out, BYTES);
     assert_ok(sb_mem_gpu_on(mem, stream, &in, &err));
     assert_ok(sb_context_forget_stream(f->context, stream, &err));
-    assert_true(looks[0].ran); /* the stream waited for it */
+    assert_true(looks[0].ran); /* `stream` waited for it */
     assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
     rig_look(&looks[1], f, own, out, BYTES);
     test_end(mem);
@@ -116,7 +116,7 @@ TEST_ON(rig, work_of_the_caller_on_the_librarys_stream_is_ordered) {
     rig_end_stream(f, stream);
 }
 
-/* --- reads beside the library's stream ------------------------------------------------- */
+/* --- reads while the library's stream is busy ------------------------------------------ */
 
 /* Queues work on the library's stream that runs when a call waits for it. */
 static void make_busy(struct rig *rig, struct look *look) {
@@ -148,7 +148,7 @@ TEST_ON(rig, a_read_does_not_wait_for_other_work_of_the_library) {
     rig_end_stream(f, stream);
 }
 
-/* The library's writes, and a caller's with a plain pointer, come before the read. */
+/* The read comes after the library's writes and after a caller's writes through a plain pointer. */
 TEST_ON(rig, a_read_waits_for_writes_on_the_librarys_stream) {
     void *out;
     struct look busy;
@@ -184,11 +184,11 @@ TEST_ON(rig, a_failed_read_leaves_the_bytes_on_the_device) {
     }
 }
 
-/* A wait may fail although the work goes on: the host's storage stays in use until it has ended. */
-TEST_ON(rig, storage_of_a_read_that_may_go_on_is_kept) {
+/* A wait may fail while the work goes on. The host's storage is in use until the work has ended. */
+TEST_ON(rig, storage_of_a_read_that_may_still_run_is_not_freed) {
     const void *in;
     void *out;
-    for (int64_t waits = 0; waits <= 2; waits++) { /* how many waits for the stream fail, too */
+    for (int64_t waits = 0; waits <= 2; waits++) { /* number of stream waits that fail, too */
         reopen_without_default(f);
         rig_schedule(f, SB_SIM_LAZY, 0);
         sb_mem *mem = test_mem(f->context, BYTES);

@@ -22,7 +22,7 @@ static sb_dl_managed_versioned *exported_mutable(sb_blob *blob, sb_part part, in
     return tensor;
 }
 
-TEST_ON(rig, a_tensor_says_what_the_blob_is) {
+TEST_ON(rig, a_tensor_describes_its_blob) {
     static const struct {
         int32_t dtype;
         sb_dl_data_type type;
@@ -52,9 +52,9 @@ TEST_ON(rig, a_tensor_says_what_the_blob_is) {
     }
 }
 
-/* For each head and side, to read and to write: an export leads to the same head, copies and
-   pointer as the access of the same name. */
-TEST(an_export_is_an_access_of_its_side) {
+/* For each head and side, for reading and for writing: an export results in the same head, copies
+   and pointer as the corresponding accessor. */
+TEST(an_export_is_an_access_to_its_side) {
     static const float values[6] = {1, 2, 3, 4, 5, 6};
     for (int32_t head = SB_HEAD_UNINITIALIZED; head <= SB_HEAD_SYNCED; head++)
         for (int32_t side = 0; side < 2; side++)
@@ -100,7 +100,7 @@ TEST(an_export_is_an_access_of_its_side) {
 
 /* The blob sees a write through a tensor, and the next call for the device copies the written
    bytes. The caller must make a mutable call before it writes through the tensor again. */
-TEST_ON(rig, what_is_written_through_a_tensor_is_the_blobs) {
+TEST_ON(rig, writes_through_a_tensor_reach_the_blob) {
     const float *data;
     const void *in;
     float seen[4];
@@ -135,7 +135,7 @@ TEST(a_tensor_outlives_blob_and_context) {
     assert_ok(sb_blob_cpu(blob, SB_DIFF, &in, &err));
     assert_int_equal(sb_mem_head(diff_of(blob)), SB_HEAD_SYNCED);
     assert_ok(sb_blob_to_legacy_dlpack(blob, SB_DIFF, SB_SIDE_CPU, &legacy, &err));
-    assert_int_equal(sb_mem_head(diff_of(blob)), SB_HEAD_AT_CPU); /* no read-only flag */
+    assert_int_equal(sb_mem_head(diff_of(blob)), SB_HEAD_AT_CPU); /* it may be written */
     sb_blob_destroy(blob);
     sb_context_release(rig.context);
     memset(host->dl_tensor.data, 7, 16);
@@ -189,7 +189,7 @@ static sb_context *context_on(const sb_backend *backend) {
     return context;
 }
 
-TEST(a_backends_table_says_its_device_types) {
+TEST(a_backends_table_defines_its_device_types) {
     sb_blob *again;
     sb_backend backend = sb__sim_backend;
     backend.name = "mine";

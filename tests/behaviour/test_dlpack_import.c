@@ -56,7 +56,7 @@ static const struct refusal {
     struct edit edits[2];
     sb_status status;
     bool versioned;      /* only for the versioned struct */
-    const char *message; /* if another check would refuse it too; NULL: any */
+    const char *message; /* set if another check refuses it, too */
 } refusals[] = {
     {{VERSIONED(version.major, 2)}, SB_ERR_ABI_MISMATCH, true, NULL},
     {{VERSIONED(version.major, 0)}, SB_ERR_ABI_MISMATCH, true, NULL},
@@ -70,7 +70,7 @@ static const struct refusal {
     {{SET(dtype.code, SB_DL_CODE_INT), SET(dtype.bits, 128)}, UNSUPPORTED, false, NULL},
     {{SET(dtype.code, 5)}, UNSUPPORTED, false, NULL}, /* complex */
     {{SET(dtype.code, SB_DL_CODE_BFLOAT)}, UNSUPPORTED, false, NULL},
-    /* A boolean: through a blob of u8, values other than 0 and 1 could be written. */
+    /* Booleans are refused: values other than 0 and 1 could be written through a blob of u8. */
     {{SET(dtype.code, 6), SET(dtype.bits, 8)}, UNSUPPORTED, false, NULL},
     {{SET(dtype.bits, 0)}, UNSUPPORTED, false, NULL},
     {{SET(dtype.bits, 64)}, SB_ERR_DTYPE_MISMATCH, false, NULL},
@@ -90,7 +90,7 @@ static const struct refusal {
     {{SET(data, UINTPTR_MAX - 7)}, SB_ERR_SIZE_OVERFLOW, false, NULL},
     {{SET(byte_offset, UINT64_MAX - 7)}, SB_ERR_SIZE_OVERFLOW, false, NULL},
     {{SET(byte_offset, (uint64_t)1 << 63)}, SB_ERR_SIZE_OVERFLOW, false, NULL},
-    /* 24 bytes that end beyond the largest possible object. */
+    /* The tensor's 24 bytes would end beyond the largest possible object. */
     {{SET(byte_offset, PTRDIFF_MAX - 19)}, SB_ERR_SIZE_OVERFLOW, false, NULL},
     {{SET(byte_offset, 2)}, INVALID, false, "the tensor's data is not aligned for f32"},
     {{SET(device.device_type, 7)}, SB_ERR_WRONG_DEVICE, false, NULL},
@@ -126,7 +126,7 @@ static void refuse(const struct refusal *refusal, bool legacy) {
     rig_close(&rig);
 }
 
-TEST(what_a_blob_cannot_be_is_refused_and_left_alone) {
+TEST(tensors_that_a_blob_cannot_use_are_refused_and_unchanged) {
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
         refuse(&refusals[i], false);
         if (!refusals[i].versioned)

@@ -69,7 +69,7 @@ static void trip(void (*go)(struct trips *, int64_t), enum form form) {
     struct lent lent = lend_host(16, 0);
     int64_t blocks = 0;
     size_t bytes = 0;
-    /* The end of 80,000 nested wraps would overflow a stack of 8 MiB. */
+    /* If trips nested, the end of 80,000 nested wraps would overflow a stack of 8 MiB. */
     const int64_t trips = test_is_quick() ? 8000 : 80000;
     for (int i = 0; i < 2; i++)
         rig_open_on(&t.rig[i], "sim:0", SB_CONTEXT_NO_HOST_CACHE);
@@ -96,7 +96,7 @@ static void trip(void (*go)(struct trips *, int64_t), enum form form) {
     rig_close(&t.rig[1]);
 }
 
-TEST(round_trips_pile_nothing_up) {
+TEST(round_trips_do_not_nest) {
     static void (*const ways[])(struct trips *, int64_t) = {
         onto_itself, on_the_device, to_and_fro, from_part_to_part, on_either_side, in_other_forms,
     };
@@ -117,7 +117,7 @@ static const float *host_of(sb_blob *blob) {
     return data;
 }
 
-TEST(what_either_writes_the_other_sees) {
+TEST(each_blob_sees_the_writes_of_the_other) {
     for (enum form form = WRITE; form < FORMS; form++) {
         struct rig rig;
         float *data;
@@ -143,7 +143,7 @@ TEST(what_either_writes_the_other_sees) {
     }
 }
 
-TEST(what_is_for_reading_is_left_before_it_is_written) {
+TEST(a_blob_leaves_read_only_storage_before_it_writes) {
     static const float values[4] = {1, 2, 3, 4};
     for (int32_t side = 0; side < 2; side++) {
         struct rig rig;
@@ -173,7 +173,7 @@ TEST(what_is_for_reading_is_left_before_it_is_written) {
     }
 }
 
-TEST_ON(rig, a_memory_that_others_may_see_written_is_not_unique) {
+TEST_ON(rig, a_memory_whose_writes_others_may_see_is_not_unique) {
     void *data;
     sb_blob *a = ramp(f->context), *b = empty(f->context);
     pass(a, SB_DATA, b, SB_DATA, 0, READ, SB_SIDE_CPU);
@@ -198,7 +198,7 @@ TEST_ON(rig, a_memory_that_others_may_see_written_is_not_unique) {
 
 /* When a blob ends, its queued work ends too, or its storage is quarantined, before other users
    rely on the bytes. */
-TEST_ON(rig, queued_work_ends_before_its_place_is_given_up) {
+TEST_ON(rig, queued_work_ends_before_its_storage_is_released) {
     void *out;
     rig_schedule(f, SB_SIM_LAZY, 3);
     sb_stream stream = rig_stream(f);
@@ -216,7 +216,7 @@ TEST_ON(rig, queued_work_ends_before_its_place_is_given_up) {
 /* --- parts, types, contexts ----------------------------------------------------------------- */
 
 /* A consumer may change the offset, shape and type of a tensor before it passes the tensor on. */
-TEST(a_part_keeps_the_whole) {
+TEST(a_part_keeps_the_whole_storage) {
     struct rig rig;
     sb_dl_managed_versioned *t, *again;
     sb_blob *part;
@@ -243,7 +243,7 @@ TEST(a_part_keeps_the_whole) {
     rig_close(&rig);
 }
 
-TEST(another_context_keeps_the_one_that_made_it) {
+TEST(another_context_keeps_the_context_that_made_the_storage) {
     for (enum form form = READ; form < FORMS; form++) {
         struct rig rig, other;
         sb_dl_managed_versioned *t;

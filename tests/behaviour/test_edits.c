@@ -4,7 +4,7 @@
 #include "support.h"
 
 #define MANY  100000
-#define DEPTH 64 /* about 40 are expected for MANY; a depth that grows with MANY is larger */
+#define DEPTH 64 /* about 40 are expected; a depth proportional to MANY is larger */
 
 static void put(struct sb__edits *edits, int64_t layer, int64_t index) {
     const struct sb__edit edit = {.layer = layer, .index = index, .size = (size_t)(layer + index)};
@@ -12,7 +12,7 @@ static void put(struct sb__edits *edits, int64_t layer, int64_t index) {
     sb__edits_add(edits, &edit);
 }
 
-/* Checks that the edits are the places 0 to `count` - 1, each as (place / 2, place % 2). */
+/* Checks that the edits are those of places 0 to `count` - 1: layer place / 2, index place % 2. */
 static void check(const struct sb__edits *edits, int64_t count) {
     int64_t place = 0;
     const struct sb__edit *edit = sb__edits_from(edits, 0, 0);
@@ -67,7 +67,7 @@ TEST(every_order_of_seven_is_sorted) {
     }
 }
 
-/* Returns how many edits a search for `edit` looks at. */
+/* Returns how many edits a search for `edit` visits. */
 static int64_t depth_of(const struct sb__edits *edits, const struct sb__edit *edit) {
     int64_t depth = 1;
     const struct sb__edit *top = &edits->items[edits->root - 1];
@@ -79,7 +79,7 @@ static int64_t depth_of(const struct sb__edits *edits, const struct sb__edit *ed
     return depth;
 }
 
-/* In three orders each: one edit in each layer, and all edits in one layer. */
+/* Adds one edit to each layer, then all edits to one layer, each in three orders. */
 TEST(no_search_is_long) {
     for (int kind = 0; kind < 6; kind++) {
         struct sb__edits edits = {.count = 0};

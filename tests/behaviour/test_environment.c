@@ -85,8 +85,8 @@ static void compute(struct results *results, sb_context *context, int32_t dtype)
     }
 }
 
-/* Reads a message of type `from` into a blob of type `to`. For types without NaN and infinity the
-   callers try as many values as the type can hold, and one more. */
+/* Reads a message of the first `count` values of `specials`, in the type `from`, into a blob of
+   type `to`. Some of the values do not fit an integer type; then the read fails. */
 static void convert(struct results *results, int32_t from, int32_t to, int64_t count) {
     sb_blob *source = test_vector(NULL, from, count), *blob = test_vector(NULL, to, 1);
     char values[sizeof specials];
@@ -203,9 +203,9 @@ static void check_environment(const char *name, int rounding, uint32_t flags) {
     const uint32_t before = set_environment(rounding, flags);
     const uint32_t set = control_word();
     make_all_calls(&in_other, sim);
-    const bool is_kept = fegetround() == rounding && control_word() == set;
+    const bool is_unchanged = fegetround() == rounding && control_word() == set;
     reset_environment(before);
-    assert_true(is_kept);
+    assert_true(is_unchanged);
     compare(name);
     sb_context_release(sim);
 }
@@ -234,13 +234,13 @@ static void check_that_numbers_differ(const char *name, int rounding, uint32_t f
         assert_true(differs());
 }
 
-TEST(another_rounding_changes_nothing_but_the_rounding) {
-    check_that_numbers_differ("downward", FE_DOWNWARD, 0); /* to nearest, 1/3 rounds up */
+TEST(another_rounding_mode_changes_only_the_rounding) {
+    check_that_numbers_differ("downward", FE_DOWNWARD, 0); /* to nearest, 1/3 is rounded up */
     check_environment("upward", FE_UPWARD, 0);
     check_environment("toward zero", FE_TOWARDZERO, 0);
 }
 
-TEST(numbers_that_are_taken_for_zero_change_nothing_else) {
+TEST(subnormals_treated_as_zero_change_nothing_else) {
 #ifdef __SSE2__
     check_that_numbers_differ("subnormals are zero", FE_TONEAREST, SUBNORMALS_ARE_ZERO);
     check_environment("upward, subnormals are zero", FE_UPWARD, SUBNORMALS_ARE_ZERO);

@@ -88,7 +88,7 @@ TEST_ON(folder, test_a_mean_file_is_read) {
     sb_blob_destroy(blob);
 }
 
-TEST_ON(folder, test_a_file_that_is_not_there_is_named) {
+TEST_ON(folder, test_the_error_for_a_missing_file_has_its_name) {
     assert_status(SB_ERR_IO, read_file(f->file, &err));
     assert_int_equal(err.device_code, ENOENT);
     assert_non_null(strstr(err.message, f->file));
@@ -140,14 +140,14 @@ TEST_ON(folder, test_a_file_that_changes_while_a_model_is_open) {
     }
 }
 
-/* Waits until the clock of file times has advanced: its tick is some milliseconds. */
+/* Waits until the clock of file times has advanced: it advances every few milliseconds. */
 static void wait_a_tick(void) {
     const struct timespec pause = {0, 30000000};
     (void)nanosleep(&pause, NULL);
 }
 
-/* A program can set back the time of the last write, but not the time of the last change. */
-TEST_ON(folder, test_a_writer_who_sets_the_time_back_is_seen) {
+/* A program can set back a file's time of the last write, but not its time of the last change. */
+TEST_ON(folder, test_a_change_is_noticed_if_its_time_was_set_back) {
     for (uint32_t flags = 0; flags <= SB_OPEN_MAPPED; flags += SB_OPEN_MAPPED) {
         struct stat before;
         sb_model *model;
@@ -170,8 +170,8 @@ TEST_ON(folder, test_a_writer_who_sets_the_time_back_is_seen) {
 }
 
 /* A file that lost or gained a name is still the same file. A save that replaces a file only
-   removes the name of the old file. */
-TEST_ON(folder, test_another_name_is_no_change) {
+   removes a name of the old file. */
+TEST_ON(folder, test_another_name_does_not_count_as_a_change) {
     for (int change = 0; change < 3; change++) {
         sb_model *model;
         sb_blob *blob = new_blob(3);
@@ -194,7 +194,7 @@ TEST_ON(folder, test_another_name_is_no_change) {
 
 /* --- writing ------------------------------------------------------------------------------ */
 
-TEST_ON(folder, test_a_file_holds_what_to_proto_gives) {
+TEST_ON(folder, test_a_file_has_the_bytes_of_to_proto) {
     /* Counts below, at and above the size of the write buffer. */
     static const int64_t counts[] = {0, 1, 4093, 4094, 4095, 4096, 5000, 100000};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
@@ -299,7 +299,7 @@ TEST_ON(folder, test_a_link_in_the_current_folder) {
 TEST_ON(folder, test_links_that_lead_to_no_file) {
     static char endless[4096 - 2];
     static const struct {
-        const char *says;
+        const char *contents;
         int error;
         const char *words;
     } rows[] = {
@@ -310,7 +310,7 @@ TEST_ON(folder, test_links_that_lead_to_no_file) {
         {"x/", ENOENT, "is in a directory that cannot be opened"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        assert_int_equal(symlink(rows[i].says, f->file), 0);
+        assert_int_equal(symlink(rows[i].contents, f->file), 0);
         assert_status(SB_ERR_IO, write_file(f->file, &err));
         assert_int_equal(err.device_code, rows[i].error);
         assert_non_null(strstr(err.message, rows[i].words));
@@ -319,7 +319,7 @@ TEST_ON(folder, test_links_that_lead_to_no_file) {
         assert_int_equal(!strstr(err.message, f->file), rows[i].error != ELOOP);
         assert_int_equal(unlink(f->file), 0);
     }
-    /* The folder and the text of the link are longer together than any path. */
+    /* The folder and the text of the link together are longer than any path. */
     char deep[320], link[340];
     (void)snprintf(deep, sizeof deep, "%s/%0200d", f->path, 0);
     (void)snprintf(link, sizeof link, "%s/link", deep);
@@ -337,12 +337,12 @@ TEST_ON(folder, test_links_that_lead_to_no_file) {
 /* A save follows a chain of links that is no longer than the system allows. */
 TEST_ON(folder, test_the_last_of_many_links_names_the_new_file) {
     static const int counts[] = {39, 41};
-    char link[96], says[16];
+    char link[96], contents[16];
     for (int i = 0; i < 2; i++) {
         for (int n = 0; n < counts[i]; n++) {
             (void)snprintf(link, sizeof link, "%s/%d", f->path, n);
-            (void)snprintf(says, sizeof says, "%d", n + 1);
-            assert_int_equal(symlink(n + 1 == counts[i] ? "other" : says, link), 0);
+            (void)snprintf(contents, sizeof contents, "%d", n + 1);
+            assert_int_equal(symlink(n + 1 == counts[i] ? "other" : contents, link), 0);
         }
         (void)snprintf(link, sizeof link, "%s/0", f->path);
         assert_status(i == 0 ? SB_OK : SB_ERR_IO, write_file(link, &err));
@@ -423,22 +423,22 @@ TEST_ON(folder, test_root_keeps_owner_and_group) {
 }
 
 /* A written file has no set-user-ID or set-group-ID bit. */
-TEST_ON(folder, test_the_bits_to_run_as_another_are_not_kept) {
+TEST_ON(folder, test_set_id_bits_are_cleared) {
     file_write(f->file, "old", 3);
     assert_int_equal(chmod(f->file, 06755), 0);
     assert_ok(write_file(f->file, &err));
     assert_int_equal(mode_of(f->file), 0755);
 }
 
-TEST_ON(folder, test_who_may_not_keep_the_group_opens_nothing) {
+TEST_ON(folder, test_without_the_group_nobody_gets_more_access) {
     static const struct {
         gid_t group, kept;
         mode_t before, after;
     } rows[] = {
-        {OURS, OURS, 0664, 0664},                                 /* a member keeps the group */
-        {OURS, OURS, 0640, 0640},    {THEIRS, 65534, 0640, 0600}, /* another group must not read */
-        {THEIRS, 65534, 0664, 0644},                              /* must not write */
-        {THEIRS, 65534, 0604, 0600}, /* the old group's members are among the others now */
+        {OURS, OURS, 0664, 0664},                                 /* a member may keep the group */
+        {OURS, OURS, 0640, 0640},    {THEIRS, 65534, 0640, 0600}, /* the new group must not read */
+        {THEIRS, 65534, 0664, 0644},                              /* the new group must not write */
+        {THEIRS, 65534, 0604, 0600}, /* members of the old group are now others */
         {THEIRS, 65534, 0666, 0666}, {THEIRS, 65534, 0600, 0600},
         {THEIRS, 65534, 0444, 0444}, {THEIRS, 65534, 0701, 0700},
     };
@@ -473,7 +473,7 @@ TEST_ON(folder, test_a_folder_that_may_not_be_written) {
 }
 
 /* If a process has closed its standard input, files may be opened as descriptor 0. */
-TEST_ON(folder, test_descriptor_0_is_one_as_any) {
+TEST_ON(folder, test_descriptor_0_works_like_any_other) {
     struct stat file;
     int kept = dup(0), closed = close(0);
     sb_status written = write_file(f->file, &err);
@@ -517,7 +517,7 @@ TEST_ON(folder, test_a_mapped_file_is_unmapped) {
     assert_true(process_memory_now().mapped < before + ((size_t)50 << 20));
 }
 
-TEST_ON(folder, test_what_cannot_be_replaced) {
+TEST_ON(folder, test_paths_that_cannot_be_replaced_are_refused) {
     char path[256];
     assert_status(SB_ERR_IO, write_file("/", &err));
     assert_status(SB_ERR_IO, write_file("", &err));

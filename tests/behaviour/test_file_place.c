@@ -1,5 +1,5 @@
-/* Where a save writes, and who may read the file there: links to open files, folders that may not
-   be read or have no path, access lists. Also files under another process's lease. */
+/* Where a save writes, and who may read the saved file: links to open files, folders that may not
+   be read or that have no path, access lists. Also reads under another process's lease. */
 #include "support.h"
 
 #include "files.h"
@@ -91,7 +91,7 @@ static void assert_refused(const char *path) {
 
 /* The text of a link in /proc/self/fd is a path only until the file is renamed. A save that
    replaced the file would leave the descriptor's other users with the old file. */
-TEST_ON(place, a_descriptor_is_not_a_place) {
+TEST_ON(place, a_save_to_a_descriptor_is_refused) {
     char link[64];
     int ends[2];
     file_write(f->file, "old", 3);
@@ -118,7 +118,7 @@ TEST_ON(place, a_descriptor_is_not_a_place) {
     (void)close(ends[1]);
 }
 
-TEST_ON(place, standard_output_is_not_a_place) {
+TEST_ON(place, a_save_to_standard_output_is_refused) {
     assert_int_equal(fflush(stdout), 0);
     const int kept = dup(1), file = open(f->file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     assert_true(kept >= 0 && file >= 0);
@@ -132,7 +132,7 @@ TEST_ON(place, standard_output_is_not_a_place) {
     assert_true(file_holds(f->file, ""));
 }
 
-/* In the folder part of a path the kernel follows links of /proc/self/fd without their texts. */
+/* In the folder part of a path the kernel follows links of /proc/self/fd, whatever their texts. */
 TEST_ON(place, a_folder_may_be_named_by_its_descriptor) {
     char path[64];
     const int folder = open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -152,8 +152,8 @@ static bool writes_the_file(const struct place *p) {
     return write_file(p->file, NULL) == SB_OK && write_file(p->file, NULL) == SB_OK;
 }
 
-/* A save needs the rights of a creation and a rename: to write and to search the folder. */
-TEST_ON(place, a_folder_that_may_not_be_read) {
+/* A save creates and renames a file, so it needs only the rights to write and search the folder. */
+TEST_ON(place, a_save_does_not_read_the_folder) {
     assert_int_equal(chmod(f->path, 0333), 0);
     const bool written = as_nobody(f, writes_the_file);
     assert_int_equal(chmod(f->path, 0700), 0);
@@ -173,7 +173,7 @@ static bool go_deep(int levels, bool down) {
     return went;
 }
 
-TEST_ON(place, a_folder_deeper_than_a_path) {
+TEST_ON(place, a_save_works_in_a_folder_deeper_than_a_path) {
     enum { LEVELS = 30 };
     assert_int_equal(chdir(f->path), 0);
     assert_true(go_deep(LEVELS, true));
@@ -259,7 +259,7 @@ TEST_ON(place, an_access_list_is_kept) {
 }
 
 /* A file that replaces another does not get the folder's default list. */
-TEST_ON(place, the_list_of_a_folder_is_for_new_files) {
+TEST_ON(place, the_access_list_of_a_folder_is_for_new_files) {
     static const mode_t modes[] = {0600, 0640, 0664, 0666};
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
         file_write(f->file, "old", 3);
@@ -279,7 +279,7 @@ TEST_ON(place, the_list_of_a_folder_is_for_new_files) {
 
 /* The saved file has the writer's group, and the old group's members are now among the others.
    Therefore the group and the others get only permissions that every entry grants. */
-TEST_ON(place, without_the_group_a_list_is_not_kept) {
+TEST_ON(place, without_the_group_an_access_list_is_dropped) {
     static const struct {
         const char *digits;
         mode_t after;
@@ -301,7 +301,7 @@ TEST_ON(place, without_the_group_a_list_is_not_kept) {
 }
 
 /* The list has more entries than the library reads. */
-TEST_ON(place, a_list_that_is_too_long_leaves_the_owner_alone) {
+TEST_ON(place, a_list_that_is_too_long_leaves_access_to_the_owner_only) {
     file_write(f->file, "old", 3);
     if (!set_list(f->file, ACCESS, list_of("664464", 290)))
         test_skip();
@@ -317,41 +317,41 @@ static int leased;
 static void give_back(int signal) {
 }
 
-/* Runs in a child. Takes a lease and writes "y" to `said`, or writes "n" if it gets no lease.
+/* Runs in a child. Takes a lease and writes "y" to `answer`, or writes "n" if it gets no lease.
    Releases the lease 100 ms after the kernel has requested that. */
-static int hold_lease(const char *path, int said) {
+static int hold_lease(const char *path, int answer) {
     const struct timespec pause = {0, 100000000};
     sigset_t none;
     (void)sigemptyset(&none);
     leased = open(path, O_RDWR);
     const bool has = leased >= 0 && signal(SIGIO, give_back) != SIG_ERR &&
                      fcntl(leased, F_SETLEASE, F_WRLCK) == 0;
-    if (write(said, has ? "y" : "n", 1) != 1 || !has)
+    if (write(answer, has ? "y" : "n", 1) != 1 || !has)
         return 1;
     (void)sigsuspend(&none);
     (void)nanosleep(&pause, NULL);
     return fcntl(leased, F_SETLEASE, F_UNLCK) == 0 ? 0 : 1;
 }
 
-TEST_ON(place, a_file_under_a_lease_is_waited_for) {
-    int said[2], status = -1;
+TEST_ON(place, a_read_waits_for_the_end_of_a_lease) {
+    int answer[2], status = -1;
     char has = 'n';
     sigset_t io, before;
     assert_ok(write_file(f->file, &err));
-    assert_int_equal(pipe2(said, O_CLOEXEC), 0);
+    assert_int_equal(pipe2(answer, O_CLOEXEC), 0);
     (void)sigemptyset(&io);
     (void)sigaddset(&io, SIGIO);
     (void)sigprocmask(SIG_BLOCK, &io, &before); /* blocked until the child's sigsuspend */
     const pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0)
-        _exit(hold_lease(f->file, said[1]));
+        _exit(hold_lease(f->file, answer[1]));
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
-    assert_int_equal(read(said[0], &has, 1), 1);
+    assert_int_equal(read(answer[0], &has, 1), 1);
     const bool read_whole = has == 'y' && is_written(f->file);
     assert_int_equal(waitpid(child, &status, 0), child);
-    (void)close(said[0]);
-    (void)close(said[1]);
+    (void)close(answer[0]);
+    (void)close(answer[1]);
     if (has != 'y') {
         print_message("skipped: this file system gives no leases\n");
         test_skip();

@@ -1,5 +1,5 @@
-/* Fillers: refusals, where values are written, the scales that a shape gives; FillerParameter
-   messages. */
+/* Fillers: refused parameters, the side that is written, the scales that follow from a shape,
+   FillerParameter messages. */
 #include "blobs.h"
 #include "wire_builder.h"
 
@@ -20,11 +20,11 @@ static sb_filler filler_of(int32_t type) {
 /* --- parameters ----------------------------------------------------------------------- */
 
 struct refusal {
-    const char *says;
+    const char *part;
     sb_filler filler;
 };
 
-/* A filler as SB_FILLER_INIT, except for the named members */
+/* SB_FILLER_INIT, except for the members that are given */
 #define F(...)                                                                                     \
     { .struct_size = sizeof(sb_filler), .max = 1, .std = 1, .sparse = -1, __VA_ARGS__ }
 
@@ -108,13 +108,13 @@ TEST(wrong_parameters_change_nothing) {
     sb_blob *blob = counting_up(4, shape);
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
         assert_status(INVALID, sb_blob_fill(blob, &refusals[i].filler, 1, &err));
-        if (!strstr(err.message, refusals[i].says))
-            fail_with("\"%s\" is not in \"%s\"", refusals[i].says, err.message);
-        assert_counting_up(blob, refusals[i].says);
+        if (!strstr(err.message, refusals[i].part))
+            fail_with("\"%s\" is not in \"%s\"", refusals[i].part, err.message);
+        assert_counting_up(blob, refusals[i].part);
     }
 }
 
-TEST(what_the_type_does_not_use_is_ignored) {
+TEST(members_that_the_type_does_not_use_are_ignored) {
     const int64_t shape[] = {2, 3, 4, 4};
     for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++) {
         sb_blob *plain = counting_up(4, shape), *odd = counting_up(4, shape);
@@ -127,7 +127,7 @@ TEST(what_the_type_does_not_use_is_ignored) {
     }
 }
 
-TEST(what_no_type_may_have_is_refused_where_it_is_not_used_too) {
+TEST(values_that_no_type_may_have_are_refused_for_every_type) {
     const int64_t shape[] = {2, 3, 4, 4};
     sb_blob *blob = counting_up(4, shape);
     for (int32_t type = SB_FILLER_CONSTANT; type <= SB_FILLER_BILINEAR; type++) {
@@ -184,7 +184,7 @@ static const struct fit fits[] = {
     {SB_FILLER_BILINEAR, SHAPE, 5, {1, 2, 2, 4, 4}},
 };
 
-TEST(a_type_wants_its_axes) {
+TEST(a_type_requires_its_axes) {
     for (size_t i = 0; i < sizeof fits / sizeof *fits; i++) {
         const sb_filler filler = filler_of(fits[i].type);
         sb_blob *blob = counting_up(fits[i].num_axes, fits[i].shape);
@@ -196,7 +196,7 @@ TEST(a_type_wants_its_axes) {
     }
 }
 
-/* The smallest parameters: std = 0, and sparse = 1 for a scalar. */
+/* Tests the smallest parameters: std = 0, and sparse = 1 for a scalar. */
 TEST(a_gaussian_may_be_as_narrow_as_its_mean) {
     sb_filler filler = filler_of(SB_FILLER_GAUSSIAN);
     sb_blob *scalar = test_blob(NULL, SB_DTYPE_F32, 0, NULL);
@@ -241,8 +241,8 @@ TEST(fills_on_the_host_without_a_transfer) {
     }
 }
 
-/* Counts around 65536, the elements of a task. `tasks` is 0 if the fill runs no tasks. The filler
-   of unit balls runs tasks that sum rows, then tasks that scale the rows. */
+/* Shapes of about 65536 elements, the size of a task. `tasks` is 0 if the fill runs no tasks. The
+   filler of unit balls runs tasks that sum rows, then tasks that scale the rows. */
 static const struct {
     int64_t rows, length, tasks, tasks_of_balls;
 } cuts[] = {
@@ -325,7 +325,7 @@ static void assert_same_fill(const struct fan *fan, int32_t dtype, const sb_fill
     sb_blob_destroy(right);
 }
 
-TEST(scales_are_those_of_the_shape) {
+TEST(scales_follow_from_the_shape) {
     for (size_t i = 0; i < sizeof fans / sizeof *fans; i++)
         for (int32_t norm = SB_VARIANCE_FAN_IN; norm <= SB_VARIANCE_AVERAGE; norm++) {
             const double n = norm == SB_VARIANCE_FAN_IN    ? fans[i].in
@@ -360,7 +360,7 @@ static void assert_parses(struct wire *w, const sb_filler *expected) {
     *w = (struct wire){0};
 }
 
-TEST(messages_give_every_member) {
+TEST(messages_set_every_member) {
     struct wire w = {0};
     sb_filler expected = SB_FILLER_INIT;
     assert_parses(&w, &expected);
@@ -388,12 +388,12 @@ TEST(messages_give_every_member) {
     assert_parses(&w, &expected);
 }
 
-static void assert_malformed(struct wire *w, const char *says, int64_t offset) {
+static void assert_malformed(struct wire *w, const char *part, int64_t offset) {
     sb_filler out = filler_of(SB_FILLER_MSRA);
     const sb_filler before = out;
     assert_status(SB_ERR_MALFORMED, sb_filler_parse(w->bytes, w->size, &out, &err));
-    if (!strstr(err.message, says) || err.offset != offset)
-        fail_with("not \"%s\" at %lld: %s", says, (long long)offset, err.message);
+    if (!strstr(err.message, part) || err.offset != offset)
+        fail_with("not \"%s\" at %lld: %s", part, (long long)offset, err.message);
     assert_memory_equal(&out, &before, sizeof out);
     wire_free(w);
     *w = (struct wire){0};

@@ -1,13 +1,13 @@
-/* The fillers' numbers: golden values, equal bit for bit for every compiler, optimisation,
-   instruction set and number of threads; agreement with Philox and the formulas. Compiled with the
-   fillers' sources several times over, see CMakeLists.txt. */
+/* The fillers' numbers: they equal golden values bit for bit with every compiler, optimisation,
+   instruction set and number of threads, and they agree with Philox and the formulas.
+   CMakeLists.txt compiles this test and the fillers' sources several times. */
 #include "blobs.h"
 #include "filler/random.h"
 
 #include <math.h>
 #include <pthread.h>
 
-/* The reference is Random123 or, without it, our own Philox, which the golden numbers check. */
+/* The reference is Random123 or, without it, the library's Philox, which golden numbers check. */
 #if __has_include(<Random123/philox.h>)
 #define SYNCBLOB_RANDOM123
 #endif
@@ -168,7 +168,7 @@ static long double uniform_reference(uint64_t seed, int32_t dtype, uint64_t i) {
     return unit(((uint64_t)d.w[2 * j] << 32 | d.w[2 * j + 1]) >> 12, 52);
 }
 
-/* Box and Muller's method: the angle is at most an eighth of a turn; the low bits reflect it. */
+/* Box and Muller's method: the angle is at most an eighth of a turn; two bits mirror the point. */
 static long double normal_reference(uint64_t seed, int32_t dtype, uint64_t i) {
     const uint64_t per_lane = dtype == SB_DTYPE_F32 ? 4 : 2, j = i / 8 % per_lane;
     const struct drawn d = words_of(seed, 0, i, per_lane);
@@ -204,7 +204,7 @@ TEST(numbers_are_those_of_philox) {
     }
 }
 
-TEST(sparse_numbers_are_those_or_zero) {
+TEST(sparse_numbers_are_the_dense_ones_or_zero) {
     const int64_t shape[] = {10, 101};
     sb_filler sparse = filler_of(SB_FILLER_GAUSSIAN);
     sparse.sparse = 3;
@@ -214,14 +214,14 @@ TEST(sparse_numbers_are_those_or_zero) {
         const void *data = fill(blob, &sparse, SEED_A);
         for (uint64_t i = 0; i < 1010; i++) {
             const struct drawn d = words_of(SEED_A, 1, i, per_lane);
-            const bool kept = unit(d.w[i / 8 % per_lane], 32) < 0.3L;
-            assert_near(kept ? normal_reference(SEED_A, dtype, i) : 0,
+            const bool is_nonzero = unit(d.w[i / 8 % per_lane], 32) < 0.3L;
+            assert_near(is_nonzero ? normal_reference(SEED_A, dtype, i) : 0,
                         value_at(dtype, data, (int64_t)i), 1e-7L, i);
         }
     }
 }
 
-/* --- any part, any way ---------------------------------------------------------------------- */
+/* --- parts of a sequence -------------------------------------------------------------------- */
 
 static const struct sb__random sequences[] = {
     {SEED_B, SB_DTYPE_F32, false, -1, 2, 1},  {SEED_B, SB_DTYPE_F64, false, -1, 2, 1},
@@ -230,10 +230,10 @@ static const struct sb__random sequences[] = {
     {SEED_A, SB_DTYPE_F32, false, 1, 1, 0.5}, {SEED_A, SB_DTYPE_F64, false, 1, 1, 0.5},
 };
 
-/* Starts at 0 and where counters outgrow 32 bits. */
+/* The first element of a sequence: 0, or just before the counters exceed 32 bits. */
 static const int64_t starts[] = {0, ((int64_t)1 << 34) - 150, ((int64_t)1 << 33) - 150};
 
-/* Checks that parts made by `kind` equal the whole that the slowest kind made. */
+/* Checks that the parts that `kind` computes equal `whole`, which the slowest kind has computed. */
 static void check_parts(const struct sb__random_kernels *kind, const struct sb__random *sequence,
                         int64_t start, const double *whole) {
     const size_t size = sb_dtype_size(sequence->dtype);
@@ -246,7 +246,7 @@ static void check_parts(const struct sb__random_kernels *kind, const struct sb__
         }
 }
 
-TEST(a_part_is_part_of_the_whole_by_every_kind_of_vectors) {
+TEST(every_kind_of_vectors_computes_the_same_parts) {
     double whole[300];
     int kinds = 0;
     for (const struct sb__random_kernels *kind; (kind = sb__random_kind(kinds)); kinds++)

@@ -173,7 +173,7 @@ TEST(gaussian_is_normal) {
 }
 
 /* The two numbers of Box and Muller's pair are the coordinates of a point with a uniform angle. */
-TEST(pairs_point_everywhere) {
+TEST(pairs_point_in_every_direction) {
     const sb_filler filler = filler_of(SB_FILLER_GAUSSIAN);
     const struct law law = {uniform_below, -acos(-1), acos(-1)};
     for (int d = 0; d < 2; d++) {
@@ -199,16 +199,16 @@ TEST(sparse_keeps_its_share) {
             filler.sparse = sparse[i];
             filler.mean = 1;
             struct sample s = sample_of(&filler, dtypes[d], 2, shape, 14);
-            struct sample kept = {s.values, 0};
+            struct sample nonzero = {s.values, 0};
             for (int64_t j = 0; j < s.count; j++)
                 if (s.values[j] != 0)
-                    kept.values[kept.count++] = s.values[j];
+                    nonzero.values[nonzero.count++] = s.values[j];
             const double p = sparse[i] / 50.0, n = COUNT;
-            assert_within("elements that are not zero", (double)kept.count, n * p,
+            assert_within("elements that are not zero", (double)nonzero.count, n * p,
                           SIGMA * sqrt(n * p * (1 - p)));
             const struct law law = {normal_below, 1, 1};
-            if (kept.count > 0)
-                assert_law(&kept, &law);
+            if (nonzero.count > 0)
+                assert_law(&nonzero, &law);
             free(s.values);
         }
 }
@@ -254,7 +254,7 @@ TEST(rows_sum_to_1) {
         }
 }
 
-/* --- values by position only ------------------------------------------------------------------ */
+/* --- values that depend only on the position -------------------------------------------------- */
 
 TEST(constant_is_its_value) {
     const int64_t shape[] = {1031};

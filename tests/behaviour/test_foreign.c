@@ -105,7 +105,7 @@ static sb_status model_spans(const struct given *given, sb_error *err) {
     return st;
 }
 
-/* Reads into a blob of one element with `how`. */
+/* Calls the reader `how` with a blob of one element. */
 static sb_status into_blob(const struct given *given, sb_error *err,
                            sb_status (*how)(sb_blob *, const struct given *, sb_error *)) {
     sb_blob *blob;
@@ -167,7 +167,7 @@ static bool is_message(const struct foreign *kind) {
 
 /* --- every kind, every reader ------------------------------------------------------------ */
 
-TEST_ON(kinds, every_reader_says_what_the_bytes_are) {
+TEST_ON(kinds, every_reader_describes_the_bytes) {
     char path[] = "/tmp/syncblob-foreign-XXXXXX", end[240];
     assert_int_equal(close(mkstemp(path)), 0); /* on Windows it has to be closed first */
     for (size_t k = 0; k < f->all.count; k++) {
@@ -187,7 +187,7 @@ TEST_ON(kinds, every_reader_says_what_the_bytes_are) {
     assert_int_equal(unlink(path), 0);
 }
 
-/* Returns the error's name for the bytes, or NULL. Their memory has exactly their size. */
+/* Returns the error's description of the bytes, or NULL. The memory has exactly `size` bytes. */
 static const char *words_of(reader *read, const void *bytes, size_t size, sb_error *err) {
     unsigned char *exact = malloc(size ? size : 1);
     assert_non_null(exact);
@@ -204,7 +204,7 @@ static bool starts(const char *text, const char *with) {
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* Returns whether `words` suit a beginning of `kind`: NULL, the kind's, or less specific words. */
+/* Returns whether a beginning of `kind` may have the description `words`, which may be vague. */
 static bool fits_beginning(const struct foreign *kind, const char *words) {
     return !words || strcmp(words, kind->words) == 0 ||
            (kind->shorter && strcmp(words, kind->shorter) == 0) ||
@@ -212,7 +212,7 @@ static bool fits_beginning(const struct foreign *kind, const char *words) {
            starts(words, "nothing but ");
 }
 
-TEST_ON(kinds, beginnings_are_called_nothing_else) {
+TEST_ON(kinds, beginnings_are_not_described_as_another_kind) {
     for (size_t k = 0; k < f->all.count; k++)
         for (size_t size = 0; size <= f->all.rows[k].size; size++)
             for (size_t r = 0; r < FIRST_FILE; r++) {
@@ -303,7 +303,7 @@ static const struct {
     {B("\1aaaaaaaa"), 99, "text, which begins \"\""},
 };
 
-TEST(so_much_of_a_kind_is_called_that) {
+TEST(beginnings_are_described_from_their_least_size) {
     for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++)
         for (size_t size = bounds[i].size + 1; size--;) {
             const char *words = words_of(model_bytes, bounds[i].bytes, size, &err);
@@ -363,7 +363,7 @@ static struct wire tar_header(unsigned char other) {
     return tar;
 }
 
-TEST(a_tar_is_known_by_its_sum) {
+TEST(a_tar_is_recognised_by_its_checksum) {
     for (int other = 0; other < 64; other++) { /* all values of the sum's last two digits */
         struct wire tar = tar_header((unsigned char)other);
         for (size_t more = 0; more < 2; more++) {
@@ -377,7 +377,7 @@ TEST(a_tar_is_known_by_its_sum) {
     }
 }
 
-TEST(zeros_are_counted_as_far_as_they_were_seen) {
+TEST(zeros_are_counted_as_far_as_they_were_read) {
     unsigned char zeros[5000] = {0};
     assert_null(words_of(model_bytes, zeros, 7, &err));
     assert_string_equal(words_of(model_bytes, zeros, 1024, &err),
@@ -389,7 +389,7 @@ TEST(zeros_are_counted_as_far_as_they_were_seen) {
     assert_null(words_of(model_bytes, zeros, sizeof zeros, &err));
 }
 
-TEST(nothing_is_called_empty) {
+TEST(no_bytes_are_described_as_empty) {
     assert_string_equal(words_of(model_bytes, NULL, 0, &err), "empty: there are no bytes");
     assert_string_equal(words_of(blob_bytes, NULL, 0, &err), "empty: there are no bytes");
 }
@@ -412,14 +412,14 @@ static void check_large(const struct foreign *kind, sb_status st, const sb_error
         assert_non_null(strstr(err->message, BEFORE "a file that begins with 1024 zeros"));
 }
 
-/* Returns whether the kind is text: all bytes that are read have to be text. */
+/* Returns whether the kind is text. Then all bytes that the library reads have to be text. */
 static bool is_text(const struct foreign *kind) {
     return strstr(kind->words, "text, which") || strstr(kind->words, "JSON") ||
            strstr(kind->words, "text format");
 }
 
 /* Each file is sparse: it holds the kind's bytes, blank lines if the kind is text, then zeros. */
-TEST_ON(kinds, files_of_every_size_are_named) {
+TEST_ON(kinds, files_of_every_size_are_described) {
     static reader *const of_files[] = {blob_file, model_file, solver_state_mapped};
     char path[] = "/tmp/syncblob-foreign-XXXXXX", blanks[1024];
     memset(blanks, '\n', sizeof blanks);
@@ -480,7 +480,7 @@ static void solver_alone(struct wire *out) {
     wire_blob_field(out, 3, (int64_t[]){2, 3}, 2, 1);
 }
 
-/* Makes a net with more fields than are read to recognise a format. */
+/* Makes a net with more fields than the library reads to recognise a format. */
 static void many_layers(struct wire *out) {
     wire_text(out, 1, "net");
     for (int i = 0; i < 70; i++)
@@ -528,11 +528,11 @@ static void check_named(const struct wire *wire, int32_t is, int32_t wanted, con
     (void)snprintf(end, sizeof end, BEFORE "%s, not %s", words, name_of_format(wanted));
     assert_int_not_equal(open_as(wanted, wire, NULL, &err), SB_OK);
     assert_non_null(strstr(err.message, end));
-    if (strstr(err.message, "the fields")) /* about all fields */
+    if (strstr(err.message, "the fields")) /* not about one field */
         assert_int_equal(err.offset, 0);
 }
 
-TEST(another_format_than_was_wanted_is_refused_by_name) {
+TEST(a_message_of_another_format_is_refused_by_name) {
     for (size_t i = 0; i < NUM_OURS; i++)
         for (int32_t wanted = SB_FORMAT_BLOB; wanted <= SB_FORMAT_BLOB_VECTOR; wanted++) {
             struct wire wire = {0};
@@ -542,7 +542,7 @@ TEST(another_format_than_was_wanted_is_refused_by_name) {
         }
 }
 
-TEST(an_empty_message_is_of_the_format_that_is_wanted) {
+TEST(an_empty_message_has_the_requested_format) {
     static const struct {
         int32_t format;
         const char *bytes;
@@ -566,7 +566,7 @@ TEST(an_empty_message_is_of_the_format_that_is_wanted) {
     }
 }
 
-TEST(a_blobs_reader_takes_no_other_format) {
+TEST(a_reader_of_blobs_accepts_no_other_format) {
     static reader *const of_blobs[] = {blob_bytes, blob_source, blob_file, blob_equals};
     char path[] = "/tmp/syncblob-foreign-XXXXXX", end[160];
     assert_int_equal(close(mkstemp(path)), 0); /* on Windows it has to be closed first */
@@ -585,7 +585,7 @@ TEST(a_blobs_reader_takes_no_other_format) {
 }
 
 /* Protobuf can read each row as a blob of no elements or of one element. */
-TEST(what_has_fields_of_another_format_is_no_blob) {
+TEST(a_message_with_fields_of_another_format_is_not_a_blob) {
     static const struct {
         const char *named, *bytes;
         size_t size;
@@ -615,7 +615,7 @@ TEST(what_has_fields_of_another_format_is_no_blob) {
 
 /* A solver state is refused as a net. With a text in field 1, where solver states have a number,
    the message is accepted as a net. */
-TEST(fields_further_on_speak_against_another_format) {
+TEST(a_late_field_rules_out_another_format) {
     struct wire wire = {0};
     wire_number(&wire, 1, 4000);
     wire_blob_field(&wire, 3, (int64_t[]){2, 3}, 2, 1);
@@ -627,7 +627,7 @@ TEST(fields_further_on_speak_against_another_format) {
 }
 
 /* Messages with unknown fields, or with only numbers and texts, are not certainly Caffe's. */
-TEST(other_messages_are_not_called_ours) {
+TEST(other_messages_are_not_described_as_caffes) {
     static const struct {
         const char *claim, *bytes;
         size_t size;
@@ -636,7 +636,7 @@ TEST(other_messages_are_not_called_ours) {
         {"a number and two texts", B("\x08\1\x12\3abc\x1a\3abc")},
         {"a text", B("\x0a\3abc")},
         {"a text with a length of six bytes", B("\x0a\x80\x80\x80\x80\x80\0\x0a\3abc")},
-        {"a text, and a message that is no layer", B("\x0a\3abc\x12\2\x08\1")},
+        {"a text, and a message that is not a layer", B("\x0a\3abc\x12\2\x08\1")},
         {"a blob with a shape and a dimension", B("\x08\1\x2a\4\0\0\0\0\x3a\3\x0a\1\1")},
         {"a blob with an unknown field", B("\x2a\4\0\0\0\0\x3a\3\x0a\1\1\xa0\6\1")},
         {"a blob without values", B("\x3a\3\x0a\1\1")},
@@ -655,7 +655,7 @@ TEST(other_messages_are_not_called_ours) {
         {"a layer without a name", B("\x0a\1n\xa2\6\3\x12\1n")},
         {"an old layer without a type", B("\x0a\1n\x12\3\x22\1n")},
         {"an old layer without a name", B("\x0a\1n\x12\2\x28\4")},
-        {"iter, and a history that is no blob", B("\x08\5\x1a\2\x08\1")},
+        {"iter, and a history that is not a blob", B("\x08\5\x1a\2\x08\1")},
         {"a history without iter", B("\x1a\x0b\x2a\4\0\0\0\0\x3a\3\x0a\1\1")},
         {"a history without iter, and a text", B("\x12\1n\x1a\x0b\x2a\4\0\0\0\0\x3a\3\x0a\1\1")},
         {"a history, and a text for iter", B("\x0a\1n\x1a\x0b\x2a\4\0\0\0\0\x3a\3\x0a\1\1")},
@@ -675,7 +675,7 @@ TEST(other_messages_are_not_called_ours) {
     }
 }
 
-TEST(what_is_over_a_limit_is_not_called_foreign) {
+TEST(messages_over_a_limit_are_not_described_as_foreign) {
     for (size_t i = 0; i < NUM_OURS; i++) {
         struct wire wire = {0};
         sb_limits limits = SB_LIMITS_INIT;
@@ -691,13 +691,13 @@ TEST(what_is_over_a_limit_is_not_called_foreign) {
 }
 
 /* Protobuf can read these messages as any type, so also as Caffe's. */
-TEST_ON(kinds, messages_of_others_are_refused_whatever_the_caller_says) {
+TEST_ON(kinds, foreign_messages_are_refused_as_every_format) {
     for (size_t k = 0; k < f->all.count; k++) {
         const struct foreign *kind = &f->all.rows[k];
         const struct wire wire = {(unsigned char *)kind->bytes, kind->size, kind->size};
         for (int32_t as = SB_FORMAT_AUTO; as <= SB_FORMAT_BLOB_VECTOR && is_message(kind); as++) {
             assert_status(SB_ERR_MALFORMED, open_as(as, &wire, NULL, &err));
-            if (starts(err.message, "the fields are of no Caffe model")) /* about all fields */
+            if (starts(err.message, "the fields are of no Caffe model")) /* not about one field */
                 assert_int_equal(err.offset, 0);
             assert_non_null(strstr(err.message, BEFORE));
             assert_string_equal(strstr(err.message, BEFORE) + strlen(BEFORE), kind->words);
@@ -762,7 +762,7 @@ TEST(an_onnx_model_with_its_graph_behind_other_fields_is_named) {
     }
 }
 
-/* If a graph has more nodes than the library reads, the first node decides what the graph is. */
+/* If a graph has more nodes than the library reads, the first node decides whether it is ONNX. */
 TEST(a_large_graph_is_onnx_if_its_first_node_is) {
     static const struct {
         const char *claim, *node;
@@ -879,8 +879,8 @@ static void check_cut(const struct wire *file, size_t size, struct span field, s
         fail_with("cut to %zu bytes, of which \"%s\": %s", size, missing, err.message);
 }
 
-/* A file cut between two fields is a message. At any other cut the error reports the bytes that the
-   field lacks. */
+/* A file that is cut between two fields is a valid message. At any other cut the error reports how
+   many bytes of the field are missing. */
 static void check_every_cut(const struct wire *file, size_t known, const char *words) {
     struct span field = {0, 0, 0};
     const size_t stride = test_is_quick() ? 1009 : 7;
@@ -893,7 +893,7 @@ static void check_every_cut(const struct wire *file, size_t known, const char *w
     }
 }
 
-TEST(a_real_file_that_was_cut_off_lacks_bytes) {
+TEST(a_cut_real_file_is_reported_with_its_missing_bytes) {
     static const struct {
         const char *file, *words;
         size_t known; /* beginnings of at least this size have to be recognised */
@@ -915,7 +915,7 @@ TEST(a_real_file_that_was_cut_off_lacks_bytes) {
     }
 }
 
-TEST(a_made_file_that_was_cut_off_lacks_bytes) {
+TEST(a_cut_generated_file_is_reported_with_its_missing_bytes) {
     for (size_t i = 0; i < NUM_OURS; i++) {
         struct wire wire = {0};
         ours[i].build(&wire);
@@ -927,12 +927,12 @@ TEST(a_made_file_that_was_cut_off_lacks_bytes) {
 
 /* The library reads the source again to describe the bytes. If that read fails, the call returns
    the original error without a description. */
-TEST_ON(kinds, a_source_that_fails_then_changes_nothing) {
+TEST_ON(kinds, a_second_read_that_fails_keeps_the_original_error) {
     struct wire wire = {(unsigned char *)f->all.rows[0].bytes, f->all.rows[0].size,
                         f->all.rows[0].size};
     sb_error first, err;
     assert_non_null(words_of(model_source, wire.bytes, wire.size, &first));
-    bool silent = false, told = false;
+    bool undescribed = false, is_described = false;
     for (int n = 2; n < 8; n++) {
         struct test_source from = {0};
         sb_model *model = NULL;
@@ -942,20 +942,20 @@ TEST_ON(kinds, a_source_that_fails_then_changes_nothing) {
         sb_status st =
             sb_model_open_source(NULL, SB_FORMAT_CAFFEMODEL, &source, NULL, NULL, &model, &err);
         if (st == SB_ERR_IO)
-            continue; /* a read of the walk failed */
+            continue; /* an earlier read failed */
         assert_int_equal(st, first.code);
         assert_int_equal(err.offset, first.offset);
-        silent |= !strstr(err.message, BEFORE);
-        told |= strstr(err.message, BEFORE) != NULL;
+        undescribed |= !strstr(err.message, BEFORE);
+        is_described |= strstr(err.message, BEFORE) != NULL;
     }
-    assert_true(silent && told);
+    assert_true(undescribed && is_described);
 }
 
 static void placeholder(struct wire *out) {
     wire_bytes(out, 1, B("\x0a\5input\x12\x0bPlaceholder"));
 }
 
-/* Makes a graph larger than one read: its end and its first node are read again. */
+/* Makes a graph larger than one read: the library reads its end and its first node again. */
 static void large_onnx(struct wire *out) {
     struct wire graph = {0};
     wire_number(out, 1, 7);

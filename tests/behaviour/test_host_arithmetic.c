@@ -1,5 +1,5 @@
-/* Host arithmetic: how exact sums are, for each kind of vectors. Large arrays map one small file
-   over and over. */
+/* Host arithmetic: the accuracy of sums, for each kind of vector instructions. Large arrays map one
+   small file over and over. */
 #include "support.h"
 
 #include "host/arithmetic.h"
@@ -84,7 +84,7 @@ static double value_huge(int64_t i, uint64_t *seed) {
 }
 
 static double value_tiny(int64_t i, uint64_t *seed) {
-    return 1e-30 * uniform(seed); /* squares vanish in a float */
+    return 1e-30 * uniform(seed); /* squares are 0 in a float */
 }
 
 static double value_rising(int64_t i, uint64_t *seed) {
@@ -138,7 +138,7 @@ TEST(sums_of_64_mi_elements_are_close_to_exact) {
     }
 }
 
-TEST(nan_and_infinity_come_through) {
+TEST(sums_propagate_nan_and_infinity) {
     static const double specials[] = {NAN, -INFINITY};
     enum { COUNT = 3000 };
     double x[COUNT], y[COUNT];
@@ -200,11 +200,11 @@ static void check_sums(const struct sb__vectors *kind, const float *x, int64_t c
     }
 }
 
-/* Checks the loops against the processor's arithmetic on one element after the other. */
+/* Compares the loops with arithmetic on one element after the other. */
 static void check_loops(const struct sb__loops *loops, int32_t dtype, double factor, const void *x,
                         int64_t count) {
     double room[3][MOST + 1];
-    const size_t bytes = ((size_t)count + 1) * loops->element_size; /* and a guard */
+    const size_t bytes = ((size_t)count + 1) * loops->element_size; /* and one guard element */
     assert_int_equal(loops->element_size, sb_dtype_size(dtype));
     for (int k = 0; k < 3; k++)
         memcpy(room[k], x, bytes);
@@ -306,9 +306,9 @@ static void spread(void *user, int64_t tasks, void (*task)(void *arg, int64_t i)
         task(arg, i);
 }
 
-/* Sizes where one way of copying ends and the next begins; `tasks` is how many tasks a spread copy
-   has. */
-TEST(copies_of_every_size_are_whole) {
+/* Sizes at which the method of copying changes. `tasks` is the number of tasks of a copy that
+   `spread` runs. */
+TEST(copies_of_every_size_are_complete) {
     static const size_t mib = (size_t)1 << 20;
     const struct {
         size_t bytes;
@@ -350,7 +350,7 @@ static double sum_of_pieces(int64_t count, double odd) {
 }
 
 /* Sums of whole numbers are exact: they show a piece that is left out or added twice. */
-TEST(sums_of_many_pieces_are_whole) {
+TEST(sums_of_many_pieces_are_complete) {
     static const struct {
         int64_t count, tasks;
     } sums[] = {{PIECE, 0}, {PIECE + 1, 2}, {3 * PIECE, 3}, {64 * PIECE, 64}, {64 * PIECE + 1, 33}};
@@ -374,8 +374,8 @@ TEST(sums_of_many_pieces_are_whole) {
     }
 }
 
-/* Every element changes once, and no element beyond them changes. */
-TEST(updates_of_many_pieces_are_whole) {
+/* Every element changes once, and no element past the end changes. */
+TEST(updates_of_many_pieces_change_each_element_once) {
     enum { MORE = 4 };
     static const struct {
         int64_t count, tasks;
@@ -405,7 +405,7 @@ TEST(updates_of_many_pieces_are_whole) {
     free(y);
 }
 
-/* A single value, of ordinary, large or tiny size, at any place among zeros. */
+/* Sums a single value, of ordinary, large or tiny size, at any position among zeros. */
 TEST(no_element_is_left_out) {
     float x[MOST] = {0};
     for (int64_t count = 1; count <= MOST; count += count < 600 ? 1 : 99)
@@ -423,9 +423,9 @@ TEST(no_element_is_left_out) {
         }
 }
 
-/* The values are close to 1 and most additions round. A block's sum is off by at most six additions
-   of floats, a sum of squares by one product more. */
-TEST(no_block_is_off_by_more_than_its_roundings) {
+/* The values are close to 1, so most additions round. A block's sum has the rounding errors of at
+   most six additions of floats, a sum of squares also that of one product. */
+TEST(the_error_of_a_block_is_at_most_its_roundings) {
     enum { COUNT = 1024 };
     float x[COUNT];
     double worst = 0;
@@ -445,5 +445,5 @@ TEST(no_block_is_off_by_more_than_its_roundings) {
             assert_true(off_square <= 7 * 0x1p-24);
             worst = off > worst ? off : worst;
         }
-    assert_true(worst > 0); /* sums do round */
+    assert_true(worst > 0); /* some sum was rounded */
 }

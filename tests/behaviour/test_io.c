@@ -1,4 +1,4 @@
-/* Sources, sinks and progress: the calls that the library makes to them, and callers that break the
+/* Sources, sinks and progress: the calls that the library makes, and callers that break the
    rules. */
 #include "blobs.h"
 #include "callbacks.h"
@@ -14,7 +14,7 @@
 static const int64_t large[] = {600000}, three[] = {3};
 
 struct world {
-    struct wire wire; /* a solver state: a large blob and a small one */
+    struct wire wire; /* a solver state with a large blob and a small blob */
     struct test_source source;
     struct test_sink sink;
     struct test_progress progress;
@@ -69,7 +69,7 @@ TEST_ON(world, a_model_is_listed_loaded_and_saved_through_callbacks) {
     assert_int_equal(f->source.closes, 1);
 }
 
-TEST_ON(world, edits_are_saved_among_what_the_source_has) {
+TEST_ON(world, edits_are_saved_between_bytes_of_the_source) {
     const sb_sink sink = test_sink_of(&f->sink);
     sb_model *model = open_source(f), *again;
     size_t size;
@@ -77,7 +77,7 @@ TEST_ON(world, edits_are_saved_among_what_the_source_has) {
     assert_ok(sb_model_size(model, &size, &err));
     assert_ok(sb_model_save_sink(model, &sink, &err));
     assert_int_equal(f->sink.got.size, size);
-    assert_int_equal(f->sink.writes, 1); /* small pieces are written together */
+    assert_int_equal(f->sink.writes, 1); /* in one write, since they are small */
     assert_ok(sb_model_open_bytes(NULL, SB_FORMAT_AUTO, f->sink.got.bytes, size, NULL, NULL, NULL,
                                   &again, &err));
     assert_ok(sb_model_load_blob(again, SB_NO_LAYER, 1, f->blob, &err));
@@ -112,11 +112,11 @@ TEST_ON(world, a_failed_opening_does_not_close_the_source) {
     assert_int_equal(f->source.closes, 0);
 }
 
-TEST_ON(world, the_limit_of_memory_holds_for_a_load) {
+TEST_ON(world, the_memory_limit_applies_to_a_load) {
     const sb_source source = test_source_of(&f->source, &f->wire);
     sb_limits limits = SB_LIMITS_INIT;
     sb_model *model;
-    for (int i = 0; i < 2; i++) { /* the limit counts the model, too */
+    for (int i = 0; i < 2; i++) { /* the model counts, too */
         limits.max_memory = i ? 4 * (size_t)large[0] : 100000;
         assert_ok(sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, &limits, NULL, &model, &err));
         assert_status(SB_ERR_DATA_LIMIT, sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
@@ -163,7 +163,7 @@ TEST_ON(world, a_blob_is_read_and_written_through_callbacks) {
 }
 
 /* The message has an empty piece of values between two other pieces, beyond the first read. */
-TEST_ON(world, an_empty_piece_is_not_asked_for) {
+TEST_ON(world, an_empty_piece_is_not_read) {
     struct wire wire = {0}, shape = {0};
     const int64_t dims[] = {10002};
     float *values = calloc(10000, sizeof *values);
@@ -182,7 +182,7 @@ TEST_ON(world, an_empty_piece_is_not_asked_for) {
 
 /* --- callers that break the rules ---------------------------------------------------------- */
 
-TEST_ON(world, what_lacks_a_slot_is_refused) {
+TEST_ON(world, callbacks_without_a_required_slot_are_refused) {
     sb_source source = test_source_of(&f->source, &f->wire);
     sb_sink sink = test_sink_of(&f->sink);
     sb_progress progress = SB_PROGRESS_INIT;
@@ -217,7 +217,7 @@ TEST_ON(world, a_source_is_no_larger_than_a_message) {
                       sb_blob_load_source(f->blob, &source, 0, NULL, NULL, &err));
         assert_null(strstr(err.message, "; this is "));
     }
-    const int reads = f->source.reads; /* with `err` NULL the library describes no bytes */
+    const int reads = f->source.reads; /* without `err` it describes no bytes */
     source.size = (uint64_t)INT32_MAX + 1;
     assert_int_equal(sb_blob_load_source(f->blob, &source, 0, NULL, NULL, NULL), SB_ERR_DATA_LIMIT);
     assert_int_equal(f->source.reads, reads);
@@ -240,7 +240,7 @@ TEST_ON(world, a_source_that_lies_about_its_size_is_an_error) {
     assert_null(model);
 }
 
-/* The callbacks of a read and a write return statuses that they may return, and others. */
+/* The callbacks return the statuses that they may return, and others, which become SB_ERR_IO. */
 TEST_ON(world, a_status_of_a_callback_is_one_of_three) {
     static const struct {
         sb_status returned, seen;
@@ -296,7 +296,7 @@ static sb_status no_version(void *user, uint64_t *out, sb_error *err) {
     return SB_ERR_IO;
 }
 
-TEST_ON(world, a_source_that_cannot_tell_its_version_is_refused) {
+TEST_ON(world, a_source_whose_version_fails_is_refused) {
     sb_source source = test_source_of(&f->source, &f->wire);
     sb_model *model = NULL;
     source.version = no_version;
@@ -319,7 +319,7 @@ TEST_ON(world, a_source_that_changes_while_it_is_opened_is_refused) {
 
 /* --- progress ----------------------------------------------------------------------------- */
 
-static void check_told(struct world *w, uint64_t total) {
+static void check_progress(struct world *w, uint64_t total) {
     if (w->progress.wrong || w->progress.done != total || w->progress.total != total ||
         w->progress.largest_step > (1 << 20) + 65536)
         fail_with("%d reports, at last %llu of %llu, expected %llu, a step of %llu",
@@ -330,7 +330,7 @@ static void check_told(struct world *w, uint64_t total) {
 }
 
 /* The steps are counted from the blob's beginning, not the file's. */
-TEST_ON(world, a_blob_far_behind_is_told_in_steps) {
+TEST_ON(world, a_blob_at_the_end_of_a_file_is_reported_in_steps) {
     enum { COUNT = 1 << 20 };
     float *values = malloc(COUNT * sizeof *values);
     const sb_progress progress = test_progress_of(&f->progress);
@@ -344,15 +344,15 @@ TEST_ON(world, a_blob_far_behind_is_told_in_steps) {
     assert_ok(sb_model_set_progress(model, &progress, &err));
     assert_ok(sb_model_blob_info(model, SB_NO_LAYER, 1, &info, &err));
     assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 1, f->blob, &err));
-    check_told(f, info.size);
+    check_progress(f, info.size);
     assert_ok(sb_model_read_values(model, SB_NO_LAYER, 1, SB_DATA, 0, COUNT, SB_DTYPE_F32, values,
                                    COUNT * sizeof *values, &err));
-    check_told(f, info.size);
+    check_progress(f, info.size);
     sb_model_destroy(model);
     free(values);
 }
 
-TEST_ON(world, long_calls_tell_how_far_they_are) {
+TEST_ON(world, long_calls_report_their_progress) {
     const sb_progress progress = test_progress_of(&f->progress);
     const sb_sink sink = test_sink_of(&f->sink);
     const sb_source source = test_source_of(&f->source, &f->wire);
@@ -361,7 +361,7 @@ TEST_ON(world, long_calls_tell_how_far_they_are) {
     size_t size;
     sb_model *model;
     assert_ok(sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, &progress, &model, &err));
-    assert_int_equal(f->progress.done, f->wire.size); /* skipped bytes are steps, too */
+    assert_int_equal(f->progress.done, f->wire.size); /* skipped bytes count, too */
     f->progress = (struct test_progress){.cancels_at = 0};
     sb_model_destroy(model);
     assert_ok(
@@ -369,23 +369,23 @@ TEST_ON(world, long_calls_tell_how_far_they_are) {
     assert_int_equal(f->progress.done, f->wire.size);
     f->progress = (struct test_progress){.cancels_at = 0};
     assert_ok(sb_model_blob_info(model, SB_NO_LAYER, 0, &info, &err));
-    assert_int_equal(f->progress.reports, 0); /* progress of the opening only */
+    assert_int_equal(f->progress.reports, 0); /* it was for the opening only */
     assert_ok(sb_model_set_progress(model, &progress, &err));
     assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
     assert_true(f->source.largest <= 1 << 20);
-    check_told(f, info.size);
+    check_progress(f, info.size);
     assert_ok(sb_model_save_sink(model, &sink, &err));
     assert_true(f->sink.largest <= 1 << 20);
-    check_told(f, f->wire.size);
+    check_progress(f, f->wire.size);
     assert_ok(sb_model_save(model, buffer, f->wire.size, &size, &err));
-    check_told(f, f->wire.size);
+    check_progress(f, f->wire.size);
     assert_ok(sb_blob_save_sink(f->blob, &sink, 0, &progress, &err));
-    check_told(f, info.size);
+    check_progress(f, info.size);
     const struct wire written = {f->sink.got.bytes + f->sink.got.size - info.size, info.size, 0};
     struct test_source again = {.reads = 0};
     const sb_source blob_source = test_source_of(&again, &written);
     assert_ok(sb_blob_load_source(f->blob, &blob_source, 0, NULL, &progress, &err));
-    check_told(f, info.size);
+    check_progress(f, info.size);
     assert_ok(sb_model_set_progress(model, NULL, &err));
     assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
     assert_int_equal(f->progress.reports, 0);
@@ -393,12 +393,12 @@ TEST_ON(world, long_calls_tell_how_far_they_are) {
     free(buffer);
 }
 
-/* An opening walks over the message one to three times. Each walk reads all of a message of small
-   fields and advances the progress by an equal share. */
-TEST_ON(world, each_walk_over_a_file_is_its_share) {
+/* An opening passes over the message one to three times, and each pass advances the progress by an
+   equal share. If all fields are small, each pass reads the whole message. */
+TEST_ON(world, each_pass_over_a_file_is_an_equal_share) {
     static const struct {
-        int32_t said, is;
-        uint64_t walks;
+        int32_t requested, is;
+        uint64_t num_passes;
     } rows[] = {{SB_FORMAT_AUTO, SB_FORMAT_CAFFEMODEL, 3},
                 {SB_FORMAT_CAFFEMODEL, SB_FORMAT_CAFFEMODEL, 2},
                 {SB_FORMAT_BLOB, SB_FORMAT_BLOB, 1}};
@@ -415,18 +415,20 @@ TEST_ON(world, each_walk_over_a_file_is_its_share) {
             wire_text(&wire, 7, "\x08\x80\x80\4");
         const sb_source source = test_source_of(&from, &wire);
         const sb_progress progress = test_progress_of(&f->progress);
-        assert_ok(sb_model_open_source(NULL, rows[i].said, &source, NULL, &progress, &model, &err));
+        assert_ok(
+            sb_model_open_source(NULL, rows[i].requested, &source, NULL, &progress, &model, &err));
         assert_int_equal(f->progress.done, wire.size);
-        assert_true(f->progress.largest_step <= (65536 + 4096) / rows[i].walks + 1); /* one read */
-        assert_true((uint64_t)f->progress.reports >= rows[i].walks * wire.size / 65536);
+        assert_true(f->progress.largest_step <=
+                    (65536 + 4096) / rows[i].num_passes + 1); /* one read */
+        assert_true((uint64_t)f->progress.reports >= rows[i].num_passes * wire.size / 65536);
         f->progress = (struct test_progress){.cancels_at = 0};
         sb_model_destroy(model);
         wire_free(&wire);
     }
 }
 
-/* Bytes and mapped files are walked and copied in pieces as well. */
-TEST_ON(world, a_model_in_memory_tells_too) {
+/* The library also reads and copies bytes in memory and mapped files in pieces. */
+TEST_ON(world, a_model_in_memory_reports_progress_too) {
     const sb_progress progress = test_progress_of(&f->progress);
     sb_model *model;
     void *p;
@@ -457,7 +459,7 @@ static sb_status lend(void *user, int64_t layer, int64_t index, const sb_blob **
     return SB_OK;
 }
 
-TEST_ON(world, blobs_are_not_asked_for_after_a_cancel) {
+TEST_ON(world, blobs_are_not_requested_after_a_cancel) {
     const sb_progress progress = test_progress_of(&f->progress);
     assert_ok(sb_blob_reshape(f->blob, large, 1, NULL, &err));
     sb_model *model = test_model(NULL, SB_FORMAT_BLOB_VECTOR);
@@ -539,7 +541,7 @@ TEST_ON(world, a_file_that_changed_is_seen_through_its_descriptor) {
     assert_int_equal(close(fd), 0);
 }
 
-TEST_ON(world, what_is_no_file_is_no_source) {
+TEST_ON(world, a_descriptor_of_no_file_is_refused) {
     sb_source source = SB_SOURCE_INIT;
     int ends[2], folder = open("/tmp", O_RDONLY | O_DIRECTORY);
     assert_int_equal(pipe(ends), 0);
@@ -556,7 +558,7 @@ TEST_ON(world, what_is_no_file_is_no_source) {
     assert_int_equal(close(folder) | close(ends[0]) | close(ends[1]), 0);
 }
 
-/* struct_size is that of no version: the call writes nothing past the members of sb_source. */
+/* No version has this struct_size. The call writes nothing past the members of sb_source. */
 TEST_ON(world, a_source_that_was_never_initialised_is_refused) {
     int fd = temporary(&f->wire);
     union {

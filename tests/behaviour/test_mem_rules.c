@@ -1,5 +1,5 @@
-/* Memories outside of the state table: creation, messages, figures of loans, pinned memory, caps,
-   streams. */
+/* Rules of memories that the state table does not contain: creation, messages, statistics of
+   borrowed memory, pinned memory, caps, streams. */
 #include "scene.h"
 
 #define BYTES ((size_t)256)
@@ -24,7 +24,7 @@ TEST_ON(rig, creation_allocates_no_buffer) {
 
 /* --- borrowed memory --------------------------------------------------------------- */
 
-TEST_ON(rig, borrowed_bytes_are_accounted_apart) {
+TEST_ON(rig, borrowed_bytes_are_counted_separately) {
     sb_mem *mem;
     rig_reopen_on(f, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
     assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
@@ -48,7 +48,7 @@ TEST_ON(rig, borrowed_bytes_are_accounted_apart) {
     lent_free(&device);
 }
 
-TEST_ON(rig, a_refusal_says_where_the_bytes_are) {
+TEST_ON(rig, a_refusal_reports_the_side_of_the_bytes) {
     void *out;
     sb_mem *mem = test_mem(f->context, BYTES);
     assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
@@ -117,7 +117,7 @@ TEST_ON(rig, a_memory_waits_for_any_number_of_streams) {
         rig_end_stream(f, streams[i]);
 }
 
-/* A transfer that is queued on the stream itself needs no order, on the first call and later. */
+/* A stream needs no event to wait for a transfer that is queued on the stream itself. */
 TEST_ON(rig, a_stream_is_not_ordered_after_itself) {
     const void *in;
     void *out;
@@ -138,7 +138,7 @@ TEST_ON(rig, a_stream_is_not_ordered_after_itself) {
     rig_end_stream(f, stream);
 }
 
-/* The slots of forgotten streams are used again. */
+/* The slots of forgotten streams are reused. */
 TEST_ON(rig, forgotten_streams_cost_nothing) {
     const void *in;
     uint64_t first = 0;

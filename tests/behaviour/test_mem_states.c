@@ -19,7 +19,7 @@ static sb_status make_call(struct scene *scene, enum call call, void **out, sb_e
     return scene_call(scene, call, own, out, err);
 }
 
-/* The outcome that the table gives for a start and a call. */
+/* The outcome of a call on a memory in a start state, by the table. */
 struct outcome {
     struct plan plan;
     struct memory_state after;
@@ -51,7 +51,7 @@ static struct outcome outcome_of(const struct start *start, enum call call) {
     return o;
 }
 
-static const char *story(const struct start *start, enum call call) {
+static const char *description(const struct start *start, enum call call) {
     static char text[160];
     (void)snprintf(text, sizeof text, "%s with host %s and device %s, %s", head_name(start->head),
                    storage_name(start->cpu), storage_name(start->gpu), call_kinds[call].name);
@@ -62,7 +62,7 @@ static const char *story(const struct start *start, enum call call) {
     do {                                                                                           \
         long long found_ = (long long)(found), expected_ = (long long)(expected);                  \
         if (found_ != expected_)                                                                   \
-            fail_with("%s: %s is %lld, expected %lld", story(start, call), what, found_,           \
+            fail_with("%s: %s is %lld, expected %lld", description(start, call), what, found_,     \
                       expected_);                                                                  \
     } while (0)
 
@@ -156,7 +156,7 @@ static void run_cell(const struct start *start, enum call call, size_t bytes) {
     support_poison_error(&err);
     sb_status status = make_call(&scene, call, &out, &err);
 
-    support_check_status(o.plan.status, status, &err, story(start, call), __FILE__, __LINE__);
+    support_check_status(o.plan.status, status, &err, description(start, call), __FILE__, __LINE__);
     if (o.plan.status != SB_OK)
         assert_null(out);
     if (bytes)
@@ -260,7 +260,7 @@ static void lost_call(int32_t cpu, int32_t gpu, enum call call) {
     bool works = call == SET_CPU || call == OVERWRITE_CPU;
     if (call == SET_CPU)
         scene.extra = lend_host(BYTES, LENT);
-    if (call == SET_GPU) /* any pointer: a lost device refuses it */
+    if (call == SET_GPU) /* a lost device refuses any pointer */
         scene.extra = (struct lent){.ptr = &scene, .bytes = BYTES};
     support_poison_error(&err);
     sb_status status = make_call(&scene, call, &out, &err);
@@ -270,7 +270,7 @@ static void lost_call(int32_t cpu, int32_t gpu, enum call call) {
                                  (device_side && status == SB_ERR_DEVICE_LOST)
                              ? SB_ERR_DEVICE_LOST
                              : SB_ERR_UNINITIALIZED;
-    support_check_status(expected, status, &err, story(&start, call), __FILE__, __LINE__);
+    support_check_status(expected, status, &err, description(&start, call), __FILE__, __LINE__);
     assert_int_equal(sb_mem_head(scene.mem), works ? SB_HEAD_AT_CPU : SB_HEAD_LOST);
     if (works) {
         void *ptr;
@@ -291,7 +291,7 @@ static void lost_call(int32_t cpu, int32_t gpu, enum call call) {
     rig_close(&scene.rig);
 }
 
-TEST(lost_memory_only_takes_set_overwrite_and_release) {
+TEST(lost_memory_accepts_only_set_overwrite_and_release) {
     static const int32_t host[] = {SB_STORAGE_NONE, SB_STORAGE_OWNED, SB_STORAGE_BORROWED,
                                    SB_STORAGE_BORROWED_READ_ONLY};
     static const int32_t device[] = {SB_STORAGE_OWNED, SB_STORAGE_BORROWED};
@@ -325,7 +325,8 @@ static void host_only_call(int32_t head, int32_t kind, enum call call) {
     struct tally before = rig_tally(&scene.rig);
     support_poison_error(&err);
     sb_status status = make_call(&scene, call, &out, &err);
-    support_check_status(o.plan.status, status, &err, story(&start, call), __FILE__, __LINE__);
+    support_check_status(o.plan.status, status, &err, description(&start, call), __FILE__,
+                         __LINE__);
     assert_int_equal(rig_since(&scene.rig, &before).host_allocs, o.plan.allocates);
     check_result(&scene, &start, call, &o, out);
     check_lent(&scene, &start, call, &o);
@@ -336,7 +337,7 @@ static void host_only_call(int32_t head, int32_t kind, enum call call) {
     scene_close(&scene);
 }
 
-TEST(host_only_contexts_do_the_host_half) {
+TEST(host_only_contexts_follow_the_host_half_of_the_table) {
     static const int32_t kinds[] = {SB_STORAGE_OWNED, SB_STORAGE_BORROWED,
                                     SB_STORAGE_BORROWED_READ_ONLY};
     for (enum call call = 0; call < CALLS; call++) {
@@ -348,7 +349,7 @@ TEST(host_only_contexts_do_the_host_half) {
 
 /* --- Caffe's textbook sequence ------------------------------------------------------- */
 
-TEST(the_textbook_sequence_takes_four_copies) {
+TEST(the_textbook_sequence_makes_four_copies) {
     static const enum call steps[] = {GPU_DATA, CPU_DATA,    MUTABLE_GPU, MUTABLE_GPU, CPU_DATA,
                                       GPU_DATA, MUTABLE_CPU, MUTABLE_GPU, MUTABLE_CPU};
     static const int up[] = {1, 0, 0, 0, 0, 0, 0, 1, 0}, down[] = {0, 0, 0, 0, 1, 0, 0, 0, 1};

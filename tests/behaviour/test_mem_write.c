@@ -75,7 +75,7 @@ static void check(const struct given *g) {
         assert_status(SB_ERR_INVALID_ARGUMENT, sb_write_end(write, SB_WRITE_DONE, &err));
     }
     assert_int_equal(sb_mem_head(s.mem), head_after(g));
-    assert_int_equal(s.cpu.deleted + s.gpu.deleted, 0); /* not before the write is destroyed */
+    assert_int_equal(s.cpu.deleted + s.gpu.deleted, 0); /* run when the write is destroyed */
     sb_write_destroy(write);
     const bool replaces =
         g->outcome == SB_WRITE_DONE && is_read_only(storage_of(g->start, g->side));
@@ -97,7 +97,7 @@ TEST(a_write_changes_nothing_before_its_end) {
                 }
 }
 
-TEST(what_somebody_may_still_write_is_kept) {
+TEST(storage_that_may_still_be_written_is_not_freed) {
     for (int read_only = 0; read_only < 2; read_only++) {
         struct rig rig;
         struct lent lent = lend_host(BYTES, CURRENT);
@@ -123,7 +123,7 @@ TEST(what_somebody_may_still_write_is_kept) {
 }
 
 /* If both sides were current, the side that was not written stays current. */
-TEST(bytes_that_somebody_may_still_write_are_not_current) {
+TEST(bytes_that_may_still_be_written_are_not_current) {
     for (sb_side side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++) {
         struct rig rig;
         sb_write *write;

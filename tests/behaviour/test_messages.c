@@ -5,43 +5,43 @@
 
 #define B(s) s, sizeof s - 1
 
-#define assert_told(status, text, expr)                                                            \
+#define assert_message(status, text, expr)                                                         \
     do {                                                                                           \
         assert_status(status, expr);                                                               \
         assert_string_equal(err.message, text);                                                    \
     } while (0)
 
-TEST(indices_are_told_with_their_axis) {
+TEST(indices_are_reported_with_their_axis) {
     int64_t offset;
     float element;
     sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 2, (int64_t[]){2, 3});
-    assert_told(SB_ERR_INDEX_OUT_OF_RANGE, "axis 1: index 7 is not in 0 to 2",
-                sb_blob_offset(blob, (int64_t[]){1, 7}, 2, &offset, &err));
-    assert_told(SB_ERR_INDEX_OUT_OF_RANGE, "3 indices for a blob with 2 axes",
-                sb_blob_offset(blob, (int64_t[]){1, 1, 1}, 3, &offset, &err));
-    assert_told(SB_ERR_INDEX_OUT_OF_RANGE, "axis 2: index 5 is beyond 1",
-                sb_blob_offset_legacy(blob, 1, 2, 5, 0, &offset, &err));
-    assert_told(SB_ERR_INDEX_OUT_OF_RANGE, "3 indices for a blob with 2 axes",
-                sb_blob_data_at_legacy(blob, 1, 2, 1, 0, &element, &err));
+    assert_message(SB_ERR_INDEX_OUT_OF_RANGE, "axis 1: index 7 is not in 0 to 2",
+                   sb_blob_offset(blob, (int64_t[]){1, 7}, 2, &offset, &err));
+    assert_message(SB_ERR_INDEX_OUT_OF_RANGE, "3 indices for a blob with 2 axes",
+                   sb_blob_offset(blob, (int64_t[]){1, 1, 1}, 3, &offset, &err));
+    assert_message(SB_ERR_INDEX_OUT_OF_RANGE, "axis 2: index 5 is beyond 1",
+                   sb_blob_offset_legacy(blob, 1, 2, 5, 0, &offset, &err));
+    assert_message(SB_ERR_INDEX_OUT_OF_RANGE, "3 indices for a blob with 2 axes",
+                   sb_blob_data_at_legacy(blob, 1, 2, 1, 0, &element, &err));
 }
 
-TEST(two_blobs_are_told_in_their_order) {
+TEST(two_blobs_are_reported_in_their_order) {
     sb_blob *three = test_vector(NULL, SB_DTYPE_F32, 3);
     sb_blob *four = test_vector(NULL, SB_DTYPE_F32, 4);
     sb_blob *wide = test_vector(NULL, SB_DTYPE_F64, 3);
-    assert_told(SB_ERR_SHAPE_MISMATCH, "shapes 3 (3) and 4 (4) differ",
-                sb_blob_copy_from(three, SB_DATA, four, 0, &err));
-    assert_told(SB_ERR_DTYPE_MISMATCH, "a blob of f32 cannot take one of f64",
-                sb_blob_copy_from(three, SB_DATA, wide, 0, &err));
-    assert_told(SB_ERR_SHAPE_MISMATCH, "counts 3 and 4 differ",
-                sb_blob_share(three, SB_DATA, four, &err));
-    assert_told(SB_ERR_DTYPE_MISMATCH, "a blob of f32 cannot share with one of f64",
-                sb_blob_share(three, SB_DIFF, wide, &err));
+    assert_message(SB_ERR_SHAPE_MISMATCH, "shapes 3 (3) and 4 (4) differ",
+                   sb_blob_copy_from(three, SB_DATA, four, 0, &err));
+    assert_message(SB_ERR_DTYPE_MISMATCH, "a blob of f32 cannot take one of f64",
+                   sb_blob_copy_from(three, SB_DATA, wide, 0, &err));
+    assert_message(SB_ERR_SHAPE_MISMATCH, "counts 3 and 4 differ",
+                   sb_blob_share(three, SB_DATA, four, &err));
+    assert_message(SB_ERR_DTYPE_MISMATCH, "a blob of f32 cannot share with one of f64",
+                   sb_blob_share(three, SB_DIFF, wide, &err));
 }
 
 /* --- refused bytes: the field, the fault, the place ------------------------------------------ */
 
-struct told {
+struct refusal {
     struct wire wire;
     sb_limits limits;
     sb_status status;
@@ -51,86 +51,87 @@ struct told {
     sb_blob *blob;
 };
 
-static void check_told(struct told *told, sb_status (*read)(const struct told *, sb_error *)) {
-    assert_told(told->status, told->text, read(told, &err));
-    assert_int_equal(err.offset, told->offset);
-    wire_free(&told->wire);
+static void check_refusal(struct refusal *refusal,
+                          sb_status (*read)(const struct refusal *, sb_error *)) {
+    assert_message(refusal->status, refusal->text, read(refusal, &err));
+    assert_int_equal(err.offset, refusal->offset);
+    wire_free(&refusal->wire);
 }
 
-static sb_status read_f64(const struct told *told, sb_error *err) {
+static sb_status read_f64(const struct refusal *refusal, sb_error *err) {
     sb_blob *blob = test_vector(NULL, SB_DTYPE_F64, 1);
-    sb_status st = sb_blob_from_proto(blob, told->wire.bytes, told->wire.size, SB_PROTO_RESHAPE,
-                                      &told->limits, err);
+    sb_status st = sb_blob_from_proto(blob, refusal->wire.bytes, refusal->wire.size,
+                                      SB_PROTO_RESHAPE, &refusal->limits, err);
     test_end(blob);
     return st;
 }
 
-static sb_status open_into(const struct told *told, sb_model **out, sb_error *err) {
-    return sb_model_open_bytes(NULL, SB_FORMAT_AUTO, told->wire.bytes, told->wire.size,
-                               &told->limits, NULL, NULL, out, err);
+static sb_status open_into(const struct refusal *refusal, sb_model **out, sb_error *err) {
+    return sb_model_open_bytes(NULL, SB_FORMAT_AUTO, refusal->wire.bytes, refusal->wire.size,
+                               &refusal->limits, NULL, NULL, out, err);
 }
 
-static sb_status open_any(const struct told *told, sb_error *err) {
+static sb_status open_any(const struct refusal *refusal, sb_error *err) {
     sb_model *model;
-    return open_into(told, &model, err);
+    return open_into(refusal, &model, err);
 }
 
-TEST(shapes_are_told_by_their_fields) {
+TEST(faults_of_shapes_are_reported_with_their_fields) {
     struct wire shape = {0};
-    struct told told = {.limits = SB_LIMITS_INIT, .status = SB_ERR_BAD_SHAPE};
+    struct refusal refusal = {.limits = SB_LIMITS_INIT, .status = SB_ERR_BAD_SHAPE};
     wire_numbers(&shape, 1, (int64_t[]){2, -1}, 2);
-    wire_message(&told.wire, 7, &shape);
-    told.text = "shape.dim: axis 1 is negative or beyond 63 bits at offset 5";
-    told.offset = 5;
-    check_told(&told, read_f64);
-    told = (struct told){.limits = SB_LIMITS_INIT, .status = SB_ERR_BAD_SHAPE};
-    wire_number(&told.wire, 1, 1);
-    wire_number(&told.wire, 2, (uint64_t)-3);
-    told.text = "channels: -3 is negative at offset 2";
-    told.offset = 2;
-    check_told(&told, read_f64);
-    told = (struct told){.limits = SB_LIMITS_INIT, .status = SB_ERR_DATA_LIMIT};
-    told.limits.max_axes = 3;
-    wire_number(&told.wire, 2, 1);
-    wire_number(&told.wire, 1, 1);
-    told.text = "4 axes are more than the limit of 3 at offset 2";
-    told.offset = 2;
-    check_told(&told, read_f64);
-    told = (struct told){.limits = SB_LIMITS_INIT, .status = SB_ERR_DATA_OVERFLOW};
+    wire_message(&refusal.wire, 7, &shape);
+    refusal.text = "shape.dim: axis 1 is negative or beyond 63 bits at offset 5";
+    refusal.offset = 5;
+    check_refusal(&refusal, read_f64);
+    refusal = (struct refusal){.limits = SB_LIMITS_INIT, .status = SB_ERR_BAD_SHAPE};
+    wire_number(&refusal.wire, 1, 1);
+    wire_number(&refusal.wire, 2, (uint64_t)-3);
+    refusal.text = "channels: -3 is negative at offset 2";
+    refusal.offset = 2;
+    check_refusal(&refusal, read_f64);
+    refusal = (struct refusal){.limits = SB_LIMITS_INIT, .status = SB_ERR_DATA_LIMIT};
+    refusal.limits.max_axes = 3;
+    wire_number(&refusal.wire, 2, 1);
+    wire_number(&refusal.wire, 1, 1);
+    refusal.text = "4 axes are more than the limit of 3 at offset 2";
+    refusal.offset = 2;
+    check_refusal(&refusal, read_f64);
+    refusal = (struct refusal){.limits = SB_LIMITS_INIT, .status = SB_ERR_DATA_OVERFLOW};
     wire_free(&shape);
     wire_numbers(&shape, 1, (int64_t[]){PTRDIFF_MAX / 8 + 1}, 1);
-    wire_message(&told.wire, 7, &shape);
-    told.text = "the shape's bytes do not fit; the message begins at offset 0";
-    check_told(&told, read_f64);
+    wire_message(&refusal.wire, 7, &shape);
+    refusal.text = "the shape's bytes do not fit; the message begins at offset 0";
+    check_refusal(&refusal, read_f64);
 }
 
-TEST(models_are_told_by_their_fields) {
+TEST(faults_of_models_are_reported_with_their_fields) {
     struct wire layer = {0}, blob = {0};
-    struct told told = {.limits = SB_LIMITS_INIT, .status = SB_ERR_MALFORMED};
-    wire_text(&told.wire, 14, ""); /* past a blob's last field */
-    told.text = "the fields are of no Caffe model, solver state or blob";
-    check_told(&told, open_any);
-    told = (struct told){.limits = SB_LIMITS_INIT, .status = SB_ERR_DATA_LIMIT};
-    told.limits.max_blobs = 1;
+    struct refusal refusal = {.limits = SB_LIMITS_INIT, .status = SB_ERR_MALFORMED};
+    wire_text(&refusal.wire, 14, ""); /* past a blob's last field */
+    refusal.text = "the fields are of no Caffe model, solver state or blob";
+    check_refusal(&refusal, open_any);
+    refusal = (struct refusal){.limits = SB_LIMITS_INIT, .status = SB_ERR_DATA_LIMIT};
+    refusal.limits.max_blobs = 1;
     wire_blob(&blob, (int64_t[]){1}, 1, 1);
     wire_message(&layer, 7, &blob);
     wire_message(&layer, 7, &blob);
-    wire_message(&told.wire, 100, &layer);
-    told.text = "layer[0].blobs: more blobs than the limit of 1 begin at offset 16";
-    told.offset = 16;
-    check_told(&told, open_any);
+    wire_message(&refusal.wire, 100, &layer);
+    refusal.text = "layer[0].blobs: more blobs than the limit of 1 begin at offset 16";
+    refusal.offset = 16;
+    check_refusal(&refusal, open_any);
     wire_free(&layer);
     wire_free(&blob);
-    told = (struct told){.limits = SB_LIMITS_INIT, .status = SB_ERR_DATA_LIMIT};
-    wire_number(&told.wire, 1, 1);
+    refusal = (struct refusal){.limits = SB_LIMITS_INIT, .status = SB_ERR_DATA_LIMIT};
+    wire_number(&refusal.wire, 1, 1);
     for (int depth = 0; depth <= 100; depth++)
-        wire_tag(&told.wire, 2, 3);
-    told.text = "field 2: groups nest deeper than 100 at offset 102";
-    told.offset = 102;
-    check_told(&told, open_any);
+        wire_tag(&refusal.wire, 2, 3);
+    refusal.text = "field 2: groups nest deeper than 100 at offset 102";
+    refusal.offset = 102;
+    check_refusal(&refusal, open_any);
 }
 
-TEST(bytes_of_models_are_told_by_their_places) {
+TEST(faulty_bytes_of_models_are_reported_with_their_offsets) {
     static const struct {
         const char *bytes;
         size_t size;
@@ -147,83 +148,88 @@ TEST(bytes_of_models_are_told_by_their_places) {
          "layer[0].type: 3 bytes exceed the limit of 2 for a text at offset 3", 3},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct told told = {.limits = SB_LIMITS_INIT, .status = rows[i].status};
-        wire_raw(&told.wire, rows[i].bytes, rows[i].size);
-        told.limits.max_name_bytes = 2;
-        told.text = rows[i].text;
-        told.offset = rows[i].offset;
-        check_told(&told, open_any);
+        struct refusal refusal = {.limits = SB_LIMITS_INIT, .status = rows[i].status};
+        wire_raw(&refusal.wire, rows[i].bytes, rows[i].size);
+        refusal.limits.max_name_bytes = 2;
+        refusal.text = rows[i].text;
+        refusal.offset = rows[i].offset;
+        check_refusal(&refusal, open_any);
     }
 }
 
-static sb_status load(const struct told *told, sb_error *err) {
+static sb_status load(const struct refusal *refusal, sb_error *err) {
     sb_model *model;
-    assert_int_equal(open_into(told, &model, err), SB_OK);
-    sb_status st = sb_model_load_blob(model, told->layer, 0, told->blob, err);
+    assert_int_equal(open_into(refusal, &model, err), SB_OK);
+    sb_status st = sb_model_load_blob(model, refusal->layer, 0, refusal->blob, err);
     sb_model_destroy(model);
-    test_end(told->blob);
+    test_end(refusal->blob);
     return st;
 }
 
-TEST(blobs_of_models_are_told_by_their_places) {
+TEST(faulty_blobs_of_models_are_reported_with_their_offsets) {
     skip_on_32_bits("the product of its dimensions does not fit already");
 #define TOO_LARGE "\x3a\x0b\x0a\x09\x80\x80\x80\x80\x80\x80\x80\x80\x10" /* 2^60 */
-    struct told told = {.limits = SB_LIMITS_INIT, .status = SB_ERR_DATA_OVERFLOW, .offset = 8};
-    wire_raw(&told.wire, B("\xa2\6\0\xa2\6\x0f\x3a\x0d" TOO_LARGE));
-    told.layer = 1;
-    told.blob = test_vector(NULL, SB_DTYPE_F64, 1);
-    told.text = "layer[1].blobs[0]: the shape's bytes do not fit; the message begins at offset 8";
-    check_told(&told, load);
-    told = (struct told){.limits = SB_LIMITS_INIT, .status = SB_ERR_DATA_OVERFLOW, .offset = 4};
-    wire_raw(&told.wire, B("\x08\1\x1a\x0d" TOO_LARGE));
-    told.layer = SB_NO_LAYER;
-    told.blob = test_vector(NULL, SB_DTYPE_F64, 1);
-    told.text = "history[0]: the shape's bytes do not fit; the message begins at offset 4";
-    check_told(&told, load);
-    told = (struct told){.limits = SB_LIMITS_INIT, .status = SB_ERR_DATA_LIMIT, .offset = 5};
-    told.limits.max_memory = 4000;
-    wire_number(&told.wire, 1, 1);
-    wire_blob_field(&told.wire, 3, (int64_t[]){2000}, 1, 1);
-    told.layer = SB_NO_LAYER;
-    told.blob = test_vector(NULL, SB_DTYPE_F32, 1);
-    told.text = "history[0]: 2000 elements exceed the memory limit of 4000 bytes; the message "
-                "begins at offset 5";
-    check_told(&told, load);
-    told = (struct told){.limits = SB_LIMITS_INIT, .status = SB_ERR_DATA_LIMIT, .offset = 4};
-    told.limits.max_memory = 3000;
-    wire_raw(&told.wire, B("\x08\1\x1a\x0b\x2a\4\0\0\0\0\x3a\3\x0a\1\1"));
-    told.layer = SB_NO_LAYER;
-    told.blob = test_vector(NULL, SB_DTYPE_F32, 1000);
-    (void)data_of(told.blob);
-    assert_ok(sb_blob_reshape(told.blob, (int64_t[]){1}, 1, NULL, &err));
-    told.text = "history[0]: the blob's room of 4000 bytes must come to the host: more than the "
-                "memory limit of 3000; the message begins at offset 4";
-    check_told(&told, load);
+    struct refusal refusal = {
+        .limits = SB_LIMITS_INIT, .status = SB_ERR_DATA_OVERFLOW, .offset = 8};
+    wire_raw(&refusal.wire, B("\xa2\6\0\xa2\6\x0f\x3a\x0d" TOO_LARGE));
+    refusal.layer = 1;
+    refusal.blob = test_vector(NULL, SB_DTYPE_F64, 1);
+    refusal.text =
+        "layer[1].blobs[0]: the shape's bytes do not fit; the message begins at offset 8";
+    check_refusal(&refusal, load);
+    refusal =
+        (struct refusal){.limits = SB_LIMITS_INIT, .status = SB_ERR_DATA_OVERFLOW, .offset = 4};
+    wire_raw(&refusal.wire, B("\x08\1\x1a\x0d" TOO_LARGE));
+    refusal.layer = SB_NO_LAYER;
+    refusal.blob = test_vector(NULL, SB_DTYPE_F64, 1);
+    refusal.text = "history[0]: the shape's bytes do not fit; the message begins at offset 4";
+    check_refusal(&refusal, load);
+    refusal = (struct refusal){.limits = SB_LIMITS_INIT, .status = SB_ERR_DATA_LIMIT, .offset = 5};
+    refusal.limits.max_memory = 4000;
+    wire_number(&refusal.wire, 1, 1);
+    wire_blob_field(&refusal.wire, 3, (int64_t[]){2000}, 1, 1);
+    refusal.layer = SB_NO_LAYER;
+    refusal.blob = test_vector(NULL, SB_DTYPE_F32, 1);
+    refusal.text = "history[0]: 2000 elements exceed the memory limit of 4000 bytes; the message "
+                   "begins at offset 5";
+    check_refusal(&refusal, load);
+    refusal = (struct refusal){.limits = SB_LIMITS_INIT, .status = SB_ERR_DATA_LIMIT, .offset = 4};
+    refusal.limits.max_memory = 3000;
+    wire_raw(&refusal.wire, B("\x08\1\x1a\x0b\x2a\4\0\0\0\0\x3a\3\x0a\1\1"));
+    refusal.layer = SB_NO_LAYER;
+    refusal.blob = test_vector(NULL, SB_DTYPE_F32, 1000);
+    (void)data_of(refusal.blob);
+    assert_ok(sb_blob_reshape(refusal.blob, (int64_t[]){1}, 1, NULL, &err));
+    refusal.text = "history[0]: the blob's room of 4000 bytes must come to the host: more than the "
+                   "memory limit of 3000; the message begins at offset 4";
+    check_refusal(&refusal, load);
 }
 
-static sb_status read_diff(const struct told *told, sb_error *err) {
+static sb_status read_diff(const struct refusal *refusal, sb_error *err) {
     sb_model *model;
     float value;
-    sb_status st = open_into(told, &model, err);
+    sb_status st = open_into(refusal, &model, err);
     if (st != SB_OK)
         return st;
-    st = sb_model_read_values(model, told->layer, 0, SB_DIFF, 0, 1, SB_DTYPE_F32, &value,
+    st = sb_model_read_values(model, refusal->layer, 0, SB_DIFF, 0, 1, SB_DTYPE_F32, &value,
                               sizeof value, err);
     sb_model_destroy(model);
     return st;
 }
 
-TEST(a_diff_without_values_is_told_by_its_place) {
-    struct told told = {.limits = SB_LIMITS_INIT, .status = SB_ERR_LENGTH_MISMATCH, .offset = 5};
-    wire_number(&told.wire, 1, 1);
-    wire_blob_field(&told.wire, 3, (int64_t[]){200}, 1, 1);
-    told.layer = SB_NO_LAYER;
-    told.text = "history[0]: no values of diff for a shape of 200; the message begins at offset 5";
-    check_told(&told, read_diff);
+TEST(a_diff_without_values_is_reported_with_its_offset) {
+    struct refusal refusal = {
+        .limits = SB_LIMITS_INIT, .status = SB_ERR_LENGTH_MISMATCH, .offset = 5};
+    wire_number(&refusal.wire, 1, 1);
+    wire_blob_field(&refusal.wire, 3, (int64_t[]){200}, 1, 1);
+    refusal.layer = SB_NO_LAYER;
+    refusal.text =
+        "history[0]: no values of diff for a shape of 200; the message begins at offset 5";
+    check_refusal(&refusal, read_diff);
 }
 
-/* After the blob's place is known, its length changes, then the wire type in its tag. */
-TEST(what_changed_is_told_by_its_generations_fields) {
+/* After the model is open, the blob's length changes, then the wire type in the blob's tag. */
+TEST(changes_are_reported_with_the_fields_of_the_generation) {
     static const struct {
         const char *net;
         size_t size, tag; /* `tag`: offset of the blob's tag */
@@ -242,17 +248,17 @@ TEST(what_changed_is_told_by_its_generations_fields) {
         assert_ok(
             sb_model_open_source(NULL, SB_FORMAT_CAFFEMODEL, &source, NULL, NULL, &model, &err));
         net.bytes[rows[i].tag + 1] = 100;
-        assert_told(SB_ERR_MALFORMED, rows[i].text, sb_model_load_blob(model, 0, 0, blob, &err));
+        assert_message(SB_ERR_MALFORMED, rows[i].text, sb_model_load_blob(model, 0, 0, blob, &err));
         net.bytes[rows[i].tag] &= 0xf8;
-        assert_told(SB_ERR_IO, "the file changed while it was read",
-                    sb_model_load_blob(model, 0, 0, blob, &err));
+        assert_message(SB_ERR_IO, "the file changed while it was read",
+                       sb_model_load_blob(model, 0, 0, blob, &err));
         sb_model_destroy(model);
         test_end(blob);
         wire_free(&net);
     }
 }
 
-TEST(missing_layers_and_blobs_are_told_with_how_many_there_are) {
+TEST(the_error_for_a_missing_layer_or_blob_reports_how_many_exist) {
     static const struct {
         int64_t layer, index;
         const char *text;
@@ -268,10 +274,10 @@ TEST(missing_layers_and_blobs_are_told_with_how_many_there_are) {
     assert_ok(sb_model_open_bytes(NULL, SB_FORMAT_CAFFEMODEL, "\xa2\6\4\x3a\2\x2a\0", 7, NULL, NULL,
                                   NULL, &model, &err));
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        assert_told(SB_ERR_INDEX_OUT_OF_RANGE, rows[i].text,
-                    sb_model_load_blob(model, rows[i].layer, rows[i].index, blob, &err));
-        assert_told(SB_ERR_INDEX_OUT_OF_RANGE, rows[i].text,
-                    sb_model_set_blob(model, rows[i].layer, rows[i].index, blob, 0, &err));
+        assert_message(SB_ERR_INDEX_OUT_OF_RANGE, rows[i].text,
+                       sb_model_load_blob(model, rows[i].layer, rows[i].index, blob, &err));
+        assert_message(SB_ERR_INDEX_OUT_OF_RANGE, rows[i].text,
+                       sb_model_set_blob(model, rows[i].layer, rows[i].index, blob, 0, &err));
     }
     sb_model_destroy(model);
 }

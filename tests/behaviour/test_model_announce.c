@@ -1,5 +1,5 @@
-/* Announced blobs: a model saved from values that are lent one blob at a time has the same bytes as
-   a model with added blobs. */
+/* Announced blobs: a save that requests the values one blob at a time writes the same bytes as the
+   save of a model with added blobs. */
 #include "blobs.h"
 #include "support.h"
 
@@ -148,7 +148,7 @@ TEST_ON(place, test_announced_blobs_follow_those_of_a_file) {
     }
 }
 
-/* A blob without values is lent, too. */
+/* The save requests a blob without values, too. */
 TEST_ON(place, test_a_blob_without_a_shape_is_announced_without_one) {
     sb_blob_info info = SB_BLOB_INFO_INIT;
     size_t size;
@@ -170,7 +170,7 @@ TEST_ON(place, test_a_blob_without_a_shape_is_announced_without_one) {
     assert_same_files(f);
 }
 
-TEST_ON(place, test_what_is_announced_is_known_but_not_loaded) {
+TEST_ON(place, test_announced_blobs_are_listed_but_not_loaded) {
     sb_model *model = new_net();
     sb_blob_info info = SB_BLOB_INFO_INIT;
     char buffer[256];
@@ -206,7 +206,7 @@ TEST_ON(place, test_what_is_announced_is_known_but_not_loaded) {
     assert_ok(sb_model_save(model, buffer, sizeof buffer, NULL, &err));
 }
 
-/* The old file stays. The teardown checks that no other file is left. */
+/* The old file is unchanged. The teardown checks that no other file is left. */
 TEST_ON(place, test_a_lender_that_fails_leaves_the_old_file) {
     sb_model *model = new_net();
     file_write(f->file, "old", 3);
@@ -245,7 +245,7 @@ TEST_ON(place, test_arguments_are_checked) {
 }
 
 /* Announcing allocates no memory for values, so the test can announce too many bytes. */
-TEST_ON(place, test_more_than_2_gib_are_refused_before_anything_is_lent) {
+TEST_ON(place, test_more_than_2_gib_are_refused_before_any_blob_is_requested) {
     const int64_t quarter[] = {300000000}; /* 1.2 GB */
     struct lender lender = {.place = f};
     sb_model *model = new_net();

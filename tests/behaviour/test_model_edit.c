@@ -179,7 +179,7 @@ TEST(test_names_are_bytes_of_any_value) {
     }
 }
 
-TEST(test_a_name_that_no_message_holds_is_refused_unread) {
+TEST(test_a_name_too_long_for_a_message_is_refused_unread) {
     static const char one = 'x';
     const size_t sizes[] = {(size_t)INT32_MAX + 1, SIZE_MAX};
     for (size_t i = 0; i < 2; i++) {
@@ -197,8 +197,8 @@ TEST(test_a_name_that_no_message_holds_is_refused_unread) {
     }
 }
 
-/* The length of a name is limited by the reader's limits, not when the name is written. */
-TEST(test_a_long_name_is_written_and_read_by_who_allows_it) {
+/* A writer accepts a name of this length; the limits of a reader may refuse it. */
+TEST(test_a_long_name_is_written_and_is_read_if_limits_allow) {
     char *bytes = calloc(1, 65537);
     for (size_t size = 65536; size <= 65537; size++) {
         sb_limits limits = SB_LIMITS_INIT;
@@ -219,7 +219,7 @@ TEST(test_a_long_name_is_written_and_read_by_who_allows_it) {
     free(bytes);
 }
 
-TEST(test_a_buffer_that_is_too_small_is_told_the_size) {
+TEST(test_the_size_is_returned_if_the_buffer_is_too_small) {
     struct wire wire = {0};
     unsigned char buffer[1024];
     size_t size;
@@ -240,8 +240,8 @@ TEST(test_a_buffer_that_is_too_small_is_told_the_size) {
         assert_int_equal(buffer[i], 0x5a);
 }
 
-/* The memory of a removed layer is used for the next layer, and none of the old texts show. */
-TEST_ON(rig, room_of_a_layer_that_was_taken_away_is_used_again) {
+/* The memory of a removed layer is used for the next layer, which shows none of the old texts. */
+TEST_ON(rig, the_memory_of_a_removed_layer_is_reused) {
     char name[700];
     sb_layer_info info = SB_LAYER_INFO_INIT;
     memset(name, 'x', sizeof name);
@@ -282,7 +282,7 @@ static sb_blob *blob_encoded_in(sb_context *context, size_t bytes) {
 }
 
 /* A blob's message is allocated as an object below 4 KiB, else as a buffer. */
-TEST_ON(rig, the_allocator_is_told_which_blobs_are_small) {
+TEST_ON(rig, small_blobs_are_allocated_as_objects) {
     static const size_t bytes[] = {4095, 4096};
     for (int i = 0; i < 2; i++) {
         rig_reopen_on(f, "cpu", 0);
@@ -296,7 +296,7 @@ TEST_ON(rig, the_allocator_is_told_which_blobs_are_small) {
     }
 }
 
-TEST(test_added_layers_are_taken_away_again) {
+TEST(test_added_layers_can_be_removed) {
     struct wire wire = {0}, expected = {0};
     char name[24];
     int64_t found;
@@ -336,7 +336,7 @@ TEST(test_added_layers_are_taken_away_again) {
     assert_status(SB_ERR_NOT_FOUND, sb_model_find_layer(model, "", 0, &found, &err));
     set_four(model, 0, 0, 9);
     assert_status(SB_ERR_UNSUPPORTED, sb_model_pop_layer(model, &err));
-    for (int round = 0; round < 99; round++) { /* more often than the names have room */
+    for (int round = 0; round < 99; round++) { /* more often than the table of names has slots */
         assert_ok(sb_model_add_layer(model, "", 0, "", 0, NULL, &err));
         assert_int_equal(num_blobs(model, first), 0);
         if (round % 2)
@@ -401,7 +401,7 @@ TEST(test_a_solver_state_is_edited) {
     assert_saved(model, &expected);
 }
 
-/* Texts are copies of the caller's, and an old text's memory is freed. */
+/* The model copies the caller's texts, and frees a text that is replaced. */
 TEST_ON(rig, test_texts_are_copied_and_replaced) {
     sb_solver_info info = SB_SOLVER_INFO_INIT;
     sb_model *net;
@@ -413,7 +413,7 @@ TEST_ON(rig, test_texts_are_copied_and_replaced) {
     const int64_t blocks = f->counting.live_blocks;
     assert_ok(sb_model_set_name(net, text, 3, &err));
     assert_int_equal(f->counting.live_blocks, blocks);
-    for (int i = 0; i < 5; i++) /* more than the first room holds */
+    for (int i = 0; i < 5; i++) /* more than the first allocation holds */
         assert_ok(sb_model_add_layer(net, text, 3, text, 3, NULL, &err));
     info.learned_net = (sb_text){text, 3};
     assert_ok(sb_model_set_solver_info(history, &info, &err));
@@ -423,7 +423,7 @@ TEST_ON(rig, test_texts_are_copied_and_replaced) {
     assert_memory_equal(info.learned_net.bytes, "net", 3);
 }
 
-TEST(test_where_a_format_has_blobs_is_told) {
+TEST(test_the_error_reports_where_a_format_has_blobs) {
     sb_blob *blob = new_four(1);
     for (int32_t format = SB_FORMAT_CAFFEMODEL; format <= SB_FORMAT_SOLVERSTATE; format++) {
         const bool is_net = format == SB_FORMAT_CAFFEMODEL;
@@ -435,7 +435,7 @@ TEST(test_where_a_format_has_blobs_is_told) {
     }
 }
 
-TEST(test_edits_that_do_not_apply) {
+TEST(test_edits_that_do_not_apply_are_refused) {
     sb_blob *blob = new_four(0);
     sb_solver_info info = {.struct_size = sizeof info, .iter = 1};
     int64_t layer = -9;
@@ -508,7 +508,7 @@ TEST(test_real_models_are_saved_as_they_were) {
         found = save(model);
         assert_wire(&found, &original);
         wire_free(&found);
-        /* Blobs replaced by themselves are saved as the same bytes: Caffe packed them alike. */
+        /* A blob that is replaced by its own values has the same bytes as in Caffe's file. */
         sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
         for (int64_t l = SB_NO_LAYER; l < sb_model_num_layers(model); l++) {
             for (int64_t k = 0; k < num_blobs(model, l); k++) {

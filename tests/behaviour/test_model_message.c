@@ -3,8 +3,8 @@
 #include "callbacks.h"
 #include "nets.h"
 
-/* Returns the layer's message, which is freed after the test. The size is asked for first and has
-   to be exact. */
+/* Returns the layer's message, which is freed after the test. Requests the size first and checks
+   that it is exact. */
 static struct wire message_of(const sb_model *model, int64_t layer) {
     struct wire got = {NULL, 0, 0};
     sb_status st = sb_model_layer_message(model, layer, NULL, 0, &got.size, &err);
@@ -60,7 +60,7 @@ TEST(a_layers_message_has_all_but_the_blobs) {
 }
 
 /* A layer of the first generation has its blobs in an inner layer message. */
-TEST(the_oldest_layers_lose_the_blobs_of_the_layer_within) {
+TEST(messages_of_the_oldest_layers_omit_the_blobs_of_the_inner_layer) {
     struct wire net = {0}, outer = {0}, inner = {0}, blob = {0}, expected = {0}, rest = {0};
     wire_blob(&blob, (int64_t[]){2}, 1, 1);
     wire_text(&inner, 1, "conv");
@@ -80,8 +80,8 @@ TEST(the_oldest_layers_lose_the_blobs_of_the_layer_within) {
     assert_message(model, 0, &expected);
 }
 
-/* The inner layer keeps even a length with more bytes than needed. */
-TEST(a_layer_within_that_has_no_blobs_stays_as_it_is) {
+/* The inner layer is copied as it is, even a length that is encoded in more bytes than needed. */
+TEST(an_inner_layer_without_blobs_is_unchanged) {
     struct wire net = {0}, outer = {0}, expected = {0};
     wire_tag(&outer, 1, 2);
     wire_overlong(&outer, 4, 3);
@@ -109,7 +109,7 @@ TEST(edits_are_in_the_messages) {
     assert_message(model, SB_NO_LAYER, &expected);
 }
 
-/* Joined to a net again, the messages describe each layer as the file does. */
+/* The messages, joined to a net again, describe each layer as the file does. */
 TEST(all_messages_together_are_the_net_without_blobs) {
     static void (*const nets[])(struct wire *) = {net_current, net_v1, net_v0};
     for (size_t i = 0; i < 3; i++) {
@@ -198,7 +198,7 @@ TEST(topology_and_ranges_cost_a_few_kilobytes_of_reading) {
         wire_free(&message);
     }
     assert_true(net.size > (size_t)LAYERS * VALUES * 4);
-    assert_true(counted.bytes < (size_t)1 << 20); /* windows of 4 KiB, some for each layer */
+    assert_true(counted.bytes < (size_t)1 << 20); /* a few windows of 4 KiB for each layer */
     counted.bytes = 0;
     float values[10];
     assert_ok(sb_model_read_values(model, 7, 0, SB_DATA, VALUES - 10, 10, SB_DTYPE_F32, values,
@@ -211,7 +211,7 @@ TEST(topology_and_ranges_cost_a_few_kilobytes_of_reading) {
 
 /* --- places of values ----------------------------------------------------------------------- */
 
-TEST(encodings_and_places_of_values) {
+TEST(encodings_and_offsets_of_values_are_reported) {
     static const float floats[] = {1, 2, 3};
     static const double doubles[] = {4, 5, 6};
     static const struct row {
@@ -273,7 +273,7 @@ TEST(encodings_and_places_of_values) {
                 continue;
             assert_ok(sb_model_read_values(model, SB_NO_LAYER, 0, part, 0, count, info.dtype, all,
                                            sizeof all, &err));
-            for (size_t k = 0; k < (size_t)count && offset >= 0; k++) { /* in the wire's order */
+            for (size_t k = 0; k < (size_t)count && offset >= 0; k++) { /* compares encoded bytes */
                 struct wire value = {0};
                 wire_value(&value, all + k * size, size);
                 assert_memory_equal(value.bytes, blob.bytes + offset + k * size, size);
@@ -284,7 +284,7 @@ TEST(encodings_and_places_of_values) {
 
 /* --- ranges ----------------------------------------------------------------------------------- */
 
-TEST(every_range_in_every_type_is_what_a_load_gives) {
+TEST(every_range_in_every_type_equals_a_load) {
     static const sb_dtype dtypes[] = {SB_DTYPE_F32, SB_DTYPE_F64, SB_DTYPE_I32, SB_DTYPE_U32,
                                       SB_DTYPE_I64};
     for (int scattered = 0; scattered < 3; scattered++) {
@@ -319,7 +319,7 @@ TEST(every_range_in_every_type_is_what_a_load_gives) {
     }
 }
 
-/* A piece before the range is skipped: no read asks for its bytes, nor for 0 bytes. */
+/* A piece before the range is skipped: no read requests its bytes, and no read requests 0 bytes. */
 TEST(a_range_of_the_second_piece_reads_that_piece_alone) {
     struct wire blob = {0}, shape = {0};
     struct test_source source = {.reads = 0};

@@ -102,7 +102,7 @@ TEST(test_types_of_v1_layers) {
 
 #define B(s) s, sizeof s - 1
 
-TEST(test_formats_are_told_apart) {
+TEST(test_formats_are_distinguished) {
     static const struct {
         const char *claim, *bytes;
         size_t size;
@@ -166,7 +166,7 @@ TEST(test_formats_are_told_apart) {
         {"shape alone", B("\x3a\x03\x0a\x01\x00"), SB_FORMAT_BLOB},
         {"unknown fields do not disturb", B("\xfa\x01\x01x\x0a\x01n"), SB_FORMAT_CAFFEMODEL},
         {"iter, and numbers that a blob may have", B("\x08\5\x50\1\x58\1"), SB_FORMAT_SOLVERSTATE},
-        {"a field next to those that tell", B("\x72\0"), SB_FORMAT_AUTO},
+        {"a field next to those that decide", B("\x72\0"), SB_FORMAT_AUTO},
         {"a value, and a raw_diff that is a number", B("\x2d\0\0\0\0\x68\1"), SB_FORMAT_AUTO},
         {"nothing", B(""), SB_FORMAT_AUTO},
         {"unknown fields alone", B("\xfa\x01\x01x"), SB_FORMAT_AUTO},
@@ -186,22 +186,25 @@ TEST(test_formats_are_told_apart) {
     }
 }
 
-TEST(test_a_file_is_what_it_is_said_to_be) {
+TEST(test_a_file_is_opened_only_as_its_own_format) {
     static const struct {
         const char *claim, *bytes;
         size_t size;
         int32_t format;
         sb_status status;
     } rows[] = {
-        {"a net is no solver state", B("\x0a\x01n\xa2\x06\x00"), SB_FORMAT_SOLVERSTATE,
+        {"a net is not a solver state", B("\x0a\x01n\xa2\x06\x00"), SB_FORMAT_SOLVERSTATE,
          SB_ERR_MALFORMED},
-        {"a solver state is no net", B("\x08\x05\x1a\x00"), SB_FORMAT_CAFFEMODEL, SB_ERR_MALFORMED},
-        {"a mean is no net", B("\x3a\x02\x08\x01\x2a\x04\0\0\0\0"), SB_FORMAT_CAFFEMODEL,
+        {"a solver state is not a net", B("\x08\x05\x1a\x00"), SB_FORMAT_CAFFEMODEL,
          SB_ERR_MALFORMED},
-        {"unknown fields are no net", B("\xfa\x01\x01x"), SB_FORMAT_CAFFEMODEL, SB_ERR_MALFORMED},
-        {"one field of its own is enough", B("\xfa\x01\x01x\x0a\x00"), SB_FORMAT_CAFFEMODEL, SB_OK},
+        {"a mean is not a net", B("\x3a\x02\x08\x01\x2a\x04\0\0\0\0"), SB_FORMAT_CAFFEMODEL,
+         SB_ERR_MALFORMED},
+        {"unknown fields are not a net", B("\xfa\x01\x01x"), SB_FORMAT_CAFFEMODEL,
+         SB_ERR_MALFORMED},
+        {"one field of the format is enough", B("\xfa\x01\x01x\x0a\x00"), SB_FORMAT_CAFFEMODEL,
+         SB_OK},
         {"an empty message is an empty net", B(""), SB_FORMAT_CAFFEMODEL, SB_OK},
-        {"what begins as a vector is none with learned_net behind it",
+        {"the beginning of a vector is a solver state if learned_net follows",
          B("\x0a\x0b\x3a\3\x0a\1\1\x2a\4\0\0\0\0\x12\x01n"), SB_FORMAT_SOLVERSTATE, SB_OK},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -228,11 +231,11 @@ TEST(test_format_names) {
 TEST(test_refusals_name_the_blob) {
     static const struct {
         const char *claim;
-        uint32_t layers, blobs, inside; /* field numbers; inside: of a V0 layer */
+        uint32_t layers, blobs, inside; /* field numbers; `inside`: of the layer in a V0 layer */
         const char *blob;
         size_t size;
         sb_status status;
-        const char *says;
+        const char *part;
     } rows[] = {
         {"payload cut", 100, 7, 0,
          B("\x2a\x10"
@@ -265,7 +268,7 @@ TEST(test_refusals_name_the_blob) {
         assert_status(rows[i].status,
                       sb_model_open_bytes(NULL, SB_FORMAT_CAFFEMODEL, wire.bytes, wire.size, NULL,
                                           NULL, NULL, &model, &err));
-        if (!strstr(err.message, rows[i].says))
+        if (!strstr(err.message, rows[i].part))
             fail_with("%s: %s", rows[i].claim, err.message);
         assert_true(err.offset > 0);
         assert_null(model);

@@ -69,7 +69,7 @@ static void assert_finds_all(const struct net *net) {
 }
 
 /* The names are short and of few letters, so many are equal. */
-TEST(nets_of_all_sizes) {
+TEST(names_in_nets_of_all_sizes_are_found) {
     struct net *net = calloc(1, sizeof *net);
     assert_non_null(net);
     for (int layers = 0; layers <= 40; layers++)
@@ -92,7 +92,7 @@ TEST(nets_of_all_sizes) {
     free(net);
 }
 
-TEST(names_of_one_beginning) {
+TEST(names_with_a_common_prefix_are_found) {
     struct net *net = calloc(1, sizeof *net);
     assert_non_null(net);
     for (int i = 0; i < MOST; i++) {
@@ -106,7 +106,7 @@ TEST(names_of_one_beginning) {
 }
 
 /* Layers are added and removed; names that fill the table move to a larger one. */
-TEST(names_that_move_to_more_room) {
+TEST(names_move_to_a_larger_table) {
     struct net *net = calloc(1, sizeof *net);
     struct sb__named *slots = NULL;
     assert_non_null(net);
@@ -150,8 +150,8 @@ TEST(names_that_move_to_more_room) {
     free(net);
 }
 
-/* Names change after they were added, so that a hash matches and its name does not. */
-TEST(names_of_one_hash) {
+/* The test changes names after they were added, so that a hash matches but the name differs. */
+TEST(names_with_equal_hashes_are_distinguished) {
     struct net *net = calloc(1, sizeof *net);
     assert_non_null(net);
     add(net, "conv1", 5);

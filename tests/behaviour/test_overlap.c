@@ -114,8 +114,8 @@ TEST(an_update_by_overlapping_bytes_is_right_or_refused) {
     }
 }
 
-/* Read-only storage is not written: the copy goes to new storage, which overlaps nothing. */
-TEST(a_copy_to_read_only_bytes_leaves_them) {
+/* Read-only storage is not written: the copy is made in new storage, which overlaps nothing. */
+TEST(a_copy_to_read_only_bytes_does_not_write_them) {
     for (sb_side side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++)
         for (size_t place = 0; place < PLACES; place++) {
             struct pair p;
@@ -133,8 +133,8 @@ TEST(a_copy_to_read_only_bytes_leaves_them) {
         }
 }
 
-/* Copies `count` elements. If `is_stale`, the target's bytes are on the device: copying those
-   behind `count` to the host would overwrite an overlapping source. */
+/* Copies `count` elements. If `is_stale`, the target's newest bytes are on the device: to copy the
+   bytes past `count` to the host would overwrite an overlapping source. */
 static void bring(int64_t count, size_t second, bool is_stale, sb_status expected) {
     struct pair p;
     void *ptr;
@@ -151,11 +151,11 @@ static void bring(int64_t count, size_t second, bool is_stale, sb_status expecte
     look(&p, values);
     for (size_t i = 8; i < 16; i++)
         assert_true(values[i] == (float)i);
-    assert_ok(sb_blob_mutable_gpu(p.other, SB_DATA, &ptr, &err)); /* no lock is left */
+    assert_ok(sb_blob_mutable_gpu(p.other, SB_DATA, &ptr, &err)); /* no lock is still held */
     close_pair(&p);
 }
 
-TEST(room_that_has_to_be_brought_along_does_not_overwrite_the_source) {
+TEST(bytes_past_a_copy_do_not_overwrite_the_source) {
     for (size_t second = 4; second <= 8; second++) {
         bring(COUNT / 2, second, true, second < 8 ? SB_ERR_INVALID_ARGUMENT : SB_OK);
         bring(COUNT / 2, second, false, SB_OK);
@@ -165,7 +165,7 @@ TEST(room_that_has_to_be_brought_along_does_not_overwrite_the_source) {
 
 /* --- a device that shares the host's memory ----------------------------------------------- */
 
-TEST(sides_may_be_the_same_bytes_and_not_overlap_otherwise) {
+TEST(sides_may_be_the_same_bytes_but_not_overlap_in_part) {
     struct plain plain = {0};
     const sb_backend table = plain_backend(&plain);
     sb_context *context;

@@ -49,7 +49,7 @@ static sb_text any_text(const char *from, size_t most) {
     return (sb_text){from, below(most + 1)};
 }
 
-TEST(shapes) {
+TEST(packers_write_the_same_shapes) {
     for (int round = 0; round < 20000; round++) {
         struct pair pair;
         int64_t dims[SB_MAX_AXES];
@@ -64,7 +64,7 @@ TEST(shapes) {
     }
 }
 
-TEST(values) {
+TEST(packers_write_the_same_values) {
     uint64_t bits[4][40];
     for (int round = 0; round < 20000; round++) {
         struct pair pair;
@@ -80,7 +80,7 @@ TEST(values) {
     }
 }
 
-TEST(texts_and_numbers) {
+TEST(packers_write_the_same_texts_and_numbers) {
     char text[300];
     for (size_t i = 0; i < sizeof text; i++)
         text[i] = (char)below(256);

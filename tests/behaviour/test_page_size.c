@@ -1,7 +1,7 @@
 /* The built-in allocator on a system with pages of 64 KiB, as aarch64 may have. The sources of
    c/src/port are compiled into this program with the system's calls renamed to the functions below,
-   which require such pages and count the mapped bytes. The linker's --wrap would also rename the
-   calls of a sanitizer's runtime, some of which come before main. */
+   which require such pages and count the mapped bytes. The linker's --wrap is not used: it would
+   also rename the calls of a sanitizer's runtime, some of which come before main. */
 #include "rig.h"
 #include "support.h"
 
@@ -60,7 +60,7 @@ void *large_page_mmap(void *at, size_t size, int protection, int flags, int fd, 
 int large_page_munmap(void *at, size_t size) {
     unsigned char resident;
     if ((uintptr_t)at % PAGE != 0 || size == 0 || mincore(at, 1, &resident) != 0)
-        return refuse(); /* munmap does not report unmapped bytes */
+        return refuse(); /* munmap accepts unmapped bytes */
     kernel.bytes -= whole_pages(size);
     return munmap(at, whole_pages(size));
 }
@@ -110,6 +110,6 @@ TEST(test_no_address_space_leaks) {
     sb_context_release(context);
 }
 
-TEST(test_the_system_is_asked_once) {
+TEST(test_the_page_size_is_requested_once) {
     assert_int_equal(kernel.asked, 1);
 }

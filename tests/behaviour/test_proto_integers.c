@@ -1,5 +1,5 @@
-/* Messages read into blobs of integers: a value that has a fraction or that the type does not hold
-   is refused, and nothing changes. */
+/* Messages read into blobs of integers: a value that has a fraction or does not fit the type is
+   refused, and nothing changes. */
 #include "blobs.h"
 #include "wire_builder.h"
 
@@ -91,7 +91,7 @@ TEST(raw_values_of_every_type_are_read) {
     check_i32(&doubles, (int32_t[]){-8}, 1);
 }
 
-/* The ends are computed from exponents, not from C's limits: 2^63 - 1 is not a double. */
+/* The ends of a type's range are computed from exponents, because 2^63 - 1 is not a double. */
 #define CHECK_ENDS(NAME, number, name, type, kind, with)                                           \
     {                                                                                              \
         const int bits = 8 * (int)sizeof(type), has_sign = (type)-1 < (type)1;                     \
@@ -117,14 +117,14 @@ TEST(raw_values_of_every_type_are_read) {
         wire_free(&good);                                                                          \
     }
 
-TEST(each_integer_takes_its_range) {
+TEST(each_integer_type_accepts_its_range) {
     (void)state;
     SB_DTYPE_INTEGER_LIST(CHECK_ENDS, )
 }
 
 /* --- values that the type does not hold ------------------------------------------------------ */
 
-TEST(a_value_that_the_type_does_not_hold_is_refused) {
+TEST(a_value_that_does_not_fit_the_type_is_refused) {
     static const struct {
         double value;
         int32_t dtype;
@@ -160,7 +160,7 @@ TEST(an_integer_of_the_other_kind_is_refused) {
 }
 
 /* The message has enough digits to distinguish the value from its neighbours. */
-TEST(a_fraction_is_told_in_digits_enough) {
+TEST(a_fraction_is_reported_with_enough_digits) {
     static const double close[] = {1.0000000000000002};
     static const float weights[] = {7, 1.0000001F};
     struct wire wide = message_of(close, 1), narrow = {0};
@@ -174,7 +174,7 @@ TEST(a_fraction_is_told_in_digits_enough) {
 }
 
 /* The bad element is past the first piece of the copy, in the second field of values. */
-TEST(the_element_and_its_place_are_told) {
+TEST(the_element_and_its_offset_are_reported) {
     enum { COUNT = 2000, BAD = 1501 };
     static double values[COUNT];
     for (int i = 0; i < COUNT; i++)
@@ -204,7 +204,7 @@ struct kept {
 
 /* --- other targets --------------------------------------------------------------------------- */
 
-TEST(bfloats_are_no_target) {
+TEST(bfloats_cannot_be_read) {
     sb_blob *blob = test_vector(NULL, SB_DTYPE_BF16, 0);
     assert_status(SB_ERR_UNSUPPORTED, sb_blob_from_proto(blob, NULL, 0, 0, NULL, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_blob_load_file(blob, "/none", 0, NULL, &err));

@@ -151,7 +151,7 @@ static void plain(struct wire *w) {
 
 /* --- refusals ------------------------------------------------------------------------------ */
 
-static void refused_by_halves(struct wire *wire, const char *says) {
+static void refused_by_halves(struct wire *wire, const char *part) {
     static const uint16_t before[] = {1, 2};
     sb_blob *blob = test_vector(NULL, SB_DTYPE_F16, 2);
     void *values;
@@ -159,7 +159,7 @@ static void refused_by_halves(struct wire *wire, const char *says) {
     memcpy(values, before, sizeof before);
     assert_status(SB_ERR_DTYPE_MISMATCH,
                   sb_blob_from_proto(blob, wire->bytes, wire->size, SB_PROTO_RESHAPE, NULL, &err));
-    assert_non_null(strstr(err.message, says));
+    assert_non_null(strstr(err.message, part));
     assert_memory_equal(data(blob), before, sizeof before);
     sb_model *model = test_model_of(wire, SB_FORMAT_BLOB);
     assert_status(SB_ERR_DTYPE_MISMATCH, sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err));
@@ -168,19 +168,19 @@ static void refused_by_halves(struct wire *wire, const char *says) {
     wire_free(wire);
 }
 
-TEST(a_blob_of_halves_takes_nothing_else) {
+TEST(a_blob_of_halves_accepts_nothing_else) {
     static const char zeros[16];
     for (uint64_t type = DOUBLE; type <= UINT; type++) {
         static const char *const names[] = {"f64", "f32", "", "i32", "u32"};
         struct wire wire = {0};
-        char says[80];
+        char part[80];
         if (type == FLOAT16)
             continue;
-        (void)snprintf(says, sizeof says, "raw_data: values of %s for a blob of f16 at offset ",
+        (void)snprintf(part, sizeof part, "raw_data: values of %s for a blob of f16 at offset ",
                        names[type]);
         put_shape(&wire, 2);
         put_raw(&wire, type, zeros, 2 * widths[type]);
-        refused_by_halves(&wire, says);
+        refused_by_halves(&wire, part);
         put_shape(&wire, 2);
         put_raw(&wire, FLOAT16, halves_1_2, sizeof halves_1_2);
         wire_doubles(&wire, DOUBLE_DIFF, doubles_1_2, 2);
@@ -188,13 +188,13 @@ TEST(a_blob_of_halves_takes_nothing_else) {
     }
 }
 
-TEST(refusals_say_where) {
+TEST(refusals_report_the_offset) {
     static const struct {
         const char *bytes;
         size_t size;
         sb_status status;
         int64_t offset;
-        const char *says;
+        const char *part;
     } rows[] = {
 #define B(s) s, sizeof s - 1
         {B("\x3a\x03\x0a\x01\x01\x62\x02hh"), SB_ERR_MALFORMED, 5,
@@ -227,14 +227,14 @@ TEST(refusals_say_where) {
         sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 3);
         assert_status(rows[i].status, sb_blob_from_proto(blob, rows[i].bytes, rows[i].size,
                                                          SB_PROTO_RESHAPE, NULL, &err));
-        if (err.offset != rows[i].offset || !strstr(err.message, rows[i].says))
+        if (err.offset != rows[i].offset || !strstr(err.message, rows[i].part))
             fail_with("row %zu: \"%s\", offset %lld", i, err.message, (long long)err.offset);
         assert_int_equal(sb_blob_count(blob), 3);
     }
 }
 
 /* Each byte of a half becomes four bytes of a double; the limit counts the bytes of the doubles. */
-TEST(the_limit_is_of_what_is_allocated) {
+TEST(the_limit_counts_the_allocated_bytes) {
     enum { COUNT = 1000 };
     static const uint16_t halves[COUNT];
     struct wire wire = {0};
@@ -286,7 +286,7 @@ TEST(raw_data_is_never_written) {
 }
 
 /* A blob is replaced by Caffe's fields; the raw fields of other blobs stay byte for byte. */
-TEST(what_is_not_replaced_stays_raw) {
+TEST(blobs_that_are_not_replaced_stay_raw) {
     struct wire net = net_of_every_type();
     sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 2);
     unsigned char saved[256];

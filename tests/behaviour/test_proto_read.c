@@ -181,7 +181,7 @@ TEST(test_legacy_shapes_compare_from_the_last_axis) {
     }
 }
 
-TEST(test_no_shape_equals_no_legacy_dimensions) {
+TEST(test_an_unshaped_blob_equals_no_legacy_dimensions) {
     sb_blob *fresh = new_blob(NULL, SB_DTYPE_F32);
     assert_int_equal(sb_blob_shape_equals_legacy(fresh, 1, 1, 1, 1), 0);
     assert_int_equal(sb_blob_shape_equals_legacy(NULL, 1, 1, 1, 1), 0);
@@ -208,7 +208,7 @@ TEST(test_current_shapes_compare_axis_by_axis) {
     assert_int_equal(equal, 5);
 }
 
-TEST(test_reshape_takes_a_blob_shape) {
+TEST(test_reshape_accepts_a_blob_shape) {
     skip_on_32_bits("its sizes have no addresses");
     sb_blob *blob = new_blob(NULL, SB_DTYPE_U32);
     uint32_t reallocated = 99;
@@ -349,7 +349,7 @@ struct refusal {
     size_t size;
     sb_status status;
     int64_t offset;
-    const char *says;
+    const char *part;
 };
 
 #define B(s)    s, sizeof s - 1
@@ -458,7 +458,7 @@ TEST(test_refusals_change_nothing) {
         assert_ok(sb_blob_cpu(blob, SB_DATA, &before, &err));
         sb_status st =
             sb_blob_from_proto(blob, row->bytes, row->size, SB_PROTO_RESHAPE, NULL, &err);
-        if (st != row->status || err.offset != row->offset || !strstr(err.message, row->says))
+        if (st != row->status || err.offset != row->offset || !strstr(err.message, row->part))
             fail_with("%s: %s \"%s\" (offset %lld)", row->claim, sb_status_name(st), err.message,
                       (long long)err.offset);
         assert_int_equal(
@@ -472,7 +472,7 @@ TEST(test_refusals_change_nothing) {
     }
 }
 
-TEST(test_32_axes_are_fine) {
+TEST(test_32_axes_are_accepted) {
     int64_t dims[32];
     struct wire wire = {0};
     sb_blob *blob = new_blob(NULL, SB_DTYPE_F32);

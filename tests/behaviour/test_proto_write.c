@@ -57,7 +57,7 @@ TEST(test_the_bytes_are_those_of_any_packer) {
     }
 }
 
-TEST(test_protobuf_c_reads_what_we_write) {
+TEST(test_protobuf_c_reads_the_written_messages) {
     static const int64_t dims[][4] = {{0}, {1, 1, 1, 1}, {300, 2, 1, 5}, {4, 0, 7, 9}};
     for (int axes = 0; axes <= 4; axes++) {
         for (size_t i = 0; i < sizeof dims / sizeof *dims; i++) {
@@ -83,8 +83,8 @@ TEST(test_protobuf_c_reads_what_we_write) {
     }
 }
 
-/* Beside a zero, dimensions may be huge: their bytes exceed protobuf-c's stack buffer of 256. */
-TEST(test_long_shapes_are_written_whole) {
+/* If one dimension is 0, others may be huge: here they exceed protobuf-c's buffer of 256 bytes. */
+TEST(test_long_shapes_are_written_completely) {
     skip_on_32_bits("dimensions have 31 bits");
     int64_t dims[32];
     unsigned char bytes[512];
@@ -106,7 +106,7 @@ TEST_ON(rig, test_two_gigabytes_are_refused_before_anything_is_done) {
         int32_t dtype;
         sb_status status;
     } rows[] = {
-        {536870911, 0, SB_DTYPE_F32, SB_ERR_OVER_LIMIT}, /* 2^31 - 4 bytes, and other fields */
+        {536870911, 0, SB_DTYPE_F32, SB_ERR_OVER_LIMIT}, /* 2^31 - 4 bytes of values, and more */
         {536870909, 0, SB_DTYPE_F32, SB_ERR_OVER_LIMIT},
         {536870908, 0, SB_DTYPE_F32, SB_OK}, /* exactly the limit */
         {268435456, SB_PROTO_WRITE_DIFF, SB_DTYPE_F32, SB_ERR_OVER_LIMIT},
@@ -137,7 +137,7 @@ TEST_ON(rig, test_two_gigabytes_are_refused_before_anything_is_done) {
     }
 }
 
-TEST(test_what_has_no_room_is_not_begun) {
+TEST(test_nothing_is_written_without_room_for_all) {
     sb_blob *blob = shaped(SB_DTYPE_F32, two_by_three, 2), *ints = shaped(SB_DTYPE_I32, NULL, 0);
     unsigned char bytes[64];
     size_t size;
@@ -164,8 +164,8 @@ static sb_status lend(void *user, int64_t layer, int64_t index, const sb_blob **
     return SB_OK;
 }
 
-/* Writing reads the blob on the host: owned storage then replaces the read-only loan, whose deleter
-   must run before the call returns. */
+/* The head is on the device, so writing copies the blob to the host. Owned storage then replaces
+   the read-only loan, whose deleter must run before the call returns. */
 TEST_ON(rig, test_a_write_ends_the_loan_that_it_replaces) {
     enum { TO_BUFFER, TO_FILE, TO_SINK, TO_MODEL, MODEL_TO_FILE, WAYS };
     unsigned char bytes[100];

@@ -199,7 +199,7 @@ static void two_failures(struct scene *s) {
     assert_int_equal(sb_blob_scale_on(s->blob, SB_DATA, 2, s->streams[TWO], NULL), SB_OK);
 }
 
-/* The failing work comes first: much work that succeeds is queued behind it, without a wait. */
+/* After the failing work, much work that succeeds is queued without a wait. */
 static void long_before(struct scene *s) {
     update_on(s);
     for (int i = 0; i < 9; i++)
@@ -224,7 +224,7 @@ static const struct work {
 };
 enum { WORKS = sizeof works / sizeof *works };
 
-/* --- events before a call that waits; the calls of an event may report the failure ----------- */
+/* --- what happens before a call that waits: it may report the failure ------------------------ */
 
 static void nothing(struct scene *s) {
 }
@@ -281,8 +281,8 @@ static void use_other_memories(struct scene *s) {
     ignore(sb_blob_cpu(s->target, SB_DIFF, &in, NULL));
 }
 
-/* Making a stream wait for the library's own stream records an event there; the event takes the
-   failures of the library's stream. */
+/* To make a stream wait for the library's own stream, the library records an event on its stream.
+   That event reports the failures of the library's stream. */
 static void order_behind_the_data(struct scene *s) {
     const void *in;
     ignore(sb_blob_gpu_on(s->blob, SB_DATA, s->streams[TWO], &in, NULL));
@@ -437,7 +437,7 @@ static void check_overwrite(struct scene *s, const struct trial *t) {
     const void *in = NULL;
     void *out = NULL;
     sb_status st = sb_blob_overwrite_cpu(s->blob, SB_DATA, &out, &err);
-    if (st != SB_OK) /* the last report, by a copy in flight */
+    if (st != SB_OK) /* a copy in flight reports it once */
         st = sb_blob_overwrite_cpu(s->blob, SB_DATA, &out, &err);
     if (st != SB_OK)
         blame(t, "overwrite gives", st);
@@ -469,7 +469,7 @@ static void run(const struct trial *t) {
     scene_close(&s);
 }
 
-TEST(bytes_that_failed_work_should_have_written_are_not_given) {
+TEST(bytes_that_failed_work_should_have_written_are_not_returned) {
     for (int kind = 0; kind < KINDS; kind++)
         for (int work = 0; work < WORKS; work++)
             for (int event = 0; event < EVENTS; event++)
@@ -480,7 +480,7 @@ TEST(bytes_that_failed_work_should_have_written_are_not_given) {
 
 /* --- bytes that no call asks for ------------------------------------------------------------- */
 
-TEST(a_memory_that_nobody_asks_for_is_released) {
+TEST(a_memory_that_is_not_read_is_released) {
     for (int work = 0; work < WORKS; work++)
         for (int32_t schedule = SB_SIM_EAGER; schedule <= SB_SIM_LAZY; schedule++) {
             struct scene s;
@@ -514,7 +514,7 @@ TEST(a_reducer_sends_no_bytes_that_failed) {
 }
 
 /* A wait for a whole stream also waits for the failed work and reports the failure once. */
-TEST(a_wait_for_a_stream_reports_what_failed_there) {
+TEST(a_wait_for_a_stream_reports_failures_of_the_stream) {
     for (int kind = 0; kind < KINDS; kind++)
         for (int forgets = 0; forgets < 2; forgets++)
             for (int transfers = 0; transfers < 2; transfers++) {
@@ -536,7 +536,7 @@ TEST(a_wait_for_a_stream_reports_what_failed_there) {
 }
 
 /* The failed work only reads the diff. */
-TEST_ON(scene, what_failed_work_has_read_is_whole) {
+TEST_ON(scene, bytes_that_failed_work_has_read_are_valid) {
     const float *in;
     update_on(f);
     assert_ok(sb_blob_cpu_f32(f->blob, SB_DIFF, &in, &err));
@@ -570,8 +570,8 @@ TEST(work_that_moves_read_only_bytes_first_is_reported) {
 
 /* --- waits that fail ------------------------------------------------------------------------- */
 
-/* Only one wait fails and no work does: the bytes are right. */
-TEST(a_wait_that_fails_once_is_no_work_that_failed) {
+/* Only one wait fails, and no work fails, so the bytes are right. */
+TEST(a_wait_that_fails_once_does_not_count_as_failed_work) {
     static const int32_t modes[] = {SB_SIM_FAIL_NOW, SB_SIM_FAIL_LATER};
     for (int ask = 0; ask < ASKS; ask++)
         for (int i = 0; i < 2; i++) {
@@ -629,7 +629,7 @@ static sb_status write_after_failed_waits(int64_t nth, int64_t times) {
     return st;
 }
 
-TEST(a_copy_whose_wait_failed_does_not_overwrite_what_follows) {
+TEST(a_copy_whose_wait_failed_does_not_overwrite_later_results) {
     for (int64_t times = 1; times <= 4; times += 3) {
         int failed = 0;
         for (int64_t nth = 1; nth <= 3; nth++)
@@ -642,7 +642,7 @@ TEST(a_copy_whose_wait_failed_does_not_overwrite_what_follows) {
 TEST_ON(scene, work_without_an_event_is_waited_for) {
     const float *in;
     device_fail(f->rig.context, SB_SIM_EVENT_RECORD, 2,
-                SB_SIM_FAIL_NOW); /* the first orders the streams */
+                SB_SIM_FAIL_NOW); /* the first event orders the streams */
     struct tally before = rig_tally(&f->rig);
     assert_ok(sb_blob_scale_on(f->blob, SB_DATA, 2, f->streams[ONE], &err));
     struct tally since = rig_since(&f->rig, &before);
@@ -655,15 +655,15 @@ TEST_ON(scene, work_without_an_event_is_waited_for) {
 TEST_ON(scene, work_that_fails_without_an_event_loses_the_device) {
     const void *in = NULL;
     device_fail(f->rig.context, SB_SIM_EVENT_RECORD, 2,
-                SB_SIM_FAIL_NOW); /* the first orders the streams */
+                SB_SIM_FAIL_NOW); /* the first event orders the streams */
     assert_ok(sb_sim_fail_also(f->rig.context, SB_SIM_SCALE, 1, SB_SIM_FAIL_LATER, &err));
     assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale_on(f->blob, SB_DATA, 2, f->streams[ONE], &err));
     assert_int_equal(sb_mem_head(data_of(f->blob)), SB_HEAD_LOST);
     assert_status(SB_ERR_UNINITIALIZED, sb_blob_cpu(f->blob, SB_DATA, &in, &err));
 }
 
-/* The caller's work uses a pointer requested for a stream. An event there reports the failure. */
-TEST(bytes_that_a_stream_of_the_callers_failed_to_write_are_not_given) {
+/* The caller's work uses a pointer requested for a stream. An event on that stream fails. */
+TEST(bytes_that_a_callers_stream_failed_to_write_are_not_returned) {
     for (int ask = 0; ask < ASKS; ask++) {
         struct scene s;
         void *ptr;
@@ -679,7 +679,7 @@ TEST(bytes_that_a_stream_of_the_callers_failed_to_write_are_not_given) {
 }
 
 /* The memory for queued work does not grow in a loop without waits. */
-TEST_ON(scene, what_is_kept_of_queued_work_is_bounded) {
+TEST_ON(scene, the_memory_for_queued_work_is_bounded) {
     uint64_t most = 0;
     const float *in;
     for (int i = 0; i < 400; i++) {

@@ -1,5 +1,5 @@
-/* Where the readers put values: into existing storage that fits, even if it is shared, else into
-   new storage. One table of situations for every reader. */
+/* Where the readers put values: into existing storage that fits, even if it is shared, otherwise
+   into new storage. Every reader is tested in the same situations. */
 #include "aligned.h"
 #include "blobs.h"
 #include "files.h"
@@ -90,7 +90,7 @@ static sb_status read_into(struct scene *s, enum reader reader, sb_blob *blob, s
     return sb_model_load_blob(s->model, SB_NO_LAYER, 0, blob, err);
 }
 
-/* Returns a blob of `count` floats 0, 1, ... at a head, reshaped to the message's six. */
+/* Returns a blob of floats 0, 1, ... with the given head, reshaped to six elements. */
 static sb_blob *filled(struct scene *s, int64_t count, int32_t head) {
     float values[ROOM];
     sb_blob *blob = test_vector(s->rig.context, SB_DTYPE_F32, count);
@@ -152,7 +152,7 @@ static void fill_what_fits(enum reader reader, int64_t count, enum lending lendi
 }
 
 /* The blob and its sharers move from storage that is lent read-only to the library's storage. */
-TEST(test_sharers_see_the_values_where_they_were) {
+TEST(test_sharers_see_the_values) {
     for (enum reader reader = 0; reader < READERS; reader++)
         for (int64_t count = COUNT; count <= ROOM; count += ROOM - COUNT)
             for (enum lending lending = OWN; lending <= LENT_TO_READ; lending++)
@@ -222,8 +222,8 @@ TEST(test_a_file_that_ends_half_way_changes_nothing) {
     }
 }
 
-/* The failed read leaves its storage with half of the values in it. */
-TEST(test_what_was_never_written_reads_as_zeros_after_a_failed_read) {
+/* The failed read leaves host storage that contains half of the values. */
+TEST(test_unwritten_memory_reads_as_zeros_after_a_failed_read) {
     enum { MANY = 20000 };
     for (int writes = 0; writes < 2; writes++) {
         struct scene s;
@@ -331,7 +331,7 @@ static void check_limit(enum reader reader, int32_t head, bool read_only, bool i
 }
 
 /* A few untrusted bytes must not make the library move or allocate all of a blob's room. */
-TEST(test_a_blobs_room_counts_where_it_has_to_be_brought) {
+TEST(test_a_blobs_room_counts_if_it_has_to_be_copied) {
     for (enum reader reader = 0; reader < READERS; reader++) {
         check_limit(reader, SB_HEAD_AT_CPU, false, false);
         check_limit(reader, SB_HEAD_SYNCED, false, false);
@@ -356,8 +356,8 @@ TEST(test_the_limit_is_exact) {
     check_exact_limit(&s, blob);
 }
 
-/* New memory is not cleared for a message that will fill it. The old bytes of the process still
-   show neither after a failed read nor in a buffer that the context caches. */
+/* New memory is not cleared for a message that will fill it. The process's old bytes are
+   nevertheless visible neither after a failed read nor in a buffer that the context caches. */
 TEST(test_a_failed_read_shows_no_bytes_of_others) {
     enum { BYTES = 96 << 10, SECRET = 0x5a };
     const int64_t count = BYTES / 4;

@@ -72,7 +72,7 @@ static void check_offsets(const struct shape *shape) {
         const bool is_inside = tuple_of(shape, number, i);
         int64_t offset = -7;
         check_legacy(blob, shape, i, is_inside);
-        bool rest_is_0 = true; /* so that each element comes once */
+        bool rest_is_0 = true; /* checks each element once */
         for (int32_t axis = shape->axes; axis < MAX_AXES; axis++)
             rest_is_0 &= i[axis] == 0;
         if (rest_is_0)
@@ -128,7 +128,7 @@ struct memories {
     int64_t data_room, diff_room;
 };
 
-/* Checks that the memory is replaced exactly if it lacks room, and checks its room. */
+/* Checks that the memory is replaced if and only if it lacks room, and checks its room. */
 static void check_memory(sb_mem **mem, int64_t *room, int64_t count, int64_t found_room,
                          bool is_replaced) {
     assert_int_equal(is_replaced, *mem && *room < count);

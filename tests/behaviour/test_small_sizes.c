@@ -1,4 +1,4 @@
-/* base/checked.h compiled as on a host of 32 bits: the library is not yet built on such a host. */
+/* Compiles base/checked.h as on a host of 32 bits, so that a host of 64 bits tests that code. */
 #include "support.h"
 
 #undef PTRDIFF_MAX
@@ -22,7 +22,7 @@ static const struct {
     {INT64_MAX, 8, false},
 };
 
-TEST(bytes_of_elements_are_never_those_of_fewer) {
+TEST(the_size_in_bytes_does_not_wrap) {
     for (int i = 0; i < (int)(sizeof rows / sizeof *rows); i++) {
         uint32_t bytes = 0;
         const bool fits = sb__bytes_of(rows[i].count, rows[i].element_size, &bytes);

@@ -62,7 +62,7 @@ TEST(a_blob_is_read_from_pieces_of_any_size) {
     wire_free(&wire);
 }
 
-TEST(every_range_is_what_the_joined_bytes_have) {
+TEST(every_range_equals_the_joined_bytes) {
     struct wire wire = {0};
     struct pieces pieces;
     char seen[32];
@@ -117,7 +117,7 @@ TEST(a_model_keeps_its_pieces) {
     wire_free(&net);
 }
 
-TEST(a_fault_is_told_by_its_place_in_the_whole) {
+TEST(a_fault_is_reported_with_its_offset_in_the_whole_message) {
     struct wire wire = {0};
     struct pieces pieces;
     wire_blob(&wire, dims, 2, 1);
@@ -157,7 +157,7 @@ TEST(no_pieces_are_an_empty_message) {
     }
 }
 
-TEST(what_is_no_list_of_pieces_is_refused) {
+TEST(invalid_lists_of_pieces_are_refused) {
     const sb_span lies[] = {{"x", SIZE_MAX}, {"y", 1}}, missing[] = {{"x", 1}, {NULL, 1}};
     const sb_span large[] = {{"x", INT32_MAX}, {"y", 1}};
     sb_source source = SB_SOURCE_INIT;
@@ -168,7 +168,7 @@ TEST(what_is_no_list_of_pieces_is_refused) {
     assert_null(source.user);
     assert_ok(sb_source_of_spans(NULL, large, 2, &source, &err));
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
-    /* With `err` NULL the library reads no bytes to describe them: these do not exist. */
+    /* With `err` NULL the library must not read the bytes to describe them: they do not exist. */
     assert_int_equal(sb_blob_load_source(blob, &source, 0, NULL, NULL, NULL), SB_ERR_DATA_LIMIT);
     source.close(source.user);
     sb_blob_destroy(blob);

@@ -66,7 +66,7 @@ static void *load_doubles(void *user) {
     return NULL;
 }
 
-/* The file is not a model: the library looks at its bytes to describe them in the error. */
+/* The file is not a model: the library reads its bytes to describe them in the error. */
 static void *open_another_kind(void *user) {
     struct scene *s = user;
     sb_model *model = NULL;
@@ -144,7 +144,7 @@ static size_t touched(void *(*run)(void *), struct scene *s) {
     return STACK_BYTES - untouched;
 }
 
-TEST(files_take_less_stack_than_promised) {
+TEST(files_take_less_stack_than_documented) {
     static const struct {
         const char *name;
         void *(*run)(void *);
@@ -159,13 +159,13 @@ TEST(files_take_less_stack_than_promised) {
                 {"a save nowhere", fail_to_save},
                 {"a full disk", fail_to_write}};
     if (IS_SANITIZED) {
-        print_message("skipped: a sanitizer has stack frames of its own\n");
+        print_message("skipped: a sanitizer adds stack frames\n");
         test_skip();
     }
     struct scene s = scene_of();
     void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        (void)touched(rows[i].run, &s); /* a first call also runs the loader */
+        (void)touched(rows[i].run, &s); /* the first call also runs the dynamic loader */
         const size_t bytes = touched(rows[i].run, &s) - touched(nothing, &s);
         print_message("  %-18s %zu bytes of stack\n", rows[i].name, bytes);
         assert_int_equal(s.status, SB_OK);

@@ -18,7 +18,7 @@ static void read_table(cells out) {
         }
 }
 
-TEST(test_every_cell_is_the_references) {
+TEST(test_every_cell_equals_the_references) {
     cells table;
     read_table(table);
     for (int32_t head = 0; head < HEADS; head++)
@@ -103,7 +103,7 @@ static int losses_of(cells table, int32_t head, int call) {
     return losses;
 }
 
-TEST(test_other_cells_do) {
+TEST(test_tables_with_another_cell_lose_bytes) {
     int losses = 0;
     cells table;
     read_table(table);

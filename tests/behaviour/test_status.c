@@ -114,7 +114,7 @@ TEST(dtypes_are_pinned) {
     }
 }
 
-TEST(version_is_told_as_number_and_text) {
+TEST(the_version_is_a_number_and_a_text) {
     char text[32];
     uint32_t v = sb_version();
     assert_int_equal(v, SB_VERSION_NUMBER);
@@ -136,14 +136,14 @@ TEST(an_error_is_untouched_on_success) {
     (void)test_unshaped(NULL, SB_DTYPE_F32); /* checks that err is unchanged */
 }
 
-TEST(an_error_is_wholly_written_on_failure) {
+TEST(an_error_is_completely_written_on_failure) {
     sb_blob *blob = NULL;
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_create(NULL, 12345, &blob, &err));
     assert_int_equal(err.code, SB_ERR_INVALID_ARGUMENT);
     assert_int_equal(err.device_code, 0);
     assert_int_equal(err.offset, -1);
     assert_null(blob);
-    /* the bytes behind the text are 0, not old bytes of the stack */
+    /* the bytes after the text are 0, not old bytes of the stack */
     size_t length = strlen(err.message);
     for (size_t i = length; i < sizeof err.message; i++)
         assert_int_equal(err.message[i], 0);
@@ -155,7 +155,7 @@ TEST(an_error_may_be_null) {
     assert_int_equal(sb_blob_create(NULL, SB_DTYPE_F32, NULL, NULL), SB_ERR_INVALID_ARGUMENT);
 }
 
-TEST(messages_say_what_was_asked_and_found) {
+TEST(messages_report_the_request_and_the_finding) {
     int64_t out;
     sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 2, (int64_t[]){2, 3});
     assert_status(SB_ERR_INDEX_OUT_OF_RANGE,
@@ -211,7 +211,7 @@ TEST(strange_bytes_are_escaped) {
                             cases[i].escaped);
 }
 
-TEST(escaping_never_leaves_its_buffer) {
+TEST(escaping_writes_only_to_its_buffer) {
     char bytes[64], out[80];
     for (int fill = 'a'; fill <= 0x80; fill += 0x80 - 'a') {
         memset(bytes, fill, sizeof bytes);

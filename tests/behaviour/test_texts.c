@@ -94,7 +94,7 @@ TEST_ON(rig, blocks_grow_to_four_mebibytes) {
     sb__texts_free(&texts, f->context);
 }
 
-TEST_ON(rig, a_text_for_which_there_is_no_memory_changes_nothing) {
+TEST_ON(rig, a_text_that_cannot_be_allocated_changes_nothing) {
     struct taken taken;
     struct sb__texts texts = {NULL, 0};
     rig_reopen_on(f, "cpu", 0);

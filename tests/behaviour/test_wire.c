@@ -1,5 +1,5 @@
-/* The wire reader: the bytes that it accepts, and those that it refuses with the offset, the same
-   in memory and in a file. */
+/* The wire reader accepts the same bytes in memory and in a file, and refuses other bytes with the
+   same offset. */
 #include "support.h"
 
 #include "format/open.h"
@@ -11,7 +11,7 @@
 static const struct sb__field_name names[] = {{1, "one"}, {2, "two"}, {0, NULL}};
 static const struct sb__path root = {NULL, "", -1, names};
 
-/* Walks a whole message; `fields` gets the number of its fields. */
+/* Reads a whole message and stores the number of its fields in `fields`. */
 static sb_status walk(const struct sb__source *source, int *fields, sb_error *err) {
     struct sb__reader *reader = malloc(sizeof *reader);
     struct sb__field field = {.end = 0};
@@ -57,7 +57,7 @@ struct row {
     sb_status status;
     int fields;     /* on success */
     int64_t offset; /* on failure */
-    const char *says;
+    const char *part;
 };
 
 #define B(s) s, sizeof s - 1
@@ -132,7 +132,7 @@ static void check_row(const struct row *row, sb_status st, int fields, const sb_
         fail_with("%s: %d fields", row->claim, fields);
     if (st == SB_OK)
         return;
-    if (err->offset != row->offset || !strstr(err->message, row->says))
+    if (err->offset != row->offset || !strstr(err->message, row->part))
         fail_with("%s: \"%s\" (offset %lld)", row->claim, err->message, (long long)err->offset);
 }
 
@@ -150,8 +150,8 @@ TEST(test_language) {
     }
 }
 
-/* Each tag of one or two bytes, with and without bytes after the field: on both paths of the
-   reader. */
+/* Reads each tag of one or two bytes, with and without bytes after the field, which covers both
+   paths of the reader. */
 TEST(each_member_of_a_field_is_set) {
     struct sb__reader *reader = malloc(sizeof *reader);
     for (uint32_t tag = 8; tag < 0x4010; tag++) {
@@ -200,7 +200,7 @@ static int32_t go_on(void *user, uint64_t done, uint64_t total) {
     return 0;
 }
 
-TEST(test_values_come_whole_across_the_window) {
+TEST(test_values_across_the_edge_of_the_window_are_complete) {
     /* A growing filler moves a number, a double and a group over the window's edge. */
     for (size_t filler = SB__WINDOW_BYTES - 40; filler < SB__WINDOW_BYTES + 4; filler++) {
         struct wire wire = {0};

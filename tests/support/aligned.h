@@ -1,4 +1,4 @@
-/* Aligned memory: on Windows free() does not accept such blocks. */
+/* Aligned memory, with its own free function: on Windows free() does not accept such blocks. */
 #ifndef SB_TESTS_ALIGNED_H
 #define SB_TESTS_ALIGNED_H
 

@@ -1,4 +1,4 @@
-/* How much of its table a test runs, and how much memory the machine has free for it. */
+/* How much of its table a test runs, and how much free memory the machine has. */
 #include "support.h"
 
 #include <stdint.h>
@@ -20,7 +20,7 @@ bool test_is_full(void) {
 
 typedef unsigned long long number;
 
-/* Reads the number behind `word` in the first line that begins with both; `word` may be "". */
+/* Reads the number after `word` in the first line that begins with `word` and a number. */
 static bool read_number(const char *root, const char *name, const char *word, number *found) {
     char path[256], line[128], end;
     bool is_found = false;

@@ -1,11 +1,11 @@
-/* Blobs with contents at a chosen head. */
+/* Blobs whose contents and head the test chooses. */
 #ifndef SB_TESTS_BLOBS_H
 #define SB_TESTS_BLOBS_H
 
 #include "rig.h"
 
-/* Moves the memory's head to `head` (UNINITIALIZED to SYNCED), the first `bytes` copied from
-   `values`. UNINITIALIZED: does nothing. */
+/* Copies `values` to the first `bytes` of the memory and moves its head to `head`. Does nothing if
+   `head` is UNINITIALIZED. */
 void mem_place(sb_mem *mem, int32_t head, const void *values, size_t bytes);
 /* Creates a memory whose host bytes are all `fill`. */
 sb_mem *mem_filled(sb_context *context, size_t bytes, int fill);

@@ -89,7 +89,7 @@ const struct bomb bombs[] = {
     {"chunks_of_one_float", SB_FORMAT_BLOB, UNIT("\x2a\x04\x00\x00\x80\x3f"), .count = PER_UNIT},
     {"empty_chunks", SB_FORMAT_BLOB, UNIT("\x2a\x00"), .count = EMPTY},
     {"packed_floats", SB_FORMAT_BLOB, 5, UNIT("\x00\x00\x80\x3f"), .count = PER_UNIT},
-    /* Halves that are loaded as doubles take four times their bytes. */
+    /* Halves that are loaded as doubles need four times their bytes. */
     {"raw_halves", SB_FORMAT_BLOB, 12, HALF, UNIT("\x00\x3c"), .count = PER_UNIT},
     {"raw_data_that_loses", SB_FORMAT_BLOB, UNIT("\x50\x02\x62\x02\x00\x3c"), .count = 1},
     {"unpacked_floats_of_a_layer", SB_FORMAT_CAFFEMODEL, UNIT("\x2d\x00\x00\x80\x3f"),

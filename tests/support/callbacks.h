@@ -23,7 +23,7 @@ struct test_source {
     _Atomic int reads, closes; /* calls */
     _Atomic uint64_t version;
     _Atomic size_t largest; /* most bytes of one read */
-    bool outside;           /* a read was empty or exceeded the bytes */
+    bool outside;           /* a read was empty or beyond the bytes */
 };
 
 /* Returns a source of `wire`'s bytes. The members of `s` that the test did not set are 0. */

@@ -477,14 +477,14 @@ CALL(sb_comm_destroy, ENDS, sb_comm *x; end_reducer(w); x = w->comm; w->comm = N
 #include "simple_calls.inc"
 
 const char *const not_in_every_call[] = {
-    /* have no object, or only read the arguments */
+    /* without an object, or only read their arguments */
     "sb_error_fill", "sb_error_fill", "sb_dtype_name", "sb_dtype_size", "sb_features",
     "sb_status_name", "sb_status_text", "sb_version", "sb_version_string",
     "sb_context_options_init", "sb_filler_init", "sb_filler_parse", "sb_filler_type_name",
     /* create an object of a kind that every world has, and touch no other object */
     "sb_context_create", "sb_comm_create", "sb_reducer_create", "sb_sim_comm_create",
     "sb_source_of_descriptor", "sb_source_of_spans",
-    /* concern the process; what is registered stays */
+    /* change the process; what they register stays registered */
     "sb_backend_load", "sb_backend_register",
     /* ends a write; the calls above that begin a write also end it */
     "sb_write_destroy",

@@ -31,7 +31,7 @@ struct world {
     int depth;         /* nesting of callbacks; only the test uses it */
     bool keeps;        /* the test makes no call that ends an object */
     int lent, deleted; /* pieces of storage */
-    sb_status bug;     /* a status of an error in the library, or SB_OK */
+    sb_status bug;     /* a status that only a bug explains, or SB_OK */
     uint64_t random;
 };
 

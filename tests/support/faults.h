@@ -8,7 +8,7 @@
 enum fault {
     FAULT_ALLOC,  /* the n-th call of the allocator returns NULL */
     FAULT_NOW,    /* the n-th operation of the device fails and has done nothing */
-    FAULT_LATER,  /* the n-th operation is queued, and fails when its turn comes */
+    FAULT_LATER,  /* the n-th operation is queued, and fails when it runs */
     FAULT_STICKY, /* the n-th operation fails, and the device is lost */
     FAULTS
 };

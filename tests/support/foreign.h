@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 /* The bytes in [from, to) identify the file. An error describes it with `words`, or with `shorter`
-   if not all of these bytes are there. */
+   if some of these bytes are missing. */
 struct foreign {
     const char *words, *shorter; /* NULL: none */
     size_t from, to;

@@ -1,5 +1,5 @@
-/* Ignores a status whose failure does not matter to the test: a cast to void does not silence the
-   warning of SB_MUST_CHECK. */
+/* Ignores a status that does not matter to the test. A cast to void would not silence the warning
+   of SB_MUST_CHECK. */
 #ifndef SB_TESTS_IGNORE_H
 #define SB_TESTS_IGNORE_H
 

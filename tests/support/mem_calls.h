@@ -7,7 +7,7 @@
 #include <syncblob/blob.h>
 #include <syncblob/mem.h>
 
-/* In this order: the inputs of the fuzzer for memories contain these numbers. */
+/* The order must not change: inputs of the fuzz target for memories contain these numbers. */
 enum call {
     CPU_DATA,
     MUTABLE_CPU,
@@ -29,7 +29,7 @@ enum call {
     CLEAR,
     SYNCHRONIZE,
     CALLS,
-    POINTER_CALLS = SET_CPU /* the calls before it return a pointer, and exist for blobs too */
+    POINTER_CALLS = SET_CPU /* calls before SET_CPU return a pointer; blobs have them too */
 };
 
 enum purpose { READ, WRITE, OVERWRITE, SET, MOVE, EVICT, WIPE, WAIT };

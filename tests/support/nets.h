@@ -19,7 +19,7 @@ sb_model *test_model(sb_context *context, int32_t format);
 /* The name of a net. */
 sb_text name_of(const sb_model *model);
 
-/* Appends a field that holds a wire_blob. */
+/* Appends a field that contains the message of wire_blob. */
 void wire_blob_field(struct wire *wire, uint32_t field, const int64_t *dims, size_t axes,
                      float first);
 

@@ -1,6 +1,6 @@
-/* Things that the running test owns. They end with the test; when a rig closes, those end that were
-   made after it was opened. The latest ends first, loans last. The fuzzers free everything
-   themselves and define the functions that wires need in fuzz/support/owned.c. */
+/* Things that the running test owns. They end with the test; when a rig closes, the things made
+   since it was opened end. The latest thing ends first, and loans end last. Fuzz targets free
+   everything themselves: fuzz/support/owned.c defines the functions that wires need. */
 #ifndef SB_TESTS_OWNED_H
 #define SB_TESTS_OWNED_H
 

@@ -14,8 +14,8 @@ struct plain {
     int32_t ordinal;
     sb_status open_status;
     int trims, afters;
-    sb_status status; /* of scale and upload */
-    sb_status after;  /* of after_default */
+    sb_status status; /* returned by scale and upload */
+    sb_status after;  /* returned by after_default */
 };
 
 /* Two slots of the backend, for tests with tables of more slots. */

@@ -34,7 +34,7 @@ const char *rig_path(struct rig *rig, const char *name);
 /* Counts of a context's work so far. */
 struct tally {
     int64_t calls[SB_SIM_OP_COUNT]; /* all 0 without a simulated device */
-    int64_t host_allocs;            /* requests for buffers: of the allocator, and pinned */
+    int64_t host_allocs;            /* requests for host buffers, ordinary or pinned */
     int64_t device_allocs;
     int64_t uploads, downloads, device_copies, host_copies;
 };

@@ -107,7 +107,7 @@ static void place_head(struct scene *scene, const struct start *start) {
     }
 }
 
-/* Notes the pointers of sides that are borrowed or current. */
+/* Stores the pointers of sides that are borrowed or current. */
 static void note_pointers(struct scene *scene, const struct start *start) {
     scene->cpu_ptr = scene->cpu.ptr;
     scene->gpu_ptr = scene->gpu.ptr;

@@ -7,7 +7,7 @@
 #include "state_table.h"
 
 /* Values of the bytes in memories. */
-#define CURRENT 0x11 /* the bytes that the head promises */
+#define CURRENT 0x11 /* the bytes of a current side */
 #define STALE   0x22 /* the bytes of a side that is not current */
 #define LENT    0x33 /* the bytes that the call under test lends */
 
@@ -42,7 +42,7 @@ void scene_arrange(struct scene *scene, const struct start *start);
 void scene_give(struct scene *scene, int32_t side, int32_t kind, int fill);
 /* Makes scene->extra for a set call. */
 void scene_lend_extra(struct scene *scene, enum call call);
-/* `stream` is for the calls that take one. */
+/* Makes the call. Calls that take a stream use `stream`. */
 sb_status scene_call(struct scene *scene, enum call call, sb_stream stream, void **out,
                      sb_error *err);
 

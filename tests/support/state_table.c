@@ -6,7 +6,7 @@ static state_newest side_of(enum call call) {
     return call_kinds[call].side == SB_SIDE_CPU ? HOST : DEVICE;
 }
 
-state_newest state_said(int32_t head) {
+state_newest sides_of_head(int32_t head) {
     return head == SB_HEAD_AT_CPU   ? HOST
            : head == SB_HEAD_AT_GPU ? DEVICE
            : head == SB_HEAD_SYNCED ? BOTH_SIDES
@@ -18,7 +18,7 @@ state_newest state_after(state_newest newest, enum call call, enum work work) {
     const enum purpose purpose = call_kinds[call].purpose;
     if (work == REFUSE)
         return newest;
-    if (work == COPY) /* the other side's bytes, whether newest or not */
+    if (work == COPY) /* the other side's bytes, even if they are stale */
         newest = newest & ~side ? newest | side : NOBODY;
     else if (work == ZERO)
         newest = newest == NOBODY ? side : newest & ~side;
@@ -31,7 +31,7 @@ state_newest state_after(state_newest newest, enum call call, enum work work) {
 }
 
 static enum work work_needed(int32_t head, enum call call) {
-    const state_newest newest = state_said(head);
+    const state_newest newest = sides_of_head(head);
     const bool is_there = newest & side_of(call), is_new = head == SB_HEAD_UNINITIALIZED;
     switch (call_kinds[call].purpose) {
     case SET:
@@ -51,14 +51,14 @@ struct state_cell state_cell(int32_t head, enum call call) {
     static const int32_t heads[] = {
         [HOST] = SB_HEAD_AT_CPU, [DEVICE] = SB_HEAD_AT_GPU, [BOTH_SIDES] = SB_HEAD_SYNCED};
     const enum work work = work_needed(head, call);
-    const state_newest after = state_after(state_said(head), call, work);
+    const state_newest after = state_after(sides_of_head(head), call, work);
     return (struct state_cell){work, after == NOBODY ? head : heads[after]};
 }
 
 /* --- plans ----------------------------------------------------------------------------------- */
 
 bool table_is_current(int32_t head, int32_t side) {
-    return state_said(head) & (side == SB_SIDE_CPU ? HOST : DEVICE);
+    return sides_of_head(head) & (side == SB_SIDE_CPU ? HOST : DEVICE);
 }
 
 bool table_is_borrowed(int32_t kind) {
@@ -78,8 +78,8 @@ static struct plan plan_cell(const struct memory_state *state, enum call call) {
     const struct side *now = &state->side[plan.side];
     bool read_only = now->kind == SB_STORAGE_BORROWED_READ_ONLY;
     if (cell.work == REFUSE) {
-        /* The newest bytes are on the wrong side. */
-        bool has_bytes = state_said(state->head) != NOBODY;
+        /* If there are newest bytes, they are on the wrong side for the call. */
+        bool has_bytes = sides_of_head(state->head) != NOBODY;
         plan.status = has_bytes ? SB_ERR_INVALID_ARGUMENT : SB_ERR_UNINITIALIZED;
         return plan;
     }
@@ -95,7 +95,7 @@ static struct plan plan_cell(const struct memory_state *state, enum call call) {
     return plan;
 }
 
-/* Plans an overwrite on the head's side, then zeros. */
+/* Plans a clear: an overwrite on the head's side, then zeros. */
 static struct plan plan_clear(const struct memory_state *state) {
     if (state->head == SB_HEAD_UNINITIALIZED)
         return (struct plan){.head = state->head, .side = SB_SIDE_CPU};

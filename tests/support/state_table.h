@@ -28,7 +28,7 @@ struct state_cell {
     int32_t head; /* afterwards */
 };
 
-state_newest state_said(int32_t head);
+state_newest sides_of_head(int32_t head);
 /* Returns the sides that hold the newest bytes after `work` and the call's own effect. */
 state_newest state_after(state_newest newest, enum call call, enum work work);
 /* Returns the cell of any call except CLEAR and SYNCHRONIZE. */

@@ -11,12 +11,12 @@ void counting_allocator_assert_clean(struct counting_allocator *counting) {
 /* --- assertions ------------------------------------------------------------- */
 
 void support_fail(const char *file, int line, const char *format, ...) {
-    char story[512];
+    char text[512];
     va_list args;
     va_start(args, format);
-    (void)vsnprintf(story, sizeof story, format, args);
+    (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    print_error("%s\n", story);
+    print_error("%s\n", text);
     _fail(file, line);
     abort(); /* _fail jumps */
 }

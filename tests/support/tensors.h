@@ -23,8 +23,8 @@ void tensor_make_on(struct tensor *tensor, sb_context *context, int32_t device_t
 void tensor_match(struct tensor *tensor);
 void tensor_free(struct tensor *tensor);
 
-/* Calls after which the host bytes that a blob's data had before are not current, or no longer
-   exist. */
+/* Calls that retire the host bytes of a blob's data: afterwards these bytes are not current, or no
+   longer exist. */
 enum { RETIRINGS = 5 };
 extern void (*const retirings[RETIRINGS])(sb_blob *blob);
 

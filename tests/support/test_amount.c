@@ -6,7 +6,7 @@
 
 #define MIB ((size_t)1 << 20)
 
-TEST(variables_are_off_where_they_are_empty_or_0) {
+TEST(variables_are_off_if_they_are_empty_or_0) {
     static const struct {
         const char *whole, *full;
         bool is_quick, is_full;
@@ -75,7 +75,7 @@ static void make_file(const char *root, const struct file *file) {
     assert_int_equal(fclose(out), 0);
 }
 
-TEST(free_memory_is_the_least_of_kernel_and_groups) {
+TEST(free_memory_is_the_least_that_kernel_and_groups_report) {
     for (size_t i = 0; i < sizeof machines / sizeof *machines; i++) {
         char root[] = "/tmp/syncblob-amount-XXXXXX", command[64];
         assert_non_null(mkdtemp(root));
@@ -89,7 +89,7 @@ TEST(free_memory_is_the_least_of_kernel_and_groups) {
     }
 }
 
-TEST(this_machine_has_figures) {
+TEST(this_machine_reports_its_free_memory) {
     assert_true(test_free_memory("") < SIZE_MAX);
     assert_true(test_has_memory(0, 0));
 }

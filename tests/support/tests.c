@@ -99,7 +99,7 @@ void test_skip(void) {
     abort(); /* skip jumps */
 }
 
-/* Forgets the fixture: after a failed test it is still open. */
+/* Forgets the fixture, which is still open after a failed test. */
 int test_end_all(void **state) {
     open_fixture.close = NULL;
     test_end_after(0);

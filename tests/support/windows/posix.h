@@ -1,5 +1,5 @@
-/* Functions of POSIX that the tests use and Windows lacks. The build includes
-   this file before each of their files. */
+/* Functions of POSIX that the tests use and Windows lacks. The build includes this file before each
+   file of the tests. */
 #ifndef SB_TESTS_WINDOWS_POSIX_H
 #define SB_TESTS_WINDOWS_POSIX_H
 

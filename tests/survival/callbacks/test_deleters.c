@@ -36,7 +36,7 @@ static int64_t try_all(enum world_storage storage, bool has_room) {
     return called;
 }
 
-TEST(every_call_stands_every_other_call_of_its_deleters) {
+TEST(every_call_survives_every_other_call_by_its_deleters) {
     for (int storage = 0; storage < WORLD_STORAGES; storage++)
         for (int has_room = 0; has_room <= 1; has_room++) {
             const int64_t called = try_all((enum world_storage)storage, has_room);

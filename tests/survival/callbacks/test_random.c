@@ -78,7 +78,7 @@ static void live(uint64_t seed) {
     world_close(&world);
 }
 
-TEST(calls_stand_random_calls_of_their_callbacks) {
+TEST(calls_survive_random_calls_by_their_callbacks) {
     const uint64_t worlds = test_is_full() ? 200000 : test_is_quick() ? 1500 : 15000;
     const char *seed = getenv("SYNCBLOB_TEST_SEED");
     const uint64_t first = seed ? strtoull(seed, NULL, 10) : 1;

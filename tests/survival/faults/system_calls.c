@@ -126,7 +126,7 @@ DECLARE(int, close, (int file)) {
     return fails ? -1 : 0;
 }
 
-/* Checks the descriptor only: does not wait for the disk. */
+/* Only checks the descriptor, and does not wait for the disk. */
 DECLARE(int, fsync, (int file)) {
     return fires("fsync") ? -1 : fcntl(file, F_GETFD) >= 0 ? 0 : -1;
 }

@@ -9,14 +9,14 @@
 
 /* Values of `error` other than an errno: what the call does instead of failing with an errno. */
 enum {
-    SHORT = -1,   /* reads and writes transfer 3 bytes; of 3 bytes or fewer, all but one */
+    SHORT = -1,   /* reads and writes transfer 3 bytes, or all but one of 3 or fewer */
     NOTHING = -2, /* a write transfers 0 bytes */
     ENDS = -3,    /* a read reports the end of the file */
     KILLS = -4    /* SIGKILL ends the process */
 };
 
-/* Calls number `nth` to `last` of `function` fail. For calls that do not support them, SHORT,
-   NOTHING and ENDS mean EIO. */
+/* Calls number `nth` to `last` of `function` fail. SHORT, NOTHING and ENDS mean EIO for calls to
+   which they do not apply. */
 struct system_fault {
     const char *function; /* NULL: any function */
     int nth, last;        /* last 0: none fails */

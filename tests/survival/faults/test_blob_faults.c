@@ -170,7 +170,7 @@ enum {
 static const struct row {
     const char *name;
     sb_status (*run)(struct world *w, sb_error *err);
-    int parts; /* 2: of data and of diff */
+    int parts; /* 2: once for data and once for diff */
     int variants;
     uint32_t flags;
     void (*end)(struct world *w);
@@ -350,8 +350,7 @@ static void see_shapes(struct seen *seen, const struct world *w) {
     }
 }
 
-/* Records the observable state. `target_bytes` is false where the target's bytes are unspecified.
- */
+/* Records the observable state. `target_bytes` is false if the target's bytes are unspecified. */
 static void see(struct seen *seen, const struct world *w, bool target_bytes) {
     see_shapes(seen, w);
     for (int i = 0; i < BLOBS; i++)
@@ -395,7 +394,7 @@ static bool same_seen(const struct seen *a, const struct seen *b) {
 }
 
 /* Checks a failed call that lost the device: shapes and owners are unchanged, and a host side that
-   the head calls current holds the bytes. */
+   is current according to the head has the old bytes. */
 static void check_lost(const struct trial *t, const struct world *w, const struct seen *before) {
     struct seen now, expected = *before;
     see_shapes(&now, w);
@@ -476,7 +475,7 @@ static bool run_trial(const struct trial *t, const struct seen *after) {
     return fired;
 }
 
-/* Runs the call without a fault. Returns false if the call fails all the same. */
+/* Runs the call without a fault. Returns false if the call fails even so. */
 static bool reference(const struct given *given, const struct op *op, struct seen *after) {
     struct world w;
     world_open(&w, given, op);
@@ -540,7 +539,7 @@ TEST(each_step_of_each_call_may_fail) {
             try_all(fault, schedules[i], fault == FAULT_ALLOC && i ? SB_CONTEXT_NO_PINNED : 0);
 }
 
-/* --- lent memory that goes back -------------------------------------------------------------- */
+/* --- lent memory that is reclaimed ----------------------------------------------------------- */
 
 /* Lends bytes to a blob and queues a push of them. */
 static sb_blob *lend_and_push(struct rig *rig, struct lent *lent, sb_stream stream) {
@@ -552,7 +551,7 @@ static sb_blob *lend_and_push(struct rig *rig, struct lent *lent, sb_stream stre
 }
 
 /* The lent bytes are returned only when the device is known to have finished. */
-TEST_ON(rig, what_a_lost_device_may_still_read_does_not_go_back) {
+TEST_ON(rig, bytes_that_a_lost_device_may_still_read_are_not_returned) {
     void *user = NULL;
     struct lent lent;
     sb_stream stream = rig_stream(f);

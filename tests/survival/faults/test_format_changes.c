@@ -12,7 +12,7 @@ static bool is_fair(sb_status st) {
     return st == SB_OK || st == SB_ERR_IO || (st <= SB_ERR_MALFORMED && st >= SB_ERR_DATA_LIMIT);
 }
 
-/* --- any bytes for any others ---------------------------------------------------------------- */
+/* --- any file replaced by any other ---------------------------------------------------------- */
 
 enum { IMAGES = 13, IMAGE_BYTES = 40000 };
 
@@ -54,7 +54,7 @@ static struct wire image(int kind) {
         wire_text(&blob, 7, "\x08\xc4\x13"); /* beyond the reader's window */
         wire_message(&layer, 7, &blob);
         break;
-    case 7: /* at every offset a field 1 begins */
+    case 7: /* a field 1 begins at every offset */
         memset(name, 1 << 3, sizeof name);
         wire_raw(&wire, name, sizeof name);
         break;
@@ -131,7 +131,7 @@ static bool use_while_changing(int32_t format, const struct wire *bytes, const s
     return s.fault.left <= 1;
 }
 
-TEST(bytes_that_become_others_are_survived) {
+TEST(calls_survive_bytes_that_change) {
     for (int i = 0; i < IMAGES; i++) {
         struct wire before = image(i);
         assert_int_equal(before.size, IMAGE_BYTES);
@@ -145,9 +145,9 @@ TEST(bytes_that_become_others_are_survived) {
     }
 }
 
-/* --- what a second look finds other than the first ------------------------------------------- */
+/* --- a second read that differs from the first ----------------------------------------------- */
 
-/* Makes V1 layers followed by so many bytes that the second walk over the file must read them
+/* Makes V1 layers followed by so many bytes that the second pass over the file must read the layers
    again. */
 static struct wire net_of_layers(const unsigned char layers[6]) {
     static const unsigned char filling[40000];
@@ -192,7 +192,7 @@ static int refusals(const struct wire *before, const struct wire *after) {
 }
 
 /* The second read of a layer finds more, or less, than the first read made room for. */
-TEST(a_layer_that_changes_between_two_looks_is_refused) {
+TEST(a_layer_that_changes_between_two_reads_is_refused) {
     static const unsigned char layers[6][6] = {
         {0x12, 4, 0x28, 4, 0x32, 0},    /* a type with a name, a blob */
         {0x12, 4, 0x28, 0x7f, 0x32, 0}, /* a type without a name */
@@ -215,7 +215,7 @@ TEST(a_layer_that_changes_between_two_looks_is_refused) {
 enum { COUNT = 5000 };
 
 /* Loads a blob of COUNT floats while the n-th read and later ones return `after`; returns how many
-   loads the change stopped. A stopped load leaves the values. */
+   loads the change stopped. A stopped load leaves the blob's values unchanged. */
 static int stopped_loads(const struct wire *before, const struct wire *after) {
     int stopped = 0;
     for (int n = 1; n < 12; n++) {
@@ -235,7 +235,7 @@ static int stopped_loads(const struct wire *before, const struct wire *after) {
     return stopped;
 }
 
-/* Between the walk and the copy of the values, which exceed the reader's window. */
+/* The change comes between the pass over the message and the copy of the values. */
 TEST(values_that_become_fewer_or_more_are_refused) {
     static const size_t counts[] = {COUNT, COUNT - 500, COUNT + 500};
     static const unsigned char filler[8 * COUNT];

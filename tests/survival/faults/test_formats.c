@@ -20,7 +20,7 @@
 
 /* --- a scene ------------------------------------------------------------------------------ */
 
-/* `large`: larger than any window. */
+/* A blob of the shape `large` is larger than any window of a reader. */
 static const int64_t large[] = {6000}, two[] = {2}, four[] = {4};
 
 /* Where models and blobs are read from and written to. */
@@ -84,7 +84,7 @@ static void put_blob(struct wire *wire) {
     wire_floats(wire, 6, diff, 6000);
 }
 
-/* Puts layers: the first begins far before the field behind it. */
+/* Puts two layers, each larger than any window. */
 static void put_layers(struct wire *wire) {
     struct wire layer = {0};
     wire_text(&layer, 1, "conv");
@@ -94,7 +94,7 @@ static void put_layers(struct wire *wire) {
         wire_message(wire, 100, &layer);
 }
 
-/* Puts fields that look like a solver state in the first 64, and like a net in a later one. */
+/* Puts fields: the first 64 look like those of a solver state, a later field like that of a net. */
 static void put_odd(struct wire *wire) {
     wire_number(wire, 1, 5);
     wire_blob_field(wire, 3, large, 1, 1);
@@ -149,7 +149,7 @@ static void scene_open_from(struct scene *s, enum origin origin,
     put_opened(&s->opened_bytes);
     s->target = rig_path(&s->rig, "target");
     file_write(s->target, "old", 3);
-    if (chown(s->target, 12345, 23456) != 0) /* only root can; then a save must keep the owner */
+    if (chown(s->target, 12345, 23456) != 0) /* only root may; then a save must keep the owner */
         s->progress.reports = 0;
     if (origin == A_FILE) {
         s->net_path = file_of(s, "net", &s->net_bytes);
@@ -407,7 +407,7 @@ static const struct row {
     uint32_t steps;
     int least; /* at least so many allocations if all bytes are in memory: proves that the test
                   reaches them */
-    void (*put)(struct wire *wire); /* the bytes that it opens */
+    void (*put)(struct wire *wire); /* puts the bytes that the call opens */
     int32_t format;
 } rows[] = {
     {"open", open_model, CALLS_SYSTEM | READS | REPORTS, 2, put_state, SB_FORMAT_AUTO},
@@ -625,7 +625,7 @@ static bool run(const struct row *row, const struct failure *how, int n, struct 
 
 static bool concerns(const struct failure *how, const struct row *row) {
     const uint32_t steps = how->step | how->only;
-    const bool loops = how->error == EINTR || how->error == SHORT; /* a mapping has no loop */
+    const bool loops = how->error == EINTR || how->error == SHORT; /* a mapping needs no loop */
     return (row->steps & steps) == steps && !(loops && row->call == open_mapped);
 }
 
@@ -680,7 +680,7 @@ TEST(the_error_may_be_null) {
         }
 }
 
-/* Measuring before the save also reports progress. */
+/* A save first measures the model, which also reports progress: the cancel stops the save there. */
 TEST(a_save_is_stopped_before_it_writes) {
     struct scene s;
     scene_open_from(&s, CALLBACKS, put_vector);
@@ -696,7 +696,7 @@ TEST(a_save_is_stopped_before_it_writes) {
 /* --- files that are replaced ----------------------------------------------------------------- */
 
 static int files_in(const char *folder) {
-    int files = -2; /* the folder itself and the one above */
+    int files = -2; /* without the entries "." and ".." */
     DIR *listing = opendir(folder);
     assert_non_null(listing);
     while (readdir(listing))
@@ -717,7 +717,7 @@ static bool target_is_whole(struct scene *s, const struct row *row) {
 }
 
 /* Saves through a link to a file that does not exist yet. */
-TEST(a_link_to_nothing_stays_one) {
+TEST(a_dangling_link_stays_a_link) {
     bool fired = true;
     for (int n = 1; fired; n++) {
         struct scene s;
@@ -814,7 +814,7 @@ static bool read_shared(sb_status (*call)(struct scene *, sb_error *), struct sc
     return fired;
 }
 
-TEST_ON(scene, a_read_that_fails_leaves_what_sharers_see) {
+TEST_ON(scene, a_failed_read_does_not_change_the_bytes_of_sharers) {
     static sb_status (*const reads[])(struct scene *, sb_error *) = {load_real, load_single,
                                                                      load_unpacked, read_single};
     for (size_t i = 0; i < 2 * sizeof reads / sizeof *reads; i++) {
@@ -834,7 +834,7 @@ TEST_ON(scene, a_read_that_fails_leaves_what_sharers_see) {
  */
 
 /* Writes a blob whose bytes cannot be copied to the host. */
-TEST(a_device_that_fails_leaves_files_and_models) {
+TEST(a_failing_device_does_not_change_files_or_models) {
     static sb_status (*const writers[])(struct scene *, sb_error *) = {to_proto, write_file,
                                                                        set_blob, add_blob};
     for (size_t i = 0; i < sizeof writers / sizeof *writers; i++) {

@@ -7,7 +7,7 @@
 #include "scene.h"
 
 #define BYTES ((size_t)192)
-#define USERS 0x77 /* the caller's byte in memory that a call returned */
+#define USERS 0x77 /* the byte that the caller writes through a returned pointer */
 
 /* One call on a memory in one state, with the steps that fail. */
 struct trial {
@@ -84,7 +84,7 @@ static int fill_of(const struct trial *t) {
     return t->call == CLEAR || t->start->head == SB_HEAD_UNINITIALIZED ? 0 : CURRENT;
 }
 
-/* Checks that a read of a current side fails or finds the bytes. */
+/* Checks that a read of a current side fails or returns the expected bytes. */
 static void check_bytes(struct trial *t) {
     const int32_t head = sb_mem_head(t->scene.mem);
     const int fill = fill_of(t);
@@ -119,7 +119,7 @@ static void check_call(struct trial *t, bool fired, const void *out) {
         check_head(t);
 }
 
-/* Repeats the call without a fault: it succeeds. */
+/* Repeats the call without a fault and checks that it succeeds. */
 static void call_again(struct trial *t) {
     void *out = NULL;
     if (t->status == t->plan.status || is_lost(t))
@@ -196,7 +196,7 @@ static void try_calls(struct trial t) {
             assert_true(t.nth < 200);
 }
 
-TEST(nothing_changes_and_no_loan_comes_back_in_use_whatever_fails) {
+TEST(no_failure_changes_the_memory_or_returns_a_loan_in_use) {
     static const struct {
         enum fault fault;
         int times;
@@ -214,7 +214,7 @@ TEST(nothing_changes_and_no_loan_comes_back_in_use_whatever_fails) {
                                          .reuses = mode & 2});
 }
 
-/* --- giving storage up ---------------------------------------------------------------- */
+/* --- storage that is retired while it is in use --------------------------------------- */
 
 struct reader {
     sb_context *context;
@@ -238,7 +238,7 @@ static void reader_deleter(void *user, void *ptr) {
 
 /* Releases or replaces a memory while a kernel is queued on the caller's stream (or, for a plain
    pointer, on the default stream), with the n-th operation failing. */
-static bool give_up(int64_t nth, bool release, bool plain) {
+static bool retire(int64_t nth, bool release, bool plain) {
     struct scene scene;
     struct start start = {SB_HEAD_AT_CPU, SB_STORAGE_OWNED, SB_STORAGE_NONE};
     scene_open(&scene, &start, BYTES);
@@ -270,9 +270,9 @@ static bool give_up(int64_t nth, bool release, bool plain) {
     return fired;
 }
 
-TEST(storage_in_use_is_not_given_up_when_a_wait_fails) {
+TEST(storage_in_use_is_not_freed_when_a_wait_fails) {
     for (int variant = 0; variant < 4; variant++)
-        for (int64_t n = 1; give_up(n, variant & 1, variant & 2); n++)
+        for (int64_t n = 1; retire(n, variant & 1, variant & 2); n++)
             assert_true(n < 100);
 }
 

@@ -16,7 +16,7 @@
 
 #define BYTES ((size_t)192)
 #define COUNT ((int64_t)(BYTES / sizeof(float)))
-#define USERS 0x77 /* the caller's byte in memory that a call returned */
+#define USERS 0x77 /* the byte that the caller writes through a returned pointer */
 
 /* Makes `times` calls of `op` in a row fail, from the nth on. */
 static void fail_run(struct rig *rig, int32_t op, int64_t nth, int times) {
@@ -29,7 +29,7 @@ static void fail_no_more(struct rig *rig) {
     device_fail(rig->context, SB_SIM_ANY, 0, SB_SIM_FAIL_NOW);
 }
 
-/* --- one by one ------------------------------------------------------------------------------ */
+/* --- one loan in quarantine ------------------------------------------------------------------ */
 
 /* Returns a memory with its head at the device and a lent host side. */
 static sb_mem *at_device(struct rig *rig, struct lent *lent) {
@@ -60,9 +60,9 @@ static void stuck_open(struct stuck *s) {
     assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu(s->mem, &in, &err));
 }
 
-/* Returns the result of `check` in a forked child. The storage in quarantine is the parent's. */
-static bool holds_in_child(bool (*check)(struct rig *, const struct lent *), struct rig *rig,
-                           const struct lent *lent) {
+/* Returns the result of `check` in a forked child. The quarantined storage is the parent's. */
+static bool is_true_in_child(bool (*check)(struct rig *, const struct lent *), struct rig *rig,
+                             const struct lent *lent) {
     int status = -1;
     pid_t child = fork();
     if (child == 0)
@@ -97,7 +97,7 @@ static bool gives_its_own_back(struct rig *rig, const struct lent *lent) {
     return st == SB_ERR_DEVICE_FAILURE && waits && other.deleted == 1 && lent->deleted == 0;
 }
 
-TEST(a_buffer_is_kept_while_nobody_can_tell_that_a_copy_is_over) {
+TEST(a_buffer_is_quarantined_until_its_copy_is_known_to_be_over) {
     struct stuck s;
     stuck_open(&s);
     sb_mem_release(s.mem);
@@ -108,8 +108,8 @@ TEST(a_buffer_is_kept_while_nobody_can_tell_that_a_copy_is_over) {
     sb_context_trim(s.rig.context); /* retries the wait, which still fails */
     assert_int_equal(s.lent.deleted, 0);
     fail_no_more(&s.rig);
-    assert_true(holds_in_child(gives_nothing_back, &s.rig, &s.lent));
-    assert_true(holds_in_child(gives_its_own_back, &s.rig, &s.lent));
+    assert_true(is_true_in_child(gives_nothing_back, &s.rig, &s.lent));
+    assert_true(is_true_in_child(gives_its_own_back, &s.rig, &s.lent));
     sb_context_trim(s.rig.context);
     assert_int_equal(s.lent.deleted, 1);
     assert_int_equal(rig_stats(&s.rig).quarantined_bytes, 0);
@@ -125,7 +125,7 @@ static int64_t waits(struct rig *rig) {
 }
 
 /* A device may free in stream order, so synchronisation also waits for the quarantine's stream. */
-TEST(a_synchronisation_that_gives_something_back_waits_once_more) {
+TEST(a_synchronisation_that_returns_storage_waits_again) {
     struct stuck s;
     int64_t made[2];
     stuck_open(&s);
@@ -156,7 +156,7 @@ static void pull_and_lose_track(struct rig *rig, sb_mem *mem, sb_stream stream) 
 
 /* The copy's target was new storage, since read-only storage is not written; the failed call did
    not install it. */
-TEST_ON(rig, new_storage_is_kept_while_a_copy_may_write_it) {
+TEST_ON(rig, new_storage_is_quarantined_while_a_copy_may_write_it) {
     struct lent host = lend_host(BYTES, LENT);
     void *out;
     sb_stream stream = rig_stream(f);
@@ -194,7 +194,7 @@ static void refuse_update(struct rig *rig, sb_mem *mem) {
 
 /* The first touch zeroes the storage that leave_host_storage left. If a queued fill may still use
    that storage, the touch makes and zeroes new storage instead. */
-TEST_ON(rig, storage_that_was_left_is_zeroed_where_nobody_uses_it) {
+TEST_ON(rig, leftover_storage_is_zeroed_unless_it_is_in_use) {
     for (int in_use = 0; in_use < 2; in_use++)
         for (int writes = 0; writes < 2; writes++) {
             sb_mem *mem;
@@ -223,9 +223,9 @@ TEST_ON(rig, storage_that_was_left_is_zeroed_where_nobody_uses_it) {
         }
 }
 
-/* If a wait fails, a second wait decides; otherwise there is no second wait. The library's stream
-   is waited for first, then the legacy stream, which has no event. */
-TEST_ON(rig, a_stream_is_asked_twice_whether_it_is_over) {
+/* A wait that fails is retried once, and the retry decides. The library waits for its own stream
+   first, then for the legacy stream, which has no event. */
+TEST_ON(rig, a_failed_wait_for_a_stream_is_retried_once) {
     for (int failures = 0; failures < 3; failures++) {
         sb_mem *mem;
         rig_reopen_on(f, "sim:0", 0);
@@ -267,7 +267,7 @@ static void end_another_context(void) {
 }
 
 /* A loan may own its context; when the loan waits in quarantine, no caller holds the context. */
-TEST(a_loan_that_owns_its_context_comes_back) {
+TEST(a_loan_that_owns_its_context_is_returned) {
     struct rig rig;
     struct owner owner;
     const void *in;
@@ -296,7 +296,7 @@ TEST(a_loan_that_owns_its_context_comes_back) {
     counting_allocator_assert_clean(&rig.counting);
 }
 
-/* A destroyed stream cannot be waited for. */
+/* The library cannot wait for a stream that the caller has destroyed. */
 TEST_ON(rig, a_stream_of_a_lost_device_is_forgotten) {
     struct look look;
     const void *in;
@@ -318,7 +318,7 @@ TEST_ON(rig, a_stream_of_a_lost_device_is_forgotten) {
 }
 
 /* Cached storage is freed to make room under the cap; storage in quarantine is not. */
-TEST_ON(rig, a_cap_counts_what_is_in_quarantine) {
+TEST_ON(rig, a_cap_counts_quarantined_storage) {
     const size_t mib = 1 << 20;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     sb_mem *cached, *mem, *next;
@@ -397,7 +397,7 @@ static void retire(struct crowd *crowd, sb_mem *mem) {
 }
 
 /* Puts two memories in quarantine, for work that the captured stream has not begun. */
-static void crowd_keeps_two(struct crowd *crowd, unsigned users, struct look *look) {
+static void quarantine_two(struct crowd *crowd, unsigned users, struct look *look) {
     rig_schedule(&crowd->rig, SB_SIM_LAZY, 0);
     for (int i = 0; i < 2; i++) {
         sb_mem *mem = member(crowd, users);
@@ -416,7 +416,7 @@ static void run_stream(struct crowd *crowd, int i) {
 /* The end of a context does not wait for another device. */
 TEST_ON(crowd, the_end_of_a_context_waits_for_no_other_device) {
     struct look look;
-    crowd_keeps_two(f, 1u << CAPTURED | 1u << (CAPTURED + 1), &look);
+    quarantine_two(f, 1u << CAPTURED | 1u << (CAPTURED + 1), &look);
     const int64_t before = captured_waits;
     for (int i = 0; i < 3; i++)
         end_another_context();
@@ -437,10 +437,9 @@ static void release_captured(struct crowd *crowd, sb_mem *mem) {
     captured_stream = NULL;
 }
 
-/* Puts two memories in quarantine for the captured stream. On that stream come, in this order: an
+/* Puts two memories in quarantine for the captured stream. That stream contains, in this order: an
    event for the first memory, the event `between`, and the kernel `look`. */
-static void crowd_keeps_one_after_the_other(struct crowd *crowd, struct look *look,
-                                            void **between) {
+static void quarantine_one_after_the_other(struct crowd *crowd, struct look *look, void **between) {
     rig_schedule(&crowd->rig, SB_SIM_LAZY, 0);
     void *device = crowd->rig.context->device;
     const sb_stream stream = crowd->streams[CAPTURED];
@@ -459,10 +458,10 @@ static void crowd_keeps_one_after_the_other(struct crowd *crowd, struct look *lo
 }
 
 /* Storage retired after an event was recorded needs a later event, even on the same stream. */
-TEST_ON(crowd, an_event_speaks_of_what_was_in_quarantine_before_it) {
+TEST_ON(crowd, an_event_covers_only_storage_quarantined_before_it) {
     struct look look;
     void *between;
-    crowd_keeps_one_after_the_other(f, &look, &between);
+    quarantine_one_after_the_other(f, &look, &between);
     assert_ok(sb__sim_backend.event_wait(f->rig.context->device, between, &err));
     for (int i = 0; i < 2; i++) {
         end_another_context();
@@ -488,10 +487,10 @@ static sb_status query(void *device, void *event, int32_t *out_done, sb_error *e
 }
 
 /* Another context ends during a query, as if on another thread. */
-TEST_ON(crowd, two_may_ask_at_once) {
+TEST_ON(crowd, two_queries_may_overlap) {
     struct look look;
     void *between;
-    crowd_keeps_one_after_the_other(f, &look, &between);
+    quarantine_one_after_the_other(f, &look, &between);
     f->rig.context->backend.event_query = query;
     query_status = SB_OK;
     queries_to_interrupt = 1;
@@ -507,7 +506,7 @@ TEST_ON(crowd, two_may_ask_at_once) {
 
 /* If the table has no query slot, the slot fails or no event can be recorded, the storage stays in
    quarantine until a wait succeeds. */
-TEST(a_question_without_an_answer_gives_nothing_back) {
+TEST(storage_is_not_returned_without_a_successful_query) {
     static const struct {
         sb_status (*slot)(void *, void *, int32_t *, sb_error *);
         sb_status status;
@@ -525,7 +524,7 @@ TEST(a_question_without_an_answer_gives_nothing_back) {
         crowd_open(&crowd);
         crowd.rig.context->backend.event_query = rows[i].slot;
         query_status = SB_OK;
-        crowd_keeps_two(&crowd, 1u << CAPTURED, &look);
+        quarantine_two(&crowd, 1u << CAPTURED, &look);
         run_stream(&crowd, CAPTURED);
         rig_schedule(&crowd.rig, SB_SIM_EAGER, 0);
         query_status = rows[i].status;

@@ -17,9 +17,9 @@
 
 #define LIST "system.posix_acl_access"
 
-/* --- what each failure comes to ---------------------------------------------------------- */
+/* --- the result of each failure ---------------------------------------------------------- */
 
-enum what_is_there { OLD, NEW };
+enum file_contents { OLD, NEW };
 
 /* test_formats.c tests EINTR, after which each call is resumed. */
 static const struct row {
@@ -28,7 +28,7 @@ static const struct row {
     sb_status status;
     int code; /* device_code of the error */
     const char *words;
-    enum what_is_there after;
+    enum file_contents after;
 } rows[] = {
     {"fstatat", 1, 1, EIO, SB_ERR_IO, EIO, "not a regular file", OLD},
     {"getrandom", 1, 1, EIO, SB_ERR_IO, EIO, "cannot be written beside", OLD},
@@ -55,7 +55,7 @@ static const struct row {
     {"write", 1, 1, NOTHING, SB_ERR_IO, EIO, "cannot be written", OLD},
     {"write", 1, 9, SHORT, SB_OK, 0, NULL, NEW},
     {"fsync", 1, 1, EIO, SB_ERR_IO, EIO, "cannot be written", OLD},
-    {"close", 1, 1, EINTR, SB_OK, 0, NULL, NEW}, /* does not mean that bytes were lost */
+    {"close", 1, 1, EINTR, SB_OK, 0, NULL, NEW}, /* EINTR does not mean that bytes were lost */
     {"close", 1, 1, EDQUOT, SB_ERR_IO, EDQUOT, "cannot be written", OLD},
     {"renameat", 1, 1, EXDEV, SB_ERR_IO, EXDEV, "cannot be written", OLD},
     {"fsync", 2, 2, EBADF, SB_OK, 0, NULL, NEW}, /* the folder could not be opened for reading */
@@ -163,7 +163,7 @@ static void scene_close(struct scene *s) {
     assert_int_equal(rmdir(s->folder), 0);
 }
 
-TEST_ON(scene, a_file_is_the_old_one_or_the_new_one_whatever_fails) {
+TEST_ON(scene, after_any_failure_the_file_is_the_old_or_the_new_one) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         check(&rows[i], f->folder, f->blob, &f->whole);
 }
@@ -177,7 +177,7 @@ static const uint8_t list[] = {2,    0,    0,    0,    1,    0,    6,  0,    0xf
                                0xff, 0xff, 0xff, 32,   0,    0,    0,  0xff, 0xff, 0xff, 0xff};
 
 /* If the list cannot be kept, the new mode grants only permissions that every entry grants. */
-TEST_ON(scene, a_list_that_cannot_be_kept_gives_nobody_more) {
+TEST_ON(scene, a_list_that_cannot_be_kept_gives_nobody_more_access) {
     static const int errors[] = {EPERM, ENOTSUP, EINVAL, ENOSPC};
     struct stat info;
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
@@ -275,7 +275,7 @@ static void save_at_random(const struct scene *s, size_t system, int one_in, uin
     assert_int_equal(unlink(s->file), 0);
 }
 
-TEST_ON(scene, saves_under_any_failures_at_random) {
+TEST_ON(scene, saves_survive_random_failures) {
     const uint64_t rounds = test_is_full() ? 20000 : test_is_quick() ? 100 : 600;
     for (size_t system = 0; system < sizeof file_systems / sizeof *file_systems; system++) {
         for (uint64_t seed = 0; seed < 24; seed++)
@@ -287,7 +287,7 @@ TEST_ON(scene, saves_under_any_failures_at_random) {
 
 /* Over a network the reply to a rename may be lost: the new file is in place, and the call
    succeeds. */
-TEST_ON(scene, a_rename_that_was_made_is_no_failure) {
+TEST_ON(scene, a_rename_that_was_done_is_not_a_failure) {
     for (int error = 1; error < 134; error++) {
         struct world w = {.lacks = {"renameat"},
                           .with = error == EINTR ? ENOENT : error,
@@ -319,7 +319,7 @@ static FILE *numbers(sb_source *source) {
     return file;
 }
 
-TEST(what_comes_in_pieces_comes_whole) {
+TEST(bytes_that_arrive_in_pieces_are_complete) {
     static const int errors[] = {SHORT, EINTR};
     sb_source source;
     FILE *file = numbers(&source);
@@ -338,7 +338,7 @@ TEST(what_comes_in_pieces_comes_whole) {
     assert_int_equal(fclose(file), 0);
 }
 
-TEST(a_read_that_fails_reports_the_bytes_that_did_not_come) {
+TEST(a_failed_read_reports_the_missing_bytes) {
     static const struct {
         struct system_fault fault;
         const char *words;

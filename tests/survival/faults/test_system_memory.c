@@ -53,7 +53,7 @@ WRAP(int, pthread_mutexattr_settype, (pthread_mutexattr_t * attributes, int type
 
 struct scene {
     sb_context *context;
-    sb_mem *mem, *large; /* SMALL bytes of 0x21 on the host; never touched */
+    sb_mem *mem, *large; /* `mem`: SMALL bytes of 0x21 on the host; `large`: never touched */
     sb_blob *blob;       /* data and diff on the device: 1 2 3, 1 1 1 */
     sb_stream stream;
     sb_context *made, *fresh; /* `fresh` has no memory yet */
@@ -113,7 +113,7 @@ CALL(first_device_malloc, sb_sim_malloc(s->fresh, SMALL, &(void *){NULL}, err))
 
 CALL(large_device_malloc, sb_sim_malloc(s->context, LARGE, &s->made_ptr, err))
 
-/* Larger than the first range of addresses. */
+/* This block is larger than the device's first range of addresses. */
 CALL(huge_device_malloc, sb_sim_malloc(s->context, (size_t)5 << 30, &s->made_ptr, err))
 
 static void count_launch(void *user) {
@@ -141,7 +141,7 @@ CALL(download, sb_blob_cpu(s->blob, SB_DATA, &(const void *){NULL}, err))
 static const struct {
     const char *name;
     sb_status (*call)(struct scene *, sb_error *);
-    int64_t least;  /* requests that the call makes at least */
+    int64_t least;  /* the fewest requests that the call makes */
     bool in_place;  /* overwrites current device bytes */
     bool is_costly; /* left out under valgrind */
 } calls[] = {
@@ -194,7 +194,7 @@ static bool run(size_t i, int64_t n) {
     return fault.fired;
 }
 
-TEST(the_nth_request_fails) {
+TEST(calls_survive_the_failure_of_the_nth_request) {
     for (size_t i = 0; i < CALLS; i++) {
         int64_t n = 1, step = 1;
         if (calls[i].is_costly && test_is_quick())

@@ -40,8 +40,8 @@ static int write_bomb(const char *name, size_t size, const char *path) {
     return whole ? 0 : fail("the file cannot be written");
 }
 
-/* Queries every layer and blob, finds every layer by its name, and loads every 16th blob: work in
-   proportion to the file, so that a cost per blob that grows with the file shows. */
+/* Queries every layer and blob, finds every layer by its name, and loads every 16th blob. This work
+   is proportional to the file, so a cost per blob that grows with the file is visible. */
 static void use_model(const sb_model *model) {
     sb_blob *blob = NULL;
     ignore(sb_blob_create(NULL, SB_DTYPE_F32, &blob, NULL));

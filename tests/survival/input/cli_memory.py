@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The command line's peak memory stays within 16 x the file + 64 MiB, for every bomb, for archives of
-arrays that deflate packed a thousandfold, and for ordinary files, with `info`, `verify`, `diff` with itself, `show` and `report`.
+"""Tests that the command's peak memory is within 16 x the file + 64 MiB, for every bomb, for archives of
+arrays that deflate compresses a thousandfold, and for ordinary files, with `info`, `verify`, `diff` of the file with itself, `show` and `report`.
 
-A bomb of too many layers or blobs is refused before it takes memory: the quick form then
+A bomb of too many layers or blobs is refused before memory is allocated. The quick form then
 uses a smaller bomb."""
 import argparse
 import os
@@ -16,7 +16,7 @@ import zipfile
 MIB = 1 << 20
 COMMANDS = [["info", "FILE"], ["info", "--json", "FILE"], ["diff", "FILE", "FILE"],
             ["show", "FILE"], ["report", "--force", "FILE", "-o", "REPORT"]]
-SLOW_COMMANDS = [["verify", "FILE"]]  # in a program that is not optimised: 15 us for each blob
+SLOW_COMMANDS = [["verify", "FILE"]]  # 15 us for each blob if the program is not optimised
 
 
 def peak_of(command):

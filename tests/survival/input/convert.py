@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Tests the limits of `syncblob convert`: anonymous memory within 1.2 x the largest blob + 32 MiB, in
-every direction; files built to cost memory are refused within 64 MiB + 16 x the file.
+every direction. Files built to cost memory are refused within 64 MiB + 16 x the file's size.
 
     convert.py --cli PROGRAM [--mib 128]
 
@@ -26,8 +26,8 @@ ALLOWED_BLOBS, ALLOWED_MORE = 1.2, 32 * MIB
 
 
 def layers_of(mib):
-    """Returns shapes of `mib` MiB of floats. The largest is a quarter of all, like a fully connected
-    layer in a net."""
+    """Returns shapes of `mib` MiB of floats. The largest has a quarter of the floats, like a fully
+    connected layer in a net."""
     rows = mib // 4 * MIB // 4 // 4096
     return [("fc6", [rows, 4096]), ("fc7", [rows, 4096]), ("fc8", [rows, 4096])] + [
         (f"conv{number}", [rows // 32, 64, 64]) for number in range(32)]
@@ -43,7 +43,7 @@ def write_net(path, mib):
             at += size
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
-    # Floats in [1, 2), of random bytes.
+    # Floats in [1, 2) with random bits.
     some = random.Random(1).randbytes(4 * MIB)
     block = bytearray(some)
     block[3::4] = b"\x3f" * MIB
@@ -153,7 +153,7 @@ def bombs(folder):
     yield "a header of 100 MB", path
     path = folder / "bomb.npz"
     zip_of(path, [("a.0.npy", npy_bytes("(2,)"), 200)])
-    yield "200 MiB of zeros where 8 bytes are told", path
+    yield "200 MiB of zeros where the header claims 8 bytes", path
     zip_of(path, [("a.0.npy", npy_bytes("(10000000000000,)"), 1)])
     yield "a shape of 40 TB", path
     zip_of(path, [(f"a{number}.0.npy", b"", 0) for number in range(20000)])
@@ -172,15 +172,15 @@ def check_bombs(cli, folder):
     for name, path in bombs(folder):
         target = folder / "bomb.caffemodel"
         child = subprocess.Popen([cli, "convert", path, target], stderr=subprocess.PIPE)
-        told = child.stderr.read().decode()
+        message = child.stderr.read().decode()
         _, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
         peak = usage.ru_maxrss * 1024
         real = path.stat().st_blocks * 512
         allowed = 64 * MIB + 16 * real
-        good = child.returncode == 1 and peak <= allowed and told.count("\n") == 1 and not target.exists()
+        good = child.returncode == 1 and peak <= allowed and message.count("\n") == 1 and not target.exists()
         print(f"{name}: status {child.returncode}, {peak / MIB:.1f} MiB of {allowed / MIB:.1f} allowed: "
-              f"{'ok' if good else 'FAILED ' + told}")
+              f"{'ok' if good else 'FAILED ' + message}")
         failed += not good
         path.unlink()
     return failed

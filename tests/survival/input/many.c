@@ -75,7 +75,7 @@ static void release_in_a_capture(int64_t count) {
     sb_context_release(context);
 }
 
-/* --- writes that nobody has waited for -------------------------------------------------------- */
+/* --- writes without a wait -------------------------------------------------------------------- */
 
 static void write_on_two_streams(int64_t count) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
@@ -85,7 +85,7 @@ static void write_on_two_streams(int64_t count) {
     options.device = "sim:0";
     OK(sb_context_create(&options, &context, NULL));
     OK(sb_sim_malloc(context, sizeof(float), &loan,
-                     NULL)); /* one block: many would make the simulator's search dominate */
+                     NULL)); /* one block: a search through many would dominate */
     sb_blob **blobs = array_of(count, sizeof *blobs);
     for (int i = 0; i < 2; i++)
         OK(sb_sim_stream_create(context, &streams[i], NULL));
@@ -212,7 +212,7 @@ static const struct {
 } cases[] = {
     {"release_in_a_capture", release_in_a_capture}, /* memories */
     {"write_on_two_streams", write_on_two_streams}, /* blobs */
-    {"add_forwards", add_forwards},                 /* blobs, to a layer each */
+    {"add_forwards", add_forwards},                 /* blobs, one to each layer */
     {"add_backwards", add_backwards},
     {"add_shuffled", add_shuffled},
     {"replace_backwards", replace_backwards}, /* blobs of one list */

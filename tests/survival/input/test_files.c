@@ -1,6 +1,6 @@
-/* Every call that reads or writes a file, on files that are not regular, not accessible or of a
-   wrong size: it returns a status, keeps the old file, and leaves no other file beside that
-   file. */
+/* Makes every call that reads or writes a file, on files that are not regular, not accessible or of
+   a wrong size. Each call returns a status, keeps the old file, and leaves no other file beside
+   it. */
 #include "blobs.h"
 #include "files.h"
 #include "nets.h"
@@ -111,15 +111,15 @@ static void check_writers(const struct place *p, const char *path, int error) {
     }
 }
 
-/* --- what is no ordinary file ---------------------------------------------------------- */
+/* --- files that are not regular -------------------------------------------------------- */
 
-TEST_ON(place, directories) {
+TEST_ON(place, directories_are_refused) {
     check_readers(f->folder, SB_ERR_IO, EISDIR);
     check_writers(f, f->folder, EISDIR);
     check_readers("/", SB_ERR_IO, EISDIR);
 }
 
-TEST_ON(place, pipes) {
+TEST_ON(place, pipes_are_refused_without_a_wait) {
     struct stat info;
     assert_int_equal(mkfifo(f->file, 0600), 0);
     check_readers(f->file, SB_ERR_IO, EINVAL); /* does not block */
@@ -128,7 +128,7 @@ TEST_ON(place, pipes) {
     assert_true(S_ISFIFO(info.st_mode));
 }
 
-TEST_ON(place, devices) {
+TEST_ON(place, devices_are_refused) {
     static const char *const paths[] = {"/dev/null", "/dev/zero", "/dev/full"};
     for (size_t i = 0; i < 3; i++) {
         struct stat before, after;
@@ -141,7 +141,7 @@ TEST_ON(place, devices) {
 }
 
 /* A file that the kernel generates has a size of 0, but is not empty. */
-TEST_ON(place, files_of_proc) {
+TEST_ON(place, files_of_proc_are_refused) {
     check_readers("/proc/self/status", SB_ERR_IO, 0);
     assert_status(SB_ERR_IO, read_with(OPEN_MODEL, "/proc/self/status", &err));
     assert_non_null(strstr(err.message, "has a size of 0, but bytes"));
@@ -150,7 +150,7 @@ TEST_ON(place, files_of_proc) {
     assert_ok(read_with(OPEN_MAPPED, f->file, &err));
 }
 
-TEST_ON(place, links) {
+TEST_ON(place, links_to_nothing_and_cycles_are_refused) {
     assert_int_equal(symlink("other", f->file), 0); /* a link to a file that does not exist */
     check_readers(f->file, SB_ERR_IO, ENOENT);
     assert_int_equal(symlink("file", f->other), 0); /* a cycle of links */
@@ -158,7 +158,7 @@ TEST_ON(place, links) {
     check_writers(f, f->file, ELOOP);
 }
 
-/* --- what may not be touched --------------------------------------------------------------- */
+/* --- files without permission -------------------------------------------------------------- */
 
 /* Returns the result of `check` in a child without root's rights. In the child cmocka's assertions
    do not work. */
@@ -185,7 +185,7 @@ static bool all_are_denied(const struct place *p) {
     return true;
 }
 
-TEST_ON(place, no_permission) {
+TEST_ON(place, files_without_permission_are_refused) {
     file_write(f->file, "old", 3);
     assert_int_equal(chmod(f->file, 0), 0);
     assert_int_equal(chmod(f->folder, 0555), 0); /* the folder is not writable */
@@ -198,9 +198,9 @@ TEST_ON(place, no_permission) {
     assert_true(file_holds(f->file, "old"));
 }
 
-/* --- sizes that lie -------------------------------------------------------------------------- */
+/* --- misleading sizes ------------------------------------------------------------------------ */
 
-TEST_ON(place, sparse_files) {
+TEST_ON(place, sparse_files_of_any_size_are_refused) {
     file_write(f->file, "", 0);
     assert_int_equal(truncate(f->file, 1 << 30), 0);
     check_readers(f->file, SB_ERR_MALFORMED, 0); /* the first byte is malformed */
@@ -210,7 +210,7 @@ TEST_ON(place, sparse_files) {
     check_readers(f->file, SB_ERR_DATA_LIMIT, 0);
 }
 
-/* A message that claims a gigabyte, followed by a hole. */
+/* The file is a message that claims a gigabyte of data; the data is a hole in the file. */
 TEST_ON(place, sparse_payloads_are_counted_before_they_are_read) {
     static const char claim[] = "\x2a\x80\x80\x80\x80\x04"; /* data, 2^30 bytes */
     struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;

@@ -1,6 +1,6 @@
 /* Each limit of the caller is exact. Reading never allocates more than the caller allows, and by
-   default no more than the payload, the size of the input and 8 MiB. The allocator counts the
-   bytes, for every bomb, from memory and from a file. */
+   default no more than the payload, the size of the input and 8 MiB. The tests count the allocated
+   bytes for every bomb (bombs.h), read from memory and from a file. */
 #include "bombs.h"
 #include "nets.h"
 #include "rig.h"
@@ -11,7 +11,7 @@
 
 struct observed {
     struct rig rig;
-    size_t before; /* live bytes when the watch began */
+    size_t before; /* live bytes when the measurement began */
 };
 
 static void watch(struct observed *o) {
@@ -163,7 +163,7 @@ static void check_limited(const struct input *input, bool in_file, size_t memory
     rig_close(&o.rig);
 }
 
-TEST(the_callers_limit_is_never_passed) {
+TEST(the_callers_limit_is_never_exceeded) {
     static const size_t limits[] = {1,      100,     300,     400,      500,     1000,
                                     3000,   10000,   30000,   100000,   300000,  400001,
                                     800000, 1000000, 3000000, 10000000, SIZE_MAX};
@@ -211,7 +211,7 @@ static size_t taken_by_read(const char *device, int64_t count, bool diff, size_t
 }
 
 /* The limit counts handles, and page-locked memory by the size of its class. */
-TEST(the_limit_is_what_a_read_takes) {
+TEST(the_limit_counts_what_a_read_allocates) {
     static const int64_t counts[] = {1, 1000, 16385, 20480, 300000};
     for (int device = 0; device < 2; device++)
         for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
@@ -289,7 +289,7 @@ TEST(texts_of_solver_states_are_limited) {
     assert_non_null(strstr(err.message, "learned_net: 4 bytes exceed the limit of 3"));
 }
 
-TEST_ON(rig, an_empty_model_takes_its_object) {
+TEST_ON(rig, an_empty_model_allocates_only_its_object) {
     const struct wire none = {0};
     sb_limits limits = SB_LIMITS_INIT;
     sb_model *model = NULL;

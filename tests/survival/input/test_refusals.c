@@ -1,7 +1,7 @@
 /* Calls that are refused before anything changes: NULL for each pointer that a header does not mark
    [nullable]; flags of other calls and unknown flags, alone or with the call's own; parts other
    than data and diff; extreme numbers. tests/support/make_refusals.py generates the calls from the
-   headers. Queries that have no status return a value all the same. */
+   headers. Queries that have no status return a value nevertheless. */
 #include "blobs.h"
 #include "callbacks.h"
 #include "tensors.h"
@@ -81,7 +81,7 @@ static sb_status lend(void *user, int64_t layer, int64_t index, const sb_blob **
 #define FLAG(flag)
 #define NUMBER(call)
 
-TEST_ON(world, pointers_that_are_not_nullable) {
+TEST_ON(world, null_is_refused_for_pointers_that_are_not_nullable) {
     struct world *w = f;
     int refused = 0;
 #undef REFUSES
@@ -98,7 +98,7 @@ static bool reports(const char *words) {
     return strstr(err.message, words) != NULL;
 }
 
-TEST_ON(world, flags_that_are_not_the_call_s_own) {
+TEST_ON(world, flags_of_other_calls_are_refused) {
     struct world *w = f;
     uint32_t all = 0;
 #undef FLAGS
@@ -126,7 +126,7 @@ TEST_ON(world, flags_that_are_not_the_call_s_own) {
 #define FLAG(flag)
 }
 
-TEST_ON(world, parts_that_are_neither_data_nor_diff) {
+TEST_ON(world, parts_that_are_neither_data_nor_diff_are_refused) {
     static const sb_part parts[] = {-1, 2, INT32_MIN, INT32_MAX};
     struct world *w = f;
     for (int i = 0; i < 4; i++) {
@@ -144,7 +144,7 @@ TEST_ON(world, parts_that_are_neither_data_nor_diff) {
 }
 
 /* Builds with sanitizers also detect overflows inside the calls. */
-TEST_ON(world, numbers_at_their_extremes) {
+TEST_ON(world, extreme_numbers_are_refused) {
     static const int64_t extremes[] = {INT64_MIN, INT64_MIN + 1, INT32_MIN,     -2,
                                        INT32_MAX, INT64_MAX - 1, INT64_MAX / 2, INT64_MAX};
     struct world *w = f;
@@ -173,7 +173,7 @@ TEST_ON(world, numbers_at_their_extremes) {
     assert_int_equal(num_blobs(w->model, SB_NO_LAYER), 1);
 }
 
-TEST_ON(world, more_bytes_than_there_can_be) {
+TEST_ON(world, impossible_sizes_are_refused) {
     static const size_t sizes[] = {(size_t)PTRDIFF_MAX + 1, SIZE_MAX - 3, SIZE_MAX};
     sb_mem *mem;
     for (int i = 0; i < 3; i++) {
@@ -196,7 +196,7 @@ TEST_ON(world, more_bytes_than_there_can_be) {
 }
 
 /* Cases that the generator omits: calls of another kind of model, and pointers within structs. */
-TEST_ON(world, pointers_of_nets_and_within_structs) {
+TEST_ON(world, null_is_refused_for_nets_and_within_structs) {
     unsigned char id[SB_NCCL_ID_BYTES] = {0};
     const sb_solver_info solver = {sizeof(sb_solver_info), {NULL, 1}, 1, 1};
     sb_comm *comm;
@@ -215,7 +215,7 @@ TEST_ON(world, pointers_of_nets_and_within_structs) {
     assert_ok(sb_sim_free(f->rig.context, NULL, &err));
 }
 
-TEST_ON(world, queries_have_an_answer) {
+TEST_ON(world, queries_return_a_value_for_null) {
     sb_context_options_init(NULL, 0);
     sb_filler_init(NULL, 0);
     sb_context_release(NULL);

@@ -160,7 +160,7 @@ static const void *whole_backend(void) {
     return &table;
 }
 
-TEST(a_struct_is_looked_at_as_far_as_it_says) {
+TEST(a_struct_is_read_up_to_its_size) {
     skip_on_32_bits("the first sizes of structs are those of 64 bits");
     static const sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     static const sb_limits no_limits = SB_LIMITS_INIT;

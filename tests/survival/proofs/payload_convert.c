@@ -1,7 +1,7 @@
 /* convert_in_place, convert, whole: convert the values of a part, all at once or by chunks. They
-   never go beyond the bytes available, the chunk, the part or `dst`, and convert every value once,
-   up to the first value that an integer type cannot hold.
-   --unwind 4: three chunks of 4096 bytes and what is left; each chunk is treated alike
+   access nothing beyond the available bytes, the chunk, the part or `dst`. They convert each value
+   once, up to the first value that an integer type cannot hold.
+   --unwind 4: three chunks of 4096 bytes and a rest; the code treats all chunks in the same way
    refuses "room < count ? room : count"
         -> "count"
    refuses "(size_t)(copy->dst - copy->begin) / copy->size"
@@ -46,7 +46,7 @@ sb_status sb__reader_copy(const struct sb__reader *of, uint32_t offset, void *ds
     (void)of, (void)dst, (void)err;
     claim(size <= 4096 && offset == begin + taken);
     taken += (uint32_t)size;
-    return any_bool() ? SB_OK : (told = SB_ERR_IO);
+    return any_bool() ? SB_OK : (last_failure = SB_ERR_IO);
 }
 sb_status sb__wire_next(struct sb__reader *of, const struct sb__path *in, uint32_t end,
                         struct sb__field *field, sb_error *err) {
@@ -55,7 +55,7 @@ sb_status sb__wire_next(struct sb__reader *of, const struct sb__path *in, uint32
 }
 sb_status sb__source_changed(sb_error *err) {
     (void)err;
-    return told = SB_ERR_IO;
+    return last_failure = SB_ERR_IO;
 }
 const char *sb_dtype_name(int32_t dtype) {
     (void)dtype;
@@ -65,12 +65,12 @@ size_t sb_dtype_size(int32_t dtype) {
     return dtype == SB_DTYPE_F64 ? 8 : dtype == SB_DTYPE_F16 ? 2 : 4;
 }
 
-/* Only one call has these arguments: the refusal of a value that an integer type cannot hold. */
+/* Only the call that refuses a value of an integer type has these arguments. */
 #define sb__wire_fail(in, field, status, offset, err, format, element, ...)                        \
     refuse_element(status, offset, element)
 static sb_status refuse_element(sb_status status, uint32_t offset, long long element) {
     claim(offset >= begin && offset - begin < taken && element == (long long)values);
-    return told = status;
+    return last_failure = status;
 }
 
 #include "proto/payload.c"
@@ -123,7 +123,7 @@ void payload_convert(void) {
     }
     claim(values == 0 && copy.dst == to);
     const sb_status st = convert(&copy, begin, count);
-    claim(st == SB_OK || st == told);
+    claim(st == SB_OK || st == last_failure);
     claim(values <= count && taken <= count * wire_size);
     claim(st != SB_OK || (values == count && copy.dst == to + count * size));
 }

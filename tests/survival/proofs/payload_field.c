@@ -39,12 +39,12 @@ sb_status sb__wire_next(struct sb__reader *of, const struct sb__path *in, uint32
 }
 sb_status sb__source_changed(sb_error *err) {
     (void)err;
-    return told = SB_ERR_IO;
+    return last_failure = SB_ERR_IO;
 }
 sb_status sb__wire_fail(const struct sb__path *in, uint32_t field, sb_status status,
                         uint32_t offset, sb_error *err, const char *format, ...) {
     (void)in, (void)field, (void)offset, (void)err, (void)format;
-    return told = status;
+    return last_failure = status;
 }
 const char *sb_dtype_name(int32_t dtype) {
     (void)dtype;
@@ -87,7 +87,7 @@ void payload_field(void) {
     const int64_t skipped = skip - copy.skip, taken = left - copy.left,
                   seen = present - copy.present;
     const bool is_whole_part = field.number == payload.field && field.type == SB__WIRE_BYTES;
-    claim(st == SB_OK ? !is_whole_part || seen == values : st == told && values > present);
+    claim(st == SB_OK ? !is_whole_part || seen == values : st == last_failure && values > present);
     claim(0 <= seen && seen <= present && (st == SB_OK || seen == 0));
     claim(copied == (size_t)taken && 0 <= taken && 0 <= skipped && skipped + taken <= seen);
     claim(seen == 0 || (seen == values && field.number == payload.field));

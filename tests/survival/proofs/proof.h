@@ -38,8 +38,8 @@ int64_t any_i64(void);
 size_t any_size(void);
 
 /* Define `#define read_tag(...) CONTRACT(read_tag, __VA_ARGS__)` before you include a source: its
-   calls of read_tag become calls of read_tag_contract. Its definition of read_tag, whose first
-   parameter begins with a word of FIRST_*, stays. */
+   calls of read_tag become calls of read_tag_contract. Its definition of read_tag is unchanged,
+   because the first parameter begins with a word of FIRST_*. */
 #define FIRST_struct               ,
 #define FIRST_const                ,
 #define THIRD(a, b, c, ...)        c
@@ -47,21 +47,21 @@ size_t any_size(void);
 #define CONTRACT(name, first, ...) PICK(FIRST_##first, name, name##_contract, ~)(first, __VA_ARGS__)
 
 /* The last status passed to sb__fail; every failure returned must have been passed there. */
-static sb_status told;
+static sb_status last_failure;
 
 sb_status sb__fail(sb_error *err, sb_status status, const char *format, ...) {
     (void)err, (void)format;
-    return told = status;
+    return last_failure = status;
 }
 
 sb_status sb__fail_at(sb_error *err, sb_status status, int64_t offset, const char *format, ...) {
     (void)err, (void)offset, (void)format;
-    return told = status;
+    return last_failure = status;
 }
 
 sb_status sb__fail_null(sb_error *err, const char *what) {
     (void)err, (void)what;
-    return told = SB_ERR_INVALID_ARGUMENT;
+    return last_failure = SB_ERR_INVALID_ARGUMENT;
 }
 
 #endif

@@ -29,7 +29,7 @@ ERROR = re.compile(r'refuses (".*")\s*-> (".*")')
 
 
 class Broken(Exception):
-    """A run that neither proves nor refutes: the harness or the planted error is wrong."""
+    """A run that neither proves nor refutes the claims: the harness or the planted error is wrong."""
 
 
 class Proof:
@@ -69,7 +69,7 @@ class Proof:
                 changed.parent.mkdir(parents=True)
                 changed.write_text(source.read_text().replace(old, new))
                 return
-        raise Broken("occurs not once in a source of the harness")
+        raise Broken("the text does not occur exactly once in a source of the harness")
 
 
 def prove(esbmc, proof):
@@ -91,15 +91,15 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--esbmc", required=True)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--selftest", action="store_true", help="the planted errors too")
-    parser.add_argument("names", nargs="*", help="proofs whose names have one of these in them")
+    parser.add_argument("--selftest", action="store_true", help="also plant the errors")
+    parser.add_argument("names", nargs="*", help="proofs whose names contain one of these")
     args = parser.parse_args()
     proofs = [Proof(path, name, unwind, comment) for path in sorted(FOLDER.glob("*.c"))
               for comment, unwind, name in PROOF.findall(path.read_text())]
     proofs = [p for p in proofs if not args.names or any(name in p.name for name in args.names)]
-    lacking = [proof.name for proof in proofs if not proof.errors]
-    if lacking or not proofs:
-        sys.exit(f"prove: without a planted error: {lacking}" if proofs else "prove: no such proof")
+    unchecked = [proof.name for proof in proofs if not proof.errors]
+    if unchecked or not proofs:
+        sys.exit(f"prove: without a planted error: {unchecked}" if proofs else "prove: no such proof")
     jobs = [(prove, proof) for proof in proofs]
     if args.selftest:
         jobs += [(refuse, proof, old, new) for proof in proofs for old, new in proof.errors]

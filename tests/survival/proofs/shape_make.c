@@ -1,6 +1,6 @@
 /* sb__shape_make: fails, or the count is the product of the dimensions (0 if a dimension is 0) and
    the size in bytes fits.
-   --unwind 4: three axes; each is treated alike, and two are the least that can overflow
+   --unwind 4: three axes; the code treats all axes in the same way, and two are enough to overflow
    refuses "        if (dims[i] < 0)\n"
         -> "        if (dims[i] < -1)\n"
    refuses "        if (dims[i] == 0)\n"
@@ -28,7 +28,7 @@ void shape_make(void) {
             is_negative |= dims[i] < 0;
         }
     if (st != SB_OK) {
-        claim(st == told);
+        claim(st == last_failure);
         claim(st != SB_ERR_SIZE_OVERFLOW || !is_empty);
         return;
     }

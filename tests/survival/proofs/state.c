@@ -22,13 +22,13 @@ void state(void) {
     const uint32_t number = any_u32();
     const state_newest newest = any_u32();
     assume(head >= SB_HEAD_UNINITIALIZED && head <= SB_HEAD_LOST && number < SB__CALLS);
-    assume(newest == state_said(head));
+    assume(newest == sides_of_head(head));
     const struct sb__cell cell = sb__state(head, number);
     const enum call call = calls_of_library[number];
     const struct state_cell expected = state_cell(head, call);
     claim(cell.work <= SB__REFUSE && works_of_library[cell.work] == expected.work);
     claim(cell.head == expected.head);
     const state_newest after = state_after(newest, call, works_of_library[cell.work]);
-    claim(after == state_said(cell.head));
+    claim(after == sides_of_head(cell.head));
     claim(newest == NOBODY || after != NOBODY);
 }

@@ -26,7 +26,7 @@ sb_status sb__source_read(const struct sb__source *from, uint32_t offset, void *
     (void)err;
     claim(from == &source && offset == wanted && size == wanted_bytes && dst == copied);
     is_read = true;
-    return any_bool() ? SB_OK : (told = SB_ERR_IO);
+    return any_bool() ? SB_OK : (last_failure = SB_ERR_IO);
 }
 
 static void copy_bytes(unsigned char *to, const unsigned char *from, size_t size) {
@@ -45,7 +45,7 @@ static inline sb_status read_watched_contract(const struct sb__reader *of, uint3
 sb_status sb__progress_walked(struct sb__progress *progress, uint32_t at, size_t size,
                               sb_error *err) {
     (void)progress, (void)at, (void)size, (void)err;
-    return told = SB_ERR_CANCELLED;
+    return last_failure = SB_ERR_CANCELLED;
 }
 
 #include "wire/wire.c"
@@ -60,7 +60,7 @@ void wire_copy(void) {
     wanted_bytes = any_size();
     assume(wanted_bytes <= SB__WINDOW_BYTES || wanted > reader.end);
     sb_status st = sb__reader_copy(&reader, wanted, copied, wanted_bytes, NULL);
-    claim(st == SB_OK || (is_read && st == told));
+    claim(st == SB_OK || (is_read && st == last_failure));
     if (is_read)
         return;
     claim(reader.begin <= wanted && wanted + wanted_bytes <= reader.end);

@@ -20,7 +20,7 @@ void wire_tag(void) {
     const uint32_t end = any_reader(), at = reader.at;
     sb_status st = read_tag(&reader, &path, end, &field, NULL);
     if (st == SB_OK)
-        claim(is_kept() && tag_holds(&field, at, end) && field.value == 0);
+        claim(is_window() && tag_holds(&field, at, end) && field.value == 0);
     else
         claim(is_failure(st, end));
 }
@@ -36,7 +36,7 @@ void wire_length(void) {
     const uint32_t end = any_reader(), at = reader.at;
     sb_status st = read_length(&reader, &path, end, &field, NULL);
     if (st == SB_OK)
-        claim(is_kept() && value_holds(&field, at, end) && field.begin > at &&
+        claim(is_window() && value_holds(&field, at, end) && field.begin > at &&
               field.end - field.begin == number_read);
     else
         claim(is_failure(st, end));
@@ -61,7 +61,7 @@ void wire_value(void) {
         return;
     }
     const uint32_t size = field.end - field.begin;
-    claim(is_kept() && value_holds(&field, at, end));
+    claim(is_window() && value_holds(&field, at, end));
     claim(field.type == SB__WIRE_BYTES || (field.type == SB__WIRE_VARINT && size <= 10) ||
           (field.type == SB__WIRE_FIXED32 && size == 4) ||
           (field.type == SB__WIRE_FIXED64 && size == 8));

@@ -1,6 +1,6 @@
 /* skip_group: skips fields up to the group's own end; inner groups must close in order, and not be
-   nested too deep. The function depends only on the number of open groups and on the last of them,
-   so that the proof's limit of three, which is reached, covers the library's limit.
+   nested too deep. The function depends only on the number of open groups and on the last of them.
+   Therefore the proof's limit of three, which is reached, covers the library's limit.
    --unwind 10: a group of nine fields, which opens, closes and reopens to the limit
    refuses "depth == SB__MAX_GROUP_DEPTH"
         -> "depth > SB__MAX_GROUP_DEPTH"
@@ -13,7 +13,7 @@
 #undef SB__MAX_GROUP_DEPTH
 #define SB__MAX_GROUP_DEPTH 3
 
-static uint32_t open_numbers[3]; /* the open groups, kept beside the function's own */
+static uint32_t open_numbers[3]; /* the open groups, besides the function's own list */
 static int depth, tags;
 
 static void follow(const struct sb__field *field) {
@@ -48,7 +48,7 @@ void wire_group(void) {
     assume(st == SB_OK && field.type == SB__WIRE_GROUP_BEGIN);
     st = skip_group(&reader, &path, end, &field, NULL);
     if (st == SB_OK)
-        claim(is_kept() && depth == 0 && value_holds(&field, at, end) && field.number == number);
+        claim(is_window() && depth == 0 && value_holds(&field, at, end) && field.number == number);
     else
         claim(is_failure(st, end));
 }

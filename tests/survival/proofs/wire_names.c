@@ -1,5 +1,5 @@
 /* sb__field_name: returns the first name of a number, and reads nothing after the table's end.
-   --unwind 5: a table of four and its end; each entry is looked at alone
+   --unwind 5: a table of four entries and its end; the code compares each entry separately
    refuses "for (; fields->number != 0; fields++)"
         -> "for (; fields->name; fields++)" */
 #include "proof.h"

@@ -36,7 +36,7 @@ void wire_next(void) {
         claim(is_failure(st, end) && at < end);
         return;
     }
-    claim(is_kept() && (field.number == 0) == (at == end));
+    claim(is_window() && (field.number == 0) == (at == end));
     if (field.number == 0)
         return;
     claim(field.number < 1u << 29 && field.type != SB__WIRE_GROUP_END && field.offset == at);

@@ -34,7 +34,7 @@ void wire_varint(void) {
     claim((st == SB_ERR_MALFORMED) == (is_cut || is_long) || is_of_source(st));
     if (st != SB_OK)
         return;
-    claim(is_kept() && varint_holds(at, end) && reader.at - at == going_on + 1);
+    claim(is_window() && varint_holds(at, end) && reader.at - at == going_on + 1);
     for (unsigned i = 10; i-- > 0;)
         if (i <= going_on)
             sum = sum << 7 | (number[i] & 0x7f);
@@ -55,7 +55,7 @@ void wire_fixed(void) {
     claim(st != SB_ERR_MALFORMED || end - at < size);
     if (st != SB_OK)
         return;
-    claim(is_kept() && value_holds(&field, at, end) && field.begin == at);
+    claim(is_window() && value_holds(&field, at, end) && field.begin == at);
     claim(field.end - field.begin == size && (size == 8 || field.value <= UINT32_MAX));
     for (uint32_t i = 0; i < 8; i++)
         if (i < size)

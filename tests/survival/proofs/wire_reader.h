@@ -1,7 +1,7 @@
 /* A reader at any place of a message, and the invariants and contracts of the functions of wire.c.
    A proof sees NEAR bytes of the source: its first bytes, or the last bytes of the largest source.
-   No function reads more than ten bytes from reader->at on, or one byte before it; the message's
-   place matters only where a sum of offsets could wrap: at the end. */
+   No function reads more than ten bytes from reader->at on, or more than one byte before it. The
+   position matters only at the end of the largest source, where sums of offsets could wrap. */
 #ifndef SB_TESTS_PROOFS_WIRE_READER_H
 #define SB_TESTS_PROOFS_WIRE_READER_H
 
@@ -19,7 +19,7 @@ static uint64_t number_read; /* the number that sb__wire_varint_contract returne
 static const struct sb__path path = {NULL, "", -1, NULL};
 
 /* Returns whether the window is in the source, which is in memory or in a file. */
-static bool is_kept(void) {
+static bool is_window(void) {
     return reader.source == &source && reader.begin <= reader.end && reader.end <= source.size;
 }
 
@@ -28,7 +28,7 @@ static bool is_kept(void) {
 static void move_window(uint32_t size) {
     reader.begin = any_u32();
     reader.end = any_u32();
-    assume(is_kept() && base <= reader.begin && reader.end <= base + NEAR);
+    assume(is_window() && base <= reader.begin && reader.end <= base + NEAR);
     assume(size == 0 || (reader.begin <= reader.at && reader.at + size <= reader.end));
     reader.bytes = bytes + (reader.begin - base);
 }
@@ -47,8 +47,8 @@ static uint32_t any_reader(void) {
     return end;
 }
 
-/* Returns whether fetch may fail with `st`: a source outside memory can fail, and a progress can
-   cancel. */
+/* Returns whether fetch may fail with `st`: a source outside memory can fail, and a progress
+   callback can cancel. */
 static bool is_of_source(sb_status st) {
     return (!source.bytes && (st == SB_ERR_IO || st == SB_ERR_OUT_OF_MEMORY)) ||
            ((!source.bytes || reader.progress) && st == SB_ERR_CANCELLED);
@@ -57,7 +57,7 @@ static bool is_of_source(sb_status st) {
 /* Returns whether `st` is a valid failure: passed to sb__fail, possible for bytes or a source, and
    with the reader still in the message. */
 static bool is_failure(sb_status st, uint32_t end) {
-    return st == told && reader.at <= end && is_kept() &&
+    return st == last_failure && reader.at <= end && is_window() &&
            (st == SB_ERR_MALFORMED || st == SB_ERR_DATA_LIMIT || is_of_source(st));
 }
 
@@ -77,13 +77,13 @@ static bool value_holds(const struct sb__field *field, uint32_t at, uint32_t end
            reader.at == field->end;
 }
 
-/* Stands for a call that advances the reader, or fails. */
+/* A stub for any call that advances the reader or fails. */
 static sb_status step(uint32_t end) {
     uint32_t at = reader.at;
     sb_status st = any_i32();
     reader.at = any_u32();
     assume(at <= reader.at && reader.at <= end);
-    told = st;
+    last_failure = st;
     assume(st == SB_OK || is_failure(st, end));
     return st;
 }
@@ -95,7 +95,7 @@ static inline sb_status fetch_contract(struct sb__reader *of, uint32_t size, sb_
     const sb_status st = any_i32();
     assume(st == SB_OK || is_of_source(st));
     move_window(st == SB_OK ? size : 0);
-    return st == SB_OK ? SB_OK : (told = st);
+    return st == SB_OK ? SB_OK : (last_failure = st);
 }
 
 static inline sb_status sb__wire_varint_contract(struct sb__reader *of, const struct sb__path *in,
@@ -140,11 +140,11 @@ static inline sb_status read_value_contract(struct sb__reader *of, const struct 
     return st;
 }
 
-#define sb__wire_fail_contract(path, field, status, offset, ...) tell(status, offset)
+#define sb__wire_fail_contract(path, field, status, offset, ...) report(status, offset)
 
-static inline sb_status tell(sb_status status, uint32_t offset) {
+static inline sb_status report(sb_status status, uint32_t offset) {
     claim(status != SB_OK && offset <= source.size);
-    return told = status;
+    return last_failure = status;
 }
 
 #endif

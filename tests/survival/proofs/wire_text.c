@@ -1,6 +1,6 @@
 /* append, append_path, append_field, sb__wire_fail: an error's text stays in its buffer and ends
    with 0, whatever vsnprintf would write.
-   --unwind 4: a path of three messages, each of which adds what any may; names of two fields
+   --unwind 4: a path of three messages, each of which adds any possible text; names of two fields
    refuses "text->used = sizeof text->bytes - 1;"
         -> "text->used = sizeof text->bytes;"
    refuses "    if (!path->parent)\n        return;\n"
@@ -34,7 +34,7 @@ static int write_text(char *to, size_t size) {
 
 #include "wire/wire.c"
 
-static bool is_kept(const struct text *text) {
+static bool fits(const struct text *text) {
     return text->used < sizeof text->bytes;
 }
 
@@ -44,12 +44,12 @@ void wire_text(void) {
     const struct sb__path layer = {&root, "layer", any_i64(), names};
     const struct sb__path blob = {&layer, "blob", any_i64(), names};
     struct text text = {.used = any_size()};
-    assume(is_kept(&text));
+    assume(fits(&text));
     append_path(&text, &blob);
-    claim(is_kept(&text));
+    claim(fits(&text));
     append_field(&text, &blob, any_u32());
-    claim(is_kept(&text));
+    claim(fits(&text));
     const sb_status status = any_i32();
     claim(sb__wire_fail(&root, any_u32(), status, any_u32(), NULL, "any") == status);
-    claim(told == status);
+    claim(last_failure == status);
 }

@@ -1,6 +1,6 @@
 /* read_watched: reads all bytes piece by piece, in order, and reports each piece after reading it;
    a failure ends the read.
-   --unwind 5: three pieces and what is left; each is treated alike
+   --unwind 5: three pieces and a rest; the code treats all pieces in the same way
    refuses "        offset += n;\n"
         -> ""
    refuses "        dst += n;\n"
@@ -20,26 +20,26 @@ static struct sb__progress progress;
 static struct sb__reader reader = {.source = &source, .progress = &progress};
 static unsigned char to[4u << 20];
 static uint32_t begin;
-static size_t taken, said; /* bytes read; bytes reported */
+static size_t taken, num_reported; /* bytes read; bytes reported */
 static bool has_failed;
 
 sb_status sb__source_read(const struct sb__source *from, uint32_t offset, void *dst, size_t size,
                           sb_error *err) {
     (void)err;
-    claim(!has_failed && from == &source && size > 0 && taken == said);
+    claim(!has_failed && from == &source && size > 0 && taken == num_reported);
     claim(offset == begin + taken && dst == to + taken);
     has_failed = any_bool();
     taken += has_failed ? 0 : size;
-    return has_failed ? (told = SB_ERR_IO) : SB_OK;
+    return has_failed ? (last_failure = SB_ERR_IO) : SB_OK;
 }
 
 sb_status sb__progress_walked(struct sb__progress *of, uint32_t at, size_t size, sb_error *err) {
     (void)err;
     claim(!has_failed && of == &progress && at == begin + taken);
-    said += size;
-    claim(said == taken && size <= 1u << 20);
+    num_reported += size;
+    claim(num_reported == taken && size <= 1u << 20);
     has_failed = any_bool();
-    return has_failed ? (told = SB_ERR_CANCELLED) : SB_OK;
+    return has_failed ? (last_failure = SB_ERR_CANCELLED) : SB_OK;
 }
 
 #include "wire/wire.c"
@@ -49,6 +49,6 @@ void wire_watched(void) {
     begin = any_u32();
     assume(size <= sizeof to && begin <= SB__MAX_MESSAGE_BYTES - size);
     const sb_status st = read_watched(&reader, begin, to, size, NULL);
-    claim((st == SB_OK) == !has_failed && (st == SB_OK || st == told));
-    claim(taken <= size && (st != SB_OK || said == size));
+    claim((st == SB_OK) == !has_failed && (st == SB_OK || st == last_failure));
+    claim(taken <= size && (st != SB_OK || num_reported == size));
 }

@@ -35,13 +35,13 @@ sb_status sb__source_read(const struct sb__source *from, uint32_t offset, void *
     claim(offset <= source.size && size <= source.size - offset);
     read_at = offset;
     read_bytes = size;
-    return any_bool() ? SB_OK : (told = SB_ERR_IO);
+    return any_bool() ? SB_OK : (last_failure = SB_ERR_IO);
 }
 
 sb_status sb__progress_walked(struct sb__progress *of, uint32_t at, size_t size, sb_error *err) {
     (void)err;
     claim(of == progress && at == reader.end && size == reader.end - reader.begin);
-    return progress && any_bool() ? (told = SB_ERR_CANCELLED) : SB_OK;
+    return progress && any_bool() ? (last_failure = SB_ERR_CANCELLED) : SB_OK;
 }
 
 #include "wire/wire.c"
@@ -69,7 +69,7 @@ void wire_window(void) {
     source.bytes = any_bool() ? bytes : NULL;
     assume(source.size <= (source.bytes ? sizeof bytes : SB__MAX_MESSAGE_BYTES));
     make_reader();
-    reader.begin = any_u32(); /* any window since then */
+    reader.begin = any_u32(); /* any window of a later call */
     reader.end = any_u32();
     assume(reader.begin <= reader.end && reader.end <= source.size);
     assume(source.bytes || reader.end - reader.begin <= SB__WINDOW_BYTES);
@@ -80,8 +80,8 @@ void wire_window(void) {
     const struct sb__reader before = reader;
     sb_status st = fetch(&reader, size, NULL);
     claim(reader.at == before.at && reader.progress == progress);
-    if (st != SB_OK) { /* the window's bytes are not taken for the file's */
-        claim(st == told && (reader.begin == reader.end || st == SB_ERR_CANCELLED));
+    if (st != SB_OK) { /* no stale bytes stay in the window */
+        claim(st == last_failure && (reader.begin == reader.end || st == SB_ERR_CANCELLED));
         return;
     }
     claim(is_window() && reader.begin <= reader.at && reader.at + size <= reader.end);

@@ -5,8 +5,8 @@ Threads queue a copy, retire or write its storage, lose the device, end a
 tensor and trim, while waits fail and the device runs queued work at any time.
 No copy may run on storage that was returned or is being written, and every loan
 must be returned once after the device recovers. If any single step of the
-rule is left out, some interleaving must break this; the shortest is printed. The
-names are those of c/src/context and c/src/memory.
+rule is left out, some interleaving must break the rule; the shortest such trace
+is printed. The names are those of c/src/context and c/src/memory.
 """
 
 import collections
@@ -28,7 +28,7 @@ class World:
         self.left_out, self.failures = left_out, FAILURES
         self.queue = 0  # copies to run
         self.lost = self.pending = self.used = self.written = self.stayed = False
-        self.kept, self.back = False, 0  # in quarantine; how often the loan was returned
+        self.quarantined, self.back = False, 0  # in quarantine; how often the loan was returned
         self.mark = None  # copies that run before the event that another context's query recorded
         self.holders, self.lease_used = 1 + tensor, False
 
@@ -38,7 +38,7 @@ class World:
 
     def run_copy(self):
         if self.back:
-            raise Broken("a copy runs on storage that was given back")
+            raise Broken("a copy runs on storage that was returned")
         if self.written:
             raise Broken("a copy runs on storage that the caller writes")
         self.queue -= 1
@@ -86,12 +86,12 @@ def settle(w):
 
 def storage_end(w, used):
     over = yield from streams_over(w, "the end asks the streams", used)
-    w.kept = not over and w.has("quarantine takes what is not over")
-    w.back += not w.kept
+    w.quarantined = not over and w.has("storage in use goes into quarantine")
+    w.back += not w.quarantined
 
 
 def lease_release(w, used):
-    w.lease_used |= used and w.has("users come to the lease")
+    w.lease_used |= used and w.has("the lease records its users")
     w.holders -= 1
     if not w.holders:
         yield from storage_end(w, w.lease_used)
@@ -99,27 +99,27 @@ def lease_release(w, used):
 
 def quarantine_ask(w):
     yield "ask"
-    kept, w.kept, w.mark = w.kept, False, None
-    if kept:
-        w.kept = not (yield from streams_over(w, "quarantine asks the streams"))
-        w.back += not w.kept
+    quarantined, w.quarantined, w.mark = w.quarantined, False, None
+    if quarantined:
+        w.quarantined = not (yield from streams_over(w, "quarantine asks the streams"))
+        w.back += not w.quarantined
 
 
 def streams_known_over(w):
     """Never waits: one query records an event, and a later query finds it complete."""
     if w.mark is None and not (yield "record") and not w.lost:
         w.mark = w.queue
-    return w.mark is not None and (w.mark == 0 or not w.has("a question looks at its event"))
+    return w.mark is not None and (w.mark == 0 or not w.has("a query checks its event"))
 
 
 def quarantine_end(w):
     """Other contexts end and query. Storage enters the quarantine before the event is recorded."""
     for _ in range(2):
-        yield "question"
-        kept, w.kept = w.kept, False
-        if kept:
-            w.kept = not (yield from streams_known_over(w))
-            w.back += not w.kept
+        yield "query"
+        quarantined, w.quarantined = w.quarantined, False
+        if quarantined:
+            w.quarantined = not (yield from streams_known_over(w))
+            w.back += not w.quarantined
 
 
 def releases(w):
@@ -129,7 +129,7 @@ def releases(w):
 
 
 def overwrites(w):
-    """Replaces host storage that a copy may still write, or else writes it as the caller."""
+    """Replaces host storage that a copy may still write; otherwise writes it as the caller."""
     yield from transfer(w)
     yield from settle(w)
     w.used = not (yield from streams_over(w, "overwrite asks the streams", w.used))
@@ -143,7 +143,7 @@ def overwrites(w):
 def loses(w):
     yield "lose"
     w.lost = True
-    yield from wait(w)  # even if the wait fails
+    yield from wait(w)  # the device is lost even if the wait fails
 
 
 def ends_tensor(w):
@@ -165,9 +165,9 @@ def ends_context(w):
     answers = w.failures == 0
     if w.has("the end of a context asks"):
         yield from quarantine_ask(w)
-    w.stayed = w.kept and w.has("a context stays for its quarantine")
-    if w.kept and not w.stayed:
-        raise Broken("the device is closed under what is in quarantine")
+    w.stayed = w.quarantined and w.has("a context stays for its quarantine")
+    if w.quarantined and not w.stayed:
+        raise Broken("the device is closed while storage is in quarantine")
     if w.stayed and answers:
         raise Broken("a context stays although its device answers")
     w.failures = 0  # the device answers
@@ -183,9 +183,9 @@ SCENES = [[releases, quarantine_ask], [releases, loses], [releases, ends_tensor]
           [overwrites, quarantine_ask], [overwrites, loses], [releases, loses, quarantine_ask]]
 
 
-class Run:  # a world after the moves of a path
+class Run:  # a world and its threads after the moves of a path
     def __init__(self, threads, end, left_out, path):
-        self.world, self.end, self.story = World(left_out, ends_tensor in threads), end, []
+        self.world, self.end, self.trace = World(left_out, ends_tensor in threads), end, []
         self.threads = [self.start(thread) for thread in threads]
         for move in path:
             self.make(*move)
@@ -196,11 +196,11 @@ class Run:  # a world after the moves of a path
 
     def make(self, who, fails):
         if who == "device":
-            self.story.append("the device runs the copy")
+            self.trace.append("the device runs the copy")
             self.world.run_copy()
             return
         generator, at = self.threads[who]
-        self.story.append(f"{generator.__name__}: {at}{' fails' if fails else ''}")
+        self.trace.append(f"{generator.__name__}: {at}{' fails' if fails else ''}")
         self.world.failures -= fails
         try:
             self.threads[who][1] = generator.send(fails)
@@ -228,7 +228,7 @@ class Run:  # a world after the moves of a path
 
 
 def explore(left_out, threads, end):
-    """Returns the number of states, and the shortest story that breaks the rule, or None."""
+    """Returns the number of states, and the shortest trace that breaks the rule, or None."""
     seen, paths = set(), collections.deque([()])
     while paths:
         path = paths.popleft()
@@ -238,9 +238,9 @@ def explore(left_out, threads, end):
                 run.make(*move)
             moves = run.moves()
             if not moves and run.world.back != 1:
-                raise Broken(f"a loan came back {run.world.back} times")
+                raise Broken(f"a loan was returned {run.world.back} times")
         except Broken as broken:
-            return len(seen), [*run.story, str(broken)]
+            return len(seen), [*run.trace, str(broken)]
         key = run.key()
         if key not in seen:
             seen.add(key)
@@ -250,20 +250,20 @@ def explore(left_out, threads, end):
 
 def explore_all(left_out=None):
     results = [explore(left_out, *scene) for scene in itertools.product(SCENES, ENDS)]
-    stories = [story for _, story in results if story]
-    return sum(states for states, _ in results), min(stories, key=len, default=None)
+    traces = [trace for _, trace in results if trace]
+    return sum(states for states, _ in results), min(traces, key=len, default=None)
 
 
 def main():
-    states, story = explore_all()
-    if story:
-        sys.exit("model_quarantine: the rule is broken:\n  " + "\n  ".join(story))
-    print(f"{states} states hold")
+    states, trace = explore_all()
+    if trace:
+        sys.exit("model_quarantine: the rule is broken:\n  " + "\n  ".join(trace))
+    print(f"{states} states keep the rule")
     for step in list(STEPS):
-        story = explore_all(step)[1]
-        if not story:
+        trace = explore_all(step)[1]
+        if not trace:
             sys.exit(f"model_quarantine: nothing breaks without this: {step}")
-        print(f"left out: {step}\n  " + "\n  ".join(story))
+        print(f"left out: {step}\n  " + "\n  ".join(trace))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-/* Runs threads for tests. The hand-overs here order nothing: the library alone must order what one
-   thread does and another observes, or ThreadSanitizer reports a race. */
+/* Runs threads for tests. The hand-overs here use no memory ordering. The library alone must order
+   what one thread does and another observes, or ThreadSanitizer reports a race. */
 #ifndef SB_TESTS_TEAM_H
 #define SB_TESTS_TEAM_H
 

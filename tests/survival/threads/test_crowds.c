@@ -133,8 +133,8 @@ static void cross(void *arg, int member) {
     }
 }
 
-/* No call holds the locks of both memories. */
-TEST_ON(rig, calls_that_cross_end) {
+/* No call holds the locks of both memories, so the calls cannot deadlock. */
+TEST_ON(rig, calls_that_cross_do_not_deadlock) {
     struct crossed c = {.crowd = {.wrong = 0}};
     sb_mem *x = test_mem(f->context, BYTES), *y = test_mem(f->context, BYTES);
     void *out;
@@ -168,7 +168,7 @@ static void ask(void *arg, int member) {
     }
 }
 
-TEST(a_request_that_fits_is_not_refused_for_another_s_sake) {
+TEST(a_request_that_fits_is_not_refused_because_of_another) {
     struct crowd crowd = {.account = {.cap = CAP}};
     assert_int_equal(sb__account_take(&crowd.account, SMALL, "test memory", NULL), SB_OK);
     gather(4, ask, &crowd);
@@ -190,7 +190,7 @@ static void compete(void *arg, int member) {
     }
 }
 
-TEST_ON(rig, the_cap_holds_for_what_is_live_at_once) {
+TEST_ON(rig, the_cap_bounds_the_bytes_that_are_live_at_once) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     options.max_host_bytes = CAP;
     rig_reopen_options(f, options);
@@ -255,7 +255,7 @@ static void take_and_release(void *arg, int member) {
     }
 }
 
-TEST_ON(rig, threads_keep_no_more_than_they_used) {
+TEST_ON(rig, the_cache_keeps_no_more_than_the_threads_used) {
     for (int round = 0; round < 5; round++) {
         rig_reopen_on(f, "cpu", 0);
         struct crowd crowd = {.context = f->context};

@@ -57,7 +57,7 @@ static void lend(void (*first)(void *), void (*second)(void *)) {
     rig_close(&loan.rig);
 }
 
-TEST(the_last_user_comes_after_all_others) {
+TEST(the_last_user_sees_the_writes_of_all_others) {
     for (int i = 0; i < 50; i++) {
         lend(write_and_end_the_tensor, destroy_the_blob);
         lend(write_and_destroy_the_blob, end_the_tensor);
@@ -72,7 +72,7 @@ static void write_elsewhere(void *arg) {
     assert_ok(sb_blob_mutable_cpu(loan->blob, SB_DATA, &data, &err));
 }
 
-TEST(storage_that_was_let_go_of_ends_with_the_tensor) {
+TEST(released_storage_ends_with_the_tensor) {
     for (int i = 0; i < 50; i++) {
         struct loan loan = {.tensor = NULL};
         rig_open_on(&loan.rig, NULL, 0);

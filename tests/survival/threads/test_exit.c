@@ -1,5 +1,5 @@
-/* Ends a program in many states, repeatedly: no crash and no hang. Each scenario runs this program
-   again with the scenario's name. */
+/* Ends a program in many states, repeatedly, and checks that it neither crashes nor hangs. Each
+   scenario runs this program again with the scenario's name. */
 #include "nets.h"
 #include "team.h"
 
@@ -13,7 +13,7 @@
 
 enum { LIMIT = 20 /* seconds for one run */, THREADS = 4, OBJECTS = 6 };
 #define RUNS  (test_is_quick() || IS_SANITIZED ? 5 : 100)
-#define BYTES ((size_t)128 << 10) /* of a size that the cache keeps */
+#define BYTES ((size_t)128 << 10) /* a size that the cache keeps */
 
 /* --- what is alive ---------------------------------------------------------------------------- */
 
@@ -208,7 +208,7 @@ static const struct scenario {
 
 enum { SCENARIOS = sizeof scenarios / sizeof scenarios[0] };
 
-/* --- running them ---------------------------------------------------------------------------- */
+/* --- running the scenarios ------------------------------------------------------------------- */
 
 extern char **environ;
 

@@ -110,7 +110,7 @@ TEST_ON(scale, slow_paths_are_counted) {
     assert_true(IS_SANITIZED || locks > calls);
 }
 
-TEST_ON(scale, asking_for_a_ready_side_is_fast) {
+TEST_ON(scale, a_request_for_a_ready_side_is_fast) {
     const void *in;
     void *out;
     assert_ok(sb_mem_overwrite_cpu(f->mem, &out, &err)); /* HEAD_AT_CPU */
@@ -136,7 +136,7 @@ static sb_status look_around(sb_mem *mem) {
                : SB_ERR_INTERNAL;
 }
 
-/* Small calls on blobs on the host only do their work: no locks, no calls through a table. */
+/* Small calls on blobs on the host take no locks and call nothing through a table. */
 TEST_ON(scale, blobs_are_as_fast_as_their_memories) {
     sb_mem *mem;
     sb_stats stats = SB_STATS_INIT;

@@ -59,7 +59,7 @@ struct round {
     struct job *jobs;
     _Atomic(sb_mem *) parked; /* a reference that one thread leaves for another */
     _Atomic int loan_count, job_count, kernel_count, idle, wrong;
-    pthread_barrier_t quiet; /* the faults are off */
+    pthread_barrier_t quiet; /* the members wait until no fault is armed */
 };
 
 struct worker {
@@ -232,13 +232,13 @@ static void launch(struct worker *w, sb_stream stream, const void *ptr, float fi
     (void)is_ok(round, sb_sim_launch(round->rig.context, stream, kernel, job, NULL));
 }
 
-static struct lane *hold_lane(struct worker *w) {
+static struct lane *lock_lane(struct worker *w) {
     struct lane *lane = &w->round->lanes[draw(&w->random, STREAMS)];
     (void)pthread_rwlock_rdlock(&lane->lock);
     return lane;
 }
 
-static void let_go(struct lane *lane) {
+static void unlock_lane(struct lane *lane) {
     (void)pthread_rwlock_unlock(&lane->lock);
 }
 
@@ -266,19 +266,19 @@ static void read_device(struct worker *w, struct object *o) {
 
 static void read_on_stream(struct worker *w, struct object *o) {
     const void *in;
-    struct lane *lane = hold_lane(w);
+    struct lane *lane = lock_lane(w);
     if (is_ok(w->round, sb_blob_gpu_on(o->blob, SB_DATA, lane->stream, &in, NULL)))
         launch(w, lane->stream, in, o->value, NAN);
-    let_go(lane);
+    unlock_lane(lane);
 }
 
 static void start_transfer(struct worker *w, struct object *o) {
     static sb_status (*const ways[])(const sb_mem *, sb_stream, sb_error *) = {
         sb_mem_prefetch_cpu, sb_mem_prefetch_gpu, sb_mem_async_gpu_push, sb_mem_async_cpu_pull};
-    struct lane *lane = hold_lane(w);
+    struct lane *lane = lock_lane(w);
     const sb_mem *mem = memory_of(w->round, o);
     (void)is_ok(w->round, ways[draw(&w->random, 4)](mem, lane->stream, NULL));
-    let_go(lane);
+    unlock_lane(lane);
     if (draw(&w->random, 4) == 0)
         (void)is_ok(w->round, sb_mem_synchronize(mem, NULL));
 }
@@ -296,7 +296,7 @@ static void export(struct worker *w, struct object *o) {
     int32_t side = draw(&w->random, 2) ? SB_SIDE_GPU : SB_SIDE_CPU;
     const void *in = NULL;
     end_tensor_of(w, i);
-    struct lane *lane = hold_lane(w);
+    struct lane *lane = lock_lane(w);
     if (side == SB_SIDE_GPU &&
         !is_ok(w->round, sb_blob_gpu_on(o->blob, SB_DATA, lane->stream, &in, NULL)))
         in = NULL;
@@ -304,7 +304,7 @@ static void export(struct worker *w, struct object *o) {
         w->tensors[i] = NULL;
     if (in)
         launch(w, lane->stream, in, o->value, NAN);
-    let_go(lane);
+    unlock_lane(lane);
 }
 
 /* Sums a sharer, and a copy of the sharer in another context. */
@@ -331,7 +331,7 @@ static void pass_on(struct worker *w, struct object *o) {
     sb_mem_release(mem);
 }
 
-/* Uses a private memory, some large enough for the cache. */
+/* Uses a private memory, which is sometimes large enough for the cache. */
 static void live_alone(struct worker *w, struct object *o) {
     sb_blob *blob = blob_of_count(w->round->rig.context, SB_DTYPE_F32,
                                   COUNT + 40000 * (int64_t)draw(&w->random, 3));
@@ -339,9 +339,9 @@ static void live_alone(struct worker *w, struct object *o) {
     if (is_ok(w->round, sb_blob_cpu(blob, SB_DATA, &in, NULL)))
         expect(w->round, all_are(in, 0));
     if (w->round->has_device) {
-        struct lane *lane = hold_lane(w);
+        struct lane *lane = lock_lane(w);
         (void)is_ok(w->round, sb_mem_async_gpu_push(data_of(blob), lane->stream, NULL));
-        let_go(lane);
+        unlock_lane(lane);
     }
     sb_blob_destroy(blob);
 }
@@ -378,14 +378,14 @@ static void write_device(struct worker *w, struct object *o, float value) {
 static void write_on_stream(struct worker *w, struct object *o, float value) {
     void *out;
     const bool keeps = draw(&w->random, 2);
-    struct lane *lane = hold_lane(w);
+    struct lane *lane = lock_lane(w);
     sb_status st = !keeps ? sb_blob_overwrite_gpu_on(o->blob, SB_DATA, lane->stream, &out, NULL)
                           : sb_blob_mutable_gpu_on(o->blob, SB_DATA, lane->stream, &out, NULL);
     if (is_done(w, o, st)) {
         launch(w, lane->stream, out, keeps ? o->value : NAN, value);
         o->value = w->round->fails ? NAN : value;
     }
-    let_go(lane);
+    unlock_lane(lane);
 }
 
 static void lend(struct worker *w, struct object *o, float value) {
@@ -509,7 +509,7 @@ static void tend_context(struct worker *w) {
     default:
         (void)pthread_rwlock_wrlock(&lane->lock);
         (void)is_ok(w->round, sb_context_forget_stream(context, lane->stream, NULL));
-        let_go(lane);
+        unlock_lane(lane);
         break;
     }
 }
@@ -644,7 +644,7 @@ static void rest(struct round *round) {
 }
 
 /* Queues a copy into a loan. Every wait for the copy fails, so the loan goes into quarantine. */
-static void give_up_in_use(struct round *round) {
+static void retire_in_use(struct round *round) {
     struct worker w = {.round = round, .random = round->seed};
     struct object *o = &round->shared[0];
     const void *in;
@@ -678,7 +678,7 @@ static void end_failing(struct round *round) {
         object_close(&round->shared[i]);
     device_fail(round->rig.context, SB_SIM_ANY, 0, SB_SIM_FAIL_NOW);
     drain(round);
-    give_up_in_use(round);
+    retire_in_use(round);
     sb_context_release(round->rig.context);
     seen.left_behind += rig_stats(&other).leaked_bytes != before;
     for (int i = 0; i < 100 && round->rig.counting.live_blocks; i++)
@@ -699,7 +699,7 @@ static void round_close(struct round *round) {
     assert_int_equal(round->wrong, 0);
 }
 
-TEST(readers_see_the_last_writer_and_nothing_in_use_is_given_back_whatever_fails) {
+TEST(after_any_failure_readers_see_the_last_writer_and_nothing_in_use_is_returned) {
     static struct round round;
     const double end = stress_now() + 2 * stress_seconds(2);
     while (seen.rounds < 12 || stress_now() < end) { /* at least one round of each kind */

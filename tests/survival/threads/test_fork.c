@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #define BYTES ((size_t)512)
-#define LARGE ((size_t)256 << 10) /* of a size that the cache keeps */
+#define LARGE ((size_t)256 << 10) /* a size that the cache keeps */
 #define LIMIT 30                  /* seconds until a child counts as hanging */
 
 /* --- children ------------------------------------------------------------------------------- */
@@ -139,7 +139,7 @@ static bool host_holds(const sb_mem *mem, size_t bytes, int fill) {
     return sb_mem_cpu(mem, &ptr, NULL) == SB_OK && bytes_are(ptr, bytes, fill);
 }
 
-static void read_what_is_current(struct estate *e) {
+static void read_current_bytes(struct estate *e) {
     double sum = 0;
     float value = 0;
     child_wants(host_holds(e->pinned, LARGE, 1));
@@ -152,7 +152,7 @@ static void read_what_is_current(struct estate *e) {
 
 static void read_and_release(void *arg) {
     struct estate *e = arg;
-    read_what_is_current(e);
+    read_current_bytes(e);
     sb_blob *loaded = NULL;
     child_wants(sb_blob_create(e->context, SB_DTYPE_F32, &loaded, NULL) == SB_OK);
     child_wants(sb_model_load_blob(e->model, 0, 0, loaded, NULL) == SB_OK);
@@ -171,7 +171,7 @@ static void hash_a_name(void *out) {
     *(uint32_t *)out = slots[0].hash + slots[1].hash;
 }
 
-TEST(no_process_hashes_names_as_another_does) {
+TEST(each_process_hashes_names_differently) {
     const size_t bytes = 2 * sizeof(uint32_t);
     uint32_t *hashes = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANON, -1, 0);
     assert_ptr_not_equal(hashes, MAP_FAILED);
@@ -181,7 +181,7 @@ TEST(no_process_hashes_names_as_another_does) {
     assert_int_equal(munmap(hashes, bytes), 0);
 }
 
-TEST_ON(estate, a_child_reads_what_is_current_and_releases_everything) {
+TEST_ON(estate, a_child_reads_current_bytes_and_releases_everything) {
     in_child(read_and_release, f);
     /* The parent is unaffected: its transfers are still pending, and succeed. */
     assert_int_equal(f->host.deleted + f->device.deleted, 0);
@@ -287,11 +287,11 @@ static void use_the_device(void *arg) {
     refuse_memory_calls(arg);
     refuse_blob_calls(arg);
     refuse_context_calls(arg);
-    read_what_is_current(arg);
+    read_current_bytes(arg);
     estate_release(arg);
 }
 
-TEST_ON(estate, a_child_gets_forked_from_every_use_of_the_device) {
+TEST_ON(estate, every_use_of_the_device_in_a_child_returns_forked) {
     in_child(use_the_device, f);
     assert_int_equal(sb_context_device_status(f->context), SB_OK);
 }
@@ -300,7 +300,7 @@ struct locked_estate {
     sb_backend table;
     sb_context *context;
     sb_mem *pinned, *replaced, *lent;
-    sb_blob *blob; /* `pinned` holds its data */
+    sb_blob *blob; /* its data is `pinned` */
     struct lent host;
 };
 
@@ -367,7 +367,7 @@ static void end_a_write(void *arg) {
     sb_write_destroy(write);
 }
 
-TEST_ON(rig, a_write_that_was_begun_before_a_fork_ends_in_the_parent_alone) {
+TEST_ON(rig, a_write_that_was_begun_before_a_fork_ends_only_in_the_parent) {
     sb_write *write;
     void *ptr;
     rig_reopen_on(f, "cpu", 0);
@@ -403,7 +403,7 @@ TEST_ON(rig, a_child_does_not_read_from_a_device_without_a_default_stream) {
 }
 
 /* Some drivers do not promise that page-locked memory is readable in the child. */
-TEST(page_locked_bytes_may_be_the_parent_s_alone) {
+TEST(page_locked_bytes_may_be_unreadable_in_a_child) {
     struct locked_estate e;
     double sum = 0;
     locked_estate_open(&e);
@@ -419,7 +419,7 @@ static void open_another(void *arg) {
     struct estate *e = arg, own;
     const void *ptr;
     estate_open(&own);
-    read_what_is_current(&own);
+    read_current_bytes(&own);
     child_wants(sb_mem_gpu(own.pinned, &ptr, NULL) == SB_OK);
     child_wants(host_holds(own.pulled, BYTES, 3));
     child_wants(host_holds(own.lent_device, BYTES, 6));
@@ -428,7 +428,7 @@ static void open_another(void *arg) {
     estate_release(e);
 }
 
-TEST_ON(estate, a_child_may_open_a_context_of_its_own) {
+TEST_ON(estate, a_child_may_open_another_context) {
     in_child(open_another, f);
 }
 
@@ -531,7 +531,7 @@ static void fork_while_held(pthread_mutex_t *lock, void (*task)(void *arg), void
     (void)pthread_barrier_destroy(&h.may_end);
 }
 
-TEST_ON(estate, a_child_hangs_on_no_lock_of_what_it_did_not_share) {
+TEST_ON(estate, a_child_with_unshared_objects_does_not_hang_on_held_locks) {
     sb_mem *other = mem_filled(f->context, BYTES, 8);
     struct sb__sim *sim = f->context->device;
     fork_while_held(&f->context->cache.lock, live_on, f);
@@ -542,7 +542,7 @@ TEST_ON(estate, a_child_hangs_on_no_lock_of_what_it_did_not_share) {
     sb_mem_release(other);
 }
 
-/* Host bytes are current: reads and queries need no lock. */
+/* The host bytes are current, so reads and queries need no lock. */
 static void read_beside_the_lock(void *arg) {
     const sb_blob *blob = arg;
     sb_dl_managed_versioned *tensor = NULL;
@@ -558,7 +558,7 @@ static void read_beside_the_lock(void *arg) {
     tensor->deleter(tensor);
 }
 
-TEST(a_child_reads_current_bytes_beside_the_memory_s_lock) {
+TEST(a_child_reads_current_bytes_without_the_memory_s_lock) {
     const char *const devices[] = {"cpu", "sim:0"};
     for (int i = 0; i < 2; i++) {
         sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
@@ -606,7 +606,7 @@ static void wait_beside_the_lock(void *arg) {
     child_wants(strstr(err.message, "another thread") != NULL);
 }
 
-TEST_ON(estate, a_child_is_told_that_the_memory_s_lock_stayed_behind) {
+TEST_ON(estate, calls_that_need_a_lock_held_at_the_fork_are_refused_in_the_child) {
     const void *in;
     sb_mem *mem = mem_filled(f->context, BYTES, 8);
     assert_ok(sb_mem_gpu(mem, &in, &err));
@@ -663,7 +663,7 @@ static void wait_for_a_slow_thread(void *arg) {
     sb_mem_release(s.mem);
 }
 
-TEST(a_child_s_own_thread_is_waited_for_however_long) {
+TEST(a_child_waits_for_its_own_threads_without_a_limit) {
     sb_context *context;
     assert_ok(sb_context_create(NULL, &context, &err));
     sb_mem *mem; /* never written, so that a write takes the lock */
@@ -684,7 +684,7 @@ static void trim_and_release(void *arg) {
     sb_context_release(e->context);
 }
 
-TEST(host_only_contexts_work_on_beside_held_locks) {
+TEST(host_only_contexts_work_despite_held_locks) {
     struct estate e = {.context = NULL};
     for (int builtin = 0; builtin < 2; builtin++) {
         if (!builtin)

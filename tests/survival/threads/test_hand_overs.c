@@ -9,7 +9,7 @@
 #include <syncblob/comm_engine.h>
 
 #define BYTES ((size_t)256)
-#define LARGE ((size_t)128 << 10) /* of a size that the cache keeps */
+#define LARGE ((size_t)128 << 10) /* a size that the cache keeps */
 
 struct stage {
     struct tiny tiny;
@@ -54,7 +54,7 @@ static void count_deleter(void *user, void *ptr) {
     atomic_fetch_add_explicit(&s->deleted, 1, memory_order_relaxed);
 }
 
-/* --- first uses, which come first in this program ----------------------------------------- */
+/* --- first uses: these tests must run first ----------------------------------------------- */
 
 static void use_builtin(void *arg) {
     sb_mem *mem;
@@ -79,7 +79,7 @@ TEST(threads_share_the_first_opening_of_a_device) {
     hand_over(open_and_close, open_and_close, &s);
 }
 
-/* --- each call, then each other one on another thread ------------------------------------ */
+/* --- each call, then each other call on another thread ----------------------------------- */
 
 static int stream_objects[2];
 
@@ -141,7 +141,7 @@ static void (*const others[])(struct stage *s) = {
     use_large_buffer, trim, use_stream_0,    use_stream_1, forget_stream_0, synchronize_context,
     look_at_storage,  sum,  look_at_memories};
 
-/* Numbers calls: first those of the memory, then those of the blob's data, then the others. */
+/* Numbers the calls: first calls on the memory, then calls on the blob's data, then the others. */
 enum { OTHERS = CALLS + POINTER_CALLS, ACTS = OTHERS + sizeof others / sizeof *others };
 
 static bool is_const(int act) {
@@ -181,7 +181,7 @@ static void second_act(void *arg) {
 
 /* Runs every pair of calls, in order, on two threads. Calls that change a ready side exclude others
    by contract. */
-TEST(what_one_call_left_is_whole_for_the_next_one_on_another_thread) {
+TEST(each_call_sees_the_effects_of_each_call_on_another_thread) {
     for (int i = 0; i < ACTS; i++)
         for (int k = 0; k < ACTS; k++)
             for (int ready = 0; ready <= (is_const(i) && is_const(k)); ready++) {
@@ -227,7 +227,7 @@ static void give_to_blob(void *arg) {
 }
 
 /* sb_blob_set_mem reads the addresses of both sides, to check their alignment. */
-TEST_ON(stage, a_memory_is_given_to_a_blob_beside_its_first_reader) {
+TEST_ON(stage, a_memory_is_set_as_a_blob_s_data_beside_its_first_reader) {
     f->blob = new_blob(f->context);
     hand_over(touch_cpu, give_to_blob, f);
 }
@@ -246,7 +246,7 @@ static void update_1(void *arg) {
     assert_ok(sb_blob_update(((struct updates *)arg)->blobs[1], &err));
 }
 
-TEST(reads_of_one_diff_are_noted_by_both) {
+TEST(two_updates_record_their_reads_of_one_diff) {
     struct updates u;
     stage_open(&u.stage);
     for (int i = 0; i < 2; i++) {
@@ -307,7 +307,7 @@ static void write_when_alone(void *arg) {
     memset(ptr, 0x22, BYTES);
 }
 
-TEST_ON(stage, the_only_owner_comes_after_all_others) {
+TEST_ON(stage, the_only_owner_sees_the_writes_of_earlier_owners) {
     void *ptr;
     (void)sb_mem_retain(f->mem);
     assert_int_equal(sb_mem_is_unique(f->mem), 0);
@@ -351,7 +351,7 @@ static void *come_second(void *user) {
     return sb_mem_size(mem) == BYTES ? mem : NULL;
 }
 
-TEST(whoever_comes_second_sees_the_first_one_s_memory) {
+TEST(the_slower_thread_sees_the_memory_of_the_faster) {
     struct duel duel = {.blob = NULL};
     sb_context *context;
     sb_mem *mem;
@@ -394,7 +394,7 @@ TEST_ON(stage, a_copy_that_another_thread_waited_for_is_over) {
     hand_over(pull_and_wait, wait_and_look, f);
 }
 
-/* --- a write that failed on the way ------------------------------------------------------- */
+/* --- a write that failed midway ----------------------------------------------------------- */
 
 static void spoil(void *arg) {
     struct stage *s = arg;
@@ -420,7 +420,7 @@ static void stage_open_to_spoil(struct stage *s) {
     s->tiny.fails_scale = true;
 }
 
-TEST(a_spoiled_memory_can_be_lent_to_by_another_thread) {
+TEST(another_thread_can_lend_storage_to_a_spoiled_memory) {
     struct stage s;
     stage_open_to_spoil(&s);
     hand_over(spoil, lend_after_the_loss, &s);
@@ -477,7 +477,7 @@ static void *read_beside(void *user) {
     return NULL;
 }
 
-TEST(a_reduction_that_fails_leaves_the_memory_whole_beside_a_reader) {
+TEST(a_failed_reduction_beside_a_reader_leaves_the_memory_valid) {
     const sb_comm_engine engine = {.struct_size = sizeof engine,
                                    .abi_version = SB_COMM_ENGINE_ABI_VERSION,
                                    .name = "failing",
@@ -504,14 +504,14 @@ TEST(a_reduction_that_fails_leaves_the_memory_whole_beside_a_reader) {
     stage_close(s);
 }
 
-/* --- giving device storage up beside readers ------------------------------------------------ */
+/* --- device storage that is retired beside readers ------------------------------------------ */
 
 /* A read replaces read-only device storage and retires the old storage while another thread begins
    to use the device side on a stream. Retiring waits for users; the first wait fails, and the other
    thread has begun before the retry. */
 struct replacing {
     struct stage stage;
-    quiet_flag giving_up, joined;
+    quiet_flag retiring, joined;
     _Atomic int waits;
 };
 
@@ -519,7 +519,7 @@ static sb_status fail_first_wait(void *user) {
     struct replacing *r = user;
     if (atomic_fetch_add_explicit(&r->waits, 1, memory_order_relaxed) != 0)
         return SB_OK;
-    quiet_raise(&r->giving_up);
+    quiet_raise(&r->retiring);
     quiet_await(&r->joined);
     return SB_ERR_DEVICE_FAILURE;
 }
@@ -533,13 +533,13 @@ static void *read_and_replace(void *user) {
 static void *join_in(void *user) {
     struct replacing *r = user;
     const void *ptr;
-    quiet_await(&r->giving_up);
+    quiet_await(&r->retiring);
     assert_ok(sb_mem_gpu_on(r->stage.mem, (sb_stream)&stream_objects[0], &ptr, &err));
     quiet_raise(&r->joined);
     return NULL;
 }
 
-TEST(storage_is_given_up_beside_new_readers) {
+TEST(storage_is_retired_beside_new_readers) {
     struct replacing r = {.waits = 0};
     struct stage *s = &r.stage;
     void *ptr;
@@ -561,7 +561,7 @@ TEST(storage_is_given_up_beside_new_readers) {
     stage_close(s);
 }
 
-/* --- a wait under no lock --------------------------------------------------------------- */
+/* --- a wait without a lock -------------------------------------------------------------- */
 
 static void *use_stream_1_too(void *user) {
     struct replacing *r = user;

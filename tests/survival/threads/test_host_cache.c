@@ -14,7 +14,7 @@ static void expect_about(const char *what, size_t before, size_t difference) {
 
 /* The cases: ordinary memory from the kernel and from malloc, pinned memory, and memory that is not
    cached. */
-TEST(trimmed_memory_leaves_the_process) {
+TEST(trimmed_memory_returns_to_the_system) {
     static const struct {
         const char *device;
         uint32_t flags;
@@ -26,7 +26,7 @@ TEST(trimmed_memory_leaves_the_process) {
                  {"cpu", SB_CONTEXT_NO_HOST_CACHE, 64 * MIB, 1}};
     skip_when_quick();
     if (IS_SANITIZED) {
-        print_message("skipped: the sanitizer keeps memory of its own\n");
+        print_message("skipped: the sanitizer keeps freed memory\n");
         test_skip();
     }
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -48,7 +48,7 @@ TEST(trimmed_memory_leaves_the_process) {
     }
 }
 
-/* An allocator whose slow_free is slow. */
+/* An allocator whose slow_free runs other threads before it frees. */
 static void *slow_alloc(void *user, size_t bytes, size_t alignment, uint32_t flags) {
     void *block = NULL;
     if (posix_memalign(&block, alignment, bytes))

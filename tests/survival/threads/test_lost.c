@@ -29,7 +29,7 @@ static sb_status lose_meanwhile(void *user) {
     return SB_OK;
 }
 
-TEST(a_wait_that_the_loss_cut_short_does_not_succeed) {
+TEST(a_wait_that_a_loss_interrupts_does_not_succeed) {
     struct waiting w = {.tiny = {.fails_scale = true}};
     sb_backend table = tiny_table(&w.tiny);
     sb_context *context = tiny_context(&table);
@@ -78,7 +78,7 @@ static void trim_often(void *arg, int member) {
         sb_context_trim(NULL);
 }
 
-TEST(threads_that_trim_end_what_waits_once) {
+TEST(threads_that_trim_end_each_quarantined_loan_once) {
     static char bytes[2][BYTES];
     for (int round = 0; round < 50; round++) {
         sb_context_options options = SB_CONTEXT_OPTIONS_INIT;

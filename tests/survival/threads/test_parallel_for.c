@@ -1,5 +1,5 @@
-/* parallel_for: any number of the caller's threads has bit for bit the results of one thread. The
-   library creates no threads, leaves OpenBLAS's settings unchanged, and holds no lock while the
+/* parallel_for: with any number of the caller's threads the results are bit for bit those of one.
+   The library creates no threads, leaves OpenBLAS's settings unchanged, and holds no lock while the
    caller's threads work. */
 #include "blobs.h"
 #include "team.h"
@@ -49,7 +49,7 @@ static sb_context *context_with(const char *device, sb_parallel_for run, void *u
 
 /* --- the same bits --------------------------------------------------------------------------- */
 
-/* Results of all larger operations in turn: sums, and hashes of bytes. */
+/* Results of the larger operations: sums, and hashes of the resulting bytes. */
 struct results {
     double sums[4];
     uint64_t updated, scaled, copied, moved;
@@ -149,7 +149,7 @@ static void compare(int32_t dtype, int64_t count) {
         const struct results found = compute(context, dtype, count);
         assert_memory_equal(&found, &expected, sizeof found);
         assert_int_equal(pool.runs > 0, count > 1 << 17);
-        if (count > 1 << 18) /* two updates, four sums; from 1 MiB on clear and the copies */
+        if (count > 1 << 18) /* two updates, four sums; from 1 MiB on also a clear and copies */
             assert_int_equal(pool.runs, 9);
         sb_context_release(context);
     }
@@ -196,7 +196,7 @@ static void expect_no_new_thread(sb_context *context) {
     sb_context_release(context);
 }
 
-TEST(no_thread_is_created_and_openblas_stays_as_it_was) {
+TEST(no_thread_is_created_and_openblas_settings_are_unchanged) {
     int blas_threads = blas_number("openblas_get_num_threads");
     int blas_kind = blas_number("openblas_get_parallel");
     struct pool pool = {.threads = 3};
@@ -250,7 +250,7 @@ TEST(no_lock_is_held_while_the_caller_s_threads_work) {
     assert_ok(sb_mem_mutable_cpu(thief.mem, &out, &err));
     assert_true(bytes_are(out, bytes, 0));
     assert_ok(sb_mem_clear(thief.mem, &err));
-    assert_true(thief.stolen >= 2); /* the copy and the clearing were spread */
+    assert_true(thief.stolen >= 2); /* the copy and the clear ran as tasks */
     sb_mem_release(thief.mem);
     sb_context_release(context);
     free(lent);

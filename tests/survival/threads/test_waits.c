@@ -62,7 +62,7 @@ static void write_nines(void *user) {
 }
 
 /* Returns a blob on the device without ever requesting a plain pointer. */
-static sb_blob *kept_on_device(struct rig *rig, float data, float diff) {
+static sb_blob *only_on_device(struct rig *rig, float data, float diff) {
     float *x;
     sb_blob *blob = test_vector(rig->context, SB_DTYPE_F32, COUNT);
     sb_stream stream = rig_stream(rig);
@@ -88,14 +88,14 @@ static void write_nines_on(struct rig *rig, sb_stream stream, struct look *look,
 
 /* A queued update reads the diff before the next writer changes it. The writer uses the library's
    stream, the caller's stream or a plain pointer, or writes after a host access. */
-TEST_ON(rig, a_diff_is_not_overtaken_by_its_next_writer) {
+TEST_ON(rig, an_update_reads_the_diff_before_its_next_writer) {
     enum { OWN, NAMED, HOST_BETWEEN, PLAIN, WAYS };
     for (int way = 0; way < WAYS; way++) {
         struct look look;
         void *out;
         const float *host;
         rig_reopen_on(f, "sim:0", 0);
-        sb_blob *blob = way == PLAIN ? on_device(f, COUNT, 4, 1) : kept_on_device(f, 4, 1);
+        sb_blob *blob = way == PLAIN ? on_device(f, COUNT, 4, 1) : only_on_device(f, 4, 1);
         sb_stream stream = rig_stream(f), other = rig_stream(f);
         if (way == PLAIN)
             assert_ok(sb_blob_mutable_gpu(blob, SB_DIFF, &out, &err));
@@ -120,14 +120,14 @@ TEST_ON(rig, a_diff_is_not_overtaken_by_its_next_writer) {
 
 /* Operands at the host are first copied to the device. On the library's own stream the update waits
    for these copies; on the caller's stream they are only queued. */
-TEST_ON(rig, an_update_waits_for_nothing_but_its_own_copies) {
+TEST_ON(rig, an_update_waits_only_for_its_own_copies) {
     for (int named = 0; named < 2; named++)
         for (int at_host = 0; at_host < 2; at_host++)
             for (int at_device = 0; at_device < 2; at_device++) {
                 void *out;
                 const float *host;
                 rig_reopen_on(f, "sim:0", 0);
-                sb_blob *blob = kept_on_device(f, 4, 1);
+                sb_blob *blob = only_on_device(f, 4, 1);
                 sb_stream stream = rig_stream(f);
                 if (at_device)
                     assert_ok(sb_mem_mutable_gpu_on(diff_of(blob), stream, &out, &err));
@@ -149,7 +149,7 @@ TEST_ON(rig, an_update_waits_for_nothing_but_its_own_copies) {
 
 /* Arithmetic writes in place, so its failure loses the device. A failed copy or sum does not, if it
    cannot be mistaken for arithmetic. */
-TEST_ON(rig, a_failure_that_is_not_of_arithmetic_leaves_the_device) {
+TEST_ON(rig, a_failure_outside_arithmetic_does_not_lose_the_device) {
     for (int named = 0; named < 2; named++) {
         double sum = -1;
         const void *in;
