@@ -35,8 +35,8 @@ enum {
     SB_FORMAT_CAFFEMODEL = 2,  /**< NetParameter */
     SB_FORMAT_SOLVERSTATE = 3, /**< SolverState */
     SB_FORMAT_BLOB_VECTOR = 4  /**< BlobProtoVector; AUTO detects this format if the first blob has
-                                    values. A net that has only a name is detected as this format if
-                                    the name consists of such bytes */
+                                    values. A net that has only a name is also detected as this
+                                    format if the bytes of the name form such a blob */
 };
 
 /** The version of Caffe's format in which a layer is written, SB_LAYER_*. */

@@ -1,9 +1,9 @@
 /**
  * Blobs as bytes: Caffe's BlobShape and BlobProto messages (protobuf wire format). A message is
- * always (bytes, size). All reads are safe for untrusted bytes: a read checks everything before it
- * changes the blob, memory and time are bounded, and the error of a refusal has the field, the byte
- * offset, and the actual format if the library recognises it (model.h). A number with more than 64
- * bits, which Google's readers truncate, is MALFORMED.
+ * always passed as `bytes` and `size`. All reads are safe for untrusted bytes: a read checks
+ * everything before it changes the blob, memory and time are bounded, and the error of a refused
+ * read has the field, the byte offset, and the actual format if the library recognises it
+ * (model.h). A number with more than 64 bits, which Google's readers truncate, is MALFORMED.
  */
 #ifndef SYNCBLOB_PROTO_H
 #define SYNCBLOB_PROTO_H
