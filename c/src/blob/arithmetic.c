@@ -1,5 +1,5 @@
-/* Update, sums and scaling, on the side of the head. The calls check in this order: arguments,
-   dtype, count 0, head. */
+/* Update, sums and scaling, on the side of the head. Each call checks in this order: its arguments,
+   the dtype, whether the count is 0, the head. */
 #include "blob/blob.h"
 
 #include "base/dtype.h"
@@ -127,8 +127,8 @@ static sb_status begin(struct in_place *work, sb_mem *mem, sb_dtype dtype, const
                        : st;
 }
 
-/* Ends device work that was queued with status `st`. Failed work may have written, unless the
-   device refused it. `read` is a memory that the work also reads, or NULL. */
+/* Ends an operation on the device. `st` is the status of its slot. A failed slot may have written,
+   unless `st` means that it queued nothing. The work also reads the memory `read`, if not NULL. */
 static sb_status end_on_device(struct in_place *work, const sb_mem *read, sb_status st,
                                sb_error *err) {
     if (st == SB_ERR_OUT_OF_MEMORY || st == SB_ERR_UNSUPPORTED) { /* nothing was queued */
