@@ -229,7 +229,7 @@ typedef struct sb_stats {
     uint64_t device_bytes;   /**< device memory, live */
     uint64_t device_peak;    /**< the maximum of device_bytes so far */
     uint64_t borrowed_bytes; /**< callers' memory in use, either side */
-    uint64_t cached_bytes;   /**< cached host memory (also in host_bytes or pinned_bytes) */
+    uint64_t cached_bytes;   /**< host memory kept for reuse (also in host_bytes or pinned_bytes) */
     uint64_t uploads;        /**< copies host to device */
     uint64_t upload_bytes;   /**< bytes of uploads */
     uint64_t downloads;      /**< copies device to host */
