@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-/* Changes y[i]; factor is rounded to the elements' type. */
+/* Changes `count` elements y[i]; `factor` is first rounded to their type. */
 typedef void sb__loop(double factor, const void *x, void *y, int64_t count);
 
 /* The number of kinds: portable, AVX2, AVX-512. Benchmarks build fewer kinds to imitate older
@@ -39,7 +39,7 @@ struct sb__vectors {
     void (*stream)(void *dst, const void *src, size_t bytes);
 };
 
-/* Compute the sums with each value as a double: slower, without overflow or underflow, portable. */
+/* Compute the sums in doubles, in portable code: slower, but without overflow or underflow. */
 double sb__asum_wide(const float *x, int64_t count);
 double sb__sumsq_wide(const float *x, int64_t count);
 
