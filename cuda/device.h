@@ -126,7 +126,7 @@ void sb__cuda_release(const struct sb__cuda_device *device);
 /* Returns the status for `result` of `call`, and fills `err`. */
 sb_status sb__cuda_status(const struct sb__cuda_device *device, sb__cu_result result,
                           const char *call, sb_error *err);
-/* Counts queued work as complete if the driver has shut down, at process exit. */
+/* Converts DEINITIALIZED to success: once the driver has shut down, at exit, work is complete. */
 static inline sb__cu_result sb__cuda_done(sb__cu_result result) {
     return result == SB__CUDA_ERROR_DEINITIALIZED ? (sb__cu_result)SB__CUDA_SUCCESS : result;
 }

@@ -51,7 +51,7 @@ static double sum_on_host(const sb_blob *blob, enum sum kind, const void *x) {
                : sb__host_sumsq(&blob->context->parallel, blob->dtype, blob->shape.count, x);
 }
 
-/* Not inlined, so that the fast path saves no registers. */
+/* Not inlined, so that the fast path need not save registers. */
 __attribute__((noinline)) static sb_status sum_memory(const sb_blob *blob, sb_part part,
                                                       enum sum kind, double *out, sb_error *err) {
     struct sb__retired retired = {NULL, NULL};
@@ -201,7 +201,7 @@ static sb_status update_in(struct in_place *work, sb_blob *blob, const sb_stream
     return subtract(blob, work, diff, x, err);
 }
 
-/* Not inlined, so that the fast path saves no registers. */
+/* Not inlined, so that the fast path need not save registers. */
 __attribute__((noinline)) static sb_status update_memory(sb_blob *blob, const sb_stream *stream,
                                                          sb_error *err) {
     struct in_place work = {.write = {.mem = NULL}};

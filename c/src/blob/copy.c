@@ -154,7 +154,7 @@ static sb_status copy_memory(sb_blob *blob, const sb_blob *source, sb_part part,
     return copy_bytes(blob, source, part, from, retired, err);
 }
 
-/* Not inlined, so that the fast path saves no registers. */
+/* Not inlined, so that the fast path need not save registers. */
 __attribute__((noinline)) static sb_status copy(sb_blob *blob, const sb_blob *source, sb_part part,
                                                 sb_error *err) {
     struct sb__retired retired = {NULL, NULL};

@@ -14,7 +14,7 @@
 #define FLOATS (BYTES | 1u << SB__WIRE_FIXED32)
 #define WIDES  (BYTES | 1u << SB__WIRE_FIXED64)
 #define LAYER  100u
-#define FIELDS 15 /* 1 to 13, and LAYER at 14 */
+#define FIELDS 15 /* fields 1 to 13 and, at 14, LAYER */
 
 struct evidence {
     uint32_t types;

@@ -40,7 +40,7 @@ sb_status sb__outline_read(struct sb__reader *reader, uint32_t begin, uint32_t e
         if (st == SB_OK)
             note(out, &field, field.begin, field.end);
         else
-            note(out, &field, reader->at, end); /* the part that is present */
+            note(out, &field, reader->at, end); /* the part of the field that is present */
     }
     if (st == SB_ERR_MALFORMED || st == SB_ERR_DATA_LIMIT)
         out->state = reason.offset == end ? SB__CUT : SB__BROKEN;

@@ -32,7 +32,7 @@ static int64_t smaller(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-/* Returns the elements of each task except the last: whole pieces, for at most `most` tasks. */
+/* Returns the number of elements of a task, except the last: whole pieces, `most` tasks at most. */
 static int64_t task_length(int64_t count, int64_t piece, int most) {
     int64_t pieces = (count - 1) / piece + 1;
     return ((pieces - 1) / most + 1) * piece;
@@ -63,7 +63,7 @@ static double asum_f32(const void *x, int n, enum sb__place place) {
     return sum <= DBL_MAX ? sum : sb__asum_wide(x, n);
 }
 
-/* Not inlined, so that the fast path saves no registers. */
+/* Not inlined, so that the fast path need not save registers. */
 __attribute__((noinline)) static double sumsq_anew(const void *x, int n, enum sb__place place) {
     return sb__vectors_fastest()->asum(x, n, place) == 0 ? 0 : sb__sumsq_wide(x, n);
 }
@@ -114,7 +114,7 @@ DEFINE_SUM(asum_f64, __builtin_fabs(v))
 DEFINE_SUM(sumsq_f64, v *v)
 #endif
 
-/* Not inlined, so that small sums save no registers. */
+/* Not inlined, so that small sums need not save registers. */
 __attribute__((noinline)) static double sum_piece(const struct sum_kind *kind, const char *x,
                                                   int64_t count, enum sb__place place) {
     double sum = 0;
@@ -209,7 +209,7 @@ static void update_task(void *arg, int64_t i) {
     job->loop(job->factor, job->x + offset, job->y + offset, smaller(job->length, job->count - at));
 }
 
-/* Not inlined, so that small calls save no registers. */
+/* Not inlined, so that small calls need not save registers. */
 __attribute__((noinline)) static void update_many(const struct sb__parallel *parallel,
                                                   const struct sb__loops *loops, sb__loop *loop,
                                                   int64_t count, double factor, const void *x,

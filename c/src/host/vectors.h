@@ -30,8 +30,8 @@ struct sb__loops {
 };
 
 struct sb__vectors {
-    /* Return the sum of |x[i]| or x[i]^2. Sums of 64 values are floats, which may overflow to
-       infinity or lose bits to underflow. */
+    /* Return the sum of |x[i]| or x[i]^2. Up to 64 values are added as floats, which may overflow
+       to infinity or lose bits to underflow. */
     double (*asum)(const float *x, int64_t count, enum sb__place place);
     double (*sumsq)(const float *x, int64_t count, enum sb__place place);
     struct sb__loops f32, f64;

@@ -168,7 +168,7 @@ static sb_status put_message(const struct save *save, const struct sb__layout *l
                              sb_error *err);
 
 /* Rewrites a nested message if it has edits, else copies it. A V1 layer with a V0 layer has two
-   messages. */
+   messages, and one of them may be without edits. */
 static sb_status put_child(const struct save *save, const struct sb__field *field,
                            const struct action *action, struct position *position, sb_error *err) {
     struct sb__sink count = sb__sink_count();

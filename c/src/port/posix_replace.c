@@ -29,8 +29,8 @@ static char *name_in(char *path) {
     return slash ? slash + 1 : path;
 }
 
-/* Opens the folder of a path: the text before the name. Since the text ends with a slash, only a
-   folder opens. The kernel resolves links in the text. */
+/* Opens the folder of a path, which is the text before the name. Since the text ends with a slash,
+   the call fails unless it is a folder. The kernel resolves links in the text. */
 static int open_folder(char *path) {
     char *name = name_in(path), kept = *name;
     *name = '\0';

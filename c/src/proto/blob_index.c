@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* The fields of a message, collected before their check: a later field may override an earlier
-   one. */
+/* The structs below collect the fields of a message for a check at its end: a later field may
+   override an earlier one. */
 struct dims {
     int64_t count; /* may exceed SB_MAX_AXES, the size of `values` */
     int64_t values[SB_MAX_AXES];

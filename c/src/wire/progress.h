@@ -4,7 +4,7 @@
 
 #include <syncblob/io.h>
 
-/* The progress of one call, on the call's stack. Functions accept NULL: no progress callback. */
+/* The progress of one call, on the call's stack. Functions accept NULL for no callback. */
 struct sb__progress {
     sb_progress to;
     uint64_t done, total;

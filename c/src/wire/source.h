@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-/* Protobuf's limit of a message: an offset fits into uint32_t. */
+/* Protobuf's limit for the bytes of a message. So an offset fits into uint32_t. */
 #define SB__MAX_MESSAGE_BYTES INT32_MAX
 
 /* The size of sb_source in version 0.1. */
