@@ -14,14 +14,14 @@
  *  - [owned]: the receiver must release the object. [borrowed]: the receiver must not release the
  *    object; the text states how long the pointer is valid; without such a statement it is valid
  *    until the call returns. [nullable]: NULL is allowed, and the text states its meaning. NULL for
- *    a pointer without [nullable] gives SB_ERR_INVALID_ARGUMENT. The first parameter, the object of
- *    the call, is [borrowed].
+ *    a pointer without [nullable] results in SB_ERR_INVALID_ARGUMENT. The first parameter, the
+ *    object of the call, is [borrowed].
  *  - "Errors:" is the closed list of a function's codes, without the prefix SB_ERR_; "as f" stands
  *    for the codes of f. A function may also return INVALID_ARGUMENT for a NULL, and any code that
  *    the slots of the caller's backend return (backend.h).
  *  - The name of a layer or net is passed as a pointer and a size. It may contain any bytes; the
  *    pointer may be NULL if the size is 0. Paths and names of devices end in NUL. On Windows paths
- *    are UTF-8; any other encoding gives SB_ERR_IO.
+ *    are UTF-8; any other encoding results in SB_ERR_IO.
  *  - A value from a list of constants has a named type (sb_dtype, sb_head, sb_side), which is
  *    int32_t. A function refuses a number outside the list; a function that returns the name of a
  *    constant returns "unknown". So every number has a defined behaviour, unlike with an enum.

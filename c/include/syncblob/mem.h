@@ -107,7 +107,7 @@ SB_API SB_MUST_CHECK sb_status sb_mem_create(sb_context *context, size_t bytes, 
 SB_API sb_mem *sb_mem_retain(sb_mem *mem);
 
 /** Removes an owner. Removing the last owner waits for pending transfers, frees owned storage and
- *  runs the deleters of borrowed storage. Storage that the device may still be using goes to
+ *  runs the deleters of borrowed storage. Storage that the device may still be using is put in
  *  quarantine (context.h).
  *  @param mem [owned, nullable] */
 SB_API void sb_mem_release(sb_mem *mem);
@@ -231,7 +231,7 @@ SB_API SB_MUST_CHECK sb_status sb_mem_set_gpu(sb_mem *mem, void *ptr, size_t byt
 SB_API SB_MUST_CHECK sb_status sb_mem_async_gpu_push(const sb_mem *mem, sb_stream stream,
                                                      sb_error *err);
 
-/** Queues the copy to the host on `stream`; the mirror image of sb_mem_async_gpu_push.
+/** Queues the copy to the host on `stream`; the counterpart of sb_mem_async_gpu_push.
  *  @param stream [borrowed] see sb_mem_gpu_on
  *  Errors: as sb_mem_async_gpu_push. */
 SB_API SB_MUST_CHECK sb_status sb_mem_async_cpu_pull(const sb_mem *mem, sb_stream stream,

@@ -246,8 +246,8 @@ SB_API SB_MUST_CHECK sb_status sb_model_blob_info(const sb_model *model, int64_t
                                                   int64_t index, sb_blob_info *out, sb_error *err);
 
 /** Reshapes `blob` and loads the values of a blob of the model into it. Conversions and storage are
- *  as in sb_blob_from_proto, for files as in sb_blob_load_file. A blob without values gives
- *  LENGTH_MISMATCH unless its count is 0. If the program has set the blob, the call copies that
+ *  as in sb_blob_from_proto, for files as in sb_blob_load_file. A blob without values results in
+ *  LENGTH_MISMATCH, unless its count is 0. If the program has set the blob, the call copies that
  *  blob.
  *  @param layer a layer or SB_NO_LAYER
  *  @param blob [borrowed]
