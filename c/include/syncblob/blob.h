@@ -113,8 +113,8 @@ SB_API SB_MUST_CHECK sb_status sb_blob_count_range(const sb_blob *blob, int32_t 
 SB_API SB_MUST_CHECK sb_status sb_blob_legacy_shape(const sb_blob *blob, int32_t index,
                                                     int64_t *out, sb_error *err);
 
-/** Writes the shape in Caffe's form, "2 3 4 5 (120)", NUL-terminated and truncated to `capacity`:
- *  for messages.
+/** Writes the shape in Caffe's form, "2 3 4 5 (120)", NUL-terminated and truncated to `capacity`.
+ *  Meant for messages.
  *  @param buffer [borrowed, nullable when capacity is 0] receives the text
  *  @param capacity bytes of `buffer`
  *  @param out_length [nullable] length of the untruncated text without the NUL

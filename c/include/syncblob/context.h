@@ -240,7 +240,7 @@ typedef struct sb_stats {
     uint64_t host_copy_bytes;   /**< bytes of host_copies */
     uint64_t quarantined_bytes; /**< retired storage that the device may still be using, or that its
                                      driver failed to free (also in the live figures above) */
-    uint64_t leaked_bytes; /**< of the whole process: storage in quarantine of contexts without an
+    uint64_t leaked_bytes; /**< for the whole process: storage in quarantine of contexts without an
                                 owner, and storage that no driver can free any more */
 } sb_stats;
 

@@ -31,8 +31,8 @@
  * have waited in between. The library cannot track the caller's work on such bytes on another
  * stream, nor work on a default stream if the pointer was fetched without a stream. If several
  * memories borrow the same bytes (Overlap), only the memory whose call queued the work reports the
- * failure: call that memory before you read another. If only a wait fails and the work succeeds,
- * the work does not count as failed.
+ * failure: make a call on that memory before you read another. If only a wait fails and the work
+ * succeeds, the work does not count as failed.
  *
  * Default streams of CUDA: once the caller has fetched a pointer to the device's side without
  * passing a stream, copies and arithmetic also wait for kernels on per-thread default streams,
