@@ -1,5 +1,5 @@
-/* Arithmetic by cuBLAS, with scalars in host memory (the default mode of a handle). Sums by the
-   library's kernels. */
+/* Arithmetic. axpy and scale call cuBLAS, with scalars in host memory (the default mode of a
+   handle). The library's kernels compute the sums. */
 #include "blas.h"
 
 #include <stdio.h>
@@ -14,8 +14,8 @@ struct work {
     int64_t count;
     double alpha;
     const void *x;
-    void *y;     /* for SCALE: the operand x */
-    double *out; /* NULL: no sum */
+    void *y;     /* the output; SCALE also reads it */
+    double *out; /* for a sum; NULL for AXPY and SCALE */
 };
 
 static sb__cublas_status run_f32(const struct sb__cuda_blas *blas, const struct work *work) {
@@ -140,8 +140,8 @@ static sb_status warm(struct sb__cuda_device *device, struct sb__cuda_blas *blas
 }
 
 /* Returns whether the failure `st` means that the device is out of memory. cuBLAS may then report
-   any failure: its guide says that a failed launch "can be caused by multiple reasons". */
-static bool lacks_memory(struct sb__cuda_device *device, sb_status st) {
+   any failure: its guide states that a failed launch "can be caused by multiple reasons". */
+static bool is_out_of_memory(struct sb__cuda_device *device, sb_status st) {
     return st == SB_ERR_OUT_OF_MEMORY || (st == SB_ERR_DEVICE_FAILURE && sb__cuda_is_full(device));
 }
 
@@ -157,7 +157,7 @@ sb_status sb__cuda_prepare_arithmetic(void *opened, sb_error *err) {
     if (blas)
         return SB_OK;
     sb_status st = sb__cuda_blas_get(device, &blas, err);
-    if (lacks_memory(device, st)) {
+    if (is_out_of_memory(device, st)) {
         sb__cuda_make_room(device);
         st = sb__cuda_blas_get(device, &blas, err);
     }
@@ -165,5 +165,5 @@ sb_status sb__cuda_prepare_arithmetic(void *opened, sb_error *err) {
         st = warm(device, blas, err);
     if (st == SB_OK)
         atomic_store(&device->blas, blas);
-    return st == SB_ERR_DEVICE_FAILURE && lacks_memory(device, st) ? fail_full(err) : st;
+    return st == SB_ERR_DEVICE_FAILURE && is_out_of_memory(device, st) ? fail_full(err) : st;
 }

@@ -123,8 +123,8 @@ sb_status sb__cuda_blas_get(const struct sb__cuda_device *device, struct sb__cud
 
 /* --- tasks ------------------------------------------------------------------------------- */
 
-/* Enters, and sets the handle to `stream`. On failure nothing is queued, and the caller must not
-   leave. */
+/* Calls sb__cuda_enter_queue and sets the handle's stream. On failure nothing is queued, and the
+   caller must not call sb__cuda_leave. */
 static sb_status begin(const struct sb__cuda_device *device, const struct sb__cuda_blas *blas,
                        sb__cu_stream stream, struct sb__cuda_visit *visit, sb_error *err) {
     sb__cu_result result = sb__cuda_enter_queue(device, stream, visit);

@@ -110,8 +110,8 @@ enum {
 
 #define SB__CU_STREAM_PER_THREAD ((sb__cu_stream)0x2)
 
-/* F(result, symbol, parameters) for every function of libcuda.so.1 that the backend or the engine
-   over NCCL calls. */
+/* Lists F(result, symbol, parameters) for every function of libcuda.so.1 that the backend or the
+   engine over NCCL calls. */
 #define SB__CUDA_FUNCTIONS(F)                                                                      \
     F(sb__cu_result, cuInit, (unsigned int flags))                                                 \
     F(sb__cu_result, cuDriverGetVersion, (int *version))                                           \
@@ -180,7 +180,7 @@ enum {
        unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared,      \
        sb__cu_stream stream, void **parameters, void **extra))
 
-/* The same for libcublas: the functions with 64-bit counts of cuBLAS 12.0. */
+/* Lists the functions of libcublas in the same way: those with 64-bit counts, of cuBLAS 12.0. */
 #define SB__CUBLAS_FUNCTIONS(F)                                                                    \
     F(sb__cublas_status, cublasCreate_v2, (sb__cublas_handle * handle))                            \
     F(sb__cublas_status, cublasSetStream_v2, (sb__cublas_handle handle, sb__cu_stream stream))     \

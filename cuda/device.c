@@ -216,8 +216,8 @@ static sb_status find_device(struct sb__cuda_device *device, sb_error *err) {
 
 /* Sets the highest threshold: the pool then keeps freed memory until a trim. Memory in use counts
    toward the threshold, so with a lower threshold each wait could unmap all free memory. Also
-   forbids that an allocation waits for a free on another stream, because a collective on that
-   stream may be waiting for another rank. */
+   forbids allocations that wait for a free on another stream, because a collective on that stream
+   may be waiting for another rank. */
 static sb__cu_result set_up_pool(const struct sb__cuda_device *device,
                                  struct sb__cuda_visit *visit) {
     uint64_t threshold = UINT64_MAX;
@@ -295,8 +295,8 @@ static void destroy_parts(struct sb__cuda_device *device) {
     sb__cuda_end_kept(device, sb__cuda_is_sticky(entered));
 }
 
-/* Chooses the flags of events. A wait for a stream spins or blocks as the application's context is
-   set, a wait for an event as the event is set. Events therefore get the setting of the context. */
+/* Reads the context's id, and whether its waits spin or block, as the application has chosen. A
+   wait for an event follows a flag of the event, so events get the same setting. */
 static sb_status identify(struct sb__cuda_device *device, sb_error *err) {
     unsigned int flags = 0;
     int active = 0;

@@ -21,7 +21,7 @@ struct sb__cuda_events {
     sb__cu_event spare[32];
 };
 
-/* Page-locked memory in small buffers, by size (pinned.c). */
+/* Slabs for small buffers of page-locked memory, by size class (pinned.c). */
 enum { SB__CUDA_SLAB_CLASSES = 11 };
 
 struct sb__cuda_slabs {
@@ -59,7 +59,7 @@ struct sb__cuda_device {
     unsigned long long context_id; /* unique in the process */
     unsigned int event_flags;
     sb__cu_stream stream;
-    atomic_bool core_has_stream, caller_has_stream; /* a caller may capture the stream */
+    atomic_bool core_has_stream, caller_has_stream; /* a caller that has it may capture it */
     sb__cu_event legacy;                  /* recorded repeatedly on the legacy default stream */
     sb__cu_pool pool;                     /* NULL: unsupported, memory comes from cuMemAlloc */
     _Atomic(struct sb__cuda_blas *) blas; /* NULL until arithmetic is prepared */
@@ -74,7 +74,7 @@ void sb__cuda_close(void *device);
 /* The state of calls between enter and leave: the failed call, and the state to restore. */
 struct sb__cuda_visit {
     const char *call;  /* the failed call, as passed to sb__cuda_named */
-    unsigned int mode; /* of captures */
+    unsigned int mode; /* the capture mode to restore */
     bool relaxed;      /* the mode was changed to relaxed */
     bool pushed;       /* the context was pushed; false: it was current already */
 };
@@ -98,8 +98,8 @@ sb__cu_result sb__cuda_refuse_captured(const struct sb__cuda_device *device, sb_
 /* Calls sb__cuda_enter, then sb__cuda_refuse_captured for `stream`. */
 sb__cu_result sb__cuda_enter_stream(const struct sb__cuda_device *device, sb__cu_stream stream,
                                     struct sb__cuda_visit *visit);
-/* Does the same in the thread's own capture mode, before calls that only queue a kernel, an event
-   or a wait: captures of other streams do not forbid such calls. */
+/* As sb__cuda_enter_stream, but does not change the thread's capture mode. For calls that only
+   queue a kernel, an event or a wait: captures of other streams do not forbid them. */
 sb__cu_result sb__cuda_enter_queue(const struct sb__cuda_device *device, sb__cu_stream stream,
                                    struct sb__cuda_visit *visit);
 /* Calls sb__cuda_enter up to SB__CUDA_TRIES times, before a free or a wait for an event. */
@@ -112,21 +112,21 @@ sb__cu_result sb__cuda_enter_to_wait(const struct sb__cuda_device *device, sb__c
 /* Ends the calls; returns `result`. */
 sb__cu_result sb__cuda_leave(const struct sb__cuda_device *device,
                              const struct sb__cuda_visit *visit, sb__cu_result result);
-/* sb__cuda_leave with the result of `call`. */
+/* Calls sb__cuda_leave with the result of `call`; if it failed, records its name. */
 static inline sb__cu_result sb__cuda_leave_after(const struct sb__cuda_device *device,
                                                  struct sb__cuda_visit *visit, sb__cu_result result,
                                                  const char *call) {
     return sb__cuda_leave(device, visit, sb__cuda_named(visit, result, call));
 }
 
-/* Retains and releases the device's primary context, in the relaxed mode of captures. */
+/* Retain and release the device's primary context, in the relaxed capture mode. */
 sb_status sb__cuda_retain(const struct sb__cuda_device *device, sb__cu_context *out, sb_error *err);
 void sb__cuda_release(const struct sb__cuda_device *device);
 
 /* Returns the status for `result` of `call`, and fills `err`. */
 sb_status sb__cuda_status(const struct sb__cuda_device *device, sb__cu_result result,
                           const char *call, sb_error *err);
-/* Counts queued work as complete if the driver has shut down, at process exit. */
+/* Converts DEINITIALIZED to success: once the driver has shut down, at exit, work is complete. */
 static inline sb__cu_result sb__cuda_done(sb__cu_result result) {
     return result == SB__CUDA_ERROR_DEINITIALIZED ? (sb__cu_result)SB__CUDA_SUCCESS : result;
 }
@@ -141,7 +141,7 @@ static inline bool sb__cuda_is_over(sb__cu_result wait) {
     return wait == SB__CUDA_SUCCESS || sb__cuda_is_sticky(wait);
 }
 
-/* Tries of a call whose failure cannot be reported: two transient failures have no effect. */
+/* The tries of a call whose failure cannot be reported: two transient failures have no effect. */
 #define SB__CUDA_TRIES 3
 
 /* Retries a call that frees, unless the context may have been destroyed. */
@@ -165,7 +165,7 @@ static inline sb__cu_stream sb__cuda_stream(sb_stream stream) {
 
 /* --- siblings.c ------------------------------------------------------------------------------ */
 
-/* Adds a device after its opening, and removes it before its closing. */
+/* Add an opened device to the list, and remove a device before it is closed. */
 void sb__cuda_siblings_join(struct sb__cuda_device *device);
 void sb__cuda_siblings_part(struct sb__cuda_device *device);
 /* Trims the pools of all contexts of this device. A pool keeps memory whose free is queued behind
@@ -206,8 +206,8 @@ sb_status sb__cuda_alloc(void *device, size_t bytes, sb_stream stream, void **ou
 /* Frees unused slabs, waits for memory freed on the library's stream, and returns the pool's free
    memory to the driver. */
 void sb__cuda_trim(void *device);
-/* For a device that is out of memory: waits as sb__cuda_trim does, and trims the pools of all
-   contexts of the device. */
+/* Makes room on a device that is out of memory: waits as sb__cuda_trim does, and trims the pools of
+   all contexts of the device. */
 void sb__cuda_make_room(struct sb__cuda_device *device);
 /* Returns whether the device has no free page. */
 bool sb__cuda_is_full(struct sb__cuda_device *device);

@@ -135,7 +135,7 @@
 
 /* The version and the target are those of the oldest devices that CUDA 12 supports. */
 /* clang-format off */
-__extension__ /* for the length of the string */
+__extension__ /* allows the length of the string */
 const char sb__cuda_kernels[] =
     ".version 6.0\n"
     ".target sm_50\n"

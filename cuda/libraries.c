@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define OLDEST_DRIVER 12000
-#define STORY         160 /* capacity for the system's error text */
+#define CAUSE         160 /* capacity for the system's error text */
 
 #define CUBLAS_12 SB__LIBRARY("libcublas.so.12", "cublas64_12.dll")
 #define CUBLAS_13 SB__LIBRARY("libcublas.so.13", "cublas64_13.dll")
@@ -79,13 +79,13 @@ static sb_status initialise(struct sb__cuda_driver *driver, sb_error *err) {
 }
 
 static sb_status load_driver(struct sb__cuda_driver *driver, sb_error *err) {
-    char story[STORY];
+    char cause[CAUSE];
     void *library =
-        sb__library_open(SB__LIBRARY("libcuda.so.1", "nvcuda.dll"), story, sizeof story);
+        sb__library_open(SB__LIBRARY("libcuda.so.1", "nvcuda.dll"), cause, sizeof cause);
     if (!library)
         return fail(err, SB_ERR_NO_DEVICE, 0,
                     "there is no NVIDIA driver (%s); install one, or use the device \"cpu\"",
-                    story);
+                    cause);
     const char *missing =
         fill(library, driver, driver_entries, sizeof driver_entries / sizeof *driver_entries);
     sb_status st = missing ? fail(err, SB_ERR_NO_DEVICE, 0,
@@ -130,24 +130,24 @@ sb_status sb__cuda_driver_open(const struct sb__cuda_driver **out, sb_error *err
 
 /* Prefers a cuBLAS that the process has loaded, perhaps PyTorch's: a second cuBLAS would need as
    much memory again. */
-static void *find_cublas(int driver_version, char *story) {
+static void *find_cublas(int driver_version, char *cause) {
     const bool is_new = driver_version >= 13000;
     void *library = is_new ? sb__library_loaded(CUBLAS_13) : NULL;
     if (!library)
         library = sb__library_loaded(CUBLAS_12);
     if (!library && is_new)
-        library = sb__library_open(CUBLAS_13, story, STORY);
-    return library ? library : sb__library_open(CUBLAS_12, story, STORY);
+        library = sb__library_open(CUBLAS_13, cause, CAUSE);
+    return library ? library : sb__library_open(CUBLAS_12, cause, CAUSE);
 }
 
 static sb_status load_cublas(struct sb__cublas *cublas, int driver_version, sb_error *err) {
-    char story[STORY];
-    void *library = find_cublas(driver_version, story);
+    char cause[CAUSE];
+    void *library = find_cublas(driver_version, cause);
     if (!library)
         return fail(err, SB_ERR_UNSUPPORTED, 0,
                     "arithmetic needs cuBLAS (%s); install it, or name its folder "
                     "in " SB__LIBRARY_PATH,
-                    story);
+                    cause);
     const char *missing =
         fill(library, cublas, cublas_entries, sizeof cublas_entries / sizeof *cublas_entries);
     if (!missing)

@@ -11,7 +11,7 @@
 struct sb__cuda_driver {
     SB__CUDA_FUNCTIONS(SB__CUDA_MEMBER)
     int version;    /* 13000 for CUDA 13.0 */
-    int64_t opener; /* the process: the driver does not work in a child forked after cuInit */
+    int64_t opener; /* the process; after cuInit the driver does not work in a forked child */
 };
 
 struct sb__cublas {

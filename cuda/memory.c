@@ -95,7 +95,7 @@ static void free_now(struct sb__cuda_device *device, const struct freed *block) 
         keep(device, block);
 }
 
-/* Tries to allocate 2 MiB, the least that a device maps at once. */
+/* Tries to allocate 2 MiB, the smallest unit that a device maps. */
 bool sb__cuda_is_full(struct sb__cuda_device *device) {
     const size_t page = (size_t)2 << 20;
     struct sb__cuda_visit visit;

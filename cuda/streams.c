@@ -76,7 +76,7 @@ sb_status sb__cuda_check_stream(void *opened, sb_stream stream, sb_error *err) {
 }
 
 /* Returns the status of a wait. OUT_OF_MEMORY becomes DEVICE_FAILURE, after which the core retries
-   the wait: otherwise the core would free host memory under a copy. */
+   the wait: otherwise the core would free host memory that a copy still uses. */
 static sb_status wait_status(const struct sb__cuda_device *device, sb__cu_result result,
                              const char *call, sb_error *err) {
     sb_status st = sb__cuda_status(device, sb__cuda_done(result), call, err);
@@ -113,8 +113,8 @@ static bool keep_spare(struct sb__cuda_events *events, sb__cu_event event) {
     return kept;
 }
 
-/* Records `*event`, or a new event if NULL. A spare event can be recorded again: a stream that
-   waits for the old record still does. */
+/* Records `*event`, or a new event if NULL. A spare event can be recorded again, because a stream
+   that waits for the old record continues to wait for that record. */
 static sb__cu_result record(struct sb__cuda_device *device, sb__cu_stream stream,
                             sb__cu_event *event, struct sb__cuda_visit *visit) {
     sb__cu_result result = SB__CUDA_SUCCESS;

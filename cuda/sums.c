@@ -54,7 +54,7 @@ static sb_status launch(const struct sb__cuda_device *device, sb__cu_function ke
     return sb__cuda_status(device, result, visit.call, err);
 }
 
-/* Returns the number of blocks: a thread for each vector of 16 bytes, up to a limit. */
+/* Returns the number of blocks: one thread for each vector of 16 bytes, but at most MOST_BLOCKS. */
 static unsigned int blocks_for(int64_t count, int32_t dtype) {
     const int64_t elements = (int64_t)THREADS * 16 / (int64_t)sb_dtype_size(dtype);
     const int64_t blocks = count / elements + (count % elements != 0);
@@ -84,8 +84,8 @@ static sb_status wait_for(struct sb__cuda_device *device, struct last **last, sb
     return st;
 }
 
-/* `scratch` has room for the sums of both launches. Sums are not negative, so that the second
-   launch may add absolute values. */
+/* Launches the kernels and adds the last sums on the host. `scratch` has room for the sums of both
+   launches. Sums are not negative, so that the second launch may add absolute values. */
 static sb_status add(struct sb__cuda_device *device, const struct sb__cuda_blas *blas,
                      sb__cu_function kernel, unsigned int blocks, int64_t count, const void *x,
                      double *scratch, struct last **last, double *out, sb_stream stream,

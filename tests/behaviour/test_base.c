@@ -43,7 +43,7 @@ TEST(a_struct_has_from_its_first_size_to_4096_bytes) {
     assert_ok(sb__check_struct(4096, 16, "it", &err));
     assert_status(SB_ERR_ABI_MISMATCH, sb__check_struct(4097, 16, "it", &err));
     assert_status(SB_ERR_ABI_MISMATCH, sb__check_struct(15, 16, "it", &err));
-    assert_string_equal(err.message, "it has 16 bytes or more, struct_size says 15");
+    assert_string_equal(err.message, "it has 16 bytes or more, struct_size is 15");
 }
 
 TEST(no_struct_ends_within_a_member) {
@@ -52,7 +52,7 @@ TEST(no_struct_ends_within_a_member) {
         assert_status(given % sizeof(size_t) ? SB_ERR_ABI_MISMATCH : SB_OK,
                       sb__check_struct(given, first, "it", &err));
     assert_status(SB_ERR_ABI_MISMATCH, sb__check_struct(4095, first, "it", &err));
-    assert_string_equal(err.message, "it ends within a member, struct_size says 4095");
+    assert_string_equal(err.message, "it ends within a member, struct_size is 4095");
 }
 
 TEST(a_struct_is_filled_up_to_the_callers_size) {
@@ -85,7 +85,7 @@ TEST(the_message_of_a_system_failure_ends_with_its_reason) {
 TEST(the_error_of_a_callback_is_passed_on) {
     sb_error err, reported = {.code = -77, .device_code = 5, .offset = 6};
     assert_status(SB_ERR_IO, sb__fail_reported(&err, SB_ERR_IO, 12, &reported, "the source"));
-    assert_string_equal(err.message, "the source failed and did not say why");
+    assert_string_equal(err.message, "the source failed and gave no reason");
     assert_int_equal(err.offset, 12);
     memset(reported.message, 'x', sizeof reported.message); /* without a NUL */
     assert_status(SB_ERR_IO, sb__fail_reported(&err, SB_ERR_IO, 12, &reported, "the source"));
@@ -98,7 +98,7 @@ TEST(the_error_of_a_callback_is_passed_on) {
     (void)strcpy(reported.message, "");
     reported.message[1] = 'y';
     assert_status(SB_ERR_IO, sb__fail_reported(&err, SB_ERR_IO, 12, &reported, "the source"));
-    assert_string_equal(err.message, "the source failed and did not say why");
+    assert_string_equal(err.message, "the source failed and gave no reason");
 }
 
 /* The last 8 bytes of the room are for one more escape, "..." and the NUL. */

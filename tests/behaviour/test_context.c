@@ -586,7 +586,7 @@ TEST_ON(device, a_slot_that_gives_no_reason_is_a_failure_of_its_device) {
     f->table.open = silent_open;
     assert_status(SB_ERR_DEVICE_FAILURE,
                   create_with_backend(&f->table, "plain:0", &f->context, &err));
-    assert_string_equal(err.message, "plain:0 failed and did not say why");
+    assert_string_equal(err.message, "plain:0 failed and gave no reason");
     assert_null(f->context);
 }
 

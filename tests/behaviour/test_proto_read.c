@@ -363,7 +363,7 @@ static const struct refusal refusals[] = {
     {"5 bytes of floats",
      B("\x2a\x05"
        "\0\0\0\0\0"),
-     SB_ERR_MALFORMED, 2, "data: 5 bytes are no whole number of 4-byte values at offset 2"},
+     SB_ERR_MALFORMED, 2, "data: 5 bytes are not a whole number of 4-byte values at offset 2"},
     {"12 bytes of doubles",
      B("\x42\x0c"
        "\0\0\0\0\0\0\0\0\0\0\0\0"),

@@ -14,25 +14,24 @@
  *  - [owned]: the receiver must release the object. [borrowed]: the receiver must not release the
  *    object; the text states how long the pointer is valid; without such a statement it is valid
  *    until the call returns. [nullable]: NULL is allowed, and the text states its meaning. NULL for
- *    a pointer without [nullable] gives SB_ERR_INVALID_ARGUMENT. The first parameter, the object of
- *    the call, is [borrowed].
- *  - "Errors:" is the closed list of a function's codes, without SB_ERR_; "as f" stands for the
- *    codes of f. A function may also return INVALID_ARGUMENT for a NULL, and any code that the
- *    slots of the caller's backend return (backend.h).
- *  - A name is a pointer to bytes of any value and a size; the pointer may be NULL if the size is
- *    0. Paths and names of devices end in NUL. On Windows paths are UTF-8; any other encoding gives
- *    SB_ERR_IO.
+ *    a pointer without [nullable] results in SB_ERR_INVALID_ARGUMENT. The first parameter, the
+ *    object of the call, is [borrowed].
+ *  - "Errors:" is the closed list of a function's codes, without the prefix SB_ERR_; "as f" stands
+ *    for the codes of f. A function may also return INVALID_ARGUMENT for a NULL, and any code that
+ *    the slots of the caller's backend return (backend.h).
+ *  - The name of a layer or net is passed as a pointer and a size. It may contain any bytes; the
+ *    pointer may be NULL if the size is 0. Paths and names of devices end in NUL. On Windows paths
+ *    are UTF-8; any other encoding results in SB_ERR_IO.
  *  - A value from a list of constants has a named type (sb_dtype, sb_head, sb_side), which is
- *    int32_t. A function refuses a number outside the list; a function for names of constants
- *    returns "unknown". So the behaviour is defined for every number, unlike that of an enum.
+ *    int32_t. A function refuses a number outside the list; a function that returns the name of a
+ *    constant returns "unknown". So every number has a defined behaviour, unlike with an enum.
  *  - Axes are int32_t; dimensions, indices and counts are int64_t; sizes in bytes are size_t.
  *    Predicates return 0 or 1 as int32_t.
  *  - Computations on the host (conversions, fillers, sums, arithmetic) use the thread's
  *    floating-point environment and do not change it. The documented results are those of C's
- *    default environment: rounding to nearest, subnormals, no traps. In another environment
- *    (fesetround, FTZ, DAZ) a computed number may differ by a rounding and may exceed a bound by a
- *    rounding; nothing else differs. If floating-point exceptions are trapped, a call may end the
- *    process.
+ *    default environment: rounding to nearest, subnormal numbers, no traps. In another environment
+ *    (fesetround, FTZ, DAZ) a computed number may differ, or exceed a bound, by one rounding;
+ *    nothing else differs. If floating-point exceptions are trapped, a call may end the process.
  *  - A thread must not be cancelled (pthread_cancel) during a call: the call would never release
  *    its locks and memory. Disable cancellation around calls (pthread_setcancelstate). To end a
  *    call early, use sb_progress (io.h).
@@ -55,8 +54,8 @@
  *  is ignored. */
 /** @def SB_BEGIN_DECLS Begins declarations with C linkage in C++. */
 /** @def SB_END_DECLS Ends the declarations of SB_BEGIN_DECLS. */
-/* On Windows a list of exports replaces the mark. The static library is compiled with SB__STATIC,
-   so that a program that links it does not export the library's functions. */
+/* On Windows a list of exports replaces SB_API. The static library is compiled with SB__STATIC, so
+   that a program that links it does not export the library's functions. */
 #if defined(__GNUC__) && !defined(_WIN32) && !defined(SB__STATIC)
 #define SB_API __attribute__((visibility("default")))
 #else
@@ -104,7 +103,8 @@ typedef int32_t sb_dtype;
     X(U8, 8, u8, uint8_t, UINT, with)                                                              \
     X(I64, 9, i64, int64_t, INT, with)
 
-/** The list of the halves, IEEE binary16 and bfloat16: storage only; `type` holds their bits. */
+/** The list of the halves, IEEE binary16 and bfloat16: storage only; `type` is an integer type for
+ *  their bits. */
 #define SB_DTYPE_HALF_LIST(X, with)                                                                \
     X(F16, 5, f16, uint16_t, FLOAT, with)                                                          \
     X(BF16, 6, bf16, uint16_t, BFLOAT, with)
@@ -141,12 +141,12 @@ enum {
  *  legacy default stream; on a device without one (OpenCL), the stream of sb_context_stream. */
 typedef struct sb_stream_handle *sb_stream;
 
-/** A callback that returns lent memory to its owner. It runs exactly once, as the last step of the
- *  call that releases the memory, without a lock of the library, and never on a thread of a device
- *  driver. A deleter may therefore do whatever the caller may do after that call: call the library
- *  on any object and destroy any object. An object that the call destroys no longer exists when the
- *  deleter runs. A pointer that the call returns is invalid if the deleter has freed the memory
- *  behind it. A deleter must not throw or longjmp. */
+/** A callback that returns memory to the caller that lent it to the library. It runs exactly once,
+ *  as the last step of the call that releases the memory, while the library holds no lock, and
+ *  never on a thread of a device driver. A deleter may therefore do whatever the caller may do
+ *  after that call: call the library on any object and destroy any object. An object that the call
+ *  destroys no longer exists when the deleter runs. A pointer that the call returns is invalid if
+ *  the deleter has freed the memory behind it. A deleter must not throw or longjmp. */
 typedef void (*sb_deleter)(void *user, void *ptr);
 
 /** Returns the version of the library at run time, in the form of SB_VERSION_NUMBER: for programs

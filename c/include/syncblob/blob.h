@@ -3,7 +3,7 @@
  * diff. Each is created at its first use.
  *
  * A blob has one owner (create, destroy); sb_blob_share and sb_blob_set_mem make blobs share a
- * memory. Elements are stored row-major; sb_blob_offset gives the index of element (i0, i1, ...).
+ * memory. Elements are stored row-major; sb_blob_offset returns the index of element (i0, i1, ...).
  *
  * Threads: several threads may make calls on a const blob at the same time. Calls that may replace
  * a memory (reshape, share, shrink, set) need exclusive access to the blob; calls that write bytes
@@ -113,8 +113,8 @@ SB_API SB_MUST_CHECK sb_status sb_blob_count_range(const sb_blob *blob, int32_t 
 SB_API SB_MUST_CHECK sb_status sb_blob_legacy_shape(const sb_blob *blob, int32_t index,
                                                     int64_t *out, sb_error *err);
 
-/** Writes the shape in Caffe's form, "2 3 4 5 (120)", NUL-terminated and truncated to `capacity`:
- *  for messages.
+/** Writes the shape in Caffe's form, "2 3 4 5 (120)", NUL-terminated and truncated to `capacity`.
+ *  Meant for messages.
  *  @param buffer [borrowed, nullable when capacity is 0] receives the text
  *  @param capacity bytes of `buffer`
  *  @param out_length [nullable] length of the untruncated text without the NUL
@@ -183,7 +183,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_set_mem(sb_blob *blob, sb_part part, sb_m
 /** Returns the number of elements that fit into the memory of a part: its size divided by the
  *  element size. 0 if the part has no memory, because the part was never used or because a reshape
  *  exceeded its capacity. The call does not create the memory.
- *  @param part SB_DATA or SB_DIFF; any other value gives 0 */
+ *  @param part SB_DATA or SB_DIFF; for any other value the result is 0 */
 SB_API int64_t sb_blob_capacity(const sb_blob *blob, sb_part part);
 /** Returns the elements on the host, for reading (Blob::cpu_data, Blob::cpu_diff).
  *  @param part SB_DATA or SB_DIFF
@@ -335,8 +335,8 @@ SB_API SB_MUST_CHECK sb_status sb_blob_sumsq(const sb_blob *blob, sb_part part, 
                                              sb_error *err);
 /** Multiplies the elements by `factor`, rounded to the element type, on the side of the head; does
  *  nothing for memory that was never written (Blob::scale_data, Blob::scale_diff). Zero times NaN
- *  or infinity is NaN on the host, where Caffe's BLAS may give 0. On the device the work is queued,
- *  as by sb_blob_update.
+ *  or infinity is NaN on the host, where Caffe's BLAS may return 0. On the device the work is
+ *  queued, as by sb_blob_update.
  *  @param part SB_DATA or SB_DIFF
  *  Errors: as sb_blob_update, INVALID_ARGUMENT (unknown part). */
 SB_API SB_MUST_CHECK sb_status sb_blob_scale(sb_blob *blob, sb_part part, double factor,

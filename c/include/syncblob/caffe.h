@@ -13,22 +13,22 @@ SB_BEGIN_DECLS
 
 /* --- SyncedMemory ---------------------------------------------------------- */
 
-/** sb_mem_cpu. */
+/** Calls sb_mem_cpu. */
 static inline SB_MUST_CHECK sb_status sb_mem_cpu_data(const sb_mem *mem, const void **out,
                                                       sb_error *err) {
     return sb_mem_cpu(mem, out, err);
 }
-/** sb_mem_mutable_cpu. */
+/** Calls sb_mem_mutable_cpu. */
 static inline SB_MUST_CHECK sb_status sb_mem_mutable_cpu_data(sb_mem *mem, void **out,
                                                               sb_error *err) {
     return sb_mem_mutable_cpu(mem, out, err);
 }
-/** sb_mem_gpu. */
+/** Calls sb_mem_gpu. */
 static inline SB_MUST_CHECK sb_status sb_mem_gpu_data(const sb_mem *mem, const void **out,
                                                       sb_error *err) {
     return sb_mem_gpu(mem, out, err);
 }
-/** sb_mem_mutable_gpu. */
+/** Calls sb_mem_mutable_gpu. */
 static inline SB_MUST_CHECK sb_status sb_mem_mutable_gpu_data(sb_mem *mem, void **out,
                                                               sb_error *err) {
     return sb_mem_mutable_gpu(mem, out, err);
@@ -38,53 +38,53 @@ static inline SB_MUST_CHECK sb_status sb_mem_mutable_gpu_data(sb_mem *mem, void 
 
 /* Defines the functions of one part: `x` is data or diff. */
 #define SB_CAFFE_PART_(x, PART)                                                                    \
-    /** sb_blob_mem. */                                                                            \
+    /** Calls sb_blob_mem. */                                                                      \
     static inline SB_MUST_CHECK sb_status sb_blob_##x(const sb_blob *blob, const sb_mem **out,     \
                                                       sb_error *err) {                             \
         return sb_blob_mem(blob, PART, out, err);                                                  \
     }                                                                                              \
-    /** sb_blob_cpu. */                                                                            \
+    /** Calls sb_blob_cpu. */                                                                      \
     static inline SB_MUST_CHECK sb_status sb_blob_cpu_##x(const sb_blob *blob, const void **out,   \
                                                           sb_error *err) {                         \
         return sb_blob_cpu(blob, PART, out, err);                                                  \
     }                                                                                              \
-    /** sb_blob_mutable_cpu. */                                                                    \
+    /** Calls sb_blob_mutable_cpu. */                                                              \
     static inline SB_MUST_CHECK sb_status sb_blob_mutable_cpu_##x(sb_blob *blob, void **out,       \
                                                                   sb_error *err) {                 \
         return sb_blob_mutable_cpu(blob, PART, out, err);                                          \
     }                                                                                              \
-    /** sb_blob_gpu. */                                                                            \
+    /** Calls sb_blob_gpu. */                                                                      \
     static inline SB_MUST_CHECK sb_status sb_blob_gpu_##x(const sb_blob *blob, const void **out,   \
                                                           sb_error *err) {                         \
         return sb_blob_gpu(blob, PART, out, err);                                                  \
     }                                                                                              \
-    /** sb_blob_mutable_gpu. */                                                                    \
+    /** Calls sb_blob_mutable_gpu. */                                                              \
     static inline SB_MUST_CHECK sb_status sb_blob_mutable_gpu_##x(sb_blob *blob, void **out,       \
                                                                   sb_error *err) {                 \
         return sb_blob_mutable_gpu(blob, PART, out, err);                                          \
     }                                                                                              \
-    /** sb_blob_at, by legacy indices: at most 4 axes; missing axes are 1. */                      \
+    /** Calls sb_blob_at with legacy indices: at most 4 axes; missing axes are 1. */               \
     static inline SB_MUST_CHECK sb_status sb_blob_##x##_at_legacy(const sb_blob *blob, int64_t n,  \
                                                                   int64_t c, int64_t h, int64_t w, \
                                                                   void *out, sb_error *err) {      \
         return sb_blob_at_legacy_(blob, PART, n, c, h, w, out, err);                               \
     }                                                                                              \
-    /** sb_blob_share. */                                                                          \
+    /** Calls sb_blob_share. */                                                                    \
     static inline SB_MUST_CHECK sb_status sb_blob_share_##x(sb_blob *blob, const sb_blob *other,   \
                                                             sb_error *err) {                       \
         return sb_blob_share(blob, PART, other, err);                                              \
     }                                                                                              \
-    /** sb_blob_asum. */                                                                           \
+    /** Calls sb_blob_asum. */                                                                     \
     static inline SB_MUST_CHECK sb_status sb_blob_asum_##x(const sb_blob *blob, double *out,       \
                                                            sb_error *err) {                        \
         return sb_blob_asum(blob, PART, out, err);                                                 \
     }                                                                                              \
-    /** sb_blob_sumsq. */                                                                          \
+    /** Calls sb_blob_sumsq. */                                                                    \
     static inline SB_MUST_CHECK sb_status sb_blob_sumsq_##x(const sb_blob *blob, double *out,      \
                                                             sb_error *err) {                       \
         return sb_blob_sumsq(blob, PART, out, err);                                                \
     }                                                                                              \
-    /** sb_blob_scale. */                                                                          \
+    /** Calls sb_blob_scale. */                                                                    \
     static inline SB_MUST_CHECK sb_status sb_blob_scale_##x(sb_blob *blob, double factor,          \
                                                             sb_error *err) {                       \
         return sb_blob_scale(blob, PART, factor, err);                                             \
@@ -109,13 +109,13 @@ SB_CAFFE_PART_(data, SB_DATA)
 SB_CAFFE_PART_(diff, SB_DIFF)
 #undef SB_CAFFE_PART_
 
-/** sb_blob_set_cpu of data. */
+/** Calls sb_blob_set_cpu for data. */
 static inline SB_MUST_CHECK sb_status sb_blob_set_cpu_data(sb_blob *blob, void *ptr, size_t bytes,
                                                            uint32_t flags, sb_deleter deleter,
                                                            void *user, sb_error *err) {
     return sb_blob_set_cpu(blob, SB_DATA, ptr, bytes, flags, deleter, user, err);
 }
-/** sb_blob_set_gpu of data. */
+/** Calls sb_blob_set_gpu for data. */
 static inline SB_MUST_CHECK sb_status sb_blob_set_gpu_data(sb_blob *blob, void *ptr, size_t bytes,
                                                            uint32_t flags, sb_deleter deleter,
                                                            void *user, sb_error *err) {
@@ -124,7 +124,7 @@ static inline SB_MUST_CHECK sb_status sb_blob_set_gpu_data(sb_blob *blob, void *
 
 /* --- Blob: shape ------------------------------------------------------------ */
 
-/** sb_blob_create_shaped, of four dimensions. */
+/** Calls sb_blob_create_shaped with four dimensions. */
 static inline SB_MUST_CHECK sb_status sb_blob_create_legacy(sb_context *context, sb_dtype dtype,
                                                             int64_t num, int64_t channels,
                                                             int64_t height, int64_t width,
@@ -132,7 +132,7 @@ static inline SB_MUST_CHECK sb_status sb_blob_create_legacy(sb_context *context,
     const int64_t shape[4] = {num, channels, height, width};
     return sb_blob_create_shaped(context, dtype, shape, 4, out, err);
 }
-/** sb_blob_reshape, to four dimensions. */
+/** Calls sb_blob_reshape with four dimensions. */
 static inline SB_MUST_CHECK sb_status sb_blob_reshape_legacy(sb_blob *blob, int64_t num,
                                                              int64_t channels, int64_t height,
                                                              int64_t width,
@@ -141,22 +141,22 @@ static inline SB_MUST_CHECK sb_status sb_blob_reshape_legacy(sb_blob *blob, int6
     const int64_t shape[4] = {num, channels, height, width};
     return sb_blob_reshape(blob, shape, 4, out_reallocated, err);
 }
-/** sb_blob_legacy_shape, index 0. */
+/** Calls sb_blob_legacy_shape with index 0. */
 static inline SB_MUST_CHECK sb_status sb_blob_num(const sb_blob *blob, int64_t *out,
                                                   sb_error *err) {
     return sb_blob_legacy_shape(blob, 0, out, err);
 }
-/** sb_blob_legacy_shape, index 1. */
+/** Calls sb_blob_legacy_shape with index 1. */
 static inline SB_MUST_CHECK sb_status sb_blob_channels(const sb_blob *blob, int64_t *out,
                                                        sb_error *err) {
     return sb_blob_legacy_shape(blob, 1, out, err);
 }
-/** sb_blob_legacy_shape, index 2. */
+/** Calls sb_blob_legacy_shape with index 2. */
 static inline SB_MUST_CHECK sb_status sb_blob_height(const sb_blob *blob, int64_t *out,
                                                      sb_error *err) {
     return sb_blob_legacy_shape(blob, 2, out, err);
 }
-/** sb_blob_legacy_shape, index 3. */
+/** Calls sb_blob_legacy_shape with index 3. */
 static inline SB_MUST_CHECK sb_status sb_blob_width(const sb_blob *blob, int64_t *out,
                                                     sb_error *err) {
     return sb_blob_legacy_shape(blob, 3, out, err);
@@ -172,7 +172,7 @@ static inline SB_MUST_CHECK sb_status sb_blob_canonical_axis(const sb_blob *blob
         *out = axis < 0 ? axis + sb_blob_num_axes(blob) : axis;
     return st;
 }
-/** sb_blob_count_range, from `start` to the last axis (Blob::count(start)). */
+/** Calls sb_blob_count_range with the axes from `start` to the last (Blob::count(start)). */
 static inline SB_MUST_CHECK sb_status sb_blob_count_from(const sb_blob *blob, int32_t start,
                                                          int64_t *out, sb_error *err) {
     return sb_blob_count_range(blob, start, sb_blob_num_axes(blob), out, err);

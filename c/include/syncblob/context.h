@@ -13,10 +13,10 @@
  * If another thread is checking at that moment, the other thread frees the storage, perhaps later.
  * Storage that a driver fails to free also counts as live and in quarantine.
  *
- * A context that its last owner has released exists until its device no longer uses any storage in
- * quarantine (sb_stats::leaked_bytes counts that storage). The library checks such contexts when
- * any context is trimmed or ends. Until they end, the library may call their allocators and
- * backends.
+ * A context that its last owner has released continues to exist until its device no longer uses any
+ * storage in quarantine (sb_stats::leaked_bytes counts that storage). The library checks such
+ * contexts when any context is trimmed or ends. Until they end, the library may call their
+ * allocators and backends.
  */
 #ifndef SYNCBLOB_CONTEXT_H
 #define SYNCBLOB_CONTEXT_H
@@ -53,8 +53,8 @@ typedef struct sb_allocator {
 /**
  * Runs task(arg, i) exactly once for every i in [0, tasks), on any threads, and returns when all
  * tasks have returned. The tasks neither block nor fail. The library holds no lock during the call.
- * The function may call the library, but not on objects of the library's call that runs the
- * function.
+ * The function runs within a call of the library. It may call the library, but not on objects of
+ * that call.
  */
 typedef void (*sb_parallel_for)(void *user, int64_t tasks, void (*task)(void *arg, int64_t i),
                                 void *arg);
@@ -95,7 +95,7 @@ typedef struct sb_context_options {
      *  the context opens device N of this backend. */
     const struct sb_backend *backend;
     sb_allocator allocator;       /**< the allocator of host memory */
-    const sb_limits *limits;      /**< [nullable] copied; limits of reads that pass none */
+    const sb_limits *limits;      /**< [nullable] copied; used by reads that pass no limits */
     size_t max_host_bytes;        /**< hard cap on live ordinary host memory; 0: none */
     size_t max_device_bytes;      /**< hard cap on live device memory; 0: none. The cap does not
                                        include a backend's internal memory, such as scratch memory
@@ -103,7 +103,7 @@ typedef struct sb_context_options {
                                        free */
     size_t max_pinned_bytes;      /**< cap on page-locked memory, as sb_stats::pinned_bytes counts
                                        it; 0: 1 GiB; above the cap host memory is ordinary */
-    size_t max_cache_bytes;       /**< host memory kept for reuse; 0: 256 MiB. The sum of cached
+    size_t max_cache_bytes;       /**< host memory cached for reuse; 0: 256 MiB. The sum of cached
                                        memory and memory in use never exceeds the peak of memory in
                                        use, not counting handles and requests in progress */
     sb_parallel_for parallel_for; /**< [nullable] splits large operations over the caller's threads;
@@ -156,7 +156,7 @@ SB_API const char *sb_context_device(const sb_context *context);
  *  Errors: DEVICE_LOST, FORKED, NO_DEVICE (host-only). */
 SB_API SB_MUST_CHECK sb_status sb_context_device_status(const sb_context *context);
 
-/** Returns 1 if the context has a device beside the host. @param context [nullable] */
+/** Returns 1 if the context has a device other than the host. @param context [nullable] */
 static inline int32_t sb_context_has_device(const sb_context *context) {
     return sb_context_device_status(context) != SB_ERR_NO_DEVICE;
 }
@@ -166,7 +166,7 @@ static inline int32_t sb_context_has_device(const sb_context *context) {
  *  it does nothing and returns UNSUPPORTED, the capture continues, and the library frees storage
  *  only after the capture. While a call runs, no capture may begin on a stream that the call uses:
  *  the call checks for captures only at its beginning. Calls on other contexts do not use the
- *  stream, except a trim or an end of a context while this context has storage in quarantine.
+ *  stream; only their trim or end may, while this context has storage in quarantine.
  *  @param context [nullable] NULL: the built-in context
  *  @param out [borrowed] lives as long as the context
  *  Errors: NO_DEVICE, DEVICE_LOST, FORKED, UNSUPPORTED (a backend without streams). */
@@ -197,7 +197,7 @@ SB_API SB_MUST_CHECK sb_status sb_context_prepare_arithmetic(sb_context *context
 
 /** Waits until all work that the library queued on the device has ended, and returns a failure of
  *  that work that no other call has reported. Then frees storage in quarantine that is no longer in
- *  use. Host-only: returns SB_OK at once.
+ *  use. In a host-only context the call returns SB_OK at once.
  *  @param context [nullable] NULL: the built-in context
  *  Errors: OUT_OF_MEMORY, UNSUPPORTED (a stream in use is being captured; on "cuda:N" any blocking
  *  stream, since CUDA then allows no wait for the default streams), DEVICE_FAILURE, DEVICE_LOST,
@@ -205,10 +205,10 @@ SB_API SB_MUST_CHECK sb_status sb_context_prepare_arithmetic(sb_context *context
 SB_API SB_MUST_CHECK sb_status sb_context_synchronize(sb_context *context, sb_error *err);
 
 /** Waits for the work on `stream` that memories of this context depend on, and removes the stream
- *  from the memories' users. After DEVICE_FAILURE (the wait or the work has failed) the stream is
- *  still a user: retry the call. Call this before destroying a stream that was passed to an `_on`
- *  function. During the call, no other thread may have a pointer that it fetched with the stream
- *  and for which it has yet to queue work. The call also accepts a stream that was never passed.
+ *  from these memories' lists of users. After DEVICE_FAILURE (the wait or the work has failed) the
+ *  stream is still listed: retry the call. Call this before destroying a stream that was passed to
+ *  an `_on` function. During the call, no other thread may hold a pointer that it fetched with the
+ *  stream and whose work it has yet to queue. A stream that was never passed is also accepted.
  *  @param context [nullable] NULL: the built-in context, which has no device
  *  @param stream [borrowed]
  *  Errors: NO_DEVICE, UNSUPPORTED (the stream is being captured), DEVICE_FAILURE, FORKED,
@@ -240,7 +240,7 @@ typedef struct sb_stats {
     uint64_t host_copy_bytes;   /**< bytes of host_copies */
     uint64_t quarantined_bytes; /**< retired storage that the device may still be using, or that its
                                      driver failed to free (also in the live figures above) */
-    uint64_t leaked_bytes; /**< of the whole process: storage in quarantine of contexts without an
+    uint64_t leaked_bytes; /**< for the whole process: storage in quarantine of contexts without an
                                 owner, and storage that no driver can free any more */
 } sb_stats;
 

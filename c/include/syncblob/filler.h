@@ -86,7 +86,7 @@ SB_API SB_MUST_CHECK sb_status sb_filler_parse(const void *bytes, size_t size, s
 
 /** Fills data on the host (Filler::Fill). Values are computed as double and rounded to the element
  *  type. The call copies nothing from the device. A blob of count 0 stays unchanged; its shape and
- *  `sparse` are not checked. Use a different seed for each blob: equal seeds give equal numbers.
+ *  `sparse` are not checked. Use a different seed for each blob: equal seeds produce equal numbers.
  *  @param filler [borrowed]
  *  Errors: INVALID_ARGUMENT (an unknown type; an unknown variance_norm; a reserved that is not 0; a
  *  used parameter that is NaN or, except value, infinite; min > max; max - min that is not a finite

@@ -5,7 +5,7 @@
  * have the functions that use sources and sinks.
  *
  * Callbacks run on the thread that called the library, without a lock of the library. They may call
- * the library, except calls that change or destroy the object that is being read or written, and
+ * the library, but must not change or destroy the object that is being read or written, nor make
  * any call on a blob that is being loaded or on its memories. Callbacks must not throw or longjmp.
  *
  * A callback that fails returns SB_ERR_IO, SB_ERR_OUT_OF_MEMORY or SB_ERR_CANCELLED and fills `err`
@@ -31,23 +31,23 @@ SB_BEGIN_DECLS
 typedef struct sb_source {
     size_t struct_size; /**< sizeof(sb_source) of the caller */
     void *user;         /**< passed to all slots */
-    uint64_t size;      /**< number of bytes; more than 2^31 - 1 give SB_ERR_DATA_LIMIT */
+    uint64_t size;      /**< number of bytes; more than 2^31 - 1 are SB_ERR_DATA_LIMIT */
     /** Writes the bytes [offset, offset + bytes) of the source to `buffer`: either writes all of
      *  them, or fails. The range is inside the source's size; `bytes` is above 0. If the program
      *  calls a const model on several threads, the slot runs on several threads at once.
      *
      *  The library reads everything except values in pieces of up to 4 KiB, and more than once:
      *  opening a model reads the source several times from its beginning to its end; loading a blob
-     *  reads the blob's message. In each such pass offsets increase, except for names. Contiguous
-     *  values of the blob's element type are read in one call (with a progress callback, in calls
-     *  of up to 1 MiB); other values are read 4 KiB at a time. A save to memory copies unchanged
-     *  bytes in one read, a save to a file or a sink copies 4 KiB at a time. A slow source should
-     *  cache its last piece. */
+     *  reads the blob's message. In each such pass offsets increase, except that names are read
+     *  later than the bytes after them. Contiguous values of the blob's element type are read in
+     *  one call (with a progress callback, in calls of up to 1 MiB); other values are read 4 KiB at
+     *  a time. A save to memory copies unchanged bytes in one read, a save to a file or a sink
+     *  copies 4 KiB at a time. A slow source should cache its last piece. */
     sb_status (*read_at)(void *user, uint64_t offset, void *buffer, size_t bytes, sb_error *err);
     /** [nullable] Writes a number to `*out` that changes when the bytes change, for example from a
      *  modification time or an ETag. The library calls the slot when it opens the source and after
-     *  each complete read; a different number gives SB_ERR_IO. Like read_at, the slot may run on
-     *  several threads at once. */
+     *  each complete read; a different number results in SB_ERR_IO. Like read_at, the slot may run
+     *  on several threads at once. */
     sb_status (*version)(void *user, uint64_t *out, sb_error *err);
     /** [nullable] Runs once, when a model releases the source. Does not run if opening the model
      *  failed, or after a call that only borrows the source. */

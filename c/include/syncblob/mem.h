@@ -9,8 +9,8 @@
  * overwrite call on read-only storage, or the last release. They stay current for reading until a
  * mutable or overwrite call on the other side. The holder of a mutable pointer may write until the
  * next call for the other side (even a const call), and must fetch the pointer again before later
- * writes. Reading a message or file into a blob with room for the values is a mutable call for the
- * host.
+ * writes. A call that reads a message or file into a blob whose memory has room for the values
+ * counts as a mutable call for the host.
  *
  * Overlap: two memories may borrow the same or overlapping bytes, as imported tensors do. A memory
  * tracks only its own writes, but a transfer of one memory also changes the bytes of the other.
@@ -21,18 +21,18 @@
  *
  * Failures of queued work: the first call that waits on the host for failed work returns the
  * failure. Such a call is a call on the memory, sb_context_synchronize or sb_context_forget_stream.
- * Every call on the memory that needs the bytes also returns the failure, until the head has been
- * corrected. After a failed transfer the head is the side that the bytes came from; later writes on
- * the device are lost. The memory is LOST after failed arithmetic, and after failed work of the
- * caller on a stream that was passed when the pointer was fetched. Every memory whose bytes
+ * Every call on the memory that needs the bytes also returns the failure, until the library has set
+ * the head as follows. After a failed transfer the head is the side that the bytes came from; later
+ * writes on the device are lost. The memory is LOST after failed arithmetic, and after failed work
+ * of the caller on a stream that was passed when the pointer was fetched. Every memory whose bytes
  * arithmetic or a transfer has computed from the lost bytes is LOST, too. A call that only queues
  * work behind failed work may succeed; the wait for the later work then fails. No call returns
  * SB_OK and a host pointer to bytes that failed work should have written, even if other threads
  * have waited in between. The library cannot track the caller's work on such bytes on another
  * stream, nor work on a default stream if the pointer was fetched without a stream. If several
  * memories borrow the same bytes (Overlap), only the memory whose call queued the work reports the
- * failure: call that memory before you read another. If a wait fails but the work succeeds, the
- * work has not failed.
+ * failure: make a call on that memory before you read another. If only a wait fails and the work
+ * succeeds, the work does not count as failed.
  *
  * Default streams of CUDA: once the caller has fetched a pointer to the device's side without
  * passing a stream, copies and arithmetic also wait for kernels on per-thread default streams,
@@ -107,7 +107,7 @@ SB_API SB_MUST_CHECK sb_status sb_mem_create(sb_context *context, size_t bytes, 
 SB_API sb_mem *sb_mem_retain(sb_mem *mem);
 
 /** Removes an owner. Removing the last owner waits for pending transfers, frees owned storage and
- *  runs the deleters of borrowed storage. Storage that the device may still be using goes to
+ *  runs the deleters of borrowed storage. Storage that the device may still be using is put in
  *  quarantine (context.h).
  *  @param mem [owned, nullable] */
 SB_API void sb_mem_release(sb_mem *mem);
@@ -195,8 +195,8 @@ SB_API SB_MUST_CHECK sb_status sb_mem_overwrite_gpu_on(sb_mem *mem, sb_stream st
 /** Makes the caller's host memory the host side of `mem` (SyncedMemory::set_cpu_data), for all
  *  sharers (sb_blob_set_cpu changes one blob). Owned storage of that side is freed; the head moves
  *  to the host. A LOST memory is allowed.
- *  @param ptr [borrowed] until replaced, evicted or the last release. It must be aligned for the
- *      elements; the call cannot check that, since a memory has no element type
+ *  @param ptr [borrowed] until replaced, evicted, or released with the memory. It must be aligned
+ *      for the elements; the call cannot check that, since a memory has no element type
  *  @param bytes exactly sb_mem_size(mem)
  *  @param flags 0 or SB_READ_ONLY
  *  @param deleter [nullable] runs once when the storage is retired, after pending copies; never if
@@ -231,14 +231,14 @@ SB_API SB_MUST_CHECK sb_status sb_mem_set_gpu(sb_mem *mem, void *ptr, size_t byt
 SB_API SB_MUST_CHECK sb_status sb_mem_async_gpu_push(const sb_mem *mem, sb_stream stream,
                                                      sb_error *err);
 
-/** Queues the copy to the host on `stream`; the mirror image of sb_mem_async_gpu_push.
+/** Queues the copy to the host on `stream`; the counterpart of sb_mem_async_gpu_push.
  *  @param stream [borrowed] see sb_mem_gpu_on
  *  Errors: as sb_mem_async_gpu_push. */
 SB_API SB_MUST_CHECK sb_status sb_mem_async_cpu_pull(const sb_mem *mem, sb_stream stream,
                                                      sb_error *err);
 
-/** Queues the work of sb_mem_cpu on `stream`; the head may be any but LOST. In a host-only context,
- *  fills a memory that was never written with zeros.
+/** Queues the work of sb_mem_cpu on `stream`; the head may have any value but LOST. In a host-only
+ *  context, fills a memory that was never written with zeros.
  *  @param stream [borrowed] see sb_mem_gpu_on
  *  Errors: as sb_mem_cpu, WRONG_DEVICE (the stream). */
 SB_API SB_MUST_CHECK sb_status sb_mem_prefetch_cpu(const sb_mem *mem, sb_stream stream,
@@ -257,7 +257,7 @@ SB_API SB_MUST_CHECK sb_status sb_mem_prefetch_gpu(const sb_mem *mem, sb_stream 
 SB_API SB_MUST_CHECK sb_status sb_mem_synchronize(const sb_mem *mem, sb_error *err);
 
 /** Retires the host side: frees the storage, or runs its deleter.
- *  Errors: INVALID_ARGUMENT (the side has the only current bytes, or a write is open),
+ *  Errors: INVALID_ARGUMENT (the side has the only current bytes, or a write has not ended),
  *  UNINITIALIZED, DEVICE_FAILURE, DEVICE_LOST, FORKED (the last three: a pending copy failed). */
 SB_API SB_MUST_CHECK sb_status sb_mem_evict_cpu(sb_mem *mem, sb_error *err);
 
@@ -291,7 +291,7 @@ enum {
 /** How a write ends, SB_WRITE_*. */
 typedef int32_t sb_write_outcome;
 
-/** How a write ends. A write that is destroyed before its end has written nothing. */
+/** How a write ends. To destroy a write before its end means that no byte was written. */
 enum {
     SB_WRITE_DONE = 0,     /**< all bytes are written, and the head moves to the side */
     SB_WRITE_SPOILED = 1,  /**< some bytes may be written. A write in place leaves the side's bytes

@@ -35,8 +35,8 @@ enum {
     SB_FORMAT_CAFFEMODEL = 2,  /**< NetParameter */
     SB_FORMAT_SOLVERSTATE = 3, /**< SolverState */
     SB_FORMAT_BLOB_VECTOR = 4  /**< BlobProtoVector; AUTO detects this format if the first blob has
-                                    values. A net that has only a name is detected as this format if
-                                    the name consists of such bytes */
+                                    values. A net that has only a name is also detected as this
+                                    format if the bytes of the name form such a blob */
 };
 
 /** The version of Caffe's format in which a layer is written, SB_LAYER_*. */
@@ -246,8 +246,8 @@ SB_API SB_MUST_CHECK sb_status sb_model_blob_info(const sb_model *model, int64_t
                                                   int64_t index, sb_blob_info *out, sb_error *err);
 
 /** Reshapes `blob` and loads the values of a blob of the model into it. Conversions and storage are
- *  as in sb_blob_from_proto, for files as in sb_blob_load_file. A blob without values gives
- *  LENGTH_MISMATCH unless its count is 0. If the program has set the blob, the call copies that
+ *  as in sb_blob_from_proto, for files as in sb_blob_load_file. A blob without values results in
+ *  LENGTH_MISMATCH, unless its count is 0. If the program has set the blob, the call copies that
  *  blob.
  *  @param layer a layer or SB_NO_LAYER
  *  @param blob [borrowed]

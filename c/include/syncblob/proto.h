@@ -1,9 +1,9 @@
 /**
  * Blobs as bytes: Caffe's BlobShape and BlobProto messages (protobuf wire format). A message is
- * always (bytes, size). All reads are safe for untrusted bytes: a read checks everything before it
- * changes the blob, memory and time are bounded, and the error of a refusal has the field, the byte
- * offset, and the actual format if the library recognises it (model.h). A number with more than 64
- * bits, which Google's readers truncate, is MALFORMED.
+ * always passed as `bytes` and `size`. All reads are safe for untrusted bytes: a read checks
+ * everything before it changes the blob, memory and time are bounded, and the error of a refused
+ * read has the field, the byte offset, and the actual format if the library recognises it
+ * (model.h). A number with more than 64 bits, which Google's readers truncate, is MALFORMED.
  */
 #ifndef SYNCBLOB_PROTO_H
 #define SYNCBLOB_PROTO_H
@@ -22,10 +22,10 @@ enum {
 /** Reads a BlobProto into the blob (Blob::FromProto). Legacy dimensions take precedence over shape,
  *  double_data over data, and data over raw_data. Values are converted to the blob's type: to F32
  *  by rounding to nearest, or to infinity beyond its range. An integer type must represent the
- *  value exactly: a fraction (which Caffe's `Blob<int>` truncates) or NaN gives DATA_OVERFLOW. A
- *  blob of F16 accepts only the halves of raw_data and raw_diff, unchanged. A message without a
- *  shape is a scalar; zero bytes therefore are a scalar without a value and give LENGTH_MISMATCH
- *  (Caffe aborts). Fields of a net or of a solver state, which protobuf would skip, give MALFORMED.
+ *  value exactly: a fraction (which Caffe's `Blob<int>` truncates) or NaN results in DATA_OVERFLOW.
+ *  A blob of F16 accepts only the halves of raw_data and raw_diff, unchanged. A message without a
+ *  shape is a scalar; zero bytes are therefore a scalar without a value, which is a LENGTH_MISMATCH
+ *  (Caffe aborts). Fields of a net or of a solver state, which protobuf would skip, are MALFORMED.
  *
  *  If the memory has room for the values, the call writes the memory as a mutable call for the host
  *  does: sharers and lenders see the values, pointers stay valid, SB_READ_ONLY storage is replaced
@@ -53,7 +53,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_from_proto(sb_blob *blob, const void *byt
                                                   sb_error *err);
 
 /** Compares the blob's shape with a BlobProto's (Blob::ShapeEquals): legacy dimensions are compared
- *  with the last four axes; missing axes are 1. Bytes of another format give MALFORMED, as in
+ *  with the last four axes; missing axes are 1. Bytes of another format are MALFORMED, as in
  *  sb_blob_from_proto.
  *  @param bytes [borrowed, nullable when size is 0]
  *  @param out 0 or 1
@@ -98,8 +98,8 @@ SB_API SB_MUST_CHECK sb_status sb_blob_to_proto(const sb_blob *blob, uint32_t fl
  *  change within the same tick of the file system's clock (some milliseconds) as the last change
  *  before the call; stores through a shared mapping, since many file systems update the times only
  *  at the first store; and a change whose writer resets mtime, on Windows or if a name of the file
- *  is added or removed during the read. A file of size 0 that has bytes, as in procfs, gives IO.
- *  While another process holds a lease on the file, the call waits.
+ *  is added or removed during the read. A file of size 0 that has bytes, as in procfs, results in
+ *  IO. While another process holds a lease on the file, the call waits.
  *  @param path [borrowed] NUL-terminated
  *  @param flags 0 or SB_PROTO_RESHAPE
  *  @param limits [borrowed, nullable] NULL: the context's
@@ -115,14 +115,14 @@ SB_API SB_MUST_CHECK sb_status sb_blob_load_file(sb_blob *blob, const char *path
  *  power failure soon after the call may restore the old file.
  *
  *  A symbolic link is followed, even if it is dangling, and stays a link. A link to an open file,
- *  such as /dev/stdout or /proc/self/fd/3, has no folder and gives IO. The new file has the old
- *  file's permissions, without the set-user-ID and set-group-ID bits, and the old file's owner and
- *  group if the process may set them. If the process may not set the group, the group and others
- *  get the permissions that both had. A POSIX access list (Linux) is preserved; if the list or the
- *  group cannot be set, all users except the owner get the permissions that all entries allow. The
- *  folder's default list is not applied. Other access lists and extended attributes are not
- *  preserved, and other hard links still refer to the old file. On Windows the access list and the
- *  hidden attribute are preserved; a read-only file is not replaced.
+ *  such as /dev/stdout or /proc/self/fd/3, has no folder and results in IO. The new file has the
+ *  old file's permissions, without the set-user-ID and set-group-ID bits, and the old file's owner
+ *  and group if the process may set them. If the process may not set the group, the group and
+ *  others get the permissions that both had. A POSIX access list (Linux) is preserved; if the list
+ *  or the group cannot be set, all users except the owner get the permissions that all entries
+ *  allow. The folder's default list is not applied. Other access lists and extended attributes are
+ *  not preserved, and other hard links still refer to the old file. On Windows the access list and
+ *  the hidden attribute are preserved; a read-only file is not replaced.
  *  @param path [borrowed] NUL-terminated
  *  @param flags 0 or SB_PROTO_WRITE_DIFF
  *  Errors: as sb_blob_proto_size, as sb_blob_cpu, IO (errno in device_code). */

@@ -1,5 +1,5 @@
-/* Statistics that many threads change and read at any time. All operations are relaxed: the memory
-   that a counter describes is ordered by other locks. */
+/* Statistics that many threads change and read at any time. All operations use relaxed memory
+   order: other locks order the accesses to the memory that a counter describes. */
 #ifndef SB_BASE_COUNTER_H
 #define SB_BASE_COUNTER_H
 

@@ -59,7 +59,7 @@ sb_status sb_error_fill(sb_error *err, sb_status status, int32_t device_code, co
 sb_status sb__fail_reported(sb_error *err, sb_status status, int64_t offset,
                             const sb_error *reported, const char *who) {
     if (!reported->message[0])
-        return sb__fail_at(err, status, offset, "%s failed and did not say why", who);
+        return sb__fail_at(err, status, offset, "%s failed and gave no reason", who);
     if (err) {
         *err = *reported;
         err->code = status;
@@ -101,7 +101,7 @@ static const char *escape(const char *bytes, size_t size, char separator, char *
                           size_t capacity) {
     size_t used = 0;
     for (size_t i = 0; i < size; i++) {
-        if (used + 8 > capacity) { /* no room for another escape, or "..." and the NUL */
+        if (used + 8 > capacity) { /* less room than for an escape, "..." and the NUL */
             memcpy(out + used, "...", sizeof "...");
             return out;
         }

@@ -15,7 +15,7 @@ sb_status sb__fail_at(sb_error *err, sb_status status, int64_t offset, const cha
    message. */
 sb_status sb__fail_io(sb_error *err, int error, const char *format, ...) SB__PRINTF(3, 4);
 
-/* Passes on `reported`, the error of a callback named `who`; its message may be "". */
+/* Fills `err` from `reported`, the error of the callback `who`, whose message may be "". */
 sb_status sb__fail_reported(sb_error *err, sb_status status, int64_t offset,
                             const sb_error *reported, const char *who);
 
@@ -26,8 +26,8 @@ sb_status sb__fail_memory(sb_error *err, size_t bytes);
    BUFFER_TOO_SMALL. */
 sb_status sb__fail_buffer(sb_error *err, size_t capacity, size_t size, size_t *out_size);
 
-/* Ignores the status of a call that cannot fail, or whose failure changes nothing: SB_MUST_CHECK
-   warns of a cast to void, too. */
+/* Ignores the status of a call that cannot fail, or whose failure changes nothing. A cast to void
+   would not suffice: compilers warn of it, too, if the function is marked SB_MUST_CHECK. */
 static inline void sb__ignore(sb_status status) {
     (void)status;
 }

@@ -1,5 +1,5 @@
 /* Conversion of F16 and BF16 to and from float, rounding to nearest even. Includes no other header
-   of the library: the MPI engine uses this header. */
+   of the library, so that the MPI engine can include this header. */
 #ifndef SB_BASE_HALF_H
 #define SB_BASE_HALF_H
 

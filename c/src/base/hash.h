@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Reads words in the host's byte order. */
+/* The hash depends on the host's byte order. */
 uint64_t sb__hash(const uint64_t key[2], const void *bytes, size_t size);
 
 #endif

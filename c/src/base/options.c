@@ -4,15 +4,15 @@
 
 #include <string.h>
 
-/* No struct of any version is larger. */
+/* An upper bound for the size of a struct of any version. */
 #define MAX_STRUCT_SIZE 4096
 
 sb_status sb__check_struct(size_t given, size_t first, const char *what, sb_error *err) {
     if (given < first || given > MAX_STRUCT_SIZE)
-        return sb__fail(err, SB_ERR_ABI_MISMATCH, "%s has %zu bytes or more, struct_size says %zu",
+        return sb__fail(err, SB_ERR_ABI_MISMATCH, "%s has %zu bytes or more, struct_size is %zu",
                         what, first, given);
     if (given % sizeof given)
-        return sb__fail(err, SB_ERR_ABI_MISMATCH, "%s ends within a member, struct_size says %zu",
+        return sb__fail(err, SB_ERR_ABI_MISMATCH, "%s ends within a member, struct_size is %zu",
                         what, given);
     return SB_OK;
 }

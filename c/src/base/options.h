@@ -1,4 +1,4 @@
-/* Option structs of other versions of the library. */
+/* Option structs of callers that were compiled with another version of the library. */
 #ifndef SB_BASE_OPTIONS_H
 #define SB_BASE_OPTIONS_H
 

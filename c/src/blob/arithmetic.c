@@ -1,5 +1,5 @@
-/* Update, sums and scaling, on the side of the head. The calls check in this order: arguments,
-   dtype, count 0, head. */
+/* Update, sums and scaling, on the side of the head. Each call checks in this order: its arguments,
+   the dtype, whether the count is 0, the head. */
 #include "blob/blob.h"
 
 #include "base/dtype.h"
@@ -51,7 +51,7 @@ static double sum_on_host(const sb_blob *blob, enum sum kind, const void *x) {
                : sb__host_sumsq(&blob->context->parallel, blob->dtype, blob->shape.count, x);
 }
 
-/* Not inlined, so that the fast path saves no registers. */
+/* Not inlined, so that the fast path need not save registers. */
 __attribute__((noinline)) static sb_status sum_memory(const sb_blob *blob, sb_part part,
                                                       enum sum kind, double *out, sb_error *err) {
     struct sb__retired retired = {NULL, NULL};
@@ -127,8 +127,8 @@ static sb_status begin(struct in_place *work, sb_mem *mem, sb_dtype dtype, const
                        : st;
 }
 
-/* Ends device work that was queued with status `st`. Failed work may have written, unless the
-   device refused it. `read` is a memory that the work also reads, or NULL. */
+/* Ends an operation on the device. `st` is the status of its slot. A failed slot may have written,
+   unless `st` means that it queued nothing. The work also reads the memory `read`, if not NULL. */
 static sb_status end_on_device(struct in_place *work, const sb_mem *read, sb_status st,
                                sb_error *err) {
     if (st == SB_ERR_OUT_OF_MEMORY || st == SB_ERR_UNSUPPORTED) { /* nothing was queued */
@@ -201,7 +201,7 @@ static sb_status update_in(struct in_place *work, sb_blob *blob, const sb_stream
     return subtract(blob, work, diff, x, err);
 }
 
-/* Not inlined, so that the fast path saves no registers. */
+/* Not inlined, so that the fast path need not save registers. */
 __attribute__((noinline)) static sb_status update_memory(sb_blob *blob, const sb_stream *stream,
                                                          sb_error *err) {
     struct in_place work = {.write = {.mem = NULL}};

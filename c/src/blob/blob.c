@@ -85,7 +85,7 @@ sb_status sb__check_part(sb_part part, sb_error *err) {
 /* Stores `made` in `*slot` unless another thread has stored a memory; returns the stored memory. */
 static sb_mem *publish_first(_Atomic(sb_mem *) *slot, sb_mem *made) {
     sb_mem *first = atomic_load_explicit(slot, memory_order_acquire);
-    while (sb__is_no_memory(first))
+    while (sb__is_placeholder(first))
         if (atomic_compare_exchange_weak_explicit(slot, &first, made, memory_order_acq_rel,
                                                   memory_order_acquire))
             return made;

@@ -14,7 +14,7 @@ struct sb_blob {
     struct sb__shape shape;
     /* &sb__no_memory until a call, which may be const, needs the memory and creates it. */
     _Atomic(sb_mem *) memory[2]; /* by sb_part */
-    _Atomic(sb_mem *) gpu_shape; /* dims, for the device */
+    _Atomic(sb_mem *) gpu_shape; /* the dimensions, for sb_blob_gpu_shape */
 };
 
 static inline bool sb__is_part(sb_part part) {
@@ -29,28 +29,28 @@ static inline size_t sb__blob_bytes(const sb_blob *blob) {
     return (size_t)blob->shape.count * blob->element_size;
 }
 
-/* The placeholder for a memory that was not created: never written, of size 0, with a state word
-   that fails every fast path. Read-only. */
+/* The placeholder for a memory that does not exist yet. Its size is 0, its head UNINITIALIZED; its
+   state word never passes the check of a fast path. The placeholder is never modified. */
 extern const sb_mem sb__no_memory;
 
 static inline sb_mem *sb__no_mem(void) {
     return (sb_mem *)&sb__no_memory;
 }
 
-/* Recognises the placeholder by its lack of owners, not by its address: the blob may belong to
-   another copy of the library in the process. */
-static inline bool sb__is_no_memory(const sb_mem *mem) {
+/* Recognises the placeholder by its count of owners, 0, and not by its address: another copy of the
+   library in the process, which may have created the blob, has a different placeholder. */
+static inline bool sb__is_placeholder(const sb_mem *mem) {
     return atomic_load_explicit(&mem->refs, memory_order_relaxed) == 0;
 }
 
 /* Returns the memory, or NULL if none exists. */
 static inline sb_mem *sb__peek(const _Atomic(sb_mem *) *memory) {
     sb_mem *mem = atomic_load_explicit(memory, memory_order_acquire);
-    return sb__is_no_memory(mem) ? NULL : mem;
+    return sb__is_placeholder(mem) ? NULL : mem;
 }
 
-/* Returns the memory, or sb__no_memory if none exists or the part is invalid. Branches cost less
-   than a computed index. */
+/* Returns the memory, or sb__no_memory if none exists or the part is invalid. Uses branches, which
+   cost less than a computed index. */
 static inline const sb_mem *sb__blob_memory_or_none(const sb_blob *blob, sb_part part) {
     if (__builtin_expect(part == SB_DATA, 1))
         return atomic_load_explicit(&blob->memory[SB_DATA], memory_order_acquire);
@@ -72,8 +72,8 @@ void sb__swap(_Atomic(sb_mem *) *memory, sb_mem *mem, struct sb__retired *retire
 /* sb__swap as the last step of a call: ends the retired storage, which runs deleters. */
 void sb__replace(_Atomic(sb_mem *) *memory, sb_mem *mem);
 
-/* Sets a checked shape; adds memories that are too small to `retired`. Returns SB_REALLOCATED_*
-   bits. */
+/* Sets a checked shape. Removes the memories that are too small for it and adds them to `retired`.
+   Returns SB_REALLOCATED_* bits. */
 uint32_t sb__blob_take_shape(sb_blob *blob, const struct sb__shape *shape,
                              struct sb__retired *retired);
 

@@ -1,4 +1,4 @@
-/* The calls of sb_mem on a blob's data and diff. */
+/* The functions of mem.h for a blob's data and diff. */
 #include "blob/blob.h"
 
 #include "base/error.h"
@@ -28,8 +28,8 @@ static sb_status memory_for(const sb_blob *blob, sb_part part, const void *out, 
         return st == SB_OK ? call(mem, stream, out, err) : st;                                     \
     }
 
-/* Reading and writing in place are the most frequent calls: the general path is not inlined, so
-   that the fast path saves no registers. */
+/* sb_blob_cpu and sb_blob_mutable_cpu are the most frequent calls. Their general path is not
+   inlined, so that the fast path need not save registers. */
 #define FAST(function, blob_type, out_type, call, in_place)                                        \
     __attribute__((noinline)) static ACCESS(function##_anyhow, blob_type, out_type, call)          \
         sb_status                                                                                  \

@@ -20,8 +20,8 @@ __attribute__((noinline)) static sb_status fail_shapes(const sb_blob *blob, cons
     return sb__fail(err, SB_ERR_SHAPE_MISMATCH, "shapes %s and %s differ", ours, theirs);
 }
 
-/* Writes zeros as the copy of a memory that was never written. As in Caffe, the zeros count as
-   written: a later Update finds written data. */
+/* Writes zeros: the copy of a memory that was never written. As in Caffe, the zeros count as
+   written, so that a later Update accepts the data. */
 static sb_status write_zeros(sb_mem *mem, size_t bytes, struct sb__retired *retired,
                              sb_error *err) {
     struct sb__write write;
@@ -125,8 +125,8 @@ static sb_status copy_bytes(sb_blob *blob, const sb_blob *source, sb_part part, 
     return SB_OK;
 }
 
-/* The fast path for equal shapes: copies only bytes if both heads are on the host, else returns
-   false. */
+/* The fast path for equal shapes. If both heads are on the host, and the bytes do not overlap,
+   copies the bytes and returns true. Else returns false. */
 static bool copy_in_place(const sb_blob *blob, const sb_blob *source, sb_part part) {
     const sb_mem *to = sb__blob_memory_or_none(blob, part),
                  *from = sb__blob_memory_or_none(source, part);
@@ -154,7 +154,7 @@ static sb_status copy_memory(sb_blob *blob, const sb_blob *source, sb_part part,
     return copy_bytes(blob, source, part, from, retired, err);
 }
 
-/* Not inlined, so that the fast path saves no registers. */
+/* Not inlined, so that the fast path need not save registers. */
 __attribute__((noinline)) static sb_status copy(sb_blob *blob, const sb_blob *source, sb_part part,
                                                 sb_error *err) {
     struct sb__retired retired = {NULL, NULL};

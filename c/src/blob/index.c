@@ -1,4 +1,4 @@
-/* Offsets and elements by their indices. */
+/* Computes offsets of elements from their indices, and reads elements. */
 #include "blob/blob.h"
 
 #include "base/checked.h"
@@ -34,7 +34,7 @@ sb_status sb_blob_offset(const sb_blob *blob, const int64_t *indices, int32_t nu
     return SB_OK;
 }
 
-/* The fast path for four axes and indices in range; otherwise returns false. */
+/* The fast path: returns false unless the blob has four axes and the indices are in range. */
 static bool offset_of_four(const struct sb__shape *shape, const int64_t i[4], int64_t *out) {
     const int64_t *d = shape->dims;
     if (shape->num_axes != 4)
@@ -52,7 +52,7 @@ static sb_status fail_legacy(const sb_blob *blob, sb_error *err) {
                     sb_blob_num_axes(blob));
 }
 
-/* Computes an address without an access: an index may be equal to its extent. */
+/* Computes the offset of an address that is not accessed: an index may be equal to its extent. */
 static sb_status address_of_four(const sb_blob *blob, const int64_t indices[4], int64_t *out,
                                  sb_error *err) {
     const int32_t axes = sb_blob_num_axes(blob);

@@ -4,8 +4,8 @@
 #include "host/arithmetic.h"
 #include "memory/mem.h"
 
-/* Returns the mode of a write: bytes beyond the count are preserved, so that only a write of the
-   whole memory may skip the old bytes. */
+/* Returns the mode of a write. Bytes beyond the values are preserved: only a write of the whole
+   memory may use the mode `whole`, in which the old bytes need not be copied. */
 static enum sb__write_mode mode_of(const sb_mem *mem, size_t bytes, enum sb__write_mode whole) {
     return mem->bytes == bytes ? whole : SB__WRITE_KEEP;
 }
@@ -42,14 +42,14 @@ static sb_status begin_side(struct sb__load_side *load, sb_blob *blob, sb_part p
             return st;
         load->fresh = mem;
     }
-    bool stood = mem->side[side].ptr != NULL;
+    bool existed = mem->side[side].ptr != NULL;
     st = sb__write_begin(&load->write, mem, side, mode_of(mem, bytes, whole), err);
     if (st != SB_OK) {
         sb__retire_mem(retired, load->fresh);
         return st;
     }
     load->wanted = true;
-    load->stood = stood && !load->write.replaces;
+    load->in_place = existed && !load->write.replaces;
     load->ptr = load->write.ptr;
     return SB_OK;
 }
@@ -92,10 +92,10 @@ void sb__load_side_commit(struct sb__load_side *load, sb_blob *blob, sb_part par
         sb__swap(&blob->memory[part], load->fresh, retired);
 }
 
-/* Allocates a second buffer for the values until they are complete, if the storage has observable
-   bytes. */
+/* If the values are for existing storage, allocates a scratch buffer that receives them until they
+   are complete. */
 static sb_status stage(struct sb__load_side *load, sb_error *err) {
-    if (!load->wanted || !load->stood || load->bytes == 0)
+    if (!load->wanted || !load->in_place || load->bytes == 0)
         return SB_OK;
     sb_status st = sb__host_alloc(load->write.mem->context, load->bytes, SB__OWN_BYTES,
                                   &load->pinned, &load->scratch, err);

@@ -37,7 +37,7 @@ struct sb__load_side {
     struct sb__write write;
     void *ptr; /* the values' target: write.ptr or the scratch buffer */
     size_t bytes;
-    bool stood;    /* existing storage is written */
+    bool in_place; /* existing storage is written */
     bool pinned;   /* the scratch buffer is page-locked */
     void *scratch; /* copied to write.ptr at the commit; NULL: none */
 };
@@ -64,8 +64,8 @@ void sb__load_side_commit(struct sb__load_side *load, sb_blob *blob, sb_part par
    values: the memory's capacity if the bytes beyond the values must move, too. */
 size_t sb__load_room(const sb_blob *blob, sb_part part, size_t bytes);
 
-/* sb__load_room plus the library's overhead: the handle, and page-locked memory rounded up to its
-   size class. */
+/* Returns sb__load_room plus the library's overhead: the handle, and the rounding of page-locked
+   memory to its size class. */
 size_t sb__load_size(const sb_blob *blob, sb_part part, size_t bytes);
 
 /* Begins to load data and, if wanted, diff, on the host; commit sets the blob's shape to `shape`.

@@ -18,7 +18,7 @@ static sb_status check_dims(const int64_t *dims, int32_t num_axes, sb_error *err
         if (dims[i] < 0)
             return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "axis %d: dimension %lld is negative", i,
                             (long long)dims[i]);
-    /* Also if another dimension is 0: bindings convert each dimension to a size. */
+    /* Required even if another dimension is 0: bindings convert each dimension to a size. */
     for (int32_t i = 0; i < num_axes; i++)
         if ((ptrdiff_t)dims[i] != dims[i])
             return sb__fail(err, SB_ERR_SIZE_OVERFLOW,
@@ -103,18 +103,18 @@ uint32_t sb__blob_take_shape(sb_blob *blob, const struct sb__shape *shape,
 
 static bool holds(const sb_blob *blob, sb_part part, size_t bytes) {
     const sb_mem *mem = sb__blob_memory_or_none(blob, part);
-    return mem->bytes >= bytes || sb__is_no_memory(mem);
+    return mem->bytes >= bytes || sb__is_placeholder(mem);
 }
 
-/* Copies forward, since `dims` may point to the blob's dimensions. Loads single dimensions, as
-   volatile: a wider load would stall on stores that the caller has just made. */
+/* Copies in ascending order, since `dims` may point into the blob's dimensions. volatile makes each
+   load a single dimension: a wider load would stall on stores that the caller has just made. */
 static inline void take_dims(sb_blob *blob, const volatile int64_t *dims, int32_t num_axes) {
     for (int32_t i = 0; i < num_axes; i++)
         blob->shape.dims[i] = dims[i];
 }
 
-/* The fast path for positive dimensions within the capacity of the memories; needs no copy of the
-   shape. Otherwise changes nothing and returns false. Inlined, so that a constant number of axes
+/* The fast path, which needs no copy of the shape. Changes nothing and returns false unless all
+   dimensions are positive and the memories have room. Inlined, so that a constant number of axes
    needs no loop. */
 __attribute__((always_inline)) static inline bool take_within(sb_blob *blob, const int64_t *dims,
                                                               int32_t num_axes) {

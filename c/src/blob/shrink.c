@@ -37,7 +37,7 @@ static sb_status copy_host(sb_mem *to, sb_mem *from, struct sb__retired *retired
     return SB_OK;
 }
 
-/* Creates a memory of the blob's size with the same bytes. */
+/* Creates a memory of exactly the blob's size, with the bytes of `from`. */
 static sb_status make_smaller(const sb_blob *blob, sb_mem *from, sb_mem **out,
                               struct sb__retired *retired, sb_error *err) {
     sb_mem *to;

@@ -41,7 +41,7 @@ static sb_status check(const sb_blob *blob, sb_part part, int32_t side, const vo
     if (!blob || !out)
         return sb__fail_null(err, blob ? "out" : "blob");
     if (side != SB_SIDE_CPU && side != SB_SIDE_GPU)
-        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "%d is no side", side);
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "%d is not a side", side);
     if (!sb__is_part(part))
         return sb__check_part(part, err);
     if (!sb_blob_is_shaped(blob))
@@ -104,8 +104,8 @@ static sb_dl_tensor describe(const sb_blob *blob, struct sb__export *e, void *da
     };
 }
 
-/* Makes the bytes current on `side` and takes a lease. All other steps that can fail precede the
-   access, which moves the head. */
+/* Makes the bytes current on `side` and takes a lease. All other steps that can fail come first,
+   because the access moves the head. */
 static sb_status acquire(const sb_blob *blob, sb_part part, int32_t side, bool for_writing,
                          struct sb__export **out, void **data, struct sb__retired *retired,
                          sb_error *err) {

@@ -12,7 +12,7 @@ struct sb__export {
         sb_dl_managed legacy;
     } tensor;
     sb_context *context;     /* of the blob, retained; the storage may have another context */
-    struct sb__lease *lease; /* held by the tensor */
+    struct sb__lease *lease; /* the tensor's lease of the storage */
     size_t bytes;            /* of this struct */
     int64_t dims[];          /* the shape, then the strides */
 };

@@ -63,7 +63,7 @@ static sb_status read_shape(const sb_dl_tensor *t, struct import *out, sb_error 
     sb_status st = sb__shape_make(&out->shape, t->shape, t->ndim, size, err);
     if (st != SB_OK)
         return st;
-    out->bytes = (size_t)out->shape.count * size; /* fits: sb__shape_make */
+    out->bytes = (size_t)out->shape.count * size; /* no overflow: sb__shape_make checks */
     return check_strides(t, &out->shape, err);
 }
 

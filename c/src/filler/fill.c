@@ -1,5 +1,5 @@
-/* sb_blob_fill: checks the filler, then fills in tasks. The value of an element does not depend on
-   the division into tasks. */
+/* sb_blob_fill: checks the filler, then fills the blob in tasks, perhaps on several threads. The
+   value of an element does not depend on the division into tasks. */
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/options.h"
@@ -11,9 +11,9 @@
 
 #include <math.h>
 
-/* Elements of a task: they fit into a core's cache. */
+/* The number of elements of a task, which fit into a core's cache. */
 #define PIECE ((int64_t)1 << 16)
-/* Elements that are drawn, then summed or scaled, in one batch. */
+/* The number of elements that a task draws before it sums or scales them. */
 #define BATCH ((int64_t)1 << 12)
 
 static int64_t smaller(int64_t a, int64_t b) {
@@ -79,8 +79,8 @@ static void piece_task(void *arg, int64_t i) {
 struct rows_job {
     const struct job *job;
     int64_t length, rows, rows_of_task; /* for short rows */
-    int64_t begin, part;                /* for one long row: first element, elements of a part
-                                         */
+    int64_t begin, part;                /* for one long row: its first element, and the elements of
+                                           each part */
     double sums[MAX_PARTS], factor;
 };
 
@@ -164,7 +164,7 @@ static sb_status adopt(sb_filler *own, const sb_filler *filler, sb_error *err) {
     return SB_OK;
 }
 
-/* Not inlined: keeps the stack frame of small fills with a constant small. */
+/* Not inlined, so that a small fill with a constant has a small stack frame. */
 __attribute__((noinline)) static void fill_tasks(const sb_blob *blob, const sb_filler *filler,
                                                  uint64_t seed, void *out) {
     struct job job = {.parallel = &blob->context->parallel,
@@ -203,7 +203,7 @@ __attribute__((noinline)) static sb_status fill_side(sb_blob *blob, const sb_fil
     return st;
 }
 
-/* The general path. Not inlined: keeps the stack frame of small fills with a constant small. */
+/* The general path. Not inlined, so that a small fill with a constant has a small stack frame. */
 __attribute__((noinline)) static sb_status fill_checked(sb_blob *blob, const sb_filler *filler,
                                                         uint64_t seed, sb_error *err) {
     sb_filler own;
@@ -227,8 +227,8 @@ __attribute__((noinline)) static sb_status fill_checked(sb_blob *blob, const sb_
     return SB_OK;
 }
 
-/* Returns whether the filler is of this version, valid, and needs no check of the shape: a
-   constant. */
+/* Returns whether the filler has the struct of this version and is a valid constant filler, which
+   needs no check of the shape. */
 static bool is_constant(const sb_filler *f) {
     return f->struct_size == sizeof *f && f->type == SB_FILLER_CONSTANT && f->sparse == -1 &&
            !f->reserved && f->variance_norm >= SB_VARIANCE_FAN_IN &&

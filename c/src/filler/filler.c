@@ -40,9 +40,9 @@ static bool check_enums(const sb_filler *f, struct sb__filler_fault *fault) {
 
 static bool check_range(const sb_filler *f, struct sb__filler_fault *fault) {
     if (!isfinite(f->min))
-        return fail(fault, SB__FILLER_MIN, "min is %g, which is no finite number", f->min);
+        return fail(fault, SB__FILLER_MIN, "min is %g, which is not finite", f->min);
     if (!isfinite(f->max))
-        return fail(fault, SB__FILLER_MAX, "max is %g, which is no finite number", f->max);
+        return fail(fault, SB__FILLER_MAX, "max is %g, which is not finite", f->max);
     fault->field = SB__FILLER_MIN;
     fault->other = SB__FILLER_MAX;
     const char *wrong = f->min > f->max              ? "above"
@@ -56,9 +56,9 @@ static bool check_range(const sb_filler *f, struct sb__filler_fault *fault) {
 
 static bool check_normal(const sb_filler *f, struct sb__filler_fault *fault) {
     if (!isfinite(f->mean))
-        return fail(fault, SB__FILLER_MEAN, "mean is %g, which is no finite number", f->mean);
+        return fail(fault, SB__FILLER_MEAN, "mean is %g, which is not finite", f->mean);
     if (!isfinite(f->std))
-        return fail(fault, SB__FILLER_STD, "std is %g, which is no finite number", f->std);
+        return fail(fault, SB__FILLER_STD, "std is %g, which is not finite", f->std);
     if (f->std < 0)
         return fail(fault, SB__FILLER_STD, "std is %g, which is negative", f->std);
     if (f->sparse < -1)
@@ -77,7 +77,7 @@ bool sb__filler_check(const sb_filler *f, struct sb__filler_fault *fault) {
     if (f->type == SB_FILLER_UNIFORM)
         return check_range(f, fault);
     if (f->type == SB_FILLER_CONSTANT && isnan(f->value))
-        return fail(fault, SB__FILLER_VALUE, "value is %g, which is no number", f->value);
+        return fail(fault, SB__FILLER_VALUE, "value is %g, which is not a number", f->value);
     return true;
 }
 

@@ -1,4 +1,4 @@
-/* Checks of sb_filler, and its parameters for a shape. */
+/* Checks of an sb_filler, and its random sequence for a shape. */
 #ifndef SB_FILLER_FILLER_H
 #define SB_FILLER_FILLER_H
 
@@ -27,7 +27,7 @@ struct sb__filler_fault {
     char text[96];         /* "std is -1, which is negative" */
 };
 
-/* Returns false, with the reason, if the parameters are invalid for every blob. */
+/* Returns false and describes the fault if the parameters are invalid for every blob. */
 bool sb__filler_check(const sb_filler *filler, struct sb__filler_fault *fault);
 
 /* Returns SHAPE_MISMATCH if the type does not support the shape, INVALID_ARGUMENT if sparse exceeds

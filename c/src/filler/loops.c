@@ -6,8 +6,8 @@
 
 #define LANES 8
 
-/* Caffe's bilinear weight at position i of a kernel, the product of two factors: 1 - |i / f - c|, f
-   = ceil(width / 2), c = (width - 1) / (2 f). */
+/* Caffe's bilinear weights. The weight at (row, column) of a kernel is w(row) * w(column), where
+   w(i) = 1 - |i / f - c|, f = ceil(width / 2) and c = (width - 1) / (2 f). */
 struct ramp {
     double half, centre;
 };
@@ -40,7 +40,7 @@ static inline double weight(struct ramp ramp, int32_t i) {
             x[i] = (type)((double)x[i] * factor);                                                  \
     }                                                                                              \
                                                                                                    \
-    /* Part of a row of a kernel, from column `first` on. */                                       \
+    /* Writes a part of a kernel's row, from column `first` on. */                                 \
     static void line_##suffix(type *line, struct ramp ramp, double across, int32_t first,          \
                               int32_t count) {                                                     \
         for (int32_t i = 0; i < count; i++)                                                        \

@@ -20,8 +20,8 @@
 #error "floats are computed as doubles: compile with -fexcess-precision=fast"
 #endif
 
-/* Loops over a few lanes without branches, which compilers vectorise; always inlined, so that each
-   instruction set has a separate copy. */
+/* The functions below loop over a few lanes without branches, so that compilers vectorise them.
+   They are always inlined, so that each instruction set has a separate copy. */
 #define INLINE static inline __attribute__((always_inline))
 #define LANES  8
 
@@ -29,7 +29,7 @@
 
 enum stream { VALUES, KEPT };
 
-/* Philox's four words at the LANES counters of a group, each in 64 bits, the width of a double. */
+/* The four words of Philox at each counter of a group, each in 64 bits, the width of a double. */
 struct words {
     uint64_t w[4][LANES];
 };
@@ -157,8 +157,8 @@ INLINE double eighth64(uint64_t word) {
     return (double_of(ONE | word >> 12) - 1.5 + 0x1p-53) * 0.25;
 }
 
-/* Minimax polynomials in the square of the argument: relative error below 4e-9 for floats, below
-   2e-16 for doubles. */
+/* Coefficients of minimax polynomials in the square of the argument. The relative error is below
+   4e-9 for floats and below 2e-16 for doubles. */
 struct accuracy {
     int log_terms, sine_terms, cosine_terms;
     double log[6], sine[7], cosine[6];
@@ -216,8 +216,8 @@ INLINE double cosine(const struct accuracy *accuracy, double t) {
     return 1 + y * polynomial(accuracy->cosine, accuracy->cosine_terms, y);
 }
 
-/* Computes two independent normal numbers (Box and Muller) from a radius and an angle in [-1/8,
-   1/8] turns, which the low two bits of `turn` rotate to one of four quarters. */
+/* Computes two independent normal numbers (Box and Muller): `u` determines the radius and `t` the
+   angle within a quarter, from -1/8 to 1/8 turns; the low two bits of `turn` choose the quarter. */
 INLINE void normal_pair(const struct accuracy *accuracy, double u, double t, uint64_t turn,
                         double *a, double *b) {
     const double radius = sb__sqrt(minus_two_log(accuracy, u));
@@ -234,8 +234,8 @@ enum { SINGLES = 4 * LANES, DOUBLES = 2 * LANES }; /* elements of a group */
 _Static_assert(SINGLES * sizeof(float) == SB__GROUP_BYTES, "a group of floats");
 _Static_assert(DOUBLES * sizeof(double) == SB__GROUP_BYTES, "a group of doubles");
 
-/* Maps numbers in (0, 1) to the range. No result exceeds low + span: u is at most 1 - 2^-53, so
-   that span * u rounds to less than the exact span. */
+/* Applies origin and scale. No uniform number exceeds low + span: u is at most 1 - 2^-53, so that
+   span * u rounds to less than the exact span. */
 INLINE void shift(const struct sb__random *random, double *x, int n) {
     for (int i = 0; i < n; i++)
         x[i] = random->origin + random->scale * x[i];

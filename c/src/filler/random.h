@@ -1,18 +1,18 @@
 /* Random numbers by counter (Philox4x32-10): element i of a sequence depends only on the seed and
-   i. Uses only IEEE + - * / and square root on doubles, so that every machine and every compiled
-   form gives the same bits. */
+   i. Uses only IEEE + - * / and square root on doubles, so that all machines and instruction sets
+   compute the same bits. */
 #ifndef SB_FILLER_RANDOM_H
 #define SB_FILLER_RANDOM_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Uniform: low + span * u, u in (0, 1). Normal: mean + deviation * z. */
+/* Uniform: low + span * u, u in (0, 1). Normal: mean + deviation * z, z standard normal. */
 struct sb__random {
     uint64_t seed;
     int32_t dtype; /* F32 or F64 */
     bool normal;
-    double origin, scale; /* low and span; mean and deviation */
+    double origin, scale; /* low and span, or mean and deviation */
     double keep;          /* an element is zero with the probability 1 - keep */
 };
 

@@ -5,16 +5,16 @@
 
 #include <syncblob/model.h>
 
-/* Detection by the outermost fields: the wire types that a format allows, and the weight of each
-   field. A field of another type rules the format out. If several formats are possible, the weights
-   prefer Caffe's output: a solver state always has iter, a net a name or layers, a blob a
-   payload. */
+/* Detection by the outermost fields. For each format, the table has the wire types that each field
+   may have, and the field's weight. A field of another type rules the format out. Of the remaining
+   formats, the one whose fields weigh most is chosen. The weights suit Caffe's output: a solver
+   state always has iter, a net a name or layers, a blob a payload. */
 #define VARINT (1u << SB__WIRE_VARINT)
 #define BYTES  (1u << SB__WIRE_BYTES)
 #define FLOATS (BYTES | 1u << SB__WIRE_FIXED32)
 #define WIDES  (BYTES | 1u << SB__WIRE_FIXED64)
 #define LAYER  100u
-#define FIELDS 15 /* 1 to 13, and LAYER at 14 */
+#define FIELDS 15 /* fields 1 to 13 and, at 14, LAYER */
 
 struct evidence {
     uint32_t types;
@@ -65,7 +65,7 @@ static int weigh(const struct evidence *fields, const uint32_t *seen) {
 
 /* Distinguishes a vector of blobs from a net with only a name: the blobs have the name's field
    number. */
-static sb_status tell_vector(struct sb__reader *reader, int32_t *out, sb_error *err) {
+static sb_status detect_vector(struct sb__reader *reader, int32_t *out, sb_error *err) {
     struct sb__outline outline;
     bool is_vector = false;
     sb_status st = sb__outline_read(reader, 0, reader->source->size, 1, &outline, err);
@@ -104,5 +104,5 @@ sb_status sb__detect_format(struct sb__reader *reader, int32_t *out, sb_error *e
     if (best == 0)
         return sb__fail_at(err, SB_ERR_MALFORMED, 0,
                            "the fields are of no Caffe model, solver state or blob");
-    return is_one_number ? tell_vector(reader, out, err) : SB_OK;
+    return is_one_number ? detect_vector(reader, out, err) : SB_OK;
 }

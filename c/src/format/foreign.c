@@ -106,7 +106,7 @@ static const char *safetensors_words(const struct sb__head *head) {
     return length >= 2 && length <= 100000000 ? "a safetensors file" : NULL;
 }
 
-/* Recognises "BZh9", with any byte for the 9, then six fixed bytes, which an empty file lacks. */
+/* Recognises "BZh", any byte, and the six bytes that begin a block, which an empty file lacks. */
 static const char *bzip2_words(const struct sb__head *head) {
     return has(head, 0, M("BZh")) && has(head, 4, M("1AY&SY")) ? "bzip2 data: unpack it first"
                                                                : NULL;
@@ -118,8 +118,8 @@ static bool is_opcode(unsigned char c) {
     return c == '}' || c == ']' || c == ')' || c == '(' || c == 'c' || c == 'X' || c == 0x8a;
 }
 
-/* Checks the first opcode after the version; from version 4 on the length of a frame comes
-   first. */
+/* Checks the first opcode after the version. From version 4 on it must be the opcode of a frame,
+   and the frame's length must fit the file. */
 static const char *pickle_words(const struct sb__head *head) {
     static const char words[] = "a Python pickle: load it in Python, save its arrays as .npz";
     if (head->size < 3 || head->bytes[0] != 0x80)
@@ -282,8 +282,8 @@ static bool is_printable(const struct text *text) {
     return true;
 }
 
-/* Describes other text, unless it begins with white space: a line feed is also the tag of a net's
-   name. */
+/* Describes text of no known kind, unless it begins with white space: a line feed is also the tag
+   of a net's name. */
 static bool plain_words(const struct sb__head *head, char *out) {
     const struct text text = {head->bytes, head->size};
     char quoted[48];
@@ -349,7 +349,7 @@ static bool is_operation(const struct text *text, size_t length) {
     return true;
 }
 
-/* Enters nested messages. */
+/* Enters `depth` nested messages, each by its tag. */
 static bool enter_each(struct text *message, const char *tags, size_t depth, size_t *out_length) {
     for (size_t i = 0; i < depth; i++)
         if (!enter(message, (unsigned char)tags[i], out_length))

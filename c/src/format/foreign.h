@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SB__HEAD_BYTES  1024 /* a tar's header is 512, a page may begin with blank lines */
+#define SB__HEAD_BYTES  1024 /* a tar header has 512; a web page may begin with blank lines */
 #define SB__WORDS_BYTES 128  /* the longest description with its NUL; err->message has 240 */
 
 struct sb__head {
@@ -21,8 +21,8 @@ struct sb__head {
    false if nothing matches. */
 bool sb__foreign_words(const struct sb__head *head, char *out);
 
-/* Recognises protobuf messages of TensorFlow by their contents, since these may also be well-formed
-   messages of Caffe; returns NULL if none matches. */
+/* Describes a protobuf message of TensorFlow, or returns NULL. Examines the contents, since such a
+   message may also be a well-formed message of Caffe. */
 const char *sb__foreign_message(const struct sb__head *head);
 
 #endif

@@ -1,4 +1,4 @@
-/* The fields of Caffe's messages that the library uses, as data. The field numbers come from
+/* Tables of the fields of Caffe's messages that the library uses. The field numbers come from
    caffe.proto; proto/README.md lists them. */
 #ifndef SB_FORMAT_LAYOUT_H
 #define SB_FORMAT_LAYOUT_H

@@ -40,7 +40,7 @@ sb_status sb__outline_read(struct sb__reader *reader, uint32_t begin, uint32_t e
         if (st == SB_OK)
             note(out, &field, field.begin, field.end);
         else
-            note(out, &field, reader->at, end); /* the part that is present */
+            note(out, &field, reader->at, end); /* the part of the field that is present */
     }
     if (st == SB_ERR_MALFORMED || st == SB_ERR_DATA_LIMIT)
         out->state = reason.offset == end ? SB__CUT : SB__BROKEN;
@@ -55,8 +55,8 @@ static sb_status read_inside(struct sb__reader *reader, const struct sb__outline
                             SB__OUTLINE_MANY, out, err);
 }
 
-/* Returns whether each field that is present has one of its allowed types; a field without types
-   must be absent. */
+/* Returns whether each field that is present has one of its allowed types; a field without allowed
+   types must be absent. */
 static bool fits(const struct sb__outline *outline, const uint32_t types[SB__OUTLINE_FIELDS]) {
     for (int i = 1; i < SB__OUTLINE_FIELDS; i++)
         if ((outline->seen[i] & ~types[i]) != 0)
@@ -171,8 +171,8 @@ static bool is_onnx_node(const struct sb__outline *node) {
     return fits(node, types) && holds(node, 4, 1, UINT32_MAX) && (node->seen[1] || node->seen[2]);
 }
 
-/* Recognises a graph: it has nodes, which come first, and a name or constants. In a large graph the
-   name comes after more fields than the outline reads: then the first node decides. */
+/* Recognises a graph: it has nodes, which come first, and a name or constants. In a large graph
+   these come after more fields than the outline reads: then the first node decides. */
 static sb_status is_onnx_graph(const struct sb__outline *graph, struct sb__reader *reader,
                                bool *out, sb_error *err) {
     struct sb__outline node;

@@ -1,12 +1,12 @@
-/* Recognition of a message by the numbers and wire types of its fields. A kind is recognised only
-   if several fields indicate it and no field contradicts it. */
+/* Recognition of a message by the numbers and wire types of its fields. A kind of message is
+   recognised only if several fields indicate it and no field contradicts it. */
 #ifndef SB_FORMAT_OUTLINE_H
 #define SB_FORMAT_OUTLINE_H
 
 #include "wire/wire.h"
 
 #define SB__OUTLINE_FIELDS 15     /* fields 1 to 13 and, at 14, a net's layer */
-#define SB__OUTLINE_MANY   100000 /* fields: limits the time, not the size of files */
+#define SB__OUTLINE_MANY   100000 /* fields to read: bounds the time, not the size of files */
 
 struct sb__outline {
     uint32_t seen[SB__OUTLINE_FIELDS]; /* wire types, as bits */
@@ -22,17 +22,17 @@ struct sb__outline {
                 bytes */
 };
 
-/* Reads the outline of [begin, end) of the source, at most `fields` fields; after so many the state
-   is SB__WHOLE. Fails only if the source fails. */
+/* Reads the outline of [begin, end) of the source, at most `fields` fields. If more fields follow,
+   the state is SB__WHOLE. Fails only if the source fails. */
 sb_status sb__outline_read(struct sb__reader *reader, uint32_t begin, uint32_t end, size_t fields,
                            struct sb__outline *out, sb_error *err);
-/* Sets `*out` to SB_FORMAT_AUTO if the format is not recognised. Fails only if the source fails. */
+/* Sets `*out` to the recognised format, else to SB_FORMAT_AUTO. Fails only if the source fails. */
 sb_status sb__outline_format(const struct sb__outline *outline, struct sb__reader *reader,
                              int32_t *out, sb_error *err);
-/* Returns whether the message has only blobs, as a vector has. Fails only if the source fails. */
+/* Sets `*out` to whether the message is a vector of blobs. Fails only if the source fails. */
 sb_status sb__outline_is_vector(const struct sb__outline *outline, struct sb__reader *reader,
                                 bool *out, sb_error *err);
-/* Returns whether the message is an ONNX model. Fails only if the source fails. */
+/* Sets `*out` to whether the message is an ONNX model. Fails only if the source fails. */
 sb_status sb__outline_is_onnx(const struct sb__outline *outline, struct sb__reader *reader,
                               bool *out, sb_error *err);
 

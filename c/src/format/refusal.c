@@ -77,8 +77,8 @@ static sb_status message_words(const struct sb__head *head, const struct sb__out
     return st;
 }
 
-/* Describes a file of `total` bytes. Bytes whose outermost fields are complete may be a Caffe
-   message with unknown fields: such bytes are described only as messages. */
+/* Describes a file of `total` bytes. If the outermost fields are complete, the bytes may be a Caffe
+   message with unknown fields: then only messages are considered. */
 static bool find_words(const struct sb__outline *outline, int32_t wanted, struct sb__reader *reader,
                        uint64_t total, char *out) {
     struct sb__head head;

@@ -1,12 +1,12 @@
-/* Adds the actual kind of the bytes to a refusal. */
+/* Adds a description of the refused bytes to the error of a read. */
 #ifndef SB_FORMAT_REFUSAL_H
 #define SB_FORMAT_REFUSAL_H
 
 #include "wire/wire.h"
 
-/* Appends "; this is ..." to the message of a reader that refused `reader`'s source as `wanted`
-   (SB_FORMAT_*), if the bytes are recognised. Does nothing after a failure that is not about the
-   data. `err` may be NULL. */
+/* Appends "; this is ..." to err->message if the bytes of `reader` are recognised. They were
+   refused with `status` when read as `wanted` (SB_FORMAT_*). Does nothing if `status` does not
+   concern the data. `err` may be NULL. */
 void sb__refusal_explain(sb_status status, int32_t wanted, struct sb__reader *reader,
                          sb_error *err);
 
@@ -14,8 +14,8 @@ void sb__refusal_explain(sb_status status, int32_t wanted, struct sb__reader *re
    first bytes. */
 void sb__refusal_explain_size(const struct sb__source *first, uint64_t total, sb_error *err);
 
-/* Returns whether a source is recognised as another program's message although protobuf can also
-   read it as a message of Caffe. Fails only if the source fails. */
+/* Sets `*out` to whether a source is recognised as another program's message although protobuf can
+   also read it as a message of Caffe. Fails only if the source fails. */
 sb_status sb__refusal_is_foreign(const struct sb__source *source, bool *out, sb_error *err);
 
 /* Returns MALFORMED if a source that can be read as a blob is recognised as another message. If the
@@ -27,8 +27,8 @@ sb_status sb__refusal_check_blob(const struct sb__source *source, bool has_value
 /* Returns MALFORMED for another program's message. */
 sb_status sb__refusal_of_foreign(sb_error *err);
 
-/* Whether a source is recognised as another of Caffe's formats than `wanted` (SB_FORMAT_*) although
-   protobuf can also read it as `wanted`. Fails only if the source fails. */
+/* Sets `*out` to whether a source is recognised as a format of Caffe other than `wanted`
+   (SB_FORMAT_*) although protobuf can also read it as `wanted`. Fails only if the source fails. */
 sb_status sb__refusal_is_of_another(const struct sb__source *source, int32_t wanted, bool *out,
                                     sb_error *err);
 

@@ -6,10 +6,10 @@
 #include <string.h>
 
 /* Doubles are summed by OpenBLAS, or by plain loops in a build without OpenBLAS. Floats are summed
-   by the loops of vectors.h, since OpenBLAS would sum floats in floats, with errors up to 1e-3.
-   Element-wise operations use the loops of vectors.h, too: these are as fast as BLAS, give the same
-   numbers on every processor, and treat a factor of 0 like any other factor, while BLAS would clear
-   or skip the values. */
+   by the loops of vectors.h, since OpenBLAS would add floats in single precision, with errors up to
+   1e-3. Element-wise operations use the loops of vectors.h, too: these are as fast as BLAS, give
+   the same numbers on every processor, and treat a factor of 0 like any other factor, while BLAS
+   would clear or skip the values. */
 #ifdef SYNCBLOB_OPENBLAS
 #include <cblas.h>
 #endif
@@ -19,7 +19,7 @@
 /* Pieces and tasks depend only on the count, so that results do not depend on the threads. */
 #define PIECE     (1 << 17)
 #define MAX_TASKS 64
-/* A few threads saturate memory bandwidth. */
+/* Copies use few tasks: a few threads saturate the memory bandwidth. */
 #define BYTES_PIECE     (1 << 20)
 #define MAX_BYTES_TASKS 8
 /* The size of a first-level cache. */
@@ -32,7 +32,7 @@ static int64_t smaller(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-/* Returns the elements of each task except the last: whole pieces, for at most `most` tasks. */
+/* Returns the number of elements of a task, except the last: whole pieces, `most` tasks at most. */
 static int64_t task_length(int64_t count, int64_t piece, int most) {
     int64_t pieces = (count - 1) / piece + 1;
     return ((pieces - 1) / most + 1) * piece;
@@ -63,7 +63,7 @@ static double asum_f32(const void *x, int n, enum sb__place place) {
     return sum <= DBL_MAX ? sum : sb__asum_wide(x, n);
 }
 
-/* Not inlined, so that the fast path saves no registers. */
+/* Not inlined, so that the fast path need not save registers. */
 __attribute__((noinline)) static double sumsq_anew(const void *x, int n, enum sb__place place) {
     return sb__vectors_fastest()->asum(x, n, place) == 0 ? 0 : sb__sumsq_wide(x, n);
 }
@@ -77,7 +77,7 @@ static double sumsq_f32(const void *x, int n, enum sb__place place) {
 
 #ifdef SYNCBLOB_OPENBLAS
 static double asum_f64(const void *x, int n, enum sb__place place) {
-    (void)place; /* lines are read in order */
+    (void)place; /* OpenBLAS reads cache lines in order */
     return cblas_dasum(n, x, 1);
 }
 
@@ -95,7 +95,7 @@ static double sumsq_f64(const void *x, int n, enum sb__place place) {
         double lanes[LANES] = {0};                                                                 \
         double sum = 0;                                                                            \
         int i = 0;                                                                                 \
-        (void)place; /* lines are read in order */                                                 \
+        (void)place; /* the loop reads cache lines in order */                                     \
         for (; i + LANES <= n; i += LANES)                                                         \
             for (int lane = 0; lane < LANES; lane++) {                                             \
                 const double v = x[i + lane];                                                      \
@@ -114,7 +114,7 @@ DEFINE_SUM(asum_f64, __builtin_fabs(v))
 DEFINE_SUM(sumsq_f64, v *v)
 #endif
 
-/* Not inlined, so that small sums save no registers. */
+/* Not inlined, so that small sums need not save registers. */
 __attribute__((noinline)) static double sum_piece(const struct sum_kind *kind, const char *x,
                                                   int64_t count, enum sb__place place) {
     double sum = 0;
@@ -153,7 +153,7 @@ __attribute__((noinline)) static double sum_many(const struct sb__parallel *para
                                                  const void *x) {
     double sum = 0;
     const size_t bytes = (size_t)count * kind->element_size;
-    /* The sums are zero: a task that parallel_for omits adds nothing. */
+    /* The sums begin as zeros, so that a task that parallel_for omits adds nothing. */
     struct sum_job job = {.kind = kind,
                           .x = x,
                           .count = count,
@@ -209,7 +209,7 @@ static void update_task(void *arg, int64_t i) {
     job->loop(job->factor, job->x + offset, job->y + offset, smaller(job->length, job->count - at));
 }
 
-/* Not inlined, so that small calls save no registers. */
+/* Not inlined, so that small calls need not save registers. */
 __attribute__((noinline)) static void update_many(const struct sb__parallel *parallel,
                                                   const struct sb__loops *loops, sb__loop *loop,
                                                   int64_t count, double factor, const void *x,

@@ -10,7 +10,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* Applies `step` to `lanes` values at once, then to single values. */
+/* Applies `step` to `lanes` values at a time, then converts the remaining values one by one. */
 #define DEFINE_CONVERT(name, attributes, from, to, lanes, step)                                    \
     attributes static void name(const unsigned char *src, unsigned char *dst, size_t count) {      \
         for (; count >= (lanes); count -= (lanes)) {                                               \
@@ -53,7 +53,7 @@ INLINE void narrow_step_portable(const unsigned char *src, unsigned char *dst) {
 DEFINE_KIND(portable, , 4)
 
 #ifdef __x86_64__
-/* Intrinsics: gcc 12 compiles conversions of wide vectors to several instructions instead of
+/* Uses intrinsics: gcc 12 compiles conversions of wide vectors to several instructions instead of
    one. */
 #define AVX2   __attribute__((target("avx2")))
 #define AVX512 __attribute__((target("avx512f")))

@@ -36,7 +36,7 @@ INLINE double square_wide(double value) {
     return value * value;
 }
 
-/* Sums the lower half of lanes, to which the upper half was added. */
+/* Sums the lower half of the lanes, after the upper half was added to it. */
 INLINE double sum_half(const double s[LANES / 2]) {
     return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
 }
@@ -220,7 +220,7 @@ INLINE AVX2 double sum_avx2(const __m256d sums[4]) {
     return sum_half(half);
 }
 
-/* Adds the rows of a vector's column pairwise. */
+/* Adds the elements of the array `rows` pairwise; rows[0] becomes the sum. */
 #define SUM_ROWS(rows)                                                                             \
     for (int n = ROWS / 4; n; n /= 2)                                                              \
         for (int i = 0; i < n; i++)                                                                \
@@ -235,7 +235,7 @@ INLINE AVX2 double sum_avx2(const __m256d sums[4]) {
         return rows[0];                                                                            \
     }
 
-/* DEFINE_ROW with few loads at once, in the order of addresses, for hardware prefetching. */
+/* As DEFINE_ROW, but with few loads at once, in address order, for hardware prefetching. */
 #define DEFINE_ROW_IN_ORDER(function, attributes, vector, term)                                    \
     attributes vector function(const float *x) {                                                   \
         vector rows[ROWS / 2] = {{0}};                                                             \
@@ -248,7 +248,7 @@ INLINE AVX2 double sum_avx2(const __m256d sums[4]) {
         return rows[0];                                                                            \
     }
 
-/* Not inlined for large sums: a compiler would add loads. */
+/* The functions for large sums are not inlined: the compiler would add loads. */
 #define DEFINE_ROWS(name, target, vector, term)                                                    \
     DEFINE_ROW(name, INLINE target, vector, term)                                                  \
     DEFINE_ROW_IN_ORDER(name##_in_order, NOT_INLINE target, vector, term)                          \

@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-/* Changes y[i]; factor is rounded to the elements' type. */
+/* Changes `count` elements y[i]; `factor` is first rounded to their type. */
 typedef void sb__loop(double factor, const void *x, void *y, int64_t count);
 
 /* The number of kinds: portable, AVX2, AVX-512. Benchmarks build fewer kinds to imitate older
@@ -30,8 +30,8 @@ struct sb__loops {
 };
 
 struct sb__vectors {
-    /* Return the sum of |x[i]| or x[i]^2. Sums of 64 values are floats, which may overflow to
-       infinity or lose bits to underflow. */
+    /* Return the sum of |x[i]| or x[i]^2. Up to 64 values are added as floats, which may overflow
+       to infinity or lose bits to underflow. */
     double (*asum)(const float *x, int64_t count, enum sb__place place);
     double (*sumsq)(const float *x, int64_t count, enum sb__place place);
     struct sb__loops f32, f64;
@@ -39,7 +39,7 @@ struct sb__vectors {
     void (*stream)(void *dst, const void *src, size_t bytes);
 };
 
-/* Compute the sums with each value as a double: slower, without overflow or underflow, portable. */
+/* Compute the sums in doubles, in portable code: slower, but without overflow or underflow. */
 double sb__asum_wide(const float *x, int64_t count);
 double sb__sumsq_wide(const float *x, int64_t count);
 

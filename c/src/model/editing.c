@@ -100,7 +100,7 @@ sb_status sb_model_add_blob(sb_model *model, int64_t layer, const sb_blob *blob,
 static sb_status make_announced(sb_context *context, const sb_blob *like, sb_blob **out,
                                 sb_error *err) {
     sb_status st = sb_blob_create(context, sb_blob_dtype(like), out, err);
-    if (st == SB_OK && sb_blob_is_shaped(like)) /* cannot fail: the same dtype and count */
+    if (st == SB_OK && sb_blob_is_shaped(like)) /* cannot fail: `like` has this shape */
         sb__ignore(sb_blob_reshape(*out, sb_blob_shape(like), sb_blob_num_axes(like), NULL, NULL));
     return st;
 }

@@ -119,8 +119,8 @@ void sb__edits_add(struct sb__edits *edits, const struct sb__edit *edit) {
     *link = edits->count;
 }
 
-/* Returns the link to the last edit; sets `*out` to the position of the last edit but one, or to
-   0. */
+/* Returns the link to the last edit; sets `*out` to the position, plus 1, of the last edit but one,
+   or to 0 if there is none. */
 static size_t *last_link(struct sb__edits *edits, size_t *out) {
     size_t *link = &edits->root;
     *out = 0;
@@ -147,13 +147,13 @@ static size_t *link_to(struct sb__edits *edits, const struct sb__edit *edit) {
 struct sb__edit sb__edits_pop(struct sb__edits *edits) {
     size_t last;
     size_t *link = last_link(edits, &last);
-    struct sb__edit *hole = at(edits, *link);
-    const struct sb__edit popped = *hole, *end = &edits->items[edits->count - 1];
+    struct sb__edit *freed = at(edits, *link);
+    const struct sb__edit popped = *freed, *end = &edits->items[edits->count - 1];
     *link = popped.before; /* the last edit has no successor */
-    if (hole != end) {
-        *link_to(edits, end) = (size_t)(hole - edits->items) + 1;
-        last = last == edits->count ? (size_t)(hole - edits->items) + 1 : last;
-        *hole = *end;
+    if (freed != end) {
+        *link_to(edits, end) = (size_t)(freed - edits->items) + 1;
+        last = last == edits->count ? (size_t)(freed - edits->items) + 1 : last;
+        *freed = *end;
     }
     edits->count--;
     edits->last = last;

@@ -6,7 +6,7 @@
 
 #include <syncblob/blob.h>
 
-/* A blob that was set or added (encoded), or announced. */
+/* A blob that the program has set or added, which is encoded, or has announced. */
 struct sb__edit {
     int64_t layer, index;
     unsigned char *bytes; /* the encoded blob, `size` bytes; NULL if announced */

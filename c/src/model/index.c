@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Two walks over the same bytes: the first checks and counts, the second fills the allocated index.
-   The second trusts no count, since a file may change between the walks. */
+/* Two walks over the same bytes build the index: the first checks and counts, the second fills the
+   allocated index. The second does not trust the counts, since the file may change in between. */
 struct span {
     uint32_t begin, end;
 };

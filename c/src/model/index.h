@@ -10,7 +10,7 @@
 #include <syncblob/model.h>
 
 struct sb__layer {
-    const char *name, *type; /* NUL-terminated; a file's are in the index's block or static */
+    const char *name, *type; /* NUL-terminated; a file's texts are in the index's block or static */
     uint32_t name_size, type_size;
     uint32_t offset;          /* of the layer's tag */
     uint32_t first_blob : 30; /* in sb__model_index.blobs; a message has fewer than 2^30 blobs */
@@ -23,14 +23,14 @@ struct sb__model_index {
     struct sb__layer *layers; /* in file order */
     struct sb__names names;
     int64_t num_layers;
-    uint32_t *blobs; /* offsets of their tags, in file order; a blob file has 1 blob and no tag */
+    uint32_t *blobs; /* offsets of the tags, in file order; a blob file has 1 blob and no tag */
     int64_t num_blobs;
     sb_text name;
     sb_solver_info solver;
     bool recognised; /* a field of the format was found */
 };
 
-/* Called after the first walk, before the allocation: an error ends the build. */
+/* A check that runs after the first walk and before the allocation; an error ends the build. */
 typedef sb_status sb__index_check(const struct sb__model_index *counted, const void *user,
                                   sb_error *err);
 

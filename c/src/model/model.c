@@ -17,7 +17,7 @@ static sb_status check_format(int32_t format, int32_t lowest, sb_error *err) {
                     format);
 }
 
-/* Requires a field of the format: protobuf accepts any message as any type, with unknown fields. */
+/* Requires a field of the format: protobuf would accept any message, with only unknown fields. */
 static sb_status check_claim(const sb_model *model, const struct sb__model_index *counted,
                              sb_error *err) {
     if (counted->recognised || model->source.size == 0 || model->format == SB_FORMAT_BLOB)
@@ -38,9 +38,9 @@ static sb_status check_named(const sb_model *model, sb_error *err) {
                        sb__format_name(model->format));
 }
 
-/* Refuses messages of other programs, for any format of the caller. A net or a solver state with
-   blobs is a message of Caffe; the blobs of a vector may be any messages. A blob file was checked
-   while its index was built. */
+/* Refuses messages of other programs, whatever format the caller passed. A net or a solver state
+   with blobs is a message of Caffe; the blobs of a vector may be any messages. A blob file was
+   checked while its index was built. */
 static sb_status check_foreign(const sb_model *model, const struct sb__model_index *counted,
                                sb_error *err) {
     const bool is_ours = counted->num_blobs > 0 && model->format != SB_FORMAT_BLOB_VECTOR;
@@ -55,8 +55,8 @@ struct opening {
     bool is_found; /* the format was detected */
 };
 
-/* Checks before the index is allocated. If the file changed while it was read, reports the change
-   instead. */
+/* Runs the checks that precede the allocation of the index. If a check fails and the file has
+   changed since it was opened, reports the change instead. */
 static sb_status check_counted(const struct sb__model_index *counted, const void *user,
                                sb_error *err) {
     const struct opening *opening = user;

@@ -13,7 +13,7 @@ struct save {
     struct sb__sink *sink;
     sb_blob_lender lender; /* for announced blobs; unused while counting */
     void *user;
-    struct sb__retired *retired; /* memories that lent blobs have replaced */
+    struct sb__retired *retired; /* storage that was replaced to read lent blobs */
 };
 
 /* The position in the blobs and layers of the model. */
@@ -89,7 +89,7 @@ static sb_status put_blobs(const struct save *save, uint32_t field, int64_t laye
     return st;
 }
 
-/* After the last blob of the file, writes the added blobs into the same message. */
+/* Writes the layer's added blobs, unless further blobs of the layer follow in the file. */
 static sb_status append_blobs(const struct save *save, const struct sb__layout *layout,
                               struct position *position, sb_error *err) {
     int64_t first, blobs = sb__model_index_blobs(&save->model->index, save->model->format,
@@ -168,7 +168,7 @@ static sb_status put_message(const struct save *save, const struct sb__layout *l
                              sb_error *err);
 
 /* Rewrites a nested message if it has edits, else copies it. A V1 layer with a V0 layer has two
-   messages. */
+   messages, and one of them may be without edits. */
 static sb_status put_child(const struct save *save, const struct sb__field *field,
                            const struct action *action, struct position *position, sb_error *err) {
     struct sb__sink count = sb__sink_count();

@@ -11,7 +11,7 @@ struct sb__text_block {
 
 struct sb__texts {
     struct sb__text_block *last; /* NULL without texts */
-    size_t room;                 /* sum of all blocks */
+    size_t room;                 /* the sum of `room` of all blocks */
 };
 
 /* Allocates `bytes` > 0, uninitialised. OUT_OF_MEMORY, CAP_REACHED. */

@@ -24,7 +24,7 @@ int sb__file_open(const char *path, sb__file *out);
 int sb__file_examine(sb__file file, struct sb__file_info *out);
 /* Reads up to `bytes` at `offset`; `*got` is 0 at the end of the file. */
 int sb__file_read_at(sb__file file, uint64_t offset, void *to, size_t bytes, size_t *got);
-/* Maps `bytes` > 0. The file may be closed before its map is unmapped. */
+/* Maps the first `bytes` (> 0) of a file. The file may be closed before the map is unmapped. */
 int sb__file_map(sb__file file, size_t bytes, const void **out);
 void sb__file_unmap(const void *map, size_t bytes);
 void sb__file_close(sb__file file);

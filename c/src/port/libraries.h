@@ -19,12 +19,12 @@
 #define SB__HAS_LIBRARIES true
 #endif
 
-/* Opens a library; on failure returns NULL and writes the reason to `story`. A name without a
+/* Opens a library; on failure returns NULL and writes the reason to `cause`. A name without a
    folder is searched for in the system's folders. */
-void *sb__library_open(const char *name, char *story, size_t capacity);
+void *sb__library_open(const char *name, char *cause, size_t capacity);
 /* Opens the library at `path`, which is relative to the current folder; otherwise as
    sb__library_open, but the reason does not repeat the path. */
-void *sb__library_open_file(const char *path, char *story, size_t capacity);
+void *sb__library_open_file(const char *path, char *cause, size_t capacity);
 /* Opens a library that the process has already loaded, else returns NULL. */
 void *sb__library_loaded(const char *name);
 /* Returns NULL if the library has no function `name`. */

@@ -109,14 +109,14 @@ bool sb__keep_access_list(int file, const char *old, bool same_group, mode_t *mo
             return true;
         *mode = without_list(*mode, list, size);
     } else if (errno == ERANGE) {
-        *mode &= 0700; /* an implausible list: only the owner gets permissions */
+        *mode &= 0700; /* an implausibly long list: only the owner gets permissions */
     } else if (!means_none(errno)) {
         return false;
     } else if (!same_group) {
         *mode = sb__mode_without_group(*mode);
     }
-    return remove_list(file); /* removes the folder's default list, whose mask the mode would widen
-                               */
+    return remove_list(file); /* removes a list that the file inherited from the folder: setting the
+                                 mode would widen its mask */
 }
 
 /* --- texts ---------------------------------------------------------------------------------- */

@@ -38,8 +38,8 @@ struct timespec sb__changed(const struct stat *info) {
     return info->st_ctimespec;
 }
 
-/* Prefers F_FULLFSYNC, which not every file system supports: fsync leaves the bytes in the disk's
-   cache. */
+/* Prefers F_FULLFSYNC, since fsync leaves the bytes in the disk's cache. Uses fsync on file systems
+   that do not support F_FULLFSYNC. */
 int sb__sync(int descriptor) {
     return fcntl(descriptor, F_FULLFSYNC) == 0 ? 0 : fsync(descriptor);
 }

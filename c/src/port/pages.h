@@ -17,7 +17,7 @@ void *sb__pages_reserve(size_t bytes);
 void sb__pages_unmap(void *pages, size_t bytes);
 
 /* Maps pages filled with one byte. Where the system supports it, the pages use memory only once
-   they are written. `*kept` is SB__NOTHING_KEPT at first; later calls reuse its file. */
+   they are written. `*kept` begins as SB__NOTHING_KEPT, then identifies a file for later calls. */
 #define SB__NOTHING_KEPT ((intptr_t)-1)
 void *sb__pages_filled(intptr_t *kept, int byte, size_t bytes);
 void sb__pages_drop(intptr_t kept);

@@ -81,17 +81,17 @@ void sb__file_unmap(const void *map, size_t bytes) {
 
 /* --- libraries -------------------------------------------------------------------------- */
 
-void *sb__library_open(const char *name, char *story, size_t capacity) {
+void *sb__library_open(const char *name, char *cause, size_t capacity) {
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (!library)
-        (void)snprintf(story, capacity, "%s", dlerror());
+        (void)snprintf(cause, capacity, "%s", dlerror());
     return library;
 }
 
-void *sb__library_open_file(const char *path, char *story, size_t capacity) {
+void *sb__library_open_file(const char *path, char *cause, size_t capacity) {
     char here[SB__PATH_MAX];
     if (!strchr(path, '/')) {                            /* dlopen would search folders */
-        (void)snprintf(here, sizeof here, "./%s", path); /* truncated: still too long a name */
+        (void)snprintf(here, sizeof here, "./%s", path); /* if truncated, too long to open */
         path = here;
     }
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -101,7 +101,7 @@ void *sb__library_open_file(const char *path, char *story, size_t capacity) {
     const size_t length = strlen(path);
     if (strncmp(reason, path, length) == 0 && strncmp(reason + length, ": ", 2) == 0)
         reason += length + 2;
-    (void)snprintf(story, capacity, "%s", reason);
+    (void)snprintf(cause, capacity, "%s", reason);
     return NULL;
 }
 

@@ -26,8 +26,8 @@ int sb__sync(int descriptor);
 /* Opens a folder for access to its entries; also for reading, if permitted, so that the folder can
    be synced. Returns -1 on failure, with the reason in errno. */
 int sb__folder_open(const char *path);
-/* Returns whether links in the folder lead to open files, not to the paths in their text
-   (procfs). */
+/* Returns whether links in the folder lead to open files and not to the paths in their texts, as in
+   procfs. */
 bool sb__links_to_open_files(int folder);
 /* Copies the access list of the file at `old` to `file`, or removes it. If a list cannot be copied,
    or the group differs, reduces `*mode`, the mode of `old`, so that no user gains permissions.

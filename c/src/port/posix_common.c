@@ -71,7 +71,7 @@ int sb__file_examine(sb__file file, struct sb__file_info *out) {
     if (error != 0)
         return errno;
     out->size = (uint64_t)info.st_size;
-    /* For equal times, different sizes give different numbers. */
+    /* If the times are equal, different sizes result in different versions. */
     out->version = nanoseconds(sb__modified(&info)) * 0x9E3779B97F4A7C15 + out->size;
     out->changed = nanoseconds(sb__changed(&info));
     out->names = (uint64_t)info.st_nlink;

@@ -29,8 +29,8 @@ static char *name_in(char *path) {
     return slash ? slash + 1 : path;
 }
 
-/* Opens the folder of a path: the text before the name. Since the text ends with a slash, only a
-   folder opens. The kernel resolves links in the text. */
+/* Opens the folder of a path, which is the text before the name. Since the text ends with a slash,
+   the call fails unless it is a folder. The kernel resolves links in the text. */
 static int open_folder(char *path) {
     char *name = name_in(path), kept = *name;
     *name = '\0';
@@ -117,7 +117,7 @@ static int open_temporary(struct sb__replacement *to, mode_t mode) {
                           O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
         if (made >= 0)
             return made;
-        to->temporary[0] = '\0'; /* another process has a file of that name */
+        to->temporary[0] = '\0'; /* a file of that name must not be removed */
         if (errno != EEXIST && errno != EINTR)
             return -1;
     }
@@ -230,8 +230,8 @@ void sb__replacement_cancel(struct sb__replacement *to) {
     (void)close((int)to->folder);
 }
 
-/* Returns whether a rename that reported an error has happened: over a network the reply may be
-   lost, and the retry then finds no file. */
+/* Returns whether a rename that reported an error has succeeded all the same: over a network the
+   reply may be lost, and the retry then finds no file. */
 static bool is_in_place(const struct sb__replacement *to, const struct stat *written) {
     struct stat there;
     int error;

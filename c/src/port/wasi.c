@@ -25,7 +25,7 @@ void sb__condition_init(sb__condition *condition) {
     (void)condition;
 }
 
-/* No other thread can broadcast. */
+/* Sleeps until `time`, since no other thread can broadcast. */
 void sb__condition_wait_until(sb__condition *condition, sb__mutex *mutex, uint64_t time) {
     const uint64_t now = sb__now(), left = time > now ? (time - now + 999999) / 1000000 : 0;
     (void)condition;
@@ -83,7 +83,7 @@ struct timespec sb__changed(const struct stat *info) {
     return info->st_ctim;
 }
 
-/* WASI maps no files. */
+/* Fails: WASI cannot map files. */
 int sb__file_map(sb__file file, size_t bytes, const void **out) {
     (void)file;
     (void)bytes;
@@ -187,14 +187,14 @@ int sb__replacement_commit(struct sb__replacement *to, bool *in_place) {
 
 /* --- libraries -------------------------------------------------------------------------- */
 
-void *sb__library_open(const char *name, char *story, size_t capacity) {
+void *sb__library_open(const char *name, char *cause, size_t capacity) {
     (void)name;
-    (void)snprintf(story, capacity, "%s", "WASI has no shared libraries");
+    (void)snprintf(cause, capacity, "%s", "WASI has no shared libraries");
     return NULL;
 }
 
-void *sb__library_open_file(const char *path, char *story, size_t capacity) {
-    return sb__library_open(path, story, capacity);
+void *sb__library_open_file(const char *path, char *cause, size_t capacity) {
+    return sb__library_open(path, cause, capacity);
 }
 
 void *sb__library_loaded(const char *name) {

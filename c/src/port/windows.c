@@ -117,8 +117,8 @@ size_t sb__page_size(void) {
     return info.dwPageSize;
 }
 
-/* Finds an aligned free range, releases it and maps it: Windows cannot release a part of a
-   reservation. Large pages would need a privilege. */
+/* Reserves a range to find an aligned address, releases the range and maps the pages there: Windows
+   cannot release a part of a reservation. Large pages would need a privilege. */
 void *sb__pages_map(size_t bytes, size_t alignment) {
     for (int i = 0; i < PLACE_ATTEMPTS; i++) {
         char *place = VirtualAlloc(NULL, bytes + alignment, MEM_RESERVE, PAGE_NOACCESS);
@@ -164,18 +164,18 @@ void sb__aligned_free(void *block) {
 
 /* --- libraries -------------------------------------------------------------------------- */
 
-void *sb__library_open(const char *name, char *story, size_t capacity) {
+void *sb__library_open(const char *name, char *cause, size_t capacity) {
     char buffer[96];
     HMODULE library = LoadLibraryA(name);
     if (!library)
-        (void)snprintf(story, capacity, "%s: %s", name,
+        (void)snprintf(cause, capacity, "%s: %s", name,
                        sb__system_text((int)GetLastError(), buffer, sizeof buffer));
     return (void *)library;
 }
 
-/* Libraries that the library needs are searched for in its folder, in the program's and in the
-   system's, but not in PATH. */
-void *sb__library_open_file(const char *path, char *story, size_t capacity) {
+/* Libraries that the opened library needs are searched for in its folder, in the program's and in
+   the system's, but not in PATH. */
+void *sb__library_open_file(const char *path, char *cause, size_t capacity) {
     const DWORD flags = LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_DEFAULT_DIRS;
     wchar_t wide[SB__PATH_MAX];
     char buffer[96];
@@ -184,7 +184,7 @@ void *sb__library_open_file(const char *path, char *story, size_t capacity) {
     if (!library && !error)
         error = (int)GetLastError();
     if (!library)
-        (void)snprintf(story, capacity, "%s", sb__system_text(error, buffer, sizeof buffer));
+        (void)snprintf(cause, capacity, "%s", sb__system_text(error, buffer, sizeof buffer));
     return (void *)library;
 }
 

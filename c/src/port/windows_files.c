@@ -314,8 +314,8 @@ void sb__replacement_cancel(struct sb__replacement *to) {
         (void)DeleteFileW(wide);
 }
 
-/* Flags of a rename by handle since Windows 10, missing in some headers: programs that have the old
-   file open can still use it, as on other systems. */
+/* Constants of Windows 10 for a rename by handle, missing in some headers. With POSIX_SEMANTICS,
+   programs that have the old file open can still use it, as on other systems. */
 enum { RENAME_EX = 22, REPLACE_IF_EXISTS = 1, POSIX_SEMANTICS = 2 };
 
 /* A FILE_RENAME_INFO with its flags, and room for the name. */

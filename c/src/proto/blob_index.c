@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* The fields of a message, collected before their check: a later field may override an earlier
-   one. */
+/* The structs below collect the fields of a message for a check at its end: a later field may
+   override an earlier one. */
 struct dims {
     int64_t count; /* may exceed SB_MAX_AXES, the size of `values` */
     int64_t values[SB_MAX_AXES];
@@ -16,7 +16,7 @@ struct dims {
 /* Values of any type in one bytes field. The field is not repeated, so the last occurrence
    counts. */
 struct raw {
-    uint32_t offset, begin, size; /* of the tag, of the bytes; size 0: no bytes */
+    uint32_t offset, begin, size; /* the tag's offset, the bytes' begin; size 0: no bytes */
     int32_t dtype;                /* 0: unknown */
 };
 
@@ -107,7 +107,7 @@ static sb_status gather_payload(const struct sb__path *path, const struct sb__fi
         return SB_OK;
     if (bytes % size != 0)
         return sb__wire_fail(path, field->number, SB_ERR_MALFORMED, field->begin, err,
-                             "%u bytes are no whole number of %zu-byte values", bytes, size);
+                             "%u bytes are not a whole number of %zu-byte values", bytes, size);
     if (bytes == 0)
         return SB_OK;
     if (payload->count == 0) {
@@ -233,7 +233,7 @@ static sb_status judge_raw(const struct sb__path *path, const struct raw *raw, u
                              "the type of its %u bytes is missing or unknown", raw->size);
     if (raw->size % size != 0)
         return sb__wire_fail(path, field, SB_ERR_MALFORMED, raw->begin, err,
-                             "%u bytes are no whole number of %zu-byte values", raw->size, size);
+                             "%u bytes are not a whole number of %zu-byte values", raw->size, size);
     *out = (struct sb__payload){field,      raw->dtype, raw->offset, (int64_t)(raw->size / size),
                                 raw->begin, 1};
     return SB_OK;

@@ -24,7 +24,7 @@ struct sb__blob_index {
     struct sb__payload data, diff; /* the payloads that are read: double before float before raw */
 };
 
-/* Checks the wire format and the shape. */
+/* Indexes a message; checks the wire format and the shape. */
 sb_status sb__blob_index(struct sb__reader *reader, const struct sb__path *path, uint32_t begin,
                          uint32_t end, const sb_limits *limits, struct sb__blob_index *out,
                          sb_error *err);

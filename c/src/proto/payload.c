@@ -21,7 +21,7 @@ struct copy {
     whole_fn *whole;        /* for integer targets, for which `convert` makes doubles */
     unsigned char *begin, *dst;
     int64_t first;      /* the first requested value */
-    int64_t skip, left; /* remaining values before the range, and of the range */
+    int64_t skip, left; /* remaining values before the range, and in the range */
     int64_t present;    /* remaining values of the message */
     sb_error *err;
 };
@@ -184,7 +184,7 @@ static bool is_part(const struct sb__payload *payload, const struct sb__field *f
            (field->type == single && payload->field < SB__BLOB_RAW_DATA);
 }
 
-/* Checks the bound for each field: a source that changes may now have more values. */
+/* Checks the bound for each field: a source may have more values than when it was indexed. */
 static sb_status copy_field(struct copy *copy, const struct sb__field *field) {
     if (!is_part(copy->payload, field))
         return SB_OK;

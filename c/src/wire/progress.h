@@ -4,14 +4,14 @@
 
 #include <syncblob/io.h>
 
-/* The progress of one call, on the call's stack. Functions accept NULL: no progress callback. */
+/* The progress of one call, on the call's stack. Functions accept NULL for no callback. */
 struct sb__progress {
     sb_progress to;
     uint64_t done, total;
     uint64_t unreported;  /* bytes since the last report */
     uint32_t begin;       /* the offset at which walks over the source begin */
-    uint32_t walk, walks; /* this walk, and the number of walks; 0: not counted
-                           */
+    uint32_t walk, walks; /* the current walk, and the number of walks; if 0, walks do not change
+                             `done` */
 };
 
 /* Copies the caller's struct, which may be NULL. INVALID_ARGUMENT (no report), UNSUPPORTED,
@@ -22,7 +22,7 @@ struct sb__progress *sb__progress_begin(struct sb__progress *progress, const sb_
                                         uint64_t total);
 void sb__progress_next_walk(struct sb__progress *progress);
 
-/* Adds `bytes` and reports if due. CANCELLED. */
+/* Counts `bytes` as processed, raises `done`, and reports if due. CANCELLED. */
 sb_status sb__progress_done(struct sb__progress *progress, uint64_t done, size_t bytes,
                             sb_error *err);
 /* sb__progress_done for a walk over the source that has reached the offset `at`. */

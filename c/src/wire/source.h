@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-/* Protobuf's limit of a message: an offset fits into uint32_t. */
+/* Protobuf's limit for the bytes of a message. So an offset fits into uint32_t. */
 #define SB__MAX_MESSAGE_BYTES INT32_MAX
 
 /* The size of sb_source in version 0.1. */
@@ -22,14 +22,14 @@ struct sb__source {
     const unsigned char *bytes; /* all bytes; NULL: callbacks read them */
     uint32_t size;
     bool mapped;
-    sb_source from;         /* has no slots for the caller's memory */
+    sb_source from;         /* its slots are NULL for the caller's memory */
     struct sb__stamp stamp; /* at the opening */
 };
 
 void sb__source_close(struct sb__source *source);
 
-/* Returns whether reads may fail or return other bytes the next time: callbacks and mapped files,
-   but not the caller's memory. */
+/* Returns whether a read may fail, or return other bytes than an earlier read: true for callbacks
+   and mapped files, false for the caller's memory. */
 static inline bool sb__source_may_change(const struct sb__source *source) {
     return source->from.read_at != NULL;
 }
@@ -45,7 +45,7 @@ sb_status sb__source_check(const struct sb__source *source, sb_error *err);
 sb_status sb__source_changed(sb_error *err);
 
 /* Converts the status of a caller's callback to the library's; `reported` is the error that the
-   callback filled in; its message was "" before the call. `who` names the callback: "the
+   callback filled in, whose message was "" before the call. `who` names the callback: "the
    source". */
 sb_status sb__callback_failed(sb_status status, const sb_error *reported, const char *who,
                               int64_t offset, sb_error *err);

@@ -36,7 +36,7 @@ static size_t piece_at(const struct pieces *all, uint64_t offset) {
 static sb_status read_at(void *user, uint64_t offset, void *buffer, size_t bytes, sb_error *err) {
     const struct pieces *all = user;
     unsigned char *to = buffer;
-    if (bytes > all->end || offset > all->end - bytes) /* the caller may change `size` */
+    if (bytes > all->end || offset > all->end - bytes) /* the caller may change sb_source::size */
         return sb__fail(err, SB_ERR_IO, "%zu bytes at offset %llu are beyond the pieces", bytes,
                         (unsigned long long)offset);
     for (size_t i = piece_at(all, offset); bytes > 0; i++) {

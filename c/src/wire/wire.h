@@ -63,8 +63,7 @@ struct sb__field {
        struct sb__field field = {.end = begin};
        while ((st = sb__wire_next(&reader, &path, end, &field, err)) == SB_OK && field.number != 0)
 
-   and may move the reader in between. A group is one field: its contents are checked and skipped.
- */
+   The body of the loop may move the reader. A group is one field, whose contents are checked. */
 void sb__reader_init(struct sb__reader *reader, const struct sb__source *source);
 /* Reports later reads to `progress` (may be NULL), which may cancel them. */
 void sb__reader_watch(struct sb__reader *reader, struct sb__progress *progress);
