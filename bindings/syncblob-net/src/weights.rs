@@ -202,7 +202,7 @@ pub(crate) fn check_format(model: &Model) -> Result<()> {
         Format::Solverstate => "the state of a solver",
         _ => "of another format",
     };
-    Err(Error::unsupported(format_args!("the model is no net: it is {what}")))
+    Err(Error::unsupported(format_args!("the model is not a net: it is {what}")))
 }
 
 /// Compares shapes by Caffe's rule: a blob of an old message may have ones before the needed shape.

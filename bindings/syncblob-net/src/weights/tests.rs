@@ -153,9 +153,9 @@ fn blobs_that_the_model_lacks_are_not_shared() {
 #[test]
 fn a_model_without_a_net_is_refused() {
     for (format, reason) in [
-        (Format::Blob, "the model is no net: it is one blob, such as a mean"),
-        (Format::BlobVector, "the model is no net: it is a list of blobs"),
-        (Format::Solverstate, "the model is no net: it is the state of a solver"),
+        (Format::Blob, "the model is not a net: it is one blob, such as a mean"),
+        (Format::BlobVector, "the model is not a net: it is a list of blobs"),
+        (Format::Solverstate, "the model is not a net: it is the state of a solver"),
     ] {
         let model = Arc::new(Model::create(format).unwrap());
         for text in [Some(&b"input: 'd' input_shape { dim: 1 }"[..]), None] {
