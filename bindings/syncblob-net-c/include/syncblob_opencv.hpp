@@ -7,7 +7,7 @@
  *     cv::dnn::Net net = syncblob::readNetFromCaffe("deploy.prototxt", "face.caffemodel");
  *
  * If the prototxt is empty, the net stored in the model is read. Options (net.h) set the shapes of
- * inputs if the net does not contain them. If a net cannot be read or converted, the functions throw
+ * inputs if the net does not contain them. If a net cannot be read or converted, the calls throw
  * cv::Exception, whose message lists all layers that cannot be converted.
  */
 #ifndef SYNCBLOB_OPENCV_HPP

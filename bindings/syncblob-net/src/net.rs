@@ -222,8 +222,8 @@ impl Net {
         &self.name
     }
 
-    /// Returns names of blobs, each with the preprocessing of its images: a layer's
-    /// `transform_param`. Excluded layers count only if no included layer has such a field.
+    /// Returns the names of blobs, each with the `transform_param` of its layer, the preprocessing
+    /// of images. Excluded layers count only if no included layer has such a field.
     pub fn transforms(&self) -> &[(String, Message)] {
         &self.transforms
     }
