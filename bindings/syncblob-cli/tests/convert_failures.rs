@@ -82,8 +82,8 @@ const LONG_HEADER: &[u8] = b"\x93NUMPY\x02\x00\xff\xff\xff\xff{'descr'";
 fn npy_arrays_that_lie_are_refused() {
     let files = Files::new();
     let cases = [
-        (npy(&array("'<f4'", "(3,)"), 8), "12 bytes of values, 8 are there"),
-        (npy(&array("'<f4'", "(1,)"), 8), "4 bytes of values, 8 are there"),
+        (npy(&array("'<f4'", "(3,)"), 8), "12 bytes of values, not 8"),
+        (npy(&array("'<f4'", "(1,)"), 8), "4 bytes of values, not 8"),
         (npy(&array("'|O'", "(1,)"), 30), "pickle"),
         (npy(&array("'<c8'", "(1,)"), 8), "<c8"),
         (npy(&array("[('a', '<f4')]", "(1,)"), 4), "a structure"),
@@ -138,11 +138,11 @@ fn npz_archives_that_lie_are_refused() {
         (whole[..whole.len() - 30].to_vec(), "archive"),
         (whole[..40].to_vec(), "archive"),
         (spoiled, "checksum"),
-        (stored(&huge), "its header says"),
-        (deflated(&bomb), "its header says"),
+        (stored(&huge), "its header requires"),
+        (deflated(&bomb), "its header requires"),
         (stored(b"rubbish, and no array"), "array \"a.0\""),
         (stored(LONG_HEADER), "4294967295"),
-        (with_size(deflated(&good), 1 << 30), "its header says"),
+        (with_size(deflated(&good), 1 << 30), "its header requires"),
         (with_size(deflated(&large), large_size), "numpy.savez"),
     ];
     for (bytes, part) in cases {
@@ -167,7 +167,7 @@ fn an_open_file_without_a_name_is_no_place_for_out() {
     let (reader, _writer) = UnixStream::pair().unwrap();
     let cases: [(Stdio, i32, &str); 3] = [
         (open.into(), 1, "not a name"),
-        (OwnedFd::from(reader).into(), 1, "no regular file"),
+        (OwnedFd::from(reader).into(), 1, "not a regular file"),
         (named.into(), 0, ""),
     ];
     for (stdin, status, part) in cases {
