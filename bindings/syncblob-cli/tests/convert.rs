@@ -100,8 +100,8 @@ fn a_net_survives_a_round_trip_through_safetensors() {
     let (net, between, back) =
         (odd_net(&files), files.path("odd.safetensors"), files.path("back.caffemodel"));
     for names in ["caffe", "torch"] {
-        let told = convert(&["--force", "--names", names], &net, &between);
-        assert!(told.contains("2 layers have no name, or one that came before"), "{told}");
+        let text = convert(&["--force", "--names", names], &net, &between);
+        assert!(text.contains("2 layers have no name, or one that came before"), "{text}");
         // PyTorch's readers refuse a file that lacks this key.
         let bytes = std::fs::read(&between).unwrap();
         let (_, header) = safetensors::SafeTensors::read_metadata(&bytes).unwrap();
@@ -377,10 +377,10 @@ fn connections_determine_pytorchs_names_and_shapes() {
     convert(&["--names=torch", "--only=fc.weight"], &net, &matrix);
     let swapped = [1.0_f32, 4.0, 2.0, 5.0, 3.0, 6.0].map(f32::to_le_bytes).concat();
     assert!(fs::read(&matrix).unwrap().ends_with(&swapped));
-    let told = refuse(&["--names=torch"], &net, &files.path("x.caffemodel"));
-    assert!(told.contains("--names torch is for .safetensors"), "{told}");
-    let told = refuse(&["--names=caffe"], &matrix, &files.path("x.npz"));
-    assert!(told.contains("have names already"), "{told}");
+    let text = refuse(&["--names=torch"], &net, &files.path("x.caffemodel"));
+    assert!(text.contains("--names torch is for .safetensors"), "{text}");
+    let text = refuse(&["--names=caffe"], &matrix, &files.path("x.npz"));
+    assert!(text.contains("have names already"), "{text}");
 }
 
 #[test]
@@ -422,18 +422,18 @@ fn a_net_with_pytorchs_names_keeps_its_results_in_a_round_trip() {
 fn tensors_with_ambiguous_names_are_refused() {
     let files = Files::new();
     let out = files.path("x.caffemodel");
-    let (rotated, archive) = (files.path("rotated.safetensors"), files.path("names.npz"));
+    let (transposed, archive) = (files.path("transposed.safetensors"), files.path("names.npz"));
     let net = torch_net(&files, TRANSPOSE);
-    convert(&[], &net, &rotated);
-    let told = refuse(&[], &rotated, &out);
+    convert(&[], &net, &transposed);
+    let text = refuse(&[], &transposed, &out);
     assert!(
-        told.contains("\"fc.weight\" is transposed") && told.contains("--names caffe"),
-        "{told}"
+        text.contains("\"fc.weight\" is transposed") && text.contains("--names caffe"),
+        "{text}"
     );
     convert(&["--only=norm.*"], &net, &archive);
-    let told = refuse(&[], &archive, &out);
-    assert!(told.contains("\"norm.weight\" is of the BatchNorm \"norm\""), "{told}");
-    assert!(told.contains("--names caffe"), "{told}");
+    let text = refuse(&[], &archive, &out);
+    assert!(text.contains("\"norm.weight\" is of the BatchNorm \"norm\""), "{text}");
+    assert!(text.contains("--names caffe"), "{text}");
     convert(&["--only=norm.running_*"], &archive, &out);
     assert_eq!(contents(&out).1[0].2.len(), 3);
 
@@ -446,8 +446,8 @@ fn tensors_with_ambiguous_names_are_refused() {
     assert_eq!(bytes[last..], one);
     bytes[last] = 1;
     fs::write(&alone, &bytes).unwrap();
-    let told = refuse(&[], &alone, &changed);
-    assert!(told.contains("\"alone.weight\" is not a blob of the net"), "{told}");
+    let text = refuse(&[], &alone, &changed);
+    assert!(text.contains("\"alone.weight\" is not a blob of the net"), "{text}");
     convert(&["--only=*.running_*"], &alone, &changed);
 }
 
@@ -456,8 +456,8 @@ fn blobs_of_an_unreadable_net_are_converted_without_its_names() {
     let files = Files::new();
     let net = torch_net(&files, &[0x38]); // a truncated field
     let out = files.path("out.npz");
-    let told = refuse(&[], &net, &out);
-    assert!(told.contains("--names caffe converts the blobs as they are"), "{told}");
+    let text = refuse(&[], &net, &out);
+    assert!(text.contains("--names caffe converts the blobs as they are"), "{text}");
     convert(&["--names=caffe"], &net, &out);
 }
 
@@ -489,18 +489,18 @@ fn types_are_rounded_and_overflow_is_reported() {
     let values = [1.0_f32, 65504.0, 65520.0, -1e30, f32::INFINITY, 0.1];
     let mean = files.mean("m.binaryproto", &[6], &values);
     let (half, back) = (files.path("m.npy"), files.path("back.binaryproto"));
-    let told = convert(&["--dtype", "f16"], &mean, &half);
-    assert!(told.contains("2 values in 1 tensors, the first of them \"blob\""), "{told}");
+    let text = convert(&["--dtype", "f16"], &mean, &half);
+    assert!(text.contains("2 values in 1 tensors, the first of them \"blob\""), "{text}");
     convert(&[], &half, &back);
     let expected = [1.0, 65504.0, f32::INFINITY, f32::NEG_INFINITY, f32::INFINITY, 0.099975586];
     let (_, _, blobs) = contents(&back);
     assert_eq!(blobs[0].2, expected.map(|value: f32| u64::from(value.to_bits())));
     assert_eq!(convert(&["--dtype", "f64", "-f"], &mean, &back), "");
     assert_eq!(contents(&back).2[0].1, Dtype::F64);
-    let told = refuse(&["--dtype=bf16"], &mean, &files.path("x.npy"));
-    assert!(told.contains("NumPy has no bf16"), "{told}");
-    let told = refuse(&["--dtype=f16"], &mean, &files.path("x.binaryproto"));
-    assert!(told.contains("f32 and f64, not f16: --dtype f32"), "{told}");
+    let text = refuse(&["--dtype=bf16"], &mean, &files.path("x.npy"));
+    assert!(text.contains("NumPy has no bf16"), "{text}");
+    let text = refuse(&["--dtype=f16"], &mean, &files.path("x.binaryproto"));
+    assert!(text.contains("f32 and f64, not f16: --dtype f32"), "{text}");
 }
 
 #[test]
@@ -545,17 +545,17 @@ fn only_selects_whole_layers_for_a_caffemodel() {
     convert(&["--only", "scale.*"], &net, &part);
     let (_, layers, _) = contents(&part);
     assert_eq!((layers.len(), &*layers[0].0, layers[0].2.len()), (1, "scale", 2));
-    let told = refuse(&["--only", "scale.1"], &net, &files.path("x.caffemodel"));
-    assert!(told.contains("\"scale\" would have blob 1 and no blob 0"), "{told}");
+    let text = refuse(&["--only", "scale.1"], &net, &files.path("x.caffemodel"));
+    assert!(text.contains("\"scale\" would have blob 1 and no blob 0"), "{text}");
     // The place of a tensor does not change if other tensors are omitted.
     let bias = files.path("bias.safetensors");
     convert(&["--only", "scale.bias"], &net, &bias);
-    let told = refuse(&[], &bias, &files.path("x.caffemodel"));
-    assert!(told.contains("no blob 0"), "{told}");
-    let told = refuse(&["--only", "conv*"], &net, &files.path("x.npz"));
-    assert!(told.contains("--only matches none of 6 tensors, such as \"bn.weight\""), "{told}");
-    let told = refuse(&[], &net, &files.path("x.npy"));
-    assert!(told.contains("one tensor, not 5"), "{told}");
+    let text = refuse(&[], &bias, &files.path("x.caffemodel"));
+    assert!(text.contains("no blob 0"), "{text}");
+    let text = refuse(&["--only", "conv*"], &net, &files.path("x.npz"));
+    assert!(text.contains("--only matches none of 6 tensors, such as \"bn.weight\""), "{text}");
+    let text = refuse(&[], &net, &files.path("x.npy"));
+    assert!(text.contains("one tensor, not 5"), "{text}");
     convert(&["--only", "bn.1"], &net, &files.path("bn.npy"));
 }
 
@@ -566,8 +566,8 @@ fn names_without_metadata_make_layers_or_are_refused() {
     let (archive, out) = (files.path("n.npz"), files.path("x.caffemodel"));
     let mean = files.mean("m.binaryproto", &[1], &[1.0]);
     convert(&[], &mean, &files.path("m.npy"));
-    let told = refuse(&[], &files.path("m.npy"), &out);
-    assert!(told.contains("\"blob\" names no blob of a layer"), "{told}");
+    let text = refuse(&[], &files.path("m.npy"), &out);
+    assert!(text.contains("\"blob\" names no blob of a layer"), "{text}");
     convert(&["--only=*.running_*", "--only=scale.*"], &net, &archive);
     convert(&[], &archive, &out);
     let types: Vec<_> = contents(&out).1.into_iter().map(|layer| layer.1).collect();
@@ -701,8 +701,8 @@ fn tensors_too_large_for_caffe_are_refused_before_writing() {
     let large = hole(&files, "large.safetensors", &[600, 1 << 20]); // 2.3 GiB
     let out = files.write("x.caffemodel", b"old");
     for options in [&["--force"][..], &["--force", "--dry-run"]] {
-        let told = refuse(options, &large, &out);
-        assert!(told.contains("2 GiB") && told.contains("write .safetensors instead"), "{told}");
+        let text = refuse(options, &large, &out);
+        assert!(text.contains("2 GiB") && text.contains("write .safetensors instead"), "{text}");
     }
     assert_eq!(fs::read(&out).unwrap(), b"old");
 }
