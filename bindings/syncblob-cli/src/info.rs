@@ -14,7 +14,7 @@ use crate::progress::Progress;
 use crate::stats::{Stats, Value};
 
 /// The contents of one file. A file may have a million blobs of a few bytes each, so a blob has no
-/// allocation of its own: its numbers are in three shared vectors. Names remain in the model.
+/// separate allocation: its numbers are in three shared vectors. Names remain in the model.
 pub struct Info {
     pub file: String,
     pub model: Arc<Model>,
