@@ -1,5 +1,5 @@
-//! Adds the serial OpenBLAS's folder to the run path: if the threaded OpenBLAS is installed too,
-//! the loader would find that one first.
+//! Adds the folder of the serial OpenBLAS to the run path. Otherwise, if the threaded OpenBLAS is
+//! installed, too, the loader would find the threaded one first.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Builds the command as one static program without run-time dependencies: static.sh OUT [CRATE].
-# CRATE: the folder of another crate; crate and program have the folder's name.
+# CRATE is the folder of another crate. The crate and its program have the name of this folder.
 #
-# Links musl's C library (musl-tools) and Rust's standard library, built from its sources (rustup
-# component add rust-src), so that no target has to be installed. Nothing else of this machine is
-# linked in. Builds are in the folder static of CARGO_TARGET_DIR (target).
+# Links musl's C library (musl-tools) and Rust's standard library, which it builds from source
+# (rustup component add rust-src), so that no target has to be installed. Links nothing else of this
+# machine. Builds in the folder static of CARGO_TARGET_DIR (target).
 set -euo pipefail
 out=$(readlink -m "$1")
 here=$(dirname "$(readlink -f "$0")")
@@ -19,9 +19,9 @@ tools=$builds/tools
     exit 1
 }
 
-# Rust requires libunwind; gcc's unwinder has the same functions. If one function for threads is
-# linked, the unwinder assumes that all are. It refers to them by weak references, which link no
-# member of an archive, so EXTERN links them.
+# Rust requires libunwind, and gcc's unwinder has the same functions. If one function for threads is
+# linked, the unwinder assumes that all of them are. It refers to them by weak references, which
+# link no member of an archive. Therefore EXTERN links them.
 rm -rf "$tools"
 mkdir -p "$tools"
 gcc -O2 -Wall -Wextra -Werror -fno-stack-protector -c "$here/unwind.c" -o "$tools/unwind.o"

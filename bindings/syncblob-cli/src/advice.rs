@@ -1,4 +1,4 @@
-//! Advice after a failure.
+//! Advice that is printed after a failure.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use syncblob::{Error, ErrorKind};
 
 use crate::source::Failure;
 
-/// Returns "did you mean" and the most similar of the names; an empty text if no name is similar.
+/// Returns "did you mean" and the most similar name, or an empty text if no name is similar.
 pub fn similar<'a>(requested: &str, names: impl Iterator<Item = &'a str>) -> String {
     let likeness = |name: &str| strsim::jaro_winkler(requested, name);
     let best = names.max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
@@ -24,13 +24,13 @@ pub fn about(file: &Path, failure: &Failure) -> &'static str {
     on(failure)
 }
 
-/// Returns advice to append to the failure's message; empty if the message is enough.
+/// Returns advice to append to the failure's message. Returns an empty text if none is needed.
 pub fn on(failure: &Failure) -> &'static str {
     match failure {
         Failure::Library(error) => on_error(error),
         Failure::Io(_) => CHECK_PATH,
         Failure::Malformed(_) => "; was it cut off?",
-        Failure::Unsupported(_) | Failure::Told(_) | Failure::Interrupted => "",
+        Failure::Unsupported(_) | Failure::File(_) | Failure::Interrupted => "",
     }
 }
 
@@ -38,18 +38,18 @@ pub const VERIFY: &str = "; `syncblob verify` lists every such blob";
 
 const CHECK_PATH: &str = "; check the path and its permissions";
 
-/// The offset in the library's error about a file that is too long for a protobuf message.
+/// The offset in the library's error about a file that is too large for a protobuf message.
 const MAX_MESSAGE: u64 = (1 << 31) - 1;
 
-/// Precedes, in the library's messages, the name of a format that it recognised.
+/// In the library's messages, this text precedes the name of the format that the library detected.
 const KNOWN: &str = "; this is ";
 
-/// Returns the format that the library recognised, as its message names it.
+/// Returns the format that the library detected, as the error's message names it.
 pub fn known(error: &Error) -> Option<&str> {
     error.message().split_once(KNOWN).map(|(_, words)| words)
 }
 
-/// Joins the status's name and the message. A format that the library recognised comes first.
+/// Joins the status's name and the message. If the library detected a format, it comes first.
 pub fn useful_half_first(error: &Error, message: &str) -> String {
     let name = error.code_name();
     match message.split_once(KNOWN) {
@@ -58,15 +58,15 @@ pub fn useful_half_first(error: &Error, message: &str) -> String {
     }
 }
 
-/// Returns whether the file that caused this error is a prototxt, judged by the file's bytes or its
-/// name.
+/// Returns whether the file that caused this error is a prototxt: either the library detected it in
+/// the bytes, or the name ends in .prototxt.
 pub fn is_prototxt(path: &Path, error: &Error) -> bool {
     known(error).is_some_and(|what| what.starts_with("protobuf's text format"))
         || (error.kind() == ErrorKind::Malformed
             && path.extension().is_some_and(|extension| extension == "prototxt"))
 }
 
-/// Advice for HDF5 files: how to make a .npz, which `convert` reads.
+/// Advice for HDF5 files: Python code that makes a .npz, which `convert` reads.
 const FROM_HDF5: &str =
     "; these lines of Python make a .npz of a .caffemodel.h5 or of the history \
 of a .solverstate.h5, which `syncblob convert` reads:
@@ -87,7 +87,7 @@ fn on_error(error: &Error) -> &'static str {
             "; was it cut off, or is it not Caffe's? `syncblob info --as FORMAT` takes it for one"
         }
         ErrorKind::LengthMismatch => VERIFY,
-        // The message is enough: no Caffe file is that large.
+        // The message is enough, because no Caffe file is that large.
         ErrorKind::DataLimit if error.offset() == Some(MAX_MESSAGE) => "",
         ErrorKind::DataLimit => "; no net needs that: do you trust where it is from?",
         ErrorKind::OutOfMemory | ErrorKind::CapReached => "; it needs more memory than there is",

@@ -1,4 +1,4 @@
-//! `convert` for programs: weights from one format to another, one tensor at a time.
+//! `convert` for programs: converts weights between formats, one tensor at a time.
 
 use std::cell::RefCell;
 use std::error::Error;
@@ -15,8 +15,8 @@ use crate::convert::plan::Wishes;
 use crate::convert::{convert, output_format, Task};
 use crate::interrupt::Interrupt;
 
-/// The options of a conversion. Each method sets the option of `syncblob convert` of the same name;
-/// error messages mention these options. A conversion prints nothing and handles no signals.
+/// The options of a conversion. Each method sets the option of `syncblob convert` of the same name.
+/// Error messages mention these options. A conversion prints nothing and handles no signals.
 ///
 /// ```
 /// use syncblob::{Blob, Format, Model, Payload};
@@ -45,26 +45,26 @@ pub struct Conversion {
 }
 
 impl Conversion {
-    /// Creates options that detect IN's format from its content, choose OUT's format by its
-    /// extension, and leave values unchanged.
+    /// Creates options with which a conversion detects IN's format from its content, chooses OUT's
+    /// by its extension, and does not change values.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Reads IN as this format, instead of detecting it.
+    /// Reads IN as this format, without detecting the format.
     #[must_use]
     pub fn from(self, format: FileFormat) -> Self {
         Self { from: Some(format), ..self }
     }
 
-    /// Writes OUT in this format and ignores its extension.
+    /// Writes OUT in this format, whatever its extension.
     #[must_use]
     pub fn to(self, format: FileFormat) -> Self {
         Self { to: Some(format), ..self }
     }
 
-    /// Chooses the names and shapes of a net's tensors. The default is PyTorch's in a file of named
-    /// tensors.
+    /// Chooses the names and shapes of a net's tensors. In a file of named tensors, the default is
+    /// those of PyTorch.
     #[must_use]
     pub fn names(self, scheme: Scheme) -> Self {
         Self { scheme: Some(scheme), ..self }
@@ -76,28 +76,28 @@ impl Conversion {
         Self { dtype: Some(dtype), ..self }
     }
 
-    /// Converts only tensors whose name in OUT matches this pattern or one from another call.
+    /// Converts only tensors whose name in OUT matches this pattern, or a pattern of another call.
     ///
     /// # Errors
-    /// The text is not a valid pattern, such as `[`.
+    /// Fails if the text is not a valid pattern, such as `[`.
     pub fn only(mut self, pattern: &str) -> Result<Self, Refusal> {
         let refuse = |error| Refusal(format!("--only '{pattern}': {error}"));
         self.only.push(Pattern::new(pattern).map_err(refuse)?);
         Ok(self)
     }
 
-    /// Replaces an existing OUT if `force` is true; otherwise the conversion fails.
+    /// Replaces an existing OUT if `force` is true. If not, a conversion to an existing file fails.
     #[must_use]
     pub fn force(self, force: bool) -> Self {
         Self { force, ..self }
     }
 
-    /// Converts one file. Returns a sentence about each kind of data of IN that OUT lacks; the
-    /// sentences may contain names from IN. OUT is written to a temporary file and renamed when it
-    /// is complete.
+    /// Converts one file. Returns a sentence for each kind of data in IN that OUT lacks. The
+    /// sentences may contain names from IN. OUT is written to a temporary file, which is renamed
+    /// when it is complete.
     ///
     /// # Errors
-    /// IN cannot be read or converted, or OUT cannot be written. OUT is then unchanged.
+    /// Fails if IN cannot be read or converted, or if OUT cannot be written. OUT is then unchanged.
     pub fn run(
         &self,
         input: impl AsRef<Path>,
@@ -106,7 +106,7 @@ impl Conversion {
         let (input, output) = (input.as_ref(), output.as_ref());
         let refuse = |text: String| Err(Refusal(format!("{}: {text}", output.display())));
         let Some(format) = output_format(self.to, output) else {
-            return refuse("its name does not say its format: --to does".into());
+            return refuse("its extension is not known: --to sets the format".into());
         };
         match self.dtype {
             None | Some(Dtype::F16 | Dtype::Bf16 | Dtype::F32 | Dtype::F64) => {}
@@ -132,8 +132,8 @@ impl Conversion {
     }
 }
 
-/// The reason why a file was not converted: the file, the error, and advice. It may contain names
-/// from the file.
+/// The reason why a file was not converted. The text contains the file, the error and advice, and
+/// may contain names from the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal(String);
 

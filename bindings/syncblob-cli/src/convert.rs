@@ -181,24 +181,24 @@ impl From<DtypeArgument> for Dtype {
     }
 }
 
-/// A conversion of weights: its files and options.
+/// The files and options of a conversion of weights.
 pub struct Task<'a> {
     pub input: &'a Path,
     pub output: &'a Path,
-    /// The format of IN; detected if None.
+    /// The format of IN. If None, it is detected.
     pub from: Option<FileFormat>,
     pub wishes: Wishes<'a>,
     pub force: bool,
     pub dry_run: bool,
-    /// Whether signals stop the conversion and a terminal shows a progress bar.
+    /// Whether signals stop the conversion, and whether a terminal shows a progress bar.
     pub interactive: bool,
     pub note: Note<'a>,
 }
 
-/// Receives sentences about data of IN that OUT lacks. The sentences may contain names from IN.
+/// A callback for sentences about data of IN that OUT lacks. They may contain names from IN.
 pub type Note<'a> = &'a dyn Fn(&dyn Display);
 
-/// Returns the exit status. An `Err` is a failure to write to standard output.
+/// Returns the exit status. An `Err` means that standard output could not be written.
 pub fn run(arguments: &Arguments) -> io::Result<Status> {
     let (inputs, output) = match (&arguments.output, arguments.files.as_slice()) {
         (Some(output), inputs) => (inputs, output),
@@ -231,7 +231,7 @@ fn wrong(text: &str) -> Status {
 }
 
 impl Arguments {
-    /// Returns whether an option is given that applies only to weights.
+    /// Returns whether an option is set that applies only to weights.
     fn are_for_weights(&self) -> bool {
         let formats = self.from.is_some() || self.to.is_some();
         formats || self.dtype.is_some() || self.names.is_some() || !self.only.is_empty()
@@ -248,8 +248,8 @@ fn run_net(arguments: &Arguments, inputs: &[PathBuf], output: &Path) -> io::Resu
         note: &crate::note,
     };
     match convert_net(&task, &Interrupt::default()) {
-        // A line for each layer that cannot be converted.
-        Err(Failure::Told(text)) => {
+        // Each line is about one layer that cannot be converted.
+        Err(Failure::File(text)) => {
             text.lines().for_each(|line| complain(&printable(line)));
             Ok(Status::FAILURE)
         }
@@ -269,7 +269,7 @@ fn ended(result: Result<()>) -> Status {
     }
 }
 
-/// Advice: the formats that `convert` writes.
+/// Advice about the formats that `convert` writes.
 const FORMATS: &str = "it writes .onnx, .safetensors, .npz, .npy, .caffemodel, .solverstate and \
     .binaryproto, or the format of --to.\nPyTorch, Keras and others load .safetensors or .npz: see \
     c/guide/weights.md";
@@ -301,17 +301,17 @@ fn run_weights(arguments: &Arguments, input: &Path, output: &Path) -> io::Result
     let interrupt = Interrupt::default();
     match convert(&task, &interrupt) {
         Ok(Some(plan)) => list(format, &plan, output).map(|()| Status::SUCCESS),
-        Err(Failure::Told(_)) if onnx::is_prototxt(input) => Ok(wrong(NO_MODEL)),
+        Err(Failure::File(_)) if onnx::is_prototxt(input) => Ok(wrong(NO_MODEL)),
         result => Ok(ended(result.map(|_| ()))),
     }
 }
 
-/// Returns `to` if it is given, else the format of OUT's extension.
+/// Returns `to` if it is set, or else the format of OUT's extension.
 pub fn output_format(to: Option<FileFormat>, output: &Path) -> Option<FileFormat> {
     to.or_else(|| FileFormat::of_path(output))
 }
 
-/// Converts; returns the plan if this is a dry run.
+/// Converts the weights. For a dry run, returns the plan instead.
 pub fn convert(task: &Task, interrupt: &Interrupt) -> Result<Option<Plan>> {
     let Task { input, output, note, .. } = *task;
     let format = task.wishes.format;
@@ -323,7 +323,7 @@ pub fn convert(task: &Task, interrupt: &Interrupt) -> Result<Option<Plan>> {
         FileFormat::Caffe(kind) => Some(Net::new(kind, &plan, interrupt).map_err(writing)?),
         _ => None,
     };
-    tell_losses(&source, note);
+    report_losses(&source, note);
     if task.dry_run {
         return Ok(Some(plan));
     }
@@ -349,25 +349,25 @@ pub fn convert(task: &Task, interrupt: &Interrupt) -> Result<Option<Plan>> {
     Ok(None)
 }
 
-/// Adds the file and advice to a failure.
+/// Adds the file and advice to a failure about IN.
 fn about_input(path: &Path, failure: Failure) -> Failure {
     let advice = advice::about(path, &failure);
     match about_output(path, failure) {
-        Failure::Told(text) => Failure::Told(text + advice),
+        Failure::File(text) => Failure::File(text + advice),
         other => other,
     }
 }
 
-/// Adds the file to a failure that does not name its file yet.
+/// Adds the file to a failure, unless its text already contains the file.
 fn about_output(path: &Path, failure: Failure) -> Failure {
     match failure {
-        Failure::Told(_) | Failure::Interrupted => failure,
-        other => Failure::Told(format!("{}: {other}", path.display())),
+        Failure::File(_) | Failure::Interrupted => failure,
+        other => Failure::File(format!("{}: {other}", path.display())),
     }
 }
 
-/// Reports data of IN that OUT lacks.
-fn tell_losses(source: &Source, note: Note) {
+/// Reports which data of IN is not in OUT.
+fn report_losses(source: &Source, note: Note) {
     let tensors = 0..source.tensors.len();
     let diffs = tensors.filter(|index| source.details(*index).has_diff).count();
     if diffs > 0 {
@@ -384,7 +384,7 @@ fn tell_losses(source: &Source, note: Note) {
     }
 }
 
-/// Prints a dry run: a line for each input and output of the net, then a total.
+/// Prints a dry run: one line for each input and output of the net, then a total.
 fn list_net(onnx: &Onnx, output: &Path) -> io::Result<()> {
     let mut out = BufWriter::new(StandardOutput::lock());
     for (what, ends) in [("input", onnx.inputs()), ("output", onnx.outputs())] {
@@ -399,7 +399,7 @@ fn list_net(onnx: &Onnx, output: &Path) -> io::Result<()> {
     out.flush()
 }
 
-/// Prints a dry run: a line for each tensor, then a total.
+/// Prints a dry run: one line for each tensor, then a total.
 fn list(format: FileFormat, plan: &Plan, output: &Path) -> io::Result<()> {
     let mut out = BufWriter::new(StandardOutput::lock());
     for item in &plan.items {

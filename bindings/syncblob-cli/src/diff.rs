@@ -103,9 +103,9 @@ pub struct Difference<'a> {
 }
 
 pub enum What<'a> {
-    /// The tensor is in one file only.
+    /// The tensor is only in one of the files.
     Only(Which),
-    /// The tensor's diff is in one file only.
+    /// The tensor's diff is only in one of the files.
     OnlyDiff(Which),
     /// Two different layer types, shapes or element types, as text.
     Texts {
@@ -130,7 +130,7 @@ pub struct Summary {
     pub max_rel: f64,
 }
 
-/// Why the comparison ended early.
+/// The reason why the comparison ended early.
 enum Stop {
     Output(io::Error),
     File(Which, Failure),
@@ -165,7 +165,7 @@ pub fn run(arguments: &Arguments) -> io::Result<Status> {
     }
 }
 
-/// Compares the files; returns the number of differences.
+/// Compares the files. Returns the number of differences.
 fn compare_files(arguments: &Arguments, print: &mut impl Print) -> Result<usize, Stop> {
     let a = Source::open(&arguments.a, None).map_err(of(Which::A))?;
     let b = Source::open(&arguments.b, None).map_err(of(Which::B))?;
@@ -197,7 +197,7 @@ fn compare_files(arguments: &Arguments, print: &mut impl Print) -> Result<usize,
     Ok(summary.differences)
 }
 
-/// Returns a tensor's share of the progress bar's total.
+/// Returns what a tensor contributes to the progress bar's total.
 fn bytes(tensor: &Tensor) -> u64 {
     tensor.count() as u64 * 4
 }
@@ -254,7 +254,7 @@ impl<P: Print> Comparison<'_, P> {
         Ok(())
     }
 
-    /// Compares the descriptions of two tensors, without loading values.
+    /// Compares the descriptions of two tensors. Does not load their values.
     fn descriptions(&mut self, name: &str, a: Side, b: Side) -> io::Result<()> {
         if let (Some(a), Some(b), false) = (a.layer(), b.layer(), self.ignores(Ignored::Type)) {
             self.texts(name, "type", [&a.layer_type, &b.layer_type].map(String::clone))?;
@@ -298,11 +298,11 @@ impl<P: Print> Comparison<'_, P> {
     }
 }
 
-/// The part of one tensor's values that is in memory.
+/// The part of a tensor's values that is currently in memory.
 struct Ahead<'a> {
     parts: &'a mut dyn Parts,
     blob: Option<BlobAny>,
-    /// How many of the blob's values were compared.
+    /// How many of this blob's values were compared.
     at: usize,
 }
 
@@ -315,11 +315,11 @@ impl<'a> Ahead<'a> {
         self.blob.as_ref().map_or(0, |blob| blob.count() - self.at)
     }
 
-    /// Loads the next part if the last one was compared. Returns how many values are loaded; 0 at
-    /// the end.
+    /// Loads the next part if the last one was compared completely. Returns how many values are
+    /// loaded and not compared; 0 at the end.
     fn fill(&mut self) -> Result<usize, Failure> {
         if self.left() == 0 {
-            self.blob = None; // frees this part before the next is loaded
+            self.blob = None; // frees this part before the next part is loaded
             (self.blob, self.at) = (self.parts.next(PART)?, 0);
         }
         Ok(self.left())
@@ -331,7 +331,7 @@ impl<'a> Ahead<'a> {
     }
 }
 
-/// Compares two tensors of equal count, part by part. Blobs with diffs are loaded whole.
+/// Compares two tensors with equal counts, part by part. Blobs with diffs are loaded completely.
 fn compare(
     parts: &[Part],
     countings: &mut [Counting],
@@ -354,8 +354,8 @@ fn compare(
     }
 }
 
-/// Returns whether the dimensions are equal, or one shape is legacy and they differ only in leading
-/// 1s.
+/// Returns whether the dimensions are equal. If one shape is legacy, leading dimensions of 1 are
+/// ignored.
 fn same_shape(a: Side, b: Side) -> bool {
     fn without_ones(mut shape: &[usize]) -> &[usize] {
         while let [1, rest @ ..] = shape {

@@ -1,4 +1,4 @@
-//! The output of `info`, which reads one blob at a time.
+//! The data that `info` prints. Reads one blob at a time.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,20 +14,20 @@ use crate::progress::Progress;
 use crate::stats::{Stats, Value};
 
 /// The contents of one file. A file may have a million blobs of a few bytes each, so a blob has no
-/// separate allocation: its numbers are in three shared vectors. Names stay in the model.
+/// separate allocation: its numbers are in three shared vectors. Names remain in the model.
 pub struct Info {
     pub file: String,
     pub model: Arc<Model>,
-    /// The net that the model carries.
+    /// The net that the model contains, if it does.
     pub net: Option<Listing>,
-    /// The layers' blobs, in the order of the layers; in a file without layers, all its blobs.
+    /// The layers' blobs, in the order of the layers. In a file without layers, all its blobs.
     blobs: Vec<Kept>,
     dims: Vec<usize>,
     stats: Vec<Stats>,
 }
 
-/// A blob's entries in the vectors: `axes` dimensions, and the sums of data and of diff, if
-/// present.
+/// A blob's entries in the shared vectors: `axes` dimensions, and the sums of its data and its
+/// diff, if the blob has them.
 struct Kept {
     first_dim: u32,
     first_stats: u32,
@@ -52,7 +52,7 @@ impl Blob<'_> {
     }
 }
 
-/// The blobs of a layer, or of a file.
+/// The blobs of one layer, or of a file.
 #[derive(Clone, Copy)]
 pub struct Blobs<'a> {
     info: &'a Info,
@@ -80,7 +80,7 @@ impl Info {
         })
     }
 
-    /// Returns the blobs that belong to no layer.
+    /// Returns the blobs that do not belong to a layer.
     pub fn others(&self) -> Blobs<'_> {
         match self.model.format() {
             Format::Caffemodel => Blobs { info: self, kept: &[] },
@@ -104,7 +104,7 @@ impl Info {
     }
 }
 
-// As JSON: field names and their order are those of the schema.
+// The JSON form: field names and their order are those of the schema.
 
 impl Serialize for Info {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -178,7 +178,7 @@ pub struct Reader {
 
 impl Reader {
     pub fn new(format: Option<Format>, with_digests: bool) -> Result<Self> {
-        // No cache of freed buffers: the next blob rarely has the same size.
+        // No cache of freed buffers, because the next blob rarely has the same size.
         let context = Context::builder().host_cache(false).build()?;
         let options = OpenOptions::new().context(&context);
         Ok(Self {
@@ -190,7 +190,7 @@ impl Reader {
         })
     }
 
-    /// Reads a file; fails at the first error in it.
+    /// Reads a file. Fails at the first error in the file.
     pub fn read(&self, file: &Path) -> Result<Info> {
         let model = self.options.open(file)?;
         let file = file.as_os_str().to_string_lossy().into_owned();
@@ -219,7 +219,7 @@ impl Reader {
     }
 }
 
-/// Returns an `Info` whose vectors have their final capacity, and the bytes of all blobs.
+/// Returns an `Info` whose vectors have their final capacity, and the total size of all blobs.
 fn with_room(file: String, model: Arc<Model>) -> Result<(Info, u64)> {
     let (mut blobs, mut dims, mut stats, mut bytes) = (0, 0, 0, 0);
     for at in places(&model) {
@@ -235,7 +235,7 @@ fn with_room(file: String, model: Arc<Model>) -> Result<(Info, u64)> {
     Ok((Info { file, model, net, blobs, dims, stats }, bytes))
 }
 
-/// Iterates over the places of all blobs, in the file's order.
+/// Iterates over the positions of all blobs, in the file's order.
 pub fn places(model: &Model) -> impl Iterator<Item = BlobAt> + '_ {
     let in_layers = model.layers().flat_map(|layer| {
         let index = layer.index();
@@ -252,7 +252,7 @@ fn index(len: usize) -> u32 {
     u32::try_from(len).expect("a file has fewer than 2^31 bytes")
 }
 
-/// Computes the sums of data and diff. If their stored types differ, each may need a separate load.
+/// Computes the sums of data and diff. If their stored types differ, may load the blob twice.
 fn stats_of(stored: &StoredBlob, digests: bool) -> Result<(Option<Stats>, Option<Stats>)> {
     let is_single = |dtype| matches!(dtype, Dtype::F32 | Dtype::F16);
     match (is_single(stored.info().dtype()), is_single(stored.info().diff_dtype())) {

@@ -1,4 +1,4 @@
-//! One JSON object a line.
+//! Writes one JSON object on each line.
 
 use std::io::{self, Write};
 
@@ -13,7 +13,7 @@ pub fn write_line(out: &mut impl Write, value: &impl Serialize) -> io::Result<()
     out.write_all(b"\n")
 }
 
-/// Escapes (as `\u009b`) characters that JSON allows unescaped but that control a terminal.
+/// Escapes characters that JSON allows but that control a terminal, such as `\u009b`.
 struct SafeFormatter;
 
 impl Formatter for SafeFormatter {
@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_names_are_escaped_and_come_back_whole() {
+    fn hostile_names_are_escaped_and_parsed_back() {
         let name = "a\u{1b}[2J\u{9b}\u{7f}\u{202e}\u{e0041}\"\\重";
         let line = line(&name).unwrap();
         assert!(line.ends_with('\n') && !line.trim_end().contains(is_unprintable), "{line}");

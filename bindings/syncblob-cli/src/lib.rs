@@ -1,5 +1,5 @@
-//! The command `syncblob` as a function: it looks into Caffe's model files, and converts them.
-//! Programs that convert without a command line have [`conversion::Conversion`].
+//! The command `syncblob` as a function: it inspects Caffe's model files, and converts them.
+//! [`conversion::Conversion`] is for programs that convert without a command line.
 #![deny(unsafe_code)] // except in the modules of signals, file calls and standard output
 
 mod advice;
@@ -79,8 +79,8 @@ enum Command {
 }
 
 impl Command {
-    /// Returns the exit status for a failure to write to standard output: 1, but 2 for `diff` and
-    /// `verify`, which return 1 if there are differences or findings.
+    /// Returns the exit status if standard output cannot be written. It is 2 for `diff` and
+    /// `verify`, which return 1 if they find differences or findings, and 1 for the other commands.
     fn unprinted(&self) -> Status {
         match self {
             Self::Diff(_) | Self::Verify(_) => Status::from(2),
@@ -151,7 +151,7 @@ impl From<FormatArgument> for Format {
     }
 }
 
-/// How the command ended.
+/// The exit status of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status(u8);
 
@@ -177,12 +177,12 @@ impl From<Status> for ExitCode {
     }
 }
 
-/// Runs the command with its arguments, the first of them its own name. It prints to
-/// standard output and standard error.
+/// Runs the command. The first argument is the command's own name. Prints to standard output and
+/// standard error.
 ///
-/// While `run` writes a file, it handles SIGINT and SIGTERM, unless the program ignores them: a
-/// signal ends the writing. Before `run` returns, it restores the program's signal actions and
-/// raises a received signal again.
+/// While `run` writes a file, it handles SIGINT and SIGTERM, unless the program ignores them. A
+/// signal stops the writing. Before `run` returns, it restores the program's signal actions and
+/// raises the received signal again.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Status {
     let command = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments.command,
@@ -204,14 +204,14 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Status {
 }
 
 fn not_printed(error: &io::Error, status: Status) -> Status {
-    // The reader of our output has closed its pipe.
+    // Reports nothing if the reader of our output has closed its pipe.
     if error.kind() != io::ErrorKind::BrokenPipe {
         complain(&format_args!("standard output: {error}"));
     }
     status
 }
 
-/// Prints an error about a subcommand's arguments, with its usage.
+/// Prints an error about a subcommand's arguments, with the usage of the subcommand.
 fn wrong_usage_of(name: &str, kind: clap::error::ErrorKind, text: impl Display) -> Status {
     let mut command = Arguments::command();
     command.build();
@@ -219,10 +219,10 @@ fn wrong_usage_of(name: &str, kind: clap::error::ErrorKind, text: impl Display) 
     wrong_usage(&subcommand.error(kind, text))
 }
 
-/// Prints the error of the arguments, or the requested help.
+/// Prints an error about the arguments, or the help that was requested.
 fn wrong_usage(error: &clap::Error) -> Status {
     let printed = match error.use_stderr() {
-        true => error.print().or(Ok(())), // there is no other place to report to
+        true => error.print().or(Ok(())), // no other place remains for a report
         false => standard_output::check()
             .and_then(|()| error.print())
             .and_then(|()| io::stdout().flush()),
@@ -233,7 +233,7 @@ fn wrong_usage(error: &clap::Error) -> Status {
     }
 }
 
-/// Returns the exit status. An `Err` is a failure to write to standard output.
+/// Returns the exit status. An `Err` means that standard output could not be written.
 fn info(arguments: &InfoArguments) -> io::Result<Status> {
     let mut out = BufWriter::new(StandardOutput::lock());
     let reader = match Reader::new(arguments.format.map(Format::from), arguments.json) {
@@ -245,7 +245,7 @@ fn info(arguments: &InfoArguments) -> io::Result<Status> {
     };
     let mut status = Status::SUCCESS;
     for file in &arguments.files {
-        // The library reports files that cannot be read: its errors are more detailed.
+        // For a file that cannot be read, the errors of the library are more detailed.
         let format = tensors::format_of(file).filter(|_| arguments.format.is_none());
         match format.map(|format| Source::open(file, Some(format))) {
             Some(Ok(source)) if !source.tensors.is_empty() => {
@@ -266,10 +266,10 @@ fn info(arguments: &InfoArguments) -> io::Result<Status> {
                 }
             }
             Err(error) => {
-                // If the library named the format, no other reader here can read the file.
-                let is_said = arguments.format.is_some() || advice::known(&error).is_some();
+                // If the library detected the format, no other reader here can read the file.
+                let is_named = arguments.format.is_some() || advice::known(&error).is_some();
                 let failure = error.into();
-                let failure = if is_said { failure } else { explained(file, failure) };
+                let failure = if is_named { failure } else { explained(file, failure) };
                 complain_of(file, &failure);
                 status = Status::FAILURE;
             }
@@ -307,12 +307,12 @@ fn print(out: &mut impl Write, info: &Info, json: bool) -> io::Result<()> {
     out.flush()
 }
 
-/// Prints a failure. If standard error is closed or full, only the exit status reports the failure.
+/// Prints a failure. If standard error is closed or full, only the exit status reports it.
 fn complain(what: &impl Display) {
     let _ = writeln!(io::stderr(), "syncblob: {what}");
 }
 
-/// Complains with a text of several lines; only the first begins with "syncblob: ".
+/// Prints a failure of several lines. Only the first line begins with "syncblob: ".
 fn complain_lines(text: &str) {
     let mut lines = text.lines();
     complain(&printable(lines.next().unwrap_or_default()));
@@ -321,13 +321,13 @@ fn complain_lines(text: &str) {
     }
 }
 
-/// Prints a note, which is not a failure: a [`convert::Note`].
+/// Prints a note, which is not a failure. It is a [`convert::Note`].
 fn note(what: &dyn Display) {
     complain(&format_args!("note: {what}"));
 }
 
-/// Reports a failure about a file, with advice. Escapes the text: it may contain a path or names
-/// from the file.
+/// Reports a failure about a file, with advice. Escapes the text, because it may contain a path or
+/// names from the file.
 fn complain_of(file: &Path, failure: &Failure) {
     let (name, text) = (file.as_os_str().to_string_lossy(), failure.to_string());
     let advice = advice::about(file, failure);
@@ -335,7 +335,7 @@ fn complain_of(file: &Path, failure: &Failure) {
     complain(&format_args!("{name}: {text}{advice}"));
 }
 
-/// Returns the status's name, the error and its position. Escapes the text: it may contain a path.
+/// Returns the status's name, the error and its position. Escapes the text, which may have a path.
 fn describe(error: &Error) -> String {
     printable(&advice::useful_half_first(error, &error.to_string())).into()
 }
@@ -344,7 +344,7 @@ fn describe(error: &Error) -> String {
 mod tests {
     use super::*;
 
-    /// Returns the example lines of the help.
+    /// Returns the lines of examples in the help.
     fn examples(command: &clap::Command) -> Vec<String> {
         let help = command.clone().render_long_help().to_string();
         let after = help.split_once("Examples:\n").map_or("", |(_, after)| after);
@@ -353,12 +353,12 @@ mod tests {
     }
 
     #[test]
-    fn the_definition_is_sound() {
+    fn the_definition_of_the_arguments_is_valid() {
         Arguments::command().debug_assert();
     }
 
     #[test]
-    fn every_command_has_examples_that_are_right() {
+    fn every_command_has_valid_examples() {
         let program = Arguments::command();
         let commands: Vec<_> = program.get_subcommands().collect();
         for command in commands.into_iter().chain([&program]) {

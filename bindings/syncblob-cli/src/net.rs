@@ -1,4 +1,4 @@
-//! The listing of a net: its layers, and the blobs between them with their known shapes.
+//! Lists the layers of a net, and the blobs between them with their known shapes.
 
 mod print;
 
@@ -20,11 +20,11 @@ pub use self::print::{write, write_ends};
 pub struct Listing {
     net: Net,
     shapes: HashMap<String, Shape>,
-    /// A text for each layer whose tops' shapes cannot be derived: the layer and the reason.
+    /// One text, with layer and reason, for each layer whose tops' shapes cannot be inferred.
     pub problems: Vec<String>,
 }
 
-/// A blob, and its shape if known.
+/// A blob with its shape, if the shape is known.
 #[derive(Clone, Copy)]
 pub struct Blob<'a> {
     pub name: &'a str,
@@ -52,11 +52,11 @@ impl Listing {
         Net::from_prototxt(&text, &options).map(Self::new).map_err(failure)
     }
 
-    /// Returns the net that a model carries; None if its layers have no connections or are not a
-    /// net.
+    /// Returns the net that a model contains. Returns None if its layers have no connections or do
+    /// not form a net.
     pub fn of_model(model: &Arc<Model>) -> Option<Self> {
         let mut options = options();
-        // With these limits the net needs little memory, compared with the layers of a large model.
+        // With these limits, the net needs little memory compared with the layers of a large model.
         let limits = &mut options.limits;
         (limits.size, limits.fields, limits.layers) = (1 << 20, 50_000, 10_000);
         if model.num_layers() > limits.layers {
@@ -101,9 +101,9 @@ fn options() -> NetOptions {
     options
 }
 
-// As JSON: field names and their order are those of the schema.
+// The JSON form: field names and their order are those of the schema.
 
-/// The line of a prototxt.
+/// The line of JSON for a prototxt.
 #[derive(serde::Serialize)]
 pub struct Line<'a> {
     schema: u32,

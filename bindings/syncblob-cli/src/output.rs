@@ -1,4 +1,4 @@
-//! Writes a file under a hidden name in its folder, and renames the file when it is complete.
+//! Writes a file under a hidden name in its folder, and renames it when it is complete.
 
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -14,31 +14,31 @@ use crate::text::printable;
 
 const IS_THERE: &str = "it is there already: --force replaces it";
 
-/// Linux's limit for the number of symbolic links in a path.
+/// The maximum number of symbolic links in a path on Linux.
 const MAX_LINKS: usize = 40;
 
 /// The place where a file will be written.
 pub struct Target {
-    /// The path with links resolved, so that a link to the file remains and its target is replaced.
+    /// The path with resolved links, so that a link to the file remains and its target is replaced.
     path: PathBuf,
     folder: PathBuf,
-    /// The file that will be replaced.
+    /// The existing file that will be replaced, if any.
     old: Option<Metadata>,
     force: bool,
 }
 
 impl Target {
     pub fn new(path: &Path, force: bool) -> Result<Self> {
-        // The system follows links; it may ignore the text of a link, as in /proc/self/fd.
+        // The system follows links, and may ignore the text of a link, as in /proc/self/fd.
         let asked = fs::metadata(path).ok();
         if asked.as_ref().is_some_and(|asked| !asked.is_file()) {
-            return Err(Failure::Unsupported("it is no regular file".into()));
+            return Err(Failure::Unsupported("it is not a regular file".into()));
         }
         let path = resolve(path)?;
         let folder = match path.parent() {
             Some(folder) if folder.as_os_str().is_empty() => Path::new(".").to_owned(),
             Some(folder) => folder.to_owned(),
-            None => return Err(Failure::Unsupported("it is no place for a file".into())),
+            None => return Err(Failure::Unsupported("it is not the path of a file".into())),
         };
         if !folder.is_dir() {
             let name = folder.to_string_lossy();
@@ -63,8 +63,8 @@ impl Target {
     }
 
     /// Writes the file under a hidden name in the same folder, syncs it and renames it, unless a
-    /// signal has arrived. On failure no file is left. If only the sync of the folder fails, the
-    /// call reports a `note` and succeeds, because the file is in place.
+    /// signal has arrived. After a failure, no file remains. If only the sync of the folder fails,
+    /// passes the failure to `note` and succeeds, because the file is in place.
     pub fn write(
         &self,
         interrupt: &Interrupt,
@@ -77,8 +77,8 @@ impl Target {
         })
     }
 
-    /// Like `write`, for two files: this file refers to `other`, so `other` is renamed first. If
-    /// this file then cannot be renamed, `other` is removed, unless it has replaced an old file.
+    /// Like `write`, but for two files. This file refers to `other`, so `other` is renamed first.
+    /// If this file then cannot be renamed, `other` is removed, unless it has replaced an old file.
     pub fn write_with(
         &self,
         other: &Self,
@@ -102,8 +102,8 @@ impl Target {
         Ok(())
     }
 
-    /// Like `write`, for the library's writer, which syncs the file. The temporary file is closed
-    /// first: Windows would not replace an open file.
+    /// Like `write`, but for the library's writer, which syncs the file. Closes the temporary file
+    /// first, because Windows does not replace an open file.
     pub fn save(
         &self,
         interrupt: &Interrupt,
@@ -131,7 +131,7 @@ impl Target {
         Ok(())
     }
 
-    /// Creates a hidden file in the same folder, with the permissions of the file to replace.
+    /// Creates a hidden file in the same folder, with the permissions of the replaced file, if any.
     fn temporary(&self) -> Result<NamedTempFile> {
         let mut names = Builder::new();
         names.prefix(".syncblob-").suffix(".tmp");
@@ -149,8 +149,8 @@ impl Target {
         }
     }
 
-    /// Syncs the folder, so that the name outlives a power failure. A failure is only a note,
-    /// because the file is in place.
+    /// Syncs the folder, so that the name survives a power failure. A failure is only passed to
+    /// `note`, because the file is in place.
     fn outlast(&self, note: Note) {
         if let Err(error) = system::sync_folder(&self.folder) {
             let name = self.path.to_string_lossy();
@@ -160,7 +160,7 @@ impl Target {
     }
 }
 
-/// Syncs and closes the file. Returns its path.
+/// Syncs and closes a file. Returns its path.
 fn synced(temporary: NamedTempFile) -> Result<TempPath> {
     let (file, path) = temporary.into_parts();
     system::sync_file(&file)?;
@@ -175,7 +175,7 @@ fn is_there(error: io::Error) -> Failure {
     }
 }
 
-/// Returns the real path of a file, also of a missing file that a link names.
+/// Returns the real path of a file, even if a link names a missing file.
 fn resolve(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
@@ -184,7 +184,7 @@ fn resolve(path: &Path) -> io::Result<PathBuf> {
             resolved => return resolved,
         }
         path = match fs::read_link(&path) {
-            Ok(says) => path.parent().unwrap_or(Path::new("")).join(says),
+            Ok(link) => path.parent().unwrap_or(Path::new("")).join(link),
             Err(_) => return Ok(path),
         };
     }
@@ -204,7 +204,7 @@ mod tests {
         fs::write(&path, b"old").unwrap();
         let written = Target::new(&path, true).unwrap().write(&interrupt, &|_| {}, |out| {
             fs::write(out.path(), b"new")?;
-            interrupt.come();
+            interrupt.arrive();
             Ok(())
         });
         assert!(matches!(written, Err(Failure::Interrupted)), "{written:?}");
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
-    /// Returns a folder and the targets of two files in it.
+    /// Returns a folder and the targets for two files in it.
     fn pair(force: bool) -> (tempfile::TempDir, [Target; 2]) {
         let folder = tempfile::tempdir().unwrap();
         let targets = ["out", "out.data"].map(|name| {
@@ -248,7 +248,7 @@ mod tests {
                     data.write_all(b"new")?;
                     out.write_all(b"new")?;
                     if stop {
-                        interrupt.come();
+                        interrupt.arrive();
                     }
                     if fail {
                         return Err(Failure::Unsupported("no".into()));
@@ -260,7 +260,7 @@ mod tests {
                 assert_eq!(contents(folder.path()), wanted, "{force} {stop} {fail}");
             }
         }
-        // Another process creates the name while the two files are written.
+        // Another process creates a file of this name while the two files are written.
         let (folder, [out, data]) = pair(false);
         let path = folder.path().join("out");
         let written = out.write_with(&data, &Interrupt::default(), &|_| {}, |_, _| {

@@ -1,4 +1,4 @@
-//! Draws mean images and a convolution's filters.
+//! Draws mean images, and the filters of a convolution.
 
 use crate::source::{Failure, Result};
 use crate::values::Pass;
@@ -14,7 +14,7 @@ pub struct Picture {
 /// The order of three channels in a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Channels {
-    /// OpenCV's order, and therefore Caffe's.
+    /// The order of OpenCV, and therefore of Caffe.
     #[default]
     Bgr,
     Rgb,
@@ -30,13 +30,13 @@ pub struct Tiles {
     width: usize,
 }
 
-/// The longest side of a picture.
+/// The maximum length of a picture's side.
 const MAX_SIDE: usize = 1 << 14;
 
-/// The most pixels of a picture (24 MiB): a few bytes of an archive can expand to many values.
+/// The maximum number of pixels (24 MiB): a few bytes of an archive can become many values.
 const MAX_PIXELS: usize = 1 << 23;
 
-/// The approximate length of an enlarged side.
+/// The approximate length to which a side is enlarged.
 const GOOD_SIDE: usize = 512;
 
 /// The colour of a value that is not finite.
@@ -44,8 +44,8 @@ const MAGENTA: [u8; 3] = [255, 0, 255];
 
 impl Tiles {
     /// Returns the tiles that show a tensor of this shape: four axes for filters, three for one
-    /// image. None for other shapes, and if height and width are both 1. Filters whose channels are
-    /// not 1 or 3 are shown one channel at a time.
+    /// image. Returns None for other shapes, or if height and width are both 1. If filters have
+    /// neither 1 nor 3 channels, each channel is a tile.
     pub fn of(shape: &[usize]) -> Option<Self> {
         let (filters, channels, height, width) = match *shape {
             [channels, height, width] => (1, channels, height, width),
@@ -71,20 +71,20 @@ impl Tiles {
         columns.clamp(1, self.count)
     }
 
-    /// Returns width and height in values, with a line between tiles.
+    /// Returns the width and the height in values. A line of one value separates tiles.
     fn size(self) -> (usize, usize) {
         let (columns, rows) = (self.columns(), self.count.div_ceil(self.columns()));
         (columns * (self.width + 1) - 1, rows * (self.height + 1) - 1)
     }
 
-    /// Returns how many values are shown.
+    /// Returns the number of values that are shown.
     pub fn values(self) -> usize {
         self.count * self.channels * self.height * self.width
     }
 
-    /// Draws the tiles side by side. The least value of all is black, the greatest white; the
-    /// values of one image that are all from 0 to 255 are not scaled. `scale` is the side of a
-    /// value's square in pixels; None chooses it.
+    /// Draws the tiles side by side. The smallest of all values is black, the largest white. A
+    /// single image whose values are all from 0 to 255 is not scaled. `scale` is the side of a
+    /// value's square in pixels. If it is None, a side is chosen.
     pub fn draw(
         self,
         values: &mut impl Pass,
@@ -123,9 +123,9 @@ struct Drawing {
     scale: usize,
     colour: Colour,
     picture: Picture,
-    /// How many values were drawn.
+    /// How many values have been drawn.
     at: usize,
-    /// For each pixel of the tile, whether one of its channels is not finite: the pixel is then
+    /// Whether one of the channels of each pixel in the tile is not finite. Such a pixel is
     /// magenta.
     spoiled: Vec<bool>,
 }
@@ -161,7 +161,7 @@ impl Drawing {
     }
 }
 
-/// The least and the greatest finite value.
+/// The smallest and the largest finite value.
 struct Range {
     min: f64,
     max: f64,
@@ -186,7 +186,7 @@ struct Colour(Range);
 
 impl Colour {
     fn new(range: Range, is_one_image: bool) -> Self {
-        // With a maximum below 2, such as values from 0 to 1, the image would be almost black.
+        // If the maximum is below 2, as with values from 0 to 1, the image would be almost black.
         if is_one_image && range.min >= 0.0 && (2.0..=255.0).contains(&range.max) {
             return Self(Range { min: 0.0, max: 255.0 });
         }
@@ -208,7 +208,7 @@ impl Picture {
         Self { width, height, rgb: vec![255; width * height * 3] }
     }
 
-    /// Paints the square in column `at.0` and row `at.1`; a square's side is `scale` pixels.
+    /// Paints the square in column `at.0` and row `at.1`. Each side of a square is `scale` pixels.
     fn square(&mut self, at: (usize, usize), scale: usize, paint: impl Fn(&mut [u8; 3])) {
         for y in at.1 * scale..(at.1 + 1) * scale {
             let start = (y * self.width + at.0 * scale) * 3;
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_that_can_be_shown() {
+    fn tiles_show_planes_and_filters() {
         let counts = [
             (&[3, 32, 32][..], Some(1)),
             (&[1, 3, 32, 32], Some(1)),
@@ -276,7 +276,7 @@ mod tests {
         let values = [-1.0_f32, 0.0, 1.0, 0.5, f32::NAN, -1.0];
         let picture =
             tiles(&[3, 1, 1, 2]).draw(&mut Values::F32(&values), Channels::Bgr, Some(1)).unwrap();
-        // Two columns and two rows of tiles of 2 x 1, a white line between them.
+        // Two columns and two rows of tiles of 2 x 1, with a white line between them.
         assert_eq!((picture.width, picture.height), (5, 3));
         let grey = |at: usize| picture.rgb[at * 3..][..3].to_vec();
         assert_eq!([grey(0), grey(1), grey(2)], [[0; 3], [128; 3], [255; 3]]);
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_a_square() {
+    fn a_value_is_drawn_as_a_square() {
         let picture =
             tiles(&[1, 2, 1]).draw(&mut Values::F32(&[0.0, 1.0]), Channels::Bgr, Some(2)).unwrap();
         assert_eq!((picture.width, picture.height), (2, 4));
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_has_a_largest_size() {
+    fn the_size_of_a_picture_is_limited() {
         let long =
             tiles(&[1, 1, 1 << 15]).draw(&mut Values::F32(&[0.0; 1 << 15]), Channels::Bgr, None);
         assert!(long.unwrap_err().to_string().contains("pixels"));

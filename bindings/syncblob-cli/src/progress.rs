@@ -1,11 +1,11 @@
-//! A bar on standard error while a large file is read.
+//! A progress bar on standard error, while a large file is read.
 
 use crate::system::Bar;
 
-/// Smaller files are read too quickly for a bar.
+/// Smaller files are read too quickly to need a bar.
 const LONG: u64 = 32 << 20;
 
-/// Shown only where standard error is a terminal.
+/// A progress bar. It is shown only if standard error is a terminal.
 pub struct Progress(Bar);
 
 impl Progress {

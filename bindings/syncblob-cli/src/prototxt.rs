@@ -1,4 +1,4 @@
-//! `prototxt`: prints the net that a model carries.
+//! `prototxt`: prints the net that a model contains.
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ Exit status:
   1  FILE cannot be read, or is not a net. The reason is on standard error
   2  wrong usage";
 
-/// Returns the exit status. An `Err` is a failure to write to standard output.
+/// Returns the exit status. An `Err` means that standard output could not be written.
 pub fn run(arguments: &Arguments) -> io::Result<Status> {
     let net = match arguments.upgrade {
         true => upgraded(&arguments.file),

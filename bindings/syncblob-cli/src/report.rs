@@ -1,4 +1,4 @@
-//! `report`: writes a model as one page for a browser.
+//! `report`: writes a model as one HTML page for a browser.
 
 mod graph;
 mod page;
@@ -60,7 +60,7 @@ Exit status:
      report is then as it was
   2  wrong usage";
 
-/// The most pictures of a report, and filters of a picture: the page should open without delay.
+/// The maximum numbers of pictures and of their filters. The page should open without delay.
 const MAX_FIGURES: usize = 8;
 const MAX_TILES: usize = 256;
 
@@ -76,7 +76,7 @@ pub fn run(arguments: &Arguments) -> io::Result<Status> {
     }
 }
 
-/// The file of a failure, and the failure.
+/// A failure, and the file that it is about.
 type Stop<'a> = (&'a Path, Failure);
 
 fn report<'a>(arguments: &'a Arguments, interrupt: &Interrupt) -> Result<(), Stop<'a>> {
@@ -105,7 +105,7 @@ fn report<'a>(arguments: &'a Arguments, interrupt: &Interrupt) -> Result<(), Sto
     written.map_err(|failure| (&**failed, failure))
 }
 
-/// Returns the net that a model carries.
+/// Returns the net that a model contains.
 fn net_of(source: &Source, file: &Path) -> Option<Listing> {
     match source.notes.kind {
         Some(Kind::Caffemodel) => Listing::of_model(&Arc::new(Model::open(file).ok()?)),
@@ -113,19 +113,19 @@ fn net_of(source: &Source, file: &Path) -> Option<Listing> {
     }
 }
 
-/// Returns a tensor's share of the progress bar's total.
+/// Returns what a tensor contributes to the progress bar's total.
 fn bytes(tensor: &Tensor) -> u64 {
     tensor.count() as u64 * 4
 }
 
-/// A line of the table: a tensor, or a layer without any.
+/// A row of the table: a tensor, or a layer that has no tensors.
 #[derive(Clone, Copy)]
 enum Entry {
     Layer(usize),
     Tensor(usize),
 }
 
-/// Returns the layers in order with their tensors, then the tensors of no layer.
+/// Returns the layers in order with their tensors, followed by the tensors without a layer.
 fn entries(source: &Source) -> Vec<Entry> {
     let mut of_layers = vec![Vec::new(); source.notes.layers.len()];
     let mut others = Vec::new();
@@ -159,8 +159,8 @@ fn row(source: &Source, entry: Entry) -> Result<Row<'_>> {
     Ok(Row { layer, tensor: Some(tensor), summary, note })
 }
 
-/// Returns whether to draw a tensor: not filters of many channels, nor the matrices and vectors
-/// that old files store as 1 x 1 x height x width.
+/// Returns whether to draw a tensor. Filters with many channels are not drawn, nor are the matrices
+/// and vectors that old files store as 1 x 1 x height x width.
 fn is_worth_a_picture(source: &Source, tensor: &Tensor, tiles: Tiles) -> bool {
     let is_weights = matches!(source.notes.kind, Some(Kind::Caffemodel | Kind::Solverstate));
     match tensor.shape[..] {
@@ -170,7 +170,7 @@ fn is_worth_a_picture(source: &Source, tensor: &Tensor, tiles: Tiles) -> bool {
     }
 }
 
-/// Draws the first tensors that are worth a picture.
+/// Draws the first tensors for which a picture is useful.
 fn figures(source: &Source, channels: Channels) -> Result<Vec<Figure<'_>>> {
     let drawable = |(index, tensor): (usize, &Tensor)| {
         let tiles = Tiles::of(&tensor.shape)?;
@@ -181,7 +181,7 @@ fn figures(source: &Source, channels: Channels) -> Result<Vec<Figure<'_>>> {
     for (index, tiles) in all.take(MAX_FIGURES) {
         let tensor = &source.tensors[index];
         let shown = tiles.at_most(MAX_TILES);
-        // Leaves out a picture that would be too large, or whose element type blobs do not support.
+        // Omits a picture that would be too large, or whose element type blobs do not support.
         let mut values = Passes::of_first(source, index, shown.values());
         let picture = match shown.draw(&mut values, channels, None) {
             Err(Failure::Unsupported(_)) => continue,

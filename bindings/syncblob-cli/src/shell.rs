@@ -1,5 +1,5 @@
-//! `completions` and `man`: generate shell completions and the manual pages from the definition of
-//! the arguments.
+//! `completions` and `man`: generate shell completions and manual pages from the definition of the
+//! arguments.
 
 use std::io::{self, Write};
 
@@ -59,10 +59,10 @@ Exit status:
   1  standard output could not be written
   2  wrong usage, or there is no such command";
 
-/// The footer of a manual page.
+/// The text at the bottom of a manual page.
 const SOURCE: &str = concat!("syncblob ", env!("CARGO_PKG_VERSION"));
 
-/// `program` is the definition of the arguments.
+/// Runs the command. `program` is the definition of the arguments.
 pub fn run(command: &Command, program: clap::Command) -> io::Result<Status> {
     match command {
         Command::Completions(arguments) => completions(arguments, program),
@@ -72,7 +72,7 @@ pub fn run(command: &Command, program: clap::Command) -> io::Result<Status> {
 
 fn completions(arguments: &CompletionsArguments, mut program: clap::Command) -> io::Result<Status> {
     let name = program.get_name().to_owned();
-    let mut script = Vec::new(); // clap_complete would panic if standard output were closed
+    let mut script = Vec::new(); // clap_complete would panic if it wrote to a closed output
     clap_complete::generate(arguments.shell, &mut program, name, &mut script);
     write(&script)
 }

@@ -68,7 +68,7 @@ Exit status:
      be written. An existing picture is then as it was
   2  wrong usage";
 
-/// The most tiles of a picture.
+/// The maximum number of tiles in a picture.
 const MAX_TILES: usize = 1024;
 
 pub fn run(arguments: &Arguments) -> io::Result<Status> {
@@ -86,9 +86,9 @@ pub fn run(arguments: &Arguments) -> io::Result<Status> {
     }
 }
 
-/// Why the command ended early.
+/// The reason why the command ended early.
 enum Stop<'a> {
-    /// A failure to write to standard output.
+    /// Standard output could not be written.
     Output(io::Error),
     File(&'a Path, Failure),
 }
@@ -97,7 +97,7 @@ fn of<'a>(file: &'a Path) -> impl FnOnce(Failure) -> Stop<'a> {
     move |failure| Stop::File(file, failure)
 }
 
-/// Returns the requested tensors and their indices.
+/// Returns the requested tensors with their indices.
 fn chosen<'a>(
     arguments: &Arguments,
     source: &'a Source,

@@ -1,4 +1,4 @@
-//! A file of any format as a list of named tensors that are loaded one at a time.
+//! Opens a file of any format as a list of named tensors, which are loaded one at a time.
 
 mod caffe;
 mod fill;
@@ -22,12 +22,12 @@ pub use self::format::FileFormat;
 pub use self::notes::{ForTorch, Kind, Layer, Notes, Place, Solver, KEY as NOTES_KEY};
 pub use self::safetensors::type_of as safetensors_type;
 
-/// An opened file. Nothing of a tensor is in memory until it is loaded.
+/// An opened file. A tensor uses memory only while it is loaded.
 pub struct Source {
     pub format: FileFormat,
-    /// The file's data other than its tensors.
+    /// All data of the file except its tensors.
     pub notes: Notes,
-    /// In the order of the layers if there are any, else in the file's order.
+    /// In the order of the layers if the file has layers, or else in the file's order.
     pub tensors: Vec<Tensor>,
     /// The names of an archive's members that are not arrays.
     pub others: Vec<String>,
@@ -38,7 +38,7 @@ pub struct Source {
 /// A description of a tensor that is not loaded.
 #[derive(Clone, Debug)]
 pub struct Tensor {
-    /// Unique in its file.
+    /// A name that is unique in the file.
     pub name: String,
     pub place: Option<Place>,
     pub shape: Vec<usize>,
@@ -49,7 +49,7 @@ pub struct Tensor {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stored {
     As(Dtype),
-    /// A type that blobs do not support, by the format's name for it.
+    /// A type that blobs do not support, with the name that the format uses for it.
     Other(String),
 }
 
@@ -63,7 +63,7 @@ impl fmt::Display for Stored {
 }
 
 impl Tensor {
-    /// Returns the number of values. Cannot overflow: opening a file refuses such shapes.
+    /// Returns the number of values. Cannot overflow, because opening a file refuses such shapes.
     pub fn count(&self) -> usize {
         self.shape.iter().product()
     }
@@ -72,29 +72,29 @@ impl Tensor {
 /// Properties of a blob that only Caffe's files have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Details {
-    /// The loaded blob has a diff too.
+    /// Whether the loaded blob also has a diff.
     pub has_diff: bool,
-    /// The shape is stored as the legacy fields num, channels, height and width.
+    /// Whether the shape is stored as the legacy fields num, channels, height and width.
     pub is_legacy: bool,
 }
 
-/// The most values read at a time, where parts suffice.
+/// The maximum number of values to read at a time, if parts are enough.
 pub const PART: usize = 1 << 20;
 
 /// The values of a tensor, in order.
 pub trait Parts {
     /// Returns the next values, at most `most` if the format can be read in parts. The blob has the
-    /// tensor's shape if it holds all values, else one axis. None after the last values; a tensor
-    /// without values is returned as one blob.
+    /// tensor's shape if it contains all values, or else one axis. Returns None after the last
+    /// values. A tensor without values is returned as one blob.
     fn next(&mut self, most: usize) -> Result<Option<BlobAny>>;
 }
 
-/// A consumer of a tensor's parts, which may stop early.
+/// A consumer of a tensor's parts. It may stop before the last part.
 type Reading<'a> = &'a mut dyn FnMut(&mut dyn Parts);
 
-/// A reader of the tensors of one format, by their index in `Source::tensors`.
+/// A reader of the tensors of one format. The index of a tensor is that in `Source::tensors`.
 trait Store {
-    /// Calls `reading` once, with the parts of a tensor.
+    /// Calls `reading` once with the parts of a tensor.
     fn read(
         &self,
         index: usize,
@@ -107,21 +107,21 @@ trait Store {
         Details::default()
     }
 
-    /// Returns the model; only Caffe's own files have one.
+    /// Returns the model. Only Caffe's own files have one.
     fn model(&self) -> Option<&Model> {
         None
     }
 }
 
 impl Source {
-    /// Opens a file; detects its format from the first bytes if `format` is None.
+    /// Opens a file. If `format` is None, detects the format from the first bytes.
     pub fn open(path: &Path, format: Option<FileFormat>) -> Result<Self> {
-        // No cache of freed buffers: the next tensor rarely has the same size.
+        // No cache of freed buffers, because the next tensor rarely has the same size.
         let context = Context::builder().host_cache(false).build()?;
         let is_found = format.is_none();
         let format = match format {
             Some(format) => format,
-            // Opening a pipe would block; the library reports the error.
+            // Opening a pipe would block. The library then reports an error.
             None if !fs::metadata(path)?.is_file() => FileFormat::Caffe(None),
             None => FileFormat::of_file(&File::open(path)?)?,
         };
@@ -137,7 +137,7 @@ impl Source {
         Ok(Self { format, notes, tensors, others, store, context })
     }
 
-    /// Returns the layer of a tensor, if the file has that layer.
+    /// Returns the layer of a tensor, if the file has layers and the tensor is in one.
     pub fn layer_of(&self, tensor: &Tensor) -> Option<&Layer> {
         self.notes.layers.get(tensor.place?.layer?)
     }
@@ -146,17 +146,17 @@ impl Source {
         self.store.details(index)
     }
 
-    /// Returns the model if the file is a .caffemodel, whose tensors belong to layers.
+    /// Returns the model if the file is a .caffemodel, whose tensors are in layers.
     pub fn net(&self) -> Option<&Model> {
         self.store.model().filter(|model| model.format() == Format::Caffemodel)
     }
 
-    /// Returns the context in which tensors are loaded. It has no cache of freed buffers.
+    /// Returns the context in which tensors are loaded. It does not cache freed buffers.
     pub fn context(&self) -> &Context {
         &self.context
     }
 
-    /// Passes the parts of a tensor to `reading` and returns its result.
+    /// Passes the parts of a tensor to `reading`. Returns the result of `reading`.
     pub fn read<T>(&self, index: usize, reading: impl FnOnce(&mut dyn Parts) -> T) -> Result<T> {
         let tensor = &self.tensors[index];
         if let Stored::Other(name) = &tensor.dtype {
@@ -172,7 +172,7 @@ impl Source {
         Ok(given.expect("each format has its parts read"))
     }
 
-    /// Loads all values of a tensor in their stored type. Needs memory only for these values.
+    /// Loads all values of a tensor in their stored type. Uses memory only for these values.
     pub fn load(&self, index: usize) -> Result<BlobAny> {
         let mut loaded = None;
         self.parts(index, usize::MAX, &mut |blob| {
@@ -182,8 +182,8 @@ impl Source {
         Ok(loaded.expect("a tensor has at least one part"))
     }
 
-    /// Passes all values to `each` in order, in blobs of at most `most` values. Tensors of
-    /// Caffe's own files, and arrays in Fortran's order, are passed whole.
+    /// Passes all values to `each` in order, in blobs of at most `most` values. Tensors of Caffe's
+    /// own files, and arrays in Fortran's order, are not divided.
     pub fn parts(
         &self,
         index: usize,
@@ -199,8 +199,8 @@ impl Source {
     }
 }
 
-/// Returns the failure for a file that the library refused. If the file's first bytes or its name
-/// are those of another format, returns the failure of that format's reader.
+/// Returns the failure for a file that the library refused. If the file's first bytes or its
+/// extension are those of another format, returns the failure of that format's reader instead.
 pub fn explained(path: &Path, failure: Failure) -> Failure {
     let Some(format) = format::meant(path, &failure) else { return failure };
     match Source::open(path, Some(format)) {
@@ -211,18 +211,18 @@ pub fn explained(path: &Path, failure: Failure) -> Failure {
 
 pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// Why a file cannot be read or written. The text may contain names from the file.
+/// The reason why a file cannot be read or written. The text may contain names from the file.
 #[derive(Debug)]
 pub enum Failure {
     Library(syncblob::Error),
     Io(io::Error),
-    /// Malformed bytes.
+    /// The bytes are malformed.
     Malformed(String),
-    /// Not supported; the text names an alternative.
+    /// The file or the request is not supported. The text mentions an alternative.
     Unsupported(String),
-    /// One of the above, whose text names the file.
-    Told(String),
-    /// A signal interrupted the command.
+    /// One of the failures above. The text contains the file.
+    File(String),
+    /// A signal stopped the command.
     Interrupted,
 }
 
@@ -231,7 +231,7 @@ impl fmt::Display for Failure {
         match self {
             Self::Library(error) => f.write_str(&advice::useful_half_first(error, error.message())),
             Self::Io(error) => error.fmt(f),
-            Self::Malformed(text) | Self::Unsupported(text) | Self::Told(text) => f.write_str(text),
+            Self::Malformed(text) | Self::Unsupported(text) | Self::File(text) => f.write_str(text),
             Self::Interrupted => f.write_str("interrupted"),
         }
     }

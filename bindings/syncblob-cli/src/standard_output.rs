@@ -1,12 +1,12 @@
-//! Standard output that reports an error if nothing can be printed. Rust's own reports none: the
-//! runtime opens /dev/null instead of a closed descriptor, and a write to a descriptor that is
-//! only open for reading counts as done.
+//! Standard output that reports an error if nothing can be printed. Rust's own standard output does
+//! not: the runtime opens /dev/null instead of a closed descriptor, and a write to a descriptor
+//! that is open only for reading succeeds.
 
 use std::io::{self, StdoutLock, Write};
 
 use crate::system::standard_output;
 
-/// Standard output, or the reason why nothing can be printed.
+/// The locked standard output, or the reason why nothing can be printed.
 pub struct StandardOutput(io::Result<StdoutLock<'static>>);
 
 impl StandardOutput {

@@ -1,11 +1,10 @@
-//! Computes sums, extremes and a digest of the values of one payload.
+//! Computes sums, extremes and a digest of the values in one payload.
 
 use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
 use syncblob::Dtype;
 
-/// Sums and extremes are over the finite values. A sum beyond the range of f64
-/// becomes null in JSON.
+/// Sums and extremes of the finite values. A sum beyond the range of f64 becomes null in JSON.
 #[derive(Debug, Serialize)]
 pub struct Stats {
     pub sum: f64,
@@ -26,10 +25,10 @@ fn hex(bytes: &[u8; 32]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A loaded value, which represents the stored value exactly.
+/// A loaded value, which represents a stored value exactly.
 pub trait Value: Copy {
     fn to_f64(self) -> f64;
-    /// Appends the stored value's bytes to `out`, in little-endian order.
+    /// Appends the bytes of the stored value to `out`, in little-endian order.
     fn put(self, stored: Dtype, out: &mut Vec<u8>);
 }
 
@@ -60,7 +59,7 @@ impl Value for f64 {
     }
 }
 
-/// Returns the bits of the half from which this float was converted. Exact; a NaN keeps its bits.
+/// Returns the bits of the half that was converted to this float. Exact; a NaN keeps its bits.
 fn half_of(value: f32) -> u16 {
     let bits = value.to_bits();
     let (exponent, fraction) = (bits >> 23 & 0xff, bits >> 13 & 0x3ff);
@@ -72,10 +71,10 @@ fn half_of(value: f32) -> u16 {
     (bits >> 16 & 0x8000 | magnitude) as u16
 }
 
-/// The number of values in a block. They are summed without compensation for rounding; then the
-/// sums of blocks are added with compensation.
+/// The number of values in a block. Values in a block are summed without compensation for rounding.
+/// The sums of blocks are then added with compensation.
 const BLOCK: usize = 256;
-/// The number of partial sums of a block, which compilers vectorise.
+/// The number of partial sums of a block. Compilers vectorise these sums.
 const LANES: usize = 8;
 
 /// Partial sums and extremes of the finite values of a block.
@@ -108,8 +107,8 @@ impl Lanes {
         lanes
     }
 
-    /// Adds the lanes. If some overflowed to infinity and others to minus infinity, adds the values
-    /// one by one instead.
+    /// Adds the lanes. If some lanes overflowed to infinity and others to minus infinity, adds the
+    /// values one by one instead.
     fn sum<T: Value>(&self, block: &[T]) -> f64 {
         let sum: f64 = self.sum.iter().sum();
         if sum.is_nan() {
@@ -119,7 +118,7 @@ impl Lanes {
         }
     }
 
-    /// Adds a value if it is finite, without a branch.
+    /// Adds a value if it is finite. Does not use a branch.
     #[inline(always)]
     fn add(&mut self, lane: usize, value: f64) {
         let finite = value.is_finite();
@@ -135,7 +134,7 @@ impl Lanes {
 }
 
 impl Stats {
-    /// Computes the sums, and on request the digest, which takes most of the time.
+    /// Computes the sums. Computes the digest only on request, because it takes most of the time.
     pub fn of<T: Value>(values: &[T], stored: Dtype, with_digest: bool) -> Self {
         let mut digest = with_digest.then(Sha256::new);
         let mut bytes = Vec::with_capacity(BLOCK * size_of::<T>());
@@ -168,7 +167,7 @@ impl Stats {
     }
 }
 
-/// A sum with compensation for rounding (Neumaier's), which is accurate for billions of values.
+/// A sum with Neumaier's compensation for rounding, which is accurate for billions of values.
 #[derive(Clone, Copy, Default)]
 struct Sum {
     sum: f64,
@@ -187,7 +186,7 @@ impl Sum {
     }
 
     fn total(self) -> f64 {
-        // After an overflow of the sum the error term is NaN.
+        // If the sum has overflowed, the error term is NaN.
         if self.sum.is_finite() {
             self.sum + self.error
         } else {
@@ -212,14 +211,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_finite_has_no_extremes() {
+    fn values_that_are_not_finite_have_no_extremes() {
         let stats = of(&[f64::NAN, f64::NEG_INFINITY]);
         assert_eq!((stats.sum, stats.nonfinite, stats.min, stats.max), (0.0, 2, None, None));
     }
 
     #[test]
     fn the_digest_is_of_the_little_endian_bytes_as_stored() {
-        // sha256 of 00 00 80 3f.
+        // The text is the SHA-256 digest of the bytes 00 00 80 3f.
         let of_f32 = "e00e5eb9444182f352323374ef4e08ebcb784725fdd4fd612d7730540b3e0c8c";
         assert_eq!(of(&[1.0_f32]).sha256.map(|digest| hex(&digest)).as_deref(), Some(of_f32));
         assert_ne!(of(&[1.0_f64]).sha256.map(|digest| hex(&digest)).as_deref(), Some(of_f32));
@@ -228,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn every_half_goes_there_and_back() {
+    fn every_half_survives_a_round_trip() {
         for half in 0..=u16::MAX {
             let (exponent, fraction) = (u32::from(half >> 10 & 0x1f), u32::from(half & 0x3ff));
             let magnitude = match exponent {
@@ -242,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn the_digest_of_integers_and_halves_is_of_their_own_bytes() {
+    fn the_digest_of_integers_and_halves_is_of_their_stored_bytes() {
         let sha256 = |bytes: &[u8]| Some(<[u8; 32]>::from(Sha256::digest(bytes)));
         let ints = Stats::of(&[-2_147_483_648.0_f64, 7.0], Dtype::I32, true);
         assert_eq!(ints.sha256, sha256(&[0, 0, 0, 0x80, 7, 0, 0, 0]));
@@ -253,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_million_tenths_add_up() {
+    fn a_sum_of_a_million_tenths_is_accurate() {
         let stats = of(&vec![0.1_f64; 1_000_000]);
         assert!((stats.sum - 100_000.0).abs() < 1e-9, "{}", stats.sum);
     }
@@ -265,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn every_place_of_a_block_counts() {
+    fn every_position_of_a_block_is_counted() {
         for length in 1..=2 * BLOCK + LANES {
             let mut values = vec![0.25_f32; length];
             values[length - 1] = -3.0;

@@ -1,4 +1,4 @@
-//! Computes the distribution of the values of one payload.
+//! Computes the distribution of the values in one payload.
 
 use crate::source::Result;
 use crate::values::{Pass, Values};
@@ -7,24 +7,24 @@ use crate::values::{Pass, Values};
 #[derive(Debug)]
 pub struct Summary {
     pub nonfinite: usize,
-    /// The least and the greatest value; None if no value is finite.
+    /// The smallest and the largest value. None if no value is finite.
     pub range: Option<(f64, f64)>,
     pub mean: f64,
     /// The population standard deviation.
     pub deviation: f64,
-    /// How many values lie in each part of the range.
+    /// How many values are in each part of the range.
     pub bins: [usize; BINS],
-    /// The values of largest magnitude with their offsets, the largest first.
+    /// The values of largest magnitude with their offsets. The largest is first.
     pub largest: Vec<(f64, usize)>,
 }
 
 pub const BINS: usize = 32;
 
-/// The number of `largest` values.
+/// How many of the `largest` values are stored.
 const LARGEST: usize = 5;
 
 impl Summary {
-    /// Reads the values twice: the bins depend on the extremes.
+    /// Reads the values twice, because the bins depend on the extremes.
     pub fn of(values: &mut impl Pass) -> Result<Self> {
         let mut sums = Sums::default();
         values.each(&mut |values| sums.add(values))?;
@@ -42,7 +42,7 @@ impl Summary {
     }
 }
 
-/// The results of the first pass.
+/// The results of the first pass over the values.
 struct Sums {
     range: (f64, f64),
     sum: f64,
@@ -76,7 +76,7 @@ impl Sums {
 #[derive(Default)]
 struct Largest {
     kept: Vec<(f64, usize)>,
-    /// The offset of the block whose values are being added.
+    /// The offset of the block whose values are currently being added.
     start: usize,
 }
 
@@ -93,7 +93,7 @@ impl Largest {
     }
 }
 
-/// The bins, and the sum of the squared distances from the mean.
+/// The bins, and the sum of squared distances from the mean.
 struct Spread {
     range: (f64, f64),
     mean: f64,
@@ -117,12 +117,12 @@ impl Spread {
     }
 }
 
-/// Returns the bin of a value; the middle bin if all values are equal.
+/// Returns the bin of a value, or the middle bin if all values are equal.
 fn bin(value: f64, (min, max): (f64, f64)) -> usize {
     if min == max {
         return BINS / 2;
     }
-    // Halves avoid overflow: max - min may exceed the largest double.
+    // Dividing by 2 avoids an overflow, because max - min may exceed the largest double.
     let part = (value / 2.0 - min / 2.0) / (max / 2.0 - min / 2.0);
     ((part * BINS as f64) as usize).min(BINS - 1)
 }
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_fall_into_their_parts_of_the_range() {
+    fn values_are_counted_in_the_bins_of_the_range() {
         let values: Vec<f64> = (0..64).map(f64::from).collect();
         let summary = Summary::of(&mut Values::F64(&values)).unwrap();
         assert_eq!(summary.nonfinite, 0);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_are_so_without_their_signs() {
+    fn the_largest_values_have_the_largest_magnitude() {
         let values = [1.0, -9.0, f64::NEG_INFINITY, 3.0, 9.0, f64::NAN];
         let summary = Summary::of(&mut Values::F64(&values)).unwrap();
         assert_eq!(summary.largest, [(-9.0, 1), (9.0, 4), (3.0, 3), (1.0, 0)]);
@@ -153,14 +153,14 @@ mod tests {
     }
 
     #[test]
-    fn the_offset_goes_on_from_block_to_block() {
+    fn offsets_continue_from_block_to_block() {
         let mut values = vec![0.0_f32; 5000];
         values[4321] = 2.0;
         assert_eq!(Summary::of(&mut Values::F32(&values)).unwrap().largest[0], (2.0, 4321));
     }
 
     #[test]
-    fn extremes_have_a_range() {
+    fn bins_cover_the_extreme_values() {
         let summary = Summary::of(&mut Values::F64(&[f64::MIN, 0.0, f64::MAX])).unwrap();
         assert_eq!((summary.bins[0], summary.bins[BINS / 2], summary.bins[BINS - 1]), (1, 1, 1));
         let constant = Summary::of(&mut Values::F32(&[0.5; 7])).unwrap();

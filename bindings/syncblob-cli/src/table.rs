@@ -1,4 +1,4 @@
-//! Prints `info` as a table for people.
+//! Prints `info` as a table for human readers.
 
 use std::io::{self, Write};
 
@@ -15,16 +15,16 @@ const COLUMNS: usize = 10;
 const HEADINGS: [&str; COLUMNS] =
     ["layer", "type", "blob", "shape", "dtype", "count", "bytes", "sum", "asum", "sumsq"];
 
-/// The first column of numbers; columns from here on are right-aligned.
+/// The index of the first column of numbers. It and all later columns are right-aligned.
 const NUMBERS: usize = 5;
 
-/// The most characters of a name that are shown.
+/// The maximum number of characters of a name that are shown.
 pub const NAME: usize = 60;
 
 type Cells = [String; COLUMNS];
 
-/// Writes a line about the file, a table, notes and an empty line. Makes the rows once for the
-/// widths and once for each output, instead of storing them.
+/// Writes a line about the file, a table, notes and an empty line. Does not store the rows, but
+/// makes them once for the widths and once for each output.
 pub fn write(out: &mut impl Write, info: &Info) -> io::Result<()> {
     let headings = HEADINGS.map(String::from);
     let mut widths = headings.each_ref().map(|cell| cell.width());
@@ -44,7 +44,7 @@ pub fn write(out: &mut impl Write, info: &Info) -> io::Result<()> {
     writeln!(out)
 }
 
-/// Writes a row of a table; columns from `numbers` on are right-aligned.
+/// Writes a row of a table. Columns with an index of at least `numbers` are right-aligned.
 pub fn write_cells<const N: usize>(
     out: &mut impl Write,
     cells: &[String; N],
@@ -83,7 +83,7 @@ fn heading(info: &Info) -> String {
     format!("{}: {}", printable(&info.file), words.join(", "))
 }
 
-/// A row: a layer without blobs, a blob's data, or a blob's diff.
+/// A row: a layer without blobs, the data of a blob, or the diff of a blob.
 struct Row<'a> {
     layer: &'a str,
     layer_type: &'a str,
@@ -156,12 +156,12 @@ pub fn shape(dims: &[usize]) -> String {
     }
 }
 
-/// Formats seven significant digits, with an exponent if the value is very small or large.
+/// Formats a value with seven significant digits. Very small or large values have an exponent.
 pub fn number(value: f64) -> String {
     digits(value, 7)
 }
 
-/// Formats `digits` significant digits, with an exponent if the value is very small or large.
+/// Formats a value with `digits` significant digits. Very small or large values have an exponent.
 pub fn digits(value: f64, digits: usize) -> String {
     if value == 0.0 || !(1e-4..1e9).contains(&value.abs()) {
         return if value == 0.0 { "0".into() } else { format!("{value:.*e}", digits - 1) };
@@ -170,7 +170,7 @@ pub fn digits(value: f64, digits: usize) -> String {
     format!("{value:.*}", usize::try_from(digits as i64 - before_point).unwrap_or(0))
 }
 
-/// Formats "1 layer", "2 layers".
+/// Formats a count with a noun: "1 layer", "2 layers".
 pub fn how_many(count: usize, noun: &str) -> String {
     format!("{} {noun}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn one_is_not_a_plural() {
+    fn a_count_of_one_is_singular() {
         assert_eq!(
             (how_many(1, "blob"), how_many(1000, "blob")),
             ("1 blob".into(), "1,000 blobs".into())

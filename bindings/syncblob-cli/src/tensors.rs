@@ -1,4 +1,4 @@
-//! `info` for files of other formats than Caffe's: lists their tensors.
+//! `info` for files that are not Caffe's: lists their tensors.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -16,7 +16,7 @@ const HEADINGS: [&str; 4] = ["tensor", "shape", "dtype", "count"];
 /// The number of left-aligned columns.
 const TEXTS: usize = 3;
 
-/// Returns the file's format if `Source` reads it without the library, else None. Also returns None
+/// Returns the file's format if `Source` reads it without the library. Otherwise returns None, also
 /// for a pipe, because opening a pipe would block.
 pub fn format_of(path: &Path) -> Option<FileFormat> {
     if !fs::metadata(path).ok()?.is_file() {
@@ -26,7 +26,7 @@ pub fn format_of(path: &Path) -> Option<FileFormat> {
     Some(format).filter(|format| !matches!(format, FileFormat::Caffe(_)))
 }
 
-/// Writes a line about the file and a table.
+/// Writes a line about the file, and a table of its tensors.
 pub fn write(out: &mut impl Write, file: &str, source: &Source) -> io::Result<()> {
     let rows: Vec<_> = source.tensors.iter().map(cells).collect();
     let headings = HEADINGS.map(String::from);

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-/// Returns whether a character moves the cursor, starts an escape sequence or reorders text: a
-/// hostile file must not control the terminal.
+/// Returns whether a character moves the cursor, starts an escape sequence or reorders text. Such
+/// characters are escaped, because a hostile file must not control the terminal.
 pub fn is_unprintable(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
@@ -22,7 +22,7 @@ pub fn is_plain(name: &str) -> bool {
         && name.split('/').all(is_part)
 }
 
-/// Returns the text with unprintable characters escaped, as `\u{1b}`.
+/// Returns the text with escaped unprintable characters, such as `\u{1b}`.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_unprintable) {
         return text.into();
@@ -34,7 +34,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     text.chars().map(escape).collect::<String>().into()
 }
 
-/// Truncates to `max` characters, with an ellipsis: a column is as wide as its longest cell, and
+/// Truncates to `max` characters, with an ellipsis. A column is as wide as its longest cell, and
 /// names are untrusted.
 pub fn shortened(text: &str, max: usize) -> String {
     match text.char_indices().nth(max) {
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_names_stay_in_their_folder() {
+    fn plain_names_are_below_their_folder() {
         for name in ["conv1.0", "inception_3a/1x1.0", "#3.0", "a..b", "...", "重み", "-rf", "ab:c"]
         {
             assert!(is_plain(name), "{name}");

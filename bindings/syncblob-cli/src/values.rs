@@ -1,4 +1,4 @@
-//! Converts the values of one payload, of any stored type, to doubles.
+//! Converts the values in one payload, of any stored type, to doubles.
 
 use std::ops::Range;
 
@@ -54,7 +54,7 @@ macro_rules! match_values {
 }
 pub(crate) use match_values;
 
-/// Evaluates the expression with the values as a slice of their type.
+/// Evaluates the expression with the values as a slice of their element type.
 macro_rules! each {
     ($values:expr, $slice:ident => $body:expr) => {
         syncblob::for_each_dtype!($crate::values::match_values, ($values) $slice ($body))
@@ -78,7 +78,7 @@ impl Part {
     }
 }
 
-/// The most values converted at a time.
+/// The maximum number of values to convert at a time.
 const BLOCK: usize = 1024;
 
 impl Values<'_> {
@@ -91,12 +91,12 @@ impl Values<'_> {
         each!(self, values => is_wide_of(values))
     }
 
-    /// Returns an element exactly if its type is an integer, else None.
+    /// Returns the exact element if its type is an integer type, or else None.
     pub fn integer(self, index: usize) -> Option<i128> {
         each!(self, values => values[index].to_integer())
     }
 
-    /// Passes all values to `take`, one block at a time.
+    /// Passes all values to `take` in order, one block at a time.
     pub fn for_each_block(self, mut take: impl FnMut(&[f64])) {
         let mut block = Block::default();
         for start in (0..self.len()).step_by(BLOCK) {
@@ -104,7 +104,7 @@ impl Values<'_> {
         }
     }
 
-    /// Passes the values of two payloads of equal length to `take`, a block of each at a time.
+    /// Passes the values of two payloads of equal length to `take`, one block of each at a time.
     pub fn for_each_block_with(self, other: Self, mut take: impl FnMut(&[f64], &[f64])) {
         let [mut block, mut other_block] = [Block::default(), Block::default()];
         for start in (0..self.len().min(other.len())).step_by(BLOCK) {
@@ -113,9 +113,9 @@ impl Values<'_> {
     }
 }
 
-/// Values that can be iterated repeatedly.
+/// Values that can be read repeatedly.
 pub trait Pass {
-    /// Passes all values once to `each`, some at a time.
+    /// Passes all values once to `each`, in several parts.
     fn each(&mut self, each: &mut dyn FnMut(Values)) -> Result<()>;
 }
 
@@ -127,23 +127,23 @@ impl Pass for Values<'_> {
     }
 }
 
-/// The data of a tensor for repeated iteration: data of one part stays in memory, other data is
-/// read again.
+/// The data of a tensor, for repeated reading. Data that has only one part stays in memory; other
+/// data is read again.
 pub struct Passes<'a> {
     source: &'a Source,
     index: usize,
-    /// The most values of an iteration.
+    /// The maximum number of values in each pass.
     count: usize,
     only: Option<BlobAny>,
 }
 
 impl<'a> Passes<'a> {
-    /// Iterates over all values of a tensor.
+    /// Reads all values of a tensor.
     pub fn new(source: &'a Source, index: usize) -> Self {
         Self::of_first(source, index, usize::MAX)
     }
 
-    /// Iterates over the first `count` values at most.
+    /// Reads at most the first `count` values.
     pub fn of_first(source: &'a Source, index: usize, count: usize) -> Self {
         Self { source, index, count, only: None }
     }
@@ -185,7 +185,7 @@ impl Default for Block {
 }
 
 impl Block {
-    /// Converts at most a block of values, from `start` on.
+    /// Converts values from `start` on, at most one block.
     fn fill(&mut self, values: Values, start: usize) -> &[f64] {
         let count = BLOCK.min(values.len() - start);
         let block = &mut self.0[..count];
@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_axis_runs_fastest() {
+    fn indices_vary_fastest_in_the_last_axis() {
         let cases: [(&[usize], usize, &[usize]); 4] =
             [(&[2, 3], 5, &[1, 2]), (&[2, 3, 4], 13, &[1, 0, 1]), (&[7], 6, &[6]), (&[], 0, &[])];
         for (shape, offset, wanted) in cases {
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_all_values_in_order() {
+    fn blocks_contain_all_values_in_order() {
         let values: Vec<u32> = (0..3000).collect();
         let mut seen = Vec::new();
         Values::U32(&values).for_each_block(|block| seen.extend_from_slice(block));

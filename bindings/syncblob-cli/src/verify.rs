@@ -1,5 +1,5 @@
-//! `verify`: checks that files are complete and safe, and their values finite and within float's
-//! range.
+//! `verify`: checks that files are complete and safe, and that their values are finite and within
+//! float's range.
 
 mod check;
 mod folders;
@@ -75,7 +75,7 @@ Exit status:
   2  wrong usage, or output that cannot be printed";
 
 pub fn run(arguments: &Arguments) -> io::Result<Status> {
-    // No cache of freed buffers: the next blob rarely has the same size.
+    // No cache of freed buffers, because the next blob rarely has the same size.
     let context = match Context::builder().host_cache(false).build() {
         Ok(context) => context,
         Err(error) => {

@@ -1,4 +1,4 @@
-//! Tests archives of NumPy arrays: they are read in parts, whatever their unpacked size.
+//! Tests archives of NumPy arrays, which are read in parts, whatever their unpacked size.
 
 mod program;
 
@@ -10,7 +10,7 @@ use program::{command, json_lines, run, Files};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-/// Writes an archive with a member for each name; `write` produces each member's bytes.
+/// Writes an archive with one member for each name. `write` writes the bytes of each member.
 fn archive(path: &Path, names: &[&str], write: impl Fn(&mut dyn Write)) {
     let mut archive = ZipWriter::new(File::create(path).unwrap());
     let options = SimpleFileOptions::default().compression_method(CompressionMethod::Deflated);
@@ -29,8 +29,8 @@ fn header(out: &mut dyn Write, descr: &str, shape: &str, fortran: bool) {
     out.write_all(text.as_bytes()).unwrap();
 }
 
-/// Writes one array of 3 x 900,000 small values, which is read in several parts; `others` replaces
-/// some values.
+/// Writes one array of 3 x 900,000 small values, which is read in several parts. `others` are
+/// values that differ.
 fn large(files: &Files, name: &str, others: &[(usize, f32)]) -> PathBuf {
     let mut values: Vec<f32> = (0..2_700_000).map(|n| (n % 7) as f32).collect();
     for &(at, value) in others {
@@ -47,7 +47,7 @@ fn large(files: &Files, name: &str, others: &[(usize, f32)]) -> PathBuf {
 }
 
 #[test]
-fn values_of_every_part_are_found_where_they_are() {
+fn values_in_every_part_have_the_correct_indices() {
     let files = Files::new();
     let a = large(&files, "a.npz", &[(2_000_001, f32::NAN), (2_699_999, 99.5), (5, -50.0)]);
     let (status, out, _) = run(command("verify", &["--json"], &[&a]));
@@ -74,7 +74,7 @@ fn values_of_every_part_are_found_where_they_are() {
 }
 
 #[test]
-fn parts_are_compared_with_a_blob_that_comes_whole() {
+fn parts_are_compared_with_a_blob_that_is_loaded_as_a_whole() {
     let files = Files::new();
     let a = large(&files, "a.npz", &[(2_000_001, 8.5)]);
     let (whole, between) = (files.path("a.caffemodel"), files.path("a.safetensors"));
@@ -92,12 +92,12 @@ fn parts_are_compared_with_a_blob_that_comes_whole() {
 }
 
 #[test]
-fn a_part_that_is_spoiled_is_a_finding() {
+fn a_damaged_part_is_a_finding() {
     let files = Files::new();
     let good = large(&files, "a.npz", &[]);
     let mut bytes = std::fs::read(&good).unwrap();
     let directory = bytes.windows(4).rposition(|bytes| bytes == b"PK\x01\x02").unwrap();
-    let local = 14; // the first member's checksum; `directory + 16` is its copy
+    let local = 14; // the first member's checksum, with a copy at `directory + 16`
     for at in [local, directory + 16] {
         bytes[at] ^= 1;
     }
@@ -110,7 +110,7 @@ fn a_part_that_is_spoiled_is_a_finding() {
     }
 }
 
-/// Names that would be unpacked outside the folder, or that would act on a terminal.
+/// Names that would be unpacked outside the folder, or that have characters that act on a terminal.
 const NAMES: [&str; 6] = ["../../a", "/abs", "a/../../b", "..\\a", "C:a", "\u{1b}[2Ja"];
 
 /// Writes a file with one tensor of this name.
@@ -124,7 +124,7 @@ fn safetensors(files: &Files, name: &str) -> PathBuf {
 }
 
 #[test]
-fn names_that_are_not_plain_are_not_written_into_an_archive() {
+fn unsafe_names_are_not_written_into_an_archive() {
     let files = Files::new();
     for name in NAMES.iter().chain(&["a\0b"]) {
         let (from, out) = (safetensors(&files, name), files.path("out.npz"));
@@ -147,11 +147,11 @@ fn names_that_are_not_plain_are_not_written_into_an_archive() {
 }
 
 #[test]
-fn names_too_long_for_an_archive_are_not_written_into_one() {
+fn names_that_are_too_long_for_an_archive_are_refused() {
     let files = Files::new();
     let out = files.path("out.npz");
-    // The longest name has 65,535 bytes with ".npy"; the next one is too long. A layer's name gets
-    // ".0".
+    // The longest name has 65,535 bytes with ".npy", and the next one is too long. ".0" is appended
+    // to a layer's name.
     let long = "n".repeat(65_530);
     let from = safetensors(&files, &format!("{long}."));
     let (status, _, err) = run(command("convert", &[], &[&from, &out]));
@@ -172,15 +172,15 @@ fn names_too_long_for_an_archive_are_not_written_into_one() {
 }
 
 #[test]
-fn names_that_are_not_plain_are_findings() {
+fn unsafe_names_are_findings() {
     let files = Files::new();
     let (path, one) = (files.path("odd.npz"), |out: &mut dyn Write| {
         header(out, "<f4", "(1,)", false);
         out.write_all(&[0; 4]).unwrap();
     });
     for name in NAMES {
-        // The name as an array's, and as another member's.
-        for (member, told) in
+        // The name is first that of an array, then that of a member that is not an array.
+        for (member, shown) in
             [(format!("{name}.npy"), name.into()), (name.into(), name.to_string())]
         {
             archive(&path, &["plain.npy", "folder/", &member], one);
@@ -188,7 +188,7 @@ fn names_that_are_not_plain_are_findings() {
             let findings = json_lines(&out);
             assert_eq!((status, findings.len()), (1, 1), "{member:?}: {out}");
             assert_eq!(findings[0]["kind"], "unsafe-name");
-            assert_eq!(findings[0]["tensor"], told);
+            assert_eq!(findings[0]["tensor"], shown);
         }
     }
     archive(&path, &["plain.npy", "folder/", "folder/readme.txt"], one);
@@ -198,7 +198,7 @@ fn names_that_are_not_plain_are_findings() {
 /// Reads an array of 64 MiB, in an archive of 65 KB, with less than 64 MiB of memory.
 #[cfg(target_os = "linux")]
 #[test]
-fn memory_does_not_grow_with_what_is_unpacked() {
+fn memory_does_not_grow_with_the_unpacked_size() {
     use std::process::Command;
     let files = Files::new();
     let zeros = |name: &str, shape: &str, fortran| {
@@ -229,21 +229,21 @@ fn memory_does_not_grow_with_what_is_unpacked() {
         let (status, text) = bounded(words, &file);
         assert_eq!(status, Some(0), "{words:?}: {text}");
     }
-    // In Fortran's order the whole array would have to be in memory.
+    // In Fortran's order, the whole array would have to be in memory.
     let file = zeros("fortran.npz", "(16, 524288)", true);
     for (words, refused) in [(&["verify", "FILE"][..], 1), (&["show", "FILE"], 0), (&report, 0)] {
         let (status, text) = bounded(words, &file);
         assert_eq!(status, Some(refused), "{words:?}: {text}");
         assert!(words.len() > 3 || text.contains("in Fortran's order"), "{text}");
     }
-    // A picture's size is limited.
+    // The size of a picture is limited.
     let file = zeros("image.npz", "(2, 2048, 2048)", false);
     let picture = files.path("image.png");
     let (status, text) = bounded(&["show", "FILE", "-o", picture.to_str().unwrap()], &file);
     assert!(status == Some(1) && text.contains("pixels"), "{text}");
 }
 
-/// Returns a shape of `count` axes of one element, separated by commas.
+/// Returns a shape with `count` axes of one element each, separated by commas.
 fn axes(count: usize) -> String {
     vec!["1"; count].join(",")
 }
@@ -262,7 +262,7 @@ fn of_axes(files: &Files, count: usize) -> [PathBuf; 3] {
 }
 
 #[test]
-fn more_axes_than_a_blob_has_are_refused_before_anything_is_printed() {
+fn too_many_axes_are_refused_before_anything_is_printed() {
     let files = Files::new();
     for file in of_axes(&files, 32) {
         assert_eq!(run(command("verify", &[], &[&file])).0, 0, "{file:?}");
@@ -279,7 +279,7 @@ fn more_axes_than_a_blob_has_are_refused_before_anything_is_printed() {
     }
 }
 
-/// Replaces the name `from`, in the member's header and in the directory, with `to`.
+/// Replaces the name `from` with `to`, both in the header of the member and in the directory.
 fn renamed(files: &Files, from: &str, to: &str) -> PathBuf {
     let mut bytes = std::fs::read(files.path("two.npz")).unwrap();
     for at in 0..bytes.len() - from.len() {
@@ -290,7 +290,7 @@ fn renamed(files: &Files, from: &str, to: &str) -> PathBuf {
     files.write("same.npz", &bytes)
 }
 
-/// Asserts that every command that opens the file fails, with this message.
+/// Asserts that every command that opens the file fails with this message.
 fn assert_refused(files: &Files, file: &Path, what: &str) {
     let (status, out, _) = run(command("verify", &["--json"], &[file]));
     let findings = json_lines(&out);
@@ -318,7 +318,7 @@ fn members_that_share_a_name_are_findings() {
     let what = "two members of the archive are called";
     assert_refused(&files, &renamed(&files, "b.0.npy", "a.0.npy"), what);
     assert_refused(&files, &renamed(&files, "read.it", "read.me"), what);
-    // A member that the archive's end record does not count.
+    // One member is not counted by the end record of the archive.
     let mut bytes = std::fs::read(files.path("two.npz")).unwrap();
     let end = bytes.windows(4).rposition(|bytes| bytes == b"PK\x05\x06").unwrap();
     (bytes[end + 8], bytes[end + 10]) = (3, 3);
@@ -329,7 +329,7 @@ fn members_that_share_a_name_are_findings() {
 fn tensors_that_share_a_name_are_findings() {
     let entry = r#""a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}"#;
     let header = format!("{{{entry},{entry}}}");
-    // The file ends after the header.
+    // The file ends directly after the header.
     let bytes = [&(header.len() as u64).to_le_bytes()[..], header.as_bytes()].concat();
     let files = Files::new();
     let file = files.write("same.safetensors", &bytes);

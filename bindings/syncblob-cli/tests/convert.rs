@@ -12,14 +12,14 @@ use program::{command, field, number, real_files, run, Files};
 use syncblob::{Blob, BlobAny, Dtype, Format, Model, Payload, SolverInfo, StoredBlob};
 use syncblob_cli::conversion::{Conversion, FileFormat, Scheme};
 
-/// Runs a conversion that must succeed; returns its standard error.
+/// Runs a conversion that must succeed. Returns its standard error.
 fn convert(options: &[&str], from: &Path, to: &Path) -> String {
     let (status, out, err) = run(command("convert", options, &[from, to]));
     assert_eq!((status, out.as_str()), (0, ""), "{err}");
     err
 }
 
-/// Runs a conversion that must fail and leave no file; returns its standard error.
+/// Runs a conversion that must fail and leave no file. Returns its standard error.
 fn refuse(options: &[&str], from: &Path, to: &Path) -> String {
     let before = listing(to.parent().unwrap());
     let (status, out, err) = run(command("convert", options, &[from, to]));
@@ -28,7 +28,7 @@ fn refuse(options: &[&str], from: &Path, to: &Path) -> String {
     err
 }
 
-/// Returns the names and sizes of a folder's files.
+/// Returns the names and sizes of the files in a folder.
 fn listing(folder: &Path) -> Vec<(PathBuf, u64)> {
     let entry = |entry: std::io::Result<fs::DirEntry>| {
         let entry = entry.unwrap();
@@ -39,12 +39,12 @@ fn listing(folder: &Path) -> Vec<(PathBuf, u64)> {
     found
 }
 
-/// The contents of a model: its name; each layer's name, type and blobs; the blobs of no layer. A
-/// blob is its shape, type and bits.
+/// The contents of a model: its name, the name, type and blobs of each layer, and the blobs without
+/// a layer. A blob is represented by its shape, its type and the bits of its values.
 type Contents = (String, Vec<(String, String, Vec<Values>)>, Vec<Values>);
 type Values = (Vec<usize>, Dtype, Vec<u64>);
 
-/// Loads a blob as the command does.
+/// Loads a blob in the type in which the command loads it.
 fn loaded(stored: syncblob::Result<StoredBlob<'_>>) -> Values {
     let stored = stored.unwrap();
     values(&match stored.info().dtype() {
@@ -75,7 +75,7 @@ fn values(blob: &BlobAny) -> Values {
 }
 
 /// Writes a net with difficult cases: layers without blobs, with equal names and without a name,
-/// doubles, values that are not finite, an empty blob.
+/// doubles, values that are not finite, and an empty blob.
 fn odd_net(files: &Files) -> PathBuf {
     let mut model = Model::create(Format::Caffemodel).unwrap();
     model.set_name("odd \"net\" 重み").unwrap();
@@ -95,25 +95,25 @@ fn odd_net(files: &Files) -> PathBuf {
 }
 
 #[test]
-fn a_net_comes_back_from_safetensors_as_it_was() {
+fn a_net_survives_a_round_trip_through_safetensors() {
     let files = Files::new();
     let (net, between, back) =
         (odd_net(&files), files.path("odd.safetensors"), files.path("back.caffemodel"));
     for names in ["caffe", "torch"] {
-        let told = convert(&["--force", "--names", names], &net, &between);
-        assert!(told.contains("2 layers have no name, or one that came before"), "{told}");
-        // PyTorch's readers refuse a file without this key.
+        let text = convert(&["--force", "--names", names], &net, &between);
+        assert!(text.contains("2 layers have no name, or one that came before"), "{text}");
+        // PyTorch's readers refuse a file that lacks this key.
         let bytes = std::fs::read(&between).unwrap();
         let (_, header) = safetensors::SafeTensors::read_metadata(&bytes).unwrap();
         assert_eq!(header.metadata().as_ref().unwrap()["format"], "pt");
-        // The metadata's order is the same in every run.
+        // The entries of the metadata have the same order in every run.
         assert!(bytes[8..].starts_with(br#"{"__metadata__":{"format":"pt","syncblob":"#));
         assert_eq!(convert(&["-f"], &between, &back), "");
         assert_eq!(contents(&back), contents(&net));
     }
 }
 
-/// Writes a NetParameter with one blob a layer; each blob is a BlobProto with NVCaffe's raw_data.
+/// Writes a NetParameter with one blob in each layer. Each blob stores NVCaffe's raw_data.
 fn raw_net(files: &Files) -> PathBuf {
     let field = |key: &[u8], bytes: &[u8]| [key, &[bytes.len() as u8], bytes].concat();
     let blob = |count: u8, raw_type: u8, raw: &[u8]| {
@@ -161,7 +161,7 @@ fn raw_values_of_a_fork_are_converted_exactly() {
 }
 
 #[test]
-fn real_files_come_back_from_safetensors_as_they_were() {
+fn real_files_survive_a_round_trip_through_safetensors() {
     let files = Files::new();
     for file in real_files() {
         let back = files.path("back").with_extension(file.extension().unwrap());
@@ -244,7 +244,7 @@ fn elements_of_one_byte_keep_their_type() {
 }
 
 #[test]
-fn a_solver_state_comes_back_with_its_counters() {
+fn a_solver_state_keeps_its_counters_in_a_round_trip() {
     let files = Files::new();
     let mut solver = Model::create(Format::Solverstate).unwrap();
     let info = SolverInfo::new(70).current_step(3).learned_net("a/b.caffemodel");
@@ -260,7 +260,7 @@ fn a_solver_state_comes_back_with_its_counters() {
     convert(&[], &between, &back);
     assert_eq!(contents(&back), contents(&path));
     assert_eq!(Model::open(&back).unwrap().solver_info().unwrap(), info);
-    // An archive lacks a safetensors file's metadata. It has only the history, ordered by number.
+    // An archive has no metadata, unlike a safetensors file. It has the history, ordered by number.
     let (archive, bare) = (files.path("a.npz"), files.path("bare.solverstate"));
     convert(&[], &path, &archive);
     convert(&[], &archive, &bare);
@@ -270,7 +270,7 @@ fn a_solver_state_comes_back_with_its_counters() {
     assert!(refuse(&[], &odd_net(&files), &files.path("x.solverstate")).contains("history.0"));
 }
 
-/// A net with a BatchNorm of scale factor `factor`, and a Scale.
+/// Writes a net with a BatchNorm, whose scale factor is `factor`, and a Scale.
 fn normed_net(files: &Files, factor: f32) -> PathBuf {
     let mut model = Model::create(Format::Caffemodel).unwrap();
     let blob = |values: &[f32]| Blob::<f32>::from_slice([values.len()], values).unwrap();
@@ -287,8 +287,8 @@ fn normed_net(files: &Files, factor: f32) -> PathBuf {
     path
 }
 
-/// A layer: its bottom and top, its parameters as a field of LayerParameter, and the shapes of its
-/// blobs, whose values count up from 1.
+/// A layer: its name, its type, its bottom and top, its parameters as a field of LayerParameter,
+/// and the shapes of its blobs. The values of each blob count up from 1.
 struct Row<'a> {
     name: &'a str,
     layer_type: &'a str,
@@ -315,11 +315,11 @@ fn connected_net(files: &Files, name: &str, rows: &[Row]) -> PathBuf {
     files.write(name, &rows.iter().flat_map(layer).collect::<Vec<u8>>())
 }
 
-/// InnerProductParameter's `transpose: true`.
+/// The encoded `transpose: true` of an InnerProductParameter.
 const TRANSPOSE: &[u8] = &[0x30, 1];
 
 /// Writes a net with a BatchNorm and its Scale, a BatchNorm without a Scale, and an InnerProduct
-/// with these parameters.
+/// that has these parameters.
 fn torch_net(files: &Files, inner_product: &[u8]) -> PathBuf {
     let row =
         |name, layer_type, ends, blobs| Row { name, layer_type, ends, parameters: &[], blobs };
@@ -336,7 +336,7 @@ fn torch_net(files: &Files, inner_product: &[u8]) -> PathBuf {
     connected_net(files, "torch.caffemodel", &rows)
 }
 
-/// Returns the name and shape of each tensor that `--dry-run` lists.
+/// Returns the name and the shape of each tensor that `--dry-run` lists.
 fn listed(file: &Path, extension: &str, options: &[&str]) -> Vec<(String, String)> {
     let to = file.with_extension(extension);
     let options = [&["--dry-run"], options].concat();
@@ -344,7 +344,7 @@ fn listed(file: &Path, extension: &str, options: &[&str]) -> Vec<(String, String
     assert_eq!((status, err.as_str(), to.exists()), (0, "", false));
     let word = |line: &str, at| line.split("  ").nth(at).unwrap().to_owned();
     let mut lines: Vec<_> = out.lines().collect();
-    lines.pop(); // the total
+    lines.pop(); // removes the total
     lines.into_iter().map(|line| (word(line, 0), word(line, 2))).collect()
 }
 
@@ -353,7 +353,7 @@ fn names_in(file: &Path, options: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn tensors_are_named_and_shaped_as_pytorch_wants_by_the_connections() {
+fn connections_determine_pytorchs_names_and_shapes() {
     let files = Files::new();
     let net = torch_net(&files, TRANSPOSE);
     let norm = |name: &str| {
@@ -377,14 +377,14 @@ fn tensors_are_named_and_shaped_as_pytorch_wants_by_the_connections() {
     convert(&["--names=torch", "--only=fc.weight"], &net, &matrix);
     let swapped = [1.0_f32, 4.0, 2.0, 5.0, 3.0, 6.0].map(f32::to_le_bytes).concat();
     assert!(fs::read(&matrix).unwrap().ends_with(&swapped));
-    let told = refuse(&["--names=torch"], &net, &files.path("x.caffemodel"));
-    assert!(told.contains("--names torch is for .safetensors"), "{told}");
-    let told = refuse(&["--names=caffe"], &matrix, &files.path("x.npz"));
-    assert!(told.contains("have names already"), "{told}");
+    let text = refuse(&["--names=torch"], &net, &files.path("x.caffemodel"));
+    assert!(text.contains("--names torch is for .safetensors"), "{text}");
+    let text = refuse(&["--names=caffe"], &matrix, &files.path("x.npz"));
+    assert!(text.contains("have names already"), "{text}");
 }
 
 #[test]
-fn shapes_of_old_nets_become_pytorchs() {
+fn shapes_of_old_nets_become_those_of_pytorch() {
     let files = Files::new();
     let blob = |dims: [u64; 4]| {
         let count: u64 = dims.iter().product();
@@ -405,7 +405,7 @@ fn shapes_of_old_nets_become_pytorchs() {
 }
 
 #[test]
-fn a_net_with_pytorchs_names_comes_back_as_it_computes() {
+fn a_net_with_pytorchs_names_keeps_its_results_in_a_round_trip() {
     let files = Files::new();
     let (net, back) = (torch_net(&files, &[]), files.path("back.caffemodel"));
     let (between, again) = (files.path("between.safetensors"), files.path("again.safetensors"));
@@ -413,62 +413,62 @@ fn a_net_with_pytorchs_names_comes_back_as_it_computes() {
     convert(&["--dtype=f32"], &between, &again);
     for between in [&between, &again] {
         convert(&["--force"], between, &back);
-        // The file's statistics are 1 and 2, and its factor is 1.
+        // The stored statistics are 1 and 2, and the factor is 1.
         assert_eq!(contents(&back), contents(&net));
     }
 }
 
 #[test]
-fn what_names_do_not_tell_is_refused() {
+fn tensors_with_ambiguous_names_are_refused() {
     let files = Files::new();
     let out = files.path("x.caffemodel");
-    let (turned, archive) = (files.path("turned.safetensors"), files.path("names.npz"));
+    let (transposed, archive) = (files.path("transposed.safetensors"), files.path("names.npz"));
     let net = torch_net(&files, TRANSPOSE);
-    convert(&[], &net, &turned);
-    let told = refuse(&[], &turned, &out);
+    convert(&[], &net, &transposed);
+    let text = refuse(&[], &transposed, &out);
     assert!(
-        told.contains("\"fc.weight\" is transposed") && told.contains("--names caffe"),
-        "{told}"
+        text.contains("\"fc.weight\" is transposed") && text.contains("--names caffe"),
+        "{text}"
     );
     convert(&["--only=norm.*"], &net, &archive);
-    let told = refuse(&[], &archive, &out);
-    assert!(told.contains("\"norm.weight\" is of the BatchNorm \"norm\""), "{told}");
-    assert!(told.contains("--names caffe"), "{told}");
+    let text = refuse(&[], &archive, &out);
+    assert!(text.contains("\"norm.weight\" is of the BatchNorm \"norm\""), "{text}");
+    assert!(text.contains("--names caffe"), "{text}");
     convert(&["--only=norm.running_*"], &archive, &out);
     assert_eq!(contents(&out).1[0].2.len(), 3);
 
-    // A constant that another program has changed.
+    // Another program has changed a constant.
     let (alone, changed) = (files.path("alone.safetensors"), files.path("changed.caffemodel"));
     convert(&["--only=alone.*"], &net, &alone);
     let mut bytes = fs::read(&alone).unwrap();
     let one = 1.0_f32.to_le_bytes();
-    let last = bytes.len() - 4; // alone.weight sorts last
+    let last = bytes.len() - 4; // alone.weight is the last tensor
     assert_eq!(bytes[last..], one);
     bytes[last] = 1;
     fs::write(&alone, &bytes).unwrap();
-    let told = refuse(&[], &alone, &changed);
-    assert!(told.contains("\"alone.weight\" is no blob of the net"), "{told}");
+    let text = refuse(&[], &alone, &changed);
+    assert!(text.contains("\"alone.weight\" is not a blob of the net"), "{text}");
     convert(&["--only=*.running_*"], &alone, &changed);
 }
 
 #[test]
-fn blobs_of_a_net_that_cannot_be_read_are_converted_as_they_are() {
+fn blobs_of_an_unreadable_net_are_converted_without_its_names() {
     let files = Files::new();
     let net = torch_net(&files, &[0x38]); // a truncated field
     let out = files.path("out.npz");
-    let told = refuse(&[], &net, &out);
-    assert!(told.contains("--names caffe converts the blobs as they are"), "{told}");
+    let text = refuse(&[], &net, &out);
+    assert!(text.contains("--names caffe converts the blobs as they are"), "{text}");
     convert(&["--names=caffe"], &net, &out);
 }
 
 #[test]
-fn a_scale_factor_is_applied_as_caffe_applies_it() {
+fn a_scale_factor_is_applied_as_in_caffe() {
     let files = Files::new();
     for factor in [999.98236_f32, 0.0] {
         let (net, back) = (normed_net(&files, factor), files.path("back.caffemodel"));
         let inverse = if factor == 0.0 { 0.0 } else { 1.0 / factor };
         let expected = [[0.1 * inverse, -3.7 * inverse], [7.0 * inverse, 1e-3 * inverse]];
-        // The intermediate file has no factor; the result's factor is 1.
+        // The file between has no factor. The factor of the result is 1.
         for (between, only) in [("n.safetensors", "*"), ("n.npz", "*.running_*")] {
             convert(&["-f", "--only", only], &net, &files.path(between));
             convert(&["-f"], &files.path(between), &back);
@@ -484,23 +484,23 @@ fn a_scale_factor_is_applied_as_caffe_applies_it() {
 }
 
 #[test]
-fn types_are_rounded_and_overflow_is_told() {
+fn types_are_rounded_and_overflow_is_reported() {
     let files = Files::new();
     let values = [1.0_f32, 65504.0, 65520.0, -1e30, f32::INFINITY, 0.1];
     let mean = files.mean("m.binaryproto", &[6], &values);
     let (half, back) = (files.path("m.npy"), files.path("back.binaryproto"));
-    let told = convert(&["--dtype", "f16"], &mean, &half);
-    assert!(told.contains("2 values in 1 tensors, the first of them \"blob\""), "{told}");
+    let text = convert(&["--dtype", "f16"], &mean, &half);
+    assert!(text.contains("2 values in 1 tensors, the first of them \"blob\""), "{text}");
     convert(&[], &half, &back);
     let expected = [1.0, 65504.0, f32::INFINITY, f32::NEG_INFINITY, f32::INFINITY, 0.099975586];
     let (_, _, blobs) = contents(&back);
     assert_eq!(blobs[0].2, expected.map(|value: f32| u64::from(value.to_bits())));
     assert_eq!(convert(&["--dtype", "f64", "-f"], &mean, &back), "");
     assert_eq!(contents(&back).2[0].1, Dtype::F64);
-    let told = refuse(&["--dtype=bf16"], &mean, &files.path("x.npy"));
-    assert!(told.contains("NumPy has no bf16"), "{told}");
-    let told = refuse(&["--dtype=f16"], &mean, &files.path("x.binaryproto"));
-    assert!(told.contains("f32 and f64, not f16: --dtype f32"), "{told}");
+    let text = refuse(&["--dtype=bf16"], &mean, &files.path("x.npy"));
+    assert!(text.contains("NumPy has no bf16"), "{text}");
+    let text = refuse(&["--dtype=f16"], &mean, &files.path("x.binaryproto"));
+    assert!(text.contains("f32 and f64, not f16: --dtype f32"), "{text}");
 }
 
 #[test]
@@ -513,7 +513,7 @@ fn a_program_converts_as_the_command_does() {
     let torch = torch.only("*.running_*").unwrap();
     let by_program = files.path("program");
     let refused = torch.run(&net, &by_program).unwrap_err().to_string();
-    assert!(refused.contains("--to does"), "{refused}");
+    assert!(refused.contains("--to sets"), "{refused}");
     let torch = torch.to(FileFormat::Safetensors);
     assert_eq!(torch.run(&net, &by_program), Ok(vec![]));
     assert_eq!(fs::read(&by_program).unwrap(), fs::read(&by_command).unwrap());
@@ -527,7 +527,7 @@ fn a_program_converts_as_the_command_does() {
 }
 
 #[test]
-fn a_program_is_told_what_is_lost_and_what_cannot_be() {
+fn a_conversion_returns_its_losses_and_refusals() {
     let files = Files::new();
     let (mean, out) = (files.mean("m.binaryproto", &[2], &[1.0, 65520.0]), files.path("m.npy"));
     let losses = Conversion::new().dtype(Dtype::F16).run(&mean, &out).unwrap();
@@ -539,35 +539,35 @@ fn a_program_is_told_what_is_lost_and_what_cannot_be() {
 }
 
 #[test]
-fn only_takes_whole_layers_to_a_caffemodel() {
+fn only_selects_whole_layers_for_a_caffemodel() {
     let files = Files::new();
     let (net, part) = (normed_net(&files, 2.0), files.path("part.caffemodel"));
     convert(&["--only", "scale.*"], &net, &part);
     let (_, layers, _) = contents(&part);
     assert_eq!((layers.len(), &*layers[0].0, layers[0].2.len()), (1, "scale", 2));
-    let told = refuse(&["--only", "scale.1"], &net, &files.path("x.caffemodel"));
-    assert!(told.contains("\"scale\" would have blob 1 and no blob 0"), "{told}");
-    // A tensor's place does not change if others are left out.
+    let text = refuse(&["--only", "scale.1"], &net, &files.path("x.caffemodel"));
+    assert!(text.contains("\"scale\" would have blob 1 and no blob 0"), "{text}");
+    // The place of a tensor does not change if other tensors are omitted.
     let bias = files.path("bias.safetensors");
     convert(&["--only", "scale.bias"], &net, &bias);
-    let told = refuse(&[], &bias, &files.path("x.caffemodel"));
-    assert!(told.contains("no blob 0"), "{told}");
-    let told = refuse(&["--only", "conv*"], &net, &files.path("x.npz"));
-    assert!(told.contains("--only matches none of 6 tensors, such as \"bn.weight\""), "{told}");
-    let told = refuse(&[], &net, &files.path("x.npy"));
-    assert!(told.contains("one tensor, not 5"), "{told}");
+    let text = refuse(&[], &bias, &files.path("x.caffemodel"));
+    assert!(text.contains("no blob 0"), "{text}");
+    let text = refuse(&["--only", "conv*"], &net, &files.path("x.npz"));
+    assert!(text.contains("--only matches none of 6 tensors, such as \"bn.weight\""), "{text}");
+    let text = refuse(&[], &net, &files.path("x.npy"));
+    assert!(text.contains("one tensor, not 5"), "{text}");
     convert(&["--only", "bn.1"], &net, &files.path("bn.npy"));
 }
 
 #[test]
-fn names_alone_make_layers_or_say_why_not() {
+fn names_without_metadata_make_layers_or_are_refused() {
     let files = Files::new();
     let net = normed_net(&files, 2.0);
     let (archive, out) = (files.path("n.npz"), files.path("x.caffemodel"));
     let mean = files.mean("m.binaryproto", &[1], &[1.0]);
     convert(&[], &mean, &files.path("m.npy"));
-    let told = refuse(&[], &files.path("m.npy"), &out);
-    assert!(told.contains("\"blob\" names no blob of a layer"), "{told}");
+    let text = refuse(&[], &files.path("m.npy"), &out);
+    assert!(text.contains("\"blob\" names no blob of a layer"), "{text}");
     convert(&["--only=*.running_*", "--only=scale.*"], &net, &archive);
     convert(&[], &archive, &out);
     let types: Vec<_> = contents(&out).1.into_iter().map(|layer| layer.1).collect();
@@ -578,7 +578,7 @@ fn names_alone_make_layers_or_say_why_not() {
 
 #[cfg(unix)]
 #[test]
-fn a_link_to_nothing_names_the_new_file() {
+fn a_link_to_a_missing_file_is_followed() {
     let files = Files::new();
     let (mean, link) = (files.mean("m.binaryproto", &[1], &[2.0]), files.path("link.npy"));
     symlink("second.npy", &link).unwrap();
@@ -595,7 +595,7 @@ fn a_link_to_nothing_names_the_new_file() {
 
 #[cfg(unix)]
 #[test]
-fn owner_and_group_are_kept_where_the_process_may() {
+fn owner_and_group_are_kept_if_the_process_may_set_them() {
     let files = Files::new();
     let (mean, out) = (files.mean("m.binaryproto", &[1], &[2.0]), files.write("m.npy", b"old"));
     if chown(&out, Some(12345), Some(23456)).is_err() {
@@ -610,7 +610,7 @@ fn owner_and_group_are_kept_where_the_process_may() {
 
 #[cfg(unix)]
 #[test]
-fn what_a_link_names_is_replaced_and_keeps_its_permissions() {
+fn the_target_of_a_link_is_replaced_and_keeps_its_permissions() {
     let files = Files::new();
     let (mean, out) = (files.mean("m.binaryproto", &[1], &[2.0]), files.write("m.npy", b"old"));
     fs::set_permissions(&out, fs::Permissions::from_mode(0o640)).unwrap();
@@ -623,7 +623,7 @@ fn what_a_link_names_is_replaced_and_keeps_its_permissions() {
 }
 
 #[test]
-fn a_file_that_is_there_needs_force() {
+fn an_existing_file_needs_force() {
     let files = Files::new();
     let (mean, out) = (files.mean("m.binaryproto", &[1], &[2.0]), files.write("m.npy", b"old"));
     assert!(refuse(&[], &mean, &out).contains("--force replaces it"));
@@ -631,20 +631,20 @@ fn a_file_that_is_there_needs_force() {
     convert(&["--force"], &mean, &out);
     assert!(fs::read(&out).unwrap().starts_with(b"\x93NUMPY"));
     if cfg!(unix) {
-        // Converts a file into itself, in another type. Windows cannot replace an open file.
+        // Converts a file to itself, in another type. Windows cannot replace an open file.
         convert(&["--force", "--dtype=f64"], &mean, &mean);
         assert_eq!(contents(&mean).2[0].1, Dtype::F64);
     }
     let folder = files.path("folder.npy");
     fs::create_dir(&folder).unwrap();
-    assert!(refuse(&["--force"], &mean, &folder).contains("no regular file"));
+    assert!(refuse(&["--force"], &mean, &folder).contains("not a regular file"));
     let (status, _, err) = run(command("convert", &[], &[&mean, &files.path("none/m.npy")]));
     assert_eq!((status, err.contains("there is no folder")), (1, true), "{err}");
 }
 
 #[cfg(unix)]
 #[test]
-fn a_new_file_has_the_permissions_of_the_mask() {
+fn a_new_file_has_the_permissions_that_the_umask_allows() {
     let files = Files::new();
     let mean = files.mean("m.binaryproto", &[1], &[2.0]);
     for name in ["m.npy", "m.npz", "m.safetensors", "again.binaryproto"] {
@@ -662,7 +662,7 @@ fn a_new_file_has_the_permissions_of_the_mask() {
 }
 
 #[test]
-fn usage_that_is_wrong_is_status_2() {
+fn wrong_usage_is_status_2() {
     let files = Files::new();
     let mean = files.mean("m.binaryproto", &[1], &[2.0]);
     let (mean, out) = (mean.to_str().unwrap(), files.path("m.npy"));
@@ -681,7 +681,7 @@ fn usage_that_is_wrong_is_status_2() {
     assert_eq!((status, help.contains("syncblob convert resnet.caffemodel")), (0, true));
 }
 
-/// Writes a sparse safetensors file of one tensor `fc.0` of this shape, all 0.
+/// Writes a sparse safetensors file with one tensor `fc.0` of this shape. All values are 0.
 fn hole(files: &Files, name: &str, shape: &[u64]) -> PathBuf {
     let bytes = 4 * shape.iter().product::<u64>();
     let mut header = format!(
@@ -696,13 +696,13 @@ fn hole(files: &Files, name: &str, shape: &[u64]) -> PathBuf {
 }
 
 #[test]
-fn what_caffe_cannot_hold_is_refused_before_a_byte_is_written() {
+fn tensors_too_large_for_caffe_are_refused_before_writing() {
     let files = Files::new();
     let large = hole(&files, "large.safetensors", &[600, 1 << 20]); // 2.3 GiB
     let out = files.write("x.caffemodel", b"old");
     for options in [&["--force"][..], &["--force", "--dry-run"]] {
-        let told = refuse(options, &large, &out);
-        assert!(told.contains("2 GiB") && told.contains("write .safetensors instead"), "{told}");
+        let text = refuse(options, &large, &out);
+        assert!(text.contains("2 GiB") && text.contains("write .safetensors instead"), "{text}");
     }
     assert_eq!(fs::read(&out).unwrap(), b"old");
 }

@@ -10,12 +10,12 @@ use program::{command, run, Files};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-/// Converts a file that must be refused; returns the message.
+/// Converts a file that must be refused. Returns the message.
 fn refusal(file: &Path) -> String {
     let out = file.with_extension("out");
     let arguments = command("convert", &["--to=npz"], &[file, &out]);
-    let (status, told, err) = run(arguments);
-    assert_eq!((status, told.as_str(), err.lines().count()), (1, "", 1), "{err}");
+    let (status, reason, err) = run(arguments);
+    assert_eq!((status, reason.as_str(), err.lines().count()), (1, "", 1), "{err}");
     assert!(!out.exists() && err.contains(file.to_str().unwrap()), "{err}");
     err
 }
@@ -32,7 +32,7 @@ fn tensor(dtype: &str, shape: &str, end: u64) -> String {
 }
 
 #[test]
-fn safetensors_that_lie_are_refused() {
+fn inconsistent_safetensors_files_are_refused() {
     let files = Files::new();
     let cases = [
         (safetensors("{", 0), "header"),
@@ -51,10 +51,10 @@ fn safetensors_that_lie_are_refused() {
         (safetensors(&format!("{{{}", "\"a\":{".repeat(100_000)), 0), "header"),
     ];
     for (bytes, part) in cases {
-        let told = refusal(&files.write("lie.safetensors", &bytes));
-        assert!(told.contains(part), "{part} is not in {told}");
+        let reason = refusal(&files.write("lie.safetensors", &bytes));
+        assert!(reason.contains(part), "{part} is not in {reason}");
     }
-    // A header of 2^62 bytes, in a file whose format is given.
+    // A header claims 2^62 bytes, and the format is set by an option.
     let mut bytes = (1_u64 << 62).to_le_bytes().to_vec();
     bytes.extend(b"{\"a\":");
     let bomb = files.write("bomb.safetensors", &bytes);
@@ -75,15 +75,15 @@ fn array(descr: &str, shape: &str) -> String {
     format!("{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}\n")
 }
 
-/// A header of version 2, whose length is 4 bytes, that claims 4 GiB.
+/// A header of version 2, whose length of 4 bytes claims 4 GiB.
 const LONG_HEADER: &[u8] = b"\x93NUMPY\x02\x00\xff\xff\xff\xff{'descr'";
 
 #[test]
-fn npy_arrays_that_lie_are_refused() {
+fn inconsistent_npy_files_are_refused() {
     let files = Files::new();
     let cases = [
-        (npy(&array("'<f4'", "(3,)"), 8), "12 bytes of values, 8 are there"),
-        (npy(&array("'<f4'", "(1,)"), 8), "4 bytes of values, 8 are there"),
+        (npy(&array("'<f4'", "(3,)"), 8), "12 bytes of values, not 8"),
+        (npy(&array("'<f4'", "(1,)"), 8), "4 bytes of values, not 8"),
         (npy(&array("'|O'", "(1,)"), 30), "pickle"),
         (npy(&array("'<c8'", "(1,)"), 8), "<c8"),
         (npy(&array("[('a', '<f4')]", "(1,)"), 4), "a structure"),
@@ -95,8 +95,8 @@ fn npy_arrays_that_lie_are_refused() {
         (LONG_HEADER.to_vec(), "header of 4294967295 bytes"),
     ];
     for (bytes, part) in cases {
-        let told = refusal(&files.write("lie.npy", &bytes));
-        assert!(told.contains(part), "{part} is not in {told}");
+        let reason = refusal(&files.write("lie.npy", &bytes));
+        assert!(reason.contains(part), "{part} is not in {reason}");
     }
 }
 
@@ -108,7 +108,7 @@ fn zip(bytes: &[u8], method: CompressionMethod) -> Vec<u8> {
     archive.finish().unwrap().into_inner()
 }
 
-/// Changes the recorded size of the only member of an archive.
+/// Changes the recorded size of the only member in an archive.
 fn with_size(mut archive: Vec<u8>, size: u32) -> Vec<u8> {
     let directory = archive.windows(4).position(|bytes| bytes == b"PK\x01\x02").unwrap();
     for field in [22, directory + 24] {
@@ -118,7 +118,7 @@ fn with_size(mut archive: Vec<u8>, size: u32) -> Vec<u8> {
 }
 
 #[test]
-fn npz_archives_that_lie_are_refused() {
+fn inconsistent_npz_archives_are_refused() {
     let files = Files::new();
     let stored = |bytes: &[u8]| zip(bytes, CompressionMethod::Stored);
     let deflated = |bytes: &[u8]| zip(bytes, CompressionMethod::Deflated);
@@ -127,9 +127,9 @@ fn npz_archives_that_lie_are_refused() {
     let (status, _, err) = run(command("convert", &[], &[&path, &files.path("ok.safetensors")]));
     assert_eq!((status, err.as_str()), (0, ""), "the archive made here is one");
     let whole = stored(&good);
-    let mut spoiled = whole.clone();
-    let directory = spoiled.windows(4).position(|bytes| bytes == b"PK\x01\x02").unwrap();
-    spoiled[directory - 1] ^= 1; // the last value's last byte
+    let mut damaged = whole.clone();
+    let directory = damaged.windows(4).position(|bytes| bytes == b"PK\x01\x02").unwrap();
+    damaged[directory - 1] ^= 1; // the last byte of the last value
     let huge = npy(&array("'<f4'", "(1073741824, 4096)"), 8);
     let bomb = npy(&array("'<f4'", "(2,)"), 100_000_000);
     let large = npy(&array("'<f4'", "(600000000,)"), 8);
@@ -137,25 +137,25 @@ fn npz_archives_that_lie_are_refused() {
     let cases = [
         (whole[..whole.len() - 30].to_vec(), "archive"),
         (whole[..40].to_vec(), "archive"),
-        (spoiled, "checksum"),
-        (stored(&huge), "its header says"),
-        (deflated(&bomb), "its header says"),
+        (damaged, "checksum"),
+        (stored(&huge), "its header requires"),
+        (deflated(&bomb), "its header requires"),
         (stored(b"rubbish, and no array"), "array \"a.0\""),
         (stored(LONG_HEADER), "4294967295"),
-        (with_size(deflated(&good), 1 << 30), "its header says"),
+        (with_size(deflated(&good), 1 << 30), "its header requires"),
         (with_size(deflated(&large), large_size), "numpy.savez"),
     ];
     for (bytes, part) in cases {
-        let told = refusal(&files.write("lie.npz", &bytes));
-        assert!(told.to_lowercase().contains(part), "{part} is not in {told}");
+        let reason = refusal(&files.write("lie.npz", &bytes));
+        assert!(reason.to_lowercase().contains(part), "{part} is not in {reason}");
     }
 }
 
-/// Tests that OUT is refused if it is an open file without a name: the system's text for such a
-/// file is not its path.
+/// Tests that OUT is refused if it is an open file without a name. The text that the system returns
+/// for such a file is not a path.
 #[test]
 #[cfg(target_os = "linux")]
-fn an_open_file_without_a_name_is_no_place_for_out() {
+fn an_open_file_without_a_name_is_refused_as_out() {
     use std::os::{fd::OwnedFd, unix::net::UnixStream};
     use std::process::{Command, Stdio};
     let files = Files::new();
@@ -167,7 +167,7 @@ fn an_open_file_without_a_name_is_no_place_for_out() {
     let (reader, _writer) = UnixStream::pair().unwrap();
     let cases: [(Stdio, i32, &str); 3] = [
         (open.into(), 1, "not a name"),
-        (OwnedFd::from(reader).into(), 1, "no regular file"),
+        (OwnedFd::from(reader).into(), 1, "not a regular file"),
         (named.into(), 0, ""),
     ];
     for (stdin, status, part) in cases {

@@ -15,7 +15,7 @@ use program::{command, run, Files};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_syncblob");
 
-/// Writes a sparse safetensors file of `tensors` tensors of `mib` MiB, all 0.
+/// Writes a sparse safetensors file with `tensors` tensors of `mib` MiB each. All values are 0.
 fn hole(files: &Files, tensors: u64, mib: u64) -> PathBuf {
     let bytes = mib << 20;
     let entry = |index: u64| {
@@ -38,7 +38,7 @@ fn hole(files: &Files, tensors: u64, mib: u64) -> PathBuf {
     path
 }
 
-/// Returns the command's hidden files in the folder of `file`.
+/// Returns the command's hidden files that are in the folder of `file`.
 fn leftovers(file: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(file.parent().unwrap()).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
@@ -49,11 +49,11 @@ fn leftovers(file: &Path) -> Vec<PathBuf> {
     paths.filter(is_hidden).collect()
 }
 
-/// Starts the program; returns when part of `out` is on the disk.
+/// Starts the program. Returns when a part of `out` is on the disk.
 fn started(from: &Path, out: &Path) -> Child {
     let mut program = Command::new(PROGRAM);
     program.args(command("convert", &["--force"], &[from, out]));
-    // Programs of a background shell, or of nohup, inherit ignored signals. SAFETY: signal may be
+    // Programs of a background shell, or of nohup, inherit ignored signals. SAFETY: `signal` may be
     // called between fork and exec.
     unsafe {
         program.pre_exec(|| {
@@ -82,7 +82,7 @@ fn send(signal: &str, child: &Child) {
 const TENSORS: u64 = 16;
 const MIB: u64 = 12;
 
-/// Tests that each signal, sent when part of `out` is written, leaves the old file.
+/// Tests that each signal leaves the old file unchanged if it arrives while `out` is written.
 fn stopped(input: &Path, out: &Path) {
     for (signal, number) in [("-INT", 2), ("-TERM", 15), ("-HUP", 1)] {
         fs::write(out, b"old").unwrap();
@@ -104,9 +104,9 @@ fn a_signal_leaves_the_old_file_and_nothing_else() {
     }
 }
 
-/// Tests a signal that arrives within a tensor.
+/// Tests a signal that arrives while one tensor is written.
 #[test]
-fn a_signal_ends_the_writing_of_one_large_tensor() {
+fn a_signal_stops_the_writing_of_one_large_tensor() {
     let files = Files::new();
     let input = hole(&files, 1, TENSORS * MIB);
     for name in ["x.npy", "x.npz", "x.safetensors", "x.caffemodel", "x.binaryproto"] {
@@ -114,16 +114,16 @@ fn a_signal_ends_the_writing_of_one_large_tensor() {
     }
 }
 
-/// Tests a signal while a net's weights are written, part by part.
+/// Tests a signal that arrives while the weights of a net are written, part by part.
 #[test]
-fn a_signal_ends_the_writing_of_a_net() {
+fn a_signal_stops_the_writing_of_a_net() {
     let files = Files::new();
     let input = files.carrying_net("net.caffemodel", 1 << 18, TENSORS * MIB);
     stopped(&input, &files.path("x.onnx"));
 }
 
 #[test]
-fn a_kill_leaves_the_old_file_and_a_hidden_one() {
+fn a_kill_leaves_the_old_file_and_a_hidden_file() {
     let files = Files::new();
     let input = hole(&files, TENSORS, MIB);
     for name in ["x.npz", "x.safetensors", "x.caffemodel"] {
@@ -134,7 +134,7 @@ fn a_kill_leaves_the_old_file_and_a_hidden_one() {
         assert_eq!(fs::read(&out).unwrap(), b"old");
         let left = leftovers(&out);
         assert!(!left.is_empty());
-        // The hidden file does not hinder another run.
+        // The hidden file does not prevent another run.
         let (status, _, err) = run(command("convert", &["--force"], &[&input, &out]));
         assert_eq!(status, 0, "{err}");
         assert!(fs::metadata(&out).unwrap().len() >= (TENSORS * MIB) << 20);
@@ -143,13 +143,13 @@ fn a_kill_leaves_the_old_file_and_a_hidden_one() {
     }
 }
 
-/// Tests standard error as a pipe and as a terminal.
+/// Tests with standard error as a pipe, and as a terminal.
 #[test]
-fn progress_is_shown_on_a_terminal_alone() {
+fn progress_is_shown_only_on_a_terminal() {
     let files = Files::new();
     let (input, out) = (hole(&files, 10, 4), files.path("x.safetensors"));
-    let (status, told, err) = run(command("convert", &[], &[&input, &out]));
-    assert_eq!((status, told.as_str(), err.as_str()), (0, "", ""));
+    let (status, out_text, err) = run(command("convert", &[], &[&input, &out]));
+    assert_eq!((status, out_text.as_str(), err.as_str()), (0, "", ""));
     let command_line =
         format!("stty cols 80; '{PROGRAM}' convert -f '{}' '{}'", input.display(), out.display());
     let Ok(output) = Command::new("script")
@@ -165,9 +165,9 @@ fn progress_is_shown_on_a_terminal_alone() {
     assert!(shown.trim_end().ends_with("\u{1b}[2K"), "the bar is cleared: {shown:?}");
 }
 
-/// Tests a limit of file sizes, whose signal ends a program by default.
+/// Tests a limit of file sizes. By default, the signal for this limit ends a program.
 #[test]
-fn a_limit_of_files_leaves_the_old_file_and_nothing_else() {
+fn a_limit_of_file_sizes_leaves_the_old_file_and_nothing_else() {
     let files = Files::new();
     let input = hole(&files, 1, 4);
     let net = files.carrying_net("net.caffemodel", 1 << 18, 4);
@@ -189,7 +189,7 @@ fn a_limit_of_files_leaves_the_old_file_and_nothing_else() {
     }
 }
 
-/// Runs in a separate namespace, where the folder is a file system of 1 MiB.
+/// Runs in a separate namespace, in which the folder is a file system of 1 MiB.
 const ON_A_SMALL_DISK: &str = "
     mount -t tmpfs -o size=1m tmpfs \"$1\" || exit 77
     cd \"$1\" && printf old > \"$3\"

@@ -1,4 +1,4 @@
-//! `syncblob diff`.
+//! Tests `syncblob diff`.
 
 mod program;
 
@@ -12,7 +12,7 @@ fn diff(options: &[&str], a: &Path, b: &Path) -> (i32, String, String) {
     run(command("diff", options, &[a, b]))
 }
 
-/// Returns the differences and the summary.
+/// Returns the differences, and the summary.
 fn json(options: &[&str], a: &Path, b: &Path) -> (Vec<Value>, Value) {
     let options: Vec<&str> = ["--json"].into_iter().chain(options.iter().copied()).collect();
     let (status, out, err) = diff(&options, a, b);
@@ -39,7 +39,7 @@ fn a_file_equals_itself() {
 }
 
 #[test]
-fn values_that_differ_are_counted_and_the_worst_is_shown() {
+fn differing_values_are_counted_and_the_largest_difference_is_shown() {
     let files = Files::new();
     let net = |name, values: &[f32]| {
         files.net(name, &[("same", "T", &[1], &[7.0]), ("ip", "InnerProduct", &[2, 3], values)])
@@ -84,7 +84,7 @@ fn a_tolerance_is_absolute_or_relative_or_both() {
 }
 
 #[test]
-fn nan_in_one_file_alone_differs_whatever_the_tolerance() {
+fn nan_in_only_one_file_differs_whatever_the_tolerance() {
     let files = Files::new();
     let a = files.mean("a", &[3], &[f32::NAN, 1.0, f32::INFINITY]);
     let b = files.mean("b", &[3], &[1.0, f32::NAN, f32::INFINITY]);
@@ -129,7 +129,7 @@ fn names_types_shapes_dtypes_and_diffs_are_compared() {
 }
 
 #[test]
-fn diffs_are_compared_as_data_is() {
+fn diffs_are_compared_like_data() {
     let files = Files::new();
     let with_diff = |name: &str, diff: f32| {
         let mut blob = Blob::<f32>::from_slice([1], &[1.0]).unwrap();
@@ -144,7 +144,7 @@ fn diffs_are_compared_as_data_is() {
 }
 
 #[test]
-fn legacy_shapes_equal_those_without_leading_ones() {
+fn legacy_shapes_equal_shapes_without_leading_ones() {
     let files = Files::new();
     // num 1, channels 1, height 1, width 2; data 1.0, 2.0
     let legacy = b"\x08\x01\x10\x01\x18\x01\x20\x02\x2a\x08\0\0\x80\x3f\0\0\0\x40";
@@ -157,7 +157,7 @@ fn legacy_shapes_equal_those_without_leading_ones() {
 }
 
 #[test]
-fn layers_of_one_name_are_paired_in_their_order() {
+fn layers_of_the_same_name_are_paired_in_order() {
     let files = Files::new();
     let a = files.net("a", &[("x", "T", &[1], &[1.0_f32]), ("x", "T", &[1], &[2.0])]);
     let b = files.net("b", &[("x", "T", &[1], &[1.0_f32]), ("x", "T", &[1], &[5.0])]);
@@ -182,7 +182,7 @@ fn other_formats_are_compared_by_names() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_status_2() {
+fn files_that_cannot_be_compared_are_status_2() {
     let files = Files::new();
     let good = files.mean("good", &[4], &[0.0; 4]);
     let cases: [(&[&str], &Path, &Path); 6] = [
@@ -223,7 +223,7 @@ fn an_empty_net_equals_an_empty_net() {
 }
 
 #[test]
-fn more_blobs_than_a_net_has_are_refused() {
+fn too_many_blobs_are_refused() {
     let files = Files::new();
     let count: usize = (1 << 17) + 1;
     // NetParameter { layer { blobs {} blobs {} ... } }, the layer's size as a varint
@@ -237,7 +237,7 @@ fn more_blobs_than_a_net_has_are_refused() {
 
 #[cfg(unix)]
 #[test]
-fn a_pipe_is_not_waited_for() {
+fn a_pipe_is_refused_without_waiting() {
     let files = Files::new();
     let pipe = files.path("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -248,15 +248,15 @@ fn a_pipe_is_not_waited_for() {
             timed.arg(&pipe);
         }
         let output = timed.output().unwrap();
-        let said = [output.stdout, output.stderr].concat();
+        let printed = [output.stdout, output.stderr].concat();
         assert_eq!(output.status.code(), Some(if command == "diff" { 2 } else { 1 }));
-        assert!(String::from_utf8_lossy(&said).contains("not a regular file"), "{command}");
+        assert!(String::from_utf8_lossy(&printed).contains("not a regular file"), "{command}");
     }
 }
 
 #[cfg(unix)]
 #[test]
-fn what_cannot_be_printed_is_status_2() {
+fn output_that_cannot_be_printed_is_status_2() {
     let files = Files::new();
     let (a, b) = (files.mean("a", &[1], &[1.0]), files.mean("b", &[1], &[2.0]));
     for (options, other) in [(&[][..], &a), (&[], &b), (&["--json"], &a), (&["--json"], &b)] {

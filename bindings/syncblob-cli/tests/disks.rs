@@ -1,5 +1,5 @@
-//! Tests writing to file systems that fail or lack calls: OUT is the old file or the new file, as
-//! the exit status reports, and no other file is left in its folder.
+//! Tests writing to file systems that fail or lack calls. OUT is the old file or the new file, as
+//! the exit status reports, and no other file remains in its folder.
 #![cfg(target_os = "linux")]
 
 mod program;
@@ -15,7 +15,7 @@ use std::process::Command;
 use program::{disk_library, Files};
 
 /// Each kind of file that the command writes: the command, the words between IN and OUT, OUT's
-/// name, and whether the library writes OUT (the library then also syncs the folder).
+/// name, and whether the library writes OUT. If it does, it also syncs the folder.
 const SAVES: [(&str, &[&str], &str, bool); 7] = [
     ("convert", &[], "x.npz", false),
     ("convert", &[], "x.npy", false),
@@ -26,7 +26,7 @@ const SAVES: [(&str, &[&str], &str, bool); 7] = [
     ("show", &["-o"], "x.png", false),
 ];
 
-/// The result of a run.
+/// The result of running the program.
 struct Run {
     status: Option<i32>,
     err: String,
@@ -34,11 +34,11 @@ struct Run {
     log: String,
 }
 
-/// A folder on a fake file system, and IN in another folder.
+/// A folder on a fake file system. IN is in another folder.
 struct Disk {
     files: Files,
     folder: PathBuf,
-    /// A mean file; the next field is a net, for x.onnx.
+    /// A mean file. The next field is a net, which is needed for x.onnx.
     input: PathBuf,
     net: PathBuf,
 }
@@ -86,7 +86,7 @@ impl Disk {
         self.folder.join(SAVES[save].2)
     }
 
-    /// Returns the bytes of OUT if no call fails; leaves the folder empty.
+    /// Returns the bytes of OUT if no call fails. Removes OUT from the folder.
     fn expected(&self, save: usize) -> Vec<u8> {
         let run = self.run(save, false, &[]);
         assert_eq!((run.status, &*run.err), (Some(0), ""));
@@ -109,7 +109,7 @@ impl Disk {
     }
 }
 
-/// Returns a disk. None if the program cannot use the fake calls: if the program is linked
+/// Returns a disk. Returns None if the program cannot use the fake calls, because it is linked
 /// statically or runs in an emulator.
 fn disk() -> Option<Disk> {
     disk_library()?;
@@ -125,7 +125,7 @@ fn disk() -> Option<Disk> {
 }
 
 #[test]
-fn a_new_file_needs_neither_links_nor_a_rename_that_replaces_nothing() {
+fn a_new_file_needs_neither_links_nor_an_exclusive_rename() {
     let Some(disk) = disk() else { return };
     let lacking = ("DISK_LACKS", "links noreplace");
     for (save, (_, _, name, _)) in SAVES.iter().enumerate() {
@@ -143,7 +143,7 @@ fn a_new_file_needs_neither_links_nor_a_rename_that_replaces_nothing() {
 }
 
 #[test]
-fn a_name_that_was_taken_for_a_new_file_is_given_back() {
+fn a_name_that_was_reserved_for_a_new_file_is_released() {
     let Some(disk) = disk() else { return };
     for (save, (_, _, name, is_librarys)) in SAVES.iter().enumerate() {
         let fail = if *is_librarys { "rename:5:2" } else { "rename:5:1" };
@@ -156,7 +156,7 @@ fn a_name_that_was_taken_for_a_new_file_is_given_back() {
 }
 
 #[test]
-fn what_fails_after_the_rename_is_a_note() {
+fn a_failure_after_the_rename_is_a_note() {
     let Some(disk) = disk() else { return };
     for (save, (_, _, name, is_librarys)) in SAVES.iter().enumerate() {
         let expected = disk.expected(save);
@@ -180,11 +180,11 @@ fn what_fails_after_the_rename_is_a_note() {
 }
 
 #[test]
-fn a_signal_after_the_last_check_does_not_end_what_is_done() {
+fn a_signal_after_the_last_check_does_not_end_the_program() {
     let Some(disk) = disk() else { return };
     for (save, (command, _, name, is_librarys)) in SAVES.iter().enumerate() {
         if *command == "show" || *is_librarys {
-            continue; // a signal ends `show` at once; the library renames its own files
+            continue; // a signal ends `show` at once, and the library renames its own files
         }
         let expected = disk.expected(save);
         for call in ["rename:15", "syncfolder:2"] {
@@ -199,7 +199,7 @@ fn a_signal_after_the_last_check_does_not_end_what_is_done() {
 }
 
 #[test]
-fn bytes_that_are_lost_on_closing_are_an_error() {
+fn bytes_that_are_lost_on_close_are_an_error() {
     let Some(disk) = disk() else { return };
     for (save, (_, _, name, is_librarys)) in SAVES.iter().enumerate() {
         let fail = if *is_librarys { "close:28:2" } else { "close:28:1" };
@@ -215,11 +215,11 @@ fn bytes_that_are_lost_on_closing_are_an_error() {
 }
 
 #[test]
-fn a_mode_that_is_right_need_not_be_changed() {
+fn a_correct_mode_need_not_be_changed() {
     let Some(disk) = disk() else { return };
     for (save, (_, _, name, is_librarys)) in SAVES.iter().enumerate() {
         if *is_librarys {
-            continue; // the library preserves permissions itself
+            continue; // the library preserves permissions
         }
         for (mode, status) in [(0o600, 0), (0o644, 1)] {
             disk.old(save, mode);
@@ -235,7 +235,7 @@ fn a_mode_that_is_right_need_not_be_changed() {
     }
 }
 
-/// Each run has its own seed, so that a failure can be reproduced.
+/// Each run has a separate seed, so that a failure can be reproduced.
 #[test]
 fn calls_that_fail_at_random_leave_the_old_file_or_the_new_one() {
     let Some(disk) = disk() else { return };
@@ -255,25 +255,25 @@ fn calls_that_fail_at_random_leave_the_old_file_or_the_new_one() {
                 force,
                 &[("DISK_SEED", &seed), ("DISK_ONE_IN", &one_in), ("DISK_LACKS", lacks)],
             );
-            let told = format!("{name}, seed {seed}: {}{}", run.err, run.log);
+            let details = format!("{name}, seed {seed}: {}{}", run.err, run.log);
             failed += run.log.lines().count();
             match run.status {
                 Some(0) => {
                     written += 1;
-                    assert!(fs::read(disk.out(save)).unwrap() == expected, "{told}");
+                    assert!(fs::read(disk.out(save)).unwrap() == expected, "{details}");
                     let mode = fs::metadata(disk.out(save)).unwrap().mode() & 0o777;
-                    assert!(!force || mode == 0o640, "{mode:o}: {told}");
-                    assert!(disk.is_empty_but_for(save, true), "{told}");
+                    assert!(!force || mode == 0o640, "{mode:o}: {details}");
+                    assert!(disk.is_empty_but_for(save, true), "{details}");
                 }
                 Some(1) => {
                     refused += 1;
-                    assert!(!run.err.is_empty(), "{told}");
-                    assert!(disk.is_empty_but_for(save, force), "{told}");
+                    assert!(!run.err.is_empty(), "{details}");
+                    assert!(disk.is_empty_but_for(save, force), "{details}");
                     if force {
-                        assert_eq!(fs::read(disk.out(save)).unwrap(), b"old", "{told}");
+                        assert_eq!(fs::read(disk.out(save)).unwrap(), b"old", "{details}");
                     }
                 }
-                _ => panic!("{:?}: {told}", run.status),
+                _ => panic!("{:?}: {details}", run.status),
             }
             let _ = fs::remove_file(disk.out(save));
         }
@@ -292,7 +292,7 @@ const GROUP_OBJ: u16 = 0x04;
 const MASK: u16 = 0x10;
 const OTHER: u16 = 0x20;
 
-/// Returns an access list in the kernel's form: tags, rights and user numbers.
+/// Returns an access list in the form that the kernel uses: tags, rights and user numbers.
 fn list(entries: &[(u16, u16, u32)]) -> Vec<u8> {
     let mut list = 2_u32.to_le_bytes().to_vec();
     for (tag, rights, number) in entries {
@@ -318,10 +318,10 @@ fn path_of(path: &Path) -> std::ffi::CString {
     std::ffi::CString::new(path.as_os_str().as_bytes()).unwrap()
 }
 
-/// Sets an access list. Prints the reason and returns false if the file system has no lists.
+/// Sets an access list. If the file system has no lists, prints the reason and returns false.
 fn set_list(path: &Path, name: &std::ffi::CStr, list: &[u8]) -> bool {
     let path = path_of(path);
-    // SAFETY: the texts end in NUL, the list has that many bytes.
+    // SAFETY: the texts end in NUL, and the list has `list.len()` bytes.
     let status = unsafe {
         libc::setxattr(path.as_ptr(), name.as_ptr(), list.as_ptr().cast(), list.len(), 0)
     };
@@ -335,7 +335,7 @@ fn set_list(path: &Path, name: &std::ffi::CStr, list: &[u8]) -> bool {
 fn list_of(path: &Path) -> Option<Vec<u8>> {
     let (path, mut list) = (path_of(path), vec![0; 1024]);
     let name = c"system.posix_acl_access";
-    // SAFETY: the texts end in NUL, the list has that many bytes.
+    // SAFETY: the texts end in NUL, and the list has `list.len()` bytes.
     let size = unsafe {
         libc::getxattr(path.as_ptr(), name.as_ptr(), list.as_mut_ptr().cast(), list.len())
     };
@@ -343,13 +343,13 @@ fn list_of(path: &Path) -> Option<Vec<u8>> {
     Some(list)
 }
 
-/// Saves over a file with an access list, for each kind of file that the command writes without the
-/// library.
+/// Saves over a file that has an access list, for each kind of file that the command writes without
+/// the library.
 fn over_a_list(variables: &[(&str, &str)], check: impl Fn(&Path)) {
     let Some(disk) = disk() else { return };
     for (save, (_, _, name, is_librarys)) in SAVES.iter().enumerate() {
         if *is_librarys {
-            continue; // the library preserves permissions itself
+            continue; // the library preserves permissions
         }
         let out = disk.old(save, 0o600);
         if !set_list(&out, c"system.posix_acl_access", &for_one_user()) {
@@ -371,10 +371,10 @@ fn the_access_list_of_the_old_file_is_kept() {
     });
 }
 
-/// Tests that the group gets no rights: with a list, the mode's group bits are the list's mask, not
-/// the group's rights.
+/// Tests that the group receives no rights. If a file has a list, the group bits of its mode are
+/// the mask of the list, not the group's rights.
 #[test]
-fn a_list_that_cannot_be_kept_gives_the_group_nothing() {
+fn without_the_old_list_the_group_has_no_rights() {
     over_a_list(&[("DISK_FAIL", "setlist:1:1")], |out| {
         assert_eq!(list_of(out), None);
         assert_eq!(fs::metadata(out).unwrap().mode() & 0o777, 0o600);
@@ -382,14 +382,14 @@ fn a_list_that_cannot_be_kept_gives_the_group_nothing() {
 }
 
 #[test]
-fn the_list_that_a_folder_gives_to_new_files_opens_no_old_one() {
+fn a_default_list_of_a_folder_grants_no_rights_to_a_replaced_file() {
     let Some(disk) = disk() else { return };
     if !set_list(&disk.folder, c"system.posix_acl_default", &for_one_user()) {
         return;
     }
     for (save, (_, _, name, is_librarys)) in SAVES.iter().enumerate() {
         if *is_librarys {
-            continue; // the library preserves permissions itself
+            continue; // the library preserves permissions
         }
         let out = disk.old(save, 0o600);
         let path = path_of(&out);
@@ -401,7 +401,7 @@ fn the_list_that_a_folder_gives_to_new_files_opens_no_old_one() {
         assert_eq!(list_of(&out), None, "{name}");
         assert_eq!(fs::metadata(&out).unwrap().mode() & 0o777, 0o640, "{name}");
         fs::remove_file(&out).unwrap();
-        // A new file gets the folder's default list, as from any program.
+        // A new file has the default list of its folder, whichever program creates it.
         assert_eq!(disk.run(save, false, &[]).status, Some(0), "{name}");
         assert!(list_of(&out).is_some(), "{name}");
         fs::remove_file(&out).unwrap();

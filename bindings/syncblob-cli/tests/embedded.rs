@@ -1,4 +1,4 @@
-//! Tests the command as a function of a program that continues afterwards.
+//! Tests the command as a function of a program that continues after the call.
 #![cfg(unix)]
 
 mod program;
@@ -16,11 +16,11 @@ use libc::{c_int, SIGINT, SIGTERM, SIG_IGN};
 
 use program::{disk_library, Files};
 
-/// The environment variable with the task of a child process, which runs this test again.
+/// The environment variable with the task of a child process. The child runs this test again.
 const TASK: &str = "SYNCBLOB_TEST_EMBEDDED";
 
-/// The environment variable with the file where `disk_library` logs the calls at which a signal was
-/// raised.
+/// The environment variable with the path of the file in which `disk_library` logs the calls at
+/// which a signal was raised.
 const LOG: &str = "DISK_LOG";
 
 static SEEN: AtomicUsize = AtomicUsize::new(0);
@@ -35,7 +35,7 @@ fn handle(number: c_int, action: libc::sighandler_t) {
 }
 
 fn raise(number: c_int) {
-    // SAFETY: no memory is passed.
+    // SAFETY: the call takes no pointers.
     unsafe { libc::raise(number) };
 }
 
@@ -45,9 +45,9 @@ fn convert(from: &Path, to: &Path) -> u8 {
     syncblob_cli::run(words).code()
 }
 
-/// Runs this test again in a child process with a task.
+/// Runs this test again in a child process that has a task.
 fn host(task: &str) -> ExitStatus {
-    let name = "signals_are_the_programs_own_afterwards";
+    let name = "the_program_handles_its_signals_afterwards";
     let mut program = Command::new(std::env::current_exe().unwrap());
     program.args(["--exact", name, "--nocapture", "--test-threads=1"]).env(TASK, task);
     let files = Files::new();
@@ -59,7 +59,7 @@ fn host(task: &str) -> ExitStatus {
     program.status().unwrap()
 }
 
-/// Runs the task. The process ends by the signal, or checks how often its own handler ran.
+/// Runs the task. A signal ends the process, or the process checks how often its own handler ran.
 fn as_host(task: &str) {
     let files = Files::new();
     let own: extern "C" fn(c_int) = own;
@@ -103,7 +103,7 @@ fn as_host(task: &str) {
     }
 }
 
-/// Waits until the program's handler has run, on any thread, after the command ended.
+/// Waits until the program's own handler has run, on any thread, after the command has ended.
 fn wait_until_seen() {
     while SEEN.load(Ordering::Relaxed) == 0 {
         thread::sleep(Duration::from_millis(1));
@@ -111,7 +111,7 @@ fn wait_until_seen() {
 }
 
 #[test]
-fn signals_are_the_programs_own_afterwards() {
+fn the_program_handles_its_signals_afterwards() {
     if let Ok(task) = std::env::var(TASK) {
         return as_host(&task);
     }
@@ -119,7 +119,7 @@ fn signals_are_the_programs_own_afterwards() {
     assert_eq!(host("default INT").signal(), Some(SIGINT));
     for task in ["own", "ignored", "during", "at the end"] {
         if task == "at the end" && disk_library().is_none() {
-            continue; // `disk_library` printed the reason
+            continue; // `disk_library` has printed the reason
         }
         assert!(host(task).success(), "{task}");
     }

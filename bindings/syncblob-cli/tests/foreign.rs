@@ -9,29 +9,29 @@ use std::fs::{self, File};
 use kinds::kinds;
 use program::run;
 
-/// Returns the kinds of files that `info` cannot read. It can read a prototxt.
+/// Returns the kinds of files that `info` cannot read. A prototxt is not among them.
 fn unreadable() -> impl Iterator<Item = (Vec<u8>, String)> {
     kinds().into_iter().filter(|(_, words)| !words.contains(".prototxt"))
 }
 
 #[test]
-fn each_kind_is_named_and_no_guess_follows() {
+fn messages_contain_the_kind_of_the_file_without_a_guess() {
     let folder = tempfile::tempdir().unwrap();
     for (bytes, words) in unreadable() {
         let path = folder.path().join("net.caffemodel");
         fs::write(&path, &bytes).unwrap();
         let (status, out, err) = run(["info".as_ref(), path.as_os_str()]);
-        let lines = if words.contains("HDF5") { 5 } else { 1 }; // with a Python program
+        let lines = if words.contains("HDF5") { 5 } else { 1 }; // with a program in Python
         assert_eq!((status, out.as_str(), err.lines().count()), (1, "", lines), "{err}");
-        let (_, said) = err.split_once(": this is ").unwrap_or_else(|| panic!("{words}: {err}"));
-        assert!(said.starts_with(&words), "{words}: {err}");
+        let (_, text) = err.split_once(": this is ").unwrap_or_else(|| panic!("{words}: {err}"));
+        assert!(text.starts_with(&words), "{words}: {err}");
         assert!(!err.contains("was it cut off"), "{err}");
     }
 }
 
 #[cfg(unix)]
 #[test]
-fn a_file_on_standard_input_is_named_too() {
+fn messages_contain_the_kind_of_a_file_on_standard_input() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("net.caffemodel");
     for (bytes, words) in unreadable() {
@@ -48,7 +48,7 @@ fn a_file_on_standard_input_is_named_too() {
 }
 
 #[test]
-fn a_refusal_that_names_nothing_still_asks() {
+fn a_refusal_of_an_unknown_kind_asks_whether_the_file_was_cut_off() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("net.caffemodel");
     fs::write(&path, b"\x0b\x01\x02").unwrap();
@@ -57,7 +57,7 @@ fn a_refusal_that_names_nothing_still_asks() {
     assert!(!err.contains(": this is ") && err.contains("; was it cut off"), "{err}");
 }
 
-/// Returns a field of a message, numbered 1 to 15, as bytes.
+/// Returns the bytes of a message's field. Its number is from 1 to 15.
 fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     let mut out = vec![number << 3 | 2];
     let mut length = bytes.len();
@@ -70,7 +70,7 @@ fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Returns an ONNX file as exporters write it: all nodes, then the graph's name.
+/// Returns an ONNX file like those of exporters: all nodes, then the name of the graph.
 fn onnx(nodes: usize, exporter: &str) -> Vec<u8> {
     let node = [field(1, b"x"), field(2, b"y"), field(4, b"Relu")].concat();
     let graph = [field(1, &node).repeat(nodes), field(2, b"main_graph")].concat();
@@ -80,7 +80,7 @@ fn onnx(nodes: usize, exporter: &str) -> Vec<u8> {
 }
 
 #[test]
-fn onnx_models_of_every_size_are_named_by_every_command() {
+fn every_command_reports_onnx_models_of_every_size() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("net.onnx");
     let (file, out) = (path.to_str().unwrap(), folder.path().join("out.npz"));
@@ -100,10 +100,10 @@ fn onnx_models_of_every_size_are_named_by_every_command() {
             &["convert", "--from", "caffemodel", "--dry-run", file, to],
         ] {
             let (status, printed, err) = run(arguments);
-            let said = printed + &err;
+            let text = printed + &err;
             assert!(
-                status != 0 && said.contains(": this is an ONNX model"),
-                "{arguments:?}: {said}"
+                status != 0 && text.contains(": this is an ONNX model"),
+                "{arguments:?}: {text}"
             );
             assert!(!out.exists());
         }
@@ -142,7 +142,7 @@ fn a_file_without_a_blob_is_not_converted() {
 }
 
 #[test]
-fn another_format_s_file_is_refused_in_that_format_s_words() {
+fn a_file_of_another_format_is_refused_by_the_reader_of_that_format() {
     let folder = tempfile::tempdir().unwrap();
     let good = br#"{"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}"#;
     let with = |length: u64, header: &[u8]| [&length.to_le_bytes()[..], header, &[0; 4]].concat();
@@ -177,15 +177,15 @@ fn another_format_s_file_is_refused_in_that_format_s_words() {
             &["convert", file, to],
         ] {
             let (status, printed, err) = run(arguments);
-            let said = printed + &err;
-            if arguments[0] == "info" && said.contains(": this is a safetensors file") {
-                continue; // `info` does not read it
+            let text = printed + &err;
+            if arguments[0] == "info" && text.contains(": this is a safetensors file") {
+                continue; // `info` does not read such a file
             }
-            assert!(status != 0 && said.contains(words), "{arguments:?}, {bytes:?}: {said}");
-            assert!(!said.contains("Caffe") && !said.contains("MALFORMED"), "{said}");
+            assert!(status != 0 && text.contains(words), "{arguments:?}, {bytes:?}: {text}");
+            assert!(!text.contains("Caffe") && !text.contains("MALFORMED"), "{text}");
         }
     }
-    // A file whose bytes identify it is reported as such, whatever its name.
+    // If the bytes of a file identify its format, it is reported, whatever the file's name.
     let path = folder.path().join("pointer.safetensors");
     fs::write(&path, "version https://git-lfs.github.com/spec/v1\noid sha256:4d\nsize 12\n")
         .unwrap();
@@ -193,9 +193,9 @@ fn another_format_s_file_is_refused_in_that_format_s_words() {
     assert!(err.contains(": this is a Git LFS pointer to 12 bytes"), "{err}");
 }
 
-/// Tests sparse files, which only the first bytes identify.
+/// Tests sparse files, which are identified only by their first bytes.
 #[test]
-fn files_larger_than_a_message_are_named_and_nobody_is_suspected() {
+fn messages_about_too_large_files_contain_the_kind_and_no_suspicion() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("net.caffemodel");
     let (unknown, hdf5) = (b"\x0b\x01\x02".to_vec(), b"\x89HDF\r\n\x1a\n".to_vec());
@@ -207,15 +207,15 @@ fn files_larger_than_a_message_are_named_and_nobody_is_suspected() {
         fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(5 << 30).unwrap();
         for command in ["info", "verify", "show"] {
             let (status, out, err) = run([command.as_ref(), path.as_os_str()]);
-            let said = out + &err;
-            assert!(status == 1 && said.contains("5368709120 bytes are more than"), "{said}");
-            assert!(said.contains(words) && !said.contains("trust"), "{said}");
+            let text = out + &err;
+            assert!(status == 1 && text.contains("5368709120 bytes are more than"), "{text}");
+            assert!(text.contains(words) && !text.contains("trust"), "{text}");
         }
     }
 }
 
 #[test]
-fn an_archive_without_arrays_is_no_npz() {
+fn an_archive_without_arrays_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let (path, out) = (folder.path().join("net.pth"), folder.path().join("net.safetensors"));
     let mut archive = zip::ZipWriter::new(File::create(&path).unwrap());

@@ -74,14 +74,14 @@ impl Files {
         self.path("n.solverstate")
     }
 
-    /// A blob of 4 elements with one value: it can be listed, not loaded.
+    /// A blob of 4 elements that has only one value. It can be listed, but not loaded.
     fn short(&self) -> PathBuf {
         self.write("short.binaryproto", b"\x3a\x02\x08\x04\x2a\x04\0\0\0\0")
     }
 }
 
 #[test]
-fn json_says_what_is_in_a_net() {
+fn json_describes_a_net() {
     let files = Files::new();
     let net = json(&files.net("tiny"));
     assert_eq!(
@@ -109,7 +109,7 @@ fn json_says_what_is_in_a_net() {
 }
 
 #[test]
-fn only_the_keys_that_apply_are_there() {
+fn json_has_only_the_keys_of_the_format() {
     let files = Files::new();
     let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(keys(&json(&files.mean())), ["blob", "file", "format", "schema"]);
@@ -121,7 +121,7 @@ fn only_the_keys_that_apply_are_there() {
 }
 
 #[test]
-fn a_solver_state_names_its_net() {
+fn a_solver_state_has_the_name_of_its_net() {
     let files = Files::new();
     let state = files.solver_state();
     let found = json(&state);
@@ -134,7 +134,7 @@ fn a_solver_state_names_its_net() {
     assert!(out.contains("solverstate, iteration 4000, step 2, net \"n.model\", 1 blob"), "{out}");
 }
 
-/// sha256 of 00 3c 00 c0 and of 03 00 00 00 ff ff ff ff, found with sha256sum.
+/// The digests are SHA-256 of 00 3c 00 c0 and of 03 00 00 00 ff ff ff ff, computed by sha256sum.
 #[test]
 fn raw_values_are_shown_as_they_are_stored() {
     let files = Files::new();
@@ -193,18 +193,18 @@ fn a_bad_file_is_reported_and_does_not_stop_the_others() {
 }
 
 #[test]
-fn as_skips_the_detection() {
+fn the_option_as_replaces_the_detection() {
     let files = Files::new();
     let mean = files.mean();
     let (status, out, _) = info(&["--json", "--as", "blob"], &[&mean]);
     assert_eq!((status, out), (0, info(&["--json"], &[&mean]).1));
-    // To protobuf, the fields of another message are only unknown; the library refuses them.
+    // In protobuf, the fields of another message are only unknown. The library refuses them.
     let (status, out, err) = info(&["--json", "--as", "solverstate"], &[&files.net("n")]);
     assert_eq!((status, out.as_str()), (1, ""));
     assert!(err.contains("SB_ERR_MALFORMED"), "{err}");
 }
 
-/// Runs `info` with one of its streams redirected to a full device.
+/// Runs `info` with one of its output streams redirected to a full device.
 #[cfg(unix)]
 fn info_into_nothing(
     file: &Path,
@@ -217,18 +217,18 @@ fn info_into_nothing(
 
 #[cfg(unix)]
 #[test]
-fn streams_that_take_nothing_are_status_1() {
+fn streams_that_cannot_be_written_are_status_1() {
     let files = Files::new();
-    let told = info_into_nothing(&files.mean(), Command::stdout);
-    assert_eq!(told.status.code(), Some(1));
-    assert!(String::from_utf8(told.stderr).unwrap().contains("standard output"));
-    let untold = info_into_nothing(&files.path("missing"), Command::stderr);
-    assert_eq!((untold.status.code(), untold.stdout.len()), (Some(1), 0));
+    let to_stdout = info_into_nothing(&files.mean(), Command::stdout);
+    assert_eq!(to_stdout.status.code(), Some(1));
+    assert!(String::from_utf8(to_stdout.stderr).unwrap().contains("standard output"));
+    let to_stderr = info_into_nothing(&files.path("missing"), Command::stderr);
+    assert_eq!((to_stderr.status.code(), to_stderr.stdout.len()), (Some(1), 0));
 }
 
 #[cfg(unix)]
 #[test]
-fn a_name_that_is_not_utf8_is_a_name_too() {
+fn a_name_that_is_not_utf8_is_accepted() {
     use std::os::unix::ffi::OsStrExt;
     let files = Files::new();
     let path = files.dir.path().join(std::ffi::OsStr::from_bytes(b"m\xffean"));

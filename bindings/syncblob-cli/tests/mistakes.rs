@@ -1,4 +1,4 @@
-//! Tests the messages of users' mistakes: the useful half comes first.
+//! Tests the messages for users' mistakes. The useful part of a message comes first.
 
 mod program;
 
@@ -6,8 +6,8 @@ use std::fs;
 
 use program::{run, Files};
 
-/// The command line, whose files are in `Files`; the status; a part of the helpful message; and a
-/// part of an earlier, unhelpful message that must not return (empty if there was none).
+/// The command line, with files of `Files`; the status; a part of the helpful message; and a part
+/// of an earlier, unhelpful message that must not be printed again (empty if there was none).
 const MISTAKES: [(&str, i32, &str, &str); 26] = [
     (
         "verify models",
@@ -178,15 +178,15 @@ fn each_mistake_has_a_message_that_helps() {
             .map(|word| if is_file(word) { format!("{place}{word}") } else { word.into() })
             .collect();
         let (status, out, err) = run(&arguments);
-        let said = (out + &err).replace(&place, "");
-        assert_eq!(status, wanted, "{line}: {said}");
-        assert!(said.contains(words), "{line}: {said}");
-        assert!(before.is_empty() || !said.contains(before), "{line}: {said}");
+        let output = (out + &err).replace(&place, "");
+        assert_eq!(status, wanted, "{line}: {output}");
+        assert!(output.contains(words), "{line}: {output}");
+        assert!(before.is_empty() || !output.contains(before), "{line}: {output}");
     }
 }
 
 #[test]
-fn a_folder_is_checked_file_by_file_and_summed_up() {
+fn the_files_of_a_folder_are_checked_with_a_summary() {
     let files = files();
     let folder = files.path("models");
     let folder = folder.to_str().unwrap();

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use program::{fields, run, Files};
 use serde_json::{json, Value};
 
-/// Returns a prototxt with the input `data` of 1 x 3 and these layers.
+/// Returns a prototxt with an input `data` of 1 x 3 and these layers.
 fn prototxt(layers: &str) -> String {
     format!(
         "name: 'tiny' layer {{ name: 'data' type: 'Input' top: 'data' \
@@ -21,7 +21,7 @@ const FC: &str = "layer { name: 'fc' type: 'InnerProduct' bottom: 'data' top: 'f
     inner_product_param { num_output: 2 bias_term: false } }";
 const PROB: &str = "layer { name: 'prob' type: 'Softmax' bottom: 'fc' top: 'prob' }";
 
-/// A folder with a net and its weights, a matrix of two rows and three columns.
+/// A folder with a net and its weights: a matrix with two rows and three columns.
 struct Folder {
     files: Files,
     model: PathBuf,
@@ -37,7 +37,7 @@ impl Folder {
         Self { files, model, out }
     }
 
-    /// Splits a command line and replaces names of files with their paths.
+    /// Splits a command line into words. Replaces the names of files with their paths.
     fn words(&self, line: &str) -> Vec<OsString> {
         let word = |word: &str| match word.split_once('.') {
             Some((name, _)) if !name.starts_with(['-', '0', '1']) => self.files.path(word).into(),
@@ -58,7 +58,7 @@ impl Folder {
     }
 }
 
-/// Returns the name and shape of each input (`number` 11) or output (12) of an ONNX file.
+/// Returns the name and the shape of each input (`number` 11) or output (12) of an ONNX file.
 fn ends(onnx: &[u8], number: u64) -> Vec<String> {
     let graph = fields(onnx, 7)[0];
     let end = |info: &&[u8]| {
@@ -85,7 +85,7 @@ fn nets_are_converted() {
     let image = prototxt(&FC.replace("data", "flat"))
         .replace("dim: 1 dim: 3 ", "dim: 1 dim: 3 dim: 1 dim: 1 ")
         + "layer { name: 'flat' type: 'Flatten' bottom: 'data' top: 'flat' }";
-    // The layers in an order in which each layer follows its inputs.
+    // The layers are in an order in which each layer follows its inputs.
     let (head, flat) = image.split_at(image.rfind("layer").unwrap());
     let (input, fc) = head.split_at(head.rfind("layer").unwrap());
     folder.files.write("image.prototxt", [input, flat, fc].concat().as_bytes());
@@ -113,7 +113,7 @@ fn nets_are_converted() {
             (vec![input.into()], vec![output.into()]),
             "{line}"
         );
-        // A dry run lists the same and writes nothing.
+        // A dry run lists the same inputs and outputs, and writes nothing.
         let (status, out, err) = folder.run(&format!("{line} --dry-run --force"));
         assert_eq!((status, &*err), (0, ""), "{line}");
         for (end, what) in [(input, "input"), (output, "output")] {
@@ -125,7 +125,7 @@ fn nets_are_converted() {
 }
 
 #[test]
-fn weights_are_there_as_they_are_or_as_halves() {
+fn weights_are_written_as_floats_or_as_halves() {
     let folder = Folder::new();
     let values = [0.5_f32, -1.0, 2.0, 3.0, 1e-3, 65504.0];
     folder.files.net("net.caffemodel", &[("fc", "InnerProduct", &[2, 3], &values)]);
@@ -140,9 +140,9 @@ fn weights_are_there_as_they_are_or_as_halves() {
     }
 }
 
-/// Tests the metadata: the program that wrote the file, and its sources.
+/// Tests the metadata: the program that wrote the file, and the sources of the file.
 #[test]
-fn metadata_names_the_sources() {
+fn metadata_contains_the_sources() {
     let folder = Folder::new();
     let text = prototxt(FC);
     folder.files.write("deploy.prototxt", text.as_bytes());
@@ -170,10 +170,10 @@ fn metadata_names_the_sources() {
     }
 }
 
-/// Tests that a pipe is not opened again for its digest, which would be an empty file's.
+/// Tests that a pipe is not opened again for its digest, which would be that of an empty file.
 #[cfg(unix)]
 #[test]
-fn a_pipe_has_a_name_and_no_digest() {
+fn a_pipe_has_a_name_but_no_digest() {
     let folder = Folder::new();
     let pipe = folder.files.path("pipe.prototxt");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -187,7 +187,7 @@ fn a_pipe_has_a_name_and_no_digest() {
 }
 
 #[test]
-fn layers_that_go_away_are_noted() {
+fn omitted_layers_are_noted() {
     let folder = Folder::new();
     let text = prototxt(
         &[FC, "layer { name: 'acc' type: 'Accuracy' bottom: 'fc' bottom: 'label' top: 'acc' }"]
@@ -241,7 +241,7 @@ fn all_layers_that_cannot_be_converted_are_listed_before_anything_is_written() {
 }
 
 #[test]
-fn what_is_refused_is_refused_in_words_and_leaves_nothing() {
+fn a_refusal_prints_its_reason_and_leaves_no_file() {
     let folder = Folder::new();
     let files = &folder.files;
     fs::create_dir(files.path("folder.prototxt")).unwrap();
@@ -349,7 +349,7 @@ fn wrong_usage_is_status_2() {
 }
 
 #[test]
-fn a_model_gives_its_prototxt_back() {
+fn the_prototxt_of_a_model_is_printed() {
     let folder = Folder::new();
     let (status, text, err) = folder.run("prototxt net.caffemodel");
     assert_eq!((status, &*err), (0, ""));
@@ -357,18 +357,18 @@ fn a_model_gives_its_prototxt_back() {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
     assert!(!text.contains("blobs"), "{text}");
-    // The printed text is the model's net.
+    // The printed text describes the net of the model.
     folder.files.write("found.prototxt", text.as_bytes());
     assert_eq!(folder.run("convert found.prototxt net.caffemodel found.onnx").0, 0);
     assert_eq!(folder.run("convert net.caffemodel net.onnx").0, 0);
     let graph = |path: &Path| fields(&fs::read(path).unwrap(), 7).concat();
     let graphs = [graph(&folder.files.path("found.onnx")), graph(&folder.out)];
     assert_eq!(graphs[0], graphs[1]);
-    // The printed text is already in the current form.
+    // The printed text already has the current form.
     assert_eq!(folder.run("prototxt --upgrade found.prototxt"), (0, text, String::new()));
 }
 
-/// Returns the net of a file from `info --json`.
+/// Returns the net that `info --json` prints for a file.
 fn listed(folder: &Folder, file: &str) -> Value {
     let (status, out, err) = folder.run(&format!("info --json {file}"));
     assert_eq!((status, &*err, out.lines().count()), (0, "", 1));
@@ -377,7 +377,7 @@ fn listed(folder: &Folder, file: &str) -> Value {
 }
 
 #[test]
-fn info_lists_nets_with_the_shapes_that_are_known() {
+fn info_lists_nets_with_known_shapes() {
     let folder = Folder::new();
     let lost = [FC, PROB].concat();
     folder.files.write("lost.prototxt", lost.as_bytes());
@@ -428,10 +428,10 @@ fn info_lists_nets_with_the_shapes_that_are_known() {
     }
 }
 
-/// Tests a model without connections, which has no net, and a broken prototxt, whose error is
+/// Tests a model without connections, which has no net, and a malformed prototxt, whose error is
 /// reported.
 #[test]
-fn info_lists_no_net_where_there_is_none() {
+fn info_lists_no_net_for_a_model_without_connections() {
     let folder = Folder::new();
     folder.files.net("weights.caffemodel", &[("fc", "InnerProduct", &[2, 3], &[0.0_f32; 6])]);
     assert_eq!(listed(&folder, "weights.caffemodel"), Value::Null);
@@ -443,7 +443,7 @@ fn info_lists_no_net_where_there_is_none() {
 }
 
 #[test]
-fn an_old_prototxt_is_brought_into_the_current_form() {
+fn an_old_prototxt_is_upgraded_to_the_current_form() {
     let folder = Folder::new();
     let old = "input: 'data' input_dim: 1 input_dim: 3 input_dim: 1 input_dim: 1 \
         layers { name: 'fc' type: INNER_PRODUCT bottom: 'data' top: 'fc' blobs_lr: 1 \
@@ -458,7 +458,7 @@ fn an_old_prototxt_is_brought_into_the_current_form() {
 }
 
 #[test]
-fn what_has_no_net_has_no_prototxt() {
+fn a_file_without_a_net_has_no_prototxt() {
     let folder = Folder::new();
     let files = &folder.files;
     files.mean("mean.binaryproto", &[1, 3, 1, 1], &[1.0, 2.0, 3.0]);
@@ -487,7 +487,7 @@ fn what_has_no_net_has_no_prototxt() {
     }
 }
 
-/// Tests the prototxt's names in messages and in the output.
+/// Tests the names of a prototxt in messages and in the output.
 #[cfg(unix)]
 #[test]
 fn a_hostile_name_cannot_reach_the_terminal() {
@@ -513,9 +513,9 @@ fn a_hostile_name_cannot_reach_the_terminal() {
     }
 }
 
-/// Tests that a model that proves malformed while OUT is written leaves no files.
+/// Tests that no file remains if the model turns out to be malformed while OUT is written.
 #[test]
-fn weights_that_cannot_be_read_leave_nothing() {
+fn unreadable_weights_leave_no_file() {
     let folder = Folder::new();
     let bytes = fs::read(&folder.model).unwrap();
     fs::write(&folder.model, &bytes[..bytes.len() - 4]).unwrap();
@@ -527,7 +527,7 @@ fn weights_that_cannot_be_read_leave_nothing() {
 }
 
 #[test]
-fn a_symbolic_link_is_followed_and_stays() {
+fn a_symbolic_link_is_followed_and_not_replaced() {
     let folder = Folder::new();
     #[cfg(unix)]
     {
@@ -537,7 +537,7 @@ fn a_symbolic_link_is_followed_and_stays() {
         assert!(
             fs::symlink_metadata(&link).unwrap().is_symlink() && Path::new(&folder.out).exists()
         );
-        // A link to an input file is refused.
+        // A link to an input file is refused as OUT.
         let model = fs::read(&folder.model).unwrap();
         std::os::unix::fs::symlink(&folder.model, folder.files.path("model.onnx")).unwrap();
         let (status, _, err) = folder.run("convert net.caffemodel model.onnx --force");

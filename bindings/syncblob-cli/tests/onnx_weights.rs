@@ -1,5 +1,5 @@
-//! Tests that weights in an .onnx file are the model's, whether the program or the system copies
-//! them.
+//! Tests that the weights in an .onnx file are those of the model, whether the program or the
+//! system copies them.
 
 mod program;
 
@@ -10,7 +10,7 @@ use program::{command, run, Files};
 use syncblob::Model;
 use syncblob_net::{Net, NetOptions, OnnxOptions};
 
-const SIDE: usize = 300; // weights of 360 kB, which the system copies; a bias of 1200 bytes
+const SIDE: usize = 300; // weights of 360 kB, which the system copies, and a bias of 1200 bytes
 
 const NET: &str = r#"
     layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 300 } } }
@@ -21,7 +21,7 @@ const NET: &str = r#"
             inner_product_param { num_output: 300 bias_term: false } }"#;
 
 #[test]
-fn weights_are_those_of_the_model() {
+fn weights_equal_those_of_the_model() {
     let files = Files::new();
     let long: Vec<f32> = (0..SIDE * SIDE).map(|i| i as f32).collect();
     let short: Vec<f32> = (0..SIDE).map(|i| -(i as f32)).collect();
@@ -36,7 +36,7 @@ fn weights_are_those_of_the_model() {
     let (status, _, err) = run(command("convert", &[], &[&prototxt, &model, &out]));
     assert_eq!((status, &*err), (0, ""));
 
-    // The values are at the same places as in a file of which the system copied no value.
+    // The values are as often in the file as in a file for which the system copied no value.
     let net = Net::from_prototxt(NET.as_bytes(), &NetOptions::default()).unwrap();
     let net = net.with_weights(Arc::new(Model::open(&model).unwrap())).unwrap();
     let wanted = net.to_onnx(&OnnxOptions::default()).unwrap().to_bytes().unwrap();
@@ -48,7 +48,7 @@ fn weights_are_those_of_the_model() {
     }
 }
 
-/// Counts the occurrences of `bytes` in `all`.
+/// Returns how often `bytes` occurs in `all`.
 fn count(all: &[u8], bytes: &[u8]) -> usize {
     all.windows(bytes.len()).filter(|part| part[..64] == bytes[..64] && *part == bytes).count()
 }

@@ -11,7 +11,7 @@ use browser::Browser;
 use program::{command, field, number, real_files, run, Files};
 use syncblob::{Blob, Format, Model, Payload};
 
-/// Writes the report of a file.
+/// Writes the report of a file. Returns its path.
 fn report(files: &Files, file: &Path) -> PathBuf {
     let output = files.path("report.html");
     let options = ["--force", "-o", output.to_str().unwrap()];
@@ -22,7 +22,7 @@ fn report(files: &Files, file: &Path) -> PathBuf {
 const HOSTILE: &str =
     "</title></style><script>document.title = 'owned'</script><img src=x onerror=alert(1)>\"'&\u{202e}";
 
-/// Writes a net with names that are HTML tags, filters, a layer without blobs, and NaN.
+/// Writes a net with names that are HTML tags, with filters, a layer without blobs, and NaN.
 fn hostile(files: &Files) -> PathBuf {
     let mut model = Model::create(Format::Caffemodel).unwrap();
     model.set_name(HOSTILE).unwrap();
@@ -39,7 +39,7 @@ fn hostile(files: &Files) -> PathBuf {
 }
 
 #[test]
-fn the_page_holds_all_it_needs_and_names_are_text() {
+fn the_page_needs_no_other_file_and_shows_names_as_text() {
     let files = Files::new();
     let page = fs::read_to_string(report(&files, &hostile(&files))).unwrap();
     assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"));
@@ -51,9 +51,9 @@ fn the_page_holds_all_it_needs_and_names_are_text() {
     assert_eq!(page.matches("<title>").count(), 1 + 1, "the page's, and one histogram's");
 }
 
-/// Tests for the tags of texts and paths in the page.
+/// Tests that the page has the elements for texts and paths.
 #[test]
-fn a_net_is_drawn_beside_its_weights() {
+fn a_net_with_connections_is_drawn() {
     let files = Files::new();
     let page = fs::read_to_string(report(&files, &files.carrying_net("net.caffemodel", 3, 2)));
     let page = page.unwrap();
@@ -69,7 +69,7 @@ fn a_net_is_drawn_beside_its_weights() {
     assert!(!page.contains("<h2>Net</h2>"), "it has no connections");
 }
 
-/// Writes a chain of ReLU layers whose names are HTML tags.
+/// Writes a chain of ReLU layers, whose names are HTML tags.
 fn chain(files: &Files, layers: u64) -> PathBuf {
     let texts = |pairs: &[(u64, &[u8])]| -> Vec<u8> {
         pairs.iter().flat_map(|&(number, text)| field(number, text)).collect()
@@ -85,7 +85,7 @@ fn chain(files: &Files, layers: u64) -> PathBuf {
 }
 
 #[test]
-fn of_a_large_net_the_first_layers_are_drawn() {
+fn only_the_first_layers_of_a_large_net_are_drawn() {
     let files = Files::new();
     let page = fs::read_to_string(report(&files, &chain(&files, 2_000))).unwrap();
     assert!(page.contains("The first 600 of 2,001 inputs and layers"));
@@ -117,7 +117,7 @@ fn failures_leave_the_old_file() {
 
 #[cfg(unix)]
 #[test]
-fn a_signal_leaves_nothing_behind() {
+fn a_signal_leaves_no_file() {
     use std::os::unix::process::ExitStatusExt;
     use std::process::Command;
     use std::{thread, time::Duration};
@@ -146,7 +146,7 @@ fn a_signal_leaves_nothing_behind() {
     assert_eq!(names(), ["net"]);
 }
 
-/// Opens a page in the browser; returns the numbers of its rows and pictures.
+/// Opens a page in the browser. Returns how many rows and pictures the page has.
 fn look(browser: &mut Browser, page: &Path) -> (u64, u64) {
     browser.open(page);
     assert_eq!(browser.complaints(), [] as [String; 0]);
@@ -156,7 +156,7 @@ fn look(browser: &mut Browser, page: &Path) -> (u64, u64) {
     let decoded = "Promise.all([...document.images].map(image => image.decode()))
         .then(() => [...document.images].every(image => image.naturalWidth > 0))";
     assert_eq!(browser.evaluate(decoded), true);
-    // The style is applied: the policy has its hash.
+    // The style is applied, because the policy has its hash.
     assert_eq!(browser.evaluate("getComputedStyle(document.body).maxWidth"), "1440px");
     let count = |browser: &mut Browser, what: &str| {
         browser.evaluate(&format!("document.querySelectorAll('{what}').length")).as_u64().unwrap()
@@ -178,13 +178,13 @@ fn a_browser_shows_the_page() {
     assert_eq!(browser.evaluate("document.scripts.length"), 1);
 
     let ground = "getComputedStyle(document.body).backgroundColor";
-    let kept = std::env::var_os("SYNCBLOB_SCREENSHOTS").map(PathBuf::from);
+    let screenshots = std::env::var_os("SYNCBLOB_SCREENSHOTS").map(PathBuf::from);
     browser.prefer("light");
     assert_eq!(browser.evaluate(ground), "rgb(255, 255, 255)");
     browser.prefer("dark");
     assert_eq!(browser.evaluate(ground), "rgb(20, 24, 31)");
     browser.resize(400, 800);
-    if let Some(folder) = kept {
+    if let Some(folder) = screenshots {
         let png = BASE64_STANDARD.decode(browser.screenshot()).unwrap();
         fs::write(folder.join("narrow.png"), png).unwrap();
     }
@@ -205,20 +205,20 @@ fn a_browser_draws_a_net() {
     assert_eq!(browser.evaluate(colour), "none");
 }
 
-/// Returns the first cells of the visible rows in order; hostile names are "hostile".
+/// Returns the first cell of each visible row, in order. Hostile names become "hostile".
 fn shown(browser: &mut Browser) -> String {
     let names = "[...document.querySelectorAll('tbody tr')].filter(row => row.checkVisibility())
         .map(row => row.cells[0].textContent.replace(/^<.*/, 'hostile')).join(' ')";
     browser.evaluate(names).as_str().unwrap().to_owned()
 }
 
-/// Returns the name and text of the focused element.
+/// Returns the element name and the text of the focused element.
 fn focused(browser: &mut Browser) -> String {
     let element = "document.activeElement.tagName + ' ' + document.activeElement.textContent";
     browser.evaluate(element).as_str().unwrap().to_owned()
 }
 
-/// Tests searching and sorting from the top of the page, with only the keys Tab and Enter.
+/// Tests the search and the sorting from the top of the page, using only the keys Tab and Enter.
 fn search_and_sort(browser: &mut Browser) {
     browser.press("Tab");
     assert_eq!(focused(browser), "INPUT ");
@@ -285,14 +285,14 @@ fn a_browser_searches_and_sorts_the_table() {
 fn a_browser_shows_the_pages_of_real_files() {
     let Some(mut browser) = Browser::start() else { return };
     let files = Files::new();
-    let kept = std::env::var_os("SYNCBLOB_SCREENSHOTS").map(PathBuf::from);
+    let screenshots = std::env::var_os("SYNCBLOB_SCREENSHOTS").map(PathBuf::from);
     for file in real_files() {
         let model = Model::open(&file).unwrap();
         let rows: usize = model.layers().map(|layer| layer.num_blobs().max(1)).sum();
         let rows = (rows + model.blobs().len()) as u64;
         let page = report(&files, &file);
         assert_eq!(look(&mut browser, &page).0, rows);
-        let Some(folder) = &kept else { continue };
+        let Some(folder) = &screenshots else { continue };
         for colours in ["light", "dark"] {
             browser.prefer(colours);
             browser.resize(1280, 1600);
@@ -304,7 +304,7 @@ fn a_browser_shows_the_pages_of_real_files() {
 }
 
 #[test]
-fn a_browser_complains_of_a_page_that_is_wrong() {
+fn a_browser_reports_errors_of_a_wrong_page() {
     let Some(mut browser) = Browser::start() else { return };
     let files = Files::new();
     let page = fs::read_to_string(report(&files, &hostile(&files))).unwrap();

@@ -10,7 +10,7 @@ const COMMANDS: [&str; 9] =
     ["info", "convert", "diff", "show", "report", "verify", "prototxt", "completions", "man"];
 
 #[test]
-fn completions_know_every_command() {
+fn completions_contain_every_command() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let (status, script, err) = run(["completions", shell]);
         assert_eq!((status, err.as_str()), (0, ""));
@@ -64,7 +64,7 @@ fn the_manual_has_a_page_for_every_command() {
 }
 
 #[test]
-fn the_manual_is_set_without_a_warning() {
+fn groff_formats_the_manual_without_a_warning() {
     if Command::new("groff").arg("--version").stdout(Stdio::null()).status().is_err() {
         eprintln!("not tested: groff is not installed");
         return;

@@ -13,7 +13,7 @@ fn show(options: &[&str], file: &Path) -> (i32, String, String) {
     run(command("show", options, &[file]))
 }
 
-/// Returns width, height and pixels (red, green, blue) of a PNG file.
+/// Returns the width, the height and the pixels (red, green, blue) of a PNG file.
 fn decoded(path: &Path) -> (usize, usize, Vec<[u8; 3]>) {
     let mut reader =
         png::Decoder::new(BufReader::new(File::open(path).unwrap())).read_info().unwrap();
@@ -25,7 +25,7 @@ fn decoded(path: &Path) -> (usize, usize, Vec<[u8; 3]>) {
 }
 
 #[test]
-fn a_mean_file_is_its_picture() {
+fn a_mean_file_is_drawn_unchanged() {
     let Some(mean) =
         real_files().into_iter().find(|file| file.extension().unwrap() == "binaryproto")
     else {
@@ -52,7 +52,7 @@ fn a_mean_file_is_its_picture() {
 }
 
 #[test]
-fn filters_of_the_first_convolution_are_a_grid() {
+fn filters_of_the_first_convolution_are_drawn_as_a_grid() {
     let files = Files::new();
     let net = files.net(
         "net",
@@ -89,7 +89,7 @@ fn filters_of_the_first_convolution_are_a_grid() {
 }
 
 #[test]
-fn without_an_output_there_are_histograms() {
+fn histograms_are_printed_without_an_output() {
     let files = Files::new();
     let values: Vec<f32> = (0..64).map(|n| n as f32).collect();
     let net = files.net(
@@ -138,7 +138,7 @@ fn an_existing_file_needs_force_and_survives_a_failure() {
 }
 
 #[test]
-fn what_cannot_be_shown_says_what_can_be_done() {
+fn a_refusal_contains_advice() {
     let files = Files::new();
     let net = files.net("net", &[("ip", "InnerProduct", &[2, 2], &[0.0_f32; 4])]);
     let output = files.path("out.png");

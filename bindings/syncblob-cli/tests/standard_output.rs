@@ -1,4 +1,4 @@
-//! Tests that the status reports output that could not be printed.
+//! Tests that the exit status reports output that could not be printed.
 #![cfg(unix)]
 
 mod program;
@@ -6,7 +6,7 @@ mod program;
 use program::{unheard, unopened, Files};
 
 #[test]
-fn output_that_cannot_be_printed_is_told_by_every_command() {
+fn every_command_reports_output_that_cannot_be_printed() {
     let files = Files::new();
     let net = files.net("net.caffemodel", &[("conv", "Convolution", &[2], &[0.5_f32, 1.0])]);
     let carrying = files.carrying_net("carrying.caffemodel", 3, 2);

@@ -14,7 +14,7 @@ fn verify(options: &[&str], files: &[&Path]) -> (i32, String, String) {
     run(command("verify", options, files))
 }
 
-/// Returns the findings in one file; asserts that nothing else is printed.
+/// Returns the findings in one file. Asserts that nothing else is printed.
 fn findings(file: &Path) -> Vec<Value> {
     let (status, out, err) = verify(&["--json"], &[file]);
     let findings = json_lines(&out);
@@ -28,7 +28,7 @@ fn kinds(findings: &[Value]) -> Vec<&str> {
 }
 
 #[test]
-fn what_caffe_wrote_is_clean() {
+fn files_that_caffe_wrote_have_no_findings() {
     for file in real_files() {
         let (status, out, err) = verify(&[], &[&file]);
         assert_eq!((status, err.as_str(), out.lines().count()), (0, "", 1), "{out}");
@@ -64,7 +64,7 @@ fn values_are_found_with_their_layer_blob_and_place() {
 }
 
 #[test]
-fn diffs_are_looked_at_too() {
+fn diffs_are_checked() {
     let files = Files::new();
     let mut blob = Blob::<f32>::from_slice([2], &[1.0, 2.0]).unwrap();
     blob.diff_mut().unwrap()[1] = f32::NAN;
@@ -75,7 +75,7 @@ fn diffs_are_looked_at_too() {
 }
 
 #[test]
-fn names_that_mislead_are_found() {
+fn misleading_names_are_found() {
     let files = Files::new();
     let one: &[f32] = &[1.0];
     let twice =
@@ -91,7 +91,7 @@ fn names_that_mislead_are_found() {
 }
 
 #[test]
-fn what_is_not_whole_is_found() {
+fn incomplete_files_are_found() {
     let files = Files::new();
     let short = findings(&files.short());
     assert_eq!(kinds(&short), ["unreadable"]);
@@ -111,7 +111,7 @@ fn what_is_not_whole_is_found() {
 }
 
 #[test]
-fn each_file_is_checked_whatever_the_others_are() {
+fn each_file_is_checked_whatever_the_other_files_are() {
     let files = Files::new();
     let good = files.mean("good", &[1, 2], &[1.0, 2.0]);
     let missing = files.path("missing");
@@ -127,7 +127,7 @@ fn each_file_is_checked_whatever_the_others_are() {
 }
 
 #[test]
-fn other_formats_are_checked_unless_it_is_said_what_the_file_is() {
+fn other_formats_are_detected_unless_a_format_is_set() {
     let files = Files::new();
     let header = br#"{"w":{"dtype":"F16","shape":[1,2],"data_offsets":[0,4]}}"#;
     let bytes = [&(header.len() as u64).to_le_bytes()[..], header, b"\x00\x3c\x00\x7e"].concat();
@@ -140,8 +140,8 @@ fn other_formats_are_checked_unless_it_is_said_what_the_file_is() {
     assert_eq!(json_lines(&out)[0]["status"], "SB_ERR_MALFORMED");
 }
 
-/// Returns the inputs of all fuzzers; without Python only the stored inputs, not the generated
-/// seeds.
+/// Returns the inputs of all fuzzers. Without Python, returns only the stored inputs, without the
+/// generated seeds.
 fn corpora(files: &Files) -> Vec<PathBuf> {
     let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
     let made = files.path("made");
@@ -201,7 +201,7 @@ fn no_byte_string_ends_the_other_commands() {
 
 #[cfg(unix)]
 #[test]
-fn what_cannot_be_printed_is_status_2() {
+fn output_that_cannot_be_printed_is_status_2() {
     let files = Files::new();
     let (clean, nan) = (files.mean("clean", &[1], &[1.0]), files.mean("nan", &[1], &[f32::NAN]));
     for (options, file) in [(&[][..], &clean), (&[], &nan), (&["--json"], &nan)] {

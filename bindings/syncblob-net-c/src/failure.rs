@@ -10,7 +10,7 @@ use syncblob_sys as sys;
 
 pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// The most characters of the first problem in a message; the number of other problems follows.
+/// The maximum number of characters of the first problem in a message.
 const MOST_OF_FIRST: usize = 200;
 
 #[derive(Debug)]
@@ -34,14 +34,14 @@ impl Failure {
         Self::argument(format!("{what} is NULL"))
     }
 
-    /// The failure to read a file.
+    /// Makes the failure for a file that cannot be read.
     pub fn file(path: &std::path::Path, error: &io::Error) -> Self {
         let device_code = error.raw_os_error().unwrap_or(0);
         let message = format!("{path:?}: {error}");
         Self { device_code, ..Self::new(sys::SB_ERR_IO, message) }
     }
 
-    /// The failure of a callback.
+    /// Makes the failure for a callback that failed.
     pub fn of_callback(status: sys::sb_status, device_code: i32, message: &str) -> Self {
         Self { device_code, ..Self::new(status, message) }
     }
@@ -56,21 +56,21 @@ impl Failure {
     /// Fills the caller's error and returns the status.
     ///
     /// # Safety
-    /// `err` is NULL or has room for an error.
+    /// `err` is NULL or points to memory for an error.
     unsafe fn report(self, err: *mut sys::sb_error) -> sys::sb_status {
         let message = CString::new(printable(&self.message)).unwrap_or_default();
-        // SAFETY: the message ends in NUL; `err` as promised.
+        // SAFETY: the message ends in NUL, and `err` is as promised.
         let status =
             unsafe { sys::sb_error_fill(err, self.status, self.device_code, message.as_ptr()) };
         if let Some(offset) = self.offset.filter(|_| !err.is_null()) {
-            // SAFETY: as promised; the call above has written the whole struct.
+            // SAFETY: `err` is as promised, and the call above has written the whole struct.
             unsafe { (*err).offset = i64::try_from(offset).unwrap_or(-1) };
         }
         status
     }
 }
 
-/// Escapes a text to printable ASCII on one line, as errors show the texts of files.
+/// Escapes a text to printable ASCII on one line. Errors of the C library show text of files so.
 fn printable(text: &str) -> String {
     let mut printable = String::with_capacity(text.len());
     for character in text.chars() {
@@ -114,7 +114,7 @@ fn status_of(kind: ErrorKind) -> sys::sb_status {
     }
 }
 
-/// Returns the message; of several problems the first, and the number of the others.
+/// Returns the message: of several problems, the first one and the number of the others.
 fn message_of(error: &syncblob_net::Error) -> String {
     match error.problems() {
         [first, rest @ ..] if !rest.is_empty() => {
@@ -128,12 +128,12 @@ fn message_of(error: &syncblob_net::Error) -> String {
 /// Runs the body of an exported function. A panic becomes INTERNAL.
 ///
 /// # Safety
-/// `err` is NULL or has room for an error.
+/// `err` is NULL or points to memory for an error.
 pub unsafe fn guard(err: *mut sys::sb_error, work: impl FnOnce() -> Result<()>) -> sys::sb_status {
     let done = panic::catch_unwind(AssertUnwindSafe(work));
     match done.unwrap_or_else(|payload| Err(Failure::bug(&*payload))) {
         Ok(()) => sys::SB_OK,
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises that `err` is valid.
         Err(failure) => unsafe { failure.report(err) },
     }
 }
@@ -145,10 +145,10 @@ mod tests {
 
     use super::*;
 
-    /// Runs `work` and returns the status and the error.
+    /// Runs `work`. Returns the status and the error.
     fn guarded(work: impl FnOnce() -> Result<()>) -> (sys::sb_status, sys::sb_error) {
         let mut error = MaybeUninit::zeroed();
-        // SAFETY: there is room for an error, and an error of zeros is valid.
+        // SAFETY: there is memory for an error, and an error of zeros is valid.
         unsafe { (guard(error.as_mut_ptr(), work), error.assume_init()) }
     }
 
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn success_leaves_the_error_alone() {
+    fn success_does_not_change_the_error() {
         let (status, error) = guarded(|| Ok(()));
         assert_eq!((status, error.code, message(&error)), (sys::SB_OK, 0, ""));
     }

@@ -1,11 +1,11 @@
-//! Texts that C code borrows.
+//! Texts that the library owns and C code borrows.
 
 use std::collections::HashMap;
 
 use syncblob_net::{BlobShapes, Net, Shape};
 use syncblob_sys::sb_text;
 
-/// Texts in one buffer, each followed by a NUL.
+/// Texts in one buffer. A NUL follows each text.
 pub struct Texts {
     texts: Box<[sb_text]>,
     /// The buffer that `texts` points into.
@@ -32,7 +32,7 @@ impl Texts {
     }
 }
 
-/// Returns a list as the two members of a struct: pointer and count.
+/// Returns a list as the two members of a C struct: a pointer and a count.
 pub fn list(texts: &[sb_text]) -> (*const sb_text, i64) {
     (texts.as_ptr(), texts.len() as i64)
 }
@@ -63,7 +63,7 @@ impl NetTexts {
 /// The shapes of a net's blobs.
 pub struct Shapes {
     known: HashMap<String, Shape>,
-    /// The reason why the shapes of other blobs are not known.
+    /// The reason why the shapes of all other blobs are not known.
     reason: String,
 }
 
@@ -74,7 +74,7 @@ impl Shapes {
         Self { known: known.into_iter().collect(), reason }
     }
 
-    /// Returns the blob's shape, or the reason why the shape is not known.
+    /// Returns the blob's shape, or the reason why it is not known.
     pub fn get(&self, name: &str) -> Result<&[i64], &str> {
         self.known.get(name).map(Vec::as_slice).ok_or(&self.reason)
     }

@@ -15,8 +15,8 @@ use crate::names::{list, NetTexts, Shapes};
 use crate::pointers::{self, adopt, bytes, give, object, put, text, texts};
 use crate::types::{sb_net_blob, sb_net_layer, sb_net_options, sb_net_summary};
 
-/// A net in phase TEST: layers joined by named blobs, in the order in which the layers run. Layers
-///  for training, data and losses are left out.
+/// A net in phase TEST: layers that are connected by named blobs, in the order in which they run.
+///  Omits layers for training, data and losses.
 pub struct sb_net {
     pub(crate) net: Net,
     texts: NetTexts,
@@ -24,14 +24,14 @@ pub struct sb_net {
 }
 
 impl sb_net {
-    /// Returns a new net through `out`; the caller owns the net.
+    /// Stores a new net in `out`. The caller then owns the net.
     ///
     /// # Safety
-    /// `out` has room for a pointer.
+    /// `out` points to memory for a pointer.
     unsafe fn give(net: Net, out: *mut *mut Self) {
         let texts = NetTexts::new(&net);
         let net = Box::new(Self { net, texts, shapes: OnceLock::new() });
-        // SAFETY: as promised.
+        // SAFETY: the caller promises that `out` is valid.
         unsafe { put(out, Box::into_raw(net)) };
     }
 
@@ -56,20 +56,20 @@ impl sb_net {
     }
 }
 
-/// Opens the net of a prototxt of any of Caffe's generations, with the weights of a model; without
+/// Opens the net of a prototxt, in any of Caffe's generations, with the weights of a model. Without
 ///  a prototxt, opens the net that is stored in the model.
-///  @param prototxt [borrowed, nullable] `prototxt_size` bytes; NULL: the net stored in `model`.
-///      Such a net rarely contains the shapes of inputs: set the shapes by options
-///  @param model [borrowed, nullable] a caffemodel, which must outlive the net unchanged; for a
+///  @param prototxt [borrowed, nullable] `prototxt_size` bytes. NULL: the net stored in `model`,
+///      which rarely contains the shapes of its inputs, so the options usually need them
+///  @param model [borrowed, nullable] a caffemodel, which must outlive the net unchanged. For a
 ///      caffemodel in memory use sb_model_open_bytes. NULL: a net without weights
 ///  @param options [borrowed, nullable] NULL: SB_NET_OPTIONS_INIT
 ///  @param out [owned] sb_net_destroy
-///  Errors: INVALID_ARGUMENT (neither a prototxt nor a model, a count or a limit below 0, options
-///  that do not fit the net), ABI_MISMATCH (options of another version), UNSUPPORTED (options with
-///  an unknown tail, a layer type that its old generation lacks, a model that is not a net),
+///  Errors: INVALID_ARGUMENT (neither a prototxt nor a model, a negative count or limit, options
+///  that do not fit the net), ABI_MISMATCH (options of another version), UNSUPPORTED (options that
+///  set an unknown member, a layer type that its old generation lacks, a model without a net),
 ///  MALFORMED (a text that is not a net, a net that contradicts itself), DATA_LIMIT, OVER_LIMIT (a
-///  layer's message over 2^31 - 1 bytes), IO, BAD_SHAPE, DATA_OVERFLOW (the last three if the
-///  model's file has changed), OUT_OF_MEMORY, CANCELLED (both a source's), INTERNAL.
+///  layer's message above 2^31 - 1 bytes), IO, BAD_SHAPE, DATA_OVERFLOW (the last three if the
+///  model's file has changed), OUT_OF_MEMORY, CANCELLED (both from a source), INTERNAL.
 #[must_use]
 #[no_mangle]
 pub unsafe extern "C" fn sb_net_open(
@@ -89,7 +89,7 @@ pub unsafe extern "C" fn sb_net_open(
             unsafe { (net_options(options)?, bytes(prototxt.cast(), prototxt_size, "prototxt")?) };
         let text = (!prototxt.is_null()).then_some(text);
         let model = NonNull::new(model.cast_mut()).map(|model| {
-            // SAFETY: the header's contract; the memory is only read.
+            // SAFETY: the header's contract. Only const functions are called on the model.
             unsafe { Model::borrow_raw(model, &Context::host()) }
         });
         let net = Net::open(text, model.map(Arc::new), &options)?;
@@ -101,10 +101,10 @@ pub unsafe extern "C" fn sb_net_open(
     unsafe { guard(err, open) }
 }
 
-/// Opens a net as sb_net_open does, from files. The model's file stays open until the net is
-///  destroyed.
-///  @param prototxt [borrowed, nullable] a path that ends in NUL; NULL: the net stored in the model
-///  @param model [borrowed, nullable] a path that ends in NUL; NULL: a net without weights
+/// Opens a net from files, otherwise as sb_net_open does. The model's file stays open until the
+///  net is destroyed.
+///  @param prototxt [borrowed, nullable] a NUL-terminated path. NULL: the net stored in the model
+///  @param model [borrowed, nullable] a NUL-terminated path. NULL: a net without weights
 ///  @param options [borrowed, nullable] NULL: SB_NET_OPTIONS_INIT
 ///  @param out [owned] sb_net_destroy
 ///  Errors: as sb_net_open, as sb_model_open_file.
@@ -145,7 +145,7 @@ fn read_text(path: &Path, limits: &Limits) -> Result<Vec<u8>> {
 
 /// # Safety The header's contract.
 unsafe fn net_options(given: *const sb_net_options) -> Result<NetOptions> {
-    // SAFETY: as promised.
+    // SAFETY: the caller promises the header's contract.
     let given = unsafe { adopt(given, sb_net_options::default())? };
     let mut options = NetOptions::default();
     options.limits = limits(&given)?;
@@ -182,7 +182,7 @@ fn limits(given: &sb_net_options) -> Result<Limits> {
     Ok(limits)
 }
 
-/// Copies the names and shapes of blobs.
+/// Copies the names and shapes of blobs into the crate's types.
 ///
 /// # Safety
 /// The header's contract.
@@ -208,17 +208,17 @@ pub(crate) unsafe fn shapes(
 pub unsafe extern "C" fn sb_net_destroy(net: *mut sb_net) {
     if !net.is_null() {
         let end = || {
-            // SAFETY: `sb_net::give` made the net, and the caller does not use it any more.
+            // SAFETY: `sb_net::give` made the net, and the caller no longer uses it.
             drop(unsafe { Box::from_raw(net) });
             Ok(())
         };
-        // SAFETY: the error may be NULL.
+        // SAFETY: `guard` accepts NULL.
         unsafe { guard(std::ptr::null_mut(), end) };
     }
 }
 
 /// Describes the net.
-///  @param out `struct_size` set by the caller; that many bytes are written at most
+///  @param out the caller sets `struct_size`. At most that many bytes are written
 ///  Errors: ABI_MISMATCH (a struct_size of no known version), INTERNAL.
 #[must_use]
 #[no_mangle]
@@ -257,7 +257,7 @@ pub unsafe extern "C" fn sb_net_info(
 
 /// Describes a layer.
 ///  @param layer 0..num_layers-1
-///  @param out `struct_size` set by the caller; that many bytes are written at most
+///  @param out the caller sets `struct_size`. At most that many bytes are written
 ///  Errors: INDEX_OUT_OF_RANGE, ABI_MISMATCH (a struct_size of no known version), INTERNAL.
 #[must_use]
 #[no_mangle]
@@ -296,12 +296,12 @@ pub unsafe extern "C" fn sb_net_layer_info(
     unsafe { guard(err, look) }
 }
 
-/// Returns the shape that a blob has by Caffe's rules after all layers have run.
+/// Returns the shape that a blob has after all layers have run, computed by Caffe's rules.
 ///  @param name [borrowed, nullable when name_size is 0] `name_size` bytes
 ///  @param out_shape [borrowed] `out_num_axes` dimensions, valid until the net is destroyed
 ///  @param out_num_axes 0 to SB_MAX_AXES
-///  Errors: NOT_FOUND, UNSUPPORTED (the layer that writes the blob, or one before it, is unknown or
-///  invalid), INTERNAL.
+///  Errors: NOT_FOUND, UNSUPPORTED (the layer that writes the blob, or an earlier one, is unknown
+///  or invalid), INTERNAL.
 #[must_use]
 #[no_mangle]
 pub unsafe extern "C" fn sb_net_blob_shape(

@@ -14,19 +14,19 @@ use crate::pointers::{adopt, list, object, path, put, text, texts};
 use crate::sink::Sink;
 use crate::types::{sb_net_problem, sb_onnx_options};
 
-/// Writes the net as an ONNX file of opset 17 into a buffer. With capacity 0 the call
-///  writes nothing and fails with BUFFER_TOO_SMALL; out_size is the size of the file.
+/// Writes the net as an ONNX file of opset 17 into a buffer. With capacity 0, writes nothing, but
+///  stores the size of the file in out_size and returns BUFFER_TOO_SMALL.
 ///  @param options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT
-///  @param buffer [borrowed, nullable when capacity is 0] receives the file; unspecified after a
-///      failure other than BUFFER_TOO_SMALL
+///  @param buffer [borrowed, nullable when capacity is 0] receives the file. Its contents are
+///      unspecified after a failure other than BUFFER_TOO_SMALL
 ///  @param capacity bytes of `buffer`
-///  @param out_size [nullable] bytes written; with BUFFER_TOO_SMALL the capacity needed
-///  Errors: INVALID_ARGUMENT (a count below 0, options that do not fit the net), ABI_MISMATCH
-///  (options of another version), UNSUPPORTED (options with an unknown tail; layers that cannot be
-///  converted; an announced blob), MALFORMED (a net or weights that contradict themselves),
-///  DTYPE_MISMATCH (weights that are not floats), BUFFER_TOO_SMALL, OVER_LIMIT (above 2 GiB, the
-///  limit of an ONNX file), DATA_LIMIT, IO, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW (the last
-///  four if the model's file has changed), OUT_OF_MEMORY, CANCELLED (both a source's), INTERNAL.
+///  @param out_size [nullable] bytes written. With BUFFER_TOO_SMALL, the needed capacity
+///  Errors: INVALID_ARGUMENT (a negative count, options that do not fit the net), ABI_MISMATCH
+///  (options of another version), UNSUPPORTED (options that set an unknown member; layers that
+///  cannot be converted; an announced blob), MALFORMED (a net or weights that contradict
+///  themselves), DTYPE_MISMATCH (weights that are not floats), BUFFER_TOO_SMALL, OVER_LIMIT (above
+///  2 GiB), DATA_LIMIT, IO, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW (the last four if the model's
+///  file has changed), OUT_OF_MEMORY, CANCELLED (both from a source), INTERNAL.
 #[must_use]
 #[no_mangle]
 pub unsafe extern "C" fn sb_net_save_onnx(
@@ -62,11 +62,11 @@ pub unsafe extern "C" fn sb_net_save_onnx(
     unsafe { guard(err, save) }
 }
 
-/// Writes the file of sb_net_save_onnx into a sink; see sb_sink for its contents after a failure.
+/// Writes the file of sb_net_save_onnx into a sink. See sb_sink for its contents after a failure.
 ///  @param options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT
 ///  @param sink [borrowed]
-///  Errors: as sb_net_save_onnx, UNSUPPORTED (a sink with an unknown tail), ABI_MISMATCH (a sink of
-///  another version), OUT_OF_MEMORY, CANCELLED (both the sink's).
+///  Errors: as sb_net_save_onnx, UNSUPPORTED (a sink that sets an unknown member), ABI_MISMATCH (a
+///  sink of another version), OUT_OF_MEMORY, CANCELLED (both from the sink).
 #[must_use]
 #[no_mangle]
 pub unsafe extern "C" fn sb_net_save_onnx_sink(
@@ -81,7 +81,7 @@ pub unsafe extern "C" fn sb_net_save_onnx_sink(
         size_of_one_file(&onnx)?;
         let mut out = BufWriter::with_capacity(4096, &mut sink);
         let written = onnx.write(&mut out).and_then(|()| Ok(out.flush()?));
-        drop(out.into_parts()); // without writing the buffered rest
+        drop(out.into_parts()); // discards the bytes that are not written
         match written {
             Ok(()) => {
                 // SAFETY: the header's contract.
@@ -95,11 +95,11 @@ pub unsafe extern "C" fn sb_net_save_onnx_sink(
     unsafe { guard(err, save) }
 }
 
-/// Writes the file of sb_net_save_onnx to a path. An old file is replaced as a whole or not at all.
-///  Above 2 GiB the weights are in a second file beside the first, with ".data" appended to the
-///  name; the second file is put in place first. Both are written under temporary names that begin
-///  with ".syncblob-" and renamed; a process that is killed may leave a temporary file. If the path
-///  is a symbolic link, the file that it points to is replaced.
+/// Writes the file of sb_net_save_onnx to a path. An old file is replaced completely or unchanged.
+///  Above 2 GiB, the weights are in a second file, whose path is `path` with ".data" appended.
+///  Both files are written under temporary names that begin with ".syncblob-" and then renamed, the
+///  second file first. A process that is killed may leave a temporary file. If the path is a
+///  symbolic link, the file that it points to is replaced.
 ///  @param options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT
 ///  @param path [borrowed] NUL-terminated
 ///  Errors: as sb_net_save_onnx, IO (errno in device_code).
@@ -147,7 +147,7 @@ unsafe fn warn(options: &sb_onnx_options, onnx: &Onnx) {
     let overflow = onnx.overflow().map(|overflow| overflow.to_string());
     let texts =
         crate::names::Texts::new(onnx.warnings().iter().chain(&overflow).map(String::as_str));
-    // SAFETY: as promised; the texts live until the call returns.
+    // SAFETY: as promised, and the texts live until the call returns.
     texts.all().iter().for_each(|text| unsafe { warn(options.user, *text) });
 }
 
@@ -162,7 +162,7 @@ unsafe fn report(options: &sb_onnx_options, problem: &syncblob_net::Problem) {
         r#type: *layer_type,
         reason: *reason,
     };
-    // SAFETY: as promised; the problem and its texts live until the call returns.
+    // SAFETY: the header's contract. The problem and its texts live until the call returns.
     unsafe { report(options.user, &problem) };
 }
 
@@ -229,7 +229,7 @@ fn size_of_one_file(onnx: &Onnx) -> Result<usize> {
         .map_err(|_| Failure::new(sys::SB_ERR_OVER_LIMIT, "more bytes than the address space has"))
 }
 
-/// The part of the caller's buffer that is not written yet.
+/// The part of the caller's buffer that has not been written.
 struct Buffer {
     at: *mut u8,
     left: usize,

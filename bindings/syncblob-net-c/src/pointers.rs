@@ -1,5 +1,5 @@
-//! Checks C arguments: pointers that may be NULL, counts that may be wrong, structs of other
-//! versions.
+//! Checks arguments from C: pointers that may be NULL, counts that may be wrong, and structs of
+//! other versions of the library.
 
 use std::ffi::{c_char, CStr};
 use std::path::Path;
@@ -10,50 +10,50 @@ use syncblob_sys as sys;
 use crate::failure::{Failure, Result};
 use crate::types::{sb_net_layer, sb_net_options, sb_net_summary, sb_onnx_options};
 
-/// An upper bound for the size of a struct of any version.
+/// An upper bound for the size of a struct in any version.
 const MAX_STRUCT_SIZE: usize = 4096;
 
 /// A struct whose first member is its size.
 ///
 /// # Safety
-/// The struct is `repr(C)`, without a destructor, and each member is valid if all its bits are 0.
+/// The struct is `repr(C)` and has no destructor. Each member is valid if all its bits are 0.
 pub unsafe trait Grows: Copy {
     const NAME: &'static str;
-    /// The struct's size in the first version that has it.
+    /// The struct's size in the first version that contains the struct.
     const FIRST: usize;
 }
 
-// SAFETY: numbers and pointers.
+// SAFETY: the members are numbers and pointers.
 unsafe impl Grows for sb_net_options {
     const NAME: &'static str = "sb_net_options";
     const FIRST: usize = 80;
 }
 
-// SAFETY: numbers and pointers.
+// SAFETY: the members are numbers and pointers.
 unsafe impl Grows for sb_net_summary {
     const NAME: &'static str = "sb_net_summary";
     const FIRST: usize = 80;
 }
 
-// SAFETY: numbers and pointers.
+// SAFETY: the members are numbers and pointers.
 unsafe impl Grows for sb_net_layer {
     const NAME: &'static str = "sb_net_layer";
     const FIRST: usize = 72;
 }
 
-// SAFETY: numbers, pointers and a function that may be NULL.
+// SAFETY: the members are numbers, pointers and functions that may be NULL.
 unsafe impl Grows for sb_onnx_options {
     const NAME: &'static str = "sb_onnx_options";
     const FIRST: usize = 144;
 }
 
-// SAFETY: pointers and a function that may be NULL.
+// SAFETY: the members are a number, a pointer and a function that may be NULL.
 unsafe impl Grows for sys::sb_sink {
     const NAME: &'static str = "sb_sink";
     const FIRST: usize = 24;
 }
 
-// In this version all structs still have their first size.
+// In this version, all structs still have the size of their first version.
 const _: () = {
     assert!(size_of::<sb_net_options>() == sb_net_options::FIRST);
     assert!(size_of::<sb_net_summary>() == sb_net_summary::FIRST);
@@ -61,7 +61,7 @@ const _: () = {
     assert!(size_of::<sb_onnx_options>() == sb_onnx_options::FIRST);
 };
 
-/// Reads and checks the member struct_size.
+/// Reads the member `struct_size`, which is the first, and checks it.
 ///
 /// # Safety
 /// `given` begins with a `usize`.
@@ -79,7 +79,7 @@ unsafe fn size_of_given<T: Grows>(given: *const T) -> Result<usize> {
     Ok(size)
 }
 
-/// Copies the caller's struct, of any version; missing members are copied from `defaults`.
+/// Copies the caller's struct, of any version. Copies missing members from `defaults`.
 ///
 /// # Safety
 /// `given` is NULL or points to a struct that begins with its size in bytes.
@@ -91,7 +91,7 @@ pub unsafe fn adopt<T: Grows>(given: *const T, defaults: T) -> Result<T> {
     // SAFETY: as promised.
     let size = unsafe { size_of_given(given)? };
     let shared = size.min(size_of::<T>());
-    // SAFETY: both structs have `shared` bytes; every value of their members is valid.
+    // SAFETY: both structs have `shared` bytes, and any bytes are valid for their members.
     unsafe { ptr::copy_nonoverlapping(given.cast::<u8>(), (&raw mut known).cast(), shared) };
     // SAFETY: as promised.
     let tail = unsafe { slice::from_raw_parts(given.cast::<u8>().add(shared), size - shared) };
@@ -108,7 +108,7 @@ pub unsafe fn adopt<T: Grows>(given: *const T, defaults: T) -> Result<T> {
     }
 }
 
-/// Fills the caller's struct, of any version; members that this version does not know become 0.
+/// Fills the caller's struct, of any version. Sets members that this version does not know to 0.
 ///
 /// # Safety
 /// `out` is NULL or points to a struct that begins with its size in bytes.
@@ -128,10 +128,10 @@ pub unsafe fn give<T: Grows>(out: *mut T, value: T) -> Result<()> {
     Ok(())
 }
 
-/// Writes a result through a pointer, unless the pointer is NULL.
+/// Writes a result through a pointer. Does nothing if the pointer is NULL.
 ///
 /// # Safety
-/// `out` is NULL or has room for the result.
+/// `out` is NULL or points to memory for the result.
 pub unsafe fn put<T>(out: *mut T, value: T) {
     if !out.is_null() {
         // SAFETY: as promised.
@@ -167,10 +167,10 @@ pub unsafe fn bytes<'a>(pointer: *const u8, size: usize, what: &str) -> Result<&
     unsafe { list(pointer, size, what) }
 }
 
-/// Copies a text. A text that is not UTF-8 is escaped, as in the crates.
+/// Copies a text. Escapes a text that is not UTF-8, as the crate `syncblob-net` does.
 ///
 /// # Safety
-/// The text's pointer is NULL or points to its bytes.
+/// The text's pointer is NULL or points to the text's bytes.
 pub unsafe fn text(text: sys::sb_text, what: &str) -> Result<String> {
     // SAFETY: as promised.
     let bytes = unsafe { bytes(text.bytes.cast(), text.size, what)? };

@@ -15,7 +15,7 @@ pub struct Sink {
 
 impl Sink {
     /// # Safety
-    /// `sink` is NULL or a valid sink whose slot may be called as long as the result lives.
+    /// `sink` is NULL or valid. Its function `write` may be called while the result lives.
     pub unsafe fn new(sink: *const sys::sb_sink) -> Result<Self> {
         let none = sys::sb_sink {
             struct_size: size_of::<sys::sb_sink>(),
@@ -33,7 +33,7 @@ impl Sink {
         }
     }
 
-    /// Returns the failure of the last write, if it failed.
+    /// Returns the failure of the last write, if that write failed.
     pub fn failure(self) -> Option<Failure> {
         self.failure
     }
@@ -43,7 +43,7 @@ impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let (Some(write), false) = (self.sink.write, bytes.is_empty()) else { return Ok(0) };
         let mut error = MaybeUninit::<sys::sb_error>::zeroed();
-        // SAFETY: `new` requires that the slot may be called; an error of zeros is valid.
+        // SAFETY: `new` requires that `write` may be called, and an error of zeros is valid.
         let (status, error) = unsafe {
             let (data, size) = (bytes.as_ptr().cast(), bytes.len());
             let status = write(self.sink.user, data, size, error.as_mut_ptr());
@@ -66,10 +66,10 @@ fn failure(status: sys::sb_status, error: &sys::sb_error) -> Failure {
         sys::SB_ERR_OUT_OF_MEMORY | sys::SB_ERR_CANCELLED => status,
         _ => sys::SB_ERR_IO,
     };
-    let told = syncblob::Error::from_c(error);
-    let message = match told.message() {
+    let reported = syncblob::Error::from_c(error);
+    let message = match reported.message() {
         "" => "the sink failed and did not say why",
         message => message,
     };
-    Failure::of_callback(status, told.device_code().unwrap_or(0), message)
+    Failure::of_callback(status, reported.device_code().unwrap_or(0), message)
 }

@@ -5,7 +5,7 @@ use std::ptr;
 
 use syncblob_sys::sb_text;
 
-/// The name of a blob, and a shape for the blob.
+/// The name of a blob, and a shape for this blob.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct sb_net_blob {
@@ -15,7 +15,7 @@ pub struct sb_net_blob {
     pub shape: *const i64,
     /// number of dimensions, 0 to SB_MAX_AXES
     pub num_axes: i32,
-    /// set to 0
+    /// must be 0
     pub reserved: i32,
 }
 
@@ -26,27 +26,27 @@ pub struct sb_net_options {
     /// sizeof(sb_net_options) of the caller
     pub struct_size: usize,
     /// [borrowed, nullable when num_inputs is 0] shapes of inputs, which replace the shapes in the
-    ///  net; needed for an input whose shape the net does not contain
+    ///  net. An input needs a shape here if the net does not contain its shape
     pub inputs: *const sb_net_blob,
     /// elements of `inputs`
     pub num_inputs: i64,
-    /// [borrowed, nullable when num_stages is 0] stages for the rules of layers, in addition to the
-    ///  stages that the net lists
+    /// [borrowed, nullable when num_stages is 0] stages that rules are compared with, in addition
+    ///  to the stages that the net lists
     pub stages: *const sb_text,
     /// elements of `stages`
     pub num_stages: i64,
-    /// the size of the batch: of the first axis of the first input, and of each input whose first
-    ///  axis has the same size; 0: the size in the net
+    /// the size of the batch, which is the first axis of the first input, and of each input whose
+    ///  first axis has the same size; 0: the size in the net
     pub batch: i64,
-    /// the level for the rules of layers
+    /// the level that the rules of layers are compared with
     pub level: i32,
-    /// the most nested messages; 0: 32
+    /// the maximum depth of nested messages; 0: 32
     pub max_depth: i32,
-    /// the most bytes of a prototxt, and of a model's messages without blobs; 0: 16 MiB
+    /// the maximum size of a prototxt, and of a model's messages without blobs; 0: 16 MiB
     pub max_bytes: usize,
-    /// the most layers; 0: 100,000
+    /// the maximum number of layers; 0: 100,000
     pub max_layers: i64,
-    /// the most values of all fields; a value takes some hundred bytes; 0: 2,000,000
+    /// the maximum number of values, each of some hundred bytes, in all fields; 0: 2,000,000
     pub max_fields: i64,
 }
 
@@ -62,11 +62,11 @@ pub struct sb_net_summary {
     pub inputs: *const sb_text,
     /// elements of `inputs`
     pub num_inputs: i64,
-    /// [borrowed] names of the blobs that no layer reads, in the order of their bytes
+    /// [borrowed] names of the blobs that no layer reads, sorted by their bytes
     pub outputs: *const sb_text,
     /// elements of `outputs`
     pub num_outputs: i64,
-    /// [borrowed] sentences about omitted or changed parts of the net
+    /// [borrowed] sentences about the parts of the net that were omitted or changed
     pub warnings: *const sb_text,
     /// elements of `warnings`
     pub num_warnings: i64,
@@ -88,14 +88,14 @@ pub struct sb_net_layer {
     pub bottoms: *const sb_text,
     /// elements of `bottoms`
     pub num_bottoms: i64,
-    /// [borrowed] names of the blobs that the layer writes; a layer that works in place names a
-    ///  bottom here
+    /// [borrowed] names of the blobs that the layer writes. If the layer works in place, it writes
+    ///  one of its bottoms
     pub tops: *const sb_text,
     /// elements of `tops`
     pub num_tops: i64,
 }
 
-/// A layer that cannot be converted. Its texts are valid until the reporter returns.
+/// A layer that cannot be converted. Its texts are valid until the callback returns.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct sb_net_problem {
@@ -109,13 +109,13 @@ pub struct sb_net_problem {
     pub reason: sb_text,
 }
 
-/// A callback for each layer that cannot be converted, called on the thread that converts. The
-///  callback must not throw or longjmp.
+/// A callback for each layer that cannot be converted. It is called on the thread that converts,
+///  and must not throw or longjmp.
 pub type sb_net_reporter =
     Option<unsafe extern "C" fn(user: *mut c_void, problem: *const sb_net_problem)>;
 
-/// A callback for a warning, called on the thread that converts. `text` is [borrowed] until the
-///  callback returns. The callback must not throw or longjmp.
+/// A callback for a warning. It is called on the thread that converts, and must not throw or
+///  longjmp. `text` is [borrowed] until the callback returns.
 pub type sb_net_warner = Option<unsafe extern "C" fn(user: *mut c_void, text: sb_text)>;
 
 /// An entry of a file's metadata.
@@ -129,21 +129,21 @@ pub struct sb_onnx_entry {
 }
 
 /// Options for converting a net into ONNX. A mean, a scale and swap_rb are Caffe's preprocessing of
-///  pixels; the preprocessing becomes the first nodes after every input of four axes.
+///  pixels. The nodes of the preprocessing follow every input with four axes.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct sb_onnx_options {
     /// sizeof(sb_onnx_options) of the caller
     pub struct_size: usize,
-    /// [borrowed, nullable when num_outputs is 0] names of the blobs to compute; layers that these
-    ///  blobs do not need are left out
+    /// [borrowed, nullable when num_outputs is 0] names of the blobs to compute. Layers that these
+    ///  blobs do not need are omitted
     pub outputs: *const sb_text,
     /// elements of `outputs`; 0: the outputs of the net
     pub num_outputs: i64,
-    /// [borrowed] a name for the axis of the batch, whose size is variable then; empty: the size is
-    ///  fixed
+    /// [borrowed] a name for the axis of the batch, whose size is then variable. Empty: the size
+    ///  is fixed
     pub batch: sb_text,
-    /// [borrowed, nullable when num_mean is 0] the mean, in the net's order of channels: a number
+    /// [borrowed, nullable when num_mean is 0] the mean, with channels in the net's order: a number
     ///  for each channel or, with mean_height and mean_width, for each channel of each pixel
     pub mean: *const f32,
     /// number of elements in `mean`: channels, or channels * mean_height * mean_width; 0: none
@@ -152,18 +152,18 @@ pub struct sb_onnx_options {
     pub mean_height: i64,
     /// columns of a mean image; 0 if mean_height is 0
     pub mean_width: i64,
-    /// the factor for pixels after the mean is subtracted; 0: none
+    /// the factor by which pixels are multiplied after the mean is subtracted; 0: none
     pub scale: f32,
-    /// 1: images have the channel order RGB, but the net needs BGR
+    /// 1: images have the channel order RGB, although the net needs BGR
     pub swap_rb: i32,
-    /// 1: the net has weights of halves and computes in halves; inputs and outputs stay floats
+    /// 1: the weights and the computation are halves, but inputs and outputs remain floats
     pub half: i32,
-    /// 1: a layer that cannot be converted becomes a node of the layer's type and of the domain
-    ///  "caffe"; its inputs are the layer's bottoms, then the weights; its attributes are the
+    /// 1: a layer that cannot be converted becomes a node with the layer's type in the domain
+    ///  "caffe". Its inputs are the layer's bottoms, then the weights. Its attributes are the
     ///  layer's parameters
     pub custom: i32,
     /// [borrowed, nullable when num_shapes is 0] shapes of blobs that such nodes write. A blob
-    ///  without a known shape cannot be an output, nor be read by a layer that needs the shape
+    ///  without a known shape cannot be an output, and no layer that needs its shape can read it
     pub shapes: *const sb_net_blob,
     /// elements of `shapes`
     pub num_shapes: i64,
@@ -172,16 +172,16 @@ pub struct sb_onnx_options {
     /// elements of `metadata`
     pub num_metadata: i64,
     /// [nullable] called for each layer that cannot be converted, before the call returns
-    ///  UNSUPPORTED; the error's message has only the first
+    ///  UNSUPPORTED. The error's message contains only the first
     pub report: sb_net_reporter,
     /// passed to `report` and to `warn`
     pub user: *mut c_void,
-    /// [nullable] called for each difference between the written file and the net, before the
-    ///  call returns OK: outputs with other names, weights that became infinite as halves
+    /// [nullable] called for each difference between the written file and the net, before the call
+    ///  returns OK: an output with another name, or weights that became infinite as halves
     pub warn: sb_net_warner,
 }
 
-/// The values of SB_NET_OPTIONS_INIT.
+/// Contains the values of SB_NET_OPTIONS_INIT.
 impl Default for sb_net_options {
     fn default() -> Self {
         Self {
@@ -200,7 +200,7 @@ impl Default for sb_net_options {
     }
 }
 
-/// The values of SB_ONNX_OPTIONS_INIT.
+/// Contains the values of SB_ONNX_OPTIONS_INIT.
 impl Default for sb_onnx_options {
     fn default() -> Self {
         Self {

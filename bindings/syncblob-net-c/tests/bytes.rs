@@ -1,4 +1,4 @@
-//! The C functions write the same bytes as the crate.
+//! Checks that the C functions write the same bytes as the crate.
 
 use std::ffi::CString;
 use std::path::PathBuf;
@@ -25,13 +25,13 @@ fn real(name: &str) -> Option<PathBuf> {
     }
 }
 
-/// Converts with the C functions, into a buffer of the size that they report.
+/// Converts with the C functions, into a buffer of the size that they return.
 fn by_c(prototxt: &PathBuf, model: &PathBuf) -> Vec<u8> {
     let path = |path: &PathBuf| CString::new(path.to_str().unwrap()).unwrap();
     let (prototxt, model) = (path(prototxt), path(model));
     let (mut net, mut size) = (ptr::null_mut(), 0);
     let none = ptr::null_mut();
-    // SAFETY: paths end in NUL, results have room, the buffer has `size` bytes.
+    // SAFETY: paths end in NUL, results have memory, and the buffer has `size` bytes.
     unsafe {
         let (prototxt, model) = (prototxt.as_ptr(), model.as_ptr());
         assert_eq!(c::sb_net_open_file(prototxt, model, ptr::null(), &mut net, none), sys::SB_OK);
@@ -47,7 +47,7 @@ fn by_c(prototxt: &PathBuf, model: &PathBuf) -> Vec<u8> {
 }
 
 #[test]
-fn the_bytes_are_those_of_the_crate() {
+fn the_bytes_equal_those_of_the_crate() {
     for net in ["det1", "det2", "det3"] {
         let Some(prototxt) = real(&format!("nets/mtcnn_kpzhang93_{net}.prototxt")) else { return };
         let Some(model) = real(&format!("mtcnn_kpzhang93_{net}.caffemodel")) else { return };

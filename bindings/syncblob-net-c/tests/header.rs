@@ -1,4 +1,4 @@
-//! The checked-in header equals the header that cbindgen generates from the crate.
+//! Checks that the checked-in header equals the header that cbindgen generates from the crate.
 
 use std::path::{Path, PathBuf};
 
@@ -16,8 +16,8 @@ fn made() -> String {
     in_our_style(&String::from_utf8(header).expect("a header of UTF-8"))
 }
 
-/// Brings a header into our style. Below the top comment, a comment's text begins and ends on the
-/// lines of its marks; SB_API and SB_MUST_CHECK share a line; names of types have no `struct`.
+/// Formats a header in our style. Below the top comment, a comment's text begins and ends on the
+/// lines of its marks, SB_API and SB_MUST_CHECK share a line, and types are named without `struct`.
 fn in_our_style(header: &str) -> String {
     let (top, rest) = header.split_at(header.find("#ifndef").expect("a guard"));
     let mut styled = top.to_owned();
@@ -42,16 +42,16 @@ fn in_our_style(header: &str) -> String {
 
 /// `SYNCBLOB_UPDATE_BINDINGS=1 cargo test -p syncblob-net-c` updates the header.
 #[test]
-fn the_header_is_what_cbindgen_makes() {
+fn the_header_equals_that_of_cbindgen() {
     let path = root().join("include/syncblob/net.h");
     let made = made();
     if std::env::var_os("SYNCBLOB_UPDATE_BINDINGS").is_some() {
         std::fs::write(&path, &made).expect("write the header");
     }
-    let kept = std::fs::read_to_string(&path).expect("read the header");
-    let differing = made.lines().zip(kept.lines()).position(|(a, b)| a != b);
+    let stored = std::fs::read_to_string(&path).expect("read the header");
+    let differing = made.lines().zip(stored.lines()).position(|(a, b)| a != b);
     assert!(
-        made == kept,
+        made == stored,
         "the header is not what cbindgen makes (first differing line: {:?}); \
          run SYNCBLOB_UPDATE_BINDINGS=1 cargo test -p syncblob-net-c",
         differing.map(|line| line + 1)

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Opens one of MTCNN's nets; NULL without the test data. */
+/* Opens one of MTCNN's nets. Returns NULL without the test data. */
 static sb_net *real_net(int number) {
     char name[64], prototxt[512], model[512];
     snprintf(name, sizeof name, "nets/mtcnn_kpzhang93_det%d.prototxt", number);
@@ -32,7 +32,7 @@ static sb_net *det1(void) {
     return net;
 }
 
-/* Saves the net into a buffer of exactly the reported size. Release it by wire_free. */
+/* Saves the net into a buffer of exactly the reported size. wire_free releases the result. */
 static struct wire onnx_of(const sb_net *net, const sb_onnx_options *options) {
     struct wire file = {NULL, 0, 0};
     assert_status(SB_ERR_BUFFER_TOO_SMALL,
@@ -57,7 +57,7 @@ static bool has(const struct wire *file, const char *text) {
 
 /* --- buffers --------------------------------------------------------------------------------- */
 
-TEST(a_buffer_that_is_too_small_stays_as_it_is) {
+TEST(a_buffer_that_is_too_small_is_unchanged) {
     sb_net *net = det1();
     struct wire file = onnx_of(net, NULL);
     size_t size = 0;
@@ -73,7 +73,7 @@ TEST(a_buffer_that_is_too_small_stays_as_it_is) {
     sb_net_destroy(net);
 }
 
-TEST(real_nets_have_their_names_in_the_file) {
+TEST(files_of_real_nets_contain_their_names) {
     static const char *const outputs[] = {"conv4-2", "conv5-2", "conv6-3"};
     for (int i = 0; i < 3; i++) {
         sb_net *net = real_net(i + 1);
@@ -158,7 +158,7 @@ static const struct {
      SB_ERR_INVALID_ARGUMENT},
 };
 
-TEST(options_that_cannot_be_are_refused) {
+TEST(invalid_options_are_refused) {
     sb_net *net = det1();
     for (size_t i = 0; i < sizeof wrong_options / sizeof *wrong_options; i++) {
         size_t size = 5;
@@ -169,7 +169,7 @@ TEST(options_that_cannot_be_are_refused) {
     sb_net_destroy(net);
 }
 
-TEST(nulls_are_named) {
+TEST(null_arguments_are_refused) {
     sb_net *net = det1();
     const sb_sink sink = SB_SINK_INIT;
     char buffer[1];
@@ -184,16 +184,16 @@ TEST(nulls_are_named) {
 
 /* --- layers that cannot be converted --------------------------------------------------------- */
 
-struct heard {
+struct found {
     int problems;
     char words[512];
 };
 
-static void hear(void *user, const sb_net_problem *problem) {
-    struct heard *heard = user;
-    const size_t used = strlen(heard->words);
-    heard->problems++;
-    snprintf(heard->words + used, sizeof heard->words - used, "%s (%s): %s\n", problem->layer.bytes,
+static void count_problem(void *user, const sb_net_problem *problem) {
+    struct found *found = user;
+    const size_t used = strlen(found->words);
+    found->problems++;
+    snprintf(found->words + used, sizeof found->words - used, "%s (%s): %s\n", problem->layer.bytes,
              problem->type.bytes, problem->reason.bytes);
 }
 
@@ -202,16 +202,16 @@ TEST(every_layer_that_cannot_be_converted_is_reported) {
         "input: \"data\" input_dim: 1 input_dim: 1 input_dim: 2 input_dim: 2"
         " layer { name: \"a\" type: \"Python\" bottom: \"data\" top: \"a\" }"
         " layer { name: \"b\" type: \"Newest\" bottom: \"data\" top: \"b\" }";
-    struct heard heard = {0, ""};
+    struct found found = {0, ""};
     sb_onnx_options options = SB_ONNX_OPTIONS_INIT;
-    options.report = hear;
-    options.user = &heard;
+    options.report = count_problem;
+    options.user = &found;
     sb_net *net;
     assert_ok(sb_net_open(prototxt, sizeof prototxt - 1, NULL, NULL, &net, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_net_save_onnx(net, &options, NULL, 0, NULL, &err));
-    assert_int_equal(heard.problems, 2);
-    assert_non_null(strstr(heard.words, "a (Python): "));
-    assert_non_null(strstr(heard.words, "b (Newest): "));
+    assert_int_equal(found.problems, 2);
+    assert_non_null(strstr(found.words, "a (Python): "));
+    assert_non_null(strstr(found.words, "b (Newest): "));
     assert_non_null(strstr(err.message, "layer 'a' (Python)"));
     assert_non_null(strstr(err.message, "; and 1 more"));
     assert_status(SB_ERR_UNSUPPORTED, sb_net_save_onnx_file(net, NULL, "never.onnx", &err));
@@ -219,38 +219,38 @@ TEST(every_layer_that_cannot_be_converted_is_reported) {
     sb_net_destroy(net);
 }
 
-static void hear_warning(void *user, sb_text text) {
-    struct heard *heard = user;
-    const size_t used = strlen(heard->words);
-    heard->problems++;
-    snprintf(heard->words + used, sizeof heard->words - used, "%s\n", text.bytes);
+static void count_warning(void *user, sb_text text) {
+    struct found *found = user;
+    const size_t used = strlen(found->words);
+    found->problems++;
+    snprintf(found->words + used, sizeof found->words - used, "%s\n", text.bytes);
 }
 
-TEST(what_differs_in_the_file_is_reported) {
+TEST(differences_of_the_file_are_reported) {
     static const char prototxt[] =
         "input: \"data\" input_shape { dim: 1 }"
         " layer { name: \"in\" type: \"Bias\" bottom: \"data\" top: \"data\""
         "         bias_param { axis: 0 filler { type: \"constant\" value: 1e6 } } }";
-    struct heard heard = {0, ""};
+    struct found found = {0, ""};
     sb_onnx_options options = SB_ONNX_OPTIONS_INIT;
     options.half = 1;
-    options.warn = hear_warning;
-    options.user = &heard;
+    options.warn = count_warning;
+    options.user = &found;
     sb_net *net;
     sb_model *model;
     sb_error err;
     assert_ok(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &model, &err));
     assert_ok(sb_net_open(prototxt, sizeof prototxt - 1, model, NULL, &net, &err));
     struct wire file = onnx_of(net, &options);
-    assert_int_equal(heard.problems, 2);
-    assert_non_null(strstr(heard.words, "the output 'data' is called"));
-    assert_non_null(strstr(heard.words, "are beyond the range of halves"));
+    assert_int_equal(found.problems, 2);
+    assert_non_null(strstr(found.words, "the output 'data' is called"));
+    assert_non_null(strstr(found.words, "are beyond the range of halves"));
     wire_free(&file);
     sb_net_destroy(net);
     sb_model_destroy(model);
 }
 
-TEST(a_custom_layer_is_a_node_of_caffes) {
+TEST(a_custom_layer_becomes_a_node_of_the_domain_caffe) {
     static const char prototxt[] =
         "input: \"data\" input_shape { dim: 1 }"
         " layer { name: \"a\" type: \"Python\" bottom: \"data\" top: \"a\" }";
@@ -276,7 +276,7 @@ static sb_status gather(void *user, const void *bytes, size_t size, sb_error *er
     return SB_OK;
 }
 
-TEST(a_sink_gets_the_same_bytes) {
+TEST(a_sink_receives_the_same_bytes) {
     sb_net *net = det1();
     struct wire file = onnx_of(net, NULL), got = {0};
     const sb_sink sink = {sizeof sink, &got, gather};
@@ -300,17 +300,17 @@ static sb_status fail_late(void *user, const void *bytes, size_t size, sb_error 
     return sb_error_fill(err, broken->status, 28, "the disk is full");
 }
 
-TEST(a_sinks_failure_is_the_calls) {
-    static const sb_status told[][2] = {{SB_ERR_IO, SB_ERR_IO},
+TEST(a_call_returns_the_failure_of_the_sink) {
+    static const sb_status rows[][2] = {{SB_ERR_IO, SB_ERR_IO},
                                         {SB_ERR_OUT_OF_MEMORY, SB_ERR_OUT_OF_MEMORY},
                                         {SB_ERR_CANCELLED, SB_ERR_CANCELLED},
                                         {SB_ERR_SHARED, SB_ERR_IO},
                                         {-5000, SB_ERR_IO}};
     sb_net *net = det1();
-    for (size_t i = 0; i < sizeof told / sizeof *told; i++) {
-        struct broken broken = {0, told[i][0]};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct broken broken = {0, rows[i][0]};
         const sb_sink sink = {sizeof sink, &broken, fail_late};
-        assert_status(told[i][1], sb_net_save_onnx_sink(net, NULL, &sink, &err));
+        assert_status(rows[i][1], sb_net_save_onnx_sink(net, NULL, &sink, &err));
         assert_string_equal(err.message, "the disk is full");
         assert_int_equal(err.device_code, 28);
         assert_int_equal(broken.writes, 3); /* not called again */
@@ -320,7 +320,7 @@ TEST(a_sinks_failure_is_the_calls) {
 
 /* --- files ----------------------------------------------------------------------------------- */
 
-TEST(a_file_is_whole_or_as_it_was) {
+TEST(a_file_is_replaced_completely_or_unchanged) {
     sb_net *net = det1();
     char folder[] = "/tmp/syncblob-net-XXXXXX", path[64], link[64];
     struct stat info;
@@ -351,7 +351,7 @@ TEST(a_file_is_whole_or_as_it_was) {
 
 /* --- models that change ---------------------------------------------------------------------- */
 
-TEST(a_file_that_has_shrunk_is_an_error) {
+TEST(a_model_whose_file_shrank_is_refused) {
     char prototxt[512], model[512], path[] = "/tmp/syncblob-net-XXXXXX";
     if (!test_data_path("nets/mtcnn_kpzhang93_det1.prototxt", prototxt, sizeof prototxt) ||
         !test_data_path("mtcnn_kpzhang93_det1.caffemodel", model, sizeof model))
@@ -374,7 +374,7 @@ TEST(a_file_that_has_shrunk_is_an_error) {
     assert_int_equal(unlink(path), 0);
 }
 
-TEST(a_sources_failure_is_the_calls) {
+TEST(a_call_returns_the_failure_of_the_source) {
     char prototxt[512], path[512];
     if (!test_data_path("nets/mtcnn_kpzhang93_det1.prototxt", prototxt, sizeof prototxt) ||
         !test_data_path("mtcnn_kpzhang93_det1.caffemodel", path, sizeof path))
@@ -418,7 +418,7 @@ static void *convert(void *user) {
     return work;
 }
 
-TEST(two_threads_convert_one_net) {
+TEST(two_threads_convert_the_same_net) {
     sb_net *net = det1();
     struct wire file = onnx_of(net, NULL);
     struct work works[2];

@@ -1,4 +1,4 @@
-/* Opens nets from texts, models and files; checks their contents, and refused input. */
+/* Opens nets from texts, models and files. Checks their contents and the refusal of wrong input. */
 #include "files.h"
 #include "nets.h"
 #include "support.h"
@@ -67,14 +67,14 @@ TEST(a_net_has_a_name_inputs_outputs_and_layers) {
     sb_net_destroy(net);
 }
 
-TEST(shapes_are_caffes) {
+TEST(shapes_follow_caffes_rules) {
     sb_net *net = small_net();
     assert_shape(net, "data", (int64_t[]){1, 3, 4, 6}, 4);
     assert_shape(net, "pool", (int64_t[]){1, 3, 2, 3}, 4);
     sb_net_destroy(net);
 }
 
-TEST(options_give_shapes_a_batch_and_stages) {
+TEST(options_set_shapes_a_batch_and_stages) {
     const int64_t dims[] = {1, 3, 8, 8};
     const sb_net_blob input = {text("data"), dims, 4, 0};
     const sb_text stage = text("deploy");
@@ -95,7 +95,7 @@ TEST(options_give_shapes_a_batch_and_stages) {
     sb_net_destroy(net);
 }
 
-TEST(a_layer_that_is_left_out_is_a_warning) {
+TEST(an_omitted_layer_is_a_warning) {
     char prototxt[1024];
     snprintf(prototxt, sizeof prototxt,
              "%s layer { name: \"loss\" type: \"EuclideanLoss\" bottom: \"pool\" bottom: \"pool\""
@@ -110,7 +110,7 @@ TEST(a_layer_that_is_left_out_is_a_warning) {
     sb_net_destroy(net);
 }
 
-TEST(a_model_carries_a_net_and_is_borrowed) {
+TEST(a_net_of_a_model_borrows_the_model) {
     struct wire bytes = {0};
     net_v1(&bytes);
     sb_model *model = model_of(&bytes, SB_FORMAT_CAFFEMODEL);
@@ -127,15 +127,15 @@ TEST(a_model_carries_a_net_and_is_borrowed) {
 
 /* --- refused input --------------------------------------------------------------------------- */
 
-static void assert_refused(sb_status expected, const char *prototxt, const char *words) {
+static void assert_refused(sb_status expected, const char *prototxt, const char *part) {
     sb_net *net = NULL;
     assert_status(expected, open_text(prototxt, NULL, &net, &err));
     assert_null(net);
-    if (!strstr(err.message, words))
-        fail_with("not '%s' but '%s'", words, err.message);
+    if (!strstr(err.message, part))
+        fail_with("not '%s' but '%s'", part, err.message);
 }
 
-TEST(errors_name_the_place) {
+TEST(errors_contain_the_place) {
     assert_refused(SB_ERR_MALFORMED, "layer {\n  name: 5 }", "line 2, column 9");
     assert_refused(SB_ERR_MALFORMED,
                    "layer { name: \"a\" type: \"ReLU\" bottom: \"b\" top: \"c\" }",
@@ -168,7 +168,7 @@ static const struct {
     {"flat", {sizeof(sb_net_options), .max_depth = 1}, SB_ERR_DATA_LIMIT},
 };
 
-TEST(options_that_cannot_be_are_refused) {
+TEST(invalid_options_are_refused) {
     for (size_t i = 0; i < sizeof wrong_options / sizeof *wrong_options; i++) {
         sb_net *net = NULL;
         const sb_status st = open_text(small, &wrong_options[i].options, &net, &err);
@@ -177,7 +177,7 @@ TEST(options_that_cannot_be_are_refused) {
     }
 }
 
-TEST(an_input_that_the_net_lacks_is_the_callers_mistake) {
+TEST(an_input_that_the_net_lacks_is_an_invalid_argument) {
     const int64_t dims[] = {1};
     const sb_net_blob input = {text("nothing"), dims, 1, 0};
     sb_net_options options = SB_NET_OPTIONS_INIT;
@@ -188,7 +188,7 @@ TEST(an_input_that_the_net_lacks_is_the_callers_mistake) {
     assert_string_equal(err.message, "the net has no input 'nothing'; it has 'data'");
 }
 
-TEST(a_member_of_a_later_version_is_refused_where_it_is_set) {
+TEST(a_member_of_a_later_version_is_refused_if_it_is_set) {
     struct {
         sb_net_options known;
         size_t later;
@@ -216,7 +216,7 @@ TEST(a_result_struct_of_a_later_version_is_filled_with_zeros) {
     sb_net_destroy(net);
 }
 
-TEST(nulls_are_named) {
+TEST(null_arguments_are_refused) {
     sb_net *net = small_net(), *other;
     sb_net_summary summary = SB_NET_SUMMARY_INIT;
     sb_net_layer layer = SB_NET_LAYER_INIT;
@@ -240,7 +240,7 @@ TEST(nulls_are_named) {
     sb_net_destroy(net);
 }
 
-TEST(indices_and_names_that_are_not_there) {
+TEST(missing_indices_and_names_are_refused) {
     sb_net *net = small_net();
     sb_net_layer layer = SB_NET_LAYER_INIT;
     const int64_t *shape;
@@ -255,7 +255,7 @@ TEST(indices_and_names_that_are_not_there) {
     sb_net_destroy(net);
 }
 
-TEST(a_blob_behind_an_unknown_layer_has_no_shape) {
+TEST(a_blob_after_an_unknown_layer_has_no_shape) {
     char prototxt[1024];
     snprintf(prototxt, sizeof prototxt,
              "%s layer { name: \"new\" type: \"Newest\" bottom: \"pool\" top: \"new\" }", small);
@@ -270,7 +270,7 @@ TEST(a_blob_behind_an_unknown_layer_has_no_shape) {
 
 /* --- files ----------------------------------------------------------------------------------- */
 
-TEST(files_that_are_not_there) {
+TEST(missing_files_are_refused) {
     sb_net *net;
     assert_status(SB_ERR_IO, sb_net_open_file("no/such.prototxt", NULL, NULL, &net, &err));
     assert_int_equal(err.device_code, 2);
@@ -282,14 +282,14 @@ TEST(files_that_are_not_there) {
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_net_open_file(NULL, NULL, NULL, &net, &err));
 }
 
-TEST(a_prototxt_of_a_file_is_read_to_its_limit_alone) {
+TEST(a_prototxt_file_is_read_only_to_its_limit) {
     sb_net_options options = SB_NET_OPTIONS_INIT;
     options.max_bytes = 1000;
     sb_net *net;
     assert_status(SB_ERR_DATA_LIMIT, sb_net_open_file("/dev/zero", NULL, &options, &net, &err));
 }
 
-TEST(real_files_open) {
+TEST(files_of_a_real_net_are_opened) {
     char prototxt[512], model[512];
     if (!test_data_path("nets/mtcnn_kpzhang93_det1.prototxt", prototxt, sizeof prototxt) ||
         !test_data_path("mtcnn_kpzhang93_det1.caffemodel", model, sizeof model))

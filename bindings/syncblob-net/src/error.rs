@@ -6,17 +6,17 @@ use crate::net::Layer;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The text or the bytes are not a net's message.
+    /// The text or the bytes are not a valid message that describes a net.
     Malformed,
     /// The net exceeds a [limit](crate::Limits).
     Limit,
-    /// The net contradicts itself, its rules or its weights.
+    /// The net contradicts itself, breaks Caffe's rules or does not fit its weights.
     Invalid,
     /// An option does not fit the net, such as an unknown name.
     Argument,
     /// The net is valid in Caffe or in a fork of Caffe, but this crate does not convert it.
     Unsupported,
-    /// The weights cannot be read; [`Error::source`](std::error::Error::source) has the reason.
+    /// The weights cannot be read; [`Error::source`](std::error::Error::source) returns the reason.
     Weights,
     /// A file cannot be read or written.
     Io,
@@ -34,7 +34,7 @@ pub struct Problem {
     pub kind: ErrorKind,
     /// The reason.
     pub reason: String,
-    /// The layer's index; `None` for an input.
+    /// The index of the layer; `None` if the problem is about an input of the net.
     pub(crate) at: Option<usize>,
 }
 
@@ -53,7 +53,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// The reason why a net cannot be read or converted, and where in the net or the text.
+/// The reason why a net cannot be read or converted, with the position in the net or the text.
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,
@@ -79,14 +79,14 @@ impl Error {
         Self::new(ErrorKind::Unsupported, message)
     }
 
-    /// Makes one error of several problems: a line for each, in the order of the layers.
+    /// Makes one error from several problems: one line for each, in the order of the layers.
     pub(crate) fn of_problems(mut problems: Vec<Problem>) -> Self {
         problems.sort_by_key(|problem| problem.at);
         let lines: Vec<String> = problems.iter().map(Problem::to_string).collect();
         Self { problems, ..Self::unsupported(lines.join("\n")) }
     }
 
-    /// Returns all layers that cannot be converted; empty for other errors.
+    /// Returns all layers that cannot be converted; an empty slice for any other kind of error.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
@@ -96,7 +96,7 @@ impl Error {
         self.kind
     }
 
-    /// Puts a context before the message: `layer 'conv1' (Convolution): …`.
+    /// Prepends a context to the message: `layer 'conv1' (Convolution): …`.
     pub(crate) fn within(self, place: impl fmt::Display) -> Self {
         Self { message: format!("{place}: {}", self.message), ..self }
     }

@@ -1,4 +1,4 @@
-//! Selects the layers of the net by their rules about phase, level and stages.
+//! Selects layers by their `include` and `exclude` rules about phase, level and stages.
 
 use std::collections::HashSet;
 
@@ -6,14 +6,14 @@ use crate::message::Message;
 use crate::net::NetOptions;
 use crate::{Error, Result};
 
-/// The state of a net: phase TEST, a level, stages.
+/// The state that rules are compared with: phase TEST, a level and stages.
 pub(crate) struct State<'a> {
     level: i64,
     stages: HashSet<&'a [u8]>,
 }
 
 impl<'a> State<'a> {
-    /// Makes the state from the options and, as in Caffe, from the stages that the net lists.
+    /// Makes the state from the options. As in Caffe, adds the stages that the net lists.
     pub fn new(net: &'a Message, options: &'a NetOptions) -> Self {
         let mut stages: HashSet<&[u8]> = options.stages.iter().map(String::as_bytes).collect();
         if let Some(state) = net.message("state") {
@@ -22,7 +22,7 @@ impl<'a> State<'a> {
         Self { level: options.level.into(), stages }
     }
 
-    /// Returns whether a layer is included.
+    /// Returns whether the layer's rules include it.
     pub fn includes(&self, layer: &Message) -> Result<bool> {
         let (mut include, mut exclude) = (layer.messages("include"), layer.messages("exclude"));
         if layer.has("include") && layer.has("exclude") {
@@ -76,7 +76,7 @@ mod tests {
     ];
 
     #[test]
-    fn rules_decide() {
+    fn rules_include_and_exclude_layers() {
         let net = message("NetParameter", "state { phase: TRAIN level: 7 stage: 'own' }");
         let options = NetOptions { level: 2, stages: vec!["a".into()], ..NetOptions::default() };
         let state = State::new(&net, &options);

@@ -1,4 +1,4 @@
-//! A net's inputs: the tops of layers that read nothing.
+//! A net's inputs: the tops of layers that have no bottoms.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,7 +14,7 @@ pub(crate) struct Inputs {
     pub known: Vec<(String, Shape)>,
     /// The tops of data layers, which are inputs only if a layer reads them.
     of_data: HashSet<String>,
-    /// Tops of data layers whose shapes are not known, with the layers' descriptions.
+    /// Tops of data layers whose shapes are not known, each with the description of its layer.
     unknown: HashMap<String, String>,
 }
 
@@ -63,7 +63,7 @@ impl Inputs {
         Ok(())
     }
 
-    /// Sets the shapes of inputs that the caller passes.
+    /// Sets the shapes that the caller passes for inputs.
     fn replace(&mut self, layers: &[Layer], shapes: &[(String, Shape)]) -> Result<()> {
         let made: HashSet<&String> = layers.iter().flat_map(|layer| &layer.tops).collect();
         let read: HashSet<&String> = layers.iter().flat_map(|layer| &layer.bottoms).collect();
@@ -91,7 +91,7 @@ impl Inputs {
         Ok(())
     }
 
-    /// Lists the first inputs, for an error about an unknown name.
+    /// Returns text that lists the first inputs, for an error about an unknown name.
     fn others(&self, layers: &[Layer], made: &HashSet<&String>) -> String {
         let known = self.known.iter().map(|input| &input.0);
         let lacking = layers.iter().flat_map(|layer| &layer.bottoms);
@@ -115,7 +115,7 @@ impl Inputs {
         self.known.retain(|(name, _)| read.contains(name) || !of_data.contains(name));
     }
 
-    /// Returns the blobs that a layer reads although no input or earlier layer makes them.
+    /// Returns blobs that a layer reads although neither an input nor an earlier layer makes them.
     pub fn open(&self, layers: &[Layer]) -> Vec<String> {
         let mut made: HashSet<&String> = self.known.iter().map(|input| &input.0).collect();
         let mut open = Vec::new();
@@ -126,7 +126,7 @@ impl Inputs {
         open
     }
 
-    /// Makes the error about a blob that a layer reads and no layer makes.
+    /// Makes the error for a bottom that is not an input and that no earlier layer makes.
     pub fn missing(&self, name: &str) -> Error {
         let name_shown = name.escape_default();
         match self.unknown.get(name) {
@@ -151,13 +151,13 @@ pub(crate) fn twice(top: &str) -> String {
     format!("its top '{}' is made by another layer, too", top.escape_default())
 }
 
-/// Describes a layer that works in place on a blob with other readers, which Caffe refuses.
+/// Describes a layer that works in place on a blob that other layers read, too: Caffe refuses it.
 pub(crate) fn read_twice(top: &str) -> String {
     format!("it works in place on '{}', which is read elsewhere, too", top.escape_default())
 }
 
-/// Changes the size of the batch: of the first axis of the first input, and of each input whose
-/// first axis has the same size.
+/// Changes the size of the batch, which is the first axis of the first input. Changes the first
+/// axis of each other input that has the same size.
 pub(crate) fn resize_batch<'s>(
     shapes: impl Iterator<Item = &'s mut Shape>,
     size: impl Fn(i64) -> i64,
@@ -168,7 +168,7 @@ pub(crate) fn resize_batch<'s>(
     firsts.filter(|first| Some(**first) == batch).for_each(|first| *first = size(*first));
 }
 
-/// Returns whether the layer is a data layer: of a type for data, or unknown and without bottoms.
+/// Returns whether the layer is a data layer: its type is for data, or unknown with no bottoms.
 fn brings_data(layer: &Layer) -> bool {
     let by_name = ["Input", "DummyData", "MemoryData"].contains(&layer.layer_type.as_str());
     by_name || (layer.bottoms.is_empty() && rule(&layer.layer_type).is_none())
@@ -192,13 +192,13 @@ fn shapes_of(layer: &Layer) -> Result<Vec<Shape>> {
     }
 }
 
-/// Returns the shapes that parameters list. Checks a shape before it is copied to many tops.
+/// Returns the listed shapes. Checks each shape before it is copied to many tops.
 fn shapes_in(parameters: &Message) -> Result<Vec<Shape>> {
     let dims = parameters.messages("shape").map(|shape| shape.ints("dim"));
     dims.map(|dims| check_shape(&dims).map(|()| dims)).collect()
 }
 
-/// Returns a value for each top; a single value applies to all tops.
+/// Returns one value for each top. A single value applies to all tops.
 fn each_top<T: Clone>(layer: &Layer, values: Vec<T>) -> Result<Vec<T>> {
     match values.len() {
         1 => Ok(vec![values[0].clone(); layer.tops.len()]),

@@ -24,7 +24,7 @@
 //! # }
 //! ```
 //!
-//! A net is in phase TEST: layers that only bring data, train or measure are left out, and
+//! A net is in phase TEST: layers that only supply data, train or measure are omitted, and
 //! [`Net::warnings`] lists these layers. [`Net::shapes`] computes the blobs' shapes by Caffe's
 //! rules. A layer that cannot be converted exactly is refused: [`Error::problems`] lists all such
 //! layers. [`OnnxOptions::custom`] writes such layers as nodes of the domain `caffe` instead.

@@ -16,15 +16,15 @@ pub struct Limits {
     pub depth: usize,
     /// The most layers of a net.
     pub layers: usize,
-    /// The most values of all fields. A value takes some hundred bytes of memory, but may take only
-    /// two bytes of a text. With the default limits, the worst text of 16 MiB takes some 15 times
-    /// its size in memory, the worst message some 20 times.
+    /// The most values of all fields together. A value may use only two bytes of a text, but some
+    /// hundred bytes of memory. With the default limits, the worst text of 16 MiB needs about 15
+    /// times its size in memory, and the worst binary message about 20 times.
     pub fields: usize,
 }
 
 impl Limits {
-    /// Reads a prototxt's file, but at most one byte more than [`size`](Limits::size): the parser
-    /// then refuses a larger file.
+    /// Reads a prototxt file, but at most one byte more than [`size`](Limits::size). That byte
+    /// makes the parser refuse a file above the limit.
     ///
     /// # Errors
     /// The errors of opening and reading the file.
@@ -43,7 +43,7 @@ impl Default for Limits {
     }
 }
 
-/// The part of [`Limits`] that has been used by reading one text or the messages of one model.
+/// The part of [`Limits`] that is used up by reading one text, or all messages of one model.
 #[derive(Debug)]
 pub(crate) struct Used<'a> {
     limits: &'a Limits,
@@ -87,7 +87,7 @@ impl<'a> Used<'a> {
         self.depth(depth, place)
     }
 
-    /// Checks the depth of an opening bracket.
+    /// Checks the depth of the message that an opening bracket begins.
     pub fn depth(&self, depth: usize, place: Place) -> Result<()> {
         within(depth, self.limits.depth, "messages inside each other", place)
     }

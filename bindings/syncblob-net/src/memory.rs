@@ -1,5 +1,5 @@
 //! Finds layers whose results depend on memory that blobs share in Caffe: one layer overwrites the
-//! memory in place, and another reads it as a blob of another name.
+//! memory in place, and another layer reads this memory under the name of another blob.
 
 use std::collections::HashMap;
 use std::iter::repeat;
@@ -7,10 +7,10 @@ use std::iter::repeat;
 use crate::net::Layer;
 use crate::{Error, Problem, Result};
 
-/// Types whose tops have the memory of the first bottom.
+/// Layer types whose tops share the memory of the first bottom.
 const ALIASES: &[&str] = &["Flatten", "Reshape", "Split"];
 
-/// Types that write no values in phase TEST.
+/// Layer types that change no values in phase TEST.
 const PASSING: &[&str] = &["Dropout", "SpatialDropout"];
 
 /// Returns the layers that read a blob after another layer has overwritten its memory, and the
@@ -32,22 +32,22 @@ pub(crate) fn problems(layers: &[Layer], outputs: &[String]) -> Vec<Problem> {
     problems
 }
 
-/// The effect of earlier layers on the memory of blobs. A layer takes constant time, however many
-/// names its memory has.
+/// The effect of earlier layers on the memory of blobs. A layer is processed in constant time,
+/// however many names refer to its memory.
 #[derive(Default)]
 struct Memory<'n> {
-    /// The blobs by name. An input is added when a layer first shares or overwrites its memory.
+    /// The blobs by name. An input is added when a layer first aliases or overwrites its memory.
     blobs: HashMap<&'n str, Blob>,
-    /// By place: the last overwrite, and the last overwrite through a name other than the first's.
+    /// By place: the last overwrite, and the last overwrite through a different name than that.
     overwrites: HashMap<usize, [Option<Overwrite<'n>>; 2]>,
-    /// The last used number. Numbers identify memories (`place`) and times of overwrites.
+    /// The last number that was used. Numbers identify memories (`place`) and order events in time.
     next: usize,
 }
 
 #[derive(Clone, Copy)]
 struct Blob {
     place: usize,
-    /// The time at which the layer wrote the blob.
+    /// The number of the last event when the layer wrote the blob.
     since: usize,
 }
 
@@ -59,7 +59,7 @@ struct Overwrite<'n> {
 }
 
 impl<'n> Memory<'n> {
-    /// Runs a layer. Fails if it reads a blob that a layer has overwritten through another name.
+    /// Processes a layer. Fails if it reads a blob that was overwritten through another name.
     fn run(&mut self, layer: &'n Layer) -> Result<()> {
         let read = layer.bottoms.iter().try_for_each(|bottom| self.check(bottom));
         for (index, top) in layer.tops.iter().enumerate() {
@@ -72,7 +72,7 @@ impl<'n> Memory<'n> {
         read
     }
 
-    /// Checks that a blob still has the values that its layer wrote.
+    /// Checks that a blob still has the values that its own layer wrote.
     fn check(&self, blob: &str) -> Result<()> {
         match self.overwritten(blob) {
             None => Ok(()),
@@ -124,8 +124,8 @@ impl<'n> Memory<'n> {
     }
 }
 
-/// Returns whether the layer's tops have the memory of its first bottom. The tops of a Concat of
-/// one bottom and of a Slice into one top do, too.
+/// Returns whether the layer's tops share the memory of its first bottom. This is also true of a
+/// Concat with one bottom and of a Slice with one top.
 fn is_alias(layer: &Layer) -> bool {
     match layer.layer_type.as_str() {
         "Concat" => layer.bottoms.len() == 1,
@@ -140,7 +140,7 @@ mod tests {
     use crate::{Net, NetOptions};
 
     const CASES: &[(&str, &[&str])] = &[
-        // A layer overwrites a blob's memory through another name; then a layer reads the blob.
+        // A layer overwrites a blob's memory through another name; a later layer reads the blob.
         ("Flatten a f|ReLU f f|Power a z", &["Power"]),
         ("Reshape a f|ReLU f f|Power a z", &["Power"]),
         ("Concat a f|ReLU f f|Power a z", &["Power"]),
@@ -149,7 +149,7 @@ mod tests {
         ("Flatten a f|Flatten f g|ReLU g g|Power a z", &["Power"]),
         // The overwritten blob is an output.
         ("Split a f g|ReLU f f", &["Split"]),
-        // The blob is read before, is not read at all, or does not share memory.
+        // The blob is read earlier, is not read at all, or does not share memory.
         ("Flatten a f|Power a z|ReLU f f", &[]),
         ("Flatten a f|ReLU f f", &[]),
         ("Power a f|ReLU f f|Power a z", &[]),

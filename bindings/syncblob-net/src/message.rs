@@ -1,5 +1,5 @@
-//! A message: a tree of fields, the same from text and from bytes. A field records whether it has
-//! been read, so that the conversion cannot overlook a field.
+//! A message: a tree of fields, whether it was read from text or from bytes. Each field records
+//! whether the conversion has read it, so that the conversion cannot overlook a field.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,17 +9,17 @@ use crate::schema::{FieldInfo, Kind, MessageInfo, Schema};
 /// The position of a field in a text or in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Place {
-    /// No position: this crate made the field.
+    /// No position, because this crate made the field.
     #[default]
     Made,
-    /// In a text. Line and column begin at 1; a column counts bytes.
+    /// In a text. Lines and columns count from 1. A column counts bytes.
     Text {
         /// The line.
         line: u32,
         /// The column.
         column: u32,
     },
-    /// The offset in a message of bytes.
+    /// The offset in a binary message.
     Byte(u32),
 }
 
@@ -47,18 +47,18 @@ pub enum Value {
     Text(Box<[u8]>),
     /// A message.
     Message(Box<Message>),
-    /// The value of a field that the schema does not have: its text, or its bytes.
+    /// The value of a field that is not in the schema: its text or its bytes.
     Unknown(Box<[u8]>),
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum Label {
     Known(&'static FieldInfo),
-    /// The field's name, or its number if it was read from bytes.
+    /// The field's name; if the field was read from bytes, its number.
     Unknown(Box<str>),
 }
 
-/// A field of a [`Message`], with one value. Each value of a repeated field is a separate field.
+/// A field of a [`Message`] with one value. Each value of a repeated field is a separate field.
 #[derive(Debug)]
 pub struct Field {
     pub(crate) label: Label,
@@ -73,7 +73,7 @@ impl Clone for Field {
     }
 }
 
-/// Compares name and value, not the place.
+/// Compares the names and the values, but not the places.
 impl PartialEq for Field {
     fn eq(&self, other: &Self) -> bool {
         self.name() == other.name() && self.value == other.value
@@ -85,7 +85,7 @@ impl Field {
         Self { label, place, value, read: AtomicBool::new(false) }
     }
 
-    /// Returns the field's name; if it was read from bytes and is not in the schema, its number.
+    /// Returns the field's name. A field from bytes that is not in the schema returns its number.
     pub fn name(&self) -> &str {
         match &self.label {
             Label::Known(info) => info.name,
@@ -103,7 +103,7 @@ impl Field {
         &self.value
     }
 
-    /// Returns the name of an enum's value, if the schema contains the value.
+    /// Returns the name of the field's enum value, if the schema contains that value.
     pub fn enum_name(&self) -> Option<&'static str> {
         let Label::Known(FieldInfo { kind: Kind::Enum(name), .. }) = self.label else {
             return None;
@@ -112,8 +112,8 @@ impl Field {
         Schema::get().enumeration(name).name_of(i32::try_from(number).ok()?)
     }
 
-    /// Returns whether a message may have several such fields; true for a field that is not in the
-    /// schema.
+    /// Returns whether a message may have several fields of this name; true for a field that is not
+    /// in the schema.
     pub fn is_repeated(&self) -> bool {
         match &self.label {
             Label::Known(info) => info.repeated,
@@ -160,7 +160,7 @@ impl Message {
         &self.fields
     }
 
-    /// Returns the fields with a name. Panics for a name that is not in the schema.
+    /// Returns all fields of this name. Panics for a name that is not in the schema.
     pub(crate) fn all<'a>(&'a self, name: &str) -> impl DoubleEndedIterator<Item = &'a Field> {
         let info = self.declared(name);
         self.fields.iter().filter(move |field| match field.label {
@@ -169,19 +169,19 @@ impl Message {
         })
     }
 
-    /// Returns the schema's field of a name. If several have it, returns that of most layer types.
+    /// Returns the field of this name. If several exist, returns that of the most layer types.
     fn declared(&self, name: &str) -> &'static FieldInfo {
         let mut fields = self.info.fields.iter();
         let found = self.info.by_name(name, "").or_else(|| fields.find(|field| field.name == name));
         found.unwrap_or_else(|| panic!("the schema lacks {}.{name}", self.info.name))
     }
 
-    /// Returns whether the schema has a field of this name, for a layer of any type.
+    /// Returns whether the schema has a field of this name, for any layer type.
     pub(crate) fn declares(&self, name: &str) -> bool {
         self.info.fields.iter().any(|field| field.name == name)
     }
 
-    /// Returns the type of the messages in a field, for a layer of type `layer_type`.
+    /// Returns the type of the messages in the field `name`, for a layer of type `layer_type`.
     pub(crate) fn type_of(&self, name: &str, layer_type: &str) -> &'static str {
         let of_type = self.info.by_name(name, layer_type);
         match of_type.unwrap_or_else(|| self.declared(name)).kind {
@@ -190,7 +190,7 @@ impl Message {
         }
     }
 
-    /// Returns the last value of a field, if any, and marks the field as read.
+    /// Returns the last value of a field, if it has one. Marks all its values as read.
     pub(crate) fn get(&self, name: &str) -> Option<&Value> {
         let mut last = None;
         for field in self.all(name) {
@@ -203,7 +203,7 @@ impl Message {
         self.get(name).is_some()
     }
 
-    /// Returns an integer; without a value, the schema's default, else 0.
+    /// Returns an integer. For a missing field, returns the schema's default or, without one, 0.
     pub(crate) fn int(&self, name: &str) -> i64 {
         self.given_int(name).unwrap_or_else(|| number(self.declared(name).default, 0))
     }
@@ -212,7 +212,7 @@ impl Message {
         self.get(name).map(as_int)
     }
 
-    /// Returns a number as `float`, as Caffe; without a value, the schema's default, else 0.
+    /// Returns a number as `float`, as Caffe does. The default is that of the schema, or else 0.
     pub(crate) fn float(&self, name: &str) -> f32 {
         match self.get(name) {
             Some(value) => as_float(value),
@@ -220,7 +220,7 @@ impl Message {
         }
     }
 
-    /// Returns a `bool`; without a value, the schema's default, else `false`.
+    /// Returns a `bool`. The default is that of the schema, or else `false`.
     pub(crate) fn bool(&self, name: &str) -> bool {
         match self.get(name) {
             Some(value) => matches!(value, Value::Bool(true)),
@@ -228,7 +228,7 @@ impl Message {
         }
     }
 
-    /// Returns a text; without a value, the schema's default, else the empty text.
+    /// Returns a text. The default is that of the schema, or else the empty text.
     pub(crate) fn text(&self, name: &str) -> &[u8] {
         match self.get(name) {
             Some(Value::Text(text)) => text,
@@ -236,7 +236,7 @@ impl Message {
         }
     }
 
-    /// Returns the name of an enum's value; without a value, the schema's default, else the first.
+    /// Returns the name of an enum's value. The default is the schema's, or else the first value.
     pub(crate) fn enumeration(&self, name: &str) -> &'static str {
         let declared = self.declared(name);
         let Kind::Enum(kind) = declared.kind else { panic!("{name} is not an enum") };
@@ -265,7 +265,7 @@ impl Message {
         texts.collect()
     }
 
-    /// Returns the last message of a field, if any.
+    /// Returns the last message in a field, if it has one.
     pub(crate) fn message(&self, name: &str) -> Option<&Message> {
         match self.get(name) {
             Some(Value::Message(message)) => Some(message),
@@ -281,7 +281,7 @@ impl Message {
         })
     }
 
-    /// Returns the first field, in this message or a message inside it, that has not been read.
+    /// Returns the first field of this message, or of a message inside it, that was not read.
     pub(crate) fn unread(&self) -> Option<&Field> {
         self.fields.iter().find_map(|field| match &field.value {
             _ if !field.read.load(Ordering::Relaxed) => Some(field),
@@ -290,14 +290,14 @@ impl Message {
         })
     }
 
-    /// Marks a field and all fields inside it as read: they have no effect.
+    /// Marks a field and all fields inside it as read, because they have no effect.
     pub(crate) fn ignore(&self, name: &str) {
         for field in self.all(name) {
             field.ignore();
         }
     }
 
-    /// Adds a field of the schema.
+    /// Adds a field that the schema has.
     pub(crate) fn push(&mut self, name: &str, value: Value) {
         let label = Label::Known(self.declared(name));
         self.fields.push(Field::new(label, Place::Made, value));

@@ -1,4 +1,4 @@
-//! A net: layers joined by named blobs.
+//! A net: layers that are connected by named blobs.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -24,7 +24,7 @@ pub struct Layer {
     pub(crate) layer_type: String,
     pub(crate) bottoms: Vec<String>,
     pub(crate) tops: Vec<String>,
-    /// Caffe's `LayerParameter`, in its current form.
+    /// Caffe's `LayerParameter`, converted to its current form.
     pub(crate) message: Message,
 }
 
@@ -44,7 +44,7 @@ impl Layer {
         &self.bottoms
     }
 
-    /// Returns the blobs that the layer writes; a layer that works in place writes a bottom.
+    /// Returns the blobs that the layer writes. If it works in place, it writes one of its bottoms.
     pub fn tops(&self) -> &[String] {
         &self.tops
     }
@@ -99,24 +99,24 @@ fn readable(name: &[u8]) -> String {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct NetOptions {
-    /// The limits of reading.
+    /// The limits for reading.
     pub limits: Limits,
-    /// The level for the rules of layers.
+    /// The level that the rules of layers are compared with.
     pub level: i32,
-    /// The stages for the rules of layers, in addition to the stages that the net lists.
+    /// The stages that rules are compared with, in addition to the stages that the net lists.
     pub stages: Vec<String>,
-    /// Shapes of inputs, by name. They replace shapes in the net; an input whose shape the net does
-    /// not contain needs one.
+    /// Shapes of inputs, by name. They replace shapes in the net. An input needs a shape here if
+    /// the net does not contain its shape.
     pub inputs: Vec<(String, Shape)>,
-    /// The size of the batch: of the first axis of the first input, and of each input whose first
-    /// axis has the same size; `None`: the size in the net.
+    /// The size of the batch, which is the first axis of the first input. Also sets the first axis
+    /// of each input that has the same size. `None` does not change the size in the net.
     pub batch: Option<i64>,
-    /// Whether an input may lack a shape, see [`Net::open_inputs`]; otherwise reading fails.
+    /// Whether an input may lack a shape, see [`Net::open_inputs`]. If not, reading fails.
     pub open_inputs: bool,
 }
 
-/// A net in phase TEST: layers in the order in which they run. Layers that only bring data, train
-/// or compute a loss are left out.
+/// A net in phase TEST: layers in the order in which they run. Layers that only supply data, train
+/// or compute a loss are omitted.
 #[derive(Clone, Debug)]
 pub struct Net {
     pub(crate) name: String,
@@ -134,12 +134,12 @@ pub struct Net {
 }
 
 impl Net {
-    /// Opens the net of a prototxt's text, of any of Caffe's generations, with the weights of a
-    /// model; without a prototxt, opens the net that is stored in the model.
+    /// Opens the net of a prototxt's text, in any of Caffe's generations, with the weights of a
+    /// model. Without a prototxt, opens the net that is stored in the model.
     ///
     /// # Errors
-    /// As [`from_prototxt`](Net::from_prototxt) and [`from_model`](Net::from_model);
-    /// [`Argument`](crate::ErrorKind::Argument) if there is neither a prototxt nor a model.
+    /// All errors of [`from_prototxt`](Net::from_prototxt) and [`from_model`](Net::from_model);
+    /// [`Argument`](crate::ErrorKind::Argument) if both the prototxt and the model are missing.
     pub fn open(
         prototxt: Option<&[u8]>,
         model: Option<Arc<Model>>,
@@ -153,24 +153,24 @@ impl Net {
         }
     }
 
-    /// Reads the net of a prototxt, of any of Caffe's generations.
+    /// Reads the net of a prototxt, in any of Caffe's generations.
     ///
     /// # Errors
     /// [`Malformed`](crate::ErrorKind::Malformed) and [`Limit`](crate::ErrorKind::Limit) for the
     /// text; [`Invalid`](crate::ErrorKind::Invalid) for a net that Caffe refuses, such as one with
     /// an unknown bottom; [`Unsupported`](crate::ErrorKind::Unsupported) for a layer of an old
-    /// generation without such a type; [`Argument`](crate::ErrorKind::Argument) for the shape of an
-    /// unknown input.
+    /// generation whose type is unknown; [`Argument`](crate::ErrorKind::Argument) for the shape of
+    /// an unknown input.
     pub fn from_prototxt(text: &[u8], options: &NetOptions) -> Result<Self> {
         Self::from_message(Upgraded::from_prototxt(text, &options.limits)?, options)
     }
 
-    /// Reads the net that is stored in a model, with its weights. Such a net rarely contains the
-    /// shapes of inputs: set the shapes in the options.
+    /// Reads the net that is stored in a model, with its weights. A stored net rarely contains the
+    /// shapes of its inputs, so the options usually need them.
     ///
     /// # Errors
-    /// As [`from_prototxt`](Net::from_prototxt); [`Weights`](crate::ErrorKind::Weights) if the
-    /// model's file cannot be read.
+    /// All errors of [`from_prototxt`](Net::from_prototxt); [`Weights`](crate::ErrorKind::Weights)
+    /// if the model's file cannot be read.
     pub fn from_model(model: Arc<Model>, options: &NetOptions) -> Result<Self> {
         check_format(&model)?;
         let upgraded = Upgraded::from_model(&model, &options.limits)?;
@@ -201,9 +201,9 @@ impl Net {
         })
     }
 
-    /// Sets the files that the net was read from. The metadata of the ONNX file contains their
-    /// names, and a BLAKE3 digest of each regular file that the conversion can open. A thread
-    /// computes the digests while the weights are written.
+    /// Sets the paths of the files that the net was read from. The metadata of the ONNX file lists
+    /// their names, with a BLAKE3 digest of each regular file that the conversion can open. A
+    /// thread computes the digests while the weights are written.
     #[must_use]
     pub fn with_sources(mut self, prototxt: Option<&Path>, model: Option<&Path>) -> Self {
         let sources = [("prototxt", prototxt), ("model", model)];
@@ -222,8 +222,8 @@ impl Net {
         &self.name
     }
 
-    /// Returns the preprocessing of images: names of blobs, with the `transform_param` of their
-    /// data layers. Data layers of phase TRAIN count only if no other has a `transform_param`.
+    /// Returns the names of blobs, each with the `transform_param` of its layer, the preprocessing
+    /// of images. Excluded layers count only if no included layer has such a field.
     pub fn transforms(&self) -> &[(String, Message)] {
         &self.transforms
     }
@@ -233,8 +233,8 @@ impl Net {
         &self.inputs
     }
 
-    /// Returns the inputs without shapes, if the options allow them: blobs that layers read and no
-    /// layer makes. A net with such inputs can be listed, but not converted.
+    /// Returns the inputs without shapes, if the options allow them: blobs that layers read and
+    /// that no layer makes. A net with such inputs can be listed, but not converted.
     pub fn open_inputs(&self) -> &[String] {
         &self.open_inputs
     }
@@ -249,12 +249,12 @@ impl Net {
         &self.outputs
     }
 
-    /// Returns the model that contains the weights, if there is one.
+    /// Returns the model that contains the weights, if the net has one.
     pub fn model(&self) -> Option<&Model> {
         self.model.as_deref()
     }
 
-    /// Returns sentences about omitted or changed parts of the net.
+    /// Returns sentences about the parts of the net that were omitted or changed.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -263,8 +263,8 @@ impl Net {
         self.warnings.push(warning);
     }
 
-    /// Returns the part of the net that computes the blobs `outputs`. These become the part's
-    /// outputs, with the values that the blobs have after all layers have run.
+    /// Returns the part of the net that computes the blobs `outputs`. These blobs become the part's
+    /// outputs, with the values that they have after all layers of the net have run.
     ///
     /// # Errors
     /// [`Argument`](crate::ErrorKind::Argument) for a name that is not a top of a layer.
@@ -315,10 +315,10 @@ impl Net {
     }
 }
 
-/// Names of blobs, with the preprocessing of their images.
+/// The names of blobs, each with the preprocessing of its images.
 type Transforms = Vec<(String, Message)>;
 
-/// Returns the layers whose rules include them, and the preprocessing of images.
+/// Returns the layers that their rules include, and the preprocessing of images.
 fn included_layers(net: &mut Message, options: &NetOptions) -> Result<(Vec<Layer>, Transforms)> {
     let (layers, rest) = std::mem::take(&mut net.fields)
         .into_iter()
@@ -342,7 +342,7 @@ fn included_layers(net: &mut Message, options: &NetOptions) -> Result<(Vec<Layer
     Ok((included, if transforms.is_empty() { others } else { transforms }))
 }
 
-/// Checks that every bottom is made before it is read, and that no two layers make one blob.
+/// Checks that every bottom is made before it is read, and that no two layers make the same blob.
 /// Returns the outputs: the blobs that no layer reads after the last layer that writes them.
 fn link(layers: &[Layer], inputs: &Inputs, open: &[String]) -> Result<Vec<String>> {
     let mut read: HashMap<&str, bool> = HashMap::new();

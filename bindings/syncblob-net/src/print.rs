@@ -5,9 +5,9 @@ use std::fmt;
 use crate::message::{Field, Label, Message, Value};
 use crate::schema::Kind;
 
-/// Prints a prototxt that reads back as the same message. A field that is not in the schema is
-/// printed unchanged if it was read from a text. If it was read from bytes, only its number and
-/// size are known, and are printed as a comment.
+/// Prints a prototxt that parses to the same message. A field that is not in the schema is printed
+/// unchanged if it was read from a text. If it was read from bytes, only its number and its size
+/// are known, so these are printed as a comment.
 impl fmt::Display for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fields(self, 0, f)
@@ -39,7 +39,7 @@ fn integer(field: &Field, value: i64, f: &mut fmt::Formatter<'_>) -> fmt::Result
     let name = field.name();
     match (field.enum_name(), kind(field)) {
         (Some(word), _) => writeln!(f, "{name}: {word}"),
-        #[allow(clippy::cast_sign_loss)] // all 64 bits are kept
+        #[allow(clippy::cast_sign_loss)] // the cast keeps all 64 bits
         (None, Some(Kind::Uint64)) => writeln!(f, "{name}: {}", value as u64),
         (None, _) => writeln!(f, "{name}: {value}"),
     }
@@ -70,8 +70,7 @@ fn unknown(name: &str, value: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result 
     if !value.starts_with(b":") {
         f.write_str(" ")?;
     }
-    // Bytes that are not UTF-8 are in strings, where an escape has the same meaning, or in
-    // comments.
+    // Invalid UTF-8 is in a string, where an escape has the same meaning, or in a comment.
     for chunk in value.utf8_chunks() {
         f.write_str(chunk.valid())?;
         chunk.invalid().iter().try_for_each(|byte| write!(f, "\\{byte:03o}"))?;

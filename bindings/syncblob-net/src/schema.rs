@@ -12,7 +12,7 @@ pub(crate) struct FieldInfo {
     pub repeated: bool,
     pub packed: bool,
     pub default: Option<&'static str>,
-    /// The layer types in which the number has this meaning; empty: all other layer types.
+    /// The layer types for which the number has this meaning. Empty for all other layer types.
     pub when: Vec<&'static str>,
 }
 
@@ -61,8 +61,8 @@ impl MessageInfo {
     }
 }
 
-/// Returns whether the message is a layer, of any generation. Some of its fields, and some fields
-/// of messages inside it, depend on the layer's type.
+/// Returns whether the message is a layer, of any generation. The layer's type decides the meaning
+/// of some fields of a layer and of messages inside it.
 pub(crate) fn is_layer(info: &MessageInfo) -> bool {
     matches!(info.name, "LayerParameter" | "V1LayerParameter" | "V0LayerParameter")
 }
@@ -74,7 +74,7 @@ pub(crate) struct EnumInfo {
 }
 
 impl EnumInfo {
-    /// Returns all names with this number: forks use some numbers for several names.
+    /// Returns all names with this number. Some forks of Caffe use one number for several names.
     pub fn names_of(&self, number: i32) -> impl Iterator<Item = &'static str> + '_ {
         self.values.iter().filter(move |value| value.0 == number).map(|value| value.1)
     }
@@ -83,7 +83,7 @@ impl EnumInfo {
         self.names_of(number).next()
     }
 
-    /// Returns the first number that has the name of `number`: in forks, some names have another.
+    /// Returns the first number with the name of `number`. In forks, some names have other numbers.
     pub fn first_number(&self, number: i32) -> Option<i32> {
         self.number_of(self.name_of(number)?)
     }
@@ -100,7 +100,7 @@ pub(crate) struct Schema {
 }
 
 impl Schema {
-    /// Returns the schema. Panics if the file is invalid: every test would fail then.
+    /// Returns the schema. Panics if the file is invalid; every test would detect that.
     pub fn get() -> &'static Self {
         static SCHEMA: OnceLock<Schema> = OnceLock::new();
         SCHEMA.get_or_init(|| parse(include_str!("../schema/caffe.schema")))
@@ -226,7 +226,7 @@ mod tests {
 
     /// Every message and enum that a field names exists, and every default is a valid value.
     #[test]
-    fn schema_is_whole() {
+    fn types_exist_and_defaults_are_valid() {
         let schema = Schema::get();
         for field in schema.messages.values().flat_map(|message| &message.fields) {
             match field.kind {

@@ -19,13 +19,13 @@ pub(crate) struct LayerShapes {
 /// The known shapes of a layer.
 #[derive(Debug)]
 pub(crate) enum Inferred {
-    /// All shapes, by the layer's rule.
+    /// All shapes, computed by the layer's rule.
     Rule(LayerShapes),
-    /// Only the shapes of the tops: the layer cannot be converted.
+    /// Only the shapes of the tops, because the layer cannot be converted.
     Tops(Vec<Shape>),
-    /// For a custom layer: the known shapes of its tops.
+    /// The known shapes of the tops of a custom layer.
     Custom(Vec<Option<Shape>>),
-    /// No shapes: the layer or a layer before it is unknown or invalid.
+    /// No shapes, because this layer or a layer before it is unknown or invalid.
     Nothing,
 }
 
@@ -47,9 +47,9 @@ impl Inferred {
 pub struct BlobShapes {
     /// Names and shapes of blobs, inputs included, in the order in which layers make them.
     pub known: Vec<(String, Shape)>,
-    /// The shapes of the weights of each layer; empty if unknown.
+    /// The shapes of the weights of each layer; an empty list if they are unknown.
     pub weights: Vec<Vec<Shape>>,
-    /// The layers whose tops have no known shapes, without layers that only follow such layers.
+    /// The layers whose tops have no known shapes, except layers that only follow such a layer.
     pub problems: Vec<Problem>,
 }
 
@@ -75,7 +75,7 @@ impl Net {
         BlobShapes { known: known.collect(), weights, problems: pass.problems.clone() }
     }
 
-    /// Returns the known shapes of every layer for the given shapes of inputs, and the layers that
+    /// Returns the known shapes of every layer for the given input shapes, and the layers that
     /// cannot be converted. Adds unsupported layers to `custom`, if `custom` allows it. Checks the
     /// shapes of stored weights.
     pub(crate) fn infer(
@@ -94,7 +94,7 @@ impl Net {
 /// One pass over the layers.
 struct Pass<'n, 'c, 'o> {
     net: &'n Net,
-    /// The shape of each blob before the next layer; missing if unknown.
+    /// The shape of each blob before the next layer runs. A blob of unknown shape has no entry.
     shapes: HashMap<&'n str, Shape>,
     /// Blobs that custom layers make and whose shape is not known.
     open: HashSet<&'n str>,
@@ -130,7 +130,7 @@ impl<'n, 'c, 'o> Pass<'n, 'c, 'o> {
         pass
     }
 
-    /// Returns the known shapes of a layer, and stores the problem, if there is one.
+    /// Returns the known shapes of a layer. If the layer has a problem, records it.
     fn run(&mut self, at: usize) -> Inferred {
         let layer = &self.net.layers[at];
         let inferred = self.infer(at).unwrap_or_else(|error| {
@@ -170,8 +170,8 @@ impl<'n, 'c, 'o> Pass<'n, 'c, 'o> {
         }
     }
 
-    /// Returns the known shapes of a custom layer's tops: the shapes in the options, and those of
-    /// bottoms that the layer overwrites.
+    /// Returns the known shapes of a custom layer's tops: the shapes in the options, and the shapes
+    /// of bottoms that the layer overwrites.
     fn custom_tops(&self, layer: &Layer) -> Result<Vec<Option<Shape>>> {
         let top = |(index, name): (usize, &String)| match self.custom.shape(name) {
             Some(shape) => check_shape(shape).map(|()| Some(shape.clone())),
@@ -182,7 +182,7 @@ impl<'n, 'c, 'o> Pass<'n, 'c, 'o> {
     }
 
     /// Returns an error if the layer reads a blob of unknown shape that a custom layer makes. If
-    /// the shape is unknown for another reason, the reason was reported before.
+    /// the shape is unknown for another reason, an earlier problem already reports this reason.
     fn lacking(&self, layer: &Layer) -> Option<Error> {
         let name = layer.bottoms.iter().find(|name| self.open.contains(name.as_str()))?;
         let name = name.escape_default();
@@ -206,14 +206,14 @@ impl<'n, 'c, 'o> Pass<'n, 'c, 'o> {
         tops.iter().chain(&blobs).try_for_each(|shape| check_shape(shape))?;
         self.shared.check(layer, &blobs)?;
         if let Err(error) = self.check_values(at, &blobs) {
-            // The layers behind this layer are checked, too.
+            // Returns the shapes of the tops so that the later layers are checked, too.
             self.problems.push(Problem::new(at, layer, &error));
             return Ok(Inferred::Tops(tops));
         }
         Ok(Inferred::Rule(LayerShapes { bottoms, tops, blobs }))
     }
 
-    /// Checks the shapes of the layer's weights, if requested.
+    /// Checks the shapes of the layer's weights, if this pass checks weights.
     fn check_values(&self, at: usize, blobs: &[Shape]) -> Result<()> {
         match self.weights {
             true => self.net.check_weights(at, blobs),
@@ -241,7 +241,7 @@ fn check_number(what: &str, given: usize, (least, most): (usize, usize)) -> Resu
     Err(Error::invalid(text))
 }
 
-/// Checks Caffe's limits of a blob: 32 axes; dimensions and elements at most 2^31 - 1.
+/// Checks Caffe's limits for a blob: 32 axes; dimensions and element count at most 2^31 - 1.
 pub(crate) fn check_shape(shape: &[i64]) -> Result<()> {
     let most = i64::from(i32::MAX);
     let mut count = 1_i64;

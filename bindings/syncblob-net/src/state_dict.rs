@@ -9,29 +9,29 @@ use crate::message::Value;
 use crate::net::Layer;
 use crate::{Limits, Net, Result, Upgraded};
 
-/// The form of a blob in PyTorch.
+/// How a blob becomes a tensor in PyTorch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// The blob, unchanged.
+    /// The blob is unchanged.
     Same,
-    /// One axis; a blob of an old message has four.
+    /// The tensor has one axis. A blob of an old message has four axes.
     Vector,
-    /// Axes of outputs and inputs; a blob of an old message has two axes of 1 before them.
+    /// The axes are outputs and inputs. A blob of an old message has two axes of 1 before them.
     Matrix,
-    /// A mean: the blob is a sum, and the layer's third blob the divisor.
+    /// A mean: the blob is a sum that must be divided by the layer's third blob.
     Mean,
-    /// No tensor: the divisor of the two means.
+    /// Not a tensor: the divisor of the two means.
     Factor,
 }
 
 use Form::{Factor, Matrix, Mean, Same, Vector};
 
-/// A layer type, with the name in PyTorch and the form of each blob.
+/// A layer type, with the PyTorch name and the form of each of its blobs.
 type Row = (&'static str, &'static [(&'static str, Form)]);
 
 const CONVOLUTION: &[(&str, Form)] = &[("weight", Same), ("bias", Vector)];
 
-/// A blob that is not in a row is named by its index.
+/// A blob that its layer's row does not list is named by its index.
 static ROWS: &[Row] = &[
     (
         "BN",
@@ -54,7 +54,7 @@ static ROWS: &[Row] = &[
 
 const BATCH_NORM: &str = "BatchNorm";
 
-/// NVCaffe's layer has all five blobs, with a divisor of 1.
+/// A BatchNorm of NVCaffe has all five blobs and a divisor of 1.
 const BATCH_NORM_BLOBS: &[(&str, Form)] = &[
     ("running_mean", Mean),
     ("running_var", Mean),
@@ -68,25 +68,25 @@ const WITHOUT_SCALE: usize = 3;
 
 fn row(layer: &Layer) -> &'static [(&'static str, Form)] {
     let layer_type = match (layer.layer_type(), layer.bottoms().len()) {
-        ("Scale", 2) => "Bias", // its only blob
+        ("Scale", 2) => "Bias", // with two bottoms, its only blob is the bias
         (layer_type, _) => layer_type,
     };
     ROWS.iter().find(|row| row.0 == layer_type).map_or(&[], |row| row.1)
 }
 
-/// A tensor of a net's state dict, not loaded.
+/// A tensor of a net's state dict. Its values are not loaded.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct StateTensor {
-    /// The layer whose name the tensor has: the index in [`Net::layers`], or with
-    /// [`from_model`](StateTensor::from_model) the index in the model.
+    /// The layer that the tensor is named after: its index in [`Net::layers`] or, with
+    /// [`from_model`](StateTensor::from_model), its index in the model.
     pub layer: usize,
     /// The role of the tensor in the layer: `weight`, `bias`, `running_mean`, `running_var`, or the
     /// index of the blob if PyTorch has no such module.
     pub role: Cow<'static, str>,
     /// The dimensions.
     pub shape: Vec<usize>,
-    /// The element type of the loaded tensor.
+    /// The element type that the tensor has when it is loaded.
     pub dtype: Dtype,
     /// The source of the values.
     pub values: StateValues,
@@ -96,29 +96,29 @@ pub struct StateTensor {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum StateValues {
-    /// The values of a blob, in their order.
+    /// The values of a blob, in the same order.
     Blob(BlobAt),
     /// The values of a matrix, with its axes swapped.
     Transposed(BlobAt),
-    /// The values of a blob, divided by the value of another blob; as in Caffe, 0 if the divisor is
-    /// 0.
+    /// The values of a blob, divided by the value of another blob. As in Caffe, the results are 0
+    /// if the divisor is 0.
     Divided {
-        /// The blob of the values.
+        /// The blob with the values.
         blob: BlobAt,
-        /// The blob of the divisor, one value.
+        /// The blob with the divisor, which is one value.
         by: BlobAt,
     },
-    /// One value for all elements.
+    /// The same value for all elements.
     Constant(f32),
 }
 
 impl Net {
-    /// Returns the weights in the form of PyTorch's modules, without loading them.
+    /// Returns the weights as PyTorch's modules store them, without loading them.
     ///
-    /// A BatchNorm and the Scale behind it are one module in PyTorch, with the BatchNorm's name.
-    /// The weight is 1 without a Scale, and the bias is 0 without a Scale or without a bias of the
-    /// Scale. Convolution, Deconvolution, Embed, InnerProduct, PReLU and other layers keep their
-    /// values, with the number of axes that PyTorch expects.
+    /// A BatchNorm and the Scale after it are one module in PyTorch, with the BatchNorm's name. The
+    /// weight is 1 without a Scale. The bias is 0 without a Scale or if the Scale has no bias.
+    /// Convolution, Deconvolution, Embed, InnerProduct, PReLU and other layers keep their values,
+    /// with the number of axes that PyTorch expects.
     ///
     /// # Errors
     /// [`Weights`](crate::ErrorKind::Weights) if the model's file cannot be read.
@@ -138,7 +138,7 @@ impl StateTensor {
     /// with a Scale.
     ///
     /// # Errors
-    /// As [`Upgraded::from_model`].
+    /// All errors of [`Upgraded::from_model`].
     pub fn from_model(model: &Model, limits: &Limits) -> Result<Vec<Self>> {
         if model.num_layers() == 0 {
             return Ok(Vec::new());
@@ -155,7 +155,7 @@ impl StateTensor {
                 continue;
             }
             let of_name = indices.get_mut(message.text("name"));
-            // A layer that the upgrade has added for an input is not in the model.
+            // The model does not contain a layer that the upgrade added for an input.
             if let Some(index) = of_name.and_then(VecDeque::pop_front) {
                 layers.push((index, Layer::new(*message), model.layer(index)?.num_blobs()));
             }
@@ -167,10 +167,10 @@ impl StateTensor {
         tensors(model, &entries.collect::<Vec<_>>())
     }
 
-    /// Loads the tensor from the model that contains it, in the model's context.
+    /// Loads the tensor from its model, in the model's context.
     ///
     /// # Errors
-    /// As [`StoredBlob::load`](syncblob::StoredBlob::load).
+    /// All errors of [`StoredBlob::load`](syncblob::StoredBlob::load).
     pub fn load(&self, model: &Model) -> syncblob::Result<BlobAny> {
         let load = |at| model.blob(at)?.load_as(model.context(), self.dtype);
         let mut blob = match self.values {
@@ -180,7 +180,7 @@ impl StateTensor {
             StateValues::Divided { blob, by } => divided(load(blob)?, &load(by)?)?,
         };
         if blob.count() == self.shape.iter().product::<usize>() {
-            blob.reshape(self.shape.as_slice())?; // otherwise the model has changed
+            blob.reshape(self.shape.as_slice())?; // the counts differ only if the model has changed
         }
         Ok(blob)
     }
@@ -216,8 +216,8 @@ fn tensors(model: &Model, layers: &[Entry<'_>]) -> Result<Vec<StateTensor>> {
     Ok(tensors)
 }
 
-/// Returns for each BatchNorm without a weight the Scale behind it, if the Scale is the only reader
-/// of the BatchNorm's top and has a factor for each channel.
+/// Returns for each BatchNorm without a weight the Scale after it, if the Scale is the only reader
+/// of the BatchNorm's top and has one factor for each channel.
 fn scales(model: &Model, layers: &[Entry<'_>]) -> Result<HashMap<usize, usize>> {
     let mut last: HashMap<&str, usize> = HashMap::new();
     let mut readers: Vec<Vec<usize>> = vec![Vec::new(); layers.len()];
@@ -250,7 +250,7 @@ fn is_joined(model: &Model, norm: &Entry<'_>, scale: &Entry<'_>) -> Result<bool>
     Ok(model.blob(norm.blobs[0])?.info().count() == model.blob(*factors)?.info().count())
 }
 
-/// Returns whether a layer scales one bottom by a factor for each channel.
+/// Returns whether a layer scales its only bottom by one factor for each channel.
 fn is_of_channels(layer: &Layer) -> bool {
     let parameters = layer.message().message("scale_param");
     layer.layer_type() == "Scale"
@@ -258,7 +258,7 @@ fn is_of_channels(layer: &Layer) -> bool {
         && parameters.is_none_or(|p| (p.int("axis"), p.int("num_axes")) == (1, 1))
 }
 
-/// Returns a BatchNorm's weight and bias: the blobs of its Scale, or constants without them.
+/// Returns a BatchNorm's weight and bias: the blobs of its Scale, or constants if they are missing.
 fn affine(model: &Model, norm: &Entry<'_>, scale: &[BlobAt]) -> Result<[StateTensor; 2]> {
     let channels = model.blob(norm.blobs[0])?.info().count();
     let of = |number: usize, role: &'static str, value| -> Result<StateTensor> {
@@ -272,7 +272,7 @@ fn affine(model: &Model, norm: &Entry<'_>, scale: &[BlobAt]) -> Result<[StateTen
     Ok([of(0, "weight", 1.0)?, of(1, "bias", 0.0)?])
 }
 
-/// Returns a blob of a layer as a tensor; `None` if PyTorch has no such tensor.
+/// Returns a blob of a layer as a tensor, or `None` if PyTorch has no such tensor.
 fn tensor(model: &Model, entry: &Entry<'_>, number: usize) -> Result<Option<StateTensor>> {
     let at = entry.blobs[number];
     let info = *model.blob(at)?.info();
@@ -301,13 +301,13 @@ fn tensor(model: &Model, entry: &Entry<'_>, number: usize) -> Result<Option<Stat
     Ok(Some(StateTensor { layer: entry.index, role, shape, dtype, values }))
 }
 
-/// Returns the element type for loading a blob exactly, for NVCaffe's raw types too.
+/// Returns the element type that represents a blob's values exactly, also for NVCaffe's raw types.
 fn dtype(model: &Model, at: BlobAt) -> Result<Dtype> {
     let stored = model.blob(at)?.info().dtype();
     Ok(stored.exact_float().unwrap_or(stored))
 }
 
-/// Returns the last two axes if all axes before them are 1; otherwise all axes.
+/// Returns the last two axes if all axes before them have size 1, or else all axes.
 fn without_ones(shape: &[usize]) -> &[usize] {
     match shape.len().checked_sub(2) {
         Some(more) if shape[..more].iter().all(|&dim| dim == 1) => &shape[more..],
@@ -337,7 +337,7 @@ fn swap_axes<T: Copy>(values: &mut [T], columns: usize) {
     values.iter_mut().zip(swapped).for_each(|(value, swapped)| *value = *swapped);
 }
 
-/// Multiplies a blob by the inverse of another blob's value, which Caffe computes first, too.
+/// Multiplies a blob by the inverse of another blob's value. Caffe computes the inverse first, too.
 fn divided(mut blob: BlobAny, by: &BlobAny) -> syncblob::Result<BlobAny> {
     let inverse = match by {
         BlobAny::F32(by) if by.data()?[0] != 0.0 => f64::from(by.data()?[0].recip()),
@@ -345,7 +345,7 @@ fn divided(mut blob: BlobAny, by: &BlobAny) -> syncblob::Result<BlobAny> {
         _ => 0.0,
     };
     match &mut blob {
-        #[allow(clippy::cast_possible_truncation)] // rounded once, as the product of two f32 is
+        #[allow(clippy::cast_possible_truncation)] // rounded once, like the product of two f32
         BlobAny::F32(blob) => {
             let values = blob.data_mut()?.iter_mut();
             values.for_each(|value| *value = (f64::from(*value) * inverse) as f32);

@@ -1,4 +1,4 @@
-//! Removes layers that only serve training, or testing with labels.
+//! Removes layers that only serve training, or tests with labels.
 
 use std::collections::HashSet;
 
@@ -6,11 +6,11 @@ use crate::inputs::Inputs;
 use crate::layers::rule;
 use crate::net::Layer;
 
-/// Losses that contain a predicting layer, and the type of that layer.
+/// Losses that contain a layer which predicts, each with the type of that layer.
 const PREDICTING: &[(&str, &str)] =
     &[("SoftmaxWithLoss", "Softmax"), ("SigmoidCrossEntropyLoss", "Sigmoid")];
 
-/// Replaces such losses by the predicting layers, unless the net already has these.
+/// Replaces these losses by the layers that predict, unless the net already has such a layer.
 pub(crate) fn predict(layers: &mut [Layer], warnings: &mut Vec<String>) {
     let predicted: HashSet<(&str, String)> = layers
         .iter()
@@ -32,8 +32,8 @@ pub(crate) fn predict(layers: &mut [Layer], warnings: &mut Vec<String>) {
     }
 }
 
-/// Reports layers that use the mean and the variance of the batch, as in training: a net that was
-/// saved during training may have this setting.
+/// Warns about layers that use the mean and the variance of the batch, as in training. A net that
+/// was saved during training may have this setting.
 pub(crate) fn report_statistics(layers: &[Layer], warnings: &mut Vec<String>) {
     let mut found = layers.iter().filter(|layer| {
         let parameters = layer.message.message("batch_norm_param");
@@ -48,7 +48,7 @@ pub(crate) fn report_statistics(layers: &[Layer], warnings: &mut Vec<String>) {
     }
 }
 
-/// Returns whether a layer only computes a loss or a metric, so that no prediction depends on it.
+/// Returns whether a layer only computes a loss or a metric, which no prediction depends on.
 fn measures(layer: &Layer) -> bool {
     let kind = layer.layer_type.as_str();
     let by_name = kind.contains("Loss")
@@ -58,7 +58,7 @@ fn measures(layer: &Layer) -> bool {
 }
 
 /// Removes layers that compute a loss or a metric. If the net has no labels, also removes layers
-/// that only process labels for such layers.
+/// that only prepare labels for such layers.
 pub(crate) fn leave_out(layers: &mut Vec<Layer>, inputs: &Inputs, warnings: &mut Vec<String>) {
     let lacking = lacking(layers, inputs);
     let (mut wanted, mut measured) = (HashSet::new(), HashSet::new());
@@ -85,7 +85,7 @@ pub(crate) fn leave_out(layers: &mut Vec<Layer>, inputs: &Inputs, warnings: &mut
     layers.retain(|_| stays.next().unwrap_or(true));
 }
 
-/// Returns for each layer whether it depends on a blob that no layer makes.
+/// Returns for each layer whether it depends on a blob that neither an input nor a layer makes.
 fn lacking(layers: &[Layer], inputs: &Inputs) -> Vec<bool> {
     let mut made: HashSet<&String> = inputs.known.iter().map(|input| &input.0).collect();
     let mut lacking = Vec::with_capacity(layers.len());

@@ -1,5 +1,5 @@
-//! Assigns the blobs of a model to the layers of a net: by the layers' names, and by the names of
-//! shared blobs.
+//! Assigns the blobs of a model to the layers of a net, by the names of the layers and of shared
+//! blobs.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,39 +13,39 @@ use crate::net::{Layer, Net, Shape};
 use crate::onnx::Weights;
 use crate::{Error, Result};
 
-/// The blobs of a model for a layer of a net.
+/// The blobs of a model that belong to one layer of a net.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stored {
-    /// The model's layer with the layer's name, if there is one.
+    /// The model's layer of the same name, if it has one.
     layer: Option<usize>,
     /// The shapes of that layer's blobs.
     pub shapes: Vec<Shape>,
     forms: Vec<Form>,
-    /// The positions in the model of the layer's own and shared blobs.
+    /// The positions in the model of the layer's private and shared blobs.
     blobs: Vec<BlobAt>,
-    /// Whether an earlier layer of the net has the same name and therefore gets the weights.
+    /// Whether an earlier layer has the same name, so that it receives the weights instead.
     taken: bool,
 }
 
 /// Properties of a blob of the model.
 #[derive(Clone, Copy, Debug)]
 struct Form {
-    /// Whether the blob has four dimensions only because every old message has four.
+    /// Whether the blob has four dimensions only because every blob of an old message has four.
     legacy: bool,
     /// Whether the model contains all values.
     whole: bool,
 }
 
 impl Net {
-    /// Adds the weights of a model: a layer of the model belongs to the net's first layer of its
-    /// name. [`to_onnx`](Net::to_onnx) compares the blobs' shapes with the shapes that layers need.
+    /// Adds the weights of a model. A model's layer belongs to the net's first layer of the same
+    /// name. [`to_onnx`](Net::to_onnx) compares the blobs' shapes with those that layers need.
     ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for a file that does not contain a net;
-    /// [`Invalid`](crate::ErrorKind::Invalid) for the weights of another net, whose layers all have
-    /// other names, and for a layer that the model lacks, if unused weights have the shapes that
-    /// the layer needs: Caffe would use the values of the layer's fillers;
-    /// [`Weights`](crate::ErrorKind::Weights) if the model's file cannot be read.
+    /// [`Invalid`](crate::ErrorKind::Invalid) if no layer of the model with weights is in the net,
+    /// or if the model lacks a layer, but unused weights have the shapes that this layer needs:
+    /// Caffe would use the values of the layer's fillers; [`Weights`](crate::ErrorKind::Weights) if
+    /// the model's file cannot be read.
     pub fn with_weights(mut self, model: Arc<Model>) -> Result<Self> {
         check_format(&model)?;
         let mut first: HashMap<&str, usize> = HashMap::new();
@@ -76,7 +76,7 @@ impl Net {
         Ok(self)
     }
 
-    /// Refuses a model whose weights are all for unknown layers, if the net needs weights.
+    /// Refuses a model whose weights all belong to unknown layers, if the net needs weights.
     fn check_any(&self, stored: &[Stored], unknown: Option<&Cow<'_, str>>) -> Result<()> {
         let Some(unknown) = unknown else { return Ok(()) };
         let some = stored.iter().any(|stored| !stored.blobs.is_empty());
@@ -89,8 +89,8 @@ impl Net {
         )))
     }
 
-    /// Warns of layers that the model lacks and whose fillers make the weights. Fails if unused
-    /// weights have the shapes that such a layer needs: the names may differ by mistake.
+    /// Warns of layers that the model lacks and whose weights come from their fillers. Fails if
+    /// unused weights have the shapes that such a layer needs: the names may differ by mistake.
     fn warn_of_filled(&mut self, left_out: &[(Cow<'_, str>, Stored)]) -> Result<()> {
         for (at, needed) in self.shapes().weights.iter().enumerate() {
             let (layer, stored) = (&self.layers[at], &self.stored[at]);
@@ -143,8 +143,8 @@ impl Stored {
         Ok(stored)
     }
 
-    /// Returns whether the model has no layer of this name, and shared names do not provide all
-    /// blobs.
+    /// Returns whether the model has no layer of this name, and blobs that the layer shares by name
+    /// do not provide all that it needs.
     fn lacks(&self, needed: usize) -> bool {
         self.layer.is_none() && self.blobs.len() < needed
     }
@@ -156,7 +156,7 @@ impl Stored {
         }
     }
 
-    /// Checks that fillers can make the missing blobs, and that the values are not random.
+    /// Checks that fillers can make the missing blobs, and that no filler is random.
     fn check_fillers(&self, layer: &Layer, needed: usize) -> Result<()> {
         let (why, lacking) = (self.why(), self.blobs.len()..needed);
         if shared_names(layer).any(|(index, _)| lacking.contains(&index)) {
@@ -202,10 +202,10 @@ pub(crate) fn check_format(model: &Model) -> Result<()> {
         Format::Solverstate => "the state of a solver",
         _ => "of another format",
     };
-    Err(Error::unsupported(format_args!("the model is no net: it is {what}")))
+    Err(Error::unsupported(format_args!("the model is not a net: it is {what}")))
 }
 
-/// Compares shapes by Caffe's rule: an old message may have ones before the needed dimensions.
+/// Compares shapes by Caffe's rule: a blob of an old message may have ones before the needed shape.
 fn same_shape(stored: &[i64], legacy: bool, needed: &[i64]) -> bool {
     match stored.len().checked_sub(needed.len()) {
         Some(more) if legacy => {
@@ -215,14 +215,14 @@ fn same_shape(stored: &[i64], legacy: bool, needed: &[i64]) -> bool {
     }
 }
 
-/// Returns the index and the `param` of each blob that a layer shares under a name.
+/// Returns the index and the `param` of each blob that a layer shares by a name.
 fn shared_names(layer: &Layer) -> impl Iterator<Item = (usize, &Message)> {
     let parameters = layer.message.messages("param").enumerate();
     parameters.filter(|(_, parameters)| !parameters.text("name").is_empty())
 }
 
-/// Assigns one stored blob to all layers that share a blob: the blob that Caffe copies last into
-/// the shared memory.
+/// Assigns one stored blob to all layers that share it: the blob that Caffe copies last into the
+/// shared memory.
 fn share(layers: &[Layer], stored: &mut [Stored]) {
     let mut last: HashMap<&[u8], BlobAt> = HashMap::new();
     for (layer, stored) in layers.iter().zip(&*stored) {
@@ -247,12 +247,12 @@ fn share(layers: &[Layer], stored: &mut [Stored]) {
     }
 }
 
-/// The shapes of shared blobs by name, as the first layer with the name has them.
+/// The shapes of shared blobs by name. The first layer with a name determines the shape.
 #[derive(Default)]
 pub(crate) struct Shared<'n>(HashMap<&'n [u8], Shape>);
 
 impl<'n> Shared<'n> {
-    /// Checks that a layer's blobs have the shapes of the blobs that it shares.
+    /// Checks that a layer's blobs have the shapes of the shared blobs with the same names.
     pub fn check(&mut self, layer: &'n Layer, blobs: &[Shape]) -> Result<()> {
         for (blob, parameters) in shared_names(layer) {
             let Some(shape) = blobs.get(blob) else { break };

@@ -1,6 +1,6 @@
-//! Checks the cost of long texts: memory is at most a constant times the text's length, and in full
-//! runs time grows no faster than the length. Each row is a text with which an attacker might try
-//! to raise the cost.
+//! Checks the cost of long texts. Memory is at most a constant times the text's length, and in full
+//! runs time grows no faster than the length. Each row is a text that an attacker might use to
+//! raise the cost.
 
 use std::fmt::Write;
 use std::time::{Duration, Instant};
@@ -13,12 +13,12 @@ mod memory;
 #[global_allocator]
 static ALLOCATOR: memory::Counting = memory::Counting;
 
-/// The length of a text in everyday runs.
+/// The length of a text in ordinary runs.
 const LENGTH: usize = 128 << 10;
-/// The length of a long text in full runs, and its factor over the length of a short text.
+/// The length of a long text in full runs. The short text is shorter by the factor TIMES.
 const LONG: usize = 16 << 20;
 const TIMES: usize = 8;
-/// A longer text may take NOISE times the time that is expected from the shorter text.
+/// The longer text may take NOISE times as long as the time of the shorter text suggests.
 const NOISE: u32 = 3;
 
 const INPUT: &str =
@@ -27,7 +27,7 @@ const INPUT: &str =
 /// A name, a function that makes a text of a length, the most bytes of memory for a byte of text.
 type Row = (&'static str, fn(usize) -> String, usize);
 
-/// Repeats a part after a beginning, up to a length.
+/// Appends a part repeatedly to a beginning, up to a length.
 fn repeated(start: &str, part: impl Fn(usize) -> String, length: usize) -> String {
     let mut text = String::from(start);
     for index in 0.. {
@@ -47,7 +47,7 @@ fn layers(part: impl Fn(usize) -> String, length: usize) -> String {
     repeated(INPUT, part, length)
 }
 
-/// Layers with long names: a graph contains a layer's name once for each of its nodes.
+/// Layers with long names. A graph contains a layer's name once for each node of the layer.
 fn long_names(length: usize) -> String {
     let mut text = String::from(INPUT);
     let name = "n".repeat(length / 12);
@@ -198,7 +198,7 @@ static ROWS: &[Row] = &[
                 n,
             )
         },
-        2400, // the bound of a graph, over LENGTH
+        2400, // the bound of a graph, divided by LENGTH
     ),
     ("names", long_names, 60),
     ("many inputs", |n| repeated("", |i| format!("input:'{i}'input_dim:[1,1,1,1]"), n), 80),
@@ -281,7 +281,7 @@ fn convert(text: &str) {
     }
 }
 
-/// Returns the processor time, if the system reports it: other programs do not count then.
+/// Returns the processor time or, if the system does not report it, the time on the clock.
 fn seconds_of(call: impl FnOnce()) -> Duration {
     let now = || {
         let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
@@ -295,16 +295,16 @@ fn seconds_of(call: impl FnOnce()) -> Duration {
     }
 }
 
-/// Returns the most time for a text that is longer by the factor TIMES. Times below 2 ms are not
-/// meaningful.
+/// Returns the maximum time for a text that is longer by the factor TIMES. Times below 2 ms are too
+/// short to be compared.
 fn most_time(short: &str) -> Duration {
     let took = seconds_of(|| convert(short));
     took.max(Duration::from_millis(2)) * TIMES as u32 * NOISE
 }
 
 #[test]
-fn long_texts_cost_as_much_as_they_are_long() {
-    convert(INPUT); // reads the schema
+fn costs_are_linear_in_the_length() {
+    convert(INPUT); // reads the schema before the measurement
     let full = std::env::var_os("SYNCBLOB_TEST_FULL").is_some();
     let mut failed = Vec::new();
     for (name, text, per_byte) in ROWS {

@@ -1,4 +1,4 @@
-//! Checks the promises of the fuzz targets for their seeds, for stored inputs, and for nets that
+//! Checks the assertions of the fuzz targets for their seeds, for stored inputs, and for texts that
 //! are mutated here.
 
 use std::fs;
@@ -35,18 +35,18 @@ fn inputs(target: &str) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn texts() {
+fn seeds_of_texts_pass() {
     inputs("prototxt").iter().for_each(|text| prototxt(text));
 }
 
 #[test]
-fn models() {
+fn seeds_of_models_pass() {
     inputs("net_of_model").iter().for_each(|model| net_of_model(model));
 }
 
-/// Mutates texts for some seconds, as the fuzzer does for hours.
+/// Mutates texts for some seconds. The fuzzer does the same for hours.
 #[test]
-fn mutated_texts() {
+fn mutated_texts_pass() {
     let texts = inputs("prototxt");
     let full = std::env::var_os("SYNCBLOB_TEST_FULL").is_some();
     for seed in 0..if full { 200_000 } else { 2_000 } {

@@ -1,11 +1,11 @@
-//! A writer that a zip archive is written to. After a failure the writer discards all further data.
+//! A writer for a zip archive. After a failure, the writer discards all further data.
 
 use std::cell::Cell;
 use std::io::{self, BufWriter, ErrorKind, Seek, SeekFrom, Write};
 
 /// Writes bytes to `out` until a call fails or the archive is abandoned. Later writes succeed, but
-/// discard their bytes: a dropped `ZipWriter` completes its archive even after a failure, and would
-/// print a second error to standard error, or panic.
+/// discard their bytes, because a dropped `ZipWriter` completes its archive even after a failure,
+/// and would print a second error to standard error, or panic.
 pub struct Until<'a, W: Write + Seek> {
     out: BufWriter<W>,
     at: u64,
@@ -14,7 +14,7 @@ pub struct Until<'a, W: Write + Seek> {
 }
 
 impl<'a, W: Write + Seek> Until<'a, W> {
-    /// Starts at the beginning of `out`.
+    /// Makes a writer that starts at the beginning of `out`.
     pub fn new(out: W, is_over: &'a Cell<bool>) -> Self {
         Self { out: BufWriter::new(out), at: 0, end: 0, is_over }
     }
@@ -81,7 +81,7 @@ mod tests {
 
     use super::*;
 
-    /// A fake disk with room for `.1` bytes.
+    /// A fake disk with space for `.1` bytes.
     struct Small(Cursor<Vec<u8>>, usize);
 
     impl Write for Small {
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_that_finds_no_room_is_given_up_in_silence() {
+    fn an_archive_without_space_is_abandoned_without_a_panic() {
         let member = [7; 10_000];
         for room in (0..40_000).step_by(997) {
             let is_over = Cell::new(false);

@@ -1,4 +1,4 @@
-//! Derives the layers of a net and their blobs from a plan's tensors.
+//! Derives the layers of a net and their blobs from the tensors of a plan.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -9,9 +9,9 @@ use crate::source::{Failure, Kind, Layer, Result};
 /// The source of a blob's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// An index of the plan's items.
+    /// The tensor with this index in the plan's items.
     Item(usize),
-    /// The value 1: the scale factor of a BatchNorm whose mean and variance are already divided.
+    /// The value 1: the scale factor of a BatchNorm whose mean and variance were already divided.
     One,
 }
 
@@ -42,14 +42,14 @@ pub fn of(plan: &Plan) -> Result<Vec<(Layer, Vec<Content>)>> {
 
 type Found = Vec<(Layer, BTreeMap<usize, Content>)>;
 
-/// Returns the layers that have a mean or a variance, as the names of their tensors show.
+/// Returns the layers that have a mean or a variance, according to the names of their tensors.
 fn norms(plan: &Plan) -> HashSet<&str> {
     let unplaced = plan.items.iter().filter(|item| item.place.is_none());
     let parsed = unplaced.filter_map(|item| names::parse(&item.name));
     parsed.filter(|parsed| parsed.role == Role::Statistics).map(|parsed| parsed.layer).collect()
 }
 
-/// Returns the layer and the blob that a tensor's name identifies; adds the layer if it is new.
+/// Returns the layer and the blob that a tensor's name identifies. Adds the layer if it is new.
 fn place_by_name(
     name: &str,
     norms: &HashSet<&str>,
@@ -66,7 +66,7 @@ fn place_by_name(
     if role == Role::Affine && norms.contains(layer) {
         let text = format!(
             "\"{name}\" is of the BatchNorm \"{layer}\" or of the Scale behind it, and names alone \
-             do not tell which: a .safetensors file, or --names caffe, keeps the layers apart"
+             do not show which: a .safetensors file, or --names caffe, keeps the layers apart"
         );
         return Err(Failure::Unsupported(text));
     }
@@ -93,8 +93,8 @@ fn both(plan: &Plan, other: Content, name: &str, blob: usize) -> Failure {
     ))
 }
 
-/// Returns the layer's blobs in order. Refuses a gap: a Caffe file identifies blobs only by their
-/// order.
+/// Returns the layer's blobs in order. Refuses a missing blob, because a Caffe file identifies
+/// blobs only by their order.
 fn complete(layer: Layer, mut blobs: BTreeMap<usize, Content>) -> Result<(Layer, Vec<Content>)> {
     if layer.scale_applied && blobs.len() >= 2 {
         blobs.entry(2).or_insert(Content::One);

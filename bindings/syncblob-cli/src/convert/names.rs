@@ -1,4 +1,4 @@
-//! Parses tensor names of files without metadata.
+//! Parses the names of tensors in files without metadata.
 
 /// The layer of a tensor, its blob number and its role.
 pub struct Parsed<'a> {
@@ -12,7 +12,7 @@ pub enum Role {
     Number,
     /// A weight or a bias.
     Affine,
-    /// A mean or a variance, divided by the factor.
+    /// A mean or a variance that was divided by the scale factor.
     Statistics,
 }
 

@@ -1,4 +1,4 @@
-//! Writes tensors as NumPy files: one array, or an archive of arrays as `numpy.savez` writes it.
+//! Writes tensors as NumPy files: one array, or an archive of arrays like that of `numpy.savez`.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -13,7 +13,7 @@ use super::plan::{Item, Plan};
 use super::values::Reader;
 use crate::source::{Failure, Result};
 
-/// Larger members need zip's 64-bit sizes: 4 GiB, less room for the header of the array.
+/// Larger members need zip's 64-bit sizes. The value is 4 GiB minus space for the array's header.
 const LARGE: u64 = (4 << 30) - (1 << 20);
 
 pub fn write_array(plan: &Plan, reader: &Reader, mut file: &File) -> Result<()> {

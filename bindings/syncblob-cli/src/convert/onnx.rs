@@ -1,4 +1,4 @@
-//! Converts a whole net to ONNX: the layers of a prototxt or of the model, and the weights.
+//! Converts a whole net to ONNX: the layers of a prototxt or of the model, with the weights.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -65,7 +65,7 @@ pub struct NetArguments {
     swap_rb: bool,
 }
 
-/// The first axis of the inputs.
+/// The batch: a fixed size of the first axis of the inputs, or a name for a variable size.
 #[derive(Clone, Debug, PartialEq)]
 enum Batch {
     Size(i64),
@@ -108,8 +108,8 @@ pub struct NetTask<'a> {
     pub note: Note<'a>,
 }
 
-/// Converts a net and writes the complete file or nothing. Returns the converted net if this is a
-/// dry run.
+/// Converts a net and writes either the complete file or nothing. For a dry run, returns the
+/// converted net instead.
 pub fn convert_net(task: &NetTask, interrupt: &Interrupt) -> Result<Option<Onnx>> {
     refuse_source(task)?;
     let Opened { net, model } = open(task.inputs, task.arguments)?;
@@ -141,7 +141,7 @@ pub fn convert_net(task: &NetTask, interrupt: &Interrupt) -> Result<Option<Onnx>
     Ok(None)
 }
 
-/// Refuses to replace an input file, also through another path to the same file.
+/// Refuses to replace an input file, even through another path to the same file.
 fn refuse_source(task: &NetTask) -> Result<()> {
     let data = beside(task.output);
     for output in [task.output, &data] {
@@ -158,14 +158,14 @@ fn refuse_source(task: &NetTask) -> Result<()> {
     Ok(())
 }
 
-/// Returns the path of the weights' file, for a net too large for one file.
+/// Returns the path of the second file, which has the weights of a net too large for one file.
 fn beside(output: &Path) -> PathBuf {
     let mut name = output.file_name().unwrap_or_default().to_owned();
     name.push(".data");
     output.with_file_name(name)
 }
 
-/// Suggests a blob for the first requested output that no layer makes.
+/// Suggests a blob for the first requested output that is not a top of a layer.
 fn meant_output(net: &Net, outputs: &[String]) -> String {
     let tops = || net.layers().iter().flat_map(Layer::tops).map(String::as_str);
     let Some(name) = outputs.iter().find(|name| !tops().any(|top| top == **name)) else {
@@ -178,7 +178,7 @@ fn meant_output(net: &Net, outputs: &[String]) -> String {
     }
 }
 
-/// Makes a failure: a line for each layer that cannot be converted, then advice.
+/// Makes a failure with one line for each layer that cannot be converted, followed by advice.
 fn not_converted(error: &syncblob_net::Error, task: &NetTask, net: &Net) -> Failure {
     let (problems, has_weights) = (error.problems(), net.model().is_some());
     let mut text = error.to_string();
@@ -193,7 +193,7 @@ fn not_converted(error: &syncblob_net::Error, task: &NetTask, net: &Net) -> Fail
     }
     match problems {
         [] => Failure::Unsupported(text),
-        _ => Failure::Told(text),
+        _ => Failure::File(text),
     }
 }
 
@@ -203,7 +203,7 @@ const ADVICE: &str = "\nnothing is written; --outputs NAME computes a blob befor
 /// A net and its sources.
 struct Opened {
     net: Net,
-    /// The model's file, if weights can be copied from it.
+    /// The model's file, if the system can copy weights from it.
     model: Option<File>,
 }
 
@@ -246,13 +246,13 @@ pub fn is_prototxt(path: &Path) -> bool {
     matches!(Model::open(path), Err(error) if advice::is_prototxt(path, &error))
 }
 
-/// Returns whether a file holds tensors in a format other than Caffe's.
+/// Returns whether a file contains tensors in a format other than Caffe's.
 fn is_of_tensors(path: &Path) -> bool {
     let format = File::open(path).ok().and_then(|file| FileFormat::of_file(&file).ok());
     format.is_some_and(|format| !matches!(format, FileFormat::Caffe(_)))
 }
 
-/// Converts the error of a prototxt. If the file is a model, reports the wrong order of the files.
+/// Converts the error for a prototxt. If the file is a model, reports the wrong order of the files.
 fn of_text(path: &Path, error: syncblob_net::Error) -> Failure {
     match Model::open(path) {
         Ok(_) => Failure::Unsupported("this is a model: the prototxt comes first".into()),
@@ -260,7 +260,7 @@ fn of_text(path: &Path, error: syncblob_net::Error) -> Failure {
     }
 }
 
-/// Opens the model; refuses a file that is not a .caffemodel.
+/// Opens the model. Refuses a file that is not a .caffemodel.
 fn open_model(path: &Path, prototxt: Option<&PathBuf>) -> Result<Model> {
     let refuse = |text: &str| Err(about_output(path, Failure::Unsupported(text.into())));
     match Model::open(path) {
@@ -307,7 +307,7 @@ fn preprocessing(arguments: &NetArguments) -> Result<Preprocessing> {
     Ok(preprocessing)
 }
 
-/// Parses numbers between commas; reads any other text as the path of a mean file.
+/// Parses numbers that are separated by commas. Any other text is the path of a mean file.
 fn mean(text: &str) -> Result<Mean> {
     let numbers: std::result::Result<Vec<f32>, _> = text.split(',').map(str::parse).collect();
     if let Ok(numbers) = numbers {
@@ -336,8 +336,8 @@ fn write(onnx: &Onnx, model: Option<&File>, file: &File, interrupt: &Interrupt) 
     Ok(out.flush()?)
 }
 
-/// Writes the weights to a separate file, then writes the ONNX file, which refers to the weights
-/// file by name.
+/// Writes the weights to a second file, then writes the ONNX file, which refers to the second file
+/// by name.
 fn write_two(task: &NetTask, target: &Target, onnx: &Onnx, interrupt: &Interrupt) -> Result<()> {
     let path = beside(task.output);
     let values = Target::new(&path, task.force).map_err(|failure| about_output(&path, failure))?;
@@ -353,7 +353,7 @@ fn write_two(task: &NetTask, target: &Target, onnx: &Onnx, interrupt: &Interrupt
     })
 }
 
-/// Returns `Interrupted` if a signal ended the writing, else the error.
+/// Returns `Interrupted` if a signal stopped the writing, or else the error.
 fn interrupted(error: syncblob_net::Error, interrupt: &Interrupt) -> Failure {
     interrupt.check().err().unwrap_or_else(|| failure(error))
 }
@@ -368,7 +368,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shapes_of_inputs() {
+    fn shapes_of_inputs_are_parsed() {
         assert_eq!(named_shape("data=1x3x2x2"), Ok(("data".into(), vec![1, 3, 2, 2])));
         assert_eq!(named_shape("a=b=7"), Ok(("a=b".into(), vec![7])));
         for wrong in ["data", "data=", "data=1x0", "data=1x-3", "data=axb"] {
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_and_names_of_batches() {
+    fn sizes_and_names_of_batches_are_parsed() {
         assert_eq!(batch("8"), Ok(Batch::Size(8)));
         for name in ["N", "batch_size", "_1"] {
             assert_eq!(batch(name), Ok(Batch::Name(name.into())));

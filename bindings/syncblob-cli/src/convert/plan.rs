@@ -1,4 +1,4 @@
-//! The plan of the output, complete before writing begins.
+//! The plan of the output, which is complete before anything is written.
 
 use std::collections::HashSet;
 
@@ -13,10 +13,10 @@ use crate::advice;
 use crate::source::{Failure, FileFormat, Notes, Place, Result, Source, Stored, Tensor};
 use crate::text::{is_plain, shortened};
 
-/// The most bytes of a name in a zip archive.
+/// The maximum number of bytes of a name in a zip archive.
 const MAX_MEMBER_NAME: usize = u16::MAX as usize;
 
-/// The most characters of a name in an error message.
+/// The maximum number of characters of a name in an error message.
 const NAME: usize = 60;
 
 /// The user's options.
@@ -28,14 +28,14 @@ pub struct Wishes<'a> {
 }
 
 impl Wishes<'_> {
-    /// Returns whether a tensor of this name is converted.
+    /// Returns whether the options select a tensor of this name.
     pub fn include(&self, name: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|only| only.matches(name))
     }
 }
 
-/// Suggests a replacement for a pattern without matches; for a layer's name, a pattern of its
-/// tensors.
+/// Suggests a replacement for a pattern without matches. If the pattern is a layer's name, suggests
+/// a pattern for the layer's tensors.
 fn similar<'a>(only: &str, mut names: impl Iterator<Item = &'a str> + Clone) -> String {
     let layer = format!("{only}.");
     match names.clone().any(|name| name.starts_with(&layer)) {
@@ -46,9 +46,9 @@ fn similar<'a>(only: &str, mut names: impl Iterator<Item = &'a str> + Clone) -> 
 
 pub struct Plan {
     pub items: Vec<Item>,
-    /// The file's data other than its tensors.
+    /// All data of the file except its tensors.
     pub notes: Notes,
-    /// Whether an option left out some tensors.
+    /// Whether an option excluded some tensors.
     pub partial: bool,
 }
 
@@ -64,9 +64,9 @@ pub struct Item {
 /// The source of a tensor's values.
 #[derive(Clone)]
 pub enum Origin {
-    /// An index of the source's tensors.
+    /// The tensor of the source with this index.
     Tensor(usize),
-    /// Blobs of the source's net.
+    /// A tensor that is computed from blobs of the source's net.
     State(StateTensor),
 }
 
@@ -122,7 +122,7 @@ impl Plan {
         }
     }
 
-    /// Refuses names that an archive cannot hold, or that would be unpacked outside its folder.
+    /// Refuses names that an archive cannot contain, or that would be unpacked outside its folder.
     fn check_members(&self) -> Result<()> {
         let refuse = |what, item: &Item| {
             let name = shortened(&item.name, NAME);
@@ -143,7 +143,7 @@ impl Plan {
         self.items.iter().map(|item| item.bytes() as u64).sum()
     }
 
-    /// Returns the only tensor, for a format that holds exactly one.
+    /// Returns the only tensor, for a format that contains exactly one.
     pub fn single(&self) -> Result<&Item> {
         match &self.items[..] {
             [item] => Ok(item),
@@ -159,7 +159,7 @@ impl Plan {
     }
 }
 
-/// Returns the type that a tensor is written as.
+/// Returns the type in which a tensor is written.
 fn dtype(tensor: &Tensor, wishes: &Wishes) -> Result<Dtype> {
     let refuse = |what: String| {
         let text = format!("tensor \"{}\" is of type {}: {what}", tensor.name, tensor.dtype);
@@ -173,7 +173,7 @@ fn dtype(tensor: &Tensor, wishes: &Wishes) -> Result<Dtype> {
     }
     let caffe = matches!(wishes.format, FileFormat::Caffe(_));
     match wishes.dtype.unwrap_or(stored) {
-        // F32 holds these values exactly, and Caffe has no narrower type.
+        // F32 represents these values exactly, and Caffe has no narrower type.
         Dtype::F16 | Dtype::Bf16 if caffe && wishes.dtype.is_none() => Ok(Dtype::F32),
         dtype @ (Dtype::F32 | Dtype::F64) => Ok(dtype),
         dtype if caffe => {

@@ -11,13 +11,13 @@ use super::plan::{Item, Plan};
 use super::values::Reader;
 use crate::source::{safetensors_type, Failure, Result, NOTES_KEY};
 
-/// The header's size is a multiple of this, so that the tensors are aligned.
+/// The header's size is a multiple of this number, so that the tensors are aligned.
 const ALIGNMENT: usize = 8;
 
 pub fn write(plan: &Plan, reader: &Reader, mut file: &File) -> Result<()> {
     let mut items: Vec<_> = plan.items.iter().collect();
-    // Wide types come first, which keeps all tensors aligned. Other writers sort by name within a
-    // type too.
+    // Wide types come first, which aligns all tensors. Within a type, tensors are sorted by name,
+    // as other writers do.
     items.sort_by_key(|item| (std::cmp::Reverse(item.dtype.size()), &item.name));
     file.write_all(&header(plan, &items)?)?;
     for item in items {
@@ -26,7 +26,7 @@ pub fn write(plan: &Plan, reader: &Reader, mut file: &File) -> Result<()> {
     Ok(())
 }
 
-/// The header, with its texts in a fixed order: `Metadata` would write them in a random order.
+/// The header. Its texts are in a fixed order, while `Metadata` would write them in a random order.
 #[derive(Serialize)]
 struct Header<'a> {
     #[serde(rename = "__metadata__")]
@@ -44,7 +44,7 @@ fn header(plan: &Plan, items: &[&Item]) -> Result<Vec<u8>> {
         let (dtype, shape) = (safetensors_type(item.dtype)?, item.shape.clone());
         tensors.push((item.name.clone(), TensorInfo { dtype, shape, data_offsets: (start, end) }));
     }
-    // Other programs' readers require the key "format"; the layout is PyTorch's.
+    // Readers of other programs require the key "format". The layout of the tensors is PyTorch's.
     let mut texts = BTreeMap::from([("format", "pt".to_owned())]);
     let placed = plan.items.iter().filter_map(|item| Some((item.name.as_str(), item.place?)));
     texts.extend(plan.notes.to_json(placed).map(|notes| (NOTES_KEY, notes)));

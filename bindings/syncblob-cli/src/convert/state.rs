@@ -10,13 +10,13 @@ use crate::source::{
 };
 use crate::values::{each, Part, Values};
 
-/// A tensor by its name in OUT.
+/// A tensor with its name in OUT.
 pub struct Found {
     pub tensor: Tensor,
     pub origin: Origin,
 }
 
-/// Returns the tensors and their metadata.
+/// Returns the tensors to convert, and the metadata of OUT.
 pub fn found(source: &Source, wishes: &Wishes) -> Result<(Notes, Vec<Found>)> {
     let to_caffe = matches!(wishes.format, FileFormat::Caffe(_));
     check_scheme(source, wishes.scheme, to_caffe)?;
@@ -47,7 +47,7 @@ fn all(source: &Source) -> impl Iterator<Item = Found> + '_ {
     tensors.map(|(index, tensor)| Found { tensor, origin: Origin::Tensor(index) })
 }
 
-/// Returns the parameters and buffers of PyTorch's modules for the net.
+/// Returns the parameters and buffers that PyTorch's modules have for the net.
 fn of_net(source: &Source, model: &Model) -> Result<(Notes, Vec<Found>)> {
     let mut notes = source.notes.clone();
     let names = unique_names(&notes.layers);
@@ -67,7 +67,7 @@ fn of_net(source: &Source, model: &Model) -> Result<(Notes, Vec<Found>)> {
     Ok((notes, found))
 }
 
-/// Records how to convert the tensor back to a blob; returns the blob's place.
+/// Records how to convert the tensor back to a blob. Returns the place of that blob.
 fn note(state: &StateTensor, name: &str, notes: &mut Notes) -> Option<Place> {
     let place = |at: BlobAt| Some(Place { layer: at.layer, blob: at.index });
     match state.values {
@@ -90,7 +90,7 @@ fn note(state: &StateTensor, name: &str, notes: &mut Notes) -> Option<Place> {
     }
 }
 
-/// Returns the tensors of IN that are blobs in Caffe. Leaves out constants that IN has only because
+/// Returns the tensors of IN that are blobs in Caffe. Omits constants that IN has only because
 /// PyTorch's modules need them, such as the weight 1 of a BatchNorm without a Scale.
 fn of_caffe(source: &Source, wishes: &Wishes) -> Result<(Notes, Vec<Found>)> {
     let mut found = Vec::new();
@@ -115,7 +115,7 @@ fn of_caffe(source: &Source, wishes: &Wishes) -> Result<(Notes, Vec<Found>)> {
     Ok((source.notes.clone(), found))
 }
 
-/// Refuses a constant that another program has changed.
+/// Refuses a constant whose values another program has changed.
 fn check_constant(source: &Source, index: usize, value: f32) -> Result<()> {
     let blob = source.load(index)?;
     let is_same = each!(Values::of(&blob, Part::Data)?, values => {
@@ -125,7 +125,7 @@ fn check_constant(source: &Source, index: usize, value: f32) -> Result<()> {
         return Ok(());
     }
     Err(Failure::Unsupported(format!(
-        "\"{}\" is no blob of the net, which computes with {value}: \
+        "\"{}\" is not a blob of the net, which computes with {value}: \
          it has other values now, and --only can leave it out",
         source.tensors[index].name
     )))

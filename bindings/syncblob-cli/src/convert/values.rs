@@ -1,4 +1,4 @@
-//! Loads values, converts them, and passes them on as bytes.
+//! Loads values, converts them, and passes their bytes to a callback.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -15,9 +15,9 @@ use crate::source::{Failure, Result, Source, Stored, PART};
 use crate::text::{grouped, printable};
 use crate::values::{each, Part, Values};
 
-/// The most bytes passed on at a time; a multiple of every type's size.
+/// The maximum number of bytes to pass at a time. It is a multiple of every type's size.
 const PIECE: usize = 1 << 20;
-/// The most values converted at a time.
+/// The maximum number of values to convert at a time.
 const CHUNK: usize = 1 << 16;
 
 pub struct Reader<'a> {
@@ -28,7 +28,7 @@ pub struct Reader<'a> {
     overflows: RefCell<Overflows>,
 }
 
-/// Values that are finite in IN and infinite in OUT.
+/// How many values are finite in IN but infinite in OUT.
 #[derive(Default)]
 struct Overflows {
     values: usize,
@@ -36,7 +36,7 @@ struct Overflows {
     first: String,
 }
 
-/// Receives a tensor's bytes, piece by piece.
+/// A callback for a tensor's bytes, piece by piece.
 pub type Sink<'a> = &'a mut dyn FnMut(&[u8]) -> Result<()>;
 
 impl<'a> Reader<'a> {
@@ -49,19 +49,19 @@ impl<'a> Reader<'a> {
         Self { source, input, interrupt, progress, overflows: RefCell::default() }
     }
 
-    /// Passes a tensor's bytes to `sink` in pieces, in little-endian order.
+    /// Passes a tensor's bytes to `sink` in pieces. The byte order is little-endian.
     pub fn bytes(&self, item: &Item, sink: Sink) -> Result<()> {
         self.pieces(item, &mut |piece| {
             if cfg!(target_endian = "little") {
                 return sink(piece);
             }
-            let mut turned = piece.to_vec();
-            turned.chunks_exact_mut(item.dtype.size()).for_each(<[u8]>::reverse);
-            sink(&turned)
+            let mut swapped = piece.to_vec();
+            swapped.chunks_exact_mut(item.dtype.size()).for_each(<[u8]>::reverse);
+            sink(&swapped)
         })
     }
 
-    /// Returns a tensor as a blob of the type that it is written as, f32 or f64.
+    /// Returns a tensor as a blob of the type in which it is written, f32 or f64.
     pub fn blob(&self, item: &Item) -> Result<BlobAny> {
         if self.is_ready(item) {
             self.interrupt.check()?;
@@ -76,7 +76,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns whether the values are written without conversion.
+    /// Returns whether the values can be written without conversion.
     fn is_ready(&self, item: &Item) -> bool {
         match &item.origin {
             Origin::Tensor(index) => self.source.tensors[*index].dtype == Stored::As(item.dtype),
@@ -93,8 +93,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Passes the values of a tensor to `each` in order, in parts if IN's format can be read in
-    /// parts.
+    /// Passes the values of a tensor to `each` in order. Passes them in parts if IN's format can be
+    /// read in parts.
     fn parts(&self, item: &Item, each: &mut dyn FnMut(BlobAny) -> Result<()>) -> Result<()> {
         match item.origin {
             Origin::Tensor(index) => self.source.parts(index, PART, each),
@@ -114,7 +114,7 @@ impl<'a> Reader<'a> {
         Ok(blob.into())
     }
 
-    /// Passes a tensor's bytes to `sink` in pieces, in this machine's byte order.
+    /// Passes a tensor's bytes to `sink` in pieces. The byte order is that of this machine.
     fn pieces(&self, item: &Item, sink: Sink) -> Result<()> {
         let mut written = Ok(());
         let mut overflows = 0;
@@ -133,14 +133,14 @@ impl<'a> Reader<'a> {
                 Err(_) => Err(Failure::Interrupted),
             }
         });
-        // An error of the sink is about OUT, every other error about IN.
+        // An error of the sink is about OUT; every other error is about IN.
         written?;
         read.map_err(|failure| about_input(self.input, failure))?;
         self.count(item, overflows);
         Ok(())
     }
 
-    /// Passes the values to `sink`. Returns how many of them became infinite by the conversion.
+    /// Passes the values to `sink`. Returns how many of them the conversion made infinite.
     fn hand_on(&self, item: &Item, blob: &BlobAny, sink: Sink) -> Result<usize> {
         let ready = self.is_ready(item);
         each!(Values::of(blob, Part::Data)?, values => hand_on(values, ready, item, sink))
@@ -148,16 +148,16 @@ impl<'a> Reader<'a> {
 
     fn count(&self, item: &Item, overflows: usize) {
         if overflows > 0 {
-            let mut told = self.overflows.borrow_mut();
-            if told.tensors == 0 {
-                told.first.clone_from(&item.name);
+            let mut counted = self.overflows.borrow_mut();
+            if counted.tensors == 0 {
+                counted.first.clone_from(&item.name);
             }
-            told.tensors += 1;
-            told.values += overflows;
+            counted.tensors += 1;
+            counted.values += overflows;
         }
     }
 
-    /// Reports how many values became infinite.
+    /// Reports how many values became infinite during the conversion.
     pub fn finish(self, note: Note) {
         drop(self.progress);
         let Overflows { values, tensors, first } = self.overflows.into_inner();
@@ -173,7 +173,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Passes the values to `sink`, converted unless `ready`. Returns how many became infinite.
+/// Passes the values to `sink`, converted unless `ready` is true. Returns how many became infinite.
 fn hand_on<S: Element + NoUninit>(
     values: &[S],
     ready: bool,
@@ -209,7 +209,7 @@ fn convert<S: Element, T: Target>(values: &[S], sink: Sink) -> Result<usize> {
     Ok(overflows)
 }
 
-/// A type to which values are rounded: to the nearest, ties to even.
+/// A type that values are rounded to: to the nearest value, ties to even.
 trait Target: NoUninit {
     fn narrow(value: f64) -> Self;
     fn is_finite(self) -> bool;
@@ -236,8 +236,8 @@ target! {
     bf16 = |value| bf16::from_f32(to_odd(value));
 }
 
-/// Returns the value if f32 can represent it, else the neighbouring f32 whose last bit is 1
-/// (rounding to odd). Rounding this f32 again gives the result of rounding `value` only once.
+/// Returns the value if f32 can represent it, or else the neighbouring f32 whose last bit is 1
+/// (rounding to odd). Rounding that f32 again has the same result as rounding `value` once.
 fn to_odd(value: f64) -> f32 {
     let near = value as f32;
     if f64::from(near) == value || value.is_nan() {
@@ -252,10 +252,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rounding_through_f32_is_rounding_once() {
+    fn rounding_through_f32_equals_rounding_once() {
         let half = f64::from(f16::EPSILON) / 2.0;
         let cases = [
-            (1.0 + half, 1.0),                      // a tie, to even
+            (1.0 + half, 1.0),                      // a tie, which is rounded to even
             (1.0 + half + 1e-12, 1.0 + 2.0 * half), // above a tie, which f32 cannot represent
             (1.0 + 3.0 * half - 1e-12, 1.0 + 2.0 * half),
             (1.0 + 3.0 * half, 1.0 + 4.0 * half),

@@ -1,5 +1,5 @@
-//! A writer that copies values from a model's file and shows a progress bar. A signal ends the
-//! writing. The system copies long values, so that they do not pass through the program's memory.
+//! A writer that copies values from a model's file, shows a progress bar, and stops after a signal.
+//! The system copies long values, so that they do not pass through the program's memory.
 
 use std::fs::{File, Metadata};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
@@ -13,14 +13,14 @@ use crate::system;
 
 const BUFFER: usize = 1 << 18;
 
-/// The least size of values that the system copies. Shorter values go through the buffer.
+/// The minimum size of values that the system copies. Shorter values pass through the buffer.
 const LEAST: u64 = BUFFER as u64;
 
-/// The most bytes copied between two checks for a signal.
+/// The maximum number of bytes to copy between two checks for a signal.
 const MOST: u64 = 64 << 20;
 
-/// Opens the file to copy from. None if the path now names another file than `before`, or if the
-/// system cannot copy between files.
+/// Opens the file to copy from. Returns None if the path now names another file than `before`, or
+/// if the system cannot copy between files.
 pub fn same_file(path: &Path, before: &Metadata) -> Option<File> {
     let file = File::open(path).ok().filter(|_| cfg!(target_os = "linux"))?;
     system::is_same(before, &file.metadata().ok()?).then_some(file)
@@ -87,7 +87,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the contents of a file after writing some bytes and a range of the model.
+    /// Writes a range of the model between other bytes. Returns the result and the file's contents.
     fn written(model: &File, offset: u64, size: u64) -> (io::Result<bool>, Vec<u8>) {
         let out = tempfile::NamedTempFile::new().unwrap();
         let interrupt = Interrupt::default();
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn long_ranges_are_copied_in_their_place() {
+    fn long_ranges_are_copied_between_written_bytes() {
         let mut model = tempfile::tempfile().unwrap();
         let bytes: Vec<u8> = (0..2 * LEAST).map(|i| (i % 251) as u8).collect();
         model.write_all(&bytes).unwrap();
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_became_shorter_is_an_error() {
+    fn a_model_file_that_became_shorter_is_an_error() {
         let mut model = tempfile::tempfile().unwrap();
         model.write_all(&vec![1; LEAST as usize]).unwrap();
         let error = written(&model, 1, LEAST).0.unwrap_err();

@@ -2,7 +2,7 @@
 
 use crate::values::Values;
 
-/// The allowed differences: see the help of `diff`.
+/// The allowed differences, as the help of `diff` defines them.
 #[derive(Clone, Copy)]
 pub struct Tolerance {
     pub absolute: f64,
@@ -12,24 +12,24 @@ pub struct Tolerance {
 #[derive(Debug, Default, PartialEq)]
 pub struct Numbers {
     pub count: usize,
-    /// Values beyond the tolerance, or NaN in one payload only.
+    /// How many values differ by more than the tolerance, or are NaN in only one payload.
     pub differing: usize,
     pub nan_only_a: usize,
     pub nan_only_b: usize,
-    /// The largest absolute difference of pairs without NaN; infinite if only one value is
-    /// infinite.
+    /// The largest absolute difference between two values that are not NaN. Infinite if exactly one
+    /// of the values is infinite.
     pub max_abs: f64,
     pub max_rel: f64,
-    /// The first element with the largest difference that is not allowed, and its two values. A
-    /// value that is NaN or infinite in one payload only has the largest difference.
+    /// The first element with the largest difference beyond the tolerance, and its two values. The
+    /// difference is infinite if a value is NaN or infinite in only one payload.
     pub at: usize,
     pub a: f64,
     pub b: f64,
 }
 
 impl Numbers {
-    /// Counts two unequal values. `integers` is the exact difference of `a` and `b` if both
-    /// are integers. Returns the difference; a negative number if the tolerance allows it.
+    /// Counts two unequal values. If both are integers, `integers` is the exact difference of `a`
+    /// and `b`. Returns the difference, or a negative number if the tolerance allows it.
     fn add(&mut self, a: f64, b: f64, integers: Option<f64>, tolerance: Tolerance) -> f64 {
         if a.is_nan() || b.is_nan() {
             self.nan_only_a += usize::from(a.is_nan());
@@ -46,8 +46,8 @@ impl Numbers {
         };
         self.max_abs = self.max_abs.max(absolute);
         self.max_rel = self.max_rel.max(relative);
-        // An infinite value is never within the tolerance: relative to it, any tolerance would be
-        // infinite.
+        // An infinite value is never within the tolerance: a tolerance relative to infinity would
+        // allow everything.
         let allowed =
             scale.is_finite() && absolute <= tolerance.absolute + tolerance.relative * scale;
         self.differing += usize::from(!allowed);
@@ -59,7 +59,7 @@ impl Numbers {
     }
 }
 
-/// Accumulates the numbers over the values compared so far.
+/// Accumulates the numbers of all values that were compared so far.
 pub struct Counting {
     pub numbers: Numbers,
     tolerance: Tolerance,
@@ -71,10 +71,10 @@ impl Counting {
         Self { numbers: Numbers::default(), tolerance, worst: -1.0 }
     }
 
-    /// Compares the next values, equally many of each payload.
+    /// Compares the next values. Both payloads have the same number of values.
     pub fn add(&mut self, a: Values, b: Values) {
         let (values_a, values_b, begin) = (a, b, self.numbers.count);
-        // f64 cannot represent all 64-bit integers.
+        // f64 cannot represent all 64-bit integers exactly.
         let is_wide = a.is_wide() && b.is_wide();
         a.for_each_block_with(b, |block_a, block_b| {
             for (index, (&a, &b)) in block_a.iter().zip(block_b).enumerate() {
@@ -106,7 +106,7 @@ impl Counting {
 mod tests {
     use super::*;
 
-    /// Compares the values as one block and as two blocks: the results must agree.
+    /// Compares the values as one block and as two blocks, which must have the same result.
     fn of(a: Values, b: Values, tolerance: Tolerance) -> Numbers {
         let [mut once, mut twice] = [0; 2].map(|_| Counting::new(tolerance));
         once.add(a, b);
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_that_are_one_double_differ() {
+    fn integers_that_round_to_the_same_double_differ() {
         let (a, b) = ([i64::MAX, -5, 1 << 53], [i64::MAX - 1, -5, (1 << 53) + 1]);
         let found = of(Values::I64(&a), Values::I64(&b), EXACT);
         assert_eq!((found.differing, found.max_abs, found.at), (2, 1.0, 0));
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn nan_equals_nan_alone_and_no_tolerance_covers_infinity() {
+    fn nan_equals_only_nan_and_no_tolerance_covers_infinity() {
         let (nan, inf) = (f64::NAN, f64::INFINITY);
         let all = Tolerance { absolute: inf, relative: inf };
         let cases = [
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_place_is_that_of_the_worst_that_is_not_allowed() {
+    fn the_place_is_that_of_the_largest_difference_beyond_the_tolerance() {
         let relative = Tolerance { absolute: 0.0, relative: 0.1 };
         let found = of(Values::F64(&[100.0, 1.0, 2.0]), Values::F64(&[105.0, 1.5, 2.5]), relative);
         assert_eq!((found.differing, found.at, found.max_abs), (2, 1, 5.0));
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_beyond_f64_has_a_relative_one() {
+    fn a_difference_beyond_f64_has_a_finite_relative_difference() {
         let found = of(Values::F64(&[f64::MAX]), Values::F64(&[-f64::MAX]), EXACT);
         assert_eq!((found.max_abs, found.max_rel), (f64::INFINITY, 2.0));
     }

@@ -20,14 +20,14 @@ impl Which {
     }
 }
 
-/// Indices of `Source::tensors`.
+/// Indices of tensors in `Source::tensors`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pair {
     Both(usize, usize),
     One(Which, usize),
 }
 
-/// The names by which a file's tensors are paired: layer and number where both are known, as in
+/// The names by which a file's tensors are paired: layer and number if both are known, as in
 /// Caffe's own files.
 pub struct Names<'a> {
     source: &'a Source,
@@ -49,7 +49,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Returns A's tensors in A's order, then the tensors that only B has, in B's order.
+/// Returns A's tensors in A's order, followed by the tensors that only B has, in B's order.
 pub fn pairs(a: &Names, b: &Names) -> Vec<Pair> {
     let names = b.source.tensors.iter().map(|tensor| b.of(tensor));
     let mut waiting: HashMap<_, _> = names.enumerate().map(|(index, name)| (name, index)).collect();

@@ -1,4 +1,4 @@
-//! Prints differences as they are found: a table for people, JSON for programs.
+//! Prints each difference when it is found: as a table for people, or as JSON for programs.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -23,15 +23,15 @@ pub trait Print {
 
 // --- the table --------------------------------------------------------------------
 
-/// A table whose column widths are fixed in advance, since rows are written as they are found: the
-/// widest name, and numbers of seven digits.
+/// A table. Rows are written as they are found, so the column widths are fixed in advance: for the
+/// widest name, and for numbers of seven digits.
 pub struct Table<W> {
     out: W,
     name_width: usize,
     is_empty: bool,
 }
 
-/// The most characters of a name that are shown.
+/// The maximum number of characters of a name that are shown.
 const NAME: usize = 60;
 
 const HEADINGS: [&str; 6] = ["tensor", "differing", "of", "max abs", "max rel", ""];
@@ -103,7 +103,7 @@ impl<W: Write> Print for Table<W> {
     }
 }
 
-/// Formats "0.5 and 0.25 at [0, 2]", and how many values are NaN in one file only.
+/// Formats "0.5 and 0.25 at [0, 2]", and how many values are NaN in only one file.
 fn worst(part: Part, numbers: &Numbers, shape: &[usize]) -> String {
     let Numbers { at, a, b, nan_only_a, nan_only_b, .. } = *numbers;
     let of = if part == Part::Diff { "diff: " } else { "" };

@@ -1,4 +1,4 @@
-//! Replaces the actions of signals for a time, then restores them.
+//! Replaces the actions of signals for some time, and then restores them.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -9,26 +9,26 @@ use std::sync::{Mutex, PoisonError};
 
 use libc::c_int;
 
-/// The last signal that arrived; 0 for none.
+/// The last signal that arrived, or 0 if none has.
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
-/// The listeners: the first installs our actions, the last restores the earlier actions.
+/// The listeners. The first installs our actions. The last restores the earlier actions.
 static LISTENERS: Mutex<Listeners> =
     Mutex::new(Listeners { count: 0, is_stopped: false, earlier: Vec::new() });
 
 struct Listeners {
     count: usize,
-    /// Whether the signal has stopped the work of a listener.
+    /// Whether a signal has stopped the work of at least one listener.
     is_stopped: bool,
     earlier: Vec<(c_int, system::Action)>,
 }
 
 /// Returns whether a signal has arrived.
-pub fn came() -> bool {
+pub fn arrived() -> bool {
     SIGNAL.load(Ordering::Relaxed) != 0
 }
 
-/// While a value of this type exists, signals are only noted.
+/// While a value of this type exists, signals are only recorded.
 pub struct Listening {
     is_settled: Cell<bool>,
 }
@@ -47,7 +47,7 @@ impl Listening {
                     Ok(None) => {}
                     Err(error) => {
                         drop(listeners);
-                        return Err(error); // drops `listening`, which takes the lock
+                        return Err(error); // dropping `listening` locks the mutex again
                     }
                 }
             }
@@ -65,7 +65,7 @@ impl Drop for Listening {
     fn drop(&mut self) {
         let mut listeners = LISTENERS.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.count -= 1;
-        listeners.is_stopped |= came() && !self.is_settled.get();
+        listeners.is_stopped |= arrived() && !self.is_settled.get();
         if listeners.count > 0 {
             return;
         }
@@ -96,7 +96,7 @@ mod system {
 
     pub const NOTED: [c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
-    /// With SIGXFSZ ignored, a call that makes a file too large returns an error.
+    /// If SIGXFSZ is ignored, a call that makes a file too large returns an error.
     pub const IGNORED: [c_int; 1] = [libc::SIGXFSZ];
 
     extern "C" fn note(number: c_int) {
@@ -104,7 +104,7 @@ mod system {
     }
 
     pub fn ours() -> Action {
-        // The handler only stores a number: this is safe in a signal handler.
+        // The handler only stores a number, which is safe in a signal handler.
         let ours: extern "C" fn(c_int) = note;
         action(ours as libc::sighandler_t)
     }
@@ -114,7 +114,7 @@ mod system {
     }
 
     fn action(handler: libc::sighandler_t) -> Action {
-        // SAFETY: plain numbers; zeros mean no flags and an empty mask.
+        // SAFETY: the struct has only numbers. Zeros mean no flags and an empty mask.
         let mut action = unsafe { MaybeUninit::<Action>::zeroed().assume_init() };
         action.sa_sigaction = handler;
         action.sa_flags = libc::SA_RESTART;
@@ -122,10 +122,10 @@ mod system {
     }
 
     /// Sets an action and returns the previous one. Returns None for a signal that the program
-    /// ignores, as under nohup: the signal stays ignored.
+    /// ignores, for example under nohup. Such a signal remains ignored.
     pub fn replace(number: c_int, action: &Action) -> io::Result<Option<Action>> {
         let mut earlier = MaybeUninit::<Action>::uninit();
-        // SAFETY: `action` is one of the actions above.
+        // SAFETY: `action` was made by one of the functions above.
         if unsafe { libc::sigaction(number, action, earlier.as_mut_ptr()) } != 0 {
             return Err(io::Error::last_os_error());
         }
@@ -138,7 +138,7 @@ mod system {
         Ok(Some(earlier))
     }
 
-    /// Returns whether the action ends the program.
+    /// Returns whether the action would end the program.
     pub fn ends(action: &Action) -> bool {
         action.sa_sigaction == libc::SIG_DFL
     }
@@ -148,14 +148,14 @@ mod system {
         unsafe { libc::sigaction(number, earlier, ptr::null_mut()) };
     }
 
-    /// Sends the signal to the whole process, as the first one was sent.
+    /// Sends the signal to the whole process, like the first signal.
     pub fn send(number: c_int) {
-        // SAFETY: no memory is passed.
+        // SAFETY: the call takes no pointers.
         unsafe { libc::kill(libc::getpid(), number) };
     }
 }
 
-/// On Windows an action is only a handler. The C runtime calls the handler of SIGINT on Ctrl+C.
+/// On Windows, an action is only a handler. On Ctrl+C the C runtime calls the handler of SIGINT.
 #[cfg(windows)]
 mod system {
     use std::io;
@@ -174,7 +174,7 @@ mod system {
 
     extern "C" fn note(number: c_int) {
         super::SIGNAL.store(number, Ordering::Relaxed);
-        // The runtime has restored the default action before it called this handler.
+        // Before the runtime called this handler, it restored the default action.
         let _ = put(number, ours());
     }
 
@@ -213,7 +213,7 @@ mod system {
     }
 
     pub fn send(number: c_int) {
-        // SAFETY: no memory is passed.
+        // SAFETY: the call takes no pointers.
         unsafe { libc::raise(number) };
     }
 }

@@ -1,4 +1,4 @@
-//! Prints a net as a table for people.
+//! Prints a net as a table for human readers.
 
 use std::io::{self, Write};
 
@@ -11,11 +11,11 @@ use crate::text::{printable, shortened};
 
 const HEADINGS: [&str; 5] = ["layer", "type", "bottoms", "top", "shape"];
 
-/// The most bottoms of a layer that are shown.
+/// The maximum number of bottoms that are shown for a layer.
 const MAX_BOTTOMS: usize = 4;
 
 /// Writes a line about the file, a table with a row for each top, the net's inputs and outputs, and
-/// layers without shapes.
+/// the layers whose shapes are unknown.
 pub fn write(out: &mut impl Write, file: &str, net: &Listing) -> io::Result<()> {
     let headings = HEADINGS.map(String::from);
     let mut widths = headings.each_ref().map(|cell| cell.width());
@@ -65,7 +65,7 @@ fn bottoms(layer: &Layer) -> String {
     shown.join(", ")
 }
 
-/// Writes a line for each input and output.
+/// Writes one line for each input and each output.
 pub fn write_ends(out: &mut impl Write, net: &Listing) -> io::Result<()> {
     for input in net.inputs() {
         writeln!(out, "input {}: {}", shortened(input.name, NAME), input)?;

@@ -1,5 +1,5 @@
-//! Draws a net as inline SVG: a row for each layer in execution order, and a lane for each blob,
-//! from the layer that makes the blob down to the last layer that reads it.
+//! Draws a net as inline SVG. Each layer has a row, in execution order. Each blob has a lane, which
+//! runs from the layer that makes the blob down to the last layer that reads it.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -9,19 +9,19 @@ use maud::{html, Markup};
 use crate::net::{Blob, Listing};
 use crate::text::{grouped, shortened};
 
-/// The most rows that are drawn: the page should open without delay.
+/// The maximum number of drawn rows. The page should open without delay.
 const MAX_ROWS: usize = 600;
-/// The most lanes; further blobs share the last lane.
+/// The maximum number of lanes. Additional blobs share the last lane.
 const MAX_LANES: usize = 24;
-/// The most bottoms and tops of a row that are drawn, and tops whose shapes are shown.
+/// The limits for the drawn bottoms and tops of a row, and for the tops whose shapes are shown.
 const MAX_BLOBS: usize = 64;
 const MAX_SHAPES: usize = 3;
-/// The most characters of a name that are shown.
+/// The maximum number of characters of a name that are shown.
 const NAME: usize = 40;
 
 const ROW: usize = 22;
 const LANE: usize = 14;
-/// The left edge of the words beside the lanes.
+/// The width of the words to the right of the lanes.
 const WIDTH: usize = 760;
 
 /// A layer or an input.
@@ -55,7 +55,7 @@ struct Value {
     readers: Vec<usize>,
 }
 
-/// The values between rows, and the lane of each row.
+/// The values that pass between rows, and the lane of each row.
 struct Plan {
     values: Vec<Value>,
     lanes: Vec<usize>,
@@ -69,7 +69,7 @@ impl Plan {
         plan
     }
 
-    /// Creates the values; returns for each row the values that it reads and the values that it
+    /// Creates the values. Returns for each row the values that it reads and the values that it
     /// makes.
     fn link(&mut self, rows: &[Row]) -> Vec<[Vec<usize>; 2]> {
         let mut last: HashMap<&str, usize> = HashMap::new();
@@ -91,7 +91,7 @@ impl Plan {
         of_rows
     }
 
-    /// Chooses each row's lane: the lane of a value that ends in the row, else a free lane.
+    /// Chooses each row's lane: the lane of a value that ends in the row, or else a free lane.
     fn place(&mut self, of_rows: &[[Vec<usize>; 2]]) {
         let mut taken = [false; MAX_LANES];
         let free = |taken: &mut [bool; MAX_LANES]| {
@@ -126,7 +126,7 @@ impl Plan {
         (lanes.max().unwrap_or(0) + 1) * LANE
     }
 
-    /// Returns the SVG path of all values' lines.
+    /// Returns the SVG path of the lines for all values.
     fn edges(&self) -> String {
         let mut path = String::new();
         for value in &self.values {
@@ -167,7 +167,7 @@ fn y(row: usize) -> usize {
     row * ROW + ROW / 2
 }
 
-/// Returns the drawing and, if it is incomplete, a line about how much it shows.
+/// Returns the drawing. If it is incomplete, a line shows how much of the net is drawn.
 pub fn graph(net: &Listing) -> Markup {
     let rows = rows(net);
     let plan = Plan::of(&rows);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_stands_in_the_lane_of_what_ends_there() {
+    fn a_row_is_in_the_lane_of_a_value_that_ends_there() {
         let chain =
             [row(&[], &["a"]), row(&["a"], &["b"]), row(&["b"], &["b"]), row(&["b"], &["c"])];
         assert_eq!(lanes(&chain), [0, 0, 0, 0]);
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_live_at_once_have_lanes_of_their_own_as_far_as_there_are_any() {
+    fn values_that_overlap_have_separate_lanes_up_to_the_limit() {
         let names: Vec<String> = (0..100).map(|index| index.to_string()).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let rows = [row(&[], &names[..5]), row(&names[..5], &["x"])];
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_run_from_the_maker_to_each_reader() {
+    fn lines_connect_the_maker_with_each_reader() {
         let plan = Plan::of(&[row(&[], &["a"]), row(&["a"], &["b"]), row(&["a"], &["c"])]);
         assert_eq!(plan.edges(), "M7 11V44M7 22L21 33M7 44L7 55");
     }

@@ -21,7 +21,7 @@
     found.textContent = `${count} of ${rows.length}`;
   }
 
-  // Returns a row's sort key; null, which sorts last, if the row has no value in the column.
+  // Returns a row's sort key, or null, which sorts last, if the row has no value in the column.
   function key(row, column, isNumber) {
     const cell = row.element.cells[column];
     if (!cell || cell.colSpan > 1) return null;
@@ -36,7 +36,7 @@
     return typeof a === "number" ? a - b : words.compare(a, b);
   }
 
-  // Sorts the rows. Without a direction, and among equal keys, the order is the file's.
+  // Sorts the rows. Without a direction, and for equal keys, uses the order of the file.
   function sort(column, direction) {
     const isNumber = headings[column].classList.contains("number");
     const keyed = rows.map(row => ({ row, key: direction ? key(row, column, isNumber) : null }));

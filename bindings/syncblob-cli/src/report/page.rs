@@ -1,6 +1,6 @@
 //! The parts of the page: before the table's rows, a row, and after the rows. `html!` escapes all
 //! text from the file, and characters that reorder text are made visible. The only script searches
-//! and sorts existing rows; the page is complete without it.
+//! and sorts existing rows. Without the script the page is still complete.
 
 use base64::prelude::{Engine, BASE64_STANDARD};
 use maud::{html, Markup, PreEscaped, DOCTYPE};
@@ -17,10 +17,10 @@ use crate::text::{grouped, shortened};
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// The most characters of a name that are shown.
+/// The maximum number of characters of a name that are shown.
 const NAME: usize = 200;
 
-/// Significant digits of a number.
+/// The number of significant digits that are shown.
 const DIGITS: usize = 4;
 
 /// A picture of a tensor, or of its first filters.
@@ -33,17 +33,17 @@ pub struct Figure<'a> {
     pub png: Vec<u8>,
 }
 
-/// A tensor, or a layer without any.
+/// A tensor, or a layer that has no tensors.
 pub struct Row<'a> {
     pub layer: Option<&'a Layer>,
     pub tensor: Option<&'a Tensor>,
-    /// None without a tensor, and for values that cannot be loaded: `note` has the reason.
+    /// None if there is no tensor or its values cannot be loaded; `note` then has the reason.
     pub summary: Option<Summary>,
     pub note: Option<String>,
 }
 
-/// The sortable columns before and after the distribution, and whether they are numbers. In a
-/// window of 1200 pixels the distribution is visible.
+/// The sortable columns before and after the distribution, each with whether it contains numbers.
+/// In a window of 1200 pixels, the distribution is visible.
 const HEADINGS: [&[(&str, bool)]; 2] = [
     &[
         ("Tensor", false),
@@ -58,7 +58,7 @@ const HEADINGS: [&[(&str, bool)]; 2] = [
 pub fn start(file: &str, source: &Source, net: Option<&Listing>, figures: &[Figure]) -> String {
     let name = file.rsplit('/').next().unwrap_or(file);
     let name = shortened(name, NAME);
-    // The page needs no other resources: the policy forbids loading anything and running other
+    // The page needs no other resources, so the policy forbids loading anything and running other
     // scripts.
     let [style, script] = [STYLE, SCRIPT].map(|text| BASE64_STANDARD.encode(Sha256::digest(text)));
     let policy = format!(
@@ -110,7 +110,7 @@ pub fn start(file: &str, source: &Source, net: Option<&Listing>, figures: &[Figu
         }
     };
     let page = page.into_string();
-    // Cuts the page before the rows, which are written one by one.
+    // Cuts the page before the rows, because these are written one by one.
     let body = page.rfind("</tbody>").unwrap_or(page.len());
     page[..body].to_owned()
 }
@@ -171,7 +171,7 @@ fn figure_of(figure: &Figure) -> Markup {
     }
 }
 
-/// Returns a row of the table.
+/// Returns one row of the table as HTML.
 pub fn row(row: &Row) -> String {
     let layer_type = row.layer.map_or(String::new(), |layer| shortened(&layer.layer_type, NAME));
     let Some(tensor) = row.tensor else {

@@ -1,4 +1,4 @@
-//! Histograms as inline SVG.
+//! Draws histograms as inline SVG.
 
 use maud::{html, Markup};
 
@@ -8,7 +8,7 @@ use crate::text::grouped;
 const BAR: usize = 4;
 const HEIGHT: usize = 36;
 
-/// Draws one path with a bar for each bin. Every bin with values has a visible bar.
+/// Draws one path with a bar for each bin. A bin that has values always has a visible bar.
 pub fn histogram(bins: &[usize; BINS], [min, max]: [String; 2]) -> Markup {
     let most = bins.iter().copied().max().unwrap_or(0);
     let bar = |(index, &count): (usize, &usize)| {

@@ -8,7 +8,7 @@ use crate::table::{how_many, number, shape};
 use crate::text::{grouped, printable, shortened};
 use crate::values::indices;
 
-/// The most characters of a name that are shown.
+/// The maximum number of characters of a name that are shown.
 const NAME: usize = 60;
 
 pub fn heading(out: &mut impl Write, tensor: &Tensor, layer_type: Option<&str>) -> io::Result<()> {
@@ -17,13 +17,13 @@ pub fn heading(out: &mut impl Write, tensor: &Tensor, layer_type: Option<&str>) 
     writeln!(out, "{name}{layer_type}: {}, {count}", shape(&tensor.shape))
 }
 
-/// Writes the reason why there is no distribution.
+/// Writes the reason why a tensor has no distribution.
 pub fn note(out: &mut impl Write, why: &str) -> io::Result<()> {
     writeln!(out, "  {}\n", printable(why))
 }
 
-/// Writes a histogram, then mean, standard deviation and the largest values. The histogram is one
-/// line; with `is_alone`, a line for each bin.
+/// Writes a histogram, then the mean, the standard deviation and the largest values. The histogram
+/// has one line or, if `is_alone`, one line for each bin.
 pub fn distribution(
     out: &mut impl Write,
     tensor: &Tensor,
@@ -51,7 +51,7 @@ pub fn distribution(
 
 const HEIGHTS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Scales `count` of `most` to `steps`, rounded up: any value is visible, only 0 becomes 0.
+/// Scales `count`, which is at most `most`, to `steps`. Rounds up, so that only 0 becomes 0.
 fn part(count: usize, most: usize, steps: usize) -> usize {
     (count as f64 / most.max(1) as f64 * steps as f64).ceil() as usize
 }
@@ -63,7 +63,7 @@ fn line(out: &mut impl Write, (min, max): (f64, f64), bins: &[usize; BINS]) -> i
     writeln!(out, "  {} [{heights}] {}", number(min), number(max))
 }
 
-/// The longest bar.
+/// The length of the longest bar.
 const BAR: usize = 50;
 
 fn bars(out: &mut impl Write, (min, max): (f64, f64), bins: &[usize; BINS]) -> io::Result<()> {

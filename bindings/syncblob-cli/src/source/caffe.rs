@@ -1,4 +1,4 @@
-//! Reads Caffe's own files. A tensor's name is its layer and its blob number: `conv1.0`.
+//! Reads Caffe's own files. A tensor's name consists of its layer and its blob number: `conv1.0`.
 
 use std::collections::hash_map::Entry;
 use std::collections::HashMap;
@@ -32,7 +32,7 @@ impl Store for Caffe {
     }
 }
 
-/// A blob as its only part: the library loads a blob whole.
+/// A blob as the only part of a tensor, because the library loads a blob as a whole.
 struct Whole<'a> {
     model: &'a Model,
     at: BlobAt,
@@ -82,7 +82,7 @@ pub fn open(
     Ok((notes, tensors, Box::new(Caffe { model, blobs })))
 }
 
-/// Returns the name of a blob without a layer.
+/// Returns the name of a blob that has no layer.
 pub fn name_of_no_layer(model: &Model, blob: usize) -> String {
     match model.format() {
         Format::Blob => "blob".to_owned(),
@@ -96,8 +96,8 @@ fn details(stored: &StoredBlob) -> Details {
     Details { has_diff: info.diff_count() > 0, is_legacy: info.is_legacy() }
 }
 
-/// The most blobs of a file: a blob takes some hundred bytes of memory, but may take only two bytes
-/// of the file.
+/// The maximum number of blobs of a file. A blob uses some hundred bytes of memory, but may have
+/// only two bytes in the file.
 const MAX_BLOBS: usize = 1 << 17;
 
 fn check_number(model: &Model) -> Result<()> {
@@ -112,7 +112,7 @@ fn check_number(model: &Model) -> Result<()> {
     )))
 }
 
-/// Returns the type that holds a blob's values exactly, also for NVCaffe's raw types.
+/// Returns the type that represents a blob's values exactly, also for NVCaffe's raw types.
 fn loaded_as(stored: Dtype) -> Dtype {
     stored.exact_float().unwrap_or(stored)
 }
@@ -153,25 +153,25 @@ fn layers(model: &Model) -> Vec<Layer> {
     layers.collect()
 }
 
-/// Returns unique names of layers for other formats, since Caffe allows equal and empty names: the
-/// second `conv` is `conv#2`, a layer without a name is `#` and its index.
+/// Returns unique names of layers for other formats, because Caffe allows equal and empty names.
+/// The second `conv` is `conv#2`, and a layer without a name is `#` and its index.
 pub fn unique_names(layers: &[Layer]) -> Vec<String> {
     let names = Names::new(layers.iter().map(|layer| layer.name.as_bytes()));
     let text = |name: &Vec<u8>| String::from_utf8_lossy(name).into_owned();
     names.all().iter().map(text).collect()
 }
 
-/// Computes these unique names layer by layer, for names of arbitrary bytes.
+/// Computes unique names of layers one by one. The names may have arbitrary bytes.
 #[derive(Default)]
 pub struct Names {
     unique: Vec<Vec<u8>>,
     indices: HashMap<Vec<u8>, usize>,
-    /// The number to try next for each name: a file may repeat a name many times.
+    /// The number to try next for each name, because a file may repeat a name many times.
     next: HashMap<Vec<u8>, usize>,
 }
 
 impl Names {
-    /// Names all layers. The first layer with a name keeps the name unchanged.
+    /// Makes unique names for all layers. The first layer with a name keeps it unchanged.
     pub fn new<'a>(layers: impl Iterator<Item = &'a [u8]> + Clone) -> Self {
         let mut names = Self::default();
         for (index, name) in layers.clone().enumerate().filter(|(_, name)| !name.is_empty()) {
@@ -181,19 +181,19 @@ impl Names {
         names
     }
 
-    /// Returns the unique names, by layer index.
+    /// Returns the unique names, indexed by layer.
     pub fn all(&self) -> &[Vec<u8>] {
         &self.unique
     }
 
-    /// Returns the index of the layer with this unique name.
+    /// Returns the index of the layer that has this unique name.
     pub fn index(&self, unique: &[u8]) -> Option<usize> {
         self.indices.get(unique).copied()
     }
 
-    /// Adds the name of one more layer after the others. Returns false and changes nothing if
-    /// another layer already has `name` as its unique name, such as `conv#2`: the caller must then
-    /// name all layers again.
+    /// Adds the name of the next layer. Returns false and changes nothing if an earlier layer
+    /// already has `name` as its unique name, such as `conv#2`. The caller must then make the names
+    /// of all layers again.
     #[must_use]
     pub fn push(&mut self, name: &[u8]) -> bool {
         let fits = !self.indices.contains_key(name) || self.next.contains_key(name);
@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_layers_become_unique_and_keep_clear_of_the_others() {
+    fn unique_names_of_layers_differ_from_all_other_names() {
         let layer = |name: &&str| Layer {
             name: (*name).into(),
             layer_type: String::new(),
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hundred_thousand_layers_of_one_name_take_no_time() {
+    fn a_hundred_thousand_layers_of_one_name_are_named_quickly() {
         for name in ["a", ""] {
             let layer =
                 Layer { name: name.into(), layer_type: String::new(), scale_applied: false };
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn layers_named_one_after_the_other_are_named_as_all_at_once() {
+    fn naming_layers_one_by_one_equals_naming_all_at_once() {
         let layers = ["a", "b", "a", "", "a#2", "c", "", "#3", "a#3", "b", "a#2"];
         let mut names = Names::default();
         for (index, name) in layers.iter().enumerate() {

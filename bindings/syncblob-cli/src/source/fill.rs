@@ -1,4 +1,4 @@
-//! Fills blobs from bytes as NumPy and safetensors store them.
+//! Fills blobs from bytes in the forms that NumPy and safetensors store.
 
 use bytemuck::Pod;
 use syncblob::{Blob, BlobAny, Context, Dtype, Element};
@@ -12,29 +12,29 @@ pub enum ByteOrder {
     Big,
 }
 
-/// A source of a tensor's bytes, in C order.
+/// A source of the bytes of a tensor, in C order.
 pub trait Bytes {
-    /// Returns whether all values must be requested at once.
+    /// Returns whether all bytes must be requested at once.
     fn is_whole(&self) -> bool {
         false
     }
 
-    /// Writes the next bytes of the tensor to `bytes`.
+    /// Fills `bytes` with the next bytes of the tensor.
     fn read(&mut self, bytes: &mut [u8]) -> Result<()>;
 
-    /// Checks the data after the last value.
+    /// Checks the data that follows the last value.
     fn end(&mut self) -> Result<()> {
         Ok(())
     }
 }
 
-/// Converts a tensor's bytes to its parts.
+/// Converts the bytes of a tensor to its parts.
 pub struct Filled<'a, B> {
     tensor: &'a Tensor,
     context: &'a Context,
     order: ByteOrder,
     bytes: B,
-    /// How many values are left; None after the last part was returned.
+    /// How many values are left. None after the last part was returned.
     left: Option<usize>,
 }
 
@@ -60,7 +60,7 @@ impl<B: Bytes> Parts for Filled<'_, B> {
     }
 }
 
-/// Writes the next bytes to a buffer, which then holds values.
+/// A function that fills a buffer with the next bytes.
 type Read<'a> = &'a mut dyn FnMut(&mut [u8]) -> Result<()>;
 
 macro_rules! blob {

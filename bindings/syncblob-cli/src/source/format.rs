@@ -10,12 +10,12 @@ use syncblob::{ErrorKind, Format, ReadAt};
 use super::{npz, Failure, Result};
 use crate::advice;
 
-/// The formats of files of tensors.
+/// The formats of files that contain tensors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FileFormat {
-    /// One of Caffe's formats. With `None` the library detects an input's format, and an output is
-    /// a .caffemodel.
+    /// One of Caffe's formats. If `None`, the library detects the format of an input, and an output
+    /// is a .caffemodel.
     Caffe(Option<Format>),
     /// A safetensors file.
     Safetensors,
@@ -26,15 +26,15 @@ pub enum FileFormat {
 }
 
 impl FileFormat {
-    /// Detects the format from the first bytes; `Caffe(None)` if unrecognised, since the library
-    /// reads all other files.
+    /// Detects the format from the first bytes. Returns `Caffe(None)` if they are not recognised,
+    /// because the library reads all other files.
     pub(crate) fn of_file(file: &File) -> Result<Self> {
         let mut start = [0; 9];
         let found = read_start(file, &mut start)?;
         let length = u64::from_le_bytes([0, 1, 2, 3, 4, 5, 6, 7].map(|i| start[i]));
         Ok(match &start[..found] {
             [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Self::Npy,
-            // The first member, or the end record of an empty archive.
+            // The signature of the first member, or of the end record of an empty archive.
             [b'P', b'K', 3, 4, ..] if npz::is_of_others(file)? => Self::Caffe(None),
             [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => Self::Npz,
             [.., b'{'] if found == start.len() && length < file.metadata()?.len() => {
@@ -44,7 +44,7 @@ impl FileFormat {
         })
     }
 
-    /// Returns the format of a path's extension.
+    /// Returns the format that a path's extension stands for.
     pub(crate) fn of_path(path: &Path) -> Option<Self> {
         Some(match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "caffemodel" => Self::Caffe(Some(Format::Caffemodel)),
@@ -69,8 +69,8 @@ impl fmt::Display for FileFormat {
     }
 }
 
-/// Returns the probable format of a file that the library refused; None for Caffe's formats, and if
-/// the format is unknown.
+/// Returns the probable format of a file that the library refused. Returns None for Caffe's
+/// formats, or if the format is unknown.
 pub fn meant(path: &Path, failure: &Failure) -> Option<FileFormat> {
     let Failure::Library(error) = failure else { return None };
     let is_of_bytes = !matches!(
@@ -81,7 +81,7 @@ pub fn meant(path: &Path, failure: &Failure) -> Option<FileFormat> {
         return None;
     }
     match advice::known(error) {
-        Some("a safetensors file") => Some(FileFormat::Safetensors), // a truncated one
+        Some("a safetensors file") => Some(FileFormat::Safetensors), // a truncated safetensors file
         Some(_) => None,
         None => FileFormat::of_path(path).filter(|format| !matches!(format, FileFormat::Caffe(_))),
     }

@@ -1,15 +1,15 @@
 //! The data of a Caffe file other than its blobs. A safetensors file stores this data as JSON,
-//! under one key of the metadata.
+//! under one key of the file's metadata.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
 use syncblob::Format;
 
-/// The key in a safetensors file's metadata.
+/// The key in the metadata of a safetensors file.
 pub const KEY: &str = "syncblob";
 
-/// The kind of Caffe file that the tensors are from.
+/// The kind of Caffe file that the tensors come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -29,7 +29,7 @@ impl Kind {
         }
     }
 
-    /// Returns None for a format of a newer library.
+    /// Returns None for a format that only a newer library knows.
     pub fn of(format: Format) -> Option<Self> {
         match format {
             Format::Caffemodel => Some(Self::Caffemodel),
@@ -41,7 +41,7 @@ impl Kind {
     }
 }
 
-/// The place of a tensor: in a layer, or among the blobs of no layer.
+/// The place of a tensor: in a layer, or among the blobs without a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// An index of `Notes::layers`.
@@ -51,7 +51,7 @@ pub struct Place {
 
 #[derive(Clone, Debug, Default)]
 pub struct Notes {
-    /// None for a file without Caffe's metadata.
+    /// None for a file that has no metadata of Caffe.
     pub kind: Option<Kind>,
     /// The name of the net.
     pub name: String,
@@ -60,13 +60,13 @@ pub struct Notes {
     pub for_torch: ForTorch,
 }
 
-/// Differences between tensors with PyTorch's names and the net's blobs.
+/// The differences between the tensors, which have PyTorch's names, and the net's blobs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ForTorch {
-    /// Tensors that are not blobs of the net, with the constant value of each.
+    /// Tensors that are not blobs of the net, each with its constant value.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub constants: BTreeMap<String, f32>,
-    /// Matrices whose axes are swapped.
+    /// Matrices whose axes are swapped compared with the net's blobs.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub transposed: BTreeSet<String>,
 }
@@ -75,7 +75,7 @@ pub struct ForTorch {
 pub struct Layer {
     pub name: String,
     pub layer_type: String,
-    /// Mean and variance of a BatchNorm are divided by its scale factor already.
+    /// Whether the mean and the variance of a BatchNorm were already divided by its scale factor.
     pub scale_applied: bool,
 }
 
@@ -94,7 +94,7 @@ struct Written {
     name: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     layers: Vec<WrittenLayer>,
-    /// The blobs of no layer.
+    /// The names of blobs without a layer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     tensors: Vec<Option<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -108,7 +108,7 @@ struct WrittenLayer {
     name: String,
     #[serde(rename = "type")]
     layer_type: String,
-    /// The tensors' names by blob index; null for a blob that was left out.
+    /// The tensors' names by blob index; null for a blob that was omitted.
     tensors: Vec<Option<String>>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     scale_applied: bool,
@@ -117,7 +117,7 @@ struct WrittenLayer {
 const VERSION: u32 = 1;
 
 impl Notes {
-    /// Returns the notes as JSON, with the tensors' names and places. None if there is no metadata.
+    /// Returns the notes as JSON, with the names and places of tensors. None for unknown kinds.
     pub fn to_json<'a>(
         &self,
         tensors: impl IntoIterator<Item = (&'a str, Place)>,
@@ -148,8 +148,8 @@ impl Notes {
         serde_json::to_string(&written).ok()
     }
 
-    /// Parses notes; returns them and the tensors' places by name. None for other metadata, or for
-    /// a later version.
+    /// Parses notes. Returns the notes, and the places of tensors by name. Returns None for other
+    /// metadata, or for a later version.
     pub fn from_json(text: &str) -> Option<(Self, HashMap<String, Place>)> {
         let written: Written = serde_json::from_str(text).ok()?;
         if written.version != VERSION {
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_format_of_a_newer_library_is_no_kind() {
+    fn a_format_of_a_newer_library_has_no_kind() {
         for known in [Format::Caffemodel, Format::Solverstate, Format::Blob, Format::BlobVector] {
             assert_eq!(Kind::of(known).map(Kind::name), Some(known.name()));
         }

@@ -1,4 +1,4 @@
-//! NumPy's format of one array: a header in Python's syntax, then the values.
+//! NumPy's format for one array: a header in Python's syntax, followed by the values.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek};
@@ -10,19 +10,19 @@ use syncblob::{Context, Dtype, Shape};
 use super::fill::{ByteOrder, Bytes, Filled};
 use super::{Failure, Notes, Reading, Result, Store, Stored, Tensor};
 
-/// A header holds a type and a shape; NumPy refuses more than 10,000 bytes.
+/// The size limit of a header, which contains a type and a shape. NumPy has the same limit.
 const MAX_HEADER: usize = 10_000;
 const MAX_NESTING: usize = 16;
 
-/// The header's fields.
+/// The fields of a header.
 #[derive(Debug)]
 pub struct Header {
     pub shape: Vec<usize>,
     pub dtype: Stored,
     order: ByteOrder,
-    /// The first axis varies fastest.
+    /// Whether the first axis varies fastest.
     fortran: bool,
-    /// The size of the header. The next field is the size of the values.
+    /// The sizes of the header and, in the next field, of the values, in bytes.
     pub header_bytes: u64,
     pub value_bytes: u64,
 }
@@ -38,13 +38,13 @@ impl Header {
         Tensor { name, place: None, shape: self.shape.clone(), dtype: self.dtype.clone() }
     }
 
-    /// Returns whether the values must be reordered, which requires all of them at once.
+    /// Returns whether the values must be reordered. This requires all of them at once.
     pub fn is_whole(&self) -> bool {
         self.fortran && self.shape.len() > 1
     }
 
-    /// Returns a reader of the values; `from` must be positioned at the first value. `end` checks
-    /// the data after the last value.
+    /// Returns a reader of the values. `from` must be positioned at the first value. `end` checks
+    /// the data that follows the last value.
     pub fn parts<'a, R: Read>(
         &'a self,
         tensor: &'a Tensor,
@@ -56,7 +56,7 @@ impl Header {
     }
 }
 
-/// A reader of the values after a header.
+/// A reader of the values that follow a header.
 pub struct Values<'a, R> {
     header: &'a Header,
     from: R,
@@ -80,7 +80,7 @@ impl<R: Read> Bytes for Values<'_, R> {
     }
 }
 
-/// Returns the text of the header, and the number of bytes before the text.
+/// Returns the text of the header, and the number of bytes before this text.
 fn read_text(from: &mut impl Read) -> Result<(String, usize)> {
     let mut start = [0; 10];
     from.read_exact(&mut start)?;
@@ -103,9 +103,9 @@ fn read_text(from: &mut impl Read) -> Result<(String, usize)> {
     }
     let mut text = vec![0; length];
     from.read_exact(&mut text)?;
-    // Versions 1 and 2 are in Latin-1, of which only the ASCII half is accepted.
+    // Versions 1 and 2 use Latin-1. Only its ASCII half is accepted.
     let text = String::from_utf8(text)
-        .map_err(|_| Failure::Malformed("an npy header that is no text".into()))?;
+        .map_err(|_| Failure::Malformed("an npy header that is not text".into()))?;
     Ok((text, before))
 }
 
@@ -115,13 +115,13 @@ fn parse(text: &str, header_bytes: u64) -> Result<Header, String> {
         return Err("a type of too many parts".into());
     }
     let Ok(Value::Dict(entries)) = text.trim_end().parse::<Value>() else {
-        return Err("it is no dictionary".into());
+        return Err("it is not a dictionary".into());
     };
     let entry = |key: &str| {
         let found = entries.iter().find(|(k, _)| k.as_string().is_some_and(|k| k == key));
         found.map(|(_, value)| value).ok_or_else(|| format!("there is no \"{key}\""))
     };
-    let fortran = entry("fortran_order")?.as_boolean().ok_or("fortran_order is no truth value")?;
+    let fortran = entry("fortran_order")?.as_boolean().ok_or("fortran_order is not a bool")?;
     let shape = parse_shape(entry("shape")?)?;
     let (dtype, order, value_size) = parse_type(entry("descr")?)?;
     let count = shape.iter().try_fold(1_usize, |count, dim| count.checked_mul(*dim));
@@ -131,15 +131,15 @@ fn parse(text: &str, header_bytes: u64) -> Result<Header, String> {
 }
 
 fn parse_shape(value: &Value) -> Result<Vec<usize>, String> {
-    let dims = value.as_tuple().ok_or("the shape is no tuple")?;
+    let dims = value.as_tuple().ok_or("the shape is not a tuple")?;
     if dims.len() > Shape::MAX_AXES {
         return Err(format!("more axes than a blob's {}", Shape::MAX_AXES));
     }
     let dim = |value: &Value| value.as_integer().and_then(|dim| dim.to_string().parse().ok());
-    dims.iter().map(|value| dim(value).ok_or_else(|| "a dimension is no size".into())).collect()
+    dims.iter().map(|value| dim(value).ok_or_else(|| "a dimension is invalid".into())).collect()
 }
 
-/// Returns the type, its byte order and its size in bytes.
+/// Returns the type, its byte order, and its size in bytes.
 fn parse_type(value: &Value) -> Result<(Stored, ByteOrder, usize), String> {
     let Some(text) = value.as_string() else {
         return Ok((Stored::Other("a structure".into()), ByteOrder::Little, 0));
@@ -167,8 +167,8 @@ fn parse_type(value: &Value) -> Result<(Stored, ByteOrder, usize), String> {
     })
 }
 
-/// Reads values in Fortran's order (first axis fastest) and stores them in C order (last axis
-/// fastest).
+/// Reads values in Fortran's order (the first axis varies fastest) and stores them in C order (the
+/// last axis varies fastest).
 fn scatter(bytes: &mut [u8], shape: &[usize], from: &mut impl Read) -> Result<()> {
     if bytes.is_empty() {
         return Ok(());
@@ -213,7 +213,7 @@ pub fn open(file: File) -> Result<(Notes, Vec<Tensor>, Box<dyn Store>)> {
     let rest = file.metadata()?.len().saturating_sub(header.header_bytes);
     if matches!(header.dtype, Stored::As(_)) && rest != header.value_bytes {
         let wanted = header.value_bytes;
-        let text = format!("the npy header tells of {wanted} bytes of values, {rest} are there");
+        let text = format!("the npy header requires {wanted} bytes of values, not {rest}");
         return Err(Failure::Malformed(text));
     }
     Ok((Notes::default(), vec![header.tensor("blob".into())], Box::new(Npy { header, file })))
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_that_are_none_are_refused() {
+    fn invalid_shapes_are_refused() {
         let with = |shape| format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}}}");
         for shape in ["(2**3,)", "(-1,)", "3", "('3',)", "(1.5,)", "(99999999999999999999,)"] {
             assert!(refusal(&with(shape)).contains("npy header"), "{shape}");
@@ -247,12 +247,12 @@ mod tests {
     }
 
     #[test]
-    fn brackets_do_not_reach_the_stack() {
+    fn nested_brackets_do_not_exhaust_the_stack() {
         assert!(refusal(&"(".repeat(9000)).contains("too many parts"));
     }
 
     #[test]
-    fn objects_are_named_and_not_read() {
+    fn objects_have_a_type_name_and_are_not_read() {
         let header = read("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}").unwrap();
         assert!(matches!(header.dtype, Stored::Other(name) if name.contains("pickle")));
     }
@@ -262,7 +262,7 @@ mod tests {
         let mut bytes = [0; 24];
         let values: Vec<u8> = (0..24).collect();
         scatter(&mut bytes, &[2, 3, 2], &mut &values[..]).unwrap();
-        // Element (i, j, k) is stored at i + 2 j + 6 k.
+        // Element (i, j, k) is at the index i + 2 j + 6 k of the values.
         let firsts: Vec<u8> = bytes.chunks(2).map(|element| element[0] / 2).collect();
         assert_eq!(firsts, [0, 6, 2, 8, 4, 10, 1, 7, 3, 9, 5, 11]);
     }

@@ -1,4 +1,4 @@
-//! NumPy's format of many arrays: a zip archive of .npy files.
+//! NumPy's format for many arrays: a zip archive of .npy files.
 
 mod directory;
 
@@ -16,12 +16,12 @@ use zip::{CompressionMethod, ZipArchive};
 use super::npy::Header;
 use super::{Failure, Notes, Reading, Result, Store, Stored, Tensor};
 
-/// Bounds the output of deflate, which can expand data a thousand times. Uncompressed members are
-/// bounded by the file's size.
+/// Limits the output of deflate, which can expand data a thousand times. The file's size already
+/// limits uncompressed members.
 const MAX_INFLATED: u64 = (2 << 30) - 1;
 
-/// A member that must be in memory as a whole may have MAX_GROWTH times its compressed size, plus
-/// MAX_SMALL.
+/// A member that must be in memory as a whole may be as large as MAX_GROWTH times its compressed
+/// size, plus MAX_SMALL.
 const MAX_GROWTH: u64 = 7;
 const MAX_SMALL: u64 = 20 << 20;
 
@@ -29,7 +29,7 @@ type Archive = ZipArchive<BufReader<Arc<File>>>;
 
 struct Npz {
     archive: RefCell<Archive>,
-    /// The index of each tensor's member.
+    /// The index of the member that contains each tensor.
     members: Vec<usize>,
 }
 
@@ -52,7 +52,7 @@ impl Store for Npz {
     }
 }
 
-/// Refuses data after the array. Reading to the member's end also verifies its checksum.
+/// Refuses data after the array. Reading to the end of the member also verifies its checksum.
 fn end<R: Read>(member: &mut ZipFile<R>) -> Result<()> {
     match member.read(&mut [0])? {
         0 => Ok(()),
@@ -60,7 +60,7 @@ fn end<R: Read>(member: &mut ZipFile<R>) -> Result<()> {
     }
 }
 
-/// Refuses a member that must be in memory as a whole but is too large for its compressed size.
+/// Refuses a member that must be in memory as a whole, but is too large for its compressed size.
 fn check_whole<R: Read>(member: &ZipFile<R>, name: &str) -> Result<()> {
     let most = member.compressed_size().saturating_mul(MAX_GROWTH).saturating_add(MAX_SMALL);
     if member.size() <= most {
@@ -75,15 +75,15 @@ fn check_whole<R: Read>(member: &ZipFile<R>, name: &str) -> Result<()> {
     )))
 }
 
-/// Returns whether the file is an archive of members that are not arrays, such as a PyTorch file.
-/// False if the archive cannot be read or is empty.
+/// Returns whether the file is an archive without arrays, such as a PyTorch file. Returns false if
+/// the archive cannot be read or is empty.
 pub fn is_of_others(file: &File) -> Result<bool> {
     let Ok(archive) = ZipArchive::new(BufReader::new(file)) else { return Ok(false) };
     let is_array = |name| npyz::npz::array_name_from_file_name(name).is_some();
     Ok(!archive.is_empty() && !archive.file_names().any(is_array))
 }
 
-/// Adds the names of members that are not arrays to `others`.
+/// Opens an archive. Adds the names of members that are not arrays to `others`.
 pub fn open(file: File, others: &mut Vec<String>) -> Result<(Notes, Vec<Tensor>, Box<dyn Store>)> {
     let file = Arc::new(file);
     let mut archive = ZipArchive::new(BufReader::new(file.clone()))?;
@@ -122,7 +122,7 @@ fn check<R: Read>(member: &ZipFile<R>, name: &str, header: &Header) -> Result<()
     let wanted = header.header_bytes.checked_add(header.value_bytes);
     if matches!(header.dtype, Stored::As(_)) && wanted != Some(size) {
         let text = format!(
-            "array \"{name}\" is a member of {size} bytes, its header says {}",
+            "array \"{name}\" is a member of {size} bytes, its header requires {}",
             header.header_bytes.saturating_add(header.value_bytes)
         );
         return Err(Failure::Malformed(text));

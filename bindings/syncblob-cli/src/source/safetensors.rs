@@ -1,4 +1,4 @@
-//! Reads the safetensors format: a header in JSON, then the tensors' bytes.
+//! Reads the safetensors format: a header in JSON, followed by the tensors' bytes.
 
 mod header;
 
@@ -11,8 +11,8 @@ use syncblob::{Context, Dtype, ReadAt};
 use super::fill::{ByteOrder, Bytes, Filled};
 use super::{notes, Failure, Notes, Reading, Result, Store, Stored, Tensor};
 
-/// Enough for a hundred thousand tensors. The format allows 100 MB, which would take a gigabyte of
-/// memory when parsed.
+/// The size limit of a header, enough for a hundred thousand tensors. The format allows 100 MB,
+/// which would need a gigabyte of memory when parsed.
 const MAX_HEADER: u64 = 16 << 20;
 const LENGTH_BYTES: u64 = 8;
 
@@ -36,7 +36,7 @@ impl Store for Safetensors {
     }
 }
 
-/// The bytes of a file from an offset on.
+/// The bytes of a file, beginning at an offset.
 struct Slice<'a> {
     file: &'a File,
     at: u64,
@@ -61,13 +61,13 @@ pub fn open(file: File) -> Result<(Notes, Vec<Tensor>, Box<dyn Store>)> {
         let start = payload + info.data_offsets.0 as u64;
         found.push((Tensor { name, place, shape, dtype: stored(info) }, start));
     }
-    // Tensors without a position come last, in the file's order.
+    // Tensors without a place are last, in the file's order.
     found.sort_by_key(|(tensor, _)| (tensor.place.is_none(), tensor.place));
     let (tensors, starts) = found.into_iter().unzip();
     Ok((notes, tensors, Box::new(Safetensors { file, starts })))
 }
 
-/// Reads the header; returns it and the offset of the tensors' bytes.
+/// Reads the header. Returns it and the offset at which the tensors' bytes begin.
 fn read_header(file: &File) -> Result<(Metadata, u64)> {
     let size = file.metadata()?.len();
     let mut length = [0; LENGTH_BYTES as usize];
@@ -87,8 +87,8 @@ fn read_header(file: &File) -> Result<(Metadata, u64)> {
     let metadata = header::parse(&text)
         .map_err(|what| Failure::Malformed(format!("the safetensors header: {what}")))?;
     if payload.checked_add(metadata.data_len() as u64) != Some(size) {
-        let told = metadata.data_len();
-        let text = format!("tensors of {told} bytes in a file with {} for them", size - payload);
+        let needed = metadata.data_len();
+        let text = format!("tensors of {needed} bytes in a file with {} for them", size - payload);
         return Err(Failure::Malformed(text));
     }
     Ok((metadata, payload))
@@ -127,7 +127,7 @@ fn stored(info: &TensorInfo) -> Stored {
     }
 }
 
-/// Returns the safetensors type of a blob's element type.
+/// Returns the type in safetensors that corresponds to a blob's element type.
 pub fn type_of(dtype: Dtype) -> Result<Type> {
     let found = TYPES.iter().find(|(known, _)| *known == dtype);
     found

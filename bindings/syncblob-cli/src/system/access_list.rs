@@ -1,5 +1,5 @@
-//! A file's access list, which Linux stores in addition to the mode: rights of users and groups by
-//! their numbers. The list is copied unchanged.
+//! A file's access list, which Linux stores in addition to the mode: the rights of users and
+//! groups, by their numbers. The list is copied unchanged.
 #![allow(unsafe_code)]
 
 use std::ffi::CString;
@@ -12,14 +12,14 @@ use std::ptr;
 
 const NAME: &std::ffi::CStr = c"system.posix_acl_access";
 
-/// The size limit of an attribute.
+/// The maximum size of an attribute.
 const MAX_BYTES: usize = 1 << 16;
 
-/// Returns the list of a file; None if the file has no list or the file system has no lists.
+/// Returns the list of a file. Returns None if the file or its file system has no list.
 pub fn of(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     let mut list = vec![0; MAX_BYTES];
-    // SAFETY: both texts end in NUL; `list` has room for `list.len()` bytes.
+    // SAFETY: both texts end in NUL, and `list` has memory for `list.len()` bytes.
     let size = unsafe {
         libc::getxattr(path.as_ptr(), NAME.as_ptr(), list.as_mut_ptr().cast(), list.len())
     };
@@ -31,7 +31,7 @@ pub fn of(path: &Path) -> io::Result<Option<Vec<u8>>> {
 }
 
 pub fn set(file: &File, list: &[u8]) -> io::Result<()> {
-    // SAFETY: the name ends in NUL; `list` has `list.len()` bytes.
+    // SAFETY: the name ends in NUL, and `list` has `list.len()` bytes.
     let status = unsafe {
         libc::fsetxattr(file.as_raw_fd(), NAME.as_ptr(), list.as_ptr().cast(), list.len(), 0)
     };
@@ -42,7 +42,7 @@ pub fn set(file: &File, list: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Removes the file's list. Fails if the file still has one afterwards.
+/// Removes the file's list. Fails if the file still has a list afterwards.
 pub fn remove(file: &File) -> io::Result<()> {
     let file = file.as_raw_fd();
     // SAFETY: the name ends in NUL.
@@ -50,7 +50,7 @@ pub fn remove(file: &File) -> io::Result<()> {
         return Ok(());
     }
     let error = io::Error::last_os_error();
-    // SAFETY: as above; a size of 0 queries only the size.
+    // SAFETY: the name ends in NUL. With a size of 0, the call only returns the size.
     match unsafe { libc::fgetxattr(file, NAME.as_ptr(), ptr::null_mut(), 0) } {
         0.. => Err(error),
         _ => unless_there_is_none(io::Error::last_os_error()),
@@ -59,7 +59,7 @@ pub fn remove(file: &File) -> io::Result<()> {
 
 fn unless_there_is_none(error: io::Error) -> io::Result<()> {
     match error.raw_os_error() {
-        // File systems in user space may report EINVAL.
+        // A file system in user space may report EINVAL.
         Some(libc::ENODATA | libc::ENOTSUP | libc::ENOSYS | libc::EINVAL) => Ok(()),
         _ => Err(error),
     }

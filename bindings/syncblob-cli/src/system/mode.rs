@@ -1,20 +1,20 @@
-//! Computes permission bits for a new file: no user gains permissions that the old file denied.
+//! Computes the permissions of a new file. No user gains permissions that the old file denied.
 
-/// The version of the list's format. Entries follow it: a tag, rights and a number.
+/// The version of the list's format. After it, each entry consists of a tag, rights and a number.
 const VERSION: [u8; 4] = 2_u32.to_le_bytes();
 const ENTRY: usize = 8;
 const OWNER: u16 = 1;
 
-/// Returns the bits for a file that could not get the old file's group: its group and others get
-/// the permissions that the old group and others both had.
+/// Returns the bits for a file whose group could not be set to the old file's group. Its group and
+/// others have the permissions that the old group and others both had.
 pub fn without_group(mode: u32) -> u32 {
     let both = mode >> 3 & mode & 0o7;
     mode & 0o700 | both << 3 | both
 }
 
-/// Returns the bits for a file that could not get the old file's list: all users except the owner
-/// get the permissions that every entry allows. The old group bits are the list's mask, not the
-/// group's permissions, and a user of the list may belong to the group or to others.
+/// Returns the bits for a file whose list could not be set to the old file's list. All users except
+/// the owner have the permissions that every entry allows: the old group bits are the mask of the
+/// list, not the group's permissions, and a user of the list may be in the group or among others.
 pub fn without_list(mode: u32, list: &[u8]) -> u32 {
     let Some(entries) = list.strip_prefix(&VERSION) else { return mode & 0o700 };
     let entries = entries.chunks_exact(ENTRY).map(|entry| {
@@ -44,10 +44,10 @@ mod tests {
     }
 
     #[test]
-    fn all_get_what_every_entry_allows() {
+    fn without_a_list_all_have_what_every_entry_allows() {
         for (rights, mode, expected) in [
-            ([6, 6, 0, 6, 0], 0o660, 0o600), // the group does not get the mask
-            ([6, 0, 4, 4, 4], 0o644, 0o600), // a user that may not read
+            ([6, 6, 0, 6, 0], 0o660, 0o600), // the group does not have the mask's rights
+            ([6, 0, 4, 4, 4], 0o644, 0o600), // one user may not read
             ([7, 7, 7, 0, 5], 0o705, 0o700),
             ([7, 7, 5, 7, 5], 0o775, 0o755),
         ] {
@@ -58,13 +58,13 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_an_unknown_form_leaves_the_owner_alone() {
+    fn an_unknown_list_grants_access_only_to_the_owner() {
         assert_eq!(without_list(0o664, b"\x03\0\0\0"), 0o600);
         assert_eq!(without_list(0o664, b""), 0o600);
     }
 
     #[test]
-    fn without_the_group_all_get_what_both_had() {
+    fn without_the_group_all_have_what_group_and_others_had() {
         assert_eq!(without_group(0o640), 0o600);
         assert_eq!(without_group(0o604), 0o600);
         assert_eq!(without_group(0o765), 0o744);

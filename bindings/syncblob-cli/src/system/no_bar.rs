@@ -1,4 +1,4 @@
-//! No bar: the host counts the bytes that the program reads.
+//! Shows no bar. The host counts the bytes that the program reads.
 
 pub struct Bar;
 

@@ -9,15 +9,15 @@ use tempfile::TempPath;
 
 use super::retried;
 
-/// Renames `file` to `to`. Replaces a file that has this name.
+/// Renames `file` to `to`. Replaces an existing file of this name.
 pub fn replace(file: TempPath, to: &Path) -> io::Result<()> {
     retried(|| fs::rename(&file, to))?;
     let _no_longer_hidden = file.keep();
     Ok(())
 }
 
-/// Renames `file` to `to`; fails with `AlreadyExists` if another file has this name. Tries three
-/// ways, since some file systems lack the first or the second.
+/// Renames `file` to `to`. Fails with `AlreadyExists` if another file has this name. Tries three
+/// methods, because some file systems support neither the first nor the second.
 pub fn put_new(file: TempPath, to: &Path) -> io::Result<()> {
     match retried(|| rename_to_free(&file, to)) {
         Ok(()) => {
@@ -33,11 +33,11 @@ pub fn put_new(file: TempPath, to: &Path) -> io::Result<()> {
     }
 }
 
-/// Reserves the name with an empty file, then replaces this file.
+/// Reserves the name with an empty file, then replaces that file.
 fn put_over_empty(file: TempPath, to: &Path) -> io::Result<()> {
     let empty = File::options().write(true).create_new(true).open(to)?;
     replace(file, to).inspect_err(|_| {
-        // Remove the empty file, unless another program has replaced it.
+        // Removes the empty file, unless another program has replaced it.
         let is_ours = |found: Metadata| {
             let ours = empty.metadata();
             ours.is_ok_and(|ours| (ours.dev(), ours.ino()) == (found.dev(), found.ino()))
@@ -60,7 +60,7 @@ fn rename_to_free(from: &Path, to: &Path) -> io::Result<()> {
     let status = unsafe { libc::renamex_np(from.as_ptr(), to.as_ptr(), libc::RENAME_EXCL) };
     // The C libraries of older systems have no function for this system call.
     #[cfg(not(target_vendor = "apple"))]
-    // SAFETY: as above; all arguments are of the width that the kernel reads.
+    // SAFETY: both paths end in NUL. All arguments have the width that the kernel reads.
     let status = unsafe {
         let (here, flags) = (libc::c_long::from(libc::AT_FDCWD), libc::RENAME_NOREPLACE);
         libc::syscall(libc::SYS_renameat2, here, from.as_ptr(), here, to.as_ptr(), flags)
@@ -81,9 +81,9 @@ fn rename_to_free(_: &Path, _: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Runs all three ways in order, then only the last way.
+    /// First runs all three methods in order, then only the last one.
     #[test]
-    fn a_name_that_is_taken_is_not_replaced() {
+    fn an_existing_file_is_not_replaced() {
         type Way = fn(TempPath, &Path) -> io::Result<()>;
         for (name, way) in [("all", put_new as Way), ("the last", put_over_empty)] {
             let folder = tempfile::tempdir().unwrap();

@@ -15,16 +15,16 @@ use tempfile::{Builder, NamedTempFile};
 
 pub use place::{put_new, replace};
 
-/// Creates a hidden file. If it is to replace an old file, only its owner has access until
-/// `keep_permissions`.
+/// Creates a hidden file. If it will replace an old file, only the owner has access until
+/// `keep_permissions` is called.
 pub fn create(names: &mut Builder, folder: &Path, replaces: bool) -> io::Result<NamedTempFile> {
-    let mode = if replaces { 0o600 } else { 0o666 }; // less the umask
+    let mode = if replaces { 0o600 } else { 0o666 }; // the umask removes bits
     names.permissions(Permissions::from_mode(mode)).tempfile_in(folder)
 }
 
-/// Copies the old file's permissions and access list, and its owner and group if the process may
-/// set them, as the library's writer does: no user gains permissions. Drops the set-user-ID and
-/// set-group-ID bits.
+/// Copies the old file's permissions and access list. Also copies its owner and group if the
+/// process may set them. No user gains permissions. The library's writer does the same. Drops the
+/// set-user-ID and set-group-ID bits.
 pub fn keep_permissions(file: &File, path: &Path, old: &Metadata) -> io::Result<()> {
     let (made, list) = (file.metadata()?, retried(|| access_list::of(path))?);
     let change_group = || retried(|| fchown(file, None, Some(old.gid())));
@@ -39,7 +39,7 @@ pub fn keep_permissions(file: &File, path: &Path, old: &Metadata) -> io::Result<
             (None, mode) if !has_group => mode::without_group(mode),
             (None, mode) => mode,
         };
-        // The new file may have a list by the folder's default.
+        // The new file may have received a list from its folder.
         retried(|| access_list::remove(file))?;
         set_mode(file, mode)?;
     }
@@ -53,8 +53,8 @@ pub fn is_same(a: &Metadata, b: &Metadata) -> bool {
     (a.dev(), a.ino()) == (b.dev(), b.ino())
 }
 
-/// Sets the mode. Ignores an error if the mode is already right: some file systems cannot change
-/// modes.
+/// Sets the mode. Ignores an error if the mode is already correct, because some file systems cannot
+/// change modes.
 fn set_mode(file: &File, mode: u32) -> io::Result<()> {
     match file.set_permissions(Permissions::from_mode(mode)) {
         Err(error) if file.metadata()?.mode() & 0o777 != mode => Err(error),
@@ -62,8 +62,8 @@ fn set_mode(file: &File, mode: u32) -> io::Result<()> {
     }
 }
 
-/// Closes a written file and returns the error: a network file system may report lost bytes only
-/// here.
+/// Closes a written file and returns the error, because a network file system may report lost bytes
+/// only here.
 #[allow(unsafe_code)]
 pub fn close(file: File) -> io::Result<()> {
     // SAFETY: the descriptor has no other owner.
@@ -76,7 +76,7 @@ pub fn close(file: File) -> io::Result<()> {
     }
 }
 
-/// Writes the bytes to the disk, if the file system can.
+/// Writes the bytes to the disk, if the file system supports it.
 pub fn sync_file(file: &File) -> io::Result<()> {
     match file.sync_all() {
         Err(error) if !cannot(&error) => Err(error),
@@ -84,17 +84,17 @@ pub fn sync_file(file: &File) -> io::Result<()> {
     }
 }
 
-/// Writes the names in a folder to the disk, so that a new name outlives a power failure.
+/// Writes the names in a folder to the disk, so that a new name survives a power failure.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     sync_file(&File::open(folder)?)
 }
 
-/// Returns whether the error reports that the file system does not support the call.
+/// Returns whether the error means that the file system does not support the call.
 fn cannot(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS | libc::ENOTSUP))
 }
 
-/// Retries a call that a signal has interrupted.
+/// Calls `call` again if a signal has interrupted it.
 fn retried<R>(mut call: impl FnMut() -> io::Result<R>) -> io::Result<R> {
     loop {
         match call() {

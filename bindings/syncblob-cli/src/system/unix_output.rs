@@ -1,12 +1,12 @@
-//! Reports whether standard output was open at the start and can be written.
+//! Checks whether standard output was open at the start and can be written.
 #![allow(unsafe_code)]
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether standard output was not writable before Rust's runtime began.
+/// Whether standard output was not writable when the program was started.
 static WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// The loader calls this before `main`, or when a library with this code is loaded.
+/// The loader calls `look` before `main`, or when it loads a library that contains this code.
 #[used]
 #[cfg_attr(target_vendor = "apple", link_section = "__DATA,__mod_init_func")]
 #[cfg_attr(not(target_vendor = "apple"), link_section = ".init_array")]
@@ -21,7 +21,7 @@ pub fn is_open() -> bool {
 }
 
 fn can_be_written() -> bool {
-    // SAFETY: the call takes no pointer, and fails if the descriptor is not open.
+    // SAFETY: the call takes no pointers. It fails if the descriptor is not open.
     let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFL) };
     flags != -1 && flags & libc::O_ACCMODE != libc::O_RDONLY
 }

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::{Builder, NamedTempFile, TempPath};
 
-/// Returns the path of an existing file. Fails with `NotFound` for a link, so that the caller reads
-/// the link: WASI cannot resolve paths.
+/// Returns the path of an existing file. WASI cannot resolve paths, so this fails with `NotFound`
+/// for a link, and the caller then reads the link.
 pub fn canonicalize(path: &Path) -> io::Result<PathBuf> {
     match fs::symlink_metadata(path)?.is_symlink() {
         true => Err(ErrorKind::NotFound.into()),
@@ -17,13 +17,13 @@ pub fn create(names: &mut Builder, folder: &Path, _replaces: bool) -> io::Result
     names.tempfile_in(folder)
 }
 
-/// Does nothing: files have no permissions.
+/// Does nothing, because files have no permissions.
 pub fn keep_permissions(_: &File, _: &Path, _: &Metadata) -> io::Result<()> {
     Ok(())
 }
 
-/// Always true: Rust's stable library has no file numbers for WASI, and the caller has resolved
-/// links by their text.
+/// Always returns true. Rust's stable library has no file numbers for WASI, and the caller has
+/// already resolved links by their text.
 pub fn is_same(_: &Metadata, _: &Metadata) -> bool {
     true
 }
@@ -34,8 +34,8 @@ pub fn replace(file: TempPath, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Fails with `AlreadyExists` if another file has the name. Replaces a file that is created between
-/// the check and the rename: hosts need not support links.
+/// Fails with `AlreadyExists` if another file has the name. Hosts need not support links, so this
+/// replaces a file that is created between the check and the rename.
 pub fn put_new(file: TempPath, to: &Path) -> io::Result<()> {
     match fs::symlink_metadata(to) {
         Ok(_) => Err(ErrorKind::AlreadyExists.into()),
@@ -44,12 +44,12 @@ pub fn put_new(file: TempPath, to: &Path) -> io::Result<()> {
     }
 }
 
-/// WASI reports no errors here.
+/// Ignores errors, because WASI reports none here.
 pub fn close(_: File) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes the bytes to the disk, if the host can.
+/// Writes the bytes to the disk, if the host supports it.
 pub fn sync_file(file: &File) -> io::Result<()> {
     match file.sync_all() {
         Err(error) if error.kind() != ErrorKind::Unsupported => Err(error),
@@ -57,7 +57,7 @@ pub fn sync_file(file: &File) -> io::Result<()> {
     }
 }
 
-/// Does nothing: folders are not synced.
+/// Does nothing, because folders are not synced.
 pub fn sync_folder(_: &Path) -> io::Result<()> {
     Ok(())
 }

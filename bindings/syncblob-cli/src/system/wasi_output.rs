@@ -1,4 +1,4 @@
-/// Always true: the host provides standard output.
+/// Always returns true, because the host provides standard output.
 pub fn is_open() -> bool {
     true
 }

@@ -9,12 +9,12 @@ pub fn create(names: &mut Builder, folder: &Path, _replaces: bool) -> io::Result
     names.tempfile_in(folder)
 }
 
-/// Does nothing: a new file has the access list of its folder, even if it replaces an old file.
+/// Does nothing: a new file has its folder's access list, even if it replaces an old file.
 pub fn keep_permissions(_: &File, _: &Path, _: &Metadata) -> io::Result<()> {
     Ok(())
 }
 
-/// Always true: on Windows every link contains a path.
+/// Always returns true, because on Windows every link contains a path.
 pub fn is_same(_: &Metadata, _: &Metadata) -> bool {
     true
 }
@@ -28,7 +28,7 @@ pub fn put_new(file: TempPath, to: &Path) -> io::Result<()> {
     file.persist_noclobber(to).map_err(|failure| failure.error)
 }
 
-/// Windows reports no errors here.
+/// Ignores errors, because Windows reports none here.
 pub fn close(_: File) -> io::Result<()> {
     Ok(())
 }
@@ -38,7 +38,7 @@ pub fn sync_file(file: &File) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Does nothing: Windows cannot sync a folder.
+/// Does nothing, because Windows cannot sync a folder.
 pub fn sync_folder(_: &Path) -> io::Result<()> {
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Checks a file.
+//! Checks one file.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -13,26 +13,26 @@ use crate::source::{explained, Failure, FileFormat, Result, Source};
 use crate::text::{is_plain, is_unprintable};
 use crate::values::{indices, Part, Pass, Passes, Values};
 
-/// A problem, and its place: the file, a layer, or a blob.
+/// A problem, with its place: the file, a layer, or a blob.
 #[derive(Default)]
 pub struct Finding<'a> {
     pub kind: Kind,
-    /// The layer's name; None also for the blobs of no layer.
+    /// The layer's name. None for a finding about the file, or about a blob without a layer.
     pub layer: Option<&'a str>,
     pub blob: Option<usize>,
-    /// The tensor's name, in a format other than Caffe's.
+    /// The tensor's name, if the format is not Caffe's.
     pub tensor: Option<&'a str>,
     pub part: Option<Part>,
-    /// How many values the finding is about, and the indices of the first.
+    /// How many values the finding is about, and the indices of the first of them.
     pub values: Option<(usize, Vec<usize>)>,
-    /// The problem's offset in the file, or the offset of the blob's message.
+    /// The offset of the problem in the file, or of the message of the blob.
     pub offset: Option<u64>,
     pub failure: Option<Failure>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
-    /// The file or a blob cannot be read: `failure` has the reason.
+    /// The file or a blob cannot be read. `failure` contains the reason.
     #[default]
     Unreadable,
     Nan,
@@ -57,7 +57,7 @@ impl Kind {
     }
 }
 
-/// Counts of checked objects.
+/// Counts of the objects that were checked.
 #[derive(Default)]
 pub struct Checked {
     pub format: &'static str,
@@ -69,7 +69,7 @@ pub struct Checked {
 type Report<'a> = &'a mut dyn FnMut(&Finding) -> io::Result<()>;
 
 /// Reports each finding in a file. Detects the file's format unless `is_caffes` is true. An `Err`
-/// comes from `report`.
+/// is an error of `report`.
 pub fn file(
     options: &OpenOptions,
     file: &Path,
@@ -84,13 +84,13 @@ pub fn file(
         return Ok(Checked::default());
     }
     match if is_caffes { None } else { format_of(file) } {
-        // The library reads all other files: its errors are more detailed.
+        // The library reads all other files, because its errors are more detailed.
         None | Some(FileFormat::Caffe(_)) => caffes(options, file, is_caffes, report),
         Some(format) => other(format, file, report),
     }
 }
 
-/// Detects the format of a regular file. None for other files: opening a pipe would block.
+/// Detects the format of a regular file. Returns None for other files: opening a pipe would block.
 fn format_of(file: &Path) -> Option<FileFormat> {
     if !fs::metadata(file).ok()?.is_file() {
         return None;
@@ -98,8 +98,8 @@ fn format_of(file: &Path) -> Option<FileFormat> {
     FileFormat::of_file(&File::open(file).ok()?).ok()
 }
 
-/// Checks one of Caffe's own files. Stores nothing about a blob: a file may have a million blobs of
-/// a few bytes each.
+/// Checks one of Caffe's own files. Stores nothing for a blob, because a file may have a million
+/// blobs of a few bytes each.
 fn caffes(
     options: &OpenOptions,
     file: &Path,
@@ -143,7 +143,7 @@ fn caffes(
     Ok(checked)
 }
 
-/// Checks a file of another program's format.
+/// Checks a file in the format of another program.
 fn other(format: FileFormat, file: &Path, report: Report) -> io::Result<Checked> {
     let source = match Source::open(file, Some(format)) {
         Ok(source) => source,
@@ -175,7 +175,7 @@ fn other(format: FileFormat, file: &Path, report: Report) -> io::Result<Checked>
     Ok(checked)
 }
 
-/// Returns whether a tensor's name is unsafe. Names in an archive become names of files.
+/// Returns whether a tensor's name is unsafe. In an archive, names become names of files.
 fn is_unsafe(name: &str, format: FileFormat) -> bool {
     match format {
         FileFormat::Npz => !is_plain(name),
@@ -226,7 +226,7 @@ fn names(model: &Model, report: Report) -> io::Result<()> {
 
 // --- values -----------------------------------------------------------------------
 
-/// Reports findings in the values of a blob; returns how many values it has.
+/// Reports findings in the values of a blob. Returns the number of the blob's values.
 fn values<'a>(
     loaded: Result<BlobAny>,
     parts: &[Part],
@@ -256,8 +256,8 @@ fn values<'a>(
     Ok(loaded.count() * parts.len())
 }
 
-/// Reports findings in a tensor that is read in parts; returns how many values it has. If the
-/// tensor cannot be read to its end, reports only that.
+/// Reports findings in a tensor that is read in parts. Returns the number of the tensor's values.
+/// If the tensor cannot be read to its end, reports only that.
 fn streamed<'a>(
     source: &Source,
     index: usize,
@@ -289,13 +289,13 @@ fn counts<'a>(
     Ok(())
 }
 
-/// For each kind of bad value, how many there are and the offset of the first.
+/// The count of each kind of bad value, with the offset of the first.
 #[derive(Default)]
 struct Counts {
     nan: Option<(usize, usize)>,
     infinite: Option<(usize, usize)>,
     beyond_float: Option<(usize, usize)>,
-    /// The offset of the next value.
+    /// The offset of the value that is added next.
     start: usize,
 }
 
@@ -306,7 +306,7 @@ impl Counts {
         counts
     }
 
-    /// Adds the next values.
+    /// Counts the bad values among the next values.
     fn add(&mut self, values: Values) {
         values.for_each_block(|block| {
             let all_fine = block.iter().all(|&value| (value as f32).is_finite());
@@ -343,7 +343,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_is_counted_from_its_first() {
+    fn each_kind_has_a_count_and_a_first_offset() {
         let largest = f64::from(f32::MAX);
         let values = [
             1.0,
@@ -351,7 +351,7 @@ mod tests {
             largest,
             f64::NEG_INFINITY,
             -f64::NAN,
-            // Rounds to the largest float; the next one would round to infinity.
+            // This value rounds to the largest float; the next value would round to infinity.
             largest * (1.0 + f64::from(f32::EPSILON) / 8.0),
             -1e39,
             5e-324,

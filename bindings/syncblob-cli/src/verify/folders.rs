@@ -1,12 +1,12 @@
-//! Finds the model files in folders.
+//! Finds model files in folders.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::source::FileFormat;
 
-/// Returns the model files below a folder, sorted by name; returns a file unchanged. A folder
-/// without model files, or an unreadable folder, is itself in the result, so that its check reports
+/// Returns the model files below a folder, sorted by name, or a file unchanged. If a folder has no
+/// model files or cannot be read, the result contains the folder itself, so that its check reports
 /// it.
 pub fn expand(path: &Path, recursive: bool) -> Vec<PathBuf> {
     if !recursive || !path.is_dir() {

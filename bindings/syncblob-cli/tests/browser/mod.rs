@@ -1,5 +1,5 @@
-//! Controls headless Chromium over a pipe, by Chrome's DevTools protocol: JSON messages that end in
-//! NUL.
+//! Controls headless Chromium over a pipe, by Chrome's DevTools protocol. Its messages are JSON,
+//! and each ends in NUL.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -13,13 +13,13 @@ pub struct Browser {
     from: BufReader<ChildStdout>,
     session: Option<String>,
     messages: u64,
-    /// Events received since the page began to load.
+    /// The events that were received since the page began to load.
     events: Vec<Value>,
     _profile: tempfile::TempDir,
 }
 
 impl Browser {
-    /// Starts Chromium. Prints a note and returns None if it is not installed.
+    /// Starts Chromium. If it is not installed, prints a note and returns None.
     pub fn start() -> Option<Self> {
         let names = ["chromium", "chromium-browser", "google-chrome"];
         let is_there = |name: &&str| {
@@ -31,7 +31,7 @@ impl Browser {
             return None;
         };
         let profile = tempfile::tempdir().unwrap();
-        // The protocol's pipes are descriptors 3 and 4.
+        // The protocol uses the descriptors 3 and 4.
         let command = "exec timeout 120 \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>&1";
         let mut process = Command::new("sh")
             .args(["-c", command, "sh", name, "--headless", "--no-sandbox", "--disable-gpu"])
@@ -64,7 +64,7 @@ impl Browser {
         Some(browser)
     }
 
-    /// Sends a command and returns the answer.
+    /// Sends a command. Returns the result.
     fn call(&mut self, method: &str, parameters: Value) -> Value {
         self.messages += 1;
         let mut message = json!({ "id": self.messages, "method": method, "params": parameters });
@@ -89,7 +89,7 @@ impl Browser {
         serde_json::from_slice(&bytes).unwrap()
     }
 
-    /// Loads a file and waits for the load event.
+    /// Loads a file, and waits for the load event.
     pub fn open(&mut self, file: &Path) {
         self.events.clear();
         self.call("Page.navigate", json!({ "url": format!("file://{}", file.display()) }));
@@ -99,7 +99,7 @@ impl Browser {
         }
     }
 
-    /// Returns the value of a JavaScript expression, after its promise is resolved.
+    /// Returns the value of a JavaScript expression. If it is a promise, waits for it.
     pub fn evaluate(&mut self, expression: &str) -> Value {
         let parameters =
             json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });
@@ -108,24 +108,24 @@ impl Browser {
         answer["result"]["value"].clone()
     }
 
-    /// Returns all messages of the console: errors, warnings, refused resources.
+    /// Returns all messages of the console: errors, warnings and refused resources.
     pub fn complaints(&mut self) -> Vec<String> {
-        self.evaluate("0"); // messages in flight have arrived
-        let complains = |event: &&Value| {
+        self.evaluate("0"); // the messages in flight have then arrived
+        let is_complaint = |event: &&Value| {
             ["Log.entryAdded", "Runtime.exceptionThrown", "Runtime.consoleAPICalled"]
                 .iter()
                 .any(|method| event["method"] == *method)
         };
-        self.events.iter().filter(complains).map(Value::to_string).collect()
+        self.events.iter().filter(is_complaint).map(Value::to_string).collect()
     }
 
-    /// Returns the addresses requested since the page began to load.
+    /// Returns the addresses that were requested since the page began to load.
     pub fn requests(&self) -> Vec<String> {
         let requests = self.events.iter().filter(|e| e["method"] == "Network.requestWillBeSent");
         requests.map(|e| e["params"]["request"]["url"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// Presses and releases a key: `"Tab"`, `"Enter"`.
+    /// Presses and releases a key, `"Tab"` or `"Enter"`.
     pub fn press(&mut self, key: &str) {
         let (code, text) = match key {
             "Tab" => (9, ""),
@@ -138,7 +138,7 @@ impl Browser {
         }
     }
 
-    /// Types a text into the focused element.
+    /// Inserts a text into the focused element.
     pub fn type_text(&mut self, text: &str) {
         self.call("Input.insertText", json!({ "text": text }));
     }
@@ -154,7 +154,7 @@ impl Browser {
         self.call("Emulation.setDeviceMetricsOverride", size);
     }
 
-    /// Returns a screenshot as a PNG in base64.
+    /// Returns a screenshot as a PNG file in base64.
     pub fn screenshot(&mut self) -> String {
         let answer = self.call("Page.captureScreenshot", json!({ "format": "png" }));
         answer["data"].as_str().unwrap().into()

@@ -1,5 +1,5 @@
 //! Runs the program as users do, and makes files for it.
-#![allow(dead_code)] // a test uses only some functions
+#![allow(dead_code)] // each test uses only some of the functions
 
 use std::ffi::OsStr;
 use std::fs;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use syncblob::{Blob, Float, Format, Model, Payload};
 use tempfile::TempDir;
 
-/// Runs the program; returns its status, standard output and standard error.
+/// Runs the program. Returns its status, its standard output and its standard error.
 pub fn run<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> (i32, String, String) {
     let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
     let output = output(arguments);
@@ -23,8 +23,8 @@ pub fn output<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Output
     Command::new(program).args(arguments).output().expect("the program runs")
 }
 
-/// Runs a command whose output is a full disk, then a pipe without a reader. Returns status and
-/// standard error of each run.
+/// Runs a command whose output is first a full disk, then a pipe without a reader. Returns the
+/// status and the standard error of each run.
 #[cfg(unix)]
 pub fn unheard<S: AsRef<OsStr>>(arguments: &[S]) -> [(i32, String); 2] {
     use std::os::{fd::OwnedFd, unix::net::UnixStream};
@@ -39,7 +39,7 @@ pub fn unheard<S: AsRef<OsStr>>(arguments: &[S]) -> [(i32, String); 2] {
     })
 }
 
-/// Runs a command whose standard output is closed, then open only for reading.
+/// Runs a command with standard output first closed, then open only for reading. Returns the same.
 #[cfg(unix)]
 pub fn unopened<S: AsRef<OsStr>>(arguments: &[S]) -> [(i32, String); 2] {
     ["exec \"$@\" >&-", "exec \"$@\" 1</dev/null"].map(|script| {
@@ -51,7 +51,7 @@ pub fn unopened<S: AsRef<OsStr>>(arguments: &[S]) -> [(i32, String); 2] {
     })
 }
 
-/// Returns the arguments of a command: options, then files.
+/// Returns the arguments of a command: its name, options and files.
 pub fn command<'a>(name: &'a str, options: &[&'a str], files: &[&'a Path]) -> Vec<&'a OsStr> {
     let words = [name].into_iter().chain(options.iter().copied()).map(OsStr::new);
     words.chain(files.iter().map(|file| file.as_os_str())).collect()
@@ -84,7 +84,7 @@ impl Files {
         self.write(name, &blob.to_proto(Payload::Data).unwrap())
     }
 
-    /// Writes a net whose layers have one blob each.
+    /// Writes a net in which each layer has one blob.
     pub fn net<T: Float>(&self, name: &str, layers: &[(&str, &str, &[usize], &[T])]) -> PathBuf {
         let mut model = Model::create(Format::Caffemodel).unwrap();
         model.set_name(name).unwrap();
@@ -97,8 +97,8 @@ impl Files {
         self.path(name)
     }
 
-    /// Writes a model that carries its net: `data` of 1 x `inputs`, and an InnerProduct `fc` of
-    /// `rows` rows. The weights, all 0, are a hole in a sparse file.
+    /// Writes a model that contains its net: an input `data` of 1 x `inputs`, and an InnerProduct
+    /// `fc` with `rows` rows. The weights are all 0: they are a hole in a sparse file.
     pub fn carrying_net(&self, name: &str, inputs: u64, rows: u64) -> PathBuf {
         let values = 4 * inputs * rows;
         let shape = |dims: &[u64]| dims.iter().flat_map(|&dim| number(1, dim)).collect::<Vec<_>>();
@@ -117,13 +117,13 @@ impl Files {
         path
     }
 
-    /// A blob of 4 elements with one value: it can be listed, not loaded.
+    /// A blob of 4 elements that has only one value. It can be listed, but not loaded.
     pub fn short(&self) -> PathBuf {
         self.write("short.binaryproto", b"\x3a\x02\x08\x04\x2a\x04\0\0\0\0")
     }
 }
 
-// Parts of protobuf's messages.
+// Functions that encode and decode parts of protobuf's messages.
 
 pub fn varint(mut value: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -147,7 +147,7 @@ pub fn field(number: u64, bytes: &[u8]) -> Vec<u8> {
     [key(number, 2), varint(bytes.len() as u64), bytes.to_vec()].concat()
 }
 
-/// Returns the bytes of each field with the number `wanted`, whose type has a length.
+/// Returns the bytes of each field with the number `wanted` whose wire type has a length.
 pub fn fields(mut message: &[u8], wanted: u64) -> Vec<&[u8]> {
     let mut found = Vec::new();
     while !message.is_empty() {
@@ -177,8 +177,8 @@ fn read_varint(message: &mut &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |value, byte| value << 7 | u64::from(byte & 0x7f))
 }
 
-/// Returns files that Caffe wrote, from the folder SYNCBLOB_TEST_DATA or from a folder beside the
-/// repository. Prints a note and returns none if the folder is absent.
+/// Returns files that Caffe wrote. They are in the folder SYNCBLOB_TEST_DATA, or in a folder beside
+/// the repository. If the folder is absent, prints a note and returns no files.
 pub fn real_files() -> Vec<PathBuf> {
     let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
     let folder = PathBuf::from(std::env::var_os("SYNCBLOB_TEST_DATA").unwrap_or(beside.into()));
@@ -195,8 +195,8 @@ pub fn real_files() -> Vec<PathBuf> {
     files
 }
 
-/// Builds, once, the library that is preloaded to make a program's calls fail. Prints the reason
-/// and returns None if it cannot be built.
+/// Builds the library that is preloaded to make a program's calls fail. Builds it only once. If it
+/// cannot be built, prints the reason and returns None.
 pub fn disk_library() -> Option<&'static Path> {
     static MADE: OnceLock<Option<PathBuf>> = OnceLock::new();
     MADE.get_or_init(|| match make_disk_library() {
@@ -226,7 +226,7 @@ fn make_disk_library() -> Result<PathBuf, String> {
         let err = String::from_utf8_lossy(&output.stderr);
         return Err(format!("{compiler} makes no library of {SOURCE}: {err}"));
     }
-    // Replaces the library atomically: another test program may be using it.
+    // Replaces the library atomically, because another test program may be using it.
     fs::rename(made, &path).unwrap();
     Ok(path)
 }

@@ -1,19 +1,19 @@
 /**
- * libsyncblob-net, over libsyncblob. sb_net: the net that a prototxt or a caffemodel describes,
- * layer by layer, with the shapes of all blobs; and the same net as an ONNX file, which OpenCV,
- * onnxruntime and others run.
+ * libsyncblob-net, a library over libsyncblob. An sb_net is the net that a prototxt or a caffemodel
+ * describes: its layers and the shapes of all blobs. The library also converts the net into an ONNX
+ * file, which OpenCV, onnxruntime and others run.
  *
- * Names are bytes with a size, as in base.h, followed by a NUL that does not count. In a net's
- * names, and in names that a caller passes, bytes that are not UTF-8 are escaped as in a string of
- * C.
+ * Names are bytes with a size, as in base.h. A NUL follows, which the size does not count. In a
+ * net's names, and in names that the caller passes, bytes that are not UTF-8 are escaped as in a C
+ * string.
  *
  * A net has one owner (open, destroy). Calls on a const net may run concurrently if calls on the
- * model that the net was opened with may.
+ * net's model may run concurrently.
  *
- * The library is written in Rust. Its own memory comes from malloc, not from the context; if
+ * The library is written in Rust. It allocates its own memory by malloc, not from the context. If
  * malloc fails, the process ends (abort). The limits of sb_net_options bound the memory of a net. A
- * conversion needs a part of that memory again, independent of the weights. INTERNAL reports a bug
- * of the library; its message is also written to the standard error.
+ * conversion needs a part of that memory again, whatever the size of the weights. INTERNAL reports
+ * a bug of the library, and its message is also written to the standard error.
  */
 #ifndef SYNCBLOB_NET_H
 #define SYNCBLOB_NET_H
@@ -25,11 +25,11 @@
 
 SB_BEGIN_DECLS
 
-/** A net in phase TEST: layers joined by named blobs, in the order in which the layers run. Layers
- *  for training, data and losses are left out. */
+/** A net in phase TEST: layers that are connected by named blobs, in the order in which they run.
+ *  Omits layers for training, data and losses. */
 typedef struct sb_net sb_net;
 
-/** The name of a blob, and a shape for the blob. */
+/** The name of a blob, and a shape for this blob. */
 typedef struct sb_net_blob {
     /** [borrowed] the blob's name */
     sb_text name;
@@ -37,7 +37,7 @@ typedef struct sb_net_blob {
     const int64_t *shape;
     /** number of dimensions, 0 to SB_MAX_AXES */
     int32_t num_axes;
-    /** set to 0 */
+    /** must be 0 */
     int32_t reserved;
 } sb_net_blob;
 
@@ -46,27 +46,27 @@ typedef struct sb_net_options {
     /** sizeof(sb_net_options) of the caller */
     size_t struct_size;
     /** [borrowed, nullable when num_inputs is 0] shapes of inputs, which replace the shapes in the
-     *  net; needed for an input whose shape the net does not contain */
+     *  net. An input needs a shape here if the net does not contain its shape */
     const sb_net_blob *inputs;
     /** elements of `inputs` */
     int64_t num_inputs;
-    /** [borrowed, nullable when num_stages is 0] stages for the rules of layers, in addition to the
-     *  stages that the net lists */
+    /** [borrowed, nullable when num_stages is 0] stages that rules are compared with, in addition
+     *  to the stages that the net lists */
     const sb_text *stages;
     /** elements of `stages` */
     int64_t num_stages;
-    /** the size of the batch: of the first axis of the first input, and of each input whose first
-     *  axis has the same size; 0: the size in the net */
+    /** the size of the batch, which is the first axis of the first input, and of each input whose
+     *  first axis has the same size; 0: the size in the net */
     int64_t batch;
-    /** the level for the rules of layers */
+    /** the level that the rules of layers are compared with */
     int32_t level;
-    /** the most nested messages; 0: 32 */
+    /** the maximum depth of nested messages; 0: 32 */
     int32_t max_depth;
-    /** the most bytes of a prototxt, and of a model's messages without blobs; 0: 16 MiB */
+    /** the maximum size of a prototxt, and of a model's messages without blobs; 0: 16 MiB */
     size_t max_bytes;
-    /** the most layers; 0: 100,000 */
+    /** the maximum number of layers; 0: 100,000 */
     int64_t max_layers;
-    /** the most values of all fields; a value takes some hundred bytes; 0: 2,000,000 */
+    /** the maximum number of values, each of some hundred bytes, in all fields; 0: 2,000,000 */
     int64_t max_fields;
 } sb_net_options;
 
@@ -80,11 +80,11 @@ typedef struct sb_net_summary {
     const sb_text *inputs;
     /** elements of `inputs` */
     int64_t num_inputs;
-    /** [borrowed] names of the blobs that no layer reads, in the order of their bytes */
+    /** [borrowed] names of the blobs that no layer reads, sorted by their bytes */
     const sb_text *outputs;
     /** elements of `outputs` */
     int64_t num_outputs;
-    /** [borrowed] sentences about omitted or changed parts of the net */
+    /** [borrowed] sentences about the parts of the net that were omitted or changed */
     const sb_text *warnings;
     /** elements of `warnings` */
     int64_t num_warnings;
@@ -104,8 +104,8 @@ typedef struct sb_net_layer {
     const sb_text *bottoms;
     /** elements of `bottoms` */
     int64_t num_bottoms;
-    /** [borrowed] names of the blobs that the layer writes; a layer that works in place names a
-     *  bottom here */
+    /** [borrowed] names of the blobs that the layer writes. If the layer works in place, it writes
+     *  one of its bottoms */
     const sb_text *tops;
     /** elements of `tops` */
     int64_t num_tops;
@@ -119,7 +119,7 @@ typedef struct sb_onnx_entry {
     sb_text value;
 } sb_onnx_entry;
 
-/** A layer that cannot be converted. Its texts are valid until the reporter returns. */
+/** A layer that cannot be converted. Its texts are valid until the callback returns. */
 typedef struct sb_net_problem {
     /** sizeof(sb_net_problem) of the library */
     size_t struct_size;
@@ -131,28 +131,28 @@ typedef struct sb_net_problem {
     sb_text reason;
 } sb_net_problem;
 
-/** A callback for each layer that cannot be converted, called on the thread that converts. The
- *  callback must not throw or longjmp. */
+/** A callback for each layer that cannot be converted. It is called on the thread that converts,
+ *  and must not throw or longjmp. */
 typedef void (*sb_net_reporter)(void *user, const sb_net_problem *problem);
 
-/** A callback for a warning, called on the thread that converts. `text` is [borrowed] until the
- *  callback returns. The callback must not throw or longjmp. */
+/** A callback for a warning. It is called on the thread that converts, and must not throw or
+ *  longjmp. `text` is [borrowed] until the callback returns. */
 typedef void (*sb_net_warner)(void *user, sb_text text);
 
 /** Options for converting a net into ONNX. A mean, a scale and swap_rb are Caffe's preprocessing of
- *  pixels; the preprocessing becomes the first nodes after every input of four axes. */
+ *  pixels. The nodes of the preprocessing follow every input with four axes. */
 typedef struct sb_onnx_options {
     /** sizeof(sb_onnx_options) of the caller */
     size_t struct_size;
-    /** [borrowed, nullable when num_outputs is 0] names of the blobs to compute; layers that these
-     *  blobs do not need are left out */
+    /** [borrowed, nullable when num_outputs is 0] names of the blobs to compute. Layers that these
+     *  blobs do not need are omitted */
     const sb_text *outputs;
     /** elements of `outputs`; 0: the outputs of the net */
     int64_t num_outputs;
-    /** [borrowed] a name for the axis of the batch, whose size is variable then; empty: the size is
-     *  fixed */
+    /** [borrowed] a name for the axis of the batch, whose size is then variable. Empty: the size
+     *  is fixed */
     sb_text batch;
-    /** [borrowed, nullable when num_mean is 0] the mean, in the net's order of channels: a number
+    /** [borrowed, nullable when num_mean is 0] the mean, with channels in the net's order: a number
      *  for each channel or, with mean_height and mean_width, for each channel of each pixel */
     const float *mean;
     /** number of elements in `mean`: channels, or channels * mean_height * mean_width; 0: none */
@@ -161,18 +161,18 @@ typedef struct sb_onnx_options {
     int64_t mean_height;
     /** columns of a mean image; 0 if mean_height is 0 */
     int64_t mean_width;
-    /** the factor for pixels after the mean is subtracted; 0: none */
+    /** the factor by which pixels are multiplied after the mean is subtracted; 0: none */
     float scale;
-    /** 1: images have the channel order RGB, but the net needs BGR */
+    /** 1: images have the channel order RGB, although the net needs BGR */
     int32_t swap_rb;
-    /** 1: the net has weights of halves and computes in halves; inputs and outputs stay floats */
+    /** 1: the weights and the computation are halves, but inputs and outputs remain floats */
     int32_t half;
-    /** 1: a layer that cannot be converted becomes a node of the layer's type and of the domain
-     *  "caffe"; its inputs are the layer's bottoms, then the weights; its attributes are the
+    /** 1: a layer that cannot be converted becomes a node with the layer's type in the domain
+     *  "caffe". Its inputs are the layer's bottoms, then the weights. Its attributes are the
      *  layer's parameters */
     int32_t custom;
     /** [borrowed, nullable when num_shapes is 0] shapes of blobs that such nodes write. A blob
-     *  without a known shape cannot be an output, nor be read by a layer that needs the shape */
+     *  without a known shape cannot be an output, and no layer that needs its shape can read it */
     const sb_net_blob *shapes;
     /** elements of `shapes` */
     int64_t num_shapes;
@@ -181,29 +181,29 @@ typedef struct sb_onnx_options {
     /** elements of `metadata` */
     int64_t num_metadata;
     /** [nullable] called for each layer that cannot be converted, before the call returns
-     *  UNSUPPORTED; the error's message has only the first */
+     *  UNSUPPORTED. The error's message contains only the first */
     sb_net_reporter report;
     /** passed to `report` and to `warn` */
     void *user;
-    /** [nullable] called for each difference between the written file and the net, before the
-     *  call returns OK: outputs with other names, weights that became infinite as halves */
+    /** [nullable] called for each difference between the written file and the net, before the call
+     *  returns OK: an output with another name, or weights that became infinite as halves */
     sb_net_warner warn;
 } sb_onnx_options;
 
-/** Opens the net of a prototxt of any of Caffe's generations, with the weights of a model; without
+/** Opens the net of a prototxt, in any of Caffe's generations, with the weights of a model. Without
  *  a prototxt, opens the net that is stored in the model.
- *  @param prototxt [borrowed, nullable] `prototxt_size` bytes; NULL: the net stored in `model`.
- *      Such a net rarely contains the shapes of inputs: set the shapes by options
- *  @param model [borrowed, nullable] a caffemodel, which must outlive the net unchanged; for a
+ *  @param prototxt [borrowed, nullable] `prototxt_size` bytes. NULL: the net stored in `model`,
+ *      which rarely contains the shapes of its inputs, so the options usually need them
+ *  @param model [borrowed, nullable] a caffemodel, which must outlive the net unchanged. For a
  *      caffemodel in memory use sb_model_open_bytes. NULL: a net without weights
  *  @param options [borrowed, nullable] NULL: SB_NET_OPTIONS_INIT
  *  @param out [owned] sb_net_destroy
- *  Errors: INVALID_ARGUMENT (neither a prototxt nor a model, a count or a limit below 0, options
- *  that do not fit the net), ABI_MISMATCH (options of another version), UNSUPPORTED (options with
- *  an unknown tail, a layer type that its old generation lacks, a model that is not a net),
+ *  Errors: INVALID_ARGUMENT (neither a prototxt nor a model, a negative count or limit, options
+ *  that do not fit the net), ABI_MISMATCH (options of another version), UNSUPPORTED (options that
+ *  set an unknown member, a layer type that its old generation lacks, a model without a net),
  *  MALFORMED (a text that is not a net, a net that contradicts itself), DATA_LIMIT, OVER_LIMIT (a
- *  layer's message over 2^31 - 1 bytes), IO, BAD_SHAPE, DATA_OVERFLOW (the last three if the
- *  model's file has changed), OUT_OF_MEMORY, CANCELLED (both a source's), INTERNAL. */
+ *  layer's message above 2^31 - 1 bytes), IO, BAD_SHAPE, DATA_OVERFLOW (the last three if the
+ *  model's file has changed), OUT_OF_MEMORY, CANCELLED (both from a source), INTERNAL. */
 SB_API SB_MUST_CHECK
 sb_status sb_net_open(const void *prototxt,
                       size_t prototxt_size,
@@ -212,10 +212,10 @@ sb_status sb_net_open(const void *prototxt,
                       sb_net **out,
                       sb_error *err);
 
-/** Opens a net as sb_net_open does, from files. The model's file stays open until the net is
- *  destroyed.
- *  @param prototxt [borrowed, nullable] a path that ends in NUL; NULL: the net stored in the model
- *  @param model [borrowed, nullable] a path that ends in NUL; NULL: a net without weights
+/** Opens a net from files, otherwise as sb_net_open does. The model's file stays open until the
+ *  net is destroyed.
+ *  @param prototxt [borrowed, nullable] a NUL-terminated path. NULL: the net stored in the model
+ *  @param model [borrowed, nullable] a NUL-terminated path. NULL: a net without weights
  *  @param options [borrowed, nullable] NULL: SB_NET_OPTIONS_INIT
  *  @param out [owned] sb_net_destroy
  *  Errors: as sb_net_open, as sb_model_open_file. */
@@ -230,7 +230,7 @@ sb_status sb_net_open_file(const char *prototxt,
 SB_API void sb_net_destroy(sb_net *net);
 
 /** Describes the net.
- *  @param out `struct_size` set by the caller; that many bytes are written at most
+ *  @param out the caller sets `struct_size`. At most that many bytes are written
  *  Errors: ABI_MISMATCH (a struct_size of no known version), INTERNAL. */
 SB_API SB_MUST_CHECK
 sb_status sb_net_info(const sb_net *net,
@@ -239,7 +239,7 @@ sb_status sb_net_info(const sb_net *net,
 
 /** Describes a layer.
  *  @param layer 0..num_layers-1
- *  @param out `struct_size` set by the caller; that many bytes are written at most
+ *  @param out the caller sets `struct_size`. At most that many bytes are written
  *  Errors: INDEX_OUT_OF_RANGE, ABI_MISMATCH (a struct_size of no known version), INTERNAL. */
 SB_API SB_MUST_CHECK
 sb_status sb_net_layer_info(const sb_net *net,
@@ -247,12 +247,12 @@ sb_status sb_net_layer_info(const sb_net *net,
                             sb_net_layer *out,
                             sb_error *err);
 
-/** Returns the shape that a blob has by Caffe's rules after all layers have run.
+/** Returns the shape that a blob has after all layers have run, computed by Caffe's rules.
  *  @param name [borrowed, nullable when name_size is 0] `name_size` bytes
  *  @param out_shape [borrowed] `out_num_axes` dimensions, valid until the net is destroyed
  *  @param out_num_axes 0 to SB_MAX_AXES
- *  Errors: NOT_FOUND, UNSUPPORTED (the layer that writes the blob, or one before it, is unknown or
- *  invalid), INTERNAL. */
+ *  Errors: NOT_FOUND, UNSUPPORTED (the layer that writes the blob, or an earlier one, is unknown
+ *  or invalid), INTERNAL. */
 SB_API SB_MUST_CHECK
 sb_status sb_net_blob_shape(const sb_net *net,
                             const char *name,
@@ -261,19 +261,19 @@ sb_status sb_net_blob_shape(const sb_net *net,
                             int32_t *out_num_axes,
                             sb_error *err);
 
-/** Writes the net as an ONNX file of opset 17 into a buffer. With capacity 0 the call
- *  writes nothing and fails with BUFFER_TOO_SMALL; out_size is the size of the file.
+/** Writes the net as an ONNX file of opset 17 into a buffer. With capacity 0, writes nothing, but
+ *  stores the size of the file in out_size and returns BUFFER_TOO_SMALL.
  *  @param options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT
- *  @param buffer [borrowed, nullable when capacity is 0] receives the file; unspecified after a
- *      failure other than BUFFER_TOO_SMALL
+ *  @param buffer [borrowed, nullable when capacity is 0] receives the file. Its contents are
+ *      unspecified after a failure other than BUFFER_TOO_SMALL
  *  @param capacity bytes of `buffer`
- *  @param out_size [nullable] bytes written; with BUFFER_TOO_SMALL the capacity needed
- *  Errors: INVALID_ARGUMENT (a count below 0, options that do not fit the net), ABI_MISMATCH
- *  (options of another version), UNSUPPORTED (options with an unknown tail; layers that cannot be
- *  converted; an announced blob), MALFORMED (a net or weights that contradict themselves),
- *  DTYPE_MISMATCH (weights that are not floats), BUFFER_TOO_SMALL, OVER_LIMIT (above 2 GiB, the
- *  limit of an ONNX file), DATA_LIMIT, IO, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW (the last
- *  four if the model's file has changed), OUT_OF_MEMORY, CANCELLED (both a source's), INTERNAL. */
+ *  @param out_size [nullable] bytes written. With BUFFER_TOO_SMALL, the needed capacity
+ *  Errors: INVALID_ARGUMENT (a negative count, options that do not fit the net), ABI_MISMATCH
+ *  (options of another version), UNSUPPORTED (options that set an unknown member; layers that
+ *  cannot be converted; an announced blob), MALFORMED (a net or weights that contradict
+ *  themselves), DTYPE_MISMATCH (weights that are not floats), BUFFER_TOO_SMALL, OVER_LIMIT (above
+ *  2 GiB), DATA_LIMIT, IO, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW (the last four if the model's
+ *  file has changed), OUT_OF_MEMORY, CANCELLED (both from a source), INTERNAL. */
 SB_API SB_MUST_CHECK
 sb_status sb_net_save_onnx(const sb_net *net,
                            const sb_onnx_options *options,
@@ -282,22 +282,22 @@ sb_status sb_net_save_onnx(const sb_net *net,
                            size_t *out_size,
                            sb_error *err);
 
-/** Writes the file of sb_net_save_onnx into a sink; see sb_sink for its contents after a failure.
+/** Writes the file of sb_net_save_onnx into a sink. See sb_sink for its contents after a failure.
  *  @param options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT
  *  @param sink [borrowed]
- *  Errors: as sb_net_save_onnx, UNSUPPORTED (a sink with an unknown tail), ABI_MISMATCH (a sink of
- *  another version), OUT_OF_MEMORY, CANCELLED (both the sink's). */
+ *  Errors: as sb_net_save_onnx, UNSUPPORTED (a sink that sets an unknown member), ABI_MISMATCH (a
+ *  sink of another version), OUT_OF_MEMORY, CANCELLED (both from the sink). */
 SB_API SB_MUST_CHECK
 sb_status sb_net_save_onnx_sink(const sb_net *net,
                                 const sb_onnx_options *options,
                                 const sb_sink *sink,
                                 sb_error *err);
 
-/** Writes the file of sb_net_save_onnx to a path. An old file is replaced as a whole or not at all.
- *  Above 2 GiB the weights are in a second file beside the first, with ".data" appended to the
- *  name; the second file is put in place first. Both are written under temporary names that begin
- *  with ".syncblob-" and renamed; a process that is killed may leave a temporary file. If the path
- *  is a symbolic link, the file that it points to is replaced.
+/** Writes the file of sb_net_save_onnx to a path. An old file is replaced completely or unchanged.
+ *  Above 2 GiB, the weights are in a second file, whose path is `path` with ".data" appended.
+ *  Both files are written under temporary names that begin with ".syncblob-" and then renamed, the
+ *  second file first. A process that is killed may leave a temporary file. If the path is a
+ *  symbolic link, the file that it points to is replaced.
  *  @param options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT
  *  @param path [borrowed] NUL-terminated
  *  Errors: as sb_net_save_onnx, IO (errno in device_code). */
@@ -307,16 +307,16 @@ sb_status sb_net_save_onnx_file(const sb_net *net,
                                 const char *path,
                                 sb_error *err);
 
-/** The defaults, as an initialiser. */
+/** Initialises options with the defaults. */
 #define SB_NET_OPTIONS_INIT {sizeof(sb_net_options), NULL, 0, NULL, 0, 0, 0, 0, 0, 0, 0}
 
-/** Nothing known, as an initialiser. */
+/** Initialises an empty description of a net. */
 #define SB_NET_SUMMARY_INIT {sizeof(sb_net_summary), {NULL, 0}, NULL, 0, NULL, 0, NULL, 0, 0}
 
-/** Nothing known, as an initialiser. */
+/** Initialises an empty description of a layer. */
 #define SB_NET_LAYER_INIT {sizeof(sb_net_layer), {NULL, 0}, {NULL, 0}, NULL, 0, NULL, 0}
 
-/** The defaults, as an initialiser. */
+/** Initialises options with the defaults. */
 #define SB_ONNX_OPTIONS_INIT                                                                       \
     {sizeof(sb_onnx_options), NULL, 0, {NULL, 0}, NULL, 0, 0, 0, 0, 0, 0, 0, NULL, 0, NULL, 0,     \
      NULL, NULL, NULL}

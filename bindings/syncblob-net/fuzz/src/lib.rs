@@ -1,6 +1,6 @@
 //! Checks promises for any bytes that are read as a net: no call panics, memory is bounded by the
-//! size of the input, an error's place lies in the input, a printed net reads as the same net, and
-//! a converted net is a valid ONNX graph.
+//! size of the input, an error's place lies in the input, a printed net is read back as the same
+//! net, and a converted net is a valid ONNX graph.
 
 mod memory;
 mod mutate;
@@ -16,11 +16,11 @@ use syncblob_net::{
 pub use memory::Counting;
 pub use mutate::{mutate, Random};
 
-/// The bound of memory for reading: bytes for each byte of input, plus a constant.
+/// The bound of the memory for reading: bytes for each byte of input, and a constant.
 const READING: (usize, usize) = (512, 64 << 10);
-/// The bound of memory for converting a net; some layers compute tensors.
+/// The bound of the memory for converting a net. It is larger because some layers compute tensors.
 const CONVERTING: (usize, usize) = (8 << 10, 256 << 20);
-/// The most elements of all made-up weights of a net.
+/// The maximum number of elements of all made-up weights of a net.
 const MOST_WEIGHTS: i64 = 1 << 14;
 
 /// Checks the promises for a prototxt.
@@ -40,7 +40,7 @@ pub fn prototxt(text: &[u8]) {
     }
 }
 
-/// Checks the promises for a caffemodel and the net stored in it.
+/// Checks the promises for a caffemodel and the net that it contains.
 pub fn net_of_model(bytes: &[u8]) {
     read_schema();
     let Ok(model) = Model::from_bytes(bytes.to_vec()) else { return };
@@ -63,7 +63,7 @@ pub fn net_of_model(bytes: &[u8]) {
     }
 }
 
-/// Reads the schema once, so that its memory counts for no input.
+/// Reads the schema once, so that its memory is not counted for an input.
 fn read_schema() {
     static READ: Once = Once::new();
     READ.call_once(|| drop(Upgraded::from_prototxt(b"", &Limits::default())));
@@ -89,14 +89,14 @@ fn within<T>(bound: (usize, usize), input: &[u8], what: &str, call: impl FnOnce(
     result
 }
 
-/// Checks that the message is not empty, and that a place at its beginning lies in the input.
+/// Checks that the message is not empty. A place at its beginning must lie in the input.
 fn check_error(error: &Error, lies_in: impl Fn(Place) -> bool) {
     let text = error.to_string();
     assert!(!text.is_empty());
     assert!(place_of(&text).is_none_or(lies_in), "broken promise: no such place: {text}");
 }
 
-/// Returns the place that an error's message begins with.
+/// Returns the place at the beginning of an error's message.
 fn place_of(text: &str) -> Option<Place> {
     let number = |text: &str| text.parse::<u32>().ok();
     let (place, _) = text.split_once(": ")?;
@@ -122,15 +122,15 @@ fn check_places(message: &Message, lies_in: &impl Fn(Place) -> bool) {
     }
 }
 
-/// Checks that the printed net reads as the same net and needs no upgrade.
+/// Checks that the printed net is read back as the same net and needs no upgrade.
 fn reads_back(net: &Message) {
     let text = net.to_string();
     let again = match Upgraded::from_prototxt(text.as_bytes(), &Limits::default()) {
         Ok(again) => again,
-        Err(error) => panic!("broken promise: what was printed is refused: {error}\n{text}"),
+        Err(error) => panic!("broken promise: the printed net is refused: {error}\n{text}"),
     };
     assert!(again.notes.is_empty(), "broken promise: {:?}\n{text}", again.notes);
-    // A field without a name in a prototxt is printed as a comment, which is not read back.
+    // A field without a name in a prototxt is printed as a comment, which is not read.
     let is_field = |line: &&str| !line.trim_start().starts_with("# field ");
     let (again, fields) = (again.net.to_string(), text.lines().filter(is_field));
     assert!(
@@ -139,7 +139,7 @@ fn reads_back(net: &Message) {
     );
 }
 
-/// Checks the shapes and the conversion of the net. Three of four inputs get made-up weights.
+/// Checks the shapes and the conversion of the net. Three of four inputs receive made-up weights.
 fn convert(net: Net, input: &[u8]) {
     let shapes = within(CONVERTING, input, "inferring shapes", || net.shapes());
     check_shapes(&shapes);
@@ -176,7 +176,7 @@ fn check_shapes(shapes: &BlobShapes) {
     assert!(shapes.problems.iter().all(|problem| !problem.reason.is_empty()));
 }
 
-/// Makes a model with all blobs of the layers; `None` for more than `most` elements.
+/// Makes a model with all blobs of the layers. Returns `None` for more than `most` elements.
 pub fn made_up_weights(net: &Net, shapes: &BlobShapes, most: i64) -> Option<Arc<Model>> {
     let mut left = most;
     let mut model = Model::create(Format::Caffemodel).expect("a model");

@@ -11,24 +11,24 @@ thread_local! {
     static PEAK: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: every call is passed unchanged to the system's allocator.
+// SAFETY: every call is forwarded unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         NOW.set(NOW.get() + layout.size());
         PEAK.set(PEAK.get().max(NOW.get()));
-        // SAFETY: the caller's promises are the same.
+        // SAFETY: the caller of this function made the same promises.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         // The thread may free memory that another thread allocated.
         NOW.set(NOW.get().saturating_sub(layout.size()));
-        // SAFETY: the caller's promises are the same.
+        // SAFETY: the caller of this function made the same promises.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
 
-/// Returns a call's result, and the peak of the bytes that the call allocated.
+/// Returns a call's result, and the peak of the bytes that the call allocated on this thread.
 pub fn peak_of<T>(call: impl FnOnce() -> T) -> (T, usize) {
     let before = NOW.get();
     PEAK.set(before);

@@ -1,4 +1,4 @@
-//! Checks ONNX files, read with message types that are separate from the crate's.
+//! Checks ONNX files. Reads them with message types that are separate from the crate's.
 
 use std::collections::{HashMap, HashSet};
 
@@ -95,7 +95,7 @@ struct Dim {
 }
 
 impl Info {
-    /// Returns the dimensions; `None` for a dimension that has a name.
+    /// Returns the dimensions. A dimension that has a name is `None`.
     fn shape(&self) -> Vec<Option<i64>> {
         let tensor = self.kind.as_ref().and_then(|kind| kind.tensor.as_ref());
         let shape = tensor.and_then(|tensor| tensor.shape.as_ref()).expect("a shape");
@@ -104,8 +104,8 @@ impl Info {
     }
 }
 
-/// Checks that a file is a graph: names are unique, a node writes a value before another reads it,
-/// and a tensor's size fits its shape. `shapes` are the blobs' shapes by Caffe's rules.
+/// Checks that a file is a valid graph: names are unique, a value is written before a node reads
+/// it, and a tensor's size fits its shape. `shapes` are the blobs' shapes by Caffe's rules.
 pub fn check(file: &[u8], shapes: &[(String, Vec<i64>)]) {
     let model = Model::decode(file).expect("a message");
     let opset = |domain: &str, version| Opset { domain: domain.into(), version };
@@ -114,10 +114,10 @@ pub fn check(file: &[u8], shapes: &[(String, Vec<i64>)]) {
     assert!(!graph.name.is_empty());
     let mut made = HashSet::new();
     for input in &graph.inputs {
-        assert!(made.insert(input.name.as_str()), "twice: {}", input.name);
+        assert!(made.insert(input.name.as_str()), "two values: {}", input.name);
     }
     for tensor in &graph.initializers {
-        assert!(made.insert(tensor.name.as_str()), "twice: {}", tensor.name);
+        assert!(made.insert(tensor.name.as_str()), "two values: {}", tensor.name);
         tensor.check();
     }
     let mut names = HashSet::new();
@@ -131,7 +131,7 @@ pub fn check(file: &[u8], shapes: &[(String, Vec<i64>)]) {
         }
     }
     for output in &graph.outputs {
-        assert!(made.contains(output.name.as_str()), "nobody makes {}", output.name);
+        assert!(made.contains(output.name.as_str()), "no node makes {}", output.name);
     }
     compare_shapes(&graph, &made, shapes);
 }
@@ -141,7 +141,7 @@ fn compare_shapes(graph: &Graph, made: &HashSet<&str>, shapes: &[(String, Vec<i6
     let shapes: HashMap<&str, &Vec<i64>> =
         shapes.iter().map(|(name, shape)| (name.as_str(), shape)).collect();
     for info in graph.infos.iter().chain(&graph.outputs) {
-        assert!(made.contains(info.name.as_str()), "nobody makes {}", info.name);
+        assert!(made.contains(info.name.as_str()), "no node makes {}", info.name);
         let Some(shape) = shapes.get(info.name.as_str()) else { continue };
         let given = info.shape();
         assert_eq!(given.len(), shape.len(), "axes of {}", info.name);

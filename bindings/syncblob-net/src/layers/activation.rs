@@ -1,4 +1,4 @@
-//! Functions of each value, made of one or a few ONNX operators.
+//! Functions that are applied to each value, made of one or a few ONNX operators.
 
 use super::{Rule, IN_PLACE, PLAIN};
 use crate::onnx::Emit;
@@ -11,7 +11,7 @@ pub(super) static ABS_VAL: Rule = Rule { layer_type: "AbsVal", emit: |e| plain(e
 pub(super) static BNLL: Rule =
     Rule { layer_type: "BNLL", emit: |e| plain(e, "Softplus"), ..IN_PLACE };
 
-/// x above 0, else alpha * (exp(x) - 1)
+/// x if x is above 0, else alpha * (exp(x) - 1)
 pub(super) static ELU: Rule =
     Rule { layer_type: "ELU", parameters: Some("elu_param"), emit: elu, ..IN_PLACE };
 
@@ -29,7 +29,7 @@ pub(super) static TANH: Rule = Rule {
     ..IN_PLACE
 };
 
-/// 1 above the threshold, else 0
+/// 1 if x is above the threshold, else 0
 pub(super) static THRESHOLD: Rule = Rule {
     layer_type: "Threshold",
     parameters: Some("threshold_param"),

@@ -13,7 +13,7 @@ pub(super) static ARG_MAX: Rule = Rule {
     ..PLAIN
 };
 
-/// Returns the parameter `axis`, if set, and the number of values to choose from.
+/// Returns the parameter `axis`, if it is set, and the number of values to choose from.
 fn along(setup: &Setup<'_>) -> Result<(Option<usize>, i64)> {
     let bottom = &setup.bottoms[0];
     let axis = setup.parameters.given_int("axis").map(|axis| setup.axis(axis)).transpose()?;
@@ -44,7 +44,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     Ok(Shapes::top(top))
 }
 
-/// Reverses the axis before `TopK`: of equal values Caffe prefers the last, `TopK` the first.
+/// Reverses the axis for `TopK`, which prefers the first of equal values: Caffe prefers the last.
 fn emit(e: &mut Emit<'_>) -> Result<()> {
     let (axis, whole) = along(&e.setup())?;
     let values_too = e.parameters.bool("out_max_val");
@@ -80,7 +80,7 @@ mod tests {
     use crate::layers::testing::check;
 
     #[test]
-    fn along_an_axis_or_over_all() {
+    fn values_are_chosen_along_an_axis_or_over_all() {
         let bottom: &[&[i64]] = &[&[2, 3, 4, 5]];
         check(
             "ArgMax",

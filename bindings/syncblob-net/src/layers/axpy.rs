@@ -1,4 +1,4 @@
-//! Multiplies a blob by a factor for each channel and adds another blob. From SENet.
+//! Multiplies a blob by one factor for each channel and adds another blob. A layer of SENet.
 
 use super::{Rule, Setup, Shapes, PLAIN};
 use crate::onnx::Emit;
@@ -42,7 +42,7 @@ mod tests {
     use crate::layers::testing::check;
 
     #[test]
-    fn a_factor_for_each_channel() {
+    fn each_channel_has_a_factor() {
         let x: &[i64] = &[2, 3, 4, 5];
         check(
             "Axpy",

@@ -1,5 +1,5 @@
-//! Subtracts each channel's mean and divides by its deviation. NVIDIA's fork also scales and shifts
-//! in the same layer; the fork raises an eps below 1e-5 to 1e-5, as cuDNN requires.
+//! Subtracts each channel's mean and divides by its deviation. In NVIDIA's fork the layer also
+//! scales and shifts, and raises an eps below 1e-5 to 1e-5, as cuDNN requires.
 
 use super::{fixed, Rule, Setup, Shapes, IN_PLACE};
 use crate::message::Message;
@@ -15,7 +15,7 @@ pub(super) static BATCH_NORM: Rule = Rule {
 };
 
 /// The largest mean, in deviations, for which `BatchNormalization` is used. The operator multiplies
-/// first and then adds; Caffe subtracts first, which is more exact for a mean far from 0.
+/// first and then adds. Caffe subtracts first, which is more exact for a mean far from 0.
 const FAR: f32 = 16.0;
 
 /// The least eps in NVIDIA's fork.
@@ -62,8 +62,8 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the mean and the variance. The model stores sums, and in blob 2 their divisor. Forks
-/// that scale also store a divisor, but some of them ignore it.
+/// Returns the mean and the variance. The model stores sums, and blob 2 is the divisor of the sums.
+/// Forks that also scale store a divisor, too, but some of them ignore it.
 fn statistics(e: &Emit<'_>, scales: bool) -> Result<(Vec<f32>, Vec<f32>)> {
     let factor = match *e.blob_values(2)? {
         [1.0] => 1.0,
@@ -81,7 +81,7 @@ fn statistics(e: &Emit<'_>, scales: bool) -> Result<(Vec<f32>, Vec<f32>)> {
     Ok((scaled(0)?, scaled(1)?))
 }
 
-/// Stored statistics, and the scale and the shift after normalisation.
+/// Stored statistics, with the scale and the shift that follow the normalisation.
 pub(super) struct Normal {
     pub mean: Vec<f32>,
     pub variance: Vec<f32>,
@@ -91,7 +91,7 @@ pub(super) struct Normal {
 }
 
 impl Normal {
-    /// Normalises the first bottom into the first top.
+    /// Normalises the first bottom. The result is the first top.
     pub fn emit(self, e: &mut Emit<'_>) {
         let mut pairs = self.mean.iter().zip(&self.variance);
         match pairs.any(|(mean, variance)| mean.abs() > FAR * (variance + self.eps).sqrt()) {
@@ -132,7 +132,7 @@ impl Normal {
     }
 }
 
-/// Makes a constant of a number for each channel, which broadcasts over the first bottom.
+/// Makes a constant with one number for each channel, which broadcasts over the first bottom.
 pub(super) fn by_channel(e: &mut Emit<'_>, values: &[f32]) -> Value {
     let mut dims = vec![1; e.bottom_shapes[0].len() - 1];
     dims[0] = values.len() as i64;
@@ -161,7 +161,7 @@ mod tests {
     use crate::layers::testing::check;
 
     #[test]
-    fn a_mean_and_a_variance_for_each_channel() {
+    fn each_channel_has_a_mean_and_a_variance() {
         check(
             "BatchNorm",
             &[

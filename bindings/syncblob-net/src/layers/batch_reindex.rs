@@ -33,7 +33,7 @@ mod tests {
     use crate::layers::testing::check;
 
     #[test]
-    fn a_part_for_each_index() {
+    fn each_index_selects_a_part() {
         check(
             "BatchReindex",
             &[

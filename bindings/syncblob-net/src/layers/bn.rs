@@ -1,9 +1,9 @@
-//! The layer BN, of which forks have three kinds; by the forks' sources.
+//! The layer BN, of which forks have three kinds. The rules follow the forks' sources.
 //!
 //! - DeconvNet, SegNet and ENet: a scale and a shift. With `bn_mode: INFERENCE` they apply to the
-//!   bottom, otherwise to the bottom normalised by the statistics of the batch, in phase TEST too.
-//! - PSPNet and TSN: a slope, a bias, a mean and a variance: `BatchNorm` and `Scale` in one layer.
-//! - PSPNet's first version: the same blobs, but the statistics of the batch unless
+//!   bottom; otherwise to the bottom normalised by the statistics of the batch, also in phase TEST.
+//! - PSPNet and TSN: a slope, a bias, a mean and a variance, like `BatchNorm` and `Scale` together.
+//! - PSPNet's first version: the same blobs, but it uses the statistics of the batch unless
 //!   `moving_average` is set.
 //!
 //! The fields' names distinguish the kinds. The first kind has two blobs, the others have four.
@@ -17,7 +17,7 @@ use crate::{Error, Result};
 pub(super) static BN: Rule =
     Rule { layer_type: "BN", parameters: Some("bn_param"), shapes, emit, ..IN_PLACE };
 
-/// The eps of the first kind.
+/// The eps of the first kind, which has no field for it.
 const EPS: f32 = 1e-9;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,8 +27,8 @@ enum Kind {
     MovingAverage,
 }
 
-/// Fields that identify a kind. A field that was read from bytes counts only if not all kinds use
-/// its number.
+/// Fields that identify a kind. If a field was read from bytes, only its number is known. It then
+/// counts only if not all kinds use this number.
 const MOVING_AVERAGE: [&str; 3] = ["moving_average", "decay", "var_eps"];
 const SLOPE: [&str; 5] = ["eps", "frozen", "momentum", "slope_filler", "bias_filler"];
 const NUMBERS_OF_ALL: [&str; 3] = ["momentum", "slope_filler", "bias_filler"];
@@ -123,10 +123,10 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_all_kinds_tell_none() {
-        for (bytes, told) in [(&b"\x0a\x00\x1d\x00\x00\x80\x3f"[..], false), (b"\x28\x01", true)] {
+    fn numbers_of_all_kinds_identify_none() {
+        for (bytes, want) in [(&b"\x0a\x00\x1d\x00\x00\x80\x3f"[..], false), (b"\x28\x01", true)] {
             let message = of_bytes("BNParameter", bytes);
-            assert_eq!(kind(&message).unwrap() == Kind::Slope, told, "{message}");
+            assert_eq!(kind(&message).unwrap() == Kind::Slope, want, "{message}");
         }
     }
 

@@ -1,5 +1,5 @@
-//! Convolution and pooling of C3D, along time, height and width; by C3D's source. C3D 1.0 has the
-//! parameters in the fields of Caffe's layers, C3D 1.1 in fields with other names.
+//! Convolution and pooling of C3D, along time, height and width. The rules follow C3D's source. C3D
+//! 1.0 reads Caffe's fields for parameters, and C3D 1.1 reads fields with other names.
 
 use super::convolution::Window;
 use super::pooling::{Pool, Windows};
@@ -67,7 +67,7 @@ fn convolved(setup: &Setup<'_>) -> Result<Shapes> {
     Ok(Shapes::top(top).with_blobs(blobs))
 }
 
-/// Adds the convolution. C3D ignores `group`: every filter reads every channel.
+/// Adds the convolution. As in C3D, ignores `group`: every filter reads every channel.
 fn convolve(e: &mut Emit<'_>) -> Result<()> {
     e.ignore(["weight_filler", "bias_filler", "group"]);
     fixed(e, 1..5)?;
@@ -82,8 +82,8 @@ fn convolve(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the windows. Refuses a last window that begins behind the image: C3D, unlike Caffe,
-/// keeps such a window of a padded axis.
+/// Returns the windows. Refuses a last window that begins behind the image. C3D, unlike Caffe,
+/// keeps such a window if the axis is padded.
 fn windows(setup: &Setup<'_>) -> Result<Pool> {
     let (p, volume) = (setup.parameters, volume(setup)?);
     let method = p.enumeration("pool");
@@ -149,7 +149,7 @@ mod tests {
         );
     }
 
-    /// The kernel has 2^64 elements, the bottom has four.
+    /// The kernel has 2^64 elements, but the bottom has only four.
     #[test]
     fn a_kernel_may_be_much_larger_than_its_bottom() {
         let text = "input: 'x' input_shape { dim: 1 dim: 1 dim: 4 dim: 1 dim: 1 }

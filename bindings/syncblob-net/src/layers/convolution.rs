@@ -1,4 +1,4 @@
-//! Convolution of any number of axes, with groups and dilation.
+//! Convolution over any number of axes, with groups and dilation.
 
 use super::{count, fixed, size, Rule, Setup, Shapes, ANY, IN_PLACE};
 use crate::message::{Message, Place};
@@ -16,7 +16,7 @@ pub(super) static CONVOLUTION: Rule = Rule {
     ..IN_PLACE
 };
 
-/// A window over the spatial axes: the axes behind the channels.
+/// A window over the spatial axes, which are the axes behind the channels.
 pub(super) struct Window {
     pub axis: usize,
     pub kernel: Vec<i64>,
@@ -42,7 +42,7 @@ impl Window {
         Ok(Self { axis, kernel, stride, pad, dilation })
     }
 
-    /// Returns whether a position of the top depends only on the same position of the bottom.
+    /// Returns whether each position of the top depends only on the same position of the bottom.
     fn is_point(&self) -> bool {
         self.kernel.iter().chain(&self.stride).all(|&n| n == 1) && self.pad.iter().all(|&n| n == 0)
     }
@@ -52,8 +52,8 @@ impl Window {
         i128::from(self.dilation[axis]) * i128::from(self.kernel[axis] - 1) + 1
     }
 
-    /// Returns the number of the kernel's positions along a spatial axis. The division rounds to 0,
-    /// as in C: a kernel that is a little larger than the padded input has one position.
+    /// Returns the kernel's number of positions along a spatial axis. The division rounds toward 0
+    /// as in C, so a kernel that is a little larger than the padded input has one position.
     pub fn positions(&self, axis: usize, length: i64) -> Result<i64> {
         let padded = i128::from(length) + 2 * i128::from(self.pad[axis]);
         match (padded - self.extent(axis)) / i128::from(self.stride[axis]) + 1 {
@@ -70,8 +70,8 @@ impl Window {
         lengths.map(|(axis, &length)| self.positions(axis, length)).collect()
     }
 
-    /// Makes the node for a bottom. Reshapes the bottom where needed: into one axis before the
-    /// channels and at least one spatial axis.
+    /// Makes the node for a bottom. ONNX needs one axis before the channels and at least one
+    /// spatial axis, so other bottoms are reshaped.
     pub fn node(&self, e: &mut Emit<'_>, op: &'static str, bottom: usize, after: &[i64]) -> Node {
         let x = self.batched(e, bottom);
         let unit =
@@ -98,12 +98,12 @@ impl Window {
         e.reshape(e.bottom(bottom), &dims)
     }
 
-    /// Returns whether the axes are as in ONNX: the batch, channels, one or more spatial axes.
+    /// Returns whether the axes are those of ONNX: a batch, channels, one or more spatial axes.
     fn is_plain(&self) -> bool {
         self.axis == 1 && !self.kernel.is_empty()
     }
 
-    /// Makes the node's output a top, in the top's shape.
+    /// Makes the node's output a top, with the top's shape.
     pub fn finish(&self, e: &mut Emit<'_>, node: Node, top: usize) {
         if self.is_plain() {
             node.top(e, top);
@@ -113,7 +113,7 @@ impl Window {
         }
     }
 
-    /// Returns the padding at the end of each spatial axis that all positions of the kernel need.
+    /// Returns the padding at the end of each spatial axis that covers all positions of the kernel.
     pub fn pad_after(&self, bottom: &[i64], top: &[i64]) -> Result<Vec<i64>> {
         let pads = (0..self.kernel.len()).map(|axis| {
             let [length, positions] =
@@ -125,8 +125,8 @@ impl Window {
     }
 }
 
-/// Moves the pads into a separate node: OpenCV 5 ignores the pads of a convolution whose kernel has
-/// one element.
+/// Moves the pads into a separate node, because OpenCV 5 ignores the pads of a convolution whose
+/// kernel has one element.
 fn padded(e: &mut Emit<'_>, x: Value, pads: &mut [i64]) -> Value {
     if pads.iter().all(|&pad| pad == 0) {
         return x;
@@ -137,8 +137,8 @@ fn padded(e: &mut Emit<'_>, x: Value, pads: &mut [i64]) -> Value {
     e.node("Pad").inputs([x, all]).value(e)
 }
 
-/// Returns a value for each axis. The values are from the repeated field, one for all axes or one
-/// for each, or from the two fields for height and width.
+/// Returns one value for each axis. The repeated field `name` contains one value for all axes or
+/// one for each axis. Alternatively, two fields contain the values for height and width.
 fn spatial(
     p: &Message,
     axes: usize,
@@ -182,7 +182,7 @@ pub(super) fn channels(setup: &Setup<'_>, axis: usize) -> Result<(i64, i64, i64)
     Ok((inputs, outputs, group))
 }
 
-/// Returns the shapes for bottoms of one shape, each with a top; the bottoms share the weights.
+/// Returns the shapes for bottoms of one shape, each with a top. The bottoms share the weights.
 pub(super) fn shapes_of(setup: &Setup<'_>, top: Shape, weights: Shape) -> Result<Shapes> {
     let (bottoms, tops) = (setup.bottoms, setup.layer.tops.len());
     if bottoms.len() != tops || bottoms.iter().any(|bottom| *bottom != bottoms[0]) {
@@ -197,13 +197,13 @@ pub(super) fn shapes_of(setup: &Setup<'_>, top: Shape, weights: Shape) -> Result
     Ok(Shapes { tops: vec![top; tops], blobs })
 }
 
-/// Returns the weights as values of the graph. Marks parameters without effect as read.
+/// Returns the weights as values of the graph. Marks parameters that have no effect as read.
 pub(super) fn weights(e: &mut Emit<'_>, window: &Window) -> Result<Vec<Value>> {
     e.ignore(["engine", "force_nd_im2col", "weight_filler", "bias_filler"]);
     e.ignore(["cudnn_convolution_algo_seeker"]);
     refuse_unclear(e.parameters)?;
     if window.is_point() {
-        e.layer.refuse_in_place()?; // other windows read a copy of the bottom
+        e.layer.refuse_in_place()?; // windows of other sizes read a copy of the bottom
     }
     fixed(e, window.axis..e.bottom_shapes[0].len())?;
     let mut dims = e.blob_shapes[0].clone();
@@ -215,7 +215,7 @@ pub(super) fn weights(e: &mut Emit<'_>, window: &Window) -> Result<Vec<Value>> {
     Ok(values)
 }
 
-/// Refuses fields from bytes whose numbers mean something else in some forks.
+/// Refuses fields that were read from bytes and whose numbers mean something else in some forks.
 fn refuse_unclear(p: &Message) -> Result<()> {
     let from_bytes = |name| p.all(name).any(|field| matches!(field.place(), Place::Byte(_)));
     let other = match (p.int("axis"), p.bool("relu")) {
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_several_forks_are_refused_where_they_differ() {
+    fn fields_that_differ_between_forks_are_refused() {
         let rows: &[(&[u8], bool)] = &[
             (b"\x80\x01\x01", true),
             (b"\x80\x01\x02", false),

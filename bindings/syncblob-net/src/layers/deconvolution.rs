@@ -1,4 +1,4 @@
-//! The transpose of a convolution, which makes blobs larger.
+//! The transpose of a convolution, which makes a blob larger.
 
 use super::convolution::{channels, shapes_of, weights, Window};
 use super::{size, Rule, Setup, Shapes, ANY, IN_PLACE};

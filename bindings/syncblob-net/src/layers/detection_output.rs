@@ -1,6 +1,6 @@
 //! SSD's last layer: decodes boxes, removes a box that overlaps a better box of its class, and
-//! keeps the best boxes of each image. A row is image, label, score, left, top, right, bottom. Rows
-//! are sorted as in Caffe: by image, then by label, then by falling score.
+//! keeps the best boxes of each image. A row contains image, label, score, left, top, right,
+//! bottom. As in Caffe, rows are sorted by image, then by label, then by decreasing score.
 
 use super::{constants, legacy_dim, Rule, Setup, Shapes, PLAIN};
 use crate::message::Message;
@@ -17,7 +17,7 @@ pub(super) static DETECTION_OUTPUT: Rule = Rule {
     ..PLAIN
 };
 
-/// Before Caffe counts the boxes, the top's shape has one row.
+/// Returns a top with one row, which is the shape that Caffe sets before it counts the boxes.
 fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     let d = Detection::new(setup)?;
     let (locations, scores) = (setup.bottoms[0].as_slice(), setup.bottoms[1].as_slice());
@@ -30,7 +30,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
             return Err(Error::invalid(text));
         }
     }
-    constants(&[legacy_dim(locations, 0)?])?; // bounds the constant of `images`
+    constants(&[legacy_dim(locations, 0)?])?; // limits the size of the constant in `images`
     Ok(Shapes::top(vec![1, 1, 1, 7]))
 }
 
@@ -38,14 +38,14 @@ struct Detection {
     priors: i64,
     classes: i64,
     shared: bool,
-    /// The class of the background, which is not detected, if there is one.
+    /// The class of the background, which is not detected, if the classes include one.
     background: Option<i64>,
-    /// The largest overlap that is not suppressed; 1: no box is suppressed.
+    /// The largest overlap that is not suppressed. With 1, no box is suppressed.
     overlap: f32,
     threshold: f32,
-    /// How many scores of a class, the best ones, are compared. `None`: all.
+    /// How many of the best scores of a class are compared. `None`: all.
     most_scores: Option<i64>,
-    /// How many rows of an image, the best ones, are kept. `None`: all.
+    /// How many of the best rows of an image are kept. `None`: all.
     most_rows: Option<i64>,
 }
 
@@ -65,7 +65,7 @@ impl Detection {
             shared: p.bool("share_location"),
             background: background.filter(|label| (0..classes).contains(label)),
             overlap: suppression.as_ref().map_or(1.0, |nms| nms.overlap),
-            // Without parameters of suppression Caffe keeps boxes of every score.
+            // Without parameters for suppression, Caffe keeps boxes of every score.
             threshold: suppression.as_ref().and(threshold).unwrap_or(-f32::MAX),
             most_scores: suppression.and_then(|nms| nms.most_scores),
             most_rows: most(p, "keep_top_k")?,
@@ -90,7 +90,7 @@ impl Detection {
     }
 }
 
-/// The parameters of non-maximum suppression; early nets have them outside `nms_param`.
+/// The parameters of non-maximum suppression. Early nets set them outside `nms_param`.
 struct Suppression {
     overlap: f32,
     most_scores: Option<i64>,
@@ -114,7 +114,7 @@ impl Suppression {
     }
 }
 
-/// Reads a number of boxes; `None` for all.
+/// Reads a number of boxes. A negative or missing number means all: `None`.
 fn most(p: &Message, name: &str) -> Result<Option<i64>> {
     match p.given_int(name).unwrap_or(-1) {
         0 => Err(Error::unsupported(format_args!("{name} of 0"))),
@@ -142,21 +142,21 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Applies an operation to integers and a constant.
+/// Applies an operator to integers and a constant.
 fn with_int(e: &mut Emit<'_>, op: &'static str, a: Value, b: i64) -> Value {
     let b = e.ints(&[b]);
     e.apply(op, [a, b])
 }
 
-/// Returns half of a last axis of four: left and top, or right and bottom.
+/// Returns half of the last axis, which has four values: left and top, or right and bottom.
 fn half(e: &mut Emit<'_>, value: Value, second: bool) -> Value {
     let first = if second { 2 } else { 0 };
     let (starts, ends, axes) = (e.ints(&[first]), e.ints(&[first + 2]), e.ints(&[-1]));
     e.apply("Slice", [value, starts, ends, axes])
 }
 
-/// Returns the boxes of all images: `[image, prior, 4]`, or `[image, label, prior, 4]` if each
-/// class has separate boxes.
+/// Returns the boxes of all images. The shape is `[image, prior, 4]`, or `[image, label, prior, 4]`
+/// if each class has separate boxes.
 fn decode(e: &mut Emit<'_>, d: &Detection) -> Result<Value> {
     let middle = if d.shared { 1 } else { d.classes };
     let given = e.reshape(e.bottom(0), &[-1, d.priors, middle, 4]);
@@ -206,7 +206,7 @@ fn from_center(e: &mut Emit<'_>, prior: Value, scaled: Value) -> Value {
     e.node("Concat").inputs([low, high]).int("axis", -1).value(e)
 }
 
-/// Removes the background from axis 1.
+/// Removes the class of the background from axis 1.
 fn of_labels(e: &mut Emit<'_>, d: &Detection, value: Value) -> Value {
     if d.num_labels() == d.classes {
         return value;
@@ -215,18 +215,18 @@ fn of_labels(e: &mut Emit<'_>, d: &Detection, value: Value) -> Value {
     e.node("Gather").inputs([value, labels]).int("axis", 1).value(e)
 }
 
-/// Returns the scores, `[image, label, prior]`.
+/// Returns the scores, with the shape `[image, label, prior]`.
 fn scores(e: &mut Emit<'_>, d: &Detection) -> Value {
     let scores = e.reshape(e.bottom(1), &[-1, d.priors, d.classes]);
     let scores = e.node("Transpose").input(scores).ints("perm", [0, 2, 1]).value(e);
     of_labels(e, d, scores)
 }
 
-/// Returns the remaining boxes of each class, as indices into all scores.
+/// Returns the boxes of each class that remain, as indices into all scores.
 fn suppress(e: &mut Emit<'_>, d: &Detection, boxes: Value, scores: Value) -> Value {
     let boxes = without_area_if_inverted(e, boxes);
     let scores = best_of_class(e, d, scores);
-    // Classes with separate boxes are passed to the operator as images.
+    // If each class has separate boxes, the operator receives each class as an image.
     let (boxes, scores, weights) = match d.shared {
         true => (boxes, scores, [d.num_labels() * d.priors, d.priors, 1]),
         false => (
@@ -245,11 +245,11 @@ fn suppress(e: &mut Emit<'_>, d: &Detection, boxes: Value, scores: Value) -> Val
     e.node("ReduceSum").inputs([parts, axes]).int("keepdims", 0).value(e)
 }
 
-/// Replaces inverted boxes (right < left or bottom < top) by empty boxes: an inverted box overlaps
+/// Replaces inverted boxes (right < left or bottom < top) by empty boxes. An inverted box overlaps
 /// no box in Caffe, but ONNX swaps its corners.
 fn without_area_if_inverted(e: &mut Emit<'_>, boxes: Value) -> Value {
     if e.parameters.enumeration("code_type") == "CENTER_SIZE" {
-        return boxes; // never inverted
+        return boxes; // such a box is never inverted
     }
     let (low, high) = (half(e, boxes, false), half(e, boxes, true));
     let size = e.apply("Sub", [high, low]);
@@ -269,14 +269,14 @@ fn best_of_class(e: &mut Emit<'_>, d: &Detection, scores: Value) -> Value {
     scattered.int("axis", 2).value(e)
 }
 
-/// Makes a value of -inf in the shape of `like`.
+/// Makes a value that is -inf everywhere, with the shape of `like`.
 fn all_lowest(e: &mut Emit<'_>, like: Value) -> Value {
     let shape = e.apply("Shape", [like]);
     let lowest = e.float(f32::NEG_INFINITY);
     e.apply("Expand", [lowest, shape])
 }
 
-/// Returns the best boxes of each image, sorted by label, then by falling score.
+/// Returns the best boxes of each image, sorted by label, then by decreasing score.
 fn best_of_image(e: &mut Emit<'_>, d: &Detection, kept: Value, scores: Value, most: i64) -> Value {
     let each = d.num_labels() * d.priors;
     let values = e.node("Gather").inputs([scores, kept]).int("axis", 0).value(e);
@@ -318,7 +318,7 @@ fn images(e: &mut Emit<'_>) -> Value {
     e.apply("Range", [zero, number, one])
 }
 
-/// Returns the size of the batch, as a value of one axis.
+/// Returns the size of the batch as a value with one axis.
 fn batch(e: &mut Emit<'_>) -> Value {
     e.node("Shape").input(e.bottom(0)).int("start", 0).int("end", 1).value(e)
 }
@@ -350,7 +350,7 @@ fn rows(e: &mut Emit<'_>, d: &Detection, boxes: Value, scores: Value, kept: Valu
     e.node("Concat").inputs(columns).int("axis", 1).value(e)
 }
 
-/// Returns no rows if the batch has boxes, else a row for each image: the image's number, then -1.
+/// Returns one row for each image if the batch has no boxes: the image's number, then six times -1.
 fn fallback(e: &mut Emit<'_>, kept: Value) -> Value {
     let number = images(e);
     let number = e.cast(number, DataType::Float);

@@ -1,4 +1,4 @@
-//! Dropout, and ENet's dropout of whole channels: in phase TEST neither drops values.
+//! Dropout, and ENet's dropout of whole channels. In phase TEST neither layer drops values.
 
 use super::{Rule, IN_PLACE};
 use crate::onnx::Emit;
@@ -21,8 +21,8 @@ fn pass(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// With `scale_train: false`, a field of forks, training does not scale the values that remain;
-/// phase TEST scales all values instead.
+/// With `scale_train: false`, a field of some forks, training does not scale the values that it
+/// keeps. Phase TEST scales all values instead.
 fn emit(e: &mut Emit<'_>) -> Result<()> {
     let ratio = e.parameters.float("dropout_ratio");
     if e.parameters.bool("scale_train") {

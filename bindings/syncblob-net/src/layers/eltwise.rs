@@ -1,4 +1,4 @@
-//! Computes the sum, product or maximum of blobs of one shape.
+//! Computes the sum, product or maximum of blobs that have the same shape.
 
 use super::{Rule, Setup, Shapes, ANY, IN_PLACE};
 use crate::onnx::{Emit, Value};
@@ -62,7 +62,7 @@ fn times(e: &mut Emit<'_>, value: Value, coefficient: f32) -> Value {
     e.apply("Mul", [value, coefficient])
 }
 
-/// Combines the values from the first to the last, as Caffe does.
+/// Combines the values in order from the first to the last, as Caffe does.
 fn fold(e: &mut Emit<'_>, op: &'static str, values: &[Value]) {
     let (last, others) = values.split_last().expect("two bottoms or more");
     let first = others.iter().copied().reduce(|one, next| e.apply(op, [one, next]));

@@ -46,7 +46,7 @@ mod tests {
     use crate::layers::testing::check;
 
     #[test]
-    fn a_row_for_each_index() {
+    fn each_index_selects_a_row() {
         check(
             "Embed",
             &[

@@ -1,4 +1,4 @@
-//! Computes blobs that the model lacks, by the fillers of their layer.
+//! Computes blobs that the model lacks from the fillers of their layer.
 
 use syncblob::{Blob, Filler};
 
@@ -7,11 +7,11 @@ use crate::message::Message;
 use crate::net::{Layer, Shape};
 use crate::{Error, Result};
 
-/// The source of a blob's first values.
+/// The source of the values that Caffe gives a new blob.
 enum First {
-    /// The filler of this name in the parameters; without a filler, this value.
+    /// The filler in the parameters' field of this name or, if the field is missing, this value.
     Of(&'static str, f64),
-    /// This value: the parameters have no filler for the blob.
+    /// This value, because the layer's parameters have no filler for the blob.
     Value(f64),
 }
 
@@ -35,7 +35,7 @@ fn first(layer: &Layer, index: usize, blobs: usize) -> Option<First> {
     }
 }
 
-/// Returns the filler of blob `index` of a layer with `blobs` blobs, or an error.
+/// Returns the filler of blob `index` of a layer that has `blobs` blobs, or the reason for none.
 pub(crate) fn filler(layer: &Layer, index: usize, blobs: usize) -> Result<Filler, &'static str> {
     let unknown = "it is not known what Caffe begins with";
     let first = first(layer, index, blobs).ok_or(unknown)?;
@@ -57,7 +57,7 @@ fn of_message(filler: &Message) -> Option<Filler> {
     }
 }
 
-/// Computes the values of a filler for a blob of this shape.
+/// Computes the values that a filler makes for a blob of this shape.
 pub(crate) fn values(filler: &Filler, shape: &Shape) -> Result<Vec<f32>> {
     constants(shape)?;
     if let (Filler::Bilinear, Some(width)) = (filler, shape.last()) {
@@ -69,7 +69,7 @@ pub(crate) fn values(filler: &Filler, shape: &Shape) -> Result<Vec<f32>> {
     Ok(blob.data().map_err(refused)?.to_vec())
 }
 
-/// Refuses widths for which older versions of Caffe use another centre of the kernel.
+/// Refuses widths for which older versions of Caffe place the kernel's centre differently.
 fn check_bilinear(width: i64) -> Result<()> {
     match width % 4 {
         0 | 1 => Ok(()),
@@ -88,7 +88,7 @@ mod tests {
     use crate::testing::message;
 
     #[test]
-    fn first_values_are_caffes() {
+    fn first_values_are_those_of_caffe() {
         let constant = |value| Ok(Filler::Constant { value });
         let random = Err("its filler is random");
         let unknown = Err("it is not known what Caffe begins with");

@@ -1,4 +1,4 @@
-//! Makes channels of the values under each position of a window.
+//! Copies the values under each position of a window to channels.
 
 use super::convolution::Window;
 use super::{constants, count, fixed, size, Rule, Setup, Shapes, PLAIN};
@@ -20,7 +20,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     Ok(Shapes::top([&bottom[..window.axis], &[channels], &*positions].concat()))
 }
 
-/// Adds a convolution. Each kernel has a single 1, at the position of the value to copy.
+/// Adds a convolution. Each kernel has a single 1, at the position of the value that it copies.
 fn emit(e: &mut Emit<'_>) -> Result<()> {
     e.ignore(["engine", "force_nd_im2col", "num_output", "bias_term", "group"]);
     e.ignore(["weight_filler", "bias_filler"]);

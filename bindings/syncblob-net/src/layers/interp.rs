@@ -1,5 +1,5 @@
-//! Cuts off the border of a plane and resizes the plane with aligned corners. From DeepLab and
-//! PSPNet.
+//! Removes the border of a plane, then resizes the plane with aligned corners. A layer of DeepLab
+//! and PSPNet.
 
 use super::pooling::plane;
 use super::{fixed, size, Rule, Setup, Shapes, PLAIN};
@@ -15,7 +15,7 @@ pub(super) static INTERP: Rule = Rule {
     ..PLAIN
 };
 
-/// Returns the margins to cut off at the beginning and at the end of each side.
+/// Returns the widths of the margins to remove at the beginning and at the end of each axis.
 fn borders(setup: &Setup<'_>) -> Result<[i128; 2]> {
     let borders = ["pad_beg", "pad_end"].map(|name| -i128::from(setup.parameters.int(name)));
     match borders.iter().all(|&border| border >= 0) {
@@ -43,7 +43,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     Ok(Shapes::top([&setup.bottoms[0][..2], &[height, width]].concat()))
 }
 
-/// Returns the top's height and width: those of a second bottom, or by factors, or as set.
+/// Returns the top's height and width: from a second bottom, from factors, or from the parameters.
 fn wished(setup: &Setup<'_>) -> Result<[i64; 2]> {
     let (p, cut) = (setup.parameters, cut(setup)?);
     let [shrink, zoom, height, width] =
@@ -61,7 +61,7 @@ fn wished(setup: &Setup<'_>) -> Result<[i64; 2]> {
     }
 }
 
-/// Divides the steps between the corners by `shrink`, then multiplies them by `zoom`.
+/// Divides the number of steps between the corners by `shrink`, then multiplies it by `zoom`.
 fn scaled(sides: [i64; 2], shrink: i64, zoom: i64) -> Result<[i64; 2]> {
     if shrink < 1 || zoom < 1 {
         return Err(Error::invalid(format_args!("factors {shrink} and {zoom}")));
@@ -97,7 +97,7 @@ fn without_borders(e: &mut Emit<'_>) -> Result<Value> {
     Ok(e.node("Slice").input(e.bottom(0)).inputs(bounds).value(e))
 }
 
-/// Returns the top's sizes; if the size of the batch is not fixed, reads it from the bottom.
+/// Returns the top's sizes. If the size of the batch varies, reads it from the bottom.
 fn sizes(e: &mut Emit<'_>) -> Value {
     let top = &e.top_shapes[0];
     if e.top_batch[0].is_none() {

@@ -45,7 +45,7 @@ fn across(e: &mut Emit<'_>, k: f32) -> Result<()> {
     Ok(())
 }
 
-/// x * (1 + alpha * m)^-beta; m is the mean of the squares around x, 0 outside. Ignores k.
+/// x * (1 + alpha * m)^-beta, where m is the mean of the squares around x. Ignores k.
 fn within(e: &mut Emit<'_>) -> Result<()> {
     let p = e.parameters;
     fixed(e, 2..4)?;

@@ -1,4 +1,4 @@
-//! The rules of layer types. A type or a family has a file; each type has a row of the table.
+//! The rules of layer types. Each type or family has a file, and each type has a row in a table.
 
 mod activation;
 mod arg_max;
@@ -63,27 +63,27 @@ use crate::{Error, ErrorKind, Result};
 pub(crate) struct Rule {
     /// The type's name in prototxts.
     pub layer_type: &'static str,
-    /// The layer's field for the parameters, if there is one.
+    /// The field of the layer's message that contains the parameters, if the type has parameters.
     pub parameters: Option<&'static str>,
-    /// The layer's field for the parameters in some fork.
+    /// The field that contains the parameters in some fork.
     pub fork_parameters: Option<&'static str>,
-    /// The least and the largest number of bottoms; `tops` likewise.
+    /// The smallest and the largest number of bottoms. `tops` has the same form.
     pub bottoms: (usize, usize),
     pub tops: (usize, usize),
-    /// Whether the layer computes with floats in a file of halves: boxes, indices and sums of many
-    /// squares need floats, and some operators do not have halves.
+    /// Whether the layer computes with floats even in a file of halves. Boxes, indices and sums of
+    /// many squares need floats, and some operators do not support halves.
     pub full_precision: bool,
-    /// Whether a top may be the bottom of the same index, if both have the same shape: true if
+    /// Whether a top may be the bottom of the same index, if both have the same shape. True if
     /// Caffe's layer never reads a value after it has overwritten the value.
     pub in_place: bool,
     /// Computes the shapes of the layer's tops and blobs, by Caffe's rules.
     pub shapes: fn(&Setup<'_>) -> Result<Shapes>,
     /// Adds the layer's nodes to the graph. Every parameter that is set must be read here or in
-    /// `shapes`: a parameter that is not read is reported as not converted.
+    /// `shapes`: a parameter that is not read causes an error, because it was not converted.
     pub emit: fn(&mut Emit<'_>) -> Result<()>,
 }
 
-/// The default rule: one bottom, one top of the same shape, no blobs, no nodes.
+/// The default rule: one bottom, one top of the same shape, no blobs, and no nodes.
 const PLAIN: Rule = Rule {
     layer_type: "",
     parameters: None,
@@ -99,7 +99,7 @@ const PLAIN: Rule = Rule {
 /// The default rule of a layer that may work in place.
 const IN_PLACE: Rule = Rule { in_place: true, ..PLAIN };
 
-/// No upper limit on bottoms or tops.
+/// Means that bottoms or tops have no upper limit.
 pub(crate) const ANY: usize = usize::MAX;
 
 /// The rules of all known layer types, sorted by name.
@@ -174,7 +174,7 @@ static RULES: &[&Rule] = &[
     &upsample::UPSAMPLE,
 ];
 
-/// Returns the rule of a type, if the type is known.
+/// Returns the rule of a layer type, if the type is known.
 pub(crate) fn rule(layer_type: &str) -> Option<&'static Rule> {
     RULES.iter().find(|rule| rule.layer_type == layer_type).copied()
 }
@@ -192,7 +192,7 @@ impl Layer {
     /// Returns the parameters of the layer's type, or an empty message.
     pub(crate) fn parameters(&self, rule: &Rule) -> Cow<'_, Message> {
         let field = self.parameters_field(rule);
-        let field = field.unwrap_or("dropout_param"); // never read: the type has no parameters
+        let field = field.unwrap_or("dropout_param"); // not read: the type has no parameters
         match self.message.message(field) {
             Some(message) => Cow::Borrowed(message),
             None => {
@@ -215,7 +215,7 @@ pub(crate) struct Setup<'a> {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shapes {
     pub tops: Vec<Shape>,
-    /// Shapes of the layer's blobs, the weights.
+    /// Shapes of the layer's blobs, which are its weights.
     pub blobs: Vec<Shape>,
 }
 
@@ -231,12 +231,12 @@ impl Shapes {
 }
 
 impl Setup<'_> {
-    /// Returns the axis of the parameter `axis`.
+    /// Returns the checked axis from the parameter `axis`.
     pub fn own_axis(&self) -> Result<usize> {
         self.axis(self.parameters.int("axis"))
     }
 
-    /// Checks an axis of the first bottom; as in Caffe, a negative axis counts from the end.
+    /// Checks an axis of the first bottom. As in Caffe, a negative axis counts from the end.
     pub fn axis(&self, axis: i64) -> Result<usize> {
         let axes = self.bottoms[0].len();
         let from_start = if axis < 0 { axis.saturating_add_unsigned(axes as u64) } else { axis };
@@ -253,7 +253,7 @@ pub(crate) fn count(shape: &[i64]) -> Result<i64> {
     size(product.unwrap_or(i128::MAX))
 }
 
-/// Checks a computed size: a size that does not fit Caffe's type `int` is refused.
+/// Returns a computed size. Refuses a size that does not fit Caffe's type `int`.
 pub(crate) fn size(computed: i128) -> Result<i64> {
     match i32::try_from(computed) {
         Ok(size) if size >= 0 => Ok(size.into()),
@@ -261,8 +261,8 @@ pub(crate) fn size(computed: i128) -> Result<i64> {
     }
 }
 
-/// Returns the number of elements of a constant that a rule computes. Refuses large numbers: a few
-/// bytes of a prototxt can request any number.
+/// Returns the number of elements of a constant that a rule computes. Refuses large numbers,
+/// because a few bytes of a prototxt can request any number.
 fn constants(shape: &[i64]) -> Result<i64> {
     const MOST: i64 = 1 << 24;
     match count(shape)? {
@@ -274,8 +274,8 @@ fn constants(shape: &[i64]) -> Result<i64> {
     }
 }
 
-/// Refuses a layer if one of `axes` of the first bottom grows with the batch: the graph contains
-/// weights or numbers for one size of these axes.
+/// Refuses a layer if one of these `axes` of the first bottom grows with the batch: the graph
+/// contains weights or numbers for one size of these axes.
 fn fixed(e: &Emit<'_>, axes: Range<usize>) -> Result<()> {
     match e.bottom_batch[0] {
         Some(axis) if axes.contains(&axis) => Err(Error::unsupported(format_args!(
@@ -285,12 +285,12 @@ fn fixed(e: &Emit<'_>, axes: Range<usize>) -> Result<()> {
     }
 }
 
-/// Returns the first `axis` axes of a shape, then `rest`.
+/// Returns the first `axis` axes of a shape, followed by `rest`.
 fn with_rest(shape: &[i64], axis: usize, rest: &[i64]) -> Shape {
     [&shape[..axis], rest].concat()
 }
 
-/// Returns a dimension of a blob that Caffe's older code extends to four axes: missing axes are 1.
+/// Returns a dimension of a blob. As in Caffe's older code, missing axes up to four are 1.
 pub(crate) fn legacy_dim(shape: &[i64], axis: usize) -> Result<i64> {
     match shape.len() {
         0..=4 => Ok(shape.get(axis).copied().unwrap_or(1)),
@@ -298,7 +298,7 @@ pub(crate) fn legacy_dim(shape: &[i64], axis: usize) -> Result<i64> {
     }
 }
 
-/// Returns for each top the shape of the bottom with the same index.
+/// Returns the bottoms' shapes as the shapes of the tops.
 pub(crate) fn as_bottoms(setup: &Setup<'_>) -> Result<Shapes> {
     Ok(Shapes { tops: setup.bottoms.to_vec(), blobs: Vec::new() })
 }
@@ -316,7 +316,7 @@ mod tests {
         assert!(RULES.is_sorted_by(|one, next| one.layer_type < next.layer_type));
     }
 
-    /// The field `convolution_param` has another type for Convolution3D.
+    /// The field `convolution_param` has another message type for Convolution3D.
     #[test]
     fn parameters_are_those_of_the_type() {
         let layer = Message::new("LayerParameter", Place::Made);

@@ -1,5 +1,5 @@
-//! Divides a blob by the root of its sum of squares and multiplies it by weights. SSD's layer; some
-//! forks call it `NormalizeBBox`.
+//! Divides a blob by the root of its sum of squares, then multiplies it by weights. A layer of SSD,
+//! which some forks call `NormalizeBBox`.
 
 use super::{fixed, Rule, Setup, Shapes, IN_PLACE};
 use crate::onnx::Emit;
@@ -56,7 +56,7 @@ mod tests {
     use crate::layers::testing::check;
 
     #[test]
-    fn weights_are_one_or_one_a_channel() {
+    fn weights_are_for_each_channel_or_for_all() {
         let bottom: &[&[i64]] = &[&[2, 3, 4, 5]];
         check(
             "Normalize",

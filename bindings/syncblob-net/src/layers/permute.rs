@@ -7,7 +7,7 @@ use crate::{Error, Result};
 pub(super) static PERMUTE: Rule =
     Rule { layer_type: "Permute", parameters: Some("permute_param"), shapes, emit, ..PLAIN };
 
-/// Returns the listed axes, then the others in their order.
+/// Returns the listed axes, followed by the other axes in their order.
 fn order(setup: &Setup<'_>) -> Result<Vec<usize>> {
     let axes = setup.bottoms[0].len();
     let mut order = Vec::with_capacity(axes);

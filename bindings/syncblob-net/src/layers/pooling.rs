@@ -1,5 +1,5 @@
-//! Computes the maximum or the mean of windows. Caffe rounds the number of windows up, but with
-//! padding removes a last window that begins behind the image.
+//! Computes the maximum or the mean of windows. Caffe rounds the number of windows up. If the image
+//! is padded, Caffe removes a last window that begins behind the image.
 
 use super::{constants, fixed, size, Rule, Setup, Shapes, PLAIN};
 use crate::message::{Message, Place};
@@ -24,24 +24,24 @@ pub(super) struct Windows {
     pub pad: i64,
     /// The number of windows.
     pub number: i64,
-    /// The padding behind the image.
+    /// The size of the padding behind the image.
     pad_after: i64,
 }
 
 impl Windows {
-    /// Places the windows as Caffe does. If `up` is true, the number of windows is rounded up.
+    /// Places the windows as Caffe does. Rounds the number of windows up if `up` is true.
     pub fn new(size: i64, kernel: i64, stride: i64, pad: i64, up: bool) -> Result<Self> {
         if kernel < 1 || stride < 1 || pad >= kernel || size < 1 {
             let text = format_args!("kernel {kernel}, stride {stride} and pad {pad} over {size}");
             return Err(Error::invalid(text));
         }
         let number = number(size, kernel, stride, pad, up)?;
-        let pad_after = ((number - 1) * stride + kernel - size - pad).max(0); // of the last window
+        let pad_after = ((number - 1) * stride + kernel - size - pad).max(0); // for the last window
         Ok(Self { size, kernel, stride, pad, number, pad_after })
     }
 
-    /// Sets a padding that rounds the number of windows up for any size of the image, if there is
-    /// such a padding: runtimes such as OpenCV accept images of other sizes.
+    /// If possible, sets a padding with which the number of windows is rounded up for any size of
+    /// the image, because runtimes such as OpenCV accept images of other sizes.
     fn of_any_size(self) -> Self {
         match self.pad == 0 && self.stride <= self.kernel {
             true => Self { pad_after: self.stride - 1, ..self },
@@ -54,14 +54,14 @@ impl Windows {
         (self.number - 1) * self.stride
     }
 
-    /// Returns Caffe's divisors: for each window the length of its part inside the padded image.
+    /// Returns Caffe's divisors: the length of the part of each window inside the padded image.
     fn lengths(&self) -> impl Iterator<Item = i64> + '_ {
         let end = self.size + 2 * self.pad;
         (0..self.number).map(move |at| self.kernel.min(end - at * self.stride))
     }
 
-    /// Returns whether the last window was removed although the padded image extends behind the
-    /// others.
+    /// Returns whether the padded image extends behind the last window because a window behind it
+    /// was removed.
     pub fn is_cut(&self) -> bool {
         self.last() + self.kernel < self.size + 2 * self.pad
     }
@@ -91,7 +91,7 @@ fn number(size: i64, kernel: i64, stride: i64, pad: i64, up: bool) -> Result<i64
     super::size(number.into())
 }
 
-/// A method and its windows, along height and width, or along time, height and width.
+/// A method and its windows, along height and width or along time, height and width.
 pub(super) struct Pool {
     pub method: &'static str,
     pub windows: Vec<Windows>,
@@ -157,9 +157,9 @@ impl Pool {
         }
     }
 
-    /// Makes the node for the means of windows. If the last window is clipped, ONNX divides by
-    /// another length than Caffe: a factor for each window corrects the mean. Without pads both
-    /// divide by the number of values inside the image.
+    /// Makes the node for the means of windows. If the last window is clipped, ONNX and Caffe
+    /// divide by different lengths, so a factor for each window corrects the mean. Without pads
+    /// both divide by the number of values inside the image.
     pub fn mean(&self, e: &mut Emit<'_>, x: Value) -> Result<Node> {
         if self.global {
             return Ok(Node::new("GlobalAveragePool").input(x));
@@ -180,7 +180,7 @@ impl Pool {
     }
 }
 
-/// Returns for each window its area, divided by the part of the area inside the padded image.
+/// Returns for each window its area divided by the area of its part inside the padded image.
 #[allow(clippy::cast_precision_loss)]
 fn factors(w: &[Windows]) -> Vec<f32> {
     let whole: i128 = w.iter().map(|axis| i128::from(axis.kernel)).product();
@@ -199,7 +199,7 @@ pub(super) fn plane(bottom: &[i64]) -> Result<[i64; 2]> {
     }
 }
 
-/// Reads two sizes from a field for both axes, or from a field for each axis.
+/// Reads two sizes, from one field for both axes or from one field for each axis.
 pub(super) fn pair(
     p: &Message,
     both: &str,
@@ -221,7 +221,7 @@ pub(super) fn pair(
 enum Rounding {
     Up,
     Down,
-    /// The field was read from bytes: its number is `ceil_mode` in some forks and `round_mode`,
+    /// The field was read from bytes. Its number means `ceil_mode` in some forks and `round_mode`,
     /// with opposite values, in others.
     Unclear,
 }
@@ -240,7 +240,7 @@ fn rounding(p: &Message) -> Rounding {
     }
 }
 
-/// Returns the windows if rounding up and rounding down make the same windows.
+/// Returns the windows if rounding up and rounding down result in the same windows.
 fn either(up: Result<Vec<Windows>>, down: Result<Vec<Windows>>) -> Result<Vec<Windows>> {
     match (up, down) {
         (Ok(up), Ok(down)) if up == down => Ok(up),
@@ -275,7 +275,7 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Converts ONNX's index of a maximum in the blob into the second top: its index in the plane.
+/// Makes the second top. ONNX's index of a maximum in the blob becomes the index in its plane.
 fn maximum_and_mask(e: &mut Emit<'_>, pool: &Pool) {
     let plane = e.ints(&[pool.windows[0].size * pool.windows[1].size]);
     let places = pool.node("MaxPool", e.bottom(0)).top_and_value(e, 0);
@@ -335,7 +335,7 @@ mod tests {
         assert_eq!((windows.number, windows.pad_after, windows.whole()), (3, 1, true));
     }
 
-    /// With the padding, ONNX's rounding down equals Caffe's rounding up.
+    /// With the padding, ONNX's number of windows, rounded down, equals Caffe's, rounded up.
     #[test]
     fn padding_rounds_up_for_any_size() {
         for (kernel, stride) in [(1, 1), (2, 2), (3, 2), (3, 3), (5, 3)] {

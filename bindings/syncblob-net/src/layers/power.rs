@@ -1,4 +1,4 @@
-//! Power, Exp and Log: scale and shift each value, then apply a function.
+//! Power, Exp and Log: scale and shift each value, and apply a function.
 
 use super::{Rule, IN_PLACE};
 use crate::message::Message;
@@ -31,7 +31,7 @@ fn power(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Fills the top with one number.
+/// Fills the top with one number, whatever the bottom contains.
 fn constant(e: &mut Emit<'_>, number: f32) {
     let number = e.float(number);
     let shape = e.apply("Shape", [e.bottom(0)]);
@@ -61,8 +61,8 @@ fn log(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the base, `None` for e, and the natural logarithm of the base.
-#[allow(clippy::float_cmp)] // in Caffe -1 is e
+/// Returns the base, or `None` for e, and the natural logarithm of the base.
+#[allow(clippy::float_cmp)] // in Caffe -1 means e
 fn base(p: &Message) -> Result<(Option<f32>, f32)> {
     match p.float("base") {
         -1.0 => Ok((None, 1.0)),
@@ -81,7 +81,7 @@ fn combine(e: &mut Emit<'_>, op: &'static str, x: Value, number: f32, neutral: f
     e.apply(op, [x, number])
 }
 
-/// Makes `x op number` the top, or `x` if `number` is 1.
+/// Makes `x op number` the top. If `number` is 1, makes `x` the top.
 #[allow(clippy::float_cmp)]
 fn finish(e: &mut Emit<'_>, op: &'static str, x: Value, number: f32) {
     if number == 1.0 {

@@ -1,4 +1,4 @@
-//! max(x, 0), with a learned slope for negative values: one for each channel, or one for all.
+//! max(x, 0), plus a learned slope for negative values: one for each channel, or one for all.
 
 use super::{fixed, Rule, Setup, Shapes, IN_PLACE};
 use crate::onnx::Emit;
@@ -34,7 +34,7 @@ mod tests {
     use crate::layers::testing::check;
 
     #[test]
-    fn slopes_are_one_a_channel_or_one() {
+    fn slopes_are_for_each_channel_or_for_all() {
         let bottom: &[&[i64]] = &[&[2, 3, 4]];
         check(
             "PReLU",

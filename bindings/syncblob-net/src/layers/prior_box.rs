@@ -1,5 +1,5 @@
 //! Computes the boxes that SSD's detections are relative to. The boxes depend only on shapes and
-//! parameters, so they are a constant. Boxes of TextBoxes may have several centres at a position,
+//! parameters, so they are a constant. In TextBoxes, a position may have several centres; they are
 //! in fields that OpenCV calls `offset_h` and `offset_w`.
 
 use super::{constants, legacy_dim, Rule, Setup, Shapes, PLAIN};
@@ -30,7 +30,7 @@ fn extent(shape: &[i64]) -> Result<(i64, i64)> {
 }
 
 /// Returns the width and the height of each box at a position, in pixels of the image. Caffe
-/// truncates sizes to integers.
+/// truncates the sizes in the parameters to integers.
 fn priors_of(p: &Message) -> Result<Vec<(f32, f32)>> {
     let (least, most) = (p.floats("min_size"), p.floats("max_size"));
     if least.is_empty() || !least.iter().all(|size| *size > 0.0) {
@@ -56,10 +56,10 @@ fn priors_of(p: &Message) -> Result<Vec<(f32, f32)>> {
     Ok(priors)
 }
 
-/// The most ratios: each is compared with all ratios before it, in quadratic time.
+/// The maximum number of ratios. Each is compared with all earlier ratios, in quadratic time.
 const MOST_RATIOS: usize = 1024;
 
-/// Returns the different ratios of width to height, without 1.
+/// Returns the distinct ratios of width to height, except 1.
 fn ratios(p: &Message) -> Result<Vec<f32>> {
     let flip = p.bool("flip");
     let mut ratios = vec![1_f32];
@@ -84,7 +84,7 @@ fn ratios(p: &Message) -> Result<Vec<f32>> {
     Ok(ratios)
 }
 
-/// Returns the offsets, down and across, of the centres at a position.
+/// Returns the vertical and horizontal offsets of the centres at a position.
 fn offsets(p: &Message) -> Result<Vec<(f32, f32)>> {
     let (down, across) = (p.floats("offset_h"), p.floats("offset_w"));
     let mut fields = p.all("offset_h").chain(p.all("offset_w"));
@@ -104,7 +104,7 @@ fn offsets(p: &Message) -> Result<Vec<(f32, f32)>> {
     }
 }
 
-/// Reads two sizes from a field for both or from a field for each; 0 if no field is set.
+/// Reads two sizes, from one field for both or from one field for each. Returns 0 if none is set.
 fn pair(p: &Message, both: &str, h: &str, w: &str) -> Result<(f32, f32)> {
     let number = |name| match p.get(name) {
         Some(crate::Value::Int(number)) => Some(*number as f32),
@@ -185,7 +185,7 @@ mod tests {
     use crate::layers::testing::Case;
     use crate::ErrorKind;
 
-    /// A few bytes of text may request gigabytes.
+    /// A few bytes of text may request gigabytes of boxes.
     #[test]
     fn many_boxes_are_refused() {
         let many = |name: &str, number| format!("{name}: 3 ").repeat(number);

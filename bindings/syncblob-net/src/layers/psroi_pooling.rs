@@ -1,7 +1,7 @@
-//! Computes the means of bins of regions, each bin from separate channels: R-FCN's layer, by its
-//! source. The corners of a region are rounded, the second is increased by one, then both are
-//! scaled; a region is at least a tenth of a pixel wide. A bin covers the pixels of the image that
-//! it touches; the mean of an empty bin is 0.
+//! Computes the means of bins of regions. Each bin reads separate channels. The layer is from
+//! R-FCN, and the rules follow its source. The corners of a region are rounded, the second is
+//! increased by one, then both are scaled. A region is at least a tenth of a pixel wide. A bin
+//! covers the pixels of the image that it touches. The mean of an empty bin is 0.
 //!
 //! The sum of a bin is computed from a summed-area table, which needs doubles.
 
@@ -54,13 +54,13 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Slices the elements from one index to another along an axis.
+/// Slices the elements with the indices from `from` to `to`, without `to`, along an axis.
 fn part(e: &mut Emit<'_>, value: Value, axis: i64, from: i64, to: i64) -> Value {
     let bounds = [from, to, axis].map(|bound| e.ints(&[bound]));
     e.node("Slice").input(value).inputs(bounds).value(e)
 }
 
-/// The first and the second corners of regions, x and y, in pixels of the bottom.
+/// The first and the second corners of regions, with x and y, in pixels of the bottom.
 struct Corners {
     begin: Value,
     end: Value,
@@ -74,7 +74,7 @@ fn corners(e: &mut Emit<'_>, rows: Value) -> Corners {
     Corners { begin: e.apply("Mul", [begin, scale]), end: e.apply("Mul", [end, scale]) }
 }
 
-/// Rounds halves away from 0, unlike ONNX's `Round`. With doubles the sum is exact.
+/// Rounds halves away from 0, unlike ONNX's `Round`. With doubles, the sum with 0.5 is exact.
 fn rounded(e: &mut Emit<'_>, value: Value) -> Value {
     let half = e.float(0.5);
     let [value, half] = [value, half].map(|value| e.cast(value, DataType::Double));
@@ -85,15 +85,15 @@ fn rounded(e: &mut Emit<'_>, value: Value) -> Value {
     e.cast(rounded, DataType::Float)
 }
 
-/// The beginnings and ends of each region's bins, in shape (regions, 2 for x and y, bins).
+/// The bounds of each region's bins, in the shape (regions, 2 for x and y, bins).
 struct Bounds {
     begin: Value,
     end: Value,
 }
 
-/// Rounds a position once, after multiplying and adding, as a fused multiply-add does. The layer
-/// exists only for processors that fuse both, and the rounding may decide whether a bin is empty.
-#[allow(clippy::cast_precision_loss)] // fewer bins than channels
+/// Rounds a position once, after multiplying and adding, like a fused multiply-add. R-FCN's layer
+/// exists only for processors that fuse both. The rounding may decide whether a bin is empty.
+#[allow(clippy::cast_precision_loss)] // there are fewer bins than channels
 fn bounds(e: &mut Emit<'_>, Corners { begin, end }: Corners) -> Result<Bounds> {
     let ([_, bins], [height, width]) = (sizes(&e.setup())?, plane(&e.bottom_shapes[0])?);
     let (least, number) = (e.float(0.1), e.float(bins as f32));
@@ -120,7 +120,7 @@ fn bounds(e: &mut Emit<'_>, Corners { begin, end }: Corners) -> Result<Bounds> {
     Ok(Bounds { begin: bound("Floor", 0), end: bound("Ceil", 1) })
 }
 
-/// Returns the pixels of each bin, at least 1, in shape (regions, 1, rows, columns).
+/// Returns the pixel count of each bin, at least 1, in the shape (regions, 1, rows, columns).
 fn area(e: &mut Emit<'_>, bounds: &Bounds) -> Value {
     let lengths = e.apply("Sub", [bounds.end, bounds.begin]);
     let [width, height] = along(e, lengths);
@@ -129,7 +129,7 @@ fn area(e: &mut Emit<'_>, bounds: &Bounds) -> Value {
     e.cast(area, DataType::Double)
 }
 
-/// Returns a value's x part and y part, which broadcast over rows and columns of bins.
+/// Returns a value's part for x and its part for y, which broadcast over rows and columns of bins.
 fn along(e: &mut Emit<'_>, value: Value) -> [Value; 2] {
     [(0, [-1, 1, 1, 0]), (1, [-1, 1, 0, 1])].map(|(axis, mut dims)| {
         let one = part(e, value, 1, axis, axis + 1);
@@ -140,7 +140,7 @@ fn along(e: &mut Emit<'_>, value: Value) -> [Value; 2] {
     })
 }
 
-/// Returns the sums of bins, in shape (regions, outputs, rows, columns).
+/// Returns the sums of bins, with the shape (regions, outputs, rows, columns).
 fn sums(e: &mut Emit<'_>, bounds: &Bounds, images: Value) -> Result<Value> {
     let (table, [_, width]) = (table(e), plane(&e.bottom_shapes[0])?);
     let planes = planes(e, images)?;
@@ -162,8 +162,8 @@ fn sums(e: &mut Emit<'_>, bounds: &Bounds, images: Value) -> Result<Value> {
     Ok(e.apply("Sub", [right, left]))
 }
 
-/// Returns the summed-area table as a vector: an element is the sum of all elements above and left
-/// of it. A plane of the table has one row and one column more than the bottom.
+/// Returns the summed-area table as a vector. Each element is the sum of all elements above it and
+/// to the left. A plane of the table has one row and one column more than the bottom.
 fn table(e: &mut Emit<'_>) -> Value {
     let border = e.ints(&[0, 0, 1, 1, 0, 0, 0, 0]);
     let padded = e.apply("Pad", [e.bottom(0), border]);
@@ -175,8 +175,8 @@ fn table(e: &mut Emit<'_>) -> Value {
     e.reshape(sums, &[-1])
 }
 
-/// Returns the index in the table at which each bin's plane begins, in shape (regions, outputs,
-/// rows, columns).
+/// Returns the index in the table at which each bin's plane begins, with the shape (regions,
+/// outputs, rows, columns).
 fn planes(e: &mut Emit<'_>, images: Value) -> Result<Value> {
     let ([outputs, bins], [height, width]) = (sizes(&e.setup())?, plane(&e.bottom_shapes[0])?);
     let channels = constants(&[outputs, bins, bins])?;

@@ -1,8 +1,8 @@
-//! LSTM and RNN: a state passes from step to step of sequences. Steps are the first axis, sequences
-//! the second. Before each step the state is multiplied by the second bottom's value for the step
-//! and the sequence: 0 at the beginning of a sequence, 1 elsewhere. ONNX has no operator with such
-//! a factor, so each step has separate nodes. Without bottoms for the state, the state begins as 0,
-//! as in Caffe's first run; in later runs Caffe continues with the state of the previous run.
+//! LSTM and RNN: a state passes from step to step of sequences. The first axis is the steps, the
+//! second the sequences. Before each step, the state is multiplied by the second bottom's value for
+//! the step and the sequence: 0 at the beginning of a sequence, 1 elsewhere. ONNX has no operator
+//! with such a factor, so each step has separate nodes. Without bottoms for the state, it starts as
+//! 0. Caffe's first run does the same, but later runs continue with the state of the previous run.
 
 use super::{count, fixed, size, Rule, Setup, Shapes, PLAIN};
 use crate::net::Shape;
@@ -29,10 +29,10 @@ pub(super) static RNN: Rule = Rule {
     ..PLAIN
 };
 
-/// The most steps: the graph has nodes for each.
+/// The maximum number of steps. The graph has separate nodes for each step.
 const MOST_STEPS: i64 = 4096;
 
-/// The differences between the two types.
+/// The differences between the types LSTM and RNN.
 struct Kind {
     /// The number of blobs that pass from step to step.
     states: usize,
@@ -50,9 +50,9 @@ struct Recurrence {
     steps: i64,
     sequences: i64,
     outputs: i64,
-    /// The number of values of a sequence's input at a step.
+    /// The number of input values of a sequence at one step.
     inputs: i64,
-    /// The number of values of the third bottom, an input that is the same at each step, if any.
+    /// The number of values of the third bottom, if it is an input that is the same at each step.
     constant: Option<i64>,
 }
 
@@ -108,14 +108,14 @@ impl Recurrence {
         Ok(Shapes { tops, blobs })
     }
 
-    /// Returns the index of the first bottom that is a state. The blob with the weights of the
-    /// state has the same index among the layer's blobs.
+    /// Returns the index of the first bottom that is a state. Among the layer's blobs, the weights
+    /// of the state have the same index.
     fn first_state(&self) -> usize {
         2 + usize::from(self.constant.is_some())
     }
 }
 
-/// Returns the number of values along axes; Caffe needs at least one axis.
+/// Returns the number of values along the axes. Caffe needs at least one axis.
 fn vector(axes: &[i64]) -> Result<i64> {
     match axes {
         [] => Err(Error::invalid("a bottom without an axis of values")),
@@ -130,14 +130,14 @@ fn constant(bottom: &[i64], sequences: i64) -> Result<i64> {
     }
 }
 
-/// The values that steps read.
+/// The graph's values that the steps read.
 struct Steps {
-    /// For each step the weighted inputs, and in `conts` the factors of the state.
+    /// The weighted inputs of each step. `conts` has the factors of the state for each step.
     inputs: Vec<Value>,
     conts: Vec<Value>,
-    /// The matrix for the state.
+    /// The matrix that the state is multiplied by.
     weights: Value,
-    /// The states before the first step; empty: 0.
+    /// The states before the first step. If there are none, the state is 0.
     states: Vec<Value>,
 }
 
@@ -181,7 +181,7 @@ fn sum_of_inputs(e: &mut Emit<'_>, r: &Recurrence) -> Result<Value> {
     Ok(e.apply("Add", [sum, product]))
 }
 
-/// Returns a bottom whose axes of values are merged into one.
+/// Returns a bottom in which the axes of values are merged into one axis.
 fn as_rows(e: &mut Emit<'_>, bottom: usize, dims: &[i64]) -> Value {
     if e.bottom_shapes[bottom].len() == dims.len() {
         return e.bottom(bottom);
@@ -189,7 +189,7 @@ fn as_rows(e: &mut Emit<'_>, bottom: usize, dims: &[i64]) -> Value {
     e.reshape(e.bottom(bottom), dims)
 }
 
-/// Multiplies by the matrix in a blob and adds the bias in the next blob.
+/// Multiplies by the matrix in a blob, and adds the bias in the next blob.
 fn weighted(e: &mut Emit<'_>, x: Value, blob: usize) -> Result<Value> {
     let (weights, bias) = (transposed(e, blob)?, e.blob(blob + 1)?);
     let product = e.apply("MatMul", [x, weights]);
@@ -201,7 +201,7 @@ fn transposed(e: &mut Emit<'_>, blob: usize) -> Result<Value> {
     Ok(e.node("Transpose").ints("perm", [1, 0]).input(weights).value(e))
 }
 
-/// Splits a value into equal parts.
+/// Splits a value into parts of equal length along an axis.
 fn split(e: &mut Emit<'_>, value: Value, axis: i64, parts: i64, length: i64) -> Vec<Value> {
     let number = usize::try_from(parts).unwrap_or_default();
     if number == 1 {
@@ -211,7 +211,7 @@ fn split(e: &mut Emit<'_>, value: Value, axis: i64, parts: i64, length: i64) -> 
     e.node("Split").int("axis", axis).input(value).input(lengths).values(e, number)
 }
 
-/// Makes the outputs and the states after the last step the tops.
+/// Makes the outputs and the states after the last step the layer's tops.
 fn finish(e: &mut Emit<'_>, outputs: Value, states: &[Value]) {
     e.node("Identity").input(outputs).top(e, 0);
     for (top, state) in (1..e.top_shapes.len()).zip(states) {
@@ -235,7 +235,7 @@ fn lstm(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Returns a step's output and cell. The gates: input, forget, output, the cell's new input.
+/// Returns a step's output and cell. The gates are input, forget, output and the new cell input.
 fn long_step(
     e: &mut Emit<'_>,
     r: &Recurrence,
@@ -282,7 +282,7 @@ mod tests {
     use crate::layers::testing::check;
 
     #[test]
-    fn steps_of_sequences() {
+    fn sequences_have_steps() {
         let h: &[i64] = &[1, 2, 3];
         let hidden = "num_output: 3 expose_hidden: true";
         check(

@@ -1,4 +1,4 @@
-//! Sums or averages values over all axes from `axis` on.
+//! Sums or averages values over all axes from `axis` to the last.
 
 use super::{Rule, Setup, Shapes, PLAIN};
 use crate::onnx::{Emit, Node};

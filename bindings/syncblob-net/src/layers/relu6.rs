@@ -1,5 +1,5 @@
-//! ReLU6, a ReLU with an upper limit, by default 6, from MobileNet's and YOLO's forks; and Clip,
-//! with a lower and an upper limit, which Caffe has since 2018.
+//! ReLU6 is a ReLU with an upper limit, by default 6, from forks for MobileNet and YOLO. Clip has a
+//! lower and an upper limit; Caffe has this layer since 2018.
 
 use super::{Rule, IN_PLACE};
 use crate::onnx::Emit;
@@ -11,7 +11,7 @@ pub(super) static RELU6: Rule =
 pub(super) static CLIP: Rule =
     Rule { layer_type: "Clip", parameters: Some("clip_param"), emit: clip, ..IN_PLACE };
 
-/// Caffe needs both limits. ONNX and Caffe apply the upper limit last.
+/// Requires both limits, as Caffe does. ONNX and Caffe both apply the upper limit last.
 fn clip(e: &mut Emit<'_>) -> Result<()> {
     let p = e.parameters;
     if !p.has("min") || !p.has("max") {
@@ -22,7 +22,7 @@ fn clip(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The limit is `n` in some forks and `threshold` in others.
+/// The field for the limit is `n` in some forks and `threshold` in others.
 fn emit(e: &mut Emit<'_>) -> Result<()> {
     let p = e.parameters;
     p.ignore("engine");

@@ -1,6 +1,6 @@
-//! Moves the squares of a plane into channels, or with `reverse` channels into squares. From YOLO,
-//! which reads the bottom as if it had the shape of the reverse's top: unlike ONNX's `SpaceToDepth`
-//! and `DepthToSpace`, the layer and its reverse do not undo each other.
+//! Moves the squares of a plane into channels or, with `reverse`, channels into squares. A layer of
+//! YOLO, which reads the bottom as if it had the shape of the reverse's top. Unlike ONNX's
+//! `SpaceToDepth` and `DepthToSpace`, the layer and its reverse therefore do not undo each other.
 
 use super::pooling::plane;
 use super::{fixed, size, Rule, Setup, Shapes, PLAIN};
@@ -11,8 +11,8 @@ use crate::{Error, Result};
 pub(super) static REORG: Rule =
     Rule { layer_type: "Reorg", parameters: Some("reorg_param"), shapes, emit, ..PLAIN };
 
-/// Returns channels, height and width, and the side of the squares. In both directions the channels
-/// must be a multiple of the area of a square.
+/// Returns the bottom's channels, height and width, and the side of the squares. In both directions
+/// the channels must be a multiple of the area of a square.
 fn sizes(setup: &Setup<'_>) -> Result<([i64; 3], i64)> {
     let (bottom, stride) = (&setup.bottoms[0], setup.parameters.int("stride"));
     let ([height, width], channels) = (plane(bottom)?, bottom[1]);

@@ -1,4 +1,4 @@
-//! Reshape and Flatten: change the axes of a blob, not its values.
+//! Reshape and Flatten change the axes of a blob, but not its values.
 
 use super::{count, size, Rule, Setup, Shapes, PLAIN};
 use crate::net::Shape;
@@ -21,7 +21,7 @@ pub(super) static FLATTEN: Rule = Rule {
     ..PLAIN
 };
 
-/// Returns the replaced axes: the first, and the axis behind the last.
+/// Returns the range of replaced axes: the first, and the axis behind the last.
 fn replaced(setup: &Setup<'_>) -> Result<(usize, usize)> {
     let (p, axes) = (setup.parameters, setup.bottoms[0].len() as i64);
     let (axis, num_axes) = (p.int("axis"), p.int("num_axes"));
@@ -56,7 +56,7 @@ fn reshape(setup: &Setup<'_>) -> Result<Shapes> {
     same_count(bottom, top)
 }
 
-/// Returns the new sizes, with 0 replaced by the bottom's size and -1 by 1, and the index of -1.
+/// Returns the new sizes and the index of -1. A 0 becomes the bottom's size, and -1 becomes 1.
 fn new_dims(bottom: &[i64], start: usize, wished: &[i64]) -> Result<(Shape, Option<usize>)> {
     let (mut dims, mut inferred) = (Vec::with_capacity(wished.len()), None);
     for (index, &dim) in wished.iter().enumerate() {

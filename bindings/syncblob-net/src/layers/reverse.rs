@@ -1,6 +1,6 @@
-//! Layers of forks that read text with recurrent layers. Reverse reverses an axis, and Transpose
+//! Layers of forks that read text with recurrent layers. Reverse reverses an axis. Transpose
 //! reorders all axes. ContinuationIndicator makes the second bottom of a recurrent layer, for
-//! sequences that last from the first step to the last.
+//! sequences that begin at the first step and end at the last.
 
 use super::{size, Rule, Setup, Shapes, PLAIN};
 use crate::onnx::Emit;
@@ -73,7 +73,7 @@ fn indicators(setup: &Setup<'_>) -> Result<Shapes> {
     }
 }
 
-/// Outputs 0 for the first step and 1 for the others.
+/// Outputs 0 for the first step and 1 for all other steps.
 fn indicate(e: &mut Emit<'_>) -> Result<()> {
     let (steps, sequences) = (e.top_shapes[0][0], e.top_shapes[0][1]);
     let mut fill = |value: f32, steps: i64| {
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn an_indicator_for_each_step_and_sequence() {
+    fn each_step_of_a_sequence_has_an_indicator() {
         check(
             "ContinuationIndicator",
             &[

@@ -1,7 +1,7 @@
-//! Computes the maxima of bins of regions: Fast R-CNN's layer, by its source. A region is an
-//! image's number and two corners, which are inside the region; their coordinates are scaled, then
-//! rounded. An empty bin is 0. ONNX does not define the rounding; onnxruntime rounds as Caffe does,
-//! halves too.
+//! Computes the maxima of bins of regions. The layer is from Fast R-CNN, and the rules follow its
+//! source. A region is an image's number and two corners, which are inside the region. Their
+//! coordinates are scaled, then rounded. An empty bin is 0. ONNX does not define the rounding, but
+//! onnxruntime rounds like Caffe, also for halves.
 
 use super::pooling::plane;
 use super::{count, fixed, size, Rule, Setup, Shapes, PLAIN};
@@ -18,7 +18,7 @@ pub(super) static ROI_POOLING: Rule = Rule {
     ..PLAIN
 };
 
-/// Returns the number of regions, of 5 numbers each.
+/// Returns the number of regions. Each region has 5 numbers.
 pub(super) fn regions(setup: &Setup<'_>) -> Result<i64> {
     match &*setup.bottoms[1] {
         [number, rest @ ..] if rest.len() < 4 && matches!(count(rest), Ok(5)) => Ok(*number),
@@ -26,7 +26,7 @@ pub(super) fn regions(setup: &Setup<'_>) -> Result<i64> {
     }
 }
 
-/// Returns the regions as rows.
+/// Returns the regions as the rows of a matrix.
 pub(super) fn rows(e: &mut Emit<'_>) -> Value {
     if e.bottom_shapes[1].len() == 2 {
         return e.bottom(1);

@@ -1,4 +1,4 @@
-//! Scale and Bias: multiply or add a blob or weights that cover some axes of the first bottom.
+//! Scale multiplies and Bias adds a blob or weights that cover some axes of the first bottom.
 
 use super::{fixed, Rule, Setup, Shapes, IN_PLACE};
 use crate::net::Shape;
@@ -23,7 +23,7 @@ pub(super) static BIAS: Rule = Rule {
     ..IN_PLACE
 };
 
-/// Returns the first axis of the first bottom that the other blob covers, and the covered sizes.
+/// Returns the first axis of the first bottom that the other factor covers, and the covered sizes.
 fn covered(setup: &Setup<'_>) -> Result<(usize, Shape)> {
     let (p, bottom) = (setup.parameters, &setup.bottoms[0]);
     let (axis, num_axes) = (p.int("axis"), p.int("num_axes"));
@@ -83,7 +83,7 @@ fn bias(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the factor or the term: the second bottom, or the layer's first blob.
+/// Returns the factor or the term, which is the second bottom or the layer's first blob.
 fn second(e: &mut Emit<'_>) -> Result<Value> {
     if e.bottom_shapes.len() == 1 {
         return weights(e, 0);
@@ -99,7 +99,7 @@ fn second(e: &mut Emit<'_>) -> Result<Value> {
     Ok(e.apply("Unsqueeze", [e.bottom(1), axes]))
 }
 
-/// Returns one of the layer's blobs, with an axis of 1 for each axis behind the covered axes.
+/// Returns one of the layer's blobs, with an axis of size 1 for each axis behind the covered axes.
 fn weights(e: &mut Emit<'_>, index: usize) -> Result<Value> {
     let (axis, mut dims) = covered(&e.setup())?;
     fixed(e, axis..axis + dims.len())?;

@@ -1,4 +1,4 @@
-//! Mixes groups of channels: the first of each group, then the second of each. From ShuffleNet.
+//! Reorders channels: the first of each group, then the second of each group. From ShuffleNet.
 
 use super::{count, fixed, Rule, Setup, Shapes, PLAIN};
 use crate::onnx::Emit;

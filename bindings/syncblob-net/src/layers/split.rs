@@ -1,4 +1,4 @@
-//! Split copies a blob. Silence reads blobs, which are then not outputs of the net.
+//! Split copies a blob. Silence reads blobs, so that they are not outputs of the net.
 
 use super::{Rule, Setup, Shapes, ANY, PLAIN};
 use crate::onnx::Emit;

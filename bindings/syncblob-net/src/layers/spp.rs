@@ -1,4 +1,4 @@
-//! Pools into 1, 4, 16 … bins, and joins all bins in one vector.
+//! Pools a plane into 1, 4, 16 … bins, and joins all bins into one vector.
 
 use super::pooling::{plane, Pool, Windows};
 use super::{count, fixed, size, Rule, Setup, Shapes, PLAIN};
@@ -8,7 +8,7 @@ use crate::{Error, Result};
 pub(super) static SPP: Rule =
     Rule { layer_type: "SPP", parameters: Some("spp_param"), shapes, emit, ..PLAIN };
 
-/// Returns the poolings; the first has one bin.
+/// Returns the poolings. The first pooling has one bin, and each next one has four times as many.
 fn levels(setup: &Setup<'_>) -> Result<Vec<Pool>> {
     let p = setup.parameters;
     let (sizes, height) = (plane(&setup.bottoms[0])?, p.int("pyramid_height"));
@@ -22,7 +22,7 @@ fn levels(setup: &Setup<'_>) -> Result<Vec<Pool>> {
     (0..height).map(level).collect()
 }
 
-/// Returns the windows of a number of bins along an axis, with half of the excess as padding.
+/// Returns the windows for a number of bins along an axis, with half of the excess as padding.
 fn bins(size: i64, number: i64) -> Result<Windows> {
     let kernel = size / number + i64::from(size % number != 0);
     Windows::new(size, kernel, kernel, (kernel * number - size + 1) / 2, true)

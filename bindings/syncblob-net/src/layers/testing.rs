@@ -1,4 +1,4 @@
-//! Makes a layer from a text of parameters, for tests of shapes.
+//! Makes a layer from the text of its parameters, for tests of shapes.
 
 use super::{rule, Setup, Shapes};
 use crate::net::{Layer, Shape};
@@ -39,7 +39,7 @@ impl Case<'_> {
 /// The shapes of the tops and of the layer's blobs.
 pub(super) type Made<'a> = (&'a [&'a [i64]], &'a [&'a [i64]]);
 
-/// Each row: parameters, bottoms, and the result; `None` is an error about the net.
+/// A row contains parameters, bottoms, and the result. `None` is an error of the kind `Invalid`.
 pub(super) type Row<'a> = (&'a str, &'a [&'a [i64]], Option<Made<'a>>);
 
 pub(super) fn check(layer_type: &str, rows: &[Row<'_>]) {

@@ -1,5 +1,5 @@
-//! DeconvNet's layer, by its source: moves each value to its position before pooling. The second
-//! top of the pooling contains the positions. All other values are 0.
+//! DeconvNet's layer; the rules follow its source. It moves each value to the position that it had
+//! before pooling, which the second top of the pooling contains. All other values are 0.
 
 use super::pooling::pair;
 use super::upsample::{scatter, scattered};
@@ -28,7 +28,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     }
 }
 
-/// Ignores the windows: the mask of the pooling already contains the positions.
+/// Ignores the window parameters, because the mask of the pooling already contains the positions.
 fn emit(e: &mut Emit<'_>) -> Result<()> {
     e.ignore(["engine", "kernel_size", "kernel_h", "kernel_w"]);
     e.ignore(["stride", "stride_h", "stride_w"]);

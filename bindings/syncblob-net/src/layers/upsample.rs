@@ -1,8 +1,8 @@
-//! Enlarges a plane, by the forks' sources. With two bottoms, SegNet's layer: moves each value to
-//! its position before pooling; the second bottom, a top of the pooling, contains the positions;
-//! all other values are 0. With one bottom, MobileNet-YOLO's layer: each value becomes a square. If
-//! pooling windows overlap, two values may have one position. ONNX does not define which value the
-//! position gets; in onnxruntime, as in SegNet, it gets the last value.
+//! Enlarges a plane. The rules follow the forks' sources. With one bottom, this is MobileNet-YOLO's
+//! layer: each value becomes a square. With two bottoms, this is SegNet's layer: each value moves
+//! to the position that the second bottom contains, which is a top of the pooling; all other values
+//! are 0. If pooling windows overlap, two values may have the same position. ONNX does not define
+//! which value remains; in onnxruntime, as in SegNet, the last value does.
 
 use super::pooling::plane;
 use super::{fixed, size, Rule, Setup, Shapes, PLAIN};
@@ -42,8 +42,8 @@ fn squares(setup: &Setup<'_>) -> Result<i64> {
     }
 }
 
-/// Returns the sides of the plane before pooling: as set, or scaled by a factor for both sides or
-/// for each, minus one with `pad_out_h` or `pad_out_w`.
+/// Returns the sides of the plane before pooling: the set sides, or the bottom's sides times a
+/// common factor or one factor for each. `pad_out_h` and `pad_out_w` subtract one.
 fn unpooled(setup: &Setup<'_>) -> Result<[i64; 2]> {
     let p = setup.parameters;
     let pads = ["pad_out_h", "pad_out_w"].map(|name| i64::from(p.bool(name)));
@@ -67,7 +67,7 @@ fn unpooled(setup: &Setup<'_>) -> Result<[i64; 2]> {
     Ok([side(0)?, side(1)?])
 }
 
-/// Returns the shape of a top with these sides. Values and positions must have one shape.
+/// Returns the shape of a top with these sides. Values and positions must have the same shape.
 pub(super) fn scattered(setup: &Setup<'_>, sides: [i64; 2]) -> Result<Shapes> {
     let (values, places) = (&setup.bottoms[0], &setup.bottoms[1]);
     plane(values)?;
@@ -94,7 +94,7 @@ fn enlarge(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Moves each value of the first bottom to the index in the plane that the second bottom contains.
+/// Moves each value of the first bottom to the index in its plane that the second bottom contains.
 pub(super) fn scatter(e: &mut Emit<'_>) -> Result<()> {
     fixed(e, 1..4)?;
     let values = flat(e, e.bottom(0));
@@ -108,12 +108,12 @@ pub(super) fn scatter(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Reshapes a value that has the first bottom's shape: each plane becomes a row.
+/// Reshapes a value with the first bottom's shape, so that each plane becomes a row.
 fn flat(e: &mut Emit<'_>, value: Value) -> Value {
     e.reshape(value, &[0, 0, -1])
 }
 
-/// Returns the top's sizes with each plane as a row. The first two are read from the bottom.
+/// Returns the top's sizes with each plane as a row. Reads the first two sizes from the bottom.
 fn flat_top(e: &mut Emit<'_>) -> Value {
     let area = e.ints(&[e.top_shapes[0][2] * e.top_shapes[0][3]]);
     let first = e.node("Shape").int("end", 2).input(e.bottom(0)).value(e);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn switches_bring_back_a_pooled_plane() {
+    fn positions_restore_a_pooled_plane() {
         let bottoms: &[&[i64]] = &[&[2, 3, 4, 5], &[2, 3, 4, 5]];
         check(
             "Upsample",

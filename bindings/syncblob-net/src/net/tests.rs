@@ -11,7 +11,7 @@ fn with_inputs(text: &str, inputs: &[(&str, &[i64])]) -> crate::Result<Net> {
     Net::from_prototxt(text.as_bytes(), &options)
 }
 
-/// Returns names and types of layers, as `name:type`.
+/// Returns the names and types of the layers, as `name:type`.
 fn layers(net: &Net) -> String {
     let names = net.layers().iter().map(|layer| format!("{}:{}", layer.name(), layer.layer_type()));
     names.collect::<Vec<_>>().join(" ")
@@ -22,7 +22,7 @@ const IN: &str =
 ";
 
 #[test]
-fn outputs_are_what_nobody_reads_by_name() {
+fn outputs_are_the_unread_blobs_sorted_by_name() {
     let net = read(&format!(
         "{IN} layer {{ name: 'z' type: 'ReLU' bottom: 'd' top: 'z' }}
          layer {{ name: 'b' type: 'ReLU' bottom: 'd' top: 'b' }}
@@ -44,7 +44,7 @@ fn outputs_are_what_nobody_reads_by_name() {
     }
 }
 
-/// The inputs of a net, the inputs in the options, and the net's inputs or the error.
+/// Layers that may make inputs, the inputs in the options, and the net's inputs or the error.
 type Row<'a> = (&'a str, &'a [(&'a str, &'a [i64])], &'a str);
 
 const INPUTS: &[Row] = &[
@@ -118,7 +118,7 @@ fn inputs_come_from_layers_and_options() {
 }
 
 #[test]
-fn dimensions_that_no_blob_has_are_arguments_errors() {
+fn impossible_dimensions_are_errors_of_the_argument() {
     let text = b"input: 'd' input_shape { dim: 1 dim: 3 }
         layer { name: 'r' type: 'ReLU' bottom: 'd' top: 'r' }";
     for dim in [-1, 0, 1 << 31] {
@@ -132,7 +132,7 @@ fn dimensions_that_no_blob_has_are_arguments_errors() {
 }
 
 #[test]
-fn a_batch_is_the_first_axis_of_inputs_that_are_as_long() {
+fn a_batch_is_the_first_axis_of_inputs_of_the_same_size() {
     let options = NetOptions { batch: Some(7), ..NetOptions::default() };
     for (dims, wanted) in [
         (&["1, 4"][..], "d0 [7, 4]"),
@@ -178,7 +178,7 @@ const TRAINING: &[(&str, &str, &str)] = &[
         "r:ReLU",
         "r",
     ),
-    // Layers that only process labels are omitted, too.
+    // Layers that only prepare labels are omitted, too.
     (
         "layer { name: 'r' type: 'ReLU' bottom: 'd' top: 'r' }
          layer { name: 'q' type: 'Slice' bottom: 'l' top: 'm' top: 'n' }
@@ -211,7 +211,7 @@ fn statistics_of_the_batch_are_reported() {
 }
 
 #[test]
-fn layers_of_training_go() {
+fn layers_of_training_are_omitted() {
     for (text, stays, outputs) in TRAINING {
         let text = format!("{IN} layer {{ name: 'y' type: 'HDF5Data' top: 'l' }} {text}");
         let net = read(&text).unwrap();
@@ -222,7 +222,7 @@ fn layers_of_training_go() {
 }
 
 #[test]
-fn nets_that_caffe_refuses() {
+fn nets_that_caffe_refuses_are_refused() {
     let refused = [
         (
             "layer { name: 'a' type: 'ReLU' bottom: 'd' top: 'a' }
@@ -254,7 +254,7 @@ fn nets_that_caffe_refuses() {
     }
 }
 
-/// Caffe's dimensions have the type `int`, in blobs without elements too.
+/// Caffe's dimensions have the type `int`, even in blobs without elements.
 #[test]
 fn dimensions_are_below_2_to_the_31() {
     let net = read(
@@ -269,9 +269,9 @@ fn dimensions_are_below_2_to_the_31() {
     assert!(problem.contains("9223372036854775807"), "{problem}");
 }
 
-/// Each row: layers, the open inputs, the number of known shapes, the outputs.
+/// Each row contains layers, the open inputs, the number of known shapes and the outputs.
 #[test]
-fn inputs_without_shapes_are_open_where_that_is_allowed() {
+fn inputs_without_shapes_are_open_if_allowed() {
     const RELU: &str = "layer { name: 'a' type: 'ReLU' bottom: 'd' top: 'a' }";
     let loss = "layer { name: 'l' type: 'EuclideanLoss' bottom: 'a' bottom: 'label' top: 'l' }";
     type Row<'a> = (&'a [&'a str], &'a [&'a str], usize, &'a [&'a str]);

@@ -14,8 +14,8 @@ use crate::net::{Layer, Shape};
 use crate::shapes::{Inferred, LayerShapes};
 use crate::{Error, Net, Problem, Result};
 
-/// Fields of a layer that have no effect in phase TEST, or that reading the net has applied.
-const OBEYED: &[&str] = &[
+/// Fields of a layer that have no effect in phase TEST, or that were applied when the net was read.
+const APPLIED: &[&str] = &[
     "name",
     "type",
     "bottom",
@@ -31,7 +31,7 @@ const OBEYED: &[&str] = &[
     "loss_param",
 ];
 
-/// A layer with its blobs resolved to values. A blob that is written in place has several values.
+/// A layer whose blobs are resolved to values. A blob that is written in place has several values.
 struct Step<'n> {
     layer: &'n Layer,
     index: usize,
@@ -39,17 +39,17 @@ struct Step<'n> {
     tops: Vec<usize>,
 }
 
-/// A value of a blob, valid from the layer that writes it to the next layer that writes the blob.
+/// A value of a blob, from the layer that writes it until the next layer that writes the blob.
 #[derive(Clone, Copy)]
 struct BlobValue<'n> {
     blob: &'n str,
-    /// Whether nothing writes the blob again.
+    /// Whether no later layer writes the blob.
     last: bool,
-    /// The index of the layer and of its top; for an input, `None` and the index of the input.
+    /// The layer's index and its top's index. For an input: `None` and the input's index.
     made_by: (Option<usize>, usize),
 }
 
-/// The layers of a net, and the values between them.
+/// The layers of a net, and the values that pass between them.
 pub(super) struct Plan<'n> {
     net: &'n Net,
     shapes: &'n [Inferred],
@@ -112,20 +112,20 @@ impl<'n> Plan<'n> {
 /// A graph under construction from a plan.
 struct Build<'p, 'n> {
     plan: &'p Plan<'n>,
-    /// The shapes for another size of the batch, to find the axes that grow with the batch.
+    /// The shapes for another size of the batch. They differ in the axes that grow with the batch.
     other: Option<&'p [Inferred]>,
     graph: &'p mut Graph,
-    /// The graph's value for each of the plan's values.
+    /// The value in the graph for each value in the plan.
     values: HashMap<usize, Value>,
     half: bool,
 }
 
-/// The graph's inputs and outputs, each as the plan's value and the graph's value.
+/// The graph's inputs and outputs, each as the value in the plan and the value in the graph.
 #[derive(Debug, Default)]
 pub(super) struct Ends {
     pub inputs: Vec<(usize, Value)>,
     pub outputs: Vec<(usize, Value)>,
-    /// The graph's value for each of the plan's values.
+    /// The value in the graph for each value in the plan.
     pub values: HashMap<usize, Value>,
 }
 
@@ -135,7 +135,7 @@ impl<'n> Plan<'n> {
         self.values[value].blob
     }
 
-    /// Returns the shape of a value, if it is known, from the shapes of the whole net.
+    /// Returns the shape of a value, if it is known, from the shapes of the inputs and layers.
     pub fn shape<'a>(
         &self,
         value: usize,
@@ -148,8 +148,8 @@ impl<'n> Plan<'n> {
         }
     }
 
-    /// Adds the nodes of every step with known shapes. The error contains all unsupported layers,
-    /// and `problems`.
+    /// Adds the nodes of every step with known shapes. The error contains the problems of all
+    /// layers, including the earlier `problems`.
     pub fn build(
         &self,
         graph: &mut Graph,
@@ -178,8 +178,8 @@ impl<'n> Plan<'n> {
 }
 
 impl Build<'_, '_> {
-    /// Names inputs and outputs after their blobs. If an output overwrites an input in place, the
-    /// input has the blob's name, and the output another name.
+    /// Names inputs and outputs after their blobs. If an output overwrites an input in place, only
+    /// the input has the blob's name, and the output has another name.
     fn ends(&mut self) -> Ends {
         let reserve = |graph: &mut Graph, at: usize| (at, graph.blob(self.plan.blob(at)));
         let graph = &mut *self.graph;
@@ -188,8 +188,8 @@ impl Build<'_, '_> {
         Ends { inputs, outputs, values: HashMap::new() }
     }
 
-    /// Makes the values that the first layers read: the inputs, preprocessed, in the element type
-    /// of the file. Makes values of that type for the outputs, too.
+    /// Makes the values that the first layers read: the preprocessed inputs, in the element type of
+    /// the file. Also makes values of that type for the outputs.
     fn enter(&mut self, ends: &Ends, options: &OnnxOptions) -> Result<()> {
         options.preprocessing.check(&self.plan.net.inputs)?;
         for (at, value) in &ends.inputs {
@@ -210,7 +210,7 @@ impl Build<'_, '_> {
         Ok(())
     }
 
-    /// Casts the outputs of a file of halves to floats; the inputs are floats, too.
+    /// Casts the outputs of a file of halves to floats, because its inputs and outputs are floats.
     fn leave(&mut self, ends: &Ends) {
         if !self.half {
             return;
@@ -235,7 +235,7 @@ impl Build<'_, '_> {
         }
     }
 
-    /// Names a blob's last value after the blob, and an earlier value `blob/layer`.
+    /// Names the last value of a blob after the blob, and an earlier value `blob/layer`.
     fn name_tops(&mut self, step: &Step<'_>) {
         for &top in &step.tops {
             let BlobValue { blob, last, .. } = self.plan.values[top];
@@ -277,8 +277,8 @@ impl Build<'_, '_> {
         }
     }
 
-    /// Calls `add` with the values of bottoms and tops. In a file of halves, casts bottoms to
-    /// floats and tops to halves if the layer computes with full precision.
+    /// Calls `add` with the values of bottoms and tops. In a file of halves, if the layer computes
+    /// with full precision, casts the bottoms to floats and the tops to halves.
     fn precise(
         &mut self,
         step: &Step<'_>,
@@ -334,9 +334,9 @@ impl Build<'_, '_> {
         (rule.emit)(&mut emit)
     }
 
-    /// Adds the node of a custom layer. Its inputs are the bottoms, then the weights.
+    /// Adds the node of a custom layer. Its inputs are the bottoms, followed by the weights.
     fn custom(&mut self, step: &Step<'_>, bottoms: &[Value], tops: &[Value]) -> Result<()> {
-        let mut node = custom::node(step.layer, OBEYED).inputs(bottoms.iter().copied());
+        let mut node = custom::node(step.layer, APPLIED).inputs(bottoms.iter().copied());
         let weights = self.plan.net.weights(step.index);
         for (index, at) in weights.iter().flat_map(|weights| weights.blobs).enumerate() {
             node = node.input(self.stored(step, index, *at)?);
@@ -345,7 +345,7 @@ impl Build<'_, '_> {
         Ok(())
     }
 
-    /// Returns a blob of a custom layer, unchanged.
+    /// Returns a blob of a custom layer, with its stored shape and values.
     fn stored(&mut self, step: &Step<'_>, index: usize, at: BlobAt) -> Result<Value> {
         let model = self.plan.net.model.as_ref();
         let model = model.ok_or_else(|| Error::invalid("the layer needs weights"))?;
@@ -361,7 +361,7 @@ impl Build<'_, '_> {
     }
 }
 
-/// Refuses a pooling whose mask has positions that halves cannot hold exactly.
+/// Refuses a pooling whose mask has positions that a half cannot represent exactly.
 fn places_fit(layer: &Layer, shapes: &LayerShapes) -> Result<()> {
     const MOST: i64 = 1 << 11;
     let places = match (layer.layer_type.as_str(), shapes.tops.len()) {
@@ -376,12 +376,12 @@ fn places_fit(layer: &Layer, shapes: &LayerShapes) -> Result<()> {
     }
 }
 
-/// Returns for each shape the axis that grows with the batch, if any.
+/// Returns for each shape the axis that grows with the batch, if it has one.
 fn growing(shapes: &[Shape], others: &[Shape]) -> Result<Vec<Option<usize>>> {
     shapes.iter().zip(others).map(|(shape, other)| growing_axis(shape, other)).collect()
 }
 
-/// Returns the axis that grows with the batch, if any.
+/// Returns the axis that grows with the batch, if the shape has one.
 pub(super) fn growing_axis(shape: &Shape, other: &Shape) -> Result<Option<usize>> {
     let axes: Vec<usize> = (0..shape.len()).filter(|&axis| shape[axis] != other[axis]).collect();
     match axes.as_slice() {
@@ -394,7 +394,7 @@ pub(super) fn growing_axis(shape: &Shape, other: &Shape) -> Result<Option<usize>
 /// Checks that the layer's rule has read every parameter that is set.
 fn all_read(layer: &Layer, rule: &Rule) -> Result<()> {
     let (fields, parameters) = (layer.message.fields().iter(), layer.parameters_field(rule));
-    for field in fields.filter(|field| !OBEYED.contains(&field.name())) {
+    for field in fields.filter(|field| !APPLIED.contains(&field.name())) {
         let unread = match field.value() {
             _ if !field.is_known() => Some(field),
             crate::Value::Message(message) if Some(field.name()) == parameters => message.unread(),

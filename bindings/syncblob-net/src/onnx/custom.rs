@@ -1,4 +1,4 @@
-//! Writes custom layers: layers that cannot be converted, as nodes of the domain `caffe`.
+//! Writes custom layers: layers that cannot be converted become nodes of the domain `caffe`.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,37 +8,37 @@ use crate::message::{Field, Message, Value};
 use crate::net::{Layer, Shape};
 use crate::{Error, ErrorKind, Net, Result};
 
-/// The domain of such nodes, and the domain's version.
+/// The domain of nodes for custom layers, and the domain's version.
 pub(super) const DOMAIN: &str = "caffe";
 pub(super) const DOMAIN_VERSION: i64 = 1;
 
 /// The custom layers of a net.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Custom<'a> {
-    /// Whether layers may be added.
+    /// Whether more layers may be added.
     allowed: bool,
     layers: HashSet<usize>,
     shapes: HashMap<&'a str, &'a Shape>,
 }
 
 impl<'a> Custom<'a> {
-    /// Starts without layers.
+    /// Makes an empty set of custom layers.
     pub fn new(options: &'a OnnxOptions) -> Self {
         let shapes = options.shapes.iter().map(|(name, shape)| (name.as_str(), shape)).collect();
         Self { allowed: options.custom, layers: HashSet::new(), shapes }
     }
 
-    /// Returns a copy that refuses more layers.
+    /// Returns a copy to which no layers can be added.
     pub fn settled(&self) -> Self {
         Self { allowed: false, ..self.clone() }
     }
 
-    /// Adds a layer whose error is `Unsupported`. Returns whether the layer was added.
+    /// Adds a layer if its error is `Unsupported`. Returns whether the layer was added.
     pub fn add(&mut self, layer: usize, error: ErrorKind) -> bool {
         self.allowed && error == ErrorKind::Unsupported && self.layers.insert(layer)
     }
 
-    /// Adds the unsupported layers of an error. Returns whether any was added.
+    /// Adds the unsupported layers of an error. Returns whether at least one was added.
     pub fn add_all(&mut self, error: &Error) -> bool {
         let before = self.layers.len();
         for problem in error.problems() {
@@ -55,12 +55,12 @@ impl<'a> Custom<'a> {
         self.layers.is_empty()
     }
 
-    /// Returns the shape of a blob in the options.
+    /// Returns the shape that the options contain for a blob.
     pub fn shape(&self, name: &str) -> Option<&'a Shape> {
         self.shapes.get(name).copied()
     }
 
-    /// Checks that custom layers make all blobs with a shape in the options.
+    /// Checks that custom layers make all blobs whose shapes are in the options.
     pub fn check(&self, net: &Net, options: &OnnxOptions) -> Result<()> {
         let made: HashSet<&str> = self
             .layers
@@ -81,7 +81,7 @@ impl<'a> Custom<'a> {
     }
 }
 
-/// Makes the layer's node, with the layer's type, its parameters as attributes, and no inputs.
+/// Makes the layer's node, with the layer's type, and its parameters as attributes, but no inputs.
 pub(super) fn node(layer: &Layer, obeyed: &[&str]) -> Node {
     let mut attributes =
         Attributes { node: Node::of_domain(&layer.layer_type, DOMAIN), taken: HashSet::new() };
@@ -95,7 +95,7 @@ pub(super) fn node(layer: &Layer, obeyed: &[&str]) -> Node {
     attributes.node
 }
 
-/// Groups the fields by name, in the order of each name's first field.
+/// Groups the fields by name. The groups are in the order of each name's first field.
 fn groups(message: &Message) -> Vec<(&str, Vec<&Field>)> {
     let mut groups: Vec<(&str, Vec<&Field>)> = Vec::new();
     let mut places = HashMap::new();
@@ -109,7 +109,7 @@ fn groups(message: &Message) -> Vec<(&str, Vec<&Field>)> {
     groups
 }
 
-/// Returns the last message of a field that is not repeated.
+/// Returns the last message of a field, if the field is a message and not repeated.
 fn last_message<'a>(fields: &[&'a Field]) -> Option<&'a Message> {
     match fields.last().map(|field| (field.is_repeated(), &field.value)) {
         Some((false, Value::Message(message))) => Some(message),
@@ -123,7 +123,7 @@ struct Attributes {
 }
 
 impl Attributes {
-    /// Adds the fields of a message, with a prefix before their names.
+    /// Adds the fields of a message as attributes, with a prefix before their names.
     fn add_all(&mut self, message: &Message, prefix: &str, path: &str) {
         for (name, fields) in groups(message) {
             let (wish, path) = (format!("{prefix}{name}"), format!("{path}.{name}"));
@@ -134,10 +134,10 @@ impl Attributes {
         }
     }
 
-    /// Adds an attribute. If the wished name is taken, the name is the whole path.
+    /// Adds an attribute. If the wished name is taken, uses the whole path as the name.
     fn add(&mut self, wish: String, path: &str, fields: &[&Field]) {
         let mut name = match wish.starts_with(|first: char| first.is_ascii_digit()) {
-            true => format!("field_{wish}"), // the number of a field without a name
+            true => format!("field_{wish}"), // an unknown field from bytes has only a number
             false => wish,
         };
         if self.taken.contains(&name) {
@@ -189,8 +189,8 @@ fn float(field: &Field) -> Option<f32> {
     }
 }
 
-/// Returns a value as text: a string unchanged, a message as prototxt, the value of an unknown
-/// field without its colon.
+/// Returns a value as text: a string unchanged, a message as prototxt, and the value of an unknown
+/// field without the colon.
 fn text(field: &Field) -> Vec<u8> {
     match (&field.value, field.enum_name()) {
         (_, Some(name)) => name.into(),

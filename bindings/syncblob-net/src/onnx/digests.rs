@@ -1,6 +1,6 @@
 //! Computes BLAKE3 digests of the files that a net was read from. Reading a model again takes as
 //! long as writing its weights, so a thread reads the files while the weights are written. The
-//! digests are written after the weights.
+//! digests are at the end of the file.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek};
@@ -14,10 +14,10 @@ use prost::Message;
 use super::proto::{ModelProto, StringStringEntryProto};
 use crate::{Error, Result};
 
-/// Bytes that are read at a time.
+/// The number of bytes to read at a time.
 const PIECE: usize = 64 << 10;
 
-/// Bytes of a digest's text.
+/// The number of characters of a digest's text.
 const LENGTH: usize = 2 * blake3::OUT_LEN;
 
 #[derive(Debug)]
@@ -32,7 +32,7 @@ struct Digest {
 }
 
 impl Digests {
-    /// Opens the regular files. A pipe has no digest: its bytes cannot be read again.
+    /// Opens the regular files. A pipe has no digest, because its bytes cannot be read again.
     pub fn new(sources: &[(&'static str, PathBuf)]) -> Self {
         let of_source = |(what, path): &(&str, PathBuf)| {
             let file = fs::metadata(path).ok().filter(fs::Metadata::is_file);
@@ -51,8 +51,8 @@ impl Digests {
         self.metadata(|_| "0".repeat(LENGTH)).len() as u64
     }
 
-    /// Calls `write` while a thread computes the digests. Returns the digests as a model's
-    /// metadata.
+    /// Calls `write` while a thread computes the digests. Returns the digests as encoded metadata
+    /// of an ONNX model.
     pub fn while_writing(&self, write: impl FnOnce() -> Result<()>) -> Result<Vec<u8>> {
         let is_stopped = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -62,7 +62,7 @@ impl Digests {
             write().inspect_err(|_| is_stopped.store(true, Ordering::Relaxed))?;
             match thread.map(thread::ScopedJoinHandle::join) {
                 Some(Ok(computed)) => computed,
-                _ => self.compute(&is_stopped), // no thread has computed them
+                _ => self.compute(&is_stopped), // no thread computed them
             }
         })?;
         Ok(self.metadata(|digest| digest.text.get().cloned().unwrap_or_default()))

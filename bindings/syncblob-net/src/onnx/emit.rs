@@ -1,4 +1,4 @@
-//! The interface with which a layer's rule adds nodes.
+//! The interface through which a layer's rule adds nodes.
 
 use syncblob::BlobAt;
 
@@ -9,7 +9,7 @@ use crate::message::Message;
 use crate::net::{Layer, Shape};
 use crate::{Error, Result};
 
-/// The weights of a layer: the model, and the position of each blob in the model.
+/// The weights of a layer: the model, and the position of each blob in it.
 #[derive(Clone, Copy)]
 pub(crate) struct Weights<'a> {
     pub model: &'a syncblob::Model,
@@ -24,9 +24,9 @@ pub(crate) struct Emit<'a> {
     /// The shapes of the layer's bottoms and tops.
     pub bottom_shapes: &'a [Shape],
     pub top_shapes: &'a [Shape],
-    /// The shapes of the layer's blobs by Caffe's rules; the stored shapes have been checked.
+    /// The shapes of the layer's blobs by Caffe's rules. The stored shapes were compared with them.
     pub blob_shapes: &'a [Shape],
-    /// For each bottom and top the axis that grows with the batch, if the batch has no fixed size.
+    /// The axis of each bottom and top that grows with the batch, if the batch has no fixed size.
     pub bottom_batch: &'a [Option<usize>],
     pub top_batch: &'a [Option<usize>],
     pub(super) graph: &'a mut Graph,
@@ -35,8 +35,8 @@ pub(crate) struct Emit<'a> {
     pub(super) weights: Option<Weights<'a>>,
 }
 
-/// Returns the beginning of a layer's name. The graph repeats the name for every node: a long name
-/// would take many times its size in the net.
+/// Returns the beginning of a layer's name. The graph repeats the name for every node, so a long
+/// name would take many times its size in the net.
 pub(super) fn short(name: &str) -> &str {
     const MOST: usize = 128;
     let end = (0..=name.len().min(MOST)).rev().find(|&end| name.is_char_boundary(end));
@@ -48,7 +48,7 @@ fn little_endian(values: &[f32]) -> Vec<u8> {
 }
 
 impl Emit<'_> {
-    /// Returns the inputs of the layer's shape computation.
+    /// Returns the inputs of the shape computation for this layer.
     pub fn setup(&self) -> Setup<'_> {
         Setup { layer: self.layer, parameters: self.parameters, bottoms: self.bottom_shapes }
     }
@@ -58,23 +58,23 @@ impl Emit<'_> {
         self.bottoms[index]
     }
 
-    /// Marks parameters without effect as read.
+    /// Marks parameters that have no effect as read.
     pub fn ignore<const N: usize>(&self, names: [&str; N]) {
         names.iter().for_each(|name| self.parameters.ignore(name));
     }
 
-    /// Begins a node. [`Node::top`] or [`Node::value`] adds it.
-    #[allow(clippy::unused_self)] // so that every rule builds nodes by `e`
+    /// Begins a node. [`Node::top`] or [`Node::value`] adds it to the graph.
+    #[allow(clippy::unused_self)] // every rule builds its nodes from `e`
     pub fn node(&self, op: &'static str) -> Node {
         Node::new(op)
     }
 
-    /// Adds a node without attributes; its output is for other nodes of the layer.
+    /// Adds a node without attributes. Returns its output, which other nodes of the layer read.
     pub fn apply<const N: usize>(&mut self, op: &'static str, inputs: [Value; N]) -> Value {
         self.node(op).inputs(inputs).value(self)
     }
 
-    /// Reshapes `value`; 0 and -1 have the meaning of ONNX's `Reshape`.
+    /// Reshapes `value`. The dimensions 0 and -1 have the same meaning as in ONNX's `Reshape`.
     pub fn reshape(&mut self, value: Value, dims: &[i64]) -> Value {
         let dims = self.ints(dims);
         self.apply("Reshape", [value, dims])
@@ -85,13 +85,13 @@ impl Emit<'_> {
         self.node("Cast").int("to", to as i64).input(value).value(self)
     }
 
-    /// Returns one of the layer's blobs, in the shape of Caffe's rules.
+    /// Returns one of the layer's blobs, with the shape by Caffe's rules.
     pub fn blob(&mut self, index: usize) -> Result<Value> {
         let shape = self.blob_shapes[index].clone();
         self.blob_as(index, shape)
     }
 
-    /// Returns one of the layer's blobs, in another shape with as many elements.
+    /// Returns one of the layer's blobs, with another shape that has as many elements.
     pub fn blob_as(&mut self, index: usize, dims: Shape) -> Result<Value> {
         let data = match self.place_of(index)? {
             Some((_, at)) => Data::Stored(at),
@@ -106,7 +106,7 @@ impl Emit<'_> {
         (0..self.blob_shapes.len()).map(|index| self.blob(index)).collect()
     }
 
-    /// Returns the values of one of the layer's blobs, for computed constants.
+    /// Returns the values of one of the layer's blobs, from which a rule computes constants.
     pub fn blob_values(&self, index: usize) -> Result<Vec<f32>> {
         match self.place_of(index)? {
             Some((model, at)) => Ok(model.load::<f32>(at)?.data()?.to_vec()),
@@ -114,7 +114,7 @@ impl Emit<'_> {
         }
     }
 
-    /// Returns the position of a blob in the model, if the model contains the blob.
+    /// Returns the position of a blob in the model, if the model has the blob.
     fn place_of(&self, index: usize) -> Result<Option<(&syncblob::Model, BlobAt)>> {
         let weights = self.weights.ok_or_else(|| Error::invalid("the layer needs weights"))?;
         Ok(weights.blobs.get(index).map(|at| (weights.model, *at)))
@@ -133,7 +133,7 @@ impl Emit<'_> {
         self.constant(DataType::Float, dims, little_endian(values))
     }
 
-    /// Makes a constant float without axes.
+    /// Makes a constant float that has no axes.
     pub fn float(&mut self, value: f32) -> Value {
         self.floats(&[], &[value])
     }
@@ -170,26 +170,26 @@ impl Emit<'_> {
         self.graph.varying.insert(self.tops[top], axis);
     }
 
-    /// Outputs a bottom, unchanged, as a top.
+    /// Makes a top from an unchanged bottom.
     pub fn pass(&mut self, bottom: usize, top: usize) {
         self.node("Identity").input(self.bottom(bottom)).top(self, top);
     }
 }
 
 impl Node {
-    /// Adds the node; its output is a top of the layer.
+    /// Adds the node. Its output is a top of the layer.
     pub fn top(self, e: &mut Emit<'_>, index: usize) {
         let top = e.tops[index];
         self.add(e, &[top]);
     }
 
-    /// Adds the node; its outputs are the tops of the layer.
+    /// Adds the node. Its outputs are the tops of the layer.
     pub fn all_tops(self, e: &mut Emit<'_>) {
         let tops = e.tops;
         self.add(e, tops);
     }
 
-    /// Adds the node. Its first output is a top of the layer; the second is for other nodes.
+    /// Adds the node. Its first output is a top of the layer. Returns the second for other nodes.
     pub fn top_and_value(self, e: &mut Emit<'_>, index: usize) -> Value {
         let value = e.graph.value(format!("{}/{}", short(&e.layer.name), self.op));
         let top = e.tops[index];
@@ -197,12 +197,12 @@ impl Node {
         value
     }
 
-    /// Adds the node; its output is for other nodes of the layer.
+    /// Adds the node. Returns its output, which other nodes of the layer read.
     pub fn value(self, e: &mut Emit<'_>) -> Value {
         self.values(e, 1)[0]
     }
 
-    /// Adds the node, which has several outputs.
+    /// Adds the node and returns its outputs.
     pub fn values(self, e: &mut Emit<'_>, number: usize) -> Vec<Value> {
         let wish = format!("{}/{}", short(&e.layer.name), self.op);
         let values: Vec<Value> = (0..number).map(|_| e.graph.value(wish.clone())).collect();

@@ -19,7 +19,7 @@ pub(crate) struct Initializer {
     pub data_type: DataType,
     pub dims: Vec<i64>,
     pub data: Data,
-    /// Whether the values stay `f32` in a file of halves.
+    /// Whether the values remain `f32` in a file of halves.
     pub full_precision: bool,
 }
 
@@ -28,26 +28,26 @@ pub(crate) struct Initializer {
 pub(crate) enum Data {
     /// Little-endian bytes of the data type.
     Bytes(Vec<u8>),
-    /// A blob of the model, read when the file is written.
+    /// A blob of the model, which is read when the file is written.
     Stored(BlobAt),
 }
 
-/// The most bytes of a graph without its weights.
+/// The maximum size of a graph without its weights, in bytes.
 const MOST: usize = 256 << 20;
 
-/// Nodes, initializers and names. Names are unique.
+/// The nodes, initializers and unique names of a graph.
 #[derive(Debug, Default)]
 pub(crate) struct Graph {
     pub nodes: Vec<NodeProto>,
     pub initializers: Vec<Initializer>,
-    /// Axes whose sizes are known only when the net runs.
+    /// Axes whose sizes are known only when the net runs, by value.
     pub varying: HashMap<Value, usize>,
-    /// Whether the values of added tensors stay `f32` in a file of halves.
+    /// Whether the values of tensors that are added now remain `f32` in a file of halves.
     pub full_precision: bool,
-    /// Bytes of the nodes, of their names and of computed tensors.
+    /// The size in bytes of the nodes, of their names and of computed tensors.
     size: usize,
     names: Vec<String>,
-    /// Names of blobs that no other value may get.
+    /// Names that are reserved for blobs and that no other value may have.
     reserved: HashSet<String>,
     /// Each used name, with the next number to append to it.
     taken: HashMap<String, u64>,
@@ -59,7 +59,7 @@ impl Graph {
         self.reserved.extend(names.map(str::to_owned));
     }
 
-    /// Makes the value of a blob whose name is reserved. A second value has a number appended.
+    /// Makes the value of a blob whose name is reserved. Appends a number for a second value.
     pub fn blob(&mut self, name: &str) -> Value {
         if !self.taken.contains_key(name) {
             self.reserved.remove(name);
@@ -67,8 +67,8 @@ impl Graph {
         self.value(name)
     }
 
-    /// Makes a value with a wished name; if the name is taken, appends a number. Replaces an empty
-    /// name, which in ONNX means that there is no value.
+    /// Makes a value with the wished name. If the name is taken, appends a number. Replaces an
+    /// empty name, because in ONNX an empty name means that the value is missing.
     pub fn value(&mut self, wish: impl Into<String>) -> Value {
         let wish = wish.into();
         let name = self.free_name(if wish.is_empty() { "unnamed".into() } else { wish });
@@ -91,7 +91,7 @@ impl Graph {
         name
     }
 
-    /// Adds a node, named after its layer.
+    /// Adds a node that is named after its layer.
     pub fn add(&mut self, owner: &str, node: Node, outputs: &[Value]) {
         let name = |value: &Value| self.name(*value).to_owned();
         let input = node.inputs.iter().map(|input| input.as_ref().map(name).unwrap_or_default());
@@ -154,7 +154,7 @@ impl Node {
         Self { op: op.into(), domain: "", inputs: Vec::new(), attributes: Vec::new() }
     }
 
-    /// Begins a node with an operator of another domain than ONNX's.
+    /// Begins a node whose operator is in another domain than ONNX's.
     pub fn of_domain(op: &str, domain: &'static str) -> Self {
         Self { op: op.to_owned().into(), domain, inputs: Vec::new(), attributes: Vec::new() }
     }
@@ -165,7 +165,7 @@ impl Node {
         self
     }
 
-    /// Leaves out an optional input.
+    /// Omits an optional input.
     pub fn no_input(mut self) -> Self {
         self.inputs.push(None);
         self
@@ -203,7 +203,7 @@ impl Node {
         self.bytes(name, value.into())
     }
 
-    /// Adds a text in any encoding.
+    /// Adds a string attribute in any encoding.
     pub fn bytes(self, name: &str, value: Vec<u8>) -> Self {
         let set = AttributeProto { s: Some(value), ..Default::default() };
         self.attribute(name, AttributeType::String, set)

@@ -38,37 +38,37 @@ use crate::net::Shape;
 use crate::shapes::Inferred;
 use crate::{Error, Net, Result};
 
-/// The version of ONNX's operators that files use.
+/// The version of ONNX's operators that the written files use.
 const OPSET: i64 = 17;
 /// The version of the file format that belongs to this opset.
 const IR_VERSION: i64 = 8;
 
-/// The most bytes of values inside the ONNX file: protobuf limits a message to 2 GiB.
+/// The maximum size of the values inside the ONNX file. Protobuf limits a message to 2 GiB.
 const MOST_INSIDE: u64 = (2 << 30) - (64 << 20);
 
 /// Options for converting a net.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct OnnxOptions {
-    /// The blobs to compute; empty: the net's outputs. Layers that these blobs do not need are left
-    /// out. A repeated name counts once.
+    /// The blobs to compute. If empty, the net's outputs. Layers that these blobs do not need are
+    /// omitted. A repeated name counts once.
     pub outputs: Vec<String>,
-    /// A name for the axis of the batch, whose size is variable then. The batch is the first axis
-    /// of the first input, and of each input whose first axis has the same size. An axis whose size
+    /// A name for the axis of the batch, whose size is then variable. The batch is the first axis
+    /// of the first input and of each input whose first axis has the same size. An axis whose size
     /// is a multiple of the batch has a separate name.
     pub batch: Option<String>,
-    /// Whether the net has weights of halves and computes in halves. Inputs and outputs stay `f32`.
+    /// Whether the weights and the computation are halves. Inputs and outputs remain `f32`.
     pub half: bool,
     /// The preprocessing of the net's inputs.
     pub preprocessing: Preprocessing,
-    /// Whether a layer that cannot be converted becomes a node of the domain `caffe` and of the
-    /// layer's type. The node's inputs are the layer's bottoms, then its weights; its attributes
-    /// are the layer's parameters. An attribute has the name of a field (`pooled_h`), or
-    /// `outer.inner` for a field of a nested message. An enum is a string; a value that this crate
-    /// has no type for is a string of prototxt.
+    /// Whether a layer that cannot be converted becomes a node with the layer's type in the domain
+    /// `caffe`. The node's inputs are the layer's bottoms, then its weights. Its attributes are the
+    /// layer's parameters. An attribute has the name of a field (`pooled_h`), or `outer.inner` for
+    /// a field of a nested message. An enum is a string. A value of unknown type is a string of
+    /// prototxt.
     pub custom: bool,
     /// Shapes of blobs that such nodes write. A blob without a known shape cannot be an output, and
-    /// a layer that needs the shape cannot read it.
+    /// no layer that needs its shape can read it.
     pub shapes: Vec<(String, Shape)>,
     /// Pairs of key and value for the file's metadata. The net's [sources](Net::with_sources) are
     /// added as `caffe.prototxt`, `caffe.prototxt.blake3`, `caffe.model` and `caffe.model.blake3`,
@@ -76,19 +76,19 @@ pub struct OnnxOptions {
     pub metadata: Vec<(String, String)>,
 }
 
-/// A converted net, ready to be written. The weights are read when the file is written.
+/// A converted net that can be written. The weights are read when the file is written.
 pub struct Onnx {
     parts: Parts,
     model: Option<Arc<Model>>,
     warnings: Vec<String>,
 }
 
-/// The size of an axis of an input or output.
+/// The size of one axis of an input or output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Dim {
     /// A fixed size.
     Size(i64),
-    /// A size that is known only when the net runs. Sizes with one name are equal.
+    /// A size that is known only when the net runs. Sizes with the same name are equal.
     Name(String),
 }
 
@@ -140,8 +140,8 @@ impl Net {
         let mut custom = Custom::new(options);
         loop {
             match self.as_onnx(options, &mut custom) {
-                // The error has all layers that are found to be unsupported when their nodes are
-                // made.
+                // The error contains all layers that were found to be unsupported when their nodes
+                // were made.
                 Err(error) if custom.add_all(&error) => {}
                 result => return result,
             }
@@ -173,7 +173,7 @@ impl Net {
         Ok(Onnx { parts, model: self.model.clone(), warnings })
     }
 
-    /// Infers the shapes for a batch that is larger by one.
+    /// Infers the shapes for a batch that is larger by one, to find the axes that grow with it.
     fn with_larger_batch<'a>(
         &self,
         inputs: &[Shape],
@@ -197,9 +197,9 @@ impl Onnx {
     /// Writes the file, with the weights inside.
     ///
     /// # Errors
-    /// [`Io`](crate::ErrorKind::Io) of the writer; [`Weights`](crate::ErrorKind::Weights) that
-    /// cannot be read; [`Limit`](crate::ErrorKind::Limit) above 2 GiB: use
-    /// [`write_external`](Onnx::write_external) then.
+    /// [`Io`](crate::ErrorKind::Io) if the writer fails; [`Weights`](crate::ErrorKind::Weights) if
+    /// weights cannot be read; [`Limit`](crate::ErrorKind::Limit) if the file would exceed 2 GiB:
+    /// use [`write_external`](Onnx::write_external) for such a net.
     pub fn write(&self, out: impl Write) -> Result<()> {
         self.write_to(&mut Plain(out))
     }
@@ -207,7 +207,7 @@ impl Onnx {
     /// Writes the file into a sink, which may copy weights directly from the model's file.
     ///
     /// # Errors
-    /// As [`write`](Onnx::write).
+    /// All errors of [`write`](Onnx::write).
     pub fn write_to(&self, out: &mut dyn Sink) -> Result<()> {
         if self.needs_external() {
             let text = "more than 2 GiB of weights, which no ONNX file holds itself";
@@ -216,13 +216,13 @@ impl Onnx {
         self.parts.write(self.model.as_deref(), out)
     }
 
-    /// Returns sentences about differences between the file and the net, such as an output renamed
-    /// because an input has its name.
+    /// Returns sentences about differences between the file and the net, such as an output that has
+    /// a new name because an input has its name.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Returns the weights beyond the range of halves, of all tensors that were written so far.
+    /// Returns how many weights were beyond the range of halves, in all tensors written so far.
     pub fn overflow(&self) -> Option<Overflow> {
         self.parts.overflows.get()
     }
@@ -252,25 +252,25 @@ impl Onnx {
         self.parts.size_of_values()
     }
 
-    /// Returns whether the weights and constants are too large for one file.
+    /// Returns whether the weights and constants are too large for a single file.
     pub fn needs_external(&self) -> bool {
         self.parts.size_of_values() > MOST_INSIDE
     }
 
-    /// Writes the file into `out`, and large weights into `values`, a second file in the same
-    /// folder; `name` is the second file's name.
+    /// Writes the file into `out`, and large weights into `values`. `values` is a second file in
+    /// the same folder, and `name` is its name.
     ///
     /// # Errors
-    /// As [`write`](Onnx::write).
+    /// All errors of [`write`](Onnx::write) except [`Limit`](crate::ErrorKind::Limit).
     pub fn write_external(&self, name: &str, out: impl Write, values: impl Write) -> Result<()> {
         let (out, values) = (&mut Plain(out), &mut Plain(values));
         self.parts.write_external(self.model.as_deref(), name, out, values)
     }
 
-    /// Returns the file as bytes.
+    /// Returns the bytes of the file.
     ///
     /// # Errors
-    /// As [`write`](Onnx::write).
+    /// All errors of [`write`](Onnx::write).
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut bytes = Vec::with_capacity(usize::try_from(self.size()).unwrap_or(0));
         self.write(&mut bytes)?;
@@ -302,7 +302,7 @@ fn model_proto(net: &Net, options: &OnnxOptions, custom: &Custom<'_>) -> ModelPr
     }
 }
 
-/// Returns warnings about outputs that overwrite an input in place: the input keeps the name.
+/// Returns warnings about outputs that overwrite an input in place: the input has the blob's name.
 fn renamed(plan: &Plan<'_>, graph: &Graph, ends: &Ends) -> Vec<String> {
     let names = ends.outputs.iter().map(|&(at, value)| (plan.blob(at), graph.name(value)));
     let renamed = names.filter(|(blob, name)| blob != name).map(|(blob, name)| {
@@ -312,15 +312,15 @@ fn renamed(plan: &Plan<'_>, graph: &Graph, ends: &Ends) -> Vec<String> {
     renamed.collect()
 }
 
-/// Returns the size of the batch.
+/// Returns the size of the batch, if the net has one.
 fn batch(inputs: &[Shape]) -> Option<i64> {
     inputs.first()?.first().copied()
 }
 
-/// The shapes for a larger batch, and the name of the batch's axis.
+/// The shapes of inputs and layers for a larger batch, and the name of the batch's axis.
 type Larger<'a> = (Vec<Shape>, Vec<Inferred>, &'a str);
 
-/// Names, types and shapes of values.
+/// Computes the names, types and shapes of values.
 struct Infos<'a> {
     plan: &'a Plan<'a>,
     inputs: Vec<Shape>,
@@ -354,7 +354,7 @@ impl Infos<'_> {
         })
     }
 
-    /// Describes a value; `None` if the shape is not known.
+    /// Describes a value. Returns `None` if its shape is not known.
     fn info(
         &self,
         graph: &Graph,
@@ -369,7 +369,7 @@ impl Infos<'_> {
         if let Some((inputs, layers, name)) = &self.other {
             let larger = self.plan.shape(at, inputs, layers).unwrap_or(shape);
             if let Some(axis) = growing_axis(shape, larger)? {
-                // Axes of one name have one size: a multiple of the batch has a separate name.
+                // Axes with one name have equal sizes, so a multiple of the batch has another name.
                 let is_batch = Some(shape[axis]) == batch(&self.inputs);
                 let name = match is_batch && larger[axis] == shape[axis] + 1 {
                     true => (*name).to_owned(),
@@ -393,7 +393,7 @@ impl Infos<'_> {
     }
 }
 
-/// Makes the error about an output without a shape, which ONNX requires.
+/// Makes the error for an output without a known shape, which ONNX requires.
 fn unknown_output(name: &str) -> Error {
     let name = name.escape_default();
     Error::invalid(format_args!(

@@ -1,24 +1,24 @@
-//! Adds Caffe's preprocessing of pixels as the first nodes: channel order, mean, scale.
+//! Adds Caffe's preprocessing of pixels as the first nodes: channel order, mean and scale.
 
 use super::graph::{Data, Graph, Node, Value};
 use super::proto::DataType;
 use crate::net::Shape;
 use crate::{Error, Result};
 
-/// The preprocessing of Caffe's data layers and `caffe.io.Transformer`: swap channels, subtract the
-/// mean, scale. It applies to every input of four axes; the net must have such an input.
+/// The preprocessing of Caffe's data layers and `caffe.io.Transformer`: swaps channels, subtracts
+/// the mean, then scales. Applies to every input with four axes; the net must have such an input.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Preprocessing {
-    /// Whether images have the channel order RGB, but the net needs BGR.
+    /// Whether images have the channel order RGB, although the net needs BGR.
     pub swap_rb: bool,
-    /// The mean to subtract, if any.
+    /// The mean to subtract, if it is set.
     pub mean: Option<Mean>,
-    /// The factor for pixels after the mean is subtracted; `None`: 1.
+    /// The factor by which pixels are multiplied after the mean is subtracted. `None` means 1.
     pub scale: Option<f32>,
 }
 
-/// A mean, in the net's order of channels.
+/// A mean, with channels in the order of the net.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Mean {
@@ -51,7 +51,7 @@ impl Mean {
 }
 
 impl Preprocessing {
-    /// Refuses preprocessing that changes no input, and numbers that are not finite.
+    /// Refuses preprocessing that would change no input, and numbers that are not finite.
     pub(super) fn check(&self, inputs: &[(String, Shape)]) -> Result<()> {
         let mean = self.mean.iter().flat_map(Mean::values);
         if !mean.chain(&self.scale).all(|number| number.is_finite()) {
@@ -70,7 +70,7 @@ impl Preprocessing {
         )))
     }
 
-    /// Adds the nodes; returns the value that replaces `input`.
+    /// Adds the nodes. Returns the value that replaces `input`.
     pub(super) fn apply(&self, graph: &mut Graph, input: Value, shape: &Shape) -> Result<Value> {
         let mut steps =
             Steps { name: format!("{}/preprocessed", graph.name(input)), graph, value: input };
@@ -103,7 +103,7 @@ impl Preprocessing {
     }
 }
 
-/// Adds a chain of nodes, each with a constant as its second input.
+/// Adds a chain of nodes, each of which has a constant as its second input.
 struct Steps<'g> {
     graph: &'g mut Graph,
     name: String,

@@ -1,5 +1,5 @@
-//! The parts of ONNX's messages that files need, with the numbers of `onnx.proto3`. The messages do
-//! not contain the values of tensors, which are written separately.
+//! The parts of ONNX's messages that the files use, with the field numbers of `onnx.proto3`. The
+//! messages do not contain the values of tensors, which are written separately.
 
 use prost::Message;
 
@@ -33,7 +33,7 @@ pub(crate) struct StringStringEntryProto {
     pub value: String,
 }
 
-/// A graph without its initializers, field 5, which are written after the message.
+/// A graph without its initializers (field 5), which are written after the message.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct GraphProto {
     #[prost(message, repeated, tag = "1")]
@@ -96,7 +96,7 @@ pub(crate) enum AttributeType {
     Strings = 8,
 }
 
-/// A tensor without its values, field 9.
+/// A tensor without its values (field 9).
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct TensorProto {
     #[prost(int64, repeated, tag = "1")]
@@ -107,7 +107,7 @@ pub(crate) struct TensorProto {
     pub name: String,
     #[prost(message, repeated, tag = "13")]
     pub external_data: Vec<StringStringEntryProto>,
-    /// 1: the values are in another file.
+    /// 1 if the values are in another file.
     #[prost(int32, tag = "14")]
     pub data_location: i32,
 }

@@ -1,4 +1,4 @@
-//! Saves a file as a whole or not at all.
+//! Saves a file either completely or not at all.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -11,16 +11,16 @@ use crate::Result;
 /// The size of the buffer for writing.
 const BUFFER: usize = 256 << 10;
 
-/// The number of temporary names to try before saving fails.
+/// The number of temporary names that are tried before saving fails.
 const TRIES: usize = 100;
 
 impl Onnx {
-    /// Writes the file. An old file is replaced as a whole or not at all. Above 2 GiB the weights
-    /// are in a second file beside the first, with `.data` appended to the name; the second file is
-    /// put in place first.
+    /// Writes the file. An old file is either replaced completely or unchanged. Above 2 GiB, the
+    /// weights are in a second file in the same folder, whose name is the first name with `.data`
+    /// appended. The second file is renamed to its place first.
     ///
     /// # Errors
-    /// [`Io`](crate::ErrorKind::Io); [`Weights`](crate::ErrorKind::Weights) that cannot be read.
+    /// [`Io`](crate::ErrorKind::Io); [`Weights`](crate::ErrorKind::Weights) if they cannot be read.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         let mut file = named(Fresh::new(path), path)?;
@@ -38,12 +38,12 @@ impl Onnx {
     }
 }
 
-/// Puts the file's name before an error.
+/// Prepends the file's path to an error.
 fn named<T>(result: io::Result<T>, path: &Path) -> Result<T> {
     result.map_err(|error| crate::Error::from(error).within(format_args!("{path:?}")))
 }
 
-/// A file that is written under a temporary name in the folder of its place. Dropping the
+/// A file that is written under a temporary name in the folder of its final place. Dropping the
 /// object removes the file, unless it was published.
 struct Fresh {
     out: BufWriter<File>,
@@ -54,7 +54,7 @@ struct Fresh {
 impl Fresh {
     fn new(path: &Path) -> io::Result<Self> {
         let place = match fs::canonicalize(path) {
-            Ok(place) => place, // a symbolic link is kept
+            Ok(place) => place, // replaces the target of a symbolic link
             Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
             Err(error) => return Err(error),
         };
@@ -70,7 +70,7 @@ impl Fresh {
         Ok(fresh)
     }
 
-    /// Writes the bytes to the disk and renames the file to its place.
+    /// Flushes the bytes to the disk and renames the file to its place.
     fn publish(mut self) -> io::Result<()> {
         self.out.flush()?;
         self.out.get_ref().sync_all()?;
@@ -83,7 +83,7 @@ impl Fresh {
 impl Drop for Fresh {
     fn drop(&mut self) {
         if !self.temporary.as_os_str().is_empty() {
-            let _ = fs::remove_file(&self.temporary); // the file may be gone
+            let _ = fs::remove_file(&self.temporary); // the file may already be missing
         }
     }
 }

@@ -6,7 +6,7 @@ use super::proto::{AttributeProto, AttributeType, NodeProto};
 use super::{Dim, Mean, Onnx, OnnxOptions, Preprocessing};
 use crate::{ErrorKind, Limits, Net, NetOptions, Result, Upgraded};
 
-/// Reads a net with an input `data` of 2 x 3.
+/// Reads a net that has an input `data` of 2 x 3.
 fn net(layers: &str) -> Net {
     let text = format!(
         "layer {{ name: 'data' type: 'Input' top: 'data'
@@ -99,7 +99,7 @@ fn weights_follow_the_bottoms() {
         let message = &onnx.parts.message;
         let node = message.node.iter().find(|node| node.op_type == "Odd").unwrap();
         assert_eq!((node.input.len(), &node.input[2..]), (4, &["a.0".into(), "a.1".into()][..]));
-        // A custom node reads floats, in a file of halves too.
+        // A custom node reads floats, even in a file of halves.
         assert_eq!(node.input[0] == "data", !half);
         let floats = onnx.size_of_values();
         assert_eq!(floats, 4 * (6 + 4), "{half}");
@@ -111,16 +111,16 @@ const RELU: &str = "layer { name: 'relu' type: 'ReLU' bottom: 'a' top: 'b' }";
 const IN_PLACE: &str = "layer { name: 'in' type: 'Odd' bottom: 'data' top: 'data' }
     layer { name: 'relu' type: 'ReLU' bottom: 'data' top: 'b' }";
 const CHAIN: &str = "layer { name: 'c' type: 'Python' bottom: 'a' top: 'c' }";
-/// A known type with an unknown parameter.
+/// The Pooling is a known type with an unknown parameter.
 const POOL: &str = "layer { name: 'r' type: 'Reshape' bottom: 'data' top: 'i' reshape_param {
     shape { dim: 1 dim: 1 dim: 2 dim: 3 } } }
     layer { name: 'pool' type: 'Pooling' bottom: 'i' top: 'p' pooling_param { kernel_size: 1 odd: 1 } }";
 
 type Row<'a> = (&'a str, &'a [(&'a str, &'a [i64])], Result<&'a [(&'a str, &'a [i64])], &'a str>);
 
-/// Each row: layers, shapes in the options, the outputs or a part of the error.
+/// Each row contains layers, shapes in the options, and the outputs or a part of the error.
 #[test]
-fn shapes_of_custom_layers_are_given_or_stay_open() {
+fn custom_layers_need_shapes_for_readers_and_outputs() {
     let rows: &[Row] = &[
         (A, &[("a", &[5, 4])], Ok(&[("a", &[5, 4])])),
         (A, &[], Err("the shape of the output 'a' is not known")),
@@ -171,7 +171,7 @@ fn domains(onnx: &Onnx) -> Vec<&str> {
 }
 
 #[test]
-fn a_net_without_such_layers_has_no_such_domain() {
+fn a_net_without_custom_layers_has_no_custom_domain() {
     let relu = "layer { name: 'relu' type: 'ReLU' bottom: 'data' top: 'b' }";
     let onnx = net(relu).to_onnx(&options(&[])).unwrap();
     assert_eq!(domains(&onnx), [""]);
@@ -189,7 +189,7 @@ fn a_batch_that_is_not_fixed_needs_no_shapes() {
     assert!(error.to_string().contains("no fixed size"), "{error}");
 }
 
-/// Layers that read inputs of batch 2, and the outputs' shapes. Axes with one name have one size.
+/// Layers that read inputs of batch 2, and the outputs' shapes. Axes with the same name are equal.
 const BATCHES: &[(&str, &str)] = &[
     ("layer { type: 'ReLU' bottom: 'd' top: 'a' }", "a [N, 4] o [5, 4]"),
     (
@@ -215,7 +215,7 @@ const BATCHES: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn only_the_batch_itself_has_its_name() {
+fn only_axes_of_the_batch_size_have_the_batch_name() {
     let inputs = "layer { type: 'Input' top: 'd' top: 'i' input_param { shape { dim: 2 dim: 4 } shape { dim: 5 dim: 4 } } }
                   layer { type: 'ReLU' bottom: 'i' top: 'o' }";
     for (layer, wanted) in BATCHES {
@@ -272,7 +272,7 @@ fn preprocessing_that_fits_no_image_is_refused() {
     }
 }
 
-/// Layers that read an input `data`, the outputs' names in the file, the number of warnings.
+/// Layers that read an input `data`, the outputs' names in the file, and the number of warnings.
 const NAMES: &[(&str, &[&str], usize)] = &[
     ("layer { type: 'ReLU' bottom: 'data' top: 'b' }", &["b"], 0),
     ("layer { type: 'ReLU' bottom: 'data' top: 'data' }", &["data.1"], 1),
@@ -301,9 +301,9 @@ fn blobs_keep_their_names() {
     }
 }
 
-/// Layers that work in place on a blob of 2 x 4 x 6 x 6, and whether they are accepted. A layer is
-/// refused if Caffe refuses the layer, or reads values that the layer has overwritten.
-const INTO_ITSELF: &[(&str, bool)] = &[
+/// Layers that work in place on a blob of 2 x 4 x 6 x 6, and whether each is accepted. A layer is
+/// refused if Caffe refuses it, or if Caffe reads values that the layer has overwritten.
+const IN_PLACE_LAYERS: &[(&str, bool)] = &[
     ("ReLU", true),
     ("Dropout", true),
     ("Softmax", true),
@@ -334,8 +334,8 @@ const INTO_ITSELF: &[(&str, bool)] = &[
 ];
 
 #[test]
-fn only_layers_that_work_in_place_do_so() {
-    for (layer, works) in INTO_ITSELF {
+fn only_layers_that_may_work_in_place_are_accepted() {
+    for (layer, works) in IN_PLACE_LAYERS {
         let end = if layer.contains('}') { "" } else { "'" };
         let text = format!(
             "input: 'data' input_shape {{ dim: 2 dim: 4 dim: 6 dim: 6 }}
@@ -349,7 +349,7 @@ fn only_layers_that_work_in_place_do_so() {
     }
 }
 
-/// In some of ONNX's operators a size of 0 has another meaning.
+/// A size of 0 has another meaning in some of ONNX's operators.
 #[test]
 fn blobs_without_elements_are_refused() {
     for layer_type in ["Flatten", "Reduction"] {
@@ -365,7 +365,7 @@ fn blobs_without_elements_are_refused() {
 }
 
 #[test]
-fn an_output_that_is_named_twice_is_there_once() {
+fn a_repeated_output_is_written_once() {
     let outputs = vec!["b".to_owned(), "b".to_owned()];
     let onnx = net("layer { type: 'ReLU' bottom: 'data' top: 'b' }")
         .to_onnx(&OnnxOptions { outputs, ..OnnxOptions::default() });
@@ -384,7 +384,7 @@ fn numbers_that_become_infinite_as_halves_are_counted() {
     }
 }
 
-/// Each layer is found to be unsupported only after the layer before it has become custom. A pass
+/// Each layer is found to be unsupported only after the previous layer has become custom. One pass
 /// over the net for each layer would take minutes.
 #[test]
 fn many_custom_layers_follow_each_other() {
@@ -421,7 +421,7 @@ fn a_net_that_computes_nothing_is_refused() {
     assert!(Upgraded::from_prototxt(b"", &Limits::default()).is_ok());
 }
 
-/// Returns a data layer for `data` in a phase, with a preprocessing of images.
+/// Returns a data layer for `data` in a phase, with the preprocessing of images.
 fn data(phase: &str, transform: &str) -> String {
     format!(
         "layer {{ name: 'd' type: 'Data' top: 'data' top: 'label' include {{ phase: {phase} }}
@@ -430,7 +430,7 @@ fn data(phase: &str, transform: &str) -> String {
 }
 
 #[test]
-fn the_transformations_of_images_are_in_the_metadata() {
+fn transformations_of_images_are_in_the_metadata() {
     const TEXT: &str = "mirror: false\ncrop_size: 227\nmean_value: 104\nmean_value: 117\n";
     let rows: [(&[String], &[&str]); 4] = [
         (&[data("TEST", TEXT)], &[TEXT]),
@@ -453,10 +453,10 @@ fn the_transformations_of_images_are_in_the_metadata() {
     }
 }
 
-/// The second file has each large tensor at the page-aligned offset that the first file contains.
-/// Small tensors stay in the first file: readers need some before they open the second.
+/// The first file contains the page-aligned offset of each large tensor in the second file. Small
+/// tensors are in the first file, because readers need some before they open the second.
 #[test]
-fn weights_stand_beside_the_file_where_it_says() {
+fn large_weights_are_at_the_offsets_in_the_second_file() {
     let mut model = Model::create(Format::Caffemodel).unwrap();
     for (name, width, inputs) in [("fc", 300_usize, 3_usize), ("small", 2, 300)] {
         let layer = model.add_layer(name, "InnerProduct").unwrap();

@@ -21,23 +21,23 @@ const MODEL_GRAPH: u32 = 7;
 const GRAPH_INITIALIZER: u32 = 5;
 const TENSOR_RAW_DATA: u32 = 9;
 
-/// The number of values that are read and written at a time.
+/// The number of values to read and write at a time.
 const CHUNK: usize = 64 << 10;
 
-/// The alignment of tensors in the second file, which allows mapping them.
+/// The alignment of tensors in the second file, so that readers can map them into memory.
 const ALIGNMENT: u64 = 4096;
 
-/// The least size of a tensor in the second file, as in ONNX's own tools. Shapes and axes are
-/// smaller and stay in the message, since shape inference reads only the message.
+/// The minimum size of a tensor in the second file, as in ONNX's own tools. Shapes and axes are
+/// smaller and remain in the message, because shape inference reads only the message.
 const LEAST_OUTSIDE: u64 = 1024;
 
-/// The destination of a file's bytes.
+/// The destination of the bytes of a file.
 pub trait Sink: Write {
-    /// Appends `size` bytes of the model's file from `offset` on, if the sink can copy them faster
-    /// than `write` appends them. Returns whether the bytes were copied; if not, `write` is called.
+    /// Appends `size` bytes of the model's file, beginning at `offset`, if the sink can copy them
+    /// faster than `write`. Returns whether it did. If not, the caller calls `write`.
     ///
     /// # Errors
-    /// The errors of both files.
+    /// The errors of reading the model's file and of writing the sink.
     fn copy_from_model(&mut self, offset: u64, size: u64) -> io::Result<bool>;
 }
 
@@ -60,7 +60,7 @@ impl<W: Write> Sink for Plain<W> {
     }
 }
 
-/// All parts of a file, except values that are stored in the model.
+/// All parts of a file, except the values that are stored in the model.
 #[derive(Debug)]
 pub(super) struct Parts {
     pub model: ModelProto,
@@ -94,7 +94,7 @@ impl Overflows {
     }
 }
 
-/// Weights that are beyond the range of halves; its [`Display`](fmt::Display) is a sentence.
+/// How many weights are beyond the range of halves. [`Display`](fmt::Display) prints a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Overflow {
@@ -115,7 +115,7 @@ impl fmt::Display for Overflow {
     }
 }
 
-/// The second file: its name, and the offset of each tensor in it.
+/// The second file: its name, and the offset of each tensor that it contains.
 struct External<'a> {
     name: &'a str,
     offsets: Vec<Option<u64>>,
@@ -138,7 +138,7 @@ impl Parts {
         self.with_digests(model, out, |out| self.write_message(None, out)?.finish(self, model, out))
     }
 
-    /// Writes two files: the message, and the values of large tensors in a file `name` beside it.
+    /// Writes two files: the message, and the values of large tensors in a second file `name`.
     pub fn write_external(
         &self,
         model: Option<&Model>,
@@ -152,7 +152,7 @@ impl Parts {
         })
     }
 
-    /// Writes the values of large tensors into the second file, and returns the tensors' offsets.
+    /// Writes the values of large tensors to the second file. Returns the offset of each tensor.
     fn write_outside(
         &self,
         model: Option<&Model>,
@@ -174,8 +174,8 @@ impl Parts {
         Ok(offsets)
     }
 
-    /// Calls `write`, then writes the digests of the sources. Fails if the model's file has
-    /// changed.
+    /// Calls `write`, then writes the digests of the sources. Fails if the model's file has changed
+    /// since it was opened.
     fn with_digests(
         &self,
         model: Option<&Model>,
@@ -206,7 +206,7 @@ impl Parts {
         count * size_of_type(self.data_type(tensor))
     }
 
-    /// Writes everything except the tensors, and returns the tensors' headers.
+    /// Writes all parts except the tensors. Returns the tensors' headers.
     fn write_message(
         &self,
         external: Option<External<'_>>,
@@ -217,11 +217,11 @@ impl Parts {
         Ok(tensors)
     }
 
-    /// Encodes everything except the tensors, and the tensors' headers.
+    /// Encodes all parts except the tensors. Also encodes the tensors' headers.
     fn message(&self, external: Option<External<'_>>) -> (Vec<u8>, Tensors) {
         let header = |(index, tensor): (usize, &Initializer)| {
             let place = external.as_ref().and_then(|external| {
-                Some((external.name, external.offsets[index]?)) // without an offset: inside
+                Some((external.name, external.offsets[index]?)) // inside if there is no offset
             });
             Header { bytes: self.header(tensor, place).encode_to_vec(), inside: place.is_none() }
         };
@@ -289,8 +289,8 @@ fn as_half(value: f32, overflows: &Cell<u64>) -> [u8; 2] {
     half.to_le_bytes()
 }
 
-/// Writes the blob's values in pieces. With `halves`, writes halves and counts the values that
-/// became infinite.
+/// Writes the blob's values in pieces. If `halves` is set, writes halves, and counts in it the
+/// values that became infinite.
 fn copy(blob: &StoredBlob<'_>, halves: Option<&Cell<u64>>, out: &mut dyn Write) -> Result<()> {
     let count = blob.info().count();
     let mut values = vec![0_f32; CHUNK.min(count)];
@@ -310,7 +310,7 @@ fn copy(blob: &StoredBlob<'_>, halves: Option<&Cell<u64>>, out: &mut dyn Write) 
     Ok(())
 }
 
-/// Asks the sink to copy the values from the model's file. Returns whether the sink copied them.
+/// Asks the sink to copy the values from the model's file. Returns whether it copied them.
 fn copy_as_stored(blob: &StoredBlob<'_>, out: &mut dyn Sink) -> Result<bool> {
     let info = blob.info();
     let stored = info.values_offset(Part::Data).filter(|_| info.dtype() == Dtype::F32);
@@ -322,12 +322,12 @@ fn copy_as_stored(blob: &StoredBlob<'_>, out: &mut dyn Sink) -> Result<bool> {
     Ok(true)
 }
 
-/// Reads a value: this fails if the file has changed since it was opened.
+/// Reads a value, which fails if the file has changed since it was opened.
 fn check_unchanged(blob: &StoredBlob<'_>) -> Result<()> {
     Ok(blob.read_values(Part::Data, 0, &mut [0_f32; 1][..blob.info().count().min(1)])?)
 }
 
-/// A tensor's encoded message without its values; `inside`: whether the values follow.
+/// A tensor's encoded message without its values. `inside` is whether the values follow it.
 struct Header {
     bytes: Vec<u8>,
     inside: bool,
@@ -345,7 +345,7 @@ impl Header {
 struct Tensors(Vec<Header>);
 
 impl Tensors {
-    /// Returns the size of all tensors as fields of the graph.
+    /// Returns the encoded size of all tensors as fields of the graph.
     fn size(&self, parts: &Parts) -> u64 {
         let tensors = self.0.iter().zip(&parts.graph.initializers);
         let sizes = tensors.map(|(header, tensor)| {

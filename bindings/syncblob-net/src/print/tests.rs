@@ -10,10 +10,10 @@ use crate::wire::read_bytes;
 use crate::wire::tests::encode;
 use crate::{Field, Limits, Message, Place, Value};
 
-/// Reads the nets of the test data, prints them and reads them again. One file is a template, not a
-/// prototxt.
+/// Reads the nets of the test data, prints them and reads them again. One file is a template and
+/// not a valid prototxt.
 #[test]
-fn public_nets_read_back() {
+fn public_nets_are_read_back_after_printing() {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     let data = std::env::var_os("SYNCBLOB_TEST_DATA").map_or(beside, Into::into);
     let Ok(nets) = std::fs::read_dir(data.join("nets")) else {
@@ -42,7 +42,7 @@ fn public_nets_read_back() {
     assert!(count > 0);
 }
 
-/// Makes messages from a tape of random bytes; bytes after the end of the tape are 0.
+/// Makes messages from a tape of random bytes. Bytes after the end of the tape are 0.
 struct Maker<'a> {
     tape: std::slice::Iter<'a, u8>,
     layer_type: Option<&'static str>,
@@ -57,13 +57,13 @@ impl Maker<'_> {
         (0..8).fold(0, |bits, _| bits << 8 | self.byte() as u64)
     }
 
-    /// Chooses a field that both a text and bytes can contain in the surrounding layer.
+    /// Chooses a field that the surrounding layer can contain both in a text and in bytes.
     fn choose(&mut self, info: &'static MessageInfo) -> Option<&'static FieldInfo> {
         let field = info.fields.get(self.byte() % info.fields.len().max(1))?;
         let layer_type = self.layer_type.unwrap_or_default();
         let by_name = info.by_name(field.name, layer_type)?;
         let by_number = info.by_number(by_name.number, layer_type)?;
-        // Only texts have fields without a number, and blobs are not read from bytes.
+        // Some fields have no number, so only texts contain them. Blobs are not read from bytes.
         let both = by_name.number != 0 && field.name != "blobs";
         (both && std::ptr::eq(by_name, by_number)).then_some(by_name)
     }
@@ -114,9 +114,9 @@ impl Maker<'_> {
     }
 }
 
-/// In a fork, NONE has another number.
+/// In a fork, NONE has a second number.
 #[test]
-fn numbers_of_one_name_are_one_value() {
+fn numbers_with_one_name_are_the_same_value() {
     let limits = Limits::default();
     let named = read_text(b"normalization: NONE", "LossParameter", &limits).unwrap();
     assert_eq!(read_text(b"normalization: 4", "LossParameter", &limits).unwrap(), named);
@@ -127,9 +127,9 @@ fn numbers_of_one_name_are_one_value() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// A message is the same after it is written as text or as bytes and read again.
+    /// A message remains the same if it is written as text or as bytes and read again.
     #[test]
-    fn messages_read_back(tape in prop::collection::vec(any::<u8>(), 0..2000)) {
+    fn messages_are_read_back_unchanged(tape in prop::collection::vec(any::<u8>(), 0..2000)) {
         let mut maker = Maker { tape: tape.iter(), layer_type: None };
         let message = maker.message("NetParameter");
         let (limits, text) = (Limits::default(), message.to_string());
@@ -140,16 +140,16 @@ proptest! {
         prop_assert!(of_bytes == message, "{}\nis read from the bytes of\n{}", of_bytes, text);
     }
 
-    /// The printed form of any readable bytes reads and prints as the same text.
+    /// The text printed for any readable bytes is read and printed again unchanged.
     #[test]
-    fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn any_readable_bytes_print_stably(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let limits = Limits::default();
         if let Ok(message) = read_bytes(&bytes, "LayerParameter", &mut Used::new(&limits)) {
             prints_as_itself(&message, "LayerParameter");
         }
     }
 
-    /// The printed form of a damaged, but readable text reads and prints as the same text.
+    /// The text printed for a damaged but readable text is read and printed again unchanged.
     #[test]
     fn any_text(edits in prop::collection::vec((any::<prop::sample::Index>(), 0..WORDS.len(), any::<bool>()), 0..4)) {
         let mut words: Vec<&[u8]> = TEXT.split_inclusive(|&byte| byte == b' ').collect();
@@ -207,7 +207,7 @@ fn prints_as_itself(message: &Message, name: &str) {
     let text = message.to_string();
     let again = read_text(text.as_bytes(), name, &Limits::default());
     let again = again.unwrap_or_else(|error| panic!("{error}: {text}"));
-    // Comments are not read back.
+    // Comments are not read.
     let fields: Vec<&str> =
         text.lines().filter(|line| !line.trim_start().starts_with("# field ")).collect();
     assert_eq!(again.to_string().lines().collect::<Vec<_>>(), fields);

@@ -10,14 +10,14 @@ fn rows_are_sorted_by_type() {
     assert!(ROWS.is_sorted_by(|one, next| one.0 < next.0));
 }
 
-/// Makes a blob of the values 1, 2, …; a BatchNorm's third blob, the divisor, begins at 2.
+/// Makes a blob of the values 1, 2, …. If `is_factor`, the values begin at 2.
 fn blob(shape: &[usize], is_factor: bool) -> Blob<f32> {
     let first = if is_factor { 2_u8 } else { 1 };
     let values: Vec<f32> = (first..).take(shape.iter().product()).map(f32::from).collect();
     Blob::from_slice(shape, &values).unwrap()
 }
 
-/// Makes a model of layers: name, type, shapes of blobs.
+/// Makes a model of layers, each with a name, a type and the shapes of its blobs.
 fn model(layers: &[(&str, &str, &[&[usize]])]) -> Model {
     let mut model = Model::create(Format::Caffemodel).unwrap();
     for (name, layer_type, shapes) in layers {
@@ -42,7 +42,7 @@ fn shown(tensors: &[StateTensor], model: &Model) -> Vec<String> {
     tensors.iter().map(tensor).collect()
 }
 
-/// A layer's type, its parameters, the shapes of its blobs, and the tensors.
+/// A layer's type, its parameters, the shapes of its blobs, and the expected tensors.
 type Layer<'a> = (&'a str, &'a str, &'a [&'a [usize]], &'a [&'a str]);
 
 #[test]
@@ -112,9 +112,9 @@ fn each_type_has_names_and_shapes() {
     }
 }
 
-/// Each row: the layers behind a BatchNorm `n`, and whether the Scale `s` and `n` are one module.
+/// A row has the layers after a BatchNorm `n`, and whether the Scale `s` is joined with `n`.
 #[test]
-fn a_scale_is_joined_with_the_batch_norm_that_it_alone_reads() {
+fn a_scale_that_alone_reads_a_batch_norm_is_joined() {
     let rows = [
         ("layer { name: 's' type: 'Scale' bottom: 'n' top: 's' }", true),
         ("layer { name: 's' type: 'Scale' bottom: 'n' top: 'n' }", true),
@@ -149,9 +149,9 @@ fn a_scale_is_joined_with_the_batch_norm_that_it_alone_reads() {
     }
 }
 
-/// The model has no connections, and has two layers with one name.
+/// The model has no connections between layers, and two layers have the same name.
 #[test]
-fn a_model_alone_has_all_of_its_layers() {
+fn a_model_without_a_net_keeps_all_layers() {
     let model = model(&[
         ("c", "Convolution", &[&[1, 1, 1, 1]]),
         ("n", "BatchNorm", &[&[1], &[1], &[1]]),

@@ -20,7 +20,7 @@ pub(super) enum Kind {
 pub(super) struct Token<'a> {
     pub kind: Kind,
     pub bytes: &'a [u8],
-    /// The offset in the text.
+    /// The offset of the token in the text.
     pub start: usize,
     pub place: Place,
 }
@@ -31,7 +31,7 @@ impl Token<'_> {
     }
 }
 
-/// A lexer is cheap to copy: the parser copies it to look ahead.
+/// A lexer. It is cheap to copy, so the parser copies it to look ahead.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lexer<'a> {
     text: &'a [u8],

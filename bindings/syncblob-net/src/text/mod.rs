@@ -1,4 +1,4 @@
-//! Reads protobuf's text format, as in Caffe's prototxts, with the types of the schema.
+//! Reads protobuf's text format, which Caffe's prototxts use, with the types of the schema.
 
 mod lexer;
 mod scalar;
@@ -11,9 +11,9 @@ use crate::schema::{is_layer, FieldInfo, Kind, Schema};
 use crate::{Error, Result};
 use lexer::{malformed, Lexer, Token};
 
-/// Reads a text as a message of the schema. A field that is not in the schema is kept unchanged.
+/// Reads a text as a message of the schema. Fields that are not in the schema are kept as text.
 ///
-/// The time is linear in the text's length. Recursion is as deep as the schema, not as the text.
+/// The time is linear in the text's length. The recursion is as deep as the schema, not the text.
 pub(crate) fn read_text(text: &[u8], message: &str, limits: &Limits) -> Result<Message> {
     let mut used = Used::new(limits);
     used.bytes(text.len())?;
@@ -29,18 +29,18 @@ struct Parser<'a> {
     lexer: Lexer<'a>,
     /// The next token.
     token: Token<'a>,
-    /// The end of the token before `token`.
+    /// The end of the previous token.
     last_end: usize,
     used: Used<'a>,
-    /// The type of the surrounding layer: some fields of forks depend on it.
+    /// The type of the surrounding layer, which some fields of forks depend on.
     layer_type: String,
 }
 
-/// The singular fields that a message already has.
+/// The singular fields that the message already contains.
 type Given = Vec<&'static FieldInfo>;
 
 impl<'a> Parser<'a> {
-    /// Reads fields up to the end, or up to a closing bracket, which is consumed.
+    /// Reads fields up to the end of the text, or up to the closing bracket, which is consumed.
     fn message(&mut self, message: &mut Message, depth: usize, close: lexer::Kind) -> Result<()> {
         self.used.message(message.info, depth, message.place)?;
         let outer = is_layer(message.info).then(|| {
@@ -63,7 +63,7 @@ impl<'a> Parser<'a> {
 
     fn field(&mut self, message: &mut Message, given: &mut Given, depth: usize) -> Result<()> {
         let name = self.name()?;
-        // The lexer accepts only ASCII in names.
+        // Names contain only ASCII, so the conversion does not fail.
         let text = std::str::from_utf8(name.bytes).unwrap_or_default();
         match message.info.by_name(text, &self.layer_type) {
             Some(info) => {
@@ -168,7 +168,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Makes the error about unexpected bytes; without bytes, about the end of the text.
+/// Makes the error for unexpected bytes. Without bytes, the error is about the end of the text.
 fn found_instead(what: impl std::fmt::Display, place: crate::Place, found: &[u8]) -> Error {
     const SHOWN: usize = 40;
     let (shown, more) = match found.get(..SHOWN) {

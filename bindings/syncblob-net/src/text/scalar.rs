@@ -4,12 +4,12 @@ use super::lexer::{Kind as Word, Token};
 use super::{found_instead, string, FieldInfo, Kind, Parser, Schema, Value};
 use crate::{Error, Place, Result};
 
-/// A value that may have a sign before it; the sign is a separate token.
+/// A value that may have a sign before it. The sign is a separate token.
 struct Signed<'a> {
     negative: bool,
     token: Token<'a>,
     place: Place,
-    /// The sign and the value, for errors.
+    /// The sign and the value, for error messages.
     text: &'a [u8],
 }
 
@@ -49,7 +49,7 @@ impl<'a> Parser<'a> {
             return Err(found.instead_of(format_args!("a whole number{range}"), info));
         };
         self.advance()?;
-        #[allow(clippy::cast_possible_truncation)] // only uint64 may wrap: its 64 bits are kept
+        #[allow(clippy::cast_possible_truncation)] // only uint64 may wrap, which keeps its 64 bits
         Ok(Value::Int(value as i64))
     }
 
@@ -122,7 +122,7 @@ impl Signed<'_> {
     }
 }
 
-/// Returns the names of an enum's values for an error; of many values only the first.
+/// Returns the names of an enum's values for an error. If there are many, only the first ones.
 fn names(values: &[(i32, &str)]) -> String {
     let names: Vec<&str> = values.iter().take(9).map(|value| value.1).collect();
     match values.len() {
@@ -131,7 +131,7 @@ fn names(values: &[(i32, &str)]) -> String {
     }
 }
 
-/// Reads a decimal number. Refuses `010`, which old and new parsers read differently.
+/// Reads a decimal number. Refuses `010`, because old and new parsers read it differently.
 fn magnitude(token: Token<'_>) -> Option<f64> {
     let text = std::str::from_utf8(token.bytes).ok()?;
     match token.kind {

@@ -1,15 +1,15 @@
 //! Skips fields that are not in the schema, and looks ahead for a layer's type. Matches brackets
-//! without recursion.
+//! with a stack instead of recursion.
 
 use super::lexer::Kind as Word;
 use super::{string, Parser};
 use crate::Result;
 
 impl<'a> Parser<'a> {
-    /// Skips the value behind a field's name and returns the skipped text.
+    /// Skips the value after a field's name. Returns the skipped text.
     pub(super) fn skip_value(&mut self, depth: usize) -> Result<&'a [u8]> {
         let start = self.token.start;
-        // The closing brackets that must follow.
+        // The closing brackets that are still expected, the innermost last.
         let mut open = Vec::new();
         self.skip_field(&mut open)?;
         while let Some(&close) = open.last() {
@@ -28,7 +28,7 @@ impl<'a> Parser<'a> {
         Ok(&self.lexer.text()[start..self.last_end])
     }
 
-    /// Skips a scalar or an opening bracket behind a field's name.
+    /// Skips a scalar or an opening bracket after a field's name.
     fn skip_field(&mut self, open: &mut Vec<u8>) -> Result<()> {
         if !self.accept(b':')? && !self.at(b'{') && !self.at(b'<') {
             return Err(self.expected("':' or '{'"));
@@ -51,7 +51,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Skips a separator. In a list, another element must follow a comma; behind a field, the
+    /// Skips a separator. In a list, another element must follow a comma. After a field, the
     /// separator is optional.
     fn skip_separator(&mut self, open: &[u8]) -> Result<()> {
         match open.last() {
@@ -83,9 +83,9 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Looks ahead for the type of the layer that begins here: the type may follow fields that
-    /// depend on it. Returns an empty type if the text before it is malformed; reading the layer
-    /// then fails, too.
+    /// Looks ahead for the type of the layer that begins here, because the type may follow fields
+    /// that depend on it. Returns an empty type if the text before the type is malformed. Reading
+    /// the layer then fails, too.
     pub(super) fn find_type(&mut self, close: Word) -> String {
         let (lexer, token, last_end) = (self.lexer, self.token, self.last_end);
         let mut found = Vec::new();
@@ -106,7 +106,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Reads a type: a string, perhaps in parts, or the name of an enum's value.
+    /// Reads a type: a string, which may have several parts, or the name of an enum's value.
     fn read_type(&mut self, found: &mut Vec<u8>) -> Result<()> {
         if self.token.kind == Word::Name {
             found.extend_from_slice(self.token.bytes);

@@ -1,9 +1,9 @@
-//! Decodes strings in quotes.
+//! Decodes quoted strings.
 
 use super::lexer::{malformed, Token};
 use crate::Result;
 
-/// Decodes a string with its quotes, and appends the bytes to `out`.
+/// Decodes a string in quotes, and appends its bytes to `out`.
 pub(super) fn unescape(token: Token<'_>, out: &mut Vec<u8>) -> Result<()> {
     let mut rest = &token.bytes[1..token.bytes.len() - 1];
     while let Some(at) = rest.iter().position(|&byte| byte == b'\\') {
@@ -20,7 +20,7 @@ pub(super) fn unescape(token: Token<'_>, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// Decodes the escape after a backslash. Returns the escape's length; `None` if it is unknown.
+/// Decodes the escape after a backslash. Returns its length, or `None` if the escape is unknown.
 fn escaped(escape: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     let byte = match *escape.first()? {
         b'a' => 0x07,
@@ -49,7 +49,7 @@ fn escaped(escape: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     Some(1)
 }
 
-/// Decodes `u` and four digits or `U` and eight; a pair of surrogates is one character.
+/// Decodes `u` and four digits or `U` and eight digits. Two surrogates become one character.
 fn unicode(escape: &[u8], digits: usize, out: &mut Vec<u8>) -> Option<usize> {
     let code = exactly(&escape[1..], digits)?;
     let (code, length) = match code {
@@ -70,7 +70,7 @@ fn exactly(bytes: &[u8], digits: usize) -> Option<u32> {
     (found == digits).then_some(code)
 }
 
-/// Reads at most `most` digits. Returns the number, and the count of digits.
+/// Reads at most `most` digits. Returns the number and the count of digits.
 fn number(bytes: &[u8], radix: u32, most: usize) -> (u32, usize) {
     let digits = bytes.iter().take(most).map_while(|&byte| char::from(byte).to_digit(radix));
     digits.fold((0, 0), |(code, count), digit| (code * radix + digit, count + 1))

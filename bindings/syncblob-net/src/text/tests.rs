@@ -5,9 +5,9 @@ fn read(text: &str) -> crate::Result<Message> {
     read_text(text.as_bytes(), "NetParameter", &Limits::default())
 }
 
-/// Texts, and the printed messages: one message may be written in many ways.
+/// Texts, each with the printed message. A message can be written in many ways.
 #[test]
-fn ways_to_write_the_same() {
+fn equivalent_texts_are_read_alike() {
     let rows: &[(&str, &str)] = &[
         ("", ""),
         ("\u{feff}name: 'x'", "name: \"x\"\n"),
@@ -37,13 +37,13 @@ fn ways_to_write_the_same() {
     ];
     for (text, printed) in rows {
         let message = read(text).unwrap_or_else(|error| panic!("{text}: {error}"));
-        // An unknown field is printed unchanged, with a space before its colon.
+        // An unknown field is printed unchanged, even with a space before its colon.
         assert_eq!(message.to_string().replace("foo : ", "foo: "), *printed, "{text}");
     }
 }
 
 #[test]
-fn numbers() {
+fn numbers_are_read_as_floats() {
     let rows: &[(&str, f32)] = &[
         ("1e-3f", 1e-3),
         ("-.5", -0.5),
@@ -72,7 +72,7 @@ fn numbers() {
 }
 
 #[test]
-fn escapes() {
+fn escapes_are_decoded() {
     let rows: &[(&str, &[u8])] = &[
         (r"\a\b\f\n\r\t\v\\\?\'\x22", b"\x07\x08\x0c\n\r\t\x0b\\?'\""),
         (r"\0\12\1234\377", b"\0\nS4\xff"),
@@ -87,9 +87,9 @@ fn escapes() {
     }
 }
 
-/// Bad texts with their errors.
+/// Malformed texts with their errors.
 #[test]
-fn refused() {
+fn malformed_texts_are_refused() {
     let rows: &[(&str, &str)] = &[
         ("name", "line 1, column 5: expected ':' after 'name', found the end of the text"),
         ("name 'x'", "line 1, column 6: expected ':' after 'name', found '\\'x\\''"),
@@ -185,9 +185,9 @@ fn refused() {
     }
 }
 
-/// A field may depend on the layer's type, and the type may follow the field.
+/// A field may depend on the layer's type, which may follow the field.
 #[test]
-fn type_of_the_layer() {
+fn fields_depend_on_the_type_of_the_layer() {
     let rows = [
         ("type: 'Pooling3D' pooling_param {}", "Pooling3DParameter"),
         ("pooling_param {} type: 'Pooling3D'", "Pooling3DParameter"),
@@ -196,7 +196,7 @@ fn type_of_the_layer() {
         ("pooling_param {}", "PoolingParameter"),
     ];
     for (layer, name) in rows {
-        // The type of the layer before has no effect.
+        // The type of the previous layer has no effect.
         let message = read(&format!("layer {{ type: 'Pooling3D' }} layer {{ {layer} }}")).unwrap();
         let layer = message.messages("layer").last().unwrap();
         assert_eq!(layer.message("pooling_param").unwrap().type_name(), name, "{layer}");
@@ -204,7 +204,7 @@ fn type_of_the_layer() {
 }
 
 #[test]
-fn places() {
+fn fields_have_places() {
     let message = read("name: 'x'\n\tstate {\n  level: -1 } bar:\n1").unwrap();
     let place = |line, column| Place::Text { line, column };
     let places: Vec<Place> = message.fields().iter().map(crate::Field::place).collect();
@@ -215,7 +215,7 @@ fn places() {
 }
 
 #[test]
-fn limits() {
+fn limits_are_enforced() {
     let limits = Limits { size: 40, depth: 2, layers: 2, fields: 5 };
     let rows = [
         ("name: '0123456789012345678901234567890123'", "42 bytes, more than the limit of 40"),
@@ -232,9 +232,9 @@ fn limits() {
     }
 }
 
-/// Hostile texts, in full runs as large as the limit. In quadratic time they would take hours.
+/// Hostile texts. In full runs they are as large as the limit, and quadratic time would be hours.
 #[test]
-fn hostile_texts_end() {
+fn hostile_texts_take_linear_time() {
     let full = std::env::var_os("SYNCBLOB_TEST_FULL").is_some();
     let size = if full { 16 << 20 } else { 256 << 10 };
     let repeated = [
@@ -280,7 +280,7 @@ fn hostile_texts_end() {
 }
 
 #[test]
-fn a_hundred_thousand_layers() {
+fn a_hundred_thousand_layers_are_the_limit() {
     let layer = "layer { name: 'x' type: 'ReLU' bottom: 'x' top: 'x' }\n";
     let message = read(&layer.repeat(100_000)).unwrap();
     assert_eq!(message.fields().len(), 100_000);

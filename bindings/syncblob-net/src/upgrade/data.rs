@@ -9,8 +9,8 @@ const LAYERS: [(i64, &str); 3] =
 
 const MOVED: [&str; 4] = ["scale", "mean_file", "crop_size", "mirror"];
 
-/// Moves such parameters into `transform_param`. If any layer has such parameters, every data layer
-/// gets both messages, its own parameters and `transform_param`, as in Caffe's upgrade.
+/// Moves the parameters in `MOVED` into `transform_param`. If any layer has such a parameter, every
+/// data layer has both its own parameters and `transform_param`, as after Caffe's upgrade.
 pub(super) fn upgrade(net: &mut Message) {
     let old = |layer: &Message| {
         let parameters = parameters_of(layer).and_then(|name| layer.message(name));

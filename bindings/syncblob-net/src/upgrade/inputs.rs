@@ -1,10 +1,10 @@
-//! Turns inputs that a net lists into a layer.
+//! Replaces the inputs that a net lists by a layer.
 
 use super::{is, text};
 use crate::message::{Message, Place, Value};
 use crate::{Error, Result};
 
-/// Replaces listed inputs by a layer of type Input. Removes inputs without shapes, as in models.
+/// Replaces listed inputs by a layer of type Input. Removes inputs without shapes.
 pub(super) fn upgrade(net: &mut Message) -> Result<()> {
     if !net.has("input") {
         return Ok(());

@@ -12,18 +12,18 @@ use crate::message::{Field, Label, Message, Place, Value};
 use crate::Result;
 
 /// A `NetParameter` in Caffe's current form. The upgrade changes V0 and V1 layers, inputs that the
-/// net lists, transformations in the parameters of data layers, and BatchNorm's old parameters.
+/// net lists, transformations among the parameters of data layers, and BatchNorm's old parameters.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Upgraded {
-    /// The net. All layers are in the field `layer`; fields are in the order of their numbers.
+    /// The net. All its layers are in the field `layer`, and fields are sorted by number.
     pub net: Message,
-    /// Sentences about parts that do not fit into the current form and were left out.
+    /// Sentences about parts that do not fit the current form and were omitted.
     pub notes: Vec<String>,
 }
 
-/// Upgrades a `NetParameter` of any of Caffe's generations to the current form. An upgraded net
-/// does not change again.
+/// Upgrades a `NetParameter` of any of Caffe's generations to the current form. Upgrading a second
+/// time changes nothing.
 fn upgrade(mut net: Message) -> Result<Upgraded> {
     let mut notes = Vec::new();
     v0::upgrade(&mut net, &mut notes)?;
@@ -37,7 +37,7 @@ fn upgrade(mut net: Message) -> Result<Upgraded> {
     Ok(Upgraded { net, notes })
 }
 
-/// Removes three `param` of a BatchNorm layer, which older versions of Caffe required.
+/// Removes the three `param` of a BatchNorm layer, which older versions of Caffe required.
 fn forget_batch_norm_parameters(layer: &mut Message, notes: &mut Vec<String>) {
     if layer.text("type") == b"BatchNorm" && layer.all("param").count() == 3 {
         if layer.messages("param").any(|one| !one.text("name").is_empty()) {
@@ -50,8 +50,8 @@ fn forget_batch_norm_parameters(layer: &mut Message, notes: &mut Vec<String>) {
     }
 }
 
-/// Sorts the fields of the net and of its layers by number, as Caffe prints them. Fields that are
-/// not in the schema come last.
+/// Sorts the fields of the net and of its layers by number, which is the order in which Caffe
+/// prints them. Fields that are not in the schema are last.
 fn sort(message: &mut Message) {
     message.fields.sort_by_key(|field| match &field.label {
         Label::Known(info) => info.number,
@@ -64,7 +64,7 @@ fn sort(message: &mut Message) {
     }
 }
 
-/// Returns the values of a repeated field of messages, to change them.
+/// Returns mutable references to the values of a repeated field of messages.
 fn messages_mut<'a>(
     message: &'a mut Message,
     name: &'a str,
@@ -81,7 +81,7 @@ fn is(field: &Field, name: &str) -> bool {
     matches!(field.label, Label::Known(info) if info.name == name)
 }
 
-/// Moves a value to a field of message `to`; `None` if that message has no field of this name.
+/// Moves a value to a field of the message `to`. Returns `None` if `to` has no field of this name.
 fn moved(field: Field, name: &str, to: &Message, layer_type: &str) -> Option<Field> {
     let info = to.info.by_name(name, layer_type)?;
     Some(Field::new(Label::Known(info), field.place, field.value))
@@ -91,12 +91,12 @@ fn text(value: &str) -> Value {
     Value::Text(value.as_bytes().into())
 }
 
-/// The messages of parameters to add to a layer, one for each name.
+/// The messages of parameters to add to a layer. Each name has one message.
 #[derive(Default)]
 struct Children(Vec<(&'static str, Message)>);
 
 impl Children {
-    /// Returns the message for a layer's field; the first call for a name makes the message.
+    /// Returns the message for a layer's field. The first call for a name makes the message.
     fn of(&mut self, name: &'static str, layer: &Message) -> &mut Message {
         let found = self.0.iter().position(|child| child.0 == name);
         let at = found.unwrap_or_else(|| {

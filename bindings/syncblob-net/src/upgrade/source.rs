@@ -1,4 +1,4 @@
-//! Reads a net's message from a text or from a model.
+//! Reads the message of a net from a text or from a model.
 
 use syncblob::{Generation, Model};
 
@@ -14,19 +14,19 @@ impl Upgraded {
     ///
     /// # Errors
     /// [`Malformed`](crate::ErrorKind::Malformed) and [`Limit`](crate::ErrorKind::Limit) for the
-    /// text; [`Invalid`](crate::ErrorKind::Invalid) for a net of two generations, and for a net
-    /// that Caffe refuses to upgrade; [`Unsupported`](crate::ErrorKind::Unsupported) for a layer
-    /// type that the old generation did not have.
+    /// text; [`Invalid`](crate::ErrorKind::Invalid) for a net with layers of two generations, or if
+    /// Caffe refuses to upgrade it; [`Unsupported`](crate::ErrorKind::Unsupported) for a layer type
+    /// that the old generation did not have.
     pub fn from_prototxt(text: &[u8], limits: &Limits) -> Result<Self> {
         upgrade(read_text(text, "NetParameter", limits)?)
     }
 
     /// Reads the net that is stored in a model and upgrades it. Removes the Split layers that Caffe
-    /// inserted for blobs with several readers, and the phase in which the model was written.
+    /// inserted for blobs with several readers, and the phase in which the model was saved.
     ///
     /// # Errors
-    /// As [`from_prototxt`](Upgraded::from_prototxt); [`Weights`](crate::ErrorKind::Weights) if
-    /// the model's file cannot be read.
+    /// All errors of [`from_prototxt`](Upgraded::from_prototxt);
+    /// [`Weights`](crate::ErrorKind::Weights) if the model's file cannot be read.
     pub fn from_model(model: &Model, limits: &Limits) -> Result<Self> {
         let mut upgraded = upgrade(message_of(model, limits)?)?;
         for field in &mut upgraded.net.fields {
@@ -50,7 +50,7 @@ fn message_of(model: &Model, limits: &Limits) -> Result<Message> {
     Ok(net)
 }
 
-/// Returns the net's field for a layer, and the type of the layer's message.
+/// Returns the net's field that contains a layer, and the type of the layer's message.
 fn kind_of(layer: &syncblob::Layer<'_>) -> (&'static str, &'static str) {
     match layer.generation() {
         Generation::Current => ("layer", "LayerParameter"),
@@ -59,7 +59,7 @@ fn kind_of(layer: &syncblob::Layer<'_>) -> (&'static str, &'static str) {
 }
 
 impl Message {
-    /// Reads the message of a model's layer, in the layer's generation, without the blobs.
+    /// Reads the message of a layer in a model, in the layer's generation and without blobs.
     ///
     /// # Errors
     /// [`Malformed`](crate::ErrorKind::Malformed) and [`Limit`](crate::ErrorKind::Limit) for the

@@ -1,4 +1,4 @@
-//! Removes the Split layers that Caffe inserts for blobs with several readers and writes to models.
+//! Removes the Split layers that Caffe inserts for blobs with several readers and saves to models.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use crate::message::{Message, Value};
 
 type Text = Box<[u8]>;
 
-/// Removes inserted layers from a net in the current form. Their readers read the blob again.
+/// Removes inserted layers from an upgraded net. Their readers then read the split blob.
 pub(super) fn join(net: &mut Message) {
     let writers = last_writers(net);
     let mut names: HashMap<Text, Text> = HashMap::new();
@@ -33,7 +33,7 @@ pub(super) fn join(net: &mut Message) {
     });
 }
 
-/// Returns for each blob the last layer that writes the blob, counted from 1.
+/// Returns for each blob the last layer that writes it. Layers are counted from 1.
 fn last_writers(net: &Message) -> HashMap<Text, usize> {
     let layers = net.messages("layer").zip(1..);
     let tops = layers
@@ -41,7 +41,7 @@ fn last_writers(net: &Message) -> HashMap<Text, usize> {
     tops.collect()
 }
 
-/// Returns the blob that an inserted layer splits; Caffe's names of layer and tops identify it.
+/// Returns the blob that an inserted layer splits. The names of the layer and its tops identify it.
 fn split_blob(layer: &Message) -> Option<Text> {
     let bottoms = layer.texts("bottom");
     let ([blob], b"Split") = (bottoms.as_slice(), layer.text("type")) else { return None };
@@ -60,7 +60,7 @@ mod tests {
     use crate::testing::message;
 
     #[test]
-    fn inserted_layers_go() {
+    fn inserted_layers_are_removed() {
         let mut net = message(
             "NetParameter",
             "layer { type: 'Input' top: 'd' }
@@ -81,9 +81,9 @@ mod tests {
         assert_eq!(net, expected);
     }
 
-    /// The blob is overwritten: without the layer, the reader would read another value.
+    /// The blob is overwritten, so without the Split layer its reader would read another value.
     #[test]
-    fn what_is_written_again_stays_split() {
+    fn a_split_of_an_overwritten_blob_stays() {
         let text = "layer { type: 'Input' top: 'd' }
              layer { name: 'd_in_0_split' type: 'Split' bottom: 'd' top: 'd_in_0_split_0' }
              layer { type: 'ReLU' bottom: 'd' top: 'd' }

@@ -6,7 +6,7 @@ fn upgraded(text: &str) -> (String, Vec<String>) {
     (format!("{}", upgraded.net), upgraded.notes)
 }
 
-/// A net, and the net that Caffe's `upgrade_net_proto_text` makes.
+/// A net, and the net that Caffe's `upgrade_net_proto_text` makes from it.
 const NETS: &[(&str, &str)] = &[
     // Inputs that the net lists.
     (
@@ -32,7 +32,7 @@ const NETS: &[(&str, &str)] = &[
         "layer { name: 'b' type: 'BatchNorm' }
          layer { name: 'c' type: 'BatchNorm' param { lr_mult: 0 } }",
     ),
-    // V1: names of types, four lists, rules, parameters.
+    // V1: names of types, the four lists, rules and parameters.
     (
         "layers { bottom: 'd' top: 'c' name: 'c' type: CONVOLUTION blobs_lr: 1 blobs_lr: 2
            weight_decay: 1 weight_decay: 0 param: 'w' blob_share_mode: PERMISSIVE
@@ -45,7 +45,7 @@ const NETS: &[(&str, &str)] = &[
     ("layers { type: SOFTMAX_LOSS }", "layer { type: 'SoftmaxWithLoss' }"),
     ("layers { type: NONE }", "layer { type: '' }"),
     ("layers { name: 'a' }", "layer { name: 'a' }"),
-    // Type numbers that forks use for other types.
+    // Type numbers that forks use for other layer types.
     (
         "layers { type: ARGMAX } layers { type: CONVOLUTION3D convolution_param { num_output: 3 } }
          layers { type: UPSAMPLE upsample_param { scale: 2 } } layers { type: CROP }
@@ -54,7 +54,7 @@ const NETS: &[(&str, &str)] = &[
          layer { type: 'Upsample' upsample_param { scale: 2 } } layer { type: 'Crop' }
          layer { unpooling_param { unpool_size: 9 } type: 'Unpooling' } layer { type: 'BN' bn_param {} }",
     ),
-    // V1's data layers: if one has its own transformations, all get both messages.
+    // V1's data layers: if one has private transformations, all have both messages.
     (
         "layers { type: DATA data_param { source: 's' scale: 0.5 mirror: true }
                   transform_param { mirror: false crop_size: 7 } }
@@ -66,7 +66,7 @@ const NETS: &[(&str, &str)] = &[
          layer { type: 'ReLU' }",
     ),
     ("layers { type: WINDOW_DATA }", "layer { type: 'WindowData' }"),
-    // V0: parameters are in the layer; their new message depends on the layer's type.
+    // V0: parameters are in the layer. The layer's type determines their new message.
     (
         "name: 'n' input: 'd' input_dim: 1 input_dim: 2 input_dim: 3 input_dim: 4
          layers { layer { name: 'c' type: 'conv' num_output: 4 kernelsize: 3 pad: 1 stride: 2
@@ -122,7 +122,7 @@ fn nets_are_upgraded_as_caffe_does() {
 }
 
 #[test]
-fn what_is_left_out_is_noted() {
+fn omitted_fields_are_noted() {
     let (net, notes) = upgraded("layers { layer { name: 'r' type: 'relu' pad: 1 } }");
     assert_eq!(net, format!("{}", message("NetParameter", "layer { name: 'r' type: 'ReLU' }")));
     assert_eq!(notes, ["line 1, column 46: a layer of type 'relu' has no 'pad': left out"]);
@@ -137,7 +137,7 @@ fn what_is_left_out_is_noted() {
 }
 
 #[test]
-fn what_caffe_refuses_is_refused() {
+fn nets_that_caffe_refuses_are_refused() {
     let refused = [
         ("layer { } layers { }", "line 1, column 7: both 'layer' and 'layers'"),
         ("layers { layer { } } layers { }", "layers of Caffe's generations V0 and V1"),

@@ -1,8 +1,8 @@
-//! Names of layer types in the older generations.
+//! Names of layer types in the older generations of Caffe.
 
 use crate::message::Message;
 
-/// V0's names of types. The position, counted from 1, is the type's number in V1.
+/// V0's names of types. A type's position, counted from 1, is the type's number in V1.
 const V0: &[&str] = &[
     "accuracy",
     "bnll",
@@ -30,7 +30,7 @@ const V0: &[&str] = &[
     "window_data",
 ];
 
-/// The current names of V1's types. The index is the type's number. The last is a fork's type.
+/// The current names of V1's types. The index is the type's number. The last type is from a fork.
 const V1: &[&str] = &[
     "",
     "Accuracy",
@@ -75,8 +75,8 @@ const V1: &[&str] = &[
     "Crop",
 ];
 
-/// Types of forks whose number may be another type's in Caffe. A row has the number, the field of
-/// the parameters, the type of their message (both identify the layer), and the layer's type.
+/// Types of forks whose number may have another type in Caffe. A row has the number, the
+/// parameters' field and message type, which together identify the layer, and the layer's type.
 const FORKS: &[(usize, &str, &str, &str)] = &[
     (30, "convolution_param", "Convolution3DParameter", "Convolution3D"),
     (31, "pooling_param", "Pooling3DParameter", "Pooling3D"),
@@ -86,13 +86,13 @@ const FORKS: &[(usize, &str, &str, &str)] = &[
     (43, "bn_param", "BNParameter.Mode", "BN"),
 ];
 
-/// Returns the number in V1 of a V0 layer's type.
+/// Returns the number that a V0 layer's type has in V1.
 pub(super) fn v0_type(name: &[u8]) -> Option<i64> {
     let place = V0.iter().position(|known| known.as_bytes() == name)?;
     i64::try_from(place + 1).ok()
 }
 
-/// Returns the current name of a V1 layer's type.
+/// Returns the name that a V1 layer's type has now.
 pub(super) fn v1_type(number: i64, layer: &Message) -> Option<&'static str> {
     let number = usize::try_from(number).ok()?;
     let has = |field, kind| layer.message(field).is_some_and(|given| given.type_name() == kind);

@@ -1,5 +1,5 @@
-//! Upgrades V0. The name, type and parameters of a V0 layer are in a separate message, inside the
-//! message that became V1's layer. Padding is a layer.
+//! Upgrades V0. The name, type and parameters of a V0 layer are in a separate message, which is
+//! inside the message that became V1's layer. In V0, padding is a separate layer.
 
 use std::collections::HashMap;
 
@@ -7,8 +7,8 @@ use super::{is, messages_mut, moved, types, Children};
 use crate::message::{Field, Message, Value};
 use crate::{Error, Result};
 
-/// The new place of a parameter: the layer types that have the parameter, each with the new
-/// message; and the parameter's new name.
+/// The new place of a parameter: each layer type that has the parameter, with the new message for
+/// that type, and the parameter's new name.
 struct Move {
     from: &'static str,
     to: &'static [(&'static str, &'static str)],
@@ -63,7 +63,7 @@ const MOVES: &[Move] = &[
     Move { from: "det_crop_mode", to: BOXES, name: "crop_mode" },
 ];
 
-/// Upgrades V0 layers to V1 layers, if there are any.
+/// Upgrades V0 layers to V1 layers, if the net has such layers.
 pub(super) fn upgrade(net: &mut Message, notes: &mut Vec<String>) -> Result<()> {
     let old = net.messages("layers").filter(|layer| layer.has("layer")).count();
     if old == 0 {
@@ -97,7 +97,7 @@ fn inner(layer: &Message) -> &Message {
     layer.message("layer").expect("every layer has one")
 }
 
-/// Turns a padding layer into a parameter of the convolution or pooling that reads the layer.
+/// Replaces a padding layer by a parameter of the convolution or pooling that reads its top.
 fn join_padding(net: &mut Message) -> Result<()> {
     let mut paddings: HashMap<Vec<u8>, Padding> = HashMap::new();
     for layer in messages_mut(net, "layers") {
@@ -181,7 +181,7 @@ fn upgrade_layer(old: &Message, notes: &mut Vec<String>) -> Result<Message> {
     Ok(layer)
 }
 
-/// Returns the fields; of a field that is not repeated only the last.
+/// Returns the fields. Of a field that is not repeated, returns only the last.
 fn given(message: &Message) -> impl Iterator<Item = &Field> {
     let mut last = HashMap::new();
     for (at, field) in message.fields.iter().enumerate() {
@@ -218,7 +218,7 @@ fn add_field(
     }
 }
 
-/// Returns the new message and the new name of a parameter, for a layer of type `old_type`.
+/// Returns the new message and the new name of a parameter for a layer of type `old_type`.
 fn target(name: &str, old_type: &[u8]) -> Option<(&'static str, &'static str)> {
     let row = MOVES.iter().find(|row| row.from == name)?;
     let mut to = row.to.iter();

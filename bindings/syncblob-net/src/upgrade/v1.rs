@@ -1,10 +1,10 @@
-//! Upgrades V1, in which types are numbers, and four lists have the parameters of blobs.
+//! Upgrades V1, in which types are numbers, and four lists contain the parameters of blobs.
 
 use super::{is, moved, text, types};
 use crate::message::{Field, Message, Place, Value};
 use crate::{Error, Result};
 
-/// Upgrades V1 layers to current layers, if there are any.
+/// Upgrades V1 layers to current layers, if the net has such layers.
 pub(super) fn upgrade(net: &mut Message, notes: &mut Vec<String>) -> Result<()> {
     if net.all("layers").next().is_none() {
         return Ok(());
@@ -54,8 +54,8 @@ fn type_of(layer: &Message) -> Result<Option<&'static str>> {
     })
 }
 
-/// Adds a field. Refuses an unknown field whose name is known to a current layer: in the upgraded
-/// text the field would have an effect.
+/// Adds a field. Refuses an unknown field whose name a current layer declares, because the field
+/// would have an effect in the upgraded text.
 fn add_field(
     layer: &mut Message,
     field: Field,
@@ -78,14 +78,14 @@ fn add_field(
     Ok(())
 }
 
-/// The parameters of a layer's blobs, one message for each blob.
+/// The parameters of a layer's blobs, with one message for each blob.
 #[derive(Default)]
 struct Blobs {
     parameters: Vec<Message>,
     counts: [usize; LISTS.len()],
 }
 
-/// V1's lists, with one value for each blob, and the field of the blob's `param`.
+/// V1's lists, each with one value for each blob, and the field of `param` that replaces it.
 const LISTS: [(&str, &str); 4] = [
     ("param", "name"),
     ("blob_share_mode", "share_mode"),
@@ -94,7 +94,7 @@ const LISTS: [(&str, &str); 4] = [
 ];
 
 impl Blobs {
-    /// Takes a field if it is a value of one of the lists. Returns whether it is.
+    /// Moves the field's value if the field is in one of the lists. Returns whether it is.
     fn take(&mut self, field: &Field) -> bool {
         let Some(list) = LISTS.iter().position(|list| is(field, list.0)) else { return false };
         let blob = self.counts[list];

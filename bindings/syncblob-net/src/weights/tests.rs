@@ -6,7 +6,7 @@ use super::same_shape;
 use crate::onnx::Custom;
 use crate::{Error, ErrorKind, Net, NetOptions, Result};
 
-/// Makes a model of layers with blobs of these shapes; the values are the layer's index.
+/// Makes a model of layers with blobs of these shapes. All values are the layer's index.
 fn model(layers: &[(&str, &[&[usize]])]) -> Arc<Model> {
     let mut model = Model::create(Format::Caffemodel).unwrap();
     for (number, (name, blobs)) in layers.iter().enumerate() {
@@ -46,7 +46,7 @@ fn infer(net: &Net) -> Result<()> {
     }
 }
 
-/// Returns for each layer of the net the model's layer that has its first blob.
+/// Returns for each layer of the net the model's layer from which its first blob comes.
 fn layers_of(net: &Net) -> Vec<usize> {
     infer(net).unwrap();
     let blobs = (0..net.layers().len()).map(|at| net.weights(at).unwrap().blobs[0]);
@@ -75,7 +75,7 @@ fn the_weights_of_another_net_are_refused() {
 }
 
 #[test]
-fn of_two_layers_of_one_name_the_last_of_the_model_counts() {
+fn the_last_layer_of_a_name_in_the_model_counts() {
     let net = net(&[("a", "")], model(&[("a", BLOB), ("a", BLOB)]));
     assert_eq!(layers_of(&net), [1]);
 }
@@ -92,7 +92,7 @@ fn shared_blobs_are_those_that_caffe_copies_last() {
         layers_of(&net(&layers, model(&[("a", BLOB), ("b", BLOB), ("c", BLOB)]))),
         [2, 1, 2]
     );
-    // One stored copy of a shared blob is enough.
+    // One stored copy of a shared blob is enough for all layers that share it.
     assert_eq!(layers_of(&net(&layers, model(&[("a", BLOB), ("b", BLOB)]))), [0, 1, 0]);
 }
 
@@ -110,9 +110,9 @@ fn weights_that_do_not_fit_are_refused() {
     }
 }
 
-/// Each row: the filler of a layer that the model lacks, and the problem, if it cannot be filled.
+/// A row has the filler of a layer that the model lacks, and the problem, if it cannot be filled.
 #[test]
-fn layers_that_the_model_lacks_have_what_their_fillers_make() {
+fn fillers_make_the_weights_of_layers_that_the_model_lacks() {
     let filler = |text: &str| format!("weight_filler {{ {text} }}");
     for (text, problem) in [
         ("type: 'constant' value: 2", None),
@@ -143,7 +143,7 @@ fn layers_that_the_model_lacks_have_what_their_fillers_make() {
 }
 
 #[test]
-fn blobs_that_nobody_in_the_model_has_are_not_shared() {
+fn blobs_that_the_model_lacks_are_not_shared() {
     let named = "param { name: 'w' }";
     let error = infer(&net(&[("a", named), ("b", named)], model(&[]))).unwrap_err();
     let reason = "the model has no weights for it, nor for those that share its blobs";
@@ -151,11 +151,11 @@ fn blobs_that_nobody_in_the_model_has_are_not_shared() {
 }
 
 #[test]
-fn a_model_that_is_no_net_is_refused() {
+fn a_model_without_a_net_is_refused() {
     for (format, reason) in [
-        (Format::Blob, "the model is no net: it is one blob, such as a mean"),
-        (Format::BlobVector, "the model is no net: it is a list of blobs"),
-        (Format::Solverstate, "the model is no net: it is the state of a solver"),
+        (Format::Blob, "the model is not a net: it is one blob, such as a mean"),
+        (Format::BlobVector, "the model is not a net: it is a list of blobs"),
+        (Format::Solverstate, "the model is not a net: it is the state of a solver"),
     ] {
         let model = Arc::new(Model::create(format).unwrap());
         for text in [Some(&b"input: 'd' input_shape { dim: 1 }"[..]), None] {
@@ -167,7 +167,7 @@ fn a_model_that_is_no_net_is_refused() {
 }
 
 #[test]
-fn layers_behind_one_with_wrong_weights_are_named() {
+fn layers_behind_wrong_weights_are_checked() {
     let convolution = |name: &str, bottom: &str| {
         format!(
             "layer {{ name: '{name}' type: 'Convolution' bottom: '{bottom}' top: '{name}'

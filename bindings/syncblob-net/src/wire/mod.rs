@@ -8,11 +8,11 @@ use crate::schema::{is_layer, FieldInfo, Kind, MessageInfo, Schema};
 use crate::Result;
 use record::{place, Cursor, Record, Span, WireType};
 
-/// Reads bytes as a message of the schema. A field that is not in the schema, or whose wire type is
-/// not the schema's, is kept with the bytes of its value. The blobs of layers are left out.
+/// Reads bytes as a message of the schema. A field that is not in the schema, or has another wire
+/// type than in the schema, is kept as the bytes of its value. The blobs of layers are omitted.
 ///
-/// Several messages may share limits. The time is linear in the length. Recursion is as deep as the
-/// schema, not as the bytes.
+/// Several messages may share the limits. The time is linear in the length of the bytes. The
+/// recursion is as deep as the schema, not the bytes.
 pub(crate) fn read_bytes(bytes: &[u8], message: &str, used: &mut Used<'_>) -> Result<Message> {
     used.bytes(bytes.len())?;
     let mut reader = Reader { bytes, groups: used.most_depth(), used, layer_type: String::new() };
@@ -25,14 +25,14 @@ struct Reader<'a, 'l> {
     bytes: &'a [u8],
     used: &'a mut Used<'l>,
     groups: usize,
-    /// The type of the surrounding layer: some field numbers of forks depend on it.
+    /// The type of the surrounding layer, which some field numbers of forks depend on.
     layer_type: String,
 }
 
-/// A singular field that has been found, and its index in the message. A message in several parts
-/// is read after all parts have been found, as if they were one.
+/// A singular field that was found, and its index in the message. If a message has several parts,
+/// it is read after all parts are found, as if they were one message.
 struct Singular {
-    /// The field's name: in forks a field may have several numbers.
+    /// The field's name. In forks, a field may have several numbers.
     name: &'static str,
     index: usize,
     parts: Vec<Span>,
@@ -126,7 +126,7 @@ impl Reader<'_, '_> {
         self.push(to, Label::Known(info), record, value)
     }
 
-    /// Reads a record of many values.
+    /// Reads a record that contains many packed values.
     fn packed(&mut self, to: &mut Message, info: &'static FieldInfo, record: Record) -> Result<()> {
         let mut rest = record.value;
         while rest.start < rest.end {
@@ -162,8 +162,8 @@ impl Reader<'_, '_> {
         Cursor::new(self.bytes, span, self.groups)
     }
 
-    /// Finds the type of a layer at any position in the layer; returns the name of an enum's value.
-    /// If several types have the number, returns the type whose own fields the layer has.
+    /// Finds a layer's type at any position in the layer. For an enum, returns the value's name. If
+    /// several types have the same number, returns the type whose own fields the layer has.
     fn find_type(&self, info: &'static MessageInfo, parts: &[Span]) -> Result<String> {
         let Some(declared) = info.by_name("type", "") else { return Ok(String::new()) };
         let (mut found, mut present) = (Vec::new(), 0);
@@ -187,7 +187,7 @@ impl Reader<'_, '_> {
         Ok(found.into_iter().nth(own).unwrap_or_default())
     }
 
-    /// Returns the type's name; for a number, every name that some fork gives the number, or none.
+    /// Returns the type's name. For a number, returns every name that Caffe or a fork uses it for.
     fn types_of(&self, declared: &FieldInfo, value: Span) -> Result<Vec<String>> {
         let Kind::Enum(kind) = declared.kind else {
             return Ok(vec![String::from_utf8_lossy(self.of(value)).into_owned()]);
@@ -206,13 +206,13 @@ fn wire_type(kind: Kind) -> WireType {
     }
 }
 
-/// Returns whether the record has packed values. As every reader must, accepts them even if the
-/// schema does not declare the field as packed.
+/// Returns whether the record has packed values. Every reader must accept these, even if the schema
+/// does not declare the field as packed.
 fn is_packed(info: &FieldInfo, record: Record) -> bool {
     info.repeated && record.wire_type == WireType::Bytes
 }
 
-/// Reads a number; `None` for an enum's unknown value and for a bool above 1.
+/// Reads a number. Returns `None` for an unknown value of an enum and for a bool above 1.
 fn scalar(kind: Kind, cursor: &mut Cursor<'_>, bytes: &[u8]) -> Result<Option<Value>> {
     Ok(Some(match kind {
         Kind::Float => {
@@ -224,7 +224,7 @@ fn scalar(kind: Kind, cursor: &mut Cursor<'_>, bytes: &[u8]) -> Result<Option<Va
         }
         Kind::Bool => match cursor.varint()? {
             bit @ 0..=1 => Value::Bool(bit == 1),
-            _ => return Ok(None), // never written: another fork's field
+            _ => return Ok(None), // no writer writes this: the field is another fork's
         },
         Kind::Int32 => Value::Int(i64::from(low_bits(cursor.varint()?))),
         Kind::Uint32 => Value::Int(i64::from(low_bits(cursor.varint()?) as u32)),
@@ -240,7 +240,7 @@ fn scalar(kind: Kind, cursor: &mut Cursor<'_>, bytes: &[u8]) -> Result<Option<Va
     }))
 }
 
-/// Returns the low half of a number, as protobuf does if a number is too large.
+/// Returns the low half of a number. Protobuf does the same if a number is too large.
 #[allow(clippy::cast_possible_truncation)]
 fn low_bits(number: u64) -> i32 {
     number as i32

@@ -1,4 +1,4 @@
-//! Reads protobuf's wire format: tags and values, without a schema.
+//! Reads protobuf's wire format without a schema: tags and values.
 
 use crate::message::Place;
 use crate::{Error, ErrorKind, Result};
@@ -15,12 +15,12 @@ pub(super) enum WireType {
     Varint,
     Fixed64,
     Bytes,
-    /// The value is everything between the group's tags.
+    /// The value is all bytes between the group's tags.
     Group,
     Fixed32,
 }
 
-/// A field: its number, and the position of its value, without the length before bytes.
+/// A field: its number, and the position of its value. The length before bytes is not part of it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Record {
     pub number: u32,
@@ -30,16 +30,16 @@ pub(super) struct Record {
     pub value: Span,
 }
 
-/// Reads records of a span.
+/// Reads the records in a span.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// The most nested groups to skip.
+    /// The maximum depth of nested groups to skip.
     groups: usize,
 }
 
-/// A tag begins a value or ends a group.
+/// A tag, which either begins a value or ends a group.
 enum Tag {
     Value(WireType),
     EndOfGroup,
@@ -127,7 +127,7 @@ impl<'a> Cursor<'a> {
         Ok(Span { start, end: self.at })
     }
 
-    /// Skips the fields between the tags of a group, and the second tag.
+    /// Skips the fields between the tags of a group, and the closing tag.
     fn group(&mut self, number: u32, start: usize) -> Result<Span> {
         let mut open = vec![number];
         let mut value = Span { start: self.at, end: self.at };

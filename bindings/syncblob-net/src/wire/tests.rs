@@ -54,29 +54,29 @@ pub(crate) fn encode(message: &Message) -> Vec<u8> {
     out
 }
 
-/// Bytes, and the text of their message.
+/// Bytes, each with the text of the message that is read.
 #[test]
-fn bytes_and_their_text() {
+fn bytes_are_read_by_the_schema() {
     let rows: &[(&[u8], &str)] = &[
         (b"", ""),
         (b"\x0a\x01x", "name: \"x\"\n"),
-        // The last value of a singular field counts, at the position of the first.
+        // The last value of a singular field counts. The field has the position of its first value.
         (b"\x0a\x01x\x28\x01\x0a\x02yz", "name: \"yz\"\nforce_backward: true\n"),
-        // The parts of a singular message are joined.
+        // The parts of a singular message are joined into one.
         (
             b"\x32\x02\x10\x01\x32\x02\x10\x02\x32\x03\x1a\x01s",
             "state {\n  level: 2\n  stage: \"s\"\n}\n",
         ),
-        // Values are packed or not, whatever the schema says.
+        // Values may be packed or not, whatever the schema declares.
         (b"\x42\x04\x0a\x02\x01\x02", "input_shape {\n  dim: 1\n  dim: 2\n}\n"),
         (b"\x42\x04\x08\x01\x08\x02", "input_shape {\n  dim: 1\n  dim: 2\n}\n"),
         (b"\x22\x03\x01\xac\x02\x20\x05", "input_dim: 1\ninput_dim: 300\ninput_dim: 5\n"),
         // Only the low half of a number counts. A negative number may have ten bytes or five.
         (b"\x20\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "input_dim: -1\n"),
         (b"\x20\xff\xff\xff\xff\x0f", "input_dim: -1\n"),
-        // A bool above 1, which no writer writes.
+        // A bool above 1, which no writer produces.
         (b"\x28\x80\x80\x04", "# field 5: 3 bytes\n"),
-        // Wire types, field numbers and enum's values that are not in the schema.
+        // Wire types, field numbers and enum values that are not in the schema.
         (b"\x08\x05", "# field 1: 1 bytes\n"),
         (b"\x2a\x01\x01", "# field 5: 1 bytes\n"),
         (b"\x32\x02\x08\x09", "state {\n  # field 1: 1 bytes\n}\n"),
@@ -86,7 +86,7 @@ fn bytes_and_their_text() {
         ),
         // Groups.
         (b"\x0b\x13\x08\x01\x14\x0c\x28\x01", "# field 1: 4 bytes\nforce_backward: true\n"),
-        // The type of a layer follows a field that depends on it; blobs are left out.
+        // The type of a layer may follow a field that depends on it. Blobs are omitted.
         (
             b"\xa2\x06\x0e\xca\x07\x00\x12\x09Pooling3D",
             "layer {\n  pooling_param {\n  }\n  type: \"Pooling3D\"\n}\n",
@@ -105,7 +105,7 @@ fn bytes_and_their_text() {
 }
 
 #[test]
-fn types_of_layers() {
+fn fields_depend_on_the_type_of_the_layer() {
     let (limits, new, old) = (Limits::default(), "LayerParameter", "V1LayerParameter");
     let rows: &[(&str, &[u8], &str)] = &[
         (new, b"\xca\x07\x00\x12\x09Pooling3D", "Pooling3DParameter"),
@@ -126,7 +126,7 @@ fn types_of_layers() {
 }
 
 #[test]
-fn refused() {
+fn malformed_bytes_are_refused() {
     let rows: &[(&[u8], &str)] = &[
         (b"\x0a", "byte 1: the bytes end within a number"),
         (b"\x0a\x02x", "byte 2: a value of 2 bytes where 1 are left"),
@@ -157,7 +157,7 @@ fn refused() {
 }
 
 #[test]
-fn limits() {
+fn limits_are_enforced() {
     let limits = Limits { size: 16, depth: 1, layers: 2, fields: 3 };
     let rows: &[(&[u8], &str)] = &[
         (&[0; 17], "17 bytes, more than the limit of 16"),
@@ -193,7 +193,7 @@ fn several_messages_share_limits() {
 }
 
 #[test]
-fn places() {
+fn fields_have_places() {
     let message = read(b"\x28\x01\x32\x02\x10\x01\x32\x02\x10\x02").unwrap();
     let places: Vec<Place> = message.fields().iter().map(Field::place).collect();
     assert_eq!(places, [Place::Byte(0), Place::Byte(2)]);
@@ -201,7 +201,7 @@ fn places() {
     assert_eq!((level.place(), level.value()), (Place::Byte(8), &Value::Int(2)));
 }
 
-/// Hostile bytes, in full runs as large as the limit. In quadratic time they would take hours.
+/// Hostile bytes. In full runs they are as large as the limit, and quadratic time would be hours.
 #[test]
 fn hostile_bytes_take_linear_time() {
     let full = std::env::var_os("SYNCBLOB_TEST_FULL").is_some();

@@ -1,5 +1,5 @@
-//! Checks the directory of an archive. The crate `zip` keeps one member of each name, and as many
-//! members as the end record counts, so it could miss an array that another program reads.
+//! Checks the directory of an archive. The crate `zip` keeps one member for each name, and as many
+//! members as the end record counts. It could therefore miss an array that another program reads.
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
@@ -9,15 +9,15 @@ use crate::text::shortened;
 
 const ENTRY: [u8; 4] = *b"PK\x01\x02";
 
-/// The size of an entry's fixed part, and the offsets in it of the lengths of the name, the extra
-/// fields and the comment, which follow.
+/// The size of an entry's fixed part, and the offsets in this part at which the lengths of the
+/// name, the extra fields and the comment are stored. Name, extra fields and comment follow it.
 const ENTRY_BYTES: usize = 46;
 const LENGTHS: [usize; 3] = [28, 30, 32];
 
-/// The most characters of a name in an error message.
+/// The maximum number of characters of a name in an error message.
 const NAME: usize = 60;
 
-/// Refuses a directory with a repeated name, or with a number of entries other than `kept`.
+/// Refuses a directory that repeats a name, or whose number of entries is not `kept`.
 pub fn check(archive: impl Read + Seek, start: u64, kept: usize) -> Result<()> {
     let mut entries = BufReader::new(archive);
     entries.seek(SeekFrom::Start(start))?;
@@ -38,7 +38,7 @@ pub fn check(archive: impl Read + Seek, start: u64, kept: usize) -> Result<()> {
     }
 }
 
-/// Returns the name of the next entry; None after the last entry.
+/// Returns the name of the next entry, or None after the last entry.
 fn next_name(entries: &mut impl BufRead) -> Result<Option<Vec<u8>>> {
     let mut entry = [0; ENTRY_BYTES];
     let (signature, rest) = entry.split_at_mut(ENTRY.len());

@@ -1,6 +1,6 @@
-//! Parses the JSON of a safetensors header. The parser of the crate `safetensors` first builds the
-//! whole header in memory, in at least sixteen times its size, and drops a tensor whose name is
-//! repeated.
+//! Parses the JSON of a safetensors header. The parser of the crate `safetensors` is not used: it
+//! first builds the whole header in memory, in at least sixteen times its size, and drops a tensor
+//! whose name is repeated.
 
 use std::collections::hash_map::Entry;
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use syncblob::Shape;
 
 use crate::text::shortened;
 
-/// The most characters of a name in an error message.
+/// The maximum number of characters of a name in an error message.
 const NAME: usize = 60;
 
 pub fn parse(text: &[u8]) -> Result<Metadata, String> {
@@ -25,7 +25,7 @@ pub fn parse(text: &[u8]) -> Result<Metadata, String> {
 
 #[derive(Default)]
 struct Header {
-    /// The file's metadata.
+    /// The metadata of the file.
     texts: Option<HashMap<String, String>>,
     tensors: HashMap<String, TensorInfo>,
 }
@@ -76,7 +76,7 @@ impl From<Info> for TensorInfo {
     }
 }
 
-/// The dimensions of a shape that a blob can have.
+/// The dimensions of a shape. A shape has at most as many axes as a blob.
 struct Axes(Vec<usize>);
 
 impl<'de> Deserialize<'de> for Axes {

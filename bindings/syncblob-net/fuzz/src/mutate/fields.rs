@@ -1,4 +1,4 @@
-//! Makes fields of the schema, with values of their types.
+//! Makes fields of the schema, with random values of the fields' types.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -7,7 +7,7 @@ use super::{Random, NUMBERS};
 
 static SCHEMA: &str = include_str!("../../../schema/caffe.schema");
 
-/// Types of layers, including types that the schema names in `when`.
+/// Types of layers, including types that the schema lists under `when`.
 pub static TYPES: &[&str] = &[
     "AbsVal",
     "Accuracy",
@@ -71,7 +71,7 @@ pub static TYPES: &[&str] = &[
     "Upsample",
 ];
 
-/// The schema's lines, by message or enum.
+/// The lines of the schema, grouped by message or enum.
 pub struct Schema {
     blocks: BTreeMap<&'static str, Vec<Vec<&'static str>>>,
 }
@@ -95,7 +95,7 @@ impl Schema {
         })
     }
 
-    /// Returns the text of a random field of the message that the field `outer` holds.
+    /// Returns the text of a random field of the message type that the field `outer` contains.
     pub fn field(&self, outer: &[u8], random: &mut Random) -> Option<String> {
         let outer = std::str::from_utf8(outer).ok()?;
         let fields = self.blocks.values().flatten();

@@ -1,4 +1,4 @@
-//! Finds the values, fields and messages of a text, valid or not.
+//! Finds the values, fields and messages of a text that may be malformed.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -16,7 +16,7 @@ pub struct Span<'t> {
     pub kind: Kind,
     pub start: usize,
     pub end: usize,
-    /// The name of the field; for a value, the name of the value's field.
+    /// The name of the field. For a value, the name of the field that contains it.
     pub field: &'t [u8],
 }
 
@@ -27,11 +27,11 @@ struct Open<'t> {
     bracket: usize,
 }
 
-/// Returns the spans of a text; an inner span precedes the spans around it.
+/// Returns the spans of a text. An inner span comes before the spans around it.
 pub fn spans(text: &[u8]) -> Vec<Span<'_>> {
     let mut found = Vec::new();
     let mut open: Vec<Open<'_>> = Vec::new();
-    // The last name, and where it begins.
+    // The last name that was found, and its offset.
     let mut name: (&[u8], usize) = (b"", 0);
     let mut at = 0;
     while at < text.len() {

@@ -11,7 +11,7 @@ const TEXT: &[u8] = b"input: 'a' input_shape { dim: 1 dim: 2 } \
     layer { name: 'fc' type: 'InnerProduct' bottom: 'a' top: 'b' \
             inner_product_param { num_output: 3 bias_term: false } }";
 
-/// Makes a net with these files, and converts it.
+/// Makes a net from these files, and converts it.
 fn onnx(prototxt: &Path, model: &Path) -> Onnx {
     let mut made = Model::create(Format::Caffemodel).unwrap();
     let layer = made.add_layer("fc", "InnerProduct").unwrap();
@@ -24,7 +24,7 @@ fn onnx(prototxt: &Path, model: &Path) -> Onnx {
 }
 
 #[test]
-fn digests_are_of_the_files_each_time_and_count() {
+fn each_write_contains_the_digests_of_the_files() {
     let folder = tempfile::tempdir().unwrap();
     let [prototxt, model] = ["a.prototxt", "a.caffemodel"].map(|name| folder.path().join(name));
     fs::write(&prototxt, TEXT).unwrap();
@@ -39,9 +39,9 @@ fn digests_are_of_the_files_each_time_and_count() {
     }
 }
 
-/// Reading the whole file would take hours.
+/// The digest of the whole file would take hours.
 #[test]
-fn a_writer_that_fails_ends_the_reading() {
+fn a_failing_writer_stops_the_digests() {
     struct Full;
     impl Write for Full {
         fn write(&mut self, _: &[u8]) -> io::Result<usize> {

@@ -10,13 +10,13 @@ fn onnx() -> Onnx {
 }
 
 #[test]
-fn the_size_is_that_of_the_bytes() {
+fn the_size_equals_the_number_of_bytes() {
     let onnx = onnx();
     assert_eq!(onnx.size(), onnx.to_bytes().unwrap().len() as u64);
 }
 
 #[test]
-fn a_saved_file_has_the_bytes_and_leaves_nothing_beside() {
+fn saving_leaves_one_file_with_the_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("net.onnx");
     for _ in 0..2 {
@@ -27,7 +27,7 @@ fn a_saved_file_has_the_bytes_and_leaves_nothing_beside() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_is_named() {
+fn an_error_contains_the_path() {
     let folder = tempfile::tempdir().unwrap();
     for place in [folder.path().to_owned(), folder.path().join("no/net.onnx")] {
         let error = onnx().save(&place).unwrap_err();
