@@ -1,4 +1,4 @@
-//! Fillers in the form of a net's text file.
+//! Fillers as text, in the form of a net's text file.
 
 use std::fmt;
 use std::str::FromStr;
@@ -29,7 +29,7 @@ impl fmt::Display for Filler {
     }
 }
 
-/// Parses the displayed form, with fields in any order; missing fields have Caffe's defaults.
+/// Parses what `Display` writes, with fields in any order. Missing fields have Caffe's defaults.
 ///
 /// ```
 /// use syncblob::{Filler, Variance};
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_filler_is_refused() {
+    fn text_that_is_not_a_filler_is_refused() {
         let wrong =
             ["xavier", "type: xavier", "type: 'xavie'", "std: a", "sparse: -2", "mean:", "n: 1"];
         for text in wrong.into_iter().chain(["variance_norm: fan_in", "sparse: 4294967295"]) {
