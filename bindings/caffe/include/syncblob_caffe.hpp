@@ -53,7 +53,7 @@ inline int Product(const int *begin, const int *end) {
 inline vector<int> Dimensions(const BlobShape &shape) {
     vector<int> dims;
     for (const int64_t dim : shape.dim()) {
-        Require(dim >= 0 && dim <= INT_MAX, SB_ERR_BAD_SHAPE, "a dimension is no int");
+        Require(dim >= 0 && dim <= INT_MAX, SB_ERR_BAD_SHAPE, "a dimension is not an int");
         dims.push_back(static_cast<int>(dim));
     }
     return dims;

@@ -90,12 +90,12 @@ fn value(expression: &Expr) -> String {
     match expression {
         Expr::Lit(literal) => match &literal.lit {
             Lit::Int(number) => number.base10_digits().into(),
-            _ => panic!("a constant that is no whole number"),
+            _ => panic!("a constant that is not a whole number"),
         },
         Expr::Unary(negative) if matches!(negative.op, UnOp::Neg(_)) => {
             format!("-{}", value(&negative.expr))
         }
-        _ => panic!("a constant that is no plain number"),
+        _ => panic!("a constant that is not a plain number"),
     }
 }
 

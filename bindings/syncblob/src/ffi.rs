@@ -72,7 +72,7 @@ pub(crate) fn by_name<T: Copy + Display>(name: &str, what: &str, all: &[T]) -> R
     let found = all.iter().copied().find(|known| known.to_string() == name);
     found.ok_or_else(|| {
         let known: Vec<_> = all.iter().map(T::to_string).collect();
-        let message = format!("{name:?} is no {what}: {} are", known.join(", "));
+        let message = format!("unknown {what} {name:?}: known are {}", known.join(", "));
         Error::new(ErrorKind::InvalidArgument, message)
     })
 }

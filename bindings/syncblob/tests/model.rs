@@ -427,7 +427,7 @@ fn names_are_read_and_written() {
     }
     let error = "F32".parse::<Dtype>().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-    assert!(error.message().contains("\"F32\" is no element type: f32, f64"), "{error}");
+    assert!(error.message().contains("element type \"F32\": known are f32, f64"), "{error}");
     let shown = [
         Head::AtCpu.to_string(),
         Side::Device.to_string(),

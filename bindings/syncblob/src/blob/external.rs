@@ -232,7 +232,7 @@ impl<O: AsRef<[u8]>> AsRef<[u8]> for Boxed<O> {
 /// Returns the bytes as elements, or None if they are not aligned.
 fn elements_of<T: Element>(bytes: &[u8]) -> Result<Option<&[T]>> {
     if bytes.len() % size_of::<T>() != 0 {
-        let message = format!("{} bytes are no whole number of {}", bytes.len(), T::DTYPE);
+        let message = format!("{} bytes are not a whole number of {}", bytes.len(), T::DTYPE);
         return Err(Error::new(ErrorKind::InvalidArgument, message));
     }
     if bytes.is_empty() {

@@ -112,6 +112,6 @@ fn not_representable(error: ndarray::ShapeError) -> Error {
 
 fn other_axes<D: Dimension>(shape: &str) -> Error {
     let axes = D::NDIM.map_or_else(|| "some".to_string(), |axes| axes.to_string());
-    let message = format!("a blob of shape {shape} is no array of {axes} axes");
+    let message = format!("a blob of shape {shape} is not an array of {axes} axes");
     Error::new(ErrorKind::ShapeMismatch, message)
 }

@@ -88,7 +88,7 @@ fn type_of(value: &str) -> Result<i32> {
 }
 
 fn refused(part: &str) -> Error {
-    Error::new(ErrorKind::InvalidArgument, format!("{part:?} is no part of a filler"))
+    Error::new(ErrorKind::InvalidArgument, format!("{part:?} is not part of a filler"))
 }
 
 #[cfg(test)]
