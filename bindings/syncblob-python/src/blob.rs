@@ -188,9 +188,9 @@ impl Blob {
 
     /// The data as a NumPy array, without a copy: writes to the array change the blob.
     ///
-    /// On a blob with a device the values are copied to the host. After work on the device an array
-    /// is out of date: get `data` again. An array keeps its memory alive, also after the blob is
-    /// reshaped or deleted.
+    /// If the blob has a device, the values are copied to the host. After work on the device an
+    /// array is out of date: get `data` again. An array keeps its memory alive, also after the blob
+    /// is reshaped or deleted.
     #[getter]
     fn data<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.array(py, Part::Data)

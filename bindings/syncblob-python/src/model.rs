@@ -61,7 +61,7 @@ impl Opened {
         if Arc::get_mut(&mut self.model).is_none() {
             self.model = Arc::new(copy(&self.model)?);
         }
-        Ok(Arc::get_mut(&mut self.model).expect("nobody else has it yet"))
+        Ok(Arc::get_mut(&mut self.model).expect("a copy without other owners"))
     }
 }
 

@@ -119,7 +119,7 @@ impl Net {
         Ok(shapes)
     }
 
-    /// Sentences about omitted or changed parts.
+    /// Warnings about parts of the net that are omitted or changed.
     #[getter]
     fn warnings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.net.warnings())

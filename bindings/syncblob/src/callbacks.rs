@@ -158,7 +158,7 @@ where
 {
     // SAFETY: `user` is the lender of `lend_blobs`, which has not returned yet.
     let lender = unsafe { &mut *user.cast::<Lender<F, E>>() };
-    // The library has finished with the previously lent blob.
+    // The library no longer uses the blob of the previous call.
     lender.lent = None;
     let values = AssertUnwindSafe(|| (lender.values)(BlobAt::from_c(layer, index)));
     let failure = match panic::catch_unwind(values) {

@@ -223,7 +223,7 @@ both! {
         /// Initialises the data on the host, without copying old values from the device. An element
         /// depends only on the filler, the seed, its index and `T` (for
         /// [`PositiveUnitball`](Filler::PositiveUnitball) also on its row), so it is the same on
-        /// every machine and with any number of threads. Equal seeds give equal numbers, so use a
+        /// every machine and with any number of threads. Equal seeds mean equal numbers, so use a
         /// different seed for each blob. A blob without elements stays unchanged; the call checks
         /// the filler's numbers, but not against the blob's shape.
         ///

@@ -49,10 +49,10 @@ pub trait ReadAt {
     ///
     /// The library reads fields other than values in pieces of up to 16 KiB, and more than once:
     /// opening a model makes several passes over the file, loading a blob a pass over the blob's
-    /// message. Within a pass offsets increase, except for names. Contiguous values of the blob's
-    /// element type are read at once (a MiB at a time with a [progress
+    /// message. Within a pass offsets increase, except in reads of names. Contiguous values of the
+    /// blob's element type are read at once (a MiB at a time with a [progress
     /// callback](crate::Model::set_progress)), other values 4 KiB at a time; a save copies 16 KiB
-    /// at a time. A slow reader, such as one over a network, should cache its last piece.
+    /// at a time. A slow reader, such as a reader over a network, should cache its last piece.
     ///
     /// # Errors
     /// Any failure; the library's call returns it as [`ErrorKind::Io`],
@@ -88,7 +88,7 @@ impl ReadAt for File {
             Ok(since) => since.as_nanos() as u64,
             Err(before) => (before.duration().as_nanos() as u64).wrapping_neg(),
         };
-        // For equal times, different sizes give different numbers.
+        // If the times are equal, different sizes result in different numbers.
         Ok(time.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(file.len()))
     }
 }

@@ -163,7 +163,7 @@ impl Model {
         // SAFETY: the struct points to the progress callback, which `self` owns as long as C may
         // call it.
         check(|err| unsafe { sys::sb_model_set_progress(self.as_ptr(), raw, err) })
-            .expect("a struct of this version is taken");
+            .expect("C accepts a struct of this version");
         self.progress = progress;
     }
 

@@ -1,4 +1,4 @@
-//! Blobs through the safe interface: shape, bytes on both sides, arithmetic.
+//! Tests blobs through the safe interface: shape, bytes on both sides, arithmetic.
 
 use syncblob::{
     Blob, BlobAny, Context, Dtype, ErrorKind, Format, Head, Limits, Model, OpenOptions, Part,

@@ -1,4 +1,4 @@
-//! The caller's allocator and threads.
+//! Tests the caller's allocator and threads.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! Tensors of DLPack from blobs, and blobs from tensors.
+//! Tests tensors of DLPack that are made from blobs, and blobs that are made from tensors.
 
 use std::ffi::c_void;
 use std::ptr::NonNull;

@@ -1,5 +1,5 @@
-//! Fillers through the safe interface. The C tests check the values that fillers write; these tests
-//! check that every number is passed to C, and the refusals.
+//! Tests fillers through the safe interface. The C tests check the values that fillers write; these
+//! tests check that every number is passed to C, and the refusals.
 
 use syncblob::{Blob, BlobAny, ErrorKind, Filler, Float, Part, Variance};
 

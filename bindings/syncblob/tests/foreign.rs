@@ -1,4 +1,4 @@
-//! The error messages for files that are not Caffe's.
+//! Tests the error messages for files that are not Caffe's.
 
 #[path = "foreign/kinds.rs"]
 mod kinds;

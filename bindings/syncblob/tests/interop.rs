@@ -1,4 +1,4 @@
-//! Blobs as arrays of other crates.
+//! Tests blobs as arrays of the crate `ndarray` and as values of serde.
 #![cfg(any(feature = "ndarray", feature = "serde"))]
 
 use syncblob::{Blob, ErrorKind, Part};

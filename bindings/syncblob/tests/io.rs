@@ -1,4 +1,4 @@
-//! Models and blobs from readers and to writers, and progress callbacks.
+//! Tests models and blobs that readers provide and writers receive, and progress callbacks.
 
 use std::cell::Cell;
 use std::error::Error as _;

@@ -1,4 +1,4 @@
-//! `SyncedMemory` without a blob: sides, heads, storage, queued copies.
+//! Tests `SyncedMemory`: sides, heads, storage, queued copies.
 #![cfg(feature = "testing")]
 
 use syncblob::sim::{Failure, Operation, Schedule};

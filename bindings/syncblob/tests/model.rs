@@ -1,4 +1,4 @@
-//! Model files through the safe interface.
+//! Tests model files through the safe interface.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;

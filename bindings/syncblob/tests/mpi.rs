@@ -1,4 +1,4 @@
-//! Communicators over MPI on any number of ranks; `tests/mpi/run.sh` runs this test with mpirun.
+//! Tests communicators over MPI on any number of ranks; `tests/mpi/run.sh` runs this with mpirun.
 
 use syncblob::comm::{Comm, Op, Reducer};
 use syncblob::{Blob, Context, Error, ErrorKind, Part};

@@ -1,5 +1,5 @@
-//! Memory that the device may still use is neither freed nor returned to its owner, even if many
-//! waits fail or another thread loses the device. The device runs its work as late as possible.
+//! Tests that memory that the device may still use is neither freed nor released to its owner, even
+//! if many waits fail or another thread loses the device. The device works as late as possible.
 #![cfg(feature = "testing")]
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -40,7 +40,7 @@ fn cancel_failures(context: &Context) {
     sim(context).fail(Operation::Any, 0, Failure::Now).unwrap();
 }
 
-/// Whether and when an owner's memory was returned.
+/// How often an owner was dropped, and whether a drop was too early.
 #[derive(Default)]
 struct Outcome {
     ended: AtomicUsize,

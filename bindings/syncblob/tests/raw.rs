@@ -1,4 +1,4 @@
-//! Handles that are passed between this crate and C code.
+//! Tests handles that are passed between this crate and C code.
 
 use std::ptr;
 

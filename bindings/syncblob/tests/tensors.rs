@@ -1,4 +1,4 @@
-//! Blobs from and to files of safetensors.
+//! Tests blobs from and to files of safetensors.
 #![cfg(feature = "safetensors")]
 
 use std::collections::HashMap;

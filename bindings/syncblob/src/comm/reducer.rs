@@ -103,8 +103,8 @@ impl<'c, T: Reduced> Reducer<'c, T> {
     /// A step is abandoned if it fails after the first `ready`, or if `work` returns an error or
     /// panics after the first `ready`. An abandoned step waits for started buckets. Then diffs are
     /// unspecified, reducer and communicator are unusable, and the other ranks wait for the buckets
-    /// that this rank has not started. A diff that the engine may still use is released, and reads
-    /// as zeros.
+    /// that this rank has not started. A diff that the engine may still use is released, so the
+    /// blob's diff reads as zeros.
     ///
     /// # Errors
     /// Errors of `work`; [`InvalidArgument`](ErrorKind::InvalidArgument) if a blob was not ready

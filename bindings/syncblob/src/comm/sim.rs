@@ -8,7 +8,7 @@ use crate::ffi::{check, sized};
 use crate::{Context, Result};
 
 /// Ranks that are threads of this process, for tests on one machine. Sums are computed in double
-/// precision, in the order of ranks, so every run gives the same sums.
+/// precision, in the order of ranks, so every run computes the same sums.
 ///
 /// ```
 /// use std::time::Duration;
