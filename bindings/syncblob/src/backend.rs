@@ -36,7 +36,7 @@ use crate::Result;
 /// code is sound to run in this process, and that the backend fulfils the contract of `backend.h`.
 pub unsafe fn load_backend(path: impl AsRef<Path>) -> Result<&'static str> {
     let backend = with_path(path.as_ref(), |path| {
-        // SAFETY: the path ends in NUL; for the library's code, the caller's promise.
+        // SAFETY: the path ends in NUL; the caller promises that the library's code is sound.
         get(|out, err| unsafe { sys::sb_backend_load(path.as_ptr(), out, err) })
     })?;
     // SAFETY: the table and its name stay valid and unchanged until the process ends.

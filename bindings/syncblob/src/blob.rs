@@ -29,7 +29,7 @@ pub use proto::Payload;
 /// on the device of its [`Context`], or both.
 ///
 /// Memory is allocated when first used and then reads as zeros. Elements lie in row-major order. A
-/// program can move or share a blob; only [`try_clone`](Blob::try_clone) copies the blob.
+/// program can move or share a blob; to copy the blob, call [`try_clone`](Blob::try_clone).
 #[doc(alias("Tensor", "Array"))]
 pub struct Blob<T: Element> {
     raw: NonNull<sys::sb_blob>,
@@ -250,7 +250,7 @@ impl<T: Element> Blob<T> {
         Self::own(raw.as_ptr())
     }
 
-    /// Passes ownership of the blob to C code, which must end it with `sb_blob_destroy`.
+    /// Passes ownership of the blob to C code, which must destroy it with `sb_blob_destroy`.
     pub fn into_raw(self) -> NonNull<sys::sb_blob> {
         let mut blob = ManuallyDrop::new(self);
         blob.dims = Dims::default(); // frees a copy of the dimensions

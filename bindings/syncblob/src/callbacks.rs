@@ -41,9 +41,9 @@ pub(crate) fn parallel_for_to_c<F: ParallelFor>(spread: &'static F) -> Spread {
 }
 
 /// Runs every task exactly once, whatever the caller's function does: each call of the closure runs
-/// the next task, and calls after the last task do nothing. Tasks that are left when the function
-/// returns or panics run here. The function borrows the closure, so no call of the closure is
-/// running then.
+/// the next task, and calls after the last task do nothing. Runs the remaining tasks itself if the
+/// caller's function returns or panics early. That function borrows the closure, so no call of the
+/// closure is running then.
 unsafe extern "C" fn run_tasks<F: ParallelFor>(
     user: *mut c_void,
     tasks: i64,

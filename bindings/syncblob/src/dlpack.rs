@@ -258,7 +258,7 @@ impl<T: Element> Blob<T> {
     #[doc(alias = "sb_blob_to_mutable_dlpack")]
     pub unsafe fn to_dlpack_mut(&mut self, part: Part, side: Side) -> Result<Dlpack> {
         let (part, side) = (part.code(), side.code());
-        // SAFETY: the blob is live; the caller promises what the tensor's users must not do.
+        // SAFETY: the blob is live; the caller promises what this method's Safety section requires.
         let raw = get(|out, err| unsafe {
             sys::sb_blob_to_mutable_dlpack(self.as_ptr(), part, side, out, err)
         })?;

@@ -184,7 +184,7 @@ impl Error {
         }
     }
 
-    /// Makes the error of a reader or writer that was called without the library.
+    /// Makes the error of a reader or writer that this crate has called, not the library.
     pub(crate) fn from_io(error: io::Error) -> Self {
         let kind = ErrorKind::of_io(&error);
         let device_code = error.raw_os_error().unwrap_or(0);

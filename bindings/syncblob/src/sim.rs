@@ -70,7 +70,7 @@ impl Failure {
 
 macro_rules! operations {
     ($($(#[$doc:meta])* $name:ident = $code:ident,)*) => {
-        /// A call of the library to its device.
+        /// A call that the library makes to its device.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Operation {
@@ -102,9 +102,9 @@ operations! {
     Copy = SB_SIM_COPY,
     /// Page-locked host memory is allocated.
     AllocPinned = SB_SIM_ALLOC_PINNED,
-    /// A pointer of the caller's is checked.
+    /// A pointer from the caller is checked.
     CheckPointer = SB_SIM_CHECK_POINTER,
-    /// A stream of the caller's is checked.
+    /// A stream from the caller is checked.
     CheckStream = SB_SIM_CHECK_STREAM,
     /// The host waits for a stream.
     StreamSynchronize = SB_SIM_STREAM_SYNCHRONIZE,

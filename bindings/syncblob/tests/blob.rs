@@ -387,7 +387,7 @@ fn wrong_devices_are_refused() {
     assert_eq!(kind("sim:0\0"), ErrorKind::InvalidArgument);
 }
 
-/// Tests that a message contains a number that does not fit C's type as the caller passed it.
+/// Tests that a message contains the caller's number even if the number does not fit C's type.
 #[test]
 fn errors_contain_the_number_that_the_caller_passed() {
     let blob = Blob::<f32>::zeros([2, 3]).unwrap();

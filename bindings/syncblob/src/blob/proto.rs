@@ -29,8 +29,8 @@ impl Payload {
 }
 
 /// Caffe's `BlobProto` messages, and files of one message, such as `mean.binaryproto`. The bytes
-/// may be untrusted: they are first checked against the context's limits, and an error contains its
-/// offset. A value that an integer type cannot hold, such as a fraction, is an error of kind
+/// may be untrusted: they are first checked against the context's limits. An error has an offset in
+/// the bytes. A value that an integer type cannot hold, such as a fraction, is an error of kind
 /// [`DataOverflow`](ErrorKind::DataOverflow). A blob of `half::f16` accepts only NVCaffe's halves;
 /// other values are an error of kind [`DtypeMismatch`](ErrorKind::DtypeMismatch).
 impl<T: Readable> Blob<T> {
@@ -89,7 +89,7 @@ impl<T: Readable> Blob<T> {
     /// No other code uses the blob or its memories.
     unsafe fn parse(&self, bytes: &[u8], flags: u32) -> Result<()> {
         let (start, len) = (bytes.as_ptr().cast(), bytes.len());
-        // SAFETY: `bytes` is valid for its length; for the rest, the caller's promise.
+        // SAFETY: `bytes` is valid for its length; the caller promises that nothing uses the blob.
         check(|err| unsafe {
             sys::sb_blob_from_proto(self.raw(), start, len, flags, ptr::null(), err)
         })

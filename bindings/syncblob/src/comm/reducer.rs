@@ -35,7 +35,7 @@ impl ReducerOptions {
         self
     }
 
-    /// Sets the maximum size of a bucket. With 0 every blob is sent separately.
+    /// Sets the maximum size of a bucket. With 0 every blob is reduced separately.
     pub fn bucket_bytes(mut self, bytes: usize) -> Self {
         self.bucket_bytes = bytes;
         self
