@@ -1,5 +1,5 @@
-// Runs bindgen: included by the build script (feature `buildtime_bindgen`) and by the tests that
-// compare src/bindings.rs, src/testing.rs and src/comm.rs.
+// Runs bindgen. The build script (feature `buildtime_bindgen`) includes this file, and so do the
+// tests that compare src/bindings.rs, src/testing.rs and src/comm.rs.
 
 /// Returns the bindings of `wrapper` as Rust source. `arguments` are further arguments of clang.
 fn generate(
@@ -24,7 +24,7 @@ const TESTING: [&str; 1] = ["sim.h"];
 const COMM: [&str; 5] = ["comm.h", "comm_engine.h", "nccl.h", "reducer.h", "sim_comm.h"];
 
 /// Returns the bindings of the headers of such a library, without the types that the core's
-/// bindings have.
+/// bindings declare.
 #[allow(dead_code)]
 fn generate_over(
     headers: &[&str],
@@ -59,15 +59,15 @@ fn builder(include: &std::path::Path, arguments: &[&str]) -> bindgen::Builder {
         .clang_arg(format!("-I{}", include.display()))
         .clang_arg("-std=c11")
         .clang_args(arguments)
-        // Integers, never Rust enums: an enum with a number that this version does not know would
-        // be undefined behaviour.
+        // Makes integers, never Rust enums: an enum with a number that this version does not know
+        // would be undefined behaviour.
         .default_enum_style(bindgen::EnumVariation::Consts)
         .prepend_enum_name(false)
         .merge_extern_blocks(true)
         .sort_semantically(true)
         .derive_default(true)
         .layout_tests(true)
-        // No comments: the headers are the manual, and are in the crate.
+        // Omits comments, because the headers, which document the functions, are in the crate.
         .generate_comments(false)
         .use_core()
         .rust_target(bindgen::RustTarget::stable(85, 0).expect("a Rust that bindgen knows"))
@@ -75,12 +75,12 @@ fn builder(include: &std::path::Path, arguments: &[&str]) -> bindgen::Builder {
         .formatter(bindgen::Formatter::Prettyplease)
 }
 
-/// The line above the layout of a struct, which is that of a 64-bit host.
+/// The line above the checks of a struct's layout, which are valid only on a 64-bit host.
 const LAYOUTS: &str = "#[allow(clippy::unnecessary_operation, clippy::identity_op)]";
 
-/// Replaces the types of constants of unnamed enums by those that the functions take: u32 for
-/// flags, i32 for all others. bindgen makes a numbered type for each unnamed enum, and a new enum
-/// would change these numbers.
+/// Replaces the types of constants of unnamed enums by the types of the functions' arguments: u32
+/// for flags, i32 for all others. bindgen makes a numbered type for each unnamed enum, so a new
+/// enum would change these numbers.
 fn type_constants(source: &str) -> String {
     const NUMBERS: [&str; 17] = [
         "OK:", "DATA:", "DIFF:", "STATUS_", "ERR_", "DTYPE_", "HEAD_", "SIDE_", "STORAGE_", "FORMAT_", "LAYER_",

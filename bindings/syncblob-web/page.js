@@ -111,7 +111,7 @@ const quoted = (name) => (/^[\w./+@-]+$/.test(name) ? name : `'${name.replaceAll
 const typed = (args) => ["syncblob", ...args].map(quoted).join(" ");
 const path = (file) => (file.name.startsWith("-") ? `./${file.name}` : file.name);
 
-// Runs the command on the files and shows the status `words`. If it fails, shows why; returns null.
+// Runs the command on the files and shows the status `words`. If it fails, shows why and returns null.
 async function attempt(words, title, args, files, output, codes = [0]) {
   work(`${words} …`);
   const result = await command(args, files, output);
@@ -139,7 +139,7 @@ async function open(files) {
     refuse("These are too many files.", { err: "Choose one model, and at most one prototxt." });
     return work("");
   }
-  // A prototxt that is chosen after a model is used with this model.
+  // A prototxt that is chosen alone, after a model, is used with that model.
   const joins = nets.length === 1 && models.length === 0 && state.model && !isNet(state.model) && !state.net;
   if (!joins) state.model = models[0] ?? nets[0];
   state.net = models.length || joins ? nets[0] ?? null : null;

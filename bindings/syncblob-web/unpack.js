@@ -2,8 +2,8 @@
 // and pb = 0, and writes the bytes as text with 7 bits a character.
 "use strict";
 
-// Characters that HTML does not keep in a script. A character above U+007F stands for one of them, and for
-// the character after it.
+// Characters that HTML does not keep in a script. The text has a character above U+007F for each of them and
+// the next character.
 const REPLACED = [0x00, 0x0d, 0x3c];
 
 function bytesOf(text) {
@@ -22,7 +22,7 @@ function bytesOf(text) {
   return bytes.subarray(0, size);
 }
 
-// The range coder.
+// The range decoder.
 class Bits {
   constructor(input) {
     this.input = input;
@@ -49,13 +49,13 @@ class Bits {
     this.shift();
     return Number(is);
   }
-  // Highest bit first.
+  // Decodes a number of `count` bits, highest bit first.
   tree(chances, count, from = 0) {
     let node = 1;
     for (let i = 0; i < count; i++) node = (node << 1) | this.bit(chances, from + node);
     return node - (1 << count);
   }
-  // Lowest bit first.
+  // Decodes a number of `count` bits, lowest bit first.
   reverse(chances, count, from = 0) {
     let node = 1, value = 0;
     for (let i = 0; i < count; i++) {
@@ -100,7 +100,7 @@ function distances(bits) {
   };
 }
 
-// After a match, the byte at the match's distance chooses the chances until a bit differs.
+// Decodes a byte. After a match, the byte at the match's distance selects the chances until a bit differs.
 function literal(bits, chances, from, matched) {
   let node = 1;
   while (matched !== null && node < 256) {

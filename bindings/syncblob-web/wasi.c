@@ -1,5 +1,5 @@
-// Functions that Rust's standard library calls and Debian 12's wasi-libc, of 2022, lacks. WASI has
-// no threads, and cannot resolve paths.
+// Functions that Rust's standard library calls, but that Debian 12's wasi-libc, of 2022, lacks.
+// WASI has no threads and cannot resolve paths, so functions for these return errors.
 #include <errno.h>
 #include <stddef.h>
 

@@ -20,7 +20,7 @@ function count(what, bytes) {
   postMessage({ read: traffic.read, written: traffic.written });
 }
 
-// The shim's class writes the times to wrong offsets. One link: a file with no links counts as removed.
+// The shim's class writes the times to wrong offsets. The link count is 1, since 0 would mean a removed file.
 class Filestat extends defs.Filestat {
   write_bytes(view, at) {
     const fields = [this.dev, this.ino, BigInt(this.filetype), 1n, this.size, 0n, 0n, 0n];

@@ -1,6 +1,6 @@
 /**
- * caffe::Blob on sb_blob. Stores the shape here too, because Caffe returns it as a vector of
- * int and reads it often.
+ * caffe::Blob, implemented by sb_blob. The class also stores the shape as a vector of int,
+ * because Caffe returns the shape in this form and reads it often.
  */
 #ifndef SYNCBLOB_CAFFE_HPP
 #define SYNCBLOB_CAFFE_HPP
@@ -53,7 +53,7 @@ inline int Product(const int *begin, const int *end) {
 inline vector<int> Dimensions(const BlobShape &shape) {
     vector<int> dims;
     for (const int64_t dim : shape.dim()) {
-        Require(dim >= 0 && dim <= INT_MAX, SB_ERR_BAD_SHAPE, "a dimension is no int");
+        Require(dim >= 0 && dim <= INT_MAX, SB_ERR_BAD_SHAPE, "a dimension is not an int");
         dims.push_back(static_cast<int>(dim));
     }
     return dims;
@@ -84,8 +84,8 @@ inline google::protobuf::RepeatedField<double> *DiffOf(BlobProto *proto, const d
     return proto->mutable_double_diff();
 }
 
-/** Copies values into a field, the first value first. `values` may be the field's own memory,
- *  which the blob borrows: then the field has room for all values, so the memory does not move. */
+/** Copies values into a field, in their order. `values` may be the field's own memory if the blob
+ *  borrows it. Then the field has room for all values, so Reserve does not move the memory. */
 template <typename Dtype>
 inline void Replace(google::protobuf::RepeatedField<Dtype> *field, const Dtype *values, int count) {
     field->Clear();
@@ -173,8 +173,8 @@ template <typename Dtype> class Blob {
         return shape_[index < 0 ? index + num_axes() : index];
     }
 
-    /** Returns an offset. An index may equal its extent (one past the end): layers step by
-     *  offset(0, 1). */
+    /** Returns an offset. An index may be equal to its dimension (one past the end), because
+     *  layers compute steps by offset(0, 1). */
     int offset(int n, int c = 0, int h = 0, int w = 0) const {
         syncblob::Require(0 <= n && n <= num() && 0 <= c && c <= channels() && 0 <= h &&
                               h <= height() && 0 <= w && w <= width(),
@@ -272,7 +272,7 @@ template <typename Dtype> class Blob {
     void Update() {
         syncblob::Check(sb_blob_update, blob_.get());
     }
-    /** The sums are computed in double, then rounded; 0 before the first shape. */
+    /** The sums are computed in double and then rounded. Without a shape they are 0. */
     Dtype asum_data() const {
         return Sum(sb_blob_asum, SB_DATA);
     }
@@ -354,7 +354,7 @@ template <typename Dtype> class Blob {
     DISABLE_COPY_AND_ASSIGN(Blob);
 };
 
-/** A count above the capacity replaces data and diff, as in Caffe. A smaller count keeps
+/** If the count exceeds the capacity, replaces data and diff, as Caffe does. Otherwise keeps
  *  contents, shares and borrowed memory, except a shared memory that is too small. */
 template <typename Dtype> void Blob<Dtype>::ReshapeTo(const int *begin, const int *end) {
     if (data_ && diff_ && shape_.size() == static_cast<size_t>(end - begin) &&
@@ -384,7 +384,7 @@ template <typename Dtype> void Blob<Dtype>::ReshapeTo(const int *begin, const in
     diff();
 }
 
-/** Creates a blob without a shape, which can share a blob without elements. */
+/** Creates blob_ without a shape. It can then share the memory of a blob without elements. */
 template <typename Dtype> void Blob<Dtype>::Create() {
     sb_blob *made;
     syncblob::Check(sb_blob_create, SYNCBLOB_CAFFE_CONTEXT,
@@ -429,7 +429,7 @@ void Blob<Dtype>::CopyFrom(const Blob &source, bool copy_diff, bool reshape) {
     const shared_ptr<SyncedMemory> &from = copy_diff ? source.diff() : source.data();
     const shared_ptr<SyncedMemory> &to = copy_diff ? diff() : data();
     if (Caffe::mode() == Caffe::GPU) {
-        from->gpu_data(); // the library copies on the side of the source's bytes
+        from->gpu_data(); // makes sb_blob_copy_from copy on the device
         syncblob::Check(sb_blob_copy_from, blob_.get(), sb_part(copy_diff ? SB_DIFF : SB_DATA),
                         static_cast<const sb_blob *>(source.blob_.get()), 0U);
         return;

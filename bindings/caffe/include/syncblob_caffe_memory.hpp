@@ -1,6 +1,6 @@
 /**
- * caffe::SyncedMemory on sb_mem. A failure ends in LOG(FATAL), as in Caffe, or in an exception
- * if SYNCBLOB_CAFFE_THROW is defined.
+ * caffe::SyncedMemory, implemented by sb_mem. A failure calls LOG(FATAL), as in Caffe, or throws
+ * an exception if SYNCBLOB_CAFFE_THROW is defined.
  */
 #ifndef SYNCBLOB_CAFFE_MEMORY_HPP
 #define SYNCBLOB_CAFFE_MEMORY_HPP
@@ -16,18 +16,18 @@
 #include "syncblob/syncblob.h"
 
 /** @def SYNCBLOB_CAFFE_CONTEXT
- *  An expression: the sb_context * in which the calling thread makes memories. */
+ *  An expression for the sb_context * in which the calling thread makes memories. */
 #ifndef SYNCBLOB_CAFFE_CONTEXT
 #define SYNCBLOB_CAFFE_CONTEXT ::caffe::SyncblobContext::Get()
 #endif
 
-/** Makes an object unique in the process, also if a shared library hides its names. */
+/** Makes an object unique in the process, also if a shared library hides its other symbols. */
 #define SYNCBLOB_CAFFE_SHARED __attribute__((visibility("default")))
 
 namespace caffe {
 
 /** The context in which the calling thread makes memories. Set selects it, as Caffe::SetDevice
- *  selects the thread's device. Initially the built-in context, NULL, which has no device. */
+ *  selects the thread's device. Before Set it is NULL, the built-in context without a device. */
 class SYNCBLOB_CAFFE_SHARED SyncblobContext {
   public:
     /** The caller keeps ownership of `context`, and must not release it while it is set. */
@@ -74,7 +74,7 @@ inline void Require(bool holds, sb_status status, const char *message) {
         Fail(status, message);
 }
 
-/** Check(call, arguments...): calls the C library; fails if the call does. */
+/** Makes a call of the C library with the arguments and an error; calls Fail if it fails. */
 template <typename... Parameters, typename... Arguments>
 __attribute__((always_inline)) inline void Check(sb_status (*call)(Parameters...),
                                                  Arguments... arguments) {
@@ -133,7 +133,7 @@ inline void CaffeFreeHost(void *ptr, bool) {
 
 class SyncedMemory {
   public:
-    /** As sb_head. LOST is not in Caffe: the newest bytes were lost in a failure. */
+    /** The values of sb_head. Caffe has no LOST: a failure has lost the newest bytes. */
     enum SyncedHead { UNINITIALIZED, HEAD_AT_CPU, HEAD_AT_GPU, SYNCED, LOST };
 
     SyncedMemory() : SyncedMemory(size_t(0)) {
@@ -165,8 +165,8 @@ class SyncedMemory {
         return bytes;
     }
 
-    /** The caller keeps ownership of `data`, which must have size() bytes; this cannot be
-     *  checked. */
+    /** The caller keeps ownership of `data`, which must have size() bytes. The library cannot
+     *  check this. */
     void set_cpu_data(void *data) {
         syncblob::Check(sb_mem_set_cpu, mem_, data, size(), 0, nullptr, nullptr);
     }
@@ -190,7 +190,7 @@ class SyncedMemory {
   private:
     template <typename Dtype> friend class Blob;
 
-    struct Shared { // not a pointer: SyncedMemory(0) is a size
+    struct Shared { // a struct, because a pointer would make SyncedMemory(0) ambiguous
         sb_mem *mem;
     };
 

@@ -138,7 +138,7 @@ fn contexts() -> &'static Mutex<HashMap<String, Context>> {
     let process = std::process::id();
     let mut known = CONTEXTS.load(Ordering::Acquire);
     loop {
-        // SAFETY: null, or made below, and none is ever freed.
+        // SAFETY: the pointer is null, or was stored below, and stored contexts are never freed.
         match unsafe { known.as_ref() } {
             Some(contexts) if contexts.process == process => return &contexts.by_device,
             _ => {}
@@ -148,7 +148,7 @@ fn contexts() -> &'static Mutex<HashMap<String, Context>> {
         known = match set {
             Ok(_) => made,
             Err(other) => {
-                // SAFETY: it has no other owner.
+                // SAFETY: `made` was not stored, so it has no other owner.
                 drop(unsafe { Box::from_raw(made) });
                 other
             }
@@ -156,8 +156,8 @@ fn contexts() -> &'static Mutex<HashMap<String, Context>> {
     }
 }
 
-/// Returns the context of a device: `"cpu"`, `"cuda:0"`, `"sim:0"`, `"NAME:0"`. A process has one context for
-/// each device.
+/// Returns the context of a device: `"cpu"`, `"cuda:0"`, `"sim:0"`, `"NAME:0"`. A process has one
+/// context for each device.
 pub fn context(device: &str) -> Result<Context, Failure> {
     if device == "cpu" {
         return Ok(Context::host());

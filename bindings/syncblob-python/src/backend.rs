@@ -7,12 +7,12 @@ use pyo3::prelude::*;
 use crate::arguments;
 use crate::error::detached;
 
-/// Opens the shared library of a backend for another accelerator, and returns the backend's name:
-/// afterwards ``device="NAME:0"`` works wherever a device is named. Loading the same library again
-/// changes nothing. The library stays open until the process ends.
+/// Opens the shared library of a backend, which supports another accelerator, and returns the
+/// backend's name. Afterwards ``"NAME:0"`` is a valid `device` argument. Loading the same library
+/// again changes nothing. The library stays open until the process ends.
 ///
 /// The library's code runs in this process, with all its rights: load only files that you trust. A
-/// path without a folder is of a file in the current folder; no other folder is searched.
+/// path without a folder names a file in the current folder; no other folder is searched.
 #[pyfunction]
 pub fn load_backend(
     py: Python<'_>,

@@ -47,8 +47,8 @@ pub struct Blob {
     shares: AtomicBool,
 }
 
-/// A blob that shares a memory takes this lock after its own lock, so that no two sharers write at
-/// the same time.
+/// A call on a blob that shares a memory takes this lock after the blob's own lock, so that no two
+/// sharers write at the same time.
 static SHARERS: RwLock<()> = RwLock::new(());
 
 impl Blob {
@@ -76,7 +76,7 @@ impl Blob {
         work(&mut blob)
     }
 
-    /// Shares a memory of `other`. The two locks are taken in the order of their addresses.
+    /// Shares a memory of `other`. Takes the two locks in the order of addresses to avoid deadlock.
     fn share(&self, py: Python<'_>, other: &Self, part: Part) -> PyResult<()> {
         if std::ptr::eq(self, other) {
             return Ok(());
@@ -148,7 +148,7 @@ impl Blob {
                     return Err(Failure::Refused("ArgumentError", text));
                 }
                 let tensor = calls::to_dlpack(blob, part, Side::Host)?;
-                // SAFETY: the tensor has so many bytes, which may be written.
+                // SAFETY: the tensor has `size` bytes, which may be written.
                 unsafe {
                     values.as_ptr().copy_to_nonoverlapping(tensor.data_ptr().cast_mut(), size);
                 }
@@ -188,8 +188,8 @@ impl Blob {
 
     /// The data as a NumPy array, without a copy: writes to the array change the blob.
     ///
-    /// On a blob with a device the values are copied to the host. Work on the device makes an array
-    /// out of date: get `data` again after it. An array keeps its memory alive, also after the blob
+    /// If the blob has a device, the values are copied to the host. After work on the device an
+    /// array is out of date: get `data` again. An array keeps its memory alive, also after the blob
     /// is reshaped or deleted.
     #[getter]
     fn data<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -382,7 +382,7 @@ impl Blob {
     }
 
     /// Writes a blob of float32 or float64 to a file as Caffe does, such as ``mean.binaryproto``.
-    /// The path always has the complete old file or the complete new file.
+    /// The path always names the complete old file or the complete new file.
     #[pyo3(signature = (path, *, diff=false))]
     fn save(
         &self,
@@ -476,7 +476,7 @@ impl Blob {
     }
 }
 
-/// Converts an array argument; None for numbers and lists of dimensions.
+/// Converts an array argument; returns None for a number or a list of dimensions.
 fn values_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     if !value.hasattr("__array__")? {
         return Ok(None);
@@ -526,7 +526,7 @@ impl Blob {
         }
     }
 
-    /// Returns a model of format `blob` with this blob.
+    /// Returns a model of format `blob` that contains a copy of this blob.
     fn model(&self, py: Python<'_>, diff: bool) -> PyResult<Model> {
         let payload = if diff { Payload::DataAndDiff } else { Payload::Data };
         detached(py, || {
@@ -550,7 +550,7 @@ impl Blob {
         })
     }
 
-    /// Adds a copy of the blob to a layer of a model, or to the blobs of no layer.
+    /// Adds a copy of the blob to a layer of a model, or to the blobs that belong to no layer.
     pub fn add_to(&self, model: &mut syncblob::Model, layer: Option<usize>) -> Result<(), Failure> {
         self.reading(|blob| add(model, layer, blob, Payload::Data))
     }
@@ -599,8 +599,8 @@ fn not_stored(blob: &BlobAny) -> Failure {
 }
 
 /// Returns a blob that uses the memory of an array of NumPy, PyTorch or another library that
-/// supports DLPack. Writes to the blob change the array, and the reverse. The blob copies a
-/// read-only array at the first call that would write to it, and in `data`.
+/// supports DLPack. Writes to the blob change the array, and the reverse. A read-only array is
+/// copied before the first call that would write to it, and before `data` returns its values.
 ///
 /// >>> import numpy as np
 /// >>> array = np.ones((2, 3), "float32")
@@ -614,7 +614,7 @@ pub fn from_dlpack(array: &Bound<'_, PyAny>) -> PyResult<Blob> {
 }
 
 /// Loads a file of one blob, such as ``mean.binaryproto``, from its path or from its content as
-/// bytes. `max_memory` is the limit of that name of `load`.
+/// bytes. `max_memory` is the same limit as in `load`.
 #[pyfunction]
 #[pyo3(signature = (source, *, max_memory=None))]
 pub fn load_blob(

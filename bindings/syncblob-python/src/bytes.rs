@@ -8,16 +8,16 @@ use pyo3::types::PyBytes;
 
 use crate::error::{detached, Failure};
 
-/// Returns a bytes object of the given size, filled by `write`. `write` runs without the
-/// interpreter's lock and returns whether it wrote all bytes; if not, returns None.
+/// Returns a bytes object of the given size, filled by `write`, or None if `write` returns false.
+/// `write` runs without the interpreter's lock and returns whether it wrote all bytes.
 pub fn written<'py>(
     py: Python<'py>,
     size: usize,
     write: impl FnOnce(&mut [MaybeUninit<u8>]) -> Result<bool, Failure> + Send,
 ) -> PyResult<Option<Bound<'py, PyBytes>>> {
     let size = ffi::Py_ssize_t::try_from(size)?;
-    // SAFETY: without a source the object has uninitialised room for the bytes, and the caller
-    // writes them before it is shared.
+    // SAFETY: without a source the object has uninitialised room for the bytes, and `write` writes
+    // them before other code gets the object.
     let made = unsafe {
         Bound::from_owned_ptr_or_err(py, ffi::PyBytes_FromStringAndSize(std::ptr::null(), size))?
             .cast_into_unchecked::<PyBytes>()

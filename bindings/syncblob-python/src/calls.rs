@@ -56,7 +56,7 @@ pub fn copy_values(blob: &BlobAny, part: Part, room: &mut [MaybeUninit<u8>]) -> 
     // SAFETY: the blob is live.
     let values =
         get(|out, err| unsafe { sys::sb_blob_cpu(blob.as_ptr(), part_code(part), out, err) })?;
-    // SAFETY: the memory has so many bytes, and the held lock excludes other writers.
+    // SAFETY: the memory has as many bytes as `room`, and the held lock excludes other writers.
     unsafe { values.cast::<u8>().copy_to_nonoverlapping(room.as_mut_ptr().cast(), room.len()) };
     Ok(true)
 }
@@ -65,7 +65,7 @@ pub fn copy_values(blob: &BlobAny, part: Part, room: &mut [MaybeUninit<u8>]) -> 
 pub fn check_added(blob: &BlobAny) -> Result<()> {
     // SAFETY: the blob is live.
     get(|out, err| unsafe { sys::sb_blob_proto_size(blob.as_ptr(), 0, out, err) })?;
-    // SAFETY: as above, and the pointer is dropped.
+    // SAFETY: the blob is live, and the pointer is not used.
     get(|out, err| unsafe { sys::sb_blob_cpu(blob.as_ptr(), sys::SB_DATA, out, err) }).map(drop)
 }
 
@@ -108,6 +108,6 @@ pub fn to_legacy_dlpack(blob: &mut BlobAny, part: Part, side: Side) -> Result<Le
     let tensor = get(|out, err| unsafe {
         sys::sb_blob_to_legacy_dlpack(blob.as_ptr(), part, side, out, err)
     })?;
-    // SAFETY: as above.
+    // SAFETY: as in `to_dlpack`.
     Ok(unsafe { LegacyDlpack::from_raw(NonNull::new(tensor).expect("a tensor, or an error")) })
 }

@@ -96,7 +96,7 @@ pub fn another_seed(py: Python<'_>) -> PyResult<u64> {
 
 fn defaults() -> sys::sb_filler {
     let mut filler = std::mem::MaybeUninit::uninit();
-    // SAFETY: writes the whole struct.
+    // SAFETY: `sb_filler_init` writes the whole struct.
     unsafe {
         sys::sb_filler_init(filler.as_mut_ptr(), size_of::<sys::sb_filler>());
         filler.assume_init()

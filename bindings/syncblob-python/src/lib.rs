@@ -1,5 +1,5 @@
-//! The Python module `syncblob`: the crates `syncblob`, `syncblob-net` and `syncblob-cli` for CPython 3.9
-//! and later.
+//! The Python module `syncblob`: the crates `syncblob`, `syncblob-net` and `syncblob-cli` for
+//! CPython 3.9 and later.
 //!
 //! The module never waits for the lock of a blob or a model, and never runs the library's work,
 //! while it holds the interpreter's lock: other Python threads run meanwhile, and the deleter of an
@@ -37,8 +37,8 @@ fn check_interpreter() -> PyResult<()> {
     let own = unsafe { pyo3::ffi::PyInterpreterState_GetID(pyo3::ffi::PyInterpreterState_Get()) };
     match FIRST.compare_exchange(NONE, own, Ordering::Relaxed, Ordering::Relaxed) {
         Err(first) if first != own => Err(PyImportError::new_err(
-            "syncblob works in one interpreter of a process, and another one has imported it: give \
-             each a process of its own",
+            "syncblob works in one interpreter of a process, and another one has imported it: use \
+             a separate process for each",
         )),
         _ => Ok(()),
     }

@@ -40,7 +40,7 @@ use crate::{bytes, calls, plain, tensor};
 #[pyclass(frozen, mapping, module = "syncblob")]
 pub struct Model {
     opened: RwLock<Opened>,
-    /// The limit of a read in bytes; 0: no limit.
+    /// The limit of a read in bytes; 0 means no limit.
     max_memory: usize,
 }
 
@@ -61,7 +61,7 @@ impl Opened {
         if Arc::get_mut(&mut self.model).is_none() {
             self.model = Arc::new(copy(&self.model)?);
         }
-        Ok(Arc::get_mut(&mut self.model).expect("nobody else has it yet"))
+        Ok(Arc::get_mut(&mut self.model).expect("a copy without other owners"))
     }
 }
 
@@ -72,7 +72,7 @@ impl Opened {
     }
 }
 
-/// Copies a model. Sets no limits: the model has already passed the limits of its load.
+/// Copies a model. Sets no limits, because the model has already passed the limits of its load.
 fn copy(model: &syncblob::Model) -> Result<syncblob::Model, Failure> {
     let mut bytes = Vec::new();
     model.write_to(&mut bytes)?;
@@ -112,9 +112,9 @@ impl Model {
         self.read(name.py(), |opened| Ok(opened.names.index(&bytes)))
     }
 
-    /// Makes the error of a name that no layer has, with a similar name.
+    /// Makes the error of a name that no layer has. Its message suggests a similar name.
     fn missing(&self, name: &Bound<'_, PyString>) -> PyResult<PyErr> {
-        const MOST_NAMES: usize = 1000; // a comparison's time is the product of both lengths
+        const MOST_NAMES: usize = 1000; // the time grows with the product of both names' lengths
         const MOST_BYTES: usize = 100;
         let py = name.py();
         if name.to_string_lossy().len() > MOST_BYTES {
@@ -218,8 +218,8 @@ impl Model {
         PyTuple::new(slf.py(), (0..count).map(|index| layer(slf, index)))
     }
 
-    /// The blobs of no layer: a solver's history, or the only blob of a mean file. `set_blob`
-    /// replaces a blob.
+    /// The blobs that belong to no layer: a solver's history, or the only blob of a mean file.
+    /// `set_blob` replaces a blob.
     #[getter]
     fn blobs<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
         let count = slf.get().num_blobs(slf.py())?;
@@ -308,7 +308,7 @@ impl Model {
         view(slf, "ItemsView")
     }
 
-    /// Returns the layer of a name, or a default.
+    /// Returns the layer with the name, or `default` if no layer has it.
     #[pyo3(signature = (name, default=None))]
     fn get(
         slf: &Bound<'_, Self>,
@@ -323,8 +323,8 @@ impl Model {
 
     /// Adds a layer at the end, with copies of arrays or of blobs' data; diffs are not stored.
     ///
-    /// Element types whose values float32 represents exactly are stored as float32, all others as
-    /// float64, also lists of Python numbers. Integers that float64 cannot represent exactly are a
+    /// Element types whose values float32 represents exactly are stored as float32; all others, and
+    /// lists of Python numbers, as float64. Integers that float64 cannot represent exactly are a
     /// `DtypeError`. If a blob cannot be stored, no layer is added.
     #[pyo3(signature = (name, r#type=Vec::new(), blobs=None))]
     #[pyo3(text_signature = "($self, name, type='', blobs=None)")]
@@ -423,9 +423,9 @@ impl Model {
         })
     }
 
-    /// Writes the file. Unchanged parts are written byte for byte. The path always has the complete
-    /// old file or the complete new file; it may be the loaded file's path. A model above the
-    /// default limits of `load` is written, too. A path with the extension of another format is
+    /// Writes the file. Unchanged parts are written byte for byte. The path always names the
+    /// complete old file or the complete new file; it may be the loaded file's path. A model above
+    /// the default limits of `load` is written, too. A path with the extension of another format is
     /// refused.
     #[pyo3(name = "save")]
     fn save_to(
@@ -442,8 +442,8 @@ impl Model {
         self.to_bytes(py)
     }
 
-    /// Pickles the content and the memory limit. The other limits are lifted: the content has
-    /// already passed them.
+    /// Pickles the content and the memory limit. The other limits are lifted, because the content
+    /// has already passed them.
     fn __reduce__<'py>(
         &self,
         py: Python<'py>,
@@ -647,7 +647,7 @@ fn is_exact(stored: &Bound<'_, PyAny>, given: &Bound<'_, PyAny>, held_as: Dtype)
     stored.call_method0("tolist")?.eq(given.call_method0("tolist")?)
 }
 
-/// A layer of a model, with its blobs by number. ``layer[0] = array`` calls `set_blob`.
+/// A layer of a model, and a sequence of its blobs. ``layer[0] = array`` calls `set_blob`.
 #[pyclass(frozen, module = "syncblob")]
 pub struct Layer {
     model: Py<Model>,
@@ -793,8 +793,8 @@ fn hash(value: impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// A blob in a model, not loaded. NumPy and all libraries that support DLPack accept it as an
-/// array: each use loads a separate copy of the values.
+/// A blob in a model, not loaded. NumPy and all libraries that support DLPack accept this object as
+/// an array: each use loads a separate copy of the values.
 ///
 /// ``==`` tests whether two objects are the same blob of the same model; with a NumPy array it
 /// compares elements. `numpy.array_equal` compares the values of two blobs.
@@ -919,7 +919,7 @@ impl StoredBlob {
         Bound::new(py, self.load(py, None, "cpu")?)?.call_method("__dlpack__", (), options)
     }
 
-    /// Returns the host's device.
+    /// Returns DLPack's device for host memory.
     fn __dlpack_device__(&self) -> (i32, i32) {
         tensor::HOST
     }

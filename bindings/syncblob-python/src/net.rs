@@ -29,10 +29,10 @@ use crate::{bytes, plain, tensor};
 /// selects the net that `weights` carries. `weights` is a path, bytes, or a `Model`; later changes
 /// of that model do not affect the net.
 ///
-/// `inputs` are shapes of inputs by name, which replace the net's; a net in a model rarely has
-/// shapes. `batch` is the size of the first axis of the first input, and of each input whose first
-/// axis is equally long. `level` and `stages` are matched with the layers' include and exclude
-/// rules.
+/// `inputs` are shapes of inputs by name, which replace the net's shapes; a net in a model rarely
+/// has shapes. `batch` is the new size of the first axis of the first input, and of each other
+/// input whose first axis has the same size. `level` and `stages` are matched with the layers'
+/// include and exclude rules.
 ///
 /// >>> net = Net(b'''
 /// ...     name: "tiny" input: "data" input_dim: 1 input_dim: 3 input_dim: 8 input_dim: 8
@@ -119,7 +119,7 @@ impl Net {
         Ok(shapes)
     }
 
-    /// Sentences about omitted or changed parts.
+    /// Warnings about parts of the net that are omitted or changed.
     #[getter]
     fn warnings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.net.warnings())
@@ -127,12 +127,12 @@ impl Net {
 
     /// Converts the net to ONNX, opset 17. Returns bytes, or writes the file `path`, which always
     /// has the complete old content or the complete new content. Weights above 2 GiB do not fit
-    /// into one file: they are written to a second file, whose name is the first file's with
+    /// into one file, so they are written to a second file, whose name is the first file's with
     /// ``.data`` appended.
     ///
     /// Blobs keep their names. If layers cannot be converted, the `UnsupportedError` lists all of
     /// them, one a line. With `custom` such layers become nodes of the domain ``caffe``, which the
-    /// runtime must implement; `shapes` are the shapes of the blobs that they make, by name.
+    /// runtime must implement; `shapes` are the shapes of these nodes' outputs, by name.
     ///
     /// `outputs` are the blobs to compute instead of the net's outputs; layers that these blobs do
     /// not need are omitted. `batch` names the batch axis, which then has no fixed size. With
@@ -232,7 +232,7 @@ fn whole<'py>(py: Python<'py>, onnx: &Onnx) -> PyResult<Bound<'py, PyBytes>> {
         onnx.write(&mut out)?;
         Ok(out.0.is_empty())
     })?;
-    Ok(written.expect("as many bytes as the size says"))
+    Ok(written.expect("as many bytes as the size"))
 }
 
 /// A writer to the rest of the target memory.
@@ -274,7 +274,7 @@ fn open(
     }
 }
 
-/// Returns the model of a path, of bytes or of a `Model`.
+/// Opens a model from a path or bytes, or returns the present state of a `Model`.
 fn model_of(weights: &Bound<'_, PyAny>) -> PyResult<Arc<syncblob::Model>> {
     match weights.cast::<Model>() {
         Ok(model) => model.get().share(weights.py()),

@@ -24,15 +24,15 @@ thread_local! {
     static LATER: RefCell<Option<Vec<Owner>>> = const { RefCell::new(None) };
 }
 
-/// Runs work that takes locks. After the work has released the locks, releases the queued owners,
-/// in a loop: an owner may own a blob that uses another owner, in a chain of any length. Owners of
-/// nested work are released by the outermost work.
+/// Runs work that takes locks. After the work has released the locks, releases the queued owners.
+/// A loop does so without recursion: an owner may own a blob that uses another owner, in a chain of
+/// any length. The outermost work releases the owners of nested work.
 pub fn outlived_by_owners<T>(work: impl FnOnce() -> T) -> T {
-    struct LetGo;
-    impl Drop for LetGo {
+    struct Release;
+    impl Drop for Release {
         fn drop(&mut self) {
             while let Some(owner) = next() {
-                drop(owner); // may run such work again
+                drop(owner); // may call this function again
             }
         }
     }
@@ -40,7 +40,7 @@ pub fn outlived_by_owners<T>(work: impl FnOnce() -> T) -> T {
         let mut later = later.borrow_mut();
         later.is_none().then(|| *later = Some(Vec::new()))
     };
-    let _let_go = LATER.try_with(begin).ok().flatten().map(|()| LetGo);
+    let _release = LATER.try_with(begin).ok().flatten().map(|()| Release);
     work()
 }
 

@@ -51,7 +51,7 @@ fn value<'py>(py: Python<'py>, field: &Field) -> PyResult<Bound<'py, PyAny>> {
     })
 }
 
-/// Converts a C `float` to the number as a prototxt has it: 0.1, not 0.10000000149011612.
+/// Converts a C `float` to the number that a prototxt contains: 0.1, not 0.10000000149011612.
 #[allow(clippy::cast_possible_truncation)] // the results are compared
 fn shortest(value: f64) -> f64 {
     let float = value as f32;

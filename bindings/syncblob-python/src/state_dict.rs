@@ -82,7 +82,7 @@ pub fn blobs(model: &Model, names: &Names) -> Vec<Named> {
     model.layers().flat_map(of_layer).collect()
 }
 
-/// Names the blobs of no layer.
+/// Names the blobs that belong to no layer.
 pub fn others(model: &Model) -> Vec<Named> {
     let blob =
         |blob: usize| (naming::blob_name(model, blob).into_bytes(), Entry::Blob(blob.into()));

@@ -109,7 +109,7 @@ pub fn side(device: (i32, i32)) -> Side {
     }
 }
 
-/// The context of capsules whose tensors are the library's own.
+/// The context that marks the capsules of this module.
 static OWN: u8 = 0;
 
 fn mark_own(capsule: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -146,10 +146,10 @@ pub fn capsule(py: Python<'_>, tensor: Dlpack) -> PyResult<Bound<'_, PyAny>> {
 /// Makes a capsule with the struct of DLPack before 1.0.
 pub fn legacy_capsule(py: Python<'_>, tensor: LegacyDlpack) -> PyResult<Bound<'_, PyAny>> {
     let tensor = tensor.into_raw();
-    // SAFETY: as above.
+    // SAFETY: as in `capsule`.
     let made =
         unsafe { ffi::PyCapsule_New(tensor.as_ptr().cast(), LEGACY.as_ptr(), Some(end_legacy)) };
-    // SAFETY: as above.
+    // SAFETY: as in `capsule`.
     let capsule = unsafe { Bound::from_owned_ptr_or_err(py, made) }.inspect_err(|_| {
         // SAFETY: the tensor is still ours.
         drop(unsafe { LegacyDlpack::from_raw(tensor) });
@@ -158,7 +158,7 @@ pub fn legacy_capsule(py: Python<'_>, tensor: LegacyDlpack) -> PyResult<Bound<'_
     Ok(capsule)
 }
 
-/// Returns the content of a capsule if it has this name.
+/// Returns the content of a capsule if the capsule has this name.
 ///
 /// # Safety
 /// `capsule` is an object; it may be in its destructor.
@@ -183,7 +183,7 @@ unsafe extern "C" fn end_versioned(capsule: *mut ffi::PyObject) {
 }
 
 unsafe extern "C" fn end_legacy(capsule: *mut ffi::PyObject) {
-    // SAFETY: as above.
+    // SAFETY: as in `end_versioned`.
     unsafe {
         if let Some(tensor) = content(capsule, LEGACY) {
             drop(LegacyDlpack::from_raw(tensor.cast()));
@@ -230,7 +230,7 @@ fn ask<'py>(array: &Bound<'py, PyAny>, device: i32) -> PyResult<Bound<'py, PyAny
     }
 }
 
-/// Refuses an element type that blobs do not support; the error has NumPy's name of the type.
+/// Refuses an element type that blobs do not support; the error contains NumPy's name of the type.
 fn check_dtype(py: Python<'_>, dtype: sys::sb_dl_data_type) -> PyResult<()> {
     const KINDS: [&str; 7] = ["int", "uint", "float", "opaque", "bfloat", "complex", "bool"];
     let kind = KINDS.get(usize::from(dtype.code)).unwrap_or(&"unknown");
@@ -246,9 +246,9 @@ fn take(capsule: &Bound<'_, PyAny>, context: &Context) -> PyResult<BlobAny> {
     // SAFETY: an object, which is alive.
     if let Some(tensor) = unsafe { content(raw, VERSIONED) } {
         let tensor = tensor.cast::<sys::sb_dl_managed_versioned>();
-        // SAFETY: the capsule's tensor; all versions have their number first.
+        // SAFETY: the capsule's tensor is alive; structs of all versions begin with the version.
         if unsafe { (*tensor.as_ptr()).version.major } == sys::SB_DL_MAJOR_VERSION {
-            // SAFETY: this version's struct is ours.
+            // SAFETY: `sb_dl_managed_versioned` is the struct of this version.
             check_dtype(capsule.py(), unsafe { (*tensor.as_ptr()).dl_tensor.dtype })?;
         }
         let is_own = is_own(capsule);

@@ -11,15 +11,15 @@ use crate::{packages, variable, Linked};
 
 /// The oldest supported version of protobuf-c.
 const PROTOBUF_C: &str = "1.3";
-/// The sources to compile, from the lists that CMake uses.
+/// The lists of the sources to compile, which CMake uses, too.
 const LISTS: [&str; 2] = [CORE, "cuda/sources.txt"];
-/// The sources without CUDA, for a system that cannot open shared libraries.
+/// The list without CUDA, for a system that cannot open shared libraries.
 const CORE: &str = "c/sources.txt";
-/// Compile flags, for CMake too.
+/// The list of compile flags, which CMake uses, too.
 const HARDENING: &str = "c/hardening.txt";
 /// The code that protobuf-c generates.
 const MESSAGES: &str = "proto/syncblob.pb-c.c";
-/// The sources that pack messages, with or without protobuf-c. They are in no list.
+/// The sources that pack messages, with or without protobuf-c. No list contains them.
 const PACKER: &[&str] = if cfg!(feature = "protobuf-c") {
     &[MESSAGES, "c/src/proto/pack_protobuf_c.c"]
 } else {
@@ -29,7 +29,7 @@ const PACKER: &[&str] = if cfg!(feature = "protobuf-c") {
 pub fn build() -> Result<Linked, String> {
     let sources = source_root()?;
     let list = source_list(&sources)?;
-    // OpenBLAS first: the linker must search its folder before the general library folder.
+    // Find OpenBLAS first: the linker must search its folder before the general library folder.
     let openblas = if cfg!(feature = "openblas") { Some(find_openblas()?) } else { None };
     let protobuf_c = if cfg!(feature = "protobuf-c") { Some(find_protobuf_c()?) } else { None };
 
@@ -55,8 +55,8 @@ pub fn build() -> Result<Linked, String> {
     })
 }
 
-/// Returns the folder of `c`, `cuda` and `proto`: this crate's folder if it has links to them or
-/// packed copies, else the repository's root, for a checkout without symbolic links.
+/// Returns the folder that contains `c`, `cuda` and `proto`: this crate's folder if it has links to
+/// them or packed copies, else (in a checkout without symbolic links) the repository's root.
 pub fn source_root() -> Result<PathBuf, String> {
     let has_sources = |dir: &Path| {
         LISTS.iter().all(|list| dir.join(list).is_file()) && dir.join("proto").is_dir()
@@ -128,7 +128,7 @@ fn copy_headers(from: &Path, to: &Path) -> Result<(), String> {
     add_headers(from, to)
 }
 
-/// Adds the headers of a library over the core to the core's headers.
+/// Copies the headers of a library that uses the core to the folder of the core's headers.
 pub fn add_headers(from: &Path, to: &Path) -> Result<(), String> {
     let copy = || {
         fs::create_dir_all(to)?;
@@ -159,7 +159,7 @@ fn compile<'a>(
     let mut build = new_build(root, out)?;
     build
         .define("SB_EXPERIMENTAL", None)
-        // So fillers and sums give equal numbers with every compiler, and use vectors.
+        // Makes fillers and sums compute equal numbers with every compiler, and use vectors.
         .flag("-ffp-contract=off")
         .flag("-fno-math-errno")
         .include(root)
@@ -175,7 +175,7 @@ fn compile<'a>(
     }
     let (messages, ours): (Vec<_>, Vec<_>) =
         sources.iter().partition(|path| path.ends_with(MESSAGES));
-    // Generated code checks its arguments with assert, which would abort.
+    // Generated code checks its arguments with assert, which would abort without NDEBUG.
     let mut messages_build = build.clone();
     let objects = messages_build.define("NDEBUG", None).files(messages).try_compile_intermediates();
     build.files(ours).objects(objects.map_err(explain)?).try_compile("syncblob").map_err(explain)
@@ -187,9 +187,9 @@ pub fn new_build(root: &Path, out: &Path) -> Result<cc::Build, String> {
     build
         .std("c17")
         .define("_GNU_SOURCE", None)
-        // Hides the library's functions, so that a program that links it statically does not export
-        // them. Otherwise they could replace those of another copy of syncblob, linked into another
-        // library of the same process.
+        // Hides the library's functions, so that a program that links the library statically does
+        // not export them. Exported functions could replace those of another copy of syncblob that
+        // is linked into another library of the same process.
         .define("SB__STATIC", None)
         .flag("-fvisibility=hidden")
         .warnings(false)
@@ -204,7 +204,7 @@ pub fn new_build(root: &Path, out: &Path) -> Result<cc::Build, String> {
         }
         // WASI's stack has no return addresses, and its C library has no checked calls.
         "wasi" => {}
-        _ => harden(&mut build, root, out)?, // on Windows programs would need a DLL
+        _ => harden(&mut build, root, out)?, // on Windows this would make programs need a DLL
     }
     Ok(build)
 }
@@ -265,8 +265,8 @@ fn find_protobuf_c() -> Result<Library, String> {
     )
 }
 
-/// Finds OpenBLAS, preferably Debian's serial build: the threaded build starts threads before
-/// `main`. The folders of PKG_CONFIG_PATH are searched first.
+/// Finds OpenBLAS, preferably Debian's serial build, because the threaded build starts threads
+/// before `main`. The folders of PKG_CONFIG_PATH are searched first.
 fn find_openblas() -> Result<Library, String> {
     let arch = variable("CARGO_CFG_TARGET_ARCH")?;
     let serial = format!("/usr/lib/{arch}-linux-gnu/openblas-serial/pkgconfig");

@@ -17,7 +17,7 @@ pub fn link() -> Result<Linked, String> {
         })
     })?;
     packages::watch("syncblob");
-    // Every patch of a minor version has the same functions.
+    // All patch versions of a minor version have the same functions.
     let version = concat!(env!("CARGO_PKG_VERSION_MAJOR"), ".", env!("CARGO_PKG_VERSION_MINOR"));
     let next = next_breaking_version();
     let mut config = Config::new();
@@ -44,7 +44,7 @@ pub fn link() -> Result<Linked, String> {
     })
 }
 
-/// Returns whether only the static library is installed: then its dependencies must be linked, too.
+/// Returns whether only the static library is installed, whose dependencies must be linked, too.
 fn is_static_only(installed: &Library) -> bool {
     let has = |name: &str| installed.link_paths.iter().any(|dir| dir.join(name).is_file());
     has("libsyncblob.a") && !has("libsyncblob.so")

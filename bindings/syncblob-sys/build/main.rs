@@ -2,7 +2,7 @@
 //!
 //! Reads SYNCBLOB_NO_VENDOR and, through the crates pkg-config, cc and
 //! bindgen, their usual variables (PKG_CONFIG_PATH, CC, CFLAGS, LIBCLANG_PATH,
-//! ...). If DOCS_RS is set, finds no library: documentation needs none.
+//! ...). If DOCS_RS is set, links no library, because documentation needs none.
 
 mod bindings;
 mod bundled;
@@ -29,7 +29,7 @@ struct Linked {
 
 fn main() {
     if let Err(message) = run() {
-        // cargo shows this line as the crate's error and stops. An error cannot have more lines.
+        // Cargo shows this line as the crate's error and stops. The error must be one line.
         println!("cargo::error={}", message.replace('\n', " "));
     }
 }

@@ -16,8 +16,8 @@ pub fn find(name: &str, version: &str, otherwise: &str) -> Result<Library, Strin
     Ok(library)
 }
 
-/// Returns the message for an error of pkg-config or its settings; None if only the library was
-/// not found.
+/// Returns the message for an error of pkg-config or its settings, or None if pkg-config worked
+/// but did not find the library.
 pub fn explain(name: &str, error: Error) -> Option<String> {
     match error {
         Error::EnvNoPkgConfig(variable) => {
@@ -40,14 +40,14 @@ pub fn watch(name: &str) {
     let folder =
         pkg_config::get_variable(name, "pcfiledir").unwrap_or_default().replace("\\ ", " ");
     let file = Path::new(&folder).join(format!("{name}.pc"));
-    // For a path that does not exist cargo would run the build script every time.
+    // If the path did not exist, cargo would run the build script every time.
     if file.is_file() {
         println!("cargo::rerun-if-changed={}", file.display());
     }
 }
 
 /// Returns the folder of Debian's serial OpenBLAS if the library links it, else an empty string.
-/// Both builds have one SONAME: without this folder the loader finds the threaded build.
+/// Both builds have the same SONAME, so without this folder the loader finds the threaded build.
 pub fn run_path(library: &Library) -> String {
     let mut folders = library.link_paths.iter();
     let serial = folders.find(|dir| dir.ends_with("openblas-serial"));

@@ -1,8 +1,8 @@
 //! Raw bindings to [syncblob], Caffe's Blob and SyncedMemory as a C library.
 //!
-//! This crate has the C interface of the headers. The header of a function documents its effect,
-//! ownership and errors; the headers are in this crate, in the folder `c/include/syncblob`:
-//! [`sb_blob_update`] is in `blob.h`. The crate `syncblob` is the safe interface.
+//! This crate declares the C interface of the headers. The headers document the effect, ownership
+//! and errors of each function. They are in this crate, in the folder `c/include/syncblob`: for
+//! example [`sb_blob_update`] is in `blob.h`. The crate `syncblob` is the safe interface.
 //!
 //! # How the library is found
 //!
@@ -17,7 +17,7 @@
 //! The build script of a crate that depends directly on this crate has these variables:
 //! `DEP_SYNCBLOB_INCLUDE` (the folder of `syncblob/syncblob.h`), `DEP_SYNCBLOB_ROOT` (the prefix
 //! that has `include` and `lib`), `DEP_SYNCBLOB_VERSION` and `DEP_SYNCBLOB_RUN_PATH` (the folder of
-//! a serial OpenBLAS that a program should have in its run path, or nothing).
+//! a serial OpenBLAS that a program should have in its run path, or an empty string).
 //!
 //! # Status codes
 //!

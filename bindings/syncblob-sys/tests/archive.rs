@@ -1,5 +1,5 @@
-//! A program or shared library that contains the bundled library exports none of its symbols, since
-//! another shared library in the process may contain another copy.
+//! Tests that a program or shared library that contains the bundled library exports none of its
+//! symbols, since another shared library in the process may contain another copy.
 
 use std::path::Path;
 use std::process::Command;

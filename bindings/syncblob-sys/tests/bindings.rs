@@ -1,4 +1,4 @@
-//! The checked-in bindings match the headers on each architecture.
+//! Tests that the checked-in bindings match the headers on each architecture.
 
 use std::path::Path;
 
@@ -41,19 +41,19 @@ fn compare(made: &str, kept: &str, what: &str) {
 #[test]
 fn checked_in_bindings_are_what_bindgen_makes_of_the_headers() {
     let made = made(&[]);
-    compare(&made, &kept("bindings.rs", &made), "what the headers say");
+    compare(&made, &kept("bindings.rs", &made), "those of the headers");
 }
 
 #[test]
 fn the_bindings_of_libraries_over_the_core_are_those_of_their_headers() {
     for (name, headers) in [("testing", &TESTING[..]), ("comm", &COMM)] {
         let made = made_over(name, headers);
-        compare(&made, &kept(&format!("{name}.rs"), &made), "what the headers say");
+        compare(&made, &kept(&format!("{name}.rs"), &made), "those of the headers");
     }
 }
 
-/// Freestanding, because clang has the few standard headers that the library's headers need, for
-/// every target.
+/// Runs clang freestanding, because clang itself has the few standard headers that the library's
+/// headers need, for every target.
 #[test]
 fn the_bindings_are_the_same_on_x86_64_and_aarch64() {
     let [x86_64, aarch64] = ["x86_64", "aarch64"]
@@ -82,10 +82,10 @@ fn the_frozen_structs_have_their_promised_size() {
     assert_eq!(syncblob_sys::SB_ERR_INTERNAL, -901);
 }
 
-/// Not for an installed library, whose features this crate does not choose.
+/// Omitted for an installed library, because this crate does not choose its features.
 #[cfg(not(feature = "system"))]
 #[test]
-fn the_features_are_what_the_library_says() {
+fn the_features_match_those_of_the_library() {
     // SAFETY: the function takes no argument and returns a constant.
     let features = unsafe { syncblob_sys::sb_features() };
     let openblas = features & syncblob_sys::SB_FEATURE_OPENBLAS != 0;
@@ -102,7 +102,7 @@ fn the_library_computes() {
 
     let (mut blob, mut data, mut sum) = (null_mut(), null_mut(), 0.0);
     // SAFETY: every pointer is to a live variable or NULL where the headers
-    // allow it; data has three floats, as the blob's shape says.
+    // allow it; data has three floats, the count of the blob's shape.
     unsafe {
         let shape = [3_i64];
         let dtype = sys::SB_DTYPE_F32;

@@ -1,6 +1,6 @@
-//! A C compiler agrees with every declaration of src/bindings.rs, src/testing.rs and src/comm.rs:
-//! the test repeats each in C after the headers, and the compiler refuses a declaration that
-//! differs.
+//! Tests that every declaration of src/bindings.rs, src/testing.rs and src/comm.rs matches the
+//! headers. The test repeats each declaration in C after the headers, and the C compiler refuses a
+//! declaration that differs.
 
 use std::env;
 use std::fmt::Write as _;
@@ -85,17 +85,17 @@ fn c_name(rust: &str) -> &str {
     }
 }
 
-/// Returns a constant as text of C.
+/// Returns the value of a constant as C code.
 fn value(expression: &Expr) -> String {
     match expression {
         Expr::Lit(literal) => match &literal.lit {
             Lit::Int(number) => number.base10_digits().into(),
-            _ => panic!("a constant that is no whole number"),
+            _ => panic!("a constant that is not a whole number"),
         },
         Expr::Unary(negative) if matches!(negative.op, UnOp::Neg(_)) => {
             format!("-{}", value(&negative.expr))
         }
-        _ => panic!("a constant that is no plain number"),
+        _ => panic!("a constant that is not a plain number"),
     }
 }
 
@@ -134,7 +134,7 @@ impl Program {
         writeln!(self.text, "{text}").expect("a String takes any text");
     }
 
-    /// C allows a second declaration only if it is compatible with the header's.
+    /// Adds a second declaration, which C allows only if it is compatible with the header's.
     fn function(&mut self, item: &ForeignItem) {
         let ForeignItem::Fn(function) = item else { panic!("the headers have no variables") };
         let name = function.sig.ident.to_string();
@@ -150,7 +150,7 @@ impl Program {
     fn constant(&mut self, item: &syn::ItemConst) {
         let name = &item.ident;
         match &*item.expr {
-            // For a text, compares its size in bytes.
+            // Of a text, only the size in bytes is compared.
             Expr::Lit(syn::ExprLit { lit: Lit::ByteStr(text), .. }) => {
                 let bytes = text.value().len();
                 self.line(&format!("_Static_assert(sizeof {name} == {bytes}, \"{name}\");"));
@@ -163,8 +163,8 @@ impl Program {
         self.constants += 1;
     }
 
-    /// Adds a C struct of the same fields, which has the layout of #[repr(C)], and compares it with
-    /// the header's.
+    /// Adds a C struct of the same fields, which has the layout of #[repr(C)], and checks that
+    /// compare this struct with the header's.
     fn structure(&mut self, item: &syn::ItemStruct) {
         let Fields::Named(fields) = &item.fields else { panic!("bindgen names fields") };
         let name = item.ident.to_string();
@@ -233,9 +233,9 @@ fn a_c_compiler_agrees_with_every_function_constant_and_struct() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Checks that the test above finds the error that each of these replacements makes.
+/// Tests that the compiler reports the error that each of these replacements causes.
 #[test]
-fn a_c_compiler_finds_what_is_wrong() {
+fn a_c_compiler_finds_declarations_that_differ() {
     const WRONG: [(&str, &str, &str); 7] = [
         (
             "sb_mem_size(mem: *const sb_mem) -> usize",
@@ -256,7 +256,7 @@ fn a_c_compiler_finds_what_is_wrong() {
     for (right, wrong, complaint) in WRONG {
         assert!(BINDINGS.contains(right), "{right}");
         let output = compile(&Program::of(&BINDINGS.replacen(right, wrong, 1)).text);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && said.contains(complaint), "{wrong}: {said}");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && errors.contains(complaint), "{wrong}: {errors}");
     }
 }

@@ -1,5 +1,5 @@
-/* A backend as a shared library, for the tests of Rust and Python. Its devices "loaded:N" have a
-   piece of the process's memory, of which nothing is reused. */
+/* A backend as a shared library, for the tests of Rust and Python. All its devices "loaded:N"
+   allocate from one array and never reuse freed memory. */
 #include <syncblob/backend.h>
 
 #include <string.h>

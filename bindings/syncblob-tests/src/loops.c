@@ -1,5 +1,5 @@
-/* The loops as a program in C has them: each makes `n` calls, checks every status, and returns a
-   value that depends on all results, or -1 on failure. */
+/* The benchmark's loops as a C program would write them. Each loop makes `n` calls, checks every
+   status, and returns a value that depends on all results, or -1 on failure. */
 #include <stdlib.h>
 #include <syncblob/syncblob.h>
 

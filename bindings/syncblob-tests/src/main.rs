@@ -39,7 +39,7 @@ const SHAPE: [i64; 4] = [2, 2, 8, 8];
 
 type Loop = fn(&mut Blob<f32>, i64) -> f64;
 
-/// A call in both languages, and the limit of its instructions in Rust / in C.
+/// A call in both languages, and the limit of the ratio of its instructions in Rust and in C.
 struct Case {
     name: &'static str,
     limit: f64,
@@ -223,9 +223,9 @@ fn instructions(case: usize) -> Result<[f64; 2], Box<dyn Error>> {
             .arg(env::current_exe()?)
             .args([case.to_string(), side.to_string()])
             .output()?;
-        let said = fs::read_to_string(&out)?;
+        let profile = fs::read_to_string(&out)?;
         fs::remove_file(out)?;
-        let total = said.lines().find_map(|line| line.strip_prefix("summary: "));
+        let total = profile.lines().find_map(|line| line.strip_prefix("summary: "));
         let total: f64 = total.ok_or("callgrind gives no summary")?.trim().parse()?;
         if !done.status.success() || total == 0.0 {
             return Err(String::from_utf8_lossy(&done.stderr).into());

@@ -372,7 +372,7 @@ proptest! {
     })]
 
     #[test]
-    fn blobs_on_the_host_are_arrays(calls in proptest::collection::vec(calls(), 1..40)) {
+    fn blobs_on_the_host_agree_with_arrays(calls in proptest::collection::vec(calls(), 1..40)) {
         let mut pair = Pair::new(Context::host());
         for call in &calls {
             pair.run(call);
@@ -382,7 +382,7 @@ proptest! {
 
     /// A check of the values copies them to the host, so only some calls are followed by a check.
     #[test]
-    fn blobs_on_a_device_are_arrays(
+    fn blobs_on_a_device_agree_with_arrays(
         calls in proptest::collection::vec((calls(), proptest::bool::weighted(0.2)), 1..60),
         seed in any::<u64>(),
     ) {
@@ -399,7 +399,7 @@ proptest! {
     }
 
     #[test]
-    fn protos_go_round_with_every_bit(
+    fn protos_keep_every_bit(
         shape in proptest::collection::vec(0_usize..5, 0..6),
         bits in any::<u64>(),
     ) {

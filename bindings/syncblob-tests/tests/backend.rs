@@ -1,4 +1,4 @@
-//! A backend that is loaded from a shared library, `src/backend.c`.
+//! Tests a backend that is loaded from a shared library, `src/backend.c`.
 
 use std::{fs, io};
 

@@ -1,14 +1,14 @@
-//! Code that would hold a stale or aliased slice, or break the promise of a type, does not compile.
-//! In a file, `//~ E0502` marks a line with the error that the compiler must report there. Codes
-//! are compared because the compilers' messages differ. A file without marks must compile: then the
-//! other files fail only for their marked reasons.
+//! Tests that code with a stale or aliased slice, or that breaks the promise of a type, does not
+//! compile. In a file, `//~ E0502` marks a line with the error that the compiler must report there.
+//! Only codes are compared, because compilers' messages differ. A file without marks must compile,
+//! which shows that the other files fail only for their marked reasons.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// Lines with the codes of their errors.
+/// Pairs of a line's number and the code of an error in this line.
 type Errors = BTreeSet<(usize, String)>;
 
 fn expected(source: &str) -> Errors {
@@ -45,8 +45,8 @@ fn check(file: &Path, library: &Path) -> (bool, String) {
     (ran.status.success(), String::from_utf8_lossy(&ran.stderr).into_owned())
 }
 
-/// Returns the library of the crate with which this test was linked. cargo keeps several builds:
-/// this is the newest with which `works`, a file that needs all features, compiles.
+/// Returns the library of the crate with which this test was linked. Since cargo keeps several
+/// builds, this is the newest with which `works`, a file that needs all features, compiles.
 fn library(works: &Path) -> PathBuf {
     let folder = env::current_exe().unwrap().parent().unwrap().to_owned();
     let mut kept: Vec<_> = fs::read_dir(folder)
@@ -58,19 +58,19 @@ fn library(works: &Path) -> PathBuf {
         })
         .collect();
     kept.sort_by_key(|path| fs::metadata(path).unwrap().modified().unwrap());
-    let mut said = String::new();
+    let mut messages = String::new();
     for library in kept.into_iter().rev() {
         let (compiles, written) = check(works, &library);
         if compiles {
             return library;
         }
-        said += &written;
+        messages += &written;
     }
-    panic!("no library compiles {}:\n{said}", works.display());
+    panic!("no library compiles {}:\n{messages}", works.display());
 }
 
 #[test]
-fn what_the_types_forbid_does_not_compile() {
+fn code_that_the_types_forbid_does_not_compile() {
     let folder = Path::new("tests/compile_fail");
     let library = library(&folder.join("works.rs"));
     let files: Vec<_> = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();

@@ -1,4 +1,4 @@
-//! Tensors of DLPack that the crate dlpark makes and reads.
+//! Tests tensors of DLPack that the crate dlpark makes and reads.
 
 use std::ptr::NonNull;
 
@@ -27,7 +27,7 @@ fn table() -> Array2<f32> {
 }
 
 #[test]
-fn an_array_of_dlparks_is_a_blob_in_place() {
+fn an_array_of_dlpark_becomes_a_blob_without_a_copy() {
     let array = table();
     let (start, copy) = (array.as_ptr(), array.clone().into_dyn());
     let tensor = SafeManagedTensorVersioned::with_flags(array, Flags::empty()).unwrap();
@@ -41,7 +41,7 @@ fn an_array_of_dlparks_is_a_blob_in_place() {
 }
 
 #[test]
-fn dlparks_read_only_is_kept() {
+fn the_read_only_flag_of_dlpark_is_kept() {
     let tensor = SafeManagedTensorVersioned::with_flags(table(), Flags::READ_ONLY).unwrap();
     let blob = Blob::<f32>::from_dlpack(given(tensor)).unwrap();
     assert_eq!(blob.memory(Part::Data).unwrap().storage(Side::Host), Storage::ReadOnly);
@@ -52,7 +52,7 @@ fn dlparks_read_only_is_kept() {
 }
 
 #[test]
-fn a_blob_is_an_array_view_of_dlparks() {
+fn dlpark_views_a_blob_as_an_array_without_a_copy() {
     let blob = Blob::<f64>::from_fn([2, 3], |i| i as f64).unwrap();
     let tensor = taken(blob.to_dlpack(Part::Data, Side::Host).unwrap());
     let view = ArrayViewD::<f64>::try_from(&tensor).unwrap();
@@ -65,7 +65,7 @@ fn a_blob_is_an_array_view_of_dlparks() {
 }
 
 #[test]
-fn what_no_blob_is_is_refused_and_ended() {
+fn tensors_that_no_blob_can_use_are_refused() {
     let transposed = SafeManagedTensorVersioned::new(table().reversed_axes()).unwrap();
     let refused = Blob::<f32>::from_dlpack(given(transposed)).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Unsupported);
@@ -77,7 +77,7 @@ fn what_no_blob_is_is_refused_and_ended() {
 }
 
 #[test]
-fn every_element_type_has_the_same_number() {
+fn every_element_type_has_the_same_number_in_dlpark() {
     macro_rules! same {
         ($type:ty, $value:expr) => {
             let values: Vec<$type> = vec![$value; 2];
@@ -97,7 +97,7 @@ fn every_element_type_has_the_same_number() {
 }
 
 #[test]
-fn the_struct_without_a_version_goes_both_ways() {
+fn tensors_without_a_version_are_made_and_read() {
     let array = table();
     let start = array.as_ptr();
     let tensor = SafeManagedTensor::new(array).unwrap().into_non_null();

@@ -14,17 +14,17 @@ struct Memory {
 
 /// One owner reads and releases its share; the other owner writes if it finds itself the only
 /// owner.
-fn one_reads_and_goes_one_writes(release: Ordering, find: Ordering) {
+fn one_owner_reads_and_ends_while_one_writes(release: Ordering, find: Ordering) {
     loom::model(move || {
         let memory = Arc::new(Memory { owners: AtomicI64::new(2), bytes: UnsafeCell::new(1) });
         let sharer = Arc::clone(&memory);
         let reader = thread::spawn(move || {
-            // SAFETY: loom checks it.
+            // SAFETY: loom checks this access.
             sharer.bytes.with(|bytes| assert_eq!(unsafe { *bytes }, 1));
             sharer.owners.fetch_sub(1, release);
         });
         if memory.owners.load(find) == 1 {
-            // SAFETY: as above.
+            // SAFETY: loom checks this access, too.
             memory.bytes.with_mut(|bytes| unsafe { *bytes = 2 });
         }
         reader.join().unwrap();
@@ -32,18 +32,18 @@ fn one_reads_and_goes_one_writes(release: Ordering, find: Ordering) {
 }
 
 #[test]
-fn who_finds_itself_alone_may_write() {
-    one_reads_and_goes_one_writes(Ordering::AcqRel, Ordering::Acquire);
+fn an_owner_that_reads_a_count_of_one_may_write() {
+    one_owner_reads_and_ends_while_one_writes(Ordering::AcqRel, Ordering::Acquire);
 }
 
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn a_count_read_without_acquire_would_be_a_race() {
-    one_reads_and_goes_one_writes(Ordering::AcqRel, Ordering::Relaxed);
+    one_owner_reads_and_ends_while_one_writes(Ordering::AcqRel, Ordering::Relaxed);
 }
 
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn a_share_that_ends_without_release_would_be_a_race() {
-    one_reads_and_goes_one_writes(Ordering::Relaxed, Ordering::Acquire);
+    one_owner_reads_and_ends_while_one_writes(Ordering::Relaxed, Ordering::Acquire);
 }

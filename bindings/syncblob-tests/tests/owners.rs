@@ -1,4 +1,4 @@
-//! Owners of bytes from other crates, used in place.
+//! Tests blobs and models on bytes that types of other crates own.
 
 use std::io::Write;
 
@@ -11,7 +11,7 @@ fn words(values: &[f32]) -> Vec<u8> {
 }
 
 #[test]
-fn bytes_are_shared_and_left_as_they_are() {
+fn bytes_are_shared_and_stay_unchanged() {
     let bytes = Bytes::from(words(&[1.0, 2.0]));
     let mut blob = Blob::<f32>::from_ne_bytes_or_copy([2], bytes.clone()).unwrap();
     blob.data_mut().unwrap()[0] = 9.0;

@@ -1,5 +1,5 @@
 //! A solver's step with several workers, as in Caffe's data parallelism: all workers share the
-//! weights' data, and each has a separate diff. The diffs are summed into one blob, and `update`
+//! weights' data, and each has a separate diff. The diffs are summed into one blob, whose `update`
 //! makes the step.
 //!
 //! The model is a linear function: `y = 2 a - 3 b + 0.5`.
@@ -64,7 +64,7 @@ fn step(weights: &mut Blob<f32>, shards: &[(Blob<f32>, Vec<f32>)]) -> Result<f32
         workers.into_iter().map(|worker| worker.join().expect("a worker panicked")).collect()
     });
     let done = done?;
-    // The workers' blobs still share the weights, so they cannot be written yet.
+    // The workers' blobs still share the weights, so the weights cannot be written yet.
     assert_eq!(weights.update().unwrap_err().kind(), ErrorKind::Shared);
 
     weights.clear(Part::Diff)?;

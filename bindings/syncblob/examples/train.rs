@@ -1,13 +1,13 @@
-//! Multinomial logistic regression on any number of ranks, which divide each batch among them:
+//! Trains a multinomial logistic regression on ranks, and prints the loss of every step:
 //!
 //! ```sh
 //! train STEPS [--ranks N] [--save STEP PREFIX] [--restore PREFIX]
 //! mpirun -n 4 train STEPS --mpi ... # with the feature mpi
 //! ```
 //!
-//! prints the loss of every step. The losses do not depend on the number of ranks. At step STEP
-//! rank 0 saves PREFIX.caffemodel and PREFIX.solverstate, as Caffe does; a run that restores them
-//! continues as if it had never stopped. The ranks are threads, or processes of MPI.
+//! The ranks divide each batch among them, so the losses do not depend on the number of ranks. At
+//! step STEP rank 0 saves PREFIX.caffemodel and PREFIX.solverstate, as Caffe does; a run that
+//! restores them continues as if it had never stopped. The ranks are threads, or processes of MPI.
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -45,14 +45,14 @@ fn features_of(sample: usize) -> [f64; FEATURES] {
 
 // --- one step ------------------------------------------------------------------------------------
 
-/// Parameters, and their last changes.
+/// The parameters, and the last change of each.
 struct Net {
     weights: Blob<f32>,
     bias: Blob<f32>,
     history: [Blob<f32>; 2],
 }
 
-/// Replaces scores by the gradient, the probabilities minus 1 for the label; returns the loss.
+/// Replaces scores by the loss's gradient (probabilities, minus 1 for the label); returns the loss.
 fn softmax_loss(scores: &mut [f64; CLASSES], label: usize) -> f64 {
     let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     scores.iter_mut().for_each(|score| *score = (*score - most).exp());
@@ -63,8 +63,8 @@ fn softmax_loss(scores: &mut [f64; CLASSES], label: usize) -> f64 {
     loss
 }
 
-/// Computes this rank's part of the loss and of the diffs from its samples of a batch. Parts are
-/// summed over the ranks, so each rank divides by the whole batch.
+/// Computes this rank's part of the loss and of the diffs from its samples of a batch. The parts
+/// are summed over the ranks, so each rank divides by the size of the whole batch.
 fn backward(net: &mut Net, samples: impl Iterator<Item = usize>) -> Result<f64> {
     let (weights, bias) = (net.weights.data()?, net.bias.data()?);
     let mut sums = [[0.0; FEATURES]; CLASSES];
@@ -147,7 +147,7 @@ fn restore(net: &mut Net, prefix: &Path) -> Result<usize> {
     Ok(state.iteration()? as usize)
 }
 
-// --- the whole -----------------------------------------------------------------------------------
+// --- training ------------------------------------------------------------------------------------
 
 /// Trains as one rank; returns the losses of the steps.
 pub fn train(comm: &Comm, run: &Run) -> Result<Vec<f64>> {
@@ -175,7 +175,7 @@ pub fn train(comm: &Comm, run: &Run) -> Result<Vec<f64>> {
     Ok(losses)
 }
 
-/// Runs ranks as threads; returns the result of the first.
+/// Runs the ranks as threads; returns the losses of rank 0.
 pub fn train_threads(ranks: usize, run: &Run) -> Result<Vec<f64>> {
     let ranks = SimOptions::new().ranks(ranks)?;
     thread::scope(|scope| {
@@ -193,7 +193,7 @@ fn print(run: &Run, losses: &[f64]) {
     }
 }
 
-/// Aborts all ranks if this rank fails: the others would wait for it.
+/// Trains as a rank of MPI. Aborts all ranks if this one fails, since the others would wait for it.
 #[cfg(feature = "mpi")]
 fn train_mpi(run: &Run) {
     use mpi::traits::Communicator;

@@ -1,6 +1,6 @@
-//! A small web service: the reply to a `POST` of a `.caffemodel` has its layers, or the reason of a
-//! refusal. The service refuses bombs: small files that request gigabytes, and large files that
-//! request more than their size.
+//! A small web service. Its reply to a `POST` of a `.caffemodel` lists the model's layers, or
+//! explains a refusal. The service refuses bombs: small files that request gigabytes, and large
+//! files that request more than their size.
 //!
 //! ```sh
 //! cargo run --example web_service -- 127.0.0.1:8080 &
@@ -32,10 +32,10 @@ fn main() {
     }
 }
 
-/// Answers until the listener fails.
+/// Serves requests until the listener fails.
 pub fn serve(listener: TcpListener) -> Result<(), Box<dyn Error>> {
     static CONNECTIONS: AtomicUsize = AtomicUsize::new(0);
-    // The cap of all models together, and the limits of each model.
+    // The cap applies to all models together, the limits to each model.
     let context = Context::builder()
         .max_host_bytes(256 << 20)
         .limits(Limits::new().max_memory(32 << 20).max_layers(10_000).max_blobs(50_000))
@@ -112,7 +112,7 @@ fn describe(context: &Context, body: Vec<u8>) -> syncblob::Result<String> {
     Ok(text)
 }
 
-/// Returns the HTTP status of an error: the file's fault, or this machine's.
+/// Returns the HTTP status of an error: 4xx for an error in the file, 5xx for any other.
 fn status_of(kind: ErrorKind) -> u16 {
     match kind {
         ErrorKind::DataLimit => 413,

@@ -110,8 +110,8 @@ macro_rules! each {
 #[cfg(any(feature = "safetensors", feature = "serde"))]
 pub(crate) use each;
 
-/// Defines methods for both [`Blob`], if its elements support them, and [`BlobAny`], for which the
-/// library refuses unsupported elements.
+/// Defines methods twice: for a [`Blob`] whose element type supports them, and for [`BlobAny`],
+/// where the library refuses unsupported element types at run time.
 macro_rules! both {
     ($(#[$doc:meta])* impl $can:ident { $($methods:tt)* }) => {
         $(#[$doc])*
@@ -130,9 +130,9 @@ pub(crate) fn bytes_of<T: Element>(values: &[T]) -> &[u8] {
     unsafe { slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
 }
 
-/// Returns the bytes of plain numbers, for writing; any bytes are numbers.
+/// Returns the bytes of plain numbers, for writing. Any bytes are valid numbers.
 pub(crate) fn bytes_of_mut<T: Element>(values: &mut [T]) -> &mut [u8] {
-    // SAFETY: as above, and any bytes are a value.
+    // SAFETY: as in `bytes_of`, and any bytes are valid numbers.
     unsafe { slice::from_raw_parts_mut(values.as_mut_ptr().cast(), size_of_val(values)) }
 }
 
@@ -167,11 +167,11 @@ impl BlobAny {
     /// Takes ownership of a blob that C code made, of any element type.
     ///
     /// # Errors
-    /// [`Unsupported`](ErrorKind::Unsupported) for a blob of halves without the feature `half`; the
-    /// blob is ended.
+    /// [`Unsupported`](ErrorKind::Unsupported) for a blob of halves without the feature `half`;
+    /// that blob is destroyed.
     ///
     /// # Safety
-    /// As [`Blob::from_raw`], except that the element type may be any.
+    /// As [`Blob::from_raw`], except that every element type is allowed.
     pub unsafe fn from_raw(raw: NonNull<sys::sb_blob>) -> Result<Self> {
         // SAFETY: the caller's promise.
         unsafe { Self::own(raw.as_ptr()) }
@@ -218,7 +218,7 @@ impl BlobAny {
         each!(self, blob => Ok(bytes_of(blob.host(part)?)))
     }
 
-    /// Returns data or diff on the host as bytes, for writing; any bytes are elements.
+    /// Returns data or diff on the host as bytes, for writing. Any bytes are valid elements.
     ///
     /// ```
     /// use syncblob::{Blob, BlobAny, Part};
@@ -264,7 +264,7 @@ impl BlobAny {
     /// Returns the blob with its element type `T`.
     ///
     /// # Errors
-    /// `self`, if the elements are of another type.
+    /// Returns `self` if the elements are of another type.
     pub fn downcast<T: Element>(self) -> Result<Blob<T>, Self> {
         T::unwrap(self)
     }

@@ -5,11 +5,11 @@ use syncblob_sys as sys;
 use crate::ffi::{get, static_text, with_path};
 use crate::Result;
 
-/// Opens the shared library of a backend for another accelerator. Returns the backend's name:
-/// afterwards every [`Context`](crate::Context) may have the device `"NAME:0"`, and so on. Loading
-/// the same library again changes nothing. The library stays open until the process ends.
+/// Opens the shared library of a backend, which supports another accelerator. Returns the backend's
+/// name: a [`Context`](crate::Context) may then have the device `"NAME:0"`, `"NAME:1"` and so on.
+/// Loading the same library again changes nothing. The library stays open until the process ends.
 ///
-/// A path without a folder is of a file in the current folder: no other folder is searched.
+/// A path without a folder names a file in the current folder; no other folder is searched.
 ///
 /// ```no_run
 /// use syncblob::{load_backend, Blob, Context};
@@ -28,15 +28,15 @@ use crate::Result;
 /// [`NotFound`](crate::ErrorKind::NotFound) if it does not export `syncblob_backend`,
 /// [`Unsupported`](crate::ErrorKind::Unsupported) if it has no backend for this machine,
 /// [`AbiMismatch`](crate::ErrorKind::AbiMismatch) for a backend of another version,
-/// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for an incomplete backend, or a name that
-/// is taken; [`OverLimit`](crate::ErrorKind::OverLimit) after 64 backends.
+/// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for an incomplete backend, or for a name
+/// that another backend has; [`OverLimit`](crate::ErrorKind::OverLimit) after 64 backends.
 ///
 /// # Safety
-/// Opening the library and using its devices runs its code. The code is sound to run in this
-/// process, and the backend keeps the contract of `backend.h`.
+/// Opening the library and using its devices runs the library's code. The caller promises that this
+/// code is sound to run in this process, and that the backend fulfils the contract of `backend.h`.
 pub unsafe fn load_backend(path: impl AsRef<Path>) -> Result<&'static str> {
     let backend = with_path(path.as_ref(), |path| {
-        // SAFETY: the path ends in NUL; for the library's code, the caller's promise.
+        // SAFETY: the path ends in NUL; the caller promises that the library's code is sound.
         get(|out, err| unsafe { sys::sb_backend_load(path.as_ptr(), out, err) })
     })?;
     // SAFETY: the table and its name stay valid and unchanged until the process ends.

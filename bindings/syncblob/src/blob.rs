@@ -29,7 +29,7 @@ pub use proto::Payload;
 /// on the device of its [`Context`], or both.
 ///
 /// Memory is allocated when first used and then reads as zeros. Elements lie in row-major order. A
-/// blob is moved or shared, and copied only by request: see [`try_clone`](Blob::try_clone).
+/// program can move or share a blob; to copy the blob, call [`try_clone`](Blob::try_clone).
 #[doc(alias("Tensor", "Array"))]
 pub struct Blob<T: Element> {
     raw: NonNull<sys::sb_blob>,
@@ -76,7 +76,7 @@ impl fmt::Display for Part {
     }
 }
 
-/// The memories that a call has replaced. Only [`Blob::shrink_to_fit`] keeps the elements.
+/// The memories that a call has replaced. Only [`Blob::shrink_to_fit`] keeps their elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Reallocated {
@@ -102,8 +102,8 @@ pub struct BlobBuilder<'a, T> {
     elements: PhantomData<T>,
 }
 
-/// Creating blobs. The short forms use the built-in host-only context. [`from_vec`](Blob::from_vec)
-/// and similar functions use the caller's memory in place.
+/// Creating blobs. Functions without a context use the built-in host-only context.
+/// [`from_vec`](Blob::from_vec) and similar functions use the caller's memory without a copy.
 impl<T: Element> Blob<T> {
     /// Returns a builder that makes blobs in a context.
     ///
@@ -128,12 +128,12 @@ impl<T: Element> Blob<T> {
         Self::in_context(&Context::host()).empty()
     }
 
-    /// Makes a blob of zeros. No memory is allocated for them yet. [`update`](Blob::update) refuses
-    /// the blob until [`data_mut`](Blob::data_mut) or another call writes it.
+    /// Makes a blob of zeros. No memory is allocated for them yet. [`update`](Blob::update) returns
+    /// an error until [`data_mut`](Blob::data_mut) or another call has written the data.
     ///
     /// # Errors
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a negative dimension,
-    /// [`OverLimit`](ErrorKind::OverLimit) for a 33rd axis,
+    /// [`OverLimit`](ErrorKind::OverLimit) for more than 32 axes,
     /// [`SizeOverflow`](ErrorKind::SizeOverflow) when the bytes do not fit the address space.
     pub fn zeros(shape: impl Into<Shape>) -> Result<Self> {
         Self::in_context(&Context::host()).zeros(shape)
@@ -164,10 +164,10 @@ impl<T: Element> Blob<T> {
         Self::in_context(&Context::host()).from_fn(shape, value)
     }
 
-    /// Makes a blob with a copy of the values.
+    /// Makes a blob whose data is a copy of the values.
     ///
     /// # Errors
-    /// [`ShapeMismatch`](ErrorKind::ShapeMismatch) when the shape's count is
+    /// [`ShapeMismatch`](ErrorKind::ShapeMismatch) when the shape's number of elements is
     /// not the slice's length; else as [`full`](Blob::full).
     pub fn from_slice(shape: impl Into<Shape>, values: &[T]) -> Result<Self> {
         Self::in_context(&Context::host()).from_slice(shape, values)
@@ -203,8 +203,8 @@ impl<T: Element> Blob<T> {
         Ok(copy)
     }
 
-    /// Copies the source's shape and bytes. A memory that was never written is not copied, so its
-    /// zeros need no memory here either.
+    /// Copies the source's shape, and the bytes of data or diff. A memory that was never written is
+    /// not copied, so that the zeros need no memory in the copy either.
     pub(crate) fn take_written(&mut self, source: &Self, part: Part) -> Result<()> {
         if source.head(part)? != Head::Uninitialized {
             return self.copy_from_reshape(part, source);
@@ -244,13 +244,13 @@ impl<T: Element> Blob<T> {
     /// does so for any element type.)
     ///
     /// # Safety
-    /// `raw` is a live blob of elements `T` without another owner. C code that shares its memories
-    /// must obey this crate's rule: a writer has the only share.
+    /// `raw` is a live blob of elements `T` without another owner. C code that shares the blob's
+    /// memories must obey this crate's rule: only the sole owner of a memory writes the memory.
     pub unsafe fn from_raw(raw: NonNull<sys::sb_blob>) -> Self {
         Self::own(raw.as_ptr())
     }
 
-    /// Passes ownership of the blob to C code, which must end it with `sb_blob_destroy`.
+    /// Passes ownership of the blob to C code, which must destroy it with `sb_blob_destroy`.
     pub fn into_raw(self) -> NonNull<sys::sb_blob> {
         let mut blob = ManuallyDrop::new(self);
         blob.dims = Dims::default(); // frees a copy of the dimensions
@@ -258,7 +258,7 @@ impl<T: Element> Blob<T> {
     }
 
     /// Returns the C handle, for code that also calls the C library. The handle lives as long as
-    /// `self`; C calls on it must keep the promises of this crate.
+    /// `self`; C calls on the handle must follow the rules of the crate's Safety section.
     pub fn as_ptr(&self) -> *mut sys::sb_blob {
         self.note_share();
         self.raw()
@@ -326,7 +326,7 @@ impl<T: Element> fmt::Debug for Blob<T> {
 
 type Values<T> = fn(&Blob<T>) -> Result<&[T]>;
 
-/// The first values of many.
+/// Values of which `Debug` writes only the first.
 struct First<'a, T>(&'a [T]);
 
 impl<T: fmt::Debug> fmt::Debug for First<'_, T> {

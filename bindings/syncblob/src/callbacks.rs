@@ -19,12 +19,12 @@ pub trait ParallelFor: Fn(usize, &(dyn Fn() + Sync)) + Sync {}
 
 impl<F: Fn(usize, &(dyn Fn() + Sync)) + Sync> ParallelFor for F {}
 
-/// A [`ParallelFor`] as C calls it: a function and its argument.
+/// A [`ParallelFor`] in the form that C calls: a function and its argument.
 pub(crate) type Spread = (sys::sb_parallel_for, *mut c_void);
 
 type Task = Option<unsafe extern "C" fn(arg: *mut c_void, i: i64)>;
 
-/// The argument of a task of C, which any thread may run.
+/// The argument of a C task. Any thread may run the task.
 struct Arg(*mut c_void);
 
 // SAFETY: the library documents that tasks run on any threads, concurrently.
@@ -41,9 +41,9 @@ pub(crate) fn parallel_for_to_c<F: ParallelFor>(spread: &'static F) -> Spread {
 }
 
 /// Runs every task exactly once, whatever the caller's function does: each call of the closure runs
-/// the next task, and calls after the last task do nothing. Tasks that are left when the function
-/// returns or panics run here. The function borrows the closure, so no call of the closure is
-/// running then.
+/// the next task, and calls after the last task do nothing. Runs the remaining tasks itself if the
+/// caller's function returns or panics early. That function borrows the closure, so no call of the
+/// closure is running then.
 unsafe extern "C" fn run_tasks<F: ParallelFor>(
     user: *mut c_void,
     tasks: i64,
@@ -116,7 +116,7 @@ unsafe extern "C" fn free<A: GlobalAlloc + Sync>(
     });
 }
 
-/// A closure that returns blobs, the blob that is lent to the library, and the closure's failure.
+/// A closure that returns blobs, the blob that the library is using, and the closure's failure.
 struct Lender<F, E> {
     values: F,
     lent: Option<BlobAny>,
@@ -128,7 +128,7 @@ enum Failure<E> {
     Panicked(Box<dyn Any + Send>),
 }
 
-/// Makes a call of the library that gets blobs from `values`.
+/// Makes a call of the library that requests blobs one by one from `values`.
 pub(crate) fn lend_blobs<F, E>(
     values: F,
     call: impl FnOnce(sys::sb_blob_lender, *mut c_void) -> Result<()>,
@@ -158,7 +158,7 @@ where
 {
     // SAFETY: `user` is the lender of `lend_blobs`, which has not returned yet.
     let lender = unsafe { &mut *user.cast::<Lender<F, E>>() };
-    // The library has finished with the previously lent blob.
+    // The library no longer uses the blob of the previous call.
     lender.lent = None;
     let values = AssertUnwindSafe(|| (lender.values)(BlobAt::from_c(layer, index)));
     let failure = match panic::catch_unwind(values) {
@@ -172,12 +172,12 @@ where
     };
     let earlier = lender.failure.replace(failure);
     contain(|| drop(earlier));
-    // The caller gets the stored failure; the library needs an error, too.
-    let told =
+    // `lend_blobs` returns the stored failure to the caller; the library needs an error, too.
+    let reported =
         sys::sb_error { code: sys::SB_ERR_IO, device_code: 0, offset: -1, message: [0; 240] };
     if !err.is_null() {
         // SAFETY: `err` is valid for one error.
-        unsafe { err.write(told) };
+        unsafe { err.write(reported) };
     }
     sys::SB_ERR_IO
 }

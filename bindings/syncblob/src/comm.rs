@@ -1,14 +1,14 @@
 //! Communicators, for work on many devices and many machines: ranks, which are processes or
 //! threads, sum and broadcast values and blobs (Caffe's P2PSync and NCCL). An engine is the
-//! transport: threads of this process ([`SimOptions`]), without further requirements, or, with the
-//! feature `mpi`, a communicator of the crate `mpi`.
+//! transport. The simulated engine ([`SimOptions`]) connects threads of this process and needs
+//! nothing else. With the feature `mpi` an engine can be a communicator of the crate `mpi`.
 //!
 //! ```
 //! use std::thread;
 //! use syncblob::comm::{Comm, Op, Reducer, SimOptions};
 //! use syncblob::Blob;
 //!
-//! /// One rank's step: its own diff, then the mean of all.
+//! /// Runs one rank's step; returns the bias's diff, which is then the mean over all ranks.
 //! fn step(comm: &Comm) -> syncblob::Result<f32> {
 //!     let mut weights = Blob::<f32>::full([3], 1.0)?;
 //!     let mut bias = Blob::<f32>::zeros([1])?;
@@ -28,7 +28,7 @@
 //!     let threads: Vec<_> = ranks.into_iter().map(|comm| scope.spawn(move || step(&comm))).collect();
 //!     threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Result<Vec<_>, _>>()
 //! })?;
-//! assert_eq!(means, [1.5; 4]); // of 0, 1, 2 and 3
+//! assert_eq!(means, [1.5; 4]); // the mean of 0, 1, 2 and 3
 //! # Ok(())
 //! # }
 //! ```
@@ -45,10 +45,10 @@
 //!
 //! From [`Step::ready`] to the end of the step an engine may read and write a blob's diff at any
 //! time. The blob is mutably borrowed for all this time: for `'env`, which includes the call of
-//! [`Reducer::step`]. The end of the borrow does not depend on the drop of a value, which a program
-//! could forget. The step ends before `step` returns or unwinds: its buckets are complete, or
+//! [`Reducer::step`]. The end of the borrow does not depend on a drop, because a program could
+//! leak the value. The step ends before `step` returns or unwinds: its buckets are complete, or
 //! abandoned. Memory that an engine may still use after a failure is never freed, and the blob
-//! releases the memory: the blob's diff reads as zeros.
+//! releases the memory, so that the blob's diff reads as zeros.
 
 use std::cell::Cell;
 use std::fmt;
@@ -74,9 +74,9 @@ pub use sim::{Failure, SimOptions};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Op {
-    /// Their sum.
+    /// The sum.
     Sum,
-    /// Their sum, times 1 / size.
+    /// The sum, divided by the number of ranks.
     #[default]
     Mean,
     /// The least value; unspecified if a value is a NaN.
@@ -96,8 +96,8 @@ impl Op {
     }
 }
 
-/// A rank's handle of a communicator. Only one thread at a time may use the handle, but it may move
-/// to another thread.
+/// A rank's handle of a communicator. Only one thread at a time may use the handle, but a program
+/// may move the handle to another thread.
 pub struct Comm {
     raw: NonNull<sys::sb_comm>,
     rank: usize,

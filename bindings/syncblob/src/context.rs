@@ -44,10 +44,10 @@ impl Context {
         ContextBuilder::default()
     }
 
-    /// Takes ownership of a share that C code has; NULL is the built-in context.
+    /// Takes ownership of a share of a context from C code; NULL is the built-in context.
     ///
     /// # Safety
-    /// `raw` is NULL, or a live context and the caller has a share of it.
+    /// `raw` is NULL, or a live context of which the caller owns a share.
     pub unsafe fn from_raw(raw: *mut sys::sb_context) -> Self {
         Self { raw: NonNull::new(raw) }
     }
@@ -57,7 +57,7 @@ impl Context {
         ManuallyDrop::new(self).as_ptr()
     }
 
-    /// Adds an owner to a context that the library lends.
+    /// Makes another share of a context.
     ///
     /// # Safety
     /// `raw` is NULL or a live context.
@@ -113,8 +113,8 @@ impl Context {
         Ok(unsafe { Stream::of(self, raw) })
     }
 
-    /// Waits for the work on a stream that this context's memories depend on, and removes the
-    /// stream from their users. Call it before the stream is destroyed.
+    /// Waits for the work on a stream that this context's memories depend on. Afterwards no memory
+    /// of the context refers to the stream. Call this before the stream is destroyed.
     ///
     /// # Errors
     /// [`NoDevice`](crate::ErrorKind::NoDevice); a device that fails;

@@ -17,8 +17,8 @@ macro_rules! tensor {
             raw: NonNull<sys::$raw>,
         }
 
-        // SAFETY: the library's tensors may be ended on any thread; for other tensors the caller of
-        // `from_raw` promises it.
+        // SAFETY: the deleter of the library's tensors may be called on any thread; for other
+        // tensors the caller of `from_raw` promises this.
         unsafe impl Send for $name {}
         // SAFETY: `&self` methods read the struct, which never changes.
         unsafe impl Sync for $name {}
@@ -73,14 +73,14 @@ macro_rules! tensor {
             }
 
             unsafe fn set(self, blob: *mut sys::sb_blob, part: sys::sb_part) -> Result<()> {
-                // SAFETY: as above; for the blob, the caller's promise.
+                // SAFETY: as in `into_blob`; the caller promises that the blob may be changed.
                 check(|err| unsafe { sys::$set(blob, part, self.raw.as_ptr(), 0, err) })?;
                 std::mem::forget(self);
                 Ok(())
             }
         }
 
-        /// Ends the tensor.
+        /// Calls the tensor's deleter.
         impl Drop for $name {
             fn drop(&mut self) {
                 // SAFETY: `self` owns the tensor, and its deleter is called only here.
@@ -105,8 +105,8 @@ macro_rules! tensor {
 }
 
 tensor! {
-    /// A tensor of DLPack 1.x (`DLManagedTensorVersioned`) that ends when it is
-    /// dropped.
+    /// A tensor of DLPack 1.x (`DLManagedTensorVersioned`). Its drop calls the
+    /// tensor's deleter.
     ///
     /// [`Blob::to_dlpack`] and [`Blob::into_dlpack`] make a tensor from a blob;
     /// [`from_dlpack`](Blob::from_dlpack) makes a blob from a tensor. Nothing is copied.
@@ -114,8 +114,8 @@ tensor! {
 }
 
 tensor! {
-    /// A tensor of DLPack before 1.0 (`DLManagedTensor`) that ends when it is dropped. It has no
-    /// read-only flag.
+    /// A tensor of DLPack before 1.0 (`DLManagedTensor`), which has no read-only flag. Its drop
+    /// calls the tensor's deleter.
     LegacyDlpack, sb_dl_managed, sb_blob_create_from_legacy_dlpack, sb_blob_from_legacy_dlpack
 }
 
@@ -130,7 +130,7 @@ unsafe fn elements<'a>(start: *const i64, count: i32) -> &'a [i64] {
 }
 
 impl Dlpack {
-    /// Takes ownership of a tensor; on failure the tensor is ended.
+    /// Takes ownership of a tensor; on failure calls the tensor's deleter.
     ///
     /// # Errors
     /// [`AbiMismatch`](ErrorKind::AbiMismatch) for a major version other than 1.
@@ -180,7 +180,7 @@ mod sealed {
     use crate::{Context, Result};
     use syncblob_sys::{sb_blob, sb_part};
 
-    /// The library's calls for one of the two structs.
+    /// The library's functions for one of DLPack's two structs.
     pub trait Tensor {
         fn into_blob(self, context: &Context) -> Result<*mut sb_blob>;
 
@@ -190,7 +190,7 @@ mod sealed {
     }
 }
 
-/// Tensors of DLPack: memory that NumPy, PyTorch and others use in place.
+/// Tensors of DLPack: memory that NumPy, PyTorch and others use without a copy.
 impl<T: Element> Blob<T> {
     /// Returns a memory as a read-only tensor. Bytes are copied only if reading that side needs a
     /// copy. While the tensor lives, the memory is shared and cannot be written.
@@ -230,11 +230,11 @@ impl<T: Element> Blob<T> {
     #[doc(alias = "sb_blob_to_mutable_dlpack")]
     pub fn into_dlpack(mut self, side: Side) -> Result<Dlpack> {
         self.need_unique(Part::Data)?;
-        // SAFETY: the memory's only owner, the blob, ends here: only the tensor is left.
+        // SAFETY: the memory's only owner, the blob, is dropped here, so only the tensor is left.
         unsafe { self.to_dlpack_mut(Part::Data, side) }
     }
 
-    /// As the method for [`Dlpack`], with a tensor of DLPack before 1.0.
+    /// As [`into_dlpack`](Blob::into_dlpack), but returns a tensor of DLPack before 1.0.
     ///
     /// # Errors
     /// As [`into_dlpack`](Blob::into_dlpack).
@@ -246,8 +246,8 @@ impl<T: Element> Blob<T> {
     }
 
     /// Returns a memory as a writable tensor, and the blob keeps using the memory. Writes through
-    /// the tensor change the blob until the next call for the other side; after such a call, a
-    /// writing call for this side must precede the next write through the tensor.
+    /// the tensor change the blob until the next call for the other side. After such a call, make a
+    /// writing call for this side before the next write through the tensor.
     ///
     /// # Errors
     /// As [`to_dlpack`](Blob::to_dlpack).
@@ -258,14 +258,14 @@ impl<T: Element> Blob<T> {
     #[doc(alias = "sb_blob_to_mutable_dlpack")]
     pub unsafe fn to_dlpack_mut(&mut self, part: Part, side: Side) -> Result<Dlpack> {
         let (part, side) = (part.code(), side.code());
-        // SAFETY: the blob is live; for the rest, the caller's promise.
+        // SAFETY: the blob is live; the caller promises what this method's Safety section requires.
         let raw = get(|out, err| unsafe {
             sys::sb_blob_to_mutable_dlpack(self.as_ptr(), part, side, out, err)
         })?;
         Ok(Dlpack { raw: given(raw) })
     }
 
-    /// As the method for [`Dlpack`], with a tensor of DLPack before 1.0.
+    /// As [`to_dlpack_mut`](Blob::to_dlpack_mut), but returns a tensor of DLPack before 1.0.
     ///
     /// # Errors
     /// As [`to_dlpack`](Blob::to_dlpack).
@@ -275,17 +275,17 @@ impl<T: Element> Blob<T> {
     #[doc(alias = "sb_blob_to_legacy_dlpack")]
     pub unsafe fn to_legacy_dlpack_mut(&mut self, part: Part, side: Side) -> Result<LegacyDlpack> {
         let (part, side) = (part.code(), side.code());
-        // SAFETY: the blob is live; for the rest, the caller's promise.
+        // SAFETY: as in `to_dlpack_mut`.
         let raw = get(|out, err| unsafe {
             sys::sb_blob_to_legacy_dlpack(self.as_ptr(), part, side, out, err)
         })?;
         Ok(LegacyDlpack { raw: given(raw) })
     }
 
-    /// Makes a blob whose data is a tensor's memory, in place: on the host, or on the device of the
-    /// context. The memory of a read-only tensor is never written: a call that writes first copies
-    /// the bytes to memory of the library. The tensor ends with the last user of the memory or, on
-    /// failure, at once.
+    /// Makes a blob whose data is a tensor's memory, without a copy: on the host, or on the device
+    /// of the context. The memory of a read-only tensor is never written: a call that writes first
+    /// copies the bytes to memory of the library. The tensor's deleter is called when the last user
+    /// of the memory ends or, on failure, at once.
     ///
     /// ```
     /// use syncblob::{Blob, Side};
@@ -310,8 +310,8 @@ impl<T: Element> Blob<T> {
         Self::in_context(&Context::host()).from_dlpack(tensor)
     }
 
-    /// Uses a tensor's memory as this blob's data or diff, in place. Releases the old memory, which
-    /// other owners keep.
+    /// Uses a tensor's memory as this blob's data or diff, without a copy. Releases the old memory;
+    /// its other owners keep it.
     ///
     /// # Errors
     /// [`ShapeMismatch`](ErrorKind::ShapeMismatch) for another shape; else as

@@ -1,14 +1,14 @@
 //! The list of element types, from which this crate, the command and the Python module derive their
 //! definitions. The C library's list is in `syncblob/base.h`; a test compares both lists.
 
-/// Calls `$then!` once: the given arguments in brackets, then one row for each element type:
+/// Calls `$then!` once, with the given arguments in brackets and one row for each element type:
 ///
 /// ```text
 /// NAME = [cfg] type, CONSTANT, "name", size, "name in NumPy", "typestr in NumPy", NAME in
-/// safetensors, what it can do: traits of this crate, KIND;
+/// safetensors, traits of this crate that the type implements, KIND;
 /// ```
 ///
-/// For the other crates of this repository; not a part of the interface.
+/// Public only for the other crates of this repository; not a part of the interface.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! for_each_dtype {

@@ -95,7 +95,7 @@ macro_rules! exact_float {
 for_each_dtype!(dtype);
 
 impl Dtype {
-    /// Returns the type of a number, or `None` for a type of a newer library.
+    /// Returns the type with the number `code`, or `None` for a type of a newer library.
     pub(crate) fn from_code(code: i32) -> Option<Self> {
         Self::ALL.iter().copied().find(|dtype| dtype.code() == code)
     }
@@ -125,8 +125,8 @@ pub(crate) mod sealed {
 
 /// A type that a [`Blob`] can hold.
 ///
-/// The trait is sealed: the element types are those of the C library. Any bytes are a value of each
-/// type.
+/// The trait is sealed: the element types are those of the C library. Any bytes are a valid value
+/// of each type.
 pub trait Element:
     sealed::Sealed + Copy + Send + Sync + PartialEq + fmt::Debug + Sized + 'static
 {
@@ -307,7 +307,7 @@ mod tests {
         )*};
     }
 
-    /// Compares all codes from 0 to 999, so also types that only one of the lists has.
+    /// Compares all codes from 0 to 999, to find also types that only one of the lists contains.
     #[test]
     fn the_types_are_those_of_the_c_library() {
         for code in 0..1000 {

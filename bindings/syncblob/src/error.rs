@@ -19,7 +19,7 @@ macro_rules! error_kinds {
         #[non_exhaustive]
         pub enum ErrorKind {
             $($(#[$doc])* $kind,)*
-            /// A status of a newer library, with its number.
+            /// A status of a newer library, as its number.
             Other(i32),
         }
 
@@ -149,7 +149,7 @@ impl fmt::Display for ErrorKind {
 impl Error {
     /// Makes an error that this crate finds without the library.
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self::told(kind, kind.code(), message.into())
+        Self::with_message(kind, kind.code(), message.into())
     }
 
     /// Makes the error of a call that returns only a status.
@@ -157,10 +157,10 @@ impl Error {
         // SAFETY: the function takes any number and returns static text.
         let text = unsafe { ffi::static_text(sys::sb_status_text(code)) };
         let kind = ErrorKind::from_code(code);
-        Self::told(kind, code, text.into())
+        Self::with_message(kind, code, text.into())
     }
 
-    fn told(kind: ErrorKind, code: i32, message: String) -> Self {
+    fn with_message(kind: ErrorKind, code: i32, message: String) -> Self {
         Self { kind, code, device_code: 0, offset: None, message, path: None, source: None }
     }
 
@@ -184,7 +184,7 @@ impl Error {
         }
     }
 
-    /// Makes the error of a reader or writer that was called without the library.
+    /// Makes the error of a reader or writer that this crate has called, not the library.
     pub(crate) fn from_io(error: io::Error) -> Self {
         let kind = ErrorKind::of_io(&error);
         let device_code = error.raw_os_error().unwrap_or(0);
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_code_and_an_unended_message_are_taken_as_they_come() {
+    fn an_unknown_code_and_a_message_without_nul_are_kept() {
         let error = Error::from_c(&c_error(-77, -1, &[b'x'; 240]));
         assert_eq!(error.kind(), ErrorKind::Other(-77));
         assert_eq!(error.kind().to_string(), "SB_ERR_UNKNOWN");

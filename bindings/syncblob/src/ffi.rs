@@ -27,7 +27,7 @@ pub(crate) fn get<T>(call: impl FnOnce(*mut T, *mut sys::sb_error) -> sys::sb_st
     Ok(unsafe { out.assume_init() })
 }
 
-/// As `get`, for a struct that may grow in newer versions: `out` holds its size and zeros.
+/// As `get`, for a struct that may grow in newer versions: `out` contains its size, and zeros.
 pub(crate) fn fill<T>(
     mut out: T,
     call: impl FnOnce(*mut T, *mut sys::sb_error) -> sys::sb_status,
@@ -36,7 +36,7 @@ pub(crate) fn fill<T>(
     Ok(out)
 }
 
-/// Makes a C struct that may grow in newer versions, with its size and zeros.
+/// Makes a C struct that may grow in newer versions; sets its size, and other fields to zero.
 macro_rules! sized {
     ($name:ident) => {
         syncblob_sys::$name { struct_size: size_of::<syncblob_sys::$name>(), ..Default::default() }
@@ -51,7 +51,7 @@ pub(crate) unsafe fn static_text(text: *const c_char) -> &'static str {
     unsafe { CStr::from_ptr(text) }.to_str().unwrap_or("?")
 }
 
-/// Makes a text for C; refuses a NUL byte, where C would end the text.
+/// Makes a text for C. Refuses a NUL byte, because C would end the text there.
 pub(crate) fn c_text(what: &str, bytes: &[u8]) -> Result<CString> {
     let with_nul = |_| Error::new(ErrorKind::InvalidArgument, format!("{what} holds a NUL byte"));
     CString::new(bytes).map_err(with_nul)
@@ -72,13 +72,13 @@ pub(crate) fn by_name<T: Copy + Display>(name: &str, what: &str, all: &[T]) -> R
     let found = all.iter().copied().find(|known| known.to_string() == name);
     found.ok_or_else(|| {
         let known: Vec<_> = all.iter().map(T::to_string).collect();
-        let message = format!("{name:?} is no {what}: {} are", known.join(", "));
+        let message = format!("unknown {what} {name:?}: known are {}", known.join(", "));
         Error::new(ErrorKind::InvalidArgument, message)
     })
 }
 
-/// Converts a count or dimension of C, which is never negative. A panic here instead of 0 would
-/// make `data_mut` a third slower.
+/// Converts a count or dimension of C, which is never negative. If this panicked instead of
+/// returning 0, `data_mut` would be a third slower.
 pub(crate) fn to_usize(value: i64) -> usize {
     usize::try_from(value).unwrap_or(0)
 }
@@ -89,8 +89,8 @@ pub(crate) fn to_i64(value: usize) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// Returns the error of a call with the numbers `given`. If one of them is above `most`, the
-/// largest value of C's type, the message has this number, with the name `what`.
+/// Corrects the error of a call with the numbers `given`. If one of them is above `most`, the
+/// largest value of C's type, returns an error whose message contains this number and `what`.
 #[cold]
 pub(crate) fn as_given(error: Error, what: &str, given: &[usize], most: usize) -> Error {
     match given.iter().find(|value| **value > most) {

@@ -8,9 +8,9 @@ use crate::ffi::{check, static_text};
 use crate::Blob;
 use crate::{Error, ErrorKind, Part, Result};
 
-/// The meaning of `n` in [`Filler::Xavier`] and [`Filler::Msra`]. For a shape `[d0, d1, …]` each
-/// output has `count / d0` inputs, and each input has `count / d1` outputs; for a shape of one axis
-/// the number of outputs is `count`.
+/// The meaning of `n` in [`Filler::Xavier`] and [`Filler::Msra`]. For a shape `[d0, d1, …]` the
+/// number of inputs of each output is `count / d0`, and the number of outputs of each input is
+/// `count / d1`, or `count` if the shape has one axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[doc(alias = "VarianceNorm")]
 #[non_exhaustive]
@@ -22,7 +22,7 @@ pub enum Variance {
     /// The number of outputs.
     #[doc(alias = "FAN_OUT")]
     FanOut,
-    /// The mean of both.
+    /// The mean of the numbers of inputs and outputs.
     #[doc(alias = "AVERAGE")]
     Average,
 }
@@ -82,17 +82,17 @@ pub enum Filler {
         /// The greatest value.
         max: f64,
     },
-    /// Normal; with `sparse`, mostly zeros.
+    /// Normal. With `sparse` some elements, chosen at random, are zero.
     Gaussian {
         /// The mean.
         mean: f64,
         /// The standard deviation.
         std: f64,
         /// The probability that an element is not set to zero is `sparse` divided by the first
-        /// dimension. `None`: no element is set to zero.
+        /// dimension. With `None` no element is set to zero.
         sparse: Option<u32>,
     },
-    /// Uniform on `(0, 1)`, then each row (axis 0) is divided by its sum.
+    /// Uniform on `(0, 1)`; then each element is divided by the sum of its row (axis 0).
     PositiveUnitball,
     /// Uniform on `[-a, a]` with `a = sqrt(3 / n)`.
     Xavier {
@@ -223,12 +223,12 @@ both! {
         /// Initialises the data on the host, without copying old values from the device. An element
         /// depends only on the filler, the seed, its index and `T` (for
         /// [`PositiveUnitball`](Filler::PositiveUnitball) also on its row), so it is the same on
-        /// every machine and with any number of threads. Equal seeds give equal numbers, so use a
-        /// different seed for each blob. A blob without elements stays unchanged: the filler's
-        /// numbers are checked, but not against its shape.
+        /// every machine and with any number of threads. Equal seeds mean equal numbers, so use a
+        /// different seed for each blob. A blob without elements stays unchanged; the call checks
+        /// the filler's numbers, but not against the blob's shape.
         ///
         /// # Errors
-        /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a number that is NaN or (but for a
+        /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a number that is NaN or (except a
         /// constant) infinite, `min > max`, `std < 0`, and a `sparse` above the first dimension;
         /// [`ShapeMismatch`](ErrorKind::ShapeMismatch) unless the shape has four axes with the last
         /// two equal (`Bilinear`), or at least one axis (`PositiveUnitball`, `Xavier`, `Msra`);
@@ -263,7 +263,7 @@ mod tests {
     ];
 
     #[test]
-    fn each_filler_survives_the_way_to_c_and_back() {
+    fn each_filler_is_equal_after_a_conversion_to_c_and_back() {
         for filler in EACH {
             let raw = filler.to_raw().unwrap();
             assert_eq!(raw.struct_size, size_of::<sys::sb_filler>());
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_numbers_of_c_are_no_filler() {
+    fn unknown_numbers_of_c_are_refused() {
         let gaussian = sys::sb_filler { type_: sys::SB_FILLER_GAUSSIAN, ..defaults() };
         for unknown in [
             sys::sb_filler { type_: 7, ..defaults() },
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_is_that_of_c() {
+    fn the_default_is_the_default_of_c() {
         assert_eq!(Filler::from_raw(&defaults()), Some(Filler::default()));
         assert_eq!(Variance::from_code(defaults().variance_norm), Some(Variance::default()));
     }

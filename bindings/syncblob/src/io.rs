@@ -47,12 +47,12 @@ pub trait ReadAt {
     /// Reads bytes at `offset` into the beginning of `buffer`, and returns their number: at least
     /// one if `offset` is below the size.
     ///
-    /// The library reads fields other than values in pieces of up to 16 KiB, repeatedly: opening a
-    /// model walks all bytes several times, loading a blob walks the blob's message. Within a walk
-    /// offsets increase, except for names. Contiguous values of the blob's element type are read at
-    /// once (a MiB at a time with a [progress callback](crate::Model::set_progress)), other values
-    /// are read 4 KiB at a time; a save copies 16 KiB at a time. A slow reader, such as one over a
-    /// network, should cache its last piece.
+    /// The library reads fields other than values in pieces of up to 16 KiB, and more than once:
+    /// opening a model makes several passes over the file, loading a blob a pass over the blob's
+    /// message. Within a pass offsets increase, except in reads of names. Contiguous values of the
+    /// blob's element type are read at once (a MiB at a time with a [progress
+    /// callback](crate::Model::set_progress)), other values 4 KiB at a time; a save copies 16 KiB
+    /// at a time. A slow reader, such as a reader over a network, should cache its last piece.
     ///
     /// # Errors
     /// Any failure; the library's call returns it as [`ErrorKind::Io`],
@@ -80,15 +80,15 @@ impl ReadAt for File {
         system::read_at(self, buffer, offset)
     }
 
-    /// Returns a number made of the modification time and the size: a change by a writer that
-    /// resets the time is not detected. [`Model::open`](crate::Model::open) checks more.
+    /// Returns a number computed from the modification time and the size: a change that keeps both
+    /// is not detected. [`Model::open`](crate::Model::open) checks more.
     fn version(&self) -> io::Result<u64> {
         let file = self.metadata()?;
         let time = match file.modified()?.duration_since(SystemTime::UNIX_EPOCH) {
             Ok(since) => since.as_nanos() as u64,
             Err(before) => (before.duration().as_nanos() as u64).wrapping_neg(),
         };
-        // For equal times, different sizes give different numbers.
+        // If the times are equal, different sizes result in different numbers.
         Ok(time.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(file.len()))
     }
 }
@@ -123,7 +123,7 @@ impl<R: Read + Seek> ReadAt for Mutex<R> {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        // A lock that a panic has poisoned is usable: the reader is positioned before each read.
+        // A poisoned lock does no harm, because every read sets the reader's position first.
         let mut reader = self.lock().unwrap_or_else(PoisonError::into_inner);
         reader.seek(SeekFrom::Start(offset))?;
         reader.read(buffer)
@@ -150,8 +150,8 @@ macro_rules! read_through {
 
 read_through!(&R, Box<R>, Arc<R>);
 
-/// Fills the buffer with as many reads as needed. Fails if the reader ends early, or returns more
-/// than the buffer holds.
+/// Fills the buffer with as many reads as needed. Fails if the reader ends early, or returns a
+/// number above the buffer's size.
 fn read_exact_at<R: ReadAt>(reader: &R, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
     while !buffer.is_empty() {
         match reader.read_at(buffer, offset) {
@@ -179,8 +179,8 @@ enum Failure {
 
 thread_local! {
     /// The failure of callbacks in the current call on this thread: a boxed failure or null. The
-    /// library runs the callbacks on the calling thread. A pointer needs no destructor, so the
-    /// destructors of the thread's other locals can still use it.
+    /// library runs the callbacks on the calling thread. The variable is a pointer, without a
+    /// destructor, so that destructors of the thread's other locals can still use the variable.
     static FAILURE: Cell<*mut Failure> = const { Cell::new(ptr::null_mut()) };
 }
 
@@ -191,15 +191,15 @@ fn exchange(failure: Option<Failure>) -> Option<Failure> {
     (!kept.is_null()).then(|| *unsafe { Box::from_raw(kept) })
 }
 
-/// Stores a failure, which `with_callbacks` reads after C has returned. The last failure replaces
-/// earlier failures, since C reports the last failure; but an error does not replace a panic.
+/// Stores a failure, which `with_callbacks` reads after C has returned. A failure replaces an
+/// earlier failure, since C reports the last one; but an error does not replace a panic.
 fn keep(failure: Failure) {
     let (kept, lost) = match exchange(None) {
         Some(Failure::Panicked(payload)) => (Failure::Panicked(payload), Some(failure)),
         earlier => (failure, earlier),
     };
     contain(|| drop(lost));
-    exchange(Some(kept)); // the slot is empty: a nested call in the drop of `lost` restores it
+    exchange(Some(kept)); // the slot is empty: calls nested in the drop of `lost` restore it
 }
 
 /// Makes a call that may run callbacks. An error of a callback becomes the source of the call's
@@ -264,7 +264,7 @@ pub(crate) fn borrow_reader<R: ReadAt, T>(
     with_callbacks(|| call(&source))
 }
 
-/// Makes a call that, on success, takes ownership of the reader until it closes the source.
+/// Makes a call that, on success, takes ownership of the reader until C closes the source.
 pub(crate) fn lend_reader<R: ReadAt + Send + Sync + 'static, T>(
     reader: R,
     call: impl FnOnce(*const sys::sb_source) -> Result<T>,
@@ -351,7 +351,7 @@ unsafe extern "C" fn write_sink<W: Write>(
 
 type Report = Box<dyn Fn(u64, u64) -> ControlFlow<()> + Send + Sync>;
 
-/// The progress callback, at a fixed address.
+/// The progress callback, at an address that does not change.
 #[derive(Clone)]
 pub(crate) struct Progress(Arc<Report>);
 

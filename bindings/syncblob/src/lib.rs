@@ -42,11 +42,11 @@
 //! [`Arc::get_mut`](std::sync::Arc::get_mut): every method that writes elements takes `&mut self`
 //! and needs a memory with one owner. If the memory has more owners, the method returns an error of
 //! kind [`ErrorKind::Shared`] and changes nothing. [`Blob::make_unique`] copies a shared memory
-//! first. To write through a share is `unsafe`: [`Blob::shared_mut`].
+//! first. A write to a shared memory is `unsafe`: [`Blob::shared_mut`].
 //!
 //! # Lending your memory
 //!
-//! [`Blob::from_vec`] uses a vector in place, [`Blob::from_shared`] an `Arc<[T]>`, and
+//! Without a copy [`Blob::from_vec`] uses a vector, [`Blob::from_shared`] an `Arc<[T]>`, and
 //! [`Blob::from_ne_bytes`] the bytes of any owner, such as a mapped file. The library never writes
 //! memory that other code may read.
 //!
@@ -76,50 +76,50 @@
 //!
 //! - The last release happens when the last owner ends. The slice's owner cannot end, because it is
 //!   borrowed.
-//! - The other calls need `&mut` of an owner, and a memory with one owner. While the slice lives,
-//!   either the only owner is borrowed, or the memory has more than one owner.
+//! - The other calls need `&mut` of an owner, and a memory with one owner. They cannot happen while
+//!   the slice lives: the only owner is borrowed, or the memory has more than one owner.
 //! - A blob that reshapes, shrinks, shares or adopts another memory releases only its share.
 //! - A copy from the device also moves the bytes out of read-only storage. Such a copy is made only
-//!   if the device has newer bytes than the host. Then a writing call came after the slice, and the
-//!   slice has ended.
+//!   if the device has newer bytes than the host. A writing call made those bytes after the slice
+//!   was made, so the slice has ended.
 //!
 //! *Slices do not alias writers.* A mutable slice needs `&mut` of an owner and an owner count of
 //! one. While the slice lives, no owner can be added: every share is made from an owner, and the
 //! only owner is mutably borrowed. All other writers need the same. So `&mut` and a count of one
-//! are the right to write, as in `Arc`. A blob does not check the count if it never made a share
-//! and never exposed its C handle; the reference that [`Blob::memory`] returns cannot make a share.
+//! permit a write, as in `Arc`. A blob does not check the count if it never made a share and never
+//! exposed its C handle; the reference that [`Blob::memory`] returns cannot make a share.
 //! Const calls of the library never change current bytes: they allocate, or fill the stale side.
 //! The count is reliable across threads: a share ends with a release operation, and the count is
 //! read with an acquire operation. A thread that reads a count of 1 is ordered after all accesses
 //! of former sharers.
 //!
-//! *Slices are initialised.* The library fills memory with zeros at its first use. This crate asks
-//! for unfilled memory only where it writes every byte before it returns. For device memory the
-//! caller promises this ([`SyncedMemory::overwrite_gpu_ptr`]).
+//! *Slices are initialised.* The library fills memory with zeros at its first use. This crate
+//! requests memory without this fill only where it writes every byte before it returns. For device
+//! memory the caller promises to write every byte ([`SyncedMemory::overwrite_gpu_ptr`]).
 //!
-//! *The caller's memory.* The library takes owners by value. They are `Send + Sync + 'static` and
-//! boxed, and lend their memory once; Rust's borrow rules then keep the memory in place and
-//! unchanged. A `&mut [T]` cannot be lent: the borrow would end when the blob is dropped *or
-//! forgotten*, and the device may still write the memory of a forgotten blob. Writable memory has
-//! no other user, because the library owns its vector. All other memory is lent as read-only, and
-//! the library never writes it. A [`SyncedMemory`] does not know its element type, so memory that
-//! you lend to it directly must be aligned for every type. A blob that takes another blob's memory
-//! checks the alignment of that memory ([`Blob::set_memory`]).
+//! *The caller's memory.* The library takes the owners of such memory by value. An owner is
+//! `Send + Sync + 'static` and boxed. It is borrowed once, until it is dropped, so Rust's borrow
+//! rules keep its memory in place and unchanged. The library does not accept a `&mut [T]`: the
+//! borrow would end when the blob is dropped *or forgotten*, but the device may still write the
+//! memory of a forgotten blob. Writable memory has no other user, because the library owns its
+//! vector. The library never writes other memory. A [`SyncedMemory`] does not know its element
+//! type, so memory that you pass to it directly must be aligned for every type. A blob that takes
+//! another blob's memory checks the alignment of that memory ([`Blob::set_memory`]).
 //!
 //! *Tensors of DLPack.* A [`Dlpack`] made of a blob is an owner of the blob's memory: while the
 //! tensor lives, this crate does not write the memory. The tensor is read-only, or it is the only
 //! owner because it consumed the blob. For a [`Dlpack`] made of a pointer the caller promises that
 //! no other code writes the memory and, unless the tensor is read-only, that no other code reads
-//! it; a read-only tensor is lent as read-only.
+//! it. The library never writes the memory of a read-only tensor.
 //!
 //! *Queued copies.* The library frees, replaces, writes or exposes the memory of a queued copy, and
 //! drops the memory's owner, only after the device has reported the end of the copy. A failed wait
 //! is not such a report, and neither is the loss of the device. Without a report the memory stays
 //! in quarantine ([`Stats::quarantined_bytes`]), possibly forever, with the parts of the context
 //! that it needs ([`Stats::leaked_bytes`]). [`Pending`] is a convenience: soundness does not depend
-//! on its drop. A [`Stream`] borrows its owner and is used with memories of its context. The
-//! context forgets the stream before the stream ends. For a stream made from a raw handle the
-//! caller promises the same.
+//! on its drop. A [`Stream`] borrows its owner and is used only with memories of its context, which
+//! forgets the stream before the stream is destroyed. For a stream that is made from a raw handle
+//! the caller promises this.
 //!
 //! *`Send` and `Sync`.* The library keeps no state per thread. Contexts, memories, blobs and models
 //! may be used and released on any thread. Calls on a const object may run concurrently, and
@@ -133,8 +133,8 @@
 //! and holds no lock, so they may use this crate. The call borrows every object that a callback
 //! could invalidate.
 //!
-//! *Element types.* [`Element`] is sealed. Each element type is a plain number, and any bytes are a
-//! value of it. The C dtype of a blob always matches its `T`.
+//! *Element types.* [`Element`] is sealed. Each element type is a plain number, of which any bytes
+//! are a valid value. The C dtype of a blob always matches its `T`.
 //!
 //! Code that breaks these rules does not compile. The first example keeps a slice that a reshape
 //! would leave stale; the second shares a memory while it is written.
@@ -166,7 +166,7 @@
 //! - `half`: blobs of `half::f16` and `half::bf16`.
 //! - `comm`: communicators, sums over many devices and many machines (module `comm`).
 //! - `mpi`: `comm::Comm::from_mpi`, a communicator over a communicator of the crate `mpi`.
-//! - `ndarray`: `Blob::view` and similar methods: blobs from and to arrays.
+//! - `ndarray`: conversions of blobs from and to arrays: `Blob::view` and similar methods.
 //! - `rayon`: `ContextBuilder::rayon` spreads large operations over threads.
 //! - `safetensors`: `Blob::tensor_view`, and `Safetensors`, whose tensors are used in place as
 //!   blobs.

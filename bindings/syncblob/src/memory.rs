@@ -33,7 +33,7 @@ pub enum Head {
     Synced,
     /// Nowhere: the bytes were lost with the device, or by queued work that failed.
     Lost,
-    /// A value of a newer library, by its number.
+    /// A value of a newer library, as its number.
     Other(i32),
 }
 
@@ -101,11 +101,11 @@ pub enum Storage {
     Owned,
     /// The library's own page-locked memory.
     Pinned,
-    /// Memory that the caller has lent, which the library also writes.
+    /// Memory that the caller owns, and that the library reads and writes.
     Borrowed,
-    /// Memory that the caller has lent, which the library never writes.
+    /// Memory that the caller owns, and that the library only reads.
     ReadOnly,
-    /// A value of a newer library, by its number.
+    /// A value of a newer library, as its number.
     Other(i32),
 }
 
@@ -133,11 +133,11 @@ impl fmt::Display for Storage {
 /// method returns [`ErrorKind::Shared`] and changes nothing.
 #[doc(alias = "sb_mem")]
 pub struct SyncedMemory {
-    // Two sharers may each have a `&mut` of one object. Without this field the compiler may assume
-    // that a `&mut` does not alias.
+    // Two sharers may each have a `&mut` to the same object. Without this field the compiler could
+    // assume that no other reference to the object exists.
     _pinned: PhantomPinned,
-    // Represents an object of C; references to it cover no byte. The type is a slice, because code
-    // cannot move or swap an unsized value.
+    // Represents an object of C, of which a Rust reference covers no byte. The type is a slice,
+    // because code cannot move or swap an unsized value.
     _object: UnsafeCell<[()]>,
 }
 
@@ -244,8 +244,8 @@ impl SyncedMemory {
     #[doc(alias = "cpu_data")]
     pub fn data(&self) -> Result<&[u8]> {
         let bytes = self.read(sys::sb_mem_cpu)?;
-        // SAFETY: the host pointer is to `size` bytes, zero-filled or written, and stays valid and
-        // unchanged while the memory is borrowed (see the crate's Safety section).
+        // SAFETY: the host pointer points to `size` bytes that were filled with zeros or written,
+        // and that stay valid and unchanged while the memory is borrowed (see the crate's Safety).
         Ok(unsafe { slice::from_raw_parts(bytes, self.size()) })
     }
 
@@ -366,7 +366,7 @@ impl SyncedMemory {
     }
 }
 
-/// Storage: lending, retiring, clearing.
+/// Replacing, evicting and clearing the storage of a side.
 impl SyncedMemory {
     /// Uses a vector as the host side, without a copy; the head moves to the host. The library also
     /// writes the vector, and drops it when the host side is replaced.
@@ -474,8 +474,8 @@ impl SyncedMemory {
     }
 }
 
-/// Returns the start of lent memory; refuses memory that is not aligned for every element type.
-/// Empty memory may start anywhere.
+/// Returns the start of the caller's memory; refuses memory that is not aligned for every element
+/// type. Empty memory may start anywhere.
 fn aligned(start: *mut u8, bytes: usize) -> Result<*mut u8> {
     if bytes == 0 {
         return Ok(ptr::without_provenance_mut(ALIGNMENT));
@@ -487,7 +487,7 @@ fn aligned(start: *mut u8, bytes: usize) -> Result<*mut u8> {
     Err(Error::new(ErrorKind::InvalidArgument, message))
 }
 
-/// Copies that are queued, not waited for.
+/// Copies that the library queues without a wait.
 ///
 /// ```
 /// use syncblob::{Blob, Context, Part};
@@ -576,9 +576,9 @@ impl Pending<'_> {
 }
 
 impl Pending<'_> {
-    /// Ends the borrow without a wait, so that the memory may be used during the copy: the library
-    /// waits before it writes, frees or exposes the memory of the copy, and the first call that
-    /// waits for the bytes returns a failure of the copy. Use it for double buffering.
+    /// Ends the borrow without a wait, so that the program may use the memory during the copy, as
+    /// in double buffering. The library waits before it writes, frees or exposes the memory of the
+    /// copy. The first call that waits for the bytes returns a failure of the copy.
     ///
     /// ```
     /// use syncblob::{Blob, Context, Part, Side};
@@ -675,17 +675,17 @@ impl MemoryHandle {
         Context::host().memory(bytes)
     }
 
-    /// Takes ownership of a share that C code has.
+    /// Takes ownership of a share of a memory from C code.
     ///
     /// # Safety
-    /// `raw` is a live memory, and the caller has a share of it. C code with another share must
-    /// obey this crate's rule: a writer has the only share.
+    /// `raw` is a live memory of which the caller owns a share. C code with another share must obey
+    /// this crate's rule: only the sole owner of a memory writes the memory.
     pub unsafe fn from_raw(raw: NonNull<sys::sb_mem>) -> Self {
         Self { raw }
     }
 
     /// Returns the C handle, for code that also calls the C library. The handle lives as long as
-    /// `self`; C calls on it must keep the promises of this crate.
+    /// `self`; C calls on the handle must follow the rules of the crate's Safety section.
     pub fn as_ptr(&self) -> *mut sys::sb_mem {
         self.raw.as_ptr()
     }

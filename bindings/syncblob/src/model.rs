@@ -98,7 +98,7 @@ impl Model {
     ///
     /// impl ReadAt for Object {
     ///     fn size(&self) -> io::Result<u64> {
-    ///         todo!("what the store says")
+    ///         todo!("a request for the object's size")
     ///     }
     ///     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     ///         todo!("a request for {} bytes at {offset}", buffer.len())
@@ -125,8 +125,8 @@ impl Model {
 
     /// Sets the progress callback of later loads, reads of values and saves of this model. Its
     /// arguments are the bytes done and the total, which is 0 while unknown. It runs at least once
-    /// for each MiB, on the thread of the call. [`ControlFlow::Break`] ends the call with
-    /// [`Cancelled`](crate::ErrorKind::Cancelled) and changes nothing.
+    /// for each MiB, on the thread of the call. If it returns [`ControlFlow::Break`], the call
+    /// returns [`Cancelled`](crate::ErrorKind::Cancelled) and changes nothing.
     ///
     /// ```
     /// use std::ops::ControlFlow;
@@ -163,11 +163,11 @@ impl Model {
         // SAFETY: the struct points to the progress callback, which `self` owns as long as C may
         // call it.
         check(|err| unsafe { sys::sb_model_set_progress(self.as_ptr(), raw, err) })
-            .expect("a struct of this version is taken");
+            .expect("C accepts a struct of this version");
         self.progress = progress;
     }
 
-    /// Makes an empty model, to be built and saved.
+    /// Makes an empty model, to which a program adds layers and blobs before it saves the model.
     ///
     /// ```
     /// use syncblob::{Blob, Format, Model, Payload};
@@ -207,8 +207,8 @@ impl Model {
         model
     }
 
-    /// Makes a handle of a model that C code owns. A drop of the handle does not end the model, and
-    /// the model keeps its progress callback.
+    /// Makes a handle of a model that C code owns. A drop of the handle does not destroy the model,
+    /// and the model keeps its progress callback.
     ///
     /// # Safety
     /// `raw` is a live model of `context`. The model and its bytes or source outlive the result and

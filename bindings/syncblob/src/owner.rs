@@ -1,4 +1,4 @@
-//! The caller's memory that the C library uses, and the owners of that memory.
+//! Memory that the caller owns and the C library uses, and the owners of that memory.
 
 use std::any::Any;
 use std::ffi::c_void;
@@ -9,7 +9,7 @@ use syncblob_sys as sys;
 
 use crate::Result;
 
-/// Whether the library may write memory that it is lent.
+/// Whether the library may write memory that the caller owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
     /// The library may write the memory.
@@ -46,7 +46,7 @@ pub(crate) fn lend<O: Send + Sync + 'static, R>(
     Lent(Pinned(Box::into_raw(owner))).to(call)
 }
 
-/// As `lend`, for the elements that an owner lends for reading.
+/// As `lend`, but passes the owner's elements, which C may only read, to `call`.
 pub(crate) fn lend_shared<O, E, R>(
     owner: O,
     call: impl FnOnce(&[E], sys::sb_deleter, *mut c_void) -> Result<R>,
@@ -55,7 +55,7 @@ where
     O: AsRef<[E]> + Send + Sync + 'static,
     E: 'static,
 {
-    // Boxed first, so that lent memory inside the owner does not move.
+    // Box the owner before it is borrowed, so that memory inside the owner does not move.
     let owner = Box::into_raw(Box::new(owner));
     let kept = Lent(Pinned(owner));
     // SAFETY: the owner is alive and neither moved nor mutably borrowed until
@@ -64,8 +64,8 @@ where
     kept.to(|deleter, user| call(lent, deleter, user))
 }
 
-/// A boxed owner behind a raw pointer: moving a `Box` asserts unique access to its content and
-/// would invalidate lent memory.
+/// A boxed owner behind a raw pointer. A `Box` would not do: its move asserts unique access to the
+/// content, which would invalidate the pointers that C has to the owner's memory.
 struct Pinned<O: ?Sized>(*mut O);
 
 impl<O: ?Sized> Pinned<O> {
@@ -82,8 +82,8 @@ impl<O: ?Sized> Drop for Pinned<O> {
     }
 }
 
-/// The owner of lent memory, of any type. All owners have the same deleter, so `reclaim` knows the
-/// type behind C's pointer.
+/// An owner, of any type, of memory that C uses. All owners have the same deleter, so `reclaim`
+/// knows that C's pointer is a boxed `Lent`.
 struct Lent(Pinned<dyn Any + Send + Sync>);
 
 impl Lent {
@@ -92,7 +92,7 @@ impl Lent {
     }
 }
 
-/// Makes a call that takes back memory lent with `drop_lent`, and returns the memory's owner.
+/// Makes a call that ends C's use of memory whose deleter is `drop_lent`; returns the owner.
 ///
 /// # Safety
 /// On success `call` returns the pointer that was passed with the deleter, and C no longer uses the
@@ -114,8 +114,8 @@ unsafe extern "C" fn drop_lent(user: *mut c_void, _: *mut c_void) {
     });
 }
 
-/// Runs the caller's code under a frame of C, which a panic must not cross. Returns None if the
-/// code panicked.
+/// Runs the caller's code, which C has called; a panic must not unwind through C. Returns `None` if
+/// the code panicked.
 pub(crate) fn contain<R>(code: impl FnOnce() -> R) -> Option<R> {
     match panic::catch_unwind(AssertUnwindSafe(code)) {
         Ok(result) => Some(result),

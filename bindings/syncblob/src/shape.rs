@@ -24,9 +24,9 @@ const MAX_AXES: usize = Shape::MAX_AXES;
 /// ```
 #[derive(Clone, Copy)]
 pub struct Shape {
-    /// Initialised only up to `num_axes`, since every reshape makes a shape.
+    /// Initialised only up to `num_axes`, to save time: every reshape makes a shape.
     dims: [MaybeUninit<i64>; MAX_AXES],
-    /// The number of given axes; may be more than `dims` holds.
+    /// The number of given axes, which may be larger than the array `dims`.
     num_axes: usize,
     /// Whether a dimension is beyond `i64`.
     overflows: bool,
@@ -64,7 +64,7 @@ impl Shape {
         Ok(self.kept().0)
     }
 
-    /// Returns the stored dimensions, how many were given, and whether one is beyond `i64`.
+    /// Returns the stored dimensions, the number of given axes, and whether one is beyond `i64`.
     #[inline]
     fn kept(&self) -> (&[i64], usize, bool) {
         let kept = self.num_axes.min(MAX_AXES);
@@ -108,8 +108,8 @@ impl fmt::Display for Shape {
     }
 }
 
-/// Two shapes are equal if their dimensions are. Of the axes beyond those that a blob can have,
-/// only the number is compared. All dimensions beyond `i64` are equal.
+/// Two shapes are equal if they have the same number of axes, and the same dimensions of the first
+/// [`Shape::MAX_AXES`] axes. All dimensions beyond `i64` count as equal.
 impl PartialEq for Shape {
     fn eq(&self, other: &Self) -> bool {
         self.kept() == other.kept()

@@ -70,7 +70,7 @@ impl Failure {
 
 macro_rules! operations {
     ($($(#[$doc:meta])* $name:ident = $code:ident,)*) => {
-        /// A call of the library to its device.
+        /// A call that the library makes to its device.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Operation {
@@ -102,9 +102,9 @@ operations! {
     Copy = SB_SIM_COPY,
     /// Page-locked host memory is allocated.
     AllocPinned = SB_SIM_ALLOC_PINNED,
-    /// A pointer of the caller's is checked.
+    /// A pointer from the caller is checked.
     CheckPointer = SB_SIM_CHECK_POINTER,
-    /// A stream of the caller's is checked.
+    /// A stream from the caller is checked.
     CheckStream = SB_SIM_CHECK_STREAM,
     /// The host waits for a stream.
     StreamSynchronize = SB_SIM_STREAM_SYNCHRONIZE,
@@ -156,8 +156,8 @@ impl<'c> Sim<'c> {
         check(|err| unsafe { sys::sb_sim_fail(self.context.as_ptr(), op, nth.into(), mode, err) })
     }
 
-    /// Adds a fault to those that are set, up to 16 in all, to test code with several failures.
-    /// `nth` is 1 for the next call.
+    /// Adds a fault to the faults that are set, up to 16 in all, to test code with several
+    /// failures. `nth` is 1 for the next call.
     ///
     /// # Errors
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for `nth` 0,
@@ -199,8 +199,8 @@ impl<'c> Sim<'c> {
         Ok(SimStream { context: self.context.clone(), raw })
     }
 
-    /// Copies device memory to the host at once: streams are not waited for, and no call is
-    /// counted.
+    /// Copies device memory to the host at once, without a wait for streams. [`calls`](Sim::calls)
+    /// does not count this copy.
     ///
     /// # Errors
     /// [`DeviceFailure`](crate::ErrorKind::DeviceFailure) for pointers outside the device's memory;
@@ -246,8 +246,8 @@ unsafe impl Sync for SimStream {}
 impl SimStream {
     /// Returns the stream for use in a call.
     pub fn as_stream(&self) -> Stream<'_> {
-        // SAFETY: the stream lives until `self` is dropped, and the drop makes the context forget
-        // it first.
+        // SAFETY: the stream lives until `self` is dropped. The drop makes the context forget the
+        // stream before it destroys the stream.
         unsafe { Stream::of(&self.context, self.raw) }
     }
 }

@@ -15,7 +15,7 @@ use crate::{Context, Error, ErrorKind, Result};
 #[derive(Clone, Copy)]
 pub struct Stream<'a> {
     raw: sys::sb_stream,
-    /// The only context whose memories may use the stream; null if the caller checks this.
+    /// The only context whose memories may use the stream; null if the caller is responsible.
     context: *const sys::sb_context,
     alive: PhantomData<&'a ()>,
 }
@@ -32,12 +32,12 @@ impl Stream<'static> {
 }
 
 impl<'a> Stream<'a> {
-    /// Makes a stream whose owner outlives it. The device would also accept the stream in another
-    /// context of the same CUDA device, but only `context` forgets the stream before the stream
-    /// ends.
+    /// Makes a stream whose owner outlives the result. The device would also accept the stream in
+    /// another context of the same CUDA device, but only `context` forgets the stream before the
+    /// stream is destroyed.
     ///
     /// # Safety
-    /// `raw` is live for `'a`, and `context` ends or forgets `raw` before `raw` ends.
+    /// `raw` is live for `'a`, and `context` ends or forgets `raw` before `raw` is destroyed.
     pub(crate) unsafe fn of(context: &'a Context, raw: sys::sb_stream) -> Self {
         Self { raw, context: context.as_ptr(), alive: PhantomData }
     }

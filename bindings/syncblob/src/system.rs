@@ -16,7 +16,7 @@ pub(crate) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result
         .and_then(|_| io::Read::read(&mut &*file, buffer));
 }
 
-/// Returns the path that a message contains. In messages, paths of Windows are UTF-8.
+/// Returns the path that is stored in a Caffe message. On Windows such paths are UTF-8.
 pub(crate) fn path_of(bytes: &[u8]) -> PathBuf {
     #[cfg(unix)]
     return <std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(bytes).into();

@@ -1,4 +1,4 @@
-//! Blobs from and to files of the crate `safetensors`, in place.
+//! Blobs from and to files of the crate `safetensors`, without a copy where possible.
 
 use std::fmt;
 use std::ops::Range;
@@ -49,10 +49,10 @@ macro_rules! stored {
 
 for_each_dtype!(stored);
 
-/// Views from which `safetensors` writes files.
+/// Views of blobs, from which `safetensors` writes files.
 impl<T: Element> Blob<T> {
-    /// Returns the data as a tensor of the crate `safetensors`. Only data on a device is copied, to
-    /// the host.
+    /// Returns the data as a tensor of the crate `safetensors`. Copies the data to the host if the
+    /// newest bytes are only on a device; otherwise copies nothing.
     ///
     /// ```
     /// use syncblob::{safetensors, Blob};
@@ -66,9 +66,9 @@ impl<T: Element> Blob<T> {
     /// ```
     ///
     /// # Errors
-    /// As [`data`](Blob::data); [`SizeOverflow`](ErrorKind::SizeOverflow) for an empty shape whose
-    /// other dimensions `safetensors` cannot multiply. A blob without a shape is a tensor of shape
-    /// `[0]`.
+    /// As [`data`](Blob::data); [`SizeOverflow`](ErrorKind::SizeOverflow) for a shape with a
+    /// dimension of 0 if the product of its other dimensions is too large for `safetensors`. A blob
+    /// without a shape becomes a tensor of shape `[0]`.
     pub fn tensor_view(&self) -> Result<TensorView<'_>> {
         view(self, self.data()?)
     }
@@ -97,11 +97,11 @@ fn view<'b, T: Element>(blob: &'b Blob<T>, values: &'b [T]) -> Result<TensorView
         .map_err(|error| Error::new(ErrorKind::SizeOverflow, format!("no tensor: {error}")))
 }
 
-/// A file of safetensors, in memory or mapped, whose tensors are used in place as blobs.
+/// A file of safetensors, in memory or mapped. Blobs use its tensors without a copy.
 ///
-/// A blob shares ownership of the bytes as long as it uses a tensor. Tensors that are aligned for
-/// their element type (as in a mapped file that `safetensors` wrote) are not copied. The library
-/// never writes them: a call that writes first copies the bytes.
+/// A blob shares ownership of the file's bytes as long as it uses a tensor. Only tensors that are
+/// not aligned for their element type are copied (a mapped file that `safetensors` wrote has none).
+/// The library never writes the file's bytes: a call that writes first copies them.
 ///
 /// ```
 /// use std::fs::File;
@@ -215,7 +215,7 @@ struct Part {
 
 impl AsRef<[u8]> for Part {
     fn as_ref(&self) -> &[u8] {
-        // If a later call of the owner returns fewer bytes than the first, the part is empty.
+        // The owner may return fewer bytes than in its first call: then the part is empty.
         (*self.bytes).as_ref().get(self.range.clone()).unwrap_or(&[])
     }
 }

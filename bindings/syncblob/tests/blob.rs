@@ -1,4 +1,4 @@
-//! Blobs through the safe interface: shape, bytes on both sides, arithmetic.
+//! Tests blobs through the safe interface: shape, bytes on both sides, arithmetic.
 
 use syncblob::{
     Blob, BlobAny, Context, Dtype, ErrorKind, Format, Head, Limits, Model, OpenOptions, Part,
@@ -19,7 +19,7 @@ fn a_fresh_blob_has_no_shape_and_nothing_allocated() {
 }
 
 #[test]
-fn shapes_of_every_kind_are_taken() {
+fn shapes_of_every_kind_are_accepted() {
     let cases: [(Blob<f32>, &[usize], usize); 4] = [
         (Blob::zeros(()).unwrap(), &[], 1),
         (Blob::zeros([2, 3, 4]).unwrap(), &[2, 3, 4], 24),
@@ -78,7 +78,7 @@ fn offsets_are_row_major_and_checked() {
 }
 
 #[test]
-fn reshape_keeps_what_fits_and_says_what_it_replaced() {
+fn reshape_keeps_memories_that_fit_and_reports_replaced_ones() {
     let mut blob = Blob::<i32>::from_slice([2, 3], &[1, 2, 3, 4, 5, 6]).unwrap();
     assert_eq!(blob.reshape([4]).unwrap(), Reallocated::default());
     assert_eq!(blob.data().unwrap(), [1, 2, 3, 4]);
@@ -139,7 +139,7 @@ fn every_element_type_is_copied_and_shared() {
 }
 
 #[test]
-fn arithmetic_at_run_time_is_that_of_floats() {
+fn only_floats_have_arithmetic_at_run_time() {
     for mut blob in blobs_of_each_type() {
         let kinds = [
             blob.asum(Part::Data).map(drop),
@@ -164,7 +164,7 @@ fn arithmetic_at_run_time_is_that_of_floats() {
 }
 
 #[test]
-fn arithmetic_is_caffes() {
+fn arithmetic_agrees_with_caffe() {
     let mut blob = Blob::<f32>::from_slice([4], &[1.0, -2.0, 3.0, -4.0]).unwrap();
     blob.diff_mut().unwrap().copy_from_slice(&[0.5, 0.5, -0.5, 0.0]);
     assert_eq!((blob.asum(Part::Data).unwrap(), blob.sumsq(Part::Data).unwrap()), (10.0, 30.0));
@@ -213,7 +213,7 @@ fn a_host_only_context_has_no_device_side() {
 }
 
 #[test]
-fn copies_go_between_contexts() {
+fn blobs_are_copied_between_contexts() {
     let context = simulated();
     let mut source = Blob::<f32>::in_context(&context).from_slice([2], &[1.0, 2.0]).unwrap();
     source.gpu_mut_ptr(Part::Data).unwrap();
@@ -227,7 +227,7 @@ fn copies_go_between_contexts() {
 }
 
 #[test]
-fn what_was_never_written_takes_no_memory_in_a_clone() {
+fn memory_that_was_never_written_is_not_allocated_in_a_clone() {
     let blob = Blob::<f32>::full([4], 1.0).unwrap();
     let mut sharer = Blob::<f32>::zeros([4]).unwrap();
     sharer.share(Part::Diff, &blob).unwrap();
@@ -264,7 +264,7 @@ fn a_cap_is_an_error_and_changes_nothing() {
 }
 
 #[test]
-fn protos_go_round_in_both_types() {
+fn protos_are_written_and_read_in_both_float_types() {
     let mut blob = Blob::<f64>::from_slice([2, 1], &[0.1, 1e300]).unwrap();
     blob.diff_mut().unwrap()[1] = 3.0;
     let bytes = blob.to_proto(Payload::DataAndDiff).unwrap();
@@ -304,7 +304,7 @@ fn reading_a_proto_in_place_needs_its_shape() {
 }
 
 #[test]
-fn a_proto_may_bring_its_shape() {
+fn a_proto_can_change_the_shape() {
     let bytes = Blob::<f32>::full([2, 3], 2.0).unwrap().to_proto(Payload::Data).unwrap();
     let mut blob = Blob::<f32>::zeros([9]).unwrap();
     let start = blob.data().unwrap().as_ptr();
@@ -322,7 +322,7 @@ fn a_proto_may_bring_its_shape() {
 }
 
 #[test]
-fn bad_bytes_say_where() {
+fn malformed_bytes_are_errors_with_an_offset() {
     let error = Blob::<f32>::from_proto(&[0x2a, 0xff]).unwrap_err(); // the length is cut off
     assert_eq!(error.kind(), ErrorKind::Malformed);
     assert!(error.offset().is_some(), "{error:?}");
@@ -333,7 +333,7 @@ fn bad_bytes_say_where() {
 }
 
 #[test]
-fn files_go_round_and_a_missing_one_is_not_found() {
+fn files_are_written_and_read_and_a_missing_file_is_not_found() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("mean.binaryproto");
     let blob = Blob::<f32>::from_fn([1, 3, 2, 2], |i| i as f32).unwrap();
@@ -358,7 +358,7 @@ fn debug_shows_values_without_moving_them() {
 }
 
 #[test]
-fn a_blob_of_any_type_is_downcast_to_its_own_alone() {
+fn a_blob_is_downcast_only_to_its_own_type() {
     let any = BlobAny::from(Blob::<i32>::zeros([2, 2]).unwrap());
     assert_eq!((any.dtype(), any.shape(), any.count()), (Dtype::I32, &[2, 2][..], 4));
     assert!(any.downcast_ref::<i32>().is_some() && any.downcast_ref::<u32>().is_none());
@@ -387,9 +387,9 @@ fn wrong_devices_are_refused() {
     assert_eq!(kind("sim:0\0"), ErrorKind::InvalidArgument);
 }
 
-/// A number that does not fit C's type is in the message as it was given.
+/// Tests that a message contains the caller's number even if the number does not fit C's type.
 #[test]
-fn errors_have_the_number_that_was_given() {
+fn errors_contain_the_number_that_the_caller_passed() {
     let blob = Blob::<f32>::zeros([2, 3]).unwrap();
     let model = Model::create(Format::Caffemodel).unwrap();
     let most = usize::MAX.to_string();

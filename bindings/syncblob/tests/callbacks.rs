@@ -1,4 +1,4 @@
-//! The caller's allocator and threads.
+//! Tests the caller's allocator and threads.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,7 +23,7 @@ unsafe impl GlobalAlloc for Counting {
         self.calls.fetch_add(1, Ordering::SeqCst);
         match self.behaviour.load(Ordering::SeqCst) {
             FAIL => return std::ptr::null_mut(),
-            // The trait forbids a panic, but it must not cross C's frames even so.
+            // `GlobalAlloc` forbids a panic, but even so a panic must not cross C's frames.
             PANIC => panic!("an allocator that panics, on purpose"),
             _ => self.live.fetch_add(layout.size(), Ordering::SeqCst),
         };
@@ -62,7 +62,7 @@ fn host_memory_comes_from_the_callers_allocator() {
 
 type Spread = fn(usize, &(dyn Fn() + Sync));
 
-/// Functions of safe code, also some that break the contract of `parallel_for`.
+/// Functions for `parallel_for`, in safe code. Some of them break its contract.
 static SPREADS: [(&str, Spread); 6] = [
     ("here", |tasks, task| (0..tasks).for_each(|_| task())),
     ("threads", |tasks, task| {
@@ -96,7 +96,7 @@ fn every_task_is_run_once_whatever_the_callers_function_does() {
 }
 
 #[test]
-fn a_closure_may_capture() {
+fn a_parallel_for_closure_may_capture_variables() {
     use std::sync::atomic::AtomicUsize;
     use std::sync::LazyLock;
 
@@ -115,7 +115,7 @@ fn a_closure_may_capture() {
 
 #[cfg(feature = "rayon")]
 #[test]
-fn rayon_gives_the_same_sums() {
+fn rayon_computes_the_same_sums() {
     let context = Context::builder().rayon().build().unwrap();
     let value = |i: usize| (i as f32).sin();
     let spread = Blob::<f32>::in_context(&context).from_fn([3 << 18], value).unwrap();
@@ -126,7 +126,7 @@ fn rayon_gives_the_same_sums() {
 
 #[cfg(feature = "rayon")]
 #[test]
-fn rayon_gives_the_same_numbers() {
+fn rayon_fills_blobs_with_the_same_numbers() {
     let context = Context::builder().rayon().build().unwrap();
     let mut spread = Blob::<f32>::in_context(&context).zeros([3, 1 << 18]).unwrap();
     let mut alone = Blob::<f32>::zeros([3, 1 << 18]).unwrap();

@@ -1,5 +1,5 @@
-//! Communicators of simulated ranks: their results and refusals, and that no code can use a blob
-//! between `ready` and the end of the step, whatever happens.
+//! Tests communicators of simulated ranks: their results and refusals, and that no code can use a
+//! blob between `ready` and the end of the step, even after a failure or a panic.
 
 #![cfg(feature = "comm")]
 
@@ -125,7 +125,7 @@ fn blobs(net: &[Layer]) -> impl Iterator<Item = &Blob<f32>> {
 }
 
 #[test]
-fn a_step_gives_every_diff_the_mean_for_any_buckets_and_on_devices() {
+fn a_step_writes_the_mean_to_every_diff_for_any_buckets_and_on_devices() {
     for (device, bucket_bytes) in [("cpu", 0), ("cpu", 1000), ("sim:0", 1000), ("sim:0", 1 << 20)] {
         let options = SimOptions::new().delay(Duration::from_micros(50)).seed(7);
         run(options.ranks(3).unwrap(), |comm| -> Result<()> {
@@ -168,7 +168,7 @@ fn a_step_gives_every_diff_the_mean_for_any_buckets_and_on_devices() {
 }
 
 #[test]
-fn ranks_that_differ_are_told_so_with_both_sides() {
+fn an_error_for_ranks_that_differ_contains_both_sides() {
     let results = run(SimOptions::new().ranks(2).unwrap(), |comm| {
         let blob = Blob::<f32>::zeros([2 + comm.rank()]).unwrap();
         Reducer::new(&comm, [&blob]).map(drop).unwrap_err()
@@ -180,7 +180,7 @@ fn ranks_that_differ_are_told_so_with_both_sides() {
 }
 
 #[test]
-fn what_is_not_registered_or_not_ready_is_an_error() {
+fn a_blob_that_is_not_registered_or_not_ready_is_an_error() {
     let comm = alone();
     let (mut a, b) = (Blob::<f32>::zeros([2]).unwrap(), Blob::<f32>::zeros([2]).unwrap());
     let mut stranger = Blob::<f32>::zeros([2]).unwrap();
@@ -387,7 +387,7 @@ mod stuck {
 }
 
 #[test]
-fn a_diff_that_the_engine_may_still_write_is_let_go_of() {
+fn a_blob_releases_a_diff_that_the_engine_may_still_write() {
     for is_panic in [false, true] {
         let comm = stuck::comm();
         let (mut a, mut b) = (Blob::<f32>::zeros([4]).unwrap(), Blob::<f32>::zeros([4]).unwrap());
@@ -415,7 +415,7 @@ fn a_diff_that_the_engine_may_still_write_is_let_go_of() {
 }
 
 #[test]
-fn numbers_of_ranks_that_cannot_be_are_refused() {
+fn impossible_numbers_of_ranks_are_refused() {
     for size in [0, 4097, usize::MAX] {
         let error = SimOptions::new().ranks(size).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{size}");

@@ -1,4 +1,4 @@
-//! Tensors of DLPack from blobs, and blobs from tensors.
+//! Tests tensors of DLPack that are made from blobs, and blobs that are made from tensors.
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -33,7 +33,7 @@ unsafe extern "C" fn end_versioned(tensor: *mut sys::sb_dl_managed_versioned) {
 }
 
 unsafe extern "C" fn end_legacy(tensor: *mut sys::sb_dl_managed) {
-    // SAFETY: as above.
+    // SAFETY: as in `end_versioned`.
     let foreign = unsafe { Box::from_raw((*tensor).manager_ctx.cast::<Foreign>()) };
     foreign.ended.fetch_add(1, Ordering::SeqCst);
 }
@@ -75,12 +75,12 @@ impl Foreign {
     }
 
     fn versioned(foreign: *mut Self) -> syncblob::Result<Dlpack> {
-        // SAFETY: the tensor is valid, and no other code has the elements.
+        // SAFETY: the tensor is valid, and no other code uses the elements.
         unsafe { Dlpack::from_raw(NonNull::from(&mut (*foreign).versioned)) }
     }
 
     fn legacy(foreign: *mut Self) -> LegacyDlpack {
-        // SAFETY: as above.
+        // SAFETY: as in `versioned`.
         unsafe { LegacyDlpack::from_raw(NonNull::from(&mut (*foreign).legacy)) }
     }
 }
@@ -111,7 +111,7 @@ fn a_read_only_tensor_shares_the_memory_while_it_lives() {
 }
 
 #[test]
-fn a_blob_that_moves_into_a_tensor_goes_on_in_place() {
+fn a_blob_keeps_its_memory_when_it_moves_through_tensors() {
     let values = vec![1.0_f32, 2.0, 3.0];
     let start = values.as_ptr();
     let blob = Blob::from_vec([3], values).unwrap();
@@ -130,7 +130,7 @@ fn a_blob_that_moves_into_a_tensor_goes_on_in_place() {
 }
 
 #[test]
-fn others_write_what_the_blob_then_has() {
+fn writes_through_a_tensor_change_the_blob() {
     let mut blob = Blob::<f32>::zeros([4]).unwrap();
     // SAFETY: no slice of the blob is alive while the tensor is written.
     let (tensor, legacy) = unsafe {
@@ -147,7 +147,7 @@ fn others_write_what_the_blob_then_has() {
 }
 
 #[test]
-fn device_memory_goes_round_in_its_own_context() {
+fn device_memory_is_accepted_only_in_its_own_context() {
     let context = simulated(4);
     let blob = Blob::<f64>::in_context(&context).from_slice([2], &[1.5, 2.5]).unwrap();
     let tensor = blob.into_dlpack(Side::Device).unwrap();
@@ -186,7 +186,7 @@ fn a_foreign_tensor_is_used_in_place_and_ended_once() {
 }
 
 #[test]
-fn a_read_only_one_is_never_written() {
+fn a_read_only_tensor_is_never_written() {
     let (foreign, ended) = Foreign::new(&[3], |foreign| foreign.versioned.flags = 1);
     let mut blob = Blob::<f32>::from_dlpack(Foreign::versioned(foreign).unwrap()).unwrap();
     assert_eq!(blob.memory(Part::Data).unwrap().storage(Side::Host), Storage::ReadOnly);
@@ -202,7 +202,7 @@ fn a_read_only_one_is_never_written() {
 }
 
 #[test]
-fn what_is_refused_is_ended() {
+fn a_refused_tensor_is_ended() {
     type Change = fn(&mut Foreign);
     let cases: [(Change, ErrorKind); 6] = [
         (|f| f.versioned.version.major = 2, ErrorKind::AbiMismatch),
@@ -246,7 +246,7 @@ fn a_tensor_becomes_a_part_of_a_blob() {
 }
 
 #[test]
-fn a_blob_of_whatever_the_tensor_has() {
+fn a_blob_gets_the_element_type_of_its_tensor() {
     let tensor = Blob::<u32>::full([2], 7).unwrap().into_dlpack(Side::Host).unwrap();
     let any = BlobAny::from_dlpack(&Context::host(), tensor).unwrap();
     assert_eq!((any.dtype(), any.shape()), (Dtype::U32, &[2][..]));

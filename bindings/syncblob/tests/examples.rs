@@ -1,4 +1,4 @@
-//! The examples give the results that they describe.
+//! Tests that the examples produce the results that they describe.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -40,7 +40,7 @@ fn workers_learn_the_line() {
 
 #[cfg(feature = "comm")]
 #[test]
-fn ranks_train_as_one_and_go_on_after_a_restart() {
+fn ranks_train_as_one_rank_does_and_continue_after_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let snapshot = dir.path().join("snapshot");
     let run = train::Run { steps: 200, ..train::Run::default() };
@@ -57,7 +57,7 @@ fn ranks_train_as_one_and_go_on_after_a_restart() {
 }
 
 #[test]
-fn the_inspector_tells_shapes_ranges_and_what_is_wrong() {
+fn the_inspector_reports_shapes_ranges_and_suspicious_values() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("net.caffemodel");
     for (bias, complaint) in

@@ -1,4 +1,4 @@
-//! The caller's memory, used in place: which calls write it, and when its owner is dropped.
+//! Tests blobs on the caller's memory: which calls write it, and when its owner is dropped.
 #![cfg(feature = "testing")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -69,7 +69,7 @@ fn an_empty_vector_makes_an_empty_blob() {
 }
 
 #[test]
-fn what_a_vector_has_beyond_the_count_is_capacity() {
+fn elements_of_a_vector_beyond_the_count_are_capacity() {
     let mut blob = Blob::<i32>::zeros([2]).unwrap();
     blob.set(Part::Data, vec![1, 2, 3, 4]).unwrap();
     assert_eq!(blob.data().unwrap(), [1, 2]);
@@ -100,7 +100,7 @@ const WRITERS: [(&str, Writer); 10] = [
 ];
 
 #[test]
-fn what_others_may_read_is_never_written() {
+fn memory_that_others_may_read_is_never_written() {
     for (name, write) in WRITERS {
         for on_device in [false, true] {
             let arc: Arc<[f32]> = Arc::from([1.0; 4]);
@@ -133,7 +133,7 @@ fn an_arc_is_unchanged_when_the_device_side_is_written() {
 }
 
 #[test]
-fn the_owner_is_dropped_once_by_the_last_that_needs_it() {
+fn the_last_user_of_the_memory_drops_the_owner_once() {
     let (owner, dropped) = Counted::new(vec![1.0_f32; 4]);
     let blob = Blob::from_shared([4], owner).unwrap();
     let mut other = Blob::zeros([4]).unwrap();
@@ -168,7 +168,7 @@ fn an_owner_that_was_refused_is_dropped_too() {
 }
 
 #[test]
-fn a_destructor_that_panics_stays_on_its_side() {
+fn a_panic_of_a_destructor_does_not_reach_the_caller() {
     let (mut owner, dropped) = Counted::new(vec![1.0_f32; 4]);
     owner.panics = true;
     let mut blob = Blob::from_shared([4], owner).unwrap();
@@ -205,7 +205,7 @@ fn a_queued_copy_keeps_the_owner() {
     assert_eq!(blob.data().unwrap(), [5.0; 4]); // the copy ran before the owner was dropped
 }
 
-/// The bytes of words in a range, which may begin at an unaligned address.
+/// A range of the bytes of the words, which may begin at an unaligned address.
 struct At(Vec<u64>, usize, usize);
 
 impl AsRef<[u8]> for At {
@@ -244,7 +244,7 @@ fn bytes_are_used_in_place_when_they_are_aligned_and_whole() {
 }
 
 #[test]
-fn a_memory_takes_what_is_aligned_for_every_type_and_of_its_size() {
+fn a_memory_accepts_only_bytes_of_its_size_that_suit_every_type() {
     let mut memory = MemoryHandle::new(16).unwrap();
     memory.set(vec![1_u32; 4]).unwrap();
     assert_eq!(memory.storage(Side::Host), Storage::Borrowed);
@@ -260,7 +260,7 @@ fn a_memory_takes_what_is_aligned_for_every_type_and_of_its_size() {
 }
 
 #[test]
-fn nothing_is_aligned_for_everything() {
+fn empty_memory_is_aligned_for_every_type() {
     let empty = || At(vec![0], 1, 1);
     let mut memory = MemoryHandle::new(0).unwrap();
     memory.set_shared(empty()).unwrap();
@@ -275,7 +275,7 @@ fn nothing_is_aligned_for_everything() {
 }
 
 #[test]
-fn device_memory_of_the_callers_is_used_in_place() {
+fn the_callers_device_memory_is_used_in_place() {
     let context = simulated();
     let source = Blob::<f32>::in_context(&context).from_slice([2], &[1.0, 2.0]).unwrap();
     let ptr = source.gpu_ptr(Part::Data).unwrap().cast_mut();
@@ -288,7 +288,7 @@ fn device_memory_of_the_callers_is_used_in_place() {
 }
 
 #[test]
-fn a_vector_comes_back_as_it_is_or_is_copied() {
+fn into_vec_returns_the_same_vector_or_a_copy() {
     let vector = || vec![1.0_f32, 2.0, 3.0, 4.0];
     let values = vector();
     let start = values.as_ptr();
@@ -330,7 +330,7 @@ fn a_vector_comes_back_as_it_is_or_is_copied() {
 }
 
 #[test]
-fn a_vector_comes_back_from_a_tensor() {
+fn into_vec_returns_the_vector_behind_a_tensor() {
     let start_of = |values: &Vec<f32>| values.as_ptr();
     let values = vec![1.0_f32, 2.0, 3.0];
     let start = start_of(&values);
@@ -362,7 +362,7 @@ fn a_vector_comes_back_from_a_tensor() {
     assert_eq!(unsafe { tensor.data_ptr().cast::<f32>().read() }, 1.0);
 }
 
-/// An owner whose drop makes a vector of a blob.
+/// An owner whose drop calls `into_vec` of another blob.
 struct Unwraps(Vec<f32>, Arc<AtomicUsize>);
 
 impl AsRef<[f32]> for Unwraps {
@@ -382,7 +382,7 @@ impl Drop for Unwraps {
 }
 
 #[test]
-fn an_owner_that_ends_may_take_a_vector_back_itself() {
+fn the_drop_of_an_owner_may_call_into_vec() {
     let ended = Arc::new(AtomicUsize::new(0));
     let owner = || Unwraps(vec![1.0; 3], Arc::clone(&ended));
     let values = vec![1.0_f32, 2.0, 3.0];
@@ -407,7 +407,7 @@ impl AsRef<[u8]> for Bytes {
 }
 
 #[test]
-fn a_vector_comes_back_from_a_device() {
+fn into_vec_returns_the_vector_after_work_on_the_device() {
     let values = vec![1.0_f32, 2.0];
     let start = values.as_ptr();
     let mut blob = Blob::in_context(&simulated()).from_vec([2], values).unwrap();

@@ -1,5 +1,5 @@
-//! Fillers through the safe interface. The C tests check the values that fillers write; these tests
-//! check that every number is passed to C, and the refusals.
+//! Tests fillers through the safe interface. The C tests check the values that fillers write; these
+//! tests check that every number is passed to C, and the refusals.
 
 use syncblob::{Blob, BlobAny, ErrorKind, Filler, Float, Part, Variance};
 
@@ -34,7 +34,7 @@ fn numbers_are_those_of_the_c_library() {
 }
 
 #[test]
-fn every_filler_writes_what_it_says() {
+fn every_filler_writes_its_distribution() {
     let shape = [8, 4, 6, 6];
     let count = 8 * 4 * 6 * 6;
     let sum = |values: &[f64]| values.iter().sum::<f64>();
@@ -130,7 +130,7 @@ fn messages_are_read_with_caffes_defaults() {
 }
 
 #[test]
-fn malformed_messages_say_where() {
+fn malformed_messages_are_errors_with_an_offset() {
     let error = Filler::from_proto(b"\x15\x00\x00\x00\x40\x0a\x05mrsa!").unwrap_err();
     assert_eq!((error.kind(), error.offset()), (ErrorKind::Malformed, Some(5)));
     assert!(error.message().contains("mrsa!"), "{error}");

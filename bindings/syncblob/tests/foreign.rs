@@ -1,4 +1,4 @@
-//! The error messages for files that are not Caffe's.
+//! Tests the error messages for files that are not Caffe's.
 
 #[path = "foreign/kinds.rs"]
 mod kinds;
@@ -6,7 +6,7 @@ mod kinds;
 use kinds::kinds;
 use syncblob::{Blob, Error, ErrorKind, Format, Model};
 
-fn said(error: &Error, words: &str) -> bool {
+fn explains(error: &Error, words: &str) -> bool {
     error.to_string().ends_with(&format!("; this is {words}"))
 }
 
@@ -20,16 +20,16 @@ fn each_kind_is_named_from_bytes_files_and_readers() {
             Model::open(file.path()).unwrap_err(),
             Model::open_reader(bytes).unwrap_err(),
         ] {
-            assert!(said(&error, &words), "{error}");
+            assert!(explains(&error, &words), "{error}");
         }
     }
 }
 
 #[test]
-fn a_net_where_a_mean_is_wanted_is_named() {
+fn a_net_instead_of_a_mean_file_is_named() {
     let mut model = Model::create(Format::Caffemodel).unwrap();
     model.add_layer("conv", "Convolution").unwrap();
     let error = Blob::<f32>::from_proto(&model.to_bytes().unwrap()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Malformed);
-    assert!(said(&error, "a caffemodel, not a blob such as a mean file"), "{error}");
+    assert!(explains(&error, "a caffemodel, not a blob such as a mean file"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! Blobs as arrays of other crates.
+//! Tests blobs as arrays of the crate `ndarray` and as values of serde.
 #![cfg(any(feature = "ndarray", feature = "serde"))]
 
 use syncblob::{Blob, ErrorKind, Part};
@@ -74,7 +74,7 @@ fn blobs_go_through_serde_with_their_shape() {
 
 #[cfg(feature = "ndarray")]
 #[test]
-fn an_array_comes_back_without_a_copy() {
+fn into_array_returns_the_array_without_a_copy() {
     let array = ndarray::array![[1.0_f32, 2.0], [3.0, 4.0]];
     let start = array.as_ptr();
     let mut blob = Blob::from_array(array.clone()).unwrap();
@@ -124,8 +124,8 @@ fn names_statistics_and_limits_go_through_serde() {
 
 #[cfg(feature = "serde")]
 #[test]
-fn what_is_no_element_is_said_in_words_of_the_format() {
-    let told = |data: &str| {
+fn errors_for_invalid_elements_use_the_terms_of_the_format() {
+    let parsed = |data: &str| {
         let text = format!(r#"{{"shape":[1],"data":[{data}]}}"#);
         serde_json::from_str::<Blob<f32>>(&text).map(|blob| blob.data().unwrap()[0])
     };
@@ -135,17 +135,17 @@ fn what_is_no_element_is_said_in_words_of_the_format() {
         ("true", "`true`, expected a number"),
         (r#""nan""#, r#"invalid value: string "nan", expected a number, "NaN", "inf" or "-inf""#),
     ] {
-        let error = told(data).unwrap_err().to_string();
+        let error = parsed(data).unwrap_err().to_string();
         assert!(error.contains(part) && !error.contains("Readable"), "{error}");
     }
     for (data, value) in [("1", 1.0), ("-2", -2.0), ("0.5", 0.5), (r#""-inf""#, f32::NEG_INFINITY)]
     {
-        assert_eq!(told(data).unwrap(), value);
+        assert_eq!(parsed(data).unwrap(), value);
     }
-    assert!(told(r#""NaN""#).unwrap().is_nan());
+    assert!(parsed(r#""NaN""#).unwrap().is_nan());
 }
 
-/// Elements are written as the crate `half` writes them.
+/// Tests that elements are written as the crate `half` writes them.
 #[cfg(all(feature = "serde", feature = "half"))]
 #[test]
 fn half_precision_goes_through_serde_by_its_bits() {

@@ -1,4 +1,4 @@
-//! Models and blobs from readers and to writers, and progress callbacks.
+//! Tests models and blobs that readers provide and writers receive, and progress callbacks.
 
 use std::cell::Cell;
 use std::error::Error as _;
@@ -41,7 +41,7 @@ enum Trick {
     Idles,
     Overstates,
     Ends,
-    /// Is interrupted once, then reads on.
+    /// Fails with `Interrupted` once, then reads normally.
     Interrupted,
     /// Reads one byte at a time.
     Crawls,
@@ -95,7 +95,7 @@ impl ReadAt for Tricky {
             Trick::Fails => Err(io::Error::new(io::ErrorKind::ConnectionReset, Custom)),
             Trick::Panics => panic!("a reader that panics, on purpose"),
             Trick::Idles => {
-                assert!(buffer.iter().all(|&byte| byte == 0), "what others left is shown");
+                assert!(buffer.iter().all(|&byte| byte == 0), "the buffer contains old bytes");
                 Ok(buffer.len())
             }
             Trick::Overstates => Ok(buffer.len() + 1),
@@ -114,7 +114,7 @@ fn message(thrown: Box<dyn std::any::Any + Send>) -> String {
 }
 
 #[test]
-fn a_model_is_read_from_all_that_can_be_read_at() {
+fn a_model_is_read_from_every_kind_of_reader() {
     static FOR_EVER: LazyLock<Vec<u8>> = LazyLock::new(net);
     let bytes = net();
     let mut file = tempfile::tempfile().unwrap();
@@ -147,7 +147,7 @@ fn the_reader_is_dropped_with_the_model_or_with_a_failed_opening() {
 }
 
 #[test]
-fn each_read_that_fails_is_told_as_it_was() {
+fn each_failed_read_returns_the_readers_error() {
     let bytes = net();
     let mut reads = 0;
     loop {
@@ -190,7 +190,7 @@ fn a_reader_that_panics_ends_the_call_and_nothing_else() {
 }
 
 #[test]
-fn what_a_reader_claims_is_not_trusted() {
+fn the_results_of_a_reader_are_not_trusted() {
     let bytes = net();
     for (trick, kind) in [
         (Trick::Idles, Some(ErrorKind::Malformed)),
@@ -206,8 +206,8 @@ fn what_a_reader_claims_is_not_trusted() {
             (opened, _) => panic!("{trick:?}: {opened:?}"),
         }
     }
-    // The reader idles only after the model was opened: the load gets zeros instead of the blob's
-    // message.
+    // The reader idles only after the model was opened, so the load reads zeros instead of the
+    // blob's message.
     let (reader, _) = Tricky::new(&bytes, Trick::Idles, usize::MAX);
     let reader = Arc::new(reader);
     let model = Model::open_reader(Arc::clone(&reader)).unwrap();
@@ -265,9 +265,9 @@ fn a_reader_may_use_the_crate_itself() {
 }
 
 /// A reader and writer that fails with the given error, possibly the error of a nested call.
-struct GivesUp(fn() -> io::Error);
+struct FailsWith(fn() -> io::Error);
 
-impl ReadAt for GivesUp {
+impl ReadAt for FailsWith {
     fn size(&self) -> io::Result<u64> {
         Ok(100)
     }
@@ -277,7 +277,7 @@ impl ReadAt for GivesUp {
     }
 }
 
-impl Write for GivesUp {
+impl Write for FailsWith {
     fn write(&mut self, _: &[u8]) -> io::Result<usize> {
         Err((self.0)())
     }
@@ -302,14 +302,14 @@ fn a_reader_and_a_writer_may_cancel() {
         (refused, ErrorKind::Io),
     ];
     for (gives, kind) in cases {
-        let error = Blob::<f32>::read_from(GivesUp(gives)).unwrap_err();
+        let error = Blob::<f32>::read_from(FailsWith(gives)).unwrap_err();
         assert_eq!((error.kind(), error.source().is_some()), (kind, true), "{error}");
-        let error = Model::from_bytes(net()).unwrap().write_to(GivesUp(gives)).unwrap_err();
+        let error = Model::from_bytes(net()).unwrap().write_to(FailsWith(gives)).unwrap_err();
         assert_eq!((error.kind(), error.source().is_some()), (kind, true), "{error}");
     }
 }
 
-/// A writer that accepts `room` writes, then fails or panics; or that cannot be flushed.
+/// A writer that accepts `room` writes, then fails or panics. Its flush may fail, too.
 struct Full {
     room: usize,
     panics: bool,
@@ -333,7 +333,7 @@ impl Write for Full {
 }
 
 #[test]
-fn what_a_writer_returns_is_the_source_of_the_error() {
+fn the_error_of_a_writer_is_the_source_of_the_error() {
     let model = Model::from_bytes(net()).unwrap();
     let blob = model.load::<f64>((0, 0)).unwrap();
     let writes: [&dyn Fn(Full) -> syncblob::Result<()>; 2] =
@@ -352,7 +352,7 @@ fn what_a_writer_returns_is_the_source_of_the_error() {
 }
 
 #[test]
-fn a_blob_goes_round_through_a_writer_and_a_reader() {
+fn a_blob_is_written_to_a_writer_and_read_from_a_reader() {
     let blob = Blob::<f64>::from_fn([3, 5], |i| i as f64).unwrap();
     let mut file = tempfile::tempfile().unwrap();
     blob.write_to(&mut file, Payload::Data).unwrap();
@@ -363,23 +363,23 @@ fn a_blob_goes_round_through_a_writer_and_a_reader() {
 }
 
 #[test]
-fn long_calls_tell_how_far_they_are_and_stop_when_told() {
+fn long_calls_report_progress_and_can_be_cancelled() {
     let bytes = net();
-    let told = Arc::new(Mutex::new(Vec::new()));
+    let reports = Arc::new(Mutex::new(Vec::new()));
     let stops = Arc::new(AtomicUsize::new(usize::MAX));
     let options = OpenOptions::new().progress({
-        let (told, stops) = (Arc::clone(&told), Arc::clone(&stops));
+        let (reports, stops) = (Arc::clone(&reports), Arc::clone(&stops));
         move |done, total| {
-            let mut told = told.lock().unwrap();
-            told.push((done, total));
-            match told.len() >= stops.load(Ordering::SeqCst) {
+            let mut reports = reports.lock().unwrap();
+            reports.push((done, total));
+            match reports.len() >= stops.load(Ordering::SeqCst) {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
             }
         }
     });
     assert!(format!("{options:?}").contains("progress"));
-    let take = || std::mem::take(&mut *told.lock().unwrap());
+    let take = || std::mem::take(&mut *reports.lock().unwrap());
     let mut model = options.open_reader(bytes.clone()).unwrap();
     let size = bytes.len() as u64;
     assert_eq!(take().last(), Some(&(size, size)));
@@ -395,7 +395,7 @@ fn long_calls_tell_how_far_they_are_and_stop_when_told() {
     check_net(&model, &bytes);
     assert!(take().is_empty());
     drop((model, options));
-    assert_eq!(Arc::strong_count(&told), 1);
+    assert_eq!(Arc::strong_count(&reports), 1);
 }
 
 #[test]
@@ -417,7 +417,7 @@ thread_local! {
     static ARMED: Cell<bool> = const { Cell::new(true) };
 }
 
-/// The panic payload of such a drop. It has no bytes, so a leaked payload loses no memory.
+/// The panic payload of such a drop. The payload has no bytes, so a leak of it loses no memory.
 struct Dropped;
 
 fn panic_if_armed() {
@@ -535,7 +535,7 @@ fn a_failure_that_panics_when_it_is_dropped_ends_nothing_but_the_call() {
 }
 
 #[test]
-fn a_lender_that_fails_with_what_panics_when_it_is_dropped() {
+fn a_panic_payload_of_save_from_may_panic_when_it_is_dropped() {
     let mut model = Model::create(Format::Caffemodel).unwrap();
     let layer = model.add_layer("ip", "InnerProduct").unwrap();
     model.announce_blob::<f32>(layer, [2]).unwrap();
@@ -570,7 +570,7 @@ impl Drop for Last {
 }
 
 #[test]
-fn what_was_read_is_not_leaked_when_the_reader_panics_at_last() {
+fn a_blob_is_not_leaked_when_the_drop_of_the_reader_panics() {
     let bytes = Blob::<f32>::full([100], 1.0).unwrap().to_proto(Payload::Data).unwrap();
     let context = Context::builder().host_cache(false).build().unwrap();
     let before = context.stats().unwrap().host_bytes;

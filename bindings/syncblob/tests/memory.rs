@@ -1,4 +1,4 @@
-//! `SyncedMemory` without a blob: sides, heads, storage, queued copies.
+//! Tests `SyncedMemory`: sides, heads, storage, queued copies.
 #![cfg(feature = "testing")]
 
 use syncblob::sim::{Failure, Operation, Schedule};
@@ -27,7 +27,7 @@ fn nothing_is_allocated_until_it_is_used() {
 }
 
 #[test]
-fn an_overwrite_copies_nothing_and_takes_all_bytes() {
+fn an_overwrite_copies_nothing_and_needs_all_bytes() {
     let context = simulated();
     let mut m = context.memory(4).unwrap();
     m.gpu_mut_ptr().unwrap();
@@ -79,7 +79,7 @@ fn a_side_is_evicted_unless_it_holds_the_only_bytes() {
 }
 
 #[test]
-fn a_queued_copy_is_waited_for_by_its_guard_or_by_who_needs_it() {
+fn a_queued_copy_is_waited_for_by_its_guard_or_by_the_next_call() {
     for forget in [false, true] {
         let context = simulated();
         let sim = context.sim().unwrap();
@@ -102,7 +102,7 @@ fn a_queued_copy_is_waited_for_by_its_guard_or_by_who_needs_it() {
 }
 
 #[test]
-fn a_prefetch_is_never_wrong() {
+fn a_prefetch_is_allowed_with_any_head() {
     let context = simulated();
     let own = context.stream().unwrap();
     let blob = Blob::<f32>::in_context(&context).zeros([10]).unwrap();
@@ -120,7 +120,7 @@ fn a_prefetch_is_never_wrong() {
 }
 
 #[test]
-fn a_copy_that_fails_is_told_and_the_head_goes_back() {
+fn a_failed_copy_is_reported_and_the_head_goes_back() {
     let context = simulated();
     let sim = context.sim().unwrap();
     let blob = Blob::<f32>::in_context(&context).full([4], 1.0).unwrap();
@@ -190,7 +190,7 @@ fn streams_of_another_context_are_refused() {
 /// CUDA does not know the library's contexts: it accepts every stream of the device, also streams
 /// of another context.
 #[test]
-fn a_contexts_streams_stay_with_it_whatever_the_device_says() {
+fn a_stream_is_refused_in_another_context_even_if_the_device_accepts_it() {
     for device in ["sim:0", "cuda:0"] {
         let make = || Context::builder().device(device).build();
         let (Ok(context), Ok(other)) = (make(), make()) else { continue };
@@ -218,7 +218,7 @@ fn a_contexts_streams_stay_with_it_whatever_the_device_says() {
 }
 
 #[test]
-fn what_is_not_there_to_peek_at_is_an_error() {
+fn a_peek_outside_the_devices_memory_is_an_error() {
     let context = simulated();
     let blob = Blob::<f32>::in_context(&context).full([2], 1.0).unwrap();
     let (sim, start) = (context.sim().unwrap(), blob.gpu_ptr(Part::Data).unwrap().cast());

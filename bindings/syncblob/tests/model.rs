@@ -1,4 +1,4 @@
-//! Model files through the safe interface.
+//! Tests model files through the safe interface.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
@@ -44,7 +44,7 @@ fn check_net(model: &Model) {
 }
 
 #[test]
-fn a_model_built_in_memory_goes_round_through_bytes_and_files() {
+fn a_model_built_in_memory_is_saved_and_opened_as_bytes_and_as_a_file() {
     let model = net();
     let bytes = model.to_bytes().unwrap();
     check_net(&Model::from_bytes(bytes.clone()).unwrap());
@@ -67,7 +67,7 @@ fn announced() -> Model {
 }
 
 #[test]
-fn announced_blobs_are_asked_for_one_at_a_time() {
+fn announced_blobs_are_requested_one_at_a_time() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("net.caffemodel");
     let model = announced();
@@ -96,7 +96,7 @@ fn announced_blobs_are_asked_for_one_at_a_time() {
 }
 
 #[test]
-fn values_that_fail_leave_the_old_file() {
+fn a_failed_save_from_leaves_the_old_file() {
     #[derive(Debug, PartialEq)]
     enum Why {
         Mine,
@@ -149,7 +149,7 @@ fn a_replaced_blob_is_saved_and_the_rest_kept() {
 }
 
 #[test]
-fn what_is_not_there_is_an_error() {
+fn a_layer_or_blob_that_does_not_exist_is_an_error() {
     let mut model = net();
     let kind = |result: syncblob::Result<()>| result.unwrap_err().kind();
     assert_eq!(kind(model.layer(2).map(drop)), ErrorKind::IndexOutOfRange);
@@ -176,7 +176,7 @@ fn names_are_bytes_of_any_value() {
 }
 
 #[test]
-fn history_is_the_blobs_of_no_layer() {
+fn the_history_is_stored_in_blobs_without_a_layer() {
     let mut model = Model::create(Format::Solverstate).unwrap();
     for value in [1.0, 2.0] {
         model.add_blob(None, &Blob::<f32>::full([2], value).unwrap(), Payload::Data).unwrap();
@@ -194,7 +194,7 @@ fn history_is_the_blobs_of_no_layer() {
 }
 
 #[test]
-fn a_solver_state_says_where_it_was() {
+fn a_solver_state_keeps_its_iteration_step_and_net() {
     let mut model = Model::create(Format::Solverstate).unwrap();
     let info = SolverInfo::new(70).current_step(3).learned_net("net.caffemodel");
     model.set_solver_info(&info).unwrap();
@@ -204,7 +204,7 @@ fn a_solver_state_says_where_it_was() {
 }
 
 #[test]
-fn all_blobs_come_out_in_the_files_order() {
+fn all_blobs_are_returned_in_the_files_order() {
     let blobs: Vec<_> = net().into_blobs::<f64>().map(Result::unwrap).collect();
     let places: Vec<_> = blobs.iter().map(|loaded| loaded.at).collect();
     assert_eq!(places, [BlobAt::from((1, 0)), BlobAt::from((1, 1))]);
@@ -220,7 +220,7 @@ fn all_blobs_come_out_in_the_files_order() {
 }
 
 #[test]
-fn a_mapped_file_gives_the_same() {
+fn a_mapped_file_is_read_as_an_ordinary_file_is() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("net.caffemodel");
     net().save(&path).unwrap();
@@ -243,7 +243,7 @@ fn a_file_that_changes_meanwhile_is_an_error() {
 }
 
 #[test]
-fn rubbish_is_refused_and_its_offset_told() {
+fn malformed_bytes_are_refused_with_an_offset() {
     let error = Model::from_bytes(&b"\xff\xff\xff rubbish"[..]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Malformed);
     let cut = net().to_bytes().unwrap();
@@ -254,7 +254,7 @@ fn rubbish_is_refused_and_its_offset_told() {
 }
 
 #[test]
-fn limits_hold() {
+fn limits_are_checked() {
     let bytes = net().to_bytes().unwrap();
     let open = |limits| OpenOptions::new().limits(limits).from_bytes(bytes.clone());
     assert!(open(Limits::new().max_layers(2)).is_ok());
@@ -389,7 +389,7 @@ fn a_models_layers_are_iterated_from_both_ends() {
 }
 
 #[test]
-fn an_error_of_a_file_names_it() {
+fn an_error_of_a_file_contains_its_name() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cut off.caffemodel");
     std::fs::write(&path, b"\x0a\x05net").unwrap();
@@ -427,7 +427,7 @@ fn names_are_read_and_written() {
     }
     let error = "F32".parse::<Dtype>().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-    assert!(error.message().contains("\"F32\" is no element type: f32, f64"), "{error}");
+    assert!(error.message().contains("element type \"F32\": known are f32, f64"), "{error}");
     let shown = [
         Head::AtCpu.to_string(),
         Side::Device.to_string(),
@@ -438,7 +438,7 @@ fn names_are_read_and_written() {
 }
 
 #[test]
-fn an_error_of_a_file_names_it_once() {
+fn an_error_of_a_file_contains_its_name_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("net.caffemodel");
     let named = format!("{path:?}");
@@ -468,7 +468,7 @@ fn an_error_of_a_file_names_it_once() {
 }
 
 #[test]
-fn errors_go_through_catch_unwind() {
+fn errors_are_unwind_safe() {
     fn passes<T: std::panic::UnwindSafe + std::panic::RefUnwindSafe + Send + Sync>() {}
     passes::<syncblob::Error>();
 }
@@ -481,7 +481,7 @@ fn net_of_one_blob() -> Vec<u8> {
 }
 
 #[test]
-fn what_load_any_gives_can_be_stored() {
+fn a_result_of_load_any_can_be_stored() {
     let mut model = net();
     let mut any = model.blob((1, 1)).unwrap().load_any().unwrap();
     any.bytes_mut(Part::Data).unwrap().fill(0);

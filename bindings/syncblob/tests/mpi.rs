@@ -1,4 +1,4 @@
-//! Communicators over MPI on any number of ranks; `tests/mpi/run.sh` runs this test with mpirun.
+//! Tests communicators over MPI on any number of ranks; `tests/mpi/run.sh` runs this with mpirun.
 
 use syncblob::comm::{Comm, Op, Reducer};
 use syncblob::{Blob, Context, Error, ErrorKind, Part};
@@ -17,7 +17,7 @@ fn every_call_agrees_with_the_number_of_ranks(comm: &Comm) {
     comm.barrier().unwrap();
 }
 
-fn a_step_gives_the_mean(comm: &Comm) {
+fn a_step_computes_the_mean(comm: &Comm) {
     let mut blobs: Vec<_> = (1..9).map(|i| Blob::<f32>::zeros([i * i * 1000]).unwrap()).collect();
     let mut reducer = Reducer::new(comm, &blobs).unwrap();
     for iteration in 0..5 {
@@ -42,7 +42,7 @@ fn main() {
     let universe = mpi::initialize().unwrap();
     let comm = Comm::from_mpi(&Context::host(), &universe.world()).unwrap();
     every_call_agrees_with_the_number_of_ranks(&comm);
-    a_step_gives_the_mean(&comm);
+    a_step_computes_the_mean(&comm);
     drop(universe); // MPI is finalised
     assert_eq!(comm.barrier().unwrap_err().kind(), ErrorKind::Unsupported);
     if comm.rank() == 0 {

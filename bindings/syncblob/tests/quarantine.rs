@@ -1,5 +1,5 @@
-//! Memory that the device may still use is neither freed nor returned to its owner, even if many
-//! waits fail or another thread loses the device. The device runs its work as late as possible.
+//! Tests that memory that the device may still use is neither freed nor released to its owner, even
+//! if many waits fail or another thread loses the device. The device works as late as possible.
 #![cfg(feature = "testing")]
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,8 +12,8 @@ use syncblob::{Blob, Context, ErrorKind, MemoryHandle, Part, Side};
 const COUNT: usize = 64;
 const BYTES: usize = 256;
 
-/// Makes the tests run one at a time: a context that ends checks the quarantine that the contexts
-/// of all tests left behind, and does not wait while another thread makes this check.
+/// Makes the tests run one at a time. A context that ends checks the storage that the contexts of
+/// all tests have left in quarantine, but skips this check while another thread makes it.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -36,24 +36,24 @@ fn fail_run(context: &Context, from: &[(Operation, u32)], times: u32) {
     }
 }
 
-fn fail_no_more(context: &Context) {
+fn cancel_failures(context: &Context) {
     sim(context).fail(Operation::Any, 0, Failure::Now).unwrap();
 }
 
-/// Whether and when an owner's memory was returned.
+/// How often an owner was dropped, and whether a drop was too early.
 #[derive(Default)]
-struct Story {
+struct Outcome {
     ended: AtomicUsize,
     early: AtomicBool,
 }
 
-/// The caller's memory, which is copied to the device. Its drop checks whether the copy has been
-/// made.
+/// The caller's memory, which is copied to the device. The drop of this owner checks whether the
+/// copy has been made.
 struct Loan {
     bytes: Vec<u8>,
     copied_to: usize,
     context: Context,
-    story: Arc<Story>,
+    outcome: Arc<Outcome>,
 }
 
 impl AsRef<[u8]> for Loan {
@@ -64,28 +64,28 @@ impl AsRef<[u8]> for Loan {
 
 impl Drop for Loan {
     fn drop(&mut self) {
-        self.story.ended.fetch_add(1, Ordering::SeqCst);
+        self.outcome.ended.fetch_add(1, Ordering::SeqCst);
         // The device side is released after the host side, so it can be read here. If the read
         // fails, the device memory was freed: no copy to it can follow, and the drop was not early.
         let there = sim(&self.context).peek(self.copied_to as *const u8, self.bytes.len());
         let early = there.is_ok_and(|there| there != self.bytes);
-        self.story.early.fetch_or(early, Ordering::SeqCst);
+        self.outcome.early.fetch_or(early, Ordering::SeqCst);
     }
 }
 
-/// Returns a memory whose newest bytes are a loan, with device memory allocated.
-fn lent(context: &Context, bytes: usize) -> (MemoryHandle, Arc<Story>) {
-    let story = Arc::new(Story::default());
+/// Returns a memory that also has device memory, and whose newest bytes are in a `Loan`.
+fn lent(context: &Context, bytes: usize) -> (MemoryHandle, Arc<Outcome>) {
+    let outcome = Arc::new(Outcome::default());
     let mut memory = context.memory(bytes).unwrap();
     let copied_to = memory.gpu_mut_ptr().unwrap() as usize;
-    let (context, seen) = (context.clone(), Arc::clone(&story));
-    memory.set_shared(Loan { bytes: vec![7; bytes], copied_to, context, story: seen }).unwrap();
-    (memory, story)
+    let (context, seen) = (context.clone(), Arc::clone(&outcome));
+    memory.set_shared(Loan { bytes: vec![7; bytes], copied_to, context, outcome: seen }).unwrap();
+    (memory, outcome)
 }
 
-fn assert_came_back_in_time(story: &Story) {
-    assert_eq!(story.ended.load(Ordering::SeqCst), 1);
-    assert!(!story.early.load(Ordering::SeqCst), "the loan came back before it was copied");
+fn assert_released_in_time(outcome: &Outcome) {
+    assert_eq!(outcome.ended.load(Ordering::SeqCst), 1);
+    assert!(!outcome.early.load(Ordering::SeqCst), "the owner was dropped before the copy");
 }
 
 fn assert_nothing_is_kept(context: &Context) {
@@ -93,14 +93,14 @@ fn assert_nothing_is_kept(context: &Context) {
     assert_eq!((stats.quarantined_bytes, stats.borrowed_bytes, stats.device_bytes), (0, 0, 0));
 }
 
-/// One thread loses the device, whose streams then cannot be waited for. Another thread releases
-/// memory that a queued copy reads.
-fn lose_beside(give_up: fn(MemoryHandle)) {
+/// Makes one thread lose the device, so that waits for its streams fail. Meanwhile another thread
+/// releases memory that a queued copy reads.
+fn lose_device_during(release: fn(MemoryHandle)) {
     let context = simulated();
     let stream = sim(&context).stream().unwrap();
     let mut spoiled = Blob::<f32>::in_context(&context).zeros([COUNT]).unwrap();
     spoiled.gpu_mut_ptr(Part::Data).unwrap();
-    let (memory, story) = lent(&context, BYTES);
+    let (memory, outcome) = lent(&context, BYTES);
     sim(&context).set_schedule(Schedule::Lazy).unwrap();
     mem::forget(memory.push(stream.as_stream()).unwrap());
     sim(&context).fail(Operation::Scale, 1, Failure::Now).unwrap();
@@ -114,27 +114,27 @@ fn lose_beside(give_up: fn(MemoryHandle)) {
             while context.device_status().is_ok() {
                 thread::yield_now();
             }
-            give_up(memory);
+            release(memory);
         });
     });
-    fail_no_more(&context);
-    assert_came_back_in_time(&story);
+    cancel_failures(&context);
+    assert_released_in_time(&outcome);
     drop((stream, spoiled));
     context.trim();
     assert_nothing_is_kept(&context);
 }
 
 #[test]
-fn a_lost_device_ends_its_copies_before_their_memory_comes_back() {
+fn a_lost_device_ends_its_copies_before_their_memory_is_released() {
     let _alone = alone();
-    lose_beside(drop);
-    lose_beside(|mut memory| drop(memory.evict(Side::Host)));
-    lose_beside(|mut memory| drop(memory.set(vec![0.0_f64; BYTES / 8])));
-    lose_beside(|mut memory| drop(memory.data_mut().map(drop)));
+    lose_device_during(drop);
+    lose_device_during(|mut memory| drop(memory.evict(Side::Host)));
+    lose_device_during(|mut memory| drop(memory.set(vec![0.0_f64; BYTES / 8])));
+    lose_device_during(|mut memory| drop(memory.data_mut().map(drop)));
 }
 
 #[test]
-fn what_a_context_leaves_behind_is_counted() {
+fn memory_that_a_context_leaks_is_counted() {
     let _alone = alone();
     let host = Context::host();
     let before = host.stats().unwrap().leaked_bytes;
@@ -148,7 +148,7 @@ fn what_a_context_leaves_behind_is_counted() {
     drop((memory, context));
     assert_eq!(host.stats().unwrap().leaked_bytes, before + BYTES as u64);
     for _ in 0..8 {
-        host.trim(); // retries until no failures are armed
+        host.trim(); // frees the storage when no armed failures are left
     }
     assert_eq!(host.stats().unwrap().leaked_bytes, before);
 }

@@ -1,4 +1,4 @@
-//! Handles that are passed between this crate and C code.
+//! Tests handles that are passed between this crate and C code.
 
 use std::ptr;
 
@@ -51,7 +51,7 @@ fn sharer(raw: *mut sys::sb_blob) -> Blob<f32> {
 }
 
 #[test]
-fn a_share_that_c_takes_holds_writers_back() {
+fn a_share_of_c_code_prevents_writes() {
     let mut lent = Blob::<f32>::zeros([2]).unwrap();
     lent.data_mut().unwrap().fill(1.0);
     let shares_lent = sharer(lent.as_ptr());
@@ -86,7 +86,7 @@ fn a_model_goes_to_c_and_back() {
     let mut model = OpenOptions::new().context(&context).create(Format::Caffemodel).unwrap();
     let layer = model.add_layer("ip", "InnerProduct").unwrap();
     model.add_blob(layer, &Blob::<f32>::zeros([2]).unwrap(), Payload::Data).unwrap();
-    model.set_progress(|_, _| panic!("nobody is told any more"));
+    model.set_progress(|_, _| panic!("the callback was removed"));
     let raw = model.into_raw();
     // SAFETY: the model has no other owner, and was made in this context.
     let model = unsafe { Model::from_raw(raw, &context) };
@@ -95,7 +95,7 @@ fn a_model_goes_to_c_and_back() {
 }
 
 #[test]
-fn a_borrowed_model_is_still_cs() {
+fn a_borrowed_model_still_belongs_to_c() {
     let raw = Model::create(Format::Caffemodel).unwrap().into_raw();
     // SAFETY: the model outlives its borrow and does not change.
     unsafe {

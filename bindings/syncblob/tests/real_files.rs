@@ -1,5 +1,5 @@
-//! Files that Caffe wrote, in the folder SYNCBLOB_TEST_DATA (by default shared/data beside the
-//! repository).
+//! Tests files that Caffe wrote, in the folder SYNCBLOB_TEST_DATA (by default shared/data in the
+//! folder that contains the repository).
 
 use std::path::PathBuf;
 

@@ -1,7 +1,7 @@
 //! Tests callbacks that call the library again at random: owners, readers, writers, progress
 //! functions, lenders of blobs and `parallel_for`. Their objects share memories with the objects of
 //! the call that runs the callback, and the allocator fails at random. All objects must stay valid:
-//! they hold only values that were written, owners are dropped once, all memory is freed.
+//! they contain only values that were written, owners are dropped once, and all memory is freed.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -19,7 +19,7 @@ use syncblob::{
 const SLOTS: usize = 5;
 const MAX_DEPTH: u32 = 3;
 
-/// A count for which work is split over threads.
+/// A count of elements that is large enough for work to be split over threads.
 const LARGE: usize = 140_000;
 
 /// The random numbers of the current world. Only tasks of `parallel_for` draw them on other
@@ -249,8 +249,8 @@ unsafe impl GlobalAlloc for Failing {
 
 // --- steps --------------------------------------------------------------------------------
 
-/// Returns a small whole number. Sums and differences of such numbers are whole, and invalid memory
-/// rarely is.
+/// Returns a small whole number. Sums and differences of such numbers are whole, which numbers in
+/// invalid memory rarely are.
 fn value() -> f32 {
     below(16) as f32 - 8.0
 }
@@ -386,7 +386,7 @@ fn part() -> Part {
 
 fn put(world: &World, blob: Blob<f32>) -> Result {
     let before = world.slot().and_then(|mut slot| slot.replace(blob));
-    drop(before); // without the lock; other steps drop blobs under the lock
+    drop(before); // after the lock is released; other steps drop blobs under the lock
     Ok(())
 }
 
@@ -532,7 +532,7 @@ fn live(seed: u64, device: &str) -> usize {
 }
 
 #[test]
-fn callbacks_may_call_the_library_on_what_shares_memory_with_their_callers_objects() {
+fn callbacks_may_use_objects_that_share_memory_with_the_running_call() {
     let is_full = std::env::var_os("SYNCBLOB_TEST_FULL").is_some();
     let (begin, time) = (Instant::now(), Duration::from_secs(if is_full { 60 } else { 3 }));
     let only = std::env::var("SYNCBLOB_TEST_SEED").ok().map(|seed| seed.parse().unwrap());

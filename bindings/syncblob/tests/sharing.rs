@@ -9,7 +9,7 @@ use syncblob::{
     SyncedMemory,
 };
 
-/// A writing call and its name.
+/// The name of a call that writes, and the call.
 type Writer = (&'static str, fn(&mut Blob<f32>) -> syncblob::Result<()>);
 
 fn proto() -> Vec<u8> {
@@ -97,7 +97,7 @@ fn no_writer_writes_a_shared_diff() {
 }
 
 #[test]
-fn a_handle_is_a_share_and_a_reference_is_none() {
+fn a_handle_is_a_share_and_a_reference_is_not() {
     for (name, write) in WRITERS_OF_DATA {
         let [mut a, _] = two();
         let handle = a.handle(Part::Data).unwrap();
@@ -112,7 +112,7 @@ fn a_handle_is_a_share_and_a_reference_is_none() {
 }
 
 #[test]
-fn a_handle_is_as_good_an_owner_as_a_blob() {
+fn a_handle_owns_a_memory_as_a_blob_does() {
     let [a, _] = two();
     let mut handle = a.handle(Part::Data).unwrap();
     assert_eq!(handle.data_mut().unwrap_err().kind(), ErrorKind::Shared);
@@ -124,7 +124,7 @@ fn a_handle_is_as_good_an_owner_as_a_blob() {
 }
 
 #[test]
-fn made_unique_a_blob_keeps_its_values_and_its_sharers_theirs() {
+fn make_unique_keeps_the_values_of_the_blob_and_of_its_sharers() {
     for on_device in [false, true] {
         let [a, mut b] = two();
         b.share(Part::Data, &a).unwrap();
@@ -144,7 +144,7 @@ fn made_unique_a_blob_keeps_its_values_and_its_sharers_theirs() {
 }
 
 #[test]
-fn writing_through_a_share_is_seen_by_all() {
+fn a_write_through_a_share_changes_all_sharers() {
     let [a, mut b] = two();
     b.share(Part::Data, &a).unwrap();
     b.share(Part::Diff, &a).unwrap();
@@ -157,7 +157,7 @@ fn writing_through_a_share_is_seen_by_all() {
 }
 
 #[test]
-fn adopting_a_memory_lets_go_of_a_share() {
+fn a_blob_that_adopts_a_memory_releases_its_share() {
     let [a, mut b] = two();
     b.share(Part::Data, &a).unwrap();
     b.set(Part::Data, vec![7.0; 4]).unwrap();
@@ -166,7 +166,7 @@ fn adopting_a_memory_lets_go_of_a_share() {
 }
 
 #[test]
-fn a_memory_that_was_there_becomes_a_part() {
+fn an_existing_memory_becomes_data_or_diff() {
     let [a, mut b] = two();
     let bytes_of = |value: f32| [value; 4].map(f32::to_ne_bytes).as_flattened().to_vec();
     for part in [Part::Data, Part::Diff] {
@@ -232,7 +232,7 @@ fn a_dropped_diff_stays_with_its_sharers() {
 }
 
 #[test]
-fn send_and_sync_are_where_they_are_claimed() {
+fn types_are_send_and_sync_as_documented() {
     fn both<T: Send + Sync>() {}
     both::<(Blob<f32>, Blob<u32>, BlobAny, Context, Model)>();
     both::<(MemoryHandle, &SyncedMemory, &mut SyncedMemory, Stream<'_>)>();
@@ -251,7 +251,7 @@ fn sharing_one_part_leaves_the_other_writable() {
 }
 
 #[test]
-fn a_sharer_that_outgrows_the_memory_lets_go_of_it() {
+fn a_sharer_that_outgrows_the_memory_releases_it() {
     let [mut a, mut b] = two();
     b.share(Part::Data, &a).unwrap();
     let kept = a.data().unwrap().as_ptr();
@@ -315,7 +315,7 @@ fn sharers_on_threads_become_writers_when_they_are_the_last() {
 }
 
 #[test]
-fn handles_come_and_go_on_threads_while_one_waits_to_write() {
+fn handles_are_cloned_and_dropped_on_threads_while_one_waits_to_write() {
     for _ in 0..50 {
         let [mut a, _] = two();
         let handle = a.handle(Part::Data).unwrap();
@@ -341,7 +341,7 @@ fn handles_come_and_go_on_threads_while_one_waits_to_write() {
 }
 
 #[test]
-fn many_threads_make_a_memory_and_get_the_same() {
+fn many_threads_that_need_a_memory_get_the_same() {
     const THREADS: usize = 8;
     for _ in 0..20 {
         let blob = Blob::<f32>::zeros([100]).unwrap();

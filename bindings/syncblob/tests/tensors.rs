@@ -1,4 +1,4 @@
-//! Blobs from and to files of safetensors.
+//! Tests blobs from and to files of safetensors.
 #![cfg(feature = "safetensors")]
 
 use std::collections::HashMap;
@@ -44,7 +44,7 @@ fn a_view_is_the_blobs_own_bytes() {
 }
 
 #[test]
-fn a_written_file_is_read_by_the_crate_itself() {
+fn a_written_file_is_read_by_safetensors_and_by_this_crate() {
     let weights = Blob::<f64>::from_fn([3, 2], |i| i as f64 / 3.0).unwrap();
     let indices = Blob::<u32>::from_slice([2], &[7, 8]).unwrap();
     let tensors = [("a", weights.tensor_view().unwrap()), ("b", indices.tensor_view().unwrap())];
@@ -96,7 +96,7 @@ fn a_mapped_file_is_used_in_place_and_never_written() {
 }
 
 #[test]
-fn what_is_not_aligned_is_copied() {
+fn misaligned_tensors_are_copied() {
     /// Bytes that begin at an offset from an address that is aligned for every type.
     struct Shifted(Vec<u64>, usize, usize);
     impl AsRef<[u8]> for Shifted {
@@ -157,7 +157,7 @@ fn half_precision_needs_its_feature() {
 }
 
 #[test]
-fn what_is_refused() {
+fn invalid_files_and_tensors_are_refused() {
     let file = Safetensors::new(of_one("x", &Blob::<f32>::zeros([2]).unwrap())).unwrap();
     assert_eq!(file.blob::<f32>("y").unwrap_err().kind(), ErrorKind::InvalidArgument);
     assert_eq!(file.blob_any("y").unwrap_err().kind(), ErrorKind::InvalidArgument);

@@ -1,4 +1,4 @@
-//! Calls in the destructor of a thread-local, after the thread's other locals have been dropped.
+//! Tests calls in the destructor of a thread-local, after other thread-locals have been dropped.
 
 use std::cell::RefCell;
 use std::error::Error;
@@ -87,16 +87,16 @@ thread_local! {
 }
 
 #[test]
-fn a_threads_last_calls_are_answered() {
+fn calls_work_while_the_thread_ends() {
     for is_first in [true, false] {
-        let (told, done) = channel();
+        let (sender, done) = channel();
         let ended = thread::spawn(move || {
             if is_first {
                 KEPT.set(None); // used first, so that it is dropped last
             }
             let bytes = net().to_bytes().unwrap();
             calls(&bytes);
-            KEPT.set(Some(AtTheEnd(bytes, told)));
+            KEPT.set(Some(AtTheEnd(bytes, sender)));
         });
         ended.join().unwrap();
         done.recv().unwrap();

@@ -21,11 +21,11 @@ def readNetFromCaffe(prototxt: "Optional[_Source]" = None,
     """Returns a ``cv2.dnn.Net``, as the function of this name in OpenCV 4.
 
     `prototxt` and `caffeModel` are paths, or the files' contents: bytes, a bytearray or an array of
-    uint8; `bufferProto` and `bufferModel` are their other names. The net is converted in memory,
-    and `cv2.dnn.readNetFromONNX` reads it. `inputs` are shapes of inputs by name, for a net without
-    these shapes.
+    uint8; `bufferProto` and `bufferModel` are other names of these arguments. The net is converted
+    to ONNX in memory, which `cv2.dnn.readNetFromONNX` reads. `inputs` are shapes of inputs by name,
+    for a net without these shapes.
 
-    OpenCV is in the package opencv-python, or in opencv-python-headless, which has no windows.
+    OpenCV is in the package opencv-python, or in opencv-python-headless, which opens no windows.
     """
     prototxt = _one("prototxt", prototxt, "bufferProto", bufferProto)
     if prototxt is None:

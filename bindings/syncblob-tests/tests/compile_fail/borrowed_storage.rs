@@ -3,7 +3,7 @@ use std::rc::Rc;
 
 use syncblob::{Blob, Model};
 
-// The memory that a blob uses in place has a `'static` owner that threads may share.
+// The owner of memory that a blob uses without a copy must be `'static`, `Send` and `Sync`.
 
 fn of_a_stack_frame() {
     let values = [1.0_f32; 4];

@@ -3,7 +3,7 @@ use std::thread;
 use syncblob::comm::{Comm, Reducer, Step};
 use syncblob::{Blob, Error, Result};
 
-// No code can use a diff between `ready` and the end of the step, even if a value is forgotten.
+// No code can use a diff between `ready` and the end of the step, even if a value is leaked.
 
 fn read_in_flight(reducer: &mut Reducer<f32>, mut blob: Blob<f32>) {
     let _ = reducer.step(|step| {

@@ -109,7 +109,7 @@ pub enum Copy {
     PrefetchDevice,
 }
 
-/// What happens to the guard of a queued copy.
+/// What the fuzz target does with the `Pending` of a queued copy.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub enum End {
     Wait,
@@ -118,7 +118,7 @@ pub enum End {
     ReadFirst,
 }
 
-/// A device call that can be made to fail: its failure must leave every object unchanged.
+/// A device call that can be made to fail. The failure must leave every object unchanged.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub enum Fault {
     Alloc,
@@ -136,7 +136,7 @@ impl Fault {
     }
 }
 
-/// A call, by its subject.
+/// A call. The variants group the calls by what they change or use.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub enum Call {
     Shape(ShapeCall),
@@ -172,7 +172,7 @@ pub enum ValuesCall {
     Write(B, P, i8),
     WriteBoth(B, i8),
     Fill(B, P, i8),
-    /// Overwrites; with `true` one value too many.
+    /// Overwrites the elements; with `true`, passes one value too many.
     Overwrite(B, P, i8, bool),
     Clear(B, P),
     Scale(B, P, bool),
@@ -187,9 +187,9 @@ pub enum ValuesCall {
 
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub enum StorageCall {
-    /// Sets a vector that may be longer than the count.
+    /// Sets a vector, which may be longer than the count, as the data.
     Adopt(B, u8, i8),
-    /// Sets elements that other code may also read.
+    /// Sets elements that other code may also read as the data.
     Lend(B, u8, i8),
     /// Makes a blob of bytes at an offset from an aligned address.
     FromBytes(B, Dims, u8),

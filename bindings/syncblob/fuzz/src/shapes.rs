@@ -33,8 +33,8 @@ impl State {
         }
     }
 
-    /// Shrinks a blob. The library does not shrink the caller's memory, which the model does not
-    /// distinguish, so the model follows the library's result.
+    /// Shrinks a blob. The library does not shrink memory that the caller owns. The model does not
+    /// record the owner of a memory, so it follows the library's result.
     fn shrink(&mut self, i: usize) {
         let result = self.blobs[i].shrink_to_fit();
         let Some(done) = self.done(result) else { return };

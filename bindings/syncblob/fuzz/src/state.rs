@@ -13,7 +13,7 @@ use crate::plain::{from_bytes, is_unique, same, Memory, PlainBlob};
 
 pub const PARTS: [Part; 2] = [Part::Data, Part::Diff];
 
-/// Values lent for reading, and a copy, to which they must stay equal.
+/// Values that the library may only read, and a copy that must stay equal to them.
 pub struct Loan<T> {
     lent: Arc<Vec<T>>,
     expected: Vec<T>,
@@ -139,14 +139,14 @@ impl State {
     }
 
     /// Returns whether an error can be the injected failure of the device.
-    fn is_asked_for(&self, error: &Error) -> bool {
+    fn is_injected(&self, error: &Error) -> bool {
         self.is_armed && matches!(error.kind(), ErrorKind::DeviceFailure | ErrorKind::OutOfMemory)
     }
 
-    /// Returns the result of a call that only the device can refuse.
+    /// Returns the result of a call that can fail only by an injected failure of the device.
     pub fn done<R>(&self, result: Result<R>) -> Option<R> {
         match result {
-            Err(error) if self.is_asked_for(&error) => None,
+            Err(error) if self.is_injected(&error) => None,
             Err(error) => panic!("{error:?}"),
             Ok(given) => Some(given),
         }

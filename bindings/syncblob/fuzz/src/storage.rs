@@ -144,7 +144,7 @@ impl State {
         self.evicted(is_unique, result);
     }
 
-    /// Checks an evict, which is refused for the only current bytes.
+    /// Checks the result of an evict. The library refuses to evict the only current bytes.
     fn evicted(&self, is_unique: bool, result: Result<()>) {
         match result {
             Err(error) if error.kind() == ErrorKind::InvalidArgument => assert!(is_unique),

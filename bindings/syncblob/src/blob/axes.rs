@@ -54,8 +54,8 @@ impl<T: Element> Blob<T> {
     }
 
     /// Returns the number of elements that the memory of data or diff has room for: a reshape up to
-    /// this count keeps the memory. Returns 0 if there is no memory: it was never needed, or was
-    /// outgrown.
+    /// this count keeps the memory. Returns 0 if there is no memory, because no call has needed it,
+    /// or because a reshape outgrew it.
     pub fn capacity(&self, part: Part) -> usize {
         // SAFETY: the blob is live.
         to_usize(unsafe { sys::sb_blob_capacity(self.raw(), part.code()) })
@@ -86,8 +86,8 @@ impl<T: Element> Blob<T> {
     ///
     /// # Errors
     /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange);
-    /// [`SizeOverflow`](crate::ErrorKind::SizeOverflow) for a range that leaves out a dimension of
-    /// 0.
+    /// [`SizeOverflow`](crate::ErrorKind::SizeOverflow) when the product overflows, which needs a
+    /// dimension of 0 outside the range.
     #[doc(alias = "count")]
     pub fn count_range(&self, axes: impl RangeBounds<usize>) -> Result<usize> {
         let start = match axes.start_bound() {
@@ -130,8 +130,8 @@ impl<T: Element> Blob<T> {
         self.is_shaped() == other.is_shaped() && self.shape() == other.shape()
     }
 
-    /// Changes the shape. A memory is replaced by a fresh memory only if the count outgrows it;
-    /// otherwise its elements stay.
+    /// Changes the shape. A memory that is too small for the new count is replaced by a fresh
+    /// memory of zeros; any other memory keeps its elements.
     ///
     /// # Errors
     /// As [`zeros`](Blob::zeros).
@@ -147,8 +147,8 @@ impl<T: Element> Blob<T> {
         .map(Reallocated::from_bits)
     }
 
-    /// Takes the shape of another blob. If that blob was never shaped, this blob becomes a scalar,
-    /// as in Caffe: no dimensions are the shape of a scalar.
+    /// Takes the shape of another blob. If that blob never had a shape, this blob becomes a scalar,
+    /// as in Caffe, because the shape of a scalar has no dimensions.
     ///
     /// # Errors
     /// [`SizeOverflow`](crate::ErrorKind::SizeOverflow) when this blob's elements are larger and
@@ -173,8 +173,8 @@ impl<T: Element> Blob<T> {
         get(|out, err| unsafe { sys::sb_blob_gpu_shape(self.raw(), out, err) })
     }
 
-    /// Replaces memories that are larger than the count needs; elements stay. Shared memories and
-    /// memory of the caller's are not replaced.
+    /// Replaces each memory that is larger than the count needs, and keeps the elements. Shared
+    /// memories, and memory that the caller owns, are not replaced.
     ///
     /// # Errors
     /// Out of memory, a cap that is reached, a device that fails.
@@ -192,8 +192,8 @@ impl<T: Element> Blob<T> {
     pub fn offset(&self, indices: impl AsRef<[usize]>) -> Result<usize> {
         let indices = indices.as_ref();
         let len = indices.len().try_into().unwrap_or(i32::MAX);
-        // SAFETY: `start` is valid for the indices; the library reads none if they are more than a
-        // blob can have.
+        // SAFETY: `start` is valid for the indices. The library reads none of them if there are
+        // more than a blob has axes.
         let offset_of = |start| unsafe {
             get(|out, err| sys::sb_blob_offset(self.raw(), start, len, out, err))
         };
@@ -203,8 +203,8 @@ impl<T: Element> Blob<T> {
     }
 
     /// Returns Caffe's `offset(n, c, h, w)` of a blob of at most 4 axes; missing axes are 1. As in
-    /// Caffe, whose layers step by `offset(0, 1)`, an index may be equal to its dimension: the
-    /// result may be equal to the count or above it.
+    /// Caffe, an index may be equal to its dimension, since layers compute steps by `offset(0, 1)`
+    /// even with one channel. Therefore the result may be the count or more.
     ///
     /// # Errors
     /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange) for an index above its dimension;

@@ -100,8 +100,8 @@ impl<T: Element> Blob<T> {
     }
 
     /// Returns a device pointer to the [`count`](Blob::count) elements of data or diff, for
-    /// reading. The memory stays allocated until the blob outgrows it, is shrunk or is dropped, and
-    /// current until the next writing call on the host.
+    /// reading. The memory stays allocated until the blob outgrows it, is shrunk or is dropped. Its
+    /// values are current until the next call that writes on the host.
     ///
     /// # Errors
     /// [`NoDevice`](crate::ErrorKind::NoDevice) in a host-only context; out of memory,
@@ -124,9 +124,9 @@ impl<T: Element> Blob<T> {
 
     pub(crate) fn host(&self, part: Part) -> Result<&[T]> {
         let elements = self.pointer(part, sys::sb_blob_cpu)?;
-        // SAFETY: the host pointer is aligned, not null, and to at least `count` elements,
-        // zero-filled or written. It stays valid and unchanged while the blob is borrowed (see the
-        // crate's Safety section).
+        // SAFETY: the host pointer is aligned, is not null, and points to at least `count` elements
+        // that were filled with zeros or written. It stays valid, and the elements unchanged, while
+        // the blob is borrowed (see the crate's Safety section).
         Ok(unsafe { slice::from_raw_parts(elements, self.count()) })
     }
 
@@ -160,7 +160,7 @@ impl<T: Element> Blob<T> {
     }
 }
 
-/// The memories of data and diff: bytes, storage, queued copies.
+/// Access to the memories of data and diff: their bytes, storage and queued copies.
 impl<T: Element> Blob<T> {
     /// Returns a reference to the memory of data or diff. A reference is not a share: it borrows
     /// the blob.

@@ -7,14 +7,14 @@ use crate::ffi::{check, get};
 use crate::owner::{lend, lend_shared, reclaim};
 use crate::{Access, Context, Element, Error, ErrorKind, Result, Shape};
 
-/// The caller's memory, used in place.
+/// Blobs on the caller's memory, without a copy.
 ///
-/// The blob takes ownership of the memory's owner. It drops the owner, on any thread, when the blob
-/// and all sharers have released the memory and no copy uses it. Borrows are not accepted: a
-/// borrow, for example of a stack frame, could end while the device still copies.
+/// The blob takes ownership of the value that owns the memory. The library drops this owner, on any
+/// thread, when the blob and all sharers have released the memory and no copy uses it. A borrow is
+/// not accepted, because it could end (for example with a stack frame) during a device's copy.
 impl<T: Element> Blob<T> {
-    /// Makes a blob on a vector's elements, without a copy. ([`into_vec`](slice::into_vec) makes a
-    /// vector of a `Box<[T]>` at no cost.)
+    /// Makes a blob on a vector's elements, without a copy. ([`into_vec`](slice::into_vec) converts
+    /// a `Box<[T]>` to a vector at no cost.)
     ///
     /// ```
     /// use syncblob::Blob;
@@ -77,7 +77,7 @@ impl<T: Element> Blob<T> {
     /// for `T` are copied.
     ///
     /// # Errors
-    /// As [`from_ne_bytes`](Blob::from_ne_bytes), without misalignment.
+    /// As [`from_ne_bytes`](Blob::from_ne_bytes), except for misaligned bytes.
     pub fn from_ne_bytes_or_copy<O>(shape: impl Into<Shape>, owner: O) -> Result<Self>
     where
         O: AsRef<[u8]> + Send + Sync + 'static,
@@ -85,8 +85,8 @@ impl<T: Element> Blob<T> {
         Self::in_context(&Context::host()).from_ne_bytes_or_copy(shape, owner)
     }
 
-    /// Uses a vector as the memory of data or diff, without a copy. Releases the old memory, which
-    /// other owners keep. Elements beyond [`count`](Blob::count) are capacity.
+    /// Uses a vector as the memory of data or diff, without a copy. Releases the old memory; its
+    /// other owners keep it. Elements beyond [`count`](Blob::count) are spare capacity.
     ///
     /// # Errors
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) for fewer than `count` elements; out of
@@ -101,8 +101,8 @@ impl<T: Element> Blob<T> {
         })
     }
 
-    /// Returns the data as a vector; drops the diff. If the blob [was made of a
-    /// vector](Blob::from_vec) and is its only user, returns that vector; otherwise copies the
+    /// Returns the data as a vector, and drops the diff. If the blob [was made of a
+    /// vector](Blob::from_vec) and nothing else uses that vector, returns it; otherwise copies the
     /// elements.
     ///
     /// ```
@@ -143,7 +143,7 @@ impl<T: Element> Blob<T> {
         }
     }
 
-    /// Uses elements, which other code may also read, as the memory of data or diff; see
+    /// Uses elements that other code may also read as the memory of data or diff; see
     /// [`from_shared`](Blob::from_shared) and [`set`](Blob::set).
     ///
     /// # Errors
@@ -220,7 +220,7 @@ fn copied<T: Element>(values: &[T]) -> Result<Vec<T>> {
     Ok(copy)
 }
 
-/// An owner in a box, so that its bytes do not move when the owner does.
+/// An owner in a box, so that the owner's bytes do not move when this value moves.
 struct Boxed<O>(Box<O>);
 
 impl<O: AsRef<[u8]>> AsRef<[u8]> for Boxed<O> {
@@ -232,7 +232,7 @@ impl<O: AsRef<[u8]>> AsRef<[u8]> for Boxed<O> {
 /// Returns the bytes as elements, or None if they are not aligned.
 fn elements_of<T: Element>(bytes: &[u8]) -> Result<Option<&[T]>> {
     if bytes.len() % size_of::<T>() != 0 {
-        let message = format!("{} bytes are no whole number of {}", bytes.len(), T::DTYPE);
+        let message = format!("{} bytes are not a whole number of {}", bytes.len(), T::DTYPE);
         return Err(Error::new(ErrorKind::InvalidArgument, message));
     }
     if bytes.is_empty() {
@@ -308,7 +308,7 @@ impl<T: Element> BlobBuilder<'_, T> {
     where
         O: AsRef<[u8]> + Send + Sync + 'static,
     {
-        // Boxed first: whether the bytes are aligned can depend on the owner's address.
+        // Box the owner before the check, since the bytes' alignment can depend on its address.
         let owner = Box::new(owner);
         let bytes = (*owner).as_ref();
         if elements_of::<T>(bytes)?.is_some() {
@@ -317,7 +317,7 @@ impl<T: Element> BlobBuilder<'_, T> {
         let blob = self.zeros(shape)?;
         blob.need_count(bytes.len() / size_of::<T>())?;
         let elements = blob.unfilled()?;
-        // SAFETY: the fresh memory has as many bytes, and any bytes are elements.
+        // SAFETY: the fresh memory has as many bytes, and any bytes are valid elements.
         unsafe { elements.cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
         Ok(blob)
     }

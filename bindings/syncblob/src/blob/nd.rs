@@ -9,7 +9,8 @@ use crate::{Element, Error, ErrorKind, Result};
 
 /// Views and copies of the elements on the host as arrays of `ndarray`.
 impl<T: Element> Blob<T> {
-    /// Returns data or diff as an array, for reading.
+    /// Returns data or diff as an array, for reading. The array of a blob without a shape has the
+    /// shape `[0]`.
     ///
     /// ```
     /// use syncblob::{Blob, Part};
@@ -22,9 +23,8 @@ impl<T: Element> Blob<T> {
     /// ```
     ///
     /// # Errors
-    /// As [`data`](Blob::data); [`SizeOverflow`](ErrorKind::SizeOverflow) for an empty shape whose
-    /// other dimensions `ndarray` cannot multiply. A blob without a shape is an array of shape
-    /// `[0]`.
+    /// As [`data`](Blob::data); [`SizeOverflow`](ErrorKind::SizeOverflow) for a shape with a
+    /// dimension of 0 if the product of its other dimensions is too large for `ndarray`.
     pub fn view(&self, part: Part) -> Result<ArrayViewD<'_, T>> {
         ArrayViewD::from_shape(self.shape_or_empty(), self.host(part)?).map_err(not_representable)
     }
@@ -70,8 +70,8 @@ impl<T: Element> Blob<T> {
         self.view_mut(part)?.into_dimensionality().map_err(|_| other_axes::<D>(&shape))
     }
 
-    /// Makes a blob of an array's shape and elements. Elements in row-major order stay in the
-    /// array's vector, whose other elements are removed; an array of another order is copied.
+    /// Makes a blob with an array's shape and elements. If the elements are in row-major order, the
+    /// blob uses the array's vector, without its other elements; otherwise they are copied.
     ///
     /// # Errors
     /// As [`from_vec`](Blob::from_vec).
@@ -87,7 +87,7 @@ impl<T: Element> Blob<T> {
         Self::from_vec(shape, values)
     }
 
-    /// Returns the data as an array; copies only where [`into_vec`](Blob::into_vec) does.
+    /// Returns the data as an array; copies the elements only if [`into_vec`](Blob::into_vec) does.
     ///
     /// # Errors
     /// As [`into_vec`](Blob::into_vec) and [`view`](Blob::view).
@@ -112,6 +112,6 @@ fn not_representable(error: ndarray::ShapeError) -> Error {
 
 fn other_axes<D: Dimension>(shape: &str) -> Error {
     let axes = D::NDIM.map_or_else(|| "some".to_string(), |axes| axes.to_string());
-    let message = format!("a blob of shape {shape} is no array of {axes} axes");
+    let message = format!("a blob of shape {shape} is not an array of {axes} axes");
     Error::new(ErrorKind::ShapeMismatch, message)
 }

@@ -28,9 +28,9 @@ impl Payload {
     }
 }
 
-/// Caffe's `BlobProto` messages, and files of one message, such as `mean.binaryproto`. Untrusted
-/// bytes are safe: they are first checked against the context's limits, and an error has the
-/// position. A value that an integer type cannot hold, such as a fraction, is an error of kind
+/// Caffe's `BlobProto` messages, and files of one message, such as `mean.binaryproto`. The bytes
+/// may be untrusted: they are first checked against the context's limits. An error has an offset in
+/// the bytes. A value that an integer type cannot hold, such as a fraction, is an error of kind
 /// [`DataOverflow`](ErrorKind::DataOverflow). A blob of `half::f16` accepts only NVCaffe's halves;
 /// other values are an error of kind [`DtypeMismatch`](ErrorKind::DtypeMismatch).
 impl<T: Readable> Blob<T> {
@@ -57,7 +57,7 @@ impl<T: Readable> Blob<T> {
         Self::in_context(&Context::host()).from_proto(bytes)
     }
 
-    /// Reads a `BlobProto` message of this blob's shape into this blob.
+    /// Reads a `BlobProto` message, which must have this blob's shape, into this blob.
     ///
     /// # Errors
     /// [`Shared`](ErrorKind::Shared) when data or diff is shared;
@@ -89,7 +89,7 @@ impl<T: Readable> Blob<T> {
     /// No other code uses the blob or its memories.
     unsafe fn parse(&self, bytes: &[u8], flags: u32) -> Result<()> {
         let (start, len) = (bytes.as_ptr().cast(), bytes.len());
-        // SAFETY: `bytes` is valid for its length; for the rest, the caller's promise.
+        // SAFETY: `bytes` is valid for its length; the caller promises that nothing uses the blob.
         check(|err| unsafe {
             sys::sb_blob_from_proto(self.raw(), start, len, flags, ptr::null(), err)
         })
@@ -126,7 +126,7 @@ impl<T: Readable> Blob<T> {
     }
 }
 
-/// Messages written as Caffe writes them.
+/// Writing messages as Caffe does.
 impl<T: Float> Blob<T> {
     /// Returns the blob as a `BlobProto` message.
     ///
@@ -155,8 +155,8 @@ impl<T: Float> Blob<T> {
     ///
     /// A symbolic link stays and is followed, even if its target does not exist. A link to an open
     /// file, such as `/dev/stdout`, is refused. The new file has the permissions of the old file
-    /// without set-user-ID and set-group-ID, and its owner and group if the process may set them.
-    /// If the process may not set the group, group and others get the permissions that both had. A
+    /// without set-user-ID and set-group-ID, and the old owner and group if the process may set
+    /// them. If it may not set the group, group and others get the permissions that both had. The
     /// POSIX access list of Linux is kept, or narrowed to the permissions that all entries have.
     /// Extended attributes are not kept, and other hard links still name the old file.
     ///

@@ -25,7 +25,7 @@ struct Read<T> {
     data: OwnedValues<T>,
 }
 
-/// Elements as numbers; in a human-readable format, words for values that JSON has no number for.
+/// Elements to write as numbers; human-readable formats get a word where JSON has no number.
 struct Values<'a, T>(&'a [T]);
 
 struct OwnedValues<T>(Vec<T>);

@@ -37,8 +37,8 @@ both! {
         }
 
         /// Uses an existing memory, possibly another blob's, as this blob's data or diff. Bytes
-        /// beyond the count are capacity. Blobs of other shapes and element types may share the
-        /// memory.
+        /// beyond the blob's elements are spare capacity. Blobs of other shapes and element types
+        /// may share the memory.
         ///
         /// ```
         /// use syncblob::{Blob, MemoryHandle, Part};
@@ -55,8 +55,8 @@ both! {
         ///
         /// # Errors
         /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a memory that is too small, or whose
-        /// lent bytes are not aligned for `T`; [`WrongDevice`](ErrorKind::WrongDevice) for a memory
-        /// of another context.
+        /// bytes the caller owns and did not align for `T`; [`WrongDevice`](ErrorKind::WrongDevice)
+        /// for a memory of another context.
         #[doc(alias = "sb_blob_set_mem")]
         pub fn set_memory(&mut self, part: Part, memory: MemoryHandle) -> Result<()> {
             // SAFETY: blob and memory are live; the blob becomes one more owner. The library
@@ -129,8 +129,8 @@ impl<T: Element> Blob<T> {
         }
     }
 
-    /// Allows writes to this blob although its memories have other owners, such as tensors that are
-    /// arrays in another language.
+    /// Allows writes to this blob although its memories have other owners, such as arrays of
+    /// another language.
     ///
     /// # Safety
     /// While a method writes the blob, no slice of its memories is alive, and other reads and
@@ -139,7 +139,7 @@ impl<T: Element> Blob<T> {
         self.writes_shared = true;
     }
 
-    /// Refuses a shared memory. Every writer calls this first.
+    /// Returns an error for a shared memory. Every method that writes calls this first.
     #[inline]
     pub(crate) fn need_unique(&mut self, part: Part) -> Result<()> {
         if *self.may_share.get_mut() {

@@ -10,7 +10,7 @@ use crate::{Element, Result, Stream};
 
 both! {
     /// Whole-blob operations. They run on the side of the head, and on the device if both sides are
-    /// current. Two [`BlobAny`](crate::BlobAny)s of different element types are a
+    /// current. For two [`BlobAny`](crate::BlobAny)s of different element types they return
     /// [`DtypeMismatch`](crate::ErrorKind::DtypeMismatch).
     impl Element {
         /// Sets data or diff to zeros.
@@ -23,9 +23,9 @@ both! {
             check(|err| unsafe { sys::sb_blob_clear(self.raw(), part.code(), err) })
         }
 
-        /// Copies data or diff of a blob of the same shape, through the host if its context
-        /// differs. Data that was never written is copied as zeros, so that
-        /// [`update`](Blob::update) works.
+        /// Copies data or diff of a blob of the same shape, through the host if the blobs have
+        /// different contexts. Data that was never written is copied as zeros; the copy counts as
+        /// written, so [`update`](Blob::update) accepts it.
         ///
         /// # Errors
         /// [`Shared`](crate::ErrorKind::Shared);
@@ -54,8 +54,8 @@ both! {
         }
 
         /// Copies data or diff to the device if needed, and moves the head there. The copy is
-        /// queued, and `stream` waits for it: later work on the stream finds the bytes, and the
-        /// methods with `_on` run on the device.
+        /// queued, and `stream` waits for it: later work on the stream reads the copied bytes, and
+        /// later methods that end in `_on` run on the device.
         ///
         /// ```
         /// use syncblob::{Blob, Context, Head, Part};
@@ -88,7 +88,7 @@ both! {
     }
 }
 
-/// Values from the host, for every element.
+/// Setting all elements from the host.
 impl<T: Element> Blob<T> {
     /// Sets every element of data or diff on the host, without copying old elements to the host.
     /// [`initialize`](Blob::initialize) is for Caffe's fillers.
@@ -120,8 +120,8 @@ impl<T: Element> Blob<T> {
         Ok(())
     }
 
-    /// Returns host memory whose elements the caller overwrites. A memory with capacity beyond the
-    /// elements must keep the bytes there, so it is opened as for an ordinary write.
+    /// Returns host memory whose elements the caller must overwrite. Bytes beyond the elements must
+    /// not change, so a memory that has such bytes is opened by a call that keeps all bytes.
     fn overwritable(&mut self, part: Part) -> Result<*mut T> {
         let is_whole = self.memory(part)?.size() == self.count() * size_of::<T>();
         let call: MutAccess =
@@ -175,8 +175,8 @@ both! {
             check(|err| unsafe { sys::sb_blob_scale(self.raw(), part.code(), factor, err) })
         }
 
-        /// As [`scale`](Blob::scale); on a device the work is queued on `stream`, and later calls
-        /// are ordered after it.
+        /// As [`scale`](Blob::scale), but on a device the work is queued on `stream`, and later
+        /// calls are ordered after the work.
         ///
         /// # Errors
         /// [`WrongDevice`](crate::ErrorKind::WrongDevice) for another context's stream,
@@ -207,7 +207,7 @@ both! {
         }
 
         /// As [`update`](Blob::update), on the side of the head of data. On the device the work is
-        /// queued on `stream`, and later calls are ordered after it. **With the head on the host
+        /// queued on `stream`; later calls are ordered after the work. **With the head on the host
         /// the work runs on the host, at once**, and the stream is ignored: see
         /// [`to_device`](Blob::to_device). If the queued work fails, the first call that needs the
         /// data fails, and the data is [`Lost`](crate::Head::Lost).

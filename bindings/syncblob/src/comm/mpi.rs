@@ -9,9 +9,9 @@ use crate::ffi::get;
 use crate::{Context, Error, ErrorKind, Result};
 
 impl Comm {
-    /// Collective: makes a communicator over a duplicate of a communicator of MPI. Its handles and
-    /// its reducers' buckets are allocated in the context. Drop it before the `Universe` of the
-    /// crate `mpi`, whose drop finalises MPI; after MPI is finalised the methods fail.
+    /// Collective: makes a communicator over a duplicate of MPI's communicator `comm`. Handles and
+    /// reducers' buckets are allocated in the context. Drop the result before the `Universe` of the
+    /// crate `mpi`, whose drop finalises MPI: after MPI is finalised the methods fail.
     ///
     /// ```no_run
     /// use syncblob::comm::{Comm, Op};

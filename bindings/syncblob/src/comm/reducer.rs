@@ -9,7 +9,7 @@ use super::{Comm, Op};
 use crate::ffi::{check, get, sized, to_i64};
 use crate::{Blob, Error, ErrorKind, Part, Reduced, Result};
 
-/// Options of a [`Reducer`], equal at all ranks.
+/// Options of a [`Reducer`], which must be equal at all ranks.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "options do nothing until `register`"]
 pub struct ReducerOptions {
@@ -35,7 +35,7 @@ impl ReducerOptions {
         self
     }
 
-    /// Sets the maximum size of a bucket. With 0 every blob is sent separately.
+    /// Sets the maximum size of a bucket. With 0 every blob is reduced separately.
     pub fn bucket_bytes(mut self, bytes: usize) -> Self {
         self.bucket_bytes = bytes;
         self
@@ -43,11 +43,11 @@ impl ReducerOptions {
 
     /// Collective: registers blobs, in the order of their layers. Ranks compare the options, and
     /// the number, order, types and shapes of the blobs; a difference, or a failure of one rank, is
-    /// an error at every rank. The message for a difference has the values of both ranks.
+    /// an error at every rank. The message for a difference contains the values of both ranks.
     ///
     /// # Errors
     /// [`ShapeMismatch`](ErrorKind::ShapeMismatch), [`DtypeMismatch`](ErrorKind::DtypeMismatch),
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument): the ranks' blobs or options differ;
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) if the ranks' blobs or options differ;
     /// [`Shared`](ErrorKind::Shared): two blobs share a diff; out of memory;
     /// [`CommFailure`](ErrorKind::CommFailure).
     pub fn register<'c, 'b, T: Reduced>(
@@ -78,7 +78,7 @@ impl ReducerOptions {
 /// Small blobs are gathered in buckets, from the last registered blob to the first, since a
 /// backward pass finishes the last layer first. A blob is reduced in place, without a bucket, if it
 /// fills a bucket or has at least 128 KiB times the number of ranks. The reducer identifies a blob
-/// by its handle, so a program may move the blob; a dropped blob can never be ready again.
+/// by its C handle, so a program may move the blob. A dropped blob can never be ready again.
 pub struct Reducer<'c, T: Reduced> {
     /// `None` after an abandoned step.
     raw: Option<NonNull<sys::sb_reducer>>,
@@ -103,19 +103,19 @@ impl<'c, T: Reduced> Reducer<'c, T> {
     /// A step is abandoned if it fails after the first `ready`, or if `work` returns an error or
     /// panics after the first `ready`. An abandoned step waits for started buckets. Then diffs are
     /// unspecified, reducer and communicator are unusable, and the other ranks wait for the buckets
-    /// that this rank has not started. A diff that the engine may still use is released, and reads
-    /// as zeros.
+    /// that this rank has not started. A diff that the engine may still use is released, so the
+    /// blob's diff reads as zeros.
     ///
     /// # Errors
-    /// Errors of `work`; [`InvalidArgument`](ErrorKind::InvalidArgument): a blob was not ready, and
-    /// the message has its number; out of memory; a device that fails;
+    /// Errors of `work`; [`InvalidArgument`](ErrorKind::InvalidArgument) if a blob was not ready
+    /// (the message contains the blob's number); out of memory; a device that fails;
     /// [`CommFailure`](ErrorKind::CommFailure), also if an earlier step was abandoned.
     pub fn step<'env, R, E: From<Error>>(
         &mut self,
         work: impl FnOnce(&Step<'_, 'env, T>) -> Result<R, E>,
     ) -> Result<R, E> {
         if self.raw.is_none() {
-            let message = "the reducer is of no use: an earlier step was given up";
+            let message = "the reducer is unusable: an earlier step was abandoned";
             return Err(Error::new(ErrorKind::CommFailure, message).into());
         }
         let step = Step::new(&mut self.raw);
@@ -152,10 +152,10 @@ fn end(reducer: &mut Option<NonNull<sys::sb_reducer>>) {
 /// A step of a [`Reducer`]. The blobs are borrowed for `'env`, which is longer than the step.
 pub struct Step<'step, 'env, T: Reduced> {
     reducer: RefCell<&'step mut Option<NonNull<sys::sb_reducer>>>,
-    /// The cell makes `'env` invariant: the compiler must not shorten it.
+    /// The cell makes `'env` invariant, so that the compiler cannot shorten it.
     ready: RefCell<Vec<&'env mut Blob<T>>>,
-    /// Whether the step has begun and has not ended: the engine may be using a diff.
-    flies: Cell<bool>,
+    /// Whether the step has begun and has not ended, so that the engine may be using a diff.
+    in_flight: Cell<bool>,
 }
 
 impl<'step, 'env, T: Reduced> Step<'step, 'env, T> {
@@ -163,7 +163,7 @@ impl<'step, 'env, T: Reduced> Step<'step, 'env, T> {
         Self {
             reducer: RefCell::new(reducer),
             ready: RefCell::new(Vec::new()),
-            flies: Cell::new(false),
+            in_flight: Cell::new(false),
         }
     }
 
@@ -171,8 +171,8 @@ impl<'step, 'env, T: Reduced> Step<'step, 'env, T> {
         self.reducer.borrow().map_or(std::ptr::null_mut(), NonNull::as_ptr)
     }
 
-    /// Marks the blob's diff as final in this step. Starts the buckets that can start, and makes
-    /// progress on started buckets; does not wait for other ranks.
+    /// Marks the blob's diff as final in this step. Starts each bucket whose blobs are all ready if
+    /// the earlier buckets have started. Does not wait for other ranks.
     ///
     /// ```compile_fail,E0499
     /// # use syncblob::{comm::{Reducer, SimOptions}, Blob};
@@ -203,14 +203,14 @@ impl<'step, 'env, T: Reduced> Step<'step, 'env, T> {
             Ok(()) => true,
             Err(error) => error.kind() == ErrorKind::CommFailure,
         };
-        self.flies.set(self.flies.get() || begun);
+        self.in_flight.set(self.in_flight.get() || begun);
         result
     }
 
     fn wait(self) -> Result<()> {
         // SAFETY: the reducer is live.
         check(|err| unsafe { sys::sb_reducer_wait(self.raw(), err) })?;
-        self.flies.set(false);
+        self.in_flight.set(false);
         Ok(())
     }
 }
@@ -218,7 +218,7 @@ impl<'step, 'env, T: Reduced> Step<'step, 'env, T> {
 /// Abandons unfinished buckets after an error or a panic of the caller's code.
 impl<T: Reduced> Drop for Step<'_, '_, T> {
     fn drop(&mut self) {
-        if !self.flies.get() {
+        if !self.in_flight.get() {
             return;
         }
         end(self.reducer.get_mut());

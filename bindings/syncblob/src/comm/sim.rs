@@ -8,7 +8,7 @@ use crate::ffi::{check, sized};
 use crate::{Context, Result};
 
 /// Ranks that are threads of this process, for tests on one machine. Sums are computed in double
-/// precision, in the order of ranks, so every run gives the same sums.
+/// precision, in the order of ranks, so every run computes the same sums.
 ///
 /// ```
 /// use std::time::Duration;
@@ -44,7 +44,7 @@ impl SimOptions {
     }
 
     /// Sets the maximum delay. Each rank sees the end of each operation after a random delay up to
-    /// this time, which the time limit does not count.
+    /// this maximum. The time limit does not count the delay.
     pub fn delay(mut self, most: Duration) -> Self {
         self.delay = most;
         self
@@ -108,8 +108,8 @@ pub enum Failure {
 
 impl Comm {
     /// Makes one operation of this simulated rank fail: the `nth`, counted from now. 1 is the next
-    /// operation; 0 cancels the failure. An operation is a request to the engine: at least one for
-    /// each blob or bucket.
+    /// operation; 0 cancels the failure. An operation is a request to the engine. Each blob or
+    /// bucket needs at least one.
     ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for a rank that is not simulated.

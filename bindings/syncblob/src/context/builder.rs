@@ -54,27 +54,27 @@ impl ContextBuilder {
         self
     }
 
-    /// Sets a hard cap on live host memory; allocations beyond the cap fail. 0: no cap.
+    /// Sets a hard cap on live host memory; allocations beyond the cap fail. 0 means no cap.
     pub fn max_host_bytes(mut self, bytes: usize) -> Self {
         self.max_host_bytes = bytes;
         self
     }
 
-    /// Sets a hard cap on live device memory. 0: no cap.
+    /// Sets a hard cap on live device memory. 0 means no cap.
     pub fn max_device_bytes(mut self, bytes: usize) -> Self {
         self.max_device_bytes = bytes;
         self
     }
 
-    /// Sets the maximum of page-locked memory; beyond the maximum, host memory is ordinary. 0: 1
-    /// GiB.
+    /// Sets the maximum of page-locked memory; beyond the maximum, host memory is not page-locked.
+    /// 0 means 1 GiB.
     pub fn max_pinned_bytes(mut self, bytes: usize) -> Self {
         self.max_pinned_bytes = bytes;
         self
     }
 
-    /// Sets the maximum of freed host memory that is kept for reuse. 0: 256 MiB. Kept memory and
-    /// memory in use together never exceed the peak of the memory in use.
+    /// Sets the maximum of freed host memory that is kept for reuse. 0 means 256 MiB. Kept memory
+    /// and memory in use together never exceed the peak of the memory in use.
     pub fn max_cache_bytes(mut self, bytes: usize) -> Self {
         self.max_cache_bytes = bytes;
         self
@@ -145,7 +145,7 @@ impl ContextBuilder {
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for an unknown kind of device,
     /// [`NoDevice`](crate::ErrorKind::NoDevice) if there is no such device;
     /// [`CapReached`](crate::ErrorKind::CapReached) when
-    /// [`max_host_bytes`](ContextBuilder::max_host_bytes) is less than the context itself needs;
+    /// [`max_host_bytes`](ContextBuilder::max_host_bytes) is less than the context's own memory;
     /// [`DeviceFailure`](crate::ErrorKind::DeviceFailure),
     /// [`DeviceLost`](crate::ErrorKind::DeviceLost) and [`Forked`](crate::ErrorKind::Forked) from
     /// the device; out of memory.

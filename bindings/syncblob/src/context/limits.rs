@@ -28,10 +28,10 @@ impl Limits {
         Self::default()
     }
 
-    /// Sets the maximum of bytes that one read may keep allocated. They are the index and the
-    /// payload; the whole memory of a blob if all of it must move to the host; objects that the
-    /// library allocates for the read; and the rounding of page-locked memory (up to an eighth).
-    /// Default: only the context's cap.
+    /// Sets the maximum of bytes that one read may keep allocated. The limit counts the index and
+    /// the payload, the whole memory of a blob if all of it must move to the host, objects that the
+    /// library allocates for the read, and the rounding of page-locked memory (up to an eighth).
+    /// Default: only the context's cap limits a read.
     #[must_use]
     pub fn max_memory(mut self, bytes: usize) -> Self {
         self.max_memory = bytes;
@@ -92,8 +92,8 @@ impl Limits {
     }
 
     pub(crate) fn to_c(self) -> Result<sys::sb_limits> {
-        // Only `max_axes` must fit. Another bound above C's type becomes C's largest value, since
-        // neither bounds anything.
+        // Only `max_axes` must fit. Another bound above C's type becomes C's largest value, because
+        // no file reaches either value.
         let max_axes = i64::try_from(self.max_axes).map_err(|_| {
             let message = format!("max_axes is {}, more than {}", self.max_axes, Shape::MAX_AXES);
             Error::new(ErrorKind::InvalidArgument, message)

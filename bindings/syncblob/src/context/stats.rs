@@ -37,24 +37,24 @@ stats! {
     cached_bytes,
     /// Copies from the host to the device.
     uploads,
-    /// Their bytes.
+    /// The bytes that were copied from the host to the device.
     upload_bytes,
     /// Copies from the device to the host.
     downloads,
-    /// Their bytes.
+    /// The bytes that were copied from the device to the host.
     download_bytes,
     /// Copies within the device.
     device_copies,
-    /// Their bytes.
+    /// The bytes that were copied within the device.
     device_copy_bytes,
     /// Copies of whole buffers within the host.
     host_copies,
-    /// Their bytes.
+    /// The bytes that `host_copies` counts.
     host_copy_bytes,
     /// Bytes of retired storage that the device may still be using, or that its driver failed to
     /// free; also counted in the live figures above.
     quarantined_bytes,
-    /// For the whole process: bytes in quarantine of contexts that have ended, and bytes that no
-    /// driver can free any more.
+    /// Bytes of the whole process, not only of this context: bytes in quarantine of contexts that
+    /// have ended, and bytes that no driver can free any more.
     leaked_bytes,
 }

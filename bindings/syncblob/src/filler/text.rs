@@ -1,4 +1,4 @@
-//! Fillers in the form of a net's text file.
+//! Fillers as text, in the form of a net's text file.
 
 use std::fmt;
 use std::str::FromStr;
@@ -29,7 +29,7 @@ impl fmt::Display for Filler {
     }
 }
 
-/// Parses the displayed form, with fields in any order; missing fields have Caffe's defaults.
+/// Parses what `Display` writes, with fields in any order. Missing fields have Caffe's defaults.
 ///
 /// ```
 /// use syncblob::{Filler, Variance};
@@ -88,7 +88,7 @@ fn type_of(value: &str) -> Result<i32> {
 }
 
 fn refused(part: &str) -> Error {
-    Error::new(ErrorKind::InvalidArgument, format!("{part:?} is no part of a filler"))
+    Error::new(ErrorKind::InvalidArgument, format!("{part:?} is not part of a filler"))
 }
 
 #[cfg(test)]
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_filler_is_refused() {
+    fn text_that_is_not_a_filler_is_refused() {
         let wrong =
             ["xavier", "type: xavier", "type: 'xavie'", "std: a", "sparse: -2", "mean:", "n: 1"];
         for text in wrong.into_iter().chain(["variance_norm: fan_in", "sparse: 4294967295"]) {

@@ -31,14 +31,14 @@ impl sealed::Sealed for BlobAny {
 
 impl AnyBlob for BlobAny {}
 
-/// Changing.
+/// Changing a model.
 impl Model {
     /// Replaces a stored blob by a copy of `blob`, which may have another shape and type.
     ///
     /// # Errors
     /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange);
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) for a [`BlobAny`] that holds neither `f32`
-    /// nor `f64`; [`OverLimit`](crate::ErrorKind::OverLimit); out of memory; as [`Blob::data`].
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) for a [`BlobAny`] of neither `f32` nor `f64`;
+    /// [`OverLimit`](crate::ErrorKind::OverLimit); out of memory; errors of [`Blob::data`].
     pub fn set_blob(
         &mut self,
         at: impl Into<BlobAt>,
@@ -55,7 +55,7 @@ impl Model {
         .map_err(|error| at.as_given(error))
     }
 
-    /// Adds a blob after the last blob of a layer, or after the last blob of no layer (`None`).
+    /// Adds a blob at the end of a layer's blobs, or of the blobs that belong to no layer (`None`).
     ///
     /// # Errors
     /// As [`set_blob`](Model::set_blob); [`Unsupported`](crate::ErrorKind::Unsupported)
@@ -77,7 +77,7 @@ impl Model {
     /// [`save_from`](Model::save_from) requests the values.
     ///
     /// # Errors
-    /// As [`add_blob`](Model::add_blob); as [`Blob::zeros`] for the shape.
+    /// As [`add_blob`](Model::add_blob); errors of [`Blob::zeros`] for the shape.
     pub fn announce_blob<T: Float>(
         &mut self,
         layer: impl Into<Option<usize>>,
@@ -132,7 +132,7 @@ impl Model {
         check(|err| unsafe { sys::sb_model_pop_layer(self.as_ptr(), err) })
     }
 
-    /// Sets the iteration, the step and the net's file of a solver state; its history is in blobs.
+    /// Sets the iteration, the step and the net's file of a solver state, but not its history.
     ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for a format other than a solver state; out

@@ -20,7 +20,7 @@ pub enum Format {
     Solverstate,
     /// `BlobProtoVector`; detected only if its first blob has values.
     BlobVector,
-    /// A value of a newer library, by its number.
+    /// A value of a newer library, as its number.
     #[cfg_attr(feature = "serde", serde(untagged))]
     Other(i32),
 }
@@ -86,6 +86,6 @@ pub enum Generation {
     V1,
     /// `NetParameter.layer`
     Current,
-    /// A value of a newer library, by its number.
+    /// A value of a newer library, as its number.
     Other(i32),
 }

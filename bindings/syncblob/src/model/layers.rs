@@ -79,7 +79,7 @@ impl<'m> Layer<'m> {
     }
 
     /// Returns the layer's name. Bytes that are not UTF-8 are replaced;
-    /// [`name_bytes`](Layer::name_bytes) returns them.
+    /// [`name_bytes`](Layer::name_bytes) returns all bytes unchanged.
     pub fn name(&self) -> Cow<'m, str> {
         String::from_utf8_lossy(self.name_bytes())
     }
@@ -122,9 +122,9 @@ impl<'m> Layer<'m> {
         stored_blobs(self.model, Some(self.index), self.num_blobs())
     }
 
-    /// Returns the layer's message without its blobs, as readers of a net's topology need: Caffe's
-    /// `LayerParameter`, or `V1LayerParameter` for an older [`generation`](Layer::generation).
-    /// Little more of the file is read.
+    /// Returns the layer's message without its blobs, for programs that need a net's topology:
+    /// Caffe's `LayerParameter`, or `V1LayerParameter` for an older
+    /// [`generation`](Layer::generation). Reads little more of the file than these bytes.
     ///
     /// ```
     /// use syncblob::{Format, Model};

@@ -10,7 +10,7 @@ use crate::ffi::{as_given, check, fill, get, sized, to_i64, to_usize, MAX_I64};
 use crate::io::with_callbacks;
 use crate::{system, Blob, Context, Readable, Result};
 
-/// Reading.
+/// Reading a model.
 impl Model {
     /// Returns the format of the file.
     pub fn format(&self) -> Format {
@@ -19,7 +19,7 @@ impl Model {
     }
 
     /// Returns the net's name, empty if it has none. Bytes that are not UTF-8 are replaced;
-    /// [`name_bytes`](Model::name_bytes) returns them.
+    /// [`name_bytes`](Model::name_bytes) returns all bytes unchanged.
     pub fn name(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(self.name_bytes())
     }
@@ -82,8 +82,8 @@ impl Model {
         self.layer(to_usize(index))
     }
 
-    /// Returns the blobs of no layer: a solver state's history, or the one blob of a blob file. An
-    /// item is an error if the file has become unreadable or has changed.
+    /// Returns the blobs that belong to no layer: a solver state's history, or the only blob of a
+    /// blob file. An item is an error if the file has become unreadable or has changed.
     pub fn blobs(&self) -> impl ExactSizeIterator<Item = Result<StoredBlob<'_>>> {
         stored_blobs(self, None, self.num_loose_blobs())
     }
@@ -131,8 +131,8 @@ impl Model {
         .map_err(|error| at.as_given(error))
     }
 
-    /// Returns the model's message without layers and blobs: for a net Caffe's `NetParameter`, with
-    /// its name, inputs and state. See [`Layer::message`].
+    /// Returns the model's message without layers and blobs. The message of a net is Caffe's
+    /// `NetParameter` with the net's name, inputs and state. See [`Layer::message`].
     ///
     /// # Errors
     /// As [`Layer::message`]; [`Unsupported`](crate::ErrorKind::Unsupported) for a file of one blob.
@@ -167,7 +167,7 @@ impl Model {
         }
     }
 
-    /// Returns the number of blobs of no layer.
+    /// Returns the number of blobs that belong to no layer.
     pub(super) fn num_loose_blobs(&self) -> usize {
         // SAFETY: the model is live.
         let blobs = get(|out, err| unsafe {
@@ -203,7 +203,7 @@ impl Model {
     }
 }
 
-/// The fields of a solver state, except the history, which is in blobs.
+/// The fields of a solver state, except the history, which is stored in the model's blobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]

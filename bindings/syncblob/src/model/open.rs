@@ -72,7 +72,7 @@ impl OpenOptions {
         self.open_file(path.as_ref(), 0)
     }
 
-    /// Opens a file by mapping it: faster for many small loads.
+    /// Opens a file by mapping it, which is faster for many small loads.
     ///
     /// # Errors
     /// As [`Model::open`].
@@ -155,7 +155,7 @@ impl OpenOptions {
         Ok(model)
     }
 
-    /// Makes an empty model, to be built in memory and saved; see [`Model::create`].
+    /// Makes an empty model; see [`Model::create`].
     ///
     /// # Errors
     /// Out of memory, a cap that is reached.

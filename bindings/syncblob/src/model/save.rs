@@ -11,7 +11,7 @@ use crate::ffi::{check, get, with_path};
 use crate::io::{lend_writer, with_callbacks};
 use crate::{BlobAny, Error, Result};
 
-/// Saving.
+/// Saving a model.
 impl Model {
     /// Writes the model to a file, atomically: the path names either the old file or the complete
     /// new file. The old file may be the file that the model was opened from. For links and
@@ -46,9 +46,9 @@ impl Model {
         })
     }
 
-    /// Writes the model to a file as [`save`](Model::save), for models that do not fit into memory:
-    /// `values` returns the values of one [announced](Model::announce_blob) blob at a time. Each
-    /// blob is dropped before the next request.
+    /// Writes the model to a file as [`save`](Model::save) does, for models that do not fit into
+    /// memory: `values` returns one [announced](Model::announce_blob) blob at a time, which is
+    /// dropped before the next request.
     ///
     /// ```no_run
     /// use syncblob::{Blob, Error, Format, Model};
@@ -68,7 +68,7 @@ impl Model {
     /// Errors of `values`, after which the file is unchanged; as [`save`](Model::save), except for
     /// announced blobs; [`DtypeMismatch`](crate::ErrorKind::DtypeMismatch) and
     /// [`ShapeMismatch`](crate::ErrorKind::ShapeMismatch) for a blob that differs from the
-    /// announced blob; as [`Blob::data`](crate::Blob::data).
+    /// announced blob; errors of [`Blob::data`](crate::Blob::data).
     ///
     /// # Panics
     /// When `values` panics; the file is unchanged.

@@ -13,14 +13,14 @@ use crate::{
     Blob, BlobAny, BlobBuilder, Context, Dtype, Element, Error, Part, Readable, Result, Shape,
 };
 
-/// The position of a blob in a model: `(layer, index)`, or an index among the blobs of no layer.
+/// The position of a blob in a model: `(layer, index)`, or an index among blobs without a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct BlobAt {
-    /// The layer; `None` for the blobs of no layer.
+    /// The layer; `None` for a blob that belongs to no layer.
     pub layer: Option<usize>,
-    /// The index among the layer's blobs, or among the blobs of no layer.
+    /// The index among the layer's blobs, or among the blobs that belong to no layer.
     pub index: usize,
 }
 
@@ -50,7 +50,7 @@ impl From<(usize, usize)> for BlobAt {
     }
 }
 
-/// From an index among the blobs of no layer.
+/// From an index among the blobs that belong to no layer.
 impl From<usize> for BlobAt {
     fn from(index: usize) -> Self {
         Self { layer: None, index }
@@ -71,7 +71,7 @@ impl StoredBlob<'_> {
         self.at
     }
 
-    /// Returns the name of the blob's layer, empty for a blob of no layer; see
+    /// Returns the name of the blob's layer, empty for a blob that belongs to no layer; see
     /// [`Layer::name`](super::Layer::name).
     pub fn layer_name(&self) -> Cow<'_, str> {
         let layer = self.at.layer.map(|layer| Layers::get(self.model, layer));
@@ -84,14 +84,14 @@ impl StoredBlob<'_> {
     }
 
     /// Loads the blob in the model's context; the caller owns the loaded blob. The element type may
-    /// differ from the stored type: values are rounded to `f32`, or become infinite beyond its
-    /// range. An integer type accepts only whole numbers in its range.
+    /// differ from the stored type: as `f32` values are rounded, or become infinite beyond the
+    /// range of `f32`. An integer type accepts only whole numbers in its range.
     ///
     /// # Errors
     /// [`LengthMismatch`](ErrorKind::LengthMismatch) for a blob without values,
     /// [`DataOverflow`](ErrorKind::DataOverflow) for a value that the integer type cannot hold,
-    /// such as a fraction, [`DtypeMismatch`](ErrorKind::DtypeMismatch) for values other than halves
-    /// as `half::f16`, [`Unsupported`](ErrorKind::Unsupported) for an
+    /// such as a fraction, [`DtypeMismatch`](ErrorKind::DtypeMismatch) if `T` is `half::f16` and
+    /// the stored values are not halves, [`Unsupported`](ErrorKind::Unsupported) for an
     /// [announced](Model::announce_blob) blob; [`DataLimit`](ErrorKind::DataLimit);
     /// [`Io`](ErrorKind::Io) and [`Malformed`](ErrorKind::Malformed) if the file has changed;
     /// [`Cancelled`](ErrorKind::Cancelled) by a progress callback; out of memory, a cap that is
@@ -131,7 +131,7 @@ impl StoredBlob<'_> {
         let (buffer, capacity) = (values.as_mut_ptr().cast(), size_of_val(values));
         with_callbacks(|| {
             // SAFETY: the model is live; the buffer has room for `count` values, and any bytes are
-            // values.
+            // valid values.
             check(|err| unsafe {
                 let (model, part, dtype) = (self.model.as_ptr(), part.code(), T::CODE);
                 sys::sb_model_read_values(
@@ -234,7 +234,7 @@ impl BlobInfo {
         to_usize(self.info.diff_count)
     }
 
-    /// Returns whether the shape came from num, channels, height and width.
+    /// Returns whether the shape is stored as num, channels, height and width.
     pub fn is_legacy(&self) -> bool {
         self.info.legacy != 0
     }
@@ -272,7 +272,7 @@ impl fmt::Debug for BlobInfo {
     }
 }
 
-/// Returns the `count` blobs of one layer, or of no layer.
+/// Returns the `count` blobs of one layer, or the blobs that belong to no layer.
 pub(super) fn stored_blobs(
     model: &Model,
     layer: Option<usize>,
@@ -281,9 +281,9 @@ pub(super) fn stored_blobs(
     (0..count).map(move |index| model.blob(BlobAt { layer, index }))
 }
 
-/// All blobs.
+/// Iterators over all blobs.
 impl Model {
-    /// Returns all blobs, layer by layer and then the blobs of no layer, without loading them.
+    /// Returns all blobs without loading them: the blobs of each layer, then those of no layer.
     ///
     /// ```no_run
     /// use syncblob::Model;
@@ -301,7 +301,7 @@ impl Model {
     }
 
     /// Returns all blobs in the order of [`all_blobs`](Model::all_blobs), each loaded when the
-    /// iterator reaches it. The model ends with the iterator.
+    /// iterator reaches it. The iterator owns the model.
     ///
     /// ```no_run
     /// use syncblob::{Model, Part};
@@ -332,8 +332,8 @@ impl Model {
 pub struct LoadedBlob<T: Element> {
     /// The blob's position in the model.
     pub at: BlobAt,
-    /// The name of the blob's layer, with bytes that are not UTF-8 replaced; empty for a blob of no
-    /// layer.
+    /// The name of the blob's layer, with bytes that are not UTF-8 replaced; empty for a blob that
+    /// belongs to no layer.
     pub layer_name: String,
     /// The blob.
     pub blob: Blob<T>,

@@ -1,5 +1,5 @@
-//! The first bytes of files that are not messages of Caffe, and the text of their errors: the list
-//! that all tests share, and further files like those that the C test builds.
+//! The first bytes of files that are not messages of Caffe, and the text of their errors. The files
+//! are those of the list that all tests share, and files like those that the C test builds.
 
 const LIST: &str = include_str!("../../../../tests/support/foreign.txt");
 
