@@ -71,10 +71,10 @@ unsafe fn size_of_given<T: Grows>(given: *const T) -> Result<usize> {
     let wrong = |text| Err(Failure::new(sys::SB_ERR_ABI_MISMATCH, text));
     let (name, first) = (T::NAME, T::FIRST);
     if !(first..=MAX_STRUCT_SIZE).contains(&size) {
-        return wrong(format!("{name} has {first} bytes or more, struct_size says {size}"));
+        return wrong(format!("{name} has {first} bytes or more, struct_size is {size}"));
     }
     if size % size_of::<usize>() != 0 {
-        return wrong(format!("{name} ends within a member, struct_size says {size}"));
+        return wrong(format!("{name} ends within a member, struct_size is {size}"));
     }
     Ok(size)
 }

@@ -68,7 +68,7 @@ fn failure(status: sys::sb_status, error: &sys::sb_error) -> Failure {
     };
     let reported = syncblob::Error::from_c(error);
     let message = match reported.message() {
-        "" => "the sink failed and did not say why",
+        "" => "the sink failed and gave no reason",
         message => message,
     };
     Failure::of_callback(status, reported.device_code().unwrap_or(0), message)

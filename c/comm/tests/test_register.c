@@ -112,7 +112,7 @@ TEST(a_difference_is_what_its_finder_says) {
     assert_int_equal(w.other.calls, 5); /* sums, head, blob, the reporting rank, its error */
     w.other.told.message[0] = '\0';
     assert_status(SB_ERR_SHAPE_MISMATCH, create(&w, &err));
-    assert_string_equal(err.message, "registration failed and did not say why");
+    assert_string_equal(err.message, "registration failed and gave no reason");
     w.other.agrees = true;
     w.other.calls = 0;
     assert_ok(create(&w, &err));
