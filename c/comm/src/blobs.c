@@ -1,5 +1,5 @@
-/* Collectives on a list of blobs: the exchanges of all blobs begin before the first blob is sent,
-   so that failures of this rank happen before other ranks wait for it. */
+/* Collectives on a list of blobs. The exchanges of all blobs begin before the first blob is sent,
+   so that a failure of this rank occurs before other ranks wait for it. */
 #include "exchange.h"
 
 #include "error.h"

@@ -1,7 +1,6 @@
-/* Makes every call of a communicator and of a reducer with the n-th allocation or the n-th device
-   operation failing, for every n. Bytes and heads are as before or as after the call, the call may
-   be retried, the blobs are usable, and nothing leaks. The other rank does the same as this rank.
-   */
+/* Makes every call of a communicator and of a reducer while the n-th allocation or device operation
+   fails, for every n. Bytes and heads are then as before or as after the call, the call may be
+   retried, the blobs are usable, and nothing leaks. The other rank does the same as this rank. */
 #include "blobs.h"
 #include "fail_calloc.h"
 #include "faults.h"
@@ -12,7 +11,7 @@
 
 #define BLOBS 4
 #define MOST  40
-#define RANKS 3 /* created at once */
+#define RANKS 3 /* created by one call */
 
 /* Handles come from calloc, all other memory from the context's allocator. */
 #define FAULT_HANDLE FAULTS
@@ -33,7 +32,7 @@ enum call {
     CALLS
 };
 
-/* LENT: read-only storage of the caller, which the first write replaces. */
+/* LENT_CPU, LENT_GPU: read-only storage of the caller, which the first write replaces. */
 enum state { NEVER, AT_CPU, AT_GPU, SYNCED, LENT_CPU, LENT_GPU, STATES };
 
 struct setting {
@@ -245,7 +244,7 @@ static bool fail_at(const struct setting *setting, int kind, int64_t nth) {
     if (st != SB_OK && (!fired || err.code != st || !fault_explains(fault, st, is_mean)))
         fail_setting(setting, kind, nth, sb_status_name(st));
     if (st == SB_OK && fired && fault == FAULT_ALLOC && setting->call != STEP)
-        fail_setting(setting, kind, nth, "nobody was told");
+        fail_setting(setting, kind, nth, "no failure was reported");
     const bool in_part = st != SB_OK && setting->call == STEP; /* earlier buckets have ended */
     if (!all_hold(&w, st != SB_OK, st == SB_OK || in_part))
         fail_setting(setting, kind, nth, "bytes");

@@ -1,6 +1,6 @@
 #include "mirror.h"
 
-const char *const mirror_story = "the mirror is broken";
+const char *const mirror_cause = "the mirror is broken";
 
 void mirror_forget(struct mirror *mirror) {
     const int64_t closed = mirror->closed, closed_failed = mirror->closed_failed;
@@ -26,7 +26,7 @@ static void mirror_close(void *comm, int32_t failed) {
 }
 
 static sb_status count(struct mirror *mirror, int64_t *calls, int64_t fail_nth, sb_error *err) {
-    return ++*calls == fail_nth ? sb_error_fill(err, mirror->failure, 7, mirror_story) : SB_OK;
+    return ++*calls == fail_nth ? sb_error_fill(err, mirror->failure, 7, mirror_cause) : SB_OK;
 }
 
 static size_t bytes_of(const sb_comm_buffer *buffer) {
