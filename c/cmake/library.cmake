@@ -1,4 +1,4 @@
-# Finishes shared libraries, and adds libraries over the core.
+# Functions that finish shared libraries, and that add libraries on top of the core.
 
 # Exports the names of a map, without versions. Links the compiler's run time and threads
 # statically, so that their DLLs are not needed.
