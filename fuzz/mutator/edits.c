@@ -111,7 +111,7 @@ static bool renumber(struct edit *edit) {
 
 /* --- packed and not ----------------------------------------------------------------------- */
 
-/* Returns the size of the first element of packed elements of this type; 0 if there is none. */
+/* Returns the size of the first of these packed elements of a type; 0 if there is none. */
 static size_t element_size(const uint8_t *bytes, size_t size, unsigned type) {
     uint64_t value;
     if (type == VARINT)
@@ -399,7 +399,7 @@ static bool mutate_value(struct edit *edit) {
     return true;
 }
 
-enum { SOME = 8, SOME_OR_NONE, PAYLOAD }; /* also any field; any or none; a payload */
+enum { SOME = 8, SOME_OR_NONE, PAYLOAD }; /* beyond wire types: any; any or none; a payload */
 
 /* Tries a few times to choose a random field of the type; returns false if no try finds one. */
 static bool choose_field(struct edit *edit, unsigned type) {

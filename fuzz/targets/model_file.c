@@ -471,7 +471,7 @@ static void check_file(const struct run *run, int32_t format, uint32_t flags,
 }
 
 /* Opens an accepted message with narrow limits. The error may guess that the message has another
-   format or comes from another program, but not that the bytes are no protobuf message. */
+   format or comes from another program, but not that the bytes are not a message. */
 static void check_called_message(const struct run *run, int32_t format, const sb_limits *limits) {
     static const char *const words[] = {
         "a caffemodel, not ",      "a solver state, not ", "a blob such as a mean file, not ",
@@ -507,7 +507,7 @@ static void check_limits(const struct run *run, int32_t format, sb_status withou
         check_called_message(run, format, &limits);
 }
 
-/* Opens the bytes until no allocation fails: at the n-th attempt the n-th one fails. */
+/* Opens the bytes repeatedly. At the n-th attempt the n-th allocation fails. */
 static void check_refusals(const struct run *run, int32_t format, sb_status without) {
     sb_model *model;
     int deleted;

@@ -169,7 +169,7 @@ static void use_pointer(struct world *w, const struct request *r, const struct p
 /* --- expected work of calls---------------------------------------------------------- */
 
 /* Returns whether the call uses its stream. A prefetch to the host does not if the host is current;
-   it may use it while a copy is queued. */
+   while a copy is queued, it may. */
 static bool asks_stream(const struct request *r) {
     return r->kind->queued && (r->call != PREFETCH_CPU || r->subject->state.head == SB_HEAD_AT_GPU);
 }

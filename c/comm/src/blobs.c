@@ -87,7 +87,7 @@ static sb_status fail(struct list *list, int64_t i, sb_status st, sb_error *err)
     return i == 0 ? st : sb__comm_give_up(list->comm, err);
 }
 
-/* Continues after a device is lost, so that the other ranks can complete the later blobs. */
+/* Sends all blobs, even after a device is lost: the other ranks wait for the later blobs. */
 static sb_status run(struct list *list, sb_error *err) {
     sb_status first = SB_OK;
     for (int64_t i = 0; i < list->num_blobs; i++) {

@@ -53,7 +53,7 @@ static sb_status adopt_engine(sb_comm_engine *ours, const sb_comm_engine *theirs
     return st == SB_OK ? check_engine(ours, err) : st;
 }
 
-/* Replaces a status that slots may not return by COMM_FAILURE. */
+/* Returns COMM_FAILURE for a status that slots may not return, else the status. */
 static sb_status known_status(sb_status st) {
     const bool is_known =
         st == SB_ERR_OUT_OF_MEMORY || st == SB_ERR_UNSUPPORTED || st == SB_ERR_DEVICE_LOST;

@@ -235,7 +235,7 @@ static void end_step(sb_reducer *reducer) {
 
 static void fail_step(sb_reducer *reducer) {
     for (int64_t i = 0; i < reducer->next; i++)
-        if (reducer->buckets[i].state == SB__BUCKET_FLIES)
+        if (reducer->buckets[i].state == SB__BUCKET_IN_FLIGHT)
             sb__bucket_fail(reducer, &reducer->buckets[i]);
     end_step(reducer);
 }
@@ -245,7 +245,7 @@ static void give_up_step(sb_reducer *reducer) {
     const bool is_usable = sb__comm_check_usable(comm, NULL) == SB_OK;
     for (int64_t i = 0; is_usable && i < reducer->next && !comm->failed; i++) {
         struct sb__bucket *bucket = &reducer->buckets[i];
-        if (bucket->state == SB__BUCKET_FLIES &&
+        if (bucket->state == SB__BUCKET_IN_FLIGHT &&
             sb__comm_wait(comm, bucket->request, NULL) == SB_OK)
             bucket->request = NULL;
     }
@@ -287,7 +287,7 @@ static sb_status test_oldest(sb_reducer *reducer, sb_error *err) {
     for (int64_t i = reducer->oldest; i < reducer->next; i++) {
         struct sb__bucket *bucket = &reducer->buckets[i];
         bool done = false;
-        if (bucket->state != SB__BUCKET_FLIES)
+        if (bucket->state != SB__BUCKET_IN_FLIGHT)
             continue;
         sb_status st = sb__comm_test(reducer->comm, bucket->request, &done, err);
         if (st != SB_OK)
@@ -323,7 +323,7 @@ static sb_status start_all(sb_reducer *reducer, sb_error *err) {
         if (st != SB_OK)
             return st;
         reducer->next++;
-        bucket->state = SB__BUCKET_FLIES;
+        bucket->state = SB__BUCKET_IN_FLIGHT;
         if (bucket->room >= 0)
             reducer->rooms[bucket->room].taken = true;
         if (!bucket->request)

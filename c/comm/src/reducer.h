@@ -19,7 +19,7 @@ struct sb__entry {
 
 /* The state of a bucket whose index is below the reducer's `next`. Buckets from `next` on still
    have their states of the previous step. */
-enum sb__bucket_state { SB__BUCKET_FLIES = 1, SB__BUCKET_DONE };
+enum sb__bucket_state { SB__BUCKET_IN_FLIGHT = 1, SB__BUCKET_DONE };
 
 /* A bucket: consecutive entries of one dtype. */
 struct sb__bucket {
@@ -29,7 +29,7 @@ struct sb__bucket {
     bool gathers; /* blobs are gathered on the host; false for a large blob, or no elements */
     sb_dtype dtype;
     enum sb__bucket_state state;
-    int32_t room; /* in flight: the index of its buffer, or -1 */
+    int32_t room; /* index of the buffer in use while in flight; -1: none */
     void *request;
 };
 

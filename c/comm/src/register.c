@@ -62,7 +62,7 @@ static sb_status reduce(sb_comm *comm, sb_comm_op op, double *values, int64_t co
 }
 
 /* Reduces `first` to the minimum of all ranks. If this rank cannot send, marks its communicator as
-   failed, because the other ranks take part. */
+   failed, because the other ranks have taken part. */
 static sb_status reduce_first(sb_comm *comm, double *first, sb_error *err) {
     return reduce(comm, SB_COMM_MIN, first, 1, err) == SB_OK ? SB_OK : sb__comm_give_up(comm, err);
 }

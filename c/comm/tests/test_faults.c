@@ -122,7 +122,7 @@ static void world_close(struct world *w) {
             ignore(sb_sim_peek(w->rig.context, found, w->lent[i].ptr, bytes, NULL));
         else
             memcpy(found, w->lent[i].ptr, bytes);
-        assert_memory_equal(found, values, bytes); /* lent bytes were not written */
+        assert_memory_equal(found, values, bytes); /* the caller's read-only bytes are unchanged */
         if (w->lent[i].context)
             ignore(sb_sim_free(w->rig.context, w->lent[i].ptr, NULL));
         else
@@ -227,7 +227,7 @@ static void fail_setting(const struct setting *s, int fault, int64_t nth, const 
               what);
 }
 
-/* Returns false if the n-th operation does not exist. */
+/* Makes the call while the n-th operation fails. Returns false if there is no n-th operation. */
 static bool fail_at(const struct setting *setting, int kind, int64_t nth) {
     const bool is_handle = kind == FAULT_HANDLE;
     const enum fault fault = is_handle ? FAULT_ALLOC : (enum fault)kind;
@@ -272,7 +272,7 @@ static int64_t fail_each(const struct setting *setting) {
     return steps;
 }
 
-TEST(calls_on_lists_keep_their_promise) {
+TEST(calls_on_lists_survive_every_failure) {
     int64_t steps = 0;
     for (enum call call = ALL_REDUCE; call < STEP; call++)
         for (enum state at = NEVER; at < STATES; at++)
@@ -286,7 +286,7 @@ TEST(calls_on_lists_keep_their_promise) {
     assert_true(steps > 300);
 }
 
-TEST(handles_and_values_are_whole_or_refused) {
+TEST(creation_and_reduction_of_values_survive_every_failure) {
     int64_t steps = 0;
     for (enum call call = CREATE; call < CALLS; call++) {
         const struct setting setting = {.call = call, .state = AT_CPU};
@@ -295,7 +295,7 @@ TEST(handles_and_values_are_whole_or_refused) {
     assert_true(steps > 15);
 }
 
-TEST(steps_of_a_reducer_keep_their_promise) {
+TEST(steps_of_a_reducer_survive_every_failure) {
     static const size_t sizes[] = {0, 48, SIZE_MAX};
     int64_t steps = 0;
     for (enum state at = NEVER; at < STATES; at++)

@@ -481,7 +481,7 @@ TEST(blobs_are_broadcast_as_bytes) {
     }
 }
 
-/* Bytes beyond a blob's count are kept. If there are none, old bytes are not downloaded. */
+/* Bytes beyond a blob's count do not change. If there are none, old bytes are not downloaded. */
 TEST(a_broadcast_replaces_only_the_bytes_of_the_count) {
     const int64_t six = 6, four = 4;
     for (int whole = 0; whole < 2; whole++) {

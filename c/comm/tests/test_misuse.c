@@ -135,7 +135,7 @@ static void reshape_in_flight(sb_comm *comm, void *arg) {
 TEST(memory_in_flight_outlives_a_reshape) {
     sb_sim_comm_options options = SB_SIM_COMM_OPTIONS_INIT;
     int64_t bucket_bytes[] = {0, 1 << 20};
-    options.delay_microseconds = 20000; /* the reshape precedes the reply */
+    options.delay_microseconds = 20000; /* the reshape precedes the end of the reduction */
     for (int i = 0; i < 2; i++)
         ranks_run(2, &options, reshape_in_flight, &bucket_bytes[i]);
 }

@@ -118,7 +118,7 @@ static void shuffle(int order[BLOBS], uint64_t *seed) {
 
 struct steps {
     const char *device;
-    int steps; /* for each size of buckets */
+    int steps; /* steps for each bucket size */
     uint64_t seed;
 };
 
@@ -508,7 +508,7 @@ static void miss_one(sb_comm *comm, void *arg) {
         atomic_fetch_add(&meeting->notified, 1);
     }
     expect(strstr(err.message, "rank 1 is in a barrier where rank ") != NULL);
-    wait_until(&meeting->notified, 2); /* the end of a rank would notify the others too */
+    wait_until(&meeting->notified, 2); /* a rank's end would notify the others, too */
     net_close(&net);
 }
 

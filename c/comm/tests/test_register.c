@@ -190,7 +190,7 @@ TEST(a_failure_is_reported_by_its_rank) {
     assert_status(SB_ERR_INVALID_ARGUMENT,
                   sb_reducer_create(w.comm, NULL, 1, NULL, &w.reducer, &err));
     assert_string_equal(err.message, "blobs is NULL");
-    assert_int_equal(w.other.calls, 3); /* for: has a rank failed, which rank, its error */
+    assert_int_equal(w.other.calls, 3); /* whether a rank has failed, its number, its error */
     w.other.agrees = true;
     assert_ok(create(&w, &err));
     world_close(&w, false);

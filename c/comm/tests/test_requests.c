@@ -206,7 +206,7 @@ TEST(memory_that_the_engine_may_still_write_is_not_freed) {
         assert_int_equal(w.rig.counting.live_buffers, gathers ? 1 : BLOBS);
         for (int i = 0; i < BLOBS && !gathers; i++) {
             assert_true(sb_mem_is_unique(kept[i]));
-            sb_mem_release(kept[i]); /* here and below so that this program leaks nothing */
+            sb_mem_release(kept[i]); /* so that the test leaks nothing */
         }
         if (gathers)
             sb_mem_release(rooms[stuck_with != first]);
@@ -243,7 +243,7 @@ TEST_ON(rig, memory_of_the_caller_is_not_freed_either) {
     sb_comm_destroy(comm);
     assert_int_equal(lent.deleted, 0); /* the caller's memory is not freed either */
     assert_true(sb_mem_is_unique(kept));
-    sb_mem_release(kept); /* here and below so that this program leaks nothing */
+    sb_mem_release(kept); /* so that the test leaks nothing */
     assert_int_equal(lent.deleted, 1);
     assert_int_equal(f->counting.live_buffers, 1);
     sb__host_free(f->context, stuck_with, COUNT * sizeof(float), false);

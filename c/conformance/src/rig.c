@@ -72,7 +72,7 @@ static sb_status spoil(struct sb__rig *rig, void *dst, size_t bytes, sb_stream s
                        rig->inner.zero(rig->device, dst, (bytes + 1) / 2, stream, err));
 }
 
-/* Removes the failures that a wait for `event`, or if it is NULL for `stream`, must report. */
+/* Removes the failures that a wait for `event` (NULL: `stream`) reports. Returns false if none. */
 static bool take_failures(struct sb__rig *rig, sb_stream stream,
                           const struct sb__rig_event *event) {
     int32_t kept = 0;

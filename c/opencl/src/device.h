@@ -29,10 +29,10 @@ struct sb__opencl_memory {
                    cl_command_queue queue, cl_event *event);
     sb__opencl_transfer *upload, *download, *copy;
     /* Sets argument `index` of a kernel to the memory of `ptr`, and argument `index` + 1 to the
-       number of elements before `ptr` there. */
+       number of its elements before `ptr`. */
     cl_int (*argument)(struct sb__opencl_device *device, cl_kernel kernel, cl_uint index,
                        const void *ptr, size_t element);
-    /* Returns whether [ptr, ptr + bytes) is memory of the device. NULL: OpenCL cannot tell. */
+    /* Returns whether [ptr, ptr + bytes) is memory of the device. NULL: OpenCL has no query. */
     bool (*holds)(struct sb__opencl_device *device, const void *ptr, size_t bytes);
 };
 
@@ -140,8 +140,8 @@ sb_status sb__opencl_fail(sb_error *err, sb_status status, cl_int code, const ch
 /* Converts the result of `call` to a status, and fills `err`. */
 sb_status sb__opencl_status(const struct sb__opencl_device *device, cl_int result, const char *call,
                             sb_error *err);
-/* Converts the result of a wait to DEVICE_LOST or DEVICE_FAILURE, after which the core does not
-   free memory that the work may use. */
+/* Does the same for a wait, never with OUT_OF_MEMORY: after other failures the core retries, and
+   does not free memory that the work may use. */
 sb_status sb__opencl_wait_status(const struct sb__opencl_device *device, cl_int result,
                                  const char *call, sb_error *err);
 

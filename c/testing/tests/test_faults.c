@@ -11,7 +11,7 @@ static const int32_t schedules[] = {SB_SIM_EAGER, SB_SIM_LAZY, SB_SIM_RANDOM};
 /* A device set up so that every operation can succeed. */
 struct bench {
     struct fixture f;
-    char *x, *y; /* 16 floats each: 3 and 5 */
+    char *x, *y; /* 16 floats each: all 3 in x, all 5 in y */
     char source[BYTES], target[BYTES];
     void *event; /* recorded, on a stream without other work */
     void *out;   /* the result of the last ALLOC, ALLOC_PINNED or EVENT_RECORD */

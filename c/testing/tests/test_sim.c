@@ -347,7 +347,7 @@ TEST(an_invalid_free_loses_the_device) {
         case 3: /* memory of the caller */
             f.table->free(f.device, lent, 64, f.own);
             break;
-        default: /* not allocated yet where it is freed */
+        default: /* not allocated yet on the stream that frees it */
             f.table->free(f.device, ptr, 64, other);
             assert_status(SB_ERR_DEVICE_LOST, f.table->stream_synchronize(f.device, other, &err));
             break;
@@ -364,7 +364,7 @@ TEST(a_loss_is_reported_instead_of_an_earlier_failure) {
     char *ptr = new_memory(&f, 64, f.own), *zeroed = new_memory(&f, 64, other);
     fail_call(&f, SB_SIM_ZERO, 1, SB_SIM_FAIL_LATER);
     assert_ok(f.table->zero(f.device, zeroed, 64, other, &err));
-    f.table->free(f.device, ptr, 64, other); /* not allocated yet where it is freed */
+    f.table->free(f.device, ptr, 64, other); /* not allocated yet on the stream that frees it */
     assert_status(SB_ERR_DEVICE_LOST, f.table->stream_synchronize(f.device, other, &err));
     fixture_close(&f);
 }
@@ -403,7 +403,7 @@ TEST(an_event_after_an_invalid_free_reports_a_lost_device) {
     struct fixture f = fixture_open(SB_SIM_LAZY, 0);
     sb_stream other = new_stream(&f);
     char *ptr = new_memory(&f, 64, f.own);
-    f.table->free(f.device, ptr, 64, other); /* not allocated yet where it is freed */
+    f.table->free(f.device, ptr, 64, other); /* not allocated yet on the stream that frees it */
     void *event = record(&f, other);
     assert_status(SB_ERR_DEVICE_LOST, f.table->event_wait(f.device, event, &err));
     f.table->event_destroy(f.device, event);

@@ -38,8 +38,8 @@ sb_status sb__nccl_find_peers(struct sb__nccl_device *device, sb_error *err);
 sb_status sb__nccl_give_access(const struct sb__nccl_device *device, const void *ptr,
                                sb_error *err);
 
-/* Begins calls of the driver, which may allocate while a stream is captured. On failure the caller
-   must not leave, and `visit` names the failed call. */
+/* Begins calls of the driver, and allows allocations while a stream is captured. On failure `visit`
+   has the name of the failed call, and the caller must not call sb__nccl_leave. */
 sb__cu_result sb__nccl_enter(const struct sb__nccl_device *device, struct sb__nccl_visit *visit);
 /* Calls sb__nccl_enter up to three times, since a failure before a free would leak. */
 sb__cu_result sb__nccl_enter_to_free(const struct sb__nccl_device *device,

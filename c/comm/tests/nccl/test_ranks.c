@@ -693,7 +693,7 @@ TEST(a_failed_allocation_leaves_no_rank) {
         assert_int_equal(fake_nccl_live(), 0);
         assert_int_equal(fake_calls("ncclCommFinalize"), finalized);
     }
-    assert_true(failures >= 8); /* two lists, three ends, three communicators */
+    assert_true(failures >= 8); /* two lists, three NCCL handles, three communicators */
     run_team(&team, do_nothing);
 }
 
