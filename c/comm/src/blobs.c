@@ -84,7 +84,7 @@ static sb_status fail(struct list *list, int64_t i, sb_status st, sb_error *err)
     if (st == SB_ERR_COMM_FAILURE)
         sb__exchange_failed(&list->exchanges[i], true);
     cancel(list, i, list->num_blobs);
-    return i == 0 ? st : sb__comm_give_up(list->comm, err);
+    return i == 0 ? st : sb__comm_disable(list->comm, err);
 }
 
 /* Sends all blobs, even after a device is lost: the other ranks wait for the later blobs. */

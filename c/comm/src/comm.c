@@ -145,7 +145,7 @@ sb_status sb__comm_check(const sb_comm *comm, sb_error *err) {
 sb_status sb__comm_check_op(sb_comm_op op, sb_error *err) {
     if (op >= SB_COMM_SUM && op <= SB_COMM_MAX)
         return SB_OK;
-    return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT, "%d is no op", op);
+    return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT, "%d is not an op", op);
 }
 
 sb_status sb__comm_check_dtype(const sb_comm *comm, sb_dtype dtype, sb_error *err) {
@@ -234,7 +234,7 @@ bool sb__comm_abandon(sb_comm *comm, void *request) {
     return !request || (is_ours(comm) && comm->engine.abandon(comm->end, request));
 }
 
-sb_status sb__comm_give_up(sb_comm *comm, sb_error *err) {
+sb_status sb__comm_disable(sb_comm *comm, sb_error *err) {
     comm->failed = true;
     if (err)
         err->code = SB_ERR_COMM_FAILURE;

@@ -48,7 +48,7 @@ bool sb__comm_abandon(sb_comm *comm, void *request);
 /* Marks the communicator as failed, for a rank that cannot complete an operation that other ranks
    have begun. `err` (may be NULL) has the cause; the call only changes its code. Returns
    COMM_FAILURE. */
-sb_status sb__comm_give_up(sb_comm *comm, sb_error *err);
+sb_status sb__comm_disable(sb_comm *comm, sb_error *err);
 
 /* Returns the factor that makes the sum of all ranks a mean; 1 for other ops. */
 double sb__comm_factor(const sb_comm *comm, sb_comm_op op);

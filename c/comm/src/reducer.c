@@ -240,7 +240,7 @@ static void fail_step(sb_reducer *reducer) {
     end_step(reducer);
 }
 
-static void give_up_step(sb_reducer *reducer) {
+static void abandon_step(sb_reducer *reducer) {
     sb_comm *comm = reducer->comm;
     const bool is_usable = sb__comm_check_usable(comm, NULL) == SB_OK;
     for (int64_t i = 0; is_usable && i < reducer->next && !comm->failed; i++) {
@@ -257,7 +257,7 @@ void sb_reducer_destroy(sb_reducer *reducer) {
     if (!reducer)
         return;
     if (reducer->in_step)
-        give_up_step(reducer);
+        abandon_step(reducer);
     struct sb__comm_write *ended = reducer->ended;
     free_all(reducer);
     sb__comm_writes_destroy(&ended);

@@ -64,13 +64,13 @@ static sb_status reduce(sb_comm *comm, sb_comm_op op, double *values, int64_t co
 /* Reduces `first` to the minimum of all ranks. If this rank cannot send, marks its communicator as
    failed, because the other ranks have taken part. */
 static sb_status reduce_first(sb_comm *comm, double *first, sb_error *err) {
-    return reduce(comm, SB_COMM_MIN, first, 1, err) == SB_OK ? SB_OK : sb__comm_give_up(comm, err);
+    return reduce(comm, SB_COMM_MIN, first, 1, err) == SB_OK ? SB_OK : sb__comm_disable(comm, err);
 }
 
 static sb_status broadcast(sb_comm *comm, int32_t root, void *bytes, size_t size, sb_error *err) {
     const sb_comm_buffer buffer = {.ptr = bytes, .count = (int64_t)size, .dtype = SB_DTYPE_U8};
     return sb__comm_broadcast(comm, root, &buffer, err) == SB_OK ? SB_OK
-                                                                 : sb__comm_give_up(comm, err);
+                                                                 : sb__comm_disable(comm, err);
 }
 
 static void shape_text(const struct record *record, char out[100]) {
@@ -141,7 +141,7 @@ static sb_status share_cause(sb_comm *comm, bool is_failure, sb_status ours, sb_
         return st;
     if (!(first >= 0 && first < comm->size)) { /* checksums differ, but no record does */
         (void)sb__comm_fail(err, SB_ERR_COMM_FAILURE, "no rank finds the difference");
-        return sb__comm_give_up(comm, err);
+        return sb__comm_disable(comm, err);
     }
     const int32_t rank = (int32_t)first;
     if (rank == comm->rank)
@@ -150,7 +150,7 @@ static sb_status share_cause(sb_comm *comm, bool is_failure, sb_status ours, sb_
     if (st != SB_OK)
         return st;
     if (sent.code >= 0) /* the received code may be invalid */
-        sent.code = sb__comm_give_up(comm, NULL);
+        sent.code = sb__comm_disable(comm, NULL);
     if (ours != SB_OK && is_failure)
         return ours; /* `err` still describes this failure */
     return is_failure ? sb__comm_fail(err, sent.code, "rank %d: %.200s", rank, sent.message)

@@ -341,11 +341,11 @@ TEST(a_step_refuses_a_second_ready_and_other_calls) {
     const int64_t longer = 5;
     double value = 1;
     sb_blob *blobs[] = {blob_of_count(NULL, SB_DTYPE_F32, 3), blob_of_count(NULL, SB_DTYPE_F32, 4)};
-    sb_blob *stranger = blob_of_count(NULL, SB_DTYPE_F32, 3);
+    sb_blob *unregistered = blob_of_count(NULL, SB_DTYPE_F32, 3);
     assert_ok(sb_sim_comm_create(NULL, 1, NULL, &comm, &err));
     assert_ok(sb_reducer_create(comm, blobs, 2, NULL, &reducer, &err));
-    assert_ok(sb_reducer_create(comm, &stranger, 1, NULL, &other, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_reducer_ready(reducer, stranger, &err));
+    assert_ok(sb_reducer_create(comm, &unregistered, 1, NULL, &other, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_reducer_ready(reducer, unregistered, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_reducer_wait(reducer, &err));
     assert_ok(sb_comm_barrier(comm, &err)); /* no step is in progress */
     for (int step = 0; step < 2; step++) {
@@ -353,7 +353,7 @@ TEST(a_step_refuses_a_second_ready_and_other_calls) {
         assert_status(SB_ERR_INVALID_ARGUMENT, sb_reducer_ready(reducer, blobs[0], &err));
         assert_status(SB_ERR_INVALID_ARGUMENT, sb_reducer_wait(reducer, &err));
         assert_string_equal(err.message, "blob 1 was not ready");
-        assert_status(SB_ERR_INVALID_ARGUMENT, sb_reducer_ready(other, stranger, &err));
+        assert_status(SB_ERR_INVALID_ARGUMENT, sb_reducer_ready(other, unregistered, &err));
         assert_status(SB_ERR_INVALID_ARGUMENT, sb_reducer_wait(other, &err));
         assert_status(SB_ERR_INVALID_ARGUMENT, sb_comm_barrier(comm, &err));
         assert_status(SB_ERR_INVALID_ARGUMENT,
@@ -367,7 +367,7 @@ TEST(a_step_refuses_a_second_ready_and_other_calls) {
     sb_reducer_destroy(other);
     sb_blob_destroy(blobs[0]);
     sb_blob_destroy(blobs[1]);
-    sb_blob_destroy(stranger);
+    sb_blob_destroy(unregistered);
     sb_comm_destroy(comm);
 }
 

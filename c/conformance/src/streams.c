@@ -276,7 +276,7 @@ static void queries_do_not_lie(struct sb__kit *kit) {
 
 /* Checks that `call` does not wait for queued work: it takes less than an eighth of the work's
    time, or the event is not done afterwards. Makes up to three calls, since one may be interrupted.
-   The first copies only touch fresh memory. */
+   Queues the copies once before, so that the timed copies do not touch fresh memory. */
 static void check_no_wait(struct sb__kit *kit, const char *slot,
                           void (*call)(struct sb__kit *kit, void *event, int32_t *out_done)) {
     int32_t done = 1;

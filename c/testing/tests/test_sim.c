@@ -776,7 +776,7 @@ TEST(unknown_streams_are_of_the_wrong_device) {
     char host[64] = {0};
     sb_stream gone = new_stream(&f);
     assert_ok(sb_sim_stream_destroy(f.context, gone, &err));
-    sb_stream strangers[] = {new_stream(&g), g.own, gone, (sb_stream)&err};
+    sb_stream unknown[] = {new_stream(&g), g.own, gone, (sb_stream)&err};
     char *a = new_memory(&f, 64, f.own);
     char *b = new_memory(&f, 64, f.own);
     void *event = record(&f, f.own);
@@ -784,8 +784,8 @@ TEST(unknown_streams_are_of_the_wrong_device) {
     assert_ok(f.table->check_stream(f.device, NULL, &err));
     assert_ok(f.table->check_stream(f.device, f.own, &err));
     assert_ok(f.table->check_stream(f.device, new_stream(&f), &err));
-    for (size_t s = 0; s < COUNT_OF(strangers); s++) {
-        sb_stream stream = strangers[s];
+    for (size_t s = 0; s < COUNT_OF(unknown); s++) {
+        sb_stream stream = unknown[s];
         for (size_t k = 0; k < COUNT_OF(operations); k++) {
             const struct operation *o = &operations[k];
             assert_status(SB_ERR_WRONG_DEVICE, operate(&f, o->op, o->writes_host ? host : a,

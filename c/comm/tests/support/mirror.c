@@ -104,7 +104,7 @@ static sb_status mirror_start(void *comm, sb_comm_op op, const sb_comm_buffer *b
     if (st != SB_OK)
         return st;
     struct mirror_sent *sent = record(mirror, op, buffer);
-    sent->flies = true;
+    sent->in_flight = true;
     mirror->second += mirror->flying > 0;
     if (++mirror->flying > mirror->most_flying)
         mirror->most_flying = mirror->flying;
@@ -113,8 +113,8 @@ static sb_status mirror_start(void *comm, sb_comm_op op, const sb_comm_buffer *b
 }
 
 static void land(struct mirror *mirror, struct mirror_sent *sent) {
-    assert_true(sent->flies);
-    sent->flies = false;
+    assert_true(sent->in_flight);
+    sent->in_flight = false;
     mirror->flying--;
 }
 

@@ -13,7 +13,7 @@
 struct mirror_sent {
     sb_comm_buffer buffer;
     sb_comm_op op;
-    bool flies;
+    bool in_flight;
 };
 
 struct mirror {
