@@ -402,7 +402,7 @@ static void check_replace(const struct run *run, sb_model *model) {
 }
 
 /* Adds a layer with a blob and removes it again. */
-static sb_status add_for_nothing(sb_model *model, const sb_blob *blob, sb_error *err) {
+static sb_status add_and_remove(sb_model *model, const sb_blob *blob, sb_error *err) {
     int64_t layer;
     sb_status st = sb_model_add_layer(model, "popped", 6, "Kind", 4, &layer, err);
     if (st == SB_OK)
@@ -422,7 +422,7 @@ static void add(const struct run *run, sb_model *model) {
     if (net && layers > 0)
         st = sb_model_add_blob(model, run->lot % layers, blob, SB_PROTO_WRITE_DIFF, &err);
     if (net && st == SB_OK)
-        st = add_for_nothing(model, blob, &err);
+        st = add_and_remove(model, blob, &err);
     if (net && st == SB_OK)
         st = sb_model_add_layer(model, "added", 5, "Kind", 4, &layer, &err);
     if (net && st == SB_OK)
@@ -439,7 +439,7 @@ static void add(const struct run *run, sb_model *model) {
 
 /* Checks that a file, which is read through a window, is refused with the same message as its
    bytes. */
-static void check_same_words(const struct run *run, int32_t format, const sb_error *of_file) {
+static void check_same_message(const struct run *run, int32_t format, const sb_error *of_file) {
     sb_model *model = NULL;
     sb_error err = fuzz_fresh_error();
     ignore(sb_model_open_bytes(run->watched->context, format, run->bytes, run->size, NULL, NULL,
@@ -461,7 +461,7 @@ static void check_file(const struct run *run, int32_t format, uint32_t flags,
     fuzz_check((st == SB_OK) == (model != NULL), "a failed opening wrote its result");
     check_index_memory(run, model);
     if (st != SB_OK)
-        check_same_words(run, format, &err);
+        check_same_message(run, format, &err);
     if (model) {
         check_same_model(run, expected, model);
         check_saved_verbatim(run, model);
@@ -472,7 +472,7 @@ static void check_file(const struct run *run, int32_t format, uint32_t flags,
 
 /* Opens an accepted message with narrow limits. The error may guess that the message has another
    format or comes from another program, but not that the bytes are not a message. */
-static void check_called_message(const struct run *run, int32_t format, const sb_limits *limits) {
+static void check_guess(const struct run *run, int32_t format, const sb_limits *limits) {
     static const char *const words[] = {
         "a caffemodel, not ",      "a solver state, not ", "a blob such as a mean file, not ",
         "a vector of blobs, not ", "an ONNX model",        "a TensorFlow graph",
@@ -504,7 +504,7 @@ static void check_limits(const struct run *run, int32_t format, sb_status withou
                (long long)count_blobs(model));
     close_model(model, &deleted);
     if (without == SB_OK && st != SB_OK)
-        check_called_message(run, format, &limits);
+        check_guess(run, format, &limits);
 }
 
 /* Opens the bytes repeatedly. At the n-th attempt the n-th allocation fails. */
