@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""The library as two files, for programs that add them to their own sources: bundle.py FOLDER
+"""Makes two files of the library, which programs can add to their sources: bundle.py FOLDER
 
-    python3 c/bundle.py thirdparty
-    cc -c thirdparty/syncblob.c -o syncblob.o && cc program.c syncblob.o -lm -lpthread -ldl
+python3 c/bundle.py thirdparty cc -c thirdparty/syncblob.c -o syncblob.o && cc program.c syncblob.o
+-lm -lpthread -ldl
 
 writes FOLDER/syncblob.h, the public headers, and FOLDER/syncblob.c, the sources that c/sources.txt
 and cuda/sources.txt list. The two files need only a C compiler; -DSYNCBLOB_OPENBLAS and
 -DSYNCBLOB_RANDOM123 use these libraries, as in the CMake build.
 
 If two sources define the same name at file scope, the script puts each source's name before it. A
-static name needs to be unique only in its file, so many files have a check, a copy and a begin;
-names that are unique in the library would be longer for readers of the sources. The script renames
-identifiers, but no texts, comments or members. After a mistake of the script, a name is declared
-twice or not at all, so that the file does not compile.
+static name must be unique only in its file, so many files have a function `check`, `copy` or
+`begin`: names that are unique in the library would be longer. The script renames identifiers, but
+no texts, comments or members. If the script makes a mistake, a name is declared twice or not at
+all, and the file does not compile.
 """
 import argparse
 import collections

@@ -56,7 +56,7 @@ static size_t replay_folder(const char *path) {
     return (size_t)count;
 }
 
-/* splitmix64: makes the same inputs on every machine. */
+/* Draws a byte with splitmix64, so that the inputs are the same on every machine. */
 static uint8_t draw(uint64_t *state) {
     uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);

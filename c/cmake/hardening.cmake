@@ -20,7 +20,7 @@ function(find_sanitizers out)
 endfunction()
 
 # Sets `out` to the flags for the C library's checks of buffer sizes (_FORTIFY_SOURCE), which glibc
-# makes in optimised code. Empty with sanitizers, which have better checks.
+# makes in optimised code. Sanitizers have better checks, so with them `out` is empty.
 function(find_fortification out)
   set(${out} "" PARENT_SCOPE)
   find_sanitizers(sanitized)

@@ -1,4 +1,4 @@
-# Finishes shared libraries, and adds libraries over the core.
+# Functions that finish shared libraries, and that add libraries on top of the core.
 
 # Exports the names of a map, without versions. Links the compiler's run time and threads
 # statically, so that their DLLs are not needed.
@@ -17,7 +17,7 @@ function(finish_shared_library target map)
   if(WIN32)
     export_for_windows(${target} ${map})
     return()
-  elseif(APPLE) # its libraries have no symbol versions; marks in the headers select the exports
+  elseif(APPLE) # no symbol versions; SB_API in the headers selects the exports
     return()
   endif()
   if(NOT SYNCBLOB_ZIG) # zig's linker has no such option
@@ -33,7 +33,7 @@ function(finish_shared_library target map)
   endif()
 endfunction()
 
-# Adds one of the two libraries of add_library_over.
+# Adds the shared or the static library of add_library_over.
 function(add_kind target kind below)
   add_library(${target} ${kind} ${over_SOURCES})
   target_include_directories(${target} PUBLIC
@@ -58,11 +58,11 @@ function(add_kind target kind below)
   endif()
 endfunction()
 
-# add_library_over(BELOW NAME SOURCES FILE... [LINK LIBRARY...] [OPTIONS FLAG...]): adds the
-# library libsyncblob-NAME of the current folder, which uses the public headers of the target BELOW:
+# add_library_over(BELOW NAME SOURCES FILE... [LINK LIBRARY...] [OPTIONS FLAG...]): adds the library
+# libsyncblob-NAME of the current folder, which uses the public headers of the target BELOW:
 # syncblob, or a target of this function. The folder has include/syncblob, libsyncblob-NAME.map and
-# syncblob-NAME.pc.in. The target syncblob_NAME is shared or static as BUILD_SHARED_LIBS selects,
-# like syncblob; syncblob_NAME_static is the static library, over syncblob_static. Both are
+# syncblob-NAME.pc.in. The target syncblob_NAME is shared or static, like syncblob, as
+# BUILD_SHARED_LIBS selects; syncblob_NAME_static is static and uses syncblob_static. Both are
 # installed as the components Name and NameDevelopment.
 function(add_library_over below name)
   cmake_parse_arguments(PARSE_ARGV 2 over "" "" "SOURCES;LINK;OPTIONS")

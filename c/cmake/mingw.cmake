@@ -1,5 +1,5 @@
-# A toolchain for Windows on x86-64, by MinGW-w64 on another system: for the library and for the
-# programs that use it.
+# A toolchain for Windows on x86-64 (MinGW-w64 on another system), for the library and for programs
+# that use it.
 set(CMAKE_SYSTEM_NAME Windows)
 set(CMAKE_SYSTEM_PROCESSOR x86_64)
 set(CMAKE_C_COMPILER x86_64-w64-mingw32-gcc)

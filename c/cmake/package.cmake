@@ -1,7 +1,8 @@
-# cpack -G DEB makes packages with Debian's names: libsyncblobN and libsyncblob-dev; the pair
-# libsyncblob-NAMEN and libsyncblob-NAME-dev for testing, conformance and comm, with SYNCBLOB_MPI
-# for mpi, with SYNCBLOB_OPENCL for opencl, and with SYNCBLOB_NET for net; with SYNCBLOB_BUILD_CLI syncblob-tools. cpack -G TGZ makes one archive.
-# For packages, configure with CMAKE_INSTALL_PREFIX=/usr and CMAKE_BUILD_TYPE=Release.
+# cpack -G DEB makes packages with Debian's names: libsyncblobN and libsyncblob-dev; for testing,
+# conformance and comm the pair libsyncblob-NAMEN and libsyncblob-NAME-dev; the pair for mpi with
+# SYNCBLOB_MPI, and so on for opencl and net; and syncblob-tools with SYNCBLOB_BUILD_CLI. cpack -G
+# TGZ makes one archive. For packages, configure with CMAKE_INSTALL_PREFIX=/usr and
+# CMAKE_BUILD_TYPE=Release.
 include(GNUInstallDirs)
 get_directory_property(SYNCBLOB_OPENBLAS_RUN_PATH DIRECTORY ${PROJECT_SOURCE_DIR}/c
                        DEFINITION SYNCBLOB_OPENBLAS_RUN_PATH)
@@ -32,7 +33,7 @@ set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
 set(debian_version "${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE}")
 
-# The run path names the serial OpenBLAS, so the package depends on that build, not on any OpenBLAS.
+# The run path contains the serial OpenBLAS, so the package depends on that build of OpenBLAS.
 set(debian_openblas "")
 if(SYNCBLOB_OPENBLAS_RUN_PATH MATCHES "/openblas-serial$")
   set(debian_openblas "libopenblas0-serial")
@@ -84,8 +85,8 @@ if(SYNCBLOB_BUILD_CLI)
 from strangers, compares them, shows mean images and filters as pictures,
 and converts between them, safetensors and NumPy's formats." Tools)
 endif()
-# Adds the packages of a library that add_library_over installs: over the core or, with `below`
-# -NAME, over another such library. ARGN: further packages that a program needs to link the library.
+# Adds the packages of a library that add_library_over installs, which uses the core or, if `below`
+# is -NAME, the library NAME. ARGN: further packages that a program needs to link the library.
 macro(debian_package_over name below summary text)
   string(TOUPPER ${name} NAME)
   component_of(${name} component)

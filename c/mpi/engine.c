@@ -11,21 +11,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The most elements of one MPI call, whose counts are ints. A test defines a lower limit. */
+/* The maximum number of elements of one MPI call, whose counts are ints. A test defines less. */
 #ifndef SB__MPI_PIECE
 #define SB__MPI_PIECE (1 << 30)
 #endif
 
-/* The bytes of one nonblocking call, for each rank. MPI implementations send whole messages in each
-   round: data of small calls stay in the caches, and messages of one call overlap with the
-   additions of another; but each call costs a latency for each rank. `./dev bench comm` compares
-   sizes for two ranks; growth with the number of ranks is an estimate. */
+/* The size of one nonblocking call, divided by the number of ranks. MPI implementations send whole
+   messages in each round: data of small calls stay in the caches, and messages of one call overlap
+   with additions of another; but each call adds a latency for each rank. `./dev bench comm`
+   compares sizes for two ranks; growth with the number of ranks is an estimate. */
 #ifndef SB__MPI_BYTES_A_RANK
 #define SB__MPI_BYTES_A_RANK (512 << 10)
 #endif
 
-/* The most nonblocking calls in flight: MPI has a buffer for each call, and few buffers fit in the
-   caches. */
+/* The maximum number of nonblocking calls in flight: MPI has a buffer for each call, and few
+   buffers fit in the caches. */
 #ifndef SB__MPI_FLYING
 #define SB__MPI_FLYING 8
 #endif
@@ -48,7 +48,7 @@ struct request {
 struct end {
     struct end *next_retired;
     MPI_Comm comm;
-    int64_t request_bytes; /* the most bytes of one nonblocking call */
+    int64_t request_bytes; /* the maximum size of one nonblocking call */
     bool any_thread;       /* any thread may call MPI, not only the main thread */
     MPI_Op halves[2][3];   /* ops of F16 and BF16, which MPI lacks: SB_COMM_SUM, _MIN, _MAX */
     struct request *first; /* requests with pieces that have not begun, oldest first */
@@ -220,7 +220,7 @@ static void land(struct end *end, int num, const int *indices) {
 
 /* Ends completed pieces and begins others. With `waits`, waits until a piece completes, unless MPI
    fails. Returns whether a piece completed. */
-static bool get_on(struct end *end, bool waits) {
+static bool advance(struct end *end, bool waits) {
     int indices[SB__MPI_FLYING], num = 0;
     if (end->failed || !end->num_flying)
         return false;
@@ -266,8 +266,8 @@ static sb_status engine_open(void *user, void **out, int32_t *out_rank, int32_t 
     return SB_OK;
 }
 
-/* Handles closed by a thread that may not call MPI. The next creation or closing on a thread that
-   may call MPI frees them; MPI_Finalize frees MPI's part of the rest. */
+/* Handles closed by a thread that may not call MPI. They are freed when a thread that may call MPI
+   next creates or closes a handle; MPI_Finalize frees MPI's part of all others. */
 static _Atomic(struct end *) retired;
 
 static void retire(struct end *end) {
@@ -296,7 +296,7 @@ static void engine_close(void *comm, int32_t failed) {
     struct end *end = comm;
     sb_error unused;
     if (failed) {
-        free(end); /* MPI's communicator is not freed, which might wait */
+        free(end); /* does not free MPI's communicator, which might wait */
     } else if (is_finalized() || check_thread(end->any_thread, &unused) == SB_OK) {
         free_end(end);
         free_retired();
@@ -379,7 +379,7 @@ static sb_status engine_test(void *comm, void *asked, int32_t *out_done, sb_erro
     sb_status st = check_call(end, err);
     if (st != SB_OK)
         return st;
-    while (!is_done(request) && get_on(end, false))
+    while (!is_done(request) && advance(end, false))
         continue;
     if (end->failed)
         return fail(err, end->code, end->failed);
@@ -395,7 +395,7 @@ static sb_status engine_wait(void *comm, void *asked, sb_error *err) {
     sb_status st = check_call(end, err);
     if (st != SB_OK)
         return st;
-    while (!is_done(request) && get_on(end, true))
+    while (!is_done(request) && advance(end, true))
         continue;
     if (end->failed)
         return fail(err, end->code, end->failed);
@@ -408,12 +408,12 @@ static sb_status engine_wait(void *comm, void *asked, sb_error *err) {
 static int32_t engine_abandon(void *comm, void *asked) {
     struct end *end = comm;
     struct request *request = asked;
-    sb_error story;
+    sb_error cause;
     int done = 1;
-    if (check_call(end, &story) != SB_OK)
+    if (check_call(end, &cause) != SB_OK)
         return 0;
     if (!end->failed)
-        (void)went_well(end, MPI_ERR_OTHER, "a request was given up");
+        (void)went_well(end, MPI_ERR_OTHER, "a request was abandoned");
     for (int i = 0; i < end->num_flying && done; i++)
         if (end->owners[i] == request &&
             MPI_Test(&end->flying[i], &done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
@@ -423,9 +423,9 @@ static int32_t engine_abandon(void *comm, void *asked) {
     return done != 0;
 }
 
-/* There is no slot `takes`, so that MPI gets host memory only. Open MPI accepts device memory only
-   in blocking calls, and MPICH exports device memory by cudaIpcGetMemHandle, which refuses memory
-   of a pool. */
+/* The slot `takes` is missing, so the library passes only host memory to MPI. Open MPI accepts
+   device memory only in blocking calls, and MPICH exports device memory by cudaIpcGetMemHandle,
+   which refuses memory of a pool. */
 static const sb_comm_engine engine = {
     .struct_size = sizeof engine,
     .abi_version = SB_COMM_ENGINE_ABI_VERSION,

@@ -2,16 +2,16 @@
 
 #include <string.h>
 
-/* Of libFuzzer: mutates bytes, also with words of the dictionary; returns their new number. */
+/* libFuzzer's function: mutates bytes, also with words of the dictionary; returns the new size. */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 
-/* An edit writes to `out` a replacement for the fields from `at` to before `end`. */
+/* An edit, which writes to `out` a replacement for the fields `at` to `end` - 1. */
 struct edit {
     const struct message *message;
     struct dice *dice;
     struct buffer *out;
     size_t at, end;
-    const struct field *field; /* field `at`; NULL: `at` is behind the last field */
+    const struct field *field; /* field `at`; NULL: `at` is after the last field */
     size_t payload;            /* index in `payloads`, for fit_payload */
 };
 
@@ -90,7 +90,7 @@ static bool delete (struct edit *edit) {
     return true;
 }
 
-/* Moves the field behind some of its successors. */
+/* Moves the field after some of the fields that follow it. */
 static bool move(struct edit *edit) {
     edit->end += below(edit, edit->message->count - edit->at);
     for (size_t i = edit->at + 1; i < edit->end; i++)
@@ -111,7 +111,7 @@ static bool renumber(struct edit *edit) {
 
 /* --- packed and not ----------------------------------------------------------------------- */
 
-/* Returns the size of the first of packed elements of this type; 0 if there is no element. */
+/* Returns the size of the first of these packed elements of a type; 0 if there is none. */
 static size_t element_size(const uint8_t *bytes, size_t size, unsigned type) {
     uint64_t value;
     if (type == VARINT)
@@ -134,7 +134,7 @@ static bool unpack(struct edit *edit) {
     return true;
 }
 
-/* Replaces a run of fields of one number by one packed field. */
+/* Replaces consecutive fields with the same number by one packed field. */
 static bool pack(struct edit *edit) {
     const struct field *first = edit->field, *fields = edit->message->fields;
     size_t size = 0;
@@ -278,7 +278,7 @@ static uint64_t product(const uint64_t *dims, size_t count) {
     return elements;
 }
 
-/* Returns the number of elements that the message, taken as a BlobProto, claims to have. */
+/* Returns the number of elements that the message, read as a BlobProto, declares. */
 static uint64_t claimed_count(const struct edit *edit) {
     uint64_t legacy[4] = {0}, dims[MAX_DIMS];
     size_t axes = 0;
@@ -304,8 +304,8 @@ static const struct {
     size_t width;
 } payloads[] = {{5, 4}, {6, 4}, {8, 8}, {9, 8}, {12, 2}, {12, 4}, {13, 2}, {13, 8}};
 
-/* Chooses a kind of payload at random, and the first field of this kind; if the message has none,
-   the position behind the last field. */
+/* Chooses a kind of payload at random, and the first field of this kind or, if the message has
+   none, the position after the last field. */
 static bool choose_payload(struct edit *edit) {
     edit->payload = below(edit, sizeof payloads / sizeof *payloads);
     for (edit->at = 0; edit->at < edit->message->count; edit->at++) {
@@ -363,10 +363,10 @@ static bool insert(struct edit *edit) {
         KNOWN("\x12\x01t"),                                         /* a type, learned_net */
         KNOWN("\x22\x01n"),                                         /* a V1 layer's name */
         KNOWN("\x0a\x06\x2a\x04\0\0\x80\x3f"),                      /* a blob of a vector */
-        KNOWN("\x1a\x06\x2a\x04\0\0\x80\x3f"),                      /* of a history */
-        KNOWN("\x32\x06\x2a\x04\0\0\x80\x3f"),                      /* of a V1 layer */
-        KNOWN("\x3a\x06\x2a\x04\0\0\x80\x3f"),                      /* of a layer */
-        KNOWN("\x92\x03\x06\x2a\x04\0\0\x80\x3f"),                  /* of a V0 layer */
+        KNOWN("\x1a\x06\x2a\x04\0\0\x80\x3f"),                      /* a blob of a history */
+        KNOWN("\x32\x06\x2a\x04\0\0\x80\x3f"),                      /* a blob of a V1 layer */
+        KNOWN("\x3a\x06\x2a\x04\0\0\x80\x3f"),                      /* a blob of a layer */
+        KNOWN("\x92\x03\x06\x2a\x04\0\0\x80\x3f"),                  /* a blob of a V0 layer */
         KNOWN("\xa2\x06\x0b\x0a\x01l\x3a\x06\x2a\x04\0\0\x80\x3f"), /* a layer */
         KNOWN("\x12\x0b\x22\x01l\x32\x06\x2a\x04\0\0\x80\x3f"),     /* a V1 layer */
         KNOWN("\x12\x05\x0a\x03\x0a\x01l"),                         /* a V0 layer */
@@ -399,7 +399,7 @@ static bool mutate_value(struct edit *edit) {
     return true;
 }
 
-enum { SOME = 8, SOME_OR_NONE, PAYLOAD }; /* besides wire types: any field; also none; a payload */
+enum { SOME = 8, SOME_OR_NONE, PAYLOAD }; /* beyond wire types: any; any or none; a payload */
 
 /* Tries a few times to choose a random field of the type; returns false if no try finds one. */
 static bool choose_field(struct edit *edit, unsigned type) {
@@ -419,7 +419,7 @@ static bool choose_field(struct edit *edit, unsigned type) {
 bool edit_message(const struct message *message, struct dice *dice, struct buffer *out) {
     static const struct {
         bool (*call)(struct edit *);
-        unsigned type; /* of the field */
+        unsigned type; /* the type of the field */
         size_t share;
     } edits[] = {
         {repeat, SOME, 1},          {delete, SOME, 1},         {move, SOME, 1},

@@ -7,7 +7,7 @@
 /* Writes the message with a random edit; returns false if that edit does not apply. */
 bool edit_message(const struct message *message, struct dice *dice, struct buffer *out);
 
-/* Write the fields before `field`; and `field`, all later fields and the bytes behind them. */
+/* put_before writes the fields before `field`; put_from writes the rest of the message. */
 void put_before(const struct message *message, size_t field, struct buffer *out);
 void put_from(const struct message *message, size_t field, struct buffer *out);
 

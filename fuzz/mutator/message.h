@@ -12,9 +12,9 @@ enum { VARINT, FIXED64, BYTES, GROUP, END_GROUP, FIXED32 };
 #define MAX_FIELDS 512
 
 struct field {
-    size_t begin; /* of the tag */
-    size_t value; /* begins behind the tag and, for BYTES, the length */
-    size_t end;   /* a group is one field, its end tag included */
+    size_t begin; /* where the tag begins */
+    size_t value; /* where the value begins: after the tag and, for BYTES, the length */
+    size_t end;   /* where the field ends; the end tag of a group belongs to the field */
     uint32_t number;
     unsigned type;
 };
@@ -22,7 +22,7 @@ struct field {
 struct message {
     const uint8_t *bytes;
     size_t size;
-    size_t count; /* of fields, MAX_FIELDS at most */
+    size_t count; /* number of fields, at most MAX_FIELDS */
     size_t tail;  /* where the fields end: the bytes from here on are not a field */
     struct field fields[MAX_FIELDS];
 };

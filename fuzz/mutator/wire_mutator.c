@@ -1,13 +1,13 @@
-/* Mutations for protobuf's wire format: edits one message at any depth of the input, and corrects
-   the lengths of the enclosing messages. */
+/* Mutations for protobuf's wire format. Each mutation edits one message, at any depth of the input,
+   and corrects the lengths of the enclosing messages. */
 #include "edits.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define MAX_DEPTH 6
-/* Mutated inputs grow at most to this size, and larger seeds do not grow, because many runs find
-   more than large inputs. */
+/* Mutated inputs grow at most to this size, and larger seeds do not grow, because many short runs
+   find more than a few runs of large inputs. */
 #define LARGE_BYTES 512
 
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
@@ -66,8 +66,7 @@ static size_t grown_size(size_t size, size_t max_size) {
     return grown < max_size ? grown : max_size;
 }
 
-/* Leaves at least one input in eight to libFuzzer's mutation, and each input that no edit applies
-   to. */
+/* Uses libFuzzer's mutation for at least one input in eight, and if no edit applies to an input. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed) {
     struct dice dice = {seed};
     max_size = grown_size(size, max_size);

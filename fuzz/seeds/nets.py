@@ -84,7 +84,7 @@ IMAGE, BOXES = [2, 4, 8, 8], [3, 5]
 INPUTS = [field for name, dims in (("d", IMAGE), ("e", IMAGE), ("r", BOXES))
           for field in (("input", name), ("input_shape", [("dim", dim) for dim in dims]))]
 SHAPE = [("dim", 2), ("dim", -1)]
-# Fields without which a layer is an error.
+# Values of the fields that a layer requires.
 NEEDED = {"num_output": [3], "kernel_size": [2], "pyramid_height": [2], "stride": [1], "pool_size": [4],
           "order": [0, 2, 3, 1], "min_size": [3], "input_dim": [9], "pooled_w": [2], "pooled_h": [2],
           "output_dim": [1], "group_size": [2], "num_classes": [2], "height": [4], "width": [4],

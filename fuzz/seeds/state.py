@@ -84,7 +84,7 @@ def faults():
                    arm(operation, mode, 2) + EVERYTHING)
 
 
-def memory_stories():
+def memory_sequences():
     textbook = ["gpu_data", "cpu_data", "mutable_gpu", "mutable_gpu", "cpu_data", "gpu_data",
                 "mutable_cpu", "mutable_gpu", "mutable_cpu"]
     yield "textbook-sequence", (begin() + call("overwrite_cpu") +
@@ -145,23 +145,23 @@ def reshape(pair, *dims):
 
 
 def message(code, legacy=(), dims=(), count=0):
-    """Returns a message's choices. code: sum of 1 unpacked, 2 a shape and doubles, 4 the blob's shape, 8
-    legacy dimensions, 16 all payloads; 31 also cuts the last byte. count of values: 5 one too few, 6 one
-    too many, 7 none; NO_COUNT if the shape is refused."""
+    """Returns a message's choices. `code` is a sum: 1 unpacked, 2 a shape and doubles, 4 the blob's
+    shape, 8 legacy dimensions, 16 all payloads; 31 also cuts the last byte. `count` is the number
+    of values: 5 one too few, 6 one too many, 7 none; NO_COUNT if the shape is refused."""
     legacy = bytes([15, *legacy] if legacy else [0]) if code & 8 else b""
     counts = [] if count == NO_COUNT else [count] * (4 if code & 16 else 1)
     return bytes([code]) + legacy + (b"" if code & 4 else shape(*dims)) + bytes(counts)
 
 
 def ask(variant, *operands):
-    """Returns a question and its operands: counts has 2; axes, legacy and text 1; device shape 0."""
+    """Returns a question with its operands: counts has 2; axes, legacy, text 1; device shape 0."""
     return step("ask", variant=variant, then=bytes(operands[:[2, 1, 1, 1, 0][variant % 5]]))
 
 
 WRITTEN = reshape(0, 2, 3) + use(OVERWRITE) + use(OVERWRITE, which=DIFF)
 
 
-def blob_stories():
+def blob_sequences():
     grown = reshape(0, 4, 4) + use(READ) + reshape(0, 2) + use(READ)
     yield "grow-and-fit", WRITTEN + grown
     yield "grow-after-shrink", WRITTEN + reshape(0, 1) + step("shrink") + use(READ) + reshape(0, 2, 3)
@@ -208,7 +208,7 @@ def blob_stories():
                                              ("copy_from", b""), ("update", b""), ("shrink", b"")))
 
 
-def message_stories():
+def message_sequences():
     for code, word in ((6, "own-shape"), (7, "own-shape-unpacked"), (4, "own-shape-floats"),
                        (5, "own-shape-floats-unpacked"), (20, "own-shape-all-payloads"),
                        (31, "cut")):
@@ -239,13 +239,13 @@ def message_stories():
 
 
 def seeds():
-    for make in (cells, faults, memory_stories):
+    for make in (cells, faults, memory_sequences):
         for name, data in make():
             yield "synced_memory", name, data
-    for name, data in blob_stories():
+    for name, data in blob_sequences():
         yield "reshape", name, bytes([HOST]) + data
         yield "reshape", "device-" + name, bytes([DEVICE]) + data
-    for name, data in message_stories():
+    for name, data in message_sequences():
         yield "reshape", name, bytes([DEVICE if name.endswith("-1") else HOST]) + data
 
 

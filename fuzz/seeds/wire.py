@@ -6,7 +6,7 @@ VARINT, FIXED64, BYTES, GROUP, END_GROUP, FIXED32 = range(6)
 
 
 def varint(value, length=0):
-    """Returns a varint of at least `length` bytes; it is overlong if it needs fewer."""
+    """Returns a varint of at least `length` bytes: overlong if the value needs fewer bytes."""
     value &= (1 << 70) - 1
     out = bytearray()
     while value > 0x7f or len(out) + 1 < length:

@@ -8,7 +8,7 @@ from wire import (BYTES, END_GROUP, FIXED32, FIXED64, GROUP, VARINT, blob, data,
 SIX = [1.0, -2.0, 3.5, 0.0, 1e30, 7.0]
 DIMS = int_varint(2) + int_varint(3)
 SIX_FLOATS = data(5, floats(SIX))
-NAN = b"\x01\x00\xa0\x7f"  # a signalling NaN: reading must keep its bits
+NAN = b"\x01\x00\xa0\x7f"  # a signalling NaN: reading must not change its bits
 PADDING = data(100, bytes(range(256)) * 64)[:16384]  # almost the size of the reader's window
 
 

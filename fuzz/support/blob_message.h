@@ -13,7 +13,7 @@ struct blob_message {
     bool has_shape;
     struct plain_shape shape;
     int64_t counts[4]; /* values of data, diff, double_data, double_diff */
-    unsigned seed;     /* of the values */
+    unsigned seed;     /* the seed of the values */
     bool unpacked;
     bool cut; /* the last byte is missing */
 };
@@ -36,7 +36,7 @@ int64_t message_count(const struct blob_message *message, int which);
 void message_values(const struct blob_message *message, int which, int32_t dtype,
                     unsigned char *out);
 
-/* Appends the message that sb_blob_to_proto writes of an F32 or F64 blob whose bytes are known. */
+/* Appends the message that sb_blob_to_proto must write for an F32 or F64 blob with known bytes. */
 void message_of_blob(const struct plain_blob *blob, bool with_diff, struct wire *out);
 size_t message_size_of_blob(const struct plain_blob *blob, bool with_diff);
 

@@ -9,11 +9,11 @@
 /* Counts are either small or absurdly large, so that the model knows whether they fit in memory. */
 #define SMALL_COUNT  512
 #define ABSURD_COUNT ((int64_t)1 << 24)
-#define MEMORY_CAP   ((size_t)16 << 20) /* of host and device: below any absurd size */
+#define MEMORY_CAP   ((size_t)16 << 20) /* for host and device: below any absurd size */
 
 enum { DATA = SB_DATA, DIFF = SB_DIFF };
 
-/* A context of memories. */
+/* The model of a context. */
 struct plain_context {
     bool has_device;
     int32_t host_kind; /* SB_STORAGE_* of host memory that the library allocates */
@@ -24,7 +24,7 @@ struct plain_memory {
     struct memory_state state;
     int owners;
     unsigned char *value; /* the state.bytes bytes that a reader must see; NULL: absurd size */
-    /* the library's handle and pointers at the last look; NULL: none */
+    /* the library's handle and pointers at the last comparison; NULL: none */
     const sb_mem *handle;
     const void *at[2];
 };
@@ -46,7 +46,7 @@ struct plain_shape {
     int64_t count;                 /* valid only if the shape fits */
 };
 
-/* Sets shape->count; returns the status that sb_blob_reshape must have for this shape. */
+/* Sets shape->count; returns the status that sb_blob_reshape must return for this shape. */
 sb_status plain_shape_check(struct plain_shape *shape, size_t element_size);
 struct plain_shape plain_shape_of(const struct plain_blob *blob);
 bool plain_shape_same(const struct plain_blob *a, const struct plain_blob *b);
@@ -65,7 +65,7 @@ struct plain_memory *plain_memory_of(struct plain_blob *blob, int which);
    owner, its loans become due. */
 void plain_replace(struct plain_blob *blob, int which, struct plain_memory *memory);
 
-/* Return the status that a call of mem.h must have; plain_do also applies a call that succeeds. */
+/* Return the status that a call of mem.h must return. plain_do also applies a successful call. */
 sb_status plain_check(const struct plain_memory *memory, enum call call);
 sb_status plain_do(struct plain_memory *memory, enum call call);
 void plain_adopt(struct plain_memory *memory, enum call call, struct loan *loan);

@@ -449,7 +449,7 @@ static void add_layer(const struct decoder *decoder, const struct item *item) {
 
 /* --- whole files ------------------------------------------------------------------------ */
 
-/* Each function reads one field; returns whether the field belongs to the format. */
+/* These functions read one field and return whether the field belongs to the format. */
 static bool read_net_field(const struct decoder *decoder, const struct item *item) {
     if (is(item, 1, BYTES))
         set_text(decoder, item, &decoder->file->name);

@@ -45,7 +45,7 @@ struct decoded_blob {
     const uint8_t *message; /* in the input */
     size_t size;
     bool legacy;
-    bool c3d; /* of C3D 1.0: legacy with five axes */
+    bool c3d; /* a blob of C3D 1.0: legacy with five axes */
     size_t num_axes;
     int64_t dims[32];
     int64_t count;

@@ -14,7 +14,7 @@
    returns 0. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Ends the run with a message if the condition is false: a finding. */
+/* Ends the run with a message, as a finding, if the condition is false. */
 #define fuzz_check(condition, ...)                                                                 \
     do {                                                                                           \
         if (!(condition))                                                                          \

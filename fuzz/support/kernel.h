@@ -1,5 +1,5 @@
-/* The user's work on the simulated device: kernels that check bytes and write others, whenever the
-   device runs them. */
+/* The user's work on the simulated device: kernels that, when the device runs them, check bytes and
+   write other bytes. */
 #ifndef SB_FUZZ_KERNEL_H
 #define SB_FUZZ_KERNEL_H
 

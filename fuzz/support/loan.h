@@ -13,7 +13,7 @@ struct loan {
     void *ptr;
     size_t bytes;
     bool read_only;
-    bool given; /* a set call has taken it */
+    bool given; /* a set call has accepted the loan */
     bool due;   /* according to the reference the loan has ended */
     bool ended;
     unsigned char *before;
@@ -34,8 +34,8 @@ struct loan *lender_make(struct lender *lender, sb_context *device, const void *
 void loan_deleter(void *user, void *ptr); /* user: the loan */
 /* Checks that a loan has ended if and only if it is due. */
 void lender_check(const struct lender *lender);
-/* Checks that each loan that a call took has ended, checks all bytes for the last time, and frees
-   them. */
+/* Checks that each loan that a call accepted has ended, checks all bytes for the last time, and
+   frees them. */
 void lender_close(struct lender *lender);
 
 #endif

@@ -1,4 +1,4 @@
-/* In a fuzzer nothing frees objects at the end of a test: the code that makes a wire frees it. */
+/* Fuzzers free no objects at the end of a test, so the code that makes a wire frees it. */
 #include "owned.h"
 
 void test_own_loan(void *thing, void (*end)(void *thing)) {

@@ -1,5 +1,5 @@
 /* A context on the simulated device. Counts allocations and copies, and reports which armed faults
-   have struck. */
+   have occurred. */
 #ifndef SB_FUZZ_SIMULATED_H
 #define SB_FUZZ_SIMULATED_H
 
@@ -13,13 +13,13 @@
 struct simulated_options {
     bool host_only;
     bool no_pinned;
-    size_t max_host, max_pinned, max_device; /* caps; 0: a run reaches none */
+    size_t max_host, max_pinned, max_device; /* caps; 0: none that a run can reach */
 };
 
 /* An armed fault; `nth` 0: none. */
 struct fault {
     int32_t op, mode;
-    int64_t nth, base; /* calls before it was armed */
+    int64_t nth, base; /* `base`: calls before the fault was armed */
 };
 
 struct simulated {
@@ -28,7 +28,7 @@ struct simulated {
     sb_context *context;
     sb_stream streams[STREAMS]; /* the legacy stream, the library's, two of the user */
     struct fault fault;
-    int64_t failures; /* of the allocator, seen so far */
+    int64_t failures; /* the allocator's failures so far */
 };
 
 struct tally {
@@ -37,7 +37,7 @@ struct tally {
     int64_t uploads, downloads, device_copies, host_copies;
 };
 
-/* The armed faults that have struck since the last simulated_strike. */
+/* The armed faults that have occurred since the last simulated_strike. */
 struct strike {
     bool device, allocator;
     struct fault fault; /* the fault of the device */
@@ -60,7 +60,7 @@ void simulated_disarm(struct simulated *sim);
 struct strike simulated_strike(struct simulated *sim);
 bool simulated_is_lost(const struct simulated *sim);
 
-/* Runs all that is queued on every stream; the schedule is SB_SIM_EAGER from then on. */
+/* Runs all queued work of every stream; the schedule is SB_SIM_EAGER from then on. */
 void simulated_drain(struct simulated *sim);
 
 #endif

@@ -83,26 +83,26 @@ size_t blob_bytes(const sb_blob *blob) {
     return (size_t)sb_blob_count(blob) * sb_dtype_size(sb_blob_dtype(blob));
 }
 
-static void check_same_side(const sb_blob *a, const sb_blob *b, sb_part part, const char *story) {
+static void check_same_side(const sb_blob *a, const sb_blob *b, sb_part part, const char *label) {
     const size_t bytes = blob_bytes(a);
     if (bytes == 0)
         return;
-    fuzz_check(blob_has(a, part) == blob_has(b, part), "%s: only one has part %d", story, part);
+    fuzz_check(blob_has(a, part) == blob_has(b, part), "%s: only one has part %d", label, part);
     fuzz_check(!blob_has(a, part) || memcmp(blob_at(a, part), blob_at(b, part), bytes) == 0,
-               "%s: the %zu bytes of part %d differ", story, bytes, part);
+               "%s: the %zu bytes of part %d differ", label, bytes, part);
 }
 
-void check_same_blob(const sb_blob *a, const sb_blob *b, const char *story) {
+void check_same_blob(const sb_blob *a, const sb_blob *b, const char *label) {
     char of_a[128], of_b[128];
     sb_error err;
     if (!sb_blob_shape_equals(a, b)) {
         ignore(sb_blob_shape_string(a, of_a, sizeof of_a, NULL, &err));
         ignore(sb_blob_shape_string(b, of_b, sizeof of_b, NULL, &err));
-        fuzz_check(false, "%s: shapes %s and %s", story, of_a, of_b);
+        fuzz_check(false, "%s: shapes %s and %s", label, of_a, of_b);
     }
-    fuzz_check(sb_blob_dtype(a) == sb_blob_dtype(b), "%s: element types differ", story);
-    check_same_side(a, b, SB_DATA, story);
-    check_same_side(a, b, SB_DIFF, story);
+    fuzz_check(sb_blob_dtype(a) == sb_blob_dtype(b), "%s: element types differ", label);
+    check_same_side(a, b, SB_DATA, label);
+    check_same_side(a, b, SB_DIFF, label);
 }
 
 /* --- snapshots ----------------------------------------------------------------------- */
@@ -137,18 +137,18 @@ void snapshot_free(struct snapshot *snapshot) {
     free(snapshot->part[SB_DIFF].bytes);
 }
 
-void snapshot_check(const struct snapshot *snapshot, const sb_blob *blob, const char *story) {
+void snapshot_check(const struct snapshot *snapshot, const sb_blob *blob, const char *label) {
     struct snapshot now = snapshot_take(blob);
     fuzz_check(now.num_axes == snapshot->num_axes &&
                    memcmp(now.dims, snapshot->dims, sizeof now.dims) == 0,
-               "%s: the shape changed: %d axes, not %d", story, now.num_axes, snapshot->num_axes);
+               "%s: the shape changed: %d axes, not %d", label, now.num_axes, snapshot->num_axes);
     for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
         const struct snapshot_side *a = &snapshot->part[part], *b = &now.part[part];
-        fuzz_check(b->head == a->head, "%s: head of part %d was %d, is %d", story, part, a->head,
+        fuzz_check(b->head == a->head, "%s: head of part %d was %d, is %d", label, part, a->head,
                    b->head);
-        fuzz_check(b->size == a->size && b->ptr == a->ptr, "%s: part %d moved", story, part);
+        fuzz_check(b->size == a->size && b->ptr == a->ptr, "%s: part %d moved", label, part);
         fuzz_check(!b->bytes || memcmp(b->bytes, a->bytes, b->size) == 0, "%s: part %d was written",
-                   story, part);
+                   label, part);
     }
     snapshot_free(&now);
 }

@@ -8,7 +8,7 @@
 /* Returns the name of a net. */
 sb_text name_of(const sb_model *model);
 
-/* A host-only context without caches over a counting allocator. */
+/* A host-only context without caches, with a counting allocator. */
 struct watched {
     struct counting_allocator counting;
     sb_context *context;
@@ -43,7 +43,7 @@ struct snapshot {
 struct snapshot snapshot_take(const sb_blob *blob);
 void snapshot_free(struct snapshot *snapshot);
 /* Checks that the blob has not changed, and that its bytes have not moved. */
-void snapshot_check(const struct snapshot *snapshot, const sb_blob *blob, const char *story);
+void snapshot_check(const struct snapshot *snapshot, const sb_blob *blob, const char *label);
 
 sb_blob *blob_new(sb_context *context, int32_t dtype);
 /* Returns whether the part was ever written. */
@@ -52,7 +52,7 @@ bool blob_has(const sb_blob *blob, sb_part part);
 const void *blob_at(const sb_blob *blob, sb_part part);
 size_t blob_bytes(const sb_blob *blob);
 /* Checks that both blobs have the same shape, dtype, and bytes of data and diff. */
-void check_same_blob(const sb_blob *a, const sb_blob *b, const char *story);
+void check_same_blob(const sb_blob *a, const sb_blob *b, const char *label);
 
 /* Checks that input bytes can cause the status, and that a fault of the data has an offset within
    `size` bytes that the message contains. */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OBJECT_BYTES 1024 /* for handles that a read may create besides the payload */
+#define OBJECT_BYTES 1024 /* for handles that a read may create in addition to the payload */
 
 struct run {
     const uint8_t *bytes;
@@ -28,7 +28,7 @@ static sb_status read_into(const struct run *run, sb_blob *blob, uint32_t flags,
 
 /* --- a fresh target -------------------------------------------------------------- */
 
-/* Checks the memory of the read that filled `blob`. */
+/* Checks how much memory the read that filled `blob` needed. */
 static void check_memory(const struct run *run, const sb_blob *blob) {
     size_t peak = watched_peak(run->watched), sides = blob_has(blob, SB_DIFF) ? 2 : 1;
     fuzz_check(peak <= sides * blob_bytes(blob) + OBJECT_BYTES, "%zu bytes at peak for %zu of %zu",
@@ -170,16 +170,16 @@ static struct trial trial_small(const struct run *run, int32_t dtype) {
 
 /* Checks that the blob is unchanged after a failure, or equal to `fresh` (NULL: not compared) after
    a success; ends the trial. */
-static void trial_end(struct trial *trial, sb_status st, const sb_blob *fresh, const char *story) {
+static void trial_end(struct trial *trial, sb_status st, const sb_blob *fresh, const char *label) {
     if (st != SB_OK)
-        snapshot_check(&trial->old, trial->blob, story);
+        snapshot_check(&trial->old, trial->blob, label);
     else if (fresh)
         check_taken(&trial->old, trial->blob, fresh);
     snapshot_free(&trial->old);
     sb_blob_destroy(trial->blob);
 }
 
-/* `fresh`: the blob that a new target became, or NULL if the message was refused with `refusal`. */
+/* `fresh` is a new blob after the same read; NULL if that read was refused with `refusal`. */
 static void check_existing(const struct run *run, struct trial trial, uint32_t flags,
                            const sb_blob *fresh, sb_status refusal) {
     bool mismatch_allowed = flags == 0 && !(fresh && sb_blob_shape_equals(trial.blob, fresh));
@@ -246,7 +246,7 @@ static void check_reshape(const struct run *run) {
     trial_end(&trial, st, NULL, "a refused shape");
 }
 
-/* Checks that narrow limits are kept, and that they change the status at most to DATA_LIMIT. */
+/* Checks that memory stays within narrow limits, which may change the status only to DATA_LIMIT. */
 static void check_limits(const struct run *run, sb_status without) {
     sb_limits limits = SB_LIMITS_INIT;
     limits.max_memory = 1000;
@@ -266,7 +266,7 @@ static void check_limits(const struct run *run, sb_status without) {
     sb_blob_destroy(blob);
 }
 
-/* Repeats an accepted read until it succeeds: the n-th time, its n-th allocation fails. */
+/* Repeats an accepted read until it succeeds. At the n-th attempt its n-th allocation fails. */
 static void check_refusals(const struct run *run) {
     sb_status st = SB_ERR_OUT_OF_MEMORY;
     for (int64_t nth = 1; st != SB_OK; nth++) {

@@ -149,8 +149,8 @@ static void check_blob(const struct decoded_blob *decoded, const sb_blob *blob) 
 
 /* --- one BlobProto ----------------------------------------------------------------- */
 
-/* Returns whether SB_FORMAT_AUTO does not choose this format: then the reader may refuse the bytes
-   as foreign. */
+/* Returns whether SB_FORMAT_AUTO does not choose this format. If so, the reader may refuse the
+   bytes as foreign. */
 static bool is_of_another(const struct run *run, int32_t format) {
     sb_model *model = NULL;
     sb_status st = sb_model_open_bytes(run->context, SB_FORMAT_AUTO, run->bytes, run->size,

@@ -16,7 +16,7 @@
 #define FAULTS    16
 #define MAX_BYTES INT64_MAX
 
-/* For results that may exceed 64 bits. */
+/* An integer type for results that may exceed 64 bits. */
 __extension__ typedef __int128 wide;
 
 struct world {
@@ -28,7 +28,7 @@ struct world {
     int64_t shape[ROOM], strides[ROOM];
     int ended;
     bool is_legacy, into, reshape, diff, refuse_memory;
-    int32_t blob_dtype; /* of the blob that receives the tensor */
+    int32_t blob_dtype; /* the dtype of the blob that receives the tensor */
     sb_blob *blob;
 };
 

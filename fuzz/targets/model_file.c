@@ -12,7 +12,7 @@
 #define LAYER_BYTES 42
 #define BLOB_BYTES  4
 _Static_assert(OBJECT_BYTES + 100000 * LAYER_BYTES + 1000000 * BLOB_BYTES <= 8 << 20,
-               "8 MiB hold the index of the largest model that the default limits let in");
+               "8 MiB hold the index of the largest model that the default limits allow");
 
 struct run {
     const uint8_t *bytes;
@@ -290,7 +290,7 @@ static sb_status save_file(const void *model, const char *path, sb_error *err) {
     return sb_model_save_file(model, path, err);
 }
 
-/* Saves the edited model and opens the result: expects the same model. */
+/* Saves the edited model, and checks that opening the result returns the same model. */
 static void check_saved_again(const struct run *run, const sb_model *model) {
     struct saved saved = save(model);
     if (run->lot % 16 == 0)
@@ -342,8 +342,8 @@ static size_t size_of(const sb_model *model) {
     return size;
 }
 
-/* Repeats the edit, each time with the next allocation failing: a failure must not change the
- * model. */
+/* Repeats the edit until it succeeds. At the n-th attempt its n-th allocation fails, which must not
+   change the model. */
 static void set_blob(const struct run *run, sb_model *model, struct place place,
                      const sb_blob *blob) {
     int64_t *fail_nth = &run->watched->counting.fail_nth, nth = 0;
@@ -402,7 +402,7 @@ static void check_replace(const struct run *run, sb_model *model) {
 }
 
 /* Adds a layer with a blob and removes it again. */
-static sb_status add_for_nothing(sb_model *model, const sb_blob *blob, sb_error *err) {
+static sb_status add_and_remove(sb_model *model, const sb_blob *blob, sb_error *err) {
     int64_t layer;
     sb_status st = sb_model_add_layer(model, "popped", 6, "Kind", 4, &layer, err);
     if (st == SB_OK)
@@ -410,8 +410,8 @@ static sb_status add_for_nothing(sb_model *model, const sb_blob *blob, sb_error 
     return st == SB_OK ? sb_model_pop_layer(model, err) : st;
 }
 
-/* Adds to a net: a layer, a blob in it, and a blob in a layer of the file. To a solver state:
-   numbers and a blob of the history. */
+/* Adds a layer with a blob to a net, and a blob to a layer of the file. Adds numbers and a blob of
+   the history to a solver state. */
 static void add(const struct run *run, sb_model *model) {
     sb_blob *blob = new_blob(run);
     sb_error err = fuzz_fresh_error();
@@ -422,7 +422,7 @@ static void add(const struct run *run, sb_model *model) {
     if (net && layers > 0)
         st = sb_model_add_blob(model, run->lot % layers, blob, SB_PROTO_WRITE_DIFF, &err);
     if (net && st == SB_OK)
-        st = add_for_nothing(model, blob, &err);
+        st = add_and_remove(model, blob, &err);
     if (net && st == SB_OK)
         st = sb_model_add_layer(model, "added", 5, "Kind", 4, &layer, &err);
     if (net && st == SB_OK)
@@ -437,8 +437,9 @@ static void add(const struct run *run, sb_model *model) {
 
 /* --- other ways to open ------------------------------------------------------------------- */
 
-/* Checks that a file, which is read through a window, is refused with the message for its bytes. */
-static void check_same_words(const struct run *run, int32_t format, const sb_error *of_file) {
+/* Checks that a file, which is read through a window, is refused with the same message as its
+   bytes. */
+static void check_same_message(const struct run *run, int32_t format, const sb_error *of_file) {
     sb_model *model = NULL;
     sb_error err = fuzz_fresh_error();
     ignore(sb_model_open_bytes(run->watched->context, format, run->bytes, run->size, NULL, NULL,
@@ -460,7 +461,7 @@ static void check_file(const struct run *run, int32_t format, uint32_t flags,
     fuzz_check((st == SB_OK) == (model != NULL), "a failed opening wrote its result");
     check_index_memory(run, model);
     if (st != SB_OK)
-        check_same_words(run, format, &err);
+        check_same_message(run, format, &err);
     if (model) {
         check_same_model(run, expected, model);
         check_saved_verbatim(run, model);
@@ -470,8 +471,8 @@ static void check_file(const struct run *run, int32_t format, uint32_t flags,
 }
 
 /* Opens an accepted message with narrow limits. The error may guess that the message has another
-   format or is another program's, but not that the file is not a message. */
-static void check_called_message(const struct run *run, int32_t format, const sb_limits *limits) {
+   format or comes from another program, but not that the bytes are not a message. */
+static void check_guess(const struct run *run, int32_t format, const sb_limits *limits) {
     static const char *const words[] = {
         "a caffemodel, not ",      "a solver state, not ", "a blob such as a mean file, not ",
         "a vector of blobs, not ", "an ONNX model",        "a TensorFlow graph",
@@ -487,7 +488,7 @@ static void check_called_message(const struct run *run, int32_t format, const sb
     fuzz_check(known, "an accepted message over a limit: %.239s", err.message);
 }
 
-/* Checks that narrow limits are kept, and that they change the status at most to DATA_LIMIT. */
+/* Checks that memory stays within narrow limits, which may change the status only to DATA_LIMIT. */
 static void check_limits(const struct run *run, int32_t format, sb_status without) {
     sb_limits limits = {sizeof limits, 4096, 3, 4, 8, 3};
     int deleted;
@@ -503,10 +504,10 @@ static void check_limits(const struct run *run, int32_t format, sb_status withou
                (long long)count_blobs(model));
     close_model(model, &deleted);
     if (without == SB_OK && st != SB_OK)
-        check_called_message(run, format, &limits);
+        check_guess(run, format, &limits);
 }
 
-/* Repeats an opening: the n-th time, its n-th allocation fails. */
+/* Opens the bytes repeatedly. At the n-th attempt the n-th allocation fails. */
 static void check_refusals(const struct run *run, int32_t format, sb_status without) {
     sb_model *model;
     int deleted;
@@ -543,8 +544,7 @@ static void use_blobs(const struct run *run, const struct unsteady *source, cons
     }
 }
 
-/* Saves to a sink that fails, then to a sink that accepts all: the latter gets the model's bytes.
- */
+/* Saves to a sink that fails, then to one that accepts all bytes and must get the model's bytes. */
 static void use_sinks(const struct run *run, const struct unsteady *source, const sb_model *model) {
     const bool steady = source->trouble == TROUBLE_NONE;
     struct drain whole = {steady ? run->bytes : NULL, run->size, 0, 0};
@@ -580,8 +580,8 @@ static void use_source(const struct run *run, int32_t format, struct unsteady *s
     fuzz_check(run->watched->counting.live_bytes == before, "something of a source stays");
 }
 
-/* Opens sources that fail, or change a byte, from the n-th read on: for every n, or for every
-   second, third or fourth. */
+/* Opens sources that fail at the n-th read, or change bytes from the n-th read on: for every n, or
+   for every second, third or fourth n. */
 static void check_source(const struct run *run, int32_t format, const sb_model *expected,
                          sb_status expected_status) {
     struct unsteady steady = {.bytes = run->bytes, .size = run->size};
@@ -641,7 +641,7 @@ static void check_format(const struct run *run, int32_t format) {
     close_model(model, &deleted);
 }
 
-/* Checks that the format that SB_FORMAT_AUTO finds accepts the bytes. */
+/* Checks that the bytes can be opened as the format that SB_FORMAT_AUTO detects. */
 static void check_auto(const struct run *run) {
     int deleted, deleted_again;
     sb_status st;

@@ -38,8 +38,8 @@ struct step {
     struct pair *pair, *other;
     int which; /* DATA or DIFF */
     uint32_t variant;
-    uint32_t mask, *asked; /* bits of replaced memories; NULL: not requested */
-    sb_error err;          /* of the next call */
+    uint32_t mask, *asked; /* bits of replaced memories; `asked` is NULL or &mask */
+    sb_error err;          /* the error of the next call */
 };
 
 /* --- choices ----------------------------------------------------------------------- */
@@ -50,7 +50,7 @@ static int64_t draw_dim(struct tape *tape) {
     return code < 10 ? (int64_t)code % 5 : special[code - 10];
 }
 
-/* Makes a count that is neither small nor absurd small, by dimensions of 1. */
+/* Makes a count small that is neither small nor absurd, by replacing dimensions by 1. */
 static void keep_small(struct plain_shape *shape) {
     for (int32_t i = shape->num_axes; i-- > 0;) {
         if (plain_shape_check(shape, ELEMENT_MAX) != SB_OK || shape->count <= SMALL_COUNT ||
@@ -109,7 +109,7 @@ static void accept_spares(struct world *w, struct pair *pair) {
     }
 }
 
-/* Checks the status; returns whether the call succeeded: then the caller updates the model. */
+/* Checks the status. Returns whether the call succeeded; if so, the caller updates the model. */
 static bool agree(struct world *w, struct step *step, const char *what, sb_status st,
                   sb_status expected) {
     const sb_error err = step->err;
@@ -181,7 +181,7 @@ static void compare_memory(const struct world *w, const struct pair *pair, int w
     int64_t capacity = sb_blob_capacity(pair->blob, which);
     CHECK_EQUAL("capacity", capacity,
                 (int64_t)(memory ? memory->state.bytes / sb_dtype_size(pair->plain.dtype) : 0));
-    if (!memory) /* a look would create it */
+    if (!memory) /* a comparison would create it */
         return;
     sb_status st = sb_blob_mutable_mem(pair->blob, which, &mem, NULL);
     fuzz_check(st == SB_OK, "no handle: %s", sb_status_name(st));
@@ -371,7 +371,8 @@ static sb_status check_copy(const struct step *step, uint32_t flags) {
     return SB_OK;
 }
 
-/* Models a copy from a source that was never written: zeros at the target's head, else the host. */
+/* Models a copy of bytes never written: zeros on the side of the target's head, else on the
+   host. */
 static sb_status copy_zeros(struct step *step, int which, bool commit) {
     struct plain_blob *to = &step->pair->plain;
     size_t bytes = plain_bytes(&step->other->plain);
@@ -670,7 +671,7 @@ static struct blob_message draw_message(struct world *w, const struct step *step
     return message;
 }
 
-/* The destination of the values of data or diff. `wanted` is false for a diff without values. */
+/* The destination of a message's data or diff. `wanted` is false for a diff without values. */
 struct load {
     bool wanted;
     struct target target;
@@ -690,7 +691,7 @@ static sb_status begin_load(const struct step *step, const struct blob_message *
     return st;
 }
 
-/* `empty`: the message has no bytes, perhaps because it was cut. */
+/* Returns the status that a load must return. `empty`: the message has no bytes. */
 static sb_status check_message(const struct step *step, const struct blob_message *message,
                                bool empty, bool reshapes, struct plain_shape *shape) {
     const int32_t dtype = step->pair->plain.dtype;
@@ -1131,19 +1132,18 @@ static void open_context(struct world *w, int i, bool simulated, bool pinned) {
         simulated, simulated && pinned ? SB_STORAGE_PINNED : SB_STORAGE_OWNED};
 }
 
-/* Opens the contexts. One input in eight has a device; the last blob may have a separate context.
- */
+/* Opens the contexts. One input in eight has a device; the last blob may have a separate one. */
 static void open_world(struct world *w) {
     static const int32_t dtypes[] = {SB_DTYPE_F32, SB_DTYPE_F32, SB_DTYPE_F64, SB_DTYPE_F64,
                                      SB_DTYPE_I32, SB_DTYPE_I8,  SB_DTYPE_F16, SB_DTYPE_F16};
     uint8_t how = tape_byte(&w->tape);
-    bool simulated = how % 8 == 1, apart = how & 16;
+    bool simulated = how % 8 == 1, separate = how & 16;
     open_context(w, 0, simulated, how & 8);
-    if (apart)
+    if (separate)
         open_context(w, 1, false, false);
     for (int i = 0; i < BLOBS; i++) {
         struct pair *pair = &w->pairs[i];
-        int home = apart && i == BLOBS - 1;
+        int home = separate && i == BLOBS - 1;
         sb_error err;
         pair->plain = (struct plain_blob){.context = &w->plain_contexts[home], .num_axes = -1};
         pair->plain.dtype = dtypes[i < 2 ? 0 : i == 2 ? how >> 4 & 2 : how >> 5];

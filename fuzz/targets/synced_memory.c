@@ -54,7 +54,7 @@ struct request {
     sb_stream stream;
     bool writes;  /* through a mutable pointer */
     bool by_work; /* a kernel on the legacy stream uses the plain device pointer */
-    /* of the set calls */
+    /* arguments of the set calls */
     struct loan *loan;
     void *ptr;
     size_t bytes;
@@ -76,7 +76,7 @@ static void lose_order(struct world *w) {
     w->lender.blind = w->kernels.blind = w->may_lose = true;
 }
 
-/* Returns the faults that struck; called after every call of the library. */
+/* Returns the faults that have just occurred. Must be called after every call of the library. */
 static struct strike note_strike(struct world *w) {
     struct strike strike = simulated_strike(&w->sim);
     if (strike.device && strike.fault.mode == SB_SIM_FAIL_STICKY)
@@ -132,8 +132,8 @@ static void use_host(struct world *w, const struct request *r, void *ptr) {
     }
 }
 
-/* Uses the device bytes by a kernel on the call's stream. Uses them through a plain pointer at
-   once, or by a kernel on the legacy stream. */
+/* Uses the device bytes in a kernel on the call's stream. If the call has no stream, uses them at
+   once, or in a kernel on the legacy stream. */
 static void use_device(struct world *w, const struct request *r, void *ptr) {
     struct subject *s = r->subject;
     size_t bytes = s->state.bytes;
@@ -169,7 +169,7 @@ static void use_pointer(struct world *w, const struct request *r, const struct p
 /* --- expected work of calls---------------------------------------------------------- */
 
 /* Returns whether the call uses its stream. A prefetch to the host does not if the host is current;
-   while a copy to the host is queued, it may or may not. */
+   while a copy is queued, it may. */
 static bool asks_stream(const struct request *r) {
     return r->kind->queued && (r->call != PREFETCH_CPU || r->subject->state.head == SB_HEAD_AT_GPU);
 }
@@ -234,7 +234,7 @@ static sb_status call(const struct request *r, void **out, sb_error *err) {
 
 struct outcome {
     sb_status status;
-    const char *story;
+    const char *cause;
     bool exact; /* no fault could affect the call */
     struct strike strike;
     struct tally tally;
@@ -274,7 +274,7 @@ static void check_status(const struct world *w, const struct request *r, const s
                    (st == SB_ERR_DEVICE_LOST && w->lost) ||
                    (st == SB_ERR_OUT_OF_MEMORY && of_memory);
     fuzz_check(allowed, "%s with head %d: %s, not %s (%s)", r->kind->name, r->subject->state.head,
-               sb_status_name(st), sb_status_name(plan->status), outcome->story);
+               sb_status_name(st), sb_status_name(plan->status), outcome->cause);
     fuzz_check(st != SB_OK || !strike->allocator,
                "%s succeeded although its host allocation was made to fail", r->kind->name);
 }
@@ -377,7 +377,7 @@ static void run_call(struct world *w, struct request *r) {
     sb_error err = fuzz_fresh_error();
     void *out = NULL;
     struct outcome outcome = {.exact = !w->unsettled && !(w->lost && s->pending.side >= 0),
-                              .story = err.message};
+                              .cause = err.message};
     if (r->loan)
         r->loan->given = true;
     outcome.status = call(r, &out, &err);
@@ -395,7 +395,7 @@ static void run_call(struct world *w, struct request *r) {
     fuzz_check_error(outcome.status, &err);
     fuzz_check(outcome.status == SB_OK || !out, "%s failed and gave a pointer", r->kind->name);
     if (outcome.status == SB_OK)
-        outcome.story = "";
+        outcome.cause = "";
     check_status(w, r, &plan, &outcome);
     if (outcome.exact)
         check_work(r, &plan, &outcome);
@@ -574,7 +574,7 @@ static void use_own_stream(struct world *w) {
     sb_mem_release(mem);
 }
 
-/* Reads the memory, which reports the failure of a stream that wrote it only when it is read. */
+/* Reads the memory, because the failure of a stream that wrote it is reported only by a read. */
 static void settle_writer(struct world *w, struct subject *s) {
     struct request r = {.call = GPU_DATA, .kind = &call_kinds[GPU_DATA], .subject = s};
     if (s->mem && s->queued_writer && table_is_current(s->state.head, SB_SIDE_GPU))

@@ -1,4 +1,4 @@
-# Read by cpack, once for each generator.
+# cpack reads this file once for each generator.
 if(CPACK_GENERATOR STREQUAL "DEB")
   set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "") # each package has its own
 else()

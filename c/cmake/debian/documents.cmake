@@ -2,7 +2,7 @@
 # which `cmake --install` omits.
 find_program(SYNCBLOB_GZIP gzip)
 if(NOT SYNCBLOB_GZIP)
-  return() # machines that make packages have gzip
+  return() # packages are made only on machines with gzip
 endif()
 set(documents ${CMAKE_CURRENT_BINARY_DIR}/debian)
 file(MAKE_DIRECTORY ${documents})

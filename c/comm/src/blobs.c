@@ -1,5 +1,5 @@
-/* Collectives on a list of blobs: the exchanges of all blobs begin before the first blob is sent,
-   so that failures of this rank happen before other ranks wait for it. */
+/* Collectives on a list of blobs. The exchanges of all blobs begin before the first blob is sent,
+   so that a failure of this rank occurs before other ranks wait for it. */
 #include "exchange.h"
 
 #include "error.h"
@@ -84,10 +84,10 @@ static sb_status fail(struct list *list, int64_t i, sb_status st, sb_error *err)
     if (st == SB_ERR_COMM_FAILURE)
         sb__exchange_failed(&list->exchanges[i], true);
     cancel(list, i, list->num_blobs);
-    return i == 0 ? st : sb__comm_give_up(list->comm, err);
+    return i == 0 ? st : sb__comm_disable(list->comm, err);
 }
 
-/* Continues after a device is lost, so that the other ranks can complete the later blobs. */
+/* Sends all blobs, even after a device is lost: the other ranks wait for the later blobs. */
 static sb_status run(struct list *list, sb_error *err) {
     sb_status first = SB_OK;
     for (int64_t i = 0; i < list->num_blobs; i++) {

@@ -53,7 +53,7 @@ static sb_status adopt_engine(sb_comm_engine *ours, const sb_comm_engine *theirs
     return st == SB_OK ? check_engine(ours, err) : st;
 }
 
-/* Maps a status that no slot may return to COMM_FAILURE. */
+/* Returns COMM_FAILURE for a status that slots may not return, else the status. */
 static sb_status known_status(sb_status st) {
     const bool is_known =
         st == SB_ERR_OUT_OF_MEMORY || st == SB_ERR_UNSUPPORTED || st == SB_ERR_DEVICE_LOST;
@@ -69,8 +69,8 @@ static sb_status open_end(sb_comm *comm, void *user, sb_error *err) {
     if (comm->rank >= 0 && comm->rank < comm->size)
         return SB_OK;
     engine->close(comm->end, true);
-    return sb__comm_fail(err, SB_ERR_COMM_FAILURE, "%s says that this is rank %d of %d",
-                         engine->name, comm->rank, comm->size);
+    return sb__comm_fail(err, SB_ERR_COMM_FAILURE, "%s reports rank %d of %d", engine->name,
+                         comm->rank, comm->size);
 }
 
 sb_status sb_comm_create(sb_context *context, const sb_comm_engine *engine, void *user,
@@ -145,7 +145,7 @@ sb_status sb__comm_check(const sb_comm *comm, sb_error *err) {
 sb_status sb__comm_check_op(sb_comm_op op, sb_error *err) {
     if (op >= SB_COMM_SUM && op <= SB_COMM_MAX)
         return SB_OK;
-    return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT, "%d is no op", op);
+    return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT, "%d is not an op", op);
 }
 
 sb_status sb__comm_check_dtype(const sb_comm *comm, sb_dtype dtype, sb_error *err) {
@@ -168,7 +168,7 @@ sb_status sb__comm_check_root(const sb_comm *comm, int32_t root, sb_error *err) 
 
 /* --- slots -------------------------------------------------------------------------- */
 
-/* Handles a failure of a slot; returns the status for the caller. */
+/* Handles a failure of a slot. Returns the status that the public function returns. */
 static sb_status slot_failed(sb_comm *comm, sb_status st, const sb_error *slot_err, sb_error *err) {
     st = known_status(st);
     if (st == SB_ERR_COMM_FAILURE)
@@ -176,7 +176,7 @@ static sb_status slot_failed(sb_comm *comm, sb_status st, const sb_error *slot_e
     return sb__comm_fail_slot(err, st, slot_err, comm->engine.name);
 }
 
-/* Returns the status of CALL, which passes `slot_err` to a slot. */
+/* Ends the function with the status of CALL, the call of a slot with the error `slot_err`. */
 #define SLOT(comm, err, CALL)                                                                      \
     do {                                                                                           \
         sb_error slot_error = {.code = SB_OK}, *slot_err = &slot_error;                            \
@@ -234,7 +234,7 @@ bool sb__comm_abandon(sb_comm *comm, void *request) {
     return !request || (is_ours(comm) && comm->engine.abandon(comm->end, request));
 }
 
-sb_status sb__comm_give_up(sb_comm *comm, sb_error *err) {
+sb_status sb__comm_disable(sb_comm *comm, sb_error *err) {
     comm->failed = true;
     if (err)
         err->code = SB_ERR_COMM_FAILURE;

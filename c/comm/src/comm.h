@@ -7,9 +7,9 @@
 
 struct sb_comm {
     sb_context *context;   /* NULL: the built-in context */
-    int64_t process;       /* the process that created it */
+    int64_t process;       /* the process that created the handle */
     sb_comm_engine engine; /* a copy; missing members are zero */
-    void *end;             /* the result of `open` */
+    void *end;             /* the handle that the slot `open` returned */
     int32_t rank, size;
     bool failed;   /* permanently unusable */
     bool has_step; /* a reducer's step is in progress */
@@ -26,17 +26,16 @@ sb_status sb__comm_check_op(sb_comm_op op, sb_error *err);
 sb_status sb__comm_check_dtype(const sb_comm *comm, sb_dtype dtype, sb_error *err);
 sb_status sb__comm_check_root(const sb_comm *comm, int32_t root, sb_error *err);
 
-/* Call the slots; with buffer->count 0 they return at once. For a mean only the sum is computed. */
+/* Call the slots of the same names, unless buffer->count is 0. For a mean the engine computes the
+   sum. */
 sb_status sb__comm_all_reduce(sb_comm *comm, sb_comm_op op, const sb_comm_buffer *buffer,
                               sb_error *err);
 sb_status sb__comm_broadcast(sb_comm *comm, int32_t root, const sb_comm_buffer *buffer,
                              sb_error *err);
-/* Returns the result of the slot `takes`; 0 if there is no such slot or the context has no
-   device. */
+/* Returns the result of the slot `takes`, or 0 if there is no such slot or no device. */
 int32_t sb__comm_takes(sb_comm *comm, sb_context *context);
 
-/* Begins a request. The caller sets `*out` to NULL; it stays NULL if the operation completed at
-   once. */
+/* Begins a request. The caller sets `*out` to NULL; it stays NULL if the operation is complete. */
 sb_status sb__comm_start(sb_comm *comm, sb_comm_op op, const sb_comm_buffer *buffer, void **out,
                          sb_error *err);
 /* Test, or wait for, a request that has not completed. */
@@ -49,9 +48,9 @@ bool sb__comm_abandon(sb_comm *comm, void *request);
 /* Marks the communicator as failed, for a rank that cannot complete an operation that other ranks
    have begun. `err` (may be NULL) has the cause; the call only changes its code. Returns
    COMM_FAILURE. */
-sb_status sb__comm_give_up(sb_comm *comm, sb_error *err);
+sb_status sb__comm_disable(sb_comm *comm, sb_error *err);
 
-/* Returns the factor by which the sum of a mean is multiplied; 1 for other ops. */
+/* Returns the factor that makes the sum of all ranks a mean; 1 for other ops. */
 double sb__comm_factor(const sb_comm *comm, sb_comm_op op);
 /* Multiplies host values by the factor. */
 void sb__comm_scale(sb_dtype dtype, int64_t count, double factor, void *values);

@@ -1,4 +1,4 @@
-/* Filling an sb_error, and option structs of older and newer callers. */
+/* Functions that fill an sb_error, and that read option structs of older and newer callers. */
 #ifndef SB_COMM_ERROR_H
 #define SB_COMM_ERROR_H
 
@@ -19,8 +19,8 @@ sb_status sb__comm_fail_memory(sb_error *err);
 /* Checks that `given` can be the size of a struct of some version; the first version had `first`
    bytes. */
 sb_status sb__comm_check_struct(size_t given, size_t first, const char *what, sb_error *err);
-/* Copies the caller's struct over the defaults in `ours`; members that only a newer version knows
-   must be zero. */
+/* Copies the caller's struct over the defaults in `ours`. Returns UNSUPPORTED if a member that only
+   a newer version knows is not zero. */
 sb_status sb__comm_adopt_struct(void *ours, size_t known, size_t first, const void *theirs,
                                 size_t given, const char *what, sb_error *err);
 

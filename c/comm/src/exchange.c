@@ -22,12 +22,12 @@ static sb_side side_for(sb_comm *comm, const sb_mem *mem, sb_dtype dtype,
     if (head == SB_HEAD_SYNCED && sb_context_device_status(context) != SB_OK)
         return SB_SIDE_CPU; /* the host's bytes are also current */
     if (scales && sb__comm_is_half(dtype))
-        return SB_SIDE_CPU; /* no device has arithmetic of halves */
+        return SB_SIDE_CPU; /* the devices' arithmetic does not include halves */
     return !scales || sb_context_prepare_arithmetic(context, NULL) == SB_OK ? SB_SIDE_GPU
                                                                             : SB_SIDE_CPU;
 }
 
-/* Returns whether the root's host bytes are read in place, which requires that the read runs no
+/* Returns whether the root's host bytes are read in place: only if the read cannot run a
    deleter. */
 static bool is_read_in_place(const sb_mem *mem, sb_side side) {
     return side == SB_SIDE_CPU && (is_current(sb_mem_head(mem), side) ||
@@ -105,15 +105,15 @@ static sb_status scale_on_host(const struct sb__exchange *exchange, double facto
     return st == SB_OK ? sb_blob_scale(exchange->blob, exchange->part, factor, NULL) : st;
 }
 
-/* Scales the result; on the host if the device refuses although it was prepared. */
+/* Scales the result. If the device fails although it was prepared, scales on the host. */
 static sb_status scale(const struct sb__exchange *exchange, double factor, sb_error *err) {
-    sb_error story;
-    sb_status st = sb_blob_scale(exchange->blob, exchange->part, factor, &story);
+    sb_error cause;
+    sb_status st = sb_blob_scale(exchange->blob, exchange->part, factor, &cause);
     if (st == SB_OK || scale_on_host(exchange, factor) == SB_OK)
         return SB_OK;
-    story.code = SB_ERR_DEVICE_LOST;
+    cause.code = SB_ERR_DEVICE_LOST;
     if (err)
-        *err = story;
+        *err = cause;
     return SB_ERR_DEVICE_LOST;
 }
 

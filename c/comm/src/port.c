@@ -12,7 +12,7 @@ uint64_t sb__comm_now(void) {
 void sb__comm_sleep(uint64_t nanoseconds) {
     const struct timespec t = {(time_t)(nanoseconds / SB__COMM_SECOND),
                                (long)(nanoseconds % SB__COMM_SECOND)};
-    (void)nanosleep(&t, NULL); /* same: callers poll */
+    (void)nanosleep(&t, NULL); /* a shorter sleep is harmless: callers poll */
 }
 
 #ifdef _WIN32

@@ -37,7 +37,7 @@ static void place(sb_reducer *reducer, sb_blob *blob, int64_t index) {
     bucket->elements += sb_blob_count(blob);
 }
 
-/* Adds a bucket of the small blobs with index i, last >= i > first. */
+/* Adds a bucket with the small blobs of the indices `last` down to `first` + 1. */
 static void gather(sb_reducer *reducer, sb_blob *const *blobs, int64_t last, int64_t first) {
     add_bucket(reducer, blobs[last]);
     for (int64_t i = last; i > first; i--)
@@ -51,7 +51,7 @@ static void gather(sb_reducer *reducer, sb_blob *const *blobs, int64_t last, int
 }
 
 /* Fills buckets from the last blob of the list to the first. A bucket of small blobs stays open
-   while large blobs are added as buckets, and is added after them. */
+   while large blobs are added as separate buckets, and is added after them. */
 static void make_buckets(sb_reducer *reducer, sb_blob *const *blobs) {
     int64_t open = -1; /* the first blob of the open bucket */
     size_t bytes = 0;
@@ -85,8 +85,8 @@ static int compare(const void *a, const void *b) {
            ((uintptr_t)one->blob < (uintptr_t)other->blob);
 }
 
-/* Checks dtypes and memories. For the comparison, sorts the memories in the array of `by_blob`,
-   which is not in use yet. */
+/* Checks dtypes, and that no two blobs have the same memory. Sorts the memories in the array of
+   `by_blob`, which is not in use yet. */
 static sb_status check_blobs(sb_reducer *reducer, sb_blob *const *blobs, sb_error *err) {
     const sb_mem **memories = (const sb_mem **)(void *)reducer->by_blob;
     for (int64_t i = 0; i < reducer->num_entries; i++) {
@@ -206,19 +206,19 @@ sb_status sb_reducer_create(sb_comm *comm, sb_blob *const *blobs, int64_t num_bl
                             const sb_reducer_options *options, sb_reducer **out, sb_error *err) {
     sb_reducer_options ours = SB_REDUCER_OPTIONS_INIT;
     sb_reducer *reducer = NULL;
-    sb_error story;
+    sb_error cause;
     sb_status st = sb__comm_check(comm, err);
     if (st != SB_OK)
         return st;
-    st = check_create(blobs, num_blobs, options, &ours, out, &story);
+    st = check_create(blobs, num_blobs, options, &ours, out, &cause);
     if (st == SB_OK)
-        st = make(comm, blobs, num_blobs, &ours, &reducer, &story);
-    st = sb__register(reducer, blobs, comm, st, &story);
+        st = make(comm, blobs, num_blobs, &ours, &reducer, &cause);
+    st = sb__register(reducer, blobs, comm, st, &cause);
     if (st != SB_OK) {
         if (reducer)
             free_all(reducer);
         if (err)
-            *err = story;
+            *err = cause;
         return st;
     }
     begin_step(reducer);
@@ -235,17 +235,17 @@ static void end_step(sb_reducer *reducer) {
 
 static void fail_step(sb_reducer *reducer) {
     for (int64_t i = 0; i < reducer->next; i++)
-        if (reducer->buckets[i].state == SB__BUCKET_FLIES)
+        if (reducer->buckets[i].state == SB__BUCKET_IN_FLIGHT)
             sb__bucket_fail(reducer, &reducer->buckets[i]);
     end_step(reducer);
 }
 
-static void give_up_step(sb_reducer *reducer) {
+static void abandon_step(sb_reducer *reducer) {
     sb_comm *comm = reducer->comm;
     const bool is_usable = sb__comm_check_usable(comm, NULL) == SB_OK;
     for (int64_t i = 0; is_usable && i < reducer->next && !comm->failed; i++) {
         struct sb__bucket *bucket = &reducer->buckets[i];
-        if (bucket->state == SB__BUCKET_FLIES &&
+        if (bucket->state == SB__BUCKET_IN_FLIGHT &&
             sb__comm_wait(comm, bucket->request, NULL) == SB_OK)
             bucket->request = NULL;
     }
@@ -257,7 +257,7 @@ void sb_reducer_destroy(sb_reducer *reducer) {
     if (!reducer)
         return;
     if (reducer->in_step)
-        give_up_step(reducer);
+        abandon_step(reducer);
     struct sb__comm_write *ended = reducer->ended;
     free_all(reducer);
     sb__comm_writes_destroy(&ended);
@@ -287,7 +287,7 @@ static sb_status test_oldest(sb_reducer *reducer, sb_error *err) {
     for (int64_t i = reducer->oldest; i < reducer->next; i++) {
         struct sb__bucket *bucket = &reducer->buckets[i];
         bool done = false;
-        if (bucket->state != SB__BUCKET_FLIES)
+        if (bucket->state != SB__BUCKET_IN_FLIGHT)
             continue;
         sb_status st = sb__comm_test(reducer->comm, bucket->request, &done, err);
         if (st != SB_OK)
@@ -323,7 +323,7 @@ static sb_status start_all(sb_reducer *reducer, sb_error *err) {
         if (st != SB_OK)
             return st;
         reducer->next++;
-        bucket->state = SB__BUCKET_FLIES;
+        bucket->state = SB__BUCKET_IN_FLIGHT;
         if (bucket->room >= 0)
             reducer->rooms[bucket->room].taken = true;
         if (!bucket->request)
@@ -332,9 +332,9 @@ static sb_status start_all(sb_reducer *reducer, sb_error *err) {
     return SB_OK;
 }
 
-static sb_status get_on(sb_reducer *reducer, sb_error *story) {
-    sb_status st = test_oldest(reducer, story);
-    return st == SB_OK ? start_all(reducer, story) : st;
+static sb_status advance(sb_reducer *reducer, sb_error *cause) {
+    sb_status st = test_oldest(reducer, cause);
+    return st == SB_OK ? start_all(reducer, cause) : st;
 }
 
 static struct sb__entry *find(sb_reducer *reducer, const sb_blob *blob) {
@@ -375,7 +375,7 @@ static sb_status check_ready(const sb_reducer *reducer, const struct sb__entry *
 }
 
 static sb_status ready(sb_reducer *reducer, sb_blob *blob, sb_error *err) {
-    sb_error story;
+    sb_error cause;
     sb_status st = check_step(reducer, err);
     if (st != SB_OK)
         return st;
@@ -388,12 +388,12 @@ static sb_status ready(sb_reducer *reducer, sb_blob *blob, sb_error *err) {
     entry->ready = true;
     reducer->buckets[entry->bucket].missing--;
     reducer->in_step = reducer->comm->has_step = true;
-    st = get_on(reducer, &story);
+    st = advance(reducer, &cause);
     if (st != SB_ERR_COMM_FAILURE)
         return SB_OK; /* buckets that could not start are retried later */
     fail_step(reducer);
     if (err)
-        *err = story;
+        *err = cause;
     return st;
 }
 
@@ -413,8 +413,8 @@ static sb_status check_all_ready(sb_reducer *reducer, sb_error *err) {
     return SB_OK;
 }
 
-/* Completes the step. If a bucket has not started, no buffer is free. Another bucket is then in
-   flight, and the loop waits for the oldest one. */
+/* Completes the step. A bucket that start_all has not started needs a buffer of a bucket in flight,
+   so the loop waits for the oldest one. */
 static sb_status run(sb_reducer *reducer, sb_error *err) {
     for (;;) {
         sb_status st = start_all(reducer, err);

@@ -17,19 +17,19 @@ struct sb__entry {
     struct sb__exchange exchange; /* valid while the bucket is in flight */
 };
 
-/* The state of a bucket whose index is below the reducer's `next`. Later buckets still have their
-   states of the last step. */
-enum sb__bucket_state { SB__BUCKET_FLIES = 1, SB__BUCKET_DONE };
+/* The state of a bucket whose index is below the reducer's `next`. Buckets from `next` on still
+   have their states of the previous step. */
+enum sb__bucket_state { SB__BUCKET_IN_FLIGHT = 1, SB__BUCKET_DONE };
 
 /* A bucket: consecutive entries of one dtype. */
 struct sb__bucket {
     int64_t first, num_entries;
     int64_t missing; /* number of entries that are not ready */
     int64_t elements;
-    bool gathers; /* gathers on the host; false for one large blob, or without elements */
+    bool gathers; /* blobs are gathered on the host; false for a large blob, or no elements */
     sb_dtype dtype;
     enum sb__bucket_state state;
-    int32_t room; /* index of the buffer in use while in flight, or -1 */
+    int32_t room; /* index of the buffer in use while in flight; -1: none */
     void *request;
 };
 
@@ -81,7 +81,7 @@ sb_status sb__register(const struct sb_reducer *reducer, sb_blob *const *blobs, 
 /* Makes the blobs' bytes current and starts the request. A bucket that gathers needs a free buffer.
    After COMM_FAILURE the step must fail; any other failure changes nothing. */
 sb_status sb__bucket_start(sb_reducer *reducer, struct sb__bucket *bucket, sb_error *err);
-/* Ends a bucket whose request has completed: scales the values and stores them in the blobs. */
+/* Ends a bucket whose request has completed: stores the values in the blobs and scales them. */
 void sb__bucket_end(sb_reducer *reducer, struct sb__bucket *bucket);
 /* Abandons a bucket in flight, after a failure of the engine or at the reducer's end. */
 void sb__bucket_fail(sb_reducer *reducer, struct sb__bucket *bucket);

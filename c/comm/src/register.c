@@ -1,4 +1,4 @@
-/* The comparison of registrations when a reducer is created. If all ranks agree, one small
+/* Compares the ranks' registrations when a reducer is created. If all ranks agree, one small
    reduction of checksums suffices. Otherwise rank 0 broadcasts its registration, and the first rank
    that differs broadcasts the difference. */
 #include "reducer.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A blob, or the head of the list. Records are compared as bytes. */
+/* A blob, or the head of the list, which describes the reducer. Records are compared as bytes. */
 struct record {
     int64_t dtype;    /* of a blob */
     int64_t num_axes; /* -1 without a shape */
@@ -62,15 +62,15 @@ static sb_status reduce(sb_comm *comm, sb_comm_op op, double *values, int64_t co
 }
 
 /* Reduces `first` to the minimum of all ranks. If this rank cannot send, marks its communicator as
-   failed, because the other ranks take part. */
+   failed, because the other ranks have taken part. */
 static sb_status reduce_first(sb_comm *comm, double *first, sb_error *err) {
-    return reduce(comm, SB_COMM_MIN, first, 1, err) == SB_OK ? SB_OK : sb__comm_give_up(comm, err);
+    return reduce(comm, SB_COMM_MIN, first, 1, err) == SB_OK ? SB_OK : sb__comm_disable(comm, err);
 }
 
 static sb_status broadcast(sb_comm *comm, int32_t root, void *bytes, size_t size, sb_error *err) {
     const sb_comm_buffer buffer = {.ptr = bytes, .count = (int64_t)size, .dtype = SB_DTYPE_U8};
     return sb__comm_broadcast(comm, root, &buffer, err) == SB_OK ? SB_OK
-                                                                 : sb__comm_give_up(comm, err);
+                                                                 : sb__comm_disable(comm, err);
 }
 
 static void shape_text(const struct record *record, char out[100]) {
@@ -85,7 +85,7 @@ static void shape_text(const struct record *record, char out[100]) {
     (void)snprintf(out + used, 100 - (size_t)used, ")");
 }
 
-static sb_status tell_blob(const struct record *theirs, const struct record *ours, int64_t i,
+static sb_status fail_blob(const struct record *theirs, const struct record *ours, int64_t i,
                            int32_t rank, sb_error *err) {
     char other[100], own[100];
     shape_text(theirs, other);
@@ -96,7 +96,7 @@ static sb_status tell_blob(const struct record *theirs, const struct record *our
                          own, rank);
 }
 
-static sb_status tell_head(const struct record *theirs, const struct record *ours, int32_t rank,
+static sb_status fail_head(const struct record *theirs, const struct record *ours, int32_t rank,
                            sb_error *err) {
     if (theirs->num_blobs != ours->num_blobs)
         return sb__comm_fail(err, SB_ERR_SHAPE_MISMATCH,
@@ -110,8 +110,8 @@ static sb_status tell_head(const struct record *theirs, const struct record *our
         rank, ours->name ? "diff" : "data", (long long)ours->op, (long long)ours->bucket_bytes);
 }
 
-/* Compares with rank 0's records, one at a time; `story` describes the first difference. */
-static sb_status compare(const struct list *list, sb_comm *comm, sb_status *out, sb_error *story,
+/* Compares this rank's records with rank 0's, in order. `cause` describes the first difference. */
+static sb_status compare(const struct list *list, sb_comm *comm, sb_status *out, sb_error *cause,
                          sb_error *err) {
     int64_t records = 1;
     for (int64_t i = 0; i < records; i++) {
@@ -124,37 +124,37 @@ static sb_status compare(const struct list *list, sb_comm *comm, sb_status *out,
             records += theirs.num_blobs;
         if (*out != SB_OK || !memcmp(&ours, &theirs, sizeof ours))
             continue;
-        *out = i ? tell_blob(&theirs, &ours, i - 1, comm->rank, story)
-                 : tell_head(&theirs, &ours, comm->rank, story);
+        *out = i ? fail_blob(&theirs, &ours, i - 1, comm->rank, cause)
+                 : fail_head(&theirs, &ours, comm->rank, cause);
     }
     return SB_OK;
 }
 
-/* Broadcasts `story`, the error, of the first rank that has an error. The message of a failure is
-   prefixed with the rank; the message of a difference already names the ranks. */
-static sb_status share_story(sb_comm *comm, bool is_failure, sb_status ours, sb_error *story,
+/* Broadcasts the error `cause` of the first rank that has one. The message of a failure is prefixed
+   with the rank; the message of a difference already names the ranks. */
+static sb_status share_cause(sb_comm *comm, bool is_failure, sb_status ours, sb_error *cause,
                              sb_error *err) {
     double first = ours == SB_OK ? comm->size : comm->rank;
-    sb_error told = {.code = SB_OK};
+    sb_error sent = {.code = SB_OK};
     sb_status st = reduce_first(comm, &first, err);
     if (st != SB_OK)
         return st;
     if (!(first >= 0 && first < comm->size)) { /* checksums differ, but no record does */
         (void)sb__comm_fail(err, SB_ERR_COMM_FAILURE, "no rank finds the difference");
-        return sb__comm_give_up(comm, err);
+        return sb__comm_disable(comm, err);
     }
     const int32_t rank = (int32_t)first;
     if (rank == comm->rank)
-        told = *story;
-    st = broadcast(comm, rank, &told, sizeof told, err);
+        sent = *cause;
+    st = broadcast(comm, rank, &sent, sizeof sent, err);
     if (st != SB_OK)
         return st;
-    if (told.code >= 0) /* the received code may be invalid */
-        told.code = sb__comm_give_up(comm, NULL);
+    if (sent.code >= 0) /* the received code may be invalid */
+        sent.code = sb__comm_disable(comm, NULL);
     if (ours != SB_OK && is_failure)
         return ours; /* `err` still describes this failure */
-    return is_failure ? sb__comm_fail(err, told.code, "rank %d: %.200s", rank, told.message)
-                      : sb__comm_fail_slot(err, told.code, &told, "registration");
+    return is_failure ? sb__comm_fail(err, sent.code, "rank %d: %.200s", rank, sent.message)
+                      : sb__comm_fail_slot(err, sent.code, &sent, "registration");
 }
 
 sb_status sb__register(const struct sb_reducer *reducer, sb_blob *const *blobs, sb_comm *comm,
@@ -163,16 +163,16 @@ sb_status sb__register(const struct sb_reducer *reducer, sb_blob *const *blobs, 
     const uint64_t sum = reducer ? sum_of(&list) : 0; /* NULL: this rank has failed before */
     const double low = (double)(uint32_t)sum, high = (double)(sum >> 32);
     double most[] = {st == SB_OK ? 0 : 1, low, -low, high, -high};
-    sb_error story = {.code = SB_OK};
+    sb_error cause = {.code = SB_OK};
     if (st != SB_OK)
-        story = *err;
+        cause = *err;
     sb_status ours = reduce(comm, SB_COMM_MAX, most, 5, err);
     if (ours != SB_OK)
         return ours;
     if (most[0] > 0 || !reducer)
-        return share_story(comm, true, st, &story, err);
+        return share_cause(comm, true, st, &cause, err);
     if (most[1] == -most[2] && most[3] == -most[4])
         return SB_OK;
-    sb_status failed = compare(&list, comm, &ours, &story, err);
-    return failed != SB_OK ? failed : share_story(comm, false, ours, &story, err);
+    sb_status failed = compare(&list, comm, &ours, &cause, err);
+    return failed != SB_OK ? failed : share_cause(comm, false, ours, &cause, err);
 }

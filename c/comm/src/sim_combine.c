@@ -1,4 +1,4 @@
-/* The reductions of the simulated communicator: in double, in the order of ranks. */
+/* The reductions of the simulated communicator, in double and in the order of the ranks. */
 #include "sim_comm.h"
 
 #include "../../src/base/half.h"
@@ -18,8 +18,8 @@ static char *at(const sb_comm_buffer *buffer, int64_t first) {
     return (char *)buffer->ptr + bytes_of(buffer, first);
 }
 
-/* Returns the host address of elements on the host or a simulated device: `takes` accepts no other
-   device. Returns NULL only in a forked child. */
+/* Returns the host address of elements on the host or on a simulated device: `takes` accepts no
+   other device. Returns NULL only in a forked child. */
 static void *reach(const sb_comm_buffer *buffer, int64_t first, size_t bytes) {
     const void *table;
     void *device;

@@ -24,14 +24,14 @@ static void break_group(struct sb__sim_group *group, const char *format, ...) {
     if (group->broken)
         return;
     va_start(args, format);
-    (void)vsnprintf(group->story, sizeof group->story, format, args);
+    (void)vsnprintf(group->cause, sizeof group->cause, format, args);
     va_end(args);
     group->broken = true;
     (void)pthread_cond_broadcast(&group->changed);
 }
 
 static sb_status fail_broken(const struct sb__sim_group *group, sb_error *err) {
-    return sb__comm_fail(err, SB_ERR_COMM_FAILURE, "%s", group->story);
+    return sb__comm_fail(err, SB_ERR_COMM_FAILURE, "%s", group->cause);
 }
 
 /* --- operations --------------------------------------------------------------------- */
@@ -139,7 +139,7 @@ static void arrive(struct sb__sim_rank *rank, struct sb__sim_operation *operatio
     (void)pthread_cond_broadcast(&group->changed);
 }
 
-/* Counts the call; returns whether the armed failure is due at this call. */
+/* Counts the call. Returns whether the planted failure occurs at this call. */
 static bool is_due(struct sb__sim_rank *rank) {
     return rank->fail_nth && --rank->fail_nth == 0;
 }
@@ -212,8 +212,8 @@ static void leave(struct sb__sim_group *group, struct sb__sim_part *part) {
         free_operation(group, part->operation);
 }
 
-/* Leaves the operation if it is complete for this rank (`*out_done`). Returns COMM_FAILURE if it
-   cannot complete, or another rank has not called it at the time `until`; else SB_OK. */
+/* If the operation is complete for this rank, leaves it and sets `*out_done`. Returns COMM_FAILURE
+   if it cannot complete, or another rank has not called it at the time `until`; else SB_OK. */
 static sb_status look(struct sb__sim_group *group, struct sb__sim_part *part, uint64_t until,
                       bool *out_done, sb_error *err) {
     *out_done = false;
@@ -229,8 +229,8 @@ static sb_status look(struct sb__sim_group *group, struct sb__sim_part *part, ui
     return SB_OK;
 }
 
-/* Waits until the group changes or until `due`. May return earlier, since the clock of condition
-   variables may be set: callers check again. */
+/* Waits until the group changes or until `due`. May return earlier, because the clock of condition
+   variables may be adjusted: callers check again. */
 static void sleep_until(struct sb__sim_group *group, uint64_t due) {
     const uint64_t now = sb__comm_now(), left = due > now ? due - now : 0;
     const uint64_t wait = left < LONGEST_SLEEP ? left : LONGEST_SLEEP;
@@ -399,7 +399,7 @@ static sb_status make_group(int32_t size, const sb_sim_comm_options *options,
     return SB_OK;
 }
 
-/* On failure closes all ranks; closing the last rank frees the group. */
+/* On failure closes all ranks, which frees the group. */
 static sb_status make_ends(sb_context *context, struct sb__sim_group *group, sb_comm **ends,
                            sb_error *err) {
     const int32_t size = group->size;

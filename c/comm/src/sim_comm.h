@@ -36,7 +36,7 @@ struct sb__sim_rank {
     uint64_t number;                    /* number of the rank's next operation */
     struct sb__sim_operation *upcoming; /* the rank's next operation; NULL: no rank has begun it */
     uint64_t random;
-    int64_t fail_nth; /* 0: not armed */
+    int64_t fail_nth; /* 0: no failure is planted */
     sb_sim_comm_failure mode;
 };
 
@@ -46,7 +46,7 @@ struct sb__sim_group {
     int32_t size, alive;
     uint64_t delay, limit;                  /* nanoseconds */
     bool broken;                            /* failed: operations no longer access elements */
-    char story[160];                        /* the cause of the failure */
+    char cause[160];                        /* the message of the failure */
     struct sb__sim_operation *first, *last; /* operations that some rank has not left */
     struct sb__sim_rank ranks[];
 };

@@ -1,5 +1,5 @@
 /* Collectives on blobs: on which side bytes are reduced, the heads afterwards, and the state after
-   a failure. The engine has one rank that can fail on request, or simulated ranks. */
+   a failure. The engine has one rank, which fails when the test requests it, or simulated ranks. */
 #include "blobs.h"
 #include "ranks.h"
 
@@ -109,7 +109,7 @@ static bool is_on_device(int32_t head) {
     return head == SB_HEAD_AT_GPU || head == SB_HEAD_SYNCED;
 }
 
-TEST_ON(rig, a_blob_is_reduced_on_the_side_that_the_engine_takes) {
+TEST_ON(rig, a_blob_is_reduced_on_the_side_that_the_engine_accepts) {
     for (size_t i = 0; i < 4; i++) {
         for (int32_t takes = -1; takes <= 3; takes++) { /* -1: the slot is missing */
             struct single single = {.takes_device = takes};
@@ -134,7 +134,7 @@ TEST_ON(rig, a_blob_is_reduced_on_the_side_that_the_engine_takes) {
     }
 }
 
-TEST_ON(rig, a_root_s_heads_stay_but_for_a_first_touch) {
+TEST_ON(rig, a_broadcast_keeps_the_root_s_heads_but_for_a_first_use) {
     for (size_t i = 0; i < 4; i++) {
         for (int32_t takes = 0; takes < 2; takes++) {
             struct single single = {.takes_device = takes};
@@ -156,8 +156,8 @@ TEST_ON(rig, a_root_s_heads_stay_but_for_a_first_touch) {
 
 /* --- failures -------------------------------------------------------------------------------- */
 
-/* Fails at the n-th of three blobs. The head of that blob stays unless both sides were current and
-   the engine may have sent some of the blob. */
+/* The engine fails at the n-th of three blobs. The head of that blob is unchanged unless both sides
+   were current and the engine may have sent some of the blob. */
 static void check_failure(size_t at, int32_t takes, int64_t nth, sb_status failure) {
     struct single single = {.takes_device = takes, .fail_nth = nth, .failure = failure};
     struct rig rig;
@@ -193,7 +193,7 @@ static void check_failure(size_t at, int32_t takes, int64_t nth, sb_status failu
     rig_close(&rig);
 }
 
-TEST(a_failure_leaves_the_heads_and_the_blobs_that_were_not_reached) {
+TEST(a_failure_leaves_later_blobs_unchanged) {
     static const sb_status failures[] = {SB_ERR_COMM_FAILURE, SB_ERR_OUT_OF_MEMORY,
                                          SB_ERR_DEVICE_LOST, SB_ERR_IO};
     for (size_t at = 0; at < 4; at++)
@@ -203,7 +203,7 @@ TEST(a_failure_leaves_the_heads_and_the_blobs_that_were_not_reached) {
                     check_failure(at, takes, nth, failures[f]);
 }
 
-TEST_ON(rig, lists_that_cannot_be_reduced_are_refused_whole) {
+TEST_ON(rig, a_list_with_an_invalid_blob_is_refused_as_a_whole) {
     struct single single = {.calls = 0};
     sb_comm *comm;
     rig_reopen_on(f, "cpu", 0);
@@ -251,7 +251,7 @@ TEST_ON(rig, lists_that_cannot_be_reduced_are_refused_whole) {
     sb_comm_destroy(comm);
 }
 
-TEST(lent_bytes_that_overlap_are_reduced_twice) {
+TEST(overlapping_memory_of_the_caller_is_reduced_twice) {
     struct single single = {.calls = 0};
     sb_comm *comm;
     sb_blob *blobs[2];
@@ -275,9 +275,8 @@ static sb_status single_barrier(void *comm, sb_error *err) {
     return SB_OK;
 }
 
-/* Tries every size from the required slots to the whole table: a slot that is only partly inside is
-   ignored. */
-TEST(half_a_slot_is_no_table) {
+/* Tries every size from the required slots to the whole table. */
+TEST(a_table_that_ends_within_a_slot_is_refused) {
     struct single single = {.calls = 0};
     sb_comm_engine table = single_engine;
     table.barrier = single_barrier;
@@ -333,15 +332,14 @@ TEST(tables_of_engines_are_checked) {
     sb_comm_destroy(comm);
 }
 
-TEST_ON(rig, an_engine_that_is_no_rank_of_its_ranks_is_closed) {
+TEST_ON(rig, an_engine_with_an_invalid_rank_is_closed) {
     static const int32_t lies[][2] = {{-1, 2}, {2, 2}, {0, 0}, {0, -1}, {1, 1}, {3, -3}};
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
         struct single single = {.lies = true, .rank = lies[i][0], .size = lies[i][1]};
         sb_comm *comm = NULL;
         char text[80];
         rig_reopen_on(f, "cpu", 0);
-        (void)snprintf(text, sizeof text, "single says that this is rank %d of %d", lies[i][0],
-                       lies[i][1]);
+        (void)snprintf(text, sizeof text, "single reports rank %d of %d", lies[i][0], lies[i][1]);
         assert_status(SB_ERR_COMM_FAILURE,
                       sb_comm_create(f->context, &single_engine, &single, &comm, &err));
         assert_string_equal(err.message, text);

@@ -1,5 +1,5 @@
-/* Collectives of simulated ranks on host memory: results, refusals, and the statuses of other ranks
-   if a rank fails. */
+/* Tests collectives of simulated ranks on host memory: results, refusals, and the status at other
+   ranks if a rank fails. */
 #include "halves.h"
 #include "port/threads.h"
 #include "ranks.h"
@@ -69,8 +69,8 @@ TEST(every_op_combines_the_values_of_all_ranks) {
     }
 }
 
-/* Each of 16 replies is delayed by up to 10 ms, which the limit does not count. */
-TEST(answers_come_as_late_as_is_asked) {
+/* Each of 16 barriers is delayed by up to 10 ms, which the limit does not count. */
+TEST(operations_complete_as_late_as_requested) {
     sb_sim_comm_options late = SB_SIM_COMM_OPTIONS_INIT;
     sb_comm *comm;
     late.delay_microseconds = 10000;
@@ -136,7 +136,7 @@ static void count_and_wait(sb_comm *comm, void *arg) {
     }
 }
 
-TEST(no_rank_leaves_a_barrier_before_all_are_there) {
+TEST(no_rank_leaves_a_barrier_before_all_ranks_arrive) {
     for (size_t i = 0; i < SIZES; i++) {
         _Atomic int arrived = 0;
         ranks_run(sizes[i], NULL, count_and_wait, &arrived);
@@ -145,7 +145,7 @@ TEST(no_rank_leaves_a_barrier_before_all_are_there) {
 
 /* --- refusals ---------------------------------------------------------------------------- */
 
-TEST(what_no_rank_may_ask_is_refused_and_sends_nothing) {
+TEST(invalid_arguments_are_refused_and_send_nothing) {
     sb_comm *comm;
     double value = 3;
     assert_ok(sb_sim_comm_create(NULL, 1, NULL, &comm, &err));
@@ -194,7 +194,7 @@ TEST(options_of_another_version_are_refused) {
     sb_comm_destroy(comms[0]);
 }
 
-TEST(there_may_be_as_many_ranks_as_is_said) {
+TEST(the_maximum_number_of_ranks_is_accepted) {
     sb_comm **comms = calloc(SB_SIM_COMM_MAX, sizeof(sb_comm *));
     assert_non_null(comms);
     assert_ok(sb_sim_comm_create(NULL, SB_SIM_COMM_MAX, NULL, comms, &err));
@@ -206,7 +206,7 @@ TEST(there_may_be_as_many_ranks_as_is_said) {
     free(comms);
 }
 
-TEST(a_failure_may_be_taken_back) {
+TEST(a_planted_failure_may_be_removed) {
     sb_comm *comm;
     assert_ok(sb_sim_comm_create(NULL, 1, NULL, &comm, &err));
     assert_ok(sb_sim_comm_fail(comm, 1, SB_SIM_COMM_STOP, &err));
@@ -215,7 +215,7 @@ TEST(a_failure_may_be_taken_back) {
     sb_comm_destroy(comm);
 }
 
-/* The calls that a rank may be in, as messages to other ranks describe them. */
+/* The calls of a rank, as the messages of other ranks describe them. */
 static const char *const calls[] = {
     "all-reduces 3 f64, op 0", "all-reduces 4 f64, op 0",  "all-reduces 3 f32, op 0",
     "all-reduces 3 f64, op 3", "broadcasts 24 u8, root 0", "broadcasts 24 u8, root 1",
@@ -255,7 +255,7 @@ static void differ(sb_comm *comm, void *arg) {
     expect(!strcmp(err.message, "the communicator is of no use after an earlier failure"));
 }
 
-TEST(ranks_that_call_unequal_things_are_told_of_both) {
+TEST(a_difference_of_calls_is_reported_with_both_calls) {
     for (int one = 0; one < CALLS; one++)
         for (int other = 0; other < CALLS; other++)
             if (one != other)
@@ -269,7 +269,7 @@ struct failing {
     sb_sim_comm_failure mode;
 };
 
-/* Rank 1 fails at its n-th of three operations; the other ranks get a status, and none hangs. */
+/* Rank 1 fails at its n-th of three operations. All ranks return COMM_FAILURE, and none hangs. */
 static void fail_at(sb_comm *comm, void *arg) {
     const struct failing *failing = arg;
     double value = 1;
@@ -295,7 +295,7 @@ static void fail_at(sb_comm *comm, void *arg) {
                                                           : "rank 1 has ended"));
 }
 
-TEST(a_rank_that_fails_or_stops_is_a_status_for_all) {
+TEST(a_rank_that_fails_or_stops_fails_all_ranks) {
     sb_sim_comm_options soon = SB_SIM_COMM_OPTIONS_INIT;
     soon.limit_milliseconds = 300;
     for (int64_t nth = 1; nth <= 3; nth++) {
@@ -314,25 +314,25 @@ static void leave_early(sb_comm *comm, void *arg) {
     expect(!strcmp(err.message, "rank 2 has ended"));
 }
 
-TEST(nobody_waits_for_a_rank_that_has_ended) {
+TEST(no_rank_waits_for_a_rank_that_has_ended) {
     ranks_run(3, NULL, leave_early, NULL);
 }
 
-/* Rank 1 calls late, and rank 2 has ended: rank 0's error names rank 2. */
+/* Rank 1 calls late, and rank 2 has ended: rank 0's message has rank 2. */
 static void come_late(sb_comm *comm, void *arg) {
-    _Atomic int *told = arg;
+    _Atomic int *done = arg;
     sb_error err = {.code = 0};
     const int32_t rank = sb_comm_rank(comm);
     if (rank == 2)
         return;
-    while (rank == 1 && !atomic_load(told))
+    while (rank == 1 && !atomic_load(done))
         sched_yield();
     expect_status(SB_ERR_COMM_FAILURE, sb_comm_barrier(comm, &err));
     expect(!strcmp(err.message, "rank 2 has ended"));
-    atomic_store(told, 1);
+    atomic_store(done, 1);
 }
 
-TEST(a_rank_that_is_late_is_not_taken_for_one_that_has_ended) {
-    _Atomic int told = 0;
-    ranks_run(3, NULL, come_late, &told);
+TEST(an_ended_rank_is_reported_before_a_late_rank) {
+    _Atomic int done = 0;
+    ranks_run(3, NULL, come_late, &done);
 }

@@ -1,7 +1,6 @@
-/* Makes every call of a communicator and of a reducer with the n-th allocation or the n-th device
-   operation failing, for every n. Bytes and heads are as before or as after the call, the call may
-   be retried, the blobs are usable, and nothing leaks. The other rank does the same as this rank.
-   */
+/* Makes every call of a communicator and of a reducer while the n-th allocation or device operation
+   fails, for every n. Bytes and heads are then as before or as after the call, the call may be
+   retried, the blobs are usable, and nothing leaks. The other rank does the same as this rank. */
 #include "blobs.h"
 #include "fail_calloc.h"
 #include "faults.h"
@@ -12,7 +11,7 @@
 
 #define BLOBS 4
 #define MOST  40
-#define RANKS 3 /* created at once */
+#define RANKS 3 /* created by one call */
 
 /* Handles come from calloc, all other memory from the context's allocator. */
 #define FAULT_HANDLE FAULTS
@@ -33,7 +32,7 @@ enum call {
     CALLS
 };
 
-/* LENT: read-only storage of the caller, which the first write replaces. */
+/* LENT_CPU, LENT_GPU: read-only storage of the caller, which the first write replaces. */
 enum state { NEVER, AT_CPU, AT_GPU, SYNCED, LENT_CPU, LENT_GPU, STATES };
 
 struct setting {
@@ -123,7 +122,7 @@ static void world_close(struct world *w) {
             ignore(sb_sim_peek(w->rig.context, found, w->lent[i].ptr, bytes, NULL));
         else
             memcpy(found, w->lent[i].ptr, bytes);
-        assert_memory_equal(found, values, bytes); /* lent bytes were not written */
+        assert_memory_equal(found, values, bytes); /* the caller's read-only bytes are unchanged */
         if (w->lent[i].context)
             ignore(sb_sim_free(w->rig.context, w->lent[i].ptr, NULL));
         else
@@ -228,7 +227,7 @@ static void fail_setting(const struct setting *s, int fault, int64_t nth, const 
               what);
 }
 
-/* Returns false if the n-th operation does not exist. */
+/* Makes the call while the n-th operation fails. Returns false if there is no n-th operation. */
 static bool fail_at(const struct setting *setting, int kind, int64_t nth) {
     const bool is_handle = kind == FAULT_HANDLE;
     const enum fault fault = is_handle ? FAULT_ALLOC : (enum fault)kind;
@@ -245,7 +244,7 @@ static bool fail_at(const struct setting *setting, int kind, int64_t nth) {
     if (st != SB_OK && (!fired || err.code != st || !fault_explains(fault, st, is_mean)))
         fail_setting(setting, kind, nth, sb_status_name(st));
     if (st == SB_OK && fired && fault == FAULT_ALLOC && setting->call != STEP)
-        fail_setting(setting, kind, nth, "nobody was told");
+        fail_setting(setting, kind, nth, "no failure was reported");
     const bool in_part = st != SB_OK && setting->call == STEP; /* earlier buckets have ended */
     if (!all_hold(&w, st != SB_OK, st == SB_OK || in_part))
         fail_setting(setting, kind, nth, "bytes");
@@ -273,7 +272,7 @@ static int64_t fail_each(const struct setting *setting) {
     return steps;
 }
 
-TEST(calls_on_lists_keep_their_promise) {
+TEST(calls_on_lists_survive_every_failure) {
     int64_t steps = 0;
     for (enum call call = ALL_REDUCE; call < STEP; call++)
         for (enum state at = NEVER; at < STATES; at++)
@@ -287,7 +286,7 @@ TEST(calls_on_lists_keep_their_promise) {
     assert_true(steps > 300);
 }
 
-TEST(handles_and_values_are_whole_or_refused) {
+TEST(creation_and_reduction_of_values_survive_every_failure) {
     int64_t steps = 0;
     for (enum call call = CREATE; call < CALLS; call++) {
         const struct setting setting = {.call = call, .state = AT_CPU};
@@ -296,7 +295,7 @@ TEST(handles_and_values_are_whole_or_refused) {
     assert_true(steps > 15);
 }
 
-TEST(steps_of_a_reducer_keep_their_promise) {
+TEST(steps_of_a_reducer_survive_every_failure) {
     static const size_t sizes[] = {0, 48, SIZE_MAX};
     int64_t steps = 0;
     for (enum state at = NEVER; at < STATES; at++)

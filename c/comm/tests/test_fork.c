@@ -7,11 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Keeps the parent's engine reachable: the child does not free it, and a leak checker would report
-   it. */
+/* Keeps the parent's engine reachable in the child, which does not free it. A leak checker would
+   otherwise report it. */
 static struct sb__sim_group *volatile parents;
 
-TEST(a_child_of_a_fork_has_no_communicator) {
+TEST(a_forked_child_cannot_use_a_communicator) {
     sb_comm *comm;
     double value = 1;
     assert_ok(sb_sim_comm_create(NULL, 1, NULL, &comm, &err));
@@ -39,8 +39,8 @@ TEST(a_child_of_a_fork_has_no_communicator) {
     sb_comm_destroy(comm);
 }
 
-/* A step in progress stays the parent's: sb_reducer_destroy in the child does not wait. */
-TEST(a_child_of_a_fork_has_no_step) {
+/* A step in progress belongs to the parent, so sb_reducer_destroy in the child does not wait. */
+TEST(a_forked_child_cannot_continue_a_step) {
     sb_sim_comm_options options = SB_SIM_COMM_OPTIONS_INIT;
     sb_comm *comm;
     sb_reducer *reducer;

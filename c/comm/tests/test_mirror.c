@@ -70,8 +70,8 @@ static void world_close(struct world *w, bool failed) {
 
 /* --- buckets --------------------------------------------------------------------------------- */
 
-/* The number of floats of each blob, the last blob first, and of each message sent; negative: sent
-   in place. */
+/* The number of floats of each blob, from the last blob to the first, and of each message sent. A
+   negative number marks a blob that is sent in place. */
 struct sizes {
     size_t bucket_bytes;
     int64_t blobs[MOST];
@@ -84,8 +84,8 @@ static const struct sizes rows[] = {
     {16, {5}, {-5}},               /* exceeds the bucket */
     {16, {3, 1}, {4}},             /* two blobs fill the bucket */
     {16, {3, 2}, {3, 2}},          /* two blobs do not fit together */
-    {16, {1, 1, 1, 1, 1}, {4, 1}}, /* the fifth begins a new bucket */
-    {16, {2, 1, 2, 2}, {3, 4}},    /* so does a blob that does not fit */
+    {16, {1, 1, 1, 1, 1}, {4, 1}}, /* the fifth blob begins a new bucket */
+    {16, {2, 1, 2, 2}, {3, 4}},    /* a blob that does not fit begins a new bucket */
     {16, {5, 5, 4}, {-5, -5, -4}}, /* no two fit together */
     {0, {1, 2, 3}, {-1, -2, -3}},  /* each is sent in place */
     {3, {1, 1}, {-1, -1}},         /* a bucket smaller than an element */
@@ -162,7 +162,7 @@ TEST(a_bucket_has_one_dtype_and_may_be_empty) {
 
 /* --- buffers of buckets ---------------------------------------------------------------------- */
 
-/* Opens a world of six blobs, each gathered in its own bucket; two buckets can be in flight. */
+/* Opens a world of six blobs, each gathered in a separate bucket; two buckets can be in flight. */
 static void world_of_rooms(struct world *w, bool tests_are_done) {
     world_open(w, &mirror_engine, false);
     w->mirror.tests_are_done = tests_are_done;
@@ -171,7 +171,7 @@ static void world_of_rooms(struct world *w, bool tests_are_done) {
     make_reducer(w, SB_COMM_SUM, 16);
 }
 
-TEST(no_more_buckets_fly_than_there_are_rooms) {
+TEST(at_most_two_buckets_are_in_flight) {
     for (int done = 0; done < 2; done++) {
         struct world w;
         world_of_rooms(&w, done);
@@ -196,7 +196,7 @@ TEST(no_more_buckets_fly_than_there_are_rooms) {
 
 /* The n-th start sends nothing: `ready` succeeds, `wait` reports the failure once, and this step
    and later steps can complete. */
-TEST(a_step_goes_on_where_the_engine_sent_nothing) {
+TEST(a_step_continues_if_the_engine_sent_nothing) {
     static const sb_status failures[] = {SB_ERR_OUT_OF_MEMORY, SB_ERR_UNSUPPORTED,
                                          SB_ERR_DEVICE_LOST};
     for (int f = 0; f < 3; f++) {
@@ -210,7 +210,7 @@ TEST(a_step_goes_on_where_the_engine_sent_nothing) {
                 w.mirror.failure = failures[f];
                 for (int i = MOST; i--;)
                     assert_ok(sb_reducer_ready(w.reducer, w.blobs[i], &err));
-                /* `ready` can start only the first two; a failure of these is retried. */
+                /* `ready` starts only the first two buckets; if one fails, it is retried. */
                 sb_status st = sb_reducer_wait(w.reducer, NULL);
                 assert_int_equal(st, nth > 2 ? failures[f] : SB_OK);
                 w.mirror.fail_begin = 0;
@@ -227,11 +227,11 @@ TEST(a_step_goes_on_where_the_engine_sent_nothing) {
 
 enum slot { BEGIN, TEST, WAIT };
 
-/* Fails the n-th call of a slot permanently. Buckets that have ended are reduced; gathered blobs
-   are unchanged. */
+/* Fails the n-th call of a slot permanently. The blobs of buckets that have ended are reduced; all
+   other blobs are unchanged. */
 static void fail_step(const sb_comm_engine *engine, enum slot slot, int64_t nth, bool has_err) {
     struct world w;
-    sb_error err, *told = has_err ? &err : NULL;
+    sb_error err, *given = has_err ? &err : NULL;
     sb_status st = SB_OK;
     world_open(&w, engine, false);
     for (int i = 0; i < MOST; i++)
@@ -243,12 +243,12 @@ static void fail_step(const sb_comm_engine *engine, enum slot slot, int64_t nth,
                      : &w.mirror.fail_end) = nth;
     support_poison_error(&err);
     for (int i = MOST; i-- && st == SB_OK;)
-        st = sb_reducer_ready(w.reducer, w.blobs[i], told);
+        st = sb_reducer_ready(w.reducer, w.blobs[i], given);
     if (st == SB_OK)
-        st = sb_reducer_wait(w.reducer, told);
+        st = sb_reducer_wait(w.reducer, given);
     assert_int_equal(st, SB_ERR_COMM_FAILURE);
     if (has_err) {
-        assert_string_equal(err.message, mirror_story);
+        assert_string_equal(err.message, mirror_cause);
         assert_int_equal(err.code, SB_ERR_COMM_FAILURE);
         assert_int_equal(err.device_code, 7);
         assert_int_equal(err.offset, -1);
@@ -272,7 +272,7 @@ static void fail_step(const sb_comm_engine *engine, enum slot slot, int64_t nth,
     world_close(&w, true);
 }
 
-TEST(a_step_ends_where_the_engine_fails) {
+TEST(a_step_ends_if_the_engine_fails) {
     for (int has_err = 0; has_err < 2; has_err++) {
         for (int64_t nth = 1; nth <= MOST; nth++) {
             fail_step(&mirror_engine, BEGIN, nth, has_err);
@@ -286,7 +286,7 @@ TEST(a_step_ends_where_the_engine_fails) {
 
 /* If both sides of a blob were current and its reduction in place fails, the other side stays
    current. */
-TEST(one_side_stays_of_a_blob_in_place) {
+TEST(a_failed_reduction_in_place_keeps_the_other_side) {
     for (int takes = 0; takes < 2; takes++) {
         for (enum slot slot = BEGIN; slot <= WAIT; slot += 2) {
             struct world w;
@@ -307,7 +307,7 @@ TEST(one_side_stays_of_a_blob_in_place) {
     }
 }
 
-TEST(a_reducer_that_ends_in_its_step_waits_for_what_flies) {
+TEST(destroying_a_reducer_waits_for_buckets_in_flight) {
     for (int fails = 0; fails < 2; fails++) {
         struct world w;
         world_of_rooms(&w, false);
@@ -353,7 +353,7 @@ static void fail_scaling(bool in_step, int64_t scale, int64_t engine) {
     assert_int_equal(st, expected);
     if (st != SB_OK) {
         assert_int_equal(err.code, expected);
-        assert_int_equal(strcmp(err.message, mirror_story) == 0, expected == SB_ERR_COMM_FAILURE);
+        assert_int_equal(strcmp(err.message, mirror_cause) == 0, expected == SB_ERR_COMM_FAILURE);
     }
     assert_int_equal(w.mirror.num_sent, engine ? engine - 1 : 3); /* other blobs are still sent */
     assert_int_equal(sb_comm_barrier(w.comm, NULL), engine ? SB_ERR_COMM_FAILURE : SB_OK);
@@ -375,7 +375,7 @@ static void fail_scaling(bool in_step, int64_t scale, int64_t engine) {
     world_close(&w, engine);
 }
 
-TEST(others_do_not_wait_for_a_rank_whose_device_fails) {
+TEST(other_ranks_do_not_wait_if_a_device_fails) {
     for (int in_step = 0; in_step < 2; in_step++)
         for (int64_t scale = 0; scale <= 3; scale++)
             for (int64_t engine = 0; engine <= 3; engine++)
@@ -390,9 +390,9 @@ static void assert_no_bytes(sb_mem *mem) {
                                                  : st == SB_ERR_DEVICE_LOST);
 }
 
-/* All blobs are in flight when the device fails: the first gets the failure, the others a lost
-   device. */
-TEST(the_first_failure_of_a_step_is_told) {
+/* All blobs are in flight when the device fails: scaling the first blob fails, and the later blobs
+   find a lost device. */
+TEST(the_first_failure_of_a_step_is_reported) {
     char first[sizeof((sb_error *)0)->message] = "";
     for (int num = 1; num <= 3; num += 2) {
         struct world w;
@@ -440,7 +440,7 @@ static void step_without_device(sb_comm_op op, bool is_synced) {
     world_close(&w, !is_synced);
 }
 
-TEST(a_lost_device_is_a_failure_where_it_is_needed) {
+TEST(a_lost_device_fails_a_step_only_if_it_is_needed) {
     for (sb_comm_op op = SB_COMM_SUM; op <= SB_COMM_MEAN; op++)
         for (int is_synced = 0; is_synced < 2; is_synced++)
             step_without_device(op, is_synced);
@@ -481,8 +481,8 @@ TEST(blobs_are_broadcast_as_bytes) {
     }
 }
 
-/* Bytes beyond a blob's count are kept. If there are none, old bytes are not downloaded. */
-TEST(what_is_received_replaces_the_blob_s_bytes_alone) {
+/* Bytes beyond a blob's count do not change. If there are none, old bytes are not downloaded. */
+TEST(a_broadcast_replaces_only_the_bytes_of_the_count) {
     const int64_t six = 6, four = 4;
     for (int whole = 0; whole < 2; whole++) {
         struct world w;
@@ -514,7 +514,7 @@ static void write_sevens(void *user) {
 }
 
 /* The engine does not use streams. */
-TEST(work_that_is_queued_is_done_before_it_is_sent) {
+TEST(queued_work_ends_before_a_blob_is_sent) {
     for (int how = 0; how < 3; how++) {
         const bool own = how > 0, fails = how > 1;
         struct world w;
@@ -543,7 +543,7 @@ TEST(work_that_is_queued_is_done_before_it_is_sent) {
 
 /* --- host memory of the caller --------------------------------------------------------------- */
 
-TEST(values_and_bytes_reach_the_engine_as_they_are) {
+TEST(values_and_bytes_reach_the_engine_unchanged) {
     struct world w;
     char byte = 3;
     float values[] = {1, 2};
@@ -572,7 +572,7 @@ TEST(values_and_bytes_reach_the_engine_as_they_are) {
     world_close(&w, false);
 }
 
-TEST(every_required_slot_is_asked_for) {
+TEST(a_missing_required_slot_is_refused) {
     struct mirror mirror = {.takes_device = false};
     sb_comm *comm = NULL;
     for (int i = 0; i < 5; i++) {
@@ -596,7 +596,7 @@ TEST(every_required_slot_is_asked_for) {
     assert_null(comm);
 }
 
-TEST(a_blob_that_is_missing_is_named) {
+TEST(the_message_has_the_index_of_a_missing_blob) {
     struct world w;
     world_open(&w, &mirror_engine, false);
     add(&w, SB_DTYPE_F32, 3, 1, SB_HEAD_AT_CPU);
@@ -620,7 +620,7 @@ TEST(a_blob_that_is_missing_is_named) {
 }
 
 /* Unregistered blobs lie between registered blobs in memory. */
-TEST(a_stranger_is_not_taken_for_its_neighbour) {
+TEST(an_unregistered_blob_is_refused) {
     for (int odd = 0; odd < 2; odd++) {
         struct world w;
         world_open(&w, &mirror_engine, false);

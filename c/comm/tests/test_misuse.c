@@ -1,5 +1,5 @@
-/* Callers of a reducer break its rules, or two failures coincide: each rank gets a status, and no
-   foreign memory is touched. */
+/* Callers of a reducer break its rules, or two failures coincide. Each rank's call returns a
+   status, and memory of others is not accessed. */
 #include "aligned.h"
 #include "blobs.h"
 #include "ranks.h"
@@ -49,7 +49,7 @@ static sb_context *context_of_again(struct again *again) {
     return context;
 }
 
-TEST(a_blob_may_end_between_steps_and_another_take_its_place) {
+TEST(a_new_blob_at_the_same_address_takes_part) {
     struct again again = {NULL, 0, false};
     sb_context *context = context_of_again(&again);
     sb_comm *comm;
@@ -83,7 +83,7 @@ TEST(a_blob_may_end_between_steps_and_another_take_its_place) {
         test_aligned_free(again.block);
 }
 
-TEST(a_blob_that_is_reshaped_when_it_is_ready_is_found) {
+TEST(a_reshape_of_a_ready_blob_is_reported) {
     sb_comm *comm;
     sb_reducer *reducer;
     const int64_t longer = 100000, as_before = COUNT;
@@ -103,8 +103,8 @@ TEST(a_blob_that_is_reshaped_when_it_is_ready_is_found) {
     sb_comm_destroy(comm);
 }
 
-/* Reshapes a blob while its bucket is in flight: the reducer last uses the old memory before that
-   memory ends. */
+/* Reshapes a blob while its bucket is in flight. The reducer's last use of the old memory must
+   precede the memory's end. */
 static void reshape_in_flight(sb_comm *comm, void *arg) {
     const int64_t *bucket_bytes = arg;
     const int64_t longer = 100000;
@@ -121,7 +121,7 @@ static void reshape_in_flight(sb_comm *comm, void *arg) {
         diff[i] = (float)(rank + i);
     for (int i = 0; i < 2; i++)
         expect_ok(sb_reducer_ready(reducer, blobs[i], &err));
-    if (rank == 0) /* the other ranks' sums are correct */
+    if (rank == 0) /* the other ranks' sums must be correct */
         expect_ok(sb_blob_reshape(blobs[1], &longer, 1, NULL, &err));
     expect_ok(sb_reducer_wait(reducer, &err));
     expect_ok(sb_blob_mutable_cpu_f32(blobs[1], SB_DIFF, &diff, &err));
@@ -132,10 +132,10 @@ static void reshape_in_flight(sb_comm *comm, void *arg) {
     sb_blob_destroy(blobs[1]);
 }
 
-TEST(memory_that_flies_outlives_the_blob_that_had_it) {
+TEST(memory_in_flight_outlives_a_reshape) {
     sb_sim_comm_options options = SB_SIM_COMM_OPTIONS_INIT;
     int64_t bucket_bytes[] = {0, 1 << 20};
-    options.delay_microseconds = 20000; /* the reshape precedes the reply */
+    options.delay_microseconds = 20000; /* the reshape precedes the end of the reduction */
     for (int i = 0; i < 2; i++)
         ranks_run(2, &options, reshape_in_flight, &bucket_bytes[i]);
 }
@@ -190,7 +190,7 @@ static void fail_twice(sb_comm *comm, void *arg) {
     expect(counting.live_blocks == 0 && counting.violations == 0);
 }
 
-TEST(a_rank_without_memory_and_one_that_fails_both_get_a_status) {
+TEST(two_failures_at_once_are_reported_at_both_ranks) {
     sb_sim_comm_options options = SB_SIM_COMM_OPTIONS_INIT;
     options.limit_milliseconds = 200;
     for (int i = 0; i < 4; i++) {

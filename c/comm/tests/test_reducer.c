@@ -1,5 +1,5 @@
-/* The reducer on simulated ranks: sums for all orders of `ready`, bucket sizes and delays; errors
-   of ranks that disagree; the state after a failure. */
+/* Tests the reducer on simulated ranks: sums for all orders of sb_reducer_ready, bucket sizes and
+   delays; errors of ranks that disagree; the state after a failure. */
 #include "blobs.h"
 #include "halves.h"
 #include "port/threads.h"
@@ -118,7 +118,7 @@ static void shuffle(int order[BLOBS], uint64_t *seed) {
 
 struct steps {
     const char *device;
-    int steps; /* for each size of buckets */
+    int steps; /* steps for each bucket size */
     uint64_t seed;
 };
 
@@ -236,7 +236,7 @@ static void register_odd(sb_comm *comm, void *arg) {
     net_close(&net);
 }
 
-TEST(a_difference_is_told_to_every_rank_with_both_sides) {
+TEST(a_difference_is_reported_at_every_rank_with_both_values) {
     static const struct odd odds[] = {
         {0, SB_ERR_SHAPE_MISMATCH, {"blob 4 is f64 (64) at rank 0", "f64 (8 8) at rank 1"}},
         {1, SB_ERR_DTYPE_MISMATCH, {"blob 3 is f64 (1) at rank 0", "f32 (1) at rank 1"}},
@@ -271,12 +271,12 @@ static void register_long(sb_comm *comm, void *arg) {
     sb_blob_destroy(blob);
 }
 
-TEST(shapes_are_cut_to_their_room) {
+TEST(long_shapes_are_truncated_in_the_message) {
     skip_on_32_bits("its sizes have no addresses");
     ranks_run(2, NULL, register_long, NULL);
 }
 
-/* Registers a blob that was never shaped, which has no axes, like a scalar. */
+/* Registers a blob without a shape at one rank and a scalar at the other; neither has axes. */
 static void register_one(sb_comm *comm, void *arg) {
     const int32_t rank = sb_comm_rank(comm), *scalar = arg;
     sb_blob *blob = NULL;
@@ -297,14 +297,14 @@ static void register_one(sb_comm *comm, void *arg) {
     sb_blob_destroy(blob);
 }
 
-TEST(a_blob_without_a_shape_is_no_scalar) {
+TEST(a_blob_without_a_shape_differs_from_a_scalar) {
     sb_sim_comm_options soon = SB_SIM_COMM_OPTIONS_INIT;
     soon.limit_milliseconds = 500;
     for (int32_t scalar = 0; scalar < 2; scalar++)
         ranks_run(2, &soon, register_one, &scalar);
 }
 
-TEST(what_cannot_be_registered_is_refused) {
+TEST(invalid_registrations_are_refused) {
     sb_comm *comm;
     sb_reducer *reducer = NULL;
     sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
@@ -335,17 +335,17 @@ TEST(what_cannot_be_registered_is_refused) {
 
 /* --- misuse ---------------------------------------------------------------------------------- */
 
-TEST(a_step_takes_each_blob_once_and_the_communicator_alone) {
+TEST(a_step_refuses_a_second_ready_and_other_calls) {
     sb_comm *comm;
     sb_reducer *reducer, *other;
     const int64_t longer = 5;
     double value = 1;
     sb_blob *blobs[] = {blob_of_count(NULL, SB_DTYPE_F32, 3), blob_of_count(NULL, SB_DTYPE_F32, 4)};
-    sb_blob *stranger = blob_of_count(NULL, SB_DTYPE_F32, 3);
+    sb_blob *unregistered = blob_of_count(NULL, SB_DTYPE_F32, 3);
     assert_ok(sb_sim_comm_create(NULL, 1, NULL, &comm, &err));
     assert_ok(sb_reducer_create(comm, blobs, 2, NULL, &reducer, &err));
-    assert_ok(sb_reducer_create(comm, &stranger, 1, NULL, &other, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_reducer_ready(reducer, stranger, &err));
+    assert_ok(sb_reducer_create(comm, &unregistered, 1, NULL, &other, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_reducer_ready(reducer, unregistered, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_reducer_wait(reducer, &err));
     assert_ok(sb_comm_barrier(comm, &err)); /* no step is in progress */
     for (int step = 0; step < 2; step++) {
@@ -353,7 +353,7 @@ TEST(a_step_takes_each_blob_once_and_the_communicator_alone) {
         assert_status(SB_ERR_INVALID_ARGUMENT, sb_reducer_ready(reducer, blobs[0], &err));
         assert_status(SB_ERR_INVALID_ARGUMENT, sb_reducer_wait(reducer, &err));
         assert_string_equal(err.message, "blob 1 was not ready");
-        assert_status(SB_ERR_INVALID_ARGUMENT, sb_reducer_ready(other, stranger, &err));
+        assert_status(SB_ERR_INVALID_ARGUMENT, sb_reducer_ready(other, unregistered, &err));
         assert_status(SB_ERR_INVALID_ARGUMENT, sb_reducer_wait(other, &err));
         assert_status(SB_ERR_INVALID_ARGUMENT, sb_comm_barrier(comm, &err));
         assert_status(SB_ERR_INVALID_ARGUMENT,
@@ -367,13 +367,13 @@ TEST(a_step_takes_each_blob_once_and_the_communicator_alone) {
     sb_reducer_destroy(other);
     sb_blob_destroy(blobs[0]);
     sb_blob_destroy(blobs[1]);
-    sb_blob_destroy(stranger);
+    sb_blob_destroy(unregistered);
     sb_comm_destroy(comm);
 }
 
 /* --- memory ---------------------------------------------------------------------------------- */
 
-TEST_ON(rig, it_takes_two_buckets_at_most) {
+TEST_ON(rig, a_reducer_has_memory_for_at_most_two_buckets) {
     sb_comm *comm;
     sb_reducer *reducer;
     sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
@@ -420,8 +420,8 @@ static sb_status step(struct net *net, sb_error *err) {
     return st == SB_OK ? sb_reducer_wait(net->reducer, err) : st;
 }
 
-/* Rank 1 fails at its n-th operation of the step. Each blob is then reduced or unchanged, except at
-   most one that is reduced in place. */
+/* Rank 1 fails at its n-th operation of the step. Each gathered blob is then reduced or
+   unchanged. */
 static void fail_in_step(sb_comm *comm, void *arg) {
     struct failing *failing = arg;
     const int32_t rank = sb_comm_rank(comm), size = sb_comm_size(comm);
@@ -473,7 +473,7 @@ TEST(a_failure_at_any_bucket_ends_the_step_at_every_rank) {
 }
 
 struct meeting {
-    _Atomic int begun, broken, told;
+    _Atomic int begun, broken, notified;
 };
 
 static void wait_until(_Atomic int *number, int least) {
@@ -481,7 +481,7 @@ static void wait_until(_Atomic int *number, int least) {
         sched_yield();
 }
 
-/* Rank 1 is in another call. Rank 0 polls the bucket in flight, and rank 2 waits for the bucket. */
+/* Rank 1 makes another call. Rank 0 polls the bucket in flight, and rank 2 waits for the bucket. */
 static void miss_one(sb_comm *comm, void *arg) {
     struct meeting *meeting = arg;
     const int32_t rank = sb_comm_rank(comm);
@@ -505,14 +505,14 @@ static void miss_one(sb_comm *comm, void *arg) {
         expect_status(SB_ERR_COMM_FAILURE, rank
                                                ? sb_reducer_wait(net.reducer, &err)
                                                : sb_reducer_ready(net.reducer, net.blobs[0], &err));
-        atomic_fetch_add(&meeting->told, 1);
+        atomic_fetch_add(&meeting->notified, 1);
     }
     expect(strstr(err.message, "rank 1 is in a barrier where rank ") != NULL);
-    wait_until(&meeting->told, 2); /* the end of a rank would notify the others too */
+    wait_until(&meeting->notified, 2); /* a rank's end would notify the others, too */
     net_close(&net);
 }
 
-TEST(a_difference_is_told_at_once) {
+TEST(a_difference_is_reported_at_once) {
     struct meeting meeting = {0};
     sb_sim_comm_options options = SB_SIM_COMM_OPTIONS_INIT;
     options.limit_milliseconds = 60000;
@@ -538,7 +538,7 @@ static void compute_long(sb_comm *comm, void *arg) {
     net_close(&net);
 }
 
-TEST(the_limit_counts_waits_alone) {
+TEST(the_limit_counts_only_waits) {
     struct meeting meeting = {0};
     sb_sim_comm_options options = SB_SIM_COMM_OPTIONS_INIT;
     options.limit_milliseconds = 500;
@@ -557,6 +557,6 @@ static void end_in_step(sb_comm *comm, void *arg) {
     expect_status(SB_ERR_COMM_FAILURE, sb_comm_barrier(comm, &err));
 }
 
-TEST(a_reducer_may_end_in_its_step) {
+TEST(a_reducer_may_be_destroyed_in_its_step) {
     ranks_run(3, NULL, end_in_step, NULL);
 }

@@ -1,4 +1,4 @@
-/* The data that ranks compare before a reducer's first step, at rank 0 of two. The engine acts as
+/* Tests how rank 0 of two compares registrations before a reducer's first step. The engine acts as
    rank 1, which has registered other blobs and may send anything. */
 #include "blobs.h"
 #include "fail_calloc.h"
@@ -13,11 +13,11 @@
 
 struct other {
     bool agrees;
-    int differs_at; /* index in the five numbers compared first; 0: the second number */
+    int differs_at; /* the one of the five numbers that differs; 0 counts as 1 */
     int64_t calls, fail_nth;
     sb_status failure;
     double finds;  /* the rank that reports the difference */
-    sb_error told; /* the error that this rank sends */
+    sb_error sent; /* the error that this rank sends */
     int closed_failed;
 };
 
@@ -45,7 +45,7 @@ static sb_status other_all_reduce(void *comm, sb_comm_op op, const sb_comm_buffe
     double *values = buffer->ptr;
     const sb_status st = other_call(other, err);
     if (st == SB_OK && op == SB_COMM_MAX && !other->agrees)
-        values[other->differs_at ? other->differs_at : 1] += 1; /* another sum */
+        values[other->differs_at ? other->differs_at : 1] += 1; /* another checksum */
     if (st == SB_OK && op == SB_COMM_MIN)
         values[0] = other->finds;
     return st;
@@ -56,7 +56,7 @@ static sb_status other_broadcast(void *comm, int32_t root, const sb_comm_buffer 
     struct other *other = comm;
     const sb_status st = other_call(other, err);
     if (st == SB_OK && root == 1)
-        memcpy(buffer->ptr, &other->told, sizeof other->told);
+        memcpy(buffer->ptr, &other->sent, sizeof other->sent);
     return st;
 }
 
@@ -84,9 +84,9 @@ static void world_open(struct world *w) {
     memset(w, 0, sizeof *w);
     rig_open_on(&w->rig, "cpu", 0);
     w->other.finds = 1;
-    w->other.told.code = SB_ERR_SHAPE_MISMATCH;
-    w->other.told.offset = 77;
-    memcpy(w->other.told.message, "one is longer", 14);
+    w->other.sent.code = SB_ERR_SHAPE_MISMATCH;
+    w->other.sent.offset = 77;
+    memcpy(w->other.sent.message, "one is longer", 14);
     assert_ok(sb_comm_create(w->rig.context, &other_engine, &w->other, &w->comm, &err));
     w->blob = blob_of_count(w->rig.context, SB_DTYPE_F32, COUNT);
 }
@@ -103,14 +103,14 @@ static sb_status create(struct world *w, sb_error *err) {
     return sb_reducer_create(w->comm, &w->blob, 1, NULL, &w->reducer, err);
 }
 
-TEST(a_difference_is_what_its_finder_says) {
+TEST(the_error_of_the_rank_that_finds_a_difference_is_returned) {
     struct world w;
     world_open(&w);
     assert_status(SB_ERR_SHAPE_MISMATCH, create(&w, &err));
     assert_string_equal(err.message, "one is longer");
     assert_int_equal(err.offset, -1);
     assert_int_equal(w.other.calls, 5); /* sums, head, blob, the reporting rank, its error */
-    w.other.told.message[0] = '\0';
+    w.other.sent.message[0] = '\0';
     assert_status(SB_ERR_SHAPE_MISMATCH, create(&w, &err));
     assert_string_equal(err.message, "registration failed and gave no reason");
     w.other.agrees = true;
@@ -120,8 +120,8 @@ TEST(a_difference_is_what_its_finder_says) {
     world_close(&w, false);
 }
 
-/* Each half of the checksum is sent with its negation, and the engine returns the maxima. */
-TEST(each_part_of_the_sum_is_compared) {
+/* Each half of the checksum is sent with its negation. The engine changes one of these numbers. */
+TEST(each_part_of_the_checksum_is_compared) {
     for (int part = 0; part <= 4; part++) {
         struct world w;
         world_open(&w);
@@ -133,7 +133,7 @@ TEST(each_part_of_the_sum_is_compared) {
 
 /* If the first operation fails, nothing was sent, and the call may be retried. After a later
    failure the other ranks are ahead. */
-TEST(only_the_first_operation_may_be_made_again) {
+TEST(only_the_first_operation_may_be_retried) {
     static const sb_status failures[] = {SB_ERR_OUT_OF_MEMORY, SB_ERR_UNSUPPORTED,
                                          SB_ERR_DEVICE_LOST, SB_ERR_IO};
     for (size_t f = 0; f < 4; f++) {
@@ -155,7 +155,7 @@ TEST(only_the_first_operation_may_be_made_again) {
     }
 }
 
-TEST(what_another_rank_says_may_be_anything) {
+TEST(invalid_data_of_another_rank_is_a_failure) {
     static const double finders[] = {2, 3, -1, 1e300, -1e300, (double)NAN};
     static const sb_status codes[] = {SB_OK, 1, INT32_MAX};
     for (size_t i = 0; i < 6 + 3; i++) {
@@ -164,7 +164,7 @@ TEST(what_another_rank_says_may_be_anything) {
         if (i < 6)
             w.other.finds = finders[i];
         else
-            w.other.told.code = codes[i - 6];
+            w.other.sent.code = codes[i - 6];
         assert_status(SB_ERR_COMM_FAILURE, create(&w, &err));
         assert_string_equal(err.message, i < 6 ? "no rank finds the difference" : "one is longer");
         assert_status(SB_ERR_COMM_FAILURE, sb_comm_barrier(w.comm, &err));
@@ -172,10 +172,10 @@ TEST(what_another_rank_says_may_be_anything) {
     }
 }
 
-TEST(a_story_without_an_end_is_cut) {
+TEST(a_message_without_a_nul_is_truncated) {
     struct world w;
     world_open(&w);
-    memset(w.other.told.message, 'x', sizeof w.other.told.message);
+    memset(w.other.sent.message, 'x', sizeof w.other.sent.message);
     assert_status(SB_ERR_SHAPE_MISMATCH, create(&w, &err));
     assert_int_equal(strlen(err.message), sizeof err.message - 1);
     world_close(&w, false);
@@ -183,14 +183,14 @@ TEST(a_story_without_an_end_is_cut) {
 
 /* --- this rank's own failure ----------------------------------------------------------------- */
 
-TEST(a_failure_is_told_by_its_rank) {
+TEST(a_failure_is_reported_by_its_rank) {
     struct world w;
     world_open(&w);
     w.other.finds = 0; /* this rank */
     assert_status(SB_ERR_INVALID_ARGUMENT,
                   sb_reducer_create(w.comm, NULL, 1, NULL, &w.reducer, &err));
     assert_string_equal(err.message, "blobs is NULL");
-    assert_int_equal(w.other.calls, 3); /* a rank has failed, which rank, its error */
+    assert_int_equal(w.other.calls, 3); /* whether a rank has failed, its number, its error */
     w.other.agrees = true;
     assert_ok(create(&w, &err));
     world_close(&w, false);
@@ -198,7 +198,7 @@ TEST(a_failure_is_told_by_its_rank) {
 
 /* --- memory that runs out ------------------------------------------------------------------ */
 
-/* Fails each allocation in turn: of handles or, if `of_allocator`, of the context's allocator. */
+/* Fails each allocation in turn: each handle or, if `of_allocator`, each block of the allocator. */
 static int64_t fail_each(bool of_allocator) {
     struct world w;
     int64_t failures = 0;
@@ -225,7 +225,7 @@ static int64_t fail_each(bool of_allocator) {
     return failures;
 }
 
-TEST(an_allocation_that_fails_is_told_by_its_rank) {
-    assert_true(fail_each(true) >= 4);  /* the blob's memory, two rooms with their handles */
+TEST(a_failed_allocation_is_reported_by_its_rank) {
+    assert_true(fail_each(true) >= 4);  /* the blob's memory, two buffers and their handles */
     assert_true(fail_each(false) >= 4); /* the reducer, its arrays */
 }

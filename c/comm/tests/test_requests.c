@@ -1,5 +1,5 @@
 /* A reducer on engines of one rank: an engine without requests, and an engine whose requests never
-   end and cannot be cancelled, so that memory that they may still write is kept. */
+   end and cannot be cancelled, so that memory that they may still write must not be freed. */
 #include "blobs.h"
 
 #include "context/context.h"
@@ -27,7 +27,7 @@ static int64_t reduced[8]; /* elements of each reduction */
 
 static sb_status one_all_reduce(void *comm, sb_comm_op op, const sb_comm_buffer *buffer,
                                 sb_error *err) {
-    if (buffer->dtype == SB_DTYPE_F32) { /* not the registration's numbers */
+    if (buffer->dtype == SB_DTYPE_F32) { /* a bucket; the registration sends F64 */
         reduced[reductions++] = buffer->count;
         for (int64_t i = 0; i < buffer->count; i++)
             ((float *)buffer->ptr)[i] += 100;
@@ -40,7 +40,7 @@ static sb_status one_broadcast(void *comm, int32_t root, const sb_comm_buffer *b
     return SB_OK;
 }
 
-/* The memory that the engine's last request "still writes". */
+/* The memory of the engine's last request, which may still write it. */
 static void *stuck_with;
 static int abandoned;
 
@@ -147,9 +147,9 @@ TEST(an_engine_without_requests_reduces_at_once) {
     }
 }
 
-/* A large blob is sent in place, which is faster than gathering. Meanwhile the bucket of the small
-   blobs stays open without delaying the large blobs. */
-TEST(large_blobs_go_in_place_and_the_small_ones_after_them) {
+/* A large blob is sent in place, which is faster than gathering, and does not wait until the bucket
+   of the small blobs is full. */
+TEST(large_blobs_are_reduced_in_place_before_the_small_blobs) {
     enum { LARGE = (128 << 10) / sizeof(float) };
     static const int64_t counts[] = {3, LARGE, 5, LARGE - 1, LARGE + 1, 7};
     static const int64_t expected[] = {LARGE + 1, LARGE, 7 + LARGE - 1 + 5 + 3};
@@ -177,7 +177,7 @@ TEST(large_blobs_go_in_place_and_the_small_ones_after_them) {
     sb_comm_destroy(comm);
 }
 
-/* Begins a step; `destroys`: the caller destroys the reducer in the step, without a wait. */
+/* Begins a step and, unless the caller `destroys` the reducer in the step, waits in vain for it. */
 static void stop_in_step(struct world *w, bool destroys) {
     all_ready(w);
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_comm_barrier(w->comm, &err));
@@ -189,7 +189,7 @@ static void stop_in_step(struct world *w, bool destroys) {
     assert_status(SB_ERR_COMM_FAILURE, sb_reducer_wait(w->reducer, &err));
 }
 
-TEST(what_an_engine_may_still_write_is_kept) {
+TEST(memory_that_the_engine_may_still_write_is_not_freed) {
     sb_mem *kept[BLOBS];
     for (int how = 0; how < 4; how++) {
         const bool gathers = how & 1;
@@ -206,7 +206,7 @@ TEST(what_an_engine_may_still_write_is_kept) {
         assert_int_equal(w.rig.counting.live_buffers, gathers ? 1 : BLOBS);
         for (int i = 0; i < BLOBS && !gathers; i++) {
             assert_true(sb_mem_is_unique(kept[i]));
-            sb_mem_release(kept[i]); /* here and below so that this program leaks nothing */
+            sb_mem_release(kept[i]); /* so that the test leaks nothing */
         }
         if (gathers)
             sb_mem_release(rooms[stuck_with != first]);
@@ -214,8 +214,9 @@ TEST(what_an_engine_may_still_write_is_kept) {
     }
 }
 
-/* The first write replaces read-only lent storage: the engine's memory is not yet the blob's. */
-TEST_ON(rig, what_is_lent_stays_where_the_engine_may_still_write) {
+/* The write of a read-only blob uses new storage, which is not yet the blob's when the step
+   fails. */
+TEST_ON(rig, memory_of_the_caller_is_not_freed_either) {
     sb_comm *comm;
     sb_reducer *reducer;
     sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
@@ -240,9 +241,9 @@ TEST_ON(rig, what_is_lent_stays_where_the_engine_may_still_write) {
     sb_reducer_destroy(reducer);
     sb_blob_destroy(blob);
     sb_comm_destroy(comm);
-    assert_int_equal(lent.deleted, 0); /* the lent memory is kept too */
+    assert_int_equal(lent.deleted, 0); /* the caller's memory is not freed either */
     assert_true(sb_mem_is_unique(kept));
-    sb_mem_release(kept); /* here and below so that this program leaks nothing */
+    sb_mem_release(kept); /* so that the test leaks nothing */
     assert_int_equal(lent.deleted, 1);
     assert_int_equal(f->counting.live_buffers, 1);
     sb__host_free(f->context, stuck_with, COUNT * sizeof(float), false);
@@ -250,7 +251,7 @@ TEST_ON(rig, what_is_lent_stays_where_the_engine_may_still_write) {
 
 /* --- requests that scribble ---------------------------------------------------------------- */
 
-static int64_t scribble_at; /* the request with so many elements fails */
+static int64_t scribble_at; /* the request with this number of elements fails */
 static sb_comm_buffer sent[BLOBS];
 static int num_sent;
 
@@ -271,8 +272,8 @@ static int32_t late_abandon(void *comm, void *request) {
     return 1;
 }
 
-/* Blobs of 100, 3 and 101 floats with buckets of 64 bytes: the small blob has its own bucket. */
-TEST_ON(rig, a_small_blob_is_gathered_though_it_is_alone) {
+/* Blobs of 100, 3 and 101 floats with buckets of 64 bytes: the small blob has a separate bucket. */
+TEST_ON(rig, a_small_blob_is_gathered_even_if_it_is_alone) {
     static const int64_t counts[BLOBS] = {100, 3, 101};
     sb_comm_engine engine = stuck_engine;
     engine.start = late_start;

@@ -1,5 +1,5 @@
-/* Tries every struct of libsyncblob-comm that holds its size, in every size up to some bytes beyond
-   the current size. */
+/* Tries every struct of libsyncblob-comm with a member struct_size, with every size up to some
+   bytes beyond the current size. */
 #include "struct_sizes.h"
 
 #include <syncblob/comm_engine.h>
@@ -50,7 +50,7 @@ static sb_status engine(void *given) {
     return status;
 }
 
-TEST(a_struct_is_looked_at_as_far_as_it_says) {
+TEST(a_struct_is_read_up_to_its_size) {
     skip_on_32_bits("the first sizes of structs are those of 64 bits");
     static const sb_sim_comm_options ranks = SB_SIM_COMM_OPTIONS_INIT;
     static const sb_reducer_options reducer = SB_REDUCER_OPTIONS_INIT;

@@ -44,7 +44,7 @@ static void print_result(void *user, const sb_conformance_result *result) {
 static void print_claim(void *user, const char *claim) {
     (void)user;
     printf("%s ... ", claim);
-    (void)fflush(stdout); /* before a backend crashes */
+    (void)fflush(stdout); /* the output is complete if the backend crashes */
 }
 
 static int print_claims(void) {
@@ -66,7 +66,7 @@ static bool parse_number(const char *text, unsigned long long limit, unsigned lo
     return text[0] >= '0' && text[0] <= '9' && !*end && !errno && *out <= limit;
 }
 
-/* Sets an option that has a value; false if the value is not valid. */
+/* Sets an option that has a value. Returns false if the value is invalid. */
 static bool set_option(sb_conformance_options *options, const char *name, const char *value) {
     unsigned long long number = 0;
     if (strcmp(name, "--only") == 0) {

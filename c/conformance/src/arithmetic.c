@@ -1,5 +1,5 @@
-/* Claims about arithmetic: against long double on the host, within the rounding of two operations.
-   The core calls prepare_arithmetic before each operation, and so does this file. */
+/* Claims about arithmetic. Results may differ from long double on the host by the rounding of two
+   operations. The core calls prepare_arithmetic before each operation, and so does this file. */
 #include "array.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@ static double rounded(sb_dtype dtype, double value) {
     return dtype == SB_DTYPE_F32 ? (double)(float)value : value;
 }
 
-/* The error bound of two roundings: half a unit in the last place for each. */
+/* Returns the error bound of two roundings: half a unit in the last place for each. */
 static double rounding(const struct sb__array *a, double magnitude) {
     return magnitude * (a->dtype == SB_DTYPE_F32 ? 0x1.01p-23 : 0x1.01p-52);
 }
@@ -98,7 +98,7 @@ static void scale_multiplies(struct sb__kit *kit) {
 /* With an alpha that is 1 as a float, but not as a double, the results are exact. */
 static void alpha_is_rounded(struct sb__kit *kit) {
     const double alpha = 1 + 0x1p-24 - 0x1p-40;
-    const double large = 2 - 0x1p-23; /* times alpha it is above the next float's half */
+    const double large = 2 - 0x1p-23; /* times the unrounded alpha, it rounds up */
     if (!sb__kit_has_arithmetic(kit))
         return;
     struct sb__array x = sb__array_make(kit, SB_DTYPE_F32, 100, 9);
@@ -158,7 +158,7 @@ static void sums_are_close(struct sb__kit *kit) {
     sb__on_every_size(kit, sb__kit_last_dtype(kit), sums_hold);
 }
 
-/* Ones after a large number, which a sum of floats would lose. */
+/* Adds ones to a large number. A sum in float would lose them. */
 static void sums_are_in_double(struct sb__kit *kit) {
     if (!sb__kit_has_arithmetic(kit))
         return;
@@ -204,7 +204,7 @@ static void doubles_are_refused_alike(struct sb__kit *kit) {
     sb__kit_free(kit, x, sizeof zero);
 }
 
-/* Values at the far end of 2^31 + 5 floats. */
+/* Computes with the last values of 2^31 + 5 floats. */
 static void large_counts_are_right(struct sb__kit *kit) {
     const int64_t count = ((int64_t)1 << 31) + 5;
     const size_t bytes = (size_t)count * sizeof(float);

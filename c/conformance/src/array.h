@@ -9,17 +9,17 @@ struct sb__array {
     struct sb__kit *kit;
     sb_dtype dtype;
     int64_t count;
-    size_t element, bytes; /* bytes with the guards */
+    size_t element, bytes; /* `bytes` includes the guards */
     char *host, *on_device;
 };
 
-/* Random values in [-1, 1), also in the guards; uploaded. */
+/* Creates an array of random values in [-1, 1), also in the guards, and uploads it. */
 struct sb__array sb__array_make(struct sb__kit *kit, sb_dtype dtype, int64_t count, uint64_t seed);
 /* Downloads the device's bytes into an array without a device side. */
 struct sb__array sb__array_read(const struct sb__array *array);
 void sb__array_free(struct sb__array *array);
 
-/* The address of the first value on the device; NULL if the claim has ended. */
+/* Returns the address of the first value on the device; NULL if the claim has ended. */
 void *sb__array_first(const struct sb__array *array);
 size_t sb__array_value_bytes(const struct sb__array *array);
 char *sb__array_values(const struct sb__array *array); /* on the host */

@@ -17,7 +17,7 @@ static size_t bytes_of(const sb_blob *blob) {
     return (size_t)sb_blob_count(blob) * sb_dtype_size(sb_blob_dtype(blob));
 }
 
-/* Writes bytes of a seed on the host. */
+/* Writes host bytes that are generated from a seed. */
 static void write_host(struct sb__kit *kit, sb_blob *blob, sb_part part, uint64_t seed) {
     void *bytes = NULL;
     SB__KIT_TRY(kit, sb_blob_overwrite_cpu, blob, part, &bytes);
@@ -25,7 +25,7 @@ static void write_host(struct sb__kit *kit, sb_blob *blob, sb_part part, uint64_
         sb__kit_fill(bytes, bytes_of(blob), seed);
 }
 
-/* Reads on the host, and compares with the bytes of a seed. */
+/* Reads the host's bytes, and compares them with bytes that are generated from a seed. */
 static void check_host(struct sb__kit *kit, const sb_blob *blob, sb_part part, uint64_t seed,
                        const char *what) {
     const void *found = NULL;
@@ -47,7 +47,7 @@ static void check_head(struct sb__kit *kit, const sb_blob *blob, sb_head expecte
         sb__kit_fail(kit, "%s: the head is %d, not %d", what, (int)sb_mem_head(mem), (int)expected);
 }
 
-/* Releases a context whose blobs are destroyed; nothing may be live. */
+/* Releases a context whose blobs are destroyed. Fails the claim if memory is still live. */
 static void context_end(struct sb__kit *kit, sb_context *context) {
     sb_stats stats = SB_STATS_INIT;
     SB__KIT_TRY(kit, sb_context_synchronize, context);
@@ -128,7 +128,7 @@ static void blobs_are_copied(struct sb__kit *kit) {
     context_end(kit, context);
 }
 
-/* After each copy is queued, the host's bytes are used at once. */
+/* Accesses the host's bytes immediately after each copy is queued. */
 static void copies_are_asynchronous(struct sb__kit *kit) {
     void *to_write = NULL;
     sb_mem *mem = NULL;
@@ -153,7 +153,7 @@ static void copies_are_asynchronous(struct sb__kit *kit) {
     context_end(kit, context);
 }
 
-/* The device's side of a memory is lent to others, also from within. */
+/* Uses a part of one memory's device storage as the device storage of another memory. */
 static void memory_is_lent(struct sb__kit *kit) {
     enum { BYTES = 8000, INNER = 4000, AT = 1024 };
     char model[BYTES];

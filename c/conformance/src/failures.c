@@ -1,11 +1,11 @@
-/* Claims about failures that the backend reports. The caller's function makes a copy fail. */
+/* Claims about failures that the backend reports. fail_copy of the options makes a copy fail. */
 #include "kit.h"
 
 #include <string.h>
 
 enum { BYTES = 4001 };
 
-/* A source and a target on the device, with their bytes. */
+/* A source and a target on the device, and the target's old bytes. */
 struct copies {
     struct sb__kit *kit;
     char *from, *to;
@@ -78,7 +78,7 @@ static void events_report_failures(struct sb__kit *kit) {
     SB__KIT_CALL(kit, copy, c.to, c.from, (size_t)BYTES, kit->stream);
     SB__KIT_CALL(kit, event_record, kit->stream, &waiter.event);
     EXPECT_FAILURE(kit, event_wait, waiter.event);
-    EXPECT_FAILURE(kit, event_wait, waiter.event); /* on every call */
+    EXPECT_FAILURE(kit, event_wait, waiter.event); /* every wait reports the failure */
     sb__kit_on_thread(kit, wait_on_thread, &waiter);
     EXPECT_FAILURE(kit, event_wait, waiter.event);
     if (waiter.event)
@@ -95,7 +95,7 @@ static void queries_keep_failures(struct sb__kit *kit) {
     SB__KIT_CALL(kit, copy, c.to, c.from, (size_t)BYTES, kit->stream);
     SB__KIT_CALL(kit, event_record, kit->stream, &event);
     SB__KIT_CALL(kit, event_record, kit->stream, &later);
-    if (sb__kit_goes(kit)) { /* the statuses are free */
+    if (sb__kit_goes(kit)) { /* these calls may return any status */
         sb_error err;
         (void)kit->table.event_wait(kit->device, later, &err); /* ends the work */
         const sb_status st = kit->table.event_query(kit->device, event, &done, &err);
@@ -110,7 +110,7 @@ static void queries_keep_failures(struct sb__kit *kit) {
     copies_free(&c);
 }
 
-/* The work behind the wait may fail or succeed, but must not be forgotten. */
+/* The work after the wait may fail or succeed, but if it succeeds, it must have run. */
 static void waits_for_failures_go_on(struct sb__kit *kit) {
     sb_stream other = sb__kit_stream_create(kit);
     struct copies c = copies_make(kit, true);

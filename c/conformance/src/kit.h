@@ -1,4 +1,4 @@
-/* The state of a conformance test, and the calls of which claims consist. A claim is straight code:
+/* The state of a conformance test, and the functions that claims call. A claim checks no status:
    its first failure is recorded, all later calls do nothing, and the calls that free memory always
    run. */
 #ifndef SB_CONFORMANCE_KIT_H
@@ -16,10 +16,10 @@ struct sb__kit {
     sb_conformance_options options;
     sb_backend table;           /* members that the backend's table lacks are NULL */
     void *device;               /* open during a claim */
-    sb_stream stream;           /* the device's, or NULL */
+    sb_stream stream;           /* the device's own stream, or NULL */
     sb_stream other;            /* the default stream, or `stream` on a device without one */
     uint32_t lacks;             /* SB_DEVICE_LACKS_* of the device */
-    struct sb__kit_block *kept; /* memory that is freed later */
+    struct sb__kit_block *kept; /* freed after the device is closed */
     sb_conformance_outcome outcome;
     char detail[480];
 };
@@ -29,26 +29,26 @@ struct sb__claim {
     void (*test)(struct sb__kit *kit);
 };
 
-/* The claims of each file; the last one has no text. */
+/* The claims of each file. The text of the last element is NULL. */
 extern const struct sb__claim sb__kit_memory_claims[], sb__kit_stream_claims[],
     sb__kit_arithmetic_claims[], sb__kit_failure_claims[], sb__kit_blob_claims[],
     sb__kit_machine_claims[];
 
 /* --- outcomes ---------------------------------------------------------------------- */
 
-/* Whether the claim has neither failed nor been skipped yet. */
+/* Returns whether the claim has neither failed nor been skipped yet. */
 static inline bool sb__kit_goes(const struct sb__kit *kit) {
     return kit->outcome == SB_CONFORMANCE_PASSED;
 }
 
-/* Both do nothing if the claim has ended. */
+/* End the claim as failed or skipped. Both do nothing if it has ended already. */
 void sb__kit_fail(struct sb__kit *kit, const char *format, ...) SB__KIT_PRINTF(2, 3);
 void sb__kit_skip(struct sb__kit *kit, const char *reason);
-/* Takes the outcome and the memory of a copy that another thread has used. */
+/* Moves the outcome and the memory of `copy`, which another thread has used, to `kit`. */
 void sb__kit_join(struct sb__kit *kit, struct sb__kit *copy);
 
-/* malloc, which skips the claim if it fails, and free: if the claim has failed, the memory is freed
-   after the device has been closed, since a wrong backend may still be copying to it. */
+/* Call malloc, which skips the claim if it fails, and free. If the claim has failed, the memory is
+   freed after the device is closed, since a faulty backend may still be copying to it. */
 void *sb__kit_memory(struct sb__kit *kit, size_t bytes);
 void sb__kit_memory_free(struct sb__kit *kit, void *memory);
 void sb__kit_memory_end(struct sb__kit *kit); /* after the device has been closed */
@@ -87,17 +87,17 @@ void sb__kit_expect(struct sb__kit *kit, const char *slot, sb_status expected, s
                            &call_error_);                                                          \
     } while (0)
 
-/* Creates a context on a device of `table`; NULL if the claim has ended. */
+/* Creates a context on a device of `table`. Returns NULL if the claim has ended. */
 sb_context *sb__kit_context(struct sb__kit *kit, const sb_backend *table, const char *name);
 
-/* Opens and closes a device. */
+/* Open and close a device. */
 void sb__kit_open(struct sb__kit *kit, void **out, sb_stream *out_stream);
 void sb__kit_close(struct sb__kit *kit, void *device);
 
-/* Memory from `alloc` on the device's stream; NULL if the claim has ended. */
+/* Allocates memory on the device's stream. Returns NULL if the claim has ended. */
 void *sb__kit_alloc(struct sb__kit *kit, size_t bytes);
 void sb__kit_free(struct sb__kit *kit, void *ptr, size_t bytes);
-/* On the device's stream. */
+/* Queue a copy on the device's stream. */
 void sb__kit_upload(struct sb__kit *kit, void *dst, const void *src, size_t bytes);
 void sb__kit_download(struct sb__kit *kit, void *dst, const void *src, size_t bytes);
 /* Waits for a stream, if the backend has streams. */
@@ -106,16 +106,16 @@ void sb__kit_wait(struct sb__kit *kit, sb_stream stream);
 void sb__kit_compare(struct sb__kit *kit, const void *ptr, const void *expected, size_t bytes,
                      const char *what);
 
-/* Skip the claim, with the reason, if the backend or the caller has no such slots. */
+/* Return whether the backend and the caller have these functions. If not, skip the claim. */
 bool sb__kit_has_streams(struct sb__kit *kit);
 bool sb__kit_has_arithmetic(struct sb__kit *kit);
-/* sb__kit_has_arithmetic; returns SB_DTYPE_F64, or SB_DTYPE_F32 if the device has no doubles. */
+/* Calls sb__kit_has_arithmetic. Returns SB_DTYPE_F64; SB_DTYPE_F32 if the device has no doubles. */
 sb_dtype sb__kit_last_dtype(struct sb__kit *kit);
 /* Skips the claim if the device has no default stream. */
 bool sb__kit_has_default(struct sb__kit *kit);
-/* Creates a stream of the caller's on the claim's device, or skips the claim. */
+/* Creates a stream with the caller's stream_create, or skips the claim if there is none. */
 sb_stream sb__kit_stream_create(struct sb__kit *kit);
-/* On a device of the table, for options with stream_create. NULL if the claim has ended. */
+/* Does the same on any device; stream_create must exist. Returns NULL if the claim has ended. */
 sb_stream sb__kit_stream_create_on(struct sb__kit *kit, void *device);
 void sb__kit_stream_destroy(struct sb__kit *kit, sb_stream stream);
 

@@ -1,5 +1,5 @@
 /* Claims about random operations on blobs, compared with a model: plain values on the host. A table
-   around the backend's plants failures (rig.h). Every round opens a context and has a seed. */
+   that wraps the backend's plants failures (rig.h). Every round opens a context and has a seed. */
 #include "rig.h"
 
 #include <syncblob/blob.h>
@@ -24,12 +24,12 @@ struct machine {
     uint64_t seed, random;
     int32_t step;
     sb_context *context;
-    sb_stream streams[2]; /* NULL, and a caller's or NULL */
+    sb_stream streams[2]; /* NULL, and a stream of the caller or NULL */
     sb_dtype dtype, last_dtype;
     int64_t count;
     sb_blob *blobs[BLOBS];
     sb_mem *mems[MEMORIES];             /* data and diff of each blob */
-    double values[MEMORIES][MAX_COUNT]; /* what a read returns */
+    double values[MEMORIES][MAX_COUNT]; /* the model: what a read returns */
     sb_head heads[MEMORIES];            /* before the operation */
     int64_t fired;                      /* failures before the operation */
 };
@@ -55,7 +55,7 @@ static bool is_device_ok(const struct machine *m) {
     return sb_context_device_status(m->context) == SB_OK;
 }
 
-/* Whether a call that changes nothing may fail with a status. `mem`: the memory of the call. */
+/* Returns whether a call may fail with `st`. `mem` is the memory of the call; -1: unknown. */
 static bool may_fail(const struct machine *m, sb_status st, int mem) {
     if (st == SB_ERR_UNINITIALIZED)
         return m->rig.harmful > 0 && (mem < 0 || m->heads[mem] == SB_HEAD_LOST ||
@@ -73,8 +73,8 @@ static bool may_fail(const struct machine *m, sb_status st, int mem) {
     }
 }
 
-/* Checks the status of a call. `refusal` is the status by which the call refuses the present head,
-   or SB_OK. Returns whether the call has succeeded. */
+/* Checks the status of a call. `refusal` is the status by which the call must refuse the present
+   head, or SB_OK. Returns whether the call has succeeded. */
 static bool judge(struct machine *m, const char *call, int mem, sb_status refusal, sb_status st,
                   const sb_error *err) {
     if (st == SB_OK && refusal != SB_OK)
@@ -268,7 +268,7 @@ static void wait(struct machine *m, int mem) {
     }
 }
 
-/* Arithmetic comes last: a table may have none. */
+/* The operations of arithmetic are last, because a table may have none. */
 static void (*const operations[])(struct machine *m, int mem) = {
     read_host,  read_host,  write_host, write_host, use_device, use_device,
     queue_copy, queue_copy, evict,      clear,      copy_blob,  copy_blob,
@@ -278,7 +278,7 @@ enum { WITHOUT_ARITHMETIC = 13 };
 
 /* --- rounds ---------------------------------------------------------------------------- */
 
-/* Plants a failure for one of the next calls, sometimes. */
+/* Sometimes plants a failure of one of the next calls. */
 static void plant(struct machine *m) {
     static const sb_status statuses[] = {SB_ERR_OUT_OF_MEMORY, SB_ERR_DEVICE_FAILURE,
                                          SB_ERR_UNSUPPORTED};
@@ -295,7 +295,7 @@ static void plant(struct machine *m) {
     }
 }
 
-/* Checks what a memory may have become during an operation. */
+/* Checks that no memory has become LOST during an operation without a cause. */
 static void check_heads(struct machine *m) {
     for (int i = 0; i < MEMORIES; i++) {
         const sb_head now = sb_mem_head(m->mems[i]);
@@ -326,8 +326,8 @@ static void run_steps(struct machine *m) {
     m->rig.countdown = 0;
 }
 
-/* Without further failures every memory that is not LOST has its bytes, unless the device is lost
-   and had the only ones. A first read may return the failure of earlier work. */
+/* After the last failure every memory that is not LOST can be read, unless only a lost device has
+   its bytes. The first read may return the failure of earlier work. */
 static void check_memory(struct machine *m, int mem) {
     const void *bytes = NULL;
     sb_error err;

@@ -1,4 +1,4 @@
-/* Claims about memory and copies: on one stream, whose work is waited for. */
+/* Claims about memory and copies, on one stream, with waits for its work. */
 #include "array.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@ static void devices_are_separate(struct sb__kit *kit) {
     void *memory = sb__kit_alloc(kit, sizeof bytes);
     sb__kit_upload(kit, memory, bytes, sizeof bytes);
     sb__kit_wait(kit, kit->stream);
-    for (int i = 0; i < 2; i++) { /* and closed, and opened again */
+    for (int i = 0; i < 2; i++) { /* opens and closes it twice */
         sb__kit_open(kit, &second, &stream);
         sb__kit_close(kit, second);
     }
@@ -138,7 +138,7 @@ static void copy_moves_its_range(struct sb__kit *kit) {
     sb__on_every_size(kit, SB_DTYPE_F64, bytes_are_copied);
 }
 
-/* Every slot at odd addresses within one block, against the same work on the host. */
+/* Calls every slot at odd addresses in one block, and compares with the same work on the host. */
 static void interior_pointers_work(struct sb__kit *kit) {
     enum { BYTES = 4099 };
     static const size_t places[] = {1, 3, 17, 63, 1001};

@@ -1,4 +1,4 @@
-/* What differs between systems. */
+/* Functions that differ between systems. */
 #ifndef SB_CONFORMANCE_PORT_H
 #define SB_CONFORMANCE_PORT_H
 
@@ -13,11 +13,11 @@
 #endif
 
 /* Runs task(other) on a new thread and, if `own` is not NULL, task(own) on the calling thread at
-   the same time; returns when both have returned. False, and neither runs, if there is no thread.
- */
+   the same time; returns when both have returned. If no thread can be created, runs neither and
+   returns false. */
 bool sb__kit_run_beside(void (*task)(void *arg), void *own, void *other);
 
-/* Returns the time in seconds since some moment. */
+/* Returns the time in seconds since an arbitrary moment. */
 double sb__kit_seconds(void);
 
 #endif

@@ -17,8 +17,8 @@ static sb_status fill(sb_error *err, sb_status status, enum sb__rig_slot slot) {
     return sb_error_fill(err, status, 1, text);
 }
 
-/* Whether bytes may be lost if a slot fails at once. Arithmetic may have changed its output, and if
-   a wait fails, the work before it may be what has failed. */
+/* Returns whether bytes may be lost if a slot fails at once. Arithmetic may have changed its
+   output, and a wait may have failed because earlier work failed. */
 static bool is_harmful(enum sb__rig_slot slot, sb_status status) {
     switch (slot) {
     case SB__RIG_stream_synchronize:
@@ -35,8 +35,8 @@ static bool is_harmful(enum sb__rig_slot slot, sb_status status) {
     }
 }
 
-/* Counts a call. Returns the planted failure that is due, or sets `*is_late`, which is NULL for a
-   slot that queues nothing. */
+/* Counts a call. If the planted failure is due, returns it, or sets `*is_late` if the queued work
+   must fail. `is_late` is NULL for a slot that queues nothing. */
 static sb_status enter(struct sb__rig *rig, enum sb__rig_slot slot, bool *is_late, sb_error *err) {
     if (is_late)
         *is_late = false;
@@ -58,21 +58,21 @@ static sb_status enter(struct sb__rig *rig, enum sb__rig_slot slot, bool *is_lat
     return fill(err, rig->status, slot);
 }
 
-/* Notes that work has failed, if what was queued in its place has status SB_OK. */
+/* Records that work fails, if the work that replaces it was queued with the status `st` SB_OK. */
 static sb_status add_failure(struct sb__rig *rig, sb_stream stream, sb_status st) {
     if (st == SB_OK)
         rig->failures[rig->failure_count++] = (struct sb__rig_failure){.stream = stream};
     return st;
 }
 
-/* Queues half of failing work: the first half of the target becomes zero. */
+/* Queues work that replaces failing work: it zeroes the first half of the target. */
 static sb_status spoil(struct sb__rig *rig, void *dst, size_t bytes, sb_stream stream,
                        sb_error *err) {
     return add_failure(rig, stream,
                        rig->inner.zero(rig->device, dst, (bytes + 1) / 2, stream, err));
 }
 
-/* Removes the failures that a wait for `event` or, if that is NULL, for `stream` returns. */
+/* Removes the failures that a wait for `event` (NULL: `stream`) reports. Returns false if none. */
 static bool take_failures(struct sb__rig *rig, sb_stream stream,
                           const struct sb__rig_event *event) {
     int32_t kept = 0;
@@ -86,7 +86,7 @@ static bool take_failures(struct sb__rig *rig, sb_stream stream,
     return found;
 }
 
-/* The end of a wait: `st` is the backend's status. */
+/* Returns the status of a wait. `st` is the backend's status. */
 static sb_status leave_wait(const struct sb__rig *rig, enum sb__rig_slot slot, bool has_failed,
                             sb_status st, sb_error *err) {
     if (rig->is_lost)
@@ -222,7 +222,7 @@ static sb_status rig_check_stream(void *device, sb_stream stream, sb_error *err)
     return st == SB_OK ? rig->inner.check_stream(rig->device, stream, err) : st;
 }
 
-/* A wait of a lost device waits, too. */
+/* Waits even if the device is lost. */
 static sb_status rig_stream_synchronize(void *device, sb_stream stream, sb_error *err) {
     struct sb__rig *rig = device;
     sb_status st =
@@ -333,7 +333,7 @@ static sb_status rig_scale(void *device, sb_dtype dtype, int64_t count, double a
                    : rig->inner.scale(rig->device, dtype, count, alpha, x, stream, err);
 }
 
-/* Sums wait for their stream, and so return failures of its work. */
+/* Sums wait for their stream, so they return failures of its work. */
 static sb_status rig_asum(void *device, sb_dtype dtype, int64_t count, const void *x, double *out,
                           sb_stream stream, sb_error *err) {
     struct sb__rig *rig = device;
@@ -357,7 +357,7 @@ static sb_status rig_sumsq(void *device, sb_dtype dtype, int64_t count, const vo
 void sb__rig_make(struct sb__rig *rig, const sb_backend *inner) {
     *rig = (struct sb__rig){.inner = *inner, .table = *inner};
     rig->table.user = rig;
-    rig->table.extension = NULL; /* its functions would be passed this device */
+    rig->table.extension = NULL; /* its functions would receive the rig as device */
 #define WRAP(slot)                                                                                 \
     if (inner->slot)                                                                               \
         rig->table.slot = rig_##slot;

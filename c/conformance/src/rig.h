@@ -1,7 +1,6 @@
-/* A table around the backend's, whose slots count what is live and fail when a test has planted a
-   failure. A failure is immediate, and the slot does nothing, or it is one of the queued work: then
-   half of the work is done, and the waits for it return DEVICE_FAILURE, as backend.h describes. For
-   one thread. */
+/* A table that wraps the backend's. Its slots count live objects, and fail when a test has planted
+   a failure. Either the slot fails at once and does nothing, or its queued work fails: half of the
+   work is done, and waits for it return DEVICE_FAILURE, as backend.h describes. For one thread. */
 #ifndef SB_CONFORMANCE_RIG_H
 #define SB_CONFORMANCE_RIG_H
 
@@ -48,24 +47,24 @@ struct sb__rig_event {
 /* Queued work that failed, until a wait has returned the failure. */
 struct sb__rig_failure {
     sb_stream stream;
-    bool is_covered;                   /* by an event */
-    const struct sb__rig_event *event; /* if that still exists */
+    bool is_covered;                   /* an event covers it */
+    const struct sb__rig_event *event; /* the event, if it still exists */
 };
 
 struct sb__rig {
     sb_backend inner;
     sb_backend table;
-    void *device;                            /* of `inner` */
+    void *device;                            /* the device that `inner` opened */
     int64_t blocks, pinned, events, devices; /* live */
 
-    enum sb__rig_slot slot; /* of the planted failure */
-    int64_t countdown;      /* 1: the next call; 0: none is planted */
+    enum sb__rig_slot slot; /* the slot of the planted failure */
+    int64_t countdown;      /* 1: the next call fails; 0: none is planted */
     sb_status status;
     bool is_late; /* the queued work fails, if the slot queues work */
 
     int64_t fired;   /* failures so far */
-    int64_t late;    /* those of queued work */
-    int64_t harmful; /* those after which bytes of the device may be lost */
+    int64_t late;    /* failures of queued work */
+    int64_t harmful; /* failures after which bytes of the device may be lost */
     bool is_lost;
     struct sb__rig_failure failures[SB__RIG_MAX_FAILURES];
     int32_t failure_count;

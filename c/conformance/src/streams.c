@@ -5,11 +5,11 @@
 
 enum { BYTES = 50021 };
 
-/* Three blocks of the device, and their bytes on the host. */
+/* Three blocks of the device, and host memory for uploads and downloads. */
 struct blocks {
     struct sb__kit *kit;
     char *at[3];
-    char *bytes; /* of at[0] at first */
+    char *bytes; /* to upload to at[0] */
     char *found;
 };
 
@@ -22,7 +22,7 @@ static struct blocks blocks_make(struct sb__kit *kit) {
     sb__kit_fill(b.bytes, BYTES, 1);
     if (b.found)
         memset(b.found, 0x77, BYTES);
-    sb__kit_wait(kit, kit->stream); /* other streams may use the memory */
+    sb__kit_wait(kit, kit->stream); /* other streams may then use the memory */
     return b;
 }
 
@@ -60,7 +60,7 @@ static void order(struct sb__kit *kit, sb_stream from, sb_stream to) {
     event_destroy(kit, event);
 }
 
-/* Two blocks, and copies between them that take long. */
+/* Two blocks that are so large that copies between them take long. */
 struct load {
     struct sb__kit *kit;
     char *at[2];
@@ -79,7 +79,7 @@ static void load_free(const struct load *load) {
     sb__kit_free(load->kit, load->at[0], LOAD);
 }
 
-/* Queues the copies; returns an event behind them. */
+/* Queues the copies; returns an event after them. */
 static void *load_queue(const struct load *load) {
     struct sb__kit *kit = load->kit;
     for (int i = 0; i < 64; i++)
@@ -106,8 +106,8 @@ static void one_stream_is_ordered(struct sb__kit *kit) {
     blocks_free(&b);
 }
 
-/* Fills new blocks on a stream that is not ordered with others: a block that was freed too early
-   may be one of them. `device` is open. */
+/* Fills new blocks on a stream that is not ordered with others. If a block was freed too early, a
+   new block may have its memory. `device` is open. */
 static void reuse_memory(struct sb__kit *kit, void *device, sb_stream stream) {
     struct sb__kit other = *kit;
     if (!sb__kit_goes(kit))
@@ -173,7 +173,7 @@ static void synchronize_waits(struct sb__kit *kit) {
     sb__kit_download(kit, b.found, b.at[0], BYTES);
     sb__kit_wait(kit, kit->stream);
     check_found(&b, "stream_synchronize returned before a download was complete");
-    sb__kit_wait(kit, kit->stream); /* without work */
+    sb__kit_wait(kit, kit->stream); /* no work is queued */
     sb__kit_wait(kit, kit->other);
     blocks_free(&b);
 }
@@ -274,9 +274,9 @@ static void queries_do_not_lie(struct sb__kit *kit) {
     blocks_free(&b);
 }
 
-/* A call that takes an eighth of the work's time has waited for it, unless the event is not done
-   afterwards. The thread may be interrupted during a call, but not during each of three. The first
-   copies also touch fresh memory. */
+/* Checks that `call` does not wait for queued work: it takes less than an eighth of the work's
+   time, or the event is not done afterwards. Makes up to three calls, since one may be interrupted.
+   Queues the copies once before, so that the timed copies do not touch fresh memory. */
 static void check_no_wait(struct sb__kit *kit, const char *slot,
                           void (*call)(struct sb__kit *kit, void *event, int32_t *out_done)) {
     int32_t done = 1;
@@ -324,7 +324,7 @@ static void stream_waits_do_not_wait(struct sb__kit *kit) {
     check_no_wait(kit, "stream_wait", wait_on_stream);
 }
 
-/* The default stream waits for an event behind the work on own_stream. */
+/* The default stream waits for an event after the work on own_stream. */
 static void events_order_own_and_default(struct sb__kit *kit) {
     if (!sb__kit_has_default(kit))
         return;
@@ -341,8 +341,8 @@ static void events_order_own_and_default(struct sb__kit *kit) {
 
 /* --- a caller's stream ------------------------------------------------------------------ */
 
-/* Moves bytes to and fro between the device's stream and another one, in an order that only events
-   make; returns the last event, on the other stream. */
+/* Copies bytes on the device's stream and on `other` in turn, ordered only by events. Returns the
+   last event, which is recorded on `other`. */
 static void *take_turns(struct sb__kit *kit, const struct blocks *blocks, sb_stream other) {
     const struct blocks b = *blocks;
     sb__kit_upload(kit, b.at[0], b.bytes, BYTES);
@@ -426,7 +426,7 @@ static void memory_is_for_other_streams(struct sb__kit *kit) {
 /* --- threads ----------------------------------------------------------------------------- */
 
 struct worker {
-    struct sb__kit kit; /* a copy: a thread has its own outcome */
+    struct sb__kit kit; /* a copy, since each thread has an outcome */
     uint64_t seed;
 };
 

@@ -61,10 +61,10 @@ TEST(a_device_without_doubles_conforms) {
     table.asum = asum_f32;
     table.sumsq = sumsq_f32;
     assert_conforms("no doubles", &table, &options);
-    table.lacks = no_doubles; /* the core refuses them */
+    table.lacks = no_doubles; /* the core refuses doubles */
     assert_conforms("no doubles, declared", &table, &options);
     table.lacks = NULL;
-    table.sumsq = host_backend.sumsq; /* in some slots only */
+    table.sumsq = host_backend.sumsq; /* one slot accepts doubles */
     assert_ok(sb_conformance_run(&table, &options, NULL, NULL, &failed, &err));
     assert_int_equal(failed, 1);
 }
@@ -74,7 +74,7 @@ static void copy_failure(void *user, const sb_conformance_result *result) {
         (void)snprintf(user, sizeof err.message, "%s", result->detail);
 }
 
-TEST(an_open_device_that_does_not_exist_is_named) {
+TEST(a_device_that_must_not_open_is_reported) {
     char detail[sizeof err.message] = "";
     int32_t failed = -1;
     sb_conformance_options options = SB_CONFORMANCE_OPTIONS_INIT;
@@ -85,7 +85,7 @@ TEST(an_open_device_that_does_not_exist_is_named) {
     assert_string_equal(detail, "open of device 3 returned SB_OK, not SB_ERR_NO_DEVICE");
 }
 
-/* A table that the core refuses is a failed claim; nothing else is tested. */
+/* If the core refuses a table, the first claim fails and nothing else is tested. */
 static void count_outcomes(void *user, const sb_conformance_result *result) {
     int32_t *counts = user;
     counts[result->outcome]++;
@@ -156,7 +156,7 @@ TEST(claims_are_listed_and_chosen) {
     options.only = "zero clears";
     options.begin = remember_claim;
     assert_ok(sb_conformance_run(&host_backend, &options, check_claim, counts, &failed, &err));
-    assert_int_equal(counts[SB_CONFORMANCE_PASSED], 2); /* and the first one */
+    assert_int_equal(counts[SB_CONFORMANCE_PASSED], 2); /* the chosen claim and the first claim */
     assert_non_null(strstr(last_begun, "zero clears"));
     options.begin = NULL;
     options.only = "";

@@ -1,5 +1,5 @@
-/* Backends that each break one promise of the simulated device, which runs work when a wait needs
-   it. The conformance test must find each error, by the claim that states the promise. */
+/* Backends that each break one promise of the simulated device, which runs queued work only in
+   waits. The conformance test must find each error, by the claim that states the promise. */
 #include "support.h"
 
 #include "conforming.h"
@@ -10,7 +10,7 @@
 
 static sb_backend right; /* the simulated device */
 
-/* The host memory behind a device pointer. */
+/* Returns the host memory behind a device pointer. */
 static void *address(void *device, const void *ptr, size_t bytes) {
     return simulated_controls(device)->address(device, ptr, bytes, NULL);
 }
@@ -125,7 +125,7 @@ static sb_stream own_again(void *device) {
 
 static void early_free(void *device, void *ptr, size_t bytes, sb_stream stream) {
     sb_error unused;
-    stream = new_stream(device); /* which waits for no other */
+    stream = new_stream(device); /* a new stream waits for no other stream */
     right.free(device, ptr, bytes, stream);
     ignore(right.stream_synchronize(device, stream, &unused));
 }
@@ -163,7 +163,7 @@ static sb_status pool_alloc(void *device, size_t bytes, sb_stream stream, void *
     return SB_OK;
 }
 
-/* As if the other open's new block were the same memory. */
+/* Behaves as if the new block of another open device were memory of the pool. */
 static sb_status shared_pool_alloc(void *device, size_t bytes, sb_stream stream, void **out,
                                    sb_error *err) {
     if (pool.device && pool.device != device)
@@ -213,7 +213,7 @@ static sb_status one_ordinal(void *user, int32_t ordinal, void **out, sb_error *
     return open_below(1, ordinal, out, err);
 }
 
-/* The right table has two devices. */
+/* The right table opens the ordinals 0 and 1. */
 static sb_status two_ordinals(void *user, int32_t ordinal, void **out, sb_error *err) {
     return open_below(2, ordinal, out, err);
 }
@@ -327,8 +327,8 @@ static sb_status sumsq_of_failures(void *device, sb_dtype dtype, int64_t count, 
 /* --- the table ------------------------------------------------------------------------- */
 
 struct planted {
-    const char *claim; /* that must fail */
-    sb_backend slots;  /* replace those of the right table */
+    const char *claim; /* the claim that must fail */
+    sb_backend slots;  /* replace slots of the right table */
 };
 
 static const struct planted planted[] = {
@@ -398,7 +398,7 @@ static void replace_slots(sb_backend *table, const sb_backend *slots) {
 #undef REPLACE
 }
 
-/* Whether a claim that contains `claim` fails. */
+/* Returns whether a claim that contains `claim` fails. */
 static bool is_found(const sb_backend *table, const char *claim) {
     sb_conformance_options options = simulated_options();
     int32_t failed = -1;
@@ -424,7 +424,7 @@ TEST(every_planted_error_is_found) {
     }
 }
 
-/* Without slots of streams, work must be complete on return. */
+/* If a table has no slots for streams, work must be complete when a slot returns. */
 TEST(queued_work_of_a_table_without_streams_is_found) {
     sb_backend table = simulated_backend(SB_SIM_LAZY);
     table.own_stream = NULL;

@@ -61,7 +61,7 @@ static double feature_of(uint64_t sample, int feature) {
 
 /* --- one step ------------------------------------------------------------------------------- */
 
-/* Turns scores into probabilities, subtracts 1 from the label's, and returns the loss. */
+/* Replaces the scores by their gradient: probabilities, minus 1 at the label. Returns the loss. */
 static double softmax_loss(double scores[CLASSES], int label) {
     double most = scores[0], sum = 0;
     for (int c = 1; c < CLASSES; c++)
@@ -238,7 +238,7 @@ int main(int argc, char **argv) {
         }
     }
     (void)MPI_Init(&argc, &argv);
-    if (train(&net, &run) != SB_OK) { /* the other ranks wait for this one */
+    if (train(&net, &run) != SB_OK) { /* the other ranks would wait for this one */
         (void)fprintf(stderr, "train: %s\n", err.message);
         (void)MPI_Abort(MPI_COMM_WORLD, 1);
     }

@@ -1,4 +1,4 @@
-/* Arithmetic by kernels, which the driver compiles. Sums: sums.c. */
+/* Arithmetic by kernels, which the driver compiles. sums.c has the sums. */
 #include "arithmetic.h"
 
 #include <string.h>
@@ -99,7 +99,7 @@ static cl_int set_arguments(struct sb__opencl_device *device, cl_kernel kernel,
     return result;
 }
 
-/* The lock: a kernel object has one set of arguments. */
+/* Queues a kernel. The lock protects the kernel object, which has one set of arguments. */
 static cl_int enqueue(struct sb__opencl_device *device, const struct sb__opencl_launch *launch,
                       cl_command_queue queue, cl_event *event) {
     struct sb__opencl_arithmetic *arithmetic = &device->arithmetic;

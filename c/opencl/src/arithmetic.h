@@ -4,13 +4,13 @@
 
 #include "device.h"
 
-/* The source of the kernels in OpenCL C (kernels.c). Compiled with T, the element type, and with
-   DOUBLES, if the device has them, and T8. */
+/* The source of the kernels in OpenCL C (kernels.c). Macros: T, the element type; DOUBLES and T8, a
+   vector type, only if the device has doubles. */
 extern const char sb__opencl_source[];
 
 enum { SB__OPENCL_NUMBERS = 4 };
 
-/* One launch. A kernel's parameters are numbers, operands and the buffer of sums, in this order. */
+/* One launch. A kernel's parameters are `numbers`, `operands` and `sums`, in this order. */
 struct sb__opencl_launch {
     enum sb__opencl_kernel kernel;
     sb_dtype dtype;
@@ -26,7 +26,7 @@ struct sb__opencl_launch {
 sb_status sb__opencl_launch(struct sb__opencl_device *device,
                             const struct sb__opencl_launch *launch, sb_stream stream,
                             sb_error *err);
-/* Fails for a type that the device cannot compute with. */
+/* Returns UNSUPPORTED for a type with which the device cannot compute. */
 sb_status sb__opencl_check_dtype(const struct sb__opencl_device *device, sb_dtype dtype,
                                  sb_error *err);
 

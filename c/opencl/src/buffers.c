@@ -1,5 +1,6 @@
-/* Buffers (cl_mem) behind addresses that the library makes up: they only identify a buffer and an
-   offset. They lie where no system has memory of programs, and are never used twice. */
+/* Buffers (cl_mem) with addresses that the library invents, which only identify a buffer and an
+   offset. The addresses are in a range where no system has memory of programs, and are never
+   reused. */
 #include "device.h"
 
 #include <stdlib.h>
@@ -15,7 +16,7 @@ struct sb__opencl_buffer {
     cl_mem mem;
 };
 
-/* OpenCL of a host with 32 bits has no room for the addresses. */
+/* Initialises the table. A host with 32 bits has no room for the addresses. */
 static bool has_buffers(struct sb__opencl_device *device) {
     device->table.next = FIRST_ADDRESS;
     return sizeof(void *) == 8;
@@ -36,8 +37,7 @@ static struct sb__opencl_buffer *find(const struct sb__opencl_table *table, cons
     return buffer && address - buffer->address < buffer->bytes ? buffer : NULL;
 }
 
-/* The core keeps the memory allocated during the call of a slot, so that the buffer is valid
-   without the lock. */
+/* The core frees no memory in use by a slot's call, so the buffer is valid without the lock. */
 cl_mem sb__opencl_locate(struct sb__opencl_device *device, const void *ptr, size_t *out_offset) {
     struct sb__opencl_table *table = &device->table;
     sb__opencl_lock_take(&table->lock);
@@ -62,7 +62,7 @@ static bool reserve(struct sb__opencl_table *table) {
     return true;
 }
 
-/* New addresses are higher than all before: the table stays sorted. */
+/* Adds a buffer. Its address is higher than all earlier addresses, so the table stays sorted. */
 static bool add(struct sb__opencl_table *table, cl_mem mem, size_t bytes, void **out) {
     const uintptr_t after = bytes / PAGE * PAGE + 2 * PAGE;
     sb__opencl_lock_take(&table->lock);
@@ -70,7 +70,7 @@ static bool add(struct sb__opencl_table *table, cl_mem mem, size_t bytes, void *
                       reserve(table);
     if (fits) {
         table->at[table->count++] = (struct sb__opencl_buffer){table->next, bytes, mem};
-        *out = (void *)table->next; /* NOLINT(performance-no-int-to-ptr): it is no address */
+        *out = (void *)table->next; /* NOLINT(performance-no-int-to-ptr): it is not an address */
         table->next += after;
     }
     sb__opencl_lock_give(&table->lock);

@@ -1,4 +1,4 @@
-/* Opening and closing. */
+/* Opens and closes devices. */
 #include "device.h"
 
 #include <stdatomic.h>
@@ -7,7 +7,7 @@
 
 /* --- finding the device ---------------------------------------------------------------- */
 
-/* A driver's threads and locks do not survive a fork. */
+/* Refuses a forked child, because a driver's threads and locks do not survive a fork. */
 static sb_status check_process(sb_error *err) {
     static _Atomic int64_t user; /* the first process that used OpenCL here */
     const int64_t self = sb__opencl_process();
@@ -31,7 +31,7 @@ static sb_status fail_ordinal(const struct sb__opencl_device *device, cl_uint co
                            count, count == 1 ? "" : "s");
 }
 
-/* Looks for device number `*ordinal` of the platform, or subtracts the number of its devices. */
+/* Finds device `*ordinal` of the platform. If it has fewer devices, subtracts their number. */
 static cl_int find_on(struct sb__opencl_device *device, cl_platform_id platform, cl_uint *ordinal) {
     cl_uint count = 0;
     cl_int result = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, &count);
@@ -104,7 +104,7 @@ static sb_status inspect(struct sb__opencl_device *device, sb_error *err) {
                            version);
 }
 
-/* Chooses the kind of memory: the best one, or `only`. */
+/* Chooses the best kind of memory that the device has, or `only`. */
 static sb_status choose_memory(struct sb__opencl_device *device, int32_t only, sb_error *err) {
     static const struct sb__opencl_memory *const kinds[] = {&sb__opencl_usm, &sb__opencl_svm,
                                                             &sb__opencl_buffers};
@@ -140,7 +140,7 @@ static sb_status open_device(struct sb__opencl_device *device, int32_t only, sb_
         st = create_parts(device, err);
     if (st == SB_OK)
         st = choose_memory(device, only, err);
-    if (st == SB_ERR_DEVICE_LOST) /* it was never opened */
+    if (st == SB_ERR_DEVICE_LOST) /* a device that was never open is not lost */
         st = err->code = SB_ERR_NO_DEVICE;
     return st;
 }
@@ -164,7 +164,7 @@ sb_status sb__opencl_open(void *user, int32_t ordinal, void **out, sb_error *err
     return st;
 }
 
-/* Also closes a device that is open in part. */
+/* Also closes a device that was only partly opened. */
 void sb__opencl_close(void *opened) {
     struct sb__opencl_device *device = opened;
     const cl_command_queue queues[] = {device->queue, device->reads};

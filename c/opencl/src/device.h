@@ -19,9 +19,9 @@ typedef cl_int sb__opencl_transfer(struct sb__opencl_device *device, void *dst, 
    sets `*event` to the command's event. */
 struct sb__opencl_memory {
     int32_t kind; /* SB_OPENCL_SVM to SB_OPENCL_BUFFERS */
-    /* Whether the device has this kind. */
+    /* Returns whether the device has this kind. */
     bool (*open)(struct sb__opencl_device *device);
-    /* Aligned to 64 bytes or more. */
+    /* Allocates memory that is aligned to 64 bytes or more. */
     cl_int (*alloc)(struct sb__opencl_device *device, size_t bytes, void **out);
     /* Frees memory after the work on `queue`. */
     void (*free)(struct sb__opencl_device *device, void *ptr, cl_command_queue queue);
@@ -29,10 +29,10 @@ struct sb__opencl_memory {
                    cl_command_queue queue, cl_event *event);
     sb__opencl_transfer *upload, *download, *copy;
     /* Sets argument `index` of a kernel to the memory of `ptr`, and argument `index` + 1 to the
-       number of elements before `ptr` there. */
+       number of its elements before `ptr`. */
     cl_int (*argument)(struct sb__opencl_device *device, cl_kernel kernel, cl_uint index,
                        const void *ptr, size_t element);
-    /* Whether [ptr, ptr + bytes) is memory of the device. NULL: OpenCL cannot answer. */
+    /* Returns whether [ptr, ptr + bytes) is memory of the device. NULL: OpenCL has no query. */
     bool (*holds)(struct sb__opencl_device *device, const void *ptr, size_t bytes);
 };
 
@@ -59,7 +59,7 @@ struct sb__opencl_table {
     uintptr_t next; /* address of the next buffer */
 };
 
-/* Returns the buffer that holds `ptr`, and the offset of `ptr`, or NULL. */
+/* Returns the buffer that holds `ptr`, or NULL, and writes the offset of `ptr`. */
 cl_mem sb__opencl_locate(struct sb__opencl_device *device, const void *ptr, size_t *out_offset);
 
 /* --- queued commands (queued.c) --------------------------------------------------------------- */
@@ -69,8 +69,8 @@ struct sb__opencl_command {
     struct sb__opencl_command *next;
     cl_command_queue queue;
     cl_event event;
-    const void *thread; /* that queued the command */
-    bool is_covered;    /* by an event of that thread */
+    const void *thread; /* the thread that queued the command */
+    bool is_covered;    /* an event of that thread covers it */
     bool is_silent;     /* its failure is not reported */
     void *freed;        /* for a free: the memory, which is freed directly if the command fails */
 };
@@ -92,20 +92,20 @@ enum sb__opencl_kernel {
 
 /* Memory for the parts of one sum. */
 struct sb__opencl_parts {
-    struct sb__opencl_parts *next; /* in the list of abandoned ones */
+    struct sb__opencl_parts *next; /* in the list `abandoned` */
     cl_mem sums;                   /* NULL: the host adds everything */
     double *host;                  /* `count` numbers */
     size_t count;
 };
 
 struct sb__opencl_arithmetic {
-    sb__opencl_lock lock; /* of the kernels' arguments */
+    sb__opencl_lock lock; /* protects the kernels' arguments */
     bool is_ready;
     cl_program programs[2]; /* for SB_DTYPE_F32 and SB_DTYPE_F64 */
     cl_kernel kernels[2][SB__OPENCL_KERNELS];
     sb__opencl_lock sum_lock;
     struct sb__opencl_parts *parts;     /* NULL before the first sum */
-    struct sb__opencl_parts *abandoned; /* that a failed wait left to the device */
+    struct sb__opencl_parts *abandoned; /* parts that the device may still write */
 };
 
 /* --- the device (device.c) ------------------------------------------------------------- */
@@ -118,7 +118,7 @@ struct sb__opencl_device {
     cl_device_id id;
     cl_context context;
     cl_command_queue queue; /* the library's */
-    cl_command_queue reads; /* for downloads beside `queue` */
+    cl_command_queue reads; /* for downloads while `queue` works */
     struct sb__opencl_usm_functions usm;
     struct sb__opencl_table table;
     struct sb__opencl_queued queued;
@@ -137,11 +137,11 @@ void sb__opencl_close(void *device);
 /* Fills `err` with OpenCL's code and a message; returns `status`. */
 sb_status sb__opencl_fail(sb_error *err, sb_status status, cl_int code, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* Returns the status for the result of `call`, and fills `err`. */
+/* Converts the result of `call` to a status, and fills `err`. */
 sb_status sb__opencl_status(const struct sb__opencl_device *device, cl_int result, const char *call,
                             sb_error *err);
-/* Returns the status of a wait, never OUT_OF_MEMORY: after other failures the core retries, and
-   keeps the memory that the work may use. */
+/* Does the same for a wait, never with OUT_OF_MEMORY: after other failures the core retries, and
+   does not free memory that the work may use. */
 sb_status sb__opencl_wait_status(const struct sb__opencl_device *device, cl_int result,
                                  const char *call, sb_error *err);
 
@@ -154,17 +154,17 @@ sb_status sb__opencl_begin(struct sb__opencl_device *device, cl_command_queue qu
    If `result` is a failure of `call`, frees the record instead. */
 sb_status sb__opencl_end(struct sb__opencl_device *device, struct sb__opencl_command *command,
                          cl_int result, const char *call, sb_error *err);
-/* Waits for all commands of the queue, also for those that fail; returns OpenCL's code. */
+/* Waits for all commands of the queue, even if some fail; returns OpenCL's code. */
 cl_int sb__opencl_wait(cl_command_queue queue);
 /* Waits for the queue; returns OpenCL's code of the wait. Sets `*out_failure` to the code of the
    first failed command, or CL_SUCCESS, and removes the records. */
 cl_int sb__opencl_finish(struct sb__opencl_device *device, cl_command_queue queue,
                          cl_int *out_failure);
-/* Frees all records. Nothing is queued any more. */
+/* Frees all records when no command is queued any more. */
 void sb__opencl_queued_end(struct sb__opencl_device *device);
 
-/* The core's event: a marker, then the commands before it whose failures it reports. A failed
-   command is no error of its queue, and its failure is found only by its own event. */
+/* An event of the backend: a marker's event, then those of the earlier commands whose failures it
+   reports. A failed command is not an error of its queue; only its own event has the failure. */
 struct sb__opencl_event {
     cl_uint count;
     cl_event at[];

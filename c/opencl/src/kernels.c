@@ -1,10 +1,10 @@
 #include "arithmetic.h"
 
-/* An operand is a pointer and the number of elements before the operand. Nothing is contracted to a
-   fused multiply-add, so that all devices have the same results. A sum is of doubles: item i adds
-   the vectors i * span, i * span + step, … below i * span + reach, and stores one number. */
+/* An operand is a pointer and the number of elements before the operand. Fused multiply-adds are
+   off, so that all devices have the same results. Sums are computed in double: item i adds the
+   vectors i * span, i * span + step, … below i * span + reach, and stores one number. */
 /* clang-format off */
-__extension__ /* for the length of the string */
+__extension__ /* C17 guarantees only shorter strings */
 const char sb__opencl_source[] =
     "#ifdef DOUBLES\n"
     "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n"

@@ -1,7 +1,7 @@
 /* Memory and copies. */
 #include "device.h"
 
-/* Fails after a refused allocation. */
+/* Returns the status of a failed allocation, and fills `err`. */
 static sb_status fail_alloc(const struct sb__opencl_device *device, cl_int result, size_t bytes,
                             sb_error *err) {
     cl_ulong most = 0;
@@ -14,7 +14,7 @@ static sb_status fail_alloc(const struct sb__opencl_device *device, cl_int resul
                            (unsigned long long)most);
 }
 
-/* The memory is usable on every stream at once. A second try follows the frees that are queued. */
+/* Every stream can use the memory at once. If the allocation fails, retries after queued frees. */
 sb_status sb__opencl_alloc(void *opened, size_t bytes, sb_stream stream, void **out,
                            sb_error *err) {
     struct sb__opencl_device *device = opened;

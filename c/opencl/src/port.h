@@ -1,4 +1,4 @@
-/* What differs between systems: locks, and the process. */
+/* Locks and the process id, which differ between systems. */
 #ifndef SB_OPENCL_PORT_H
 #define SB_OPENCL_PORT_H
 

@@ -1,7 +1,7 @@
-/* The commands that the library has queued. The core must learn of every failure, but OpenCL's
+/* The commands that the library has queued. The library must report every failure, but OpenCL's
    queues have no error state: after a failed command clFinish succeeds, and so may a marker. Only
    the command's own event has the failure, so the device lists the events of all commands until
-   they are known to be over. */
+   they are known to have ended. */
 #include "device.h"
 
 #include <stdlib.h>
@@ -42,7 +42,7 @@ static bool is_done(const struct sb__opencl_command *command) {
     return sb__opencl_progress(command->event, &progress) == CL_SUCCESS && progress == CL_COMPLETE;
 }
 
-/* Keeps the list short for programs that queue much and never wait. */
+/* Removes completed commands, so that the list stays short if a program never waits. */
 static void drop_first(struct sb__opencl_device *device) {
     struct sb__opencl_command *first;
     while ((first = device->queued.first) && is_done(first))
@@ -73,11 +73,11 @@ sb_status sb__opencl_end(struct sb__opencl_device *device, struct sb__opencl_com
     drop_first(device);
     append(&device->queued, command);
     sb__opencl_lock_give(&device->queued.lock);
-    (void)clFlush(queue); /* a wait would submit the command, too */
+    (void)clFlush(queue); /* may fail: a wait also submits the command */
     return SB_OK;
 }
 
-/* Returns the first failure of the queue's commands that are over, and removes their records. */
+/* Removes the records of the queue's commands that have ended, and writes the first failure. */
 static cl_int take_over(struct sb__opencl_device *device, cl_command_queue queue,
                         cl_int *out_failure) {
     struct sb__opencl_command *before = NULL, *next;
@@ -153,7 +153,7 @@ static cl_uint count_in(struct sb__opencl_device *device, cl_command_queue queue
     return count;
 }
 
-/* Adds the commands to the event. Later events of this thread do not cover its commands. */
+/* Adds the commands to the event. Later events omit the commands that this thread queued. */
 static void cover(struct sb__opencl_device *device, cl_command_queue queue,
                   struct sb__opencl_event *event) {
     event->count = 1;

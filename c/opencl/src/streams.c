@@ -30,7 +30,7 @@ sb_status sb__opencl_check_stream(void *opened, sb_stream stream, sb_error *err)
                                "opencl:%d: the stream is not a command queue", device->ordinal);
     if (result != CL_SUCCESS)
         return sb__opencl_status(device, result, "clGetCommandQueueInfo", err);
-    if (context != device->context) /* it has one device */
+    if (context != device->context) /* the context has one device */
         return sb__opencl_fail(err, SB_ERR_WRONG_DEVICE, 0,
                                "opencl:%d: the command queue is of another cl_context; "
                                "SB_OPENCL_DEVICE has the library's",
@@ -54,7 +54,7 @@ sb_status sb__opencl_stream_synchronize(void *opened, sb_stream stream, sb_error
 
 /* --- events ---------------------------------------------------------------------------- */
 
-/* Submits the commands: another queue may wait for the marker. */
+/* Submits the commands, because another queue may wait for the marker. */
 sb_status sb__opencl_event_record(void *opened, sb_stream stream, void **out, sb_error *err) {
     struct sb__opencl_device *device = opened;
     const cl_command_queue queue = (cl_command_queue)stream;
@@ -67,9 +67,9 @@ sb_status sb__opencl_event_record(void *opened, sb_stream stream, void **out, sb
     return SB_OK;
 }
 
-/* If the work before the event fails, the barrier fails, too, which is no failure of this stream's
-   work. The barrier's event is kept until the barrier is over: pocl 3.1 aborts if a command fails
-   whose event nobody has. */
+/* If the work before the event fails, the barrier fails, too, but this is not a failure of this
+   stream's work. The barrier's event is released only after the barrier has ended, because pocl 3.1
+   aborts if a command fails whose event was released. */
 sb_status sb__opencl_stream_wait(void *opened, sb_stream stream, void *recorded, sb_error *err) {
     struct sb__opencl_device *device = opened;
     const struct sb__opencl_event *event = recorded;
@@ -83,8 +83,8 @@ sb_status sb__opencl_stream_wait(void *opened, sb_stream stream, void *recorded,
     return sb__opencl_end(device, command, result, "clEnqueueBarrierWithWaitList", err);
 }
 
-/* Sets `*out_failure` to the code of the first command that failed, and `*out_done` to false if one
-   is not over. The marker is last: a driver may give it a general code. */
+/* Sets `*out_failure` to the code of the first command that failed, and `*out_done` to false if a
+   command has not ended. Checks the marker last, because its code may be more general. */
 static cl_int inspect(const struct sb__opencl_event *event, cl_int *out_failure, bool *out_done) {
     cl_int result = CL_SUCCESS;
     *out_failure = CL_SUCCESS;

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Items of a sum at most. A processor's item adds one contiguous range; a GPU's items read
+/* The maximum numbers of items. An item of a CPU adds one contiguous range; the items of a GPU read
    neighbouring vectors at a time. */
 #define CPU_ITEMS 256
 #define GPU_ITEMS 16384
@@ -60,7 +60,7 @@ void sb__opencl_end_sums(struct sb__opencl_device *device) {
     }
 }
 
-/* Waits for the work that writes the parts. If the wait fails twice, leaves them to the device. */
+/* Waits for the work that writes the parts. If the wait fails twice, abandons the parts. */
 static sb_status wait_for_parts(struct sb__opencl_device *device, sb_stream stream, sb_error *err) {
     struct sb__opencl_arithmetic *arithmetic = &device->arithmetic;
     sb_error again;
@@ -119,7 +119,7 @@ static sb_status read_parts(struct sb__opencl_device *device, const struct sum *
     return sb__opencl_end(device, command, result, "clEnqueueReadBuffer", err);
 }
 
-/* Whole groups of items, enough for a vector each, or as many as there are parts. */
+/* Returns a number of items: whole groups, a vector for each item, at most one for each part. */
 static size_t items_for(const struct sb__opencl_parts *parts, int64_t count) {
     const size_t groups = (size_t)(count / 8) / 64 + 1;
     return groups < parts->count / 64 ? groups * 64 : parts->count;
@@ -149,7 +149,7 @@ static double add(enum sb__opencl_kernel kernel, const float *x, size_t count) {
     return total;
 }
 
-/* Downloads 32-bit elements piece by piece. */
+/* Downloads 32-bit elements piece by piece, and adds them. */
 static sb_status sum_on_host(struct sb__opencl_device *device, const struct sum *sum,
                              const struct sb__opencl_parts *parts, double *out, sb_error *err) {
     const size_t most = parts->count * sizeof *parts->host / sizeof(float);
@@ -172,8 +172,8 @@ static sb_status sum_on_host(struct sb__opencl_device *device, const struct sum 
 
 /* --- the slots ------------------------------------------------------------------------- */
 
-/* The core counts all earlier arithmetic of the stream as successful after a sum: the wait must
-   report that arithmetic's failures, too. */
+/* After a sum the core regards earlier arithmetic of the stream as successful, so the wait must
+   report failures of that arithmetic, too. */
 static sb_status run(struct sb__opencl_device *device, const struct sum *sum, double *out,
                      sb_error *err) {
     struct sb__opencl_arithmetic *arithmetic = &device->arithmetic;

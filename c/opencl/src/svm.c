@@ -10,13 +10,13 @@ static bool has_svm(struct sb__opencl_device *device) {
            (can & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER);
 }
 
-/* Alignment 0 is that of the largest type of OpenCL C, 128 bytes. */
+/* Alignment 0 means the alignment of the largest type of OpenCL C, 128 bytes. */
 static cl_int alloc_svm(struct sb__opencl_device *device, size_t bytes, void **out) {
     *out = clSVMAlloc(device->context, CL_MEM_READ_WRITE, bytes, 0);
     return *out ? CL_SUCCESS : CL_MEM_OBJECT_ALLOCATION_FAILURE;
 }
 
-/* The memory stays allocated if two waits fail. */
+/* Frees the memory after a wait. If the wait fails twice, does not free it. */
 static void free_now(struct sb__opencl_device *device, void *ptr, cl_command_queue queue) {
     cl_int result = sb__opencl_wait(queue);
     if (result != CL_SUCCESS)
@@ -61,9 +61,7 @@ static cl_int argument_svm(struct sb__opencl_device *device, cl_kernel kernel, c
                                 : result;
 }
 
-/* No check of pointers: CL_MEM_USES_SVM_POINTER is wrong for pointers into an allocation
- * (pocl 3.1).
- */
+/* `holds` is NULL: CL_MEM_USES_SVM_POINTER is wrong for pointers into an allocation (pocl 3.1). */
 const struct sb__opencl_memory sb__opencl_svm = {
     .kind = SB_OPENCL_SVM,
     .open = has_svm,

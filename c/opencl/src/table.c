@@ -1,4 +1,4 @@
-/* The table, and SB_OPENCL_DEVICE for programs that use OpenCL themselves. */
+/* The backend's table, and SB_OPENCL_DEVICE for programs that call OpenCL. */
 #include "device.h"
 
 #include <string.h>
@@ -68,8 +68,8 @@ const sb_backend *sb_opencl_backend(void) {
 }
 
 #ifndef SB__STATIC
-/* The entry of a backend that is loaded at run time; a program may link several backends, so the
-   static library has no such name. */
+/* The entry point of a backend that is loaded at run time. The static library does not define it,
+   since a program may link several backends. */
 SB_API const sb_backend *syncblob_backend(void);
 
 const sb_backend *syncblob_backend(void) {

@@ -8,7 +8,7 @@
 
 #define EXTENSION "cl_intel_unified_shared_memory"
 
-/* Whether a word of the list is the name: another extension's name may begin with it. */
+/* Returns whether a word of the list is the name. Another extension's name may begin with it. */
 static bool lists_extension(const char *list) {
     for (const char *at = strstr(list, EXTENSION); at; at = strstr(at + 1, EXTENSION)) {
         const char end = at[sizeof EXTENSION - 1];
@@ -53,9 +53,9 @@ static cl_int alloc_usm(struct sb__opencl_device *device, size_t bytes, void **o
     return *out || result != CL_SUCCESS ? result : CL_MEM_OBJECT_ALLOCATION_FAILURE;
 }
 
-/* The extension has no queued free. Its free waits for work that the driver knows to use the
-   memory, the wait for the queue also for other work, which is ordered before. A free that fails
-   has freed nothing. */
+/* The extension has no queued free. Its free waits only for work of which the driver knows that it
+   uses the memory, so this function first waits for all work of the queue. A free that fails has
+   freed nothing, and is retried. */
 static void free_usm(struct sb__opencl_device *device, void *ptr, cl_command_queue queue) {
     if (sb__opencl_wait(queue) != CL_SUCCESS)
         (void)sb__opencl_wait(queue);
@@ -83,7 +83,7 @@ static cl_int argument_usm(struct sb__opencl_device *device, cl_kernel kernel, c
                                 : result;
 }
 
-/* The driver answers with NULL for memory that it does not know, and for memory of the host's. */
+/* The driver returns NULL for unknown memory and for host memory. */
 static bool holds_usm(struct sb__opencl_device *device, const void *ptr, size_t bytes) {
     cl_device_id id = NULL;
     char *start = NULL;

@@ -1,12 +1,12 @@
-/* Planting faults, and reading the device's counters. */
+/* Functions that plant faults, and that read the device's counters. */
 #include "device.h"
 
 #include <syncblob/sim.h>
 
 #include <stdbool.h>
 
-/* Adds a fault behind the armed faults; with `alone`, disarms those first. False if there is no
-   room. */
+/* Adds a fault after the armed faults; if `alone`, disarms those first. Returns false if the array
+   of faults is full. */
 static bool arm(const struct sb__testing_handle *sim, const sb_sim_fault *fault, bool alone) {
     int32_t count;
     int32_t armed = 0;

@@ -1,5 +1,5 @@
-/* Faults of the simulated device. Every operation fails at once, later or permanently; checks who
-   is notified and what state remains. */
+/* Tests faults of the simulated device. Every operation fails at once, later or permanently; the
+   tests check which threads receive the failure and what state remains. */
 #include "sim_fixture.h"
 
 #include <pthread.h>
@@ -11,7 +11,7 @@ static const int32_t schedules[] = {SB_SIM_EAGER, SB_SIM_LAZY, SB_SIM_RANDOM};
 /* A device set up so that every operation can succeed. */
 struct bench {
     struct fixture f;
-    char *x, *y; /* 16 floats each: 3 and 5 */
+    char *x, *y; /* 16 floats each: all 3 in x, all 5 in y */
     char source[BYTES], target[BYTES];
     void *event; /* recorded, on a stream without other work */
     void *out;   /* the result of the last ALLOC, ALLOC_PINNED or EVENT_RECORD */
@@ -190,7 +190,7 @@ TEST(work_that_fails_later_is_not_done) {
 }
 
 /* Otherwise memory could be freed under work that the wait should protect. */
-TEST(a_wait_that_fails_later_holds_back_what_is_behind_it) {
+TEST(a_wait_that_fails_later_still_delays_later_work) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++) {
         struct bench b = bench_open(schedules[s]);
         const sb_backend *t = b.f.table;
@@ -207,9 +207,9 @@ TEST(a_wait_that_fails_later_holds_back_what_is_behind_it) {
     }
 }
 
-/* A failure is reported by every event from the failed work to the next event that its thread
-   records; not by events before or after, nor by other streams. */
-TEST(events_tell_of_work_before_them) {
+/* A failure is reported by the events after the failed work, up to the next event that the same
+   thread records, but not by earlier or later events, nor by other streams. */
+TEST(events_report_failures_of_work_before_them) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++) {
         struct bench b = bench_open(schedules[s]);
         const sb_backend *t = b.f.table;
@@ -274,7 +274,7 @@ static struct other_thread elsewhere(struct bench *b) {
 }
 
 /* Another thread's wait between a copy and its event must not swallow the failure. */
-TEST(another_thread_cannot_take_the_news_away) {
+TEST(another_thread_s_wait_does_not_consume_the_failure) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++)
         for (int by_event = 0; by_event < 2; by_event++) {
             struct bench b = bench_open(schedules[s]);
@@ -309,7 +309,7 @@ static void *record_elsewhere(void *user) {
 /* Another thread records an event between a copy and the event of the thread that queued the copy.
    That thread may see the failure on the other event first; its own event or wait still reports the
    failure. */
-TEST(another_thread_s_event_does_not_take_the_news_away) {
+TEST(another_thread_s_event_does_not_consume_the_failure) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++)
         for (int by_event = 0; by_event < 2; by_event++) {
             struct bench b = bench_open(schedules[s]);
@@ -324,7 +324,7 @@ TEST(another_thread_s_event_does_not_take_the_news_away) {
             assert_status(SB_ERR_DEVICE_FAILURE,
                           by_event ? t->event_wait(b.f.device, event, &err)
                                    : t->stream_synchronize(b.f.device, b.f.own, &err));
-            synchronize(&b.f, b.f.own); /* reported; no work is left */
+            synchronize(&b.f, b.f.own); /* already reported; no work is left */
             t->event_destroy(b.f.device, others);
             if (by_event)
                 t->event_destroy(b.f.device, event);
@@ -342,8 +342,8 @@ static void *wait_in_vain(void *user) {
     return NULL;
 }
 
-/* The thread to notify has ended: other threads are notified once, by an event or a wait. */
-TEST(a_failure_ends_with_its_thread) {
+/* The thread that queued the failed work has ended: another thread receives the failure once. */
+TEST(a_failure_of_an_ended_thread_is_reported_once) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++)
         for (int by_event = 0; by_event < 2; by_event++) {
             struct bench b = bench_open(schedules[s]);
@@ -386,7 +386,7 @@ static void *synchronize_around_another(void *user) {
 }
 
 /* Two threads that wait in turn do not repeat a failure to each other forever. */
-TEST(others_are_told_once_however_many_they_are) {
+TEST(a_failure_is_reported_once_to_all_other_threads) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++) {
         struct bench b = bench_open(schedules[s]);
         fail_call(&b.f, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
@@ -402,8 +402,9 @@ TEST(others_are_told_once_however_many_they_are) {
     }
 }
 
-/* A wait for an event reports failures of the work before it; later failures are reported later. */
-TEST(an_event_does_not_tell_of_work_after_it) {
+/* A wait for an event reports failures of the work before the event; a later wait reports later
+   failures. */
+TEST(an_event_does_not_report_failures_of_later_work) {
     struct bench b = bench_open(SB_SIM_EAGER);
     fail_call(&b.f, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
     upload(&b.f, b.y, b.source, BYTES, b.f.own);
@@ -417,8 +418,8 @@ TEST(an_event_does_not_tell_of_work_after_it) {
     bench_close(&b);
 }
 
-/* The thread that queued the copy may have ended: the event still reports the failure. */
-TEST(an_event_can_be_waited_for_by_anybody) {
+/* After another thread has received the failure, the event still reports it. */
+TEST(any_thread_can_wait_for_an_event) {
     struct bench b = bench_open(SB_SIM_LAZY);
     fail_call(&b.f, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
     upload(&b.f, b.y, b.source, BYTES, b.f.own);
@@ -433,7 +434,7 @@ TEST(an_event_can_be_waited_for_by_anybody) {
     bench_close(&b);
 }
 
-TEST(sums_tell_of_work_before_them) {
+TEST(sums_report_failures_of_work_before_them) {
     for (int32_t op = SB_SIM_ASUM; op <= SB_SIM_SUMSQ; op++) {
         struct bench b = bench_open(SB_SIM_LAZY);
         fail_call(&b.f, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
@@ -444,7 +445,7 @@ TEST(sums_tell_of_work_before_them) {
     }
 }
 
-TEST(untold_failures_go_with_their_stream) {
+TEST(unreported_failures_end_with_their_stream) {
     struct bench b = bench_open(SB_SIM_LAZY);
     sb_stream other = new_stream(&b.f);
     fail_call(&b.f, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
@@ -452,7 +453,7 @@ TEST(untold_failures_go_with_their_stream) {
     assert_ok(sb_sim_stream_destroy(b.f.context, other, &err));
     fail_call(&b.f, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
     upload(&b.f, b.x, b.source, BYTES, b.f.own);
-    bench_close(&b); /* closing frees them: nothing leaks */
+    bench_close(&b); /* closing frees the failures: nothing leaks */
 }
 
 /* --- for good ------------------------------------------------------------------------- */
@@ -488,7 +489,7 @@ TEST(a_lost_device_stays_lost) {
         }
 }
 
-TEST(losing_the_device_spoils_what_was_being_written) {
+TEST(losing_the_device_spoils_the_target_of_the_call) {
     static const int32_t ops[] = {SB_SIM_ZERO, SB_SIM_UPLOAD, SB_SIM_COPY, SB_SIM_AXPY,
                                   SB_SIM_SCALE};
     for (size_t k = 0; k < COUNT_OF(ops); k++) {
@@ -517,9 +518,8 @@ TEST(queued_work_is_lost_with_the_device) {
     assert_int_equal(kernels_run, 0);
 }
 
-/* After a caller has been notified that the device is lost, the device does not write host memory.
- */
-TEST(a_lost_device_leaves_host_memory_alone) {
+/* After a call has returned DEVICE_LOST, the device does not write host memory. */
+TEST(a_lost_device_does_not_write_host_memory) {
     struct bench b = bench_open(SB_SIM_LAZY);
     char kept[BYTES];
     download(&b.f, b.target, b.x, BYTES, b.f.own);
@@ -549,7 +549,7 @@ TEST(the_nth_call_fails_once) {
     bench_close(&b);
 }
 
-TEST(one_fault_is_armed_at_a_time) {
+TEST(a_planted_fault_replaces_earlier_faults) {
     struct bench b = bench_open(SB_SIM_EAGER);
     fail_call(&b.f, SB_SIM_ZERO, 1, SB_SIM_FAIL_NOW);
     fail_call(&b.f, SB_SIM_COPY, 1, SB_SIM_FAIL_NOW);
@@ -581,7 +581,7 @@ TEST(every_call_is_counted) {
     }
 }
 
-TEST(looking_is_not_counted_and_does_not_fail) {
+TEST(control_functions_are_not_counted_and_do_not_fail) {
     struct bench b = bench_open(SB_SIM_EAGER);
     int64_t before[SB_SIM_OP_COUNT];
     int64_t after[SB_SIM_OP_COUNT];

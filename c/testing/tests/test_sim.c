@@ -1,4 +1,4 @@
-/* The simulated device: its memory, its streams and schedules, and the functions that control it.
+/* Tests the simulated device: its memory, streams and schedules, and the functions that control it.
    test_faults.c tests its faults. */
 #include "process_memory.h"
 #include "sim_fixture.h"
@@ -63,14 +63,14 @@ TEST(fresh_memory_holds_rubbish) {
         assert_ok(f.table->alloc_pinned(f.device, sizes[s], &pinned, &err));
         for (size_t i = 0; i < sizes[s]; i++)
             if (seen[i] != 0xCB || ((unsigned char *)pinned)[i] != 0xCB)
-                fail_with("byte %zu of %zu is no rubbish", i, sizes[s]);
+                fail_with("byte %zu of %zu is not rubbish", i, sizes[s]);
         f.table->free_pinned(f.device, pinned, sizes[s]);
         free(seen);
         fixture_close(&f);
     }
 }
 
-TEST(large_memory_costs_what_is_written) {
+TEST(large_memory_uses_only_the_pages_that_are_written) {
     const size_t bytes = ((size_t)8 << 30) + 12345;
     const char mark[4] = "end";
     char found[4] = "";
@@ -110,9 +110,9 @@ static int open_files(void) {
     return count;
 }
 
-/* Uses several address ranges of 4 GiB, where no block spans two ranges; closing frees them and the
-   file of rubbish bytes. */
-TEST(a_closed_device_leaves_nothing_behind) {
+/* Uses several address ranges of 4 GiB; no block spans two ranges. Closing the device frees the
+   ranges and closes the file of rubbish bytes. */
+TEST(closing_the_device_frees_its_memory_and_files) {
     const size_t gib = (size_t)1 << 30, before = process_memory_now().mapped;
     skip_on_32_bits("ten gigabytes have no addresses");
     const int files = open_files();
@@ -262,7 +262,7 @@ TEST(bad_pointers_are_device_failures) {
     }
 }
 
-TEST(work_that_comes_after_a_free_fails) {
+TEST(work_queued_after_a_free_fails) {
     for (size_t k = 0; k < COUNT_OF(operations); k++) {
         const struct operation *o = &operations[k];
         struct fixture f = fixture_open(SB_SIM_LAZY, 0);
@@ -273,7 +273,7 @@ TEST(work_that_comes_after_a_free_fails) {
         void *dst = o->writes_host ? host : o->writes_device ? ptr : NULL;
         void *src = o->reads_host ? host : o->writes_device ? other : ptr;
         sb_status queued = operate(&f, o->op, dst, src, f.own, &err);
-        if (queued == SB_OK) /* asum and sumsq wait, and report the failure themselves */
+        if (queued == SB_OK) /* asum and sumsq wait, so they return the failure */
             assert_status(SB_ERR_DEVICE_FAILURE,
                           f.table->stream_synchronize(f.device, f.own, &err));
         assert_non_null(strstr(err.message, "not allocated"));
@@ -322,7 +322,7 @@ TEST(memory_belongs_to_its_stream_until_synchronised) {
     }
 }
 
-TEST(a_free_that_makes_no_sense_costs_the_device) {
+TEST(an_invalid_free_loses_the_device) {
     for (int way = 0; way < 7; way++) {
         struct fixture f = fixture_open(way >= 4 && way < 6 ? SB_SIM_LAZY : SB_SIM_EAGER, 0);
         void *lent = NULL;
@@ -347,7 +347,7 @@ TEST(a_free_that_makes_no_sense_costs_the_device) {
         case 3: /* memory of the caller */
             f.table->free(f.device, lent, 64, f.own);
             break;
-        default: /* not allocated yet where it is freed */
+        default: /* not allocated yet on the stream that frees it */
             f.table->free(f.device, ptr, 64, other);
             assert_status(SB_ERR_DEVICE_LOST, f.table->stream_synchronize(f.device, other, &err));
             break;
@@ -357,20 +357,19 @@ TEST(a_free_that_makes_no_sense_costs_the_device) {
     }
 }
 
-/* Invalid work before the event loses the device: the wait reports the loss, not the earlier
-   failure. */
-TEST(a_lost_device_is_told_rather_than_work_that_failed_before) {
+/* An invalid free loses the device: the wait reports the loss, not the earlier failure. */
+TEST(a_loss_is_reported_instead_of_an_earlier_failure) {
     struct fixture f = fixture_open(SB_SIM_LAZY, 0);
     sb_stream other = new_stream(&f);
     char *ptr = new_memory(&f, 64, f.own), *zeroed = new_memory(&f, 64, other);
     fail_call(&f, SB_SIM_ZERO, 1, SB_SIM_FAIL_LATER);
     assert_ok(f.table->zero(f.device, zeroed, 64, other, &err));
-    f.table->free(f.device, ptr, 64, other); /* not allocated yet where it is freed */
+    f.table->free(f.device, ptr, 64, other); /* not allocated yet on the stream that frees it */
     assert_status(SB_ERR_DEVICE_LOST, f.table->stream_synchronize(f.device, other, &err));
     fixture_close(&f);
 }
 
-TEST(a_device_that_is_lost_writes_to_no_wrong_pointer) {
+TEST(a_lost_device_does_not_write_to_an_invalid_pointer) {
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
     char *ptr = new_memory(&f, 64, f.own);
     fail_call(&f, SB_SIM_DOWNLOAD, 1, SB_SIM_FAIL_STICKY);
@@ -379,7 +378,7 @@ TEST(a_device_that_is_lost_writes_to_no_wrong_pointer) {
     fixture_close(&f);
 }
 
-TEST(an_event_outlives_its_stream_and_tells_what_failed) {
+TEST(an_event_outlives_its_stream_and_reports_the_failure) {
     int32_t done;
     struct fixture f = fixture_open(SB_SIM_LAZY, 0);
     sb_stream stream = new_stream(&f);
@@ -400,11 +399,11 @@ TEST(an_event_outlives_its_stream_and_tells_what_failed) {
     fixture_close(&f);
 }
 
-TEST(an_event_behind_a_senseless_free_tells_that_the_device_is_lost) {
+TEST(an_event_after_an_invalid_free_reports_a_lost_device) {
     struct fixture f = fixture_open(SB_SIM_LAZY, 0);
     sb_stream other = new_stream(&f);
     char *ptr = new_memory(&f, 64, f.own);
-    f.table->free(f.device, ptr, 64, other); /* not allocated yet where it is freed */
+    f.table->free(f.device, ptr, 64, other); /* not allocated yet on the stream that frees it */
     void *event = record(&f, other);
     assert_status(SB_ERR_DEVICE_LOST, f.table->event_wait(f.device, event, &err));
     f.table->event_destroy(f.device, event);
@@ -464,7 +463,7 @@ TEST(eager_work_is_done_on_return) {
     fixture_close(&f);
 }
 
-TEST(lazy_work_runs_when_waited_for_and_only_what_is_needed) {
+TEST(a_wait_runs_only_the_lazy_work_that_it_needs) {
     struct fixture f = fixture_open(SB_SIM_LAZY, 0);
     struct trace trace = {{0}, 0};
     struct step steps[] = {{&trace, 'a'}, {&trace, 'b'}, {&trace, 'c'},
@@ -551,7 +550,7 @@ static void look(void *user) {
 }
 
 /* Rubbish written to a target does not affect earlier queued work that needs the old bytes. */
-TEST(rubbish_waits_for_work_queued_before) {
+TEST(rubbish_is_written_after_earlier_queued_work) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++)
         for (uint64_t seed = 0; seed < 20; seed++) {
             struct fixture f = fixture_open(schedules[s], seed);
@@ -582,8 +581,9 @@ TEST(rubbish_waits_for_work_queued_before) {
         }
 }
 
-/* If queued work may need a target's old bytes, rubbish is written when that work is done. */
-TEST(a_late_target_gets_its_rubbish_too) {
+/* If earlier queued work may need the target's old bytes, rubbish is written when that work is
+   done. */
+TEST(rubbish_is_written_when_earlier_work_is_done) {
     struct fixture f = fixture_open(SB_SIM_LAZY, 0);
     char host[64];
     char old[64];
@@ -664,7 +664,7 @@ TEST(a_random_schedule_repeats_for_its_seed) {
     assert_true(some_late && some_at_once && orders > 25);
 }
 
-TEST(a_new_schedule_holds_for_later_work) {
+TEST(a_new_schedule_applies_to_later_work) {
     struct fixture f = fixture_open(SB_SIM_LAZY, 0);
     struct trace trace = {{0}, 0};
     struct step a = {&trace, 'a'};
@@ -776,7 +776,7 @@ TEST(unknown_streams_are_of_the_wrong_device) {
     char host[64] = {0};
     sb_stream gone = new_stream(&f);
     assert_ok(sb_sim_stream_destroy(f.context, gone, &err));
-    sb_stream strangers[] = {new_stream(&g), g.own, gone, (sb_stream)&err};
+    sb_stream unknown[] = {new_stream(&g), g.own, gone, (sb_stream)&err};
     char *a = new_memory(&f, 64, f.own);
     char *b = new_memory(&f, 64, f.own);
     void *event = record(&f, f.own);
@@ -784,8 +784,8 @@ TEST(unknown_streams_are_of_the_wrong_device) {
     assert_ok(f.table->check_stream(f.device, NULL, &err));
     assert_ok(f.table->check_stream(f.device, f.own, &err));
     assert_ok(f.table->check_stream(f.device, new_stream(&f), &err));
-    for (size_t s = 0; s < COUNT_OF(strangers); s++) {
-        sb_stream stream = strangers[s];
+    for (size_t s = 0; s < COUNT_OF(unknown); s++) {
+        sb_stream stream = unknown[s];
         for (size_t k = 0; k < COUNT_OF(operations); k++) {
             const struct operation *o = &operations[k];
             assert_status(SB_ERR_WRONG_DEVICE, operate(&f, o->op, o->writes_host ? host : a,
@@ -818,7 +818,7 @@ TEST(only_created_streams_can_be_destroyed) {
 
 /* --- control functions --------------------------------------------------------------------- */
 
-TEST(kernels_reach_memory_on_their_stream_s_turn) {
+TEST(kernels_access_memory_in_the_order_of_their_stream) {
     struct fixture f = fixture_open(SB_SIM_LAZY, 0);
     char zeros[40] = {0};
     char seen[40];
@@ -838,7 +838,7 @@ TEST(kernels_reach_memory_on_their_stream_s_turn) {
     fixture_close(&f);
 }
 
-TEST(callers_have_memory_of_their_own) {
+TEST(callers_can_allocate_device_memory) {
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
     struct fixture g = fixture_open(SB_SIM_EAGER, 0);
     char bytes[8] = "1234567";
@@ -894,8 +894,8 @@ static void assert_all_refuse(sb_status expected, sb_context *context) {
     assert_null(sb_sim_address(context, &byte, 1));
 }
 
-/* Three faults in a row, then two due at the same call: the fault armed first takes effect, even if
-   an earlier fault was due before. */
+/* Plants three faults, two of which are due at one call, and later two more that are due at one
+   call. The fault that was armed first takes effect. */
 TEST(several_faults_may_be_armed) {
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
     sb_context *context = f.context;
@@ -916,7 +916,7 @@ TEST(several_faults_may_be_armed) {
         assert_ok(sb_sim_fail_also(context, SB_SIM_ALLOC, 9, SB_SIM_FAIL_NOW, &err));
     assert_status(SB_ERR_OVER_LIMIT,
                   sb_sim_fail_also(context, SB_SIM_ALLOC, 9, SB_SIM_FAIL_NOW, &err));
-    assert_ok(sb_sim_fail(context, SB_SIM_ALLOC, 0, SB_SIM_FAIL_NOW, &err)); /* none is left */
+    assert_ok(sb_sim_fail(context, SB_SIM_ALLOC, 0, SB_SIM_FAIL_NOW, &err)); /* no fault is left */
     assert_ok(sb_sim_fail_also(context, SB_SIM_ALLOC, 1, SB_SIM_FAIL_NOW, &err));
     fixture_close(&f);
 }
@@ -937,8 +937,8 @@ TEST(other_contexts_are_refused) {
     sb_context_release(other);
 }
 
-/* A program built for a later version may request counts of operations unknown here. */
-TEST(calls_of_unknown_operations_are_none) {
+/* A program built for a later version may request counts of operations that this version lacks. */
+TEST(the_count_of_an_unknown_operation_is_zero) {
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
     int64_t calls[SB_SIM_OP_COUNT + 2];
     memset(calls, -1, sizeof calls);
@@ -970,7 +970,7 @@ TEST(bad_arguments_are_refused) {
     fixture_close(&f);
 }
 
-/* Another library may pass NULL: the legacy stream is not destroyed. */
+/* The caller may be another library, which may pass NULL: the legacy stream is not destroyed. */
 TEST(streams_of_the_device_itself_are_not_destroyed) {
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
     const void *table = NULL;

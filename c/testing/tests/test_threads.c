@@ -23,8 +23,8 @@ static void add_one(void *user) {
         values[i] += 1;
 }
 
-/* Uploads, scales by two, adds one by a kernel, sums and downloads, on a private or a shared
-   stream. */
+/* On a private or a shared stream, uploads values, doubles them, adds one in a kernel, sums and
+   downloads them. */
 static bool round_trip(struct fixture *f, sb_stream stream, float value) {
     const sb_backend *t = f->table;
     float values[VALUES];

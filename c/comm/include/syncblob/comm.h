@@ -1,9 +1,9 @@
 /**
- * libsyncblob-comm, a library over libsyncblob, for work on several devices and machines. An
- * sb_comm is one rank's handle of a communicator. Ranks, 0 to size - 1, are processes or threads,
- * which reduce, broadcast and synchronise together (Caffe's P2PSync and NCCL). The transport is an
+ * libsyncblob-comm, a library on top of libsyncblob, distributes work over devices and machines. An
+ * sb_comm is one rank's handle of a communicator. The ranks, 0 to size - 1, are processes or
+ * threads. Together they reduce and broadcast data (Caffe's P2PSync and NCCL). The transport is an
  * engine: MPI (mpi.h, in a separate library), NCCL (nccl.h), threads of one process (sim_comm.h),
- * or a table of the caller (comm_engine.h).
+ * or a table of functions that the caller implements (comm_engine.h).
  *
  * Order: all ranks must make the same "collective" calls in the same order and with equal
  * arguments; a call ends when all ranks have made it. Unequal arguments are an error if the engine
@@ -17,18 +17,18 @@
  * unusable afterwards: every later collective call returns COMM_FAILURE, since the ranks no longer
  * agree on the next operation. Bytes that were being reduced or received when the engine failed are
  * unspecified. Later blobs of the call are unchanged. After any other status the call has sent
- * nothing and may be retried. The exception is DEVICE_LOST of a device that failed while it scaled
+ * nothing and may be retried. The exception is DEVICE_LOST because a device failed while it scaled
  * a result. On a device a mean is computed as the sum, which queued work then scales, as by
  * sb_blob_scale. If the scaling fails, this rank has neither the mean nor the old values: the
  * memory is LOST (mem.h), or only the lost device has the sum. The other ranks have their means. If
- * a later blob of the call then fails, for example since the engine needs the device, the call
+ * a later blob of the call then fails, for example because the engine needs the device, the call
  * returns COMM_FAILURE.
  *
- * Halves: a sum of F16 or BF16 is rounded to nearest; a mean is the rounded sum, scaled and rounded
- * again; an F16 beyond 65504 is infinite. The simulated communicator adds in double and rounds
- * once, through float. MPI adds the values of two ranks at a time as floats and rounds after each
- * addition. NCCL rounds by its own rules. Means of halves are computed on the host, since devices
- * have no arithmetic of halves.
+ * Halves: a sum of F16 or BF16 values is rounded to nearest. A mean is the rounded sum, scaled and
+ * rounded again. An F16 result beyond 65504 is infinite. The simulated communicator adds in double,
+ * and converts the sum to float and then to the half type. MPI adds the values of two ranks at a
+ * time as floats and rounds after each addition. NCCL rounds by its own rules. Means of halves are
+ * computed on the host, because the devices' arithmetic does not include halves.
  *
  * Forks: in a forked child calls return FORKED, and destroying a communicator does not call the
  * engine.
@@ -75,8 +75,8 @@ SB_API int32_t sb_comm_size(const sb_comm *comm);
  *  @param count number of values, 0 or more; 0 sends nothing and needs no device
  *  @param values [borrowed, nullable when count is 0] this rank's values, then the result
  *  Errors: INVALID_ARGUMENT (unknown op, a negative count, a reducer's step is in progress),
- *  UNSUPPORTED (a dtype other than these, or that the engine does not reduce), OUT_OF_MEMORY,
- *  DEVICE_LOST (the engine needs the rank's device), COMM_FAILURE, FORKED. */
+ *  UNSUPPORTED (another dtype, or one that the engine does not reduce), OUT_OF_MEMORY, DEVICE_LOST
+ *  (the engine needs the rank's device), COMM_FAILURE, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_comm_all_reduce(sb_comm *comm, sb_comm_op op, sb_dtype dtype,
                                                   int64_t count, void *values, sb_error *err);
 
@@ -97,16 +97,17 @@ SB_API SB_MUST_CHECK sb_status sb_comm_barrier(sb_comm *comm, sb_error *err);
 
 /* --- blobs --------------------------------------------------------------------- */
 
-/** Collective: combines the blobs of all ranks element by element, in place: on the device if the
- *  head is there and the engine accepts the device's memory, else on the host. Every rank's blobs
- *  receive the result. Each blob is written as by sb_blob_mutable_cpu or sb_blob_mutable_gpu; a
- *  blob that was never written counts as zeros. After COMM_FAILURE the blobs before the failed blob
- *  are reduced, except those whose scaling failed. The failed blob is unchanged if the engine has
- *  sent nothing of it. Otherwise its bytes are unspecified, unless both sides were current: then
- *  the other side has the old bytes, which cannot be read on a lost device, and is the head.
+/** Collective: combines the blobs of all ranks element by element, in place. Every rank's blobs
+ *  receive the result. A blob is reduced on the device if its head is there and the engine accepts
+ *  the device's memory, else on the host. Each blob is written as by sb_blob_mutable_cpu or
+ *  sb_blob_mutable_gpu; a blob that was never written counts as zeros. After COMM_FAILURE the blobs
+ *  before the failed blob are reduced, except those whose scaling failed. The failed blob is
+ *  unchanged if the engine has sent nothing of it. Otherwise its bytes are unspecified, unless both
+ *  sides were current: then the head moves to the other side, which has the old bytes (unreadable
+ *  on a lost device).
  *  @param blobs [borrowed, nullable when num_blobs is 0] F32 or F64, or F16 or BF16 if the engine
- *      reduces them; of any contexts, no two with the same memory. The call does not detect lent
- *      bytes that overlap, and reduces them twice
+ *      reduces them; of any contexts, no two with the same memory. If memory that the caller lends
+ *      to two blobs overlaps, the call does not detect it, and reduces the common bytes twice
  *  @param num_blobs 0 or more
  *  @param part SB_DATA or SB_DIFF
  *  @param op SB_COMM_SUM to SB_COMM_MAX
@@ -120,12 +121,12 @@ SB_API SB_MUST_CHECK sb_status sb_comm_all_reduce_blobs(sb_comm *comm, sb_blob *
 /** Collective: copies the values of rank `root`'s blobs to the blobs of every rank, for example
  *  initial weights, or a model that one rank has opened. Blobs have the same shapes and dtypes at
  *  all ranks. The root's blobs are read on the side of their heads, as by sb_blob_cpu or
- *  sb_blob_gpu, so that zeros of a blob that was never written count as written, even if the call
+ *  sb_blob_gpu: a blob that was never written becomes zeros that count as written, even if the call
  *  fails. At other ranks a blob is written on the device if the device has its newest bytes and the
  *  engine accepts the device's memory, else on the host. After COMM_FAILURE the blobs are as after
  *  a COMM_FAILURE of sb_comm_all_reduce_blobs.
- *  @param blobs [borrowed, nullable when num_blobs is 0] of any dtype and context, no two with
- *      the same memory
+ *  @param blobs [borrowed, nullable when num_blobs is 0] of any dtype and context, no two with the
+ *      same memory
  *  @param num_blobs 0 or more
  *  @param part SB_DATA or SB_DIFF
  *  @param root 0 to size - 1

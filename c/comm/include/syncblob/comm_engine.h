@@ -1,13 +1,13 @@
 /**
- * The table of an engine, for implementers of another transport. Users of communicators do not need
- * this header.
+ * The table of functions that an engine implements, for implementers of another transport. Users of
+ * communicators do not need this header.
  *
  * The library checks every argument before it calls a slot: pointers are not NULL, counts are above
- * 0, ranks and ops exist. The slots of one communicator run on one thread at a time, without a lock
- * of the library: a slot may call the library, but not on its communicator. A slot that fails fills
- * `err` (never NULL) with sb_error_fill. Of `takes`, `abandon` and the `out_done` of `test`, a
- * value that the slot's comment does not list counts as 1. Every slot that can fail returns SB_OK
- * or one of
+ * 0, ranks and ops exist. The slots of one communicator run on one thread at a time. The library
+ * holds none of its locks meanwhile, so a slot may call the library, but not on the slot's own
+ * communicator. A slot that fails fills `err` (never NULL) with sb_error_fill. A result of `takes`
+ * or `abandon`, or an `out_done` of `test`, that the slot's comment does not list counts as 1.
+ * Every slot that can fail returns SB_OK or one of
  *  - OUT_OF_MEMORY, UNSUPPORTED: nothing was sent, and the call may be retried;
  *  - DEVICE_LOST: nothing was sent, since the engine needs the rank's device, which is lost;
  *  - COMM_FAILURE, or any other code, which callers receive as COMM_FAILURE: from then on the
@@ -48,7 +48,7 @@ typedef struct sb_comm_engine {
     size_t struct_size;   /**< sizeof(sb_comm_engine) of the implementer */
     uint32_t abi_version; /**< SB_COMM_ENGINE_ABI_VERSION */
     uint32_t flags;       /**< 0 or SB_COMM_ENGINE_HALF */
-    const char *name;     /**< "mpi"; letters and digits */
+    const char *name;     /**< letters and digits, for example "mpi" */
 
     /* --- life: required ------------------------------------------------------ */
 
@@ -77,14 +77,15 @@ typedef struct sb_comm_engine {
     sb_status (*barrier)(void *comm, sb_error *err);
     /** Returns 1 if buffers may be memory of the context's device, 2 if, in addition, the engine
      *  orders its access after work queued on the context's stream and on the default streams, so
-     *  that the host need not wait for that work; otherwise 0. Missing: 0. An engine always accepts
-     *  host memory. */
+     *  that the host need not wait for that work; otherwise 0. A missing slot counts as 0. An
+     *  engine always accepts host memory. */
     int32_t (*takes)(void *comm, sb_context *context);
 
     /* --- requests: all or none; missing: the library calls `all_reduce` instead ----- */
 
-    /** Begins an all_reduce. The engine may access the elements until the request ends, but the
-     *  struct only during the call. After a failure the engine no longer accesses the elements. */
+    /** Begins an all_reduce. The engine may access the elements until the request ends, but
+     *  `*buffer` only in the call. After a failure the engine no longer accesses the elements.
+     */
     sb_status (*start)(void *comm, sb_comm_op op, const sb_comm_buffer *buffer, void **out,
                        sb_error *err);
     /** Sets `*out_done` to 1 if the request has completed, else to 0, without waiting. A completed
@@ -101,7 +102,7 @@ typedef struct sb_comm_engine {
 
 /** Creates a rank's handle of a communicator. The engine decides whether this call waits for the
  *  other ranks.
- *  @param context [borrowed, nullable] retained; for a reducer's buckets
+ *  @param context [borrowed, nullable] retained; a reducer allocates its buckets in it
  *  @param engine [borrowed] outlives the communicator
  *  @param user passed to `open`
  *  @param out [owned] sb_comm_destroy

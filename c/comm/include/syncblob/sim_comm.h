@@ -3,11 +3,11 @@
  * one machine. Sums are computed in double, in the order of ranks, and rounded once: they are the
  * same in every run. The engine accepts memory of the host and of "sim:N". Options make operations
  * complete late and in any order, and sb_sim_comm_fail makes a rank fail or stop responding. No
- * call waits for other ranks longer than the time limit, which counts anew for each operation.
+ * call waits for other ranks longer than the time limit, which starts again for each operation.
  *
  * If ranks make different calls, they return COMM_FAILURE with both calls in the message: kind, op,
- * dtype, count, root. An engine cannot detect these differences: SB_COMM_MEAN and SB_COMM_SUM, data
- * and diff, different blobs of equal counts. sb_reducer_create compares op and part.
+ * dtype, count, root. No engine can detect that ranks differ in SB_COMM_MEAN and SB_COMM_SUM, in
+ * data and diff, or in blobs of equal counts. sb_reducer_create compares op and part.
  *
  * As with every engine, only one thread at a time may use a rank's communicator.
  */

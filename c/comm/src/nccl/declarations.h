@@ -13,8 +13,8 @@ typedef struct {
     char internal[SB__NCCL_ID_BYTES];
 } sb__nccl_id; /* ncclUniqueId */
 
-/* ncclConfig_t of NCCL 2.14, which later versions accept. The first member that a later version has
-   added follows, so that no byte is undefined padding. */
+/* ncclConfig_t of NCCL 2.14, which later versions accept, with the first member that a later
+   version has added, so that no byte is undefined padding. */
 typedef struct {
     size_t size;
     unsigned int magic, version;
@@ -39,8 +39,8 @@ enum {
 #define SB__NCCL_UNDEFINED    (-2147483647 - 1)
 #define SB__NCCL_VERSION_2_14 21400
 
-/* F(result, symbol, parameters) for every function of libnccl.so.2 that the engine calls. NCCL 2.14
-   and later have communicators whose calls do not block. */
+/* Expands F(result, symbol, parameters) for every function of libnccl.so.2 that the engine calls.
+   NCCL 2.14 and later have communicators whose calls do not block. */
 #define SB__NCCL_FUNCTIONS(F)                                                                      \
     F(sb__nccl_result, ncclGetUniqueId, (sb__nccl_id * id))                                        \
     F(sb__nccl_result, ncclCommInitRankConfig,                                                     \

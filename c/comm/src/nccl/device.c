@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <syncblob/cuda_device.h>
 
-/* Tries of a call whose failure cannot be reported. */
+/* The maximum number of attempts of a call whose failure cannot be reported. */
 #define TRIES 3
 
 int32_t sb__nccl_ordinal(const sb_context *context) {
@@ -42,8 +42,8 @@ static bool is_current(const struct sb__nccl_device *device) {
     return false;
 }
 
-/* Retries only while the device's context is current: a call may pop the context and still return
-   an error that comes from other work. */
+/* Retries only while the device's context is current, because a call may pop the context and still
+   return the error of other work. */
 static void pop(const struct sb__nccl_device *device) {
     sb__cu_context now;
     for (int tries = 0; tries < TRIES; tries++)

@@ -1,6 +1,6 @@
 /* The device of a rank: its primary context, which the rank's sb_context keeps alive. Calls of the
-   driver are made between enter and leave, which make that context current on the thread and
-   restore the previous one. */
+   driver are made between sb__nccl_enter, which makes that context current on the thread, and
+   sb__nccl_leave, which restores the previous one. */
 #ifndef SB_NCCL_DEVICE_H
 #define SB_NCCL_DEVICE_H
 
@@ -32,19 +32,19 @@ int32_t sb__nccl_ordinal(const sb_context *context);
 sb_status sb__nccl_device_open(struct sb__nccl_device *device, int32_t ordinal, sb_error *err);
 void sb__nccl_device_close(struct sb__nccl_device *device);
 
-/* In peers.c. The first function finds the peers; call it after all ranks have connected. The
-   second gives the peers access to the pool that contains `ptr`. */
+/* Defined in peers.c. The first function finds the peers; call it after all ranks have connected.
+   The second makes the pool that contains `ptr` accessible to the peers. */
 sb_status sb__nccl_find_peers(struct sb__nccl_device *device, sb_error *err);
 sb_status sb__nccl_give_access(const struct sb__nccl_device *device, const void *ptr,
                                sb_error *err);
 
-/* Begins calls of the driver, which may allocate while a stream is captured. On failure the caller
-   must not leave, and `visit` names the failed call. */
+/* Begins calls of the driver, and allows allocations while a stream is captured. On failure `visit`
+   has the name of the failed call, and the caller must not call sb__nccl_leave. */
 sb__cu_result sb__nccl_enter(const struct sb__nccl_device *device, struct sb__nccl_visit *visit);
-/* Calls sb__nccl_enter up to three times, before a free. */
+/* Calls sb__nccl_enter up to three times, since a failure before a free would leak. */
 sb__cu_result sb__nccl_enter_to_free(const struct sb__nccl_device *device,
                                      struct sb__nccl_visit *visit);
-/* Ends the calls; returns `result`. */
+/* Ends the calls of the driver; returns `result`. */
 sb__cu_result sb__nccl_leave(const struct sb__nccl_device *device,
                              const struct sb__nccl_visit *visit, sb__cu_result result);
 
@@ -56,7 +56,7 @@ static inline sb__cu_result sb__nccl_named(struct sb__nccl_visit *visit, sb__cu_
     return result;
 }
 
-/* Returns the status for `result` of `call`, and fills `err`: OUT_OF_MEMORY, UNSUPPORTED,
+/* Converts the `result` of `call` to a status and fills `err`. Errors: OUT_OF_MEMORY, UNSUPPORTED,
    DEVICE_FAILURE. */
 sb_status sb__nccl_status(const struct sb__nccl_device *device, sb__cu_result result,
                           const char *call, sb_error *err);

@@ -10,16 +10,16 @@
 struct sb__nccl_end {
     const struct sb__nccl *nccl;
     struct sb__nccl_device device;
-    sb_context *context; /* the rank's; the rank's communicator retains it */
+    sb_context *context; /* retained by the rank's communicator */
     sb__nccl_comm comm;  /* NULL: aborted, or not created yet */
     int32_t rank, size;
     uint64_t limit; /* nanoseconds */
     sb__cu_stream stream;
     sb__cu_event before; /* recorded after an abort */
     struct sb__nccl_request *first;
-    bool failed;  /* `story` describes the cause */
+    bool failed;  /* the failure is in `cause` */
     bool is_idle; /* after a failure: no operation uses memory any more */
-    sb_error story;
+    sb_error cause;
 };
 
 /* Writes the id of a future communicator, SB__NCCL_ID_BYTES bytes. Errors: UNSUPPORTED,
@@ -41,7 +41,7 @@ extern const sb_comm_engine sb__nccl_engine;
  */
 sb_status sb__nccl_fail(struct sb__nccl_end *end, sb__nccl_result result, const char *call,
                         sb_error *err);
-/* Does the same for a failure that `err` describes. */
+/* Marks the handle as failed with the error `err`. Returns COMM_FAILURE. */
 sb_status sb__nccl_break(struct sb__nccl_end *end, const sb_error *err);
 /* Returns NCCL's state: SUCCESS, IN_PROGRESS, or an asynchronous error. */
 sb__nccl_result sb__nccl_state(const struct sb__nccl_end *end);

@@ -39,7 +39,7 @@ static sb__cu_result query(const struct sb__nccl_end *end) {
     return sb__nccl_leave(&end->device, &visit, end->device.cu->cuEventQuery(end->before));
 }
 
-/* Retries once: otherwise a transient failure would keep the requests' memory forever. */
+/* Retries once, because after a failure the requests' memory is never freed. */
 static sb__cu_result twice(sb__cu_result (*call)(const struct sb__nccl_end *end),
                            const struct sb__nccl_end *end) {
     const sb__cu_result result = call(end);
@@ -71,13 +71,13 @@ static void abort_comm(struct sb__nccl_end *end) {
 
 sb_status sb__nccl_break(struct sb__nccl_end *end, const sb_error *err) {
     end->failed = true;
-    end->story = *err;
+    end->cause = *err;
     abort_comm(end);
     end->is_idle = wait_until_idle(end);
     return SB_ERR_COMM_FAILURE;
 }
 
-static sb_status tell(const struct sb__nccl *nccl, sb__nccl_comm comm, sb__nccl_result result,
+static sb_status fill(const struct sb__nccl *nccl, sb__nccl_comm comm, sb__nccl_result result,
                       const char *call, sb_error *err) {
     char message[sizeof err->message];
     const char *text = nccl->ncclGetErrorString(result), *last = nccl->ncclGetLastError(comm);
@@ -88,7 +88,7 @@ static sb_status tell(const struct sb__nccl *nccl, sb__nccl_comm comm, sb__nccl_
 
 sb_status sb__nccl_fail(struct sb__nccl_end *end, sb__nccl_result result, const char *call,
                         sb_error *err) {
-    (void)tell(end->nccl, end->comm, result, call, err);
+    (void)fill(end->nccl, end->comm, result, call, err);
     return sb__nccl_break(end, err);
 }
 
@@ -108,12 +108,12 @@ sb_status sb__nccl_make_id(uint8_t *out, sb_error *err) {
         return st;
     const sb__nccl_result result = nccl->ncclGetUniqueId(&id);
     if (result != SB__NCCL_SUCCESS)
-        return tell(nccl, NULL, result, "ncclGetUniqueId", err);
+        return fill(nccl, NULL, result, "ncclGetUniqueId", err);
     memcpy(out, id.internal, sizeof id.internal);
     return SB_OK;
 }
 
-/* The stream is non-blocking, since a collective may wait for another rank. */
+/* Creates the event, and a non-blocking stream, since a collective may wait for another rank. */
 static sb_status make_parts(struct sb__nccl_end *end, sb_error *err) {
     struct sb__nccl_visit visit;
     const struct sb__nccl_driver *cu = end->device.cu;
@@ -181,23 +181,23 @@ static sb_status begin_one(struct sb__nccl_end *end, const sb__nccl_id *id, sb_e
     (void)sb__nccl_leave(&end->device, &visit, SB__CUDA_SUCCESS);
     return result == SB__NCCL_SUCCESS || result == SB__NCCL_IN_PROGRESS
                ? SB_OK
-               : tell(end->nccl, end->comm, result, "ncclCommInitRankConfig", err);
+               : fill(end->nccl, end->comm, result, "ncclCommInitRankConfig", err);
 }
 
-/* Uses a group, since one thread creates several ranks: only the end of the group waits for other
-   ranks. */
+/* Creates the ranks within a group of NCCL: one thread can then create several ranks, because only
+   the end of the group waits for other ranks. */
 static sb_status begin_all(struct sb__nccl_end *const *ends, int32_t count, const sb__nccl_id *id,
                            sb_error *err) {
     const struct sb__nccl *nccl = ends[0]->nccl;
     sb__nccl_result result = nccl->ncclGroupStart();
     if (result != SB__NCCL_SUCCESS)
-        return tell(nccl, NULL, result, "ncclGroupStart", err);
+        return fill(nccl, NULL, result, "ncclGroupStart", err);
     sb_status st = SB_OK;
     for (int32_t i = 0; i < count && st == SB_OK; i++)
         st = begin_one(ends[i], id, err);
     result = nccl->ncclGroupEnd();
     if (st == SB_OK && result != SB__NCCL_SUCCESS && result != SB__NCCL_IN_PROGRESS)
-        return tell(nccl, NULL, result, "ncclGroupEnd", err);
+        return fill(nccl, NULL, result, "ncclGroupEnd", err);
     return st;
 }
 
@@ -211,7 +211,7 @@ static sb_status wait_for_ranks(const struct sb__nccl_end *end, uint64_t began, 
     if (state == SB__NCCL_SUCCESS)
         return SB_OK;
     if (state != SB__NCCL_IN_PROGRESS)
-        return tell(end->nccl, end->comm, state, "ncclCommInitRankConfig", err);
+        return fill(end->nccl, end->comm, state, "ncclCommInitRankConfig", err);
     (void)snprintf(message, sizeof message, "not all of %d ranks have come within %llu ms",
                    end->size, (unsigned long long)(end->limit / MILLISECOND));
     return sb_error_fill(err, SB_ERR_COMM_FAILURE, 0, message);

@@ -1,6 +1,6 @@
-/* Access of other devices to pools. NCCL up to 2.22 stores directly into buffers of other ranks of
-   the same process. NCCL gives peers access to memory of cuMemAlloc, but not to memory of a pool,
-   which other devices cannot access by default. */
+/* Makes pools accessible to other devices. NCCL up to 2.22 stores directly into buffers of other
+   ranks of the same process. NCCL gives peers access to memory of cuMemAlloc, but not to memory of
+   a pool, which other devices cannot access by default. */
 #include "device.h"
 
 #include <stdlib.h>

@@ -11,11 +11,11 @@
 _Static_assert(SB_NCCL_ID_BYTES == SB__NCCL_ID_BYTES, "an id");
 
 sb_status sb_nccl_id_create(uint8_t *out, sb_error *err) {
-    sb_error story = {.code = SB_OK};
+    sb_error cause = {.code = SB_OK};
     if (!out)
         return sb__comm_fail_null(err, "out");
-    const sb_status st = sb__nccl_make_id(out, &story);
-    return st == SB_OK ? SB_OK : sb__comm_fail_slot(err, st, &story, "nccl");
+    const sb_status st = sb__nccl_make_id(out, &cause);
+    return st == SB_OK ? SB_OK : sb__comm_fail_slot(err, st, &cause, "nccl");
 }
 
 static sb_status check_context(const sb_context *context, sb_error *err) {
@@ -37,21 +37,21 @@ static void destroy_now(sb_comm *comm) {
     sb_comm_destroy(comm);
 }
 
-/* Connects all ranks before it creates communicators: only the first step depends on other
+/* Connects all ranks before it creates communicators, since only connecting depends on other
    ranks. */
 static sb_status connect_ranks(sb_context *const *contexts, int32_t count, const uint8_t *id,
                                int32_t first, int32_t size, uint32_t limit, sb_comm **out,
                                sb_error *err) {
-    sb_error story = {.code = SB_OK};
+    sb_error cause = {.code = SB_OK};
     sb_comm **comms = calloc((size_t)count, sizeof *comms);
     struct sb__nccl_end **ends = calloc((size_t)count, sizeof *ends);
     sb_status st = comms && ends ? (sb_status)SB_OK
-                                 : sb_error_fill(&story, SB_ERR_OUT_OF_MEMORY, 0,
+                                 : sb_error_fill(&cause, SB_ERR_OUT_OF_MEMORY, 0,
                                                  "no memory for the ranks' handles");
     if (st == SB_OK)
-        st = sb__nccl_connect(contexts, count, id, first, size, limit, ends, &story);
+        st = sb__nccl_connect(contexts, count, id, first, size, limit, ends, &cause);
     if (st != SB_OK)
-        st = sb__comm_fail_slot(err, st, &story, "nccl");
+        st = sb__comm_fail_slot(err, st, &cause, "nccl");
     int32_t made = 0;
     while (st == SB_OK && made < count) {
         st = sb_comm_create(contexts[made], &sb__nccl_engine, ends[made], &comms[made], err);
@@ -106,15 +106,15 @@ sb_status sb_nccl_comm_create_all(sb_context *const *contexts, int32_t size,
 /* Returns SB_OK if all ranks can continue. `st` is the status of this rank; if it is a failure,
    `err` describes it, and the call returns it. */
 static sb_status agree(sb_comm *other, sb_status st, sb_error *err) {
-    sb_error story = {.code = SB_OK};
+    sb_error cause = {.code = SB_OK};
     double failed = st != SB_OK;
-    const sb_status told = sb_comm_all_reduce(other, SB_COMM_MAX, SB_DTYPE_F64, 1, &failed, &story);
+    const sb_status sent = sb_comm_all_reduce(other, SB_COMM_MAX, SB_DTYPE_F64, 1, &failed, &cause);
     if (st != SB_OK)
         return st;
-    if (told != SB_OK && err)
-        *err = story;
-    if (told != SB_OK)
-        return told;
+    if (sent != SB_OK && err)
+        *err = cause;
+    if (sent != SB_OK)
+        return sent;
     return failed == 0 ? SB_OK
                        : sb__comm_fail(err, SB_ERR_COMM_FAILURE, "another rank cannot use NCCL");
 }
@@ -123,14 +123,14 @@ static sb_status agree(sb_comm *other, sb_status st, sb_error *err) {
 sb_status sb_nccl_comm_create_over(sb_context *context, sb_comm *other, uint32_t limit_milliseconds,
                                    sb_comm **out, sb_error *err) {
     uint8_t id[SB_NCCL_ID_BYTES] = {0};
-    sb_error story = {.code = SB_OK};
+    sb_error cause = {.code = SB_OK};
     const struct sb__nccl *nccl;
     sb_comm *comm = NULL;
     if (!other)
         return sb__comm_fail_null(err, "other");
     sb_status st = out ? check_context(context, err) : sb__comm_fail_null(err, "out");
-    if (st == SB_OK && sb__nccl_open(&nccl, &story) != SB_OK)
-        st = sb__comm_fail_slot(err, story.code, &story, "nccl");
+    if (st == SB_OK && sb__nccl_open(&nccl, &cause) != SB_OK)
+        st = sb__comm_fail_slot(err, cause.code, &cause, "nccl");
     if (st == SB_OK && sb_comm_rank(other) == 0)
         st = sb_nccl_id_create(id, err);
     st = agree(other, st, err);

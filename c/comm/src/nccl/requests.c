@@ -1,6 +1,6 @@
-/* The operations of NCCL's communicators. Each operation is a request, which waits for its turn, is
-   posted, and runs: NCCL accepts the next operation when the previous one is on the stream. Bytes
-   in host memory are copied through device memory, since NCCL accepts only device memory. */
+/* The operations of NCCL's communicators. Each operation is a request in the state WAITS, POSTED or
+   RUNS: NCCL accepts an operation only when the previous one is on the stream. Bytes in host memory
+   are copied through device memory, since NCCL accepts only device memory. */
 #include "engine.h"
 
 #include "../error.h"
@@ -21,7 +21,7 @@ struct sb__nccl_request {
     sb_comm_buffer buffer;
     void *ptr; /* device memory: the buffer's, or a copy of host memory */
     sb_mem *mem;
-    sb_write *write; /* mem and write: of the copy; NULL if the buffer is device memory */
+    sb_write *write; /* `mem` and `write` belong to the copy; NULL if there is none */
     size_t bytes;
     sb__cu_event event; /* recorded after earlier work, then after the request */
 };
@@ -67,7 +67,7 @@ static sb_status order_after(const struct sb__nccl_end *end, struct sb__nccl_req
 
 /* Orders the request after the legacy default stream, which is ordered with the context's stream
    and the per-thread default streams. While a thread captures a blocking stream, the legacy stream
-   cannot be used: then orders the request only after the context's stream. */
+   cannot be used; the request is then ordered only after the context's stream. */
 static sb_status order(const struct sb__nccl_end *end, struct sb__nccl_request *request,
                        sb_error *err) {
     sb_stream stream;
@@ -92,8 +92,8 @@ static sb_status stage(const struct sb__nccl_end *end, struct sb__nccl_request *
     return st == SB_OK ? sb__nccl_give_access(&end->device, request->ptr, err) : st;
 }
 
-/* Prepares the memory and the order. Queues nothing on NCCL's stream, where an earlier request may
-   be in progress. */
+/* Prepares the request's memory, and its order after earlier work. Queues nothing on NCCL's stream,
+   where an earlier request may be in progress. */
 static sb_status prepare(const struct sb__nccl_end *end, struct sb__nccl_request *request,
                          sb_error *err) {
     if (is_staged(request))
@@ -184,7 +184,7 @@ static sb__cu_result download(const struct sb__nccl_end *end,
                           "cuMemcpyDtoHAsync");
 }
 
-/* Queues the download and the event behind the operation, which is on the stream. */
+/* Queues the download and the event after the operation, which is already on the stream. */
 static sb_status follow(struct sb__nccl_end *end, struct sb__nccl_request *request, sb_error *err) {
     const bool receives = request->kind == REDUCE || request->root != end->rank;
     struct sb__nccl_visit visit;
@@ -207,12 +207,12 @@ static sb_status follow(struct sb__nccl_end *end, struct sb__nccl_request *reque
 }
 
 static sb_status fail_again(const struct sb__nccl_end *end, sb_error *err) {
-    *err = end->story;
+    *err = end->cause;
     return SB_ERR_COMM_FAILURE;
 }
 
 /* Posts requests that can be posted, and detects asynchronous errors. */
-static sb_status get_on(struct sb__nccl_end *end, sb_error *err) {
+static sb_status advance(struct sb__nccl_end *end, sb_error *err) {
     sb_status st = end->failed ? fail_again(end, err) : SB_OK;
     while (st == SB_OK) {
         const sb__nccl_result state = sb__nccl_state(end);
@@ -277,7 +277,7 @@ static sb_status status_of_slot(sb_status st) {
 static struct sb__nccl_request *begin(struct sb__nccl_end *end,
                                       const struct sb__nccl_request *wanted, sb_status *out,
                                       sb_error *err) {
-    sb_error story;
+    sb_error cause;
     *out = end->failed ? fail_again(end, err) : SB_OK;
     if (*out != SB_OK)
         return NULL;
@@ -296,7 +296,7 @@ static struct sb__nccl_request *begin(struct sb__nccl_end *end,
     }
     append(end, request);
     /* A failure here is ignored: waiting for the request will report it. */
-    (void)get_on(end, &story);
+    (void)advance(end, &cause);
     return request;
 }
 
@@ -316,7 +316,7 @@ static sb_status look(struct sb__nccl_end *end, struct sb__nccl_request *request
                       sb_error *err) {
     struct sb__nccl_visit visit;
     *out_done = false;
-    sb_status st = get_on(end, err);
+    sb_status st = advance(end, err);
     if (st != SB_OK)
         return st;
     sb__cu_result result = SB__CUDA_ERROR_NOT_READY;
@@ -386,10 +386,10 @@ static sb_status nccl_wait(void *comm, void *request, sb_error *err) {
 /* Aborts the whole communicator: NCCL cannot cancel one request. */
 static int32_t nccl_abandon(void *comm, void *request) {
     struct sb__nccl_end *end = comm;
-    sb_error story;
+    sb_error cause;
     if (!end->failed) {
-        sb__comm_ignore(sb_error_fill(&story, SB_ERR_COMM_FAILURE, 0, "a request was given up"));
-        (void)sb__nccl_break(end, &story);
+        sb__comm_ignore(sb_error_fill(&cause, SB_ERR_COMM_FAILURE, 0, "a request was abandoned"));
+        (void)sb__nccl_break(end, &cause);
     }
     const bool is_idle = end->is_idle;
     drop(end, request, is_idle);

@@ -1,5 +1,5 @@
-/* Communicators over NCCL, with a fake NCCL: sums, orders, the effect on other ranks of a rank that
-   fails, stops or leaves, and every call failing in turn. A rank is a thread with a device. */
+/* Tests communicators over a fake NCCL: sums, orders, the effect on other ranks if a rank fails,
+   stops or leaves, and the failure of every call in turn. A rank is a thread with a device. */
 #include "fake_nccl.h"
 #include "fixture.h"
 #include "halves.h"
@@ -18,8 +18,8 @@
 
 #define MOST        4
 #define BLOBS       7
-#define SHORT_LIMIT 500 /* milliseconds, if a rank is missing; the other ranks arrive in time */
-#define FAULT_LIMIT 30  /* if a rank may be missing */
+#define SHORT_LIMIT 500 /* milliseconds; for tests in which a rank is missing */
+#define FAULT_LIMIT 30  /* for tests in which a rank may be missing */
 #define LONG_LIMIT  60000
 
 static const int64_t counts[BLOBS] = {3, 700, 0, 64, 33, 50, 9};
@@ -319,7 +319,7 @@ static void reduce_after_kernels(sb_comm *comm, void *arg) {
     expect(cuDevicePrimaryCtxRelease(rank) == CUDA_SUCCESS);
 }
 
-TEST(comes_after_what_is_queued) {
+TEST(a_reduction_runs_after_queued_work) {
     struct team team;
     open_team(&team, 3, LONG_LIMIT);
     run_team(&team, reduce_after_kernels);
@@ -381,7 +381,7 @@ static void make_by_id(struct team *team, struct maker *makers, int32_t come, ui
         assert_int_equal(pthread_join(threads[i], NULL), 0);
 }
 
-TEST(ranks_meet_by_an_id) {
+TEST(ranks_connect_by_an_id) {
     struct team team;
     struct maker makers[MOST];
     open_contexts(&team, 3);
@@ -391,7 +391,7 @@ TEST(ranks_meet_by_an_id) {
     run_team(&team, reduce_host);
 }
 
-TEST(a_rank_that_does_not_come_is_told) {
+TEST(creation_fails_if_a_rank_does_not_come) {
     struct team team;
     struct maker makers[MOST];
     open_contexts(&team, 3);
@@ -420,12 +420,12 @@ static void make_over(sb_comm *other, void *arg) {
     sb_comm_destroy(comm);
 }
 
-TEST(ranks_meet_over_another_communicator) {
+TEST(ranks_connect_through_another_communicator) {
     const int64_t ids = fake_calls("ncclGetUniqueId");
     struct team team;
     open_contexts(&team, 3);
     ranks_run(3, NULL, make_over, &team);
-    assert_int_equal(fake_calls("ncclGetUniqueId"), ids + 1); /* each id listens for its ranks */
+    assert_int_equal(fake_calls("ncclGetUniqueId"), ids + 1); /* one id for all ranks */
     close_contexts(&team);
 }
 
@@ -480,7 +480,7 @@ static void make_over_cut(sb_comm *other, void *arg) {
     expect(!comm);
 }
 
-TEST(all_are_told_of_one_that_cannot) {
+TEST(all_ranks_fail_if_one_cannot_take_part) {
     static const struct {
         void (*task)(sb_comm *other, void *arg);
         const char *function; /* the first call of NCCL's function fails */
@@ -501,7 +501,7 @@ TEST(all_are_told_of_one_that_cannot) {
 }
 
 /* The last device belongs to a caller's backend with the same name as CUDA's. */
-TEST(refuses_contexts_of_other_devices) {
+TEST(contexts_of_other_devices_are_refused) {
     static const char *const devices[] = {"cpu", "sim:0", "cuda:0"};
     struct plain plain = {0};
     sb_backend table = plain_backend(&plain);
@@ -528,7 +528,7 @@ TEST(refuses_contexts_of_other_devices) {
     close_contexts(&team);
 }
 
-TEST(refuses_what_is_no_rank) {
+TEST(invalid_ranks_are_refused) {
     static const struct {
         int32_t rank, size;
     } rows[] = {{1, 1}, {2, 1}, {-1, 2}, {0, 0}, {-2, -1}};
@@ -551,7 +551,7 @@ TEST(refuses_what_is_no_rank) {
     close_contexts(&team);
 }
 
-TEST(a_lost_device_is_asked_for_nothing) {
+TEST(a_lost_device_is_not_called) {
     const int64_t three = 3;
     struct team team;
     uint8_t id[SB_NCCL_ID_BYTES];
@@ -586,8 +586,8 @@ TEST(a_loss_that_creation_finds_is_a_failure) {
     fake_heal();
 }
 
-/* Rank 0's device is lost by a call on another memory. NCCL reduces bytes of the host through that
-   device, so the rank cannot take part; its blobs are unchanged. */
+/* A call on other memory loses rank 0's device. NCCL reduces bytes of the host through that device,
+   so the rank cannot take part; its blobs are unchanged. */
 static void go_on_without_device(sb_comm *comm, void *arg) {
     const struct team *team = arg;
     const int32_t rank = sb_comm_rank(comm);
@@ -631,7 +631,7 @@ TEST(a_rank_whose_device_is_lost_keeps_its_blobs) {
     fake_heal();
 }
 
-TEST(a_child_of_a_fork_has_no_nccl) {
+TEST(a_forked_child_cannot_use_nccl) {
     struct team team;
     open_team(&team, 1, LONG_LIMIT);
     const pid_t child = fork();
@@ -670,8 +670,8 @@ static void do_nothing(sb_comm *comm, void *arg) {
     (void)comm, (void)arg;
 }
 
-/* The nth handle cannot be allocated: the ranks already created do not wait. */
-TEST(no_memory_leaves_no_rank) {
+/* If the nth handle cannot be allocated, the ranks already created end without a wait. */
+TEST(a_failed_allocation_leaves_no_rank) {
     struct team team;
     int64_t failures = 0;
     open_contexts(&team, 3);
@@ -693,7 +693,7 @@ TEST(no_memory_leaves_no_rank) {
         assert_int_equal(fake_nccl_live(), 0);
         assert_int_equal(fake_calls("ncclCommFinalize"), finalized);
     }
-    assert_true(failures >= 8); /* two lists, three ends, three communicators */
+    assert_true(failures >= 8); /* two lists, three NCCL handles, three communicators */
     run_team(&team, do_nothing);
 }
 
@@ -767,7 +767,7 @@ static void leave_early(sb_comm *comm, void *arg) {
         wait_in_vain(comm, arg);
 }
 
-TEST(a_rank_that_has_gone_blocks_nobody) {
+TEST(a_rank_that_has_ended_blocks_no_other_rank) {
     struct team team;
     open_team(&team, 3, SHORT_LIMIT);
     run_team(&team, leave_early);
@@ -793,7 +793,7 @@ static void compute_long(sb_comm *comm, void *arg) {
     net_close(&net);
 }
 
-TEST(the_limit_counts_waits_alone) {
+TEST(the_limit_counts_only_waits) {
     struct team team;
     open_team(&team, 2, SHORT_LIMIT);
     run_team(&team, compute_long);
@@ -815,15 +815,14 @@ static void end_in_a_step(sb_comm *comm, void *arg) {
     net_close(&net);
 }
 
-TEST(a_reducer_may_end_in_its_step) {
+TEST(a_reducer_may_be_destroyed_in_its_step) {
     struct team team;
     open_team(&team, 2, SHORT_LIMIT);
     run_team(&team, end_in_a_step);
 }
 
-/* Rank 1 does not call. A transient failure hits the check whether rank 0's memory is still in use.
- */
-TEST(a_passing_failure_keeps_no_memory) {
+/* Rank 1 does not call. The check whether rank 0's memory is still in use fails once. */
+TEST(a_transient_failure_leaks_no_memory) {
     struct team team;
     double value = 1;
     open_team(&team, 2, FAULT_LIMIT);
@@ -838,7 +837,7 @@ TEST(a_passing_failure_keeps_no_memory) {
     close_contexts(&team);
 }
 
-TEST(requests_are_given_up_in_any_order) {
+TEST(requests_are_abandoned_in_any_order) {
     static const int order[] = {1, 2, 0};
     const sb_comm_engine *slot;
     double values[3] = {0};
@@ -857,7 +856,7 @@ TEST(requests_are_given_up_in_any_order) {
         assert_true(slot->abandon(end, requests[order[i]]));
     const sb_comm_buffer buffer = {.ptr = values, .count = 1, .dtype = SB_DTYPE_F64};
     assert_status(SB_ERR_COMM_FAILURE, slot->start(end, SB_COMM_SUM, &buffer, &requests[0], &err));
-    assert_string_equal(err.message, "a request was given up");
+    assert_string_equal(err.message, "a request was abandoned");
     assert_int_equal(err.device_code, 0);
     for (int32_t i = 0; i < team.size; i++)
         sb_comm_destroy(team.comms[i]);
@@ -886,18 +885,18 @@ static sb_status reduce_blob(struct solo *solo, sb_error *err) {
                                     SB_COMM_SUM, err);
 }
 
-/* Calls `first` to `last` of a function that a collective of one rank makes. UNSENT: fails before
-   the data are sent, so that a retry is possible. WISHED: the same, but ignores UNSUPPORTED. */
+/* When a call of a collective of one rank fails. SENT: the data may be sent. UNSENT: they are not,
+   so that a retry is possible. WISHED: as UNSENT, but the collective ignores UNSUPPORTED. */
 enum when { WISHED, UNSENT, SENT };
 
-struct told {
+struct failing {
     sb_status (*run)(struct solo *solo, sb_error *err);
-    const char *function, *said;
+    const char *function, *text;
     int64_t first, last;
     enum when when;
 };
 
-static const struct told told[] = {
+static const struct failing failing[] = {
     {reduce_value, "cuCtxPushCurrent_v2", "cuda:0: cuCtxPushCurrent: ", 1, 1, UNSENT},
     {reduce_value, "cuCtxPushCurrent_v2", "cuda:0: cuCtxPushCurrent: ", 6, 8, SENT},
     {reduce_value, "cuMemAllocFromPoolAsync", "cuda:0: cuMemAllocFromPoolAsync: ", 1, 1, UNSENT},
@@ -918,7 +917,7 @@ static const struct told told[] = {
     {reduce_blob, "ncclAllReduce", "ncclAllReduce: ", 1, 1, SENT},
 };
 
-static void tell(const struct told *row, int64_t nth, unsigned int code, sb_status unsent) {
+static void fail_call(const struct failing *row, int64_t nth, unsigned int code, sb_status unsent) {
     const bool is_alloc = strcmp(row->function, "cuMemAllocFromPoolAsync") == 0; /* tried twice */
     const sb_status wanted = row->when == SENT ? SB_ERR_COMM_FAILURE : unsent;
     struct solo solo;
@@ -932,7 +931,7 @@ static void tell(const struct told *row, int64_t nth, unsigned int code, sb_stat
     assert_non_null(fake_fired());
     fake_fail(NULL, 0, FAKE_NOW, 0);
     if (st != wanted || (st != SB_OK && (err.code != st || err.device_code != (int32_t)code ||
-                                         !strstr(err.message, row->said))))
+                                         !strstr(err.message, row->text))))
         fail_with("%s %d with %u: %d, %d: %s", row->function, (int)nth, code, st, err.device_code,
                   err.message);
     assert_int_equal(row->run(&solo, &again), st == SB_ERR_COMM_FAILURE ? st : SB_OK);
@@ -941,26 +940,26 @@ static void tell(const struct told *row, int64_t nth, unsigned int code, sb_stat
     close_contexts(&solo.team);
 }
 
-TEST(a_collective_tells_each_call) {
-    for (size_t i = 0; i < sizeof told / sizeof *told; i++)
-        for (int64_t nth = told[i].first; nth <= told[i].last; nth++) {
-            if (strncmp(told[i].function, "nccl", 4) == 0) {
-                tell(&told[i], nth, ncclInternalError, SB_ERR_COMM_FAILURE);
+TEST(a_collective_reports_each_failed_call) {
+    for (size_t i = 0; i < sizeof failing / sizeof *failing; i++)
+        for (int64_t nth = failing[i].first; nth <= failing[i].last; nth++) {
+            if (strncmp(failing[i].function, "nccl", 4) == 0) {
+                fail_call(&failing[i], nth, ncclInternalError, SB_ERR_COMM_FAILURE);
                 continue;
             }
-            tell(&told[i], nth, CUDA_ERROR_UNKNOWN, SB_ERR_COMM_FAILURE);
-            tell(&told[i], nth, CUDA_ERROR_OUT_OF_MEMORY, SB_ERR_OUT_OF_MEMORY);
-            const sb_status refused = told[i].when == WISHED ? SB_OK : SB_ERR_UNSUPPORTED;
-            tell(&told[i], nth, CUDA_ERROR_NOT_SUPPORTED, refused);
-            tell(&told[i], nth, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, refused);
-            tell(&told[i], nth, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, refused);
+            fail_call(&failing[i], nth, CUDA_ERROR_UNKNOWN, SB_ERR_COMM_FAILURE);
+            fail_call(&failing[i], nth, CUDA_ERROR_OUT_OF_MEMORY, SB_ERR_OUT_OF_MEMORY);
+            const sb_status refused = failing[i].when == WISHED ? SB_OK : SB_ERR_UNSUPPORTED;
+            fail_call(&failing[i], nth, CUDA_ERROR_NOT_SUPPORTED, refused);
+            fail_call(&failing[i], nth, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, refused);
+            fail_call(&failing[i], nth, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, refused);
         }
 }
 
 /* --- failures of creation ------------------------------------------------------------------ */
 
 static const struct {
-    const char *function, *said;
+    const char *function, *text;
     unsigned int code;
     int64_t first, last;
     sb_status status;
@@ -983,7 +982,7 @@ static const struct {
 };
 
 /* The communicators created so far are destroyed without notice to the other ranks. */
-TEST(making_tells_each_call) {
+TEST(creation_reports_each_failed_call) {
     struct team team;
     open_contexts(&team, 2);
     const int64_t finalized = fake_calls("ncclCommFinalize"), live = fake_nccl_live();
@@ -995,7 +994,7 @@ TEST(making_tells_each_call) {
                 sb_nccl_comm_create_all(team.contexts, 2, FAULT_LIMIT, team.comms, &err);
             if (!fake_fired() || st != making[i].status || err.code != st ||
                 err.device_code != (int32_t)making[i].code ||
-                !strstr(err.message, making[i].said) || err.message[strlen(err.message) - 1] == ' ')
+                !strstr(err.message, making[i].text) || err.message[strlen(err.message) - 1] == ' ')
                 fail_with("%s %d: %d, %d: %s", making[i].function, (int)nth, st, err.device_code,
                           err.message);
             assert_int_equal(fake_nccl_live(), live);
@@ -1005,7 +1004,7 @@ TEST(making_tells_each_call) {
     close_contexts(&team);
 }
 
-TEST(an_identifier_that_cannot_be_made_is_told) {
+TEST(a_failure_to_create_an_id_is_reported) {
     uint8_t id[SB_NCCL_ID_BYTES];
     fake_fail("ncclGetUniqueId", 1, FAKE_NOW, ncclSystemError);
     assert_int_equal(sb_nccl_id_create(id, &err), SB_ERR_COMM_FAILURE);
@@ -1014,7 +1013,7 @@ TEST(an_identifier_that_cannot_be_made_is_told) {
     assert_non_null(strstr(err.message, ": a rank has gone")); /* NCCL's last error text */
 }
 
-TEST(a_group_may_end_in_progress) {
+TEST(the_end_of_a_group_may_be_in_progress) {
     struct team team;
     open_contexts(&team, 2);
     fake_fail("ncclGroupEnd", 1, FAKE_NOW, ncclInProgress);
@@ -1022,8 +1021,8 @@ TEST(a_group_may_end_in_progress) {
     run_team(&team, reduce_host);
 }
 
-/* A rank's end waits for the others, which may still read the data that it sent. */
-TEST(a_rank_ends_with_the_others) {
+/* Destroying a rank waits for the other ranks, which may still read its data. */
+TEST(destroying_a_rank_waits_for_the_others) {
     struct team team;
     open_team(&team, 2, LONG_LIMIT);
     const int64_t finalized = fake_calls("ncclCommFinalize");

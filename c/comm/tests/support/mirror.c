@@ -1,6 +1,6 @@
 #include "mirror.h"
 
-const char *const mirror_story = "the mirror is broken";
+const char *const mirror_cause = "the mirror is broken";
 
 void mirror_forget(struct mirror *mirror) {
     const int64_t closed = mirror->closed, closed_failed = mirror->closed_failed;
@@ -26,7 +26,7 @@ static void mirror_close(void *comm, int32_t failed) {
 }
 
 static sb_status count(struct mirror *mirror, int64_t *calls, int64_t fail_nth, sb_error *err) {
-    return ++*calls == fail_nth ? sb_error_fill(err, mirror->failure, 7, mirror_story) : SB_OK;
+    return ++*calls == fail_nth ? sb_error_fill(err, mirror->failure, 7, mirror_cause) : SB_OK;
 }
 
 static size_t bytes_of(const sb_comm_buffer *buffer) {
@@ -104,7 +104,7 @@ static sb_status mirror_start(void *comm, sb_comm_op op, const sb_comm_buffer *b
     if (st != SB_OK)
         return st;
     struct mirror_sent *sent = record(mirror, op, buffer);
-    sent->flies = true;
+    sent->in_flight = true;
     mirror->second += mirror->flying > 0;
     if (++mirror->flying > mirror->most_flying)
         mirror->most_flying = mirror->flying;
@@ -113,8 +113,8 @@ static sb_status mirror_start(void *comm, sb_comm_op op, const sb_comm_buffer *b
 }
 
 static void land(struct mirror *mirror, struct mirror_sent *sent) {
-    assert_true(sent->flies);
-    sent->flies = false;
+    assert_true(sent->in_flight);
+    sent->in_flight = false;
     mirror->flying--;
 }
 

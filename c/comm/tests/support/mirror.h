@@ -1,6 +1,6 @@
 /* An engine of two ranks, where the other rank does the same as this rank: a sum is twice the data
-   sent, and the bytes that the other rank broadcasts all have one value. The engine accepts host
-   memory and memory of "sim:N", records its arguments, and fails on request. */
+   sent, and the bytes that the other rank broadcasts all have one value. The engine accepts memory
+   of the host and of "sim:N", records its arguments, and fails when the test requests it. */
 #ifndef SB_TESTS_MIRROR_H
 #define SB_TESTS_MIRROR_H
 
@@ -13,14 +13,14 @@
 struct mirror_sent {
     sb_comm_buffer buffer;
     sb_comm_op op;
-    bool flies;
+    bool in_flight;
 };
 
 struct mirror {
-    bool takes_device;   /* whether the engine accepts memory of devices */
-    int64_t fail_begin;  /* the n-th all_reduce, broadcast or start fails; 0: none */
-    int64_t fail_end;    /* the n-th wait */
-    int64_t fail_test;   /* the n-th test */
+    bool takes_device;   /* the engine accepts memory of devices */
+    int64_t fail_begin;  /* the all_reduce, broadcast or start that fails; 0: none */
+    int64_t fail_end;    /* the wait that fails; 0: none */
+    int64_t fail_test;   /* the test that fails; 0: none */
     sb_status failure;   /* the status of a failure */
     bool tests_are_done; /* `test` reports that a request is done; otherwise only `wait` ends
                             requests */
@@ -34,7 +34,7 @@ struct mirror {
 
 extern const sb_comm_engine mirror_engine;         /* with requests */
 extern const sb_comm_engine mirror_engine_at_once; /* without them */
-extern const char *const mirror_story; /* the message of a failure, whose device code is 7 */
+extern const char *const mirror_cause; /* the message of a failure, whose device code is 7 */
 
 /* Clears the records and the counts, and disarms failures. */
 void mirror_forget(struct mirror *mirror);

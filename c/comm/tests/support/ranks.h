@@ -13,7 +13,7 @@
 void ranks_run(int32_t size, const sb_sim_comm_options *options,
                void (*task)(sb_comm *comm, void *arg), void *arg);
 
-/* The same on existing communicators. */
+/* Does the same with existing communicators. */
 void ranks_run_on(int32_t size, sb_comm *const *comms, void (*task)(sb_comm *comm, void *arg),
                   void *arg);
 

@@ -1,7 +1,7 @@
 /**
- * The conformance test of backends, for people who write one (backend.h). libsyncblob-conformance
- * is a separate library over libsyncblob. The program `syncblob-conformance ./libmybackend.so` runs
- * the test on a backend in a shared library; a test calls sb_conformance_run.
+ * The conformance test of backends, for authors of a backend (backend.h). It is in a separate
+ * library, libsyncblob-conformance. The program `syncblob-conformance ./libmybackend.so` runs the
+ * test on a backend in a shared library; a test in C calls sb_conformance_run.
  *
  * The test checks the backend claim by claim. A claim opens the device, calls slots or creates
  * blobs, compares the results with plain loops, and closes the device. The last claims run random
@@ -21,7 +21,7 @@ typedef int32_t sb_conformance_outcome;
 /** The outcome of a claim. */
 enum {
     SB_CONFORMANCE_PASSED = 0, /**< the backend does what the claim states */
-    SB_CONFORMANCE_FAILED = 1, /**< it does not */
+    SB_CONFORMANCE_FAILED = 1, /**< the backend does not */
     SB_CONFORMANCE_SKIPPED = 2 /**< not tested, for example because a slot is NULL */
 };
 
@@ -31,8 +31,8 @@ typedef struct sb_conformance_options {
     int32_t ordinal;    /**< the number of the device */
     uint32_t seconds;   /**< how long each claim with random operations takes; 0: a fixed number of
                              rounds, which takes about a second on a fast device */
-    uint64_t seed;      /**< of random operations; the round that failed reports its seed, which
-                             repeats that round first */
+    uint64_t seed;      /**< seed of random operations; a failed round reports its seed, with which
+                             that round runs first */
     int64_t max_count;  /**< the largest number of elements; 0: 2^20 + 1. From 2^31 + 5 on, a claim
                              also tests counts above 2^31, with 8 GiB of device memory */
     const char *only;   /**< [nullable] tests only the first claim, on which the others
@@ -50,12 +50,12 @@ typedef struct sb_conformance_options {
     void (*fail_copy)(void *user, void *device, int32_t later);
     void *user; /**< passed to the functions */
 
-    int32_t devices;  /**< how many devices the backend has, from number 0; 0: unknown, then the
-                           claims about all devices and about other numbers are skipped */
+    int32_t devices;  /**< the number of devices of the backend; 0: unknown, and the claims about
+                           all devices and about other ordinals are skipped */
     int32_t reserved; /**< 0 */
 
-    /** [nullable] Is passed each claim before its test, on the thread of sb_conformance_run: the
-     *  last one is the claim in which a backend crashes or hangs. */
+    /** [nullable] Receives each claim before its test, on the thread of sb_conformance_run. If the
+     *  backend crashes or hangs, it does so in the claim received last. */
     void (*begin)(void *user, const char *claim);
 } sb_conformance_options;
 
@@ -78,7 +78,7 @@ typedef void (*sb_conformance_report)(void *user, const sb_conformance_result *r
 /** Tests a backend: reports each claim to `report` and counts the failed claims.
  *  @param table [borrowed] the backend
  *  @param options [borrowed, nullable] NULL: the defaults
- *  @param report [nullable] is passed each result
+ *  @param report [nullable] receives each result
  *  @param user passed to `report`
  *  @param out_failed the number of failed claims
  *  Errors: INVALID_ARGUMENT (a stream_create without stream_destroy; a negative number; `only` is

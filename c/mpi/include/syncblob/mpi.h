@@ -1,6 +1,6 @@
 /**
- * Communicators over MPI: a separate library, libsyncblob-mpi, which is built for one MPI (any of
- * MPI 3 or newer). Compile with that MPI's compiler or flags.
+ * Communicators over MPI, in a separate library, libsyncblob-mpi. It is built for one
+ * implementation of MPI 3 or newer. Compile with that implementation's compiler or flags.
  *
  * The library neither initialises nor finalises MPI. Destroy every communicator before
  * MPI_Finalize; later calls return UNSUPPORTED.
@@ -33,8 +33,8 @@ SB_BEGIN_DECLS
 
 /** Collective: creates a communicator over a duplicate of `mpi_comm`, so that its messages are
  *  separate. MPI reports errors of the duplication to the error handler of `mpi_comm`.
- *  @param context [borrowed, nullable] retained; for handles and a reducer's buckets
- *  @param mpi_comm an intracommunicator, which stays the caller's
+ *  @param context [borrowed, nullable] retained; a reducer allocates its buckets in it
+ *  @param mpi_comm an intracommunicator, which the caller still owns
  *  @param out [owned] sb_comm_destroy, before MPI_Finalize
  *  Errors: INVALID_ARGUMENT (MPI is not initialised, or finalised; MPI_COMM_NULL, or an
  *  intercommunicator), UNSUPPORTED (not on the main thread, and MPI's thread level is too low),

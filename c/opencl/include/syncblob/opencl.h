@@ -1,14 +1,15 @@
 /**
- * Devices of OpenCL 2.0 or newer: a separate library, libsyncblob-opencl, so that libsyncblob does
- * not depend on OpenCL. A program passes a context the options `backend` = sb_opencl_backend() and
- * `device` = "opencl:0".
+ * Devices of OpenCL 2.0 or newer, in a separate library, libsyncblob-opencl, so that libsyncblob
+ * does not depend on OpenCL. To open a device, set `backend` of sb_context_options to
+ * sb_opencl_backend() and `device` to "opencl:0".
  *
  * "opencl:N" is the N-th device over all platforms, in the order in which clGetPlatformIDs and
  * clGetDeviceIDs return them (clinfo -l prints that order). Each sb_context has a separate
  * cl_context with that one device.
  *
- * Device memory is the first kind of SB_OPENCL_USM, SB_OPENCL_SVM and SB_OPENCL_BUFFERS that the
- * device has. The host must not access any of it directly, although some devices would allow it.
+ * The library uses the first kind of memory among SB_OPENCL_USM, SB_OPENCL_SVM and
+ * SB_OPENCL_BUFFERS that the device has. The host must not access device memory directly, even if
+ * the device allows it.
  *
  * A stream (sb_stream) is an in-order cl_command_queue of the library's cl_context
  * (sb_opencl_device::context). NULL is the library's own queue, since OpenCL has no default queue:
@@ -18,7 +19,7 @@
  * of type cl_mem. Sums and 64-bit arithmetic need cl_khr_fp64. A device without it returns
  * UNSUPPORTED for 64-bit arithmetic, and the host adds 32-bit sums.
  *
- * sb_error.device_code is OpenCL's error code. After a fork the child can open no device if its
+ * sb_error.device_code is OpenCL's error code. After a fork the child cannot open a device if its
  * parent has opened one.
  */
 #ifndef SYNCBLOB_OPENCL_H
@@ -41,9 +42,9 @@ enum {
     SB_OPENCL_SVM = 1,    /**< coarse-grained shared virtual memory: clSetKernelArgSVMPointer */
     SB_OPENCL_USM = 2,    /**< device memory of Intel's unified shared memory:
                                clSetKernelArgMemPointerINTEL */
-    SB_OPENCL_BUFFERS = 3 /**< cl_mem objects behind addresses that the library has made up: a
-                               kernel takes what sb_opencl_device::buffer returns. Only memory of
-                               the library can be lent */
+    SB_OPENCL_BUFFERS = 3 /**< cl_mem objects, to which the library assigns addresses: pass a kernel
+                               the result of sb_opencl_device::buffer. Only memory of the library
+                               can be lent to a blob */
 };
 
 /** The name of the table sb_opencl_device, for sb_context_extension. */
@@ -58,8 +59,8 @@ typedef struct sb_opencl_device {
     cl_device_id (*id)(const void *device);
     /** Returns the kind of the device's memory, SB_OPENCL_SVM to SB_OPENCL_BUFFERS. */
     int32_t (*memory)(const void *device);
-    /** Returns the cl_mem of SB_OPENCL_BUFFERS that holds `ptr`, and the offset of `ptr` in bytes.
-     *  NULL: `ptr` is not in such memory.
+    /** Returns the cl_mem of SB_OPENCL_BUFFERS that holds `ptr`, and writes the offset of `ptr` in
+     *  bytes. Returns NULL if `ptr` is not in such memory.
      *  @return [borrowed] as long as the memory at `ptr` is allocated */
     cl_mem (*buffer)(void *device, const void *ptr, size_t *out_offset);
 } sb_opencl_device;

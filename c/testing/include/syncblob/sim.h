@@ -1,14 +1,13 @@
 /**
- * Control of the simulated device "sim:N": a device in host memory, for tests without a GPU of code
+ * Control of the simulated device "sim:N", a device in host memory. It tests, without a GPU, code
  * that moves bytes between host and device. These functions are in a separate library,
  * libsyncblob-testing.
  *
  * The host cannot access the device's memory (a read or write of a device pointer faults). A
- * schedule decides when streams run, the target of a copy holds garbage from the call until the
- * copy has run, and every call can be made to fail. To open the device, set `device` of
- * sb_context_options to "sim:N"; each context has a separate device. NO_DEVICE means that the
- * context is host-only, UNSUPPORTED that it has another device, FORKED that the caller is a forked
- * child.
+ * schedule decides when streams run. The target of a queued copy holds garbage until the copy has
+ * run. Every call can be made to fail. To open the device, set `device` of sb_context_options to
+ * "sim:N"; each context has a separate device. NO_DEVICE means that the context is host-only,
+ * UNSUPPORTED that it has another device, FORKED that the caller is a forked child.
  */
 #ifndef SYNCBLOB_SIM_H
 #define SYNCBLOB_SIM_H
@@ -33,8 +32,8 @@ SB_API SB_MUST_CHECK sb_status sb_sim_set_schedule(sb_context *context, sb_sim_s
 SB_API SB_MUST_CHECK sb_status sb_sim_fail(sb_context *context, sb_sim_op op, int64_t nth,
                                            sb_sim_failure mode, sb_error *err);
 
-/** Arms an additional fault, up to 16: for tests of several failures at once. Each fault counts
- *  separately; if two faults are due at one call, the fault that was armed first decides.
+/** Arms an additional fault, at most 16 in all, for tests of several failures at once. Each fault
+ *  counts separately; if two faults are due at one call, the one that was armed first takes effect.
  *  @param op SB_SIM_ANY to SB_SIM_SUMSQ
  *  @param nth 1 is the next call
  *  @param mode SB_SIM_FAIL_*
@@ -74,7 +73,7 @@ SB_API SB_MUST_CHECK sb_status sb_sim_stream_destroy(sb_context *context, sb_str
 SB_API SB_MUST_CHECK sb_status sb_sim_launch(sb_context *context, sb_stream stream,
                                              void (*kernel)(void *user), void *user, sb_error *err);
 
-/** Returns the host memory behind a device pointer, for kernels. NULL if [ptr, ptr + bytes) is not
+/** Returns the host memory behind a device pointer, for kernels; NULL if [ptr, ptr + bytes) is not
  *  memory of the device, or if the context has no simulated device or was created before a fork.
  *  @param ptr [borrowed] of the device
  *  @return [borrowed] as long as the memory is allocated */
