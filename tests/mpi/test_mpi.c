@@ -283,7 +283,7 @@ static void every_order_of_ready_gives_the_same_sums(sb_comm *comm) {
     }
 }
 
-static void a_difference_is_told_to_every_rank(sb_comm *comm) {
+static void every_rank_reports_a_difference(sb_comm *comm) {
     const int64_t other[] = {2, 3};
     sb_reducer *reducer = NULL;
     struct net net;
@@ -356,7 +356,7 @@ static void a_failure_of_mpi_is_a_status_and_for_good(void) {
             fail_a_call(which, nth);
 }
 
-static void what_is_no_communicator_is_refused(void) {
+static void an_invalid_communicator_is_refused(void) {
     sb_comm *comm = NULL;
     expect_status(SB_ERR_INVALID_ARGUMENT, sb_mpi_comm_create(NULL, MPI_COMM_WORLD, NULL, &err));
     expect_status(SB_ERR_INVALID_ARGUMENT, sb_mpi_comm_create(NULL, MPI_COMM_NULL, &comm, &err));
@@ -431,12 +431,12 @@ int main(int argc, char **argv) {
     every_rank_gets_the_bytes_of_the_root(comm);
     blobs_are_reduced_and_sent(comm);
     every_order_of_ready_gives_the_same_sums(comm);
-    a_difference_is_told_to_every_rank(comm);
+    every_rank_reports_a_difference(comm);
     another_thread_needs_a_higher_level(comm);
     any_thread_may_destroy();
     sb_comm *kept = comm;
     a_failure_of_mpi_is_a_status_and_for_good();
-    what_is_no_communicator_is_refused();
+    an_invalid_communicator_is_refused();
     (void)MPI_Comm_get_errhandler(MPI_COMM_WORLD, &handler);
     expect(handler == MPI_ERRORS_ARE_FATAL); /* the caller's handler is unchanged */
     long ours[2] = {passed, failed}, all[2];

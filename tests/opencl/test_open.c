@@ -17,7 +17,7 @@ static sb_context *open_context(const sb_backend *backend) {
     return context;
 }
 
-TEST(no_driver_is_no_device) {
+TEST(without_a_driver_there_is_no_device) {
     sb_context *context;
     driver_fail("clGetPlatformIDs", 1, DRIVER_NOW, -1001);
     assert_status(SB_ERR_NO_DEVICE, opencl_context(sb_opencl_backend(), &context, &err));

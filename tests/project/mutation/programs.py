@@ -83,8 +83,8 @@ class Runner:
             child.wait()
             seconds = time.monotonic() - start
             output.seek(0)
-            said = output.read(1 << 20).decode(errors="replace")
-        return story(status), seconds, said
+            printed = output.read(1 << 20).decode(errors="replace")
+        return failure(status), seconds, printed
 
     def limit(self, seconds, memory):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -93,7 +93,7 @@ class Runner:
             resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
 
 
-def story(status):
+def failure(status):
     if status is None:
         return "does not end"
     if status == 0:
@@ -121,12 +121,12 @@ def first_run(runner, program, count):
     with tempfile.NamedTemporaryFile(dir=runner.build) as reached:
         reached.truncate(count)
         for program.memory in MEMORY:
-            why, seconds, said = runner.run(program, 1800,
-                                            {"SYNCBLOB_MUTANTS_REACHED": reached.name})
+            why, seconds, printed = runner.run(program, 1800,
+                                               {"SYNCBLOB_MUTANTS_REACHED": reached.name})
             if not why:
                 break
         marks = "".join("1" if byte else "0" for byte in reached.read())
     if why:
         raise SystemExit(f"mutate: {program.name} fails before anything is changed: "
-                         f"{why}\n{said[-2000:]}")
+                         f"{why}\n{printed[-2000:]}")
     return {"seconds": seconds, "memory": program.memory, "reached": marks}

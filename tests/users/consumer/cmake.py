@@ -36,9 +36,9 @@ def whole():
 
 def configure(source, *definitions, status=0):
     folder = fresh("build")
-    said = run("cmake", "-G", "Ninja", "-S", HERE / source, "-B", folder,
-               "-DCMAKE_BUILD_TYPE=Debug", *(f"-D{text}" for text in definitions), status=status)
-    return folder, said
+    output = run("cmake", "-G", "Ninja", "-S", HERE / source, "-B", folder,
+                 "-DCMAKE_BUILD_TYPE=Debug", *(f"-D{text}" for text in definitions), status=status)
+    return folder, output
 
 
 def find(prefix, wanted="", library="syncblob::syncblob", status=0):
@@ -47,8 +47,8 @@ def find(prefix, wanted="", library="syncblob::syncblob", status=0):
 
 
 def refused(prefix, wanted, message):
-    said = find(prefix, wanted, status=1)[1]
-    check(re.search(message, re.sub(r"\s+", " ", said)), f"not {message!r} but\n{said}")
+    output = find(prefix, wanted, status=1)[1]
+    check(re.search(message, re.sub(r"\s+", " ", output)), f"not {message!r} but\n{output}")
 
 
 def built(folder, *programs):
@@ -112,23 +112,23 @@ def test_missing_components():
     refused(prefix, "COMPONENTS static", "not found: syncblob's static library is not installed")
     refused(prefix, "REQUIRED COMPONENTS cuda", "no component cuda: "
             "there are shared, static, testing, conformance, comm, mpi, opencl and net")
-    said = find(prefix, "REQUIRED COMPONENTS shared OPTIONAL_COMPONENTS static")[1]
-    check("shared: TRUE, static: " in said and "static: TRUE" not in said, said)
+    output = find(prefix, "REQUIRED COMPONENTS shared OPTIONAL_COMPONENTS static")[1]
+    check("shared: TRUE, static: " in output and "static: TRUE" not in output, output)
 
 
 def test_missing_dependencies():
     """A missing dependency of the static library is reported; the shared library has none."""
     without = "CMAKE_DISABLE_FIND_PACKAGE_SyncblobProtobufC=ON"
     definitions = (f"CMAKE_PREFIX_PATH={whole()}", "LIBRARY=syncblob::syncblob", without)
-    said = configure("found", *definitions, "WANTED=REQUIRED;COMPONENTS;static", status=1)[1]
-    check("static library needs SyncblobProtobufC" in said, said)
+    output = configure("found", *definitions, "WANTED=REQUIRED;COMPONENTS;static", status=1)[1]
+    check("static library needs SyncblobProtobufC" in output, output)
     configure("found", *definitions, "WANTED=REQUIRED")
-    said = configure("found", *definitions,
-                     "WANTED=REQUIRED;COMPONENTS;shared;OPTIONAL_COMPONENTS;static")[1]
-    check("shared: TRUE, static: FALSE" in said, said)
+    output = configure("found", *definitions,
+                       "WANTED=REQUIRED;COMPONENTS;shared;OPTIONAL_COMPONENTS;static")[1]
+    check("shared: TRUE, static: FALSE" in output, output)
     configure("found", *definitions, "WANTED=COMPONENTS;static", status=1)
-    said = configure("found", *definitions, "LIBRARY=m", "WANTED=OPTIONAL_COMPONENTS;static")[1]
-    check("static: FALSE" in said, said)
+    output = configure("found", *definitions, "LIBRARY=m", "WANTED=OPTIONAL_COMPONENTS;static")[1]
+    check("static: FALSE" in output, output)
 
 
 def test_versions():
@@ -165,8 +165,8 @@ def test_run_path_of_the_user():
 
 
 def part(how, *definitions):
-    folder, said = configure("part", f"HOW={how}", f"SYNCBLOB_SOURCE={REPOSITORY}", *definitions)
-    check("CMake Warning" not in said, said)
+    folder, output = configure("part", f"HOW={how}", f"SYNCBLOB_SOURCE={REPOSITORY}", *definitions)
+    check("CMake Warning" not in output, output)
     return folder, built(folder, "main")
 
 

@@ -41,11 +41,11 @@ class Docstrings(unittest.TestCase):
 
     def test_examples_work(self):
         runner, parser = doctest.DocTestRunner(), doctest.DocTestParser()
-        told = io.StringIO()
+        messages = io.StringIO()
         for name, thing in members():
             test = parser.get_doctest(thing.__doc__ or "", dict(vars(syncblob)), name, None, 0)
-            runner.run(test, out=told.write)
-        self.assertEqual(runner.failures, 0, told.getvalue())
+            runner.run(test, out=messages.write)
+        self.assertEqual(runner.failures, 0, messages.getvalue())
         self.assertGreater(runner.tries, 15)
 
 
@@ -125,7 +125,7 @@ class Stubs(unittest.TestCase):
                 registered = issubclass(vars(_syncblob)[name], getattr(collections.abc, kind))
                 self.assertEqual(kind in found, registered, (name, kind))
 
-    def test_the_package_says_that_it_is_typed(self):
+    def test_the_package_is_marked_as_typed(self):
         folder = os.path.dirname(syncblob.__file__)
         self.assertTrue(os.path.exists(os.path.join(folder, "py.typed")))
 

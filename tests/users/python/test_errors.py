@@ -38,7 +38,7 @@ class Kinds(unittest.TestCase):
                            lambda: syncblob.load(content[:-3]))
         self.assertIn("3 bytes are missing", str(error))
 
-    def test_what_a_file_is_instead_is_said(self):
+    def test_an_error_names_the_format_of_a_foreign_file(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "net.caffemodel")
             for content, words in files.foreign():
@@ -204,7 +204,7 @@ class Kinds(unittest.TestCase):
             self.assertEqual((model["conv_1"][1].dtype, model["conv_1"][1][...].tolist()),
                              ("float32", [float(number) for number in expected]))
 
-    def told(self, code):
+    def output_of(self, code):
         """Returns the output of code in a separate process."""
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
                               timeout=files.DEADLINE, check=False)
@@ -212,7 +212,7 @@ class Kinds(unittest.TestCase):
         return done.stdout
 
     def test_a_package_that_is_imported_anew_has_the_same_classes(self):
-        told = self.told("""if True:
+        lines = self.output_of("""if True:
             import sys, syncblob
             first = syncblob
             for name in [name for name in sys.modules if name.startswith("syncblob")]:
@@ -223,11 +223,11 @@ class Kinds(unittest.TestCase):
                 try: syncblob.load("/none")
                 except package.MissingFileError: print("caught")
         """)
-        self.assertEqual(told, "False True\n" + "caught\n" * 3)
+        self.assertEqual(lines, "False True\n" + "caught\n" * 3)
 
     def test_another_interpreter_is_refused_and_the_first_goes_on(self):
         """Only the first interpreter that imports the module works, also after it has ended."""
-        told = self.told("""if True:
+        lines = self.output_of("""if True:
             try:
                 import _interpreters as interpreters
                 create = lambda: interpreters.create("legacy")
@@ -255,10 +255,10 @@ class Kinds(unittest.TestCase):
             interpreters.destroy(other)
             exec(CODE)
         """).splitlines()
-        self.assertEqual([line == "caught" for line in told],
-                         [True, False, False, True, True, False], told)
+        self.assertEqual([line == "caught" for line in lines],
+                         [True, False, False, True, True, False], lines)
         self.assertEqual([line.startswith("syncblob works in one interpreter of a process")
-                          for line in told], [False, True, True, False, False, True], told)
+                          for line in lines], [False, True, True, False, False, True], lines)
 
     def test_a_broken_file_of_any_length(self):
         """A truncated file, or one with a changed byte, is a model or one of our errors."""

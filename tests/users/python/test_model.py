@@ -305,7 +305,7 @@ class Changing(unittest.TestCase):
             self.assertEqual(model.to_bytes(), files.made().to_bytes())
             self.assertNotIn("late", model)
 
-    def test_an_array_is_no_list_of_blobs(self):
+    def test_an_array_is_not_accepted_as_a_list_of_blobs(self):
         model = files.made()
         for array in (np.ones(64), np.ones((2, 3)), syncblob.Blob(2), model["conv_1"][0]):
             with self.assertRaisesRegex(TypeError, "list of arrays"):
@@ -335,11 +335,11 @@ class Changing(unittest.TestCase):
             model.add_layer("late", "X", [[1.0]])
             print(list(model), len(model["late"]))
         """
-        told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-        if told.returncode == 77:
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        if done.returncode == 77:
             self.skipTest("memory runs out: this system bounds no addresses, as qemu-user")
-        self.assertEqual(told.stderr, "")
-        *failed, last = told.stdout.splitlines()
+        self.assertEqual(done.stderr, "")
+        *failed, last = done.stdout.splitlines()
         self.assertEqual(last, "['early', 'late'] 1")
         self.assertEqual(len(failed), 3)
         for line in failed:

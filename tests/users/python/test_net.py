@@ -13,7 +13,7 @@ TEXT = files.PROTOTXT
 
 
 class Reading(unittest.TestCase):
-    def test_what_a_net_says(self):
+    def test_the_properties_of_a_net(self):
         net = Net(TEXT)
         self.assertEqual((net.name, net.inputs, net.outputs, net.warnings),
                          ("small", ("x",), ("z",), ()))
@@ -71,7 +71,7 @@ class Reading(unittest.TestCase):
         self.assertNotEqual(Net(TEXT, model).to_onnx(), before)
         self.assertFalse(np.asarray(model["first"][0]).any())
 
-    def test_what_is_left_out_is_told(self):
+    def test_warnings_list_what_is_left_out(self):
         loss = b"""layer { name: "d" type: "Data" top: "label" }
                    layer { name: "loss" type: "SoftmaxWithLoss" bottom: "z" bottom: "label"
                            top: "l" }"""
@@ -93,7 +93,7 @@ class Reading(unittest.TestCase):
 
 
 class Models(unittest.TestCase):
-    def test_layers_of_a_model_have_what_the_file_says(self):
+    def test_layers_of_a_model_have_the_connections_of_the_file(self):
         model, net = syncblob.load(files.carrying()), Net(TEXT)
         for layer in net.layers:
             stored = model[layer.name]
@@ -193,7 +193,7 @@ class Converting(unittest.TestCase):
         self.assertEqual(net.to_onnx(mean=(1, 2, 3)), net.to_onnx(mean=np.arange(1, 4)))
         self.assertEqual(net.to_onnx(mean=mean), net.to_onnx(mean=mean.data[0]))
 
-    def test_what_is_wrong_is_said(self):
+    def test_errors_describe_the_cause(self):
         content = files.carrying()
         without = TEXT.replace(b'name: "third"', b'name: "other"').replace(
             b"bias_term: true }", b'bias_term: true filler { type: "xavier" } }', 1)

@@ -47,7 +47,7 @@ class OpenCV(unittest.TestCase):
             with self.assertRaisesRegex(TypeError, reason):
                 self.read(*arguments, **named)
 
-    def test_a_text_is_no_path(self):
+    def test_a_text_is_not_a_path(self):
         with self.assertRaisesRegex(ValueError, "pass it as bytes"):
             self.read(files.PROTOTXT.decode(), files.carrying())
 

@@ -119,7 +119,7 @@ class ResNet(unittest.TestCase):
         cls.model = syncblob.load(files.resnet())
         cls.tensors = cls.model.state_dict(framework="torch")
 
-    def test_the_tensors_have_the_sums_that_info_tells(self):
+    def test_the_tensors_have_the_sums_that_info_prints(self):
         info = json.loads(command("info", "--json", files.resnet()))
         compared = 0
         for layer in info["layers"]:
