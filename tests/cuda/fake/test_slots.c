@@ -1,4 +1,4 @@
-/* Each driver or cuBLAS call of each slot fails with each error of the driver or status of
+/* Makes each driver or cuBLAS call of each slot fail with each error of the driver or status of
    cuBLAS. */
 #include "fixture.h"
 
@@ -143,8 +143,8 @@ static const struct slot {
     {after_default, NULL, false},
 };
 
-/* Returns whether the backend retries after the failure, since nothing is queued yet or the wait
-   has not begun. */
+/* Returns whether the backend retries after the failure: it does if nothing is queued yet or the
+   wait has not begun. */
 static bool is_retried(const struct slot *slot, const char *fired, unsigned int error) {
     if (slot->waits)
         return is(fired, "cuCtxGetCurrent") || is(fired, "cuCtxPushCurrent_v2") ||

@@ -56,7 +56,7 @@ TEST_ON(stage, no_memory_is_pinned_on_request) {
     assert_int_equal(rig_stats(&f->rig).pinned_peak, 0);
 }
 
-/* --- the device's ---------------------------------------------------------------------------- */
+/* --- device memory --------------------------------------------------------------------------- */
 
 TEST_ON(stage, more_than_the_device_has_is_out_of_memory) {
     void *out;
