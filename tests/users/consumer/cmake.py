@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Tests the library as CMake projects use it: cmake.py BUILD [TEST...]
 
-BUILD is a build folder with both libraries. The project found/ finds each of its components, in a
-prefix that is moved after the installation. The project part/ contains the sources. MAKEFLAGS and
-CMAKE_BUILD_PARALLEL_LEVEL have an effect.
+BUILD is a build folder with both libraries. The project found/ finds each of its components, in a prefix that
+is moved after the installation. The project part/ contains the sources. MAKEFLAGS and
+CMAKE_BUILD_PARALLEL_LEVEL apply.
 """
 
 import functools
@@ -86,7 +86,7 @@ def test_found_both():
 
 
 def test_found_static_alone():
-    """Without the shared library the static one is found."""
+    """Tests that the static library is found if the shared one is not installed."""
     prefix = install("Development", "Static")
     for path in [*prefix.rglob("syncblob-shared*.cmake"), *prefix.rglob("libsyncblob.so*")]:
         path.unlink()
@@ -140,7 +140,7 @@ def test_versions():
     find(whole(), "0.1...<0.2 REQUIRED")
 
 
-def test_files_name_no_place():
+def test_installed_files_contain_no_build_paths():
     """Installed files do not contain a path of the build or of the first prefix, except the paths
     of sources in binaries, for a debugger."""
     for path in whole().rglob("*"):
@@ -150,8 +150,8 @@ def test_files_name_no_place():
                 check(str(place).encode() not in content, path, "names", place)
 
 
-def test_folders_that_no_prefix_moves():
-    """Such folders appear as absolute paths, whatever the prefix."""
+def test_absolute_folders_ignore_the_prefix():
+    """Absolute folders appear as they are, whatever the prefix."""
     folder = configure(REPOSITORY, "CMAKE_INSTALL_LIBDIR=/opt/a/lib", "BUILD_SHARED_LIBS=OFF",
                        "CMAKE_INSTALL_INCLUDEDIR=/opt/b/include")[0] / "c"
     environment = {**os.environ, "PKG_CONFIG_LIBDIR": folder, "PKG_CONFIG_PATH": ""}
@@ -179,7 +179,7 @@ def test_part_by_add_subdirectory():
     check(files == ["main"], "installed were", files)
 
 
-def test_part_of_what_is_sanitized():
+def test_part_of_a_sanitized_project():
     """With sanitizers the library is built without -z defs and fortification: the program supplies
     the sanitizers' run time."""
     def ninja(*definitions):

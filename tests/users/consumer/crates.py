@@ -178,7 +178,7 @@ def test_packed():
     check("checked_in_bindings_are_what_bindgen_makes_of_the_headers ... ok" in printed, printed)
 
 
-def test_nothing_but_a_compiler():
+def test_only_a_compiler_is_needed():
     """By default no other library is searched or linked."""
     needed = run_consumer(consumer_by_path(), PKG_CONFIG=NOWHERE)
     found = set(re.findall(r"\(NEEDED\).*\[(\S+?)\.so", needed))
@@ -277,8 +277,8 @@ def test_messages():
 
 
 def test_checkout_without_symbolic_links():
-    """Git may create files with the targets instead of symbolic links. Such a checkout builds with a
-    warning; packing it fails with the reason."""
+    """Where links are not supported, Git creates files that contain the links' targets. Such a checkout
+    builds with a warning; packing it fails with the reason."""
     root = fresh("no-links")
     crate = root / "bindings/syncblob-sys"
     shutil.copytree(SYS, crate, symlinks=True)

@@ -39,7 +39,7 @@ LARGE = ("caffe__examples_net_surgery_bvlc_caffenet_full_conv", "caffe__examples
          "opencv_contrib__ssd_ilsvrc15_300x300")
 # The nets that the Caffe used for these tests cannot run, and why.
 NO_ANSWER = {
-    "mobilenet-ssd__template_MobileNetSSD_deploy_template": "a template, whose words are no numbers",
+    "mobilenet-ssd__template_MobileNetSSD_deploy_template": "a template with words instead of numbers",
     "py-faster-rcnn__VGG16_end2end_test": "a Python layer and ROIPooling",
 }
 NO_WEIGHTS = nets.field(1, b"net")  # a caffemodel

@@ -29,7 +29,7 @@ class Kinds(unittest.TestCase):
         self.assertGreater(len(str(error)), 10)
         return error
 
-    def test_bytes_that_are_wrong(self):
+    def test_wrong_bytes_are_refused(self):
         error = self.check((syncblob.DataError, ValueError), "SB_ERR_MALFORMED",
                            lambda: syncblob.load(b"<html>"))
         self.assertEqual(error.offset, 0)
@@ -123,7 +123,7 @@ class Kinds(unittest.TestCase):
         self.check((RuntimeError,), "SB_ERR_NO_DEVICE", Blob(2).to_device)
         self.check((IndexError,), "SB_ERR_INDEX_OUT_OF_RANGE", lambda: files.made()["lstm"][3])
 
-    def test_words_are_pythons(self):
+    def test_messages_have_pythons_words(self):
         for call, words in ((Blob(2).to_device, "device="),
                             (lambda: Blob(2).share_data(Blob(2, "float64")), "float32 .* float64"),
                             (lambda: Blob(2).share_data(Blob(2, device="sim:0")), "devices"),
@@ -154,8 +154,8 @@ class Kinds(unittest.TestCase):
             self.check((syncblob.ArgumentError, ValueError), "SB_ERR_INVALID_ARGUMENT", call)
 
     def test_mistakes_are_refused(self):
-        """Without an error each mistake would cause a wrong result; nothing changes and no file is
-        written."""
+        """Each mistake would cause a wrong result if it were not refused. A refusal changes nothing and writes
+        no file."""
         model = files.made()
         layer, content, blob = model["conv_1"], model.to_bytes(), Blob(4)
         put = functools.partial(functools.partial, layer.__setitem__)
@@ -191,7 +191,7 @@ class Kinds(unittest.TestCase):
             finally:
                 os.chdir(before)
 
-    def test_values_that_fit_are_stored_as_the_blob_is(self):
+    def test_values_are_converted_to_the_blobs_type(self):
         floats = np.arange(8, dtype="float32")
         for value, expected in (([1.0, 0.1, 2, True], [1, np.float32(0.1), 2, 1]),
                                 (floats[::2], [0, 2, 4, 6]), (floats[3::-1], [3, 2, 1, 0]),
@@ -277,7 +277,7 @@ class Kinds(unittest.TestCase):
 
 
 class Odd:
-    """Has the attributes that the module reads, with wrong types."""
+    """An object with the attributes that the module reads, of wrong types."""
     shape = dtype = "x"
 
     def __fspath__(self):
@@ -315,7 +315,7 @@ class Anything(unittest.TestCase):
             function(*arguments, **named)
         except (ValueError, TypeError, AttributeError, LookupError, MemoryError, OSError,
                 NotImplementedError, BufferError, ZeroDivisionError, syncblob.Error):
-            pass  # not these: PanicException, OverflowError, SystemError
+            pass  # the expected kinds; PanicException and SystemError are not among them
         except OverflowError:
             self.assertIn("StoredBlob", name)  # NumPy's exception for an index
             self.assertIn("__getitem__", name)
