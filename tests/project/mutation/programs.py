@@ -101,7 +101,7 @@ def failure(status):
     return f"signal {-status}" if status < 0 else f"status {status}"
 
 
-def measure(runner, programs, count, say):
+def measure(runner, programs, count, announce):
     """Runs each program without mutants, to measure its time, its memory and the mutants that it
     reaches. The results stay valid until the program or its environment changes."""
     file = pathlib.Path(runner.build) / "baseline.json"
@@ -111,7 +111,7 @@ def measure(runner, programs, count, say):
         row = kept.get(program.name)
         if not row or row["made"] != made:
             row = kept[program.name] = {"made": made, **first_run(runner, program, count)}
-            say(f"{row['seconds']:6.1f} s  {row['reached'].count('1'):6} reached  {program.name}")
+            announce(f"{row['seconds']:6.1f} s  {row['reached'].count('1'):6} reached  {program.name}")
             file.write_text(json.dumps(kept))
         program.seconds, program.memory = row["seconds"], row["memory"]
         program.reached = {n for n, mark in enumerate(row["reached"]) if mark == "1"}
