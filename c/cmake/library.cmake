@@ -17,7 +17,7 @@ function(finish_shared_library target map)
   if(WIN32)
     export_for_windows(${target} ${map})
     return()
-  elseif(APPLE) # its libraries have no symbol versions; marks in the headers select the exports
+  elseif(APPLE) # no symbol versions there; attributes in the headers select the exports
     return()
   endif()
   if(NOT SYNCBLOB_ZIG) # zig's linker has no such option

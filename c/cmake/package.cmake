@@ -1,7 +1,7 @@
-# cpack -G DEB makes packages with Debian's names: libsyncblobN and libsyncblob-dev; the pair
-# libsyncblob-NAMEN and libsyncblob-NAME-dev for testing, conformance and comm, with SYNCBLOB_MPI
-# for mpi, with SYNCBLOB_OPENCL for opencl, and with SYNCBLOB_NET for net; with SYNCBLOB_BUILD_CLI syncblob-tools. cpack -G TGZ makes one archive.
-# For packages, configure with CMAKE_INSTALL_PREFIX=/usr and CMAKE_BUILD_TYPE=Release.
+# cpack -G DEB makes packages with Debian's names: libsyncblobN and libsyncblob-dev;
+# libsyncblob-NAMEN and libsyncblob-NAME-dev for testing, conformance, comm and, with SYNCBLOB_MPI,
+# _OPENCL and _NET, mpi, opencl and net; with SYNCBLOB_BUILD_CLI syncblob-tools. cpack -G TGZ makes
+# one archive. For packages, configure with CMAKE_INSTALL_PREFIX=/usr and CMAKE_BUILD_TYPE=Release.
 include(GNUInstallDirs)
 get_directory_property(SYNCBLOB_OPENBLAS_RUN_PATH DIRECTORY ${PROJECT_SOURCE_DIR}/c
                        DEFINITION SYNCBLOB_OPENBLAS_RUN_PATH)
