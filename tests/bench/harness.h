@@ -50,8 +50,8 @@ void contest_add(struct contest *contest, const char *name, void (*run)(void *st
                  void (*after)(void *state), void *state);
 /* Times all contestants and writes their times. */
 void contest_run(struct contest *contest);
-/* Judge a goal by the best samples: the library's time is at most `limit` times the other's (ratio)
-   or at most `limit` ns more (extra). A goal against an absent contestant is not measured. */
+/* Each judges a goal by the best samples: the library's time is at most `limit` times the other's
+   (ratio) or `limit` ns more (extra). A goal against an absent contestant is not measured. */
 void goal_ratio(const struct contest *contest, const char *against, double limit);
 void goal_extra(const struct contest *contest, const char *against, double limit);
 /* Judges a goal that is not a time of a contest. */

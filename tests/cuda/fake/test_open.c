@@ -16,7 +16,7 @@
 
 #define LIMIT 30
 
-/* Asserts in a scenario, which does not run under cmocka. */
+/* An assertion for scenarios, which do not run under cmocka. */
 #define need(condition)                                                                            \
     do {                                                                                           \
         if (!(condition)) {                                                                        \

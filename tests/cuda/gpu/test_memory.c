@@ -184,7 +184,7 @@ static void use_in_child(struct inherited *i) {
 
 TEST_ON(stage, a_forked_child_gets_a_status) {
     sb_context_options options = stage_options();
-    options.max_pinned_bytes = BYTES; /* the cap makes the third memory ordinary */
+    options.max_pinned_bytes = BYTES; /* beyond the cap: the third memory is ordinary */
     stage_reopen(f, &options);
     struct inherited i = {f, mem_on_device(f->context, BYTES, 1), mem_on_host(f->context, BYTES, 2),
                           mem_on_host(f->context, BYTES, 3)};

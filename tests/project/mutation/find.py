@@ -50,7 +50,7 @@ class Source:
         return (start, end) if first == last and start < end else None
 
     def words(self, span):
-        """Returns the span as one line without comments, to name a mutant and to compare."""
+        """Returns the span as one line without comments, for names and comparisons."""
         text = re.sub(r"/\*.*?\*/", " ", self.text[span[0]:span[1]], flags=re.S)
         return re.sub(r"\s+", " ", text).strip()
 

@@ -1,6 +1,6 @@
 """Compares Caffe on its own Blob and SyncedMemory (own) with Caffe on bindings/caffe (ours).
 
-    check.py tests BUILD CAFFE [--ours]  runs Caffe's tests on both, compares which there are
+    check.py tests BUILD CAFFE [--ours]  runs Caffe's tests on both, compares the lists of tests
     check.py nets BUILD                  trains nets with both, compares snapshots, times, memory
 
 BUILD is the build folder of CMakeLists.txt, CAFFE the folder of Caffe's sources. With --ours only

@@ -11,7 +11,7 @@ import onnx
 import onnxruntime
 
 OPSET = 17
-SILENT = 4     # failures are exceptions anyway
+SILENT = 4     # log level: failures raise exceptions anyway
 SECONDS = 600  # for one net, on a busy machine
 LINES = 20     # of a program's output
 FILES = "{prototxt} {caffemodel} -o {onnx}"
