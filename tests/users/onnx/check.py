@@ -76,10 +76,10 @@ def print_row(name, results, every):
     print(f"{name:26}{counts['right']:7}{counts['wrong']:7}{counts['refused']:9}")
     bad = 0
     for status in ("wrong", "refused"):
-        outcome = [each for each in results if each.status == status]
+        chosen = [each for each in results if each.status == status]
         fails = status == "wrong" or name.split("/")[0] not in MAY_BE_REFUSED
-        bad += len(outcome) if fails else 0
-        for each in outcome if every else outcome[:1]:
+        bad += len(chosen) if fails else 0
+        for each in chosen if every else chosen[:1]:
             print(f"{'FAILED ' if fails else '    '}{status} {each.name}: {each.message}", flush=True)
     return counts, bad
 
