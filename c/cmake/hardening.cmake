@@ -41,7 +41,7 @@ endfunction()
 
 function(harden_objects)
   if(CMAKE_C_COMPILER_ID MATCHES "Clang" AND CMAKE_C_COMPILER_VERSION VERSION_GREATER_EQUAL 14)
-    # Otherwise clang would also warn of the user's flags that are for the linker.
+    # Otherwise clang would also warn about the user's linker flags.
     set(CMAKE_C_FLAGS "--start-no-unused-arguments ${CMAKE_C_FLAGS} --end-no-unused-arguments")
   endif()
   if(WIN32) # the flags would need a library next to the program

@@ -25,7 +25,7 @@ struct net {
     sb_model *built, *opened;
     void *bytes;
     size_t size;
-    layer_name *asked; /* every name, in the order of the searches */
+    layer_name *asked; /* all names, in the order in which they are searched */
 };
 
 /* Returns the number of layers that each run handles: a run repeats small nets. */

@@ -49,8 +49,8 @@ void contest_add(struct contest *contest, const char *name, void (*run)(void *st
                  void (*after)(void *state), void *state);
 /* Times all contestants and writes their times. */
 void contest_run(struct contest *contest);
-/* Judges a goal by the best samples: the library's time is at most `limit` times the other's. A goal
-   against an absent contestant is not measured. */
+/* Judges a goal by the best samples: the library's time is at most `limit` times the other's. A
+   goal against an absent contestant is not measured. */
 void goal_ratio(const struct contest *contest, const char *against, double limit);
 /* Judges a goal that is not a time of a contest. */
 void goal_value(const char *what, size_t bytes, const char *unit, double value, double limit);

@@ -18,7 +18,7 @@ static const char source[] =
     "        y[i] += a * x[i];\n"
     "}\n";
 
-/* What plain OpenCL needs. */
+/* The objects of plain OpenCL. */
 static struct {
     cl_context context;
     cl_device_id id;
@@ -120,7 +120,7 @@ static void update_plain(const struct memory *y, const struct memory *x) {
 
 /* --- the cases ------------------------------------------------------------------------- */
 
-/* What a case works on: a blob of the library, and memory of plain OpenCL. */
+/* The subjects of a case: a blob of the library, and memory of plain OpenCL. */
 struct pair {
     sb_context *context;
     sb_blob *blob;
@@ -228,8 +228,8 @@ static void measure_calls(sb_context *context) {
     sb_blob_destroy(blob);
 }
 
-/* A read of few bytes that work on another queue than the busy one has written, or of bytes whose
-   writer has ended. */
+/* Reads of few bytes while a queue is busy. The bytes are written by work on another queue, or
+   through a pointer of the caller. */
 struct reads {
     struct pair busy;
     sb_blob *few;

@@ -5,7 +5,7 @@
 
 #include <syncblob/syncblob.h>
 
-#define READS 100000 /* of each thread in a run: hides the wake-up */
+#define READS 100000 /* of each thread in a run; waking it does not matter */
 #define WORK  100    /* steps between two reads, about 100 ns */
 
 struct readers {

@@ -11,7 +11,7 @@ skip() { echo "skipped: $*"; exit 77; }
 ! find_file 2>/dev/null || exit 0
 [ "$(uname -m)" = x86_64 ] || skip "$package is looked for on x86-64 alone"
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
-if ! command -v apt-get >/dev/null || [ ! -e "$keyring" ]; then skip 'this is no Debian'; fi
+if ! command -v apt-get >/dev/null || [ ! -e "$keyring" ]; then skip 'this is not Debian'; fi
 # shellcheck disable=SC2016 # apt-get fills these in
 mirror=$(apt-get indextargets --format '$(REPO_URI) $(COMPONENT)' 2>/dev/null |
     awk '$2 == "main" && $1 ~ /\/debian\/$/ { print $1; exit }')

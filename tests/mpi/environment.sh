@@ -5,8 +5,8 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
 export OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_plm=isolated
 
-# Compiles a program with the engine, against the static libraries of a build folder. Without
-# stringop-overflow: gcc mistakes MPICH's MPI_STATUSES_IGNORE for an array.
+# Compiles a program with the engine, against the static libraries of a build folder. The warning
+# stringop-overflow is off, because gcc mistakes MPICH's MPI_STATUSES_IGNORE for an array.
 compile_for_mpi() { # MPICC OUT SOURCE BUILD_FOLDER FLAG...
     local mpicc=$1 out=$2 source=$3 folder=$4
     shift 4

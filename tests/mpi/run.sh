@@ -13,7 +13,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 . tests/mpi/environment.sh
-# No leak check: MPI leaks memory at its end, and after a failure the library leaks on purpose.
+# Turns off the leak check: MPI leaks memory at its end, and the library leaks on purpose after a failure.
 export ASAN_OPTIONS=detect_leaks=0
 
 compile() { # MPI OUT SOURCE FLAG...

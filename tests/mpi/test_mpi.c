@@ -36,7 +36,7 @@ static void judge(bool holds, const char *text, int line) {
 
 enum call { DUP, ALLREDUCE, BCAST, BARRIER, IALLREDUCE, TESTSOME, WAITSOME, CALLS };
 
-static int fail_nth[CALLS], freed, flying; /* flying: begun, not yet seen complete */
+static int fail_nth[CALLS], freed, flying; /* flying: begun, not known to be complete */
 
 static bool is_due(enum call call) {
     return fail_nth[call] && --fail_nth[call] == 0;
@@ -160,7 +160,7 @@ static void every_op_combines_the_values_of_all_ranks(sb_comm *comm) {
     }
 }
 
-/* Ranks 2 and above do not change the result, but with their number MPI changes its algorithms. */
+/* Ranks 2 and above do not change the result; they make MPI choose other algorithms. */
 static void halves_are_rounded_to_the_nearest(sb_comm *comm) {
     for (int i = 0; i < HALF_ROWS && num_ranks > 1; i++) {
         const struct half_row *row = &half_rows[i];
@@ -283,7 +283,7 @@ static void every_order_of_ready_gives_the_same_sums(sb_comm *comm) {
     }
 }
 
-static void a_difference_is_told_to_every_rank(sb_comm *comm) {
+static void every_rank_reports_a_difference(sb_comm *comm) {
     const int64_t other[] = {2, 3};
     sb_reducer *reducer = NULL;
     struct net net;
@@ -350,13 +350,13 @@ static void fail_a_call(enum call which, int nth) {
 }
 
 /* The later failures of MPI_Iallreduce occur between the pieces of a bucket. */
-static void a_failure_of_mpi_is_a_status_and_for_good(void) {
+static void a_failure_of_mpi_is_reported_and_permanent(void) {
     for (enum call which = ALLREDUCE; which < CALLS; which++)
         for (int nth = 1; nth <= (which == IALLREDUCE ? 4 : 1); nth++)
             fail_a_call(which, nth);
 }
 
-static void what_is_no_communicator_is_refused(void) {
+static void an_invalid_communicator_is_refused(void) {
     sb_comm *comm = NULL;
     expect_status(SB_ERR_INVALID_ARGUMENT, sb_mpi_comm_create(NULL, MPI_COMM_WORLD, NULL, &err));
     expect_status(SB_ERR_INVALID_ARGUMENT, sb_mpi_comm_create(NULL, MPI_COMM_NULL, &comm, &err));
@@ -431,12 +431,12 @@ int main(int argc, char **argv) {
     every_rank_gets_the_bytes_of_the_root(comm);
     blobs_are_reduced_and_sent(comm);
     every_order_of_ready_gives_the_same_sums(comm);
-    a_difference_is_told_to_every_rank(comm);
+    every_rank_reports_a_difference(comm);
     another_thread_needs_a_higher_level(comm);
     any_thread_may_destroy();
     sb_comm *kept = comm;
-    a_failure_of_mpi_is_a_status_and_for_good();
-    what_is_no_communicator_is_refused();
+    a_failure_of_mpi_is_reported_and_permanent();
+    an_invalid_communicator_is_refused();
     (void)MPI_Comm_get_errhandler(MPI_COMM_WORLD, &handler);
     expect(handler == MPI_ERRORS_ARE_FATAL); /* the caller's handler is unchanged */
     long ours[2] = {passed, failed}, all[2];

@@ -5,7 +5,7 @@
 #include "driver.h"
 #include "modes.h"
 
-/* Creates a queue, which OpenCL orders with no other. */
+/* Creates a queue, which OpenCL does not order with other queues. */
 static sb_status stream_create(void *user, void *device, sb_stream *out, sb_error *err) {
     const sb_backend *backend = user;
     const sb_opencl_device *opencl = backend->extension(device, SB_OPENCL_DEVICE);
@@ -36,7 +36,7 @@ static void check(const char *name, int32_t memory) {
     options.stream_destroy = stream_destroy;
     options.fail_copy = fail_copy;
     options.user = &backend;
-    options.seconds = 2; /* of random operations: each round compiles the kernels */
+    options.seconds = 2; /* of random operations: short, as each round compiles the kernels */
     assert_conforms(name, &backend, &options);
     assert_nothing_is_live();
 }

@@ -35,7 +35,7 @@ const char *driver_fired(void) {
     return fault.fired;
 }
 
-/* Whether this call is to fail. */
+/* Returns whether this call is to fail. */
 static bool is_due(const char *name) {
     if (!fault.countdown || (fault.name && strcmp(fault.name, name) != 0))
         return false;
@@ -58,7 +58,7 @@ struct driver_live driver_live(void) {
                                 live.buffers,  live.blocks, live.events};
 }
 
-/* pocl's threads free buffers shortly after the last command is over. */
+/* Waits for buffers first: pocl's threads free them shortly after the last command has ended. */
 void assert_nothing_is_live(void) {
     const struct timespec some = {0, 1000000};
     for (int i = 0; i < 2000 && live.buffers; i++)
@@ -73,12 +73,12 @@ void assert_nothing_is_live(void) {
     assert_int_equal(now.contexts, 0);
 }
 
-/* Memory of the device: shared virtual memory, or a buffer over memory of this file. */
+/* Memory of the device: shared virtual memory, or a buffer whose bytes this file allocated. */
 struct memory {
     struct memory *next;
     cl_context context;
     cl_mem mem;        /* NULL: shared virtual memory */
-    uintptr_t address; /* 0: a buffer without a name */
+    uintptr_t address; /* 0: a buffer without an address */
     char *host;
     size_t bytes;
 };
@@ -97,7 +97,7 @@ static void add_memory(cl_context context, cl_mem mem, char *host, size_t bytes)
     (void)atomic_fetch_add(mem ? &live.buffers : &live.blocks, 1);
 }
 
-/* Removes the memory of a buffer, or of an address. */
+/* Removes the memory of a buffer or, if `mem` is NULL, the memory at `ptr`. */
 static void remove_memory(cl_mem mem, const void *ptr) {
     struct memory *found = NULL;
     pthread_mutex_lock(&lock);
@@ -190,8 +190,8 @@ cl_int __real_clRetainEvent(cl_event event);
 
 enum { FAILED = 64 };
 
-/* The last failed commands. Nothing but their events shows the failure, as in drivers that go on
-   with the next command. (pocl 3.1 aborts if a command fails that waits for others, too.) */
+/* The last failed commands. Only their events report the failure, as in drivers that continue with
+   the next command. (pocl 3.1 aborts if a command that waits for others fails.) */
 static struct {
     cl_event event;
     cl_int code;
@@ -407,7 +407,7 @@ cl_mem __real_clCreateBuffer(cl_context context, cl_mem_flags flags, size_t byte
 cl_mem __wrap_clCreateBuffer(cl_context context, cl_mem_flags flags, size_t bytes, void *host,
                              cl_int *code);
 
-/* Over memory of this file, which the tests can read. */
+/* Allocates the buffer's bytes here, so that the tests can read them. */
 cl_mem __wrap_clCreateBuffer(cl_context context, cl_mem_flags flags, size_t bytes, void *host,
                              cl_int *code) {
     const size_t whole = (bytes + 127) / 128 * 128;
@@ -448,7 +448,7 @@ void __wrap_clSVMFree(cl_context context, void *ptr) {
     __real_clSVMFree(context, ptr);
 }
 
-/* pocl writes each program that it compiles to the disk, and waits for the disk. */
+/* Does nothing: pocl would wait until each program that it compiles is on the disk. */
 int fdatasync(int file);
 
 int fdatasync(int file) {
@@ -461,12 +461,12 @@ enum { GATES = 64 };
 
 static pthread_mutex_t gate_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t gate_opened = PTHREAD_COND_INITIALIZER;
-static uint64_t generation; /* of gates; all of the last one are closed */
+static uint64_t generation; /* number of the newest gates; only these are closed */
 static cl_command_queue gated[GATES];
 static int gate_count;
-static int waiting; /* threads that wait; meanwhile gates are open */
+static int waiting; /* threads that wait; while there are any, gates are open */
 
-/* Runs on a thread of the driver, which has one for each processor: others may have to wait. */
+/* Blocks one of the driver's threads, of which there is one for each processor. */
 static void CL_CALLBACK pass_gate(void *arguments) {
     pthread_mutex_lock(&gate_lock);
     while (generation == *(uint64_t *)arguments && !waiting)

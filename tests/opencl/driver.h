@@ -1,5 +1,5 @@
-/* Calls of OpenCL that the library makes, redirected to driver.c by the linker (--wrap): counted,
-   made to fail, and held back. The objects that they create are counted until they are released. */
+/* The linker redirects the library's calls of OpenCL to driver.c (--wrap), which makes chosen calls
+   fail, delays queued commands, and counts the live objects that calls have created. */
 #ifndef SB_TESTS_OPENCL_DRIVER_H
 #define SB_TESTS_OPENCL_DRIVER_H
 
@@ -15,7 +15,7 @@ enum driver_mode {
 /* Makes the `nth` call of `name` (NULL: of any function) on this thread fail; 0 disarms. Releases
    never fail. */
 void driver_fail(const char *name, int64_t nth, enum driver_mode mode, cl_int code);
-/* Makes every such call from the `nth` on fail. */
+/* Makes the `nth` call of `name` and all later calls fail. */
 void driver_fail_from(const char *name, int64_t nth, cl_int code);
 /* Returns the function whose call failed since the last driver_fail, or NULL. */
 const char *driver_fired(void);
@@ -42,8 +42,8 @@ cl_uint driver_buffers(cl_context context, cl_mem *out, cl_uint most);
 
 /* --- usm.c ----------------------------------------------------------------------------- */
 
-/* What devices that are opened later claim. By default they have all that pocl's have, and Intel's
-   unified shared memory. */
+/* The properties of devices that are opened later. By default they are those of pocl's device, and
+   Intel's unified shared memory. */
 extern struct fake_device {
     bool hides_doubles, hides_svm, hides_usm;
     const char *version; /* NULL: the true one */

@@ -1,7 +1,7 @@
 /* Runs tests of the simulated device on the OpenCL backend: the linker redirects their calls of
    sb_context_create to this file (--wrap). "sim:N" opens an OpenCL device with the extension table
-   of the simulated device. Its slots count calls, and make OpenCL's call for a chosen slot call
-   fail. OPENCL_MEMORY is the number of the kind of memory. */
+   of the simulated device. The slots count their calls, and a chosen call of a slot makes its
+   OpenCL call fail. The environment variable OPENCL_MEMORY has the number of the kind of memory. */
 #include "support.h"
 
 #include "device.h"
@@ -79,8 +79,8 @@ static cl_command_queue queue_of(const struct shim *shim, sb_stream stream) {
     return stream ? (cl_command_queue)stream : shim->device->queue;
 }
 
-/* Counts the call in each armed fault. The first fault that is due makes OpenCL's next call fail.
-   Returns that fault's mode, or -1. Holds back the stream's work by the schedule. */
+/* Counts the call in each armed fault. The first fault that is due makes the slot's OpenCL call
+   fail. Returns its mode, or -1. A lazy or random schedule may hold back the stream's work. */
 static int32_t arm(void *device, int32_t op, const char *function, const sb_stream *stream) {
     struct shim *shim = shim_of(device);
     int32_t mode = -1;
@@ -116,7 +116,7 @@ static void drain(const struct shim *shim) {
 }
 
 /* Ends the fault. Makes the slot fail if it succeeded without the call that was to fail. Runs the
-   stream's work by the schedule. */
+   stream's work if the schedule is eager. */
 static sb_status disarm(void *device, int32_t mode, sb_status st, const sb_stream *stream,
                         sb_error *err) {
     const struct shim *shim = shim_of(device);
@@ -185,7 +185,7 @@ SLOT(sumsq, SB_SIM_SUMSQ, "clEnqueueNDRangeKernel", NULL,
       sb_error *err),
      dtype, count, x, out, stream)
 
-/* Gives a buffer its address in the list of driver.c, too. */
+/* Records the address of a buffer in the list of driver.c. */
 static void name_buffer(struct sb__opencl_device *device, const void *ptr) {
     size_t offset;
     if (has_buffers())
@@ -208,7 +208,7 @@ static sb_status shim_prepare_arithmetic(void *device, sb_error *err) {
     return disarm(device, mode, backend->prepare_arithmetic(device, err), NULL, err);
 }
 
-/* Page-locked memory, which the tests expect of the simulated device: any memory. */
+/* Allocates ordinary memory instead of page-locked memory, which the tests expect. */
 static sb_status shim_alloc_pinned(void *device, size_t bytes, void **out, sb_error *err) {
     const int32_t mode = arm(device, SB_SIM_ALLOC_PINNED, "none", NULL);
     void *made = mode < 0 ? aligned_alloc(64, (bytes + 63) / 64 * 64) : NULL;
@@ -228,7 +228,7 @@ static void shim_free_pinned(void *device, void *ptr, size_t bytes) {
 
 /* --- the extension table --------------------------------------------------------------- */
 
-/* No lock: a kernel asks for addresses while the host waits for the kernel. */
+/* Takes no lock: a kernel asks for addresses while the host waits for the kernel. */
 static void lock(void *device) {
 }
 

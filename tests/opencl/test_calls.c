@@ -1,6 +1,6 @@
-/* Every call of OpenCL fails in turn, in every operation of a program, with each kind of memory:
-   the status is a documented one, bytes that were current are intact, the operation can be retried,
-   and in the end nothing of OpenCL is live. */
+/* Makes every call of OpenCL fail in turn, in every operation, with each kind of memory. The status
+   must be a documented one, current bytes must remain, the operation must work when it is repeated,
+   and at the end no object of OpenCL may be live. */
 #include "blobs.h"
 #include "driver.h"
 #include "modes.h"
@@ -206,7 +206,7 @@ static bool try_fault(int32_t memory, const struct operation *o, int64_t nth, cl
     return fired != NULL;
 }
 
-TEST(nothing_is_lost_whichever_call_fails) {
+TEST(no_failing_call_loses_bytes) {
     static const cl_int codes[] = {CL_OUT_OF_RESOURCES, CL_INVALID_VALUE, CL_DEVICE_NOT_AVAILABLE};
     for (int32_t memory = SB_OPENCL_SVM; memory <= SB_OPENCL_BUFFERS; memory++)
         for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)

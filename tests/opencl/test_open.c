@@ -1,4 +1,4 @@
-/* Opening devices: which one, with which memory, and what failures leave behind. */
+/* Tests which device and kind of memory are opened, and that a failure leaves nothing open. */
 #include "blobs.h"
 #include "driver.h"
 #include "modes.h"
@@ -17,7 +17,7 @@ static sb_context *open_context(const sb_backend *backend) {
     return context;
 }
 
-TEST(no_driver_is_no_device) {
+TEST(without_a_driver_there_is_no_device) {
     sb_context *context;
     driver_fail("clGetPlatformIDs", 1, DRIVER_NOW, -1001);
     assert_status(SB_ERR_NO_DEVICE, opencl_context(sb_opencl_backend(), &context, &err));
@@ -27,7 +27,7 @@ TEST(no_driver_is_no_device) {
     driver_fail(NULL, 0, DRIVER_NOW, 0);
 }
 
-TEST(numbers_past_the_last_device_are_no_device) {
+TEST(numbers_past_the_last_device_are_refused) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     sb_context *context;
     options.backend = sb_opencl_backend();

@@ -1,4 +1,4 @@
-/* Command queues of the caller, and failures of queued commands. */
+/* Tests command queues of the caller, and failures of queued commands. */
 #include "blobs.h"
 #include "device.h"
 #include "driver.h"
@@ -41,7 +41,7 @@ static void place_close(struct place *place) {
     assert_nothing_is_live();
 }
 
-TEST(queues_that_are_no_streams_are_refused) {
+TEST(unsuitable_queues_are_refused) {
     const cl_queue_properties out_of_order[] = {CL_QUEUE_PROPERTIES,
                                                 CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, 0};
     struct place place = place_open(SB_OPENCL_SVM), other = place_open(SB_OPENCL_SVM);
@@ -169,7 +169,7 @@ TEST(an_event_reports_the_failure_before_it_on_every_wait) {
         assert_ok(place.table->event_query(place.device, event, &done, &err));
         assert_int_equal(done, 1);
     }
-    assert_ok(place.table->stream_synchronize(place.device, place.own, &err)); /* it is known */
+    assert_ok(place.table->stream_synchronize(place.device, place.own, &err)); /* reported before */
     place.table->event_destroy(place.device, event);
     place.table->event_destroy(place.device, next);
     release(&place, ptr);
@@ -202,7 +202,7 @@ TEST(a_wait_for_the_stream_reports_a_failure_once) {
     void *ptr = alloc(&place);
     FAIL_COPY(&place);
     copy(&place, ptr);
-    place.table->event_destroy(place.device, record(&place)); /* nobody has waited for it */
+    place.table->event_destroy(place.device, record(&place)); /* no call waited for it */
     assert_status(SB_ERR_DEVICE_FAILURE,
                   place.table->stream_synchronize(place.device, place.own, &err));
     assert_ok(place.table->stream_synchronize(place.device, place.own, &err));
@@ -222,9 +222,9 @@ TEST(memory_is_freed_if_the_queued_free_fails) {
     place_close(&place);
 }
 
-/* The driver's own failure: the queue is behind an event of the caller, which fails. pocl then
-   fails the commands behind it, too. */
-TEST(a_failure_before_a_push_is_the_pushs) {
+/* Tests a failure in the driver itself: the queue waits for an event of the caller, which fails.
+   pocl then also fails the commands that wait for this event. */
+TEST(a_failure_before_a_push_fails_the_push) {
     struct place place = place_open(SB_OPENCL_SVM);
     cl_int result;
     sb_mem *mem;
@@ -246,7 +246,7 @@ TEST(a_failure_before_a_push_is_the_pushs) {
     place_close(&place);
 }
 
-/* A program that queues and never waits keeps no list of everything. */
+/* The library must not keep a list of all commands for a program that never waits. */
 TEST(finished_commands_are_forgotten) {
     struct place place = place_open(SB_OPENCL_SVM);
     void *ptr = alloc(&place);

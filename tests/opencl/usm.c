@@ -40,7 +40,7 @@ static void *CL_API_CALL alloc_fake(cl_context context, cl_device_id device,
     return at;
 }
 
-/* Returns a copy; all zero for an unknown pointer. */
+/* Returns a copy of the pointer's block; all zero for an unknown pointer. */
 static struct block find(cl_context context, const void *ptr) {
     struct block found = {NULL};
     pthread_mutex_lock(&lock);
@@ -52,8 +52,7 @@ static struct block find(cl_context context, const void *ptr) {
     return found;
 }
 
-/* Waits for the work of all queues, as the library's own comes after all other users of the memory.
- */
+/* Waits for the last queue that used the memory: the library's queue runs after all other users. */
 static cl_int CL_API_CALL free_fake(cl_context context, void *ptr) {
     struct block *block = NULL;
     pthread_mutex_lock(&lock);
@@ -77,7 +76,7 @@ static cl_int CL_API_CALL free_fake(cl_context context, void *ptr) {
     return CL_SUCCESS;
 }
 
-/* Notes the queue as the last user of the memory. */
+/* Records the queue as the last user of the memory. */
 static void use(cl_command_queue queue, const void *ptr) {
     pthread_mutex_lock(&lock);
     for (struct block *block = blocks; block; block = block->next)

@@ -93,7 +93,7 @@ released_files() {
     for name in linux-x86_64 linux-aarch64 windows-x86_64.exe; do echo "syncblob-$version-$name"; done
 }
 
-# Writes the checksums. Fails if a file is missing, since its step was skipped.
+# Writes the checksums. Fails if a file is missing because its step was skipped.
 sum_release() {
     local file status=0
     for file in $(released_files); do

@@ -110,7 +110,7 @@ static_command() { # OUT [CRATE]
     bindings/syncblob-cli/static.sh "$@"
 }
 
-# Runs two static programs in an otherwise empty root; for aarch64 in an emulator.
+# Runs two static programs in an otherwise empty root, those for aarch64 in an emulator.
 check_static_commands() { # MACHINE
     local model folder=$build/static-$1 target=$1-linux-musl
     model=$(download model)
@@ -150,8 +150,8 @@ check_published_wheel() { # MACHINE
     fi
 }
 
-# Tests a wheel with the distribution's Python for aarch64, by a script that also works when Python starts
-# itself. This machine's pip fetches the packages: under qemu-user pip is too slow for the servers.
+# Tests a wheel with the distribution's Python for aarch64, by a script that Python can also use to start itself.
+# This machine's pip fetches the packages: under qemu-user pip is too slow for the servers.
 emulate_python() { # FOLDER-OF-WHEEL PYTHON
     local version list sysroot=$cache/sysroot-arm64-python
     version=$(/usr/bin/python3 -c 'import sys; print("python%d.%d" % sys.version_info[:2])')

@@ -33,7 +33,7 @@ check_python_sources() {
         "$folder/bin/python" -c 'import syncblob; print(syncblob.Blob(3).asum_data())')
 }
 
-# Tests "cuda:0" on the fake driver, which runs work at once, as late as it may, or at random times.
+# Tests "cuda:0" on the fake driver, which runs work at once, as late as allowed, or at random times.
 check_python_cuda() {
     local folder=$build/python-cuda fakes=$build/debug/tests/cuda/fake schedule
     [ -d "$fakes/lib13" ] || skip "Python on a fake driver: CUDA's headers cannot be fetched"

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# ./dev bench. SYNCBLOB_VECTORS: portable or avx2, to measure as on a processor with narrower vectors.
+# ./dev bench. SYNCBLOB_VECTORS=portable or =avx2 measures as on a processor with narrower vectors.
 
 bench_folder=$build/bench${SYNCBLOB_VECTORS:+-$SYNCBLOB_VECTORS}
 
@@ -40,8 +40,8 @@ bench_opencl() { # [KIND]
     "$bench_folder/tests/bench/bench_opencl" "$@"
 }
 
-# Measures the crate's cost beyond the C calls. With --lto the linker optimises Rust and C as one program,
-# but each loop in another way, so the ratios then do not measure the crate.
+# Measures the crate's cost beyond the C calls. With --lto the linker optimises Rust and C as one program, but
+# optimises each loop differently, so the ratios do not measure the crate.
 bench_rust() { # [--lto]
     if [ "${1:-}" = --lto ]; then
         export CC=clang AR=llvm-ar-14 CFLAGS=-flto=thin RUSTFLAGS=-Clinker-plugin-lto CARGO_TARGET_DIR=$build/lto
@@ -94,8 +94,8 @@ bench_simgrid() { # [HOSTS...]
         "$build/simgrid/c/libsyncblob.a" "$build/simgrid/results" "$@"
 }
 
-# Runs a command with an OpenBLAS that has threads: a library of the same name, unpacked from another
-# package. Its threads sleep soon after they find no work, so that others can use the processor.
+# Runs a command with an OpenBLAS that has threads: a library of the same name, unpacked from another package. Its
+# threads sleep soon after they run out of work, so that other contestants can use the processor.
 with_blas_threads() { # COMMAND...
     local sysroot=$cache/sysroot-openblas library
     cross sysroot "$(dpkg --print-architecture)" "$sysroot" libopenblas0-pthread

@@ -39,7 +39,7 @@ c_tests() { # [NAME=VALUE...] FOLDER OPTION-OF-CTEST...
     done
     local ctest=(ctest --test-dir "$build/$1" --output-on-failure "${memcheck[@]}")
     echo "alone: cmake --build ${build#"$PWD/"}/$1 && ${variables[*]}${variables:+ }${ctest[*]}"
-    # By default a program under ThreadSanitizer sleeps a second at its end, in case a thread still runs.
+    # By default a program under ThreadSanitizer sleeps for a second at its end, for threads that still run.
     env TSAN_OPTIONS=atexit_sleep_ms=100 "${variables[@]}" "${ctest[@]}" -j "$jobs" --no-tests=error "${@:2}" || status=$?
     echo 'alone:'
     cat "$build/$1"/Testing/Temporary/{LastTest,MemoryChecker.*}.log 2>/dev/null || true # has the reasons for skipped tests

@@ -36,9 +36,9 @@ check_real_driver() { # SUITE
 # The glibc of RHEL 8; Ubuntu 20.04 has a newer one.
 gpu_glibc=2.28
 
-# Builds the programs in build/gpu (x86_64) and build/gpu-aarch64. They need only an old glibc, against
-# which zig links them, without OpenBLAS and gcc's library, and the libraries in the folder lib beside
-# them. --disable-new-dtags makes the loader look in lib for libraries of libraries, too.
+# Builds the programs in build/gpu (x86_64) and build/gpu-aarch64. They need only an old glibc and the libraries in
+# the folder lib beside them; zig links them without OpenBLAS and gcc's library. --disable-new-dtags makes the
+# loader search lib also for the libraries that libraries need.
 build_gpu_programs() { # [PROCESSOR...]
     local processor target suffix
     for processor in "${@:-x86_64}"; do

@@ -74,15 +74,15 @@ def of_cargo(lines):
 
 
 def of_others(lines):
-    begin, story = first_failure(lines)
-    return story, command_at(lines, begin)
+    begin, excerpt = first_failure(lines)
+    return excerpt, command_at(lines, begin)
 
 
 def main():
     command, log = sys.argv[1], pathlib.Path(sys.argv[2])
     lines = log.read_text(errors="replace").splitlines()
-    story, alone = of_ctest(lines) or of_cargo(lines) or of_others(lines)
-    print("\n".join(story))
+    excerpt, alone = of_ctest(lines) or of_cargo(lines) or of_others(lines)
+    print("\n".join(excerpt))
     print(f"alone:   {alone or command}\nthe log: {log}")
 
 

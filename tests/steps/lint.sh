@@ -45,8 +45,8 @@ of_version() { # TOOL VERSION COMMAND...
     "${@:3}"
 }
 
-# Checks the configuration that contains all code. With only one job cppcheck would also follow calls
-# between files, and wrongly report that errors are written to NULL.
+# Checks the configuration that contains all code. With one job cppcheck would also analyse calls between files,
+# and wrongly report that errors are written to NULL.
 run_cppcheck() {
     cppcheck --quiet -j 2 --error-exitcode=1 --std=c11 --platform=unix64 --library=posix \
         --library=gnu --enable=warning,performance,portability \

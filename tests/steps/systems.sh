@@ -40,8 +40,8 @@ build_windows() {
         -DSYNCBLOB_PROTOBUF_C=OFF -DSYNCBLOB_RANDOM123=OFF
 }
 
-# Runs a command with wine's Windows, which is in the build folder, without wine's windows and messages.
-# Ends wine after the command.
+# Runs a command with wine, whose files are in the build folder, without its windows and messages. Ends wine after
+# the command.
 in_wine() { # COMMAND...
     local status jobs=4 # a program under wine mostly waits
     local -
@@ -110,7 +110,7 @@ compare_windows_results() {
     wc -l <"$of/windows.txt"
 }
 
-# Runs the first cargo in PATH on the command, for Windows, without clippy's wrapper, which is of another
+# Builds the command for Windows by the first cargo in PATH, without clippy's wrapper, which belongs to another
 # compiler. All build folders share FOLDER, so that crates from the registry are compiled once.
 windows_cargo() { # FOLDER WORD OPTION...
     local compiler=x86_64-w64-mingw32-gcc-posix

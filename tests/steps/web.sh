@@ -19,7 +19,7 @@ node_modules() { # FOLDER
     echo "$cache/$part/node_modules"
 }
 
-# Sets $made to the words for the page.
+# Sets $made to the description of the compilers for the page.
 build_web_command() {
     local cargo=(cargo build --locked --target "$web_target" --profile web -p syncblob-cli)
     if has_rust_target $web_target; then

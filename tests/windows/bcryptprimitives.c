@@ -1,4 +1,4 @@
-/* For a wine without bcryptprimitives.dll: its only function that Rust's standard library calls. */
+/* The only function of bcryptprimitives.dll, which old wine lacks, that Rust's library calls. */
 #include <windows.h>
 
 #include <ntsecapi.h>

@@ -103,7 +103,7 @@ TEST_ON(folder, test_paths_are_utf8) {
     assert_true(DeleteFileW(wide));
 }
 
-TEST_ON(folder, test_what_is_not_utf8_is_refused) {
+TEST_ON(folder, test_other_encodings_are_refused) {
     char path[MAX_PATH + 64];
     (void)snprintf(path, sizeof path, "%s\\\xff\xfe", f->path);
     assert_true(read_file(path, &err) == -1);
@@ -157,7 +157,7 @@ TEST_ON(folder, test_slashes_and_relative_paths_work) {
     assert_true(first == 6);
 }
 
-/* After the prefix Windows interprets no characters of a name, such as a final dot or space. */
+/* After the prefix Windows does not interpret a name's characters, such as a final dot. */
 TEST_ON(folder, test_a_prefixed_path_is_taken_literally) {
     static const char *const names[] = {"dot.", "space ", "plain"};
     char path[MAX_PATH + 64];

@@ -81,7 +81,7 @@ FAKE_API void *fake_address(CUdeviceptr ptr, size_t bytes);
 FAKE_API int fake_knows(CUstream stream);
 /* Runs all work that is queued in any context. */
 FAKE_API void fake_drain(void);
-/* The version of CUDA 12, which the driver still exports; the header of CUDA 13 declares another
+/* cuCtxCreate as in CUDA 12, which the driver still exports. The header of CUDA 13 declares a newer
    version. */
 FAKE_API CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device);
 

@@ -224,7 +224,7 @@ ROW(pool_trim) {
     return give_back(pool, used) && right;
 }
 
-/* Trims without a wait: a query that reports that the stream's work is done is enough. */
+/* Trims without a wait, after a query has reported that the stream's work is done. */
 ROW(pool_trim_seen) {
     CUmemoryPool pool = make_pool();
     CUstream s = make_stream(CU_STREAM_NON_BLOCKING);

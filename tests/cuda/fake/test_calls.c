@@ -110,7 +110,7 @@ static const struct row {
     {"mutable_gpu_data again", exposed, write_device, {0, 0, 0}},
 };
 
-TEST(each_operation_costs_so_many_calls) {
+TEST(each_operation_makes_a_known_number_of_calls) {
     bool fits = true;
     printf("| operation | calls of the driver | of these waits | launches |\n|---|---|---|---|\n");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

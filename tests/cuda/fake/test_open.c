@@ -16,7 +16,7 @@
 
 #define LIMIT 30
 
-/* Asserts in a scenario, which does not run under cmocka. */
+/* An assertion for scenarios, which do not run under cmocka. */
 #define need(condition)                                                                            \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
@@ -90,7 +90,7 @@ static void no_cublas(int32_t code, const char *words) {
     end_blob();
 }
 
-/* `words` is the name of the library that must be loaded. */
+/* Tests arithmetic, for which the library with the name `words` must be loaded. */
 static void arithmetic_works(int32_t code, const char *words) {
     double sum;
     (void)code;

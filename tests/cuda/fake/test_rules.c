@@ -137,7 +137,7 @@ TEST_ON(stage, closing_leaves_a_capture_alone) {
     end_capture(f, captured);
 }
 
-/* A graph would keep pointers that may change. */
+/* A graph of the library's work would keep pointers that may change later. */
 TEST_ON(stage, a_captured_stream_is_refused) {
     const void *in;
     CUstream captured = stage_stream(f, CU_STREAM_NON_BLOCKING);
@@ -398,8 +398,8 @@ TEST_ON(pair, other_contexts_free_memory) {
     assert_ok(use(f->other, 2 * BYTES, &err)); /* now the other context needs the memory */
 }
 
-/* Kernels and the cuBLAS handle need memory that is not of a pool. cuBLAS may report the lack of
-   memory by different errors. */
+/* Kernels and the cuBLAS handle need memory that is not of a pool. If there is none, cuBLAS may
+   return one of several errors. */
 TEST_ON(pair, other_contexts_free_memory_for_kernels) {
     for (int i = 0; i < 2; i++) {
         pair_reopen(f);
@@ -629,7 +629,7 @@ static void assert_all_refused(struct stage *f, sb_blob *blob, sb_stream own) {
 /* A caller that has the library's stream may capture it. The graph gets no work of the library, and
    the capture stays valid. Memory that is retired meanwhile, with and without an exposed pointer,
    is freed afterwards. Tested with and without pools, before and after arithmetic is prepared. */
-TEST_ON(stage, the_own_stream_may_be_captured) {
+TEST_ON(stage, the_librarys_stream_may_be_captured) {
     for (int i = 0; i < 4; i++) {
         sb_stream own;
         const float *x;

@@ -1,4 +1,4 @@
-/* Each driver or cuBLAS call of each slot fails with each error of the driver or status of
+/* Makes each driver or cuBLAS call of each slot fail with each error of the driver or status of
    cuBLAS. */
 #include "fixture.h"
 
@@ -143,8 +143,8 @@ static const struct slot {
     {after_default, NULL, false},
 };
 
-/* Returns whether the backend retries after the failure, since nothing is queued yet or the wait
-   has not begun. */
+/* Returns whether the backend retries after the failure: it does if nothing is queued yet or the
+   wait has not begun. */
 static bool is_retried(const struct slot *slot, const char *fired, unsigned int error) {
     if (slot->waits)
         return is(fired, "cuCtxGetCurrent") || is(fired, "cuCtxPushCurrent_v2") ||
@@ -156,7 +156,7 @@ static bool is_retried(const struct slot *slot, const char *fired, unsigned int 
 /* Returns the status of a slot if the driver call fails every time. */
 static sb_status lasting(const struct slot *slot, const char *fired, unsigned int error) {
     if (slot->waits && error == CUDA_ERROR_OUT_OF_MEMORY)
-        return SB_ERR_DEVICE_FAILURE; /* the core must only retry the wait */
+        return SB_ERR_DEVICE_FAILURE; /* the core must only repeat the wait */
     if (slot->waits && error == CUDA_ERROR_DEINITIALIZED)
         return SB_OK; /* at process exit, work counts as complete */
     if (slot->run == check_stream && error == CUDA_ERROR_INVALID_HANDLE)

@@ -69,7 +69,7 @@ def check_memory(torch, library, context):
 
 
 def check_capture(torch, library, context):
-    """PyTorch's capture remains valid beside the library's work."""
+    """PyTorch's capture remains valid while the library works."""
     tensor = torch.full((COUNT,), 3.0, device="cuda:0")
     mine = torch.full((COUNT,), 1.0, device="cuda:0")
     blob = library.blob(context)

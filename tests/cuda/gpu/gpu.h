@@ -52,14 +52,14 @@ void leave(void);
 sb_stream stream_make(unsigned int flags);
 void stream_wait(sb_stream stream);
 
-/* --- bytes of the device; functions with a stream queue there ------------------------------ */
+/* --- bytes of the device; functions with a stream argument queue on it --------------------- */
 
 /* Allocates device memory that the test owns, and frees it after the test's contexts. */
 void *device_make(size_t bytes);
 void queue_pause(sb_stream stream);
 void queue_fill(sb_stream stream, void *ptr, int value, size_t bytes);
 void queue_copy(sb_stream stream, void *dst, const void *src, size_t bytes);
-/* Copy on the legacy default stream, and wait for the copy. */
+/* Each copies on the legacy default stream, and waits for the copy. */
 void device_write(void *dst, const void *src, size_t bytes);
 void device_read(void *out, const void *src, size_t bytes);
 bool device_holds(const void *ptr, size_t bytes, int value);
@@ -68,7 +68,7 @@ size_t device_free(void);
 
 /* --- memories ------------------------------------------------------------------------------- */
 
-/* Create memories of the test, with the head at the host or at the device. */
+/* Each creates a memory that the test owns, with the head at the host or at the device. */
 sb_mem *mem_on_host(sb_context *context, size_t bytes, int value);
 sb_mem *mem_on_device(sb_context *context, size_t bytes, int value);
 void host_fill(sb_mem *mem, int value);

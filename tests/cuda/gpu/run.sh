@@ -52,7 +52,7 @@ missing_for() { # COMMAND...
     done
 }
 
-has_memory() { # GIB; whether the host has so much free memory
+has_memory() { # GIB; returns whether the host has as much free memory
     [ "$(awk '/^MemAvailable/ { print int($2 / 1048576) }' /proc/meminfo)" -ge "$1" ]
 }
 

@@ -56,7 +56,7 @@ TEST_ON(stage, no_memory_is_pinned_on_request) {
     assert_int_equal(rig_stats(&f->rig).pinned_peak, 0);
 }
 
-/* --- the device's ---------------------------------------------------------------------------- */
+/* --- device memory --------------------------------------------------------------------------- */
 
 TEST_ON(stage, more_than_the_device_has_is_out_of_memory) {
     void *out;
@@ -184,7 +184,7 @@ static void use_in_child(struct inherited *i) {
 
 TEST_ON(stage, a_forked_child_gets_a_status) {
     sb_context_options options = stage_options();
-    options.max_pinned_bytes = BYTES; /* the cap makes the third memory ordinary */
+    options.max_pinned_bytes = BYTES; /* beyond the cap: the third memory is ordinary */
     stage_reopen(f, &options);
     struct inherited i = {f, mem_on_device(f->context, BYTES, 1), mem_on_host(f->context, BYTES, 2),
                           mem_on_host(f->context, BYTES, 3)};

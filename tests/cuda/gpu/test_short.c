@@ -1,5 +1,5 @@
-/* Arithmetic on a device without free memory. The first round is before any arithmetic of the
-   process, when the driver still has to load the kernels. */
+/* Tests arithmetic on a device without free memory. In the first round the driver still has to load
+   the kernels. */
 #include "gpu.h"
 
 enum { COUNT = 1 << 18, CHUNKS = 4096 };
@@ -33,7 +33,7 @@ static bool is_done(const struct stage *stage, sb_status st) {
     return st == SB_OK;
 }
 
-TEST_ON(stage, arithmetic_survives_short_memory) {
+TEST_ON(stage, arithmetic_without_free_memory_works_or_changes_nothing) {
     double sum, factor = 1;
     float *x;
     void *out;

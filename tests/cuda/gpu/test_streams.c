@@ -120,7 +120,7 @@ static void release(sb_context *context, sb_mem *mem) {
     reuse_memory(context);
 }
 
-/* Queued work that reads the bytes of an access or a push must see them as they were then. */
+/* Queued work that reads the bytes of an access or a push must see the bytes of that time. */
 EACH(work_waits_for_earlier_readers) {
     static void (*const works[])(sb_context * context, sb_mem * mem) = {write_on_host, clear, evict,
                                                                         release};
@@ -180,7 +180,7 @@ EACH(a_plain_pointer_is_ready_on_any_stream) {
    handle. */
 #define PER_THREAD ((sb_stream)0x2)
 
-TEST_ON(scene, the_own_stream_is_ordered_with_the_legacy_one) {
+TEST_ON(scene, the_librarys_stream_is_ordered_with_the_legacy_one) {
     sb_stream own;
     const void *in;
     sb_mem *mem = mem_on_host(f->context, BYTES, 4);
@@ -211,7 +211,7 @@ static void upload(sb_context *context, sb_mem *mem) {
     (void)gpu_pointer(mem);
 }
 
-/* The library must not upload to, clear or reuse memory that the thread's stream still reads. */
+/* The library must not upload to, clear or reuse memory that the per-thread stream still reads. */
 TEST_ON(scene, plain_reads_may_be_on_the_per_thread_stream) {
     static void (*const works[])(sb_context * context, sb_mem * mem) = {upload, clear, release};
     for (size_t i = 0; i < sizeof works / sizeof *works; i++) {
@@ -376,8 +376,8 @@ EACH(closing_leaves_a_capture_alone) {
     end_capture(f);
 }
 
-/* While a stream is captured, the driver does not report whether its work is done: the memory is
-   kept. */
+/* While a stream is captured, the driver does not report whether its work is done, so the memory is
+   not freed. */
 EACH(a_release_outlasts_a_capture) {
     const void *in;
     sb_mem *mem = mem_on_host(f->context, BYTES, 7);

@@ -1,5 +1,5 @@
-/* Sums of floats on the device: as close to the exact sum as the host's for any count, and finite
-   if the host's are. */
+/* Tests sums of floats on the device. For any count they are as close to the exact sum as the
+   host's sums, and finite if the host's are. */
 #include "gpu.h"
 
 #include <float.h>

@@ -1,4 +1,4 @@
-/* DLPack tensors on a device and in page-locked memory. */
+/* Tests DLPack tensors on a device and in page-locked memory. */
 #include "gpu.h"
 
 #include <string.h>
@@ -88,7 +88,7 @@ static void foreign_make(struct foreign *foreign, void *data, int32_t type) {
     };
 }
 
-TEST_ON(stage, anothers_device_memory_is_used_in_place) {
+TEST_ON(stage, device_memory_of_others_is_used_in_place) {
     struct foreign foreign;
     sb_blob *blob;
     const void *in;

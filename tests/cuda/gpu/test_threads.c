@@ -1,4 +1,4 @@
-/* Threads on one device. */
+/* Tests threads that share one device. */
 #include "../../survival/threads/team.h"
 #include "gpu.h"
 
@@ -69,7 +69,7 @@ static void work(void *arg, int member) {
     }
 }
 
-TEST_ON(stage, threads_with_blobs_and_streams_of_their_own) {
+TEST_ON(stage, threads_with_separate_blobs_and_streams) {
     struct workers workers = {.context = f->context};
     for (int i = 0; i < THREADS; i++)
         workers.streams[i] = stream_make(STREAM_NON_BLOCKING);

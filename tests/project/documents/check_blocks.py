@@ -70,11 +70,11 @@ class Checker:
         elif block.language == "python" and rest <= OF_PYTHON:
             pass  # tests/users/python runs it
         elif block.language != "text":
-            raise Wrong(f'"{" ".join(block.info)}" is no kind of block that is checked')
+            raise Wrong(f'"{" ".join(block.info)}" is not a kind of block that is checked')
 
     def problems(self, page, folder):
         for number in unfenced(page):
-            yield f"{shown(page)}:{number}: a block without a fence, which says what it is"
+            yield f"{shown(page)}:{number}: a block without a fence, which has its language"
         for number in odd_fences(page):
             yield f"{shown(page)}:{number}: a fence is three backticks at the beginning of a line"
         shell = Shell(folder, self.programs, self.cli)

@@ -104,7 +104,7 @@ def check_errors(name, text, statuses, fallible):
             continue
         other = re.fullmatch(r"as (sb_\w+)", item)
         if not other:
-            yield f'its list of errors has "{item}", which is no code of status.h'
+            yield f'its list of errors has "{item}", which is not a code of status.h'
         elif other.group(1) == name or other.group(1) not in fallible:
             yield f'its list of errors names "{other.group(1)}", which has none'
 
@@ -207,7 +207,7 @@ def problems(folders):
 
 def main():
     found = list(problems([pathlib.Path(folder) for folder in sys.argv[1:]] or HEADERS))
-    print("\n".join(found) or "every exported function says what it must")
+    print("\n".join(found) or "every exported function has a complete contract")
     return 1 if found else 0
 
 

@@ -13,7 +13,7 @@ INCLUDE = HERE.parents[2] / "c" / "include" / "syncblob"
 
 # A block's info and text, and a part of the complaint.
 BLOCKS = [
-    ("toml", "a = 1", "no kind of block"),
+    ("toml", "a = 1", "not a kind of block"),
     ("c", "int main(void) { return sb_nothing(); }", "sb_nothing"),
     ("c", "int main(void) { return 3; }", "first"),
     ("c fragment", "sb_blob *b = NULL;\nif (sb_blob_create(NULL, 77, &b, &err)) goto failed;",
@@ -60,7 +60,7 @@ NAMES = [("`c/src/nothing.c`", "no such file"), ("`sb_nothing`", "no header decl
 # A text of blob.h, its replacement, and a part of the complaint.
 LIST = "Errors: DTYPE_MISMATCH."
 HEADER = [
-    (LIST, "Errors: NOTHING.", "no code of status.h"),
+    (LIST, "Errors: NOTHING.", "not a code of status.h"),
     (LIST, "", "has no list"),
     (LIST, "Errors: as sb_nothing.", "which has none"),
     ("@param other [borrowed]", "and @param other [borrowed]", "a tag does not begin a line"),

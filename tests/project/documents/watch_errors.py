@@ -30,7 +30,7 @@ HEAD = """\
 #include <syncblob/sim_comm.h>
 #include <syncblob/syncblob.h>
 
-static void tell(const char *function, sb_status status) {
+static void record(const char *function, sb_status status) {
     const char *path = getenv("SYNCBLOB_ERRORS_LOG");
     char line[200];
     int length = snprintf(line, sizeof line, "%s: %s returned %s, which its list does not have\\n",
@@ -52,7 +52,7 @@ sb_status __wrap_{name}({parameters}) {{
 {cases}        if (!getenv("SYNCBLOB_ERRORS_ALL"))
             return status;
     }}
-    tell("{name}", status);
+    record("{name}", status);
     return status;
 }}
 """

@@ -10,8 +10,8 @@
 
 #define sb__fail(err, status, ...)            ((void)sb__fail(err, status, __VA_ARGS__), (status))
 #define sb__fail_at(err, status, offset, ...) ((void)(offset), sb__fail(err, status, __VA_ARGS__))
-#define sb__fail_reported(err, status, offset, told, who)                                          \
-    ((void)sb__fail_reported(err, status, offset, told, who), (status))
+#define sb__fail_reported(err, status, offset, reported, who)                                      \
+    ((void)sb__fail_reported(err, status, offset, reported, who), (status))
 #define sb__fail_null(err, what)    ((void)sb__fail_null(err, what), SB_ERR_INVALID_ARGUMENT)
 #define sb__fail_memory(err, bytes) ((void)sb__fail_memory(err, bytes), SB_ERR_OUT_OF_MEMORY)
 #define sb__fail_buffer(err, capacity, size, out_size)                                             \

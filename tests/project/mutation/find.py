@@ -13,7 +13,7 @@ COMPARISONS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==
 ARITHMETIC = {"+": "-", "-": "+", "*": "/", "/": "*", "%": "*", "&": "|", "|": "&", "^": "|",
               "<<": ">>", ">>": "<<"}
 LITERALS = (Kind.INTEGER_LITERAL, Kind.FLOATING_LITERAL, Kind.CHARACTER_LITERAL)
-# Nodes whose constants a compiler needs, or whose change no run can notice.
+# Nodes whose constants the compiler must know, or whose changes no run can notice.
 CLOSED = (Kind.CXX_UNARY_EXPR, Kind.STATIC_ASSERT, Kind.ENUM_DECL, Kind.STRUCT_DECL,
           Kind.UNION_DECL, Kind.TYPEDEF_DECL)
 # Functions for which swapped arguments make no difference: callers only test for 0.
@@ -38,7 +38,7 @@ def file_offset(location):
 
 
 class Source:
-    """The text of a file and of its nodes. The text is ASCII: a byte is a character."""
+    """The text of a file and of its nodes, in ASCII: offsets count both bytes and characters."""
 
     def __init__(self, path, text):
         self.path, self.text = path, text
@@ -50,7 +50,7 @@ class Source:
         return (start, end) if first == last and start < end else None
 
     def words(self, span):
-        """Returns the span as one line without comments, to name a mutant and to compare."""
+        """Returns the span as one line without comments, for names and comparisons."""
         text = re.sub(r"/\*.*?\*/", " ", self.text[span[0]:span[1]], flags=re.S)
         return re.sub(r"\s+", " ", text).strip()
 
@@ -312,7 +312,7 @@ class Finder:
             values = values - {{"&&": True, "||": False}.get(self.operator(inner)[2])}
         words = self.source.words(span)
         if node.kind in LITERALS or self.is_ours(span[0]) and re.fullmatch(r"\w+(\(.*\))?", words):
-            return  # the condition of a macro may be within
+            return  # the condition may be inside the macro
         if True in values:
             self.wrap("true", span, f"always true: {words}", lambda m, x: f"({m} | !!({x}))")
         if False in values:

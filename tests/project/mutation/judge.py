@@ -12,8 +12,8 @@ MANY = 15  # if fewer programs reach a mutant, all are tried
 
 
 class Judge:
-    """Judges mutants. `patience`, if given, is the time in seconds after which a program that has
-    killed no mutant of a folder is left out; a second look follows."""
+    """Judges mutants. `patience`, if given, is the time in seconds after which a program that
+    has killed no mutant of a folder is left out; a second pass follows."""
 
     def __init__(self, runner, programs, mutants, patience=None):
         self.runner, self.programs, self.patience = runner, programs, patience

@@ -45,7 +45,7 @@ class Sanitized(General):
 
 
 class Special(General):
-    """Mutants found by patterns. Each must compile, and all tests judge it in the first look."""
+    """Mutants found by patterns. Each must compile, and all tests judge it in the first pass."""
     is_special = True
 
     def find(self, tree, paths):
@@ -88,7 +88,7 @@ def arguments():
     return parser.parse_args()
 
 
-def say(*lines):
+def announce(*lines):
     print(*lines, sep="\n", file=sys.stderr, flush=True)
 
 
@@ -121,7 +121,7 @@ class Run:
                                    programs.targets(self.tree.build, self.plan.programs))
         self.tests = programs.listed(self.tree.build, self.plan.programs)
         self.unborn = [m for m in self.mutants if m not in live]
-        say(f"{len(live)} mutants in {len(self.tests)} programs, {len(self.unborn)} do not compile",
+        announce(f"{len(live)} mutants in {len(self.tests)} programs, {len(self.unborn)} do not compile",
             *self.unborn)
         return self.chosen([m for m in self.mutants if m in live])
 
@@ -134,7 +134,7 @@ class Run:
             chosen = [m for m in chosen if self.results.get(m)[0] != KILLED]
         if options.sample and options.sample < len(chosen):
             seed = options.seed if options.seed is not None else random.randrange(10**6)
-            say(f"--sample {options.sample} --seed {seed}")
+            announce(f"--sample {options.sample} --seed {seed}")
             sample = random.Random(seed).sample(chosen, options.sample)
             chosen = sorted(sample, key=lambda m: m.number)
         return chosen
@@ -143,7 +143,7 @@ class Run:
         """Judges mutants; returns the survivors."""
         runner = programs.Runner(self.tree.build, {**self.plan.environment, **environment},
                                  "-fsanitize" not in self.plan.flags)
-        programs.measure(runner, self.tests, len(self.mutants), say)
+        programs.measure(runner, self.tests, len(self.mutants), announce)
         the_judge = judge.Judge(runner, self.tests, self.mutants, patience)
         start, alive, done = time.monotonic(), [], 0
 
@@ -153,11 +153,11 @@ class Run:
             self.results.put(mutant, verdict)
             if verdict[0] != KILLED:
                 alive.append(mutant)
-                say(f"{verdict[0]}: {mutant}")
+                announce(f"{verdict[0]}: {mutant}")
             if done % 20 == 0 or done == len(mutants):
                 self.results.save()
                 seconds = time.monotonic() - start
-                say(f"{done} of {len(mutants)}, {len(alive)} live, {seconds:.0f} s")
+                announce(f"{done} of {len(mutants)}, {len(alive)} live, {seconds:.0f} s")
 
         try:
             judge.each(the_judge.verdict, mutants, self.options.jobs, note)
@@ -172,10 +172,10 @@ class Run:
             return
         alive = self.look(mutants, {}, PATIENCE)
         if alive and not self.options.quick:
-            say("the survivors again, by all programs and whole tables")
+            announce("the survivors again, by all programs and whole tables")
             alive = self.look(alive, {"SYNCBLOB_TEST_WHOLE": "1"})
         if alive and not self.options.quick:
-            say("the survivors again, under sanitizers")
+            announce("the survivors again, under sanitizers")
             other = Run(self.options, Sanitized(), self.results)
             other.prepare()
             names = {m.id for m in alive}

@@ -83,8 +83,8 @@ class Runner:
             child.wait()
             seconds = time.monotonic() - start
             output.seek(0)
-            said = output.read(1 << 20).decode(errors="replace")
-        return story(status), seconds, said
+            printed = output.read(1 << 20).decode(errors="replace")
+        return failure(status), seconds, printed
 
     def limit(self, seconds, memory):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -93,7 +93,7 @@ class Runner:
             resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
 
 
-def story(status):
+def failure(status):
     if status is None:
         return "does not end"
     if status == 0:
@@ -101,7 +101,7 @@ def story(status):
     return f"signal {-status}" if status < 0 else f"status {status}"
 
 
-def measure(runner, programs, count, say):
+def measure(runner, programs, count, announce):
     """Runs each program without mutants, to measure its time, its memory and the mutants that it
     reaches. The results stay valid until the program or its environment changes."""
     file = pathlib.Path(runner.build) / "baseline.json"
@@ -111,7 +111,7 @@ def measure(runner, programs, count, say):
         row = kept.get(program.name)
         if not row or row["made"] != made:
             row = kept[program.name] = {"made": made, **first_run(runner, program, count)}
-            say(f"{row['seconds']:6.1f} s  {row['reached'].count('1'):6} reached  {program.name}")
+            announce(f"{row['seconds']:6.1f} s  {row['reached'].count('1'):6} reached  {program.name}")
             file.write_text(json.dumps(kept))
         program.seconds, program.memory = row["seconds"], row["memory"]
         program.reached = {n for n, mark in enumerate(row["reached"]) if mark == "1"}
@@ -121,12 +121,12 @@ def first_run(runner, program, count):
     with tempfile.NamedTemporaryFile(dir=runner.build) as reached:
         reached.truncate(count)
         for program.memory in MEMORY:
-            why, seconds, said = runner.run(program, 1800,
-                                            {"SYNCBLOB_MUTANTS_REACHED": reached.name})
+            why, seconds, printed = runner.run(program, 1800,
+                                               {"SYNCBLOB_MUTANTS_REACHED": reached.name})
             if not why:
                 break
         marks = "".join("1" if byte else "0" for byte in reached.read())
     if why:
         raise SystemExit(f"mutate: {program.name} fails before anything is changed: "
-                         f"{why}\n{said[-2000:]}")
+                         f"{why}\n{printed[-2000:]}")
     return {"seconds": seconds, "memory": program.memory, "reached": marks}

@@ -60,14 +60,14 @@ def places(path, text):
 # --- operators: functions that yield the edits of a place ----------------------------
 
 
-def call(pattern, by, story="left out"):
+def call(pattern, by, change="left out"):
     """Makes an operator that replaces a call with `by`: {0} is its first argument, {all} are all
     arguments."""
     def look(place):
         for m, span, given in place.calls(pattern + r"\s*\("):
             name = re.split(r"->|\.", m[0])[-1].rstrip("( ")
             text = by.format(*given, all=", ".join(given), last=given[-1])
-            yield place.instead(place.mutant(span[0], f"{name} {story}"), span, text)
+            yield place.instead(place.mutant(span[0], f"{name} {change}"), span, text)
     return look
 
 

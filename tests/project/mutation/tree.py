@@ -94,11 +94,11 @@ class Tree:
                 raise BuildFailed((done.stdout + done.stderr)[-3000:])
             live -= bad
 
-    def culprits(self, story, found):
+    def culprits(self, messages, found):
         """Returns the mutants of the lines that a compiler refuses."""
         bad = set()
         pattern = rf"^\S*{self.source.name}/([^:\n]+):(\d+):(?:\d+:)? (?:fatal )?error:"
-        for path, line in re.findall(pattern, story, flags=re.M):
+        for path, line in re.findall(pattern, messages, flags=re.M):
             text = (self.root / path).read_text() if path in self.planted else ""
             for edit in found.get(path, []):
                 first, last = (text.count("\n", 0, at) + 1 for at in (edit.start, edit.end))

@@ -43,8 +43,8 @@ def versions(root):
 
 
 def wrong_versions(root, version):
-    return [f"{place} says {said}, not {version}"
-            for place, said in versions(root).items() if said != version]
+    return [f"{place} has {found}, not {version}"
+            for place, found in versions(root).items() if found != version]
 
 
 def wrong_changelog(root, version):
@@ -69,13 +69,13 @@ def wrong_abi(root, version):
 
 
 def wrong_tree(root):
-    said = output(root, "git", "status", "--porcelain")
-    return [f"not committed: {line}" for line in said.splitlines()]
+    printed = output(root, "git", "status", "--porcelain")
+    return [f"not committed: {line}" for line in printed.splitlines()]
 
 
 def published(root):
-    said = output(root, "cargo", "metadata", "--format-version=1", "--no-deps")
-    return [package for package in json.loads(said)["packages"] if package["publish"] != []]
+    printed = output(root, "cargo", "metadata", "--format-version=1", "--no-deps")
+    return [package for package in json.loads(printed)["packages"] if package["publish"] != []]
 
 
 def wrong_manifests(packages):

@@ -17,7 +17,7 @@ TREE = ["cargo", "tree", "--locked", "--package=syncblob-cli", "--edges=normal,b
         "--target=all", "--prefix=none", "--format={p}"]
 
 
-def said_by_cargo():
+def crates_of_command():
     lines = subprocess.run(TREE, cwd=HERE, capture_output=True, text=True, check=True).stdout
     return set(re.findall(r"^(\S+) v(\S+)", lines, re.M))
 
@@ -26,7 +26,7 @@ def wrong(text):
     bill = json.loads(text)
     parts = [bill["metadata"]["component"], *bill["components"]]
     listed = {(part["name"], part["version"]) for part in parts}
-    made_of = said_by_cargo()
+    made_of = crates_of_command()
     yield from (f"not listed: {name} {version}" for name, version in sorted(made_of - listed))
     yield from (f"not in it: {name} {version}" for name, version in sorted(listed - made_of))
     yield from (f"without a licence: {part['name']}" for part in parts if not part.get("licenses"))

@@ -16,12 +16,12 @@ ROOT = HERE.parents[2]
 
 # File, replaced pattern, replacement, expected complaint.
 PLANTED = [
-    ("CMakeLists.txt", r"VERSION 0\.", "VERSION 7.", r"CMakeLists\.txt \(1\) says 7\."),
-    ("Cargo.toml", r'^version = "0\.', 'version = "7.', r"CMakeLists\.txt \(1\) says .*, not 7\."),
-    ("Cargo.lock", r'(name = "syncblob-sys"\nversion = ")0', r"\g<1>7", r"Cargo\.lock .* says 7\."),
-    ("c/include/syncblob/base.h", r"(VERSION_PATCH )\d+", r"\g<1>77", r"base\.h .* says .*\.77"),
+    ("CMakeLists.txt", r"VERSION 0\.", "VERSION 7.", r"CMakeLists\.txt \(1\) has 7\."),
+    ("Cargo.toml", r'^version = "0\.', 'version = "7.', r"CMakeLists\.txt \(1\) has .*, not 7\."),
+    ("Cargo.lock", r'(name = "syncblob-sys"\nversion = ")0', r"\g<1>7", r"Cargo\.lock .* has 7\."),
+    ("c/include/syncblob/base.h", r"(VERSION_PATCH )\d+", r"\g<1>77", r"base\.h .* has .*\.77"),
     ("bindings/syncblob/Cargo.toml", r'(syncblob-sys = { version = ")0', r"\g<1>7",
-     r"bindings/syncblob/Cargo\.toml \(1\) says 7\."),
+     r"bindings/syncblob/Cargo\.toml \(1\) has 7\."),
     ("bindings/syncblob-cli/Cargo.toml", r"^description = .*\n", "",
      "syncblob-cli has no description"),
     ("bindings/syncblob/Cargo.toml", r"^repository.workspace = true",
@@ -39,7 +39,7 @@ def git(copy, *words):
                    check=True, stdout=subprocess.DEVNULL)
 
 
-def said_of(copy):
+def check(copy):
     done = subprocess.run([sys.executable, "-B", HERE / "check.py", copy], capture_output=True,
                           text=True, check=False)
     return done.returncode, done.stderr, done.stdout
@@ -51,15 +51,15 @@ def planted(copy, name, pattern, text, wanted):
     changed = re.sub(pattern, text, whole, flags=re.M)
     path.write_text(changed)
     git(copy, "commit", "-qam", "planted")
-    status, said, _ = said_of(copy)
+    status, errors, _ = check(copy)
     git(copy, "reset", "-q", "--hard", "HEAD~")
-    return changed != whole and status == 1 and re.search(wanted, said) is not None
+    return changed != whole and status == 1 and re.search(wanted, errors) is not None
 
 
 def bills():
     """Returns wrong bills of materials, by the expected complaint."""
     parts = [{"name": name, "version": version, "licenses": ["MIT"], "purl": "file:///bindings/syncblob"}
-             for name, version in sorted(check_materials.said_by_cargo())]
+             for name, version in sorted(check_materials.crates_of_command())]
     first = parts[0]["name"]
     another = {"name": "another", "version": "1.0.0", "licenses": ["MIT"]}
     return {
@@ -71,25 +71,25 @@ def bills():
     }
 
 
-def said_of_bill(parts):
+def problems_of_bill(parts):
     program, *others = parts[::-1]
     return list(check_materials.wrong(json.dumps({"metadata": {"component": program},
                                                   "components": others})))
 
 
 def main():
-    results = {f"a bill: {said}": said_of_bill(parts) == ([said] if said else [])
-               for said, parts in bills().items()}
+    results = {f"a bill: {problem}": problems_of_bill(parts) == ([problem] if problem else [])
+               for problem, parts in bills().items()}
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "copy"
         subprocess.run(["git", "clone", "-q", "--shared", ROOT, copy], check=True)
-        results["nothing planted"] = said_of(copy)[:2] == (0, "")
-        order = said_of(copy)[2].splitlines()[-1]
+        results["nothing planted"] = check(copy)[:2] == (0, "")
+        order = check(copy)[2].splitlines()[-1]
         results["crates in order"] = order == "syncblob-sys syncblob syncblob-net syncblob-cli"
         for name, *planting in PLANTED:
             results[f"{name}: {planting[-1]}"] = planted(copy, name, *planting)
         (copy / "CHANGELOG.md").write_text("## Unreleased (0.1.0)\n")
-        results["a change that is not committed"] = "not committed:  M CHA" in said_of(copy)[1]
+        results["a change that is not committed"] = "not committed:  M CHA" in check(copy)[1]
     for name, passed in results.items():
         print("ok    " if passed else "FAILED", name)
     print(f"{sum(results.values())} passed, {len(results) - sum(results.values())} failed")

@@ -1,6 +1,6 @@
-"""Compares Caffe with its own Blob and SyncedMemory (own) with Caffe on bindings/caffe (ours).
+"""Compares Caffe on its own Blob and SyncedMemory (own) with Caffe on bindings/caffe (ours).
 
-    check.py tests BUILD CAFFE [--ours]  runs Caffe's tests on both, compares which there are
+    check.py tests BUILD CAFFE [--ours]  runs Caffe's tests on both, compares the lists of tests
     check.py nets BUILD                  trains nets with both, compares snapshots, times, memory
 
 BUILD is the build folder of CMakeLists.txt, CAFFE the folder of Caffe's sources. With --ours only
@@ -23,7 +23,7 @@ COUNTED_ITERATIONS = {"branches": 4, "lenet": 2, "twins": 200}  # under callgrin
 CLOCK_TEST = re.compile(r"^BenchmarkTest/\d+\.TestTimer(Milli)?Seconds$")
 CLOCK_ATTEMPTS = 5
 ROUNDS = 5  # an odd number, for the median
-SLICES = 6  # of a round: a change of the machine's speed affects both sides
+SLICES = 6  # parts of a round, so that a change of the machine's speed affects both sides
 # The largest allowed ratios to Caffe's own.
 INSTRUCTIONS_BOUND = 1.03
 MEMORY_BOUND = 1.05

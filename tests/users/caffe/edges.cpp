@@ -57,7 +57,7 @@ void reshape() {
     std::printf("by a message: %s\n", like.shape_string().c_str());
 }
 
-// A fork may derive from a blob, and add to its overloads.
+// A class of a fork that derives from Blob and adds overloads.
 struct Image : Blob<float> {
     using Blob<float>::Reshape;
     void Reshape(int height, int width) {

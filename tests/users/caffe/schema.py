@@ -16,7 +16,7 @@ FIELD = re.compile(r"(optional|repeated|required)\s+([\w.]+)\s+(\w+)\s*=\s*(\d+)
 SHARED_ENUMS = ("Engine", "PoolMethod", "DimCheckMode")
 # The schema's names for messages that have other names in this Caffe.
 RENAMED = {"OldResizeParameter": "ResizeParameter", "ResizeParameter": "ResizeParameter.Layer"}
-# Fields whose defaults in this Caffe differ from the others': see the top of caffe.schema.
+# Fields whose defaults differ between this Caffe and others: see the top of caffe.schema.
 OTHER_DEFAULTS = {
     "ConvolutionParameter.stride_h",
     "ConvolutionParameter.stride_w",
@@ -102,7 +102,7 @@ def in_nets(messages, enums):
 
 
 def differences(ours, theirs):
-    """Yields the differences: parts that the schema lacks or has otherwise."""
+    """Yields the parts of Caffe's messages that the schema lacks or that differ in it."""
     (our_messages, our_enums), (messages, enums) = ours, theirs
     for name in sorted(in_nets(messages, enums)):
         target = schema_name(name)

@@ -54,7 +54,7 @@ void failures_change_nothing() {
     CHECK_THAT(status_of([] { Blob<int>().data(); }) == SB_ERR_UNINITIALIZED);
 }
 
-// The number of further allocations of the context that succeed; -1: all.
+// The number of allocations of the context that will still succeed; -1: all.
 long allocations = -1;
 
 void *allocate(void *, size_t bytes, size_t alignment, uint32_t flags) {
@@ -80,7 +80,7 @@ void offsets_beyond_int_are_refused() {
     CHECK_THAT(wide.offset(0, 0, 1, 999999999) == 1999999999);
 }
 
-// Tests that memory that a Reshape could not allocate is allocated later, when there is enough.
+// Tests that memory that a Reshape could not allocate is allocated later, when enough is free.
 void a_reshape_without_memory() {
     Blob<float> small(1, 1, 1, 10), blob(1, 1, 1, 20), other(1, 1, 1, 20);
     blob.mutable_cpu_diff()[19] = 3;
@@ -99,7 +99,7 @@ void a_reshape_without_memory() {
     CHECK_THAT(other.cpu_data()[19] == 4);
 }
 
-void what_has_no_memory_for_its_values_keeps_a_message() {
+void a_message_remains_without_memory_for_its_values() {
     Blob<float> blob(1, 1, 1, 3);
     blob.mutable_cpu_data()[0] = 1;
     caffe::BlobProto proto;
@@ -124,7 +124,7 @@ void a_blob_without_memory() {
     CHECK_THAT(sb_context_create(&options, &context, NULL) == SB_OK);
     SyncblobContext::Set(context);
     a_reshape_without_memory();
-    what_has_no_memory_for_its_values_keeps_a_message();
+    a_message_remains_without_memory_for_its_values();
     SyncblobContext::Set(before);
     sb_context_release(context);
 }

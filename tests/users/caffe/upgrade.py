@@ -28,7 +28,7 @@ V0_TYPES = """accuracy bnll concat conv data dropout euclidean_loss flatten hdf5
 # Fields of a V1 layer that this Caffe's upgrade drops: syncblob keeps the first and notes the
 # second.
 FORGOTTEN = {"batch_norm_param", "bn_param"}
-# Fields of a net besides its layers.
+# Fields of a net other than its layers.
 NET_FIELDS = ("name", "force_backward", "state", "debug_info")
 
 
@@ -180,7 +180,7 @@ def difference(caffe, ours, messages):
     if nets[0] != nets[1]:
         lines = [text_format.MessageToString(net).splitlines() for net in nets]
         return "\n".join(["not the same", *difflib.unified_diff(*lines, "Caffe", "syncblob", lineterm="")])
-    # Caffe drops fields that only V1 layers have without a report.
+    # Caffe drops fields that only V1 layers have, and does not report this.
     return None if is_whole or not without_notes else "what was left out is noted by Caffe alone"
 
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Tests the library as CMake projects use it: cmake.py BUILD [TEST...]
 
-BUILD is a build folder with both libraries. The project found/ finds each of its components, in a
-prefix that is moved after the installation. The project part/ contains the sources. MAKEFLAGS and
-CMAKE_BUILD_PARALLEL_LEVEL have an effect.
+BUILD is a build folder with both libraries. The project found/ finds each of its components, in a prefix that
+is moved after the installation. The project part/ contains the sources. MAKEFLAGS and
+CMAKE_BUILD_PARALLEL_LEVEL apply.
 """
 
 import functools
@@ -36,9 +36,9 @@ def whole():
 
 def configure(source, *definitions, status=0):
     folder = fresh("build")
-    said = run("cmake", "-G", "Ninja", "-S", HERE / source, "-B", folder,
-               "-DCMAKE_BUILD_TYPE=Debug", *(f"-D{text}" for text in definitions), status=status)
-    return folder, said
+    output = run("cmake", "-G", "Ninja", "-S", HERE / source, "-B", folder,
+                 "-DCMAKE_BUILD_TYPE=Debug", *(f"-D{text}" for text in definitions), status=status)
+    return folder, output
 
 
 def find(prefix, wanted="", library="syncblob::syncblob", status=0):
@@ -47,8 +47,8 @@ def find(prefix, wanted="", library="syncblob::syncblob", status=0):
 
 
 def refused(prefix, wanted, message):
-    said = find(prefix, wanted, status=1)[1]
-    check(re.search(message, re.sub(r"\s+", " ", said)), f"not {message!r} but\n{said}")
+    output = find(prefix, wanted, status=1)[1]
+    check(re.search(message, re.sub(r"\s+", " ", output)), f"not {message!r} but\n{output}")
 
 
 def built(folder, *programs):
@@ -86,7 +86,7 @@ def test_found_both():
 
 
 def test_found_static_alone():
-    """Without the shared library the static one is found."""
+    """Tests that the static library is found if the shared one is not installed."""
     prefix = install("Development", "Static")
     for path in [*prefix.rglob("syncblob-shared*.cmake"), *prefix.rglob("libsyncblob.so*")]:
         path.unlink()
@@ -112,23 +112,23 @@ def test_missing_components():
     refused(prefix, "COMPONENTS static", "not found: syncblob's static library is not installed")
     refused(prefix, "REQUIRED COMPONENTS cuda", "no component cuda: "
             "there are shared, static, testing, conformance, comm, mpi, opencl and net")
-    said = find(prefix, "REQUIRED COMPONENTS shared OPTIONAL_COMPONENTS static")[1]
-    check("shared: TRUE, static: " in said and "static: TRUE" not in said, said)
+    output = find(prefix, "REQUIRED COMPONENTS shared OPTIONAL_COMPONENTS static")[1]
+    check("shared: TRUE, static: " in output and "static: TRUE" not in output, output)
 
 
 def test_missing_dependencies():
     """A missing dependency of the static library is reported; the shared library has none."""
     without = "CMAKE_DISABLE_FIND_PACKAGE_SyncblobProtobufC=ON"
     definitions = (f"CMAKE_PREFIX_PATH={whole()}", "LIBRARY=syncblob::syncblob", without)
-    said = configure("found", *definitions, "WANTED=REQUIRED;COMPONENTS;static", status=1)[1]
-    check("static library needs SyncblobProtobufC" in said, said)
+    output = configure("found", *definitions, "WANTED=REQUIRED;COMPONENTS;static", status=1)[1]
+    check("static library needs SyncblobProtobufC" in output, output)
     configure("found", *definitions, "WANTED=REQUIRED")
-    said = configure("found", *definitions,
-                     "WANTED=REQUIRED;COMPONENTS;shared;OPTIONAL_COMPONENTS;static")[1]
-    check("shared: TRUE, static: FALSE" in said, said)
+    output = configure("found", *definitions,
+                       "WANTED=REQUIRED;COMPONENTS;shared;OPTIONAL_COMPONENTS;static")[1]
+    check("shared: TRUE, static: FALSE" in output, output)
     configure("found", *definitions, "WANTED=COMPONENTS;static", status=1)
-    said = configure("found", *definitions, "LIBRARY=m", "WANTED=OPTIONAL_COMPONENTS;static")[1]
-    check("static: FALSE" in said, said)
+    output = configure("found", *definitions, "LIBRARY=m", "WANTED=OPTIONAL_COMPONENTS;static")[1]
+    check("static: FALSE" in output, output)
 
 
 def test_versions():
@@ -140,7 +140,7 @@ def test_versions():
     find(whole(), "0.1...<0.2 REQUIRED")
 
 
-def test_files_name_no_place():
+def test_installed_files_contain_no_build_paths():
     """Installed files do not contain a path of the build or of the first prefix, except the paths
     of sources in binaries, for a debugger."""
     for path in whole().rglob("*"):
@@ -150,8 +150,8 @@ def test_files_name_no_place():
                 check(str(place).encode() not in content, path, "names", place)
 
 
-def test_folders_that_no_prefix_moves():
-    """Such folders appear as absolute paths, whatever the prefix."""
+def test_absolute_folders_ignore_the_prefix():
+    """Absolute folders appear as they are, whatever the prefix."""
     folder = configure(REPOSITORY, "CMAKE_INSTALL_LIBDIR=/opt/a/lib", "BUILD_SHARED_LIBS=OFF",
                        "CMAKE_INSTALL_INCLUDEDIR=/opt/b/include")[0] / "c"
     environment = {**os.environ, "PKG_CONFIG_LIBDIR": folder, "PKG_CONFIG_PATH": ""}
@@ -165,8 +165,8 @@ def test_run_path_of_the_user():
 
 
 def part(how, *definitions):
-    folder, said = configure("part", f"HOW={how}", f"SYNCBLOB_SOURCE={REPOSITORY}", *definitions)
-    check("CMake Warning" not in said, said)
+    folder, output = configure("part", f"HOW={how}", f"SYNCBLOB_SOURCE={REPOSITORY}", *definitions)
+    check("CMake Warning" not in output, output)
     return folder, built(folder, "main")
 
 
@@ -179,7 +179,7 @@ def test_part_by_add_subdirectory():
     check(files == ["main"], "installed were", files)
 
 
-def test_part_of_what_is_sanitized():
+def test_part_of_a_sanitized_project():
     """With sanitizers the library is built without -z defs and fortification: the program supplies
     the sanitizers' run time."""
     def ninja(*definitions):

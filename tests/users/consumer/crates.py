@@ -85,9 +85,9 @@ def consumer_by_path():
 def run_consumer(crate, *options, **environment):
     """Runs the crate on the real models; returns the libraries that it needs at run time."""
     models = sorted(DATA.glob("*.caffemodel"))
-    said = cargo(*options, "run", "--offline", "--", *models, cwd=crate, **environment)
+    printed = cargo(*options, "run", "--offline", "--", *models, cwd=crate, **environment)
     for name in ["made.caffemodel: 1", *(f"{model.name}: [1-9]\\d*" for model in models)]:
-        check(re.search(rf"{name} layers, sum of \|weights\| [1-9]", said), said)
+        check(re.search(rf"{name} layers, sum of \|weights\| [1-9]", printed), printed)
     return claims.run("readelf", "-d", BUILT / "debug/debug/consumer")
 
 
@@ -111,14 +111,14 @@ def vendored():
     """Returns cargo's options and variables for a folder as the only registry, with every
     dependency and our packed crates."""
     registry = work() / "vendored"
-    said = cargo("vendor", "--locked", "--versioned-dirs", "--sync", consumer_by_path() / "Cargo.toml",
-                 registry, cwd=unpack("syncblob-sys", fresh("to-vendor")))
+    printed = cargo("vendor", "--locked", "--versioned-dirs", "--sync", consumer_by_path() / "Cargo.toml",
+                    registry, cwd=unpack("syncblob-sys", fresh("to-vendor")))
     for name, path in packed().items():
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         write(unpack(name, registry) / ".cargo-checksum.json",
               json.dumps({"files": {}, "package": digest}))
     config = work() / "registry.toml"
-    write(config, said[said.index("[source"):])
+    write(config, printed[printed.index("[source"):])
     return ("--config", config), {"CARGO_HOME": fresh("empty-home")}
 
 
@@ -174,11 +174,11 @@ def test_packed():
     run_consumer(consumer("by-version", '"0.1"', '"0.1"', lock=False), *options, **environment)
     crate = unpack("syncblob-sys", fresh("alone"))
     (crate / "Cargo.lock").unlink()  # it may require versions that are not vendored
-    said = cargo(*options, "test", "--offline", cwd=crate, **environment)
-    check("checked_in_bindings_are_what_bindgen_makes_of_the_headers ... ok" in said, said)
+    printed = cargo(*options, "test", "--offline", cwd=crate, **environment)
+    check("checked_in_bindings_are_what_bindgen_makes_of_the_headers ... ok" in printed, printed)
 
 
-def test_nothing_but_a_compiler():
+def test_only_a_compiler_is_needed():
     """By default no other library is searched or linked."""
     needed = run_consumer(consumer_by_path(), PKG_CONFIG=NOWHERE)
     found = set(re.findall(r"\(NEEDED\).*\[(\S+?)\.so", needed))
@@ -189,15 +189,15 @@ def test_installed_libraries():
     for kind in ("shared", "static"):
         needed = run_consumer(consumer_by_path(), SYNCBLOB_NO_VENDOR=1, **installed(kind))
         check(("libsyncblob.so.0.1" in needed) == (kind == "shared"), needed)
-    said = cargo("test", *OFFLINE, "--features", "system", **installed("shared"))
-    check("the_linked_library_is_of_the_version_of_the_headers ... ok" in said, said)
+    printed = cargo("test", *OFFLINE, "--features", "system", **installed("shared"))
+    check("the_linked_library_is_of_the_version_of_the_headers ... ok" in printed, printed)
 
 
 def test_features():
-    for features, name in (("openblas,protobuf-c", "the_feature_openblas_is_what_the_library_says"),
+    for features, name in (("openblas,protobuf-c", "the_features_match_those_of_the_library"),
                            ("buildtime_bindgen", "bindings_made_while_building_are_the_checked_in_ones")):
-        said = cargo("test", *OFFLINE, "--test", "bindings", "--features", features)
-        check(f"{name} ... ok" in said, said)
+        printed = cargo("test", *OFFLINE, "--test", "bindings", "--features", features)
+        check(f"{name} ... ok" in printed, printed)
 
 
 def test_oldest_rust():
@@ -231,10 +231,10 @@ def test_documentation_needs_no_tools():
 
 def expect_message(message, *options, crate=SYS, target="debug", **environment):
     """Checks that building the crate fails, and that `message` matches its only error line."""
-    said = cargo("check", "--offline", *options, cwd=crate, target=target, status=1, **environment)
-    errors = [line for line in said.splitlines() if line.startswith("error: syncblob-sys@")]
-    check(len(errors) == 1 and re.search(message, errors[0]), f"not {message!r} but\n{said}")
-    check("panicked" not in said, said)
+    printed = cargo("check", "--offline", *options, cwd=crate, target=target, status=1, **environment)
+    errors = [line for line in printed.splitlines() if line.startswith("error: syncblob-sys@")]
+    check(len(errors) == 1 and re.search(message, errors[0]), f"not {message!r} but\n{printed}")
+    check("panicked" not in printed, printed)
 
 
 def test_messages():
@@ -277,8 +277,8 @@ def test_messages():
 
 
 def test_checkout_without_symbolic_links():
-    """Git may create files with the targets instead of symbolic links. Such a checkout builds with a
-    warning; packing it fails with the reason."""
+    """Where links are not supported, Git creates files that contain the links' targets. Such a checkout
+    builds with a warning; packing it fails with the reason."""
     root = fresh("no-links")
     crate = root / "bindings/syncblob-sys"
     shutil.copytree(SYS, crate, symlinks=True)
@@ -290,10 +290,10 @@ def test_checkout_without_symbolic_links():
             (root / link.name).symlink_to(REPOSITORY / link.name)
     for name in ("Cargo.toml", "Cargo.lock"):
         shutil.copy(REPOSITORY / name, root)
-    said = cargo("check", "--offline", cwd=crate)
-    check("is no symbolic link, so that `cargo package` would pack no C sources" in said, said)
-    said = cargo("package", "--offline", "--allow-dirty", cwd=crate, target="no-links", status=1)
-    check("the C sources are not in" in said, said)
+    printed = cargo("check", "--offline", cwd=crate)
+    check("is no symbolic link, so that `cargo package` would pack no C sources" in printed, printed)
+    printed = cargo("package", "--offline", "--allow-dirty", cwd=crate, target="no-links", status=1)
+    check("the C sources are not in" in printed, printed)
 
 
 # --- causes of a new build -------------------------------------------------------------------------

@@ -9,8 +9,8 @@ trap 'rm -rf "$work"' EXIT
 . tests/mpi/environment.sh
 train=$PWD/c/mpi/example/train.c
 cmake -G Ninja -S tests/users/consumer/mpi -B "$work/cmake" -DCMAKE_PREFIX_PATH="$prefix" \
-    -DTRAIN="$train" >"$work/said" || { cat "$work/said" && exit 1; }
-cmake --build "$work/cmake" >"$work/said" || { cat "$work/said" && exit 1; }
+    -DTRAIN="$train" >"$work/output" || { cat "$work/output" && exit 1; }
+cmake --build "$work/cmake" >"$work/output" || { cat "$work/output" && exit 1; }
 
 libdir=$(dirname "$(find "$prefix" -name syncblob-mpi.pc)")/..
 compiler=$(sed -n 's/^MPI_C_COMPILER:[A-Z]*=//p' "$work/cmake/CMakeCache.txt")

@@ -51,8 +51,8 @@ PYTHON
 
 build() { # FOLDER COMPONENTS
     cmake -G Ninja -S net -B "$work/$1" -DCMAKE_PREFIX_PATH="$prefix" "-DWANTED=$2" \
-        "-DOPENCV=$PWD/net/standin" >"$work/said" || { cat "$work/said" && exit 1; }
-    cmake --build "$work/$1" >"$work/said" || { cat "$work/said" && exit 1; }
+        "-DOPENCV=$PWD/net/fake" >"$work/output" || { cat "$work/output" && exit 1; }
+    cmake --build "$work/$1" >"$work/output" || { cat "$work/output" && exit 1; }
 }
 
 build shared net
@@ -64,13 +64,13 @@ read -ra flags <<<"$(PKG_CONFIG_LIBDIR=$libdir/pkgconfig PKG_CONFIG_PATH='' \
 "$command" convert "${net[@]}" -o "$work/command.onnx"
 expected=$(graph "$work/command.onnx")
 for program in shared/in_c shared/in_cxx static/in_c static/in_cxx by_pkg_config; do
-    "$work/$program" "${net[@]}" "$work/out.onnx" >"$work/said"
+    "$work/$program" "${net[@]}" "$work/out.onnx" >"$work/output"
     [ "$(graph "$work/out.onnx")" = "$expected" ] ||
         { echo "$program: the graph is $(graph "$work/out.onnx"), the command's $expected"; exit 1; }
     rm "$work/out.onnx"
 done
-"$work/shared/in_c" "${net[@]}" "$work/out.onnx" | tr '\n' ' ' | tee "$work/said"
-grep -Fqx 'input data output conv4-2 output prob1 ' "$work/said"
+"$work/shared/in_c" "${net[@]}" "$work/out.onnx" | tr '\n' ' ' | tee "$work/output"
+grep -Fqx 'input data output conv4-2 output prob1 ' "$work/output"
 readelf -d "$work/shared/in_c" | grep -q 'NEEDED.*libsyncblob-net.so.0.1'
 if readelf -d "$work/static/in_c" | grep 'NEEDED.*libsyncblob'; then exit 1; fi
 echo

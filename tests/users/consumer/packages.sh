@@ -15,7 +15,7 @@ fail() {
     exit 1
 }
 
-umask 022 # cpack's folders get their modes from it
+umask 022 # sets the modes of cpack's folders
 (cd "$work" && cpack --config "$build/CPackConfig.cmake" -G DEB -B "$work/made")
 mv "$work"/made/*.deb "$work"
 names=$(cd "$work" && for package in *.deb; do dpkg-deb -f "$package" Package; done | xargs)

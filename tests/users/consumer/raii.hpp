@@ -1,6 +1,6 @@
 // An example of syncblob in C++11: handles with destructors, and statuses as exceptions. Copy this
-// file and add the calls that you need. A Blob can be moved but not copied by accident; copies of a
-// Context share one context.
+// file and add the calls that you need. A Blob can be moved but not copied. Copies of a Context
+// share one context.
 #ifndef RAII_HPP
 #define RAII_HPP
 

@@ -17,7 +17,7 @@ fi
 
 pc=$(find "$prefix" -name syncblob.pc)
 
-# Asks pkg-config, which knows no other package: syncblob must need none.
+# Calls pkg-config without other packages, because syncblob must not need any.
 ask() { # OPTION...
     PKG_CONFIG_PATH='' PKG_CONFIG_LIBDIR=$(dirname "$pc") pkg-config "$@" syncblob
 }

@@ -16,7 +16,7 @@ fail() {
 cp "$folder/syncblob" "$work"
 ! readelf -ldW "$work/syncblob" | grep -E 'INTERP|NEEDED' || fail 'it is not static'
 readelf -lW "$work/syncblob" | grep -E 'GNU_STACK( +0x[0-9a-f]+){5} +RW +0' ||
-    fail 'its stack is not said to be without code'
+    fail 'its stack is not marked as without code'
 cp "$model" "$work/model.caffemodel"
 
 # Runs without environment variables and, if chroot is permitted, without other files.
@@ -30,12 +30,12 @@ else
 fi
 "${enclosed[@]}" --version
 "${enclosed[@]}" info model.caffemodel >"$work/info"
-[ "$(wc -l <"$work/info")" -gt 3 ] || fail 'info says little'
+[ "$(wc -l <"$work/info")" -gt 3 ] || fail 'info prints little'
 "${enclosed[@]}" convert model.caffemodel model.safetensors --names caffe
 "${enclosed[@]}" convert model.safetensors back.caffemodel
 "${enclosed[@]}" verify model.caffemodel model.safetensors back.caffemodel
 "${enclosed[@]}" diff model.caffemodel model.safetensors
-! "${enclosed[@]}" info no.caffemodel 2>"$work/said" || fail 'a file that is not there was read'
-grep -q 'No such file' "$work/said"
+! "${enclosed[@]}" info no.caffemodel 2>"$work/output" || fail 'a file that is not there was read'
+grep -q 'No such file' "$work/output"
 
 env -i ${3:+"$(command -v "$3")"} "$folder/unwind"

@@ -31,7 +31,7 @@ def main():
     found = dict(line.rsplit(": ", 1) for line in output.splitlines())
     for case in sorted(expected.keys() | found.keys()):
         if expected.get(case) != found.get(case):
-            print(f'"{case}": the guide says {expected.get(case)}, {column} {found.get(case)}')
+            print(f'"{case}": the guide has {expected.get(case)}, {column} {found.get(case)}')
     print(f"{len(found)} cases")
     sys.exit(expected != found)
 

@@ -126,7 +126,7 @@ class Checker(Tally):
         command = [self.cli, "convert", "--force", *options, source, target]
         run = subprocess.run(command, capture_output=True, check=False)
         if run.returncode or run.stdout:
-            raise RuntimeError(f"status {run.returncode}, said: {run.stderr.decode()!r:.300}")
+            raise RuntimeError(f"status {run.returncode}, stderr: {run.stderr.decode()!r:.300}")
         return target
 
     def refusal_differences(self, source, *options):

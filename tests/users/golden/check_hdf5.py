@@ -4,8 +4,8 @@ layout, then `syncblob convert`, and compares the net's blobs with the snapshot'
 
     check_hdf5.py --cli PROGRAM --proto caffe.proto
 
-A snapshot is the group "data" with a group for each layer, in which blobs are "0", "1", ... A
-solver's snapshot has its blobs in the group "history". Needs h5py: without it this is skipped.
+A snapshot is the group "data" with a group for each layer, in which blobs are "0", "1", ... A solver's
+snapshot has its blobs in the group "history". Skips itself without h5py.
 """
 
 import pathlib
@@ -19,7 +19,7 @@ from caffe_messages import Messages, read_descriptor
 from checking import Tally, parse_arguments
 from reading import shape_of
 
-# A layer's name may have a slash, and a layer more than ten blobs.
+# Includes a name with a slash and a layer with more than ten blobs.
 LAYERS = {
     "conv1": [(2, 3, 5, 5), (2,)],
     "relu1": [],

@@ -74,7 +74,7 @@ class Checker(Tally):
         wanted = expected(self.messages, pathlib.Path(path).read_bytes(), file_format)
         wanted.update(schema=1, file=str(path))
         if run.returncode or run.stderr or run.stdout.count(b"\n") != 1:
-            self.report(name, [f"status {run.returncode}, said: {run.stderr.decode()!r:.300}"])
+            self.report(name, [f"status {run.returncode}, stderr: {run.stderr.decode()!r:.300}"])
             return None, wanted
         found = json.loads(run.stdout, parse_constant=refuse_constant)
         schema_problems = [error.message for error in self.validator.iter_errors(found)]

@@ -1,5 +1,4 @@
-"""Files that Google's protobuf writes, one for each possible mistake of a reader: (name, format,
-bytes)."""
+"""Makes files with Google's protobuf, one for each possible mistake of a reader: (name, format, bytes)."""
 
 import math
 import random

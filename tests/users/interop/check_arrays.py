@@ -29,7 +29,7 @@ class Arrays:
         if name == "torch":
             self.from_dlpack = importlib.import_module("torch.utils.dlpack").from_dlpack
             self.version = self.module.__version__
-            # before 2.9 it supports only the struct without a version
+            # PyTorch before 2.9 supports only the struct without a version
             self.is_versioned = tuple(map(int, self.version.split(".")[:2])) >= (2, 9)
         else:
             self.version, self.is_versioned = self.module.__version__, True
@@ -110,7 +110,7 @@ class Checks:
         del array
         assert self.live_bytes() == before, (self.live_bytes(), before)
 
-    def check_a_capsule_that_nobody_takes_ends_its_tensor(self):
+    def check_an_unused_capsule_ends_its_tensor(self):
         before = self.live_bytes()
         for max_version in (None, (1, 0)):
             capsule = self.blob().__dlpack__(max_version=max_version)

@@ -53,7 +53,7 @@ def end_tensor(pointer, name):
 
 @Destructor
 def end_capsule(capsule):
-    """The destructor of a capsule: deletes the tensor if no consumer took it."""
+    """The destructor of a capsule: deletes the tensor if no consumer has taken it."""
     for name in (OLD, NEW):
         if is_capsule(capsule, name):
             end_tensor(capsule_pointer(capsule, name), name)

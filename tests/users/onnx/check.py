@@ -76,10 +76,10 @@ def print_row(name, results, every):
     print(f"{name:26}{counts['right']:7}{counts['wrong']:7}{counts['refused']:9}")
     bad = 0
     for status in ("wrong", "refused"):
-        told = [each for each in results if each.status == status]
+        chosen = [each for each in results if each.status == status]
         fails = status == "wrong" or name.split("/")[0] not in MAY_BE_REFUSED
-        bad += len(told) if fails else 0
-        for each in told if every else told[:1]:
+        bad += len(chosen) if fails else 0
+        for each in chosen if every else chosen[:1]:
             print(f"{'FAILED ' if fails else '    '}{status} {each.name}: {each.message}", flush=True)
     return counts, bad
 
@@ -100,13 +100,13 @@ def check_layers(arguments):
 # --- whole nets ---------------------------------------------------------------------------------------
 
 
-def is_expected(told):
+def is_expected(outcome):
     """Returns whether a result is expected. A refusal is expected for nets that cannot be converted; it must
     name the cause."""
-    words = whole.MUST_BE_REFUSED.get(told.name)
+    words = whole.MUST_BE_REFUSED.get(outcome.name)
     if words is None:
-        return told.status in ("right", "no answer")
-    return told.status == "refused" and all(word in told.message for word in words)
+        return outcome.status in ("right", "no answer")
+    return outcome.status == "refused" and all(word in outcome.message for word in words)
 
 
 def check_net(net, messages, arguments):
@@ -118,12 +118,12 @@ def check_net(net, messages, arguments):
                      whole.model_with_net(messages, net)))
     for what, convert, model in ways:
         began = time.monotonic()
-        told = result(net, convert, model)
+        outcome = result(net, convert, model)
         apart = ", ".join(f"{net.wanted[name].difference(array):.1e} of {net.wanted[name].tolerance:.1e}"
-                          for name, array in told.found.items())
-        yield is_expected(told)
-        print(f"{'' if is_expected(told) else 'FAILED '}{told.status:9} {time.monotonic() - began:6.1f} s  "
-              f"{net.name}{what}: {told.message or apart or whole.NO_ANSWER[net.name]}", flush=True)
+                          for name, array in outcome.found.items())
+        yield is_expected(outcome)
+        print(f"{'' if is_expected(outcome) else 'FAILED '}{outcome.status:9} {time.monotonic() - began:6.1f} s  "
+              f"{net.name}{what}: {outcome.message or apart or whole.NO_ANSWER[net.name]}", flush=True)
 
 
 def check_nets(arguments):

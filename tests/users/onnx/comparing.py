@@ -5,7 +5,7 @@ import math
 import numpy
 
 LAYER_TOLERANCE = 1e-5  # of an output's largest value
-UNREAL = 1e30  # from here on, and NaN: Caffe's results for empty windows; not compared
+UNREAL = 1e30  # values from here on, and NaN, are Caffe's results for empty windows; not compared
 SAMPLE = 2000  # values stored of a larger output of a whole net
 COLUMNS = ("image", "label", "score", "xmin", "ymin", "xmax", "ymax")
 

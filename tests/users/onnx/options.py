@@ -24,7 +24,7 @@ from running import FILES, Refused, Wrong, by_command, check_model, check_output
 
 OF_EACH_ROW = 4       # cases of a layer's row that are tested with an option
 HALVES = 1e-2         # of an output's largest value: the tolerance of a net that computes in halves
-# Rows whose outputs are decisions, which may differ in halves.
+# Rows whose outputs are decisions, which may differ if the net computes in halves.
 DECISIONS = ("ArgMax", "DetectionOutput", "DetectionOutputInverted", "SSDHead", "Threshold", "PoolingMask")
 FULL_PRECISION = ("Embed", "Normalize", "NormalizeBBox")  # in a file of halves, too
 # Rows whose inputs do not begin with a batch axis; then rows whose batch size Caffe's shapes fix.
@@ -83,8 +83,8 @@ def batches(program):
 
 
 def multiples():
-    """Yields nets with axes that are several batches long: a runtime that takes such an axis for
-    the batch reuses a buffer that is too small."""
+    """Yields nets with axes that are several batches long: a runtime that mistakes such an axis for the
+    batch reuses a buffer that is too small."""
     for kind, bottoms, parameters in (("Concat", ["a", "a"], {"concat_param": {"axis": 0}}),
                                       ("Tile", "a", {"tile_param": {"axis": 0, "tiles": 2}})):
         net = nets.Net()

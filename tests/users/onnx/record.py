@@ -26,7 +26,7 @@ from answers import Answers
 from cases import forks
 from comparing import Wanted
 
-ROUNDING = 2e-6  # of an output's largest value: the effect of other kernels of a BLAS
+ROUNDING = 2e-6  # relative to an output's largest value: the effect of other BLAS kernels
 LEAST = 1e-4     # tolerance of a whole net
 OTHER_KERNELS = {"OPENBLAS_CORETYPE": "Prescott"}  # the kernels for the oldest processors
 
@@ -129,7 +129,7 @@ def tolerance(name, one, other):
     Caffe's answers."""
     apart = Wanted(one.shape, one, LEAST, whole.is_detections(name, one.shape)).difference(other)
     if apart is None:
-        sys.exit(f"{name}: two answers of Caffe's are too far apart: this net is no measure")
+        sys.exit(f"{name}: two answers of Caffe's are too far apart: this net measures nothing")
     return max(LEAST, float(f"{4 * apart:.2g}"))
 
 

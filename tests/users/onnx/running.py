@@ -11,7 +11,7 @@ import onnx
 import onnxruntime
 
 OPSET = 17
-SILENT = 4     # failures are exceptions anyway
+SILENT = 4     # log level: failures raise exceptions anyway
 SECONDS = 600  # for one net, on a busy machine
 LINES = 20     # of a program's output
 FILES = "{prototxt} {caffemodel} -o {onnx}"
@@ -50,12 +50,12 @@ def by_command(command):
 
 def reason(run):
     """Returns a program's output, or its Python exception, in one line."""
-    said = [line for line in (run.stderr + run.stdout).splitlines() if line.strip()]
+    lines = [line for line in (run.stderr + run.stdout).splitlines() if line.strip()]
     if "Traceback" in run.stderr:
-        said = [line for line in run.stderr.splitlines() if line.strip()]
-        last = max(number for number, line in enumerate(said) if line.startswith("  "))
-        said = said[last + 1:]
-    return "; ".join(line.strip() for line in said[:LINES]) or f"status {run.returncode}"
+        lines = [line for line in run.stderr.splitlines() if line.strip()]
+        last = max(number for number, line in enumerate(lines) if line.startswith("  "))
+        lines = lines[last + 1:]
+    return "; ".join(line.strip() for line in lines[:LINES]) or f"status {run.returncode}"
 
 
 def check_model(model):

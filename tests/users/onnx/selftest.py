@@ -41,8 +41,8 @@ def check_all_right():
     """Tests every case with its own answers."""
     for row in cases.TABLES:
         for case in cases.answered(row):
-            told = result(case, lambda *_, case=case: constant_net(answers(case), case.detections))
-            yield told.status == "right", f"{case.name} is {told.status}: {told.message}"
+            outcome = result(case, lambda *_, case=case: constant_net(answers(case), case.detections))
+            yield outcome.status == "right", f"{case.name} is {outcome.status}: {outcome.message}"
 
 
 def add(array, amount, at=0):
@@ -88,8 +88,8 @@ def check_planted():
         outputs = answers(case)
         first = next(iter(outputs))
         net = constant_net({**outputs, first: change(outputs[first])}, case.detections)
-        told = result(case, lambda *_, net=net: net)
-        yield told.status == status, f"{what}: {told.status}, not {status}: {told.message}"
+        outcome = result(case, lambda *_, net=net: net)
+        yield outcome.status == status, f"{what}: {outcome.status}, not {status}: {outcome.message}"
     case = case_named("Reshape/000")
     wanted = answers(case)
     (name, array), = wanted.items()
@@ -98,10 +98,10 @@ def check_planted():
                       ("a size that is not promised", constant_net(wanted, sizes={name: ["any"] * array.ndim})),
                       ("an operator that is none", constant_net(wanted).replace(b"Constant", b"Kunstant")),
                       ("an input that is none", constant_net(wanted, inputs=["another", "more"]))):
-        told = result(case, lambda *_, net=net: net)
-        yield told.status == "wrong", f"{what}: {told.status}, not wrong"
-    told = result(case, running.by_command("sh -c 'echo no words for it >&2; exit 3'"))
-    yield (told.status, told.message) == ("refused", "no words for it"), f"a refusal: {told}"
+        outcome = result(case, lambda *_, net=net: net)
+        yield outcome.status == "wrong", f"{what}: {outcome.status}, not wrong"
+    outcome = result(case, running.by_command("sh -c 'echo no words for it >&2; exit 3'"))
+    yield (outcome.status, outcome.message) == ("refused", "no words for it"), f"a refusal: {outcome}"
 
 
 def check_ties():

@@ -1,5 +1,5 @@
-"""TextBoxes' net, whose PriorBox layers have two centres in each place, which no Caffe here supports. So Caffe
-gets the boxes as inputs, which this module computes as OpenCV does."""
+"""TextBoxes' net. Its PriorBox layers have two centres in each place, which no Caffe here supports. So this
+module computes the boxes as OpenCV does, and Caffe reads them as inputs."""
 
 import re
 

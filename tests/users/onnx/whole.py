@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 DATA = pathlib.Path(os.environ.get("SYNCBLOB_TEST_DATA", ROOT / "../shared/data")) / "nets"
 KEPT = pathlib.Path(__file__).resolve().parent / "answers" / "nets.npz"
 
-# Replacements for the Caffe that computes the answers: other names, and parameters that name files.
+# Replacements for the Caffe that computes the answers: names of layers, and parameters with names of files.
 SPELLINGS = ((r'"NormalizeBBox"', '"Normalize"'), (r"\bnormalize_bbox_param\b", "norm_param"),
              (r"(?m)^    (nms_threshold: \S+)\n    (top_k: \S+)$", r"    nms_param { \1 \2 }"),
              (r"\b(label_map_file|name_size_file|output_directory): *\"[^\"]*\"", ""))
@@ -39,7 +39,7 @@ LARGE = ("caffe__examples_net_surgery_bvlc_caffenet_full_conv", "caffe__examples
          "opencv_contrib__ssd_ilsvrc15_300x300")
 # The nets that the Caffe used for these tests cannot run, and why.
 NO_ANSWER = {
-    "mobilenet-ssd__template_MobileNetSSD_deploy_template": "a template, whose words are no numbers",
+    "mobilenet-ssd__template_MobileNetSSD_deploy_template": "a template with words instead of numbers",
     "py-faster-rcnn__VGG16_end2end_test": "a Python layer and ROIPooling",
 }
 NO_WEIGHTS = nets.field(1, b"net")  # a caffemodel

@@ -28,8 +28,8 @@ def version_of(python):
     code = "import sys, sysconfig as s, venv; print(*sys.version_info[:2]," \
            "sys.implementation.name, s.get_config_var('Py_GIL_DISABLED'))"
     done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
-    said = re.fullmatch(r"(\d+) (\d+) cpython (?:0|None)\n", done.stdout)
-    return tuple(map(int, said.groups())) if said else None
+    match = re.fullmatch(r"(\d+) (\d+) cpython (?:0|None)\n", done.stdout)
+    return tuple(map(int, match.groups())) if match else None
 
 
 def pythons():
@@ -72,21 +72,21 @@ def test(python, requirements, wheel, resnet, folder):
     if resnet:
         variables["SYNCBLOB_TEST_RESNET"] = str(resnet)
     # To a file: a pipe would stay open until the last child ends.
-    with open(folder / "said.txt", "w+", encoding="utf-8") as out:
+    with open(folder / "output.txt", "w+", encoding="utf-8") as out:
         done = subprocess.run([inside, "-X", "faulthandler", "-c", RUN, "discover", "-s", HERE,
                                "-v"], env=variables, cwd=folder, stdout=out,
                               stderr=subprocess.STDOUT, check=False)
         out.seek(0)
-        said = out.read()
+        output = out.read()
     # The form of unittest: "... skipped 'WHY'".
-    for why in sorted(set(re.findall(r"\.\.\. skipped [\"'](.*)[\"']", said))):
+    for why in sorted(set(re.findall(r"\.\.\. skipped [\"'](.*)[\"']", output))):
         print(f"skipped: {why}")
-    ran = re.search(r"^Ran (\d+) tests?", said, re.MULTILINE)
+    ran = re.search(r"^Ran (\d+) tests?", output, re.MULTILINE)
     ran = int(ran[1]) if ran else 0
-    skipped = len(re.findall(r"\.\.\. skipped ", said))
-    bad = len(re.findall(r"^(?:ERROR|FAIL): ", said, re.MULTILINE))
+    skipped = len(re.findall(r"\.\.\. skipped ", output))
+    bad = len(re.findall(r"^(?:ERROR|FAIL): ", output, re.MULTILINE))
     if done.returncode or not ran:
-        print(said)
+        print(output)
         bad = max(bad, 1)
     return max(ran - skipped - bad, 0), bad
 

@@ -31,13 +31,13 @@ class Backend(unittest.TestCase):
         blob.to_device()
         self.assertEqual((blob.device, blob.data_head), ("loaded:0", "SYNCED"))
         self.assertEqual(list(blob.copy(device="loaded:1").data), [1.0, 2.0])
-        with self.assertRaises(syncblob.ArgumentError) as caught:  # another library of that name
+        with self.assertRaises(syncblob.ArgumentError) as caught:  # another library with the same name
             syncblob.load_backend(shutil.copy(self.path, self.path + ".copy"))
         self.assertEqual(caught.exception.filename, self.path + ".copy")
 
 
 class Refused(unittest.TestCase):
-    def test_files_that_are_no_libraries(self):
+    def test_other_files_are_refused(self):
         with self.assertRaises(FileNotFoundError) as caught:
             syncblob.load_backend("missing/backend.so")
         self.assertEqual(caught.exception.filename, "missing/backend.so")

@@ -81,7 +81,7 @@ class Basics(unittest.TestCase):
     def test_pickled_and_copied_without_numpy(self):
         code = """if True:
             import sys
-            sys.modules["numpy"] = None  # as where it is not installed
+            sys.modules["numpy"] = None  # as if NumPy were not installed
             import copy, pickle, syncblob
             blob = syncblob.Blob((2, 3))
             blob.fill("constant", value=2)
@@ -158,7 +158,7 @@ class Basics(unittest.TestCase):
             again.fill(name, seed=7, **numbers)
             self.assertTrue((blob.data == again.data).all() and blob.data.any(), name)
 
-    def test_a_filler_takes_its_own_numbers_alone(self):
+    def test_a_filler_refuses_other_fillers_parameters(self):
         blob = Blob((4, 4))
         for name, numbers in (("constant", {"variance_norm": "fan_in"}), ("uniform", {"sparse": -1}),
                               ("gaussian", {"value": 1}), ("bilinear", {"min": 0}),
@@ -172,7 +172,7 @@ class Basics(unittest.TestCase):
         second.fill("gaussian", None)
         self.assertFalse((first.data == second.data).any())
 
-    def test_a_copy_has_memory_of_its_own(self):
+    def test_a_copy_has_separate_memory(self):
         blob = Blob(3, "int32")
         blob.data[...] = 5
         copy = blob.copy()
@@ -194,12 +194,12 @@ class Basics(unittest.TestCase):
             with_diff = syncblob.load_blob(blob.to_bytes(diff=True))
             self.assertEqual(with_diff.asum_diff(), 12.0)
 
-    def test_what_it_looks_like(self):
+    def test_the_representation(self):
         self.assertEqual(repr(Blob((2, 3))), "<syncblob.Blob (2, 3) float32 on cpu>")
 
 
 class Arrays(unittest.TestCase):
-    def test_every_way_is_the_blobs_own_memory(self):
+    def test_every_array_shares_the_blobs_memory(self):
         for name in TYPES:
             blob = Blob((2, 3), name)
             blob.data[1, 2] = 7
@@ -212,12 +212,12 @@ class Arrays(unittest.TestCase):
                 self.assertEqual(array[1, 2], 7)
             self.assertIsNot(np.array(blob).base, blob.data.base)
 
-    def test_what_numpy_writes_the_blob_has_and_the_reverse(self):
+    def test_numpy_and_the_blob_see_each_others_writes(self):
         blob = Blob(4)
         array = blob.data
         array[:] = 2
         self.assertEqual(blob.asum_data(), 8.0)
-        blob.scale_data(3.0)  # though an array shares the memory
+        blob.scale_data(3.0)  # allowed although an array shares the memory
         self.assertEqual(array.tolist(), [6.0] * 4)
         blob.fill("constant", value=1)
         self.assertEqual(array.tolist(), [1.0] * 4)
@@ -257,7 +257,7 @@ class Arrays(unittest.TestCase):
         blob.reshape(1 << 22)
         self.assertEqual(old.sum(), 18)
 
-    def test_a_capsule_that_nobody_takes(self):
+    def test_a_capsule_without_a_consumer(self):
         array = np.ones(1000, "float32")
         references = sys.getrefcount(array)
         blob = syncblob.from_dlpack(array)
@@ -392,7 +392,7 @@ class Devices(unittest.TestCase):
             own.scale_data(2)
         self.assertEqual(own.asum_data(), 6)
 
-    def test_a_child_of_fork_has_devices_of_its_own(self):
+    def test_a_forked_child_uses_new_devices(self):
         blob = Blob(3, device=self.device)
         blob.fill("constant", value=2)
         blob.to_device()
@@ -411,7 +411,7 @@ class Devices(unittest.TestCase):
         self.assertEqual(os.waitpid(child, 0)[1], 0)
         self.assertEqual(blob.asum_data(), 6.0)
 
-    def test_a_device_that_is_not_there(self):
+    def test_a_missing_device_is_refused(self):
         with self.assertRaises(ValueError):
             Blob(2, device="quantum")
         with self.assertRaises(RuntimeError):

@@ -34,18 +34,18 @@ def members():
 
 
 class Docstrings(unittest.TestCase):
-    def test_everything_has_one(self):
+    def test_everything_has_documentation(self):
         for name, thing in members():
             if not name.rpartition(".")[2].startswith("_"):
                 self.assertTrue(thing.__doc__, name)
 
     def test_examples_work(self):
         runner, parser = doctest.DocTestRunner(), doctest.DocTestParser()
-        told = io.StringIO()
+        messages = io.StringIO()
         for name, thing in members():
             test = parser.get_doctest(thing.__doc__ or "", dict(vars(syncblob)), name, None, 0)
-            runner.run(test, out=told.write)
-        self.assertEqual(runner.failures, 0, told.getvalue())
+            runner.run(test, out=messages.write)
+        self.assertEqual(runner.failures, 0, messages.getvalue())
         self.assertGreater(runner.tries, 15)
 
 
@@ -88,7 +88,7 @@ class Stubs(unittest.TestCase):
             for member in node.body if isinstance(node, ast.ClassDef) else ():
                 self.stub.setdefault(f"{node.name}.{member.name}", []).append(member)
 
-    def test_the_stubs_name_what_there_is(self):
+    def test_the_stubs_list_the_module(self):
         left_to_object = ("__new__", "__repr__", "__doc__", "__module__", "__delitem__", "__ne__",
                           "__lt__", "__le__", "__gt__", "__ge__")
         real = {name for name, _ in members()
@@ -97,7 +97,7 @@ class Stubs(unittest.TestCase):
         self.assertEqual(real - {"View"}, stubs)
         self.assertEqual(self.exported, sorted(_syncblob.__all__))
 
-    def test_the_stubs_have_the_signatures_that_there_are(self):
+    def test_the_stubs_have_the_modules_signatures(self):
         compared = 0
         for name, thing in members():
             if name not in self.stub or name.rpartition(".")[2] in (
@@ -117,7 +117,7 @@ class Stubs(unittest.TestCase):
                 compared += 1
         self.assertGreater(compared, 30)
 
-    def test_what_is_a_mapping_is_one_for_type_checkers(self):
+    def test_type_checkers_recognise_mappings(self):
         bases = {name: [ast.unparse(base).partition("[")[0] for base in nodes[0].bases]
                  for name, nodes in self.stub.items() if isinstance(nodes[0], ast.ClassDef)}
         for name, found in bases.items():
@@ -125,7 +125,7 @@ class Stubs(unittest.TestCase):
                 registered = issubclass(vars(_syncblob)[name], getattr(collections.abc, kind))
                 self.assertEqual(kind in found, registered, (name, kind))
 
-    def test_the_package_says_that_it_is_typed(self):
+    def test_the_package_is_marked_as_typed(self):
         folder = os.path.dirname(syncblob.__file__)
         self.assertTrue(os.path.exists(os.path.join(folder, "py.typed")))
 

@@ -29,7 +29,7 @@ class Kinds(unittest.TestCase):
         self.assertGreater(len(str(error)), 10)
         return error
 
-    def test_bytes_that_are_wrong(self):
+    def test_wrong_bytes_are_refused(self):
         error = self.check((syncblob.DataError, ValueError), "SB_ERR_MALFORMED",
                            lambda: syncblob.load(b"<html>"))
         self.assertEqual(error.offset, 0)
@@ -38,7 +38,7 @@ class Kinds(unittest.TestCase):
                            lambda: syncblob.load(content[:-3]))
         self.assertIn("3 bytes are missing", str(error))
 
-    def test_what_a_file_is_instead_is_said(self):
+    def test_an_error_names_the_format_of_a_foreign_file(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "net.caffemodel")
             for content, words in files.foreign():
@@ -123,7 +123,7 @@ class Kinds(unittest.TestCase):
         self.check((RuntimeError,), "SB_ERR_NO_DEVICE", Blob(2).to_device)
         self.check((IndexError,), "SB_ERR_INDEX_OUT_OF_RANGE", lambda: files.made()["lstm"][3])
 
-    def test_words_are_pythons(self):
+    def test_messages_have_pythons_words(self):
         for call, words in ((Blob(2).to_device, "device="),
                             (lambda: Blob(2).share_data(Blob(2, "float64")), "float32 .* float64"),
                             (lambda: Blob(2).share_data(Blob(2, device="sim:0")), "devices"),
@@ -154,8 +154,8 @@ class Kinds(unittest.TestCase):
             self.check((syncblob.ArgumentError, ValueError), "SB_ERR_INVALID_ARGUMENT", call)
 
     def test_mistakes_are_refused(self):
-        """Without an error each mistake would cause a wrong result; nothing changes and no file is
-        written."""
+        """Each mistake would cause a wrong result if it were not refused. A refusal changes nothing and writes
+        no file."""
         model = files.made()
         layer, content, blob = model["conv_1"], model.to_bytes(), Blob(4)
         put = functools.partial(functools.partial, layer.__setitem__)
@@ -191,7 +191,7 @@ class Kinds(unittest.TestCase):
             finally:
                 os.chdir(before)
 
-    def test_values_that_fit_are_stored_as_the_blob_is(self):
+    def test_values_are_converted_to_the_blobs_type(self):
         floats = np.arange(8, dtype="float32")
         for value, expected in (([1.0, 0.1, 2, True], [1, np.float32(0.1), 2, 1]),
                                 (floats[::2], [0, 2, 4, 6]), (floats[3::-1], [3, 2, 1, 0]),
@@ -204,7 +204,7 @@ class Kinds(unittest.TestCase):
             self.assertEqual((model["conv_1"][1].dtype, model["conv_1"][1][...].tolist()),
                              ("float32", [float(number) for number in expected]))
 
-    def told(self, code):
+    def output_of(self, code):
         """Returns the output of code in a separate process."""
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
                               timeout=files.DEADLINE, check=False)
@@ -212,7 +212,7 @@ class Kinds(unittest.TestCase):
         return done.stdout
 
     def test_a_package_that_is_imported_anew_has_the_same_classes(self):
-        told = self.told("""if True:
+        lines = self.output_of("""if True:
             import sys, syncblob
             first = syncblob
             for name in [name for name in sys.modules if name.startswith("syncblob")]:
@@ -223,11 +223,11 @@ class Kinds(unittest.TestCase):
                 try: syncblob.load("/none")
                 except package.MissingFileError: print("caught")
         """)
-        self.assertEqual(told, "False True\n" + "caught\n" * 3)
+        self.assertEqual(lines, "False True\n" + "caught\n" * 3)
 
     def test_another_interpreter_is_refused_and_the_first_goes_on(self):
         """Only the first interpreter that imports the module works, also after it has ended."""
-        told = self.told("""if True:
+        lines = self.output_of("""if True:
             try:
                 import _interpreters as interpreters
                 create = lambda: interpreters.create("legacy")
@@ -255,10 +255,10 @@ class Kinds(unittest.TestCase):
             interpreters.destroy(other)
             exec(CODE)
         """).splitlines()
-        self.assertEqual([line == "caught" for line in told],
-                         [True, False, False, True, True, False], told)
+        self.assertEqual([line == "caught" for line in lines],
+                         [True, False, False, True, True, False], lines)
         self.assertEqual([line.startswith("syncblob works in one interpreter of a process")
-                          for line in told], [False, True, True, False, False, True], told)
+                          for line in lines], [False, True, True, False, False, True], lines)
 
     def test_a_broken_file_of_any_length(self):
         """A truncated file, or one with a changed byte, is a model or one of our errors."""
@@ -277,7 +277,7 @@ class Kinds(unittest.TestCase):
 
 
 class Odd:
-    """Has the attributes that the module reads, with wrong types."""
+    """An object with the attributes that the module reads, of wrong types."""
     shape = dtype = "x"
 
     def __fspath__(self):
@@ -315,7 +315,7 @@ class Anything(unittest.TestCase):
             function(*arguments, **named)
         except (ValueError, TypeError, AttributeError, LookupError, MemoryError, OSError,
                 NotImplementedError, BufferError, ZeroDivisionError, syncblob.Error):
-            pass  # not these: PanicException, OverflowError, SystemError
+            pass  # the expected kinds; PanicException and SystemError are not among them
         except OverflowError:
             self.assertIn("StoredBlob", name)  # NumPy's exception for an index
             self.assertIn("__getitem__", name)

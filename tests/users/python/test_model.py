@@ -65,12 +65,12 @@ class Looking(unittest.TestCase):
         with self.assertRaises(TypeError):
             layer[0:1] = [1.0]
 
-    def test_what_is_written_to_the_blobs_of_a_layer_is_not_lost(self):
+    def test_writes_to_the_blobs_of_a_layer_are_kept(self):
         model = files.made()
         for given in (model["conv_1"].blobs, model["conv_1"][:], model.layers, model.blobs):
             self.assertIsInstance(given, tuple)
 
-    def test_two_of_one_place_are_equal(self):
+    def test_stored_blobs_of_one_place_are_equal(self):
         model = files.made()
         layer = model["conv_1"]
         self.assertEqual((layer, layer[0]), (model["conv_1"], model["conv_1"][0]))
@@ -81,7 +81,7 @@ class Looking(unittest.TestCase):
         self.assertTrue((np.asarray(layer[0]) == layer[0]).all())
         self.assertTrue((layer[0] == np.asarray(layer[0])).all())
 
-    def test_a_stored_blob_is_an_array_when_it_is_wanted(self):
+    def test_a_stored_blob_becomes_an_array_on_request(self):
         model = files.made()
         blob = model["conv_1"][0]
         self.assertEqual((blob.shape, blob.ndim, blob.size, blob.dtype, blob.has_diff),
@@ -112,7 +112,7 @@ class Looking(unittest.TestCase):
                     model = syncblob.load(source)
                     self.assertEqual(model.to_bytes(), content, type(source))
 
-    def test_values_stay_in_the_file_until_they_are_wanted(self):
+    def test_values_stay_in_the_file_until_requested(self):
         model = syncblob.Model("large")
         model.add_layer("fc", "InnerProduct", [np.ones((1000, 1000), "float32")])
         with tempfile.TemporaryDirectory() as folder:
@@ -127,7 +127,7 @@ class Looking(unittest.TestCase):
             with self.assertRaises(syncblob.FileError):
                 opened.state_dict()
 
-    def test_what_is_loaded_outlives_its_model(self):
+    def test_loaded_values_outlive_their_model(self):
         layer = files.made()["conv_1"]
         self.assertEqual(layer[0].load().shape, (4, 3, 2, 2))
 
@@ -146,7 +146,7 @@ class Looking(unittest.TestCase):
             if model.format == "blob":
                 self.assertTrue((syncblob.load_blob(path).data == arrays["blob"]).all())
 
-    def test_what_it_looks_like(self):
+    def test_the_representation(self):
         model = files.made()
         self.assertEqual(repr(model), "<syncblob.Model caffemodel 'made', 8 layers>")
         self.assertEqual(repr(model["bn_1"]), "<syncblob.Layer 'bn_1' 'BatchNorm', 3 blobs>")
@@ -157,9 +157,9 @@ class Looking(unittest.TestCase):
         self.assertEqual(repr(model.add_layer(odd, odd)),
                          f"<syncblob.Layer {odd!r} {odd!r}, 0 blobs>")
 
-    def test_texts_that_are_no_utf8(self):
-        """Such texts are decoded as by os.fsdecode: different texts stay different, and can be
-        written again."""
+    def test_texts_in_other_encodings(self):
+        """Texts that are not UTF-8 are decoded as by os.fsdecode: different texts stay different, and can
+        be written again."""
         names = [os.fsdecode(b"caf\xe9"), os.fsdecode(b"caf\xe8"), os.fsdecode(b"caf\xe9")]
         model = syncblob.Model(names[0])
         for name in names:
@@ -195,7 +195,7 @@ class Changing(unittest.TestCase):
         for name, array in old.items():
             self.assertEqual(again[name].tolist(), changed.get(name, array.tolist()), name)
 
-    def test_what_float32_holds_becomes_float32(self):
+    def test_values_that_fit_float32_become_float32(self):
         model = files.made()
         for value, dtype in ((np.float16([1]), "float32"), (np.uint8([1]), "float32"),
                              (np.float64([1]), "float64"), (np.int32([1 << 30]), "float64"),
@@ -210,7 +210,7 @@ class Changing(unittest.TestCase):
                 model["conv_1"].set_blob(1, value, replace=True)
         self.assertEqual(model["conv_1"][1].shape, ())
 
-    def test_what_no_file_holds_exactly_is_refused(self):
+    def test_values_that_no_file_stores_exactly_are_refused(self):
         model = syncblob.Model()
         fine = np.array([-2**53, 0, 2**60, 2**62 + 2**10])
         layer = model.add_layer("a", "X", [fine, np.array([2**63], "uint64"), np.zeros(0, int)])
@@ -237,7 +237,7 @@ class Changing(unittest.TestCase):
         for again in (copy.copy(model), pickle.loads(pickle.dumps(model))):
             self.assertEqual(again.name, model.name)
 
-    def test_integers_hold_whole_numbers_alone(self):
+    def test_fractions_are_not_loaded_as_integers(self):
         layer = syncblob.Model().add_layer("a", "X", [[1.0, -1.0], [1.0, 0.25]])
         self.assertEqual(layer[0].load("int32").data.tolist(), [1, -1])
         with self.assertRaisesRegex(syncblob.DataError, "element 1 is 0.25, which int32 does not"):
@@ -283,7 +283,7 @@ class Changing(unittest.TestCase):
         again = syncblob.load(vector.to_bytes())
         self.assertEqual((again.format, [blob.size for blob in again.blobs]), ("blobvector", [3, 4]))
 
-    def test_what_a_solver_state_holds_is_changed(self):
+    def test_the_fields_of_a_solver_state_are_changed(self):
         state = syncblob.Model(format="solverstate")
         state.iteration, state.current_step = 5000, -2
         state.learned_net = pathlib.Path("net.caffemodel")
@@ -305,14 +305,14 @@ class Changing(unittest.TestCase):
             self.assertEqual(model.to_bytes(), files.made().to_bytes())
             self.assertNotIn("late", model)
 
-    def test_an_array_is_no_list_of_blobs(self):
+    def test_an_array_is_not_accepted_as_a_list_of_blobs(self):
         model = files.made()
         for array in (np.ones(64), np.ones((2, 3)), syncblob.Blob(2), model["conv_1"][0]):
             with self.assertRaisesRegex(TypeError, "list of arrays"):
                 model.add_layer("late", "Scale", array)
         self.assertEqual(len(model.add_layer("late", "Scale", model["conv_1"])), 2)
 
-    def test_a_layer_for_whose_blobs_memory_runs_out_is_not_added(self):
+    def test_a_layer_is_not_added_if_memory_runs_out(self):
         """Runs in a process with a limit of its address space, with a gigabyte of untouched
         memory."""
         code = """if True:
@@ -335,11 +335,11 @@ class Changing(unittest.TestCase):
             model.add_layer("late", "X", [[1.0]])
             print(list(model), len(model["late"]))
         """
-        told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-        if told.returncode == 77:
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        if done.returncode == 77:
             self.skipTest("memory runs out: this system bounds no addresses, as qemu-user")
-        self.assertEqual(told.stderr, "")
-        *failed, last = told.stdout.splitlines()
+        self.assertEqual(done.stderr, "")
+        *failed, last = done.stdout.splitlines()
         self.assertEqual(last, "['early', 'late'] 1")
         self.assertEqual(len(failed), 3)
         for line in failed:
@@ -373,7 +373,7 @@ class Changing(unittest.TestCase):
             with self.assertRaises(syncblob.LimitError):
                 again.state_dict()
 
-    def test_what_a_program_made_is_pickled_however_large(self):
+    def test_large_models_of_a_program_are_pickled(self):
         model = syncblob.Model()
         for i in range(100_001):
             model.add_layer(str(i))
@@ -446,7 +446,7 @@ class StateDict(unittest.TestCase):
             signal.signal(signal.SIGINT, before)
         self.assertEqual(ended, [])
 
-    def test_what_nobody_has(self):
+    def test_unknown_options_are_refused(self):
         for options in ({"framework": "jax"}, {"names": "keras"}):
             with self.assertRaises(syncblob.ArgumentError):
                 files.made().state_dict(**options)

@@ -13,7 +13,7 @@ TEXT = files.PROTOTXT
 
 
 class Reading(unittest.TestCase):
-    def test_what_a_net_says(self):
+    def test_the_properties_of_a_net(self):
         net = Net(TEXT)
         self.assertEqual((net.name, net.inputs, net.outputs, net.warnings),
                          ("small", ("x",), ("z",), ()))
@@ -36,7 +36,7 @@ class Reading(unittest.TestCase):
         self.assertEqual(repr(net), "<syncblob.Net 'small', 6 layers>")
         self.assertEqual(repr(net.layers[0]), "<syncblob.NetLayer 'first' 'Convolution'>")
 
-    def test_where_a_net_comes_from(self):
+    def test_sources_of_a_net(self):
         content = files.carrying()
         with tempfile.TemporaryDirectory() as folder:
             text, weights = pathlib.Path(folder, "a.prototxt"), pathlib.Path(folder, "a.caffemodel")
@@ -71,7 +71,7 @@ class Reading(unittest.TestCase):
         self.assertNotEqual(Net(TEXT, model).to_onnx(), before)
         self.assertFalse(np.asarray(model["first"][0]).any())
 
-    def test_what_is_left_out_is_told(self):
+    def test_warnings_list_what_is_left_out(self):
         loss = b"""layer { name: "d" type: "Data" top: "label" }
                    layer { name: "loss" type: "SoftmaxWithLoss" bottom: "z" bottom: "label"
                            top: "l" }"""
@@ -93,7 +93,7 @@ class Reading(unittest.TestCase):
 
 
 class Models(unittest.TestCase):
-    def test_layers_of_a_model_have_what_the_file_says(self):
+    def test_layers_of_a_model_have_the_connections_of_the_file(self):
         model, net = syncblob.load(files.carrying()), Net(TEXT)
         for layer in net.layers:
             stored = model[layer.name]
@@ -101,7 +101,7 @@ class Models(unittest.TestCase):
         self.assertEqual(model["fc"].params, net.layers[4].params)
         self.assertEqual(model["first"].params, net.layers[0].params)
 
-    def test_layers_that_say_nothing(self):
+    def test_layers_without_connections(self):
         layer = files.made()["conv_1"]
         self.assertEqual((layer.bottoms, layer.tops, layer.params), ((), (), {}))
 
@@ -132,7 +132,7 @@ class StateDict(unittest.TestCase):
         for name, array in arrays.items():
             self.assertTrue((carried[name] == array).all() and array.flags.c_contiguous, name)
 
-    def test_values_are_the_nets(self):
+    def test_arrays_compute_the_same_as_the_net(self):
         """PyTorch's modules compute with these arrays what Caffe computes with its blobs."""
         model, arrays = self.arrays()
         pixels = np.random.default_rng(3).random((2, 3, 4, 4), "float32")
@@ -143,7 +143,7 @@ class StateDict(unittest.TestCase):
         caffes = files.forward(model, pixels)
         self.assertLess(abs(caffes - torchs).max(), 1e-5 * abs(caffes).max())
 
-    def test_caffes_own(self):
+    def test_caffes_names_and_shapes(self):
         arrays = self.arrays()[0].state_dict(names="caffe")
         self.assertEqual({name: array.shape for name, array in arrays.items()}, {
             "first.0": (2, 3, 1, 1), "first.1": (1, 1, 1, 2), "second.0": (2,), "second.1": (2,),
@@ -163,7 +163,7 @@ class Converting(unittest.TestCase):
                 self.assertIsNone(net.to_onnx(path))
                 self.assertEqual(pathlib.Path(path).read_bytes(), net.to_onnx())
 
-    def test_a_failure_leaves_what_was_there(self):
+    def test_a_failure_keeps_the_old_file(self):
         net = Net(TEXT + b'layer { name: "m" type: "Mine" bottom: "z" top: "m" }', files.carrying())
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "a.onnx")
@@ -176,7 +176,7 @@ class Converting(unittest.TestCase):
             with self.assertRaises(syncblob.FileError):
                 net.to_onnx(folder, outputs=["z"])
 
-    def test_layers_that_are_not_known_as_nodes(self):
+    def test_unknown_layers_become_nodes(self):
         net = Net(TEXT + b'layer { name: "m" type: "Mine" bottom: "z" top: "m" }', files.carrying())
         with self.assertRaisesRegex(syncblob.DataError, r"give it by shapes=\{'m': SHAPE\}"):
             net.to_onnx(custom=True)
@@ -193,7 +193,7 @@ class Converting(unittest.TestCase):
         self.assertEqual(net.to_onnx(mean=(1, 2, 3)), net.to_onnx(mean=np.arange(1, 4)))
         self.assertEqual(net.to_onnx(mean=mean), net.to_onnx(mean=mean.data[0]))
 
-    def test_what_is_wrong_is_said(self):
+    def test_errors_describe_the_cause(self):
         content = files.carrying()
         without = TEXT.replace(b'name: "third"', b'name: "other"').replace(
             b"bias_term: true }", b'bias_term: true filler { type: "xavier" } }', 1)

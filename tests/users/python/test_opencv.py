@@ -39,7 +39,7 @@ class OpenCV(unittest.TestCase):
         self.assertTrue((self.read(bufferProto=text, bufferModel=content) == wanted).all())
         self.assertTrue((self.read(text, bufferModel=content) == wanted).all())
 
-    def test_a_net_is_given_once(self):
+    def test_a_net_is_passed_once(self):
         text, content = files.PROTOTXT, files.carrying()
         for arguments, named, reason in (((), {}, "needs a prototxt"),
                                          ((text,), {"bufferProto": text}, "not both"),
@@ -47,7 +47,7 @@ class OpenCV(unittest.TestCase):
             with self.assertRaisesRegex(TypeError, reason):
                 self.read(*arguments, **named)
 
-    def test_a_text_is_no_path(self):
+    def test_a_text_is_not_a_path(self):
         with self.assertRaisesRegex(ValueError, "pass it as bytes"):
             self.read(files.PROTOTXT.decode(), files.carrying())
 

@@ -67,7 +67,7 @@ class Lock(unittest.TestCase):
             sys.setswitchinterval(before)
             thread.join()
 
-    def test_others_run_during_long_work(self):
+    def test_other_threads_run_during_long_calls(self):
         large = Blob(1 << 22)
         large.data[...] = 1
         model = syncblob.Model("large")
@@ -87,8 +87,8 @@ class Lock(unittest.TestCase):
         self.assertFalse(self.lets_others_run(lambda: sum(range(1000))))
 
 
-# A script with an array whose finaliser uses the blob that shares the array's memory. `{}` is
-# replaced by the statements that free the array.
+# A script with an array whose finaliser uses a blob that shares the array's memory. `{}` is replaced by the
+# statements that free the array.
 FINALISER = """
 import faulthandler, weakref, numpy as np, syncblob
 faulthandler.dump_traceback_later(300, exit=True)
@@ -218,7 +218,7 @@ class Together(unittest.TestCase):
             in_threads(4, work)
 
     def test_arrays_of_python_end_on_any_thread(self):
-        """NumPy's deleter takes the interpreter's lock, which the thread that releases the array
+        """NumPy's deleter acquires the interpreter's lock, which the thread that releases the array
         does not hold at that time."""
         def work(_):
             for _ in range(200):
@@ -231,7 +231,7 @@ class Together(unittest.TestCase):
         in_threads(4, work)
         gc.collect()
 
-    def test_what_ends_an_array_may_use_the_blob_that_lets_go_of_it(self):
+    def test_a_finaliser_may_use_the_blob_that_releases_its_array(self):
         """Each case runs in a separate process, since a deadlocked thread never ends."""
         for last_use in FINALISED:
             done = subprocess.run([sys.executable, "-c", FINALISER.format(last_use)], text=True,

@@ -39,7 +39,7 @@ class Tensors(unittest.TestCase):
         self.assertEqual(syncblob.from_dlpack(torch.ones(4)).asum_data(), 4.0)
         self.assertEqual(torch.from_dlpack(syncblob.Blob(2, "bfloat16")).dtype, torch.bfloat16)
 
-    def test_a_stored_blob_is_a_tensor_of_its_own(self):
+    def test_a_stored_blob_becomes_a_separate_tensor(self):
         model = files.made()
         tensor = torch.from_dlpack(model["conv_1"][0])
         tensor.zero_()
@@ -81,7 +81,7 @@ def convolution(pixels, weights, bias, stride, padding):
 
 
 class Loading(unittest.TestCase):
-    def test_modules_called_as_layers_take_the_weights_of_real_nets(self):
+    def test_modules_named_after_layers_load_the_weights_of_real_nets(self):
         found = [path for path in files.real_models() if path.suffix == ".caffemodel"]
         if not found:
             self.skipTest("no real files: SYNCBLOB_TEST_DATA has none")
@@ -119,7 +119,7 @@ class ResNet(unittest.TestCase):
         cls.model = syncblob.load(files.resnet())
         cls.tensors = cls.model.state_dict(framework="torch")
 
-    def test_the_tensors_have_the_sums_that_info_tells(self):
+    def test_the_tensors_have_the_sums_that_info_prints(self):
         info = json.loads(command("info", "--json", files.resnet()))
         compared = 0
         for layer in info["layers"]:
@@ -135,7 +135,7 @@ class ResNet(unittest.TestCase):
                 compared += 1
         self.assertGreater(compared, 100)
 
-    def test_convolutions_are_numpys(self):
+    def test_convolutions_equal_numpys(self):
         random = np.random.default_rng(3)
         for name, stride, padding in (("conv_1", 2, 3), ("conv_stage0_block0_branch2b", 1, 1),
                                       ("conv_stage3_block2_branch2c", 1, 0)):

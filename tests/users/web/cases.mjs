@@ -68,7 +68,7 @@ const npz = (member, size = member.length) => {
   return Buffer.concat([before, directory, end]);
 };
 
-// Sizes that 32 bits do not hold: 2^32 and more, of which the low 32 bits would be plausible.
+// Sizes of 2^32 and more, whose low 32 bits alone would be plausible.
 const beyond = [[2 ** 32 + 1, 4], [2 ** 16, 2 ** 16, 4], [2 ** 31, 2], [2 ** 30, 1], [2 ** 62, 4]];
 export const beyondFiles = Object.fromEntries(beyond.flatMap((shape, i) => {
   const bytes = shape.reduce((a, b) => a * BigInt(b), 4n), capped = Number(bytes % (1n << 53n));

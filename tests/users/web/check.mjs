@@ -48,7 +48,7 @@ async function inPage(page, args, files) {
   }, [args, output]);
 }
 
-// Removes the numbers of system errors, which differ; the texts do not.
+// Removes the numbers of system errors, which differ between the two; the texts are equal.
 const words = (text) => text.replace(/ ?\(os error \d+\)/g, "");
 function compare(name, here, there) {
   for (const what of ["code", "out", "err", "digest"]) {
@@ -135,7 +135,7 @@ async function beyond({ pages }) {
     for (const args of [["info", name], ["verify", name], ["convert", name, "-o", "made.safetensors"], ["convert", name, "-o", "made.npz"]]) {
       const files = written({ [name]: bytes }), here = native(args, files), there = await inPage(pages[0], args, files);
       all++;
-      // What a 64-bit host refuses for another reason is refused here too, without a trap.
+      // Files that a 64-bit host refuses for another reason are refused here, too, without a trap.
       const isRefused = there.code === 1 && there.out + there.err !== "" && !there.digest && !/RuntimeError|panicked/.test(there.err);
       if (here.code === 0 && !isRefused) same += Boolean(compare(args.join(" "), here, there));
       else if (!isRefused) fail(`beyond 2^32: ${args.join(" ")}: ${there.code} ${there.out.slice(0, 200)} ${there.err.slice(0, 200)}`);
@@ -161,7 +161,7 @@ async function mutants({ pages }) {
   console.log(`mutants: ${same} of ${count} as natively, ${refused} of them refused`);
 }
 
-// Saves by the buttons; the file that arrives is compared with the command's.
+// Saves files by the buttons, and compares them with the command's files.
 async function save(page, kind, files) {
   await page.setInputFiles("#files", files);
   await page.waitForFunction(() => !document.getElementById("status").textContent.endsWith("…"), null, { timeout: 600000 });
@@ -213,7 +213,7 @@ async function big({ browser, urls }) {
   }
 }
 
-// A file that is too large, a run that is cancelled, the keyboard.
+// Tests a file that is too large, a cancelled run, and the keyboard.
 async function use({ browser }) {
   const page = await openPage(browser, pathToFileURL(single).href);
   const file = path.join(scratch, "huge.caffemodel");
@@ -263,7 +263,7 @@ async function use({ browser }) {
   await page.close();
 }
 
-// What a page might send; without the policy the server gets all of them.
+// Requests that a page might send. Without the policy the server receives all of them.
 const attempts = async (url) => {
   const tries = [() => fetch(`${url}fetch`, { mode: "no-cors" }), () => navigator.sendBeacon(`${url}beacon`),
     () => (new Image().src = `${url}image`), () => new WebSocket(url.replace("http", "ws")), () => new EventSource(`${url}events`),

@@ -10,13 +10,13 @@ import whole  # noqa: E402
 
 
 def make(name, model):
-    """With the weights of the nets' own test."""
+    """Makes a model with the weights of tests/users/onnx."""
     kept = whole.Kept.read()
     pathlib.Path(model).write_bytes(whole.model_of(name, kept.shapes(name), kept.factors(name)))
 
 
 def run(net):
-    """Once, on random values."""
+    """Runs the net once, on random values."""
     session = onnxruntime.InferenceSession(net, providers=["CPUExecutionProvider"])
     random = numpy.random.default_rng(45)
     feeds = {each.name: random.standard_normal([dim if isinstance(dim, int) else 1 for dim in each.shape], "float32")

@@ -10,7 +10,7 @@
 #include <sys/types.h>
 
 #define MAX_DEVICES  8
-#define MAX_CONTEXTS (MAX_DEVICES + 2) /* primary contexts by device, then the programs' own */
+#define MAX_CONTEXTS (MAX_DEVICES + 2) /* the devices' primary contexts, then created ones */
 #define RUBBISH      0xCB
 #define MAX_KERNELS  16
 
@@ -46,7 +46,7 @@ struct item {
     size_t bytes;
     unsigned char value;
     void (*kernel)(void *user);
-    bool (*passes)(void *user); /* for a GATE: whether it is open */
+    bool (*passes)(void *user); /* for a GATE: returns whether it is open */
     void *user;
     bool owned; /* `user` is freed with the item */
     struct record *record;

@@ -89,7 +89,7 @@ static void shorten_vector(char *line) {
          *close = open ? strchr(open, '}') : NULL;
     if (!close || !comma)
         return;
-    memmove(comma, close + 1, strlen(close)); /* first, since this part is behind the other */
+    memmove(comma, close + 1, strlen(close)); /* later brace first: `open` stays valid */
     memmove(open, open + 1, strlen(open));
 }
 

@@ -1,5 +1,5 @@
-/* Device memory and page-locked memory. A host access to a device address faults: the bytes are
-   elsewhere. Addresses are never reused, so the fake finds each use after a free. */
+/* Device memory and page-locked memory. A host access to a device address faults, because the bytes
+   are at another address. Addresses are never reused, so that each use after a free is found. */
 #include "driver.h"
 
 #include <stdio.h>
@@ -190,7 +190,7 @@ bool fake_may_store(CUcontext context, CUdeviceptr ptr, size_t bytes) {
                      block->pool->access >> context->device & 1);
 }
 
-/* --- the device's ---------------------------------------------------------------------------- */
+/* --- device memory --------------------------------------------------------------------------- */
 
 CUresult CUDAAPI cuMemAlloc(CUdeviceptr *ptr, size_t bytes) {
     BEGIN(UNSAFE);
@@ -429,7 +429,7 @@ CUresult CUDAAPI cuPointerGetAttributes(unsigned int count, CUpointer_attribute 
     return CUDA_SUCCESS;
 }
 
-/* --- the host's ------------------------------------------------------------------------------ */
+/* --- page-locked memory ---------------------------------------------------------------------- */
 
 struct pinned *find_pinned(const void *ptr, size_t bytes) {
     for (size_t i = 0; i < fake.pinned_count; i++) {

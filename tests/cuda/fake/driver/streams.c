@@ -105,8 +105,8 @@ static void unlink_stream(CUstream stream) {
     free(stream);
 }
 
-/* Returns whether work that the legacy default stream got before `turn` delays blocking streams. An
-   event alone does not; cuda.h does not document this case. */
+/* Returns whether work that was queued on the legacy default stream before `turn` delays blocking
+   streams. A lone event does not; cuda.h does not document this case. */
 static bool legacy_holds(CUcontext context, uint64_t turn) {
     for (const struct item *item = context->legacy.head; item && item->turn < turn;
          item = item->next)
@@ -238,15 +238,15 @@ static void step(CUstream stream) {
         unlink_stream(stream);
 }
 
-/* Returns whether a closed gate, a kernel that waits for another device's, blocks the stream. */
+/* Returns whether the stream is at a closed gate: a kernel that waits for another device's. */
 static bool is_held(CUstream stream) {
     const struct item *item = stream->head;
     return item->operation == GATE && !item->failure && !stream->context->lost &&
            !item->passes(item->user);
 }
 
-/* Runs the first item of `stream` or, if others block it, the item that none blocks. The search
-   ends, since a blocking item was queued earlier. Returns false if a gate is closed. */
+/* Runs the first item of `stream` or, if another stream's item must run before it, that item. The
+   search ends, because a blocking item was queued earlier. Returns false if a gate is closed. */
 static bool try_first(CUstream stream) {
     CUstream first = stream;
     for (CUstream b = first; b; b = blocker(first))

@@ -29,7 +29,7 @@ float read_device(const void *device, int index) {
 }
 
 // Prints a value, which was read before the head.
-void tell(const char *what, float value, SyncedMemory *memory) {
+void report(const char *what, float value, SyncedMemory *memory) {
     std::printf("%s: %g, head %d\n", what, value, memory->head());
 }
 
@@ -43,17 +43,17 @@ float on_host(SyncedMemory *memory, int index) {
 
 void memory_moves() {
     SyncedMemory memory(count * sizeof(float)), fresh(count * sizeof(float));
-    tell("first on the device", on_device(&memory, 5), &memory);
-    tell("then on the host", on_host(&memory, 5), &memory);
+    report("first on the device", on_device(&memory, 5), &memory);
+    report("then on the host", on_host(&memory, 5), &memory);
     static_cast<float *>(memory.mutable_cpu_data())[5] = 7;
-    tell("written on the host", 0, &memory);
-    tell("up again", on_device(&memory, 5), &memory);
+    report("written on the host", 0, &memory);
+    report("up again", on_device(&memory, 5), &memory);
     write_device(memory.mutable_gpu_data(), 10);
-    tell("written on the device", 0, &memory);
-    tell("down again", on_host(&memory, 5), &memory);
+    report("written on the device", 0, &memory);
+    report("down again", on_host(&memory, 5), &memory);
     fresh.mutable_gpu_data();
-    tell("first written on the device", 0, &fresh);
-    tell("zeros", on_host(&fresh, 0), &fresh);
+    report("first written on the device", 0, &fresh);
+    report("zeros", on_host(&fresh, 0), &fresh);
 }
 
 void memory_is_lent() {
@@ -65,15 +65,15 @@ void memory_is_lent() {
     write_device(other, 40);
     memory.mutable_gpu_data();
     memory.set_gpu_data(lent);
-    tell("lent to the device", memory.gpu_data() == lent, &memory);
-    tell("down", on_host(&memory, 1), &memory);
+    report("lent to the device", memory.gpu_data() == lent, &memory);
+    report("down", on_host(&memory, 1), &memory);
     memory.set_cpu_data(host);
-    tell("lent to the host", memory.cpu_data() == host, &memory);
-    tell("up to what was lent", on_device(&memory, 1), &memory);
-    tell("which stays", memory.gpu_data() == lent, &memory);
+    report("lent to the host", memory.cpu_data() == host, &memory);
+    report("up to what was lent", on_device(&memory, 1), &memory);
+    report("which stays", memory.gpu_data() == lent, &memory);
     memory.set_gpu_data(other);
-    tell("down to what was lent", on_host(&memory, 1), &memory);
-    tell("which is overwritten", host[1], &memory);
+    report("down to what was lent", on_host(&memory, 1), &memory);
+    report("which is overwritten", host[1], &memory);
     device_free(lent);
     device_free(other);
 }
@@ -84,9 +84,9 @@ void memory_is_pushed() {
     for (int i = 0; i < 2; i++) {
         static_cast<float *>(memory.mutable_cpu_data())[3] = static_cast<float>(50 + i);
         memory.async_gpu_push(stream);
-        tell("pushed", 0, &memory);
+        report("pushed", 0, &memory);
         stream_synchronize(stream);
-        tell("there", on_device(&memory, 3), &memory);
+        report("there", on_device(&memory, 3), &memory);
     }
     stream_destroy(stream);
 }
@@ -117,8 +117,8 @@ void blob_is_computed_with() {
     blob.mutable_cpu_diff();
     blob.Update();
     show("updated on the host", blob);
-    tell("an element", blob.data_at(0, 1, 2, 0), blob.data().get());
-    tell("of the diff", blob.diff_at(0, 0, 1, 0), blob.diff().get());
+    report("an element", blob.data_at(0, 1, 2, 0), blob.data().get());
+    report("of the diff", blob.diff_at(0, 0, 1, 0), blob.diff().get());
 }
 
 void blob_is_copied_and_shared() {
@@ -138,7 +138,7 @@ void blob_is_copied_and_shared() {
     std::printf("written by the sharer: %g\n", from.cpu_data()[0]);
     from.mutable_cpu_data()[0] = 9;
     from.Reshape(1, 1, 2, 1);
-    tell("shrunk", on_device(from.data().get(), 0), from.data().get());
+    report("shrunk", on_device(from.data().get(), 0), from.data().get());
     from.Reshape(1, 1, 7, 1);
     show("grown", from);
     Blob<float> host(1, 2, 3, 1);
@@ -157,10 +157,10 @@ void blob_is_written_to_messages() {
     std::printf("shape on the device: %d %d %d %d\n", shape[0], shape[1], shape[2], shape[3]);
     BlobProto message;
     blob.ToProto(&message);
-    tell("the last value of a message", message.data(5), blob.data().get());
+    report("the last value of a message", message.data(5), blob.data().get());
     back.FromProto(message);
-    tell("read", 0, back.data().get());
-    tell("and on the device", on_device(back.data().get(), 5), back.data().get());
+    report("read", 0, back.data().get());
+    report("and on the device", on_device(back.data().get(), 5), back.data().get());
 }
 
 void blob_is_lent() {
@@ -170,9 +170,9 @@ void blob_is_lent() {
     blob.mutable_cpu_data();
     sharer.ShareData(blob);
     blob.data()->set_gpu_data(lent);
-    tell("a blob's lent memory", blob.gpu_data() == lent, blob.data().get());
-    tell("is the sharer's", sharer.gpu_data() == lent, sharer.data().get());
-    tell("whose values", sharer.cpu_data()[0], blob.data().get());
+    report("a blob's lent memory", blob.gpu_data() == lent, blob.data().get());
+    report("is the sharer's", sharer.gpu_data() == lent, sharer.data().get());
+    report("whose values", sharer.cpu_data()[0], blob.data().get());
     device_free(lent);
 }
 

@@ -15,10 +15,10 @@ static bool refuses(const std::string &prototxt, const std::string &words) {
     try {
         syncblob::readNetFromCaffe(std::vector<unsigned char>(prototxt.begin(), prototxt.end()));
     } catch (const cv::Exception &error) {
-        const bool told = std::string(error.what()).find(words) != std::string::npos;
-        if (!told)
+        const bool expected = std::string(error.what()).find(words) != std::string::npos;
+        if (!expected)
             std::fprintf(stderr, "not '%s' but '%s'\n", words.c_str(), error.what());
-        return told;
+        return expected;
     }
     return false;
 }
