@@ -1,0 +1,103 @@
+/* Const calls on current host data write no byte of the library's objects, so threads that read one
+   blob or model share all cache lines, whatever their number: all memory of the library is
+   read-only during the calls. */
+#include "blobs.h"
+#include "nets.h"
+#include "plain.h"
+
+#include <sys/mman.h>
+
+#define ARENA_BYTES ((size_t)16 << 20)
+
+struct arena {
+    char *bytes;
+    size_t used;
+    sb_context *context;
+    sb_blob *blob;
+    sb_model *model;
+    struct wire net;
+};
+
+static void *take(void *user, size_t bytes, size_t alignment, uint32_t flags) {
+    struct arena *arena = user;
+    const size_t at = (arena->used + alignment - 1) / alignment * alignment;
+    if (at + bytes > ARENA_BYTES)
+        return NULL;
+    arena->used = at + bytes;
+    return arena->bytes + at;
+}
+
+/* Frees nothing: the arena ends as a whole. */
+static void ignore_free(void *user, void *ptr, size_t bytes, size_t alignment, uint32_t flags) {
+}
+
+static void protect(const struct arena *arena, int protection) {
+    assert_int_equal(mprotect(arena->bytes, ARENA_BYTES, protection), 0);
+}
+
+static void arena_open(struct arena *arena) {
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    void *values;
+    memset(arena, 0, sizeof *arena);
+    arena->bytes =
+        mmap(NULL, ARENA_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(arena->bytes != MAP_FAILED);
+    options.allocator = (sb_allocator){take, ignore_free, arena};
+    assert_ok(sb_context_create(&options, &arena->context, &err));
+    arena->blob = blob_of_count(arena->context, SB_DTYPE_F32, 100);
+    assert_ok(sb_blob_mutable_cpu(arena->blob, SB_DIFF, &values, &err));
+    memset(values, 0, 400);
+    assert_ok(sb_blob_mutable_cpu(arena->blob, SB_DATA, &values, &err));
+    memset(values, 0, 400);
+    net_current(&arena->net);
+    assert_ok(sb_model_open_bytes(arena->context, SB_FORMAT_CAFFEMODEL, arena->net.bytes,
+                                  arena->net.size, NULL, NULL, NULL, &arena->model, &err));
+}
+
+static void arena_close(struct arena *arena) {
+    protect(arena, PROT_READ | PROT_WRITE);
+    sb_model_destroy(arena->model);
+    sb_blob_destroy(arena->blob);
+    sb_context_release(arena->context);
+    assert_int_equal(munmap(arena->bytes, ARENA_BYTES), 0);
+}
+
+static void read_blob(const sb_blob *blob) {
+    const int64_t index[] = {42};
+    const void *data;
+    float value;
+    double sum;
+    int64_t offset;
+    for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
+        assert_ok(sb_blob_cpu(blob, part, &data, &err));
+        assert_ok(sb_blob_at(blob, part, index, 1, &value, &err));
+        assert_ok(sb_blob_asum(blob, part, &sum, &err));
+        assert_ok(sb_blob_sumsq(blob, part, &sum, &err));
+    }
+    assert_ok(sb_blob_offset(blob, index, 1, &offset, &err));
+}
+
+static void read_model(const sb_model *model) {
+    for (int64_t i = 0; i < sb_model_num_layers(model); i++) {
+        sb_layer_info layer = SB_LAYER_INFO_INIT;
+        sb_blob_info info = SB_BLOB_INFO_INIT;
+        float value;
+        int64_t found;
+        assert_ok(sb_model_layer_info(model, i, &layer, &err));
+        assert_ok(sb_model_find_layer(model, layer.name.bytes, layer.name.size, &found, &err));
+        for (int64_t n = 0; n < layer.num_blobs; n++) {
+            assert_ok(sb_model_blob_info(model, i, n, &info, &err));
+            assert_ok(sb_model_read_values(model, i, n, SB_DATA, 0, 1, SB_DTYPE_F32, &value,
+                                           sizeof value, &err));
+        }
+    }
+}
+
+TEST(const_calls_on_host_data_write_nothing_that_threads_share) {
+    static struct arena arena;
+    arena_open(&arena);
+    protect(&arena, PROT_READ);
+    read_blob(arena.blob);
+    read_model(arena.model);
+    arena_close(&arena);
+}
