@@ -712,3 +712,36 @@ TEST_ON(scene, an_event_of_the_librarys_arithmetic_is_recorded_once) {
     assert_ok(sb_context_synchronize(f->rig.context, &err));
     assert_int_equal(events_to_order(f, SB_OK), 2);
 }
+
+static const sb_status *scripted; /* what the next waits for events return */
+
+static sb_status scripted_wait(void *device, void *event, sb_error *err) {
+    return sb_error_fill(err, *scripted++, 0, "a scripted wait");
+}
+
+/* A wait may fail although the work succeeds, and it may fail before it reports the work's own
+   failure. */
+TEST_ON(rig, a_second_wait_decides_whether_work_has_failed) {
+    static const struct {
+        sb_status waits[2], result;
+        ptrdiff_t calls;
+    } rows[] = {{{SB_OK}, SB_OK, 1},
+                {{SB_ERR_DEVICE_LOST}, SB_ERR_DEVICE_LOST, 1},
+                {{SB_ERR_DEVICE_FAILURE, SB_OK}, SB_OK, 2},
+                {{SB_ERR_OUT_OF_MEMORY, SB_OK}, SB_OK, 2},
+                {{SB_ERR_OUT_OF_MEMORY, SB_ERR_DEVICE_FAILURE}, SB_ERR_DEVICE_FAILURE, 2},
+                {{SB_ERR_DEVICE_FAILURE, SB_ERR_OUT_OF_MEMORY}, SB_ERR_DEVICE_FAILURE, 2},
+                {{SB_ERR_DEVICE_FAILURE, SB_ERR_DEVICE_LOST}, SB_ERR_DEVICE_FAILURE, 2}};
+    static sb_backend table;
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    table = sb__sim_backend;
+    table.event_wait = scripted_wait;
+    options.device = "sim:0";
+    options.backend = &table;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        rig_reopen_options(f, options);
+        scripted = rows[i].waits;
+        assert_status(rows[i].result, sb__event_ask_twice(f->context, &table, &err));
+        assert_int_equal(scripted - rows[i].waits, rows[i].calls);
+    }
+}

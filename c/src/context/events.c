@@ -90,19 +90,17 @@ uint64_t sb__event_last_number(struct sb__event_list *list) {
    conclusive. If the first wait failed for another reason, the second one may return the failure of
    the work. */
 sb_status sb__event_ask_twice(sb_context *context, void *handle, sb_error *err) {
-    sb_status st = sb__event_wait(context, handle, err);
-    const bool is_final = st == SB_OK || st == SB_ERR_DEVICE_LOST || st == SB_ERR_FORKED;
-    if (is_final)
-        return st;
-    sb_error story;
-    const sb_status again = sb__event_wait(context, handle, &story);
-    if (again == SB_OK)
+    sb_error causes[2];
+    const sb_status first = sb__event_wait(context, handle, &causes[0]);
+    const bool is_final = first == SB_ERR_DEVICE_LOST || first == SB_ERR_FORKED;
+    const sb_status second =
+        first == SB_OK || is_final ? first : sb__event_wait(context, handle, &causes[1]);
+    if (second == SB_OK)
         return SB_OK;
-    if (st == SB_ERR_DEVICE_FAILURE)
-        return st;
+    const bool is_first = is_final || first == SB_ERR_DEVICE_FAILURE;
     if (err)
-        *err = story;
-    return again;
+        *err = causes[is_first ? 0 : 1];
+    return is_first ? first : second;
 }
 
 /* --- events of arithmetic on the library's own stream ------------------------------- */
