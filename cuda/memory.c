@@ -250,7 +250,8 @@ static sb_status check_region(const struct sb__cuda_device *device, const struct
                               const void *ptr, sb_error *err) {
     char message[sizeof err->message];
     if (region->memory_type != SB__CU_MEMORYTYPE_DEVICE || region->ordinal != device->ordinal) {
-        (void)snprintf(message, sizeof message, "%p is no memory of cuda:%d", ptr, device->ordinal);
+        (void)snprintf(message, sizeof message, "%p is not memory of cuda:%d", ptr,
+                       device->ordinal);
         return sb_error_fill(err, SB_ERR_WRONG_DEVICE, 0, message);
     }
     if (region->context && region->context != device->context) {

@@ -5,7 +5,7 @@ output.
 The headers are written to be read as they are. Here each becomes a module, with the title that
 syncblob.h gives it; lists of errors become paragraphs; and what the preprocessor makes of macros
 (the status codes, the typed wrappers) is written out. In a page, links within it and to pages that
-are not part of the reference become their text, and a fence says the language alone.
+are not part of the reference become their text, and a fence has only the language.
 """
 import pathlib
 import re

@@ -69,7 +69,8 @@ TEST(the_last_value_of_a_dimension_counts) {
     assert_counts_up(blob, SB_DATA, 1);
 }
 
-/* Caffe's field 5 is the data: a number there, such as C3D's width, is ignored as unknown. */
+/* If another field comes before the five dimensions, the message is read as Caffe's: a varint in
+   field 5 (C3D's width) is then skipped as an unknown field. */
 TEST(dimensions_after_another_field_are_caffes) {
     struct wire wire = {0};
     sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);

@@ -397,7 +397,7 @@ static void plain_trim(void *device) {
 
 static sb_status plain_fail(void *device, void *dst, const void *src, size_t bytes,
                             sb_stream stream, sb_error *err) {
-    return sb_error_fill(err, ((struct plain *)device)->status, 0, "as the test says");
+    return sb_error_fill(err, ((struct plain *)device)->status, 0, "planted by the test");
 }
 
 TEST(trim_is_passed_to_a_device_that_is_not_lost) {
@@ -459,7 +459,7 @@ TEST(a_device_offers_tables_by_name) {
 
 static sb_status plain_scale(void *device, sb_dtype dtype, int64_t count, double alpha, void *x,
                              sb_stream stream, sb_error *err) {
-    return sb_error_fill(err, ((struct plain *)device)->status, 17, "as the test says");
+    return sb_error_fill(err, ((struct plain *)device)->status, 17, "planted by the test");
 }
 
 static sb_status plain_axpy(void *device, sb_dtype dtype, int64_t count, double alpha,
@@ -503,7 +503,7 @@ TEST_ON(device, arithmetic_that_is_refused_has_done_nothing) {
     assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &now, &err));
     f->plain.status = SB_ERR_DEVICE_FAILURE;
     assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale(blob, SB_DATA, 2, &err));
-    assert_string_equal(err.message, "plain:0 failed while it wrote: as the test says");
+    assert_string_equal(err.message, "plain:0 failed while it wrote: planted by the test");
     assert_int_equal(err.device_code, 17);
     assert_int_equal(f->plain.live, 1); /* the diff's storage */
 }

@@ -437,7 +437,7 @@ static void check_overwrite(struct scene *s, const struct trial *t) {
     const void *in = NULL;
     void *out = NULL;
     sb_status st = sb_blob_overwrite_cpu(s->blob, SB_DATA, &out, &err);
-    if (st != SB_OK) /* a copy in flight reports it once */
+    if (st != SB_OK) /* a pending copy reports its failure once */
         st = sb_blob_overwrite_cpu(s->blob, SB_DATA, &out, &err);
     if (st != SB_OK)
         blame(t, "overwrite gives", st);

@@ -203,7 +203,7 @@ TEST(strange_bytes_are_escaped) {
         {"\x1b[31m", 5, "\\x1b[31m"},
         {"a\0b", 3, "a\\x00b"},
         {"\xff\x80", 2, "\\xff\\x80"},
-        {"say \"\\\"", 7, "say \\x22\\x5c\\x22"},
+        {"add \"\\\"", 7, "add \\x22\\x5c\\x22"},
     };
     char out[64];
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)

@@ -3,8 +3,9 @@
 
        smpirun ... resnet BUCKET_MIB STEPS FOLD COMPUTE_MS
 
-   An element represents FOLD elements, and a host's bandwidth is divided by FOLD, so that a
-   thousand ranks fit into one machine's memory; bytes and seconds are printed as without FOLD.
+   Each element of the simulation stands for FOLD elements of the net, and a host's bandwidth is
+   divided by FOLD, so that a thousand ranks fit into one machine's memory. The printed bytes and
+   seconds are those of the net, as if FOLD were 1.
    SMPI's own MPI_Iallreduce sends all data to all ranks, as no MPI does. So c/mpi/engine.c is
    compiled with the blocking MPI_Allreduce. From the time of each bucket the program computes when
    the bucket would be complete if it were sent during the backward pass. Rank 0 prints for the last

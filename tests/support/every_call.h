@@ -63,7 +63,8 @@ struct every_call {
 
 extern struct every_call every_call[];
 extern int every_call_count;
-/* Exported functions that no callback can disturb; every_call.c has the reasons. */
+/* Names of the exported functions that every_call[] leaves out, ended by NULL; every_call.c gives
+   the reason for each group. */
 extern const char *const not_in_every_call[];
 
 #endif

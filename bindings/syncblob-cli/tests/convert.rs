@@ -500,7 +500,7 @@ fn types_are_rounded_and_overflow_is_reported() {
     let text = refuse(&["--dtype=bf16"], &mean, &files.path("x.npy"));
     assert!(text.contains("NumPy has no bf16"), "{text}");
     let text = refuse(&["--dtype=f16"], &mean, &files.path("x.binaryproto"));
-    assert!(text.contains("f32 and f64, not f16: --dtype f32"), "{text}");
+    assert!(text.contains("f32 and f64, not f16; use --dtype f32"), "{text}");
 }
 
 #[test]

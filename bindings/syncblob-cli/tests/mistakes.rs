@@ -113,7 +113,7 @@ const MISTAKES: [(&str, i32, &str, &str); 26] = [
         "convert models/a.caffemodel x.pt",
         2,
         "it writes .onnx, .safetensors, .npz",
-        "'x.pt' does not say its format",
+        "'x.pt' does not",
     ),
     ("convert models/a.caffemodel x.h5", 2, "Usage: syncblob convert", "Usage: syncblob <COMMAND>"),
     (

@@ -207,7 +207,9 @@ fn mean_image(values: Vec<f32>, height: i64, width: i64) -> Result<Mean> {
     let pixels = height.checked_mul(width).filter(|&pixels| height > 0 && pixels > 0);
     match pixels.filter(|pixels| count % pixels == 0) {
         Some(pixels) => Ok(Mean::Image { shape: [count / pixels, height, width], values }),
-        None => Err(Failure::argument(format!("a mean of {count} numbers, {height} x {width}"))),
+        None => Err(Failure::argument(format!(
+            "a mean of {count} numbers is not an image of channels x {height} x {width}"
+        ))),
     }
 }
 

@@ -290,7 +290,8 @@ impl Message {
         })
     }
 
-    /// Marks a field and all fields inside it as read, because they have no effect.
+    /// Marks the fields of this name, and all fields inside them, as read: they do not change what
+    /// the layer computes.
     pub(crate) fn ignore(&self, name: &str) {
         for field in self.all(name) {
             field.ignore();

@@ -325,7 +325,10 @@ fn mean_of(value: &Bound<'_, PyAny>) -> PyResult<Mean> {
             Ok(Mean::Image { shape: [channels, height, width], values })
         }
         _ => {
-            let text = format!("a mean of shape {shape:?}");
+            let text = format!(
+                "the mean has shape {shape:?}; it must be channels, channels x height x width, or \
+                 1 x channels x height x width"
+            );
             Err(refused(value.py(), "ArgumentError", &text))
         }
     }

@@ -74,8 +74,8 @@ pub fn source_root() -> Result<PathBuf, String> {
         ));
     }
     println!(
-        "cargo::warning={}/c is no symbolic link, so that `cargo package` would pack no C sources: \
-         check the repository out anew with `git -c core.symlinks=true`",
+        "cargo::warning={}/c is not a symbolic link, so that `cargo package` would pack no C \
+         sources: check the repository out anew with `git -c core.symlinks=true`",
         here.display()
     );
     Ok(repository)

@@ -282,7 +282,8 @@ static sb_status check_values(const sb_comm *comm, sb_comm_op op, sb_dtype dtype
     if (st != SB_OK)
         return st;
     if (count < 0 || (uint64_t)count > PTRDIFF_MAX / sb_dtype_size(dtype))
-        return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT, "there are no %lld values",
+        return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT,
+                             "the number of values is %lld: negative or too large",
                              (long long)count);
     return count && !values ? sb__comm_fail_null(err, "values") : SB_OK;
 }
@@ -311,7 +312,8 @@ sb_status sb_comm_broadcast(sb_comm *comm, int32_t root, void *bytes, size_t siz
     if (size && !bytes)
         return sb__comm_fail_null(err, "bytes");
     if (size > PTRDIFF_MAX)
-        return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT, "there are no %zu bytes", size);
+        return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT, "%zu bytes are more than PTRDIFF_MAX",
+                             size);
     const sb_comm_buffer buffer = {.ptr = bytes, .count = (int64_t)size, .dtype = SB_DTYPE_U8};
     return sb__comm_broadcast(comm, root, &buffer, err);
 }

@@ -185,7 +185,7 @@ static sb_status check_create(sb_blob *const *blobs, int64_t num_blobs,
     if (ours->part != SB_DATA && ours->part != SB_DIFF)
         return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT, "a blob has no part %d", ours->part);
     if (num_blobs < 0)
-        return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT, "there are no %lld blobs",
+        return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT, "the number of blobs is %lld: negative",
                              (long long)num_blobs);
     if (num_blobs && !blobs)
         return sb__comm_fail_null(err, "blobs");

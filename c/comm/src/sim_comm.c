@@ -424,8 +424,8 @@ sb_status sb_sim_comm_create(sb_context *context, int32_t size, const sb_sim_com
     if (!out)
         return sb__comm_fail_null(err, "out");
     if (size < 1 || size > SB_SIM_COMM_MAX)
-        return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT, "%d ranks are not 1 to %d", size,
-                             SB_SIM_COMM_MAX);
+        return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT,
+                             "the number of ranks is %d: not from 1 to %d", size, SB_SIM_COMM_MAX);
     if (options)
         st = sb__comm_adopt_struct(&ours, sizeof ours, FIRST_OPTIONS_SIZE, options,
                                    options->struct_size, "sb_sim_comm_options", err);

@@ -262,7 +262,7 @@ const struct sb__claim sb__kit_blob_claims[] = {
     {"Blobs of every element type move to the device and back", blobs_move},
     {"Blobs on the device are zeros at first and after sb_blob_clear", blobs_are_zero_first},
     {"Blobs are copied on the device and between contexts", blobs_are_copied},
-    {"Queued copies of memories are complete for the call that needs them",
+    {"Calls that read a queued copy's result, or overwrite its source, wait for the copy",
      copies_are_asynchronous},
     {"Memory of the device can be lent, also from within a block", memory_is_lent},
     {"Arithmetic of blobs has the results of the host", arithmetic_is_the_hosts},

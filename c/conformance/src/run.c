@@ -69,7 +69,8 @@ static sb_status adopt_options(sb_conformance_options *ours, const sb_conformanc
                         "the options set a member at byte %zu that this version does not know", i);
     *ours = *theirs;
     if (!ours->stream_create != !ours->stream_destroy)
-        return fail(err, SB_ERR_INVALID_ARGUMENT, "the options have half of a caller's streams");
+        return fail(err, SB_ERR_INVALID_ARGUMENT,
+                    "the options set only one of stream_create and stream_destroy");
     if (ours->ordinal < 0 || ours->max_count < 0 || ours->devices < 0 || ours->reserved)
         return fail(err, SB_ERR_INVALID_ARGUMENT,
                     "ordinal is %d, max_count is %lld, devices is %d, reserved is %d",

@@ -18,8 +18,8 @@ def main():
         if "--check" not in sys.argv:
             path.write_text(drawn)
         elif not path.exists() or path.read_text() != drawn:
-            stale.append(f"c/guide/{name} is not what the sources say: run {sys.argv[0]}")
-    print("\n".join(stale) or "the pictures are what the sources say")
+            stale.append(f"c/guide/{name} does not match the sources: run {sys.argv[0]}")
+    print("\n".join(stale) or "the pictures match the sources")
     return 1 if stale else 0
 
 

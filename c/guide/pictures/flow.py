@@ -4,7 +4,7 @@ import re
 
 from svg import Picture
 
-# The folder's column, place and what it says.
+# The folder's column, place and text.
 FOLDERS = {
     "model": (1, 150, 150, ["layers of a file:", "opened, edited,", "saved atomically"]),
     "dlpack": (2, 340, 30, ["tensors of", "other programs"]),

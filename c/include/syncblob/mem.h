@@ -294,10 +294,10 @@ typedef int32_t sb_write_outcome;
 /** How a write ends. To destroy a write before its end means that no byte was written. */
 enum {
     SB_WRITE_DONE = 0,     /**< all bytes are written, and the head moves to the side */
-    SB_WRITE_SPOILED = 1,  /**< some bytes may be written. A write in place leaves the side's bytes
-                                unspecified: if both sides were current, the head moves to the other
-                                side, else it stays. If the write had separate storage (the side was
-                                lent SB_READ_ONLY), nothing has changed */
+    SB_WRITE_SPOILED = 1,  /**< some bytes may have been written. A write in place leaves the side's
+                                bytes unspecified: if both sides were current, the head moves to the
+                                other side, else it stays. If the write had separate storage (the
+                                side was lent SB_READ_ONLY), nothing has changed */
     SB_WRITE_ABANDONED = 2 /**< as SPOILED, and another party may still write for an unknown time:
                                 the storage is never freed and counts as live */
 };

@@ -83,7 +83,8 @@ typedef struct sb_sim_fault {
  *  a lost device stream_create, launch and alloc return DEVICE_LOST; the other functions work as
  *  before. */
 typedef struct sb_sim_device {
-    size_t struct_size; /**< sizeof(sb_sim_device) of the library that has the device */
+    size_t struct_size; /**< set by the library that implements the device: its
+                             sizeof(sb_sim_device), which may differ from the caller's */
 
     /** Acquires the device's lock. */
     void (*lock)(void *device);

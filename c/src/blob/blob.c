@@ -13,7 +13,7 @@ sb_status sb_blob_create(sb_context *context, sb_dtype dtype, sb_blob **out, sb_
         return sb__fail_null(err, "out");
     const size_t element_size = sb_dtype_size(dtype);
     if (!element_size)
-        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "%d is no dtype", dtype);
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "%d is not a dtype", dtype);
     context = sb__context(context);
     sb_status st = sb__object_alloc(context, sizeof(sb_blob), &object, err);
     if (st != SB_OK)

@@ -18,7 +18,7 @@ static sb_status check_dims(const int64_t *dims, int32_t num_axes, sb_error *err
         if (dims[i] < 0)
             return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "axis %d: dimension %lld is negative", i,
                             (long long)dims[i]);
-    /* Required even if another dimension is 0: bindings convert each dimension to a size. */
+    /* Checked even if another dimension is 0, because bindings convert each dimension to a size. */
     for (int32_t i = 0; i < num_axes; i++)
         if ((ptrdiff_t)dims[i] != dims[i])
             return sb__fail(err, SB_ERR_SIZE_OVERFLOW,

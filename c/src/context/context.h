@@ -500,8 +500,8 @@ void sb__quarantine_put(sb_context *context, struct sb__quarantined *entry);
 /* Waits, and releases entries whose work has ended. Runs deleters: the caller holds no lock. */
 void sb__quarantine_ask(sb_context *context);
 bool sb__quarantine_is_empty(const sb_context *context);
-/* Calls sb__quarantine_ask for all contexts of the process with entries, since some have no owner
-   left to call it. */
+/* Calls sb__quarantine_ask for every context of the process that has entries. Some of these
+   contexts are retained only by quarantine.c's list, so no owner could call it for them. */
 void sb__quarantine_ask_all(void);
 /* Checks the entries of all contexts at the end of `context`, of which only the address is used.
    Waits for the work of this context, but not for the work of other contexts. */

@@ -2,10 +2,10 @@
    work that may use it is known to have ended; until then the storage counts as live, and every
    synchronise, trim and release checks it again. Each entry is in the list of one stream among its
    users: the first whose work is not known to have ended. A check therefore waits for each stream
-   once, for any number of entries, and an entry moves once for each of its users. A context may
-   have no owner left that could check, or an entry may itself own the context: so a list retains
-   all contexts with entries, and the library checks the list whenever a context is trimmed or
-   ends. */
+   once, for any number of entries, and an entry moves once for each of its users. The program may
+   have released a context that has entries, so that no owner is left that could check them, or an
+   entry may itself own the context. A list therefore retains all contexts with entries, and the
+   library checks the list whenever a context is trimmed or ends. */
 #include "context/context.h"
 
 static sb__mutex waiting_lock = SB__MUTEX_INIT;

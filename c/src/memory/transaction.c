@@ -38,7 +38,7 @@ sb_status sb_write_begin(sb_mem *mem, sb_side side, uint32_t flags, void **out_p
     if (!mem || !out_ptr || !out)
         return sb__fail_null(err, !mem ? "mem" : !out_ptr ? "out_ptr" : "out");
     if (side != SB_SIDE_CPU && side != SB_SIDE_GPU)
-        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "%d is no side", side);
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "%d is not a side", side);
     if (flags & ~(uint32_t)(SB_WRITE_OVERWRITE | SB_WRITE_QUEUED))
         return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "unknown flags 0x%x", flags);
     sb_status st = sb__object_alloc(mem->context, sizeof(sb_write), &object, err);
@@ -72,7 +72,7 @@ sb_status sb_write_end(sb_write *write, sb_write_outcome outcome, sb_error *err)
     if (!write)
         return sb__fail_null(err, "write");
     if (outcome < SB_WRITE_DONE || outcome > SB_WRITE_ABANDONED)
-        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "%d is no outcome of a write", outcome);
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "%d is not an outcome of a write", outcome);
     if (write->has_ended)
         return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the write has ended already");
     if (!is_ours(write))

@@ -220,7 +220,8 @@ sb_status sb_model_read_values(const sb_model *model, int64_t layer, int64_t ind
     if (st != SB_OK)
         return st;
     if (first < 0 || count < 0 || first > INT64_MAX - count)
-        return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "there are no %lld values from %lld on",
+        return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE,
+                        "%lld values from %lld on: a number is negative or too large",
                         (long long)count, (long long)first);
     if (!sb__bytes_of(count, sb_dtype_size(dtype), &bytes) || bytes > capacity)
         return sb__fail(err, SB_ERR_BUFFER_TOO_SMALL, "%zu bytes are too few for %lld values of %s",

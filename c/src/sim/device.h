@@ -152,7 +152,8 @@ bool sb__sim_is_valid(const struct sb__sim *sim, const struct sb__sim_work *work
                       char reason[SB__SIM_REASON]);
 /* Executes valid copies, fills and arithmetic. */
 void sb__sim_perform(const struct sb__sim *sim, const struct sb__sim_work *work);
-/* Leaves a partial result in the target, as a failing operation would. */
+/* Fills the target with garbage: all of it if the operation replaces every byte, else the first
+   half. */
 void sb__sim_spoil(const struct sb__sim *sim, const struct sb__sim_work *work);
 
 /* --- streams.c ---------------------------------------------------------------------- */

@@ -18,7 +18,7 @@ sb_status sb__sim_fail_memory(sb_error *err, size_t bytes) {
 
 sb_status sb__sim_fail_stream(sb_error *err, sb_stream stream) {
     char reason[SB__SIM_REASON];
-    (void)snprintf(reason, sizeof reason, "%p is no stream of this device", (void *)stream);
+    (void)snprintf(reason, sizeof reason, "%p is not a stream of this device", (void *)stream);
     return sb_error_fill(err, SB_ERR_WRONG_DEVICE, CODE_UNKNOWN_STREAM, reason);
 }
 

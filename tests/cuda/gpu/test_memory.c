@@ -96,11 +96,11 @@ TEST_ON(stage, only_memory_of_the_device_is_borrowed) {
     static char on_host[BYTES];
     sb_mem *mem = test_mem(f->context, BYTES);
     const char *lent = gpu_pointer(mem_on_device(another_context("cuda:0"), 2 * BYTES, 6));
-    refuses(mem, on_host, "is no memory of cuda:0");
+    refuses(mem, on_host, "is not memory of cuda:0");
     refuses(mem, lent + 2 * BYTES - 64, "bytes at 0x");
     if (device_count() > 1)
         refuses(mem, gpu_pointer(mem_on_host(another_context("cuda:1"), BYTES, 6)),
-                "is no memory of cuda:0");
+                "is not memory of cuda:0");
     else
         print_message("skipped: no other device: the driver shows one\n");
     assert_ok(sb_mem_set_gpu(mem, (void *)(uintptr_t)(lent + BYTES), BYTES, 0, NULL, NULL, &err));

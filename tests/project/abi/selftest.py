@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Tests that the checks of this folder report errors: changes a declaration in a copy of the
-headers, or compiles a small library with one flag missing.
+headers, or compiles a small library with one protection switched off.
 
     selftest.py CC LIBRARY      LIBRARY: libsyncblob.so of these sources
 """

@@ -17,7 +17,7 @@ BLOCKS = [
     ("c", "int main(void) { return sb_nothing(); }", "sb_nothing"),
     ("c", "int main(void) { return 3; }", "first"),
     ("c fragment", "sb_blob *b = NULL;\nif (sb_blob_create(NULL, 77, &b, &err)) goto failed;",
-     "77 is no dtype"),
+     "77 is not a dtype"),
     ("c fragment", "sb_blob *b = NULL;\nif (sb_blob_create(NULL, 1, &b, &err)) goto failed;",
      "LeakSanitizer"),
     ("c file=a.c", "int main(void) { return 4; }", "a.c"),

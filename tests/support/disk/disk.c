@@ -2,8 +2,9 @@
    this library in LD_PRELOAD. Only calls on the folder DISK_FOLDER and its contents are affected.
    Variables:
 
-   DISK_LACKS    words among links, noreplace, modes, sync, lists, folders. The calls of each word
-                 always fail, as on a file system without them; "folders": no folder can be opened
+   DISK_LACKS    one or more of the words links, noreplace, modes, sync, lists (access control
+                 lists), folders. The calls that a word stands for always fail, as on a file
+                 system that does not have them; "folders": no folder can be opened
    DISK_FAIL     CALL:ERRNO:N, the N-th call fails; a "close" that fails has closed the file
    DISK_ONE_IN   a number N: at random one call in N fails, with an errno of that call
    DISK_SEED     a number, the seed of DISK_ONE_IN

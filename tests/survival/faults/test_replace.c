@@ -93,8 +93,8 @@ static void check_bytes(const char *file, const struct wire *whole, bool is_new,
     const bool is_old = there.size == 3 && memcmp(there.bytes, "old", 3) == 0;
     wire_free(&there);
     if (is_new ? !is_whole : !is_old)
-        fail_with("seed %llu: by the status the file is %s, and it is %s", (unsigned long long)seed,
-                  is_new ? "new" : "old",
+        fail_with("seed %llu: according to the status the file should be %s, but it is %s",
+                  (unsigned long long)seed, is_new ? "new" : "old",
                   is_whole ? "new"
                   : is_old ? "old"
                            : "neither");

@@ -1,4 +1,5 @@
-/* Writes a bomb to a file, or makes every reading call on bombs:
+/* Writes a bomb to a file, or passes bombs to the functions that read models and blobs. A bomb is
+   an input that costs a careless reader too much memory or time (bombs.h):
 
        bomb list
        bomb write NAME BYTES FILE

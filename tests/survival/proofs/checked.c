@@ -1,8 +1,8 @@
 /* base/checked.h: a result that fits is exact; a result that does not fit is refused.
    --unwind 1: there is no loop
-   refuses "return !__builtin_add_overflow(a, b, out);\n}\n\nstatic inline bool sb__mul_size"
+   planted: "return !__builtin_add_overflow(a, b, out);\n}\n\nstatic inline bool sb__mul_size"
         -> "return __builtin_add_overflow(a, b, out);\n}\n\nstatic inline bool sb__mul_size"
-   refuses "size_t b, size_t *out) {\n    return !__builtin_mul_overflow(a, b, out);"
+   planted: "size_t b, size_t *out) {\n    return !__builtin_mul_overflow(a, b, out);"
         -> "size_t b, size_t *out) {\n    *out = a * b;\n    return true;" */
 #include "proof.h"
 

@@ -2,19 +2,19 @@
    access nothing beyond the available bytes, the chunk, the part or `dst`. They convert each value
    once, up to the first value that an integer type cannot hold.
    --unwind 4: three chunks of 4096 bytes and a rest; the code treats all chunks in the same way
-   refuses "room < count ? room : count"
+   planted: "room < count ? room : count"
         -> "count"
-   refuses "(size_t)(copy->dst - copy->begin) / copy->size"
+   planted: "(size_t)(copy->dst - copy->begin) / copy->size"
         -> "(size_t)(copy->dst - copy->begin) / sizeof(int32_t)"
-   refuses "        offset += (uint32_t)bytes;\n"
+   planted: "        offset += (uint32_t)bytes;\n"
         -> ""
-   refuses "        copy->dst += n * copy->size;\n        offset"
+   planted: "        copy->dst += n * copy->size;\n        offset"
         -> "        copy->dst += n * copy->wire_size;\n        offset"
-   refuses "copy->convert(bytes, copy->dst, count);"
+   planted: "copy->convert(bytes, copy->dst, count);"
         -> "copy->convert(bytes, copy->dst, count + 1);"
-   refuses "(copy->whole ? sizeof(double) : copy->wire_size)"
+   planted: "(copy->whole ? sizeof(double) : copy->wire_size)"
         -> "copy->wire_size"
-   refuses "offset + (uint32_t)(fit * copy->wire_size)"
+   planted: "offset + (uint32_t)(fit * copy->wire_size)"
         -> "offset + (uint32_t)((fit + 1) * copy->wire_size)" */
 #include "proof.h"
 

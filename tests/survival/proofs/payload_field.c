@@ -1,15 +1,15 @@
 /* copy_field, is_part: copy the requested values of a payload's field, and never more values than
    the message had when it was indexed, even if its bytes have changed.
    --unwind 1: there is no loop
-   refuses "if (count > copy->present)"
+   planted: "if (count > copy->present)"
         -> "if (false)"
-   refuses "    copy->present -= count;\n"
+   planted: "    copy->present -= count;\n"
         -> ""
-   refuses "    copy->skip -= skipped;\n"
+   planted: "    copy->skip -= skipped;\n"
         -> ""
-   refuses "field->begin + (uint32_t)skipped * (uint32_t)copy->wire_size"
+   planted: "field->begin + (uint32_t)skipped * (uint32_t)copy->wire_size"
         -> "field->begin"
-   refuses "    if (field->number != payload->field)\n        return false;\n"
+   planted: "    if (field->number != payload->field)\n        return false;\n"
         -> "" */
 #include "proof.h"
 

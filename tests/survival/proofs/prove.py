@@ -3,10 +3,10 @@
 
     prove.py --esbmc PROGRAM [--jobs N] [--selftest] [NAME...]
 
-A proof is a function `void NAME(void)`. The comment before it, or at the top of its file, says how
-often loops are unwound ("--unwind N"); ESBMC also proves that N suffices. The comment also lists errors,
-'refuses "TEXT" -> "TEXT"': the first text occurs once in the library's source. With --selftest each
-error is planted in a copy of the source, and the proof must find a claim that does not hold.
+A proof is a function `void NAME(void)`. The comment before it, or at the top of its file, states
+how often loops are unwound ("--unwind N"); ESBMC also proves that N suffices. The comment also
+lists errors, 'planted: "OLD" -> "NEW"': OLD occurs once in the library's source. With --selftest
+NEW replaces OLD in a copy of the source, and the proof must find a claim that does not hold.
 """
 import argparse
 import concurrent.futures
@@ -25,7 +25,7 @@ SECONDS = 900
 CHECKS = ["--overflow-check", "--ub-shift-check", "--std", "c17", "--64", "-DSB_EXPERIMENTAL"]
 PROOF = re.compile(r"/\*((?:(?!\*/).)*--unwind (\d+)(?:(?!\*/).)*)\*/.*?^void (\w+)\(void\) \{",
                    re.DOTALL | re.MULTILINE)
-ERROR = re.compile(r'refuses (".*")\s*-> (".*")')
+ERROR = re.compile(r'planted: (".*")\s*-> (".*")')
 
 
 class Broken(Exception):

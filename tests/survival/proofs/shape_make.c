@@ -1,13 +1,13 @@
 /* sb__shape_make: fails, or the count is the product of the dimensions (0 if a dimension is 0) and
    the size in bytes fits.
    --unwind 4: three axes; the code treats all axes in the same way, and two are enough to overflow
-   refuses "        if (dims[i] < 0)\n"
+   planted: "        if (dims[i] < 0)\n"
         -> "        if (dims[i] < -1)\n"
-   refuses "        if (dims[i] == 0)\n"
+   planted: "        if (dims[i] == 0)\n"
         -> "        if (dims[i] == 0 && i == 0)\n"
-   refuses "if (!sb__mul_i64(count, dims[i], &count))"
+   planted: "if (!sb__mul_i64(count, dims[i], &count))"
         -> "if (count *= dims[i], false)"
-   refuses "if (!sb__bytes_of(count, element_size, &bytes))"
+   planted: "if (!sb__bytes_of(count, element_size, &bytes))"
         -> "if (bytes = 0, false)" */
 #include "proof.h"
 

@@ -2,11 +2,11 @@
    head of a memory names the sides with the newest bytes, then after any call the head names them
    again, and the newest bytes still exist.
    --unwind 1: there is no loop
-   refuses "{SB__TRANSFER, BOTH}, {SB__TRANSFER, CPU}, {SB__NOTHING, GPU}"
+   planted: "{SB__TRANSFER, BOTH}, {SB__TRANSFER, CPU}, {SB__NOTHING, GPU}"
         -> "{SB__NOTHING, BOTH}, {SB__TRANSFER, CPU}, {SB__NOTHING, GPU}"
-   refuses "{SB__NOTHING, BOTH},  {SB__NOTHING, CPU},  {SB__NOTHING, BOTH}"
+   planted: "{SB__NOTHING, BOTH},  {SB__NOTHING, CPU},  {SB__NOTHING, BOTH}"
         -> "{SB__NOTHING, BOTH},  {SB__NOTHING, BOTH},  {SB__NOTHING, BOTH}"
-   refuses "{SB__REFUSE, GPU},    {SB__TRANSFER, BOTH}, {SB__FREE, GPU},     {SB__REFUSE, GPU}"
+   planted: "{SB__REFUSE, GPU},    {SB__TRANSFER, BOTH}, {SB__FREE, GPU},     {SB__REFUSE, GPU}"
         -> "{SB__REFUSE, GPU},    {SB__TRANSFER, BOTH}, {SB__FREE, GPU},     {SB__FREE, GPU}" */
 #include "proof.h"
 

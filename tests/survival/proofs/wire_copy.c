@@ -1,9 +1,9 @@
 /* sb__reader_copy: copies bytes of the source, from the window if it contains all of them, and
    never beyond the window or `dst`.
    --unwind 13: a window of twelve bytes, of which all, some or none are copied
-   refuses "reader->bytes + (offset - reader->begin) : NULL"
+   planted: "reader->bytes + (offset - reader->begin) : NULL"
         -> "reader->bytes : NULL"
-   refuses "&& size <= reader->end - offset"
+   planted: "&& size <= reader->end - offset"
         -> "&& size <= reader->end" */
 #include "proof.h"
 

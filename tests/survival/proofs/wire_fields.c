@@ -9,11 +9,11 @@
 
 /* read_tag: reads the number and the type of a field, or fails.
    --unwind 1: there is no loop
-   refuses "tag >> 3 == 0 || "
+   planted: "tag >> 3 == 0 || "
         -> ""
-   refuses " || tag >> 3 > MAX_FIELD_NUMBER"
+   planted: " || tag >> 3 > MAX_FIELD_NUMBER"
         -> ""
-   refuses "field->number = (uint32_t)(tag >> 3);"
+   planted: "field->number = (uint32_t)(tag >> 3);"
         -> "field->number = (uint32_t)(tag >> 3);\n    field->offset = reader->at;" */
 void wire_tag(void) {
     struct sb__field field;
@@ -27,9 +27,9 @@ void wire_tag(void) {
 
 /* read_length: reads a value of as many bytes as the length before it specifies, all before `end`.
    --unwind 1: there is no loop
-   refuses "if (length > end - field->begin)"
+   planted: "if (length > end - field->begin)"
         -> "if (length > end)"
-   refuses "if (length > end - field->begin)"
+   planted: "if (length > end - field->begin)"
         -> "if ((uint32_t)length > end - field->begin)" */
 void wire_length(void) {
     struct sb__field field;
@@ -44,9 +44,9 @@ void wire_length(void) {
 
 /* read_value: reads a value of any type except a group, before `end`.
    --unwind 9: a value of fixed size has eight bytes
-   refuses "read_fixed(reader, path, end, field, 8, err)"
+   planted: "read_fixed(reader, path, end, field, 8, err)"
         -> "read_fixed(reader, path, end, field, 4, err)"
-   refuses "        field->end = reader->at;\n        return st;"
+   planted: "        field->end = reader->at;\n        return st;"
         -> "        return st;" */
 void wire_value(void) {
     const uint32_t end = any_reader(), at = reader.at;

@@ -2,11 +2,11 @@
    nested too deep. The function depends only on the number of open groups and on the last of them.
    Therefore the proof's limit of three, which is reached, covers the library's limit.
    --unwind 10: a group of nine fields, which opens, closes and reopens to the limit
-   refuses "depth == SB__MAX_GROUP_DEPTH"
+   planted: "depth == SB__MAX_GROUP_DEPTH"
         -> "depth > SB__MAX_GROUP_DEPTH"
-   refuses "if (field.number != open[depth - 1])"
+   planted: "if (field.number != open[depth - 1])"
         -> "if (false)"
-   refuses "if (--depth == 0)"
+   planted: "if (--depth == 0)"
         -> "if (depth-- == 0)" */
 #include "wire_reader.h"
 

@@ -1,6 +1,6 @@
 /* sb__field_name: returns the first name of a number, and reads nothing after the table's end.
    --unwind 5: a table of four entries and its end; the code compares each entry separately
-   refuses "for (; fields->number != 0; fields++)"
+   planted: "for (; fields->number != 0; fields++)"
         -> "for (; fields->name; fields++)" */
 #include "proof.h"
 

@@ -1,10 +1,10 @@
 /* sb__wire_next: reads the next field, whole and before `end`; returns number 0 only at the end.
    --unwind 1: there is no loop
-   refuses "if (reader->at >= end || short"
+   planted: "if (reader->at >= end || short"
         -> "if (reader->at > end || short"
-   refuses "&& value <= end - behind"
+   planted: "&& value <= end - behind"
         -> "&& value <= end"
-   refuses "    reader->at = field->end;\n    field->number"
+   planted: "    reader->at = field->end;\n    field->number"
         -> "    field->number" */
 #include "wire_reader.h"
 

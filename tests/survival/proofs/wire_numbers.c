@@ -9,15 +9,15 @@
 /* sb__wire_varint: reads a protobuf varint of at most ten bytes, before `end`. A number that is cut
    or has bits beyond 64 is MALFORMED; no other number is.
    --unwind 11: ten bytes
-   refuses "reader->at >= end || !in_window"
+   planted: "reader->at >= end || !in_window"
         -> "!in_window"
-   refuses "if (reader->at == end)"
+   planted: "if (reader->at == end)"
         -> "if (reader->at > end)"
-   refuses "<< (7 * i);\n        if"
+   planted: "<< (7 * i);\n        if"
         -> "<< (8 * i);\n        if"
-   refuses "#define MAX_VARINT_BYTES 10"
+   planted: "#define MAX_VARINT_BYTES 10"
         -> "#define MAX_VARINT_BYTES 11"
-   refuses "if (i == MAX_VARINT_BYTES - 1 && byte > 1)"
+   planted: "if (i == MAX_VARINT_BYTES - 1 && byte > 1)"
         -> "if (false)" */
 void wire_varint(void) {
     const uint32_t end = any_reader(), at = reader.at;
@@ -43,9 +43,9 @@ void wire_varint(void) {
 
 /* read_fixed: reads four or eight bytes before `end`, little-endian.
    --unwind 9: eight bytes
-   refuses "if (size > end - field->begin)"
+   planted: "if (size > end - field->begin)"
         -> "if (size > end)"
-   refuses "(uint64_t)p[i] << (8 * i)"
+   planted: "(uint64_t)p[i] << (8 * i)"
         -> "(uint64_t)p[size - 1 - i] << (8 * i)" */
 void wire_fixed(void) {
     const uint32_t end = any_reader(), at = reader.at, size = any_bool() ? 4 : 8;

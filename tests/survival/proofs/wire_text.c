@@ -1,11 +1,11 @@
 /* append, append_path, append_field, sb__wire_fail: an error's text stays in its buffer and ends
    with 0, whatever vsnprintf would write.
    --unwind 4: a path of three messages, each of which adds any possible text; names of two fields
-   refuses "text->used = sizeof text->bytes - 1;"
+   planted: "text->used = sizeof text->bytes - 1;"
         -> "text->used = sizeof text->bytes;"
-   refuses "    if (!path->parent)\n        return;\n"
+   planted: "    if (!path->parent)\n        return;\n"
         -> ""
-   refuses "return sb__fail_at(err, status, offset,"
+   planted: "return sb__fail_at(err, status, offset,"
         -> "return sb__fail_at(err, SB_ERR_IO, offset," */
 #include "proof.h"
 

@@ -1,15 +1,15 @@
 /* read_watched: reads all bytes piece by piece, in order, and reports each piece after reading it;
    a failure ends the read.
    --unwind 5: three pieces and a rest; the code treats all pieces in the same way
-   refuses "        offset += n;\n"
+   planted: "        offset += n;\n"
         -> ""
-   refuses "        dst += n;\n"
+   planted: "        dst += n;\n"
         -> ""
-   refuses "while (st == SB_OK && size > 0)"
+   planted: "while (st == SB_OK && size > 0)"
         -> "while (size > 0)"
-   refuses "        if (st == SB_OK)\n            st = sb__progress_walked"
+   planted: "        if (st == SB_OK)\n            st = sb__progress_walked"
         -> "        st = sb__progress_walked"
-   refuses "size < WATCHED_BYTES ? (uint32_t)size : WATCHED_BYTES"
+   planted: "size < WATCHED_BYTES ? (uint32_t)size : WATCHED_BYTES"
         -> "(uint32_t)size" */
 #include "proof.h"
 

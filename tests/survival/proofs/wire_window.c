@@ -2,17 +2,17 @@
    (fetch_contract in wire_reader.h), for a window on memory or a window filled from a file of any
    size. The window's size matters only relative to the eight bytes requested at most.
    --unwind 13: a window of twelve bytes
-   refuses "return offset >= reader->begin && offset"
+   planted: "return offset >= reader->begin && offset"
         -> "return offset"
-   refuses "left < SB__WINDOW_BYTES ? left : SB__WINDOW_BYTES"
+   planted: "left < SB__WINDOW_BYTES ? left : SB__WINDOW_BYTES"
         -> "SB__WINDOW_BYTES"
-   refuses "    reader->begin = reader->end = 0;\n    if (bytes)"
+   planted: "    reader->begin = reader->end = 0;\n    if (bytes)"
         -> "    if (bytes)"
-   refuses "reader->end = source->bytes ? source->size : 0;"
+   planted: "reader->end = source->bytes ? source->size : 0;"
         -> "reader->end = source->size;"
-   refuses "reader->bytes = bytes + reader->at;"
+   planted: "reader->bytes = bytes + reader->at;"
         -> "reader->bytes = bytes;"
-   refuses "    if (progress)\n        reader->begin = reader->end = 0; /*"
+   planted: "    if (progress)\n        reader->begin = reader->end = 0; /*"
         -> "    /*" */
 #include "proof.h"
 

@@ -192,7 +192,7 @@ class Checks:
         del again
         assert sys.getrefcount(array) == references
 
-    def check_numpy_what_is_refused_is_let_go_of(self):
+    def check_numpy_refused_arrays_are_released(self):
         numpy = self.arrays.module
         whole = numpy.zeros((4, 6), "f4")
         references = sys.getrefcount(whole)

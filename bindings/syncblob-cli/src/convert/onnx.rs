@@ -52,15 +52,16 @@ pub struct NetArguments {
     #[arg(long)]
     fp16: bool,
 
-    /// Subtract a mean from the input first: a .binaryproto, or a number for each channel
+    /// Subtract a mean from the input before the first layer: a .binaryproto, or a number for each
+    /// channel
     #[arg(long, value_name = "FILE|B,G,R")]
     mean: Option<String>,
 
-    /// Multiply the input first, after the mean is subtracted
+    /// Multiply the input by X before the first layer, after the mean is subtracted
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     scale: Option<f32>,
 
-    /// Swap red and blue of the input first
+    /// Swap red and blue of the input before the first layer, before the mean is subtracted
     #[arg(long)]
     swap_rb: bool,
 }
@@ -325,7 +326,10 @@ fn read_mean(path: &Path) -> Result<Mean> {
         [1, channels, height, width] | [channels, height, width] => {
             Ok(Mean::Image { shape: [channels, height, width], values: blob.data()?.to_vec() })
         }
-        _ => Err(Failure::Unsupported(format!("a mean image of shape {shape:?}"))),
+        _ => Err(Failure::Unsupported(format!(
+            "the mean image has shape {shape:?}; it must be channels x height x width, or 1 x \
+             channels x height x width"
+        ))),
     }
 }
 

@@ -115,7 +115,7 @@ impl Plan {
         let mut met = HashSet::new();
         match self.items.iter().find(|item| !met.insert(&item.name)) {
             Some(item) => Err(Failure::Unsupported(format!(
-                "two tensors would be called \"{}\": --names caffe keeps them apart",
+                "two tensors would be called \"{}\"; --names caffe gives them different names",
                 item.name
             ))),
             None => Ok(()),
@@ -124,17 +124,19 @@ impl Plan {
 
     /// Refuses names that an archive cannot contain, or that would be unpacked outside its folder.
     fn check_members(&self) -> Result<()> {
-        let refuse = |what, item: &Item| {
+        let refuse = |item: &Item, why| {
             let name = shortened(&item.name, NAME);
-            let text = format!("{what} the name \"{name}\": a .safetensors file can have it");
+            let text = format!(
+                "an archive cannot have the name \"{name}\", {why}; a .safetensors file can have it"
+            );
             Err(Failure::Unsupported(text))
         };
         if let Some(item) = self.items.iter().find(|item| !is_plain(&item.name)) {
-            return refuse("an archive would make a file outside its folder, or none, of", item);
+            return refuse(item, "which would make no file, or a file outside the folder");
         }
         let is_long = |item: &&Item| file_name_from_array_name(&item.name).len() > MAX_MEMBER_NAME;
         match self.items.iter().find(is_long) {
-            Some(item) => refuse("an archive has no room for all bytes of", item),
+            Some(item) => refuse(item, "which is too long"),
             None => Ok(()),
         }
     }
@@ -150,7 +152,7 @@ impl Plan {
             items => {
                 let first = items.first().map(|item| item.name.as_str()).unwrap_or_default();
                 let text = format!(
-                    "it holds one tensor, not {}: choose one, such as --only \"{first}\"",
+                    "it holds one tensor, not {}; choose one, for example with --only \"{first}\"",
                     items.len()
                 );
                 Err(Failure::Unsupported(text))
@@ -166,7 +168,7 @@ fn dtype(tensor: &Tensor, wishes: &Wishes) -> Result<Dtype> {
         Err(Failure::Unsupported(text))
     };
     let Stored::As(stored) = tensor.dtype else {
-        return refuse("it cannot be converted, only left out by --only".into());
+        return refuse("it cannot be converted; leave it out with --only".into());
     };
     if let Some(dim) = tensor.shape.iter().find(|dim| i64::try_from(**dim).is_err()) {
         return refuse(format!("a dimension of {dim} is more than any program can have"));
@@ -177,10 +179,10 @@ fn dtype(tensor: &Tensor, wishes: &Wishes) -> Result<Dtype> {
         Dtype::F16 | Dtype::Bf16 if caffe && wishes.dtype.is_none() => Ok(Dtype::F32),
         dtype @ (Dtype::F32 | Dtype::F64) => Ok(dtype),
         dtype if caffe => {
-            refuse(format!("Caffe's files hold f32 and f64, not {dtype}: --dtype f32"))
+            refuse(format!("Caffe's files hold f32 and f64, not {dtype}; use --dtype f32"))
         }
         Dtype::Bf16 if wishes.format != FileFormat::Safetensors => {
-            refuse("NumPy has no bf16: --dtype f32".into())
+            refuse("NumPy has no bf16; use --dtype f32".into())
         }
         dtype => Ok(dtype),
     }

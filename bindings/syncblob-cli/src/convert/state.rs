@@ -32,7 +32,7 @@ pub fn found(source: &Source, wishes: &Wishes) -> Result<(Notes, Vec<Found>)> {
 fn check_scheme(source: &Source, scheme: Option<Scheme>, to_caffe: bool) -> Result<()> {
     let text = match scheme {
         Some(_) if !matches!(source.format, FileFormat::Caffe(_)) => {
-            "its tensors have names already: --names is for Caffe's files"
+            "its tensors have names already; --names is for Caffe's files"
         }
         Some(Scheme::Torch) if to_caffe => {
             "--names torch is for .safetensors, .npz and .npy: Caffe's files have blobs"
@@ -54,7 +54,7 @@ fn of_net(source: &Source, model: &Model) -> Result<(Notes, Vec<Found>)> {
     let tensors = StateTensor::from_model(model, &Limits::default()).map_err(|error| {
         Failure::Unsupported(match error.kind() {
             ErrorKind::Weights => error.to_string(),
-            _ => format!("{error}: --names caffe converts the blobs as they are"),
+            _ => format!("{error}; --names caffe converts the blobs as they are"),
         })
     })?;
     let found = tensors.into_iter().map(|state| {

@@ -43,9 +43,11 @@ struct Detection {
     /// The largest overlap that is not suppressed. With 1, no box is suppressed.
     overlap: f32,
     threshold: f32,
-    /// How many of the best scores of a class are compared. `None`: all.
+    /// `top_k`: the number of boxes of each class, those with the highest scores, that enter
+    /// non-maximum suppression. `None`: all.
     most_scores: Option<i64>,
-    /// How many of the best rows of an image are kept. `None`: all.
+    /// `keep_top_k`: the number of rows, those with the highest scores, that are kept for each
+    /// image. `None`: all.
     most_rows: Option<i64>,
 }
 
@@ -259,7 +261,7 @@ fn without_area_if_inverted(e: &mut Emit<'_>, boxes: Value) -> Value {
     e.apply("Where", [inverted, zero, boxes])
 }
 
-/// Replaces all scores except the best of each class by -inf.
+/// Replaces all scores by -inf, except the highest `most_scores` scores of each class.
 fn best_of_class(e: &mut Emit<'_>, d: &Detection, scores: Value) -> Value {
     let Some(most) = d.most_scores.filter(|&most| most < d.priors) else { return scores };
     let most = e.ints(&[most]);
@@ -276,7 +278,8 @@ fn all_lowest(e: &mut Emit<'_>, like: Value) -> Value {
     e.apply("Expand", [lowest, shape])
 }
 
-/// Returns the best boxes of each image, sorted by label, then by decreasing score.
+/// Returns the `most` boxes of each image with the highest scores, sorted by label, then by
+/// decreasing score.
 fn best_of_image(e: &mut Emit<'_>, d: &Detection, kept: Value, scores: Value, most: i64) -> Value {
     let each = d.num_labels() * d.priors;
     let values = e.node("Gather").inputs([scores, kept]).int("axis", 0).value(e);

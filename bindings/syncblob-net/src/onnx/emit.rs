@@ -58,7 +58,8 @@ impl Emit<'_> {
         self.bottoms[index]
     }
 
-    /// Marks parameters that have no effect as read.
+    /// Marks the named parameters as read, because they do not change what the layer computes. A
+    /// parameter that no rule reads makes the conversion fail.
     pub fn ignore<const N: usize>(&self, names: [&str; N]) {
         names.iter().for_each(|name| self.parameters.ignore(name));
     }

@@ -65,7 +65,7 @@ impl Preprocessing {
             .map(|(name, shape)| format!("'{}' has {shape:?}", name.escape_default()))
             .collect();
         Err(Error::argument(format_args!(
-            "a mean, a scale or a swap of channels for no image: images have 4 axes, and {}",
+            "a mean, a scale or a swap of channels needs an image: images have 4 axes, and {}",
             shapes.join(", ")
         )))
     }
@@ -89,9 +89,10 @@ impl Preprocessing {
             let fits =
                 dims[1] == *channels && (dims[2..] == [1, 1] || dims[2..] == [*height, *width]);
             if !fits || dims.iter().product::<i64>() != mean.values().len() as i64 {
-                let text =
-                    format_args!("a mean of shape {:?} for an input of {shape:?}", &dims[1..]);
-                return Err(Error::argument(text));
+                return Err(Error::argument(format_args!(
+                    "the mean has shape {:?}, which does not fit the input's shape {shape:?}",
+                    &dims[1..]
+                )));
             }
             let bytes = mean.values().iter().flat_map(|value| value.to_le_bytes()).collect();
             steps.node(Node::new("Sub"), DataType::Float, dims, bytes);

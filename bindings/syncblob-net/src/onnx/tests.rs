@@ -246,7 +246,7 @@ fn preprocessing_that_fits_no_image_is_refused() {
         ..Preprocessing::default()
     };
     let swap = Preprocessing { swap_rb: true, ..Preprocessing::default() };
-    let no_image = "no image: images have 4 axes, and 'd' has [3, 2, 2]";
+    let no_image = "needs an image: images have 4 axes, and 'd' has [3, 2, 2]";
     let rows = [
         ("[1, 3, 2, 2]", scale(2.0), None),
         ("[1, 3, 2, 2]", scale(f32::INFINITY), Some("a scale that is not finite")),

@@ -55,8 +55,9 @@ enum {
     SB_COMM_MAX = 3   /**< the maximum; unspecified in the same cases as SB_COMM_MIN */
 };
 
-/** Destroys a rank's handle; destroy its reducers first. The call is not collective; it does not
- *  wait for ranks that have ended.
+/** Destroys a rank's handle; destroy its reducers first. The call is not collective: it does not
+ *  wait for other ranks, which may already have ended (with NCCL it may wait up to 5 seconds: see
+ *  nccl.h).
  *  @param comm [owned, nullable] */
 SB_API void sb_comm_destroy(sb_comm *comm);
 
@@ -73,7 +74,8 @@ SB_API int32_t sb_comm_size(const sb_comm *comm);
  *  @param dtype SB_DTYPE_F32 or SB_DTYPE_F64; SB_DTYPE_F16 or SB_DTYPE_BF16 if the engine reduces
  *      them, as the library's engines do
  *  @param count number of values, 0 or more; 0 sends nothing and needs no device
- *  @param values [borrowed, nullable when count is 0] this rank's values, then the result
+ *  @param values [borrowed, nullable when count is 0] on entry this rank's values, on return the
+ *      result
  *  Errors: INVALID_ARGUMENT (unknown op, a negative count, a reducer's step is in progress),
  *  UNSUPPORTED (another dtype, or one that the engine does not reduce), OUT_OF_MEMORY, DEVICE_LOST
  *  (the engine needs the rank's device), COMM_FAILURE, FORKED. */

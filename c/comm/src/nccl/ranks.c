@@ -91,7 +91,8 @@ sb_status sb_nccl_comm_create_all(sb_context *const *contexts, int32_t size,
     if (!contexts || !out)
         return sb__comm_fail_null(err, contexts ? "out" : "contexts");
     if (size < 1)
-        return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT, "there are no %d ranks", size);
+        return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT, "the number of ranks is %d: less than 1",
+                             size);
     for (int32_t i = 0; i < size && st == SB_OK; i++)
         st = check_context(contexts[i], err);
     if (st == SB_OK)

@@ -48,7 +48,7 @@ typedef struct sb_conformance_options {
      *  nothing, with 1 it succeeds and the queued copy fails. Without this function, claims about
      *  failures that a backend reports are skipped. */
     void (*fail_copy)(void *user, void *device, int32_t later);
-    void *user; /**< passed to the functions */
+    void *user; /**< passed to the functions of this struct */
 
     int32_t devices;  /**< the number of devices of the backend; 0: unknown, and the claims about
                            all devices and about other ordinals are skipped */

@@ -13,7 +13,7 @@ extern const sb_backend host_backend;
 sb_backend simulated_backend(sb_sim_schedule schedule);
 /* Returns options with functions that create streams and make copies fail. */
 sb_conformance_options simulated_options(void);
-/* Returns the functions of a simulated device. */
+/* Returns the control functions of a simulated device. */
 const sb_sim_device *simulated_controls(void *device);
 
 /* Runs the conformance test. Prints the claims that did not pass, and fails the running test if one

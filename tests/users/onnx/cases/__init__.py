@@ -1,4 +1,6 @@
-"""The cases, by the name of their row: how many there are, and the function that draws a case."""
+"""The test cases. TABLES maps the name of a row (a layer or one property of a layer) to the number
+of its cases and the function that generates a case from pseudo-random numbers.
+"""
 
 import sys
 import zlib
