@@ -1,4 +1,4 @@
-#include "arithmetic.h"
+#include "arithmetic.h" /* IWYU pragma: keep */
 
 /* An operand is a pointer and the number of elements before the operand. Nothing is contracted to a
    fused multiply-add, so that all devices have the same results. A sum is of doubles: item i adds
