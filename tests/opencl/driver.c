@@ -151,6 +151,8 @@ cl_uint driver_buffers(cl_context context, cl_mem *out, cl_uint most) {
 
 /* --- calls that return a code ---------------------------------------------------------- */
 
+/* The linker's --wrap prescribes these names.
+   NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming) */
 #define CALL(name, parameters, ...)                                                                \
     cl_int __real_##name parameters;                                                               \
     cl_int __wrap_##name parameters;                                                               \
@@ -510,3 +512,5 @@ static void end_wait(void) {
     waiting--;
     pthread_mutex_unlock(&gate_lock);
 }
+
+/* NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming) */

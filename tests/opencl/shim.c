@@ -388,6 +388,8 @@ __attribute__((constructor)) static void make_backend(void) {
     shimmed.sumsq = shim_sumsq;
 }
 
+/* The linker's --wrap prescribes these names.
+   NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming) */
 sb_status __real_sb_context_create(const sb_context_options *options, sb_context **out,
                                    sb_error *err);
 sb_status __wrap_sb_context_create(const sb_context_options *options, sb_context **out,
@@ -407,3 +409,5 @@ sb_status __wrap_sb_context_create(const sb_context_options *options, sb_context
     }
     return st;
 }
+
+/* NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming) */

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The linker's --wrap prescribes these names.
+   NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming) */
 cl_int __real_clReleaseCommandQueue(cl_command_queue queue);
 cl_int __real_clFinish(cl_command_queue queue);
 
@@ -42,7 +44,7 @@ static void *CL_API_CALL alloc_fake(cl_context context, cl_device_id device,
 
 /* Returns a copy of the pointer's block; all zero for an unknown pointer. */
 static struct block find(cl_context context, const void *ptr) {
-    struct block found = {NULL};
+    struct block found = {0};
     pthread_mutex_lock(&lock);
     for (struct block *block = blocks; block; block = block->next)
         if (block->context == context && (const char *)ptr >= block->at &&
@@ -169,3 +171,5 @@ cl_int fake_device_info(cl_device_id device, cl_device_info what, size_t bytes, 
                       out, out_bytes);
     return __real_clGetDeviceInfo(device, what, bytes, out, out_bytes);
 }
+
+/* NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming) */

@@ -51,10 +51,10 @@ run_cppcheck() {
     cppcheck --quiet -j 2 --error-exitcode=1 --std=c11 --platform=unix64 --library=posix \
         --library=gnu --enable=warning,performance,portability \
         --suppressions-list=tests/project/lint/cppcheck.txt -Ic/include -Ic/testing/include -Ic/conformance/include \
-        -Ic/comm/include -Ic/src -Iproto -I. \
+        -Ic/comm/include -Ic/opencl/include -Ic/src -Iproto -I. \
         -DSYNCBLOB_CUDA -DSYNCBLOB_OPENBLAS -D__x86_64__ -DSIZE_MAX=0xFFFFFFFFFFFFFFFFUL \
         -D__BYTE_ORDER__=1234 -D__ORDER_BIG_ENDIAN__=4321 c/src c/testing/src \
-        c/conformance/src c/comm/src cuda
+        c/conformance/src c/comm/src c/opencl/src cuda
 }
 
 # Prints the sources in the compile database.
@@ -65,7 +65,8 @@ database_files() {
 # Makes a compile database. It must have all sources except the matches of not_analysed.txt.
 compile_database() {
     local left_out pattern patterns=tests/project/lint/not_analysed.txt
-    configure lint debug -DCMAKE_C_COMPILER=clang -DSYNCBLOB_NET=ON -DSYNCBLOB_BUILD_BENCH=ON -DBUILD_SHARED_LIBS=OFF
+    configure lint debug -DCMAKE_C_COMPILER=clang -DSYNCBLOB_NET=ON -DSYNCBLOB_OPENCL=ON \
+        -DSYNCBLOB_BUILD_BENCH=ON -DBUILD_SHARED_LIBS=OFF
     left_out=$(comm -23 <(c_files | grep '\.c$' | sort) <(database_files))
     if grep -vxE "$(grep -v '^#' $patterns)" <<<"$left_out"; then
         die "the compile database lacks these, and $patterns does not name them"
@@ -94,7 +95,7 @@ run_clang_tidy() { # FILES OPTION...: checks all files of the database whose pat
 # Checks the library. analyzer.h describes the error functions to clang's analyser; the file that defines
 # them is excluded.
 tidy_library() {
-    run_clang_tidy '(c/((testing|conformance|comm)/)?src/(?!(base/)?error)|cuda/).*' "-extra-arg=-I$PWD/c/src" \
+    run_clang_tidy '(c/((testing|conformance|comm|opencl)/)?src/(?!(base/)?error)|cuda/).*' "-extra-arg=-I$PWD/c/src" \
         -extra-arg=-include "-extra-arg=$PWD/tests/project/lint/analyzer.h"
 }
 

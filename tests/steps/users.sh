@@ -80,10 +80,12 @@ build_caffe() { # KIND TARGET [FOLDER OF CAFFE]
         tar -xzf "$archive" -C "$sources" --strip-components=1
     fi
     python=$(environment tests/users/onnx/requirements.txt)
-    build caffe/library release -DCMAKE_C_COMPILER=gcc -DSYNCBLOB_BUILD_TESTS=OFF -- syncblob syncblob_testing
+    build caffe/library release -DCMAKE_C_COMPILER=gcc -DSYNCBLOB_BUILD_TESTS=OFF -DSYNCBLOB_OPENCL=ON \
+        -- syncblob syncblob_testing syncblob_opencl
     by_hand cmake -G Ninja -S tests/users/caffe -B "$build/caffe/$1" "-DCAFFE=$(readlink -f "$sources")" \
         "-DSYNCBLOB=$build/caffe/library/c/libsyncblob.so" \
         "-DSYNCBLOB_TESTING=$build/caffe/library/c/testing/libsyncblob-testing.so" \
+        "-DSYNCBLOB_OPENCL=$build/caffe/library/c/opencl/libsyncblob-opencl.so" \
         "-DONNX_PYTHON=$python" "-DSYNCBLOB_PROGRAM=$CARGO_TARGET_DIR/debug/syncblob" "${options[@]}"
     by_hand cmake --build "$build/caffe/$1" -j "$jobs" --target "$2"
 }

@@ -1,4 +1,4 @@
-#include "arithmetic.h"
+#include "arithmetic.h" /* IWYU pragma: keep */
 
 /* An operand is a pointer and the number of elements before the operand. Fused multiply-adds are
    off, so that all devices have the same results. Sums are computed in double: item i adds the

@@ -1,10 +1,11 @@
 """Compares Caffe on its own Blob and SyncedMemory (own) with Caffe on bindings/caffe (ours).
 
-    check.py tests BUILD CAFFE [--ours]  runs Caffe's tests on both, compares the lists of tests
-    check.py nets BUILD                  trains nets with both, compares snapshots, times, memory
+    check.py tests BUILD CAFFE NAME...  runs Caffe's tests: own, ours, and ours on a device
+                                        (sim, opencl); which pass must be the same
+    check.py nets BUILD                 trains nets with both, compares snapshots, times, memory
 
-BUILD is the build folder of CMakeLists.txt, CAFFE the folder of Caffe's sources. With --ours only
-our classes are tested, and no test may fail.
+BUILD is the build folder of CMakeLists.txt, CAFFE the folder of Caffe's sources. Without own no test
+may fail.
 """
 
 import argparse
@@ -86,16 +87,16 @@ def check_tests(build, caffe, names):
     for name, (tests, seconds, memory) in found.items():
         print(f"{name}: {sum(does == 'passes' for does in tests.values())} of {len(tests)} of "
               f"Caffe's tests pass, {seconds:.0f} s, {memory:.0f} MiB at most", flush=True)
-    ours = found["ours"][0]
-    if "own" not in names:
-        return [f"{test} {does}" for test, does in ours.items() if does != "passes"]
-    own = found["own"][0]
+    own = found["own"][0] if "own" in found else dict.fromkeys(found["ours"][0], "passes")
     for test, does in own.items():
         if does != "passes":
             print(f"    {test} {does} with Caffe's own classes")
-    failures = [f"{test} {ours.get(test, 'is missing')}, with Caffe's own classes it "
+    failures = [f"{name}: {test} {tests.get(test, 'is missing')}, with Caffe's own classes it "
                 f"{own.get(test, 'is missing')}"
-                for test in sorted(own.keys() | ours.keys()) if own.get(test) != ours.get(test)]
+                for name, (tests, _, _) in found.items() for test in sorted(own.keys() | tests.keys())
+                if own.get(test) != tests.get(test)]
+    if "own" not in found:
+        return failures
     memory = found["ours"][2] / found["own"][2]
     if memory > MEMORY_BOUND:
         failures.append(f"the tests take {memory:.3f} of the memory with Caffe's own classes, over "
@@ -172,13 +173,13 @@ def main():
     tests = commands.add_parser("tests")
     tests.add_argument("build", type=pathlib.Path)
     tests.add_argument("caffe", type=pathlib.Path)
-    tests.add_argument("--ours", action="store_true")
+    tests.add_argument("names", nargs="+")
     nets = commands.add_parser("nets")
     nets.add_argument("build", type=pathlib.Path)
     arguments = parser.parse_args()
     build = arguments.build.resolve()
     if arguments.command == "tests":
-        failures = check_tests(build, arguments.caffe, ["ours"] if arguments.ours else ["own", "ours"])
+        failures = check_tests(build, arguments.caffe, arguments.names)
     else:
         failures = check_nets(build)
     for failure in failures:

@@ -1,6 +1,6 @@
 // A device for Caffe without a GPU, and the tests' access to its memory. For Caffe's own classes
 // the device is the process's memory, behind fake CUDA functions (own.cpp); for ours it is the
-// simulated device (ours.cpp).
+// simulated device (sim.cpp) or an OpenCL device (opencl.cpp).
 #ifndef SYNCBLOB_TESTS_CAFFE_DEVICE_HPP
 #define SYNCBLOB_TESTS_CAFFE_DEVICE_HPP
 
@@ -9,7 +9,7 @@
 #include <driver_types.h>
 
 #ifdef SYNCBLOB_CAFFE_CONTEXT
-struct sb_context *simulated();
+struct sb_context *device_context();
 #endif
 
 void *device_malloc(size_t bytes);

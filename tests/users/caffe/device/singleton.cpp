@@ -1,6 +1,7 @@
 // The parts of Caffe's common.cpp that both programs need; that file itself requires cuBLAS and
 // cuRAND.
 #include "caffe/common.hpp"
+#include "caffe/util/rng.hpp"
 
 namespace caffe {
 
@@ -17,13 +18,16 @@ Caffe &Caffe::Get() {
     return caffe;
 }
 
-class Caffe::RNG::Generator {};
+class Caffe::RNG::Generator {
+  public:
+    rng_t rng;
+};
 
-Caffe::RNG::RNG() {
+Caffe::RNG::RNG() : generator_(new Generator) {
 }
 
 void *Caffe::RNG::generator() {
-    return nullptr; // no test uses random numbers
+    return &generator_->rng;
 }
 
 } // namespace caffe

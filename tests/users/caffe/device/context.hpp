@@ -1,0 +1,29 @@
+// The context of the programs on a device, and how they end after a failure.
+#ifndef SYNCBLOB_TESTS_CAFFE_CONTEXT_HPP
+#define SYNCBLOB_TESTS_CAFFE_CONTEXT_HPP
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "syncblob/backend.h"
+#include "syncblob/syncblob.h"
+
+inline void check(sb_status status, const sb_error &error) {
+    if (status == SB_OK)
+        return;
+    std::fprintf(stderr, "%s: %s\n", sb_status_name(status), error.message);
+    std::exit(1);
+}
+
+/** Creates a context; backend NULL: the device is of libsyncblob. */
+inline sb_context *create_context(const sb_backend *backend, const char *device) {
+    sb_error error;
+    sb_context *made = nullptr;
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    options.backend = backend;
+    options.device = device;
+    check(sb_context_create(&options, &made, &error), error);
+    return made;
+}
+
+#endif
