@@ -173,6 +173,7 @@ void free_net(void *net) {
 } // namespace
 
 extern "C" const caffe_peer caffe_peer = {
-    create,   destroy, borrow, access, make,     reshape_vector,
-    offset,   update,  asum,   sumsq,  scale,    copy,           fill,
-    allocate, load,    save,   parse,  load_net, free_net,       openblas_get_num_threads};
+    create,         destroy, borrow,   access,   make,
+    reshape_vector, offset,  update,   asum,     sumsq,
+    scale,          copy,    fill,     allocate, load,
+    save,           parse,   load_net, free_net, openblas_get_num_threads};
