@@ -7,8 +7,10 @@
  * clGetDeviceIDs return them (clinfo -l prints that order). Each sb_context has a separate
  * cl_context with that one device.
  *
- * Device memory is the first kind of SB_OPENCL_USM, SB_OPENCL_SVM and SB_OPENCL_BUFFERS that the
- * device has. The host must not access any of it directly, although some devices would allow it.
+ * Device memory is the first kind of SB_OPENCL_FINE_SVM, SB_OPENCL_USM, SB_OPENCL_SVM and
+ * SB_OPENCL_BUFFERS that the device has. SB_OPENCL_FINE_SVM is host-coherent: both sides of a
+ * memory are one storage (mem.h). The host must not access any other kind directly, although some
+ * devices would allow it.
  *
  * A stream (sb_stream) is an in-order cl_command_queue of the library's cl_context
  * (sb_opencl_device::context). NULL is the library's own queue, since OpenCL has no default queue:
@@ -38,12 +40,15 @@ SB_API const sb_backend *sb_opencl_backend(void);
 
 /** Kinds of device memory. */
 enum {
-    SB_OPENCL_SVM = 1,    /**< coarse-grained shared virtual memory: clSetKernelArgSVMPointer */
-    SB_OPENCL_USM = 2,    /**< device memory of Intel's unified shared memory:
-                               clSetKernelArgMemPointerINTEL */
-    SB_OPENCL_BUFFERS = 3 /**< cl_mem objects behind addresses that the library has made up: a
-                               kernel takes what sb_opencl_device::buffer returns. Only memory of
-                               the library can be lent */
+    SB_OPENCL_SVM = 1,     /**< coarse-grained shared virtual memory: clSetKernelArgSVMPointer */
+    SB_OPENCL_USM = 2,     /**< device memory of Intel's unified shared memory:
+                                clSetKernelArgMemPointerINTEL */
+    SB_OPENCL_BUFFERS = 3, /**< cl_mem objects behind addresses that the library has made up: a
+                                kernel takes what sb_opencl_device::buffer returns. Only memory of
+                                the library can be lent */
+    SB_OPENCL_FINE_SVM = 4 /**< fine-grained shared virtual memory, if the device's memory is the
+                                host's (CL_DEVICE_HOST_UNIFIED_MEMORY): clSetKernelArgSVMPointer.
+                                Coarse-grained memory can be lent, too */
 };
 
 /** The name of the table sb_opencl_device, for sb_context_extension. */
@@ -56,7 +61,7 @@ typedef struct sb_opencl_device {
     cl_context (*context)(const void *device);
     /** Returns the OpenCL device. */
     cl_device_id (*id)(const void *device);
-    /** Returns the kind of the device's memory, SB_OPENCL_SVM to SB_OPENCL_BUFFERS. */
+    /** Returns the kind of the device's memory, SB_OPENCL_*. */
     int32_t (*memory)(const void *device);
     /** Returns the cl_mem of SB_OPENCL_BUFFERS that holds `ptr`, and the offset of `ptr` in bytes.
      *  NULL: `ptr` is not in such memory.
