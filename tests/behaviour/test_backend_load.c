@@ -125,7 +125,7 @@ TEST(tables_that_no_context_accepts_are_not_registered) {
     table.struct_size = sizeof(size_t);
     assert_status(SB_ERR_ABI_MISMATCH, sb_backend_register(&table, &err));
     table.struct_size = sizeof table;
-    table.flags = SB_BACKEND_NO_DEFAULT_STREAM << 1;
+    table.flags = SB_BACKEND_HOST_COHERENT << 1;
     assert_status(SB_ERR_UNSUPPORTED, sb_backend_register(&table, &err));
     table.flags = 0;
     table.upload = NULL;

@@ -676,7 +676,7 @@ TEST_ON(device, tables_of_another_version_are_refused) {
                   create_with_backend(&f->table, "plain:0", &f->context, &err));
     assert_non_null(strstr(err.message, "version"));
     f->table = plain_backend(&f->plain);
-    f->table.flags = SB_BACKEND_NO_DEFAULT_STREAM << 1;
+    f->table.flags = SB_BACKEND_HOST_COHERENT << 1;
     assert_status(SB_ERR_UNSUPPORTED, create_with_backend(&f->table, "plain:0", &f->context, &err));
     assert_int_equal(f->plain.opened, 0);
     assert_null(f->context);
@@ -801,7 +801,7 @@ static uint32_t plain_lacks(void *device) {
 }
 
 static uint32_t plain_lacks_more(void *device) {
-    return SB_DEVICE_LACKS_CHECK_POINTER << 1;
+    return SB_DEVICE_LACKS_HOST_COHERENT << 1;
 }
 
 static sb_status no_check(void *device, const void *ptr, size_t bytes, sb_error *err) {

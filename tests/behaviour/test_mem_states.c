@@ -1,5 +1,6 @@
 /* The complete state table of SyncedMemory: every head, every pair of storages, every call, on a
    device whose transfers are counted. */
+#include "coherent.h"
 #include "scene.h"
 
 #define BYTES ((size_t)256)
@@ -27,8 +28,10 @@ struct outcome {
     int fill;     /* the byte that fills every current side; -1: unspecified */
 };
 
-static struct outcome outcome_of(const struct start *start, enum call call) {
-    struct outcome o = {.after = {.head = start->head, .side = {{start->cpu, 0}, {start->gpu, 0}}},
+static struct outcome outcome_of(const struct start *start, enum call call, bool is_coherent) {
+    struct outcome o = {.after = {.head = start->head,
+                                  .side = {{start->cpu, 0}, {start->gpu, 0}},
+                                  .is_coherent = is_coherent},
                         .same = {true, true},
                         .fill = CURRENT};
     o.plan = table_plan(&o.after, call);
@@ -70,8 +73,8 @@ static void check_work(struct scene *scene, const struct start *start, enum call
                        const struct plan *plan, const struct tally *before) {
     struct tally t = rig_since(&scene->rig, before);
     bool host = plan->side == SB_SIDE_CPU, device = !host;
-    expect("host buffers", t.host_allocs, plan->allocates && host);
-    expect("device buffers", t.device_allocs, plan->allocates && device);
+    expect("host buffers", t.host_allocs, plan->allocates && !plan->on_device);
+    expect("device buffers", t.device_allocs, plan->allocates && plan->on_device);
     expect("uploads in the statistics", t.uploads, plan->copies && device);
     expect("uploads of the device", t.calls[SB_SIM_UPLOAD], plan->copies && device);
     expect("downloads in the statistics", t.downloads, plan->copies && host);
@@ -145,12 +148,13 @@ static void check_lent(struct scene *scene, const struct start *start, enum call
                lent_holds(&scene->gpu, current_gpu ? CURRENT : STALE), true);
 }
 
-static void run_cell(const struct start *start, enum call call, size_t bytes) {
+static void run_cell_on(const sb_backend *backend, const struct start *start, enum call call,
+                        size_t bytes) {
     struct scene scene;
     void *out = NULL;
-    scene_open(&scene, start, bytes);
+    scene_open_on(&scene, start, bytes, backend);
     scene_lend_extra(&scene, call);
-    struct outcome o = outcome_of(start, call);
+    struct outcome o = outcome_of(start, call, backend != NULL);
     struct tally before = rig_tally(&scene.rig);
 
     support_poison_error(&err);
@@ -168,6 +172,10 @@ static void run_cell(const struct start *start, enum call call, size_t bytes) {
     scene_close(&scene);
 }
 
+static void run_cell(const struct start *start, enum call call, size_t bytes) {
+    run_cell_on(NULL, start, call, bytes);
+}
+
 static const int32_t cpu_kinds[] = {SB_STORAGE_NONE, SB_STORAGE_OWNED, SB_STORAGE_PINNED,
                                     SB_STORAGE_BORROWED, SB_STORAGE_BORROWED_READ_ONLY};
 static const int32_t gpu_kinds[] = {SB_STORAGE_NONE, SB_STORAGE_OWNED, SB_STORAGE_BORROWED,
@@ -183,6 +191,15 @@ TEST(every_head_storage_and_call) {
                     run_cell(&start, call, BYTES);
             }
     assert_int_equal(cells, (1 + 4 * 4 + 5 * 3 + 4 * 3 - 1) * CALLS);
+}
+
+/* One storage for both sides, unless a side is lent. */
+TEST(every_state_and_call_of_host_coherent_memory) {
+    for (size_t s = 0; s < SCENE_COHERENT_STARTS; s++)
+        for (enum call call = 0; call < CALLS; call++)
+            run_cell_on(coherent_table(), &scene_coherent_starts[s], call, BYTES);
+    for (enum call call = 0; call < CALLS; call++)
+        run_cell_on(coherent_table(), &scene_coherent_starts[0], call, 0);
 }
 
 /* --- size 0 ------------------------------------------------------------------ */
@@ -316,7 +333,7 @@ static void host_only_call(int32_t head, int32_t kind, enum call call) {
     struct lent host_bytes = lend_host(BYTES, LENT);
     if (call == SET_GPU)
         scene.extra.ptr = host_bytes.ptr;
-    struct outcome o = outcome_of(&start, call);
+    struct outcome o = outcome_of(&start, call, false);
     if (call_is_about_device(call))
         o = (struct outcome){{.status = SB_ERR_NO_DEVICE},
                              {.head = head, .side = {{kind, 0}, {SB_STORAGE_NONE, 0}}},

@@ -1,6 +1,7 @@
 /* Writes in steps (sb_write), begun in every state of a memory and ended in every way: when the
    head moves, which bytes are current, when deleters run. */
 #include "blobs.h"
+#include "coherent.h"
 #include "scene.h"
 
 #include "context/context.h"
@@ -11,6 +12,7 @@
 enum { UNTOUCHED = -1 };
 
 struct given {
+    const sb_backend *backend; /* NULL: the built-in one; else with host-coherent memory */
     const struct start *start;
     sb_side side;
     uint32_t flags;
@@ -37,18 +39,25 @@ static int32_t storage_of(const struct start *start, sb_side side) {
     return side == SB_SIDE_CPU ? start->cpu : start->gpu;
 }
 
+/* Returns whether both sides are one storage. */
+static bool is_one(const struct given *g) {
+    return g->backend && g->start->cpu == SB_STORAGE_OWNED && g->start->gpu == SB_STORAGE_OWNED;
+}
+
 static int32_t head_after(const struct given *g) {
     const bool in_place = !is_read_only(storage_of(g->start, g->side));
     if (g->outcome == SB_WRITE_DONE)
         return head_of(g->side);
-    if (g->outcome == SB_WRITE_SPOILED && g->start->head == SB_HEAD_SYNCED && in_place)
+    if (g->outcome == SB_WRITE_SPOILED && g->start->head == SB_HEAD_SYNCED && in_place &&
+        !is_one(g))
         return head_of(!g->side);
     return g->start->head;
 }
 
 static void check_bytes(struct scene *s, const struct given *g) {
     const int32_t head = sb_mem_head(s->mem);
-    const bool is_spoiled = g->outcome == SB_WRITE_SPOILED && head == head_of(g->side) &&
+    const bool is_spoiled = g->outcome == SB_WRITE_SPOILED &&
+                            (head == head_of(g->side) || is_one(g)) &&
                             !is_read_only(storage_of(g->start, g->side));
     const int fill = g->outcome == SB_WRITE_DONE     ? WRITTEN
                      : head == SB_HEAD_UNINITIALIZED ? 0
@@ -62,7 +71,7 @@ static void check(const struct given *g) {
     struct scene s;
     sb_write *write = NULL;
     void *ptr = NULL;
-    scene_open(&s, g->start, BYTES);
+    scene_open_on(&s, g->start, BYTES, g->backend);
     assert_ok(sb_write_begin(s.mem, g->side, g->flags, &ptr, &write, &err));
     if (g->flags & SB_WRITE_QUEUED)
         assert_ok(sb_context_synchronize(s.rig.context, &err));
@@ -85,12 +94,16 @@ static void check(const struct given *g) {
 }
 
 TEST(a_write_changes_nothing_before_its_end) {
-    for (size_t i = 0; i < SCENE_STARTS; i++)
+    for (size_t i = 0; i < SCENE_STARTS + SCENE_COHERENT_STARTS; i++)
         for (sb_side side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++)
             for (uint32_t flags = 0; flags <= (SB_WRITE_OVERWRITE | SB_WRITE_QUEUED);
                  flags += SB_WRITE_OVERWRITE)
                 for (sb_write_outcome end = UNTOUCHED; end < SB_WRITE_ABANDONED; end++) {
-                    const struct given g = {&scene_starts[i], side, flags, end};
+                    const bool is_coherent = i >= SCENE_STARTS;
+                    const struct given g = {is_coherent ? coherent_table() : NULL,
+                                            is_coherent ? &scene_coherent_starts[i - SCENE_STARTS]
+                                                        : &scene_starts[i],
+                                            side, flags, end};
                     const bool discards = (flags & SB_WRITE_OVERWRITE) && end != SB_WRITE_DONE;
                     if (!discards || !table_is_current(g.start->head, side))
                         check(&g);

@@ -45,6 +45,10 @@ TEST(shared_virtual_memory_conforms) {
     check("svm", SB_OPENCL_SVM);
 }
 
+TEST(fine_grained_memory_conforms) {
+    check("fine-grained svm", SB_OPENCL_FINE_SVM);
+}
+
 TEST(unified_shared_memory_conforms) {
     check("usm", SB_OPENCL_USM);
 }

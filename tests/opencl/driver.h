@@ -45,7 +45,8 @@ cl_uint driver_buffers(cl_context context, cl_mem *out, cl_uint most);
 /* The properties of devices that are opened later. By default they are those of pocl's device, and
    Intel's unified shared memory. */
 extern struct fake_device {
-    bool hides_doubles, hides_svm, hides_usm;
+    bool hides_doubles, hides_svm, hides_fine_svm, hides_usm;
+    bool is_separate;    /* its memory is not the host's */
     const char *version; /* NULL: the true one */
 } fake_device;
 

@@ -4,7 +4,7 @@
 
 #include <syncblob/opencl.h>
 
-/* Returns the table for SB_OPENCL_SVM to SB_OPENCL_BUFFERS, which is static. */
+/* Returns the table for SB_OPENCL_SVM to SB_OPENCL_FINE_SVM, which is static. */
 const sb_backend *opencl_backend(int32_t memory);
 /* Creates a context on "opencl:0" with the table. */
 sb_status opencl_context(const sb_backend *backend, sb_context **out, sb_error *err);

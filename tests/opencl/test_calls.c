@@ -208,7 +208,7 @@ static bool try_fault(int32_t memory, const struct operation *o, int64_t nth, cl
 
 TEST(no_failing_call_loses_bytes) {
     static const cl_int codes[] = {CL_OUT_OF_RESOURCES, CL_INVALID_VALUE, CL_DEVICE_NOT_AVAILABLE};
-    for (int32_t memory = SB_OPENCL_SVM; memory <= SB_OPENCL_BUFFERS; memory++)
+    for (int32_t memory = SB_OPENCL_SVM; memory <= SB_OPENCL_FINE_SVM; memory++)
         for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
             for (int k = 0; k < (test_is_quick() ? 1 : 3); k++)
                 for (int64_t n = 1; try_fault(memory, &operations[i], n, codes[k]); n++)

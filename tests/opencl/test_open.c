@@ -47,13 +47,17 @@ TEST(devices_of_opencl_1_are_refused) {
 
 TEST(the_best_memory_of_the_device_is_chosen) {
     static const struct {
-        bool hides_usm, hides_svm;
+        bool is_separate, hides_fine_svm, hides_usm, hides_svm;
         int32_t memory;
-    } rows[] = {{false, false, SB_OPENCL_USM},
-                {true, false, SB_OPENCL_SVM},
-                {true, true, SB_OPENCL_BUFFERS}};
-    for (int i = 0; i < 3; i++) {
+    } rows[] = {{false, false, false, false, SB_OPENCL_FINE_SVM},
+                {false, true, false, false, SB_OPENCL_USM},
+                {true, false, false, false, SB_OPENCL_USM},
+                {true, false, true, false, SB_OPENCL_SVM},
+                {false, false, true, true, SB_OPENCL_BUFFERS}};
+    for (int i = 0; i < 5; i++) {
         void *device;
+        fake_device.is_separate = rows[i].is_separate;
+        fake_device.hides_fine_svm = rows[i].hides_fine_svm;
         fake_device.hides_usm = rows[i].hides_usm;
         fake_device.hides_svm = rows[i].hides_svm;
         sb_context *context = open_context(sb_opencl_backend());
@@ -80,7 +84,7 @@ static bool open_with_fault(int32_t memory, int64_t nth, cl_int code) {
 TEST(a_failed_opening_leaves_nothing_open) {
     static const cl_int codes[] = {CL_OUT_OF_HOST_MEMORY, CL_INVALID_VALUE,
                                    CL_DEVICE_NOT_AVAILABLE};
-    for (int32_t memory = SB_OPENCL_SVM; memory <= SB_OPENCL_BUFFERS; memory++)
+    for (int32_t memory = SB_OPENCL_SVM; memory <= SB_OPENCL_FINE_SVM; memory++)
         for (int i = 0; i < 3; i++)
             for (int64_t n = 1; open_with_fault(memory, n, codes[i]); n++)
                 assert_true(n < 100);
@@ -93,7 +97,7 @@ TEST(without_doubles_the_host_adds_floats) {
     float *out;
     double sum = 0;
     fake_device.hides_doubles = true;
-    for (int32_t memory = SB_OPENCL_SVM; memory <= SB_OPENCL_BUFFERS; memory++) {
+    for (int32_t memory = SB_OPENCL_SVM; memory <= SB_OPENCL_FINE_SVM; memory++) {
         sb_context *context = open_context(opencl_backend(memory));
         sb_blob *blob = test_vector(context, SB_DTYPE_F32, COUNT);
         assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DATA, &out, &err));

@@ -94,7 +94,7 @@ static void set_pointer(const struct place *place, cl_kernel kernel, const void 
 }
 
 TEST(kernels_of_the_caller_work_on_the_memory) {
-    for (int32_t memory = SB_OPENCL_SVM; memory <= SB_OPENCL_BUFFERS; memory++) {
+    for (int32_t memory = SB_OPENCL_SVM; memory <= SB_OPENCL_FINE_SVM; memory++) {
         struct place place = place_open(memory);
         const size_t half = COUNT / 2;
         cl_program program;
@@ -256,5 +256,33 @@ TEST(finished_commands_are_forgotten) {
     }
     assert_int_equal(driver_live().events, 1);
     release(&place, ptr);
+    place_close(&place);
+}
+
+/* --- host-coherent memory -------------------------------------------------------------- */
+
+TEST(fine_grained_memory_is_never_copied) {
+    struct place place = place_open(SB_OPENCL_FINE_SVM);
+    sb_stats stats = SB_STATS_INIT;
+    float *host, *device;
+    const float *read;
+    sb_blob *blob = blob_of_count(place.context, SB_DTYPE_F32, COUNT);
+    for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
+        assert_ok(sb_blob_mutable_cpu_f32(blob, part, &host, &err));
+        for (int i = 0; i < COUNT; i++)
+            host[i] = part == SB_DATA ? 5 : 2;
+    }
+    assert_ok(sb_blob_mutable_gpu_f32(blob, SB_DATA, &device, &err));
+    driver_close_gate(place.queue);
+    assert_ok(sb_blob_update_on(blob, (sb_stream)place.queue, &err));
+    assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DIFF, &host, &err)); /* waits for its reader */
+    host[COUNT - 1] = 100;
+    assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &read, &err));
+    assert_ptr_equal(read, device);
+    assert_true(read[0] == 3 && read[COUNT - 1] == 3);
+    assert_ok(sb_context_stats(place.context, &stats, &err));
+    assert_int_equal(stats.uploads + stats.downloads + stats.device_copies, 0);
+    assert_int_equal(stats.device_bytes, 2 * COUNT * sizeof(float));
+    sb_blob_destroy(blob);
     place_close(&place);
 }

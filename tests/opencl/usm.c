@@ -159,7 +159,8 @@ static cl_int answer(const char *text, void *out, size_t *out_bytes) {
 cl_int fake_device_info(cl_device_id device, cl_device_info what, size_t bytes, void *out,
                         size_t *out_bytes) {
     if ((what == CL_DEVICE_DOUBLE_FP_CONFIG && fake_device.hides_doubles) ||
-        (what == CL_DEVICE_SVM_CAPABILITIES && fake_device.hides_svm)) {
+        (what == CL_DEVICE_SVM_CAPABILITIES && fake_device.hides_svm) ||
+        (what == CL_DEVICE_HOST_UNIFIED_MEMORY && fake_device.is_separate)) {
         memset(out, 0, bytes);
         return CL_SUCCESS;
     }
@@ -169,7 +170,10 @@ cl_int fake_device_info(cl_device_id device, cl_device_info what, size_t bytes, 
         return answer(fake_device.hides_usm ? "cl_intel_unified_shared_memory_more"
                                             : "cl_khr_fp64 cl_intel_unified_shared_memory",
                       out, out_bytes);
-    return __real_clGetDeviceInfo(device, what, bytes, out, out_bytes);
+    const cl_int result = __real_clGetDeviceInfo(device, what, bytes, out, out_bytes);
+    if (what == CL_DEVICE_SVM_CAPABILITIES && fake_device.hides_fine_svm)
+        *(cl_device_svm_capabilities *)out &= CL_DEVICE_SVM_COARSE_GRAIN_BUFFER;
+    return result;
 }
 
 /* NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming) */

@@ -17,6 +17,19 @@ const struct start scene_starts[SCENE_STARTS] = {
     {SB_HEAD_SYNCED, SB_STORAGE_OWNED, SB_STORAGE_BORROWED_READ_ONLY},
 };
 
+const struct start scene_coherent_starts[SCENE_COHERENT_STARTS] = {
+    {SB_HEAD_UNINITIALIZED, SB_STORAGE_NONE, SB_STORAGE_NONE},
+    {SB_HEAD_AT_CPU, SB_STORAGE_OWNED, SB_STORAGE_OWNED},
+    {SB_HEAD_AT_GPU, SB_STORAGE_OWNED, SB_STORAGE_OWNED},
+    {SB_HEAD_SYNCED, SB_STORAGE_OWNED, SB_STORAGE_OWNED},
+    {SB_HEAD_AT_CPU, SB_STORAGE_BORROWED, SB_STORAGE_NONE},
+    {SB_HEAD_AT_CPU, SB_STORAGE_BORROWED_READ_ONLY, SB_STORAGE_OWNED},
+    {SB_HEAD_SYNCED, SB_STORAGE_BORROWED, SB_STORAGE_OWNED},
+    {SB_HEAD_AT_GPU, SB_STORAGE_NONE, SB_STORAGE_BORROWED},
+    {SB_HEAD_AT_GPU, SB_STORAGE_NONE, SB_STORAGE_BORROWED_READ_ONLY},
+    {SB_HEAD_AT_CPU, SB_STORAGE_OWNED, SB_STORAGE_BORROWED},
+};
+
 bool is_read_only(int32_t kind) {
     return kind == SB_STORAGE_BORROWED_READ_ONLY;
 }
@@ -130,11 +143,18 @@ void scene_arrange(struct scene *scene, const struct start *start) {
 }
 
 void scene_open(struct scene *scene, const struct start *start, size_t bytes) {
-    sb_error err;
+    scene_open_on(scene, start, bytes, NULL);
+}
+
+void scene_open_on(struct scene *scene, const struct start *start, size_t bytes,
+                   const sb_backend *backend) {
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     bool pinned = start->cpu == SB_STORAGE_PINNED;
     *scene = (struct scene){.bytes = bytes};
-    rig_open_on(&scene->rig, "sim:0",
-                SB_CONTEXT_NO_HOST_CACHE | (pinned ? 0u : (uint32_t)SB_CONTEXT_NO_PINNED));
+    options.device = "sim:0";
+    options.backend = backend;
+    options.flags = SB_CONTEXT_NO_HOST_CACHE | (pinned ? 0u : (uint32_t)SB_CONTEXT_NO_PINNED);
+    rig_open_options(&scene->rig, options);
     assert_ok(sb_mem_create(scene->rig.context, bytes, &scene->mem, &err));
     scene_arrange(scene, start);
     assert_int_equal(sb_mem_head(scene->mem), start->head);

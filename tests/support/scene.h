@@ -6,6 +6,8 @@
 #include "rig.h"
 #include "state_table.h"
 
+#include <syncblob/backend.h>
+
 /* Values of the bytes in memories. */
 #define CURRENT 0x11 /* the bytes of a current side */
 #define STALE   0x22 /* the bytes of a side that is not current */
@@ -18,6 +20,10 @@ struct start {
 /* States in which calls have different work to do: every head, every kind of storage. */
 enum { SCENE_STARTS = 14 };
 extern const struct start scene_starts[SCENE_STARTS];
+
+/* Such states on a device with host-coherent memory: both sides are one storage, or one is lent. */
+enum { SCENE_COHERENT_STARTS = 10 };
+extern const struct start scene_coherent_starts[SCENE_COHERENT_STARTS];
 
 struct scene {
     struct rig rig;
@@ -35,6 +41,9 @@ bool is_reachable(const struct start *start);
 /* Opens a context on sim:0, with pinned host memory if `start` has it, and a memory in the state
    `start`: current sides hold CURRENT, others STALE. */
 void scene_open(struct scene *scene, const struct start *start, size_t bytes);
+/* scene_open on "sim:0" of a table; NULL: the built-in one. */
+void scene_open_on(struct scene *scene, const struct start *start, size_t bytes,
+                   const sb_backend *backend);
 /* Releases the memory and asserts that every loan has ended exactly once. */
 void scene_close(struct scene *scene);
 /* Brings scene->mem, which must be new, into the state. */

@@ -65,6 +65,12 @@ bool table_is_borrowed(int32_t kind) {
     return kind == SB_STORAGE_BORROWED || kind == SB_STORAGE_BORROWED_READ_ONLY;
 }
 
+/* Returns whether both sides are one storage. */
+static bool is_one(const struct memory_state *state) {
+    return state->is_coherent && state->side[SB_SIDE_CPU].kind == SB_STORAGE_OWNED &&
+           state->side[SB_SIDE_GPU].kind == SB_STORAGE_OWNED;
+}
+
 /* A pointer for writing and a copy need storage that may be written. */
 static bool needs_writable(enum purpose purpose, enum work work) {
     return work == ZERO || work == COPY || work == ALLOC || purpose == WRITE ||
@@ -84,14 +90,17 @@ static struct plan plan_cell(const struct memory_state *state, enum call call) {
         return plan;
     }
     plan.zeroes = cell.work == ZERO;
-    plan.copies = cell.work == COPY;
+    plan.copies = cell.work == COPY && !is_one(state);
     plan.adopts = cell.work == ADOPT;
     if (needs_writable(purpose, cell.work)) {
         plan.allocates = read_only || now->kind == SB_STORAGE_NONE;
         plan.moves = read_only && cell.work == NOTHING && purpose != OVERWRITE;
     }
-    plan.drops =
-        now->kind != SB_STORAGE_NONE && (cell.work == ADOPT || cell.work == FREE || plan.allocates);
+    plan.on_device =
+        plan.side == SB_SIDE_GPU || (state->is_coherent && now->kind == SB_STORAGE_NONE &&
+                                     state->side[SB_SIDE_GPU].kind == SB_STORAGE_NONE);
+    plan.drops = now->kind != SB_STORAGE_NONE &&
+                 (cell.work == ADOPT || (cell.work == FREE && !is_one(state)) || plan.allocates);
     return plan;
 }
 
@@ -113,13 +122,25 @@ struct plan table_plan(const struct memory_state *state, enum call call) {
     return call == CLEAR ? plan_clear(state) : plan_cell(state, call);
 }
 
+/* The host side shares storage that the library has on the device, unless it has other storage. */
+static void share(struct memory_state *state, bool was_one) {
+    struct side *host = &state->side[SB_SIDE_CPU], *device = &state->side[SB_SIDE_GPU];
+    if (was_one && device->kind != SB_STORAGE_OWNED)
+        host->kind = SB_STORAGE_NONE;
+    if (host->kind == SB_STORAGE_NONE && device->kind == SB_STORAGE_OWNED)
+        host->kind = SB_STORAGE_OWNED;
+}
+
 struct loan *table_commit(struct memory_state *state, const struct plan *plan, struct side fresh) {
-    struct side *side = &state->side[plan->side];
+    const bool was_one = is_one(state);
+    struct side *side = &state->side[plan->allocates && plan->on_device ? SB_SIDE_GPU : plan->side];
     struct loan *ended = plan->drops ? side->loan : NULL;
     if (plan->allocates || plan->adopts)
         *side = fresh;
     else if (plan->drops)
         *side = (struct side){SB_STORAGE_NONE, NULL};
+    if (state->is_coherent)
+        share(state, was_one);
     state->head = plan->head;
     return ended;
 }

@@ -47,6 +47,8 @@ struct memory_state {
     size_t bytes;
     int32_t head;
     struct side side[2];
+    bool is_coherent; /* the device's memory is host-coherent: both sides are one storage, unless a
+                         side is lent */
 };
 
 /* The work of a call on a memory in a state. */
@@ -55,6 +57,7 @@ struct plan {
     int32_t head;     /* afterwards */
     int32_t side;     /* on which the call works */
     bool allocates;   /* the library allocates storage on that side */
+    bool on_device;   /* that storage is memory of the device */
     bool copies;      /* from the other side */
     bool moves;       /* current bytes move out of read-only storage, on the same side */
     bool zeroes;

@@ -865,8 +865,10 @@ const _: () = {
 };
 pub const SB_BACKEND_PINNED_NOT_IN_CHILD: u32 = 1;
 pub const SB_BACKEND_NO_DEFAULT_STREAM: u32 = 2;
+pub const SB_BACKEND_HOST_COHERENT: u32 = 4;
 pub const SB_DEVICE_LACKS_F64: u32 = 1;
 pub const SB_DEVICE_LACKS_CHECK_POINTER: u32 = 2;
+pub const SB_DEVICE_LACKS_HOST_COHERENT: u32 = 4;
 #[cfg(target_pointer_width = "64")]
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {

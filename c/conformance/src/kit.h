@@ -111,6 +111,11 @@ bool sb__kit_has_streams(struct sb__kit *kit);
 bool sb__kit_has_arithmetic(struct sb__kit *kit);
 /* Calls sb__kit_has_arithmetic. Returns SB_DTYPE_F64; SB_DTYPE_F32 if the device has no doubles. */
 sb_dtype sb__kit_last_dtype(struct sb__kit *kit);
+/* Returns whether the device's memory is host-coherent. */
+static inline bool sb__kit_is_coherent(const struct sb__kit *kit) {
+    return kit->table.flags & SB_BACKEND_HOST_COHERENT &&
+           !(kit->lacks & SB_DEVICE_LACKS_HOST_COHERENT);
+}
 /* Skips the claim if the device has no default stream. */
 bool sb__kit_has_default(struct sb__kit *kit);
 /* Creates a stream with the caller's stream_create, or skips the claim if there is none. */

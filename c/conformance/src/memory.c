@@ -215,6 +215,41 @@ static void foreign_pointers_are_refused(struct sb__kit *kit) {
     sb__kit_free(kit, block, 1000);
 }
 
+static void expect_host_bytes(struct sb__kit *kit, const void *block, const void *expected,
+                              size_t bytes, const char *what) {
+    if (sb__kit_goes(kit) && memcmp(block, expected, bytes) != 0)
+        sb__kit_fail(kit, "%s", what);
+}
+
+/* The host, and work on a caller's stream, use the memory as soon as `alloc` returns. */
+static void host_shares_memory(struct sb__kit *kit) {
+    enum { BYTES = 50021, ROUNDS = 4 };
+    if (!sb__kit_is_coherent(kit))
+        sb__kit_skip(kit, "the device has no host-coherent memory");
+    const bool has_other = kit->options.stream_create && kit->table.own_stream;
+    const sb_stream other = has_other ? sb__kit_stream_create(kit) : kit->stream;
+    unsigned char *bytes = sb__kit_memory(kit, BYTES);
+    unsigned char *from = sb__kit_alloc(kit, BYTES), *to = sb__kit_alloc(kit, BYTES);
+    for (uint64_t round = 0; round < ROUNDS && sb__kit_goes(kit); round++) {
+        const sb_stream stream = round % 2 ? kit->stream : other;
+        sb__kit_fill(from, BYTES, round);
+        sb__kit_fill(bytes, BYTES, round);
+        SB__KIT_CALL(kit, copy, to, from, (size_t)BYTES, stream);
+        SB__KIT_CALL(kit, zero, from, (size_t)BYTES / 2, stream);
+        sb__kit_wait(kit, stream);
+        expect_host_bytes(kit, to, bytes, BYTES,
+                          "the host found other bytes than a copy of bytes that it had written");
+        if (sb__kit_goes(kit))
+            memset(bytes, 0, BYTES / 2);
+        expect_host_bytes(kit, from, bytes, BYTES, "the host did not find what zero had cleared");
+    }
+    sb__kit_free(kit, to, BYTES);
+    sb__kit_free(kit, from, BYTES);
+    sb__kit_memory_free(kit, bytes);
+    if (has_other)
+        sb__kit_stream_destroy(kit, other);
+}
+
 static void trim_keeps_memory(struct sb__kit *kit) {
     unsigned char bytes[1000];
     if (!kit->table.trim)
@@ -252,6 +287,7 @@ const struct sb__claim sb__kit_memory_claims[] = {
     {"Page-locked memory is aligned to 64 bytes and takes part in copies", pinned_memory_is_copied},
     {"check_pointer accepts the device's memory and refuses the host's",
      foreign_pointers_are_refused},
+    {"The host reads and writes host-coherent memory at the device's address", host_shares_memory},
     {"trim keeps memory that is in use", trim_keeps_memory},
     {"extension returns NULL for an unknown name", unknown_extensions_are_null},
     {NULL, NULL},

@@ -1,6 +1,7 @@
 /* Runs the conformance test on the backends of this library that need no driver. */
 #include "support.h"
 
+#include "coherent.h"
 #include "conforming.h"
 
 TEST(the_host_conforms) {
@@ -15,6 +16,26 @@ TEST(the_simulated_device_conforms_with_every_schedule) {
         const sb_backend table = simulated_backend(schedule);
         assert_conforms(names[schedule], &table, &options);
     }
+}
+
+static uint32_t not_coherent(void *device) {
+    return SB_DEVICE_LACKS_HOST_COHERENT;
+}
+
+TEST(devices_with_host_coherent_memory_conform) {
+    const sb_conformance_options options = simulated_options(), none = SB_CONFORMANCE_OPTIONS_INIT;
+    sb_backend table = host_backend;
+    table.flags |= SB_BACKEND_HOST_COHERENT;
+    assert_conforms("host, coherent", &table, &none);
+    for (sb_sim_schedule schedule = SB_SIM_EAGER; schedule <= SB_SIM_RANDOM; schedule++) {
+        table = simulated_backend(schedule);
+        table.flags |= SB_BACKEND_HOST_COHERENT;
+        table.user = coherent_table()->user;
+        assert_conforms("sim, coherent", &table, &options);
+    }
+    table.user = NULL; /* this device has none: the host must not touch its memory */
+    table.lacks = not_coherent;
+    assert_conforms("sim, a device that lacks it", &table, &options);
 }
 
 /* --- a device without doubles --------------------------------------------------------------- */

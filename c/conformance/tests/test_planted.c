@@ -2,6 +2,7 @@
    waits. The conformance test must find each error, by the claim that states the promise. */
 #include "support.h"
 
+#include "coherent.h"
 #include "conforming.h"
 
 #include <math.h>
@@ -261,6 +262,24 @@ static sb_status any_pointer(void *device, const void *ptr, size_t bytes, sb_err
     return SB_OK;
 }
 
+/* Clears the block later, when the host may have written it. */
+static sb_status clearing_alloc(void *device, size_t bytes, sb_stream stream, void **out,
+                                sb_error *err) {
+    sb_status st = right.alloc(device, bytes, stream, out, err);
+    return st == SB_OK ? right.zero(device, *out, bytes, stream, err) : st;
+}
+
+/* As a device whose cache keeps bytes that the host has changed since. */
+static sb_status stale_copy(void *device, void *dst, const void *src, size_t bytes,
+                            sb_stream stream, sb_error *err) {
+    static char cache[1 << 16];
+    static const void *cached;
+    if (src != cached && bytes <= sizeof cache)
+        memcpy(cache, src, bytes);
+    cached = src;
+    return right.upload(device, dst, cache, bytes, stream, err);
+}
+
 /* --- arithmetic ------------------------------------------------------------------------------- */
 
 struct exact {
@@ -421,6 +440,20 @@ TEST(every_planted_error_is_found) {
             fail_with("row %zu: the right table fails: %s", i, planted[i].claim);
         if (!is_found(&table, planted[i].claim))
             fail_with("row %zu: the error is not found: %s", i, planted[i].claim);
+    }
+}
+
+TEST(errors_of_host_coherent_memory_are_found) {
+    static const sb_backend errors[] = {{.alloc = clearing_alloc}, {.copy = stale_copy}};
+    right = simulated_backend(SB_SIM_LAZY);
+    right.flags |= SB_BACKEND_HOST_COHERENT;
+    right.user = coherent_table()->user;
+    assert_false(is_found(&right, "host-coherent memory"));
+    for (size_t i = 0; i < COUNT_OF(errors); i++) {
+        sb_backend table = right;
+        replace_slots(&table, &errors[i]);
+        if (!is_found(&table, "host-coherent memory"))
+            fail_with("row %zu is not found", i);
     }
 }
 

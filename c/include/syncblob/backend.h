@@ -34,16 +34,24 @@ enum {
     SB_BACKEND_PINNED_NOT_IN_CHILD = 1, /**< in a forked child, page-locked memory of the parent may
                                              be unmapped: there the core returns FORKED instead of a
                                              pointer to such memory */
-    SB_BACKEND_NO_DEFAULT_STREAM = 2 /**< the device has no default stream (OpenCL's queues): work
-                                          runs only on own_stream and on streams that callers name.
-                                          Callers have own_stream only from sb_context_stream */
+    SB_BACKEND_NO_DEFAULT_STREAM = 2, /**< the device has no default stream (OpenCL's queues): work
+                                           runs only on own_stream and on streams that callers name.
+                                           Callers have own_stream only from sb_context_stream */
+    SB_BACKEND_HOST_COHERENT = 4 /**< the host reads and writes memory of `alloc` at the device's
+                                      address while no work on the device uses it: it finds what
+                                      work wrote that a wait has shown complete, and later work
+                                      finds what the host wrote. The host and all streams may use
+                                      such memory as soon as `alloc` returns */
 };
 
 /** What a device lacks although its table has the slots. */
 enum {
     SB_DEVICE_LACKS_F64 = 1, /**< arithmetic on doubles: the core returns UNSUPPORTED before it
                                   moves bytes, and calls no slot with the dtype F64 */
-    SB_DEVICE_LACKS_CHECK_POINTER = 2 /**< a way to check pointers: as if check_pointer were NULL */
+    SB_DEVICE_LACKS_CHECK_POINTER = 2, /**< a way to check pointers: as if check_pointer were NULL
+                                        */
+    SB_DEVICE_LACKS_HOST_COHERENT = 4  /**< host-coherent memory: as without
+                                            SB_BACKEND_HOST_COHERENT */
 };
 
 /** The table of a backend. In a struct with a smaller struct_size the missing members count as NULL

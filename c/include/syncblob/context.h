@@ -97,10 +97,10 @@ typedef struct sb_context_options {
     sb_allocator allocator;       /**< the allocator of host memory */
     const sb_limits *limits;      /**< [nullable] copied; used by reads that pass no limits */
     size_t max_host_bytes;        /**< hard cap on live ordinary host memory; 0: none */
-    size_t max_device_bytes;      /**< hard cap on live device memory; 0: none. The cap does not
-                                       include a backend's internal memory, such as scratch memory
-                                       of a sum on "cuda:N", or memory that the driver failed to
-                                       free */
+    size_t max_device_bytes;      /**< hard cap on live device memory, also if the host shares it
+                                       (mem.h); 0: none. The cap does not include a backend's
+                                       internal memory, such as scratch memory of a sum on
+                                       "cuda:N", or memory that the driver failed to free */
     size_t max_pinned_bytes;      /**< cap on page-locked memory, as sb_stats::pinned_bytes counts
                                        it; 0: 1 GiB; above the cap host memory is ordinary */
     size_t max_cache_bytes;       /**< host memory cached for reuse; 0: 256 MiB. The sum of cached

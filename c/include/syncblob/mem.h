@@ -41,9 +41,17 @@
  * default streams: synchronise those streams first, or wait for the end of the capture. Memory that
  * is retired during the capture is freed after the capture (quarantine, context.h).
  *
+ * Host-coherent memory (SB_BACKEND_HOST_COHERENT in backend.h): if the host addresses the device's
+ * memory, the two sides of a memory are one storage, which counts as device memory. Heads move as
+ * on other devices, but a transfer copies nothing: to the host it is a wait for the device's work,
+ * to the device nothing. A call after which the host may write also waits for work that reads the
+ * bytes on the device. The device's writes also change the bytes behind older host pointers. If the
+ * device fails while it writes, the host's bytes are lost, too. Both sides have separate storage,
+ * and copies between them, if a side is lent or if the device has no room.
+ *
  * In the lists of errors UNINITIALIZED means a LOST memory, unless the text adds another case. In a
- * forked child FORKED can also mean that the host bytes are page-locked for a CUDA device, or that
- * another thread was changing the memory at the fork.
+ * forked child FORKED can also mean that the host bytes are page-locked for a CUDA device or are
+ * host-coherent memory, or that another thread was changing the memory at the fork.
  */
 #ifndef SYNCBLOB_MEM_H
 #define SYNCBLOB_MEM_H
@@ -122,7 +130,8 @@ SB_API size_t sb_mem_size(const sb_mem *mem);
 /** Returns SB_HEAD_*; never waits. */
 SB_API sb_head sb_mem_head(const sb_mem *mem);
 
-/** Returns SB_STORAGE_* of a side; SB_STORAGE_NONE for an unknown `side`. */
+/** Returns SB_STORAGE_* of a side; SB_STORAGE_NONE for an unknown `side`. If both sides are one
+ *  storage (host-coherent memory), SB_STORAGE_OWNED for each. */
 SB_API sb_storage sb_mem_storage(const sb_mem *mem, sb_side side);
 
 /** Returns the context of the memory.
@@ -256,7 +265,8 @@ SB_API SB_MUST_CHECK sb_status sb_mem_prefetch_gpu(const sb_mem *mem, sb_stream 
  *  Errors: DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_mem_synchronize(const sb_mem *mem, sb_error *err);
 
-/** Retires the host side: frees the storage, or runs its deleter.
+/** Retires the host side: frees the storage, or runs its deleter. If both sides are one storage
+ *  (host-coherent memory), frees nothing and only moves the head.
  *  Errors: INVALID_ARGUMENT (the side has the only current bytes, or a write has not ended),
  *  UNINITIALIZED, DEVICE_FAILURE, DEVICE_LOST, FORKED (the last three: a pending copy failed). */
 SB_API SB_MUST_CHECK sb_status sb_mem_evict_cpu(sb_mem *mem, sb_error *err);
@@ -297,7 +307,8 @@ enum {
     SB_WRITE_SPOILED = 1,  /**< some bytes may have been written. A write in place leaves the side's
                                 bytes unspecified: if both sides were current, the head moves to the
                                 other side, else it stays. If the write had separate storage (the
-                                side was lent SB_READ_ONLY), nothing has changed */
+                                side was lent SB_READ_ONLY), nothing has changed. If both sides are
+                                one storage, the bytes of both are unspecified, and the head stays */
     SB_WRITE_ABANDONED = 2 /**< as SPOILED, and another party may still write for an unknown time:
                                 the storage is never freed and counts as live */
 };

@@ -107,9 +107,9 @@ static sb_status inspect(struct sb__opencl_device *device, sb_error *err) {
 /* Chooses the best kind of memory that the device has; if `only` is not 0, that kind or an
    error. */
 static sb_status choose_memory(struct sb__opencl_device *device, int32_t only, sb_error *err) {
-    static const struct sb__opencl_memory *const kinds[] = {&sb__opencl_usm, &sb__opencl_svm,
-                                                            &sb__opencl_buffers};
-    for (int i = 0; i < 3 && !device->memory; i++)
+    static const struct sb__opencl_memory *const kinds[] = {&sb__opencl_fine_svm, &sb__opencl_usm,
+                                                            &sb__opencl_svm, &sb__opencl_buffers};
+    for (int i = 0; i < 4 && !device->memory; i++)
         if ((!only || kinds[i]->kind == only) && kinds[i]->open(device))
             device->memory = kinds[i];
     if (device->memory)

@@ -18,7 +18,7 @@ typedef cl_int sb__opencl_transfer(struct sb__opencl_device *device, void *dst, 
 /* Functions of one kind of memory. They return OpenCL's codes. A function that queues a command
    sets `*event` to the command's event. */
 struct sb__opencl_memory {
-    int32_t kind; /* SB_OPENCL_SVM to SB_OPENCL_BUFFERS */
+    int32_t kind; /* SB_OPENCL_* */
     /* Returns whether the device has this kind. */
     bool (*open)(struct sb__opencl_device *device);
     /* Allocates memory that is aligned to 64 bytes or more. */
@@ -36,7 +36,8 @@ struct sb__opencl_memory {
     bool (*holds)(struct sb__opencl_device *device, const void *ptr, size_t bytes);
 };
 
-extern const struct sb__opencl_memory sb__opencl_svm, sb__opencl_usm, sb__opencl_buffers;
+extern const struct sb__opencl_memory sb__opencl_fine_svm, sb__opencl_usm, sb__opencl_svm,
+    sb__opencl_buffers;
 
 /* Functions of Intel's extension. */
 struct sb__opencl_usm_functions {

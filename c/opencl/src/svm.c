@@ -1,19 +1,42 @@
-/* Coarse-grained shared virtual memory, which OpenCL 2 requires of every device. */
+/* Shared virtual memory: coarse-grained, which OpenCL 2 requires of every device, or fine-grained,
+   which the host addresses, too. */
 #include "device.h"
 
 #include <stdlib.h>
 
-static bool has_svm(struct sb__opencl_device *device) {
+static bool has(struct sb__opencl_device *device, cl_device_svm_capabilities asked) {
     cl_device_svm_capabilities can = 0;
     return clGetDeviceInfo(device->id, CL_DEVICE_SVM_CAPABILITIES, sizeof can, &can, NULL) ==
                CL_SUCCESS &&
-           (can & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER);
+           (can & asked);
+}
+
+static bool has_svm(struct sb__opencl_device *device) {
+    return has(device, CL_DEVICE_SVM_COARSE_GRAIN_BUFFER);
+}
+
+/* A device with separate memory may have fine-grained memory, too, but in the host's. */
+static bool has_fine_svm(struct sb__opencl_device *device) {
+    cl_bool is_unified = CL_FALSE;
+    return has(device, CL_DEVICE_SVM_FINE_GRAIN_BUFFER) &&
+           clGetDeviceInfo(device->id, CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof is_unified,
+                           &is_unified, NULL) == CL_SUCCESS &&
+           is_unified;
 }
 
 /* Alignment 0 means the alignment of the largest type of OpenCL C, 128 bytes. */
-static cl_int alloc_svm(struct sb__opencl_device *device, size_t bytes, void **out) {
-    *out = clSVMAlloc(device->context, CL_MEM_READ_WRITE, bytes, 0);
+static cl_int alloc(struct sb__opencl_device *device, cl_svm_mem_flags flags, size_t bytes,
+                    void **out) {
+    *out = clSVMAlloc(device->context, CL_MEM_READ_WRITE | flags, bytes, 0);
     return *out ? CL_SUCCESS : CL_MEM_OBJECT_ALLOCATION_FAILURE;
+}
+
+static cl_int alloc_svm(struct sb__opencl_device *device, size_t bytes, void **out) {
+    return alloc(device, 0, bytes, out);
+}
+
+static cl_int alloc_fine_svm(struct sb__opencl_device *device, size_t bytes, void **out) {
+    return alloc(device, CL_MEM_SVM_FINE_GRAIN_BUFFER, bytes, out);
 }
 
 /* Frees the memory after a wait. If the wait fails twice, does not free it. */
@@ -66,6 +89,18 @@ const struct sb__opencl_memory sb__opencl_svm = {
     .kind = SB_OPENCL_SVM,
     .open = has_svm,
     .alloc = alloc_svm,
+    .free = free_svm,
+    .zero = zero_svm,
+    .upload = copy_svm,
+    .download = copy_svm,
+    .copy = copy_svm,
+    .argument = argument_svm,
+};
+
+const struct sb__opencl_memory sb__opencl_fine_svm = {
+    .kind = SB_OPENCL_FINE_SVM,
+    .open = has_fine_svm,
+    .alloc = alloc_fine_svm,
     .free = free_svm,
     .zero = zero_svm,
     .upload = copy_svm,

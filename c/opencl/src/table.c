@@ -28,13 +28,15 @@ static const void *extension(void *device, const char *name) {
 static uint32_t lacks(void *opened) {
     const struct sb__opencl_device *device = opened;
     return (device->has_doubles ? 0u : (uint32_t)SB_DEVICE_LACKS_F64) |
-           (device->memory->holds ? 0u : (uint32_t)SB_DEVICE_LACKS_CHECK_POINTER);
+           (device->memory->holds ? 0u : (uint32_t)SB_DEVICE_LACKS_CHECK_POINTER) |
+           (device->memory->kind == SB_OPENCL_FINE_SVM ? 0u
+                                                       : (uint32_t)SB_DEVICE_LACKS_HOST_COHERENT);
 }
 
 static const sb_backend backend = {
     .struct_size = sizeof(sb_backend),
     .abi_version = SB_BACKEND_ABI_VERSION,
-    .flags = SB_BACKEND_NO_DEFAULT_STREAM,
+    .flags = SB_BACKEND_NO_DEFAULT_STREAM | SB_BACKEND_HOST_COHERENT,
     .name = "opencl",
     .open = sb__opencl_open,
     .close = sb__opencl_close,

@@ -61,6 +61,7 @@ static sb_status run_on_device(struct sb__write *write, const void *from, size_t
     if (write->ptr != from)
         st = sb__device_copy(context, SB__DEVICE_COPY, write->ptr, from, bytes, context->stream,
                              err);
+    sb__write_refused(write, st);
     return st == SB_OK ? sb__write_wait(write, err) : st;
 }
 

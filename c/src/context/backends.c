@@ -52,7 +52,8 @@ static sb_status check_group(const sb_backend *b, const struct group *group, sb_
 
 /* Checks that flags are known, required groups complete, optional groups complete or absent. */
 static sb_status check_table(const sb_backend *b, sb_error *err) {
-    const uint32_t known = SB_BACKEND_PINNED_NOT_IN_CHILD | SB_BACKEND_NO_DEFAULT_STREAM;
+    const uint32_t known =
+        SB_BACKEND_PINNED_NOT_IN_CHILD | SB_BACKEND_NO_DEFAULT_STREAM | SB_BACKEND_HOST_COHERENT;
     sb_status st = SB_OK;
     if (b->flags & ~known)
         return sb__fail(err, SB_ERR_UNSUPPORTED, "the backend has unknown flags 0x%x", b->flags);
@@ -174,7 +175,8 @@ static sb_status fail_unknown(const sb_context_options *o, const char *device, s
 
 /* Reads the limits of the opened device, which the table does not have. */
 static sb_status inspect_device(sb_context *context, sb_error *err) {
-    const uint32_t known = SB_DEVICE_LACKS_F64 | SB_DEVICE_LACKS_CHECK_POINTER;
+    const uint32_t known =
+        SB_DEVICE_LACKS_F64 | SB_DEVICE_LACKS_CHECK_POINTER | SB_DEVICE_LACKS_HOST_COHERENT;
     sb_backend *backend = &context->backend;
     if (backend->own_stream)
         context->stream = backend->own_stream(context->device);
@@ -190,6 +192,8 @@ static sb_status inspect_device(sb_context *context, sb_error *err) {
                         context->device_name, context->lacks);
     if (context->lacks & SB_DEVICE_LACKS_CHECK_POINTER)
         backend->check_pointer = NULL;
+    if (context->lacks & SB_DEVICE_LACKS_HOST_COHERENT)
+        backend->flags &= ~(uint32_t)SB_BACKEND_HOST_COHERENT;
     return SB_OK;
 }
 

@@ -66,10 +66,10 @@ static sb_status make_current(sb_mem *mem, int32_t side, bool for_writing, void 
     return st;
 }
 
-static sb_dl_device device_of(const struct sb__lease *lease) {
+static sb_dl_device device_of(const struct sb__lease *lease, int32_t side) {
     const sb_context *context = lease->context;
     sb_dl_device device = {.device_type = SB_DL_DEVICE_CPU};
-    if (lease->side == SB_SIDE_GPU) {
+    if (side == SB_SIDE_GPU) {
         device.device_type = context->backend.dlpack_device;
         device.device_id = context->ordinal;
     } else if (lease->storage.kind == SB_STORAGE_PINNED && context->backend.dlpack_pinned) {
@@ -96,7 +96,7 @@ static sb_dl_tensor describe(const sb_blob *blob, struct sb__export *e, void *da
     fill_dims(&blob->shape, e->dims, e->dims + axes);
     return (sb_dl_tensor){
         .data = blob->shape.count ? data : NULL,
-        .device = device_of(e->lease),
+        .device = device_of(e->lease, e->side),
         .ndim = axes,
         .dtype = sb__dl_type_of(blob->dtype),
         .shape = e->dims,
@@ -131,6 +131,7 @@ static sb_status acquire(const sb_blob *blob, sb_part part, int32_t side, bool f
     e->bytes = bytes;
     e->context = sb_context_retain(blob->context);
     e->lease = sb__lease_take(mem, side, lease);
+    e->side = side;
     *out = e;
     return SB_OK;
 }

@@ -13,6 +13,7 @@ struct sb__export {
     } tensor;
     sb_context *context;     /* of the blob, retained; the storage may have another context */
     struct sb__lease *lease; /* the tensor's lease of the storage */
+    int32_t side;            /* of the tensor; the lease may be of both sides' storage */
     size_t bytes;            /* of this struct */
     int64_t dims[];          /* the shape, then the strides */
 };

@@ -77,6 +77,8 @@ static sb_status read_zeros(sb_mem *mem, int32_t side, const struct sb__target *
     sb_status st = SB_OK;
     if (had_spare && side == SB_SIDE_GPU) /* a failed call used another stream */
         st = sb__after_users(mem, target, err);
+    else if (had_spare)
+        st = sb__await_users(mem, err);
     if (st == SB_OK)
         st = sb__writable_storage(mem, side, SB__ZEROS, target, &fresh, &replaces, err);
     if (st == SB_OK && replaces) {

@@ -22,6 +22,8 @@ void sb__lease_discard(struct sb__lease *lease) {
 
 /* Attaches `lease` to the storage, if this is the storage's first lease. */
 struct sb__lease *sb__lease_take(sb_mem *mem, int32_t side, struct sb__lease *lease) {
+    if (side == SB_SIDE_CPU && sb__is_one_storage(mem))
+        side = SB_SIDE_GPU;
     struct sb__storage *storage = &mem->side[side];
     struct sb__lease *held = NULL;
     lease->side = side;

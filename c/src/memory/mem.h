@@ -91,6 +91,12 @@ static inline bool sb__host_is_mapped(const sb_mem *mem, uint32_t word) {
     return !(word & SB__CPU_NOT_IN_CHILD) || sb__context_is_ours(mem->context);
 }
 
+/* Returns whether both sides are one storage: the device's, in memory that the host also addresses.
+   Then a transfer is only a wait, and at the head AT_CPU no queued work uses the bytes. */
+static inline bool sb__is_one_storage(const sb_mem *mem) {
+    return mem->side[SB_SIDE_CPU].is_alias;
+}
+
 /* Checks the alignment of both sides' bytes, which may be lent. Errors: INVALID_ARGUMENT, and
    FORKED in the same case as sb__lock. */
 sb_status sb__check_alignment(sb_mem *mem, size_t element_size, sb_error *err);
@@ -202,9 +208,14 @@ sb_status sb__after_default(sb_mem *mem, const struct sb__storage *storage,
    is not queued. */
 sb_status sb__after_users(sb_mem *mem, const struct sb__target *target, sb_error *err);
 
+/* Waits for the device work that uses the storage of both sides, if the sides share it: the host is
+   about to write. Also waits on a lost device. */
+sb_status sb__await_users(sb_mem *mem, sb_error *err);
+
 /* Provides writable storage on a side: the existing storage, or new storage in `fresh` with
    `*replaces` set if the existing storage is read-only or a copy may still be using it. An empty
-   side gets storage in place. New device storage may be used only on `target`'s stream. */
+   side gets storage in place; for the host, the device's if that is host-coherent and has room. New
+   device storage may be used only on `target`'s stream. */
 sb_status sb__writable_storage(sb_mem *mem, int32_t side, enum sb__contents contents,
                                const struct sb__target *target, struct sb__storage *fresh,
                                bool *replaces, sb_error *err);

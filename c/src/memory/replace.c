@@ -150,13 +150,17 @@ static sb_status evict(sb_mem *mem, enum sb__call call, int32_t side, sb_error *
         st = sb__fail(err, SB_ERR_INVALID_ARGUMENT, "a write to the memory is open");
     if (st == SB_OK && cell.work == SB__REFUSE)
         st = refuse_evict(mem, side, err);
-    if (st == SB_OK) {
+    const bool keeps = sb__is_one_storage(mem); /* only the head moves */
+    if (st == SB_OK && keeps && side == SB_SIDE_GPU)
+        st = sb__await_users(mem, err);
+    if (st == SB_OK && !keeps) {
         dropped = mem->side[side];
         mem->side[side] = (struct sb__storage){.kind = SB_STORAGE_NONE};
         if (side == SB_SIDE_GPU)
             mem->own_work = SB__OWN_NONE;
-        sb__publish(mem, cell.head);
     }
+    if (st == SB_OK)
+        sb__publish(mem, cell.head);
     sb__unlock(mem);
     sb__storage_end(&dropped, mem->context, side, mem->bytes);
     return st;

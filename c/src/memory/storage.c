@@ -4,6 +4,8 @@
 
 #include <syncblob/mem.h>
 
+#include <string.h>
+
 /* The address of memories of size 0: not NULL, aligned, never read or written. */
 static _Alignas(64) char sentinel[64];
 
@@ -56,6 +58,16 @@ sb_status sb__storage_alloc(struct sb__storage *out, sb_context *context, int32_
         made.kind = SB_STORAGE_PINNED;
     *out = made;
     return SB_OK;
+}
+
+bool sb__storage_alloc_coherent(struct sb__storage *out, sb_context *context, size_t bytes,
+                                enum sb__contents contents) {
+    if (sb__storage_alloc(out, context, SB_SIDE_GPU, bytes, contents, context->stream, NULL) !=
+        SB_OK)
+        return false;
+    if (contents != SB__ANY_BYTES)
+        memset(out->ptr, 0, bytes);
+    return true;
 }
 
 static sb_status borrow(struct sb__storage *out, sb_context *context, size_t bytes, void *ptr,
@@ -114,8 +126,11 @@ void sb__storage_unlend(struct sb__storage *lent, sb_context *context, size_t by
 bool sb__storage_is_in_child(const struct sb__storage *storage, const sb_context *context) {
     if (storage->is_joined) {
         const struct sb__lease *lease = storage->lease;
-        return sb__storage_is_in_child(&lease->storage, lease->context);
+        return lease->side == SB_SIDE_CPU &&
+               sb__storage_is_in_child(&lease->storage, lease->context);
     }
+    if (storage->is_alias)
+        return false;
     return storage->kind != SB_STORAGE_PINNED ||
            !(context->backend.flags & SB_BACKEND_PINNED_NOT_IN_CHILD);
 }
@@ -189,7 +204,7 @@ static void quarantine(struct sb__storage *storage, sb_context *context, int32_t
 void sb__storage_end(struct sb__storage *storage, sb_context *context, int32_t side, size_t bytes) {
     struct sb__storage old = *storage;
     *storage = (struct sb__storage){.kind = SB_STORAGE_NONE};
-    if (!old.ptr)
+    if (!old.ptr || old.is_alias)
         return;
     if (old.lease && !old.is_joined)
         sb__lease_release(old.lease, old.users);

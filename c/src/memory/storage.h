@@ -22,6 +22,7 @@ struct sb__storage {
     _Atomic(struct sb__lease *) lease; /* has other holders, of which the last frees the storage;
                                           NULL: none */
     bool is_joined;                    /* the lease belongs to another memory's storage */
+    bool is_alias; /* host side: the bytes of the device side's storage, which owns them */
 };
 
 /* Allocates storage on a side; for 0 bytes a sentinel without an allocation. `contents` applies to
@@ -29,6 +30,10 @@ struct sb__storage {
 sb_status sb__storage_alloc(struct sb__storage *out, sb_context *context, int32_t side,
                             size_t bytes, enum sb__contents contents, sb_stream stream,
                             sb_error *err);
+/* Allocates device storage that the host fills, on a device whose memory is host-coherent. Returns
+   false if the device refuses. */
+bool sb__storage_alloc_coherent(struct sb__storage *out, sb_context *context, size_t bytes,
+                                enum sb__contents contents);
 /* Returns the most bytes that host storage of `bytes` <= PTRDIFF_MAX needs, including its entry for
    quarantine. */
 size_t sb__storage_size(const sb_context *context, size_t bytes);

@@ -24,7 +24,24 @@ static uint32_t at_host(uint32_t word) {
     return SB__READ_AT_HOST | SB__WRITTEN_AT_HOST;
 }
 
+static bool is_coherent(const sb_mem *mem) {
+    return mem->context->backend.flags & SB_BACKEND_HOST_COHERENT && mem->bytes;
+}
+
+/* Makes the host side share storage that the library has allocated on the device, unless the host
+   side has separate storage. Writes only changes: other threads may be reading. */
+static void share_storage(sb_mem *mem) {
+    struct sb__storage *host = &mem->side[SB_SIDE_CPU];
+    const struct sb__storage *device = &mem->side[SB_SIDE_GPU];
+    const bool shares = is_coherent(mem) && device->kind == SB_STORAGE_OWNED;
+    void *ptr = shares ? device->ptr : NULL;
+    if ((!host->ptr || host->is_alias) && host->ptr != ptr)
+        *host = (struct sb__storage){
+            .ptr = ptr, .kind = shares ? device->kind : SB_STORAGE_NONE, .is_alias = shares};
+}
+
 void sb__publish(sb_mem *mem, int32_t head) {
+    share_storage(mem);
     uint32_t word = (uint32_t)head;
     bool cpu = head == SB_HEAD_AT_CPU || head == SB_HEAD_SYNCED;
     bool gpu = head == SB_HEAD_AT_GPU || head == SB_HEAD_SYNCED;
@@ -220,6 +237,23 @@ sb_status sb__after_users(sb_mem *mem, const struct sb__target *target, sb_error
     return st;
 }
 
+sb_status sb__await_users(sb_mem *mem, sb_error *err) {
+    const struct sb__target target = sb__own_target(mem, SB__FOR_POINTER);
+    const struct sb__storage *storage = &mem->side[SB_SIDE_GPU];
+    sb_context *context = mem->context;
+    if (!sb__is_one_storage(mem) || sb__head(mem) == SB_HEAD_AT_CPU)
+        return SB_OK;
+    const uint64_t exposed = storage->is_exposed ? sb__default_stream(context) : 0;
+    if (sb_context_device_status(context) == SB_ERR_DEVICE_LOST)
+        return sb__streams_over(context, users_before(mem, &target) | exposed)
+                   ? (sb_status)SB_OK
+                   : sb__device_check(context, err);
+    sb_status st = sb__after_default(mem, storage, &target, err);
+    if (st == SB_OK)
+        st = sb__after_users(mem, &target, err);
+    return st == SB_OK && exposed ? sb__streams_wait(context, exposed, err) : st;
+}
+
 /* Records that new device memory may be used at once only on the stream of its allocation. */
 static void mark_allocation(sb_mem *mem, struct sb__storage *made, bool replaces,
                             const struct sb__target *target) {
@@ -239,7 +273,10 @@ sb_status sb__reach_allocation(sb_mem *mem, sb_error *err) {
 sb_status sb__writable_storage(sb_mem *mem, int32_t side, enum sb__contents contents,
                                const struct sb__target *target, struct sb__storage *fresh,
                                bool *replaces, sb_error *err) {
-    struct sb__storage *now = &mem->side[side];
+    struct sb__storage *now = &mem->side[side], *device = &mem->side[SB_SIDE_GPU];
+    if (side == SB_SIDE_CPU && is_coherent(mem) && !now->ptr && !device->ptr &&
+        sb__storage_alloc_coherent(device, mem->context, mem->bytes, contents))
+        share_storage(mem);
     if (side == SB_SIDE_CPU && now->users && sb__streams_over(mem->context, now->users))
         now->users = 0;
     *replaces = now->ptr && !may_write(mem, side);
@@ -337,7 +374,7 @@ sb_status sb__transfer(sb_mem *mem, int32_t side, struct sb__storage *dst,
                        const struct sb__target *target, sb_error *err) {
     const void *src = mem->side[1 - side].ptr;
     const struct sb__target beside = {.slot = SB__READ_SLOT, .stream = mem->context->read_stream};
-    if (!mem->bytes)
+    if (!mem->bytes || (side == SB_SIDE_GPU && sb__is_one_storage(mem)))
         return SB_OK;
     if (reads_beside(mem, side, target))
         target = &beside;

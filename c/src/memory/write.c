@@ -115,6 +115,8 @@ static sb_status begin_locked(struct sb__write *write, enum sb__write_mode mode,
     write->discards = mode != SB__WRITE_KEEP;
     if (write->side == SB_SIDE_GPU)
         st = come_after(write, cell.work == SB__NOTHING, target, asked, err);
+    else
+        st = sb__await_users(mem, err);
     if (st == SB_OK)
         st = sb__writable_storage(mem, write->side, contents_of(cell.work, mode), target,
                                   &write->fresh, &write->replaces, err);
@@ -260,25 +262,33 @@ static void leave_queued(struct sb__write *write) {
 
 /* Returns whether current bytes are overwritten in place, so that a failure spoils them. */
 static bool is_in_place(const struct sb__write *write) {
-    int32_t head = sb__head(write->mem);
-    return !write->replaces && (head == SB_HEAD_SYNCED || head == head_of(write->side));
+    const int32_t head = sb__head(write->mem);
+    const bool is_other = head == head_of(1 - write->side);
+    return !write->replaces && (head == SB_HEAD_SYNCED || head == head_of(write->side) ||
+                                (is_other && sb__is_one_storage(write->mem)));
 }
 
 void sb__write_spoiled(struct sb__write *write) {
     sb_mem *mem = write->mem;
     (void)sb__lock(mem, NULL); /* as in commit */
     int32_t head = sb__head(mem);
-    bool host_is_current = head == SB_HEAD_AT_CPU || head == SB_HEAD_SYNCED;
+    bool host_is_current =
+        (head == SB_HEAD_AT_CPU || head == SB_HEAD_SYNCED) && !sb__is_one_storage(mem);
     sb__forget_writers(mem);
     sb__publish(mem, host_is_current ? SB_HEAD_AT_CPU : SB_HEAD_LOST);
     sb__unlock(mem);
     sb__write_cancel(write);
 }
 
+void sb__write_refused(struct sb__write *write, sb_status st) {
+    if (st == SB_ERR_DEVICE_LOST && sb__is_one_storage(write->mem) && is_in_place(write))
+        sb__write_spoiled(write);
+}
+
 void sb__write_half_done(struct sb__write *write) {
     sb_mem *mem = write->mem;
     (void)sb__lock(mem, NULL); /* as in commit */
-    if (!write->replaces && sb__head(mem) == SB_HEAD_SYNCED)
+    if (!write->replaces && sb__head(mem) == SB_HEAD_SYNCED && !sb__is_one_storage(mem))
         sb__publish(mem, write->side == SB_SIDE_CPU ? SB_HEAD_AT_GPU : SB_HEAD_AT_CPU);
     sb__unlock(mem);
     sb__write_cancel(write);

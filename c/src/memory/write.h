@@ -49,6 +49,9 @@ void sb__write_cancel(struct sb__write *write);
    write: the device is lost if current bytes were overwritten in place; else the next use of the
    storage is ordered after work that may still be running. */
 sb_status sb__write_wait(struct sb__write *write, sb_error *err);
+/* Call after a slot that writes in place has failed with `st` and queued nothing: a lost device may
+   have written the bytes, which are lost if both sides are one storage. */
+void sb__write_refused(struct sb__write *write, sb_status st);
 /* Ends a write during which the device failed: the head moves to the host if the host's bytes were
    current, else the memory is LOST. */
 void sb__write_spoiled(struct sb__write *write);

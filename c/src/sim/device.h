@@ -105,6 +105,7 @@ struct sb__sim {
     struct sb__sim_block **blocks; /* sorted by address */
     size_t block_count, block_capacity;
     intptr_t rubbish; /* for sb__pages_filled */
+    bool is_coherent; /* device pointers are the addresses of the bytes */
 
     struct sb__sim_stream legacy, own; /* `legacy` heads the list of all streams */
     int32_t schedule;

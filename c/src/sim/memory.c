@@ -1,5 +1,6 @@
 /* Device memory: addresses are allocated from reserved ranges, bytes are in ordinary memory
-   elsewhere, and a table maps the addresses to the bytes. */
+   elsewhere, and a table maps the addresses to the bytes. Host-coherent memory has the addresses of
+   its bytes. */
 #include "base/checked.h"
 #include "port/pages.h"
 #include "sim/device.h"
@@ -150,7 +151,9 @@ struct sb__sim_block *sb__sim_block_create(struct sb__sim *sim, size_t bytes) {
         return NULL;
     block->bytes = bytes;
     block->backing = sb__sim_backing_alloc(sim, bytes);
-    block->address = block->backing ? reserve(sim, bytes) : NULL;
+    block->ready = sim->is_coherent;
+    if (block->backing)
+        block->address = sim->is_coherent ? block->backing : reserve(sim, bytes);
     if (!block->address) {
         if (block->backing)
             sb__sim_backing_free(block->backing, bytes);

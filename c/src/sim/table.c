@@ -15,7 +15,6 @@
 /* --- life ---------------------------------------------------------------------------- */
 
 static sb_status sim_open(void *user, int32_t ordinal, void **out, sb_error *err) {
-    (void)user;
     (void)ordinal; /* every number is valid */
     struct sb__sim *sim = calloc(1, sizeof *sim);
     if (!sim || !sb__recursive_mutex_init(&sim->lock)) {
@@ -23,6 +22,7 @@ static sb_status sim_open(void *user, int32_t ordinal, void **out, sb_error *err
         return sb__sim_fail_memory(err, sizeof *sim);
     }
     sim->rubbish = SB__NOTHING_KEPT;
+    sim->is_coherent = user != NULL;
     sb__sim_streams_open(sim);
     *out = sim;
     return SB_OK;
@@ -135,7 +135,8 @@ static sb_status alloc_locked(struct sb__sim *sim, size_t bytes, sb_stream handl
     if (!block)
         return sb__sim_fail_memory(err, bytes);
     *out = block->address;
-    sb__sim_enqueue(sim, stream, &block->reach);
+    if (!block->ready)
+        sb__sim_enqueue(sim, stream, &block->reach);
     return SB_OK;
 }
 

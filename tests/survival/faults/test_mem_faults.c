@@ -3,6 +3,7 @@
    then succeeds, storage that may be in use is neither returned to its lender nor reused, and
    nothing leaks. The device runs its work as late as it can, which exposes any access to storage
    that was reused too early. */
+#include "coherent.h"
 #include "faults.h"
 #include "scene.h"
 
@@ -12,8 +13,9 @@
 /* One call on a memory in one state, with the steps that fail. */
 struct trial {
     const struct start *start;
-    bool pending; /* a copy to the other side is queued before the call */
-    bool reuses;  /* the caller overwrites the host side after the call */
+    const sb_backend *backend; /* NULL: the built-in one; else with host-coherent memory */
+    bool pending;              /* a copy to the other side is queued before the call */
+    bool reuses;               /* the caller overwrites the host side after the call */
     int32_t schedule;
     enum call call;
     enum fault fault;
@@ -34,6 +36,11 @@ static void blame(const struct trial *t, const char *what) {
               (int)t->nth + t->times - 1, what);
 }
 
+/* Returns whether both sides are one storage. */
+static bool is_one(const struct trial *t) {
+    return t->backend && t->start->cpu == SB_STORAGE_OWNED && t->start->gpu == SB_STORAGE_OWNED;
+}
+
 static int32_t head_before(const struct trial *t) {
     return t->pending ? SB_HEAD_SYNCED : t->start->head;
 }
@@ -44,7 +51,8 @@ static struct plan plan_of(const struct trial *t) {
     const struct memory_state state = {
         BYTES,
         head_before(t),
-        {{sb_mem_storage(mem, SB_SIDE_CPU), NULL}, {sb_mem_storage(mem, SB_SIDE_GPU), NULL}}};
+        {{sb_mem_storage(mem, SB_SIDE_CPU), NULL}, {sb_mem_storage(mem, SB_SIDE_GPU), NULL}},
+        t->backend != NULL};
     return table_plan(&state, t->call);
 }
 
@@ -54,7 +62,7 @@ static void queue_copy(struct trial *t) {
 }
 
 static void trial_open(struct trial *t) {
-    scene_open(&t->scene, t->start, BYTES);
+    scene_open_on(&t->scene, t->start, BYTES, t->backend);
     scene_lend_extra(&t->scene, t->call);
     t->scene.cpu.taken = t->scene.gpu.taken = t->scene.extra.taken = true;
     t->stream = rig_stream(&t->scene.rig);
@@ -102,7 +110,8 @@ static void check_bytes(struct trial *t) {
 static void check_head(const struct trial *t) {
     const int32_t head = sb_mem_head(t->scene.mem), before = head_before(t);
     const bool spoils = writes_in_place(t) && t->status == SB_ERR_DEVICE_LOST;
-    const int32_t spoilt = before == SB_HEAD_SYNCED ? SB_HEAD_AT_CPU : SB_HEAD_LOST;
+    const bool keeps_host = before == SB_HEAD_SYNCED && !is_one(t);
+    const int32_t spoilt = keeps_host ? SB_HEAD_AT_CPU : SB_HEAD_LOST;
     demand(t, head == before || head == t->start->head || (spoils && head == spoilt));
 }
 
@@ -203,10 +212,13 @@ TEST(no_failure_changes_the_memory_or_returns_a_loan_in_use) {
     } rows[] = {{FAULT_ALLOC, 1}, {FAULT_LATER, 1}, {FAULT_STICKY, 1},
                 {FAULT_NOW, 1},   {FAULT_NOW, 2},   {FAULT_NOW, 3},
                 {FAULT_NOW, 4},   {FAULT_NOW, 6},   {FAULT_NOW, 12}};
-    for (size_t s = 0; s < SCENE_STARTS; s++)
+    for (size_t s = 0; s < SCENE_STARTS + SCENE_COHERENT_STARTS; s++)
         for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
             for (int mode = 0; mode < 5; mode++)
-                try_calls((struct trial){.start = &scene_starts[s],
+                try_calls((struct trial){.start = s < SCENE_STARTS
+                                                      ? &scene_starts[s]
+                                                      : &scene_coherent_starts[s - SCENE_STARTS],
+                                         .backend = s < SCENE_STARTS ? NULL : coherent_table(),
                                          .schedule = mode < 4 ? SB_SIM_LAZY : SB_SIM_EAGER,
                                          .fault = rows[r].fault,
                                          .times = rows[r].times,

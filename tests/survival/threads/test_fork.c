@@ -2,6 +2,7 @@
    would use the parent's device returns FORKED. No call hangs, whichever locks other threads held
    at the fork. */
 #include "blobs.h"
+#include "coherent.h"
 #include "nets.h"
 #include "plain.h"
 #include "team.h"
@@ -300,26 +301,31 @@ struct locked_estate {
     sb_backend table;
     sb_context *context;
     sb_mem *pinned, *replaced, *lent;
-    sb_blob *blob; /* its data is `pinned` */
+    sb_blob *blob;     /* `pinned` holds its data */
+    sb_blob *imported; /* a tensor of that data */
     struct lent host;
 };
 
-static void locked_estate_open(struct locked_estate *e) {
+static void locked_estate_open(struct locked_estate *e, bool is_coherent) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_dl_managed_versioned *tensor;
     memset(e, 0, sizeof *e);
-    e->table = sb__sim_backend;
-    e->table.flags = SB_BACKEND_PINNED_NOT_IN_CHILD;
+    e->table = is_coherent ? *coherent_table() : sb__sim_backend;
+    e->table.flags |= SB_BACKEND_PINNED_NOT_IN_CHILD;
     options.device = "sim:0";
     options.backend = &e->table;
     assert_ok(sb_context_create(&options, &e->context, &err));
     e->pinned = mem_filled(e->context, BYTES, 1);
     e->replaced = mem_filled(e->context, BYTES, 2);
-    assert_int_equal(sb_mem_storage(e->pinned, SB_SIDE_CPU), SB_STORAGE_PINNED);
+    assert_int_equal(sb_mem_storage(e->pinned, SB_SIDE_CPU),
+                     is_coherent ? SB_STORAGE_OWNED : SB_STORAGE_PINNED);
     assert_ok(sb_mem_create(e->context, BYTES, &e->lent, &err));
     e->host = lend_host(BYTES, 5);
     assert_ok(sb_mem_set_cpu(e->lent, e->host.ptr, BYTES, 0, NULL, NULL, &err));
     e->blob = blob_of_count(e->context, SB_DTYPE_F32, BYTES / sizeof(float));
     sb__replace(&e->blob->memory[SB_DATA], sb_mem_retain(e->pinned));
+    assert_ok(sb_blob_to_dlpack(e->blob, SB_DATA, SB_SIDE_CPU, &tensor, &err));
+    assert_ok(sb_blob_create_from_dlpack(e->context, tensor, &e->imported, &err));
 }
 
 static void locked_estate_release(struct locked_estate *e) {
@@ -327,6 +333,7 @@ static void locked_estate_release(struct locked_estate *e) {
     sb_mem_release(e->replaced);
     sb_mem_release(e->lent);
     sb_blob_destroy(e->blob);
+    sb_blob_destroy(e->imported);
     sb_context_release(e->context);
 }
 
@@ -345,6 +352,7 @@ static void touch_page_locked_bytes(void *arg) {
     child_is_refused(sb_mem_clear(e->pinned, NULL));
     child_is_refused(sb_blob_asum(e->blob, SB_DATA, &sum, NULL));
     child_is_refused(sb_blob_scale(e->blob, SB_DATA, 2, NULL));
+    child_is_refused(sb_blob_cpu(e->imported, SB_DATA, &in, NULL));
     child_is_refused(sb_blob_at(e->blob, SB_DATA, (int64_t[]){0}, 1, &sum, NULL));
     child_is_refused(sb_blob_to_proto(e->blob, 0, buffer, sizeof buffer, &size, NULL));
     child_wants(sb_blob_create_shaped(e->context, SB_DTYPE_F32, sb_blob_shape(e->blob), 1, &copy,
@@ -402,17 +410,25 @@ TEST_ON(rig, a_child_does_not_read_from_a_device_without_a_default_stream) {
     sb_mem_release(mem);
 }
 
-/* Some drivers do not promise that page-locked memory is readable in the child. */
-TEST(page_locked_bytes_may_be_unreadable_in_a_child) {
+static void check_locked_estate(bool is_coherent) {
     struct locked_estate e;
     double sum = 0;
-    locked_estate_open(&e);
+    locked_estate_open(&e, is_coherent);
     in_child(touch_page_locked_bytes, &e);
     assert_ok(sb_blob_asum(e.blob, SB_DATA, &sum, &err)); /* the parent can read the bytes */
     assert_true(sum > 0);
     assert_true(host_holds(e.pinned, BYTES, 1));
     locked_estate_release(&e);
     lent_free(&e.host);
+}
+
+/* Some drivers do not promise that page-locked memory is readable in the child. */
+TEST(page_locked_bytes_may_be_unreadable_in_a_child) {
+    check_locked_estate(false);
+}
+
+TEST(host_coherent_bytes_are_unreadable_in_a_child) {
+    check_locked_estate(true);
 }
 
 static void open_another(void *arg) {

@@ -9,23 +9,24 @@ const sb_sim_device *simulated_controls(void *device) {
     return sb__sim_backend.extension(device, SB_SIM_DEVICE);
 }
 
-static sb_status open_with(sb_sim_schedule schedule, int32_t ordinal, void **out, sb_error *err) {
-    sb_status st = sb__sim_backend.open(NULL, ordinal, out, err);
+static sb_status open_with(sb_sim_schedule schedule, void *user, int32_t ordinal, void **out,
+                           sb_error *err) {
+    sb_status st = sb__sim_backend.open(user, ordinal, out, err);
     if (st == SB_OK)
         simulated_controls(*out)->set_schedule(*out, schedule, 1);
     return st;
 }
 
 static sb_status open_eager(void *user, int32_t ordinal, void **out, sb_error *err) {
-    return open_with(SB_SIM_EAGER, ordinal, out, err);
+    return open_with(SB_SIM_EAGER, user, ordinal, out, err);
 }
 
 static sb_status open_lazy(void *user, int32_t ordinal, void **out, sb_error *err) {
-    return open_with(SB_SIM_LAZY, ordinal, out, err);
+    return open_with(SB_SIM_LAZY, user, ordinal, out, err);
 }
 
 static sb_status open_random(void *user, int32_t ordinal, void **out, sb_error *err) {
-    return open_with(SB_SIM_RANDOM, ordinal, out, err);
+    return open_with(SB_SIM_RANDOM, user, ordinal, out, err);
 }
 
 sb_backend simulated_backend(sb_sim_schedule schedule) {

@@ -7,9 +7,10 @@
  * clGetDeviceIDs return them (clinfo -l prints that order). Each sb_context has a separate
  * cl_context with that one device.
  *
- * The library uses the first kind of memory among SB_OPENCL_USM, SB_OPENCL_SVM and
- * SB_OPENCL_BUFFERS that the device has. The host must not access device memory directly, even if
- * the device allows it.
+ * The library uses the first kind of memory among SB_OPENCL_FINE_SVM, SB_OPENCL_USM, SB_OPENCL_SVM
+ * and SB_OPENCL_BUFFERS that the device has. SB_OPENCL_FINE_SVM is host-coherent: both sides of a
+ * memory are one storage (mem.h). The host must not access other kinds directly, even if the device
+ * allows it.
  *
  * A stream (sb_stream) is an in-order cl_command_queue of the library's cl_context
  * (sb_opencl_device::context). NULL is the library's own queue, since OpenCL has no default queue:
@@ -39,12 +40,15 @@ SB_API const sb_backend *sb_opencl_backend(void);
 
 /** Kinds of device memory. */
 enum {
-    SB_OPENCL_SVM = 1,    /**< coarse-grained shared virtual memory: clSetKernelArgSVMPointer */
-    SB_OPENCL_USM = 2,    /**< device memory of Intel's unified shared memory:
-                               clSetKernelArgMemPointerINTEL */
-    SB_OPENCL_BUFFERS = 3 /**< cl_mem objects, to which the library assigns addresses: pass a kernel
-                               the result of sb_opencl_device::buffer. Only memory of the library
-                               can be lent to a blob */
+    SB_OPENCL_SVM = 1,     /**< coarse-grained shared virtual memory: clSetKernelArgSVMPointer */
+    SB_OPENCL_USM = 2,     /**< device memory of Intel's unified shared memory:
+                                clSetKernelArgMemPointerINTEL */
+    SB_OPENCL_BUFFERS = 3, /**< cl_mem objects, to which the library assigns addresses: pass a
+                                kernel the result of sb_opencl_device::buffer. Only memory of the
+                                library can be lent to a blob */
+    SB_OPENCL_FINE_SVM = 4 /**< fine-grained shared virtual memory, if the device's memory is the
+                                host's (CL_DEVICE_HOST_UNIFIED_MEMORY): clSetKernelArgSVMPointer.
+                                Coarse-grained memory can be lent, too */
 };
 
 /** The name of the table sb_opencl_device, for sb_context_extension. */
@@ -57,7 +61,7 @@ typedef struct sb_opencl_device {
     cl_context (*context)(const void *device);
     /** Returns the OpenCL device. */
     cl_device_id (*id)(const void *device);
-    /** Returns the kind of the device's memory, SB_OPENCL_SVM to SB_OPENCL_BUFFERS. */
+    /** Returns the kind of the device's memory, SB_OPENCL_*. */
     int32_t (*memory)(const void *device);
     /** Returns the cl_mem of SB_OPENCL_BUFFERS that holds `ptr`, and writes the offset of `ptr` in
      *  bytes. Returns NULL if `ptr` is not in such memory.

@@ -1,0 +1,410 @@
+/* Host-coherent memory: one storage for both sides, no copies, and a host that waits for the device
+   before it writes. The device runs its work as late as it can. */
+#include "blobs.h"
+#include "coherent.h"
+
+#include "sim/table.h"
+
+#include <syncblob/dlpack.h>
+
+#define COUNT ((int64_t)48)
+#define BYTES ((size_t)COUNT * sizeof(float))
+
+static void reopen(struct rig *f, sb_context_options options) {
+    options.device = "sim:0";
+    options.backend = coherent_table();
+    options.flags |= SB_CONTEXT_NO_HOST_CACHE;
+    rig_reopen_options(f, options);
+    rig_schedule(f, SB_SIM_LAZY, 0);
+}
+
+static void reopen_plainly(struct rig *f) {
+    const sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    reopen(f, options);
+}
+
+static void assert_no_copies(struct rig *f) {
+    const sb_stats stats = rig_stats(f);
+    assert_int_equal(stats.uploads + stats.downloads + stats.device_copies + stats.host_copies, 0);
+}
+
+/* --- one storage ---------------------------------------------------------------------- */
+
+TEST_ON(rig, the_sides_are_one_storage_that_counts_once) {
+    void *host;
+    const void *device;
+    reopen_plainly(f);
+    sb_mem *mem = test_mem(f->context, BYTES);
+    assert_ok(sb_mem_overwrite_cpu(mem, &host, &err));
+    assert_true(bytes_are(host, BYTES, 0)); /* no other program's bytes */
+    memset(host, 1, BYTES);
+    const struct tally before = rig_tally(f);
+    assert_ok(sb_mem_gpu(mem, &device, &err));
+    const struct tally since = rig_since(f, &before);
+    assert_no_work(&since); /* and no wait */
+    assert_ptr_equal(host, device);
+    assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_OWNED);
+    assert_int_equal(sb_mem_storage(mem, SB_SIDE_GPU), SB_STORAGE_OWNED);
+    assert_true(sb_mem_is_unique(mem));
+    assert_int_equal(rig_stats(f).device_bytes, BYTES);
+    assert_int_equal(rig_stats(f).pinned_bytes, 0);
+    assert_int_equal(f->counting.live_buffers, 0);
+    assert_no_copies(f);
+}
+
+/* A device that refuses memory refuses none to the host. */
+TEST_ON(rig, the_host_has_separate_storage_if_the_device_is_full) {
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    const void *ptr;
+    void *out;
+    options.max_device_bytes = BYTES - 1;
+    reopen(f, options);
+    sb_mem *mem = test_mem(f->context, BYTES);
+    assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
+    assert_true(bytes_are(out, BYTES, 0));
+    assert_int_equal(sb_mem_storage(mem, SB_SIDE_GPU), SB_STORAGE_NONE);
+    assert_status(SB_ERR_CAP_REACHED, sb_mem_gpu(mem, &ptr, &err));
+}
+
+static uint32_t lacks_coherence(void *device) {
+    return SB_DEVICE_LACKS_HOST_COHERENT;
+}
+
+TEST_ON(rig, one_device_of_the_backend_may_lack_it) {
+    static sb_backend table;
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    const void *host, *device;
+    table = *coherent_table();
+    table.lacks = lacks_coherence;
+    options.device = "sim:0";
+    options.backend = &table;
+    rig_reopen_options(f, options);
+    sb_mem *mem = mem_filled(f->context, BYTES, 1);
+    test_own(mem, (void (*)(void *))sb_mem_release);
+    assert_ok(sb_mem_cpu(mem, &host, &err));
+    assert_ok(sb_mem_gpu(mem, &device, &err));
+    assert_ptr_not_equal(host, device);
+    assert_int_equal(rig_stats(f).uploads, 1);
+}
+
+/* --- waits ---------------------------------------------------------------------------- */
+
+/* A kernel that reads the memory, or writes it. */
+struct kernel {
+    void *ptr;
+    int fill, found; /* found: -1 for mixed bytes */
+    bool ran, writes;
+};
+
+static void run_kernel(void *user) {
+    struct kernel *kernel = user;
+    const unsigned char *bytes = kernel->ptr;
+    kernel->ran = true;
+    kernel->found = bytes_are(bytes, BYTES, *bytes) ? *bytes : -1;
+    if (kernel->writes)
+        memset(kernel->ptr, kernel->fill, BYTES);
+}
+
+/* Ways to read the device's side. */
+enum reader { ON_A_STREAM, ON_THE_DEFAULT_STREAM, READERS };
+
+static void queue(struct rig *f, const sb_mem *mem, enum reader reader, sb_stream stream,
+                  struct kernel *kernel) {
+    const void *ptr;
+    assert_ok(reader == ON_A_STREAM ? sb_mem_gpu_on(mem, stream, &ptr, &err)
+                                    : sb_mem_gpu(mem, &ptr, &err));
+    kernel->ptr = (void *)(uintptr_t)ptr;
+    assert_ok(
+        sb_sim_launch(f->context, reader == ON_A_STREAM ? stream : NULL, run_kernel, kernel, &err));
+}
+
+/* The library's stream waits for another default stream, as CUDA's per-thread ones are. */
+static sb_stream another_default;
+
+static sb_status after_default(void *device, sb_error *err) {
+    void *event = NULL;
+    const sb_stream own = sb__sim_backend.own_stream(device);
+    sb_status st = sb__sim_backend.event_record(device, another_default, &event, err);
+    if (st == SB_OK)
+        st = sb__sim_backend.stream_wait(device, own, event, err);
+    if (event)
+        sb__sim_backend.event_destroy(device, event);
+    return st;
+}
+
+TEST_ON(rig, the_host_writes_after_readers_on_other_default_streams) {
+    static sb_backend table;
+    struct kernel kernel = {.found = -1};
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    const void *in;
+    void *out;
+    table = *coherent_table();
+    table.after_default = after_default;
+    options.device = "sim:0";
+    options.backend = &table;
+    rig_reopen_options(f, options);
+    rig_schedule(f, SB_SIM_LAZY, 0);
+    another_default = rig_stream(f);
+    sb_mem *mem = mem_filled(f->context, BYTES, 5);
+    assert_ok(sb_mem_gpu(mem, &in, &err));
+    kernel.ptr = (void *)(uintptr_t)in;
+    assert_ok(sb_sim_launch(f->context, another_default, run_kernel, &kernel, &err));
+    assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
+    assert_int_equal(kernel.found, 5);
+    sb_mem_release(mem);
+    rig_end_stream(f, another_default);
+}
+
+/* Ways to write the host's side, or to permit writing it. */
+enum writer { MUTABLE, OVERWRITES, IN_STEPS, AFTER_EVICT, WRITERS };
+
+static void *host_bytes(sb_mem *mem, enum writer writer) {
+    void *out = NULL;
+    sb_write *write;
+    switch (writer) {
+    case OVERWRITES:
+        assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
+        return out;
+    case IN_STEPS:
+        assert_ok(sb_write_begin(mem, SB_SIDE_CPU, 0, &out, &write, &err));
+        assert_ok(sb_write_end(write, SB_WRITE_DONE, &err));
+        sb_write_destroy(write);
+        return out;
+    case AFTER_EVICT:
+        assert_ok(sb_mem_evict_gpu(mem, &err));
+        assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
+        /* fallthrough */
+    default:
+        assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
+        return out;
+    }
+}
+
+TEST_ON(rig, the_host_writes_after_the_device_has_read) {
+    reopen_plainly(f);
+    sb_stream stream = rig_stream(f);
+    for (enum reader reader = 0; reader < READERS; reader++)
+        for (enum writer writer = 0; writer < WRITERS; writer++) {
+            struct kernel kernel = {.found = -1};
+            sb_mem *mem = mem_filled(f->context, BYTES, 5);
+            queue(f, mem, reader, stream, &kernel);
+            assert_false(kernel.ran);
+            void *out = host_bytes(mem, writer);
+            assert_true(kernel.ran);
+            memset(out, 6, BYTES);
+            assert_int_equal(kernel.found, 5);
+            sb_mem_release(mem);
+        }
+    assert_no_copies(f);
+    rig_end_stream(f, stream);
+}
+
+TEST_ON(rig, the_host_writes_after_queued_arithmetic_has_read) {
+    float *values;
+    const float *sums;
+    reopen_plainly(f);
+    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
+    assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DIFF, &values, &err));
+    values[COUNT - 1] = 2;
+    assert_ok(sb_blob_mutable_gpu_f32(blob, SB_DATA, &values, &err)); /* zeros */
+    assert_ok(sb_blob_update(blob, &err));
+    assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DIFF, &values, &err));
+    values[COUNT - 1] = 100;
+    assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &sums, &err));
+    assert_true(sums[COUNT - 1] == -2);
+    assert_no_copies(f);
+}
+
+/* The byte that the memory must hold, after random calls of both sides on two streams. */
+TEST_ON(rig, random_calls_copy_nothing_and_find_the_newest_bytes) {
+    enum { STEPS = 3000, KERNELS = 64 };
+    struct kernel kernels[KERNELS];
+    uint64_t random = 11;
+    int now = 0;
+    reopen_plainly(f);
+    const sb_stream streams[] = {rig_stream(f), rig_stream(f), NULL};
+    sb_mem *mem = test_mem(f->context, BYTES);
+    for (int step = 0; step < STEPS; step++) {
+        struct kernel *kernel = &kernels[step % KERNELS];
+        const sb_stream stream = streams[test_random(&random) % 3];
+        const void *in = NULL;
+        void *out = NULL;
+        if (step % KERNELS == 0) {
+            assert_ok(sb_context_synchronize(f->context, &err));
+            rig_schedule(f, (int32_t)(test_random(&random) % 3), random);
+            memset(kernels, 0, sizeof kernels);
+        }
+        switch (test_random(&random) % 8) {
+        case 0:
+            assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
+            assert_true(bytes_are(out, BYTES, now));
+            memset(out, now = step % 251, BYTES);
+            break;
+        case 1:
+            assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
+            memset(out, now = step % 251, BYTES);
+            break;
+        case 2:
+            assert_ok(sb_mem_cpu(mem, &in, &err));
+            assert_true(bytes_are(in, BYTES, now));
+            break;
+        case 3:
+            assert_ok(sb_mem_prefetch_cpu(mem, stream, &err));
+            break;
+        case 4:
+            assert_ok(sb_mem_prefetch_gpu(mem, stream, &err));
+            break;
+        case 5:
+            ignore((test_random(&random) % 2 ? sb_mem_evict_cpu : sb_mem_evict_gpu)(mem, NULL));
+            break;
+        case 6:
+            assert_ok(sb_mem_gpu_on(mem, stream, &in, &err));
+            *kernel = (struct kernel){.ptr = (void *)(uintptr_t)in, .fill = now};
+            assert_ok(sb_sim_launch(f->context, stream, run_kernel, kernel, &err));
+            break;
+        default:
+            assert_ok(sb_mem_mutable_gpu_on(mem, stream, &out, &err));
+            *kernel = (struct kernel){.ptr = out, .fill = step % 251, .writes = true};
+            now = kernel->fill;
+            assert_ok(sb_sim_launch(f->context, stream, run_kernel, kernel, &err));
+        }
+        for (int i = 0; i < KERNELS; i++)
+            if (kernels[i].ran && !kernels[i].writes)
+                assert_int_equal(kernels[i].found, kernels[i].fill);
+    }
+    assert_no_copies(f);
+    assert_int_equal(rig_stats(f).device_bytes, BYTES);
+    rig_end_stream(f, streams[0]);
+    rig_end_stream(f, streams[1]);
+}
+
+/* --- failures ------------------------------------------------------------------------- */
+
+static sb_blob *synced_blob(struct rig *f) {
+    float *values;
+    const void *ptr;
+    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
+    assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DATA, &values, &err));
+    for (int64_t i = 0; i < COUNT; i++)
+        values[i] = 3;
+    assert_ok(sb_blob_gpu(blob, SB_DATA, &ptr, &err));
+    assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_SYNCED);
+    return blob;
+}
+
+TEST_ON(rig, bytes_that_a_failing_device_overwrote_are_lost_on_both_sides) {
+    static const int32_t modes[] = {SB_SIM_FAIL_NOW, SB_SIM_FAIL_STICKY};
+    for (int i = 0; i < 2; i++) {
+        const void *in;
+        void *out;
+        reopen_plainly(f);
+        sb_blob *blob = synced_blob(f);
+        device_fail(f->context, SB_SIM_SCALE, 1, modes[i]);
+        assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale(blob, SB_DATA, 2, &err));
+        assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_LOST);
+        assert_status(SB_ERR_UNINITIALIZED, sb_blob_cpu(blob, SB_DATA, &in, &err));
+        assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &out, &err));
+        memset(out, 1, BYTES);
+        assert_true(mem_holds(data_of(blob), out, BYTES));
+    }
+}
+
+TEST_ON(rig, bytes_that_a_lost_device_was_copying_to_are_lost) {
+    void *out;
+    reopen_plainly(f);
+    sb_blob *blob = synced_blob(f), *source = synced_blob(f);
+    assert_ok(sb_blob_mutable_gpu(source, SB_DATA, &out, &err));
+    device_fail(f->context, SB_SIM_COPY, 1, SB_SIM_FAIL_STICKY);
+    assert_status(SB_ERR_DEVICE_LOST, sb_blob_copy_from(blob, SB_DATA, source, 0, &err));
+    assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_LOST);
+}
+
+/* The zeros of a failed prefetch may come late. */
+TEST_ON(rig, zeros_that_are_still_queued_do_not_reach_the_host_s_bytes) {
+    const void *in;
+    void *out;
+    reopen_plainly(f);
+    sb_stream stream = rig_stream(f);
+    sb_mem *mem = test_mem(f->context, BYTES);
+    device_fail(f->context, SB_SIM_EVENT_RECORD, 1, SB_SIM_FAIL_NOW);
+    assert_ok(sb_sim_fail_also(f->context, SB_SIM_EVENT_RECORD, 2, SB_SIM_FAIL_NOW, &err));
+    for (int i = 1; i <= 2; i++)
+        assert_ok(
+            sb_sim_fail_also(f->context, SB_SIM_STREAM_SYNCHRONIZE, i, SB_SIM_FAIL_NOW, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_prefetch_gpu(mem, stream, &err));
+    assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
+    assert_ok(sb_mem_cpu(mem, &in, &err));
+    assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
+    memset(out, 7, BYTES);
+    assert_ok(sb_context_synchronize(f->context, &err));
+    assert_true(bytes_are(out, BYTES, 7));
+    rig_end_stream(f, stream);
+}
+
+TEST_ON(rig, bytes_that_a_lost_device_has_only_read_stay) {
+    float *values;
+    reopen_plainly(f);
+    sb_stream stream = rig_stream(f);
+    sb_blob *blob = synced_blob(f);
+    struct kernel kernel = {.found = -1};
+    queue(f, data_of(blob), ON_A_STREAM, stream, &kernel);
+    device_fail(f->context, SB_SIM_ANY, 1, SB_SIM_FAIL_STICKY);
+    assert_status(SB_ERR_DEVICE_LOST, sb_context_synchronize(f->context, &err));
+    assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DATA, &values, &err));
+    assert_true(values[0] == 3 && values[COUNT - 1] == 3);
+    assert_int_equal(sb_sim_stream_destroy(f->context, stream, NULL), SB_OK);
+}
+
+TEST_ON(rig, a_failed_kernel_loses_the_bytes_that_it_should_have_written) {
+    const void *in;
+    void *out;
+    reopen_plainly(f);
+    sb_stream stream = rig_stream(f);
+    sb_blob *blob = synced_blob(f);
+    device_fail(f->context, SB_SIM_SCALE, 1, SB_SIM_FAIL_LATER);
+    assert_ok(sb_blob_scale_on(blob, SB_DATA, 2, stream, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(blob, SB_DATA, &in, &err));
+    assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_LOST);
+    assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &out, &err));
+    rig_end_stream(f, stream);
+}
+
+/* --- tensors -------------------------------------------------------------------------- */
+
+/* The tensors of both sides hold one storage, which lives as long as the last of them. */
+TEST_ON(rig, tensors_of_both_sides_share_the_storage) {
+    for (int order = 0; order < 2; order++) {
+        sb_dl_managed_versioned *tensors[2];
+        reopen_plainly(f);
+        sb_blob *blob = synced_blob(f);
+        for (sb_side side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++)
+            assert_ok(sb_blob_to_dlpack(blob, SB_DATA, side, &tensors[side], &err));
+        assert_int_equal(tensors[0]->dl_tensor.device.device_type, SB_DL_DEVICE_CPU);
+        assert_int_equal(tensors[1]->dl_tensor.device.device_type, SB_DL_DEVICE_EXTENSION);
+        assert_ptr_equal(tensors[0]->dl_tensor.data, tensors[1]->dl_tensor.data);
+        test_end(blob);
+        tensors[order]->deleter(tensors[order]);
+        sb_dl_managed_versioned *last = tensors[1 - order];
+        assert_true(((const float *)last->dl_tensor.data)[COUNT - 1] == 3);
+        last->deleter(last);
+        assert_int_equal(rig_stats(f).device_bytes, 0);
+    }
+}
+
+TEST_ON(rig, a_blob_imports_a_tensor_of_the_host_side) {
+    sb_dl_managed_versioned *tensor;
+    const float *values;
+    const void *device;
+    sb_blob *copy;
+    reopen_plainly(f);
+    sb_blob *blob = synced_blob(f);
+    assert_ok(sb_blob_to_dlpack(blob, SB_DATA, SB_SIDE_CPU, &tensor, &err));
+    assert_ok(sb_blob_create_from_dlpack(f->context, tensor, &copy, &err));
+    test_end(blob);
+    assert_int_equal(sb_mem_storage(data_of(copy), SB_SIDE_CPU), SB_STORAGE_BORROWED_READ_ONLY);
+    assert_ok(sb_blob_cpu_f32(copy, SB_DATA, &values, &err));
+    assert_true(values[COUNT - 1] == 3);
+    assert_ok(sb_blob_gpu(copy, SB_DATA, &device, &err)); /* lent: two storages */
+    assert_ptr_not_equal(device, values);
+    sb_blob_destroy(copy);
+}

@@ -1,0 +1,10 @@
+/* The simulated device with host-coherent memory. */
+#ifndef SB_TESTS_COHERENT_H
+#define SB_TESTS_COHERENT_H
+
+#include <syncblob/backend.h>
+
+/* Returns a table for contexts on "sim:N". @return [borrowed] a constant */
+const sb_backend *coherent_table(void);
+
+#endif
