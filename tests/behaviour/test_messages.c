@@ -222,7 +222,8 @@ TEST(a_diff_without_values_is_told_by_its_place) {
     check_told(&told, read_diff);
 }
 
-/* After the blob's place is known, its length changes, then the wire type in its tag. */
+/* After the blob's place is known, its length changes, then the wire type in its tag, then the
+   layer's field number. */
 TEST(what_changed_is_told_by_its_generations_fields) {
     static const struct {
         const char *net;
@@ -246,6 +247,9 @@ TEST(what_changed_is_told_by_its_generations_fields) {
         net.bytes[rows[i].tag] &= 0xf8;
         assert_told(SB_ERR_IO, "the file changed while it was read",
                     sb_model_load_blob(model, 0, 0, blob, &err));
+        net.bytes[0] += 1 << 3;
+        assert_told(SB_ERR_IO, "the file changed while it was read",
+                    sb_model_layer_message(model, 0, NULL, 0, NULL, &err));
         sb_model_destroy(model);
         test_end(blob);
         wire_free(&net);
