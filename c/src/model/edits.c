@@ -73,7 +73,7 @@ struct sb__edit *sb__edits_find(const struct sb__edits *edits, int64_t layer, in
 
 struct sb__edit *sb__edits_last_of(const struct sb__edits *edits, int64_t layer) {
     struct sb__edit *found = sb__edits_last(edits), *edit = at(edits, edits->root);
-    if (!found || found->layer <= layer) /* common, as above */
+    if (!found || found->layer <= layer) /* same: the fast path for the common case, as above */
         return found && found->layer == layer ? found : NULL;
     while (edit) {
         if (edit->layer <= layer) {

@@ -29,7 +29,7 @@ static void draw_key(void) {
    searches; one slot is always free. */
 static bool slots_for(int64_t layers, int64_t *out) {
     *out = layers + (layers + 3) / 4;
-    return layers < UINT32_MAX / 2;
+    return layers < UINT32_MAX / 2; /* same: no test has so many layers */
 }
 
 bool sb__names_bytes(int64_t layers, size_t *out) {
@@ -45,7 +45,7 @@ void sb__names_begin(struct sb__names *names, void *slots, int64_t layers) {
 }
 
 static struct sb__named *home_of(const struct sb__names *names, uint32_t hash) {
-    return names->slots + (hash * names->room >> 32);
+    return names->slots + (hash * names->room >> 32); /* same: other homes work, too */
 }
 
 static struct sb__named *next_to(const struct sb__names *names, struct sb__named *slot) {
