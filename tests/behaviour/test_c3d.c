@@ -170,8 +170,10 @@ static void put_layer(struct wire *net, const char *name, uint64_t type, bool ha
     struct wire layer = {0};
     wire_text(&layer, 4, name);
     wire_number(&layer, 5, type);
-    if (has_blob)
+    if (has_blob) {
         put_blob(&layer, 6, 7);
+        wire_blob_field(&layer, 6, one, 1, 1); /* Caffe's */
+    }
     wire_message(net, 2, &layer);
 }
 

@@ -228,7 +228,8 @@ TEST(a_diff_without_values_is_reported_with_its_offset) {
     check_refusal(&refusal, read_diff);
 }
 
-/* After the model is open, the blob's length changes, then the wire type in the blob's tag. */
+/* After the model is open, the blob's length changes, then the wire type in the blob's tag, then
+   the layer's field number. */
 TEST(changes_are_reported_with_the_fields_of_the_generation) {
     static const struct {
         const char *net;
@@ -252,6 +253,9 @@ TEST(changes_are_reported_with_the_fields_of_the_generation) {
         net.bytes[rows[i].tag] &= 0xf8;
         assert_message(SB_ERR_IO, "the file changed while it was read",
                        sb_model_load_blob(model, 0, 0, blob, &err));
+        net.bytes[0] += 1 << 3;
+        assert_message(SB_ERR_IO, "the file changed while it was read",
+                       sb_model_layer_message(model, 0, NULL, 0, NULL, &err));
         sb_model_destroy(model);
         test_end(blob);
         wire_free(&net);

@@ -66,6 +66,7 @@ TEST(messages_of_the_oldest_layers_omit_the_blobs_of_the_inner_layer) {
     wire_text(&inner, 1, "conv");
     wire_message(&inner, 50, &blob);
     wire_text(&inner, 2, "conv");
+    wire_text(&outer, 3, "top");
     wire_message(&outer, 1, &inner);
     wire_text(&outer, 2, "bottom");
     wire_message(&net, 2, &outer);
@@ -75,6 +76,7 @@ TEST(messages_of_the_oldest_layers_omit_the_blobs_of_the_inner_layer) {
     assert_int_equal(blobs, 1);
     wire_text(&rest, 1, "conv");
     wire_text(&rest, 2, "conv");
+    wire_text(&expected, 3, "top");
     wire_message(&expected, 1, &rest);
     wire_text(&expected, 2, "bottom");
     assert_message(model, 0, &expected);
@@ -153,6 +155,7 @@ TEST(a_file_of_one_blob_and_layers_that_are_not_there_have_none) {
                       sb_model_num_blobs(model, layers[i], &blobs, &err));
         assert_int_equal(blobs, 77);
     }
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_layer_message(model, 0, NULL, 1, &size, &err));
     assert_int_equal(size, 77);
 }
 

@@ -66,6 +66,7 @@ TEST(test_three_generations_list_the_same) {
         assert_status(SB_ERR_NOT_FOUND, sb_model_find_layer(model, "rel", 3, &found, &err));
         assert_status(SB_ERR_NOT_FOUND, sb_model_find_layer(model, "relu\0", 5, &found, &err));
         assert_string_equal(err.message, "no layer is named \"relu\\x00\"");
+        assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_find_layer(model, NULL, 1, &found, &err));
         assert_int_equal(found, 1); /* unchanged */
         assert_int_equal(num_blobs(model, SB_NO_LAYER), 0);
         assert_int_equal(num_blobs(model, 2), 0);
@@ -88,8 +89,10 @@ TEST(test_types_of_v1_layers) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct wire wire = {0}, layer = {0};
         sb_layer_info info = SB_LAYER_INFO_INIT;
-        wire_number(&layer, 5, 3);
-        wire_number(&layer, 5, (uint64_t)rows[i].number); /* the last value wins */
+        if (rows[i].number != 0) { /* the default */
+            wire_number(&layer, 5, 3);
+            wire_number(&layer, 5, (uint64_t)rows[i].number); /* the last value wins */
+        }
         wire_message(&wire, 2, &layer);
         sb_model *model = test_model_of(&wire, SB_FORMAT_CAFFEMODEL);
         assert_ok(sb_model_layer_info(model, 0, &info, &err));
@@ -203,6 +206,7 @@ TEST(test_a_file_is_opened_only_as_its_own_format) {
          SB_ERR_MALFORMED},
         {"one field of the format is enough", B("\xfa\x01\x01x\x0a\x00"), SB_FORMAT_CAFFEMODEL,
          SB_OK},
+        {"current_step alone is enough", B("\x20\1"), SB_FORMAT_SOLVERSTATE, SB_OK},
         {"an empty message is an empty net", B(""), SB_FORMAT_CAFFEMODEL, SB_OK},
         {"the beginning of a vector is a solver state if learned_net follows",
          B("\x0a\x0b\x3a\3\x0a\1\1\x2a\4\0\0\0\0\x12\x01n"), SB_FORMAT_SOLVERSTATE, SB_OK},
@@ -285,6 +289,7 @@ TEST(test_a_blob_without_payload_is_listed_but_not_loaded) {
                "12345678\x49"
                "12345678",
                23);
+    wire_bytes(&layer, 7, B("\x0a\1x\x3a\3\x0a\1\1\x2a\4\0\0\x80\x3f")); /* with a text at num */
     wire_message(&wire, 100, &layer);
     sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
     assert_ok(sb_model_blob_info(model, 0, 0, &info, &err));
@@ -299,6 +304,7 @@ TEST(test_a_blob_without_payload_is_listed_but_not_loaded) {
     assert_ok(sb_model_blob_info(model, 0, 2, &info, &err));
     assert_int_equal(info.dtype, SB_DTYPE_F64);
     assert_int_equal(info.diff_count, 2);
+    assert_loads(model, 0, 3, "1 (1)", 1);
 }
 
 TEST(test_indices_out_of_range) {

@@ -1,6 +1,7 @@
 /* Layers by name: the table finds the layers that a linear search finds, for any names. */
 #include "support.h"
 
+#include "base/hash.h"
 #include "model/index.h"
 
 #define MOST 600
@@ -164,5 +165,20 @@ TEST(names_with_equal_hashes_are_distinguished) {
     assert_finds(net, "conv1", 5);
     net->layers[0].name_size = 4;
     assert_finds(net, "conv1", 5);
+    net->texts[0][4] = '1'; /* past the name */
+    assert_finds(net, "conv1", 5);
+    free(net);
+}
+
+/* With a key of zeros, an attacker could choose names that collide. */
+TEST(hashes_have_a_random_key) {
+    static const uint64_t zeros[2];
+    struct net *net = calloc(1, sizeof *net);
+    assert_non_null(net);
+    add(net, "conv1", 5);
+    fill(net, 1);
+    const struct sb__named *slot = &net->slots[net->slots[0].place ? 0 : 1];
+    assert_int_equal(slot->place, 1);
+    assert_int_not_equal(slot->hash, (uint32_t)sb__hash(zeros, "conv1", 5));
     free(net);
 }

@@ -15,7 +15,7 @@ void sb__refusal_explain(sb_status status, int32_t wanted, struct sb__reader *re
 void sb__refusal_explain_size(const struct sb__source *first, uint64_t total, sb_error *err);
 
 /* Sets `*out` to whether a source is recognised as another program's message although protobuf can
-   also read it as a message of Caffe. Fails only if the source fails. */
+   also read it as a message of Caffe. Fails only if the source fails; then sets `*out` to false. */
 sb_status sb__refusal_is_foreign(const struct sb__source *source, bool *out, sb_error *err);
 
 /* Returns MALFORMED if a source that can be read as a blob is recognised as another message. If the
@@ -28,7 +28,8 @@ sb_status sb__refusal_check_blob(const struct sb__source *source, bool has_value
 sb_status sb__refusal_of_foreign(sb_error *err);
 
 /* Sets `*out` to whether a source is recognised as a format of Caffe other than `wanted`
-   (SB_FORMAT_*) although protobuf can also read it as `wanted`. Fails only if the source fails. */
+   (SB_FORMAT_*) although protobuf can also read it as `wanted`. Fails only if the source fails;
+   then sets `*out` to false. */
 sb_status sb__refusal_is_of_another(const struct sb__source *source, int32_t wanted, bool *out,
                                     sb_error *err);
 

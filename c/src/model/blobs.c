@@ -34,24 +34,22 @@ static const struct sb__field_name *layer_fields(const sb_model *model, int64_t 
     return generation == SB_LAYER_CURRENT ? sb__layer_layout.fields : v1->fields;
 }
 
-/* Returns the path of the blob's message, for errors; the path of an edit is empty, since the bytes
-   of edits are correct. */
-static const struct sb__path *locate_path(const sb_model *model, int64_t layer, int64_t index,
-                                          struct located *at) {
+/* Sets the path of the blob's message, for errors; the path of an edit is empty, since the bytes of
+   edits are correct. */
+static void locate_path(const sb_model *model, int64_t layer, int64_t index, struct located *at) {
     const struct sb__layout *layout = sb__format_layout(model->format);
-    at->blob = (struct sb__path){NULL, "", -1, sb__blob_fields};
+    at->blob = (struct sb__path){.fields = sb__blob_fields};
     if (!layout || at->edited)
-        return &at->blob;
-    at->file = (struct sb__path){NULL, "", -1, layout->fields};
+        return;
+    at->file = (struct sb__path){.fields = layout->fields};
     at->blob.parent = &at->file;
     at->blob.index = index;
     at->blob.name = sb__field_name(layout->fields, layout->blobs);
     if (layer == SB_NO_LAYER)
-        return &at->blob;
+        return;
     at->layer = (struct sb__path){&at->file, "layer", layer, layer_fields(model, layer)};
     at->blob.parent = &at->layer;
     at->blob.name = "blobs";
-    return &at->blob;
 }
 
 static sb_status locate_indexed(const sb_model *model, int64_t index, struct sb__reader *reader,
@@ -107,7 +105,7 @@ static sb_status locate(const sb_model *model, int64_t layer, int64_t index,
         return sb__fail_blob(model, layer, index, err);
     const struct sb__edit *edit = sb__edits_find(&model->edits, layer, index);
     at->edited = edit != NULL;
-    (void)locate_path(model, layer, index, at);
+    locate_path(model, layer, index, at);
     if (edit) {
         at->begin = 0;
         at->end = (uint32_t)edit->size;

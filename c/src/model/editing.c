@@ -57,7 +57,8 @@ static sb_status put_blob(sb_model *model, int64_t layer, int64_t index, const s
     if (st == SB_OK) {
         struct sb__sink sink = sb__sink_memory(bytes, encoding.size);
         sb__encode_pack(&encoding, &sink);
-        put_edit(model, (struct sb__edit){layer, index, bytes, NULL, encoding.size, 0, 0});
+        put_edit(model, (struct sb__edit){
+                            .layer = layer, .index = index, .bytes = bytes, .size = encoding.size});
     } else {
         sb__ordinary_free(model->context, bytes, encoding.size, flags_of(encoding.size));
     }
@@ -67,8 +68,8 @@ static sb_status put_blob(sb_model *model, int64_t layer, int64_t index, const s
 
 sb_status sb_model_set_blob(sb_model *model, int64_t layer, int64_t index, const sb_blob *blob,
                             uint32_t flags, sb_error *err) {
-    if (!model || !blob)
-        return sb__fail_null(err, model ? "blob" : "model");
+    if (!model)
+        return sb__fail_null(err, "model");
     if (index < 0 || index >= sb__num_blobs(model, layer))
         return sb__fail_blob(model, layer, index, err);
     return put_blob(model, layer, index, blob, flags, err);
@@ -88,8 +89,8 @@ static sb_status check_add(const sb_model *model, int64_t layer, sb_error *err) 
 
 sb_status sb_model_add_blob(sb_model *model, int64_t layer, const sb_blob *blob, uint32_t flags,
                             sb_error *err) {
-    if (!model || !blob)
-        return sb__fail_null(err, model ? "blob" : "model");
+    if (!model)
+        return sb__fail_null(err, "model");
     sb_status st = check_add(model, layer, err);
     if (st != SB_OK)
         return st;
@@ -121,7 +122,8 @@ sb_status sb_model_announce_blob(sb_model *model, int64_t layer, const sb_blob *
     if (st != SB_OK)
         return st;
     int64_t index = sb__num_blobs(model, layer);
-    put_edit(model, (struct sb__edit){layer, index, NULL, blob, encoding.size, 0, 0});
+    put_edit(model, (struct sb__edit){
+                        .layer = layer, .index = index, .announced = blob, .size = encoding.size});
     return SB_OK;
 }
 
@@ -199,37 +201,27 @@ sb_status sb_model_set_solver_info(sb_model *model, const sb_solver_info *info, 
 
 /* --- layers --------------------------------------------------------------------------------- */
 
-static bool block_bytes(int64_t room, size_t *layers, size_t *out) {
-    size_t names;
-    return sb__bytes_of(room, sizeof(struct sb__layer), layers) && sb__names_bytes(room, &names) &&
-           sb__add_size(*layers, names, out);
-}
-
-static void free_layers(sb_model *model) {
-    size_t layers, bytes = 0;
-    (void)block_bytes(model->room_new_layers, &layers, &bytes);
-    sb__object_free(model->context, model->new_layers, bytes);
-}
-
 /* Makes room for one more layer. */
 static sb_status reserve_layer(sb_model *model, sb_error *err) {
     const int64_t room = 2 * model->room_new_layers + 4;
     struct sb__names names;
-    size_t layer_bytes, bytes;
+    size_t layer_bytes, name_bytes, bytes;
     void *block;
     if (model->num_new_layers < model->room_new_layers)
         return SB_OK;
-    if (!block_bytes(room, &layer_bytes, &bytes))
+    if (!sb__bytes_of(room, sizeof *model->new_layers, &layer_bytes) ||
+        !sb__names_bytes(room, &name_bytes) || !sb__add_size(layer_bytes, name_bytes, &bytes))
         return sb__fail_memory(err, SIZE_MAX);
     sb_status st = sb__object_alloc(model->context, bytes, &block, err);
     if (st != SB_OK)
         return st;
-    if (model->num_new_layers > 0)
+    if (model->new_layers)
         memcpy(block, model->new_layers, (size_t)model->num_new_layers * sizeof *model->new_layers);
     sb__names_begin(&names, (char *)block + layer_bytes, room);
     sb__names_move(&names, &model->new_names);
-    free_layers(model);
+    sb__object_free(model->context, model->new_layers, model->new_layers_bytes);
     model->new_layers = block;
+    model->new_layers_bytes = bytes;
     model->room_new_layers = room;
     model->new_names = names;
     return SB_OK;
@@ -241,7 +233,7 @@ static size_t text_bytes(const struct sb__layer *layer) {
 
 void sb__new_layers_free(sb_model *model) {
     sb__texts_free(&model->new_texts, model->context);
-    free_layers(model);
+    sb__object_free(model->context, model->new_layers, model->new_layers_bytes);
 }
 
 sb_status sb_model_pop_layer(sb_model *model, sb_error *err) {

@@ -15,10 +15,11 @@ static bool is_before(const struct sb__edit *edit, int64_t layer, int64_t index)
 
 /* Returns a hash by the finaliser of splitmix64, a bijection. */
 static uint64_t priority_of(const struct sb__edit *edit) {
-    uint64_t z = (uint64_t)edit->layer * 0x9e3779b97f4a7c15u + (uint64_t)edit->index;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u; /* same: other numbers mix as well */
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu; /* same: other numbers mix as well */
-    return z ^ z >> 31;                      /* same: other numbers mix as well */
+    uint64_t z = (uint64_t)edit->index;
+    z += (uint64_t)edit->layer * 0x9e3779b97f4a7c15u; /* same: other numbers mix as well */
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;          /* same: other numbers mix as well */
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;          /* same: other numbers mix as well */
+    return z ^ z >> 31;                               /* same: other numbers mix as well */
 }
 
 /* --- room --------------------------------------------------------------------------- */
@@ -72,9 +73,8 @@ struct sb__edit *sb__edits_find(const struct sb__edits *edits, int64_t layer, in
 
 struct sb__edit *sb__edits_last_of(const struct sb__edits *edits, int64_t layer) {
     struct sb__edit *found = sb__edits_last(edits), *edit = at(edits, edits->root);
-    if (!found || found->layer <= layer) /* common, as above */
+    if (!found || found->layer <= layer) /* same: the fast path for the common case, as above */
         return found && found->layer == layer ? found : NULL;
-    found = NULL;
     while (edit) {
         if (edit->layer <= layer) {
             found = edit;
@@ -83,7 +83,7 @@ struct sb__edit *sb__edits_last_of(const struct sb__edits *edits, int64_t layer)
             edit = at(edits, edit->before);
         }
     }
-    return found && found->layer == layer ? found : NULL;
+    return found->layer == layer ? found : NULL;
 }
 
 /* --- changing ------------------------------------------------------------------------ */

@@ -44,13 +44,15 @@ static sb_status note_text(const struct builder *b, const struct sb__path *path,
     return SB_OK;
 }
 
-/* Reserves `size` bytes and a NUL in the index. */
+/* Reserves `size` bytes and a NUL in the index; sets `*out` in the second walk. */
 static sb_status take_text(struct builder *b, size_t size, char **out, sb_error *err) {
     size_t used = b->text_bytes;
     b->text_bytes += size + 1;
-    if (b->filling && b->text_bytes > b->room_text)
+    if (!b->filling)
+        return SB_OK;
+    if (b->text_bytes > b->room_text)
         return sb__source_changed(err);
-    *out = b->filling ? b->text + used : NULL;
+    *out = b->text + used;
     return SB_OK;
 }
 
@@ -133,8 +135,8 @@ static sb_status walk_layer_field(struct builder *b, const struct sb__layout *la
         return note_text(b, path, field, &texts->type, err);
     if (sb__field_is_varint(field, layout->type_number))
         texts->type_number = (int32_t)field->value;
-    if (layout->type_number != 0 && (sb__field_is_bytes(field, SB__V1_CONVOLUTION_PARAM) ||
-                                     sb__field_is_bytes(field, SB__V1_POOLING_PARAM)))
+    if (sb__field_is_bytes(field, SB__V1_CONVOLUTION_PARAM) ||
+        sb__field_is_bytes(field, SB__V1_POOLING_PARAM))
         texts->has_window = true;
     const struct sb__layout *child = sb__layout_child(layout, field);
     if (!child)
@@ -161,7 +163,7 @@ static sb_status walk_layer(struct builder *b, const struct sb__layout *layout,
 static sb_status add_layer(struct builder *b, const struct sb__layout *layout,
                            const struct sb__path *path, const struct sb__field *field,
                            sb_error *err) {
-    struct texts texts = {.numbered = false};
+    struct texts texts = {.type_number = 0};
     int64_t index = b->index.num_layers;
     struct sb__layer layer = {.offset = field->offset,
                               .first_blob = (uint32_t)b->index.num_blobs & 0x3fffffff};
@@ -218,7 +220,7 @@ static sb_status walk_file_field(struct builder *b, const struct sb__layout *lay
 }
 
 static sb_status walk_file(struct builder *b, const struct sb__layout *layout, sb_error *err) {
-    const struct sb__path path = {NULL, "", -1, layout->fields};
+    const struct sb__path path = {.fields = layout->fields};
     struct sb__field field = {.end = 0};
     struct span name = {0, 0};
     sb_status st;
@@ -236,7 +238,7 @@ static sb_status walk_file(struct builder *b, const struct sb__layout *layout, s
 }
 
 static sb_status index_blob_file(struct builder *b, sb_error *err) {
-    static const struct sb__path path = {NULL, "", -1, sb__blob_fields};
+    static const struct sb__path path = {.fields = sb__blob_fields};
     struct sb__blob_index blob;
     sb_status st =
         sb__blob_index(b->reader, &path, 0, b->reader->source->size, b->limits, &blob, err);
@@ -275,7 +277,11 @@ static sb_status allocate(struct builder *b, sb_context *context, size_t held, s
     return SB_OK;
 }
 
-static sb_status fill(struct builder *b, const struct sb__layout *layout, sb_error *err) {
+static sb_status fill(struct builder *b, const struct sb__layout *layout, sb_context *context,
+                      size_t held, sb_error *err) {
+    sb_status st = allocate(b, context, held, err);
+    if (st != SB_OK)
+        return st;
     b->filling = true;
     sb__progress_next_walk(b->reader->progress);
     b->room_layers = b->index.num_layers;
@@ -283,7 +289,7 @@ static sb_status fill(struct builder *b, const struct sb__layout *layout, sb_err
     b->room_text = b->text_bytes;
     b->index.num_layers = b->index.num_blobs = 0;
     b->text_bytes = 0;
-    sb_status st = walk_file(b, layout, err);
+    st = walk_file(b, layout, err);
     if (st == SB_OK &&
         (b->index.num_layers != b->room_layers || b->index.num_blobs != b->room_blobs))
         return sb__source_changed(err);
@@ -300,9 +306,7 @@ sb_status sb__model_index_build(struct sb__model_index *out, sb_context *context
     if (st == SB_OK)
         st = check(&b.index, user, err);
     if (st == SB_OK && layout)
-        st = allocate(&b, context, held, err);
-    if (st == SB_OK && layout)
-        st = fill(&b, layout, err);
+        st = fill(&b, layout, context, held, err);
     if (st == SB_OK)
         *out = b.index;
     else

@@ -14,50 +14,50 @@ struct message {
 static sb_status put_fields(const struct message *m, const struct sb__layout *layout,
                             uint32_t begin, uint32_t end, sb_error *err);
 
-/* Measures the V0 layer of a V1 layer, without the V0 layer's blobs. */
-static sb_status measure_inner(const struct message *m, const struct sb__layout *layout,
-                               const struct sb__field *field, uint64_t *out, sb_error *err) {
+/* Copies the V0 layer of a V1 layer, without the V0 layer's blobs, after the fields from `*begin`
+   on; sets `*begin` to its end. Does nothing if the V0 layer has no blobs. */
+static sb_status put_inner(const struct message *m, const struct sb__layout *layout,
+                           const struct sb__field *field, uint32_t *begin, sb_error *err) {
     struct sb__sink count = sb__sink_count();
     const struct message counting = {m->model, m->reader, &count};
     sb_status st = put_fields(&counting, layout, field->begin, field->end, err);
-    *out = count.written;
-    return st;
+    if (st != SB_OK || count.written == field->end - field->begin)
+        return st;
+    st = sb__sink_span(m->sink, &m->model->source, *begin, field->offset, err);
+    if (st != SB_OK)
+        return st;
+    *begin = field->end;
+    sb__sink_prefix(m->sink, field->number, count.written);
+    return put_fields(m, layout, field->begin, field->end, err);
 }
 
 /* Copies fields; omits blobs, and the layers of a net. */
 static sb_status put_fields(const struct message *m, const struct sb__layout *layout,
                             uint32_t begin, uint32_t end, sb_error *err) {
-    const struct sb__path path = {NULL, "", -1, layout->fields};
+    const struct sb__path path = {.fields = layout->fields};
     const struct sb__source *source = &m->model->source;
     struct sb__field field = {.end = begin};
     sb_status st;
     while ((st = sb__wire_next(m->reader, &path, end, &field, err)) == SB_OK && field.number != 0) {
         const struct sb__layout *child = sb__layout_child(layout, &field);
-        const struct sb__layout *inner = layout->is_layer ? child : NULL;
-        uint64_t size = 0;
         if (!child && !sb__field_is_bytes(&field, layout->blobs) &&
             !sb__save_is_in_head(m->model, layout, &field))
             continue;
-        if (inner)
-            st = measure_inner(m, inner, &field, &size, err);
-        if (st == SB_OK && inner && size == field.end - field.begin)
-            continue; /* the message has no blobs */
-        if (st == SB_OK)
+        if (child && layout->is_layer) {
+            st = put_inner(m, child, &field, &begin, err);
+        } else {
             st = sb__sink_span(m->sink, source, begin, field.offset, err);
-        if (st == SB_OK && inner) {
-            sb__sink_prefix(m->sink, field.number, size);
-            st = put_fields(m, inner, field.begin, field.end, err);
+            begin = field.end;
         }
         if (st != SB_OK)
             return st;
-        begin = field.end;
     }
     return st == SB_OK ? sb__sink_span(m->sink, source, begin, end, err) : st;
 }
 
 static sb_status put_layer(const struct message *m, const struct sb__layer *layer, sb_error *err) {
     const struct sb__layout *net = sb__format_layout(m->model->format);
-    const struct sb__path path = {NULL, "", -1, net->fields};
+    const struct sb__path path = {.fields = net->fields};
     struct sb__field field = {.end = layer->offset};
     sb_status st = sb__wire_next(m->reader, &path, m->model->source.size, &field, err);
     if (st != SB_OK)

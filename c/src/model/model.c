@@ -32,7 +32,7 @@ static sb_status check_named(const sb_model *model, sb_error *err) {
     if (model->format == SB_FORMAT_BLOB)
         return SB_OK; /* checked while its index was built */
     sb_status st = sb__refusal_is_of_another(&model->source, model->format, &is_of_another, err);
-    if (st != SB_OK || !is_of_another)
+    if (!is_of_another)
         return st;
     return sb__fail_at(err, SB_ERR_MALFORMED, 0, "the fields are not those of a %s",
                        sb__format_name(model->format));
@@ -47,12 +47,12 @@ static sb_status check_foreign(const sb_model *model, const struct sb__model_ind
     bool is_foreign = false;
     sb_status st =
         is_ours ? (sb_status)SB_OK : sb__refusal_is_foreign(&model->source, &is_foreign, err);
-    return st == SB_OK && is_foreign ? sb__refusal_of_foreign(err) : st;
+    return is_foreign ? sb__refusal_of_foreign(err) : st;
 }
 
 struct opening {
     const sb_model *model;
-    bool is_found; /* the format was detected */
+    bool is_found; /* the format was detected: check_named passes */
 };
 
 /* Runs the checks that precede the allocation of the index. If a check fails and the file has
@@ -212,7 +212,6 @@ sb_status sb_model_create(sb_context *context, sb_format format, sb_model **out,
     model->context = sb_context_retain(context);
     model->format = format;
     model->limits = context->limits;
-    model->source.bytes = (const unsigned char *)"";
     model->index.name.bytes = model->index.solver.learned_net.bytes = "";
     *out = model;
     return SB_OK;

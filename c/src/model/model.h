@@ -30,6 +30,7 @@ struct sb_model {
     struct sb__names new_names;   /* of new_layers */
     struct sb__texts new_texts;   /* each layer's name and type, each with a NUL */
     int64_t num_new_layers, room_new_layers;
+    size_t new_layers_bytes; /* of the block */
     struct sb__own_text name;
     bool solver_set;
     sb_solver_info solver; /* its text points to learned_net */

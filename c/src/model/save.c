@@ -94,7 +94,7 @@ static sb_status append_blobs(const struct save *save, const struct sb__layout *
                               struct position *position, sb_error *err) {
     int64_t first, blobs = sb__model_index_blobs(&save->model->index, save->model->format,
                                                  position->layer, &first);
-    if (layout->blobs == 0 || position->appended || position->next_blob < blobs)
+    if (position->appended || position->next_blob < blobs)
         return SB_OK;
     position->appended = true;
     position->changed |= sb__num_blobs(save->model, position->layer) > blobs;
@@ -203,7 +203,7 @@ static sb_status put_action(const struct save *save, const struct sb__layout *la
 static sb_status put_message(const struct save *save, const struct sb__layout *layout,
                              uint32_t begin, uint32_t end, struct position *position,
                              sb_error *err) {
-    const struct sb__path path = {NULL, "", -1, layout->fields};
+    const struct sb__path path = {.fields = layout->fields};
     const struct sb__source *source = &save->model->source;
     struct sb__field field = {.end = begin};
     sb_status st;
@@ -260,8 +260,6 @@ static sb_status put_model(const sb_model *model, struct sb__sink *sink, struct 
     sb__reader_watch(&reader, sink->progress);
     sb__save_head(model, sink);
     sb_status st = put_message(&save, layout, 0, model->source.size, &position, err);
-    if (st != SB_OK)
-        return st;
     for (int64_t i = model->index.num_layers; st == SB_OK && i < sb_model_num_layers(model); i++)
         st = put_new_layer(&save, i, err);
     return st;

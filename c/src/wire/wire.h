@@ -34,7 +34,7 @@ const char *sb__field_name(const struct sb__field_name *fields, uint32_t number)
 
 /* The position of the reader for errors: "layer[3].blobs[1]". */
 struct sb__path {
-    const struct sb__path *parent; /* NULL: the outermost message */
+    const struct sb__path *parent; /* NULL: the outermost message, without name and index */
     const char *name;
     int64_t index;                       /* -1: not repeated */
     const struct sb__field_name *fields; /* of the message */

@@ -210,6 +210,7 @@ TEST(a_layer_that_changes_between_two_reads_is_refused) {
     assert_true(refusals(&nets[2], &nets[0]) > 0);
     assert_true(refusals(&nets[4], &nets[3]) > 0);
     assert_true(refusals(&nets[4], &nets[5]) > 0);
+    assert_true(refusals(&nets[5], &nets[4]) > 0);
 }
 
 enum { COUNT = 5000 };

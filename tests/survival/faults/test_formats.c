@@ -52,14 +52,17 @@ static void put_unpacked(struct wire *wire, uint32_t field) {
     wire_message(wire, field, &blob);
 }
 
-/* Puts an old layer of two messages, the second of which has the edit, then bytes for more than one
-   window, then a layer without blobs. */
+/* Puts an old layer of bytes for more than one window and two messages, the second of which has the
+   edit, then more such bytes, then a layer without blobs. */
 static void put_net(struct wire *wire) {
     static const unsigned char filling[5000];
     struct wire layer = {0}, message = {0}, second = {0}, relu = {0};
     wire_text(wire, 1, "net");
     wire_text(&message, 1, "conv");
     wire_blob_field(&message, 50, large, 1, 1);
+    wire_bytes(&message, 2, filling, 4092);
+    wire_number(&message, 8, 3); /* the reader's window ends between the tag and the number */
+    wire_bytes(&layer, 2, filling, sizeof filling);
     wire_message(&layer, 1, &message);
     wire_blob_field(&second, 50, two, 1, 1);
     wire_message(&layer, 1, &second);
