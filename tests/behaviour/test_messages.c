@@ -201,6 +201,28 @@ TEST(blobs_of_models_are_told_by_their_places) {
     check_told(&told, load);
 }
 
+/* The limit has room for the values and the model, but not for the blob's memory object. */
+TEST(the_librarys_own_objects_are_told_of) {
+    struct told told = {.limits = SB_LIMITS_INIT, .status = SB_ERR_DATA_LIMIT, .offset = 5};
+    char text[160];
+    sb_status st = SB_ERR_DATA_LIMIT;
+    wire_number(&told.wire, 1, 1);
+    wire_blob_field(&told.wire, 3, (int64_t[]){2000}, 1, 1);
+    told.layer = SB_NO_LAYER;
+    for (told.limits.max_memory = 8000; st != SB_OK; told.limits.max_memory++) {
+        told.blob = test_vector(NULL, SB_DTYPE_F32, 1);
+        st = load(&told, &err);
+    }
+    told.limits.max_memory -= 2; /* one byte too few */
+    told.blob = test_vector(NULL, SB_DTYPE_F32, 1);
+    (void)snprintf(text, sizeof text,
+                   "history[0]: 2000 elements, with the library's own objects, exceed the memory "
+                   "limit of %zu bytes; the message begins at offset 5",
+                   told.limits.max_memory);
+    told.text = text;
+    check_told(&told, load);
+}
+
 static sb_status read_diff(const struct told *told, sb_error *err) {
     sb_model *model;
     float value;
@@ -218,7 +240,7 @@ TEST(a_diff_without_values_is_told_by_its_place) {
     wire_number(&told.wire, 1, 1);
     wire_blob_field(&told.wire, 3, (int64_t[]){200}, 1, 1);
     told.layer = SB_NO_LAYER;
-    told.text = "history[0]: no values of diff for a shape of 200; the message begins at offset 5";
+    told.text = "history[0].diff: 0 values for a shape of 200 at offset 5";
     check_told(&told, read_diff);
 }
 
