@@ -282,6 +282,7 @@ TEST(test_a_blob_without_payload_is_listed_but_not_loaded) {
                "12345678\x49"
                "12345678",
                23);
+    wire_bytes(&layer, 7, "\x0a\0\x2a\4\0\0\xa0\x40", 8); /* an unknown text, as in a net */
     wire_message(&wire, 100, &layer);
     sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
     assert_ok(sb_model_blob_info(model, 0, 0, &info, &err));
@@ -293,6 +294,7 @@ TEST(test_a_blob_without_payload_is_listed_but_not_loaded) {
                         "layer[0].blobs[0].data: 0 values for a shape of 6 at offset 5");
     assert_int_equal(sb_blob_is_shaped(blob), 0);
     assert_loads(model, 0, 1, "2 0 (0)", 0);
+    assert_loads(model, 0, 3, "(1)", 5);
     assert_ok(sb_model_blob_info(model, 0, 2, &info, &err));
     assert_int_equal(info.dtype, SB_DTYPE_F64);
     assert_int_equal(info.diff_count, 2);
@@ -353,6 +355,15 @@ TEST(test_the_deleter_runs_once_and_not_on_failure) {
     assert_int_equal(deleted, 0);
     sb_model_destroy(model);
     assert_int_equal(deleted, 1);
+}
+
+/* A call could unmap memory that begins at a page. */
+TEST(bytes_that_begin_at_a_page_stay_the_callers) {
+    static _Alignas(4096) char page[4096] = "\x0a\1n";
+    sb_model *model;
+    assert_ok(sb_model_open_bytes(NULL, SB_FORMAT_AUTO, page, 3, NULL, NULL, NULL, &model, &err));
+    sb_model_destroy(model);
+    assert_int_equal(page[2], 'n');
 }
 
 /* --- real files ------------------------------------------------------------------------------ */
