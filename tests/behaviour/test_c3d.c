@@ -132,6 +132,11 @@ TEST(errors_have_the_names_of_c3ds_fields) {
     put_values(&wire, 7, 2, 1.5f);
     assert_status(SB_ERR_DATA_OVERFLOW, read_blob(integers, &wire));
     assert_true(strncmp(err.message, "diff: ", 6) == 0);
+    wire_free(&wire);
+    put_dims(&wire, one);
+    wire_number(&wire, 10, 1); /* C3D has no raw values */
+    wire_bytes(&wire, 12, "12345678", 8);
+    assert_status(SB_ERR_LENGTH_MISMATCH, read_blob(integers, &wire));
 }
 
 TEST(shapes_compare_from_the_last_axis) {

@@ -799,6 +799,20 @@ TEST(a_net_with_blobs_is_a_net_whatever_its_name) {
     assert_status(SB_OK, open_as(SB_FORMAT_AUTO, &wire, NULL, &err));
 }
 
+/* Values show that a message is a blob, whatever its unknown fields contain. */
+TEST(a_blob_with_values_is_a_blob) {
+    for (uint32_t field = 4; field <= 6; field++) { /* none, data, diff */
+        struct wire wire = {0};
+        sb_model *model = NULL;
+        wire_bytes(&wire, 1, B("\x0a\5input\x12\x0bPlaceholder"));
+        wire_float(&wire, field, 1);
+        assert_status(field < 5 ? SB_ERR_MALFORMED : SB_OK,
+                      sb_model_open_bytes(NULL, SB_FORMAT_BLOB, wire.bytes, wire.size, NULL, NULL,
+                                          NULL, &model, &err));
+        sb_model_destroy(model);
+    }
+}
+
 TEST(short_json_is_named) {
     static const struct {
         const char *text;

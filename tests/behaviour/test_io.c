@@ -202,7 +202,11 @@ TEST_ON(world, callbacks_without_a_required_slot_are_refused) {
                   sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &model, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_save_sink(f->blob, &sink, 0, &progress, &err));
     assert_non_null(strstr(err.message, "report"));
+    const sb_progress whole = test_progress_of(&f->progress);
+    assert_ok(sb_model_set_progress(model, &whole, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_set_progress(model, &progress, &err));
+    assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 1, f->blob, &err));
+    assert_int_equal(f->progress.reports, 1); /* the old one stays */
     sink.write = NULL;
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_save_sink(f->blob, &sink, 0, NULL, &err));
     assert_non_null(strstr(err.message, "write"));
@@ -359,6 +363,21 @@ TEST_ON(world, a_blob_at_the_end_of_a_file_is_reported_in_steps) {
                                    COUNT * sizeof *values, &err));
     check_progress(f, info.size);
     sb_model_destroy(model);
+    free(values);
+}
+
+/* The diff is read after the data, but comes before them. */
+TEST_ON(world, progress_never_decreases) {
+    enum { COUNT = 1 << 18 };
+    float *values = calloc(COUNT, sizeof *values);
+    const sb_progress progress = test_progress_of(&f->progress);
+    struct wire wire = {0};
+    wire_floats(&wire, 6, values, COUNT);
+    wire_blob(&wire, (int64_t[]){COUNT}, 1, 1);
+    const sb_source source = test_source_of(&f->source, &wire);
+    assert_ok(sb_blob_load_source(f->blob, &source, SB_PROTO_RESHAPE, NULL, &progress, &err));
+    assert_int_equal(f->progress.done, wire.size);
+    wire_free(&wire);
     free(values);
 }
 
@@ -549,6 +568,8 @@ TEST_ON(world, a_file_that_changed_is_seen_through_its_descriptor) {
     assert_status(SB_ERR_IO, sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
     sb_model_destroy(model);
     assert_int_equal(close(fd), 0);
+    assert_status(SB_ERR_IO, source.version(source.user, &after, &err));
+    assert_int_equal(before, after);
 }
 
 TEST_ON(world, a_descriptor_of_no_file_is_refused) {

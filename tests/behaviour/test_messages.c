@@ -205,6 +205,28 @@ TEST(faulty_blobs_of_models_are_reported_with_their_offsets) {
     check_refusal(&refusal, load);
 }
 
+/* The limit has room for the values and the model, but not for the blob's memory object. */
+TEST(the_librarys_objects_are_reported) {
+    struct refusal refusal = {.limits = SB_LIMITS_INIT, .status = SB_ERR_DATA_LIMIT, .offset = 5};
+    char text[160];
+    sb_status st = SB_ERR_DATA_LIMIT;
+    wire_number(&refusal.wire, 1, 1);
+    wire_blob_field(&refusal.wire, 3, (int64_t[]){2000}, 1, 1);
+    refusal.layer = SB_NO_LAYER;
+    for (refusal.limits.max_memory = 8000; st != SB_OK; refusal.limits.max_memory++) {
+        refusal.blob = test_vector(NULL, SB_DTYPE_F32, 1);
+        st = load(&refusal, &err);
+    }
+    refusal.limits.max_memory -= 2; /* one byte too few */
+    refusal.blob = test_vector(NULL, SB_DTYPE_F32, 1);
+    (void)snprintf(text, sizeof text,
+                   "history[0]: 2000 elements, with the library's own objects, exceed the memory "
+                   "limit of %zu bytes; the message begins at offset 5",
+                   refusal.limits.max_memory);
+    refusal.text = text;
+    check_refusal(&refusal, load);
+}
+
 static sb_status read_diff(const struct refusal *refusal, sb_error *err) {
     sb_model *model;
     float value;
@@ -223,8 +245,7 @@ TEST(a_diff_without_values_is_reported_with_its_offset) {
     wire_number(&refusal.wire, 1, 1);
     wire_blob_field(&refusal.wire, 3, (int64_t[]){200}, 1, 1);
     refusal.layer = SB_NO_LAYER;
-    refusal.text =
-        "history[0]: no values of diff for a shape of 200; the message begins at offset 5";
+    refusal.text = "history[0].diff: 0 values for a shape of 200 at offset 5";
     check_refusal(&refusal, read_diff);
 }
 

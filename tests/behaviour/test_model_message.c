@@ -228,6 +228,8 @@ TEST(encodings_and_offsets_of_values_are_reported) {
         {3, SB_ENCODING_SCATTERED, SB_ENCODING_NONE, SB_DTYPE_F32},     /* two packed pieces */
         {4, SB_ENCODING_LITTLE_ENDIAN, SB_ENCODING_NONE, SB_DTYPE_F32}, /* raw_data */
         {5, SB_ENCODING_NONE, SB_ENCODING_NONE, SB_DTYPE_F32},
+        {6, SB_ENCODING_LITTLE_ENDIAN, SB_ENCODING_NONE,
+         SB_DTYPE_F32}, /* around it, empty pieces */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct wire blob = {0};
@@ -256,6 +258,11 @@ TEST(encodings_and_offsets_of_values_are_reported) {
         case 4:
             wire_number(&blob, 10, 1); /* FLOAT */
             wire_values(&blob, 12, floats, 4, sizeof floats);
+            break;
+        case 6:
+            wire_bytes(&blob, 5, "", 0);
+            wire_floats(&blob, 5, floats, 3);
+            wire_bytes(&blob, 5, "", 0);
             break;
         default:
             break;

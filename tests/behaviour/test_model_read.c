@@ -364,6 +364,15 @@ TEST(test_the_deleter_runs_once_and_not_on_failure) {
     assert_int_equal(deleted, 1);
 }
 
+/* A call could unmap memory that begins at a page. */
+TEST(bytes_that_begin_at_a_page_stay_the_callers) {
+    static _Alignas(4096) char page[4096] = "\x0a\1n";
+    sb_model *model;
+    assert_ok(sb_model_open_bytes(NULL, SB_FORMAT_AUTO, page, 3, NULL, NULL, NULL, &model, &err));
+    sb_model_destroy(model);
+    assert_int_equal(page[2], 'n');
+}
+
 /* --- real files ------------------------------------------------------------------------------ */
 
 TEST(test_real_files) {

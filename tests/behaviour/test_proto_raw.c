@@ -149,6 +149,16 @@ static void plain(struct wire *w) {
     put_raw(w, FLOAT16, halves_1_2, sizeof halves_1_2);
 }
 
+TEST(raw_fields_of_a_wrong_wire_type_are_unknown) {
+    struct wire wire = {0};
+    put_shape(&wire, 2);
+    plain(&wire);
+    wire_bytes(&wire, RAW_DATA_TYPE, "", 0);
+    wire_number(&wire, RAW_DATA, INT);
+    sb_blob *blob = read_blob(SB_DTYPE_F32, &wire);
+    assert_memory_equal(data(blob), ((float[]){1, 2}), 2 * sizeof(float));
+}
+
 /* --- refusals ------------------------------------------------------------------------------ */
 
 static void refused_by_halves(struct wire *wire, const char *part) {

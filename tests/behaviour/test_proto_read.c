@@ -82,6 +82,7 @@ static void unknown_fields_between(struct wire *w) {
 }
 
 static void wrong_wire_types_are_unknown(struct wire *w) {
+    wire_float(w, DATA, 1);        /* the first value */
     wire_number(w, DATA, 4);       /* data as a number */
     wire_double(w, DATA, 1);       /* data as 8 bytes */
     wire_float(w, DOUBLE_DATA, 1); /* double_data as 4 bytes */
@@ -89,7 +90,8 @@ static void wrong_wire_types_are_unknown(struct wire *w) {
     wire_raw(w, "\x3b\x3c", 2);    /* shape as a group */
     wire_bytes(w, NUM, "\x05", 1); /* num as bytes */
     wire_float(w, CHANNELS, 2);    /* channels as 4 bytes */
-    packed(w);
+    put_shape(w, two_by_three, 2);
+    wire_floats(w, DATA, six + 1, 5);
 }
 
 static const struct {

@@ -113,6 +113,7 @@ TEST_ON(rig, test_two_gigabytes_are_refused_before_anything_is_done) {
         {268435450, SB_PROTO_WRITE_DIFF, SB_DTYPE_F32, SB_OK},
         {268435456, 0, SB_DTYPE_F64, SB_ERR_OVER_LIMIT},
         {INT64_MAX / 8, 0, SB_DTYPE_F64, SB_ERR_OVER_LIMIT},
+        {INT64_MAX / 8, SB_PROTO_WRITE_DIFF, SB_DTYPE_F64, SB_ERR_OVER_LIMIT},
     };
     rig_reopen_on(f, NULL, 0);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

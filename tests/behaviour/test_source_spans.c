@@ -163,6 +163,7 @@ TEST(invalid_lists_of_pieces_are_refused) {
     sb_source source = SB_SOURCE_INIT;
     sb_blob *blob;
     assert_status(INVALID, sb_source_of_spans(NULL, missing, 2, &source, &err));
+    assert_status(INVALID, sb_source_of_spans(NULL, NULL, 1, &source, &err));
     assert_status(SB_ERR_SIZE_OVERFLOW, sb_source_of_spans(NULL, lies, 2, &source, &err));
     assert_non_null(strstr(err.message, "the first 2 spans have more"));
     assert_null(source.user);

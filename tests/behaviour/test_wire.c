@@ -1,8 +1,10 @@
 /* The wire reader accepts the same bytes in memory and in a file, and refuses other bytes with the
    same offset. */
+#include "callbacks.h"
 #include "support.h"
 
 #include "format/open.h"
+#include "wire/sink.h"
 #include "wire/wire.h"
 #include "wire_builder.h"
 
@@ -225,6 +227,7 @@ TEST(test_values_across_the_edge_of_the_window_are_complete) {
         assert_true(field.value == 0x0807060504030201);
         assert_ok(sb__wire_next(reader, &root, source.size, &field, &err));
         assert_int_equal(field.number, 4);
+        assert_int_equal(field.begin, wire.size - 6);
         assert_int_equal(field.end, wire.size);
         assert_ok(sb__wire_next(reader, &root, source.size, &field, &err));
         assert_int_equal(field.number, 0);
@@ -238,6 +241,29 @@ TEST(test_values_across_the_edge_of_the_window_are_complete) {
         unlink(file.path);
         free(reader);
         free(zeros);
+    }
+}
+
+/* A piece of bytes is stored whole or not at all, a source's span as far as it fits. No byte beyond
+   the memory is written. */
+TEST(a_memory_takes_what_fits) {
+    static unsigned char all[] = "1234567abcd";
+    const struct wire wire = {all + 7, 4, 4};
+    struct test_source from = {.reads = 0};
+    const sb_source theirs = test_source_of(&from, &wire);
+    struct sb__source source;
+    assert_ok(sb__source_of(&source, &theirs, &err));
+    for (size_t capacity = 0; capacity <= 12; capacity++) {
+        unsigned char memory[16] = {0};
+        struct sb__sink sink = sb__sink_memory(memory, capacity);
+        sb__sink_bytes(&sink, all, 5);
+        sb__sink_bytes(&sink, all + 5, 2);
+        assert_int_equal(sink.written, 7);
+        assert_status(capacity < 11 ? SB_ERR_IO : SB_OK, sb__sink_span(&sink, &source, 0, 4, &err));
+        const size_t stored = capacity < 5 ? 0 : capacity < 7 ? 5 : capacity < 11 ? capacity : 11;
+        assert_memory_equal(memory, all, stored);
+        for (size_t i = stored; i < sizeof memory; i++)
+            assert_int_equal(memory[i], 0);
     }
 }
 

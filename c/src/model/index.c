@@ -116,8 +116,10 @@ static sb_status add_blob(struct builder *b, const struct sb__path *path,
                                     index - first, sb__blob_fields};
     sb_status st =
         sb__blob_index(b->reader, &inside, field->begin, field->end, b->limits, &blob, err);
+    if (st != SB_OK)
+        return st;
     b->is_c3d = b->is_c3d || blob.is_c3d;
-    return st == SB_OK ? sb__blob_index_check(&blob, &inside, false, err) : st;
+    return sb__blob_index_check(&blob, &inside, false, err);
 }
 
 static sb_status walk_layer(struct builder *b, const struct sb__layout *layout,

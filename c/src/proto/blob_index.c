@@ -260,7 +260,6 @@ sb_status sb__blob_index(struct sb__reader *reader, const struct sb__path *path,
                          sb_error *err) {
     struct claims claims;
     struct sb__path names = *path;
-    out->is_c3d = false;
     memset(&claims, 0, sizeof claims);
     struct sb__field field = {.end = begin};
     sb_status st;
@@ -292,8 +291,8 @@ sb_status sb__shape_index(struct sb__reader *reader, const struct sb__path *path
     return st == SB_OK ? judge_dims(path, &dims, limits, out, err) : st;
 }
 
-static sb_status check_payload(const struct sb__blob_index *index, const struct sb__path *path,
-                               const struct sb__payload *payload, sb_error *err) {
+sb_status sb__payload_check(const struct sb__blob_index *index, const struct sb__path *path,
+                            const struct sb__payload *payload, sb_error *err) {
     if (payload->count == index->shape.count)
         return SB_OK;
     return sb__wire_fail(path, payload->field, SB_ERR_LENGTH_MISMATCH,
@@ -307,9 +306,9 @@ sb_status sb__blob_index_check(const struct sb__blob_index *index, const struct 
     const struct sb__path names = sb__blob_index_path(index, path);
     sb_status st = SB_OK;
     if (whole || index->data.count > 0)
-        st = check_payload(index, &names, &index->data, err);
+        st = sb__payload_check(index, &names, &index->data, err);
     if (st == SB_OK && index->diff.count > 0)
-        st = check_payload(index, &names, &index->diff, err);
+        st = sb__payload_check(index, &names, &index->diff, err);
     return st;
 }
 

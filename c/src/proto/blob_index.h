@@ -28,8 +28,11 @@ struct sb__blob_index {
 sb_status sb__blob_index(struct sb__reader *reader, const struct sb__path *path, uint32_t begin,
                          uint32_t end, const sb_limits *limits, struct sb__blob_index *out,
                          sb_error *err);
-/* Checks that payloads have as many values as the shape; with `whole`, also that data is
-   present. */
+/* Checks that a payload of the index has as many values as the shape. `path` has the names of the
+   message's fields. */
+sb_status sb__payload_check(const struct sb__blob_index *index, const struct sb__path *path,
+                            const struct sb__payload *payload, sb_error *err);
+/* Checks the payloads that are present; with `whole`, also that data is present. */
 sb_status sb__blob_index_check(const struct sb__blob_index *index, const struct sb__path *path,
                                bool whole, sb_error *err);
 /* Checks a message that is the whole source: MALFORMED if it is recognised as another message. */

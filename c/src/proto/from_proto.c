@@ -107,7 +107,7 @@ sb_status sb_blob_reshape_proto(sb_blob *blob, const void *bytes, size_t size,
                                 uint32_t *out_reallocated, sb_error *err) {
     struct sb__source source;
     struct sb__reader reader;
-    struct sb__shape claimed, shape;
+    struct sb__shape shape;
     if (!blob)
         return sb__fail_null(err, "blob");
     const sb_limits *limits = &sb__context(sb_blob_context(blob))->limits;
@@ -115,12 +115,11 @@ sb_status sb_blob_reshape_proto(sb_blob *blob, const void *bytes, size_t size,
     if (st != SB_OK)
         return st;
     sb__reader_init(&reader, &source);
-    st = sb__shape_index(&reader, &shape_path, 0, source.size, limits, &claimed, err);
+    st = sb__shape_index(&reader, &shape_path, 0, source.size, limits, &shape, err);
     if (st != SB_OK)
         return st;
-    if (sb__shape_make(&shape, claimed.dims, claimed.num_axes, sb_dtype_size(sb_blob_dtype(blob)),
-                       NULL) != SB_OK)
-        return sb__wire_fail(&shape_path, SB__SHAPE_DIM, SB_ERR_DATA_OVERFLOW, 0, err,
-                             "the shape's bytes do not fit; the message begins");
-    return sb_blob_reshape(blob, shape.dims, shape.num_axes, out_reallocated, err);
+    if (sb_blob_reshape(blob, shape.dims, shape.num_axes, out_reallocated, NULL) == SB_OK)
+        return SB_OK;
+    return sb__wire_fail(&shape_path, SB__SHAPE_DIM, SB_ERR_DATA_OVERFLOW, 0, err,
+                         "the shape's bytes do not fit; the message begins");
 }

@@ -53,7 +53,7 @@ void sb__pack_doubles(struct sb__sink *sink, const double *data, size_t data_cou
 
 void sb__pack_layer(struct sb__sink *sink, sb_text name, sb_text type) {
     Sb__LayerParameter message = SB__LAYER_PARAMETER__INIT;
-    message.has_name = message.has_type = 1;
+    message.has_name = message.has_type = true;
     message.name = binary(name);
     message.type = binary(type);
     pack(sink, &message.base);
@@ -61,14 +61,14 @@ void sb__pack_layer(struct sb__sink *sink, sb_text name, sb_text type) {
 
 void sb__pack_net(struct sb__sink *sink, sb_text name) {
     Sb__NetParameter message = SB__NET_PARAMETER__INIT;
-    message.has_name = 1;
+    message.has_name = true;
     message.name = binary(name);
     pack(sink, &message.base);
 }
 
 void sb__pack_solver(struct sb__sink *sink, const sb_solver_info *solver) {
     Sb__SolverState message = SB__SOLVER_STATE__INIT;
-    message.has_iter = message.has_current_step = 1;
+    message.has_iter = message.has_current_step = true;
     message.iter = solver->iter;
     message.current_step = solver->current_step;
     message.has_learned_net = solver->learned_net.size > 0;

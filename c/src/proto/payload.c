@@ -180,8 +180,7 @@ static bool is_part(const struct sb__payload *payload, const struct sb__field *f
     if (field->number != payload->field)
         return false;
     const uint32_t single = payload->dtype == SB_DTYPE_F64 ? SB__WIRE_FIXED64 : SB__WIRE_FIXED32;
-    return field->type == SB__WIRE_BYTES ||
-           (field->type == single && payload->field < SB__BLOB_RAW_DATA);
+    return field->type == SB__WIRE_BYTES || field->type == single;
 }
 
 /* Checks the bound for each field: a source may have more values than when it was indexed. */

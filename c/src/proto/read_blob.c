@@ -95,9 +95,8 @@ static sb_status check_memory(const sb_blob *blob, const struct sb__blob_index *
                              "memory limit of %zu; the message begins",
                              room, how->limits->max_memory);
     return sb__wire_fail(path, 0, SB_ERR_DATA_LIMIT, index->begin, err,
-                         "%lld elements, with the library's own objects and the rounding of "
-                         "page-locked memory, exceed the memory limit of %zu bytes; the message "
-                         "begins",
+                         "%lld elements, with the library's own objects, exceed the memory limit "
+                         "of %zu bytes; the message begins",
                          (long long)index->shape.count, how->limits->max_memory);
 }
 
@@ -118,11 +117,9 @@ static sb_status copy_payload(sb_blob *blob, struct sb__reader *reader, const st
                               const struct sb__blob_index *index, struct sb__load *load,
                               sb_error *err) {
     int32_t dtype = sb_blob_dtype(blob);
-    sb_status st = SB_OK;
     begin_values(reader, index);
-    if (index->data.count > 0)
-        st = sb__payload_copy(reader, path, index, &index->data, 0, index->data.count, dtype,
-                              load->data.ptr, err);
+    sb_status st = sb__payload_copy(reader, path, index, &index->data, 0, index->data.count, dtype,
+                                    load->data.ptr, err);
     if (st == SB_OK && index->diff.count > 0)
         st = sb__payload_copy(reader, path, index, &index->diff, 0, index->diff.count, dtype,
                               load->diff.ptr, err);
@@ -143,13 +140,15 @@ sb_status sb__read_blob(sb_blob *blob, struct sb__reader *reader, const struct s
     struct sb__shape shape;
     struct sb__load load;
     sb_status st = sb__blob_index(reader, path, begin, end, how->limits, &index, err);
-    if (st == SB_OK && how->is_whole)
+    if (st != SB_OK)
+        return st;
+    const struct sb__path names = sb__blob_index_path(&index, path);
+    if (how->is_whole)
         st = sb__blob_index_check_source(&index, reader->source, err);
     if (st == SB_OK)
         st = target_shape(blob, &index, how->reshape, path, &shape, err);
     if (st == SB_OK)
         st = sb__blob_index_check(&index, path, true, err);
-    const struct sb__path names = sb__blob_index_path(&index, path);
     if (st == SB_OK && sb_blob_dtype(blob) == SB_DTYPE_F16) {
         st = check_halves(&names, &index.data, err);
         if (st == SB_OK)
@@ -174,24 +173,21 @@ sb_status sb__read_values(struct sb__reader *reader, const struct sb__path *path
                           void *out, sb_error *err) {
     struct sb__blob_index index;
     sb_status st = sb__blob_index(reader, path, begin, end, limits, &index, err);
-    if (st == SB_OK)
-        st = sb__blob_index_check(&index, path, wanted->part == SB_DATA, err);
     if (st != SB_OK)
         return st;
     const struct sb__path names = sb__blob_index_path(&index, path);
     const struct sb__payload *payload = wanted->part == SB_DATA ? &index.data : &index.diff;
-    if (payload->count == 0 && index.shape.count > 0)
-        return sb__wire_fail(path, 0, SB_ERR_LENGTH_MISMATCH, begin, err,
-                             "no values of diff for a shape of %lld; the message begins",
-                             (long long)index.shape.count);
-    if (wanted->first > payload->count || wanted->count > payload->count - wanted->first)
+    st = sb__payload_check(&index, &names, payload, err);
+    if (st != SB_OK)
+        return st;
+    if (wanted->count > payload->count - wanted->first)
         return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "values %lld to %lld of %lld",
                         (long long)wanted->first, (long long)(wanted->first + wanted->count),
                         (long long)payload->count);
     if (wanted->dtype == SB_DTYPE_F16)
         st = check_halves(&names, payload, err);
     begin_values(reader, &index);
-    if (st == SB_OK && wanted->count > 0)
+    if (st == SB_OK)
         st = sb__payload_copy(reader, &names, &index, payload, wanted->first, wanted->count,
                               wanted->dtype, out, err);
     return st == SB_OK ? end_values(reader, err) : st;

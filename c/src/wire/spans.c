@@ -57,10 +57,9 @@ static void end_pieces(void *user) {
     sb_context_release(context);
 }
 
-/* Computes the sum of the sizes, and the number of spans that are not empty. */
-static sb_status measure(const sb_span *spans, size_t num_spans, size_t *out_total,
-                         size_t *out_count, sb_error *err) {
-    *out_total = *out_count = 0;
+/* Computes the sum of the sizes. */
+static sb_status measure(const sb_span *spans, size_t num_spans, size_t *out_total, sb_error *err) {
+    *out_total = 0;
     if (!spans && num_spans > 0)
         return sb__fail_null(err, "spans");
     for (size_t i = 0; i < num_spans; i++) {
@@ -70,8 +69,6 @@ static sb_status measure(const sb_span *spans, size_t num_spans, size_t *out_tot
         if (!sb__add_size(*out_total, spans[i].size, out_total))
             return sb__fail(err, SB_ERR_SIZE_OVERFLOW,
                             "the first %zu spans have more bytes than a size holds", i + 1);
-        if (spans[i].size > 0)
-            ++*out_count;
     }
     return SB_OK;
 }
@@ -104,15 +101,15 @@ static void fill_pieces(struct pieces *all, const sb_span *spans, size_t num_spa
 
 sb_status sb_source_of_spans(sb_context *context, const sb_span *spans, size_t num_spans,
                              sb_source *out, sb_error *err) {
-    size_t total, count;
+    size_t total;
     struct pieces *all = NULL; /* for gcc, which does not see that success sets the pointer */
     if (!out)
         return sb__fail_null(err, "out");
     sb_status st = sb__check_struct(out->struct_size, SB__SOURCE_FIRST_SIZE, "sb_source", err);
     if (st == SB_OK)
-        st = measure(spans, num_spans, &total, &count, err);
+        st = measure(spans, num_spans, &total, err);
     if (st == SB_OK)
-        st = alloc_pieces(context, count, &all, err);
+        st = alloc_pieces(context, num_spans, &all, err);
     if (st != SB_OK)
         return st;
     fill_pieces(all, spans, num_spans);

@@ -324,8 +324,8 @@ CALL(write_file, sb_blob_save_file(s->given, s->target, 0, err))
 static sb_status write_sink(struct scene *s, sb_error *err) {
     const sb_progress progress = test_progress_of(&s->progress);
     const sb_sink sink = test_sink_of(&s->sink);
-    sb_blob *blob;
-    sb_status st = sb_blob_create_shaped(NULL, SB_DTYPE_F32, large, 1, &blob, err);
+    sb_blob *blob = NULL;
+    sb_status st = sb_blob_create_shaped(s->rig.context, SB_DTYPE_F32, large, 1, &blob, err);
     if (st == SB_OK)
         st = sb_blob_save_sink(blob, &sink, SB_PROTO_WRITE_DIFF, &progress, err);
     sb_blob_destroy(blob);
@@ -426,13 +426,13 @@ static const struct row {
     {"open spans", open_spans, 0, 3, put_state, 0},
     {"open, set_progress", open_with_progress, 0, 2, put_state, 0},
     {"read a blob", read_single, CALLS_SYSTEM | READS | REPORTS, 2, put_vector, 0},
-    {"read a blob to integers", read_integers, 0, 2, put_vector, 0},
+    {"read a blob to integers", read_integers, CALLS_SYSTEM | READS | REPORTS, 2, put_vector, 0},
     {"reshape_proto", reshape_proto, 0, 0, put_vector, 0},
     {"shape_equals_proto", shape_equals_proto, 0, 0, put_vector, 0},
     {"proto_size", proto_size, 0, 0, put_vector, 0},
     {"to_proto", to_proto, 0, 0, put_vector, 0},
     {"write_file", write_file, CALLS_SYSTEM | REPLACES, 0, put_vector, 0},
-    {"write_sink", write_sink, WRITES | REPORTS, 0, put_vector, 0},
+    {"write_sink", write_sink, WRITES | REPORTS, 3, put_vector, 0},
     {"create", create, 0, 1, put_vector, 0},
     {"load_blob", load_real, CALLS_SYSTEM | READS | REPORTS, 1, put_vector, 0},
     {"load_blob, as it is", load_single, CALLS_SYSTEM | READS | REPORTS, 1, put_vector, 0},
@@ -694,6 +694,14 @@ TEST(a_save_is_stopped_before_it_writes) {
     assert_status(SB_ERR_CANCELLED, sb_model_save_sink(s.net, &sink, &err));
     assert_int_equal(s.sink.writes, 0);
     scene_close(&s);
+}
+
+/* A file of size 0 is read to see whether it has bytes. */
+TEST_ON(scene, an_empty_file_that_cannot_be_read_is_an_error) {
+    file_write(f->target, "", 0);
+    fault_set((struct system_fault){"pread", 1, 1, EIO, 0});
+    assert_status(SB_ERR_IO, sb_blob_load_file(f->single, f->target, 0, NULL, &err));
+    assert_int_equal(fault_end(), 1);
 }
 
 /* --- files that are replaced ----------------------------------------------------------------- */
