@@ -82,10 +82,12 @@ typedef struct sb_progress {
     void *user;         /**< passed to `report` */
     /** Reports `done` of `total` bytes; `done` never decreases, and `total` is 0 while the number
      *  is unknown. Runs about once for each MiB that is read or written, and with `done` equal to
-     *  `total` before the result is published. Opening a model skips the values, so that `done` may
-     *  increase by much more than a MiB between two reports. A return value other than 0 ends the
-     *  library's call with SB_ERR_CANCELLED: nothing has changed, except the contents of a sink.
-     *  Runs on several threads at once if the program calls a const model on several threads. */
+     *  `total` before the result is published. `done` may increase by much more than a MiB between
+     *  two reports: opening a model skips the values, and if a blob's diff precedes its data in the
+     *  file, the data are read after `done` has reached the diff's end. A return value other than 0
+     *  ends the library's call with SB_ERR_CANCELLED: nothing has changed, except the contents of a
+     *  sink. Runs on several threads at once if the program calls a const model on several
+     *  threads. */
     int32_t (*report)(void *user, uint64_t done, uint64_t total);
 } sb_progress;
 
