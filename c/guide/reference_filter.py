@@ -2,42 +2,25 @@
 """reference_filter.py HEADER|PAGE: a public header, or a page, as doxygen wants it, on standard
 output.
 
-The headers are written to be read as they are. Here each becomes a module, with the title that
-syncblob.h gives it; lists of errors become paragraphs; and what the preprocessor makes of macros
-(the status codes, the typed wrappers) is written out. In a page, links within it and to pages that
-are not part of the reference become their text, and a fence has only the language.
+The headers are written to be read as they are. Here each becomes a module; lists of errors become
+paragraphs; and what the preprocessor makes of macros (the status codes, the typed wrappers) is
+written out. In a page, links within it and to pages that are not part of the reference become their
+text, and a fence has only the language.
 """
 import pathlib
 import re
 import sys
 
-OTHERS = {
-    "syncblob.h": "all of the headers",
-    "comm.h": "communicators",
-    "comm_engine.h": "an engine of communicators of your own",
-    "cuda_device.h": "what the CUDA backend offers",
-    "mpi.h": "communicators over MPI",
-    "nccl.h": "communicators over NCCL",
-    "net.h": "nets and ONNX",
-    "reducer.h": "sums of diffs while others are computed",
-    "sim_comm.h": "simulated ranks",
-    "sim_device.h": "what the simulated device offers",
-}
 INCLUDE = pathlib.Path(__file__).resolve().parents[1] / "include" / "syncblob"
 LISTED = r"X\((\w+), (\d+), (\w+), (\w+), \w+, with\)"  # an element type of base.h
-
-
-def title(header):
-    contents = (INCLUDE / "syncblob.h").read_text()
-    found = re.search(rf"^ \* +{re.escape(header.name)} +(.*)$", contents, re.MULTILINE)
-    return found.group(1) if found else OTHERS[header.name]
 
 
 def as_module(text, header):
     """The comment that the header begins with describes a module, and all else belongs to it."""
     begin, rest = text.split("/**\n", 1)
     description, rest = rest.split(" */\n", 1)
-    return (f"{begin}/** @file\n * @defgroup {header.stem} {header.name}: {title(header)}\n"
+    rest = re.sub(r"@def (\w+) ", r"@def \1\n * ", rest)
+    return (f"{begin}/** @file\n * @defgroup {header.stem} {header.name}\n"
             f"{description} * @{{ */\n{rest}\n/** @}} */\n")
 
 

@@ -28,6 +28,7 @@
 
 #include <syncblob/backend.h>
 
+/** The version of OpenCL that CL/cl.h declares, unless the program has chosen one. */
 #ifndef CL_TARGET_OPENCL_VERSION
 #define CL_TARGET_OPENCL_VERSION 200
 #endif
