@@ -391,6 +391,33 @@ TEST_ON(rig, tensors_of_both_sides_share_the_storage) {
     }
 }
 
+/* The imported tensor is a separate memory, which knows nothing of the exporter's queued work. */
+TEST_ON(rig, an_import_of_the_host_side_waits_for_the_device) {
+    for (int is_written = 0; is_written < 2; is_written++) {
+        struct kernel kernel = {.writes = is_written, .fill = 9, .found = -1};
+        sb_dl_managed_versioned *tensor;
+        sb_blob *copy;
+        void *device;
+        float *values;
+        reopen_plainly(f);
+        rig_schedule(f, SB_SIM_LAZY, 0);
+        const sb_stream stream = rig_stream(f);
+        sb_blob *blob = synced_blob(f);
+        assert_ok(sb_blob_to_mutable_dlpack(blob, SB_DATA, SB_SIDE_CPU, &tensor, &err));
+        assert_ok(sb_blob_mutable_gpu_on(blob, SB_DATA, stream, &device, &err));
+        kernel.ptr = device;
+        assert_ok(sb_sim_launch(f->context, stream, run_kernel, &kernel, &err));
+        test_end(blob);
+        assert_ok(sb_blob_create_from_dlpack(f->context, tensor, &copy, &err));
+        assert_true(kernel.ran);
+        assert_ok(sb_blob_overwrite_cpu_f32(copy, SB_DATA, &values, &err));
+        memset(values, 1, COUNT * sizeof *values);
+        assert_ok(sb_context_synchronize(f->context, &err));
+        assert_true(bytes_are(values, COUNT * sizeof *values, 1));
+        sb_blob_destroy(copy);
+    }
+}
+
 TEST_ON(rig, a_blob_imports_a_tensor_of_the_host_side) {
     sb_dl_managed_versioned *tensor;
     const float *values;

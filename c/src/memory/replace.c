@@ -76,10 +76,25 @@ sb_status sb_mem_set_gpu(sb_mem *mem, void *ptr, size_t bytes, uint32_t flags, s
                        : st;
 }
 
+/* Prepares a lease's storage to be the side of another memory. A host side that is host-coherent
+   device memory becomes a separate storage of that memory: the work that is queued on it must end
+   first, since later host writes do not wait for it. */
+static sb_status prepare_guest(int32_t side, const struct sb__lease *lease, sb_error *err) {
+    const bool is_coherent = side == SB_SIDE_CPU && lease->side == SB_SIDE_GPU;
+    sb_status st = SB_OK;
+    if (is_coherent || !sb__storage_is_in_child(&lease->storage, lease->context))
+        st = sb__device_check_process(lease->context, err);
+    if (st == SB_OK && is_coherent)
+        st = sb__streams_wait(lease->context, SB__ALL_STREAMS & ~sb__slot_bit(SB__READ_SLOT), err);
+    return st;
+}
+
 sb_status sb__mem_join(sb_mem *mem, int32_t side, void *ptr, uint32_t flags,
                        struct sb__lease *lease, sb_error *err) {
     struct sb__storage joined;
     sb_status st = check_set(mem, side, ptr, mem->bytes, flags, err);
+    if (st == SB_OK)
+        st = prepare_guest(side, lease, err);
     if (st == SB_OK)
         st = sb__storage_join(&joined, mem->context, mem->bytes, ptr, flags, lease, err);
     if (st != SB_OK)

@@ -69,8 +69,10 @@ void sb__publish(sb_mem *mem, int32_t head) {
 
 sb_status sb__side_check(const sb_mem *mem, int32_t side, sb_error *err) {
     uint32_t word = atomic_load_explicit(&mem->word, memory_order_relaxed);
-    bool asks_device = side == SB_SIDE_GPU || !sb__host_is_mapped(mem, word);
-    return asks_device ? sb__device_check(mem->context, err) : SB_OK;
+    if (side == SB_SIDE_GPU)
+        return sb__device_check(mem->context, err);
+    return sb__host_is_mapped(mem, word) ? (sb_status)SB_OK
+                                         : sb__device_check_process(mem->context, err);
 }
 
 struct sb__target sb__own_target(const sb_mem *mem, enum sb__target_kind kind) {

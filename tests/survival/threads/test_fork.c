@@ -301,8 +301,10 @@ struct locked_estate {
     sb_backend table;
     sb_context *context;
     sb_mem *pinned, *replaced, *lent;
-    sb_blob *blob;     /* `pinned` holds its data */
-    sb_blob *imported; /* a tensor of that data */
+    sb_blob *blob;                   /* `pinned` holds its data */
+    sb_blob *imported;               /* a tensor of that data */
+    sb_blob *elsewhere;              /* likewise, in a context without a device */
+    sb_dl_managed_versioned *tensor; /* of that data, too */
     struct lent host;
 };
 
@@ -326,6 +328,9 @@ static void locked_estate_open(struct locked_estate *e, bool is_coherent) {
     sb__replace(&e->blob->memory[SB_DATA], sb_mem_retain(e->pinned));
     assert_ok(sb_blob_to_dlpack(e->blob, SB_DATA, SB_SIDE_CPU, &tensor, &err));
     assert_ok(sb_blob_create_from_dlpack(e->context, tensor, &e->imported, &err));
+    assert_ok(sb_blob_to_dlpack(e->blob, SB_DATA, SB_SIDE_CPU, &tensor, &err));
+    assert_ok(sb_blob_create_from_dlpack(NULL, tensor, &e->elsewhere, &err));
+    assert_ok(sb_blob_to_dlpack(e->blob, SB_DATA, SB_SIDE_CPU, &e->tensor, &err));
 }
 
 static void locked_estate_release(struct locked_estate *e) {
@@ -334,6 +339,8 @@ static void locked_estate_release(struct locked_estate *e) {
     sb_mem_release(e->lent);
     sb_blob_destroy(e->blob);
     sb_blob_destroy(e->imported);
+    sb_blob_destroy(e->elsewhere);
+    e->tensor->deleter(e->tensor);
     sb_context_release(e->context);
 }
 
@@ -353,6 +360,8 @@ static void touch_page_locked_bytes(void *arg) {
     child_is_refused(sb_blob_asum(e->blob, SB_DATA, &sum, NULL));
     child_is_refused(sb_blob_scale(e->blob, SB_DATA, 2, NULL));
     child_is_refused(sb_blob_cpu(e->imported, SB_DATA, &in, NULL));
+    child_is_refused(sb_blob_cpu(e->elsewhere, SB_DATA, &in, NULL));
+    child_is_refused(sb_blob_create_from_dlpack(NULL, e->tensor, &copy, NULL));
     child_is_refused(sb_blob_at(e->blob, SB_DATA, (int64_t[]){0}, 1, &sum, NULL));
     child_is_refused(sb_blob_to_proto(e->blob, 0, buffer, sizeof buffer, &size, NULL));
     child_wants(sb_blob_create_shaped(e->context, SB_DTYPE_F32, sb_blob_shape(e->blob), 1, &copy,
