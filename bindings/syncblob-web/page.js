@@ -8,10 +8,13 @@ const at = (id) => document.getElementById(id);
 const MOST = 2 * 2 ** 30;
 const MOST_SHOWN = 64 * 2 ** 20;
 
-// chosen: the files that are used together, each with what the command's `info` prints of it. from: the element
-// that had the focus when the task began. run: how many tasks began or were cancelled. worker: its promise.
 const state = {
-  chosen: [], model: null, net: null, link: null, from: null, run: 0, parts: null, worker: null, isBusy: false,
+  chosen: [], // the files that are used or being read, each with what `info` prints of it, or null
+  model: null, net: null, // the files that the page shows
+  link: null, // the address of the saved file
+  run: 0, // how many tasks began or were cancelled
+  from: null, // the element that had the focus when the task began
+  parts: null, worker: null, isBusy: false, // `worker` is the worker's promise
 };
 
 // --- tasks: opening and saving; a new task ends the earlier one
@@ -221,17 +224,16 @@ const isModel = (each) => !isNet(each);
 const TOO_MANY = ["These are too many files.", { err: "Choose one model, and at most one prototxt." }];
 
 // Returns a model, a prototxt or both, or shows why not. A prototxt that is chosen alone is used with the
-// model that was chosen before.
+// last model, which may be unread if the prototxt ended the task that read it.
 async function together(files) {
   const before = state.chosen, chosen = files.map((file) => ({ file, info: null }));
-  state.chosen = chosen;
+  state.chosen = [...before, ...chosen];
   if (chosen.length > 2) return refuse(...TOO_MANY);
   if (!(await identify(chosen))) return null;
   const [first, second] = chosen;
   if (second && isNet(first) === isNet(second)) return refuse(...TOO_MANY);
   if (second || isModel(first)) return chosen;
-  state.chosen = [...before, first];
-  return (await identify(before)) ? [...before.filter(isModel), first] : null;
+  return (await identify(before)) ? [...before.filter(isModel).slice(-1), first] : null;
 }
 
 async function open(files) {
@@ -370,6 +372,7 @@ at("save").addEventListener("submit", (event) => {
 });
 at("cancel").addEventListener("click", () => {
   cancel();
+  if (at("result").hidden) state.chosen = [];
   work("Cancelled.");
 });
 
