@@ -53,13 +53,13 @@ def sources(text):
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def policy(scripts, styles, more):
+def policy(scripts, styles, more=""):
     """Returns a security policy. The report has the same policy, so this allows its script and style."""
     report = HERE.parent / "syncblob-cli/src/report"
     scripts += " " + sources((report / "page.js").read_text())
     styles += " " + sources((report / "page.css").read_text())
-    return (f"default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; "
-            f"script-src {scripts} 'wasm-unsafe-eval'; style-src {styles}; {more}")
+    return (f"default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; worker-src blob:; "
+            f"script-src {scripts} 'wasm-unsafe-eval'; style-src {styles}{more}")
 
 
 def page(**parts):
@@ -79,13 +79,13 @@ def main():
     shutil.rmtree(out, ignore_errors=True)
     site.mkdir(parents=True)
     (out / "syncblob.html").write_text(page(
-        POLICY=policy(" ".join(map(sources, scripts)), sources(style), "worker-src blob:"),
+        POLICY=policy(" ".join(map(sources, scripts)), sources(style)),
         STYLE=f"<style>{style}</style>",
         PARTS=f'<script type="text/plain" id="parts" data-sizes="{" ".join(str(len(part)) for part in parts)}">'
               + packed(b"".join(parts)) + "</script>\n"
               + "\n".join(f"<script>{text}</script>" for text in scripts)))
     (site / "index.html").write_text(page(
-        POLICY=policy("'self'", "'self'", "worker-src 'self'; connect-src 'self'"),
+        POLICY=policy("'self'", "'self'", "; connect-src 'self'"),
         STYLE='<link rel="stylesheet" href="page.css">',
         PARTS='<script src="page.js"></script>'))
     for name, text in ("page.js", script), ("page.css", style), ("worker.js", work):

@@ -9,6 +9,7 @@ import path from "node:path";
 import zlib from "node:zlib";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { beyondFiles, filesOf, large, mutated, random, refusals } from "./cases.mjs";
+import parts from "./use.mjs";
 
 const { chromium } = (await import(pathToFileURL(`${process.env.PLAYWRIGHT}/index.js`))).default;
 const [folder, command, ...wanted] = process.argv.slice(2).map((word, i) => (i < 2 ? path.resolve(word) : word));
@@ -83,11 +84,15 @@ function rendererPeak() {
   return Math.round(Math.max(...peaks));
 }
 
-function serve(root) {
+// `special` has for an address a delay in milliseconds, or the status codes of the first, useless responses.
+function serve(root, special = {}) {
   const seen = [];
   const types = { html: "text/html", js: "text/javascript", css: "text/css", wasm: "application/wasm" };
-  const server = http.createServer((request, response) => {
+  const server = http.createServer(async (request, response) => {
+    const rule = { ...special[request.url] };
     seen.push(request.url);
+    if (rule.delay) await new Promise((resolve) => setTimeout(resolve, rule.delay));
+    if (rule.useless?.length) return response.writeHead(rule.useless.shift()).end("busy");
     const file = root && path.join(root, request.url === "/" ? "index.html" : path.normalize(request.url));
     if (!file || !fs.existsSync(file)) return response.writeHead(404).end();
     response.writeHead(200, { "content-type": types[path.extname(file).slice(1)] ?? "text/plain" }).end(fs.readFileSync(file));
@@ -265,7 +270,7 @@ async function use({ browser }) {
 
 // Requests that a page might send. Without the policy the server receives all of them.
 const attempts = async (url) => {
-  const tries = [() => fetch(`${url}fetch`, { mode: "no-cors" }), () => navigator.sendBeacon(`${url}beacon`),
+  const tries = [() => fetch(`${url}fetch`, { method: "POST", mode: "no-cors" }), () => navigator.sendBeacon(`${url}beacon`),
     () => (new Image().src = `${url}image`), () => new WebSocket(url.replace("http", "ws")), () => new EventSource(`${url}events`),
     () => document.head.append(Object.assign(document.createElement("script"), { src: `${url}script` })),
     () => document.head.append(Object.assign(document.createElement("link"), { rel: "stylesheet", href: `${url}style` })),
@@ -275,21 +280,26 @@ const attempts = async (url) => {
   await new Promise((resolve) => setTimeout(resolve, 1500));
 };
 
+// Tries requests of the page and of its worker to another server and to the page's own server.
 async function requests({ browser, urls }) {
-  const { server, seen, url } = await serve(null);
+  const other = await serve(null), own = await serve(site);
   const open = path.join(scratch, "open.html");
   fs.writeFileSync(open, fs.readFileSync(single, "utf8").replace(/<meta http-equiv[^>]*>/, ""));
-  for (const [name, from] of [...urls.map((url) => ["with", url]), ["without", pathToFileURL(open).href]]) {
-    seen.length = 0;
+  for (const [name, from] of [["with", urls[0]], ["with", own.url], ["without", pathToFileURL(open).href]]) {
     const page = await browser.newPage();
     await page.goto(from);
     await page.waitForSelector("html[data-ready]");
-    await page.evaluate(attempts, url);
+    for (const { seen } of [other, own]) seen.length = 0;
+    for (const { url } of [other, own]) {
+      await page.evaluate(attempts, url);
+      await page.workers()[0].evaluate((url) => fetch(`${url}worker`, { method: "POST", mode: "no-cors" }).catch(() => null), url);
+    }
+    const seen = [...other.seen, ...own.seen];
     console.log(`requests: ${seen.length} ${name} the policy, ${from.slice(0, 5)}`);
-    if (name === "with" ? seen.length : seen.length < 6) fail(`requests ${name} the policy: ${seen}`);
+    if (name === "with" ? seen.length : seen.length < 14) fail(`requests ${name} the policy: ${seen}`);
     await page.close();
   }
-  server.close();
+  for (const { server } of [other, own]) server.close();
 }
 
 async function sizes({ browser, urls }) {
@@ -333,8 +343,9 @@ async function pictures({ browser }) {
   console.log(`pictures: ${to}`);
 }
 
-const OF_DATA = ["files", "nets", "use", "pictures", "mutants"]; // parts that read files of SYNCBLOB_TEST_DATA
-const PARTS = { sizes, files, refusals: refused, beyond, nets: onnx, requests, use, pictures, large: big, mutants };
+const users = parts({ fail, data, nets, scratch, single, site, command, serve, openPage, written });
+const OF_DATA = ["files", "nets", "use", ...Object.keys(users), "pictures", "mutants"]; // parts that read files of SYNCBLOB_TEST_DATA
+const PARTS = { sizes, files, refusals: refused, beyond, nets: onnx, requests, use, ...users, pictures, large: big, mutants };
 const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
 const served = await serve(site);
 try {
