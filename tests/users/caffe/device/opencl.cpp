@@ -25,7 +25,8 @@ Device opened() {
     void *device = nullptr;
     check(sb_context_extension(device_context(), SB_OPENCL_DEVICE, &found, &device, &error), error);
     const sb_opencl_device *table = static_cast<const sb_opencl_device *>(found);
-    if (table->memory(device) != SB_OPENCL_SVM)
+    const int32_t kind = table->memory(device);
+    if (kind != SB_OPENCL_SVM && kind != SB_OPENCL_FINE_SVM)
         check(CL_INVALID_OPERATION);
     return {table->context(device), table->id(device)};
 }
