@@ -178,9 +178,10 @@ SB_API SB_MUST_CHECK sb_status sb_blob_to_legacy_dlpack(sb_blob *blob, sb_part p
    If this copy of the library has exported the tensor, the import ends the tensor at once: the
    blob's memory shares the storage with the exported memory, even if their contexts differ, and
    each memory has a separate head. The import of a host side that is host-coherent memory (mem.h)
-   waits until the device's work has ended. Passing storage from blob to blob repeatedly therefore needs no
-   additional memory and no nested release. If another program has wrapped a tensor of the library
-   in a new tensor, the library owns the wrapper; the wrapper's deleter ends the inner tensor. */
+   waits until the device's work has ended. Passing storage from blob to blob repeatedly therefore
+   needs no additional memory and no nested release. If another program has wrapped a tensor of the
+   library in a new tensor, the library owns the wrapper; the wrapper's deleter ends the inner
+   tensor. */
 
 /** Makes the tensor's memory the host side or the device side of the blob's data or diff; the head
  *  moves there. The blob releases the part's old memory. The library never writes a read-only
