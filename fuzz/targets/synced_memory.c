@@ -574,11 +574,13 @@ static void use_own_stream(struct world *w) {
     sb_mem_release(mem);
 }
 
-/* Reads the memory, because the failure of a stream that wrote it is reported only by a read. */
+/* Reads the memory, because the failure of a stream that wrote it is reported only by a read. The
+   first read may report the failure of an order between streams instead. */
 static void settle_writer(struct world *w, struct subject *s) {
     struct request r = {.call = GPU_DATA, .kind = &call_kinds[GPU_DATA], .subject = s};
-    if (s->mem && s->queued_writer && table_is_current(s->state.head, SB_SIDE_GPU))
-        run_call(w, &r);
+    for (int tries = 0; tries < 2; tries++)
+        if (s->mem && s->queued_writer && table_is_current(s->state.head, SB_SIDE_GPU))
+            run_call(w, &r);
 }
 
 /* Disarms all faults, and waits until every failure is reported. Any call that waits may report a
