@@ -32,8 +32,9 @@ struct lender {
 struct loan *lender_make(struct lender *lender, sb_context *device, const void *bytes, size_t size,
                          bool read_only);
 void loan_deleter(void *user, void *ptr); /* user: the loan */
-/* Checks that a loan has ended if and only if it is due. */
-void lender_check(const struct lender *lender);
+/* Checks that loans which have ended are due, and the reverse unless `may_be_late`: after a wait
+   has failed, storage may stay in quarantine. */
+void lender_check(const struct lender *lender, bool may_be_late);
 /* Checks that each loan that a call accepted has ended, checks all bytes for the last time, and
    frees them. */
 void lender_close(struct lender *lender);

@@ -208,7 +208,7 @@ static void compare_all(struct world *w) {
     }
     for (int i = 0; i < 2; i++)
         w->sims[i].counting.fail_nth = armed[i];
-    lender_check(&w->lender);
+    lender_check(&w->lender, false);
 }
 
 /* --- shapes -------------------------------------------------------------------------------- */
@@ -1156,7 +1156,7 @@ static void close_world(struct world *w) {
     disarm(w);
     for (int i = 0; i < BLOBS; i++)
         destroy(&w->pairs[i]);
-    lender_check(&w->lender);
+    lender_check(&w->lender, false);
     lender_close(&w->lender);
     for (int i = 1; i >= 0; i--)
         if (w->sims[i].context)
