@@ -408,7 +408,10 @@ TEST_ON(rig, an_import_of_the_host_side_waits_for_the_device) {
         kernel.ptr = device;
         assert_ok(sb_sim_launch(f->context, stream, run_kernel, &kernel, &err));
         test_end(blob);
-        assert_ok(sb_blob_create_from_dlpack(f->context, tensor, &copy, &err));
+        device_fail(f->context, SB_SIM_EVENT_RECORD, 1, SB_SIM_FAIL_NOW);
+        assert_status(SB_ERR_DEVICE_FAILURE,
+                      sb_blob_create_from_dlpack(f->context, tensor, &copy, &err));
+        assert_ok(sb_blob_create_from_dlpack(f->context, tensor, &copy, &err)); /* still owned */
         assert_true(kernel.ran);
         assert_ok(sb_blob_overwrite_cpu_f32(copy, SB_DATA, &values, &err));
         memset(values, 1, COUNT * sizeof *values);

@@ -271,7 +271,9 @@ SB_API SB_MUST_CHECK sb_status sb_mem_synchronize(const sb_mem *mem, sb_error *e
  *  UNINITIALIZED, DEVICE_FAILURE, DEVICE_LOST, FORKED (the last three: a pending copy failed). */
 SB_API SB_MUST_CHECK sb_status sb_mem_evict_cpu(sb_mem *mem, sb_error *err);
 
-/** Retires the device side. Errors: as sb_mem_evict_cpu. */
+/** Retires the device side. If both sides are one storage, waits for the device's work, which may
+ *  fail, frees nothing and only moves the head.
+ *  Errors: as sb_mem_evict_cpu. */
 SB_API SB_MUST_CHECK sb_status sb_mem_evict_gpu(sb_mem *mem, sb_error *err);
 
 /** Sets all bytes to zero where the head is (SYNCED: the device); an UNINITIALIZED memory is

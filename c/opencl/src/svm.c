@@ -85,26 +85,12 @@ static cl_int argument_svm(struct sb__opencl_device *device, cl_kernel kernel, c
 }
 
 /* `holds` is NULL: CL_MEM_USES_SVM_POINTER is wrong for pointers into an allocation (pocl 3.1). */
-const struct sb__opencl_memory sb__opencl_svm = {
-    .kind = SB_OPENCL_SVM,
-    .open = has_svm,
-    .alloc = alloc_svm,
-    .free = free_svm,
-    .zero = zero_svm,
-    .upload = copy_svm,
-    .download = copy_svm,
-    .copy = copy_svm,
-    .argument = argument_svm,
-};
+#define SVM(number, has, takes)                                                                    \
+    {                                                                                              \
+        .kind = (number), .open = (has), .alloc = (takes), .free = free_svm, .zero = zero_svm,     \
+        .upload = copy_svm, .download = copy_svm, .copy = copy_svm, .argument = argument_svm       \
+    }
 
-const struct sb__opencl_memory sb__opencl_fine_svm = {
-    .kind = SB_OPENCL_FINE_SVM,
-    .open = has_fine_svm,
-    .alloc = alloc_fine_svm,
-    .free = free_svm,
-    .zero = zero_svm,
-    .upload = copy_svm,
-    .download = copy_svm,
-    .copy = copy_svm,
-    .argument = argument_svm,
-};
+const struct sb__opencl_memory sb__opencl_svm = SVM(SB_OPENCL_SVM, has_svm, alloc_svm);
+const struct sb__opencl_memory sb__opencl_fine_svm =
+    SVM(SB_OPENCL_FINE_SVM, has_fine_svm, alloc_fine_svm);

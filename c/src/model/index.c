@@ -16,7 +16,8 @@ struct span {
 struct texts {
     struct span name, type; /* the last occurrence counts */
     bool numbered;          /* the type is a V1 number */
-    bool has_window;        /* the layer has convolution_param or pooling_param of V1 */
+    bool has_window;        /* the layer has fields with the numbers of V1's convolution_param or
+                               pooling_param; decides only with a V1 number of C3D */
     int32_t type_number;
 };
 

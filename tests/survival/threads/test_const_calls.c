@@ -3,7 +3,6 @@
    read-only during the calls. */
 #include "blobs.h"
 #include "nets.h"
-#include "plain.h"
 
 #include <sys/mman.h>
 
