@@ -1,6 +1,6 @@
 /* The streams that use memories of a context: the legacy default stream, the library's stream, and
-   the caller's named streams. Forgetting a stream frees its slot; a memory that still refers to the
-   slot then waits for nothing, or for one unnecessary stream. */
+   the caller's named streams. Forgetting a stream frees its slot (index); a memory that still
+   refers to the slot then waits for nothing, or for the slot's next stream. */
 #include "context/context.h"
 
 #define FIRST_CAPACITY 8
@@ -149,8 +149,8 @@ sb_status sb__streams_record(sb_context *context, uint64_t users, struct sb__eve
     return st;
 }
 
-/* Waits twice: a wait may fail without having waited, and a failure of the work is reported once.
-   After DEVICE_LOST the work has ended, too. */
+/* Retries a failed wait: it may not have waited, and a failure of the work is reported only once.
+   DEVICE_LOST, too, means that the work has ended. */
 static bool is_over(sb_context *context, sb_stream stream) {
     sb_status st = sb__device_synchronize(context, stream, NULL);
     if (st != SB_OK && st != SB_ERR_DEVICE_LOST)
@@ -174,7 +174,7 @@ bool sb__streams_slot_over(sb_context *context, uint64_t users, int32_t *slot) {
     return over;
 }
 
-/* Returns false if another thread holds the lock, perhaps during a wait. */
+/* Records the mark's event. Returns false also if another thread holds the lock. */
 static bool try_record(sb_context *context, uint64_t users, struct sb__mark *mark) {
     sb_status st = SB_OK;
     if (!sb__mutex_try_lock(&context->streams.lock))
@@ -186,7 +186,7 @@ static bool try_record(sb_context *context, uint64_t users, struct sb__mark *mar
     return st == SB_OK;
 }
 
-/* Returns whether the work before an event has ended; after DEVICE_LOST it has. */
+/* Returns whether the work before an event has ended, which DEVICE_LOST implies. */
 static bool is_done(sb_context *context, void *event, bool *out_asks_again) {
     int32_t done = 0;
     sb_status st = sb__event_query(context, event, &done, NULL);

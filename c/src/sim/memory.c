@@ -52,8 +52,8 @@ static size_t blocks_until(const struct sb__sim *sim, const void *ptr) {
     return low;
 }
 
-/* Returns the number of addresses for a block: whole granules, and a gap. No overflow: the block's
-   bytes are allocated. */
+/* Returns the number of addresses for a block: whole granules, and a gap. Cannot overflow, because
+   the block's bytes are allocated. */
 static size_t span_of(size_t bytes) {
     return (bytes - 1) / GRANULE * GRANULE + 2 * GRANULE;
 }
