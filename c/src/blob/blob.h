@@ -13,7 +13,7 @@ struct sb_blob {
     uint32_t element_size; /* bytes */
     struct sb__shape shape;
     /* &sb__no_memory until the first call that needs the memory creates it, even a const call. */
-    _Atomic(sb_mem *) memory[2]; /* by sb_part */
+    _Atomic(sb_mem *) memory[2]; /* indexed by sb_part */
     _Atomic(sb_mem *) gpu_shape; /* the dimensions, for sb_blob_gpu_shape */
 };
 
@@ -29,8 +29,8 @@ static inline size_t sb__blob_bytes(const sb_blob *blob) {
     return (size_t)blob->shape.count * blob->element_size;
 }
 
-/* The placeholder for a memory that does not exist yet. Its size is 0, its head UNINITIALIZED; its
-   state word never passes the check of a fast path. The placeholder is never modified. */
+/* The placeholder for a memory that does not exist yet. Its size is 0 and its head UNINITIALIZED,
+   and its state word fails every check of a fast path. The placeholder is never modified. */
 extern const sb_mem sb__no_memory;
 
 static inline sb_mem *sb__no_mem(void) {

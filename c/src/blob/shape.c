@@ -222,7 +222,7 @@ sb_status sb_blob_legacy_shape(const sb_blob *blob, int32_t index, int64_t *out,
     if (index < -4 || index >= 4)
         return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "legacy index %d is not in -4..3", index);
     if (index >= axes || index < -axes)
-        *out = 1; /* Caffe's rule for missing axes */
+        *out = 1; /* in Caffe, a missing axis has the dimension 1 */
     else
         *out = blob->shape.dims[index < 0 ? index + axes : index];
     return SB_OK;

@@ -96,7 +96,7 @@ sb_status sb_context_create(const sb_context_options *options, sb_context **out,
     return SB_OK;
 }
 
-/* Checks quarantined storage if no owner remains, or if quarantine is the only one left. */
+/* Checks quarantined storage if no owner remains, or if the only remaining owner is quarantine. */
 void sb_context_release(sb_context *context) {
     if (!context || sb__context_is_built_in(context))
         return;
@@ -148,8 +148,8 @@ static sb_status synchronize(sb_context *context, sb_error *err) {
         st = found;
     const uint64_t before = sb__counter_read(&context->quarantine.bytes);
     sb__quarantine_ask(context);
-    /* A device may free memory in stream order: only after another wait can other users have the
-       memory. */
+    /* A device may free memory in stream order, so that other users can allocate the memory only
+       after another wait. */
     if (st == SB_OK && sb__counter_read(&context->quarantine.bytes) < before)
         st = sb__streams_wait(context, users, err);
     return st;

@@ -34,7 +34,7 @@
 #include <stdbool.h>
 
 struct sb__parallel {
-    sb_parallel_for run; /* NULL: in a plain loop */
+    sb_parallel_for run; /* NULL: tasks run in a plain loop */
     void *user;
 };
 
@@ -74,7 +74,7 @@ struct sb__event_list {
     int64_t kept;     /* listed events with is_kept */
 };
 
-/* An entry of retired storage. Allocated in advance, because retiring must not fail. */
+/* Storage in quarantine. Allocated in advance, because retiring storage must not fail. */
 struct sb__quarantined {
     struct sb__quarantined *next;
     uint64_t users; /* a set of streams, not empty, whose work must end first */
@@ -109,7 +109,7 @@ struct sb_context {
     uint32_t flags;
     uint64_t fork_generation; /* of the process that created the context */
     sb_allocator allocator;
-    sb_limits limits; /* every member filled in */
+    sb_limits limits; /* all members are set */
     struct sb__parallel parallel;
     size_t max_cache_bytes;
     struct sb__host_cache cache;
@@ -221,7 +221,7 @@ size_t sb__host_size(const sb_context *context, size_t bytes);
 /* Removes a buffer from the cache; returns false if it has none of this size or is locked. */
 bool sb__cache_take(sb_context *context, size_t bytes, bool pinned, void **out);
 bool sb__cache_put(sb_context *context, void *ptr, size_t bytes, bool pinned);
-/* Returns the size class of page-locked buffers of about `bytes`, at most an eighth larger, so that
+/* Returns the size class of a page-locked buffer of `bytes`, at most an eighth larger, so that
    similar sizes share buffers; returns `bytes` if the cache does not keep the size. */
 size_t sb__cache_class(const sb_context *context, size_t bytes);
 /* Frees the oldest buffers until at most `most` bytes remain. */
@@ -278,7 +278,7 @@ sb_status sb__device_copy(sb_context *context, enum sb__direction direction, voi
 sb_status sb__device_check_pointer(sb_context *context, const void *ptr, size_t bytes,
                                    sb_error *err);
 /* Makes later work on the library's stream wait for work queued on default streams. Called before
-   work on memory to which a caller holds a plain pointer. */
+   work on memory to which a caller holds a pointer without a stream. */
 sb_status sb__device_after_default(sb_context *context, sb_error *err);
 /* As sb__device_after_default, but returns SB_OK without effect if a stream capture forbids the
    wait. */
@@ -332,7 +332,7 @@ const sb_backend *sb__registered_backend(const char *name, size_t length);
 struct sb__event {
     _Atomic int64_t refs;
     void *handle;                     /* NULL: not recorded yet */
-    sb_stream stream;                 /* on which the event is recorded */
+    sb_stream stream;                 /* the stream on which the event is recorded */
     _Atomic bool is_over;             /* a wait has shown that the event's work has succeeded */
     bool is_listed;                   /* in the context's list */
     bool is_kept;                     /* the list owns a reference until a call has waited */
@@ -445,7 +445,7 @@ sb_status sb__streams_record_next(sb_context *context, uint64_t users, const sb_
 /* Finds a stream and sets `*slot` as sb__streams_record_next does. Waits for the stream's work,
    also on a lost device, and returns whether the work has ended. */
 bool sb__streams_slot_over(sb_context *context, uint64_t users, int32_t *slot);
-/* Tries to record an event on `stream`, if it is a caller's; returns its slot, or -1. */
+/* Tries to record an event on `stream` if it is a caller's stream; returns its slot, or -1. */
 int32_t sb__stream_record(sb_context *context, sb_stream stream, void **event);
 /* Waits for a caller's stream and frees its slot; returns the status of the wait. */
 sb_status sb__stream_forget(sb_context *context, sb_stream stream, sb_error *err);
@@ -506,7 +506,7 @@ void sb__quarantine_ask_all(void);
 /* Called after the release of `context`, which may be freed: only its address is used. Checks the
    entries of all contexts, but waits only for the work of this context. */
 void sb__quarantine_end(const sb_context *context);
-/* Adds to the count of bytes that a backend can never free. */
+/* Adds `bytes` to the count of bytes that a backend can never free. */
 void sb__quarantine_lose(size_t bytes);
 /* Returns the bytes counted by sb__quarantine_lose plus the quarantined bytes of contexts that only
    quarantine owns. */

@@ -235,7 +235,7 @@ sb_status sb__events_add(sb_context *context, struct sb__events *events, struct 
     sb_status st = SB_OK;
     if (has(events, event))
         return SB_OK;
-    if (events->count + 2 > events->capacity) /* room for events->next remains */
+    if (events->count + 2 > events->capacity) /* keeps room for events->next */
         st = make_room(context, events, 2, err);
     if (st != SB_OK)
         return st;

@@ -114,7 +114,7 @@ void sb__quarantine_put(sb_context *context, struct sb__quarantined *entry) {
     sb__mutex_unlock(&quarantine->lock);
 }
 
-/* Entries that a thread has removed from the lists of one bit, in order to check them. */
+/* Entries of one user (a bit of `users`) that a thread has removed from the lists to check them. */
 struct asked {
     struct sb__quarantined *entries;
     struct sb__mark mark;
@@ -161,7 +161,7 @@ static void advance(struct sb__quarantine *quarantine, struct asked *asked,
     sb__mutex_unlock(&quarantine->lock);
 }
 
-/* Returns entries whose work has not ended to the lists. If another thread has set a mark
+/* Puts entries whose work has not ended back into the lists. If another thread has set a mark
    meanwhile, drops the mark of `asked` and adds its entries to the unmarked list. */
 static void put_back(sb_context *context, struct asked *asked) {
     struct sb__quarantine *quarantine = &context->quarantine;

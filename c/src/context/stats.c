@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/options.h"
 
-#define FIRST_SIZE (sizeof(size_t) + sizeof(uint64_t)) /* one counter */
+#define FIRST_SIZE (sizeof(size_t) + sizeof(uint64_t)) /* struct_size and one counter */
 
 /* Limits `*out_live` to the peak, because account->live includes requests in progress, whose bytes
    are not allocated yet. */

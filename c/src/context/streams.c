@@ -1,6 +1,6 @@
 /* The streams that use memories of a context: the legacy default stream, the library's stream, and
-   the caller's named streams. Forgetting a stream frees its slot (index); a memory that still
-   refers to the slot then waits for nothing, or for the slot's next stream. */
+   the named streams, which callers have passed. Forgetting a stream frees its slot (index); a
+   memory that still refers to the slot then waits for nothing, or for the slot's next stream. */
 #include "context/context.h"
 
 #define FIRST_CAPACITY 8

@@ -55,7 +55,7 @@ static sb_status check(const sb_blob *blob, sb_part part, int32_t side, const vo
     return st;
 }
 
-/* Makes the bytes current on `side` and, for writing, moves the head there. */
+/* Makes the bytes on `side` current and, if `for_writing`, moves the head to `side`. */
 static sb_status make_current(sb_mem *mem, int32_t side, bool for_writing, void **out,
                               struct sb__retired *retired, sb_error *err) {
     const void *read = NULL;

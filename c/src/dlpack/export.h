@@ -14,7 +14,7 @@ struct sb__export {
     sb_context *context;     /* the blob's, retained; the storage may belong to another context */
     struct sb__lease *lease; /* the tensor's lease of the storage */
     int32_t side;            /* the tensor's; the lease may cover the storage of both sides */
-    size_t bytes;            /* of this struct */
+    size_t bytes;            /* the size of this struct */
     int64_t dims[];          /* the shape, then the strides */
 };
 

@@ -63,7 +63,7 @@ static sb_status read_shape(const sb_dl_tensor *t, struct import *out, sb_error 
     sb_status st = sb__shape_make(&out->shape, t->shape, t->ndim, size, err);
     if (st != SB_OK)
         return st;
-    out->bytes = (size_t)out->shape.count * size; /* no overflow: sb__shape_make checks */
+    out->bytes = (size_t)out->shape.count * size; /* cannot overflow: sb__shape_make has checked */
     return check_strides(t, &out->shape, err);
 }
 
@@ -77,7 +77,7 @@ static bool is_addressable(const sb_dl_tensor *t, size_t bytes) {
 
 static sb_status read_pointer(const sb_dl_tensor *t, struct import *out, sb_error *err) {
     if (!out->bytes) {
-        out->ptr = out->own ? out->own->lease->storage.ptr : out->tensor; /* any pointer but NULL */
+        out->ptr = out->own ? out->own->lease->storage.ptr : out->tensor; /* not NULL */
         return SB_OK;
     }
     if (!t->data)

@@ -63,8 +63,8 @@ INLINE AVX2 void round_avx2(__m256i v[4], __m256i key_low, __m256i key_high) {
     v[3] = a;
 }
 
-/* Uses intrinsics, since compilers do not recognise the multiplication of half lanes in portable
-   code. */
+/* Uses intrinsics, since compilers do not recognise the multiplication of 32-bit halves of lanes in
+   portable code. */
 INLINE AVX2 void draw_avx2(struct words *words, uint64_t seed, uint64_t group, enum stream stream) {
     const uint64_t counter = group * LANES;
     const __m256i first = same(counter & UINT32_MAX);
@@ -230,7 +230,7 @@ INLINE void normal_pair(const struct accuracy *accuracy, double u, double t, uin
 
 /* --- groups ------------------------------------------------------------------------- */
 
-enum { SINGLES = 4 * LANES, DOUBLES = 2 * LANES }; /* elements of a group */
+enum { SINGLES = 4 * LANES, DOUBLES = 2 * LANES }; /* number of elements in a group */
 _Static_assert(SINGLES * sizeof(float) == SB__GROUP_BYTES, "a group of floats");
 _Static_assert(DOUBLES * sizeof(double) == SB__GROUP_BYTES, "a group of doubles");
 

@@ -106,7 +106,7 @@ static const char *safetensors_words(const struct sb__head *head) {
     return length >= 2 && length <= 100000000 ? "a safetensors file" : NULL;
 }
 
-/* Recognises "BZh", any byte, and six bytes that begin a block, except in an empty file. */
+/* Recognises "BZh", any byte, and the beginning of a block. An empty file has no block. */
 static const char *bzip2_words(const struct sb__head *head) {
     return has(head, 0, M("BZh")) && has(head, 4, M("1AY&SY")) ? "bzip2 data: unpack it first"
                                                                : NULL;

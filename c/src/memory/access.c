@@ -21,9 +21,9 @@ static sb_status order_behind(sb_mem *mem, uint64_t writers, const struct sb__ta
     return st == SB_OK && writers ? sb__streams_order(context, writers, target->stream, err) : st;
 }
 
-/* If a queued copy or another stream may still be writing the side's current bytes, waits for it,
-   or makes queued work wait for it. The host waits for a copy before arithmetic is queued, because
-   a failure of the copy must be known before the arithmetic uses the bytes. */
+/* If a queued copy or another stream may still be writing the side's current bytes, waits, or makes
+   the queued work wait. The host waits for a copy before arithmetic is queued, because a failure of
+   the copy must be known before the arithmetic uses the bytes. */
 static sb_status make_ready(sb_mem *mem, int32_t side, const struct sb__target *target,
                             sb_error *err) {
     sb_status st = SB_OK;

@@ -36,7 +36,7 @@ struct sb_mem {
     size_t bytes;
     struct sb__storage side[2];
 
-    sb__mutex lock;              /* guards members below and changes of members above: sb__lock */
+    sb__mutex lock;              /* guards the members below, and changes to the members above */
     _Atomic uint64_t locked_in;  /* sb__fork_generation of the process that last acquired the lock
                                   */
     int32_t own_work;            /* SB__OWN_*: work of the library's stream on the device side */
@@ -45,10 +45,10 @@ struct sb_mem {
     int32_t pending_slot;        /* the slot of that transfer's stream */
     int32_t fallback;            /* the head if that transfer fails */
     _Atomic int32_t open_writes; /* sb_write objects whose write has not ended */
-    struct sb__event *event;     /* of the pending transfer, or for the next transfer, or NULL */
+    struct sb__event *event;     /* the event of the pending or next transfer, or NULL */
     struct sb__events made_by; /* events of queued work that writes the device's bytes and may still
                                   fail; none if the host has current bytes and nothing is pending */
-    sb_mem *next_retired;      /* the list of memories without owners in sb__retired */
+    sb_mem *next_retired;      /* the next memory in the list sb__retired.mems */
 };
 
 /* Work of the library's stream on the device side that no call has waited for. */

@@ -14,8 +14,8 @@ struct sb__storage {
     /* Streams with work that may use the storage. Device storage: all streams that used it; host
        storage: streams with a copy that may still be running. */
     uint64_t users;
-    bool is_exposed; /* device storage: the caller holds a plain pointer and may use it on a default
-                        stream */
+    bool is_exposed; /* device storage: a caller has a pointer without a stream and may use it on a
+                        default stream */
     sb_deleter deleter;
     void *user;
     struct sb__kept *kept;             /* its entry for quarantine; NULL without a device */

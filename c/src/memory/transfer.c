@@ -165,8 +165,8 @@ sb_status sb__await_oldest(sb_mem *mem, sb_error *err) {
                                             : (sb_status)SB_OK;
 }
 
-/* Returns the head after a failed transfer: the source's side, except if a write through an exposed
-   pointer made newer bytes on the device, and these are lost with the device. */
+/* Returns the head after a failed transfer: the source's side or, if a write through an exposed
+   pointer made newer bytes on a device that is now lost, the device. */
 static int32_t head_after_failure(const sb_mem *mem, sb_status st) {
     bool wrote = sb__head(mem) == SB_HEAD_AT_GPU && mem->fallback == SB_HEAD_AT_CPU;
     if (sb__head(mem) == SB_HEAD_LOST)

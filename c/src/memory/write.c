@@ -48,7 +48,7 @@ static sb_status fill(struct sb__write *write, enum sb__work work, bool had_stor
     switch (work) {
     case SB__ZERO:
         if (write->side == SB_SIDE_CPU && (!had_storage || write->replaces))
-            return SB_OK; /* allocated as zeros */
+            return SB_OK; /* the storage was allocated as zeros */
         return sb__zero(mem, write->side, target, err);
     case SB__TRANSFER:
         return sb__transfer(mem, write->side,

@@ -75,7 +75,7 @@ void sb__names_add(struct sb__names *names, const struct sb__layer *layers, uint
         *slot = (struct sb__named){hash, layer + 1};
 }
 
-/* Moves entries in the order of their slots, nearly that of their new slots, for fast access. */
+/* Moves entries in slot order, nearly the order of the new slots, for sequential access. */
 void sb__names_move(struct sb__names *to, const struct sb__names *from) {
     for (uint64_t i = 0; i < from->room; i++) {
         struct sb__named *slot;

@@ -1,4 +1,4 @@
-/* Memory of each system: pages from the kernel, reserved addresses, and aligned blocks. */
+/* Memory functions of each system: pages from the kernel, reserved addresses, aligned blocks. */
 #ifndef SB_PORT_PAGES_H
 #define SB_PORT_PAGES_H
 

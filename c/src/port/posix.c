@@ -90,8 +90,8 @@ void *sb__library_open(const char *name, char *cause, size_t capacity) {
 
 void *sb__library_open_file(const char *path, char *cause, size_t capacity) {
     char here[SB__PATH_MAX];
-    if (!strchr(path, '/')) {                            /* dlopen would search folders */
-        (void)snprintf(here, sizeof here, "./%s", path); /* if truncated, too long to open */
+    if (!strchr(path, '/')) {                            /* otherwise dlopen searches folders */
+        (void)snprintf(here, sizeof here, "./%s", path); /* a truncated path is too long to open */
         path = here;
     }
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);

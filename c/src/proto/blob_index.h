@@ -35,7 +35,7 @@ sb_status sb__payload_check(const struct sb__blob_index *index, const struct sb_
 /* Checks the payloads that are present; with `whole`, also that data is present. */
 sb_status sb__blob_index_check(const struct sb__blob_index *index, const struct sb__path *path,
                                bool whole, sb_error *err);
-/* Checks a message that is the whole source. Fails if it is recognised as another message. */
+/* Checks a message that is the whole source. Returns MALFORMED if it is another message. */
 static inline sb_status sb__blob_index_check_source(const struct sb__blob_index *index,
                                                     const struct sb__source *source,
                                                     sb_error *err) {

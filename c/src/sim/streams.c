@@ -99,8 +99,8 @@ static void reach_block(struct sb__sim_block *block) {
         sb__sim_block_free(block);
 }
 
-/* Runs operations that also run on a lost device: events and frees. Returns whether `op` is such an
-   operation. */
+/* Runs `op` if it is an operation that also runs on a lost device (an event or a free); returns
+   whether it is. */
 static bool run_bookkeeping(struct sb__sim *sim, struct sb__sim_stream *stream,
                             struct sb__sim_op *op) {
     switch (op->work.op) {

@@ -8,7 +8,7 @@
 struct traits {
     const char *name;
     bool writes_device, reads_device;
-    bool replaces_target; /* writes every byte of the target */
+    bool replaces_target; /* the operation writes every byte of the target */
 };
 
 static const struct traits *traits_of(int32_t op) {

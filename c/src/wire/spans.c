@@ -14,7 +14,7 @@ struct piece {
 
 struct pieces {
     sb_context *context;
-    size_t size;  /* of this struct with its array */
+    size_t size;  /* the size of this struct with its array */
     size_t count; /* empty pieces are left out */
     size_t end;
     struct piece piece[];
