@@ -1,5 +1,5 @@
-/* Update, sums and scaling, on the host or the device, wherever the current bytes are (the head).
-   Each call checks in this order: its arguments, the dtype, whether the count is 0, the head. */
+/* Update, sums and scaling, computed on the side (host or device) that has the current bytes. Each
+   call checks in this order: its arguments, the dtype, whether the count is 0, the head. */
 #include "blob/blob.h"
 
 #include "base/dtype.h"

@@ -50,7 +50,7 @@ static sb_status check_group(const sb_backend *b, const struct group *group, sb_
                     *present ? ", but has " : "", present);
 }
 
-/* Checks that flags are known, required groups complete, optional groups complete or absent. */
+/* Checks that flags are known and each group of slots is complete or, if optional, absent. */
 static sb_status check_table(const sb_backend *b, sb_error *err) {
     const uint32_t known =
         SB_BACKEND_PINNED_NOT_IN_CHILD | SB_BACKEND_NO_DEFAULT_STREAM | SB_BACKEND_HOST_COHERENT;

@@ -82,13 +82,13 @@ struct sb__quarantined {
     void (*release)(struct sb__quarantined *entry); /* runs deleters; called without any lock */
 };
 
-/* The progress of a check that never waits. The check visits each stream that shares a bit. */
+/* The progress of a check that never waits, over the streams that share a bit of a set. */
 struct sb__mark {
     void *event; /* recorded on the stream of `slot`, or NULL */
     int32_t slot;
 };
 
-/* The entries of one bit. Each list is circular and stored as a pointer to its last entry. */
+/* Entries whose first user has one bit. A list is circular; the pointer is to its last entry. */
 struct sb__waiting {
     struct sb__quarantined *entries;
     struct sb__quarantined *marked; /* entries older than the mark's event */
@@ -160,7 +160,7 @@ static inline bool sb__context_is_built_in(const sb_context *context) {
 
 /* Returns `context`, or the built-in context for NULL. */
 sb_context *sb__context(const sb_context *context);
-/* Returns the pointer that callers use: NULL for the built-in context. */
+/* Returns `context` as callers pass it: the built-in context becomes NULL. */
 sb_context *sb__context_public(sb_context *context);
 /* Removes an owner and returns how many remain; removing the last owner frees the context. Unlike
    sb_context_release, does not check quarantine: never waits and runs no deleter. */
@@ -172,10 +172,9 @@ sb_status sb__limits_resolve(const sb_context *context, const sb_limits *limits,
 
 /* --- forks (fork.c) ------------------------------------------------------------- */
 
-/* Incremented in the child of every fork. */
+/* Incremented in the child of every fork after the first call of sb__fork_watch. */
 extern sb__counter sb__fork_generation;
 
-/* Begins counting forks. */
 void sb__fork_watch(void);
 
 /* Returns whether this process, and not its parent, created the context. */
@@ -257,7 +256,6 @@ sb_status sb__device_check(const sb_context *context, sb_error *err);
 /* The check before a wait: returns SB_OK or FORKED. A lost device can be waited for, because work
    that was queued before the loss must end. */
 sb_status sb__device_check_process(const sb_context *context, sb_error *err);
-/* Marks the device as lost, permanently. */
 void sb__device_lose(sb_context *context);
 /* Handles a failure of a slot: records DEVICE_LOST, replaces a status that slots must not return by
    DEVICE_FAILURE, and fills `err` from the slot's error. Returns the resulting status. */
@@ -434,8 +432,8 @@ sb_status sb__streams_order(sb_context *context, uint64_t users, sb_stream strea
    reports a failure of the work. */
 sb_status sb__streams_record(sb_context *context, uint64_t users, struct sb__events *out,
                              sb_error *err);
-/* Returns whether the work that was queued when `mark` was empty is known to have ended. Never
-   waits. If the work has not ended, `mark` keeps the progress for the next check. */
+/* Returns whether the work that was queued on `users` when `mark` was empty is known to have ended.
+   Never waits. If the work has not ended, `mark` stores the progress for the next check. */
 bool sb__streams_known_over(sb_context *context, uint64_t users, struct sb__mark *mark);
 /* Finds the first stream of `users`, except `except`, in a slot from `*slot` on, and records an
    event of the work queued so far. Sets `*slot` to the stream's slot, or to -1 if there is no such
@@ -497,7 +495,8 @@ bool sb__streams_over(sb_context *context, uint64_t users);
 
 /* Adds storage that must not be freed or reused before the work of entry->users has ended. */
 void sb__quarantine_put(sb_context *context, struct sb__quarantined *entry);
-/* Waits, and releases entries whose work has ended. Runs deleters: the caller must hold no lock. */
+/* Waits for the work of entries, and releases entries whose work has ended. Runs deleters, so the
+   caller must hold no lock. */
 void sb__quarantine_ask(sb_context *context);
 bool sb__quarantine_is_empty(const sb_context *context);
 /* Calls sb__quarantine_ask for every context of the process that has entries. Some of these

@@ -125,8 +125,8 @@ static bool is_empty(const struct sb__waiting *waiting) {
     return !waiting->entries && !waiting->marked;
 }
 
-/* Moves entries of the first non-empty bit from asked->bit on to `asked`: all, or only those older
-   than the mark if there is one and the thread does not wait. Returns false if there are none. */
+/* Moves the entries of the first bit that has entries, from asked->bit on, to `asked`. If the bit
+   has a mark and the thread does not wait, moves only entries older than the mark. */
 static bool take_next(struct sb__quarantine *quarantine, struct asked *asked, bool waits) {
     const int bits = sizeof quarantine->waiting / sizeof *quarantine->waiting;
     sb__mutex_lock(&quarantine->lock);

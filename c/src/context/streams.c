@@ -109,7 +109,7 @@ static int32_t next_user(const sb_context *context, uint64_t users, int32_t slot
    callers wait without the lock. */
 sb_status sb__streams_record_next(sb_context *context, uint64_t users, const sb_stream *except,
                                   int32_t *slot, void **event, sb_error *err) {
-    sb_status st = sb__device_check(context, err); /* a forked child acquires no lock */
+    sb_status st = sb__device_check(context, err); /* a forked child must not lock */
     *event = NULL;
     if (st != SB_OK)
         return st;
@@ -135,7 +135,7 @@ sb_status sb__streams_order(sb_context *context, uint64_t users, sb_stream strea
 
 sb_status sb__streams_record(sb_context *context, uint64_t users, struct sb__events *out,
                              sb_error *err) {
-    sb_status st = sb__device_check(context, err); /* a forked child acquires no lock */
+    sb_status st = sb__device_check(context, err); /* a forked child must not lock */
     for (int32_t slot = 0; st == SB_OK && users && slot >= 0; slot += slot >= 0) {
         st = sb__events_prepare(context, out, err);
         if (st != SB_OK)

@@ -37,7 +37,7 @@ static sb_status end_own_wait(sb_context *context, uint64_t queued, sb_status st
 }
 
 sb_status sb__own_wait(sb_context *context, sb_error *err) {
-    sb_status st = sb__device_check_process(context, err); /* a forked child acquires no lock */
+    sb_status st = sb__device_check_process(context, err); /* a forked child must not lock */
     if (st != SB_OK)
         return st;
     const uint64_t queued = begin_own_wait(context);
@@ -75,7 +75,7 @@ bool sb__own_over(sb_context *context) {
 
 sb_status sb__own_asum(sb_context *context, int32_t dtype, int64_t count, const void *x,
                        double *out, sb_error *err) {
-    sb_status st = sb__device_check(context, err); /* a forked child acquires no lock */
+    sb_status st = sb__device_check(context, err); /* a forked child must not lock */
     if (st != SB_OK)
         return st;
     const uint64_t queued = begin_own_wait(context);
@@ -84,7 +84,7 @@ sb_status sb__own_asum(sb_context *context, int32_t dtype, int64_t count, const 
 
 sb_status sb__own_sumsq(sb_context *context, int32_t dtype, int64_t count, const void *x,
                         double *out, sb_error *err) {
-    sb_status st = sb__device_check(context, err); /* a forked child acquires no lock */
+    sb_status st = sb__device_check(context, err); /* a forked child must not lock */
     if (st != SB_OK)
         return st;
     const uint64_t queued = begin_own_wait(context);
@@ -125,7 +125,7 @@ sb_status sb__event_ask(sb_context *context, struct sb__event *event, sb_error *
 }
 
 sb_status sb__events_check(sb_context *context, const sb_stream *stream, sb_error *err) {
-    sb_status first = sb__device_check(context, err); /* a forked child acquires no lock */
+    sb_status first = sb__device_check(context, err); /* a forked child must not lock */
     if (first == SB_ERR_FORKED || first == SB_ERR_DEVICE_LOST)
         return first;
     const uint64_t last = sb__event_last_number(&context->events);
@@ -202,7 +202,7 @@ bool sb__streams_over(sb_context *context, uint64_t users) {
 static sb_status wait_unlocked(sb_context *context, sb_stream stream, sb_error *err) {
     void *event = NULL;
     const int32_t slot = sb__stream_record(context, stream, &event);
-    if (slot == SB__OWN_SLOT) /* never destroyed, like the legacy stream */
+    if (slot == SB__OWN_SLOT) /* needs no event: it is never destroyed */
         return sb__own_wait(context, err);
     if (slot == SB__LEGACY_SLOT)
         return sb__device_synchronize(context, stream, err);

@@ -79,8 +79,8 @@ static void piece_task(void *arg, int64_t i) {
 struct rows_job {
     const struct job *job;
     int64_t length, rows, rows_of_task; /* rows_of_task: rows per task, if rows are short */
-    int64_t begin, part;                /* the index of a long row's first element, and the elements
-                                           per part */
+    int64_t begin, part;                /* the index of a long row's first element, and the number
+                                           of elements per part */
     double sums[MAX_PARTS], factor;
 };
 

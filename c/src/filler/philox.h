@@ -19,7 +19,7 @@
 #define SB__PHILOX_W1     UINT32_C(0xBB67AE85)
 #define SB__PHILOX_ROUNDS 10
 
-/* Computes the four words for a counter and a key. */
+/* Computes the four output words for a counter and a key. */
 static inline void sb__philox(const uint32_t counter[4], uint32_t low_key, uint32_t high_key,
                               uint32_t out[4]) {
 #ifdef SYNCBLOB_RANDOM123

@@ -12,7 +12,7 @@ struct sb__random {
     uint64_t seed;
     int32_t dtype; /* F32 or F64 */
     bool normal;
-    double origin, scale; /* low and span, or mean and deviation */
+    double origin, scale; /* low and span (uniform), or mean and deviation (normal) */
     double keep;          /* an element is zero with the probability 1 - keep */
 };
 

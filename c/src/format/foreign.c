@@ -118,8 +118,8 @@ static bool is_opcode(unsigned char c) {
     return c == '}' || c == ']' || c == ')' || c == '(' || c == 'c' || c == 'X' || c == 0x8a;
 }
 
-/* Checks the first opcode after the version. From version 4 on it must be the opcode of a frame,
-   and the frame's length must fit the file. */
+/* Checks the first opcode after the version. In version 4 and later, this opcode must begin a
+   frame, whose length must fit the file. */
 static const char *pickle_words(const struct sb__head *head) {
     static const char words[] = "a Python pickle: load it in Python, save its arrays as .npz";
     if (head->size < 3 || head->bytes[0] != 0x80)

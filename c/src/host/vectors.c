@@ -86,8 +86,8 @@ DEFINE_WIDE(sb__sumsq_wide, square_wide)
         return count % GROUP == 0 ? sum : sum + rest(x + count / GROUP * GROUP, count % GROUP);    \
     }
 
-/* `statement` uses *y, *x and *factor, which are vectors and, for the last values, elements. A
-   local vector variable would crash MinGW's gcc without optimisation. */
+/* `statement` uses *y, *x and *factor, which are vectors and, for the last values, single elements.
+   A local vector variable in it would crash if MinGW's gcc compiles without optimisation. */
 #define DEFINE_LOOP(name, attributes, type, vector, statement)                                     \
     INLINE attributes void name##_vectors(const vector *factor, const vector *x, vector *y) {      \
         for (int i = 0; i < AT_ONCE; i++, x++, y++)                                                \
@@ -235,7 +235,7 @@ INLINE AVX2 double sum_avx2(const __m256d sums[4]) {
         return rows[0];                                                                            \
     }
 
-/* As DEFINE_ROW, but with few loads at once, in address order, for hardware prefetching. */
+/* As DEFINE_ROW, but loads few vectors at once, in address order, for hardware prefetching. */
 #define DEFINE_ROW_IN_ORDER(function, attributes, vector, term)                                    \
     attributes vector function(const float *x) {                                                   \
         vector rows[ROWS / 2] = {{0}};                                                             \

@@ -155,7 +155,7 @@ void sb__unlock(sb_mem *mem);
 
 /* --- transfer.c; the caller holds the lock ------------------------------------ */
 
-/* Stores the state word: `head`, and the bits that follow from the other members. */
+/* Stores the state word, with `head` and with the bits that follow from the other members. */
 void sb__publish(sb_mem *mem, int32_t head);
 
 /* Returns a target on the library's stream, of any kind except SB__FOR_STREAM. */
@@ -236,10 +236,10 @@ sb_status sb__transfer(sb_mem *mem, int32_t side, struct sb__storage *dst,
    the side replaces the caller as a holder of the lease. */
 sb_status sb__mem_join(sb_mem *mem, int32_t side, void *ptr, uint32_t flags,
                        struct sb__lease *lease, sb_error *err);
-/* Takes back host storage that the caller has lent with `deleter`: `*out` is its `user`, and
-   `deleter` will not run. The caller then releases the memory. Fails with INVALID_ARGUMENT if the
-   storage was not lent with `deleter`, has other users, is not current, or may still be used by a
-   copy, and with the errors of sb__settle. */
+/* Takes back host storage that the caller has lent with `deleter`: sets `*out` to the `user` of the
+   loan, and `deleter` will not run. The caller then releases the memory. Fails with
+   INVALID_ARGUMENT if the storage was not lent with `deleter`, has other users, is not current, or
+   may still be used by a copy, and with the errors of sb__settle. */
 sb_status sb__mem_reclaim(sb_mem *mem, sb_deleter deleter, void **out, sb_error *err);
 
 sb_status sb__fail_lost(sb_error *err);

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* Returns whether a side's storage may be written. Host storage that has users may not, because a
-   copy may still be using it. */
+/* Returns whether a side's storage may be written. Host storage that has users may not be written,
+   because a copy may still be using it. */
 static bool may_write(const sb_mem *mem, int32_t side) {
     const struct sb__storage *storage = &mem->side[side];
     return storage->ptr && storage->kind != SB_STORAGE_BORROWED_READ_ONLY &&

@@ -22,7 +22,7 @@ struct sb__write {
     int32_t side;
     void *ptr;
     const void *from; /* host bytes that begin copies to `ptr`, or NULL */
-    bool uncleared;   /* the bytes at `ptr` may be another context's: see SB__WRITE_FILL */
+    bool uncleared;   /* the bytes at `ptr` may belong to another context: see SB__WRITE_FILL */
     bool replaces;    /* commit replaces the side's storage by `fresh` */
     bool discards;    /* the old bytes are not needed */
     bool is_ordered;  /* device: the library's stream is ordered after default streams */

@@ -30,7 +30,7 @@ struct sb_model {
     struct sb__names new_names;   /* of new_layers */
     struct sb__texts new_texts;   /* names and types of new_layers, each with a NUL */
     int64_t num_new_layers, room_new_layers;
-    size_t new_layers_bytes; /* the size of their block */
+    size_t new_layers_bytes; /* the size of the block of new_layers */
     struct sb__own_text name;
     bool solver_set;
     sb_solver_info solver; /* its text points to learned_net */

@@ -87,8 +87,8 @@ void sb__names_move(struct sb__names *to, const struct sb__names *from) {
     }
 }
 
-/* Returns the distance from `from` to the slot. Distances that wrap around are all too large by the
-   same amount, and larger than those that do not. */
+/* Returns the distance from `from` to the slot. If the distance wraps around, the result is too
+   large by a constant, and larger than any distance that does not. */
 static uint64_t distance(const struct sb__named *from, const struct sb__named *slot) {
     return (uint64_t)(slot - from);
 }

@@ -24,7 +24,7 @@ bool sb__names_bytes(int64_t layers, size_t *out);
 /* Initialises the table with zeroed slots for `layers` layers; `slots` is unused if there are
    none. */
 void sb__names_begin(struct sb__names *names, void *slots, int64_t layers);
-/* Adds a layer. The indices must ascend; of layers with equal names the table keeps the first. */
+/* Adds a layer. Callers add layers in order; the table keeps the first of equal names. */
 void sb__names_add(struct sb__names *names, const struct sb__layer *layers, uint32_t layer);
 /* Moves all entries of `from` to a table of another size without reading the layers. */
 void sb__names_move(struct sb__names *to, const struct sb__names *from);

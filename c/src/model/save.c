@@ -126,9 +126,9 @@ void sb__save_head(const sb_model *model, struct sb__sink *sink) {
 
 struct action {
     bool replaces;                  /* the field is not copied verbatim */
-    const struct sb__edit *edit;    /* a blob that replaces the field, */
-    const struct sb__layout *child; /* or a message that is rewritten */
-    int64_t layer;                  /* the layer of that message */
+    const struct sb__edit *edit;    /* not NULL: a blob that replaces the field */
+    const struct sb__layout *child; /* not NULL: the layout of a message to rewrite */
+    int64_t layer;                  /* the layer of the message to rewrite */
 };
 
 static bool is_edited(const sb_model *model, int64_t layer) {
@@ -319,8 +319,8 @@ static sb_status check_values(const sb_model *model, sb_error *err) {
         const struct sb__edit *edit = &model->edits.items[i];
         if (edit->announced)
             return sb__fail(err, SB_ERR_UNSUPPORTED,
-                            "blob %lld of layer %lld was announced: its values are not here, and "
-                            "have to be lent to the save (sb_model_save_file_from)",
+                            "blob %lld of layer %lld was announced without values, which must be "
+                            "passed to the save (sb_model_save_file_from)",
                             (long long)edit->index, (long long)edit->layer);
     }
     return SB_OK;

@@ -1,5 +1,5 @@
 /* File operations of each system. Functions that can fail return 0 or the system's error number:
-   errno, or on Windows the number of GetLastError. Paths are bytes, on Windows UTF-8. */
+   errno, or on Windows the number of GetLastError. Paths are byte strings, in UTF-8 on Windows. */
 #ifndef SB_PORT_FILES_H
 #define SB_PORT_FILES_H
 

@@ -1,4 +1,4 @@
-/* Linux: condition variables, access lists, texts, pages. */
+/* Linux: condition variables, access lists, error texts, pages. */
 #include "port/pages.h"
 
 #ifdef __linux__

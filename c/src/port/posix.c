@@ -38,7 +38,7 @@ size_t sb__page_size(void) {
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Maps enough for an aligned block and unmaps the margins. */
+/* Maps enough bytes for an aligned block, and unmaps the bytes before and after the block. */
 void *sb__pages_map(size_t bytes, size_t alignment) {
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
     char *base = mmap(NULL, bytes + alignment, PROT_READ | PROT_WRITE, flags, -1, 0);

@@ -109,7 +109,7 @@ void sb__sleep_milliseconds(uint32_t milliseconds) {
 
 /* --- pages ------------------------------------------------------------------------------ */
 
-#define PLACE_ATTEMPTS 100 /* another thread may map a range that was free */
+#define PLACE_ATTEMPTS 100 /* retries, because another thread may map the range first */
 
 size_t sb__page_size(void) {
     SYSTEM_INFO info;

@@ -12,7 +12,7 @@
 #define GRANULE      ((size_t)256) /* alignment of addresses, and the gap between blocks */
 #define SEGMENT_SIZE ((size_t)1 << (sizeof(size_t) > 4 ? 32 : 26)) /* more for larger blocks */
 #define ALIGNMENT    ((size_t)64)       /* of the backing of small blocks */
-#define LARGE        ((size_t)16 << 20) /* the size of the smallest backing that is mapped */
+#define LARGE        ((size_t)16 << 20) /* backings of at least this size are mapped */
 
 void sb__sim_scribble(void *host, size_t bytes) {
     memset(host, RUBBISH, bytes);
