@@ -146,13 +146,13 @@ typedef struct sb_backend {
     sb_status (*stream_wait)(void *device, sb_stream stream, void *event, sb_error *err);
     /** Waits on the host for the event and returns, on every call and on any thread, a failure of
      *  earlier work on the event's stream. An event may omit a failure that a wait returned before
-     *  the event was recorded. It may also omit a failure that an earlier event covers, if the
-     *  thread that queued the failed work recorded the earlier event. If an event returns such a
-     *  failure all the same, the core also takes the work between the events as failed. The core
-     *  records an event behind each copy and each arithmetic operation whose failure it must
-     *  detect. It retries a wait that fails: if the second wait returns SB_OK, only the wait had
-     *  failed. An event may outlive its stream. The statuses mean the same as for
-     *  stream_synchronize. */
+     *  the event was recorded. If the failed work was queued by a slot, not by the caller, the
+     *  event may also omit the failure if an earlier event covers the work and the same thread
+     *  called the slot and recorded the earlier event. If an event returns such a failure all the
+     *  same, the core also takes the work between the events as failed. The core records an event
+     *  behind each copy and each arithmetic operation whose failure it must detect. It retries a
+     *  wait that fails: if the second wait returns SB_OK, only the wait had failed. An event may
+     *  outlive its stream. The statuses mean the same as for stream_synchronize. */
     sb_status (*event_wait)(void *device, void *event, sb_error *err);
     /** Destroys the event, complete or not. */
     void (*event_destroy)(void *device, void *event);

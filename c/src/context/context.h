@@ -63,14 +63,15 @@ struct sb__streams {
     sb__mutex lock;
     struct sb__named_stream *named; /* of slot SB__FIRST_NAMED and up */
     int32_t count, capacity;        /* of `named` */
+    sb__counter failures[64];       /* by bit: the clock when a wait last reported failed work */
 };
 
 /* Events of queued work that no call has waited for. */
 struct sb__event_list {
     sb__mutex lock;
     struct sb__event *first, *last;
-    uint64_t numbers; /* assigned so far */
-    int64_t kept;     /* events that the list refers to */
+    sb__counter clock; /* the number of the last event */
+    int64_t kept;      /* events that the list refers to */
 };
 
 /* An entry of retired storage. Allocated beforehand, since retiring must not fail. */
@@ -399,11 +400,13 @@ enum {
 
 #define SB__ALL_STREAMS (~(uint64_t)0)
 
-static inline uint64_t sb__slot_bit(int32_t slot) {
+static inline int32_t sb__slot_position(int32_t slot) {
     const int32_t shared = 64 - SB__FIRST_NAMED;
-    return (uint64_t)1 << (slot < SB__FIRST_NAMED
-                               ? slot
-                               : SB__FIRST_NAMED + (slot - SB__FIRST_NAMED) % shared);
+    return slot < SB__FIRST_NAMED ? slot : SB__FIRST_NAMED + (slot - SB__FIRST_NAMED) % shared;
+}
+
+static inline uint64_t sb__slot_bit(int32_t slot) {
+    return (uint64_t)1 << sb__slot_position(slot);
 }
 
 static inline bool sb__has_default_stream(const sb_context *context) {
@@ -428,6 +431,16 @@ static inline sb_stream sb__stream_of_caller(const sb_context *context, sb_strea
 
 /* Checks a stream and finds its slot, or assigns a new slot. */
 sb_status sb__stream_slot(sb_context *context, sb_stream stream, int32_t *out, sb_error *err);
+/* Returns the time of a failure that a wait for a slot's stream last reported, by events.clock: a
+   later event of the stream need not report the failure again. */
+static inline uint64_t sb__slot_failed_at(const sb_context *context, int32_t slot) {
+    return sb__counter_read(&context->streams.failures[sb__slot_position(slot)]);
+}
+
+/* Records that a wait has reported a failure of work that the stream got before the event `number`;
+   0: before now. */
+void sb__slot_failed(sb_context *context, int32_t slot, uint64_t number);
+void sb__stream_failed(sb_context *context, sb_stream stream, uint64_t number);
 /* Makes `stream` wait for the work queued so far on every other stream of `users`. */
 sb_status sb__streams_order(sb_context *context, uint64_t users, sb_stream stream, sb_error *err);
 /* Records an event of the work queued so far on each stream of `users`: a wait for the event
@@ -461,6 +474,8 @@ void sb__streams_free(sb_context *context);
    to only one wait, but all waits need to know of the failure. Also returns DEVICE_LOST if the
    device was lost meanwhile. */
 sb_status sb__own_wait(sb_context *context, sb_error *err);
+/* Waits for an event of the stream in `slot`, and records a failure of the stream's work. */
+sb_status sb__slot_wait(sb_context *context, int32_t slot, void *event, sb_error *err);
 /* Waits for the work so far on the stream for reads. */
 sb_status sb__read_wait(sb_context *context, sb_error *err);
 /* Waits for the library's stream, also on a lost device; returns whether its work has ended. */
