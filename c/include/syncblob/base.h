@@ -103,8 +103,8 @@ typedef int32_t sb_dtype;
     X(U8, 8, u8, uint8_t, UINT, with)                                                              \
     X(I64, 9, i64, int64_t, INT, with)
 
-/** The list of the halves, IEEE binary16 and bfloat16: storage only; `type` is an integer type for
- *  their bits. */
+/** The list of the 16-bit floats, IEEE binary16 and bfloat16: storage only; `type` is an integer
+ *  type for their bits. */
 #define SB_DTYPE_HALF_LIST(X, with)                                                                \
     X(F16, 5, f16, uint16_t, FLOAT, with)                                                          \
     X(BF16, 6, bf16, uint16_t, BFLOAT, with)
