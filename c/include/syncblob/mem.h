@@ -47,8 +47,7 @@
  * towards the device it does nothing. A call after which the host may write also waits for work
  * that reads the bytes on the device. The device's writes also change the bytes behind older host
  * pointers. If the device fails while it writes, the host's bytes are lost, too. The sides have
- * separate storage, and copies between them, if the caller has lent a side or the device has no
- * room.
+ * separate storage, and copies between them, if the caller has lent a side or the device is full.
  *
  * In the lists of errors UNINITIALIZED means a LOST memory, unless the text adds another case. In a
  * forked child FORKED can also mean that the host bytes are page-locked for a CUDA device or are
