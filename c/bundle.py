@@ -44,7 +44,7 @@ PROLOGUE = """/* syncblob, the library in one file: made by c/bundle.py from its
 #endif
 #include "syncblob.h"
 
-#if defined(__GNUC__) /* each source uses some functions of a header; gcc guesses across sources */
+#if defined(__GNUC__) /* some functions of headers are unused; -Wmaybe-uninitialized is wrong */
 #pragma GCC diagnostic ignored "-Wunused-function"
 #ifndef __clang__
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
@@ -127,7 +127,7 @@ def without_includes(file, shared):
     return PRIVATE.sub(in_place, PUBLIC.sub("", file.read_text()))
 
 
-# The sources are formatted, so that declarations at file scope begin in the first column.
+# clang-format formats the sources, so declarations at file scope begin in the first column.
 STATIC = re.compile(r"^(?:[A-Z][A-Z_0-9]* )?(?:__attribute__\(\([^\n]*\)\) )?static "
                     r"[^;={]*?\(?\*?\b(\w+)\)?(?=\(|\[| =|;)", re.MULTILINE)
 TYPE = re.compile(r"^(?:typedef )?(?:struct|union|enum) (\w+) \{", re.MULTILINE)

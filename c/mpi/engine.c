@@ -233,7 +233,7 @@ static bool advance(struct end *end, bool waits) {
                     MPI_Testsome(end->num_flying, end->flying, &num, indices, MPI_STATUSES_IGNORE),
                     "MPI_Testsome"))
         return false;
-    if (num == MPI_UNDEFINED) /* no active calls: all completed when they began */
+    if (num == MPI_UNDEFINED) /* MPI has no active requests: all have completed */
         for (num = 0; num < end->num_flying; num++)
             indices[num] = num;
     land(end, num, indices);
