@@ -120,7 +120,7 @@ enum {
 #undef SB_DTYPE_ENUM
 };
 
-/** Returns the bytes of one element of `dtype`, or 0 for a number that is not a dtype. */
+/** Returns the size of one element of `dtype` in bytes; 0 for a number that is not a dtype. */
 SB_API size_t sb_dtype_size(sb_dtype dtype);
 
 /** Returns the dtype's short name ("f32"), or "unknown" for a number that is not a dtype.

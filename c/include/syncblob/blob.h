@@ -38,7 +38,7 @@ enum {
 SB_API SB_MUST_CHECK sb_status sb_blob_create(sb_context *context, sb_dtype dtype, sb_blob **out,
                                               sb_error *err);
 
-/** Creates a blob of a shape. 0 axes make a scalar with count 1; a dimension of 0 makes the count
+/** Creates a blob with a shape. 0 axes make a scalar with count 1; a dimension of 0 makes the count
  *  0. The call does not allocate the elements.
  *  @param context [borrowed, nullable] retained
  *  @param shape [borrowed, nullable when num_axes is 0] `num_axes` dimensions
@@ -377,12 +377,12 @@ SB_API SB_MUST_CHECK sb_status sb_blob_copy_from(sb_blob *blob, sb_part part, co
  *  failed, and the memory that it wrote is LOST), DEVICE_LOST (the work failed when it was queued:
  *  if the host's bytes were current, the head moves there; else the memory is LOST), FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_update(sb_blob *blob, sb_error *err);
-/** As sb_blob_update; on the device the work is queued on `stream`. The memories record the stream,
- *  as by sb_blob_mutable_gpu_on and sb_blob_gpu_on. If the queued work or the work that computed
- *  the diff fails, the first call that waits for data on the host returns DEVICE_FAILURE, and data
- *  is LOST ("Failures of queued work" in mem.h); the device is not lost. If many such calls are
- *  queued without a wait, a call may wait for the oldest work. On the host the work is complete on
- *  return, and the stream is ignored.
+/** As sb_blob_update; on the device the work is queued on `stream`. Data and diff record the
+ *  stream, as by sb_blob_mutable_gpu_on and sb_blob_gpu_on. If the queued work or the work that
+ *  computed the diff fails, the first call that waits for data on the host returns DEVICE_FAILURE,
+ *  and data is LOST ("Failures of queued work" in mem.h); the device is not lost. If many such
+ *  calls are queued without a wait, a call may wait for the oldest work. On the host the work is
+ *  complete on return, and the stream is ignored.
  *  @param stream [borrowed] see sb_mem_gpu_on
  *  Errors: as sb_blob_update, WRONG_DEVICE (a stream of another device), UNSUPPORTED
  *  (a capturing stream, a per-thread default stream). */

@@ -141,8 +141,8 @@ SB_API SB_MUST_CHECK sb_status sb_context_create(const sb_context_options *optio
 SB_API sb_context *sb_context_retain(sb_context *context);
 
 /** Removes an owner. Removing the last owner waits for work that uses the context's storage in
- *  quarantine, and frees the context. It also frees storage in quarantine of other contexts that
- *  their devices no longer use, without waiting for those devices.
+ *  quarantine, and frees the context. It also frees other contexts' storage in quarantine if their
+ *  devices no longer use the storage, without waiting for those devices.
  *  @param context [owned, nullable] */
 SB_API void sb_context_release(sb_context *context);
 

@@ -246,14 +246,14 @@ SB_API SB_MUST_CHECK sb_status sb_mem_async_gpu_push(const sb_mem *mem, sb_strea
 SB_API SB_MUST_CHECK sb_status sb_mem_async_cpu_pull(const sb_mem *mem, sb_stream stream,
                                                      sb_error *err);
 
-/** Queues the work of sb_mem_cpu on `stream`; the head may have any value but LOST. In a host-only
- *  context, fills a memory that was never written with zeros.
+/** Queues on `stream` the work that sb_mem_cpu needs; the head may have any value but LOST. In a
+ *  host-only context, fills a memory that was never written with zeros.
  *  @param stream [borrowed] see sb_mem_gpu_on
  *  Errors: as sb_mem_cpu, WRONG_DEVICE (the stream). */
 SB_API SB_MUST_CHECK sb_status sb_mem_prefetch_cpu(const sb_mem *mem, sb_stream stream,
                                                    sb_error *err);
 
-/** Queues the work of sb_mem_gpu_on on `stream`.
+/** Queues on `stream` the work that sb_mem_gpu_on needs.
  *  @param stream [borrowed] see sb_mem_gpu_on
  *  Errors: as sb_mem_gpu_on. */
 SB_API SB_MUST_CHECK sb_status sb_mem_prefetch_gpu(const sb_mem *mem, sb_stream stream,
@@ -316,8 +316,8 @@ enum {
 };
 
 /** Begins a write on one side: returns writable storage with the current bytes (unspecified bytes
- *  with SB_WRITE_OVERWRITE). Every failure of a write happens here. The call waits for work on the
- *  device that uses the bytes. The caller's work on the bytes must end before sb_write_end.
+ *  with SB_WRITE_OVERWRITE). Allocation and device can fail only here. The call waits for work on
+ *  the device that uses the bytes. The caller's work on the bytes must end before sb_write_end.
  *  @param side SB_SIDE_CPU or SB_SIDE_GPU
  *  @param flags SB_WRITE_*
  *  @param out_ptr [borrowed] the bytes to write, until sb_write_end or sb_write_destroy; after

@@ -62,8 +62,8 @@ enum {
  *  @param context [borrowed, nullable] retained
  *  @param format SB_FORMAT_*. If the format is not AUTO, bytes without a field of the format are
  *      MALFORMED, and so are bytes that the library recognises as those of another format or
- *      program, unless they exceed a limit first (DATA_LIMIT). Zero bytes are an empty message of
- *      any format
+ *      program, unless they exceed a limit first (DATA_LIMIT). An input of size 0 is an empty
+ *      message of any format
  *  @param bytes [borrowed, nullable when size is 0] must not change until the model is destroyed
  *  @param limits [borrowed, nullable] NULL: the context's
  *  @param deleter [nullable] runs once when the model releases the bytes; never if this call

@@ -86,14 +86,14 @@ SB_API SB_MUST_CHECK sb_status sb_comm_all_reduce(sb_comm *comm, sb_comm_op op, 
  *  @param root 0 to size - 1
  *  @param bytes [borrowed, nullable when size is 0] read at the root, written at other ranks
  *  @param size size of `bytes`; 0 sends nothing
- *  Errors: INVALID_ARGUMENT (unknown rank, a reducer's step is in progress), UNSUPPORTED (by the
- *  engine), OUT_OF_MEMORY, DEVICE_LOST (the engine needs the rank's device), COMM_FAILURE,
+ *  Errors: INVALID_ARGUMENT (unknown rank, a reducer's step is in progress), UNSUPPORTED (the
+ *  engine refuses), OUT_OF_MEMORY, DEVICE_LOST (the engine needs the rank's device), COMM_FAILURE,
  *  FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_comm_broadcast(sb_comm *comm, int32_t root, void *bytes,
                                                  size_t size, sb_error *err);
 
 /** Collective: returns when all ranks have called it.
- *  Errors: INVALID_ARGUMENT (a reducer's step is in progress), UNSUPPORTED (by the engine),
+ *  Errors: INVALID_ARGUMENT (a reducer's step is in progress), UNSUPPORTED (the engine refuses),
  *  OUT_OF_MEMORY, DEVICE_LOST (the engine needs the rank's device), COMM_FAILURE, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_comm_barrier(sb_comm *comm, sb_error *err);
 

@@ -108,8 +108,8 @@ typedef struct sb_comm_engine {
  *  @param out [owned] sb_comm_destroy
  *  Errors: INVALID_ARGUMENT (a table without a required slot or with only some slots of requests, a
  *  name with characters other than letters and digits), UNSUPPORTED (unknown flags, an unknown tail
- *  that is not zero, or by `open`), ABI_MISMATCH (a table of another version, or that ends within a
- *  slot), OUT_OF_MEMORY, DEVICE_LOST (by `open`), COMM_FAILURE. */
+ *  that is not zero, or from `open`), ABI_MISMATCH (a table of another version, or that ends within
+ *  a slot), OUT_OF_MEMORY, DEVICE_LOST (from `open`), COMM_FAILURE. */
 SB_API SB_MUST_CHECK sb_status sb_comm_create(sb_context *context, const sb_comm_engine *engine,
                                               void *user, sb_comm **out, sb_error *err);
 
