@@ -184,7 +184,7 @@ SB_API SB_MUST_CHECK sb_status sb_model_find_layer(const sb_model *model, const 
  *  @param out_size [nullable] bytes written; with BUFFER_TOO_SMALL the bytes needed
  *  Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (a file that is one blob), BUFFER_TOO_SMALL, OVER_LIMIT
  *  (over 2^31 - 1, protobuf's limit), IO, MALFORMED, DATA_LIMIT (the last three if the file has
- *  changed), OUT_OF_MEMORY, CANCELLED (the last two: a source's). */
+ *  changed), OUT_OF_MEMORY, CANCELLED (the last two: from a source). */
 SB_API SB_MUST_CHECK sb_status sb_model_layer_message(const sb_model *model, int64_t layer,
                                                       void *buffer, size_t capacity,
                                                       size_t *out_size, sb_error *err);
@@ -241,7 +241,7 @@ typedef struct sb_blob_info {
  *  @param out the caller sets `struct_size`; the call writes at most that many bytes
  *  Errors: INDEX_OUT_OF_RANGE, ABI_MISMATCH (a struct_size of no known version), IO, MALFORMED,
  *  BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT (all after ABI_MISMATCH only if the file has changed),
- *  OUT_OF_MEMORY, CANCELLED (the last two: a source's). */
+ *  OUT_OF_MEMORY, CANCELLED (the last two: from a source). */
 SB_API SB_MUST_CHECK sb_status sb_model_blob_info(const sb_model *model, int64_t layer,
                                                   int64_t index, sb_blob_info *out, sb_error *err);
 
@@ -251,8 +251,8 @@ SB_API SB_MUST_CHECK sb_status sb_model_blob_info(const sb_model *model, int64_t
  *  blob.
  *  @param layer a layer or SB_NO_LAYER
  *  @param blob [borrowed]
- *  Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (target of BF16; an announced blob), DTYPE_MISMATCH (as
- *  in sb_blob_from_proto), MALFORMED, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT,
+ *  Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (a `blob` of BF16; an announced blob), DTYPE_MISMATCH
+ *  (as in sb_blob_from_proto), MALFORMED, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT,
  *  OUT_OF_MEMORY, CAP_REACHED, IO, CANCELLED, UNINITIALIZED (a LOST memory with room for more than
  *  the count), DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_model_load_blob(const sb_model *model, int64_t layer,
@@ -272,7 +272,7 @@ SB_API SB_MUST_CHECK sb_status sb_model_load_blob(const sb_model *model, int64_t
  *  Errors: INVALID_ARGUMENT (unknown part), INDEX_OUT_OF_RANGE (the layer, the blob, a value),
  *  BUFFER_TOO_SMALL, UNSUPPORTED (a dtype other than these; an announced blob), DTYPE_MISMATCH (as
  *  in sb_blob_from_proto), MALFORMED, LENGTH_MISMATCH (also a part without values), BAD_SHAPE,
- *  DATA_OVERFLOW, DATA_LIMIT, IO, OUT_OF_MEMORY (a source's), CANCELLED. */
+ *  DATA_OVERFLOW, DATA_LIMIT, IO, OUT_OF_MEMORY (from a source), CANCELLED. */
 SB_API SB_MUST_CHECK sb_status sb_model_read_values(const sb_model *model, int64_t layer,
                                                     int64_t index, sb_part part, int64_t first,
                                                     int64_t count, sb_dtype dtype, void *buffer,
@@ -349,7 +349,7 @@ SB_API SB_MUST_CHECK sb_status sb_model_set_solver_info(sb_model *model, const s
 
 /** Computes the size of the saved model in bytes.
  *  Errors: OVER_LIMIT (over 2^31 - 1, protobuf's limit), IO, MALFORMED, DATA_LIMIT (the last three
- *  if the file has changed), OUT_OF_MEMORY (a source's), CANCELLED. */
+ *  if the file has changed), OUT_OF_MEMORY (from a source), CANCELLED. */
 SB_API SB_MUST_CHECK sb_status sb_model_size(const sb_model *model, size_t *out, sb_error *err);
 
 /** Saves the model to a buffer. Bytes that were not replaced are copied verbatim, including unknown

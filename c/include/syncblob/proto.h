@@ -25,7 +25,7 @@ enum {
  *  value exactly: a fraction (which Caffe's `Blob<int>` truncates) or NaN results in DATA_OVERFLOW.
  *  A blob of F16 accepts only the halves of raw_data and raw_diff, unchanged. A message without a
  *  shape is a scalar; an empty message is therefore a scalar without a value: LENGTH_MISMATCH
- *  (Caffe aborts). Fields of a net or of a solver state, which protobuf would skip, are MALFORMED.
+ *  (Caffe aborts). Fields of nets or solver states, which protobuf would skip, result in MALFORMED.
  *
  *  If the memory has room for the values, the call writes the memory as a mutable call for the host
  *  does: sharers and lenders see the values, pointers stay valid, SB_READ_ONLY storage is replaced

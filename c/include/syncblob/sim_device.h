@@ -116,7 +116,7 @@ typedef struct sb_sim_device {
     sb_status (*free)(void *device, void *ptr, sb_error *err);
     /** Returns the host memory behind [ptr, ptr + bytes), valid as long as the range is allocated,
      *  or NULL if the range is not memory of the device. Sets `*out_ready`, unless `out_ready` is
-     *  NULL: 1 if the stream of the allocation has reached the allocation. */
+     *  NULL: 1 if the range's allocation has completed on its stream. */
     void *(*address)(const void *device, const void *ptr, size_t bytes, int32_t *out_ready);
 } sb_sim_device;
 

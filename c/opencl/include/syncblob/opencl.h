@@ -45,8 +45,8 @@ enum {
     SB_OPENCL_USM = 2,     /**< device memory of Intel's unified shared memory:
                                 clSetKernelArgMemPointerINTEL */
     SB_OPENCL_BUFFERS = 3, /**< cl_mem objects, to which the library assigns addresses: pass a
-                                kernel the result of sb_opencl_device::buffer. Only memory of the
-                                library can be lent to a blob */
+                                kernel the result of sb_opencl_device::buffer. A blob can only be
+                                lent memory of the library */
     SB_OPENCL_FINE_SVM = 4 /**< fine-grained shared virtual memory, if the device's memory is the
                                 host's (CL_DEVICE_HOST_UNIFIED_MEMORY): clSetKernelArgSVMPointer.
                                 Coarse-grained memory can be lent, too */
