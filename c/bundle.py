@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes two files of the library, which programs can add to their sources:
+"""Makes two files of the library, which programs can add to their sources.
 
     python3 c/bundle.py thirdparty
     cc -c thirdparty/syncblob.c && cc program.c syncblob.o -lm -lpthread -ldl
