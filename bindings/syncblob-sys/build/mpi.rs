@@ -1,5 +1,5 @@
 //! Links libsyncblob-mpi: compiles its one source with MPI's compiler, or finds the installed
-//! library. The crate mpi-sys links MPI.
+//! library. The crate mpi-sys links the MPI library.
 
 use std::env;
 use std::path::Path;

@@ -100,7 +100,7 @@ macro_rules! match_any {
 }
 pub(crate) use match_any;
 
-/// Evaluates an expression for the blob of any element type.
+/// Evaluates an expression with the typed [`Blob`] that a [`BlobAny`] contains.
 macro_rules! each {
     ($any:expr, $blob:ident => $body:expr) => {
         $crate::dtypes::for_each_dtype!($crate::any::match_any, ($any) $blob ($body))
@@ -167,8 +167,8 @@ impl BlobAny {
     /// Takes ownership of a blob that C code made, of any element type.
     ///
     /// # Errors
-    /// [`Unsupported`](ErrorKind::Unsupported) for a blob of halves without the feature `half`;
-    /// that blob is destroyed.
+    /// [`Unsupported`](ErrorKind::Unsupported) for a blob of `f16` or `bf16` without the feature
+    /// `half`; the blob is destroyed.
     ///
     /// # Safety
     /// As [`Blob::from_raw`], except that every element type is allowed.

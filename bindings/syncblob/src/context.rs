@@ -20,8 +20,8 @@ use crate::{Error, Result, Stream};
 
 /// The owner of the memory caps, the limits of untrusted reads, the caches and at most one device.
 ///
-/// A clone is cheap and is the same context. Every object made in a context keeps the context
-/// alive.
+/// A clone is cheap and refers to the same context. Every object made in a context keeps the
+/// context alive.
 pub struct Context {
     /// `None`: the built-in host-only context.
     raw: Option<NonNull<sys::sb_context>>,
@@ -52,7 +52,7 @@ impl Context {
         Self { raw: NonNull::new(raw) }
     }
 
-    /// Passes ownership of the share to C code, which must end it with `sb_context_release`.
+    /// Passes ownership of the share to C code, which must release it with `sb_context_release`.
     pub fn into_raw(self) -> *mut sys::sb_context {
         ManuallyDrop::new(self).as_ptr()
     }
@@ -187,7 +187,7 @@ impl Default for Context {
     }
 }
 
-/// Two handles are equal if they are of the same context.
+/// Two handles are equal if they refer to the same context.
 impl PartialEq for Context {
     fn eq(&self, other: &Self) -> bool {
         self.raw == other.raw

@@ -155,7 +155,7 @@ type ConstAccess = unsafe extern "C" fn(
 type MutAccess =
     unsafe extern "C" fn(*mut sys::sb_mem, *mut *mut c_void, *mut sys::sb_error) -> sys::sb_status;
 
-/// The alignment that suits every element type, since a memory does not know its type.
+/// The alignment that suits every element type; a memory does not record its element type.
 const ALIGNMENT: usize = align_of::<f64>();
 
 impl SyncedMemory {
@@ -252,7 +252,7 @@ impl SyncedMemory {
     /// Returns the bytes on the host, for writing; the head moves to the host.
     ///
     /// # Errors
-    /// [`Shared`](ErrorKind::Shared); else as [`data`](SyncedMemory::data).
+    /// [`Shared`](ErrorKind::Shared); errors of [`data`](SyncedMemory::data).
     #[doc(alias = "mutable_cpu_data")]
     pub fn data_mut(&mut self) -> Result<&mut [u8]> {
         let bytes = self.write(sys::sb_mem_mutable_cpu)?;
@@ -264,8 +264,8 @@ impl SyncedMemory {
     /// Replaces all bytes by a copy of `bytes`, without copying the old bytes to the host first.
     ///
     /// # Errors
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument) when the sizes differ;
-    /// else as [`data_mut`](SyncedMemory::data_mut).
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) when the sizes differ; errors of
+    /// [`data_mut`](SyncedMemory::data_mut).
     #[doc(alias = "sb_mem_overwrite_cpu")]
     pub fn overwrite(&mut self, bytes: &[u8]) -> Result<()> {
         if bytes.len() != self.size() {
@@ -281,7 +281,7 @@ impl SyncedMemory {
     /// Returns a device pointer to the bytes, for reading. Any stream may use it immediately.
     ///
     /// # Errors
-    /// [`NoDevice`](ErrorKind::NoDevice); else as [`data`](SyncedMemory::data).
+    /// [`NoDevice`](ErrorKind::NoDevice); errors of [`data`](SyncedMemory::data).
     #[doc(alias = "gpu_data")]
     pub fn gpu_ptr(&self) -> Result<*const u8> {
         self.read(sys::sb_mem_gpu)
@@ -292,7 +292,7 @@ impl SyncedMemory {
     ///
     /// # Errors
     /// [`WrongDevice`](ErrorKind::WrongDevice) for another context's stream,
-    /// [`Unsupported`](ErrorKind::Unsupported) for a stream that is being captured; else as
+    /// [`Unsupported`](ErrorKind::Unsupported) for a stream that is being captured; errors of
     /// [`gpu_ptr`](SyncedMemory::gpu_ptr). Any number of streams may use a memory at a time.
     pub fn gpu_ptr_on(&self, stream: Stream<'_>) -> Result<*const u8> {
         let stream = self.stream(stream)?;
@@ -306,8 +306,7 @@ impl SyncedMemory {
     /// call, request the pointer again.
     ///
     /// # Errors
-    /// [`Shared`](ErrorKind::Shared); else as
-    /// [`gpu_ptr`](SyncedMemory::gpu_ptr).
+    /// [`Shared`](ErrorKind::Shared); errors of [`gpu_ptr`](SyncedMemory::gpu_ptr).
     #[doc(alias = "mutable_gpu_data")]
     pub fn gpu_mut_ptr(&mut self) -> Result<*mut u8> {
         self.write(sys::sb_mem_mutable_gpu)
@@ -368,8 +367,8 @@ impl SyncedMemory {
 
 /// Replacing, evicting and clearing the storage of a side.
 impl SyncedMemory {
-    /// Uses a vector as the host side, without a copy; the head moves to the host. The library also
-    /// writes the vector, and drops it when the host side is replaced.
+    /// Uses a vector as the host side, without a copy; the head moves to the host. The library may
+    /// write the vector, and drops it when the host side is replaced.
     ///
     /// # Errors
     /// [`Shared`](ErrorKind::Shared); [`InvalidArgument`](ErrorKind::InvalidArgument) when the
@@ -525,8 +524,7 @@ impl SyncedMemory {
     /// Starts the copy that reading a side would need. The newest bytes may be on either side.
     ///
     /// # Errors
-    /// Those of [`data`](SyncedMemory::data) and
-    /// [`gpu_ptr_on`](SyncedMemory::gpu_ptr_on).
+    /// Errors of [`data`](SyncedMemory::data) and [`gpu_ptr_on`](SyncedMemory::gpu_ptr_on).
     pub fn prefetch(&self, side: Side, stream: Stream<'_>) -> Result<Pending<'_>> {
         match side {
             Side::Host => self.queue(stream, sys::sb_mem_prefetch_cpu),
@@ -659,7 +657,7 @@ impl Context {
     pub fn memory(&self, bytes: usize) -> Result<MemoryHandle> {
         // SAFETY: the context is live; the memory retains it.
         let raw = get(|out, err| unsafe { sys::sb_mem_create(self.as_ptr(), bytes, out, err) })?;
-        let raw = NonNull::new(raw).expect("the library gave no memory and no error");
+        let raw = NonNull::new(raw).expect("the library returned neither a memory nor an error");
         Ok(MemoryHandle { raw })
     }
 }

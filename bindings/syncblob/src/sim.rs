@@ -1,4 +1,4 @@
-//! Control of the simulated device `"sim:0"`: the schedule of its queued work, its failures, its
+//! Control of the simulated device `"sim:0"`: the schedule of its queued work, its failures and its
 //! memory. Use it to test code that copies bytes between host and device, without a GPU.
 //!
 //! ```
@@ -218,7 +218,7 @@ impl<'c> Sim<'c> {
         Ok(to)
     }
 
-    /// Copies bytes to device memory at once, as [`peek`](Sim::peek).
+    /// Copies bytes to device memory at once, without a wait for streams.
     ///
     /// # Errors
     /// As [`peek`](Sim::peek).

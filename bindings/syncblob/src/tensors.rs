@@ -1,4 +1,4 @@
-//! Blobs from and to files of the crate `safetensors`, without a copy where possible.
+//! Converts blobs from and to files of the crate `safetensors`, if possible without a copy.
 
 use std::fmt;
 use std::ops::Range;
@@ -142,10 +142,10 @@ impl Safetensors {
         let bytes = Arc::new(bytes);
         let (header, metadata) =
             SafeTensors::read_metadata((*bytes).as_ref()).map_err(|error| {
-                // The message may quote the header.
+                // The message may quote bytes of the file's header, so it is escaped.
                 let text = error.to_string();
                 let text = text.escape_debug();
-                Error::new(ErrorKind::Malformed, format!("no file of safetensors: {text}"))
+                Error::new(ErrorKind::Malformed, format!("not a safetensors file: {text}"))
             })?;
         Ok(Self { bytes, metadata, start: size_of::<u64>() + header, context: Context::host() })
     }

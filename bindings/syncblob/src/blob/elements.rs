@@ -7,8 +7,8 @@ use super::{Blob, Part};
 use crate::ffi::get;
 use crate::{Element, Error, ErrorKind, Head, MemoryHandle, Result, SyncedMemory};
 
-/// Elements. A method for the host may first copy from the device, and a method for the device from
-/// the host.
+/// Access to elements. A method that returns host memory may first copy from the device; a method
+/// that returns device memory may first copy from the host.
 impl<T: Element> Blob<T> {
     /// Returns the data on the host, for reading.
     ///
@@ -33,7 +33,7 @@ impl<T: Element> Blob<T> {
     /// Returns the data on the host, for writing; the head moves to the host.
     ///
     /// # Errors
-    /// [`Shared`](crate::ErrorKind::Shared) when another blob uses the memory; else as
+    /// [`Shared`](crate::ErrorKind::Shared) when another blob uses the memory; errors of
     /// [`data`](Blob::data).
     #[doc(alias = "mutable_cpu_data")]
     #[inline]
@@ -72,18 +72,18 @@ impl<T: Element> Blob<T> {
         let diff = self.pointer_mut(Part::Diff, sys::sb_blob_mutable_cpu)?;
         let count = self.count();
         if data == diff && count > 0 {
-            // Possible only if the blob may write shared memories.
+            // Possible only after `allow_shared_writes`.
             let message = "data and diff are one memory";
             return Err(Error::new(ErrorKind::InvalidArgument, message));
         }
-        // SAFETY: each slice as in `host_mut`. They are of different memories; access to one leaves
-        // the other unchanged.
+        // SAFETY: each slice is valid as in `host_mut`. Data and diff are different memories, and
+        // an access to one leaves the other unchanged.
         Ok(unsafe {
             (slice::from_raw_parts_mut(data, count), slice::from_raw_parts_mut(diff, count))
         })
     }
 
-    /// Returns data or diff on the host, for writing although the memory is shared.
+    /// Returns data or diff on the host, for writing even if the memory is shared.
     ///
     /// # Errors
     /// As [`data`](Blob::data).
@@ -116,7 +116,7 @@ impl<T: Element> Blob<T> {
     /// call, request the pointer again.
     ///
     /// # Errors
-    /// [`Shared`](crate::ErrorKind::Shared); else as [`gpu_ptr`](Blob::gpu_ptr).
+    /// [`Shared`](crate::ErrorKind::Shared); errors of [`gpu_ptr`](Blob::gpu_ptr).
     #[doc(alias("mutable_gpu_data", "mutable_gpu_diff"))]
     pub fn gpu_mut_ptr(&mut self, part: Part) -> Result<*mut T> {
         self.pointer_mut(part, sys::sb_blob_mutable_gpu)

@@ -10,8 +10,8 @@ use crate::{Access, Context, Element, Error, ErrorKind, Result, Shape};
 /// Blobs on the caller's memory, without a copy.
 ///
 /// The blob takes ownership of the value that owns the memory. The library drops this owner, on any
-/// thread, when the blob and all sharers have released the memory and no copy uses it. A borrow is
-/// not accepted, because it could end (for example with a stack frame) during a device's copy.
+/// thread, when the blob and all sharers have released the memory and no copy uses it. A borrowed
+/// slice is not accepted, because the borrow could end during a device's copy.
 impl<T: Element> Blob<T> {
     /// Makes a blob on a vector's elements, without a copy. ([`into_vec`](slice::into_vec) converts
     /// a `Box<[T]>` to a vector at no cost.)
@@ -65,7 +65,7 @@ impl<T: Element> Blob<T> {
     ///
     /// # Errors
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) for bytes that are not aligned for `T`, or
-    /// that are not a whole number of elements; else as [`from_slice`](Blob::from_slice).
+    /// that are not a whole number of elements; errors of [`from_slice`](Blob::from_slice).
     pub fn from_ne_bytes<O>(shape: impl Into<Shape>, owner: O) -> Result<Self>
     where
         O: AsRef<[u8]> + Send + Sync + 'static,
@@ -73,8 +73,8 @@ impl<T: Element> Blob<T> {
         Self::in_context(&Context::host()).from_ne_bytes(shape, owner)
     }
 
-    /// As [`from_ne_bytes`](Blob::from_ne_bytes), but bytes that are not aligned
-    /// for `T` are copied.
+    /// Like [`from_ne_bytes`](Blob::from_ne_bytes), but bytes that are not aligned for `T` are
+    /// copied.
     ///
     /// # Errors
     /// As [`from_ne_bytes`](Blob::from_ne_bytes), except for misaligned bytes.
@@ -137,13 +137,13 @@ impl<T: Element> Blob<T> {
             }
             // SAFETY: the owner of the elements lives until the copy is made.
             Ok(Err(_owner)) => copied(unsafe { std::slice::from_raw_parts(lent, count) }),
-            // The memory is the library's, or has other users.
+            // The library owns the memory, or the memory has other users.
             Err(error) if error.kind() == ErrorKind::InvalidArgument => copied(self.data()?),
             Err(error) => Err(error),
         }
     }
 
-    /// Uses elements that other code may also read as the memory of data or diff; see
+    /// Uses elements, which other code may also read, as the memory of data or diff; see
     /// [`from_shared`](Blob::from_shared) and [`set`](Blob::set).
     ///
     /// # Errors
@@ -181,8 +181,8 @@ impl<T: Element> Blob<T> {
     /// `owner` is dropped when the library no longer uses the memory.
     ///
     /// # Errors
-    /// [`NoDevice`](ErrorKind::NoDevice); [`WrongDevice`](ErrorKind::WrongDevice)
-    /// for memory of another device; else as [`set`](Blob::set).
+    /// [`NoDevice`](ErrorKind::NoDevice); [`WrongDevice`](ErrorKind::WrongDevice) for memory of
+    /// another device; errors of [`set`](Blob::set).
     ///
     /// # Safety
     /// `ptr` is valid for `len` elements on the device of the blob's context and holds values,
@@ -254,7 +254,7 @@ fn misaligned<T: Element>(bytes: &[u8]) -> Error {
 
 /// Making blobs in a context.
 impl<T: Element> BlobBuilder<'_, T> {
-    /// As [`Blob::from_vec`], in the builder's context.
+    /// Does the same as [`Blob::from_vec`] in the builder's context.
     ///
     /// # Errors
     /// As [`from_slice`](Blob::from_slice).
@@ -265,7 +265,7 @@ impl<T: Element> BlobBuilder<'_, T> {
         Ok(blob)
     }
 
-    /// As [`Blob::from_shared`], in the builder's context.
+    /// Does the same as [`Blob::from_shared`] in the builder's context.
     ///
     /// # Errors
     /// As [`from_slice`](Blob::from_slice).
@@ -282,7 +282,7 @@ impl<T: Element> BlobBuilder<'_, T> {
         Ok(blob)
     }
 
-    /// As [`Blob::from_ne_bytes`], in the builder's context.
+    /// Does the same as [`Blob::from_ne_bytes`] in the builder's context.
     ///
     /// # Errors
     /// As [`from_ne_bytes`](Blob::from_ne_bytes).
@@ -300,7 +300,7 @@ impl<T: Element> BlobBuilder<'_, T> {
         Ok(blob)
     }
 
-    /// As [`Blob::from_ne_bytes_or_copy`], in the builder's context.
+    /// Does the same as [`Blob::from_ne_bytes_or_copy`] in the builder's context.
     ///
     /// # Errors
     /// As [`from_ne_bytes_or_copy`](Blob::from_ne_bytes_or_copy).
@@ -317,7 +317,7 @@ impl<T: Element> BlobBuilder<'_, T> {
         let blob = self.zeros(shape)?;
         blob.need_count(bytes.len() / size_of::<T>())?;
         let elements = blob.unfilled()?;
-        // SAFETY: the fresh memory has as many bytes, and any bytes are valid elements.
+        // SAFETY: the fresh memory has room for `bytes`, and any bytes are valid elements.
         unsafe { elements.cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
         Ok(blob)
     }

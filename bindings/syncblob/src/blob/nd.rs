@@ -54,14 +54,14 @@ impl<T: Element> Blob<T> {
     /// ```
     ///
     /// # Errors
-    /// [`ShapeMismatch`](ErrorKind::ShapeMismatch) for a blob of another number of axes; else as
+    /// [`ShapeMismatch`](ErrorKind::ShapeMismatch) for a blob of another number of axes; errors of
     /// [`view`](Blob::view).
     pub fn view_as<D: Dimension>(&self, part: Part) -> Result<ArrayView<'_, T, D>> {
         let shape = self.to_string();
         self.view(part)?.into_dimensionality().map_err(|_| other_axes::<D>(&shape))
     }
 
-    /// As [`view_as`](Blob::view_as), for writing.
+    /// Like [`view_as`](Blob::view_as), for writing.
     ///
     /// # Errors
     /// As [`view_as`](Blob::view_as) and [`data_mut`](Blob::data_mut).
@@ -71,7 +71,7 @@ impl<T: Element> Blob<T> {
     }
 
     /// Makes a blob with an array's shape and elements. If the elements are in row-major order, the
-    /// blob uses the array's vector, without its other elements; otherwise they are copied.
+    /// blob uses the array's vector without a copy; otherwise the elements are copied.
     ///
     /// # Errors
     /// As [`from_vec`](Blob::from_vec).

@@ -85,7 +85,7 @@ both! {
         }
 
         /// Returns whether this blob is the only owner of a memory and so may write it. A memory
-        /// that was never needed counts as unique.
+        /// that was never allocated counts as unique.
         ///
         /// # Errors
         /// As [`memory`](Blob::memory).
@@ -97,9 +97,9 @@ both! {
 
 /// Becoming the only owner, and writing shared memory.
 impl<T: Element> Blob<T> {
-    /// Makes this blob the only owner of a memory: copies a shared memory on the side of its head,
-    /// and releases the share. The copy has the elements of the shape, without the capacity beyond
-    /// them.
+    /// Makes this blob the only owner of a memory: copies a shared memory on the side (host or
+    /// device) with the newest bytes, and releases the share. The copy has the elements of the
+    /// shape, without the capacity beyond them.
     ///
     /// ```
     /// use syncblob::{Blob, Part};

@@ -36,7 +36,7 @@ both! {
             self.copy(source, part, 0)
         }
 
-        /// Takes the source's shape, then copies data or diff as [`copy_from`](Blob::copy_from).
+        /// Changes the shape to the source's, then does the same as [`copy_from`](Blob::copy_from).
         ///
         /// # Errors
         /// As [`copy_from`](Blob::copy_from), without `ShapeMismatch`.
@@ -108,8 +108,8 @@ impl<T: Element> Blob<T> {
     /// the host.
     ///
     /// # Errors
-    /// [`ShapeMismatch`](crate::ErrorKind::ShapeMismatch) when there are not
-    /// [`count`](Blob::count) values; else as [`fill`](Blob::fill).
+    /// [`ShapeMismatch`](crate::ErrorKind::ShapeMismatch) when there are not [`count`](Blob::count)
+    /// values; errors of [`fill`](Blob::fill).
     #[doc(alias = "sb_blob_overwrite_cpu")]
     pub fn overwrite(&mut self, part: Part, values: &[T]) -> Result<()> {
         self.need_count(values.len())?;
@@ -121,7 +121,7 @@ impl<T: Element> Blob<T> {
     }
 
     /// Returns host memory whose elements the caller must overwrite. Bytes beyond the elements must
-    /// not change, so a memory that has such bytes is opened by a call that keeps all bytes.
+    /// not change, so a memory that has such bytes is accessed by a call that keeps all bytes.
     fn overwritable(&mut self, part: Part) -> Result<*mut T> {
         let is_whole = self.memory(part)?.size() == self.count() * size_of::<T>();
         let call: MutAccess =
@@ -180,8 +180,8 @@ both! {
         ///
         /// # Errors
         /// [`WrongDevice`](crate::ErrorKind::WrongDevice) for another context's stream,
-        /// [`Unsupported`](crate::ErrorKind::Unsupported) for a stream that is being captured; else
-        /// as [`scale`](Blob::scale).
+        /// [`Unsupported`](crate::ErrorKind::Unsupported) for a stream that is being captured;
+        /// errors of [`scale`](Blob::scale).
         pub fn scale_on(&mut self, part: Part, factor: f64, stream: Stream<'_>) -> Result<()> {
             self.need_unique(part)?;
             let stream = stream.for_use_in(&self.context())?;
@@ -214,8 +214,8 @@ both! {
         ///
         /// # Errors
         /// [`WrongDevice`](crate::ErrorKind::WrongDevice) for another context's stream,
-        /// [`Unsupported`](crate::ErrorKind::Unsupported) for a stream that is being captured; else
-        /// as [`update`](Blob::update).
+        /// [`Unsupported`](crate::ErrorKind::Unsupported) for a stream that is being captured;
+        /// errors of [`update`](Blob::update).
         pub fn update_on(&mut self, stream: Stream<'_>) -> Result<()> {
             self.need_unique(Part::Data)?;
             let stream = stream.for_use_in(&self.context())?;

@@ -58,8 +58,8 @@ impl Model {
     /// Adds a blob at the end of a layer's blobs, or of the blobs that belong to no layer (`None`).
     ///
     /// # Errors
-    /// As [`set_blob`](Model::set_blob); [`Unsupported`](crate::ErrorKind::Unsupported)
-    /// for a second blob in a blob file.
+    /// Errors of [`set_blob`](Model::set_blob); [`Unsupported`](crate::ErrorKind::Unsupported) for
+    /// a second blob in a blob file.
     pub fn add_blob(
         &mut self,
         layer: impl Into<Option<usize>>,
