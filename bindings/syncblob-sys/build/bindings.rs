@@ -5,8 +5,8 @@ use std::path::Path;
 
 use crate::variable;
 
-/// Copies the checked-in bindings to OUT_DIR, where the feature `buildtime_bindgen` expects new
-/// ones, because docs.rs has no libclang to make them.
+/// Copies the checked-in bindings to OUT_DIR, where the feature `buildtime_bindgen` expects newly
+/// made ones: docs.rs has no libclang to make them.
 pub fn keep_checked_in() -> Result<(), String> {
     let out = variable("OUT_DIR")?;
     println!("cargo::rerun-if-changed=src");

@@ -261,7 +261,7 @@ fn find_protobuf_c() -> Result<Library, String> {
     packages::find(
         "libprotobuf-c",
         PROTOBUF_C,
-        "install libprotobuf-c-dev, or drop the feature `protobuf-c`: the files are the same",
+        "install libprotobuf-c-dev, or drop the feature `protobuf-c`: the same files are written",
     )
 }
 

@@ -44,7 +44,7 @@ pub fn link() -> Result<Linked, String> {
     })
 }
 
-/// Returns whether only the static library is installed. Its dependencies must be linked, too.
+/// Returns whether only the static library is installed, so that its dependencies must be linked.
 fn is_static_only(installed: &Library) -> bool {
     let has = |name: &str| installed.link_paths.iter().any(|dir| dir.join(name).is_file());
     has("libsyncblob.a") && !has("libsyncblob.so")

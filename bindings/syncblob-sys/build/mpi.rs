@@ -27,6 +27,6 @@ pub fn link(include: &Path, is_installed: bool) -> Result<(), String> {
         .file(folder.join("engine.c"))
         .try_compile("syncblob-mpi")
         .map_err(|e| {
-            format!("{compiler}, which MPICC can name, does not compile syncblob's MPI: {e}")
+            format!("{compiler} does not compile syncblob-mpi (set MPICC to MPI's compiler): {e}")
         })
 }

@@ -21,7 +21,7 @@ pub fn find(name: &str, version: &str, otherwise: &str) -> Result<Library, Strin
 pub fn explain(name: &str, error: Error) -> Option<String> {
     match error {
         Error::EnvNoPkgConfig(variable) => {
-            Some(format!("{variable} is set, but {name} is found by pkg-config alone: unset it"))
+            Some(format!("unset {variable}: only pkg-config can find {name}"))
         }
         Error::CrossCompilation => {
             let target = variable("TARGET").unwrap_or_default();
@@ -47,7 +47,7 @@ pub fn watch(name: &str) {
 }
 
 /// Returns the folder of Debian's serial OpenBLAS if the library links it, else an empty string.
-/// Debian's threaded build has the same SONAME, and the loader finds it without this folder.
+/// Debian's threaded build has the same SONAME, so without this folder the loader could find it.
 pub fn run_path(library: &Library) -> String {
     let mut folders = library.link_paths.iter();
     let serial = folders.find(|dir| dir.ends_with("openblas-serial"));

@@ -28,7 +28,7 @@ fn declare(ty: &Type, name: &str) -> String {
                 syn::PathArguments::AngleBracketed(inner) if last.ident == "Option" => {
                     match inner.args.first() {
                         Some(syn::GenericArgument::Type(Type::FnPtr(f))) => pointer_to(f, name),
-                        _ => panic!("an Option of something else than a function"),
+                        _ => panic!("an Option of a type other than a function"),
                     }
                 }
                 _ => panic!("no such type in C: {}", last.ident),

@@ -45,7 +45,7 @@ pub struct Blob<T: Element> {
 // SAFETY: the C library has no per-thread state: a blob may be used and destroyed on any thread,
 // and its elements are plain numbers. The owners of the caller's memory are `Send` and `Sync`.
 unsafe impl<T: Element> Send for Blob<T> {}
-// SAFETY: `&self` methods call only C functions of a const blob, which may run concurrently.
+// SAFETY: `&self` methods make only calls that take a const blob and may run concurrently.
 unsafe impl<T: Element> Sync for Blob<T> {}
 
 /// One of a blob's two memories.
@@ -142,7 +142,7 @@ impl<T: Element> Blob<T> {
     /// Makes a blob whose elements all have one value.
     ///
     /// # Errors
-    /// As [`zeros`](Blob::zeros); out of memory.
+    /// Errors of [`zeros`](Blob::zeros); out of memory.
     pub fn full(shape: impl Into<Shape>, value: T) -> Result<Self> {
         Self::in_context(&Context::host()).full(shape, value)
     }
@@ -159,7 +159,7 @@ impl<T: Element> Blob<T> {
     /// ```
     ///
     /// # Errors
-    /// As [`full`](Blob::full).
+    /// Errors of [`full`](Blob::full).
     pub fn from_fn(shape: impl Into<Shape>, value: impl FnMut(usize) -> T) -> Result<Self> {
         Self::in_context(&Context::host()).from_fn(shape, value)
     }
@@ -177,7 +177,7 @@ impl<T: Element> Blob<T> {
         if self.count() == values {
             return Ok(());
         }
-        let message = format!("{values} values for a shape of {self} elements");
+        let message = format!("{values} values for a blob of shape {self}");
         Err(Error::new(ErrorKind::ShapeMismatch, message))
     }
 
@@ -257,7 +257,7 @@ impl<T: Element> Blob<T> {
         blob.raw
     }
 
-    /// Returns the C handle, for code that also calls the C library. The handle is valid as long as
+    /// Returns the C handle, for code that also calls the C library. The handle lives as long as
     /// `self`; C calls on the handle must follow the rules of the crate's Safety section.
     pub fn as_ptr(&self) -> *mut sys::sb_blob {
         self.note_share();
@@ -358,7 +358,7 @@ impl<T: Element> BlobBuilder<'_, T> {
     /// Does the same as [`Blob::zeros`] in the builder's context.
     ///
     /// # Errors
-    /// As [`zeros`](Blob::zeros).
+    /// Errors of [`zeros`](Blob::zeros).
     pub fn zeros(self, shape: impl Into<Shape>) -> Result<Blob<T>> {
         let shape = shape.into();
         let dims = shape.dims()?;
@@ -374,7 +374,7 @@ impl<T: Element> BlobBuilder<'_, T> {
     /// Does the same as [`Blob::full`] in the builder's context.
     ///
     /// # Errors
-    /// As [`full`](Blob::full).
+    /// Errors of [`full`](Blob::full).
     pub fn full(self, shape: impl Into<Shape>, value: T) -> Result<Blob<T>> {
         self.from_fn(shape, |_| value)
     }
@@ -382,7 +382,7 @@ impl<T: Element> BlobBuilder<'_, T> {
     /// Does the same as [`Blob::from_fn`] in the builder's context.
     ///
     /// # Errors
-    /// As [`full`](Blob::full).
+    /// Errors of [`full`](Blob::full).
     pub fn from_fn(
         self,
         shape: impl Into<Shape>,
@@ -400,7 +400,7 @@ impl<T: Element> BlobBuilder<'_, T> {
     /// Does the same as [`Blob::from_slice`] in the builder's context.
     ///
     /// # Errors
-    /// As [`from_slice`](Blob::from_slice).
+    /// Errors of [`from_slice`](Blob::from_slice).
     pub fn from_slice(self, shape: impl Into<Shape>, values: &[T]) -> Result<Blob<T>> {
         let blob = self.zeros(shape)?;
         blob.need_count(values.len())?;

@@ -226,8 +226,8 @@ impl Comm {
     /// equal shapes. Use it for initial weights, or for a model that only one rank has opened.
     ///
     /// # Errors
-    /// As [`all_reduce_blobs`](Comm::all_reduce_blobs), but the root does not return `Shared`;
-    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for a rank that does not exist.
+    /// Errors of [`all_reduce_blobs`](Comm::all_reduce_blobs), without `Shared` at the root;
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for an unknown rank.
     pub fn broadcast_blobs<'a, T: Element>(
         &self,
         root: usize,

@@ -237,7 +237,7 @@ impl<T: Element> Blob<T> {
     /// Like [`into_dlpack`](Blob::into_dlpack), but returns a tensor of DLPack before 1.0.
     ///
     /// # Errors
-    /// As [`into_dlpack`](Blob::into_dlpack).
+    /// Errors of [`into_dlpack`](Blob::into_dlpack).
     #[doc(alias = "sb_blob_to_legacy_dlpack")]
     pub fn into_legacy_dlpack(mut self, side: Side) -> Result<LegacyDlpack> {
         self.need_unique(Part::Data)?;
@@ -250,7 +250,7 @@ impl<T: Element> Blob<T> {
     /// request this side for writing before the next write through the tensor.
     ///
     /// # Errors
-    /// As [`to_dlpack`](Blob::to_dlpack).
+    /// Errors of [`to_dlpack`](Blob::to_dlpack).
     ///
     /// # Safety
     /// While other code writes through the tensor, the memory is not read or written in another
@@ -268,10 +268,10 @@ impl<T: Element> Blob<T> {
     /// Like [`to_dlpack_mut`](Blob::to_dlpack_mut), but returns a tensor of DLPack before 1.0.
     ///
     /// # Errors
-    /// As [`to_dlpack`](Blob::to_dlpack).
+    /// Errors of [`to_dlpack`](Blob::to_dlpack).
     ///
     /// # Safety
-    /// As for [`to_dlpack_mut`](Blob::to_dlpack_mut).
+    /// The requirements of [`to_dlpack_mut`](Blob::to_dlpack_mut).
     #[doc(alias = "sb_blob_to_legacy_dlpack")]
     pub unsafe fn to_legacy_dlpack_mut(&mut self, part: Part, side: Side) -> Result<LegacyDlpack> {
         let (part, side) = (part.code(), side.code());
@@ -328,7 +328,7 @@ impl<T: Element> BlobBuilder<'_, T> {
     /// Does the same as [`Blob::from_dlpack`] in the builder's context.
     ///
     /// # Errors
-    /// As [`Blob::from_dlpack`].
+    /// Errors of [`Blob::from_dlpack`].
     pub fn from_dlpack(self, tensor: impl Tensor) -> Result<Blob<T>> {
         let any = BlobAny::from_dlpack(self.context, tensor)?;
         any.downcast().map_err(|any| {
@@ -342,8 +342,8 @@ impl BlobAny {
     /// Makes a blob with the element type of a tensor; see [`Blob::from_dlpack`].
     ///
     /// # Errors
-    /// As [`Blob::from_dlpack`], without `DtypeMismatch`; [`Unsupported`](ErrorKind::Unsupported)
-    /// also for `f16` and `bf16` without the feature `half`.
+    /// Errors of [`Blob::from_dlpack`], without `DtypeMismatch`;
+    /// [`Unsupported`](ErrorKind::Unsupported) for `f16` and `bf16` without the feature `half`.
     pub fn from_dlpack(context: &Context, tensor: impl Tensor) -> Result<Self> {
         let raw = tensor.into_blob(context)?;
         // SAFETY: the library has just made the blob.

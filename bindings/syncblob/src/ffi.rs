@@ -27,7 +27,7 @@ pub(crate) fn get<T>(call: impl FnOnce(*mut T, *mut sys::sb_error) -> sys::sb_st
     Ok(unsafe { out.assume_init() })
 }
 
-/// Like `get`, for a struct that may grow in newer versions: `out` has its size set, and zeros.
+/// Like `get`, for a struct that may grow in newer versions: in `out` only its size is set.
 pub(crate) fn fill<T>(
     mut out: T,
     call: impl FnOnce(*mut T, *mut sys::sb_error) -> sys::sb_status,
@@ -57,7 +57,7 @@ pub(crate) fn c_text(what: &str, bytes: &[u8]) -> Result<CString> {
     CString::new(bytes).map_err(with_nul)
 }
 
-/// Makes a call with a path, and adds the path to its error.
+/// Makes a call with a path, and adds the path to the call's error.
 pub(crate) fn with_path<T>(path: &Path, call: impl FnOnce(&CStr) -> Result<T>) -> Result<T> {
     c_path(path).and_then(|text| call(&text)).map_err(|error| error.of_file(path))
 }

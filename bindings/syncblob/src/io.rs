@@ -38,7 +38,7 @@ use crate::{system, Error, ErrorKind, Result};
 /// # }
 /// ```
 pub trait ReadAt {
-    /// Returns the number of bytes. The library calls it once.
+    /// Returns the number of bytes. The library calls this method once.
     ///
     /// # Errors
     /// Any failure.
@@ -157,7 +157,7 @@ fn read_exact_at<R: ReadAt>(reader: &R, mut buffer: &mut [u8], mut offset: u64) 
         match reader.read_at(buffer, offset) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(size) if size > buffer.len() => {
-                return Err(io::Error::other("the reader gave more than there was room for"));
+                return Err(io::Error::other("the reader returned more bytes than requested"));
             }
             Ok(size) => {
                 buffer = &mut buffer[size..];

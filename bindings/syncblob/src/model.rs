@@ -59,7 +59,7 @@ pub struct Model {
 // SAFETY: the C library keeps nothing per thread, and the owner of the bytes that the model was
 // opened from is `Send + Sync`.
 unsafe impl Send for Model {}
-// SAFETY: `&self` methods make only calls on a const model, which may run concurrently.
+// SAFETY: `&self` methods make only calls that take a const model and may run concurrently.
 unsafe impl Sync for Model {}
 
 /// Opening, making, saving.
@@ -79,7 +79,7 @@ impl Model {
     /// Opens bytes. The model takes ownership of the bytes and does not copy them.
     ///
     /// # Errors
-    /// As [`open`](Model::open).
+    /// Errors of [`open`](Model::open).
     pub fn from_bytes<B>(bytes: B) -> Result<Self>
     where
         B: AsRef<[u8]> + Send + Sync + 'static,
@@ -113,7 +113,7 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// As [`open`](Model::open); the reader's error is the error's
+    /// Errors of [`open`](Model::open); the reader's error is the error's
     /// [source](std::error::Error::source).
     ///
     /// # Panics

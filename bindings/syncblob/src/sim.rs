@@ -221,7 +221,7 @@ impl<'c> Sim<'c> {
     /// Copies bytes to device memory at once, without a wait for streams.
     ///
     /// # Errors
-    /// As [`peek`](Sim::peek).
+    /// Errors of [`peek`](Sim::peek).
     pub fn poke(self, to: *mut u8, bytes: &[u8]) -> Result<()> {
         // SAFETY: `bytes` is valid for its length; the device checks `to`,
         // which host code cannot borrow.

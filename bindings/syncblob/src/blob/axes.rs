@@ -20,8 +20,8 @@ impl<T: Element> Blob<T> {
     #[doc(alias = "shape_string")]
     #[inline]
     pub fn shape(&self) -> &[usize] {
-        // SAFETY: the library returns num_axes dimensions, none of them negative. They stay until
-        // the next reshape, which needs `&mut self`.
+        // SAFETY: the library returns num_axes dimensions, none of them negative. The dimensions
+        // stay until the next reshape, which needs `&mut self`.
         unsafe {
             let dims = sys::sb_blob_shape(self.raw());
             self.dims.sizes(slice::from_raw_parts(dims, self.num_axes()))
@@ -134,7 +134,7 @@ impl<T: Element> Blob<T> {
     /// memory of zeros; any other memory keeps its elements.
     ///
     /// # Errors
-    /// As [`zeros`](Blob::zeros).
+    /// Errors of [`zeros`](Blob::zeros).
     #[doc(alias = "Reshape")]
     #[inline]
     pub fn reshape(&mut self, shape: impl Into<Shape>) -> Result<Reallocated> {
@@ -224,7 +224,7 @@ impl<T: Element> Blob<T> {
     /// Returns one element of data or diff; see [`offset`](Blob::offset).
     ///
     /// # Errors
-    /// As [`offset`](Blob::offset) and [`data`](Blob::data).
+    /// Errors of [`offset`](Blob::offset) and [`data`](Blob::data).
     #[doc(alias("data_at", "diff_at"))]
     pub fn at(&self, part: Part, indices: impl AsRef<[usize]>) -> Result<T> {
         let offset = self.offset(indices)?;

@@ -23,14 +23,14 @@ impl<T: Element> Blob<T> {
     /// Returns the diff on the host, for reading.
     ///
     /// # Errors
-    /// As [`data`](Blob::data).
+    /// Errors of [`data`](Blob::data).
     #[doc(alias = "cpu_diff")]
     #[inline]
     pub fn diff(&self) -> Result<&[T]> {
         self.host(Part::Diff)
     }
 
-    /// Returns the data on the host, for writing; the head moves to the host.
+    /// Returns the data on the host, for writing; the [head](Head) moves to the host.
     ///
     /// # Errors
     /// [`Shared`](crate::ErrorKind::Shared) when another blob uses the memory; errors of
@@ -44,7 +44,7 @@ impl<T: Element> Blob<T> {
     /// Returns the diff on the host, for writing; see [`data_mut`](Blob::data_mut).
     ///
     /// # Errors
-    /// As [`data_mut`](Blob::data_mut).
+    /// Errors of [`data_mut`](Blob::data_mut).
     #[doc(alias = "mutable_cpu_diff")]
     #[inline]
     pub fn diff_mut(&mut self) -> Result<&mut [T]> {
@@ -65,8 +65,8 @@ impl<T: Element> Blob<T> {
     /// ```
     ///
     /// # Errors
-    /// As [`data_mut`](Blob::data_mut), for data or diff; [`InvalidArgument`](ErrorKind::InvalidArgument)
-    /// if both are one memory.
+    /// Errors of [`data_mut`](Blob::data_mut), for data or diff;
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) if both are one memory.
     pub fn data_and_diff_mut(&mut self) -> Result<(&mut [T], &mut [T])> {
         let data = self.pointer_mut(Part::Data, sys::sb_blob_mutable_cpu)?;
         let diff = self.pointer_mut(Part::Diff, sys::sb_blob_mutable_cpu)?;
@@ -86,7 +86,7 @@ impl<T: Element> Blob<T> {
     /// Returns data or diff on the host, for writing even if the memory is shared.
     ///
     /// # Errors
-    /// As [`data`](Blob::data).
+    /// Errors of [`data`](Blob::data).
     ///
     /// # Safety
     /// While the slice lives, no other sharer of the memory uses a slice or runs a call, on any
@@ -111,9 +111,9 @@ impl<T: Element> Blob<T> {
         self.pointer(part, sys::sb_blob_gpu)
     }
 
-    /// Returns a device pointer to data or diff, for writing; the head moves to the device. The
-    /// pointer may be written until the next call that reads or writes the host side; after such a
-    /// call, request the pointer again.
+    /// Returns a device pointer to data or diff, for writing; the [head](Head) moves to the device.
+    /// The pointer may be written until the next call that reads or writes the host side; after
+    /// such a call, request the pointer again.
     ///
     /// # Errors
     /// [`Shared`](crate::ErrorKind::Shared); errors of [`gpu_ptr`](Blob::gpu_ptr).
@@ -125,8 +125,8 @@ impl<T: Element> Blob<T> {
     pub(crate) fn host(&self, part: Part) -> Result<&[T]> {
         let elements = self.pointer(part, sys::sb_blob_cpu)?;
         // SAFETY: the host pointer is aligned, is not null, and points to at least `count` elements
-        // that were filled with zeros or written. It stays valid, and the elements unchanged, while
-        // the blob is borrowed (see the crate's Safety section).
+        // that were filled with zeros or written. The pointer stays valid, and the elements stay
+        // unchanged, while the blob is borrowed (see the crate's Safety section).
         Ok(unsafe { slice::from_raw_parts(elements, self.count()) })
     }
 
@@ -138,15 +138,14 @@ impl<T: Element> Blob<T> {
     }
 
     fn pointer(&self, part: Part, call: ConstAccess) -> Result<*const T> {
-        // SAFETY: `call` is an access of the library, and the blob is live.
+        // SAFETY: `call` is a C function of the library, and the blob is live.
         let elements = get(|out, err| unsafe { call(self.raw(), part.code(), out, err) })?;
         Ok(elements.cast())
     }
 
     pub(super) fn pointer_mut(&mut self, part: Part, call: MutAccess) -> Result<*mut T> {
         self.need_unique(part)?;
-        // SAFETY: `call` is an access of the library; the blob is live and
-        // mutably borrowed.
+        // SAFETY: `call` is a C function of the library; the blob is live and mutably borrowed.
         let elements = get(|out, err| unsafe { call(self.raw(), part.code(), out, err) })?;
         Ok(elements.cast())
     }
@@ -190,7 +189,7 @@ impl<T: Element> Blob<T> {
     /// ```
     ///
     /// # Errors
-    /// As [`memory`](Blob::memory).
+    /// Errors of [`memory`](Blob::memory).
     pub fn memory_mut(&mut self, part: Part) -> Result<&mut SyncedMemory> {
         let raw = self.raw_memory(part)?;
         // SAFETY: as in `memory`; the blob is mutably borrowed.
@@ -201,7 +200,7 @@ impl<T: Element> Blob<T> {
     /// share. While the share lives, the memory cannot be written.
     ///
     /// # Errors
-    /// As [`memory`](Blob::memory).
+    /// Errors of [`memory`](Blob::memory).
     pub fn handle(&self, part: Part) -> Result<MemoryHandle> {
         let memory = self.memory(part)?;
         self.note_share();

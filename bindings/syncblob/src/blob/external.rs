@@ -28,7 +28,7 @@ impl<T: Element> Blob<T> {
     /// ```
     ///
     /// # Errors
-    /// As [`from_slice`](Blob::from_slice).
+    /// Errors of [`from_slice`](Blob::from_slice).
     pub fn from_vec(shape: impl Into<Shape>, values: Vec<T>) -> Result<Self> {
         Self::in_context(&Context::host()).from_vec(shape, values)
     }
@@ -50,7 +50,7 @@ impl<T: Element> Blob<T> {
     /// ```
     ///
     /// # Errors
-    /// As [`from_slice`](Blob::from_slice).
+    /// Errors of [`from_slice`](Blob::from_slice).
     pub fn from_shared<O>(shape: impl Into<Shape>, owner: O) -> Result<Self>
     where
         O: AsRef<[T]> + Send + Sync + 'static,
@@ -77,7 +77,7 @@ impl<T: Element> Blob<T> {
     /// copied.
     ///
     /// # Errors
-    /// As [`from_ne_bytes`](Blob::from_ne_bytes), except for misaligned bytes.
+    /// Errors of [`from_ne_bytes`](Blob::from_ne_bytes), except for misaligned bytes.
     pub fn from_ne_bytes_or_copy<O>(shape: impl Into<Shape>, owner: O) -> Result<Self>
     where
         O: AsRef<[u8]> + Send + Sync + 'static,
@@ -119,7 +119,7 @@ impl<T: Element> Blob<T> {
     /// ```
     ///
     /// # Errors
-    /// As [`data`](Blob::data); out of memory.
+    /// Errors of [`data`](Blob::data); out of memory.
     pub fn into_vec(self) -> Result<Vec<T>> {
         let (lent, count) = (self.data()?.as_ptr(), self.count());
         // SAFETY: the blob is live, and `self`, its only user, keeps no slice of it.
@@ -147,7 +147,7 @@ impl<T: Element> Blob<T> {
     /// [`from_shared`](Blob::from_shared) and [`set`](Blob::set).
     ///
     /// # Errors
-    /// As [`set`](Blob::set).
+    /// Errors of [`set`](Blob::set).
     #[doc(alias("set_cpu_data", "sb_blob_set_cpu"))]
     pub fn set_shared<O>(&mut self, part: Part, owner: O) -> Result<()>
     where
@@ -257,7 +257,7 @@ impl<T: Element> BlobBuilder<'_, T> {
     /// Does the same as [`Blob::from_vec`] in the builder's context.
     ///
     /// # Errors
-    /// As [`from_slice`](Blob::from_slice).
+    /// Errors of [`from_slice`](Blob::from_slice).
     pub fn from_vec(self, shape: impl Into<Shape>, values: Vec<T>) -> Result<Blob<T>> {
         let mut blob = self.zeros(shape)?;
         blob.need_count(values.len())?;
@@ -268,7 +268,7 @@ impl<T: Element> BlobBuilder<'_, T> {
     /// Does the same as [`Blob::from_shared`] in the builder's context.
     ///
     /// # Errors
-    /// As [`from_slice`](Blob::from_slice).
+    /// Errors of [`from_slice`](Blob::from_slice).
     pub fn from_shared<O>(self, shape: impl Into<Shape>, owner: O) -> Result<Blob<T>>
     where
         O: AsRef<[T]> + Send + Sync + 'static,
@@ -285,7 +285,7 @@ impl<T: Element> BlobBuilder<'_, T> {
     /// Does the same as [`Blob::from_ne_bytes`] in the builder's context.
     ///
     /// # Errors
-    /// As [`from_ne_bytes`](Blob::from_ne_bytes).
+    /// Errors of [`from_ne_bytes`](Blob::from_ne_bytes).
     pub fn from_ne_bytes<O>(self, shape: impl Into<Shape>, owner: O) -> Result<Blob<T>>
     where
         O: AsRef<[u8]> + Send + Sync + 'static,
@@ -303,7 +303,7 @@ impl<T: Element> BlobBuilder<'_, T> {
     /// Does the same as [`Blob::from_ne_bytes_or_copy`] in the builder's context.
     ///
     /// # Errors
-    /// As [`from_ne_bytes_or_copy`](Blob::from_ne_bytes_or_copy).
+    /// Errors of [`from_ne_bytes_or_copy`](Blob::from_ne_bytes_or_copy).
     pub fn from_ne_bytes_or_copy<O>(self, shape: impl Into<Shape>, owner: O) -> Result<Blob<T>>
     where
         O: AsRef<[u8]> + Send + Sync + 'static,

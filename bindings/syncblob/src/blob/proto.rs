@@ -72,7 +72,7 @@ impl<T: Readable> Blob<T> {
     /// that has room for the values is not replaced.
     ///
     /// # Errors
-    /// As [`read_proto`](Blob::read_proto), without `ShapeMismatch`.
+    /// Errors of [`read_proto`](Blob::read_proto), without `ShapeMismatch`.
     #[doc(alias = "FromProto")]
     pub fn read_proto_reshape(&mut self, bytes: &[u8]) -> Result<()> {
         self.replace(bytes, sys::SB_PROTO_RESHAPE)
@@ -117,7 +117,7 @@ impl<T: Readable> Blob<T> {
     /// ```
     ///
     /// # Errors
-    /// As [`read_file`](Blob::read_file); an error of the reader is the error's source.
+    /// Errors of [`read_file`](Blob::read_file); an error of the reader is the error's source.
     ///
     /// # Panics
     /// When the reader panics.
@@ -176,7 +176,7 @@ impl<T: Float> Blob<T> {
     /// have received some of the bytes.
     ///
     /// # Errors
-    /// As [`write_file`](Blob::write_file); an error of the writer is the error's source.
+    /// Errors of [`write_file`](Blob::write_file); an error of the writer is the error's source.
     ///
     /// # Panics
     /// When the writer panics.
@@ -197,7 +197,7 @@ impl<T: Element> Blob<T> {
     /// message are compared with the blob's last four axes; missing axes are 1.
     ///
     /// # Errors
-    /// As [`from_proto`](Blob::from_proto).
+    /// Errors of [`from_proto`](Blob::from_proto).
     #[doc(alias = "ShapeEquals")]
     pub fn has_shape_of_proto(&self, bytes: &[u8]) -> Result<bool> {
         let (start, len) = (bytes.as_ptr().cast(), bytes.len());
@@ -209,7 +209,7 @@ impl<T: Element> Blob<T> {
     /// Changes the shape to the shape in a `BlobShape` message; see [`reshape`](Blob::reshape).
     ///
     /// # Errors
-    /// As [`from_proto`](Blob::from_proto).
+    /// Errors of [`from_proto`](Blob::from_proto).
     #[doc(alias = "Reshape")]
     pub fn reshape_proto(&mut self, bytes: &[u8]) -> Result<Reallocated> {
         let (start, len) = (bytes.as_ptr().cast(), bytes.len());
@@ -232,7 +232,7 @@ impl<T: Readable> BlobBuilder<'_, T> {
     /// Does the same as [`Blob::from_proto`] in the builder's context.
     ///
     /// # Errors
-    /// As [`Blob::from_proto`].
+    /// Errors of [`Blob::from_proto`].
     pub fn from_proto(self, bytes: &[u8]) -> Result<Blob<T>> {
         let blob = self.empty()?;
         // SAFETY: the blob is not shared yet.
@@ -243,7 +243,7 @@ impl<T: Readable> BlobBuilder<'_, T> {
     /// Does the same as [`Blob::read_file`] in the builder's context.
     ///
     /// # Errors
-    /// As [`Blob::read_file`].
+    /// Errors of [`Blob::read_file`].
     pub fn read_file(self, path: impl AsRef<Path>) -> Result<Blob<T>> {
         let blob = self.empty()?;
         with_path(path.as_ref(), |path| {
@@ -259,7 +259,7 @@ impl<T: Readable> BlobBuilder<'_, T> {
     /// Does the same as [`Blob::read_from`] in the builder's context.
     ///
     /// # Errors
-    /// As [`Blob::read_from`].
+    /// Errors of [`Blob::read_from`].
     ///
     /// # Panics
     /// When the reader panics.

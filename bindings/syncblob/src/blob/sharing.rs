@@ -59,7 +59,7 @@ both! {
         /// for a memory of another context.
         #[doc(alias = "sb_blob_set_mem")]
         pub fn set_memory(&mut self, part: Part, memory: MemoryHandle) -> Result<()> {
-            // SAFETY: blob and memory are live; the blob becomes one more owner. The library
+            // SAFETY: blob and memory are live; the blob becomes an additional owner. The library
             // checks that the bytes are enough, and aligned for the blob's elements.
             check(|err| unsafe {
                 sys::sb_blob_set_mem(self.as_ptr(), part.code(), memory.as_ptr(), err)
@@ -88,7 +88,7 @@ both! {
         /// that was never allocated counts as unique.
         ///
         /// # Errors
-        /// As [`memory`](Blob::memory).
+        /// Errors of [`memory`](Blob::memory).
         pub fn is_unique(&self, part: Part) -> Result<bool> {
             Ok(self.memory(part)?.is_unique())
         }

@@ -90,7 +90,7 @@ impl<'c, T: Reduced> Reducer<'c, T> {
     /// Collective: registers blobs with the default options; see [`ReducerOptions::register`].
     ///
     /// # Errors
-    /// As [`ReducerOptions::register`].
+    /// Errors of [`ReducerOptions::register`].
     pub fn new<'b>(comm: &'c Comm, blobs: impl IntoIterator<Item = &'b Blob<T>>) -> Result<Self> {
         ReducerOptions::new().register(comm, blobs)
     }

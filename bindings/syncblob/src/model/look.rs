@@ -135,7 +135,7 @@ impl Model {
     /// `NetParameter` with the net's name, inputs and state. See [`Layer::message`].
     ///
     /// # Errors
-    /// As [`Layer::message`]; [`Unsupported`](crate::ErrorKind::Unsupported) for a file of one blob.
+    /// Errors of [`Layer::message`]; [`Unsupported`](crate::ErrorKind::Unsupported) for blob files.
     pub fn message(&self) -> Result<Vec<u8>> {
         self.message_of(None)
     }
@@ -193,7 +193,7 @@ impl Model {
         let info = fill(sized!(sb_solver_info), |out, err| unsafe {
             sys::sb_model_solver_info(self.as_ptr(), out, err)
         })?;
-        // SAFETY: the text lives until it is set, which needs `&mut self`.
+        // SAFETY: the text lives until a call sets it, which needs `&mut self`.
         let learned_net = unsafe { text_bytes(info.learned_net) };
         Ok(SolverInfo {
             iteration: info.iter,

@@ -34,7 +34,7 @@ impl Model {
     /// some of the bytes.
     ///
     /// # Errors
-    /// As [`save`](Model::save), also for announced blobs; the writer's error is the error's
+    /// Errors of [`save`](Model::save), also for announced blobs; the writer's error is the error's
     /// [source](std::error::Error::source).
     ///
     /// # Panics

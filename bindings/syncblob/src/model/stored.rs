@@ -146,7 +146,7 @@ impl StoredBlob<'_> {
     /// without it or if the diff has another type.
     ///
     /// # Errors
-    /// As [`load`](StoredBlob::load).
+    /// Errors of [`load`](StoredBlob::load).
     pub fn load_any(&self) -> Result<BlobAny> {
         match self.info.dtype() {
             #[cfg(feature = "half")]
@@ -344,7 +344,7 @@ impl<T: Readable> BlobBuilder<'_, T> {
     /// Does the same as [`StoredBlob::load`] in the builder's context.
     ///
     /// # Errors
-    /// As [`StoredBlob::load`].
+    /// Errors of [`StoredBlob::load`].
     pub fn load(self, stored: &StoredBlob<'_>) -> Result<Blob<T>> {
         stored.model.load_into(stored.at, self.context)
     }
