@@ -219,7 +219,7 @@ fn compile(program: &str) -> Output {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .expect("a C compiler: cc, or what CC names");
+        .expect("a C compiler: cc, or the one that CC names");
     let input = compiler.stdin.take().expect("piped");
     { input }.write_all((CHECKS.to_owned() + program).as_bytes()).expect("the compiler reads");
     compiler.wait_with_output().expect("the compiler ends")

@@ -36,12 +36,12 @@ pub struct Sim<'c> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Schedule {
-    /// When it is queued.
+    /// Work runs when it is queued.
     #[default]
     Eager,
-    /// When a call waits for it.
+    /// Work runs when a call waits for it.
     Lazy,
-    /// At random moments, derived from the seed.
+    /// Work runs at random moments, derived from the seed.
     Random(u64),
 }
 
