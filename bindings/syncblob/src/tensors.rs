@@ -30,8 +30,7 @@ macro_rules! stored {
             ///
             /// # Errors
             /// Errors of [`blob`](Safetensors::blob); [`Unsupported`](ErrorKind::Unsupported) for
-            /// an element type that no blob has, and, without the feature `half`, for `f16` and
-            /// `bf16`.
+            /// an element type that no blob has, and, without the feature `half`, for halves.
             pub fn blob_any(&self, name: &str) -> Result<BlobAny> {
                 match self.info(name)?.dtype {
                     $(
