@@ -59,7 +59,7 @@ impl sb_net {
 /// Opens the net of a prototxt, in any of Caffe's generations, with the weights of a model. Without
 ///  a prototxt, opens the net that is stored in the model.
 ///  @param prototxt [borrowed, nullable] `prototxt_size` bytes. NULL: the net stored in `model`,
-///      which rarely contains the shapes of its inputs, so the options usually need them
+///      which rarely contains the shapes of its inputs, so that `options` must usually contain them
 ///  @param model [borrowed, nullable] a caffemodel, which must outlive the net unchanged. For a
 ///      caffemodel in memory use sb_model_open_bytes. NULL: a net without weights
 ///  @param options [borrowed, nullable] NULL: SB_NET_OPTIONS_INIT
@@ -101,8 +101,8 @@ pub unsafe extern "C" fn sb_net_open(
     unsafe { guard(err, open) }
 }
 
-/// Opens a net from files, otherwise as sb_net_open does. The model's file stays open until the
-///  net is destroyed.
+/// Opens a net like sb_net_open, but from files. The model's file stays open until the net is
+///  destroyed.
 ///  @param prototxt [borrowed, nullable] a NUL-terminated path. NULL: the net stored in the model
 ///  @param model [borrowed, nullable] a NUL-terminated path. NULL: a net without weights
 ///  @param options [borrowed, nullable] NULL: SB_NET_OPTIONS_INIT
