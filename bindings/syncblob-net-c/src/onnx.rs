@@ -223,12 +223,12 @@ fn flag(value: i32, name: &str) -> Result<bool> {
 
 fn size_of_one_file(onnx: &Onnx) -> Result<usize> {
     if onnx.needs_external() {
-        let text = "more than 2 GiB of weights, which no ONNX file holds itself: \
+        let text = "more than 2 GiB of weights, which one ONNX file cannot contain: \
                     sb_net_save_onnx_file writes two";
         return Err(Failure::new(sys::SB_ERR_OVER_LIMIT, text));
     }
     usize::try_from(onnx.size())
-        .map_err(|_| Failure::new(sys::SB_ERR_OVER_LIMIT, "more bytes than the address space has"))
+        .map_err(|_| Failure::new(sys::SB_ERR_OVER_LIMIT, "more bytes than the address space"))
 }
 
 /// The part of the caller's buffer that has not been written.

@@ -14,7 +14,7 @@ pub(crate) struct Inputs {
     pub known: Vec<(String, Shape)>,
     /// The tops of data layers, which are inputs only if a layer reads them.
     of_data: HashSet<String>,
-    /// Tops of data layers whose shapes are not known, each with the description of its layer.
+    /// The tops of data layers that have no known shape, each with its layer's description.
     unknown: HashMap<String, String>,
 }
 
@@ -151,7 +151,7 @@ pub(crate) fn twice(top: &str) -> String {
     format!("its top '{}' is made by another layer, too", top.escape_default())
 }
 
-/// Describes a layer that works in place on a blob that other layers read, too: Caffe refuses it.
+/// Returns why Caffe refuses a layer: it works in place on a blob that other layers read, too.
 pub(crate) fn read_twice(top: &str) -> String {
     format!("it works in place on '{}', which is read elsewhere, too", top.escape_default())
 }
@@ -168,7 +168,7 @@ pub(crate) fn resize_batch<'s>(
     firsts.filter(|first| Some(**first) == batch).for_each(|first| *first = size(*first));
 }
 
-/// Returns whether the layer is a data layer: its type is for data, or unknown with no bottoms.
+/// Returns whether the layer is a data layer: its type is for data, or unknown without bottoms.
 fn brings_data(layer: &Layer) -> bool {
     let by_name = ["Input", "DummyData", "MemoryData"].contains(&layer.layer_type.as_str());
     by_name || (layer.bottoms.is_empty() && rule(&layer.layer_type).is_none())
@@ -223,7 +223,7 @@ fn legacy_shapes(layer: &Layer, p: &Message) -> Result<Vec<Shape>> {
     Ok(shapes)
 }
 
-/// Returns the shapes of the images and of their labels.
+/// Returns the shapes of a MemoryData layer's tops: images and labels.
 fn memory_shapes(p: &Message) -> Vec<Shape> {
     let sizes = ["batch_size", "channels", "height", "width"].map(|name| p.int(name));
     vec![sizes.to_vec(), sizes[..1].to_vec()]

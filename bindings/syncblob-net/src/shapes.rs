@@ -187,8 +187,8 @@ impl<'n, 'c, 'o> Pass<'n, 'c, 'o> {
         let name = layer.bottoms.iter().find(|name| self.open.contains(name.as_str()))?;
         let name = name.escape_default();
         Some(Error::invalid(format_args!(
-            "the shape of its bottom '{name}' is not known: the layer that makes it is written as \
-             it is; give it by --shape {name}=SHAPE"
+            "the shape of its bottom '{name}' is not known, because a custom layer makes the \
+             bottom; set the shape by --shape {name}=SHAPE"
         )))
     }
 

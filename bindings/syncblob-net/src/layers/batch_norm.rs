@@ -14,8 +14,8 @@ pub(super) static BATCH_NORM: Rule = Rule {
     ..IN_PLACE
 };
 
-/// The largest mean, in deviations, for which `BatchNormalization` is used. The operator multiplies
-/// first and then adds. Caffe subtracts first, which is more exact for a mean far from 0.
+/// The largest mean, in deviations, for which ONNX's `BatchNormalization` is used: the operator
+/// multiplies first, but Caffe subtracts first, which is more exact for a mean far from 0.
 const FAR: f32 = 16.0;
 
 /// The least eps in NVIDIA's fork.
@@ -81,7 +81,7 @@ fn statistics(e: &Emit<'_>, scales: bool) -> Result<(Vec<f32>, Vec<f32>)> {
     Ok((scaled(0)?, scaled(1)?))
 }
 
-/// Stored statistics, with the scale and the shift that follow the normalisation.
+/// Statistics from the model, and the scale and the shift to apply after the normalisation.
 pub(super) struct Normal {
     pub mean: Vec<f32>,
     pub variance: Vec<f32>,

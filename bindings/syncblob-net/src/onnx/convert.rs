@@ -210,7 +210,7 @@ impl Build<'_, '_> {
         Ok(())
     }
 
-    /// Casts the outputs of a file of halves to floats, because its inputs and outputs are floats.
+    /// Casts outputs to `f32` in a file of halves (16-bit floats): inputs and outputs remain `f32`.
     fn leave(&mut self, ends: &Ends) {
         if !self.half {
             return;
