@@ -49,7 +49,7 @@ pub struct BlobShapes {
     pub known: Vec<(String, Shape)>,
     /// The shapes of the weights of each layer; an empty list if they are unknown.
     pub weights: Vec<Vec<Shape>>,
-    /// The layers whose tops have no known shapes, except layers that only follow such a layer.
+    /// The layers whose tops have no known shapes, except layers that read tops of such a layer.
     pub problems: Vec<Problem>,
 }
 
@@ -130,7 +130,7 @@ impl<'n, 'c, 'o> Pass<'n, 'c, 'o> {
         pass
     }
 
-    /// Returns the known shapes of a layer. If the layer has a problem, records it.
+    /// Returns the known shapes of a layer. If the layer has a problem, records the problem.
     fn run(&mut self, at: usize) -> Inferred {
         let layer = &self.net.layers[at];
         let inferred = self.infer(at).unwrap_or_else(|error| {

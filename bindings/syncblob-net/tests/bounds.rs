@@ -24,7 +24,7 @@ const NOISE: u32 = 3;
 const INPUT: &str =
     "layer{name:'i'type:'Input'top:'b0'input_param{shape{dim:1 dim:4 dim:8 dim:8}}}\n";
 
-/// A name, a function that makes a text of a length, the most bytes of memory for a byte of text.
+/// A name, a function that makes a text of a length, the maximum memory in bytes per byte of text.
 type Row = (&'static str, fn(usize) -> String, usize);
 
 /// Appends a part repeatedly to a beginning, up to a length.

@@ -181,7 +181,7 @@ fn upgrade_layer(old: &Message, notes: &mut Vec<String>) -> Result<Message> {
     Ok(layer)
 }
 
-/// Returns the fields. Of a field that is not repeated, returns only the last.
+/// Returns the fields. If a field is not repeated, returns only its last value.
 fn given(message: &Message) -> impl Iterator<Item = &Field> {
     let mut last = HashMap::new();
     for (at, field) in message.fields.iter().enumerate() {

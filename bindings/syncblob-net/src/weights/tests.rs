@@ -46,7 +46,7 @@ fn infer(net: &Net) -> Result<()> {
     }
 }
 
-/// Returns for each layer of the net the model's layer from which its first blob comes.
+/// Returns for each layer of the net the model's layer that contains the net layer's first blob.
 fn layers_of(net: &Net) -> Vec<usize> {
     infer(net).unwrap();
     let blobs = (0..net.layers().len()).map(|at| net.weights(at).unwrap().blobs[0]);
@@ -60,7 +60,7 @@ fn layers_have_the_weights_of_their_names() {
     let model = model(&[("b", BLOB), ("x", BLOB), ("a", BLOB), ("y", &[])]);
     let net = net(&[("a", ""), ("b", "")], model);
     assert_eq!(layers_of(&net), [2, 0]);
-    assert_eq!(net.warnings(), ["the net has no layer 'x': the model's was left out"]);
+    assert_eq!(net.warnings(), ["the net has no layer 'x': the model's layer was left out"]);
 }
 
 #[test]

@@ -201,7 +201,7 @@ fn fields_have_places() {
     assert_eq!((level.place(), level.value()), (Place::Byte(8), &Value::Int(2)));
 }
 
-/// Hostile bytes. In full runs they are as large as the limit, and quadratic time would be hours.
+/// In full runs, there are as many bytes as the limit, so that quadratic time would take hours.
 #[test]
 fn hostile_bytes_take_linear_time() {
     let full = std::env::var_os("SYNCBLOB_TEST_FULL").is_some();
