@@ -16,7 +16,7 @@ use crate::pointers::{self, adopt, bytes, give, object, put, text, texts};
 use crate::types::{sb_net_blob, sb_net_layer, sb_net_options, sb_net_summary};
 
 /// A net in phase TEST: layers that are connected by named blobs, in the order in which they run.
-///  Omits layers for training, data and losses.
+///  Layers for training, data and losses are omitted.
 pub struct sb_net {
     pub(crate) net: Net,
     texts: NetTexts,

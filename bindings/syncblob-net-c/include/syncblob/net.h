@@ -26,7 +26,7 @@
 SB_BEGIN_DECLS
 
 /** A net in phase TEST: layers that are connected by named blobs, in the order in which they run.
- *  Omits layers for training, data and losses. */
+ *  Layers for training, data and losses are omitted. */
 typedef struct sb_net sb_net;
 
 /** The name of a blob, and a shape for this blob. */

@@ -17,7 +17,7 @@ pub(super) static DETECTION_OUTPUT: Rule = Rule {
     ..PLAIN
 };
 
-/// Returns a top with one row, which is the shape that Caffe sets before it counts the boxes.
+/// Returns the shape of a top with one row, which Caffe sets before it counts the boxes.
 fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     let d = Detection::new(setup)?;
     let (locations, scores) = (setup.bottoms[0].as_slice(), setup.bottoms[1].as_slice());
@@ -149,7 +149,7 @@ fn with_int(e: &mut Emit<'_>, op: &'static str, a: Value, b: i64) -> Value {
     e.apply(op, [a, b])
 }
 
-/// Returns half of the last axis, which has four values: left and top, or right and bottom.
+/// Returns half of the last axis's four values: left and top, or right and bottom.
 fn half(e: &mut Emit<'_>, value: Value, second: bool) -> Value {
     let first = if second { 2 } else { 0 };
     let (starts, ends, axes) = (e.ints(&[first]), e.ints(&[first + 2]), e.ints(&[-1]));

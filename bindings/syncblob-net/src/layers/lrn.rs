@@ -12,7 +12,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     plane(&setup.bottoms[0])?;
     let local_size = size(setup.parameters.int("local_size").into())?;
     if local_size % 2 == 0 {
-        return Err(Error::invalid(format_args!("a local_size of {local_size}, which is even")));
+        return Err(Error::invalid(format_args!("a local_size of {local_size}, which is not odd")));
     }
     as_bottoms(setup)
 }

@@ -82,7 +82,7 @@ fn number(size: i64, kernel: i64, stride: i64, pad: i64, up: bool) -> Result<i64
         number -= 1;
     }
     if number < 1 {
-        let text = format_args!("a kernel of {kernel} over {size} + 2 * {pad}");
+        let text = format_args!("a kernel of {kernel} for a size of {size} + 2 * {pad}");
         return Err(Error::invalid(text));
     }
     if (number - 1) * stride >= size + pad {

@@ -398,7 +398,7 @@ fn all_read(layer: &Layer, rule: &Rule) -> Result<()> {
         let unread = match field.value() {
             _ if !field.is_known() => Some(field),
             crate::Value::Message(message) if Some(field.name()) == parameters => message.unread(),
-            crate::Value::Message(_) => None, // of another layer type: ignored, as in Caffe
+            crate::Value::Message(_) => None, // Caffe ignores parameters of another layer type
             _ => Some(field),
         };
         if let Some(unread) = unread {
