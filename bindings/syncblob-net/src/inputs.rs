@@ -148,16 +148,16 @@ fn is_given(dim: i64) -> bool {
 }
 
 pub(crate) fn twice(top: &str) -> String {
-    format!("its top '{}' is made by another layer, too", top.escape_default())
+    format!("another layer also writes its top '{}'", top.escape_default())
 }
 
 /// Returns why Caffe refuses a layer: it works in place on a blob that other layers read, too.
 pub(crate) fn read_twice(top: &str) -> String {
-    format!("it works in place on '{}', which is read elsewhere, too", top.escape_default())
+    format!("it works in place on '{}', which other layers read", top.escape_default())
 }
 
-/// Changes the size of the batch, which is the first axis of the first input. Changes the first
-/// axis of each other input that has the same size.
+/// Changes the size of the batch, which is the first axis of the first input. Also changes the
+/// first axis of other inputs, if it has the same size.
 pub(crate) fn resize_batch<'s>(
     shapes: impl Iterator<Item = &'s mut Shape>,
     size: impl Fn(i64) -> i64,

@@ -54,7 +54,7 @@ pub struct BlobShapes {
 }
 
 impl Net {
-    /// Infers the shapes of the blobs. Does not compare them with stored weights.
+    /// Infers the shapes of the blobs, without a comparison with stored weights.
     pub fn shapes(&self) -> BlobShapes {
         let inputs: Vec<Shape> = self.inputs.iter().map(|input| input.1.clone()).collect();
         let mut custom = Custom::default();

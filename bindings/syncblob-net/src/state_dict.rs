@@ -134,7 +134,7 @@ impl Net {
 
 impl StateTensor {
     /// Returns the weights of all layers of a model, whatever their phase. Needs neither a net nor
-    /// the shapes of inputs. If the model's layers have no connections, a BatchNorm is not joined
+    /// the shapes of inputs. If the model lacks the layers' connections, a BatchNorm is not joined
     /// with a Scale.
     ///
     /// # Errors

@@ -89,7 +89,7 @@ impl Net {
         )))
     }
 
-    /// Warns of layers that the model lacks and whose weights come from their fillers. Fails if
+    /// Warns of layers that the model lacks and whose weights their fillers compute. Fails if
     /// unused weights have the shapes that such a layer needs: the names may differ by mistake.
     fn warn_of_filled(&mut self, left_out: &[(Cow<'_, str>, Stored)]) -> Result<()> {
         for (at, needed) in self.shapes().weights.iter().enumerate() {
@@ -247,7 +247,7 @@ fn share(layers: &[Layer], stored: &mut [Stored]) {
     }
 }
 
-/// The shapes of shared blobs by name. The first layer with a name determines the shape.
+/// The shapes of shared blobs by name. The first layer that uses a name determines the shape.
 #[derive(Default)]
 pub(crate) struct Shared<'n>(HashMap<&'n [u8], Shape>);
 

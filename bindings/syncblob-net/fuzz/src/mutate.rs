@@ -1,4 +1,4 @@
-//! Mutates a prototxt field by field: its numbers, names, types and fields of the schema.
+//! Mutates single fields of a prototxt: numbers, names and types. Also adds fields of the schema.
 
 mod fields;
 mod spans;

@@ -1,4 +1,4 @@
-//! Computes blobs that the model lacks from the fillers of their layer.
+//! Computes the values of blobs that the model lacks, by the fillers of the blobs' layer.
 
 use syncblob::{Blob, Filler};
 

@@ -61,7 +61,6 @@ fn wished(setup: &Setup<'_>) -> Result<[i64; 2]> {
     }
 }
 
-/// Divides the number of steps between the corners by `shrink`, then multiplies it by `zoom`.
 fn scaled(sides: [i64; 2], shrink: i64, zoom: i64) -> Result<[i64; 2]> {
     if shrink < 1 || zoom < 1 {
         return Err(Error::invalid(format_args!("factors {shrink} and {zoom}")));

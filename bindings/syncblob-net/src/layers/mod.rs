@@ -231,7 +231,7 @@ impl Shapes {
 }
 
 impl Setup<'_> {
-    /// Returns the checked axis from the parameter `axis`.
+    /// Checks the parameter `axis` and returns the axis that it selects.
     pub fn own_axis(&self) -> Result<usize> {
         self.axis(self.parameters.int("axis"))
     }
@@ -290,7 +290,7 @@ fn with_rest(shape: &[i64], axis: usize, rest: &[i64]) -> Shape {
     [&shape[..axis], rest].concat()
 }
 
-/// Returns a dimension of a blob. As in Caffe's older code, missing axes up to four are 1.
+/// Returns a dimension of a blob. As in Caffe's older code, missing axes up to four have size 1.
 pub(crate) fn legacy_dim(shape: &[i64], axis: usize) -> Result<i64> {
     match shape.len() {
         0..=4 => Ok(shape.get(axis).copied().unwrap_or(1)),

@@ -1,6 +1,6 @@
 //! Computes the boxes that SSD's detections are relative to. The boxes depend only on shapes and
-//! parameters, so they are a constant. In TextBoxes, a position may have several centres; they are
-//! in fields that OpenCV calls `offset_h` and `offset_w`.
+//! parameters, so they are a constant. In TextBoxes, a position may have several centres, whose
+//! offsets are in fields that OpenCV calls `offset_h` and `offset_w`.
 
 use super::{constants, legacy_dim, Rule, Setup, Shapes, PLAIN};
 use crate::message::{Message, Place};
@@ -56,7 +56,7 @@ fn priors_of(p: &Message) -> Result<Vec<(f32, f32)>> {
     Ok(priors)
 }
 
-/// The maximum number of ratios. Each is compared with all earlier ratios, in quadratic time.
+/// The maximum number of ratios: each is compared with all earlier ratios, in quadratic time.
 const MOST_RATIOS: usize = 1024;
 
 /// Returns the distinct ratios of width to height, except 1.

@@ -113,7 +113,7 @@ fn flat(e: &mut Emit<'_>, value: Value) -> Value {
     e.reshape(value, &[0, 0, -1])
 }
 
-/// Returns the top's sizes with each plane as a row. Reads the first two sizes from the bottom.
+/// Returns the top's shape with each plane as a row. Reads its first two sizes from the bottom.
 fn flat_top(e: &mut Emit<'_>) -> Value {
     let area = e.ints(&[e.top_shapes[0][2] * e.top_shapes[0][3]]);
     let first = e.node("Shape").int("end", 2).input(e.bottom(0)).value(e);

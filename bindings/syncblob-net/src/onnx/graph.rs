@@ -67,8 +67,8 @@ impl Graph {
         self.value(name)
     }
 
-    /// Makes a value with the wished name. If the name is taken, appends a number. Replaces an
-    /// empty name, which in ONNX means a missing value.
+    /// Makes a value with a wished name. If the name is taken, appends a number. Replaces an empty
+    /// name, which in ONNX means a missing value.
     pub fn value(&mut self, wish: impl Into<String>) -> Value {
         let wish = wish.into();
         let name = self.free_name(if wish.is_empty() { "unnamed".into() } else { wish });
@@ -116,7 +116,7 @@ impl Graph {
         if self.size <= MOST {
             return Ok(());
         }
-        let text = format_args!("layers that compute more than {} MiB of the file", MOST >> 20);
+        let text = format_args!("nodes and computed tensors of more than {} MiB", MOST >> 20);
         Err(Error::new(ErrorKind::Limit, text))
     }
 

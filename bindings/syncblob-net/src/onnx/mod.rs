@@ -307,7 +307,7 @@ fn renamed(plan: &Plan<'_>, graph: &Graph, ends: &Ends) -> Vec<String> {
     let names = ends.outputs.iter().map(|&(at, value)| (plan.blob(at), graph.name(value)));
     let renamed = names.filter(|(blob, name)| blob != name).map(|(blob, name)| {
         let (blob, name) = (blob.escape_default(), name.escape_default());
-        format!("the output '{blob}' is called '{name}' in the file: an input has its name")
+        format!("the output '{blob}' is called '{name}' in the file: an input is called '{blob}'")
     });
     renamed.collect()
 }

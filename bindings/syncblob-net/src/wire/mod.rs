@@ -163,7 +163,7 @@ impl Reader<'_, '_> {
     }
 
     /// Finds a layer's type at any position in the layer. For an enum, returns the value's name. If
-    /// several types have the same number, returns the type whose own fields the layer has.
+    /// several types have the same number, returns the type whose parameters the layer contains.
     fn find_type(&self, info: &'static MessageInfo, parts: &[Span]) -> Result<String> {
         let Some(declared) = info.by_name("type", "") else { return Ok(String::new()) };
         let (mut found, mut present) = (Vec::new(), 0);
@@ -206,8 +206,8 @@ fn wire_type(kind: Kind) -> WireType {
     }
 }
 
-/// Returns whether the record has packed values. Every reader must accept these, even if the schema
-/// does not declare the field as packed.
+/// Returns whether the record has packed values. Every reader must accept packed values, even if
+/// the schema does not declare the field so.
 fn is_packed(info: &FieldInfo, record: Record) -> bool {
     info.repeated && record.wire_type == WireType::Bytes
 }
