@@ -126,7 +126,7 @@ impl Inputs {
         open
     }
 
-    /// Makes the error for a bottom that is not an input and that no earlier layer makes.
+    /// Makes the error for a bottom that is not an input and that no earlier layer writes.
     pub fn missing(&self, name: &str) -> Error {
         let name_shown = name.escape_default();
         match self.unknown.get(name) {

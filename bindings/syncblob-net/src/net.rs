@@ -111,7 +111,7 @@ pub struct NetOptions {
     /// The size of the batch, which is the first axis of the first input. Also sets the first axis
     /// of other inputs if it has the same size. `None` does not change the size in the net.
     pub batch: Option<i64>,
-    /// Whether an input may lack a shape, see [`Net::open_inputs`]. If not, reading fails.
+    /// Whether inputs may lack shapes, see [`Net::open_inputs`]. If false, such inputs are errors.
     pub open_inputs: bool,
 }
 

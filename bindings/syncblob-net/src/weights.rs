@@ -265,7 +265,7 @@ impl<'n> Shared<'n> {
             if !same {
                 let name = name.escape_ascii();
                 return Err(Error::invalid(format_args!(
-                    "its blob {blob} is {shape:?}, and '{name}', which it shares, is {owner:?}"
+                    "its blob {blob} is {shape:?}, but the shared blob '{name}' is {owner:?}"
                 )));
             }
         }

@@ -12,8 +12,8 @@
  *
  * The library is written in Rust. It allocates memory with malloc, not with an sb_context. If
  * malloc fails, the process ends (abort). The limits of sb_net_options bound the memory of a net
- * and of its conversion, which does not grow with the weights. The status INTERNAL reports a bug of
- * the library; its message is also written to the standard error.
+ * and of its conversion. This memory does not grow with the weights. The status INTERNAL reports a
+ * bug of the library; its message is also written to the standard error.
  */
 #ifndef SYNCBLOB_NET_H
 #define SYNCBLOB_NET_H

@@ -41,7 +41,7 @@ fn covered(setup: &Setup<'_>) -> Result<(usize, Shape)> {
         Ok(number) if number <= bottom.len() - axis => axis + number,
         Err(_) if num_axes == -1 => bottom.len(),
         _ => {
-            let text = format_args!("{num_axes} axes from axis {axis} of {bottom:?} on");
+            let text = format_args!("{num_axes} axes from axis {axis} on, of {bottom:?}");
             return Err(Error::invalid(text));
         }
     };

@@ -37,7 +37,7 @@ fn lengths(setup: &Setup<'_>, whole: i64) -> Result<Vec<i64>> {
         };
     }
     if points.len() != number - 1 || whole < number as i64 {
-        let text = format_args!("{number} tops of {whole}, cut at {points:?}");
+        let text = format_args!("{number} tops cannot be cut from {whole} at {points:?}");
         return Err(Error::invalid(text));
     }
     let begins = [&[0], &*points].concat();

@@ -45,7 +45,7 @@ struct BlobValue<'n> {
     blob: &'n str,
     /// Whether no later layer writes the blob.
     last: bool,
-    /// The layer's index and its top's index. For an input: `None` and the input's index.
+    /// The indices of the layer and of its top or, for an input, `None` and the input's index.
     made_by: (Option<usize>, usize),
 }
 

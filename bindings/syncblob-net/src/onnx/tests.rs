@@ -421,7 +421,7 @@ fn a_net_that_computes_nothing_is_refused() {
     assert!(Upgraded::from_prototxt(b"", &Limits::default()).is_ok());
 }
 
-/// Returns a data layer for `data` in a phase, with the preprocessing of images.
+/// Returns the text of a data layer with the top `data`, a phase and the preprocessing of images.
 fn data(phase: &str, transform: &str) -> String {
     format!(
         "layer {{ name: 'd' type: 'Data' top: 'data' top: 'label' include {{ phase: {phase} }}

@@ -203,7 +203,7 @@ fn shared_blobs_have_one_shape() {
     };
     infer(&read("PERMISSIVE")).unwrap();
     let error = infer(&read("STRICT")).unwrap_err();
-    let reason = "its blob 0 is [8, 4, 1, 1], and 'w', which it shares, is [2, 4, 2, 2]";
+    let reason = "its blob 0 is [8, 4, 1, 1], but the shared blob 'w' is [2, 4, 2, 2]";
     assert_eq!(error.problems()[0].reason, reason);
 }
 
