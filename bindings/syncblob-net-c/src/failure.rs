@@ -114,7 +114,7 @@ fn status_of(kind: ErrorKind) -> sys::sb_status {
     }
 }
 
-/// Returns the error's message. For several problems: the first one and the number of the others.
+/// Returns the error's message: of several problems, it quotes the first and counts the others.
 fn message_of(error: &syncblob_net::Error) -> String {
     match error.problems() {
         [first, rest @ ..] if !rest.is_empty() => {

@@ -160,7 +160,7 @@ impl Stored {
     fn check_fillers(&self, layer: &Layer, needed: usize) -> Result<()> {
         let (why, lacking) = (self.why(), self.blobs.len()..needed);
         if shared_names(layer).any(|(index, _)| lacking.contains(&index)) {
-            return Err(Error::invalid(format_args!("{why}, nor for those that share its blobs")));
+            return Err(Error::invalid(format_args!("{why}, nor for layers that share its blobs")));
         }
         for index in lacking {
             if let Err(reason) = fill::filler(layer, index, needed) {

@@ -63,7 +63,7 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
 }
 
 /// Returns the mean and the variance. The model stores sums, and blob 2 is the divisor of the sums.
-/// Forks that also scale store a divisor, too, but some of them ignore it.
+/// Forks whose layer also scales store a divisor, too, but some forks ignore the divisor.
 fn statistics(e: &Emit<'_>, scales: bool) -> Result<(Vec<f32>, Vec<f32>)> {
     let factor = match *e.blob_values(2)? {
         [1.0] => 1.0,

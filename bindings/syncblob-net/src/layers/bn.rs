@@ -1,4 +1,4 @@
-//! The layer BN. Forks of Caffe have three kinds of it. The rules follow the forks' sources.
+//! Forks of Caffe have three kinds of the layer BN. The rules follow the forks' sources.
 //!
 //! - DeconvNet, SegNet and ENet: a scale and a shift. Unless `bn_mode` is `INFERENCE`, the layer
 //!   first normalises the bottom by the statistics of the batch, also in phase TEST.

@@ -1,8 +1,8 @@
 //! LSTM and RNN pass a state from step to step of sequences. The first axis is the steps, the
 //! second the sequences. Before a step, the state is multiplied by the second bottom's value for
 //! the step and the sequence: 0 at the beginning of a sequence, 1 elsewhere. ONNX has no operator
-//! with such a factor, so each step has separate nodes. Without bottoms for it, the state starts as
-//! 0. So it does in Caffe's first run, but later runs continue with the old state.
+//! with such a factor, so each step has separate nodes. Without bottoms for the state, it starts as
+//! 0, as in Caffe's first run; Caffe's later runs continue with the old state.
 
 use super::{count, fixed, size, Rule, Setup, Shapes, PLAIN};
 use crate::net::Shape;

@@ -290,7 +290,7 @@ fn as_half(value: f32, overflows: &Cell<u64>) -> [u8; 2] {
 }
 
 /// Writes the blob's values in pieces. If `halves` is set, writes halves and adds the number of
-/// values that became infinite to it.
+/// values that became infinite to `halves`.
 fn copy(blob: &StoredBlob<'_>, halves: Option<&Cell<u64>>, out: &mut dyn Write) -> Result<()> {
     let count = blob.info().count();
     let mut values = vec![0_f32; CHUNK.min(count)];
