@@ -27,14 +27,14 @@ static sb_status check_engine(const sb_comm_engine *engine, sb_error *err) {
                                                                       : NULL;
     const int requests = !!engine->start + !!engine->test + !!engine->wait + !!engine->abandon;
     if (engine->flags & ~(uint32_t)SB_COMM_ENGINE_HALF)
-        return sb__comm_fail(err, SB_ERR_UNSUPPORTED, "unknown flags 0x%x of an engine",
+        return sb__comm_fail(err, SB_ERR_UNSUPPORTED, "the engine has unknown flags 0x%x",
                              engine->flags);
     if (missing)
         return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT, "the engine's table lacks its %s",
                              missing);
     if (requests != 0 && requests != 4)
         return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT,
-                             "the engine's table has some slots of requests, not all");
+                             "the engine's table has only some of the slots for requests");
     if (!is_name(engine->name))
         return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT,
                              "an engine's name has letters and digits");
@@ -45,7 +45,7 @@ static sb_status adopt_engine(sb_comm_engine *ours, const sb_comm_engine *theirs
     const size_t required = offsetof(sb_comm_engine, barrier);
     sb_status st = sb__comm_check_struct(theirs->struct_size, required, "an engine's table", err);
     if (st == SB_OK && theirs->abi_version != SB_COMM_ENGINE_ABI_VERSION)
-        return sb__comm_fail(err, SB_ERR_ABI_MISMATCH, "an engine's table is of version %u, not %d",
+        return sb__comm_fail(err, SB_ERR_ABI_MISMATCH, "an engine's table has version %u, not %d",
                              theirs->abi_version, SB_COMM_ENGINE_ABI_VERSION);
     if (st == SB_OK)
         st = sb__comm_adopt_struct(ours, sizeof *ours, required, theirs, theirs->struct_size,
@@ -168,7 +168,7 @@ sb_status sb__comm_check_root(const sb_comm *comm, int32_t root, sb_error *err) 
 
 /* --- slots -------------------------------------------------------------------------- */
 
-/* Handles a failure of a slot. Returns the status that the public function returns. */
+/* Handles the failure `st` of a slot. Returns the status for the caller of the public function. */
 static sb_status slot_failed(sb_comm *comm, sb_status st, const sb_error *slot_err, sb_error *err) {
     st = known_status(st);
     if (st == SB_ERR_COMM_FAILURE)
@@ -176,7 +176,7 @@ static sb_status slot_failed(sb_comm *comm, sb_status st, const sb_error *slot_e
     return sb__comm_fail_slot(err, st, slot_err, comm->engine.name);
 }
 
-/* Ends the function with the status of CALL, the call of a slot with the error `slot_err`. */
+/* Returns the status of CALL, a call of a slot with the error `slot_err`, from the function. */
 #define SLOT(comm, err, CALL)                                                                      \
     do {                                                                                           \
         sb_error slot_error = {.code = SB_OK}, *slot_err = &slot_error;                            \
