@@ -198,7 +198,7 @@ static sb_status shim_alloc(void *device, size_t bytes, sb_stream stream, void *
     sb_status st = disarm(device, mode, backend->alloc(device, bytes, stream, out, err), NULL, err);
     if (st == SB_OK)
         name_buffer(device, *out);
-    else if (mode == SB_SIM_FAIL_STICKY) /* clSVMAlloc has no code */
+    else if (mode == SB_SIM_FAIL_STICKY) /* clSVMAlloc returns no error code */
         st = sb_error_fill(err, SB_ERR_DEVICE_LOST, CL_DEVICE_NOT_AVAILABLE, "made to fail");
     return st;
 }

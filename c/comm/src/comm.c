@@ -121,8 +121,7 @@ sb_status sb__comm_check_process(const sb_comm *comm, sb_error *err) {
         return sb__comm_fail_null(err, "comm");
     if (!is_ours(comm))
         return sb__comm_fail(err, SB_ERR_FORKED,
-                             "the communicator was made before a fork; make one of your own in the "
-                             "child");
+                             "the communicator was made before a fork; create one in the child");
     return SB_OK;
 }
 
@@ -176,7 +175,7 @@ static sb_status slot_failed(sb_comm *comm, sb_status st, const sb_error *slot_e
     return sb__comm_fail_slot(err, st, slot_err, comm->engine.name);
 }
 
-/* Returns the status of CALL, a call of a slot with the error `slot_err`, from the function. */
+/* Makes the enclosing function return the status of CALL, which passes `slot_err` to a slot. */
 #define SLOT(comm, err, CALL)                                                                      \
     do {                                                                                           \
         sb_error slot_error = {.code = SB_OK}, *slot_err = &slot_error;                            \

@@ -1,4 +1,4 @@
-/* The arguments that a communicator passes to its engine, and the handling of the engine's results.
+/* Tests the arguments that a communicator passes to its engine, and what it does with the results.
    The other of two ranks does the same as this rank. */
 #include "blobs.h"
 #include "mirror.h"
@@ -70,8 +70,8 @@ static void world_close(struct world *w, bool failed) {
 
 /* --- buckets --------------------------------------------------------------------------------- */
 
-/* Numbers of floats: `blobs` has those of the blobs, from the last to the first, `sent` those of
-   the messages. A negative number marks a blob that is sent in place. */
+/* The sizes, in floats, of the blobs from the last to the first, and of the messages that are sent.
+   A negative size marks a blob that is sent in place. */
 struct sizes {
     size_t bucket_bytes;
     int64_t blobs[MOST];

@@ -272,7 +272,7 @@ static void register_long(sb_comm *comm, void *arg) {
 }
 
 TEST(long_shapes_are_truncated_in_the_message) {
-    skip_on_32_bits("its sizes have no addresses");
+    skip_on_32_bits("such a blob cannot be addressed");
     ranks_run(2, NULL, register_long, NULL);
 }
 
@@ -493,7 +493,7 @@ static void miss_one(sb_comm *comm, void *arg) {
         expect_ok(sb_reducer_ready(net.reducer, net.blobs[i], &err));
     if (rank == 1) {
         wait_until(&meeting->begun, 2);
-        /* Gives rank 2 time to sleep. */
+        /* Waits, so that rank 2 probably sleeps. */
         for (const uint64_t soon = sb__now() + 20000000; sb__now() < soon;)
             sched_yield();
         expect_status(SB_ERR_COMM_FAILURE, sb_comm_barrier(comm, &err));

@@ -11,9 +11,9 @@ static const int32_t schedules[] = {SB_SIM_EAGER, SB_SIM_LAZY, SB_SIM_RANDOM};
 /* A device set up so that every operation can succeed. */
 struct bench {
     struct fixture f;
-    char *x, *y; /* 16 floats each: all 3 in x, all 5 in y */
+    char *x, *y; /* 16 floats each: x holds 3s, y holds 5s */
     char source[BYTES], target[BYTES];
-    void *event; /* recorded, on a stream without other work */
+    void *event; /* recorded on a stream without other work */
     void *out;   /* the result of the last ALLOC, ALLOC_PINNED or EVENT_RECORD */
 };
 
@@ -482,7 +482,7 @@ TEST(a_lost_device_stays_lost) {
             assert_status(SB_ERR_DEVICE_LOST, sb_sim_stream_create(b.f.context, &stream, &err));
             assert_status(SB_ERR_DEVICE_LOST,
                           sb_sim_launch(b.f.context, NULL, count_kernel, NULL, &err));
-            assert_true(device_holds(&b, b.x, 3)); /* its bytes can still be read */
+            assert_true(device_holds(&b, b.x, 3)); /* tests can still read a lost device */
             b.f.table->free(b.f.device, b.x, BYTES, b.f.own);
             assert_status(SB_ERR_DEVICE_FAILURE, sb_sim_peek(b.f.context, b.target, b.x, 1, &err));
             bench_close(&b);

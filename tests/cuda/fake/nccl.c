@@ -30,7 +30,7 @@ struct part {
     bool begun, done, stuck;
 };
 
-/* Groups, communicators and parts live to the end of the process: kernels may still use them. */
+/* Groups, communicators and parts are never freed, because kernels may still use them. */
 struct group {
     struct group *next;
     uint64_t id;

@@ -357,7 +357,7 @@ TEST_ON(stage, arithmetic_beside_a_capture_loses_nothing) {
 struct pair {
     struct stage stage;
     sb_context *other, *elsewhere;
-    sb_mem *used; /* memory in use, of `other` */
+    sb_mem *used; /* memory that `other` uses */
 };
 
 static void pair_open(struct pair *pair) {

@@ -156,7 +156,7 @@ static bool is_retried(const struct slot *slot, const char *fired, unsigned int 
 /* Returns the status of a slot if the driver call fails every time. */
 static sb_status lasting(const struct slot *slot, const char *fired, unsigned int error) {
     if (slot->waits && error == CUDA_ERROR_OUT_OF_MEMORY)
-        return SB_ERR_DEVICE_FAILURE; /* the core must only repeat the wait */
+        return SB_ERR_DEVICE_FAILURE; /* so that the core only repeats the wait */
     if (slot->waits && error == CUDA_ERROR_DEINITIALIZED)
         return SB_OK; /* at process exit, work counts as complete */
     if (slot->run == check_stream && error == CUDA_ERROR_INVALID_HANDLE)

@@ -245,7 +245,7 @@ static int run_scenario(const char *name) {
     if (!freopen("/dev/null", "w", stdout) || gpu_begin())
         return 1;
     if (strcmp(name, "exit_handler") == 0)
-        (void)atexit(release_everything); /* registered last, so it runs before the driver's */
+        (void)atexit(release_everything); /* registered last: runs before the driver's handler */
     leave_everything_alive();
     in_destructor = strcmp(name, "destructor") == 0;
     return 0;

@@ -14,7 +14,7 @@ struct sb__nccl_device {
     int32_t ordinal;
     sb__cu_device handle;
     sb__cu_context context; /* retained */
-    /* Other devices that may be ranks of the process and can access this device. */
+    /* Other devices that ranks of the process may use and that can access this device. */
     sb__cu_device *peers;
     int num_peers;
 };

@@ -981,7 +981,7 @@ static const struct {
      SB_ERR_DEVICE_FAILURE},
 };
 
-/* If creation fails, the communicators created so far are destroyed without a wait for ranks. */
+/* If creation fails, communicators that exist already are destroyed without a wait for others. */
 TEST(creation_reports_each_failed_call) {
     struct team team;
     open_contexts(&team, 2);

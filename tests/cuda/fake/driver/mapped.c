@@ -1,5 +1,5 @@
 /* Memory mapped into reserved addresses. All mappings in a reservation have the same size and are
-   contiguous from the start of the reservation. All of its bytes count as used. */
+   contiguous from the start of the reservation. All bytes of a reservation count as used. */
 #include "driver.h"
 
 #define PAGE ((size_t)2 << 20)
