@@ -27,14 +27,14 @@ static sb_status check_engine(const sb_comm_engine *engine, sb_error *err) {
                                                                       : NULL;
     const int requests = !!engine->start + !!engine->test + !!engine->wait + !!engine->abandon;
     if (engine->flags & ~(uint32_t)SB_COMM_ENGINE_HALF)
-        return sb__comm_fail(err, SB_ERR_UNSUPPORTED, "the engine has unknown flags 0x%x",
+        return sb__comm_fail(err, SB_ERR_UNSUPPORTED, "unknown flags 0x%x of an engine",
                              engine->flags);
     if (missing)
         return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT, "the engine's table lacks its %s",
                              missing);
     if (requests != 0 && requests != 4)
         return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT,
-                             "the engine's table has only some of the slots for requests");
+                             "the engine's table has some slots of requests, not all");
     if (!is_name(engine->name))
         return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT,
                              "an engine's name has letters and digits");
@@ -45,7 +45,7 @@ static sb_status adopt_engine(sb_comm_engine *ours, const sb_comm_engine *theirs
     const size_t required = offsetof(sb_comm_engine, barrier);
     sb_status st = sb__comm_check_struct(theirs->struct_size, required, "an engine's table", err);
     if (st == SB_OK && theirs->abi_version != SB_COMM_ENGINE_ABI_VERSION)
-        return sb__comm_fail(err, SB_ERR_ABI_MISMATCH, "an engine's table has version %u, not %d",
+        return sb__comm_fail(err, SB_ERR_ABI_MISMATCH, "an engine's table is of version %u, not %d",
                              theirs->abi_version, SB_COMM_ENGINE_ABI_VERSION);
     if (st == SB_OK)
         st = sb__comm_adopt_struct(ours, sizeof *ours, required, theirs, theirs->struct_size,
@@ -121,7 +121,8 @@ sb_status sb__comm_check_process(const sb_comm *comm, sb_error *err) {
         return sb__comm_fail_null(err, "comm");
     if (!is_ours(comm))
         return sb__comm_fail(err, SB_ERR_FORKED,
-                             "the communicator was made before a fork; create one in the child");
+                             "the communicator was made before a fork; make one of your own in the "
+                             "child");
     return SB_OK;
 }
 
