@@ -304,8 +304,8 @@ TEST(reshape_like_copies_the_whole_shape) {
     expect_shape(blob, 3, (int64_t[]){2, 0, 9}, 0, "2 0 9 (0)");
 }
 
-/* As in Caffe, an unshaped blob has no dimensions, like a scalar. Therefore `blob` becomes a
-   scalar; it stays shaped. */
+/* As in Caffe, an unshaped blob has no dimensions, like a scalar. After the call `blob` is shaped
+   and a scalar. */
 TEST(reshape_like_one_without_a_shape_makes_a_scalar) {
     sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 1, (int64_t[]){0});
     uint32_t reallocated = 77;

@@ -63,9 +63,9 @@ TEST(pinned_memory_of_near_sizes_is_one_class) {
         {15 * MIB + 1, 16 * MIB, 0, 0, 0},
         {65537, 65537, SB_CONTEXT_NO_HOST_CACHE, 0, 0}, /* no cache */
         {65537, 65537, 0, 0, 65536},
-        {65537, 65537, 0, 0, 73727}, /* the class exceeds the cache */
+        {65537, 65537, 0, 0, 73727}, /* the size class exceeds max_cache */
         {65537, 73728, 0, 0, 73728},
-        {65537, 0, 0, 73727, 0}, /* the class exceeds the cap */
+        {65537, 0, 0, 73727, 0}, /* the size class exceeds max_pinned */
         {65537, 73728, 0, 73728, 0},
         {65537, 0, SB_CONTEXT_NO_PINNED, 0, 0},
     };

@@ -1,5 +1,5 @@
-/* A device without a default stream: NULL means the library's stream. Users of plain pointers are
-   ordered with that stream only once a caller has obtained it. */
+/* A device without a default stream: NULL means the library's stream. Until a caller obtains that
+   stream, other streams need not wait for it because of plain pointers. */
 #include "scene.h"
 
 #include "sim/table.h"
@@ -46,7 +46,7 @@ static void reopen_without_default(struct rig *rig) {
     rig_reopen_options(rig, options);
 }
 
-/* Returns how often one stream was ordered after another since `before`. */
+/* Returns how many times a stream was ordered after another stream since `before`. */
 static int64_t orders_since(struct rig *rig, const struct tally *before) {
     const struct tally since = rig_since(rig, before);
     assert_int_equal(since.calls[SB_SIM_EVENT_RECORD], since.calls[SB_SIM_STREAM_WAIT]);
@@ -184,11 +184,11 @@ TEST_ON(rig, a_failed_read_leaves_the_bytes_on_the_device) {
     }
 }
 
-/* A wait may fail while the work goes on. The host's storage is in use until the work has ended. */
+/* A wait may fail while the queued work still runs and uses the host's storage. */
 TEST_ON(rig, storage_of_a_read_that_may_still_run_is_not_freed) {
     const void *in;
     void *out;
-    for (int64_t waits = 0; waits <= 2; waits++) { /* number of stream waits that fail, too */
+    for (int64_t waits = 0; waits <= 2; waits++) { /* how many stream waits fail as well */
         reopen_without_default(f);
         rig_schedule(f, SB_SIM_LAZY, 0);
         sb_mem *mem = test_mem(f->context, BYTES);

@@ -24,7 +24,7 @@
 #define PROTOTXT                                                                                   \
     "protobuf's text format (.prototxt), which describes a net: weights are another file"
 
-/* --- the kinds ------------------------------------------------------------------------ */
+/* --- kinds of foreign files ----------------------------------------------------------- */
 
 /* The rows of foreign.txt. */
 struct kinds {
@@ -187,7 +187,7 @@ TEST_ON(kinds, every_reader_describes_the_bytes) {
     assert_int_equal(unlink(path), 0);
 }
 
-/* Returns the error's description of the bytes, or NULL. The memory has exactly `size` bytes. */
+/* Returns the error's description of a copy that has exactly `size` bytes, or NULL. */
 static const char *words_of(reader *read, const void *bytes, size_t size, sb_error *err) {
     unsigned char *exact = malloc(size ? size : 1);
     assert_non_null(exact);
@@ -204,7 +204,7 @@ static bool starts(const char *text, const char *with) {
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* Returns whether a beginning of `kind` may have the description `words`, which may be vague. */
+/* Returns whether `words` may describe a beginning of a file of `kind`; they may be vague. */
 static bool fits_beginning(const struct foreign *kind, const char *words) {
     return !words || strcmp(words, kind->words) == 0 ||
            (kind->shorter && strcmp(words, kind->shorter) == 0) ||
@@ -231,13 +231,13 @@ TEST_ON(kinds, near_misses_are_not_the_kind) {
             near.bytes[i] ^= 5;
             const char *words = words_of(blob_bytes, near.bytes, near.size, &err);
             if (words && strcmp(words, f->all.rows[k].words) == 0)
-                fail_with("\"%s\" although byte %zu is another", words, i);
+                fail_with("described as \"%s\" although byte %zu differs", words, i);
         }
 }
 
-/* Beginnings of fewer than `least` bytes are not described with `words`; if `least` exceeds `size`,
-   no beginning is. The test goes from the longest beginning to the shortest, so it notices a read
-   of stale bytes. */
+/* A beginning of `bytes` is described with `words` if it has at least `least` bytes; none is if
+   `least` exceeds `size`. The test goes from the longest beginning to the shortest, so it notices a
+   read of stale bytes. */
 static const struct {
     const char *bytes;
     size_t size, least;
@@ -364,7 +364,7 @@ static struct wire tar_header(unsigned char other) {
 }
 
 TEST(a_tar_is_recognised_by_its_checksum) {
-    for (int other = 0; other < 64; other++) { /* all values of the sum's last two digits */
+    for (int other = 0; other < 64; other++) { /* all values of the checksum's last two digits */
         struct wire tar = tar_header((unsigned char)other);
         for (size_t more = 0; more < 2; more++) {
             const char *words = words_of(model_bytes, tar.bytes, 512 + more, &err);

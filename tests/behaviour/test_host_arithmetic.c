@@ -1,5 +1,5 @@
-/* Host arithmetic: the accuracy of sums, for each kind of vector instructions. Large arrays map one
-   small file over and over. */
+/* The accuracy of sums on the host, for each kind of vector instructions. Large arrays map one
+   small file many times in a row. */
 #include "support.h"
 
 #include "host/arithmetic.h"
@@ -15,7 +15,7 @@
 
 static const struct sb__parallel alone = {NULL, NULL};
 
-/* --- a large array of little memory ------------------------------------------------ */
+/* --- large arrays that map one small file ------------------------------------------ */
 
 struct tiled {
     char *base;
@@ -184,8 +184,8 @@ static float value_of_any_size(uint64_t *seed) {
 }
 
 /* Returns a value for sums that round even as doubles, so that each order of additions has another
-   result. The magnitude depends on the lane: otherwise the largest of many values would hide the
-   others. */
+   result. The magnitude depends on the lane, because otherwise the largest of many values would
+   hide the others. */
 static float value_that_rounds(uint64_t *seed, int i) {
     return ldexpf((float)uniform(seed), (int)(test_random(seed) % 8) + 37 * i % 16 * 4);
 }
@@ -281,7 +281,7 @@ TEST(every_kind_of_vectors_copies_every_byte) {
             }
 }
 
-/* Copies of many lines take two pages in turn. */
+/* Copies of many cache lines alternate between two pages. */
 TEST(every_kind_of_vectors_copies_pages) {
     enum { TWO_PAGES = 8192, LONGEST = 2 * TWO_PAGES + 299, ROOM = LONGEST + 65 };
     static const size_t sizes[] = {TWO_PAGES - 1,   TWO_PAGES,     TWO_PAGES + 63,
@@ -349,7 +349,7 @@ static double sum_of_pieces(int64_t count, double odd) {
     return sum;
 }
 
-/* Sums of whole numbers are exact: they show a piece that is left out or added twice. */
+/* Sums of whole numbers are exact, so a piece that is omitted or added twice changes the sum. */
 TEST(sums_of_many_pieces_are_complete) {
     static const struct {
         int64_t count, tasks;

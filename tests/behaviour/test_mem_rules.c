@@ -112,7 +112,7 @@ TEST_ON(rig, a_memory_waits_for_any_number_of_streams) {
     assert_ok(sb_context_synchronize(f->context, &err));
     for (int i = 0; i < MANY; i++)
         if (!looks[i].ran || !looks[i].reached)
-            fail_with("the memory went before the work on stream %d", i);
+            fail_with("the memory was freed before work on stream %d", i);
     for (int i = 0; i < MANY; i++)
         rig_end_stream(f, streams[i]);
 }
@@ -138,7 +138,6 @@ TEST_ON(rig, a_stream_is_not_ordered_after_itself) {
     rig_end_stream(f, stream);
 }
 
-/* The slots of forgotten streams are reused. */
 TEST_ON(rig, forgotten_streams_cost_nothing) {
     const void *in;
     uint64_t first = 0;

@@ -12,11 +12,11 @@
 enum { UNTOUCHED = -1 };
 
 struct given {
-    const sb_backend *backend; /* NULL: the built-in one; else with host-coherent memory */
+    const sb_backend *backend; /* NULL: the built-in one; others have host-coherent memory */
     const struct start *start;
     sb_side side;
     uint32_t flags;
-    sb_write_outcome outcome; /* or UNTOUCHED: destroyed without an end */
+    sb_write_outcome outcome; /* UNTOUCHED: the write is destroyed without sb_write_end */
 };
 
 static int32_t head_of(sb_side side) {
@@ -84,7 +84,7 @@ static void check(const struct given *g) {
         assert_status(SB_ERR_INVALID_ARGUMENT, sb_write_end(write, SB_WRITE_DONE, &err));
     }
     assert_int_equal(sb_mem_head(s.mem), head_after(g));
-    assert_int_equal(s.cpu.deleted + s.gpu.deleted, 0); /* run when the write is destroyed */
+    assert_int_equal(s.cpu.deleted + s.gpu.deleted, 0); /* they run when the write is destroyed */
     sb_write_destroy(write);
     const bool replaces =
         g->outcome == SB_WRITE_DONE && is_read_only(storage_of(g->start, g->side));

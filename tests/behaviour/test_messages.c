@@ -39,7 +39,7 @@ TEST(two_blobs_are_reported_in_their_order) {
                    sb_blob_share(three, SB_DIFF, wide, &err));
 }
 
-/* --- refused bytes: the field, the fault, the place ------------------------------------------ */
+/* --- refused bytes: the field, the fault, the offset ------------------------------------------ */
 
 struct refusal {
     struct wire wire;

@@ -1,4 +1,4 @@
-/* Announced blobs: a save that requests the values one blob at a time writes the same bytes as the
+/* Announced blobs: a save requests their values one blob at a time, and writes the same bytes as a
    save of a model with added blobs. */
 #include "blobs.h"
 #include "support.h"
@@ -148,7 +148,7 @@ TEST_ON(place, test_announced_blobs_follow_those_of_a_file) {
     }
 }
 
-/* The save requests a blob without values, too. */
+/* The save also requests the values of a blob without a shape. */
 TEST_ON(place, test_a_blob_without_a_shape_is_announced_without_one) {
     sb_blob_info info = SB_BLOB_INFO_INIT;
     size_t size;

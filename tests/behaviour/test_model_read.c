@@ -364,7 +364,7 @@ TEST(test_the_deleter_runs_once_and_not_on_failure) {
     assert_int_equal(deleted, 1);
 }
 
-/* A call could unmap memory that begins at a page. */
+/* The bytes begin at a page, as mapped files do, but the library must not unmap them. */
 TEST(bytes_that_begin_at_a_page_stay_the_callers) {
     static _Alignas(4096) char page[4096] = "\x0a\1n";
     sb_model *model;

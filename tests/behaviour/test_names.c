@@ -27,7 +27,7 @@ static void add(struct net *net, const char *name, size_t size) {
     net->layers[i] = (struct sb__layer){.name = net->texts[i], .name_size = (uint32_t)size};
 }
 
-/* Makes a table with room for all layers and adds the first `most`. */
+/* Makes a table with room for all layers and adds the first `most` layers. */
 static void fill(struct net *net, int64_t most) {
     size_t bytes;
     assert_true(sb__names_bytes(net->num_layers, &bytes) && bytes <= sizeof net->slots);

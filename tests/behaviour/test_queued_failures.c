@@ -21,7 +21,7 @@ struct scene {
     sb_blob *blob, *other, *target; /* data and diff of all are on the device */
 };
 
-/* --- a caller's table: the simulated device, but streams do not keep failures -------------- */
+/* --- a caller's table: the simulated device, but streams do not store failures ------------- */
 
 static sb_stream table_own;
 
@@ -78,7 +78,7 @@ static void scene_close(struct scene *s) {
     rig_close(&s->rig);
 }
 
-/* --- work that fails, and spoils the data of `blob` ---------------------------------------- */
+/* --- work that fails and invalidates data of `blob` ---------------------------------------- */
 
 static void fails(struct scene *s, int32_t op) {
     device_fail(s->rig.context, op, 1, SB_SIM_FAIL_LATER);
@@ -478,7 +478,7 @@ TEST(bytes_that_failed_work_should_have_written_are_not_returned) {
                         run(&(struct trial){kind, work, event, ask, schedule});
 }
 
-/* --- bytes that no call asks for ------------------------------------------------------------- */
+/* --- bytes that no call requests ------------------------------------------------------------- */
 
 TEST(a_memory_that_is_not_read_is_released) {
     for (int work = 0; work < WORKS; work++)
@@ -662,7 +662,7 @@ TEST_ON(scene, work_that_fails_without_an_event_loses_the_device) {
     assert_status(SB_ERR_UNINITIALIZED, sb_blob_cpu(f->blob, SB_DATA, &in, &err));
 }
 
-/* The caller's work uses a pointer requested for a stream. An event on that stream fails. */
+/* The caller's work uses a pointer that was requested for a stream. An event there fails. */
 TEST(bytes_that_a_callers_stream_failed_to_write_are_not_returned) {
     for (int ask = 0; ask < ASKS; ask++) {
         struct scene s;
@@ -713,7 +713,7 @@ TEST_ON(scene, an_event_of_the_librarys_arithmetic_is_recorded_once) {
     assert_int_equal(events_to_order(f, SB_OK), 2);
 }
 
-static const sb_status *scripted; /* what the next waits for events return */
+static const sb_status *scripted; /* the statuses of the next waits for events */
 
 static sb_status scripted_wait(void *device, void *event, sb_error *err) {
     return sb_error_fill(err, *scripted++, 0, "a scripted wait");

@@ -85,7 +85,7 @@ TEST(every_range_equals_the_joined_bytes) {
     wire_free(&wire);
 }
 
-/* The source owns a copy of the list of pieces; the bytes stay the caller's. */
+/* The source owns a copy of the list of pieces; the caller still owns the bytes. */
 TEST(a_model_keeps_its_pieces) {
     struct wire net = {0};
     net_current(&net);

@@ -1,5 +1,5 @@
-/* The wire reader accepts the same bytes in memory and in a file, and refuses other bytes with the
-   same offset. */
+/* The wire reader accepts the same bytes in memory and in a file, and it refuses other bytes at the
+   same offset in both. */
 #include "callbacks.h"
 #include "support.h"
 
@@ -244,8 +244,8 @@ TEST(test_values_across_the_edge_of_the_window_are_complete) {
     }
 }
 
-/* A piece of bytes is stored whole or not at all, a source's span as far as it fits. No byte beyond
-   the memory is written. */
+/* A piece of bytes is stored completely or not at all, a span of a source as far as it fits. No
+   byte beyond the memory is written. */
 TEST(a_memory_takes_what_fits) {
     static unsigned char all[] = "1234567abcd";
     const struct wire wire = {all + 7, 4, 4};
