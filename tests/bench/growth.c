@@ -13,7 +13,7 @@
 #define MOST       100000
 #define NAME_BYTES 32
 #define FIND_NS    100
-/* A search among 1,000 layers has no cache misses, a search among 100,000 has some. */
+/* A search among 1,000 layers has no cache misses; a search among 100,000 layers has some. */
 #define FIND_GROWS  3.0
 #define ADDED_GROWS 1.5 /* the room for added layers grows by doubling */
 
@@ -28,7 +28,7 @@ struct net {
     layer_name *asked; /* all names, in the order in which they are searched */
 };
 
-/* Returns the number of layers that each run handles: a run repeats small nets. */
+/* Returns the number of layers that each run handles, because a run repeats small nets. */
 static int64_t layers_of_a_run(void) {
     return bench.effort == QUICK ? MOST / 10 : MOST;
 }
