@@ -48,7 +48,7 @@ def run(words):
 
 
 def sizes():
-    """"""Returns the bytes of code and data for each folder of the sources.""""""
+    """Returns the bytes of code and data for each folder of the sources."""
     found = collections.Counter()
     objects = pathlib.Path(libraries, "CMakeFiles/syncblob_shared_objects.dir").rglob("*.o")
     for line in subprocess.run(["size", *objects], capture_output=True, check=True, text=True).stdout.splitlines()[1:]:

@@ -72,7 +72,7 @@ def judge(found):
 
 
 def compare(found):
-    """"""Prints the loops' counts next to Caffe's; returns the names of the loops with a higher count.""""""
+    """Prints the loops' counts next to Caffe's; returns the names of the loops with a higher count."""
     failed = []
     for name in [name for name in found if name.startswith("caffe_")]:
         ours, theirs = found[name.replace("caffe_", "") + "_calls"], found.pop(name)

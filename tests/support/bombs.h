@@ -1,5 +1,5 @@
-/* Inputs for which a careless reader needs far more memory or time than their size justifies. They
-   are built in any size, without the library. */
+/* Inputs for which a careless reader needs far more memory or time than their size justifies. The
+   functions build an input of any size, without the library. */
 #ifndef SB_TESTS_BOMBS_H
 #define SB_TESTS_BOMBS_H
 

@@ -1,7 +1,7 @@
 /* Every call of the libraries on the objects of one small world, for tests whose callbacks call the
-   library: the deleter of storage that the world lends frees the storage and then makes a call. The
-   calls of libsyncblob-comm are included: its writes run deleters of the core's memories, and such
-   a deleter may call libsyncblob-comm. */
+   library: a deleter frees storage that the world has lent, then makes a call. The calls of
+   libsyncblob-comm are included, because its writes run deleters of the core's memories, and such a
+   deleter may call libsyncblob-comm. */
 #ifndef SB_TESTS_EVERY_CALL_H
 #define SB_TESTS_EVERY_CALL_H
 

@@ -1,6 +1,6 @@
-/* Things that the running test owns. They end with the test; when a rig closes, the things made
-   since it was opened end. The latest thing ends first, and loans end last. Fuzz targets free
-   everything themselves: fuzz/support/owned.c defines the functions that wires need. */
+/* Objects ("things") that the running test owns. The test's end destroys them, the newest first and
+   lent memory last; a rig that closes destroys those made since it was opened. Fuzz targets free
+   their objects: fuzz/support/owned.c has the functions that struct wire needs. */
 #ifndef SB_TESTS_OWNED_H
 #define SB_TESTS_OWNED_H
 

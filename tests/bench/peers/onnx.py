@@ -84,7 +84,7 @@ class Failed(Exception):
 
 
 def run(command, folder):
-    """"""Returns the seconds and the peak in MiB. GNU time measures it: a child's peak includes this process's.""""""
+    """Returns the seconds and the peak in MiB. GNU time measures it: a child's peak includes this process's."""
     peak = folder / "peak"
     start = time.perf_counter()
     done = subprocess.run(["/usr/bin/time", "-q", "-o", peak, "-f", "%M", *shlex.split(command)], cwd=folder,

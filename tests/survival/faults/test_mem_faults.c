@@ -13,7 +13,7 @@
 /* One call on a memory in one state, with the steps that fail. */
 struct trial {
     const struct start *start;
-    const sb_backend *backend; /* NULL: the built-in one; else with host-coherent memory */
+    const sb_backend *backend; /* NULL: the built-in one; others have host-coherent memory */
     bool pending;              /* a copy to the other side is queued before the call */
     bool reuses;               /* the caller overwrites the host side after the call */
     int32_t schedule;
@@ -36,7 +36,7 @@ static void blame(const struct trial *t, const char *what) {
               (int)t->nth + t->times - 1, what);
 }
 
-/* Returns whether both sides are one storage. */
+/* Returns whether both sides share one storage. */
 static bool is_one(const struct trial *t) {
     return t->backend && t->start->cpu == SB_STORAGE_OWNED && t->start->gpu == SB_STORAGE_OWNED;
 }

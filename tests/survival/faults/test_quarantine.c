@@ -154,8 +154,8 @@ static void pull_and_lose_track(struct rig *rig, sb_mem *mem, sb_stream stream) 
     fail_no_more(rig);
 }
 
-/* The copy's target was new storage, since read-only storage is not written; the failed call did
-   not install it. */
+/* The copy's target was new storage, since read-only storage is not written. The failed call did
+   not make it the storage of the memory. */
 TEST_ON(rig, new_storage_is_quarantined_while_a_copy_may_write_it) {
     struct lent host = lend_host(BYTES, LENT);
     void *out;
@@ -192,8 +192,8 @@ static void refuse_update(struct rig *rig, sb_mem *mem) {
     test_end(blob);
 }
 
-/* The first touch zeroes the storage that leave_host_storage left. If a queued fill may still use
-   that storage, the touch makes and zeroes new storage instead. */
+/* The first access zeroes the storage that leave_host_storage left. If a queued fill may still use
+   that storage, the access makes and zeroes new storage instead. */
 TEST_ON(rig, leftover_storage_is_zeroed_unless_it_is_in_use) {
     for (int in_use = 0; in_use < 2; in_use++)
         for (int writes = 0; writes < 2; writes++) {
@@ -223,8 +223,8 @@ TEST_ON(rig, leftover_storage_is_zeroed_unless_it_is_in_use) {
         }
 }
 
-/* A wait that fails is retried once, and the retry decides. The library waits for its own stream
-   first, then for the legacy stream, which has no event. */
+/* A wait that fails is retried once, and the retry's status counts. The library waits for its own
+   stream first, then for the legacy stream, which has no event. */
 TEST_ON(rig, a_failed_wait_for_a_stream_is_retried_once) {
     for (int failures = 0; failures < 3; failures++) {
         sb_mem *mem;
@@ -413,7 +413,6 @@ static void run_stream(struct crowd *crowd, int i) {
     assert_ok(sb__sim_backend.stream_synchronize(context->device, crowd->streams[i], &err));
 }
 
-/* The end of a context does not wait for another device. */
 TEST_ON(crowd, the_end_of_a_context_waits_for_no_other_device) {
     struct look look;
     quarantine_two(f, 1u << CAPTURED | 1u << (CAPTURED + 1), &look);

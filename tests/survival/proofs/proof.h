@@ -1,4 +1,4 @@
-/* Shared by the harnesses. For ESBMC a function without a body returns any value of its type. */
+/* Declarations for harnesses. In ESBMC a function without a body returns any value of its type. */
 #ifndef SB_TESTS_PROOF_H
 #define SB_TESTS_PROOF_H
 
@@ -46,7 +46,7 @@ size_t any_size(void);
 #define PICK(...)                  THIRD(__VA_ARGS__)
 #define CONTRACT(name, first, ...) PICK(FIRST_##first, name, name##_contract, ~)(first, __VA_ARGS__)
 
-/* The last status passed to sb__fail; every failure returned must have been passed there. */
+/* The last status that sb__fail received. Every returned failure must be passed to sb__fail. */
 static sb_status last_failure;
 
 sb_status sb__fail(sb_error *err, sb_status status, const char *format, ...) {

@@ -34,14 +34,14 @@ struct loan {
     int64_t shape[1];
 };
 
-/* The lock excludes a writer from the readers of its object, as the contract requires. */
+/* The lock lets either readers or one writer use its object, as the contract requires. */
 struct object {
     pthread_rwlock_t lock;
     sb_blob *blob;
     float value; /* of the data; NAN: unknown. The diff is all 1. */
 };
 
-/* The lock excludes a thread that forgets the stream from those that pass it to calls. */
+/* While a thread forgets the stream, the lock prevents others from passing the stream to calls. */
 struct lane {
     pthread_rwlock_t lock;
     sb_stream stream;
@@ -188,13 +188,13 @@ static void loans_close(struct round *round) {
     for (int i = 0; i < atomic_load(&round->loan_count); i++) {
         struct loan *loan = &round->loans[i];
         if (loan->lent.deleted != loan->accepted)
-            fail_with("round %llu: loan %d, %s, came back %d times",
+            fail_with("round %llu: loan %d, %s, was returned %d times",
                       (unsigned long long)round->seed, i, loan->accepted ? "accepted" : "refused",
                       loan->lent.deleted);
         if (loan->accepted && !lent_holds(&loan->lent, TAKEN))
-            fail_with("round %llu: loan %d was written after it came back",
+            fail_with("round %llu: loan %d was written after its return",
                       (unsigned long long)round->seed, i);
-        /* If the round ends failing, the device has closed. */
+        /* If the round ends with failures, the device is closed. */
         if (loan->lent.context && !round->ends_failing)
             assert_int_equal(sb_sim_free(round->rig.context, loan->lent.ptr, NULL), SB_OK);
         else if (!loan->lent.context)
@@ -289,8 +289,8 @@ static void end_tensor_of(struct worker *w, int i) {
     w->tensors[i] = NULL;
 }
 
-/* Exports a tensor. When a tensor ends, work may still use its storage if the memory knows the
-   work's stream. */
+/* Exports a tensor. When a tensor ends, queued work may still use its storage, provided that the
+   memory has recorded the work's stream. */
 static void export(struct worker *w, struct object *o) {
     int i = draw(&w->random, TENSORS);
     int32_t side = draw(&w->random, 2) ? SB_SIDE_GPU : SB_SIDE_CPU;
@@ -443,7 +443,7 @@ static void start_afresh(struct worker *w, struct object *o, float value) {
     write_host(w, o, value);
 }
 
-/* Copies from another object, unless a writer holds that object. */
+/* Copies from another object, unless a writer has locked that object. */
 static void copy_other(struct worker *w, struct object *o, float value) {
     struct object *from = &w->round->shared[draw(&w->random, SHARED)];
     if (from == o || pthread_rwlock_tryrdlock(&from->lock) != 0)

@@ -179,8 +179,8 @@ static void second_act(void *arg) {
     do_act(arg, 1);
 }
 
-/* Runs every pair of calls, in order, on two threads. Calls that change a ready side exclude others
-   by contract. */
+/* Runs every pair of calls, in order, on two threads. The contract forbids other calls during a
+   call that changes a ready side. */
 TEST(each_call_sees_the_effects_of_each_call_on_another_thread) {
     for (int i = 0; i < ACTS; i++)
         for (int k = 0; k < ACTS; k++)
