@@ -408,7 +408,7 @@ static const struct row {
     const char *name;
     sb_status (*call)(struct scene *s, sb_error *err);
     uint32_t steps;
-    int least; /* the fewest allocations if all bytes are in memory */
+    int least;                      /* the fewest allocations if all bytes are in memory */
     void (*put)(struct wire *wire); /* puts the bytes that the call opens */
     int32_t format;
 } rows[] = {
