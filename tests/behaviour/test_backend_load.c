@@ -28,7 +28,7 @@ static sb_status open_device(const char *device) {
     return st;
 }
 
-/* Copies values to the device and back. */
+/* Copies values to the device and back to the host. */
 static void use_device(const char *device) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     sb_context *context;
@@ -253,7 +253,7 @@ TEST(a_loaded_backend_opens_by_its_name) {
     use_device("loaded:4");
 }
 
-/* Must be the last test: it registers backends until no more are accepted. */
+/* This test must be the last, because it registers backends until the library accepts no more. */
 TEST(the_number_of_backends_is_limited) {
     static sb_backend tables[64];
     static char names[64][4];

@@ -1,4 +1,4 @@
-/* Tests c/src/base at its limits: sums and products, counters, structs of other versions, failure
+/* Tests c/src/base at its limits: sums and products, counters, structs of other versions, error
    texts. */
 #include "base/checked.h"
 #include "base/counter.h"
@@ -101,7 +101,7 @@ TEST(the_error_of_a_callback_is_passed_on) {
     assert_string_equal(err.message, "the source failed and gave no reason");
 }
 
-/* sb__escape keeps 8 bytes free until the end: for another escape, "..." and the NUL. */
+/* sb__escape reserves the last 8 bytes of `out` for another escape, "..." and the NUL. */
 TEST(escaped_text_is_cut_at_its_room) {
     char out[16];
     assert_string_equal(sb__escape("12345678", 8, out, 15), "12345678");

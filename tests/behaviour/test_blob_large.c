@@ -19,7 +19,7 @@ static void skip_without_map(void) {
     test_skip();
 }
 
-/* Maps the same CHUNK_BYTES of memory MAPS times in a row. */
+/* Maps the same CHUNK_BYTES of memory at MAPS consecutive addresses. */
 static float *map_over_and_over(void) {
     int fd = memfd_create("large", 0);
     if (fd < 0 || ftruncate(fd, (off_t)CHUNK_BYTES) != 0)
@@ -74,8 +74,8 @@ TEST(sums_reach_past_two_to_the_31) {
     double sum = 0;
     large_open(&large, map_over_and_over());
     fill_chunk(large.x, -1);
-    large.x[PART - 1] = 3; /* every chunk has this element; it is the last of all */
-    large.x[PART] = 5;     /* every chunk but the last has this element */
+    large.x[PART - 1] = 3; /* an element of every chunk; in the last chunk, the last element */
+    large.x[PART] = 5;     /* an element of every chunk but the last */
     assert_ok(sb_blob_asum(large.blob, SB_DATA, &sum, &err));
     double expected = (double)COUNT + 2.0 * MAPS + 4.0 * (MAPS - 1);
     assert_true(sum > expected * (1 - 1e-6) && sum < expected * (1 + 1e-6));

@@ -1,5 +1,5 @@
-/* Files of C3D 1.0. Its BlobProto has a length before the height, so the numbers of the fields that
-   follow are higher than Caffe's. */
+/* Files of C3D 1.0. Its BlobProto has the field length before height, so later fields have higher
+   numbers than in Caffe. */
 #include "blobs.h"
 #include "support.h"
 
@@ -217,7 +217,7 @@ TEST(a_layer_with_the_parameters_of_a_convolution_is_c3ds) {
     }
 }
 
-/* C3D 1.0 gave its layer types numbers that Caffe later gave to other types. */
+/* C3D 1.0 numbers its layer types in a way that Caffe later used for other types. */
 TEST(types_of_layers_are_c3ds_in_a_net_with_its_blobs) {
     static const struct {
         uint64_t number;

@@ -20,7 +20,7 @@ struct world {
     int64_t calls, found, dropped;
 };
 
-/* Defined here, since no other part of the library is linked. */
+/* The test defines this variable, because it links no other part of the library. */
 sb__counter sb__fork_generation = 1;
 static struct world world;
 static char buffers[ENTRIES + 1]; /* only their addresses are used */

@@ -420,7 +420,7 @@ TEST(trim_is_passed_to_a_device_that_is_not_lost) {
     sb_context_release(context);
 }
 
-/* Returns the device's record for the name "plain_record", NULL for any other name. */
+/* Returns the device's record for the name "plain_record", and NULL for other names. */
 static const void *plain_extension(void *device, const char *name) {
     return strcmp(name, "plain_record") == 0 ? device : NULL;
 }
@@ -556,7 +556,7 @@ TEST(work_of_the_library_comes_after_users_of_plain_pointers) {
             assert_int_equal(plain.afters, exposed);
             plain.afters = 0;
             plain.after = SB_OK;
-            test_end(blob); /* freeing a memory is ordered too */
+            test_end(blob); /* freeing memory waits for users, too */
             assert_int_equal(plain.afters, exposed);
             sb_context_release(context);
             assert_int_equal(plain.live, 0);
@@ -701,8 +701,8 @@ static void plain_pinned_free_counted(void *device, void *ptr, size_t bytes) {
     plain_free(device, ptr, bytes, NULL);
 }
 
-/* The device allocates buffers up to the cap of page-locked bytes. The library frees such a buffer
-   when its memory ends. */
+/* The device allocates buffers up to the cap of page-locked bytes. The library returns a buffer to
+   the device when it destroys the memory that uses the buffer. */
 TEST(page_locked_buffers_go_back_to_their_device) {
     struct plain plain = {0};
     sb_backend table = plain_backend(&plain);

@@ -117,7 +117,7 @@ TEST_ON(rig, overwritten_memory_shows_no_bytes_of_others) {
     assert_true(bytes_are(out, 4096, 0));
 }
 
-/* A read fills part of a buffer. The next memory of its size class uses the whole buffer. */
+/* A read fills part of a buffer. The next memory of that size class uses the whole buffer. */
 TEST_ON(rig, bytes_past_a_read_are_zero_for_the_next_memory) {
     enum { COUNT = 25000, CLASS = 104 << 10 };
     void *bytes, *out;
@@ -191,7 +191,7 @@ static void *net_of_layers(int layers, size_t *size) {
     return net;
 }
 
-/* The cache holds all but 10 kB of the memory that the cap allows. */
+/* The cache contains all but 10 kB of the memory that the cap allows. */
 TEST(handles_and_indices_get_the_memory_of_the_cache) {
     enum { HANDLES = 4000 };
     size_t net_size;

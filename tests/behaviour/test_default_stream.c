@@ -1,5 +1,5 @@
-/* A device without a default stream: NULL means the library's stream. Until a caller obtains that
-   stream, other streams need not wait for it because of plain pointers. */
+/* A device without a default stream: NULL means the library's stream. Only after a caller has
+   obtained that stream, plain pointers make other streams wait for it. */
 #include "scene.h"
 
 #include "sim/table.h"
@@ -91,8 +91,8 @@ TEST_ON(rig, plain_pointers_need_no_order_until_a_caller_has_the_stream) {
     rig_end_stream(f, stream);
 }
 
-/* The caller queues work on the library's stream. That work ends before work on the next stream
-   that uses the memory, and before the memory is freed. */
+/* The caller queues work on the library's stream. Other streams that use the memory wait for that
+   work, and so does the release of the memory. */
 TEST_ON(rig, work_of_the_caller_on_the_librarys_stream_is_ordered) {
     void *out;
     const void *in;
@@ -118,7 +118,7 @@ TEST_ON(rig, work_of_the_caller_on_the_librarys_stream_is_ordered) {
 
 /* --- reads while the library's stream is busy ------------------------------------------ */
 
-/* Queues work on the library's stream that runs when a call waits for it. */
+/* Queues work on the library's stream. The work runs only when a call waits for it. */
 static void make_busy(struct rig *rig, struct look *look) {
     const void *in;
     sb_stream own;

@@ -99,7 +99,7 @@ TEST(an_export_is_an_access_to_its_side) {
 }
 
 /* A write through a tensor changes the blob, and the next access on the device copies the bytes
-   there. Before it writes again, the caller must call a mutable accessor again. */
+   there. Before each further write, the caller must call a mutable accessor. */
 TEST_ON(rig, writes_through_a_tensor_reach_the_blob) {
     const float *data;
     const void *in;

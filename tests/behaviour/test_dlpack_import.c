@@ -56,7 +56,7 @@ static const struct refusal {
     struct edit edits[2];
     sb_status status;
     bool versioned;      /* the edit is made in the versioned struct only */
-    const char *message; /* expected if other checks also refuse the tensor */
+    const char *message; /* expected text, if other checks return the same status */
 } refusals[] = {
     {{VERSIONED(version.major, 2)}, SB_ERR_ABI_MISMATCH, true, NULL},
     {{VERSIONED(version.major, 0)}, SB_ERR_ABI_MISMATCH, true, NULL},

@@ -86,7 +86,7 @@ static void compute(struct results *results, sb_context *context, int32_t dtype)
 }
 
 /* Reads a message of the first `count` values of `specials`, in the type `from`, into a blob of
-   type `to`. Some of the values do not fit an integer type; then the read fails. */
+   type `to`. Some values do not fit an integer type, for which the read fails. */
 static void convert(struct results *results, int32_t from, int32_t to, int64_t count) {
     sb_blob *source = test_vector(NULL, from, count), *blob = test_vector(NULL, to, 1);
     char values[sizeof specials];

@@ -436,7 +436,7 @@ TEST_ON(folder, test_without_the_group_nobody_gets_more_access) {
         {OURS, OURS, 0664, 0664},                                 /* a member may keep the group */
         {OURS, OURS, 0640, 0640},    {THEIRS, 65534, 0640, 0600}, /* the new group must not read */
         {THEIRS, 65534, 0664, 0644},                              /* the new group must not write */
-        {THEIRS, 65534, 0604, 0600}, /* members of the old group are now others */
+        {THEIRS, 65534, 0604, 0600}, /* the old group's members now count as others */
         {THEIRS, 65534, 0666, 0666}, {THEIRS, 65534, 0600, 0600},
         {THEIRS, 65534, 0444, 0444}, {THEIRS, 65534, 0701, 0700},
     };

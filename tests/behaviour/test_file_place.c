@@ -277,8 +277,8 @@ TEST_ON(place, the_access_list_of_a_folder_is_for_new_files) {
     }
 }
 
-/* The saved file has the writer's group, and the old group's members are now among the others.
-   Therefore the group and the others get only permissions that every entry grants. */
+/* The saved file has the writer's group, so that members of the old group now count as others.
+   Therefore group and others get only permissions that every entry grants. */
 TEST_ON(place, without_the_group_an_access_list_is_dropped) {
     static const struct {
         const char *digits;

@@ -299,8 +299,8 @@ static const int64_t large_shapes[][4] = {
     {1, 1, 2051, 2051}, /* a row of more than 64 pieces */
 };
 
-/* Returns whether to try the shape: 2051 x 2051 takes seconds without optimisation and matters only
-   to the filler that works on rows. */
+/* Returns whether to try the shape. The shape 2051 x 2051 takes seconds without optimisation, and
+   only the filler that normalises rows needs it. */
 static bool is_worth_it(const int64_t *shape, int filler) {
     return shape[2] < 2000 || filler == SB_FILLER_POSITIVE_UNITBALL;
 }

@@ -169,7 +169,7 @@ static bool is_message(const struct foreign *kind) {
 
 TEST_ON(kinds, every_reader_describes_the_bytes) {
     char path[] = "/tmp/syncblob-foreign-XXXXXX", end[240];
-    assert_int_equal(close(mkstemp(path)), 0); /* on Windows it has to be closed first */
+    assert_int_equal(close(mkstemp(path)), 0); /* Windows overwrites only closed files */
     for (size_t k = 0; k < f->all.count; k++) {
         const struct given given = {f->all.rows[k].bytes, f->all.rows[k].size, path};
         file_write(path, given.bytes, given.size);
@@ -204,7 +204,7 @@ static bool starts(const char *text, const char *with) {
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* Returns whether `words` may describe a beginning of a file of `kind`; they may be vague. */
+/* Returns whether `words` may describe a beginning of a `kind`; a description may be vague. */
 static bool fits_beginning(const struct foreign *kind, const char *words) {
     return !words || strcmp(words, kind->words) == 0 ||
            (kind->shorter && strcmp(words, kind->shorter) == 0) ||
@@ -418,7 +418,7 @@ static bool is_text(const struct foreign *kind) {
            strstr(kind->words, "text format");
 }
 
-/* Each file is sparse: it holds the kind's bytes, blank lines if the kind is text, then zeros. */
+/* Each file is sparse. It has the kind's bytes, blank lines if the kind is text, and zeros. */
 TEST_ON(kinds, files_of_every_size_are_described) {
     static reader *const of_files[] = {blob_file, model_file, solver_state_mapped};
     char path[] = "/tmp/syncblob-foreign-XXXXXX", blanks[1024];
@@ -569,7 +569,7 @@ TEST(an_empty_message_has_the_requested_format) {
 TEST(a_reader_of_blobs_accepts_no_other_format) {
     static reader *const of_blobs[] = {blob_bytes, blob_source, blob_file, blob_equals};
     char path[] = "/tmp/syncblob-foreign-XXXXXX", end[160];
-    assert_int_equal(close(mkstemp(path)), 0); /* on Windows it has to be closed first */
+    assert_int_equal(close(mkstemp(path)), 0); /* Windows overwrites only closed files */
     for (size_t i = 0; i < NUM_OURS; i++)
         for (size_t r = 0; ours[i].format != SB_FORMAT_BLOB && r < 4; r++) {
             struct wire wire = {0};
@@ -893,8 +893,8 @@ static void check_cut(const struct wire *file, size_t size, struct span field, s
         fail_with("cut to %zu bytes, of which \"%s\": %s", size, missing, err.message);
 }
 
-/* A file that is cut between two fields is a valid message. At any other cut the error reports how
-   many bytes of the field are missing. */
+/* A file that is cut between two fields is a valid message. If the cut is inside a field, the error
+   reports how many bytes of the field are missing. */
 static void check_every_cut(const struct wire *file, size_t known, const char *words) {
     struct span field = {0, 0, 0};
     const size_t stride = test_is_quick() ? 1009 : 7;

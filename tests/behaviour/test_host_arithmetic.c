@@ -200,7 +200,7 @@ static void check_sums(const struct sb__vectors *kind, const float *x, int64_t c
     }
 }
 
-/* Compares the loops with arithmetic on one element after the other. */
+/* Compares the results of the loops with arithmetic on one element at a time. */
 static void check_loops(const struct sb__loops *loops, int32_t dtype, double factor, const void *x,
                         int64_t count) {
     double room[3][MOST + 1];
@@ -413,7 +413,7 @@ TEST(no_element_is_left_out) {
             x[at] = -3;
             assert_true(sb__host_asum(&alone, SB_DTYPE_F32, count, x) == 3);
             assert_true(sb__host_sumsq(&alone, SB_DTYPE_F32, count, x) == 9);
-            x[at] = 3e38F; /* its square exceeds a float */
+            x[at] = 3e38F; /* its square is beyond a float's range */
             assert_true(sb__host_sumsq(&alone, SB_DTYPE_F32, count, x) ==
                         (double)3e38F * (double)3e38F);
             x[at] = 1e-30F;
@@ -424,7 +424,7 @@ TEST(no_element_is_left_out) {
 }
 
 /* The values are close to 1, so most additions round. A block's sum has the rounding errors of at
-   most six additions of floats, a sum of squares also that of one product. */
+   most six float additions. A sum of squares has also the error of one product. */
 TEST(the_error_of_a_block_is_at_most_its_roundings) {
     enum { COUNT = 1024 };
     float x[COUNT];

@@ -369,7 +369,7 @@ TEST_ON(rig, a_failed_kernel_loses_the_bytes_that_it_should_have_written) {
 
 /* --- tensors -------------------------------------------------------------------------- */
 
-/* The tensors of both sides hold one storage, which is freed after the last tensor. */
+/* The tensors of both sides share one storage, which is freed after the last tensor. */
 TEST_ON(rig, tensors_of_both_sides_share_the_storage) {
     for (int order = 0; order < 2; order++) {
         sb_dl_managed_versioned *tensors[2];

@@ -117,7 +117,7 @@ TEST_ON(rig, a_memory_waits_for_any_number_of_streams) {
         rig_end_stream(f, streams[i]);
 }
 
-/* A stream needs no event to wait for a transfer that is queued on the stream itself. */
+/* To wait for a transfer that is queued on the same stream, a stream needs no event. */
 TEST_ON(rig, a_stream_is_not_ordered_after_itself) {
     const void *in;
     void *out;

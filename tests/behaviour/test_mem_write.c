@@ -1,5 +1,5 @@
-/* Writes in steps (sb_write), begun in every state of a memory and ended in every way: when the
-   head moves, which bytes are current, when deleters run. */
+/* Tests sb_write, a write in steps, from every state of a memory and with every end: when the head
+   moves, which bytes are current, and when deleters run. */
 #include "blobs.h"
 #include "coherent.h"
 #include "scene.h"
@@ -39,7 +39,7 @@ static int32_t storage_of(const struct start *start, sb_side side) {
     return side == SB_SIDE_CPU ? start->cpu : start->gpu;
 }
 
-/* Returns whether both sides are one storage. */
+/* Returns whether both sides share one storage. */
 static bool is_one(const struct given *g) {
     return g->backend && g->start->cpu == SB_STORAGE_OWNED && g->start->gpu == SB_STORAGE_OWNED;
 }
@@ -171,8 +171,8 @@ TEST_ON(rig, sides_flags_and_outcomes_are_checked) {
     assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
 }
 
-/* Eviction is refused until the write ends: otherwise the end of the write could leave the head on
-   a side without storage. */
+/* Until the write ends, eviction is refused, because the end could move the head to a side without
+   storage. */
 TEST(no_side_is_evicted_while_a_write_is_open) {
     for (sb_side side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++)
         for (int how = 0; how < 3; how++) {

@@ -416,7 +416,7 @@ TEST_ON(rig, test_texts_are_copied_and_replaced) {
     const int64_t blocks = f->counting.live_blocks;
     assert_ok(sb_model_set_name(net, text, 3, &err));
     assert_int_equal(f->counting.live_blocks, blocks);
-    for (int i = 0; i < 5; i++) /* more than the first allocation holds */
+    for (int i = 0; i < 5; i++) /* more than fit into the first allocation */
         assert_ok(sb_model_add_layer(net, text, 3, text, 3, NULL, &err));
     info.learned_net = (sb_text){text, 3};
     assert_ok(sb_model_set_solver_info(history, &info, &err));

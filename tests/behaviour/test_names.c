@@ -106,7 +106,7 @@ TEST(names_with_a_common_prefix_are_found) {
     free(net);
 }
 
-/* Layers are added and removed; names that fill the table move to a larger one. */
+/* The test adds and removes layers. When the names fill the table, they move to a larger one. */
 TEST(names_move_to_a_larger_table) {
     struct net *net = calloc(1, sizeof *net);
     struct sb__named *slots = NULL;

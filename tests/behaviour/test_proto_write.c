@@ -83,7 +83,7 @@ TEST(test_protobuf_c_reads_the_written_messages) {
     }
 }
 
-/* If one dimension is 0, others may be huge: here they exceed protobuf-c's buffer of 256 bytes. */
+/* If a dimension is 0, others may be huge: this shape exceeds protobuf-c's buffer of 256 bytes. */
 TEST(test_long_shapes_are_written_completely) {
     skip_on_32_bits("dimensions have 31 bits");
     int64_t dims[32];
@@ -165,8 +165,8 @@ static sb_status lend(void *user, int64_t layer, int64_t index, const sb_blob **
     return SB_OK;
 }
 
-/* The head is on the device, so writing copies the blob to the host. Owned storage replaces the
-   storage that was lent read-only, whose deleter must run before the call returns. */
+/* The head is on the device, so writing copies the blob to the host. The library's storage replaces
+   storage that was lent read-only, and the lender's deleter must run before the call returns. */
 TEST_ON(rig, test_a_write_ends_the_loan_that_it_replaces) {
     enum { TO_BUFFER, TO_FILE, TO_SINK, TO_MODEL, MODEL_TO_FILE, WAYS };
     unsigned char bytes[100];

@@ -169,7 +169,7 @@ static void read_twice(struct scene *s) {
     assert_int_equal(sb_blob_update_on(s->blob, s->streams[ONE], NULL), SB_OK);
 }
 
-/* The failing work uploads the diff or zeroes it on the device. */
+/* The failing work uploads the diff, or writes zeros to the diff on the device. */
 static void upload_diff(struct scene *s) {
     void *out;
     assert_int_equal(sb_blob_mutable_cpu(s->blob, SB_DIFF, &out, NULL), SB_OK);
@@ -281,8 +281,8 @@ static void use_other_memories(struct scene *s) {
     ignore(sb_blob_cpu(s->target, SB_DIFF, &in, NULL));
 }
 
-/* To make a stream wait for the library's own stream, the library records an event on its stream.
-   That event reports the failures of the library's stream. */
+/* To make a stream wait for the library's stream, the library records an event there. The event
+   reports the failures of the library's stream. */
 static void order_behind_the_data(struct scene *s) {
     const void *in;
     ignore(sb_blob_gpu_on(s->blob, SB_DATA, s->streams[TWO], &in, NULL));
@@ -638,7 +638,7 @@ TEST(a_copy_whose_wait_failed_does_not_overwrite_later_results) {
     }
 }
 
-/* If no event can be recorded, the call waits for the work and so knows that the work succeeded. */
+/* If no event can be recorded, the call waits for the work and learns that the work succeeded. */
 TEST_ON(scene, work_without_an_event_is_waited_for) {
     const float *in;
     device_fail(f->rig.context, SB_SIM_EVENT_RECORD, 2,
@@ -700,8 +700,8 @@ static int64_t events_to_order(struct scene *s, sb_status expected) {
     return rig_since(&s->rig, &before).calls[SB_SIM_EVENT_RECORD];
 }
 
-/* One event reports the arithmetic's failure; one event for each stream that used the bytes orders
-   other streams. */
+/* One event serves to report a failure of the arithmetic. For each stream that used the bytes,
+   another event makes other streams wait. */
 TEST_ON(scene, an_event_of_the_librarys_arithmetic_is_recorded_once) {
     assert_ok(sb_blob_update(f->blob, &err));
     device_fail(f->rig.context, SB_SIM_EVENT_RECORD, 2, SB_SIM_FAIL_NOW);

@@ -17,7 +17,7 @@ static const char *const reader_names[READERS] = {
 
 enum lending { OWN, LENT, LENT_TO_READ }; /* whose storage a blob has */
 
-enum { COUNT = 6, ROOM = 10 }; /* values of the message; elements of a blob with room for more */
+enum { COUNT = 6, ROOM = 10 }; /* values of the message; elements of a larger blob */
 static const int64_t six[] = {COUNT};
 
 struct scene {
@@ -252,8 +252,8 @@ static size_t peak_of(struct scene *s, enum reader reader, sb_blob *blob) {
     return s->rig.counting.peak_bytes - before;
 }
 
-/* The first read allocates the payload. Later reads allocate nothing or, if they read a file, a
-   second payload for the duration of the read. */
+/* The first read allocates the payload. Later reads allocate nothing, but a read of a file
+   allocates a second payload until it ends. */
 TEST(test_memory_is_the_payload_once) {
     enum { MANY = 100000 };
     const size_t payload = MANY * sizeof(float), objects = 4096;
@@ -278,7 +278,7 @@ TEST(test_memory_is_the_payload_once) {
 
 enum { LARGE = 1 << 20, LIMIT = 4096 };
 
-/* Returns a blob of six elements with room for LARGE elements. */
+/* Returns a blob of six elements with a capacity of LARGE elements. */
 static sb_blob *roomy(struct scene *s, int32_t head, struct lent *lent) {
     sb_blob *blob = test_vector(s->rig.context, SB_DTYPE_F32, LARGE);
     if (lent->ptr)

@@ -128,7 +128,7 @@ struct memories {
     int64_t data_room, diff_room;
 };
 
-/* Checks that the memory is replaced if and only if it is too small, and checks its capacity. */
+/* Checks that the memory is replaced if and only if its capacity is too small. */
 static void check_memory(sb_mem **mem, int64_t *room, int64_t count, int64_t found_room,
                          bool is_replaced) {
     assert_int_equal(is_replaced, *mem && *room < count);

@@ -66,7 +66,7 @@ static void *load_doubles(void *user) {
     return NULL;
 }
 
-/* The file is not a model: the library reads its bytes to describe them in the error. */
+/* The file is not a model, so the library reads the file's bytes to describe them in the error. */
 static void *open_another_kind(void *user) {
     struct scene *s = user;
     sb_model *model = NULL;

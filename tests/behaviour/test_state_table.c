@@ -34,15 +34,15 @@ TEST(test_every_cell_equals_the_references) {
 
 /* --- every order of calls ------------------------------------------------------ */
 
-/* The true state of a memory, which its head may misreport. The test visits all states that calls
-   can reach, so it finds the consequences of a wrong head. */
+/* The true state of a memory; the head may misreport this state. The test visits all states that
+   calls can reach, so it finds the consequences of a wrong head. */
 struct memory {
     int32_t head;
     state_newest newest;
     bool has_bytes; /* the caller has stored bytes or requested zeros */
 };
 
-/* Makes the call. Returns whether it returns stale bytes or leaves the newest bytes on no side. */
+/* Returns whether the call returns stale bytes or leaves the newest bytes on no side. */
 static bool loses(cells table, struct memory *memory, int number) {
     const struct state_cell cell = table[memory->head][number];
     const enum call call = calls_of_library[number];

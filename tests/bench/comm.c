@@ -141,7 +141,7 @@ static void cut_at_once(struct world *w, int64_t length) {
     (void)MPI_Waitall(count, requests, MPI_STATUSES_IGNORE);
 }
 
-/* The number of floats in all small blobs together; they are a part of the buffer. */
+/* The number of floats in all small blobs together, which are a part of the buffer. */
 #define GATHERED ((int64_t)4 << 20)
 
 static void blobs_in_place(struct world *w, int64_t length) {

@@ -15,7 +15,7 @@
 #define FIND_NS    100
 /* A search among 1,000 layers has no cache misses; a search among 100,000 layers has some. */
 #define FIND_GROWS  3.0
-#define ADDED_GROWS 1.5 /* the room for added layers grows by doubling */
+#define ADDED_GROWS 1.5 /* the array of added layers grows by doubling */
 
 typedef char layer_name[NAME_BYTES];
 

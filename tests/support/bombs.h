@@ -13,7 +13,7 @@ struct bomb {
     size_t unit_size;
     const void *head, *tail; /* bytes of the message before and after the repeated bytes */
     size_t head_size, tail_size;
-    int64_t count;      /* elements of the last shape; PER_UNIT: one per unit; NO_SHAPE */
+    int64_t count;      /* elements of the last shape, PER_UNIT (one per unit) or NO_SHAPE */
     uint32_t within[2]; /* fields that enclose the message, the innermost first; 0: none */
 };
 

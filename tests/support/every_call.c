@@ -8,7 +8,7 @@
 
 /* --- storage that the world lends ------------------------------------------------------------ */
 
-/* Lent storage, or a tensor on it. */
+/* Lent storage, or a tensor on lent storage. */
 struct lent_piece {
     struct world *world;
     sb_context *context; /* of device memory; NULL: host memory */

@@ -26,7 +26,7 @@ struct world {
     sb_comm *comm; /* of one rank */
     sb_reducer *reducer;
     char path[64];                    /* of a file */
-    void (*callback)(struct world *); /* a deleter calls it after freeing its storage */
+    void (*callback)(struct world *); /* a deleter frees its storage, then calls this function */
     void (*visit)(struct world *, enum world_visit);
     int depth;         /* nesting of callbacks; only the test uses it */
     bool keeps;        /* the test makes no call that ends an object */
@@ -51,7 +51,7 @@ void world_open(struct world *world, enum world_storage storage, bool has_room, 
 /* Reads and writes both blobs on both sides and saves the model: a sanitizer reports an access
    outside of their storage. Asserts that no count exceeds its capacity. */
 void world_use(struct world *world);
-/* Destroys the objects and asserts that as many deleters ran as pieces were lent. */
+/* Destroys the objects and asserts that a deleter has run for each piece that was lent. */
 void world_close(struct world *world);
 
 struct every_call {

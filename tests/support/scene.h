@@ -21,7 +21,7 @@ struct start {
 enum { SCENE_STARTS = 14 };
 extern const struct start scene_starts[SCENE_STARTS];
 
-/* Such states on a device with host-coherent memory: both sides are one storage, or one is lent. */
+/* Such states with host-coherent memory: both sides share a storage, or one side's is lent. */
 enum { SCENE_COHERENT_STARTS = 10 };
 extern const struct start scene_coherent_starts[SCENE_COHERENT_STARTS];
 

@@ -57,7 +57,7 @@ struct plan {
     int32_t head;     /* the head after the call */
     int32_t side;     /* the side on which the call works */
     bool allocates;   /* the library allocates storage on that side */
-    bool on_device;   /* that storage is memory of the device */
+    bool on_device;   /* the allocated storage is memory of the device */
     bool copies;      /* from the other side */
     bool moves;       /* current bytes move out of read-only storage, on the same side */
     bool zeroes;

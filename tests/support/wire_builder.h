@@ -10,7 +10,7 @@ struct wire {
     size_t size, room;
 };
 
-/* A wire starts as {0}; its bytes are freed by wire_free or when the test ends. */
+/* A wire starts as {0}. wire_free, or the end of the test, frees its bytes. */
 void wire_free(struct wire *wire);
 void wire_raw(struct wire *wire, const void *bytes, size_t size);
 /* Appends a number of `width` bytes, in little-endian order. */

@@ -25,7 +25,7 @@ struct given {
     uint32_t flags; /* of the contexts, SB_CONTEXT_* */
 };
 
-/* One call: a row of the table below, with its part and its variant. */
+/* One call: a row of the table below, a part of the blob, and a variant of the call. */
 struct op {
     const struct row *row;
     sb_part part;

@@ -501,7 +501,7 @@ static void arm(struct scene *s, const struct failure *how, int n) {
             (*source)->fault = fault;
 }
 
-/* Ends the fault. Returns whether the call reached its n-th step. */
+/* Disarms the fault. Returns whether the call reached its n-th step. */
 static bool disarm(struct scene *s, const struct failure *how, int n) {
     const struct test_fault none = {0, SB_OK, false};
     bool fired = false;
@@ -762,8 +762,8 @@ static void remove_leftovers(const char *folder) {
 }
 
 /* Returns whether a child that makes the call was killed at its n-th system call. A child that was
-   not killed raises a signal too: at a normal exit valgrind reports the parent's memory as leaks.
-   */
+   not killed raises another signal, because at a normal exit valgrind reports the parent's memory
+   as leaks. */
 static bool killed_at(const struct row *row, int n, struct scene *s) {
     int status = -1;
     pid_t child = fork();
@@ -778,7 +778,7 @@ static bool killed_at(const struct row *row, int n, struct scene *s) {
     return WTERMSIG(status) == SIGKILL;
 }
 
-/* A killed writer leaves one temporary file beside the target. */
+/* A killed writer leaves one temporary file in the target's folder. */
 TEST(a_killed_writer_leaves_the_old_file_or_the_new_one) {
     for (const struct row *row = rows; row < rows + ROWS; row++) {
         bool killed = row->steps & REPLACES;

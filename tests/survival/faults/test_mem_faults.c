@@ -147,12 +147,12 @@ static void drain(const struct trial *t) {
     demand(t, st == SB_OK || (st == SB_ERR_DEVICE_LOST && is_lost(t)));
 }
 
-/* Checks that every loan was returned once and not written afterwards. */
+/* Checks that each deleter ran once, and that lent bytes were not written afterwards. */
 static void trial_close(struct trial *t) {
     struct scene *s = &t->scene;
     struct lent *all[] = {&s->cpu, &s->gpu, &s->extra};
     if (t->status != SB_OK && s->extra.ptr)
-        lent_deleter(&s->extra, s->extra.ptr); /* a failed call leaves the loan with the caller */
+        lent_deleter(&s->extra, s->extra.ptr); /* a failed call does not run the deleter */
     if (!t->reuses)
         sb_mem_release(s->mem);
     drain(t);

@@ -31,7 +31,7 @@ static void fail_no_more(struct rig *rig) {
 
 /* --- one loan in quarantine ------------------------------------------------------------------ */
 
-/* Returns a memory with its head at the device and a lent host side. */
+/* Returns a memory whose head is at the device and whose host storage is lent. */
 static sb_mem *at_device(struct rig *rig, struct lent *lent) {
     sb_mem *mem;
     void *out;
@@ -376,7 +376,7 @@ static void crowd_close(struct crowd *crowd) {
     rig_close(&crowd->rig);
 }
 
-/* Returns a memory with the lent storage, used on the streams whose bits are in `users`. */
+/* Returns a memory with the lent storage that was used on the streams whose bits are in `users`. */
 static sb_mem *member(struct crowd *crowd, unsigned users) {
     sb_mem *mem;
     const void *in;
@@ -485,7 +485,7 @@ static sb_status query(void *device, void *event, int32_t *out_done, sb_error *e
     return query_status == SB_OK ? st : sb_error_fill(err, query_status, 0, "as was asked");
 }
 
-/* Another context ends during a query, as if on another thread. */
+/* Another context ends during a query, which simulates another thread. */
 TEST_ON(crowd, two_queries_may_overlap) {
     struct look look;
     void *between;
@@ -503,8 +503,8 @@ TEST_ON(crowd, two_queries_may_overlap) {
     sb__sim_backend.event_destroy(f->rig.context->device, between);
 }
 
-/* If the table has no query slot, the slot fails or no event can be recorded, the storage stays in
-   quarantine until a wait succeeds. */
+/* Storage stays in quarantine until a wait succeeds if the table has no query slot, if the slot
+   fails, or if no event can be recorded. */
 TEST(storage_is_not_returned_without_a_successful_query) {
     static const struct {
         sb_status (*slot)(void *, void *, int32_t *, sb_error *);

@@ -285,8 +285,7 @@ TEST_ON(scene, saves_survive_random_failures) {
     }
 }
 
-/* Over a network the reply to a rename may be lost: the new file is in place, and the call
-   succeeds. */
+/* If a network loses the reply to a rename, the new file is in place and the call succeeds. */
 TEST_ON(scene, a_rename_that_was_done_is_not_a_failure) {
     for (int error = 1; error < 134; error++) {
         struct world w = {.lacks = {"renameat"},

@@ -57,7 +57,7 @@ struct round {
     struct lane lanes[STREAMS];
     struct loan *loans;
     struct job *jobs;
-    _Atomic(sb_mem *) parked; /* a reference that one thread leaves for another */
+    _Atomic(sb_mem *) parked; /* a reference that one thread passes to another */
     _Atomic int loan_count, job_count, kernel_count, idle, wrong;
     pthread_barrier_t quiet; /* the members wait until no fault is armed */
 };
@@ -643,7 +643,7 @@ static void rest(struct round *round) {
     rig_close(&round->rig);
 }
 
-/* Queues a copy into a loan. Every wait for the copy fails, so the loan goes into quarantine. */
+/* Queues a copy to lent memory. Every wait for the copy fails, so the memory is quarantined. */
 static void retire_in_use(struct round *round) {
     struct worker w = {.round = round, .random = round->seed};
     struct object *o = &round->shared[0];

@@ -507,8 +507,8 @@ TEST(a_failed_reduction_beside_a_reader_leaves_the_memory_valid) {
 /* --- device storage that is retired beside readers ------------------------------------------ */
 
 /* A read replaces read-only device storage and retires the old storage while another thread begins
-   to use the device side on a stream. Retiring waits for users; the first wait fails, and the other
-   thread has begun before the retry. */
+   to use the device side on a stream. To retire storage, the library waits for its users. The first
+   wait fails, and the other thread begins before the retry. */
 struct replacing {
     struct stage stage;
     quiet_flag retiring, joined;

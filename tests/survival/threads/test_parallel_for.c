@@ -26,7 +26,7 @@ static void take_tasks(void *user, int member) {
         pool->task(pool->arg, i);
 }
 
-/* Runs the tasks on other threads, from the last task on; the caller only waits. */
+/* Runs the tasks on other threads, beginning with the last task, while the caller waits. */
 static void pool_run(void *user, int64_t tasks, void (*task)(void *arg, int64_t i), void *arg) {
     struct pool *pool = user;
     assert_true(tasks <= 64);
