@@ -172,7 +172,7 @@ TEST(legacy_accessors_accept_at_most_four_axes) {
 }
 
 TEST(offsets_past_two_to_the_31_are_exact) {
-    skip_on_32_bits("its sizes have no addresses");
+    skip_on_32_bits("its sizes exceed all addresses");
     sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 2, (int64_t[]){70000, 70000});
     int64_t out;
     assert_ok(sb_blob_offset(blob, (int64_t[]){69999, 69999}, 2, &out, &err));

@@ -162,7 +162,7 @@ TEST(a_blob_leaves_read_only_storage_before_it_writes) {
         }
         assert_true(mem_holds(data_of(a), values, sizeof values));
         assert_true(mem_holds(data_of(c), values, sizeof values));
-        pass(c, SB_DATA, b, SB_DATA, 0, WRITE, side); /* c too moves to b's storage */
+        pass(c, SB_DATA, b, SB_DATA, 0, WRITE, side); /* c moves to b's storage, too */
         assert_true(sb_mem_is_unique(data_of(a)));
         assert_false(sb_mem_is_unique(data_of(b)));
         sb_blob_destroy(a);

@@ -353,7 +353,7 @@ TEST_ON(place, a_read_waits_for_the_end_of_a_lease) {
     (void)close(answer[0]);
     (void)close(answer[1]);
     if (has != 'y') {
-        print_message("skipped: this file system gives no leases\n");
+        print_message("skipped: this file system grants no leases\n");
         test_skip();
     }
     assert_true(read_whole);

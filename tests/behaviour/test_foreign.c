@@ -177,7 +177,7 @@ TEST_ON(kinds, every_reader_describes_the_bytes) {
         for (size_t r = 0; r < NUM_READERS; r++) {
             support_poison_error(&err);
             if (readers[r](&given, &err) == SB_OK)
-                fail_with("reader %zu takes \"%s\"", r, f->all.rows[k].words);
+                fail_with("reader %zu accepts \"%s\"", r, f->all.rows[k].words);
             const char *words = strstr(err.message, BEFORE);
             if (!words || strcmp(words, end) != 0)
                 fail_with("reader %zu: \"%s\" does not end in \"%s\"", r, err.message, end);
@@ -890,7 +890,7 @@ static void check_cut(const struct wire *file, size_t size, struct span field, s
     (void)snprintf(end, sizeof end, "the beginning of %s: the rest was cut off", words);
     if (!strstr(err.message, missing) || (found && strcmp(found, end) != 0) ||
         (!found && size >= known))
-        fail_with("cut to %zu bytes, of which \"%s\": %s", size, missing, err.message);
+        fail_with("cut to %zu bytes, expected \"%s\": %s", size, missing, err.message);
 }
 
 /* A file that is cut between two fields is a valid message. If the cut is inside a field, the error

@@ -263,13 +263,13 @@ TEST_ON(world, a_status_of_a_callback_is_one_of_three) {
         const sb_sink sink = test_sink_of(&fails);
         f->source.fault = (struct test_fault){2, returned, i % 2}; /* the call after version */
         assert_status(seen, sb_blob_load_source(f->blob, &source, 0, NULL, NULL, &err));
-        assert_string_equal(err.message, i % 2 ? "the source failed and gave no reason"
-                                               : "the test wants it so");
+        assert_string_equal(err.message,
+                            i % 2 ? "the source failed and gave no reason" : "planted by the test");
         assert_int_equal(err.device_code, i % 2 ? 0 : 5);
         assert_int_equal(err.offset, 0);
         assert_status(seen, sb_blob_save_sink(f->blob, &sink, 0, NULL, &err));
         assert_string_equal(err.message,
-                            i % 2 ? "the sink failed and gave no reason" : "the test wants it so");
+                            i % 2 ? "the sink failed and gave no reason" : "planted by the test");
         assert_int_equal(fails.got.size, 0);
     }
 }

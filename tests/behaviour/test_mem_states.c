@@ -80,7 +80,7 @@ static void check_work(struct scene *scene, const struct start *start, enum call
     expect("downloads in the statistics", t.downloads, plan->copies && host);
     expect("downloads of the device", t.calls[SB_SIM_DOWNLOAD], plan->copies && host);
     expect("device copies in the statistics", t.device_copies, plan->moves && device);
-    expect("device copies of the device", t.calls[SB_SIM_COPY], plan->moves && device);
+    expect("device copies counted by the device", t.calls[SB_SIM_COPY], plan->moves && device);
     expect("host copies", t.host_copies, plan->moves && host);
     expect("device zero fills", t.calls[SB_SIM_ZERO], plan->zeroes && device);
 }

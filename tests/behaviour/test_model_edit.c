@@ -400,7 +400,7 @@ TEST(test_a_solver_state_is_edited) {
     assert_int_equal(info.iter, 99);
     assert_int_equal(info.current_step, -7);
     assert_memory_equal(info.learned_net.bytes, "n\0t\0", 4);
-    assert_ok(sb_model_set_solver_info(model, &info, &err)); /* the texts are the model's */
+    assert_ok(sb_model_set_solver_info(model, &info, &err)); /* the model owns these texts */
     assert_saved(model, &expected);
 }
 

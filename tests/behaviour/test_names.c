@@ -69,7 +69,7 @@ static void assert_finds_all(const struct net *net) {
     assert_finds(net, "", 0);
 }
 
-/* The names are short and of few letters, so many are equal. */
+/* The names are short and use few letters, so many are equal. */
 TEST(names_in_nets_of_all_sizes_are_found) {
     struct net *net = calloc(1, sizeof *net);
     assert_non_null(net);

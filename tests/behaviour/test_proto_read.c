@@ -211,7 +211,7 @@ TEST(test_current_shapes_compare_axis_by_axis) {
 }
 
 TEST(test_reshape_accepts_a_blob_shape) {
-    skip_on_32_bits("its sizes have no addresses");
+    skip_on_32_bits("its sizes exceed all addresses");
     sb_blob *blob = new_blob(NULL, SB_DTYPE_U32);
     uint32_t reallocated = 99;
     void *p;

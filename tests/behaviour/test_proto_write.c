@@ -99,7 +99,7 @@ TEST(test_long_shapes_are_written_completely) {
 }
 
 TEST_ON(rig, test_two_gigabytes_are_refused_before_anything_is_done) {
-    skip_on_32_bits("its sizes have no addresses");
+    skip_on_32_bits("its sizes exceed all addresses");
     static const struct {
         int64_t count;
         uint32_t flags;

@@ -14,9 +14,9 @@ void test_end(void *thing);
 /* Removes the thing from the list of the test; returns false if the list did not contain it. */
 bool test_disown(const void *thing);
 size_t test_num_owned(void);
-/* Ends all but the `first` things that the test owns. */
+/* Destroys the objects that the test owns except for the oldest `first`. */
 void test_end_after(size_t first);
-/* Ends everything and forgets the test's fixture: the teardown of a test. */
+/* The teardown of a test: destroys all objects and forgets the test's fixture. */
 int test_end_all(void **state);
 
 #endif

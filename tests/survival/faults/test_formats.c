@@ -434,7 +434,7 @@ static const struct row {
     {"write_sink", write_sink, WRITES | REPORTS, 3, put_vector, 0},
     {"create", create, 0, 1, put_vector, 0},
     {"load_blob", load_real, CALLS_SYSTEM | READS | REPORTS, 1, put_vector, 0},
-    {"load_blob, as it is", load_single, CALLS_SYSTEM | READS | REPORTS, 1, put_vector, 0},
+    {"load_blob, not converted", load_single, CALLS_SYSTEM | READS | REPORTS, 1, put_vector, 0},
     {"load_blob, unpacked", load_unpacked, CALLS_SYSTEM | READS | REPORTS, 1, put_vector, 0},
     {"load_blob, edited", load_edited, 0, 1, put_vector, 0},
     {"blob_info", blob_info, CALLS_SYSTEM | READS, 0, put_vector, 0},

@@ -474,7 +474,7 @@ TEST_ON(crowd, an_event_covers_only_storage_quarantined_before_it) {
 }
 
 static sb_status query_status;
-static int queries_to_interrupt; /* another context ends during so many queries */
+static int queries_to_interrupt; /* in so many queries another context ends */
 
 static sb_status query(void *device, void *event, int32_t *out_done, sb_error *err) {
     sb_status st = sb__sim_backend.event_query(device, event, out_done, err);
@@ -482,7 +482,7 @@ static sb_status query(void *device, void *event, int32_t *out_done, sb_error *e
         queries_to_interrupt--;
         end_another_context();
     }
-    return query_status == SB_OK ? st : sb_error_fill(err, query_status, 0, "as was asked");
+    return query_status == SB_OK ? st : sb_error_fill(err, query_status, 0, "planted by the test");
 }
 
 /* Another context ends during a query, which simulates another thread. */

@@ -712,7 +712,7 @@ TEST(after_any_failure_readers_see_the_last_writer_and_nothing_in_use_is_returne
         seen.rounds++;
     }
     print_message("%lld rounds, %lld calls failed, %lld loans, %lld kernels; storage in "
-                  "quarantine was seen %lld times, contexts left it behind %lld times\n",
+                  "quarantine was seen %lld times, %lld contexts ended before it was empty\n",
                   (long long)seen.rounds, (long long)seen.failures, (long long)seen.loans,
                   (long long)seen.kernels, (long long)seen.quarantined,
                   (long long)seen.left_behind);
