@@ -155,7 +155,7 @@ static void pull_and_lose_track(struct rig *rig, sb_mem *mem, sb_stream stream) 
 }
 
 /* The copy's target was new storage, since read-only storage is not written. The failed call did
-   not make it the storage of the memory. */
+   not make this storage the memory's. */
 TEST_ON(rig, new_storage_is_quarantined_while_a_copy_may_write_it) {
     struct lent host = lend_host(BYTES, LENT);
     void *out;

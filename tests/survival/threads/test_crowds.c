@@ -1,4 +1,4 @@
-/* Many threads make the same calls at once. First uses create each missing object once. A cap is
+/* Many threads make the same calls at once. Their first uses create each object once. A cap is
    never exceeded, and a request that fits is not refused because of another. The cache has no more
    bytes than were in use, readers of every kind cause one transfer, and calls on two memories do
    not wait for each other. */
