@@ -21,7 +21,7 @@ struct scene {
     sb_blob *blob, *other, *target; /* data and diff of all are on the device */
 };
 
-/* --- a caller's table: the simulated device, but streams do not keep failures -------------- */
+/* --- a caller's table: the simulated device, but streams do not store failures ------------- */
 
 static sb_stream table_own;
 
@@ -132,7 +132,7 @@ static void scene_close(struct scene *s) {
     rig_close(&s->rig);
 }
 
-/* --- work that fails, and spoils the data of `blob` ---------------------------------------- */
+/* --- work that fails and invalidates data of `blob` ---------------------------------------- */
 
 static void fails(struct scene *s, int32_t op) {
     device_fail(s->rig.context, op, 1, SB_SIM_FAIL_LATER);
@@ -223,7 +223,7 @@ static void read_twice(struct scene *s) {
     assert_int_equal(sb_blob_update_on(s->blob, s->streams[ONE], NULL), SB_OK);
 }
 
-/* The failing work uploads the diff or zeroes it on the device. */
+/* The failing work uploads the diff, or writes zeros to the diff on the device. */
 static void upload_diff(struct scene *s) {
     void *out;
     assert_int_equal(sb_blob_mutable_cpu(s->blob, SB_DIFF, &out, NULL), SB_OK);
@@ -376,8 +376,8 @@ static void use_other_memories(struct scene *s) {
     ignore(sb_blob_cpu(s->target, SB_DIFF, &in, NULL));
 }
 
-/* To make a stream wait for the library's own stream, the library records an event on its stream.
-   That event reports the failures of the library's stream. */
+/* To make a stream wait for the library's stream, the library records an event there. The event
+   reports the failures of the library's stream. */
 static void order_behind_the_data(struct scene *s) {
     const void *in;
     ignore(sb_blob_gpu_on(s->blob, SB_DATA, s->streams[TWO], &in, NULL));
@@ -600,7 +600,7 @@ TEST(bytes_of_other_streams_and_of_later_kernels_are_valid) {
     scene_close(&s);
 }
 
-/* --- bytes that no call asks for ------------------------------------------------------------- */
+/* --- bytes that no call requests ------------------------------------------------------------- */
 
 TEST(a_memory_that_is_not_read_is_released) {
     for (int work = 0; work < WORKS; work++)
@@ -760,7 +760,7 @@ TEST(a_copy_whose_wait_failed_does_not_overwrite_later_results) {
     }
 }
 
-/* If no event can be recorded, the call waits for the work and so knows that the work succeeded. */
+/* If no event can be recorded, the call waits for the work and learns that the work succeeded. */
 TEST_ON(scene, work_without_an_event_is_waited_for) {
     const float *in;
     device_fail(f->rig.context, SB_SIM_EVENT_RECORD, 2,
@@ -784,7 +784,7 @@ TEST_ON(scene, work_that_fails_without_an_event_loses_the_device) {
     assert_status(SB_ERR_UNINITIALIZED, sb_blob_cpu(f->blob, SB_DATA, &in, &err));
 }
 
-/* The caller's work uses a pointer requested for a stream. An event on that stream fails. */
+/* The caller's work uses a pointer that was requested for a stream. An event there fails. */
 TEST(bytes_that_a_callers_stream_failed_to_write_are_not_returned) {
     for (int ask = 0; ask < ASKS; ask++) {
         struct scene s;
@@ -822,8 +822,8 @@ static int64_t events_to_order(struct scene *s, sb_status expected) {
     return rig_since(&s->rig, &before).calls[SB_SIM_EVENT_RECORD];
 }
 
-/* One event reports the arithmetic's failure; one event for each stream that used the bytes orders
-   other streams. */
+/* One event serves to report a failure of the arithmetic. For each stream that used the bytes,
+   another event makes other streams wait. */
 TEST_ON(scene, an_event_of_the_librarys_arithmetic_is_recorded_once) {
     assert_ok(sb_blob_update(f->blob, &err));
     device_fail(f->rig.context, SB_SIM_EVENT_RECORD, 2, SB_SIM_FAIL_NOW);
@@ -835,7 +835,7 @@ TEST_ON(scene, an_event_of_the_librarys_arithmetic_is_recorded_once) {
     assert_int_equal(events_to_order(f, SB_OK), 2);
 }
 
-static const sb_status *scripted; /* what the next waits for events return */
+static const sb_status *scripted; /* the statuses of the next waits for events */
 
 static sb_status scripted_wait(void *device, void *event, sb_error *err) {
     return sb_error_fill(err, *scripted++, 0, "a scripted wait");

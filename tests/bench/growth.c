@@ -14,7 +14,7 @@
 
 #define MOST        100000
 #define NAME_BYTES  32
-#define ADDED_GROWS 1.5 /* the room for added layers grows by doubling */
+#define ADDED_GROWS 1.5 /* the array of added layers grows by doubling */
 
 typedef char layer_name[NAME_BYTES];
 
@@ -29,7 +29,7 @@ struct net {
     layer_name *listed;
 };
 
-/* Returns the number of layers that each run handles: a run repeats small nets. */
+/* Returns the number of layers that each run handles, because a run repeats small nets. */
 static int64_t layers_of_a_run(void) {
     return bench.effort == QUICK ? MOST / 10 : bench.effort == NORMAL ? MOST : 10 * MOST;
 }
