@@ -154,7 +154,7 @@ def message(code, legacy=(), dims=(), count=0):
 
 
 def ask(variant, *operands):
-    """Returns a query: 0 counts (2 operands), 1 axes, 2 legacy, 3 text (1 each), 4 device shape."""
+    """Returns the step of a query: counts has 2 operands, axes, legacy and text 1, device shape none."""
     return step("ask", variant=variant, then=bytes(operands[:[2, 1, 1, 1, 0][variant % 5]]))
 
 
