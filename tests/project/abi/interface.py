@@ -5,14 +5,14 @@
     interface.py [--cc CC] compare
     interface.py [--cc CC] update [--reviewed]
 
-"exports" fails unless a shared library exports the functions of its headers and nothing else, each
-in the version of its tier, and has the SONAME of its version. NAME is "core", or X for
-libsyncblob-X.
+"exports" fails unless a shared library exports exactly the functions of its headers, each with the
+symbol version for its tier (stable or experimental), and has the SONAME of its version. NAME is
+"core", or X for libsyncblob-X.
 
 "compare" fails if abidiff finds a difference to the recorded interface of x86-64. "update" records
-the interface if it only adds to the recorded one; with --reviewed, any interface. The compared
-library is compiled from a file that defines every function that is not experimental, a variable of
-every struct, and an enum of all constants. c/abi/README.md has the rules.
+the interface if it only adds to the recorded one; with --reviewed, any interface. Both compile a
+library from a file that defines every function that is not experimental, a variable of every
+struct, and an enum of all constants. c/abi/README.md has the rules.
 """
 import argparse
 import pathlib
@@ -35,7 +35,7 @@ def output(*command, **options):
 
 
 class Headers:
-    """Returns the public headers below `root`."""
+    """The public headers below `root`."""
 
     def __init__(self, root, cc):
         self.cc, self.core = cc, root / "c/include"
@@ -143,8 +143,8 @@ def why_not(cc):
 
 
 def difference(baseline, recorded, additions=True):
-    """Returns what changed or, if `additions`, was added; empty if nothing. abidiff 2.2 does not
-    compare the values of enumerators."""
+    """Returns a list of changes, with additions if `additions`; empty if there are none. Compares the
+    values of enumerators itself, because abidiff 2.2 does not."""
     with tempfile.NamedTemporaryFile("w", suffix=".abi") as found:
         found.write(recorded)
         found.flush()
