@@ -1,4 +1,4 @@
-/* The only function of bcryptprimitives.dll, which old wine lacks, that Rust's library calls. */
+/* A bcryptprimitives.dll for old Wine, which has none: the only function that Rust's std needs. */
 #include <windows.h>
 
 #include <ntsecapi.h>

@@ -37,7 +37,7 @@ SCRIPTS = pathlib.Path(__file__).resolve().parent / "peers"
 Answer = collections.namedtuple("Answer", "status message")
 
 # The environment of each peer, and its commands: programs of the environment, or scripts in peers/.
-# They write net.onnx or outputs.npz in the folder.
+# The commands write net.onnx or outputs.npz in the folder.
 CONVERT = ("@syncblob", "convert", "net.prototxt", "net.caffemodel", "-o", "net.onnx", "--force")
 OURS = "syncblob"
 PEERS = {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares answers to the nets with the stored answers, or replaces the stored answers.
+"""Computes the answers for the nets; compares them with the stored answers, or replaces those.
 
     record.py layers BUILD [--write] [ROW...]
     record.py nets BUILD [--write] [NET...]

@@ -168,7 +168,7 @@ def c3d_pooling(layer, bottoms, _):
 
 
 def interp(layer, bottoms, _):
-    """Interpolates linearly with fixed corners."""
+    """Interpolates linearly; the values at the corners stay the same."""
     (data,), p = bottoms, layer["interp_param"]
     before, behind = (-p.get(name, 0) for name in ("pad_beg", "pad_end"))
     data = data[:, :, before:data.shape[2] - behind, before:data.shape[3] - behind].astype(numpy.float64)

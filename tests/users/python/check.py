@@ -71,7 +71,7 @@ def test(python, requirements, wheel, resnet, folder):
     variables["PYTHONDONTWRITEBYTECODE"] = "1"
     if resnet:
         variables["SYNCBLOB_TEST_RESNET"] = str(resnet)
-    # To a file: a pipe would stay open until the last child ends.
+    # The output goes to a file, because a pipe would stay open until the last child ends.
     with open(folder / "output.txt", "w+", encoding="utf-8") as out:
         done = subprocess.run([inside, "-X", "faulthandler", "-c", RUN, "discover", "-s", HERE,
                                "-v"], env=variables, cwd=folder, stdout=out,

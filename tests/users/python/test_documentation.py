@@ -102,7 +102,7 @@ class Stubs(unittest.TestCase):
         for name, thing in members():
             if name not in self.stub or name.rpartition(".")[2] in (
                     "__len__", "__getitem__", "__setitem__", "__iter__", "__contains__", "__eq__"):
-                continue  # parameters without visible names; or no call, so not in the stub
+                continue  # not a function, so not in the stub; or parameters without visible names
             if name.endswith(".__new__"):
                 thing = vars(_syncblob)[name.partition(".")[0]]
             elif not callable(thing) or inspect.isclass(thing):

@@ -71,7 +71,7 @@ def empty_window(draw, net):
 
 
 def mask(draw, net):
-    """Draws a second top: the place of each maximum in its plane."""
+    """Draws a pooling layer with a second top, which has the place of each maximum in its plane."""
     draw_pooling(draw, net, {}, ("pool", "mask"), "MAX")
 
 
