@@ -1,5 +1,5 @@
-/* Parses bytes as a protobuf message up to the first error, and writes messages. Because mutators
-   need it, the parser does not check values, and the writer can write invalid messages. */
+/* Parses bytes as a protobuf message up to the first error, and writes messages. The parser does
+   not check values, and the writer can write invalid messages, as mutators require. */
 #ifndef SB_FUZZ_MESSAGE_H
 #define SB_FUZZ_MESSAGE_H
 

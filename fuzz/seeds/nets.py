@@ -110,7 +110,7 @@ def values(form):
 
 
 def variants(message):
-    """Yields the fields that a layer needs, then variants of them, each with one field set or changed."""
+    """Yields the fields that a layer needs; then the same fields with one field added or changed."""
     fields = schema()[0][message]
     base = [(name, value) for name in dict.fromkeys(name for _, name, _, _ in fields)
             for value in NEEDED.get(name, [])]
@@ -121,7 +121,7 @@ def variants(message):
 
 
 def parameters(layer, kind, name):
-    """Returns the field for the parameters of a type of layer, and the field's message, or two None."""
+    """Returns (field, message) of the parameters of a type of layer; (None, None) if it has none."""
     guess = name or re.sub(r"(?<=[a-z])(?=[A-Z])|3D$|_LOSS$", "_", kind).strip("_").lower() + "_param"
     known = [field[1] for field in schema()[0][layer]]
     guess = guess if guess in known else guess.replace("_", "", guess.count("_") - 1)

@@ -9,7 +9,7 @@
 /* Counts are either small or absurdly large, so that the model knows whether they fit in memory. */
 #define SMALL_COUNT  512
 #define ABSURD_COUNT ((int64_t)1 << 24)
-#define MEMORY_CAP   ((size_t)16 << 20) /* of host and device; absurd counts need more bytes */
+#define MEMORY_CAP   ((size_t)16 << 20) /* the cap of host and device; absurd counts exceed it */
 
 enum { DATA = SB_DATA, DIFF = SB_DIFF };
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OBJECT_BYTES 1024 /* for handles that a read may create in addition to the payload */
+#define OBJECT_BYTES 1024 /* at least the size of the handles that a read may create */
 
 struct run {
     const uint8_t *bytes;
@@ -32,7 +32,7 @@ static sb_status read_into(const struct run *run, sb_blob *blob, uint32_t flags,
 static void check_memory(const struct run *run, const sb_blob *blob) {
     size_t peak = watched_peak(run->watched), sides = blob_has(blob, SB_DIFF) ? 2 : 1;
     fuzz_check(peak <= sides * blob_bytes(blob) + OBJECT_BYTES,
-               "a peak of %zu bytes for %zu times %zu", peak, sides, blob_bytes(blob));
+               "the peak is %zu bytes for %zu parts of %zu bytes", peak, sides, blob_bytes(blob));
 }
 
 static void check_untouched(const struct run *run, const sb_blob *blob) {

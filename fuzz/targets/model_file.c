@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OBJECT_BYTES 2048 /* at most, of the handles of a model, a blob and its memories */
-/* The size of a model's index, for each layer and for each blob. */
+#define OBJECT_BYTES 2048 /* at least the size of the handles of a model and a blob */
+/* The sizes of a layer and of a blob in a model's index. */
 #define LAYER_BYTES 42
 #define BLOB_BYTES  4
 _Static_assert(OBJECT_BYTES + 100000 * LAYER_BYTES + 1000000 * BLOB_BYTES <= 8 << 20,
@@ -59,7 +59,7 @@ static void check_index_memory(const struct run *run, const sb_model *model) {
     size_t layers = model ? (size_t)sb_model_num_layers(model) : 0;
     size_t blobs = model ? (size_t)count_blobs(model) : 0;
     size_t bound = OBJECT_BYTES + run->size + LAYER_BYTES * layers + BLOB_BYTES * blobs;
-    fuzz_check(watched_peak(run->watched) <= bound, "%zu for %zu layers, %zu blobs, %zu bytes",
+    fuzz_check(watched_peak(run->watched) <= bound, "peak %zu: %zu layers, %zu blobs, %zu bytes",
                watched_peak(run->watched), layers, blobs, run->size);
 }
 
@@ -96,9 +96,9 @@ static void close_model(sb_model *model, const int *deleted) {
 static void check_loaded(const struct run *run, const sb_blob *blob, const sb_blob_info *info) {
     size_t peak = watched_peak(run->watched), sides = info->diff_count > 0 ? 2 : 1;
     fuzz_check(peak <= sides * blob_bytes(blob) + OBJECT_BYTES,
-               "a peak of %zu bytes for %zu times %zu", peak, sides, blob_bytes(blob));
+               "the peak is %zu bytes for %zu parts of %zu bytes", peak, sides, blob_bytes(blob));
     fuzz_check(info->data_count == info->count && sb_blob_count(blob) == info->count,
-               "%lld values of %lld loaded as %lld", (long long)info->data_count,
+               "%lld values listed for %lld elements, %lld loaded", (long long)info->data_count,
                (long long)info->count, (long long)sb_blob_count(blob));
     fuzz_check(sb_blob_num_axes(blob) == info->num_axes, "%d axes listed, %d loaded",
                info->num_axes, sb_blob_num_axes(blob));
@@ -106,7 +106,7 @@ static void check_loaded(const struct run *run, const sb_blob *blob, const sb_bl
         fuzz_check(sb_blob_shape(blob)[i] == info->shape[i], "axis %d: %lld listed, %lld loaded", i,
                    (long long)info->shape[i], (long long)sb_blob_shape(blob)[i]);
     fuzz_check(blob_bytes(blob) == 0 || blob_has(blob, SB_DIFF) == (info->diff_count > 0),
-               "%lld values of diff listed", (long long)info->diff_count);
+               "%lld values of diff are listed, contrary to the blob", (long long)info->diff_count);
 }
 
 /* Loads a blob; returns NULL if the file has no data for it. */
@@ -485,7 +485,7 @@ static void check_guess(const struct run *run, int32_t format, const sb_limits *
     bool known = !guess;
     for (size_t i = 0; !known && i < sizeof words / sizeof *words; i++)
         known = strncmp(guess + strlen("; this is "), words[i], strlen(words[i])) == 0;
-    fuzz_check(known, "an accepted message over a limit: %.239s", err.message);
+    fuzz_check(known, "a wrong guess at the format: %.239s", err.message);
 }
 
 /* Checks that memory stays within narrow limits, which may change the status only to DATA_LIMIT. */

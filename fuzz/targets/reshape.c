@@ -26,7 +26,7 @@ struct pair {
 
 struct world {
     struct tape tape;
-    struct simulated sims[2]; /* the second may be missing */
+    struct simulated sims[2]; /* the second is not always open */
     struct plain_context plain_contexts[2];
     struct lender lender;
     struct pair pairs[BLOBS];
@@ -324,7 +324,7 @@ static struct target target_of(struct plain_blob *blob, int which, size_t bytes,
     struct target target = {.memory = blob->memory[which]};
     if (!target.memory || target.memory->state.bytes < bytes)
         target.memory = target.fresh = plain_memory_new(blob->context, bytes);
-    bool whole = target.memory->state.bytes == bytes; /* no other bytes must stay unchanged */
+    bool whole = target.memory->state.bytes == bytes; /* all bytes will be overwritten */
     target.call = side == SB_SIDE_CPU ? (whole ? OVERWRITE_CPU : MUTABLE_CPU)
                                       : (whole ? OVERWRITE_GPU : MUTABLE_GPU);
     return target;
@@ -542,7 +542,7 @@ static void lend(struct world *w, struct step *step) {
         take_loan(step, device ? SET_GPU : SET_CPU, loan);
 }
 
-/* Calls sb_mem_set_cpu on the blob's memory: affects all blobs that share it. */
+/* Calls sb_mem_set_cpu on the blob's memory, which affects all blobs that share the memory. */
 static void lend_to_all(struct world *w, struct step *step) {
     sb_mem *mem;
     sb_status st = sb_blob_mutable_mem(step->pair->blob, step->which, &mem, &step->err);
@@ -886,7 +886,7 @@ static void ask_text(struct world *w, struct step *step) {
     size_t shown = capacity == 0 ? 0 : length < capacity ? length : capacity - 1;
     fuzz_check(memcmp(seen, text, shown) == 0 && (capacity == 0 || seen[shown] == 0) &&
                    seen[capacity ? shown + 1 : 0] == '?',
-               "the text in %zu bytes is not %s", capacity, text);
+               "the text for a buffer of %zu bytes is not %s", capacity, text);
     CHECK_EQUAL("equal shapes", sb_blob_shape_equals(step->pair->blob, step->other->blob),
                 plain_shape_same(plain, &step->other->plain));
     const struct plain_blob *other = &step->other->plain;

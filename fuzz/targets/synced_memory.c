@@ -19,7 +19,7 @@
 #define STEPS_MAX 48
 #define OWNERS    3
 
-/* Queued work that writes a side. On failure the head becomes `fallback` and the bytes `value`. */
+/* Queued work that writes a side. On failure the head is `fallback`, and the bytes are `value`. */
 struct pending {
     int32_t side; /* -1: none */
     int32_t fallback;

@@ -1,4 +1,4 @@
-/* A bcryptprimitives.dll for old Wine, which has none: the only function that Rust's std needs. */
+/* Replaces bcryptprimitives.dll on old Wine, with the only function that Rust's std calls. */
 #include <windows.h>
 
 #include <ntsecapi.h>

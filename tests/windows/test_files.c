@@ -157,7 +157,7 @@ TEST_ON(folder, test_slashes_and_relative_paths_work) {
     assert_true(first == 6);
 }
 
-/* Windows uses the characters after such a prefix literally, for instance a final dot. */
+/* Windows uses all characters of a path literally after this prefix, also a final dot. */
 TEST_ON(folder, test_a_prefixed_path_is_taken_literally) {
     static const char *const names[] = {"dot.", "space ", "plain"};
     char path[MAX_PATH + 64];

@@ -14,7 +14,7 @@ import sys
 
 LINKED = {"library", "foreign", "program"}
 COMPILED = {"library", "archive"}
-# A rule has kinds, whether readelf's output must match a pattern or must not, the pattern, a complaint.
+# A rule: its kinds, whether readelf's output must match the pattern, the pattern, the complaint.
 RULES = [
     (LINKED, True, r"GNU_RELRO", "no RELRO: what is relocated stays writable"),
     (LINKED, True, r"\(FLAGS(_1)?\).*NOW", "symbols are resolved lazily: their table stays writable"),

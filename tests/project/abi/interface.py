@@ -143,8 +143,8 @@ def why_not(cc):
 
 
 def difference(baseline, recorded, additions=True):
-    """Returns a list of changes, with additions if `additions`; empty if there are none. Compares the
-    values of enumerators itself, because abidiff 2.2 does not."""
+    """Returns the changes (additions only if `additions`), or "" if there are none. Compares the values
+    of enumerators itself, because abidiff 2.2 does not."""
     with tempfile.NamedTemporaryFile("w", suffix=".abi") as found:
         found.write(recorded)
         found.flush()

@@ -13,8 +13,8 @@ import tempfile
 import check_hardening
 import interface
 
-# A file below c, the replaced text, the replacement, abidiff's report, and the report of the check
-# of the exports. An empty report means that no difference is found.
+# A file below c, a text in it, the replacement, the report of abidiff, the report of check_exports.
+# An empty report means that no difference is found.
 CHANGES = [
     ("include/syncblob/blob.h", "const sb_blob *blob, int32_t start, int32_t end",
      "const sb_blob *blob, int64_t start, int32_t end", "parameter 2 of type", ""),

@@ -105,7 +105,7 @@ def check_tests(build, caffe, names):
 
 
 def train(build, name, net, iterations, under=()):
-    """Trains a net; returns milliseconds an iteration, peak memory in MiB, and the results that
+    """Trains a net; returns milliseconds per iteration, peak memory in MiB, and the results that
     both sides must share."""
     folder = build / "nets" / name / net.stem
     shutil.rmtree(folder, ignore_errors=True)

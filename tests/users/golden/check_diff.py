@@ -35,8 +35,8 @@ TOLERANCES = ((0, 0), (1e-3, 0), (0, 1e-2), (1e-4, 1e-4))
 # --- the blobs of a file ----------------------------------------------------------------
 
 
-# A blob: the name by which it is paired, its layer's name and type, its number in the layer, its
-# arrays, and whether it has the four legacy dimensions.
+# A blob with its layer's name and type and its number in the layer. Blobs with equal `name` are paired.
+# `legacy` is true if the blob has the four legacy dimensions.
 Entry = collections.namedtuple("Entry", "name layer kind number data diff legacy")
 
 

@@ -19,7 +19,7 @@ import tempfile
 from caffe_messages import Messages, read_descriptor
 from checking import Tally, parse_arguments, real_files
 
-DTYPES = {"f": 1, "d": 2}  # SB_DTYPE_F32, F64 by the codes of the module struct
+DTYPES = {"f": 1, "d": 2}  # SB_DTYPE_F32 and SB_DTYPE_F64, by the codes of the module struct
 CAFFEMODEL, SOLVERSTATE, BLOB_VECTOR = 2, 3, 4  # SB_FORMAT_*
 NO_LAYER, WRITE_DIFF = -1, 1 << 4
 MESSAGE_OF = {".caffemodel": "NetParameter", ".solverstate": "SolverState", ".binaryproto": "BlobProto"}

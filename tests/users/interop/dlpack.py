@@ -1,5 +1,5 @@
-"""Blobs that Python's array libraries can exchange: __dlpack__ and from_dlpack for libsyncblob.so,
-using only ctypes.
+"""Blobs whose memory Python's array libraries can use, and the reverse: __dlpack__ and from_dlpack for
+libsyncblob.so, using only ctypes.
 
     library = dlpack.Library("libsyncblob.so")
     blob = library.blob([2, 3], dlpack.F32)

@@ -4,7 +4,7 @@ import math
 
 import numpy
 
-LAYER_TOLERANCE = 1e-5  # of an output's largest value
+LAYER_TOLERANCE = 1e-5  # relative to an output's largest value
 UNREAL = 1e30  # larger values, and NaN, are Caffe's for empty windows, and are not compared
 SAMPLE = 2000  # the number of values that are stored for a large output of a whole net
 COLUMNS = ("image", "label", "score", "xmin", "ymin", "xmax", "ymax")

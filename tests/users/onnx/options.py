@@ -23,11 +23,11 @@ from drawing import Draw
 from running import FILES, Refused, Wrong, by_command, check_model, check_outputs, run_model, temporary_folder
 
 OF_EACH_ROW = 4       # number of cases of a row that are tested with an option
-HALVES = 1e-2         # of an output's largest value: the tolerance of a net that computes in halves
+HALVES = 1e-2         # tolerance of a net that computes in halves, relative to the largest value
 # Rows whose outputs are decisions, which may differ if the net computes in halves.
 DECISIONS = ("ArgMax", "DetectionOutput", "DetectionOutputInverted", "SSDHead", "Threshold", "PoolingMask")
 FULL_PRECISION = ("Embed", "Normalize", "NormalizeBBox")  # also in a net that computes in halves
-# Rows whose inputs do not begin with a batch axis; then rows whose batch size Caffe's shapes fix.
+# NO_BATCH: the inputs do not begin with a batch axis. FIXED_BATCH: the net's shapes fix the batch size.
 NO_BATCH = ("BatchReindex", "DetectionOutput", "DetectionOutputInverted", "PSROIPooling", "ROIPooling")
 FIXED_BATCH = ("LSTM", "RNN", "Reshape", "Scale", "Bias", "ArgMax", "Parameter")
 NETS = ("caffe__examples_cifar10_cifar10_quick", "mobilenet-ssd__deploy", "mtcnn_kpzhang93_det1, trained",
@@ -112,7 +112,7 @@ def heads():
 
 
 def check_batch(program, net, may_be_refused):
-    """Compares a net with a named batch axis with nets whose batch is 1 and 3."""
+    """Compares a net that has a named batch axis with nets whose batch sizes are 1 and 3."""
     try:
         model = convert(program, net, "--batch", "n")
     except Refused:

@@ -5,8 +5,8 @@
     record.py nets BUILD [--write] [NET...]
     record.py forks - [--write] [ROW...]
 
-BUILD is the build folder of own_answers, which runs Caffe. OpenCV, which reads Caffe's nets before
-version 5, or references.py computes the answers for the layers of forks.
+BUILD is the build folder of own_answers, which runs Caffe. OpenCV 4, which reads Caffe's nets, or
+references.py computes the answers for the layers of forks.
 """
 
 import argparse

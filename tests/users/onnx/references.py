@@ -1,5 +1,5 @@
-"""Computes layers of forks that OpenCV's importer does not have, in NumPy, after the forks'
-sources. Sums are doubles."""
+"""Computes, in NumPy, layers of Caffe's forks that OpenCV's importer lacks, as the forks' sources do.
+Sums are doubles."""
 
 import numpy
 
@@ -109,7 +109,7 @@ def bn(layer, bottoms, blobs):
 
 
 def convolution(data, weights, bias, strides, pads, dilations):
-    """Convolves over any number of axes; each output uses all channels."""
+    """Convolves over any number of axes; each output channel reads all input channels."""
     axes = len(strides)
     data = numpy.pad(data.astype(numpy.float64), [(0, 0), (0, 0), *zip(pads, pads)])
     kernel = weights.shape[2:]

@@ -33,7 +33,7 @@ def version_of(python):
 
 
 def pythons():
-    """Returns the found programs by version."""
+    """Returns {version: path} of the Pythons that it finds."""
     folders = [pathlib.Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep)]
     pyenv = pathlib.Path(os.environ.get("PYENV_ROOT") or pathlib.Path.home() / ".pyenv")
     folders += sorted(pyenv.glob("versions/*/bin"))

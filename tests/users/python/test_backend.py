@@ -1,4 +1,4 @@
-"""Tests that a backend can be loaded from a shared library, and is a device then."""
+"""Tests that a backend can be loaded from a shared library and used as a device."""
 import os
 import pathlib
 import shutil

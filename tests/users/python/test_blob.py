@@ -1,4 +1,4 @@
-"""Tests blobs: Caffe's calls, and memory shared with arrays, which never dangles."""
+"""Tests blobs: Caffe's calls, and memory that blobs share with arrays and that never dangles."""
 import copy
 import gc
 import os

@@ -18,7 +18,7 @@ def any_shape(draw, least_axes=1, most_axes=5):
 
 
 def maybe(name, parameters):
-    """Returns a message of parameters as a field; nothing if the message is empty."""
+    """Returns {name: parameters}, or {} if there are no parameters."""
     return {name: parameters} if parameters else {}
 
 
