@@ -35,8 +35,7 @@ void loan_deleter(void *user, void *ptr); /* user: the loan */
 /* Checks that only loans that are due have ended, and all of them unless `may_be_late`: after a
    failed wait, storage may stay in quarantine. */
 void lender_check(const struct lender *lender, bool may_be_late);
-/* Checks that exactly the accepted loans have ended, checks the bytes of all loans once more, and
-   frees them. */
+/* Checks that exactly the accepted loans have ended, checks all bytes, and frees the loans. */
 void lender_close(struct lender *lender);
 
 #endif
