@@ -14,7 +14,7 @@ struct loan {
     size_t bytes;
     bool read_only;
     bool given; /* a set call has accepted the loan */
-    bool due;   /* in the model, the loan has ended */
+    bool due;   /* the model of the memory has ended the loan */
     bool ended;
     unsigned char *before;
 };

@@ -38,7 +38,7 @@ def problems(kind, path, run_paths=(), fortified=False):
         kinds.add("fortified")
     if kind in COMPILED and "X86-64" in text:
         kinds.add("x86")
-    # each object of an archive has x86 features; the other rules apply to the whole archive
+    # readelf prints x86 features for each object of an archive; the other rules apply to the whole file
     parts = re.split(r"(?m)^File: ", text)[1:] if kind == "archive" else [text]
     for where, wanted, pattern, complaint in RULES:
         if kinds & where:

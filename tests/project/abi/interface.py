@@ -67,7 +67,7 @@ class Headers:
                 if declares(texts, match[2])}
 
     def exports(self, name):
-        """Returns each function of a library with the version of its symbol."""
+        """Returns the functions that a library must export, as NAME@@VERSION."""
         every = self.functions(self.over.get(name, self.core), "-DSB_EXPERIMENTAL")
         if name in self.over:
             return {f"{function}@@SYNCBLOB_{name.upper()}_{self.version}" for function in every}

@@ -52,7 +52,7 @@ def help_of_dev():
 
 @functools.cache
 def written(*names):
-    """Returns the text of all files with these names."""
+    """Returns the text of all files whose names end with one of `names`."""
     return "\n".join(path.read_text() for path in files() if path.name.endswith(names))
 
 

@@ -106,7 +106,7 @@ def check_tests(build, caffe, names):
 
 def train(build, name, net, iterations, under=()):
     """Trains a net; returns milliseconds per iteration, peak memory in MiB, and the results that
-    both sides must share."""
+    must be the same for both sides."""
     folder = build / "nets" / name / net.stem
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

@@ -192,7 +192,7 @@ def c3d_pooling(draw, net):
     if draw.chance(60):
         parameters["pool"] = "AVE"
         pad = draw.below(kernel)
-        # If the last window began after the image, its divisor would be negative.
+        # If the last window began after the image, the window's divisor would be negative.
         while any(begins_behind(size, kernel, strides[1], pad) for size in sizes[1:]):
             pad -= 1
     if pad:

@@ -1,4 +1,4 @@
-"""Pooling, for which Caffe has its own rule to place windows."""
+"""Pooling layers, whose windows Caffe places by a special rule."""
 
 
 def parameters_of(draw, kernels, pads, strides):
