@@ -6,7 +6,7 @@
     interface.py [--cc CC] update [--reviewed]
 
 "exports" fails unless a shared library exports exactly the functions of its headers, each with the
-symbol version for its tier (stable or experimental), and has the SONAME of its version. NAME is
+symbol version of its tier (stable, backend, experimental), and has the SONAME of its version. NAME is
 "core", or X for libsyncblob-X.
 
 "compare" fails if abidiff finds a difference to the recorded interface of x86-64. "update" records
