@@ -42,28 +42,28 @@ use crate::{advice, complain, Status};
 ///
 /// The command converts weights: blobs, with the names, types and order of their
 /// layers, the name of the net, and the counters of a solver. It leaves out a net's
-/// parameters and connections, and diffs. It writes a .caffemodel in Caffe's
+/// parameters and connections, and all diffs. It writes a .caffemodel in Caffe's
 /// current form.
 ///
 /// To an .onnx file it converts the whole net: layers, parameters and weights. FILE is
-/// then the prototxt and the model, or a model alone, which carries its net but rarely the
-/// shapes of its inputs: --input gives them. Blobs keep their names. If a layer cannot be
+/// then the prototxt and the model, or a model alone. A model contains its net, but rarely the
+/// shapes of the inputs: set them with --input. Blobs keep their names. If a layer cannot be
 /// converted, nothing is written, and every such layer is listed.
 ///
 /// A .safetensors file keeps the layers in its metadata, so you can convert it
 /// back. A .npz or .npy file keeps only the names of tensors: if you convert it
 /// back, its layers have no types.
 #[derive(clap::Args)]
-#[command(after_help = "Exit status: 0 if OUT was written; 1 if it was not: it is then as before; \
+#[command(after_help = "Exit status: 0 if OUT was written; 1 if it was not, and is unchanged; \
     2 for wrong usage.",
     after_long_help = AFTER_HELP)]
 pub struct Arguments {
-    /// The file to read, then the file to write; for .onnx the prototxt, if there is one, and the
-    /// model
+    /// The file to read, then the file to write; to write an .onnx, read the prototxt, if there is
+    /// one, and the model
     #[arg(value_name = "FILE", required = true, num_args = 1..=3)]
     files: Vec<PathBuf>,
 
-    /// The file to write; FILE then has only the files to read
+    /// The file to write; each FILE is then a file to read
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
 
@@ -75,19 +75,19 @@ pub struct Arguments {
     #[arg(long, value_enum, value_name = "FORMAT")]
     to: Option<FormatArgument>,
 
-    /// Whose names and shapes tensors get [default: torch from a .caffemodel to a .safetensors or
+    /// How tensors are named and shaped [default: torch from a .caffemodel to a .safetensors or
     /// .npz, else caffe]
     #[arg(long, value_enum, value_name = "SCHEME")]
     names: Option<Scheme>,
 
     /// Store all values as this type, instead of the type that each has in IN
     ///
-    /// Values are rounded to the nearest. Values beyond the range become infinite; standard error
-    /// reports their number.
+    /// Values are rounded to the nearest. Values beyond the type's range become infinite; standard
+    /// error reports their number.
     #[arg(long, value_enum, value_name = "DTYPE")]
     dtype: Option<DtypeArgument>,
 
-    /// Convert only tensors whose name in OUT matches; may be given several times
+    /// Convert only tensors whose name in OUT matches GLOB; may be given several times
     #[arg(long, value_name = "GLOB")]
     only: Vec<Pattern>,
 
@@ -151,14 +151,14 @@ impl From<FormatArgument> for FileFormat {
     }
 }
 
-/// Whose names and shapes the tensors of a net have.
+/// How the tensors of a net are named and shaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[non_exhaustive]
 pub enum Scheme {
-    /// PyTorch's modules': layer.weight, layer.bias; a BatchNorm and its Scale are one, with
-    /// running_mean and running_var divided by the factor
+    /// As in PyTorch's modules: layer.weight, layer.bias; a BatchNorm and its Scale are one module,
+    /// with running_mean and running_var divided by the BatchNorm's factor
     Torch,
-    /// The blobs as the file has them: layer.0, layer.1
+    /// As the blobs in the file: layer.0, layer.1
     Caffe,
 }
 
@@ -195,7 +195,7 @@ pub struct Task<'a> {
     pub note: Note<'a>,
 }
 
-/// A callback for sentences about data of IN that OUT lacks. They may contain names from IN.
+/// A callback for sentences about data of IN that OUT lacks. The texts may contain names from IN.
 pub type Note<'a> = &'a dyn Fn(&dyn Display);
 
 /// Returns the exit status. An `Err` means that standard output could not be written.
@@ -203,11 +203,11 @@ pub fn run(arguments: &Arguments) -> io::Result<Status> {
     let (inputs, output) = match (&arguments.output, arguments.files.as_slice()) {
         (Some(output), inputs) => (inputs, output),
         (None, [inputs @ .., output]) => (inputs, output),
-        (None, []) => unreachable!("the parser wants a file"),
+        (None, []) => unreachable!("the parser requires a file"),
     };
     match inputs {
         [_] | [_, _] if onnx::is_onnx(output) => match arguments.are_for_weights() {
-            true => Ok(wrong("an option for weights, but OUT is an .onnx: it has a whole net")),
+            true => Ok(wrong("an option for weights, but OUT is an .onnx, a whole net")),
             false => run_net(arguments, inputs, output),
         },
         [input] if !arguments.net.are_given() => run_weights(arguments, input, output),
@@ -278,7 +278,7 @@ fn run_weights(arguments: &Arguments, input: &Path, output: &Path) -> io::Result
     let Some(format) = output_format(arguments.to.map(FileFormat::from), output) else {
         let name = output.to_string_lossy();
         let text = format!(
-            "no format that `convert` writes has the ending of '{}': {FORMATS}",
+            "no format that `convert` writes has the extension of '{}': {FORMATS}",
             printable(&name)
         );
         return Ok(crate::wrong_usage_of("convert", ErrorKind::ValueValidation, text));

@@ -1,5 +1,5 @@
-//! SIGINT, SIGTERM and SIGHUP stop the work at its next check, and a write beyond the limit of file
-//! sizes fails. Therefore no half-written file remains. Then the previous actions are restored.
+//! Stops work at its next check after SIGINT, SIGTERM or SIGHUP, so that no half-written file
+//! remains. A write beyond the limit of file sizes fails instead of raising a signal.
 
 mod action;
 
@@ -10,8 +10,8 @@ use std::ops::ControlFlow;
 use self::action::Listening;
 use crate::source::{Failure, Result};
 
-/// A drop restores the previous actions and sends a signal that has arrived again, so that its
-/// previous action runs. After `settle`, an action that would end the program does not run.
+/// Records signals. Dropping it restores the previous actions, then raises a recorded signal again,
+/// so that its previous action runs. After `settle`, an action that ends the program does not run.
 #[derive(Default)]
 pub struct Interrupt {
     listening: OnceCell<Listening>,
@@ -40,8 +40,8 @@ impl Interrupt {
         }
     }
 
-    /// Marks the work as complete. A later signal does not end the program, because the exit status
-    /// would report a failure. The program's own handler still runs.
+    /// Marks the work as complete. A later signal does not end the program, which would report a
+    /// failure of complete work. The program's own handler still runs.
     pub fn settle(&self) {
         if let Some(listening) = self.listening.get() {
             listening.settle();

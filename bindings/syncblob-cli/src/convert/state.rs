@@ -32,7 +32,7 @@ pub fn found(source: &Source, wishes: &Wishes) -> Result<(Notes, Vec<Found>)> {
 fn check_scheme(source: &Source, scheme: Option<Scheme>, to_caffe: bool) -> Result<()> {
     let text = match scheme {
         Some(_) if !matches!(source.format, FileFormat::Caffe(_)) => {
-            "its tensors have names already; --names is for Caffe's files"
+            "its tensors already have names; --names is for Caffe's files"
         }
         Some(Scheme::Torch) if to_caffe => {
             "--names torch is for .safetensors, .npz and .npy: Caffe's files have blobs"
@@ -67,7 +67,7 @@ fn of_net(source: &Source, model: &Model) -> Result<(Notes, Vec<Found>)> {
     Ok((notes, found))
 }
 
-/// Records how to convert the tensor back to a blob. Returns the place of that blob.
+/// Records how to convert the tensor back to a blob. Returns the blob's layer and index, if any.
 fn note(state: &StateTensor, name: &str, notes: &mut Notes) -> Option<Place> {
     let place = |at: BlobAt| Some(Place { layer: at.layer, blob: at.index });
     match state.values {
@@ -90,8 +90,8 @@ fn note(state: &StateTensor, name: &str, notes: &mut Notes) -> Option<Place> {
     }
 }
 
-/// Returns the tensors of IN that are blobs in Caffe. Omits constants that IN has only because
-/// PyTorch's modules need them, such as the weight 1 of a BatchNorm without a Scale.
+/// Returns the tensors of IN that become blobs in Caffe's file. Omits constants that only PyTorch's
+/// modules need, such as the weight 1 of a BatchNorm without a Scale.
 fn of_caffe(source: &Source, wishes: &Wishes) -> Result<(Notes, Vec<Found>)> {
     let mut found = Vec::new();
     let for_torch = &source.notes.for_torch;

@@ -1,4 +1,4 @@
-//! Replaces the actions of signals for some time, and then restores them.
+//! Replaces the actions of signals while work can be interrupted, and then restores them.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -12,13 +12,13 @@ use libc::c_int;
 /// The last signal that arrived, or 0 if none has.
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
-/// The listeners. The first installs our actions. The last restores the earlier actions.
+/// Counts the `Listening`s. The first installs our actions; the last restores the earlier actions.
 static LISTENERS: Mutex<Listeners> =
     Mutex::new(Listeners { count: 0, is_stopped: false, earlier: Vec::new() });
 
 struct Listeners {
     count: usize,
-    /// Whether a signal has stopped the work of at least one listener.
+    /// Whether a signal has stopped the work of at least one `Listening`.
     is_stopped: bool,
     earlier: Vec<(c_int, system::Action)>,
 }
