@@ -32,7 +32,7 @@ impl Store for Caffe {
     }
 }
 
-/// A blob as the only part of a tensor, because the library loads a blob as a whole.
+/// A tensor with one part, because the library loads a blob as a whole.
 struct Whole<'a> {
     model: &'a Model,
     at: BlobAt,
@@ -96,8 +96,8 @@ fn details(stored: &StoredBlob) -> Details {
     Details { has_diff: info.diff_count() > 0, is_legacy: info.is_legacy() }
 }
 
-/// The maximum number of blobs of a file. A blob uses some hundred bytes of memory, but may have
-/// only two bytes in the file.
+/// The maximum number of blobs of a file. It limits memory, because a blob of two bytes in the file
+/// uses some hundred bytes of memory.
 const MAX_BLOBS: usize = 1 << 17;
 
 fn check_number(model: &Model) -> Result<()> {
@@ -154,7 +154,7 @@ fn layers(model: &Model) -> Vec<Layer> {
 }
 
 /// Returns unique names of layers for other formats, because Caffe allows equal and empty names.
-/// The second `conv` is `conv#2`, and a layer without a name is `#` and its index.
+/// The second `conv` is `conv#2`, and a layer without a name is `#7`, its index.
 pub fn unique_names(layers: &[Layer]) -> Vec<String> {
     let names = Names::new(layers.iter().map(|layer| layer.name.as_bytes()));
     let text = |name: &Vec<u8>| String::from_utf8_lossy(name).into_owned();

@@ -67,7 +67,7 @@ pub fn open(file: File) -> Result<(Notes, Vec<Tensor>, Box<dyn Store>)> {
     Ok((notes, tensors, Box::new(Safetensors { file, starts })))
 }
 
-/// Reads the header. Returns it and the offset at which the tensors' bytes begin.
+/// Reads the header. Returns the header and the offset at which the tensors' bytes begin.
 fn read_header(file: &File) -> Result<(Metadata, u64)> {
     let size = file.metadata()?.len();
     let mut length = [0; LENGTH_BYTES as usize];
