@@ -41,8 +41,8 @@ pub struct Arguments {
 
     /// Check the model files in folders, and in folders in them
     ///
-    /// Model files end in .caffemodel, .solverstate, .binaryproto, .safetensors, .npz or .npy. Links
-    /// to folders are not followed.
+    /// Model files end in .caffemodel, .solverstate, .binaryproto, .safetensors, .npz or .npy.
+    /// Links to folders are not followed.
     #[arg(short, long)]
     recursive: bool,
 

@@ -1,5 +1,5 @@
-//! Tests writing to file systems that fail or lack calls. OUT is the old file or the new file, as
-//! the exit status reports, and no other file remains in its folder.
+//! Tests writing to file systems on which calls fail or are missing. Afterwards OUT must be the old
+//! or the new file, as the exit status reports, and no other file may remain in its folder.
 #![cfg(target_os = "linux")]
 
 mod program;
@@ -15,7 +15,7 @@ use std::process::Command;
 use program::{disk_library, Files};
 
 /// Each kind of file that the command writes: the command, the words between IN and OUT, OUT's
-/// name, and whether the library writes OUT. If it does, it also syncs the folder.
+/// name, and whether the library writes OUT. If so, the library also syncs the folder.
 const SAVES: [(&str, &[&str], &str, bool); 7] = [
     ("convert", &[], "x.npz", false),
     ("convert", &[], "x.npy", false),
@@ -38,7 +38,7 @@ struct Run {
 struct Disk {
     files: Files,
     folder: PathBuf,
-    /// A mean file. The next field is a net, which is needed for x.onnx.
+    /// A mean file, which is IN for all files but x.onnx.
     input: PathBuf,
     net: PathBuf,
 }

@@ -32,7 +32,7 @@ pub fn found(source: &Source, wishes: &Wishes) -> Result<(Notes, Vec<Found>)> {
 fn check_scheme(source: &Source, scheme: Option<Scheme>, to_caffe: bool) -> Result<()> {
     let text = match scheme {
         Some(_) if !matches!(source.format, FileFormat::Caffe(_)) => {
-            "its tensors already have names; --names is for Caffe's files"
+            "its tensors have names already; --names is for Caffe's files"
         }
         Some(Scheme::Torch) if to_caffe => {
             "--names torch is for .safetensors, .npz and .npy: Caffe's files have blobs"
