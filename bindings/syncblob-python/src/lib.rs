@@ -25,8 +25,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 
-/// Refuses a second interpreter: the classes and stored Python objects belong to the first. Not
-/// checked on Windows, where CPython 3.9's stable interface has no call to identify an interpreter.
+/// Refuses a second interpreter, because the classes and stored objects belong to the first. Does
+/// nothing on Windows, where CPython 3.9's stable interface cannot identify an interpreter.
 fn check_interpreter() -> PyResult<()> {
     const NONE: i64 = -1;
     static FIRST: AtomicI64 = AtomicI64::new(NONE);

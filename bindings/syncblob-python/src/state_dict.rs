@@ -12,7 +12,7 @@ use crate::error::{raised, refused, Failure};
 use crate::model::load_any;
 use crate::{calls, tensor};
 
-/// The library whose arrays are made.
+/// The library whose arrays a state dict contains.
 pub enum Framework<'py> {
     NumPy,
     /// PyTorch's function from_dlpack.

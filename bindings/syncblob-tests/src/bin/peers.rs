@@ -33,7 +33,7 @@ struct BlobShape {
 
 type Work<'a> = (&'static str, Box<dyn FnMut() + 'a>);
 
-/// Runs the works in turns; returns the nanoseconds per call in the fastest round of each.
+/// Runs `works` in turns. Returns the nanoseconds per call in the fastest round of each.
 fn fastest(works: &mut [Work<'_>], calls: u32) -> Vec<f64> {
     let rounds = if calls > 1 { 100 } else { 15 };
     let mut best = vec![f64::INFINITY; works.len()];
