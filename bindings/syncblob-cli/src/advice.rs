@@ -1,4 +1,4 @@
-//! Advice that is printed after a failure.
+//! Returns advice to print after the message of a failure.
 
 use std::path::Path;
 
@@ -87,7 +87,7 @@ fn on_error(error: &Error) -> &'static str {
             "; was it cut off, or is it not Caffe's? `syncblob info --as FORMAT` reads it as FORMAT"
         }
         ErrorKind::LengthMismatch => VERIFY,
-        // No advice: no Caffe file is that large.
+        // No Caffe file is that large, so the message needs no advice.
         ErrorKind::DataLimit if error.offset() == Some(MAX_MESSAGE) => "",
         ErrorKind::DataLimit => "; no net needs that much: do you trust the file's source?",
         ErrorKind::OutOfMemory | ErrorKind::CapReached => "; it needs more memory than there is",

@@ -1,4 +1,4 @@
-//! Converts weights between formats, one tensor at a time. Programs call this, not `convert`.
+//! Converts weights between formats for Rust programs, one tensor at a time.
 
 use std::cell::RefCell;
 use std::error::Error;
@@ -51,20 +51,20 @@ impl Conversion {
         Self::default()
     }
 
-    /// Reads IN as this format, without detecting the format.
+    /// Reads the input as this format, without detecting the format.
     #[must_use]
     pub fn from(self, format: FileFormat) -> Self {
         Self { from: Some(format), ..self }
     }
 
-    /// Writes OUT in this format, whatever its extension.
+    /// Writes the output in this format, whatever its extension.
     #[must_use]
     pub fn to(self, format: FileFormat) -> Self {
         Self { to: Some(format), ..self }
     }
 
-    /// Chooses the names and shapes of a net's tensors in OUT. If OUT is .safetensors or .npz, the
-    /// default is PyTorch's names and shapes.
+    /// Chooses the names and shapes of a net's tensors in the output. If the output is .safetensors
+    /// or .npz, the default is PyTorch's names and shapes.
     #[must_use]
     pub fn names(self, scheme: Scheme) -> Self {
         Self { scheme: Some(scheme), ..self }
@@ -76,7 +76,7 @@ impl Conversion {
         Self { dtype: Some(dtype), ..self }
     }
 
-    /// Converts only tensors whose name in OUT matches this pattern, or another call's pattern.
+    /// Converts only tensors whose output name matches this pattern, or another call's pattern.
     ///
     /// # Errors
     /// Fails if the text, such as `[`, is not a valid pattern.
@@ -86,18 +86,18 @@ impl Conversion {
         Ok(self)
     }
 
-    /// Replaces an existing OUT if `force` is true. If it is false, an existing OUT is an error.
+    /// Sets whether to replace an existing output. By default, an existing output is an error.
     #[must_use]
     pub fn force(self, force: bool) -> Self {
         Self { force, ..self }
     }
 
-    /// Converts one file. Returns a sentence for each kind of data in IN that OUT lacks. The
-    /// sentences may contain names from IN. OUT is written to a temporary file, which is renamed
-    /// when it is complete.
+    /// Converts one file. Returns a sentence for each kind of data in the input that the output
+    /// lacks. The sentences may contain names from the input. The output is written to a temporary
+    /// file, which is renamed when it is complete.
     ///
     /// # Errors
-    /// Fails if IN cannot be read or converted, or if OUT cannot be written. OUT is then unchanged.
+    /// Fails if a file cannot be read, converted or written. The output is then unchanged.
     pub fn run(
         &self,
         input: impl AsRef<Path>,

@@ -58,8 +58,8 @@ use crate::{advice, complain, Status};
     2 for wrong usage.",
     after_long_help = AFTER_HELP)]
 pub struct Arguments {
-    /// The file to read, then the file to write; to write an .onnx, read the prototxt, if there is
-    /// one, and the model
+    /// The file to read, then the file to write; for .onnx, the files to read are the prototxt (if
+    /// there is one) and the model
     #[arg(value_name = "FILE", required = true, num_args = 1..=3)]
     files: Vec<PathBuf>,
 
@@ -185,7 +185,7 @@ impl From<DtypeArgument> for Dtype {
 pub struct Task<'a> {
     pub input: &'a Path,
     pub output: &'a Path,
-    /// The format of IN. If None, it is detected.
+    /// The format of the input. If None, it is detected.
     pub from: Option<FileFormat>,
     pub wishes: Wishes<'a>,
     pub force: bool,
@@ -195,7 +195,7 @@ pub struct Task<'a> {
     pub note: Note<'a>,
 }
 
-/// A callback for sentences about data of IN that OUT lacks. The texts may contain names from IN.
+/// A callback for sentences about data of the input that the output lacks. They may contain names.
 pub type Note<'a> = &'a dyn Fn(&dyn Display);
 
 /// Returns the exit status. An `Err` means that standard output could not be written.
@@ -306,7 +306,7 @@ fn run_weights(arguments: &Arguments, input: &Path, output: &Path) -> io::Result
     }
 }
 
-/// Returns `to` if it is set, or else the format of OUT's extension.
+/// Returns `to` if it is set, or else the format of the output's extension.
 pub fn output_format(to: Option<FileFormat>, output: &Path) -> Option<FileFormat> {
     to.or_else(|| FileFormat::of_path(output))
 }
@@ -349,7 +349,7 @@ pub fn convert(task: &Task, interrupt: &Interrupt) -> Result<Option<Plan>> {
     Ok(None)
 }
 
-/// Adds the file and advice to a failure about IN.
+/// Adds the path and advice to a failure about the input.
 fn about_input(path: &Path, failure: Failure) -> Failure {
     let advice = advice::about(path, &failure);
     match about_output(path, failure) {
@@ -358,7 +358,7 @@ fn about_input(path: &Path, failure: Failure) -> Failure {
     }
 }
 
-/// Adds the file to a failure, unless its text already contains the file.
+/// Adds the path to a failure, unless the failure's text already contains it.
 fn about_output(path: &Path, failure: Failure) -> Failure {
     match failure {
         Failure::File(_) | Failure::Interrupted => failure,
@@ -366,7 +366,7 @@ fn about_output(path: &Path, failure: Failure) -> Failure {
     }
 }
 
-/// Reports which data of IN is not in OUT.
+/// Reports which data of the input is not in the output.
 fn report_losses(source: &Source, note: Note) {
     let tensors = 0..source.tensors.len();
     let diffs = tensors.filter(|index| source.details(*index).has_diff).count();
@@ -384,7 +384,7 @@ fn report_losses(source: &Source, note: Note) {
     }
 }
 
-/// Prints a dry run: one line for each input and output of the net, then a total.
+/// Prints the result of a dry run: one line for each input and output of the net, then a total.
 fn list_net(onnx: &Onnx, output: &Path) -> io::Result<()> {
     let mut out = BufWriter::new(StandardOutput::lock());
     for (what, ends) in [("input", onnx.inputs()), ("output", onnx.outputs())] {
@@ -399,7 +399,7 @@ fn list_net(onnx: &Onnx, output: &Path) -> io::Result<()> {
     out.flush()
 }
 
-/// Prints a dry run: one line for each tensor, then a total.
+/// Prints the result of a dry run: one line for each tensor, then a total.
 fn list(format: FileFormat, plan: &Plan, output: &Path) -> io::Result<()> {
     let mut out = BufWriter::new(StandardOutput::lock());
     for item in &plan.items {

@@ -21,7 +21,7 @@ use crate::Status;
 
 /// Compare the blobs of two files, of any formats
 ///
-/// Blobs are paired by the name of their layer and their number in it. If two
+/// Blobs are paired by the name of their layer and their number in that layer. If two
 /// layers are called conv, the second is conv#2. Tensors from other programs are
 /// paired by their own names. Layers without blobs, the parameters of layers and the
 /// net's name are not compared.

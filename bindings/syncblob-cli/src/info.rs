@@ -14,7 +14,7 @@ use crate::progress::Progress;
 use crate::stats::{Stats, Value};
 
 /// The contents of one file. A file may have a million blobs of a few bytes each, so a blob has no
-/// separate allocation: `blobs`, `dims` and `stats` contain all blobs' numbers.
+/// separate allocation. The numbers of all blobs are in `blobs`, `dims` and `stats`.
 pub struct Info {
     pub file: String,
     pub model: Arc<Model>,

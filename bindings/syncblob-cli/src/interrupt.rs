@@ -10,8 +10,8 @@ use std::ops::ControlFlow;
 use self::action::Listening;
 use crate::source::{Failure, Result};
 
-/// Records signals. Dropping it restores the previous actions, then raises a recorded signal again,
-/// so that its previous action runs. After `settle`, an action that ends the program does not run.
+/// Records signals. Dropping an `Interrupt` restores the previous actions and raises a recorded
+/// signal again, unless `settle` was called and the signal's action would end the program.
 #[derive(Default)]
 pub struct Interrupt {
     listening: OnceCell<Listening>,
@@ -40,8 +40,8 @@ impl Interrupt {
         }
     }
 
-    /// Marks the work as complete. A later signal does not end the program, which would report a
-    /// failure of complete work. The program's own handler still runs.
+    /// Marks the work as complete. A later signal does not end the program, because the exit status
+    /// would report a failure. The program's own handler still runs.
     pub fn settle(&self) {
         if let Some(listening) = self.listening.get() {
             listening.settle();

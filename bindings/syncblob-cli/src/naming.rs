@@ -12,8 +12,8 @@ pub fn layer_names(model: &Model) -> Names {
     Names::new(model.layers().map(|layer| layer.name_bytes()))
 }
 
-/// Returns the name of a blob that has no layer: `history.0` in a solver state, `blob` in a mean
-/// file.
+/// Returns the name of a blob that has no layer, such as `history.0` in a solver state, or `blob`
+/// in a mean file.
 pub fn blob_name(model: &Model, blob: usize) -> String {
     name_of_no_layer(model, blob)
 }

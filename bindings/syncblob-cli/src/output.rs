@@ -29,7 +29,7 @@ pub struct Target {
 
 impl Target {
     pub fn new(path: &Path, force: bool) -> Result<Self> {
-        // The file that the system opens. For a link in /proc/self/fd, its text may name no file.
+        // `asked` is the file that the system opens: the text of a link in /proc may name no file.
         let asked = fs::metadata(path).ok();
         if asked.as_ref().is_some_and(|asked| !asked.is_file()) {
             return Err(Failure::Unsupported("it is not a regular file".into()));
@@ -77,8 +77,8 @@ impl Target {
         })
     }
 
-    /// Like `write`, but for two files. This file refers to `other`, so `other` is renamed first.
-    /// If this file then cannot be renamed, `other` is removed, unless it has replaced an old file.
+    /// Like `write`, but for two files. The file refers to `other`, so `other` is renamed first.
+    /// If the file then cannot be renamed, `other` is removed, unless it has replaced an old file.
     pub fn write_with(
         &self,
         other: &Self,

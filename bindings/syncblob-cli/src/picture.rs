@@ -33,7 +33,7 @@ pub struct Tiles {
 /// The maximum length of a picture's side.
 const MAX_SIDE: usize = 1 << 14;
 
-/// The maximum number of pixels, which fill 24 MiB. A few bytes of an archive can have more values.
+/// The maximum number of pixels (24 MiB), because a small archive can unpack to many values.
 const MAX_PIXELS: usize = 1 << 23;
 
 /// The approximate length in pixels to which the longer side is enlarged.
@@ -125,8 +125,8 @@ struct Drawing {
     picture: Picture,
     /// How many values have been drawn.
     at: usize,
-    /// Marks the pixels of the current tile that have a channel which is not finite. They are
-    /// drawn in magenta.
+    /// Marks the pixels of the current tile that have a channel which is not finite. Marked pixels
+    /// are drawn in magenta.
     spoiled: Vec<bool>,
 }
 
@@ -186,7 +186,7 @@ struct Colour(Range);
 
 impl Colour {
     fn new(range: Range, is_one_image: bool) -> Self {
-        // Values below 2, such as from 0 to 1, are stretched: the image would be almost black.
+        // An image of values below 2 is stretched, because it would be almost black.
         if is_one_image && range.min >= 0.0 && (2.0..=255.0).contains(&range.max) {
             return Self(Range { min: 0.0, max: 255.0 });
         }

@@ -15,7 +15,7 @@ use crate::{advice, complain_of, note, Status};
 ///
 /// A .caffemodel holds the layers of its net with their parameters and connections, so
 /// a lost prototxt can be replaced. The text is in Caffe's current form, even if an old
-/// version of Caffe wrote the file. It has the layers of training, too. Shapes of inputs
+/// version of Caffe wrote the file. It includes the layers of training. Shapes of inputs
 /// are rarely in a model.
 #[derive(clap::Args)]
 #[command(after_help = "Exit status: 0 if the net was printed; 1 if it was not; 2 for wrong usage.",

@@ -92,7 +92,7 @@ pub trait Parts {
 /// A consumer of a tensor's parts. It may stop before the last part.
 type Reading<'a> = &'a mut dyn FnMut(&mut dyn Parts);
 
-/// A reader of the tensors of one format. The index of a tensor is that in `Source::tensors`.
+/// A reader of the tensors of one format. A tensor has its index in `Source::tensors`.
 trait Store {
     /// Calls `reading` once with the parts of a tensor.
     fn read(
@@ -107,7 +107,7 @@ trait Store {
         Details::default()
     }
 
-    /// Returns the model. Only Caffe's own files have one.
+    /// Returns the model, which only Caffe's own files have.
     fn model(&self) -> Option<&Model> {
         None
     }
@@ -151,7 +151,7 @@ impl Source {
         self.store.model().filter(|model| model.format() == Format::Caffemodel)
     }
 
-    /// Returns the context in which tensors are loaded. It does not cache freed buffers.
+    /// Returns the context in which tensors are loaded. The context does not cache freed buffers.
     pub fn context(&self) -> &Context {
         &self.context
     }
@@ -169,7 +169,7 @@ impl Source {
         self.store.read(index, tensor, &self.context, &mut |parts| {
             given = reading.take().map(|reading| reading(parts));
         })?;
-        Ok(given.expect("each format has its parts read"))
+        Ok(given.expect("each format calls `reading`"))
     }
 
     /// Loads all values of a tensor in their stored type. Uses memory only for these values.

@@ -151,8 +151,8 @@ fn inconsistent_npz_archives_are_refused() {
     }
 }
 
-/// Tests that OUT is refused if it is an open file without a name. The text that the system returns
-/// for such a file is not a path.
+/// Tests that an open file without a name is refused as the output. The text of the system's link
+/// to such a file is not a path.
 #[test]
 #[cfg(target_os = "linux")]
 fn an_open_file_without_a_name_is_refused_as_out() {

@@ -513,7 +513,7 @@ fn a_hostile_name_cannot_reach_the_terminal() {
     }
 }
 
-/// Tests that no file remains if the model turns out to be malformed while OUT is written.
+/// Tests that no file remains if the model turns out to be malformed while the .onnx is written.
 #[test]
 fn unreadable_weights_leave_no_file() {
     let folder = Folder::new();
@@ -537,7 +537,7 @@ fn a_symbolic_link_is_followed_and_not_replaced() {
         assert!(
             fs::symlink_metadata(&link).unwrap().is_symlink() && Path::new(&folder.out).exists()
         );
-        // A link to an input file is refused as OUT.
+        // A link to an input file is refused as the output.
         let model = fs::read(&folder.model).unwrap();
         std::os::unix::fs::symlink(&folder.model, folder.files.path("model.onnx")).unwrap();
         let (status, _, err) = folder.run("convert net.caffemodel model.onnx --force");

@@ -33,7 +33,7 @@ pub fn named(name: &str) -> Option<Dtype> {
     Dtype::ALL.iter().copied().find(|dtype| dtype.numpy_name() == name)
 }
 
-/// Makes the error of an unknown element type.
+/// Makes the exception for an unknown element type.
 pub fn no_dtype(py: Python<'_>, name: &str) -> PyErr {
     let known: Vec<_> = Dtype::ALL.iter().map(|dtype| dtype.numpy_name()).collect();
     let known = known.join(", ");

@@ -2,8 +2,8 @@
 //! CPython 3.9 and later.
 //!
 //! The module never waits for the lock of a blob or a model, and never runs the library's work,
-//! while it holds the interpreter's lock: other Python threads run meanwhile, and the deleter of an
-//! array, which takes the interpreter's lock, cannot deadlock. Deleters (owner.rs) and signal
+//! while it holds the interpreter's lock. So other Python threads run meanwhile, and the deleter of
+//! an array, which takes the interpreter's lock, cannot deadlock. Deleters (owner.rs) and signal
 //! handlers never run while a lock of a blob or a model is held.
 
 mod arguments;

@@ -1,4 +1,4 @@
-//! Passes tensors between blobs and Python arrays: DLPack's capsules, and NumPy's array interface.
+//! Passes tensors between blobs and Python arrays, by DLPack's capsules or NumPy's interface.
 
 use std::ffi::{c_void, CStr};
 use std::ptr::NonNull;
@@ -288,7 +288,7 @@ fn take(capsule: &Bound<'_, PyAny>, context: &Context) -> PyResult<BlobAny> {
     Err(PyBufferError::new_err("__dlpack__ gave no capsule with a tensor that is unused"))
 }
 
-/// A tensor that is passed to code without the interpreter's lock.
+/// Passes a tensor's pointer to code that runs without the interpreter's lock.
 struct Raw<T>(NonNull<T>);
 
 // SAFETY: DLPack's tensors may be used on any thread.

@@ -110,7 +110,7 @@ impl Net {
     }
 }
 
-/// Returns the tensors `prefix.0`, `prefix.1` and so on, which belong to no layer, by number.
+/// Returns the tensors `prefix.0`, `prefix.1` and so on in order. They belong to no layer.
 fn in_order(plan: &Plan, prefix: &str) -> Result<Vec<Content>> {
     let number = |name: &str| name.strip_prefix(prefix)?.strip_prefix('.')?.parse().ok();
     let mut contents = vec![None; plan.items.len()];
@@ -132,6 +132,6 @@ fn in_order(plan: &Plan, prefix: &str) -> Result<Vec<Content>> {
             }
         }
     }
-    // There are as many entries as tensors, and each tensor has a different one, so all are set.
+    // `contents` has as many entries as there are tensors, and each tensor has set another entry.
     Ok(contents.into_iter().flatten().collect())
 }

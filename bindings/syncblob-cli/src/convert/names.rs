@@ -12,7 +12,7 @@ pub enum Role {
     Number,
     /// A weight or a bias.
     Affine,
-    /// A BatchNorm's mean or variance, divided by its factor.
+    /// A mean or a variance, which was divided by the BatchNorm's factor.
     Statistics,
 }
 

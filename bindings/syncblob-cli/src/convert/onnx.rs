@@ -40,7 +40,7 @@ pub struct NetArguments {
     /// Write layers that cannot be converted as nodes of the domain `caffe`
     ///
     /// The node's type is the layer's, its inputs are the layer's bottoms and weights, its
-    /// attributes are the layer's parameters. The program that runs the file must implement them.
+    /// attributes are the layer's parameters. The program that runs the file must support them.
     #[arg(long)]
     custom: bool,
 
@@ -159,7 +159,7 @@ fn refuse_source(task: &NetTask) -> Result<()> {
     Ok(())
 }
 
-/// Returns the path of the second file, which contains the weights if one file is too small.
+/// Returns the path of the second file, for weights that do not fit into one file.
 fn beside(output: &Path) -> PathBuf {
     let mut name = output.file_name().unwrap_or_default().to_owned();
     name.push(".data");
@@ -204,7 +204,7 @@ const ADVICE: &str = "\nnothing is written; --outputs NAME computes a blob befor
 /// A net and its sources.
 struct Opened {
     net: Net,
-    /// The model's file, if the system can copy weights from it.
+    /// The model's file, if the system can copy weights directly from it.
     model: Option<File>,
 }
 
@@ -253,7 +253,7 @@ fn is_of_tensors(path: &Path) -> bool {
     format.is_some_and(|format| !matches!(format, FileFormat::Caffe(_)))
 }
 
-/// Converts the error of reading a prototxt. If the file is a model, reports the wrong order.
+/// Converts the error of a prototxt. If the file is a model, reports the wrong order of the files.
 fn of_text(path: &Path, error: syncblob_net::Error) -> Failure {
     match Model::open(path) {
         Ok(_) => Failure::Unsupported("this is a model: the prototxt comes first".into()),

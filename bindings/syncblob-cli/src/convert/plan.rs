@@ -52,7 +52,7 @@ pub struct Plan {
     pub partial: bool,
 }
 
-/// A tensor of OUT.
+/// A tensor of the output.
 pub struct Item {
     pub name: String,
     pub place: Option<Place>,
@@ -66,7 +66,7 @@ pub struct Item {
 pub enum Origin {
     /// The tensor with this index in `Source::tensors`.
     Tensor(usize),
-    /// A tensor that is computed from blobs of the net in IN.
+    /// A tensor that is computed from blobs of the input's net.
     State(StateTensor),
 }
 

@@ -28,7 +28,7 @@ pub struct Reader<'a> {
     overflows: RefCell<Overflows>,
 }
 
-/// Counts the values that are finite in IN but infinite in OUT.
+/// Counts the values that are finite in the input but infinite in the output.
 #[derive(Default)]
 struct Overflows {
     values: usize,
@@ -88,13 +88,13 @@ impl<'a> Reader<'a> {
         match &item.origin {
             Origin::Tensor(index) => self.source.load(*index),
             Origin::State(tensor) => {
-                Ok(tensor.load(self.source.net().expect("the model that it is of"))?)
+                Ok(tensor.load(self.source.net().expect("the tensor's model"))?)
             }
         }
     }
 
-    /// Passes the values of a tensor to `each` in order, in parts if IN's format can be read in
-    /// parts.
+    /// Passes the values of a tensor to `each` in order, in parts if the input's format can be
+    /// read in parts.
     fn parts(&self, item: &Item, each: &mut dyn FnMut(BlobAny) -> Result<()>) -> Result<()> {
         match item.origin {
             Origin::Tensor(index) => self.source.parts(index, PART, each),
@@ -133,7 +133,7 @@ impl<'a> Reader<'a> {
                 Err(_) => Err(Failure::Interrupted),
             }
         });
-        // `written` is an error of the sink, about OUT; an error in `read` is about IN.
+        // An error in `written` is of the sink, about the output; one in `read` is about the input.
         written?;
         read.map_err(|failure| about_input(self.input, failure))?;
         self.count(item, overflows);
@@ -209,7 +209,7 @@ fn convert<S: Element, T: Target>(values: &[S], sink: Sink) -> Result<usize> {
     Ok(overflows)
 }
 
-/// A type of OUT, to which values are rounded: to the nearest value, ties to even.
+/// An element type to which values are rounded: to the nearest value, ties to even.
 trait Target: NoUninit {
     fn narrow(value: f64) -> Self;
     fn is_finite(self) -> bool;

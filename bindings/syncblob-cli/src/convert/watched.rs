@@ -13,7 +13,7 @@ use crate::system;
 
 const BUFFER: usize = 1 << 18;
 
-/// The minimum bytes of values that the system copies. Fewer bytes pass through the buffer.
+/// The minimum number of bytes to copy by the system. Fewer bytes pass through the buffer.
 const LEAST: u64 = BUFFER as u64;
 
 /// The maximum number of bytes to copy between two checks for a signal.

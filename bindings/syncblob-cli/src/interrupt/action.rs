@@ -12,7 +12,7 @@ use libc::c_int;
 /// The last signal that arrived, or 0 if none has.
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
-/// Counts the `Listening`s. The first installs our actions; the last restores the earlier actions.
+/// The first `Listening` installs our actions; the drop of the last restores the earlier actions.
 static LISTENERS: Mutex<Listeners> =
     Mutex::new(Listeners { count: 0, is_stopped: false, earlier: Vec::new() });
 
@@ -174,7 +174,7 @@ mod system {
 
     extern "C" fn note(number: c_int) {
         super::SIGNAL.store(number, Ordering::Relaxed);
-        // Before the runtime called this handler, it restored the default action.
+        // The runtime restores the default action before it calls a handler, so sets ours again.
         let _ = put(number, ours());
     }
 

@@ -21,7 +21,7 @@ const NAME: usize = 40;
 
 const ROW: usize = 22;
 const LANE: usize = 14;
-/// The width of the words to the right of the lanes.
+/// The width in pixels of the text to the right of the lanes.
 const WIDTH: usize = 760;
 
 /// A layer or an input.
@@ -91,7 +91,7 @@ impl Plan {
         of_rows
     }
 
-    /// Chooses each row's lane: the lane of a value that no later row reads, or else a free lane.
+    /// Chooses each row's lane: the first free one. A value's lane is free from its last reader on.
     fn place(&mut self, of_rows: &[[Vec<usize>; 2]]) {
         let mut taken = [false; MAX_LANES];
         let free = |taken: &mut [bool; MAX_LANES]| {

@@ -1,4 +1,4 @@
-//! Reads Caffe's own files. A tensor's name consists of its layer and its blob number: `conv1.0`.
+//! Reads Caffe's own files. A tensor's name, such as `conv1.0`, is its layer and blob number.
 
 use std::collections::hash_map::Entry;
 use std::collections::HashMap;
@@ -96,8 +96,8 @@ fn details(stored: &StoredBlob) -> Details {
     Details { has_diff: info.diff_count() > 0, is_legacy: info.is_legacy() }
 }
 
-/// The maximum number of blobs of a file. It limits memory, because a blob of two bytes in the file
-/// uses some hundred bytes of memory.
+/// The maximum number of blobs of a file. It limits the memory, because a blob may have only two
+/// bytes in the file, but needs some hundred bytes in memory.
 const MAX_BLOBS: usize = 1 << 17;
 
 fn check_number(model: &Model) -> Result<()> {
@@ -166,7 +166,7 @@ pub fn unique_names(layers: &[Layer]) -> Vec<String> {
 pub struct Names {
     unique: Vec<Vec<u8>>,
     indices: HashMap<Vec<u8>, usize>,
-    /// The number to try next for each name, because a file may repeat a name many times.
+    /// The number to try next after each name: trying all numbers from 2 on would be slow.
     next: HashMap<Vec<u8>, usize>,
 }
 

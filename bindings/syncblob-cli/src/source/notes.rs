@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde::{Deserialize, Serialize};
 use syncblob::Format;
 
-/// The key in the metadata of a safetensors file.
+/// The key of the notes in the metadata of a safetensors file.
 pub const KEY: &str = "syncblob";
 
 /// The kind of Caffe file that the tensors come from.
@@ -149,7 +149,7 @@ impl Notes {
     }
 
     /// Parses notes. Returns the notes, and the places of tensors by name. Returns None if the text
-    /// is not such JSON, or is of a later version.
+    /// is not the JSON of notes, or has a later version.
     pub fn from_json(text: &str) -> Option<(Self, HashMap<String, Place>)> {
         let written: Written = serde_json::from_str(text).ok()?;
         if written.version != VERSION {

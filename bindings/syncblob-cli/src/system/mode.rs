@@ -1,6 +1,6 @@
 //! Computes the permissions of a new file. No user gains permissions that the old file denied.
 
-/// The version of the list's format. After it, each entry consists of a tag, rights and a number.
+/// The version with which an access list begins. Entries of a tag, rights and a number follow.
 const VERSION: [u8; 4] = 2_u32.to_le_bytes();
 const ENTRY: usize = 8;
 const OWNER: u16 = 1;

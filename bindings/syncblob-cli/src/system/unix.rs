@@ -39,7 +39,7 @@ pub fn keep_permissions(file: &File, path: &Path, old: &Metadata) -> io::Result<
             (None, mode) if !has_group => mode::without_group(mode),
             (None, mode) => mode,
         };
-        // The new file may have received a list from its folder.
+        // Removes the list that the new file may have received from its folder.
         retried(|| access_list::remove(file))?;
         set_mode(file, mode)?;
     }

@@ -84,7 +84,7 @@ pub fn file(
         return Ok(Checked::default());
     }
     match if is_caffes { None } else { format_of(file) } {
-        // The library also reads unknown formats, because its errors are more detailed.
+        // The library reads files of unknown formats, too, because its errors are more detailed.
         None | Some(FileFormat::Caffe(_)) => caffes(options, file, is_caffes, report),
         Some(format) => other(format, file, report),
     }
@@ -295,7 +295,7 @@ struct Counts {
     nan: Option<(usize, usize)>,
     infinite: Option<(usize, usize)>,
     beyond_float: Option<(usize, usize)>,
-    /// The offset of the value that is added next.
+    /// The offset of the next value to add.
     start: usize,
 }
 

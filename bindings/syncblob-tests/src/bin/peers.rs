@@ -1,6 +1,6 @@
 //! Compares the crate `syncblob` with other crates that store tensors: prost (a message declared in
-//! Rust) and safetensors. All process the same values, in turns. Prints the fastest rounds, and the
-//! ratio of syncblob's time to the other crate's.
+//! Rust) and safetensors. All crates process the same values in turns. Prints the fastest rounds,
+//! and the ratio of syncblob's time to the other crate's.
 //!
 //! ```sh
 //! cargo run --release -p syncblob-tests --bin peers

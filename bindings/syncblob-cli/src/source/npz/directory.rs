@@ -1,5 +1,5 @@
 //! Checks the directory of an archive. The crate `zip` keeps one member for each name, and as many
-//! members as the end record counts. It could therefore miss an array that another program reads.
+//! members as the end record counts. So `zip` could miss an array that another program reads.
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
