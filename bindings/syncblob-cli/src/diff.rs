@@ -197,7 +197,7 @@ fn compare_files(arguments: &Arguments, print: &mut impl Print) -> Result<usize,
     Ok(summary.differences)
 }
 
-/// Returns what a tensor contributes to the progress bar's total.
+/// Returns how many bytes a tensor adds to the progress bar's total.
 fn bytes(tensor: &Tensor) -> u64 {
     tensor.count() as u64 * 4
 }

@@ -245,7 +245,7 @@ fn info(arguments: &InfoArguments) -> io::Result<Status> {
     };
     let mut status = Status::SUCCESS;
     for file in &arguments.files {
-        // `reader` reads a file that `Source` cannot open, because it has more detailed errors.
+        // `reader` reads files that `Source` cannot open: `reader` has more detailed errors.
         let format = tensors::format_of(file).filter(|_| arguments.format.is_none());
         match format.map(|format| Source::open(file, Some(format))) {
             Some(Ok(source)) if !source.tensors.is_empty() => {

@@ -113,7 +113,7 @@ fn net_of(source: &Source, file: &Path) -> Option<Listing> {
     }
 }
 
-/// Returns what a tensor contributes to the progress bar's total.
+/// Returns how many bytes a tensor adds to the progress bar's total.
 fn bytes(tensor: &Tensor) -> u64 {
     tensor.count() as u64 * 4
 }

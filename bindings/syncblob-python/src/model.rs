@@ -112,7 +112,7 @@ impl Model {
         self.read(name.py(), |opened| Ok(opened.names.index(&bytes)))
     }
 
-    /// Makes the error of a name that no layer has. The message suggests a similar name.
+    /// Makes the exception for a name that no layer has. The message suggests a similar name.
     fn missing(&self, name: &Bound<'_, PyString>) -> PyResult<PyErr> {
         const MOST_NAMES: usize = 1000; // the time grows with the product of both names' lengths
         const MOST_BYTES: usize = 100;
@@ -256,7 +256,7 @@ impl Model {
         self.change_solver_info(value.py(), |info| info.current_step = step)
     }
 
-    /// The file of a solver state's net; empty if the state names no file. Writable.
+    /// The path of the net's file in a solver state; empty if there is none. Writable.
     #[getter]
     fn learned_net(&self, py: Python<'_>) -> PyResult<OsString> {
         Ok(self.solver_info(py)?.learned_net.into_os_string())
@@ -358,8 +358,8 @@ impl Model {
         Ok(layer(slf, index))
     }
 
-    /// Adds a blob that belongs to no layer, such as a solver's history. Stores it as `add_layer`
-    /// stores a layer's blobs.
+    /// Adds a blob that belongs to no layer, such as a solver's history. Stores the blob as
+    /// `add_layer` stores a layer's blobs.
     fn add_blob(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let blob = stored(value, None)?;
         let blob = blob.get();
@@ -556,7 +556,7 @@ type Kept = (Vec<usize>, Dtype);
 
 /// Converts a value to a blob that a file can store: the value if it is such a blob, else a copy of
 /// the array or blob. Types whose values float32 represents exactly become float32, all others
-/// float64. With `kept`, refuses another shape or type; numbers without a type get its type.
+/// float64. With `kept`, refuses another shape or type; numbers without a type get that type.
 fn stored<'py>(value: &Bound<'py, PyAny>, kept: Option<&Kept>) -> PyResult<Bound<'py, Blob>> {
     let py = value.py();
     if let Ok(blob) = value.cast::<Blob>() {
@@ -746,8 +746,8 @@ impl Layer {
     }
 
     /// Replaces a blob with a copy of an array or of a blob's data, of the same shape and type;
-    /// numbers without a type are stored in the old blob's type. With `replace` the value may have
-    /// any shape, and is stored in the type that `add_layer` would choose.
+    /// numbers without a type are stored in the old blob's type. If `replace` is true, the value
+    /// may have any shape, and is stored in the type that `add_layer` would choose.
     ///
     /// >>> layer = Model().add_layer("ip", "InnerProduct", [[1.0, 2.0]])
     /// >>> layer.set_blob(0, [3.0], replace=True)

@@ -212,7 +212,7 @@ pub fn blob_on(array: &Bound<'_, PyAny>) -> PyResult<BlobAny> {
 }
 
 /// Requests the array's capsule, with the newest struct that the array supports. A CUDA tensor must
-/// be ready on the default stream, because the library's stream is ordered with that stream.
+/// be ready on the default stream, which orders it before the work of the library's stream.
 fn ask<'py>(array: &Bound<'py, PyAny>, device: i32) -> PyResult<Bound<'py, PyAny>> {
     let py = array.py();
     let arguments = PyDict::new(py);

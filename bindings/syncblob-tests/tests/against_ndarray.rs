@@ -238,8 +238,8 @@ impl Pair {
         }
     }
 
-    /// Writes the values of a message of model `j` to model `i`, which already has the shape of
-    /// `j`.
+    /// Writes the values of model `j` to model `i`, as if from a message. Model `i` already has the
+    /// shape of `j`.
     fn write_proto(&mut self, i: usize, j: usize, payload: Payload) {
         let source = self.models[j].clone();
         self.models[i].write(Part::Data, flat(&source.values(&source.data)).view());

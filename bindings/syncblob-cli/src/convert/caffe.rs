@@ -132,6 +132,6 @@ fn in_order(plan: &Plan, prefix: &str) -> Result<Vec<Content>> {
             }
         }
     }
-    // `contents` has as many entries as there are tensors, and each tensor has set another entry.
+    // Each tensor has set a different entry of `contents`, which has one for each, so all are set.
     Ok(contents.into_iter().flatten().collect())
 }
