@@ -221,20 +221,20 @@ SB_API SB_MUST_CHECK sb_status sb_context_forget_stream(sb_context *context, sb_
  *  the size of a page-locked buffer of more than 64 KiB up, by at most an eighth, so that a buffer
  *  can be reused for another of similar size; the figures count the rounded size. */
 typedef struct sb_stats {
-    size_t struct_size;      /**< sizeof(sb_stats) of the caller */
-    uint64_t host_bytes;     /**< ordinary host memory, live */
-    uint64_t host_peak;      /**< the maximum of host_bytes so far */
-    uint64_t pinned_bytes;   /**< page-locked host memory, live */
-    uint64_t pinned_peak;    /**< the maximum of pinned_bytes so far */
-    uint64_t device_bytes;   /**< device memory, live */
-    uint64_t device_peak;    /**< the maximum of device_bytes so far */
-    uint64_t borrowed_bytes; /**< callers' memory in use, either side */
-    uint64_t cached_bytes;   /**< cached host memory (also in host_bytes or pinned_bytes) */
-    uint64_t uploads;        /**< copies host to device */
-    uint64_t upload_bytes;   /**< bytes of uploads */
-    uint64_t downloads;      /**< copies device to host */
-    uint64_t download_bytes; /**< bytes of downloads */
-    uint64_t device_copies;  /**< copies within the device */
+    size_t struct_size;         /**< sizeof(sb_stats) of the caller */
+    uint64_t host_bytes;        /**< ordinary host memory, live */
+    uint64_t host_peak;         /**< the maximum of host_bytes so far */
+    uint64_t pinned_bytes;      /**< page-locked host memory, live */
+    uint64_t pinned_peak;       /**< the maximum of pinned_bytes so far */
+    uint64_t device_bytes;      /**< device memory, live */
+    uint64_t device_peak;       /**< the maximum of device_bytes so far */
+    uint64_t borrowed_bytes;    /**< callers' memory in use, either side */
+    uint64_t cached_bytes;      /**< cached host memory (also in host_bytes or pinned_bytes) */
+    uint64_t uploads;           /**< copies host to device */
+    uint64_t upload_bytes;      /**< bytes of uploads */
+    uint64_t downloads;         /**< copies device to host */
+    uint64_t download_bytes;    /**< bytes of downloads */
+    uint64_t device_copies;     /**< copies within the device */
     uint64_t device_copy_bytes; /**< bytes of device_copies */
     uint64_t host_copies;       /**< copies of whole buffers within the host */
     uint64_t host_copy_bytes;   /**< bytes of host_copies */
