@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Makes two files of the library, which programs can add to their sources: bundle.py FOLDER
+"""Makes two files of the library, which programs can add to their sources.
 
-python3 c/bundle.py thirdparty cc -c thirdparty/syncblob.c -o syncblob.o && cc program.c syncblob.o
--lm -lpthread -ldl
+    python3 c/bundle.py thirdparty
+    cc -c thirdparty/syncblob.c && cc program.c syncblob.o -lm -lpthread -ldl
 
-writes FOLDER/syncblob.h, the public headers, and FOLDER/syncblob.c, the sources that c/sources.txt
-and cuda/sources.txt list. The two files need only a C compiler; -DSYNCBLOB_OPENBLAS and
--DSYNCBLOB_RANDOM123 use these libraries, as in the CMake build.
+The folder thirdparty then has syncblob.h, the public headers, and syncblob.c, the sources that
+c/sources.txt and cuda/sources.txt list. The two files need only a C compiler; -DSYNCBLOB_OPENBLAS
+and -DSYNCBLOB_RANDOM123 use these libraries, as in the CMake build.
 
-If two sources define the same name at file scope, the script puts each source's name before it. A
-static name must be unique only in its file, so many files have a function `check`, `copy` or
-`begin`: names that are unique in the library would be longer. The script renames identifiers, but
-no texts, comments or members. If the script makes a mistake, a name is declared twice or not at
+If two sources define the same name at file scope, the script prefixes the name with the source's
+name. A static name must be unique only in its file, so many files have a function `check`, `copy`
+or `begin`: names that are unique in the library would be longer. The script renames identifiers,
+but no texts, comments or members. If the script makes a mistake, a name is declared twice or not at
 all, and the file does not compile.
 """
 import argparse
@@ -44,14 +44,14 @@ PROLOGUE = """/* syncblob, the library in one file: made by c/bundle.py from its
 #endif
 #include "syncblob.h"
 
-#if defined(__GNUC__) /* each source uses some functions of a header; gcc guesses across sources */
+#if defined(__GNUC__) /* some functions of headers are unused; -Wmaybe-uninitialized is wrong */
 #pragma GCC diagnostic ignored "-Wunused-function"
 #ifndef __clang__
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 #endif
 
-/* The same numbers under every compiler: no multiply and add is contracted to one operation. */
+/* A fused multiply-add rounds differently: without it, every compiler computes the same numbers. */
 #if defined(__clang__)
 #pragma clang fp contract(off)
 #elif defined(__GNUC__)
@@ -69,7 +69,7 @@ def listed():
 
 
 def in_order(files, includes_of):
-    """Returns the files and those that they include, each once, includes first."""
+    """Returns the files and all files that they include, each once, included files first."""
     seen, order = set(), []
 
     def visit(file):
@@ -127,7 +127,7 @@ def without_includes(file, shared):
     return PRIVATE.sub(in_place, PUBLIC.sub("", file.read_text()))
 
 
-# The sources are formatted, so that declarations at file scope begin in the first column.
+# clang-format formats the sources, so declarations at file scope begin in the first column.
 STATIC = re.compile(r"^(?:[A-Z][A-Z_0-9]* )?(?:__attribute__\(\([^\n]*\)\) )?static "
                     r"[^;={]*?\(?\*?\b(\w+)\)?(?=\(|\[| =|;)", re.MULTILINE)
 TYPE = re.compile(r"^(?:typedef )?(?:struct|union|enum) (\w+) \{", re.MULTILINE)

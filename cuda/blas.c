@@ -23,8 +23,8 @@ static sb_status fail(const struct sb__cuda_device *device, sb__cublas_status st
     return sb_error_fill(err, status_of(status), (int32_t)status, message);
 }
 
-/* Returns the driver's result of a wait, since cuBLAS does not report a lost device reliably. If a
-   stream capture forbids the wait, returns that error instead. */
+/* Waits for the library's stream and returns the driver's result: cuBLAS does not report a lost
+   device reliably. If a stream capture forbids the wait, returns that error instead. */
 static sb__cu_result ask_driver(const struct sb__cuda_device *device) {
     struct sb__cuda_visit visit;
     sb__cu_result result = sb__cuda_enter_stream(device, device->stream, &visit);
@@ -137,8 +137,8 @@ static sb_status begin(const struct sb__cuda_device *device, const struct sb__cu
     return st;
 }
 
-/* Retries a failure that occurs before the work is queued, because callers treat any failure of the
-   device as a failure of the work, which may already have written. */
+/* Retries a failure that occurs before the work is queued: after any failure of the device, callers
+   assume that the work may already have written its output. */
 static sb_status run_locked(const struct sb__cuda_device *device, const struct sb__cuda_blas *blas,
                             sb__cuda_task *task, const char *call, void *user, sb_stream stream,
                             sb_error *err) {

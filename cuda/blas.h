@@ -1,6 +1,6 @@
 /* A cuBLAS handle and the library's kernels, one set for each driver context of the process. A set
-   is never destroyed: the destruction of a handle waits for the whole device, and at exit would
-   come after the end of cuBLAS. */
+   is never destroyed: the destruction of a handle waits for the whole device, and at process exit
+   cuBLAS may already have shut down. */
 #ifndef SB_CUDA_BLAS_H
 #define SB_CUDA_BLAS_H
 

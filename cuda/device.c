@@ -24,8 +24,8 @@ static bool is_current(const struct sb__cuda_device *device) {
     return false;
 }
 
-/* Retries only while the device's context is current: a call may pop the context and still return
-   an error that comes from other work. */
+/* Pops the device's context. Retries only while that context is current, because a call may pop it
+   and still return an error of earlier work. */
 static void pop(const struct sb__cuda_device *device, const struct sb__cuda_visit *visit) {
     sb__cu_context now;
     if (!visit->pushed)
@@ -117,7 +117,7 @@ sb__cu_result sb__cuda_leave(const struct sb__cuda_device *device,
 }
 
 /* Uses the relaxed capture mode: the first retain creates the context and the last release destroys
-   it, and both may wait as an allocation does. */
+   it. Both may wait, as an allocation may, and other modes forbid this during a capture. */
 sb_status sb__cuda_retain(const struct sb__cuda_device *device, sb__cu_context *out,
                           sb_error *err) {
     struct sb__cuda_visit visit;
@@ -261,7 +261,7 @@ static sb__cu_result create_stream(struct sb__cuda_device *device, struct sb__cu
                           "cuStreamCreate");
 }
 
-/* A destroyed pool frees its memory after the work that still uses that memory. */
+/* Needs no wait: a destroyed pool frees its memory after the work that still uses it. */
 static void destroy_pool(struct sb__cuda_device *device) {
     if (device->pool)
         SB__CUDA_RELEASE(device->cu->cuMemPoolDestroy(device->pool));

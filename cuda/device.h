@@ -33,7 +33,7 @@ struct sb__cuda_slabs {
 enum sb__cuda_kept_kind {
     SB__CUDA_KEPT_BLOCK,  /* device memory */
     SB__CUDA_KEPT_PINNED, /* page-locked host memory */
-    SB__CUDA_KEPT_PARTS,  /* host memory from malloc, which begins with the entry */
+    SB__CUDA_KEPT_PARTS,  /* host memory from malloc that begins with this struct */
     SB__CUDA_KEPT_KINDS
 };
 
@@ -59,7 +59,7 @@ struct sb__cuda_device {
     unsigned long long context_id; /* unique in the process */
     unsigned int event_flags;
     sb__cu_stream stream;
-    atomic_bool core_has_stream, caller_has_stream; /* a caller that has it may capture it */
+    atomic_bool core_has_stream, caller_has_stream; /* a caller may capture it */
     sb__cu_event legacy;                  /* recorded repeatedly on the legacy default stream */
     sb__cu_pool pool;                     /* NULL: unsupported, memory comes from cuMemAlloc */
     _Atomic(struct sb__cuda_blas *) blas; /* NULL until arithmetic is prepared */
@@ -141,10 +141,10 @@ static inline bool sb__cuda_is_over(sb__cu_result wait) {
     return wait == SB__CUDA_SUCCESS || sb__cuda_is_sticky(wait);
 }
 
-/* The tries of a call whose failure cannot be reported: two transient failures have no effect. */
+/* The number of tries of a call whose failure cannot be reported: it may fail twice. */
 #define SB__CUDA_TRIES 3
 
-/* Retries a call that frees, unless the context may have been destroyed. */
+/* Retries a call that frees an object, unless its error shows that the context is lost. */
 #define SB__CUDA_RELEASE(call)                                                                     \
     do {                                                                                           \
         sb__cu_result given = call;                                                                \
@@ -179,8 +179,8 @@ void sb__cuda_siblings_expose(struct sb__cuda_device *device);
 /* --- kept.c ---------------------------------------------------------------------------------- */
 
 /* Keep memory that work on `stream` may still use until a wait for that work succeeds. The memory
-   is leaked, and counted, if `stream` is not the library's, or if the host is out of memory for an
-   entry. In an entry of PARTS the kind and the size are already set. */
+   is leaked, and counted, if `stream` is not the library's, or if the host has no memory for an
+   entry. Before sb__cuda_keep_parts the caller sets the kind and the size in the entry. */
 void sb__cuda_keep_parts(struct sb__cuda_device *device, struct sb__cuda_kept *entry,
                          sb_stream stream);
 void sb__cuda_keep(struct sb__cuda_device *device, enum sb__cuda_kept_kind kind, void *ptr,

@@ -5,8 +5,8 @@
    vectors at a time, with a separate sum for each, so that four loads are in flight. The first
    threads also add the elements before the first aligned vector and after the last one. The driver
    compiles the kernels for its device. The fake driver interprets every instruction used here.
-   `shift` is the binary logarithm of the bytes of an element, `vector` that of the elements of a
-   vector. */
+   `shift` is the binary logarithm of an element's size in bytes, `vector` that of the number of
+   elements in a vector. */
 #define STRING(name)  STRING_(name)
 #define STRING_(name) #name
 #define LINE(text)    "    " text ";\n"

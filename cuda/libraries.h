@@ -11,7 +11,7 @@
 struct sb__cuda_driver {
     SB__CUDA_FUNCTIONS(SB__CUDA_MEMBER)
     int version;    /* 13000 for CUDA 13.0 */
-    int64_t opener; /* the process; after cuInit the driver does not work in a forked child */
+    int64_t opener; /* the process that called cuInit: its forked children cannot use CUDA */
 };
 
 struct sb__cublas {

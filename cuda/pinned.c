@@ -22,7 +22,7 @@ struct sb__cuda_slab {
 /* --- the driver's memory -----------------------------------------------------------------------
  */
 
-/* Portable: page-locked for other contexts of the process, too. */
+/* Allocates portable memory: it counts as page-locked in every context of the process. */
 static sb_status take(const struct sb__cuda_device *device, size_t bytes, void **out,
                       sb_error *err) {
     struct sb__cuda_visit visit;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* The core makes the first call; each later call passes the stream to a caller. */
+/* The core makes the first call. Each later call exposes the stream to a caller of the library. */
 sb_stream sb__cuda_own_stream(void *opened) {
     struct sb__cuda_device *device = opened;
     if (atomic_exchange(&device->core_has_stream, true))
@@ -43,7 +43,7 @@ static sb__cu_result inspect(const struct sb__cuda_device *device, sb__cu_stream
     return sb__cuda_leave(device, visit, result);
 }
 
-/* The queries of the context and of the capture state do not disturb a capture. */
+/* The calls that query the stream's context and capture state do not disturb a capture. */
 sb_status sb__cuda_check_stream(void *opened, sb_stream stream, sb_error *err) {
     const struct sb__cuda_device *device = opened;
     sb__cu_context context = NULL;

@@ -63,7 +63,7 @@ static uint8_t draw(uint64_t *state) {
     return (uint8_t)((z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb) >> 56);
 }
 
-/* Runs random inputs, one for each seed: their bytes choose the steps of the harness. */
+/* Runs random inputs, one for each seed from 1 to `count`. */
 static size_t replay_random(size_t count) {
     uint8_t bytes[160];
     for (uint64_t seed = 1; seed <= count; seed++) {
@@ -93,6 +93,6 @@ int main(int argc, char **argv) {
         (void)fprintf(stderr, "usage: %s FILE|FOLDER|NUMBER...\n", argv[0]);
         return 2;
     }
-    printf("%zu inputs, no promise broken\n", inputs);
+    printf("%zu inputs without a finding\n", inputs);
     return 0;
 }

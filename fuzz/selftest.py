@@ -5,9 +5,9 @@
     selftest.py BUILDS --afl [WORD...]   the bugs for AFL++
     selftest.py --check                  checks that each text to replace occurs once
 
-A C source with a bug is compiled, and linked before the library into its target's fuzzer; a crate
-with a bug is built from a copy. The fuzzer begins with seeds, corpus and regressions, AFL++ with the
-seeds only. A bug that is not found or cannot be planted makes the program fail.
+A C source with a bug is compiled, and its object precedes the library when the fuzzer is linked; a
+crate with a bug is built from a copy. libFuzzer begins with seeds, corpus and regressions, AFL++ with
+the seeds only. The program fails if a bug is not found or cannot be planted.
 """
 
 import concurrent.futures
@@ -65,7 +65,7 @@ def must(command, **options):
 
 
 def plant_c(build, target, source, text, folder, program):
-    """Runs the build's commands for the object and the fuzzer, but with the files of this bug."""
+    """Makes the object and the fuzzer by the build's commands, with the changed source and object."""
     changed, made = folder / pathlib.Path(source).name, folder / "mutated.o"
     changed.write_text(text)
     made_there = f"c/CMakeFiles/syncblob_objects.dir/{source.removeprefix('c/')}.o"
@@ -92,8 +92,8 @@ def plant_rust(builds, target, source, text, program):
 
 
 def hunt(made, target, folder, program):
-    """Returns the output of the fuzzer if it found something, else None. The limit is a minute of processor
-    time, so that other work on the machine does not shorten it."""
+    """Returns the fuzzer's output if it found something, else None. The limit is a minute of processor
+    time, not of real time, because other work may slow the machine down."""
     inputs = [made / "seeds" / target, FUZZ / "corpus" / target, FUZZ / "regressions" / target]
     (folder / "corpus").mkdir()
     status, output = run(["prlimit", "--cpu=60:70", program, "-timeout=10", "-rss_limit_mb=2048",

@@ -1,5 +1,5 @@
 // Runs bindgen. The build script (feature `buildtime_bindgen`) includes this file, and so do the
-// tests that compare src/bindings.rs, src/testing.rs and src/comm.rs.
+// tests that check src/bindings.rs, src/testing.rs and src/comm.rs.
 
 /// Returns the bindings of `wrapper` as Rust source. `arguments` are further arguments of clang.
 fn generate(
@@ -23,8 +23,8 @@ const TESTING: [&str; 1] = ["sim.h"];
 #[allow(dead_code)]
 const COMM: [&str; 5] = ["comm.h", "comm_engine.h", "nccl.h", "reducer.h", "sim_comm.h"];
 
-/// Returns the bindings of the headers of such a library, without the types that the core's
-/// bindings declare.
+/// Returns the bindings of the headers of a library that uses the core, without the types that the
+/// core's bindings declare.
 #[allow(dead_code)]
 fn generate_over(
     headers: &[&str],
@@ -59,8 +59,8 @@ fn builder(include: &std::path::Path, arguments: &[&str]) -> bindgen::Builder {
         .clang_arg(format!("-I{}", include.display()))
         .clang_arg("-std=c11")
         .clang_args(arguments)
-        // Makes integers, never Rust enums: an enum with a number that this version does not know
-        // would be undefined behaviour.
+        // Translates C enums to integers: a Rust enum with a value that this version does not
+        // define would be undefined behaviour.
         .default_enum_style(bindgen::EnumVariation::Consts)
         .prepend_enum_name(false)
         .merge_extern_blocks(true)
@@ -75,12 +75,12 @@ fn builder(include: &std::path::Path, arguments: &[&str]) -> bindgen::Builder {
         .formatter(bindgen::Formatter::Prettyplease)
 }
 
-/// The line above the checks of a struct's layout, which are valid only on a 64-bit host.
+/// bindgen writes this line above checks of a struct's layout, which hold only on a 64-bit host.
 const LAYOUTS: &str = "#[allow(clippy::unnecessary_operation, clippy::identity_op)]";
 
 /// Replaces the types of constants of unnamed enums by the types of the functions' arguments: u32
-/// for flags, i32 for all others. bindgen makes a numbered type for each unnamed enum, so a new
-/// enum would change these numbers.
+/// for flags, i32 for all others. bindgen numbers the types of unnamed enums, so a new enum would
+/// rename the types.
 fn type_constants(source: &str) -> String {
     const NUMBERS: [&str; 17] = [
         "OK:", "DATA:", "DIFF:", "STATUS_", "ERR_", "DTYPE_", "HEAD_", "SIDE_", "STORAGE_", "FORMAT_", "LAYER_",

@@ -4,7 +4,7 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-/// Links a shared library with a backend; the tests know its path as `BACKEND_LIBRARY`.
+/// Builds the shared library of a backend. The tests find its path in `BACKEND_LIBRARY`.
 fn make_backend(include: &Path) {
     let library = PathBuf::from(env::var_os("OUT_DIR").unwrap()).join("backend.so");
     let mut link = cc::Build::new().cargo_metadata(false).get_compiler().to_command();
@@ -21,7 +21,7 @@ fn main() {
     if env::var_os("DOCS_RS").is_some() {
         return;
     }
-    let include = env::var_os("DEP_SYNCBLOB_INCLUDE").expect("syncblob-sys gives its headers");
+    let include = env::var_os("DEP_SYNCBLOB_INCLUDE").expect("syncblob-sys sets the path");
     make_backend(Path::new(&include));
     let mut build = cc::Build::new();
     build.cargo_metadata(false); // only the benchmark links it: see main.rs

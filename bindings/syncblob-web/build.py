@@ -1,7 +1,7 @@
 """Builds the page from its parts: build.py WASM SHIM MADE OUT
 
-SHIM is the folder of the package @bjorn3/browser_wasi_shim; MADE names the compilers. Writes OUT/syncblob.html, one file with
-all parts, and OUT/site, the same page as a folder for a server.
+SHIM is the folder of the package @bjorn3/browser_wasi_shim; MADE names the compilers. Writes
+OUT/syncblob.html, one file with all parts, and OUT/site, the same page as a folder for a server.
 """
 import base64
 import hashlib
@@ -19,7 +19,7 @@ EXPORT = re.compile(r"\bexport (?=(?:class|const|let|function) ?(\w+))")
 
 
 def function_of(path):
-    """Returns a module's code as an assignment to modules.NAME, since a worker from a Blob cannot import."""
+    """Returns a module's code as an assignment to modules.NAME: a worker of a Blob cannot import."""
     text = path.read_text()
     names = EXPORT.findall(text) + re.findall(r"export ?\{(\w+) as default\}", text)
     text = EXPORT.sub("", text)
@@ -40,7 +40,7 @@ def worker(shim):
 
 
 def packed(data):
-    """Returns bytes as text that unpack.js unpacks."""
+    """Compresses bytes to a text that unpack.js decompresses."""
     settings = {"id": lzma.FILTER_LZMA1, "dict_size": 1 << 23, "lc": 4, "lp": 0, "pb": 0, "nice_len": 273}
     data = lzma.compress(data, lzma.FORMAT_RAW, filters=[settings])
     bits = "".join(f"{byte:08b}" for byte in data)
@@ -54,7 +54,7 @@ def sources(text):
 
 
 def policy(scripts, styles, more=""):
-    """Returns a security policy. The report has the same policy, so this allows its script and style."""
+    """Returns the page's security policy, which also allows the report's script and style."""
     report = HERE.parent / "syncblob-cli/src/report"
     scripts += " " + sources((report / "page.js").read_text())
     styles += " " + sources((report / "page.css").read_text())

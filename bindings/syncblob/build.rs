@@ -1,5 +1,5 @@
-//! Adds the serial OpenBLAS to the run path: if the threaded OpenBLAS is also installed, the loader
-//! would find that one first.
+//! Adds the serial OpenBLAS to the run path; otherwise the loader would find a threaded OpenBLAS
+//! first if both are installed.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""reference_filter.py HEADER|PAGE: a public header, or a page, as doxygen wants it, on standard
-output.
+"""reference_filter.py HEADER|PAGE prints a public header, or a page, in the form that doxygen
+requires.
 
-The headers are written to be read as they are. Here each becomes a module; lists of errors become
-paragraphs; and what the preprocessor makes of macros (the status codes, the typed wrappers) is
-written out. In a page, links within it and to pages that are not part of the reference become their
-text, and a fence has only the language.
+The script makes each header a doxygen module and each list of errors a paragraph. It expands the
+macros that define the status codes, the element types and the typed wrappers. In a page it replaces
+links within the page, and links to pages outside the reference, by their text; of the words after
+the backticks of a code block it keeps only the language.
 """
 import pathlib
 import re
@@ -16,7 +16,7 @@ LISTED = r"X\((\w+), (\d+), (\w+), (\w+), \w+, with\)"  # an element type of bas
 
 
 def as_module(text, header):
-    """The comment that the header begins with describes a module, and all else belongs to it."""
+    """Makes the header's first comment the description of a module that has all declarations."""
     begin, rest = text.split("/**\n", 1)
     description, rest = rest.split(" */\n", 1)
     rest = re.sub(r"@def (\w+) ", r"@def \1\n * ", rest)
@@ -54,7 +54,7 @@ def typed_wrappers(text):
     yield head
     yield from (wrapper(kind, call, *each) for kind, call in calls for each in types)
     for call, arguments in generic:
-        yield (f"/** {call} with the suffix that the type of `out` asks for; not in C++. */\n"
+        yield (f"/** {call} with the suffix for the type of `out`; not in C++. */\n"
                f"#define {call}_t{arguments}\n")
 
 

@@ -1,5 +1,5 @@
 /* The engine of communicators over MPI. It uses only public headers, except for the conversion of
-   halves. */
+   16-bit floats. */
 #include <syncblob/mpi.h>
 
 #include "../src/base/half.h"
@@ -11,32 +11,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The maximum number of elements of one MPI call, whose counts are ints. A test defines less. */
+/* The maximum number of elements of one MPI call: MPI's counts are ints. A test lowers it. */
 #ifndef SB__MPI_PIECE
 #define SB__MPI_PIECE (1 << 30)
 #endif
 
 /* The size of one nonblocking call, divided by the number of ranks. MPI implementations send whole
-   messages in each round: data of small calls stay in the caches, and messages of one call overlap
-   with additions of another; but each call adds a latency for each rank. `./dev bench comm`
-   compares sizes for two ranks; growth with the number of ranks is an estimate. */
+   messages in each round: small calls keep data in the caches and overlap messages with additions
+   of other calls, but each call adds a latency for each rank. `./dev bench comm` measures sizes for
+   two ranks; for more ranks this is an estimate. */
 #ifndef SB__MPI_BYTES_A_RANK
 #define SB__MPI_BYTES_A_RANK (512 << 10)
 #endif
 
-/* The maximum number of nonblocking calls in flight: MPI has a buffer for each call, and few
-   buffers fit in the caches. */
+/* The maximum number of nonblocking calls in flight: MPI allocates a buffer for each call, and only
+   a few buffers fit in the caches. */
 #ifndef SB__MPI_FLYING
 #define SB__MPI_FLYING 8
 #endif
 
-/* A buffer that is divided into calls. */
+/* A buffer that is divided into pieces, one for each MPI call. */
 struct pieces {
     sb_comm_buffer buffer;
     int64_t length, count;
 };
 
-/* A reduction. Its pieces begin as earlier pieces complete. */
+/* A reduction. Calls for its pieces begin as earlier calls complete. */
 struct request {
     struct request *next;
     struct pieces pieces;
@@ -176,7 +176,7 @@ static void *piece(const struct pieces *pieces, int64_t i, int *out_count) {
 
 /* --- pieces in flight ---------------------------------------------------------------- */
 
-/* Returns whether an MPI call succeeded. Records a failure for later calls on requests. */
+/* Returns whether an MPI call succeeded. Records a failure: later calls on requests return it. */
 static bool went_well(struct end *end, int code, const char *call) {
     if (code == MPI_SUCCESS)
         return true;
@@ -233,7 +233,7 @@ static bool advance(struct end *end, bool waits) {
                     MPI_Testsome(end->num_flying, end->flying, &num, indices, MPI_STATUSES_IGNORE),
                     "MPI_Testsome"))
         return false;
-    if (num == MPI_UNDEFINED) /* no active calls: all completed when they began */
+    if (num == MPI_UNDEFINED) /* MPI has no active requests: all have completed */
         for (num = 0; num < end->num_flying; num++)
             indices[num] = num;
     land(end, num, indices);

@@ -2,17 +2,17 @@
 
 #include <string.h>
 
-/* libFuzzer's function: mutates bytes, also with words of the dictionary; returns the new size. */
+/* Defined by libFuzzer: mutates bytes, also with words of the dictionary; returns the new size. */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 
-/* An edit, which writes to `out` a replacement for the fields `at` to `end` - 1. */
+/* The state of an edit, which writes to `out` a replacement for the fields `at` to `end` - 1. */
 struct edit {
     const struct message *message;
     struct dice *dice;
     struct buffer *out;
     size_t at, end;
     const struct field *field; /* field `at`; NULL: `at` is after the last field */
-    size_t payload;            /* index in `payloads`, for fit_payload */
+    size_t payload;            /* an index in `payloads`; only fit_payload uses it */
 };
 
 static const uint32_t numbers[] = {
@@ -111,7 +111,7 @@ static bool renumber(struct edit *edit) {
 
 /* --- packed and not ----------------------------------------------------------------------- */
 
-/* Returns the size of the first of these packed elements of a type; 0 if there is none. */
+/* Returns the size of the first element of a packed field, or 0 if it has no complete element. */
 static size_t element_size(const uint8_t *bytes, size_t size, unsigned type) {
     uint64_t value;
     if (type == VARINT)
@@ -244,7 +244,7 @@ static void put_dims(const struct edit *edit, uint32_t number, const uint64_t *d
     put_length_field(edit->out, number, packed.bytes, packed.size);
 }
 
-/* Replaces or appends a dimension, or moves a factor 2 between two dimensions. */
+/* Replaces or appends a dimension, or divides one dimension by 2 and multiplies another by 2. */
 static bool change_dims(struct edit *edit) {
     uint64_t dims[MAX_DIMS + 1];
     size_t count = read_dims(value_of(edit, edit->field), value_size(edit->field), dims);
@@ -382,7 +382,7 @@ static bool insert(struct edit *edit) {
     return true;
 }
 
-/* Mutates the value of a field with libFuzzer's mutation, and corrects the length prefix. */
+/* Mutates the value of a field with LLVMFuzzerMutate, and corrects the length prefix. */
 static bool mutate_value(struct edit *edit) {
     uint8_t bytes[4096];
     const struct field *field = edit->field;
@@ -399,9 +399,9 @@ static bool mutate_value(struct edit *edit) {
     return true;
 }
 
-enum { SOME = 8, SOME_OR_NONE, PAYLOAD }; /* beyond wire types: any; any or none; a payload */
+enum { SOME = 8, SOME_OR_NONE, PAYLOAD }; /* any field; any field or none; a payload field */
 
-/* Tries a few times to choose a random field of the type; returns false if no try finds one. */
+/* Chooses a random field of the type; returns false if eight attempts find no such field. */
 static bool choose_field(struct edit *edit, unsigned type) {
     size_t count = edit->message->count + (type == SOME_OR_NONE);
     if (type == PAYLOAD)
@@ -419,7 +419,7 @@ static bool choose_field(struct edit *edit, unsigned type) {
 bool edit_message(const struct message *message, struct dice *dice, struct buffer *out) {
     static const struct {
         bool (*call)(struct edit *);
-        unsigned type; /* the type of the field */
+        unsigned type; /* the required type of the field */
         size_t share;
     } edits[] = {
         {repeat, SOME, 1},          {delete, SOME, 1},         {move, SOME, 1},

@@ -1,5 +1,5 @@
-/* Parses bytes as a protobuf message up to the first error, and writes messages. For mutators, the
-   parser does not check values, and the writer can write anything. */
+/* Parses bytes as a protobuf message up to the first error, and writes messages. The parser does
+   not check values, and the writer can write invalid messages, as mutators require. */
 #ifndef SB_FUZZ_MESSAGE_H
 #define SB_FUZZ_MESSAGE_H
 
@@ -23,15 +23,15 @@ struct message {
     const uint8_t *bytes;
     size_t size;
     size_t count; /* number of fields, at most MAX_FIELDS */
-    size_t tail;  /* where the fields end: the bytes from here on are not a field */
+    size_t tail;  /* where the last field ends; the bytes from there on are not a field */
     struct field fields[MAX_FIELDS];
 };
 
 void message_parse(struct message *message, const uint8_t *bytes, size_t size);
-/* Returns whether all bytes belong to fields, of which there is at least one. */
+/* Returns whether the bytes are one or more fields and nothing else. */
 bool message_is_whole(const uint8_t *bytes, size_t size);
 
-/* Reads a varint; returns the number of bytes read, or 0 if there is no varint. */
+/* Reads a varint; returns the number of bytes read, or 0 if the bytes do not begin with one. */
 size_t varint_read(const uint8_t *bytes, size_t size, uint64_t *out);
 
 /* A buffer for writing. A write that does not fit is dropped and sets `full`. */
@@ -42,12 +42,12 @@ struct buffer {
 };
 
 void put_bytes(struct buffer *out, const void *bytes, size_t size);
-/* Writes a varint of at least `length` bytes. */
+/* Writes a varint, padded to at least `length` bytes. */
 void put_varint(struct buffer *out, uint64_t value, size_t length);
 void put_tag(struct buffer *out, uint32_t number, unsigned type);
 void put_length_field(struct buffer *out, uint32_t number, const void *bytes, size_t size);
 
-/* splitmix64 */
+/* The pseudo-random generator splitmix64. */
 struct dice {
     uint64_t state;
 };

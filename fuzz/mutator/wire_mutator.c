@@ -6,8 +6,8 @@
 #include <string.h>
 
 #define MAX_DEPTH 6
-/* Mutated inputs grow at most to this size, and larger seeds do not grow, because many short runs
-   find more than a few runs of large inputs. */
+/* A mutated input grows at most to this size, and a larger seed does not grow: many runs of small
+   inputs find more than a few runs of large inputs. */
 #define LARGE_BYTES 512
 
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
@@ -15,7 +15,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
 size_t LLVMFuzzerCustomCrossOver(const uint8_t *data1, size_t size1, const uint8_t *data2,
                                  size_t size2, uint8_t *out, size_t max_size, unsigned seed);
 
-/* Returns the index of a random field that holds a message, or `count`. */
+/* Returns the index of a random field that holds a message, or `count` if it finds none. */
 static size_t choose_child(const struct message *message, struct dice *dice) {
     for (int tries = 0; tries < 8 && message->count > 0; tries++) {
         size_t at = dice_below(dice, message->count);
@@ -66,7 +66,7 @@ static size_t grown_size(size_t size, size_t max_size) {
     return grown < max_size ? grown : max_size;
 }
 
-/* Uses libFuzzer's mutation for at least one input in eight, and if no edit applies to an input. */
+/* Edits a message. Uses libFuzzer's mutation for one input in eight, and where no edit applies. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed) {
     struct dice dice = {seed};
     max_size = grown_size(size, max_size);
@@ -82,7 +82,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
     return LLVMFuzzerMutate(data, size, max_size);
 }
 
-/* Inserts a few fields of the second message into the first. */
+/* Inserts a few fields of the second message into the first message. */
 size_t LLVMFuzzerCustomCrossOver(const uint8_t *data1, size_t size1, const uint8_t *data2,
                                  size_t size2, uint8_t *out, size_t max_size, unsigned seed) {
     struct dice dice = {seed};

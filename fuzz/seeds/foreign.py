@@ -1,5 +1,5 @@
 """Seeds that are not messages of Caffe (the files of tests/support/foreign.txt), and messages of Caffe
-that begin like such files."""
+whose first bytes resemble such files."""
 
 import pathlib
 
@@ -16,7 +16,7 @@ def files():
 
 
 def look_alikes():
-    """Yields messages of Caffe: if a narrow limit refuses them, the error must not call them foreign."""
+    """Yields Caffe's messages that resemble other formats: errors must not call them other formats."""
     yield number(32, 0x7d) + data(1, "a name too long")
     yield data(8, b"h91AY&SY" + bytes(82)) + data(1, "a name too long")
     yield (tag(15, 3) + tag(4, BYTES) + varint(2) + b"\n}" + tag(15, 4) + data(1, "a name too long"))
@@ -24,7 +24,7 @@ def look_alikes():
 
 
 def cut_zip():
-    """Returns a zip file that ends within the name of its first member."""
+    """Returns a zip file that is truncated within the name of its first member."""
     return b"PK\3\4" + bytes(22) + b"\xff\xff" + bytes(2) + b"a.npy"
 
 

@@ -1,5 +1,5 @@
-"""Seeds that are nets, as a prototxt and as a caffemodel, and words for both. There is a net for each
-type of layer, field of its parameters and value of an enum, in each generation of Caffe."""
+"""Seeds that are nets, each as a prototxt and as a caffemodel, and words of these formats. Each type of
+layer, each field of its parameters and each value of an enum has a net, in each generation of Caffe."""
 
 import functools
 import pathlib
@@ -14,8 +14,8 @@ TEXT = ["{ ", "} ", "[ ", "] ", ": 1 ", ": -1 ", ": 0 ", ": 2147483647 ", ": 1e3
 
 @functools.cache
 def schema():
-    """Returns messages, name -> [(number, field, type, types of layers)], and enums, name ->
-    {value: number}."""
+    """Returns two dictionaries: the messages, {name: [(number, field, type, types of layers)]}, and the
+    enums, {name: {value: number}}."""
     messages, enums, into = {}, {}, None
     for line in (CRATE / "schema/caffe.schema").read_text().splitlines():
         words = line.split("#")[0].split()
@@ -33,7 +33,7 @@ def schema():
 
 @functools.cache
 def types():
-    """Returns the types of layers, each with the name of its parameters or None."""
+    """Returns (type of layer, name of its parameters or None) for each type of layer."""
     rule = re.compile(r'layer_type:\s*"(\w+)",(?:\s*parameters:\s*Some\("(\w+)"\))?')
     found = sorted(found for source in (CRATE / "src/layers").glob("*.rs")
                    for found in rule.findall(source.read_text()))
@@ -51,7 +51,7 @@ def field_of(message, name, kind=""):
 
 
 class Enum(str):
-    """The name of an enum's value, or true or false."""
+    """The name of an enum's value, or true or false: texts that a prototxt has without quotes."""
 
 
 def text(net):
@@ -110,7 +110,7 @@ def values(form):
 
 
 def variants(message):
-    """Yields the fields that a layer needs, then these fields plus each value of each other field."""
+    """Yields the fields that a layer needs; then the same fields with one field added or changed."""
     fields = schema()[0][message]
     base = [(name, value) for name in dict.fromkeys(name for _, name, _, _ in fields)
             for value in NEEDED.get(name, [])]
@@ -121,7 +121,7 @@ def variants(message):
 
 
 def parameters(layer, kind, name):
-    """Returns the name of the parameters of a type of layer in a generation, and their message."""
+    """Returns (field, message) of the parameters of a type of layer; (None, None) if it has none."""
     guess = name or re.sub(r"(?<=[a-z])(?=[A-Z])|3D$|_LOSS$", "_", kind).strip("_").lower() + "_param"
     known = [field[1] for field in schema()[0][layer]]
     guess = guess if guess in known else guess.replace("_", "", guess.count("_") - 1)

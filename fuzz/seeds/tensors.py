@@ -1,6 +1,6 @@
 """Seeds for the target dlpack: a valid tensor of each kind, and a tensor with each fault.
 
-An input is a sequence of choices, which the harness interprets; missing choices make a valid tensor.
+An input is a sequence of choices, which the harness interprets. An empty input makes a valid tensor.
 """
 
 LEGACY, INTO, RESHAPE, DIFF, READ_ONLY, ON_DEVICE, NO_STRIDES, NO_MEMORY = (1 << n for n in range(8))

@@ -30,7 +30,7 @@ def number(field, value):
 
 
 def data(field, content, length=None):
-    """Returns a field of bytes, with their length or the wrong length `length`."""
+    """Returns a field of bytes. If `length` is given, it replaces the correct length prefix."""
     if isinstance(content, str):
         content = content.encode()
     return tag(field, BYTES) + varint(len(content) if length is None else length) + content

@@ -13,7 +13,7 @@ PADDING = data(100, bytes(range(256)) * 64)[:16384]  # almost the size of the re
 
 
 def accepted():
-    """Yields each form of the accepted language."""
+    """Yields messages that must be accepted, one for each form that the format allows."""
     yield "empty-scalar-without-data", b""
     yield "scalar", data(5, floats([5.0]))
     yield "scalar-with-empty-shape", data(5, floats([5.0])) + shape()

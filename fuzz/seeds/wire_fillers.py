@@ -12,7 +12,7 @@ def floats(*values):
 
 
 def accepted():
-    """Yields each form of the accepted language."""
+    """Yields messages that must be accepted, one for each form that the format allows."""
     yield "empty", b""
     for name in TYPES:
         yield name, data(1, name)

@@ -12,8 +12,8 @@ struct blob_message {
     int64_t legacy_dims[4];
     bool has_shape;
     struct plain_shape shape;
-    int64_t counts[4]; /* values of data, diff, double_data, double_diff */
-    unsigned seed;     /* the seed of the values */
+    int64_t counts[4]; /* numbers of values in data, diff, double_data, double_diff */
+    unsigned seed;     /* determines the values */
     bool unpacked;
     bool cut; /* the last byte is missing */
 };
@@ -23,16 +23,16 @@ void message_encode(const struct blob_message *message, struct wire *out);
 void message_encode_shape(const struct plain_shape *shape, bool unpacked, bool cut,
                           struct wire *out);
 
-/* Returns the status of reading the shape from a message, for elements of 4 bytes. A wrong shape is
-   a fault of the data, not of the caller's arguments. */
+/* Returns the status that a read of this shape must have, for elements of 4 bytes. An invalid shape
+   is then a fault of the data, not of the caller's arguments. */
 sb_status message_shape_status(struct plain_shape *shape);
-/* Finds the valid shape (legacy dimensions, if any, else `shape`) and returns its status. */
+/* Sets `out` to the legacy dimensions, if any, else to `shape`; returns the shape's status. */
 sb_status message_judge(const struct blob_message *message, struct plain_shape *out);
 bool message_shape_is(const struct blob_message *message, const struct plain_shape *judged,
                       const struct plain_blob *blob);
 /* Returns the number of values of data or diff; doubles have precedence over floats. */
 int64_t message_count(const struct blob_message *message, int which);
-/* Writes the values as elements of `dtype`. */
+/* Writes the values of data or diff as elements of `dtype`. */
 void message_values(const struct blob_message *message, int which, int32_t dtype,
                     unsigned char *out);
 

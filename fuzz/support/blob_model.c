@@ -82,13 +82,13 @@ bool plain_has_arithmetic(const struct plain_blob *blob) {
 
 struct plain_memory *plain_memory_new(const struct plain_context *context, size_t bytes) {
     struct plain_memory *memory = calloc(1, sizeof *memory);
-    fuzz_check(memory, "the model has no memory");
+    fuzz_check(memory, "the model is out of memory");
     memory->context = context;
     memory->state.bytes = bytes;
     memory->owners = 1;
     if (bytes <= MEMORY_CAP) {
         memory->value = calloc(1, bytes + 1);
-        fuzz_check(memory->value, "the model has no memory");
+        fuzz_check(memory->value, "the model is out of memory");
     }
     return memory;
 }

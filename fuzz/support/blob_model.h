@@ -1,4 +1,4 @@
-/* The plain model of blobs: a shape, and two arrays that blobs may share. The table in
+/* A simple model of a blob, which has a shape and two arrays; blobs may share arrays. The table in
    tests/support/state_table.h determines on which side each call leaves the bytes. */
 #ifndef SB_FUZZ_BLOB_MODEL_H
 #define SB_FUZZ_BLOB_MODEL_H
@@ -9,7 +9,7 @@
 /* Counts are either small or absurdly large, so that the model knows whether they fit in memory. */
 #define SMALL_COUNT  512
 #define ABSURD_COUNT ((int64_t)1 << 24)
-#define MEMORY_CAP   ((size_t)16 << 20) /* for host and device: below any absurd size */
+#define MEMORY_CAP   ((size_t)16 << 20) /* the cap of host and device; absurd counts exceed it */
 
 enum { DATA = SB_DATA, DIFF = SB_DIFF };
 
@@ -23,8 +23,8 @@ struct plain_memory {
     const struct plain_context *context;
     struct memory_state state;
     int owners;
-    unsigned char *value; /* the state.bytes bytes that a reader must see; NULL: absurd size */
-    /* the library's handle and pointers at the last comparison; NULL: none */
+    unsigned char *value; /* the expected contents; NULL: more bytes than MEMORY_CAP */
+    /* The library's handle and pointers at the last comparison, or NULL. */
     const sb_mem *handle;
     const void *at[2];
 };
@@ -43,7 +43,7 @@ struct plain_blob {
 struct plain_shape {
     int32_t num_axes;
     int64_t dims[SB_MAX_AXES + 1]; /* room for one axis too many */
-    int64_t count;                 /* valid only if the shape fits */
+    int64_t count;                 /* valid only if plain_shape_check succeeds */
 };
 
 /* Sets shape->count; returns the status that sb_blob_reshape must return for this shape. */
@@ -65,13 +65,13 @@ struct plain_memory *plain_memory_of(struct plain_blob *blob, int which);
    owner, its loans become due. */
 void plain_replace(struct plain_blob *blob, int which, struct plain_memory *memory);
 
-/* Return the status that a call of mem.h must return. plain_do also applies a successful call. */
+/* Both return the status that a call of mem.h must return; plain_do also updates the model. */
 sb_status plain_check(const struct plain_memory *memory, enum call call);
 sb_status plain_do(struct plain_memory *memory, enum call call);
 void plain_adopt(struct plain_memory *memory, enum call call, struct loan *loan);
 
 bool plain_is_written(const struct plain_memory *memory); /* NULL: false */
-/* Returns the side of the head: the device if the head is SYNCED. */
+/* Returns the side that has the current bytes, or the device if both sides have them. */
 int32_t plain_side(const struct plain_memory *memory);
 
 /* Returns element i of an array of F32 or F64. */

@@ -6,7 +6,7 @@
 
 const struct decoder_limits decoder_default_limits = {100000, 1000000, 65536, 32};
 
-/* --- the wire: any message as a list of fields -------------------------------- */
+/* --- a message as a list of fields -------------------------------------------- */
 
 enum { VARINT, FIXED64, BYTES, GROUP, END_GROUP, FIXED32 };
 
@@ -229,7 +229,7 @@ static void judge_shape(const struct decoder *decoder, const struct dims *dims,
         fault(decoder, DECODER_OVERFLOW);
 }
 
-/* Judges an int32, which the wire holds sign-extended to 64 bits. */
+/* Checks a dimension of type int32, which protobuf stores sign-extended to 64 bits. */
 static void judge_legacy_dim(const struct decoder *decoder, int64_t dim) {
     if (dim < 0)
         fault(decoder, DECODER_BAD_SHAPE);
@@ -243,7 +243,7 @@ static bool holds_values(const struct item *item, uint32_t number, size_t width)
     return is(item, number, BYTES) || is(item, number, width == 4 ? FIXED32 : FIXED64);
 }
 
-/* Collects all values of a repeated float (width 4) or double (8) field. */
+/* Collects all values of a repeated field of floats (width 4) or doubles (width 8). */
 static struct decoded_values gather(const struct decoder *decoder, const struct items *fields,
                                     uint32_t number, size_t width) {
     struct decoded_values values = {.type = width == 4 ? DECODED_FLOAT : DECODED_DOUBLE,
@@ -315,7 +315,7 @@ static void judge_count(const struct decoder *decoder, const struct decoded_blob
 
 /* --- blobs ------------------------------------------------------------------------------ */
 
-/* Returns whether the message is of C3D 1.0: such messages begin with five numbers. */
+/* Returns whether C3D 1.0 wrote the message: the fields 1 to 5 come first and are numbers. */
 static bool is_c3d(const struct items *fields) {
     bool has[6] = {false};
     for (size_t i = 0; i < fields->count; i++) {
@@ -449,7 +449,7 @@ static void add_layer(const struct decoder *decoder, const struct item *item) {
 
 /* --- whole files ------------------------------------------------------------------------ */
 
-/* These functions read one field and return whether the field belongs to the format. */
+/* Each of these functions reads one field and returns whether the format has this field. */
 static bool read_net_field(const struct decoder *decoder, const struct item *item) {
     if (is(item, 1, BYTES))
         set_text(decoder, item, &decoder->file->name);

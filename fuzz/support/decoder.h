@@ -54,7 +54,7 @@ struct decoded_blob {
 
 struct decoded_layer {
     struct decoded_text name, type;
-    bool numbered; /* the type is a number of V1 */
+    bool numbered; /* a V1 layer, whose type is type_number */
     int32_t type_number;
     int generation;           /* 0, 1, 2 */
     size_t first_blob, blobs; /* in decoded_file.blobs */

@@ -10,11 +10,10 @@
 #include <stdint.h>
 #include <syncblob/syncblob.h>
 
-/* libFuzzer's entry point, defined by each harness. Aborts if a promise is broken, otherwise
-   returns 0. */
+/* libFuzzer's entry point, defined by each harness. Returns 0, or aborts if a check fails. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Ends the run with a message, as a finding, if the condition is false. */
+/* If the condition is false, prints a message and aborts; the fuzzer then reports a finding. */
 #define fuzz_check(condition, ...)                                                                 \
     do {                                                                                           \
         if (!(condition))                                                                          \
@@ -23,8 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 void fuzz_fail(const char *file, int line, const char *condition, const char *format, ...)
     __attribute__((format(printf, 4, 5), noreturn));
 
-/* If the environment has SYNCBLOB_FUZZ_TRACE, prints a step of the harness, for a person who
-   analyses a finding. */
+/* Prints a step of the harness if the environment has SYNCBLOB_FUZZ_TRACE. */
 void trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The input as a sequence of choices. After the last byte of the input every choice is 0. */

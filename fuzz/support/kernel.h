@@ -1,5 +1,5 @@
-/* The user's work on the simulated device: kernels that, when the device runs them, check bytes and
-   write other bytes. */
+/* Kernels of a user of the library on the simulated device. A kernel checks bytes, then writes
+   other bytes. */
 #ifndef SB_FUZZ_KERNEL_H
 #define SB_FUZZ_KERNEL_H
 
@@ -22,12 +22,12 @@ struct kernel {
 
 struct kernels {
     sb_context *context;
-    bool blind; /* kernels check and write nothing from now on; the device may be lost */
+    bool blind; /* kernels no longer check or write bytes; the device may be lost */
     int count;
     struct kernel each[KERNELS_MAX];
 };
 
-/* Queues a kernel on `bytes` bytes at `ptr`; `expected` and `fill` may be NULL. */
+/* Queues a kernel that checks (if `expected` is not NULL) and writes (if `fill` is not NULL). */
 void kernel_launch(struct kernels *kernels, sb_stream stream, const void *owner, const void *ptr,
                    size_t bytes, const unsigned char *expected, const unsigned char *fill);
 /* Returns whether a kernel on the owner's bytes is still queued on the stream. */

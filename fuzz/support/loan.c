@@ -60,7 +60,7 @@ static bool holds(const struct loan *loan, const unsigned char *expected) {
 void loan_deleter(void *user, void *ptr) {
     struct loan *loan = user;
     const char *where = loan->device ? "device" : "host";
-    fuzz_check(ptr == loan->ptr, "a deleter got %p, the loan is %p", ptr, loan->ptr);
+    fuzz_check(ptr == loan->ptr, "a deleter received %p, but the loan is %p", ptr, loan->ptr);
     fuzz_check(loan->given, "the deleter of %s memory ran, but no call took the memory", where);
     fuzz_check(!loan->ended, "the deleter of %s memory ran twice", where);
     fuzz_check(!loan->read_only || holds(loan, loan->before), "read-only %s bytes changed", where);
@@ -82,8 +82,8 @@ void lender_check(const struct lender *lender, bool may_be_late) {
 void lender_close(struct lender *lender) {
     for (int i = 0; i < lender->count; i++) {
         struct loan *loan = &lender->loans[i];
-        fuzz_check(loan->ended == loan->given, "loan %d was given %d times, and ended %d times", i,
-                   loan->given, loan->ended);
+        fuzz_check(loan->ended == loan->given, "loan %d was accepted %d times, and ended %d times",
+                   i, loan->given, loan->ended);
         fuzz_check(holds(loan, loan->before), "loan %d was written while it was not lent", i);
         free(loan->before);
         if (loan->device)

@@ -14,7 +14,7 @@ struct loan {
     size_t bytes;
     bool read_only;
     bool given; /* a set call has accepted the loan */
-    bool due;   /* according to the reference the loan has ended */
+    bool due;   /* the model of the memory has ended the loan */
     bool ended;
     unsigned char *before;
 };
@@ -28,15 +28,14 @@ struct lender {
 };
 
 /* Makes a loan of `size` bytes that holds `bytes`, on `device` or the host (NULL). Returns NULL if
-   out of memory or loans. */
+   memory is exhausted or LOANS_MAX loans exist. */
 struct loan *lender_make(struct lender *lender, sb_context *device, const void *bytes, size_t size,
                          bool read_only);
 void loan_deleter(void *user, void *ptr); /* user: the loan */
-/* Checks that loans which have ended are due, and the reverse unless `may_be_late`: after a wait
-   has failed, storage may stay in quarantine. */
+/* Checks that only loans that are due have ended, and all of them unless `may_be_late`: after a
+   failed wait, storage may stay in quarantine. */
 void lender_check(const struct lender *lender, bool may_be_late);
-/* Checks that each loan that a call accepted has ended, checks all bytes for the last time, and
-   frees them. */
+/* Checks that exactly the accepted loans have ended, checks all bytes, and frees the loans. */
 void lender_close(struct lender *lender);
 
 #endif

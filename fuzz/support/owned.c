@@ -1,4 +1,4 @@
-/* Fuzzers free no objects at the end of a test, so the code that makes a wire frees it. */
+/* Replaces functions of tests/support/owned.c, which frees a test's objects at the test's end. */
 #include "owned.h"
 
 void test_own_loan(void *thing, void (*end)(void *thing)) {

@@ -47,7 +47,7 @@ void simulated_close(struct simulated *sim) {
     }
     sb_context_release(sim->context);
     fuzz_check(counting->live_blocks == 0, "%lld blocks leak", (long long)counting->live_blocks);
-    fuzz_check(counting->violations == 0, "%lld wrong calls of the allocator",
+    fuzz_check(counting->violations == 0, "%lld calls break the allocator's contract",
                (long long)counting->violations);
     pthread_mutex_destroy(&counting->lock);
 }
@@ -135,7 +135,7 @@ static void nothing(void *user) {
     (void)user;
 }
 
-/* Launches eager work on each stream: the work that was queued there before must run first. */
+/* Launches an empty kernel on each stream: with the eager schedule all earlier work runs first. */
 void simulated_drain(struct simulated *sim) {
     if (sim->options.host_only)
         return;

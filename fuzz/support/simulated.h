@@ -8,12 +8,12 @@
 #include <syncblob/sim.h>
 
 #define STREAMS        4
-#define UNKNOWN_STREAM ((sb_stream)(uintptr_t)0x7b0) /* no stream of any device */
+#define UNKNOWN_STREAM ((sb_stream)(uintptr_t)0x7b0) /* no device has this stream */
 
 struct simulated_options {
     bool host_only;
     bool no_pinned;
-    size_t max_host, max_pinned, max_device; /* caps; 0: none that a run can reach */
+    size_t max_host, max_pinned, max_device; /* caps; 0: a cap that no run reaches */
 };
 
 /* An armed fault; `nth` 0: none. */
@@ -26,7 +26,7 @@ struct simulated {
     struct counting_allocator counting;
     struct simulated_options options;
     sb_context *context;
-    sb_stream streams[STREAMS]; /* the legacy stream, the library's, two of the user */
+    sb_stream streams[STREAMS]; /* the legacy stream, the library's, two of the user's */
     struct fault fault;
     int64_t failures; /* the allocator's failures so far */
 };
@@ -44,7 +44,7 @@ struct strike {
 };
 
 void simulated_open(struct simulated *sim, struct simulated_options options);
-/* Checks that only the context is live, and ends it. */
+/* Destroys the context; checks that no other object is live and that no memory leaks. */
 void simulated_close(struct simulated *sim);
 
 sb_stats simulated_stats(const struct simulated *sim);

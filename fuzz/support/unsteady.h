@@ -16,7 +16,7 @@ struct unsteady {
     const uint8_t *bytes;
     size_t size;
     enum trouble trouble;
-    int left;       /* reads until the trouble: the read that makes it 0 is the n-th */
+    int left;       /* reads until the trouble, which begins with the read that makes this 0 */
     uint32_t where; /* chooses the changed byte and its new value */
     int closed;
 };
@@ -31,7 +31,7 @@ void unsteady_check(const struct unsteady *unsteady, sb_status status, const sb_
 struct drain {
     const uint8_t *bytes; /* NULL: accepts any bytes */
     size_t size, written;
-    int left; /* writes until the failure: the write that makes it 0 fails; 0: none fails */
+    int left; /* the write that makes this 0 fails; initially 0: no write fails */
 };
 
 sb_sink drain_sink(struct drain *drain);

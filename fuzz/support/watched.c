@@ -166,7 +166,7 @@ static bool is_of_the_whole(const char *message) {
     return false;
 }
 
-/* Returns whether the reason ends with `end`; a guess "; this is ..." may follow. */
+/* Returns whether the message ends with `end`, or with `end` and a guess, "; this is ...". */
 static bool reason_ends(const char *message, const char *end) {
     for (const char *at = strstr(message, end); at; at = strstr(at + 1, end)) {
         const char *rest = at + strlen(end);
@@ -203,7 +203,7 @@ static void make_folder(char folder[32]) {
         if (mkdtemp(folder))
             return;
     }
-    fuzz_check(false, "no folder to save in");
+    fuzz_check(false, "no folder can be made");
 }
 
 struct seen {
@@ -229,7 +229,7 @@ static void check_seen(struct seen *seen, const void *bytes, size_t size) {
     fuzz_check_error(seen->status, &seen->err);
     fuzz_check(seen->status == SB_OK, "cannot be saved: %s", seen->err.message);
     fuzz_check(seen->size == (ssize_t)size && (size == 0 || memcmp(seen->bytes, bytes, size) == 0),
-               "%zd bytes in a file, not the %zu expected", seen->size, size);
+               "a file has %zd bytes, which are not the %zu expected bytes", seen->size, size);
     free(seen->bytes);
 }
 

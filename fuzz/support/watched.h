@@ -19,15 +19,15 @@ void watched_begin(struct watched *watched);
 /* Ends the context and checks that all its memory was freed. */
 void watched_end(struct watched *watched);
 
-/* Sets the mark and restarts the measurement of the peak. */
+/* Stores the number of live bytes as the mark, and restarts the measurement of the peak. */
 void watched_mark(struct watched *watched);
 /* Returns by how many bytes the peak since the mark exceeds the bytes at the mark. */
 size_t watched_peak(const struct watched *watched);
 /* Returns the live bytes minus those at the mark. */
 int64_t watched_growth(const struct watched *watched);
 
-/* The visible state of a blob: shape, heads, and all bytes of its memories, also the bytes beyond
-   the count. */
+/* The visible state of a blob: shape, heads, and all bytes of its memories, also the bytes after
+   the last element. */
 struct snapshot {
     int32_t num_axes; /* -1: never shaped */
     int64_t dims[SB_MAX_AXES];
@@ -54,8 +54,8 @@ size_t blob_bytes(const sb_blob *blob);
 /* Checks that both blobs have the same shape, dtype, and bytes of data and diff. */
 void check_same_blob(const sb_blob *a, const sb_blob *b, const char *label);
 
-/* Checks that input bytes can cause the status, and that a fault of the data has an offset within
-   `size` bytes that the message contains. */
+/* Checks that input bytes can cause the status. For a fault of the data, checks that the error has
+   an offset of at most `size`, and that its message contains the offset. */
 void check_read_status(sb_status status, const sb_error *err, size_t size);
 
 /* Checks that reading from `where` had the same status as reading from memory. */
@@ -71,8 +71,8 @@ void scratch_file_end(struct scratch_file *file);
 
 /* A function that saves an object under a path. */
 typedef sb_status save_call(const void *object, const char *path, sb_error *err);
-/* Saves twice under one path: checks that the new file, and the file that replaces it, hold the
-   bytes, and that the folder holds no other file. Checks that saving in a missing folder fails. */
+/* Saves twice under one path; checks that the file has the right bytes each time, and that the
+   folder has no other file. Checks that saving in a missing folder fails. */
 void check_saved_file(save_call *save, const void *object, const void *bytes, size_t size);
 
 /* Returns a hash of the input, to select inputs for checks that are too slow for every input. */

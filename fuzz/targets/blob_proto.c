@@ -1,5 +1,5 @@
-/* Reads BlobProto and BlobShape bytes. A read either succeeds, and its result survives encoding and
-   reading again; or it fails and leaves the target unchanged. Also checks how much memory a read
+/* Reads BlobProto and BlobShape bytes. If a read succeeds, the blob must be the same after encoding
+   and reading again; if it fails, the blob must be unchanged. Also checks how much memory a read
    needs. */
 #include "unsteady.h"
 #include "watched.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OBJECT_BYTES 1024 /* for handles that a read may create in addition to the payload */
+#define OBJECT_BYTES 1024 /* at least the size of the handles that a read may create */
 
 struct run {
     const uint8_t *bytes;
@@ -31,13 +31,13 @@ static sb_status read_into(const struct run *run, sb_blob *blob, uint32_t flags,
 /* Checks how much memory the read that filled `blob` needed. */
 static void check_memory(const struct run *run, const sb_blob *blob) {
     size_t peak = watched_peak(run->watched), sides = blob_has(blob, SB_DIFF) ? 2 : 1;
-    fuzz_check(peak <= sides * blob_bytes(blob) + OBJECT_BYTES, "%zu bytes at peak for %zu of %zu",
-               peak, sides, blob_bytes(blob));
+    fuzz_check(peak <= sides * blob_bytes(blob) + OBJECT_BYTES,
+               "the peak is %zu bytes for %zu parts of %zu bytes", peak, sides, blob_bytes(blob));
 }
 
 static void check_untouched(const struct run *run, const sb_blob *blob) {
     fuzz_check(!sb_blob_is_shaped(blob), "a refused message shaped the blob");
-    fuzz_check(watched_growth(run->watched) == 0, "a refused message keeps %lld bytes",
+    fuzz_check(watched_growth(run->watched) == 0, "a refused message leaks %lld bytes",
                (long long)watched_growth(run->watched));
 }
 
@@ -74,7 +74,7 @@ static struct encoded encode(const sb_blob *blob) {
     encoded.bytes = malloc(measured ? measured : 1);
     encoded.size = measured;
     st = sb_blob_to_proto(blob, flags, encoded.bytes, measured, &written, &err);
-    fuzz_check(st == SB_OK && written == measured, "status %d, %zu bytes of %zu", st, written,
+    fuzz_check(st == SB_OK && written == measured, "status %d, wrote %zu of %zu", st, written,
                measured);
     return encoded;
 }
@@ -125,7 +125,7 @@ static sb_blob *filled_blob(const struct run *run, int32_t dtype, const int64_t 
     return blob;
 }
 
-/* Checks that a part holds the message's values or, for a diff without values, its old values. */
+/* Checks that data or diff has the message's values, or its old values if the message has none. */
 static void check_taken_side(const struct snapshot_side *old, const void *now, const void *expected,
                              size_t size, const char *side) {
     if (size == 0)

@@ -149,8 +149,8 @@ static void check_blob(const struct decoded_blob *decoded, const sb_blob *blob) 
 
 /* --- one BlobProto ----------------------------------------------------------------- */
 
-/* Returns whether SB_FORMAT_AUTO does not choose this format. If so, the reader may refuse the
-   bytes as foreign. */
+/* Returns whether SB_FORMAT_AUTO chooses another format or none. If so, the reader may refuse the
+   bytes as those of another format. */
 static bool is_of_another(const struct run *run, int32_t format) {
     sb_model *model = NULL;
     sb_status st = sb_model_open_bytes(run->context, SB_FORMAT_AUTO, run->bytes, run->size,
@@ -196,11 +196,11 @@ static void check_info(const struct run *run, const struct decoded_blob *decoded
     int32_t dtype = shown->count > 0 ? dtypes[shown->type] : SB_DTYPE_F32;
     int32_t diff_dtype = decoded->diff.count > 0 ? dtypes[decoded->diff.type] : dtype;
     fuzz_check(info->offset == decoded->message - run->bytes && info->size == decoded->size,
-               "%zu bytes at %lld, not %zu at %td", info->size, (long long)info->offset,
-               decoded->size, decoded->message - run->bytes);
+               "a message of %zu bytes at %lld, not of %zu at %td", info->size,
+               (long long)info->offset, decoded->size, decoded->message - run->bytes);
     fuzz_check(info->data_count == (int64_t)decoded->data.count &&
                    info->diff_count == (int64_t)decoded->diff.count,
-               "%lld and %lld values, not %zu and %zu", (long long)info->data_count,
+               "%lld values and %lld of diff, not %zu and %zu", (long long)info->data_count,
                (long long)info->diff_count, decoded->data.count, decoded->diff.count);
     fuzz_check(info->dtype == dtype && info->diff_dtype == diff_dtype &&
                    info->legacy == decoded->legacy,

@@ -32,7 +32,7 @@ struct world {
     sb_blob *blob;
 };
 
-/* --- a tensor from choices; missing choices make a valid one ---------------------------------- */
+/* --- a tensor from choices; an empty input makes a valid tensor ------------------------------- */
 
 static const struct {
     sb_dl_data_type type;
@@ -47,13 +47,13 @@ static const struct {
 
 static void count_versioned(sb_dl_managed_versioned *self) {
     struct world *w = self->manager_ctx;
-    fuzz_check(self == &w->versioned, "the deleter got another tensor");
+    fuzz_check(self == &w->versioned, "the deleter received another tensor");
     w->ended++;
 }
 
 static void count_legacy(sb_dl_managed *self) {
     struct world *w = self->manager_ctx;
-    fuzz_check(self == &w->legacy, "the deleter got another tensor");
+    fuzz_check(self == &w->legacy, "the deleter received another tensor");
     w->ended++;
 }
 
@@ -159,7 +159,7 @@ static void draw_tensor(struct world *w) {
 
 /* --- the reference --------------------------------------------------------------------------- */
 
-/* The statuses with which the import may fail; if there is none, the import must succeed. */
+/* The statuses with which the import may fail; without any, the import must succeed. */
 struct verdict {
     uint32_t statuses; /* bit -s for the status s; SB_ERR_ABI_MISMATCH is bit 31 */
     int32_t dtype;
@@ -396,7 +396,7 @@ static void check_written(struct world *w, const struct verdict *v, unsigned cha
     void *out;
     memcpy(before, w->host, REGION);
     fuzz_check(sb_mem_mutable_cpu(mem, &out, NULL) == SB_OK, "cannot be written");
-    fuzz_check((out == start) != is_read_only(w), "written in the wrong place");
+    fuzz_check((out == start) != is_read_only(w), "a tensor was copied, or read-only bytes shared");
     fuzz_check(memcmp(out, before + (start - w->host), bytes) == 0, "other bytes");
     fuzz_check(w->ended == is_read_only(w), "deleted %d times", w->ended);
     memset(out, 0x5A, bytes);

@@ -1,5 +1,5 @@
-/* Reads FillerParameter bytes. A read either succeeds, and the filler works and survives encoding
-   and reading again; or it fails and leaves the result unchanged. */
+/* Reads FillerParameter bytes. If a read succeeds, the filler must work, and be the same after
+   encoding and reading again; if it fails, the result must be unchanged. */
 #include "decoder.h"
 #include "watched.h"
 #include "wire_builder.h"
@@ -75,7 +75,7 @@ static bool in_range(const sb_filler *filler, double x) {
         return x == filler->value;
     case SB_FILLER_UNIFORM:
         return x >= filler->min && x <= filler->max;
-    case SB_FILLER_GAUSSIAN: /* 9 deviations: more than the Box-Muller transform returns */
+    case SB_FILLER_GAUSSIAN: /* the Box-Muller transform deviates by less than 9 std */
         return x == 0 || fabs(x - filler->mean) <= 9 * filler->std + 1e-6 * fabs(filler->mean);
     case SB_FILLER_POSITIVE_UNITBALL:
     case SB_FILLER_BILINEAR:

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OBJECT_BYTES 2048 /* for the handles of a model, a blob and its memories */
-/* Bytes of a model's index for each layer and for each blob. */
+#define OBJECT_BYTES 2048 /* at least the size of the handles of a model and a blob */
+/* The sizes of a layer and of a blob in a model's index. */
 #define LAYER_BYTES 42
 #define BLOB_BYTES  4
 _Static_assert(OBJECT_BYTES + 100000 * LAYER_BYTES + 1000000 * BLOB_BYTES <= 8 << 20,
@@ -23,7 +23,7 @@ struct run {
 
 /* --- opening ---------------------------------------------------------------------- */
 
-/* Checks that a layer's message without blobs has the size that was measured. */
+/* Checks that writing a layer's message, without blobs, writes as many bytes as were measured. */
 static void check_message(const sb_model *model, int64_t layer) {
     sb_error err = fuzz_fresh_error();
     size_t size = 0, written = 0;
@@ -59,7 +59,7 @@ static void check_index_memory(const struct run *run, const sb_model *model) {
     size_t layers = model ? (size_t)sb_model_num_layers(model) : 0;
     size_t blobs = model ? (size_t)count_blobs(model) : 0;
     size_t bound = OBJECT_BYTES + run->size + LAYER_BYTES * layers + BLOB_BYTES * blobs;
-    fuzz_check(watched_peak(run->watched) <= bound, "%zu bytes for %zu layers and %zu blobs of %zu",
+    fuzz_check(watched_peak(run->watched) <= bound, "peak %zu: %zu layers, %zu blobs, %zu bytes",
                watched_peak(run->watched), layers, blobs, run->size);
 }
 
@@ -80,7 +80,7 @@ static sb_model *open_bytes(const struct run *run, int32_t format, const sb_limi
     }
     check_read_status(*out_status, &err, run->size);
     fuzz_check(model == untouched, "a failed opening wrote its result");
-    fuzz_check(watched_growth(run->watched) == 0, "a failed opening keeps %lld bytes",
+    fuzz_check(watched_growth(run->watched) == 0, "a failed opening leaks %lld bytes",
                (long long)watched_growth(run->watched));
     check_index_memory(run, NULL);
     return NULL;
@@ -95,10 +95,10 @@ static void close_model(sb_model *model, const int *deleted) {
 
 static void check_loaded(const struct run *run, const sb_blob *blob, const sb_blob_info *info) {
     size_t peak = watched_peak(run->watched), sides = info->diff_count > 0 ? 2 : 1;
-    fuzz_check(peak <= sides * blob_bytes(blob) + OBJECT_BYTES, "%zu bytes at peak for %zu of %zu",
-               peak, sides, blob_bytes(blob));
+    fuzz_check(peak <= sides * blob_bytes(blob) + OBJECT_BYTES,
+               "the peak is %zu bytes for %zu parts of %zu bytes", peak, sides, blob_bytes(blob));
     fuzz_check(info->data_count == info->count && sb_blob_count(blob) == info->count,
-               "%lld values of %lld loaded as %lld", (long long)info->data_count,
+               "%lld values listed for %lld elements, %lld loaded", (long long)info->data_count,
                (long long)info->count, (long long)sb_blob_count(blob));
     fuzz_check(sb_blob_num_axes(blob) == info->num_axes, "%d axes listed, %d loaded",
                info->num_axes, sb_blob_num_axes(blob));
@@ -106,7 +106,7 @@ static void check_loaded(const struct run *run, const sb_blob *blob, const sb_bl
         fuzz_check(sb_blob_shape(blob)[i] == info->shape[i], "axis %d: %lld listed, %lld loaded", i,
                    (long long)info->shape[i], (long long)sb_blob_shape(blob)[i]);
     fuzz_check(blob_bytes(blob) == 0 || blob_has(blob, SB_DIFF) == (info->diff_count > 0),
-               "%lld values of diff listed", (long long)info->diff_count);
+               "%lld values of diff are listed, contrary to the blob", (long long)info->diff_count);
 }
 
 /* Loads a blob; returns NULL if the file has no data for it. */
@@ -273,7 +273,7 @@ static struct saved save(const sb_model *model) {
         err = fuzz_fresh_error();
     }
     st = sb_model_save(model, saved.bytes, saved.size, &written, &err);
-    fuzz_check(st == SB_OK && written == saved.size, "status %d, %zu bytes of %zu", st, written,
+    fuzz_check(st == SB_OK && written == saved.size, "status %d, wrote %zu of %zu", st, written,
                saved.size);
     return saved;
 }
@@ -368,7 +368,7 @@ static void check_tail(const struct run *run, const sb_model *model, const sb_bl
     size_t size = 0, end = (size_t)old->offset + old->size, tail = run->size - end;
     sb_error err;
     sb_status st = sb_blob_to_proto(blob, 0, message, sizeof message, &size, &err);
-    fuzz_check(st == SB_OK && saved.size >= size + tail, "%zu bytes saved, %zu and %zu expected",
+    fuzz_check(st == SB_OK && saved.size >= size + tail, "saved %zu bytes, expected %zu and %zu",
                saved.size, size, tail);
     fuzz_check(memcmp(saved.bytes + saved.size - tail, run->bytes + end, tail) == 0,
                "bytes behind the replaced blob changed");
@@ -386,13 +386,13 @@ static void check_replace(const struct run *run, sb_model *model) {
     sb_blob *blob = new_blob(run);
     sb_status st = sb_model_blob_info(model, place.layer, place.index, &old, &err);
     fuzz_check(st == SB_OK && old.offset >= 0 && (size_t)old.offset + old.size <= run->size,
-               "a blob of %zu bytes at %lld", old.size, (long long)old.offset);
+               "the file has no %zu bytes at %lld", old.size, (long long)old.offset);
     set_blob(run, model, place, blob);
     if (run->lot % 4 == 0)
         set_blob(run, model, place, blob); /* replaces the replacement */
     st = sb_model_blob_info(model, place.layer, place.index, &new, &err);
     fuzz_check(st == SB_OK && new.offset == -1 && new.size == 0 && new.count == 3,
-               "a replaced blob of %lld at %lld", (long long)new.count, (long long)new.offset);
+               "the new blob has %lld values at %lld", (long long)new.count, (long long)new.offset);
     sb_blob *loaded = load(run, model, place.layer, place.index, SB_DTYPE_F32);
     fuzz_check(loaded, "a replaced blob has no data");
     check_same_blob(blob, loaded, "replaced");
@@ -485,7 +485,7 @@ static void check_guess(const struct run *run, int32_t format, const sb_limits *
     bool known = !guess;
     for (size_t i = 0; !known && i < sizeof words / sizeof *words; i++)
         known = strncmp(guess + strlen("; this is "), words[i], strlen(words[i])) == 0;
-    fuzz_check(known, "an accepted message over a limit: %.239s", err.message);
+    fuzz_check(known, "a wrong guess at the format: %.239s", err.message);
 }
 
 /* Checks that memory stays within narrow limits, which may change the status only to DATA_LIMIT. */
@@ -544,7 +544,7 @@ static void use_blobs(const struct run *run, const struct unsteady *source, cons
     }
 }
 
-/* Saves to a sink that fails, then to one that accepts all bytes and must get the model's bytes. */
+/* Saves to a sink that fails, then to a sink that accepts all bytes and compares them. */
 static void use_sinks(const struct run *run, const struct unsteady *source, const sb_model *model) {
     const bool steady = source->trouble == TROUBLE_NONE;
     struct drain whole = {steady ? run->bytes : NULL, run->size, 0, 0};
@@ -580,8 +580,8 @@ static void use_source(const struct run *run, int32_t format, struct unsteady *s
     fuzz_check(run->watched->counting.live_bytes == before, "something of a source stays");
 }
 
-/* Opens sources that fail at the n-th read, or change bytes from the n-th read on: for every n, or
-   for every second, third or fourth n. */
+/* Opens a steady source, then for every n (or every second, third or fourth) a source that fails at
+   the n-th read, and a source that returns changed bytes from the n-th read on. */
 static void check_source(const struct run *run, int32_t format, const sb_model *expected,
                          sb_status expected_status) {
     struct unsteady steady = {.bytes = run->bytes, .size = run->size};
@@ -605,7 +605,7 @@ static void check_source(const struct run *run, int32_t format, const sb_model *
 
 /* --- everything ---------------------------------------------------------------------------- */
 
-/* Opens the input in one of the other ways; the input's hash and the format choose the way. */
+/* Makes one of five further checks, which the input's hash and the format choose. */
 static void check_another_way(const struct run *run, int32_t format, const sb_model *model,
                               sb_status st) {
     switch ((run->lot + (uint32_t)format) % 5) {
@@ -653,7 +653,7 @@ static void check_auto(const struct run *run) {
                sb_status_name(st));
     fuzz_check(sb_model_num_layers(named) == sb_model_num_layers(found) &&
                    count_blobs(named) == count_blobs(found),
-               "other contents when format %d is named", sb_model_format(found));
+               "format %d, when named, has other contents", sb_model_format(found));
     close_model(named, &deleted_again);
     close_model(found, &deleted);
 }

@@ -26,7 +26,7 @@ struct pair {
 
 struct world {
     struct tape tape;
-    struct simulated sims[2]; /* the second may be missing */
+    struct simulated sims[2]; /* the second is not always open */
     struct plain_context plain_contexts[2];
     struct lender lender;
     struct pair pairs[BLOBS];
@@ -50,7 +50,7 @@ static int64_t draw_dim(struct tape *tape) {
     return code < 10 ? (int64_t)code % 5 : special[code - 10];
 }
 
-/* Makes a count small that is neither small nor absurd, by replacing dimensions by 1. */
+/* Reduces a count between SMALL_COUNT and ABSURD_COUNT by replacing dimensions by 1. */
 static void keep_small(struct plain_shape *shape) {
     for (int32_t i = shape->num_axes; i-- > 0;) {
         if (plain_shape_check(shape, ELEMENT_MAX) != SB_OK || shape->count <= SMALL_COUNT ||
@@ -92,7 +92,7 @@ static bool memory_ran_out(struct world *w) {
     return simulated_strike(&w->sims[1]).allocator || first;
 }
 
-/* A failed call may leave only new memories and spare storage: adds them to the model. */
+/* Adds to the model the new memories and the spare storage that a failed call may leave. */
 static void accept_spares(struct world *w, struct pair *pair) {
     for (int which = DATA; which <= DIFF && pair->blob; which++) {
         struct plain_memory *memory = plain_memory_of(&pair->plain, which);
@@ -324,7 +324,7 @@ static struct target target_of(struct plain_blob *blob, int which, size_t bytes,
     struct target target = {.memory = blob->memory[which]};
     if (!target.memory || target.memory->state.bytes < bytes)
         target.memory = target.fresh = plain_memory_new(blob->context, bytes);
-    bool whole = target.memory->state.bytes == bytes; /* else the other bytes must not change */
+    bool whole = target.memory->state.bytes == bytes; /* all bytes will be overwritten */
     target.call = side == SB_SIDE_CPU ? (whole ? OVERWRITE_CPU : MUTABLE_CPU)
                                       : (whole ? OVERWRITE_GPU : MUTABLE_GPU);
     return target;
@@ -371,8 +371,8 @@ static sb_status check_copy(const struct step *step, uint32_t flags) {
     return SB_OK;
 }
 
-/* Models a copy of bytes never written: zeros on the side of the target's head, else on the
-   host. */
+/* Models a copy from a memory that was never written: zeros the target on the side of its head, or
+   on the host if the target was never written either. */
 static sb_status copy_zeros(struct step *step, int which, bool commit) {
     struct plain_blob *to = &step->pair->plain;
     size_t bytes = plain_bytes(&step->other->plain);
@@ -431,7 +431,7 @@ static void copy_from(struct world *w, struct step *step) {
 
 /* --- bytes --------------------------------------------------------------------------------- */
 
-/* Writes the whole capacity: after an overwrite call all bytes are unspecified. */
+/* Writes all bytes of the memory, because their values are unspecified after an overwrite call. */
 static void write_bytes(struct world *w, struct step *step, enum call call, void *ptr) {
     struct plain_memory *memory = step->pair->plain.memory[step->which];
     size_t bytes = memory->state.bytes;
@@ -542,7 +542,7 @@ static void lend(struct world *w, struct step *step) {
         take_loan(step, device ? SET_GPU : SET_CPU, loan);
 }
 
-/* Calls sb_mem_set_cpu on the blob's memory: affects all blobs that share it. */
+/* Calls sb_mem_set_cpu on the blob's memory, which affects all blobs that share the memory. */
 static void lend_to_all(struct world *w, struct step *step) {
     sb_mem *mem;
     sb_status st = sb_blob_mutable_mem(step->pair->blob, step->which, &mem, &step->err);
@@ -886,7 +886,7 @@ static void ask_text(struct world *w, struct step *step) {
     size_t shown = capacity == 0 ? 0 : length < capacity ? length : capacity - 1;
     fuzz_check(memcmp(seen, text, shown) == 0 && (capacity == 0 || seen[shown] == 0) &&
                    seen[capacity ? shown + 1 : 0] == '?',
-               "the text in %zu bytes is not %s", capacity, text);
+               "the text for a buffer of %zu bytes is not %s", capacity, text);
     CHECK_EQUAL("equal shapes", sb_blob_shape_equals(step->pair->blob, step->other->blob),
                 plain_shape_same(plain, &step->other->plain));
     const struct plain_blob *other = &step->other->plain;
@@ -1132,7 +1132,7 @@ static void open_context(struct world *w, int i, bool simulated, bool pinned) {
         simulated, simulated && pinned ? SB_STORAGE_PINNED : SB_STORAGE_OWNED};
 }
 
-/* Opens the contexts. One input in eight has a device; the last blob may have a separate one. */
+/* Opens the contexts. One input in eight has a device; the last blob may have another context. */
 static void open_world(struct world *w) {
     static const int32_t dtypes[] = {SB_DTYPE_F32, SB_DTYPE_F32, SB_DTYPE_F64, SB_DTYPE_F64,
                                      SB_DTYPE_I32, SB_DTYPE_I8,  SB_DTYPE_F16, SB_DTYPE_F16};

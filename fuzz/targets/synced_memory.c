@@ -19,7 +19,7 @@
 #define STEPS_MAX 48
 #define OWNERS    3
 
-/* Queued work that writes a side. If it fails, the head becomes `fallback`, the bytes `value`. */
+/* Queued work that writes a side. On failure the head is `fallback`, and the bytes are `value`. */
 struct pending {
     int32_t side; /* -1: none */
     int32_t fallback;
@@ -70,8 +70,8 @@ static void stamp(struct world *w, unsigned char out[BYTES_MAX]) {
 
 /* --- faults ----------------------------------------------------------------------- */
 
-/* Called if a wait between streams will fail: work in the wrong order may then make bytes wrong,
-   and memory that is freed early may lose the device. Stops checking for both. */
+/* Ends the checks of bytes and permits the loss of the device, because a wait between streams will
+   fail: work may then run in the wrong order, or on freed memory. */
 static void lose_order(struct world *w) {
     w->lender.blind = w->kernels.blind = w->may_lose = true;
 }
@@ -168,8 +168,8 @@ static void use_pointer(struct world *w, const struct request *r, const struct p
 
 /* --- expected work of calls---------------------------------------------------------- */
 
-/* Returns whether the call uses its stream. A prefetch to the host does not if the host is current;
-   while a copy is queued, it may. */
+/* Returns whether the call must use its stream. A prefetch to the host need not use the stream if
+   the host's bytes are current or a copy to the host is queued. */
 static bool asks_stream(const struct request *r) {
     return r->kind->queued && (r->call != PREFETCH_CPU || r->subject->state.head == SB_HEAD_AT_GPU);
 }
@@ -440,7 +440,7 @@ static void inspect(const struct world *w, const struct subject *s) {
     fuzz_check(sb_mem_is_unique(s->mem) == (s->owners == 1), "%d owners", s->owners);
     for (int32_t side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++)
         fuzz_check(sb_mem_storage(s->mem, side) == s->state.side[side].kind,
-                   "side %d is stored in %d, not %d", side, sb_mem_storage(s->mem, side),
+                   "side %d has storage %d, not %d", side, sb_mem_storage(s->mem, side),
                    s->state.side[side].kind);
     inspect_host(w, s);
     inspect_device(w, s);
@@ -451,7 +451,7 @@ static void inspect_all(const struct world *w) {
     for (int i = 0; i < MEMORIES; i++)
         inspect(w, &w->subjects[i]);
     lender_check(&w->lender, w->unsettled);
-    fuzz_check(simulated_calls(&w->sim) == before, "reading current bytes called the device");
+    fuzz_check(simulated_calls(&w->sim) == before, "a read of current bytes used the device");
 }
 
 /* --- steps ------------------------------------------------------------------------------ */
@@ -488,7 +488,7 @@ static void retain(struct subject *s) {
     s->owners += s->mem != NULL;
 }
 
-/* Draws the storage that a set call lends, or the mistake in its arguments. */
+/* Draws the memory that a set call lends to the library, or a mistake in the call's arguments. */
 static void draw_loan(struct world *w, struct request *r, uint32_t variant) {
     enum { GOOD = 10, SIZE, FLAG, MISSING, RANGE, HOST };
     struct subject *s = r->subject;
@@ -534,7 +534,7 @@ static void step_call(struct world *w, enum call which, uint8_t how) {
 static void step_arm(struct world *w, uint8_t how) {
     int32_t op = (int32_t)(how % (SB_SIM_EVENT_WAIT + 2)) - 1;
     int32_t mode = (how / 16) % 3;
-    if (op == SB_SIM_ANY && mode == SB_SIM_FAIL_LATER) /* the failed operation would be unknown */
+    if (op == SB_SIM_ANY && mode == SB_SIM_FAIL_LATER) /* which operation fails is unknown */
         mode = SB_SIM_FAIL_NOW;
     if (op == SB_SIM_STREAM_WAIT && mode == SB_SIM_FAIL_LATER)
         lose_order(w);

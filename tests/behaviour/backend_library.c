@@ -1,4 +1,4 @@
-/* The shared libraries of test_backend_load.c: CMake compiles this file once for each KIND. */
+/* CMake compiles this file once per KIND, to the shared libraries of test_backend_load.c. */
 #include "plain.h"
 
 #include "port/threads.h"
@@ -30,8 +30,8 @@ static void make_table(void) {
         table.copy = NULL;
 }
 
-/* Registers the table through the program's sb_backend_register, whose address is in the variable
-   REGISTER: this library contains a separate copy of that function. */
+/* Registers the table with the program. The environment variable REGISTER holds the address of the
+   program's sb_backend_register, because this library contains a separate copy of it. */
 static void register_table(void) {
     sb_status (*function)(const sb_backend *, sb_error *);
     const char *address = getenv("REGISTER");

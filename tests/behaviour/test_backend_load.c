@@ -1,5 +1,5 @@
-/* Backends that a program registers, or loads from a shared library: their devices open by name.
-   Backends stay registered; therefore each test uses other names. */
+/* A program registers backends, or loads them from shared libraries, and opens devices by name. A
+   backend stays registered, so each test uses other names. */
 #include "plain.h"
 #include "rig.h"
 
@@ -28,7 +28,7 @@ static sb_status open_device(const char *device) {
     return st;
 }
 
-/* Copies values to the device and back. */
+/* Copies values to the device and back to the host. */
 static void use_device(const char *device) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     sb_context *context;
@@ -80,7 +80,7 @@ TEST(a_backend_of_the_options_precedes_a_registered_one) {
     assert_ok(create_with_backend(&table, "twofold:0", &context, &err));
     sb_context_release(context);
     assert_int_equal(own.opened, 1);
-    table.name = "other"; /* the registered backend is not used */
+    table.name = "other"; /* the context does not use the registered backend */
     assert_status(SB_ERR_UNSUPPORTED, create_with_backend(&table, "twofold:0", &context, &err));
     assert_string_equal(err.message, "no backend is named \"twofold\"");
 }
@@ -169,7 +169,7 @@ TEST(libraries_without_a_usable_backend_are_refused) {
 
 /* The table stays valid although the load fails, because the library stays open. */
 TEST(a_library_that_registers_its_backend_stays_open) {
-    static char variable[48]; /* putenv keeps it */
+    static char variable[48]; /* putenv stores its address */
     sb_status (*const function)(const sb_backend *, sb_error *) = sb_backend_register;
     void *pointer;
     memcpy(&pointer, &function, sizeof pointer);
@@ -192,7 +192,7 @@ TEST(the_loader_s_reason_follows_a_long_path) {
         strcat(path, "/.");
     strcat(path, "/CMakeLists.txt");
     assert_status(SB_ERR_IO, sb_backend_load(path, NULL, &err));
-    assert_int_equal(err.device_code, 0); /* the loader has no number */
+    assert_int_equal(err.device_code, 0);
     const char *reason = strstr(err.message, "...\" cannot be opened: ");
     assert_non_null(reason);
     assert_null(strstr(reason, "/./."));
@@ -201,7 +201,7 @@ TEST(the_loader_s_reason_follows_a_long_path) {
 #endif
 }
 
-/* On every system the folders that the loader searches contain a C library: it is not loaded. */
+/* sb_backend_load does not search the system's folders, which contain a C library. */
 TEST(a_path_without_a_folder_is_in_the_current_folder) {
     static const char *const names[] = {"libc.so.6", "msvcrt.dll", "good.so"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -253,7 +253,7 @@ TEST(a_loaded_backend_opens_by_its_name) {
     use_device("loaded:4");
 }
 
-/* Must be the last test: it registers backends until no more are accepted. */
+/* This test must be the last, because it registers backends until the library accepts no more. */
 TEST(the_number_of_backends_is_limited) {
     static sb_backend tables[64];
     static char names[64][4];

@@ -1,4 +1,4 @@
-/* Tests c/src/base at its limits: sums and products, counters, structs of other versions, failure
+/* Tests c/src/base at its limits: sums and products, counters, structs of other versions, error
    texts. */
 #include "base/checked.h"
 #include "base/counter.h"
@@ -101,7 +101,7 @@ TEST(the_error_of_a_callback_is_passed_on) {
     assert_string_equal(err.message, "the source failed and gave no reason");
 }
 
-/* The last 8 bytes of the room are for one more escape, "..." and the NUL. */
+/* sb__escape reserves the last 8 bytes of `out` for another escape, "..." and the NUL. */
 TEST(escaped_text_is_cut_at_its_room) {
     char out[16];
     assert_string_equal(sb__escape("12345678", 8, out, 15), "12345678");
@@ -119,7 +119,7 @@ TEST(a_seed_gives_the_numbers_of_splitmix64) {
         assert_true(sb__draw(&seed) == expected[i]);
 }
 
-/* The hashes of CPython 3.11 with PYTHONHASHSEED=42; byte i of a row is (37 i + size) mod 256. */
+/* CPython 3.11's hashes with PYTHONHASHSEED=42. Byte i of a text is (37 i + size) mod 256. */
 TEST(a_hash_is_that_of_siphash_1_3) {
     static const uint64_t key[2] = {UINT64_C(0xdc504fd368cd90af), UINT64_C(0xb920bb9ffe99e9c1)};
     static const struct {
@@ -169,8 +169,8 @@ static void check_half(const struct half_kind *kind, uint16_t half) {
     }
 }
 
-/* Checks floats between `half` and the next half, and their negatives: each is rounded to the
-   nearer half, the middle to the even half. */
+/* Checks that floats between `half` and the next half, and their negatives, are rounded to the
+   nearer half, and the middle to the even half. */
 static void check_between(const struct half_kind *kind, uint16_t half) {
     const uint16_t next = (uint16_t)(half + 1), even = half & 1 ? next : half;
     const double low = value_of_half(half, kind->exponent_bits, kind->fraction_bits);
@@ -195,7 +195,7 @@ TEST(halves_are_rounded_to_the_nearest) {
                 check_between(&kinds[k], half);
         assert_int_equal(kinds[k].narrow(-INFINITY), kinds[k].narrow(INFINITY) | 0x8000);
     }
-    /* The largest F16 is 65504. Values from 65520 on, half a step above, become infinity. */
+    /* The largest F16 is 65504. From 65520, half a step above it, values become infinity. */
     assert_int_equal(sb__f16_of_float(nextafterf(65520, 0)), 0x7bff);
     assert_int_equal(sb__f16_of_float(65520), 0x7c00);
     assert_int_equal(sb__f16_of_float(65536), 0x7c00);

@@ -1,5 +1,5 @@
-/* The bytes of a blob: accessors, refused and read-only loans, shrinking. fuzz.reshape compares
-   capacity, shares and loans with a model. */
+/* Access to a blob's bytes, borrowed memory that is refused or read-only, and shrinking.
+   fuzz.reshape compares capacity, sharing and borrowing with a model. */
 #include "blobs.h"
 #include "mem_calls.h"
 

@@ -1,5 +1,5 @@
-/* sb_blob_copy_from: every pair of heads, within a context and across two. fuzz.reshape compares
-   copies that reshape, and copies between sharers, with a model. */
+/* Tests sb_blob_copy_from for every pair of heads, in one context and between two. fuzz.reshape
+   compares copies that reshape, or between blobs that share memory, with a model. */
 #include "blobs.h"
 
 #define COUNT 12
@@ -9,8 +9,8 @@ static sb_mem *part_of(sb_blob *blob, sb_part part) {
     return part == SB_DIFF ? diff_of(blob) : data_of(blob);
 }
 
-/* Returns the target's head after a copy. The copy runs on the side of the source's head. If the
-   source was never written, the target gets zeros on the side of its head, or on the host. */
+/* Returns the target's head after a copy, which runs on the side of the source's head. From a
+   source that was never written, zeros are copied on the side of the target's head. */
 static int32_t head_after(int32_t source_head, int32_t target_head) {
     const int32_t head = source_head == SB_HEAD_UNINITIALIZED ? target_head : source_head;
     return head <= SB_HEAD_AT_CPU ? SB_HEAD_AT_CPU : SB_HEAD_AT_GPU;
@@ -65,7 +65,7 @@ TEST(every_pair_of_heads_within_a_context) {
                 copy_within(s, t, part);
 }
 
-/* As in Caffe, the target gets zeros that an update accepts. The source is unchanged. */
+/* As in Caffe, the copy fills the target with zeros, so that an update succeeds. */
 TEST(a_copy_of_a_blob_that_was_never_written_can_be_updated) {
     static const int64_t counts[] = {0, 3, COUNT, 50};
     for (size_t i = 0; i < 4; i++)
@@ -105,7 +105,7 @@ static void copy_across(const char *from_device, const char *to_device, int32_t 
     assert_int_equal(t.downloads, source_head == SB_HEAD_AT_GPU);
     assert_int_equal(t.uploads, 0);
     t = rig_since(&b, &before_b);
-    assert_int_equal(t.downloads, 0); /* the target's old bytes are not fetched */
+    assert_int_equal(t.downloads, 0); /* the target's old bytes are not downloaded */
     assert_ok(sb_blob_cpu_f32(target, SB_DATA, &x, &err));
     memcpy(found, x, SIZE);
     assert_memory_equal(found, source_head ? values : zeros, SIZE);

@@ -1,5 +1,5 @@
-/* More than 2^31 elements, in borrowed storage that maps one small file over
-   and over: arithmetic is exact to the last element. */
+/* Arithmetic on more than 2^31 elements is exact to the last element. The borrowed storage maps one
+   small file many times in a row. */
 #include "blobs.h"
 
 #include <errno.h>
@@ -12,15 +12,14 @@
 #define PART        1001                        /* used elements of the last chunk */
 #define COUNT       (CHUNK * (MAPS - 1) + PART) /* 2^31 + 1001 */
 
-/* Skips the running test and prints why. To be called before the test makes anything that it must
-   free. */
+/* Skips the running test and prints why. The test must not have allocated anything yet. */
 static void skip_without_map(void) {
     print_message("skipped: the machine maps no %zu MiB: %s\n", CHUNK_BYTES * MAPS >> 20,
                   strerror(errno));
     test_skip();
 }
 
-/* Maps the same CHUNK_BYTES of memory MAPS times in a row. */
+/* Maps the same CHUNK_BYTES of memory at MAPS consecutive addresses. */
 static float *map_over_and_over(void) {
     int fd = memfd_create("large", 0);
     if (fd < 0 || ftruncate(fd, (off_t)CHUNK_BYTES) != 0)
@@ -75,8 +74,8 @@ TEST(sums_reach_past_two_to_the_31) {
     double sum = 0;
     large_open(&large, map_over_and_over());
     fill_chunk(large.x, -1);
-    large.x[PART - 1] = 3; /* sets the last element, and one in each other chunk */
-    large.x[PART] = 5;     /* sets one element in each chunk but the last */
+    large.x[PART - 1] = 3; /* an element of every chunk; in the last chunk, the last element */
+    large.x[PART] = 5;     /* an element of every chunk but the last */
     assert_ok(sb_blob_asum(large.blob, SB_DATA, &sum, &err));
     double expected = (double)COUNT + 2.0 * MAPS + 4.0 * (MAPS - 1);
     assert_true(sum > expected * (1 - 1e-6) && sum < expected * (1 + 1e-6));
@@ -86,8 +85,8 @@ TEST(sums_reach_past_two_to_the_31) {
     large_close(&large);
 }
 
-/* Scaling by -1 flips the sign of each element of the chunk once per whole map: 256 times in total,
-   which restores it. The last map ends after PART elements, which are flipped once more. */
+/* Scaling by -1 flips the sign of each element of the chunk once for each of 256 whole maps, which
+   restores the sign. The last map has PART elements: their signs are flipped again. */
 TEST(scaling_touches_each_element_once) {
     skip_when_quick();
     skip_without_memory(2 * CHUNK_BYTES, 2 * CHUNK_BYTES * MAPS);
@@ -150,7 +149,7 @@ TEST(clearing_reaches_past_two_to_the_31) {
     large_close(&large);
 }
 
-/* The target's last bytes are not in the shared file, so they show how far the copy went. */
+/* The last chunk of the target is separate memory, so its bytes show how far the copy went. */
 TEST(copying_reaches_past_two_to_the_31) {
     enum { WINDOW = 65536 };
     skip_when_quick();

@@ -1,5 +1,5 @@
-/* A blob whose data was lost with the device: reads fail; an overwrite makes the data valid again,
-   on the host. */
+/* After a blob's data was lost with the device, reads fail. An overwrite makes the data valid
+   again, on the host. */
 #include "blobs.h"
 #include "wire_builder.h"
 
@@ -11,7 +11,7 @@
 
 struct wreck {
     struct rig rig;
-    sb_blob *lost, *whole; /* `lost`: its data is LOST; `whole`: data and diff are on the host */
+    sb_blob *lost, *whole; /* data of `lost` is LOST; data and diff of `whole` are on the host */
     float values[COUNT];
 };
 
@@ -53,7 +53,7 @@ TEST_ON(wreck, lost_bytes_are_not_read) {
     assert_true(sum == -1 && value == -1 && in == NULL);
 }
 
-/* Returns LOST, not DATA_LIMIT: no bytes are copied to the host, so the limit does not apply. */
+/* The status is LOST, not DATA_LIMIT: no bytes would be copied to the host. */
 TEST_ON(wreck, a_message_does_not_replace_a_part_of_lost_bytes) {
     static const int64_t two[] = {2};
     struct wire wire = {0};
@@ -92,7 +92,7 @@ TEST(an_overwrite_makes_a_lost_blob_valid) {
         case SET:
             assert_ok(sb_blob_set_cpu(w.lost, SB_DATA, lent.ptr, BYTES, 0, NULL, NULL, &err));
             break;
-        default: /* reshaped beyond its capacity: new storage */
+        default: /* a shape beyond the capacity requires new storage */
             assert_ok(sb_blob_reshape(w.lost, (int64_t[]){100}, 1, NULL, &err));
             assert_ok(sb_blob_mutable_cpu(w.lost, SB_DATA, &out, &err));
             memcpy(out, w.values, BYTES);

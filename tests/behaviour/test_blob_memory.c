@@ -1,5 +1,5 @@
-/* Calls that exchange a blob's memories: an existing memory becomes data or diff, a diff is
-   dropped, a lender reclaims its memory. */
+/* Calls that replace a blob's memory: an existing memory becomes data or diff, a diff is dropped, a
+   lender reclaims its memory. */
 #include "blobs.h"
 
 #include <syncblob/dlpack.h>

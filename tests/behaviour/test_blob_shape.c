@@ -172,7 +172,7 @@ TEST(legacy_accessors_accept_at_most_four_axes) {
 }
 
 TEST(offsets_past_two_to_the_31_are_exact) {
-    skip_on_32_bits("its sizes have no addresses");
+    skip_on_32_bits("its sizes exceed all addresses");
     sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 2, (int64_t[]){70000, 70000});
     int64_t out;
     assert_ok(sb_blob_offset(blob, (int64_t[]){69999, 69999}, 2, &out, &err));
@@ -304,8 +304,8 @@ TEST(reshape_like_copies_the_whole_shape) {
     expect_shape(blob, 3, (int64_t[]){2, 0, 9}, 0, "2 0 9 (0)");
 }
 
-/* As in Caffe, an unshaped blob has no dimensions, like a scalar. Therefore `blob` becomes a
-   scalar; it stays shaped. */
+/* As in Caffe, an unshaped blob has no dimensions, like a scalar. After the call `blob` is shaped
+   and a scalar. */
 TEST(reshape_like_one_without_a_shape_makes_a_scalar) {
     sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 1, (int64_t[]){0});
     uint32_t reallocated = 77;

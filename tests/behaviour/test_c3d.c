@@ -1,5 +1,5 @@
-/* Files of C3D 1.0: its BlobProto has a length before the height, and the fields that follow have
-   higher numbers. */
+/* Files of C3D 1.0. Its BlobProto has the field length before height, so later fields have higher
+   numbers than in Caffe. */
 #include "blobs.h"
 #include "support.h"
 
@@ -69,8 +69,8 @@ TEST(the_last_value_of_a_dimension_counts) {
     assert_counts_up(blob, SB_DATA, 1);
 }
 
-/* If another field comes before the five dimensions, the message is read as Caffe's: a varint in
-   field 5 (C3D's width) is then skipped as an unknown field. */
+/* If another field precedes the five dimensions, the library reads the message as Caffe's. It skips
+   field 5 (C3D's width), here a varint, as an unknown field. */
 TEST(dimensions_after_another_field_are_caffes) {
     struct wire wire = {0};
     sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
@@ -102,8 +102,8 @@ TEST(errors_have_the_names_of_c3ds_fields) {
         sb_status status;
         uint32_t field; /* the field with the value `number` */
         uint64_t number;
-        int64_t count; /* number of values in data; `diff`: in diff */
-        int64_t diff;
+        int64_t count; /* number of values in data */
+        int64_t diff;  /* number of values in diff */
     } rows[] = {
         {"length: 2147483648 is beyond 31 bits", SB_ERR_DATA_OVERFLOW, 3, 1u << 31, 2, 0},
         {"width: -1 is negative", SB_ERR_BAD_SHAPE, 5, UINT64_MAX, 2, 0},
@@ -196,7 +196,7 @@ TEST(a_mean_is_recognised) {
     assert_memory_equal(wire.bytes + info.data_offset, "\0\0\x80\x3f", 4);
 }
 
-/* The layer is C3D's whatever its blobs are, as a program may have replaced them by Caffe's. */
+/* The layer is C3D's even if its blobs are not: a program may have replaced them by Caffe's. */
 TEST(a_layer_with_the_parameters_of_a_convolution_is_c3ds) {
     static const struct {
         uint64_t number;
@@ -217,7 +217,7 @@ TEST(a_layer_with_the_parameters_of_a_convolution_is_c3ds) {
     }
 }
 
-/* C3D 1.0 gave its layer types numbers that Caffe later gave to other types. */
+/* C3D 1.0 numbers its layer types in a way that Caffe later used for other types. */
 TEST(types_of_layers_are_c3ds_in_a_net_with_its_blobs) {
     static const struct {
         uint64_t number;

@@ -20,7 +20,7 @@ struct world {
     int64_t calls, found, dropped;
 };
 
-/* Defined here, since no other part of the library is linked. */
+/* The test defines this variable, because it links no other part of the library. */
 sb__counter sb__fork_generation = 1;
 static struct world world;
 static char buffers[ENTRIES + 1]; /* only their addresses are used */
@@ -110,8 +110,8 @@ static void shrink(size_t most) {
 
 /* --- every list, every call --------------------------------------------------------- */
 
-/* Restores the list and makes the call. If `busy`, the lock is held and the process has forked, as
-   in a child that never gets the lock. */
+/* Restores the list and makes the call. If `busy`, the lock is held and the process has forked: in
+   such a child no thread ever releases the lock. */
 static void check_call(enum call call, size_t bytes, bool pinned, bool busy) {
     struct sb__host_cache *cache = &world.context.cache;
     memcpy(cache->entries, world.before, sizeof world.before);

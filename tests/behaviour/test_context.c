@@ -420,7 +420,7 @@ TEST(trim_is_passed_to_a_device_that_is_not_lost) {
     sb_context_release(context);
 }
 
-/* Returns the device's record for the name "plain_record", NULL for any other name. */
+/* Returns the device's record for the name "plain_record", and NULL for other names. */
 static const void *plain_extension(void *device, const char *name) {
     return strcmp(name, "plain_record") == 0 ? device : NULL;
 }
@@ -477,7 +477,7 @@ static sb_status plain_ready(void *device, sb_error *err) {
     return SB_OK;
 }
 
-/* These two statuses mean that no byte was written. After other failures the bytes may be wrong. */
+/* OUT_OF_MEMORY and UNSUPPORTED mean that no byte was written. Other errors do not. */
 TEST_ON(device, arithmetic_that_is_refused_has_done_nothing) {
     static const sb_status refusals[] = {SB_ERR_OUT_OF_MEMORY, SB_ERR_UNSUPPORTED};
     sb_mem *data;
@@ -531,7 +531,7 @@ static sb_status do_own_work(enum own_work work, sb_blob *blob, sb_error *err) {
     }
 }
 
-/* If a caller holds a plain pointer, the library orders its work after work on default streams. */
+/* Once a caller has a plain pointer, the library's work waits for work on the default streams. */
 TEST(work_of_the_library_comes_after_users_of_plain_pointers) {
     for (enum own_work work = 0; work < OWN_WORKS; work++)
         for (int exposed = 0; exposed < 2; exposed++) {
@@ -556,7 +556,7 @@ TEST(work_of_the_library_comes_after_users_of_plain_pointers) {
             assert_int_equal(plain.afters, exposed);
             plain.afters = 0;
             plain.after = SB_OK;
-            test_end(blob); /* freeing a memory is ordered too */
+            test_end(blob); /* freeing memory waits for users, too */
             assert_int_equal(plain.afters, exposed);
             sb_context_release(context);
             assert_int_equal(plain.live, 0);
@@ -701,8 +701,8 @@ static void plain_pinned_free_counted(void *device, void *ptr, size_t bytes) {
     plain_free(device, ptr, bytes, NULL);
 }
 
-/* Buffers up to the cap of page-locked bytes come from the device and return to it when their
-   memory ends. */
+/* The device allocates buffers up to the cap of page-locked bytes. The library returns a buffer to
+   the device when it destroys the memory that uses the buffer. */
 TEST(page_locked_buffers_go_back_to_their_device) {
     struct plain plain = {0};
     sb_backend table = plain_backend(&plain);
@@ -737,13 +737,13 @@ static const char *make_hole(sb_backend *table, int hole) {
     case 8:
         table->name = NULL;
         return "no backend is named";
-    case 9: /* pinned slots: both or neither */
+    case 9: /* a table has both pinned slots or neither */
         table->free_pinned = plain_pinned_free;
         return "lacks the slot alloc_pinned, but has free_pinned";
-    case 10: /* stream slots: all or none */
+    case 10: /* a table has all stream slots or none */
         table->own_stream = plain_own_stream;
         return "lacks the slot check_stream, but has own_stream";
-    case 11: /* arithmetic slots: all or none */
+    case 11: /* a table has all arithmetic slots or none */
         table->prepare_arithmetic = plain_prepare;
         return "lacks the slot axpy, but has prepare_arithmetic";
     default:
@@ -761,7 +761,7 @@ TEST(tables_with_missing_slots_are_refused) {
         support_poison_error(&err);
         sb_status status = create_with_backend(&table, "plain:0", &context, &err);
         if (status == SB_OK)
-            fail_with("a backend table with hole %d was taken", hole);
+            fail_with("a backend table with hole %d was accepted", hole);
         support_check_status(status, status, &err, "a table with a hole", __FILE__, __LINE__);
         assert_non_null(strstr(err.message, words));
         assert_null(context);
@@ -777,7 +777,7 @@ static sb_status queue_slot(void *device, sb_stream stream, void **out, sb_error
     return sb_error_fill(err, SB_ERR_UNSUPPORTED, 0, "no queue");
 }
 
-/* With NULL the library would wait on the default stream, which hides failed arithmetic. */
+/* The library would wait on the default stream (NULL) and so not notice failed arithmetic. */
 TEST(an_own_stream_that_is_null_is_refused) {
     struct plain plain = {0};
     sb_context *context = NULL;
@@ -868,7 +868,7 @@ TEST_ON(device, an_allocation_that_returns_no_memory_is_a_failure) {
     test_end(mem);
 }
 
-/* --- sizes and alignments that no caller asks for today --------------------------------------- */
+/* --- sizes and alignments that no caller requests today --------------------------------------- */
 
 TEST(impossible_sizes_are_out_of_memory) {
     const sb_allocator *a = &sb__default_allocator;

@@ -63,9 +63,9 @@ TEST(pinned_memory_of_near_sizes_is_one_class) {
         {15 * MIB + 1, 16 * MIB, 0, 0, 0},
         {65537, 65537, SB_CONTEXT_NO_HOST_CACHE, 0, 0}, /* no cache */
         {65537, 65537, 0, 0, 65536},
-        {65537, 65537, 0, 0, 73727}, /* the class exceeds the cache */
+        {65537, 65537, 0, 0, 73727}, /* the size class exceeds max_cache */
         {65537, 73728, 0, 0, 73728},
-        {65537, 0, 0, 73727, 0}, /* the class exceeds the cap */
+        {65537, 0, 0, 73727, 0}, /* the size class exceeds max_pinned */
         {65537, 73728, 0, 73728, 0},
         {65537, 0, SB_CONTEXT_NO_PINNED, 0, 0},
     };
@@ -117,7 +117,7 @@ TEST_ON(rig, overwritten_memory_shows_no_bytes_of_others) {
     assert_true(bytes_are(out, 4096, 0));
 }
 
-/* A read fills part of a buffer. The next memory of its size class uses the whole buffer. */
+/* A read fills part of a buffer. The next memory of that size class uses the whole buffer. */
 TEST_ON(rig, bytes_past_a_read_are_zero_for_the_next_memory) {
     enum { COUNT = 25000, CLASS = 104 << 10 };
     void *bytes, *out;
@@ -191,7 +191,7 @@ static void *net_of_layers(int layers, size_t *size) {
     return net;
 }
 
-/* The cache holds all but 10 kB of the memory that the cap allows. */
+/* The cache contains all but 10 kB of the memory that the cap allows. */
 TEST(handles_and_indices_get_the_memory_of_the_cache) {
     enum { HANDLES = 4000 };
     size_t net_size;

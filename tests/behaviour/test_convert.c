@@ -1,4 +1,4 @@
-/* Conversions of floats and doubles: vector code of each kind has the results of scalar code. */
+/* Conversions of floats and doubles: each kind of vector code has the results of scalar code. */
 #include "support.h"
 
 #include "host/convert.h"
@@ -33,7 +33,7 @@ static void put(double v, size_t size, void *out) {
     memcpy(out, size == sizeof v ? (const void *)&v : &narrow, size);
 }
 
-/* Checks a conversion at any alignment; no byte past the last value is written. */
+/* Checks a conversion at offset `at`, and that it writes no byte past the last value. */
 static void check(const struct way *way, uint64_t *seed, size_t count, size_t at) {
     unsigned char from[MOST * sizeof(double) + OFFSETS], to[(MOST + 1) * sizeof(double) + OFFSETS],
         wanted[sizeof to];

@@ -1,5 +1,5 @@
-/* A device without a default stream: NULL means the library's stream. Users of plain pointers are
-   ordered with that stream only once a caller has obtained it. */
+/* A device without a default stream: NULL means the library's stream. Only after a caller has
+   obtained that stream, plain pointers make other streams wait for it. */
 #include "scene.h"
 
 #include "sim/table.h"
@@ -46,7 +46,7 @@ static void reopen_without_default(struct rig *rig) {
     rig_reopen_options(rig, options);
 }
 
-/* Returns how often one stream was ordered after another since `before`. */
+/* Returns how many times a stream was ordered after another stream since `before`. */
 static int64_t orders_since(struct rig *rig, const struct tally *before) {
     const struct tally since = rig_since(rig, before);
     assert_int_equal(since.calls[SB_SIM_EVENT_RECORD], since.calls[SB_SIM_STREAM_WAIT]);
@@ -91,8 +91,8 @@ TEST_ON(rig, plain_pointers_need_no_order_until_a_caller_has_the_stream) {
     rig_end_stream(f, stream);
 }
 
-/* The caller queues work on the library's stream. That work ends before work on the next stream
-   that uses the memory, and before the memory is freed. */
+/* The caller queues work on the library's stream. Other streams that use the memory wait for that
+   work, and so does the release of the memory. */
 TEST_ON(rig, work_of_the_caller_on_the_librarys_stream_is_ordered) {
     void *out;
     const void *in;
@@ -118,7 +118,7 @@ TEST_ON(rig, work_of_the_caller_on_the_librarys_stream_is_ordered) {
 
 /* --- reads while the library's stream is busy ------------------------------------------ */
 
-/* Queues work on the library's stream that runs when a call waits for it. */
+/* Queues work on the library's stream. The work runs only when a call waits for it. */
 static void make_busy(struct rig *rig, struct look *look) {
     const void *in;
     sb_stream own;
@@ -184,11 +184,11 @@ TEST_ON(rig, a_failed_read_leaves_the_bytes_on_the_device) {
     }
 }
 
-/* A wait may fail while the work goes on. The host's storage is in use until the work has ended. */
+/* A wait may fail while the queued work still runs and uses the host's storage. */
 TEST_ON(rig, storage_of_a_read_that_may_still_run_is_not_freed) {
     const void *in;
     void *out;
-    for (int64_t waits = 0; waits <= 2; waits++) { /* number of stream waits that fail, too */
+    for (int64_t waits = 0; waits <= 2; waits++) { /* how many stream waits fail as well */
         reopen_without_default(f);
         rig_schedule(f, SB_SIM_LAZY, 0);
         sb_mem *mem = test_mem(f->context, BYTES);

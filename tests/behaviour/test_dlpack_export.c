@@ -1,4 +1,4 @@
-/* Blobs as DLPack tensors: their fields, the storage that they share, and how long it lives. */
+/* Blobs as DLPack tensors: their fields, the storage that they share, and its lifetime. */
 #include "blobs.h"
 
 #include "sim/table.h"
@@ -52,8 +52,8 @@ TEST_ON(rig, a_tensor_describes_its_blob) {
     }
 }
 
-/* For each head and side, for reading and for writing: an export results in the same head, copies
-   and pointer as the corresponding accessor. */
+/* An export results in the same head, copies and pointer as the corresponding accessor, for each
+   head and side, for reading and for writing. */
 TEST(an_export_is_an_access_to_its_side) {
     static const float values[6] = {1, 2, 3, 4, 5, 6};
     for (int32_t head = SB_HEAD_UNINITIALIZED; head <= SB_HEAD_SYNCED; head++)
@@ -98,8 +98,8 @@ TEST(an_export_is_an_access_to_its_side) {
             }
 }
 
-/* The blob sees a write through a tensor, and the next call for the device copies the written
-   bytes. The caller must make a mutable call before it writes through the tensor again. */
+/* A write through a tensor changes the blob, and the next access on the device copies the bytes
+   there. Before each further write, the caller must call a mutable accessor. */
 TEST_ON(rig, writes_through_a_tensor_reach_the_blob) {
     const float *data;
     const void *in;
@@ -146,7 +146,7 @@ TEST(a_tensor_outlives_blob_and_context) {
     counting_allocator_assert_clean(&rig.counting);
 }
 
-/* --- the memory leaves the tensor's storage ---------------------------------------------- */
+/* --- a memory leaves the tensor's storage ------------------------------------------------ */
 
 /* The memory moves out of read-only storage; the lender's deleter runs when the tensor ends. */
 TEST_ON(rig, a_lenders_deleter_waits_for_the_tensor) {

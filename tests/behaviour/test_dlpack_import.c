@@ -1,5 +1,5 @@
 /* DLPack tensors as a blob's memory: devices, sharers, refusals. fuzz.dlpack checks that accepted
-   tensors are used in place and given back once. */
+   tensors are used in place and that each deleter runs once. */
 #include "blobs.h"
 #include "tensors.h"
 
@@ -55,8 +55,8 @@ static void apply(struct tensor *t, const struct edit *edit) {
 static const struct refusal {
     struct edit edits[2];
     sb_status status;
-    bool versioned;      /* only for the versioned struct */
-    const char *message; /* set if another check refuses it, too */
+    bool versioned;      /* the edit is made in the versioned struct only */
+    const char *message; /* expected text, if other checks return the same status */
 } refusals[] = {
     {{VERSIONED(version.major, 2)}, SB_ERR_ABI_MISMATCH, true, NULL},
     {{VERSIONED(version.major, 0)}, SB_ERR_ABI_MISMATCH, true, NULL},

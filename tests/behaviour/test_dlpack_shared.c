@@ -1,4 +1,4 @@
-/* The library's own tensors as a blob's memory: the storage gets one more user, no tensor is
+/* A blob imports a tensor that another blob exported: both use the same storage, no tensor is
    wrapped, and each user sees the other's writes. */
 #include "blobs.h"
 
@@ -34,7 +34,7 @@ static sb_blob *ramp(sb_context *context) {
 
 struct trips {
     struct rig rig[2];
-    sb_blob *a, *b; /* in the first and the second context */
+    sb_blob *a, *b; /* a is in the first context, b in the second */
     enum form form;
 };
 
@@ -69,7 +69,7 @@ static void trip(void (*go)(struct trips *, int64_t), enum form form) {
     struct lent lent = lend_host(16, 0);
     int64_t blocks = 0;
     size_t bytes = 0;
-    /* If trips nested, the end of 80,000 nested wraps would overflow a stack of 8 MiB. */
+    /* If each trip wrapped a tensor, to release 80,000 nested wraps would overflow the stack. */
     const int64_t trips = test_is_quick() ? 8000 : 80000;
     for (int i = 0; i < 2; i++)
         rig_open_on(&t.rig[i], "sim:0", SB_CONTEXT_NO_HOST_CACHE);
@@ -162,7 +162,7 @@ TEST(a_blob_leaves_read_only_storage_before_it_writes) {
         }
         assert_true(mem_holds(data_of(a), values, sizeof values));
         assert_true(mem_holds(data_of(c), values, sizeof values));
-        pass(c, SB_DATA, b, SB_DATA, 0, WRITE, side); /* c too moves to b's storage */
+        pass(c, SB_DATA, b, SB_DATA, 0, WRITE, side); /* c moves to b's storage, too */
         assert_true(sb_mem_is_unique(data_of(a)));
         assert_false(sb_mem_is_unique(data_of(b)));
         sb_blob_destroy(a);
@@ -196,8 +196,8 @@ TEST_ON(rig, a_memory_whose_writes_others_may_see_is_not_unique) {
 
 /* --- a memory leaves the shared storage ------------------------------------------------------ */
 
-/* When a blob ends, its queued work ends too, or its storage is quarantined, before other users
-   rely on the bytes. */
+/* Before a blob is destroyed, its queued work ends or its storage is quarantined, because other
+   users rely on the bytes. */
 TEST_ON(rig, queued_work_ends_before_its_storage_is_released) {
     void *out;
     rig_schedule(f, SB_SIM_LAZY, 3);

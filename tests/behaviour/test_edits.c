@@ -4,7 +4,7 @@
 #include "support.h"
 
 #define MANY  100000
-#define DEPTH 64 /* about 40 are expected; a depth proportional to MANY is larger */
+#define DEPTH 64 /* the expected depth is about 40; it must not be proportional to MANY */
 
 static void put(struct sb__edits *edits, int64_t layer, int64_t index) {
     const struct sb__edit edit = {.layer = layer, .index = index, .size = (size_t)(layer + index)};
@@ -12,7 +12,7 @@ static void put(struct sb__edits *edits, int64_t layer, int64_t index) {
     sb__edits_add(edits, &edit);
 }
 
-/* Checks that the edits are those of places 0 to `count` - 1: layer place / 2, index place % 2. */
+/* Checks that the edits are places 0 to `count` - 1. Place p is index p % 2 of layer p / 2. */
 static void check(const struct sb__edits *edits, int64_t count) {
     int64_t place = 0;
     const struct sb__edit *edit = sb__edits_from(edits, 0, 0);

@@ -1,5 +1,5 @@
-/* The floating-point environment is the caller's. In any environment the same calls succeed and
-   fail, the same bytes move, and numbers differ only by rounding. The library leaves the
+/* The caller may set any floating-point environment. In any environment the same calls succeed and
+   fail, the same bytes are copied, and numbers differ only by rounding. The library leaves the
    environment unchanged. */
 #include "base/half.h"
 #include "blobs.h"
@@ -65,7 +65,7 @@ static void fill_by_each_filler(struct results *results, int32_t dtype) {
     }
 }
 
-/* Takes sums and runs arithmetic in place on the host and, with a context, on the device. */
+/* Computes sums and arithmetic in place, on the host and on the device of `context`, if any. */
 static void compute(struct results *results, sb_context *context, int32_t dtype) {
     sb_blob *blob = test_vector(context, dtype, COUNT);
     char values[COUNT * sizeof(double)];
@@ -86,7 +86,7 @@ static void compute(struct results *results, sb_context *context, int32_t dtype)
 }
 
 /* Reads a message of the first `count` values of `specials`, in the type `from`, into a blob of
-   type `to`. Some of the values do not fit an integer type; then the read fails. */
+   type `to`. Some values do not fit an integer type, for which the read fails. */
 static void convert(struct results *results, int32_t from, int32_t to, int64_t count) {
     sb_blob *source = test_vector(NULL, from, count), *blob = test_vector(NULL, to, 1);
     char values[sizeof specials];
@@ -214,7 +214,7 @@ static bool differs(void) {
     return memcmp(in_default.rounded, in_other.rounded, sizeof in_default.rounded) != 0;
 }
 
-/* Returns whether the processor ignores the environment, as valgrind does: then the test cannot
+/* Returns whether the processor ignores the environment, as valgrind does. If so, the test cannot
    require that numbers differ. */
 static bool processor_ignores(int rounding, uint32_t flags) {
     volatile float tiny = FLT_MIN, one = 1, three = 3, subnormal, third;
@@ -229,7 +229,7 @@ static bool processor_ignores(int rounding, uint32_t flags) {
 static void check_that_numbers_differ(const char *name, int rounding, uint32_t flags) {
     check_environment(name, rounding, flags);
     if (processor_ignores(rounding, flags))
-        print_message("skipped: that numbers differ: this processor ignores %s\n", name);
+        print_message("skipped: numbers do not differ, as this processor ignores %s\n", name);
     else
         assert_true(differs());
 }
@@ -245,7 +245,7 @@ TEST(subnormals_treated_as_zero_change_nothing_else) {
     check_that_numbers_differ("subnormals are zero", FE_TONEAREST, SUBNORMALS_ARE_ZERO);
     check_environment("upward, subnormals are zero", FE_UPWARD, SUBNORMALS_ARE_ZERO);
 #else
-    print_message("skipped: the test knows no control word of this processor\n");
+    print_message("skipped: the test cannot set a control word of this processor\n");
     test_skip();
 #endif
 }

@@ -70,7 +70,7 @@ TEST_ON(folder, test_a_mean_file_is_read) {
     const int64_t dims[] = {3072};
     if (!path) {
         const int64_t legacy[] = {1, 3, 32, 32};
-        print_message("reading a mean file made here instead\n");
+        print_message("reading a mean file that the test makes instead\n");
         wire_blob(&wire, dims, 1, 100);
         for (uint32_t i = 0; i < 4; i++)
             wire_number(&wire, 1 + i, (uint64_t)legacy[i]);
@@ -169,8 +169,8 @@ TEST_ON(folder, test_a_change_is_noticed_if_its_time_was_set_back) {
     }
 }
 
-/* A file that lost or gained a name is still the same file. A save that replaces a file only
-   removes a name of the old file. */
+/* A file that gained or lost a hard link is still the same file. A save that replaces a file only
+   removes a link of the old file. */
 TEST_ON(folder, test_another_name_does_not_count_as_a_change) {
     for (int change = 0; change < 3; change++) {
         sb_model *model;
@@ -356,7 +356,6 @@ TEST_ON(folder, test_the_last_of_many_links_names_the_new_file) {
     }
 }
 
-/* A second name of the file keeps the old bytes, as the header documents. */
 TEST_ON(folder, test_another_name_of_the_file_keeps_the_old_bytes) {
     file_write(f->file, "old", 3);
     assert_int_equal(link(f->file, f->other), 0);
@@ -422,7 +421,6 @@ TEST_ON(folder, test_root_keeps_owner_and_group) {
     }
 }
 
-/* A written file has no set-user-ID or set-group-ID bit. */
 TEST_ON(folder, test_set_id_bits_are_cleared) {
     file_write(f->file, "old", 3);
     assert_int_equal(chmod(f->file, 06755), 0);
@@ -438,7 +436,7 @@ TEST_ON(folder, test_without_the_group_nobody_gets_more_access) {
         {OURS, OURS, 0664, 0664},                                 /* a member may keep the group */
         {OURS, OURS, 0640, 0640},    {THEIRS, 65534, 0640, 0600}, /* the new group must not read */
         {THEIRS, 65534, 0664, 0644},                              /* the new group must not write */
-        {THEIRS, 65534, 0604, 0600}, /* members of the old group are now others */
+        {THEIRS, 65534, 0604, 0600}, /* the old group's members now count as others */
         {THEIRS, 65534, 0666, 0666}, {THEIRS, 65534, 0600, 0600},
         {THEIRS, 65534, 0444, 0444}, {THEIRS, 65534, 0701, 0700},
     };

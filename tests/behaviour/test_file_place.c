@@ -1,5 +1,5 @@
-/* Where a save writes, and who may read the saved file: links to open files, folders that may not
-   be read or that have no path, access lists. Also reads under another process's lease. */
+/* Saves through links to open files and into folders that may not be read or have no path; access
+   lists of saved files. Also reads under another process's lease. */
 #include "support.h"
 
 #include "files.h"
@@ -89,8 +89,8 @@ static void assert_refused(const char *path) {
     assert_null(strstr(err.message, ".syncblob-"));
 }
 
-/* The text of a link in /proc/self/fd is a path only until the file is renamed. A save that
-   replaced the file would leave the descriptor's other users with the old file. */
+/* The text of a link in /proc/self/fd is a path only until the file is renamed. If a save replaced
+   the file, other users of the descriptor would still have the old file. */
 TEST_ON(place, a_save_to_a_descriptor_is_refused) {
     char link[64];
     int ends[2];
@@ -208,7 +208,7 @@ static void add_entry(struct list *list, unsigned tag, unsigned permissions, uin
     list->size += sizeof entry;
 }
 
-/* Makes a list from digits: owner, `users` named users, group, a named group, mask, others. */
+/* Makes an access list: a digit each for owner, named users, group, named group, mask, others. */
 static struct list list_of(const char *digits, uint32_t users) {
     struct list list = {{2}, 4};
     add_entry(&list, OWNER, (unsigned)digits[0] - '0', UINT32_MAX);
@@ -242,7 +242,7 @@ static mode_t mode_of(const char *path) {
     return info.st_mode & 07777;
 }
 
-/* With a list, the group bits of the mode are the list's mask, not the group's permissions. */
+/* The group bits of the mode of a file with an access list are the list's mask. */
 TEST_ON(place, an_access_list_is_kept) {
     static const char *const digits[] = {"660060", "644064", "670770", "600000"};
     for (size_t i = 0; i < sizeof digits / sizeof *digits; i++) {
@@ -277,8 +277,8 @@ TEST_ON(place, the_access_list_of_a_folder_is_for_new_files) {
     }
 }
 
-/* The saved file has the writer's group, and the old group's members are now among the others.
-   Therefore the group and the others get only permissions that every entry grants. */
+/* The saved file has the writer's group, so that members of the old group now count as others.
+   Therefore group and others get only permissions that every entry grants. */
 TEST_ON(place, without_the_group_an_access_list_is_dropped) {
     static const struct {
         const char *digits;
@@ -353,7 +353,7 @@ TEST_ON(place, a_read_waits_for_the_end_of_a_lease) {
     (void)close(answer[0]);
     (void)close(answer[1]);
     if (has != 'y') {
-        print_message("skipped: this file system gives no leases\n");
+        print_message("skipped: this file system grants no leases\n");
         test_skip();
     }
     assert_true(read_whole);

@@ -196,7 +196,6 @@ TEST(a_type_requires_its_axes) {
     }
 }
 
-/* Tests the smallest parameters: std = 0, and sparse = 1 for a scalar. */
 TEST(a_gaussian_may_be_as_narrow_as_its_mean) {
     sb_filler filler = filler_of(SB_FILLER_GAUSSIAN);
     sb_blob *scalar = test_blob(NULL, SB_DTYPE_F32, 0, NULL);
@@ -241,8 +240,8 @@ TEST(fills_on_the_host_without_a_transfer) {
     }
 }
 
-/* Shapes of about 65536 elements, the size of a task. `tasks` is 0 if the fill runs no tasks. The
-   filler of unit balls runs tasks that sum rows, then tasks that scale the rows. */
+/* Shapes of about 65536 elements, the size of a task, or multiples. `tasks` is 0 if the fill runs
+   no tasks. The filler of unit balls runs tasks that sum rows, then tasks that scale them. */
 static const struct {
     int64_t rows, length, tasks, tasks_of_balls;
 } cuts[] = {
@@ -300,7 +299,7 @@ struct fan {
     double in, out;
 };
 
-/* As in Caffe: in = count / first dimension, out = count / second dimension. */
+/* As in Caffe, fan in is count / first dimension, fan out is count / second dimension. */
 static const struct fan fans[] = {
     {1, {7}, 1, 7},
     {2, {5, 7}, 7, 5},
@@ -319,7 +318,7 @@ static void assert_same_fill(const struct fan *fan, int32_t dtype, const sb_fill
     assert_ok(sb_blob_cpu(left, SB_DATA, &x, &err));
     assert_ok(sb_blob_cpu(right, SB_DATA, &y, &err));
     if (memcmp(x, y, (size_t)sb_blob_count(left) * sb_dtype_size(dtype)) != 0)
-        fail_with("%s of %d axes, variance_norm %d: another scale", sb_filler_type_name(a->type),
+        fail_with("%s of %d axes, variance_norm %d: scales differ", sb_filler_type_name(a->type),
                   fan->num_axes, a->variance_norm);
     sb_blob_destroy(left);
     sb_blob_destroy(right);

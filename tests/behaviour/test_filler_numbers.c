@@ -1,13 +1,13 @@
-/* The fillers' numbers: they equal golden values bit for bit with every compiler, optimisation,
-   instruction set and number of threads, and they agree with Philox and the formulas.
-   CMakeLists.txt compiles this test and the fillers' sources several times. */
+/* The fillers' numbers equal golden values bit for bit with every compiler, optimisation,
+   instruction set and number of threads, and agree with Philox and the formulas. CMakeLists.txt
+   compiles this test and the fillers' sources several times. */
 #include "blobs.h"
 #include "filler/random.h"
 
 #include <math.h>
 #include <pthread.h>
 
-/* The reference is Random123 or, without it, the library's Philox, which golden numbers check. */
+/* The reference is Random123 or, if that is not installed, the library's own Philox. */
 #if __has_include(<Random123/philox.h>)
 #define SYNCBLOB_RANDOM123
 #endif
@@ -62,7 +62,7 @@ struct golden {
     int32_t dtype;
     uint64_t seed;
     double values[3]; /* elements 0, 77 and 299 of shape 4 x 3 x 5 x 5 */
-    uint64_t hash;    /* of all bytes of shape 3 x 2 x 301 x 301 */
+    uint64_t hash;    /* of all bytes of a blob of shape 3 x 2 x 301 x 301 */
 };
 
 static const struct golden goldens[] = {
@@ -82,8 +82,8 @@ static uint64_t word_of(const char *bytes, int32_t dtype) {
     return (uint64_t)second << 32 | first;
 }
 
-/* FNV-1a over 64-bit words; bytes after the last whole word are left out. A change of any bit of a
-   word changes the hash. */
+/* Returns the FNV-1a hash of the 64-bit words; bytes after the last whole word are ignored. A
+   change of any bit of a word changes the hash. */
 static uint64_t hash_of(const void *bytes, size_t size, int32_t dtype) {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
     for (size_t i = 0; i + 8 <= size; i += 8) {
@@ -127,7 +127,7 @@ TEST(numbers_are_the_golden_ones) {
     }
 }
 
-/* Prints the contents of filler_golden.inc, for intended changes of the numbers. */
+/* Prints new contents of filler_golden.inc, which an intended change of the numbers requires. */
 static void print_golden(void) {
     const uint64_t seeds[] = {SEED_A, SEED_B};
     for (int filler = 0; filler < 8; filler++)
@@ -146,8 +146,8 @@ struct drawn {
     uint32_t w[4];
 };
 
-/* Returns Philox's words for the counter of element i: a lane takes `per_lane` elements from each
-   counter, and a group has 8 lanes. */
+/* Returns the words that Philox computes from the counter of element i. A lane takes `per_lane`
+   elements from each counter, and a group has 8 lanes. */
 static struct drawn words_of(uint64_t seed, uint32_t stream, uint64_t i, uint64_t per_lane) {
     const uint64_t counter = i / (8 * per_lane) * 8 + i % 8;
     const uint32_t at[4] = {(uint32_t)counter, (uint32_t)(counter >> 32), stream, 0};
@@ -299,8 +299,8 @@ static const int64_t large_shapes[][4] = {
     {1, 1, 2051, 2051}, /* a row of more than 64 pieces */
 };
 
-/* Returns whether to try the shape: 2051 x 2051 takes seconds without optimisation and matters only
-   to the filler that works on rows. */
+/* Returns whether to try the shape. The shape 2051 x 2051 takes seconds without optimisation, and
+   only the filler that normalises rows needs it. */
 static bool is_worth_it(const int64_t *shape, int filler) {
     return shape[2] < 2000 || filler == SB_FILLER_POSITIVE_UNITBALL;
 }
@@ -314,7 +314,7 @@ static void check_threads(const int64_t *shape, int filler, int32_t dtype, int t
     if (made.sparse <= shape[0]) {
         const void *a = fill(alone, &made, SEED_A), *b = fill(shared, &made, SEED_A);
         if (memcmp(a, b, (size_t)sb_blob_count(alone) * sb_dtype_size(dtype)) != 0)
-            fail_with("%s of %lld rows: other numbers with %d threads", golden_names[filler],
+            fail_with("%s of %lld rows: numbers differ with %d threads", golden_names[filler],
                       (long long)shape[0], threads);
         assert_true(crew.tasks > 1);
     }

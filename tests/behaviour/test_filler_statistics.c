@@ -1,13 +1,13 @@
-/* Fillers draw from the distributions that they name: Kolmogorov and Smirnov's test against the
-   exact distributions, moments, zeros, independence. Seeds are fixed, so no test fails at random; a
-   random seed would exceed a bound once in a thousand runs or less. */
+/* The fillers' values have the named distributions, by Kolmogorov and Smirnov's test and by tests
+   of moments, zeros and independence. Seeds are fixed, so no test fails at random; a random seed
+   would exceed a bound in at most one of 1000 runs. */
 #include "blobs.h"
 
 #include <math.h>
 
 #define COUNT 200000
-#define KS    1.95 /* largest distance times sqrt(COUNT), exceeded once in a thousand */
-#define SIGMA 4.0  /* deviations of a normal statistic, exceeded once in 16,000 */
+#define KS    1.95 /* bound of distance * sqrt(COUNT); one random sample in 1000 exceeds it */
+#define SIGMA 4.0  /* bound in standard deviations; one normal value in 16,000 exceeds it */
 
 struct sample {
     double *values;
@@ -49,8 +49,8 @@ static double power_mean(const struct sample *s, double about, int power) {
     return sum / (double)s->count;
 }
 
-/* Checks mean, variance, skewness and kurtosis; a bound is at least SIGMA deviations of the
-   statistic. */
+/* Checks mean, variance, skewness and kurtosis. Each bound is at least SIGMA standard deviations of
+   its statistic. */
 static void assert_moments(const struct sample *s, double mean, double variance, double fourth) {
     const double n = (double)s->count, d = sqrt(variance);
     assert_within("the mean", power_mean(s, 0, 1), mean, SIGMA * d / sqrt(n));
@@ -68,7 +68,7 @@ static int ascending(const void *a, const void *b) {
 }
 
 struct law {
-    double (*below)(const struct law *law, double x); /* returns the probability of x or less */
+    double (*below)(const struct law *law, double x); /* returns the probability of a value <= x */
     double a, b;
 };
 
@@ -94,8 +94,8 @@ static double normal_below(const struct law *law, double x) {
     return erfc((law->a - x) / (law->b * sqrt(2))) / 2;
 }
 
-/* Checks that elements up to 40 apart are not correlated, nor are their squares: such elements come
-   from the same and from neighbouring counters. */
+/* Checks that elements up to 40 apart, which come from the same or neighbouring Philox counters,
+   are not correlated, nor are their squares. */
 static void assert_independent(const struct sample *s, double mean) {
     const double variance = power_mean(s, mean, 2);
     const double spread = power_mean(s, mean, 4) - variance * variance;

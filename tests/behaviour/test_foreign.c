@@ -24,7 +24,7 @@
 #define PROTOTXT                                                                                   \
     "protobuf's text format (.prototxt), which describes a net: weights are another file"
 
-/* --- the kinds ------------------------------------------------------------------------ */
+/* --- kinds of foreign files ----------------------------------------------------------- */
 
 /* The rows of foreign.txt. */
 struct kinds {
@@ -169,7 +169,7 @@ static bool is_message(const struct foreign *kind) {
 
 TEST_ON(kinds, every_reader_describes_the_bytes) {
     char path[] = "/tmp/syncblob-foreign-XXXXXX", end[240];
-    assert_int_equal(close(mkstemp(path)), 0); /* on Windows it has to be closed first */
+    assert_int_equal(close(mkstemp(path)), 0); /* Windows overwrites only closed files */
     for (size_t k = 0; k < f->all.count; k++) {
         const struct given given = {f->all.rows[k].bytes, f->all.rows[k].size, path};
         file_write(path, given.bytes, given.size);
@@ -177,7 +177,7 @@ TEST_ON(kinds, every_reader_describes_the_bytes) {
         for (size_t r = 0; r < NUM_READERS; r++) {
             support_poison_error(&err);
             if (readers[r](&given, &err) == SB_OK)
-                fail_with("reader %zu takes \"%s\"", r, f->all.rows[k].words);
+                fail_with("reader %zu accepts \"%s\"", r, f->all.rows[k].words);
             const char *words = strstr(err.message, BEFORE);
             if (!words || strcmp(words, end) != 0)
                 fail_with("reader %zu: \"%s\" does not end in \"%s\"", r, err.message, end);
@@ -187,7 +187,7 @@ TEST_ON(kinds, every_reader_describes_the_bytes) {
     assert_int_equal(unlink(path), 0);
 }
 
-/* Returns the error's description of the bytes, or NULL. The memory has exactly `size` bytes. */
+/* Returns the error's description of a copy that has exactly `size` bytes, or NULL. */
 static const char *words_of(reader *read, const void *bytes, size_t size, sb_error *err) {
     unsigned char *exact = malloc(size ? size : 1);
     assert_non_null(exact);
@@ -204,7 +204,7 @@ static bool starts(const char *text, const char *with) {
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* Returns whether a beginning of `kind` may have the description `words`, which may be vague. */
+/* Returns whether `words` may describe a beginning of a `kind`; a description may be vague. */
 static bool fits_beginning(const struct foreign *kind, const char *words) {
     return !words || strcmp(words, kind->words) == 0 ||
            (kind->shorter && strcmp(words, kind->shorter) == 0) ||
@@ -231,13 +231,13 @@ TEST_ON(kinds, near_misses_are_not_the_kind) {
             near.bytes[i] ^= 5;
             const char *words = words_of(blob_bytes, near.bytes, near.size, &err);
             if (words && strcmp(words, f->all.rows[k].words) == 0)
-                fail_with("\"%s\" although byte %zu is another", words, i);
+                fail_with("described as \"%s\" although byte %zu differs", words, i);
         }
 }
 
-/* Beginnings of fewer than `least` bytes are not described with `words`; if `least` exceeds `size`,
-   no beginning is. The test goes from the longest beginning to the shortest, so it notices a read
-   of stale bytes. */
+/* A beginning of `bytes` is described with `words` if it has at least `least` bytes; none is if
+   `least` exceeds `size`. The test goes from the longest beginning to the shortest, so it notices a
+   read of stale bytes. */
 static const struct {
     const char *bytes;
     size_t size, least;
@@ -364,7 +364,7 @@ static struct wire tar_header(unsigned char other) {
 }
 
 TEST(a_tar_is_recognised_by_its_checksum) {
-    for (int other = 0; other < 64; other++) { /* all values of the sum's last two digits */
+    for (int other = 0; other < 64; other++) { /* all values of the checksum's last two digits */
         struct wire tar = tar_header((unsigned char)other);
         for (size_t more = 0; more < 2; more++) {
             const char *words = words_of(model_bytes, tar.bytes, 512 + more, &err);
@@ -418,7 +418,7 @@ static bool is_text(const struct foreign *kind) {
            strstr(kind->words, "text format");
 }
 
-/* Each file is sparse: it holds the kind's bytes, blank lines if the kind is text, then zeros. */
+/* Each file is sparse. It has the kind's bytes, blank lines if the kind is text, and zeros. */
 TEST_ON(kinds, files_of_every_size_are_described) {
     static reader *const of_files[] = {blob_file, model_file, solver_state_mapped};
     char path[] = "/tmp/syncblob-foreign-XXXXXX", blanks[1024];
@@ -569,7 +569,7 @@ TEST(an_empty_message_has_the_requested_format) {
 TEST(a_reader_of_blobs_accepts_no_other_format) {
     static reader *const of_blobs[] = {blob_bytes, blob_source, blob_file, blob_equals};
     char path[] = "/tmp/syncblob-foreign-XXXXXX", end[160];
-    assert_int_equal(close(mkstemp(path)), 0); /* on Windows it has to be closed first */
+    assert_int_equal(close(mkstemp(path)), 0); /* Windows overwrites only closed files */
     for (size_t i = 0; i < NUM_OURS; i++)
         for (size_t r = 0; ours[i].format != SB_FORMAT_BLOB && r < 4; r++) {
             struct wire wire = {0};
@@ -890,11 +890,11 @@ static void check_cut(const struct wire *file, size_t size, struct span field, s
     (void)snprintf(end, sizeof end, "the beginning of %s: the rest was cut off", words);
     if (!strstr(err.message, missing) || (found && strcmp(found, end) != 0) ||
         (!found && size >= known))
-        fail_with("cut to %zu bytes, of which \"%s\": %s", size, missing, err.message);
+        fail_with("cut to %zu bytes, expected \"%s\": %s", size, missing, err.message);
 }
 
-/* A file that is cut between two fields is a valid message. At any other cut the error reports how
-   many bytes of the field are missing. */
+/* A file that is cut between two fields is a valid message. If the cut is inside a field, the error
+   reports how many bytes of the field are missing. */
 static void check_every_cut(const struct wire *file, size_t known, const char *words) {
     struct span field = {0, 0, 0};
     const size_t stride = test_is_quick() ? 1009 : 7;

@@ -1,5 +1,5 @@
-/* Host arithmetic: the accuracy of sums, for each kind of vector instructions. Large arrays map one
-   small file over and over. */
+/* The accuracy of sums on the host, for each kind of vector instructions. Large arrays map one
+   small file many times in a row. */
 #include "support.h"
 
 #include "host/arithmetic.h"
@@ -15,7 +15,7 @@
 
 static const struct sb__parallel alone = {NULL, NULL};
 
-/* --- a large array of little memory ------------------------------------------------ */
+/* --- large arrays that map one small file ------------------------------------------ */
 
 struct tiled {
     char *base;
@@ -184,8 +184,8 @@ static float value_of_any_size(uint64_t *seed) {
 }
 
 /* Returns a value for sums that round even as doubles, so that each order of additions has another
-   result. The magnitude depends on the lane: otherwise the largest of many values would hide the
-   others. */
+   result. The magnitude depends on the lane, because otherwise the largest of many values would
+   hide the others. */
 static float value_that_rounds(uint64_t *seed, int i) {
     return ldexpf((float)uniform(seed), (int)(test_random(seed) % 8) + 37 * i % 16 * 4);
 }
@@ -200,7 +200,7 @@ static void check_sums(const struct sb__vectors *kind, const float *x, int64_t c
     }
 }
 
-/* Compares the loops with arithmetic on one element after the other. */
+/* Compares the results of the loops with arithmetic on one element at a time. */
 static void check_loops(const struct sb__loops *loops, int32_t dtype, double factor, const void *x,
                         int64_t count) {
     double room[3][MOST + 1];
@@ -281,7 +281,7 @@ TEST(every_kind_of_vectors_copies_every_byte) {
             }
 }
 
-/* Copies of many lines take two pages in turn. */
+/* Copies of many cache lines alternate between two pages. */
 TEST(every_kind_of_vectors_copies_pages) {
     enum { TWO_PAGES = 8192, LONGEST = 2 * TWO_PAGES + 299, ROOM = LONGEST + 65 };
     static const size_t sizes[] = {TWO_PAGES - 1,   TWO_PAGES,     TWO_PAGES + 63,
@@ -349,7 +349,7 @@ static double sum_of_pieces(int64_t count, double odd) {
     return sum;
 }
 
-/* Sums of whole numbers are exact: they show a piece that is left out or added twice. */
+/* Sums of whole numbers are exact, so a piece that is omitted or added twice changes the sum. */
 TEST(sums_of_many_pieces_are_complete) {
     static const struct {
         int64_t count, tasks;
@@ -413,7 +413,7 @@ TEST(no_element_is_left_out) {
             x[at] = -3;
             assert_true(sb__host_asum(&alone, SB_DTYPE_F32, count, x) == 3);
             assert_true(sb__host_sumsq(&alone, SB_DTYPE_F32, count, x) == 9);
-            x[at] = 3e38F; /* its square exceeds a float */
+            x[at] = 3e38F; /* its square is beyond a float's range */
             assert_true(sb__host_sumsq(&alone, SB_DTYPE_F32, count, x) ==
                         (double)3e38F * (double)3e38F);
             x[at] = 1e-30F;
@@ -424,7 +424,7 @@ TEST(no_element_is_left_out) {
 }
 
 /* The values are close to 1, so most additions round. A block's sum has the rounding errors of at
-   most six additions of floats, a sum of squares also that of one product. */
+   most six float additions. A sum of squares has also the error of one product. */
 TEST(the_error_of_a_block_is_at_most_its_roundings) {
     enum { COUNT = 1024 };
     float x[COUNT];

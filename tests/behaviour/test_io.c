@@ -125,8 +125,8 @@ TEST_ON(world, the_memory_limit_applies_to_a_load) {
     }
 }
 
-/* Reads a message with one value of data, then one that also has one value of diff. Each read makes
-   one new memory and is tried just below the limit and exactly at it. */
+/* Reads a message with one value of data, then one that also has one value of diff. Each read
+   allocates one memory; the limit is one byte too small, then exactly sufficient. */
 TEST(the_limit_of_memory_counts_a_diff_of_one_value) {
     static const int64_t one[] = {1};
     struct wire wire = {0};
@@ -221,15 +221,15 @@ TEST_ON(world, a_source_is_no_larger_than_a_message) {
                       sb_blob_load_source(f->blob, &source, 0, NULL, NULL, &err));
         assert_null(strstr(err.message, "; this is "));
     }
-    const int reads = f->source.reads; /* without `err` it describes no bytes */
+    const int reads = f->source.reads; /* without `err` the call describes no bytes */
     source.size = (uint64_t)INT32_MAX + 1;
     assert_int_equal(sb_blob_load_source(f->blob, &source, 0, NULL, NULL, NULL), SB_ERR_DATA_LIMIT);
     assert_int_equal(f->source.reads, reads);
     f->source.outside = false;
 }
 
-/* If the reported size is too large, the error is the source's own; if too small, the message is
-   cut off. */
+/* If the reported size is too large, the call returns the source's error. If it is too small, the
+   message looks truncated. */
 TEST_ON(world, a_source_that_lies_about_its_size_is_an_error) {
     sb_source source = test_source_of(&f->source, &f->wire);
     sb_model *model = NULL;
@@ -244,7 +244,6 @@ TEST_ON(world, a_source_that_lies_about_its_size_is_an_error) {
     assert_null(model);
 }
 
-/* The callbacks return the statuses that they may return, and others, which become SB_ERR_IO. */
 TEST_ON(world, a_status_of_a_callback_is_one_of_three) {
     static const struct {
         sb_status returned, seen;
@@ -264,13 +263,13 @@ TEST_ON(world, a_status_of_a_callback_is_one_of_three) {
         const sb_sink sink = test_sink_of(&fails);
         f->source.fault = (struct test_fault){2, returned, i % 2}; /* the call after version */
         assert_status(seen, sb_blob_load_source(f->blob, &source, 0, NULL, NULL, &err));
-        assert_string_equal(err.message, i % 2 ? "the source failed and gave no reason"
-                                               : "the test wants it so");
+        assert_string_equal(err.message,
+                            i % 2 ? "the source failed and gave no reason" : "planted by the test");
         assert_int_equal(err.device_code, i % 2 ? 0 : 5);
         assert_int_equal(err.offset, 0);
         assert_status(seen, sb_blob_save_sink(f->blob, &sink, 0, NULL, &err));
         assert_string_equal(err.message,
-                            i % 2 ? "the sink failed and gave no reason" : "the test wants it so");
+                            i % 2 ? "the sink failed and gave no reason" : "planted by the test");
         assert_int_equal(fails.got.size, 0);
     }
 }
@@ -322,7 +321,7 @@ TEST_ON(world, a_source_that_changes_while_it_is_opened_is_refused) {
     sb_source source = test_source_of(&f->source, &f->wire);
     sb_model *model = NULL;
     source.version = next_version;
-    for (int i = 0; i < 2; i++) { /* the fields are of no net */
+    for (int i = 0; i < 2; i++) { /* the message is a solver state, not a net */
         const sb_format format = i ? SB_FORMAT_CAFFEMODEL : SB_FORMAT_AUTO;
         assert_status(SB_ERR_IO,
                       sb_model_open_source(NULL, format, &source, NULL, NULL, &model, &err));
@@ -366,7 +365,7 @@ TEST_ON(world, a_blob_at_the_end_of_a_file_is_reported_in_steps) {
     free(values);
 }
 
-/* The diff is read after the data, but comes before them. */
+/* In the file the diff precedes the data, but the library reads the data first. */
 TEST_ON(world, progress_never_decreases) {
     enum { COUNT = 1 << 18 };
     float *values = calloc(COUNT, sizeof *values);
@@ -398,7 +397,7 @@ TEST_ON(world, long_calls_report_their_progress) {
     assert_int_equal(f->progress.done, f->wire.size);
     f->progress = (struct test_progress){.cancels_at = 0};
     assert_ok(sb_model_blob_info(model, SB_NO_LAYER, 0, &info, &err));
-    assert_int_equal(f->progress.reports, 0); /* it was for the opening only */
+    assert_int_equal(f->progress.reports, 0); /* this callback was for the opening only */
     assert_ok(sb_model_set_progress(model, &progress, &err));
     assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
     assert_true(f->source.largest <= 1 << 20);
@@ -589,7 +588,7 @@ TEST_ON(world, a_descriptor_of_no_file_is_refused) {
     assert_int_equal(close(folder) | close(ends[0]) | close(ends[1]), 0);
 }
 
-/* No version has this struct_size. The call writes nothing past the members of sb_source. */
+/* No version of sb_source has this size. The call writes no byte past the members of sb_source. */
 TEST_ON(world, a_source_that_was_never_initialised_is_refused) {
     int fd = temporary(&f->wire);
     union {

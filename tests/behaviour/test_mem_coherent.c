@@ -1,5 +1,5 @@
-/* Host-coherent memory: one storage for both sides, no copies, and a host that waits for the device
-   before it writes. The device runs its work as late as it can. */
+/* Host-coherent memory: both sides share one storage, calls copy nothing, and the host waits for
+   the device before it writes. The device runs its work as late as it can. */
 #include "blobs.h"
 #include "coherent.h"
 
@@ -52,7 +52,6 @@ TEST_ON(rig, the_sides_are_one_storage_that_counts_once) {
     assert_no_copies(f);
 }
 
-/* A device that refuses memory refuses none to the host. */
 TEST_ON(rig, the_host_has_separate_storage_if_the_device_is_full) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     const void *ptr;
@@ -89,7 +88,7 @@ TEST_ON(rig, one_device_of_the_backend_may_lack_it) {
 
 /* --- waits ---------------------------------------------------------------------------- */
 
-/* A kernel that reads the memory, or writes it. */
+/* A kernel that either reads or writes the memory. */
 struct kernel {
     void *ptr;
     int fill, found; /* found: -1 for mixed bytes */
@@ -118,7 +117,7 @@ static void queue(struct rig *f, const sb_mem *mem, enum reader reader, sb_strea
         sb_sim_launch(f->context, reader == ON_A_STREAM ? stream : NULL, run_kernel, kernel, &err));
 }
 
-/* The library's stream waits for another default stream, as CUDA's per-thread ones are. */
+/* A second default stream, like CUDA's per-thread ones. The library's stream waits for it. */
 static sb_stream another_default;
 
 static sb_status after_default(void *device, sb_error *err) {
@@ -215,7 +214,6 @@ TEST_ON(rig, the_host_writes_after_queued_arithmetic_has_read) {
     assert_no_copies(f);
 }
 
-/* The byte that the memory must hold, after random calls of both sides on two streams. */
 TEST_ON(rig, random_calls_copy_nothing_and_find_the_newest_bytes) {
     enum { STEPS = 3000, KERNELS = 64 };
     struct kernel kernels[KERNELS];
@@ -319,7 +317,7 @@ TEST_ON(rig, bytes_that_a_lost_device_was_copying_to_are_lost) {
     assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_LOST);
 }
 
-/* The zeros of a failed prefetch may come late. */
+/* Zeros that a failed prefetch has queued may be written late. */
 TEST_ON(rig, zeros_that_are_still_queued_do_not_reach_the_host_s_bytes) {
     const void *in;
     void *out;
@@ -371,7 +369,7 @@ TEST_ON(rig, a_failed_kernel_loses_the_bytes_that_it_should_have_written) {
 
 /* --- tensors -------------------------------------------------------------------------- */
 
-/* The tensors of both sides hold one storage, which lives as long as the last of them. */
+/* The tensors of both sides share one storage, which is freed after the last tensor. */
 TEST_ON(rig, tensors_of_both_sides_share_the_storage) {
     for (int order = 0; order < 2; order++) {
         sb_dl_managed_versioned *tensors[2];
@@ -391,7 +389,7 @@ TEST_ON(rig, tensors_of_both_sides_share_the_storage) {
     }
 }
 
-/* The imported tensor is a separate memory, which knows nothing of the exporter's queued work. */
+/* The imported tensor is a separate memory without a record of the exporter's queued work. */
 TEST_ON(rig, an_import_of_the_host_side_waits_for_the_device) {
     for (int is_written = 0; is_written < 2; is_written++) {
         struct kernel kernel = {.writes = is_written, .fill = 9, .found = -1};

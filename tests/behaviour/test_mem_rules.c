@@ -112,12 +112,12 @@ TEST_ON(rig, a_memory_waits_for_any_number_of_streams) {
     assert_ok(sb_context_synchronize(f->context, &err));
     for (int i = 0; i < MANY; i++)
         if (!looks[i].ran || !looks[i].reached)
-            fail_with("the memory went before the work on stream %d", i);
+            fail_with("the memory was freed before work on stream %d", i);
     for (int i = 0; i < MANY; i++)
         rig_end_stream(f, streams[i]);
 }
 
-/* A stream needs no event to wait for a transfer that is queued on the stream itself. */
+/* To wait for a transfer that is queued on the same stream, a stream needs no event. */
 TEST_ON(rig, a_stream_is_not_ordered_after_itself) {
     const void *in;
     void *out;
@@ -138,7 +138,6 @@ TEST_ON(rig, a_stream_is_not_ordered_after_itself) {
     rig_end_stream(f, stream);
 }
 
-/* The slots of forgotten streams are reused. */
 TEST_ON(rig, forgotten_streams_cost_nothing) {
     const void *in;
     uint64_t first = 0;

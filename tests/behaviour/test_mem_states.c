@@ -1,5 +1,5 @@
-/* The complete state table of SyncedMemory: every head, every pair of storages, every call, on a
-   device whose transfers are counted. */
+/* Tests the complete state table of SyncedMemory: every head, every pair of storages and every
+   call, on a device whose transfers are counted. */
 #include "coherent.h"
 #include "scene.h"
 
@@ -20,7 +20,7 @@ static sb_status make_call(struct scene *scene, enum call call, void **out, sb_e
     return scene_call(scene, call, own, out, err);
 }
 
-/* The outcome of a call on a memory in a start state, by the table. */
+/* The outcome of a call on a memory in a start state, according to the table. */
 struct outcome {
     struct plan plan;
     struct memory_state after;
@@ -80,7 +80,7 @@ static void check_work(struct scene *scene, const struct start *start, enum call
     expect("downloads in the statistics", t.downloads, plan->copies && host);
     expect("downloads of the device", t.calls[SB_SIM_DOWNLOAD], plan->copies && host);
     expect("device copies in the statistics", t.device_copies, plan->moves && device);
-    expect("device copies of the device", t.calls[SB_SIM_COPY], plan->moves && device);
+    expect("device copies counted by the device", t.calls[SB_SIM_COPY], plan->moves && device);
     expect("host copies", t.host_copies, plan->moves && host);
     expect("device zero fills", t.calls[SB_SIM_ZERO], plan->zeroes && device);
 }
@@ -193,7 +193,7 @@ TEST(every_head_storage_and_call) {
     assert_int_equal(cells, (1 + 4 * 4 + 5 * 3 + 4 * 3 - 1) * CALLS);
 }
 
-/* One storage for both sides, unless a side is lent. */
+/* Both sides share one storage, unless the caller has lent the storage of a side. */
 TEST(every_state_and_call_of_host_coherent_memory) {
     for (size_t s = 0; s < SCENE_COHERENT_STARTS; s++)
         for (enum call call = 0; call < CALLS; call++)

@@ -1,5 +1,5 @@
-/* Writes in steps (sb_write), begun in every state of a memory and ended in every way: when the
-   head moves, which bytes are current, when deleters run. */
+/* Tests sb_write, a write in steps, from every state of a memory and with every end: when the head
+   moves, which bytes are current, and when deleters run. */
 #include "blobs.h"
 #include "coherent.h"
 #include "scene.h"
@@ -12,11 +12,11 @@
 enum { UNTOUCHED = -1 };
 
 struct given {
-    const sb_backend *backend; /* NULL: the built-in one; else with host-coherent memory */
+    const sb_backend *backend; /* NULL: the built-in one; others have host-coherent memory */
     const struct start *start;
     sb_side side;
     uint32_t flags;
-    sb_write_outcome outcome; /* or UNTOUCHED: destroyed without an end */
+    sb_write_outcome outcome; /* UNTOUCHED: the write is destroyed without sb_write_end */
 };
 
 static int32_t head_of(sb_side side) {
@@ -39,7 +39,7 @@ static int32_t storage_of(const struct start *start, sb_side side) {
     return side == SB_SIDE_CPU ? start->cpu : start->gpu;
 }
 
-/* Returns whether both sides are one storage. */
+/* Returns whether both sides share one storage. */
 static bool is_one(const struct given *g) {
     return g->backend && g->start->cpu == SB_STORAGE_OWNED && g->start->gpu == SB_STORAGE_OWNED;
 }
@@ -84,7 +84,7 @@ static void check(const struct given *g) {
         assert_status(SB_ERR_INVALID_ARGUMENT, sb_write_end(write, SB_WRITE_DONE, &err));
     }
     assert_int_equal(sb_mem_head(s.mem), head_after(g));
-    assert_int_equal(s.cpu.deleted + s.gpu.deleted, 0); /* run when the write is destroyed */
+    assert_int_equal(s.cpu.deleted + s.gpu.deleted, 0); /* they run when the write is destroyed */
     sb_write_destroy(write);
     const bool replaces =
         g->outcome == SB_WRITE_DONE && is_read_only(storage_of(g->start, g->side));
@@ -171,8 +171,8 @@ TEST_ON(rig, sides_flags_and_outcomes_are_checked) {
     assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
 }
 
-/* Eviction is refused until the write ends: otherwise the end of the write could leave the head on
-   a side without storage. */
+/* Until the write ends, eviction is refused, because the end could move the head to a side without
+   storage. */
 TEST(no_side_is_evicted_while_a_write_is_open) {
     for (sb_side side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++)
         for (int how = 0; how < 3; how++) {

@@ -39,7 +39,7 @@ TEST(two_blobs_are_reported_in_their_order) {
                    sb_blob_share(three, SB_DIFF, wide, &err));
 }
 
-/* --- refused bytes: the field, the fault, the place ------------------------------------------ */
+/* --- refused bytes: the field, the fault, the offset ------------------------------------------ */
 
 struct refusal {
     struct wire wire;
@@ -167,7 +167,7 @@ static sb_status load(const struct refusal *refusal, sb_error *err) {
 }
 
 TEST(faulty_blobs_of_models_are_reported_with_their_offsets) {
-    skip_on_32_bits("the product of its dimensions does not fit already");
+    skip_on_32_bits("the product of its dimensions already overflows");
 #define TOO_LARGE "\x3a\x0b\x0a\x09\x80\x80\x80\x80\x80\x80\x80\x80\x10" /* 2^60 */
     struct refusal refusal = {
         .limits = SB_LIMITS_INIT, .status = SB_ERR_DATA_OVERFLOW, .offset = 8};

@@ -1,4 +1,4 @@
-/* Announced blobs: a save that requests the values one blob at a time writes the same bytes as the
+/* Announced blobs: a save requests their values one blob at a time, and writes the same bytes as a
    save of a model with added blobs. */
 #include "blobs.h"
 #include "support.h"
@@ -119,7 +119,7 @@ TEST_ON(place, test_a_new_net_is_saved_as_if_its_blobs_were_added) {
     assert_same_files(f);
 }
 
-/* The blobs of the file's own layers are copied; announced blobs follow them. */
+/* A save copies the blobs of the file's layers; announced blobs follow them. */
 TEST_ON(place, test_announced_blobs_follow_those_of_a_file) {
     for (int generation = SB_LAYER_V0; generation <= SB_LAYER_CURRENT; generation++) {
         struct lender lender = {.place = f}, failing = {.place = f, .fail_at = 1};
@@ -148,7 +148,7 @@ TEST_ON(place, test_announced_blobs_follow_those_of_a_file) {
     }
 }
 
-/* The save requests a blob without values, too. */
+/* The save also requests the values of a blob without a shape. */
 TEST_ON(place, test_a_blob_without_a_shape_is_announced_without_one) {
     sb_blob_info info = SB_BLOB_INFO_INIT;
     size_t size;
@@ -244,7 +244,7 @@ TEST_ON(place, test_arguments_are_checked) {
     assert_int_equal(num_blobs(model, 0), BLOBS);
 }
 
-/* Announcing allocates no memory for values, so the test can announce too many bytes. */
+/* To announce a blob takes no memory for its values, so the test can announce too many bytes. */
 TEST_ON(place, test_more_than_2_gib_are_refused_before_any_blob_is_requested) {
     const int64_t quarter[] = {300000000}; /* 1.2 GB */
     struct lender lender = {.place = f};

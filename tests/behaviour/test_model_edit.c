@@ -1,4 +1,4 @@
-/* Editing and saving: replaced parts are new, every other byte is unchanged. */
+/* A saved model has the new bytes of replaced parts; every other byte is unchanged. */
 #include "blobs.h"
 
 #include "files.h"
@@ -66,7 +66,7 @@ static void assert_loads(const sb_model *model, int64_t layer, int64_t index, in
 }
 
 /* Makes a net whose layer has unusual bytes around its blobs: unknown fields, groups, and encodings
-   that our packers do not write. Blob `k` has four values if `replaced` has bit k; `added` blobs
+   that the library does not write. Blob `k` has four values if `replaced` has bit k; `added` blobs
    follow the last one. */
 static void odd_net(struct wire *net, int32_t generation, unsigned replaced, int added) {
     const uint32_t field = generation == SB_LAYER_CURRENT ? 7 : generation == SB_LAYER_V1 ? 6 : 50;
@@ -179,7 +179,7 @@ TEST(test_names_are_bytes_of_any_value) {
     }
 }
 
-/* A message can hold the first size, for which the context has no room. */
+/* A message could hold a name of the first size, but the context's memory cap forbids it. */
 TEST_ON(rig, test_a_name_too_long_for_a_message_is_refused_unread) {
     static const char one = 'x';
     const size_t sizes[] = {INT32_MAX, (size_t)INT32_MAX + 1, SIZE_MAX};
@@ -200,7 +200,7 @@ TEST_ON(rig, test_a_name_too_long_for_a_message_is_refused_unread) {
     }
 }
 
-/* A writer accepts a name of this length; the limits of a reader may refuse it. */
+/* The library writes a name of this length; it reads the name only if the limits allow. */
 TEST(test_a_long_name_is_written_and_is_read_if_limits_allow) {
     char *bytes = calloc(1, 65537);
     for (size_t size = 65536; size <= 65537; size++) {
@@ -284,7 +284,7 @@ static sb_blob *blob_encoded_in(sb_context *context, size_t bytes) {
     return NULL;
 }
 
-/* A blob's message is allocated as an object below 4 KiB, else as a buffer. */
+/* A blob's message is allocated as an object if it is below 4 KiB, otherwise as a buffer. */
 TEST_ON(rig, small_blobs_are_allocated_as_objects) {
     static const size_t bytes[] = {4095, 4096};
     for (int i = 0; i < 2; i++) {
@@ -400,7 +400,7 @@ TEST(test_a_solver_state_is_edited) {
     assert_int_equal(info.iter, 99);
     assert_int_equal(info.current_step, -7);
     assert_memory_equal(info.learned_net.bytes, "n\0t\0", 4);
-    assert_ok(sb_model_set_solver_info(model, &info, &err)); /* its texts are the model's */
+    assert_ok(sb_model_set_solver_info(model, &info, &err)); /* the model owns these texts */
     assert_saved(model, &expected);
 }
 
@@ -416,7 +416,7 @@ TEST_ON(rig, test_texts_are_copied_and_replaced) {
     const int64_t blocks = f->counting.live_blocks;
     assert_ok(sb_model_set_name(net, text, 3, &err));
     assert_int_equal(f->counting.live_blocks, blocks);
-    for (int i = 0; i < 5; i++) /* more than the first allocation holds */
+    for (int i = 0; i < 5; i++) /* more than fit into the first allocation */
         assert_ok(sb_model_add_layer(net, text, 3, text, 3, NULL, &err));
     info.learned_net = (sb_text){text, 3};
     assert_ok(sb_model_set_solver_info(history, &info, &err));

@@ -1,4 +1,4 @@
-/* Reading parts of a model: messages without blobs, places of values, ranges of values. */
+/* Reading parts of a model: messages without blobs, positions of values, ranges of values. */
 #include "blobs.h"
 #include "callbacks.h"
 #include "nets.h"
@@ -82,7 +82,7 @@ TEST(messages_of_the_oldest_layers_omit_the_blobs_of_the_inner_layer) {
     assert_message(model, 0, &expected);
 }
 
-/* The inner layer is copied as it is, even a length that is encoded in more bytes than needed. */
+/* The inner layer is copied unchanged, even if a length is encoded in more bytes than needed. */
 TEST(an_inner_layer_without_blobs_is_unchanged) {
     struct wire net = {0}, outer = {0}, expected = {0};
     wire_tag(&outer, 1, 2);
@@ -329,7 +329,7 @@ TEST(every_range_in_every_type_equals_a_load) {
     }
 }
 
-/* A piece before the range is skipped: no read requests its bytes, and no read requests 0 bytes. */
+/* No read requests the bytes of a piece before the range, and no read requests 0 bytes. */
 TEST(a_range_of_the_second_piece_reads_that_piece_alone) {
     struct wire blob = {0}, shape = {0};
     struct test_source source = {.reads = 0};

@@ -141,13 +141,13 @@ TEST(test_formats_are_distinguished) {
          SB_FORMAT_CAFFEMODEL},
         {"a name like a value with a dimension", B("\x0a\x08\x08\1\x2a\4\0\0\0\0"),
          SB_FORMAT_CAFFEMODEL},
-        {"a name, and a blob behind it", B("\x0a\0\x0a\x0b\x3a\3\x0a\1\1\x2a\4\0\0\0\0"),
+        {"a name, followed by a blob", B("\x0a\0\x0a\x0b\x3a\3\x0a\1\1\x2a\4\0\0\0\0"),
          SB_FORMAT_CAFFEMODEL},
         {"a name that begins as a blob", B("\x0a\x0c\x3a\3\x0a\1\1\x2a\4\0\0\0\0:"),
          SB_FORMAT_CAFFEMODEL},
         {"a name like a blob, and a layer", B("\x0a\x0b\x3a\3\x0a\1\1\x2a\4\0\0\0\0\xa2\6\0"),
          SB_FORMAT_CAFFEMODEL},
-        {"a name like a blob, and a field that nobody knows",
+        {"a name like a blob, and an unknown field",
          B("\x0a\x0b\x3a\3\x0a\1\1\x2a\4\0\0\0\0\xfa\1\0"), SB_FORMAT_CAFFEMODEL},
         {"an empty layer", B("\xa2\x06\x00"), SB_FORMAT_CAFFEMODEL},
         {"V1 layers without a net's name", B("\x12\x02\x22\x00"), SB_FORMAT_CAFFEMODEL},
@@ -167,15 +167,15 @@ TEST(test_formats_are_distinguished) {
         {"double_data alone", B("\x42\x08\0\0\0\0\0\0\0\0"), SB_FORMAT_BLOB},
         {"double_diff alone, unpacked", B("\x49\0\0\0\0\0\0\0\0"), SB_FORMAT_BLOB},
         {"shape alone", B("\x3a\x03\x0a\x01\x00"), SB_FORMAT_BLOB},
-        {"unknown fields do not disturb", B("\xfa\x01\x01x\x0a\x01n"), SB_FORMAT_CAFFEMODEL},
+        {"unknown fields have no effect", B("\xfa\x01\x01x\x0a\x01n"), SB_FORMAT_CAFFEMODEL},
         {"iter, and numbers that a blob may have", B("\x08\5\x50\1\x58\1"), SB_FORMAT_SOLVERSTATE},
-        {"a field next to those that decide", B("\x72\0"), SB_FORMAT_AUTO},
+        {"a number next to those of known fields", B("\x72\0"), SB_FORMAT_AUTO},
         {"a value, and a raw_diff that is a number", B("\x2d\0\0\0\0\x68\1"), SB_FORMAT_AUTO},
         {"nothing", B(""), SB_FORMAT_AUTO},
         {"unknown fields alone", B("\xfa\x01\x01x"), SB_FORMAT_AUTO},
-        {"a name that is a number, and bytes that are one", B("\x08\x01\x0a\x01n"), SB_FORMAT_AUTO},
+        {"a number as a name, and bytes as a number", B("\x08\x01\x0a\x01n"), SB_FORMAT_AUTO},
         {"text", B("# a text file\n"), SB_FORMAT_AUTO},
-        {"inputs of a net without name or layers, which as a net are refused, too",
+        {"inputs of a net without name or layers, which a net reader also refuses",
          B("\x1a\x01x\x22\x01\x01"), SB_FORMAT_AUTO},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -364,7 +364,7 @@ TEST(test_the_deleter_runs_once_and_not_on_failure) {
     assert_int_equal(deleted, 1);
 }
 
-/* A call could unmap memory that begins at a page. */
+/* The bytes begin at a page, as mapped files do, but the library must not unmap them. */
 TEST(bytes_that_begin_at_a_page_stay_the_callers) {
     static _Alignas(4096) char page[4096] = "\x0a\1n";
     sb_model *model;

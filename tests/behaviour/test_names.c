@@ -27,7 +27,7 @@ static void add(struct net *net, const char *name, size_t size) {
     net->layers[i] = (struct sb__layer){.name = net->texts[i], .name_size = (uint32_t)size};
 }
 
-/* Makes a table with room for all layers and adds the first `most`. */
+/* Makes a table with room for all layers and adds the first `most` layers. */
 static void fill(struct net *net, int64_t most) {
     size_t bytes;
     assert_true(sb__names_bytes(net->num_layers, &bytes) && bytes <= sizeof net->slots);
@@ -69,7 +69,7 @@ static void assert_finds_all(const struct net *net) {
     assert_finds(net, "", 0);
 }
 
-/* The names are short and of few letters, so many are equal. */
+/* The names are short and use few letters, so many are equal. */
 TEST(names_in_nets_of_all_sizes_are_found) {
     struct net *net = calloc(1, sizeof *net);
     assert_non_null(net);
@@ -106,7 +106,7 @@ TEST(names_with_a_common_prefix_are_found) {
     free(net);
 }
 
-/* Layers are added and removed; names that fill the table move to a larger one. */
+/* The test adds and removes layers. When the names fill the table, they move to a larger one. */
 TEST(names_move_to_a_larger_table) {
     struct net *net = calloc(1, sizeof *net);
     struct sb__named *slots = NULL;

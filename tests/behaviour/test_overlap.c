@@ -114,7 +114,7 @@ TEST(an_update_by_overlapping_bytes_is_right_or_refused) {
     }
 }
 
-/* Read-only storage is not written: the copy is made in new storage, which overlaps nothing. */
+/* A copy to read-only storage is made in new storage, which overlaps nothing. */
 TEST(a_copy_to_read_only_bytes_does_not_write_them) {
     for (sb_side side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++)
         for (size_t place = 0; place < PLACES; place++) {
@@ -133,8 +133,8 @@ TEST(a_copy_to_read_only_bytes_does_not_write_them) {
         }
 }
 
-/* Copies `count` elements. If `is_stale`, the target's newest bytes are on the device: to copy the
-   bytes past `count` to the host would overwrite an overlapping source. */
+/* Copies `count` elements. If `is_stale`, the target's newest bytes are on the device, and a
+   download of the bytes past `count` would overwrite an overlapping source. */
 static void bring(int64_t count, size_t second, bool is_stale, sb_status expected) {
     struct pair p;
     void *ptr;
@@ -151,7 +151,7 @@ static void bring(int64_t count, size_t second, bool is_stale, sb_status expecte
     look(&p, values);
     for (size_t i = 8; i < 16; i++)
         assert_true(values[i] == (float)i);
-    assert_ok(sb_blob_mutable_gpu(p.other, SB_DATA, &ptr, &err)); /* no lock is still held */
+    assert_ok(sb_blob_mutable_gpu(p.other, SB_DATA, &ptr, &err)); /* would block on a lock */
     close_pair(&p);
 }
 

@@ -1,4 +1,4 @@
-/* protobuf-c's packer and ours write the same bytes for any values of the fields. */
+/* protobuf-c's packer and the library's own write the same bytes for any values of the fields. */
 #include "support.h"
 
 #include "proto/pack.h"

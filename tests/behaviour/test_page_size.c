@@ -14,7 +14,7 @@
 
 static struct {
     size_t bytes;        /* mapped now */
-    int64_t refusals;    /* calls for a part of a page */
+    int64_t refusals;    /* calls with an argument that is not a multiple of PAGE */
     int64_t maps, asked; /* calls of mmap and of sysconf */
 } kernel;
 

@@ -1,5 +1,5 @@
-/* Messages read into blobs of integers: a value that has a fraction or does not fit the type is
-   refused, and nothing changes. */
+/* Reads of messages into blobs of integers: a value that has a fraction or does not fit the type is
+   refused, and the blob is unchanged. */
 #include "blobs.h"
 #include "wire_builder.h"
 
@@ -159,7 +159,7 @@ TEST(an_integer_of_the_other_kind_is_refused) {
     assert_status(OVERFLOWS, take(unsigneds, &infinite, &err));
 }
 
-/* The message has enough digits to distinguish the value from its neighbours. */
+/* The error message has enough digits to distinguish the value from its neighbours. */
 TEST(a_fraction_is_reported_with_enough_digits) {
     static const double close[] = {1.0000000000000002};
     static const float weights[] = {7, 1.0000001F};

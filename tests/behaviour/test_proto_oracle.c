@@ -118,7 +118,7 @@ static void random_message(struct wire *wire) {
         below(2) ? put_payload(wire, 5, (int64_t)below(5)) : put_raw(wire, 12, (int64_t)below(5));
 }
 
-/* --- Caffe's rules applied to protobuf-c's reading --------------------------------------- */
+/* --- Caffe's rules for a message that protobuf-c reads ------------------------------------ */
 
 #define MAX_VALUES 2048
 
@@ -278,7 +278,7 @@ TEST(test_random_messages_read_as_protobuf_c_reads_them) {
     assert_true(accepted > rounds / 4 && malformed > rounds / 40);
 }
 
-/* protobuf-c refuses more messages than we do (groups, known fields of a wrong wire type) and
+/* protobuf-c refuses more messages than the library (groups, known fields of a wrong wire type) and
    accepts an overlong tag 0. Messages that both accept have the same values, and damage causes at
    most an error status. */
 TEST(test_damaged_messages_never_read_differently) {

@@ -243,7 +243,7 @@ TEST(refusals_report_the_offset) {
     }
 }
 
-/* Each byte of a half becomes four bytes of a double; the limit counts the bytes of the doubles. */
+/* The limit counts the bytes of the blob's doubles: each byte of a half becomes four bytes. */
 TEST(the_limit_counts_the_allocated_bytes) {
     enum { COUNT = 1000 };
     static const uint16_t halves[COUNT];
@@ -295,7 +295,7 @@ TEST(raw_data_is_never_written) {
     assert_memory_equal(bytes, expected, size);
 }
 
-/* A blob is replaced by Caffe's fields; the raw fields of other blobs stay byte for byte. */
+/* Caffe's fields replace one blob; the raw fields of the other blobs are unchanged. */
 TEST(blobs_that_are_not_replaced_stay_raw) {
     struct wire net = net_of_every_type();
     sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 2);

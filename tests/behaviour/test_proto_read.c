@@ -1,5 +1,5 @@
-/* BlobProto bytes into a blob: encodings that behaviour.proto_oracle does not make, shapes,
-   conversions, refusals. */
+/* Reads of BlobProto bytes into a blob: encodings that the test behaviour.proto_oracle does not
+   make, shapes, conversions, refusals. */
 #include "blobs.h"
 
 #include "wire_builder.h"
@@ -130,13 +130,13 @@ TEST(test_shapes_that_messages_have) {
         {"a zero dimension", "\x3a\x04\x0a\x02\x03\x00", 6, "3 0 (0)"},
         {"legacy beats shape",
          "\x3a\x04\x0a\x02\x07\x07\x08\1\x10\1\x18\1\x20\1\x2a\x04\0\0\x80\x3f", 20, "1 1 1 1 (1)"},
-        {"a legacy field that is not there is 0", "\x08\x05", 2, "5 0 0 0 (0)"},
-        {"a legacy field of 0 counts as there", "\x10\x00", 2, "0 0 0 0 (0)"},
+        {"a legacy field that is missing is 0", "\x08\x05", 2, "5 0 0 0 (0)"},
+        {"a legacy field of 0 counts as present", "\x10\x00", 2, "0 0 0 0 (0)"},
         {"the last legacy field wins", "\x08\x09\x08\x01\x10\1\x18\1\x20\1\x2a\x04\0\0\x80\x3f", 16,
          "1 1 1 1 (1)"},
-        {"what is beaten need not be right",
+        {"a shape that legacy fields replace may be wrong",
          "\x3a\x0c\x0a\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x08\x00", 16, "0 0 0 0 (0)"},
-        {"a zero beside dimensions whose product does not fit",
+        {"a zero and dimensions whose product does not fit",
          "\x3a\x12\x0a\x10\x00\x80\x80\x80\x80\x04\x80\x80\x80\x80\x04\x80\x80\x80\x80\x04", 20,
          "0 1073741824 1073741824 1073741824 (0)"},
     };
@@ -211,7 +211,7 @@ TEST(test_current_shapes_compare_axis_by_axis) {
 }
 
 TEST(test_reshape_accepts_a_blob_shape) {
-    skip_on_32_bits("its sizes have no addresses");
+    skip_on_32_bits("its sizes exceed all addresses");
     sb_blob *blob = new_blob(NULL, SB_DTYPE_U32);
     uint32_t reallocated = 99;
     void *p;
@@ -271,7 +271,7 @@ TEST(test_without_reshape_the_blob_keeps_its_shape) {
     assert_string_equal(err.message, "the blob is 6 (6), the message 2 3 (6)");
     assert_counts_up(blob, false, 6, 1);
     wire_free(&wire);
-    /* An error message cuts a long shape but not its count. */
+    /* An error message truncates a long shape but not its count. */
     const int64_t long_dims[32] = {1,      1,      100000, 0,      100000, 100000, 100000, 100000,
                                    100000, 100000, 100000, 100000, 100000, 100000, 100000, 100000};
     struct wire shape = {0};
@@ -414,7 +414,7 @@ static const struct refusal refusals[] = {
      B("\x32\x04"
        "\0\0\0\0"),
      SB_ERR_LENGTH_MISMATCH, 0, "data: 0 values"},
-    {"doubles that win with a wrong length",
+    {"doubles that replace floats, of a wrong length",
      B("\x2a\x04"
        "\0\0\0\0\x41"
        "\0\0\0\0\0\0\0\0\x41"

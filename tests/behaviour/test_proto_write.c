@@ -83,7 +83,7 @@ TEST(test_protobuf_c_reads_the_written_messages) {
     }
 }
 
-/* If one dimension is 0, others may be huge: here they exceed protobuf-c's buffer of 256 bytes. */
+/* If a dimension is 0, others may be huge: this shape exceeds protobuf-c's buffer of 256 bytes. */
 TEST(test_long_shapes_are_written_completely) {
     skip_on_32_bits("dimensions have 31 bits");
     int64_t dims[32];
@@ -99,14 +99,14 @@ TEST(test_long_shapes_are_written_completely) {
 }
 
 TEST_ON(rig, test_two_gigabytes_are_refused_before_anything_is_done) {
-    skip_on_32_bits("its sizes have no addresses");
+    skip_on_32_bits("its sizes exceed all addresses");
     static const struct {
         int64_t count;
         uint32_t flags;
         int32_t dtype;
         sb_status status;
     } rows[] = {
-        {536870911, 0, SB_DTYPE_F32, SB_ERR_OVER_LIMIT}, /* 2^31 - 4 bytes of values, and more */
+        {536870911, 0, SB_DTYPE_F32, SB_ERR_OVER_LIMIT}, /* 2^31 - 4 bytes exceed the limit */
         {536870909, 0, SB_DTYPE_F32, SB_ERR_OVER_LIMIT},
         {536870908, 0, SB_DTYPE_F32, SB_OK}, /* exactly the limit */
         {268435456, SB_PROTO_WRITE_DIFF, SB_DTYPE_F32, SB_ERR_OVER_LIMIT},
@@ -129,7 +129,7 @@ TEST_ON(rig, test_two_gigabytes_are_refused_before_anything_is_done) {
         if (rows[i].status != SB_OK) {
             assert_non_null(strstr(err.message, "safetensors"));
             assert_int_equal(strstr(err.message, ", data and diff,") != NULL, rows[i].flags != 0);
-            assert_status(rows[i].status, /* before the folder is opened */
+            assert_status(rows[i].status, /* fails before the folder is opened */
                           sb_blob_save_file(blob, "/nowhere/blob", rows[i].flags, &err));
             assert_int_equal(size, 77);
             assert_null(bytes);
@@ -165,8 +165,8 @@ static sb_status lend(void *user, int64_t layer, int64_t index, const sb_blob **
     return SB_OK;
 }
 
-/* The head is on the device, so writing copies the blob to the host. Owned storage then replaces
-   the read-only loan, whose deleter must run before the call returns. */
+/* The head is on the device, so writing copies the blob to the host. The library's storage replaces
+   storage that was lent read-only, and the lender's deleter must run before the call returns. */
 TEST_ON(rig, test_a_write_ends_the_loan_that_it_replaces) {
     enum { TO_BUFFER, TO_FILE, TO_SINK, TO_MODEL, MODEL_TO_FILE, WAYS };
     unsigned char bytes[100];

@@ -21,7 +21,7 @@ struct scene {
     sb_blob *blob, *other, *target; /* data and diff of all are on the device */
 };
 
-/* --- a caller's table: the simulated device, but streams do not keep failures -------------- */
+/* --- a caller's table: the simulated device, but streams do not store failures ------------- */
 
 static sb_stream table_own;
 
@@ -30,14 +30,68 @@ static sb_status forget_failures(void *device, sb_stream stream, sb_error *err) 
     return st == SB_ERR_DEVICE_FAILURE && stream != table_own ? (sb_status)SB_OK : st;
 }
 
-static const char *const kinds[] = {"simulated device", "table whose streams hold no failures"};
-enum { KINDS = sizeof kinds / sizeof *kinds };
+/* --- another table: a kernel of the caller fails. The first wait returns the failure; later events
+   of the stream omit it. */
+
+static struct {
+    sb_stream stream; /* NULL: no kernel has failed */
+    bool is_reported;
+    void *events[64]; /* recorded behind the kernel, before the report */
+} failed_kernel;
+
+static void **kernel_event(const void *event) {
+    for (int i = 0; i < 64; i++)
+        if (failed_kernel.events[i] == event)
+            return &failed_kernel.events[i];
+    return NULL;
+}
+
+static sb_status report_kernel(sb_error *err) {
+    failed_kernel.is_reported = true;
+    return sb_error_fill(err, SB_ERR_DEVICE_FAILURE, 0, "a kernel failed");
+}
+
+static sb_status record_kernel(void *device, sb_stream stream, void **out, sb_error *err) {
+    const sb_status st = sb__sim_backend.event_record(device, stream, out, err);
+    if (st == SB_OK && stream && stream == failed_kernel.stream && !failed_kernel.is_reported)
+        *kernel_event(NULL) = *out;
+    return st;
+}
+
+static sb_status wait_for_kernel(void *device, void *event, sb_error *err) {
+    const sb_status st = sb__sim_backend.event_wait(device, event, err);
+    return st == SB_OK && kernel_event(event) ? report_kernel(err) : st;
+}
+
+static void destroy_event(void *device, void *event) {
+    void **place = kernel_event(event);
+    if (place)
+        *place = NULL;
+    sb__sim_backend.event_destroy(device, event);
+}
+
+static sb_status synchronize_kernel(void *device, sb_stream stream, sb_error *err) {
+    const sb_status st = sb__sim_backend.stream_synchronize(device, stream, err);
+    return st == SB_OK && stream && stream == failed_kernel.stream && !failed_kernel.is_reported
+               ? report_kernel(err)
+               : st;
+}
+
+static const char *const kinds[] = {"simulated device", "table whose streams hold no failures",
+                                    "table of kernels that fail"};
+enum { ON_SIM, FORGETFUL, KERNELS, KINDS };
 
 static void open_device(struct rig *rig, int kind) {
     static sb_backend table;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    memset(&failed_kernel, 0, sizeof failed_kernel);
     table = sb__sim_backend;
-    table.stream_synchronize = forget_failures;
+    table.stream_synchronize = kind == KERNELS ? synchronize_kernel : forget_failures;
+    if (kind == KERNELS) {
+        table.event_record = record_kernel;
+        table.event_wait = wait_for_kernel;
+        table.event_destroy = destroy_event;
+    }
     options.device = "sim:0";
     options.backend = kind ? &table : NULL;
     rig_open_options(rig, options);
@@ -78,7 +132,7 @@ static void scene_close(struct scene *s) {
     rig_close(&s->rig);
 }
 
-/* --- work that fails, and spoils the data of `blob` ---------------------------------------- */
+/* --- work that fails and invalidates data of `blob` ---------------------------------------- */
 
 static void fails(struct scene *s, int32_t op) {
     device_fail(s->rig.context, op, 1, SB_SIM_FAIL_LATER);
@@ -169,7 +223,7 @@ static void read_twice(struct scene *s) {
     assert_int_equal(sb_blob_update_on(s->blob, s->streams[ONE], NULL), SB_OK);
 }
 
-/* The failing work uploads the diff or zeroes it on the device. */
+/* The failing work uploads the diff, or writes zeros to the diff on the device. */
 static void upload_diff(struct scene *s) {
     void *out;
     assert_int_equal(sb_blob_mutable_cpu(s->blob, SB_DIFF, &out, NULL), SB_OK);
@@ -207,6 +261,35 @@ static void long_before(struct scene *s) {
                          SB_OK);
 }
 
+/* A kernel of the caller writes the data of two blobs on one stream, and fails. */
+static void kernel(struct scene *s) {
+    void *out;
+    assert_int_equal(sb_blob_mutable_gpu_on(s->other, SB_DATA, s->streams[ONE], &out, NULL), SB_OK);
+    assert_int_equal(sb_blob_mutable_gpu_on(s->blob, SB_DATA, s->streams[ONE], &out, NULL), SB_OK);
+    failed_kernel.stream = s->streams[ONE];
+}
+
+static void kernel_and_pull(struct scene *s) {
+    kernel(s);
+    assert_int_equal(sb_mem_prefetch_cpu(data_of(s->blob), s->streams[TWO], NULL), SB_OK);
+}
+
+static void kernel_and_scale(struct scene *s) {
+    kernel(s);
+    assert_int_equal(sb_blob_scale_on(s->blob, SB_DATA, 2, s->streams[TWO], NULL), SB_OK);
+}
+
+static void kernel_and_scale_on_same(struct scene *s) {
+    kernel(s);
+    assert_int_equal(sb_blob_scale_on(s->blob, SB_DATA, 2, s->streams[ONE], NULL), SB_OK);
+}
+
+static void kernel_and_pointer(struct scene *s) {
+    void *out;
+    kernel(s);
+    assert_int_equal(sb_blob_mutable_gpu_on(s->blob, SB_DATA, s->streams[TWO], &out, NULL), SB_OK);
+}
+
 #define WORK(name)                                                                                 \
     { #name, name }
 
@@ -222,7 +305,14 @@ static const struct work {
     WORK(zero_diff),           WORK(pull_behind),      WORK(pull_behind_on_same),
     WORK(two_failures),        WORK(long_before),
 };
-enum { WORKS = sizeof works / sizeof *works };
+static const struct work kernels[] = {
+    WORK(kernel),
+    WORK(kernel_and_pull),
+    WORK(kernel_and_scale),
+    WORK(kernel_and_scale_on_same),
+    WORK(kernel_and_pointer),
+};
+enum { WORKS = sizeof works / sizeof *works, WORKS_OF_KERNELS = sizeof kernels / sizeof *kernels };
 
 /* --- what happens before a call that waits: it may report the failure ------------------------ */
 
@@ -270,6 +360,11 @@ static void release_a_loan(struct scene *s) {
     lent_free(&lent);
 }
 
+static void read_another(struct scene *s) {
+    const void *in;
+    ignore(sb_blob_cpu(s->other, SB_DATA, &in, NULL));
+}
+
 static void trim(struct scene *s) {
     sb_context_trim(s->rig.context);
 }
@@ -281,8 +376,8 @@ static void use_other_memories(struct scene *s) {
     ignore(sb_blob_cpu(s->target, SB_DIFF, &in, NULL));
 }
 
-/* To make a stream wait for the library's own stream, the library records an event on its stream.
-   That event reports the failures of the library's stream. */
+/* To make a stream wait for the library's stream, the library records an event there. The event
+   reports the failures of the library's stream. */
 static void order_behind_the_data(struct scene *s) {
     const void *in;
     ignore(sb_blob_gpu_on(s->blob, SB_DATA, s->streams[TWO], &in, NULL));
@@ -303,6 +398,7 @@ static const struct {
     {"the streams are forgotten", forget_streams},
     {"a loan is released", release_a_loan},
     {"the context is trimmed", trim},
+    {"another blob is read", read_another},
     {"other memories are used", use_other_memories},
     {"a stream waits for the data", order_behind_the_data},
     {"a stream waits for the diff", order_behind_the_diff},
@@ -423,14 +519,15 @@ enum { ASKS = sizeof asks / sizeof *asks };
 /* --- the claim ------------------------------------------------------------------------------- */
 
 struct trial {
-    int kind, work, event, ask;
+    int kind;
+    const struct work *work;
+    int event, ask;
     int32_t schedule;
 };
 
 static void blame(const struct trial *t, const char *what, sb_status st) {
     fail_with("%s, schedule %d, %s, then %s, then %s: %s %s", kinds[t->kind], t->schedule,
-              works[t->work].name, events[t->event].name, asks[t->ask].name, what,
-              sb_status_name(st));
+              t->work->name, events[t->event].name, asks[t->ask].name, what, sb_status_name(st));
 }
 
 static void check_overwrite(struct scene *s, const struct trial *t) {
@@ -450,7 +547,7 @@ static void run(const struct trial *t) {
     struct scene s;
     const void *out = NULL;
     scene_open_as(&s, t->kind, t->schedule);
-    works[t->work].queue(&s);
+    t->work->queue(&s);
     events[t->event].happen(&s);
     for (int i = 0; i < 3; i++) {
         support_poison_error(&err);
@@ -469,16 +566,41 @@ static void run(const struct trial *t) {
     scene_close(&s);
 }
 
-TEST(bytes_that_failed_work_should_have_written_are_not_returned) {
-    for (int kind = 0; kind < KINDS; kind++)
-        for (int work = 0; work < WORKS; work++)
-            for (int event = 0; event < EVENTS; event++)
-                for (int ask = 0; ask < ASKS; ask++)
-                    for (int32_t schedule = SB_SIM_EAGER; schedule <= SB_SIM_RANDOM; schedule++)
-                        run(&(struct trial){kind, work, event, ask, schedule});
+static void run_all(int kind, const struct work *work) {
+    for (int event = 0; event < EVENTS; event++)
+        for (int ask = 0; ask < ASKS; ask++)
+            for (int32_t schedule = SB_SIM_EAGER; schedule <= SB_SIM_RANDOM; schedule++)
+                run(&(struct trial){kind, work, event, ask, schedule});
 }
 
-/* --- bytes that no call asks for ------------------------------------------------------------- */
+TEST(bytes_that_failed_work_should_have_written_are_not_returned) {
+    for (int kind = ON_SIM; kind <= FORGETFUL; kind++)
+        for (int work = 0; work < WORKS; work++)
+            run_all(kind, &works[work]);
+}
+
+TEST(bytes_that_a_failed_kernel_should_have_written_are_not_returned) {
+    for (int work = 0; work < WORKS_OF_KERNELS; work++)
+        run_all(KERNELS, &kernels[work]);
+}
+
+TEST(bytes_of_other_streams_and_of_later_kernels_are_valid) {
+    struct scene s;
+    void *out;
+    const void *in;
+    scene_open_as(&s, KERNELS, SB_SIM_LAZY);
+    assert_ok(sb_blob_mutable_gpu_on(s.target, SB_DATA, s.streams[TWO], &out, &err));
+    kernel(&s);
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(s.other, SB_DATA, &in, &err));
+    assert_ok(sb_blob_overwrite_gpu_on(s.blob, SB_DATA, s.streams[ONE], &out, &err));
+    assert_ok(sb_blob_mutable_gpu_on(s.other, SB_DIFF, s.streams[ONE], &out, &err));
+    assert_ok(sb_blob_cpu(s.target, SB_DATA, &in, &err));
+    assert_ok(sb_blob_cpu(s.blob, SB_DATA, &in, &err));
+    assert_ok(sb_blob_cpu(s.other, SB_DIFF, &in, &err));
+    scene_close(&s);
+}
+
+/* --- bytes that no call requests ------------------------------------------------------------- */
 
 TEST(a_memory_that_is_not_read_is_released) {
     for (int work = 0; work < WORKS; work++)
@@ -515,7 +637,7 @@ TEST(a_reducer_sends_no_bytes_that_failed) {
 
 /* A wait for a whole stream also waits for the failed work and reports the failure once. */
 TEST(a_wait_for_a_stream_reports_failures_of_the_stream) {
-    for (int kind = 0; kind < KINDS; kind++)
+    for (int kind = ON_SIM; kind <= FORGETFUL; kind++)
         for (int forgets = 0; forgets < 2; forgets++)
             for (int transfers = 0; transfers < 2; transfers++) {
                 struct scene s;
@@ -638,7 +760,7 @@ TEST(a_copy_whose_wait_failed_does_not_overwrite_later_results) {
     }
 }
 
-/* If no event can be recorded, the call waits for the work and so knows that the work succeeded. */
+/* If no event can be recorded, the call waits for the work and learns that the work succeeded. */
 TEST_ON(scene, work_without_an_event_is_waited_for) {
     const float *in;
     device_fail(f->rig.context, SB_SIM_EVENT_RECORD, 2,
@@ -662,7 +784,7 @@ TEST_ON(scene, work_that_fails_without_an_event_loses_the_device) {
     assert_status(SB_ERR_UNINITIALIZED, sb_blob_cpu(f->blob, SB_DATA, &in, &err));
 }
 
-/* The caller's work uses a pointer requested for a stream. An event on that stream fails. */
+/* The caller's work uses a pointer that was requested for a stream. An event there fails. */
 TEST(bytes_that_a_callers_stream_failed_to_write_are_not_returned) {
     for (int ask = 0; ask < ASKS; ask++) {
         struct scene s;
@@ -700,8 +822,8 @@ static int64_t events_to_order(struct scene *s, sb_status expected) {
     return rig_since(&s->rig, &before).calls[SB_SIM_EVENT_RECORD];
 }
 
-/* One event reports the arithmetic's failure; one event for each stream that used the bytes orders
-   other streams. */
+/* One event serves to report a failure of the arithmetic. For each stream that used the bytes,
+   another event makes other streams wait. */
 TEST_ON(scene, an_event_of_the_librarys_arithmetic_is_recorded_once) {
     assert_ok(sb_blob_update(f->blob, &err));
     device_fail(f->rig.context, SB_SIM_EVENT_RECORD, 2, SB_SIM_FAIL_NOW);
@@ -713,7 +835,7 @@ TEST_ON(scene, an_event_of_the_librarys_arithmetic_is_recorded_once) {
     assert_int_equal(events_to_order(f, SB_OK), 2);
 }
 
-static const sb_status *scripted; /* what the next waits for events return */
+static const sb_status *scripted; /* the statuses of the next waits for events */
 
 static sb_status scripted_wait(void *device, void *event, sb_error *err) {
     return sb_error_fill(err, *scripted++, 0, "a scripted wait");

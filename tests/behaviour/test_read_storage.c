@@ -1,5 +1,5 @@
-/* Where the readers put values: into existing storage that fits, even if it is shared, otherwise
-   into new storage. Every reader is tested in the same situations. */
+/* A reader puts values into existing storage that fits, even if it is shared, otherwise into new
+   storage. Every reader is tested in the same situations. */
 #include "aligned.h"
 #include "blobs.h"
 #include "files.h"
@@ -17,7 +17,7 @@ static const char *const reader_names[READERS] = {
 
 enum lending { OWN, LENT, LENT_TO_READ }; /* whose storage a blob has */
 
-enum { COUNT = 6, ROOM = 10 }; /* values of the message; elements of a blob with room for more */
+enum { COUNT = 6, ROOM = 10 }; /* values of the message; elements of a larger blob */
 static const int64_t six[] = {COUNT};
 
 struct scene {
@@ -28,8 +28,8 @@ struct scene {
     sb_model *model; /* for the readers of models */
 };
 
-/* Appends a message of `count` floats 100, 101, ... as data and, with `diff`, 200, ... as diff. The
-   shape comes first: a file that is cut off lacks only values. */
+/* Appends a message of `count` floats 100, 101, ... as data and, if `diff`, 200, ... as diff. The
+   shape comes first, so a truncated file lacks only values. */
 static void put_message(struct wire *wire, int64_t count, bool diff) {
     struct wire shape = {0};
     float *values = malloc((size_t)count * sizeof *values);
@@ -44,7 +44,7 @@ static void put_message(struct wire *wire, int64_t count, bool diff) {
     free(values);
 }
 
-/* Sets the limit of memory, 0 for none, and opens the model again for a reader of models. */
+/* Sets the memory limit (0: none) and, if the reader needs a model, reopens the model. */
 static void scene_limit(struct scene *s, enum reader reader, size_t memory) {
     s->limits.max_memory = memory;
     sb_model_destroy(s->model);
@@ -100,7 +100,7 @@ static sb_blob *filled(struct scene *s, int64_t count, int32_t head) {
     return blob;
 }
 
-/* Checks for the message's values, followed by the old values. */
+/* Checks that the blob has the message's values, followed by its old values. */
 static void assert_read(const float *found, int64_t count) {
     for (int i = 0; i < count; i++)
         assert_true(found[i] == (i < COUNT ? 100.0F : 0.0F) + (float)i);
@@ -252,8 +252,8 @@ static size_t peak_of(struct scene *s, enum reader reader, sb_blob *blob) {
     return s->rig.counting.peak_bytes - before;
 }
 
-/* The first read allocates the payload. Later reads allocate nothing or, if they read a file, a
-   second payload for the duration of the read. */
+/* The first read allocates the payload. Later reads allocate nothing, but a read of a file
+   allocates a second payload until it ends. */
 TEST(test_memory_is_the_payload_once) {
     enum { MANY = 100000 };
     const size_t payload = MANY * sizeof(float), objects = 4096;
@@ -278,7 +278,7 @@ TEST(test_memory_is_the_payload_once) {
 
 enum { LARGE = 1 << 20, LIMIT = 4096 };
 
-/* Returns a blob of six elements with room for LARGE elements. */
+/* Returns a blob of six elements with a capacity of LARGE elements. */
 static sb_blob *roomy(struct scene *s, int32_t head, struct lent *lent) {
     sb_blob *blob = test_vector(s->rig.context, SB_DTYPE_F32, LARGE);
     if (lent->ptr)
@@ -320,7 +320,7 @@ static void check_limit(enum reader reader, int32_t head, bool read_only, bool i
     assert_true(s.rig.counting.peak_bytes - live <= LIMIT);
     assert_ptr_equal(data_of(blob), mem);
     assert_int_equal(sb_mem_head(mem), is_refused && !read_only ? head : SB_HEAD_AT_CPU);
-    /* A limit that includes all of the blob's room lets the read succeed. */
+    /* The read succeeds if the limit includes the blob's whole capacity. */
     scene_limit(&s, reader, LARGE * sizeof(float) + LIMIT);
     assert_ok(read_into(&s, reader, blob, &err));
     assert_read(cpu(blob), COUNT);
@@ -330,7 +330,7 @@ static void check_limit(enum reader reader, int32_t head, bool read_only, bool i
     scene_close(&s);
 }
 
-/* A few untrusted bytes must not make the library move or allocate all of a blob's room. */
+/* A few untrusted bytes must not make the library copy or allocate a blob's whole capacity. */
 TEST(test_a_blobs_room_counts_if_it_has_to_be_copied) {
     for (enum reader reader = 0; reader < READERS; reader++) {
         check_limit(reader, SB_HEAD_AT_CPU, false, false);
@@ -373,7 +373,7 @@ TEST(test_a_failed_read_shows_no_bytes_of_others) {
         test_aligned_free(secret);
         sb_blob *blob = test_vector(context, SB_DTYPE_I32, count);
         assert_true(sb_blob_from_proto(blob, wire.bytes, wire.size, 0, NULL, &err) <= -100);
-        if (cached) { /* another blob of the context */
+        if (cached) { /* another blob of the context uses the buffer */
             test_end(blob);
             blob = test_vector(context, SB_DTYPE_I32, count);
         }

@@ -1,6 +1,6 @@
 /* Every small shape: its elements have the offsets of row-major order, and other indices are
-   refused, except that legacy indices may be one past each axis. When a blob is reshaped, a memory
-   stays if it has room for the new shape, and is replaced otherwise. */
+   refused, except that legacy indices may be one past each axis. When a blob is reshaped, its
+   memory is replaced only if the new shape does not fit. */
 #include "support.h"
 
 #define MAX_AXES 4
@@ -46,7 +46,7 @@ static void check_answer(sb_status st, const int64_t *found, bool is_inside, int
     assert_int_equal(*found, is_inside ? expected : -7);
 }
 
-/* A legacy offset is an address: an index may equal its extent. A legacy element has to exist. */
+/* A legacy offset is only an address, so an index may equal its extent. An element must exist. */
 static void check_legacy(const sb_blob *blob, const struct shape *shape, const int64_t i[MAX_AXES],
                          bool is_inside) {
     int64_t found = -7, expected = 0;
@@ -63,7 +63,7 @@ static void check_legacy(const sb_blob *blob, const struct shape *shape, const i
                      is_inside ? SB_OK : SB_ERR_INDEX_OUT_OF_RANGE);
 }
 
-/* Elements come in the order of their offsets, so the next element has the next offset. */
+/* The loop visits the elements in the order of their offsets, so each has the next offset. */
 static void check_offsets(const struct shape *shape) {
     const int tuples = (DIMS + 1) * (DIMS + 1) * (DIMS + 1) * (DIMS + 1);
     sb_blob *blob = blob_of(shape);
@@ -128,7 +128,7 @@ struct memories {
     int64_t data_room, diff_room;
 };
 
-/* Checks that the memory is replaced if and only if it lacks room, and checks its room. */
+/* Checks that the memory is replaced if and only if its capacity is too small. */
 static void check_memory(sb_mem **mem, int64_t *room, int64_t count, int64_t found_room,
                          bool is_replaced) {
     assert_int_equal(is_replaced, *mem && *room < count);
@@ -152,7 +152,7 @@ static void reshape(sb_blob *blob, const struct shape *to, struct memories *has)
                  replaced & SB_REALLOCATED_DIFF);
 }
 
-/* Makes data with shape `first` and diff with shape `second`; then both are reshaped to `third`. */
+/* Makes data with shape `first` and diff with shape `second`, and reshapes both to `third`. */
 static void check_three(const struct shape *first, const struct shape *second,
                         const struct shape *third) {
     sb_mem *mem;

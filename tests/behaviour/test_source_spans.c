@@ -85,7 +85,7 @@ TEST(every_range_equals_the_joined_bytes) {
     wire_free(&wire);
 }
 
-/* The source owns a copy of the list of pieces; the bytes stay the caller's. */
+/* The source owns a copy of the list of pieces; the caller still owns the bytes. */
 TEST(a_model_keeps_its_pieces) {
     struct wire net = {0};
     net_current(&net);
@@ -169,7 +169,7 @@ TEST(invalid_lists_of_pieces_are_refused) {
     assert_null(source.user);
     assert_ok(sb_source_of_spans(NULL, large, 2, &source, &err));
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
-    /* With `err` NULL the library must not read the bytes to describe them: they do not exist. */
+    /* With `err` NULL the library must not read the bytes for a description: they do not exist. */
     assert_int_equal(sb_blob_load_source(blob, &source, 0, NULL, NULL, NULL), SB_ERR_DATA_LIMIT);
     source.close(source.user);
     sb_blob_destroy(blob);

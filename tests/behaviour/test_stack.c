@@ -16,7 +16,7 @@ enum { STACK_BYTES = 1 << 20, PROMISED_BYTES = 24 << 10 };
 struct scene {
     char file[64], other[96];
     sb_model *model;         /* opened from `file`, with an edit in a layer */
-    sb_blob *blob, *doubles; /* as many values as each blob of the model */
+    sb_blob *blob, *doubles; /* have as many values as each blob of the model */
     sb_status status;
 };
 
@@ -66,7 +66,7 @@ static void *load_doubles(void *user) {
     return NULL;
 }
 
-/* The file is not a model: the library reads its bytes to describe them in the error. */
+/* The file is not a model, so the library reads the file's bytes to describe them in the error. */
 static void *open_another_kind(void *user) {
     struct scene *s = user;
     sb_model *model = NULL;

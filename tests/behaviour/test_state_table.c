@@ -1,5 +1,5 @@
-/* Compares the library's state table with the reference, cell by cell. No order of calls loses the
-   newest bytes. Many tables that differ from the library's in one cell do lose them. */
+/* Compares the library's state table with the reference. With the library's table no order of calls
+   loses the newest bytes; with many tables that differ in one cell, some order does. */
 #include "support.h"
 
 #include "state_library.h"
@@ -34,15 +34,15 @@ TEST(test_every_cell_equals_the_references) {
 
 /* --- every order of calls ------------------------------------------------------ */
 
-/* The true state of a memory, which its head may misreport. The test visits all states that calls
-   can reach, so it finds the consequences of a wrong head. */
+/* The true state of a memory; the head may misreport this state. The test visits all states that
+   calls can reach, so it finds the consequences of a wrong head. */
 struct memory {
     int32_t head;
     state_newest newest;
     bool has_bytes; /* the caller has stored bytes or requested zeros */
 };
 
-/* Makes the call. Returns whether it returns stale bytes or leaves the newest bytes on no side. */
+/* Returns whether the call returns stale bytes or leaves the newest bytes on no side. */
 static bool loses(cells table, struct memory *memory, int number) {
     const struct state_cell cell = table[memory->head][number];
     const enum call call = calls_of_library[number];
@@ -110,7 +110,7 @@ TEST(test_tables_with_another_cell_lose_bytes) {
     for (int32_t head = 0; head < HEADS; head++)
         for (int call = 0; call < SB__CALLS; call++)
             losses += losses_of(table, head, call);
-    print_message("%d of %d tables with another cell lose bytes\n", losses,
+    print_message("%d of %d tables with one changed cell lose bytes\n", losses,
                   HEADS * SB__CALLS * (WORKS * HEADS - 1));
     assert_true(losses > 0);
 }

@@ -61,7 +61,7 @@ TEST_ON(rig, texts_come_and_go_in_reverse_order) {
     }
 }
 
-/* Many short texts leave little room unused and need few blocks. */
+/* Many short texts leave little memory unused and need few blocks. */
 TEST_ON(rig, many_short_texts_take_a_quarter_more_at_most) {
     struct taken taken;
     struct sb__texts texts = {NULL, 0};
@@ -79,7 +79,7 @@ TEST_ON(rig, many_short_texts_take_a_quarter_more_at_most) {
     sb__texts_free(&texts, f->context);
 }
 
-/* With very many texts, the last block has at most 4 MiB of unused room. */
+/* With very many texts, at most 4 MiB of the last block are unused. */
 TEST_ON(rig, blocks_grow_to_four_mebibytes) {
     struct sb__texts texts = {NULL, 0};
     size_t held = 0;

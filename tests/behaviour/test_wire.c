@@ -1,5 +1,5 @@
-/* The wire reader accepts the same bytes in memory and in a file, and refuses other bytes with the
-   same offset. */
+/* The wire reader accepts the same bytes in memory and in a file, and it refuses other bytes at the
+   same offset in both. */
 #include "callbacks.h"
 #include "support.h"
 
@@ -231,7 +231,7 @@ TEST(test_values_across_the_edge_of_the_window_are_complete) {
         assert_int_equal(field.end, wire.size);
         assert_ok(sb__wire_next(reader, &root, source.size, &field, &err));
         assert_int_equal(field.number, 0);
-        unsigned char last = 0; /* one byte, copied without the window */
+        unsigned char last = 0; /* reads one byte without the window */
         struct sb__progress progress;
         const sb_progress to = {sizeof to, NULL, go_on};
         sb__reader_watch(reader, sb__progress_begin(&progress, &to, wire.size));
@@ -244,8 +244,8 @@ TEST(test_values_across_the_edge_of_the_window_are_complete) {
     }
 }
 
-/* A piece of bytes is stored whole or not at all, a source's span as far as it fits. No byte beyond
-   the memory is written. */
+/* Bytes in memory are stored completely or not at all, a span of a source as far as it fits. No
+   byte beyond the memory is written. */
 TEST(a_memory_takes_what_fits) {
     static unsigned char all[] = "1234567abcd";
     const struct wire wire = {all + 7, 4, 4};

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <time.h>
 
-#define SAME       1.02 /* for equal times, allowing for noise */
-#define SUM_LOOP   1.2  /* for a sum of 1 MiB, over a loop that adds floats */
-#define SUM_SHARED 1.08 /* for a sum in the shared cache, over Caffe's sum */
+#define SAME       1.02 /* limit for equal times, with room for noise */
+#define SUM_LOOP   1.2  /* limit for a sum of 1 MiB, relative to a loop that adds floats */
+#define SUM_SHARED 1.08 /* limit for a sum in the shared cache, relative to Caffe's sum */
 #define TEAM       (1 / 0.9)
 #define LEAST_TEAM (8 * MIB)
 /* Caffe's threads sleep between samples: a run of this size hides the time to wake them. */
@@ -54,7 +54,7 @@ static void copy(void *arg) {
     must(sb_blob_copy_from(s->target, SB_DATA, s->blob, 0, NULL));
 }
 
-/* --- the limits: a loop over all elements, or over one half on each of two threads ------ */
+/* --- the plain loops: over all elements, or over one half on each of two threads ------ */
 
 static void update_range(struct state *s, size_t at, size_t count) {
     loop_update(s->data + at, s->diff + at, count);

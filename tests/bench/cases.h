@@ -1,4 +1,4 @@
-/* The cases, one file each. */
+/* The cases of the benchmark, one file each. */
 #ifndef SB_BENCH_CASES_H
 #define SB_BENCH_CASES_H
 

@@ -1,7 +1,7 @@
 /* mpirun -n 2 comm [ROUNDS]: sums the 161 diffs of ResNet-50 in three ways, which take turns: by
    the reducer, by one MPI_Allreduce over a buffer of the same size, and by one MPI_Allreduce for
-   each blob. Rank 0 prints a table with the goals, then the times by which a constant of the engine
-   and a constant of the reducer were chosen. */
+   each blob. Rank 0 prints a table with the goals, then the times that were used to choose a
+   constant of the engine and a constant of the reducer. */
 #include <syncblob/mpi.h>
 #include <syncblob/reducer.h>
 #include <syncblob/syncblob.h>
@@ -141,7 +141,7 @@ static void cut_at_once(struct world *w, int64_t length) {
     (void)MPI_Waitall(count, requests, MPI_STATUSES_IGNORE);
 }
 
-/* The number of floats in all small blobs together; they are a part of the buffer. */
+/* The number of floats in all small blobs together, which are a part of the buffer. */
 #define GATHERED ((int64_t)4 << 20)
 
 static void blobs_in_place(struct world *w, int64_t length) {
@@ -171,7 +171,7 @@ struct contestant {
     double best, median;
 };
 
-/* Returns the seconds of the slowest rank. */
+/* Returns the time of the slowest rank in seconds. */
 static double timed(struct world *w, const struct contestant *c) {
     double seconds;
     (void)MPI_Barrier(MPI_COMM_WORLD);
@@ -218,7 +218,7 @@ static void print_goal(const char *what, double value, double limit, const char 
                  value <= limit ? "met" : "missed");
 }
 
-/* Prints the share of the reduction that the work hid, by medians. */
+/* Prints which part of the reduction's median time overlapped with the work. */
 static void print_hidden(const char *what, double alone, double beside) {
     const double most = alone < WORK_SECONDS ? 1 : WORK_SECONDS / alone;
     (void)printf("%-44s %8.0f %%  of at most %.0f %%\n", what,
@@ -249,7 +249,7 @@ static void compare_reductions(struct world *w, size_t extra, int rounds) {
     print_hidden("hidden by work of a device", all[0].median, all[4].median);
 }
 
-/* Times two ways of sending pieces, for each size of the pieces. */
+/* Times two ways of sending pieces, for each piece size. */
 static void sweep(struct world *w, const char *title, struct contestant pair[2], int64_t first_kib,
                   int64_t last_kib, int rounds) {
     if (sb_comm_rank(w->comm) == 0)

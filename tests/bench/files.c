@@ -14,7 +14,7 @@
 #define LAYERS   60
 #define NET_GOAL 1.5 /* times one read */
 
-/* The numbers of weights in a layer, in rotation: 60 layers have 200 MB. */
+/* The numbers of weights of ten layers; they repeat for 60 layers, which have 200 MB. */
 static const int64_t weights[] = {9408,   36864,   147456, 589824,  1179648,
                                   294912, 2097152, 65536,  1572864, 2359296};
 
@@ -219,7 +219,7 @@ int peak_memory(const char *reader, const char *path) {
     return 0;
 }
 
-/* Loads the net in another process. Returns the rise of its peak memory over the payload. */
+/* Loads the net in another process. Returns the rise of its peak memory, divided by `payload`. */
 static double peak_of(const char *reader, const char *path, size_t payload) {
     char command[4096], self[1024] = "";
     double peak = -1;

@@ -10,12 +10,12 @@
 
 #include <stdbool.h>
 
-#define HALF        (1 / 2.0) /* Caffe takes at least twice the time */
-#define TEAM_GOAL   (1 / 3.5) /* likewise, with two threads */
+#define HALF        (1 / 2.0) /* Caffe takes at least twice as long */
+#define TEAM_GOAL   (1 / 3.5) /* Caffe takes at least 3.5 times as long as two threads */
 #define SMALL_BYTES KIB
-#define SMALL_GOAL  1.2 /* for constant: the call itself matters */
+#define SMALL_GOAL  1.2 /* for the constant filler, as the call itself takes time */
 #define LEAST_TEAM  (8 * MIB)
-#define VALUE       0.25F /* for constant: its bytes differ */
+#define VALUE       0.25F /* for the constant filler: its bytes differ, so memset cannot write it */
 
 struct state {
     size_t count;

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Measures the first use: whole processes, from exec to the first blob; and the library's size.
+"""Measures processes that use the library once, from exec to the first blob, and the library's size.
 
     first.py PROGRAM LIBRARIES SYNCBLOB WHEELS MODEL
 
 PROGRAM is first.c, LIBRARIES the folder of the libraries. The processes take turns; the best time counts.
-Milliseconds beyond a process that does nothing of the library's: true, cat, or Python with NumPy.
+Times are the milliseconds above those of a process without the library: true, cat, or Python with NumPy.
 """
 import collections
 import os
@@ -25,7 +25,7 @@ os.environ["PYTHONPATH"] = folder.name
 blob = f"{folder.name}/one.binaryproto"
 pathlib.Path(blob).write_bytes(b"\x08\x01\x10\x01\x18\x01\x20\x64\x2a\x90\x03" + bytes(400))  # 1 x 1 x 1 x 100
 LOAD = "next(b for layer in syncblob.load(sys.argv[1]).layers for b in layer.blobs).load()"
-# Name: words, the name of the process to compare with, and the limit of the difference in ms.
+# Process name: its command, the name of the process to compare with, the limit of the difference in ms.
 ROWS = {
     "true": (["/bin/true"], None, None),
     "cat": (["cat", model], None, None),
@@ -48,7 +48,7 @@ def run(words):
 
 
 def sizes():
-    """Returns the bytes of code and data by folder of the sources."""
+    """Returns the bytes of code and data for each folder of the sources."""
     found = collections.Counter()
     objects = pathlib.Path(libraries, "CMakeFiles/syncblob_shared_objects.dir").rglob("*.o")
     for line in subprocess.run(["size", *objects], capture_output=True, check=True, text=True).stdout.splitlines()[1:]:

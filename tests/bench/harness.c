@@ -20,7 +20,7 @@ void call_failed(int32_t status) {
 }
 
 void pin(int index) {
-    static cpu_set_t allowed; /* the processors before the first call */
+    static cpu_set_t allowed; /* the processors that were allowed at the first call */
     static int known;
     cpu_set_t one;
     if (!known)
@@ -51,7 +51,7 @@ static double sample(struct contestant *c) {
     return (end - start) / (double)c->times;
 }
 
-/* Sets the number of runs that makes a sample long enough for the clock; also warms up. */
+/* Finds the number of runs that makes a sample long enough for the clock; the runs also warm up. */
 static void calibrate(struct contestant *c) {
     for (c->times = 1;; c->times *= 4) {
         (void)sample(c);
@@ -65,7 +65,7 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Returns the median, and the least value through `best`. */
+/* Returns the median, and stores the least value in `best`. */
 static double median(const double *values, int count, double *best) {
     double sorted[MAX_ROUNDS];
     memcpy(sorted, values, (size_t)count * sizeof *values);

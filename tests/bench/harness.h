@@ -59,11 +59,11 @@ void contest_free(struct contest *contest);
 /* Returns how many payload sizes, from 1 KiB to at most 1 GiB, the effort allows. */
 int bench_sizes(const size_t **out);
 
-/* Returns unwritten memory. Below 2 MiB it is the C library's; larger memory begins at a multiple
-   of 2 MiB and has huge pages advised, as the library's own. */
+/* Returns unwritten memory. Memory below 2 MiB comes from malloc. Larger memory begins at a
+   multiple of 2 MiB and is advised to use huge pages, like the library's memory. */
 void *fresh_memory(size_t bytes);
 void fresh_memory_free(void *memory, size_t bytes);
-/* Returns memory of this kind, filled with random floats in (-1, 1) that are not 0. */
+/* Returns memory of fresh_memory, filled with random floats in (-1, 1) that are not 0. */
 float *random_floats(size_t count, uint64_t seed);
 
 _Noreturn void call_failed(int32_t status);

@@ -4,7 +4,7 @@
 An operation fails if it takes more than 1.10 of its budget. Unlike times, the counts repeat exactly.
 callgrind counts inside the function `counted` of operations.c, including the C library and
 OpenBLAS. The budgets are for one compiler and processor family; with others the counts are only
-printed. With --caffe also fails if a loop of 256 calls takes more instructions than Caffe's loop.
+printed. With --caffe the test also fails if a loop of 256 calls takes more instructions than Caffe's.
 """
 import argparse
 import concurrent.futures
@@ -72,7 +72,7 @@ def judge(found):
 
 
 def compare(found):
-    """Prints the loops beside Caffe's loops; returns the names of those that take more."""
+    """Prints the loops' counts next to Caffe's; returns the names of the loops with a higher count."""
     failed = []
     for name in [name for name in found if name.startswith("caffe_")]:
         ours, theirs = found[name.replace("caffe_", "") + "_calls"], found.pop(name)

@@ -34,7 +34,7 @@ static const void *open_peer(const char *path, const char *name) {
     return peer;
 }
 
-/* Restarts the program with a setting of glibc that makes malloc advise huge pages, too. */
+/* Restarts the program with a setting of glibc that makes malloc use huge pages. */
 static void use_huge_pages(char **argv) {
     const char *setting = "glibc.malloc.hugetlb=1";
     const char *present = getenv("GLIBC_TUNABLES");

@@ -1,6 +1,6 @@
-/* Measures the library on opencl:0 beside plain OpenCL with the same kind of memory: copies,
-   updates, calls on valid data, and reads of 64 bytes while the device is busy. opencl [KIND],
-   where KIND is the number of a kind of memory, SB_OPENCL_SVM or SB_OPENCL_BUFFERS. */
+/* Compares the library on opencl:0 with plain OpenCL on the same kind of memory: copies, updates,
+   calls on valid data, and reads of 64 bytes while the device is busy. opencl [KIND], where KIND is
+   the number of a kind of memory, SB_OPENCL_SVM or SB_OPENCL_BUFFERS. */
 #include "harness.h"
 
 #include <syncblob/opencl.h>
@@ -120,7 +120,7 @@ static void update_plain(const struct memory *y, const struct memory *x) {
 
 /* --- the cases ------------------------------------------------------------------------- */
 
-/* The subjects of a case: a blob of the library, and memory of plain OpenCL. */
+/* The memory of the contestants in a case: a blob of the library, and memory of plain OpenCL. */
 struct pair {
     sb_context *context;
     sb_blob *blob;

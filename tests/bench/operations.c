@@ -82,7 +82,7 @@ static void constant(void) {
     must(sb_blob_fill(blob, &filler, 1, NULL));
 }
 
-/* Loops of CALLS calls, as caffe.cpp makes them. */
+/* These functions make CALLS calls in a loop, like the functions of caffe.cpp. */
 
 static void access_calls(void) {
     const void *data;
@@ -186,7 +186,7 @@ int main(int argc, char **argv) {
             puts(operations[i].name);
         } else if (strcmp(operations[i].name, argv[1]) == 0) {
             set_up();
-            operations[i].run(); /* the work that only the first call does */
+            operations[i].run(); /* does the work that only the first call does */
             counted(operations[i].run);
             free(message);
             sb_blob_destroy(source);

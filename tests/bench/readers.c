@@ -5,7 +5,7 @@
 
 #include <syncblob/syncblob.h>
 
-#define READS 100000 /* of each thread in a run; waking it does not matter */
+#define READS 100000 /* per thread in a run: enough to neglect the time to wake a thread */
 #define WORK  100    /* steps between two reads, about 100 ns */
 
 struct readers {

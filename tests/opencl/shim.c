@@ -79,8 +79,8 @@ static cl_command_queue queue_of(const struct shim *shim, sb_stream stream) {
     return stream ? (cl_command_queue)stream : shim->device->queue;
 }
 
-/* Counts the call in each armed fault. The first fault that is due makes the slot's OpenCL call
-   fail. Returns its mode, or -1. A lazy or random schedule may hold back the stream's work. */
+/* Counts down each armed fault. The first fault that is due makes the slot's OpenCL call fail.
+   Returns its mode, or -1. A lazy or random schedule may hold back the stream's work. */
 static int32_t arm(void *device, int32_t op, const char *function, const sb_stream *stream) {
     struct shim *shim = shim_of(device);
     int32_t mode = -1;
@@ -198,7 +198,7 @@ static sb_status shim_alloc(void *device, size_t bytes, sb_stream stream, void *
     sb_status st = disarm(device, mode, backend->alloc(device, bytes, stream, out, err), NULL, err);
     if (st == SB_OK)
         name_buffer(device, *out);
-    else if (mode == SB_SIM_FAIL_STICKY) /* clSVMAlloc has no code */
+    else if (mode == SB_SIM_FAIL_STICKY) /* clSVMAlloc returns no error code */
         st = sb_error_fill(err, SB_ERR_DEVICE_LOST, CL_DEVICE_NOT_AVAILABLE, "made to fail");
     return st;
 }
@@ -208,7 +208,7 @@ static sb_status shim_prepare_arithmetic(void *device, sb_error *err) {
     return disarm(device, mode, backend->prepare_arithmetic(device, err), NULL, err);
 }
 
-/* Allocates ordinary memory instead of page-locked memory, which the tests expect. */
+/* Allocates ordinary memory, since OpenCL lacks page-locked memory, which the tests expect. */
 static sb_status shim_alloc_pinned(void *device, size_t bytes, void **out, sb_error *err) {
     const int32_t mode = arm(device, SB_SIM_ALLOC_PINNED, "none", NULL);
     void *made = mode < 0 ? aligned_alloc(64, (bytes + 63) / 64 * 64) : NULL;

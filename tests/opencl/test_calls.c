@@ -11,7 +11,7 @@ struct scene {
     sb_context *context;
     cl_command_queue queue;
     sb_blob *blob;       /* data and diff at the device: 1 and 0.25 */
-    sb_mem *host, *both; /* one at the host alone, one on both sides */
+    sb_mem *host, *both; /* `host` only on the host, `both` on both sides */
 };
 
 #define ON(scene) ((sb_stream)(scene)->queue)
@@ -176,7 +176,7 @@ static void scene_close(struct scene *s, size_t owned) {
 
 static bool is_documented(sb_status st, cl_int code) {
     if (st == SB_ERR_DEVICE_LOST)
-        return true; /* also after arithmetic in place */
+        return true; /* arithmetic in place that fails also returns this */
     return st == SB_ERR_DEVICE_FAILURE ||
            (st == SB_ERR_OUT_OF_MEMORY && code == CL_OUT_OF_RESOURCES);
 }

@@ -127,7 +127,7 @@ TEST(without_doubles_64_bit_arithmetic_is_refused) {
 
 /* --- forks ----------------------------------------------------------------------------- */
 
-/* Returns 0, or the number of the wrong step. */
+/* Returns 0, or the number of the first step that failed. */
 static int use_in_child(sb_context *context, sb_mem *mem) {
     const void *out;
     sb_context *another;
@@ -157,7 +157,7 @@ TEST(a_forked_child_uses_nothing_of_the_driver) {
     assert_true(child >= 0);
     if (!child) {
         (void)alarm(30);
-        driver_fail_from(NULL, 1, CL_DEVICE_NOT_AVAILABLE); /* nothing may get that far */
+        driver_fail_from(NULL, 1, CL_DEVICE_NOT_AVAILABLE); /* no call of OpenCL may occur */
         how = use_in_child(context, mem);
         _exit(how ? how : driver_fired() ? 9 : 0);
     }

@@ -8,7 +8,7 @@
 
 enum { COUNT = 1000 };
 
-/* A device of the table alone, or a context and a queue of the caller. */
+/* A device of a context, and a queue of the caller. */
 struct place {
     const sb_backend *table;
     sb_context *context;
@@ -162,7 +162,7 @@ TEST(an_event_reports_the_failure_before_it_on_every_wait) {
     void *event = record(&place);
     copy(&place, ptr);
     void *next = record(&place);
-    assert_ok(place.table->event_wait(place.device, next, &err)); /* covers only its own copy */
+    assert_ok(place.table->event_wait(place.device, next, &err)); /* covers only the second copy */
     for (int i = 0; i < 3; i++) {
         assert_status(SB_ERR_DEVICE_FAILURE, place.table->event_wait(place.device, event, &err));
         assert_int_equal(err.device_code, CL_OUT_OF_RESOURCES);

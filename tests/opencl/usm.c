@@ -19,7 +19,7 @@ struct block {
     cl_device_id device;
     char *at;
     size_t bytes;
-    cl_command_queue queue; /* the last one that used the memory */
+    cl_command_queue queue; /* the last queue that used the memory */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Prints a platform for SimGrid: platform.py HOSTS GBITS flat|tree FOLD.
 
-flat: every host has a link to one switch, which never blocks. tree: groups of hosts on switches,
-which have one link up for every two links down. A link takes 5 microseconds. Bandwidths are divided
-by FOLD."""
+flat: every host has a link to a single switch, which never blocks. tree: each group of hosts has a
+switch with half as many uplinks as hosts. A link has a latency of 5 microseconds. Bandwidths are
+divided by FOLD."""
 import sys
 
 # The number of hosts on each switch, by the total number of hosts.

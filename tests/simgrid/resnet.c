@@ -1,19 +1,19 @@
-/* A training step of ResNet-50 as the reducer sees it, under SimGrid's SMPI: the 161 diffs become
-   ready one after the other, the last first, while the backward pass goes on:
+/* Simulates the reducer in a training step of ResNet-50, with SimGrid's SMPI. During the backward
+   pass the 161 diffs become ready one after the other, those of the last layer first:
 
        smpirun ... resnet BUCKET_MIB STEPS FOLD COMPUTE_MS
 
    Each element of the simulation stands for FOLD elements of the net, and a host's bandwidth is
    divided by FOLD, so that a thousand ranks fit into one machine's memory. The printed bytes and
-   seconds are those of the net, as if FOLD were 1.
-   SMPI's own MPI_Iallreduce sends all data to all ranks, as no MPI does. So c/mpi/engine.c is
-   compiled with the blocking MPI_Allreduce. From the time of each bucket the program computes when
-   the bucket would be complete if it were sent during the backward pass. Rank 0 prints for the last
-   step:
+   seconds are those of the net, as if FOLD were 1. SMPI's own MPI_Iallreduce sends all data to all
+   ranks, unlike real MPI libraries, so c/mpi/engine.c is compiled with the blocking MPI_Allreduce.
+   From the duration of each bucket the program computes when the bucket would be complete if it
+   were sent during the backward pass. Rank 0 prints for the last step:
 
        RANKS BUCKETS BYTES COMPUTE APART BESIDE NETWORK
 
-   with the seconds of the computation, of the step without and with overlap, and of the network. */
+   The last four are seconds: of the computation, of the step without and with overlap, and of all
+   all-reduces. */
 #include <syncblob/mpi.h>
 #include <syncblob/reducer.h>
 
@@ -34,7 +34,7 @@ static void need(sb_status st, const char *what) {
     MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-/* --- the network beside the computation ---------------------------------------------------- */
+/* --- the network during the computation ---------------------------------------------------- */
 
 static struct {
     double blocked; /* seconds in MPI so far, in this step */
@@ -61,8 +61,8 @@ int simulated_iallreduce(const void *from, void *to, int count, MPI_Datatype typ
 
 int simulated_query_thread(int *level);
 
-/* Replaces MPI_Query_thread in c/mpi/engine.c: SMPI's ranks are threads of one process, and SMPI
-   reports that only the main thread may call MPI. */
+/* Replaces MPI_Query_thread in c/mpi/engine.c, because SMPI's ranks are threads of one process, but
+   SMPI reports that only the main thread may call MPI. */
 int simulated_query_thread(int *level) {
     *level = MPI_THREAD_SERIALIZED;
     return MPI_SUCCESS;

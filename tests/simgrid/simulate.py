@@ -3,8 +3,8 @@
 
     simulate.py LIBSYNCBLOB.A FOLDER [HOSTS...]
 
-Writes results.tsv and plot.svg into FOLDER. HOSTS are 16, 128 and 1024 by default. Ends with 77 if
-SimGrid is not installed, and with 1 if a time is below the bound of an all-reduce, or if one large
+Writes results.tsv and plot.svg into FOLDER. HOSTS are 16, 128 and 1024 by default. The exit status is
+77 if SimGrid is not installed, and 1 if a time is below the bound of an all-reduce, or if one large
 bucket on a flat network of 10 Gbit/s exceeds the bound by 5 %."""
 import itertools
 import pathlib
@@ -25,9 +25,9 @@ BUCKETS_MIB = (1, 25, 128)  # 128: one bucket
 ALGORITHMS = {"halving": "rab_rdb", "ring": "lr"}
 RING_HOSTS, RING_BUCKET = (16, 128), 25
 
-# Uses the platform's bandwidth and latency at all sizes, without SimGrid's factors of a real cluster.
+# Messages of all sizes have the platform's bandwidth and latency, without SimGrid's correction factors.
 NETWORK = ["--cfg=smpi/bw-factor:0:1", "--cfg=smpi/lat-factor:0:1", "--cfg=network/crosstraffic:no"]
-# The time of this machine's processor is not counted.
+# The simulated time does not include the time that the code takes on this machine's processor.
 HOST = ["--cfg=smpi/simulate-computation:no", "--log=root.thres:warning"]
 INSTEAD = ["-DMPI_Iallreduce=simulated_iallreduce", "-DMPI_Query_thread=simulated_query_thread"]
 COLUMNS = ("hosts", "gbits", "shape", "algorithm", "bucket_mib", "buckets", "compute", "apart",

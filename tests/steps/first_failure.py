@@ -14,7 +14,7 @@ END = 15
 RESULT = re.compile(r" *\d+/\d+ +(?:Test|MemCheck) +#\d+: (\S+) ")  # ctest's line before the output of a test
 START = re.compile(r" +Start +\d+: |\d+% tests passed,")
 
-# Patterns of failures by tool, each with the number of lines to print; the clearest first.
+# Patterns of failures, each with the number of lines to print. The first that matches is used.
 FAILURES = [
     (r"^\S+:\d+:(\d+:)? (fatal )?error: (?!Failure)", 3),  # gcc, clang
     (r"^error(\[E\d+\])?: (?!test failed|\d+ target)", 3),  # rustc
@@ -65,7 +65,7 @@ def of_cargo(lines):
     program = re.search(r"to rerun pass `(.*?)`", text)
     if not program:
         return None
-    # Tests the whole workspace: its members enable each other's features.
+    # Tests the whole workspace, because the members of the workspace enable each other's features.
     command = re.sub(r" -p \S+", " --workspace", f"cargo test --locked {program[1]}")
     test = re.search(r"^---- (\S+) stdout ----\n(.*?)(?=^---- |^failures:$|\Z)", text, re.M | re.S)
     if not test:

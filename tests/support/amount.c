@@ -1,4 +1,4 @@
-/* How much of its table a test runs, and how much free memory the machine has. */
+/* Functions that choose how much of its table a test runs, and that measure free memory. */
 #include "support.h"
 
 #include <stdint.h>
@@ -20,7 +20,7 @@ bool test_is_full(void) {
 
 typedef unsigned long long number;
 
-/* Reads the number after `word` in the first line that begins with `word` and a number. */
+/* Finds the first line that begins with `word` and a number, and stores the number in `found`. */
 static bool read_number(const char *root, const char *name, const char *word, number *found) {
     char path[256], line[128], end;
     bool is_found = false;

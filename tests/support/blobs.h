@@ -20,7 +20,7 @@ sb_blob *blob_of_count(sb_context *context, int32_t dtype, int64_t count);
 sb_blob *test_blob(sb_context *context, int32_t dtype, int32_t num_axes, const int64_t *shape);
 sb_blob *test_vector(sb_context *context, int32_t dtype, int64_t count);
 sb_blob *test_unshaped(sb_context *context, int32_t dtype);
-/* An argument of SB_DTYPE_LIST and its parts: expands to the dtype's constant and a comma. */
+/* A macro to pass to SB_DTYPE_LIST; expands to the dtype's constant and a comma. */
 #define DTYPE_ITEM(NAME, number, name, type, kind, with) SB_DTYPE_##NAME,
 
 sb_mem *data_of(sb_blob *blob);

@@ -59,7 +59,7 @@ const struct bomb bombs[] = {
     {"one_layer_of_many_parts", SB_FORMAT_CAFFEMODEL, 2, UNIT("\x0a\x00")},
     {"one_layer_of_parts_with_blobs", SB_FORMAT_CAFFEMODEL, 2,
      UNIT("\x0a\x06\x92\x03\x00\x92\x03\x00")},
-    /* Types that are longer as names than as numbers. */
+    /* These types are longer as names than as numbers. */
     {"typed_v1_layers", SB_FORMAT_CAFFEMODEL, UNIT("\x12\x02\x28\x1b")},
     {"v1_layers_of_unknown_types", SB_FORMAT_CAFFEMODEL, UNIT("\x12\x06\x28\xff\xff\xff\xff\x07")},
     {"named_layers", SB_FORMAT_CAFFEMODEL, UNIT("\xa2\x06\x06\x0a\x01n\x12\x01t")},
@@ -78,7 +78,7 @@ const struct bomb bombs[] = {
     {"small_history", SB_FORMAT_SOLVERSTATE, ITER, UNIT("\x1a\x06\x2a\x04\x00\x00\x80\x3f")},
     {"a_vector_of_empty_blobs", SB_FORMAT_BLOB_VECTOR, UNIT("\x0a\x00")},
     {"empty_shapes", SB_FORMAT_BLOB, UNIT("\x3a\x00"), SCALAR},
-    /* More than 32 axes: refused after the last axis was read. */
+    /* A shape of more than 32 axes is refused after the last axis was read. */
     {"repeated_shapes", SB_FORMAT_BLOB, UNIT("\x3a\x02\x08\x01")},
     {"packed_axes", SB_FORMAT_BLOB, 1, UNIT("\x01"), .within = {7}},
     {"repeated_legacy_dimensions", SB_FORMAT_BLOB, UNIT("\x08\x01\x10\x01\x18\x01\x20\x01"),
@@ -89,7 +89,7 @@ const struct bomb bombs[] = {
     {"chunks_of_one_float", SB_FORMAT_BLOB, UNIT("\x2a\x04\x00\x00\x80\x3f"), .count = PER_UNIT},
     {"empty_chunks", SB_FORMAT_BLOB, UNIT("\x2a\x00"), .count = EMPTY},
     {"packed_floats", SB_FORMAT_BLOB, 5, UNIT("\x00\x00\x80\x3f"), .count = PER_UNIT},
-    /* Halves that are loaded as doubles need four times their bytes. */
+    /* Halves that are loaded as doubles need four times as many bytes. */
     {"raw_halves", SB_FORMAT_BLOB, 12, HALF, UNIT("\x00\x3c"), .count = PER_UNIT},
     {"raw_data_that_loses", SB_FORMAT_BLOB, UNIT("\x50\x02\x62\x02\x00\x3c"), .count = 1},
     {"unpacked_floats_of_a_layer", SB_FORMAT_CAFFEMODEL, UNIT("\x2d\x00\x00\x80\x3f"),

@@ -1,5 +1,5 @@
-/* Inputs for which a careless reader needs far more memory or time than their size justifies. They
-   are built in any size, without the library. */
+/* Inputs for which a careless reader needs far more memory or time than their size justifies. The
+   functions build an input of any size, without the library. */
 #ifndef SB_TESTS_BOMBS_H
 #define SB_TESTS_BOMBS_H
 
@@ -13,7 +13,7 @@ struct bomb {
     size_t unit_size;
     const void *head, *tail; /* bytes of the message before and after the repeated bytes */
     size_t head_size, tail_size;
-    int64_t count;      /* elements of the last shape; PER_UNIT: one per unit; NO_SHAPE */
+    int64_t count;      /* elements of the last shape, PER_UNIT (one per unit) or NO_SHAPE */
     uint32_t within[2]; /* fields that enclose the message, the innermost first; 0: none */
 };
 

@@ -5,7 +5,7 @@ static sb_status fire(struct test_fault *fault, sb_error *err) {
         return SB_OK;
     if (fault->silent)
         return fault->status;
-    return sb_error_fill(err, fault->status, 5, "the test wants it so");
+    return sb_error_fill(err, fault->status, 5, "planted by the test");
 }
 
 /* --- sources ------------------------------------------------------------------------ */

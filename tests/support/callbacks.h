@@ -18,8 +18,8 @@ struct test_fault {
 
 struct test_source {
     const struct wire *wire;
-    const struct wire *other;  /* NULL, or the bytes for reads from number fault.left on */
-    struct test_fault fault;   /* counts reads and versions together */
+    const struct wire *other;  /* NULL, or the bytes of read number fault.left and later reads */
+    struct test_fault fault;   /* counts the calls of read and version together */
     _Atomic int reads, closes; /* calls */
     _Atomic uint64_t version;
     _Atomic size_t largest; /* most bytes of one read */

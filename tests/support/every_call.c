@@ -8,7 +8,7 @@
 
 /* --- storage that the world lends ------------------------------------------------------------ */
 
-/* Lent storage, or a tensor on it. */
+/* Lent storage, or a tensor on lent storage. */
 struct lent_piece {
     struct world *world;
     sb_context *context; /* of device memory; NULL: host memory */
@@ -56,7 +56,7 @@ static bool note(struct world *w, sb_status st) {
     return st == SB_OK;
 }
 
-/* Frees a piece that no call has taken: its deleter does not run. */
+/* Frees a piece that no call has accepted, so that its deleter does not run. */
 static void take_back(struct world *w, struct lent_piece *p) {
     w->lent--;
     if (p->context)
@@ -66,7 +66,7 @@ static void take_back(struct world *w, struct lent_piece *p) {
     free(p);
 }
 
-/* Frees the piece if the call failed: the call has not taken it. */
+/* Frees the piece if the call failed, because the failed call has not accepted the piece. */
 static void settle(struct world *w, struct lent_piece *p, sb_status st) {
     if (!note(w, st))
         take_back(w, p);
@@ -234,7 +234,7 @@ static void add(const char *name, void (*run)(struct world *), int flags) {
     every_call[every_call_count++] = (struct every_call){name, run, flags & ENDS, flags & IS_CONST};
 }
 
-/* Room for the results of the calls below. */
+/* Storage for the results of the calls below. */
 struct results {
     const void *read;
     void *written;
@@ -477,23 +477,23 @@ CALL(sb_comm_destroy, ENDS, sb_comm *x; end_reducer(w); x = w->comm; w->comm = N
 #include "simple_calls.inc"
 
 const char *const not_in_every_call[] = {
-    /* without an object, or only read their arguments */
+    /* these take no object, or only read their arguments */
     "sb_error_fill", "sb_error_fill", "sb_dtype_name", "sb_dtype_size", "sb_features",
     "sb_status_name", "sb_status_text", "sb_version", "sb_version_string",
     "sb_context_options_init", "sb_filler_init", "sb_filler_parse", "sb_filler_type_name",
-    /* create an object of a kind that every world has, and touch no other object */
+    /* these create an object of a kind that every world has, and use no other object */
     "sb_context_create", "sb_comm_create", "sb_reducer_create", "sb_sim_comm_create",
     "sb_source_of_descriptor", "sb_source_of_spans",
-    /* change the process; what they register stays registered */
+    /* these change the process: what they register stays registered */
     "sb_backend_load", "sb_backend_register",
-    /* ends a write; the calls above that begin a write also end it */
+    /* this ends a write; the calls above that begin a write also end it */
     "sb_write_destroy",
-    /* read a member */
+    /* these read a member */
     "sb_comm_rank", "sb_comm_size",
-    /* need a GPU; the calls above use the simulated communicator */
+    /* these need a GPU; the calls above use the simulated communicator */
     "sb_nccl_comm_create", "sb_nccl_comm_create_all", "sb_nccl_comm_create_over",
     "sb_nccl_id_create",
-    /* concerns the simulated ranks only */
+    /* this concerns only the simulated ranks */
     "sb_sim_comm_fail", NULL};
 
 /* --- the world -------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* Every call of the libraries on the objects of one small world, for tests whose callbacks call the
-   library: the deleter of storage that the world lends frees the storage and then makes a call. The
-   calls of libsyncblob-comm are included: its writes run deleters of the core's memories, and such
-   a deleter may call libsyncblob-comm. */
+   library: a deleter frees storage that the world has lent, then makes a call. The calls of
+   libsyncblob-comm are included, because its writes run deleters of the core's memories, and such a
+   deleter may call libsyncblob-comm. */
 #ifndef SB_TESTS_EVERY_CALL_H
 #define SB_TESTS_EVERY_CALL_H
 
@@ -26,7 +26,7 @@ struct world {
     sb_comm *comm; /* of one rank */
     sb_reducer *reducer;
     char path[64];                    /* of a file */
-    void (*callback)(struct world *); /* a deleter calls it after freeing its storage */
+    void (*callback)(struct world *); /* a deleter frees its storage, then calls this function */
     void (*visit)(struct world *, enum world_visit);
     int depth;         /* nesting of callbacks; only the test uses it */
     bool keeps;        /* the test makes no call that ends an object */
@@ -51,7 +51,7 @@ void world_open(struct world *world, enum world_storage storage, bool has_room, 
 /* Reads and writes both blobs on both sides and saves the model: a sanitizer reports an access
    outside of their storage. Asserts that no count exceeds its capacity. */
 void world_use(struct world *world);
-/* Destroys the objects and asserts that as many deleters ran as pieces were lent. */
+/* Destroys the objects and asserts that a deleter has run for each piece that was lent. */
 void world_close(struct world *world);
 
 struct every_call {

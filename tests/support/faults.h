@@ -25,7 +25,7 @@ bool fault_fired(const struct armed *armed);
 /* Disarms the fault; returns whether the fault has fired. */
 bool fault_disarm(const struct armed *armed);
 /* Returns whether a call may return `status` because of the fault. `writes_in_place`: the call
-   overwrites current bytes of the device, so that a failure in the middle spoils them. */
+   overwrites current bytes of the device, so that its failure makes the bytes invalid. */
 bool fault_explains(enum fault fault, sb_status status, bool writes_in_place);
 
 /* Like assert_true, but calls the test's function blame(t, TEXT), which prints the failed trial. */

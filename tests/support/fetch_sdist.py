@@ -4,7 +4,7 @@
 
 `pip download` would run the package's setup.py. This program asks pip only
 for the file's address, with pip's configuration of indexes, proxies and
-certificates. It checks the sum and puts the file into FOLDER. It uses pip's
+certificates. It verifies the checksum and puts the file into FOLDER. It uses pip's
 internal functions: run it with the pip version that ./dev pins.
 """
 

@@ -12,7 +12,7 @@ static char *cut(char **text, char at) {
     return begin;
 }
 
-/* Replaces each \xHH by its byte, in place; returns the size. */
+/* Replaces each \xHH in `text` by its byte; returns the size. */
 static size_t decode(char *text) {
     size_t size = 0;
     for (const char *from = text; *from; size++) {

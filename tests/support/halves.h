@@ -45,7 +45,7 @@ static const struct half_row {
     {SB_DTYPE_F16, SB_COMM_SUM, 0x0001, 0x0002, 0x0003},  /* subnormal */
     {SB_DTYPE_F16, SB_COMM_SUM, 0x03ff, 0x0001, 0x0400},  /* becomes normal */
     {SB_DTYPE_F16, SB_COMM_SUM, 0xbc00, 0x3c00, 0x0000},  /* -1 + 1 */
-    {SB_DTYPE_F16, SB_COMM_MEAN, 0x0001, 0x0000, 0x0000}, /* half of the smallest: to even */
+    {SB_DTYPE_F16, SB_COMM_MEAN, 0x0001, 0x0000, 0x0000}, /* half of the smallest rounds to 0 */
     {SB_DTYPE_F16, SB_COMM_MEAN, 0x8003, 0x0000, 0x8002},
     {SB_DTYPE_F16, SB_COMM_MEAN, 0x3c00, 0x4200, 0x4000}, /* 1 and 3 */
     {SB_DTYPE_F16, SB_COMM_MIN, 0x3c00, 0xc200, 0xc200},

@@ -48,8 +48,8 @@ def arguments(text):
 
 
 def call(returns, name, text):
-    """Returns a call, or None: for an unknown argument, and for a function that returns void or
-    a pointer, which may destroy or create an object."""
+    """Returns a call, or None if an argument is unknown or if the function returns void or a pointer,
+    because such a function may destroy or create an object."""
     given = list(arguments(text))
     if None in given or "*" in returns or returns == "void":
         return None

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """make_refusals.py INCLUDE...: prints the calls that tests/survival/input/test_refusals.c includes.
-For each pointer that a header does not mark [nullable]: a call with NULL in its place. For each
-parameter `flags` and `part`: a call that is passed a variable of that name. For each `int64_t`
-parameter: a call that passes the variable `number`. For each parameter that is an array of
-`int64_t`: a call that passes the variable `numbers`.
+The calls are, for each pointer that a header does not mark [nullable], a call that passes NULL; for
+each parameter `flags` or `part`, a call that passes a variable of that name; for each `int64_t`, a
+call that passes the variable `number`; and for each parameter that is an array of `int64_t`, a call
+that passes the variable `numbers`.
 """
 import pathlib
 import re
@@ -55,7 +55,7 @@ def given(kind, name, nullable, inits):
 
 
 def known_flags(comment, text):
-    """Returns the flags that a function accepts, by the comment in its header."""
+    """Returns the flags that a function accepts according to the comment in its header."""
     name = FLAGS.search(comment)[2]
     return [name] if name[-1] != "*" else sorted(set(re.findall(rf"\b({name[:-1]}\w+) = 1 <<", text)))
 

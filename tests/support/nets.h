@@ -13,7 +13,7 @@ void net_v0(struct wire *net);
 
 /* Opens the model in the bytes of `wire`. */
 sb_model *model_of(const struct wire *wire, int32_t format);
-/* The same, but the test owns the model; test_model creates an empty model. */
+/* Create models that the test owns: from the bytes of `wire`, and without contents. */
 sb_model *test_model_of(const struct wire *wire, int32_t format);
 sb_model *test_model(sb_context *context, int32_t format);
 /* The name of a net. */

@@ -1,6 +1,6 @@
-/* Things that the running test owns. They end with the test; when a rig closes, the things made
-   since it was opened end. The latest thing ends first, and loans end last. Fuzz targets free
-   everything themselves: fuzz/support/owned.c defines the functions that wires need. */
+/* Objects ("things") that the running test owns. The test's end destroys them, the newest first and
+   lent memory last; a rig that closes destroys those made since it was opened. Fuzz targets free
+   their objects: fuzz/support/owned.c has the functions that struct wire needs. */
 #ifndef SB_TESTS_OWNED_H
 #define SB_TESTS_OWNED_H
 
@@ -14,9 +14,9 @@ void test_end(void *thing);
 /* Removes the thing from the list of the test; returns false if the list did not contain it. */
 bool test_disown(const void *thing);
 size_t test_num_owned(void);
-/* Ends all but the `first` things that the test owns. */
+/* Destroys the objects that the test owns except for the oldest `first`. */
 void test_end_after(size_t first);
-/* Ends everything and forgets the test's fixture: the teardown of a test. */
+/* The teardown of a test: destroys all objects and forgets the test's fixture. */
 int test_end_all(void **state);
 
 #endif

@@ -1,4 +1,4 @@
-/* A backend of a caller: its device memory is host memory. */
+/* A backend that a test passes to the library. Its device memory is host memory. */
 #ifndef SB_TESTS_PLAIN_H
 #define SB_TESTS_PLAIN_H
 

@@ -1,4 +1,4 @@
-/* A memory in any state of the table, and any call on that memory: for tests of all
+/* A memory in any state of the table, and any call on that memory, for tests of all
    combinations. */
 #ifndef SB_TESTS_SCENE_H
 #define SB_TESTS_SCENE_H
@@ -21,7 +21,7 @@ struct start {
 enum { SCENE_STARTS = 14 };
 extern const struct start scene_starts[SCENE_STARTS];
 
-/* Such states on a device with host-coherent memory: both sides are one storage, or one is lent. */
+/* Such states with host-coherent memory: both sides share a storage, or one side's is lent. */
 enum { SCENE_COHERENT_STARTS = 10 };
 extern const struct start scene_coherent_starts[SCENE_COHERENT_STARTS];
 
@@ -34,14 +34,14 @@ struct scene {
 };
 
 bool is_read_only(int32_t kind);
-/* Returns whether the state can occur: a current side has storage, and no copy went to a read-only
-   side. */
+/* Returns whether the state can occur: a current side has storage, and no copy was made to a
+   read-only side. */
 bool is_reachable(const struct start *start);
 
 /* Opens a context on sim:0, with pinned host memory if `start` has it, and a memory in the state
    `start`: current sides hold CURRENT, others STALE. */
 void scene_open(struct scene *scene, const struct start *start, size_t bytes);
-/* scene_open on "sim:0" of a table; NULL: the built-in one. */
+/* The same on "sim:0" of `backend`; NULL: the built-in one. */
 void scene_open_on(struct scene *scene, const struct start *start, size_t bytes,
                    const sb_backend *backend);
 /* Releases the memory and asserts that every loan has ended exactly once. */

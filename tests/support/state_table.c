@@ -18,7 +18,7 @@ state_newest state_after(state_newest newest, enum call call, enum work work) {
     const enum purpose purpose = call_kinds[call].purpose;
     if (work == REFUSE)
         return newest;
-    if (work == COPY) /* the other side's bytes, even if they are stale */
+    if (work == COPY) /* the side gets the other side's bytes, even if they are stale */
         newest = newest & ~side ? newest | side : NOBODY;
     else if (work == ZERO)
         newest = newest == NOBODY ? side : newest & ~side;
@@ -65,7 +65,7 @@ bool table_is_borrowed(int32_t kind) {
     return kind == SB_STORAGE_BORROWED || kind == SB_STORAGE_BORROWED_READ_ONLY;
 }
 
-/* Returns whether both sides are one storage. */
+/* Returns whether both sides share one storage. */
 static bool is_one(const struct memory_state *state) {
     return state->is_coherent && state->side[SB_SIDE_CPU].kind == SB_STORAGE_OWNED &&
            state->side[SB_SIDE_GPU].kind == SB_STORAGE_OWNED;
@@ -122,7 +122,7 @@ struct plan table_plan(const struct memory_state *state, enum call call) {
     return call == CLEAR ? plan_clear(state) : plan_cell(state, call);
 }
 
-/* The host side shares storage that the library has on the device, unless it has other storage. */
+/* Makes the host side share the library's storage on the device, unless it has other storage. */
 static void share(struct memory_state *state, bool was_one) {
     struct side *host = &state->side[SB_SIDE_CPU], *device = &state->side[SB_SIDE_GPU];
     if (was_one && device->kind != SB_STORAGE_OWNED)

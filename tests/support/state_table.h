@@ -1,6 +1,6 @@
 /* The reference of SyncedMemory's state table: the purpose of each call, the sides that hold the
-   newest bytes, and the rules for storage that is missing or read-only. The reference shares only
-   the public numbers with the library. */
+   newest bytes, and the rules for storage that is missing or read-only. The reference uses only the
+   public constants of the library. */
 #ifndef SB_TESTS_STATE_TABLE_H
 #define SB_TESTS_STATE_TABLE_H
 
@@ -54,10 +54,10 @@ struct memory_state {
 /* The work of a call on a memory in a state. */
 struct plan {
     sb_status status; /* SB_OK, or the reason why the table refuses the call */
-    int32_t head;     /* afterwards */
-    int32_t side;     /* on which the call works */
+    int32_t head;     /* the head after the call */
+    int32_t side;     /* the side on which the call works */
     bool allocates;   /* the library allocates storage on that side */
-    bool on_device;   /* that storage is memory of the device */
+    bool on_device;   /* the allocated storage is memory of the device */
     bool copies;      /* from the other side */
     bool moves;       /* current bytes move out of read-only storage, on the same side */
     bool zeroes;

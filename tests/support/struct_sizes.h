@@ -1,9 +1,9 @@
-/* Tests calls on a struct that holds its size, with every size up to BEYOND bytes above today's.
-   The struct ends at an unmapped page or, for sanitizers, at the end of its block: a call that
+/* Tests calls on a struct that holds its size, with every size up to BEYOND bytes above the current
+   one. The struct ends at an unmapped page or, for sanitizers, at the end of its block: a call that
    accesses bytes past the struct ends the program. A call refuses a size below that of version 0.1,
-   a size that is not a multiple of size_t's, and an input with an unknown part that is not zero. It
-   fills the unknown part of an output with zeros. tests/project/abi/versions.sh runs this with
-   libraries that know more and fewer members. */
+   a size that is not a multiple of sizeof(size_t), and an input with an unknown part that is not
+   zero. It fills the unknown part of an output with zeros. tests/project/abi/versions.sh runs these
+   tests with libraries that know more and fewer members. */
 #ifndef SB_TESTS_STRUCT_SIZES_H
 #define SB_TESTS_STRUCT_SIZES_H
 
@@ -22,7 +22,7 @@ struct sized {
 };
 
 static inline void *struct_place(void *page_end, const struct sized *row, size_t size) {
-    /* The call reads struct_size in any case. */
+    /* Every call reads struct_size. */
     const size_t held = size < sizeof size ? sizeof size : size;
     const size_t whole = row->size < held ? row->size : held;
     const size_t aligned = (held + 7) / 8 * 8;

@@ -49,9 +49,9 @@ static const char *error_fault(const sb_error *err, sb_status status) {
         holds_poison(&err->offset, sizeof err->offset, true))
         return "err.device_code or err.offset was not written";
     if (err->offset < -1)
-        return "err.offset is neither -1 nor a place";
+        return "err.offset is below -1";
     if (holds_poison(err->message, sizeof err->message, false))
-        return "err.message was not wholly written";
+        return "err.message was written only in part";
     if (err->message[0] == '\0' || !memchr(err->message, 0, sizeof err->message))
         return "err.message is empty or not terminated";
     return NULL;

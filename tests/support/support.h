@@ -1,5 +1,5 @@
-/* Shared by the C tests: cmocka with the headers that it needs, the headers of the C library that
-   nearly every test uses, assertions for sb_error, and the paths of real files. */
+/* Declarations that all C tests share: cmocka with the headers that it needs, common headers of the
+   C library, assertions for sb_error, and the paths of real files. */
 #ifndef SB_TESTS_SUPPORT_H
 #define SB_TESTS_SUPPORT_H
 

@@ -1,4 +1,4 @@
-/* The only function of bcryptprimitives.dll, which old wine lacks, that Rust's library calls. */
+/* Replaces bcryptprimitives.dll on old Wine, with the only function that Rust's std calls. */
 #include <windows.h>
 
 #include <ntsecapi.h>

@@ -157,7 +157,7 @@ TEST_ON(folder, test_slashes_and_relative_paths_work) {
     assert_true(first == 6);
 }
 
-/* After the prefix Windows does not interpret a name's characters, such as a final dot. */
+/* Windows uses all characters of a path literally after this prefix, also a final dot. */
 TEST_ON(folder, test_a_prefixed_path_is_taken_literally) {
     static const char *const names[] = {"dot.", "space ", "plain"};
     char path[MAX_PATH + 64];
@@ -222,8 +222,7 @@ TEST_ON(folder, test_a_file_that_is_not_shared) {
     assert_int_equal(files_in(f->path), 1);
 }
 
-/* The library opens files so that they can be replaced; an open model keeps reading the old bytes.
- */
+/* A file that the library has open can be replaced; the open model keeps reading the old bytes. */
 TEST_ON(folder, test_an_open_model_is_saved_over_itself) {
     for (uint32_t flags = 0; flags <= SB_OPEN_MAPPED; flags += SB_OPEN_MAPPED) {
         sb_model *model;
@@ -264,7 +263,7 @@ static DWORD WINAPI write_over(void *arg) {
     return 0;
 }
 
-/* A writer has the file open only briefly: the other writers wait. */
+/* The other writers wait for a writer, which has the file open only briefly. */
 TEST_ON(folder, test_writers_of_one_file_wait_for_each_other) {
     struct writer writers[WRITERS] = {{0}};
     HANDLE threads[WRITERS];

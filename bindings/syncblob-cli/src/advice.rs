@@ -1,4 +1,4 @@
-//! Advice that is printed after a failure.
+//! Returns advice to print after the message of a failure.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ pub fn similar<'a>(requested: &str, names: impl Iterator<Item = &'a str>) -> Str
 /// Returns advice to append to the message of a failure about `file`.
 pub fn about(file: &Path, failure: &Failure) -> &'static str {
     if file.is_dir() {
-        return "; it is a folder: give a file in it, or `syncblob verify -r` the folder";
+        return "; it is a folder: give a file in it, or run `syncblob verify -r` on the folder";
     }
     on(failure)
 }
@@ -49,7 +49,7 @@ pub fn known(error: &Error) -> Option<&str> {
     error.message().split_once(KNOWN).map(|(_, words)| words)
 }
 
-/// Joins the status's name and the message. If the library detected a format, it comes first.
+/// Joins the message and the status's name. A format that the library detected comes first.
 pub fn useful_half_first(error: &Error, message: &str) -> String {
     let name = error.code_name();
     match message.split_once(KNOWN) {
@@ -84,12 +84,12 @@ fn on_error(error: &Error) -> &'static str {
     }
     match error.kind() {
         ErrorKind::Malformed | ErrorKind::BadShape | ErrorKind::DataOverflow => {
-            "; was it cut off, or is it not Caffe's? `syncblob info --as FORMAT` takes it for one"
+            "; was it cut off, or is it not Caffe's? `syncblob info --as FORMAT` reads it as FORMAT"
         }
         ErrorKind::LengthMismatch => VERIFY,
-        // The message is enough, because no Caffe file is that large.
+        // No Caffe file is that large, so the message needs no advice.
         ErrorKind::DataLimit if error.offset() == Some(MAX_MESSAGE) => "",
-        ErrorKind::DataLimit => "; no net needs that: do you trust where it is from?",
+        ErrorKind::DataLimit => "; no net needs that much: do you trust the file's source?",
         ErrorKind::OutOfMemory | ErrorKind::CapReached => "; it needs more memory than there is",
         ErrorKind::Io => CHECK_PATH,
         _ => "",

@@ -1,4 +1,4 @@
-//! `convert` for programs: converts weights between formats, one tensor at a time.
+//! Converts weights between formats for Rust programs, one tensor at a time.
 
 use std::cell::RefCell;
 use std::error::Error;
@@ -15,8 +15,8 @@ use crate::convert::plan::Wishes;
 use crate::convert::{convert, output_format, Task};
 use crate::interrupt::Interrupt;
 
-/// The options of a conversion. Each method sets the option of `syncblob convert` of the same name.
-/// Error messages mention these options. A conversion prints nothing and handles no signals.
+/// The options of a conversion. A method sets the option of the same name of `syncblob convert`.
+/// Error messages mention its options. A conversion prints nothing and handles no signals.
 ///
 /// ```
 /// use syncblob::{Blob, Format, Model, Payload};
@@ -45,26 +45,26 @@ pub struct Conversion {
 }
 
 impl Conversion {
-    /// Creates options with which a conversion detects IN's format from its content, chooses OUT's
-    /// by its extension, and does not change values.
+    /// Creates options that detect the input's format from its content, choose the output's format
+    /// by its extension, and do not change values.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Reads IN as this format, without detecting the format.
+    /// Reads the input as this format, without detecting the format.
     #[must_use]
     pub fn from(self, format: FileFormat) -> Self {
         Self { from: Some(format), ..self }
     }
 
-    /// Writes OUT in this format, whatever its extension.
+    /// Writes the output in this format, whatever its extension.
     #[must_use]
     pub fn to(self, format: FileFormat) -> Self {
         Self { to: Some(format), ..self }
     }
 
-    /// Chooses the names and shapes of a net's tensors. In a file of named tensors, the default is
-    /// those of PyTorch.
+    /// Chooses the names and shapes of a net's tensors in the output. If the output is .safetensors
+    /// or .npz, the default is PyTorch's names and shapes.
     #[must_use]
     pub fn names(self, scheme: Scheme) -> Self {
         Self { scheme: Some(scheme), ..self }
@@ -76,28 +76,28 @@ impl Conversion {
         Self { dtype: Some(dtype), ..self }
     }
 
-    /// Converts only tensors whose name in OUT matches this pattern, or a pattern of another call.
+    /// Converts only tensors whose output name matches this pattern, or another call's pattern.
     ///
     /// # Errors
-    /// Fails if the text is not a valid pattern, such as `[`.
+    /// Fails if the text, such as `[`, is not a valid pattern.
     pub fn only(mut self, pattern: &str) -> Result<Self, Refusal> {
         let refuse = |error| Refusal(format!("--only '{pattern}': {error}"));
         self.only.push(Pattern::new(pattern).map_err(refuse)?);
         Ok(self)
     }
 
-    /// Replaces an existing OUT if `force` is true. If not, a conversion to an existing file fails.
+    /// Sets whether to replace an existing output. By default, an existing output is an error.
     #[must_use]
     pub fn force(self, force: bool) -> Self {
         Self { force, ..self }
     }
 
-    /// Converts one file. Returns a sentence for each kind of data in IN that OUT lacks. The
-    /// sentences may contain names from IN. OUT is written to a temporary file, which is renamed
-    /// when it is complete.
+    /// Converts one file. Returns a sentence for each kind of data in the input that the output
+    /// lacks. The sentences may contain names from the input. The output is written to a temporary
+    /// file, which is renamed when it is complete.
     ///
     /// # Errors
-    /// Fails if IN cannot be read or converted, or if OUT cannot be written. OUT is then unchanged.
+    /// Fails if a file cannot be read, converted or written. The output is then unchanged.
     pub fn run(
         &self,
         input: impl AsRef<Path>,

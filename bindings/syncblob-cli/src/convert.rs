@@ -42,28 +42,28 @@ use crate::{advice, complain, Status};
 ///
 /// The command converts weights: blobs, with the names, types and order of their
 /// layers, the name of the net, and the counters of a solver. It leaves out a net's
-/// parameters and connections, and diffs. It writes a .caffemodel in Caffe's
+/// parameters and connections, and all diffs. It writes a .caffemodel in Caffe's
 /// current form.
 ///
 /// To an .onnx file it converts the whole net: layers, parameters and weights. FILE is
-/// then the prototxt and the model, or a model alone, which carries its net but rarely the
-/// shapes of its inputs: --input gives them. Blobs keep their names. If a layer cannot be
+/// then the prototxt and the model, or a model alone. A model contains its net, but rarely the
+/// shapes of the inputs: set them with --input. Blobs keep their names. If a layer cannot be
 /// converted, nothing is written, and every such layer is listed.
 ///
 /// A .safetensors file keeps the layers in its metadata, so you can convert it
 /// back. A .npz or .npy file keeps only the names of tensors: if you convert it
 /// back, its layers have no types.
 #[derive(clap::Args)]
-#[command(after_help = "Exit status: 0 if OUT was written; 1 if it was not: it is then as before; \
+#[command(after_help = "Exit status: 0 if OUT was written; 1 if it was not, and is unchanged; \
     2 for wrong usage.",
     after_long_help = AFTER_HELP)]
 pub struct Arguments {
-    /// The file to read, then the file to write; for .onnx the prototxt, if there is one, and the
-    /// model
+    /// The file to read, then the file to write; for .onnx, the files to read are the prototxt (if
+    /// there is one) and the model
     #[arg(value_name = "FILE", required = true, num_args = 1..=3)]
     files: Vec<PathBuf>,
 
-    /// The file to write; FILE then has only the files to read
+    /// The file to write; each FILE is then a file to read
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
 
@@ -75,19 +75,19 @@ pub struct Arguments {
     #[arg(long, value_enum, value_name = "FORMAT")]
     to: Option<FormatArgument>,
 
-    /// Whose names and shapes tensors get [default: torch from a .caffemodel to a .safetensors or
+    /// How tensors are named and shaped [default: torch from a .caffemodel to a .safetensors or
     /// .npz, else caffe]
     #[arg(long, value_enum, value_name = "SCHEME")]
     names: Option<Scheme>,
 
     /// Store all values as this type, instead of the type that each has in IN
     ///
-    /// Values are rounded to the nearest. Values beyond the range become infinite; standard error
-    /// reports their number.
+    /// Values are rounded to the nearest. Values beyond the type's range become infinite; standard
+    /// error reports their number.
     #[arg(long, value_enum, value_name = "DTYPE")]
     dtype: Option<DtypeArgument>,
 
-    /// Convert only tensors whose name in OUT matches; may be given several times
+    /// Convert only tensors whose name in OUT matches GLOB; may be given several times
     #[arg(long, value_name = "GLOB")]
     only: Vec<Pattern>,
 
@@ -151,14 +151,14 @@ impl From<FormatArgument> for FileFormat {
     }
 }
 
-/// Whose names and shapes the tensors of a net have.
+/// How the tensors of a net are named and shaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[non_exhaustive]
 pub enum Scheme {
-    /// PyTorch's modules': layer.weight, layer.bias; a BatchNorm and its Scale are one, with
-    /// running_mean and running_var divided by the factor
+    /// As in PyTorch's modules: layer.weight, layer.bias; a BatchNorm and its Scale are one module,
+    /// with running_mean and running_var divided by the BatchNorm's factor
     Torch,
-    /// The blobs as the file has them: layer.0, layer.1
+    /// As the blobs in the file: layer.0, layer.1
     Caffe,
 }
 
@@ -185,7 +185,7 @@ impl From<DtypeArgument> for Dtype {
 pub struct Task<'a> {
     pub input: &'a Path,
     pub output: &'a Path,
-    /// The format of IN. If None, it is detected.
+    /// The format of the input. If None, it is detected.
     pub from: Option<FileFormat>,
     pub wishes: Wishes<'a>,
     pub force: bool,
@@ -195,7 +195,7 @@ pub struct Task<'a> {
     pub note: Note<'a>,
 }
 
-/// A callback for sentences about data of IN that OUT lacks. They may contain names from IN.
+/// A callback for sentences about data of the input that the output lacks. They may contain names.
 pub type Note<'a> = &'a dyn Fn(&dyn Display);
 
 /// Returns the exit status. An `Err` means that standard output could not be written.
@@ -203,11 +203,11 @@ pub fn run(arguments: &Arguments) -> io::Result<Status> {
     let (inputs, output) = match (&arguments.output, arguments.files.as_slice()) {
         (Some(output), inputs) => (inputs, output),
         (None, [inputs @ .., output]) => (inputs, output),
-        (None, []) => unreachable!("the parser wants a file"),
+        (None, []) => unreachable!("the parser requires a file"),
     };
     match inputs {
         [_] | [_, _] if onnx::is_onnx(output) => match arguments.are_for_weights() {
-            true => Ok(wrong("an option for weights, but OUT is an .onnx: it has a whole net")),
+            true => Ok(wrong("an option for weights, but OUT is an .onnx, a whole net")),
             false => run_net(arguments, inputs, output),
         },
         [input] if !arguments.net.are_given() => run_weights(arguments, input, output),
@@ -278,7 +278,7 @@ fn run_weights(arguments: &Arguments, input: &Path, output: &Path) -> io::Result
     let Some(format) = output_format(arguments.to.map(FileFormat::from), output) else {
         let name = output.to_string_lossy();
         let text = format!(
-            "no format that `convert` writes has the ending of '{}': {FORMATS}",
+            "no format that `convert` writes has the extension of '{}': {FORMATS}",
             printable(&name)
         );
         return Ok(crate::wrong_usage_of("convert", ErrorKind::ValueValidation, text));
@@ -306,7 +306,7 @@ fn run_weights(arguments: &Arguments, input: &Path, output: &Path) -> io::Result
     }
 }
 
-/// Returns `to` if it is set, or else the format of OUT's extension.
+/// Returns `to` if it is set, or else the format of the output's extension.
 pub fn output_format(to: Option<FileFormat>, output: &Path) -> Option<FileFormat> {
     to.or_else(|| FileFormat::of_path(output))
 }
@@ -349,7 +349,7 @@ pub fn convert(task: &Task, interrupt: &Interrupt) -> Result<Option<Plan>> {
     Ok(None)
 }
 
-/// Adds the file and advice to a failure about IN.
+/// Adds the path and advice to a failure about the input.
 fn about_input(path: &Path, failure: Failure) -> Failure {
     let advice = advice::about(path, &failure);
     match about_output(path, failure) {
@@ -358,7 +358,7 @@ fn about_input(path: &Path, failure: Failure) -> Failure {
     }
 }
 
-/// Adds the file to a failure, unless its text already contains the file.
+/// Adds the path to a failure, unless the failure's text already contains it.
 fn about_output(path: &Path, failure: Failure) -> Failure {
     match failure {
         Failure::File(_) | Failure::Interrupted => failure,
@@ -366,7 +366,7 @@ fn about_output(path: &Path, failure: Failure) -> Failure {
     }
 }
 
-/// Reports which data of IN is not in OUT.
+/// Reports which data of the input is not in the output.
 fn report_losses(source: &Source, note: Note) {
     let tensors = 0..source.tensors.len();
     let diffs = tensors.filter(|index| source.details(*index).has_diff).count();
@@ -384,7 +384,7 @@ fn report_losses(source: &Source, note: Note) {
     }
 }
 
-/// Prints a dry run: one line for each input and output of the net, then a total.
+/// Prints the result of a dry run: one line for each input and output of the net, then a total.
 fn list_net(onnx: &Onnx, output: &Path) -> io::Result<()> {
     let mut out = BufWriter::new(StandardOutput::lock());
     for (what, ends) in [("input", onnx.inputs()), ("output", onnx.outputs())] {
@@ -399,7 +399,7 @@ fn list_net(onnx: &Onnx, output: &Path) -> io::Result<()> {
     out.flush()
 }
 
-/// Prints a dry run: one line for each tensor, then a total.
+/// Prints the result of a dry run: one line for each tensor, then a total.
 fn list(format: FileFormat, plan: &Plan, output: &Path) -> io::Result<()> {
     let mut out = BufWriter::new(StandardOutput::lock());
     for item in &plan.items {

@@ -21,7 +21,7 @@ use crate::Status;
 
 /// Compare the blobs of two files, of any formats
 ///
-/// Blobs are paired by the name of their layer and their number in it. If two
+/// Blobs are paired by the name of their layer and their number in that layer. If two
 /// layers are called conv, the second is conv#2. Tensors from other programs are
 /// paired by their own names. Layers without blobs, the parameters of layers and the
 /// net's name are not compared.
@@ -29,7 +29,7 @@ use crate::Status;
 /// Two values a and b are the same if both are NaN, if they are equal, or if
 /// |a - b| is at most TOLERANCE + RTOL * max(|a|, |b|). The relative difference
 /// shown is |a - b| / max(|a|, |b|). Shapes are compared as Caffe does: four legacy
-/// dimensions equal a shape with fewer axes if only leading ones are missing.
+/// dimensions equal a shape with fewer axes if only leading axes of 1 are missing.
 ///
 /// One pair of blobs at a time is in memory.
 #[derive(clap::Args)]
@@ -79,7 +79,7 @@ Exit status:
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Ignored {
-    /// The element types that blobs are stored in
+    /// The element types in which blobs are stored
     Dtype,
     /// The types of layers
     Type,
@@ -197,7 +197,7 @@ fn compare_files(arguments: &Arguments, print: &mut impl Print) -> Result<usize,
     Ok(summary.differences)
 }
 
-/// Returns what a tensor contributes to the progress bar's total.
+/// Returns how many bytes a tensor adds to the progress bar's total.
 fn bytes(tensor: &Tensor) -> u64 {
     tensor.count() as u64 * 4
 }
@@ -315,8 +315,8 @@ impl<'a> Ahead<'a> {
         self.blob.as_ref().map_or(0, |blob| blob.count() - self.at)
     }
 
-    /// Loads the next part if the last one was compared completely. Returns how many values are
-    /// loaded and not compared; 0 at the end.
+    /// Loads the next part if the last part was compared completely. Returns the number of loaded
+    /// values that have not been compared, or 0 at the end.
     fn fill(&mut self) -> Result<usize, Failure> {
         if self.left() == 0 {
             self.blob = None; // frees this part before the next part is loaded

@@ -1,4 +1,4 @@
-//! The data that `info` prints. Reads one blob at a time.
+//! Computes the data that `info` prints, while one blob at a time is in memory.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,20 +14,20 @@ use crate::progress::Progress;
 use crate::stats::{Stats, Value};
 
 /// The contents of one file. A file may have a million blobs of a few bytes each, so a blob has no
-/// separate allocation: its numbers are in three shared vectors. Names remain in the model.
+/// separate allocation. The numbers of all blobs are in `blobs`, `dims` and `stats`.
 pub struct Info {
     pub file: String,
     pub model: Arc<Model>,
-    /// The net that the model contains, if it does.
+    /// The net that the model contains, if any.
     pub net: Option<Listing>,
-    /// The layers' blobs, in the order of the layers. In a file without layers, all its blobs.
+    /// The layers' blobs, in the order of the layers, or all blobs of a file without layers.
     blobs: Vec<Kept>,
     dims: Vec<usize>,
     stats: Vec<Stats>,
 }
 
-/// A blob's entries in the shared vectors: `axes` dimensions, and the sums of its data and its
-/// diff, if the blob has them.
+/// A blob's type, and the indices of its first entries in `dims` and `stats`. It has `axes`
+/// dimensions, and one entry in `stats` each for data and diff, if the blob has them.
 struct Kept {
     first_dim: u32,
     first_stats: u32,
@@ -52,7 +52,7 @@ impl Blob<'_> {
     }
 }
 
-/// The blobs of one layer, or of a file.
+/// The blobs of one layer, or all blobs of a file.
 #[derive(Clone, Copy)]
 pub struct Blobs<'a> {
     info: &'a Info,
@@ -104,7 +104,7 @@ impl Info {
     }
 }
 
-// The JSON form: field names and their order are those of the schema.
+// The JSON form: field names and their order are those of schema/info-v1.schema.json.
 
 impl Serialize for Info {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -178,7 +178,7 @@ pub struct Reader {
 
 impl Reader {
     pub fn new(format: Option<Format>, with_digests: bool) -> Result<Self> {
-        // No cache of freed buffers, because the next blob rarely has the same size.
+        // Disables the cache of freed buffers, because the next blob rarely has the same size.
         let context = Context::builder().host_cache(false).build()?;
         let options = OpenOptions::new().context(&context);
         Ok(Self {
@@ -219,7 +219,7 @@ impl Reader {
     }
 }
 
-/// Returns an `Info` whose vectors have their final capacity, and the total size of all blobs.
+/// Returns an `Info` whose empty vectors have their final capacity, and the bytes of all blobs.
 fn with_room(file: String, model: Arc<Model>) -> Result<(Info, u64)> {
     let (mut blobs, mut dims, mut stats, mut bytes) = (0, 0, 0, 0);
     for at in places(&model) {
@@ -235,7 +235,7 @@ fn with_room(file: String, model: Arc<Model>) -> Result<(Info, u64)> {
     Ok((Info { file, model, net, blobs, dims, stats }, bytes))
 }
 
-/// Iterates over the positions of all blobs, in the file's order.
+/// Iterates over the layer and index of every blob, in the file's order.
 pub fn places(model: &Model) -> impl Iterator<Item = BlobAt> + '_ {
     let in_layers = model.layers().flat_map(|layer| {
         let index = layer.index();

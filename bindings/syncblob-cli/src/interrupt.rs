@@ -1,5 +1,5 @@
-//! SIGINT, SIGTERM and SIGHUP stop the work at its next check, and a write beyond the limit of file
-//! sizes fails. Therefore no half-written file remains. Then the previous actions are restored.
+//! Stops work at its next check after SIGINT, SIGTERM or SIGHUP, so that no half-written file
+//! remains. A write beyond the limit of file sizes fails instead of raising a signal.
 
 mod action;
 
@@ -10,8 +10,8 @@ use std::ops::ControlFlow;
 use self::action::Listening;
 use crate::source::{Failure, Result};
 
-/// A drop restores the previous actions and sends a signal that has arrived again, so that its
-/// previous action runs. After `settle`, an action that would end the program does not run.
+/// Records signals. Dropping an `Interrupt` restores the previous actions and raises a recorded
+/// signal again, unless `settle` was called and the signal's action would end the program.
 #[derive(Default)]
 pub struct Interrupt {
     listening: OnceCell<Listening>,

@@ -79,8 +79,8 @@ enum Command {
 }
 
 impl Command {
-    /// Returns the exit status if standard output cannot be written. It is 2 for `diff` and
-    /// `verify`, which return 1 if they find differences or findings, and 1 for the other commands.
+    /// Returns the exit status that reports unwritable standard output: 1, except for `diff` and
+    /// `verify`, whose status 1 reports differences or findings, so that they return 2.
     fn unprinted(&self) -> Status {
         match self {
             Self::Diff(_) | Self::Verify(_) => Status::from(2),
@@ -94,7 +94,7 @@ impl Command {
 /// The command indexes and checks each file, then reads one blob at a time. It
 /// needs about as much memory as the largest blob.
 ///
-/// For a model with its net it also lists the net's inputs and outputs, with known shapes. For a
+/// For a model that contains a net it also lists inputs and outputs, with known shapes. For a
 /// prototxt it lists the layers of phase TEST, their bottoms and tops, and the shapes; for
 /// safetensors, npz and npy the tensors with shapes, types and counts.
 #[derive(clap::Args)]
@@ -222,7 +222,7 @@ fn wrong_usage_of(name: &str, kind: clap::error::ErrorKind, text: impl Display) 
 /// Prints an error about the arguments, or the help that was requested.
 fn wrong_usage(error: &clap::Error) -> Status {
     let printed = match error.use_stderr() {
-        true => error.print().or(Ok(())), // no other place remains for a report
+        true => error.print().or(Ok(())), // a failure to print cannot be printed
         false => standard_output::check()
             .and_then(|()| error.print())
             .and_then(|()| io::stdout().flush()),
@@ -245,7 +245,7 @@ fn info(arguments: &InfoArguments) -> io::Result<Status> {
     };
     let mut status = Status::SUCCESS;
     for file in &arguments.files {
-        // For a file that cannot be read, the errors of the library are more detailed.
+        // `reader` reads files that `Source` cannot open: `reader` has more detailed errors.
         let format = tensors::format_of(file).filter(|_| arguments.format.is_none());
         match format.map(|format| Source::open(file, Some(format))) {
             Some(Ok(source)) if !source.tensors.is_empty() => {
@@ -266,7 +266,7 @@ fn info(arguments: &InfoArguments) -> io::Result<Status> {
                 }
             }
             Err(error) => {
-                // If the library detected the format, no other reader here can read the file.
+                // If the format is set or detected, no other reader can explain the error.
                 let is_named = arguments.format.is_some() || advice::known(&error).is_some();
                 let failure = error.into();
                 let failure = if is_named { failure } else { explained(file, failure) };
@@ -307,7 +307,7 @@ fn print(out: &mut impl Write, info: &Info, json: bool) -> io::Result<()> {
     out.flush()
 }
 
-/// Prints a failure. If standard error is closed or full, only the exit status reports it.
+/// Prints a failure. If standard error is closed or full, only the exit status reports the failure.
 fn complain(what: &impl Display) {
     let _ = writeln!(io::stderr(), "syncblob: {what}");
 }
@@ -335,7 +335,7 @@ fn complain_of(file: &Path, failure: &Failure) {
     complain(&format_args!("{name}: {text}{advice}"));
 }
 
-/// Returns the status's name, the error and its position. Escapes the text, which may have a path.
+/// Returns the status's name, the error and its position. Escapes the text: it may have a path.
 fn describe(error: &Error) -> String {
     printable(&advice::useful_half_first(error, &error.to_string())).into()
 }

@@ -1,5 +1,5 @@
-//! The names that `convert` uses for a model's layers and blobs in other formats. For programs that
-//! need these names without a file.
+//! The names that `convert` writes for a model's layers and blobs in other formats, for programs
+//! that do not convert a file.
 
 use syncblob::Model;
 
@@ -7,13 +7,13 @@ use crate::source::name_of_no_layer;
 pub use crate::source::Names;
 
 /// Returns unique names of the layers: the second `conv` is `conv#2`, and a layer without a name is
-/// `#` and its index. The names are the bytes of the file, which need not be UTF-8.
+/// `#7`, its index. The names are the bytes of the file, which need not be UTF-8.
 pub fn layer_names(model: &Model) -> Names {
     Names::new(model.layers().map(|layer| layer.name_bytes()))
 }
 
-/// Returns the name of a blob that has no layer: `history.0` in a solver state, `blob` in a mean
-/// file.
+/// Returns the name of a blob that has no layer, such as `history.0` in a solver state, or `blob`
+/// in a mean file.
 pub fn blob_name(model: &Model, blob: usize) -> String {
     name_of_no_layer(model, blob)
 }

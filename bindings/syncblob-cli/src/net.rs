@@ -101,9 +101,9 @@ fn options() -> NetOptions {
     options
 }
 
-// The JSON form: field names and their order are those of the schema.
+// The JSON form: field names and their order are those of schema/info-v1.schema.json.
 
-/// The line of JSON for a prototxt.
+/// The line of JSON that `info --json` prints for a prototxt.
 #[derive(serde::Serialize)]
 pub struct Line<'a> {
     schema: u32,

@@ -17,9 +17,9 @@ const IS_THERE: &str = "it is there already: --force replaces it";
 /// The maximum number of symbolic links in a path on Linux.
 const MAX_LINKS: usize = 40;
 
-/// The place where a file will be written.
+/// The path where a file will be written.
 pub struct Target {
-    /// The path with resolved links, so that a link to the file remains and its target is replaced.
+    /// The path with links resolved, so that saving through a link replaces the link's target.
     path: PathBuf,
     folder: PathBuf,
     /// The existing file that will be replaced, if any.
@@ -29,7 +29,7 @@ pub struct Target {
 
 impl Target {
     pub fn new(path: &Path, force: bool) -> Result<Self> {
-        // The system follows links, and may ignore the text of a link, as in /proc/self/fd.
+        // `asked` is the file that the system opens: the text of a link in /proc may name no file.
         let asked = fs::metadata(path).ok();
         if asked.as_ref().is_some_and(|asked| !asked.is_file()) {
             return Err(Failure::Unsupported("it is not a regular file".into()));
@@ -77,8 +77,8 @@ impl Target {
         })
     }
 
-    /// Like `write`, but for two files. This file refers to `other`, so `other` is renamed first.
-    /// If this file then cannot be renamed, `other` is removed, unless it has replaced an old file.
+    /// Like `write`, but for two files. The file refers to `other`, so `other` is renamed first.
+    /// If the file then cannot be renamed, `other` is removed, unless it has replaced an old file.
     pub fn write_with(
         &self,
         other: &Self,
@@ -149,7 +149,7 @@ impl Target {
         }
     }
 
-    /// Syncs the folder, so that the name survives a power failure. A failure is only passed to
+    /// Syncs the folder, so that the file's name survives a power failure. Passes a failure only to
     /// `note`, because the file is in place.
     fn outlast(&self, note: Note) {
         if let Err(error) = system::sync_folder(&self.folder) {

@@ -14,7 +14,7 @@ pub struct Picture {
 /// The order of three channels in a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Channels {
-    /// The order of OpenCV, and therefore of Caffe.
+    /// Blue, green, red, as in OpenCV and therefore in Caffe.
     #[default]
     Bgr,
     Rgb,
@@ -33,10 +33,10 @@ pub struct Tiles {
 /// The maximum length of a picture's side.
 const MAX_SIDE: usize = 1 << 14;
 
-/// The maximum number of pixels (24 MiB): a few bytes of an archive can become many values.
+/// The maximum number of pixels (24 MiB), because a small archive can unpack to many values.
 const MAX_PIXELS: usize = 1 << 23;
 
-/// The approximate length to which a side is enlarged.
+/// The approximate length in pixels to which the longer side is enlarged.
 const GOOD_SIDE: usize = 512;
 
 /// The colour of a value that is not finite.
@@ -82,9 +82,9 @@ impl Tiles {
         self.count * self.channels * self.height * self.width
     }
 
-    /// Draws the tiles side by side. The smallest of all values is black, the largest white. A
-    /// single image whose values are all from 0 to 255 is not scaled. `scale` is the side of a
-    /// value's square in pixels. If it is None, a side is chosen.
+    /// Draws the tiles side by side. The smallest of all values is black, the largest white. The
+    /// values of a single image are not changed if all are from 0 to 255. Each value becomes a
+    /// square with sides of `scale` pixels; if `scale` is None, chooses the sides.
     pub fn draw(
         self,
         values: &mut impl Pass,
@@ -125,8 +125,8 @@ struct Drawing {
     picture: Picture,
     /// How many values have been drawn.
     at: usize,
-    /// Whether one of the channels of each pixel in the tile is not finite. Such a pixel is
-    /// magenta.
+    /// Marks the pixels of the current tile that have a channel which is not finite. Marked pixels
+    /// are drawn in magenta.
     spoiled: Vec<bool>,
 }
 
@@ -186,7 +186,7 @@ struct Colour(Range);
 
 impl Colour {
     fn new(range: Range, is_one_image: bool) -> Self {
-        // If the maximum is below 2, as with values from 0 to 1, the image would be almost black.
+        // An image of values below 2 is stretched, because it would be almost black.
         if is_one_image && range.min >= 0.0 && (2.0..=255.0).contains(&range.max) {
             return Self(Range { min: 0.0, max: 255.0 });
         }

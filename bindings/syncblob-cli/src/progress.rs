@@ -2,7 +2,7 @@
 
 use crate::system::Bar;
 
-/// Smaller files are read too quickly to need a bar.
+/// The minimum bytes to read for a bar to be shown; fewer bytes are read quickly.
 const LONG: u64 = 32 << 20;
 
 /// A progress bar. It is shown only if standard error is a terminal.

@@ -11,12 +11,12 @@ use crate::source::{Failure, Result};
 use crate::standard_output::StandardOutput;
 use crate::{advice, complain_of, note, Status};
 
-/// Print the net that a model carries as a prototxt
+/// Print the net in a model as a prototxt
 ///
-/// A .caffemodel holds the layers of its net with their parameters and connections, for
-/// when the prototxt is lost. The text is of Caffe's current form, whatever generation
-/// the file is of. It has the layers of training, too. Shapes of inputs are rarely in a
-/// model.
+/// A .caffemodel holds the layers of its net with their parameters and connections, so
+/// a lost prototxt can be replaced. The text is in Caffe's current form, even if an old
+/// version of Caffe wrote the file. It includes the layers of training. Shapes of inputs
+/// are rarely in a model.
 #[derive(clap::Args)]
 #[command(after_help = "Exit status: 0 if the net was printed; 1 if it was not; 2 for wrong usage.",
     after_long_help = AFTER_HELP)]
@@ -25,7 +25,7 @@ pub struct Arguments {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// FILE is a prototxt: bring it from V0 or V1 into Caffe's current form
+    /// Read a prototxt instead, and convert it from V0 or V1 to Caffe's current form
     #[arg(long)]
     upgrade: bool,
 }

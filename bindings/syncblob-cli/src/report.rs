@@ -23,10 +23,10 @@ use crate::Status;
 
 /// Write a report of a file as one HTML page
 ///
-/// The page draws the net that a model carries, lists layers and shapes, and shows the distribution of values as a
-/// histogram. It has pictures of mean images, and of filters with 1 or 3 channels.
+/// The page draws the net in a model, lists layers and shapes, and shows the distribution of values
+/// as a histogram. It has pictures of mean images, and of filters with 1 or 3 channels.
 /// You can search the list and sort it by a column. The page is one file and loads
-/// nothing. Names from the file are shown as text, whatever they hold.
+/// nothing. Names from the file are shown as text, even if they contain HTML.
 #[derive(clap::Args)]
 #[command(after_help = "Exit status: 0 if the report was written; 1 if the file cannot be read or \
     the report cannot be written;\n2 for wrong usage.",
@@ -44,7 +44,7 @@ pub struct Arguments {
     #[arg(short, long)]
     force: bool,
 
-    /// Take three channels as red, green, blue; Caffe's are blue, green, red
+    /// Read three channels as red, green, blue; Caffe's order is blue, green, red
     #[arg(long)]
     rgb: bool,
 }
@@ -60,7 +60,7 @@ Exit status:
      report is then as it was
   2  wrong usage";
 
-/// The maximum numbers of pictures and of their filters. The page should open without delay.
+/// The maximum numbers of pictures and of a picture's filters, so that the page opens quickly.
 const MAX_FIGURES: usize = 8;
 const MAX_TILES: usize = 256;
 
@@ -113,7 +113,7 @@ fn net_of(source: &Source, file: &Path) -> Option<Listing> {
     }
 }
 
-/// Returns what a tensor contributes to the progress bar's total.
+/// Returns how many bytes a tensor adds to the progress bar's total.
 fn bytes(tensor: &Tensor) -> u64 {
     tensor.count() as u64 * 4
 }
@@ -151,7 +151,7 @@ fn row(source: &Source, entry: Entry) -> Result<Row<'_>> {
     };
     let tensor = &source.tensors[index];
     let layer = source.layer_of(tensor);
-    // Files of other programs may have element types that blobs do not support.
+    // If blobs do not support the element type, as in other programs' files, the note reports it.
     let (summary, note) = match Summary::of(&mut Passes::new(source, index)) {
         Err(Failure::Unsupported(text)) => (None, Some(text)),
         summary => (Some(summary?), None),
@@ -181,7 +181,7 @@ fn figures(source: &Source, channels: Channels) -> Result<Vec<Figure<'_>>> {
     for (index, tiles) in all.take(MAX_FIGURES) {
         let tensor = &source.tensors[index];
         let shown = tiles.at_most(MAX_TILES);
-        // Omits a picture that would be too large, or whose element type blobs do not support.
+        // Omits a picture that would be too large, or if blobs do not support the element type.
         let mut values = Passes::of_first(source, index, shown.values());
         let picture = match shown.draw(&mut values, channels, None) {
             Err(Failure::Unsupported(_)) => continue,

@@ -19,15 +19,15 @@ use crate::Status;
 ///
 /// With --output the command draws a PNG picture: the mean image, or the filters of
 /// the first convolution, side by side. It stretches filters so that the least value
-/// of all is black and the greatest white. If a filter has other than 1 or 3
-/// channels, each channel is drawn alone. It draws at most 1024 of either. A single
+/// of all is black and the greatest white. If a filter has neither 1 nor 3 channels,
+/// each channel is drawn alone. At most 1024 filters or channels are drawn. A single
 /// image with values from 0 to 255 is not stretched. A value that is NaN or infinite
 /// is magenta.
 ///
 /// Without --output it prints a histogram of each blob, its mean, its standard
 /// deviation and its largest values.
 #[derive(clap::Args)]
-#[command(after_help = "Exit status: 0 if it was shown; 1 if the file cannot be read or shown, or \
+#[command(after_help = "Exit status: 0 if FILE was shown; 1 if it cannot be read or shown, or \
     the picture cannot be written;\n2 for wrong usage.",
     after_long_help = AFTER_HELP)]
 pub struct Arguments {
@@ -47,11 +47,11 @@ pub struct Arguments {
     #[arg(short, long, requires = "output")]
     force: bool,
 
-    /// Draw each value as a square of this side, instead of one that fits
+    /// Draw each value as a square with sides of PIXELS, instead of choosing a size
     #[arg(long, value_name = "PIXELS", requires = "output", value_parser = 1..=256)]
     scale: Option<i64>,
 
-    /// Take three channels as red, green, blue; Caffe's are blue, green, red
+    /// Read three channels as red, green, blue; Caffe's order is blue, green, red
     #[arg(long, requires = "output")]
     rgb: bool,
 }
@@ -164,7 +164,7 @@ fn text(arguments: &Arguments) -> Result<(), Stop<'_>> {
     for (index, tensor) in chosen {
         let layer_type = source.layer_of(tensor).map(|layer| &*layer.layer_type);
         text::heading(&mut out, tensor, layer_type).map_err(Stop::Output)?;
-        // Files of other programs may have element types that blobs do not support.
+        // If blobs do not support the element type, as in other programs' files, prints a note.
         let summary = match Summary::of(&mut Passes::new(&source, index)) {
             Err(Failure::Unsupported(why)) => {
                 text::note(&mut out, &why).map_err(Stop::Output)?;

@@ -25,9 +25,9 @@ pub use self::safetensors::type_of as safetensors_type;
 /// An opened file. A tensor uses memory only while it is loaded.
 pub struct Source {
     pub format: FileFormat,
-    /// All data of the file except its tensors.
+    /// The file's data except the tensors.
     pub notes: Notes,
-    /// In the order of the layers if the file has layers, or else in the file's order.
+    /// Sorted by layer if the file has layers, or else in the file's order.
     pub tensors: Vec<Tensor>,
     /// The names of an archive's members that are not arrays.
     pub others: Vec<String>,
@@ -49,7 +49,7 @@ pub struct Tensor {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stored {
     As(Dtype),
-    /// A type that blobs do not support, with the name that the format uses for it.
+    /// A type that blobs do not support, by its name in the file's format.
     Other(String),
 }
 
@@ -78,7 +78,7 @@ pub struct Details {
     pub is_legacy: bool,
 }
 
-/// The maximum number of values to read at a time, if parts are enough.
+/// The maximum number of values in a part, for callers that do not need all values at once.
 pub const PART: usize = 1 << 20;
 
 /// The values of a tensor, in order.
@@ -92,7 +92,7 @@ pub trait Parts {
 /// A consumer of a tensor's parts. It may stop before the last part.
 type Reading<'a> = &'a mut dyn FnMut(&mut dyn Parts);
 
-/// A reader of the tensors of one format. The index of a tensor is that in `Source::tensors`.
+/// A reader of the tensors of one format. A tensor has its index in `Source::tensors`.
 trait Store {
     /// Calls `reading` once with the parts of a tensor.
     fn read(
@@ -107,7 +107,7 @@ trait Store {
         Details::default()
     }
 
-    /// Returns the model. Only Caffe's own files have one.
+    /// Returns the model, which only Caffe's own files have.
     fn model(&self) -> Option<&Model> {
         None
     }
@@ -116,12 +116,12 @@ trait Store {
 impl Source {
     /// Opens a file. If `format` is None, detects the format from the first bytes.
     pub fn open(path: &Path, format: Option<FileFormat>) -> Result<Self> {
-        // No cache of freed buffers, because the next tensor rarely has the same size.
+        // Disables the cache of freed buffers, because the next tensor rarely has the same size.
         let context = Context::builder().host_cache(false).build()?;
         let is_found = format.is_none();
         let format = match format {
             Some(format) => format,
-            // Opening a pipe would block. The library then reports an error.
+            // Opening a pipe would block, so the library reports the error.
             None if !fs::metadata(path)?.is_file() => FileFormat::Caffe(None),
             None => FileFormat::of_file(&File::open(path)?)?,
         };
@@ -151,7 +151,7 @@ impl Source {
         self.store.model().filter(|model| model.format() == Format::Caffemodel)
     }
 
-    /// Returns the context in which tensors are loaded. It does not cache freed buffers.
+    /// Returns the context in which tensors are loaded. The context does not cache freed buffers.
     pub fn context(&self) -> &Context {
         &self.context
     }
@@ -169,7 +169,7 @@ impl Source {
         self.store.read(index, tensor, &self.context, &mut |parts| {
             given = reading.take().map(|reading| reading(parts));
         })?;
-        Ok(given.expect("each format has its parts read"))
+        Ok(given.expect("each format calls `reading`"))
     }
 
     /// Loads all values of a tensor in their stored type. Uses memory only for these values.
@@ -183,7 +183,7 @@ impl Source {
     }
 
     /// Passes all values to `each` in order, in blobs of at most `most` values. Tensors of Caffe's
-    /// own files, and arrays in Fortran's order, are not divided.
+    /// own files, and arrays in Fortran's order, are passed as one blob.
     pub fn parts(
         &self,
         index: usize,
@@ -220,7 +220,7 @@ pub enum Failure {
     Malformed(String),
     /// The file or the request is not supported. The text mentions an alternative.
     Unsupported(String),
-    /// One of the failures above. The text contains the file.
+    /// One of the failures above, as a text that contains the file's path.
     File(String),
     /// A signal stopped the command.
     Interrupted,

@@ -1,6 +1,6 @@
-//! Standard output that reports an error if nothing can be printed. Rust's own standard output does
-//! not: the runtime opens /dev/null instead of a closed descriptor, and a write to a descriptor
-//! that is open only for reading succeeds.
+//! Standard output that reports an error if nothing can be printed. Rust's own standard output
+//! reports success: the runtime replaces a closed descriptor with /dev/null, and ignores the error
+//! of a descriptor that is open only for reading.
 
 use std::io::{self, StdoutLock, Write};
 
@@ -19,7 +19,7 @@ impl StandardOutput {
 pub fn check() -> io::Result<()> {
     match standard_output::is_open() {
         true => Ok(()),
-        false => Err(io::Error::other("it is closed, or open for reading alone")),
+        false => Err(io::Error::other("it is closed, or open only for reading")),
     }
 }
 

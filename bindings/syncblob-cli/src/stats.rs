@@ -59,7 +59,7 @@ impl Value for f64 {
     }
 }
 
-/// Returns the bits of the half that was converted to this float. Exact; a NaN keeps its bits.
+/// Returns the bits of the half that was converted to this float, exactly, also for a NaN.
 fn half_of(value: f32) -> u16 {
     let bits = value.to_bits();
     let (exponent, fraction) = (bits >> 23 & 0xff, bits >> 13 & 0x3ff);
@@ -186,7 +186,7 @@ impl Sum {
     }
 
     fn total(self) -> f64 {
-        // If the sum has overflowed, the error term is NaN.
+        // If the sum has overflowed, the error term is NaN and is not added.
         if self.sum.is_finite() {
             self.sum + self.error
         } else {

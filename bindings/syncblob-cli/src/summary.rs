@@ -12,7 +12,7 @@ pub struct Summary {
     pub mean: f64,
     /// The population standard deviation.
     pub deviation: f64,
-    /// How many values are in each part of the range.
+    /// The number of values in each of `BINS` equal parts of the range.
     pub bins: [usize; BINS],
     /// The values of largest magnitude with their offsets. The largest is first.
     pub largest: Vec<(f64, usize)>,
@@ -20,7 +20,7 @@ pub struct Summary {
 
 pub const BINS: usize = 32;
 
-/// How many of the `largest` values are stored.
+/// The maximum length of `Summary::largest`.
 const LARGEST: usize = 5;
 
 impl Summary {

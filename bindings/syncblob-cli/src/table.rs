@@ -15,7 +15,7 @@ const COLUMNS: usize = 10;
 const HEADINGS: [&str; COLUMNS] =
     ["layer", "type", "blob", "shape", "dtype", "count", "bytes", "sum", "asum", "sumsq"];
 
-/// The index of the first column of numbers. It and all later columns are right-aligned.
+/// The index of the first column of numbers. This column and all later ones are right-aligned.
 const NUMBERS: usize = 5;
 
 /// The maximum number of characters of a name that are shown.
@@ -23,8 +23,8 @@ pub const NAME: usize = 60;
 
 type Cells = [String; COLUMNS];
 
-/// Writes a line about the file, a table, notes and an empty line. Does not store the rows, but
-/// makes them once for the widths and once for each output.
+/// Writes a line about the file, a table, notes and an empty line. Makes the rows twice instead of
+/// storing them: to compute the columns' widths, and to write.
 pub fn write(out: &mut impl Write, info: &Info) -> io::Result<()> {
     let headings = HEADINGS.map(String::from);
     let mut widths = headings.each_ref().map(|cell| cell.width());

@@ -1,4 +1,4 @@
-//! `info` for files that are not Caffe's: lists their tensors.
+//! Prints the tensors of files that are not Caffe's, for `info`.
 
 use std::fs::{self, File};
 use std::io::{self, Write};

@@ -34,8 +34,8 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     text.chars().map(escape).collect::<String>().into()
 }
 
-/// Truncates to `max` characters, with an ellipsis. A column is as wide as its longest cell, and
-/// names are untrusted.
+/// Truncates a text to `max` characters, with an ellipsis, because a column is as wide as its
+/// longest cell, and a file may have very long names.
 pub fn shortened(text: &str, max: usize) -> String {
     match text.char_indices().nth(max) {
         Some((end, _)) => format!("{}…", printable(&text[..end])),

@@ -23,9 +23,9 @@ use crate::{FormatArgument, Status};
 /// - values that are NaN or infinite, or too large for the float that Caffe
 ///   computes with;
 ///
-/// - names that two layers with blobs, two tensors or two members of an archive share,
-///   that are not UTF-8, that would act on a terminal, or that in an archive lead out of
-///   the folder where it is unpacked;
+/// - names that two layers with blobs, two tensors or two members of an archive have,
+///   that are not UTF-8 or control a terminal, or with which an archive would write
+///   outside the folder where it is unpacked;
 ///
 /// - a net without any value.
 ///
@@ -41,8 +41,8 @@ pub struct Arguments {
 
     /// Check the model files in folders, and in folders in them
     ///
-    /// They end in .caffemodel, .solverstate, .binaryproto, .safetensors, .npz or .npy. Links to
-    /// folders are not followed.
+    /// Model files end in .caffemodel, .solverstate, .binaryproto, .safetensors, .npz or .npy.
+    /// Links to folders are not followed.
     #[arg(short, long)]
     recursive: bool,
 
@@ -75,7 +75,7 @@ Exit status:
   2  wrong usage, or output that cannot be printed";
 
 pub fn run(arguments: &Arguments) -> io::Result<Status> {
-    // No cache of freed buffers, because the next blob rarely has the same size.
+    // Disables the cache of freed buffers, because the next blob rarely has the same size.
     let context = match Context::builder().host_cache(false).build() {
         Ok(context) => context,
         Err(error) => {

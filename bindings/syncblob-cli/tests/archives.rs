@@ -29,8 +29,8 @@ fn header(out: &mut dyn Write, descr: &str, shape: &str, fortran: bool) {
     out.write_all(text.as_bytes()).unwrap();
 }
 
-/// Writes one array of 3 x 900,000 small values, which is read in several parts. `others` are
-/// values that differ.
+/// Writes one array of 3 x 900,000 small values, which is read in several parts. `others` are the
+/// offsets and values of elements with another value.
 fn large(files: &Files, name: &str, others: &[(usize, f32)]) -> PathBuf {
     let mut values: Vec<f32> = (0..2_700_000).map(|n| (n % 7) as f32).collect();
     for &(at, value) in others {
@@ -150,8 +150,8 @@ fn unsafe_names_are_not_written_into_an_archive() {
 fn names_that_are_too_long_for_an_archive_are_refused() {
     let files = Files::new();
     let out = files.path("out.npz");
-    // The longest name has 65,535 bytes with ".npy", and the next one is too long. ".0" is appended
-    // to a layer's name.
+    // A member's name may have 65,535 bytes, including `.npy`. The names that end in `.0`, which
+    // `convert` appends to a layer's name, have 65,536.
     let long = "n".repeat(65_530);
     let from = safetensors(&files, &format!("{long}."));
     let (status, _, err) = run(command("convert", &[], &[&from, &out]));
@@ -232,7 +232,7 @@ fn memory_does_not_grow_with_the_unpacked_size() {
         let (status, text) = bounded(words, &file);
         assert_eq!(status, Some(0), "{words:?}: {text}");
     }
-    // In Fortran's order, the whole array would have to be in memory.
+    // An array in Fortran's order would need memory for all values, so they are not read.
     let file = zeros("fortran.npz", "(16, 524288)", true);
     for (words, refused) in [(&["verify", "FILE"][..], 1), (&["show", "FILE"], 0), (&report, 0)] {
         let (status, text) = bounded(words, &file);
@@ -321,7 +321,7 @@ fn members_that_share_a_name_are_findings() {
     let what = "two members of the archive are called";
     assert_refused(&files, &renamed(&files, "b.0.npy", "a.0.npy"), what);
     assert_refused(&files, &renamed(&files, "read.it", "read.me"), what);
-    // One member is not counted by the end record of the archive.
+    // The end record counts one member fewer than the directory contains.
     let mut bytes = std::fs::read(files.path("two.npz")).unwrap();
     let end = bytes.windows(4).rposition(|bytes| bytes == b"PK\x05\x06").unwrap();
     (bytes[end + 8], bytes[end + 10]) = (3, 3);

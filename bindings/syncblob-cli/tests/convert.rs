@@ -260,7 +260,7 @@ fn a_solver_state_keeps_its_counters_in_a_round_trip() {
     convert(&[], &between, &back);
     assert_eq!(contents(&back), contents(&path));
     assert_eq!(Model::open(&back).unwrap().solver_info().unwrap(), info);
-    // An archive has no metadata, unlike a safetensors file. It has the history, ordered by number.
+    // Unlike a safetensors file, an archive contains no metadata, only the history by number.
     let (archive, bare) = (files.path("a.npz"), files.path("bare.solverstate"));
     convert(&[], &path, &archive);
     convert(&[], &archive, &bare);
@@ -319,7 +319,7 @@ fn connected_net(files: &Files, name: &str, rows: &[Row]) -> PathBuf {
 const TRANSPOSE: &[u8] = &[0x30, 1];
 
 /// Writes a net with a BatchNorm and its Scale, a BatchNorm without a Scale, and an InnerProduct
-/// that has these parameters.
+/// whose parameters are `inner_product`.
 fn torch_net(files: &Files, inner_product: &[u8]) -> PathBuf {
     let row =
         |name, layer_type, ends, blobs| Row { name, layer_type, ends, parameters: &[], blobs };
@@ -437,7 +437,7 @@ fn tensors_with_ambiguous_names_are_refused() {
     convert(&["--only=norm.running_*"], &archive, &out);
     assert_eq!(contents(&out).1[0].2.len(), 3);
 
-    // Another program has changed a constant.
+    // Changes a constant, as another program might.
     let (alone, changed) = (files.path("alone.safetensors"), files.path("changed.caffemodel"));
     convert(&["--only=alone.*"], &net, &alone);
     let mut bytes = fs::read(&alone).unwrap();
@@ -468,7 +468,7 @@ fn a_scale_factor_is_applied_as_in_caffe() {
         let (net, back) = (normed_net(&files, factor), files.path("back.caffemodel"));
         let inverse = if factor == 0.0 { 0.0 } else { 1.0 / factor };
         let expected = [[0.1 * inverse, -3.7 * inverse], [7.0 * inverse, 1e-3 * inverse]];
-        // The file between has no factor. The factor of the result is 1.
+        // The file `between` has no factor, so the factor of the result is 1.
         for (between, only) in [("n.safetensors", "*"), ("n.npz", "*.running_*")] {
             convert(&["-f", "--only", only], &net, &files.path(between));
             convert(&["-f"], &files.path(between), &back);
@@ -547,7 +547,7 @@ fn only_selects_whole_layers_for_a_caffemodel() {
     assert_eq!((layers.len(), &*layers[0].0, layers[0].2.len()), (1, "scale", 2));
     let text = refuse(&["--only", "scale.1"], &net, &files.path("x.caffemodel"));
     assert!(text.contains("\"scale\" would have blob 1 and no blob 0"), "{text}");
-    // The place of a tensor does not change if other tensors are omitted.
+    // A tensor keeps its layer and its number if other tensors are omitted.
     let bias = files.path("bias.safetensors");
     convert(&["--only", "scale.bias"], &net, &bias);
     let text = refuse(&[], &bias, &files.path("x.caffemodel"));

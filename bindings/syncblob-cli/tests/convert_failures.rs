@@ -54,7 +54,7 @@ fn inconsistent_safetensors_files_are_refused() {
         let reason = refusal(&files.write("lie.safetensors", &bytes));
         assert!(reason.contains(part), "{part} is not in {reason}");
     }
-    // A header claims 2^62 bytes, and the format is set by an option.
+    // The file claims a header of 2^62 bytes. An option sets the format.
     let mut bytes = (1_u64 << 62).to_le_bytes().to_vec();
     bytes.extend(b"{\"a\":");
     let bomb = files.write("bomb.safetensors", &bytes);
@@ -75,7 +75,7 @@ fn array(descr: &str, shape: &str) -> String {
     format!("{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}\n")
 }
 
-/// A header of version 2, whose length of 4 bytes claims 4 GiB.
+/// The beginning of a header of version 2, whose length field claims 4 GiB.
 const LONG_HEADER: &[u8] = b"\x93NUMPY\x02\x00\xff\xff\xff\xff{'descr'";
 
 #[test]
@@ -125,7 +125,7 @@ fn inconsistent_npz_archives_are_refused() {
     let good = npy(&array("'<f4'", "(2,)"), 8);
     let path = files.write("good.npz", &deflated(&good));
     let (status, _, err) = run(command("convert", &[], &[&path, &files.path("ok.safetensors")]));
-    assert_eq!((status, err.as_str()), (0, ""), "the archive made here is one");
+    assert_eq!((status, err.as_str()), (0, ""), "the archive is valid");
     let whole = stored(&good);
     let mut damaged = whole.clone();
     let directory = damaged.windows(4).position(|bytes| bytes == b"PK\x01\x02").unwrap();
@@ -151,8 +151,8 @@ fn inconsistent_npz_archives_are_refused() {
     }
 }
 
-/// Tests that OUT is refused if it is an open file without a name. The text that the system returns
-/// for such a file is not a path.
+/// Tests that an open file without a name is refused as the output. The text of the system's link
+/// to such a file is not a path.
 #[test]
 #[cfg(target_os = "linux")]
 fn an_open_file_without_a_name_is_refused_as_out() {

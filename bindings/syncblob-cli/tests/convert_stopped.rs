@@ -53,8 +53,8 @@ fn leftovers(file: &Path) -> Vec<PathBuf> {
 fn started(from: &Path, out: &Path) -> Child {
     let mut program = Command::new(PROGRAM);
     program.args(command("convert", &["--force"], &[from, out]));
-    // Programs of a background shell, or of nohup, inherit ignored signals. SAFETY: `signal` may be
-    // called between fork and exec.
+    // Resets signals, which a background shell or nohup ignores. SAFETY: `signal` may be called
+    // between fork and exec.
     unsafe {
         program.pre_exec(|| {
             libc::signal(libc::SIGINT, libc::SIG_DFL);
@@ -157,7 +157,7 @@ fn progress_is_shown_only_on_a_terminal() {
         .stdin(Stdio::null())
         .output()
     else {
-        return eprintln!("not tested: there is no script, which makes a terminal");
+        return eprintln!("not tested: the program `script` is not installed");
     };
     assert!(output.status.success());
     let shown = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -165,7 +165,7 @@ fn progress_is_shown_only_on_a_terminal() {
     assert!(shown.trim_end().ends_with("\u{1b}[2K"), "the bar is cleared: {shown:?}");
 }
 
-/// Tests a limit of file sizes. By default, the signal for this limit ends a program.
+/// Tests a write beyond the limit of file sizes. By default, its signal ends the program.
 #[test]
 fn a_limit_of_file_sizes_leaves_the_old_file_and_nothing_else() {
     let files = Files::new();
@@ -189,7 +189,7 @@ fn a_limit_of_file_sizes_leaves_the_old_file_and_nothing_else() {
     }
 }
 
-/// Runs in a separate namespace, in which the folder is a file system of 1 MiB.
+/// A script that runs a command in a namespace where the folder $1 is a file system of 1 MiB.
 const ON_A_SMALL_DISK: &str = "
     mount -t tmpfs -o size=1m tmpfs \"$1\" || exit 77
     cd \"$1\" && printf old > \"$3\"

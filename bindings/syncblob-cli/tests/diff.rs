@@ -226,7 +226,7 @@ fn an_empty_net_equals_an_empty_net() {
 fn too_many_blobs_are_refused() {
     let files = Files::new();
     let count: usize = (1 << 17) + 1;
-    // NetParameter { layer { blobs {} blobs {} ... } }, the layer's size as a varint
+    // NetParameter { layer { blobs {} blobs {} ... } }; `size` is the layer's size as a varint.
     let size = [0, 7, 14].map(|shift| ((2 * count) >> shift) as u8 & 0x7f);
     let start = [0xa2, 0x06, size[0] | 0x80, size[1] | 0x80, size[2]];
     let many = files.write("many", &[&start[..], &b"\x3a\x00".repeat(count)].concat());

@@ -1,5 +1,5 @@
-//! Tests writing to file systems that fail or lack calls. OUT is the old file or the new file, as
-//! the exit status reports, and no other file remains in its folder.
+//! Tests writing to file systems on which calls fail or are missing. The output must then be the
+//! old or the new file, as the exit status reports, and no other file may remain in its folder.
 #![cfg(target_os = "linux")]
 
 mod program;
@@ -14,8 +14,8 @@ use std::process::Command;
 
 use program::{disk_library, Files};
 
-/// Each kind of file that the command writes: the command, the words between IN and OUT, OUT's
-/// name, and whether the library writes OUT. If it does, it also syncs the folder.
+/// Each kind of file that the command writes: the command, the words between input and output, the
+/// output's name, and whether the library writes it, in which case it also syncs the folder.
 const SAVES: [(&str, &[&str], &str, bool); 7] = [
     ("convert", &[], "x.npz", false),
     ("convert", &[], "x.npy", false),
@@ -34,11 +34,11 @@ struct Run {
     log: String,
 }
 
-/// A folder on a fake file system. IN is in another folder.
+/// A folder on a fake file system. The input is in another folder.
 struct Disk {
     files: Files,
     folder: PathBuf,
-    /// A mean file. The next field is a net, which is needed for x.onnx.
+    /// A mean file, the input for all outputs but x.onnx.
     input: PathBuf,
     net: PathBuf,
 }
@@ -86,7 +86,7 @@ impl Disk {
         self.folder.join(SAVES[save].2)
     }
 
-    /// Returns the bytes of OUT if no call fails. Removes OUT from the folder.
+    /// Returns the bytes of the output if no call fails. Removes the output.
     fn expected(&self, save: usize) -> Vec<u8> {
         let run = self.run(save, false, &[]);
         assert_eq!((run.status, &*run.err), (Some(0), ""));

@@ -45,7 +45,7 @@ fn convert(from: &Path, to: &Path) -> u8 {
     syncblob_cli::run(words).code()
 }
 
-/// Runs this test again in a child process that has a task.
+/// Runs this test again in a child process, which runs the task.
 fn host(task: &str) -> ExitStatus {
     let name = "the_program_handles_its_signals_afterwards";
     let mut program = Command::new(std::env::current_exe().unwrap());

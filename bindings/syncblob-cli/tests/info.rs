@@ -198,7 +198,7 @@ fn the_option_as_replaces_the_detection() {
     let mean = files.mean();
     let (status, out, _) = info(&["--json", "--as", "blob"], &[&mean]);
     assert_eq!((status, out), (0, info(&["--json"], &[&mean]).1));
-    // In protobuf, the fields of another message are only unknown. The library refuses them.
+    // Protobuf ignores the fields of another message as unknown fields. The library refuses them.
     let (status, out, err) = info(&["--json", "--as", "solverstate"], &[&files.net("n")]);
     assert_eq!((status, out.as_str()), (1, ""));
     assert!(err.contains("SB_ERR_MALFORMED"), "{err}");

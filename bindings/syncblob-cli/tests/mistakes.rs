@@ -21,7 +21,7 @@ const MISTAKES: [(&str, i32, &str, &str); 26] = [
         "empty: it is a folder: `syncblob verify -r` checks the files",
         "unexpected argument '-r'",
     ),
-    ("info models", 1, "`syncblob verify -r` the folder", "Is a directory; check the path"),
+    ("info models", 1, "`syncblob verify -r` on the folder", "Is a directory; check the path"),
     ("verify -q --json models/a.caffemodel", 2, "cannot be used with", "unexpected argument '-q'"),
     ("verify short", 1, "short: SB_ERR_LENGTH_MISMATCH", "`syncblob verify` lists every such blob"),
     (

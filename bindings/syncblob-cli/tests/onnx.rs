@@ -292,8 +292,8 @@ fn a_refusal_prints_its_reason_and_leaves_no_file() {
             &["there.onnx: it is there already: --force"],
         ),
         ("deploy.prototxt net.caffemodel absent.d/x.onnx", "", &["x.onnx"]),
-        ("deploy.prototxt same.onnx same.onnx", "--force", &["same.onnx: it is", "which is read"]),
-        ("deploy.prototxt x.onnx.data x.onnx", "", &["x.onnx.data: it is", "which is read"]),
+        ("deploy.prototxt same.onnx same.onnx", "--force", &["same.onnx: it is", "the input file"]),
+        ("deploy.prototxt x.onnx.data x.onnx", "", &["x.onnx.data: it is", "the input file"]),
         (both, "--input odd=1x3", &["no input 'odd'", "'data'"]),
         (both, "--input fc=1x3", &["'fc' is not an input"]),
         (both, "--outputs odd", &["no blob 'odd'"]),
@@ -513,7 +513,7 @@ fn a_hostile_name_cannot_reach_the_terminal() {
     }
 }
 
-/// Tests that no file remains if the model turns out to be malformed while OUT is written.
+/// Tests that no file remains if the model turns out to be malformed while the .onnx is written.
 #[test]
 fn unreadable_weights_leave_no_file() {
     let folder = Folder::new();
@@ -537,11 +537,11 @@ fn a_symbolic_link_is_followed_and_not_replaced() {
         assert!(
             fs::symlink_metadata(&link).unwrap().is_symlink() && Path::new(&folder.out).exists()
         );
-        // A link to an input file is refused as OUT.
+        // A link to an input file is refused as the output.
         let model = fs::read(&folder.model).unwrap();
         std::os::unix::fs::symlink(&folder.model, folder.files.path("model.onnx")).unwrap();
         let (status, _, err) = folder.run("convert net.caffemodel model.onnx --force");
-        assert!(status == 1 && err.contains("which is read"), "{err}");
+        assert!(status == 1 && err.contains("the input file"), "{err}");
         assert_eq!(fs::read(&folder.model).unwrap(), model);
     }
 }

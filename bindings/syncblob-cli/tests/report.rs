@@ -51,7 +51,7 @@ fn the_page_needs_no_other_file_and_shows_names_as_text() {
     assert_eq!(page.matches("<title>").count(), 1 + 1, "the page's, and one histogram's");
 }
 
-/// Tests that the page has the elements for texts and paths.
+/// Tests that the page contains the texts and the paths of the drawing.
 #[test]
 fn a_net_with_connections_is_drawn() {
     let files = Files::new();
@@ -156,7 +156,7 @@ fn look(browser: &mut Browser, page: &Path) -> (u64, u64) {
     let decoded = "Promise.all([...document.images].map(image => image.decode()))
         .then(() => [...document.images].every(image => image.naturalWidth > 0))";
     assert_eq!(browser.evaluate(decoded), true);
-    // The style is applied, because the policy has its hash.
+    // The style must be applied, because the policy contains its hash.
     assert_eq!(browser.evaluate("getComputedStyle(document.body).maxWidth"), "1440px");
     let count = |browser: &mut Browser, what: &str| {
         browser.evaluate(&format!("document.querySelectorAll('{what}').length")).as_u64().unwrap()

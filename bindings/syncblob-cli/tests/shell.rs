@@ -15,7 +15,7 @@ fn completions_contain_every_command() {
         let (status, script, err) = run(["completions", shell]);
         assert_eq!((status, err.as_str()), (0, ""));
         for word in COMMANDS.into_iter().chain(["tolerance", "ignore", "upgrade", "fp16"]) {
-            assert!(script.contains(word), "{word} is not in that for {shell}");
+            assert!(script.contains(word), "{word} is not in the script for {shell}");
         }
     }
     assert_eq!(run(["completions", "tcl"]).0, 2);

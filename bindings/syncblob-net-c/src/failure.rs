@@ -10,7 +10,7 @@ use syncblob_sys as sys;
 
 pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// The maximum number of characters of the first problem in a message.
+/// The maximum number of characters that a message quotes of the first of several problems.
 const MOST_OF_FIRST: usize = 200;
 
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl Failure {
     }
 }
 
-/// Escapes a text to printable ASCII on one line. Errors of the C library show text of files so.
+/// Escapes a text to printable ASCII on one line, as the C library does in its errors.
 fn printable(text: &str) -> String {
     let mut printable = String::with_capacity(text.len());
     for character in text.chars() {
@@ -114,7 +114,7 @@ fn status_of(kind: ErrorKind) -> sys::sb_status {
     }
 }
 
-/// Returns the message: of several problems, the first one and the number of the others.
+/// Returns the error's message: of several problems, it quotes the first and counts the others.
 fn message_of(error: &syncblob_net::Error) -> String {
     match error.problems() {
         [first, rest @ ..] if !rest.is_empty() => {
@@ -145,7 +145,7 @@ mod tests {
 
     use super::*;
 
-    /// Runs `work`. Returns the status and the error.
+    /// Runs `work` and returns the status and the error.
     fn guarded(work: impl FnOnce() -> Result<()>) -> (sys::sb_status, sys::sb_error) {
         let mut error = MaybeUninit::zeroed();
         // SAFETY: there is memory for an error, and an error of zeros is valid.

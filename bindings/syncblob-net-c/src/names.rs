@@ -63,7 +63,7 @@ impl NetTexts {
 /// The shapes of a net's blobs.
 pub struct Shapes {
     known: HashMap<String, Shape>,
-    /// The reason why the shapes of all other blobs are not known.
+    /// The reason why the shape of a blob that is not in `known` could not be computed.
     reason: String,
 }
 

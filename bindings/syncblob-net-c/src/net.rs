@@ -16,7 +16,7 @@ use crate::pointers::{self, adopt, bytes, give, object, put, text, texts};
 use crate::types::{sb_net_blob, sb_net_layer, sb_net_options, sb_net_summary};
 
 /// A net in phase TEST: layers that are connected by named blobs, in the order in which they run.
-///  Omits layers for training, data and losses.
+///  Layers for training, data and losses are omitted.
 pub struct sb_net {
     pub(crate) net: Net,
     texts: NetTexts,
@@ -59,7 +59,7 @@ impl sb_net {
 /// Opens the net of a prototxt, in any of Caffe's generations, with the weights of a model. Without
 ///  a prototxt, opens the net that is stored in the model.
 ///  @param prototxt [borrowed, nullable] `prototxt_size` bytes. NULL: the net stored in `model`,
-///      which rarely contains the shapes of its inputs, so the options usually need them
+///      which rarely contains the shapes of its inputs, so that `options` must usually contain them
 ///  @param model [borrowed, nullable] a caffemodel, which must outlive the net unchanged. For a
 ///      caffemodel in memory use sb_model_open_bytes. NULL: a net without weights
 ///  @param options [borrowed, nullable] NULL: SB_NET_OPTIONS_INIT
@@ -101,8 +101,8 @@ pub unsafe extern "C" fn sb_net_open(
     unsafe { guard(err, open) }
 }
 
-/// Opens a net from files, otherwise as sb_net_open does. The model's file stays open until the
-///  net is destroyed.
+/// Opens a net like sb_net_open, but from files. The model's file stays open until the net is
+///  destroyed.
 ///  @param prototxt [borrowed, nullable] a NUL-terminated path. NULL: the net stored in the model
 ///  @param model [borrowed, nullable] a NUL-terminated path. NULL: a net without weights
 ///  @param options [borrowed, nullable] NULL: SB_NET_OPTIONS_INIT

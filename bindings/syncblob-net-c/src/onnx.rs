@@ -62,7 +62,7 @@ pub unsafe extern "C" fn sb_net_save_onnx(
     unsafe { guard(err, save) }
 }
 
-/// Writes the file of sb_net_save_onnx into a sink. See sb_sink for its contents after a failure.
+/// Writes the file of sb_net_save_onnx into a sink. See sb_sink for the file after a failure.
 ///  @param options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT
 ///  @param sink [borrowed]
 ///  Errors: as sb_net_save_onnx, UNSUPPORTED (a sink that sets an unknown member), ABI_MISMATCH (a
@@ -95,11 +95,11 @@ pub unsafe extern "C" fn sb_net_save_onnx_sink(
     unsafe { guard(err, save) }
 }
 
-/// Writes the file of sb_net_save_onnx to a path. An old file is replaced completely or unchanged.
-///  Above 2 GiB, the weights are in a second file, whose path is `path` with ".data" appended.
-///  Both files are written under temporary names that begin with ".syncblob-" and then renamed, the
-///  second file first. A process that is killed may leave a temporary file. If the path is a
-///  symbolic link, the file that it points to is replaced.
+/// Writes the file of sb_net_save_onnx to a path. An existing file is either replaced completely or
+///  left unchanged. Above 2 GiB, the weights are in a second file, whose path is `path` with
+///  ".data" appended. Both files are written under temporary names that begin with ".syncblob-" and
+///  then renamed, the second file first. A process that is killed may leave a temporary file. If
+///  the path is a symbolic link, the file that it points to is replaced.
 ///  @param options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT
 ///  @param path [borrowed] NUL-terminated
 ///  Errors: as sb_net_save_onnx, IO (errno in device_code).
@@ -223,12 +223,12 @@ fn flag(value: i32, name: &str) -> Result<bool> {
 
 fn size_of_one_file(onnx: &Onnx) -> Result<usize> {
     if onnx.needs_external() {
-        let text = "more than 2 GiB of weights, which no ONNX file holds itself: \
+        let text = "more than 2 GiB of weights, which one ONNX file cannot contain: \
                     sb_net_save_onnx_file writes two";
         return Err(Failure::new(sys::SB_ERR_OVER_LIMIT, text));
     }
     usize::try_from(onnx.size())
-        .map_err(|_| Failure::new(sys::SB_ERR_OVER_LIMIT, "more bytes than the address space has"))
+        .map_err(|_| Failure::new(sys::SB_ERR_OVER_LIMIT, "more bytes than the address space"))
 }
 
 /// The part of the caller's buffer that has not been written.

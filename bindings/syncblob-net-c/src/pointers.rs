@@ -79,7 +79,7 @@ unsafe fn size_of_given<T: Grows>(given: *const T) -> Result<usize> {
     Ok(size)
 }
 
-/// Copies the caller's struct, of any version. Copies missing members from `defaults`.
+/// Copies the caller's struct of any version. Copies members that it lacks from `defaults`.
 ///
 /// # Safety
 /// `given` is NULL or points to a struct that begins with its size in bytes.

@@ -26,19 +26,19 @@ pub struct sb_net_options {
     /// sizeof(sb_net_options) of the caller
     pub struct_size: usize,
     /// [borrowed, nullable when num_inputs is 0] shapes of inputs, which replace the shapes in the
-    ///  net. An input needs a shape here if the net does not contain its shape
+    ///  net. Required for each input whose shape the net does not contain
     pub inputs: *const sb_net_blob,
     /// elements of `inputs`
     pub num_inputs: i64,
-    /// [borrowed, nullable when num_stages is 0] stages that rules are compared with, in addition
-    ///  to the stages that the net lists
+    /// [borrowed, nullable when num_stages is 0] stages for the layers' `include` and `exclude`
+    ///  rules, in addition to the stages that the net lists
     pub stages: *const sb_text,
     /// elements of `stages`
     pub num_stages: i64,
-    /// the size of the batch, which is the first axis of the first input, and of each input whose
+    /// the size of the batch: of the first axis of the first input, and of each other input whose
     ///  first axis has the same size; 0: the size in the net
     pub batch: i64,
-    /// the level that the rules of layers are compared with
+    /// the level for the layers' `include` and `exclude` rules
     pub level: i32,
     /// the maximum depth of nested messages; 0: 32
     pub max_depth: i32,
@@ -46,7 +46,7 @@ pub struct sb_net_options {
     pub max_bytes: usize,
     /// the maximum number of layers; 0: 100,000
     pub max_layers: i64,
-    /// the maximum number of values, each of some hundred bytes, in all fields; 0: 2,000,000
+    /// the maximum number of values in all fields; a value uses some 100 bytes; 0: 2,000,000
     pub max_fields: i64,
 }
 
@@ -128,8 +128,8 @@ pub struct sb_onnx_entry {
     pub value: sb_text,
 }
 
-/// Options for converting a net into ONNX. A mean, a scale and swap_rb are Caffe's preprocessing of
-///  pixels. The nodes of the preprocessing follow every input with four axes.
+/// Options for converting a net into ONNX. `mean`, `scale` and `swap_rb` describe Caffe's
+///  preprocessing of pixels. The file applies it to every input with four axes.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct sb_onnx_options {
@@ -143,7 +143,7 @@ pub struct sb_onnx_options {
     /// [borrowed] a name for the axis of the batch, whose size is then variable. Empty: the size
     ///  is fixed
     pub batch: sb_text,
-    /// [borrowed, nullable when num_mean is 0] the mean, with channels in the net's order: a number
+    /// [borrowed, nullable when num_mean is 0] the mean, in the net's order of channels: a number
     ///  for each channel or, with mean_height and mean_width, for each channel of each pixel
     pub mean: *const f32,
     /// number of elements in `mean`: channels, or channels * mean_height * mean_width; 0: none
@@ -156,13 +156,13 @@ pub struct sb_onnx_options {
     pub scale: f32,
     /// 1: images have the channel order RGB, although the net needs BGR
     pub swap_rb: i32,
-    /// 1: the weights and the computation are halves, but inputs and outputs remain floats
+    /// 1: the weights and the computation are 16-bit floats; inputs and outputs remain 32-bit
     pub half: i32,
     /// 1: a layer that cannot be converted becomes a node with the layer's type in the domain
     ///  "caffe". Its inputs are the layer's bottoms, then the weights. Its attributes are the
     ///  layer's parameters
     pub custom: i32,
-    /// [borrowed, nullable when num_shapes is 0] shapes of blobs that such nodes write. A blob
+    /// [borrowed, nullable when num_shapes is 0] shapes of blobs that custom nodes write. A blob
     ///  without a known shape cannot be an output, and no layer that needs its shape can read it
     pub shapes: *const sb_net_blob,
     /// elements of `shapes`
@@ -171,13 +171,13 @@ pub struct sb_onnx_options {
     pub metadata: *const sb_onnx_entry,
     /// elements of `metadata`
     pub num_metadata: i64,
-    /// [nullable] called for each layer that cannot be converted, before the call returns
-    ///  UNSUPPORTED. The error's message contains only the first
+    /// [nullable] called for each layer that cannot be converted, before the conversion returns
+    ///  UNSUPPORTED. The error's message describes only the first
     pub report: sb_net_reporter,
     /// passed to `report` and to `warn`
     pub user: *mut c_void,
-    /// [nullable] called for each difference between the written file and the net, before the call
-    ///  returns OK: an output with another name, or weights that became infinite as halves
+    /// [nullable] called for each difference between the file and the net, before the conversion
+    ///  returns OK: an output with another name, or weights that became infinite in 16 bits
     pub warn: sb_net_warner,
 }
 

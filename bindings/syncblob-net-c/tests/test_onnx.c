@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Opens one of MTCNN's nets. Returns NULL without the test data. */
+/* Opens one of MTCNN's nets. Returns NULL if the test data are missing. */
 static sb_net *real_net(int number) {
     char name[64], prototxt[512], model[512];
     snprintf(name, sizeof name, "nets/mtcnn_kpzhang93_det%d.prototxt", number);
@@ -313,7 +313,7 @@ TEST(a_call_returns_the_failure_of_the_sink) {
         assert_status(rows[i][1], sb_net_save_onnx_sink(net, NULL, &sink, &err));
         assert_string_equal(err.message, "the disk is full");
         assert_int_equal(err.device_code, 28);
-        assert_int_equal(broken.writes, 3); /* not called again */
+        assert_int_equal(broken.writes, 3); /* the sink is not called again after its failure */
     }
     sb_net_destroy(net);
 }
@@ -343,7 +343,7 @@ TEST(a_file_is_replaced_completely_or_unchanged) {
     wire_free(&got);
     assert_int_equal(unlink(path), 0);
     assert_int_equal(unlink(link), 0);
-    assert_int_equal(rmdir(folder), 0); /* nothing else is left */
+    assert_int_equal(rmdir(folder), 0); /* the folder is empty */
     assert_status(SB_ERR_IO, sb_net_save_onnx_file(net, NULL, path, &err));
     assert_int_equal(err.device_code, 2);
     sb_net_destroy(net);

@@ -12,7 +12,7 @@ pub enum ErrorKind {
     Limit,
     /// The net contradicts itself, breaks Caffe's rules or does not fit its weights.
     Invalid,
-    /// An option does not fit the net, such as an unknown name.
+    /// An option does not fit the net, such as the name of an unknown blob.
     Argument,
     /// The net is valid in Caffe or in a fork of Caffe, but this crate does not convert it.
     Unsupported,
@@ -79,7 +79,7 @@ impl Error {
         Self::new(ErrorKind::Unsupported, message)
     }
 
-    /// Makes one error from several problems: one line for each, in the order of the layers.
+    /// Makes one error of several problems. Its message has a line for each, in the layers' order.
     pub(crate) fn of_problems(mut problems: Vec<Problem>) -> Self {
         problems.sort_by_key(|problem| problem.at);
         let lines: Vec<String> = problems.iter().map(Problem::to_string).collect();

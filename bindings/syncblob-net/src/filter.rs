@@ -6,7 +6,7 @@ use crate::message::Message;
 use crate::net::NetOptions;
 use crate::{Error, Result};
 
-/// The state that rules are compared with: phase TEST, a level and stages.
+/// The net's state, which a layer's rules are compared with: phase TEST, a level and stages.
 pub(crate) struct State<'a> {
     level: i64,
     stages: HashSet<&'a [u8]>,
@@ -22,7 +22,7 @@ impl<'a> State<'a> {
         Self { level: options.level.into(), stages }
     }
 
-    /// Returns whether the layer's rules include it.
+    /// Returns whether the rules of a layer include the layer.
     pub fn includes(&self, layer: &Message) -> Result<bool> {
         let (mut include, mut exclude) = (layer.messages("include"), layer.messages("exclude"));
         if layer.has("include") && layer.has("exclude") {

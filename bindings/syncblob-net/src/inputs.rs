@@ -14,7 +14,7 @@ pub(crate) struct Inputs {
     pub known: Vec<(String, Shape)>,
     /// The tops of data layers, which are inputs only if a layer reads them.
     of_data: HashSet<String>,
-    /// Tops of data layers whose shapes are not known, each with the description of its layer.
+    /// The tops of data layers that have no known shape, each with its layer's description.
     unknown: HashMap<String, String>,
 }
 
@@ -126,7 +126,7 @@ impl Inputs {
         open
     }
 
-    /// Makes the error for a bottom that is not an input and that no earlier layer makes.
+    /// Makes the error for a bottom that is not an input and that no earlier layer writes.
     pub fn missing(&self, name: &str) -> Error {
         let name_shown = name.escape_default();
         match self.unknown.get(name) {
@@ -148,16 +148,16 @@ fn is_given(dim: i64) -> bool {
 }
 
 pub(crate) fn twice(top: &str) -> String {
-    format!("its top '{}' is made by another layer, too", top.escape_default())
+    format!("another layer also writes its top '{}'", top.escape_default())
 }
 
-/// Describes a layer that works in place on a blob that other layers read, too: Caffe refuses it.
+/// Returns why Caffe refuses a layer: it works in place on a blob that other layers read, too.
 pub(crate) fn read_twice(top: &str) -> String {
-    format!("it works in place on '{}', which is read elsewhere, too", top.escape_default())
+    format!("it works in place on '{}', which other layers read", top.escape_default())
 }
 
-/// Changes the size of the batch, which is the first axis of the first input. Changes the first
-/// axis of each other input that has the same size.
+/// Changes the size of the batch, which is the first axis of the first input. Also changes the
+/// first axis of other inputs, if it has the same size.
 pub(crate) fn resize_batch<'s>(
     shapes: impl Iterator<Item = &'s mut Shape>,
     size: impl Fn(i64) -> i64,
@@ -168,7 +168,7 @@ pub(crate) fn resize_batch<'s>(
     firsts.filter(|first| Some(**first) == batch).for_each(|first| *first = size(*first));
 }
 
-/// Returns whether the layer is a data layer: its type is for data, or unknown with no bottoms.
+/// Returns whether the layer is a data layer: its type is for data, or unknown without bottoms.
 fn brings_data(layer: &Layer) -> bool {
     let by_name = ["Input", "DummyData", "MemoryData"].contains(&layer.layer_type.as_str());
     by_name || (layer.bottoms.is_empty() && rule(&layer.layer_type).is_none())
@@ -223,7 +223,7 @@ fn legacy_shapes(layer: &Layer, p: &Message) -> Result<Vec<Shape>> {
     Ok(shapes)
 }
 
-/// Returns the shapes of the images and of their labels.
+/// Returns the shapes of a MemoryData layer's tops: images and labels.
 fn memory_shapes(p: &Message) -> Vec<Shape> {
     let sizes = ["batch_size", "channels", "height", "width"].map(|name| p.int(name));
     vec![sizes.to_vec(), sizes[..1].to_vec()]

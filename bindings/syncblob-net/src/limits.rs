@@ -10,15 +10,15 @@ use crate::{Error, ErrorKind, Result};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// The most bytes of a prototxt, and of a model's messages without blobs.
+    /// The maximum size of a prototxt, and of a model's messages without blobs, in bytes.
     pub size: usize,
-    /// The most nested messages.
+    /// The maximum depth of nested messages.
     pub depth: usize,
-    /// The most layers of a net.
+    /// The maximum number of layers of a net.
     pub layers: usize,
-    /// The most values of all fields together. A value may use only two bytes of a text, but some
-    /// hundred bytes of memory. With the default limits, the worst text of 16 MiB needs about 15
-    /// times its size in memory, and the worst binary message about 20 times.
+    /// The maximum number of values in all fields together. A value may use only two bytes of text,
+    /// but some 100 bytes of memory. With the default limits, the worst text of 16 MiB needs about
+    /// 15 times its size in memory, and the worst binary message about 20 times.
     pub fields: usize,
 }
 

@@ -38,7 +38,7 @@ pub(crate) fn problems(layers: &[Layer], outputs: &[String]) -> Vec<Problem> {
 struct Memory<'n> {
     /// The blobs by name. An input is added when a layer first aliases or overwrites its memory.
     blobs: HashMap<&'n str, Blob>,
-    /// By place: the last overwrite, and the last overwrite through a different name than that.
+    /// For each `place`: the last overwrite, and the last one before it through another name.
     overwrites: HashMap<usize, [Option<Overwrite<'n>>; 2]>,
     /// The last number that was used. Numbers identify memories (`place`) and order events in time.
     next: usize,
@@ -47,7 +47,7 @@ struct Memory<'n> {
 #[derive(Clone, Copy)]
 struct Blob {
     place: usize,
-    /// The number of the last event when the layer wrote the blob.
+    /// The last number that was used when the layer wrote the blob.
     since: usize,
 }
 

@@ -1,5 +1,5 @@
-//! A message: a tree of fields, whether it was read from text or from bytes. Each field records
-//! whether the conversion has read it, so that the conversion cannot overlook a field.
+//! A message that was read from text or from bytes: a tree of fields. Each field records whether
+//! the conversion has read it, so that the conversion cannot overlook a field.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -85,7 +85,7 @@ impl Field {
         Self { label, place, value, read: AtomicBool::new(false) }
     }
 
-    /// Returns the field's name. A field from bytes that is not in the schema returns its number.
+    /// Returns the field's name. For a field from bytes that is not in the schema: its number.
     pub fn name(&self) -> &str {
         match &self.label {
             Label::Known(info) => info.name,
@@ -169,7 +169,7 @@ impl Message {
         })
     }
 
-    /// Returns the field of this name. If several exist, returns that of the most layer types.
+    /// Returns the schema's field of this name. Of several, returns that of the most layer types.
     fn declared(&self, name: &str) -> &'static FieldInfo {
         let mut fields = self.info.fields.iter();
         let found = self.info.by_name(name, "").or_else(|| fields.find(|field| field.name == name));
@@ -190,7 +190,7 @@ impl Message {
         }
     }
 
-    /// Returns the last value of a field, if it has one. Marks all its values as read.
+    /// Returns the last value of a field, if the field has one. Marks all its values as read.
     pub(crate) fn get(&self, name: &str) -> Option<&Value> {
         let mut last = None;
         for field in self.all(name) {
@@ -290,8 +290,8 @@ impl Message {
         })
     }
 
-    /// Marks the fields of this name, and all fields inside them, as read: they do not change what
-    /// the layer computes.
+    /// Marks the fields of this name, and all fields inside them, as read, because they do not
+    /// change what the layer computes.
     pub(crate) fn ignore(&self, name: &str) {
         for field in self.all(name) {
             field.ignore();

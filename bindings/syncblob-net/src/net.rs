@@ -44,7 +44,7 @@ impl Layer {
         &self.bottoms
     }
 
-    /// Returns the blobs that the layer writes. If it works in place, it writes one of its bottoms.
+    /// Returns the blobs that the layer writes. A layer that works in place writes a bottom.
     pub fn tops(&self) -> &[String] {
         &self.tops
     }
@@ -70,11 +70,11 @@ impl Layer {
         self.bottoms.get(top) == self.tops.get(top)
     }
 
-    /// Refuses a layer that works in place but must not: Caffe fails or reads overwritten values.
+    /// Refuses a layer that works in place, because Caffe fails or reads overwritten values.
     pub(crate) fn refuse_in_place(&self) -> Result<()> {
         match (0..self.tops.len()).any(|top| self.is_in_place(top)) {
             true => Err(Error::unsupported(
-                "it works in place: Caffe refuses that, or reads what it has overwritten",
+                "it works in place: Caffe refuses this, or reads overwritten values",
             )),
             false => Ok(()),
         }
@@ -101,17 +101,17 @@ fn readable(name: &[u8]) -> String {
 pub struct NetOptions {
     /// The limits for reading.
     pub limits: Limits,
-    /// The level that the rules of layers are compared with.
+    /// The level for the layers' `include` and `exclude` rules.
     pub level: i32,
-    /// The stages that rules are compared with, in addition to the stages that the net lists.
+    /// The stages for these rules, in addition to the stages that the net lists.
     pub stages: Vec<String>,
-    /// Shapes of inputs, by name. They replace shapes in the net. An input needs a shape here if
-    /// the net does not contain its shape.
+    /// Shapes of inputs by name. They replace the net's shapes, and are required for inputs whose
+    /// shapes the net lacks.
     pub inputs: Vec<(String, Shape)>,
     /// The size of the batch, which is the first axis of the first input. Also sets the first axis
-    /// of each input that has the same size. `None` does not change the size in the net.
+    /// of other inputs if it has the same size. `None` does not change the size in the net.
     pub batch: Option<i64>,
-    /// Whether an input may lack a shape, see [`Net::open_inputs`]. If not, reading fails.
+    /// Whether inputs may lack shapes, see [`Net::open_inputs`]. If false, such inputs are errors.
     pub open_inputs: bool,
 }
 
@@ -166,7 +166,7 @@ impl Net {
     }
 
     /// Reads the net that is stored in a model, with its weights. A stored net rarely contains the
-    /// shapes of its inputs, so the options usually need them.
+    /// shapes of its inputs, so `options` must usually contain them.
     ///
     /// # Errors
     /// All errors of [`from_prototxt`](Net::from_prototxt); [`Weights`](crate::ErrorKind::Weights)
@@ -222,8 +222,8 @@ impl Net {
         &self.name
     }
 
-    /// Returns the names of blobs, each with the `transform_param` of its layer, the preprocessing
-    /// of images. Excluded layers count only if no included layer has such a field.
+    /// Returns the names of blobs, each with its layer's `transform_param`, which preprocesses
+    /// images. Excluded layers count only if no included layer has such a field.
     pub fn transforms(&self) -> &[(String, Message)] {
         &self.transforms
     }

@@ -70,7 +70,7 @@ fn unknown(name: &str, value: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result 
     if !value.starts_with(b":") {
         f.write_str(" ")?;
     }
-    // Invalid UTF-8 is in a string, where an escape has the same meaning, or in a comment.
+    // Invalid UTF-8 is in a string, where its escape means the same bytes, or in a comment.
     for chunk in value.utf8_chunks() {
         f.write_str(chunk.valid())?;
         chunk.invalid().iter().try_for_each(|byte| write!(f, "\\{byte:03o}"))?;

@@ -12,7 +12,7 @@ pub(crate) struct FieldInfo {
     pub repeated: bool,
     pub packed: bool,
     pub default: Option<&'static str>,
-    /// The layer types for which the number has this meaning. Empty for all other layer types.
+    /// The layer types for which the field's number has this meaning; if empty, all other types.
     pub when: Vec<&'static str>,
 }
 
@@ -83,7 +83,7 @@ impl EnumInfo {
         self.names_of(number).next()
     }
 
-    /// Returns the first number with the name of `number`. In forks, some names have other numbers.
+    /// Returns the first number that has the name of `number`. In forks, a name may have several.
     pub fn first_number(&self, number: i32) -> Option<i32> {
         self.number_of(self.name_of(number)?)
     }

@@ -49,12 +49,12 @@ pub struct BlobShapes {
     pub known: Vec<(String, Shape)>,
     /// The shapes of the weights of each layer; an empty list if they are unknown.
     pub weights: Vec<Vec<Shape>>,
-    /// The layers whose tops have no known shapes, except layers that only follow such a layer.
+    /// The layers whose tops have no known shapes, except layers that read tops of such a layer.
     pub problems: Vec<Problem>,
 }
 
 impl Net {
-    /// Infers the shapes of the blobs. Does not compare them with stored weights.
+    /// Infers the shapes of the blobs, without a comparison with stored weights.
     pub fn shapes(&self) -> BlobShapes {
         let inputs: Vec<Shape> = self.inputs.iter().map(|input| input.1.clone()).collect();
         let mut custom = Custom::default();
@@ -130,7 +130,7 @@ impl<'n, 'c, 'o> Pass<'n, 'c, 'o> {
         pass
     }
 
-    /// Returns the known shapes of a layer. If the layer has a problem, records it.
+    /// Returns the known shapes of a layer. If the layer has a problem, records the problem.
     fn run(&mut self, at: usize) -> Inferred {
         let layer = &self.net.layers[at];
         let inferred = self.infer(at).unwrap_or_else(|error| {
@@ -187,8 +187,8 @@ impl<'n, 'c, 'o> Pass<'n, 'c, 'o> {
         let name = layer.bottoms.iter().find(|name| self.open.contains(name.as_str()))?;
         let name = name.escape_default();
         Some(Error::invalid(format_args!(
-            "the shape of its bottom '{name}' is not known: the layer that makes it is written as \
-             it is; give it by --shape {name}=SHAPE"
+            "the shape of its bottom '{name}' is not known, because a custom layer makes the \
+             bottom; set the shape by --shape {name}=SHAPE"
         )))
     }
 

@@ -18,9 +18,9 @@ enum Form {
     Vector,
     /// The axes are outputs and inputs. A blob of an old message has two axes of 1 before them.
     Matrix,
-    /// A mean: the blob is a sum that must be divided by the layer's third blob.
+    /// A mean or a variance: the blob is a sum that must be divided by the layer's third blob.
     Mean,
-    /// Not a tensor: the divisor of the two means.
+    /// Not a tensor: the divisor of the sums for the mean and the variance.
     Factor,
 }
 
@@ -54,7 +54,7 @@ static ROWS: &[Row] = &[
 
 const BATCH_NORM: &str = "BatchNorm";
 
-/// A BatchNorm of NVCaffe has all five blobs and a divisor of 1.
+/// Only a BatchNorm of NVCaffe has all five blobs; its divisor is 1.
 const BATCH_NORM_BLOBS: &[(&str, Form)] = &[
     ("running_mean", Mean),
     ("running_var", Mean),
@@ -74,7 +74,7 @@ fn row(layer: &Layer) -> &'static [(&'static str, Form)] {
     ROWS.iter().find(|row| row.0 == layer_type).map_or(&[], |row| row.1)
 }
 
-/// A tensor of a net's state dict. Its values are not loaded.
+/// A tensor of a net's state dict. The values are loaded by [`load`](StateTensor::load).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct StateTensor {
@@ -116,9 +116,9 @@ impl Net {
     /// Returns the weights as PyTorch's modules store them, without loading them.
     ///
     /// A BatchNorm and the Scale after it are one module in PyTorch, with the BatchNorm's name. The
-    /// weight is 1 without a Scale. The bias is 0 without a Scale or if the Scale has no bias.
-    /// Convolution, Deconvolution, Embed, InnerProduct, PReLU and other layers keep their values,
-    /// with the number of axes that PyTorch expects.
+    /// module's weight is 1 without a Scale. Its bias is 0 without a Scale's bias. Convolution,
+    /// Deconvolution, Embed, InnerProduct, PReLU and other layers keep their values, with the
+    /// number of axes that PyTorch expects.
     ///
     /// # Errors
     /// [`Weights`](crate::ErrorKind::Weights) if the model's file cannot be read.
@@ -134,7 +134,7 @@ impl Net {
 
 impl StateTensor {
     /// Returns the weights of all layers of a model, whatever their phase. Needs neither a net nor
-    /// the shapes of inputs. If the model's layers have no connections, a BatchNorm is not joined
+    /// the shapes of inputs. If the model lacks the layers' connections, a BatchNorm is not joined
     /// with a Scale.
     ///
     /// # Errors
@@ -258,7 +258,7 @@ fn is_of_channels(layer: &Layer) -> bool {
         && parameters.is_none_or(|p| (p.int("axis"), p.int("num_axes")) == (1, 1))
 }
 
-/// Returns a BatchNorm's weight and bias: the blobs of its Scale, or constants if they are missing.
+/// Returns a BatchNorm's weight and bias: the blobs of its Scale, or constants for missing blobs.
 fn affine(model: &Model, norm: &Entry<'_>, scale: &[BlobAt]) -> Result<[StateTensor; 2]> {
     let channels = model.blob(norm.blobs[0])?.info().count();
     let of = |number: usize, role: &'static str, value| -> Result<StateTensor> {

@@ -6,11 +6,11 @@ use crate::inputs::Inputs;
 use crate::layers::rule;
 use crate::net::Layer;
 
-/// Losses that contain a layer which predicts, each with the type of that layer.
+/// Types of losses that contain a predicting layer, each with that layer's type.
 const PREDICTING: &[(&str, &str)] =
     &[("SoftmaxWithLoss", "Softmax"), ("SigmoidCrossEntropyLoss", "Sigmoid")];
 
-/// Replaces these losses by the layers that predict, unless the net already has such a layer.
+/// Replaces a loss of these types by its predicting layer, unless the net already has this layer.
 pub(crate) fn predict(layers: &mut [Layer], warnings: &mut Vec<String>) {
     let predicted: HashSet<(&str, String)> = layers
         .iter()
@@ -25,7 +25,7 @@ pub(crate) fn predict(layers: &mut [Layer], warnings: &mut Vec<String>) {
         if predicted.contains(&(row.0, bottom.clone())) {
             continue;
         }
-        warnings.push(format!("{layer}: became {}, without the loss", row.1));
+        warnings.push(format!("{layer}: replaced by {}, without the loss", row.1));
         row.1.clone_into(&mut layer.layer_type);
         layer.bottoms.truncate(1);
         layer.tops = layer.tops.last().into_iter().cloned().collect();

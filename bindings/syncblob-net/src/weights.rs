@@ -16,14 +16,14 @@ use crate::{Error, Result};
 /// The blobs of a model that belong to one layer of a net.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stored {
-    /// The model's layer of the same name, if it has one.
+    /// The model's layer of the same name, if the model has one.
     layer: Option<usize>,
     /// The shapes of that layer's blobs.
     pub shapes: Vec<Shape>,
     forms: Vec<Form>,
-    /// The positions in the model of the layer's private and shared blobs.
+    /// The positions of the layer's own and shared blobs in the model.
     blobs: Vec<BlobAt>,
-    /// Whether an earlier layer has the same name, so that it receives the weights instead.
+    /// Whether an earlier layer has the same name and therefore receives the weights.
     taken: bool,
 }
 
@@ -43,9 +43,9 @@ impl Net {
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for a file that does not contain a net;
     /// [`Invalid`](crate::ErrorKind::Invalid) if no layer of the model with weights is in the net,
-    /// or if the model lacks a layer, but unused weights have the shapes that this layer needs:
-    /// Caffe would use the values of the layer's fillers; [`Weights`](crate::ErrorKind::Weights) if
-    /// the model's file cannot be read.
+    /// or if the model lacks a layer, but unused weights have the shapes that this layer needs
+    /// (Caffe would use the layer's fillers); [`Weights`](crate::ErrorKind::Weights) if the model's
+    /// file cannot be read.
     pub fn with_weights(mut self, model: Arc<Model>) -> Result<Self> {
         check_format(&model)?;
         let mut first: HashMap<&str, usize> = HashMap::new();
@@ -68,7 +68,7 @@ impl Net {
         }
         for (name, _) in &unknown {
             let name = name.escape_default();
-            self.warn(format!("the net has no layer '{name}': the model's was left out"));
+            self.warn(format!("the net has no layer '{name}': the model's layer was left out"));
         }
         self.stored = stored;
         self.warn_of_filled(&unknown)?;
@@ -84,12 +84,12 @@ impl Net {
             return Ok(());
         }
         Err(Error::invalid(format_args!(
-            "the model is of another net: none of its layers with weights is in this one, such as '{}'",
+            "the model is of another net: this net lacks all its layers with weights, such as '{}'",
             unknown.escape_default()
         )))
     }
 
-    /// Warns of layers that the model lacks and whose weights come from their fillers. Fails if
+    /// Warns of layers that the model lacks and whose weights their fillers compute. Fails if
     /// unused weights have the shapes that such a layer needs: the names may differ by mistake.
     fn warn_of_filled(&mut self, left_out: &[(Cow<'_, str>, Stored)]) -> Result<()> {
         for (at, needed) in self.shapes().weights.iter().enumerate() {
@@ -102,7 +102,7 @@ impl Net {
                 let name = name.escape_default();
                 let text = format_args!(
                     "{why}, but weights of this shape for '{name}', which the net lacks: give \
-                     both one name"
+                     both layers one name"
                 );
                 return Err(Error::invalid(text).within(layer));
             }
@@ -143,8 +143,8 @@ impl Stored {
         Ok(stored)
     }
 
-    /// Returns whether the model has no layer of this name, and blobs that the layer shares by name
-    /// do not provide all that it needs.
+    /// Returns whether the model has no layer of this name and not all of the needed blobs are
+    /// shared with other layers.
     fn lacks(&self, needed: usize) -> bool {
         self.layer.is_none() && self.blobs.len() < needed
     }
@@ -160,7 +160,7 @@ impl Stored {
     fn check_fillers(&self, layer: &Layer, needed: usize) -> Result<()> {
         let (why, lacking) = (self.why(), self.blobs.len()..needed);
         if shared_names(layer).any(|(index, _)| lacking.contains(&index)) {
-            return Err(Error::invalid(format_args!("{why}, nor for those that share its blobs")));
+            return Err(Error::invalid(format_args!("{why}, nor for layers that share its blobs")));
         }
         for index in lacking {
             if let Err(reason) = fill::filler(layer, index, needed) {
@@ -247,7 +247,7 @@ fn share(layers: &[Layer], stored: &mut [Stored]) {
     }
 }
 
-/// The shapes of shared blobs by name. The first layer with a name determines the shape.
+/// The shapes of shared blobs by name. The first layer that uses a name determines the shape.
 #[derive(Default)]
 pub(crate) struct Shared<'n>(HashMap<&'n [u8], Shape>);
 
@@ -265,7 +265,7 @@ impl<'n> Shared<'n> {
             if !same {
                 let name = name.escape_ascii();
                 return Err(Error::invalid(format_args!(
-                    "its blob {blob} is {shape:?}, and '{name}', which it shares, is {owner:?}"
+                    "its blob {blob} is {shape:?}, but the shared blob '{name}' is {owner:?}"
                 )));
             }
         }

@@ -24,7 +24,7 @@ const NOISE: u32 = 3;
 const INPUT: &str =
     "layer{name:'i'type:'Input'top:'b0'input_param{shape{dim:1 dim:4 dim:8 dim:8}}}\n";
 
-/// A name, a function that makes a text of a length, the most bytes of memory for a byte of text.
+/// A name, a function that makes a text of a length, the maximum memory in bytes per byte of text.
 type Row = (&'static str, fn(usize) -> String, usize);
 
 /// Appends a part repeatedly to a beginning, up to a length.
@@ -80,7 +80,7 @@ static ROWS: &[Row] = &[
     ("one long text", |n| closed("name:'", "a", "'", n), 8),
     ("escapes", |n| closed("name:'", "\\n", "'", n), 8),
     ("a text of parts", |n| repeated("name:", |_| "'a'".into(), n), 8),
-    ("an unknown text of parts", |n| repeated("x:", |_| "'a'".into(), n), 8),
+    ("an unknown field of parts", |n| repeated("x:", |_| "'a'".into(), n), 8),
     ("a layer that does not end", |n| repeated("layer{", |_| "x:1 ".into(), n), 150),
     ("a type of parts", |n| repeated("layer{type:", |_| "'a'".into(), n) + "}", 8),
     ("types", |n| repeated("layer{", |_| "type:'a'".into(), n) + "}", 40),
@@ -281,7 +281,7 @@ fn convert(text: &str) {
     }
 }
 
-/// Returns the processor time or, if the system does not report it, the time on the clock.
+/// Returns the processor time of a call or, if the system does not report it, the elapsed time.
 fn seconds_of(call: impl FnOnce()) -> Duration {
     let now = || {
         let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;

@@ -33,14 +33,14 @@ pub fn named(name: &str) -> Option<Dtype> {
     Dtype::ALL.iter().copied().find(|dtype| dtype.numpy_name() == name)
 }
 
-/// Makes the error of an unknown element type.
+/// Makes the exception for an unknown element type.
 pub fn no_dtype(py: Python<'_>, name: &str) -> PyErr {
     let known: Vec<_> = Dtype::ALL.iter().map(|dtype| dtype.numpy_name()).collect();
     let known = known.join(", ");
     refused(py, "DtypeError", &format!("no blob holds {name}; the types are {known}"))
 }
 
-/// Returns NumPy's name of the type; `None` without NumPy, or if NumPy cannot convert the value.
+/// Returns NumPy's name of the type, or `None` if NumPy is missing or cannot convert the value.
 fn numpys_name(value: &Bound<'_, PyAny>) -> Option<String> {
     let made = value.py().import("numpy").ok()?.call_method1("dtype", (value,)).ok()?;
     Some(made.str().ok()?.to_string_lossy().into_owned())
@@ -71,7 +71,7 @@ pub fn shape(value: &Bound<'_, PyAny>) -> PyResult<Shape> {
     Ok(dims.into())
 }
 
-/// Converts the arguments of a call: `reshape(2, 3)` or `reshape((2, 3))`.
+/// Converts the shape in the arguments of `reshape(2, 3)` or `reshape((2, 3))`.
 pub fn shape_of_call(arguments: &Bound<'_, PyTuple>) -> PyResult<Shape> {
     match arguments.len() {
         1 => shape(&arguments.get_item(0)?),
@@ -91,7 +91,7 @@ where
     fitting(what, value, value.extract())
 }
 
-/// Converts a value; an OverflowError becomes a ValueError.
+/// Returns the converted value `made`; an OverflowError becomes a ValueError.
 pub fn fitting<T>(what: &str, value: &Bound<'_, PyAny>, made: PyResult<T>) -> PyResult<T> {
     made.map_err(|error| {
         if error.is_instance_of::<PyOverflowError>(value.py()) {
@@ -132,7 +132,7 @@ struct Contexts {
 }
 
 /// Returns this process's contexts. A child of fork cannot use the parent's contexts, nor their
-/// lock, which another thread of the parent may have held; the child leaks both.
+/// lock, which another thread may have held during the fork, so the child leaks both.
 fn contexts() -> &'static Mutex<HashMap<String, Context>> {
     static CONTEXTS: AtomicPtr<Contexts> = AtomicPtr::new(std::ptr::null_mut());
     let process = std::process::id();
@@ -213,7 +213,7 @@ fn read(file: &Bound<'_, PyAny>) -> PyResult<PyBackedBytes> {
     }
 }
 
-/// Converts the path to save a Caffe file to; refuses extensions of other formats.
+/// Converts the path of a Caffe file to write. Refuses extensions of other formats.
 pub fn saved_path(value: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     const OTHERS: [(&str, &str); 9] = [
         ("safetensors", CONVERT),

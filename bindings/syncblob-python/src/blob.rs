@@ -251,8 +251,8 @@ impl Blob {
         self.head(py, Part::Diff)
     }
 
-    /// Changes the shape. A memory that is too small is replaced by zeros; a memory that is large
-    /// enough keeps its elements. Existing arrays keep their shape and their memory.
+    /// Changes the shape. A memory that is too small is replaced by a new memory of zeros; a memory
+    /// that is large enough keeps its elements. Existing arrays keep their shape and their memory.
     ///
     /// >>> blob = Blob((2, 3))
     /// >>> blob.reshape(6)
@@ -565,7 +565,7 @@ impl Blob {
     }
 }
 
-/// The class, its arguments, and the bytes of data and diff.
+/// A pickled blob: the class, its arguments, and the bytes of data and diff.
 type Reduced<'py> = (
     Bound<'py, PyType>,
     (Option<Bound<'py, PyTuple>>, &'static str, String),
@@ -599,8 +599,8 @@ fn not_stored(blob: &BlobAny) -> Failure {
 }
 
 /// Returns a blob that uses the memory of an array of NumPy, PyTorch or another library that
-/// supports DLPack. Writes to the blob change the array, and the reverse. A read-only array is
-/// copied before the first call that would write to it, and before `data` returns its values.
+/// supports DLPack. Writes to the blob change the array, and writes to the array change the blob. A
+/// read-only array is copied before the first call that would write to it, and before `data`.
 ///
 /// >>> import numpy as np
 /// >>> array = np.ones((2, 3), "float32")

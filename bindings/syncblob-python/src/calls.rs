@@ -1,4 +1,4 @@
-//! The calls of the C library that write to memory that arrays share.
+//! Calls functions of the C library that write to memory which Python arrays share.
 //!
 //! The safe crate refuses to write to memory with another owner, which may hold a slice of it. Here
 //! all other owners are tensors of Python arrays. Arrays hold no slices: they read and write by

@@ -83,7 +83,7 @@ fn about_net(py: Python<'_>, error: &syncblob_net::Error, path: Option<&Path>) -
     Ok(PyErr::from_value(class(py, name)?.call((message,), Some(&details.into_py_dict(py)?))?))
 }
 
-/// Replaces options of the command in a message with the equivalent Python arguments.
+/// Replaces the command's options in a message with the equivalent Python arguments.
 fn with_python(message: &str) -> String {
     const ARGUMENTS: [(&str, &str); 2] = [("--input ", "inputs"), ("--shape ", "shapes")];
     let line = |line: &str| {
@@ -158,7 +158,7 @@ fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     classes(py)?.getattr(name)
 }
 
-/// Makes an exception for a refusal by this module, with the library's classes and codes.
+/// Makes an exception for an argument that this module refuses, with one of the library's codes.
 pub fn refused(py: Python<'_>, name: &str, message: &str) -> PyErr {
     let code = match name {
         "DtypeError" => "SB_ERR_DTYPE_MISMATCH",

@@ -2,8 +2,8 @@
 //! CPython 3.9 and later.
 //!
 //! The module never waits for the lock of a blob or a model, and never runs the library's work,
-//! while it holds the interpreter's lock: other Python threads run meanwhile, and the deleter of an
-//! array, which takes the interpreter's lock, cannot deadlock. Deleters (owner.rs) and signal
+//! while it holds the interpreter's lock. So other Python threads run meanwhile, and the deleter of
+//! an array, which takes the interpreter's lock, cannot deadlock. Deleters (owner.rs) and signal
 //! handlers never run while a lock of a blob or a model is held.
 
 mod arguments;
@@ -25,8 +25,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 
-/// Refuses a second interpreter: the classes and stored Python objects belong to the first. Not
-/// checked on Windows, where CPython 3.9's stable interface has no call to identify an interpreter.
+/// Refuses a second interpreter, because the classes and stored objects belong to the first. Does
+/// nothing on Windows, where CPython 3.9's stable interface cannot identify an interpreter.
 fn check_interpreter() -> PyResult<()> {
     const NONE: i64 = -1;
     static FIRST: AtomicI64 = AtomicI64::new(NONE);

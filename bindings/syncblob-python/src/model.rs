@@ -23,7 +23,7 @@ use crate::{bytes, calls, plain, tensor};
 /// Model(name="", *, format="caffemodel")
 /// --
 ///
-/// A Caffe file, opened by `load` or new: layers by name, whose blobs are loaded on request.
+/// A Caffe file that `load` has opened, or a new file. Its blobs are loaded on request.
 ///
 /// A model is a mapping of names to layers, in the file's order. In Caffe several layers may have
 /// the same name or no name: the second ``conv`` is named ``conv#2``, a layer without a name ``#7``
@@ -112,7 +112,7 @@ impl Model {
         self.read(name.py(), |opened| Ok(opened.names.index(&bytes)))
     }
 
-    /// Makes the error of a name that no layer has. Its message suggests a similar name.
+    /// Makes the exception for a name that no layer has. The message suggests a similar name.
     fn missing(&self, name: &Bound<'_, PyString>) -> PyResult<PyErr> {
         const MOST_NAMES: usize = 1000; // the time grows with the product of both names' lengths
         const MOST_BYTES: usize = 100;
@@ -170,7 +170,7 @@ impl Model {
     }
 }
 
-/// Returns a view from `collections.abc` of the model.
+/// Returns a view of the model, such as a `KeysView` of `collections.abc`.
 fn view<'py>(model: &Bound<'py, Model>, kind: &str) -> PyResult<Bound<'py, PyAny>> {
     model.py().import("collections.abc")?.getattr(kind)?.call1((model,))
 }
@@ -256,7 +256,7 @@ impl Model {
         self.change_solver_info(value.py(), |info| info.current_step = step)
     }
 
-    /// The file of a solver state's net; empty if the state names no file. Writable.
+    /// The path of the net's file in a solver state; empty if there is none. Writable.
     #[getter]
     fn learned_net(&self, py: Python<'_>) -> PyResult<OsString> {
         Ok(self.solver_info(py)?.learned_net.into_os_string())
@@ -358,8 +358,8 @@ impl Model {
         Ok(layer(slf, index))
     }
 
-    /// Adds a blob that belongs to no layer, such as a solver's history. Stores it as `add_layer`
-    /// stores a layer's blobs.
+    /// Adds a blob that belongs to no layer, such as a solver's history. Stores the blob as
+    /// `add_layer` stores a layer's blobs.
     fn add_blob(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let blob = stored(value, None)?;
         let blob = blob.get();
@@ -471,7 +471,7 @@ impl Model {
         self.read(py, |opened| Ok(opened.model.blobs().len()))
     }
 
-    /// Replaces a blob; with `replace` also with a value of another shape and type.
+    /// Replaces a blob. If `replace` is true, the value may have another shape and type.
     fn put(&self, at: BlobAt, value: &Bound<'_, PyAny>, replace: bool) -> PyResult<()> {
         let py = value.py();
         let kept = match replace {
@@ -554,9 +554,9 @@ pub fn load(
 /// The shape and type that a new value must have.
 type Kept = (Vec<usize>, Dtype);
 
-/// Converts a value to a blob that a file can store: the blob itself if it fits, else a copy of the
-/// array or blob. Types whose values float32 represents exactly become float32, all others float64.
-/// With `kept`, refuses another shape or type; numbers without a type get the type of `kept`.
+/// Converts a value to a blob that a file can store: the value if it is such a blob, else a copy of
+/// the array or blob. Types whose values float32 represents exactly become float32, all others
+/// float64. With `kept`, refuses another shape or type; numbers without a type get that type.
 fn stored<'py>(value: &Bound<'py, PyAny>, kept: Option<&Kept>) -> PyResult<Bound<'py, Blob>> {
     let py = value.py();
     if let Ok(blob) = value.cast::<Blob>() {
@@ -605,7 +605,7 @@ fn stored<'py>(value: &Bound<'py, PyAny>, kept: Option<&Kept>) -> PyResult<Bound
     copied?;
     if !is_exact(&data, &array, dtype)? {
         let name = dtype.numpy_name();
-        let text = format!("{name}, as which {given} is stored, does not hold all of the values");
+        let text = format!("{given} is stored as {name}, which does not hold all of the values");
         return Err(refused(py, "DtypeError", &text));
     }
     Ok(blob)
@@ -746,8 +746,8 @@ impl Layer {
     }
 
     /// Replaces a blob with a copy of an array or of a blob's data, of the same shape and type;
-    /// numbers without a type are stored in the old blob's type. With `replace` the value may have
-    /// any shape, and is stored in the type that `add_layer` would choose.
+    /// numbers without a type are stored in the old blob's type. If `replace` is true, the value
+    /// may have any shape, and is stored in the type that `add_layer` would choose.
     ///
     /// >>> layer = Model().add_layer("ip", "InnerProduct", [[1.0, 2.0]])
     /// >>> layer.set_blob(0, [3.0], replace=True)
@@ -820,7 +820,7 @@ pub fn load_any(stored: &syncblob::StoredBlob<'_>) -> syncblob::Result<BlobAny> 
     stored.load_as(&Context::host(), loaded_as(stored.info().dtype()))
 }
 
-/// Returns the type that represents a stored type exactly, also NVCaffe's raw types.
+/// Returns the type that represents a stored type exactly, also for NVCaffe's raw types.
 fn loaded_as(stored: Dtype) -> Dtype {
     stored.exact_float().unwrap_or(stored)
 }
@@ -859,8 +859,8 @@ impl StoredBlob {
 
     /// Loads data and diff into a blob of type `dtype` (default: this object's `dtype`), on the
     /// host or on a device. Values that are loaded as float32 are rounded. A value that an integer
-    /// type cannot represent, such as a fraction, is a `DataError`. float16 from a file without
-    /// halves, and bfloat16, are a `DtypeError`.
+    /// type cannot represent, such as a fraction, is a `DataError`. The type bfloat16, or float16
+    /// for a blob that is not stored in halves, is a `DtypeError`.
     #[pyo3(signature = (dtype=None, device="cpu"))]
     fn load(
         &self,

@@ -26,7 +26,7 @@ use crate::{bytes, plain, tensor};
 /// with weights, its conversion to ONNX.
 ///
 /// `prototxt` is a path, or the text as bytes, in the format of any version of Caffe. `None`
-/// selects the net that `weights` carries. `weights` is a path, bytes, or a `Model`; later changes
+/// selects the net in `weights`. `weights` is a path, bytes, or a `Model`; later changes
 /// of that model do not affect the net.
 ///
 /// `inputs` are shapes of inputs by name, which replace the net's shapes; a net in a model rarely
@@ -223,7 +223,7 @@ fn warn(py: Python<'_>, onnx: &Onnx) -> PyResult<()> {
     Ok(())
 }
 
-/// Returns the file as bytes, written directly into the bytes object.
+/// Returns the ONNX file as a bytes object, without another copy of the file in memory.
 fn whole<'py>(py: Python<'py>, onnx: &Onnx) -> PyResult<Bound<'py, PyBytes>> {
     let size = if onnx.needs_external() { 0 } else { onnx.size() }; // too large: `write` reports it
     let size = usize::try_from(size).unwrap_or(usize::MAX);
@@ -235,7 +235,7 @@ fn whole<'py>(py: Python<'py>, onnx: &Onnx) -> PyResult<Bound<'py, PyBytes>> {
     Ok(written.expect("as many bytes as the size"))
 }
 
-/// A writer to the rest of the target memory.
+/// A writer that fills the rest of the memory.
 struct Room<'a>(&'a mut [MaybeUninit<u8>]);
 
 impl Write for Room<'_> {
@@ -282,7 +282,7 @@ fn model_of(weights: &Bound<'_, PyAny>) -> PyResult<Arc<syncblob::Model>> {
     }
 }
 
-/// Returns the path of the weights; None if they are bytes or a `Model`.
+/// Returns the path of the weights, or None if the weights are bytes or a `Model`.
 fn path_of(weights: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
     let is_path = weights.is_instance_of::<PyString>() || weights.hasattr("__fspath__")?;
     is_path.then(|| arguments::path(weights)).transpose()

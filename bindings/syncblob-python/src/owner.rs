@@ -20,13 +20,13 @@ enum Owner {
 }
 
 thread_local! {
-    /// Owners that this thread releases after its work; None outside of work.
+    /// The owners to release when `outlived_by_owners` ends on this thread; None outside of it.
     static LATER: RefCell<Option<Vec<Owner>>> = const { RefCell::new(None) };
 }
 
-/// Runs work that takes locks. After the work has released the locks, releases the queued owners.
-/// A loop does so without recursion: an owner may own a blob that uses another owner, in a chain of
-/// any length. The outermost work releases the owners of nested work.
+/// Runs work that takes locks. After the work has released the locks, releases the queued owners in
+/// a loop, not recursively: an owner may own a blob that uses another owner, in a chain of any
+/// length. The outermost work releases the owners of nested work.
 pub fn outlived_by_owners<T>(work: impl FnOnce() -> T) -> T {
     struct Release;
     impl Drop for Release {
@@ -57,7 +57,7 @@ fn next() -> Option<Owner> {
 
 fn end(owner: Owner) {
     outlived_by_owners(|| {
-        // An ending thread has no list any more: the owner is then dropped with the closure.
+        // An ending thread has no queue any more: the owner is then dropped with the closure.
         let _ = LATER.try_with(|later| later.borrow_mut().get_or_insert_with(Vec::new).push(owner));
     });
 }
@@ -86,7 +86,7 @@ fn lend(tensor: sys::sb_dl_managed_versioned, owner: Owner) -> Result<Dlpack> {
 }
 
 /// # Safety
-/// As `Dlpack::from_raw`.
+/// The requirements are those of `Dlpack::from_raw`.
 pub unsafe fn versioned(tensor: NonNull<sys::sb_dl_managed_versioned>) -> Result<Dlpack> {
     // SAFETY: the caller's promise; the tensor has a version with this struct.
     let (owner, copy) = unsafe { (Dlpack::from_raw(tensor)?, tensor.read()) };
@@ -94,7 +94,7 @@ pub unsafe fn versioned(tensor: NonNull<sys::sb_dl_managed_versioned>) -> Result
 }
 
 /// # Safety
-/// As `LegacyDlpack::from_raw`.
+/// The requirements are those of `LegacyDlpack::from_raw`.
 pub unsafe fn legacy(tensor: NonNull<sys::sb_dl_managed>) -> Result<Dlpack> {
     // SAFETY: the caller's promise.
     let (owner, dl_tensor) = unsafe { (LegacyDlpack::from_raw(tensor), tensor.as_ref().dl_tensor) };

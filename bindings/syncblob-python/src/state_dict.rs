@@ -12,7 +12,7 @@ use crate::error::{raised, refused, Failure};
 use crate::model::load_any;
 use crate::{calls, tensor};
 
-/// The library whose arrays are made.
+/// The library whose arrays a state dict contains.
 pub enum Framework<'py> {
     NumPy,
     /// PyTorch's function from_dlpack.
@@ -63,13 +63,13 @@ impl Entry {
 /// An array's name and contents.
 pub type Named = (Vec<u8>, Entry);
 
-/// Names tensors by their layers and roles.
+/// Returns the tensors with names of layer and role, such as `conv1.weight`.
 pub fn tensors(tensors: Vec<StateTensor>, names: &Names) -> Vec<Named> {
     let name = |tensor: &StateTensor| part(names, tensor.layer, &tensor.role);
     tensors.into_iter().map(|tensor| (name(&tensor), Entry::Tensor(tensor))).collect()
 }
 
-/// Names the layers' blobs by their numbers.
+/// Returns the layers' blobs with names of layer and number, such as `conv1.0`.
 pub fn blobs(model: &Model, names: &Names) -> Vec<Named> {
     let of_layer = |layer: syncblob::Layer<'_>| {
         let index = layer.index();
@@ -82,7 +82,7 @@ pub fn blobs(model: &Model, names: &Names) -> Vec<Named> {
     model.layers().flat_map(of_layer).collect()
 }
 
-/// Names the blobs that belong to no layer.
+/// Returns the blobs that belong to no layer, with their names.
 pub fn others(model: &Model) -> Vec<Named> {
     let blob =
         |blob: usize| (naming::blob_name(model, blob).into_bytes(), Entry::Blob(blob.into()));

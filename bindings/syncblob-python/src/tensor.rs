@@ -1,4 +1,4 @@
-//! Passes tensors between blobs and Python arrays: DLPack's capsules, and NumPy's array interface.
+//! Passes tensors between blobs and Python arrays, by DLPack's capsules or NumPy's interface.
 
 use std::ffi::{c_void, CStr};
 use std::ptr::NonNull;
@@ -43,7 +43,7 @@ impl View {
         out.set_item("version", 3)?;
         out.set_item("shape", PyTuple::new(py, self.tensor.shape())?)?;
         out.set_item("typestr", typestr(py, self.dtype)?)?;
-        // Without elements the tensor has no address, but NumPy needs one.
+        // A tensor without elements has no address, but NumPy needs one.
         let address = self.tensor.data_ptr().addr().max(align_of::<f64>());
         out.set_item("data", (address, self.tensor.is_read_only()))?;
         Ok(out)
@@ -62,7 +62,7 @@ fn asarray(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     ASARRAY.import(py, "numpy", "asarray")
 }
 
-/// Returns a NumPy array on a tensor of host memory, without a copy.
+/// Returns a NumPy array that uses the host memory of a tensor.
 pub fn array(py: Python<'_>, tensor: Dlpack, dtype: Dtype) -> PyResult<Bound<'_, PyAny>> {
     typestr(py, dtype)?;
     asarray(py)?.call1((View { tensor, dtype },))
@@ -85,7 +85,7 @@ pub fn converted<'py>(
     };
     match (is_other, copy) {
         (true, Some(false)) => {
-            Err(PyValueError::new_err("another element type takes a copy, and copy is False"))
+            Err(PyValueError::new_err("another element type requires a copy, and copy is False"))
         }
         (true, _) => array.call_method1("astype", (dtype,)),
         (false, Some(true)) => array.call_method0("copy"),
@@ -93,7 +93,7 @@ pub fn converted<'py>(
     }
 }
 
-/// Returns DLPack's numbers for a device.
+/// Returns DLPack's device type and index for a device's name.
 pub fn device(name: &str) -> (i32, i32) {
     let number = |prefix| name.strip_prefix(prefix).and_then(|number| number.parse().ok());
     if let Some(number) = number("cuda:") {
@@ -211,8 +211,8 @@ pub fn blob_on(array: &Bound<'_, PyAny>) -> PyResult<BlobAny> {
     take(&ask(array, kind)?, &context)
 }
 
-/// Requests the array's capsule, with the newest struct that the array supports. On CUDA the tensor
-/// must be ready on the default stream, with which the library's stream is ordered.
+/// Requests the array's capsule, with the newest struct that the array supports. A CUDA tensor must
+/// be ready on the default stream, which orders it before the work of the library's stream.
 fn ask<'py>(array: &Bound<'py, PyAny>, device: i32) -> PyResult<Bound<'py, PyAny>> {
     let py = array.py();
     let arguments = PyDict::new(py);
@@ -288,7 +288,7 @@ fn take(capsule: &Bound<'_, PyAny>, context: &Context) -> PyResult<BlobAny> {
     Err(PyBufferError::new_err("__dlpack__ gave no capsule with a tensor that is unused"))
 }
 
-/// A tensor that is passed to code without the interpreter's lock.
+/// Passes a tensor's pointer to code that runs without the interpreter's lock.
 struct Raw<T>(NonNull<T>);
 
 // SAFETY: DLPack's tensors may be used on any thread.

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use crate::variable;
 
-/// Copies the checked-in bindings to OUT_DIR, where the feature `buildtime_bindgen` looks for them:
-/// docs.rs has no libclang.
+/// Copies the checked-in bindings to OUT_DIR, where the feature `buildtime_bindgen` expects newly
+/// made ones: docs.rs has no libclang to make them.
 pub fn keep_checked_in() -> Result<(), String> {
     let out = variable("OUT_DIR")?;
     println!("cargo::rerun-if-changed=src");
@@ -35,7 +35,7 @@ mod made {
     include!("../generate.rs");
 
     pub fn write(include: &Path) -> Result<(), String> {
-        // The build script of bindgen watches bindgen's other variables.
+        // bindgen's build script makes cargo watch the other variables that bindgen reads.
         println!("cargo::rerun-if-env-changed=CLANG_PATH");
         for read in ["generate.rs", "wrapper.h"] {
             println!("cargo::rerun-if-changed={read}");

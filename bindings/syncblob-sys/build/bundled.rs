@@ -11,15 +11,15 @@ use crate::{packages, variable, Linked};
 
 /// The oldest supported version of protobuf-c.
 const PROTOBUF_C: &str = "1.3";
-/// The lists of the sources to compile, which CMake uses, too.
+/// The files that list the sources to compile; CMake reads them, too.
 const LISTS: [&str; 2] = [CORE, "cuda/sources.txt"];
-/// The list without CUDA, for a system that cannot open shared libraries.
+/// The list without CUDA's sources, for WASI, which cannot open CUDA's shared libraries.
 const CORE: &str = "c/sources.txt";
-/// The list of compile flags, which CMake uses, too.
+/// The file that lists the compile flags; CMake reads it, too.
 const HARDENING: &str = "c/hardening.txt";
 /// The code that protobuf-c generates.
 const MESSAGES: &str = "proto/syncblob.pb-c.c";
-/// The sources that pack messages, with or without protobuf-c. No list contains them.
+/// The sources that write protobuf messages, with or without protobuf-c. No list contains them.
 const PACKER: &[&str] = if cfg!(feature = "protobuf-c") {
     &[MESSAGES, "c/src/proto/pack_protobuf_c.c"]
 } else {
@@ -29,7 +29,7 @@ const PACKER: &[&str] = if cfg!(feature = "protobuf-c") {
 pub fn build() -> Result<Linked, String> {
     let sources = source_root()?;
     let list = source_list(&sources)?;
-    // Find OpenBLAS first: the linker must search its folder before the general library folder.
+    // Find OpenBLAS first: the linker must search OpenBLAS's folder before the general folder.
     let openblas = if cfg!(feature = "openblas") { Some(find_openblas()?) } else { None };
     let protobuf_c = if cfg!(feature = "protobuf-c") { Some(find_protobuf_c()?) } else { None };
 
@@ -55,8 +55,8 @@ pub fn build() -> Result<Linked, String> {
     })
 }
 
-/// Returns the folder that contains `c`, `cuda` and `proto`: this crate's folder if it has links to
-/// them or packed copies, else (in a checkout without symbolic links) the repository's root.
+/// Returns the folder that contains `c`, `cuda` and `proto`: this crate's folder if they are in it
+/// (as symbolic links or packed copies), else the repository's root.
 pub fn source_root() -> Result<PathBuf, String> {
     let has_sources = |dir: &Path| {
         LISTS.iter().all(|list| dir.join(list).is_file()) && dir.join("proto").is_dir()
@@ -81,7 +81,7 @@ pub fn source_root() -> Result<PathBuf, String> {
     Ok(repository)
 }
 
-/// Returns the paths in the lists and the packer's paths.
+/// Returns the paths of all sources: the paths in the lists and the paths in PACKER.
 fn source_list(root: &Path) -> Result<Vec<PathBuf>, String> {
     let mut paths: Vec<_> = PACKER.iter().map(|path| root.join(path)).collect();
     let lists = if is_wasi()? { &[CORE][..] } else { &LISTS };
@@ -122,13 +122,13 @@ fn watch(root: &Path, sources: &[PathBuf]) {
 /// Copies the headers, so that dependent crates find them and the library in one prefix.
 fn copy_headers(from: &Path, to: &Path) -> Result<(), String> {
     if to.exists() {
-        // A header may have been removed from the sources.
+        // Remove also headers that the sources no longer contain.
         fs::remove_dir_all(to).map_err(|e| format!("{}: {e}", to.display()))?;
     }
     add_headers(from, to)
 }
 
-/// Copies the headers of a library that uses the core to the folder of the core's headers.
+/// Copies the headers in `from` to `to`, and keeps the headers that are already in `to`.
 pub fn add_headers(from: &Path, to: &Path) -> Result<(), String> {
     let copy = || {
         fs::create_dir_all(to)?;
@@ -159,9 +159,9 @@ fn compile<'a>(
     let mut build = new_build(root, out)?;
     build
         .define("SB_EXPERIMENTAL", None)
-        // Makes fillers and sums compute equal numbers with every compiler, and use vectors.
+        // Makes fillers and sums compute the same numbers with every compiler.
         .flag("-ffp-contract=off")
-        .flag("-fno-math-errno")
+        .flag("-fno-math-errno") // allows vector instructions
         .include(root)
         .include(root.join("c/include"))
         .include(root.join("c/src"))
@@ -198,19 +198,19 @@ pub fn new_build(root: &Path, out: &Path) -> Result<cc::Build, String> {
         build.define("_FILE_OFFSET_BITS", "64");
     }
     match target_os()?.as_str() {
-        // Windows does not align the stack to 32 bytes, as gcc assumes for vectors.
+        // gcc assumes that the stack is aligned to 32 bytes, but Windows aligns it to 16.
         "windows" => {
             build.flag("-Wa,-muse-unaligned-vector-move");
         }
-        // WASI's stack has no return addresses, and its C library has no checked calls.
+        // Not hardened: WASI's stack has no return addresses, its C library no checked calls.
         "wasi" => {}
         _ => harden(&mut build, root, out)?, // on Windows this would make programs need a DLL
     }
     Ok(build)
 }
 
-/// Adds the listed flags that the compiler supports and, in optimised builds without sanitizers,
-/// glibc's checked calls. CFLAGS come last and take precedence.
+/// Adds the flags in HARDENING that the compiler supports and, in optimised builds without
+/// sanitizers, _FORTIFY_SOURCE. CFLAGS come last and take precedence.
 fn harden(build: &mut cc::Build, root: &Path, out: &Path) -> Result<(), String> {
     for flag in lines(&root.join(HARDENING))? {
         build.flag_if_supported(flag);
@@ -261,7 +261,7 @@ fn find_protobuf_c() -> Result<Library, String> {
     packages::find(
         "libprotobuf-c",
         PROTOBUF_C,
-        "install libprotobuf-c-dev, or drop the feature `protobuf-c`: the files are the same",
+        "install libprotobuf-c-dev, or drop the feature `protobuf-c`: the same files are written",
     )
 }
 

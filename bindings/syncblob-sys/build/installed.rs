@@ -37,14 +37,14 @@ pub fn link() -> Result<Linked, String> {
     println!("cargo::rerun-if-changed={}", include.join("syncblob").display());
     Ok(Linked {
         root: prefix()?,
-        // The shared library has its own run path.
+        // A shared libsyncblob already contains the run path.
         run_path: if statically { packages::run_path(&library) } else { String::new() },
         version: library.version,
         include,
     })
 }
 
-/// Returns whether only the static library is installed, whose dependencies must be linked, too.
+/// Returns whether only the static library is installed, so that its dependencies must be linked.
 fn is_static_only(installed: &Library) -> bool {
     let has = |name: &str| installed.link_paths.iter().any(|dir| dir.join(name).is_file());
     has("libsyncblob.a") && !has("libsyncblob.so")
@@ -74,7 +74,7 @@ fn without_escapes(text: &str) -> String {
     plain
 }
 
-/// Returns the next version that may break the API: for versions 0.x the next x.
+/// Returns the next version that may break the API: 0.(x + 1) after 0.x.y, and 2.0 after 1.x.y.
 fn next_breaking_version() -> String {
     let number = |text: &str| text.parse::<u32>().unwrap_or(0);
     let major = number(env!("CARGO_PKG_VERSION_MAJOR"));

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 struct Linked {
     /// The folder of `syncblob/syncblob.h`.
     include: PathBuf,
-    /// The prefix: `lib` and `include` are in it.
+    /// The prefix, which contains `lib` and `include`.
     root: PathBuf,
     version: String,
     /// The folder that a program should have in its run path, or an empty string.

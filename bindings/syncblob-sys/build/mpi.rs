@@ -1,5 +1,5 @@
 //! Links libsyncblob-mpi: compiles its one source with MPI's compiler, or finds the installed
-//! library. The crate mpi-sys links MPI.
+//! library. The crate mpi-sys links the MPI library.
 
 use std::env;
 use std::path::Path;
@@ -27,6 +27,6 @@ pub fn link(include: &Path, is_installed: bool) -> Result<(), String> {
         .file(folder.join("engine.c"))
         .try_compile("syncblob-mpi")
         .map_err(|e| {
-            format!("{compiler}, which MPICC can name, does not compile syncblob's MPI: {e}")
+            format!("{compiler} does not compile syncblob-mpi (set MPICC to MPI's compiler): {e}")
         })
 }

@@ -6,7 +6,7 @@ use pkg_config::{Config, Error, Library};
 
 use crate::variable;
 
-/// Finds and links `name`; `otherwise` is the advice if it is missing.
+/// Finds and links the library `name`. If it is missing, the error contains the advice `otherwise`.
 pub fn find(name: &str, version: &str, otherwise: &str) -> Result<Library, String> {
     let library = Config::new().atleast_version(version).probe(name).map_err(|e| {
         explain(name, e)
@@ -21,7 +21,7 @@ pub fn find(name: &str, version: &str, otherwise: &str) -> Result<Library, Strin
 pub fn explain(name: &str, error: Error) -> Option<String> {
     match error {
         Error::EnvNoPkgConfig(variable) => {
-            Some(format!("{variable} is set, but {name} is found by pkg-config alone: unset it"))
+            Some(format!("unset {variable}: only pkg-config can find {name}"))
         }
         Error::CrossCompilation => {
             let target = variable("TARGET").unwrap_or_default();
@@ -40,14 +40,14 @@ pub fn watch(name: &str) {
     let folder =
         pkg_config::get_variable(name, "pcfiledir").unwrap_or_default().replace("\\ ", " ");
     let file = Path::new(&folder).join(format!("{name}.pc"));
-    // If the path did not exist, cargo would run the build script every time.
+    // cargo runs the build script every time if a watched path does not exist.
     if file.is_file() {
         println!("cargo::rerun-if-changed={}", file.display());
     }
 }
 
 /// Returns the folder of Debian's serial OpenBLAS if the library links it, else an empty string.
-/// Both builds have the same SONAME, so without this folder the loader finds the threaded build.
+/// Debian's threaded build has the same SONAME, so without this folder the loader could find it.
 pub fn run_path(library: &Library) -> String {
     let mut folders = library.link_paths.iter();
     let serial = folders.find(|dir| dir.ends_with("openblas-serial"));

@@ -1,5 +1,5 @@
-//! Tests that a program or shared library that contains the bundled library exports none of its
-//! symbols, since another shared library in the process may contain another copy.
+//! Tests that the bundled library hides all its symbols: a program that contains the library must
+//! not export them, because they could replace those of another copy in the same process.
 
 use std::path::Path;
 use std::process::Command;

@@ -52,8 +52,8 @@ fn the_bindings_of_libraries_over_the_core_are_those_of_their_headers() {
     }
 }
 
-/// Runs clang freestanding, because clang itself has the few standard headers that the library's
-/// headers need, for every target.
+/// With -ffreestanding, clang needs no target's C library: it has the few standard headers that
+/// the library's headers include.
 #[test]
 fn the_bindings_are_the_same_on_x86_64_and_aarch64() {
     let [x86_64, aarch64] = ["x86_64", "aarch64"]
@@ -82,7 +82,7 @@ fn the_frozen_structs_have_their_promised_size() {
     assert_eq!(syncblob_sys::SB_ERR_INTERNAL, -901);
 }
 
-/// Omitted for an installed library, because this crate does not choose its features.
+/// Not compiled for an installed library, because this crate does not choose its features.
 #[cfg(not(feature = "system"))]
 #[test]
 fn the_features_match_those_of_the_library() {
@@ -101,8 +101,8 @@ fn the_library_computes() {
     use syncblob_sys as sys;
 
     let (mut blob, mut data, mut sum) = (null_mut(), null_mut(), 0.0);
-    // SAFETY: every pointer is to a live variable or NULL where the headers
-    // allow it; data has three floats, the count of the blob's shape.
+    // SAFETY: every pointer is to a live variable, or NULL where the headers allow it; the blob's
+    // data has three floats.
     unsafe {
         let shape = [3_i64];
         let dtype = sys::SB_DTYPE_F32;

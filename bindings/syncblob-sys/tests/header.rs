@@ -1,6 +1,6 @@
 //! Tests that every declaration of src/bindings.rs, src/testing.rs and src/comm.rs matches the
-//! headers. The test repeats each declaration in C after the headers, and the C compiler refuses a
-//! declaration that differs.
+//! headers. The test writes each declaration in C, after the headers, and the C compiler refuses a
+//! declaration that differs from the header's.
 
 use std::env;
 use std::fmt::Write as _;
@@ -28,7 +28,7 @@ fn declare(ty: &Type, name: &str) -> String {
                 syn::PathArguments::AngleBracketed(inner) if last.ident == "Option" => {
                     match inner.args.first() {
                         Some(syn::GenericArgument::Type(Type::FnPtr(f))) => pointer_to(f, name),
-                        _ => panic!("an Option of something else than a function"),
+                        _ => panic!("an Option of a type other than a function"),
                     }
                 }
                 _ => panic!("no such type in C: {}", last.ident),
@@ -150,7 +150,7 @@ impl Program {
     fn constant(&mut self, item: &syn::ItemConst) {
         let name = &item.ident;
         match &*item.expr {
-            // Of a text, only the size in bytes is compared.
+            // For a string constant, compare only the size in bytes.
             Expr::Lit(syn::ExprLit { lit: Lit::ByteStr(text), .. }) => {
                 let bytes = text.value().len();
                 self.line(&format!("_Static_assert(sizeof {name} == {bytes}, \"{name}\");"));
@@ -163,8 +163,8 @@ impl Program {
         self.constants += 1;
     }
 
-    /// Adds a C struct of the same fields, which has the layout of #[repr(C)], and checks that
-    /// compare this struct with the header's.
+    /// Adds a C struct of the same fields, which has the layout of the Rust struct, and static
+    /// assertions that compare this struct with the header's.
     fn structure(&mut self, item: &syn::ItemStruct) {
         let Fields::Named(fields) = &item.fields else { panic!("bindgen names fields") };
         let name = item.ident.to_string();
@@ -219,7 +219,7 @@ fn compile(program: &str) -> Output {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .expect("a C compiler: cc, or what CC names");
+        .expect("a C compiler: cc, or the one that CC names");
     let input = compiler.stdin.take().expect("piped");
     { input }.write_all((CHECKS.to_owned() + program).as_bytes()).expect("the compiler reads");
     compiler.wait_with_output().expect("the compiler ends")
@@ -233,7 +233,7 @@ fn a_c_compiler_agrees_with_every_function_constant_and_struct() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Tests that the compiler reports the error that each of these replacements causes.
+/// Tests that the compiler reports each of these wrong declarations.
 #[test]
 fn a_c_compiler_finds_declarations_that_differ() {
     const WRONG: [(&str, &str, &str); 7] = [

@@ -1,4 +1,4 @@
-//! The pages whose Rust code runs as documentation tests.
+//! Includes the pages whose Rust code runs as documentation tests.
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

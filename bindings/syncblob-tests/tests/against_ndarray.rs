@@ -10,7 +10,7 @@ use syncblob::{Blob, Context, ErrorKind, Part, Payload, Result};
 
 const BLOBS: usize = 3;
 
-/// A memory of the model; sharers have the same `Rc`.
+/// A memory in the model of the library. Blobs that share a memory have the same `Rc`.
 type Memory = Rc<RefCell<Array1<f32>>>;
 
 #[derive(Clone)]
@@ -238,8 +238,8 @@ impl Pair {
         }
     }
 
-    /// Writes the values of a message of model `j` to model `i`, which already has the shape of
-    /// `j`.
+    /// Writes the values of model `j` to model `i`, as if from a message. Model `i` already has the
+    /// shape of `j`.
     fn write_proto(&mut self, i: usize, j: usize, payload: Payload) {
         let source = self.models[j].clone();
         self.models[i].write(Part::Data, flat(&source.values(&source.data)).view());
@@ -321,8 +321,8 @@ impl Pair {
         self.make_memories();
     }
 
-    /// Makes all memories now, as the model does: a memory that is made later could have another
-    /// capacity, since the capacity is the blob's count at that time.
+    /// Makes all memories now, as the model does. The capacity of a memory is the blob's count when
+    /// the memory is made, so it could otherwise differ from the model's.
     fn make_memories(&self) {
         for blob in &self.blobs {
             blob.memory(Part::Data).and_then(|_| blob.memory(Part::Diff)).unwrap();

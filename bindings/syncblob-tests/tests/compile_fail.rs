@@ -45,8 +45,8 @@ fn check(file: &Path, library: &Path) -> (bool, String) {
     (ran.status.success(), String::from_utf8_lossy(&ran.stderr).into_owned())
 }
 
-/// Returns the library of the crate with which this test was linked. Since cargo keeps several
-/// builds, this is the newest with which `works`, a file that needs all features, compiles.
+/// Returns the library of the crate with which this test was linked. Cargo keeps several builds;
+/// this is the newest build with which the file `works`, which needs all features, compiles.
 fn library(works: &Path) -> PathBuf {
     let folder = env::current_exe().unwrap().parent().unwrap().to_owned();
     let mut kept: Vec<_> = fs::read_dir(folder)

@@ -1,5 +1,5 @@
-//! Tests the rule of sharing exhaustively: on a model of owners and borrows, that the rule leaves
-//! no slice stale or aliased; on the library, that calls follow the rule.
+//! Tests exhaustively that the rule of sharing (a write needs a single owner) leaves no slice stale
+//! or aliased in a model of owners and borrows, and that the library's calls follow the rule.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use syncblob::{Blob, ErrorKind, MemoryHandle, Part};
 const OWNERS: usize = 3;
 const MEMORIES: usize = 3;
 
-/// A slice of an owner, and the memory to which it points.
+/// A slice that borrows an owner, and the memory to which the slice points.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Slice {
     memory: usize,
@@ -26,7 +26,7 @@ struct Owner {
 
 type State = [Owner; OWNERS];
 
-/// The parts of the rule, so that a test can leave parts out.
+/// The parts of the rule. A test can omit a part, to show that it is needed.
 #[derive(Clone, Copy)]
 struct Rule {
     writing_needs_one_owner: bool,
@@ -74,7 +74,7 @@ impl Owner {
     }
 }
 
-/// Returns every state that one call can lead to.
+/// Returns every state to which one call can lead.
 fn successors(state: &State, rule: Rule) -> Vec<State> {
     let mut next = Vec::new();
     let mut add = |i: usize, owner: Owner| {
@@ -100,12 +100,12 @@ fn successors(state: &State, rule: Rule) -> Vec<State> {
         if owner.is_free() || !rule.ending_needs_no_borrow {
             add(i, Owner { memory: None, ..owner });
         }
-        // the memory is outgrown, replaced or made unique
+        // calls that replace the memory: set, make_unique, or a reshape that outgrows it
         if owner.is_free() || !rule.replacing_needs_mut {
             let unowned = (0..MEMORIES).filter(|&memory| owners_of(state, memory) == 0);
             unowned.for_each(|memory| add(i, Owner { memory: Some(memory), ..owner }));
         }
-        // share_data; for an owner that has ended, a new handle
+        // share_data, or a new handle if the other owner has ended
         if owner.is_borrowable() || !rule.sharing_borrows_the_source {
             let others = (0..OWNERS).filter(|&j| j != i && state[j].is_free());
             others.for_each(|j| add(j, Owner::of(memory)));
@@ -114,7 +114,7 @@ fn successors(state: &State, rule: Rule) -> Vec<State> {
     next
 }
 
-/// Returns whether every slice is of memory that its owner still owns, and every mutable slice is
+/// Returns whether every slice points to memory of its owner, and every mutable slice is
 /// the only slice of its memory.
 fn is_sound(state: &State) -> bool {
     let slices: Vec<_> = state.iter().flat_map(|owner| owner.slices).flatten().collect();

@@ -45,7 +45,7 @@ fn features_of(sample: usize) -> [f64; FEATURES] {
 
 // --- one step ------------------------------------------------------------------------------------
 
-/// The parameters, and the last change of each.
+/// The parameters, and the last change of each parameter (its history).
 struct Net {
     weights: Blob<f32>,
     bias: Blob<f32>,

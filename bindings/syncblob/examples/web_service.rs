@@ -1,4 +1,4 @@
-//! A small web service. Its reply to a `POST` of a `.caffemodel` lists the model's layers, or
+//! A small web service. The reply to a `POST` of a `.caffemodel` lists the model's layers, or
 //! explains a refusal. The service refuses bombs: small files that request gigabytes, and large
 //! files that request more than their size.
 //!

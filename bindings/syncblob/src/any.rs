@@ -38,8 +38,8 @@ macro_rules! blob_any {
             /// ```
             ///
             /// # Errors
-            /// As [`Blob::new`]; [`Unsupported`](ErrorKind::Unsupported) for `f16` and `bf16`
-            /// without the feature `half`.
+            /// Errors of [`Blob::new`]; [`Unsupported`](ErrorKind::Unsupported) for `f16` and
+            /// `bf16` without the feature `half`.
             pub fn new(context: &Context, dtype: Dtype) -> Result<Self> {
                 match dtype {
                     $(
@@ -54,7 +54,7 @@ macro_rules! blob_any {
             /// Takes ownership of a blob that the library made; see `from_raw`.
             ///
             /// # Safety
-            /// As `from_raw`.
+            /// The requirements of `from_raw`.
             pub(crate) unsafe fn own(raw: *mut sys::sb_blob) -> Result<Self> {
                 // SAFETY: the blob is live.
                 let code = unsafe { sys::sb_blob_dtype(raw) };
@@ -79,7 +79,7 @@ for_each_dtype!(blob_any);
 #[cold]
 pub(crate) fn unknown(dtype: Option<Dtype>, code: i32) -> Error {
     let message = match dtype {
-        Some(dtype) => format!("{dtype}: not without the feature `half` of this crate"),
+        Some(dtype) => format!("{dtype} needs the feature `half` of this crate"),
         None => format!("this crate does not know the library's element type {code}"),
     };
     Error::new(ErrorKind::Unsupported, message)
@@ -100,7 +100,7 @@ macro_rules! match_any {
 }
 pub(crate) use match_any;
 
-/// Evaluates an expression for the blob of any element type.
+/// Evaluates an expression with the typed [`Blob`] that a [`BlobAny`] contains.
 macro_rules! each {
     ($any:expr, $blob:ident => $body:expr) => {
         $crate::dtypes::for_each_dtype!($crate::any::match_any, ($any) $blob ($body))
@@ -144,7 +144,7 @@ impl BlobAny {
     /// Changes the shape; see [`Blob::reshape`].
     ///
     /// # Errors
-    /// As [`Blob::reshape`].
+    /// Errors of [`Blob::reshape`].
     pub fn reshape(&mut self, shape: impl Into<Shape>) -> Result<Reallocated> {
         each!(self, blob => blob.reshape(shape))
     }
@@ -152,7 +152,7 @@ impl BlobAny {
     /// Returns a reference to data's or diff's memory; see [`Blob::memory`].
     ///
     /// # Errors
-    /// As [`Blob::memory`].
+    /// Errors of [`Blob::memory`].
     pub fn memory(&self, part: Part) -> Result<&SyncedMemory> {
         each!(self, blob => blob.memory(part))
     }
@@ -167,11 +167,11 @@ impl BlobAny {
     /// Takes ownership of a blob that C code made, of any element type.
     ///
     /// # Errors
-    /// [`Unsupported`](ErrorKind::Unsupported) for a blob of halves without the feature `half`;
-    /// that blob is destroyed.
+    /// [`Unsupported`](ErrorKind::Unsupported) for a blob of `f16` or `bf16` without the feature
+    /// `half`; the blob is destroyed.
     ///
     /// # Safety
-    /// As [`Blob::from_raw`], except that every element type is allowed.
+    /// The requirements of [`Blob::from_raw`], except that every element type is allowed.
     pub unsafe fn from_raw(raw: NonNull<sys::sb_blob>) -> Result<Self> {
         // SAFETY: the caller's promise.
         unsafe { Self::own(raw.as_ptr()) }
@@ -213,7 +213,7 @@ impl BlobAny {
     /// Returns data or diff on the host as bytes, in this machine's byte order.
     ///
     /// # Errors
-    /// As [`Blob::data`].
+    /// Errors of [`Blob::data`].
     pub fn bytes(&self, part: Part) -> Result<&[u8]> {
         each!(self, blob => Ok(bytes_of(blob.host(part)?)))
     }
@@ -231,7 +231,7 @@ impl BlobAny {
     /// ```
     ///
     /// # Errors
-    /// As [`Blob::data_mut`].
+    /// Errors of [`Blob::data_mut`].
     pub fn bytes_mut(&mut self, part: Part) -> Result<&mut [u8]> {
         each!(self, blob => Ok(bytes_of_mut(blob.host_mut(part)?)))
     }
@@ -239,7 +239,7 @@ impl BlobAny {
     /// Allows writes to shared memories; see [`Blob::allow_shared_writes`].
     ///
     /// # Safety
-    /// As [`Blob::allow_shared_writes`].
+    /// The requirements of [`Blob::allow_shared_writes`].
     pub unsafe fn allow_shared_writes(&mut self) {
         // SAFETY: the caller's promise.
         each!(self, blob => unsafe { blob.allow_shared_writes() });
@@ -248,7 +248,7 @@ impl BlobAny {
     /// Makes this blob the only owner of a memory; see [`Blob::make_unique`].
     ///
     /// # Errors
-    /// As [`Blob::make_unique`].
+    /// Errors of [`Blob::make_unique`].
     pub fn make_unique(&mut self, part: Part) -> Result<()> {
         each!(self, blob => blob.make_unique(part))
     }
@@ -256,7 +256,7 @@ impl BlobAny {
     /// Copies shape, data and diff to a blob in the same context; see [`Blob::try_clone`].
     ///
     /// # Errors
-    /// As [`Blob::try_clone`].
+    /// Errors of [`Blob::try_clone`].
     pub fn try_clone(&self) -> Result<Self> {
         each!(self, blob => Ok(blob.try_clone()?.into()))
     }

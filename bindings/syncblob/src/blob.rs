@@ -33,19 +33,19 @@ pub use proto::Payload;
 #[doc(alias("Tensor", "Array"))]
 pub struct Blob<T: Element> {
     raw: NonNull<sys::sb_blob>,
-    /// Whether the blob ever made a share of a memory, or exposed its C handle, with which C code
-    /// can make a share. Only then do writers check for sharers.
+    /// True if the blob ever shared a memory, or exposed its C handle, with which C code can share
+    /// one. Methods that write check for sharers only if this is true.
     may_share: AtomicBool,
-    /// Whether the blob may be written although its memories have other owners.
+    /// Allows writes to the blob although its memories have other owners.
     writes_shared: bool,
     dims: Dims,
     elements: PhantomData<T>,
 }
 
 // SAFETY: the C library has no per-thread state: a blob may be used and destroyed on any thread,
-// and its elements are plain numbers. Owners of borrowed memory are `Send` and `Sync`.
+// and its elements are plain numbers. The owners of the caller's memory are `Send` and `Sync`.
 unsafe impl<T: Element> Send for Blob<T> {}
-// SAFETY: `&self` methods make only calls on a const blob, which may run concurrently.
+// SAFETY: `&self` methods make only calls that take a const blob and may run concurrently.
 unsafe impl<T: Element> Sync for Blob<T> {}
 
 /// One of a blob's two memories.
@@ -53,7 +53,7 @@ unsafe impl<T: Element> Sync for Blob<T> {}
 pub enum Part {
     /// The values.
     Data,
-    /// Their gradients.
+    /// The gradients of the values.
     Diff,
 }
 
@@ -76,7 +76,7 @@ impl fmt::Display for Part {
     }
 }
 
-/// The memories that a call has replaced. Only [`Blob::shrink_to_fit`] keeps their elements.
+/// Which memories a call has replaced. Only [`Blob::shrink_to_fit`] keeps the old elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Reallocated {
@@ -128,7 +128,7 @@ impl<T: Element> Blob<T> {
         Self::in_context(&Context::host()).empty()
     }
 
-    /// Makes a blob of zeros. No memory is allocated for them yet. [`update`](Blob::update) returns
+    /// Makes a blob of zeros. The first use allocates the memory. [`update`](Blob::update) returns
     /// an error until [`data_mut`](Blob::data_mut) or another call has written the data.
     ///
     /// # Errors
@@ -142,7 +142,7 @@ impl<T: Element> Blob<T> {
     /// Makes a blob whose elements all have one value.
     ///
     /// # Errors
-    /// As [`zeros`](Blob::zeros); out of memory.
+    /// Errors of [`zeros`](Blob::zeros); out of memory.
     pub fn full(shape: impl Into<Shape>, value: T) -> Result<Self> {
         Self::in_context(&Context::host()).full(shape, value)
     }
@@ -159,7 +159,7 @@ impl<T: Element> Blob<T> {
     /// ```
     ///
     /// # Errors
-    /// As [`full`](Blob::full).
+    /// Errors of [`full`](Blob::full).
     pub fn from_fn(shape: impl Into<Shape>, value: impl FnMut(usize) -> T) -> Result<Self> {
         Self::in_context(&Context::host()).from_fn(shape, value)
     }
@@ -167,8 +167,8 @@ impl<T: Element> Blob<T> {
     /// Makes a blob whose data is a copy of the values.
     ///
     /// # Errors
-    /// [`ShapeMismatch`](ErrorKind::ShapeMismatch) when the shape's number of elements is
-    /// not the slice's length; else as [`full`](Blob::full).
+    /// [`ShapeMismatch`](ErrorKind::ShapeMismatch) when the shape's number of elements is not the
+    /// slice's length; errors of [`full`](Blob::full).
     pub fn from_slice(shape: impl Into<Shape>, values: &[T]) -> Result<Self> {
         Self::in_context(&Context::host()).from_slice(shape, values)
     }
@@ -177,12 +177,12 @@ impl<T: Element> Blob<T> {
         if self.count() == values {
             return Ok(());
         }
-        let message = format!("{values} values for a shape of {self} elements");
+        let message = format!("{values} values for a blob of shape {self}");
         Err(Error::new(ErrorKind::ShapeMismatch, message))
     }
 
-    /// Returns the host memory of a fresh blob, with unspecified contents. The caller writes every
-    /// element before it returns the blob.
+    /// Returns the host memory of a fresh blob, with unspecified contents. The caller must write
+    /// every element before it returns the blob.
     fn unfilled(&self) -> Result<*mut T> {
         // SAFETY: the blob is live, and not shared yet.
         let data = get(|out, err| unsafe {
@@ -204,7 +204,7 @@ impl<T: Element> Blob<T> {
     }
 
     /// Copies the source's shape, and the bytes of data or diff. A memory that was never written is
-    /// not copied, so that the zeros need no memory in the copy either.
+    /// not copied, so that the copy does not allocate memory for zeros.
     pub(crate) fn take_written(&mut self, source: &Self, part: Part) -> Result<()> {
         if source.head(part)? != Head::Uninitialized {
             return self.copy_from_reshape(part, source);
@@ -235,7 +235,7 @@ impl<T: Element> Blob<T> {
     }
 
     fn with(raw: *mut sys::sb_blob, may_share: bool) -> Self {
-        let raw = NonNull::new(raw).expect("the library gave no blob and no error");
+        let raw = NonNull::new(raw).expect("the library returned neither a blob nor an error");
         let may_share = AtomicBool::new(may_share);
         Self { raw, may_share, writes_shared: false, dims: Dims::default(), elements: PhantomData }
     }
@@ -266,11 +266,11 @@ impl<T: Element> Blob<T> {
 
     /// Notes that a memory may have a share: from now on writers check for sharers.
     pub(crate) fn note_share(&self) {
-        // Relaxed: a writer has the blob by `&mut`, which orders it after this store.
+        // Relaxed suffices: a writer has `&mut self`, so its load is ordered after this store.
         self.may_share.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the C handle, for calls that make no share of a memory.
+    /// Returns the C handle, for calls that do not share a memory.
     #[inline]
     pub(crate) fn raw(&self) -> *mut sys::sb_blob {
         self.raw.as_ptr()
@@ -326,7 +326,7 @@ impl<T: Element> fmt::Debug for Blob<T> {
 
 type Values<T> = fn(&Blob<T>) -> Result<&[T]>;
 
-/// Values of which `Debug` writes only the first.
+/// Values of which `Debug` writes only the first eight.
 struct First<'a, T>(&'a [T]);
 
 impl<T: fmt::Debug> fmt::Debug for First<'_, T> {
@@ -343,7 +343,7 @@ impl<T: fmt::Debug> fmt::Debug for First<'_, T> {
 
 /// Making blobs in a context.
 impl<T: Element> BlobBuilder<'_, T> {
-    /// As [`Blob::new`], in the builder's context.
+    /// Does the same as [`Blob::new`] in the builder's context.
     ///
     /// # Errors
     /// Out of memory, a cap that is reached.
@@ -355,10 +355,10 @@ impl<T: Element> BlobBuilder<'_, T> {
         Ok(Blob::fresh(raw))
     }
 
-    /// As [`Blob::zeros`], in the builder's context.
+    /// Does the same as [`Blob::zeros`] in the builder's context.
     ///
     /// # Errors
-    /// As [`zeros`](Blob::zeros).
+    /// Errors of [`zeros`](Blob::zeros).
     pub fn zeros(self, shape: impl Into<Shape>) -> Result<Blob<T>> {
         let shape = shape.into();
         let dims = shape.dims()?;
@@ -371,18 +371,18 @@ impl<T: Element> BlobBuilder<'_, T> {
         Ok(Blob::fresh(raw))
     }
 
-    /// As [`Blob::full`], in the builder's context.
+    /// Does the same as [`Blob::full`] in the builder's context.
     ///
     /// # Errors
-    /// As [`full`](Blob::full).
+    /// Errors of [`full`](Blob::full).
     pub fn full(self, shape: impl Into<Shape>, value: T) -> Result<Blob<T>> {
         self.from_fn(shape, |_| value)
     }
 
-    /// As [`Blob::from_fn`], in the builder's context.
+    /// Does the same as [`Blob::from_fn`] in the builder's context.
     ///
     /// # Errors
-    /// As [`full`](Blob::full).
+    /// Errors of [`full`](Blob::full).
     pub fn from_fn(
         self,
         shape: impl Into<Shape>,
@@ -397,10 +397,10 @@ impl<T: Element> BlobBuilder<'_, T> {
         Ok(blob)
     }
 
-    /// As [`Blob::from_slice`], in the builder's context.
+    /// Does the same as [`Blob::from_slice`] in the builder's context.
     ///
     /// # Errors
-    /// As [`from_slice`](Blob::from_slice).
+    /// Errors of [`from_slice`](Blob::from_slice).
     pub fn from_slice(self, shape: impl Into<Shape>, values: &[T]) -> Result<Blob<T>> {
         let blob = self.zeros(shape)?;
         blob.need_count(values.len())?;

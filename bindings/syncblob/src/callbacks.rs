@@ -12,9 +12,9 @@ use syncblob_sys as sys;
 use crate::owner::contain;
 use crate::{BlobAny, BlobAt, Error, Result};
 
-/// A function that splits work over threads, such as a closure with a thread pool. It gets a number
-/// and a closure: it must call the closure that many times, on any threads, and return when all
-/// calls have returned.
+/// A function that splits work over threads, such as a closure with a thread pool. The function
+/// gets a number and a closure. It must call the closure that many times, on any threads, and
+/// return when all calls have returned.
 pub trait ParallelFor: Fn(usize, &(dyn Fn() + Sync)) + Sync {}
 
 impl<F: Fn(usize, &(dyn Fn() + Sync)) + Sync> ParallelFor for F {}
@@ -41,9 +41,9 @@ pub(crate) fn parallel_for_to_c<F: ParallelFor>(spread: &'static F) -> Spread {
 }
 
 /// Runs every task exactly once, whatever the caller's function does: each call of the closure runs
-/// the next task, and calls after the last task do nothing. Runs the remaining tasks itself if the
-/// caller's function returns or panics early. That function borrows the closure, so no call of the
-/// closure is running then.
+/// the next task, and calls after the last task do nothing. If the caller's function returns or
+/// panics early, this function runs the remaining tasks. The caller's function only borrows the
+/// closure, so no call of the closure is running then.
 unsafe extern "C" fn run_tasks<F: ParallelFor>(
     user: *mut c_void,
     tasks: i64,

@@ -126,7 +126,7 @@ impl Comm {
 
     /// Takes ownership of a communicator that the library has just made.
     fn own(raw: *mut sys::sb_comm) -> Self {
-        let raw = NonNull::new(raw).expect("the library gave no communicator and no error");
+        let raw = NonNull::new(raw).expect("the library returned no communicator and no error");
         // SAFETY: the communicator is live and has no other owner.
         unsafe { Self::from_raw(raw) }
     }
@@ -187,8 +187,8 @@ impl Comm {
     }
 
     /// Collective: combines the blobs of all ranks element by element; every rank's blobs get the
-    /// result. The work is done on the device if the head is there and the engine accepts the
-    /// device's memory, else on the host. No two of the blobs may share a memory.
+    /// result. The work is done on the device if its bytes are the newest and the engine accepts
+    /// the device's memory, else on the host. No two of the blobs may share a memory.
     ///
     /// ```
     /// use syncblob::comm::{Op, SimOptions};
@@ -204,8 +204,8 @@ impl Comm {
     ///
     /// # Errors
     /// [`Shared`](crate::ErrorKind::Shared); [`InvalidArgument`](crate::ErrorKind::InvalidArgument)
-    /// in a reducer's step; as [`Blob::data_mut`]; [`CommFailure`](crate::ErrorKind::CommFailure):
-    /// the blobs before the failed blob are reduced, and the failed blob's values are unspecified.
+    /// in a step; errors of [`Blob::data_mut`]; [`CommFailure`](crate::ErrorKind::CommFailure):
+    /// earlier blobs are reduced, and the values of the failed blob are unspecified.
     pub fn all_reduce_blobs<'a, T: Reduced>(
         &self,
         op: Op,
@@ -222,12 +222,12 @@ impl Comm {
         })
     }
 
-    /// Collective: copies the values of rank `root`'s blobs to the blobs of every rank, which have
-    /// the same shapes. Use it for initial weights, or for a model that only one rank has opened.
+    /// Collective: copies the values of rank `root`'s blobs to every rank's blobs, which must have
+    /// equal shapes. Use it for initial weights, or for a model that only one rank has opened.
     ///
     /// # Errors
-    /// As [`all_reduce_blobs`](Comm::all_reduce_blobs), but the root does not return `Shared`;
-    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for a rank that does not exist.
+    /// Errors of [`all_reduce_blobs`](Comm::all_reduce_blobs), without `Shared` at the root;
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for an unknown rank.
     pub fn broadcast_blobs<'a, T: Element>(
         &self,
         root: usize,

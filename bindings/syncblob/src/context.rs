@@ -18,10 +18,10 @@ use crate::ffi::{check, get};
 use crate::sim::Sim;
 use crate::{Error, Result, Stream};
 
-/// The owner of the memory caps, the limits of untrusted reads, the caches and at most one device.
+/// Owns the memory caps, the limits of untrusted reads, the caches and at most one device.
 ///
-/// A clone is cheap and is the same context. Every object made in a context keeps the context
-/// alive.
+/// A clone is cheap and refers to the same context. Every object made in a context keeps the
+/// context alive.
 pub struct Context {
     /// `None`: the built-in host-only context.
     raw: Option<NonNull<sys::sb_context>>,
@@ -52,7 +52,7 @@ impl Context {
         Self { raw: NonNull::new(raw) }
     }
 
-    /// Passes ownership of the share to C code, which must end it with `sb_context_release`.
+    /// Passes ownership of the share to C code, which must release it with `sb_context_release`.
     pub fn into_raw(self) -> *mut sys::sb_context {
         ManuallyDrop::new(self).as_ptr()
     }
@@ -82,7 +82,7 @@ impl Context {
 
     /// Returns whether the context has a device.
     pub fn has_device(&self) -> bool {
-        // SAFETY: NULL and live contexts are allowed.
+        // SAFETY: the function accepts NULL and live contexts.
         unsafe { sys::sb_context_device_status(self.as_ptr()) != sys::SB_ERR_NO_DEVICE }
     }
 
@@ -93,7 +93,7 @@ impl Context {
     /// [`DeviceLost`](crate::ErrorKind::DeviceLost),
     /// [`Forked`](crate::ErrorKind::Forked).
     pub fn device_status(&self) -> Result<()> {
-        // SAFETY: NULL and live contexts are allowed.
+        // SAFETY: the function accepts NULL and live contexts.
         match unsafe { sys::sb_context_device_status(self.as_ptr()) } {
             sys::SB_OK => Ok(()),
             code => Err(Error::from_code(code)),
@@ -106,7 +106,7 @@ impl Context {
     /// [`NoDevice`](crate::ErrorKind::NoDevice);
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for a device without streams.
     pub fn stream(&self) -> Result<Stream<'_>> {
-        // SAFETY: NULL and live contexts are allowed.
+        // SAFETY: the function accepts NULL and live contexts.
         let raw = get(|out, err| unsafe { sys::sb_context_stream(self.as_ptr(), out, err) })?;
         // SAFETY: the stream lives as long as the context, and every memory that uses the stream
         // keeps the context alive.
@@ -120,7 +120,7 @@ impl Context {
     /// [`NoDevice`](crate::ErrorKind::NoDevice); a device that fails;
     /// [`DeviceLost`](crate::ErrorKind::DeviceLost): the stream is forgotten despite the error.
     pub fn forget_stream(&self, stream: Stream<'_>) -> Result<()> {
-        // SAFETY: NULL and live contexts are allowed; the stream is live.
+        // SAFETY: the function accepts NULL and live contexts; the stream is live.
         check(|err| unsafe {
             sys::sb_context_forget_stream(self.as_ptr(), stream.as_raw().cast(), err)
         })
@@ -147,7 +147,7 @@ impl Context {
     /// # Errors
     /// A device that fails.
     pub fn synchronize(&self) -> Result<()> {
-        // SAFETY: NULL and live contexts are allowed.
+        // SAFETY: the function accepts NULL and live contexts.
         check(|err| unsafe { sys::sb_context_synchronize(self.as_ptr(), err) })
     }
 
@@ -162,7 +162,7 @@ impl Context {
 
     /// Frees cached memory of host and device, and storage in quarantine that is no longer in use.
     pub fn trim(&self) {
-        // SAFETY: NULL and live contexts are allowed.
+        // SAFETY: the function accepts NULL and live contexts.
         unsafe { sys::sb_context_trim(self.as_ptr()) }
     }
 }
@@ -187,7 +187,7 @@ impl Default for Context {
     }
 }
 
-/// Two handles are equal if they are of the same context.
+/// Two handles are equal if they refer to the same context.
 impl PartialEq for Context {
     fn eq(&self, other: &Self) -> bool {
         self.raw == other.raw

@@ -192,8 +192,8 @@ mod sealed {
 
 /// Tensors of DLPack: memory that NumPy, PyTorch and others use without a copy.
 impl<T: Element> Blob<T> {
-    /// Returns a memory as a read-only tensor. Bytes are copied only if reading that side needs a
-    /// copy. While the tensor lives, the memory is shared and cannot be written.
+    /// Returns a memory as a read-only tensor. Bytes are copied only if `side` is not current.
+    /// While the tensor lives, the memory is shared and cannot be written.
     ///
     /// ```
     /// use syncblob::{Blob, ErrorKind, Part, Side};
@@ -211,7 +211,7 @@ impl<T: Element> Blob<T> {
     ///
     /// # Errors
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a blob without a shape;
-    /// [`Unsupported`](ErrorKind::Unsupported) for a device without a number in DLPack; else as
+    /// [`Unsupported`](ErrorKind::Unsupported) for a device without a number in DLPack; errors of
     /// [`data`](Blob::data) and [`gpu_ptr`](Blob::gpu_ptr).
     #[doc(alias("sb_blob_to_dlpack", "__dlpack__"))]
     pub fn to_dlpack(&self, part: Part, side: Side) -> Result<Dlpack> {
@@ -226,7 +226,7 @@ impl<T: Element> Blob<T> {
     /// check before the call, use [`is_unique`](Blob::is_unique).)
     ///
     /// # Errors
-    /// [`Shared`](ErrorKind::Shared); else as [`to_dlpack`](Blob::to_dlpack).
+    /// [`Shared`](ErrorKind::Shared); errors of [`to_dlpack`](Blob::to_dlpack).
     #[doc(alias = "sb_blob_to_mutable_dlpack")]
     pub fn into_dlpack(mut self, side: Side) -> Result<Dlpack> {
         self.need_unique(Part::Data)?;
@@ -234,10 +234,10 @@ impl<T: Element> Blob<T> {
         unsafe { self.to_dlpack_mut(Part::Data, side) }
     }
 
-    /// As [`into_dlpack`](Blob::into_dlpack), but returns a tensor of DLPack before 1.0.
+    /// Like [`into_dlpack`](Blob::into_dlpack), but returns a tensor of DLPack before 1.0.
     ///
     /// # Errors
-    /// As [`into_dlpack`](Blob::into_dlpack).
+    /// Errors of [`into_dlpack`](Blob::into_dlpack).
     #[doc(alias = "sb_blob_to_legacy_dlpack")]
     pub fn into_legacy_dlpack(mut self, side: Side) -> Result<LegacyDlpack> {
         self.need_unique(Part::Data)?;
@@ -246,11 +246,11 @@ impl<T: Element> Blob<T> {
     }
 
     /// Returns a memory as a writable tensor, and the blob keeps using the memory. Writes through
-    /// the tensor change the blob until the next call for the other side. After such a call, make a
-    /// writing call for this side before the next write through the tensor.
+    /// the tensor change the blob until the next call for the other side. After such a call,
+    /// request this side for writing before the next write through the tensor.
     ///
     /// # Errors
-    /// As [`to_dlpack`](Blob::to_dlpack).
+    /// Errors of [`to_dlpack`](Blob::to_dlpack).
     ///
     /// # Safety
     /// While other code writes through the tensor, the memory is not read or written in another
@@ -265,13 +265,13 @@ impl<T: Element> Blob<T> {
         Ok(Dlpack { raw: given(raw) })
     }
 
-    /// As [`to_dlpack_mut`](Blob::to_dlpack_mut), but returns a tensor of DLPack before 1.0.
+    /// Like [`to_dlpack_mut`](Blob::to_dlpack_mut), but returns a tensor of DLPack before 1.0.
     ///
     /// # Errors
-    /// As [`to_dlpack`](Blob::to_dlpack).
+    /// Errors of [`to_dlpack`](Blob::to_dlpack).
     ///
     /// # Safety
-    /// As for [`to_dlpack_mut`](Blob::to_dlpack_mut).
+    /// The requirements of [`to_dlpack_mut`](Blob::to_dlpack_mut).
     #[doc(alias = "sb_blob_to_legacy_dlpack")]
     pub unsafe fn to_legacy_dlpack_mut(&mut self, part: Part, side: Side) -> Result<LegacyDlpack> {
         let (part, side) = (part.code(), side.code());
@@ -314,7 +314,7 @@ impl<T: Element> Blob<T> {
     /// its other owners keep it.
     ///
     /// # Errors
-    /// [`ShapeMismatch`](ErrorKind::ShapeMismatch) for another shape; else as
+    /// [`ShapeMismatch`](ErrorKind::ShapeMismatch) for another shape; errors of
     /// [`from_dlpack`](Blob::from_dlpack).
     #[doc(alias = "sb_blob_from_dlpack")]
     pub fn set_dlpack(&mut self, part: Part, tensor: impl Tensor) -> Result<()> {
@@ -325,10 +325,10 @@ impl<T: Element> Blob<T> {
 
 /// Making blobs in a context.
 impl<T: Element> BlobBuilder<'_, T> {
-    /// As [`Blob::from_dlpack`], in the builder's context.
+    /// Does the same as [`Blob::from_dlpack`] in the builder's context.
     ///
     /// # Errors
-    /// As [`Blob::from_dlpack`].
+    /// Errors of [`Blob::from_dlpack`].
     pub fn from_dlpack(self, tensor: impl Tensor) -> Result<Blob<T>> {
         let any = BlobAny::from_dlpack(self.context, tensor)?;
         any.downcast().map_err(|any| {
@@ -342,8 +342,8 @@ impl BlobAny {
     /// Makes a blob with the element type of a tensor; see [`Blob::from_dlpack`].
     ///
     /// # Errors
-    /// As [`Blob::from_dlpack`], without `DtypeMismatch`; [`Unsupported`](ErrorKind::Unsupported)
-    /// also for `f16` and `bf16` without the feature `half`.
+    /// Errors of [`Blob::from_dlpack`], without `DtypeMismatch`;
+    /// [`Unsupported`](ErrorKind::Unsupported) for `f16` and `bf16` without the feature `half`.
     pub fn from_dlpack(context: &Context, tensor: impl Tensor) -> Result<Self> {
         let raw = tensor.into_blob(context)?;
         // SAFETY: the library has just made the blob.
@@ -352,5 +352,5 @@ impl BlobAny {
 }
 
 fn given<R>(raw: *mut R) -> NonNull<R> {
-    NonNull::new(raw).expect("the library gave no tensor and no error")
+    NonNull::new(raw).expect("the library returned neither a tensor nor an error")
 }

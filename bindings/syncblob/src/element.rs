@@ -158,8 +158,8 @@ pub trait Element:
     fn unwrap_mut(any: &mut BlobAny) -> Option<&mut Blob<Self>>;
 }
 
-/// An [`Element`] into which values of Caffe's files can be read: a float or an integer. With the
-/// feature `half` also `half::f16`, but only for values that NVCaffe stored as halves.
+/// An [`Element`] into which values of Caffe's files can be read: a float, an integer or, with the
+/// feature `half`, `half::f16` (only for values that NVCaffe stored as halves).
 pub trait Readable: Element {}
 
 /// An [`Element`] that communicators combine: `f32` or `f64`, and with the feature `half`, if the
@@ -169,7 +169,7 @@ pub trait Reduced: Element {}
 /// An [`Element`] that has arithmetic and that Caffe's files can store: `f32` or `f64`.
 pub trait Float: Readable + Reduced {}
 
-/// The items that integers and halves share: serde writes both as integers, a half by its bits.
+/// The items that integers and halves share. serde writes both as integers: a half as its bits.
 macro_rules! no_words {
     () => {
         const HAS_WORDS: bool = false;

@@ -80,13 +80,13 @@ error_kinds! {
     OutOfMemory = SB_ERR_OUT_OF_MEMORY,
     /// The context's memory cap is reached.
     CapReached = SB_ERR_CAP_REACHED,
-    /// No device, or a context without one.
+    /// The device does not exist, or the context has no device.
     NoDevice = SB_ERR_NO_DEVICE,
     /// The device failed.
     DeviceFailure = SB_ERR_DEVICE_FAILURE,
     /// The device is lost.
     DeviceLost = SB_ERR_DEVICE_LOST,
-    /// A device used in a forked child.
+    /// The device was used in a forked child process.
     Forked = SB_ERR_FORKED,
     /// Input or output failed.
     Io = SB_ERR_IO,
@@ -221,9 +221,9 @@ impl Error {
         self.offset
     }
 
-    /// Returns the request, the finding and its position; text from a file is escaped. If the file
-    /// cannot be opened, written or replaced, the message begins with the file's name in quotes.
-    /// For every other message, `Display` writes the [path](Error::path) first.
+    /// Returns a text with the request, the failure and its position; text from a file is escaped.
+    /// If the file cannot be opened, written or replaced, the message begins with the file's name
+    /// in quotes. For every other message, `Display` writes the [path](Error::path) first.
     pub fn message(&self) -> &str {
         &self.message
     }

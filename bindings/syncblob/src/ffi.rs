@@ -19,7 +19,7 @@ pub(crate) fn check(call: impl FnOnce(*mut sys::sb_error) -> sys::sb_status) -> 
     }
 }
 
-/// As `check`, for a call that writes one result through a pointer.
+/// Like `check`, for a call that writes one result through a pointer.
 pub(crate) fn get<T>(call: impl FnOnce(*mut T, *mut sys::sb_error) -> sys::sb_status) -> Result<T> {
     let mut out = MaybeUninit::uninit();
     check(|err| call(out.as_mut_ptr(), err))?;
@@ -27,7 +27,7 @@ pub(crate) fn get<T>(call: impl FnOnce(*mut T, *mut sys::sb_error) -> sys::sb_st
     Ok(unsafe { out.assume_init() })
 }
 
-/// As `get`, for a struct that may grow in newer versions: `out` contains its size, and zeros.
+/// Like `get`, for a struct that may grow in newer versions: in `out` only its size is set.
 pub(crate) fn fill<T>(
     mut out: T,
     call: impl FnOnce(*mut T, *mut sys::sb_error) -> sys::sb_status,
@@ -51,13 +51,13 @@ pub(crate) unsafe fn static_text(text: *const c_char) -> &'static str {
     unsafe { CStr::from_ptr(text) }.to_str().unwrap_or("?")
 }
 
-/// Makes a text for C. Refuses a NUL byte, because C would end the text there.
+/// Makes a C string. Refuses a NUL byte, because it would end the string in C.
 pub(crate) fn c_text(what: &str, bytes: &[u8]) -> Result<CString> {
     let with_nul = |_| Error::new(ErrorKind::InvalidArgument, format!("{what} holds a NUL byte"));
     CString::new(bytes).map_err(with_nul)
 }
 
-/// Makes a call with a path, and adds the path to its error.
+/// Makes a call with a path, and adds the path to the call's error.
 pub(crate) fn with_path<T>(path: &Path, call: impl FnOnce(&CStr) -> Result<T>) -> Result<T> {
     c_path(path).and_then(|text| call(&text)).map_err(|error| error.of_file(path))
 }
@@ -77,8 +77,8 @@ pub(crate) fn by_name<T: Copy + Display>(name: &str, what: &str, all: &[T]) -> R
     })
 }
 
-/// Converts a count or dimension of C, which is never negative. If this panicked instead of
-/// returning 0, `data_mut` would be a third slower.
+/// Converts a count or dimension of C, which is never negative. Returns 0 for a negative number,
+/// because a panic in this function would make `data_mut` a third slower.
 pub(crate) fn to_usize(value: i64) -> usize {
     usize::try_from(value).unwrap_or(0)
 }

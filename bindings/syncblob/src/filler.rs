@@ -142,7 +142,7 @@ impl Filler {
         check(|err| unsafe { sys::sb_filler_parse(start, len, &mut raw, err) })?;
         Self::from_raw(&raw).ok_or_else(|| {
             let (kind, variance) = (raw.type_, raw.variance_norm);
-            let message = format!("a newer library's filler {kind} or variance_norm {variance}");
+            let message = format!("unknown filler type {kind} or variance_norm {variance}");
             Error::new(ErrorKind::Unsupported, message)
         })
     }

@@ -23,7 +23,7 @@ use crate::{system, Error, ErrorKind, Result};
 /// member of an archive, a file that is decrypted during a read.
 ///
 /// Files, bytes in memory, and pointers to a `ReadAt` implement this trait. So does a [`Mutex`]
-/// around any [`Read`] with [`Seek`]; its reads wait for each other.
+/// around any [`Read`] and [`Seek`], whose reads wait for each other.
 ///
 /// ```
 /// use std::io::Cursor;
@@ -38,7 +38,7 @@ use crate::{system, Error, ErrorKind, Result};
 /// # }
 /// ```
 pub trait ReadAt {
-    /// Returns the number of bytes. The library calls it once.
+    /// Returns the number of bytes. The library calls this method once.
     ///
     /// # Errors
     /// Any failure.
@@ -48,9 +48,9 @@ pub trait ReadAt {
     /// one if `offset` is below the size.
     ///
     /// The library reads fields other than values in pieces of up to 16 KiB, and more than once:
-    /// opening a model makes several passes over the file, loading a blob a pass over the blob's
-    /// message. Within a pass offsets increase, except in reads of names. Contiguous values of the
-    /// blob's element type are read at once (a MiB at a time with a [progress
+    /// opening a model makes several passes over the file, and loading a blob makes one over the
+    /// blob's message. Within a pass offsets increase, except in reads of names. Contiguous values
+    /// of the blob's element type are read at once (a MiB at a time with a [progress
     /// callback](crate::Model::set_progress)), other values 4 KiB at a time; a save copies 16 KiB
     /// at a time. A slow reader, such as a reader over a network, should cache its last piece.
     ///
@@ -80,8 +80,8 @@ impl ReadAt for File {
         system::read_at(self, buffer, offset)
     }
 
-    /// Returns a number computed from the modification time and the size: a change that keeps both
-    /// is not detected. [`Model::open`](crate::Model::open) checks more.
+    /// Returns a number computed from the modification time and the size: a change of the contents
+    /// that keeps both is not detected. [`Model::open`](crate::Model::open) checks more.
     fn version(&self) -> io::Result<u64> {
         let file = self.metadata()?;
         let time = match file.modified()?.duration_since(SystemTime::UNIX_EPOCH) {
@@ -157,7 +157,7 @@ fn read_exact_at<R: ReadAt>(reader: &R, mut buffer: &mut [u8], mut offset: u64) 
         match reader.read_at(buffer, offset) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(size) if size > buffer.len() => {
-                return Err(io::Error::other("the reader gave more than there was room for"));
+                return Err(io::Error::other("the reader returned more bytes than requested"));
             }
             Ok(size) => {
                 buffer = &mut buffer[size..];
@@ -187,7 +187,7 @@ thread_local! {
 /// Replaces the stored failure and returns the previous one.
 fn exchange(failure: Option<Failure>) -> Option<Failure> {
     let kept = FAILURE.replace(failure.map_or(ptr::null_mut(), |f| Box::into_raw(Box::new(f))));
-    // SAFETY: from `Box::into_raw`, without another owner.
+    // SAFETY: the pointer is from `Box::into_raw` and has no other owner.
     (!kept.is_null()).then(|| *unsafe { Box::from_raw(kept) })
 }
 
@@ -233,7 +233,7 @@ fn answer(err: *mut sys::sb_error, code: impl FnOnce() -> io::Result<()>) -> sys
     if let Failure::Returned(error) = &failure {
         let text = contain(|| error.to_string().replace('\0', " ")).unwrap_or_default();
         let text = CString::new(text).unwrap_or_default();
-        // SAFETY: `err` is the library's, for one error; the text is copied.
+        // SAFETY: `err` is valid for one error; the library copies the text.
         unsafe {
             sys::sb_error_fill(err, status, error.raw_os_error().unwrap_or(0), text.as_ptr());
         }

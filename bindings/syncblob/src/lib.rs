@@ -46,14 +46,14 @@
 //!
 //! # Lending your memory
 //!
-//! Without a copy [`Blob::from_vec`] uses a vector, [`Blob::from_shared`] an `Arc<[T]>`, and
-//! [`Blob::from_ne_bytes`] the bytes of any owner, such as a mapped file. The library never writes
-//! memory that other code may read.
+//! A blob can use your memory without a copy: [`Blob::from_vec`] uses a vector,
+//! [`Blob::from_shared`] an `Arc<[T]>`, and [`Blob::from_ne_bytes`] the bytes of any owner, such as
+//! a mapped file. The library never writes memory that other code may read.
 //!
 //! # Bytes from and to anywhere
 //!
 //! [`Model::open_reader`] and [`Blob::read_from`] take a [`ReadAt`]: a file, bytes, a `Mutex`
-//! around any reader that can seek, or a type of your own, such as an object in a store.
+//! around any reader that can seek, or a type that you define, such as an object in a store.
 //! [`Model::write_to`] and [`Blob::write_to`] take any writer. [`Model::set_progress`] sets a
 //! callback for a progress bar or a cancel button.
 //!
@@ -64,20 +64,20 @@
 //!
 //! # Safety
 //!
-//! This section argues why the safe interface is sound. It relies on what the C
-//! library promises.
+//! This section argues why the safe interface is sound. The argument relies on the promises of the
+//! C library.
 //!
 //! *Owners.* The blobs and [handles](MemoryHandle) that share a memory own it, and each share
 //! counts as one owner. A `&`[`SyncedMemory`] is not an owner: it borrows an owner.
 //!
 //! *Slices stay valid.* A slice borrows its owner. The memory behind the slice stays allocated
-//! until one of these calls: a set, an evict, a mutable or overwrite call on read-only storage, or
-//! the last release.
+//! until one of these calls: a set, an evict, a request to write read-only storage, or the last
+//! release.
 //!
 //! - The last release happens when the last owner ends. The slice's owner cannot end, because it is
 //!   borrowed.
-//! - The other calls need `&mut` of an owner, and a memory with one owner. They cannot happen while
-//!   the slice lives: the only owner is borrowed, or the memory has more than one owner.
+//! - The other calls need `&mut` of an owner, and a memory with one owner. None of them can happen
+//!   while the slice lives: the only owner is borrowed, or the memory has more owners.
 //! - A blob that reshapes, shrinks, shares or adopts another memory releases only its share.
 //! - A copy from the device also moves the bytes out of read-only storage. Such a copy is made only
 //!   if the device has newer bytes than the host. A writing call made those bytes after the slice
@@ -85,26 +85,26 @@
 //!
 //! *Slices do not alias writers.* A mutable slice needs `&mut` of an owner and an owner count of
 //! one. While the slice lives, no owner can be added: every share is made from an owner, and the
-//! only owner is mutably borrowed. All other writers need the same. So `&mut` and a count of one
-//! permit a write, as in `Arc`. A blob does not check the count if it never made a share and never
-//! exposed its C handle; the reference that [`Blob::memory`] returns cannot make a share.
-//! Const calls of the library never change current bytes: they allocate, or fill the stale side.
-//! The count is reliable across threads: a share ends with a release operation, and the count is
-//! read with an acquire operation. A thread that reads a count of 1 is ordered after all accesses
-//! of former sharers.
+//! only owner is mutably borrowed. All other writers need the same borrow and count. So `&mut` and
+//! a count of one permit a write, as in `Arc`. A blob does not check the count if it never made a
+//! share and never exposed its C handle; the reference that [`Blob::memory`] returns cannot make a
+//! share. Const calls of the library never change current bytes: they allocate, or fill the stale
+//! side. The count is reliable across threads: a share ends with a release operation, and the count
+//! is read with an acquire operation. A thread that reads a count of 1 is ordered after all
+//! accesses of former sharers.
 //!
-//! *Slices are initialised.* The library fills memory with zeros at its first use. This crate
-//! requests memory without this fill only where it writes every byte before it returns. For device
-//! memory the caller promises to write every byte ([`SyncedMemory::overwrite_gpu_ptr`]).
+//! *Slices are initialised.* The library fills memory with zeros at its first use. This crate omits
+//! the fill only where it writes every byte before it returns. For device memory the caller
+//! promises to write every byte ([`SyncedMemory::overwrite_gpu_ptr`]).
 //!
-//! *The caller's memory.* The library takes the owners of such memory by value. An owner is
-//! `Send + Sync + 'static` and boxed. It is borrowed once, until it is dropped, so Rust's borrow
-//! rules keep its memory in place and unchanged. The library does not accept a `&mut [T]`: the
-//! borrow would end when the blob is dropped *or forgotten*, but the device may still write the
-//! memory of a forgotten blob. Writable memory has no other user, because the library owns its
-//! vector. The library never writes other memory. A [`SyncedMemory`] does not know its element
-//! type, so memory that you pass to it directly must be aligned for every type. A blob that takes
-//! another blob's memory checks the alignment of that memory ([`Blob::set_memory`]).
+//! *The caller's memory.* The caller passes a value that owns the memory. The owner is
+//! `Send + Sync + 'static` and boxed. The owner is borrowed once, until it is dropped, so Rust's
+//! borrow rules keep its memory in place and unchanged. The library does not accept a `&mut [T]`:
+//! the borrow would end when the blob is dropped *or forgotten*, but the device may still write the
+//! memory of a forgotten blob. The library writes the caller's memory only if the owner is a
+//! vector, which then has no other user. A [`SyncedMemory`] has no element type, so memory that you
+//! pass to it directly must be aligned for every type. A blob that takes another blob's memory
+//! checks the alignment of that memory ([`Blob::set_memory`]).
 //!
 //! *Tensors of DLPack.* A [`Dlpack`] made of a blob is an owner of the blob's memory: while the
 //! tensor lives, this crate does not write the memory. The tensor is read-only, or it is the only
@@ -170,8 +170,8 @@
 //! - `rayon`: `ContextBuilder::rayon` spreads large operations over threads.
 //! - `safetensors`: `Blob::tensor_view`, and `Safetensors`, whose tensors are used in place as
 //!   blobs.
-//! - `serde`: blobs as shape and data (elements of `half` as their bits); statistics, limits and
-//!   names.
+//! - `serde`: serializes blobs as shape and data (elements of `half` as their bits), statistics,
+//!   limits and names.
 //! - `system`: the installed C library, instead of the bundled sources.
 //! - `testing`: control of the simulated device and of its failures (module `sim`).
 #![cfg_attr(docsrs, feature(doc_cfg))]

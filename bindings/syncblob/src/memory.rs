@@ -143,7 +143,7 @@ pub struct SyncedMemory {
 
 // SAFETY: the library keeps nothing per thread.
 unsafe impl Send for SyncedMemory {}
-// SAFETY: `&self` methods make only calls on a const memory, which may run concurrently.
+// SAFETY: `&self` methods make only calls that take a const memory and may run concurrently.
 unsafe impl Sync for SyncedMemory {}
 
 type ConstAccess = unsafe extern "C" fn(
@@ -155,20 +155,20 @@ type ConstAccess = unsafe extern "C" fn(
 type MutAccess =
     unsafe extern "C" fn(*mut sys::sb_mem, *mut *mut c_void, *mut sys::sb_error) -> sys::sb_status;
 
-/// The alignment that suits every element type, since a memory does not know its type.
+/// The alignment that suits every element type; a memory does not record its element type.
 const ALIGNMENT: usize = align_of::<f64>();
 
 impl SyncedMemory {
     /// # Safety
-    /// `raw` is a memory that lives for `'a`; during `'a` this crate accesses it only through the
-    /// reference's owner.
+    /// `raw` is a memory that lives for `'a`; during `'a` this crate accesses the memory only
+    /// through the reference's owner.
     pub(crate) unsafe fn from_ptr<'a>(raw: *mut sys::sb_mem) -> &'a Self {
         // SAFETY: the caller's promise; the type has no bytes.
         unsafe { &*Self::of_c(raw) }
     }
 
     /// # Safety
-    /// As `from_ptr`.
+    /// The requirements of `from_ptr`.
     pub(crate) unsafe fn from_ptr_mut<'a>(raw: *mut sys::sb_mem) -> &'a mut Self {
         // SAFETY: the caller's promise; the type has no bytes, so two such references of two
         // sharers do not overlap.
@@ -249,10 +249,10 @@ impl SyncedMemory {
         Ok(unsafe { slice::from_raw_parts(bytes, self.size()) })
     }
 
-    /// Returns the bytes on the host, for writing; the head moves to the host.
+    /// Returns the bytes on the host, for writing; the [head](Head) moves to the host.
     ///
     /// # Errors
-    /// [`Shared`](ErrorKind::Shared); else as [`data`](SyncedMemory::data).
+    /// [`Shared`](ErrorKind::Shared); errors of [`data`](SyncedMemory::data).
     #[doc(alias = "mutable_cpu_data")]
     pub fn data_mut(&mut self) -> Result<&mut [u8]> {
         let bytes = self.write(sys::sb_mem_mutable_cpu)?;
@@ -264,8 +264,8 @@ impl SyncedMemory {
     /// Replaces all bytes by a copy of `bytes`, without copying the old bytes to the host first.
     ///
     /// # Errors
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument) when the sizes differ;
-    /// else as [`data_mut`](SyncedMemory::data_mut).
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) when the sizes differ; errors of
+    /// [`data_mut`](SyncedMemory::data_mut).
     #[doc(alias = "sb_mem_overwrite_cpu")]
     pub fn overwrite(&mut self, bytes: &[u8]) -> Result<()> {
         if bytes.len() != self.size() {
@@ -281,7 +281,7 @@ impl SyncedMemory {
     /// Returns a device pointer to the bytes, for reading. Any stream may use it immediately.
     ///
     /// # Errors
-    /// [`NoDevice`](ErrorKind::NoDevice); else as [`data`](SyncedMemory::data).
+    /// [`NoDevice`](ErrorKind::NoDevice); errors of [`data`](SyncedMemory::data).
     #[doc(alias = "gpu_data")]
     pub fn gpu_ptr(&self) -> Result<*const u8> {
         self.read(sys::sb_mem_gpu)
@@ -292,7 +292,7 @@ impl SyncedMemory {
     ///
     /// # Errors
     /// [`WrongDevice`](ErrorKind::WrongDevice) for another context's stream,
-    /// [`Unsupported`](ErrorKind::Unsupported) for a stream that is being captured; else as
+    /// [`Unsupported`](ErrorKind::Unsupported) for a stream that is being captured; errors of
     /// [`gpu_ptr`](SyncedMemory::gpu_ptr). Any number of streams may use a memory at a time.
     pub fn gpu_ptr_on(&self, stream: Stream<'_>) -> Result<*const u8> {
         let stream = self.stream(stream)?;
@@ -301,13 +301,12 @@ impl SyncedMemory {
         Ok(pointer.cast())
     }
 
-    /// Returns a device pointer to the bytes, for writing; the head moves to the device. The
-    /// pointer may be written until the next call that reads or writes the host side; after such a
-    /// call, request the pointer again.
+    /// Returns a device pointer to the bytes, for writing; the [head](Head) moves to the device.
+    /// The pointer may be written until the next call that reads or writes the host side; after
+    /// such a call, request the pointer again.
     ///
     /// # Errors
-    /// [`Shared`](ErrorKind::Shared); else as
-    /// [`gpu_ptr`](SyncedMemory::gpu_ptr).
+    /// [`Shared`](ErrorKind::Shared); errors of [`gpu_ptr`](SyncedMemory::gpu_ptr).
     #[doc(alias = "mutable_gpu_data")]
     pub fn gpu_mut_ptr(&mut self) -> Result<*mut u8> {
         self.write(sys::sb_mem_mutable_gpu)
@@ -317,7 +316,7 @@ impl SyncedMemory {
     /// [`gpu_ptr_on`](SyncedMemory::gpu_ptr_on).
     ///
     /// # Errors
-    /// As [`gpu_ptr_on`](SyncedMemory::gpu_ptr_on), and [`Shared`](ErrorKind::Shared).
+    /// Errors of [`gpu_ptr_on`](SyncedMemory::gpu_ptr_on), and [`Shared`](ErrorKind::Shared).
     pub fn gpu_mut_ptr_on(&mut self, stream: Stream<'_>) -> Result<*mut u8> {
         self.need_unique()?;
         let stream = self.stream(stream)?;
@@ -331,7 +330,7 @@ impl SyncedMemory {
     /// The pointer is for work on `stream`, or on any stream (`None`).
     ///
     /// # Errors
-    /// As [`gpu_mut_ptr_on`](SyncedMemory::gpu_mut_ptr_on).
+    /// Errors of [`gpu_mut_ptr_on`](SyncedMemory::gpu_mut_ptr_on).
     ///
     /// # Safety
     /// The contents are unspecified: every byte is written before any code reads the memory.
@@ -352,15 +351,15 @@ impl SyncedMemory {
     }
 
     fn read(&self, call: ConstAccess) -> Result<*const u8> {
-        // SAFETY: `call` is an access of the library, and the memory is live.
+        // SAFETY: `call` is a C function of the library, and the memory is live.
         let pointer = get(|out, err| unsafe { call(self.raw(), out, err) })?;
         Ok(pointer.cast())
     }
 
     fn write(&mut self, call: MutAccess) -> Result<*mut u8> {
         self.need_unique()?;
-        // SAFETY: `call` is an access of the library; the memory is live, has
-        // one owner and is mutably borrowed.
+        // SAFETY: `call` is a C function of the library; the memory is live, has one owner and is
+        // mutably borrowed.
         let pointer = get(|out, err| unsafe { call(self.raw(), out, err) })?;
         Ok(pointer.cast())
     }
@@ -368,8 +367,8 @@ impl SyncedMemory {
 
 /// Replacing, evicting and clearing the storage of a side.
 impl SyncedMemory {
-    /// Uses a vector as the host side, without a copy; the head moves to the host. The library also
-    /// writes the vector, and drops it when the host side is replaced.
+    /// Uses a vector as the host side, without a copy; the [head](Head) moves to the host. The
+    /// library may write the vector, and drops it when the host side is replaced.
     ///
     /// # Errors
     /// [`Shared`](ErrorKind::Shared); [`InvalidArgument`](ErrorKind::InvalidArgument) when the
@@ -394,7 +393,7 @@ impl SyncedMemory {
     /// memory no longer uses the bytes.
     ///
     /// # Errors
-    /// As [`set`](SyncedMemory::set).
+    /// Errors of [`set`](SyncedMemory::set).
     pub fn set_shared<O>(&mut self, owner: O) -> Result<()>
     where
         O: AsRef<[u8]> + Send + Sync + 'static,
@@ -412,8 +411,8 @@ impl SyncedMemory {
         })
     }
 
-    /// Uses the caller's device memory as the device side; the head moves to the device. `owner` is
-    /// dropped when the library no longer uses the memory.
+    /// Uses the caller's device memory as the device side; the [head](Head) moves to the device.
+    /// `owner` is dropped when the library no longer uses the memory.
     ///
     /// # Errors
     /// [`Shared`](ErrorKind::Shared); [`NoDevice`](ErrorKind::NoDevice);
@@ -463,7 +462,7 @@ impl SyncedMemory {
         })
     }
 
-    /// Sets all bytes to zero, on the side of the head.
+    /// Sets all bytes to zero, on the side with the newest bytes.
     ///
     /// # Errors
     /// [`Shared`](ErrorKind::Shared); a device that fails.
@@ -516,7 +515,7 @@ impl SyncedMemory {
     /// Queues the copy from the device to the host.
     ///
     /// # Errors
-    /// As [`push`](SyncedMemory::push), with the sides exchanged.
+    /// Errors of [`push`](SyncedMemory::push), with the sides exchanged.
     #[doc(alias = "sb_mem_async_cpu_pull")]
     pub fn pull(&self, stream: Stream<'_>) -> Result<Pending<'_>> {
         self.queue(stream, sys::sb_mem_async_cpu_pull)
@@ -525,8 +524,7 @@ impl SyncedMemory {
     /// Starts the copy that reading a side would need. The newest bytes may be on either side.
     ///
     /// # Errors
-    /// Those of [`data`](SyncedMemory::data) and
-    /// [`gpu_ptr_on`](SyncedMemory::gpu_ptr_on).
+    /// Errors of [`data`](SyncedMemory::data) and [`gpu_ptr_on`](SyncedMemory::gpu_ptr_on).
     pub fn prefetch(&self, side: Side, stream: Stream<'_>) -> Result<Pending<'_>> {
         match side {
             Side::Host => self.queue(stream, sys::sb_mem_prefetch_cpu),
@@ -603,7 +601,7 @@ impl Pending<'_> {
 
 impl Drop for Pending<'_> {
     fn drop(&mut self) {
-        // Ignores a failure: the next call that needs this side of the memory returns it.
+        // Ignores a failure: the next call that needs this side of the memory returns the failure.
         let _ = self.memory.synchronize();
     }
 }
@@ -659,7 +657,7 @@ impl Context {
     pub fn memory(&self, bytes: usize) -> Result<MemoryHandle> {
         // SAFETY: the context is live; the memory retains it.
         let raw = get(|out, err| unsafe { sys::sb_mem_create(self.as_ptr(), bytes, out, err) })?;
-        let raw = NonNull::new(raw).expect("the library gave no memory and no error");
+        let raw = NonNull::new(raw).expect("the library returned neither a memory nor an error");
         Ok(MemoryHandle { raw })
     }
 }

@@ -59,7 +59,7 @@ pub struct Model {
 // SAFETY: the C library keeps nothing per thread, and the owner of the bytes that the model was
 // opened from is `Send + Sync`.
 unsafe impl Send for Model {}
-// SAFETY: `&self` methods make only calls on a const model, which may run concurrently.
+// SAFETY: `&self` methods make only calls that take a const model and may run concurrently.
 unsafe impl Sync for Model {}
 
 /// Opening, making, saving.
@@ -79,7 +79,7 @@ impl Model {
     /// Opens bytes. The model takes ownership of the bytes and does not copy them.
     ///
     /// # Errors
-    /// As [`open`](Model::open).
+    /// Errors of [`open`](Model::open).
     pub fn from_bytes<B>(bytes: B) -> Result<Self>
     where
         B: AsRef<[u8]> + Send + Sync + 'static,
@@ -113,7 +113,7 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// As [`open`](Model::open); the reader's error is the error's
+    /// Errors of [`open`](Model::open); the reader's error is the error's
     /// [source](std::error::Error::source).
     ///
     /// # Panics
@@ -123,10 +123,10 @@ impl Model {
         OpenOptions::new().open_reader(reader)
     }
 
-    /// Sets the progress callback of later loads, reads of values and saves of this model. Its
-    /// arguments are the bytes done and the total, which is 0 while unknown. It runs at least once
-    /// for each MiB, on the thread of the call. If it returns [`ControlFlow::Break`], the call
-    /// returns [`Cancelled`](crate::ErrorKind::Cancelled) and changes nothing.
+    /// Sets the progress callback of later loads, reads of values and saves of this model. The
+    /// callback's arguments are the bytes done and the total, which is 0 while unknown. It runs at
+    /// least once for each MiB, on the thread of the call. If it returns [`ControlFlow::Break`],
+    /// the call returns [`Cancelled`](crate::ErrorKind::Cancelled) and changes nothing.
     ///
     /// ```
     /// use std::ops::ControlFlow;
@@ -192,11 +192,11 @@ impl Model {
     }
 
     fn own(raw: *mut sys::sb_model, context: &Context) -> Self {
-        let raw = NonNull::new(raw).expect("the library gave no model and no error");
+        let raw = NonNull::new(raw).expect("the library returned neither a model nor an error");
         Self { raw, context: context.clone(), progress: None, borrowed: false }
     }
 
-    /// Takes ownership of a model that C code made in `context`. Its progress callback is removed.
+    /// Takes ownership of a model that C code made in `context`, and removes its progress callback.
     ///
     /// # Safety
     /// `raw` is a live model of `context` without another owner. The model's bytes or source

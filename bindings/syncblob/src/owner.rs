@@ -46,7 +46,7 @@ pub(crate) fn lend<O: Send + Sync + 'static, R>(
     Lent(Pinned(Box::into_raw(owner))).to(call)
 }
 
-/// As `lend`, but passes the owner's elements, which C may only read, to `call`.
+/// Like `lend`, but passes the owner's elements, which C may only read, to `call`.
 pub(crate) fn lend_shared<O, E, R>(
     owner: O,
     call: impl FnOnce(&[E], sys::sb_deleter, *mut c_void) -> Result<R>,

@@ -10,7 +10,7 @@ const MAX_AXES: usize = Shape::MAX_AXES;
 /// The dimensions of a blob. `[2, 3, 4]`, a slice, a vector or `()` (a scalar) convert to a shape.
 ///
 /// The conversion checks nothing: negative dimensions, dimensions beyond `i64` and too many axes
-/// are errors of the call that takes the shape.
+/// are errors of the call that gets the shape.
 ///
 /// ```
 /// use syncblob::Blob;

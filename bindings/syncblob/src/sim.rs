@@ -1,4 +1,4 @@
-//! Control of the simulated device `"sim:0"`: the schedule of its queued work, its failures, its
+//! Control of the simulated device `"sim:0"`: the schedule of its queued work, its failures and its
 //! memory. Use it to test code that copies bytes between host and device, without a GPU.
 //!
 //! ```
@@ -36,12 +36,12 @@ pub struct Sim<'c> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Schedule {
-    /// When it is queued.
+    /// Work runs when it is queued.
     #[default]
     Eager,
-    /// When a call waits for it.
+    /// Work runs when a call waits for it.
     Lazy,
-    /// At random moments, derived from the seed.
+    /// Work runs at random moments, derived from the seed.
     Random(u64),
 }
 
@@ -218,10 +218,10 @@ impl<'c> Sim<'c> {
         Ok(to)
     }
 
-    /// Copies bytes to device memory at once, as [`peek`](Sim::peek).
+    /// Copies bytes to device memory at once, without a wait for streams.
     ///
     /// # Errors
-    /// As [`peek`](Sim::peek).
+    /// Errors of [`peek`](Sim::peek).
     pub fn poke(self, to: *mut u8, bytes: &[u8]) -> Result<()> {
         // SAFETY: `bytes` is valid for its length; the device checks `to`,
         // which host code cannot borrow.

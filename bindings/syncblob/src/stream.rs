@@ -11,7 +11,7 @@ use crate::{Context, Error, ErrorKind, Result};
 ///
 /// [`Context::stream`](crate::Context::stream) returns the context's stream, `sim::Sim::stream`
 /// (feature `testing`) makes a stream of the simulated device, and [`from_raw`](Stream::from_raw)
-/// takes a stream of CUDA.
+/// wraps a CUDA stream.
 #[derive(Clone, Copy)]
 pub struct Stream<'a> {
     raw: sys::sb_stream,

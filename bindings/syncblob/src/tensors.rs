@@ -1,4 +1,4 @@
-//! Blobs from and to files of the crate `safetensors`, without a copy where possible.
+//! Converts blobs from and to files of the crate `safetensors`, if possible without a copy.
 
 use std::fmt;
 use std::ops::Range;
@@ -29,8 +29,8 @@ macro_rules! stored {
             /// Makes a blob of a tensor of any element type; see [`blob`](Safetensors::blob).
             ///
             /// # Errors
-            /// As [`blob`](Safetensors::blob); [`Unsupported`](ErrorKind::Unsupported) for an
-            /// element type that no blob has, and for `f16` and `bf16` without the feature `half`.
+            /// Errors of [`blob`](Safetensors::blob); [`Unsupported`](ErrorKind::Unsupported) for
+            /// an element type that no blob has, and, without the feature `half`, for halves.
             pub fn blob_any(&self, name: &str) -> Result<BlobAny> {
                 match self.info(name)?.dtype {
                     $(
@@ -66,7 +66,7 @@ impl<T: Element> Blob<T> {
     /// ```
     ///
     /// # Errors
-    /// As [`data`](Blob::data); [`SizeOverflow`](ErrorKind::SizeOverflow) for a shape with a
+    /// Errors of [`data`](Blob::data); [`SizeOverflow`](ErrorKind::SizeOverflow) for a shape with a
     /// dimension of 0 if the product of its other dimensions is too large for `safetensors`. A blob
     /// without a shape becomes a tensor of shape `[0]`.
     pub fn tensor_view(&self) -> Result<TensorView<'_>> {
@@ -76,7 +76,7 @@ impl<T: Element> Blob<T> {
     /// Returns the diff as a tensor of the crate `safetensors`.
     ///
     /// # Errors
-    /// As [`diff`](Blob::diff) and [`tensor_view`](Blob::tensor_view).
+    /// Errors of [`diff`](Blob::diff) and [`tensor_view`](Blob::tensor_view).
     pub fn diff_tensor_view(&self) -> Result<TensorView<'_>> {
         view(self, self.diff()?)
     }
@@ -86,7 +86,7 @@ impl BlobAny {
     /// Returns the data as a tensor of the crate `safetensors`; see [`Blob::tensor_view`].
     ///
     /// # Errors
-    /// As [`Blob::tensor_view`].
+    /// Errors of [`Blob::tensor_view`].
     pub fn tensor_view(&self) -> Result<TensorView<'_>> {
         each!(self, blob => blob.tensor_view())
     }
@@ -142,10 +142,10 @@ impl Safetensors {
         let bytes = Arc::new(bytes);
         let (header, metadata) =
             SafeTensors::read_metadata((*bytes).as_ref()).map_err(|error| {
-                // The message may quote the header.
+                // The message may quote bytes of the file's header, so it is escaped.
                 let text = error.to_string();
                 let text = text.escape_debug();
-                Error::new(ErrorKind::Malformed, format!("no file of safetensors: {text}"))
+                Error::new(ErrorKind::Malformed, format!("not a safetensors file: {text}"))
             })?;
         Ok(Self { bytes, metadata, start: size_of::<u64>() + header, context: Context::host() })
     }

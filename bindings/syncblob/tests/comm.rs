@@ -105,7 +105,7 @@ fn shared_blobs_are_refused_before_anything_is_sent() {
     reducer.step(|step| step.ready(&mut a)).unwrap(); // the refused step had not begun
 }
 
-/// A net of layers that own their blobs.
+/// A layer, which owns its blobs.
 struct Layer {
     weights: Blob<f32>,
     bias: Blob<f32>,
@@ -198,7 +198,7 @@ fn a_blob_that_is_not_registered_or_not_ready_is_an_error() {
         Ok::<_, Error>(())
     });
     assert_eq!(result.unwrap_err().message(), "blob 1 was not ready");
-    // The failed step had begun.
+    // The failed step had begun, so the communicator is unusable.
     assert_eq!(comm.barrier().unwrap_err().kind(), ErrorKind::CommFailure);
     let result: Result<()> = reducer.step(|_| unreachable!());
     assert_eq!(result.unwrap_err().kind(), ErrorKind::CommFailure);
@@ -303,7 +303,7 @@ mod stuck {
         size: *mut i32,
         _: *mut sys::sb_error,
     ) -> sys::sb_status {
-        // SAFETY: the library's pointers, valid for one value each.
+        // SAFETY: the library passes pointers that are valid for one value each.
         unsafe { (*out, *rank, *size) = (out.cast(), 0, 1) };
         sys::SB_OK
     }

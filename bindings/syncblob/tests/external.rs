@@ -164,7 +164,7 @@ fn an_owner_that_was_refused_is_dropped_too() {
         }
         assert_eq!(dropped(), 1);
     }
-    assert!(refused > 2, "the handle, the memory: {refused}");
+    assert!(refused > 2, "the cap refused {refused} times");
 }
 
 #[test]
@@ -205,12 +205,12 @@ fn a_queued_copy_keeps_the_owner() {
     assert_eq!(blob.data().unwrap(), [5.0; 4]); // the copy ran before the owner was dropped
 }
 
-/// A range of the bytes of the words, which may begin at an unaligned address.
+/// A range of the bytes of a vector; the range may begin at an unaligned address.
 struct At(Vec<u64>, usize, usize);
 
 impl AsRef<[u8]> for At {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: `len * 8` bytes are the words' size, and all are initialised.
+        // SAFETY: the vector has `len * 8` bytes, and all are initialised.
         let bytes = unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast(), self.0.len() * 8) };
         &bytes[self.1..self.2]
     }
@@ -295,7 +295,7 @@ fn into_vec_returns_the_same_vector_or_a_copy() {
     let again = Blob::from_vec([2, 2], values).unwrap().into_vec().unwrap();
     assert_eq!((again.as_ptr(), again), (start, vector()));
 
-    // The blob is smaller than its vector, and the diff's memory also has a vector.
+    // The blob is smaller than its vector, and the diff's memory is also a vector.
     let mut blob = Blob::from_vec([4], vector()).unwrap();
     let start = blob.data().unwrap().as_ptr();
     blob.memory_mut(Part::Diff).unwrap().set(vec![9.0_f64, 9.0]).unwrap();
@@ -311,8 +311,8 @@ fn into_vec_returns_the_same_vector_or_a_copy() {
         bits.chunks(4).map(|b| f32::from_ne_bytes(b.try_into().unwrap())).collect();
     assert_eq!(blob.into_vec().unwrap(), halves);
 
-    // Copied: shared elements, a shared memory, memory that the device may read, the library's
-    // memory.
+    // Shared elements, a shared memory, memory that the device may read, and the library's memory
+    // are copied.
     let shared: Arc<[f32]> = Arc::from(vector());
     assert_eq!(Blob::from_shared([4], shared.clone()).unwrap().into_vec().unwrap(), vector());
     assert_eq!(Arc::strong_count(&shared), 1);

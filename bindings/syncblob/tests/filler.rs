@@ -1,5 +1,5 @@
 //! Tests fillers through the safe interface. The C tests check the values that fillers write; these
-//! tests check that every number is passed to C, and the refusals.
+//! tests check that every number is passed to C, and that wrong numbers are refused.
 
 use syncblob::{Blob, BlobAny, ErrorKind, Filler, Float, Part, Variance};
 

@@ -417,7 +417,7 @@ thread_local! {
     static ARMED: Cell<bool> = const { Cell::new(true) };
 }
 
-/// The panic payload of such a drop. The payload has no bytes, so a leak of it loses no memory.
+/// The payload of such a panic. The payload has no bytes, so its leak loses no memory.
 struct Dropped;
 
 fn panic_if_armed() {
@@ -512,7 +512,7 @@ fn a_failure_that_panics_when_it_is_dropped_ends_nothing_but_the_call() {
         let mut ends = [""; 4];
         for (throws, ends) in [false, true].into_iter().zip(ends.chunks_mut(2)) {
             let failing = |left: usize| Failing { bytes: bytes.clone(), throws, left: left.into() };
-            // The first reader is borrowed; the failed call drops the second.
+            // `read_from` borrows its reader; `open_reader`, when it fails, drops its reader.
             let kept = failing(nth);
             ends[0] = outcome(|| Blob::<f32>::read_from(&kept));
             ends[1] = outcome(|| Model::open_reader(failing(nth)));

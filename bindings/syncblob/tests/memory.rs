@@ -151,7 +151,7 @@ fn debug_never_transfers_nor_waits() {
     let before = waits();
     let text = format!("{blob:?} {pull:?}");
     assert!(text.contains("Synced") && !text.contains("7.0"), "{text}");
-    assert_eq!(waits(), before, "the copy was waited for");
+    assert_eq!(waits(), before, "the formatting waited for the copy");
     pull.wait().unwrap();
     assert!(waits() > before);
 }

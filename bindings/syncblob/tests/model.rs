@@ -77,7 +77,7 @@ fn announced_blobs_are_requested_one_at_a_time() {
     let mut asked = Vec::new();
     model
         .save_from(&path, |at| {
-            assert_eq!(context.stats()?.host_bytes, empty, "the blob before is still there");
+            assert_eq!(context.stats()?.host_bytes, empty, "the previous blob is still alive");
             asked.push((at.layer, at.index));
             let blob = model.blob(at)?;
             let shape = blob.info().shape().to_vec();
@@ -224,7 +224,7 @@ fn a_mapped_file_is_read_as_an_ordinary_file_is() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("net.caffemodel");
     net().save(&path).unwrap();
-    // SAFETY: no other code has the file.
+    // SAFETY: no other code changes the file.
     check_net(&unsafe { OpenOptions::new().open_mapped(&path) }.unwrap());
 }
 
@@ -455,7 +455,7 @@ fn an_error_of_a_file_contains_its_name_once() {
         let text = error.to_string();
         assert!(text.starts_with(&named) && text.matches("net.caffemodel").count() == 1, "{text}");
     }
-    // An error without a file name in the message: the source has become unreadable.
+    // If the model's source has become unreadable, the message contains no file name.
     std::fs::write(&path, net_of_one_blob()).unwrap();
     let mut model = Model::open(&path).unwrap();
     std::fs::write(&path, b"").unwrap();

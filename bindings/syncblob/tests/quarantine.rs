@@ -1,5 +1,5 @@
 //! Tests that memory that the device may still use is neither freed nor released to its owner, even
-//! if many waits fail or another thread loses the device. The device works as late as possible.
+//! if many waits fail or another thread loses the device. Queued work runs as late as possible.
 #![cfg(feature = "testing")]
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -22,8 +22,8 @@ const MAX_DEPTH: u32 = 3;
 /// A count of elements that is large enough for work to be split over threads.
 const LARGE: usize = 140_000;
 
-/// The random numbers of the current world. Only tasks of `parallel_for` draw them on other
-/// threads.
+/// The state of the random numbers. Only tasks of `parallel_for` draw numbers on threads other than
+/// the test's.
 static RANDOM: Mutex<u64> = Mutex::new(0);
 static WORLD: RwLock<Weak<World>> = RwLock::new(Weak::new());
 
@@ -353,7 +353,7 @@ const STEPS: [Step; 22] = [
         let Some(blob) = w.slot().and_then(|mut slot| slot.take()) else { return Ok(()) };
         let count = blob.count();
         let values = blob.into_vec()?;
-        assert!(values.len() == count && values.iter().all(is_value), "what into_vec gives");
+        assert!(values.len() == count && values.iter().all(is_value), "into_vec");
         Ok(())
     }),
     ("tensor", |w| {
@@ -541,7 +541,7 @@ fn callbacks_may_use_objects_that_share_memory_with_the_running_call() {
     while begin.elapsed() < time || (nested <= 100 && seed < 1000) {
         let device = if seed % 2 == 0 { "cpu" } else { "sim:0" };
         let lived = panic::catch_unwind(|| live(seed, device));
-        let Ok(found) = lived else { panic!("SYNCBLOB_TEST_SEED={seed} shows it") };
+        let Ok(found) = lived else { panic!("SYNCBLOB_TEST_SEED={seed} repeats it") };
         nested += found;
         seed += 1;
         if only.is_some() {

@@ -216,7 +216,7 @@ impl Askew {
 impl AsRef<[u8]> for Askew {
     fn as_ref(&self) -> &[u8] {
         let words = self.0.as_ptr().cast::<u8>();
-        // SAFETY: the words hold a byte and `self.1` bytes beyond it.
+        // SAFETY: the words have more than `self.1` bytes.
         unsafe { std::slice::from_raw_parts(words.add(1), self.1) }
     }
 }

@@ -101,7 +101,7 @@ fn misaligned_tensors_are_copied() {
     struct Shifted(Vec<u64>, usize, usize);
     impl AsRef<[u8]> for Shifted {
         fn as_ref(&self) -> &[u8] {
-            // SAFETY: the bytes of initialised integers.
+            // SAFETY: the bytes are those of initialised integers.
             let all =
                 unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast(), self.0.len() * 8) };
             &all[self.1..self.1 + self.2]
@@ -186,7 +186,7 @@ fn names_are_escaped_in_messages() {
     for error in [file.blob::<f32>(name).unwrap_err(), file.blob_any(name).unwrap_err()] {
         assert!(error.message().starts_with(r#""a\u{1b}[31m\n" holds C64"#), "{error:?}");
     }
-    // A message of the crate safetensors quotes names of the header without escapes.
+    // The crate safetensors quotes the header's text unescaped; this crate must escape it.
     let header = r#"{"x":{"dtype":"\u001b[31m","shape":[],"data_offsets":[0,0]}}"#;
     let bytes = [&(header.len() as u64).to_le_bytes()[..], header.as_bytes()].concat();
     let error = Safetensors::new(bytes).unwrap_err();

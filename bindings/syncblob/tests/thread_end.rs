@@ -36,7 +36,7 @@ impl ReadAt for Panics {
     }
 
     fn read_at(&self, _: &mut [u8], _: u64) -> io::Result<usize> {
-        panic!("of the reader, on purpose");
+        panic!("a reader that panics, on purpose");
     }
 }
 
@@ -65,7 +65,7 @@ fn calls(bytes: &[u8]) {
     let values = blob.into_vec().unwrap();
     assert_eq!((values.as_ptr(), &*values), (start, &[2.0; 3][..]));
     let thrown = panic::catch_unwind(|| Blob::<f32>::read_from(Panics)).unwrap_err();
-    assert_eq!(thrown.downcast_ref(), Some(&"of the reader, on purpose"));
+    assert_eq!(thrown.downcast_ref(), Some(&"a reader that panics, on purpose"));
     let cancelled = {
         model.set_progress(|_, _| ControlFlow::Break(()));
         model.to_bytes().unwrap_err().kind()

@@ -1,5 +1,5 @@
-/* Collectives on a list of blobs. The exchanges of all blobs begin before the first blob is sent,
-   so that a failure of this rank occurs before other ranks wait for it. */
+/* Collectives on a list of blobs. All blobs are prepared before the first blob is sent: if this
+   rank cannot prepare a blob, it fails before other ranks wait for its data. */
 #include "exchange.h"
 
 #include "error.h"
@@ -42,7 +42,7 @@ static void cancel(struct list *list, int64_t from, int64_t to) {
         sb__exchange_cancel(&list->exchanges[i]);
 }
 
-/* Refuses blobs with the same memory. `memories` has room for one memory per blob. */
+/* Returns SHARED if two blobs have the same memory. `memories` has room for a pointer per blob. */
 static sb_status check_memories(const struct list *list, const sb_mem **memories, sb_error *err) {
     int64_t count = 0;
     for (int64_t i = 0; i < list->num_blobs; i++) {
@@ -78,8 +78,8 @@ static sb_status send(struct list *list, int64_t i, sb_error *err) {
                : sb__comm_broadcast(list->comm, list->root, buffer, err);
 }
 
-/* Handles a failure of the engine at blob i. Returns COMM_FAILURE, unless the engine has sent
-   nothing. */
+/* Handles the failure `st` of the engine at blob i. Returns `st` if no earlier blob was sent, else
+   COMM_FAILURE. */
 static sb_status fail(struct list *list, int64_t i, sb_status st, sb_error *err) {
     if (st == SB_ERR_COMM_FAILURE)
         sb__exchange_failed(&list->exchanges[i], true);
@@ -87,7 +87,7 @@ static sb_status fail(struct list *list, int64_t i, sb_status st, sb_error *err)
     return i == 0 ? st : sb__comm_disable(list->comm, err);
 }
 
-/* Sends all blobs, even after a device is lost: the other ranks wait for the later blobs. */
+/* Sends all blobs, even after a device is lost, because the other ranks wait for every blob. */
 static sb_status run(struct list *list, sb_error *err) {
     sb_status first = SB_OK;
     for (int64_t i = 0; i < list->num_blobs; i++) {

@@ -168,7 +168,7 @@ sb_status sb__comm_check_root(const sb_comm *comm, int32_t root, sb_error *err) 
 
 /* --- slots -------------------------------------------------------------------------- */
 
-/* Handles a failure of a slot. Returns the status that the public function returns. */
+/* Handles the failure `st` of a slot. Returns the status for the caller of the public function. */
 static sb_status slot_failed(sb_comm *comm, sb_status st, const sb_error *slot_err, sb_error *err) {
     st = known_status(st);
     if (st == SB_ERR_COMM_FAILURE)
@@ -176,7 +176,7 @@ static sb_status slot_failed(sb_comm *comm, sb_status st, const sb_error *slot_e
     return sb__comm_fail_slot(err, st, slot_err, comm->engine.name);
 }
 
-/* Ends the function with the status of CALL, the call of a slot with the error `slot_err`. */
+/* Makes the enclosing function return the status of CALL, which passes `slot_err` to a slot. */
 #define SLOT(comm, err, CALL)                                                                      \
     do {                                                                                           \
         sb_error slot_error = {.code = SB_OK}, *slot_err = &slot_error;                            \

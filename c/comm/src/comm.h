@@ -26,13 +26,13 @@ sb_status sb__comm_check_op(sb_comm_op op, sb_error *err);
 sb_status sb__comm_check_dtype(const sb_comm *comm, sb_dtype dtype, sb_error *err);
 sb_status sb__comm_check_root(const sb_comm *comm, int32_t root, sb_error *err);
 
-/* Call the slots of the same names, unless buffer->count is 0. For a mean the engine computes the
-   sum. */
+/* Call the engine's slots of the same names, unless buffer->count is 0. For SB_COMM_MEAN the engine
+   computes only the sum. */
 sb_status sb__comm_all_reduce(sb_comm *comm, sb_comm_op op, const sb_comm_buffer *buffer,
                               sb_error *err);
 sb_status sb__comm_broadcast(sb_comm *comm, int32_t root, const sb_comm_buffer *buffer,
                              sb_error *err);
-/* Returns the result of the slot `takes`, or 0 if there is no such slot or no device. */
+/* Returns the result of the slot `takes`; 0 if the engine lacks it or the context has no device. */
 int32_t sb__comm_takes(sb_comm *comm, sb_context *context);
 
 /* Begins a request. The caller sets `*out` to NULL; it stays NULL if the operation is complete. */
@@ -45,12 +45,12 @@ sb_status sb__comm_wait(sb_comm *comm, void *request, sb_error *err);
    elements. */
 bool sb__comm_abandon(sb_comm *comm, void *request);
 
-/* Marks the communicator as failed, for a rank that cannot complete an operation that other ranks
-   have begun. `err` (may be NULL) has the cause; the call only changes its code. Returns
+/* Marks the communicator as failed: this rank cannot complete an operation that other ranks have
+   begun. `err` (may be NULL) describes the cause; the function changes only its code. Returns
    COMM_FAILURE. */
 sb_status sb__comm_disable(sb_comm *comm, sb_error *err);
 
-/* Returns the factor that makes the sum of all ranks a mean; 1 for other ops. */
+/* Returns 1 / size if `op` is SB_COMM_MEAN: the factor that turns a sum into a mean; else 1. */
 double sb__comm_factor(const sb_comm *comm, sb_comm_op op);
 /* Multiplies host values by the factor. */
 void sb__comm_scale(sb_dtype dtype, int64_t count, double factor, void *values);

@@ -20,7 +20,7 @@ sb_status sb__comm_fail_slot(sb_error *err, sb_status status, const sb_error *sl
                              const char *engine) {
     if (!slot_err->message[0])
         return sb__comm_fail(err, status, "%s failed and gave no reason", engine);
-    char text[sizeof slot_err->message]; /* the slot's text may have no NUL, or be err->message */
+    char text[sizeof slot_err->message]; /* a copy: the text may lack a NUL, or be err->message */
     memcpy(text, slot_err->message, sizeof text);
     text[sizeof text - 1] = '\0';
     return sb_error_fill(err, status, slot_err->device_code, text);

@@ -19,8 +19,8 @@ sb_status sb__comm_fail_memory(sb_error *err);
 /* Checks that `given` can be the size of a struct of some version; the first version had `first`
    bytes. */
 sb_status sb__comm_check_struct(size_t given, size_t first, const char *what, sb_error *err);
-/* Copies the caller's struct over the defaults in `ours`. Returns UNSUPPORTED if a member that only
-   a newer version knows is not zero. */
+/* Copies the caller's struct over the defaults in `ours`. Returns UNSUPPORTED if the caller has set
+   a member that this version does not know. */
 sb_status sb__comm_adopt_struct(void *ours, size_t known, size_t first, const void *theirs,
                                 size_t given, const char *what, sb_error *err);
 

@@ -27,7 +27,7 @@ static sb_side side_for(sb_comm *comm, const sb_mem *mem, sb_dtype dtype,
                                                                             : SB_SIDE_CPU;
 }
 
-/* Returns whether the root's host bytes are read in place: only if the read cannot run a
+/* Returns whether the root can read its host bytes in place. It cannot if the read could run a
    deleter. */
 static bool is_read_in_place(const sb_mem *mem, sb_side side) {
     return side == SB_SIDE_CPU && (is_current(sb_mem_head(mem), side) ||
@@ -37,7 +37,7 @@ static bool is_read_in_place(const sb_mem *mem, sb_side side) {
 static sb_status read_in_place(struct sb__exchange *exchange, const sb_mem *mem, sb_error *err) {
     const void *bytes = NULL;
     sb_status st = sb_mem_cpu(mem, &bytes, err);
-    exchange->buffer.ptr = (void *)bytes; /* the root's bytes, which are only read */
+    exchange->buffer.ptr = (void *)bytes; /* the cast is safe: nothing writes to the root's bytes */
     return st;
 }
 

@@ -17,7 +17,7 @@ struct sb__exchange {
     sb_blob *blob;
     sb_part part;
     struct sb__comm_write *write; /* NULL: the bytes are read in place */
-    bool sends;                   /* this rank is the root, which does not change the bytes */
+    bool sends;                   /* this rank only sends: its bytes do not change */
     sb_comm_buffer buffer;
     struct sb__comm_write **ended; /* the list that receives the write when the exchange ends */
 };
@@ -29,7 +29,7 @@ enum sb__exchange_kind {
     SB__EXCHANGE_RECEIVE /* writes */
 };
 
-/* Begins an exchange. `scales`: the result will be scaled. Returns the errors of
+/* Begins an exchange. If `scales`, sb__exchange_end will scale the result. Returns the errors of
    sb_blob_mutable_cpu and sb_blob_mutable_gpu. The caller destroys the writes in `ended` after the
    exchange. */
 sb_status sb__exchange_begin(struct sb__exchange *exchange, sb_comm *comm, sb_blob *blob,
@@ -39,8 +39,8 @@ sb_status sb__exchange_begin(struct sb__exchange *exchange, sb_comm *comm, sb_bl
 sb_status sb__exchange_end(struct sb__exchange *exchange, double factor, sb_error *err);
 /* Ends an exchange that has written nothing. */
 void sb__exchange_cancel(struct sb__exchange *exchange);
-/* Ends an exchange after a failure of the engine. `is_over`: the engine no longer accesses the
-   bytes; otherwise the storage is never freed. */
+/* Ends an exchange after a failure of the engine. Unless `is_over`, the engine may still access the
+   bytes, so their storage is never freed. */
 void sb__exchange_failed(struct sb__exchange *exchange, bool is_over);
 
 /* Destroys all writes and runs deleters; the list is then empty. */

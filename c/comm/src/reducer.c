@@ -10,8 +10,8 @@ static size_t max_size(size_t a, size_t b) {
     return a > b ? a : b;
 }
 
-/* Returns whether a blob is reduced in place. Gathering copies a blob twice: for a large blob this
-   takes longer than a separate message, whose latency grows with the number of ranks. */
+/* Returns whether a blob is reduced in place. Gathering copies it twice: for a large blob this is
+   slower than a separate message. A message is slower the more ranks there are. */
 static bool is_large(const sb_reducer *reducer, const sb_blob *blob) {
     const size_t bytes = sb__comm_blob_bytes(blob);
     return bytes >= reducer->bucket_bytes ||
@@ -85,8 +85,8 @@ static int compare(const void *a, const void *b) {
            ((uintptr_t)one->blob < (uintptr_t)other->blob);
 }
 
-/* Checks dtypes, and that no two blobs have the same memory. Sorts the memories in the array of
-   `by_blob`, which is not in use yet. */
+/* Checks dtypes, and that no two blobs have the same memory. Uses the array `by_blob` as scratch
+   memory, because it has no elements yet. */
 static sb_status check_blobs(sb_reducer *reducer, sb_blob *const *blobs, sb_error *err) {
     const sb_mem **memories = (const sb_mem **)(void *)reducer->by_blob;
     for (int64_t i = 0; i < reducer->num_entries; i++) {
@@ -263,7 +263,7 @@ void sb_reducer_destroy(sb_reducer *reducer) {
     sb__comm_writes_destroy(&ended);
 }
 
-/* Must be the last step of a call: deleters may call the reducer, or destroy it. */
+/* Must be the last statement of a public call: a deleter may use or destroy the reducer. */
 static void destroy_ended(sb_reducer *reducer) {
     struct sb__comm_write *ended = reducer->ended;
     reducer->ended = NULL;
@@ -363,7 +363,7 @@ static sb_status check_ready(const sb_reducer *reducer, const struct sb__entry *
     if (entry->ready)
         return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT,
                              "the blob is ready already in this step");
-    if (dtype != sb_blob_dtype(blob)) /* another blob at the address of the registered one */
+    if (dtype != sb_blob_dtype(blob)) /* a new blob at the registered blob's address */
         return sb__comm_fail(err, SB_ERR_DTYPE_MISMATCH,
                              "the blob is of %s, and was of %s when it was registered",
                              sb_dtype_name(sb_blob_dtype(blob)), sb_dtype_name(dtype));
@@ -413,8 +413,8 @@ static sb_status check_all_ready(sb_reducer *reducer, sb_error *err) {
     return SB_OK;
 }
 
-/* Completes the step. A bucket that start_all has not started needs a buffer of a bucket in flight,
-   so the loop waits for the oldest one. */
+/* Completes the step. start_all stops when no buffer is free; the loop then waits for the oldest
+   bucket in flight, which frees its buffer. */
 static sb_status run(sb_reducer *reducer, sb_error *err) {
     for (;;) {
         sb_status st = start_all(reducer, err);

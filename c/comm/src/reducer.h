@@ -17,8 +17,8 @@ struct sb__entry {
     struct sb__exchange exchange; /* valid while the bucket is in flight */
 };
 
-/* The state of a bucket whose index is below the reducer's `next`. Buckets from `next` on still
-   have their states of the previous step. */
+/* The state of a bucket that was started in this step: its index is below the reducer's `next`.
+   Other buckets still have the state of the previous step. */
 enum sb__bucket_state { SB__BUCKET_IN_FLIGHT = 1, SB__BUCKET_DONE };
 
 /* A bucket: consecutive entries of one dtype. */
@@ -26,10 +26,10 @@ struct sb__bucket {
     int64_t first, num_entries;
     int64_t missing; /* number of entries that are not ready */
     int64_t elements;
-    bool gathers; /* blobs are gathered on the host; false for a large blob, or no elements */
+    bool gathers; /* copies blobs to a buffer on the host; false if large or empty */
     sb_dtype dtype;
     enum sb__bucket_state state;
-    int32_t room; /* index of the buffer in use while in flight; -1: none */
+    int32_t room; /* index of its buffer while in flight; -1: it has none */
     void *request;
 };
 
@@ -73,8 +73,8 @@ struct sb_reducer {
 
 /* Collective: compares the registrations of all ranks. `blobs` are the blobs of `reducer` in the
    caller's order; `st` is this rank's status so far, described in `err` (not NULL). Returns SB_OK
-   if `st` is SB_OK at every rank and all registrations are equal. If the first reduction sends
-   nothing, the call may be retried. */
+   if `st` is SB_OK at every rank and all registrations are equal. If the first reduction fails
+   before it sends, the caller may retry the call. */
 sb_status sb__register(const struct sb_reducer *reducer, sb_blob *const *blobs, sb_comm *comm,
                        sb_status st, sb_error *err);
 

@@ -8,12 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A blob, or the head of the list, which describes the reducer. Records are compared as bytes. */
+/* Describes a blob or, as the first record, the reducer. Records are compared byte by byte. */
 struct record {
-    int64_t dtype;    /* of a blob */
+    int64_t dtype;    /* for a blob */
     int64_t num_axes; /* -1 without a shape */
     int64_t dims[SB_MAX_AXES];
-    int64_t num_blobs, name, op, bucket_bytes; /* of the head */
+    int64_t num_blobs, name, op, bucket_bytes; /* for the reducer */
 };
 
 /* The registration of this rank. */
@@ -22,7 +22,7 @@ struct list {
     sb_blob *const *blobs;
 };
 
-/* Returns record i: 0 is the head, 1 the first blob. */
+/* Returns record i: record 0 describes the reducer, record 1 the first blob. */
 static struct record record_at(const struct list *list, int64_t i) {
     const struct sb_reducer *reducer = list->reducer;
     struct record record = {.dtype = 0};
@@ -61,8 +61,8 @@ static sb_status reduce(sb_comm *comm, sb_comm_op op, double *values, int64_t co
     return sb__comm_all_reduce(comm, op, &buffer, err);
 }
 
-/* Reduces `first` to the minimum of all ranks. If this rank cannot send, marks its communicator as
-   failed, because the other ranks have taken part. */
+/* Reduces `*first` to the minimum of all ranks. If that fails, marks the communicator as failed:
+   the ranks have already begun to compare, so this rank cannot retry. */
 static sb_status reduce_first(sb_comm *comm, double *first, sb_error *err) {
     return reduce(comm, SB_COMM_MIN, first, 1, err) == SB_OK ? SB_OK : sb__comm_disable(comm, err);
 }
@@ -139,7 +139,7 @@ static sb_status share_cause(sb_comm *comm, bool is_failure, sb_status ours, sb_
     sb_status st = reduce_first(comm, &first, err);
     if (st != SB_OK)
         return st;
-    if (!(first >= 0 && first < comm->size)) { /* checksums differ, but no record does */
+    if (!(first >= 0 && first < comm->size)) { /* the checksums differ, but all records are equal */
         (void)sb__comm_fail(err, SB_ERR_COMM_FAILURE, "no rank finds the difference");
         return sb__comm_disable(comm, err);
     }
@@ -160,7 +160,7 @@ static sb_status share_cause(sb_comm *comm, bool is_failure, sb_status ours, sb_
 sb_status sb__register(const struct sb_reducer *reducer, sb_blob *const *blobs, sb_comm *comm,
                        sb_status st, sb_error *err) {
     const struct list list = {reducer, blobs};
-    const uint64_t sum = reducer ? sum_of(&list) : 0; /* NULL: this rank has failed before */
+    const uint64_t sum = reducer ? sum_of(&list) : 0; /* NULL if `st` is a failure */
     const double low = (double)(uint32_t)sum, high = (double)(sum >> 32);
     double most[] = {st == SB_OK ? 0 : 1, low, -low, high, -high};
     sb_error cause = {.code = SB_OK};

@@ -1,4 +1,4 @@
-/* The reductions of the simulated communicator, in double and in the order of the ranks. */
+/* Reductions of the simulated communicator: they combine doubles in the order of the ranks. */
 #include "sim_comm.h"
 
 #include "../../src/base/half.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* The number of elements of a block. */
+/* The number of elements that are reduced at a time. */
 #define BLOCK 512
 
 static size_t bytes_of(const sb_comm_buffer *buffer, int64_t count) {
@@ -18,8 +18,8 @@ static char *at(const sb_comm_buffer *buffer, int64_t first) {
     return (char *)buffer->ptr + bytes_of(buffer, first);
 }
 
-/* Returns the host address of elements on the host or on a simulated device: `takes` accepts no
-   other device. Returns NULL only in a forked child. */
+/* Returns the host address of elements. They are on the host or on a simulated device, because the
+   slot `takes` accepts no other device. Returns NULL only in a forked child. */
 static void *reach(const sb_comm_buffer *buffer, int64_t first, size_t bytes) {
     const void *table;
     void *device;
@@ -70,7 +70,7 @@ static double value_at(sb_dtype dtype, const union block *block, int64_t i) {
     }
 }
 
-/* Halves are rounded through float. */
+/* Stores `value` as element i. A half is rounded to float first. */
 static void set_at(sb_dtype dtype, union block *block, int64_t i, double value) {
     switch (dtype) {
     case SB_DTYPE_F16:

@@ -86,7 +86,7 @@ static sb_status make_operation(struct sb__sim_group *group, struct sb__sim_oper
     return SB_OK;
 }
 
-/* Copies the call of the first rank that arrives to the operation. */
+/* Stores the call of the first rank to arrive: the calls of the other ranks must equal it. */
 static void describe(struct sb__sim_operation *operation, int32_t rank, const struct call *call) {
     operation->kind = call->kind;
     operation->op = call->op;
@@ -229,8 +229,8 @@ static sb_status look(struct sb__sim_group *group, struct sb__sim_part *part, ui
     return SB_OK;
 }
 
-/* Waits until the group changes or until `due`. May return earlier, because the clock of condition
-   variables may be adjusted: callers check again. */
+/* Waits until the group changes or until `due`. May return earlier, because the system's clock may
+   be adjusted, so callers check again. */
 static void sleep_until(struct sb__sim_group *group, uint64_t due) {
     const uint64_t now = sb__comm_now(), left = due > now ? due - now : 0;
     const uint64_t wait = left < LONGEST_SLEEP ? left : LONGEST_SLEEP;
@@ -350,7 +350,7 @@ static int32_t sim_abandon(void *comm, void *request) {
     struct sb__sim_rank *rank = comm;
     struct sb__sim_part *part = request;
     (void)pthread_mutex_lock(&rank->group->lock);
-    if (!is_complete(rank->group, part)) /* a complete operation ends with the group */
+    if (!is_complete(rank->group, part)) /* a complete operation is freed with the group */
         break_group(rank->group, "rank %d has given up", rank->rank);
     (void)pthread_mutex_unlock(&rank->group->lock);
     return 1;

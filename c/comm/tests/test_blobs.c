@@ -1,5 +1,5 @@
-/* Collectives on blobs: on which side bytes are reduced, the heads afterwards, and the state after
-   a failure. The engine has one rank, which fails when the test requests it, or simulated ranks. */
+/* Tests collectives on blobs: on which side bytes are reduced, the heads afterwards, and the state
+   after a failure. The engine is the simulated one, or has one rank and fails on request. */
 #include "blobs.h"
 #include "ranks.h"
 
@@ -275,7 +275,7 @@ static sb_status single_barrier(void *comm, sb_error *err) {
     return SB_OK;
 }
 
-/* Tries every size from the required slots to the whole table. */
+/* Tries every struct_size from the end of the required slots to the end of the table. */
 TEST(a_table_that_ends_within_a_slot_is_refused) {
     struct single single = {.calls = 0};
     sb_comm_engine table = single_engine;

@@ -10,7 +10,7 @@
 
 static const int32_t sizes[] = {1, 2, 3, 4, 7};
 #define SIZES (sizeof sizes / sizeof *sizes)
-#define MOST  1300 /* crosses the blocks in which the simulated communicator works */
+#define MOST  1300 /* more than two of the blocks in which sim_combine.c reduces */
 
 /* --- values --------------------------------------------------------------------------- */
 
@@ -69,7 +69,7 @@ TEST(every_op_combines_the_values_of_all_ranks) {
     }
 }
 
-/* Each of 16 barriers is delayed by up to 10 ms, which the limit does not count. */
+/* Each of 16 barriers is delayed by up to 10 ms; the limit of 1 ms does not include the delay. */
 TEST(operations_complete_as_late_as_requested) {
     sb_sim_comm_options late = SB_SIM_COMM_OPTIONS_INIT;
     sb_comm *comm;
@@ -318,7 +318,7 @@ TEST(no_rank_waits_for_a_rank_that_has_ended) {
     ranks_run(3, NULL, leave_early, NULL);
 }
 
-/* Rank 1 calls late, and rank 2 has ended: rank 0's message has rank 2. */
+/* Rank 1 calls late, and rank 2 has ended: the message at rank 0 must name rank 2. */
 static void come_late(sb_comm *comm, void *arg) {
     _Atomic int *done = arg;
     sb_error err = {.code = 0};

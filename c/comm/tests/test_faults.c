@@ -133,7 +133,7 @@ static void world_close(struct world *w) {
 
 /* --- calls ----------------------------------------------------------------------------------- */
 
-/* Makes one step; a retry continues after the failed call. */
+/* Makes one step; after a failure, a second call continues with the call that failed. */
 static sb_status step(struct world *w, sb_error *err) {
     for (int i = BLOBS; i--;) {
         sb_status st = w->ready[i] ? SB_OK : sb_reducer_ready(w->reducer, w->blobs[i], err);

@@ -7,8 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Keeps the parent's engine reachable in the child, which does not free it. A leak checker would
-   otherwise report it. */
+/* Keeps a pointer to the parent's engine: the child does not free the engine, and a leak checker
+   would report an engine without a pointer. */
 static struct sb__sim_group *volatile parents;
 
 TEST(a_forked_child_cannot_use_a_communicator) {

@@ -1,4 +1,4 @@
-/* The arguments that a communicator passes to its engine, and the handling of the engine's results.
+/* Tests the arguments that a communicator passes to its engine, and what it does with the results.
    The other of two ranks does the same as this rank. */
 #include "blobs.h"
 #include "mirror.h"
@@ -70,8 +70,8 @@ static void world_close(struct world *w, bool failed) {
 
 /* --- buckets --------------------------------------------------------------------------------- */
 
-/* The number of floats of each blob, from the last blob to the first, and of each message sent. A
-   negative number marks a blob that is sent in place. */
+/* The sizes, in floats, of the blobs from the last to the first, and of the messages that are sent.
+   A negative size marks a blob that is sent in place. */
 struct sizes {
     size_t bucket_bytes;
     int64_t blobs[MOST];
@@ -194,8 +194,8 @@ TEST(at_most_two_buckets_are_in_flight) {
 
 /* --- failures of the engine ------------------------------------------------------------------ */
 
-/* The n-th start sends nothing: `ready` succeeds, `wait` reports the failure once, and this step
-   and later steps can complete. */
+/* The n-th call of the slot `start` fails before it sends: `ready` succeeds, `wait` reports the
+   failure once, and this step and later steps can complete. */
 TEST(a_step_continues_if_the_engine_sent_nothing) {
     static const sb_status failures[] = {SB_ERR_OUT_OF_MEMORY, SB_ERR_UNSUPPORTED,
                                          SB_ERR_DEVICE_LOST};
@@ -210,7 +210,7 @@ TEST(a_step_continues_if_the_engine_sent_nothing) {
                 w.mirror.failure = failures[f];
                 for (int i = MOST; i--;)
                     assert_ok(sb_reducer_ready(w.reducer, w.blobs[i], &err));
-                /* `ready` starts only the first two buckets; if one fails, it is retried. */
+                /* `ready` starts only the first two buckets; `wait` retries a failed start. */
                 sb_status st = sb_reducer_wait(w.reducer, NULL);
                 assert_int_equal(st, nth > 2 ? failures[f] : SB_OK);
                 w.mirror.fail_begin = 0;
@@ -227,8 +227,8 @@ TEST(a_step_continues_if_the_engine_sent_nothing) {
 
 enum slot { BEGIN, TEST, WAIT };
 
-/* Fails the n-th call of a slot permanently. The blobs of buckets that have ended are reduced; all
-   other blobs are unchanged. */
+/* The n-th call of a slot fails, so the step returns COMM_FAILURE. Afterwards blobs of completed
+   buckets are reduced, and all other blobs are unchanged. */
 static void fail_step(const sb_comm_engine *engine, enum slot slot, int64_t nth, bool has_err) {
     struct world w;
     sb_error err, *given = has_err ? &err : NULL;
@@ -481,7 +481,7 @@ TEST(blobs_are_broadcast_as_bytes) {
     }
 }
 
-/* Bytes beyond a blob's count do not change. If there are none, old bytes are not downloaded. */
+/* Bytes beyond a blob's count do not change. A blob without such bytes is not downloaded. */
 TEST(a_broadcast_replaces_only_the_bytes_of_the_count) {
     const int64_t six = 6, four = 4;
     for (int whole = 0; whole < 2; whole++) {
@@ -513,7 +513,7 @@ static void write_sevens(void *user) {
         values[i] = 7;
 }
 
-/* The engine does not use streams. */
+/* Work must end before a blob is sent, because this engine does not use streams. */
 TEST(queued_work_ends_before_a_blob_is_sent) {
     for (int how = 0; how < 3; how++) {
         const bool own = how > 0, fails = how > 1;

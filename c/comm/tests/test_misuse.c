@@ -1,5 +1,5 @@
-/* Callers of a reducer break its rules, or two failures coincide. Each rank's call returns a
-   status, and memory of others is not accessed. */
+/* Tests callers that break the rules of a reducer, and two failures at once. Every call must return
+   a status, and the reducer must not access freed memory. */
 #include "aligned.h"
 #include "blobs.h"
 #include "ranks.h"
@@ -8,7 +8,7 @@
 
 #define COUNT 100
 
-/* --- blobs that are not what they were ------------------------------------------------------ */
+/* --- blobs that change after their registration --------------------------------------------- */
 
 /* An allocator that reuses a freed block for the next request of the same size. */
 struct again {
@@ -103,8 +103,8 @@ TEST(a_reshape_of_a_ready_blob_is_reported) {
     sb_comm_destroy(comm);
 }
 
-/* Reshapes a blob while its bucket is in flight. The reducer's last use of the old memory must
-   precede the memory's end. */
+/* Reshapes a blob while its bucket is in flight. The reducer must not access the blob's old memory
+   after that memory is freed. */
 static void reshape_in_flight(sb_comm *comm, void *arg) {
     const int64_t *bucket_bytes = arg;
     const int64_t longer = 100000;

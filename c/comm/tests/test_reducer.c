@@ -272,7 +272,7 @@ static void register_long(sb_comm *comm, void *arg) {
 }
 
 TEST(long_shapes_are_truncated_in_the_message) {
-    skip_on_32_bits("its sizes have no addresses");
+    skip_on_32_bits("such a blob cannot be addressed");
     ranks_run(2, NULL, register_long, NULL);
 }
 
@@ -481,7 +481,7 @@ static void wait_until(_Atomic int *number, int least) {
         sched_yield();
 }
 
-/* Rank 1 makes another call. Rank 0 polls the bucket in flight, and rank 2 waits for the bucket. */
+/* Rank 1 calls a barrier instead. Rank 0 polls the bucket in flight, and rank 2 waits for it. */
 static void miss_one(sb_comm *comm, void *arg) {
     struct meeting *meeting = arg;
     const int32_t rank = sb_comm_rank(comm);
@@ -493,7 +493,7 @@ static void miss_one(sb_comm *comm, void *arg) {
         expect_ok(sb_reducer_ready(net.reducer, net.blobs[i], &err));
     if (rank == 1) {
         wait_until(&meeting->begun, 2);
-        /* Gives rank 2 time to sleep. */
+        /* Waits, so that rank 2 probably sleeps. */
         for (const uint64_t soon = sb__now() + 20000000; sb__now() < soon;)
             sched_yield();
         expect_status(SB_ERR_COMM_FAILURE, sb_comm_barrier(comm, &err));
@@ -508,7 +508,7 @@ static void miss_one(sb_comm *comm, void *arg) {
         atomic_fetch_add(&meeting->notified, 1);
     }
     expect(strstr(err.message, "rank 1 is in a barrier where rank ") != NULL);
-    wait_until(&meeting->notified, 2); /* a rank's end would notify the others, too */
+    wait_until(&meeting->notified, 2); /* no rank may end earlier: that would notify the others */
     net_close(&net);
 }
 
@@ -519,7 +519,7 @@ TEST(a_difference_is_reported_at_once) {
     ranks_run(3, &options, miss_one, &meeting);
 }
 
-/* Rank 0 computes longer than the limit between two calls; only then does rank 1 begin the step. */
+/* Rank 0 pauses for longer than the limit between two calls; rank 1 then begins the step. */
 static void compute_long(sb_comm *comm, void *arg) {
     struct meeting *meeting = arg;
     const bool is_first = sb_comm_rank(comm) == 0;

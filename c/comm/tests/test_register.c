@@ -13,7 +13,7 @@
 
 struct other {
     bool agrees;
-    int differs_at; /* the one of the five numbers that differs; 0 counts as 1 */
+    int differs_at; /* index of the number that differs; 0 counts as 1 */
     int64_t calls, fail_nth;
     sb_status failure;
     double finds;  /* the rank that reports the difference */
@@ -120,7 +120,7 @@ TEST(the_error_of_the_rank_that_finds_a_difference_is_returned) {
     world_close(&w, false);
 }
 
-/* Each half of the checksum is sent with its negation. The engine changes one of these numbers. */
+/* Each half of the checksum is sent twice: as it is and negated. The engine changes one number. */
 TEST(each_part_of_the_checksum_is_compared) {
     for (int part = 0; part <= 4; part++) {
         struct world w;
@@ -131,8 +131,8 @@ TEST(each_part_of_the_checksum_is_compared) {
     }
 }
 
-/* If the first operation fails, nothing was sent, and the call may be retried. After a later
-   failure the other ranks are ahead. */
+/* If the first operation fails, nothing was sent, and the call may be retried. If a later operation
+   fails, it may not, because other ranks have continued. */
 TEST(only_the_first_operation_may_be_retried) {
     static const sb_status failures[] = {SB_ERR_OUT_OF_MEMORY, SB_ERR_UNSUPPORTED,
                                          SB_ERR_DEVICE_LOST, SB_ERR_IO};
@@ -198,7 +198,7 @@ TEST(a_failure_is_reported_by_its_rank) {
 
 /* --- memory that runs out ------------------------------------------------------------------ */
 
-/* Fails each allocation in turn: each handle or, if `of_allocator`, each block of the allocator. */
+/* Fails each call of calloc in turn or, if `of_allocator`, each call of the context's allocator. */
 static int64_t fail_each(bool of_allocator) {
     struct world w;
     int64_t failures = 0;

@@ -1,5 +1,5 @@
-/* A reducer on engines of one rank: an engine without requests, and an engine whose requests never
-   end and cannot be cancelled, so that memory that they may still write must not be freed. */
+/* Tests a reducer on engines of one rank: one engine has no requests; requests of another one never
+   end and cannot be cancelled, so memory that they may still write must not be freed. */
 #include "blobs.h"
 
 #include "context/context.h"
@@ -40,7 +40,7 @@ static sb_status one_broadcast(void *comm, int32_t root, const sb_comm_buffer *b
     return SB_OK;
 }
 
-/* The memory of the engine's last request, which may still write it. */
+/* The memory of the last request, which never ends: the engine may still write to it. */
 static void *stuck_with;
 static int abandoned;
 
@@ -177,7 +177,7 @@ TEST(large_blobs_are_reduced_in_place_before_the_small_blobs) {
     sb_comm_destroy(comm);
 }
 
-/* Begins a step and, unless the caller `destroys` the reducer in the step, waits in vain for it. */
+/* Begins a step. Unless `destroys`, also waits for the step, which fails. */
 static void stop_in_step(struct world *w, bool destroys) {
     all_ready(w);
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_comm_barrier(w->comm, &err));
@@ -214,8 +214,8 @@ TEST(memory_that_the_engine_may_still_write_is_not_freed) {
     }
 }
 
-/* The write of a read-only blob uses new storage, which is not yet the blob's when the step
-   fails. */
+/* To write a read-only blob, the step allocates new storage. The step fails before that storage
+   belongs to the blob. */
 TEST_ON(rig, memory_of_the_caller_is_not_freed_either) {
     sb_comm *comm;
     sb_reducer *reducer;

@@ -51,7 +51,7 @@ static sb_status engine(void *given) {
 }
 
 TEST(a_struct_is_read_up_to_its_size) {
-    skip_on_32_bits("the first sizes of structs are those of 64 bits");
+    skip_on_32_bits("the sizes in this test are those of 64-bit hosts");
     static const sb_sim_comm_options ranks = SB_SIM_COMM_OPTIONS_INIT;
     static const sb_reducer_options reducer = SB_REDUCER_OPTIONS_INIT;
     static const sb_comm_engine table = {.abi_version = SB_COMM_ENGINE_ABI_VERSION,

@@ -1,5 +1,5 @@
-/* Claims about arithmetic. Results may differ from long double on the host by the rounding of two
-   operations. The core calls prepare_arithmetic before each operation, and so does this file. */
+/* Claims about arithmetic. A result may differ from the host's, in long double, by the rounding of
+   two operations. Like the core, this file calls prepare_arithmetic before each operation. */
 #include "array.h"
 
 #include <math.h>
@@ -95,10 +95,10 @@ static void scale_multiplies(struct sb__kit *kit) {
     sb__on_every_size(kit, sb__kit_last_dtype(kit), scale_holds);
 }
 
-/* With an alpha that is 1 as a float, but not as a double, the results are exact. */
+/* alpha is 1 as a float but not as a double: if a slot rounds it first, the results are exact. */
 static void alpha_is_rounded(struct sb__kit *kit) {
     const double alpha = 1 + 0x1p-24 - 0x1p-40;
-    const double large = 2 - 0x1p-23; /* times the unrounded alpha, it rounds up */
+    const double large = 2 - 0x1p-23; /* its product with the unrounded alpha rounds up */
     if (!sb__kit_has_arithmetic(kit))
         return;
     struct sb__array x = sb__array_make(kit, SB_DTYPE_F32, 100, 9);
@@ -158,7 +158,7 @@ static void sums_are_close(struct sb__kit *kit) {
     sb__on_every_size(kit, sb__kit_last_dtype(kit), sums_hold);
 }
 
-/* Adds ones to a large number. A sum in float would lose them. */
+/* Adds ones to a large number. A sum in float would lose the ones. */
 static void sums_are_in_double(struct sb__kit *kit) {
     if (!sb__kit_has_arithmetic(kit))
         return;
@@ -204,7 +204,7 @@ static void doubles_are_refused_alike(struct sb__kit *kit) {
     sb__kit_free(kit, x, sizeof zero);
 }
 
-/* Computes with the last values of 2^31 + 5 floats. */
+/* Computes with 2^31 + 5 floats, of which only the last two are not zero. */
 static void large_counts_are_right(struct sb__kit *kit) {
     const int64_t count = ((int64_t)1 << 31) + 5;
     const size_t bytes = (size_t)count * sizeof(float);
@@ -219,7 +219,7 @@ static void large_counts_are_right(struct sb__kit *kit) {
         return;
     const sb_status st = kit->table.alloc(kit->device, bytes, kit->stream, &memory, &err);
     if (st == SB_ERR_OUT_OF_MEMORY)
-        sb__kit_skip(kit, "the device has no 8 GiB of memory");
+        sb__kit_skip(kit, "the device has less than 8 GiB of free memory");
     sb__kit_expect(kit, "alloc", SB_OK, st, &err);
     char *x = memory;
     char *end = x ? x + bytes - sizeof far_end : NULL;

@@ -82,7 +82,7 @@ static void check(const struct sb__array *a, const char *slot, bool values) {
     const size_t tail = a->bytes - guard;
     if (sb__kit_goes(a->kit) && (memcmp(now.host, a->host, guard) != 0 ||
                                  memcmp(now.host + tail, a->host + tail, guard) != 0))
-        sb__kit_fail(a->kit, "%s of %lld %s wrote beside its range", slot, (long long)a->count,
+        sb__kit_fail(a->kit, "%s of %lld %s wrote outside its range", slot, (long long)a->count,
                      sb_dtype_name(a->dtype));
     if (sb__kit_goes(a->kit) && values && memcmp(now.host, a->host, a->bytes) != 0)
         sb__kit_fail(a->kit, "%s of %lld %s changed bytes that it only reads", slot,

@@ -4,7 +4,7 @@
 
 #include "kit.h"
 
-/* `count` values between two guards; the device has the same bytes after sb__array_make. */
+/* `count` values between two guards. sb__array_make also copies all bytes to the device. */
 struct sb__array {
     struct sb__kit *kit;
     sb_dtype dtype;
@@ -15,7 +15,7 @@ struct sb__array {
 
 /* Creates an array of random values in [-1, 1), also in the guards, and uploads it. */
 struct sb__array sb__array_make(struct sb__kit *kit, sb_dtype dtype, int64_t count, uint64_t seed);
-/* Downloads the device's bytes into an array without a device side. */
+/* Downloads the device's bytes into a new array, which exists only on the host. */
 struct sb__array sb__array_read(const struct sb__array *array);
 void sb__array_free(struct sb__array *array);
 
@@ -28,7 +28,7 @@ void sb__array_set(struct sb__array *array, int64_t i, double value);
 /* Uploads the host's bytes again. */
 void sb__array_upload(const struct sb__array *array);
 
-/* Fail the claim if a slot has changed the guards, or any byte. */
+/* The first function fails the claim if `slot` has changed a guard, the second if any byte. */
 void sb__array_check_guards(const struct sb__array *array, const char *slot);
 void sb__array_check_unchanged(const struct sb__array *array, const char *slot);
 

@@ -1,5 +1,5 @@
-/* Claims about whole blobs in a context on the backend: copies, heads, arithmetic, and that nothing
-   stays allocated. */
+/* Claims about blobs in a context on the backend: copies, heads, arithmetic, and that no memory
+   remains allocated at the end. */
 #include "kit.h"
 
 #include <syncblob/blob.h>
@@ -34,7 +34,7 @@ static void check_host(struct sb__kit *kit, const sb_blob *blob, sb_part part, u
     if (sb__kit_goes(kit)) {
         sb__kit_fill(expected, bytes_of(blob), seed);
         if (memcmp(found, expected, bytes_of(blob)) != 0)
-            sb__kit_fail(kit, "%s: other bytes on the host", what);
+            sb__kit_fail(kit, "%s: the host has wrong bytes", what);
     }
     sb__kit_memory_free(kit, expected);
 }
@@ -147,7 +147,7 @@ static void copies_are_asynchronous(struct sb__kit *kit) {
         write_host(kit, blob, SB_DATA, i + 10);
         SB__KIT_TRY(kit, sb_mem_prefetch_gpu, mem, NULL);
         write_host(kit, blob, SB_DATA, i + 20); /* waits for the copy */
-        check_host(kit, blob, SB_DATA, i + 20, "bytes written behind sb_mem_prefetch_gpu");
+        check_host(kit, blob, SB_DATA, i + 20, "bytes written after sb_mem_prefetch_gpu");
     }
     sb_blob_destroy(blob);
     context_end(kit, context);
@@ -172,14 +172,14 @@ static void memory_is_lent(struct sb__kit *kit) {
                 NULL);
     SB__KIT_TRY(kit, sb_mem_cpu, borrower, &found);
     if (sb__kit_goes(kit) && memcmp(found, model + AT, INNER) != 0)
-        sb__kit_fail(kit, "lent memory of the device has other bytes");
+        sb__kit_fail(kit, "lent memory of the device has wrong bytes");
     SB__KIT_TRY(kit, sb_mem_mutable_gpu, borrower, &to_write);
     SB__KIT_TRY(kit, sb_mem_clear, borrower);
     sb_mem_release(borrower);
     memset(model + AT, 0, INNER);
     SB__KIT_TRY(kit, sb_mem_cpu, lender, &found);
     if (sb__kit_goes(kit) && memcmp(found, model, BYTES) != 0)
-        sb__kit_fail(kit, "clearing lent memory changed other bytes than its own");
+        sb__kit_fail(kit, "clearing lent memory changed bytes outside it");
     SB__KIT_TRY(kit, sb_mem_evict_gpu, lender);
     SB__KIT_TRY(kit, sb_mem_cpu, lender, &found);
     if (sb__kit_goes(kit) && memcmp(found, model, BYTES) != 0)

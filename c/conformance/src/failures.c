@@ -1,4 +1,4 @@
-/* Claims about failures that the backend reports. fail_copy of the options makes a copy fail. */
+/* Claims about failures that the backend reports. options.fail_copy makes a copy fail. */
 #include "kit.h"
 
 #include <string.h>
@@ -36,7 +36,7 @@ static void copies_free(struct copies *c) {
     sb__kit_free(c->kit, c->from, BYTES);
 }
 
-/* Calls a wait, which must return a failure of the work. */
+/* Calls a slot that waits and that must return a failure of the work before it. */
 #define EXPECT_FAILURE(kit, slot, ...)                                                             \
     do {                                                                                           \
         sb_error failure_;                                                                         \
@@ -110,7 +110,7 @@ static void queries_keep_failures(struct sb__kit *kit) {
     copies_free(&c);
 }
 
-/* The work after the wait may fail or succeed, but if it succeeds, it must have run. */
+/* Work that waits for failed work may fail too. If it succeeds, it must have run. */
 static void waits_for_failures_go_on(struct sb__kit *kit) {
     sb_stream other = sb__kit_stream_create(kit);
     struct copies c = copies_make(kit, true);

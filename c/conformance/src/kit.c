@@ -103,7 +103,7 @@ sb_context *sb__kit_context(struct sb__kit *kit, const sb_backend *table, const 
     sb_context *context = NULL;
     char device[64];
     (void)snprintf(device, sizeof device, "%s:%d", name, (int)kit->options.ordinal);
-    options.flags = SB_CONTEXT_NO_HOST_CACHE; /* so that nothing is live after the last blob */
+    options.flags = SB_CONTEXT_NO_HOST_CACHE; /* a cache would keep freed memory live */
     options.backend = table;
     options.device = device;
     SB__KIT_TRY(kit, sb_context_create, &options, &context);

@@ -1,6 +1,6 @@
-/* The state of a conformance test, and the functions that claims call. A claim checks no status:
-   its first failure is recorded, all later calls do nothing, and the calls that free memory always
-   run. */
+/* The state of a conformance test, and the functions that claims call. A claim need not check a
+   status: the first failure is recorded, and all later calls do nothing, except those that free
+   memory. */
 #ifndef SB_CONFORMANCE_KIT_H
 #define SB_CONFORMANCE_KIT_H
 
@@ -47,8 +47,8 @@ void sb__kit_skip(struct sb__kit *kit, const char *reason);
 /* Moves the outcome and the memory of `copy`, which another thread has used, to `kit`. */
 void sb__kit_join(struct sb__kit *kit, struct sb__kit *copy);
 
-/* Call malloc, which skips the claim if it fails, and free. If the claim has failed, the memory is
-   freed after the device is closed, since a faulty backend may still be copying to it. */
+/* Call malloc and free. If malloc fails, the claim is skipped. If the claim has failed, memory is
+   freed only after the device is closed, since a faulty backend may still be copying to it. */
 void *sb__kit_memory(struct sb__kit *kit, size_t bytes);
 void sb__kit_memory_free(struct sb__kit *kit, void *memory);
 void sb__kit_memory_end(struct sb__kit *kit); /* after the device has been closed */
@@ -116,16 +116,16 @@ static inline bool sb__kit_is_coherent(const struct sb__kit *kit) {
     return kit->table.flags & SB_BACKEND_HOST_COHERENT &&
            !(kit->lacks & SB_DEVICE_LACKS_HOST_COHERENT);
 }
-/* Skips the claim if the device has no default stream. */
+/* Returns whether the device has a default stream. If not, skips the claim. */
 bool sb__kit_has_default(struct sb__kit *kit);
 /* Creates a stream with the caller's stream_create, or skips the claim if there is none. */
 sb_stream sb__kit_stream_create(struct sb__kit *kit);
-/* Does the same on any device; stream_create must exist. Returns NULL if the claim has ended. */
+/* Creates a stream on `device`; stream_create must exist. Returns NULL if the claim has ended. */
 sb_stream sb__kit_stream_create_on(struct sb__kit *kit, void *device);
 void sb__kit_stream_destroy(struct sb__kit *kit, sb_stream stream);
 
-/* Run a task on another thread, or on two threads at once, until all have returned. They skip the
-   claim if a thread cannot be created. */
+/* Run `task` on another thread, or on two threads at once, and return when it has ended. If no
+   thread can be created, they skip the claim. */
 void sb__kit_on_thread(struct sb__kit *kit, void (*task)(void *arg), void *arg);
 void sb__kit_on_two_threads(struct sb__kit *kit, void (*task)(void *arg), void *first,
                             void *second);

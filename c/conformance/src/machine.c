@@ -1,5 +1,5 @@
-/* Claims about random operations on blobs, compared with a model: plain values on the host. A table
-   that wraps the backend's plants failures (rig.h). Every round opens a context and has a seed. */
+/* Claims about random operations on blobs. Results are compared with a model: plain values on the
+   host. The table in rig.h makes the backend's slots fail. Every round has a seed and a context. */
 #include "rig.h"
 
 #include <syncblob/blob.h>
@@ -12,7 +12,7 @@
 
 enum { BLOBS = 3, MEMORIES = 2 * BLOBS, MAX_COUNT = 1500, STEPS = 60, DEFAULT_ROUNDS = 100 };
 
-/* The largest value that an operation may enlarge: all values stay exact as floats. */
+/* Operations enlarge only values up to this limit, so that all values stay exact as floats. */
 #define LIMIT 4096
 
 enum level { NO_FAILURES, FAILURES, LOSS };
@@ -73,8 +73,8 @@ static bool may_fail(const struct machine *m, sb_status st, int mem) {
     }
 }
 
-/* Checks the status of a call. `refusal` is the status by which the call must refuse the present
-   head, or SB_OK. Returns whether the call has succeeded. */
+/* Checks the status of a call. `refusal` is the status that the call must return because of the
+   memory's head, or SB_OK. Returns whether the call has succeeded. */
 static bool judge(struct machine *m, const char *call, int mem, sb_status refusal, sb_status st,
                   const sb_error *err) {
     if (st == SB_OK && refusal != SB_OK)
@@ -268,7 +268,7 @@ static void wait(struct machine *m, int mem) {
     }
 }
 
-/* The operations of arithmetic are last, because a table may have none. */
+/* Arithmetic is last, so that tables without arithmetic use only the operations before it. */
 static void (*const operations[])(struct machine *m, int mem) = {
     read_host,  read_host,  write_host, write_host, use_device, use_device,
     queue_copy, queue_copy, evict,      clear,      copy_blob,  copy_blob,

@@ -1,4 +1,4 @@
-/* Claims about memory and copies, on one stream, with waits for its work. */
+/* Claims about memory and copies. They use one stream and wait for its work. */
 #include "array.h"
 
 #include <stdio.h>
@@ -86,7 +86,7 @@ static void blocks_are_apart(struct sb__kit *kit) {
 static void too_much_is_refused(struct sb__kit *kit) {
     void *memory = NULL;
     if (PTRDIFF_MAX <= INT32_MAX)
-        sb__kit_skip(kit, "a device may have as much memory as 32 bits address");
+        sb__kit_skip(kit, "a device may have as much memory as 32-bit sizes can express");
     SB__KIT_EXPECT(kit, SB_ERR_OUT_OF_MEMORY, alloc, PTRDIFF_MAX / 2, kit->stream, &memory);
     memory = sb__kit_alloc(kit, 64); /* the device works nevertheless */
     sb__kit_free(kit, memory, 64);
@@ -138,7 +138,7 @@ static void copy_moves_its_range(struct sb__kit *kit) {
     sb__on_every_size(kit, SB_DTYPE_F64, bytes_are_copied);
 }
 
-/* Calls every slot at odd addresses in one block, and compares with the same work on the host. */
+/* Copies and clears at odd addresses in one block; compares the bytes with a model on the host. */
 static void interior_pointers_work(struct sb__kit *kit) {
     enum { BYTES = 4099 };
     static const size_t places[] = {1, 3, 17, 63, 1001};
@@ -190,7 +190,7 @@ static void pinned_memory_is_copied(struct sb__kit *kit) {
         sb__kit_wait(kit, kit->stream);
         own[0] = 0;
         if (sb__kit_goes(kit) && memcmp(own, next, BYTES) != 0)
-            sb__kit_fail(kit, "other bytes came back to page-locked memory");
+            sb__kit_fail(kit, "page-locked memory has wrong bytes after a copy");
     }
     for (int b = 0; b < BLOCKS; b++)
         if (pinned[b])
@@ -221,7 +221,7 @@ static void expect_host_bytes(struct sb__kit *kit, const void *block, const void
         sb__kit_fail(kit, "%s", what);
 }
 
-/* The host, and work on a caller's stream, use the memory as soon as `alloc` returns. */
+/* The host and a caller's stream must be able to use memory as soon as `alloc` returns. */
 static void host_shares_memory(struct sb__kit *kit) {
     enum { BYTES = 50021, ROUNDS = 4 };
     if (!sb__kit_is_coherent(kit))
@@ -238,10 +238,10 @@ static void host_shares_memory(struct sb__kit *kit) {
         SB__KIT_CALL(kit, zero, from, (size_t)BYTES / 2, stream);
         sb__kit_wait(kit, stream);
         expect_host_bytes(kit, to, bytes, BYTES,
-                          "the host found other bytes than a copy of bytes that it had written");
+                          "the host found wrong bytes in a copy of bytes that it had written");
         if (sb__kit_goes(kit))
             memset(bytes, 0, BYTES / 2);
-        expect_host_bytes(kit, from, bytes, BYTES, "the host did not find what zero had cleared");
+        expect_host_bytes(kit, from, bytes, BYTES, "the host found wrong bytes after zero");
     }
     sb__kit_free(kit, to, BYTES);
     sb__kit_free(kit, from, BYTES);

@@ -58,21 +58,21 @@ static sb_status enter(struct sb__rig *rig, enum sb__rig_slot slot, bool *is_lat
     return fill(err, rig->status, slot);
 }
 
-/* Records that work fails, if the work that replaces it was queued with the status `st` SB_OK. */
+/* If `st` is SB_OK, records that work on `stream` has failed. Returns `st`. */
 static sb_status add_failure(struct sb__rig *rig, sb_stream stream, sb_status st) {
     if (st == SB_OK)
         rig->failures[rig->failure_count++] = (struct sb__rig_failure){.stream = stream};
     return st;
 }
 
-/* Queues work that replaces failing work: it zeroes the first half of the target. */
+/* Queues the effect of work that fails halfway: zeroes the first half of the target. */
 static sb_status spoil(struct sb__rig *rig, void *dst, size_t bytes, sb_stream stream,
                        sb_error *err) {
     return add_failure(rig, stream,
                        rig->inner.zero(rig->device, dst, (bytes + 1) / 2, stream, err));
 }
 
-/* Removes the failures that a wait for `event` (NULL: `stream`) reports. Returns false if none. */
+/* Removes the failures that a wait for `event` (NULL: `stream`) reports. Returns whether it did. */
 static bool take_failures(struct sb__rig *rig, sb_stream stream,
                           const struct sb__rig_event *event) {
     int32_t kept = 0;
@@ -222,7 +222,7 @@ static sb_status rig_check_stream(void *device, sb_stream stream, sb_error *err)
     return st == SB_OK ? rig->inner.check_stream(rig->device, stream, err) : st;
 }
 
-/* Waits even if the device is lost. */
+/* Waits for the backend's stream even if the device is lost. */
 static sb_status rig_stream_synchronize(void *device, sb_stream stream, sb_error *err) {
     struct sb__rig *rig = device;
     sb_status st =
@@ -357,7 +357,7 @@ static sb_status rig_sumsq(void *device, sb_dtype dtype, int64_t count, const vo
 void sb__rig_make(struct sb__rig *rig, const sb_backend *inner) {
     *rig = (struct sb__rig){.inner = *inner, .table = *inner};
     rig->table.user = rig;
-    rig->table.extension = NULL; /* its functions would receive the rig as device */
+    rig->table.extension = NULL; /* its functions would receive the rig instead of the device */
 #define WRAP(slot)                                                                                 \
     if (inner->slot)                                                                               \
         rig->table.slot = rig_##slot;

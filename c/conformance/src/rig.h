@@ -1,6 +1,6 @@
-/* A table that wraps the backend's. Its slots count live objects, and fail when a test has planted
-   a failure. Either the slot fails at once and does nothing, or its queued work fails: half of the
-   work is done, and waits for it return DEVICE_FAILURE, as backend.h describes. For one thread. */
+/* A table that wraps the backend's table, for one thread. Its slots count live objects. If a claim
+   has planted a failure, a slot fails at once and does nothing, or its queued work fails: half of
+   the work is done, and waits for it return DEVICE_FAILURE, as backend.h describes. */
 #ifndef SB_CONFORMANCE_RIG_H
 #define SB_CONFORMANCE_RIG_H
 
@@ -47,7 +47,7 @@ struct sb__rig_event {
 /* Queued work that failed, until a wait has returned the failure. */
 struct sb__rig_failure {
     sb_stream stream;
-    bool is_covered;                   /* an event covers it */
+    bool is_covered;                   /* an event was recorded after the work */
     const struct sb__rig_event *event; /* the event, if it still exists */
 };
 

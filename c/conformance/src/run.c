@@ -102,8 +102,8 @@ static void report(struct run *run, const char *claim) {
         run->report(run->user, &result);
 }
 
-/* Tests the first claim, even if it was not chosen, since the others depend on it. The core checks
-   the table. Before that, reads only the members before the first slot, if the table has them. */
+/* Tests the first claim, even if it was not chosen, since the other claims depend on it. Until the
+   core has checked the table, this function reads only the members before the first slot. */
 static bool test_table(struct run *run, const sb_backend *table) {
     struct sb__kit *kit = &run->kit;
     const size_t given = table->struct_size;

@@ -1,4 +1,4 @@
-/* Claims about the order of queued work: streams, events, and memory that is freed in between. */
+/* Claims about the order of queued work: streams, events, and memory that is freed after use. */
 #include "kit.h"
 
 #include <string.h>
@@ -122,7 +122,7 @@ static void reuse_memory(struct sb__kit *kit, void *device, sb_stream stream) {
     sb__kit_join(kit, &other);
 }
 
-/* On a device without streams, no work is queued when memory is freed. */
+/* Skipped on a device without streams: there no work is queued when memory is freed. */
 static void free_waits(struct sb__kit *kit) {
     sb_stream caller = NULL, foreign;
     void *second;
@@ -275,8 +275,8 @@ static void queries_do_not_lie(struct sb__kit *kit) {
 }
 
 /* Checks that `call` does not wait for queued work: it takes less than an eighth of the work's
-   time, or the event is not done afterwards. Makes up to three calls, since one may be interrupted.
-   Queues the copies once before, so that the timed copies do not touch fresh memory. */
+   time, or the event is not done afterwards. Makes up to three calls, as the system may interrupt
+   one. Queues the copies once before it measures, because the first use of memory takes longer. */
 static void check_no_wait(struct sb__kit *kit, const char *slot,
                           void (*call)(struct sb__kit *kit, void *event, int32_t *out_done)) {
     int32_t done = 1;
@@ -426,7 +426,7 @@ static void memory_is_for_other_streams(struct sb__kit *kit) {
 /* --- threads ----------------------------------------------------------------------------- */
 
 struct worker {
-    struct sb__kit kit; /* a copy, since each thread has an outcome */
+    struct sb__kit kit; /* a copy: each thread has a separate outcome */
     uint64_t seed;
 };
 

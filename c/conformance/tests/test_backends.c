@@ -33,7 +33,7 @@ TEST(devices_with_host_coherent_memory_conform) {
         table.user = coherent_table()->user;
         assert_conforms("sim, coherent", &table, &options);
     }
-    table.user = NULL; /* this device has none: the host must not touch its memory */
+    table.user = NULL; /* no coherent memory: the host must not access the device's memory */
     table.lacks = not_coherent;
     assert_conforms("sim, a device that lacks it", &table, &options);
 }
@@ -106,12 +106,12 @@ TEST(a_device_that_must_not_open_is_reported) {
     assert_string_equal(detail, "open of device 3 returned SB_OK, not SB_ERR_NO_DEVICE");
 }
 
-/* If the core refuses a table, the first claim fails and nothing else is tested. */
 static void count_outcomes(void *user, const sb_conformance_result *result) {
     int32_t *counts = user;
     counts[result->outcome]++;
 }
 
+/* If the core refuses a table, the first claim fails and nothing else is tested. */
 TEST(a_table_without_a_slot_fails_one_claim) {
     int32_t counts[3] = {0}, failed = -1;
     sb_backend table = host_backend;

@@ -1,5 +1,5 @@
-/* Backends that each break one promise of the simulated device, which runs queued work only in
-   waits. The conformance test must find each error, by the claim that states the promise. */
+/* Tests that the conformance test finds errors. Each backend breaks one promise of the simulated
+   device, which runs queued work only in waits; the claim that states the promise must fail. */
 #include "support.h"
 
 #include "coherent.h"
@@ -164,7 +164,7 @@ static sb_status pool_alloc(void *device, size_t bytes, sb_stream stream, void *
     return SB_OK;
 }
 
-/* Behaves as if the new block of another open device were memory of the pool. */
+/* If a second device allocates, clears the pool's block, as if both had the same memory. */
 static sb_status shared_pool_alloc(void *device, size_t bytes, sb_stream stream, void **out,
                                    sb_error *err) {
     if (pool.device && pool.device != device)
@@ -262,14 +262,14 @@ static sb_status any_pointer(void *device, const void *ptr, size_t bytes, sb_err
     return SB_OK;
 }
 
-/* Clears the block later, when the host may have written it. */
+/* Queues a clear of the block: it may run after the host has written to the block. */
 static sb_status clearing_alloc(void *device, size_t bytes, sb_stream stream, void **out,
                                 sb_error *err) {
     sb_status st = right.alloc(device, bytes, stream, out, err);
     return st == SB_OK ? right.zero(device, *out, bytes, stream, err) : st;
 }
 
-/* As a device whose cache keeps bytes that the host has changed since. */
+/* Behaves as a device whose cache keeps bytes that the host has changed since. */
 static sb_status stale_copy(void *device, void *dst, const void *src, size_t bytes,
                             sb_stream stream, sb_error *err) {
     static char cache[1 << 16];
@@ -471,7 +471,7 @@ TEST(queued_work_of_a_table_without_streams_is_found) {
     assert_true(is_found(&table, "Uploaded bytes return"));
 }
 
-/* Random operations alone find errors, too. */
+/* The claims about random operations must find these errors without the other claims. */
 TEST(random_operations_find_errors) {
     static const sb_backend errors[] = {
         {.free = early_free},

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The guide's pictures, drawn from the sources: draw.py writes them, draw.py --check compares."""
+"""Draws the guide's pictures from the sources. draw.py --check compares them instead."""
 import pathlib
 import sys
 

@@ -1,10 +1,10 @@
-"""flow.svg: through which folders bytes go, and who calls whom. A folder that is added, or calls
-against the arrows, is an error."""
+"""Draws flow.svg: the folders that bytes pass through, and the calls between them. If a folder is
+missing here, or includes a header against the arrows, the script fails."""
 import re
 
 from svg import Picture
 
-# The folder's column, place and text.
+# Each folder's column, position (x, y) and lines of text.
 FOLDERS = {
     "model": (1, 150, 150, ["layers of a file:", "opened, edited,", "saved atomically"]),
     "dlpack": (2, 340, 30, ["tensors of", "other programs"]),
@@ -29,7 +29,7 @@ ARROWS = [("model", "proto"), ("proto", "blob"), ("proto", "format"), ("dlpack",
 
 
 def includes(root):
-    """(folder, folder) of what is included across folders; COMMON is for all."""
+    """Yields (folder, included folder) for includes between folders other than COMMON."""
     for folder in FOLDERS:
         place = root / folder if folder == "cuda" else root / "c" / "src" / folder
         for source in sorted([*place.glob("*.c"), *place.glob("*.h")]):
@@ -39,7 +39,7 @@ def includes(root):
 
 
 def below(folder):
-    """The folders that the arrows lead to, each to the right of the one before."""
+    """Yields the folders that arrows lead to from `folder`, and checks that arrows lead right."""
     for one, other in ARROWS:
         if one == folder:
             assert FOLDERS[one][0] < FOLDERS[other][0]
@@ -52,7 +52,7 @@ def check(root):
     if there != set(FOLDERS):
         raise SystemExit(f"the folders are {sorted(there)}")
     for folder, other in includes(root):
-        # of the backends, those that come with the library use the context's own structs
+        # the last column, the built-in backends, may include the context's headers
         if other not in below(folder) and FOLDERS[folder][0] < 6:
             raise SystemExit(f"{folder} includes {other}, against the arrows")
 
@@ -68,12 +68,12 @@ def draw(root):
         _, x, y, _ = FOLDERS[one]
         _, to_x, to_y, _ = FOLDERS[other]
         bend = to_x - (10 if y < to_y else 20)
-        if other == "host":  # over the heads of the others
+        if other == "host":  # the arrow runs above the other folders
             picture.edge([(x + WIDTH // 2, y), (x + WIDTH // 2, to_y + HEIGHT // 2),
                           (to_x, to_y + HEIGHT // 2)])
             continue
         end = to_y + HEIGHT // 2
-        end += (y - to_y) // 120 * 15  # several arrows may end there
+        end += (y - to_y) // 120 * 15  # arrows to one folder end at different heights
         middle = y + HEIGHT // 2
         picture.edge([(x + WIDTH, middle), (bend, middle), (bend, end), (to_x, end)])
     for name, (_, x, y, lines) in FOLDERS.items():

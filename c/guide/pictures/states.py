@@ -1,4 +1,4 @@
-"""states.svg: the heads of a memory and what each call does, out of the table of state.c."""
+"""Draws states.svg, the heads of a memory and what each call does, from the table of state.c."""
 import re
 
 from svg import Picture
@@ -10,7 +10,7 @@ SHORT = {"CPU": "SB_HEAD_AT_CPU", "GPU": "SB_HEAD_AT_GPU", "BOTH": "SB_HEAD_SYNC
 
 
 def read_table(memory):
-    """{(head, call): (work, next head)}, in the order of the table."""
+    """Returns {(head, call): (work, next head)}, in the order of the table."""
     enum = (memory / "state.h").read_text().split("enum sb__call {")[1].split("}")[0]
     calls = re.findall(r"^    SB__\w+, +/\* (\w+)", enum, re.MULTILINE)
     source = (memory / "state.c").read_text()
@@ -31,7 +31,7 @@ def read_table(memory):
 
 
 def works(table, before, after):
-    """Lines "work: call, call" of one arrow."""
+    """Returns the lines "work: call, call" of the arrow from `before` to `after`."""
     listed = {}
     for (head, call), (work, next_head) in table.items():
         if (head, next_head) == (before, after):
@@ -40,7 +40,7 @@ def works(table, before, after):
 
 
 def wrapped(lines, width):
-    """Long lines go on, indented, in the next."""
+    """Breaks lines longer than `width` after a comma, and indents the continuation."""
     for line in lines:
         while len(line) > width:
             cut = line.rindex(", ", 0, width) + 1
@@ -56,7 +56,7 @@ BOXES = {  # x, y, width, height
     "SB_HEAD_SYNCED": (375, 560, 330, 90),
     "SB_HEAD_LOST": (375, 740, 330, 110),
 }
-# From, to, the arrow's corners, where its words stand and on which side they are flush.
+# Each arrow's first and last head, its corners, its text's position and the text's anchor.
 ARROWS = [
     ("SB_HEAD_UNINITIALIZED", "SB_HEAD_AT_CPU",
      [(375, 80), (180, 80), (180, 250)], (360, 36), "end"),

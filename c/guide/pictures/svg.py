@@ -1,4 +1,4 @@
-"""The little of SVG that the pictures need; dark where the reader's screen is."""
+"""Writes the SVG of the pictures, with dark colours if the reader's system uses a dark theme."""
 from xml.sax.saxutils import escape
 
 STYLE = """

@@ -1,6 +1,6 @@
 /**
- * The backend table, for implementers of another accelerator. Programs that use such a backend call
- * sb_backend_load or sb_backend_register, at the end of this header.
+ * The backend table, for authors of a backend for another accelerator. Programs that use the
+ * backend call sb_backend_load or sb_backend_register, at the end of this header.
  *
  * The core checks every argument before it calls a slot: pointers are not NULL, bytes and counts
  * are above 0, the slot is defined for the dtype. Slots may run on any thread, several at once, and
@@ -10,14 +10,14 @@
  * and has done and queued nothing. A C++ exception must not leave a slot. DEVICE_LOST makes the
  * whole context lost: from then on the core calls only stream_synchronize, event_wait, event_query,
  * free, free_pinned, event_destroy, extension and close. The core returns these codes to its
- * caller, and DEVICE_FAILURE for any other code. c/guide/backend.md develops a backend step by
- * step.
+ * caller, and replaces any other code by DEVICE_FAILURE. c/guide/backend.md develops a backend step
+ * by step.
  *
  * "Queued on `stream`" means ordered after all earlier work on `stream`; the slot may return before
  * the work is complete. A backend whose work is always complete on return leaves all stream and
  * event slots NULL; then asynchronous calls are synchronous, and `_on` calls accept only the NULL
- * stream. NULL is the legacy default stream, or with SB_BACKEND_NO_DEFAULT_STREAM no stream: then
- * a caller's NULL means own_stream, and no slot is passed NULL.
+ * stream. NULL is the legacy default stream. With SB_BACKEND_NO_DEFAULT_STREAM there is none: a
+ * caller's NULL then means own_stream, and no slot is passed NULL.
  */
 #ifndef SYNCBLOB_BACKEND_H
 #define SYNCBLOB_BACKEND_H
@@ -35,22 +35,22 @@ enum {
                                              be unmapped: there the core returns FORKED instead of a
                                              pointer to such memory */
     SB_BACKEND_NO_DEFAULT_STREAM = 2, /**< the device has no default stream (OpenCL's queues): work
-                                           runs only on own_stream and on streams that callers name.
-                                           Callers have own_stream only from sb_context_stream */
+                                           runs only on own_stream and on streams that callers pass.
+                                           Callers get own_stream only from sb_context_stream */
     SB_BACKEND_HOST_COHERENT = 4 /**< the host reads and writes memory of `alloc` at the device's
-                                      address while no work on the device uses it: it finds what
-                                      work wrote that a wait has shown complete, and later work
-                                      finds what the host wrote. The host and all streams may use
-                                      such memory as soon as `alloc` returns */
+                                      address while no work on the device uses it: the host reads
+                                      what work has written if a wait has shown that the work is
+                                      complete, and later work reads what the host wrote. The host
+                                      and all streams may use such memory as soon as `alloc`
+                                      returns */
 };
 
-/** What a device lacks although its table has the slots. */
+/** Features that a device lacks although its backend's table has the slots. */
 enum {
     SB_DEVICE_LACKS_F64 = 1, /**< arithmetic on doubles: the core returns UNSUPPORTED before it
                                   moves bytes, and calls no slot with the dtype F64 */
-    SB_DEVICE_LACKS_CHECK_POINTER = 2, /**< a way to check pointers: as if check_pointer were NULL
-                                        */
-    SB_DEVICE_LACKS_HOST_COHERENT = 4  /**< host-coherent memory: as without
+    SB_DEVICE_LACKS_CHECK_POINTER = 2, /**< a way to check pointers: check_pointer counts as NULL */
+    SB_DEVICE_LACKS_HOST_COHERENT = 4  /**< host-coherent memory: the core ignores
                                             SB_BACKEND_HOST_COHERENT */
 };
 
@@ -63,10 +63,10 @@ typedef struct sb_backend {
     const char *name;     /**< "cuda"; letters and digits */
     void *user;           /**< passed to `open` */
 
-    /* --- life: both required -------------------------------------------- */
+    /* --- open and close: both required ---------------------------------- */
 
     /** Opens device `ordinal`, from 0; `*out` is the first argument of all other slots. A failed
-     *  call leaves nothing open. NO_DEVICE: there is no such device. */
+     *  call leaves nothing open. NO_DEVICE means that no such device exists. */
     sb_status (*open)(void *user, int32_t ordinal, void **out, sb_error *err);
     /** Waits for queued work and closes the device. All memory has been freed before, all events
      *  are destroyed, and no other slot runs at the same time or later. Also called on a lost
@@ -75,21 +75,21 @@ typedef struct sb_backend {
 
     /* --- memory: required ------------------------------------------------ */
 
-    /** Allocates device memory, aligned to 64 bytes or more, with unspecified contents. NULL with
-     *  SB_OK is a DEVICE_FAILURE. Later work on `stream` may use the memory; work on any other
-     *  stream may use it once `stream` has been synchronised. */
+    /** Allocates device memory, aligned to 64 bytes or more, with unspecified contents. The core
+     *  treats NULL with SB_OK as DEVICE_FAILURE. Later work on `stream` may use the memory; work on
+     *  any other stream may use it once `stream` has been synchronised. */
     sb_status (*alloc)(void *device, size_t bytes, sb_stream stream, void **out, sb_error *err);
     /** Frees memory after the work queued so far on `stream`; on a lost device, if possible. May
-     *  wait for `stream`, and may allocate. Cannot report a failure: memory that cannot be freed
-     *  stays allocated until `close`. */
+     *  wait for `stream`, and may allocate. The slot cannot report a failure: memory that cannot be
+     *  freed stays allocated until `close`. */
     void (*free)(void *device, void *ptr, size_t bytes, sb_stream stream);
     /** Sets `bytes` to zero, queued on `stream`. */
     sb_status (*zero)(void *device, void *dst, size_t bytes, sb_stream stream, sb_error *err);
     /** Copies host to device, queued on `stream`; the core keeps `src` unchanged until the copy is
      *  complete. The regions do not overlap: the core skips a copy between equal addresses. A
      *  pointer of the device may point into a block of `alloc`, at any byte: the core adds offsets
-     *  in bytes to what `alloc` returned, which need not be an address of the host. So may the
-     *  pointers of all other slots but `free`, in arithmetic at any element. */
+     *  in bytes to what `alloc` returned, which need not be an address of the host. The same holds
+     *  for pointers of the other slots except `free`, in arithmetic at any element. */
     sb_status (*upload)(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,
                         sb_error *err);
     /** Copies device to host, queued on `stream`; otherwise as upload. */
@@ -99,7 +99,7 @@ typedef struct sb_backend {
     sb_status (*copy)(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,
                       sb_error *err);
 
-    /* --- pinned host memory: both or neither; missing: ordinary memory ---- */
+    /* --- pinned host memory: both or neither; if missing: ordinary memory - */
 
     /** Allocates host memory, aligned to 64 bytes or more, that the device copies from and to
      *  without an intermediate copy. */
@@ -107,7 +107,7 @@ typedef struct sb_backend {
     /** Frees memory of alloc_pinned, which no work uses any more. */
     void (*free_pinned)(void *device, void *ptr, size_t bytes);
 
-    /* --- lent pointers: optional; missing: all are accepted --------------- */
+    /* --- callers' pointers: optional; if missing, all are accepted -------- */
 
     /** Returns WRONG_DEVICE unless [ptr, ptr + bytes) is memory of this device. */
     sb_status (*check_pointer)(void *device, const void *ptr, size_t bytes, sb_error *err);
@@ -129,11 +129,11 @@ typedef struct sb_backend {
      *  stream the behaviour is the driver's. */
     sb_status (*check_stream)(void *device, sb_stream stream, sb_error *err);
     /** Waits for all work queued on `stream` and returns a failure of that work at least once, but
-     *  not on every call. A failure on own_stream must be returned to the thread that waits, even
-     *  if another thread queued the work: the core detects failed arithmetic on own_stream only
-     *  here. On other streams the core waits for events. SB_OK and DEVICE_LOST mean that the work
-     *  has ended, successfully or not. After any other status the core retries the wait; until a
-     *  wait returns SB_OK or DEVICE_LOST, memory that the work uses is neither freed nor reused,
+     *  need not on every call. A failure on own_stream must be returned to the thread that waits,
+     *  even if another thread queued the work: the core detects failed arithmetic on own_stream
+     *  only here. On other streams the core waits for events. SB_OK and DEVICE_LOST mean that the
+     *  work has ended, successfully or not. After any other status the core retries the wait; until
+     *  a wait returns SB_OK or DEVICE_LOST, memory that the work uses is neither freed nor reused,
      *  and its deleter does not run. Also called on a lost device, where work may continue after
      *  another slot has failed. */
     sb_status (*stream_synchronize)(void *device, sb_stream stream, sb_error *err);
@@ -146,26 +146,26 @@ typedef struct sb_backend {
     sb_status (*stream_wait)(void *device, sb_stream stream, void *event, sb_error *err);
     /** Waits on the host for the event and returns, on every call and on any thread, a failure of
      *  earlier work on the event's stream. An event may omit a failure that a wait returned before
-     *  the event was recorded. It may also omit a failure that an earlier event covers, if the
-     *  thread that queued the failed work recorded the earlier event. If an event returns such a
-     *  failure all the same, the core also takes the work between the events as failed. The core
-     *  records an event behind each copy and each arithmetic operation whose failure it must
-     *  detect. It retries a wait that fails: if the second wait returns SB_OK, only the wait had
-     *  failed. An event may outlive its stream. The statuses mean the same as for
-     *  stream_synchronize. */
+     *  the event was recorded. If the failed work was queued by a slot, not by the caller, the
+     *  event may also omit the failure if an earlier event covers the work and the same thread
+     *  called the slot and recorded the earlier event. If an event nevertheless returns such a
+     *  failure, the core treats the work between the two events as failed, too. The core records an
+     *  event behind each copy and each arithmetic operation whose failure it must detect. It
+     *  retries a wait that fails: if the second wait returns SB_OK, only the wait had failed. An
+     *  event may outlive its stream. The statuses mean the same as for stream_synchronize. */
     sb_status (*event_wait)(void *device, void *event, sb_error *err);
     /** Destroys the event, complete or not. */
     void (*event_destroy)(void *device, void *event);
 
-    /* --- arithmetic: all or none; missing: UNSUPPORTED on the device ------- */
-    /* dtype is F32 or F64. A device without doubles sets SB_DEVICE_LACKS_F64: then no slot is
-       passed F64. Or it returns UNSUPPORTED from all slots with the dtype F64. If axpy or scale
-       returns OUT_OF_MEMORY or UNSUPPORTED, the slot has queued nothing. After any other failure,
-       axpy and scale, unlike other slots, may have changed the output: the core then treats the
-       device as lost, even if the slot has queued nothing. */
+    /* --- arithmetic: all or none; if missing: UNSUPPORTED on the device ---- */
+    /* dtype is F32 or F64. A device without doubles either sets SB_DEVICE_LACKS_F64, so that no
+       slot is passed F64, or returns UNSUPPORTED from all slots with the dtype F64. If axpy or
+       scale returns OUT_OF_MEMORY or UNSUPPORTED, the slot has queued nothing. After any other
+       failure, axpy and scale, unlike other slots, may have changed the output: the core then
+       treats the device as lost, even if the slot has queued nothing. */
 
-    /** Takes the steps of arithmetic that may fail before any work is queued (opens a library,
-     *  creates a handle). A failure has changed nothing. */
+    /** Does everything that may fail before arithmetic is queued (opens a library, creates a
+     *  handle). A call that fails has changed nothing. */
     sb_status (*prepare_arithmetic)(void *device, sb_error *err);
     /** y[i] += alpha * x[i], queued on `stream`. x may be y. `alpha` is first rounded to `dtype`. */
     sb_status (*axpy)(void *device, sb_dtype dtype, int64_t count, double alpha, const void *x,
@@ -173,17 +173,17 @@ typedef struct sb_backend {
     /** x[i] *= alpha, queued on `stream`. `alpha` is first rounded to `dtype`. */
     sb_status (*scale)(void *device, sb_dtype dtype, int64_t count, double alpha, void *x,
                        sb_stream stream, sb_error *err);
-    /** Writes the sum of |x[i]| to `*out` on the host, added in double or as precisely: a device
-     *  without doubles may add pairs of floats, or add on the host. Waits for the result, and
-     *  returns a failure of earlier work on `stream` as stream_synchronize does: the core does not
-     *  wait for that work again. A call that fails may have written `*out`. */
+    /** Writes the sum of |x[i]| to `*out` on the host, added in double or as precisely as that: a
+     *  device without doubles may add pairs of floats, or add on the host. Waits for the result,
+     *  and returns a failure of earlier work on `stream` as stream_synchronize does: the core does
+     *  not wait for that work again. A call that fails may have written `*out`. */
     sb_status (*asum)(void *device, sb_dtype dtype, int64_t count, const void *x, double *out,
                       sb_stream stream, sb_error *err);
     /** Writes the sum of x[i]^2; otherwise as asum. */
     sb_status (*sumsq)(void *device, sb_dtype dtype, int64_t count, const void *x, double *out,
                        sb_stream stream, sb_error *err);
 
-    /* --- DLPack (dlpack.h): numbers of its device types --------------------- */
+    /* --- numbers of the device's memory in DLPack (dlpack.h) ---------------- */
 
     /** The device type of the device's memory; device N of "NAME:N" has the id N. 0: the memory
      *  cannot be exchanged. */
@@ -191,14 +191,14 @@ typedef struct sb_backend {
     /** The device type of memory from alloc_pinned; 0: SB_DL_DEVICE_CPU. */
     int32_t dlpack_pinned;
 
-    /* --- memory that the backend caches: optional; missing: no cache ---- */
+    /* --- memory that the backend caches: optional; if missing: no cache - */
 
     /** Releases freed memory that the backend caches for `alloc`; waits if necessary.
      *  sb_context_trim calls this slot. If `alloc` runs out of memory, it must release the cache
      *  without this call. */
     void (*trim)(void *device);
 
-    /* --- default streams: optional; missing: NULL covers them all ------------- */
+    /* --- default streams: optional; if missing, NULL is ordered with them ----- */
 
     /** Makes later work on own_stream wait for work queued so far on default streams that
      *  own_stream is not ordered with, such as CUDA's per-thread streams. If a caller has fetched a
@@ -208,7 +208,7 @@ typedef struct sb_backend {
      *  waited for the NULL stream. */
     sb_status (*after_default)(void *device, sb_error *err);
 
-    /* --- queries: optional; missing: only a wait detects completion --------- */
+    /* --- queries: optional; if missing, only a wait detects completion ------ */
 
     /** Sets `*out_done` to 1 if all work before the event has ended, successfully or not, else to
      *  0. Never waits, and does not clear a failure that event_wait returns. The core calls this on
@@ -217,21 +217,21 @@ typedef struct sb_backend {
      *  device. */
     sb_status (*event_query)(void *device, void *event, int32_t *out_done, sb_error *err);
 
-    /* --- extensions: optional; missing: none ------ */
+    /* --- extensions: optional ------ */
 
     /** Returns the table that sb_context_extension returns for `name`, valid as long as the device
      *  is open, or NULL if there is none. Also called on a lost device. */
     const void *(*extension)(void *device, const char *name);
 
-    /* --- reads: optional, only with SB_BACKEND_NO_DEFAULT_STREAM; missing: own_stream --- */
+    /* --- reads: optional, only with SB_BACKEND_NO_DEFAULT_STREAM ------------------------ */
 
     /** Returns a second stream of the device, from `open` to `close`, neither NULL nor own_stream
-     *  and not ordered with other streams. The core downloads bytes on it that a caller reads, if
-     *  own_stream has not written them, and passes it to no caller: so a read does not wait for
-     *  other work on own_stream. Called once, after `open`. */
+     *  and not ordered with other streams. On this stream, which no caller gets, the core downloads
+     *  bytes that a caller reads and that own_stream has not written: so a read does not wait for
+     *  own_stream. Called once, after `open`. */
     sb_stream (*read_stream)(void *device);
 
-    /* --- limits of one device: optional; missing: none --------------------- */
+    /* --- limits of one device: optional ------------------------------------ */
 
     /** Returns SB_DEVICE_LACKS_* flags, the same ones on every call and for every `open` of the
      *  device. The core calls this slot once, after `open`, and does not use a device with flags
@@ -242,7 +242,7 @@ typedef struct sb_backend {
 /* --- devices by name ---------------------------------------------------------- */
 
 /** Makes "NAME:N" a device of the process, where NAME is the backend's name: every context whose
- *  options have no backend opens it. Meant for programs that contain a backend. Registering the
+ *  options have no backend can open it. Meant for programs that contain a backend. Registering the
  *  same table again changes nothing. A backend stays registered until the process ends. May be
  *  called on any thread, and in a forked child.
  *  @param backend [borrowed] must stay valid and unchanged until the process ends
@@ -268,7 +268,7 @@ typedef const sb_backend *(*sb_backend_entry)(void);
  *  system may search folders for the libraries that it needs. In a forked child the call may hang
  *  if another thread of the parent was opening a library.
  *  @param path [borrowed] NUL-terminated, on Windows UTF-8. No folders are searched: a path without
- *      a folder is of a file in the current folder
+ *      a folder names a file in the current folder
  *  @param out [borrowed, nullable] the table, with the backend's name; valid until the process ends
  *  Errors: IO (the file cannot be opened; or the system's loader refuses it: then device_code is
  *  0), NOT_FOUND (the library does not export SB_BACKEND_ENTRY), UNSUPPORTED (the entry returned

@@ -103,8 +103,8 @@ typedef int32_t sb_dtype;
     X(U8, 8, u8, uint8_t, UINT, with)                                                              \
     X(I64, 9, i64, int64_t, INT, with)
 
-/** The list of the halves, IEEE binary16 and bfloat16: storage only; `type` is an integer type for
- *  their bits. */
+/** The list of the 16-bit floats, IEEE binary16 and bfloat16: storage only; `type` is an integer
+ *  type for their bits. */
 #define SB_DTYPE_HALF_LIST(X, with)                                                                \
     X(F16, 5, f16, uint16_t, FLOAT, with)                                                          \
     X(BF16, 6, bf16, uint16_t, BFLOAT, with)
@@ -120,7 +120,7 @@ enum {
 #undef SB_DTYPE_ENUM
 };
 
-/** Returns the bytes of one element of `dtype`, or 0 for a number that is not a dtype. */
+/** Returns the size of one element of `dtype` in bytes; 0 for a number that is not a dtype. */
 SB_API size_t sb_dtype_size(sb_dtype dtype);
 
 /** Returns the dtype's short name ("f32"), or "unknown" for a number that is not a dtype.

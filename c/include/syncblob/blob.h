@@ -1,6 +1,6 @@
 /**
  * sb_blob: Caffe's Blob. An n-dimensional array of one element type with two memories, data and
- * diff. Each is created at its first use.
+ * diff. Each memory is created at its first use.
  *
  * A blob has one owner (create, destroy); sb_blob_share and sb_blob_set_mem make blobs share a
  * memory. Elements are stored row-major; sb_blob_offset returns the index of element (i0, i1, ...).
@@ -19,7 +19,7 @@ SB_BEGIN_DECLS
 /** A blob: shape, element type, data and diff. */
 typedef struct sb_blob sb_blob;
 
-/** The most axes of a blob (Caffe's kMaxBlobAxes). */
+/** The maximum number of axes of a blob (Caffe's kMaxBlobAxes). */
 #define SB_MAX_AXES 32
 
 /** The memories that a call has replaced: pointers to the old memories are stale. */
@@ -28,7 +28,7 @@ enum {
     SB_REALLOCATED_DIFF = 2  /**< the memory of diff */
 };
 
-/* --- making -------------------------------------------------------------- */
+/* --- creating ------------------------------------------------------------ */
 
 /** Creates an empty blob: never shaped, 0 axes, count 0.
  *  @param context [borrowed, nullable] retained
@@ -38,7 +38,7 @@ enum {
 SB_API SB_MUST_CHECK sb_status sb_blob_create(sb_context *context, sb_dtype dtype, sb_blob **out,
                                               sb_error *err);
 
-/** Creates a blob of a shape. 0 axes make a scalar with count 1; a dimension of 0 makes the count
+/** Creates a blob with a shape. 0 axes make a scalar with count 1; a dimension of 0 makes the count
  *  0. The call does not allocate the elements.
  *  @param context [borrowed, nullable] retained
  *  @param shape [borrowed, nullable when num_axes is 0] `num_axes` dimensions
@@ -100,10 +100,10 @@ SB_API const int64_t *sb_blob_shape(const sb_blob *blob);
 SB_API SB_MUST_CHECK sb_status sb_blob_dim(const sb_blob *blob, int32_t axis, int64_t *out,
                                            sb_error *err);
 
-/** Computes the product of the dimensions start to end - 1 (Blob::count(start, end)); 1 if there
- *  are none. Requires 0 <= start <= end <= num_axes.
- *  Errors: INDEX_OUT_OF_RANGE, SIZE_OVERFLOW (the product does not fit: the range excludes a
- *  dimension of 0). */
+/** Computes the product of the dimensions start to end - 1 (Blob::count(start, end)); 1 if start ==
+ *  end. Requires 0 <= start <= end <= num_axes.
+ *  Errors: INDEX_OUT_OF_RANGE, SIZE_OVERFLOW (the product does not fit; only if a dimension outside
+ *  the range is 0). */
 SB_API SB_MUST_CHECK sb_status sb_blob_count_range(const sb_blob *blob, int32_t start, int32_t end,
                                                    int64_t *out, sb_error *err);
 
@@ -131,8 +131,8 @@ SB_API SB_MUST_CHECK sb_status sb_blob_offset(const sb_blob *blob, const int64_t
                                               int32_t num_indices, int64_t *out, sb_error *err);
 
 /** Computes a linear index in a blob of at most 4 axes (Blob::offset(n, c, h, w)); missing axes are
- *  1. An index may be equal to its extent, and the result may be the count or more, as in Caffe,
- *  whose layers step by offset(0, 1).
+ *  1. An index may be equal to its extent, so the result may be the count or more: Caffe's layers
+ *  use offset(0, 1) as a step.
  *  Errors: INDEX_OUT_OF_RANGE (an index that is negative or above its extent), SHAPE_MISMATCH (more
  *  than 4 axes), SIZE_OVERFLOW (the offset or an intermediate product does not fit). */
 SB_API SB_MUST_CHECK sb_status sb_blob_offset_legacy(const sb_blob *blob, int64_t n, int64_t c,
@@ -163,8 +163,8 @@ SB_API SB_MUST_CHECK sb_status sb_blob_check_dtype(const sb_blob *blob, sb_dtype
  *  Errors: INVALID_ARGUMENT (unknown part), OUT_OF_MEMORY, CAP_REACHED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_mem(const sb_blob *blob, sb_part part, const sb_mem **out,
                                            sb_error *err);
-/** Returns the memory of a part, to write or to retain it. The call does not move the head, and may
- *  run at the same time as const calls.
+/** Returns the memory of a part, for a caller that writes or retains it. The call does not move the
+ *  head, and may run at the same time as const calls.
  *  @param part SB_DATA or SB_DIFF
  *  @param out [borrowed] until a call replaces the memory, unless retained
  *  Errors: as sb_blob_mem. */
@@ -255,8 +255,8 @@ SB_API SB_MUST_CHECK sb_status sb_blob_overwrite_gpu_on(sb_blob *blob, sb_part p
 SB_API SB_MUST_CHECK sb_status sb_blob_at(const sb_blob *blob, sb_part part, const int64_t *indices,
                                           int32_t num_indices, void *out, sb_error *err);
 
-/** Shares the memory of `other` (Blob::ShareData, Blob::ShareDiff); the memory lives as long as
- *  either blob.
+/** Shares the memory of `other` (Blob::ShareData, Blob::ShareDiff); the memory exists as long as
+ *  either blob uses it.
  *  @param part SB_DATA or SB_DIFF
  *  @param other [borrowed] of equal count and dtype; its shape may differ
  *  Errors: INVALID_ARGUMENT (unknown part), SHAPE_MISMATCH (counts differ), DTYPE_MISMATCH,
@@ -265,9 +265,9 @@ SB_API SB_MUST_CHECK sb_status sb_blob_share(sb_blob *blob, sb_part part, const 
                                              sb_error *err);
 
 /** Lends the caller's host memory to a part of the blob (Blob::set_cpu_data). If the part is
- *  shared, the other sharers still use the old memory. In Caffe all sharers use the lent memory:
- *  for that, pass the result of sb_blob_mutable_mem to sb_mem_set_cpu. The other part is unchanged.
- *  On failure the caller still owns the memory.
+ *  shared, the other sharers still use the old memory. In Caffe all sharers use the lent memory: to
+ *  do the same, pass the result of sb_blob_mutable_mem to sb_mem_set_cpu. The other part is
+ *  unchanged. On failure the caller still owns the memory.
  *  @param part SB_DATA or SB_DIFF
  *  @param ptr [borrowed] see sb_mem_set_cpu; element-aligned
  *  @param bytes at least count x element size; further bytes are capacity
@@ -292,7 +292,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_set_cpu(sb_blob *blob, sb_part part, void
 SB_API SB_MUST_CHECK sb_status sb_blob_reclaim_cpu(sb_blob *blob, sb_part part, sb_deleter deleter,
                                                    void **out_user, sb_error *err);
 
-/** Lends the caller's device memory, otherwise as sb_blob_set_cpu (Blob::set_gpu_data).
+/** Lends the caller's device memory to a part; otherwise as sb_blob_set_cpu (Blob::set_gpu_data).
  *  @param part SB_DATA or SB_DIFF
  *  @param ptr [borrowed] see sb_mem_set_gpu; element-aligned
  *  @param bytes at least count x element size; further bytes are capacity
@@ -377,12 +377,12 @@ SB_API SB_MUST_CHECK sb_status sb_blob_copy_from(sb_blob *blob, sb_part part, co
  *  failed, and the memory that it wrote is LOST), DEVICE_LOST (the work failed when it was queued:
  *  if the host's bytes were current, the head moves there; else the memory is LOST), FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_update(sb_blob *blob, sb_error *err);
-/** As sb_blob_update; on the device the work is queued on `stream`. The memories record the stream,
- *  as by sb_blob_mutable_gpu_on and sb_blob_gpu_on. If the queued work or the work that computed
- *  the diff fails, the first call that waits for data on the host returns DEVICE_FAILURE, and data
- *  is LOST ("Failures of queued work" in mem.h); the device is not lost. If many such calls are
- *  queued without a wait, a call may wait for the oldest. On the host the work is complete on
- *  return, and the stream is ignored.
+/** As sb_blob_update; on the device the work is queued on `stream`. Data and diff record the
+ *  stream, as by sb_blob_mutable_gpu_on and sb_blob_gpu_on. If the queued work or the work that
+ *  computed the diff fails, the first call that waits for data on the host returns DEVICE_FAILURE,
+ *  and data is LOST ("Failures of queued work" in mem.h); the device is not lost. If many such
+ *  calls are queued without a wait, a call may wait for the oldest work. On the host the work is
+ *  complete on return, and the stream is ignored.
  *  @param stream [borrowed] see sb_mem_gpu_on
  *  Errors: as sb_blob_update, WRONG_DEVICE (a stream of another device), UNSUPPORTED
  *  (a capturing stream, a per-thread default stream). */

@@ -1,8 +1,8 @@
 /**
  * Caffe's names for the functions of blob.h and mem.h, for programs that are ported from Caffe:
- * data and diff in the names, num, channels, height and width, and four legacy dimensions. Each is
- * an inline function that calls functions of blob.h and mem.h; arguments, ownership and errors are
- * the same. None depends on a struct's layout.
+ * names with data and diff; num, channels, height and width; four legacy dimensions. Each function
+ * is inline and calls functions of blob.h and mem.h; arguments, ownership and errors are the same.
+ * None depends on a struct's layout.
  */
 #ifndef SYNCBLOB_CAFFE_H
 #define SYNCBLOB_CAFFE_H
@@ -97,7 +97,7 @@ static inline SB_MUST_CHECK sb_status sb_blob_at_legacy_(const sb_blob *blob, sb
     const int64_t indices[4] = {n, c, h, w};
     int64_t num;
     int32_t axes = 4;
-    sb_status st = sb_blob_legacy_shape(blob, 0, &num, err); /* refuses more than 4 axes */
+    sb_status st = sb_blob_legacy_shape(blob, 0, &num, err); /* fails for more than 4 axes */
     if (st != SB_OK)
         return st;
     while (axes > sb_blob_num_axes(blob) && indices[axes - 1] == 0)
@@ -209,7 +209,7 @@ static inline int32_t sb_blob_shape_equals(const sb_blob *a, const sb_blob *b) {
     return !sb_blob_is_shaped(a) ||
            sb_blob_shape_equals_dims(a, sb_blob_shape(b), sb_blob_num_axes(b));
 }
-/** Returns 1 if the blob has at most four axes with these dimensions, missing axes being 1
+/** Returns 1 if the blob has at most four axes with these dimensions; missing axes count as 1
  *  (Blob::ShapeEquals with a BlobProto that has legacy dimensions); 0 for a blob that was never
  *  shaped. */
 static inline int32_t sb_blob_shape_equals_legacy(const sb_blob *blob, int64_t num,

@@ -6,12 +6,12 @@
  * Functions that take a context accept NULL: the built-in context, which is host only, has default
  * limits and is never destroyed.
  *
- * Quarantine: a failed wait does not mean that the work on a device has ended. Retired storage may
- * therefore still be in use by the device. Such storage is in quarantine: it is neither freed nor
- * reused, its deleter does not run, and it counts as live. The context checks the storage again
- * whenever the context is synchronised or trimmed and whenever a memory of the context is released.
- * If another thread is checking at that moment, the other thread frees the storage, perhaps later.
- * Storage that a driver fails to free also counts as live and in quarantine.
+ * Quarantine: a failed wait does not mean that the work on a device has ended. The device may still
+ * use retired storage, which no memory uses any more. Such storage is in quarantine: it is neither
+ * freed nor reused, its deleter does not run, and it counts as live. The context checks the storage
+ * again whenever the context is synchronised or trimmed and whenever a memory of the context is
+ * released. If another thread is checking at that moment, the other thread frees the storage,
+ * perhaps later. Storage that a driver fails to free also counts as live and in quarantine.
  *
  * A context that its last owner has released continues to exist until its device no longer uses any
  * storage in quarantine (sb_stats::leaked_bytes counts that storage). The library checks such
@@ -47,7 +47,7 @@ typedef struct sb_allocator {
     void *(*alloc)(void *user, size_t bytes, size_t alignment, uint32_t flags);
     /** Frees memory of `alloc`; the other arguments are those of the call of `alloc`. */
     void (*free)(void *user, void *ptr, size_t bytes, size_t alignment, uint32_t flags);
-    void *user; /**< passed to both */
+    void *user; /**< passed to both slots */
 } sb_allocator;
 
 /**
@@ -102,7 +102,7 @@ typedef struct sb_context_options {
                                        internal memory, such as scratch memory of a sum on
                                        "cuda:N", or memory that the driver failed to free */
     size_t max_pinned_bytes;      /**< cap on page-locked memory, as sb_stats::pinned_bytes counts
-                                       it; 0: 1 GiB; above the cap host memory is ordinary */
+                                       it; 0: 1 GiB; memory beyond it is not page-locked */
     size_t max_cache_bytes;       /**< host memory cached for reuse; 0: 256 MiB. The sum of cached
                                        memory and memory in use never exceeds the peak of memory in
                                        use, not counting handles and requests in progress */
@@ -141,8 +141,8 @@ SB_API SB_MUST_CHECK sb_status sb_context_create(const sb_context_options *optio
 SB_API sb_context *sb_context_retain(sb_context *context);
 
 /** Removes an owner. Removing the last owner waits for work that uses the context's storage in
- *  quarantine, and frees the context. It also frees storage in quarantine of other contexts that
- *  their devices no longer use, without waiting for those devices.
+ *  quarantine, and frees the context. It also frees other contexts' storage in quarantine if their
+ *  devices no longer use the storage, without waiting for those devices.
  *  @param context [owned, nullable] */
 SB_API void sb_context_release(sb_context *context);
 
@@ -166,7 +166,7 @@ static inline int32_t sb_context_has_device(const sb_context *context) {
  *  it does nothing and returns UNSUPPORTED, the capture continues, and the library frees storage
  *  only after the capture. While a call runs, no capture may begin on a stream that the call uses:
  *  the call checks for captures only at its beginning. Calls on other contexts do not use the
- *  stream; only their trim or end may, while this context has storage in quarantine.
+ *  stream, except to trim or end a context while this context has storage in quarantine.
  *  @param context [nullable] NULL: the built-in context
  *  @param out [borrowed] lives as long as the context
  *  Errors: NO_DEVICE, DEVICE_LOST, FORKED, UNSUPPORTED (a backend without streams). */
@@ -207,8 +207,8 @@ SB_API SB_MUST_CHECK sb_status sb_context_synchronize(sb_context *context, sb_er
 /** Waits for the work on `stream` that memories of this context depend on, and removes the stream
  *  from these memories' lists of users. After DEVICE_FAILURE (the wait or the work has failed) the
  *  stream is still listed: retry the call. Call this before destroying a stream that was passed to
- *  an `_on` function. During the call, no other thread may hold a pointer that it fetched with the
- *  stream and whose work it has yet to queue. A stream that was never passed is also accepted.
+ *  an `_on` function. A thread that has fetched a pointer with the stream must queue its work on
+ *  the bytes before this call begins. A stream that was never passed is also accepted.
  *  @param context [nullable] NULL: the built-in context, which has no device
  *  @param stream [borrowed]
  *  Errors: NO_DEVICE, UNSUPPORTED (the stream is being captured), DEVICE_FAILURE, FORKED,
@@ -217,24 +217,24 @@ SB_API SB_MUST_CHECK sb_status sb_context_forget_stream(sb_context *context, sb_
                                                         sb_error *err);
 
 /** Bytes and copies of a context so far; see sb_context_stats. Host bytes include the library's
- *  handles but not pinned bytes. Borrowed bytes are in no other figure. The library rounds the size
- *  of a page-locked buffer of more than 64 KiB up, by at most an eighth, so that a buffer can be
- *  reused for another of similar size; the figures count the rounded size. */
+ *  handles but not pinned bytes. Only borrowed_bytes counts bytes of callers. The library rounds
+ *  the size of a page-locked buffer of more than 64 KiB up, by at most an eighth, so that a buffer
+ *  can be reused for another of similar size; the figures count the rounded size. */
 typedef struct sb_stats {
-    size_t struct_size;      /**< sizeof(sb_stats) of the caller */
-    uint64_t host_bytes;     /**< ordinary host memory, live */
-    uint64_t host_peak;      /**< the maximum of host_bytes so far */
-    uint64_t pinned_bytes;   /**< page-locked host memory, live */
-    uint64_t pinned_peak;    /**< the maximum of pinned_bytes so far */
-    uint64_t device_bytes;   /**< device memory, live */
-    uint64_t device_peak;    /**< the maximum of device_bytes so far */
-    uint64_t borrowed_bytes; /**< callers' memory in use, either side */
-    uint64_t cached_bytes;   /**< host memory kept for reuse (also in host_bytes or pinned_bytes) */
-    uint64_t uploads;        /**< copies host to device */
-    uint64_t upload_bytes;   /**< bytes of uploads */
-    uint64_t downloads;      /**< copies device to host */
-    uint64_t download_bytes; /**< bytes of downloads */
-    uint64_t device_copies;  /**< copies within the device */
+    size_t struct_size;         /**< sizeof(sb_stats) of the caller */
+    uint64_t host_bytes;        /**< ordinary host memory, live */
+    uint64_t host_peak;         /**< the maximum of host_bytes so far */
+    uint64_t pinned_bytes;      /**< page-locked host memory, live */
+    uint64_t pinned_peak;       /**< the maximum of pinned_bytes so far */
+    uint64_t device_bytes;      /**< device memory, live */
+    uint64_t device_peak;       /**< the maximum of device_bytes so far */
+    uint64_t borrowed_bytes;    /**< callers' memory in use, either side */
+    uint64_t cached_bytes;      /**< cached host memory (also in host_bytes or pinned_bytes) */
+    uint64_t uploads;           /**< copies host to device */
+    uint64_t upload_bytes;      /**< bytes of uploads */
+    uint64_t downloads;         /**< copies device to host */
+    uint64_t download_bytes;    /**< bytes of downloads */
+    uint64_t device_copies;     /**< copies within the device */
     uint64_t device_copy_bytes; /**< bytes of device_copies */
     uint64_t host_copies;       /**< copies of whole buffers within the host */
     uint64_t host_copy_bytes;   /**< bytes of host_copies */
@@ -250,12 +250,12 @@ typedef struct sb_stats {
 
 /** Reads the statistics; may be called at any time from any thread.
  *  @param context [nullable] NULL: the built-in context
- *  @param out `struct_size` set by the caller; that many bytes are written at most
+ *  @param out the caller sets `struct_size`; the call writes at most that many bytes
  *  Errors: ABI_MISMATCH (a struct_size of no known version). */
 SB_API SB_MUST_CHECK sb_status sb_context_stats(const sb_context *context, sb_stats *out,
                                                 sb_error *err);
 
-/** Returns cached memory of the host to the allocator and of the device to its driver. "cuda:N"
+/** Returns cached host memory to the allocator and cached device memory to the driver. "cuda:N"
  *  caches freed memory until this call, unless another context of the device runs out of memory.
  *  The call also waits for work that uses storage in quarantine, in all contexts of the process,
  *  and frees the storage if its device no longer uses it. Pointers in use stay valid.

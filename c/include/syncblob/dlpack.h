@@ -8,9 +8,9 @@
  *
  * An exported tensor uses the storage of the blob's memory until the tensor's deleter runs. Until
  * then the memory is not unique (sb_mem_is_unique), and the tensor's bytes stay allocated even if
- * the memory retires them (set, evict, release, a mutable call on read-only storage). If the bytes
- * were lent, their deleter runs after the tensor's. The rules of sb_mem for sharers apply to the
- * holder of the tensor, and to a blob made from the tensor:
+ * the memory retires them (set, evict, release, a mutable call on read-only storage). If the caller
+ * has lent the bytes, their deleter runs after the tensor's. The rules of sb_mem for sharers apply
+ * to the holder of the tensor, and to a blob made from the tensor:
  *  - the tensor has the bytes of one side; after a mutable or overwrite call on the other side
  *    these bytes are old;
  *  - a write through the tensor is like a write through the pointer of a mutable call: all sharers
@@ -22,18 +22,18 @@
  * On a device the bytes are ready for any stream. If a stream is not ordered with the legacy
  * default stream, pass the stream to sb_blob_gpu_on (for work that reads) or sb_blob_mutable_gpu_on
  * (for work that writes), or finish the work before the deleter is called. The same holds for work
- * of the producer of an imported tensor. If such work fails, only the memory to which the stream
- * was passed reports the failure, and no other memory of the same bytes.
+ * that the producer of an imported tensor queues. If such work fails, only the memory to which the
+ * stream was passed reports the failure, and no other memory of the same bytes.
  *
  * Element types: SB_DTYPE_F32 and so on are the types of the same names in DLPack, with one lane. A
  * tensor of DLPack's bool is refused, since a blob of U8 could write values other than 0 and 1 into
  * it. The tensor's owner may pass it as uint8. Device types: the host; page-locked host memory of
  * CUDA; "cuda:N" is CUDA device N; "sim:N" is extension device N, whose memory the host cannot
- * access; the table of another backend has the backend's device types (backend.h).
+ * access; a backend's table contains its device types (backend.h).
  *
- * The memory of "cuda:N" is from a memory pool of the driver: cudaIpcGetMemHandle refuses such
- * memory, and other devices cannot access it. For a tensor that processes or devices share, lend
- * memory of cudaMalloc to the blob with sb_mem_set_gpu.
+ * The library allocates memory of "cuda:N" from a memory pool of the driver: cudaIpcGetMemHandle
+ * refuses such memory, and other devices cannot access it. For a tensor that processes or devices
+ * share, lend memory of cudaMalloc to the blob with sb_mem_set_gpu.
  */
 #ifndef SYNCBLOB_DLPACK_H
 #define SYNCBLOB_DLPACK_H
@@ -113,9 +113,9 @@ sb_dl_tensor;
 
 /** DLManagedTensorVersioned, of DLPack 1.x. */
 typedef SB_DL_STRUCT sb_dl_managed_versioned {
-    sb_dl_version version;                                  /**< of these structs */
+    sb_dl_version version;                                  /**< DLPack's version */
     void *manager_ctx;                                      /**< the producer's */
-    void (*deleter)(struct sb_dl_managed_versioned * self); /**< [nullable] ends the tensor; once */
+    void (*deleter)(struct sb_dl_managed_versioned * self); /**< [nullable] call once, to release */
     uint64_t flags;                                         /**< SB_DL_READ_ONLY and so on */
     sb_dl_tensor dl_tensor;                                 /**< the tensor */
 }
@@ -125,7 +125,7 @@ sb_dl_managed_versioned;
 typedef SB_DL_STRUCT sb_dl_managed {
     sb_dl_tensor dl_tensor;                       /**< the tensor */
     void *manager_ctx;                            /**< the producer's */
-    void (*deleter)(struct sb_dl_managed * self); /**< [nullable] ends the tensor; once */
+    void (*deleter)(struct sb_dl_managed * self); /**< [nullable] call once, to release */
 }
 sb_dl_managed;
 
@@ -201,7 +201,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_from_dlpack(sb_blob *blob, sb_part part,
                                                    sb_dl_managed_versioned *tensor, uint32_t flags,
                                                    sb_error *err);
 
-/** As sb_blob_from_dlpack for the struct of versions before 1.0, which is writable.
+/** As sb_blob_from_dlpack, for the struct of versions before 1.0; its memory is writable.
  *  @param part SB_DATA or SB_DIFF
  *  @param tensor [owned, on success]
  *  @param flags 0 or SB_DLPACK_RESHAPE
@@ -219,7 +219,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_create_from_dlpack(sb_context *context,
                                                           sb_dl_managed_versioned *tensor,
                                                           sb_blob **out, sb_error *err);
 
-/** As sb_blob_create_from_dlpack for the struct of versions before 1.0.
+/** As sb_blob_create_from_dlpack, for the struct of versions before 1.0.
  *  @param context [borrowed, nullable] retained
  *  @param tensor [owned, on success]
  *  @param out [owned] sb_blob_destroy

@@ -41,8 +41,8 @@ enum {
     SB_VARIANCE_AVERAGE = 2  /**< the mean of both */
 };
 
-/** FillerParameter. Start from SB_FILLER_INIT. If the type does not use a member: a double may have
- *  any value, including NaN; `variance_norm` must be one of SB_VARIANCE_*, `sparse` must be -1. */
+/** FillerParameter. Start from SB_FILLER_INIT. A double that the type does not use may be anything,
+ *  even NaN; an unused `variance_norm` must be one of SB_VARIANCE_*, an unused `sparse` -1. */
 typedef struct sb_filler {
     size_t struct_size;        /**< sizeof(sb_filler) of the caller */
     sb_filler_type type;       /**< SB_FILLER_* */
@@ -77,8 +77,8 @@ SB_API const char *sb_filler_type_name(sb_filler_type type);
  *  variance_norm 8). Missing fields have their defaults; if a field is repeated, the last value
  *  counts; unknown fields are skipped.
  *  @param bytes [borrowed, nullable when size is 0]
- *  @param out `struct_size` set by the caller (SB_FILLER_INIT); that many bytes
- *      are written at most
+ *  @param out the caller sets `struct_size` (SB_FILLER_INIT); the call writes at most that many
+ *      bytes
  *  Errors: ABI_MISMATCH (a struct_size of no known version), MALFORMED (also an unknown type, and
  *  parameters that sb_blob_fill refuses for every blob), DATA_LIMIT. */
 SB_API SB_MUST_CHECK sb_status sb_filler_parse(const void *bytes, size_t size, sb_filler *out,

@@ -31,7 +31,7 @@ SB_BEGIN_DECLS
 typedef struct sb_source {
     size_t struct_size; /**< sizeof(sb_source) of the caller */
     void *user;         /**< passed to all slots */
-    uint64_t size;      /**< number of bytes; more than 2^31 - 1 are SB_ERR_DATA_LIMIT */
+    uint64_t size;      /**< number of bytes; above 2^31 - 1: SB_ERR_DATA_LIMIT */
     /** Writes the bytes [offset, offset + bytes) of the source to `buffer`: either writes all of
      *  them, or fails. The range is inside the source's size; `bytes` is above 0. If the program
      *  calls a const model on several threads, the slot runs on several threads at once.
@@ -46,8 +46,8 @@ typedef struct sb_source {
     sb_status (*read_at)(void *user, uint64_t offset, void *buffer, size_t bytes, sb_error *err);
     /** [nullable] Writes a number to `*out` that changes when the bytes change, for example from a
      *  modification time or an ETag. The library calls the slot when it opens the source and after
-     *  each complete read; a different number results in SB_ERR_IO. Like read_at, the slot may run
-     *  on several threads at once. */
+     *  each complete read; a different number results in SB_ERR_IO. The slot may run on several
+     *  threads at once, as read_at may. */
     sb_status (*version)(void *user, uint64_t *out, sb_error *err);
     /** [nullable] Runs once, when a model releases the source. Does not run if opening the model
      *  failed, or after a call that only borrows the source. */
@@ -68,7 +68,7 @@ typedef struct sb_sink {
     size_t struct_size; /**< sizeof(sb_sink) of the caller */
     void *user;         /**< passed to `write` */
     /** Accepts `size` bytes, above 0: either all of them, or fails. After a failure the slot is not
-     *  called again. The library collects small pieces to 4 KiB before a call. */
+     *  called again. The library collects small pieces, up to 4 KiB, before a call. */
     sb_status (*write)(void *user, const void *bytes, size_t size, sb_error *err);
 } sb_sink;
 

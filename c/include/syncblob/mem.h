@@ -25,14 +25,16 @@
  * the head as follows. After a failed transfer the head is the side that the bytes came from; later
  * writes on the device are lost. The memory is LOST after failed arithmetic, and after failed work
  * of the caller on a stream that was passed when the pointer was fetched. Every memory whose bytes
- * arithmetic or a transfer has computed from the lost bytes is LOST, too. A call that only queues
- * work behind failed work may succeed; the wait for the later work then fails. No call returns
- * SB_OK and a host pointer to bytes that failed work should have written, even if other threads
- * have waited in between. The library cannot track the caller's work on such bytes on another
- * stream, nor work on a default stream if the pointer was fetched without a stream. If several
- * memories borrow the same bytes (Overlap), only the memory whose call queued the work reports the
- * failure: make a call on that memory before you read another. If only a wait fails and the work
- * succeeds, the work does not count as failed.
+ * arithmetic or a transfer has computed from the lost bytes is LOST, too. A failure on a caller's
+ * stream counts for every memory whose pointer the caller fetched before, to write on that stream,
+ * unless a call has waited for the memory's bytes since. A call that only queues work behind failed
+ * work may succeed; the wait for the later work then fails. No call returns SB_OK and a host
+ * pointer to bytes that failed work should have written, even if other threads have waited in
+ * between. The library cannot track the caller's work on such bytes on another stream, nor work on
+ * a default stream if the pointer was fetched without a stream. If several memories borrow the same
+ * bytes (Overlap), only the memory whose call queued the work reports the failure: make a call on
+ * that memory before you read another. If only a wait fails and the work succeeds, the work does
+ * not count as failed.
  *
  * Default streams of CUDA: once the caller has fetched a pointer to the device's side without
  * passing a stream, copies and arithmetic also wait for kernels on per-thread default streams,
@@ -43,11 +45,11 @@
  *
  * Host-coherent memory (SB_BACKEND_HOST_COHERENT in backend.h): if the host addresses the device's
  * memory, the two sides of a memory are one storage, which counts as device memory. Heads move as
- * on other devices, but a transfer copies nothing: to the host it is a wait for the device's work,
- * to the device nothing. A call after which the host may write also waits for work that reads the
- * bytes on the device. The device's writes also change the bytes behind older host pointers. If the
- * device fails while it writes, the host's bytes are lost, too. Both sides have separate storage,
- * and copies between them, if a side is lent or if the device has no room.
+ * on other devices, but a transfer copies nothing: towards the host it waits for the device's work,
+ * towards the device it does nothing. A call after which the host may write also waits for work
+ * that reads the bytes on the device. The device's writes also change the bytes behind older host
+ * pointers. If the device fails while it writes, the host's bytes are lost, too. The sides have
+ * separate storage, and copies between them, if the caller has lent a side or the device is full.
  *
  * In the lists of errors UNINITIALIZED means a LOST memory, unless the text adds another case. In a
  * forked child FORKED can also mean that the host bytes are page-locked for a CUDA device or are
@@ -124,14 +126,14 @@ SB_API void sb_mem_release(sb_mem *mem);
  *  from a tensor uses storage that this memory may write. */
 SB_API int32_t sb_mem_is_unique(const sb_mem *mem);
 
-/** Returns the bytes of the buffer. */
+/** Returns the size of the buffer in bytes. */
 SB_API size_t sb_mem_size(const sb_mem *mem);
 
-/** Returns SB_HEAD_*; never waits. */
+/** Returns the head, SB_HEAD_*. The call never waits. */
 SB_API sb_head sb_mem_head(const sb_mem *mem);
 
 /** Returns SB_STORAGE_* of a side; SB_STORAGE_NONE for an unknown `side`. If both sides are one
- *  storage (host-coherent memory), SB_STORAGE_OWNED for each. */
+ *  storage (host-coherent memory), SB_STORAGE_OWNED for each side. */
 SB_API sb_storage sb_mem_storage(const sb_mem *mem, sb_side side);
 
 /** Returns the context of the memory.
@@ -140,7 +142,7 @@ SB_API sb_context *sb_mem_context(const sb_mem *mem);
 
 /** Returns the bytes on the host, for reading (SyncedMemory::cpu_data). At the first use the bytes
  *  are zeros; if the device has newer bytes, the call copies them once.
- *  @param out [borrowed] see "Pointers" above; for size 0 not NULL, and not to be read
+ *  @param out [borrowed] see "Pointers" above; for size 0 not NULL, and must not be read
  *  Errors: OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED, DEVICE_FAILURE, DEVICE_LOST, FORKED,
  *  UNSUPPORTED (a stream that uses the device's side is being captured). */
 SB_API SB_MUST_CHECK sb_status sb_mem_cpu(const sb_mem *mem, const void **out, sb_error *err);
@@ -151,7 +153,7 @@ SB_API SB_MUST_CHECK sb_status sb_mem_cpu(const sb_mem *mem, const void **out, s
  *  Errors: as sb_mem_cpu. */
 SB_API SB_MUST_CHECK sb_status sb_mem_mutable_cpu(sb_mem *mem, void **out, sb_error *err);
 
-/** Returns the bytes on the device, for reading, ready for any stream (SyncedMemory::gpu_data).
+/** Returns the bytes on the device, for reading by work on any stream (SyncedMemory::gpu_data).
  *  @param out [borrowed] see "Pointers" above
  *  Errors: as sb_mem_cpu, NO_DEVICE. */
 SB_API SB_MUST_CHECK sb_status sb_mem_gpu(const sb_mem *mem, const void **out, sb_error *err);
@@ -232,8 +234,8 @@ SB_API SB_MUST_CHECK sb_status sb_mem_set_gpu(sb_mem *mem, void *ptr, size_t byt
                                               sb_deleter deleter, void *user, sb_error *err);
 
 /** Queues the copy to the device on `stream`. The head is SYNCED at once; a call that needs the
- *  device's bytes, or that writes or frees the host's bytes, waits for the copy
- *  (SyncedMemory::async_gpu_push, made safe). If the head is SYNCED already, the call does nothing.
+ *  device's bytes, or that writes or frees the host's bytes, waits for the copy (unlike
+ *  SyncedMemory::async_gpu_push). If the head is SYNCED already, the call does nothing.
  *  @param stream [borrowed] see sb_mem_gpu_on
  *  Errors: as sb_mem_gpu_on, UNINITIALIZED (also a memory that was never written), INVALID_ARGUMENT
  *  (the head is on the other side). */
@@ -246,14 +248,14 @@ SB_API SB_MUST_CHECK sb_status sb_mem_async_gpu_push(const sb_mem *mem, sb_strea
 SB_API SB_MUST_CHECK sb_status sb_mem_async_cpu_pull(const sb_mem *mem, sb_stream stream,
                                                      sb_error *err);
 
-/** Queues the work of sb_mem_cpu on `stream`; the head may have any value but LOST. In a host-only
- *  context, fills a memory that was never written with zeros.
+/** Queues on `stream` the work that sb_mem_cpu needs; the head may have any value but LOST. In a
+ *  host-only context, fills a memory that was never written with zeros.
  *  @param stream [borrowed] see sb_mem_gpu_on
  *  Errors: as sb_mem_cpu, WRONG_DEVICE (the stream). */
 SB_API SB_MUST_CHECK sb_status sb_mem_prefetch_cpu(const sb_mem *mem, sb_stream stream,
                                                    sb_error *err);
 
-/** Queues the work of sb_mem_gpu_on on `stream`.
+/** Queues on `stream` the work that sb_mem_gpu_on needs.
  *  @param stream [borrowed] see sb_mem_gpu_on
  *  Errors: as sb_mem_gpu_on. */
 SB_API SB_MUST_CHECK sb_status sb_mem_prefetch_gpu(const sb_mem *mem, sb_stream stream,
@@ -261,7 +263,7 @@ SB_API SB_MUST_CHECK sb_status sb_mem_prefetch_gpu(const sb_mem *mem, sb_stream 
 
 /** Waits for a pending transfer. If the transfer failed, the head returns to the source's side and
  *  the call returns the failure. If the work that wrote the source failed, the memory is LOST and
- *  the call returns the failure of that work. SB_OK: the transfer has succeeded.
+ *  the call returns the failure of that work. SB_OK means that no pending transfer has failed.
  *  Errors: DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_mem_synchronize(const sb_mem *mem, sb_error *err);
 
@@ -276,9 +278,9 @@ SB_API SB_MUST_CHECK sb_status sb_mem_evict_cpu(sb_mem *mem, sb_error *err);
  *  Errors: as sb_mem_evict_cpu. */
 SB_API SB_MUST_CHECK sb_status sb_mem_evict_gpu(sb_mem *mem, sb_error *err);
 
-/** Sets all bytes to zero where the head is (SYNCED: the device); an UNINITIALIZED memory is
- *  unchanged, since it reads as zeros. If the device is lost during the call, the bytes are as
- *  after DEVICE_LOST of sb_blob_update.
+/** Sets all bytes to zero on the side of the head (SYNCED: the device); an UNINITIALIZED memory is
+ *  unchanged, since its bytes read as zeros. If the device is lost during the call, the bytes are
+ *  as after DEVICE_LOST of sb_blob_update.
  *  Errors: as sb_mem_cpu. */
 SB_API SB_MUST_CHECK sb_status sb_mem_clear(sb_mem *mem, sb_error *err);
 
@@ -303,7 +305,7 @@ enum {
 /** How a write ends, SB_WRITE_*. */
 typedef int32_t sb_write_outcome;
 
-/** How a write ends. To destroy a write before its end means that no byte was written. */
+/** How a write ends. Destroying a write before its end means that no byte was written. */
 enum {
     SB_WRITE_DONE = 0,     /**< all bytes are written, and the head moves to the side */
     SB_WRITE_SPOILED = 1,  /**< some bytes may have been written. A write in place leaves the side's
@@ -316,12 +318,12 @@ enum {
 };
 
 /** Begins a write on one side: returns writable storage with the current bytes (unspecified bytes
- *  with SB_WRITE_OVERWRITE). Every failure of a write happens here. The call waits for work on the
- *  device that uses the bytes. The caller's work on the bytes must end before sb_write_end.
+ *  with SB_WRITE_OVERWRITE). Allocation and device can fail only here. The call waits for work on
+ *  the device that uses the bytes. The caller's work on the bytes must end before sb_write_end.
  *  @param side SB_SIDE_CPU or SB_SIDE_GPU
  *  @param flags SB_WRITE_*
  *  @param out_ptr [borrowed] the bytes to write, until sb_write_end or sb_write_destroy; after
- *      SB_WRITE_DONE a pointer as of sb_mem_mutable_cpu
+ *      SB_WRITE_DONE valid as a pointer of sb_mem_mutable_cpu
  *  @param out [owned] sb_write_destroy; the handle is an owner of the memory
  *  Errors: INVALID_ARGUMENT (unknown side, unknown flag), as sb_mem_mutable_cpu, NO_DEVICE. */
 SB_API SB_MUST_CHECK sb_status sb_write_begin(sb_mem *mem, sb_side side, uint32_t flags,

@@ -1,7 +1,7 @@
 /**
  * sb_model: an opened .caffemodel (current `layer`, V1 `layers`, V0 nested layers), .solverstate or
  * BlobProto file. Opening a model checks and indexes the bytes, and reads no values; loading a blob
- * reads them. A program can replace blobs and save the model; all other bytes are preserved.
+ * reads its values. A program can replace blobs and save the model; all other bytes are preserved.
  *
  * Blobs are addressed by (layer, index). Layer SB_NO_LAYER has the blobs that belong to no layer:
  * the history of a solver state, the only blob of a blob file, the blobs of a BlobProtoVector. A V1
@@ -62,8 +62,8 @@ enum {
  *  @param context [borrowed, nullable] retained
  *  @param format SB_FORMAT_*. If the format is not AUTO, bytes without a field of the format are
  *      MALFORMED, and so are bytes that the library recognises as those of another format or
- *      program, unless they exceed a limit first (DATA_LIMIT). Zero bytes are an empty message of
- *      any format
+ *      program, unless they exceed a limit first (DATA_LIMIT). An input of size 0 is an empty
+ *      message of any format
  *  @param bytes [borrowed, nullable when size is 0] must not change until the model is destroyed
  *  @param limits [borrowed, nullable] NULL: the context's
  *  @param deleter [nullable] runs once when the model releases the bytes; never if this call
@@ -161,12 +161,12 @@ typedef struct sb_layer_info {
 
 /** Describes a layer.
  *  @param layer 0..num_layers-1
- *  @param out `struct_size` set by the caller; that many bytes are written at most
+ *  @param out the caller sets `struct_size`; the call writes at most that many bytes
  *  Errors: INDEX_OUT_OF_RANGE, ABI_MISMATCH (a struct_size of no known version). */
 SB_API SB_MUST_CHECK sb_status sb_model_layer_info(const sb_model *model, int64_t layer,
                                                    sb_layer_info *out, sb_error *err);
 
-/** Finds the first layer with a name, in constant time for any number of layers and any names.
+/** Finds the first layer named `name`, in constant time for any number of layers and any names.
  *  @param name [borrowed, nullable when name_size is 0] `name_size` bytes, of any value
  *  @param out the layer's index
  *  Errors: NOT_FOUND. */
@@ -176,7 +176,7 @@ SB_API SB_MUST_CHECK sb_status sb_model_find_layer(const sb_model *model, const 
 /** Writes a layer's message (LayerParameter, or for an old net V1LayerParameter, see sb_layer_info)
  *  without its blobs: for readers of a net's topology. The message has all other fields of the
  *  file's message, including unknown fields. From a file or source the call reads little more than
- *  it returns.
+ *  the bytes that it returns.
  *  @param layer 0..num_layers-1; SB_NO_LAYER: the model's message without layers and blobs (for a
  *      net: name, inputs and state)
  *  @param buffer [borrowed, nullable when capacity is 0] receives the message
@@ -184,7 +184,7 @@ SB_API SB_MUST_CHECK sb_status sb_model_find_layer(const sb_model *model, const 
  *  @param out_size [nullable] bytes written; with BUFFER_TOO_SMALL the bytes needed
  *  Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (a file that is one blob), BUFFER_TOO_SMALL, OVER_LIMIT
  *  (over 2^31 - 1, protobuf's limit), IO, MALFORMED, DATA_LIMIT (the last three if the file has
- *  changed), OUT_OF_MEMORY, CANCELLED (the last two: a source's). */
+ *  changed), OUT_OF_MEMORY, CANCELLED (the last two: from a source). */
 SB_API SB_MUST_CHECK sb_status sb_model_layer_message(const sb_model *model, int64_t layer,
                                                       void *buffer, size_t capacity,
                                                       size_t *out_size, sb_error *err);
@@ -196,12 +196,12 @@ SB_API SB_MUST_CHECK sb_status sb_model_num_blobs(const sb_model *model, int64_t
 /** How the values of a blob are stored, SB_ENCODING_*. */
 typedef int32_t sb_encoding;
 
-/** How the values of a blob are stored. */
+/** How the file stores the values of a blob. */
 enum {
     SB_ENCODING_NONE = 0,          /**< no values; also an announced blob that is not set yet */
     SB_ENCODING_LITTLE_ENDIAN = 1, /**< contiguous, little-endian: a program may copy the values
                                         unchanged */
-    SB_ENCODING_SCATTERED = 2,     /**< in several pieces, between other bytes */
+    SB_ENCODING_SCATTERED = 2,     /**< in several pieces, with other bytes between them */
     SB_ENCODING_MEMORY = 3         /**< not in the file: the blob was set or added */
 };
 
@@ -238,10 +238,10 @@ typedef struct sb_blob_info {
 
 /** Describes a blob.
  *  @param layer a layer or SB_NO_LAYER
- *  @param out `struct_size` set by the caller; that many bytes are written at most
+ *  @param out the caller sets `struct_size`; the call writes at most that many bytes
  *  Errors: INDEX_OUT_OF_RANGE, ABI_MISMATCH (a struct_size of no known version), IO, MALFORMED,
  *  BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT (all after ABI_MISMATCH only if the file has changed),
- *  OUT_OF_MEMORY, CANCELLED (the last two: a source's). */
+ *  OUT_OF_MEMORY, CANCELLED (the last two: from a source). */
 SB_API SB_MUST_CHECK sb_status sb_model_blob_info(const sb_model *model, int64_t layer,
                                                   int64_t index, sb_blob_info *out, sb_error *err);
 
@@ -251,8 +251,8 @@ SB_API SB_MUST_CHECK sb_status sb_model_blob_info(const sb_model *model, int64_t
  *  blob.
  *  @param layer a layer or SB_NO_LAYER
  *  @param blob [borrowed]
- *  Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (target of BF16; an announced blob), DTYPE_MISMATCH (as
- *  in sb_blob_from_proto), MALFORMED, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT,
+ *  Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (a `blob` of BF16; an announced blob), DTYPE_MISMATCH
+ *  (as in sb_blob_from_proto), MALFORMED, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT,
  *  OUT_OF_MEMORY, CAP_REACHED, IO, CANCELLED, UNINITIALIZED (a LOST memory with room for more than
  *  the count), DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_model_load_blob(const sb_model *model, int64_t layer,
@@ -272,7 +272,7 @@ SB_API SB_MUST_CHECK sb_status sb_model_load_blob(const sb_model *model, int64_t
  *  Errors: INVALID_ARGUMENT (unknown part), INDEX_OUT_OF_RANGE (the layer, the blob, a value),
  *  BUFFER_TOO_SMALL, UNSUPPORTED (a dtype other than these; an announced blob), DTYPE_MISMATCH (as
  *  in sb_blob_from_proto), MALFORMED, LENGTH_MISMATCH (also a part without values), BAD_SHAPE,
- *  DATA_OVERFLOW, DATA_LIMIT, IO, OUT_OF_MEMORY (a source's), CANCELLED. */
+ *  DATA_OVERFLOW, DATA_LIMIT, IO, OUT_OF_MEMORY (from a source), CANCELLED. */
 SB_API SB_MUST_CHECK sb_status sb_model_read_values(const sb_model *model, int64_t layer,
                                                     int64_t index, sb_part part, int64_t first,
                                                     int64_t count, sb_dtype dtype, void *buffer,
@@ -310,12 +310,12 @@ SB_API SB_MUST_CHECK sb_status sb_model_add_layer(sb_model *model, const char *n
                                                   size_t type_size, int64_t *out_layer,
                                                   sb_error *err);
 
-/** Removes the last layer and its blobs, if the program has added the layer: to undo
+/** Removes the last layer and its blobs, if the program has added the layer. Meant to undo
  *  sb_model_add_layer if adding a blob fails.
  *  Errors: UNSUPPORTED (no layer was added). */
 SB_API SB_MUST_CHECK sb_status sb_model_pop_layer(sb_model *model, sb_error *err);
 
-/** Sets the net's name; bytes as in sb_model_add_layer.
+/** Sets the net's name, which may contain any bytes, as in sb_model_add_layer.
  *  @param name [borrowed, nullable when name_size is 0] `name_size` bytes, copied
  *  Errors: as sb_model_add_layer. */
 SB_API SB_MUST_CHECK sb_status sb_model_set_name(sb_model *model, const char *name,
@@ -334,7 +334,7 @@ typedef struct sb_solver_info {
     { sizeof(sb_solver_info), {NULL, 0}, 0, 0 }
 
 /** Reads the fields of a solver state other than its history.
- *  @param out `struct_size` set by the caller; that many bytes are written at most
+ *  @param out the caller sets `struct_size`; the call writes at most that many bytes
  *  Errors: UNSUPPORTED (not a solver state), ABI_MISMATCH (a struct_size of no known version). */
 SB_API SB_MUST_CHECK sb_status sb_model_solver_info(const sb_model *model, sb_solver_info *out,
                                                     sb_error *err);
@@ -349,7 +349,7 @@ SB_API SB_MUST_CHECK sb_status sb_model_set_solver_info(sb_model *model, const s
 
 /** Computes the size of the saved model in bytes.
  *  Errors: OVER_LIMIT (over 2^31 - 1, protobuf's limit), IO, MALFORMED, DATA_LIMIT (the last three
- *  if the file has changed), OUT_OF_MEMORY (a source's), CANCELLED. */
+ *  if the file has changed), OUT_OF_MEMORY (from a source), CANCELLED. */
 SB_API SB_MUST_CHECK sb_status sb_model_size(const sb_model *model, size_t *out, sb_error *err);
 
 /** Saves the model to a buffer. Bytes that were not replaced are copied verbatim, including unknown

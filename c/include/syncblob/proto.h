@@ -24,16 +24,16 @@ enum {
  *  by rounding to nearest, or to infinity beyond its range. An integer type must represent the
  *  value exactly: a fraction (which Caffe's `Blob<int>` truncates) or NaN results in DATA_OVERFLOW.
  *  A blob of F16 accepts only the halves of raw_data and raw_diff, unchanged. A message without a
- *  shape is a scalar; zero bytes are therefore a scalar without a value, which is a LENGTH_MISMATCH
- *  (Caffe aborts). Fields of a net or of a solver state, which protobuf would skip, are MALFORMED.
+ *  shape is a scalar; an empty message is therefore a scalar without a value: LENGTH_MISMATCH
+ *  (Caffe aborts). Fields of nets or solver states, which protobuf would skip, result in MALFORMED.
  *
  *  If the memory has room for the values, the call writes the memory as a mutable call for the host
  *  does: sharers and lenders see the values, pointers stay valid, SB_READ_ONLY storage is replaced
  *  by storage of the library. Bytes beyond the values are preserved and move to the host, too: if
  *  the memory is not current on the host, or is read-only, the whole memory counts against
  *  limits->max_memory (DATA_LIMIT). A memory without room is replaced by a new memory, as in
- *  sb_blob_reshape; sharers still use the old memory. For integer types the call needs the values'
- *  bytes twice until it has checked all values.
+ *  sb_blob_reshape; sharers still use the old memory. For integer types the call needs twice the
+ *  memory of the values until it has checked them.
  *
  *  raw_data and raw_diff are NVCaffe's: little-endian bytes of the type in raw_data_type and
  *  raw_diff_type (DOUBLE, FLOAT, FLOAT16, INT, UINT; the integers have 32 bits). The library reads
@@ -94,12 +94,12 @@ SB_API SB_MUST_CHECK sb_status sb_blob_to_proto(const sb_blob *blob, uint32_t fl
  *  The call detects that the file changes during the read, by the size, the time of the last write
  *  (mtime) and, on Linux and macOS, the time of the last change (ctime). Renaming the file or
  *  changing its permissions also counts as a change; a save that replaces the file does not. Three
- *  kinds of changes are not detected, after which the values may be a mixture of old and new: a
- *  change within the same tick of the file system's clock (some milliseconds) as the last change
- *  before the call; stores through a shared mapping, since many file systems update the times only
- *  at the first store; and a change whose writer resets mtime, on Windows or if a name of the file
- *  is added or removed during the read. A file of size 0 that has bytes, as in procfs, results in
- *  IO. While another process holds a lease on the file, the call waits.
+ *  kinds of changes are not detected, and the values may then be a mixture of old and new: a change
+ *  within the same tick of the file system's clock (some milliseconds) as the last change before
+ *  the call; stores through a shared mapping, since many file systems update the times only at the
+ *  first store; and a change whose writer resets mtime, on Windows or if a name of the file is
+ *  added or removed during the read. A file of size 0 that has bytes, as in procfs, results in IO.
+ *  While another process holds a lease on the file, the call waits.
  *  @param path [borrowed] NUL-terminated
  *  @param flags 0 or SB_PROTO_RESHAPE
  *  @param limits [borrowed, nullable] NULL: the context's

@@ -1,7 +1,7 @@
 /**
  * The extension table of the simulated device "sim:N", which sb_context_extension (context.h)
- * returns for SB_SIM_DEVICE. libsyncblob-testing (sim.h) uses the table to plant failures, other
- * libraries to access the device's memory. Programs use those libraries instead of the table.
+ * returns for SB_SIM_DEVICE. libsyncblob-testing (sim.h) plants failures with the table; other
+ * libraries access the device's memory. Programs use those libraries instead of the table.
  *
  * The host cannot access the device's memory (a read or write of a device pointer faults). A
  * schedule decides when streams run, the target of a copy holds garbage from the call until the
@@ -66,7 +66,7 @@ enum {
                                 that work returns DEVICE_FAILURE: once on the thread that queued it,
                                 at most once on other threads, and every time if the wait is for an
                                 event. STREAM_WAIT still delays its stream. A call that queues
-                                nothing fails as with NOW */
+                                nothing fails as with FAIL_NOW */
     SB_SIM_FAIL_STICKY = 2 /**< the call and every later call return DEVICE_LOST */
 };
 
@@ -78,9 +78,9 @@ typedef struct sb_sim_fault {
                               fails; 0: no fault is armed */
 } sb_sim_fault;
 
-/** The functions of the simulated device. Work, slots and kernels run under one lock of the device,
- *  which is recursive; call all functions except `lock` with this lock held. `err` may be NULL. On
- *  a lost device stream_create, launch and alloc return DEVICE_LOST; the other functions work as
+/** The functions of the simulated device. Work, slots and kernels run under one recursive lock of
+ *  the device; call all functions except `lock` with this lock held. `err` may be NULL. On a lost
+ *  device stream_create, launch and alloc return DEVICE_LOST; the other functions work as
  *  before. */
 typedef struct sb_sim_device {
     size_t struct_size; /**< set by the library that implements the device: its
@@ -116,7 +116,7 @@ typedef struct sb_sim_device {
     sb_status (*free)(void *device, void *ptr, sb_error *err);
     /** Returns the host memory behind [ptr, ptr + bytes), valid as long as the range is allocated,
      *  or NULL if the range is not memory of the device. Sets `*out_ready`, unless `out_ready` is
-     *  NULL: 1 if the stream of the allocation has reached the allocation. */
+     *  NULL: 1 if the range's allocation has completed on its stream. */
     void *(*address)(const void *device, const void *ptr, size_t bytes, int32_t *out_ready);
 } sb_sim_device;
 

@@ -29,12 +29,12 @@ typedef int32_t sb_status;
     X(ERR_SIZE_OVERFLOW, -9, "size does not fit the address space")                                \
     X(ERR_OVER_LIMIT, -10, "argument is over a limit")                                             \
     X(ERR_BUFFER_TOO_SMALL, -11, "the buffer is too small")                                        \
-    X(ERR_NOT_FOUND, -12, "there is none of that name")                                            \
+    X(ERR_NOT_FOUND, -12, "nothing has that name")                                                 \
     X(ERR_MALFORMED, -100, "malformed bytes")                                                      \
     X(ERR_LENGTH_MISMATCH, -101, "payload length differs from the shape's count")                  \
     X(ERR_BAD_SHAPE, -102, "bad shape in the bytes")                                               \
     X(ERR_DATA_OVERFLOW, -103, "a number in the bytes does not fit")                               \
-    X(ERR_DATA_LIMIT, -104, "the bytes ask for more than a limit")                                 \
+    X(ERR_DATA_LIMIT, -104, "the bytes exceed a limit")                                            \
     X(ERR_OUT_OF_MEMORY, -200, "out of memory")                                                    \
     X(ERR_CAP_REACHED, -201, "the context's memory cap is reached")                                \
     X(ERR_NO_DEVICE, -202, "no device")                                                            \

@@ -6,7 +6,7 @@
  * - status.h: status codes, the error struct
  * - context.h: allocator, limits, device
  * - mem.h: one buffer on host and device (SyncedMemory)
- * - blob.h: an n-dimensional array with data and diff (Blob); typed.h: with typed pointers
+ * - blob.h: an n-dimensional array with data and diff (Blob); typed.h: typed pointers to it
  * - filler.h: a blob's initial values (Filler)
  * - io.h: sources, sinks and progress callbacks
  * - proto.h: blobs as bytes and files (BlobProto)
@@ -15,7 +15,7 @@
  * Headers that a program includes separately:
  * - dlpack.h: exchange of tensors with other programs
  * - sim_device.h: the simulated device sim:0, for programs without a GPU
- * - backend.h: another accelerator, for its implementers and the programs that load it
+ * - backend.h: support for another accelerator, for its authors and users
  */
 #ifndef SYNCBLOB_SYNCBLOB_H
 #define SYNCBLOB_SYNCBLOB_H

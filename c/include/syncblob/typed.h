@@ -1,7 +1,7 @@
 /**
- * blob.h with typed pointers: for each type of SB_DTYPE_FLOAT_LIST and SB_DTYPE_INTEGER_LIST
- * (base.h) wrappers with the type's name as suffix. A wrapper checks the blob's dtype
- * (DTYPE_MISMATCH) and casts the pointer:
+ * The calls of blob.h with typed pointers. For each type of SB_DTYPE_FLOAT_LIST and
+ * SB_DTYPE_INTEGER_LIST (base.h) there are wrappers with the type's name as suffix. A wrapper
+ * checks the blob's dtype (DTYPE_MISMATCH) and casts the pointer:
  *
  *     const float *x;
  *     sb_status st = sb_blob_cpu_f32(blob, SB_DATA, &x, &err);

@@ -1,4 +1,4 @@
-/* Multinomial logistic regression by any number of ranks, which share each batch:
+/* Trains multinomial logistic regression on ranks that share each batch. The command
 
        mpirun -n 4 train STEPS [--save STEP PREFIX] [--restore PREFIX]
 
@@ -41,7 +41,7 @@ static sb_error err;
             return try_st;                                                                         \
     } while (0)
 
-/* --- data: points around one centre a class, drawn by splitmix64 --------------------------- */
+/* --- data: random points around one centre for each class ---------------------------------- */
 
 static double draw(uint64_t i) {
     uint64_t z = (i + 1) * 0x9E3779B97F4A7C15u;
@@ -75,7 +75,7 @@ static double softmax_loss(double scores[CLASSES], int label) {
     return loss;
 }
 
-/* Computes the loss and the diffs of this rank's samples of a step's batch. The reducer sums over
+/* Computes the loss and the diffs for this rank's samples of a step's batch. The reducer sums over
    ranks, so each rank divides by the size of the whole batch. */
 static sb_status backward(struct net *net, int step, double *loss) {
     const float *weights, *bias;
@@ -238,7 +238,7 @@ int main(int argc, char **argv) {
         }
     }
     (void)MPI_Init(&argc, &argv);
-    if (train(&net, &run) != SB_OK) { /* the other ranks would wait for this one */
+    if (train(&net, &run) != SB_OK) { /* without an abort the other ranks wait for this rank */
         (void)fprintf(stderr, "train: %s\n", err.message);
         (void)MPI_Abort(MPI_COMM_WORLD, 1);
     }

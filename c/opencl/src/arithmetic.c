@@ -1,4 +1,4 @@
-/* Arithmetic by kernels, which the driver compiles. sums.c has the sums. */
+/* axpy and scale, by kernels that the driver compiles. sums.c computes sums. */
 #include "arithmetic.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Buffers (cl_mem) with addresses that the library invents, which only identify a buffer and an
-   offset. The addresses are in a range where no system has memory of programs, and are never
+/* Buffers (cl_mem). The library invents addresses for them: an address only identifies a buffer and
+   an offset. No system uses this range of addresses for memory of programs. Addresses are never
    reused. */
 #include "device.h"
 
@@ -16,7 +16,7 @@ struct sb__opencl_buffer {
     cl_mem mem;
 };
 
-/* Initialises the table. A host with 32 bits has no room for the addresses. */
+/* Initialises the table. Returns false on a 32-bit host, which lacks this range of addresses. */
 static bool has_buffers(struct sb__opencl_device *device) {
     device->table.next = FIRST_ADDRESS;
     return sizeof(void *) == 8;
@@ -37,7 +37,7 @@ static struct sb__opencl_buffer *find(const struct sb__opencl_table *table, cons
     return buffer && address - buffer->address < buffer->bytes ? buffer : NULL;
 }
 
-/* The core frees no memory in use by a slot's call, so the buffer is valid without the lock. */
+/* The buffer stays valid after the unlock: the core frees no memory that a slot is using. */
 cl_mem sb__opencl_locate(struct sb__opencl_device *device, const void *ptr, size_t *out_offset) {
     struct sb__opencl_table *table = &device->table;
     sb__opencl_lock_take(&table->lock);
@@ -88,7 +88,7 @@ static cl_int alloc_buffer(struct sb__opencl_device *device, size_t bytes, void 
     return CL_OUT_OF_HOST_MEMORY;
 }
 
-/* OpenCL frees the buffer after the commands that use it. */
+/* Needs no wait, because OpenCL frees a buffer only after the commands that use it. */
 static void free_buffer(struct sb__opencl_device *device, void *ptr, cl_command_queue queue) {
     struct sb__opencl_table *table = &device->table;
     (void)queue;

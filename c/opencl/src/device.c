@@ -31,7 +31,7 @@ static sb_status fail_ordinal(const struct sb__opencl_device *device, cl_uint co
                            count, count == 1 ? "" : "s");
 }
 
-/* Finds device `*ordinal` of the platform. If it has fewer devices, subtracts their number. */
+/* Finds device `*ordinal` of the platform. If there are fewer, subtracts their number from it. */
 static cl_int find_on(struct sb__opencl_device *device, cl_platform_id platform, cl_uint *ordinal) {
     cl_uint count = 0;
     cl_int result = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, &count);
@@ -104,8 +104,8 @@ static sb_status inspect(struct sb__opencl_device *device, sb_error *err) {
                            version);
 }
 
-/* Chooses the best kind of memory that the device has; if `only` is not 0, that kind or an
-   error. */
+/* Chooses the best kind of memory that the device has. If `only` is not 0, chooses that kind or
+   fails. */
 static sb_status choose_memory(struct sb__opencl_device *device, int32_t only, sb_error *err) {
     static const struct sb__opencl_memory *const kinds[] = {&sb__opencl_fine_svm, &sb__opencl_usm,
                                                             &sb__opencl_svm, &sb__opencl_buffers};

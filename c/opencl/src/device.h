@@ -28,11 +28,11 @@ struct sb__opencl_memory {
     cl_int (*zero)(struct sb__opencl_device *device, void *dst, size_t bytes,
                    cl_command_queue queue, cl_event *event);
     sb__opencl_transfer *upload, *download, *copy;
-    /* Sets argument `index` of a kernel to the memory of `ptr`, and argument `index` + 1 to the
-       number of its elements before `ptr`. */
+    /* Sets argument `index` of a kernel to the memory that contains `ptr`, and argument
+       `index` + 1 to the number of that memory's elements before `ptr`. */
     cl_int (*argument)(struct sb__opencl_device *device, cl_kernel kernel, cl_uint index,
                        const void *ptr, size_t element);
-    /* Returns whether [ptr, ptr + bytes) is memory of the device. NULL: OpenCL has no query. */
+    /* Returns whether [ptr, ptr + bytes) is memory of the device. NULL if OpenCL has no query. */
     bool (*holds)(struct sb__opencl_device *device, const void *ptr, size_t bytes);
 };
 
@@ -71,9 +71,9 @@ struct sb__opencl_command {
     cl_command_queue queue;
     cl_event event;
     const void *thread; /* the thread that queued the command */
-    bool is_covered;    /* an event of that thread covers it */
+    bool is_covered;    /* that thread has recorded an event after it */
     bool is_silent;     /* its failure is not reported */
-    void *freed;        /* for a free: the memory, which is freed directly if the command fails */
+    void *freed;        /* memory that the command frees; if it fails, clSVMFree does */
 };
 
 struct sb__opencl_queued {
@@ -91,7 +91,7 @@ enum sb__opencl_kernel {
     SB__OPENCL_KERNELS
 };
 
-/* Memory for the parts of one sum. */
+/* Memory for the parts (partial results) of one sum. */
 struct sb__opencl_parts {
     struct sb__opencl_parts *next; /* in the list `abandoned` */
     cl_mem sums;                   /* NULL: the host adds everything */
@@ -141,14 +141,14 @@ sb_status sb__opencl_fail(sb_error *err, sb_status status, cl_int code, const ch
 /* Converts the result of `call` to a status, and fills `err`. */
 sb_status sb__opencl_status(const struct sb__opencl_device *device, cl_int result, const char *call,
                             sb_error *err);
-/* Does the same for a wait, never with OUT_OF_MEMORY: after other failures the core retries, and
-   does not free memory that the work may use. */
+/* Does the same for a wait, but never returns OUT_OF_MEMORY: after any other failure the core
+   retries the wait and does not free memory that the work may use. */
 sb_status sb__opencl_wait_status(const struct sb__opencl_device *device, cl_int result,
                                  const char *call, sb_error *err);
 
 /* --- queued.c -------------------------------------------------------------------------- */
 
-/* Allocates a record before the command is queued. */
+/* Allocates the record of a command. Call this before the command is queued. */
 sb_status sb__opencl_begin(struct sb__opencl_device *device, cl_command_queue queue,
                            struct sb__opencl_command **out, sb_error *err);
 /* Adds the record of a queued command to the list and submits the queue's commands to the device.
@@ -164,15 +164,15 @@ cl_int sb__opencl_finish(struct sb__opencl_device *device, cl_command_queue queu
 /* Frees all records when no command is queued any more. */
 void sb__opencl_queued_end(struct sb__opencl_device *device);
 
-/* An event of the backend: a marker's event, then those of the earlier commands whose failures it
-   reports. A failed command is not an error of its queue; only its own event has the failure. */
+/* An event of the backend: OpenCL's event of a marker, then OpenCL's events of the commands before
+   it. Each is needed, because OpenCL reports a command's failure only in the command's event. */
 struct sb__opencl_event {
     cl_uint count;
     cl_event at[];
 };
 
-/* Queues a marker, and collects the commands of the queue that no earlier event of their thread
-   covers. */
+/* Queues a marker. Collects the queue's commands after which their threads have recorded no event
+   so far. */
 sb_status sb__opencl_collect(struct sb__opencl_device *device, cl_command_queue queue,
                              struct sb__opencl_event **out, sb_error *err);
 /* Removes the records of commands whose failure a wait for the event returns. */

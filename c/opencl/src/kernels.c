@@ -1,8 +1,8 @@
 #include "arithmetic.h" /* IWYU pragma: keep */
 
-/* An operand is a pointer and the number of elements before the operand. Fused multiply-adds are
-   off, so that all devices have the same results. Sums are computed in double: item i adds the
-   vectors i * span, i * span + step, … below i * span + reach, and stores one number. */
+/* An operand is passed as a pointer and an offset in elements. Fused multiply-adds are off, so that
+   all devices have the same results. Sums are computed in double: work item i adds the vectors
+   i * span, i * span + step, … below i * span + reach, and stores one number. */
 /* clang-format off */
 __extension__ /* C17 guarantees only shorter strings */
 const char sb__opencl_source[] =

@@ -14,7 +14,7 @@ static sb_status fail_alloc(const struct sb__opencl_device *device, cl_int resul
                            (unsigned long long)most);
 }
 
-/* Every stream can use the memory at once. If the allocation fails, retries after queued frees. */
+/* All streams can use the memory at once. If the allocation fails, waits for frees and retries. */
 sb_status sb__opencl_alloc(void *opened, size_t bytes, sb_stream stream, void **out,
                            sb_error *err) {
     struct sb__opencl_device *device = opened;
@@ -45,7 +45,7 @@ sb_status sb__opencl_zero(void *opened, void *dst, size_t bytes, sb_stream strea
     return sb__opencl_end(device, command, result, "zero", err);
 }
 
-/* Queues a copy by the function of the device's kind of memory. */
+/* Queues a copy by `function`, which the device's kind of memory provides. */
 static sb_status transfer(struct sb__opencl_device *device, sb__opencl_transfer *function,
                           void *dst, const void *src, size_t bytes, sb_stream stream,
                           const char *call, sb_error *err) {

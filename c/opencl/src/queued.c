@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* Returns an address that only this thread has. */
+/* Returns an address that identifies this thread. */
 static const void *this_thread(void) {
     static _Thread_local char here;
     return &here;
@@ -73,7 +73,7 @@ sb_status sb__opencl_end(struct sb__opencl_device *device, struct sb__opencl_com
     drop_first(device);
     append(&device->queued, command);
     sb__opencl_lock_give(&device->queued.lock);
-    (void)clFlush(queue); /* may fail: a wait also submits the command */
+    (void)clFlush(queue); /* a failure is harmless: a wait also submits the command */
     return SB_OK;
 }
 
@@ -99,7 +99,7 @@ static cl_int take_over(struct sb__opencl_device *device, cl_command_queue queue
     return result;
 }
 
-/* clFinish of pocl 3.1 alone may return while a barrier still waits for another queue. */
+/* clFinish is not enough: in pocl 3.1 it may return while a barrier waits for another queue. */
 cl_int sb__opencl_wait(cl_command_queue queue) {
     cl_event marker;
     cl_int result = clEnqueueMarkerWithWaitList(queue, 0, NULL, &marker);

@@ -32,7 +32,7 @@ sb_status sb__opencl_check_stream(void *opened, sb_stream stream, sb_error *err)
         return sb__opencl_status(device, result, "clGetCommandQueueInfo", err);
     if (context != device->context) /* the context has one device */
         return sb__opencl_fail(err, SB_ERR_WRONG_DEVICE, 0,
-                               "opencl:%d: the command queue is of another cl_context; "
+                               "opencl:%d: the command queue has another cl_context; "
                                "SB_OPENCL_DEVICE has the library's",
                                device->ordinal);
     if (properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE)

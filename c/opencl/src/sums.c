@@ -1,12 +1,12 @@
-/* Sums: a kernel adds a part for each of its items, and the host adds the parts in their order, so
-   that the result does not depend on the schedule. Without doubles the host adds everything. */
+/* Sums. Each work item of a kernel computes a part of the sum. The host adds the parts in order, so
+   the result does not depend on the schedule. Without doubles the host adds all elements. */
 #include "arithmetic.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* The maximum numbers of items. An item of a CPU adds one contiguous range; the items of a GPU read
-   neighbouring vectors at a time. */
+/* The maximum numbers of work items. On a CPU each item adds one contiguous range; on a GPU the
+   items read neighbouring vectors at the same time. */
 #define CPU_ITEMS 256
 #define GPU_ITEMS 16384
 
@@ -31,8 +31,8 @@ static cl_int fill_parts(const struct sb__opencl_device *device, struct sb__open
     return result;
 }
 
-/* Returns the device's parts, or NULL with `err` filled. Call with the lock of sums held, as all
-   functions below. */
+/* Returns the device's parts; on failure returns NULL and fills `err`. The caller of this function
+   and of all functions below holds sum_lock. */
 static struct sb__opencl_parts *get_parts(struct sb__opencl_device *device, sb_error *err) {
     if (device->arithmetic.parts)
         return device->arithmetic.parts;
@@ -119,7 +119,7 @@ static sb_status read_parts(struct sb__opencl_device *device, const struct sum *
     return sb__opencl_end(device, command, result, "clEnqueueReadBuffer", err);
 }
 
-/* Returns a number of items: whole groups, a vector for each item, at most one for each part. */
+/* Returns the number of work items: one for each vector, in whole groups, at most parts->count. */
 static size_t items_for(const struct sb__opencl_parts *parts, int64_t count) {
     const size_t groups = (size_t)(count / 8) / 64 + 1;
     return groups < parts->count / 64 ? groups * 64 : parts->count;

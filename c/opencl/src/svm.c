@@ -1,5 +1,5 @@
 /* Shared virtual memory: coarse-grained, which OpenCL 2 requires of every device, or fine-grained,
-   which the host addresses, too. */
+   which the host can access, too. */
 #include "device.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static bool has_svm(struct sb__opencl_device *device) {
     return has(device, CL_DEVICE_SVM_COARSE_GRAIN_BUFFER);
 }
 
-/* A device with separate memory may have fine-grained memory, too, but in the host's. */
+/* Requires unified memory: on other devices fine-grained memory is in the host's memory. */
 static bool has_fine_svm(struct sb__opencl_device *device) {
     cl_bool is_unified = CL_FALSE;
     return has(device, CL_DEVICE_SVM_FINE_GRAIN_BUFFER) &&
@@ -84,7 +84,7 @@ static cl_int argument_svm(struct sb__opencl_device *device, cl_kernel kernel, c
                                 : result;
 }
 
-/* `holds` is NULL: CL_MEM_USES_SVM_POINTER is wrong for pointers into an allocation (pocl 3.1). */
+/* `holds` is NULL: in pocl 3.1 CL_MEM_USES_SVM_POINTER is wrong for pointers into an allocation. */
 #define SVM(number, has, takes)                                                                    \
     {                                                                                              \
         .kind = (number), .open = (has), .alloc = (takes), .free = free_svm, .zero = zero_svm,     \

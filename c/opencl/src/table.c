@@ -1,4 +1,4 @@
-/* The backend's table, and SB_OPENCL_DEVICE for programs that call OpenCL. */
+/* The backend's table, and its extension SB_OPENCL_DEVICE for programs that call OpenCL. */
 #include "device.h"
 
 #include <string.h>

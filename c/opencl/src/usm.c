@@ -8,7 +8,7 @@
 
 #define EXTENSION "cl_intel_unified_shared_memory"
 
-/* Returns whether a word of the list is the name. Another extension's name may begin with it. */
+/* Compares whole words, because another extension's name may begin with this extension's name. */
 static bool lists_extension(const char *list) {
     for (const char *at = strstr(list, EXTENSION); at; at = strstr(at + 1, EXTENSION)) {
         const char end = at[sizeof EXTENSION - 1];
@@ -53,9 +53,9 @@ static cl_int alloc_usm(struct sb__opencl_device *device, size_t bytes, void **o
     return *out || result != CL_SUCCESS ? result : CL_MEM_OBJECT_ALLOCATION_FAILURE;
 }
 
-/* The extension has no queued free. Its free waits only for work of which the driver knows that it
-   uses the memory, so this function first waits for all work of the queue. A free that fails has
-   freed nothing, and is retried. */
+/* The extension cannot queue a free. Its free waits only for work that, as the driver knows, uses
+   the memory, so this function first waits for all work of the queue. A free that fails has freed
+   nothing, so it is retried. */
 static void free_usm(struct sb__opencl_device *device, void *ptr, cl_command_queue queue) {
     if (sb__opencl_wait(queue) != CL_SUCCESS)
         (void)sb__opencl_wait(queue);

@@ -121,7 +121,7 @@ static sb_status begin(struct in_place *work, sb_mem *mem, sb_dtype dtype, const
     work->target = sb__own_target(mem, SB__FOR_OWN_QUEUE);
     if (st == SB_OK && stream)
         st = sb__stream_target(mem, *stream, &work->target, err);
-    work->target.write = &work->write; /* the caller has exclusive access until the end */
+    work->target.write = &work->write;
     return st == SB_OK ? sb__write_begin_for(&work->write, mem, SB_SIDE_GPU, SB__WRITE_KEEP,
                                              &work->target, err)
                        : st;

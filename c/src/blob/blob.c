@@ -72,7 +72,7 @@ sb_status sb_blob_check_dtype(const sb_blob *blob, sb_dtype dtype, sb_error *err
         return sb__fail_null(err, "blob");
     if (blob->dtype == dtype)
         return SB_OK;
-    return sb__fail(err, SB_ERR_DTYPE_MISMATCH, "the blob holds %s, %s was asked for",
+    return sb__fail(err, SB_ERR_DTYPE_MISMATCH, "the blob holds %s, not %s as requested",
                     sb_dtype_name(blob->dtype), sb_dtype_name(dtype));
 }
 

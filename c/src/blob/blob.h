@@ -12,7 +12,7 @@ struct sb_blob {
     int32_t dtype;
     uint32_t element_size; /* bytes */
     struct sb__shape shape;
-    /* &sb__no_memory until the first call that needs the memory creates it, even a const call. */
+    /* Each is &sb__no_memory until a call (even a const call) needs and creates the memory. */
     _Atomic(sb_mem *) memory[2]; /* indexed by sb_part */
     _Atomic(sb_mem *) gpu_shape; /* the dimensions, for sb_blob_gpu_shape */
 };

@@ -84,7 +84,7 @@ static sb_status check_apart(const sb_mem *to, int32_t side, sb_mem *from, size_
                : SB_OK;
 }
 
-/* Copies the source's bytes to write->ptr, unless that is the address of the source. */
+/* Copies the source's bytes to write->ptr, unless write->ptr is the source's address. */
 static sb_status run(struct sb__write *write, sb_mem *source, size_t bytes,
                      struct sb__retired *retired, sb_error *err) {
     const void *from;

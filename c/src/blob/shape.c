@@ -18,7 +18,7 @@ static sb_status check_dims(const int64_t *dims, int32_t num_axes, sb_error *err
         if (dims[i] < 0)
             return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "axis %d: dimension %lld is negative", i,
                             (long long)dims[i]);
-    /* Checked even if another dimension is 0, because bindings convert each dimension to a size. */
+    /* Checks each dimension even if another is 0, because bindings convert each to a size_t. */
     for (int32_t i = 0; i < num_axes; i++)
         if ((ptrdiff_t)dims[i] != dims[i])
             return sb__fail(err, SB_ERR_SIZE_OVERFLOW,
@@ -106,8 +106,8 @@ static bool holds(const sb_blob *blob, sb_part part, size_t bytes) {
     return mem->bytes >= bytes || sb__is_placeholder(mem);
 }
 
-/* Copies in ascending order, since `dims` may point into the blob's dimensions. `volatile` forces
-   loads of one dimension: a wider load would stall on stores that the caller has just made. */
+/* Copies in ascending order, since `dims` may point into the blob's dimensions. `volatile` forces a
+   load per dimension: a wider load would stall on stores that the caller has just made. */
 static inline void take_dims(sb_blob *blob, const volatile int64_t *dims, int32_t num_axes) {
     for (int32_t i = 0; i < num_axes; i++)
         blob->shape.dims[i] = dims[i];

@@ -18,7 +18,7 @@
 /* The length of the longest name that, followed by ":0", fits in sb_context.device_name. */
 #define MAX_NAME (sizeof(((sb_context *)NULL)->device_name) - sizeof ":0")
 
-_Static_assert(sizeof(void (*)(void)) == sizeof(void *), "tables hold one pointer a slot");
+_Static_assert(sizeof(void (*)(void)) == sizeof(void *), "every slot is one pointer");
 
 /* A table has all slots (function pointers) of a group or none; the first group is required. */
 static const struct group {

@@ -64,14 +64,15 @@ struct sb__streams {
     sb__mutex lock;
     struct sb__named_stream *named; /* indexed by slot - SB__FIRST_NAMED */
     int32_t count, capacity;        /* of `named` */
+    sb__counter failures[64];       /* by bit: the clock when a wait last reported failed work */
 };
 
 /* Events of queued work that no call has waited for. */
 struct sb__event_list {
     sb__mutex lock;
     struct sb__event *first, *last;
-    uint64_t numbers; /* the last number assigned */
-    int64_t kept;     /* listed events with is_kept */
+    sb__counter clock; /* the number of the last event */
+    int64_t kept;      /* listed events with is_kept */
 };
 
 /* Storage in quarantine. Allocated in advance, because retiring storage must not fail. */
@@ -221,7 +222,7 @@ size_t sb__host_size(const sb_context *context, size_t bytes);
 bool sb__cache_take(sb_context *context, size_t bytes, bool pinned, void **out);
 bool sb__cache_put(sb_context *context, void *ptr, size_t bytes, bool pinned);
 /* Returns the size class of a page-locked buffer of `bytes`, at most an eighth larger, so that
-   similar sizes share buffers; returns `bytes` if the cache does not keep the size. */
+   similar sizes share buffers; returns `bytes` if the cache does not store that size. */
 size_t sb__cache_class(const sb_context *context, size_t bytes);
 /* Frees the oldest buffers until at most `most` bytes remain. */
 void sb__cache_shrink(sb_context *context, uint64_t most);
@@ -253,8 +254,8 @@ static inline void sb__count_copy(sb_context *context, enum sb__direction direct
 
 /* Returns SB_OK, NO_DEVICE, FORKED or DEVICE_LOST. */
 sb_status sb__device_check(const sb_context *context, sb_error *err);
-/* The check before a wait: returns SB_OK or FORKED. A lost device can be waited for, because work
-   that was queued before the loss must end. */
+/* The check before a wait: returns FORKED in a forked child, else SB_OK, even on a lost device,
+   because work that was queued before the loss must end. */
 sb_status sb__device_check_process(const sb_context *context, sb_error *err);
 void sb__device_lose(sb_context *context);
 /* Handles a failure of a slot: records DEVICE_LOST, replaces a status that slots must not return by
@@ -397,11 +398,13 @@ enum {
 
 #define SB__ALL_STREAMS (~(uint64_t)0)
 
-static inline uint64_t sb__slot_bit(int32_t slot) {
+static inline int32_t sb__slot_position(int32_t slot) {
     const int32_t shared = 64 - SB__FIRST_NAMED;
-    return (uint64_t)1 << (slot < SB__FIRST_NAMED
-                               ? slot
-                               : SB__FIRST_NAMED + (slot - SB__FIRST_NAMED) % shared);
+    return slot < SB__FIRST_NAMED ? slot : SB__FIRST_NAMED + (slot - SB__FIRST_NAMED) % shared;
+}
+
+static inline uint64_t sb__slot_bit(int32_t slot) {
+    return (uint64_t)1 << sb__slot_position(slot);
 }
 
 static inline bool sb__has_default_stream(const sb_context *context) {
@@ -426,6 +429,16 @@ static inline sb_stream sb__stream_of_caller(const sb_context *context, sb_strea
 
 /* Checks a stream and finds its slot, or assigns a new slot. */
 sb_status sb__stream_slot(sb_context *context, sb_stream stream, int32_t *out, sb_error *err);
+/* Returns the time of a failure that a wait for a slot's stream last reported, by events.clock: a
+   later event of the stream need not report the failure again. */
+static inline uint64_t sb__slot_failed_at(const sb_context *context, int32_t slot) {
+    return sb__counter_read(&context->streams.failures[sb__slot_position(slot)]);
+}
+
+/* Records that a wait has reported a failure of work that the stream got before the event `number`;
+   0: before now. */
+void sb__slot_failed(sb_context *context, int32_t slot, uint64_t number);
+void sb__stream_failed(sb_context *context, sb_stream stream, uint64_t number);
 /* Makes `stream` wait for the work queued so far on every other stream of `users`. */
 sb_status sb__streams_order(sb_context *context, uint64_t users, sb_stream stream, sb_error *err);
 /* Records an event of the work queued so far on each stream of `users`: a wait for the event
@@ -459,6 +472,8 @@ void sb__streams_free(sb_context *context);
    report a failure to only one wait, but all waits must fail. Also returns DEVICE_LOST if the
    device was lost meanwhile. */
 sb_status sb__own_wait(sb_context *context, sb_error *err);
+/* Waits for an event of the stream in `slot`, and records a failure of the stream's work. */
+sb_status sb__slot_wait(sb_context *context, int32_t slot, void *event, sb_error *err);
 /* Waits for the work queued so far on the stream for reads. */
 sb_status sb__read_wait(sb_context *context, sb_error *err);
 /* Waits for the library's stream, also on a lost device; returns whether its work has ended. */

@@ -22,7 +22,7 @@ sb_status sb__event_make(sb_context *context, struct sb__event **out, sb_error *
 
 static void enlist(struct sb__event_list *list, struct sb__event *event) {
     sb__mutex_lock(&list->lock);
-    event->number = ++list->numbers;
+    event->number = sb__counter_add(&list->clock, 1);
     event->is_listed = true;
     list->kept += event->is_kept;
     event->before = list->last;
@@ -81,7 +81,7 @@ struct sb__event *sb__event_behind(struct sb__event_list *list, const struct sb_
 
 uint64_t sb__event_last_number(struct sb__event_list *list) {
     sb__mutex_lock(&list->lock);
-    const uint64_t number = list->numbers;
+    const uint64_t number = sb__counter_read(&list->clock);
     sb__mutex_unlock(&list->lock);
     return number;
 }

@@ -9,7 +9,7 @@
 
 #define MAX_BACKENDS 64
 
-/* Filled in order and never emptied. Needs no lock, which a forked child could inherit locked. */
+/* Filled in order and never emptied. Uses no lock: a forked child could inherit a locked lock. */
 static _Atomic(const sb_backend *) registered[MAX_BACKENDS];
 
 const sb_backend *sb__registered_backend(const char *name, size_t length) {
@@ -59,8 +59,8 @@ static sb_status call_entry(void *library, const char *shown, const sb_backend *
                            shown);
 }
 
-/* Fails with the system's error number if the file cannot be opened or is not regular. The loader
-   returns no error number, and it would block on a pipe. */
+/* Fails with the system's error number if the file cannot be opened or is not regular. The dynamic
+   loader returns no error number, and it would block on a pipe. */
 static sb_status check_file(const char *path, const char *shown, sb_error *err) {
     struct sb__file_info info;
     sb__file file;

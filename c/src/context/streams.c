@@ -90,6 +90,20 @@ sb_status sb__stream_slot(sb_context *context, sb_stream stream, int32_t *out, s
     return st;
 }
 
+void sb__slot_failed(sb_context *context, int32_t slot, uint64_t number) {
+    if (!number)
+        number = sb__counter_add(&context->events.clock, 1);
+    sb__counter_raise(&context->streams.failures[sb__slot_position(slot)], number);
+}
+
+void sb__stream_failed(sb_context *context, sb_stream stream, uint64_t number) {
+    sb__mutex_lock(&context->streams.lock);
+    const int32_t slot = find_slot(context, stream);
+    sb__mutex_unlock(&context->streams.lock);
+    if (slot >= 0)
+        sb__slot_failed(context, slot, number);
+}
+
 void sb__streams_free(sb_context *context) {
     struct sb__streams *streams = &context->streams;
     sb__object_free(context, streams->named, (size_t)streams->capacity * sizeof *streams->named);
@@ -109,7 +123,7 @@ static int32_t next_user(const sb_context *context, uint64_t users, int32_t slot
    callers wait without the lock. */
 sb_status sb__streams_record_next(sb_context *context, uint64_t users, const sb_stream *except,
                                   int32_t *slot, void **event, sb_error *err) {
-    sb_status st = sb__device_check(context, err); /* a forked child must not lock */
+    sb_status st = sb__device_check(context, err); /* a forked child fails here: it must not lock */
     *event = NULL;
     if (st != SB_OK)
         return st;
@@ -135,7 +149,7 @@ sb_status sb__streams_order(sb_context *context, uint64_t users, sb_stream strea
 
 sb_status sb__streams_record(sb_context *context, uint64_t users, struct sb__events *out,
                              sb_error *err) {
-    sb_status st = sb__device_check(context, err); /* a forked child must not lock */
+    sb_status st = sb__device_check(context, err); /* a forked child fails here: it must not lock */
     for (int32_t slot = 0; st == SB_OK && users && slot >= 0; slot += slot >= 0) {
         st = sb__events_prepare(context, out, err);
         if (st != SB_OK)
@@ -151,10 +165,13 @@ sb_status sb__streams_record(sb_context *context, uint64_t users, struct sb__eve
 
 /* Retries a failed wait: it may not have waited, and a failure of the work is reported only once.
    DEVICE_LOST, too, means that the work has ended. */
-static bool is_over(sb_context *context, sb_stream stream) {
+static bool is_over(sb_context *context, int32_t slot) {
+    const sb_stream stream = stream_of(context, slot);
     sb_status st = sb__device_synchronize(context, stream, NULL);
-    if (st != SB_OK && st != SB_ERR_DEVICE_LOST)
+    if (st != SB_OK && st != SB_ERR_DEVICE_LOST) {
+        sb__slot_failed(context, slot, 0);
         st = sb__device_synchronize(context, stream, NULL);
+    }
     return st == SB_OK || st == SB_ERR_DEVICE_LOST;
 }
 
@@ -163,13 +180,13 @@ bool sb__streams_slot_over(sb_context *context, uint64_t users, int32_t *slot) {
     void *event;
     sb_status st = sb__streams_record_next(context, users, NULL, slot, &event, NULL);
     if (st == SB_OK && event)
-        st = sb__event_wait(context, event, NULL);
+        st = sb__slot_wait(context, *slot, event, NULL);
     sb__event_destroy(context, event);
     if (st == SB_OK)
         return true;
     sb__mutex_lock(&context->streams.lock);
     *slot = next_user(context, users, *slot, NULL);
-    bool over = *slot < 0 || is_over(context, stream_of(context, *slot));
+    bool over = *slot < 0 || is_over(context, *slot);
     sb__mutex_unlock(&context->streams.lock);
     return over;
 }
@@ -225,6 +242,8 @@ sb_status sb__stream_forget(sb_context *context, sb_stream stream, sb_error *err
     int32_t slot = find_slot(context, stream);
     if (slot >= SB__FIRST_NAMED)
         st = sb__device_synchronize(context, stream, err);
+    if (st == SB_ERR_DEVICE_FAILURE)
+        sb__slot_failed(context, slot, 0);
     if (slot >= SB__FIRST_NAMED && (st == SB_OK || st == SB_ERR_DEVICE_LOST))
         context->streams.named[slot - SB__FIRST_NAMED].in_use = false;
     sb__mutex_unlock(&context->streams.lock);

@@ -45,7 +45,7 @@ sb_status sb__own_wait(sb_context *context, sb_error *err) {
                         err);
 }
 
-/* Does not list the event: it covers only downloads, and no later call needs it. */
+/* The event is not listed, because it covers only downloads and no later call needs it. */
 sb_status sb__read_wait(sb_context *context, sb_error *err) {
     sb_error story;
     void *event = NULL;
@@ -75,7 +75,7 @@ bool sb__own_over(sb_context *context) {
 
 sb_status sb__own_asum(sb_context *context, int32_t dtype, int64_t count, const void *x,
                        double *out, sb_error *err) {
-    sb_status st = sb__device_check(context, err); /* a forked child must not lock */
+    sb_status st = sb__device_check(context, err); /* a forked child fails here: it must not lock */
     if (st != SB_OK)
         return st;
     const uint64_t queued = begin_own_wait(context);
@@ -84,7 +84,7 @@ sb_status sb__own_asum(sb_context *context, int32_t dtype, int64_t count, const 
 
 sb_status sb__own_sumsq(sb_context *context, int32_t dtype, int64_t count, const void *x,
                         double *out, sb_error *err) {
-    sb_status st = sb__device_check(context, err); /* a forked child must not lock */
+    sb_status st = sb__device_check(context, err); /* a forked child fails here: it must not lock */
     if (st != SB_OK)
         return st;
     const uint64_t queued = begin_own_wait(context);
@@ -93,7 +93,7 @@ sb_status sb__own_sumsq(sb_context *context, int32_t dtype, int64_t count, const
 
 sb_status sb__device_spoiled(sb_context *context, sb_error *err) {
     char reason[sizeof err->message] = "";
-    /* The device refuses new work from now on; waits for queued work. */
+    /* From here on the device refuses new work, so only queued work must end. */
     sb__device_lose(context);
     (void)sb__streams_over(context, SB__ALL_STREAMS);
     if (!err)
@@ -120,6 +120,8 @@ sb_status sb__event_ask(sb_context *context, struct sb__event *event, sb_error *
         atomic_store_explicit(&event->is_over, true, memory_order_release);
     else if (err)
         *err = story;
+    if (st == SB_ERR_DEVICE_FAILURE)
+        sb__stream_failed(context, event->stream, event->number);
     sb__event_delist(context, event); /* its result is known */
     return is_own ? sb__own_failed(context, st, err) : st;
 }
@@ -161,6 +163,13 @@ sb_status sb__events_wait(sb_context *context, struct sb__events *events, int32_
 
 /* --- streams ------------------------------------------------------------------------- */
 
+sb_status sb__slot_wait(sb_context *context, int32_t slot, void *event, sb_error *err) {
+    const sb_status st = sb__event_ask_twice(context, event, err);
+    if (st == SB_ERR_DEVICE_FAILURE)
+        sb__slot_failed(context, slot, 0);
+    return st;
+}
+
 sb_status sb__streams_wait(sb_context *context, uint64_t users, sb_error *err) {
     const uint64_t own = sb__slot_bit(SB__OWN_SLOT);
     sb_status first = sb__device_check(context, err);
@@ -174,7 +183,7 @@ sb_status sb__streams_wait(sb_context *context, uint64_t users, sb_error *err) {
         sb_error *story = first == SB_OK ? err : NULL;
         sb_status st = sb__streams_record_next(context, users, NULL, &slot, &event, story);
         if (st == SB_OK && event)
-            st = sb__event_wait(context, event, story);
+            st = sb__slot_wait(context, slot, event, story);
         sb__event_destroy(context, event);
         if (first == SB_OK)
             first = st;
@@ -204,9 +213,13 @@ static sb_status wait_unlocked(sb_context *context, sb_stream stream, sb_error *
     const int32_t slot = sb__stream_record(context, stream, &event);
     if (slot == SB__OWN_SLOT) /* needs no event: it is never destroyed */
         return sb__own_wait(context, err);
-    if (slot == SB__LEGACY_SLOT)
-        return sb__device_synchronize(context, stream, err);
-    sb_status st = event ? sb__event_wait(context, event, err) : (sb_status)SB_OK;
+    sb_status st = SB_OK;
+    if (event)
+        st = sb__slot_wait(context, slot, event, err);
+    else if (slot == SB__LEGACY_SLOT)
+        st = sb__device_synchronize(context, stream, err);
+    if (!event && st == SB_ERR_DEVICE_FAILURE)
+        sb__slot_failed(context, slot, 0);
     sb__event_destroy(context, event);
     return st;
 }

@@ -5,10 +5,10 @@
 
 #include <syncblob/model.h>
 
-/* Detection by the outermost fields. For each format, the table has the wire types that each field
-   may have, and the field's weight. A field of another type rules the format out. Of the remaining
-   formats, the one whose fields weigh most is chosen. The weights suit Caffe's output: a solver
-   state always has the field iter, a net has a name or layers, and a blob has values. */
+/* Detects a format by the outermost fields. For each format, the table has the wire types that each
+   field may have, and the field's weight. A field of another type excludes the format. Of the
+   remaining formats, the one whose fields weigh most is chosen. The weights suit Caffe's output: a
+   solver state always has the field iter, a net has a name or layers, and a blob has values. */
 #define VARINT (1u << SB__WIRE_VARINT)
 #define BYTES  (1u << SB__WIRE_BYTES)
 #define FLOATS (BYTES | 1u << SB__WIRE_FIXED32)

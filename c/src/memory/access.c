@@ -8,8 +8,8 @@
 static sb_status order_behind(sb_mem *mem, uint64_t writers, const struct sb__target *target,
                               sb_error *err) {
     sb_context *context = mem->context;
-    sb_status st = SB_OK;
-    if (target->write && mem->bytes) {
+    sb_status st = sb__check_writer(mem, err);
+    if (st == SB_OK && target->write && mem->bytes) {
         struct sb__events *made_by = &target->write->mem->made_by;
         const uint64_t others = writers & ~sb__slot_bit(target->slot);
         st = sb__await_oldest(mem, err);

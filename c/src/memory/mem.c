@@ -17,6 +17,7 @@ sb_status sb_mem_create(sb_context *context, size_t bytes, sb_mem **out, sb_erro
     mem->context = sb_context_retain(context);
     mem->bytes = bytes;
     mem->writer = -1;
+    mem->exposed_at = SB__NOT_EXPOSED;
     mem->pending = -1;
     sb__mutex_init(&mem->lock);
     atomic_store_explicit(&mem->refs, 1, memory_order_relaxed);

@@ -41,6 +41,8 @@ struct sb_mem {
                                   */
     int32_t own_work;            /* SB__OWN_*: work of the library's stream on the device side */
     int32_t writer;              /* slot of the stream that last wrote the device side, or -1 */
+    uint64_t exposed_at;         /* the context's clock when the caller got the pointer for work of
+                                    the caller on that stream, or SB__NOT_EXPOSED */
     int32_t pending;             /* side that a queued transfer or zero fill writes, or -1 */
     int32_t pending_slot;        /* the slot of that transfer's stream */
     int32_t fallback;            /* the head if that transfer fails */
@@ -50,6 +52,8 @@ struct sb_mem {
                                   fail; none if the host has current bytes and nothing is pending */
     sb_mem *next_retired;      /* the next memory in the list sb__retired.mems */
 };
+
+#define SB__NOT_EXPOSED UINT64_MAX
 
 /* Work of the library's stream on the device side that no call has waited for. */
 enum { SB__OWN_NONE, SB__OWN_READS, SB__OWN_WRITES };
@@ -184,7 +188,11 @@ sb_status sb__settle(sb_mem *mem, sb_error *err);
 
 /* Returns the set of streams that last wrote the device side's bytes. */
 uint64_t sb__writers(const sb_mem *mem);
-/* Records events of the work queued so far on `writers`, on which the bytes depend. */
+/* Checks that no wait has reported a failure that may be of the caller's work on the bytes; else
+   the device's bytes are lost, as in sb__await_writers. A new event would omit that failure. */
+sb_status sb__check_writer(sb_mem *mem, sb_error *err);
+/* Records events of the work queued so far on `writers`, on which the bytes depend. Also fails as
+   sb__check_writer. */
 sb_status sb__note_writers(sb_mem *mem, uint64_t writers, sb_error *err);
 /* Waits for the work that the device side's bytes depend on, including the work queued so far on
    `writers`. If that work failed, the device's bytes are lost: the head moves to the host if the

@@ -21,7 +21,7 @@ struct sb__storage {
     struct sb__kept *kept;             /* its entry for quarantine; NULL without a device */
     _Atomic(struct sb__lease *) lease; /* its last holder frees the storage; NULL: no lease */
     bool is_joined;                    /* the lease belongs to another memory's storage */
-    bool is_alias; /* host side: the bytes of the device side's storage, which owns them */
+    bool is_alias;                     /* host side: `ptr` points to the device side's storage */
 };
 
 /* Allocates storage on a side; storage of 0 bytes needs no memory. `contents` applies only to the

@@ -112,12 +112,15 @@ uint64_t sb__writers(const sb_mem *mem) {
 }
 
 sb_status sb__note_writers(sb_mem *mem, uint64_t writers, sb_error *err) {
-    return writers && mem->bytes ? sb__streams_record(mem->context, writers, &mem->made_by, err)
-                                 : (sb_status)SB_OK;
+    const sb_status st = sb__check_writer(mem, err);
+    return st == SB_OK && writers && mem->bytes
+               ? sb__streams_record(mem->context, writers, &mem->made_by, err)
+               : st;
 }
 
 void sb__forget_writers(sb_mem *mem) {
     mem->writer = -1;
+    mem->exposed_at = SB__NOT_EXPOSED;
     if (mem->made_by.capacity)
         sb__events_end(mem->context, &mem->made_by);
 }
@@ -135,13 +138,26 @@ static int32_t head_without_device(const sb_mem *mem) {
     }
 }
 
+static void lose_device_bytes(sb_mem *mem) {
+    sb__forget_writers(mem);
+    sb__publish(mem, head_without_device(mem));
+}
+
+sb_status sb__check_writer(sb_mem *mem, sb_error *err) {
+    if (mem->writer < 0 || sb__slot_failed_at(mem->context, mem->writer) <= mem->exposed_at)
+        return SB_OK;
+    lose_device_bytes(mem);
+    return sb__fail(
+        err, SB_ERR_DEVICE_FAILURE,
+        "queued work has failed on the stream that wrote the bytes, as another call reported");
+}
+
 /* Waits for the oldest `count` events. */
 static sb_status await(sb_mem *mem, int32_t count, sb_error *err) {
     sb_status st = sb__events_wait(mem->context, &mem->made_by, count, err);
     if (st == SB_OK || st == SB_ERR_DEVICE_LOST || st == SB_ERR_FORKED)
         return st;
-    sb__forget_writers(mem);
-    sb__publish(mem, head_without_device(mem));
+    lose_device_bytes(mem);
     return st;
 }
 

@@ -73,7 +73,7 @@ static enum sb__contents contents_of(enum sb__work work, enum sb__write_mode mod
     return mode == SB__WRITE_FILL ? SB__ANY_BYTES : SB__OWN_BYTES;
 }
 
-/* Records the earlier work that the bytes depend on, before a write in place. */
+/* Records the earlier work that the bytes depend on, before a write that keeps bytes in place. */
 static sb_status note_made_by(struct sb__write *write, const struct sb__target *target,
                               sb_error *err) {
     sb_mem *mem = write->mem;
@@ -84,11 +84,11 @@ static sb_status note_made_by(struct sb__write *write, const struct sb__target *
 
 /* Orders the write after earlier users of the device side's storage, and reserves room for the
    event of arithmetic that will be queued for `asked`. */
-static sb_status come_after(struct sb__write *write, bool in_place, const struct sb__target *target,
+static sb_status come_after(struct sb__write *write, bool keeps, const struct sb__target *target,
                             const struct sb__target *asked, sb_error *err) {
     sb_mem *mem = write->mem;
     sb_status st = SB_OK;
-    if (in_place && sb__is_queued(target))
+    if (keeps && sb__is_queued(target))
         st = note_made_by(write, target, err);
     if (st == SB_OK)
         st = sb__after_users(mem, target, err);
@@ -114,7 +114,7 @@ static sb_status begin_locked(struct sb__write *write, enum sb__write_mode mode,
                           commit */
     write->discards = mode != SB__WRITE_KEEP;
     if (write->side == SB_SIDE_GPU)
-        st = come_after(write, cell.work == SB__NOTHING, target, asked, err);
+        st = come_after(write, cell.work == SB__NOTHING && !write->discards, target, asked, err);
     else
         st = sb__await_users(mem, err);
     if (st == SB_OK)
@@ -174,6 +174,8 @@ sb_status sb__write_begin_for(struct sb__write *write, sb_mem *mem, int32_t side
 
 /* Records the stream that writes the device's side. */
 static void note_writer(sb_mem *mem, const struct sb__target *target) {
+    const int32_t writer = mem->writer;
+    mem->writer = -1;
     switch (target->kind) {
     case SB__FOR_POINTER:
         mem->side[SB_SIDE_GPU].is_exposed = true;
@@ -188,6 +190,10 @@ static void note_writer(sb_mem *mem, const struct sb__target *target) {
         if (!mem->bytes)
             return;
         mem->own_work = SB__OWN_NONE; /* the writer is ordered after that work */
+        if (writer != target->slot)
+            mem->exposed_at = SB__NOT_EXPOSED; /* events cover the other writer's work */
+        if (!target->write && mem->exposed_at == SB__NOT_EXPOSED)
+            mem->exposed_at = sb__counter_read(&mem->context->events.clock);
         mem->writer = target->slot;
         mem->side[SB_SIDE_GPU].users |= sb__slot_bit(target->slot);
     }
@@ -203,7 +209,6 @@ static void commit(struct sb__write *write, const struct sb__target *target,
     }
     if (write->side == SB_SIDE_CPU || write->discards)
         sb__forget_writers(mem);
-    mem->writer = -1;
     if (write->side == SB_SIDE_GPU)
         note_writer(mem, target);
     sb__publish(mem, head_of(write->side));
@@ -234,6 +239,8 @@ sb_status sb__write_queued(struct sb__write *write, const struct sb__target *tar
     sb__unlock(mem);
     if (st != SB_OK)
         st = sb__device_synchronize(mem->context, target->stream, err);
+    if (st == SB_ERR_DEVICE_FAILURE)
+        sb__stream_failed(mem->context, target->stream, 0);
     /* UNSUPPORTED means that a stream capture has begun; a later event of the writer suffices. */
     return st == SB_ERR_UNSUPPORTED ? (sb_status)SB_OK : st;
 }

@@ -27,7 +27,7 @@ struct sb__write {
     bool discards;    /* the old bytes are not needed */
     bool is_ordered;  /* device: the library's stream is ordered after default streams */
     struct sb__storage fresh;
-    struct sb__retiree *place; /* for the storage that `fresh` replaces */
+    struct sb__retiree *place; /* the list entry for the storage that `fresh` replaces */
 };
 
 sb_status sb__write_begin(struct sb__write *write, sb_mem *mem, int32_t side,

@@ -85,7 +85,7 @@ static sb_status check(const sb_model *model, int64_t layer, sb_error *err) {
     if (!model)
         return sb__fail_null(err, "model");
     if (!sb__format_layout(model->format))
-        return sb__fail(err, SB_ERR_UNSUPPORTED, "a file that is one blob has no other message");
+        return sb__fail(err, SB_ERR_UNSUPPORTED, "a blob file has no message besides its blob");
     if (layer == SB_NO_LAYER || sb__has_layer(model, layer))
         return SB_OK;
     return sb__fail_layer(model, layer, err);

@@ -6,7 +6,7 @@
 #include "wire/file_write.h"
 
 /* Saving writes the opened bytes verbatim, except edits. A message with edits inside is written
-   twice: first to a counter, for its new length. */
+   twice: first to a counter, to compute its new length. */
 struct save {
     const sb_model *model;
     struct sb__reader *reader;

@@ -49,9 +49,9 @@ struct sb__replacement {
     char temporary[64];        /* "": no temporary file */
 };
 
-/* Creates the temporary file. `*what` describes a failure, in words that follow the path. The
-   target must be a regular file, whose permissions are kept, or not exist; links are followed, also
-   dangling links. */
+/* Creates the temporary file. On failure `*what` is a text to append to the path in the error
+   message. The target must be a regular file, whose permissions are kept, or not exist; links are
+   followed, also dangling links. */
 int sb__replacement_begin(struct sb__replacement *replacement, const char *path, const char **what);
 /* Writes all bytes, or fails. */
 int sb__replacement_write(struct sb__replacement *replacement, const void *bytes, size_t size);

@@ -18,7 +18,7 @@
 _Static_assert(sizeof(sb__mutex) == sizeof(SRWLOCK), "a mutex holds an SRWLOCK");
 _Static_assert(sizeof(sb__recursive_mutex) == sizeof(CRITICAL_SECTION), "or a CRITICAL_SECTION");
 _Static_assert(sizeof(sb__condition) == sizeof(CONDITION_VARIABLE), "one CONDITION_VARIABLE");
-_Static_assert(sizeof(sb__once) == sizeof(INIT_ONCE), "what runs once holds an INIT_ONCE");
+_Static_assert(sizeof(sb__once) == sizeof(INIT_ONCE), "an sb__once holds an INIT_ONCE");
 
 void sb__mutex_init(sb__mutex *mutex) {
     InitializeSRWLock((SRWLOCK *)mutex);
@@ -206,7 +206,7 @@ void sb__library_close(void *library) {
 
 /* --- texts ------------------------------------------------------------------------------ */
 
-/* The texts of POSIX, for errors that exist on other systems, too. */
+/* The texts of POSIX systems for the same errors, and texts for some other errors. */
 static const struct {
     DWORD error;
     const char *text;

@@ -25,7 +25,7 @@ sb_status sb__testing_fail(sb_error *err, sb_status status, const char *format, 
     char message[sizeof err->message];
     va_list args;
     va_start(args, format);
-    /* A false positive of clang-tidy 14, in a file that two targets compile. */
+    /* The warning of clang-tidy 14 is wrong: `args` is initialised. */
     (void)vsnprintf(message, sizeof message, format, args); /* NOLINT(*valist.Uninitialized) */
     va_end(args);
     return sb_error_fill(err, status, 0, message);

@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
-/* Adds a fault after the armed faults; if `alone`, disarms those first. Returns false if the array
-   of faults is full. */
+/* Appends a fault to the array of armed faults; if `alone`, first disarms all others. Returns false
+   if the array is full. */
 static bool arm(const struct sb__testing_handle *sim, const sb_sim_fault *fault, bool alone) {
     int32_t count;
     int32_t armed = 0;
@@ -35,7 +35,7 @@ static sb_status plant(sb_context *context, const sb_sim_fault *fault, bool alon
     if (st != SB_OK)
         return st;
     if (!arm(&sim, fault, alone))
-        st = sb__testing_fail(err, SB_ERR_OVER_LIMIT, "as many faults as there may be are armed");
+        st = sb__testing_fail(err, SB_ERR_OVER_LIMIT, "the maximum number of faults is armed");
     return sb__testing_unlock(&sim, st);
 }
 

@@ -11,9 +11,9 @@ static const int32_t schedules[] = {SB_SIM_EAGER, SB_SIM_LAZY, SB_SIM_RANDOM};
 /* A device set up so that every operation can succeed. */
 struct bench {
     struct fixture f;
-    char *x, *y; /* 16 floats each: all 3 in x, all 5 in y */
+    char *x, *y; /* 16 floats each: x holds 3s, y holds 5s */
     char source[BYTES], target[BYTES];
-    void *event; /* recorded, on a stream without other work */
+    void *event; /* recorded on a stream without other work */
     void *out;   /* the result of the last ALLOC, ALLOC_PINNED or EVENT_RECORD */
 };
 
@@ -189,7 +189,7 @@ TEST(work_that_fails_later_is_not_done) {
         }
 }
 
-/* Otherwise memory could be freed under work that the wait should protect. */
+/* Without the delay, memory could be freed while the work before the wait uses it. */
 TEST(a_wait_that_fails_later_still_delays_later_work) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++) {
         struct bench b = bench_open(schedules[s]);
@@ -207,8 +207,8 @@ TEST(a_wait_that_fails_later_still_delays_later_work) {
     }
 }
 
-/* A failure is reported by the events after the failed work, up to the next event that the same
-   thread records, but not by earlier or later events, nor by other streams. */
+/* A failure is reported by events that are recorded after the failed work, up to the same thread's
+   next event (included), but not by earlier or later events, nor by other streams. */
 TEST(events_report_failures_of_work_before_them) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++) {
         struct bench b = bench_open(schedules[s]);
@@ -282,7 +282,7 @@ TEST(another_thread_s_wait_does_not_consume_the_failure) {
             upload(&b.f, b.y, b.source, BYTES, b.f.own);
             struct other_thread other = elsewhere(&b);
             assert_int_equal(other.synchronized, SB_ERR_DEVICE_FAILURE);
-            /* The failure is reported to the other thread once, and the work is done. */
+            /* The other thread receives the failure only once. */
             assert_int_equal(other.again, SB_OK);
             assert_int_equal(other.recorded, SB_OK);
             if (by_event) {
@@ -395,7 +395,7 @@ TEST(a_failure_is_reported_once_to_all_other_threads) {
         (void)in_another_thread(synchronize_around_another, &other);
         assert_int_equal(other.synchronized, SB_ERR_DEVICE_FAILURE);
         assert_int_equal(other.again, SB_OK);
-        /* This thread queued the work. */
+        /* This thread queued the work, so it also receives the failure. */
         assert_int_equal(synchronize_status(&b), SB_ERR_DEVICE_FAILURE);
         assert_int_equal(synchronize_status(&b), SB_OK);
         bench_close(&b);
@@ -456,7 +456,7 @@ TEST(unreported_failures_end_with_their_stream) {
     bench_close(&b); /* closing frees the failures: nothing leaks */
 }
 
-/* --- for good ------------------------------------------------------------------------- */
+/* --- permanently ---------------------------------------------------------------------- */
 
 static int kernels_run;
 
@@ -482,7 +482,7 @@ TEST(a_lost_device_stays_lost) {
             assert_status(SB_ERR_DEVICE_LOST, sb_sim_stream_create(b.f.context, &stream, &err));
             assert_status(SB_ERR_DEVICE_LOST,
                           sb_sim_launch(b.f.context, NULL, count_kernel, NULL, &err));
-            assert_true(device_holds(&b, b.x, 3)); /* its bytes can still be read */
+            assert_true(device_holds(&b, b.x, 3)); /* tests can still read a lost device */
             b.f.table->free(b.f.device, b.x, BYTES, b.f.own);
             assert_status(SB_ERR_DEVICE_FAILURE, sb_sim_peek(b.f.context, b.target, b.x, 1, &err));
             bench_close(&b);

@@ -114,7 +114,7 @@ static int open_files(void) {
    ranges and closes the file of rubbish bytes. */
 TEST(closing_the_device_frees_its_memory_and_files) {
     const size_t gib = (size_t)1 << 30, before = process_memory_now().mapped;
-    skip_on_32_bits("ten gigabytes have no addresses");
+    skip_on_32_bits("the addresses cannot express 10 GiB");
     const int files = open_files();
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
     char *good = new_memory(&f, 64, f.own);
@@ -500,7 +500,7 @@ TEST(a_missing_wait_gives_wrong_bytes) {
     char target[64];
     char right[64];
     memset(source, 0x11, 64);
-    memset(target, 0x11, 64); /* already the bytes that the download will copy */
+    memset(target, 0x11, 64); /* the same bytes that the download will copy */
     memset(right, 0x11, 64);
     char *from = new_memory(&f, 64, f.own);
     char *to = new_memory(&f, 64, f.own);
@@ -568,8 +568,8 @@ TEST(rubbish_is_written_after_earlier_queued_work) {
             assert_int_equal(f.table->copy(f.device, b, a, 64, f.own, NULL), SB_OK);
             order(&f, f.own, other);
             assert_int_equal(sb_sim_launch(f.context, other, look, &kernel, NULL), SB_OK);
-            upload(&f, a, next, 64, other);   /* b is still copied from the old a */
-            download(&f, host, a, 64, other); /* the first upload still reads the old host */
+            upload(&f, a, next, 64, other);   /* the copy to b must read the old a */
+            download(&f, host, a, 64, other); /* the first upload must read the old host */
             download(&f, seen[0], b, 64, other);
             download(&f, seen[1], a, 64, other);
             synchronize(&f, other);
@@ -676,7 +676,7 @@ TEST(a_new_schedule_applies_to_later_work) {
     assert_ok(sb_sim_set_schedule(f.context, SB_SIM_RANDOM, 5, &err));
     for (int i = 0; i < 20; i++)
         f.table->event_destroy(f.device, record(&f, two)); /* runs some queued work */
-    assert_string_equal(trace.order, "");                  /* not run before other work needs it */
+    assert_string_equal(trace.order, "");                  /* runs only when other work needs it */
     assert_ok(sb_sim_set_schedule(f.context, SB_SIM_EAGER, 0, &err));
     launch(&f, two, &b);
     assert_string_equal(trace.order, "b");
@@ -970,7 +970,7 @@ TEST(bad_arguments_are_refused) {
     fixture_close(&f);
 }
 
-/* The caller may be another library, which may pass NULL: the legacy stream is not destroyed. */
+/* Another library may pass NULL, the legacy stream, which must not be destroyed. */
 TEST(streams_of_the_device_itself_are_not_destroyed) {
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
     const void *table = NULL;

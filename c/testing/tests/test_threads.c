@@ -23,8 +23,8 @@ static void add_one(void *user) {
         values[i] += 1;
 }
 
-/* On a private or a shared stream, uploads values, doubles them, adds one in a kernel, sums and
-   downloads them. */
+/* Uploads values, doubles them, adds one in a kernel, and sums and downloads them. Other threads
+   may use the same stream. */
 static bool round_trip(struct fixture *f, sb_stream stream, float value) {
     const sb_backend *t = f->table;
     float values[VALUES];

@@ -24,7 +24,7 @@ struct caffe_peer {
     /* Makes the blob work on the caller's memory. */
     void (*borrow)(void *blob, float *data, float *diff);
 
-    /* Each makes CALLS calls. */
+    /* Each of these functions makes CALLS calls. */
     void (*access)(void *blob);
     void (*make)(void *unused);
     void (*reshape_vector)(void *blob);

@@ -3,9 +3,9 @@
 
     onnx.py SYNCBLOB MODEL PROTOTXT ENVIRONMENTS [--rounds N] [--check]
 
-MODEL and PROTOTXT are a net of 24 MB. A VGG-16 with random weights, 528 MiB, is made in a temporary folder. The
-contestants take turns. In memory (tmpfs) they are cp and "syncblob convert". On the disk they are also cp with
-sync, since convert syncs its file, and, for two rounds, the converters that have a Python environment in
+MODEL and PROTOTXT are a net of 24 MB; the program makes another, a VGG-16 with 528 MiB of random weights. The
+contestants take turns. In memory (tmpfs) the contestants are cp and "syncblob convert". On the disk also cp with
+sync takes part, since convert syncs its file, and, for two rounds, the converters that have an environment in
 ENVIRONMENTS (tests/release/users.sh). All files to read are in the page cache.
 """
 
@@ -84,7 +84,7 @@ class Failed(Exception):
 
 
 def run(command, folder):
-    """Returns seconds, and the peak in MiB by GNU's time: a direct child's peak begins with this process's."""
+    """Returns the seconds and the peak in MiB. GNU time measures it: a child's peak includes this process's."""
     peak = folder / "peak"
     start = time.perf_counter()
     done = subprocess.run(["/usr/bin/time", "-q", "-o", peak, "-f", "%M", *shlex.split(command)], cwd=folder,

@@ -43,7 +43,7 @@ enum fake_mode {
 };
 
 /* Makes the `nth` call of `function` (NULL: of any function) from now on fail with `code`; 1 is the
-   next call. The fault is removed when the call has failed, or by nth 0. */
+   next call. The fault is removed when the call has failed, or by a call with `nth` 0. */
 FAKE_API void fake_fail(const char *function, int64_t nth, enum fake_mode mode, unsigned int code);
 /* After fake_fail: makes the `nth` call after the failing call fail in the same way, once. */
 FAKE_API void fake_fail_again(int64_t nth);

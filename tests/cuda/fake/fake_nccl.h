@@ -7,8 +7,8 @@
 
 #include <nccl.h>
 
-/* Makes the `nth` operation of this rank from now on, in any communicator, never end. Soon
-   afterwards ncclCommGetAsyncError returns `code`, unless `code` is ncclSuccess. nth 0 removes the
+/* Makes the `nth` operation of this rank from now on, in any communicator, run forever. Unless
+   `code` is ncclSuccess, ncclCommGetAsyncError soon returns `code`. A call with `nth` 0 removes the
    fault. */
 FAKE_API void fake_nccl_fail(int rank, int64_t nth, ncclResult_t code);
 /* Returns the number of communicators that are neither destroyed nor aborted. */

@@ -30,7 +30,7 @@ struct part {
     bool begun, done, stuck;
 };
 
-/* Groups, communicators and parts live to the end of the process: kernels may still use them. */
+/* Groups, communicators and parts are never freed, because kernels may still use them. */
 struct group {
     struct group *next;
     uint64_t id;
@@ -450,7 +450,7 @@ ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataTyp
                                 .ptr = (CUdeviceptr)(uintptr_t)to,
                                 .stream = stream};
     if (from != to)
-        fake_violation("the fake driver reduces only in place");
+        fake_violation("the fake NCCL reduces only in place");
     return queue(comm, &wanted, __func__);
 }
 
@@ -463,7 +463,7 @@ ncclResult_t ncclBroadcast(const void *from, void *to, size_t count, ncclDataTyp
                                 .ptr = (CUdeviceptr)(uintptr_t)to,
                                 .stream = stream};
     if (from != to)
-        fake_violation("the fake driver broadcasts only in place");
+        fake_violation("the fake NCCL broadcasts only in place");
     return queue(comm, &wanted, __func__);
 }
 

@@ -8,7 +8,7 @@ int main(void) {
     sb_context *context = NULL;
     sb_error err;
     options.device = "cuda:0";
-    for (int i = 0; i < 2; i++) { /* the driver is then loaded a second time */
+    for (int i = 0; i < 2; i++) { /* the second call loads the driver again */
         sb_status st = sb_context_create(&options, &context, &err);
         if (st == SB_OK) {
             sb_context_release(context);
@@ -17,7 +17,7 @@ int main(void) {
         }
         printf("%s: %s (%d)\n", sb_status_name(st), err.message, err.device_code);
         if (st != SB_ERR_NO_DEVICE || err.device_code == 0)
-            return 1; /* 0: no call of the driver failed */
+            return 1; /* device_code 0 means that no call of the driver failed */
     }
     return 0;
 }

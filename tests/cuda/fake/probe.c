@@ -423,7 +423,7 @@ static bool hold(CUstream s) {
     return OK(CU(cuLaunchHostFunc)(s, nap, NULL));
 }
 
-/* Uploads late on the stream `first` and downloads on `second`. An event recorded on `recorded`, or
+/* Uploads after a delay on the stream `first` and downloads on `second`. An event on `recorded`, or
    the rules of the legacy default stream, must order the download after the upload. */
 static bool round_trip(CUstream first, CUstream recorded, CUstream second, bool by_event,
                        bool destroyed_early) {

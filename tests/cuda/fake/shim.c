@@ -33,7 +33,7 @@ static struct shim {
     void *device;
     int64_t calls[SB_SIM_OP_COUNT];
     sb_sim_fault faults[MAX_FAULTS];
-    CUstream streams[MAX_STREAMS]; /* the test's streams; closing the device ends the rest */
+    CUstream streams[MAX_STREAMS]; /* the test's; closing the device destroys those left */
     struct shim *next;
 } * shims;
 
@@ -92,8 +92,8 @@ static void shim_close(void *device) {
 
 /* --- slots ----------------------------------------------------------------------------------- */
 
-/* Counts the call in each armed fault. The first fault whose countdown ends makes the slot's driver
-   call fail. Returns the mode of this fault, or -1. */
+/* Counts down each armed fault. The first fault whose countdown ends makes the slot's driver call
+   fail. Returns the mode of this fault, or -1. */
 static int32_t arm(void *device, int32_t op, const char *function) {
     static const enum fake_mode modes[] = {FAKE_NOW, FAKE_TRANSIENT, FAKE_STICKY};
     struct shim *shim = shim_of(device);
@@ -200,7 +200,7 @@ static sb_status shim_alloc_pinned(void *device, size_t bytes, void **out, sb_er
     return st;
 }
 
-/* Refuses unknown handles as the simulated device does; the driver would crash. */
+/* Refuses unknown handles, as the simulated device does: NVIDIA's driver would crash. */
 static sb_status shim_check_known(void *device, sb_stream stream, sb_error *err) {
     if (stream && !fake_knows((CUstream)stream))
         return sb_error_fill(err, SB_ERR_WRONG_DEVICE, 0, "no stream");

@@ -96,7 +96,7 @@ static const struct row {
     {"scale, no exposed pointer", on_device, scale, {1, 0, 1}},
     {"scale, an exposed pointer", exposed, scale, {5, 0, 1}},
     {"update, exposed pointers", exposed, update, {5, 0, 1}},
-    /* more calls: an event reports whether the operation failed */
+    /* makes more calls: an event must report whether the operation failed */
     {"update_on a stream, no exposed pointer", updated_on, update_on, {11, 0, 1}},
     {"asum, no exposed pointer", on_device, asum, {17, 1, 1}},
     {"gpu_data, first access with a copy", on_host, read_device, {12, 1, 0}},

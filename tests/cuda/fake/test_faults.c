@@ -1,7 +1,7 @@
-/* Makes each call of the driver and of cuBLAS within each operation fail in turn, in each way; then
-   two calls within one operation. The status must explain the failure. Current bytes, the caller's
-   context and the capture mode must remain, the same call must work afterwards, the library must
-   count the device memory correctly, and at the end nothing may be left. */
+/* Makes each call of the driver or of cuBLAS in each operation fail in turn, in each mode; then
+   two calls of one operation. The status must explain the failure. Current bytes, the caller's
+   context and the capture mode must remain, a second call must succeed, the library must count the
+   device memory correctly, and at the end no object may remain. */
 #include "fixture.h"
 
 #include "context/context.h"

@@ -127,7 +127,7 @@ TEST(memory_that_cannot_be_freed_is_kept_until_it_can) {
                 release_failing(pools, function, then);
 }
 
-/* Makes calls of a sum fail; the core does not know its memory. Returns whether a call failed. */
+/* Fails driver calls of a sum, whose memory the core does not know. Returns whether one failed. */
 static bool sum_failing(int pools, size_t function, int64_t nth) {
     struct stage stage;
     double sum;
@@ -191,7 +191,7 @@ TEST(page_locked_memory_is_kept_and_counted_likewise) {
 
 /* --- at the end ------------------------------------------------------------------------------- */
 
-/* After the end of the context no call can free the memory. */
+/* After the context is closed, no call of the library can free the memory. */
 TEST(memory_that_a_context_never_freed_counts_as_leaked) {
     for (size_t i = 0; i < 2 * FUNCTIONS; i++) {
         const size_t function = i / 2;
@@ -215,7 +215,7 @@ TEST(memory_that_a_context_never_freed_counts_as_leaked) {
     }
 }
 
-/* The end of a lost context frees its memory. At process exit the driver frees all memory. */
+/* The destruction of a lost context frees its memory, and a process exit frees all memory. */
 TEST(memory_of_a_lost_context_is_not_leaked) {
     static const CUresult codes[] = {CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_DEINITIALIZED};
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
@@ -233,8 +233,8 @@ TEST(memory_of_a_lost_context_is_not_leaked) {
     }
 }
 
-/* The memory counts as leaked: such a stream may end before a later wait for it. A forked child has
-   no leaks to report. */
+/* The memory counts as leaked, since the caller's stream may not exist any more when the library
+   could wait for it. A forked child counts leaks from 0. */
 TEST(memory_of_another_stream_cannot_be_kept) {
     struct stage stage;
     void *ptr;

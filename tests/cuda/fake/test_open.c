@@ -1,6 +1,6 @@
-/* Tests how the backend opens, and forks. A missing library causes a status with a message, and
-   nothing is printed. Each scenario runs this program again in its own environment. The program is
-   not linked with the fakes; it looks up their functions. */
+/* Tests how the backend opens, and forks. A missing library must cause a status with a message, and
+   print nothing. For each scenario the program runs itself with other environment variables. It is
+   not linked with the fakes, but looks up their functions. */
 #include "ranks.h"
 #include "rig.h"
 #include "table.h"

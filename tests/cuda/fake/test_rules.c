@@ -128,7 +128,7 @@ TEST_ON(stage, closing_leaves_a_capture_alone) {
     test_end(blob);
     begin_capture(f, captured);
     test_end(other);
-    for (int64_t nth = 1; nth < 8; nth++) { /* even if the call fails that protects the capture */
+    for (int64_t nth = 1; nth < 8; nth++) { /* even if the call that protects the capture fails */
         other = another_context("cuda:1");
         fake_fail("cuThreadExchangeStreamCaptureMode", nth, FAKE_NOW, CUDA_ERROR_UNKNOWN);
         test_end(other);
@@ -199,7 +199,7 @@ static bool opens_later(void *user) {
     return ++*(int *)user > 100;
 }
 
-/* The pool's free memory may be in pieces that are too small, or a free may still be queued. */
+/* The allocation fails if free memory is in pieces, and succeeds after a wait for a queued free. */
 TEST_ON(stage, an_allocation_without_memory_trims_the_pool) {
     int asked = 0;
     void *out;
@@ -328,8 +328,8 @@ TEST_ON(stage, arithmetic_without_memory_for_kernels_loses_nothing) {
     assert_true(x[9] == 6);
 }
 
-/* A stream whose capture forbids work gets no work, and a failing call of cuBLAS does not end a
-   capture. */
+/* The library queues no work on a stream if a capture forbids it, and a failing call of cuBLAS does
+   not end a capture. */
 TEST_ON(stage, arithmetic_beside_a_capture_loses_nothing) {
     static const unsigned int flags[] = {CU_STREAM_NON_BLOCKING, CU_STREAM_DEFAULT};
     for (int i = 0; i < 2; i++) {
@@ -357,7 +357,7 @@ TEST_ON(stage, arithmetic_beside_a_capture_loses_nothing) {
 struct pair {
     struct stage stage;
     sb_context *other, *elsewhere;
-    sb_mem *used; /* memory in use, of `other` */
+    sb_mem *used; /* memory that `other` uses */
 };
 
 static void pair_open(struct pair *pair) {
@@ -517,8 +517,8 @@ TEST_ON(stage, waits_block_as_the_application_chose) {
     assert_int_equal(cuDevicePrimaryCtxSetFlags(0, CU_CTX_SCHED_AUTO), CUDA_SUCCESS);
 }
 
-/* For such a stream drivers for CUDA 12.4 to 12.9 return no context; later drivers return a context
-   that is not the primary one. */
+/* For a green context's stream, drivers for CUDA 12.4 to 12.9 return no context; later drivers
+   return a context that is not the primary one. */
 TEST_ON(stage, a_stream_of_a_green_context_is_refused) {
     static const int versions[] = {12040, 12090, 13000};
     CUdevResource resource;

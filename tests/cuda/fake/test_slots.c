@@ -16,9 +16,9 @@ static const struct {
 } errors[] = {{1, 8},     {11, 16},   {34, 46},   {100, 102}, {200, 226}, {300, 304}, {400, 402},
               {500, 500}, {600, 600}, {700, 721}, {800, 812}, {900, 916}, {999, 999}};
 
-/* Returns the status for an error of the driver: DEVICE_FAILURE if no row contains the error. It is
-   DEVICE_LOST if by cuda.h the process or the context cannot continue, or the hardware failed. The
-   last two numbers are newer than CUDA 12.0. */
+/* Returns the status for an error of the driver. The rows with DEVICE_LOST are the errors after
+   which, by cuda.h, the process or the context cannot continue, or the hardware failed. The errors
+   of the last two rows are newer than CUDA 12.0. An error without a row is a DEVICE_FAILURE. */
 static sb_status status_of(unsigned int error) {
     static const struct {
         unsigned int first, last;
@@ -156,7 +156,7 @@ static bool is_retried(const struct slot *slot, const char *fired, unsigned int 
 /* Returns the status of a slot if the driver call fails every time. */
 static sb_status lasting(const struct slot *slot, const char *fired, unsigned int error) {
     if (slot->waits && error == CUDA_ERROR_OUT_OF_MEMORY)
-        return SB_ERR_DEVICE_FAILURE; /* the core must only repeat the wait */
+        return SB_ERR_DEVICE_FAILURE; /* so that the core only repeats the wait */
     if (slot->waits && error == CUDA_ERROR_DEINITIALIZED)
         return SB_OK; /* at process exit, work counts as complete */
     if (slot->run == check_stream && error == CUDA_ERROR_INVALID_HANDLE)
@@ -349,7 +349,7 @@ static void fail_preparing(const char *function, int64_t nth, enum fake_mode mod
         assert_untouched();
 }
 
-/* Fails a call in each way. Calls that are out of memory are retried in any row. */
+/* Fails a call once, or always. A call that is out of memory is retried, whatever the row. */
 static void fail_each_way(const struct preparing *row, int64_t nth, unsigned int error) {
     const sb_status wanted = status_from(row->function, error);
     const bool retried = row->is_retried || wanted == SB_ERR_OUT_OF_MEMORY;

@@ -1,5 +1,5 @@
-/* Compares the speed of the backend with the device's own speed: arithmetic with a copy within the
-   device, transfers and allocations with the driver's. They take turns in one run. Prints Markdown.
+/* Compares the backend's speed: arithmetic with a copy within the device, transfers and allocations
+   with the driver's. The compared calls take turns in one run. Prints Markdown.
 
    usage: bench               the benchmark
           bench --quick       small sizes, as a test of the program
@@ -288,7 +288,7 @@ static void bench_overlap(struct subject *s, size_t bytes) {
     s->scales = wanted < 2 ? 2 : wanted > 1000 ? 1000 : (int)wanted;
     begin_table("An asynchronous push beside arithmetic");
     const double a = time_in_turn(s, push, 1, 1), b = time_in_turn(s, work, 1, 1);
-    printf("\nThe overlap hides %.1f %% of the shorter one.\n",
+    printf("\nThe overlap hides %.1f %% of the shorter work.\n",
            100 * (a + b - time_in_turn(s, both, 1, 1)) / (a < b ? a : b));
     test_end(s->mem);
     test_end(s->blob);

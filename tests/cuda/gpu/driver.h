@@ -75,8 +75,8 @@ enum {
     F(sb__cu_result, cuGreenCtxDestroy, (struct CUgreenCtx_st * green))                            \
     F(sb__cu_result, cuMemGetInfo_v2, (size_t * free, size_t * total))                             \
     F(sb__cu_result, cuCtxDestroy_v2, (sb__cu_context context))
-/* The version in CUDA 12's header. The header of CUDA 13 has another version; the driver exports
-   both. */
+/* The version of the function in CUDA 12's header. The header of CUDA 13 has another version; the
+   driver exports both. */
 #define OLD_FUNCTIONS(F)                                                                           \
     F(sb__cu_result, cuCtxCreate_v2,                                                               \
       (sb__cu_context * context, unsigned int flags, sb__cu_device device))

@@ -131,7 +131,7 @@ static bool is_same(double found, double wanted) {
     return found == wanted || (isnan(found) && isnan(wanted));
 }
 
-/* The device's results must be the host's. */
+/* The device's results must equal the host's results. */
 TEST_ON(stage, infinity_and_nan_stay) {
     static const double data[] = {INFINITY, -INFINITY, NAN, INFINITY, 1, NAN};
     static const double diff[] = {1, 1, 1, INFINITY, -INFINITY, NAN};

@@ -150,7 +150,7 @@ struct inherited {
     sb_mem *at_gpu, *pinned, *ordinary;
 };
 
-/* If the condition is false, ends the child with an exit status that is made from the line. */
+/* If the condition is false, ends the child with an exit status that depends on the line. */
 #define need(condition)                                                                            \
     do {                                                                                           \
         if (!(condition))                                                                          \
@@ -184,7 +184,7 @@ static void use_in_child(struct inherited *i) {
 
 TEST_ON(stage, a_forked_child_gets_a_status) {
     sb_context_options options = stage_options();
-    options.max_pinned_bytes = BYTES; /* beyond the cap: the third memory is ordinary */
+    options.max_pinned_bytes = BYTES; /* the cap forbids to page-lock the third memory */
     stage_reopen(f, &options);
     struct inherited i = {f, mem_on_device(f->context, BYTES, 1), mem_on_host(f->context, BYTES, 2),
                           mem_on_host(f->context, BYTES, 3)};
@@ -245,7 +245,7 @@ static int run_scenario(const char *name) {
     if (!freopen("/dev/null", "w", stdout) || gpu_begin())
         return 1;
     if (strcmp(name, "exit_handler") == 0)
-        (void)atexit(release_everything); /* registered last, so it runs before the driver's */
+        (void)atexit(release_everything); /* registered last: runs before the driver's handler */
     leave_everything_alive();
     in_destructor = strcmp(name, "destructor") == 0;
     return 0;

@@ -1,5 +1,5 @@
 /* Tests the order of the library's work and the test's work on streams of the test. On a device a
-   pause keeps a stream busy; on a fake driver work runs by the schedule. */
+   pause keeps a stream busy; on a fake driver the schedule determines when work runs. */
 #include "gpu.h"
 
 #include <pthread.h>
@@ -120,7 +120,7 @@ static void release(sb_context *context, sb_mem *mem) {
     reuse_memory(context);
 }
 
-/* Queued work that reads the bytes of an access or a push must see the bytes of that time. */
+/* Queued work must read the bytes that an access or a push has provided, not later bytes. */
 EACH(work_waits_for_earlier_readers) {
     static void (*const works[])(sb_context * context, sb_mem * mem) = {write_on_host, clear, evict,
                                                                         release};
@@ -176,8 +176,8 @@ EACH(a_plain_pointer_is_ready_on_any_stream) {
 
 /* --- default streams ------------------------------------------------------------------------- */
 
-/* In a program that is compiled for per-thread default streams, launches without a stream use this
-   handle. */
+/* The handle of the per-thread default stream. If a program is compiled for these streams, launches
+   without a stream use it. */
 #define PER_THREAD ((sb_stream)0x2)
 
 TEST_ON(scene, the_librarys_stream_is_ordered_with_the_legacy_one) {

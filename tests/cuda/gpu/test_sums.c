@@ -110,7 +110,7 @@ static void check_lent(sb_context *context, int32_t dtype, const char *memory, s
     test_end(blob);
 }
 
-/* The elements are 1, 0, 1, 0 and so on; memory beside them is NaN. */
+/* The elements are 1, 0, 1, 0 and so on; the memory before and after them has NaNs. */
 TEST_ON(stage, sums_take_memory_of_any_alignment) {
     static const int64_t counts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 1023, 1024, 1025, 4099, MANY};
     for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++)

@@ -41,8 +41,8 @@ TEST_ON(stage, ordinary_memory_is_the_hosts) {
     tensor->deleter(tensor);
 }
 
-/* The tensor's bytes remain after the device copy and the blob have ended, until the deleter
-   runs. */
+/* The tensor's bytes remain until the deleter runs, even after the device copy is evicted and the
+   blob is destroyed. */
 TEST_ON(stage, a_tensor_keeps_device_memory) {
     void *data;
     sb_blob *blob = blob_filled(f->context, 0x33);

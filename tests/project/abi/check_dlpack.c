@@ -1,5 +1,5 @@
-/* Compares our structs of DLPack with dlpack.h. Compiled as C and as C++, with DLPACK_FIRST and
-   without; never run. */
+/* Compares our structs of DLPack with dlpack.h. This file is only compiled: as C and as C++, with
+   and without DLPACK_FIRST. */
 #ifdef DLPACK_FIRST
 #include <dlpack/dlpack.h>
 #endif
@@ -23,7 +23,7 @@
 #define SAME_NUMBER(ours, theirs) static_assert((long)(ours) == (long)(theirs), #ours)
 
 SAME_NUMBER(SB_DL_MAJOR_VERSION, DLPACK_MAJOR_VERSION);
-static_assert(SB_DL_MINOR_VERSION <= DLPACK_MINOR_VERSION, "a minor version that there is");
+static_assert(SB_DL_MINOR_VERSION <= DLPACK_MINOR_VERSION, "dlpack.h has our minor version");
 
 SAME_NUMBER(SB_DL_DEVICE_CPU, kDLCPU);
 SAME_NUMBER(SB_DL_DEVICE_CUDA, kDLCUDA);

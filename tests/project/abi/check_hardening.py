@@ -3,9 +3,9 @@
 
     check_hardening.py KIND FILE [--run-path FOLDER[:FOLDER...]] [--fortified]
 
-KIND is library, archive, program or foreign. A foreign library has code of another compiler,
-without stack protector and CET, and must not be marked for CET. --fortified: the code is optimised,
-so its calls of the C library must be the checked (fortified) ones.
+KIND is library, archive, program or foreign. A foreign library contains code of another compiler,
+which uses neither a stack protector nor CET, so it must not be marked for CET. With --fortified the
+calls of the C library must be the checked (fortified) ones, as they are in optimised code.
 """
 import argparse
 import re
@@ -14,7 +14,7 @@ import sys
 
 LINKED = {"library", "foreign", "program"}
 COMPILED = {"library", "archive"}
-# The kinds, whether readelf must print the pattern or must not, the pattern, and the complaint.
+# A rule: its kinds, whether readelf's output must match the pattern, the pattern, the complaint.
 RULES = [
     (LINKED, True, r"GNU_RELRO", "no RELRO: what is relocated stays writable"),
     (LINKED, True, r"\(FLAGS(_1)?\).*NOW", "symbols are resolved lazily: their table stays writable"),
@@ -38,7 +38,7 @@ def problems(kind, path, run_paths=(), fortified=False):
         kinds.add("fortified")
     if kind in COMPILED and "X86-64" in text:
         kinds.add("x86")
-    # each object has separate notes; the other rules apply to the whole archive
+    # readelf prints x86 features for each object of an archive; the other rules apply to the whole file
     parts = re.split(r"(?m)^File: ", text)[1:] if kind == "archive" else [text]
     for where, wanted, pattern, complaint in RULES:
         if kinds & where:

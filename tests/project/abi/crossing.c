@@ -1,6 +1,6 @@
 /* crossing LIBRARY: passes objects of the static library to the shared library, made of the same
-   sources. Each copy must recognise the other's built-in context, despite its other address: the
-   copy reports the context as NULL and does not count its owners. */
+   sources. Each copy of the library must recognise the built-in context of the other copy, whose
+   address differs: it must report this context as NULL, and must not count the context's owners. */
 #include <syncblob/syncblob.h>
 
 #include <dlfcn.h>
@@ -15,7 +15,7 @@
         }                                                                                          \
     } while (0)
 
-/* Defines a local variable, NAME_, with the other copy's function NAME. */
+/* Defines the local variable NAME_, a pointer to the function NAME of the other copy. */
 #define LOAD(name)                                                                                 \
     __typeof__(name) *name##_ = NULL;                                                              \
     *(void **)&name##_ = dlsym(library, #name);                                                    \
@@ -31,7 +31,7 @@ int main(int argc, char **argv) {
     LOAD(sb_blob_destroy);
     LOAD(sb_blob_create_shaped);
     LOAD(sb_mem_context);
-    for (int i = 0; i < 3; i++) { /* a counted owner would be lost in the first round */
+    for (int i = 0; i < 3; i++) { /* fails in a later round if a round frees the context */
         sb_blob *sharer = NULL;
         CHECK(sb_blob_create_shaped(NULL, SB_DTYPE_F32, shape, 2, &blob, NULL) == SB_OK);
         CHECK(sb_blob_mutable_mem(blob, SB_DATA, &mem, NULL) == SB_OK);

@@ -1,5 +1,5 @@
-/* A program with its own copy of the library (user.c) that loads the libraries of other users:
-   host local|global NAME PATH... */
+/* Links a copy of the library and a user of it (user.c), and loads other users, which are shared
+   libraries with other copies: host local|global NAME PATH... */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>

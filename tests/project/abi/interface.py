@@ -5,14 +5,14 @@
     interface.py [--cc CC] compare
     interface.py [--cc CC] update [--reviewed]
 
-"exports" fails unless a shared library exports the functions of its headers and nothing else, each
-in the version of its tier, and has the SONAME of its version. NAME is "core", or X for
-libsyncblob-X.
+"exports" fails unless a shared library exports exactly the functions of its headers, each with the
+symbol version of its tier (stable, backend, experimental), and has the SONAME of its version. NAME is
+"core", or X for libsyncblob-X.
 
 "compare" fails if abidiff finds a difference to the recorded interface of x86-64. "update" records
-the interface if it only adds to the recorded one; with --reviewed, any interface. The compared
-library is compiled from a file that defines every function that is not experimental, a variable of
-every struct, and an enum of all constants. c/abi/README.md has the rules.
+the interface if it only adds to the recorded one; with --reviewed, any interface. Both compile a
+library from a file that defines every function that is not experimental, a variable of every
+struct, and an enum of all constants. c/abi/README.md has the rules.
 """
 import argparse
 import pathlib
@@ -35,7 +35,7 @@ def output(*command, **options):
 
 
 class Headers:
-    """Returns the public headers below `root`."""
+    """The public headers below `root`."""
 
     def __init__(self, root, cc):
         self.cc, self.core = cc, root / "c/include"
@@ -67,7 +67,7 @@ class Headers:
                 if declares(texts, match[2])}
 
     def exports(self, name):
-        """Returns each function of a library with the version of its symbol."""
+        """Returns the functions that a library must export, as NAME@@VERSION."""
         every = self.functions(self.over.get(name, self.core), "-DSB_EXPERIMENTAL")
         if name in self.over:
             return {f"{function}@@SYNCBLOB_{name.upper()}_{self.version}" for function in every}
@@ -143,8 +143,8 @@ def why_not(cc):
 
 
 def difference(baseline, recorded, additions=True):
-    """Returns what changed or, if `additions`, was added; empty if nothing. abidiff 2.2 does not
-    compare the values of enumerators."""
+    """Returns the changes (additions only if `additions`), or "" if there are none. Compares the values
+    of enumerators itself, because abidiff 2.2 does not."""
     with tempfile.NamedTemporaryFile("w", suffix=".abi") as found:
         found.write(recorded)
         found.flush()

@@ -13,8 +13,8 @@ import tempfile
 import check_hardening
 import interface
 
-# A file below c, the replaced text, the replacement, abidiff's report, and the report of the check
-# of the exports. Empty: no difference.
+# A file below c, a text in it, the replacement, the report of abidiff, the report of check_exports.
+# An empty report means that no difference is found.
 CHANGES = [
     ("include/syncblob/blob.h", "const sb_blob *blob, int32_t start, int32_t end",
      "const sb_blob *blob, int64_t start, int32_t end", "parameter 2 of type", ""),
@@ -40,7 +40,7 @@ CHANGES = [
 HARD = ["-g", "-O2", "-fPIC", "-fstack-protector-strong", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2",
         "-fcf-protection=full"]
 LINKED = ["-shared", "-Wl,-z,relro,-z,now,-z,noexecstack,-z,ibt,-z,shstk"]
-# Further flags, and the complaint about a library compiled with them.
+# Additional flags, and the complaint about a library that is compiled with them.
 WEAK = [
     ([], ""),
     (["-Wl,-z,norelro"], "no RELRO"),

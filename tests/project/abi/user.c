@@ -1,6 +1,6 @@
-/* A user of one copy of the library; built as a shared library, or as part of the program
-   host.c. USER is the user's name, VERSION the minor version of its copy. The steps of several
-   users alternate. */
+/* Code that uses one copy of the library, in a shared library or in the program host.c, which runs
+   the steps of several such users alternately. USER is this user's name, VERSION the minor version
+   of its copy. */
 #include <syncblob/syncblob.h>
 
 #include <stdio.h>

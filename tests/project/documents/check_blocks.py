@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Compiles or runs every code block of every page, and at the top of every header; README.md here
-explains how.
+"""Compiles or runs every code block of every page, and the code at the top of every header, as
+README.md in this folder describes.
 
     check_blocks.py --prefix PREFIX --cli SYNCBLOB [--cc CC] [PAGE...]
     check_blocks.py --file NAME PAGE   prints the file made of the page's blocks "c file=NAME"
@@ -24,7 +24,7 @@ HEADERS = sorted(ROOT.glob("c/**/include/syncblob/*.h"))
 
 
 def page_files(page):
-    """Returns the files that a page's blocks form, piece by piece."""
+    """Returns {name: text} of the files whose pieces are a page's blocks with file=NAME."""
     files = {}
     for block in blocks(page):
         name = file_name(block.info)

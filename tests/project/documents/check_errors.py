@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks that each status that a test expects of a function is in the function's list of errors:
-check_errors.py [INCLUDE_FOLDER...]. Finds calls that are written next to their status:
+check_errors.py [INCLUDE_FOLDER...]. Finds calls and expected statuses in lines such as:
 
     assert_status(SB_ERR_SHARED, sb_blob_...(...))
 """
@@ -47,7 +47,7 @@ def main():
             continue
         listed = codes(plain, functions) | ({"DTYPE_MISMATCH"} if plain != name else set())
         judged += 1
-        # a caller's callback may return any status
+        # a function that returns the status of a caller's callback may return any status
         if code not in listed and not any(item.startswith("the ") for item in listed):
             wrong.append(f"{source}: expects {code} of {name}, whose list does not have it")
     print("\n".join(wrong) or f"{judged} expectations of the tests, each in its function's list")

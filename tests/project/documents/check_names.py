@@ -27,8 +27,8 @@ def file_problems(page):
 
 @functools.cache
 def declared():
-    """Returns the declared names. Macros form the names of statuses, of element types and of typed
-    calls, and in caffe.h the names with data and diff."""
+    """Returns the declared names, also those that macros form: the names of statuses, of element
+    types and of typed calls, and in caffe.h the names with data and diff."""
     texts = [header.read_text() for folder in INCLUDES for header in folder.glob("syncblob/*.h")]
     names = {f"SB_{code}" for text in texts for code in re.findall(r"\bX\((\w+),", text)}
     names.update(begin + part + end for text in texts for part in ("data", "diff")
@@ -40,8 +40,8 @@ def declared():
 
 
 def name_problems(page):
-    """Yields unknown names. A name may be a prefix: sb_mem_prefetch_*. The changelog may have
-    removed names."""
+    """Yields complaints about unknown names. A page may write a prefix of names, sb_mem_prefetch_*,
+    and the changelog may mention names that were removed."""
     for number, line in enumerate(page.read_text().splitlines(), 1):
         for name in NAME.findall(line):
             known = any(other.startswith(name) for other in declared()) if name.endswith("_") else \

@@ -7,12 +7,12 @@ the list of its codes:
     Errors: none.
     Errors: OUT_OF_MEMORY, SHAPE_MISMATCH (counts differ), as sb_blob_cpu, the lender's.
 
-Each code is in status.h; the function after "as" has its own list; "the X's" stands for the codes
-that the caller's callback X returns. Parentheses give reasons. (base.h documents the code of every
-function: INVALID_ARGUMENT for a NULL.) Every pointer has a line @param with [owned], [borrowed] or
-only [nullable]; a returned pointer has @return with [owned] or [borrowed]. Exceptions: the error,
-the object that the function is called on, a callback's user pointer, and numbers to read or write.
-No function returns a struct. Every value of an enum has a comment.
+Each code is in status.h; the function after "as" has a list, too; "the X's" stands for the codes
+that the caller's callback X returns. Parentheses contain reasons. INVALID_ARGUMENT for a NULL need
+not be listed, because base.h documents it for every function. Every pointer has a line @param with
+[owned], [borrowed] or only [nullable], except the error, the object that the function is called on,
+a callback's user pointer, and numbers to read or write. A returned pointer has @return with [owned]
+or [borrowed]. No function returns a struct. Every value of an enum has a comment.
 """
 import pathlib
 import re
@@ -65,8 +65,8 @@ class Function:
         self.parameters = list(parameters(arguments))
 
     def words(self, tag):
-        """Returns the bracketed words after a tag, which may name several parameters; None without
-        the tag."""
+        """Returns the words in brackets after the first such tag, or None if the comment has no such
+        tag."""
         found = re.search(rf"@{tag}\s+\[([^\]]*)\]", self.text)
         return {word.strip() for word in found.group(1).split(",")} if found else None
 
@@ -123,8 +123,8 @@ def check_pointers(function):
 
 
 def check_returned(function, structs):
-    """Refuses returned structs: other languages call such functions in different ways, or
-    cannot."""
+    """Yields a complaint if the function returns a struct, because some languages cannot call such
+    functions."""
     if function.returns in structs:
         yield f"returns the struct {function.returns}, not through `out`"
 
@@ -143,7 +143,7 @@ def check_names(function):
 
 
 def undocumented_values(text):
-    """Yields enum values without a comment; skips values made by a macro."""
+    """Yields enum values without a comment; skips enums whose values a macro defines."""
     for body in re.findall(r"^(?:typedef )?enum[^{;]*\{(.*?)^\}", text, re.DOTALL | re.MULTILINE):
         if "#define" not in body:
             yield from re.findall(r"\b(SB_\w+)\s*(?:=\s*[-\w]+(?: << \d+)?)?\s*,?\s*(?=\bSB_|\Z)",

@@ -1,8 +1,8 @@
-"""Checks shell blocks. Our quick commands are run. Every other command must be known here, and the
-options, presets, crates, scripts and folders in its arguments must exist.
+"""Checks shell blocks. These commands are run; every other command must be in KNOWN or a script, and
+the options, presets, crates, scripts and folders in its arguments must exist.
 
-    syncblob X ...     run, in a folder with the files that it reads
-    cc ..., ./PROGRAM  run, with the page's first program as first.c and the variables that the page
+    syncblob X ...     runs in a folder with the files that it reads
+    cc ..., ./PROGRAM  run with the page's first program as first.c and the variables that the page
                        exports
 
 `cmake --install --prefix ~/…` is not run; instead, a symbolic link to the already installed library
@@ -24,7 +24,7 @@ class Wrong(Exception):
 
 KNOWN = {"./dev", "cmake", "ctest", "cpack", "cargo", "pip", "jq", "sort"}
 INPUTS = (".caffemodel", ".solverstate", ".binaryproto")
-# The net of the weights that prepare.c makes.
+# The net whose weights prepare.c writes.
 PROTOTXT = """
     layer { name: "data" type: "Input" top: "data"
             input_param { shape { dim: 1 dim: 3 dim: 16 dim: 16 } } }
@@ -52,7 +52,7 @@ def help_of_dev():
 
 @functools.cache
 def written(*names):
-    """Returns the text of all files with these names."""
+    """Returns the text of all files whose names end with one of `names`."""
     return "\n".join(path.read_text() for path in files() if path.name.endswith(names))
 
 
@@ -141,7 +141,7 @@ class Shell:
             self.check_script(words[1:] if name == "bash" else words)
 
     def install(self, place):
-        """Links a prefix below ~ to the installed library, with which the programs run."""
+        """Makes a prefix below ~ a link to the installed library, for the programs of the page."""
         demand(place.startswith("~/"), f"{place} is not below ~")
         link = pathlib.Path(self.environment["HOME"]) / place[2:]
         link.parent.mkdir(parents=True, exist_ok=True)
@@ -167,7 +167,7 @@ class Shell:
         expanded = [match for word in words[1:] for match in self.expand(word)]
         done = subprocess.run([self.cli, *expanded], cwd=self.folder, capture_output=True,
                               text=True)
-        # 1: files differ, or there are findings
+        # status 1 of diff: the files differ; of verify: there are findings
         fine = (0, 1) if words[1:2] in (["diff"], ["verify"]) else (0,)
         demand(done.returncode in fine, f"{' '.join(words)}: {(done.stderr or done.stdout)[-400:]}")
 

@@ -1,4 +1,4 @@
-/* The frame of a page's block "c fragment". */
+/* The program into which check_blocks.py inserts a page's block "c fragment". */
 #include <syncblob/dlpack.h>
 #include <syncblob/syncblob.h>
 

@@ -1,4 +1,4 @@
-/* The frame of the code in the comment at the top of a header. */
+/* The program into which check_blocks.py inserts the code at the top of a header. */
 #include <syncblob/dlpack.h>
 #include <syncblob/syncblob.h>
 

@@ -47,8 +47,8 @@ class Programs:
         run([str(self.work / "prepare"), name], folder, self.environment)
 
     def page_environment(self, folder):
-        """Returns the environment of a page's commands, which must themselves set the paths to the
-        library."""
+        """Returns the environment of a page's commands. It lacks the paths to the library, which the
+        page must set."""
         home = folder / "home"
         home.mkdir(exist_ok=True)
         kept = {name: value for name, value in os.environ.items()
@@ -68,20 +68,20 @@ class Programs:
         run(["./first"], folder, self.environment)
 
     def run_fragment(self, text, folder, frame="fragment.c"):
-        """Runs statements in a frame; they may jump to `failed`. A leak is a failure."""
+        """Runs statements within a frame; they may jump to `failed`. A memory leak is a failure."""
         text = (HERE / frame).read_text().replace("/* FRAGMENT */", "\n" + text)
         self.run_files({"fragment.c": text}, folder)
 
     def run_files(self, files, folder):
-        """Compiles and runs one program of several files, by name."""
+        """Compiles and runs one program, whose files are {name: text}."""
         for name, text in files.items():
             (folder / name).write_text(text)
         self.compile("files", folder, "-fsanitize=address", *(name for name in files if name.endswith(".c")))
         run(["./files"], folder, self.environment)
 
     def configure_project(self, text, folder, *definitions):
-        """Configures a project from the lines of its CMakeLists.txt after project(), in the page's
-        folder."""
+        """Configures a project in the page's folder; `text` is its CMakeLists.txt after the line
+        project()."""
         head = "cmake_minimum_required(VERSION 3.22)\nproject(page LANGUAGES C CXX)\n"
         (folder / "CMakeLists.txt").write_text(head + text)
         run(["cmake", "-G", "Ninja", "-B", "project", f"-DCMAKE_C_COMPILER={self.cc}", *definitions],

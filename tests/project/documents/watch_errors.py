@@ -10,7 +10,7 @@ sys.dont_write_bytecode = True
 from check_errors import codes  # noqa: E402
 from check_reference import HEADERS, read_functions, read_headers  # noqa: E402
 
-# Uses system calls directly: tests wrap the C library's functions to make them fail.
+# Makes system calls directly, because tests replace functions of the C library to make them fail.
 HEAD = """\
 #define _GNU_SOURCE
 #define SB_EXPERIMENTAL
@@ -72,7 +72,7 @@ def main():
     source, flags = [HEAD], []
     for name, function in functions.items():
         listed = codes(name, functions) - {"none"}
-        # a caller's callback may return any status
+        # a function that returns the status of a caller's callback may return any status
         if function.returns == "sb_status" and not any(code.startswith("the ") for code in listed):
             source.append(wrapper(function, listed))
             flags.append(f"-Wl,--wrap={name}\n")

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Compares the sizes and words of the tree with budgets.toml: budgets.py [--update]
 
-Fails if a figure is above its budget, or so far below that the budget should be lowered. So a
-commit that adds lines must also raise a budget, and a reviewer sees this. --update writes the
-tree's figures.
+Fails if a figure is above its budget, or so far below that the budget should be lowered. Therefore
+a commit that adds lines must also raise a budget, which a reviewer sees. --update writes the tree's
+figures to budgets.toml.
 """
 import collections
 import pathlib
@@ -28,7 +28,7 @@ def tracked():
 
 
 def folder(path):
-    """Returns the row that counts a file; empty for files that are not counted."""
+    """Returns the row of budgets.toml that counts a file; empty if the file is not counted."""
     if path.parts[0] == "c" and "tests" in path.parts:
         return "/".join(path.parts[:path.parts.index("tests") + 1])
     if path.parts[0] not in COUNTED or "corpus" in path.parts:

@@ -25,7 +25,7 @@ class Mutant:
 
 
 class Wrap:
-    """One mutant of a span: `render` makes its C code from the condition and the holes' texts."""
+    """An edit with one mutant: `render` makes its C code from `Mutant.chosen` and the holes' texts."""
 
     def __init__(self, span, holes, mutant, render, rank=2):
         self.start, self.end = span
@@ -36,7 +36,7 @@ class Wrap:
 
 
 class Choice:
-    """Several mutants of one expression, whose operands are evaluated once, in the order written.
+    """An edit with several mutants of an expression; each evaluates the operands once, left to right.
 
     `original` and each alternative's function make C code from the operands' names.
     """

@@ -1,4 +1,4 @@
-"""Finds the general mutants in clang's syntax tree of a source."""
+"""Finds places for mutants of operators, constants, conditions and calls in clang's syntax tree."""
 
 import ctypes
 import re
@@ -13,10 +13,10 @@ COMPARISONS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==
 ARITHMETIC = {"+": "-", "-": "+", "*": "/", "/": "*", "%": "*", "&": "|", "|": "&", "^": "|",
               "<<": ">>", ">>": "<<"}
 LITERALS = (Kind.INTEGER_LITERAL, Kind.FLOATING_LITERAL, Kind.CHARACTER_LITERAL)
-# Nodes whose constants the compiler must know, or whose changes no run can notice.
+# Nodes without mutants: the compiler must know their constants, or no run can notice a change.
 CLOSED = (Kind.CXX_UNARY_EXPR, Kind.STATIC_ASSERT, Kind.ENUM_DECL, Kind.STRUCT_DECL,
           Kind.UNION_DECL, Kind.TYPEDEF_DECL)
-# Functions for which swapped arguments make no difference: callers only test for 0.
+# Functions whose first two arguments can be swapped, because callers only compare the result with 0.
 SYMMETRIC = ("memcmp", "strcmp", "calloc", "sb__add_size", "sb__mul_size", "sb__add_i64",
              "sb__mul_i64", "sb__shape_same", "sb__overlap")
 POINTERS = (TypeKind.POINTER, TypeKind.CONSTANTARRAY, TypeKind.INCOMPLETEARRAY)
@@ -27,9 +27,9 @@ BODIES = {Kind.COMPOUND_STMT: slice(None), Kind.DO_STMT: slice(1), Kind.IF_STMT:
 
 
 def file_offset(location):
-    """Returns (file, offset) where the code was written: for a macro's argument the place of the
-    argument, for other code of a macro the place of the macro's use. libclang has this function,
-    its Python module does not."""
+    """Returns (file, offset) where the code was written. For code from a macro's definition, returns
+    the place where the macro is used; a macro's argument has a separate place. libclang has this
+    function, but its Python module does not."""
     function = cindex.conf.lib.clang_getFileLocation
     function.argtypes = [cindex.SourceLocation] + 4 * [ctypes.c_void_p]
     file, offset = ctypes.c_void_p(), ctypes.c_uint()
@@ -38,7 +38,7 @@ def file_offset(location):
 
 
 class Source:
-    """The text of a file and of its nodes, in ASCII: offsets count both bytes and characters."""
+    """The text of a file and of its nodes. In ASCII, the offsets of bytes and characters are equal."""
 
     def __init__(self, path, text):
         self.path, self.text = path, text
@@ -70,8 +70,8 @@ class Source:
 
 
 class Finder:
-    """Collects the edits of one translation unit; skips parts of headers that an earlier unit
-    had."""
+    """Collects the edits of one translation unit; skips functions of headers that an earlier unit
+    contained."""
 
     def __init__(self, sources, seen):
         self.sources, self.seen = sources, seen
@@ -101,8 +101,8 @@ class Finder:
                 self.walk(child)
 
     def is_ours(self, offset):
-        """Returns whether a macro of the library begins at an offset: it may expand to more than an
-        expression."""
+        """Returns whether a macro of the library is used at an offset; the macro may expand to more
+        than an expression."""
         name = self.macros.get((self.file, offset))
         return name is not None and name not in self.system_macros
 
@@ -138,13 +138,13 @@ class Finder:
                 self.walk(child)
 
     def is_literal(self, node):
-        """Returns whether the node is a number, perhaps cast: the compiler may need a constant
-        there."""
+        """Returns whether the node is a number or the cast of a number: the compiler may need a
+        constant there."""
         inner = list(node.get_children())
         return node.kind in LITERALS or len(inner) == 1 and self.is_literal(inner[0])
 
     def initialiser(self, node, children):
-        """Returns the children without an array's sizes; none for a static variable."""
+        """Returns a variable's children except array sizes; none if the variable is static."""
         start = self.source.span(node)
         if node.storage_class == cindex.StorageClass.STATIC or not start:
             return []
@@ -181,7 +181,7 @@ class Finder:
                   lambda m, x: f"({m} ? {other} : {x})", rank=4)
 
     def operator(self, children):
-        """Returns (left, right, sign) of a binary operator that was written at this place."""
+        """Returns (left, right, sign) of a binary operator, or three None if a macro contains it."""
         left, right = (self.source.span(child) for child in children)
         if not left or not right or left[1] > right[0]:
             return None, None, None

@@ -1,4 +1,4 @@
-"""Runs the tests that reach a mutant until one fails, the likeliest and cheapest first."""
+"""Runs the tests that reach a mutant until one fails: first those that are fast and likely to fail."""
 
 import collections
 import concurrent.futures
@@ -12,8 +12,8 @@ MANY = 15  # if fewer programs reach a mutant, all are tried
 
 
 class Judge:
-    """Judges mutants. `patience`, if given, is the time in seconds after which a program that
-    has killed no mutant of a folder is left out; a second pass follows."""
+    """Judges mutants. With `patience`, a program is no longer used for a folder's mutants after it has
+    run for so many seconds and killed none of them; a second pass follows."""
 
     def __init__(self, runner, programs, mutants, patience=None):
         self.runner, self.programs, self.patience = runner, programs, patience

@@ -1,5 +1,5 @@
-/* Part of the library in a tree with mutants: reads which mutant is chosen, and marks the
- * reached ones. */
+/* Added to the library with mutants: reads the chosen mutant's number, and maps the file in which
+ * mutants that are reached are marked. */
 #include "mutant.h"
 
 #include <fcntl.h>
@@ -12,8 +12,8 @@
 int sb__mutant = -1;
 unsigned char *sb__mutants_reached;
 
-/* Maps the file, so that it keeps the marks however the program ends. Calls mmap by its system
-   call number, since tests replace mmap. */
+/* Maps the file, so that the marks are in it even if the program crashes. Makes the system call
+   directly, because tests replace mmap. */
 static void map(int fd) {
     struct stat file;
     if (fd < 0 || fstat(fd, &file) != 0)

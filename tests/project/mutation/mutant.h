@@ -1,9 +1,9 @@
-/* Included before every source of a tree with mutants: tests whether a mutant is chosen. */
+/* Included before every source of the library with mutants; tests whether a mutant is chosen. */
 #ifndef SYNCBLOB_TESTS_MUTANT_H
 #define SYNCBLOB_TESTS_MUTANT_H
 
-/* The number in SYNCBLOB_MUTANT, or -1. The mapped file SYNCBLOB_MUTANTS_REACHED (one byte for each
- * mutant), or NULL. */
+/* sb__mutant is the number in SYNCBLOB_MUTANT, or -1. sb__mutants_reached is the mapped file
+ * SYNCBLOB_MUTANTS_REACHED, with one byte for each mutant, or NULL. */
 extern int sb__mutant;
 extern unsigned char *sb__mutants_reached;
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Plants errors in the library, one at a time, and prints the errors that no test notices.
 
-One build has all mutants; an environment variable chooses one. A test kills a mutant if the test
-fails or does not end. The run fails if more mutants of a folder survive than scores.md records.
+One build contains all mutants; an environment variable chooses one. A test kills a mutant if the
+test fails or does not end. The run fails if a folder has more survivors than scores.md records.
 """
 
 import argparse
@@ -29,7 +29,7 @@ PATIENCE = 3
 
 
 class General:
-    """Every operator, on the whole library; some mutants do not compile."""
+    """The plan with all mutants of find.py, in the whole library; some mutants do not compile."""
     name, compiler, flags, environment, is_special = "general", "gcc", "", {}, False
     folders = "c/src", "c/testing/src", "c/conformance/src", "c/comm/src", "cuda"
     programs = r"(?:behaviour|faults|threads|input|testing|conformance|comm|fuzz|fake)\..*"
@@ -45,7 +45,7 @@ class Sanitized(General):
 
 
 class Special(General):
-    """Mutants found by patterns. Each must compile, and all tests judge it in the first pass."""
+    """A plan whose mutants are found by patterns. All must compile; all tests judge them in one pass."""
     is_special = True
 
     def find(self, tree, paths):
@@ -93,7 +93,7 @@ def announce(*lines):
 
 
 class Run:
-    """Runs one plan in its build."""
+    """Runs a plan in the plan's build folder."""
 
     def __init__(self, options, plan, results=None):
         self.options, self.plan = options, plan
@@ -166,7 +166,7 @@ class Run:
         return alive
 
     def judge(self, mutants):
-        """Judges mutants by samples of tables; survivors by whole tables, then by sanitizers."""
+        """Judges mutants by samples of the tests' tables, and survivors by whole tables and sanitizers."""
         if self.plan.is_special:
             self.look(mutants, {})
             return

@@ -28,16 +28,16 @@ class Program:
 
 
 def tests_of(build, pattern):
-    """Returns ctest's descriptions of the tests whose names match. Before the build these have no
-    commands."""
+    """Returns ctest's descriptions of the tests whose names match. Before the build, descriptions
+    lack commands."""
     shown = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], check=True,
                            capture_output=True, text=True).stdout
     return [t for t in json.loads(shown)["tests"] if re.fullmatch(pattern, t["name"])]
 
 
 def targets(build, pattern):
-    """Returns the targets to build for the tests: a program has the test's name, with small
-    differences."""
+    """Returns the targets that build the tests' programs; their names differ a little from the
+    tests' names."""
     def name(test):
         test = re.sub(r"^fuzz\.", "replay.", test)
         return re.sub(r"^fake\.(.+?)(?:\.(?:eager|lazy|random))?$", r"fake.\1", test)

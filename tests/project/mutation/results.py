@@ -1,4 +1,4 @@
-"""Verdicts and their scores. The build folder stores verdicts by version of the source file."""
+"""Verdicts and their scores. The build folder stores the verdicts for each version of a source file."""
 
 import collections
 import functools
@@ -31,7 +31,7 @@ class Results:
         return f"{path} {hashlib.sha256(' '.join(text.split()).encode()).hexdigest()[:16]}"
 
     def get(self, mutant):
-        """Returns the verdict, whose first item is a word or None."""
+        """Returns the verdict, a list whose first item is a word, or None if there is no verdict."""
         return self.kept.get(self.version(mutant.path), {}).get(mutant.id, [None])
 
     def put(self, mutant, verdict):
@@ -44,7 +44,7 @@ class Results:
 
 
 class Marks:
-    """The lines of the sources whose surviving mutants are equivalent to the original."""
+    """The lines with a comment that the line's surviving mutants are equivalent to the original."""
 
     def __init__(self, root, paths):
         self.lines = {(path, number) for path in paths
@@ -90,8 +90,8 @@ def recorded(page):
 
 
 def grown(rows, page):
-    """Yields the rows with more survivors than the page's row; a special plan without a row must
-    have no survivors."""
+    """Yields complaints about rows with more survivors than the page records. A special plan that the
+    page does not list must have no survivors."""
     before = recorded(page)
     for name, counts in sorted(rows.items()):
         most = before.get(name, {SURVIVED: 0} if name.startswith("--") else counts)[SURVIVED]

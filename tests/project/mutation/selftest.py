@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests that the mutants of a small source, some of which its test kills, are found, planted and
-judged.
+"""Tests that the mutants of a small source are found, planted and judged. The source's test kills some
+of them.
 
 Needs libclang, gcc and a few seconds.
 """
@@ -127,8 +127,8 @@ def check_verdicts(folder):
 
 
 def check_scores(folder):
-    """Tests the scores of a killed mutant, of a survivor and of an equivalent mutant; a mark
-    without a survivor; a folder with more survivors than before."""
+    """Tests the scores of killed, surviving and equivalent mutants. Tests that a mark without a
+    survivor, and a folder with more survivors than before, are reported."""
     (folder / "a").mkdir()
     (folder / "a/b.c").write_text("one\ntwo\nthree /* same: a reason */\nfour /* same: none */\n")
     words = {1: "killed", 2: "survived", 3: "not reached", 4: "killed"}

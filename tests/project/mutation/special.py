@@ -1,4 +1,4 @@
-"""Mutants found by patterns: locks, memory orders, waits, visits of the driver."""
+"""Mutants that patterns find: of locks, memory orders, waits, and entries to the CUDA driver."""
 
 import re
 
@@ -44,7 +44,7 @@ class Place:
 
 
 def places(path, text):
-    """Yields every function body: outer braces after a parenthesis."""
+    """Yields every function body: outermost braces that follow a parenthesis."""
     code, depth, start, after = blank(text), 0, None, 0
     for brace in re.finditer(r"[{}]", code):
         depth += 1 if brace[0] == "{" else -1
@@ -61,8 +61,8 @@ def places(path, text):
 
 
 def call(pattern, by, change="left out"):
-    """Makes an operator that replaces a call with `by`: {0} is its first argument, {all} are all
-    arguments."""
+    """Makes an operator that replaces a call with `by`, in which {0} stands for the call's first
+    argument and {all} for all arguments."""
     def look(place):
         for m, span, given in place.calls(pattern + r"\s*\("):
             name = re.split(r"->|\.", m[0])[-1].rstrip("( ")
@@ -84,8 +84,8 @@ def lock(pattern):
 
 
 def weaker_orders(place):
-    """Weakens each written memory order to relaxed; an acq_rel read-modify-write also to acquire
-    and to release."""
+    """Weakens each explicit memory order to relaxed; the order acq_rel of a read-modify-write also to
+    acquire and to release."""
     for m in place.matches(r"\bmemory_order_(acquire|release|acq_rel|seq_cst)\b"):
         weaker = ["relaxed"]
         if m[1] == "acq_rel" and "atomic_fetch" in place.code[place.code.rindex(";", 0, m.start()):
@@ -97,7 +97,7 @@ def weaker_orders(place):
 
 
 def implicit_orders(place):
-    """Weakens calls without an order, which are seq_cst."""
+    """Weakens atomic calls without an explicit order, which are seq_cst, to relaxed."""
     for m, span, given in place.calls(r"\b(atomic_(?:load|store|exchange|fetch_[a-z]+))\s*\("):
         mutant = place.mutant(span[0], f"{m[1]} weakened to relaxed")
         text = f"{m[1]}_explicit({', '.join(given)}, memory_order_relaxed)"

@@ -30,7 +30,7 @@ class Tree:
         self.options, self.flags, self.jobs = options, flags, jobs
 
     def copy(self, planted):
-        """Copies all files but sources that get mutants; removes copies of files that are gone."""
+        """Copies all files except the sources for mutants; removes copies of files that are gone."""
         self.planted, wanted = planted, set()
         listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "--", *PARTS],
                                 cwd=self.root, check=True, capture_output=True, text=True).stdout
@@ -80,8 +80,8 @@ class Tree:
         return placed
 
     def build_all(self, found, live, targets):
-        """Builds with as many mutants as compile; returns them. A line with an error loses all its
-        mutants."""
+        """Builds the mutants that compile, and returns them. If a line has an error, leaves out all
+        mutants of the line."""
         command = ["cmake", "--build", self.build, f"-j{self.jobs}", "--target", *targets,
                    "--", "-k", "0"]
         while True:

@@ -3,7 +3,7 @@
 
 The version must be the same in every file that has it, and in the changelog; the crates must have
 the fields that a registry shows; and everything must be committed. Prints the version, and the
-crates in the order in which they can be published. FOLDER: the repository (this one).
+crates in the order in which they can be published. FOLDER is another repository.
 """
 
 import json
@@ -21,7 +21,7 @@ def output(root, *command):
 
 
 def versions(root):
-    """Returns each place that has the version, and its version."""
+    """Returns {place: version} for each place that contains the version."""
     found = {}
 
     def look(name, pattern):

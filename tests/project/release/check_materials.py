@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Checks that a bill of materials lists exactly the crates of the command, for all systems:
+"""Checks that a bill of materials lists exactly the crates of the command `syncblob`, for all systems:
 check_materials.py BILL
 
-The list must equal cargo's list of the program's crates, and each entry must have a licence. Its
-paths must be the repository's, not those of the machine where the bill was made.
+The list must equal cargo's list of the program's crates, and each entry must have a licence. Paths
+must be below the repository's root, not paths of the machine where the bill was made.
 """
 
 import json

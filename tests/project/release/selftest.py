@@ -57,7 +57,7 @@ def planted(copy, name, pattern, text, wanted):
 
 
 def bills():
-    """Returns wrong bills of materials, by the expected complaint."""
+    """Returns {expected complaint: wrong bill of materials}; None: a correct bill."""
     parts = [{"name": name, "version": version, "licenses": ["MIT"], "purl": "file:///bindings/syncblob"}
              for name, version in sorted(check_materials.crates_of_command())]
     first = parts[0]["name"]

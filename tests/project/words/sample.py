@@ -25,10 +25,19 @@ def without_code(text: str) -> str:
 
 
 def python_comments(text: str) -> list[tuple[int, str]]:
-    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    return [(token.start[0], token.string.lstrip("# ")) for token in tokens
-            if token.type == tokenize.COMMENT
-            or (token.type == tokenize.STRING and token.string.startswith('"""'))]
+    """Returns docstrings and comments; consecutive lines of a comment are one text."""
+    found: list[tuple[int, str]] = []
+    last = (tokenize.NEWLINE, -1)  # the kind and line of the last token
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        words = token.string.lstrip("# ")
+        if token.type == tokenize.COMMENT and last == (tokenize.COMMENT, token.start[0] - 1):
+            found[-1] = (found[-1][0], f"{found[-1][1]} {words}")
+        elif token.type == tokenize.COMMENT or (
+                token.string.startswith('"""') and last[0] != tokenize.OP):
+            found.append((token.start[0], words))
+        if token.type != tokenize.NL:
+            last = (token.type, token.start[0])
+    return found
 
 
 def texts(path: Path, text: str) -> list[tuple[int, str]]:

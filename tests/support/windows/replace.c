@@ -22,6 +22,6 @@ bool file_is_replaced_while_open(void) {
     assert_int_equal(unlink(path) | rmdir(folder), 0);
     assert_true(error == 0 || error == ERROR_SHARING_VIOLATION);
     if (error)
-        print_message("skipped: this Windows replaces no file that is open\n");
+        print_message("skipped: this Windows cannot replace an open file\n");
     return error == 0;
 }

@@ -21,8 +21,8 @@ static bool try_pair(const struct every_call *outer, enum world_storage storage,
     return called;
 }
 
-/* Tries all pairs. If a call runs no deleter in one kind of storage, the rest of its pairs are
-   skipped. */
+/* Tries all pairs of calls. If an outer call runs no deleter in one kind of storage, its other
+   pairs are skipped. */
 static int64_t try_all(enum world_storage storage, bool has_room) {
     const int step = test_is_quick() ? 7 : 1;
     int64_t called = 0;

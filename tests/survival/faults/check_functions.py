@@ -22,7 +22,7 @@ def explained():
 
 
 def called():
-    """Returns the sb_ words of the fault tests and of mem_calls.c, which makes their calls by number."""
+    """Returns the sb_ words of the fault tests and of mem_calls.c, whose calls the tests make by number."""
     sources = [*HERE.glob("test_*.c"), ROOT / "tests/support/mem_calls.c",
                *(ROOT / "c").glob("*/tests/test_*faults*.c")]
     return {word for source in sources for word in re.findall(r"\bsb_\w+", source.read_text())}

@@ -21,7 +21,7 @@ struct system_fault {
     const char *function; /* NULL: any function */
     int nth, last;        /* last 0: none fails */
     int error;            /* an errno, or one of the above */
-    int then;             /* the error of the call after the last; 0: that call succeeds */
+    int then;             /* the error of the call after number `last`; 0: that call succeeds */
 };
 
 void fault_set(struct system_fault fault);
@@ -33,7 +33,7 @@ extern const char *fault_name; /* the function that failed last; "" if none sinc
 struct world {
     const char *lacks[4]; /* functions that always fail */
     int with;             /* the error of these functions */
-    int one_in;           /* one in so many of the other calls fails; 0: none */
+    int one_in;           /* one in this number of the other calls fails; 0: none */
     uint64_t random;
     bool one_mode;       /* every file has the mode 0777 */
     bool rename_is_lost; /* half of the renames that report a failure have been done */
@@ -48,7 +48,7 @@ bool world_lacks(const char *function);
 /* Counts the descriptors that the program has opened. */
 struct descriptors {
     int open;          /* opened and not yet closed */
-    bool closed_twice; /* or a number that was never a descriptor was closed */
+    bool closed_twice; /* close was called again, or on a number that was no descriptor */
     bool inherited;    /* a descriptor was opened without O_CLOEXEC */
     bool shown;        /* a file was created readable by other users */
 };

@@ -18,14 +18,14 @@
 enum { TARGET, SOURCE, SHARER, ELSEWHERE, BLOBS };
 
 struct given {
-    int32_t heads[2]; /* of the target's data and diff; swapped in the source */
+    int32_t heads[2]; /* of the target's data and diff; the source has them swapped */
     bool touched;     /* false: nothing was ever written or read */
     bool shared;      /* the sharer shares both memories of the target */
     int32_t schedule;
     uint32_t flags; /* of the contexts, SB_CONTEXT_* */
 };
 
-/* One call: a row of the table below, with its part and its variant. */
+/* One call: a row of the table below, a part of the blob, and a variant of the call. */
 struct op {
     const struct row *row;
     sb_part part;
@@ -158,8 +158,8 @@ static void end_blob(struct world *w) {
 
 enum {
     QUEUED = 1,        /* works in place: a later call may report the failure */
-    ON_STREAM = 2,     /* only a later wait reports its failure: test_mem_faults.c */
-    WITH_DIFF = 4,     /* the diff is an operand; an error if the data were never written */
+    ON_STREAM = 2,     /* only a later wait reports its failure (see test_mem_faults.c) */
+    WITH_DIFF = 4,     /* the diff is an operand; fails if the data were never written */
     LARGE_SOURCE = 8,  /* the source has more elements than the target's memory can hold */
     SHRUNK = 16,       /* the target's memory is larger than its elements need */
     CROSSES = 32,      /* also calls another context */
@@ -297,7 +297,7 @@ static void world_open(struct world *w, const struct given *given, const struct 
     memset(&w->out, 0xEE, sizeof w->out);
 }
 
-/* `done`: the call has succeeded, so its output is destroyed, too. */
+/* If `done`, the call has succeeded, so its output is destroyed, too. */
 static void world_close(struct world *w, const struct op *op, bool done) {
     if (done && op->row->end)
         op->row->end(w);
@@ -475,7 +475,7 @@ static bool run_trial(const struct trial *t, const struct seen *after) {
     return fired;
 }
 
-/* Runs the call without a fault. Returns false if the call fails even so. */
+/* Runs the call without a fault. Returns false if it fails nevertheless. */
 static bool reference(const struct given *given, const struct op *op, struct seen *after) {
     struct world w;
     world_open(&w, given, op);
@@ -541,7 +541,7 @@ TEST(each_step_of_each_call_may_fail) {
 
 /* --- lent memory that is reclaimed ----------------------------------------------------------- */
 
-/* Lends bytes to a blob and queues a push of them. */
+/* Lends bytes to a blob and queues a copy of them to the device. */
 static sb_blob *lend_and_push(struct rig *rig, struct lent *lent, sb_stream stream) {
     sb_blob *blob = test_vector(rig->context, SB_DTYPE_F32, COUNT);
     *lent = lend_host(BYTES, 0x40);
@@ -550,7 +550,7 @@ static sb_blob *lend_and_push(struct rig *rig, struct lent *lent, sb_stream stre
     return blob;
 }
 
-/* The lent bytes are returned only when the device is known to have finished. */
+/* The deleter of the lent bytes runs only when the device is known to have finished. */
 TEST_ON(rig, bytes_that_a_lost_device_may_still_read_are_not_returned) {
     void *user = NULL;
     struct lent lent;

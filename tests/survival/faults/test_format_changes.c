@@ -191,7 +191,7 @@ static int refusals(const struct wire *before, const struct wire *after) {
     return refused;
 }
 
-/* The second read of a layer finds more, or less, than the first read made room for. */
+/* The second read of a layer finds more or fewer bytes than the first read has counted. */
 TEST(a_layer_that_changes_between_two_reads_is_refused) {
     static const unsigned char layers[6][6] = {
         {0x12, 4, 0x28, 4, 0x32, 0},    /* a type with a name, a blob */

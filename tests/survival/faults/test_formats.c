@@ -1,6 +1,6 @@
-/* Makes every call that reads or writes formats with its n-th step failing, for every n: an
-   allocation, a system call, or a callback of a source, a sink or a progress. Checks the status,
-   that nothing changes or leaks, that no file stays open and no temporary file is left, and that
+/* Makes every call that reads or writes formats with its n-th step failing, for every n. A step is
+   an allocation, a system call, or a callback of a source, a sink or a progress. Checks the status,
+   that nothing changes or leaks, that no file stays open, that no temporary file is left, and that
    the same call then succeeds. */
 #include "blobs.h"
 #include "callbacks.h"
@@ -23,7 +23,7 @@
 /* A blob of the shape `large` is larger than any window of a reader. */
 static const int64_t large[] = {6000}, two[] = {2}, four[] = {4};
 
-/* Where models and blobs are read from and written to. */
+/* The places from which models and blobs are read and to which they are written. */
 enum origin { MEMORY, A_FILE, CALLBACKS };
 
 struct scene {
@@ -52,8 +52,8 @@ static void put_unpacked(struct wire *wire, uint32_t field) {
     wire_message(wire, field, &blob);
 }
 
-/* Puts an old layer of bytes for more than one window and two messages, the second of which has the
-   edit, then more such bytes, then a layer without blobs. */
+/* Appends an old layer: a field longer than a window, and two messages, of which the second has the
+   edit. Then appends long unknown fields and a layer without blobs. */
 static void put_net(struct wire *wire) {
     static const unsigned char filling[5000];
     struct wire layer = {0}, message = {0}, second = {0}, relu = {0};
@@ -87,7 +87,7 @@ static void put_blob(struct wire *wire) {
     wire_floats(wire, 6, diff, 6000);
 }
 
-/* Puts two layers, each larger than any window. */
+/* Appends two layers, each larger than any window. */
 static void put_layers(struct wire *wire) {
     struct wire layer = {0};
     wire_text(&layer, 1, "conv");
@@ -97,7 +97,7 @@ static void put_layers(struct wire *wire) {
         wire_message(wire, 100, &layer);
 }
 
-/* Puts fields: the first 64 look like those of a solver state, a later field like that of a net. */
+/* Appends 64 fields that may be those of a solver state, and a later field like that of a net. */
 static void put_odd(struct wire *wire) {
     wire_number(wire, 1, 5);
     wire_blob_field(wire, 3, large, 1, 1);
@@ -106,7 +106,7 @@ static void put_odd(struct wire *wire) {
     wire_text(wire, 1, "net");
 }
 
-/* Puts only blobs; the first is larger than any window. */
+/* Appends only blobs; the first is larger than any window. */
 static void put_vector(struct wire *wire) {
     wire_blob_field(wire, 1, large, 1, 1);
     wire_blob_field(wire, 1, two, 1, 9);
@@ -192,10 +192,10 @@ static void scene_close(struct scene *s) {
     assert_false(s->net_source.outside || s->state_source.outside || s->raw_source.outside ||
                  s->source.outside || s->sink.after_failure);
     free(s->buffer);
-    rig_close(&s->rig); /* no file is left beside the target */
+    rig_close(&s->rig); /* checks that the folder has no other file */
 }
 
-/* --- all that a caller can see, as bytes -------------------------------------------- */
+/* --- the state that a caller can see, as bytes -------------------------------------------- */
 
 static void see_model(struct wire *seen, const sb_model *model) {
     struct test_sink got = {.writes = 0};
@@ -408,8 +408,7 @@ static const struct row {
     const char *name;
     sb_status (*call)(struct scene *s, sb_error *err);
     uint32_t steps;
-    int least; /* at least so many allocations if all bytes are in memory: proves that the test
-                  reaches them */
+    int least;                      /* the fewest allocations if all bytes are in memory */
     void (*put)(struct wire *wire); /* puts the bytes that the call opens */
     int32_t format;
 } rows[] = {
@@ -435,7 +434,7 @@ static const struct row {
     {"write_sink", write_sink, WRITES | REPORTS, 3, put_vector, 0},
     {"create", create, 0, 1, put_vector, 0},
     {"load_blob", load_real, CALLS_SYSTEM | READS | REPORTS, 1, put_vector, 0},
-    {"load_blob, as it is", load_single, CALLS_SYSTEM | READS | REPORTS, 1, put_vector, 0},
+    {"load_blob, not converted", load_single, CALLS_SYSTEM | READS | REPORTS, 1, put_vector, 0},
     {"load_blob, unpacked", load_unpacked, CALLS_SYSTEM | READS | REPORTS, 1, put_vector, 0},
     {"load_blob, edited", load_edited, 0, 1, put_vector, 0},
     {"blob_info", blob_info, CALLS_SYSTEM | READS, 0, put_vector, 0},
@@ -502,7 +501,7 @@ static void arm(struct scene *s, const struct failure *how, int n) {
             (*source)->fault = fault;
 }
 
-/* Ends the fault. Returns whether the call reached its n-th step. */
+/* Disarms the fault. Returns whether the call reached its n-th step. */
 static bool disarm(struct scene *s, const struct failure *how, int n) {
     const struct test_fault none = {0, SB_OK, false};
     bool fired = false;
@@ -579,7 +578,7 @@ static struct wire reference(const struct row *row, const struct failure *how) {
     return after;
 }
 
-/* Makes the call with its n-th step failing. Returns false if the call has no n-th step. */
+/* Makes the call with its n-th step failing. Returns false if the call has fewer than n steps. */
 static bool run(const struct row *row, const struct failure *how, int n, struct wire *after) {
     struct scene s;
     open_row(&s, row, how->origin);
@@ -621,7 +620,7 @@ static bool run(const struct row *row, const struct failure *how, int n, struct 
     s.progress = (struct test_progress){.reports = 0};
     struct wire now = see(&s, false, true);
     if (!same_seen(after, &now))
-        blame(row, n, "another result than where nothing fails");
+        blame(row, n, "the result differs from that without a failure");
     scene_close(&s);
     return fired;
 }
@@ -763,8 +762,8 @@ static void remove_leftovers(const char *folder) {
 }
 
 /* Returns whether a child that makes the call was killed at its n-th system call. A child that was
-   not killed raises a signal too: at a normal exit valgrind reports the parent's memory as leaks.
-   */
+   not killed raises another signal, because at a normal exit valgrind reports the parent's memory
+   as leaks. */
 static bool killed_at(const struct row *row, int n, struct scene *s) {
     int status = -1;
     pid_t child = fork();
@@ -779,7 +778,7 @@ static bool killed_at(const struct row *row, int n, struct scene *s) {
     return WTERMSIG(status) == SIGKILL;
 }
 
-/* A killed writer leaves one temporary file beside the target. */
+/* A killed writer leaves one temporary file in the target's folder. */
 TEST(a_killed_writer_leaves_the_old_file_or_the_new_one) {
     for (const struct row *row = rows; row < rows + ROWS; row++) {
         bool killed = row->steps & REPLACES;
@@ -806,8 +805,8 @@ static const void *host_bytes(const sb_blob *blob) {
     return p;
 }
 
-/* Reads into `blob`, which has room and a sharer, with the n-th system call failing. Returns
-   whether there was an n-th call. */
+/* Reads into `blob`, which has spare capacity and a sharer, with the n-th system call failing.
+   Returns whether there was an n-th call. */
 static bool read_shared(sb_status (*call)(struct scene *, sb_error *), struct scene *s,
                         sb_blob *blob, int error, int n) {
     sb_blob *sharer = blob_of_count(s->rig.context, sb_blob_dtype(blob), *large);

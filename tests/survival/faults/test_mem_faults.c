@@ -13,7 +13,7 @@
 /* One call on a memory in one state, with the steps that fail. */
 struct trial {
     const struct start *start;
-    const sb_backend *backend; /* NULL: the built-in one; else with host-coherent memory */
+    const sb_backend *backend; /* NULL: the built-in one; others have host-coherent memory */
     bool pending;              /* a copy to the other side is queued before the call */
     bool reuses;               /* the caller overwrites the host side after the call */
     int32_t schedule;
@@ -36,7 +36,7 @@ static void blame(const struct trial *t, const char *what) {
               (int)t->nth + t->times - 1, what);
 }
 
-/* Returns whether both sides are one storage. */
+/* Returns whether both sides share one storage. */
 static bool is_one(const struct trial *t) {
     return t->backend && t->start->cpu == SB_STORAGE_OWNED && t->start->gpu == SB_STORAGE_OWNED;
 }
@@ -147,12 +147,12 @@ static void drain(const struct trial *t) {
     demand(t, st == SB_OK || (st == SB_ERR_DEVICE_LOST && is_lost(t)));
 }
 
-/* Checks that every loan was returned once and not written afterwards. */
+/* Checks that each deleter ran once, and that lent bytes were not written afterwards. */
 static void trial_close(struct trial *t) {
     struct scene *s = &t->scene;
     struct lent *all[] = {&s->cpu, &s->gpu, &s->extra};
     if (t->status != SB_OK && s->extra.ptr)
-        lent_deleter(&s->extra, s->extra.ptr); /* a failed call leaves the loan with the caller */
+        lent_deleter(&s->extra, s->extra.ptr); /* a failed call does not run the deleter */
     if (!t->reuses)
         sb_mem_release(s->mem);
     drain(t);

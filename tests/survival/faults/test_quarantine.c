@@ -31,7 +31,7 @@ static void fail_no_more(struct rig *rig) {
 
 /* --- one loan in quarantine ------------------------------------------------------------------ */
 
-/* Returns a memory with its head at the device and a lent host side. */
+/* Returns a memory whose head is at the device and whose host storage is lent. */
 static sb_mem *at_device(struct rig *rig, struct lent *lent) {
     sb_mem *mem;
     void *out;
@@ -154,8 +154,8 @@ static void pull_and_lose_track(struct rig *rig, sb_mem *mem, sb_stream stream) 
     fail_no_more(rig);
 }
 
-/* The copy's target was new storage, since read-only storage is not written; the failed call did
-   not install it. */
+/* The copy's target was new storage, since read-only storage is not written. The failed call did
+   not make this storage the memory's. */
 TEST_ON(rig, new_storage_is_quarantined_while_a_copy_may_write_it) {
     struct lent host = lend_host(BYTES, LENT);
     void *out;
@@ -192,8 +192,8 @@ static void refuse_update(struct rig *rig, sb_mem *mem) {
     test_end(blob);
 }
 
-/* The first touch zeroes the storage that leave_host_storage left. If a queued fill may still use
-   that storage, the touch makes and zeroes new storage instead. */
+/* The first access zeroes the storage that leave_host_storage left. If a queued fill may still use
+   that storage, the access makes and zeroes new storage instead. */
 TEST_ON(rig, leftover_storage_is_zeroed_unless_it_is_in_use) {
     for (int in_use = 0; in_use < 2; in_use++)
         for (int writes = 0; writes < 2; writes++) {
@@ -223,8 +223,8 @@ TEST_ON(rig, leftover_storage_is_zeroed_unless_it_is_in_use) {
         }
 }
 
-/* A wait that fails is retried once, and the retry decides. The library waits for its own stream
-   first, then for the legacy stream, which has no event. */
+/* A wait that fails is retried once, and the retry's status counts. The library waits for its own
+   stream first, then for the legacy stream, which has no event. */
 TEST_ON(rig, a_failed_wait_for_a_stream_is_retried_once) {
     for (int failures = 0; failures < 3; failures++) {
         sb_mem *mem;
@@ -376,7 +376,7 @@ static void crowd_close(struct crowd *crowd) {
     rig_close(&crowd->rig);
 }
 
-/* Returns a memory with the lent storage, used on the streams whose bits are in `users`. */
+/* Returns a memory with the lent storage that was used on the streams whose bits are in `users`. */
 static sb_mem *member(struct crowd *crowd, unsigned users) {
     sb_mem *mem;
     const void *in;
@@ -413,7 +413,6 @@ static void run_stream(struct crowd *crowd, int i) {
     assert_ok(sb__sim_backend.stream_synchronize(context->device, crowd->streams[i], &err));
 }
 
-/* The end of a context does not wait for another device. */
 TEST_ON(crowd, the_end_of_a_context_waits_for_no_other_device) {
     struct look look;
     quarantine_two(f, 1u << CAPTURED | 1u << (CAPTURED + 1), &look);
@@ -475,7 +474,7 @@ TEST_ON(crowd, an_event_covers_only_storage_quarantined_before_it) {
 }
 
 static sb_status query_status;
-static int queries_to_interrupt; /* another context ends during so many queries */
+static int queries_to_interrupt; /* in so many queries another context ends */
 
 static sb_status query(void *device, void *event, int32_t *out_done, sb_error *err) {
     sb_status st = sb__sim_backend.event_query(device, event, out_done, err);
@@ -483,10 +482,10 @@ static sb_status query(void *device, void *event, int32_t *out_done, sb_error *e
         queries_to_interrupt--;
         end_another_context();
     }
-    return query_status == SB_OK ? st : sb_error_fill(err, query_status, 0, "as was asked");
+    return query_status == SB_OK ? st : sb_error_fill(err, query_status, 0, "planted by the test");
 }
 
-/* Another context ends during a query, as if on another thread. */
+/* Another context ends during a query, which simulates another thread. */
 TEST_ON(crowd, two_queries_may_overlap) {
     struct look look;
     void *between;
@@ -504,8 +503,8 @@ TEST_ON(crowd, two_queries_may_overlap) {
     sb__sim_backend.event_destroy(f->rig.context->device, between);
 }
 
-/* If the table has no query slot, the slot fails or no event can be recorded, the storage stays in
-   quarantine until a wait succeeds. */
+/* Storage stays in quarantine until a wait succeeds if the table has no query slot, if the slot
+   fails, or if no event can be recorded. */
 TEST(storage_is_not_returned_without_a_successful_query) {
     static const struct {
         sb_status (*slot)(void *, void *, int32_t *, sb_error *);

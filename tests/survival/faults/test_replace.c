@@ -211,14 +211,14 @@ static const struct {
 } file_systems[] = {
     {"all there", {NULL}, 0, false, ALWAYS},
     {"one mode for all", {"fchmod", "fchown"}, EPERM, true, ALWAYS},
-    {"one mode for all, no such call", {"fchmod", "fchown"}, ENOSYS, true, ALWAYS},
+    {"one mode for all, ENOSYS", {"fchmod", "fchown"}, ENOSYS, true, ALWAYS},
     {"no modes", {"fchmod"}, EPERM, false, IF_MODE_IS_RIGHT},
     {"no owners", {"fchown"}, EPERM, false, ALWAYS},
     {"no lists", {"lgetxattr", "fsetxattr", "fremovexattr"}, ENOTSUP, false, ALWAYS},
     {"no such calls", {"lgetxattr", "fsetxattr", "fremovexattr"}, ENOSYS, false, ALWAYS},
     {"no links", {"readlinkat"}, EINVAL, false, ALWAYS},
     {"no fsync", {"fsync"}, EINVAL, false, NEVER},
-    {"no fsync, no such call", {"fsync"}, ENOSYS, false, NEVER},
+    {"no fsync, ENOSYS", {"fsync"}, ENOSYS, false, NEVER},
     {"read-only", {"openat", "fchmod", "renameat", "unlinkat"}, EROFS, false, NEVER},
 };
 
@@ -285,8 +285,7 @@ TEST_ON(scene, saves_survive_random_failures) {
     }
 }
 
-/* Over a network the reply to a rename may be lost: the new file is in place, and the call
-   succeeds. */
+/* If a network loses the reply to a rename, the new file is in place and the call succeeds. */
 TEST_ON(scene, a_rename_that_was_done_is_not_a_failure) {
     for (int error = 1; error < 134; error++) {
         struct world w = {.lacks = {"renameat"},

@@ -109,8 +109,8 @@ static void write_on_two_streams(int64_t count) {
 
 enum order { FORWARDS, BACKWARDS, SHUFFLED };
 
-/* Returns the i-th place of `count` in an order. 1000003 is prime, so that SHUFFLED visits each
-   place once. */
+/* Returns the i-th of `count` positions in an order. 1000003 is prime, so that SHUFFLED visits each
+   position once. */
 static int64_t place_of(enum order order, int64_t i, int64_t count) {
     return order == FORWARDS ? i : order == BACKWARDS ? count - 1 - i : i * 1000003 % count;
 }

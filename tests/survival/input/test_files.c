@@ -1,6 +1,6 @@
 /* Makes every call that reads or writes a file, on files that are not regular, not accessible or of
-   a wrong size. Each call returns a status, keeps the old file, and leaves no other file beside
-   it. */
+   a wrong size. Each call returns a status, keeps the old file, and leaves no other file in the
+   folder. */
 #include "blobs.h"
 #include "files.h"
 #include "nets.h"
@@ -210,7 +210,7 @@ TEST_ON(place, sparse_files_of_any_size_are_refused) {
     check_readers(f->file, SB_ERR_DATA_LIMIT, 0);
 }
 
-/* The file is a message that claims a gigabyte of data; the data is a hole in the file. */
+/* The file is a message that claims a gigabyte of data; the data is a hole in the sparse file. */
 TEST_ON(place, sparse_payloads_are_counted_before_they_are_read) {
     static const char claim[] = "\x2a\x80\x80\x80\x80\x04"; /* data, 2^30 bytes */
     struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;

@@ -1,4 +1,4 @@
-/* Each limit of the caller is exact. Reading never allocates more than the caller allows, and by
+/* Each limit that a caller sets is exact. Reading never allocates more than the limit, and by
    default no more than the payload, the size of the input and 8 MiB. The tests count the allocated
    bytes for every bomb (bombs.h), read from memory and from a file. */
 #include "bombs.h"
@@ -210,7 +210,7 @@ static size_t taken_by_read(const char *device, int64_t count, bool diff, size_t
     return (size_t)taken;
 }
 
-/* The limit counts handles, and page-locked memory by the size of its class. */
+/* The limit counts handles, and it counts page-locked memory by its size class. */
 TEST(the_limit_counts_what_a_read_allocates) {
     static const int64_t counts[] = {1, 1000, 16385, 20480, 300000};
     for (int device = 0; device < 2; device++)

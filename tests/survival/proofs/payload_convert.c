@@ -1,7 +1,7 @@
 /* convert_in_place, convert, whole: convert the values of a part, all at once or by chunks. They
    access nothing beyond the available bytes, the chunk, the part or `dst`. They convert each value
    once, up to the first value that an integer type cannot hold.
-   --unwind 4: three chunks of 4096 bytes and a rest; the code treats all chunks in the same way
+   --unwind 4: three chunks of 4096 bytes and a tail; the code treats all chunks in the same way
    planted: "room < count ? room : count"
         -> "count"
    planted: "(size_t)(copy->dst - copy->begin) / copy->size"

@@ -1,4 +1,4 @@
-/* Shared by the harnesses. For ESBMC a function without a body returns any value of its type. */
+/* Declarations for harnesses. In ESBMC a function without a body returns any value of its type. */
 #ifndef SB_TESTS_PROOF_H
 #define SB_TESTS_PROOF_H
 
@@ -37,16 +37,16 @@ uint64_t any_u64(void);
 int64_t any_i64(void);
 size_t any_size(void);
 
-/* Define `#define read_tag(...) CONTRACT(read_tag, __VA_ARGS__)` before you include a source: its
-   calls of read_tag become calls of read_tag_contract. Its definition of read_tag is unchanged,
-   because the first parameter begins with a word of FIRST_*. */
+/* Define `#define read_tag(...) CONTRACT(read_tag, __VA_ARGS__)` before you include a source: calls
+   of read_tag in that source then call read_tag_contract. The definition of read_tag is unchanged,
+   as its first parameter begins with a word of FIRST_*. */
 #define FIRST_struct               ,
 #define FIRST_const                ,
 #define THIRD(a, b, c, ...)        c
 #define PICK(...)                  THIRD(__VA_ARGS__)
 #define CONTRACT(name, first, ...) PICK(FIRST_##first, name, name##_contract, ~)(first, __VA_ARGS__)
 
-/* The last status passed to sb__fail; every failure returned must have been passed there. */
+/* The last status that sb__fail received. Every returned failure must be passed to sb__fail. */
 static sb_status last_failure;
 
 sb_status sb__fail(sb_error *err, sb_status status, const char *format, ...) {

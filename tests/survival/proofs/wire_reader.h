@@ -14,7 +14,7 @@
 extern unsigned char bytes[NEAR]; /* not defined: any values */
 extern struct sb__source source;
 extern struct sb__reader reader;
-static uint32_t base;        /* where bytes[0] is in the source */
+static uint32_t base;        /* the offset of bytes[0] in the source */
 static uint64_t number_read; /* the number that sb__wire_varint_contract returned */
 static const struct sb__path path = {NULL, "", -1, NULL};
 

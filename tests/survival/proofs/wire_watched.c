@@ -1,6 +1,6 @@
 /* read_watched: reads all bytes piece by piece, in order, and reports each piece after reading it;
    a failure ends the read.
-   --unwind 5: three pieces and a rest; the code treats all pieces in the same way
+   --unwind 5: three pieces and a tail; the code treats all pieces in the same way
    planted: "        offset += n;\n"
         -> ""
    planted: "        dst += n;\n"

@@ -3,7 +3,7 @@
 
 Threads queue a copy, retire or write its storage, lose the device, end a
 tensor and trim, while waits fail and the device runs queued work at any time.
-No copy may run on storage that was returned or is being written, and every loan
+The rule: no copy may run on storage that was returned or is being written, and every loan
 must be returned once after the device recovers. If any single step of the
 rule is left out, some interleaving must break the rule; the shortest such trace
 is printed. The names are those of c/src/context and c/src/memory.

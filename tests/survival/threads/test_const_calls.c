@@ -1,6 +1,6 @@
-/* Const calls on current host data write no byte of the library's objects, so threads that read one
-   blob or model share all cache lines, whatever their number: all memory of the library is
-   read-only during the calls. */
+/* Const calls on current host data write no byte of the library's objects, so any number of threads
+   can share the cache lines of a blob or model that they read. The test makes all memory of the
+   library read-only during the calls. */
 #include "blobs.h"
 #include "nets.h"
 

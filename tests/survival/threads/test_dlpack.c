@@ -1,5 +1,5 @@
-/* DLPack tensors that end on any thread: the next owner of a tensor's memory sees all accesses
-   through the tensor, and each lender's memory is returned once. */
+/* A DLPack tensor may end on any thread. The library orders the next owner of the memory after all
+   accesses through the tensor, and runs each lender's deleter once. */
 #include "blobs.h"
 #include "team.h"
 #include "tensors.h"
@@ -11,8 +11,8 @@ struct loan {
     sb_dl_managed_versioned *tensor;
 };
 
-/* The loan's deleter, which runs on the thread of the last holder. Reads what both threads wrote,
-   and overwrites it. */
+/* The deleter of lent memory runs on the thread of the last owner. It reads what both threads
+   wrote, and overwrites the bytes. */
 static void read_back(void *user, void *ptr) {
     struct loan *loan = user;
     assert_true(bytes_are(ptr, 16, 0x44));

@@ -224,8 +224,8 @@ static int run_once(const char *name) {
 
 static void run_scenario(void **state) {
     const struct scenario *s = *state;
-    /* the scenarios leave objects alive on purpose, and a child leaves its parent's device objects
-     */
+    /* the scenarios do not destroy all objects, and a child cannot free its parent's device
+       objects */
     assert_int_equal(setenv("ASAN_OPTIONS", "detect_leaks=0", 1), 0);
     for (int i = 0; i < RUNS; i++) {
         int how = run_once(s->name);

@@ -34,14 +34,14 @@ struct loan {
     int64_t shape[1];
 };
 
-/* The lock excludes a writer from the readers of its object, as the contract requires. */
+/* The lock lets either readers or one writer use its object, as the contract requires. */
 struct object {
     pthread_rwlock_t lock;
     sb_blob *blob;
     float value; /* of the data; NAN: unknown. The diff is all 1. */
 };
 
-/* The lock excludes a thread that forgets the stream from those that pass it to calls. */
+/* While a thread forgets the stream, the lock prevents others from passing the stream to calls. */
 struct lane {
     pthread_rwlock_t lock;
     sb_stream stream;
@@ -57,7 +57,7 @@ struct round {
     struct lane lanes[STREAMS];
     struct loan *loans;
     struct job *jobs;
-    _Atomic(sb_mem *) parked; /* a reference that one thread leaves for another */
+    _Atomic(sb_mem *) parked; /* a reference that one thread passes to another */
     _Atomic int loan_count, job_count, kernel_count, idle, wrong;
     pthread_barrier_t quiet; /* the members wait until no fault is armed */
 };
@@ -188,13 +188,13 @@ static void loans_close(struct round *round) {
     for (int i = 0; i < atomic_load(&round->loan_count); i++) {
         struct loan *loan = &round->loans[i];
         if (loan->lent.deleted != loan->accepted)
-            fail_with("round %llu: loan %d, %s, came back %d times",
+            fail_with("round %llu: loan %d, %s, was returned %d times",
                       (unsigned long long)round->seed, i, loan->accepted ? "accepted" : "refused",
                       loan->lent.deleted);
         if (loan->accepted && !lent_holds(&loan->lent, TAKEN))
-            fail_with("round %llu: loan %d was written after it came back",
+            fail_with("round %llu: loan %d was written after its return",
                       (unsigned long long)round->seed, i);
-        /* If the round ends failing, the device has closed. */
+        /* If the round ends with failures, the device is closed. */
         if (loan->lent.context && !round->ends_failing)
             assert_int_equal(sb_sim_free(round->rig.context, loan->lent.ptr, NULL), SB_OK);
         else if (!loan->lent.context)
@@ -289,8 +289,8 @@ static void end_tensor_of(struct worker *w, int i) {
     w->tensors[i] = NULL;
 }
 
-/* Exports a tensor. When a tensor ends, work may still use its storage if the memory knows the
-   work's stream. */
+/* Exports a tensor. When a tensor ends, queued work may still use its storage, provided that the
+   memory has recorded the work's stream. */
 static void export(struct worker *w, struct object *o) {
     int i = draw(&w->random, TENSORS);
     int32_t side = draw(&w->random, 2) ? SB_SIDE_GPU : SB_SIDE_CPU;
@@ -443,7 +443,7 @@ static void start_afresh(struct worker *w, struct object *o, float value) {
     write_host(w, o, value);
 }
 
-/* Copies from another object, unless a writer holds that object. */
+/* Copies from another object, unless a writer has locked that object. */
 static void copy_other(struct worker *w, struct object *o, float value) {
     struct object *from = &w->round->shared[draw(&w->random, SHARED)];
     if (from == o || pthread_rwlock_tryrdlock(&from->lock) != 0)
@@ -643,7 +643,7 @@ static void rest(struct round *round) {
     rig_close(&round->rig);
 }
 
-/* Queues a copy into a loan. Every wait for the copy fails, so the loan goes into quarantine. */
+/* Queues a copy to lent memory. Every wait for the copy fails, so the memory is quarantined. */
 static void retire_in_use(struct round *round) {
     struct worker w = {.round = round, .random = round->seed};
     struct object *o = &round->shared[0];
@@ -712,7 +712,7 @@ TEST(after_any_failure_readers_see_the_last_writer_and_nothing_in_use_is_returne
         seen.rounds++;
     }
     print_message("%lld rounds, %lld calls failed, %lld loans, %lld kernels; storage in "
-                  "quarantine was seen %lld times, contexts left it behind %lld times\n",
+                  "quarantine was seen %lld times, %lld contexts ended before it was empty\n",
                   (long long)seen.rounds, (long long)seen.failures, (long long)seen.loans,
                   (long long)seen.kernels, (long long)seen.quarantined,
                   (long long)seen.left_behind);

@@ -664,7 +664,7 @@ struct slow {
     pthread_barrier_t holds;
 };
 
-/* Holds a lock for longer than a child waits for an abandoned lock. */
+/* Owns a lock for longer than a child waits for a lock whose owner does not exist. */
 static void *hold_long(void *user) {
     struct slow *s = user;
     const struct timespec pause = {.tv_nsec = 500000000};

@@ -179,8 +179,8 @@ static void second_act(void *arg) {
     do_act(arg, 1);
 }
 
-/* Runs every pair of calls, in order, on two threads. Calls that change a ready side exclude others
-   by contract. */
+/* Runs every pair of calls, in order, on two threads. The contract forbids other calls during a
+   call that changes a ready side. */
 TEST(each_call_sees_the_effects_of_each_call_on_another_thread) {
     for (int i = 0; i < ACTS; i++)
         for (int k = 0; k < ACTS; k++)
@@ -507,8 +507,8 @@ TEST(a_failed_reduction_beside_a_reader_leaves_the_memory_valid) {
 /* --- device storage that is retired beside readers ------------------------------------------ */
 
 /* A read replaces read-only device storage and retires the old storage while another thread begins
-   to use the device side on a stream. Retiring waits for users; the first wait fails, and the other
-   thread has begun before the retry. */
+   to use the device side on a stream. To retire storage, the library waits for its users. The first
+   wait fails, and the other thread begins before the retry. */
 struct replacing {
     struct stage stage;
     quiet_flag retiring, joined;

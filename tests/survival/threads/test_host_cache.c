@@ -86,7 +86,7 @@ static void use_or_trim(void *arg, int member) {
         atomic_fetch_sub(&c->users, 1);
 }
 
-/* Cached buffers, and those that another thread is freeing, never cause a refusal. */
+/* Cached buffers, and buffers that another thread is freeing, never cause a refusal. */
 TEST(a_request_that_fits_beside_the_memory_in_use_succeeds) {
     struct crowded_cache c = {.users = 2};
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;

@@ -39,7 +39,7 @@ TEST(a_wait_that_a_loss_interrupts_does_not_succeed) {
     w.tiny.user = &w;
     w.tiny.on_event_wait = lose_meanwhile;
     assert_status(SB_ERR_DEVICE_LOST, sb_context_synchronize(context, &err));
-    assert_int_equal(w.waits, 1); /* a context has two streams; only one is waited for */
+    assert_int_equal(w.waits, 1); /* a context has two streams, and the library waits for one */
     sb_blob_destroy(w.blob);
     sb_context_release(context);
 }
@@ -57,7 +57,7 @@ static void end_chained(void *user, void *ptr) {
     sb_context_release(chained->other);
 }
 
-/* Retires a loan of the context while every wait fails, so the loan goes into quarantine. */
+/* Retires memory lent to the context while every wait fails, so the memory is quarantined. */
 static void leave_waiting(sb_context *context, void *bytes, struct chained *chained) {
     sb_mem *mem;
     const void *in;

@@ -1,6 +1,6 @@
-/* parallel_for: with any number of the caller's threads the results are bit for bit those of one.
-   The library creates no threads, leaves OpenBLAS's settings unchanged, and holds no lock while the
-   caller's threads work. */
+/* parallel_for: with any number of the caller's threads the results equal those of one thread bit
+   for bit. The library creates no threads, leaves OpenBLAS's settings unchanged, and holds no lock
+   while the caller's threads work. */
 #include "blobs.h"
 #include "team.h"
 
@@ -26,7 +26,7 @@ static void take_tasks(void *user, int member) {
         pool->task(pool->arg, i);
 }
 
-/* Runs the tasks on other threads, from the last task on; the caller only waits. */
+/* Runs the tasks on other threads, beginning with the last task, while the caller waits. */
 static void pool_run(void *user, int64_t tasks, void (*task)(void *arg, int64_t i), void *arg) {
     struct pool *pool = user;
     assert_true(tasks <= 64);
@@ -237,7 +237,7 @@ TEST(no_lock_is_held_while_the_caller_s_threads_work) {
     const void *in;
     sb_mem *mem;
     assert_non_null(lent);
-    /* the first touch of memory from the cache */
+    /* the first access to memory from the cache */
     assert_ok(sb_mem_create(context, bytes, &mem, &err));
     assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
     memset(out, 1, bytes);

@@ -86,8 +86,8 @@ static void write_nines_on(struct rig *rig, sb_stream stream, struct look *look,
     assert_ok(sb_context_forget_stream(rig->context, stream, &err)); /* waits for this stream */
 }
 
-/* A queued update reads the diff before the next writer changes it. The writer uses the library's
-   stream, the caller's stream or a plain pointer, or writes after a host access. */
+/* A queued update reads the diff before the next writer changes the diff. The writer uses the
+   library's stream, the caller's stream or a plain pointer, or writes after a host access. */
 TEST_ON(rig, an_update_reads_the_diff_before_its_next_writer) {
     enum { OWN, NAMED, HOST_BETWEEN, PLAIN, WAYS };
     for (int way = 0; way < WAYS; way++) {
@@ -147,8 +147,8 @@ TEST_ON(rig, an_update_waits_only_for_its_own_copies) {
 
 /* --- failures -------------------------------------------------------------------------------- */
 
-/* Arithmetic writes in place, so its failure loses the device. A failed copy or sum does not, if it
-   cannot be mistaken for arithmetic. */
+/* Arithmetic writes in place, so its failure loses the device. A failed copy or sum does not lose
+   the device, provided that it cannot be mistaken for arithmetic. */
 TEST_ON(rig, a_failure_outside_arithmetic_does_not_lose_the_device) {
     for (int named = 0; named < 2; named++) {
         double sum = -1;

@@ -1,11 +1,11 @@
 """Compares Caffe on its own Blob and SyncedMemory (own) with Caffe on bindings/caffe (ours).
 
-    check.py tests BUILD CAFFE NAME...  runs Caffe's tests: own, ours, and ours on a device
-                                        (sim, opencl); which pass must be the same
+    check.py tests BUILD CAFFE NAME...  runs Caffe's tests with each NAME: own, ours, or ours on a
+                                        device (sim, opencl); all must pass the same tests
     check.py nets BUILD                 trains nets with both, compares snapshots, times, memory
 
-BUILD is the build folder of CMakeLists.txt, CAFFE the folder of Caffe's sources. Without own no test
-may fail.
+BUILD is the build folder of CMakeLists.txt, CAFFE the folder of Caffe's sources. If no NAME is own,
+all tests must pass.
 """
 
 import argparse
@@ -20,12 +20,12 @@ import sys
 NETS = pathlib.Path(__file__).resolve().parent / "nets"
 ITERATIONS = {"branches": 150, "lenet": 40, "twins": 20000}
 COUNTED_ITERATIONS = {"branches": 4, "lenet": 2, "twins": 200}  # under callgrind
-# Caffe's tests that compare a sleep with the wall clock, to 30 ms: they may fail on a busy machine.
+# Caffe's tests that a sleep is accurate to 30 ms of the wall clock; they may fail on a busy machine.
 CLOCK_TEST = re.compile(r"^BenchmarkTest/\d+\.TestTimer(Milli)?Seconds$")
 CLOCK_ATTEMPTS = 5
 ROUNDS = 5  # an odd number, for the median
 SLICES = 6  # parts of a round, so that a change of the machine's speed affects both sides
-# The largest allowed ratios to Caffe's own.
+# The largest allowed ratios of our costs to those of Caffe's own classes.
 INSTRUCTIONS_BOUND = 1.03
 MEMORY_BOUND = 1.05
 
@@ -105,8 +105,8 @@ def check_tests(build, caffe, names):
 
 
 def train(build, name, net, iterations, under=()):
-    """Trains a net; returns milliseconds an iteration, peak memory in MiB, and the results that
-    both sides must share."""
+    """Trains a net; returns milliseconds per iteration, peak memory in MiB, and the results that
+    must be the same for both sides."""
     folder = build / "nets" / name / net.stem
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

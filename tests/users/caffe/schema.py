@@ -50,7 +50,7 @@ def read_proto(text):
 
 
 def read_schema(text):
-    """Returns for caffe.schema what read_proto returns; a number may have several lines."""
+    """Reads caffe.schema, where a number may have several lines. Returns the same as read_proto."""
     messages, enums, lines = {}, {}, None
     for line in text.splitlines():
         words = line.split("#")[0].split()

@@ -4,8 +4,8 @@
 
 PROGRAM is Caffe's tool, CAFFE the folder of its sources, SYNCBLOB the command, NETS a folder of
 prototxts. N nets of random layers of the generations V0 and V1 are compared too. Both results are
-parsed to messages, which must be equal. A net that Caffe refuses must be refused; a net that Caffe
-reports as not fully converted must be noted.
+parsed to messages, which must be equal. If Caffe refuses a net, syncblob must refuse it; if Caffe
+reports that something was not converted, syncblob must print a note.
 """
 
 import argparse
@@ -25,8 +25,7 @@ from caffe_messages import Messages, read_descriptor  # noqa: E402
 V0_TYPES = """accuracy bnll concat conv data dropout euclidean_loss flatten hdf5_data hdf5_output
     im2col images infogain_loss innerproduct lrn multinomial_logistic_loss pool relu sigmoid softmax
     softmax_loss split tanh window_data""".split()
-# Fields of a V1 layer that this Caffe's upgrade drops: syncblob keeps the first and notes the
-# second.
+# Fields of a V1 layer that this Caffe's upgrade drops; syncblob keeps the first, notes the second.
 FORGOTTEN = {"batch_norm_param", "bn_param"}
 # Fields of a net other than its layers.
 NET_FIELDS = ("name", "force_backward", "state", "debug_info")
@@ -88,7 +87,7 @@ class Draw:
             layer.layer.name = f"layer{index}"
             wanted = ("conv", "pool") if pads and self.chance(0.9) else V0_TYPES
             layer.layer.type = self.random.choice(wanted) if self.chance(0.98) else "unknown"
-            # Most fields of a layer belong to its type; other fields are dropped with a note.
+            # A field that does not belong to the layer's type is dropped with a note.
             self.fill(layer.layer, self.random.choice((2, 5)), {"name", "type", "new_num"})
 
     def v1_layers(self, net):

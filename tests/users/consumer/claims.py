@@ -1,4 +1,4 @@
-"""Runs tests that are functions: each tests one claim, and a failure does not stop the others."""
+"""Runs functions as tests. If a test fails, the remaining tests run all the same."""
 import atexit
 import functools
 import os
@@ -16,7 +16,7 @@ def check(claim, *explanation):
 
 
 def run(*command, cwd=None, status=0, environment=None):
-    """Runs a command; returns the text of both its outputs. If `status` is not 0, the command must fail."""
+    """Runs a command; returns what it printed. If `status` is not 0, the command must fail."""
     environment = {name: str(value) for name, value in (environment or os.environ).items()}
     done = subprocess.run([str(word) for word in command], cwd=cwd or work(), env=environment, text=True,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Tests the library as CMake projects use it: cmake.py BUILD [TEST...]
 
-BUILD is a build folder with both libraries. The project found/ finds each of its components, in a prefix that
-is moved after the installation. The project part/ contains the sources. MAKEFLAGS and
-CMAKE_BUILD_PARALLEL_LEVEL apply.
+BUILD is a build folder with the shared and the static library. The project found/ finds the library's
+components in a prefix that is moved after the installation. The project part/ contains the library's
+sources. The environment's MAKEFLAGS and CMAKE_BUILD_PARALLEL_LEVEL are used.
 """
 
 import functools
@@ -117,7 +117,7 @@ def test_missing_components():
 
 
 def test_missing_dependencies():
-    """A missing dependency of the static library is reported; the shared library has none."""
+    """A missing dependency of the static library is reported; the shared library needs no other."""
     without = "CMAKE_DISABLE_FIND_PACKAGE_SyncblobProtobufC=ON"
     definitions = (f"CMAKE_PREFIX_PATH={whole()}", "LIBRARY=syncblob::syncblob", without)
     output = configure("found", *definitions, "WANTED=REQUIRED;COMPONENTS;static", status=1)[1]
@@ -151,7 +151,6 @@ def test_installed_files_contain_no_build_paths():
 
 
 def test_absolute_folders_ignore_the_prefix():
-    """Absolute folders appear as they are, whatever the prefix."""
     folder = configure(REPOSITORY, "CMAKE_INSTALL_LIBDIR=/opt/a/lib", "BUILD_SHARED_LIBS=OFF",
                        "CMAKE_INSTALL_INCLUDEDIR=/opt/b/include")[0] / "c"
     environment = {**os.environ, "PKG_CONFIG_LIBDIR": folder, "PKG_CONFIG_PATH": ""}

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Tests the Rust crates as users get them: crates.py [TEST...]
 
-Builds and runs rust/, a separate crate, in a fresh folder outside the repository: with crates by
-path and with packed crates in a folder as the registry, with the bundled library and with installed
-libraries, and with the oldest Rust. Checks the messages about missing dependencies, and the changes
-after which cargo builds the library again.
+Builds and runs rust/, a separate crate, in a fresh folder outside the repository. The crate depends
+on our crates by path, or on packed crates in a folder that is the registry; it uses the bundled
+library or installed libraries, and the oldest Rust. Checks the messages about missing dependencies,
+and the changes after which cargo builds the library again.
 
-Needs libclang and the library's build dependencies. Only the first download of dependencies uses
-the network. CARGO_TARGET_DIR: the folder of builds (target). SYNCBLOB_TEST_DATA: Caffe files
-(../shared/data). SYNCBLOB_OLDEST_RUST: a folder with the oldest Rust's programs (rustup's).
+Needs libclang and the library's build dependencies. Uses the network only to download dependencies
+once. Variables (defaults): CARGO_TARGET_DIR, the folder for builds (target); SYNCBLOB_TEST_DATA, Caffe
+files (../shared/data); SYNCBLOB_OLDEST_RUST, a folder with the oldest Rust's programs (rustup's).
 """
 import functools
 import hashlib
@@ -40,7 +40,7 @@ ENVIRONMENT = {
 
 
 def cargo(*options, cwd=SYS, target="debug", status=0, **environment):
-    """Runs cargo; returns the text of both its outputs."""
+    """Runs cargo; returns what it printed."""
     environment = {"CARGO_TARGET_DIR": BUILT / target, **environment}
     return claims.run("cargo", *options, cwd=cwd, status=status, environment=ENVIRONMENT | environment)
 
@@ -108,7 +108,7 @@ def unpack(name, into):
 
 @functools.cache
 def vendored():
-    """Returns cargo's options and variables for a folder as the only registry, with every
+    """Returns options and variables with which cargo's only registry is a folder that contains every
     dependency and our packed crates."""
     registry = work() / "vendored"
     printed = cargo("vendor", "--locked", "--versioned-dirs", "--sync", consumer_by_path() / "Cargo.toml",
@@ -173,7 +173,7 @@ def test_packed():
     options, environment = vendored()
     run_consumer(consumer("by-version", '"0.1"', '"0.1"', lock=False), *options, **environment)
     crate = unpack("syncblob-sys", fresh("alone"))
-    (crate / "Cargo.lock").unlink()  # it may require versions that are not vendored
+    (crate / "Cargo.lock").unlink()  # the file may require versions that are not vendored
     printed = cargo(*options, "test", "--offline", cwd=crate, **environment)
     check("checked_in_bindings_are_what_bindgen_makes_of_the_headers ... ok" in printed, printed)
 

@@ -9,7 +9,7 @@
 enum {
     STEPS = 4,
     WARM_UP = 100,
-    RELOADS = 1100, /* more than the C library's thread keys */
+    RELOADS = 1100, /* more than the number of thread keys that the C library has */
     ALLOWED_KIB = 512
 };
 

@@ -54,7 +54,7 @@ def with_raw_fields(file_descriptor):
 
 
 def unpacked(file_descriptor):
-    """Returns the descriptor without packed fields, as other writers may write them."""
+    """Returns the descriptor with all fields unpacked, because some programs write no packed fields."""
     copy = descriptor_pb2.FileDescriptorProto.FromString(file_descriptor.SerializeToString())
     for message in copy.message_type:
         for field in message.field:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Compares the files that `syncblob convert` writes, also from files of other programs, with
-independent readers and writers: Google's protobuf with Caffe's caffe.proto, and the Python packages
-safetensors and NumPy.
+"""Reads the files that `syncblob convert` writes with other programs, and converts files that these
+programs write: Google's protobuf with Caffe's caffe.proto, and the Python packages safetensors and
+NumPy.
 
     check_convert.py --cli PROGRAM --proto caffe.proto [--data FOLDER] [FILE...]
 
@@ -48,7 +48,7 @@ def layers_of(net):
 
 
 def tensors_of(message, file_format):
-    """Returns the arrays by the names that they should have."""
+    """Returns {name: array}, with the names that a conversion should choose."""
     if file_format == "blob":
         return {"blob": array_of(message)}
     if file_format == "solverstate":
@@ -249,7 +249,7 @@ def check_types(checker):
 
 
 def check_checker(checker):
-    """A single wrong bit, name, type or layer must be noticed."""
+    """Tests that the comparison notices a single wrong bit, name, type or layer."""
     array = numpy.array([1.0, numpy.nan], "<f4")
     flipped = array.copy()
     flipped.view("u4")[0] ^= 1

@@ -5,8 +5,8 @@ and NumPy for the same files.
     check_diff.py --cli PROGRAM --proto caffe.proto [--data FOLDER] [FILE...]
 
 The files are the same as in check_info.py. Each is compared with itself and with copies in which
-Google's protobuf has changed values, shapes, types, names and blobs. Every line must be equal,
-numbers to the last bit, and valid in its JSON Schema. Needs protoc and requirements.txt.
+Google's protobuf has changed values, shapes, types, names and blobs. Each printed line must equal the
+expected line, numbers to the last bit, and follow its JSON Schema. Needs protoc and requirements.txt.
 """
 
 import collections
@@ -35,8 +35,8 @@ TOLERANCES = ((0, 0), (1e-3, 0), (0, 1e-2), (1e-4, 1e-4))
 # --- the blobs of a file ----------------------------------------------------------------
 
 
-# A blob: the name by which it is paired, its layer's name and type, its number in the layer, its
-# arrays, and whether it has the four legacy dimensions.
+# A blob with its layer's name and type and its number in the layer. Blobs with equal `name` are paired.
+# `legacy` is true if the blob has the four legacy dimensions.
 Entry = collections.namedtuple("Entry", "name layer kind number data diff legacy")
 
 
@@ -323,7 +323,7 @@ class Checker(Tally):
             self.check_diff(f"{name}, {change}", path, other, (entries, changed[1]))
 
     def check_kinds(self):
-        """Reports the kinds of lines that no file has produced: they have not been compared."""
+        """Reports the kinds of lines that were never compared because no file has produced them."""
         kinds = {"diff": ("only", "only_diff", "type", "shape", "dtype", "values", "summary"),
                  "verify": ("nan", "infinite", "beyond-float", "duplicate-name", "unsafe-name",
                             "no-values")}

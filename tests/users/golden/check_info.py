@@ -4,9 +4,9 @@
     check_info.py --cli PROGRAM --proto caffe.proto [--data FOLDER] [FILE...]
 
 The files are the real files of --data (SYNCBLOB_TEST_DATA, else ../shared/data beside the
-repository), the given FILEs, and files that Google's protobuf makes here, one for each possible
-mistake of a reader. Shapes, counts, sha256, min, max, nonfinite, names and types must be equal; sum
-and asum must be within 1e-12 of asum, sumsq within 1e-12 of sumsq. Each line must be valid in the
+repository), the given FILEs, and files that Google's protobuf makes here, one for each mistake that
+a reader could make. Shapes, counts, sha256, min, max, nonfinite, names and types must be equal. The
+error of sum and asum may be 1e-12 of asum, that of sumsq 1e-12 of sumsq. Each line must follow the
 JSON Schema. Needs protoc and requirements.txt.
 """
 
@@ -104,7 +104,7 @@ def suffix_of(file_format):
     return next(suffix for suffix, name in FORMAT_OF.items() if name == file_format)
 
 
-# --- the comparison itself can fail -----------------------------------------------
+# --- tests of the comparison ------------------------------------------------------
 
 
 def leaves(value, path=()):
@@ -139,7 +139,7 @@ def spoiled(value, path):
 
 
 def check_checker(checker, found, wanted):
-    """Tests that the comparison notices every single wrong value in a correct answer."""
+    """Tests that the comparison notices a single wrong value, for each value of a correct answer."""
     if found is None:
         return
     missed = [path for path in leaves(found) if not any(differences(spoiled(found, path), wanted))]

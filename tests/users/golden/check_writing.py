@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Reads the files that the library writes with Google's protobuf and Caffe's own messages.
+"""Tests the files that the library writes: Google's protobuf reads them as Caffe's own messages.
 
     check_writing.py --library libsyncblob.so --proto caffe.proto [--data FOLDER] [FILE...]
 
 The files are blobs, nets, solver states and vectors built in memory through the C functions, and
 the real files of --data (SYNCBLOB_TEST_DATA, else ../shared/data beside the repository) and the
-FILEs with one blob replaced. Each must equal the message that Google's protobuf would make: values
-bit for bit, and nothing else in it. Needs protoc and requirements.txt.
+FILEs with one blob replaced. Each must equal the message that Google's protobuf would make. Values
+must be equal bit for bit, and a file must contain nothing else. Needs protoc and requirements.txt.
 """
 
 import ctypes
@@ -19,7 +19,7 @@ import tempfile
 from caffe_messages import Messages, read_descriptor
 from checking import Tally, parse_arguments, real_files
 
-DTYPES = {"f": 1, "d": 2}  # SB_DTYPE_F32, F64 by the codes of the module struct
+DTYPES = {"f": 1, "d": 2}  # SB_DTYPE_F32 and SB_DTYPE_F64, by the codes of the module struct
 CAFFEMODEL, SOLVERSTATE, BLOB_VECTOR = 2, 3, 4  # SB_FORMAT_*
 NO_LAYER, WRITE_DIFF = -1, 1 << 4
 MESSAGE_OF = {".caffemodel": "NetParameter", ".solverstate": "SolverState", ".binaryproto": "BlobProto"}
@@ -36,7 +36,7 @@ class SolverInfo(ctypes.Structure):
 
 
 class Library:
-    """library.sb_blob_create(...) calls the C function; a failure is an exception."""
+    """Calls C functions as methods, library.sb_blob_create(...); raises an exception on failure."""
 
     def __init__(self, path):
         self._library = ctypes.CDLL(str(path))
@@ -70,7 +70,7 @@ def text(value):
     return value.encode(), ctypes.c_size_t(len(value.encode()))
 
 
-# --- the same things twice: for the library, and as Google's messages --------------------
+# --- objects that the library and Google's protobuf can both make -------------------------
 
 
 class Blob:
@@ -116,7 +116,7 @@ class Checker(Tally):
         self.library, self.messages, self.folder = library, messages, folder
 
     def check(self, name, written, expected):
-        """Checks that the bytes of a file are the expected message."""
+        """Checks that the bytes `written` are the expected message."""
         found = type(expected).FromString(written)
         same = (found.SerializeToString(deterministic=True) ==
                 expected.SerializeToString(deterministic=True))

@@ -7,7 +7,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
 def parse_arguments(description, program, what):
-    """Parses the arguments; `program` is the option with the checked program or library."""
+    """Parses the arguments; `program` is the name of the option for the program or library to check."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument(program, required=True, type=pathlib.Path, help=what)
     parser.add_argument("--proto", required=True, help="Caffe's caffe.proto")

@@ -1,4 +1,4 @@
-"""Makes files with Google's protobuf, one for each possible mistake of a reader: (name, format, bytes)."""
+"""Makes files with Google's protobuf, one for each mistake that a reader could make."""
 
 import math
 import random

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests that real array libraries can use a blob's memory, and a blob their memory, through DLPack.
+"""Tests that real array libraries can use a blob's memory, and blobs an array's memory, by DLPack.
 
     check_arrays.py LIBSYNCBLOB.SO LIBRARY...    (numpy, tvm_ffi, torch)
 
@@ -64,7 +64,7 @@ class Checks:
         self.library, self.arrays = library, arrays
 
     def live_bytes(self):
-        """Returns the built-in context's bytes; all blobs here belong to this context."""
+        """Returns the bytes that the built-in context has and borrows; all blobs here belong to it."""
         gc.collect()
         figures = (ctypes.c_uint64 * 17)(17 * 8)
         self.library.call("sb_context_stats", None, figures)
@@ -176,7 +176,7 @@ class Checks:
         mine.flags.writeable = False
         theirs = self.library.from_dlpack(mine)
         assert theirs.pointer() == mine.ctypes.data
-        theirs.scale(4.0)  # first copies to memory of the library
+        theirs.scale(4.0)  # first copies the values to memory of the library
         assert theirs.asum() == 48.0 and theirs.pointer() != mine.ctypes.data
         assert (mine == 2.0).all()
 

@@ -1,10 +1,10 @@
-"""Blobs that Python's array libraries can exchange: __dlpack__ and from_dlpack for libsyncblob.so,
-using only ctypes.
+"""Blobs whose memory Python's array libraries can use, and the reverse: __dlpack__ and from_dlpack for
+libsyncblob.so, using only ctypes.
 
     library = dlpack.Library("libsyncblob.so")
     blob = library.blob([2, 3], dlpack.F32)
     array = numpy.from_dlpack(blob)      # the blob's own memory
-    blob = library.from_dlpack(array)    # the array's
+    blob = library.from_dlpack(array)    # the array's memory
 """
 
 import ctypes
@@ -28,7 +28,7 @@ class Error(BufferError):
 
 
 # --- capsules ------------------------------------------------------------------------------------
-# Pointers, not py_object: in its destructor a capsule must not become a Python object again.
+# A destructor receives a capsule as a pointer, since a dying capsule must not become a py_object.
 
 def python_function(name, result, *arguments):
     return ctypes.PYFUNCTYPE(result, *arguments)((name, ctypes.pythonapi))
@@ -42,7 +42,7 @@ capsule_pointer = python_function("PyCapsule_GetPointer", ctypes.c_void_p, ctype
                                   ctypes.c_char_p)
 rename_capsule = python_function("PyCapsule_SetName", ctypes.c_int, ctypes.py_object,
                                  ctypes.c_char_p)
-DELETER_AT = {OLD: 56, NEW: 16}  # its offset in the structs
+DELETER_AT = {OLD: 56, NEW: 16}  # the deleter's offset in the structs
 
 
 def end_tensor(pointer, name):

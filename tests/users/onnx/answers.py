@@ -9,7 +9,7 @@ FOLDER = pathlib.Path(__file__).resolve().parent / "answers"
 
 
 class Answers:
-    """The digest and the outputs of each case, by name, in Caffe's order."""
+    """For each case, its digest and its outputs, {name: array} in Caffe's order."""
 
     def __init__(self, row, cases):
         self.row, self.cases = row, cases

@@ -49,7 +49,7 @@ def converter(arguments, files=running.FILES):
 
 
 def kept(convert, folder, text, model):
-    """Converts a net and stores its files in a folder, numbered."""
+    """Converts a net and stores its files in a folder; a number is their name."""
     folder.mkdir(parents=True, exist_ok=True)
     stem = folder / str(len(list(folder.glob("*.prototxt"))))
     stem.with_suffix(".prototxt").write_text(text)
@@ -110,8 +110,8 @@ def is_expected(outcome):
 
 
 def check_net(net, messages, arguments):
-    """Returns whether a net is right with its prototxt and, if Caffe's messages can express the
-    net, without."""
+    """Yields whether a net is right with its prototxt and, if Caffe's messages can express the net,
+    whether it is right without its prototxt."""
     ways = [("", converter(arguments), None)]
     if messages and net.wanted and net.name not in (*whole.TRAINED, whole.TEXTBOX):
         ways.append((", without its prototxt", converter(arguments, "{caffemodel} -o {onnx}"),

@@ -4,15 +4,15 @@ import math
 
 import numpy
 
-LAYER_TOLERANCE = 1e-5  # of an output's largest value
-UNREAL = 1e30  # values from here on, and NaN, are Caffe's results for empty windows; not compared
-SAMPLE = 2000  # values stored of a larger output of a whole net
+LAYER_TOLERANCE = 1e-5  # relative to an output's largest value
+UNREAL = 1e30  # larger values, and NaN, are Caffe's for empty windows, and are not compared
+SAMPLE = 2000  # the number of values that are stored for a large output of a whole net
 COLUMNS = ("image", "label", "score", "xmin", "ymin", "xmax", "ymax")
 
 
 def sampled(array):
     """Returns the stored values of an output: all values, or values at a constant step. The step
-    has no common factor with the size, so that the values meet every row and column."""
+    has no common factor with the size, so that the values are from every row and column."""
     flat = array.reshape(-1)
     step = -(-flat.size // SAMPLE)
     while math.gcd(step, flat.size) > 1:
@@ -63,7 +63,7 @@ def largest(array):
 
 
 def distances(found, wanted):
-    """Returns the distance of each value; 0 where Caffe's value is not real."""
+    """Returns the distance of each value; 0 where Caffe's value is not less than UNREAL."""
     real = numpy.abs(wanted) < UNREAL
     return numpy.where(real, numpy.abs(found.astype(numpy.float64) - numpy.where(real, wanted, 0)), 0)
 

@@ -55,5 +55,5 @@ class Draw:
 
 
 def counted(shape):
-    """Returns 1, 2, 3...: a value that is moved shows its origin."""
+    """Returns the values 1, 2, 3..., which show their origins when a layer moves them."""
     return numpy.arange(1, numpy.prod(shape, dtype=int) + 1, dtype=numpy.float32).reshape(shape)

@@ -118,7 +118,7 @@ def write_inputs(arrays):
 
 
 def read_answers(data):
-    """Returns for each net its outputs by name, as answers.cpp writes them."""
+    """Parses what answers.cpp writes; returns the outputs of each net as {name: array}."""
     at, nets = 0, []
     while at < len(data):
         count, at = struct.unpack_from("<i", data, at)[0], at + 4

@@ -22,12 +22,12 @@ from comparing import LAYER_TOLERANCE, Wanted
 from drawing import Draw
 from running import FILES, Refused, Wrong, by_command, check_model, check_outputs, run_model, temporary_folder
 
-OF_EACH_ROW = 4       # cases of a layer's row that are tested with an option
-HALVES = 1e-2         # of an output's largest value: the tolerance of a net that computes in halves
+OF_EACH_ROW = 4       # number of cases of a row that are tested with an option
+HALVES = 1e-2         # tolerance of a net that computes in halves, relative to the largest value
 # Rows whose outputs are decisions, which may differ if the net computes in halves.
 DECISIONS = ("ArgMax", "DetectionOutput", "DetectionOutputInverted", "SSDHead", "Threshold", "PoolingMask")
-FULL_PRECISION = ("Embed", "Normalize", "NormalizeBBox")  # in a file of halves, too
-# Rows whose inputs do not begin with a batch axis; then rows whose batch size Caffe's shapes fix.
+FULL_PRECISION = ("Embed", "Normalize", "NormalizeBBox")  # also in a net that computes in halves
+# NO_BATCH: the inputs do not begin with a batch axis. FIXED_BATCH: the net's shapes fix the batch size.
 NO_BATCH = ("BatchReindex", "DetectionOutput", "DetectionOutputInverted", "PSROIPooling", "ROIPooling")
 FIXED_BATCH = ("LSTM", "RNN", "Reshape", "Scale", "Bias", "ArgMax", "Parameter")
 NETS = ("caffe__examples_cifar10_cifar10_quick", "mobilenet-ssd__deploy", "mtcnn_kpzhang93_det1, trained",
@@ -83,8 +83,8 @@ def batches(program):
 
 
 def multiples():
-    """Yields nets with axes that are several batches long: a runtime that mistakes such an axis for the
-    batch reuses a buffer that is too small."""
+    """Yields nets with axes that are several batches long. A runtime that mistakes such an axis for the
+    batch would reuse a buffer that is too small."""
     for kind, bottoms, parameters in (("Concat", ["a", "a"], {"concat_param": {"axis": 0}}),
                                       ("Tile", "a", {"tile_param": {"axis": 0, "tiles": 2}})):
         net = nets.Net()
@@ -97,7 +97,7 @@ def multiples():
 
 
 def heads():
-    """Returns a net with scores of two maps, one row for each place, as in text detectors."""
+    """Returns a net that computes a row of scores for each place of two maps, as text detectors do."""
     net = nets.Net()
     net.input("data", Draw("multiples", 1).numbers([1, 2, 8, 8]))
     net.layer("Pooling", "data", "pool", pooling_param={"kernel_size": 2, "stride": 2})
@@ -112,7 +112,7 @@ def heads():
 
 
 def check_batch(program, net, may_be_refused):
-    """Compares a net with a named batch axis with nets whose batch is 1 and 3."""
+    """Compares a net that has a named batch axis with nets whose batch sizes are 1 and 3."""
     try:
         model = convert(program, net, "--batch", "n")
     except Refused:

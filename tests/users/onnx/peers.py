@@ -27,7 +27,7 @@ import cases
 import whole
 from running import Refused, Wrong, reason, run_model, temporary_folder
 
-NEAR = 2e-3  # of an output's largest value
+NEAR = 2e-3  # relative to an output's largest value
 OF_LAYERS = 1e-4  # other algorithms sum in another order
 OLDEST, NEWEST = 7, 17  # opsets: models older than OLDEST, which onnxruntime does not run, are upgraded
 SECONDS = 900
@@ -37,7 +37,7 @@ SCRIPTS = pathlib.Path(__file__).resolve().parent / "peers"
 Answer = collections.namedtuple("Answer", "status message")
 
 # The environment of each peer, and its commands: programs of the environment, or scripts in peers/.
-# They write net.onnx or outputs.npz in the folder.
+# The commands write net.onnx or outputs.npz in the folder.
 CONVERT = ("@syncblob", "convert", "net.prototxt", "net.caffemodel", "-o", "net.onnx", "--force")
 OURS = "syncblob"
 PEERS = {

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Compares answers to the nets with the stored answers, or replaces the stored answers.
+"""Computes the answers for the nets; compares them with the stored answers, or replaces those.
 
     record.py layers BUILD [--write] [ROW...]
     record.py nets BUILD [--write] [NET...]
     record.py forks - [--write] [ROW...]
 
-BUILD is the build folder of own_answers, which runs Caffe. OpenCV, which reads Caffe's nets before
-version 5, or references.py computes the answers for the layers of forks.
+BUILD is the build folder of own_answers, which runs Caffe. OpenCV 4, which reads Caffe's nets, or
+references.py computes the answers for the layers of forks.
 """
 
 import argparse

@@ -1,5 +1,5 @@
-"""Computes layers of forks that OpenCV's importer does not have, in NumPy, after the forks'
-sources. Sums are doubles."""
+"""Computes, in NumPy, layers of Caffe's forks that OpenCV's importer lacks, as the forks' sources do.
+Sums are doubles."""
 
 import numpy
 
@@ -109,7 +109,7 @@ def bn(layer, bottoms, blobs):
 
 
 def convolution(data, weights, bias, strides, pads, dilations):
-    """Convolves over any number of axes; each output uses all channels."""
+    """Convolves over any number of axes; each output channel reads all input channels."""
     axes = len(strides)
     data = numpy.pad(data.astype(numpy.float64), [(0, 0), (0, 0), *zip(pads, pads)])
     kernel = weights.shape[2:]
@@ -168,7 +168,7 @@ def c3d_pooling(layer, bottoms, _):
 
 
 def interp(layer, bottoms, _):
-    """Interpolates linearly with fixed corners."""
+    """Interpolates linearly; the values at the corners stay the same."""
     (data,), p = bottoms, layer["interp_param"]
     before, behind = (-p.get(name, 0) for name in ("pad_beg", "pad_end"))
     data = data[:, :, before:data.shape[2] - behind, before:data.shape[3] - behind].astype(numpy.float64)

@@ -85,7 +85,7 @@ def run_model(model, inputs):
         if set(inputs).isdisjoint(wanted) and len(wanted) == len(inputs):
             inputs = dict(zip(wanted, inputs.values()))
         arrays = session.run(None, {name: inputs[name] for name in wanted})
-    except Exception as error:  # onnxruntime's exceptions, of several classes; an unknown input
+    except Exception as error:  # onnxruntime raises several classes; KeyError: an unknown input
         raise Wrong(f"onnxruntime: {first_line(error)}") from error
     return {output.name: array for output, array in zip(session.get_outputs(), arrays)}
 

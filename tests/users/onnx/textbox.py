@@ -1,5 +1,5 @@
-"""TextBoxes' net. Its PriorBox layers have two centres in each place, which no Caffe here supports. So this
-module computes the boxes as OpenCV does, and Caffe reads them as inputs."""
+"""TextBoxes' net. Its PriorBox layers have two centres in each place, which no Caffe here supports.
+Therefore this module computes the boxes as OpenCV does, and Caffe reads them as inputs."""
 
 import re
 
@@ -25,7 +25,7 @@ def boxes(text):
 
 
 def priors(name, text):
-    """Returns a box for each place, size and centre; then the variances."""
+    """Returns the box for each place, size and centre, and then the boxes' variances."""
     places = PLACES[name]
     centres = list(zip(numbers("offset_w", text), numbers("offset_h", text)))
     corners = [[(column + x) * IMAGE / places - width / 2, (row + y) * IMAGE / places - height / 2,
@@ -42,6 +42,6 @@ def inputs_of(text):
 
 
 def with_inputs(text):
-    """Returns the net with inputs in place of these layers."""
+    """Returns the net's text with these layers replaced by inputs."""
     return LAYERS.sub(lambda layer: INPUT.format(f"{layer[1]}_mbox_priorbox",
                                                  priors(layer[1], layer[0]).shape[2]), text)

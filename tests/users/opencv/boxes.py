@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Compares Caffe's detectors in OpenCV 4, which imports them, and in OpenCV 5, through
-syncblob.opencv:
+"""Compares the outputs of Caffe's detectors in OpenCV 4, which imports Caffe's nets, and in OpenCV 5,
+for which syncblob.opencv converts them:
 
     boxes.py run OUT.npz            stores the outputs of the installed OpenCV
     boxes.py compare FOUR.npz FIVE.npz
@@ -23,7 +23,7 @@ PICTURES = {"mtcnn_kpzhang93_det1, trained": [(1, 3, 12, 12), (1, 3, 45, 61), (3
             "mobilenet-ssd__voc_MobileNetSSD_deploy": [(1, 3, 300, 300)],
             "mobilenet-ssd__deploy": [(1, 3, 300, 300)],
             "nvidia_caffe__VGGNet_coco_SSD_300x300": [(1, 3, 300, 300)]}
-TOLERANCE = 1e-4  # for an output, relative to its largest value; for scores and relative sides of boxes
+TOLERANCE = 1e-4  # relative to an output's largest value (for detections, at least to 1)
 
 
 def run(out):

@@ -33,7 +33,7 @@ def version_of(python):
 
 
 def pythons():
-    """Returns the found programs by version."""
+    """Returns {version: path} of the Pythons that it finds."""
     folders = [pathlib.Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep)]
     pyenv = pathlib.Path(os.environ.get("PYENV_ROOT") or pathlib.Path.home() / ".pyenv")
     folders += sorted(pyenv.glob("versions/*/bin"))
@@ -71,7 +71,7 @@ def test(python, requirements, wheel, resnet, folder):
     variables["PYTHONDONTWRITEBYTECODE"] = "1"
     if resnet:
         variables["SYNCBLOB_TEST_RESNET"] = str(resnet)
-    # To a file: a pipe would stay open until the last child ends.
+    # The output goes to a file, because a pipe would stay open until the last child ends.
     with open(folder / "output.txt", "w+", encoding="utf-8") as out:
         done = subprocess.run([inside, "-X", "faulthandler", "-c", RUN, "discover", "-s", HERE,
                                "-v"], env=variables, cwd=folder, stdout=out,

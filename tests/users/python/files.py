@@ -21,7 +21,7 @@ def data():
 
 
 def cifar10():
-    """Returns three real files by their names on the pages; empty if one is missing."""
+    """Returns {name on the pages: path} of three real files, or {} if one is missing."""
     named = {"cifar10_full.caffemodel": "cifar10_full_everpeace_iter70000.caffemodel",
              "cifar10_quick.caffemodel": "cifar10_quick_skywang666_iter4000.caffemodel",
              "cifar10_mean.binaryproto": "mean_cifar10_skywang666.binaryproto"}
@@ -104,7 +104,7 @@ def layer(name, kind, bottoms, tops, blobs=(), more=b""):
     return field(100, b"".join([*content, *(field(7, blob(values)) for values in blobs), more]))
 
 
-# A net that its model also carries; the layers' names do not show which layers belong together.
+# A net whose model contains its connections, too; the layers' names do not show the connections.
 PROTOTXT = b"""
 name: "small"
 layer { name: "in" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 4 } } }
@@ -120,7 +120,7 @@ layer { name: "alone" type: "BatchNorm" bottom: "y" top: "z" }
 
 
 def carrying():
-    """Returns the bytes of that net's model."""
+    """Returns the bytes of a caffemodel of the net in PROTOTXT."""
     random = np.random.default_rng(2)
     floats = lambda *shape: random.random(shape, "float32") + 1  # noqa: E731
     norm = lambda n: [floats(n), floats(n), [0.5]]  # noqa: E731
@@ -139,8 +139,8 @@ def carrying():
 
 
 def computed(pixels, first, second, fc, alone):
-    """Computes that net's output for pixels, by the definitions of its layers. The last two arrays
-    of a BatchNorm are from the Scale after it."""
+    """Computes the output of the net in PROTOTXT for pixels, by the definitions of its layers. The last
+    two arrays of a BatchNorm are from the Scale after it."""
     def norm(a, mean, var, weight, bias, eps):
         def column(values):
             return np.reshape(values, (-1, *[1] * (a.ndim - 2)))

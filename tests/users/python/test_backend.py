@@ -1,4 +1,4 @@
-"""Tests that the backend of a shared library is a device."""
+"""Tests that a backend can be loaded from a shared library and used as a device."""
 import os
 import pathlib
 import shutil

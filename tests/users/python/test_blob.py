@@ -1,4 +1,4 @@
-"""Tests blobs: Caffe's calls, and memory shared with arrays, which never dangles."""
+"""Tests blobs: Caffe's calls, and memory that blobs share with arrays and that never dangles."""
 import copy
 import gc
 import os
@@ -383,7 +383,7 @@ class Devices(unittest.TestCase):
         self.assertEqual(back.data.tolist(), [1, 2, 3])
 
     def in_a_child(self, near):
-        """The child can use the parent's values on the host, and its own blobs on a device."""
+        """A forked child can use the parent's values on the host, and new blobs on a device."""
         self.assertEqual(near.asum_data(), 6.0)
         for _ in range(2):
             own = Blob(3, device=self.device)

@@ -102,7 +102,7 @@ class Stubs(unittest.TestCase):
         for name, thing in members():
             if name not in self.stub or name.rpartition(".")[2] in (
                     "__len__", "__getitem__", "__setitem__", "__iter__", "__contains__", "__eq__"):
-                continue  # parameters without visible names; or no call, so not in the stub
+                continue  # the stub lacks it, or its parameters have no visible names
             if name.endswith(".__new__"):
                 thing = vars(_syncblob)[name.partition(".")[0]]
             elif not callable(thing) or inspect.isclass(thing):
@@ -174,7 +174,7 @@ class Pages(unittest.TestCase):
             self.ran += 1
 
     def run_blocks(self, *words):
-        """Runs the blocks that require only these words, of the pages that require all of them."""
+        """Runs the blocks that require only these words, on the pages that require all these words."""
         for word in words:
             if not is_there(word):
                 self.skipTest(f"blocks of Python that need {word}: it is not here")

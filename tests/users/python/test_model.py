@@ -60,7 +60,7 @@ class Looking(unittest.TestCase):
         self.assertEqual(len(files.made()["data"]), 0)
         self.assertEqual([blob.shape for blob in reversed(layer)], [(4,), (4, 3, 2, 2)])
         self.assertEqual((layer[1:], layer[::-1], layer[5:]), ((layer[1],), layer.blobs[::-1], ()))
-        # A layer has no index(blob) and count(blob): its `index` is its number in the model.
+        # A layer lacks the methods index and count: its attribute `index` is its number in the model.
         self.assertNotIsInstance(layer, collections.abc.Sequence)
         with self.assertRaises(TypeError):
             layer[0:1] = [1.0]
@@ -313,8 +313,8 @@ class Changing(unittest.TestCase):
         self.assertEqual(len(model.add_layer("late", "Scale", model["conv_1"])), 2)
 
     def test_a_layer_is_not_added_if_memory_runs_out(self):
-        """Runs in a process with a limit of its address space, with a gigabyte of untouched
-        memory."""
+        """Runs in a process whose address space is limited, and which has a blob of a gigabyte that it
+        does not touch."""
         code = """if True:
             import resource, syncblob
             blob = syncblob.Blob(1 << 28)
@@ -432,7 +432,7 @@ class StateDict(unittest.TestCase):
         self.assertEqual(syncblob.Model(format="solverstate").state_dict(), {})
 
     def test_an_interrupt_ends_it_between_two_blobs(self):
-        """No bytecode runs meanwhile, so Python itself does not check for signals."""
+        """No bytecode runs during the call, so Python itself does not check for signals."""
         names = ("torch", "torch.utils", "torch.utils.dlpack")
         torch = types.ModuleType(names[0])
         torch.from_dlpack = functools.partial(next, iter(_thread.interrupt_main, None))

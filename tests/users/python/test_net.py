@@ -106,7 +106,6 @@ class Models(unittest.TestCase):
         self.assertEqual((layer.bottoms, layer.tops, layer.params), ((), (), {}))
 
     def test_old_layers(self):
-        """Old layers have their parameters in the old form."""
         content = files.field(2, files.field(4, b"c") + files.field(2, b"x") + files.field(3, b"y")
                               + b"\x28\x04" + files.field(10, b"\x08\x02"))
         (layer,) = syncblob.load(content, format="caffemodel").layers

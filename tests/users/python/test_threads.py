@@ -87,8 +87,8 @@ class Lock(unittest.TestCase):
         self.assertFalse(self.lets_others_run(lambda: sum(range(1000))))
 
 
-# A script with an array whose finaliser uses a blob that shares the array's memory. `{}` is replaced by the
-# statements that free the array.
+# A script with an array whose finaliser uses a blob that shares the array's memory.
+# `{}` is the place of statements that free the array.
 FINALISER = """
 import faulthandler, weakref, numpy as np, syncblob
 faulthandler.dump_traceback_later(300, exit=True)

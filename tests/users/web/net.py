@@ -1,4 +1,4 @@
-"""A net's model, and a net in onnxruntime: net.py make NAME MODEL; net.py run ONNX"""
+"""Makes a net's model, or runs a net in onnxruntime: net.py make NAME MODEL; net.py run ONNX"""
 import pathlib
 import sys
 

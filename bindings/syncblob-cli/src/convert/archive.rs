@@ -3,9 +3,9 @@
 use std::cell::Cell;
 use std::io::{self, BufWriter, ErrorKind, Seek, SeekFrom, Write};
 
-/// Writes bytes to `out` until a call fails or the archive is abandoned. Later writes succeed, but
-/// discard their bytes, because a dropped `ZipWriter` completes its archive even after a failure,
-/// and would print a second error to standard error, or panic.
+/// Writes bytes to `out` until a call fails or the archive is abandoned. Later writes discard their
+/// bytes and report success: a dropped `ZipWriter` completes its archive even after a failure, and
+/// would print a second error to standard error, or panic.
 pub struct Until<'a, W: Write + Seek> {
     out: BufWriter<W>,
     at: u64,

@@ -12,7 +12,7 @@ use super::values::Reader;
 use crate::interrupt::Interrupt;
 use crate::source::{Failure, Kind, Result};
 
-/// A model without values, and the sources from which its values are read.
+/// A model that has no values yet, and the sources from which its values are read.
 pub struct Net {
     model: Model,
     /// The blobs of each layer. The last entry contains the blobs without a layer.
@@ -23,8 +23,8 @@ const TOO_LARGE: &str = "protobuf, and so Caffe, has no files of 2 GiB or more: 
     write .safetensors instead, which has no such limit";
 
 impl Net {
-    /// Makes the model without its values. Refuses a model that would exceed protobuf's limit for a
-    /// message. A signal cancels the model's calls.
+    /// Makes the model without its values. Refuses a model larger than a protobuf message may be.
+    /// A signal cancels the library's calls.
     pub fn new(format: Option<Format>, plan: &Plan, interrupt: &Interrupt) -> Result<Self> {
         let mut net = Self::announced(format, plan).map_err(|failure| match failure {
             Failure::Library(error) if error.kind() == ErrorKind::OverLimit => {
@@ -110,7 +110,7 @@ impl Net {
     }
 }
 
-/// Returns the tensors without a layer, ordered by number: `history.0`, `history.1`.
+/// Returns the tensors `prefix.0`, `prefix.1` and so on in order. They belong to no layer.
 fn in_order(plan: &Plan, prefix: &str) -> Result<Vec<Content>> {
     let number = |name: &str| name.strip_prefix(prefix)?.strip_prefix('.')?.parse().ok();
     let mut contents = vec![None; plan.items.len()];
@@ -132,6 +132,6 @@ fn in_order(plan: &Plan, prefix: &str) -> Result<Vec<Content>> {
             }
         }
     }
-    // There are as many places as tensors, and no place is used twice, so no place is empty.
+    // Each tensor has set a different entry of `contents`, which has one for each, so all are set.
     Ok(contents.into_iter().flatten().collect())
 }

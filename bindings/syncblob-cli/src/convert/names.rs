@@ -1,6 +1,6 @@
-//! Parses the names of tensors in files without metadata.
+//! Parses tensors' names, such as `conv1.weight`, in files without metadata.
 
-/// The layer of a tensor, its blob number and its role.
+/// The parts of a tensor's name: the layer, the blob's number in the layer, and the role.
 pub struct Parsed<'a> {
     pub layer: &'a str,
     pub blob: usize,
@@ -12,7 +12,7 @@ pub enum Role {
     Number,
     /// A weight or a bias.
     Affine,
-    /// A mean or a variance that was divided by the scale factor.
+    /// A mean or a variance, which was divided by the BatchNorm's factor.
     Statistics,
 }
 

@@ -13,7 +13,7 @@ use super::plan::{Item, Plan};
 use super::values::Reader;
 use crate::source::{Failure, Result};
 
-/// Larger members need zip's 64-bit sizes. The value is 4 GiB minus space for the array's header.
+/// The maximum bytes of an array without zip's 64-bit sizes: 4 GiB, minus 1 MiB for the header.
 const LARGE: u64 = (4 << 30) - (1 << 20);
 
 pub fn write_array(plan: &Plan, reader: &Reader, mut file: &File) -> Result<()> {

@@ -26,11 +26,11 @@ pub struct NetArguments {
     #[arg(long = "input", value_name = "NAME=SHAPE", value_parser = named_shape)]
     inputs: Vec<(String, Vec<i64>)>,
 
-    /// Compute these blobs instead of the net's outputs, and no layer behind them
+    /// Compute these blobs instead of the net's outputs, and leave out layers that they do not need
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     outputs: Vec<String>,
 
-    /// The size of the batch; a name for one that has no fixed size
+    /// The size of the batch, or a name for a variable size
     ///
     /// The batch is the first axis of the first input, and of each input whose first axis is as
     /// long.
@@ -40,15 +40,15 @@ pub struct NetArguments {
     /// Write layers that cannot be converted as nodes of the domain `caffe`
     ///
     /// The node's type is the layer's, its inputs are the layer's bottoms and weights, its
-    /// attributes are the layer's parameters. The program that runs the file must know these nodes.
+    /// attributes are the layer's parameters. The program that runs the file must support them.
     #[arg(long)]
     custom: bool,
 
-    /// The shape of a blob that such a layer makes, such as rois=300x5
+    /// The shape of a blob that a layer of --custom makes, such as rois=300x5
     #[arg(long = "shape", value_name = "NAME=SHAPE", value_parser = named_shape, requires = "custom")]
     shapes: Vec<(String, Vec<i64>)>,
 
-    /// Store weights as halves, and compute with them
+    /// Store weights as halves, and compute in halves
     #[arg(long)]
     fp16: bool,
 
@@ -152,21 +152,21 @@ fn refuse_source(task: &NetTask) -> Result<()> {
             (Ok(place), Ok(input)) if *place == input)
         };
         if let Some(input) = task.inputs.iter().find(is_place) {
-            let text = format!("it is {}, which is read", input.display());
+            let text = format!("it is the input file {}", input.display());
             return Err(about_output(output, Failure::Unsupported(text)));
         }
     }
     Ok(())
 }
 
-/// Returns the path of the second file, which has the weights of a net too large for one file.
+/// Returns the path of the second file, for weights that do not fit into one file.
 fn beside(output: &Path) -> PathBuf {
     let mut name = output.file_name().unwrap_or_default().to_owned();
     name.push(".data");
     output.with_file_name(name)
 }
 
-/// Suggests a blob for the first requested output that is not a top of a layer.
+/// Suggests the name of a blob for the first requested output that no layer makes.
 fn meant_output(net: &Net, outputs: &[String]) -> String {
     let tops = || net.layers().iter().flat_map(Layer::tops).map(String::as_str);
     let Some(name) = outputs.iter().find(|name| !tops().any(|top| top == **name)) else {
@@ -204,11 +204,11 @@ const ADVICE: &str = "\nnothing is written; --outputs NAME computes a blob befor
 /// A net and its sources.
 struct Opened {
     net: Net,
-    /// The model's file, if the system can copy weights from it.
+    /// The model's file, if the system can copy weights directly from it.
     model: Option<File>,
 }
 
-/// Opens a net from a prototxt, from a model, or from both in this order.
+/// Opens a net from a prototxt, from a model, or from a prototxt and a model in this order.
 fn open(inputs: &[PathBuf], arguments: &NetArguments) -> Result<Opened> {
     let (prototxt, model) = match inputs {
         [prototxt, model] => (Some(prototxt), Some(model)),
@@ -247,13 +247,13 @@ pub fn is_prototxt(path: &Path) -> bool {
     matches!(Model::open(path), Err(error) if advice::is_prototxt(path, &error))
 }
 
-/// Returns whether a file contains tensors in a format other than Caffe's.
+/// Returns whether a file is a safetensors, .npz or .npy file.
 fn is_of_tensors(path: &Path) -> bool {
     let format = File::open(path).ok().and_then(|file| FileFormat::of_file(&file).ok());
     format.is_some_and(|format| !matches!(format, FileFormat::Caffe(_)))
 }
 
-/// Converts the error for a prototxt. If the file is a model, reports the wrong order of the files.
+/// Converts the error of a prototxt. If the file is a model, reports the wrong order of the files.
 fn of_text(path: &Path, error: syncblob_net::Error) -> Failure {
     match Model::open(path) {
         Ok(_) => Failure::Unsupported("this is a model: the prototxt comes first".into()),

@@ -1,4 +1,4 @@
-//! The plan of the output, which is complete before anything is written.
+//! The plan of a conversion: all tensors of the output. It is complete before a byte is written.
 
 use std::collections::HashSet;
 
@@ -46,13 +46,13 @@ fn similar<'a>(only: &str, mut names: impl Iterator<Item = &'a str> + Clone) -> 
 
 pub struct Plan {
     pub items: Vec<Item>,
-    /// All data of the file except its tensors.
+    /// All data of the output except its tensors.
     pub notes: Notes,
-    /// Whether an option excluded some tensors.
+    /// Whether `--only` excluded some tensors.
     pub partial: bool,
 }
 
-/// A tensor of OUT.
+/// A tensor of the output.
 pub struct Item {
     pub name: String,
     pub place: Option<Place>,
@@ -64,9 +64,9 @@ pub struct Item {
 /// The source of a tensor's values.
 #[derive(Clone)]
 pub enum Origin {
-    /// The tensor of the source with this index.
+    /// The tensor with this index in `Source::tensors`.
     Tensor(usize),
-    /// A tensor that is computed from blobs of the source's net.
+    /// A tensor that is computed from blobs of the input's net.
     State(StateTensor),
 }
 
@@ -122,7 +122,7 @@ impl Plan {
         }
     }
 
-    /// Refuses names that an archive cannot contain, or that would be unpacked outside its folder.
+    /// Refuses names that an archive cannot contain, or that would be unpacked outside a folder.
     fn check_members(&self) -> Result<()> {
         let refuse = |item: &Item, why| {
             let name = shortened(&item.name, NAME);

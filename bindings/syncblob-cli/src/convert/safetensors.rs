@@ -26,7 +26,7 @@ pub fn write(plan: &Plan, reader: &Reader, mut file: &File) -> Result<()> {
     Ok(())
 }
 
-/// The header. Its texts are in a fixed order, while `Metadata` would write them in a random order.
+/// The header. The metadata has a fixed order; the crate's `Metadata` would write a random order.
 #[derive(Serialize)]
 struct Header<'a> {
     #[serde(rename = "__metadata__")]
@@ -44,7 +44,7 @@ fn header(plan: &Plan, items: &[&Item]) -> Result<Vec<u8>> {
         let (dtype, shape) = (safetensors_type(item.dtype)?, item.shape.clone());
         tensors.push((item.name.clone(), TensorInfo { dtype, shape, data_offsets: (start, end) }));
     }
-    // Readers of other programs require the key "format". The layout of the tensors is PyTorch's.
+    // Other programs require the key "format"; "pt" means PyTorch's layout of tensors.
     let mut texts = BTreeMap::from([("format", "pt".to_owned())]);
     let placed = plan.items.iter().filter_map(|item| Some((item.name.as_str(), item.place?)));
     texts.extend(plan.notes.to_json(placed).map(|notes| (NOTES_KEY, notes)));

@@ -1,4 +1,4 @@
-//! Finds the tensors to convert: those of IN or, with PyTorch's names, the state dict of IN's net.
+//! Finds the tensors to convert: the input's or, with PyTorch's names, those of its state dict.
 
 use syncblob::{BlobAt, Element, Model};
 use syncblob_net::{ErrorKind, Limits, StateTensor, StateValues};
@@ -10,13 +10,13 @@ use crate::source::{
 };
 use crate::values::{each, Part, Values};
 
-/// A tensor with its name in OUT.
+/// A tensor with its name in the output.
 pub struct Found {
     pub tensor: Tensor,
     pub origin: Origin,
 }
 
-/// Returns the tensors to convert, and the metadata of OUT.
+/// Returns the tensors to convert, and the metadata of the output.
 pub fn found(source: &Source, wishes: &Wishes) -> Result<(Notes, Vec<Found>)> {
     let to_caffe = matches!(wishes.format, FileFormat::Caffe(_));
     check_scheme(source, wishes.scheme, to_caffe)?;
@@ -67,7 +67,7 @@ fn of_net(source: &Source, model: &Model) -> Result<(Notes, Vec<Found>)> {
     Ok((notes, found))
 }
 
-/// Records how to convert the tensor back to a blob. Returns the place of that blob.
+/// Records how to convert the tensor back to a blob. Returns the blob's layer and index, if any.
 fn note(state: &StateTensor, name: &str, notes: &mut Notes) -> Option<Place> {
     let place = |at: BlobAt| Some(Place { layer: at.layer, blob: at.index });
     match state.values {
@@ -90,8 +90,8 @@ fn note(state: &StateTensor, name: &str, notes: &mut Notes) -> Option<Place> {
     }
 }
 
-/// Returns the tensors of IN that are blobs in Caffe. Omits constants that IN has only because
-/// PyTorch's modules need them, such as the weight 1 of a BatchNorm without a Scale.
+/// Returns the tensors that become blobs in Caffe's file. Omits constants that only PyTorch's
+/// modules need, such as the weight 1 of a BatchNorm without a Scale.
 fn of_caffe(source: &Source, wishes: &Wishes) -> Result<(Notes, Vec<Found>)> {
     let mut found = Vec::new();
     let for_torch = &source.notes.for_torch;

@@ -15,7 +15,7 @@ use crate::source::{Failure, Result, Source, Stored, PART};
 use crate::text::{grouped, printable};
 use crate::values::{each, Part, Values};
 
-/// The maximum number of bytes to pass at a time. It is a multiple of every type's size.
+/// The maximum number of bytes to pass to a callback at a time, a multiple of every type's size.
 const PIECE: usize = 1 << 20;
 /// The maximum number of values to convert at a time.
 const CHUNK: usize = 1 << 16;
@@ -28,7 +28,7 @@ pub struct Reader<'a> {
     overflows: RefCell<Overflows>,
 }
 
-/// How many values are finite in IN but infinite in OUT.
+/// Counts the values that are finite in the input but infinite in the output.
 #[derive(Default)]
 struct Overflows {
     values: usize,
@@ -61,7 +61,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Returns a tensor as a blob of the type in which it is written, f32 or f64.
+    /// Loads a tensor as a blob of the output's element type, f32 or f64.
     pub fn blob(&self, item: &Item) -> Result<BlobAny> {
         if self.is_ready(item) {
             self.interrupt.check()?;
@@ -88,12 +88,12 @@ impl<'a> Reader<'a> {
         match &item.origin {
             Origin::Tensor(index) => self.source.load(*index),
             Origin::State(tensor) => {
-                Ok(tensor.load(self.source.net().expect("the model that it is of"))?)
+                Ok(tensor.load(self.source.net().expect("the tensor's model"))?)
             }
         }
     }
 
-    /// Passes the values of a tensor to `each` in order. Passes them in parts if IN's format can be
+    /// Passes the values of a tensor to `each` in order, in parts if the input's format can be
     /// read in parts.
     fn parts(&self, item: &Item, each: &mut dyn FnMut(BlobAny) -> Result<()>) -> Result<()> {
         match item.origin {
@@ -133,14 +133,14 @@ impl<'a> Reader<'a> {
                 Err(_) => Err(Failure::Interrupted),
             }
         });
-        // An error of the sink is about OUT; every other error is about IN.
+        // An error in `written` is of the sink, about the output; one in `read` is about the input.
         written?;
         read.map_err(|failure| about_input(self.input, failure))?;
         self.count(item, overflows);
         Ok(())
     }
 
-    /// Passes the values to `sink`. Returns how many of them the conversion made infinite.
+    /// Passes the values' bytes to `sink`. Returns how many values the conversion made infinite.
     fn hand_on(&self, item: &Item, blob: &BlobAny, sink: Sink) -> Result<usize> {
         let ready = self.is_ready(item);
         each!(Values::of(blob, Part::Data)?, values => hand_on(values, ready, item, sink))
@@ -173,7 +173,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Passes the values to `sink`, converted unless `ready` is true. Returns how many became infinite.
+/// Passes bytes to `sink`, converting the values unless `ready`. Returns how many became infinite.
 fn hand_on<S: Element + NoUninit>(
     values: &[S],
     ready: bool,
@@ -209,7 +209,7 @@ fn convert<S: Element, T: Target>(values: &[S], sink: Sink) -> Result<usize> {
     Ok(overflows)
 }
 
-/// A type that values are rounded to: to the nearest value, ties to even.
+/// An element type to which values are rounded: to the nearest value, ties to even.
 trait Target: NoUninit {
     fn narrow(value: f64) -> Self;
     fn is_finite(self) -> bool;

@@ -1,5 +1,5 @@
 //! A writer that copies values from a model's file, shows a progress bar, and stops after a signal.
-//! The system copies long values, so that they do not pass through the program's memory.
+//! The system copies long runs of values directly between the files.
 
 use std::fs::{File, Metadata};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
@@ -13,14 +13,14 @@ use crate::system;
 
 const BUFFER: usize = 1 << 18;
 
-/// The minimum size of values that the system copies. Shorter values pass through the buffer.
+/// The minimum number of bytes to copy by the system. Fewer bytes pass through the buffer.
 const LEAST: u64 = BUFFER as u64;
 
 /// The maximum number of bytes to copy between two checks for a signal.
 const MOST: u64 = 64 << 20;
 
-/// Opens the file to copy from. Returns None if the path now names another file than `before`, or
-/// if the system cannot copy between files.
+/// Opens the file to copy from. Returns None if the path now names a different file than the one
+/// that `before` describes, or if the system cannot copy between files.
 pub fn same_file(path: &Path, before: &Metadata) -> Option<File> {
     let file = File::open(path).ok().filter(|_| cfg!(target_os = "linux"))?;
     system::is_same(before, &file.metadata().ok()?).then_some(file)
@@ -87,7 +87,7 @@ mod tests {
 
     use super::*;
 
-    /// Writes a range of the model between other bytes. Returns the result and the file's contents.
+    /// Writes a range of the model between other bytes to a file, and returns the file's content.
     fn written(model: &File, offset: u64, size: u64) -> (io::Result<bool>, Vec<u8>) {
         let out = tempfile::NamedTempFile::new().unwrap();
         let interrupt = Interrupt::default();

@@ -74,7 +74,7 @@ impl Counting {
     /// Compares the next values. Both payloads have the same number of values.
     pub fn add(&mut self, a: Values, b: Values) {
         let (values_a, values_b, begin) = (a, b, self.numbers.count);
-        // f64 cannot represent all 64-bit integers exactly.
+        // Different 64-bit integers may be equal as f64.
         let is_wide = a.is_wide() && b.is_wide();
         a.for_each_block_with(b, |block_a, block_b| {
             for (index, (&a, &b)) in block_a.iter().zip(block_b).enumerate() {

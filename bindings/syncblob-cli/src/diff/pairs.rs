@@ -20,7 +20,7 @@ impl Which {
     }
 }
 
-/// Indices of tensors in `Source::tensors`.
+/// A tensor of each file, or a tensor without a partner, by its index in `Source::tensors`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pair {
     Both(usize, usize),

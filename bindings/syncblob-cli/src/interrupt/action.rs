@@ -1,4 +1,4 @@
-//! Replaces the actions of signals for some time, and then restores them.
+//! Replaces the actions of signals while work can be interrupted, and then restores them.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -12,13 +12,13 @@ use libc::c_int;
 /// The last signal that arrived, or 0 if none has.
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
-/// The listeners. The first installs our actions. The last restores the earlier actions.
+/// The first `Listening` installs our actions; the drop of the last restores the earlier actions.
 static LISTENERS: Mutex<Listeners> =
     Mutex::new(Listeners { count: 0, is_stopped: false, earlier: Vec::new() });
 
 struct Listeners {
     count: usize,
-    /// Whether a signal has stopped the work of at least one listener.
+    /// Whether a signal has stopped the work of at least one `Listening`.
     is_stopped: bool,
     earlier: Vec<(c_int, system::Action)>,
 }
@@ -174,7 +174,7 @@ mod system {
 
     extern "C" fn note(number: c_int) {
         super::SIGNAL.store(number, Ordering::Relaxed);
-        // Before the runtime called this handler, it restored the default action.
+        // The runtime restores the default action before it calls a handler, so sets ours again.
         let _ = put(number, ours());
     }
 

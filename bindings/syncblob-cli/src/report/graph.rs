@@ -9,11 +9,11 @@ use maud::{html, Markup};
 use crate::net::{Blob, Listing};
 use crate::text::{grouped, shortened};
 
-/// The maximum number of drawn rows. The page should open without delay.
+/// The maximum number of drawn rows, so that the page opens quickly.
 const MAX_ROWS: usize = 600;
 /// The maximum number of lanes. Additional blobs share the last lane.
 const MAX_LANES: usize = 24;
-/// The limits for the drawn bottoms and tops of a row, and for the tops whose shapes are shown.
+/// How many bottoms and tops of a row are drawn at most, and how many tops' shapes are shown.
 const MAX_BLOBS: usize = 64;
 const MAX_SHAPES: usize = 3;
 /// The maximum number of characters of a name that are shown.
@@ -21,7 +21,7 @@ const NAME: usize = 40;
 
 const ROW: usize = 22;
 const LANE: usize = 14;
-/// The width of the words to the right of the lanes.
+/// The width in pixels of the text to the right of the lanes.
 const WIDTH: usize = 760;
 
 /// A layer or an input.
@@ -48,7 +48,7 @@ fn rows(net: &Listing) -> Vec<Row<'_>> {
     inputs.chain(layers).take(MAX_ROWS).collect()
 }
 
-/// A blob from the row that writes it until the next row that overwrites it.
+/// The values of a blob, from the row that writes them to the next row that overwrites them.
 struct Value {
     made: usize,
     lane: usize,
@@ -91,7 +91,7 @@ impl Plan {
         of_rows
     }
 
-    /// Chooses each row's lane: the lane of a value that ends in the row, or else a free lane.
+    /// Chooses each row's lane: the first free one. A value's lane is free from its last reader on.
     fn place(&mut self, of_rows: &[[Vec<usize>; 2]]) {
         let mut taken = [false; MAX_LANES];
         let free = |taken: &mut [bool; MAX_LANES]| {
@@ -167,7 +167,7 @@ fn y(row: usize) -> usize {
     row * ROW + ROW / 2
 }
 
-/// Returns the drawing. If it is incomplete, a line shows how much of the net is drawn.
+/// Returns the drawing. If only a part of the net is drawn, a line shows how much.
 pub fn graph(net: &Listing) -> Markup {
     let rows = rows(net);
     let plan = Plan::of(&rows);

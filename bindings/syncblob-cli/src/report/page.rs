@@ -1,6 +1,6 @@
-//! The parts of the page: before the table's rows, a row, and after the rows. `html!` escapes all
-//! text from the file, and characters that reorder text are made visible. The only script searches
-//! and sorts existing rows. Without the script the page is still complete.
+//! Makes the page in parts: the part before the table's rows, each row, and the part after them.
+//! `html!` escapes all text from the file, and characters that reorder text are made visible. The
+//! only script searches and sorts rows; without it the page is still complete.
 
 use base64::prelude::{Engine, BASE64_STANDARD};
 use maud::{html, Markup, PreEscaped, DOCTYPE};
@@ -42,8 +42,8 @@ pub struct Row<'a> {
     pub note: Option<String>,
 }
 
-/// The sortable columns before and after the distribution, each with whether it contains numbers.
-/// In a window of 1200 pixels, the distribution is visible.
+/// The sortable columns before and after the distribution, and whether a column contains numbers.
+/// This order shows the distribution in a window of 1200 pixels.
 const HEADINGS: [&[(&str, bool)]; 2] = [
     &[
         ("Tensor", false),
@@ -110,7 +110,7 @@ pub fn start(file: &str, source: &Source, net: Option<&Listing>, figures: &[Figu
         }
     };
     let page = page.into_string();
-    // Cuts the page before the rows, because these are written one by one.
+    // Cuts off the end of the table, because the caller writes the rows one by one.
     let body = page.rfind("</tbody>").unwrap_or(page.len());
     page[..body].to_owned()
 }

@@ -23,7 +23,7 @@ pub fn note(out: &mut impl Write, why: &str) -> io::Result<()> {
 }
 
 /// Writes a histogram, then the mean, the standard deviation and the largest values. The histogram
-/// has one line or, if `is_alone`, one line for each bin.
+/// has one line for each bin if `is_alone` is true, or else one line.
 pub fn distribution(
     out: &mut impl Write,
     tensor: &Tensor,

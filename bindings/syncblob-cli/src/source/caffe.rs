@@ -1,4 +1,4 @@
-//! Reads Caffe's own files. A tensor's name consists of its layer and its blob number: `conv1.0`.
+//! Reads Caffe's own files. A tensor's name, such as `conv1.0`, is its layer and blob number.
 
 use std::collections::hash_map::Entry;
 use std::collections::HashMap;
@@ -32,7 +32,7 @@ impl Store for Caffe {
     }
 }
 
-/// A blob as the only part of a tensor, because the library loads a blob as a whole.
+/// A tensor with one part, because the library loads a blob as a whole.
 struct Whole<'a> {
     model: &'a Model,
     at: BlobAt,
@@ -96,8 +96,8 @@ fn details(stored: &StoredBlob) -> Details {
     Details { has_diff: info.diff_count() > 0, is_legacy: info.is_legacy() }
 }
 
-/// The maximum number of blobs of a file. A blob uses some hundred bytes of memory, but may have
-/// only two bytes in the file.
+/// The maximum number of blobs of a file. It limits the memory, because a blob may have only two
+/// bytes in the file, but needs some hundred bytes in memory.
 const MAX_BLOBS: usize = 1 << 17;
 
 fn check_number(model: &Model) -> Result<()> {
@@ -154,7 +154,7 @@ fn layers(model: &Model) -> Vec<Layer> {
 }
 
 /// Returns unique names of layers for other formats, because Caffe allows equal and empty names.
-/// The second `conv` is `conv#2`, and a layer without a name is `#` and its index.
+/// The second `conv` is `conv#2`, and a layer without a name is `#7`, its index.
 pub fn unique_names(layers: &[Layer]) -> Vec<String> {
     let names = Names::new(layers.iter().map(|layer| layer.name.as_bytes()));
     let text = |name: &Vec<u8>| String::from_utf8_lossy(name).into_owned();
@@ -166,7 +166,7 @@ pub fn unique_names(layers: &[Layer]) -> Vec<String> {
 pub struct Names {
     unique: Vec<Vec<u8>>,
     indices: HashMap<Vec<u8>, usize>,
-    /// The number to try next for each name, because a file may repeat a name many times.
+    /// The number to try next after each name: trying all numbers from 2 on would be slow.
     next: HashMap<Vec<u8>, usize>,
 }
 

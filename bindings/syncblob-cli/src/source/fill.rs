@@ -1,4 +1,4 @@
-//! Fills blobs from bytes in the forms that NumPy and safetensors store.
+//! Fills blobs with the values of files of NumPy and safetensors.
 
 use bytemuck::Pod;
 use syncblob::{Blob, BlobAny, Context, Dtype, Element};
@@ -22,13 +22,13 @@ pub trait Bytes {
     /// Fills `bytes` with the next bytes of the tensor.
     fn read(&mut self, bytes: &mut [u8]) -> Result<()>;
 
-    /// Checks the data that follows the last value.
+    /// Checks the data after the last value.
     fn end(&mut self) -> Result<()> {
         Ok(())
     }
 }
 
-/// Converts the bytes of a tensor to its parts.
+/// The parts of a tensor, which are filled from its bytes in the file.
 pub struct Filled<'a, B> {
     tensor: &'a Tensor,
     context: &'a Context,

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde::{Deserialize, Serialize};
 use syncblob::Format;
 
-/// The key in the metadata of a safetensors file.
+/// The key of the notes in the metadata of a safetensors file.
 pub const KEY: &str = "syncblob";
 
 /// The kind of Caffe file that the tensors come from.
@@ -29,7 +29,7 @@ impl Kind {
         }
     }
 
-    /// Returns None for a format that only a newer library knows.
+    /// Returns None for a format that only a newer library supports.
     pub fn of(format: Format) -> Option<Self> {
         match format {
             Format::Caffemodel => Some(Self::Caffemodel),
@@ -75,7 +75,7 @@ pub struct ForTorch {
 pub struct Layer {
     pub name: String,
     pub layer_type: String,
-    /// Whether the mean and the variance of a BatchNorm were already divided by its scale factor.
+    /// Whether a BatchNorm's mean and variance were already divided by its factor.
     pub scale_applied: bool,
 }
 
@@ -117,7 +117,7 @@ struct WrittenLayer {
 const VERSION: u32 = 1;
 
 impl Notes {
-    /// Returns the notes as JSON, with the names and places of tensors. None for unknown kinds.
+    /// Returns the notes as JSON, with the tensors' names and places, or None for an unknown kind.
     pub fn to_json<'a>(
         &self,
         tensors: impl IntoIterator<Item = (&'a str, Place)>,
@@ -148,8 +148,8 @@ impl Notes {
         serde_json::to_string(&written).ok()
     }
 
-    /// Parses notes. Returns the notes, and the places of tensors by name. Returns None for other
-    /// metadata, or for a later version.
+    /// Parses notes. Returns the notes, and the places of tensors by name. Returns None if the text
+    /// is not the JSON of notes, or has a later version.
     pub fn from_json(text: &str) -> Option<(Self, HashMap<String, Place>)> {
         let written: Written = serde_json::from_str(text).ok()?;
         if written.version != VERSION {

@@ -22,7 +22,6 @@ pub struct Header {
     order: ByteOrder,
     /// Whether the first axis varies fastest.
     fortran: bool,
-    /// The sizes of the header and, in the next field, of the values, in bytes.
     pub header_bytes: u64,
     pub value_bytes: u64,
 }
@@ -38,7 +37,7 @@ impl Header {
         Tensor { name, place: None, shape: self.shape.clone(), dtype: self.dtype.clone() }
     }
 
-    /// Returns whether the values must be reordered. This requires all of them at once.
+    /// Returns whether the values must be reordered, which requires all values in memory.
     pub fn is_whole(&self) -> bool {
         self.fortran && self.shape.len() > 1
     }

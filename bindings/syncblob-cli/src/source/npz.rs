@@ -16,8 +16,8 @@ use zip::{CompressionMethod, ZipArchive};
 use super::npy::Header;
 use super::{Failure, Notes, Reading, Result, Store, Stored, Tensor};
 
-/// Limits the output of deflate, which can expand data a thousand times. The file's size already
-/// limits uncompressed members.
+/// The maximum unpacked size of a compressed member: deflate can expand data a thousand times. An
+/// uncompressed member is limited by the file's size.
 const MAX_INFLATED: u64 = (2 << 30) - 1;
 
 /// A member that must be in memory as a whole may be as large as MAX_GROWTH times its compressed
@@ -56,7 +56,7 @@ impl Store for Npz {
 fn end<R: Read>(member: &mut ZipFile<R>) -> Result<()> {
     match member.read(&mut [0])? {
         0 => Ok(()),
-        _ => Err(Failure::Malformed(format!("member \"{}\" goes on", member.name()))),
+        _ => Err(Failure::Malformed(format!("member \"{}\" has excess data", member.name()))),
     }
 }
 

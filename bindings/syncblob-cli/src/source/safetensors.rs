@@ -36,7 +36,7 @@ impl Store for Safetensors {
     }
 }
 
-/// The bytes of a file, beginning at an offset.
+/// The bytes of a file from an offset on.
 struct Slice<'a> {
     file: &'a File,
     at: u64,
@@ -61,13 +61,13 @@ pub fn open(file: File) -> Result<(Notes, Vec<Tensor>, Box<dyn Store>)> {
         let start = payload + info.data_offsets.0 as u64;
         found.push((Tensor { name, place, shape, dtype: stored(info) }, start));
     }
-    // Tensors without a place are last, in the file's order.
+    // Sorts by layer and blob number. Tensors without these are last, in the file's order.
     found.sort_by_key(|(tensor, _)| (tensor.place.is_none(), tensor.place));
     let (tensors, starts) = found.into_iter().unzip();
     Ok((notes, tensors, Box::new(Safetensors { file, starts })))
 }
 
-/// Reads the header. Returns it and the offset at which the tensors' bytes begin.
+/// Reads the header. Returns the header and the offset at which the tensors' bytes begin.
 fn read_header(file: &File) -> Result<(Metadata, u64)> {
     let size = file.metadata()?.len();
     let mut length = [0; LENGTH_BYTES as usize];

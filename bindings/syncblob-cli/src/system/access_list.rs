@@ -1,5 +1,5 @@
-//! A file's access list, which Linux stores in addition to the mode: the rights of users and
-//! groups, by their numbers. The list is copied unchanged.
+//! Copies a file's access list (POSIX ACL), which Linux stores in addition to the mode. It contains
+//! the rights of users and groups by number, and is copied unchanged.
 #![allow(unsafe_code)]
 
 use std::ffi::CString;
@@ -12,7 +12,7 @@ use std::ptr;
 
 const NAME: &std::ffi::CStr = c"system.posix_acl_access";
 
-/// The maximum size of an attribute.
+/// The maximum size of an extended attribute, which stores the list.
 const MAX_BYTES: usize = 1 << 16;
 
 /// Returns the list of a file. Returns None if the file or its file system has no list.
@@ -59,7 +59,7 @@ pub fn remove(file: &File) -> io::Result<()> {
 
 fn unless_there_is_none(error: io::Error) -> io::Result<()> {
     match error.raw_os_error() {
-        // A file system in user space may report EINVAL.
+        // A file system in user space may report a missing list as EINVAL.
         Some(libc::ENODATA | libc::ENOTSUP | libc::ENOSYS | libc::EINVAL) => Ok(()),
         _ => Err(error),
     }

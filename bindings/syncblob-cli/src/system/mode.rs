@@ -1,20 +1,20 @@
 //! Computes the permissions of a new file. No user gains permissions that the old file denied.
 
-/// The version of the list's format. After it, each entry consists of a tag, rights and a number.
+/// The version with which an access list begins. Entries of a tag, rights and a number follow.
 const VERSION: [u8; 4] = 2_u32.to_le_bytes();
 const ENTRY: usize = 8;
 const OWNER: u16 = 1;
 
-/// Returns the bits for a file whose group could not be set to the old file's group. Its group and
-/// others have the permissions that the old group and others both had.
+/// Returns the mode of a file whose group could not be set to the old file's group. Its group and
+/// others get the permissions that the old group and others both had.
 pub fn without_group(mode: u32) -> u32 {
     let both = mode >> 3 & mode & 0o7;
     mode & 0o700 | both << 3 | both
 }
 
-/// Returns the bits for a file whose list could not be set to the old file's list. All users except
-/// the owner have the permissions that every entry allows: the old group bits are the mask of the
-/// list, not the group's permissions, and a user of the list may be in the group or among others.
+/// Returns the mode of a file whose list could not be set to the old file's list. All users except
+/// the owner get only the permissions that every entry allows, because a user in the list may be in
+/// the group or among others, and the old mode's group bits are the list's mask.
 pub fn without_list(mode: u32, list: &[u8]) -> u32 {
     let Some(entries) = list.strip_prefix(&VERSION) else { return mode & 0o700 };
     let entries = entries.chunks_exact(ENTRY).map(|entry| {

@@ -1,4 +1,4 @@
-//! Does nothing, on systems whose access lists, if any, the program does not support.
+//! Does nothing on systems whose access lists the program does not support.
 
 use std::fs::File;
 use std::io;

@@ -1,4 +1,4 @@
-//! Shows no bar. The host counts the bytes that the program reads.
+//! Shows no bar: the host of the program counts the bytes that it reads and shows the progress.
 
 pub struct Bar;
 

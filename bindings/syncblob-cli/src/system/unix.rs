@@ -22,9 +22,9 @@ pub fn create(names: &mut Builder, folder: &Path, replaces: bool) -> io::Result<
     names.permissions(Permissions::from_mode(mode)).tempfile_in(folder)
 }
 
-/// Copies the old file's permissions and access list. Also copies its owner and group if the
-/// process may set them. No user gains permissions. The library's writer does the same. Drops the
-/// set-user-ID and set-group-ID bits.
+/// Copies the old file's permissions and access list, and the owner and group if the process may
+/// set them. No user gains permissions. Drops the set-user-ID and set-group-ID bits. The library's
+/// writer follows the same rules.
 pub fn keep_permissions(file: &File, path: &Path, old: &Metadata) -> io::Result<()> {
     let (made, list) = (file.metadata()?, retried(|| access_list::of(path))?);
     let change_group = || retried(|| fchown(file, None, Some(old.gid())));
@@ -39,7 +39,7 @@ pub fn keep_permissions(file: &File, path: &Path, old: &Metadata) -> io::Result<
             (None, mode) if !has_group => mode::without_group(mode),
             (None, mode) => mode,
         };
-        // The new file may have received a list from its folder.
+        // Removes the list that the new file may have received from its folder.
         retried(|| access_list::remove(file))?;
         set_mode(file, mode)?;
     }

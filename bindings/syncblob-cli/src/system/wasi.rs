@@ -34,8 +34,8 @@ pub fn replace(file: TempPath, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Fails with `AlreadyExists` if another file has the name. Hosts need not support links, so this
-/// replaces a file that is created between the check and the rename.
+/// Fails with `AlreadyExists` if another file has the name. A file that is created between the
+/// check and the rename is replaced, because hosts need not support hard links.
 pub fn put_new(file: TempPath, to: &Path) -> io::Result<()> {
     match fs::symlink_metadata(to) {
         Ok(_) => Err(ErrorKind::AlreadyExists.into()),

@@ -25,7 +25,7 @@ pub struct Finding<'a> {
     pub part: Option<Part>,
     /// How many values the finding is about, and the indices of the first of them.
     pub values: Option<(usize, Vec<usize>)>,
-    /// The offset of the problem in the file, or of the message of the blob.
+    /// The offset in the file of the problem, or of the blob's protobuf message.
     pub offset: Option<u64>,
     pub failure: Option<Failure>,
 }
@@ -84,7 +84,7 @@ pub fn file(
         return Ok(Checked::default());
     }
     match if is_caffes { None } else { format_of(file) } {
-        // The library reads all other files, because its errors are more detailed.
+        // The library reads files of unknown formats, too, because its errors are more detailed.
         None | Some(FileFormat::Caffe(_)) => caffes(options, file, is_caffes, report),
         Some(format) => other(format, file, report),
     }
@@ -98,7 +98,7 @@ fn format_of(file: &Path) -> Option<FileFormat> {
     FileFormat::of_file(&File::open(file).ok()?).ok()
 }
 
-/// Checks one of Caffe's own files. Stores nothing for a blob, because a file may have a million
+/// Checks one of Caffe's own files. Stores no data of a blob, because a file may have a million
 /// blobs of a few bytes each.
 fn caffes(
     options: &OpenOptions,
@@ -295,7 +295,7 @@ struct Counts {
     nan: Option<(usize, usize)>,
     infinite: Option<(usize, usize)>,
     beyond_float: Option<(usize, usize)>,
-    /// The offset of the value that is added next.
+    /// The offset of the next value to add.
     start: usize,
 }
 

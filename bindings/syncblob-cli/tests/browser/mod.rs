@@ -99,7 +99,7 @@ impl Browser {
         }
     }
 
-    /// Returns the value of a JavaScript expression. If it is a promise, waits for it.
+    /// Returns the value of a JavaScript expression. If the value is a promise, waits for it.
     pub fn evaluate(&mut self, expression: &str) -> Value {
         let parameters =
             json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });

@@ -39,7 +39,7 @@ pub fn unheard<S: AsRef<OsStr>>(arguments: &[S]) -> [(i32, String); 2] {
     })
 }
 
-/// Runs a command with standard output first closed, then open only for reading. Returns the same.
+/// Like `unheard`, with standard output first closed, then open only for reading.
 #[cfg(unix)]
 pub fn unopened<S: AsRef<OsStr>>(arguments: &[S]) -> [(i32, String); 2] {
     ["exec \"$@\" >&-", "exec \"$@\" 1</dev/null"].map(|script| {
@@ -147,7 +147,7 @@ pub fn field(number: u64, bytes: &[u8]) -> Vec<u8> {
     [key(number, 2), varint(bytes.len() as u64), bytes.to_vec()].concat()
 }
 
-/// Returns the bytes of each field with the number `wanted` whose wire type has a length.
+/// Returns the bytes of each length-delimited field with the number `wanted`.
 pub fn fields(mut message: &[u8], wanted: u64) -> Vec<&[u8]> {
     let mut found = Vec::new();
     while !message.is_empty() {
@@ -224,7 +224,7 @@ fn make_disk_library() -> Result<PathBuf, String> {
     let output = command.arg("-ldl").output().map_err(|error| format!("{compiler}: {error}"))?;
     if !output.status.success() {
         let err = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("{compiler} makes no library of {SOURCE}: {err}"));
+        return Err(format!("{compiler} cannot build {SOURCE}: {err}"));
     }
     // Replaces the library atomically, because another test program may be using it.
     fs::rename(made, &path).unwrap();

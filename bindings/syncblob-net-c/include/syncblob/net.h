@@ -3,17 +3,17 @@
  * describes: its layers and the shapes of all blobs. The library also converts the net into an ONNX
  * file, which OpenCV, onnxruntime and others run.
  *
- * Names are bytes with a size, as in base.h. A NUL follows, which the size does not count. In a
- * net's names, and in names that the caller passes, bytes that are not UTF-8 are escaped as in a C
- * string.
+ * A name is an sb_text (see base.h): bytes and their number, which does not count the NUL after
+ * them. In a net's names, and in names that the caller passes, bytes that are not UTF-8 are escaped
+ * as in a C string.
  *
  * A net has one owner (open, destroy). Calls on a const net may run concurrently if calls on the
  * net's model may run concurrently.
  *
- * The library is written in Rust. It allocates its own memory by malloc, not from the context. If
- * malloc fails, the process ends (abort). The limits of sb_net_options bound the memory of a net. A
- * conversion needs a part of that memory again, whatever the size of the weights. INTERNAL reports
- * a bug of the library, and its message is also written to the standard error.
+ * The library is written in Rust. It allocates memory with malloc, not with an sb_context. If
+ * malloc fails, the process ends (abort). The limits of sb_net_options bound the memory of a net
+ * and of its conversion. This memory does not grow with the weights. The status INTERNAL reports a
+ * bug of the library; its message is also written to the standard error.
  */
 #ifndef SYNCBLOB_NET_H
 #define SYNCBLOB_NET_H
@@ -26,7 +26,7 @@
 SB_BEGIN_DECLS
 
 /** A net in phase TEST: layers that are connected by named blobs, in the order in which they run.
- *  Omits layers for training, data and losses. */
+ *  Layers for training, data and losses are omitted. */
 typedef struct sb_net sb_net;
 
 /** The name of a blob, and a shape for this blob. */
@@ -46,19 +46,19 @@ typedef struct sb_net_options {
     /** sizeof(sb_net_options) of the caller */
     size_t struct_size;
     /** [borrowed, nullable when num_inputs is 0] shapes of inputs, which replace the shapes in the
-     *  net. An input needs a shape here if the net does not contain its shape */
+     *  net. Required for each input whose shape the net does not contain */
     const sb_net_blob *inputs;
     /** elements of `inputs` */
     int64_t num_inputs;
-    /** [borrowed, nullable when num_stages is 0] stages that rules are compared with, in addition
-     *  to the stages that the net lists */
+    /** [borrowed, nullable when num_stages is 0] stages for the layers' `include` and `exclude`
+     *  rules, in addition to the stages that the net lists */
     const sb_text *stages;
     /** elements of `stages` */
     int64_t num_stages;
-    /** the size of the batch, which is the first axis of the first input, and of each input whose
+    /** the size of the batch: of the first axis of the first input, and of each other input whose
      *  first axis has the same size; 0: the size in the net */
     int64_t batch;
-    /** the level that the rules of layers are compared with */
+    /** the level for the layers' `include` and `exclude` rules */
     int32_t level;
     /** the maximum depth of nested messages; 0: 32 */
     int32_t max_depth;
@@ -66,7 +66,7 @@ typedef struct sb_net_options {
     size_t max_bytes;
     /** the maximum number of layers; 0: 100,000 */
     int64_t max_layers;
-    /** the maximum number of values, each of some hundred bytes, in all fields; 0: 2,000,000 */
+    /** the maximum number of values in all fields; a value uses some 100 bytes; 0: 2,000,000 */
     int64_t max_fields;
 } sb_net_options;
 
@@ -139,8 +139,8 @@ typedef void (*sb_net_reporter)(void *user, const sb_net_problem *problem);
  *  longjmp. `text` is [borrowed] until the callback returns. */
 typedef void (*sb_net_warner)(void *user, sb_text text);
 
-/** Options for converting a net into ONNX. A mean, a scale and swap_rb are Caffe's preprocessing of
- *  pixels. The nodes of the preprocessing follow every input with four axes. */
+/** Options for converting a net into ONNX. `mean`, `scale` and `swap_rb` describe Caffe's
+ *  preprocessing of pixels. The file applies it to every input with four axes. */
 typedef struct sb_onnx_options {
     /** sizeof(sb_onnx_options) of the caller */
     size_t struct_size;
@@ -152,7 +152,7 @@ typedef struct sb_onnx_options {
     /** [borrowed] a name for the axis of the batch, whose size is then variable. Empty: the size
      *  is fixed */
     sb_text batch;
-    /** [borrowed, nullable when num_mean is 0] the mean, with channels in the net's order: a number
+    /** [borrowed, nullable when num_mean is 0] the mean, in the net's order of channels: a number
      *  for each channel or, with mean_height and mean_width, for each channel of each pixel */
     const float *mean;
     /** number of elements in `mean`: channels, or channels * mean_height * mean_width; 0: none */
@@ -165,13 +165,13 @@ typedef struct sb_onnx_options {
     float scale;
     /** 1: images have the channel order RGB, although the net needs BGR */
     int32_t swap_rb;
-    /** 1: the weights and the computation are halves, but inputs and outputs remain floats */
+    /** 1: the weights and the computation are 16-bit floats; inputs and outputs remain 32-bit */
     int32_t half;
     /** 1: a layer that cannot be converted becomes a node with the layer's type in the domain
      *  "caffe". Its inputs are the layer's bottoms, then the weights. Its attributes are the
      *  layer's parameters */
     int32_t custom;
-    /** [borrowed, nullable when num_shapes is 0] shapes of blobs that such nodes write. A blob
+    /** [borrowed, nullable when num_shapes is 0] shapes of blobs that custom nodes write. A blob
      *  without a known shape cannot be an output, and no layer that needs its shape can read it */
     const sb_net_blob *shapes;
     /** elements of `shapes` */
@@ -180,20 +180,20 @@ typedef struct sb_onnx_options {
     const sb_onnx_entry *metadata;
     /** elements of `metadata` */
     int64_t num_metadata;
-    /** [nullable] called for each layer that cannot be converted, before the call returns
-     *  UNSUPPORTED. The error's message contains only the first */
+    /** [nullable] called for each layer that cannot be converted, before the conversion returns
+     *  UNSUPPORTED. The error's message describes only the first */
     sb_net_reporter report;
     /** passed to `report` and to `warn` */
     void *user;
-    /** [nullable] called for each difference between the written file and the net, before the call
-     *  returns OK: an output with another name, or weights that became infinite as halves */
+    /** [nullable] called for each difference between the file and the net, before the conversion
+     *  returns OK: an output with another name, or weights that became infinite in 16 bits */
     sb_net_warner warn;
 } sb_onnx_options;
 
 /** Opens the net of a prototxt, in any of Caffe's generations, with the weights of a model. Without
  *  a prototxt, opens the net that is stored in the model.
  *  @param prototxt [borrowed, nullable] `prototxt_size` bytes. NULL: the net stored in `model`,
- *      which rarely contains the shapes of its inputs, so the options usually need them
+ *      which rarely contains the shapes of its inputs, so that `options` must usually contain them
  *  @param model [borrowed, nullable] a caffemodel, which must outlive the net unchanged. For a
  *      caffemodel in memory use sb_model_open_bytes. NULL: a net without weights
  *  @param options [borrowed, nullable] NULL: SB_NET_OPTIONS_INIT
@@ -212,8 +212,8 @@ sb_status sb_net_open(const void *prototxt,
                       sb_net **out,
                       sb_error *err);
 
-/** Opens a net from files, otherwise as sb_net_open does. The model's file stays open until the
- *  net is destroyed.
+/** Opens a net like sb_net_open, but from files. The model's file stays open until the net is
+ *  destroyed.
  *  @param prototxt [borrowed, nullable] a NUL-terminated path. NULL: the net stored in the model
  *  @param model [borrowed, nullable] a NUL-terminated path. NULL: a net without weights
  *  @param options [borrowed, nullable] NULL: SB_NET_OPTIONS_INIT
@@ -282,7 +282,7 @@ sb_status sb_net_save_onnx(const sb_net *net,
                            size_t *out_size,
                            sb_error *err);
 
-/** Writes the file of sb_net_save_onnx into a sink. See sb_sink for its contents after a failure.
+/** Writes the file of sb_net_save_onnx into a sink. See sb_sink for the file after a failure.
  *  @param options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT
  *  @param sink [borrowed]
  *  Errors: as sb_net_save_onnx, UNSUPPORTED (a sink that sets an unknown member), ABI_MISMATCH (a
@@ -293,11 +293,11 @@ sb_status sb_net_save_onnx_sink(const sb_net *net,
                                 const sb_sink *sink,
                                 sb_error *err);
 
-/** Writes the file of sb_net_save_onnx to a path. An old file is replaced completely or unchanged.
- *  Above 2 GiB, the weights are in a second file, whose path is `path` with ".data" appended.
- *  Both files are written under temporary names that begin with ".syncblob-" and then renamed, the
- *  second file first. A process that is killed may leave a temporary file. If the path is a
- *  symbolic link, the file that it points to is replaced.
+/** Writes the file of sb_net_save_onnx to a path. An existing file is either replaced completely or
+ *  left unchanged. Above 2 GiB, the weights are in a second file, whose path is `path` with
+ *  ".data" appended. Both files are written under temporary names that begin with ".syncblob-" and
+ *  then renamed, the second file first. A process that is killed may leave a temporary file. If
+ *  the path is a symbolic link, the file that it points to is replaced.
  *  @param options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT
  *  @param path [borrowed] NUL-terminated
  *  Errors: as sb_net_save_onnx, IO (errno in device_code). */

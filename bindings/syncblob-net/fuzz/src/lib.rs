@@ -1,6 +1,6 @@
 //! Checks promises for any bytes that are read as a net: no call panics, memory is bounded by the
-//! size of the input, an error's place lies in the input, a printed net is read back as the same
-//! net, and a converted net is a valid ONNX graph.
+//! size of the input, the position in an error lies in the input, a printed net is read back as the
+//! same net, and a converted net is a valid ONNX graph.
 
 mod memory;
 mod mutate;
@@ -89,14 +89,14 @@ fn within<T>(bound: (usize, usize), input: &[u8], what: &str, call: impl FnOnce(
     result
 }
 
-/// Checks that the message is not empty. A place at its beginning must lie in the input.
+/// Checks that the message is not empty, and that a position at its beginning lies in the input.
 fn check_error(error: &Error, lies_in: impl Fn(Place) -> bool) {
     let text = error.to_string();
     assert!(!text.is_empty());
-    assert!(place_of(&text).is_none_or(lies_in), "broken promise: no such place: {text}");
+    assert!(place_of(&text).is_none_or(lies_in), "broken promise: no such position: {text}");
 }
 
-/// Returns the place at the beginning of an error's message.
+/// Returns the position at the beginning of an error's message.
 fn place_of(text: &str) -> Option<Place> {
     let number = |text: &str| text.parse::<u32>().ok();
     let (place, _) = text.split_once(": ")?;
@@ -176,7 +176,7 @@ fn check_shapes(shapes: &BlobShapes) {
     assert!(shapes.problems.iter().all(|problem| !problem.reason.is_empty()));
 }
 
-/// Makes a model with all blobs of the layers. Returns `None` for more than `most` elements.
+/// Makes a model with all blobs of the layers, or returns `None` for more than `most` elements.
 pub fn made_up_weights(net: &Net, shapes: &BlobShapes, most: i64) -> Option<Arc<Model>> {
     let mut left = most;
     let mut model = Model::create(Format::Caffemodel).expect("a model");

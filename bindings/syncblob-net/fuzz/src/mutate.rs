@@ -1,4 +1,4 @@
-//! Mutates a prototxt field by field: its numbers, names, types and fields of the schema.
+//! Mutates single fields of a prototxt: numbers, names and types. Also adds fields of the schema.
 
 mod fields;
 mod spans;
@@ -143,7 +143,7 @@ fn repeat(text: &[u8], spans: &[Span], random: &mut Random) -> Option<Vec<u8>> {
     Some([&text[..to], b" ", &text[from.start..from.end], b" ", &text[to..]].concat())
 }
 
-/// Inserts a layer of a random type after another layer. Its bottoms are tops in the text.
+/// Inserts a layer of a random type, whose bottoms are tops in the text, after another layer.
 fn new_layer(text: &[u8], spans: &[Span], random: &mut Random) -> Option<Vec<u8>> {
     let tops: Vec<&Span> =
         of_kind(spans, Kind::Text).into_iter().filter(|span| span.field == b"top").collect();

@@ -1,4 +1,4 @@
-//! Functions that are applied to each value, made of one or a few ONNX operators.
+//! Layers that apply a function to each value, converted to one or a few ONNX operators.
 
 use super::{Rule, IN_PLACE, PLAIN};
 use crate::onnx::Emit;

@@ -1,4 +1,4 @@
-//! Outputs the indices of the largest values, the values, or both.
+//! Outputs the indices of the largest values, the values themselves, or both.
 
 use super::{count, fixed, Rule, Setup, Shapes, PLAIN};
 use crate::onnx::{DataType, Emit, Value};
@@ -13,7 +13,7 @@ pub(super) static ARG_MAX: Rule = Rule {
     ..PLAIN
 };
 
-/// Returns the parameter `axis`, if it is set, and the number of values to choose from.
+/// Returns the parameter `axis`, if it is set, and the number of values that are compared.
 fn along(setup: &Setup<'_>) -> Result<(Option<usize>, i64)> {
     let bottom = &setup.bottoms[0];
     let axis = setup.parameters.given_int("axis").map(|axis| setup.axis(axis)).transpose()?;
@@ -44,7 +44,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     Ok(Shapes::top(top))
 }
 
-/// Reverses the axis for `TopK`, which prefers the first of equal values: Caffe prefers the last.
+/// Reverses the axis: of equal values, ONNX's `TopK` prefers the first, but Caffe the last.
 fn emit(e: &mut Emit<'_>) -> Result<()> {
     let (axis, whole) = along(&e.setup())?;
     let values_too = e.parameters.bool("out_max_val");

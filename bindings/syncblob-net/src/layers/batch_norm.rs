@@ -14,8 +14,8 @@ pub(super) static BATCH_NORM: Rule = Rule {
     ..IN_PLACE
 };
 
-/// The largest mean, in deviations, for which `BatchNormalization` is used. The operator multiplies
-/// first and then adds. Caffe subtracts first, which is more exact for a mean far from 0.
+/// The largest mean, in deviations, for which ONNX's `BatchNormalization` is used: the operator
+/// multiplies first, but Caffe subtracts first, which is more exact for a mean far from 0.
 const FAR: f32 = 16.0;
 
 /// The least eps in NVIDIA's fork.
@@ -63,7 +63,7 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
 }
 
 /// Returns the mean and the variance. The model stores sums, and blob 2 is the divisor of the sums.
-/// Forks that also scale store a divisor, too, but some of them ignore it.
+/// Forks whose layer also scales store a divisor, too, but some forks ignore the divisor.
 fn statistics(e: &Emit<'_>, scales: bool) -> Result<(Vec<f32>, Vec<f32>)> {
     let factor = match *e.blob_values(2)? {
         [1.0] => 1.0,
@@ -81,7 +81,7 @@ fn statistics(e: &Emit<'_>, scales: bool) -> Result<(Vec<f32>, Vec<f32>)> {
     Ok((scaled(0)?, scaled(1)?))
 }
 
-/// Stored statistics, with the scale and the shift that follow the normalisation.
+/// Statistics from the model, and the scale and the shift to apply after the normalisation.
 pub(super) struct Normal {
     pub mean: Vec<f32>,
     pub variance: Vec<f32>,

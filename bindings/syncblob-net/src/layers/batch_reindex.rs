@@ -1,4 +1,4 @@
-//! Selects parts of a batch by index.
+//! Selects elements of a batch by index.
 
 use super::{with_rest, Rule, Setup, Shapes, PLAIN};
 use crate::onnx::{DataType, Emit};
@@ -17,7 +17,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     match (&*setup.bottoms[0], &*setup.bottoms[1]) {
         ([_, parts @ ..], indices @ [_]) => Ok(Shapes::top(with_rest(indices, 1, parts))),
         _ => {
-            Err(Error::invalid("the indices have one axis, and what they choose from at least one"))
+            Err(Error::invalid("the indices need one axis, and the first bottom at least one axis"))
         }
     }
 }

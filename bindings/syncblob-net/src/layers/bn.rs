@@ -1,9 +1,9 @@
-//! The layer BN, of which forks have three kinds. The rules follow the forks' sources.
+//! Forks of Caffe have three kinds of the layer BN. The rules follow the forks' sources.
 //!
-//! - DeconvNet, SegNet and ENet: a scale and a shift. With `bn_mode: INFERENCE` they apply to the
-//!   bottom; otherwise to the bottom normalised by the statistics of the batch, also in phase TEST.
+//! - DeconvNet, SegNet and ENet: a scale and a shift. Unless `bn_mode` is `INFERENCE`, the layer
+//!   first normalises the bottom by the statistics of the batch, also in phase TEST.
 //! - PSPNet and TSN: a slope, a bias, a mean and a variance, like `BatchNorm` and `Scale` together.
-//! - PSPNet's first version: the same blobs, but it uses the statistics of the batch unless
+//! - PSPNet's first version: the same blobs, but the layer uses the statistics of the batch unless
 //!   `moving_average` is set.
 //!
 //! The fields' names distinguish the kinds. The first kind has two blobs, the others have four.
@@ -27,8 +27,8 @@ enum Kind {
     MovingAverage,
 }
 
-/// Fields that identify a kind. If a field was read from bytes, only its number is known. It then
-/// counts only if not all kinds use this number.
+/// Fields that identify a kind. A field that was read from bytes has only a number, so it
+/// identifies a kind only if not all kinds use that number.
 const MOVING_AVERAGE: [&str; 3] = ["moving_average", "decay", "var_eps"];
 const SLOPE: [&str; 5] = ["eps", "frozen", "momentum", "slope_filler", "bias_filler"];
 const NUMBERS_OF_ALL: [&str; 3] = ["momentum", "slope_filler", "bias_filler"];

@@ -54,7 +54,7 @@ fn convolved(setup: &Setup<'_>) -> Result<Shapes> {
     let (window, p, bottom) = (window(setup)?, setup.parameters, &setup.bottoms[0]);
     let (outputs, parts) = (size(p.int("num_output").into())?, p.int("filter_group"));
     if outputs < 1 || parts < 1 || outputs % parts != 0 {
-        let text = format_args!("{outputs} outputs in {parts} parts");
+        let text = format_args!("{outputs} outputs in {parts} groups");
         return Err(Error::invalid(text));
     }
     let weights = [&[outputs, bottom[1]], &*window.kernel].concat();
@@ -91,14 +91,14 @@ fn windows(setup: &Setup<'_>) -> Result<Pool> {
     let strides = sizes(setup, "temporal_stride", "stride")?;
     let pad = size(p.int("pad").into())?;
     if pad > 0 && method != "AVE" {
-        return Err(Error::invalid("a pad is for the pool AVE"));
+        return Err(Error::invalid("only the pool AVE supports a pad"));
     }
     let along = |axis: usize| {
         let pad = if axis == 0 { 0 } else { pad };
         let windows = Windows::new(volume[axis], kernels[axis], strides[axis], pad, true)?;
         match windows.is_cut() {
             false => Ok(windows),
-            true => Err(Error::unsupported("a window that begins behind the image")),
+            true => Err(Error::unsupported("its last window begins behind the image")),
         }
     };
     Ok(Pool::of(method, (0..3).map(along).collect::<Result<_>>()?))

@@ -13,7 +13,7 @@ pub(super) static CONCAT: Rule = Rule {
     ..IN_PLACE
 };
 
-/// Returns the axis from the field `axis` or from the field `old`, which is never negative.
+/// Returns the axis from the field `axis` or from the field `old`, whose value is never negative.
 pub(super) fn axis(setup: &Setup<'_>, old: &str) -> Result<usize> {
     let p = setup.parameters;
     match (p.given_int("axis"), p.given_int(old)) {

@@ -113,7 +113,7 @@ impl Window {
         }
     }
 
-    /// Returns the padding at the end of each spatial axis that covers all positions of the kernel.
+    /// Returns the padding that each spatial axis needs at its end to cover all kernel positions.
     pub fn pad_after(&self, bottom: &[i64], top: &[i64]) -> Result<Vec<i64>> {
         let pads = (0..self.kernel.len()).map(|axis| {
             let [length, positions] =
@@ -163,7 +163,7 @@ fn spatial(
         ([one], _) => vec![*one; axes],
         (all, _) if all.len() == axes => values,
         (all, _) => {
-            let text = format_args!("{name} is given {} times for {axes} axes", all.len());
+            let text = format_args!("{name} has {} values for {axes} axes", all.len());
             return Err(Error::invalid(text));
         }
     };
@@ -182,7 +182,7 @@ pub(super) fn channels(setup: &Setup<'_>, axis: usize) -> Result<(i64, i64, i64)
     Ok((inputs, outputs, group))
 }
 
-/// Returns the shapes for bottoms of one shape, each with a top. The bottoms share the weights.
+/// Returns the shapes. All bottoms must have one shape, and each has a top. They share the weights.
 pub(super) fn shapes_of(setup: &Setup<'_>, top: Shape, weights: Shape) -> Result<Shapes> {
     let (bottoms, tops) = (setup.bottoms, setup.layer.tops.len());
     if bottoms.len() != tops || bottoms.iter().any(|bottom| *bottom != bottoms[0]) {
@@ -203,7 +203,7 @@ pub(super) fn weights(e: &mut Emit<'_>, window: &Window) -> Result<Vec<Value>> {
     e.ignore(["cudnn_convolution_algo_seeker"]);
     refuse_unclear(e.parameters)?;
     if window.is_point() {
-        e.layer.refuse_in_place()?; // windows of other sizes read a copy of the bottom
+        e.layer.refuse_in_place()?; // Caffe's larger windows read a copy of the bottom
     }
     fixed(e, window.axis..e.bottom_shapes[0].len())?;
     let mut dims = e.blob_shapes[0].clone();
@@ -223,7 +223,7 @@ fn refuse_unclear(p: &Message) -> Result<()> {
             "field 19, which is relu in models of some forks, the \
             choice of an algorithm in those of others"
         }
-        (_, true) => "relu: the layer's top is another's, too",
+        (_, true) => "relu: another layer has the same top",
         (0 | 2.., _) if from_bytes("axis") => {
             "field 16, which is axis in models of Caffe and \
             dilation in those of some forks; a prototxt has its name"

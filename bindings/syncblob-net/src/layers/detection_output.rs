@@ -17,7 +17,7 @@ pub(super) static DETECTION_OUTPUT: Rule = Rule {
     ..PLAIN
 };
 
-/// Returns a top with one row, which is the shape that Caffe sets before it counts the boxes.
+/// Returns the shape of a top with one row, which Caffe sets before it counts the boxes.
 fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     let d = Detection::new(setup)?;
     let (locations, scores) = (setup.bottoms[0].as_slice(), setup.bottoms[1].as_slice());
@@ -38,16 +38,15 @@ struct Detection {
     priors: i64,
     classes: i64,
     shared: bool,
-    /// The class of the background, which is not detected, if the classes include one.
+    /// The class of the background, if there is one. Its boxes are not detected.
     background: Option<i64>,
-    /// The largest overlap that is not suppressed. With 1, no box is suppressed.
+    /// The largest overlap of two boxes that both remain. With 1, no box is suppressed.
     overlap: f32,
     threshold: f32,
-    /// `top_k`: the number of boxes of each class, those with the highest scores, that enter
-    /// non-maximum suppression. `None`: all.
+    /// `top_k`: the number of boxes of each class, by decreasing score, that enter non-maximum
+    /// suppression. `None`: all.
     most_scores: Option<i64>,
-    /// `keep_top_k`: the number of rows, those with the highest scores, that are kept for each
-    /// image. `None`: all.
+    /// `keep_top_k`: the number of rows, by decreasing score, that each image keeps. `None`: all.
     most_rows: Option<i64>,
 }
 
@@ -110,13 +109,13 @@ impl Suppression {
             return Err(Error::invalid(format_args!("nms_threshold {overlap}, eta {eta}")));
         }
         if eta < 1.0 && overlap > 0.5 {
-            return Err(Error::unsupported("an eta below 1: its threshold changes box by box"));
+            return Err(Error::unsupported("an eta below 1, which changes the threshold per box"));
         }
         Ok(Some(Self { overlap: overlap.min(1.0), most_scores: most(nms, "top_k")? }))
     }
 }
 
-/// Reads a number of boxes. A negative or missing number means all: `None`.
+/// Reads a number of boxes. Returns `None`, which means all, for a negative or missing number.
 fn most(p: &Message, name: &str) -> Result<Option<i64>> {
     match p.given_int(name).unwrap_or(-1) {
         0 => Err(Error::unsupported(format_args!("{name} of 0"))),
@@ -150,7 +149,7 @@ fn with_int(e: &mut Emit<'_>, op: &'static str, a: Value, b: i64) -> Value {
     e.apply(op, [a, b])
 }
 
-/// Returns half of the last axis, which has four values: left and top, or right and bottom.
+/// Returns half of the last axis's four values: left and top, or right and bottom.
 fn half(e: &mut Emit<'_>, value: Value, second: bool) -> Value {
     let first = if second { 2 } else { 0 };
     let (starts, ends, axes) = (e.ints(&[first]), e.ints(&[first + 2]), e.ints(&[-1]));
@@ -224,7 +223,7 @@ fn scores(e: &mut Emit<'_>, d: &Detection) -> Value {
     of_labels(e, d, scores)
 }
 
-/// Returns the boxes of each class that remain, as indices into all scores.
+/// Returns the boxes that remain after non-maximum suppression, as indices into all scores.
 fn suppress(e: &mut Emit<'_>, d: &Detection, boxes: Value, scores: Value) -> Value {
     let boxes = without_area_if_inverted(e, boxes);
     let scores = best_of_class(e, d, scores);
@@ -353,7 +352,7 @@ fn rows(e: &mut Emit<'_>, d: &Detection, boxes: Value, scores: Value, kept: Valu
     e.node("Concat").inputs(columns).int("axis", 1).value(e)
 }
 
-/// Returns one row for each image if the batch has no boxes: the image's number, then six times -1.
+/// If no box is kept, returns one row for each image: the image's number, then six times -1.
 fn fallback(e: &mut Emit<'_>, kept: Value) -> Value {
     let number = images(e);
     let number = e.cast(number, DataType::Float);

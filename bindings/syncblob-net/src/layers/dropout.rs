@@ -22,7 +22,7 @@ fn pass(e: &mut Emit<'_>) -> Result<()> {
 }
 
 /// With `scale_train: false`, a field of some forks, training does not scale the values that it
-/// keeps. Phase TEST scales all values instead.
+/// keeps, so phase TEST scales all values.
 fn emit(e: &mut Emit<'_>) -> Result<()> {
     let ratio = e.parameters.float("dropout_ratio");
     if e.parameters.bool("scale_train") {

@@ -1,4 +1,4 @@
-//! Computes blobs that the model lacks from the fillers of their layer.
+//! Computes the values of blobs that the model lacks, by the fillers of the blobs' layer.
 
 use syncblob::{Blob, Filler};
 
@@ -7,7 +7,7 @@ use crate::message::Message;
 use crate::net::{Layer, Shape};
 use crate::{Error, Result};
 
-/// The source of the values that Caffe gives a new blob.
+/// The source of the values with which Caffe fills a new blob.
 enum First {
     /// The filler in the parameters' field of this name or, if the field is missing, this value.
     Of(&'static str, f64),
@@ -35,9 +35,9 @@ fn first(layer: &Layer, index: usize, blobs: usize) -> Option<First> {
     }
 }
 
-/// Returns the filler of blob `index` of a layer that has `blobs` blobs, or the reason for none.
+/// Returns the filler of blob `index` of a layer that has `blobs` blobs, or why it has none.
 pub(crate) fn filler(layer: &Layer, index: usize, blobs: usize) -> Result<Filler, &'static str> {
-    let unknown = "it is not known what Caffe begins with";
+    let unknown = "its initial values in Caffe are not known";
     let first = first(layer, index, blobs).ok_or(unknown)?;
     let parameters = layer.parameters(rule(&layer.layer_type).ok_or(unknown)?);
     match first {
@@ -74,7 +74,7 @@ fn check_bilinear(width: i64) -> Result<()> {
     match width % 4 {
         0 | 1 => Ok(()),
         _ => Err(Error::invalid(format_args!(
-            "Caffe's versions differ in what the filler bilinear makes of a kernel of {width}"
+            "Caffe's versions differ in the bilinear filler's values for a kernel width of {width}"
         ))),
     }
 }
@@ -91,7 +91,7 @@ mod tests {
     fn first_values_are_those_of_caffe() {
         let constant = |value| Ok(Filler::Constant { value });
         let random = Err("its filler is random");
-        let unknown = Err("it is not known what Caffe begins with");
+        let unknown = Err("its initial values in Caffe are not known");
         for (text, index, blobs, wanted) in [
             ("type: 'Convolution'", 0, 2, constant(0.0)),
             (

@@ -1,5 +1,5 @@
-//! Removes the border of a plane, then resizes the plane with aligned corners. A layer of DeepLab
-//! and PSPNet.
+//! Removes the border of a plane, then resizes the plane with aligned corners. The layer belongs to
+//! DeepLab and PSPNet.
 
 use super::pooling::plane;
 use super::{fixed, size, Rule, Setup, Shapes, PLAIN};
@@ -29,7 +29,7 @@ fn cut(setup: &Setup<'_>) -> Result<[i64; 2]> {
     let [before, behind] = borders(setup)?;
     let left = |side: i64| match i128::from(side) - before - behind {
         side if side > 0 => size(side),
-        _ => Err(Error::invalid(format_args!("a side of {side}, of which nothing is left"))),
+        _ => Err(Error::invalid(format_args!("a side of {side}, all of which is cut off"))),
     };
     let [height, width] = plane(&setup.bottoms[0])?;
     Ok([left(height)?, left(width)?])
@@ -43,7 +43,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     Ok(Shapes::top([&setup.bottoms[0][..2], &[height, width]].concat()))
 }
 
-/// Returns the top's height and width: from a second bottom, from factors, or from the parameters.
+/// Returns the top's height and width, from a second bottom, from factors, or from the parameters.
 fn wished(setup: &Setup<'_>) -> Result<[i64; 2]> {
     let (p, cut) = (setup.parameters, cut(setup)?);
     let [shrink, zoom, height, width] =
@@ -51,17 +51,16 @@ fn wished(setup: &Setup<'_>) -> Result<[i64; 2]> {
     if let Some(other) = setup.bottoms.get(1) {
         return match [shrink, zoom, height, width].iter().all(Option::is_none) {
             true => plane(other),
-            false => Err(Error::invalid("a size beside a second bottom, which has it, too")),
+            false => Err(Error::invalid("both a second bottom and a size or a factor")),
         };
     }
     match (shrink, zoom, height, width) {
         (None, None, Some(height), Some(width)) => Ok([size(height.into())?, size(width.into())?]),
-        (None, None, ..) => Err(Error::invalid("neither a height and a width nor a factor")),
+        (None, None, ..) => Err(Error::invalid("it needs a height and a width, or a factor")),
         (shrink, zoom, ..) => scaled(cut, shrink.unwrap_or(1), zoom.unwrap_or(1)),
     }
 }
 
-/// Divides the number of steps between the corners by `shrink`, then multiplies it by `zoom`.
 fn scaled(sides: [i64; 2], shrink: i64, zoom: i64) -> Result<[i64; 2]> {
     if shrink < 1 || zoom < 1 {
         return Err(Error::invalid(format_args!("factors {shrink} and {zoom}")));
@@ -97,7 +96,7 @@ fn without_borders(e: &mut Emit<'_>) -> Result<Value> {
     Ok(e.node("Slice").input(e.bottom(0)).inputs(bounds).value(e))
 }
 
-/// Returns the top's sizes. If the size of the batch varies, reads it from the bottom.
+/// Returns the top's sizes. If the size of the batch varies, reads this size from the bottom.
 fn sizes(e: &mut Emit<'_>) -> Value {
     let top = &e.top_shapes[0];
     if e.top_batch[0].is_none() {

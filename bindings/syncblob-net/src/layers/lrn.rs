@@ -12,7 +12,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     plane(&setup.bottoms[0])?;
     let local_size = size(setup.parameters.int("local_size").into())?;
     if local_size % 2 == 0 {
-        return Err(Error::invalid(format_args!("a local_size of {local_size}, not odd")));
+        return Err(Error::invalid(format_args!("a local_size of {local_size}, which is not odd")));
     }
     as_bottoms(setup)
 }
@@ -32,7 +32,7 @@ fn across(e: &mut Emit<'_>, k: f32) -> Result<()> {
     let (alpha, beta) = (p.float("alpha"), p.float("beta"));
     if alpha <= 0.0 || beta <= 0.0 {
         let text =
-            format_args!("alpha {alpha} and beta {beta}, which runtimes refuse unless above 0");
+            format_args!("alpha {alpha} and beta {beta}, which runtimes accept only above 0");
         return Err(Error::unsupported(text));
     }
     e.node("LRN")

@@ -70,8 +70,8 @@ pub(crate) struct Rule {
     /// The smallest and the largest number of bottoms. `tops` has the same form.
     pub bottoms: (usize, usize),
     pub tops: (usize, usize),
-    /// Whether the layer computes with floats even in a file of halves. Boxes, indices and sums of
-    /// many squares need floats, and some operators do not support halves.
+    /// Whether the layer computes with `f32` even in a file of halves (16-bit floats). Boxes,
+    /// indices and sums of squares need `f32`, and some operators do not support halves.
     pub full_precision: bool,
     /// Whether a top may be the bottom of the same index, if both have the same shape. True if
     /// Caffe's layer never reads a value after it has overwritten the value.
@@ -99,7 +99,7 @@ const PLAIN: Rule = Rule {
 /// The default rule of a layer that may work in place.
 const IN_PLACE: Rule = Rule { in_place: true, ..PLAIN };
 
-/// Means that bottoms or tops have no upper limit.
+/// The largest number of bottoms or tops if their number is not limited.
 pub(crate) const ANY: usize = usize::MAX;
 
 /// The rules of all known layer types, sorted by name.
@@ -211,7 +211,7 @@ pub(crate) struct Setup<'a> {
     pub bottoms: &'a [Shape],
 }
 
-/// The shapes that a layer makes.
+/// The shapes of a layer's tops and blobs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shapes {
     pub tops: Vec<Shape>,
@@ -231,7 +231,7 @@ impl Shapes {
 }
 
 impl Setup<'_> {
-    /// Returns the checked axis from the parameter `axis`.
+    /// Checks the parameter `axis` and returns the axis that it selects.
     pub fn own_axis(&self) -> Result<usize> {
         self.axis(self.parameters.int("axis"))
     }
@@ -274,12 +274,12 @@ fn constants(shape: &[i64]) -> Result<i64> {
     }
 }
 
-/// Refuses a layer if one of these `axes` of the first bottom grows with the batch: the graph
-/// contains weights or numbers for one size of these axes.
+/// Refuses a layer if one of these `axes` of the first bottom grows with the batch, because the
+/// graph contains constants for one size of these axes.
 fn fixed(e: &Emit<'_>, axes: Range<usize>) -> Result<()> {
     match e.bottom_batch[0] {
         Some(axis) if axes.contains(&axis) => Err(Error::unsupported(format_args!(
-            "its axis {axis} grows with the batch; what it computes is for one size"
+            "its axis {axis} grows with the batch; the constants are for one size"
         ))),
         _ => Ok(()),
     }
@@ -290,7 +290,7 @@ fn with_rest(shape: &[i64], axis: usize, rest: &[i64]) -> Shape {
     [&shape[..axis], rest].concat()
 }
 
-/// Returns a dimension of a blob. As in Caffe's older code, missing axes up to four are 1.
+/// Returns a dimension of a blob. As in Caffe's older code, missing axes up to four have size 1.
 pub(crate) fn legacy_dim(shape: &[i64], axis: usize) -> Result<i64> {
     match shape.len() {
         0..=4 => Ok(shape.get(axis).copied().unwrap_or(1)),

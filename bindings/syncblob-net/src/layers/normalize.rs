@@ -1,5 +1,5 @@
-//! Divides a blob by the root of its sum of squares, then multiplies it by weights. A layer of SSD,
-//! which some forks call `NormalizeBBox`.
+//! Divides a blob by the root of its sum of squares, then multiplies it by weights. Some forks call
+//! this layer of SSD `NormalizeBBox`.
 
 use super::{fixed, Rule, Setup, Shapes, IN_PLACE};
 use crate::onnx::Emit;

@@ -15,7 +15,7 @@ fn order(setup: &Setup<'_>) -> Result<Vec<usize>> {
         match usize::try_from(axis) {
             Ok(axis) if axis < axes && !order.contains(&axis) => order.push(axis),
             _ => {
-                let text = format_args!("axis {axis} of {axes} is not there, or there twice");
+                let text = format_args!("axis {axis} of {axes} does not exist or is repeated");
                 return Err(Error::invalid(text));
             }
         }

@@ -40,8 +40,8 @@ impl Windows {
         Ok(Self { size, kernel, stride, pad, number, pad_after })
     }
 
-    /// If possible, sets a padding with which the number of windows is rounded up for any size of
-    /// the image, because runtimes such as OpenCV accept images of other sizes.
+    /// If possible, sets a padding that rounds the number of windows up for every size of the
+    /// image, because runtimes such as OpenCV accept images of other sizes.
     fn of_any_size(self) -> Self {
         match self.pad == 0 && self.stride <= self.kernel {
             true => Self { pad_after: self.stride - 1, ..self },
@@ -54,7 +54,7 @@ impl Windows {
         (self.number - 1) * self.stride
     }
 
-    /// Returns Caffe's divisors: the length of the part of each window inside the padded image.
+    /// Returns each window's length inside the padded image, by which Caffe divides.
     fn lengths(&self) -> impl Iterator<Item = i64> + '_ {
         let end = self.size + 2 * self.pad;
         (0..self.number).map(move |at| self.kernel.min(end - at * self.stride))
@@ -82,16 +82,16 @@ fn number(size: i64, kernel: i64, stride: i64, pad: i64, up: bool) -> Result<i64
         number -= 1;
     }
     if number < 1 {
-        let text = format_args!("a kernel of {kernel} over {size} and twice {pad}");
+        let text = format_args!("a kernel of {kernel} for a size of {size} + 2 * {pad}");
         return Err(Error::invalid(text));
     }
     if (number - 1) * stride >= size + pad {
-        return Err(Error::unsupported("a window outside of the image, whose value means nothing"));
+        return Err(Error::unsupported("a window that is outside of the image"));
     }
     super::size(number.into())
 }
 
-/// A method and its windows, along height and width or along time, height and width.
+/// A pooling method and its windows, along height and width or along time, height and width.
 pub(super) struct Pool {
     pub method: &'static str,
     pub windows: Vec<Windows>,
@@ -108,7 +108,7 @@ impl Pool {
         let kernels = if global {
             let others = ["kernel_size", "kernel_h", "kernel_w"].map(|name| p.has(name));
             if others != [false; 3] || strides != [1, 1] || pads != [0, 0] {
-                return Err(Error::invalid("global_pooling beside a kernel, a pad or a stride"));
+                return Err(Error::invalid("both global_pooling and a kernel, a pad or a stride"));
             }
             sizes
         } else {
@@ -210,7 +210,7 @@ pub(super) fn pair(
         (Some(one), None, None, _) | (None, None, None, Some(one)) => [one, one],
         (None, Some(h), Some(w), _) => [h, w],
         _ => {
-            let text = format_args!("neither {both} alone nor both {h} and {w}");
+            let text = format_args!("it needs either {both} or both {h} and {w}");
             return Err(Error::invalid(text));
         }
     };
@@ -255,7 +255,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     let pool = Pool::new(setup)?;
     let number = setup.layer.tops.len();
     if number > 1 && pool.method != "MAX" {
-        return Err(Error::invalid("a second top is for the pool MAX"));
+        return Err(Error::invalid("only the pool MAX has a second top"));
     }
     let top = pool.shape(&setup.bottoms[0]);
     Ok(Shapes { tops: vec![top; number], blobs: Vec::new() })
@@ -275,7 +275,7 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Makes the second top. ONNX's index of a maximum in the blob becomes the index in its plane.
+/// Makes both tops. Converts ONNX's index of a maximum in the blob to the index in its plane.
 fn maximum_and_mask(e: &mut Emit<'_>, pool: &Pool) {
     let plane = e.ints(&[pool.windows[0].size * pool.windows[1].size]);
     let places = pool.node("MaxPool", e.bottom(0)).top_and_value(e, 0);

@@ -1,4 +1,4 @@
-//! Power, Exp and Log: scale and shift each value, and apply a function.
+//! The layers Power, Exp and Log scale and shift each value, then apply a function.
 
 use super::{Rule, IN_PLACE};
 use crate::message::Message;

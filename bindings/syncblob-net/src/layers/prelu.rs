@@ -1,4 +1,4 @@
-//! max(x, 0), plus a learned slope for negative values: one for each channel, or one for all.
+//! max(x, 0) + slope * min(x, 0), with a learned slope for each channel or for all channels.
 
 use super::{fixed, Rule, Setup, Shapes, IN_PLACE};
 use crate::onnx::Emit;

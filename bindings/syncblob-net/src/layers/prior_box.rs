@@ -1,6 +1,6 @@
 //! Computes the boxes that SSD's detections are relative to. The boxes depend only on shapes and
-//! parameters, so they are a constant. In TextBoxes, a position may have several centres; they are
-//! in fields that OpenCV calls `offset_h` and `offset_w`.
+//! parameters, so they are a constant. In TextBoxes, a position may have several centres, whose
+//! offsets are in fields that OpenCV calls `offset_h` and `offset_w`.
 
 use super::{constants, legacy_dim, Rule, Setup, Shapes, PLAIN};
 use crate::message::{Message, Place};
@@ -56,7 +56,7 @@ fn priors_of(p: &Message) -> Result<Vec<(f32, f32)>> {
     Ok(priors)
 }
 
-/// The maximum number of ratios. Each is compared with all earlier ratios, in quadratic time.
+/// The maximum number of ratios: each is compared with all earlier ratios, in quadratic time.
 const MOST_RATIOS: usize = 1024;
 
 /// Returns the distinct ratios of width to height, except 1.
@@ -97,10 +97,10 @@ fn offsets(p: &Message) -> Result<Vec<(f32, f32)>> {
     match (down.len(), across.len()) {
         (0, 0) => Ok(vec![(p.float("offset"), p.float("offset"))]),
         (h, w) if h == w && h > 2 => Err(Error::unsupported(
-            "offset_h and offset_w three times or more, whose meaning is unknown",
+            "three or more of offset_h and offset_w, whose meaning is unknown",
         )),
         (h, w) if h == w => Ok(down.into_iter().zip(across).collect()),
-        _ => Err(Error::invalid("offset_h and offset_w must be given as often")),
+        _ => Err(Error::invalid("offset_h and offset_w need equally many values")),
     }
 }
 
@@ -115,7 +115,7 @@ fn pair(p: &Message, both: &str, h: &str, w: &str) -> Result<(f32, f32)> {
         (None, None, None) => return Ok((0.0, 0.0)),
         (Some(one), None, None) => (one, one),
         (None, Some(h), Some(w)) => (h, w),
-        _ => return Err(Error::invalid(format_args!("{both}, or both of {h} and {w}"))),
+        _ => return Err(Error::invalid(format_args!("only {both}, or {h} and {w}"))),
     };
     match pair.0 > 0.0 && pair.1 > 0.0 {
         true => Ok(pair),

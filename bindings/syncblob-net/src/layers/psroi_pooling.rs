@@ -1,7 +1,7 @@
-//! Computes the means of bins of regions. Each bin reads separate channels. The layer is from
-//! R-FCN, and the rules follow its source. The corners of a region are rounded, the second is
-//! increased by one, then both are scaled. A region is at least a tenth of a pixel wide. A bin
-//! covers the pixels of the image that it touches. The mean of an empty bin is 0.
+//! Divides regions of an image into bins and computes the bins' means. Each bin reads separate
+//! channels. The layer is from R-FCN, and the rules follow its source. The corners of a region are
+//! rounded, the second is increased by one, then both are scaled. A region is at least a tenth of a
+//! pixel wide. A bin covers the pixels of the image that it touches. The mean of an empty bin is 0.
 //!
 //! The sum of a bin is computed from a summed-area table, which needs doubles.
 
@@ -21,7 +21,7 @@ pub(super) static PSROI_POOLING: Rule = Rule {
     ..PLAIN
 };
 
-/// Returns the channels of the top, and the bins along a side.
+/// Returns the number of the top's channels, and the number of bins along a side of a region.
 fn sizes(setup: &Setup<'_>) -> Result<[i64; 2]> {
     let [outputs, bins] =
         ["output_dim", "group_size"].map(|name| size(setup.parameters.int(name).into()));
@@ -31,7 +31,7 @@ fn sizes(setup: &Setup<'_>) -> Result<[i64; 2]> {
     match i128::from(setup.bottoms[0][1]) {
         has if has == channels && channels > 0 => Ok([outputs, bins]),
         has => {
-            let text = format_args!("{has} channels for {outputs} in {bins} by {bins} bins");
+            let text = format_args!("{has} channels, not {outputs} * {bins} * {bins}");
             Err(Error::invalid(text))
         }
     }
@@ -74,7 +74,7 @@ fn corners(e: &mut Emit<'_>, rows: Value) -> Corners {
     Corners { begin: e.apply("Mul", [begin, scale]), end: e.apply("Mul", [end, scale]) }
 }
 
-/// Rounds halves away from 0, unlike ONNX's `Round`. With doubles, the sum with 0.5 is exact.
+/// Rounds 0.5 away from 0, unlike ONNX's `Round`. In doubles, the sum with 0.5 is exact.
 fn rounded(e: &mut Emit<'_>, value: Value) -> Value {
     let half = e.float(0.5);
     let [value, half] = [value, half].map(|value| e.cast(value, DataType::Double));
@@ -91,8 +91,8 @@ struct Bounds {
     end: Value,
 }
 
-/// Rounds a position once, after multiplying and adding, like a fused multiply-add. R-FCN's layer
-/// exists only for processors that fuse both. The rounding may decide whether a bin is empty.
+/// Rounds a position once, after multiplying and adding, like the fused multiply-add of the GPUs
+/// that R-FCN's layer requires. The rounding may decide whether a bin is empty.
 #[allow(clippy::cast_precision_loss)] // there are fewer bins than channels
 fn bounds(e: &mut Emit<'_>, Corners { begin, end }: Corners) -> Result<Bounds> {
     let ([_, bins], [height, width]) = (sizes(&e.setup())?, plane(&e.bottom_shapes[0])?);
@@ -162,8 +162,8 @@ fn sums(e: &mut Emit<'_>, bounds: &Bounds, images: Value) -> Result<Value> {
     Ok(e.apply("Sub", [right, left]))
 }
 
-/// Returns the summed-area table as a vector. Each element is the sum of all elements above it and
-/// to the left. A plane of the table has one row and one column more than the bottom.
+/// Returns the summed-area table as a vector. Each element is the sum of the bottom's elements
+/// above and to the left. A plane of the table has one row and one column more than the bottom.
 fn table(e: &mut Emit<'_>) -> Value {
     let border = e.ints(&[0, 0, 1, 1, 0, 0, 0, 0]);
     let padded = e.apply("Pad", [e.bottom(0), border]);

@@ -1,8 +1,8 @@
-//! LSTM and RNN: a state passes from step to step of sequences. The first axis is the steps, the
-//! second the sequences. Before each step, the state is multiplied by the second bottom's value for
+//! LSTM and RNN pass a state from step to step of sequences. The first axis is the steps, the
+//! second the sequences. Before a step, the state is multiplied by the second bottom's value for
 //! the step and the sequence: 0 at the beginning of a sequence, 1 elsewhere. ONNX has no operator
 //! with such a factor, so each step has separate nodes. Without bottoms for the state, it starts as
-//! 0. Caffe's first run does the same, but later runs continue with the state of the previous run.
+//! 0, as in Caffe's first run; Caffe's later runs continue with the old state.
 
 use super::{count, fixed, size, Rule, Setup, Shapes, PLAIN};
 use crate::net::Shape;
@@ -132,12 +132,12 @@ fn constant(bottom: &[i64], sequences: i64) -> Result<i64> {
 
 /// The graph's values that the steps read.
 struct Steps {
-    /// The weighted inputs of each step. `conts` has the factors of the state for each step.
+    /// The weighted inputs of each step. `conts` contains each step's factors for the state.
     inputs: Vec<Value>,
     conts: Vec<Value>,
     /// The matrix that the state is multiplied by.
     weights: Value,
-    /// The states before the first step. If there are none, the state is 0.
+    /// The states before the first step. If the list is empty, the state is 0.
     states: Vec<Value>,
 }
 

@@ -1,4 +1,4 @@
-//! max(x, 0), with a slope for negative values.
+//! max(x, 0) + negative_slope * min(x, 0).
 
 use super::{Rule, IN_PLACE};
 use crate::onnx::Emit;

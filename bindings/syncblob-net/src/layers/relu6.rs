@@ -1,5 +1,5 @@
-//! ReLU6 is a ReLU with an upper limit, by default 6, from forks for MobileNet and YOLO. Clip has a
-//! lower and an upper limit; Caffe has this layer since 2018.
+//! ReLU6 is a ReLU with an upper limit, by default 6, from forks for MobileNet and YOLO. Clip, a
+//! layer of Caffe since 2018, has a lower and an upper limit.
 
 use super::{Rule, IN_PLACE};
 use crate::onnx::Emit;

@@ -30,7 +30,7 @@ fn replaced(setup: &Setup<'_>) -> Result<(usize, usize)> {
     match (usize::try_from(start), usize::try_from(end)) {
         (Ok(start), Ok(end)) if start <= end && end as i64 <= axes => Ok((start, end)),
         _ => {
-            let text = format_args!("{num_axes} axes from axis {axis} of {axes} on");
+            let text = format_args!("{num_axes} axes from axis {axis} on, of {axes}");
             Err(Error::invalid(text))
         }
     }

@@ -1,6 +1,6 @@
-//! Layers of forks that read text with recurrent layers. Reverse reverses an axis. Transpose
-//! reorders all axes. ContinuationIndicator makes the second bottom of a recurrent layer, for
-//! sequences that begin at the first step and end at the last.
+//! Layers of Caffe's forks that recognise text by recurrent layers. Reverse reverses an axis.
+//! Transpose reorders all axes. ContinuationIndicator makes the second bottom of a recurrent layer,
+//! for sequences that begin at the first step and end at the last.
 
 use super::{size, Rule, Setup, Shapes, PLAIN};
 use crate::onnx::Emit;
@@ -50,7 +50,7 @@ fn transposed(setup: &Setup<'_>) -> Result<Shapes> {
     let mut sorted = order.clone();
     sorted.sort_unstable();
     if !sorted.into_iter().eq(0..bottom.len() as i64) {
-        return Err(Error::invalid(format_args!("{order:?} for the axes of {bottom:?}")));
+        return Err(Error::invalid(format_args!("the order {order:?} of the axes of {bottom:?}")));
     }
     let sizes = order.iter().filter_map(|&axis| bottom.get(usize::try_from(axis).ok()?));
     Ok(Shapes::top(sizes.copied().collect()))

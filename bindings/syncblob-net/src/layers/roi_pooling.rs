@@ -1,7 +1,7 @@
-//! Computes the maxima of bins of regions. The layer is from Fast R-CNN, and the rules follow its
-//! source. A region is an image's number and two corners, which are inside the region. Their
-//! coordinates are scaled, then rounded. An empty bin is 0. ONNX does not define the rounding, but
-//! onnxruntime rounds like Caffe, also for halves.
+//! Divides regions of an image into bins and computes the bins' maxima. The layer is from Fast
+//! R-CNN, and the rules follow its source. A region is an image's number and two corners, which are
+//! inside the region. Their coordinates are scaled, then rounded. An empty bin is 0. ONNX does not
+//! define the rounding, but onnxruntime rounds like Caffe.
 
 use super::pooling::plane;
 use super::{count, fixed, size, Rule, Setup, Shapes, PLAIN};

@@ -1,4 +1,4 @@
-//! Scale multiplies and Bias adds a blob or weights that cover some axes of the first bottom.
+//! Scale multiplies the first bottom by a blob or weights that cover some axes; Bias adds them.
 
 use super::{fixed, Rule, Setup, Shapes, IN_PLACE};
 use crate::net::Shape;
@@ -23,7 +23,7 @@ pub(super) static BIAS: Rule = Rule {
     ..IN_PLACE
 };
 
-/// Returns the first axis of the first bottom that the other factor covers, and the covered sizes.
+/// Returns the first axis of the first bottom that the other operand covers, and the covered sizes.
 fn covered(setup: &Setup<'_>) -> Result<(usize, Shape)> {
     let (p, bottom) = (setup.parameters, &setup.bottoms[0]);
     let (axis, num_axes) = (p.int("axis"), p.int("num_axes"));
@@ -41,7 +41,7 @@ fn covered(setup: &Setup<'_>) -> Result<(usize, Shape)> {
         Ok(number) if number <= bottom.len() - axis => axis + number,
         Err(_) if num_axes == -1 => bottom.len(),
         _ => {
-            let text = format_args!("{num_axes} axes from axis {axis} of {bottom:?} on");
+            let text = format_args!("{num_axes} axes from axis {axis} on, of {bottom:?}");
             return Err(Error::invalid(text));
         }
     };

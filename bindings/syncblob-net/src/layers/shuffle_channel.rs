@@ -1,4 +1,4 @@
-//! Reorders channels: the first of each group, then the second of each group. From ShuffleNet.
+//! ShuffleNet's layer reorders channels: the first of each group, then the second of each group.
 
 use super::{count, fixed, Rule, Setup, Shapes, PLAIN};
 use crate::onnx::Emit;

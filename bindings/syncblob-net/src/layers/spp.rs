@@ -22,7 +22,7 @@ fn levels(setup: &Setup<'_>) -> Result<Vec<Pool>> {
     (0..height).map(level).collect()
 }
 
-/// Returns the windows for a number of bins along an axis, with half of the excess as padding.
+/// Returns a window for each bin along an axis. The padding is half of what exceeds the axis.
 fn bins(size: i64, number: i64) -> Result<Windows> {
     let kernel = size / number + i64::from(size % number != 0);
     Windows::new(size, kernel, kernel, (kernel * number - size + 1) / 2, true)

@@ -1,5 +1,5 @@
 //! Swish and similar layers, which multiply a value by a gate that is computed from the value.
-//! Swish is a layer of BVLC's Caffe; the others are layers of forks.
+//! Swish is a layer of BVLC's Caffe; the other layers are from forks.
 
 use super::{Rule, IN_PLACE};
 use crate::onnx::Emit;

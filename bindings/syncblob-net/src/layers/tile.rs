@@ -7,7 +7,7 @@ use crate::{Error, Result};
 pub(super) static TILE: Rule =
     Rule { layer_type: "Tile", parameters: Some("tile_param"), shapes, emit, ..IN_PLACE };
 
-/// Returns the axis, and the number of repetitions.
+/// Returns the axis and the number of repetitions.
 fn tiles(setup: &Setup<'_>) -> Result<(usize, i64)> {
     let tiles = setup.parameters.int("tiles");
     if tiles < 1 {

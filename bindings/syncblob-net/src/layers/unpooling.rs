@@ -1,5 +1,5 @@
-//! DeconvNet's layer; the rules follow its source. It moves each value to the position that it had
-//! before pooling, which the second top of the pooling contains. All other values are 0.
+//! DeconvNet's layer moves each value to its position before pooling, which the pooling's second
+//! top contains. The rules follow DeconvNet's source. All other values are 0.
 
 use super::pooling::pair;
 use super::upsample::{scatter, scattered};
@@ -20,7 +20,7 @@ pub(super) static UNPOOLING: Rule = Rule {
 fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     let p = setup.parameters;
     if setup.bottoms.len() == 1 {
-        return Err(Error::unsupported("without a second bottom, the places of the values"));
+        return Err(Error::unsupported("it needs a second bottom, with the values' positions"));
     }
     match p.enumeration("unpool") {
         "MAX" => scattered(setup, pair(p, "unpool_size", ("unpool_h", "unpool_w"), None)?),

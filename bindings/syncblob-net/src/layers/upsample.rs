@@ -42,8 +42,8 @@ fn squares(setup: &Setup<'_>) -> Result<i64> {
     }
 }
 
-/// Returns the sides of the plane before pooling: the set sides, or the bottom's sides times a
-/// common factor or one factor for each. `pad_out_h` and `pad_out_w` subtract one.
+/// Returns the sides of the plane before pooling: the parameters' sides, or the bottom's sides
+/// times one or two factors. `pad_out_h` and `pad_out_w` subtract 1 from the products.
 fn unpooled(setup: &Setup<'_>) -> Result<[i64; 2]> {
     let p = setup.parameters;
     let pads = ["pad_out_h", "pad_out_w"].map(|name| i64::from(p.bool(name)));
@@ -55,7 +55,7 @@ fn unpooled(setup: &Setup<'_>) -> Result<[i64; 2]> {
         }
         (None, None, None, Some(h), Some(w)) => [h, w],
         (None, None, both, None, None) => [both.unwrap_or(2); 2],
-        _ => return Err(Error::invalid("neither both sides nor one scale nor one for each side")),
+        _ => return Err(Error::invalid("it needs both sides, one scale, or two scales")),
     };
     let sides = plane(&setup.bottoms[0])?;
     let side = |at: usize| match (scales[at], pads[at]) {
@@ -67,7 +67,7 @@ fn unpooled(setup: &Setup<'_>) -> Result<[i64; 2]> {
     Ok([side(0)?, side(1)?])
 }
 
-/// Returns the shape of a top with these sides. Values and positions must have the same shape.
+/// Returns the shape of a top with these sides. Both bottoms must have the same shape.
 pub(super) fn scattered(setup: &Setup<'_>, sides: [i64; 2]) -> Result<Shapes> {
     let (values, places) = (&setup.bottoms[0], &setup.bottoms[1]);
     plane(values)?;
@@ -113,7 +113,7 @@ fn flat(e: &mut Emit<'_>, value: Value) -> Value {
     e.reshape(value, &[0, 0, -1])
 }
 
-/// Returns the top's sizes with each plane as a row. Reads the first two sizes from the bottom.
+/// Returns the top's shape with each plane as a row. Reads its first two sizes from the bottom.
 fn flat_top(e: &mut Emit<'_>) -> Value {
     let area = e.ints(&[e.top_shapes[0][2] * e.top_shapes[0][3]]);
     let first = e.node("Shape").int("end", 2).input(e.bottom(0)).value(e);

@@ -227,18 +227,18 @@ fn nets_that_caffe_refuses_are_refused() {
         (
             "layer { name: 'a' type: 'ReLU' bottom: 'd' top: 'a' }
              layer { name: 'b' type: 'ReLU' bottom: 'd' top: 'a' }",
-            "layer 'b' (ReLU): its top 'a' is made by another layer, too",
+            "layer 'b' (ReLU): another layer also writes its top 'a'",
         ),
         (
             "layer { name: 'a' type: 'ReLU' bottom: 'd' top: 'a' }
              layer { name: 'b' type: 'Power' bottom: 'a' top: 'b' }
              layer { name: 'c' type: 'ReLU' bottom: 'a' top: 'a' }",
-            "layer 'c' (ReLU): it works in place on 'a', which is read elsewhere, too",
+            "layer 'c' (ReLU): it works in place on 'a', which other layers read",
         ),
         (
             "layer { name: 'a' type: 'ReLU' bottom: 'd' top: 'a' }
              layer { name: 'b' type: 'Eltwise' bottom: 'd' bottom: 'a' top: 'a' }",
-            "layer 'b' (Eltwise): its top 'a' is made by another layer, too",
+            "layer 'b' (Eltwise): another layer also writes its top 'a'",
         ),
         ("layer { name: 'i' type: 'Input' top: 'd' }", "layer 'i' (Input): its top 'd'"),
         (

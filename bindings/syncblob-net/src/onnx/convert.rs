@@ -45,7 +45,7 @@ struct BlobValue<'n> {
     blob: &'n str,
     /// Whether no later layer writes the blob.
     last: bool,
-    /// The layer's index and its top's index. For an input: `None` and the input's index.
+    /// The indices of the layer and of its top or, for an input, `None` and the input's index.
     made_by: (Option<usize>, usize),
 }
 
@@ -210,7 +210,7 @@ impl Build<'_, '_> {
         Ok(())
     }
 
-    /// Casts the outputs of a file of halves to floats, because its inputs and outputs are floats.
+    /// Casts outputs to `f32` in a file of halves (16-bit floats): inputs and outputs remain `f32`.
     fn leave(&mut self, ends: &Ends) {
         if !self.half {
             return;
@@ -398,7 +398,7 @@ fn all_read(layer: &Layer, rule: &Rule) -> Result<()> {
         let unread = match field.value() {
             _ if !field.is_known() => Some(field),
             crate::Value::Message(message) if Some(field.name()) == parameters => message.unread(),
-            crate::Value::Message(_) => None, // of another layer type: ignored, as in Caffe
+            crate::Value::Message(_) => None, // Caffe ignores parameters of another layer type
             _ => Some(field),
         };
         if let Some(unread) = unread {

@@ -69,19 +69,19 @@ impl<'a> Custom<'a> {
             .collect();
         match options.shapes.iter().find(|(name, _)| !made.contains(name.as_str())) {
             Some((name, _)) => Err(Error::argument(format_args!(
-                "a shape for '{}': shapes are given only of blobs that a layer makes which is \
-                 written as it is",
+                "a shape for '{}': the options may only contain shapes of blobs that a \
+                 custom layer makes",
                 name.escape_default()
             ))),
             None if options.batch.is_some() && !options.shapes.is_empty() => Err(Error::argument(
-                "shapes of layers that are written as they are, and a batch that has no fixed size",
+                "shapes of custom layers are possible only with a batch that has a fixed size",
             )),
             None => Ok(()),
         }
     }
 }
 
-/// Makes the layer's node, with the layer's type, and its parameters as attributes, but no inputs.
+/// Makes the layer's node without inputs. The layer's parameters become the node's attributes.
 pub(super) fn node(layer: &Layer, obeyed: &[&str]) -> Node {
     let mut attributes =
         Attributes { node: Node::of_domain(&layer.layer_type, DOMAIN), taken: HashSet::new() };
@@ -189,8 +189,8 @@ fn float(field: &Field) -> Option<f32> {
     }
 }
 
-/// Returns a value as text: a string unchanged, a message as prototxt, and the value of an unknown
-/// field without the colon.
+/// Returns a value as text: a string unchanged, a message as prototxt, and an unknown field as it
+/// is after the colon.
 fn text(field: &Field) -> Vec<u8> {
     match (&field.value, field.enum_name()) {
         (_, Some(name)) => name.into(),

@@ -26,7 +26,7 @@ pub(crate) struct Emit<'a> {
     pub top_shapes: &'a [Shape],
     /// The shapes of the layer's blobs by Caffe's rules. The stored shapes were compared with them.
     pub blob_shapes: &'a [Shape],
-    /// The axis of each bottom and top that grows with the batch, if the batch has no fixed size.
+    /// For each bottom and top: the axis that grows with the batch, if the batch has no fixed size.
     pub bottom_batch: &'a [Option<usize>],
     pub top_batch: &'a [Option<usize>],
     pub(super) graph: &'a mut Graph,
@@ -166,7 +166,7 @@ impl Emit<'_> {
         self.node("Reshape").input(value).input(dims).top(self, top);
     }
 
-    /// Records that the size of a top's axis is known only when the net runs.
+    /// Records that the size of an axis of a top is known only when the net runs.
     pub fn varies(&mut self, top: usize, axis: usize) {
         self.graph.varying.insert(self.tops[top], axis);
     }

@@ -40,7 +40,7 @@ const MOST: usize = 256 << 20;
 pub(crate) struct Graph {
     pub nodes: Vec<NodeProto>,
     pub initializers: Vec<Initializer>,
-    /// Axes whose sizes are known only when the net runs, by value.
+    /// For a value, the axis whose size is known only when the net runs.
     pub varying: HashMap<Value, usize>,
     /// Whether the values of tensors that are added now remain `f32` in a file of halves.
     pub full_precision: bool,
@@ -59,7 +59,7 @@ impl Graph {
         self.reserved.extend(names.map(str::to_owned));
     }
 
-    /// Makes the value of a blob whose name is reserved. Appends a number for a second value.
+    /// Makes a value with a blob's reserved name. The name of a second value ends in a number.
     pub fn blob(&mut self, name: &str) -> Value {
         if !self.taken.contains_key(name) {
             self.reserved.remove(name);
@@ -67,8 +67,8 @@ impl Graph {
         self.value(name)
     }
 
-    /// Makes a value with the wished name. If the name is taken, appends a number. Replaces an
-    /// empty name, because in ONNX an empty name means that the value is missing.
+    /// Makes a value with a wished name. If the name is taken, appends a number. Replaces an empty
+    /// name, which in ONNX means a missing value.
     pub fn value(&mut self, wish: impl Into<String>) -> Value {
         let wish = wish.into();
         let name = self.free_name(if wish.is_empty() { "unnamed".into() } else { wish });
@@ -116,7 +116,7 @@ impl Graph {
         if self.size <= MOST {
             return Ok(());
         }
-        let text = format_args!("layers that compute more than {} MiB of the file", MOST >> 20);
+        let text = format_args!("nodes and computed tensors of more than {} MiB", MOST >> 20);
         Err(Error::new(ErrorKind::Limit, text))
     }
 

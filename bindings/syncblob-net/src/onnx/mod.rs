@@ -57,7 +57,8 @@ pub struct OnnxOptions {
     /// of the first input and of each input whose first axis has the same size. An axis whose size
     /// is a multiple of the batch has a separate name.
     pub batch: Option<String>,
-    /// Whether the weights and the computation are halves. Inputs and outputs remain `f32`.
+    /// Whether the weights and the computation are halves (16-bit floats). Inputs and outputs
+    /// remain `f32`.
     pub half: bool,
     /// The preprocessing of the net's inputs.
     pub preprocessing: Preprocessing,
@@ -67,8 +68,8 @@ pub struct OnnxOptions {
     /// a field of a nested message. An enum is a string. A value of unknown type is a string of
     /// prototxt.
     pub custom: bool,
-    /// Shapes of blobs that such nodes write. A blob without a known shape cannot be an output, and
-    /// no layer that needs its shape can read it.
+    /// Shapes of blobs that custom nodes write. A blob without a known shape cannot be an output,
+    /// and no layer that needs its shape can read it.
     pub shapes: Vec<(String, Shape)>,
     /// Pairs of key and value for the file's metadata. The net's [sources](Net::with_sources) are
     /// added as `caffe.prototxt`, `caffe.prototxt.blake3`, `caffe.model` and `caffe.model.blake3`,
@@ -140,8 +141,7 @@ impl Net {
         let mut custom = Custom::new(options);
         loop {
             match self.as_onnx(options, &mut custom) {
-                // The error contains all layers that were found to be unsupported when their nodes
-                // were made.
+                // The error contains all layers that were unsupported when their nodes were made.
                 Err(error) if custom.add_all(&error) => {}
                 result => return result,
             }
@@ -210,7 +210,7 @@ impl Onnx {
     /// All errors of [`write`](Onnx::write).
     pub fn write_to(&self, out: &mut dyn Sink) -> Result<()> {
         if self.needs_external() {
-            let text = "more than 2 GiB of weights, which no ONNX file holds itself";
+            let text = "more than 2 GiB of weights, which one ONNX file cannot contain";
             return Err(crate::Error::new(crate::ErrorKind::Limit, text));
         }
         self.parts.write(self.model.as_deref(), out)
@@ -302,12 +302,12 @@ fn model_proto(net: &Net, options: &OnnxOptions, custom: &Custom<'_>) -> ModelPr
     }
 }
 
-/// Returns warnings about outputs that overwrite an input in place: the input has the blob's name.
+/// Returns warnings about outputs that have another name because an input has their blob's name.
 fn renamed(plan: &Plan<'_>, graph: &Graph, ends: &Ends) -> Vec<String> {
     let names = ends.outputs.iter().map(|&(at, value)| (plan.blob(at), graph.name(value)));
     let renamed = names.filter(|(blob, name)| blob != name).map(|(blob, name)| {
         let (blob, name) = (blob.escape_default(), name.escape_default());
-        format!("the output '{blob}' is called '{name}' in the file: an input has its name")
+        format!("the output '{blob}' is called '{name}' in the file: an input is called '{blob}'")
     });
     renamed.collect()
 }
@@ -397,8 +397,8 @@ impl Infos<'_> {
 fn unknown_output(name: &str) -> Error {
     let name = name.escape_default();
     Error::invalid(format_args!(
-        "the shape of the output '{name}' is not known: the layer that makes it is written as it \
-         is; give it by --shape {name}=SHAPE"
+        "the shape of the output '{name}' is not known, because a custom layer makes the \
+         output; set the shape by --shape {name}=SHAPE"
     ))
 }
 

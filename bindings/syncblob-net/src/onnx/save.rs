@@ -15,9 +15,9 @@ const BUFFER: usize = 256 << 10;
 const TRIES: usize = 100;
 
 impl Onnx {
-    /// Writes the file. An old file is either replaced completely or unchanged. Above 2 GiB, the
-    /// weights are in a second file in the same folder, whose name is the first name with `.data`
-    /// appended. The second file is renamed to its place first.
+    /// Writes the file. An existing file is either replaced completely or left unchanged. Above 2
+    /// GiB, the weights are in a second file in the same folder, whose name is the first name with
+    /// `.data` appended. The second file is renamed to its final name first.
     ///
     /// # Errors
     /// [`Io`](crate::ErrorKind::Io); [`Weights`](crate::ErrorKind::Weights) if they cannot be read.

@@ -111,7 +111,7 @@ const RELU: &str = "layer { name: 'relu' type: 'ReLU' bottom: 'a' top: 'b' }";
 const IN_PLACE: &str = "layer { name: 'in' type: 'Odd' bottom: 'data' top: 'data' }
     layer { name: 'relu' type: 'ReLU' bottom: 'data' top: 'b' }";
 const CHAIN: &str = "layer { name: 'c' type: 'Python' bottom: 'a' top: 'c' }";
-/// The Pooling is a known type with an unknown parameter.
+/// A pooling layer whose type is known but which has an unknown parameter.
 const POOL: &str = "layer { name: 'r' type: 'Reshape' bottom: 'data' top: 'i' reshape_param {
     shape { dim: 1 dim: 1 dim: 2 dim: 3 } } }
     layer { name: 'pool' type: 'Pooling' bottom: 'i' top: 'p' pooling_param { kernel_size: 1 odd: 1 } }";
@@ -421,7 +421,7 @@ fn a_net_that_computes_nothing_is_refused() {
     assert!(Upgraded::from_prototxt(b"", &Limits::default()).is_ok());
 }
 
-/// Returns a data layer for `data` in a phase, with the preprocessing of images.
+/// Returns the text of a data layer with the top `data`, a phase and the preprocessing of images.
 fn data(phase: &str, transform: &str) -> String {
     format!(
         "layer {{ name: 'd' type: 'Data' top: 'data' top: 'label' include {{ phase: {phase} }}

@@ -34,7 +34,7 @@ const LEAST_OUTSIDE: u64 = 1024;
 /// The destination of the bytes of a file.
 pub trait Sink: Write {
     /// Appends `size` bytes of the model's file, beginning at `offset`, if the sink can copy them
-    /// faster than `write`. Returns whether it did. If not, the caller calls `write`.
+    /// faster than `write`. Returns whether it did; if not, the caller calls `write`.
     ///
     /// # Errors
     /// The errors of reading the model's file and of writing the sink.
@@ -67,13 +67,13 @@ pub(super) struct Parts {
     /// The graph without initializers.
     pub message: GraphProto,
     pub graph: Graph,
-    /// Whether floating-point tensors become halves.
+    /// Whether floating-point tensors become halves (16-bit floats).
     pub half: bool,
     pub overflows: Overflows,
     pub digests: Digests,
 }
 
-/// Counts finite values that became infinite as halves, in all tensors written so far.
+/// Counts finite values that became infinite as halves in all tensors that were written so far.
 #[derive(Debug, Default)]
 pub(super) struct Overflows {
     values: AtomicU64,
@@ -94,7 +94,7 @@ impl Overflows {
     }
 }
 
-/// How many weights are beyond the range of halves. [`Display`](fmt::Display) prints a sentence.
+/// How many weights exceed the range of 16-bit floats. [`Display`](fmt::Display) prints a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Overflow {
@@ -221,7 +221,7 @@ impl Parts {
     fn message(&self, external: Option<External<'_>>) -> (Vec<u8>, Tensors) {
         let header = |(index, tensor): (usize, &Initializer)| {
             let place = external.as_ref().and_then(|external| {
-                Some((external.name, external.offsets[index]?)) // inside if there is no offset
+                Some((external.name, external.offsets[index]?)) // without an offset: inside
             });
             Header { bytes: self.header(tensor, place).encode_to_vec(), inside: place.is_none() }
         };
@@ -289,8 +289,8 @@ fn as_half(value: f32, overflows: &Cell<u64>) -> [u8; 2] {
     half.to_le_bytes()
 }
 
-/// Writes the blob's values in pieces. If `halves` is set, writes halves, and counts in it the
-/// values that became infinite.
+/// Writes the blob's values in pieces. If `halves` is set, writes halves and adds the number of
+/// values that became infinite to `halves`.
 fn copy(blob: &StoredBlob<'_>, halves: Option<&Cell<u64>>, out: &mut dyn Write) -> Result<()> {
     let count = blob.info().count();
     let mut values = vec![0_f32; CHUNK.min(count)];
@@ -322,12 +322,12 @@ fn copy_as_stored(blob: &StoredBlob<'_>, out: &mut dyn Sink) -> Result<bool> {
     Ok(true)
 }
 
-/// Reads a value, which fails if the file has changed since it was opened.
+/// Reads one value, because reading fails if the file has changed since it was opened.
 fn check_unchanged(blob: &StoredBlob<'_>) -> Result<()> {
     Ok(blob.read_values(Part::Data, 0, &mut [0_f32; 1][..blob.info().count().min(1)])?)
 }
 
-/// A tensor's encoded message without its values. `inside` is whether the values follow it.
+/// A tensor's encoded message without its values. `inside` is true if the values follow it.
 struct Header {
     bytes: Vec<u8>,
     inside: bool,

@@ -114,7 +114,7 @@ impl Maker<'_> {
     }
 }
 
-/// In a fork, NONE has a second number.
+/// In a fork, the enum's value NONE has a second number.
 #[test]
 fn numbers_with_one_name_are_the_same_value() {
     let limits = Limits::default();
@@ -140,7 +140,7 @@ proptest! {
         prop_assert!(of_bytes == message, "{}\nis read from the bytes of\n{}", of_bytes, text);
     }
 
-    /// The text printed for any readable bytes is read and printed again unchanged.
+    /// If bytes can be read, the text printed for them is read and printed again unchanged.
     #[test]
     fn any_readable_bytes_print_stably(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let limits = Limits::default();
@@ -149,7 +149,7 @@ proptest! {
         }
     }
 
-    /// The text printed for a damaged but readable text is read and printed again unchanged.
+    /// If a damaged text can be read, the text printed for it is read and printed again unchanged.
     #[test]
     fn any_text(edits in prop::collection::vec((any::<prop::sample::Index>(), 0..WORDS.len(), any::<bool>()), 0..4)) {
         let mut words: Vec<&[u8]> = TEXT.split_inclusive(|&byte| byte == b' ').collect();

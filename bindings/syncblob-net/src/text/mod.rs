@@ -13,7 +13,7 @@ use lexer::{malformed, Lexer, Token};
 
 /// Reads a text as a message of the schema. Fields that are not in the schema are kept as text.
 ///
-/// The time is linear in the text's length. The recursion is as deep as the schema, not the text.
+/// The time is linear in the text's length. The schema, not the text, bounds the recursion depth.
 pub(crate) fn read_text(text: &[u8], message: &str, limits: &Limits) -> Result<Message> {
     let mut used = Used::new(limits);
     used.bytes(text.len())?;
@@ -168,7 +168,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Makes the error for unexpected bytes. Without bytes, the error is about the end of the text.
+/// Makes the error for unexpected bytes or, if there are none, for the end of the text.
 fn found_instead(what: impl std::fmt::Display, place: crate::Place, found: &[u8]) -> Error {
     const SHOWN: usize = 40;
     let (shown, more) = match found.get(..SHOWN) {

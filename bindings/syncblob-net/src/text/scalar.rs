@@ -122,7 +122,7 @@ impl Signed<'_> {
     }
 }
 
-/// Returns the names of an enum's values for an error. If there are many, only the first ones.
+/// Returns the names of an enum's values for an error, but at most the first nine names.
 fn names(values: &[(i32, &str)]) -> String {
     let names: Vec<&str> = values.iter().take(9).map(|value| value.1).collect();
     match values.len() {

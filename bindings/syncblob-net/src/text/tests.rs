@@ -232,7 +232,7 @@ fn limits_are_enforced() {
     }
 }
 
-/// Hostile texts. In full runs they are as large as the limit, and quadratic time would be hours.
+/// In full runs, these texts are as large as the limit, so that quadratic time would take hours.
 #[test]
 fn hostile_texts_take_linear_time() {
     let full = std::env::var_os("SYNCBLOB_TEST_FULL").is_some();

@@ -1,4 +1,4 @@
-//! Replaces the inputs that a net lists by a layer.
+//! Replaces a net's list of inputs by a layer.
 
 use super::{is, text};
 use crate::message::{Message, Place, Value};

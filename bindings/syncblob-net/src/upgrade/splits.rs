@@ -41,7 +41,7 @@ fn last_writers(net: &Message) -> HashMap<Text, usize> {
     tops.collect()
 }
 
-/// Returns the blob that an inserted layer splits. The names of the layer and its tops identify it.
+/// Returns the blob that an inserted layer splits. Caffe's names for such layers identify it.
 fn split_blob(layer: &Message) -> Option<Text> {
     let bottoms = layer.texts("bottom");
     let ([blob], b"Split") = (bottoms.as_slice(), layer.text("type")) else { return None };

@@ -54,7 +54,7 @@ const NETS: &[(&str, &str)] = &[
          layer { type: 'Upsample' upsample_param { scale: 2 } } layer { type: 'Crop' }
          layer { unpooling_param { unpool_size: 9 } type: 'Unpooling' } layer { type: 'BN' bn_param {} }",
     ),
-    // V1's data layers: if one has private transformations, all have both messages.
+    // V1's data layers: if one layer has its own transformations, all layers receive both messages.
     (
         "layers { type: DATA data_param { source: 's' scale: 0.5 mirror: true }
                   transform_param { mirror: false crop_size: 7 } }

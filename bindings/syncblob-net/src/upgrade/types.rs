@@ -75,7 +75,7 @@ const V1: &[&str] = &[
     "Crop",
 ];
 
-/// Types of forks whose number may have another type in Caffe. A row has the number, the
+/// Types of forks whose number may mean another type in Caffe. A row has the number, the
 /// parameters' field and message type, which together identify the layer, and the layer's type.
 const FORKS: &[(usize, &str, &str, &str)] = &[
     (30, "convolution_param", "Convolution3DParameter", "Convolution3D"),
@@ -92,7 +92,7 @@ pub(super) fn v0_type(name: &[u8]) -> Option<i64> {
     i64::try_from(place + 1).ok()
 }
 
-/// Returns the name that a V1 layer's type has now.
+/// Returns the current name of a V1 layer's type.
 pub(super) fn v1_type(number: i64, layer: &Message) -> Option<&'static str> {
     let number = usize::try_from(number).ok()?;
     let has = |field, kind| layer.message(field).is_some_and(|given| given.type_name() == kind);

@@ -7,8 +7,8 @@ use super::{is, messages_mut, moved, types, Children};
 use crate::message::{Field, Message, Value};
 use crate::{Error, Result};
 
-/// The new place of a parameter: each layer type that has the parameter, with the new message for
-/// that type, and the parameter's new name.
+/// The move of a parameter. `to` lists each layer type that has the parameter, with the new message
+/// for this type. `name` is the parameter's new name.
 struct Move {
     from: &'static str,
     to: &'static [(&'static str, &'static str)],
@@ -181,7 +181,7 @@ fn upgrade_layer(old: &Message, notes: &mut Vec<String>) -> Result<Message> {
     Ok(layer)
 }
 
-/// Returns the fields. Of a field that is not repeated, returns only the last.
+/// Returns the fields. If a field is not repeated, returns only its last value.
 fn given(message: &Message) -> impl Iterator<Item = &Field> {
     let mut last = HashMap::new();
     for (at, field) in message.fields.iter().enumerate() {

@@ -85,7 +85,7 @@ struct Blobs {
     counts: [usize; LISTS.len()],
 }
 
-/// V1's lists, each with one value for each blob, and the field of `param` that replaces it.
+/// V1's lists of one value for each blob, each with the field of `param` that replaces the list.
 const LISTS: [(&str, &str); 4] = [
     ("param", "name"),
     ("blob_share_mode", "share_mode"),
@@ -94,7 +94,7 @@ const LISTS: [(&str, &str); 4] = [
 ];
 
 impl Blobs {
-    /// Moves the field's value if the field is in one of the lists. Returns whether it is.
+    /// Moves the field's value if the field is in one of the lists. Returns whether it did.
     fn take(&mut self, field: &Field) -> bool {
         let Some(list) = LISTS.iter().position(|list| is(field, list.0)) else { return false };
         let blob = self.counts[list];

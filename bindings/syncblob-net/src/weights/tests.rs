@@ -46,7 +46,7 @@ fn infer(net: &Net) -> Result<()> {
     }
 }
 
-/// Returns for each layer of the net the model's layer from which its first blob comes.
+/// Returns for each layer of the net the model's layer that contains the net layer's first blob.
 fn layers_of(net: &Net) -> Vec<usize> {
     infer(net).unwrap();
     let blobs = (0..net.layers().len()).map(|at| net.weights(at).unwrap().blobs[0]);
@@ -60,7 +60,7 @@ fn layers_have_the_weights_of_their_names() {
     let model = model(&[("b", BLOB), ("x", BLOB), ("a", BLOB), ("y", &[])]);
     let net = net(&[("a", ""), ("b", "")], model);
     assert_eq!(layers_of(&net), [2, 0]);
-    assert_eq!(net.warnings(), ["the net has no layer 'x': the model's was left out"]);
+    assert_eq!(net.warnings(), ["the net has no layer 'x': the model's layer was left out"]);
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn weights_that_do_not_fit_are_refused() {
     }
 }
 
-/// A row has the filler of a layer that the model lacks, and the problem, if it cannot be filled.
+/// A row has a filler of a layer that the model lacks, and the problem if it cannot be used.
 #[test]
 fn fillers_make_the_weights_of_layers_that_the_model_lacks() {
     let filler = |text: &str| format!("weight_filler {{ {text} }}");
@@ -146,7 +146,7 @@ fn fillers_make_the_weights_of_layers_that_the_model_lacks() {
 fn blobs_that_the_model_lacks_are_not_shared() {
     let named = "param { name: 'w' }";
     let error = infer(&net(&[("a", named), ("b", named)], model(&[]))).unwrap_err();
-    let reason = "the model has no weights for it, nor for those that share its blobs";
+    let reason = "the model has no weights for it, nor for layers that share its blobs";
     assert_eq!(error.problems()[0].reason, reason);
 }
 
@@ -203,7 +203,7 @@ fn shared_blobs_have_one_shape() {
     };
     infer(&read("PERMISSIVE")).unwrap();
     let error = infer(&read("STRICT")).unwrap_err();
-    let reason = "its blob 0 is [8, 4, 1, 1], and 'w', which it shares, is [2, 4, 2, 2]";
+    let reason = "its blob 0 is [8, 4, 1, 1], but the shared blob 'w' is [2, 4, 2, 2]";
     assert_eq!(error.problems()[0].reason, reason);
 }
 

@@ -12,7 +12,7 @@ use record::{place, Cursor, Record, Span, WireType};
 /// type than in the schema, is kept as the bytes of its value. The blobs of layers are omitted.
 ///
 /// Several messages may share the limits. The time is linear in the length of the bytes. The
-/// recursion is as deep as the schema, not the bytes.
+/// schema, not the message, bounds the recursion depth.
 pub(crate) fn read_bytes(bytes: &[u8], message: &str, used: &mut Used<'_>) -> Result<Message> {
     used.bytes(bytes.len())?;
     let mut reader = Reader { bytes, groups: used.most_depth(), used, layer_type: String::new() };
@@ -29,8 +29,8 @@ struct Reader<'a, 'l> {
     layer_type: String,
 }
 
-/// A singular field that was found, and its index in the message. If a message has several parts,
-/// it is read after all parts are found, as if they were one message.
+/// A singular field that was found, and its index in the message. A message of several parts is
+/// read after all parts are found, as if the parts were one message.
 struct Singular {
     /// The field's name. In forks, a field may have several numbers.
     name: &'static str,
@@ -163,7 +163,7 @@ impl Reader<'_, '_> {
     }
 
     /// Finds a layer's type at any position in the layer. For an enum, returns the value's name. If
-    /// several types have the same number, returns the type whose own fields the layer has.
+    /// several types have the same number, returns the type whose parameters the layer contains.
     fn find_type(&self, info: &'static MessageInfo, parts: &[Span]) -> Result<String> {
         let Some(declared) = info.by_name("type", "") else { return Ok(String::new()) };
         let (mut found, mut present) = (Vec::new(), 0);
@@ -187,7 +187,7 @@ impl Reader<'_, '_> {
         Ok(found.into_iter().nth(own).unwrap_or_default())
     }
 
-    /// Returns the type's name. For a number, returns every name that Caffe or a fork uses it for.
+    /// Returns the type's name. For a number, returns all types for which Caffe or forks use it.
     fn types_of(&self, declared: &FieldInfo, value: Span) -> Result<Vec<String>> {
         let Kind::Enum(kind) = declared.kind else {
             return Ok(vec![String::from_utf8_lossy(self.of(value)).into_owned()]);
@@ -206,8 +206,8 @@ fn wire_type(kind: Kind) -> WireType {
     }
 }
 
-/// Returns whether the record has packed values. Every reader must accept these, even if the schema
-/// does not declare the field as packed.
+/// Returns whether the record has packed values. Every reader must accept packed values, even if
+/// the schema does not declare the field so.
 fn is_packed(info: &FieldInfo, record: Record) -> bool {
     info.repeated && record.wire_type == WireType::Bytes
 }
@@ -216,11 +216,11 @@ fn is_packed(info: &FieldInfo, record: Record) -> bool {
 fn scalar(kind: Kind, cursor: &mut Cursor<'_>, bytes: &[u8]) -> Result<Option<Value>> {
     Ok(Some(match kind {
         Kind::Float => {
-            let bits = bytes.try_into().expect("four bytes, by the wire type");
+            let bits = bytes.try_into().expect("the wire type has 4 bytes");
             Value::Float(f64::from(f32::from_le_bytes(bits)))
         }
         Kind::Double => {
-            Value::Float(f64::from_le_bytes(bytes.try_into().expect("eight, by the wire type")))
+            Value::Float(f64::from_le_bytes(bytes.try_into().expect("the wire type has 8 bytes")))
         }
         Kind::Bool => match cursor.varint()? {
             bit @ 0..=1 => Value::Bool(bit == 1),

@@ -20,7 +20,7 @@ pub(super) enum WireType {
     Fixed32,
 }
 
-/// A field: its number, and the position of its value. The length before bytes is not part of it.
+/// A field: its number, and the position of its value. The value excludes its length prefix.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Record {
     pub number: u32,

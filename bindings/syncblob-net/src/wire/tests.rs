@@ -74,7 +74,7 @@ fn bytes_are_read_by_the_schema() {
         // Only the low half of a number counts. A negative number may have ten bytes or five.
         (b"\x20\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "input_dim: -1\n"),
         (b"\x20\xff\xff\xff\xff\x0f", "input_dim: -1\n"),
-        // A bool above 1, which no writer produces.
+        // No writer writes a bool above 1, so the field counts as unknown.
         (b"\x28\x80\x80\x04", "# field 5: 3 bytes\n"),
         // Wire types, field numbers and enum values that are not in the schema.
         (b"\x08\x05", "# field 1: 1 bytes\n"),
@@ -201,7 +201,7 @@ fn fields_have_places() {
     assert_eq!((level.place(), level.value()), (Place::Byte(8), &Value::Int(2)));
 }
 
-/// Hostile bytes. In full runs they are as large as the limit, and quadratic time would be hours.
+/// In full runs, there are as many bytes as the limit, so that quadratic time would take hours.
 #[test]
 fn hostile_bytes_take_linear_time() {
     let full = std::env::var_os("SYNCBLOB_TEST_FULL").is_some();

@@ -1,4 +1,4 @@
-"""The command ``syncblob``, also as ``python -m syncblob``."""
+"""Runs the command ``syncblob``, also as ``python -m syncblob``."""
 
 import signal
 import sys
@@ -8,7 +8,7 @@ from ._syncblob import run_command
 
 def main() -> int:
     """Runs the command with the process's arguments; returns the exit status."""
-    # Restores the default action: Python's handler would not run during the command, so Ctrl-C
+    # Restores the default action, because Python's handler would run only after the command: Ctrl-C
     # would not end the process.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     return run_command(["syncblob", *sys.argv[1:]])

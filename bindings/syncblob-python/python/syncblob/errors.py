@@ -1,10 +1,10 @@
-"""The exceptions, by kind of failure. Their messages are the library's."""
+"""The exceptions, one class for each kind of failure, with the library's messages."""
 
 from typing import Any, Optional
 
 
 class Error(Exception):
-    """Any failure of the library.
+    """The base class of all failures of the library.
 
     `code` is the status's name, such as ``"SB_ERR_MALFORMED"``; `offset` is the position in the
     bytes or in the file, if known; `device_code` is the device driver's error number, or ``errno``;

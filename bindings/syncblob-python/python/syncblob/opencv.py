@@ -18,12 +18,12 @@ def readNetFromCaffe(prototxt: "Optional[_Source]" = None,
                      bufferProto: "Optional[_Source]" = None,  # noqa: N803
                      bufferModel: "Optional[_Source]" = None,  # noqa: N803
                      inputs: Optional[Mapping[str, Sequence[int]]] = None) -> Any:
-    """Returns a ``cv2.dnn.Net``, as the function of this name in OpenCV 4.
+    """Returns a ``cv2.dnn.Net``, like OpenCV 4's function of the same name.
 
     `prototxt` and `caffeModel` are paths, or the files' contents: bytes, a bytearray or an array of
     uint8; `bufferProto` and `bufferModel` are other names of these arguments. The net is converted
-    to ONNX in memory, which `cv2.dnn.readNetFromONNX` reads. `inputs` are shapes of inputs by name,
-    for a net without these shapes.
+    to ONNX in memory, which `cv2.dnn.readNetFromONNX` reads. `inputs` maps names of inputs to
+    shapes, for a net that does not contain these shapes.
 
     OpenCV is in the package opencv-python, or in opencv-python-headless, which opens no windows.
     """

@@ -1,6 +1,6 @@
 //! Compares the crate `syncblob` with other crates that store tensors: prost (a message declared in
-//! Rust) and safetensors. All process the same values, in turns. Prints the fastest rounds, and the
-//! ratio of syncblob's time to the other crate's.
+//! Rust) and safetensors. All crates process the same values in turns. Prints the fastest rounds,
+//! and the ratio of syncblob's time to the other crate's.
 //!
 //! ```sh
 //! cargo run --release -p syncblob-tests --bin peers
@@ -33,7 +33,7 @@ struct BlobShape {
 
 type Work<'a> = (&'static str, Box<dyn FnMut() + 'a>);
 
-/// Runs the works in turns; returns the nanoseconds per call in the fastest round of each.
+/// Runs `works` in turns. Returns the nanoseconds per call in the fastest round of each.
 fn fastest(works: &mut [Work<'_>], calls: u32) -> Vec<f64> {
     let rounds = if calls > 1 { 100 } else { 15 };
     let mut best = vec![f64::INFINITY; works.len()];

@@ -3,7 +3,7 @@ use std::sync::Mutex;
 
 use syncblob::Context;
 
-// A context may outlive every handle, and so must its callbacks.
+// A context may outlive every handle to it, so its callbacks must be `'static`.
 
 fn an_allocator_of_a_stack_frame() {
     let allocator = System;

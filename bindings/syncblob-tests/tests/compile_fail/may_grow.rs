@@ -1,6 +1,6 @@
 use syncblob::{BlobAt, Filler, Reallocated, SolverInfo, Variance};
 
-// A later version may add members and values, so no program may list them exhaustively.
+// A later version may add members to structs and values to enums, so no program may list them all.
 
 fn made_of_its_members() -> SolverInfo {
     SolverInfo { iteration: 1, current_step: 0, learned_net: "net".into() } //~ E0639

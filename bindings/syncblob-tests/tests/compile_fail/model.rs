@@ -1,6 +1,6 @@
 use syncblob::{Blob, Model, Payload};
 
-// References into a model end before the model changes or is dropped.
+// References into a model must end before the model changes or is dropped.
 
 fn a_layer_of_a_changed_model(mut model: Model) {
     let layer = model.layer(0).unwrap();

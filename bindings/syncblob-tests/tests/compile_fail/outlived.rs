@@ -1,6 +1,6 @@
 use syncblob::{ndarray, Blob, Context, Layer, Model, Part, Pending, Stream, SyncedMemory};
 
-// Each function returns a borrow of a value that ends with the function.
+// Each function returns a borrow of a value that is dropped when the function returns.
 
 fn slice() -> &'static [f32] {
     Blob::<f32>::zeros([4]).unwrap().data().unwrap() //~ E0515

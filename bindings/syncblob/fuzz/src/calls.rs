@@ -189,9 +189,9 @@ pub enum ValuesCall {
 pub enum StorageCall {
     /// Sets a vector, which may be longer than the count, as the data.
     Adopt(B, u8, i8),
-    /// Sets elements that other code may also read as the data.
+    /// Sets elements, which other code may also read, as the data.
     Lend(B, u8, i8),
-    /// Makes a blob of bytes at an offset from an aligned address.
+    /// Makes a blob on bytes that begin at an offset from an aligned address.
     FromBytes(B, Dims, u8),
     SetHandle(H, i8),
     LendHandle(H, i8),

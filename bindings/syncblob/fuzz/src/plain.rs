@@ -1,11 +1,11 @@
-//! The model: shapes and shared vectors.
+//! The model of the library's blobs: shapes and shared vectors.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use syncblob::Part;
 
-/// A memory; sharers have the same `Rc`.
+/// A memory of the model; blobs that share the memory have the same `Rc`.
 pub type Memory = Rc<RefCell<Vec<f32>>>;
 
 pub fn memory(values: Vec<f32>) -> Memory {
@@ -81,7 +81,7 @@ impl PlainBlob {
         self.part(part).borrow_mut()[..values.len()].copy_from_slice(values);
     }
 
-    /// Changes the shape; returns whether data and diff were outgrown.
+    /// Changes the shape; returns whether the new shape has outgrown data and diff.
     pub fn reshape(&mut self, shape: &[usize]) -> (bool, bool) {
         self.shape = shape.to_vec();
         let count = self.count();
@@ -95,10 +95,10 @@ impl PlainBlob {
         outgrown.into()
     }
 
-    /// Cuts the memory to the elements.
+    /// Replaces the memory by one that has room only for the blob's elements.
     pub fn shrink(&mut self, part: Part) {
-        assert!(is_unique(self.part(part)), "{part} is shared and was shrunk");
-        assert!(self.part(part).borrow().len() > self.count(), "{part} was shrunk for nothing");
+        assert!(is_unique(self.part(part)), "{part} is shared but was shrunk");
+        assert!(self.part(part).borrow().len() > self.count(), "{part} was already minimal");
         *self.part_mut(part) = memory(self.values(part));
     }
 }

@@ -63,7 +63,7 @@ impl State {
         }
     }
 
-    /// Formats a blob, which must copy nothing.
+    /// Formats a blob, and checks that this copies no memory.
     fn show(&self, i: usize) {
         let before = self.context.stats().expect("statistics");
         assert!(format!("{:?}", self.blobs[i]).contains("shape"));

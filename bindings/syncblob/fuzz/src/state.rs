@@ -1,4 +1,4 @@
-//! Blobs, handles and a model file of the library, each with its plain model.
+//! The library's objects (blobs, handles and a model file), each with its expected contents.
 
 use std::sync::Arc;
 
@@ -31,8 +31,8 @@ impl<T: Clone + PartialEq> Loan<T> {
 
     /// Checks the values after the library has released them.
     fn check(&self) {
-        assert!(*self.lent == self.expected, "memory lent for reading was written");
-        assert_eq!(Arc::strong_count(&self.lent), 1, "its owner was not dropped");
+        assert!(*self.lent == self.expected, "the library wrote read-only memory");
+        assert_eq!(Arc::strong_count(&self.lent), 1, "the library did not drop the owner");
     }
 }
 
@@ -68,7 +68,7 @@ pub struct State {
     pub model: Model,
     pub saved: Vec<Saved>,
     pub loans: Loans,
-    /// Whether a device call may fail.
+    /// Whether `arm` has made a device call fail.
     is_armed: bool,
 }
 
@@ -156,7 +156,7 @@ impl State {
     pub fn written<R>(&self, is_unique: bool, result: Result<R>) -> Option<R> {
         match result {
             Err(error) if error.kind() == ErrorKind::Shared => {
-                assert!(!is_unique, "{error}, but it has one owner");
+                assert!(!is_unique, "{error}, but the memory has one owner");
                 None
             }
             result => {
@@ -187,7 +187,7 @@ impl State {
         }
     }
 
-    /// Checks a whole memory, also the capacity beyond the elements.
+    /// Checks a whole memory, including the capacity beyond the elements.
     fn look_at_memory(&self, i: usize, part: Part) {
         let memory = self.blobs[i].memory(part).expect("a memory");
         if let Some(bytes) = self.done(memory.data()) {

@@ -24,7 +24,7 @@ impl State {
         }
     }
 
-    /// Returns values for a blob's data, and up to 7 more.
+    /// Returns as many values as a blob has elements, and up to 7 more.
     fn values_to_spare(&self, i: usize, spare: u8, value: i8) -> Vec<f32> {
         ramp(value, self.plain[i].count() + usize::from(spare % 8))
     }

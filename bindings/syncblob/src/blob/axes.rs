@@ -20,16 +20,16 @@ impl<T: Element> Blob<T> {
     #[doc(alias = "shape_string")]
     #[inline]
     pub fn shape(&self) -> &[usize] {
-        // SAFETY: the library returns num_axes dimensions, none of them negative. They stay until
-        // the next reshape, which needs `&mut self`.
+        // SAFETY: the library returns num_axes dimensions, none of them negative. The dimensions
+        // stay until the next reshape, which needs `&mut self`.
         unsafe {
             let dims = sys::sb_blob_shape(self.raw());
             self.dims.sizes(slice::from_raw_parts(dims, self.num_axes()))
         }
     }
 
-    /// Returns the dimensions, or `[0]` for a blob without a shape, for formats that have no such
-    /// blobs.
+    /// Returns the dimensions, or `[0]` for a blob without a shape, for formats in which every blob
+    /// has a shape.
     #[cfg(any(feature = "ndarray", feature = "safetensors", feature = "serde"))]
     pub(crate) fn shape_or_empty(&self) -> &[usize] {
         if self.is_shaped() {
@@ -54,8 +54,8 @@ impl<T: Element> Blob<T> {
     }
 
     /// Returns the number of elements that the memory of data or diff has room for: a reshape up to
-    /// this count keeps the memory. Returns 0 if there is no memory, because no call has needed it,
-    /// or because a reshape outgrew it.
+    /// this count keeps the memory. Returns 0 if there is no memory yet, or if a reshape has
+    /// outgrown the memory.
     pub fn capacity(&self, part: Part) -> usize {
         // SAFETY: the blob is live.
         to_usize(unsafe { sys::sb_blob_capacity(self.raw(), part.code()) })
@@ -71,7 +71,7 @@ impl<T: Element> Blob<T> {
         get(|out, err| unsafe { sys::sb_blob_dim(self.raw(), axis, out, err) }).map(to_usize)
     }
 
-    /// Returns the index from the front of an axis; a negative axis counts from the end.
+    /// Converts an axis, which counts from the end if it is negative, to its index from the front.
     ///
     /// # Errors
     /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange).
@@ -86,8 +86,8 @@ impl<T: Element> Blob<T> {
     ///
     /// # Errors
     /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange);
-    /// [`SizeOverflow`](crate::ErrorKind::SizeOverflow) when the product overflows, which needs a
-    /// dimension of 0 outside the range.
+    /// [`SizeOverflow`](crate::ErrorKind::SizeOverflow) when the product overflows, which can
+    /// happen only if a dimension outside the range is 0.
     #[doc(alias = "count")]
     pub fn count_range(&self, axes: impl RangeBounds<usize>) -> Result<usize> {
         let start = match axes.start_bound() {
@@ -134,7 +134,7 @@ impl<T: Element> Blob<T> {
     /// memory of zeros; any other memory keeps its elements.
     ///
     /// # Errors
-    /// As [`zeros`](Blob::zeros).
+    /// Errors of [`zeros`](Blob::zeros).
     #[doc(alias = "Reshape")]
     #[inline]
     pub fn reshape(&mut self, shape: impl Into<Shape>) -> Result<Reallocated> {
@@ -147,8 +147,8 @@ impl<T: Element> Blob<T> {
         .map(Reallocated::from_bits)
     }
 
-    /// Takes the shape of another blob. If that blob never had a shape, this blob becomes a scalar,
-    /// as in Caffe, because the shape of a scalar has no dimensions.
+    /// Changes the shape to the shape of another blob. If that blob never had a shape, this blob
+    /// becomes a scalar, as in Caffe, because the shape of a scalar has no dimensions.
     ///
     /// # Errors
     /// [`SizeOverflow`](crate::ErrorKind::SizeOverflow) when this blob's elements are larger and
@@ -192,8 +192,8 @@ impl<T: Element> Blob<T> {
     pub fn offset(&self, indices: impl AsRef<[usize]>) -> Result<usize> {
         let indices = indices.as_ref();
         let len = indices.len().try_into().unwrap_or(i32::MAX);
-        // SAFETY: `start` is valid for the indices. The library reads none of them if there are
-        // more than a blob has axes.
+        // SAFETY: `start` is valid for the indices. If there are more indices than the blob has
+        // axes, the library reads none.
         let offset_of = |start| unsafe {
             get(|out, err| sys::sb_blob_offset(self.raw(), start, len, out, err))
         };
@@ -203,8 +203,8 @@ impl<T: Element> Blob<T> {
     }
 
     /// Returns Caffe's `offset(n, c, h, w)` of a blob of at most 4 axes; missing axes are 1. As in
-    /// Caffe, an index may be equal to its dimension, since layers compute steps by `offset(0, 1)`
-    /// even with one channel. Therefore the result may be the count or more.
+    /// Caffe, an index may be equal to its dimension, since layers compute strides as
+    /// `offset(0, 1)` even if there is one channel. Therefore the result may be the count or more.
     ///
     /// # Errors
     /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange) for an index above its dimension;
@@ -224,7 +224,7 @@ impl<T: Element> Blob<T> {
     /// Returns one element of data or diff; see [`offset`](Blob::offset).
     ///
     /// # Errors
-    /// As [`offset`](Blob::offset) and [`data`](Blob::data).
+    /// Errors of [`offset`](Blob::offset) and [`data`](Blob::data).
     #[doc(alias("data_at", "diff_at"))]
     pub fn at(&self, part: Part, indices: impl AsRef<[usize]>) -> Result<T> {
         let offset = self.offset(indices)?;

@@ -7,8 +7,8 @@ use super::{Blob, Part};
 use crate::ffi::get;
 use crate::{Element, Error, ErrorKind, Head, MemoryHandle, Result, SyncedMemory};
 
-/// Elements. A method for the host may first copy from the device, and a method for the device from
-/// the host.
+/// Access to elements. A method that returns host memory may first copy from the device; a method
+/// that returns device memory may first copy from the host.
 impl<T: Element> Blob<T> {
     /// Returns the data on the host, for reading.
     ///
@@ -23,17 +23,17 @@ impl<T: Element> Blob<T> {
     /// Returns the diff on the host, for reading.
     ///
     /// # Errors
-    /// As [`data`](Blob::data).
+    /// Errors of [`data`](Blob::data).
     #[doc(alias = "cpu_diff")]
     #[inline]
     pub fn diff(&self) -> Result<&[T]> {
         self.host(Part::Diff)
     }
 
-    /// Returns the data on the host, for writing; the head moves to the host.
+    /// Returns the data on the host, for writing; the [head](Head) moves to the host.
     ///
     /// # Errors
-    /// [`Shared`](crate::ErrorKind::Shared) when another blob uses the memory; else as
+    /// [`Shared`](crate::ErrorKind::Shared) when another blob uses the memory; errors of
     /// [`data`](Blob::data).
     #[doc(alias = "mutable_cpu_data")]
     #[inline]
@@ -44,7 +44,7 @@ impl<T: Element> Blob<T> {
     /// Returns the diff on the host, for writing; see [`data_mut`](Blob::data_mut).
     ///
     /// # Errors
-    /// As [`data_mut`](Blob::data_mut).
+    /// Errors of [`data_mut`](Blob::data_mut).
     #[doc(alias = "mutable_cpu_diff")]
     #[inline]
     pub fn diff_mut(&mut self) -> Result<&mut [T]> {
@@ -65,28 +65,28 @@ impl<T: Element> Blob<T> {
     /// ```
     ///
     /// # Errors
-    /// As [`data_mut`](Blob::data_mut), for data or diff; [`InvalidArgument`](ErrorKind::InvalidArgument)
-    /// if both are one memory.
+    /// Errors of [`data_mut`](Blob::data_mut), for data or diff;
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) if both are one memory.
     pub fn data_and_diff_mut(&mut self) -> Result<(&mut [T], &mut [T])> {
         let data = self.pointer_mut(Part::Data, sys::sb_blob_mutable_cpu)?;
         let diff = self.pointer_mut(Part::Diff, sys::sb_blob_mutable_cpu)?;
         let count = self.count();
         if data == diff && count > 0 {
-            // Possible only if the blob may write shared memories.
+            // Possible only after `allow_shared_writes`.
             let message = "data and diff are one memory";
             return Err(Error::new(ErrorKind::InvalidArgument, message));
         }
-        // SAFETY: each slice as in `host_mut`. They are of different memories; access to one leaves
-        // the other unchanged.
+        // SAFETY: each slice is valid as in `host_mut`. Data and diff are different memories, and
+        // an access to one leaves the other unchanged.
         Ok(unsafe {
             (slice::from_raw_parts_mut(data, count), slice::from_raw_parts_mut(diff, count))
         })
     }
 
-    /// Returns data or diff on the host, for writing although the memory is shared.
+    /// Returns data or diff on the host, for writing even if the memory is shared.
     ///
     /// # Errors
-    /// As [`data`](Blob::data).
+    /// Errors of [`data`](Blob::data).
     ///
     /// # Safety
     /// While the slice lives, no other sharer of the memory uses a slice or runs a call, on any
@@ -111,12 +111,12 @@ impl<T: Element> Blob<T> {
         self.pointer(part, sys::sb_blob_gpu)
     }
 
-    /// Returns a device pointer to data or diff, for writing; the head moves to the device. The
-    /// pointer may be written until the next call that reads or writes the host side; after such a
-    /// call, request the pointer again.
+    /// Returns a device pointer to data or diff, for writing; the [head](Head) moves to the device.
+    /// The pointer may be written until the next call that reads or writes the host side; after
+    /// such a call, request the pointer again.
     ///
     /// # Errors
-    /// [`Shared`](crate::ErrorKind::Shared); else as [`gpu_ptr`](Blob::gpu_ptr).
+    /// [`Shared`](crate::ErrorKind::Shared); errors of [`gpu_ptr`](Blob::gpu_ptr).
     #[doc(alias("mutable_gpu_data", "mutable_gpu_diff"))]
     pub fn gpu_mut_ptr(&mut self, part: Part) -> Result<*mut T> {
         self.pointer_mut(part, sys::sb_blob_mutable_gpu)
@@ -125,8 +125,8 @@ impl<T: Element> Blob<T> {
     pub(crate) fn host(&self, part: Part) -> Result<&[T]> {
         let elements = self.pointer(part, sys::sb_blob_cpu)?;
         // SAFETY: the host pointer is aligned, is not null, and points to at least `count` elements
-        // that were filled with zeros or written. It stays valid, and the elements unchanged, while
-        // the blob is borrowed (see the crate's Safety section).
+        // that were filled with zeros or written. The pointer stays valid, and the elements stay
+        // unchanged, while the blob is borrowed (see the crate's Safety section).
         Ok(unsafe { slice::from_raw_parts(elements, self.count()) })
     }
 
@@ -138,15 +138,14 @@ impl<T: Element> Blob<T> {
     }
 
     fn pointer(&self, part: Part, call: ConstAccess) -> Result<*const T> {
-        // SAFETY: `call` is an access of the library, and the blob is live.
+        // SAFETY: `call` is a C function of the library, and the blob is live.
         let elements = get(|out, err| unsafe { call(self.raw(), part.code(), out, err) })?;
         Ok(elements.cast())
     }
 
     pub(super) fn pointer_mut(&mut self, part: Part, call: MutAccess) -> Result<*mut T> {
         self.need_unique(part)?;
-        // SAFETY: `call` is an access of the library; the blob is live and
-        // mutably borrowed.
+        // SAFETY: `call` is a C function of the library; the blob is live and mutably borrowed.
         let elements = get(|out, err| unsafe { call(self.raw(), part.code(), out, err) })?;
         Ok(elements.cast())
     }
@@ -190,7 +189,7 @@ impl<T: Element> Blob<T> {
     /// ```
     ///
     /// # Errors
-    /// As [`memory`](Blob::memory).
+    /// Errors of [`memory`](Blob::memory).
     pub fn memory_mut(&mut self, part: Part) -> Result<&mut SyncedMemory> {
         let raw = self.raw_memory(part)?;
         // SAFETY: as in `memory`; the blob is mutably borrowed.
@@ -201,7 +200,7 @@ impl<T: Element> Blob<T> {
     /// share. While the share lives, the memory cannot be written.
     ///
     /// # Errors
-    /// As [`memory`](Blob::memory).
+    /// Errors of [`memory`](Blob::memory).
     pub fn handle(&self, part: Part) -> Result<MemoryHandle> {
         let memory = self.memory(part)?;
         self.note_share();

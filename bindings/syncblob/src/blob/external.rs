@@ -10,8 +10,8 @@ use crate::{Access, Context, Element, Error, ErrorKind, Result, Shape};
 /// Blobs on the caller's memory, without a copy.
 ///
 /// The blob takes ownership of the value that owns the memory. The library drops this owner, on any
-/// thread, when the blob and all sharers have released the memory and no copy uses it. A borrow is
-/// not accepted, because it could end (for example with a stack frame) during a device's copy.
+/// thread, when the blob and all sharers have released the memory and no copy uses it. A borrowed
+/// slice is not accepted, because the borrow could end during a device's copy.
 impl<T: Element> Blob<T> {
     /// Makes a blob on a vector's elements, without a copy. ([`into_vec`](slice::into_vec) converts
     /// a `Box<[T]>` to a vector at no cost.)
@@ -28,7 +28,7 @@ impl<T: Element> Blob<T> {
     /// ```
     ///
     /// # Errors
-    /// As [`from_slice`](Blob::from_slice).
+    /// Errors of [`from_slice`](Blob::from_slice).
     pub fn from_vec(shape: impl Into<Shape>, values: Vec<T>) -> Result<Self> {
         Self::in_context(&Context::host()).from_vec(shape, values)
     }
@@ -50,7 +50,7 @@ impl<T: Element> Blob<T> {
     /// ```
     ///
     /// # Errors
-    /// As [`from_slice`](Blob::from_slice).
+    /// Errors of [`from_slice`](Blob::from_slice).
     pub fn from_shared<O>(shape: impl Into<Shape>, owner: O) -> Result<Self>
     where
         O: AsRef<[T]> + Send + Sync + 'static,
@@ -65,7 +65,7 @@ impl<T: Element> Blob<T> {
     ///
     /// # Errors
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) for bytes that are not aligned for `T`, or
-    /// that are not a whole number of elements; else as [`from_slice`](Blob::from_slice).
+    /// that are not a whole number of elements; errors of [`from_slice`](Blob::from_slice).
     pub fn from_ne_bytes<O>(shape: impl Into<Shape>, owner: O) -> Result<Self>
     where
         O: AsRef<[u8]> + Send + Sync + 'static,
@@ -73,11 +73,11 @@ impl<T: Element> Blob<T> {
         Self::in_context(&Context::host()).from_ne_bytes(shape, owner)
     }
 
-    /// As [`from_ne_bytes`](Blob::from_ne_bytes), but bytes that are not aligned
-    /// for `T` are copied.
+    /// Like [`from_ne_bytes`](Blob::from_ne_bytes), but bytes that are not aligned for `T` are
+    /// copied.
     ///
     /// # Errors
-    /// As [`from_ne_bytes`](Blob::from_ne_bytes), except for misaligned bytes.
+    /// Errors of [`from_ne_bytes`](Blob::from_ne_bytes), except for misaligned bytes.
     pub fn from_ne_bytes_or_copy<O>(shape: impl Into<Shape>, owner: O) -> Result<Self>
     where
         O: AsRef<[u8]> + Send + Sync + 'static,
@@ -119,7 +119,7 @@ impl<T: Element> Blob<T> {
     /// ```
     ///
     /// # Errors
-    /// As [`data`](Blob::data); out of memory.
+    /// Errors of [`data`](Blob::data); out of memory.
     pub fn into_vec(self) -> Result<Vec<T>> {
         let (lent, count) = (self.data()?.as_ptr(), self.count());
         // SAFETY: the blob is live, and `self`, its only user, keeps no slice of it.
@@ -137,17 +137,17 @@ impl<T: Element> Blob<T> {
             }
             // SAFETY: the owner of the elements lives until the copy is made.
             Ok(Err(_owner)) => copied(unsafe { std::slice::from_raw_parts(lent, count) }),
-            // The memory is the library's, or has other users.
+            // The library owns the memory, or the memory has other users.
             Err(error) if error.kind() == ErrorKind::InvalidArgument => copied(self.data()?),
             Err(error) => Err(error),
         }
     }
 
-    /// Uses elements that other code may also read as the memory of data or diff; see
+    /// Uses elements, which other code may also read, as the memory of data or diff; see
     /// [`from_shared`](Blob::from_shared) and [`set`](Blob::set).
     ///
     /// # Errors
-    /// As [`set`](Blob::set).
+    /// Errors of [`set`](Blob::set).
     #[doc(alias("set_cpu_data", "sb_blob_set_cpu"))]
     pub fn set_shared<O>(&mut self, part: Part, owner: O) -> Result<()>
     where
@@ -181,8 +181,8 @@ impl<T: Element> Blob<T> {
     /// `owner` is dropped when the library no longer uses the memory.
     ///
     /// # Errors
-    /// [`NoDevice`](ErrorKind::NoDevice); [`WrongDevice`](ErrorKind::WrongDevice)
-    /// for memory of another device; else as [`set`](Blob::set).
+    /// [`NoDevice`](ErrorKind::NoDevice); [`WrongDevice`](ErrorKind::WrongDevice) for memory of
+    /// another device; errors of [`set`](Blob::set).
     ///
     /// # Safety
     /// `ptr` is valid for `len` elements on the device of the blob's context and holds values,
@@ -254,10 +254,10 @@ fn misaligned<T: Element>(bytes: &[u8]) -> Error {
 
 /// Making blobs in a context.
 impl<T: Element> BlobBuilder<'_, T> {
-    /// As [`Blob::from_vec`], in the builder's context.
+    /// Does the same as [`Blob::from_vec`] in the builder's context.
     ///
     /// # Errors
-    /// As [`from_slice`](Blob::from_slice).
+    /// Errors of [`from_slice`](Blob::from_slice).
     pub fn from_vec(self, shape: impl Into<Shape>, values: Vec<T>) -> Result<Blob<T>> {
         let mut blob = self.zeros(shape)?;
         blob.need_count(values.len())?;
@@ -265,10 +265,10 @@ impl<T: Element> BlobBuilder<'_, T> {
         Ok(blob)
     }
 
-    /// As [`Blob::from_shared`], in the builder's context.
+    /// Does the same as [`Blob::from_shared`] in the builder's context.
     ///
     /// # Errors
-    /// As [`from_slice`](Blob::from_slice).
+    /// Errors of [`from_slice`](Blob::from_slice).
     pub fn from_shared<O>(self, shape: impl Into<Shape>, owner: O) -> Result<Blob<T>>
     where
         O: AsRef<[T]> + Send + Sync + 'static,
@@ -282,10 +282,10 @@ impl<T: Element> BlobBuilder<'_, T> {
         Ok(blob)
     }
 
-    /// As [`Blob::from_ne_bytes`], in the builder's context.
+    /// Does the same as [`Blob::from_ne_bytes`] in the builder's context.
     ///
     /// # Errors
-    /// As [`from_ne_bytes`](Blob::from_ne_bytes).
+    /// Errors of [`from_ne_bytes`](Blob::from_ne_bytes).
     pub fn from_ne_bytes<O>(self, shape: impl Into<Shape>, owner: O) -> Result<Blob<T>>
     where
         O: AsRef<[u8]> + Send + Sync + 'static,
@@ -300,10 +300,10 @@ impl<T: Element> BlobBuilder<'_, T> {
         Ok(blob)
     }
 
-    /// As [`Blob::from_ne_bytes_or_copy`], in the builder's context.
+    /// Does the same as [`Blob::from_ne_bytes_or_copy`] in the builder's context.
     ///
     /// # Errors
-    /// As [`from_ne_bytes_or_copy`](Blob::from_ne_bytes_or_copy).
+    /// Errors of [`from_ne_bytes_or_copy`](Blob::from_ne_bytes_or_copy).
     pub fn from_ne_bytes_or_copy<O>(self, shape: impl Into<Shape>, owner: O) -> Result<Blob<T>>
     where
         O: AsRef<[u8]> + Send + Sync + 'static,
@@ -317,7 +317,7 @@ impl<T: Element> BlobBuilder<'_, T> {
         let blob = self.zeros(shape)?;
         blob.need_count(bytes.len() / size_of::<T>())?;
         let elements = blob.unfilled()?;
-        // SAFETY: the fresh memory has as many bytes, and any bytes are valid elements.
+        // SAFETY: the fresh memory has room for `bytes`, and any bytes are valid elements.
         unsafe { elements.cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
         Ok(blob)
     }

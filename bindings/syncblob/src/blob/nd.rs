@@ -23,7 +23,7 @@ impl<T: Element> Blob<T> {
     /// ```
     ///
     /// # Errors
-    /// As [`data`](Blob::data); [`SizeOverflow`](ErrorKind::SizeOverflow) for a shape with a
+    /// Errors of [`data`](Blob::data); [`SizeOverflow`](ErrorKind::SizeOverflow) for a shape with a
     /// dimension of 0 if the product of its other dimensions is too large for `ndarray`.
     pub fn view(&self, part: Part) -> Result<ArrayViewD<'_, T>> {
         ArrayViewD::from_shape(self.shape_or_empty(), self.host(part)?).map_err(not_representable)
@@ -32,7 +32,7 @@ impl<T: Element> Blob<T> {
     /// Returns data or diff as an array, for writing.
     ///
     /// # Errors
-    /// As [`data_mut`](Blob::data_mut) and [`view`](Blob::view).
+    /// Errors of [`data_mut`](Blob::data_mut) and [`view`](Blob::view).
     pub fn view_mut(&mut self, part: Part) -> Result<ArrayViewMutD<'_, T>> {
         let shape = IxDyn(self.shape_or_empty());
         ArrayViewMutD::from_shape(shape, self.host_mut(part)?).map_err(not_representable)
@@ -54,27 +54,27 @@ impl<T: Element> Blob<T> {
     /// ```
     ///
     /// # Errors
-    /// [`ShapeMismatch`](ErrorKind::ShapeMismatch) for a blob of another number of axes; else as
+    /// [`ShapeMismatch`](ErrorKind::ShapeMismatch) for a blob of another number of axes; errors of
     /// [`view`](Blob::view).
     pub fn view_as<D: Dimension>(&self, part: Part) -> Result<ArrayView<'_, T, D>> {
         let shape = self.to_string();
         self.view(part)?.into_dimensionality().map_err(|_| other_axes::<D>(&shape))
     }
 
-    /// As [`view_as`](Blob::view_as), for writing.
+    /// Like [`view_as`](Blob::view_as), for writing.
     ///
     /// # Errors
-    /// As [`view_as`](Blob::view_as) and [`data_mut`](Blob::data_mut).
+    /// Errors of [`view_as`](Blob::view_as) and [`data_mut`](Blob::data_mut).
     pub fn view_mut_as<D: Dimension>(&mut self, part: Part) -> Result<ArrayViewMut<'_, T, D>> {
         let shape = self.to_string();
         self.view_mut(part)?.into_dimensionality().map_err(|_| other_axes::<D>(&shape))
     }
 
     /// Makes a blob with an array's shape and elements. If the elements are in row-major order, the
-    /// blob uses the array's vector, without its other elements; otherwise they are copied.
+    /// blob uses the array's vector without a copy; otherwise the elements are copied.
     ///
     /// # Errors
-    /// As [`from_vec`](Blob::from_vec).
+    /// Errors of [`from_vec`](Blob::from_vec).
     pub fn from_array<D: Dimension>(array: Array<T, D>) -> Result<Self> {
         let shape = array.shape().to_vec();
         if !array.is_standard_layout() {
@@ -90,7 +90,7 @@ impl<T: Element> Blob<T> {
     /// Returns the data as an array; copies the elements only if [`into_vec`](Blob::into_vec) does.
     ///
     /// # Errors
-    /// As [`into_vec`](Blob::into_vec) and [`view`](Blob::view).
+    /// Errors of [`into_vec`](Blob::into_vec) and [`view`](Blob::view).
     pub fn into_array(self) -> Result<ArrayD<T>> {
         self.view(Part::Data)?; // refuses the shape before `into_vec` consumes the blob
         let shape = self.shape_or_empty().to_vec();
@@ -100,7 +100,7 @@ impl<T: Element> Blob<T> {
     /// Returns a copy of the data as an array.
     ///
     /// # Errors
-    /// As [`view`](Blob::view).
+    /// Errors of [`view`](Blob::view).
     pub fn to_array(&self) -> Result<ArrayD<T>> {
         Ok(self.view(Part::Data)?.to_owned())
     }

@@ -29,10 +29,11 @@ impl Payload {
 }
 
 /// Caffe's `BlobProto` messages, and files of one message, such as `mean.binaryproto`. The bytes
-/// may be untrusted: they are first checked against the context's limits. An error has an offset in
-/// the bytes. A value that an integer type cannot hold, such as a fraction, is an error of kind
-/// [`DataOverflow`](ErrorKind::DataOverflow). A blob of `half::f16` accepts only NVCaffe's halves;
-/// other values are an error of kind [`DtypeMismatch`](ErrorKind::DtypeMismatch).
+/// may be untrusted: they are first checked against the context's limits. An error contains the
+/// offset of the invalid bytes. For a value that an integer type cannot hold, such as a fraction,
+/// the error is [`DataOverflow`](ErrorKind::DataOverflow). A blob of `half::f16` accepts only
+/// NVCaffe's half-precision values; for others, the error is
+/// [`DtypeMismatch`](ErrorKind::DtypeMismatch).
 impl<T: Readable> Blob<T> {
     /// Makes a blob from a `BlobProto` message.
     ///
@@ -61,18 +62,17 @@ impl<T: Readable> Blob<T> {
     ///
     /// # Errors
     /// [`Shared`](ErrorKind::Shared) when data or diff is shared;
-    /// [`ShapeMismatch`](ErrorKind::ShapeMismatch); else as
-    /// [`from_proto`](Blob::from_proto).
+    /// [`ShapeMismatch`](ErrorKind::ShapeMismatch); errors of [`from_proto`](Blob::from_proto).
     #[doc(alias = "FromProto")]
     pub fn read_proto(&mut self, bytes: &[u8]) -> Result<()> {
         self.replace(bytes, 0)
     }
 
-    /// Reads a `BlobProto` message into this blob and takes the message's shape. A memory that has
-    /// room for the values is kept.
+    /// Reads a `BlobProto` message into this blob, and changes the shape to the message's. A memory
+    /// that has room for the values is not replaced.
     ///
     /// # Errors
-    /// As [`read_proto`](Blob::read_proto), without `ShapeMismatch`.
+    /// Errors of [`read_proto`](Blob::read_proto), without `ShapeMismatch`.
     #[doc(alias = "FromProto")]
     pub fn read_proto_reshape(&mut self, bytes: &[u8]) -> Result<()> {
         self.replace(bytes, sys::SB_PROTO_RESHAPE)
@@ -98,7 +98,7 @@ impl<T: Readable> Blob<T> {
     /// Reads a file of one `BlobProto`, such as `mean.binaryproto`.
     ///
     /// # Errors
-    /// [`Io`](ErrorKind::Io); else as [`from_proto`](Blob::from_proto).
+    /// [`Io`](ErrorKind::Io); errors of [`from_proto`](Blob::from_proto).
     #[doc(alias = "ReadProtoFromBinaryFile")]
     pub fn read_file(path: impl AsRef<Path>) -> Result<Self> {
         Self::in_context(&Context::host()).read_file(path)
@@ -117,7 +117,7 @@ impl<T: Readable> Blob<T> {
     /// ```
     ///
     /// # Errors
-    /// As [`read_file`](Blob::read_file); an error of the reader is the error's source.
+    /// Errors of [`read_file`](Blob::read_file); an error of the reader is the error's source.
     ///
     /// # Panics
     /// When the reader panics.
@@ -131,7 +131,7 @@ impl<T: Float> Blob<T> {
     /// Returns the blob as a `BlobProto` message.
     ///
     /// # Errors
-    /// [`OverLimit`](ErrorKind::OverLimit) above 2 GiB − 1, protobuf's limit; else as
+    /// [`OverLimit`](ErrorKind::OverLimit) above 2 GiB − 1, protobuf's limit; errors of
     /// [`data`](Blob::data).
     #[doc(alias = "ToProto")]
     pub fn to_proto(&self, payload: Payload) -> Result<Vec<u8>> {
@@ -156,12 +156,12 @@ impl<T: Float> Blob<T> {
     /// A symbolic link stays and is followed, even if its target does not exist. A link to an open
     /// file, such as `/dev/stdout`, is refused. The new file has the permissions of the old file
     /// without set-user-ID and set-group-ID, and the old owner and group if the process may set
-    /// them. If it may not set the group, group and others get the permissions that both had. The
-    /// POSIX access list of Linux is kept, or narrowed to the permissions that all entries have.
-    /// Extended attributes are not kept, and other hard links still name the old file.
+    /// them. If the process may not set the group, group and others get only permissions that both
+    /// had. The POSIX access list of Linux is kept, or narrowed to the permissions that all entries
+    /// have. Extended attributes are not kept, and other hard links keep the old file.
     ///
     /// # Errors
-    /// [`Io`](ErrorKind::Io); else as [`to_proto`](Blob::to_proto).
+    /// [`Io`](ErrorKind::Io); errors of [`to_proto`](Blob::to_proto).
     #[doc(alias = "WriteProtoToBinaryFile")]
     pub fn write_file(&self, path: impl AsRef<Path>, payload: Payload) -> Result<()> {
         with_path(path.as_ref(), |path| {
@@ -176,7 +176,7 @@ impl<T: Float> Blob<T> {
     /// have received some of the bytes.
     ///
     /// # Errors
-    /// As [`write_file`](Blob::write_file); an error of the writer is the error's source.
+    /// Errors of [`write_file`](Blob::write_file); an error of the writer is the error's source.
     ///
     /// # Panics
     /// When the writer panics.
@@ -197,7 +197,7 @@ impl<T: Element> Blob<T> {
     /// message are compared with the blob's last four axes; missing axes are 1.
     ///
     /// # Errors
-    /// As [`from_proto`](Blob::from_proto).
+    /// Errors of [`from_proto`](Blob::from_proto).
     #[doc(alias = "ShapeEquals")]
     pub fn has_shape_of_proto(&self, bytes: &[u8]) -> Result<bool> {
         let (start, len) = (bytes.as_ptr().cast(), bytes.len());
@@ -209,7 +209,7 @@ impl<T: Element> Blob<T> {
     /// Changes the shape to the shape in a `BlobShape` message; see [`reshape`](Blob::reshape).
     ///
     /// # Errors
-    /// As [`from_proto`](Blob::from_proto).
+    /// Errors of [`from_proto`](Blob::from_proto).
     #[doc(alias = "Reshape")]
     pub fn reshape_proto(&mut self, bytes: &[u8]) -> Result<Reallocated> {
         let (start, len) = (bytes.as_ptr().cast(), bytes.len());
@@ -219,7 +219,7 @@ impl<T: Element> Blob<T> {
     }
 }
 
-/// Makes room for `count` more values; returns an error where `Vec` would abort.
+/// Makes room for `count` more values; returns an error if the allocation fails.
 pub(crate) fn reserve<T>(values: &mut Vec<T>, count: usize) -> Result<()> {
     values.try_reserve_exact(count).map_err(|_| {
         let bytes = count.saturating_mul(size_of::<T>());
@@ -229,10 +229,10 @@ pub(crate) fn reserve<T>(values: &mut Vec<T>, count: usize) -> Result<()> {
 
 /// Making blobs in a context.
 impl<T: Readable> BlobBuilder<'_, T> {
-    /// As [`Blob::from_proto`], in the builder's context.
+    /// Does the same as [`Blob::from_proto`] in the builder's context.
     ///
     /// # Errors
-    /// As the method of [`Blob`].
+    /// Errors of [`Blob::from_proto`].
     pub fn from_proto(self, bytes: &[u8]) -> Result<Blob<T>> {
         let blob = self.empty()?;
         // SAFETY: the blob is not shared yet.
@@ -240,10 +240,10 @@ impl<T: Readable> BlobBuilder<'_, T> {
         Ok(blob)
     }
 
-    /// As [`Blob::read_file`], in the builder's context.
+    /// Does the same as [`Blob::read_file`] in the builder's context.
     ///
     /// # Errors
-    /// As the method of [`Blob`].
+    /// Errors of [`Blob::read_file`].
     pub fn read_file(self, path: impl AsRef<Path>) -> Result<Blob<T>> {
         let blob = self.empty()?;
         with_path(path.as_ref(), |path| {
@@ -256,10 +256,10 @@ impl<T: Readable> BlobBuilder<'_, T> {
         Ok(blob)
     }
 
-    /// As [`Blob::read_from`], in the builder's context.
+    /// Does the same as [`Blob::read_from`] in the builder's context.
     ///
     /// # Errors
-    /// As the method of [`Blob`].
+    /// Errors of [`Blob::read_from`].
     ///
     /// # Panics
     /// When the reader panics.

@@ -25,7 +25,7 @@ struct Read<T> {
     data: OwnedValues<T>,
 }
 
-/// Elements to write as numbers; human-readable formats get a word where JSON has no number.
+/// Elements to write; a human-readable format gets a word for a value that JSON has no number for.
 struct Values<'a, T>(&'a [T]);
 
 struct OwnedValues<T>(Vec<T>);
@@ -91,10 +91,10 @@ impl<'de, T: Element + Deserialize<'de>> Deserialize<'de> for OwnedValues<T> {
     }
 }
 
-/// Writes `{ shape, data }`; a blob without a shape has the shape `[0]`. In a human-readable
+/// Writes `{ shape, data }`; for a blob without a shape, the shape `[0]`. In a human-readable
 /// format, such as JSON, `"NaN"`, `"inf"` and `"-inf"` represent values that JSON has no number
-/// for; the bits of a NaN are lost. Elements of `f16` and `bf16` are written by their bits, as the
-/// crate `half` does: 1.5 as `f16` is `15872`.
+/// for; the bits of a NaN are lost. Elements of `f16` and `bf16` are written as integers of the
+/// same bits, as the crate `half` does: 1.5 as `f16` is `15872`.
 impl<T: Element + Serialize> Serialize for Blob<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let data = Values(self.data().map_err(S::Error::custom)?);

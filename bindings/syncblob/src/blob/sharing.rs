@@ -59,7 +59,7 @@ both! {
         /// for a memory of another context.
         #[doc(alias = "sb_blob_set_mem")]
         pub fn set_memory(&mut self, part: Part, memory: MemoryHandle) -> Result<()> {
-            // SAFETY: blob and memory are live; the blob becomes one more owner. The library
+            // SAFETY: blob and memory are live; the blob becomes an additional owner. The library
             // checks that the bytes are enough, and aligned for the blob's elements.
             check(|err| unsafe {
                 sys::sb_blob_set_mem(self.as_ptr(), part.code(), memory.as_ptr(), err)
@@ -85,10 +85,10 @@ both! {
         }
 
         /// Returns whether this blob is the only owner of a memory and so may write it. A memory
-        /// that was never needed counts as unique.
+        /// that was never allocated counts as unique.
         ///
         /// # Errors
-        /// As [`memory`](Blob::memory).
+        /// Errors of [`memory`](Blob::memory).
         pub fn is_unique(&self, part: Part) -> Result<bool> {
             Ok(self.memory(part)?.is_unique())
         }
@@ -97,9 +97,9 @@ both! {
 
 /// Becoming the only owner, and writing shared memory.
 impl<T: Element> Blob<T> {
-    /// Makes this blob the only owner of a memory: copies a shared memory on the side of its head,
-    /// and releases the share. The copy has the elements of the shape, without the capacity beyond
-    /// them.
+    /// Makes this blob the only owner of a memory: copies a shared memory on the side (host or
+    /// device) with the newest bytes, and releases the share. The copy has the elements of the
+    /// shape, without the capacity beyond them.
     ///
     /// ```
     /// use syncblob::{Blob, Part};

@@ -9,8 +9,8 @@ use crate::ffi::{check, get};
 use crate::{Element, Result, Stream};
 
 both! {
-    /// Whole-blob operations. They run on the side of the head, and on the device if both sides are
-    /// current. For two [`BlobAny`](crate::BlobAny)s of different element types they return
+    /// Whole-blob operations. They run on the side with the newest bytes, and on the device if both
+    /// sides have them. For two [`BlobAny`](crate::BlobAny)s of different element types they return
     /// [`DtypeMismatch`](crate::ErrorKind::DtypeMismatch).
     impl Element {
         /// Sets data or diff to zeros.
@@ -36,10 +36,10 @@ both! {
             self.copy(source, part, 0)
         }
 
-        /// Takes the source's shape, then copies data or diff as [`copy_from`](Blob::copy_from).
+        /// Changes the shape to the source's, then does the same as [`copy_from`](Blob::copy_from).
         ///
         /// # Errors
-        /// As [`copy_from`](Blob::copy_from), without `ShapeMismatch`.
+        /// Errors of [`copy_from`](Blob::copy_from), without `ShapeMismatch`.
         #[doc(alias = "CopyFrom")]
         pub fn copy_from_reshape(&mut self, part: Part, source: &Self) -> Result<()> {
             self.copy(source, part, sys::SB_COPY_RESHAPE)
@@ -53,9 +53,9 @@ both! {
             })
         }
 
-        /// Copies data or diff to the device if needed, and moves the head there. The copy is
-        /// queued, and `stream` waits for it: later work on the stream reads the copied bytes, and
-        /// later methods that end in `_on` run on the device.
+        /// Copies data or diff to the device if needed, and moves the [head](crate::Head) there.
+        /// The copy is queued, and `stream` waits for it: later work on the stream reads the copied
+        /// bytes, and later methods that end in `_on` run on the device.
         ///
         /// ```
         /// use syncblob::{Blob, Context, Head, Part};
@@ -98,7 +98,7 @@ impl<T: Element> Blob<T> {
     pub fn fill(&mut self, part: Part, value: T) -> Result<()> {
         let elements = self.overwritable(part)?;
         for i in 0..self.count() {
-            // SAFETY: valid for `count` elements.
+            // SAFETY: `elements` is valid for `count` elements.
             unsafe { elements.add(i).write(value) };
         }
         Ok(())
@@ -108,20 +108,20 @@ impl<T: Element> Blob<T> {
     /// the host.
     ///
     /// # Errors
-    /// [`ShapeMismatch`](crate::ErrorKind::ShapeMismatch) when there are not
-    /// [`count`](Blob::count) values; else as [`fill`](Blob::fill).
+    /// [`ShapeMismatch`](crate::ErrorKind::ShapeMismatch) when there are not [`count`](Blob::count)
+    /// values; errors of [`fill`](Blob::fill).
     #[doc(alias = "sb_blob_overwrite_cpu")]
     pub fn overwrite(&mut self, part: Part, values: &[T]) -> Result<()> {
         self.need_count(values.len())?;
         let elements = self.overwritable(part)?;
-        // SAFETY: valid for `count` elements, of a memory with this blob as its only owner, so
-        // `values` does not overlap it.
+        // SAFETY: `elements` is valid for `count` elements of a memory whose only owner is this
+        // blob, so `values` does not overlap it.
         unsafe { ptr::copy_nonoverlapping(values.as_ptr(), elements, values.len()) };
         Ok(())
     }
 
     /// Returns host memory whose elements the caller must overwrite. Bytes beyond the elements must
-    /// not change, so a memory that has such bytes is opened by a call that keeps all bytes.
+    /// not change, so a memory that has such bytes is accessed by a call that keeps all bytes.
     fn overwritable(&mut self, part: Part) -> Result<*mut T> {
         let is_whole = self.memory(part)?.size() == self.count() * size_of::<T>();
         let call: MutAccess =
@@ -131,8 +131,8 @@ impl<T: Element> Blob<T> {
 }
 
 both! {
-    /// Arithmetic. It runs on the side of the head, and on the device if both sides are current;
-    /// sums are `f64` for every type. [`BlobAny`](crate::BlobAny) returns
+    /// Arithmetic. It runs on the side with the newest bytes, and on the device if both sides have
+    /// them; sums are `f64` for every type. [`BlobAny`](crate::BlobAny) returns
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for types other than `f32` and `f64`.
     impl Float {
         /// Returns the sum of the absolute values of data or diff.
@@ -147,7 +147,7 @@ both! {
         /// Returns the sum of the squares of data or diff.
         ///
         /// # Errors
-        /// As [`asum`](Blob::asum).
+        /// Errors of [`asum`](Blob::asum).
         pub fn sumsq(&self, part: Part) -> Result<f64> {
             // SAFETY: the blob is live.
             get(|out, err| unsafe { sys::sb_blob_sumsq(self.raw(), part.code(), out, err) })
@@ -168,20 +168,20 @@ both! {
         /// ```
         ///
         /// # Errors
-        /// As [`update`](Blob::update), except that memory that was never written is allowed.
+        /// Errors of [`update`](Blob::update), but memory that was never written is allowed.
         pub fn scale(&mut self, part: Part, factor: f64) -> Result<()> {
             self.need_unique(part)?;
             // SAFETY: the blob is live, and the written memory has one owner.
             check(|err| unsafe { sys::sb_blob_scale(self.raw(), part.code(), factor, err) })
         }
 
-        /// As [`scale`](Blob::scale), but on a device the work is queued on `stream`, and later
+        /// Like [`scale`](Blob::scale), but on a device the work is queued on `stream`, and later
         /// calls are ordered after the work.
         ///
         /// # Errors
         /// [`WrongDevice`](crate::ErrorKind::WrongDevice) for another context's stream,
-        /// [`Unsupported`](crate::ErrorKind::Unsupported) for a stream that is being captured; else
-        /// as [`scale`](Blob::scale).
+        /// [`Unsupported`](crate::ErrorKind::Unsupported) for a stream that is being captured;
+        /// errors of [`scale`](Blob::scale).
         pub fn scale_on(&mut self, part: Part, factor: f64, stream: Stream<'_>) -> Result<()> {
             self.need_unique(part)?;
             let stream = stream.for_use_in(&self.context())?;
@@ -206,16 +206,16 @@ both! {
             check(|err| unsafe { sys::sb_blob_update(self.raw(), err) })
         }
 
-        /// As [`update`](Blob::update), on the side of the head of data. On the device the work is
-        /// queued on `stream`; later calls are ordered after the work. **With the head on the host
-        /// the work runs on the host, at once**, and the stream is ignored: see
+        /// Does the same as [`update`](Blob::update). On the device the work is queued on `stream`;
+        /// later calls are ordered after the work. **If the newest data is only on the host, the
+        /// work runs on the host at once**, and the stream is ignored: see
         /// [`to_device`](Blob::to_device). If the queued work fails, the first call that needs the
         /// data fails, and the data is [`Lost`](crate::Head::Lost).
         ///
         /// # Errors
         /// [`WrongDevice`](crate::ErrorKind::WrongDevice) for another context's stream,
-        /// [`Unsupported`](crate::ErrorKind::Unsupported) for a stream that is being captured; else
-        /// as [`update`](Blob::update).
+        /// [`Unsupported`](crate::ErrorKind::Unsupported) for a stream that is being captured;
+        /// errors of [`update`](Blob::update).
         pub fn update_on(&mut self, stream: Stream<'_>) -> Result<()> {
             self.need_unique(Part::Data)?;
             let stream = stream.for_use_in(&self.context())?;

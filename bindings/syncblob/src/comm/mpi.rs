@@ -39,7 +39,7 @@ impl Comm {
     {
         if threading_support() == Threading::Serialized {
             let message =
-                "MPI was initialised with Threading::Serialized: take Funneled or Multiple";
+                "MPI was initialised with Threading::Serialized: use Funneled or Multiple";
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
         // SAFETY: context and communicator are live, and the library does not keep the

@@ -63,7 +63,7 @@ impl ReducerOptions {
             ..sized!(sb_reducer_options)
         };
         // SAFETY: communicator and blobs are live. Registration may run concurrently with const
-        // calls on the blobs; later the reducer uses only their addresses.
+        // calls on the blobs; later the reducer uses only the blobs' addresses.
         let raw = get(|out, err| unsafe {
             let count = to_i64(blobs.len());
             sys::sb_reducer_create(comm.as_ptr(), blobs.as_ptr(), count, &options, out, err)
@@ -90,7 +90,7 @@ impl<'c, T: Reduced> Reducer<'c, T> {
     /// Collective: registers blobs with the default options; see [`ReducerOptions::register`].
     ///
     /// # Errors
-    /// As [`ReducerOptions::register`].
+    /// Errors of [`ReducerOptions::register`].
     pub fn new<'b>(comm: &'c Comm, blobs: impl IntoIterator<Item = &'b Blob<T>>) -> Result<Self> {
         ReducerOptions::new().register(comm, blobs)
     }
@@ -103,8 +103,8 @@ impl<'c, T: Reduced> Reducer<'c, T> {
     /// A step is abandoned if it fails after the first `ready`, or if `work` returns an error or
     /// panics after the first `ready`. An abandoned step waits for started buckets. Then diffs are
     /// unspecified, reducer and communicator are unusable, and the other ranks wait for the buckets
-    /// that this rank has not started. A diff that the engine may still use is released, so the
-    /// blob's diff reads as zeros.
+    /// that this rank has not started. If the engine may still use a diff's memory, the blob
+    /// releases that memory, and its diff reads as zeros.
     ///
     /// # Errors
     /// Errors of `work`; [`InvalidArgument`](ErrorKind::InvalidArgument) if a blob was not ready
@@ -154,7 +154,7 @@ pub struct Step<'step, 'env, T: Reduced> {
     reducer: RefCell<&'step mut Option<NonNull<sys::sb_reducer>>>,
     /// The cell makes `'env` invariant, so that the compiler cannot shorten it.
     ready: RefCell<Vec<&'env mut Blob<T>>>,
-    /// Whether the step has begun and has not ended, so that the engine may be using a diff.
+    /// True from the first `ready` until the step ends, while the engine may be using a diff.
     in_flight: Cell<bool>,
 }
 
@@ -171,8 +171,8 @@ impl<'step, 'env, T: Reduced> Step<'step, 'env, T> {
         self.reducer.borrow().map_or(std::ptr::null_mut(), NonNull::as_ptr)
     }
 
-    /// Marks the blob's diff as final in this step. Starts each bucket whose blobs are all ready if
-    /// the earlier buckets have started. Does not wait for other ranks.
+    /// Marks the blob's diff as final in this step. Starts a bucket when all its blobs are ready
+    /// and the earlier buckets have started. Does not wait for other ranks.
     ///
     /// ```compile_fail,E0499
     /// # use syncblob::{comm::{Reducer, SimOptions}, Blob};
@@ -223,7 +223,7 @@ impl<T: Reduced> Drop for Step<'_, '_, T> {
         }
         end(self.reducer.get_mut());
         for blob in self.ready.get_mut() {
-            // If the library still owns the memory, the engine may still write it.
+            // If the library still owns a share of the memory, the engine may still write it.
             if !blob.is_unique(Part::Diff).unwrap_or(false) {
                 blob.release(Part::Diff);
             }

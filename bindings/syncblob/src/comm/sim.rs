@@ -109,7 +109,7 @@ pub enum Failure {
 impl Comm {
     /// Makes one operation of this simulated rank fail: the `nth`, counted from now. 1 is the next
     /// operation; 0 cancels the failure. An operation is a request to the engine. Each blob or
-    /// bucket needs at least one.
+    /// bucket needs at least one operation.
     ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for a rank that is not simulated.

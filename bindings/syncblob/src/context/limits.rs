@@ -2,7 +2,7 @@ use syncblob_sys as sys;
 
 use crate::{Error, ErrorKind, Result, Shape};
 
-/// Bounds on one read of untrusted bytes. A bound of 0 is the default, which each method documents.
+/// Bounds on one read of untrusted bytes. 0 means the default, which each method documents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
@@ -92,8 +92,8 @@ impl Limits {
     }
 
     pub(crate) fn to_c(self) -> Result<sys::sb_limits> {
-        // Only `max_axes` must fit. Another bound above C's type becomes C's largest value, because
-        // no file reaches either value.
+        // Only `max_axes` must fit C's type. Any other bound is cut to the type's largest value,
+        // because no file reaches either.
         let max_axes = i64::try_from(self.max_axes).map_err(|_| {
             let message = format!("max_axes is {}, more than {}", self.max_axes, Shape::MAX_AXES);
             Error::new(ErrorKind::InvalidArgument, message)

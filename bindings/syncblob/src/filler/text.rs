@@ -1,4 +1,4 @@
-//! Fillers as text, in the form of a net's text file.
+//! Conversions of fillers to and from text, in the form of a net's text file.
 
 use std::fmt;
 use std::str::FromStr;

@@ -58,8 +58,8 @@ impl Model {
     /// Adds a blob at the end of a layer's blobs, or of the blobs that belong to no layer (`None`).
     ///
     /// # Errors
-    /// As [`set_blob`](Model::set_blob); [`Unsupported`](crate::ErrorKind::Unsupported)
-    /// for a second blob in a blob file.
+    /// Errors of [`set_blob`](Model::set_blob); [`Unsupported`](crate::ErrorKind::Unsupported) for
+    /// a second blob in a blob file.
     pub fn add_blob(
         &mut self,
         layer: impl Into<Option<usize>>,
@@ -77,7 +77,7 @@ impl Model {
     /// [`save_from`](Model::save_from) requests the values.
     ///
     /// # Errors
-    /// As [`add_blob`](Model::add_blob); errors of [`Blob::zeros`] for the shape.
+    /// Errors of [`add_blob`](Model::add_blob); errors of [`Blob::zeros`] for the shape.
     pub fn announce_blob<T: Float>(
         &mut self,
         layer: impl Into<Option<usize>>,
@@ -152,7 +152,7 @@ impl Model {
     /// Sets the net's name.
     ///
     /// # Errors
-    /// As [`add_layer`](Model::add_layer).
+    /// Errors of [`add_layer`](Model::add_layer).
     pub fn set_name(&mut self, name: impl AsRef<[u8]>) -> Result<()> {
         let name = name.as_ref();
         // SAFETY: the text is valid for its length, and is copied.

@@ -10,7 +10,7 @@ use super::{text_bytes, Generation, Model, StoredBlob};
 use crate::ffi::to_usize;
 use crate::{Blob, Readable, Result};
 
-/// The layers of a [`Model`], in the file's order: [`Model::layers`].
+/// The layers of a [`Model`], in the file's order; see [`Model::layers`].
 #[derive(Clone, Debug)]
 pub struct Layers<'m> {
     pub(super) model: &'m Model,
@@ -124,7 +124,7 @@ impl<'m> Layer<'m> {
 
     /// Returns the layer's message without its blobs, for programs that need a net's topology:
     /// Caffe's `LayerParameter`, or `V1LayerParameter` for an older
-    /// [`generation`](Layer::generation). Reads little more of the file than these bytes.
+    /// [`generation`](Layer::generation). The call reads little more of the file than the message.
     ///
     /// ```
     /// use syncblob::{Format, Model};
@@ -146,7 +146,7 @@ impl<'m> Layer<'m> {
     /// Loads one of the layer's blobs; see [`StoredBlob::load`].
     ///
     /// # Errors
-    /// As [`Model::load`].
+    /// Errors of [`Model::load`].
     pub fn load<T: Readable>(&self, index: usize) -> Result<Blob<T>> {
         self.model.load((self.index, index))
     }
@@ -154,7 +154,7 @@ impl<'m> Layer<'m> {
     /// Returns one of the layer's blobs, not loaded.
     ///
     /// # Errors
-    /// As [`Model::blob`].
+    /// Errors of [`Model::blob`].
     pub fn blob(&self, index: usize) -> Result<StoredBlob<'m>> {
         self.model.blob((self.index, index))
     }

@@ -29,7 +29,7 @@ impl Model {
         // SAFETY: the model is live.
         let name = get(|out, err| unsafe { sys::sb_model_name(self.as_ptr(), out, err) });
         // SAFETY: the text lives until `set_name`, which needs `&mut self`.
-        unsafe { text_bytes(name.expect("every model has a name, if an empty one")) }
+        unsafe { text_bytes(name.expect("every model has a name, which may be empty")) }
     }
 
     /// Returns the number of layers, including layers without blobs.
@@ -105,11 +105,11 @@ impl Model {
         Ok(StoredBlob { model: self, at, info: BlobInfo::new(info)? })
     }
 
-    /// Loads a blob by its position as [`StoredBlob::load`], without first reading a description of
-    /// the blob.
+    /// Loads a blob by its position, as [`StoredBlob::load`] does, without first reading a
+    /// description of the blob.
     ///
     /// # Errors
-    /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange); as [`StoredBlob::load`], also
+    /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange); errors of [`StoredBlob::load`], also
     /// for an announced blob.
     pub fn load<T: Readable>(&self, at: impl Into<BlobAt>) -> Result<Blob<T>> {
         self.load_into(at.into(), &self.context)
@@ -135,7 +135,7 @@ impl Model {
     /// `NetParameter` with the net's name, inputs and state. See [`Layer::message`].
     ///
     /// # Errors
-    /// As [`Layer::message`]; [`Unsupported`](crate::ErrorKind::Unsupported) for a file of one blob.
+    /// Errors of [`Layer::message`]; [`Unsupported`](crate::ErrorKind::Unsupported) for blob files.
     pub fn message(&self) -> Result<Vec<u8>> {
         self.message_of(None)
     }
@@ -173,7 +173,7 @@ impl Model {
         let blobs = get(|out, err| unsafe {
             sys::sb_model_num_blobs(self.as_ptr(), layer_code(None), out, err)
         });
-        to_usize(blobs.expect("every model has blobs of no layer, if none"))
+        to_usize(blobs.expect("every model has a list of blobs without a layer"))
     }
 
     /// Returns the iteration at which a solver state was saved.
@@ -193,7 +193,7 @@ impl Model {
         let info = fill(sized!(sb_solver_info), |out, err| unsafe {
             sys::sb_model_solver_info(self.as_ptr(), out, err)
         })?;
-        // SAFETY: the text lives until it is set, which needs `&mut self`.
+        // SAFETY: the text lives until a call sets it, which needs `&mut self`.
         let learned_net = unsafe { text_bytes(info.learned_net) };
         Ok(SolverInfo {
             iteration: info.iter,

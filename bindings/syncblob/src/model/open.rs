@@ -67,7 +67,7 @@ impl OpenOptions {
     /// Opens a file, which stays open until the model is dropped.
     ///
     /// # Errors
-    /// As [`Model::open`].
+    /// Errors of [`Model::open`].
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Model> {
         self.open_file(path.as_ref(), 0)
     }
@@ -75,7 +75,7 @@ impl OpenOptions {
     /// Opens a file by mapping it, which is faster for many small loads.
     ///
     /// # Errors
-    /// As [`Model::open`].
+    /// Errors of [`Model::open`].
     ///
     /// # Safety
     /// The file does not change while the model lives. If it shrinks, an access raises SIGBUS.
@@ -97,7 +97,7 @@ impl OpenOptions {
     /// ownership and does not copy the bytes.
     ///
     /// # Errors
-    /// As [`Model::from_bytes`].
+    /// Errors of [`Model::from_bytes`].
     pub fn from_bytes<B>(&self, bytes: B) -> Result<Model>
     where
         B: AsRef<[u8]> + Send + Sync + 'static,
@@ -118,7 +118,7 @@ impl OpenOptions {
     /// Opens the bytes of a reader, which the model owns; see [`ReadAt`].
     ///
     /// # Errors
-    /// As [`Model::open_reader`].
+    /// Errors of [`Model::open_reader`].
     ///
     /// # Panics
     /// When the reader or the progress callback panics.

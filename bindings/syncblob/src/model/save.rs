@@ -19,8 +19,8 @@ impl Model {
     ///
     /// # Errors
     /// [`Io`](crate::ErrorKind::Io); [`Unsupported`](crate::ErrorKind::Unsupported) for an
-    /// [announced](Model::announce_blob) blob, which needs [`save_from`](Model::save_from); else as
-    /// [`size`](Model::size).
+    /// [announced](Model::announce_blob) blob, which needs [`save_from`](Model::save_from); errors
+    /// of [`size`](Model::size).
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         with_path(path.as_ref(), |path| {
             with_callbacks(|| {
@@ -34,7 +34,7 @@ impl Model {
     /// some of the bytes.
     ///
     /// # Errors
-    /// As [`save`](Model::save), also for announced blobs; the writer's error is the error's
+    /// Errors of [`save`](Model::save), also for announced blobs; the writer's error is the error's
     /// [source](std::error::Error::source).
     ///
     /// # Panics
@@ -65,8 +65,8 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// Errors of `values`, after which the file is unchanged; as [`save`](Model::save), except for
-    /// announced blobs; [`DtypeMismatch`](crate::ErrorKind::DtypeMismatch) and
+    /// Errors of `values`, after which the file is unchanged; errors of [`save`](Model::save),
+    /// except for announced blobs; [`DtypeMismatch`](crate::ErrorKind::DtypeMismatch) and
     /// [`ShapeMismatch`](crate::ErrorKind::ShapeMismatch) for a blob that differs from the
     /// announced blob; errors of [`Blob::data`](crate::Blob::data).
     ///
@@ -104,7 +104,7 @@ impl Model {
     ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for an [announced](Model::announce_blob)
-    /// blob, which has no values; else as [`size`](Model::size).
+    /// blob, which has no values; errors of [`size`](Model::size).
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let size = self.size()?;
         let mut bytes = Vec::<u8>::new();

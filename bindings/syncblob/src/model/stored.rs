@@ -84,8 +84,8 @@ impl StoredBlob<'_> {
     }
 
     /// Loads the blob in the model's context; the caller owns the loaded blob. The element type may
-    /// differ from the stored type: as `f32` values are rounded, or become infinite beyond the
-    /// range of `f32`. An integer type accepts only whole numbers in its range.
+    /// differ from the stored type: a load as `f32` rounds values, and values beyond the range of
+    /// `f32` become infinite. An integer type accepts only whole numbers in its range.
     ///
     /// # Errors
     /// [`LengthMismatch`](ErrorKind::LengthMismatch) for a blob without values,
@@ -118,7 +118,7 @@ impl StoredBlob<'_> {
     /// ```
     ///
     /// # Errors
-    /// [`IndexOutOfRange`](ErrorKind::IndexOutOfRange) if there are fewer values; else as
+    /// [`IndexOutOfRange`](ErrorKind::IndexOutOfRange) if there are fewer values; errors of
     /// [`load`](StoredBlob::load).
     pub fn read_values<T: Readable>(
         &self,
@@ -146,7 +146,7 @@ impl StoredBlob<'_> {
     /// without it or if the diff has another type.
     ///
     /// # Errors
-    /// As [`load`](StoredBlob::load).
+    /// Errors of [`load`](StoredBlob::load).
     pub fn load_any(&self) -> Result<BlobAny> {
         match self.info.dtype() {
             #[cfg(feature = "half")]
@@ -173,7 +173,7 @@ impl StoredBlob<'_> {
     ///
     /// # Errors
     /// [`Unsupported`](ErrorKind::Unsupported) for `bf16`, and for `f16` without the feature
-    /// `half`; else as [`load`](StoredBlob::load).
+    /// `half`; errors of [`load`](StoredBlob::load).
     pub fn load_as(&self, context: &Context, dtype: Dtype) -> Result<BlobAny> {
         let blob = BlobAny::new(context, dtype)?;
         self.model.load_fresh(self.at, blob.raw())?;
@@ -224,12 +224,12 @@ impl BlobInfo {
         self.diff_dtype
     }
 
-    /// Returns the number of data values present.
+    /// Returns the number of stored data values.
     pub fn data_count(&self) -> usize {
         to_usize(self.info.data_count)
     }
 
-    /// Returns the number of diff values present.
+    /// Returns the number of stored diff values.
     pub fn diff_count(&self) -> usize {
         to_usize(self.info.diff_count)
     }
@@ -341,10 +341,10 @@ pub struct LoadedBlob<T: Element> {
 
 /// Loading into a context.
 impl<T: Readable> BlobBuilder<'_, T> {
-    /// As [`StoredBlob::load`], in the builder's context.
+    /// Does the same as [`StoredBlob::load`] in the builder's context.
     ///
     /// # Errors
-    /// As [`StoredBlob::load`].
+    /// Errors of [`StoredBlob::load`].
     pub fn load(self, stored: &StoredBlob<'_>) -> Result<Blob<T>> {
         stored.model.load_into(stored.at, self.context)
     }

@@ -1,5 +1,5 @@
-//! The first bytes of files that are not messages of Caffe, and the text of their errors. The files
-//! are those of the list that all tests share, and files like those that the C test builds.
+//! The first bytes of files that are not messages of Caffe, and the text of their errors. The list
+//! that all tests share has most of the files; the C test also builds the other files.
 
 const LIST: &str = include_str!("../../../../tests/support/foreign.txt");
 

@@ -13,16 +13,16 @@
  *
  * Threads: only one thread at a time may use a communicator and its reducers.
  *
- * Failures: COMM_FAILURE is a failure of the engine, with the engine's text. The communicator is
- * unusable afterwards: every later collective call returns COMM_FAILURE, since the ranks no longer
- * agree on the next operation. Bytes that were being reduced or received when the engine failed are
- * unspecified. Later blobs of the call are unchanged. After any other status the call has sent
- * nothing and may be retried. The exception is DEVICE_LOST because a device failed while it scaled
- * a result. On a device a mean is computed as the sum, which queued work then scales, as by
- * sb_blob_scale. If the scaling fails, this rank has neither the mean nor the old values: the
- * memory is LOST (mem.h), or only the lost device has the sum. The other ranks have their means. If
- * a later blob of the call then fails, for example because the engine needs the device, the call
- * returns COMM_FAILURE.
+ * Failures: COMM_FAILURE means that the engine has failed; the message is the engine's. The
+ * communicator is unusable afterwards: every later collective call returns COMM_FAILURE, since the
+ * ranks no longer agree on the next operation. Bytes that were being reduced or received when the
+ * engine failed are unspecified. Later blobs of the call are unchanged. After any other status the
+ * call has sent nothing and may be retried. The exception is DEVICE_LOST from a device that failed
+ * while it scaled a result: on a device the library computes a mean as a sum, which queued work
+ * then scales, as by sb_blob_scale. If the scaling fails, this rank has neither the mean nor the
+ * old values: the memory is LOST (mem.h), or only the lost device has the sum. The other ranks have
+ * their means. If a later blob of the call then also fails, for example because the engine needs
+ * the lost device, the call returns COMM_FAILURE.
  *
  * Halves: a sum of F16 or BF16 values is rounded to nearest. A mean is the rounded sum, scaled and
  * rounded again. An F16 result beyond 65504 is infinite. The simulated communicator adds in double,
@@ -67,7 +67,7 @@ SB_API int32_t sb_comm_rank(const sb_comm *comm);
 /** Returns the number of ranks; 0 for NULL. */
 SB_API int32_t sb_comm_size(const sb_comm *comm);
 
-/* --- the caller's host memory: losses, counters, flags ------------------- */
+/* --- host memory of the caller, for example a loss or a counter ---------- */
 
 /** Collective: combines the values of all ranks element by element; every rank receives the result.
  *  @param op SB_COMM_SUM to SB_COMM_MAX
@@ -77,8 +77,8 @@ SB_API int32_t sb_comm_size(const sb_comm *comm);
  *  @param values [borrowed, nullable when count is 0] on entry this rank's values, on return the
  *      result
  *  Errors: INVALID_ARGUMENT (unknown op, a negative count, a reducer's step is in progress),
- *  UNSUPPORTED (another dtype, or one that the engine does not reduce), OUT_OF_MEMORY, DEVICE_LOST
- *  (the engine needs the rank's device), COMM_FAILURE, FORKED. */
+ *  UNSUPPORTED (another dtype, or the engine does not reduce this dtype), OUT_OF_MEMORY,
+ *  DEVICE_LOST (the engine needs the rank's device), COMM_FAILURE, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_comm_all_reduce(sb_comm *comm, sb_comm_op op, sb_dtype dtype,
                                                   int64_t count, void *values, sb_error *err);
 
@@ -86,14 +86,14 @@ SB_API SB_MUST_CHECK sb_status sb_comm_all_reduce(sb_comm *comm, sb_comm_op op, 
  *  @param root 0 to size - 1
  *  @param bytes [borrowed, nullable when size is 0] read at the root, written at other ranks
  *  @param size size of `bytes`; 0 sends nothing
- *  Errors: INVALID_ARGUMENT (unknown rank, a reducer's step is in progress), UNSUPPORTED (by the
- *  engine), OUT_OF_MEMORY, DEVICE_LOST (the engine needs the rank's device), COMM_FAILURE,
+ *  Errors: INVALID_ARGUMENT (unknown rank, a reducer's step is in progress), UNSUPPORTED (the
+ *  engine refuses), OUT_OF_MEMORY, DEVICE_LOST (the engine needs the rank's device), COMM_FAILURE,
  *  FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_comm_broadcast(sb_comm *comm, int32_t root, void *bytes,
                                                  size_t size, sb_error *err);
 
 /** Collective: returns when all ranks have called it.
- *  Errors: INVALID_ARGUMENT (a reducer's step is in progress), UNSUPPORTED (by the engine),
+ *  Errors: INVALID_ARGUMENT (a reducer's step is in progress), UNSUPPORTED (the engine refuses),
  *  OUT_OF_MEMORY, DEVICE_LOST (the engine needs the rank's device), COMM_FAILURE, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_comm_barrier(sb_comm *comm, sb_error *err);
 

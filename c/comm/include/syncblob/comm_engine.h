@@ -1,13 +1,13 @@
 /**
- * The table of functions that an engine implements, for implementers of another transport. Users of
- * communicators do not need this header.
+ * The table of functions that an engine implements. Only the author of an engine, for another
+ * transport, needs this header.
  *
  * The library checks every argument before it calls a slot: pointers are not NULL, counts are above
  * 0, ranks and ops exist. The slots of one communicator run on one thread at a time. The library
- * holds none of its locks meanwhile, so a slot may call the library, but not on the slot's own
- * communicator. A slot that fails fills `err` (never NULL) with sb_error_fill. A result of `takes`
- * or `abandon`, or an `out_done` of `test`, that the slot's comment does not list counts as 1.
- * Every slot that can fail returns SB_OK or one of
+ * holds no lock while a slot runs, so a slot may call the library, but not with the communicator of
+ * the slot. A slot that fails fills `err` (never NULL) with sb_error_fill. A result of `takes` or
+ * `abandon`, or an `out_done` of `test`, that the slot's comment does not list counts as 1. Every
+ * slot that can fail returns SB_OK or one of
  *  - OUT_OF_MEMORY, UNSUPPORTED: nothing was sent, and the call may be retried;
  *  - DEVICE_LOST: nothing was sent, since the engine needs the rank's device, which is lost;
  *  - COMM_FAILURE, or any other code, which callers receive as COMM_FAILURE: from then on the
@@ -58,7 +58,7 @@ typedef struct sb_comm_engine {
     sb_status (*open)(void *user, void **out, int32_t *out_rank, int32_t *out_size, sb_error *err);
     /** Closes the handle. Every request has ended or was abandoned. Must not fail, and must not
      *  wait for other ranks, which may have ended. `failed` is not 0 if the ranks no longer agree
-     *  on the next operation: a slot has failed at this rank, or a reducer was destroyed in its
+     *  on the next operation: a slot has failed at this rank, or a reducer was destroyed during a
      *  step. */
     void (*close)(void *comm, int32_t failed);
 
@@ -81,7 +81,7 @@ typedef struct sb_comm_engine {
      *  engine always accepts host memory. */
     int32_t (*takes)(void *comm, sb_context *context);
 
-    /* --- requests: all or none; missing: the library calls `all_reduce` instead ----- */
+    /* --- requests: all four slots or none; without them `all_reduce` is called ------ */
 
     /** Begins an all_reduce. The engine may access the elements until the request ends, but
      *  `*buffer` only in the call. After a failure the engine no longer accesses the elements.
@@ -92,7 +92,7 @@ typedef struct sb_comm_engine {
      *  request has ended and is not tested again. The library calls this slot often, and only for
      *  the oldest request: an engine without threads must make progress on all requests here. */
     sb_status (*test)(void *comm, void *request, int32_t *out_done, sb_error *err);
-    /** Waits until the request has completed, which ends it. */
+    /** Waits until the request has completed. The request has then ended. */
     sb_status (*wait)(void *comm, void *request, sb_error *err);
     /** Ends a request after a failure of this or another request. Returns 1 if the engine no longer
      *  accesses the request's elements; 0 if that is unknown: the library then never frees the
@@ -108,8 +108,8 @@ typedef struct sb_comm_engine {
  *  @param out [owned] sb_comm_destroy
  *  Errors: INVALID_ARGUMENT (a table without a required slot or with only some slots of requests, a
  *  name with characters other than letters and digits), UNSUPPORTED (unknown flags, an unknown tail
- *  that is not zero, or by `open`), ABI_MISMATCH (a table of another version, or that ends within a
- *  slot), OUT_OF_MEMORY, DEVICE_LOST (by `open`), COMM_FAILURE. */
+ *  that is not zero, or from `open`), ABI_MISMATCH (a table of another version, or that ends within
+ *  a slot), OUT_OF_MEMORY, DEVICE_LOST (from `open`), COMM_FAILURE. */
 SB_API SB_MUST_CHECK sb_status sb_comm_create(sb_context *context, const sb_comm_engine *engine,
                                               void *user, sb_comm **out, sb_error *err);
 

@@ -11,23 +11,23 @@
  * small blobs are gathered on the host. A blob is reduced after work that is queued on the blob's
  * context's stream and on the default streams.
  *
- * Ranks of one process: NCCL stores straight into buffers of the other ranks. The pool of each
+ * Ranks of one process: NCCL writes directly into buffers of the other ranks. The pool of each
  * buffer is therefore made accessible to the other devices (cuMemPoolSetAccess). A driver of 2026
- * was reported to lose copies by cuMemcpyPeerAsync into such a pool on Turing: use a process for
- * each rank there. A caller's memory of cuMemMap must be accessible to all devices of the process.
+ * was reported to lose copies by cuMemcpyPeerAsync into such a pool on Turing: use a process per
+ * rank there. A caller's memory of cuMemMap must be accessible to all devices of the process.
  *
  * Time limit: a call that waits for another rank longer than the limit returns COMM_FAILURE. The
  * limit counts the time within the call, separately for each operation (a blob, a bucket), and
  * includes the time in which this rank's device completes earlier work. After the limit, or if
- * another rank has failed, all operations in progress are aborted. The abort has no limit, because
- * ncclCommAbort joins a thread of NCCL. sb_comm_destroy waits until NCCL has finalized the
+ * another rank has failed, all operations in progress are aborted. The abort has no time limit,
+ * because ncclCommAbort joins a thread of NCCL. sb_comm_destroy waits until NCCL has finalized the
  * communicator, for at most 5 seconds and at most the limit, since NCCL may need the other ranks.
  * ncclCommDestroy then waits for work of this rank's streams only.
  *
  * A lost device: NCCL needs the rank's device to reduce host memory, too. Calls after the loss
  * return DEVICE_LOST and change no blob, a call in progress returns COMM_FAILURE, and the other
  * ranks wait up to the limit. sb_context_device_status does not report a loss that only this engine
- * has found, in a call or in the creation of a communicator, which then returns DEVICE_FAILURE.
+ * has found. For such a loss, creating a communicator returns DEVICE_FAILURE.
  *
  * Failures: the error of COMM_FAILURE has the text and, as device_code, the code of NCCL or of the
  * driver. After an abort, memory is freed when the device reports that NCCL no longer uses it. If
@@ -66,8 +66,8 @@ SB_API SB_MUST_CHECK sb_status sb_nccl_comm_create(sb_context *context, const ui
                                                    sb_error *err);
 
 /** Collective: creates a rank's handle, as sb_nccl_comm_create does, for the ranks of another
- *  communicator, for example MPI's, and distributes the id through it. If a rank cannot take part,
- *  the call fails at all ranks, unless `other` fails. Each rank waits, up to the time limit of
+ *  communicator, for example MPI's, and distributes the id through it. If a rank cannot take part
+ *  and `other` works, the call fails at all ranks. Each rank waits, up to the time limit of
  *  `other`, until all ranks have tried.
  *  @param context [borrowed] a context on "cuda:N", which no other rank has; retained
  *  @param other [borrowed] used only during the call

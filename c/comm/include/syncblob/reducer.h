@@ -78,8 +78,8 @@ SB_API SB_MUST_CHECK sb_status sb_reducer_create(sb_comm *comm, sb_blob *const *
  *  @param reducer [owned, nullable] */
 SB_API void sb_reducer_destroy(sb_reducer *reducer);
 
-/** Marks the blob's values as final in this step. Starts buckets that can start, and makes progress
- *  on started buckets; does not wait for other ranks, unless the engine has no requests. If a
+/** Marks the blob's values as final in this step. The call starts buckets that can start and makes
+ *  progress on started buckets. It waits for other ranks only if the engine has no requests. If a
  *  bucket cannot start because memory or a device is missing, later calls retry it.
  *  @param blob [borrowed] a registered blob, with the count of its registration
  *  Errors: INVALID_ARGUMENT (not registered, already ready, another reducer's step is in progress),
@@ -89,12 +89,12 @@ SB_API SB_MUST_CHECK sb_status sb_reducer_ready(sb_reducer *reducer, sb_blob *bl
 
 /** Collective: ends the step. Every blob then has the combined values of all ranks. If a bucket
  *  cannot start because of memory or a device's failure, the step continues, and the call may be
- *  retried. DEVICE_LOST because a device failed while it scaled a mean is different: the step has
- *  then ended. If a device is lost and the host's bytes are current, the host reduces them, unless
- *  the engine needs the device, as NCCL does. If only the lost device has the bytes, or the engine
- *  needs it, the step cannot end: destroy the reducer; the other ranks return their engine's status
- *  for a rank that has ended. For a blob that is LOST the call returns UNINITIALIZED until the
- *  caller overwrites the blob.
+ *  retried. After a DEVICE_LOST from a device that failed while it scaled a mean, the step has
+ *  ended. If a device is lost and the host's bytes are current, the host reduces them, unless the
+ *  engine needs the device, as NCCL does. If only the lost device has the bytes, or the engine
+ *  needs that device, the step cannot end: destroy the reducer; the other ranks return their
+ *  engine's status for a rank that has ended. For a blob that is LOST the call returns
+ *  UNINITIALIZED until the caller overwrites the blob.
  *  Errors: INVALID_ARGUMENT (a blob is not ready: the message has its index; another reducer's step
  *  is in progress), SHAPE_MISMATCH (a blob was reshaped after it was ready), as
  *  sb_blob_mutable_cpu, COMM_FAILURE. */

@@ -6,8 +6,8 @@
  * call waits for other ranks longer than the time limit, which starts again for each operation.
  *
  * If ranks make different calls, they return COMM_FAILURE with both calls in the message: kind, op,
- * dtype, count, root. No engine can detect that ranks differ in SB_COMM_MEAN and SB_COMM_SUM, in
- * data and diff, or in blobs of equal counts. sb_reducer_create compares op and part.
+ * dtype, count, root. No engine detects that one rank passes SB_COMM_MEAN and another SB_COMM_SUM,
+ * or that parts, or blobs of equal counts, differ. sb_reducer_create compares op and part.
  *
  * As with every engine, only one thread at a time may use a rank's communicator.
  */
@@ -32,13 +32,13 @@ typedef struct sb_sim_comm_options {
                                       COMM_FAILURE; 0: 10 seconds */
 } sb_sim_comm_options;
 
-/** No delays, 10 seconds, as an initialiser. */
+/** The defaults as an initialiser: no delays, and a limit of 10 seconds. */
 #define SB_SIM_COMM_OPTIONS_INIT                                                                   \
     { sizeof(sb_sim_comm_options), 0, 0, 0 }
 
 /** Creates the handles of all ranks. They may be destroyed in any order; a call that waits for a
  *  destroyed rank returns COMM_FAILURE at once.
- *  @param context [borrowed, nullable] retained; for reducers' buckets
+ *  @param context [borrowed, nullable] retained; reducers allocate their buckets in it
  *  @param size 1 to SB_SIM_COMM_MAX
  *  @param options [borrowed, nullable] NULL: the defaults
  *  @param out [owned] `size` handles, by rank; sb_comm_destroy
@@ -54,7 +54,7 @@ typedef int32_t sb_sim_comm_failure;
 /** The kind of a planted failure. */
 enum {
     SB_SIM_COMM_FAIL_NOW = 0, /**< the rank's call returns COMM_FAILURE, and the other ranks wait
-                                   for the rank */
+                                   for this rank */
     SB_SIM_COMM_STOP = 1      /**< the rank stops responding: all ranks wait until the limit */
 };
 

@@ -1,6 +1,6 @@
 /* Declarations of the parts of NCCL that the engine uses, so that the build does not need NCCL's
-   headers; the CUDA backend's declarations of the driver are used too.
-   tests/cuda/fake/check_declarations.c compares both with NVIDIA's headers. */
+   headers. The file cuda/declarations.h declares the driver's functions.
+   tests/cuda/fake/check_declarations.c compares both files with NVIDIA's headers. */
 #ifndef SB_NCCL_DECLARATIONS_H
 #define SB_NCCL_DECLARATIONS_H
 
@@ -13,8 +13,8 @@ typedef struct {
     char internal[SB__NCCL_ID_BYTES];
 } sb__nccl_id; /* ncclUniqueId */
 
-/* ncclConfig_t of NCCL 2.14, which later versions accept, with the first member that a later
-   version has added, so that no byte is undefined padding. */
+/* ncclConfig_t of NCCL 2.14, which later versions accept. The last member is from a later version:
+   without it the struct would end in padding with undefined bytes. */
 typedef struct {
     size_t size;
     unsigned int magic, version;
@@ -40,7 +40,7 @@ enum {
 #define SB__NCCL_VERSION_2_14 21400
 
 /* Expands F(result, symbol, parameters) for every function of libnccl.so.2 that the engine calls.
-   NCCL 2.14 and later have communicators whose calls do not block. */
+   NCCL 2.14 is the first version with communicators whose calls do not block. */
 #define SB__NCCL_FUNCTIONS(F)                                                                      \
     F(sb__nccl_result, ncclGetUniqueId, (sb__nccl_id * id))                                        \
     F(sb__nccl_result, ncclCommInitRankConfig,                                                     \

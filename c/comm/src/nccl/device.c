@@ -42,8 +42,8 @@ static bool is_current(const struct sb__nccl_device *device) {
     return false;
 }
 
-/* Retries only while the device's context is current, because a call may pop the context and still
-   return the error of other work. */
+/* Pops the device's context. Retries only while that context is current, because a call may pop it
+   and still return an error of earlier work. */
 static void pop(const struct sb__nccl_device *device) {
     sb__cu_context now;
     for (int tries = 0; tries < TRIES; tries++)

@@ -1,6 +1,6 @@
-/* The device of a rank: its primary context, which the rank's sb_context keeps alive. Calls of the
-   driver are made between sb__nccl_enter, which makes that context current on the thread, and
-   sb__nccl_leave, which restores the previous one. */
+/* The device of a rank, with its primary context. Calls of the driver are made between
+   sb__nccl_enter, which makes the primary context current on the thread, and sb__nccl_leave, which
+   restores the previous context. */
 #ifndef SB_NCCL_DEVICE_H
 #define SB_NCCL_DEVICE_H
 
@@ -14,15 +14,15 @@ struct sb__nccl_device {
     int32_t ordinal;
     sb__cu_device handle;
     sb__cu_context context; /* retained */
-    /* Other devices that may be ranks of the process and can access this device. */
+    /* Other devices that ranks of the process may use and that can access this device. */
     sb__cu_device *peers;
     int num_peers;
 };
 
-/* The failed call, and the state to restore. */
+/* The state of calls of the driver between sb__nccl_enter and sb__nccl_leave. */
 struct sb__nccl_visit {
-    const char *call;
-    unsigned int mode; /* the thread's mode of captures */
+    const char *call;  /* the name of the call that failed */
+    unsigned int mode; /* the thread's capture mode, to be restored */
     bool relaxed;
 };
 
@@ -41,7 +41,7 @@ sb_status sb__nccl_give_access(const struct sb__nccl_device *device, const void 
 /* Begins calls of the driver, and allows allocations while a stream is captured. On failure `visit`
    has the name of the failed call, and the caller must not call sb__nccl_leave. */
 sb__cu_result sb__nccl_enter(const struct sb__nccl_device *device, struct sb__nccl_visit *visit);
-/* Calls sb__nccl_enter up to three times, since a failure before a free would leak. */
+/* Calls sb__nccl_enter up to three times: callers then free memory, which a failure would leak. */
 sb__cu_result sb__nccl_enter_to_free(const struct sb__nccl_device *device,
                                      struct sb__nccl_visit *visit);
 /* Ends the calls of the driver; returns `result`. */

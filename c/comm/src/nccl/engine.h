@@ -6,7 +6,7 @@
 
 #include <syncblob/comm_engine.h>
 
-/* A rank's handle, which one thread uses at a time. */
+/* The handle of one rank. Only one thread uses it at a time. */
 struct sb__nccl_end {
     const struct sb__nccl *nccl;
     struct sb__nccl_device device;
@@ -15,15 +15,15 @@ struct sb__nccl_end {
     int32_t rank, size;
     uint64_t limit; /* nanoseconds */
     sb__cu_stream stream;
-    sb__cu_event before; /* recorded after an abort */
+    sb__cu_event before; /* recorded after an abort, to find out when the device's work ends */
     struct sb__nccl_request *first;
-    bool failed;  /* the failure is in `cause` */
+    bool failed;  /* unusable: `cause` has the reason */
     bool is_idle; /* after a failure: no operation uses memory any more */
     sb_error cause;
 };
 
-/* Writes the id of a future communicator, SB__NCCL_ID_BYTES bytes. Errors: UNSUPPORTED,
-   OUT_OF_MEMORY, COMM_FAILURE, FORKED. */
+/* Creates the id of a future communicator and writes its SB__NCCL_ID_BYTES bytes to `out`.
+   Errors: UNSUPPORTED, OUT_OF_MEMORY, COMM_FAILURE, FORKED. */
 sb_status sb__nccl_make_id(uint8_t *out, sb_error *err);
 /* Creates the handles of ranks `first` to first + count - 1 of `size`, one for each context on
    "cuda:N", and waits for all ranks. On failure no handle remains. Errors: UNSUPPORTED,
@@ -31,8 +31,8 @@ sb_status sb__nccl_make_id(uint8_t *out, sb_error *err);
 sb_status sb__nccl_connect(sb_context *const *contexts, int32_t count, const uint8_t *id,
                            int32_t first, int32_t size, uint32_t limit_milliseconds,
                            struct sb__nccl_end **out, sb_error *err);
-/* The `user` of the engine's `open` is a handle of sb__nccl_connect, which the caller owns until
-   `open` is called. */
+/* NCCL's engine. The parameter `user` of its slot `open` is a handle from sb__nccl_connect, which
+   the slot takes over. */
 extern const sb_comm_engine sb__nccl_engine;
 
 /* --- life.c, for requests.c --------------------------------------------------------------- */

@@ -62,8 +62,8 @@ static sb_status load(const struct source *source, void *table, sb_error *err) {
     return SB_OK;
 }
 
-/* If several threads each load a table, all use the table that is published first. No lock is used,
-   because a forked child could inherit a lock that is held. */
+/* If several threads load a table at once, all use the table that is published first. No lock is
+   used, because a forked child could inherit a locked lock. */
 static sb_status open_table(const struct source *source, _Atomic(void *) *published,
                             const void **out, sb_error *err) {
     void *table = atomic_load(published);

@@ -1,5 +1,5 @@
-/* NVIDIA's libraries, opened at first use and never closed. libcuda is opened again here, since the
-   public headers do not expose the CUDA backend's handle. */
+/* NVIDIA's libraries, opened at first use and never closed. The CUDA backend also opens libcuda,
+   but the public headers do not expose its handle, so this library opens libcuda again. */
 #ifndef SB_NCCL_LIBRARIES_H
 #define SB_NCCL_LIBRARIES_H
 

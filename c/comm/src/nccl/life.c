@@ -1,5 +1,5 @@
-/* Handles of NCCL's communicators: creation, failure and closing. No call of NCCL blocks: each is
-   polled until it completes or the time limit ends. */
+/* Handles of NCCL's communicators: creation, failure and closing. No call of NCCL blocks: this file
+   polls NCCL's state until the operation completes or the time limit ends. */
 #include "engine.h"
 
 #include "../port.h"
@@ -11,8 +11,8 @@
 #define MILLISECOND   1000000u
 #define SPIN          (2 * (uint64_t)MILLISECOND)
 #define DEFAULT_LIMIT 600000u /* milliseconds */
-/* The limit of the wait for the kernels after an abort, and of the wait for other ranks at
-   closing. */
+/* The longest wait for kernels after an abort, and for other ranks when a handle is closed, in
+   nanoseconds. */
 #define LAST_LIMIT (5000 * (uint64_t)MILLISECOND)
 
 void sb__nccl_pause(uint64_t began) {
@@ -39,15 +39,15 @@ static sb__cu_result query(const struct sb__nccl_end *end) {
     return sb__nccl_leave(&end->device, &visit, end->device.cu->cuEventQuery(end->before));
 }
 
-/* Retries once, because after a failure the requests' memory is never freed. */
+/* Retries a failed call once: if it fails again, the requests' memory is never freed. */
 static sb__cu_result twice(sb__cu_result (*call)(const struct sb__nccl_end *end),
                            const struct sb__nccl_end *end) {
     const sb__cu_result result = call(end);
     return result == SB__CUDA_SUCCESS || result == SB__CUDA_ERROR_NOT_READY ? result : call(end);
 }
 
-/* Waits, up to a limit, until all queued work has ended. Returns whether the work is known to have
-   ended: false on a lost device. */
+/* Waits up to LAST_LIMIT until all queued work has ended. Returns whether the work is known to have
+   ended, so false on a lost device. */
 static bool wait_until_idle(const struct sb__nccl_end *end) {
     const uint64_t began = sb__comm_now();
     sb__cu_result result = twice(record, end);
@@ -113,7 +113,7 @@ sb_status sb__nccl_make_id(uint8_t *out, sb_error *err) {
     return SB_OK;
 }
 
-/* Creates the event, and a non-blocking stream, since a collective may wait for another rank. */
+/* Creates the event and the stream: non-blocking, so that no default stream waits for it. */
 static sb_status make_parts(struct sb__nccl_end *end, sb_error *err) {
     struct sb__nccl_visit visit;
     const struct sb__nccl_driver *cu = end->device.cu;
@@ -163,7 +163,7 @@ static sb_status make_end(const struct sb__nccl *nccl, sb_context *context,
     return st;
 }
 
-/* On failure NCCL may have stored a communicator, which must be aborted. */
+/* Begins to create one rank. On failure end->comm may be set; the caller must then abort it. */
 static sb_status begin_one(struct sb__nccl_end *end, const sb__nccl_id *id, sb_error *err) {
     struct sb__nccl_visit visit;
     sb__nccl_config config = {
@@ -256,7 +256,7 @@ sb_status sb__nccl_connect(sb_context *const *contexts, int32_t count, const uin
 
 /* --- the end --------------------------------------------------------------------------------- */
 
-/* Waits, up to a limit, for other ranks, which may still read data of this rank. */
+/* Waits, up to a time limit, for other ranks, because they may still read data of this rank. */
 static void finalize(struct sb__nccl_end *end) {
     struct sb__nccl_visit visit;
     const uint64_t began = sb__comm_now();

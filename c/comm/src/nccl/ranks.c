@@ -22,7 +22,7 @@ static sb_status check_context(const sb_context *context, sb_error *err) {
     if (!context)
         return sb__comm_fail_null(err, "context");
     const sb_status st = sb_context_device_status(context);
-    /* In a forked child the device cannot be queried: the call returns FORKED. */
+    /* In a forked child the ordinal is not available; the function then returns FORKED. */
     if (st != SB_ERR_FORKED && sb__nccl_ordinal(context) < 0)
         return sb__comm_fail(err, SB_ERR_NO_DEVICE,
                              "NCCL needs a context on the library's CUDA backend, not on \"%s\"",
@@ -30,15 +30,15 @@ static sb_status check_context(const sb_context *context, sb_error *err) {
     return st == SB_OK ? (sb_status)SB_OK : sb_error_fill(err, st, 0, NULL);
 }
 
-/* Destroys a handle (or NULL) without a wait for other ranks. */
+/* Destroys a communicator (may be NULL) without a wait for other ranks. */
 static void destroy_now(sb_comm *comm) {
     if (comm)
         comm->failed = true;
     sb_comm_destroy(comm);
 }
 
-/* Connects all ranks before it creates communicators, since only connecting depends on other
-   ranks. */
+/* Connects the ranks first, and creates their communicators afterwards, because only the first step
+   depends on other ranks. */
 static sb_status connect_ranks(sb_context *const *contexts, int32_t count, const uint8_t *id,
                                int32_t first, int32_t size, uint32_t limit, sb_comm **out,
                                sb_error *err) {
@@ -104,8 +104,8 @@ sb_status sb_nccl_comm_create_all(sb_context *const *contexts, int32_t size,
 
 /* --- over another communicator ------------------------------------------------------------- */
 
-/* Returns SB_OK if all ranks can continue. `st` is the status of this rank; if it is a failure,
-   `err` describes it, and the call returns it. */
+/* Returns SB_OK if `st`, the status so far, is SB_OK at every rank. If it is a failure at this
+   rank, `err` describes the failure, and the function returns it. */
 static sb_status agree(sb_comm *other, sb_status st, sb_error *err) {
     sb_error cause = {.code = SB_OK};
     double failed = st != SB_OK;
@@ -120,7 +120,7 @@ static sb_status agree(sb_comm *other, sb_status st, sb_error *err) {
                        : sb__comm_fail(err, SB_ERR_COMM_FAILURE, "another rank cannot use NCCL");
 }
 
-/* Agrees again at the end: NCCL may fail at one rank after other ranks have connected. */
+/* Calls `agree` again at the end: NCCL may fail at one rank after other ranks have connected. */
 sb_status sb_nccl_comm_create_over(sb_context *context, sb_comm *other, uint32_t limit_milliseconds,
                                    sb_comm **out, sb_error *err) {
     uint8_t id[SB_NCCL_ID_BYTES] = {0};

@@ -1,6 +1,6 @@
 /* The operations of NCCL's communicators. Each operation is a request in the state WAITS, POSTED or
-   RUNS: NCCL accepts an operation only when the previous one is on the stream. Bytes in host memory
-   are copied through device memory, since NCCL accepts only device memory. */
+   RUNS, because NCCL accepts an operation only after the previous one was queued on the stream.
+   Bytes in host memory are copied to device memory and back, as NCCL accepts only device memory. */
 #include "engine.h"
 
 #include "../error.h"
@@ -23,7 +23,7 @@ struct sb__nccl_request {
     sb_mem *mem;
     sb_write *write; /* `mem` and `write` belong to the copy; NULL if there is none */
     size_t bytes;
-    sb__cu_event event; /* recorded after earlier work, then after the request */
+    sb__cu_event event; /* recorded before the request runs, then again after it */
 };
 
 static bool is_staged(const struct sb__nccl_request *request) {
@@ -211,7 +211,7 @@ static sb_status fail_again(const struct sb__nccl_end *end, sb_error *err) {
     return SB_ERR_COMM_FAILURE;
 }
 
-/* Posts requests that can be posted, and detects asynchronous errors. */
+/* Posts the requests that NCCL can accept now, and checks for asynchronous errors of NCCL. */
 static sb_status advance(struct sb__nccl_end *end, sb_error *err) {
     sb_status st = end->failed ? fail_again(end, err) : SB_OK;
     while (st == SB_OK) {
@@ -247,7 +247,7 @@ static void destroy_event(const struct sb__nccl_end *end, sb__cu_event event) {
     (void)sb__nccl_leave(&end->device, &visit, SB__CUDA_SUCCESS);
 }
 
-/* Removes and frees a request. `is_over`: the device no longer uses the request's memory. */
+/* Removes and frees a request. Unless `is_over`, the device may still use the request's memory. */
 static void drop(struct sb__nccl_end *end, struct sb__nccl_request *request, bool is_over) {
     struct sb__nccl_request **link = &end->first;
     while (*link && *link != request)
@@ -262,8 +262,8 @@ static void drop(struct sb__nccl_end *end, struct sb__nccl_request *request, boo
     free(request);
 }
 
-/* Returns whether nothing was sent, so that the call may be retried, for example after
-   CAP_REACHED. */
+/* Returns whether `st` is a failure after which nothing was sent. The caller may then retry the
+   call. */
 static bool has_sent_nothing(sb_status st) {
     return st == SB_ERR_OUT_OF_MEMORY || st == SB_ERR_CAP_REACHED || st == SB_ERR_UNSUPPORTED ||
            st == SB_ERR_DEVICE_LOST;

@@ -1,5 +1,5 @@
-/* Tests communicators over a fake NCCL: sums, orders, the effect on other ranks if a rank fails,
-   stops or leaves, and the failure of every call in turn. A rank is a thread with a device. */
+/* Tests communicators over a fake NCCL: sums, the order of queued work, ranks that fail, stop or
+   leave, and the failure of every call in turn. A rank is a thread with a device. */
 #include "fake_nccl.h"
 #include "fixture.h"
 #include "halves.h"
@@ -124,7 +124,7 @@ static void net_close(struct net *net) {
         sb_blob_destroy(net->blobs[b]);
 }
 
-/* Fills a rank's diff, leaving the newest bytes on the device or on the host. */
+/* Fills the diff of blob `b`; moves the newest bytes to the device if `on_device`. */
 static sb_status try_fill(struct net *net, int32_t rank, int b, bool on_device, sb_error *err) {
     void *values;
     if (!counts[b])
@@ -220,8 +220,8 @@ TEST(sums_are_those_of_all_ranks) {
         }
 }
 
-/* NCCL stores directly into memory of the process's other ranks if their devices are peers;
-   otherwise NCCL copies. */
+/* If the devices of two ranks of the process are peers, NCCL stores directly into the other rank's
+   memory, which must be accessible. Otherwise NCCL copies. */
 TEST(peers_get_access_to_pools) {
     for (int peers = 0; peers < 2; peers++) {
         struct team team;
@@ -280,7 +280,7 @@ TEST(a_reducer_takes_any_order) {
     }
 }
 
-/* --- after the work that is queued --------------------------------------------------------- */
+/* --- collectives wait for queued work ------------------------------------------------------ */
 
 struct kernel {
     CUdeviceptr ptr;
@@ -294,7 +294,7 @@ static void write_values(void *user) {
         values[i] = (float)value_of(kernel->rank, 1, i);
 }
 
-/* Reduces after a backward pass on the context's stream or the default stream, without a wait. */
+/* Queues a kernel on the context's stream or the default stream; reduces without a wait for it. */
 static void reduce_after_kernels(sb_comm *comm, void *arg) {
     const struct team *team = arg;
     const int32_t rank = sb_comm_rank(comm);
@@ -440,7 +440,7 @@ static void make_over_without(sb_comm *other, void *arg) {
     expect(strstr(err.message, rank == 1 ? "context is NULL" : "another rank cannot use NCCL"));
 }
 
-/* One rank of the other communicator has left. */
+/* Rank 1 of the other communicator makes no call and is destroyed. */
 static void make_over_broken(sb_comm *other, void *arg) {
     struct team *team = arg;
     const int32_t rank = sb_comm_rank(other);
@@ -456,7 +456,7 @@ static void make_over_broken(sb_comm *other, void *arg) {
     expect(err.code == SB_ERR_COMM_FAILURE && strstr(err.message, "has ended") && !comm);
 }
 
-/* NCCL fails at one rank, when the other ranks may have connected. */
+/* NCCL fails at one rank, after the other ranks may have connected. */
 static void make_over_failing(sb_comm *other, void *arg) {
     struct team *team = arg;
     sb_comm *comm = NULL;
@@ -468,7 +468,7 @@ static void make_over_failing(sb_comm *other, void *arg) {
     expect_ok(sb_comm_barrier(other, &err));
 }
 
-/* The other communicator fails when all ranks have connected. */
+/* The other communicator fails after all ranks have connected. */
 static void make_over_cut(sb_comm *other, void *arg) {
     struct team *team = arg;
     const int32_t rank = sb_comm_rank(other);
@@ -500,7 +500,7 @@ TEST(all_ranks_fail_if_one_cannot_take_part) {
     }
 }
 
-/* The last device belongs to a caller's backend with the same name as CUDA's. */
+/* The device "cuda:0" below belongs to a caller's backend with the same name as CUDA's. */
 TEST(contexts_of_other_devices_are_refused) {
     static const char *const devices[] = {"cpu", "sim:0", "cuda:0"};
     struct plain plain = {0};
@@ -586,8 +586,8 @@ TEST(a_loss_that_creation_finds_is_a_failure) {
     fake_heal();
 }
 
-/* A call on other memory loses rank 0's device. NCCL reduces bytes of the host through that device,
-   so the rank cannot take part; its blobs are unchanged. */
+/* An upload loses rank 0's device. NCCL reduces bytes of the host through that device, so rank 0
+   cannot take part in a reduction; its blobs are unchanged. */
 static void go_on_without_device(sb_comm *comm, void *arg) {
     const struct team *team = arg;
     const int32_t rank = sb_comm_rank(comm);
@@ -773,7 +773,7 @@ TEST(a_rank_that_has_ended_blocks_no_other_rank) {
     run_team(&team, leave_early);
 }
 
-/* Computes longer than the limit between two calls; rank 1 begins the step only afterwards. */
+/* Rank 0 pauses for longer than the limit between two calls; rank 1 then begins the step. */
 static void compute_long(sb_comm *comm, void *arg) {
     const struct team *team = arg;
     const int32_t rank = sb_comm_rank(comm);
@@ -885,8 +885,8 @@ static sb_status reduce_blob(struct solo *solo, sb_error *err) {
                                     SB_COMM_SUM, err);
 }
 
-/* When a call of a collective of one rank fails. SENT: the data may be sent. UNSENT: they are not,
-   so that a retry is possible. WISHED: as UNSENT, but the collective ignores UNSUPPORTED. */
+/* The time of a failure in a collective. SENT: the data may have been sent. UNSENT: nothing was
+   sent, so a retry is possible. WISHED: as UNSENT, but the collective ignores UNSUPPORTED. */
 enum when { WISHED, UNSENT, SENT };
 
 struct failing {
@@ -981,7 +981,7 @@ static const struct {
      SB_ERR_DEVICE_FAILURE},
 };
 
-/* The communicators created so far are destroyed without notice to the other ranks. */
+/* If creation fails, communicators that exist already are destroyed without a wait for others. */
 TEST(creation_reports_each_failed_call) {
     struct team team;
     open_contexts(&team, 2);
@@ -1050,7 +1050,7 @@ static void take_any_status(sb_comm *comm, void *arg) {
     net_close(&net);
 }
 
-/* Fails the n-th call of `function`. Returns whether the call was made and failed. */
+/* Makes the n-th call of `function` fail. Returns whether that call occurred. */
 static bool fails_in_turn(const char *function, int64_t nth, unsigned int code) {
     struct team team;
     const int64_t live = fake_nccl_live();

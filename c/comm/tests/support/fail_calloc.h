@@ -16,7 +16,7 @@ static void fail_calloc(int64_t nth) {
     calloc_failed_once = false;
 }
 
-/* Returns whether a call has failed, and stops failing. */
+/* Returns whether a call has failed. Later calls do not fail. */
 static bool calloc_has_failed(void) {
     calls_until_failure = 0;
     return calloc_failed_once;

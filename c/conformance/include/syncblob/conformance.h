@@ -3,10 +3,10 @@
  * library, libsyncblob-conformance. The program `syncblob-conformance ./libmybackend.so` runs the
  * test on a backend in a shared library; a test in C calls sb_conformance_run.
  *
- * The test checks the backend claim by claim. A claim opens the device, calls slots or creates
- * blobs, compares the results with plain loops, and closes the device. The last claims run random
- * operations on blobs while planted failures replace the results of slots. A failed claim does not
- * end the test, but a backend that crashes or hangs ends or blocks the process.
+ * The test consists of claims about a backend. To test a claim, it opens the device, calls slots or
+ * creates blobs, compares the results with plain loops, and closes the device. Random operations on
+ * blobs test the last claims, while planted failures replace the results of slots. A failed claim
+ * does not end the test, but a backend that crashes or hangs ends or blocks the process.
  */
 #ifndef SYNCBLOB_CONFORMANCE_H
 #define SYNCBLOB_CONFORMANCE_H
@@ -31,12 +31,12 @@ typedef struct sb_conformance_options {
     int32_t ordinal;    /**< the number of the device */
     uint32_t seconds;   /**< how long each claim with random operations takes; 0: a fixed number of
                              rounds, which takes about a second on a fast device */
-    uint64_t seed;      /**< seed of random operations; a failed round reports its seed, with which
-                             that round runs first */
+    uint64_t seed;      /**< seed of random operations; a failed round reports a seed: with that
+                             seed the failed round runs first */
     int64_t max_count;  /**< the largest number of elements; 0: 2^20 + 1. From 2^31 + 5 on, a claim
                              also tests counts above 2^31, with 8 GiB of device memory */
-    const char *only;   /**< [nullable] tests only the first claim, on which the others
-                             depend, and claims that contain this text */
+    const char *only;   /**< [nullable] tests only the claims that contain this text, and the first
+                             claim, on which the others depend */
 
     /** [nullable] Creates a stream that is not ordered with other streams, so neither NULL nor
      *  own_stream; `device` is the result of the table's `open`. Without this function, claims
@@ -45,8 +45,8 @@ typedef struct sb_conformance_options {
     /** Destroys a stream of stream_create; set both or neither. */
     void (*stream_destroy)(void *user, void *device, sb_stream stream);
     /** [nullable] Makes the next call of `copy` fail: with `later` 0 the call fails and has done
-     *  nothing, with 1 it succeeds and the queued copy fails. Without this function, claims about
-     *  failures that a backend reports are skipped. */
+     *  nothing, with 1 the call succeeds, but the queued copy fails. Without this function, claims
+     *  about failures that a backend reports are skipped. */
     void (*fail_copy)(void *user, void *device, int32_t later);
     void *user; /**< passed to the functions of this struct */
 

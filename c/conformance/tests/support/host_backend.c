@@ -16,7 +16,7 @@ static void host_close(void *device) {
 
 static sb_status host_alloc(void *device, size_t bytes, sb_stream stream, void **out,
                             sb_error *err) {
-    static const uint64_t limit = (uint64_t)1 << 40; /* above it, a sanitizer ends the process */
+    static const uint64_t limit = (uint64_t)1 << 40; /* sanitizers abort above this size */
     *out = bytes < limit ? test_aligned_alloc(64, bytes) : NULL;
     if (*out)
         return SB_OK;

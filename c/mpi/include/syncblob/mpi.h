@@ -12,8 +12,8 @@
  * call MPI, MPI's part is freed when the main thread next creates or destroys a communicator, or by
  * MPI_Finalize.
  *
- * Failures: an error of MPI is COMM_FAILURE, with MPI's text; device_code is MPI's error code. MPI
- * promises less than the simulated communicator: MPI has no time limit. A call waits for a rank
+ * Failures: an error of MPI results in COMM_FAILURE with MPI's text and error code (device_code).
+ * MPI promises less than the simulated communicator: MPI has no time limit. A call waits for a rank
  * that has ended until MPI detects the end, and then by default MPI aborts the whole program. After
  * a failure MPI may still use memory of incomplete requests: that memory is never freed. MPI's
  * communicator is not freed either, since freeing it may wait.

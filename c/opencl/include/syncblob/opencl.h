@@ -3,9 +3,9 @@
  * does not depend on OpenCL. To open a device, set `backend` of sb_context_options to
  * sb_opencl_backend() and `device` to "opencl:0".
  *
- * "opencl:N" is the N-th device over all platforms, in the order in which clGetPlatformIDs and
- * clGetDeviceIDs return them (clinfo -l prints that order). Each sb_context has a separate
- * cl_context with that one device.
+ * "opencl:N" is device N, counted from 0 over all platforms in the order of clGetPlatformIDs and
+ * clGetDeviceIDs (clinfo -l prints that order). Each sb_context has a separate cl_context with that
+ * one device.
  *
  * The library uses the first kind of memory among SB_OPENCL_FINE_SVM, SB_OPENCL_USM, SB_OPENCL_SVM
  * and SB_OPENCL_BUFFERS that the device has. SB_OPENCL_FINE_SVM is host-coherent: both sides of a
@@ -17,8 +17,8 @@
  * pass your queue to the `_on` calls, or wait for your queue before you call the library.
  *
  * Not provided: page-locked host memory, and exchange by DLPack, whose OpenCL pointers are handles
- * of type cl_mem. Sums and 64-bit arithmetic need cl_khr_fp64. A device without it returns
- * UNSUPPORTED for 64-bit arithmetic, and the host adds 32-bit sums.
+ * of type cl_mem. Sums and 64-bit arithmetic need cl_khr_fp64. On a device without cl_khr_fp64 the
+ * library returns UNSUPPORTED for 64-bit arithmetic, and adds 32-bit sums on the host.
  *
  * sb_error.device_code is OpenCL's error code. After a fork the child cannot open a device if its
  * parent has opened one.
@@ -45,8 +45,8 @@ enum {
     SB_OPENCL_USM = 2,     /**< device memory of Intel's unified shared memory:
                                 clSetKernelArgMemPointerINTEL */
     SB_OPENCL_BUFFERS = 3, /**< cl_mem objects, to which the library assigns addresses: pass a
-                                kernel the result of sb_opencl_device::buffer. Only memory of the
-                                library can be lent to a blob */
+                                kernel the result of sb_opencl_device::buffer. A blob can only be
+                                lent memory of the library */
     SB_OPENCL_FINE_SVM = 4 /**< fine-grained shared virtual memory, if the device's memory is the
                                 host's (CL_DEVICE_HOST_UNIFIED_MEMORY): clSetKernelArgSVMPointer.
                                 Coarse-grained memory can be lent, too */
@@ -55,8 +55,8 @@ enum {
 /** The name of the table sb_opencl_device, for sb_context_extension. */
 #define SB_OPENCL_DEVICE "sb_opencl_device"
 
-/** What a program needs to create queues and kernels for a device. `device` is the pointer that
- *  sb_context_extension returns. The struct never grows. */
+/** The functions that a program needs to create queues and kernels for a device. `device` is the
+ *  pointer that sb_context_extension returns. The struct never grows. */
 typedef struct sb_opencl_device {
     /** Returns the cl_context. @return [borrowed] lives as long as the sb_context */
     cl_context (*context)(const void *device);

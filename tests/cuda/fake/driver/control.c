@@ -445,7 +445,7 @@ CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
     return CUDA_SUCCESS;
 }
 
-/* The flags remain when the primary context ends. */
+/* The flags remain set after the primary context is destroyed. */
 CUresult CUDAAPI cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned int flags) {
     BEGIN(INITIALISED);
     if (!is_device(device))

@@ -35,7 +35,7 @@ enum operation { ALLOCATE, RELEASE, SET, UPLOAD, DOWNLOAD, COPY, LAUNCH, RECORD,
 struct item {
     struct item *next;
     enum operation operation;
-    uint64_t turn; /* numbers the items of all streams of the process */
+    uint64_t turn; /* increases with each item of any stream */
     CUresult failure;
     bool passing; /* a transient failure: waits return `failure`, and the context is not lost */
     CUdeviceptr dst, src;
@@ -106,7 +106,7 @@ struct block {
     CUmemoryPool pool; /* NULL: allocated by cuMemAlloc */
     CUcontext context; /* NULL: memory of a pool */
     bool ready, freeing;
-    bool is_reserved;       /* reserved addresses; mapped memory among them is in use */
+    bool is_reserved;       /* a reservation of addresses, of which `mapped` bytes are usable */
     size_t mapping, mapped; /* bytes of one mapping, and of all mappings */
     struct record *freed;   /* done when the queued free has run; NULL: no free is queued */
 };
@@ -163,8 +163,8 @@ struct call begin_call(const char *function, enum need need);
 void end_call(const struct call *c);
 uint64_t draw(void);
 void lose(CUcontext context, CUresult code);
-/* Unloads a kernel that fake_load_kernel loaded, named by the same pointer; does nothing if the
-   kernel is not loaded. */
+/* Unloads a kernel that fake_load_kernel has loaded with the same pointer `function`. Does nothing
+   if the kernel is not loaded. */
 void unload_kernel(CUcontext context, const char *function);
 
 /* --- memory (memory.c) ----------------------------------------------------------------------- */
@@ -179,14 +179,14 @@ struct block *find_reservation(CUdeviceptr ptr);
 struct pinned *find_pinned(const void *ptr, size_t bytes);
 bool is_device_range(const void *ptr);
 void drop_block(struct block *block);
-/* Trims the device's pools that are above their thresholds, as a wait of the host does. */
+/* Trims the device's pools that exceed their thresholds, as CUDA does when the host waits. */
 void trim_pools(int device);
 void forget_memory(void);
 
 /* --- streams (streams.c) --------------------------------------------------------------------- */
 
-/* Returns the stream of the context behind a handle; NULL if the handle is unknown, or of another
-   context. */
+/* Returns the context's stream that `handle` denotes; NULL if the handle is unknown or belongs to
+   another context. */
 CUstream resolve(CUcontext context, CUstream handle);
 CUresult create_stream(CUcontext context, unsigned int flags, CUgreenCtx green, CUstream *out);
 /* Checks an unsafe call: if captures forbid the call, invalidates them and fails. */

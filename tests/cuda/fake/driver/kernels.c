@@ -1,5 +1,5 @@
-/* Modules and launches: an interpreter of the PTX that the tested kernels use. It runs one thread
-   after another; threads do not share memory. */
+/* Modules and launches: an interpreter of the PTX that the tested kernels use. It runs the threads
+   of a launch one after another, and has no shared memory. */
 #include "driver.h"
 
 #include <math.h>
@@ -73,7 +73,7 @@ struct CUmod_st {
 
 /* --- reading --------------------------------------------------------------------------------- */
 
-/* Returns the number of %rN, %fN, %dN, %lN or %pN; -1 for another operand. */
+/* Returns the index of the register %rN, %fN, %dN, %lN or %pN; -1 for another operand. */
 static int register_of(const char *text) {
     static const char classes[] = "rfdlp";
     const char *class = text[0] == '%' && text[1] ? strchr(classes, text[1]) : NULL;

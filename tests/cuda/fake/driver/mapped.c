@@ -1,5 +1,5 @@
 /* Memory mapped into reserved addresses. All mappings in a reservation have the same size and are
-   contiguous from the start of the reservation. A reservation counts the memory as used. */
+   contiguous from the start of the reservation. All bytes of a reservation count as used. */
 #include "driver.h"
 
 #define PAGE ((size_t)2 << 20)

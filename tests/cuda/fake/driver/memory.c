@@ -323,8 +323,8 @@ CUresult CUDAAPI cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
     return CUDA_SUCCESS;
 }
 
-/* Makes the allocation wait for a queued free of the pool: the allocation may get the memory of
-   that free. */
+/* Makes the allocation wait for a queued free of the pool, because it may get the memory that is
+   being freed. */
 static CUresult depend(const struct call *c, CUmemoryPool pool, CUstream stream) {
     struct call quiet = {.need = WORK, .context = c->context};
     struct record *record = NULL;

@@ -106,7 +106,7 @@ static void unlink_stream(CUstream stream) {
 }
 
 /* Returns whether work that was queued on the legacy default stream before `turn` delays blocking
-   streams. A lone event does not; cuda.h does not document this case. */
+   streams. A recorded event alone does not; cuda.h does not document this case. */
 static bool legacy_holds(CUcontext context, uint64_t turn) {
     for (const struct item *item = context->legacy.head; item && item->turn < turn;
          item = item->next)
@@ -238,7 +238,7 @@ static void step(CUstream stream) {
         unlink_stream(stream);
 }
 
-/* Returns whether the stream is at a closed gate: a kernel that waits for another device's. */
+/* Returns whether the stream is at a closed gate: a kernel that waits for other kernels. */
 static bool is_held(CUstream stream) {
     const struct item *item = stream->head;
     return item->operation == GATE && !item->failure && !stream->context->lost &&
@@ -488,7 +488,7 @@ CUresult CUDAAPI cuLaunchHostFunc(CUstream stream, CUhostFn function, void *user
                    &(struct item){.operation = LAUNCH, .kernel = function, .user = user});
 }
 
-/* Queues work of a fake library; is not counted as a call of the driver and never fails as one. */
+/* Queues work of a fake library. This is not a call of the driver, so fake_fail ignores it. */
 static CUresult queue_in(CUcontext context, CUstream stream, const struct item *item) {
     FAKE_LOCKED;
     struct call c = {.need = WORK, .context = context};

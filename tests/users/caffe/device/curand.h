@@ -1,5 +1,5 @@
-/* A fake cuRAND: declares the only types that Caffe's headers use here, since its package is
-   large. These programs use no random numbers. */
+/* A fake header of cuRAND, whose package is large. Declares the only types of cuRAND that Caffe's
+   headers use here. These programs use no random numbers. */
 #ifndef SYNCBLOB_TESTS_CAFFE_CURAND_H
 #define SYNCBLOB_TESTS_CAFFE_CURAND_H
 

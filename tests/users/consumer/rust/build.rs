@@ -1,5 +1,5 @@
-//! A crate with C code that uses the library: the metadata that syncblob-sys passes to its
-//! dependents is enough to compile and link the code.
+//! Compiles and links C code that uses the library, with the metadata that syncblob-sys passes to
+//! the crates that depend on it.
 
 use std::env;
 use std::path::PathBuf;

@@ -2,8 +2,8 @@
 
 
 def in_place_or_not(draw, net, kind, values, top, **parameters):
-    """Adds the layer over an input, over another layer's top, or in place over another layer's
-    top."""
+    """Adds a layer that reads an input, or reads another layer's top, or changes another layer's top
+    in place."""
     net.input("data", values)
     way = draw.choice(("plain", "plain", "in place", "above"))
     if way == "plain":
@@ -18,7 +18,7 @@ def any_shape(draw, least_axes=1, most_axes=5):
 
 
 def maybe(name, parameters):
-    """Returns a message of parameters as a field; nothing if the message is empty."""
+    """Returns {name: parameters}, or {} if there are no parameters."""
     return {name: parameters} if parameters else {}
 
 

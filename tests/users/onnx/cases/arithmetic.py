@@ -57,7 +57,7 @@ def reduction(draw, net):
     parameters = some(draw, operation=("SUM", "ASUM", "SUMSQ", "MEAN"), coeff=(0.5, -2, 1))
     if axis or draw.chance(30):
         parameters["axis"] = draw.choice((axis, axis - len(shape)))
-    # The values are not centred at 0: positive and negative ones would cancel in sums.
+    # The values are not centred at 0, because positive and negative values would cancel in sums.
     net.input("data", draw.uniform(shape, -0.5, 1.5) / math.sqrt(math.prod(shape[axis:])))
     net.layer("Reduction", "data", "reduced", **maybe("reduction_param", parameters))
 

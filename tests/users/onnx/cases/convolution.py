@@ -40,7 +40,7 @@ FIELDS = (("kernel_size", "kernel", None), ("pad", "pad", 0), ("stride", "stride
 
 
 def channels(draw):
-    """Draws the number of groups, and each group's channels before and after."""
+    """Draws the number of groups, and the numbers of input and output channels of each group."""
     group = draw.choice((1, 1, 1, 2, 3, 4))
     if group > 1 and draw.chance(40):
         return group, 1, draw.between(1, 2)  # depthwise
@@ -89,7 +89,7 @@ def convolution_axis(draw, net):
 
 
 def shared_convolution(draw, net):
-    """Draws two layers whose weights share names: the first layer's weights are used."""
+    """Draws two layers whose weights have the same names: both use the first layer's weights."""
     shape = [draw.between(1, 2), 2, 5, 5]
     weight, bias = draw.numbers([2, 2, 3, 3], 0.25), draw.numbers([2])
     for side in ("left", "right"):

@@ -56,7 +56,7 @@ def detection_parameters(draw, classes, share):
     parameters = {"num_classes": classes, "nms_param": nms}
     if not share or draw.chance(40):
         parameters["share_location"] = share
-    # Shared locations have the label -1: with a background label of -1 Caffe would skip all of them.
+    # Shared locations have the label -1, so Caffe would skip them all if the background's label were -1.
     backgrounds = (0, 0, classes - 1, classes + 3) + (() if share else (-1,))
     parameters.update(some(draw, background_label_id=backgrounds, keep_top_k=(-1, 1, 4, 8, 200),
                            confidence_threshold=(0.01, 0.3, 0.6, 0.98),

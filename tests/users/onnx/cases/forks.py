@@ -1,4 +1,4 @@
-"""Layers of forks, which the Caffe that computes the other answers does not have."""
+"""Layers of Caffe's forks. The Caffe that computes the answers for other layers lacks these."""
 
 import numpy
 
@@ -16,8 +16,8 @@ def roi_pooling(draw, net):
 
 
 def regions(draw, images, height, width, axes=(2, 2, 4)):
-    """Draws rows of an image and two corners; some are at integers or halves, outside the image, or
-    inverted."""
+    """Draws rows of an image's number and two corners; some corners are at integers or halves, outside
+    the image, or inverted."""
     count = draw.between(1, 6)
     corners = draw.uniform([count, 4], -0.1, 1.1) * numpy.float32([width, height, width, height])
     grid = draw.choice((None, 0.5, 1))
@@ -192,7 +192,7 @@ def c3d_pooling(draw, net):
     if draw.chance(60):
         parameters["pool"] = "AVE"
         pad = draw.below(kernel)
-        # If the last window began after the image, its divisor would be negative.
+        # If the last window began after the image, the window's divisor would be negative.
         while any(begins_behind(size, kernel, strides[1], pad) for size in sizes[1:]):
             pad -= 1
     if pad:
@@ -293,7 +293,7 @@ def text_layer(draw, net):
         "time_step": draw.between(1, 5), "batch_size": draw.between(1, 3)})
 
 
-# The rows whose answers are from OpenCV's importer; then the rows of references.py.
+# OpenCV's importer computes the answers for the first rows, references.py those for the others.
 OF_OPENCV = {
     "BatchNormScaled": (40, batch_norm_scaled),
     "ConvolutionDepthwise": (40, depthwise("ConvolutionDepthwise")),

@@ -1,4 +1,4 @@
-"""Pooling, for which Caffe has its own rule to place windows."""
+"""Pooling layers, whose windows Caffe places by a special rule."""
 
 
 def parameters_of(draw, kernels, pads, strides):
@@ -71,7 +71,7 @@ def empty_window(draw, net):
 
 
 def mask(draw, net):
-    """Draws a second top: the place of each maximum in its plane."""
+    """Draws a pooling layer with a second top, which has the place of each maximum in its plane."""
     draw_pooling(draw, net, {}, ("pool", "mask"), "MAX")
 
 

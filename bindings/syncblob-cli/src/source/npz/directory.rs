@@ -1,5 +1,5 @@
 //! Checks the directory of an archive. The crate `zip` keeps one member for each name, and as many
-//! members as the end record counts. It could therefore miss an array that another program reads.
+//! members as the end record counts. So `zip` could miss an array that another program reads.
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
@@ -10,14 +10,14 @@ use crate::text::shortened;
 const ENTRY: [u8; 4] = *b"PK\x01\x02";
 
 /// The size of an entry's fixed part, and the offsets in this part at which the lengths of the
-/// name, the extra fields and the comment are stored. Name, extra fields and comment follow it.
+/// name, the extra fields and the comment are stored. These three follow the fixed part.
 const ENTRY_BYTES: usize = 46;
 const LENGTHS: [usize; 3] = [28, 30, 32];
 
 /// The maximum number of characters of a name in an error message.
 const NAME: usize = 60;
 
-/// Refuses a directory that repeats a name, or whose number of entries is not `kept`.
+/// Refuses a directory that repeats a name, or has more or fewer entries than `zip` found (`kept`).
 pub fn check(archive: impl Read + Seek, start: u64, kept: usize) -> Result<()> {
     let mut entries = BufReader::new(archive);
     entries.seek(SeekFrom::Start(start))?;

@@ -1,6 +1,6 @@
-//! Parses the JSON of a safetensors header. The parser of the crate `safetensors` is not used: it
-//! first builds the whole header in memory, in at least sixteen times its size, and drops a tensor
-//! whose name is repeated.
+//! Parses the JSON of a safetensors header. The parser of the crate `safetensors` is not used,
+//! because it needs at least sixteen times the header's size in memory, and drops a tensor whose
+//! name is repeated.
 
 use std::collections::hash_map::Entry;
 use std::collections::HashMap;
@@ -76,7 +76,7 @@ impl From<Info> for TensorInfo {
     }
 }
 
-/// The dimensions of a shape. A shape has at most as many axes as a blob.
+/// The dimensions of a shape. A shape may have as many axes as a blob.
 struct Axes(Vec<usize>);
 
 impl<'de> Deserialize<'de> for Axes {

@@ -1,4 +1,4 @@
-//! Makes fields of the schema, with random values of the fields' types.
+//! Makes texts of the schema's fields, with random values of the fields' types.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
