@@ -1,5 +1,5 @@
-/* Statistics that many threads change and read at any time. All operations use relaxed memory
-   order: other locks order the accesses to the memory that a counter describes. */
+/* Counters for statistics, which any thread may change and read at any time. All operations use
+   relaxed memory order, because locks order the accesses to the memory that a counter describes. */
 #ifndef SB_BASE_COUNTER_H
 #define SB_BASE_COUNTER_H
 

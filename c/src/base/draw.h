@@ -1,4 +1,4 @@
-/* splitmix64: random numbers, reproducible from a seed. */
+/* The generator splitmix64: equal seeds produce equal sequences of random numbers. */
 #ifndef SB_BASE_DRAW_H
 #define SB_BASE_DRAW_H
 

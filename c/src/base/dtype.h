@@ -1,4 +1,4 @@
-/* The kinds of element types. */
+/* Tests whether an element type is a floating-point or an integer type. */
 #ifndef SB_BASE_DTYPE_H
 #define SB_BASE_DTYPE_H
 
@@ -7,8 +7,8 @@
 
 #define SB__IS_DTYPE(NAME, number, name, type, kind, with) (with) == SB_DTYPE_##NAME ||
 
-/* Returns whether `dtype` is F32 or F64: types that have arithmetic and fillers, and that BlobProto
-   stores. */
+/* Returns whether `dtype` is F32 or F64. These types have arithmetic and fillers, and a BlobProto
+   can store them. */
 static inline bool sb__is_float(sb_dtype dtype) {
     return SB_DTYPE_FLOAT_LIST(SB__IS_DTYPE, dtype) false;
 }

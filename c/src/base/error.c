@@ -8,7 +8,7 @@
 
 static void write_error(sb_error *err, sb_status status, int device_code, int64_t offset,
                         const char *format, va_list args) {
-    char text[sizeof err->message] = {0}; /* formatted first: the arguments may point into
+    char text[sizeof err->message] = {0}; /* formatted first, because the arguments may point into
                                              err->message */
     if (!err)
         return;
@@ -74,7 +74,7 @@ sb_status sb__fail_null(sb_error *err, const char *what) {
 }
 
 sb_status sb__fail_memory(sb_error *err, size_t bytes) {
-    return sb__fail(err, SB_ERR_OUT_OF_MEMORY, "the allocator could not give %zu bytes", bytes);
+    return sb__fail(err, SB_ERR_OUT_OF_MEMORY, "the allocator cannot allocate %zu bytes", bytes);
 }
 
 sb_status sb__fail_buffer(sb_error *err, size_t capacity, size_t size, size_t *out_size) {
@@ -101,7 +101,7 @@ static const char *escape(const char *bytes, size_t size, char separator, char *
                           size_t capacity) {
     size_t used = 0;
     for (size_t i = 0; i < size; i++) {
-        if (used + 8 > capacity) { /* less room than for an escape, "..." and the NUL */
+        if (used + 8 > capacity) { /* an escape, "..." and the NUL might not fit */
             memcpy(out + used, "...", sizeof "...");
             return out;
         }

@@ -6,16 +6,16 @@
 
 #include <syncblob/status.h>
 
-/* Writes `err` (may be NULL) and returns `status`. */
+/* Fills `err` (may be NULL) with the status and the message, and returns `status`. */
 sb_status sb__fail(sb_error *err, sb_status status, const char *format, ...) SB__PRINTF(3, 4);
-/* sb__fail that also stores a byte offset. */
+/* As sb__fail, but also stores a byte offset. */
 sb_status sb__fail_at(sb_error *err, sb_status status, int64_t offset, const char *format, ...)
     SB__PRINTF(4, 5);
-/* sb__fail with IO and the system's error number (port/files.h), whose text is appended to the
-   message. */
+/* As sb__fail with the status IO. `error` is the system's error number (port/files.h); its text is
+   appended to the message. */
 sb_status sb__fail_io(sb_error *err, int error, const char *format, ...) SB__PRINTF(3, 4);
 
-/* Fills `err` from `reported`, the error of the callback `who`, whose message may be "". */
+/* Fills `err` from `reported`, the error of the callback named `who`; its message may be "". */
 sb_status sb__fail_reported(sb_error *err, sb_status status, int64_t offset,
                             const sb_error *reported, const char *who);
 
@@ -26,15 +26,15 @@ sb_status sb__fail_memory(sb_error *err, size_t bytes);
    BUFFER_TOO_SMALL. */
 sb_status sb__fail_buffer(sb_error *err, size_t capacity, size_t size, size_t *out_size);
 
-/* Ignores the status of a call that cannot fail, or whose failure changes nothing. A cast to void
-   would not suffice: compilers warn of it, too, if the function is marked SB_MUST_CHECK. */
+/* Ignores the status of a call that cannot fail, or whose failure does not matter. A cast to void
+   would not suffice: if the function is marked SB_MUST_CHECK, compilers warn nevertheless. */
 static inline void sb__ignore(sb_status status) {
     (void)status;
 }
 
-/* Writes `bytes` to `out` as printable ASCII, truncated with "..." to `capacity` (>= 8). */
+/* Writes `bytes` to `out` as printable ASCII, cut off with "..." after `capacity` (>= 8) bytes. */
 const char *sb__escape(const char *bytes, size_t size, char *out, size_t capacity);
-/* sb__escape for a path: separators are not escaped. */
+/* As sb__escape, but does not escape the separators of a path. */
 const char *sb__escape_path(const char *path, char *out, size_t capacity);
 
 #endif

@@ -1,5 +1,5 @@
-/* Update, sums and scaling, on the side of the head. Each call checks in this order: its arguments,
-   the dtype, whether the count is 0, the head. */
+/* Update, sums and scaling, computed on the side (host or device) that has the current bytes. Each
+   call checks in this order: its arguments, the dtype, whether the count is 0, the head. */
 #include "blob/blob.h"
 
 #include "base/dtype.h"
@@ -100,8 +100,8 @@ sb_status sb_blob_sumsq(const sb_blob *blob, sb_part part, double *out, sb_error
 
 /* --- in place ----------------------------------------------------------------------- */
 
-/* State of an operation that modifies a memory in place, on the side where its head is. For the
-   device it also holds the stream. */
+/* State of an operation that modifies a memory in place, on the side where its head is. `target`
+   holds the stream of an operation on the device. */
 struct in_place {
     struct sb__write write;
     struct sb__target target;
@@ -127,8 +127,9 @@ static sb_status begin(struct in_place *work, sb_mem *mem, sb_dtype dtype, const
                        : st;
 }
 
-/* Ends an operation on the device. `st` is the status of its slot. A failed slot may have written,
-   unless `st` means that it queued nothing. The work also reads the memory `read`, if not NULL. */
+/* Ends an operation on the device. `st` is the status from the backend; on failure the backend may
+   have written, unless `st` means that it queued nothing. The work also reads `read`, if not
+   NULL. */
 static sb_status end_on_device(struct in_place *work, const sb_mem *read, sb_status st,
                                sb_error *err) {
     if (st == SB_ERR_OUT_OF_MEMORY || st == SB_ERR_UNSUPPORTED) { /* nothing was queued */
@@ -162,7 +163,7 @@ static sb_status subtract(sb_blob *blob, struct in_place *work, const sb_mem *di
     return SB_OK;
 }
 
-/* Finds the bytes of diff on the side where the write of data has begun. */
+/* Returns in `*out` the bytes of diff, on the side where the write of data has begun. */
 static sb_status read_diff(struct in_place *work, const sb_blob *blob, const sb_mem *diff,
                            const void **out, sb_error *err) {
     const struct sb__write *write = &work->write;
@@ -201,7 +202,6 @@ static sb_status update_in(struct in_place *work, sb_blob *blob, const sb_stream
     return subtract(blob, work, diff, x, err);
 }
 
-/* Not inlined, so that the fast path need not save registers. */
 __attribute__((noinline)) static sb_status update_memory(sb_blob *blob, const sb_stream *stream,
                                                          sb_error *err) {
     struct in_place work = {.write = {.mem = NULL}};

@@ -1,4 +1,4 @@
-/* The struct of sb_blob and functions of blob/. */
+/* The struct of sb_blob and the internal functions of the folder blob/. */
 #ifndef SB_BLOB_BLOB_H
 #define SB_BLOB_BLOB_H
 
@@ -12,8 +12,8 @@ struct sb_blob {
     int32_t dtype;
     uint32_t element_size; /* bytes */
     struct sb__shape shape;
-    /* &sb__no_memory until a call, which may be const, needs the memory and creates it. */
-    _Atomic(sb_mem *) memory[2]; /* by sb_part */
+    /* &sb__no_memory until the first call that needs the memory creates it, even a const call. */
+    _Atomic(sb_mem *) memory[2]; /* indexed by sb_part */
     _Atomic(sb_mem *) gpu_shape; /* the dimensions, for sb_blob_gpu_shape */
 };
 
@@ -29,8 +29,8 @@ static inline size_t sb__blob_bytes(const sb_blob *blob) {
     return (size_t)blob->shape.count * blob->element_size;
 }
 
-/* The placeholder for a memory that does not exist yet. Its size is 0, its head UNINITIALIZED; its
-   state word never passes the check of a fast path. The placeholder is never modified. */
+/* The placeholder for a memory that does not exist yet. Its size is 0 and its head UNINITIALIZED,
+   and its state word fails every check of a fast path. The placeholder is never modified. */
 extern const sb_mem sb__no_memory;
 
 static inline sb_mem *sb__no_mem(void) {
@@ -49,8 +49,8 @@ static inline sb_mem *sb__peek(const _Atomic(sb_mem *) *memory) {
     return sb__is_placeholder(mem) ? NULL : mem;
 }
 
-/* Returns the memory, or sb__no_memory if none exists or the part is invalid. Uses branches, which
-   cost less than a computed index. */
+/* Returns the memory, or a placeholder if none exists or the part is invalid. Uses branches, which
+   are faster than a computed index. */
 static inline const sb_mem *sb__blob_memory_or_none(const sb_blob *blob, sb_part part) {
     if (__builtin_expect(part == SB_DATA, 1))
         return atomic_load_explicit(&blob->memory[SB_DATA], memory_order_acquire);
@@ -66,18 +66,18 @@ static inline sb_mem *sb__blob_peek(const sb_blob *blob, sb_part part) {
 /* Returns the memory; creates one if necessary. */
 sb_status sb__blob_memory(const sb_blob *blob, sb_part part, sb_mem **out, sb_error *err);
 
-/* Replaces a blob's memory by `mem` (owned; NULL: none) and adds the old memory to `retired`. The
-   caller has exclusive access to the blob. */
+/* Replaces a blob's memory by `mem`, which may be NULL, takes ownership of `mem`, and adds the old
+   memory to `retired`. The caller has exclusive access to the blob. */
 void sb__swap(_Atomic(sb_mem *) *memory, sb_mem *mem, struct sb__retired *retired);
-/* sb__swap as the last step of a call: ends the retired storage, which runs deleters. */
+/* As sb__swap, but releases the old memory at once, which may run deleters. */
 void sb__replace(_Atomic(sb_mem *) *memory, sb_mem *mem);
 
-/* Sets a checked shape. Removes the memories that are too small for it and adds them to `retired`.
-   Returns SB_REALLOCATED_* bits. */
+/* Sets a shape that sb__shape_make has checked. Removes the memories that are too small for it and
+   adds them to `retired`. Returns SB_REALLOCATED_* bits. */
 uint32_t sb__blob_take_shape(sb_blob *blob, const struct sb__shape *shape,
                              struct sb__retired *retired);
 
-/* Compares four axes, the most frequent case, without a loop. */
+/* Returns whether the shapes are equal. Four axes, the most frequent case, need no loop. */
 static inline bool sb__shape_same(const struct sb__shape *a, const struct sb__shape *b) {
     const int64_t *x = a->dims, *y = b->dims;
     const int32_t axes = a->num_axes;

@@ -1,4 +1,4 @@
-/* The functions of mem.h for a blob's data and diff. */
+/* Applies the functions of mem.h to a blob's data and diff. */
 #include "blob/blob.h"
 
 #include "base/error.h"

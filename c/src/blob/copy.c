@@ -20,8 +20,8 @@ __attribute__((noinline)) static sb_status fail_shapes(const sb_blob *blob, cons
     return sb__fail(err, SB_ERR_SHAPE_MISMATCH, "shapes %s and %s differ", ours, theirs);
 }
 
-/* Writes zeros: the copy of a memory that was never written. As in Caffe, the zeros count as
-   written, so that a later Update accepts the data. */
+/* Writes zeros, which are the copy of a memory that was never written. As in Caffe, the destination
+   then counts as written, so that a later Update accepts the data. */
 static sb_status write_zeros(sb_mem *mem, size_t bytes, struct sb__retired *retired,
                              sb_error *err) {
     struct sb__write write;
@@ -65,8 +65,8 @@ static sb_status run_on_device(struct sb__write *write, const void *from, size_t
     return st == SB_OK ? sb__write_wait(write, err) : st;
 }
 
-/* Checks that a write on `side` of `to` cannot overwrite bytes of `from`: the write may first
-   transfer all bytes of `to` to that side. */
+/* Checks that a write on `side` of `to` cannot overwrite bytes of `from`, because the write may
+   first transfer all bytes of `to` to that side. */
 static sb_status check_apart(const sb_mem *to, int32_t side, sb_mem *from, size_t bytes,
                              sb_error *err) {
     if (!to || to->bytes <= bytes || to->side[side].kind != SB_STORAGE_BORROWED)
@@ -84,7 +84,7 @@ static sb_status check_apart(const sb_mem *to, int32_t side, sb_mem *from, size_
                : SB_OK;
 }
 
-/* Copies the source's bytes to the target of the write, unless both are the same bytes. */
+/* Copies the source's bytes to write->ptr, unless that is the address of the source. */
 static sb_status run(struct sb__write *write, sb_mem *source, size_t bytes,
                      struct sb__retired *retired, sb_error *err) {
     const void *from;

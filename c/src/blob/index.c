@@ -40,7 +40,7 @@ static bool offset_of_four(const struct sb__shape *shape, const int64_t i[4], in
     if (shape->num_axes != 4)
         return false;
     for (int axis = 0; axis < 4; axis++)
-        if ((uint64_t)i[axis] >= (uint64_t)d[axis]) /* also true for a negative index */
+        if ((uint64_t)i[axis] >= (uint64_t)d[axis]) /* a negative index becomes a large number */
             return false;
     *out = ((i[0] * d[1] + i[1]) * d[2] + i[2]) * d[3] + i[3]; /* no overflow: below the count */
     return true;

@@ -4,8 +4,8 @@
 #include "host/arithmetic.h"
 #include "memory/mem.h"
 
-/* Returns the mode of a write. Bytes beyond the values are preserved: only a write of the whole
-   memory may use the mode `whole`, in which the old bytes need not be copied. */
+/* Returns the mode for a write of `bytes` bytes. If the memory is larger, the write must preserve
+   the remaining bytes; otherwise the mode is `whole`, in which the old bytes need not be copied. */
 static enum sb__write_mode mode_of(const sb_mem *mem, size_t bytes, enum sb__write_mode whole) {
     return mem->bytes == bytes ? whole : SB__WRITE_KEEP;
 }
@@ -26,7 +26,7 @@ size_t sb__load_size(const sb_blob *blob, sb_part part, size_t bytes) {
     return handle + sb__storage_size(blob->context, sb__load_room(blob, part, bytes));
 }
 
-/* Begins a write of `side`. `whole` is the mode for a memory without capacity beyond the values. */
+/* Begins a write on `side`. `whole` is the mode for a memory that is not larger than the values. */
 static sb_status begin_side(struct sb__load_side *load, sb_blob *blob, sb_part part,
                             const struct sb__shape *shape, int32_t side, enum sb__write_mode whole,
                             struct sb__retired *retired, sb_error *err) {
@@ -92,8 +92,8 @@ void sb__load_side_commit(struct sb__load_side *load, sb_blob *blob, sb_part par
         sb__swap(&blob->memory[part], load->fresh, retired);
 }
 
-/* If the values are for existing storage, allocates a scratch buffer that receives them until they
-   are complete. */
+/* If the load writes existing storage, allocates a scratch buffer that receives the values until
+   they are complete. */
 static sb_status stage(struct sb__load_side *load, sb_error *err) {
     if (!load->wanted || !load->in_place || load->bytes == 0)
         return SB_OK;

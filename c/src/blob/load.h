@@ -1,4 +1,4 @@
-/* Loading into a blob in two steps, for readers of bytes: begin returns pointers to write to,
+/* Loads values into a blob in two steps: begin returns pointers to which the caller writes, and
    commit changes the blob. Begin changes nothing observable, and commit cannot fail. */
 #ifndef SB_BLOB_LOAD_H
 #define SB_BLOB_LOAD_H
@@ -13,13 +13,14 @@ struct sb__shape {
     int64_t dims[SB_MAX_AXES];
 };
 
-/* Checks dimensions and computes the count; INVALID_ARGUMENT, OVER_LIMIT, SIZE_OVERFLOW as in
-   sb_blob_reshape. */
+/* Checks the dimensions and computes the count. Returns INVALID_ARGUMENT, OVER_LIMIT or
+   SIZE_OVERFLOW in the same cases as sb_blob_reshape. */
 sb_status sb__shape_make(struct sb__shape *out, const int64_t *dims, int32_t num_axes,
                          size_t element_size, sb_error *err);
 const struct sb__shape *sb__blob_shape(const sb_blob *blob);
 bool sb__shape_is(const struct sb__shape *shape, const int64_t *dims, int32_t num_axes);
-/* Returns whether `shape` has the last axes of `legacy`, and the other axes of `legacy` are 1. */
+/* Returns whether `shape` equals the last axes of `legacy`, and all other axes of `legacy` are
+   1. */
 bool sb__shape_is_legacy(const struct sb__shape *shape, const struct sb__shape *legacy);
 
 /* Copies only the dimensions in use. */
@@ -33,26 +34,25 @@ static inline void sb__shape_copy(struct sb__shape *to, const struct sb__shape *
 
 struct sb__load_side {
     bool wanted;
-    sb_mem *fresh; /* a new memory, or NULL if the blob's memory is written */
+    sb_mem *fresh; /* a new memory, or NULL if the load writes the blob's old memory */
     struct sb__write write;
-    void *ptr; /* the values' target: write.ptr or the scratch buffer */
+    void *ptr; /* where the caller writes the values: write.ptr or `scratch` */
     size_t bytes;
-    bool in_place; /* existing storage is written */
-    bool pinned;   /* the scratch buffer is page-locked */
-    void *scratch; /* copied to write.ptr at the commit; NULL: none */
+    bool in_place; /* the load writes existing storage */
+    bool pinned;   /* `scratch` is page-locked */
+    void *scratch; /* a buffer that commit copies to write.ptr, or NULL */
 };
 
 struct sb__load {
     sb_blob *blob;
     struct sb__shape shape;
     struct sb__load_side data, diff;
-    struct sb__retired retired; /* replaced storage: ended by commit and cancel */
+    struct sb__retired retired; /* replaced storage, which commit and cancel release */
 };
 
-/* Loads one side, on the host or the device: writes existing storage of sufficient size in place,
-   so that blobs that share the storage see the values; else allocates new storage. A failed begin
-   needs no cancel. After the commit the caller sets the shape. Replaced storage is added to
-   `retired`. */
+/* Load one part of a blob on the host or the device. Begin reuses storage of sufficient size, so
+   that blobs that share it see the values; else it allocates new storage. A failed begin needs no
+   cancel. After commit the caller sets the shape. All three add replaced storage to `retired`. */
 sb_status sb__load_side_begin(struct sb__load_side *load, sb_blob *blob, sb_part part,
                               const struct sb__shape *shape, int32_t side,
                               struct sb__retired *retired, sb_error *err);
@@ -60,19 +60,19 @@ void sb__load_side_cancel(struct sb__load_side *load, struct sb__retired *retire
 void sb__load_side_commit(struct sb__load_side *load, sb_blob *blob, sb_part part,
                           struct sb__retired *retired);
 
-/* Returns the most bytes that sb__load_begin allocates or moves for a side with `bytes` bytes of
-   values: the memory's capacity if the bytes beyond the values must move, too. */
+/* Returns the most bytes that sb__load_begin allocates or copies for `bytes` bytes of values. If it
+   must also copy the bytes beyond the values, this is the memory's capacity. */
 size_t sb__load_room(const sb_blob *blob, sb_part part, size_t bytes);
 
-/* Returns sb__load_room plus the library's overhead: the handle, and the rounding of page-locked
+/* Returns sb__load_room plus the library's overhead: the sb_mem, and the rounding of page-locked
    memory to its size class. */
 size_t sb__load_size(const sb_blob *blob, sb_part part, size_t bytes);
 
-/* Begins to load data and, if wanted, diff, on the host; commit sets the blob's shape to `shape`.
-   For each wanted side, load.X.ptr points to host memory for shape.count elements of the blob's
-   dtype (count > 0): the caller writes all of them. `may_fail`: the writer may fail before the end;
-   existing storage is then not written until commit. Errors: OUT_OF_MEMORY, CAP_REACHED and the
-   errors of a mutable call. */
+/* Begins to load data and, if `want_diff`, diff, on the host; commit sets the blob's shape to
+   `shape`. load->data.ptr and load->diff.ptr point to host memory for shape->count elements of the
+   blob's dtype (count > 0), and the caller writes all of them. If `may_fail`, the caller may cancel
+   after it has written some, so existing storage remains unchanged until commit. Errors:
+   OUT_OF_MEMORY, CAP_REACHED and the errors of a mutable call. */
 sb_status sb__load_begin(struct sb__load *load, sb_blob *blob, const struct sb__shape *shape,
                          bool want_diff, bool may_fail, sb_error *err);
 void sb__load_commit(struct sb__load *load);

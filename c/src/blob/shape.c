@@ -106,16 +106,16 @@ static bool holds(const sb_blob *blob, sb_part part, size_t bytes) {
     return mem->bytes >= bytes || sb__is_placeholder(mem);
 }
 
-/* Copies in ascending order, since `dims` may point into the blob's dimensions. volatile makes each
-   load a single dimension: a wider load would stall on stores that the caller has just made. */
+/* Copies in ascending order, since `dims` may point into the blob's dimensions. `volatile` forces
+   loads of one dimension: a wider load would stall on stores that the caller has just made. */
 static inline void take_dims(sb_blob *blob, const volatile int64_t *dims, int32_t num_axes) {
     for (int32_t i = 0; i < num_axes; i++)
         blob->shape.dims[i] = dims[i];
 }
 
 /* The fast path, which needs no copy of the shape. Changes nothing and returns false unless all
-   dimensions are positive and the memories have room. Inlined, so that a constant number of axes
-   needs no loop. */
+   dimensions are positive and the memories have room. Inlined, so that a constant `num_axes` needs
+   no loop. */
 __attribute__((always_inline)) static inline bool take_within(sb_blob *blob, const int64_t *dims,
                                                               int32_t num_axes) {
     int64_t count = 1;
@@ -222,7 +222,7 @@ sb_status sb_blob_legacy_shape(const sb_blob *blob, int32_t index, int64_t *out,
     if (index < -4 || index >= 4)
         return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "legacy index %d is not in -4..3", index);
     if (index >= axes || index < -axes)
-        *out = 1; /* Caffe's rule for missing axes */
+        *out = 1; /* in Caffe, a missing axis has the dimension 1 */
     else
         *out = blob->shape.dims[index < 0 ? index + axes : index];
     return SB_OK;

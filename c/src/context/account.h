@@ -1,4 +1,4 @@
-/* Statistics of sb_stats that have a live value, a peak and a cap. */
+/* Counts bytes in use, their peak and their cap, for sb_stats. */
 #ifndef SB_CONTEXT_ACCOUNT_H
 #define SB_CONTEXT_ACCOUNT_H
 
@@ -24,14 +24,14 @@ static inline bool sb__account_add(struct sb__account *account, size_t bytes) {
     return sb__counter_add_within(&account->live, bytes, limit, &live);
 }
 
-/* sb__account_add that returns a status: SB_OK or CAP_REACHED. */
+/* As sb__account_add, but returns a status: SB_OK or CAP_REACHED. */
 static inline sb_status sb__account_take(struct sb__account *account, size_t bytes,
                                          const char *what, sb_error *err) {
     return sb__account_add(account, bytes) ? (sb_status)SB_OK
                                            : sb__account_fail(account, bytes, what, err);
 }
 
-/* Updates the peak, once the added bytes are allocated. */
+/* Updates the peak. Called when the added bytes have been allocated. */
 static inline void sb__account_had(struct sb__account *account) {
     sb__counter_raise(&account->peak, sb__counter_read(&account->live));
 }

@@ -15,12 +15,12 @@
    `dlpack_device` on were added later. */
 #define FIRST_BACKEND_SIZE (offsetof(sb_backend, sumsq) + sizeof(void (*)(void)))
 
-/* With ":0", the longest name that fills sb_context.device_name. */
+/* The length of the longest name that, followed by ":0", fits in sb_context.device_name. */
 #define MAX_NAME (sizeof(((sb_context *)NULL)->device_name) - sizeof ":0")
 
 _Static_assert(sizeof(void (*)(void)) == sizeof(void *), "tables hold one pointer a slot");
 
-/* Slots that a table has all or none of; the required ones come first. */
+/* A table has all slots (function pointers) of a group or none; the first group is required. */
 static const struct group {
     size_t at; /* of the first slot */
     const char *names[8];
@@ -50,7 +50,7 @@ static sb_status check_group(const sb_backend *b, const struct group *group, sb_
                     *present ? ", but has " : "", present);
 }
 
-/* Checks that flags are known, required groups complete, optional groups complete or absent. */
+/* Checks that flags are known and each group of slots is complete or, if optional, absent. */
 static sb_status check_table(const sb_backend *b, sb_error *err) {
     const uint32_t known =
         SB_BACKEND_PINNED_NOT_IN_CHILD | SB_BACKEND_NO_DEFAULT_STREAM | SB_BACKEND_HOST_COHERENT;
@@ -62,7 +62,7 @@ static sb_status check_table(const sb_backend *b, sb_error *err) {
     return st;
 }
 
-/* Runs before any other member of the caller's table is read. */
+/* Checks the table's version and size, before the library reads any other member. */
 static sb_status check_version(const sb_backend *table, sb_error *err) {
     if (table->struct_size >= offsetof(sb_backend, flags) &&
         table->abi_version != SB_BACKEND_ABI_VERSION)
@@ -77,7 +77,7 @@ static sb_status adopt_backend(sb_backend *out, const sb_backend *table, sb_erro
     return st == SB_OK ? check_table(out, err) : st;
 }
 
-/* The built-in kinds of devices, whether or not this build has them. */
+/* Returns whether `name` is a built-in kind of device, even if this build lacks that kind. */
 static bool is_built_in(const char *name) {
     static const char *const names[] = {"cpu", "sim", "cuda"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -173,7 +173,7 @@ static sb_status fail_unknown(const sb_context_options *o, const char *device, s
                     o->backend ? "" : "; load its library first (sb_backend_load)");
 }
 
-/* Reads the limits of the opened device, which the table does not have. */
+/* Queries the streams and limits of the opened device, which the table does not contain. */
 static sb_status inspect_device(sb_context *context, sb_error *err) {
     const uint32_t known =
         SB_DEVICE_LACKS_F64 | SB_DEVICE_LACKS_CHECK_POINTER | SB_DEVICE_LACKS_HOST_COHERENT;
@@ -188,7 +188,7 @@ static sb_status inspect_device(sb_context *context, sb_error *err) {
     if (backend->lacks)
         context->lacks = backend->lacks(context->device);
     if (context->lacks & ~known)
-        return sb__fail(err, SB_ERR_UNSUPPORTED, "%s lacks something unknown: flags 0x%x",
+        return sb__fail(err, SB_ERR_UNSUPPORTED, "%s reports unknown limits: flags 0x%x",
                         context->device_name, context->lacks);
     if (context->lacks & SB_DEVICE_LACKS_CHECK_POINTER)
         backend->check_pointer = NULL;

@@ -96,7 +96,7 @@ sb_status sb_context_create(const sb_context_options *options, sb_context **out,
     return SB_OK;
 }
 
-/* Checks quarantine if no owner remains, or if quarantine is the only owner left. */
+/* Checks quarantined storage if no owner remains, or if the only remaining owner is quarantine. */
 void sb_context_release(sb_context *context) {
     if (!context || sb__context_is_built_in(context))
         return;
@@ -109,7 +109,7 @@ void sb_context_release(sb_context *context) {
 /* Retains the context, since a deleter may release it. */
 void sb_context_trim(sb_context *context) {
     context = sb__context(sb_context_retain(context));
-    sb__quarantine_ask_all(); /* first: this may add buffers to the cache */
+    sb__quarantine_ask_all(); /* first, because this may add buffers to the cache */
     sb__cache_shrink(context, 0);
     sb__device_trim(context);
     sb_context_release(context);
@@ -122,7 +122,7 @@ const char *sb_context_device(const sb_context *context) {
 sb_status sb_context_stream(const sb_context *context, sb_stream *out, sb_error *err) {
     if (!out)
         return sb__fail_null(err, "out");
-    sb_status st = sb__device_check(context, err); /* refuses the built-in context */
+    sb_status st = sb__device_check(context, err); /* fails for the built-in context */
     if (st != SB_OK)
         return st;
     if (!context->backend.own_stream)
@@ -140,7 +140,7 @@ sb_status sb_context_prepare_arithmetic(sb_context *context, sb_error *err) {
 /* Runs deleters of quarantined storage, which may release the context: the caller has retained
    it. */
 static sb_status synchronize(sb_context *context, sb_error *err) {
-    /* A call that reads waits itself. */
+    /* Omits the stream for reads: each call that reads waits for its own work on that stream. */
     const uint64_t users = SB__ALL_STREAMS & ~sb__slot_bit(SB__READ_SLOT);
     sb_status st = sb__streams_wait(context, users, err);
     sb_status found = sb__events_check(context, NULL, st == SB_OK ? err : NULL);
@@ -148,8 +148,8 @@ static sb_status synchronize(sb_context *context, sb_error *err) {
         st = found;
     const uint64_t before = sb__counter_read(&context->quarantine.bytes);
     sb__quarantine_ask(context);
-    /* A device may free memory in stream order: only after another wait can other users have the
-       memory. */
+    /* A device may free memory in stream order, so that other users can allocate the memory only
+       after another wait. */
     if (st == SB_OK && sb__counter_read(&context->quarantine.bytes) < before)
         st = sb__streams_wait(context, users, err);
     return st;

@@ -1,6 +1,7 @@
-/* The struct of sb_context, accounted host memory, checked calls of the device, and the streams
-   that use its memories. Lock order of the whole library: a thread that holds a lock may acquire
-   only locks that are later in this list:
+/* The struct of sb_context; the functions that account for host memory, call the device and manage
+   its streams. A slot is a function pointer of the backend's table, or the index of a stream. Lock
+   order of the whole library: a thread that holds a lock may acquire only locks that are later in
+   this list. A function runs under a lock if it may be called while a thread holds the lock.
 
      1. an sb_mem's lock       one at a time; slots of the allocator and of the
                                backend run under it, but no deleter and no
@@ -33,11 +34,11 @@
 #include <stdbool.h>
 
 struct sb__parallel {
-    sb_parallel_for run; /* NULL: in a plain loop */
+    sb_parallel_for run; /* NULL: tasks run in a plain loop */
     void *user;
 };
 
-/* A test compiles with a smaller list. */
+/* A test defines a smaller number. */
 #ifndef SB__CACHE_ENTRIES
 #define SB__CACHE_ENTRIES 64
 #endif
@@ -54,14 +55,14 @@ struct sb__host_cache {
     int leaving;          /* removed buffers that some thread is freeing */
     sb__counter released; /* removed buffers freed so far */
     sb__counter bytes;
-    sb__counter used, most_used; /* buffers in use, and their peak */
+    sb__counter used, most_used; /* bytes of buffers in use, and their peak */
     struct sb__cached entries[SB__CACHE_ENTRIES];
 };
 
-/* The caller's streams that used memories, by slot. */
+/* The caller's streams that have used memories of the context. */
 struct sb__streams {
     sb__mutex lock;
-    struct sb__named_stream *named; /* of slot SB__FIRST_NAMED and up */
+    struct sb__named_stream *named; /* indexed by slot - SB__FIRST_NAMED */
     int32_t count, capacity;        /* of `named` */
     sb__counter failures[64];       /* by bit: the clock when a wait last reported failed work */
 };
@@ -71,10 +72,10 @@ struct sb__event_list {
     sb__mutex lock;
     struct sb__event *first, *last;
     sb__counter clock; /* the number of the last event */
-    int64_t kept;      /* events that the list refers to */
+    int64_t kept;      /* listed events with is_kept */
 };
 
-/* An entry of retired storage. Allocated beforehand, since retiring must not fail. */
+/* Storage in quarantine. Allocated in advance, because retiring storage must not fail. */
 struct sb__quarantined {
     struct sb__quarantined *next;
     uint64_t users; /* a set of streams, not empty, whose work must end first */
@@ -82,13 +83,13 @@ struct sb__quarantined {
     void (*release)(struct sb__quarantined *entry); /* runs deleters; called without any lock */
 };
 
-/* The progress of a check that never waits, through the streams that share a bit. */
+/* The progress of a check that never waits, over the streams that share a bit of a set. */
 struct sb__mark {
-    void *event; /* of the stream in `slot`; NULL: none is recorded */
+    void *event; /* recorded on the stream of `slot`, or NULL */
     int32_t slot;
 };
 
-/* Entries with the same first user. Each list is stored as a pointer to its last entry. */
+/* Entries whose first user has one bit. A list is circular; the pointer is to its last entry. */
 struct sb__waiting {
     struct sb__quarantined *entries;
     struct sb__quarantined *marked; /* entries older than the mark's event */
@@ -97,19 +98,19 @@ struct sb__waiting {
 
 struct sb__quarantine {
     sb__mutex lock;
-    struct sb__waiting waiting[64]; /* by bit */
+    struct sb__waiting waiting[64]; /* indexed by the bit of an entry's first user */
     sb__counter bytes;
 };
 
-/* Reports bytes that a backend of the library has failed to free so far. */
+/* Reports the bytes that a built-in backend has failed to free so far. */
 typedef void sb__kept_bytes(const void *device, uint64_t *out_device, uint64_t *out_pinned);
 
 struct sb_context {
     _Atomic int64_t refs;
     uint32_t flags;
-    uint64_t fork_generation; /* at the creation of the context */
+    uint64_t fork_generation; /* of the process that created the context */
     sb_allocator allocator;
-    sb_limits limits; /* every member filled in */
+    sb_limits limits; /* all members are set */
     struct sb__parallel parallel;
     size_t max_cache_bytes;
     struct sb__host_cache cache;
@@ -121,10 +122,10 @@ struct sb_context {
     sb__kept_bytes *kept_bytes;   /* NULL: the backend reports none */
     int32_t ordinal;              /* N of "NAME:N" */
     sb_stream stream;             /* the library's stream; NULL for a backend without streams */
-    sb_stream read_stream;        /* for downloads that the host waits for; NULL: `stream` */
+    sb_stream read_stream;        /* for downloads that the host waits for; NULL: uses `stream` */
     uint32_t lacks;               /* SB_DEVICE_LACKS_* */
     _Atomic bool has_lent_stream; /* sb_context_stream has passed `stream` to a caller */
-    _Atomic int32_t device_lost;  /* SB_OK or SB_ERR_DEVICE_LOST, for good */
+    _Atomic int32_t device_lost;  /* SB_OK, or permanently SB_ERR_DEVICE_LOST */
 
     struct sb__account host, pinned, device_memory;
     sb__counter borrowed;
@@ -134,14 +135,14 @@ struct sb_context {
        succeeded. */
     sb__counter arithmetic_queued, arithmetic_over;
     sb__counter arithmetic_kept; /* operations covered by a kept event: see sb__own_keep */
-    sb__mutex own_lock;          /* for waits for the library's stream: see sb__own_wait */
+    sb__mutex own_lock;          /* serialises waits for the library's stream */
 
     struct sb__streams streams;
     struct sb__event_list events;
     struct sb__quarantine quarantine;
     /* Links of the list of contexts with entries in quarantine: */
     sb_context *next_waiting;
-    sb_context **waiting_link; /* the link to this context; NULL: not in the list */
+    sb_context **waiting_link; /* the pointer to this context; NULL: not in the list */
 };
 
 enum sb__direction { SB__UPLOAD, SB__DOWNLOAD, SB__DEVICE_COPY, SB__HOST_COPY };
@@ -160,22 +161,21 @@ static inline bool sb__context_is_built_in(const sb_context *context) {
 
 /* Returns `context`, or the built-in context for NULL. */
 sb_context *sb__context(const sb_context *context);
-/* Returns the pointer that callers use: NULL for the built-in context. */
+/* Returns `context` as callers pass it: the built-in context becomes NULL. */
 sb_context *sb__context_public(sb_context *context);
 /* Removes an owner and returns how many remain; removing the last owner frees the context. Unlike
    sb_context_release, does not check quarantine: never waits and runs no deleter. */
 int64_t sb__context_drop_owner(sb_context *context);
-/* Computes the limits of a read, every member filled in: `limits` (may be NULL) override the
-   context's limits. */
+/* Computes the limits of a read, with all members set: `limits` (may be NULL) override the limits
+   of the context. */
 sb_status sb__limits_resolve(const sb_context *context, const sb_limits *limits, sb_limits *out,
                              sb_error *err);
 
 /* --- forks (fork.c) ------------------------------------------------------------- */
 
-/* Incremented in the child of every fork. */
+/* Incremented in the child of every fork after the first call of sb__fork_watch. */
 extern sb__counter sb__fork_generation;
 
-/* Begins counting forks. */
 void sb__fork_watch(void);
 
 /* Returns whether this process, and not its parent, created the context. */
@@ -185,15 +185,15 @@ static inline bool sb__context_is_ours(const sb_context *context) {
 
 /* --- host memory (host_memory.c): accounted, capped ------------------------ */
 
-/* Allocates handles and indices of the library. `bytes` > 0; contents are zero. */
+/* Allocates a zeroed object of the library, for example an sb_mem. `bytes` > 0. */
 sb_status sb__object_alloc(sb_context *context, size_t bytes, void **out, sb_error *err);
 void sb__object_free(sb_context *context, void *object, size_t bytes);
 /* Grows an array of objects; the old array stays valid on failure. `old_bytes` may be 0. */
 sb_status sb__object_grow(sb_context *context, void **object, size_t old_bytes, size_t new_bytes,
                           sb_error *err);
 
-/* Allocates from the context's allocator; sb__ordinary_free needs the same flags SB_ALLOC_*. If the
-   allocator or the cap refuses, empties the cache and retries. */
+/* Allocates from the context's allocator; sb__ordinary_free requires the same `flags` (SB_ALLOC_*).
+   If the allocator fails or the cap is reached, empties the cache and retries. */
 sb_status sb__ordinary_alloc(sb_context *context, size_t bytes, uint32_t flags, void **out,
                              sb_error *err);
 
@@ -201,7 +201,7 @@ sb_status sb__ordinary_alloc(sb_context *context, size_t bytes, uint32_t flags, 
 enum sb__contents {
     SB__OWN_BYTES, /* zeros, or old bytes of this context, which the caller may see */
     SB__ZEROS,
-    SB__ANY_BYTES /* may be bytes of another context: all are overwritten before a read */
+    SB__ANY_BYTES /* may be bytes of another context: the caller must overwrite them */
 };
 
 /* A flag that only the built-in allocator receives, in addition to the public SB_ALLOC_ZEROED: the
@@ -213,24 +213,24 @@ enum sb__contents {
 sb_status sb__host_alloc(sb_context *context, size_t bytes, enum sb__contents contents,
                          bool *out_pinned, void **out, sb_error *err);
 void sb__host_free(sb_context *context, void *buffer, size_t bytes, bool pinned);
-/* Returns the most bytes that sb__host_alloc uses for `bytes`: a page-locked buffer has the size of
-   its class. */
+/* Returns the most bytes that sb__host_alloc uses for `bytes`: the size of a page-locked buffer is
+   rounded up to a size class. */
 size_t sb__host_size(const sb_context *context, size_t bytes);
 /* --- the cache of freed buffers (host_cache.c) ------------------------------------ */
 
-/* Returns false if the cache has no such buffer or is locked. */
+/* Removes a buffer from the cache; returns false if it has none of this size or is locked. */
 bool sb__cache_take(sb_context *context, size_t bytes, bool pinned, void **out);
 bool sb__cache_put(sb_context *context, void *ptr, size_t bytes, bool pinned);
-/* Returns the size class of page-locked buffers of about `bytes`, at most an eighth larger, so that
+/* Returns the size class of a page-locked buffer of `bytes`, at most an eighth larger, so that
    similar sizes share buffers; returns `bytes` if the cache does not keep the size. */
 size_t sb__cache_class(const sb_context *context, size_t bytes);
 /* Frees the oldest buffers until at most `most` bytes remain. */
 void sb__cache_shrink(sb_context *context, uint64_t most);
 /* Empties the cache, waits up to a second for buffers that other threads are freeing, and leaves
-   cache.lock locked; false if a forked child cannot lock it. */
+   cache.lock locked. Returns false if a forked child cannot lock it. */
 bool sb__cache_lock_empty(sb_context *context);
 
-/* --- host memory released (host_release.c) ---------------------------------------- */
+/* --- release of host memory (host_release.c) ---------------------------------------- */
 
 #define SB__BUFFER_ALIGNMENT 64
 
@@ -239,15 +239,14 @@ static inline void sb__ordinary_free(sb_context *context, void *ptr, size_t byte
     sb__account_give(&context->host, bytes);
 }
 
-/* Frees a buffer without the cache; for page-locked memory `bytes` is the size of its class. */
+/* Frees a buffer, bypassing the cache; for page-locked memory `bytes` is the size of its class. */
 void sb__host_release(sb_context *context, void *buffer, size_t bytes, bool pinned);
 
 extern const sb_allocator sb__default_allocator; /* default_allocator.c */
 
 /* --- the device (device.c): each function checks that the device is usable, records its loss, and
-   counts ------------------------------------- */
+   updates statistics ------------------------------------- */
 
-/* Counts a copy. */
 static inline void sb__count_copy(sb_context *context, enum sb__direction direction, size_t bytes) {
     (void)sb__counter_add(&context->copies[direction], 1);
     (void)sb__counter_add(&context->copied_bytes[direction], bytes);
@@ -255,12 +254,11 @@ static inline void sb__count_copy(sb_context *context, enum sb__direction direct
 
 /* Returns SB_OK, NO_DEVICE, FORKED or DEVICE_LOST. */
 sb_status sb__device_check(const sb_context *context, sb_error *err);
-/* The check before waits: returns SB_OK or FORKED. Waits also run on a lost device: work that was
-   queued before the loss must end. */
+/* The check before a wait: returns SB_OK or FORKED. A lost device can be waited for, because work
+   that was queued before the loss must end. */
 sb_status sb__device_check_process(const sb_context *context, sb_error *err);
-/* Marks the device as lost, permanently. */
 void sb__device_lose(sb_context *context);
-/* Handles a failure of a slot: records DEVICE_LOST, maps a status that no slot may return to
+/* Handles a failure of a slot: records DEVICE_LOST, replaces a status that slots must not return by
    DEVICE_FAILURE, and fills `err` from the slot's error. Returns the resulting status. */
 sb_status sb__device_failed(sb_context *context, sb_status status, const sb_error *slot_err,
                             sb_error *err);
@@ -278,20 +276,20 @@ sb_status sb__device_copy(sb_context *context, enum sb__direction direction, voi
                           const void *src, size_t bytes, sb_stream stream, sb_error *err);
 sb_status sb__device_check_pointer(sb_context *context, const void *ptr, size_t bytes,
                                    sb_error *err);
-/* Orders later work on the library's stream after work queued on default streams. Called before
-   work on memory to which a caller holds a plain pointer. */
+/* Makes later work on the library's stream wait for work queued on default streams. Called before
+   work on memory to which a caller holds a pointer without a stream. */
 sb_status sb__device_after_default(sb_context *context, sb_error *err);
-/* As sb__device_after_default, but if a stream capture forbids the order, returns SB_OK without
-   it. */
+/* As sb__device_after_default, but returns SB_OK without effect if a stream capture forbids the
+   wait. */
 sb_status sb__device_try_after_default(sb_context *context, sb_error *err);
-/* Waits for the stream; does nothing for a backend without streams. This function and
-   sb__event_wait also call a lost device: work that was queued before the loss may continue. */
+/* Waits for the stream; does nothing for a backend without streams. Like sb__event_wait, it also
+   waits for a lost device, whose earlier work may continue. */
 sb_status sb__device_synchronize(sb_context *context, sb_stream stream, sb_error *err);
-/* Calls only the slot; other code uses sb__event_record. */
+/* Only calls the slot. Callers outside events.c use sb__event_record. */
 sb_status sb__device_record(sb_context *context, sb_stream stream, void **out, sb_error *err);
 sb_status sb__event_wait(sb_context *context, void *event, sb_error *err);
 /* Sets `*out_done` to whether the work before the event has ended; never waits. The backend must
-   have the slot. */
+   have event_query. */
 sb_status sb__event_query(sb_context *context, void *event, int32_t *out_done, sb_error *err);
 void sb__event_destroy(sb_context *context, void *event);
 sb_status sb__stream_wait(sb_context *context, sb_stream stream, void *event, sb_error *err);
@@ -301,8 +299,8 @@ sb_status sb__device_axpy(sb_context *context, int32_t dtype, int64_t count, dou
                           const void *x, void *y, sb_stream stream, sb_error *err);
 sb_status sb__device_scale(sb_context *context, int32_t dtype, int64_t count, double alpha, void *x,
                            sb_stream stream, sb_error *err);
-/* Call only the slots, which wait for the library's stream. Other code uses sb__own_asum and
-   sb__own_sumsq. */
+/* These two only call the slots, which wait for the library's stream. Callers outside waits.c use
+   sb__own_asum and sb__own_sumsq. */
 sb_status sb__device_asum(sb_context *context, int32_t dtype, int64_t count, const void *x,
                           double *out, sb_error *err);
 sb_status sb__device_sumsq(sb_context *context, int32_t dtype, int64_t count, const void *x,
@@ -312,15 +310,15 @@ sb_status sb__device_sumsq(sb_context *context, int32_t dtype, int64_t count, co
 bool sb__own_may_have_failed(const sb_context *context, sb_status st);
 void sb__own_lose(sb_context *context, sb_status st);
 
-/* --- the device of a name (backends.c) -------------------------------------------- */
+/* --- opening a device by name (backends.c) -------------------------------------------- */
 
 /* Opens `device`, "NAME:N". Errors: INVALID_ARGUMENT, UNSUPPORTED, ABI_MISMATCH, NO_DEVICE, and the
    backend's statuses. */
 sb_status sb__device_open(sb_context *context, const sb_context_options *options,
                           const char *device, sb_error *err);
 bool sb__backend_is_named(const sb_backend *backend, const char *name, size_t length);
-/* Checks a table that is to be registered: as sb__device_open does, and its name. ABI_MISMATCH,
-   INVALID_ARGUMENT, UNSUPPORTED. */
+/* Checks a table before its registration: its name, and all that sb__device_open checks. Returns
+   ABI_MISMATCH, INVALID_ARGUMENT or UNSUPPORTED. */
 sb_status sb__backend_check(const sb_backend *table, sb_error *err);
 
 /* --- registered backends (registry.c) --------------------------------------------- */
@@ -333,10 +331,10 @@ const sb_backend *sb__registered_backend(const char *name, size_t length);
 struct sb__event {
     _Atomic int64_t refs;
     void *handle;                     /* NULL: not recorded yet */
-    sb_stream stream;                 /* on which the event is recorded */
+    sb_stream stream;                 /* the stream on which the event is recorded */
     _Atomic bool is_over;             /* a wait has shown that the event's work has succeeded */
     bool is_listed;                   /* in the context's list */
-    bool is_kept;                     /* the list has a reference until a call has waited */
+    bool is_kept;                     /* the list owns a reference until a call has waited */
     uint64_t number;                  /* increases along the list */
     struct sb__event *before, *after; /* in the context's list */
 };
@@ -349,35 +347,35 @@ struct sb__events {
 
 /* Creates an event if `*out` is NULL, for work that is about to be queued. */
 sb_status sb__event_make(sb_context *context, struct sb__event **out, sb_error *err);
-/* Records the event behind the work; event->handle remains NULL if the backend has no events. */
+/* Records the event on `stream`; event->handle remains NULL if the backend has no events. */
 sb_status sb__event_put(sb_context *context, struct sb__event *event, sb_stream stream,
                         sb_error *err);
 void sb__event_release(sb_context *context, struct sb__event *event);
 /* Waits for the event `handle`; retries a failed wait once. */
 sb_status sb__event_ask_twice(sb_context *context, void *handle, sb_error *err);
-/* Removes the event from the context's list after a wait. */
+/* Removes the event from the context's list. Called after a wait for the event. */
 void sb__event_delist(sb_context *context, struct sb__event *event);
-/* Returns the next event in the list after `event` (NULL: the first) that is on `stream` (NULL:
-   any) and has a number up to `last`; retains it. */
+/* Retains and returns the next event in the list after `event` (NULL: the first event) that was
+   recorded on `stream` (NULL: on any stream) and has a number of at most `last`. */
 struct sb__event *sb__event_behind(struct sb__event_list *list, const struct sb__event *event,
                                    const sb_stream *stream, uint64_t last);
 uint64_t sb__event_last_number(struct sb__event_list *list);
-/* Records an event on `stream`. `*out` remains NULL if the backend has no events: the work is
-   complete. */
+/* Records an event on `stream`. If the backend has no events, its work is complete when a slot
+   returns, and `*out` remains NULL. */
 sb_status sb__event_record(sb_context *context, sb_stream stream, void **out, sb_error *err);
-/* Runs before an event is recorded on `stream`. The new event would also report a failure of
-   earlier work, and may be dropped without a wait. For arithmetic on the library's stream that no
-   call has waited for, the context therefore records and keeps a separate event. */
+/* Called before an event is recorded on `stream`. That event would also report a failure of earlier
+   work, but the library may drop it without a wait. If no call has waited for the last arithmetic
+   on the library's stream, the context therefore records and keeps a separate event. */
 sb_status sb__own_keep(sb_context *context, sb_stream stream, sb_error *err);
-/* Waits for the kept events; returns the first failure. If a failure may be of arithmetic, marks
-   the device as lost before other threads can find the list empty. */
+/* Waits for the kept events; returns the first failure. If arithmetic may have failed, marks the
+   device as lost before other threads can find the list empty. */
 sb_status sb__own_kept(sb_context *context, sb_error *err);
 void sb__own_kept_end(sb_context *context);
 
-/* Creates events->next, the event of the next work, and reserves room for that event and one
-   more. */
+/* Creates events->next, the event of the next work, and makes room in events->at for that event and
+   one more. */
 sb_status sb__events_prepare(sb_context *context, struct sb__events *events, sb_error *err);
-/* Records events->next behind the work. */
+/* Records events->next after the queued work and appends it to events->at. */
 sb_status sb__events_record(sb_context *context, struct sb__events *events, sb_stream stream,
                             sb_error *err);
 sb_status sb__events_add(sb_context *context, struct sb__events *events, struct sb__event *event,
@@ -388,12 +386,12 @@ void sb__events_end(sb_context *context, struct sb__events *events);
 
 /* --- streams (streams.c) --------------------------------------------------------
 
-   Each stream has a slot; a set of streams is one word, in which several slots share a bit if there
-   are many. A wait for a bit is a wait for all streams that share it. */
+   Each stream has a slot. A set of streams is a 64-bit word; if there are many streams, several of
+   their slots share a bit, and a wait for the bit waits for all of these streams. */
 
 enum {
     SB__LEGACY_SLOT, /* NULL, the legacy default stream, if there is one */
-    SB__OWN_SLOT,    /* the library's own */
+    SB__OWN_SLOT,    /* the library's stream */
     SB__READ_SLOT,   /* the library's stream for reads, if there is one */
     SB__FIRST_NAMED
 };
@@ -413,9 +411,9 @@ static inline bool sb__has_default_stream(const sb_context *context) {
     return !(context->backend.flags & SB_BACKEND_NO_DEFAULT_STREAM);
 }
 
-/* Returns the set of the stream on which callers may use pointers that they fetched without a
-   stream: the legacy default stream, or on a device without one the library's stream, if a caller
-   has it. */
+/* Returns a set of at most one stream: the stream on which callers may use pointers that they
+   fetched without a stream. This is the legacy default stream; on a device without a default
+   stream, the library's stream if a caller has it. */
 static inline uint64_t sb__default_stream(const sb_context *context) {
     if (sb__has_default_stream(context))
         return sb__slot_bit(SB__LEGACY_SLOT);
@@ -424,7 +422,7 @@ static inline uint64_t sb__default_stream(const sb_context *context) {
                : 0;
 }
 
-/* Returns the stream that a caller means: NULL may be the library's. */
+/* Returns `stream`; on a device without a default stream, NULL means the library's stream. */
 static inline sb_stream sb__stream_of_caller(const sb_context *context, sb_stream stream) {
     return stream || sb__has_default_stream(context) ? stream : context->stream;
 }
@@ -447,20 +445,20 @@ sb_status sb__streams_order(sb_context *context, uint64_t users, sb_stream strea
    reports a failure of the work. */
 sb_status sb__streams_record(sb_context *context, uint64_t users, struct sb__events *out,
                              sb_error *err);
-/* Returns whether the work that was queued when `mark` was empty is known to have ended. Never
-   waits. If the work has not ended, `mark` keeps the progress for the next check. */
+/* Returns whether the work that was queued on `users` when `mark` was empty is known to have ended.
+   Never waits. If the work has not ended, `mark` stores the progress for the next check. */
 bool sb__streams_known_over(sb_context *context, uint64_t users, struct sb__mark *mark);
-/* Records an event of the work queued so far on the next stream of `users`, except `except`, from
-   `*slot` on; sets `*slot` to the stream's slot, or to -1. `*event` is NULL if the backend has no
-   events. */
+/* Finds the first stream of `users`, except `except`, in a slot from `*slot` on, and records an
+   event of the work queued so far. Sets `*slot` to the stream's slot, or to -1 if there is no such
+   stream. `*event` is NULL if the backend has no events. */
 sb_status sb__streams_record_next(sb_context *context, uint64_t users, const sb_stream *except,
                                   int32_t *slot, void **event, sb_error *err);
-/* Waits for the work of the next stream of `users` from `*slot` on, also on a lost device; returns
-   whether the work has ended. Sets `*slot` as sb__streams_record_next does. */
+/* Finds a stream and sets `*slot` as sb__streams_record_next does. Waits for the stream's work,
+   also on a lost device, and returns whether the work has ended. */
 bool sb__streams_slot_over(sb_context *context, uint64_t users, int32_t *slot);
-/* Records an event on a named stream of the caller if possible; returns the slot, or -1. */
+/* Tries to record an event on `stream` if it is a caller's stream; returns its slot, or -1. */
 int32_t sb__stream_record(sb_context *context, sb_stream stream, void **event);
-/* Waits for a named stream of the caller and frees its slot; returns the wait's status. */
+/* Waits for a caller's stream and frees its slot; returns the status of the wait. */
 sb_status sb__stream_forget(sb_context *context, sb_stream stream, sb_error *err);
 void sb__streams_free(sb_context *context);
 
@@ -469,34 +467,34 @@ void sb__streams_free(sb_context *context);
    After a failure these functions may wait for all streams: the caller must hold neither
    streams.lock nor own_lock. */
 
-/* Waits for the library's stream. A failure that may be of arithmetic queued there marks the device
-   as lost, since arithmetic writes in place. Waits are serialised: the driver may report a failure
-   to only one wait, but all waits need to know of the failure. Also returns DEVICE_LOST if the
+/* Waits for the library's stream. If arithmetic queued there may have failed, marks the device as
+   lost, because arithmetic writes in place. Only one thread waits at a time, because the driver may
+   report a failure to only one wait, but all waits must fail. Also returns DEVICE_LOST if the
    device was lost meanwhile. */
 sb_status sb__own_wait(sb_context *context, sb_error *err);
 /* Waits for an event of the stream in `slot`, and records a failure of the stream's work. */
 sb_status sb__slot_wait(sb_context *context, int32_t slot, void *event, sb_error *err);
-/* Waits for the work so far on the stream for reads. */
+/* Waits for the work queued so far on the stream for reads. */
 sb_status sb__read_wait(sb_context *context, sb_error *err);
 /* Waits for the library's stream, also on a lost device; returns whether its work has ended. */
 bool sb__own_over(sb_context *context);
-/* Returns the status for `st`, a failure of work on the library's stream that an event has
-   reported. */
+/* Handles `st`, the status of a wait for an event on the library's stream: if arithmetic may have
+   failed, acts as sb__device_spoiled, else returns `st`. */
 sb_status sb__own_failed(sb_context *context, sb_status st, sb_error *err);
 /* Compute sums; wait for the library's stream as sb__own_wait does. */
 sb_status sb__own_asum(sb_context *context, int32_t dtype, int64_t count, const void *x,
                        double *out, sb_error *err);
 sb_status sb__own_sumsq(sb_context *context, int32_t dtype, int64_t count, const void *x,
                         double *out, sb_error *err);
-/* Marks the device as lost, after a write in place failed before its end. Returns DEVICE_LOST and
-   rewords `err`. */
+/* Called after a write in place has failed: marks the device as lost, waits for all work, returns
+   DEVICE_LOST and rewords `err`. */
 sb_status sb__device_spoiled(sb_context *context, sb_error *err);
 /* Waits for the event; retries a failed wait once. Returns SB_OK, or the failure of the event's
    work. */
 sb_status sb__event_ask(sb_context *context, struct sb__event *event, sb_error *err);
 
-/* Waits for all events that no call has waited for, of `stream` (NULL: of all streams); returns the
-   first failure. Called after a wait for their work. */
+/* Waits for all events on `stream` (NULL: on all streams) that no call has waited for; returns the
+   first failure. Called after a wait for the work of these events. */
 sb_status sb__events_check(sb_context *context, const sb_stream *stream, sb_error *err);
 /* Waits for the oldest `count` events and drops them; returns the first failure. */
 sb_status sb__events_wait(sb_context *context, struct sb__events *events, int32_t count,
@@ -505,28 +503,29 @@ sb_status sb__events_wait(sb_context *context, struct sb__events *events, int32_
    failure. */
 sb_status sb__streams_wait(sb_context *context, uint64_t users, sb_error *err);
 /* Waits for the work of `users`, also on a lost device; returns whether all of the work is known to
-   have ended: a wait may fail without having waited. */
+   have ended. It may not have ended if a wait failed. */
 bool sb__streams_over(sb_context *context, uint64_t users);
 
 /* --- quarantine (quarantine.c) ---------------------------------------------------- */
 
 /* Adds storage that must not be freed or reused before the work of entry->users has ended. */
 void sb__quarantine_put(sb_context *context, struct sb__quarantined *entry);
-/* Waits, and releases entries whose work has ended. Runs deleters: the caller holds no lock. */
+/* Waits for the work of entries, and releases entries whose work has ended. Runs deleters, so the
+   caller must hold no lock. */
 void sb__quarantine_ask(sb_context *context);
 bool sb__quarantine_is_empty(const sb_context *context);
 /* Calls sb__quarantine_ask for every context of the process that has entries. Some of these
    contexts are retained only by quarantine.c's list, so no owner could call it for them. */
 void sb__quarantine_ask_all(void);
-/* Checks the entries of all contexts at the end of `context`, of which only the address is used.
-   Waits for the work of this context, but not for the work of other contexts. */
+/* Called after the release of `context`, which may be freed: only its address is used. Checks the
+   entries of all contexts, but waits only for the work of this context. */
 void sb__quarantine_end(const sb_context *context);
-/* Counts memory that a backend can never free. */
+/* Adds `bytes` to the count of bytes that a backend can never free. */
 void sb__quarantine_lose(size_t bytes);
-/* Returns the bytes of sb__quarantine_lose plus the quarantined bytes of contexts without other
-   owners. */
+/* Returns the bytes counted by sb__quarantine_lose plus the quarantined bytes of contexts that only
+   quarantine owns. */
 uint64_t sb__quarantine_leaked(void);
-/* Forgets the parent's entries, in a forked child. */
+/* Called in a forked child: forgets the parent's entries. */
 void sb__quarantine_forked(void);
 
 #endif

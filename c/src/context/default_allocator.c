@@ -1,6 +1,6 @@
-/* The built-in allocator. Large blocks are mapped from the kernel on 2 MiB boundaries with huge
-   pages advised: they are zero, and their first touch costs a fifth of the first touch of small
-   pages. */
+/* The built-in allocator. Large blocks are mapped from the kernel at 2 MiB boundaries, and the
+   kernel is advised to use huge pages. The blocks are zero, and their first touch costs a fifth of
+   the first touch of small pages. */
 
 #include "base/checked.h"
 #include "context/context.h"
@@ -34,7 +34,7 @@ static size_t page_size(void) {
 }
 
 static void *map_large(size_t bytes) {
-    if (bytes > PTRDIFF_MAX) /* larger sums could overflow */
+    if (bytes > PTRDIFF_MAX) /* the rounding below could overflow */
         return NULL;
     return sb__pages_map(round_up(bytes, page_size()), HUGE_PAGE);
 }

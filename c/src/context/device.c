@@ -1,5 +1,5 @@
-/* Calls of the backend's slots. Each function checks that the device is usable, records its loss,
-   accounts for memory and counts copies. */
+/* Calls the slots of the backend, which are the function pointers of its table. Each function
+   checks that the device is usable, records its loss, accounts for memory and counts copies. */
 #include "context/context.h"
 
 #include "base/error.h"
@@ -11,8 +11,7 @@ static sb_status fail_unusable(const sb_context *context, sb_status st, sb_error
     case SB_ERR_NO_DEVICE:
         return sb__fail(err, st, "the context is host-only; create one with a device");
     case SB_ERR_FORKED:
-        return sb__fail(err, st,
-                        "%s was opened before a fork; open a context of your own in the child",
+        return sb__fail(err, st, "%s was opened before a fork; create a new context in the child",
                         context->device_name);
     default:
         return sb__fail(err, st, "%s was lost by an earlier failure", context->device_name);
@@ -56,7 +55,7 @@ sb_status sb_context_extension(const sb_context *context, const char *name, cons
     return SB_OK;
 }
 
-/* Maps a status that no slot may return to DEVICE_FAILURE. */
+/* Returns `st`, or DEVICE_FAILURE if slots must not return `st`. */
 static sb_status known_status(sb_context *context, sb_status st) {
     switch (st) {
     case SB_ERR_DEVICE_LOST:
@@ -80,7 +79,7 @@ sb_status sb__device_failed(sb_context *context, sb_status status, const sb_erro
                              context->device_name);
 }
 
-/* Checks, then evaluates CALL, which passes `slot_err` to the slot. */
+/* Evaluates `check` and, if it succeeds, CALL, which passes `slot_err` to the slot. */
 #define CHECKED(check, context, err, CALL)                                                         \
     do {                                                                                           \
         sb_error slot_error = {.code = SB_OK}, *slot_err = &slot_error;                            \
@@ -94,8 +93,6 @@ sb_status sb__device_failed(sb_context *context, sb_status status, const sb_erro
 
 #define GUARDED(context, err, CALL) CHECKED(sb__device_check, context, err, CALL)
 
-/* The check before waits, which also run on a lost device: work that was queued before the loss
-   must end. */
 sb_status sb__device_check_process(const sb_context *context, sb_error *err) {
     return sb__context_is_ours(context) ? SB_OK : fail_unusable(context, SB_ERR_FORKED, err);
 }
@@ -282,7 +279,7 @@ sb_status sb__device_check_stream(sb_context *context, sb_stream stream, sb_erro
     sb_status st = sb__device_check(context, err);
     if (st != SB_OK || !stream)
         return st;
-    return sb__fail(err, SB_ERR_UNSUPPORTED, "%s has no streams but NULL", context->device_name);
+    return sb__fail(err, SB_ERR_UNSUPPORTED, "%s has only the stream NULL", context->device_name);
 }
 
 sb_status sb__device_alloc_pinned(sb_context *context, size_t bytes, void **out, sb_error *err) {

@@ -1,7 +1,7 @@
-/* Events of queued work that writes bytes. Memories share events: bytes computed from other bytes
-   also depend on the work that wrote the other bytes. An event reports a failure of its work on
-   every wait, so that another thread's wait cannot consume the report. The context lists the events
-   that no call has waited for, for calls that wait for a whole stream. */
+/* Events that mark the end of queued work that writes bytes. Memories share events, because bytes
+   computed from other bytes also depend on the work that wrote the other bytes. An event reports a
+   failure of its work on every wait, so that another thread's wait cannot consume the report. The
+   context lists the events that no call has waited for; a wait for a whole stream checks them. */
 #include "context/context.h"
 
 #define FIRST_CAPACITY 4
@@ -149,8 +149,8 @@ sb_status sb__own_kept(sb_context *context, sb_error *err) {
     return first;
 }
 
-/* Releases the listed events; the caller has exclusive access. In a forked child the list refers to
-   events of the parent. */
+/* Releases the listed events, except in a forked child, where they belong to the parent. The caller
+   has exclusive access. */
 void sb__own_kept_end(sb_context *context) {
     struct sb__event *event = sb__context_is_ours(context) ? context->events.first : NULL;
     while (event) {
@@ -188,7 +188,7 @@ void sb__event_release(sb_context *context, struct sb__event *event) {
     sb__object_free(context, event, sizeof *event);
 }
 
-/* Makes room for `count` more events. */
+/* Makes room in the array for `count` more events. */
 static sb_status make_room(sb_context *context, struct sb__events *events, int32_t count,
                            sb_error *err) {
     const int32_t needed = events->count + count;
@@ -235,7 +235,7 @@ sb_status sb__events_add(sb_context *context, struct sb__events *events, struct 
     sb_status st = SB_OK;
     if (has(events, event))
         return SB_OK;
-    if (events->count + 2 > events->capacity) /* room for events->next remains */
+    if (events->count + 2 > events->capacity) /* keeps room for events->next */
         st = make_room(context, events, 2, err);
     if (st != SB_OK)
         return st;

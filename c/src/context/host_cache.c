@@ -38,8 +38,8 @@ static struct sb__cached remove_entry(struct sb__host_cache *cache, int i) {
 bool sb__cache_take(sb_context *context, size_t bytes, bool pinned, void **out) {
     struct sb__host_cache *cache = &context->cache;
     bool found = false;
-    /* If the cache is locked, allocate normally; in a forked child the lock may never be
-       released. */
+    /* If the cache is locked, the caller allocates normally. In a forked child the lock may never
+       be released. */
     if (!is_cached_size(context, bytes) || !sb__mutex_try_lock(&cache->lock))
         return false;
     for (int i = cache->count - 1; i >= 0 && !found; i--) {

@@ -20,8 +20,8 @@ static sb_status try_ordinary(sb_context *context, size_t bytes, uint32_t flags,
     return SB_OK;
 }
 
-/* Fails only if a request does not fit in addition to the bytes in use: the retry runs after all
-   cached buffers are freed, while no thread can add a buffer. */
+/* Fails only if the request and the bytes in use together exceed the memory or the cap. The retry
+   runs after all cached buffers are freed, while no thread can add a buffer to the cache. */
 sb_status sb__ordinary_alloc(sb_context *context, size_t bytes, uint32_t flags, void **out,
                              sb_error *err) {
     sb_error first;
@@ -50,7 +50,7 @@ void sb__object_free(sb_context *context, void *object, size_t bytes) {
 
 sb_status sb__object_grow(sb_context *context, void **object, size_t old_bytes, size_t new_bytes,
                           sb_error *err) {
-    void *grown = NULL; /* for gcc, which does not see that success sets the pointer */
+    void *grown = NULL; /* gcc does not see that success sets the pointer */
     sb_status st = sb__object_alloc(context, new_bytes, &grown, err);
     if (st != SB_OK)
         return st;
@@ -72,15 +72,15 @@ static bool wants_pinned(const sb_context *context, size_t bytes) {
            !(context->flags & SB_CONTEXT_NO_PINNED) && sb_context_device_status(context) == SB_OK;
 }
 
-/* Returns the flags of an allocation. malloc may return bytes of another context. A caller's
-   allocator receives only public flags. */
+/* Returns the flags of an allocation. Requests zeros, because malloc may return bytes of another
+   context. Only the built-in allocator receives SB__ALLOC_ANY, which cancels the request. */
 static uint32_t flags_of(const sb_context *context, enum sb__contents contents) {
     const bool is_ours = context->allocator.alloc == sb__default_allocator.alloc;
     return SB_ALLOC_ZEROED | (is_ours && contents == SB__ANY_BYTES ? SB__ALLOC_ANY : 0);
 }
 
-/* Allocates page-locked memory; if this fails, the caller uses ordinary memory. Also clears the
-   bytes beyond `bytes`: a later buffer of the same class may use them. */
+/* Allocates page-locked memory, or returns NULL, so that the caller uses ordinary memory. Also
+   clears the bytes beyond `bytes`, because a later buffer of the same size class may use them. */
 static void *pinned_alloc(sb_context *context, size_t bytes, enum sb__contents contents) {
     const size_t size = sb__cache_class(context, bytes);
     const size_t kept = contents == SB__ANY_BYTES ? bytes : 0;
@@ -106,8 +106,8 @@ static sb_status fresh_alloc(sb_context *context, size_t bytes, enum sb__content
     return SB_OK;
 }
 
-/* Takes a buffer from the cache. The buffer has old bytes of this context. Runs under the lock of a
-   memory, where parallel_for must not be called. */
+/* Takes a buffer from the cache. The buffer contains old bytes of this context. The caller holds a
+   memory's lock, so this function must not call parallel_for. */
 static bool cached_alloc(sb_context *context, size_t bytes, enum sb__contents contents,
                          bool *out_pinned, void **out) {
     bool pinned = wants_pinned(context, bytes) &&
@@ -120,8 +120,8 @@ static bool cached_alloc(sb_context *context, size_t bytes, enum sb__contents co
     return true;
 }
 
-/* Shrinks the cache so that cached bytes and `more` bytes in use stay within the peak of bytes in
-   use: the cache never increases the peak of the process. */
+/* Shrinks the cache until the cached bytes, the bytes in use and `more` bytes are together at most
+   the peak of bytes in use. The cache thus never increases the peak of the process. */
 static void fit_cache(sb_context *context, size_t more) {
     struct sb__host_cache *cache = &context->cache;
     const uint64_t used = sb__counter_read(&cache->used) + more;

@@ -1,22 +1,22 @@
-/* Retired storage that the device may still be using. The library frees the storage only when the
-   work that may use it is known to have ended; until then the storage counts as live, and every
-   synchronise, trim and release checks it again. Each entry is in the list of one stream among its
-   users: the first whose work is not known to have ended. A check therefore waits for each stream
-   once, for any number of entries, and an entry moves once for each of its users. The program may
-   have released a context that has entries, so that no owner is left that could check them, or an
-   entry may itself own the context. A list therefore retains all contexts with entries, and the
-   library checks the list whenever a context is trimmed or ends. */
+/* Retired storage that the device may still be using. The library frees it only when the work of
+   its users, the streams that may use it, is known to have ended; until then it counts as live, and
+   every synchronise, trim and release checks it again. Each entry is in the list of its first user
+   whose work is not known to have ended. A check therefore waits for each stream once, for any
+   number of entries, and an entry moves once for each of its users. The program may have released a
+   context that has entries, so that no owner can check them, or an entry may own the context. A
+   list therefore retains all contexts with entries, and the library checks the list whenever a
+   context is trimmed or ends. */
 #include "context/context.h"
 
 static sb__mutex waiting_lock = SB__MUTEX_INIT;
-static sb_context *waiting; /* by next_waiting */
+static sb_context *waiting; /* linked by next_waiting */
 static sb_context **waiting_end = &waiting;
 static sb__counter waiting_count;
 static sb__counter lost_bytes;
 
 void sb__quarantine_forked(void) {
     waiting_lock = (sb__mutex)SB__MUTEX_INIT;
-    waiting = NULL; /* the parent's */
+    waiting = NULL; /* the listed contexts belong to the parent */
     waiting_end = &waiting;
     sb__counter_subtract(&waiting_count, sb__counter_read(&waiting_count));
     sb__counter_subtract(&lost_bytes, sb__counter_read(&lost_bytes));
@@ -76,7 +76,7 @@ uint64_t sb__quarantine_leaked(void) {
 
 /* --- entries ----------------------------------------------------------------------- */
 
-/* Appends `more` to `list`. A list is circular and points to its last entry; NULL: empty. */
+/* Appends the list `more` to `*list`. A list is circular: the pointer refers to its last entry. */
 static void join(struct sb__quarantined **list, struct sb__quarantined *more) {
     if (more && *list) {
         struct sb__quarantined *first = more->next;
@@ -114,7 +114,7 @@ void sb__quarantine_put(sb_context *context, struct sb__quarantined *entry) {
     sb__mutex_unlock(&quarantine->lock);
 }
 
-/* Entries of one bit that a thread has removed from the lists to check them. */
+/* Entries of one user (a bit of `users`) that a thread has removed from the lists to check them. */
 struct asked {
     struct sb__quarantined *entries;
     struct sb__mark mark;
@@ -125,8 +125,8 @@ static bool is_empty(const struct sb__waiting *waiting) {
     return !waiting->entries && !waiting->marked;
 }
 
-/* Removes the entries of the next bit from asked->bit on: all entries, or only those before the
-   mark if there is a mark and the thread does not wait. Returns false if no bit has entries. */
+/* Moves the entries of the first bit that has entries, from asked->bit on, to `asked`. If the bit
+   has a mark and the thread does not wait, moves only entries older than the mark. */
 static bool take_next(struct sb__quarantine *quarantine, struct asked *asked, bool waits) {
     const int bits = sizeof quarantine->waiting / sizeof *quarantine->waiting;
     sb__mutex_lock(&quarantine->lock);
@@ -148,8 +148,8 @@ static bool take_next(struct sb__quarantine *quarantine, struct asked *asked, bo
     return found;
 }
 
-/* Moves entries, once the work of the bit has ended, to the list of their next user, or to
-   `over`. */
+/* Called when the work of the bit has ended: moves each entry to the list of its next user, or to
+   `over` if it has no other user. */
 static void advance(struct sb__quarantine *quarantine, struct asked *asked,
                     struct sb__quarantined **over) {
     sb__mutex_lock(&quarantine->lock);
@@ -161,8 +161,8 @@ static void advance(struct sb__quarantine *quarantine, struct asked *asked,
     sb__mutex_unlock(&quarantine->lock);
 }
 
-/* Puts back entries whose work has not ended. If another thread has set a mark meanwhile, drops the
-   mark of `asked` and adds the entries of `asked` to the unmarked list. */
+/* Puts entries whose work has not ended back into the lists. If another thread has set a mark
+   meanwhile, drops the mark of `asked` and adds its entries to the unmarked list. */
 static void put_back(sb_context *context, struct asked *asked) {
     struct sb__quarantine *quarantine = &context->quarantine;
     struct sb__waiting *waiting = &quarantine->waiting[asked->bit];
@@ -223,7 +223,7 @@ bool sb__quarantine_is_empty(const sb_context *context) {
     return !sb__counter_read(&context->quarantine.bytes);
 }
 
-/* Removes each context from the list before the check, which runs deleters. */
+/* Removes each context from the list before its check, because the check runs deleters. */
 static void ask_all(const sb_context *own, bool waits) {
     for (uint64_t left = sb__counter_read(&waiting_count); left > 0; left--) {
         sb__mutex_lock(&waiting_lock);

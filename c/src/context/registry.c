@@ -9,7 +9,7 @@
 
 #define MAX_BACKENDS 64
 
-/* Filled from the front, never emptied. No lock: a forked child could inherit it locked. */
+/* Filled in order and never emptied. Needs no lock, which a forked child could inherit locked. */
 static _Atomic(const sb_backend *) registered[MAX_BACKENDS];
 
 const sb_backend *sb__registered_backend(const char *name, size_t length) {
@@ -45,7 +45,7 @@ sb_status sb_backend_register(const sb_backend *backend, sb_error *err) {
     return sb__fail(err, SB_ERR_OVER_LIMIT, "%d backends are registered already", MAX_BACKENDS);
 }
 
-/* Calls the library's entry. `shown` is the path. */
+/* Calls the entry function of the library; `shown` is the escaped path. */
 static sb_status call_entry(void *library, const char *shown, const sb_backend **out,
                             sb_error *err) {
     void *address = sb__library_symbol(library, SB_BACKEND_ENTRY);
@@ -59,8 +59,8 @@ static sb_status call_entry(void *library, const char *shown, const sb_backend *
                            shown);
 }
 
-/* Reports a file that cannot be opened or is not regular with the system's error number, which the
-   loader does not return. The loader would wait for a pipe. */
+/* Fails with the system's error number if the file cannot be opened or is not regular. The loader
+   returns no error number, and it would block on a pipe. */
 static sb_status check_file(const char *path, const char *shown, sb_error *err) {
     struct sb__file_info info;
     sb__file file;
@@ -100,7 +100,7 @@ sb_status sb_backend_load(const char *path, const sb_backend **out, sb_error *er
     st = call_entry(library, shown, &backend, err);
     if (st == SB_OK)
         st = sb_backend_register(backend, err);
-    /* Else the library may have registered a table itself. */
+    /* Keeps the library loaded if it may have registered a table itself. */
     if (st != SB_OK && num_registered() == before)
         sb__library_close(library);
     if (st == SB_OK && out)

@@ -3,10 +3,10 @@
 #include "base/error.h"
 #include "base/options.h"
 
-#define FIRST_SIZE (sizeof(size_t) + sizeof(uint64_t)) /* one counter */
+#define FIRST_SIZE (sizeof(size_t) + sizeof(uint64_t)) /* struct_size and one counter */
 
-/* Reports at most the peak as live: requests in progress count against the cap, but are not
-   allocated yet. */
+/* Limits `*out_live` to the peak, because account->live includes requests in progress, whose bytes
+   are not allocated yet. */
 static void read_account(const struct sb__account *account, uint64_t *out_live,
                          uint64_t *out_peak) {
     const uint64_t live = sb__counter_read(&account->live);

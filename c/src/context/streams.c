@@ -1,6 +1,6 @@
 /* The streams that use memories of a context: the legacy default stream, the library's stream, and
-   the caller's named streams. Forgetting a stream frees its slot; a memory that still refers to the
-   slot then waits for nothing, or for one unnecessary stream. */
+   the named streams, which callers have passed. Forgetting a stream frees its slot (index); a
+   memory that still refers to the slot then waits for nothing, or for the slot's next stream. */
 #include "context/context.h"
 
 #define FIRST_CAPACITY 8
@@ -123,7 +123,7 @@ static int32_t next_user(const sb_context *context, uint64_t users, int32_t slot
    callers wait without the lock. */
 sb_status sb__streams_record_next(sb_context *context, uint64_t users, const sb_stream *except,
                                   int32_t *slot, void **event, sb_error *err) {
-    sb_status st = sb__device_check(context, err); /* a forked child acquires no lock */
+    sb_status st = sb__device_check(context, err); /* a forked child must not lock */
     *event = NULL;
     if (st != SB_OK)
         return st;
@@ -149,7 +149,7 @@ sb_status sb__streams_order(sb_context *context, uint64_t users, sb_stream strea
 
 sb_status sb__streams_record(sb_context *context, uint64_t users, struct sb__events *out,
                              sb_error *err) {
-    sb_status st = sb__device_check(context, err); /* a forked child acquires no lock */
+    sb_status st = sb__device_check(context, err); /* a forked child must not lock */
     for (int32_t slot = 0; st == SB_OK && users && slot >= 0; slot += slot >= 0) {
         st = sb__events_prepare(context, out, err);
         if (st != SB_OK)
@@ -163,8 +163,8 @@ sb_status sb__streams_record(sb_context *context, uint64_t users, struct sb__eve
     return st;
 }
 
-/* Waits twice: a wait may fail without having waited, and a failure of the work is reported once.
-   After DEVICE_LOST the work has ended, too. */
+/* Retries a failed wait: it may not have waited, and a failure of the work is reported only once.
+   DEVICE_LOST, too, means that the work has ended. */
 static bool is_over(sb_context *context, int32_t slot) {
     const sb_stream stream = stream_of(context, slot);
     sb_status st = sb__device_synchronize(context, stream, NULL);
@@ -191,7 +191,7 @@ bool sb__streams_slot_over(sb_context *context, uint64_t users, int32_t *slot) {
     return over;
 }
 
-/* Returns false if another thread holds the lock, perhaps during a wait. */
+/* Records the mark's event. Returns false also if another thread holds the lock. */
 static bool try_record(sb_context *context, uint64_t users, struct sb__mark *mark) {
     sb_status st = SB_OK;
     if (!sb__mutex_try_lock(&context->streams.lock))
@@ -203,7 +203,7 @@ static bool try_record(sb_context *context, uint64_t users, struct sb__mark *mar
     return st == SB_OK;
 }
 
-/* Returns whether the work before an event has ended; after DEVICE_LOST it has. */
+/* Returns whether the work before an event has ended, which DEVICE_LOST implies. */
 static bool is_done(sb_context *context, void *event, bool *out_asks_again) {
     int32_t done = 0;
     sb_status st = sb__event_query(context, event, &done, NULL);

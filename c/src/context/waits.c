@@ -1,6 +1,6 @@
-/* Waits on the host for queued work, and the interpretation of their failures. Arithmetic on the
-   library's stream writes in place: if a failure may come from arithmetic, the device is lost, and
-   the library waits for all queued work. */
+/* Waits on the host for queued work and handles failed waits. Arithmetic on the library's stream
+   writes in place: if it may have failed, the library marks the device as lost and waits for all
+   queued work. */
 #include "context/context.h"
 
 #include "base/error.h"
@@ -20,8 +20,8 @@ static uint64_t begin_own_wait(sb_context *context) {
     return sb__counter_read(&context->arithmetic_queued);
 }
 
-/* Marks the device as lost before the next wait begins, since the driver may not report the failure
-   to that wait. */
+/* If arithmetic may have failed, marks the device as lost before the next wait begins, because the
+   driver may not report the failure to that wait. */
 static sb_status end_own_wait(sb_context *context, uint64_t queued, sb_status st, sb_error *err) {
     if (st == SB_OK)
         st = sb__own_kept(context, err);
@@ -37,7 +37,7 @@ static sb_status end_own_wait(sb_context *context, uint64_t queued, sb_status st
 }
 
 sb_status sb__own_wait(sb_context *context, sb_error *err) {
-    sb_status st = sb__device_check_process(context, err); /* a forked child acquires no lock */
+    sb_status st = sb__device_check_process(context, err); /* a forked child must not lock */
     if (st != SB_OK)
         return st;
     const uint64_t queued = begin_own_wait(context);
@@ -45,7 +45,7 @@ sb_status sb__own_wait(sb_context *context, sb_error *err) {
                         err);
 }
 
-/* The event covers only downloads, and no call needs it later. */
+/* Does not list the event: it covers only downloads, and no later call needs it. */
 sb_status sb__read_wait(sb_context *context, sb_error *err) {
     sb_error story;
     void *event = NULL;
@@ -58,7 +58,7 @@ sb_status sb__read_wait(sb_context *context, sb_error *err) {
     return st;
 }
 
-/* Waits twice: a wait may fail without having waited. */
+/* Retries a failed wait, because it may not have waited. */
 bool sb__own_over(sb_context *context) {
     sb_status st = SB_ERR_DEVICE_FAILURE;
     for (int tries = 0; tries < 2 && st != SB_OK && st != SB_ERR_DEVICE_LOST; tries++) {
@@ -75,7 +75,7 @@ bool sb__own_over(sb_context *context) {
 
 sb_status sb__own_asum(sb_context *context, int32_t dtype, int64_t count, const void *x,
                        double *out, sb_error *err) {
-    sb_status st = sb__device_check(context, err); /* a forked child acquires no lock */
+    sb_status st = sb__device_check(context, err); /* a forked child must not lock */
     if (st != SB_OK)
         return st;
     const uint64_t queued = begin_own_wait(context);
@@ -84,7 +84,7 @@ sb_status sb__own_asum(sb_context *context, int32_t dtype, int64_t count, const 
 
 sb_status sb__own_sumsq(sb_context *context, int32_t dtype, int64_t count, const void *x,
                         double *out, sb_error *err) {
-    sb_status st = sb__device_check(context, err); /* a forked child acquires no lock */
+    sb_status st = sb__device_check(context, err); /* a forked child must not lock */
     if (st != SB_OK)
         return st;
     const uint64_t queued = begin_own_wait(context);
@@ -127,7 +127,7 @@ sb_status sb__event_ask(sb_context *context, struct sb__event *event, sb_error *
 }
 
 sb_status sb__events_check(sb_context *context, const sb_stream *stream, sb_error *err) {
-    sb_status first = sb__device_check(context, err); /* a forked child acquires no lock */
+    sb_status first = sb__device_check(context, err); /* a forked child must not lock */
     if (first == SB_ERR_FORKED || first == SB_ERR_DEVICE_LOST)
         return first;
     const uint64_t last = sb__event_last_number(&context->events);
@@ -206,12 +206,12 @@ bool sb__streams_over(sb_context *context, uint64_t users) {
     return over;
 }
 
-/* Waits for an event without the lock, if an event can be recorded: another thread may forget and
-   destroy the same stream during the wait. */
+/* Waits for an event, if one can be recorded, instead of the stream: the wait holds no lock, so
+   that another thread may forget and destroy the stream during the wait. */
 static sb_status wait_unlocked(sb_context *context, sb_stream stream, sb_error *err) {
     void *event = NULL;
     const int32_t slot = sb__stream_record(context, stream, &event);
-    if (slot == SB__OWN_SLOT) /* never destroyed, like the legacy stream */
+    if (slot == SB__OWN_SLOT) /* needs no event: it is never destroyed */
         return sb__own_wait(context, err);
     sb_status st = SB_OK;
     if (event)

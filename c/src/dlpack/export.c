@@ -55,7 +55,7 @@ static sb_status check(const sb_blob *blob, sb_part part, int32_t side, const vo
     return st;
 }
 
-/* Makes the bytes current on `side` and, for writing, moves the head there. */
+/* Makes the bytes on `side` current and, if `for_writing`, moves the head to `side`. */
 static sb_status make_current(sb_mem *mem, int32_t side, bool for_writing, void **out,
                               struct sb__retired *retired, sb_error *err) {
     const void *read = NULL;
@@ -104,8 +104,8 @@ static sb_dl_tensor describe(const sb_blob *blob, struct sb__export *e, void *da
     };
 }
 
-/* Makes the bytes current on `side` and takes a lease. All other steps that can fail come first,
-   because the access moves the head. */
+/* Makes the bytes current on `side` and takes a lease of the storage. Performs all other steps that
+   can fail first, because the access moves the head. */
 static sb_status acquire(const sb_blob *blob, sb_part part, int32_t side, bool for_writing,
                          struct sb__export **out, void **data, struct sb__retired *retired,
                          sb_error *err) {

@@ -11,10 +11,10 @@ struct sb__export {
         sb_dl_managed_versioned versioned;
         sb_dl_managed legacy;
     } tensor;
-    sb_context *context;     /* of the blob, retained; the storage may have another context */
+    sb_context *context;     /* the blob's, retained; the storage may belong to another context */
     struct sb__lease *lease; /* the tensor's lease of the storage */
-    int32_t side;            /* of the tensor; the lease may be of both sides' storage */
-    size_t bytes;            /* of this struct */
+    int32_t side;            /* the tensor's; the lease may cover the storage of both sides */
+    size_t bytes;            /* the size of this struct */
     int64_t dims[];          /* the shape, then the strides */
 };
 

@@ -7,14 +7,14 @@
 #include "memory/lease.h"
 #include "memory/mem.h"
 
-/* A checked tensor. */
+/* The checked properties of a tensor to import. */
 struct import {
     int32_t dtype;
     struct sb__shape shape;
     int32_t side;
     void *ptr;
     size_t bytes;
-    uint32_t flags; /* of sb_mem_set_cpu */
+    uint32_t flags; /* for sb_mem_set_cpu */
     sb_deleter deleter;
     void *tensor;
     struct sb__export *own; /* the tensor, if this library has exported it */
@@ -45,7 +45,7 @@ static sb_status read_dtype(const sb_dl_tensor *t, struct import *out, sb_error 
 
 static sb_status check_strides(const sb_dl_tensor *t, const struct sb__shape *shape,
                                sb_error *err) {
-    int64_t expected = 1; /* no overflow: the count fits */
+    int64_t expected = 1; /* cannot overflow, because the count fits */
     if (!t->strides || !shape->count)
         return SB_OK;
     for (int32_t i = shape->num_axes - 1; i >= 0; i--) {
@@ -63,7 +63,7 @@ static sb_status read_shape(const sb_dl_tensor *t, struct import *out, sb_error 
     sb_status st = sb__shape_make(&out->shape, t->shape, t->ndim, size, err);
     if (st != SB_OK)
         return st;
-    out->bytes = (size_t)out->shape.count * size; /* no overflow: sb__shape_make checks */
+    out->bytes = (size_t)out->shape.count * size; /* cannot overflow: sb__shape_make has checked */
     return check_strides(t, &out->shape, err);
 }
 
@@ -77,7 +77,7 @@ static bool is_addressable(const sb_dl_tensor *t, size_t bytes) {
 
 static sb_status read_pointer(const sb_dl_tensor *t, struct import *out, sb_error *err) {
     if (!out->bytes) {
-        out->ptr = out->own ? out->own->lease->storage.ptr : out->tensor; /* any pointer but NULL */
+        out->ptr = out->own ? out->own->lease->storage.ptr : out->tensor; /* not NULL */
         return SB_OK;
     }
     if (!t->data)

@@ -1,4 +1,4 @@
-/* DLPack's numbers for element types. */
+/* Converts between the element types of blobs and of DLPack. */
 #ifndef SB_DLPACK_TYPES_H
 #define SB_DLPACK_TYPES_H
 

@@ -78,9 +78,9 @@ static void piece_task(void *arg, int64_t i) {
 
 struct rows_job {
     const struct job *job;
-    int64_t length, rows, rows_of_task; /* for short rows */
-    int64_t begin, part;                /* for one long row: its first element, and the elements of
-                                           each part */
+    int64_t length, rows, rows_of_task; /* rows_of_task: rows per task, if rows are short */
+    int64_t begin, part;                /* the index of a long row's first element, and the number
+                                           of elements per part */
     double sums[MAX_PARTS], factor;
 };
 
@@ -227,15 +227,15 @@ __attribute__((noinline)) static sb_status fill_checked(sb_blob *blob, const sb_
     return SB_OK;
 }
 
-/* Returns whether the filler has the struct of this version and is a valid constant filler, which
-   needs no check of the shape. */
+/* Returns whether the filler's struct has this version's size and the filler is a valid constant
+   filler, which suits every shape. */
 static bool is_constant(const sb_filler *f) {
     return f->struct_size == sizeof *f && f->type == SB_FILLER_CONSTANT && f->sparse == -1 &&
            !f->reserved && f->variance_norm >= SB_VARIANCE_FAN_IN &&
            f->variance_norm <= SB_VARIANCE_AVERAGE && !isnan(f->value);
 }
 
-/* Returns whether the elements are few enough for one thread. */
+/* Returns whether the elements are floating-point numbers and few enough for one thread. */
 static bool is_small(const sb_blob *blob) {
     const int64_t count = blob->shape.count;
     return count > 0 && count <= PIECE && sb__is_float(blob->dtype);

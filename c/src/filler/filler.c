@@ -85,16 +85,16 @@ bool sb__filler_check(const sb_filler *f, struct sb__filler_fault *fault) {
 
 static sb_status check_bilinear(const struct sb__shape *shape, sb_error *err) {
     if (shape->num_axes != 4)
-        return sb__fail(err, SB_ERR_SHAPE_MISMATCH, "bilinear wants 4 axes, the blob has %d",
+        return sb__fail(err, SB_ERR_SHAPE_MISMATCH, "bilinear needs 4 axes, the blob has %d",
                         shape->num_axes);
     if (shape->dims[2] != shape->dims[3])
         return sb__fail(err, SB_ERR_SHAPE_MISMATCH,
-                        "bilinear wants square kernels, the blob's are %lld x %lld",
+                        "bilinear needs square kernels, the blob's are %lld x %lld",
                         (long long)shape->dims[2], (long long)shape->dims[3]);
     return SB_OK;
 }
 
-/* Returns Caffe's num: 1 for a scalar. */
+/* Returns Caffe's num, the first dimension; 1 for a scalar. */
 static int64_t first_dim(const struct sb__shape *shape) {
     return shape->num_axes > 0 ? shape->dims[0] : 1;
 }
@@ -107,7 +107,7 @@ sb_status sb__filler_check_shape(const sb_filler *filler, const struct sb__shape
     case SB_FILLER_MSRA:
         if (shape->num_axes > 0)
             return SB_OK;
-        return sb__fail(err, SB_ERR_SHAPE_MISMATCH, "%s wants at least one axis, the blob has none",
+        return sb__fail(err, SB_ERR_SHAPE_MISMATCH, "%s needs at least one axis, the blob has none",
                         sb_filler_type_name(filler->type));
     case SB_FILLER_BILINEAR:
         return check_bilinear(shape, err);

@@ -1,4 +1,4 @@
-/* Checks of an sb_filler, and its random sequence for a shape. */
+/* Checks an sb_filler and derives its random sequence for a shape. */
 #ifndef SB_FILLER_FILLER_H
 #define SB_FILLER_FILLER_H
 
@@ -7,7 +7,7 @@
 
 #include <syncblob/filler.h>
 
-/* Field numbers of FillerParameter. */
+/* Field numbers of FillerParameter in caffe.proto. */
 enum {
     SB__FILLER_TYPE = 1,
     SB__FILLER_VALUE,
@@ -24,18 +24,18 @@ enum {
 
 struct sb__filler_fault {
     uint32_t field, other; /* the faulty fields; `other` may be 0 */
-    char text[96];         /* "std is -1, which is negative" */
+    char text[96];         /* for example "std is -1, which is negative" */
 };
 
 /* Returns false and describes the fault if the parameters are invalid for every blob. */
 bool sb__filler_check(const sb_filler *filler, struct sb__filler_fault *fault);
 
-/* Returns SHAPE_MISMATCH if the type does not support the shape, INVALID_ARGUMENT if sparse exceeds
-   the first dimension. The count must not be 0. */
+/* Returns SHAPE_MISMATCH if the type does not support the shape, and INVALID_ARGUMENT if sparse
+   exceeds the first dimension. The count must not be 0. */
 sb_status sb__filler_check_shape(const sb_filler *filler, const struct sb__shape *shape,
                                  sb_error *err);
 
-/* Returns the random sequence of a filler; called after both checks. */
+/* Returns the random sequence of a filler that has passed both checks. */
 struct sb__random sb__filler_random(const sb_filler *filler, const struct sb__shape *shape,
                                     int32_t dtype, uint64_t seed);
 

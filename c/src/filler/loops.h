@@ -1,4 +1,4 @@
-/* The fillers' loops over F32 or F64 that need no random numbers. */
+/* Loops of the fillers over F32 or F64 elements, for values that are not random. */
 #ifndef SB_FILLER_LOOPS_H
 #define SB_FILLER_LOOPS_H
 

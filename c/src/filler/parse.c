@@ -18,14 +18,14 @@ static const struct sb__field_name fields[] = {{SB__FILLER_TYPE, "type"},
                                                {0, NULL}};
 static const struct sb__path path = {NULL, "", -1, fields};
 
-#define MAX_NAME 24 /* more than the length of every type's name */
+#define MAX_NAME 24 /* longer than every type's name */
 
-/* A message's fields before their check. */
+/* The fields of a message before they are checked. */
 struct claims {
     sb_filler filler;
     bool has[SB__FILLER_VARIANCE_NORM + 1];
     uint32_t offsets[SB__FILLER_VARIANCE_NORM + 1];
-    size_t name_size; /* of the type's name, whose first MAX_NAME bytes `name` has */
+    size_t name_size; /* of the type's name; `name` stores at most MAX_NAME bytes */
     char name[MAX_NAME];
 };
 
@@ -58,8 +58,8 @@ static sb_status gather_type(const struct sb__reader *reader, const struct sb__f
     return sb__reader_copy(reader, field->begin, claims->name, kept, err);
 }
 
-/* Returns whether a field has the wire type of its number; a field of another type is an unknown
-   field. */
+/* Returns whether a field has the wire type that belongs to its number; otherwise the field is an
+   unknown field. */
 static bool is_known(const struct sb__field *field) {
     if (field->number == SB__FILLER_TYPE)
         return field->type == SB__WIRE_BYTES;

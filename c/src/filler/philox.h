@@ -1,13 +1,13 @@
-/* Philox 4x32 with ten rounds, of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy
-   as 1, 2, 3" (2011): computed by Random123 or, in a build without Random123, by the paper's
-   definition. */
+/* The generator Philox 4x32 with ten rounds (Salmon, Moraes, Dror and Shaw, "Parallel random
+   numbers: as easy as 1, 2, 3", 2011), computed by Random123 or, in a build without Random123, as
+   the paper defines it. */
 #ifndef SB_FILLER_PHILOX_H
 #define SB_FILLER_PHILOX_H
 
 #include <stdint.h>
 
 #ifdef SYNCBLOB_RANDOM123
-/* Random123's check of a constant would call assert. */
+/* Without this definition, Random123 would check a constant with assert. */
 #define R123_ASSERT(condition) ((void)0)
 #include <Random123/philox.h>
 #endif
@@ -19,7 +19,7 @@
 #define SB__PHILOX_W1     UINT32_C(0xBB67AE85)
 #define SB__PHILOX_ROUNDS 10
 
-/* Computes the four words for a counter and a key. */
+/* Computes the four output words for a counter and a key. */
 static inline void sb__philox(const uint32_t counter[4], uint32_t low_key, uint32_t high_key,
                               uint32_t out[4]) {
 #ifdef SYNCBLOB_RANDOM123

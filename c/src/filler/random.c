@@ -14,7 +14,7 @@
 #endif
 
 #ifdef __FAST_MATH__
-#error "fillers give the same numbers everywhere by IEEE arithmetic: compile without -ffast-math"
+#error "fillers need IEEE arithmetic for the same numbers everywhere: compile without -ffast-math"
 #endif
 #if FLT_EVAL_METHOD != 0
 #error "floats are computed as doubles: compile with -fexcess-precision=fast"
@@ -29,7 +29,7 @@
 
 enum stream { VALUES, KEPT };
 
-/* The four words of Philox at each counter of a group, each in 64 bits, the width of a double. */
+/* The four Philox words for each counter of a group. A word occupies 64 bits, like a double. */
 struct words {
     uint64_t w[4][LANES];
 };
@@ -53,7 +53,7 @@ INLINE AVX2 __m256i same(uint64_t value) {
     return _mm256_set1_epi64x((long long)value);
 }
 
-/* Computes one round on four counters; ignores the upper halves of the lanes. */
+/* Computes one round on four counters; ignores the upper 32 bits of each lane. */
 INLINE AVX2 void round_avx2(__m256i v[4], __m256i key_low, __m256i key_high) {
     const __m256i a = _mm256_mul_epu32(v[0], same(SB__PHILOX_M0));
     const __m256i b = _mm256_mul_epu32(v[2], same(SB__PHILOX_M1));
@@ -63,8 +63,8 @@ INLINE AVX2 void round_avx2(__m256i v[4], __m256i key_low, __m256i key_high) {
     v[3] = a;
 }
 
-/* Uses intrinsics, since compilers do not recognise the multiplication of half lanes in portable
-   code. */
+/* Uses intrinsics, since compilers do not recognise the multiplication of 32-bit halves of lanes in
+   portable code. */
 INLINE AVX2 void draw_avx2(struct words *words, uint64_t seed, uint64_t group, enum stream stream) {
     const uint64_t counter = group * LANES;
     const __m256i first = same(counter & UINT32_MAX);
@@ -135,11 +135,11 @@ INLINE uint64_t bits_of(double value) {
     return bits;
 }
 
-#define TWO_TO_52 UINT64_C(0x4330000000000000) /* the mantissa counts units of 1 */
-#define ONE       UINT64_C(0x3ff0000000000000) /* the mantissa counts units of 2^-52 */
+#define TWO_TO_52 UINT64_C(0x4330000000000000) /* 2^52; the mantissa counts units of 1 */
+#define ONE       UINT64_C(0x3ff0000000000000) /* 1.0; the mantissa counts units of 2^-52 */
 
-/* Return equidistant numbers in (0, 1): (word + 1/2) / 2^32, or with 52 bits (word + 1/2) /
-   2^52. */
+/* Return equidistant numbers in (0, 1): (word + 1/2) / 2^32, or with the upper 52 bits of the word
+   (bits + 1/2) / 2^52. */
 INLINE double unit32(uint64_t word) {
     return (double_of(TWO_TO_52 | word) - (0x1p52 - 0.5)) * 0x1p-32;
 }
@@ -195,8 +195,8 @@ INLINE double polynomial(const double *coefficients, int terms, double x) {
     return sum;
 }
 
-/* Returns -2 log u for u in (0, 1): u = m / 2^e with m about 1, log m = 2 artanh((m - 1) / (m +
-   1)). */
+/* Returns -2 log u for u in (0, 1). Uses u = m / 2^e with m near 1, and log m = 2 artanh((m - 1) /
+   (m + 1)). */
 INLINE double minus_two_log(const struct accuracy *accuracy, double u) {
     const uint64_t sqrt_two = UINT64_C(0x3ff6a09e667f3bcc), bits = bits_of(u);
     const uint64_t e = (sqrt_two - bits) >> 52;
@@ -230,18 +230,18 @@ INLINE void normal_pair(const struct accuracy *accuracy, double u, double t, uin
 
 /* --- groups ------------------------------------------------------------------------- */
 
-enum { SINGLES = 4 * LANES, DOUBLES = 2 * LANES }; /* elements of a group */
+enum { SINGLES = 4 * LANES, DOUBLES = 2 * LANES }; /* number of elements in a group */
 _Static_assert(SINGLES * sizeof(float) == SB__GROUP_BYTES, "a group of floats");
 _Static_assert(DOUBLES * sizeof(double) == SB__GROUP_BYTES, "a group of doubles");
 
-/* Applies origin and scale. No uniform number exceeds low + span: u is at most 1 - 2^-53, so that
-   span * u rounds to less than the exact span. */
+/* Applies origin and scale. No uniform number exceeds origin + scale, because x[i] is at most 1 -
+   2^-53, so that scale * x[i] rounds to less than the exact max - min. */
 INLINE void shift(const struct sb__random *random, double *x, int n) {
     for (int i = 0; i < n; i++)
         x[i] = random->origin + random->scale * x[i];
 }
 
-/* Sets elements that are not kept to zero. */
+/* Sets each element to zero with the probability 1 - random->keep. */
 INLINE void thin(const struct sb__random *random, const struct words *words, double *x, int n) {
     for (int j = 0; j < n / LANES; j++)
         for (int i = 0; i < LANES; i++)

@@ -1,6 +1,6 @@
-/* Random numbers by counter (Philox4x32-10): element i of a sequence depends only on the seed and
-   i. Uses only IEEE + - * / and square root on doubles, so that all machines and instruction sets
-   compute the same bits. */
+/* Random numbers of a counter-based generator (Philox4x32-10): element i of a sequence depends only
+   on the seed and i. Uses only IEEE + - * / and square root on doubles, so that all machines and
+   instruction sets compute the same bits. */
 #ifndef SB_FILLER_RANDOM_H
 #define SB_FILLER_RANDOM_H
 
@@ -12,11 +12,11 @@ struct sb__random {
     uint64_t seed;
     int32_t dtype; /* F32 or F64 */
     bool normal;
-    double origin, scale; /* low and span, or mean and deviation */
+    double origin, scale; /* low and span (uniform), or mean and deviation (normal) */
     double keep;          /* an element is zero with the probability 1 - keep */
 };
 
-/* Writes whole groups of elements, SB__GROUP_BYTES each, from `group` on. */
+/* Writes `groups` groups of elements, each of SB__GROUP_BYTES, beginning with the group `group`. */
 #define SB__GROUP_BYTES 128
 typedef void sb__random_kernel(const struct sb__random *random, uint64_t group, int64_t groups,
                                void *out);

@@ -67,7 +67,7 @@ static bool ends(const unsigned char *name, uint64_t size, const char *with, siz
     return size >= with_size && memcmp(name + size - with_size, with, with_size) == 0;
 }
 
-/* Distinguishes zip archives by the first member. */
+/* Distinguishes zip archives by the name of their first member. */
 static const char *zip_words(const struct sb__head *head) {
     enum { NAME_SIZE = 26, NAME = 30 };
     static const char archive[] = "a zip archive: unpack it first";
@@ -84,8 +84,8 @@ static const char *zip_words(const struct sb__head *head) {
     return ends(name, size, M(".npy")) ? "an archive of NumPy arrays (.npz)" : archive;
 }
 
-/* Recognises a tar header by its checksum: octal digits of the sum of the header's bytes, where
-   blanks count instead of the digits. */
+/* Recognises a tar header by its checksum: the sum of the header's bytes in octal digits. The bytes
+   of these digits count as blanks in the sum. */
 static const char *tar_words(const struct sb__head *head) {
     enum { HEADER = 512, SUM = 148, SUM_END = 156 };
     uint64_t sum = 0, written = 0;
@@ -106,20 +106,20 @@ static const char *safetensors_words(const struct sb__head *head) {
     return length >= 2 && length <= 100000000 ? "a safetensors file" : NULL;
 }
 
-/* Recognises "BZh", any byte, and the six bytes that begin a block, which an empty file lacks. */
+/* Recognises "BZh", any byte, and the beginning of a block. An empty file has no block. */
 static const char *bzip2_words(const struct sb__head *head) {
     return has(head, 0, M("BZh")) && has(head, 4, M("1AY&SY")) ? "bzip2 data: unpack it first"
                                                                : NULL;
 }
 
-/* Returns whether `c` is the opcode of an empty dict, list or tuple, a mark, a class, a text or a
-   long number. */
+/* Returns whether `c` is pickle's opcode of an empty dict, list or tuple, a mark, a class, a text
+   or a long number. */
 static bool is_opcode(unsigned char c) {
     return c == '}' || c == ']' || c == ')' || c == '(' || c == 'c' || c == 'X' || c == 0x8a;
 }
 
-/* Checks the first opcode after the version. From version 4 on it must be the opcode of a frame,
-   and the frame's length must fit the file. */
+/* Checks the first opcode after the version. In version 4 and later, this opcode must begin a
+   frame, whose length must fit the file. */
 static const char *pickle_words(const struct sb__head *head) {
     static const char words[] = "a Python pickle: load it in Python, save its arrays as .npz";
     if (head->size < 3 || head->bytes[0] != 0x80)
@@ -282,8 +282,8 @@ static bool is_printable(const struct text *text) {
     return true;
 }
 
-/* Describes text of no known kind, unless it begins with white space: a line feed is also the tag
-   of a net's name. */
+/* Describes text of an unknown kind. Ignores text that begins with white space, because a line feed
+   is also the tag of the name in a binary net. */
 static bool plain_words(const struct sb__head *head, char *out) {
     const struct text text = {head->bytes, head->size};
     char quoted[48];
@@ -357,7 +357,7 @@ static bool enter_each(struct text *message, const char *tags, size_t depth, siz
     return true;
 }
 
-/* Recognises a GraphDef: its first node has a name, then an operation. */
+/* Recognises TensorFlow's GraphDef: its first node has a name, then an operation. */
 static bool is_graph(struct text message) {
     size_t length;
     if (!enter_each(&message, "\x0a\x0a", 2, &length) || length >= message.size)
@@ -366,7 +366,7 @@ static bool is_graph(struct text message) {
     return enter(&message, 0x12, &length) && is_operation(&message, length);
 }
 
-/* Recognises a SavedModel: version 1, then a graph whose information begins with its operations. */
+/* Recognises TensorFlow's SavedModel: version 1, then a graph, which lists its operations first. */
 static bool is_saved_model(struct text message) {
     size_t length;
     if (!begins(message.at, message.size, "\x08\x01", 2))

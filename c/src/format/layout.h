@@ -13,11 +13,11 @@ enum {
     SB__BLOB_SHAPE = 7,
     SB__BLOB_DOUBLE_DATA = 8,
     SB__BLOB_DOUBLE_DIFF = 9,
-    SB__BLOB_RAW_DATA_TYPE = 10, /* 10 to 13 are NVCaffe's */
+    SB__BLOB_RAW_DATA_TYPE = 10, /* fields 10 to 13 are NVCaffe's */
     SB__BLOB_RAW_DIFF_TYPE = 11,
     SB__BLOB_RAW_DATA = 12,
     SB__BLOB_RAW_DIFF = 13,
-    SB__C3D_WIDTH = 5, /* C3D 1.0 has a length before the height; its data and diff follow */
+    SB__C3D_WIDTH = 5, /* C3D 1.0 has a length before the height, so its numbers differ */
     SB__C3D_DATA = 6,
     SB__C3D_DIFF = 7,
     SB__SHAPE_DIM = 1,
@@ -29,7 +29,7 @@ enum {
 /* A message that contains blobs: a file or a layer. A field number of 0 means no such field. */
 struct sb__layout {
     const struct sb__field_name *fields;
-    uint32_t name;        /* net or layer */
+    uint32_t name;        /* of the net or layer */
     uint32_t type;        /* of a layer, as text */
     uint32_t type_number; /* of a layer, as V1's enum */
     uint32_t blobs;
@@ -43,9 +43,9 @@ struct sb__layout {
 };
 
 extern const struct sb__field_name sb__blob_fields[], sb__c3d_blob_fields[], sb__shape_fields[];
-extern const struct sb__layout sb__layer_layout; /* current */
+extern const struct sb__layout sb__layer_layout; /* of LayerParameter */
 
-/* Returns a static name: "caffemodel"; "unknown" for an unknown format. */
+/* Returns a static name such as "caffemodel"; "unknown" for an unknown format. */
 const char *sb__format_name(int32_t format);
 
 /* Returns the layout of a file; NULL for a blob file and for an unknown format. */

@@ -126,8 +126,8 @@ static sb_status is_net(const struct sb__outline *outline, struct sb__reader *re
     return st;
 }
 
-/* Recognises a vector: it has only blobs, and the first blob has values, unlike a plausible name of
-   a net. */
+/* Recognises a vector: it has only blobs, and the first blob has values. The name of a net, which
+   has the same field number, is almost never such a blob. */
 sb_status sb__outline_is_vector(const struct sb__outline *outline, struct sb__reader *reader,
                                 bool *out, sb_error *err) {
     static const uint32_t types[SB__OUTLINE_FIELDS] = {[1] = BYTES};
@@ -171,8 +171,8 @@ static bool is_onnx_node(const struct sb__outline *node) {
     return fits(node, types) && holds(node, 4, 1, UINT32_MAX) && (node->seen[1] || node->seen[2]);
 }
 
-/* Recognises a graph: it has nodes, which come first, and a name or constants. In a large graph
-   these come after more fields than the outline reads: then the first node decides. */
+/* Recognises a graph: it has nodes, which come first, and a name or constants. The outline of a
+   large graph may end before its name and constants; then the first node decides. */
 static sb_status is_onnx_graph(const struct sb__outline *graph, struct sb__reader *reader,
                                bool *out, sb_error *err) {
     struct sb__outline node;

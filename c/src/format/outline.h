@@ -5,8 +5,8 @@
 
 #include "wire/wire.h"
 
-#define SB__OUTLINE_FIELDS 15     /* fields 1 to 13 and, at 14, a net's layer */
-#define SB__OUTLINE_MANY   100000 /* fields to read: bounds the time, not the size of files */
+#define SB__OUTLINE_FIELDS 15     /* indices 1 to 13: the field of that number; 14: a net's layer */
+#define SB__OUTLINE_MANY   100000 /* the most fields to read, which bounds the time */
 
 struct sb__outline {
     uint32_t seen[SB__OUTLINE_FIELDS]; /* wire types, as bits */
@@ -18,8 +18,7 @@ struct sb__outline {
         SB__WHOLE,
         SB__BROKEN,
         SB__CUT
-    } state; /* SB__CUT: the last field is longer than the
-                bytes */
+    } state; /* SB__CUT: the bytes end within the last field */
 };
 
 /* Reads the outline of [begin, end) of the source, at most `fields` fields. If more fields follow,

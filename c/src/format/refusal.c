@@ -13,15 +13,15 @@
 
 #define FEW_FIELDS 64 /* enough to distinguish Caffe's formats */
 
-/* Returns whether a status is about the data. SHAPE_MISMATCH also is, because readers compare a
+/* Returns whether a status concerns the data. SHAPE_MISMATCH does, too, because readers compare a
    blob's shape before they notice that the blob's values are missing. */
 static bool is_of_data(sb_status status) {
     return (status <= SB_ERR_MALFORMED && status > SB_ERR_OUT_OF_MEMORY) ||
            status == SB_ERR_SHAPE_MISMATCH;
 }
 
-/* Appends to err->message, which has room for the longest reason of a reader and
-   SB__WORDS_BYTES. */
+/* Appends to err->message, which has room for a reader's longest message and SB__WORDS_BYTES more
+   bytes. */
 static void append(sb_error *err, const char *words) {
     const size_t used = strlen(err->message);
     (void)snprintf(err->message + used, sizeof err->message - used, "; this is %s", words);

@@ -4,14 +4,14 @@
 
 #include "wire/wire.h"
 
-/* Appends "; this is ..." to err->message if the bytes of `reader` are recognised. They were
-   refused with `status` when read as `wanted` (SB_FORMAT_*). Does nothing if `status` does not
+/* Appends "; this is ..." to err->message if the bytes of `reader` are recognised. A read of these
+   bytes as `wanted` (SB_FORMAT_*) has failed with `status`. Does nothing if `status` does not
    concern the data. `err` may be NULL. */
 void sb__refusal_explain(sb_status status, int32_t wanted, struct sb__reader *reader,
                          sb_error *err);
 
-/* Appends the same text for `total` bytes, which are more than a message can have; `first` has the
-   first bytes. */
+/* Appends the same text for `total` bytes, which are more than a message can have; `first` contains
+   the first of these bytes. */
 void sb__refusal_explain_size(const struct sb__source *first, uint64_t total, sb_error *err);
 
 /* Sets `*out` to whether a source is recognised as another program's message although protobuf can

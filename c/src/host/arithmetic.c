@@ -5,34 +5,34 @@
 #include <float.h>
 #include <string.h>
 
-/* Doubles are summed by OpenBLAS, or by plain loops in a build without OpenBLAS. Floats are summed
-   by the loops of vectors.h, since OpenBLAS would add floats in single precision, with errors up to
-   1e-3. Element-wise operations use the loops of vectors.h, too: these are as fast as BLAS, give
-   the same numbers on every processor, and treat a factor of 0 like any other factor, while BLAS
-   would clear or skip the values. */
+/* OpenBLAS sums doubles; a build without OpenBLAS uses plain loops. The loops of vectors.h sum
+   floats, because OpenBLAS would add floats in single precision, with errors up to 1e-3.
+   Element-wise operations also use the loops of vectors.h, which are as fast as BLAS, compute the
+   same numbers on every processor, and treat a factor of 0 like any other factor. BLAS would clear
+   or skip the values. */
 #ifdef SYNCBLOB_OPENBLAS
 #include <cblas.h>
 #endif
 
 #define SUM_F64_BLOCK 1024
 
-/* Pieces and tasks depend only on the count, so that results do not depend on the threads. */
+/* The division into tasks depends only on the count, so results do not depend on the threads. */
 #define PIECE     (1 << 17)
 #define MAX_TASKS 64
-/* Copies use few tasks: a few threads saturate the memory bandwidth. */
+/* Copies use few tasks, because a few threads saturate the memory bandwidth. */
 #define BYTES_PIECE     (1 << 20)
 #define MAX_BYTES_TASKS 8
 /* The size of a first-level cache. */
 #define FIRST_CACHE_BYTES ((size_t)32 << 10)
-/* From this size on copies bypass the caches, and sums prefetch. memcpy cannot decide this: it sees
-   only a piece of the copy, and in a virtual machine it sees caches that other machines share. */
+/* From this size on copies bypass the caches, and sums prefetch. memcpy cannot decide this: it
+   receives only a piece of the copy, and in a virtual machine it detects caches that are shared. */
 #define STREAM_BYTES ((size_t)32 << 20)
 
 static int64_t smaller(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-/* Returns the number of elements of a task, except the last: whole pieces, `most` tasks at most. */
+/* Returns the number of elements per task, a multiple of `piece`, for at most `most` tasks. */
 static int64_t task_length(int64_t count, int64_t piece, int most) {
     int64_t pieces = (count - 1) / piece + 1;
     return ((pieces - 1) / most + 1) * piece;
@@ -68,8 +68,8 @@ __attribute__((noinline)) static double sumsq_anew(const void *x, int n, enum sb
     return sb__vectors_fastest()->asum(x, n, place) == 0 ? 0 : sb__sumsq_wide(x, n);
 }
 
-/* Sums again in doubles after an overflow, and if the sum is below the bound: small squares may
-   then have lost bits to underflow. */
+/* Sums again in doubles if the sum has overflowed, or if it is so small that squares may have lost
+   bits to underflow. */
 static double sumsq_f32(const void *x, int n, enum sb__place place) {
     double sum = sb__vectors_fastest()->sumsq(x, n, place);
     return sum >= 1e-30 && sum <= DBL_MAX ? sum : sumsq_anew(x, n, place);
@@ -88,7 +88,7 @@ static double sumsq_f64(const void *x, int n, enum sb__place place) {
 #else
 #define LANES 8
 
-/* Defines the sum of `term` over the values v of a block, in lanes for vectorisation. */
+/* Defines a function that sums `term` over the values v of a block, in lanes for vectorisation. */
 #define DEFINE_SUM(name, term)                                                                     \
     static double name(const void *block, int n, enum sb__place place) {                           \
         const double *x = block;                                                                   \
@@ -261,14 +261,14 @@ static void copy_cached(void *dst, const void *src, size_t bytes) {
     memcpy(dst, src, bytes);
 }
 
-/* Ignores `src`, which is `dst`. */
+/* Ignores `src`, which is equal to `dst`. */
 static void clear(void *dst, const void *src, size_t bytes) {
     (void)src;
     memset(dst, 0, bytes);
 }
 
-/* Runs a few tasks of at least 1 MiB; only one task without parallel_for, since memcpy and memset
-   choose their method by the length. */
+/* Runs a few tasks of at least 1 MiB. Without parallel_for runs only one task, because memcpy and
+   memset choose their method by the length. */
 static void run_bytes(const struct sb__parallel *parallel, struct bytes_job *job) {
     job->length =
         parallel->run ? task_length(job->bytes, BYTES_PIECE, MAX_BYTES_TASKS) : job->bytes;

@@ -9,7 +9,7 @@ typedef void sb__convert(const unsigned char *src, unsigned char *dst, size_t co
 
 struct sb__converts {
     sb__convert *widen;  /* converts `count` floats to doubles */
-    sb__convert *narrow; /* converts doubles to floats: rounded, infinite beyond a float's range */
+    sb__convert *narrow; /* rounds doubles to floats; values out of range become infinite */
 };
 
 /* Returns the i-th kind that this processor supports, slowest first; NULL after the fastest. All

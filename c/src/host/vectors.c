@@ -6,17 +6,17 @@
 #include <immintrin.h>
 #endif
 
-/* The order of additions is the same in every kind. A group is ROWS rows of LANES floats. The rows
-   of a group are summed pairwise, in floats, which gives one row per group. The rows of BLOCK
-   consecutive groups are summed in the same way, which gives one row per block. A value is rounded
-   at most six times, a square seven times: an error of at most 4.2e-7. The row of each block, and
+/* The order of additions is the same for every kind of processor. A group is ROWS rows of LANES
+   floats. The rows of a group are summed pairwise, as floats, into one row per group. The rows of
+   BLOCK consecutive groups are summed in the same way into one row per block. A value is rounded at
+   most six times, a square seven times, so the error is at most 4.2e-7. The row of each block, and
    of each group after the last whole block, is added to a row of doubles. */
 #define LANES 16
 #define ROWS  16
 #define GROUP (LANES * ROWS)
 #define BLOCK 4
 
-/* The prefetch distance in bytes: hardware prefetching stops at each page. */
+/* The prefetch distance in bytes. It spans pages, where hardware prefetching stops. */
 #define AHEAD 8192
 
 #define AT_ONCE 4 /* vectors per iteration of element-wise loops */
@@ -36,7 +36,7 @@ INLINE double square_wide(double value) {
     return value * value;
 }
 
-/* Sums the lower half of the lanes, after the upper half was added to it. */
+/* Sums the lower half of the lanes, to which the caller has added the upper half. */
 INLINE double sum_half(const double s[LANES / 2]) {
     return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
 }
@@ -54,7 +54,7 @@ INLINE void read_nothing(const float *group) {
     (void)group;
 }
 
-/* Sums values as doubles, in lanes. */
+/* Defines a function that sums values as doubles, in lanes for vectorisation. */
 #define DEFINE_WIDE(name, term)                                                                    \
     double name(const float *x, int64_t count) {                                                   \
         double lanes[LANES / 2] = {0}, sum = 0;                                                    \
@@ -86,8 +86,8 @@ DEFINE_WIDE(sb__sumsq_wide, square_wide)
         return count % GROUP == 0 ? sum : sum + rest(x + count / GROUP * GROUP, count % GROUP);    \
     }
 
-/* `statement` uses *y, *x and *factor: vectors or, at the end, elements. A local vector variable
-   would crash MinGW's gcc without optimisation. */
+/* `statement` uses *y, *x and *factor, which are vectors and, for the last values, single elements.
+   A local vector variable in it would crash if MinGW's gcc compiles without optimisation. */
 #define DEFINE_LOOP(name, attributes, type, vector, statement)                                     \
     INLINE attributes void name##_vectors(const vector *factor, const vector *x, vector *y) {      \
         for (int i = 0; i < AT_ONCE; i++, x++, y++)                                                \
@@ -235,7 +235,7 @@ INLINE AVX2 double sum_avx2(const __m256d sums[4]) {
         return rows[0];                                                                            \
     }
 
-/* As DEFINE_ROW, but with few loads at once, in address order, for hardware prefetching. */
+/* As DEFINE_ROW, but loads few vectors at once, in address order, for hardware prefetching. */
 #define DEFINE_ROW_IN_ORDER(function, attributes, vector, term)                                    \
     attributes vector function(const float *x) {                                                   \
         vector rows[ROWS / 2] = {{0}};                                                             \
@@ -248,7 +248,7 @@ INLINE AVX2 double sum_avx2(const __m256d sums[4]) {
         return rows[0];                                                                            \
     }
 
-/* The functions for large sums are not inlined: the compiler would add loads. */
+/* The functions for large sums are not inlined, because the compiler would then add loads. */
 #define DEFINE_ROWS(name, target, vector, term)                                                    \
     DEFINE_ROW(name, INLINE target, vector, term)                                                  \
     DEFINE_ROW_IN_ORDER(name##_in_order, NOT_INLINE target, vector, term)                          \
@@ -292,8 +292,8 @@ DEFINE_GROUPS_AVX2(square, square_avx2)
 #define LINE ((size_t)64)
 #define PAGE ((size_t)4096)
 
-/* Copies with stores that bypass the caches. Two pages in turn keep more channels of the memory
-   busy than one. */
+/* Copies with stores that bypass the caches. Alternates between two pages, which keeps more memory
+   channels busy than one page. */
 #define DEFINE_STREAM(function, attributes, put_line)                                              \
     attributes static void function(void *dst, const void *src, size_t bytes) {                    \
         const size_t start = -(uintptr_t)dst % LINE, head = start < bytes ? start : bytes;         \

@@ -35,7 +35,7 @@ struct sb__vectors {
     double (*asum)(const float *x, int64_t count, enum sb__place place);
     double (*sumsq)(const float *x, int64_t count, enum sb__place place);
     struct sb__loops f32, f64;
-    /* Copies as memcpy; bypasses the caches if the processor supports it. */
+    /* Copies like memcpy, but bypasses the caches if the processor supports it. */
     void (*stream)(void *dst, const void *src, size_t bytes);
 };
 
@@ -54,7 +54,7 @@ const struct sb__vectors *sb__vectors_kind(int i);
 
 extern const struct sb__vectors sb__vectors_portable, sb__vectors_avx2, sb__vectors_avx512;
 
-/* Inline: another call would slow down small sizes. */
+/* Inline, because a call would slow down operations on few elements. */
 static inline const struct sb__vectors *sb__vectors_fastest(void) {
 #ifdef __x86_64__
     if (SB__HAS_AVX512)

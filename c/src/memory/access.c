@@ -1,10 +1,10 @@
-/* Reading a side: cpu_data, gpu_data, and prefetches, which only queue the work. */
+/* Reads the bytes of a side: cpu_data, gpu_data, and prefetches, which only queue the work. */
 #include "memory/mem.h"
 
 #include "base/error.h"
 #include "memory/write.h"
 
-/* Orders queued work after the writers of the bytes. */
+/* Makes the work of `target` wait for the streams `writers`, which have written the bytes. */
 static sb_status order_behind(sb_mem *mem, uint64_t writers, const struct sb__target *target,
                               sb_error *err) {
     sb_context *context = mem->context;
@@ -21,9 +21,9 @@ static sb_status order_behind(sb_mem *mem, uint64_t writers, const struct sb__ta
     return st == SB_OK && writers ? sb__streams_order(context, writers, target->stream, err) : st;
 }
 
-/* Waits, or orders the work, if a queued copy or another stream may still be writing the side's
-   current bytes. Arithmetic waits for a copy: a failure of the copy must be known before the
-   arithmetic uses the bytes. */
+/* If a queued copy or another stream may still be writing the side's current bytes, waits, or makes
+   the queued work wait. The host waits for a copy before arithmetic is queued, because a failure of
+   the copy must be known before the arithmetic uses the bytes. */
 static sb_status make_ready(sb_mem *mem, int32_t side, const struct sb__target *target,
                             sb_error *err) {
     sb_status st = SB_OK;
@@ -75,7 +75,7 @@ static sb_status read_zeros(sb_mem *mem, int32_t side, const struct sb__target *
     bool replaces = false;
     bool had_spare = mem->side[side].ptr != NULL;
     sb_status st = SB_OK;
-    if (had_spare && side == SB_SIDE_GPU) /* a failed call used another stream */
+    if (had_spare && side == SB_SIDE_GPU) /* the failed call may have used another stream */
         st = sb__after_users(mem, target, err);
     else if (had_spare)
         st = sb__await_users(mem, err);
@@ -198,7 +198,7 @@ sb_status sb__read_side(const sb_mem *mem, int32_t side, const void **out,
     return read_into(mem, call, side, NULL, out, retired, err);
 }
 
-/* Reads a side and ends the retired storage. Not inlined, so that the fast paths save no
+/* Reads a side and releases the retired storage. Not inlined, so that the fast paths save no
    registers. */
 __attribute__((noinline)) static sb_status read_side(const sb_mem *mem, enum sb__call call,
                                                      int32_t side, const sb_stream *stream,
@@ -233,7 +233,7 @@ void sb__note_read(const sb_mem *mem, const struct sb__target *target) {
     sb_mem *m = (sb_mem *)mem;
     if (target->kind != SB__FOR_OWN_QUEUE || !m->bytes)
         return;
-    (void)sb__lock(m, NULL); /* cannot fail: the read has just had the lock in this process */
+    (void)sb__lock(m, NULL); /* cannot fail: the read has just held the lock in this process */
     if (m->own_work == SB__OWN_NONE)
         m->own_work = SB__OWN_READS;
     sb__publish(m, sb__head(m));

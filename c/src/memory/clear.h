@@ -3,7 +3,7 @@
 
 #include "memory/retired.h"
 
-/* Sets the first `bytes` of a memory to zero on the side of its head. */
+/* Sets the first `bytes` bytes of a memory to zero, on the side where its head is. */
 sb_status sb__mem_clear(sb_mem *mem, size_t bytes, struct sb__retired *retired, sb_error *err);
 
 #endif

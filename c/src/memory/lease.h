@@ -1,6 +1,6 @@
-/* A lease: storage that tensors and other memories also use. The memory may retire the storage
-   while other holders use it; the last holder frees the storage. The storage of a lease never
-   contains another lease, so that storage that is exported and imported repeatedly has one
+/* A lease counts the holders of storage: sides of memories, and exported tensors. A memory may
+   retire the storage while other holders use it; the last holder frees it. The storage of a lease
+   never refers to another lease, so that storage that is exported and imported repeatedly has one
    lease. */
 #ifndef SB_MEMORY_LEASE_H
 #define SB_MEMORY_LEASE_H
@@ -10,26 +10,26 @@
 #include <syncblob/mem.h>
 
 struct sb__lease {
-    _Atomic int64_t holders; /* sides of memories with the storage, and tensors */
-    _Atomic uint64_t users;  /* streams of former holders */
+    _Atomic int64_t holders; /* sides of memories, and tensors */
+    _Atomic uint64_t users;  /* streams on which former holders used the storage */
     sb_context *context;     /* retained */
     size_t bytes;
     int32_t side;
-    struct sb__storage storage; /* without a lease */
+    struct sb__storage storage; /* its member `lease` is NULL */
 };
 
-/* Allocates a lease for sb__lease_take: OUT_OF_MEMORY, CAP_REACHED. */
+/* Allocates a lease for sb__lease_take. Fails with OUT_OF_MEMORY or CAP_REACHED. */
 sb_status sb__lease_prepare(const sb_mem *mem, struct sb__lease **out, sb_error *err);
-/* Makes the caller a holder of the storage of `side`, whose bytes are current. `lease`, from
-   sb__lease_prepare, is used or discarded; returns the storage's lease. Needs no lock: other const
-   calls do not replace such storage. */
+/* Makes the caller a holder of the storage of `side`, whose bytes are current. Uses `lease`, or
+   discards it if the storage has a lease, and returns the storage's lease. Needs no lock, because
+   const calls on other threads do not replace such storage. */
 struct sb__lease *sb__lease_take(sb_mem *mem, int32_t side, struct sb__lease *lease);
 /* Returns whether other holders also use the storage. The caller holds the memory's lock. */
 bool sb__lease_is_shared(const struct sb__storage *storage);
 /* Frees an unused lease. */
 void sb__lease_discard(struct sb__lease *lease);
-/* Removes a holder that used the storage on the streams `users`, on any thread; may run a deleter,
-   so the caller holds no lock. */
+/* Removes a holder that used the storage on the streams `users`. Any thread may call this function,
+   but must hold no lock, because the function may run a deleter. */
 void sb__lease_release(struct sb__lease *lease, uint64_t users);
 
 #endif

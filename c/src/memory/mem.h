@@ -1,4 +1,4 @@
-/* The struct of sb_mem and functions of memory/. */
+/* The struct of sb_mem. Its head records the side with the current bytes: host, device or both. */
 #ifndef SB_MEMORY_MEM_H
 #define SB_MEMORY_MEM_H
 
@@ -10,8 +10,8 @@
 /* The atomic state word: the head in the low bits, and the conditions of the fast paths. A side is
    READY if its bytes may be read without a wait (the device's bytes only if a pointer to them was
    exposed before). A side is WRITABLE if its bytes may be written in place, and PENDING while a
-   transfer into the side is queued. The word is stored with release after the members that it
-   describes. */
+   transfer into the side is queued. The library stores the word, with release order, after the
+   members that it describes. */
 enum {
     SB__HEAD_MASK = 7,
     SB__CPU_READY = 1 << 3,
@@ -20,8 +20,8 @@ enum {
     SB__GPU_WRITABLE = 1 << 6,
     SB__CPU_PENDING = 1 << 7,
     SB__GPU_PENDING = 1 << 8,
-    SB__CPU_NOT_IN_CHILD = 1 << 9, /* the host side may not be mapped in a forked child */
-    SB__CPU_KIND = 10,             /* positions of the sides' SB_STORAGE_*, three bits each */
+    SB__CPU_NOT_IN_CHILD = 1 << 9, /* a forked child may be unable to access the host side */
+    SB__CPU_KIND = 10,             /* bit positions of the sides' SB_STORAGE_*, three bits each */
     SB__GPU_KIND = 13,
     SB__KIND_MASK = 7,
     SB__READ_AT_HOST = 1 << 16,   /* the condition of sb__is_read_at_host */
@@ -30,13 +30,13 @@ enum {
 
 struct sb_mem {
     _Atomic uint32_t word;
-    _Atomic bool is_leased; /* a side's storage has or had users outside the memory */
+    _Atomic bool is_leased; /* a side's storage has or had a lease: see lease.h */
     _Atomic int64_t refs;
     sb_context *context;
     size_t bytes;
     struct sb__storage side[2];
 
-    sb__mutex lock;              /* guards members below and changes of members above: sb__lock */
+    sb__mutex lock;              /* guards the members below, and changes to the members above */
     _Atomic uint64_t locked_in;  /* sb__fork_generation of the process that last acquired the lock
                                   */
     int32_t own_work;            /* SB__OWN_*: work of the library's stream on the device side */
@@ -44,13 +44,13 @@ struct sb_mem {
     uint64_t exposed_at;         /* the context's clock when the caller got the pointer for work of
                                     the caller on that stream, or SB__NOT_EXPOSED */
     int32_t pending;             /* side that a queued transfer or zero fill writes, or -1 */
-    int32_t pending_slot;        /* of the stream of that transfer */
+    int32_t pending_slot;        /* the slot of that transfer's stream */
     int32_t fallback;            /* the head if that transfer fails */
-    _Atomic int32_t open_writes; /* writes of callers between begin and end */
-    struct sb__event *event;     /* of the pending transfer, or for the next transfer, or NULL */
+    _Atomic int32_t open_writes; /* sb_write objects whose write has not ended */
+    struct sb__event *event;     /* the event of the pending or next transfer, or NULL */
     struct sb__events made_by; /* events of queued work that writes the device's bytes and may still
                                   fail; none if the host has current bytes and nothing is pending */
-    sb_mem *next_retired;      /* the list of memories without owners in sb__retired */
+    sb_mem *next_retired;      /* the next memory in the list sb__retired.mems */
 };
 
 #define SB__NOT_EXPOSED UINT64_MAX
@@ -58,10 +58,10 @@ struct sb_mem {
 /* Work of the library's stream on the device side that no call has waited for. */
 enum { SB__OWN_NONE, SB__OWN_READS, SB__OWN_WRITES };
 
-/* The purpose of a call's device work: it determines the stream and the waits. */
+/* The purpose of a call's device work, which determines the stream and the waits. */
 enum sb__target_kind {
-    SB__FOR_POINTER,   /* The caller gets a pointer without naming a stream: the work is queued on
-                          the library's stream, and the call waits for it. */
+    SB__FOR_POINTER,   /* The caller receives a pointer without passing a stream: the work is queued
+                          on the library's stream, and the call waits for it. */
     SB__FOR_OWN,       /* The library queues further work on its stream, and waits for that work. */
     SB__FOR_OWN_QUEUE, /* As SB__FOR_OWN, but a later call that needs the bytes waits. */
     SB__FOR_STREAM     /* All work is queued on the caller's stream. */
@@ -71,8 +71,7 @@ struct sb__target {
     enum sb__target_kind kind;
     int32_t slot;
     sb_stream stream;
-    const struct sb__write *write; /* the write of arithmetic, which may read another memory; NULL:
-                                      none */
+    const struct sb__write *write; /* for arithmetic, the write of its result; else NULL */
 };
 
 static inline bool sb__is_queued(const struct sb__target *target) {
@@ -83,8 +82,8 @@ static inline bool sb__is_for_own(const struct sb__target *target) {
     return target->kind == SB__FOR_OWN || target->kind == SB__FOR_OWN_QUEUE;
 }
 
-/* Loads the head, relaxed; callers that read other members acquire the lock or load the word with
-   acquire. */
+/* Loads the head with relaxed order. A caller that then reads other members must hold the lock, or
+   load the word with acquire order. */
 static inline int32_t sb__head(const sb_mem *mem) {
     return (int32_t)(atomic_load_explicit(&mem->word, memory_order_relaxed) & SB__HEAD_MASK);
 }
@@ -95,21 +94,21 @@ static inline bool sb__host_is_mapped(const sb_mem *mem, uint32_t word) {
     return !(word & SB__CPU_NOT_IN_CHILD) || sb__context_is_ours(mem->context);
 }
 
-/* Returns whether both sides are one storage: the device's, in memory that the host also addresses.
-   Then a transfer is only a wait, and at the head AT_CPU no queued work uses the bytes. */
+/* Returns whether both sides share the device's storage, which the host can also address. A
+   transfer is then only a wait, and while the head is AT_CPU no queued work uses the bytes. */
 static inline bool sb__is_one_storage(const sb_mem *mem) {
     return mem->side[SB_SIDE_CPU].is_alias;
 }
 
-/* Checks the alignment of both sides' bytes, which may be lent. Errors: INVALID_ARGUMENT, and
-   FORKED in the same case as sb__lock. */
+/* Checks the alignment of both sides' bytes, which the caller may own. Errors: INVALID_ARGUMENT,
+   and FORKED in the same case as sb__lock. */
 sb_status sb__check_alignment(sb_mem *mem, size_t element_size, sb_error *err);
 
-/* Checks that a side is accessible: a usable device, or host bytes of this process. */
+/* Checks that the device is usable, or that this process can access the host's bytes. */
 sb_status sb__side_check(const sb_mem *mem, int32_t side, sb_error *err);
 
 /* The conditions of the fast paths. A read needs current and accessible host bytes. A write needs
-   the head at the host, ready and writable, and nothing pending. */
+   the head on its side, READY and WRITABLE, and nothing PENDING. */
 static inline bool sb__is_read_in_place(const sb_mem *mem) {
     uint32_t word = atomic_load_explicit(&mem->word, memory_order_acquire);
     return word & SB__CPU_READY && sb__host_is_mapped(mem, word);
@@ -136,7 +135,7 @@ static inline bool sb__is_written_at_host(const sb_mem *mem) {
 }
 
 /* The condition of the fast path of calls that read on the side of the head: the head is at the
-   host, whose bytes are readable at once. */
+   host, and the host's bytes are readable without a wait. */
 static inline bool sb__is_at_host(const sb_mem *mem) {
     const uint32_t mask = SB__HEAD_MASK | SB__CPU_NOT_IN_CHILD | SB__CPU_READY;
     uint32_t word = atomic_load_explicit(&mem->word, memory_order_acquire);
@@ -147,27 +146,27 @@ static inline void *sb__host_bytes(const sb_mem *mem) {
     return mem->side[SB_SIDE_CPU].ptr;
 }
 
-/* Removes an owner; returns true if that was the last owner: the caller then destroys the
+/* Removes an owner. Returns true if that was the last owner; the caller must then destroy the
    memory. */
 bool sb__mem_drop_owner(sb_mem *mem);
 /* Destroys a memory without owners. Waits and runs deleters. */
 void sb__mem_destroy(sb_mem *mem);
 
-/* Acquires the lock. FORKED in a forked child if a thread of the parent held the lock at the fork:
-   the lock will never be released there. */
+/* Acquires the lock. Fails with FORKED in a forked child if a thread of the parent held the lock at
+   the fork, because nothing releases the lock in the child. */
 sb_status sb__lock(sb_mem *mem, sb_error *err);
 void sb__unlock(sb_mem *mem);
 
 /* --- transfer.c; the caller holds the lock ------------------------------------ */
 
-/* Stores the state word: `head`, and the bits that follow from the other members. */
+/* Stores the state word, with `head` and with the bits that follow from the other members. */
 void sb__publish(sb_mem *mem, int32_t head);
 
-/* Returns a target of any kind except SB__FOR_STREAM: see sb__stream_target. */
+/* Returns a target on the library's stream, of any kind except SB__FOR_STREAM. */
 struct sb__target sb__own_target(const sb_mem *mem, enum sb__target_kind kind);
 sb_status sb__stream_target(sb_mem *mem, sb_stream stream, struct sb__target *out, sb_error *err);
 /* Work as sb_mem_cpu and sb_mem_gpu, and as their mutable forms. These functions and the next two
-   add replaced storage to `retired`: sb__retired_end may then free the bytes. */
+   add replaced storage to `retired`, which sb__retired_end may free. */
 sb_status sb__read_side(const sb_mem *mem, int32_t side, const void **out,
                         struct sb__retired *retired, sb_error *err);
 sb_status sb__write_side(sb_mem *mem, int32_t side, void **out, struct sb__retired *retired,
@@ -176,15 +175,15 @@ sb_status sb__write_side(sb_mem *mem, int32_t side, void **out, struct sb__retir
    for. */
 sb_status sb__read_for_own(const sb_mem *mem, const void **out, struct sb__retired *retired,
                            sb_error *err);
-/* sb__read_for_own for arithmetic that is queued for a target; after queueing, call
-   sb__note_read. */
+/* As sb__read_for_own, for arithmetic on the stream of `target`. The caller calls sb__note_read
+   after it has queued the arithmetic. */
 sb_status sb__read_for(const sb_mem *mem, const struct sb__target *target, const void **out,
                        struct sb__retired *retired, sb_error *err);
 void sb__note_read(const sb_mem *mem, const struct sb__target *target);
 
 /* Waits for a pending transfer. A failed transfer moves the head back to the source's side; if it
-   may still be running, both sides' storage stays in use. A successful transfer may have copied the
-   result of failed work: then the memory is LOST. */
+   may still be running, both sides' storage remains in use. If a successful transfer has copied the
+   result of failed work, the memory is LOST. */
 sb_status sb__settle(sb_mem *mem, sb_error *err);
 
 /* Returns the set of streams that last wrote the device side's bytes. */
@@ -192,43 +191,43 @@ uint64_t sb__writers(const sb_mem *mem);
 /* Checks that no wait has reported a failure that may be of the caller's work on the bytes; else
    the device's bytes are lost, as in sb__await_writers. A new event would omit that failure. */
 sb_status sb__check_writer(sb_mem *mem, sb_error *err);
-/* Records events of the work queued so far on `writers`: the bytes depend on that work. Also fails
-   as sb__check_writer. */
+/* Records events of the work queued so far on `writers`, on which the bytes depend. Also fails as
+   sb__check_writer. */
 sb_status sb__note_writers(sb_mem *mem, uint64_t writers, sb_error *err);
-/* Waits for the work that the device side's bytes depend on, including the work of `writers` so
-   far. If that work failed, the device's bytes are lost: the head moves to the host if the host's
-   bytes are current, else the memory is LOST. */
+/* Waits for the work that the device side's bytes depend on, including the work queued so far on
+   `writers`. If that work failed, the device's bytes are lost: the head moves to the host if the
+   host's bytes are current, else the memory is LOST. */
 sb_status sb__await_writers(sb_mem *mem, uint64_t writers, sb_error *err);
 /* Waits for the oldest recorded events if there are many. */
 sb_status sb__await_oldest(sb_mem *mem, sb_error *err);
-/* Forgets the writers: the device side's bytes are no longer needed. */
+/* Forgets the writers. Called when the device side's bytes are no longer needed. */
 void sb__forget_writers(sb_mem *mem);
 
-/* Returns sb__default_stream if callers with plain pointers may have queued work there and
-   `target`'s stream is not ordered after that work; else the empty set. */
+/* Returns sb__default_stream if a caller that fetched a pointer without a stream may have queued
+   work there, and `target`'s stream is not ordered after that work; else the empty set. */
 uint64_t sb__default_users(const sb_mem *mem, const struct sb__target *target);
-/* Orders the library's own work on `storage` of the device after work on default streams with which
-   the library's stream is not ordered. */
+/* Makes the library's work on `storage`, on the device, wait for earlier work on default streams,
+   if the library's stream is not already ordered after that work. */
 sb_status sb__after_default(sb_mem *mem, const struct sb__storage *storage,
                             const struct sb__target *target, sb_error *err);
 
-/* Makes `target`'s work on the device side wait for all earlier users; the host waits if the target
-   is not queued. */
+/* Makes `target`'s work wait for all streams that have used the device side; the host waits if the
+   target is not queued. */
 sb_status sb__after_users(sb_mem *mem, const struct sb__target *target, sb_error *err);
 
-/* Waits for the device work that uses the storage of both sides, if the sides share it: the host is
-   about to write. Also waits on a lost device. */
+/* Called before the host writes: if both sides share their storage, waits for the device work that
+   uses it. Also waits on a lost device. */
 sb_status sb__await_users(sb_mem *mem, sb_error *err);
 
-/* Provides writable storage on a side: the existing storage, or new storage in `fresh` with
-   `*replaces` set if the existing storage is read-only or a copy may still be using it. An empty
-   side gets storage in place; for the host, the device's if that is host-coherent and has room. New
+/* Provides writable storage on a side. If the existing storage is read-only, or a copy may still be
+   using it, allocates new storage in `fresh` and sets `*replaces`. Adds storage to an empty side;
+   an empty host side shares new device storage if the device is host-coherent and has room. New
    device storage may be used only on `target`'s stream. */
 sb_status sb__writable_storage(sb_mem *mem, int32_t side, enum sb__contents contents,
                                const struct sb__target *target, struct sb__storage *fresh,
                                bool *replaces, sb_error *err);
 
-/* Waits for the library's stream, so that other streams may use its new allocations. */
+/* Waits for the library's stream, so that other streams may use memory allocated on it. */
 sb_status sb__reach_allocation(sb_mem *mem, sb_error *err);
 
 /* Sets all of a side's storage to zero. */
@@ -245,10 +244,10 @@ sb_status sb__transfer(sb_mem *mem, int32_t side, struct sb__storage *dst,
    the side replaces the caller as a holder of the lease. */
 sb_status sb__mem_join(sb_mem *mem, int32_t side, void *ptr, uint32_t flags,
                        struct sb__lease *lease, sb_error *err);
-/* Returns host storage that was lent with `deleter` to the lender: `*out` is its `user`, and
-   `deleter` does not run. The caller releases the memory next. INVALID_ARGUMENT if the storage was
-   not lent with `deleter`, has other users, is not current, or a copy may still use it; also the
-   errors of sb__settle. */
+/* Takes back host storage that the caller has lent with `deleter`: sets `*out` to the `user` of the
+   loan, and `deleter` will not run. The caller then releases the memory. Fails with
+   INVALID_ARGUMENT if the storage was not lent with `deleter`, has other users, is not current, or
+   may still be used by a copy, and with the errors of sb__settle. */
 sb_status sb__mem_reclaim(sb_mem *mem, sb_deleter deleter, void **out, sb_error *err);
 
 sb_status sb__fail_lost(sb_error *err);
@@ -259,7 +258,7 @@ static inline bool sb__overlap_of(const void *a, size_t a_bytes, const void *b, 
     return (uintptr_t)a - (uintptr_t)b < b_bytes || (uintptr_t)b - (uintptr_t)a < a_bytes;
 }
 
-/* sb__overlap_of for ranges of equal size. */
+/* As sb__overlap_of, for ranges of equal size. */
 static inline bool sb__overlap(const void *a, const void *b, size_t bytes) {
     return sb__overlap_of(a, bytes, b, bytes);
 }

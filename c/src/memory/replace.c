@@ -1,4 +1,4 @@
-/* Replacing or removing the storage of a side: set and evict. */
+/* Replaces or removes the storage of a side: the set and evict calls. */
 #include "memory/mem.h"
 
 #include "base/error.h"
@@ -76,9 +76,9 @@ sb_status sb_mem_set_gpu(sb_mem *mem, void *ptr, size_t bytes, uint32_t flags, s
                        : st;
 }
 
-/* Prepares a lease's storage to be the side of another memory. A host side that is host-coherent
-   device memory becomes a separate storage of that memory: the work that is queued on it must end
-   first, since later host writes do not wait for it. */
+/* Prepares a lease's storage for use as a side of another memory. If host-coherent device memory is
+   to become a host side, waits for the work that is queued on it, because later host writes do not
+   wait for that work. */
 static sb_status prepare_guest(int32_t side, const struct sb__lease *lease, sb_error *err) {
     const bool is_coherent = side == SB_SIDE_CPU && lease->side == SB_SIDE_GPU;
     sb_status st = SB_OK;
@@ -113,7 +113,7 @@ static bool may_be_copied(const struct sb__storage *storage, struct sb__lease *l
            (lease && atomic_load_explicit(&lease->users, memory_order_relaxed) != 0);
 }
 
-/* Returns the reason for a refusal, or NULL. */
+/* Returns why the storage cannot be reclaimed, or NULL if it can. */
 static const char *why_not_reclaimed(const sb_mem *mem, struct sb__lease *lease,
                                      const struct sb__storage *lent, sb_deleter deleter) {
     const struct sb__storage *storage = &mem->side[SB_SIDE_CPU];

@@ -1,6 +1,6 @@
-/* Storage and memories that a call removes from its objects. The call collects them, and releases
-   them after its last change, so that deleters may call the library on any object. Therefore
-   sb__retired_end is a call's last access to its objects. */
+/* A list of storage and memories that a call removes from its objects. The call releases the list
+   after its last change of the objects, so that deleters may call the library on any object.
+   Therefore sb__retired_end is a call's last access to its objects. */
 #ifndef SB_MEMORY_RETIRED_H
 #define SB_MEMORY_RETIRED_H
 
@@ -13,7 +13,7 @@ struct sb__retired {
     sb_mem *mems;
 };
 
-/* Allocates an entry of sb__retired, while the call may still fail: OUT_OF_MEMORY, CAP_REACHED. */
+/* Allocates an entry of the list in advance. Fails with OUT_OF_MEMORY or CAP_REACHED. */
 sb_status sb__retiree_make(sb_context *context, struct sb__retiree **out, sb_error *err);
 void sb__retiree_free(sb_context *context, struct sb__retiree *place);
 
@@ -24,8 +24,8 @@ void sb__retire_storage(struct sb__retired *retired, struct sb__retiree *place, 
    owner. */
 void sb__retire_mem(struct sb__retired *retired, sb_mem *mem);
 
-/* Releases all entries and runs deleters: the caller holds no lock. Inline, since most lists are
-   empty. */
+/* Releases all entries and runs deleters, so the caller must hold no lock. Inline, since most lists
+   are empty. */
 void sb__retired_release(struct sb__retired *retired);
 static inline void sb__retired_end(struct sb__retired *retired) {
     if (retired->storages || retired->mems)

@@ -1,4 +1,4 @@
-/* The state table of SyncedMemory, as data. */
+/* The state table of a memory: the work and the new head for each head and call. */
 #ifndef SB_MEMORY_STATE_H
 #define SB_MEMORY_STATE_H
 
@@ -22,10 +22,10 @@ enum sb__call {
 
 enum sb__work {
     SB__NOTHING,
-    SB__ZERO,     /* storage on the call's side, zeroed */
-    SB__ALLOC,    /* storage on the call's side, contents unspecified */
-    SB__TRANSFER, /* copy from the other side to the call's side, which gets storage */
-    SB__ADOPT,    /* the caller's storage replaces the side's */
+    SB__ZERO,     /* allocate zeroed storage on the call's side */
+    SB__ALLOC,    /* allocate storage on the call's side */
+    SB__TRANSFER, /* copy from the other side to the call's side, allocated if necessary */
+    SB__ADOPT,    /* the caller's storage replaces the side's storage */
     SB__FREE,     /* the side's storage is retired */
     SB__REFUSE    /* an error */
 };

@@ -9,7 +9,7 @@
 /* The address of memories of size 0: not NULL, aligned, never read or written. */
 static _Alignas(64) char sentinel[64];
 
-/* An entry of quarantine with its storage. `entry` is first: quarantine uses only `entry`. */
+/* An entry of quarantine with its storage. `entry` is first: quarantine uses its address. */
 struct sb__kept {
     struct sb__quarantined entry;
     sb_context *context;
@@ -31,7 +31,7 @@ static void free_kept(sb_context *context, struct sb__kept *kept) {
     sb__object_free(context, kept, sizeof *kept);
 }
 
-/* No overflow: the sum of PTRDIFF_MAX, an eighth of it and an object is less than SIZE_MAX. */
+/* Cannot overflow: the sum of PTRDIFF_MAX, an eighth of it and an object is less than SIZE_MAX. */
 size_t sb__storage_size(const sb_context *context, size_t bytes) {
     if (!bytes)
         return 0;
@@ -159,9 +159,9 @@ static void release_kept(struct sb__quarantined *entry) {
     release(&storage, kept->context, kept->side, entry->bytes);
 }
 
-/* Returns the streams whose work must end before the storage is released: for device memory also
-   the default stream, if a plain pointer was exposed, and for lent device memory the
-   library's stream. */
+/* Returns the streams whose work must end before the storage is released. For device memory these
+   include the default stream if a pointer was exposed without a stream, and the library's stream if
+   the caller has lent the memory. */
 static uint64_t users_of(const sb_context *context, const struct sb__storage *storage,
                          int32_t side) {
     uint64_t users = storage->users;

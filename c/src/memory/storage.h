@@ -14,34 +14,33 @@ struct sb__storage {
     /* Streams with work that may use the storage. Device storage: all streams that used it; host
        storage: streams with a copy that may still be running. */
     uint64_t users;
-    bool is_exposed; /* device storage: the caller holds a plain pointer and may use it on a default
-                        stream */
+    bool is_exposed; /* device storage: a caller has a pointer without a stream and may use it on a
+                        default stream */
     sb_deleter deleter;
     void *user;
     struct sb__kept *kept;             /* its entry for quarantine; NULL without a device */
-    _Atomic(struct sb__lease *) lease; /* has other holders, of which the last frees the storage;
-                                          NULL: none */
+    _Atomic(struct sb__lease *) lease; /* its last holder frees the storage; NULL: no lease */
     bool is_joined;                    /* the lease belongs to another memory's storage */
     bool is_alias; /* host side: the bytes of the device side's storage, which owns them */
 };
 
-/* Allocates storage on a side; for 0 bytes a sentinel without an allocation. `contents` applies to
-   the host. */
+/* Allocates storage on a side; storage of 0 bytes needs no memory. `contents` applies only to the
+   host. */
 sb_status sb__storage_alloc(struct sb__storage *out, sb_context *context, int32_t side,
                             size_t bytes, enum sb__contents contents, sb_stream stream,
                             sb_error *err);
 /* Allocates device storage that the host fills, on a device whose memory is host-coherent. Returns
-   false if the device refuses. */
+   false if the allocation fails. */
 bool sb__storage_alloc_coherent(struct sb__storage *out, sb_context *context, size_t bytes,
                                 enum sb__contents contents);
 /* Returns the most bytes that host storage of `bytes` <= PTRDIFF_MAX needs, including its entry for
    quarantine. */
 size_t sb__storage_size(const sb_context *context, size_t bytes);
-/* Wraps storage that the caller lends; OUT_OF_MEMORY, CAP_REACHED. */
+/* Wraps memory that the caller lends. Fails with OUT_OF_MEMORY or CAP_REACHED. */
 sb_status sb__storage_lend(struct sb__storage *out, sb_context *context, size_t bytes, void *ptr,
                            uint32_t flags, sb_deleter deleter, void *user, sb_error *err);
-/* Wraps storage of another memory, to which `lease` belongs; replaces the caller as a holder of the
-   lease. OUT_OF_MEMORY, CAP_REACHED. */
+/* Wraps the storage of `lease`; on success `out` replaces the caller as a holder of the lease.
+   Fails with OUT_OF_MEMORY or CAP_REACHED. */
 sb_status sb__storage_join(struct sb__storage *out, sb_context *context, size_t bytes, void *ptr,
                            uint32_t flags, struct sb__lease *lease, sb_error *err);
 /* Undoes sb__storage_lend or sb__storage_join; the caller still owns the pointer, or is still a
@@ -51,9 +50,9 @@ void sb__storage_unlend(struct sb__storage *lent, sb_context *context, size_t by
 /* Returns whether a forked child can access the host storage. */
 bool sb__storage_is_in_child(const struct sb__storage *storage, const sb_context *context);
 
-/* Frees the storage or runs its deleter after all work that may use it, or leaves this to other
-   holders or to quarantine. Waits and runs deleters: the caller holds no lock. Sets `*storage` to
-   SB_STORAGE_NONE. */
+/* Frees the storage or runs its deleter after all work that may use the storage, or leaves this to
+   the lease's other holders or to quarantine. Waits and runs deleters: the caller must hold no
+   lock. Sets `*storage` to SB_STORAGE_NONE. */
 void sb__storage_end(struct sb__storage *storage, sb_context *context, int32_t side, size_t bytes);
 
 #endif

@@ -16,8 +16,8 @@ static bool is_ours(const sb_write *write) {
     return write->fork_generation == sb__counter_read(&sb__fork_generation);
 }
 
-/* Begins a write. On the device also waits for the library's copies and for the caller's work on
-   the default stream, which the memory's order of device work does not cover. */
+/* Begins a write. On the device, also waits for the library's stream and the default stream,
+   because the caller may write on a stream that is not ordered after them. */
 static sb_status begin(struct sb__write *write, sb_mem *mem, sb_side side, uint32_t flags,
                        sb_error *err) {
     const enum sb__write_mode mode =
@@ -58,8 +58,8 @@ sb_status sb_write_begin(sb_mem *mem, sb_side side, uint32_t flags, void **out_p
     return SB_OK;
 }
 
-/* Ends an abandoned write. Never frees storage that another party may still be writing: keeps the
-   new storage, which still counts as live, or the memory. */
+/* Ends an abandoned write. The caller's work may still be writing, so no storage is freed: keeps
+   the new storage, which still counts as live, or the memory. */
 static void keep(sb_write *write) {
     if (write->write.replaces)
         sb__retiree_free(write->mem->context, write->write.place);

@@ -5,15 +5,15 @@
 
 #include <string.h>
 
-/* Returns whether a side's storage may be written. A copy may still be using host storage that has
-   users. */
+/* Returns whether a side's storage may be written. Host storage that has users may not be written,
+   because a copy may still be using it. */
 static bool may_write(const sb_mem *mem, int32_t side) {
     const struct sb__storage *storage = &mem->side[side];
     return storage->ptr && storage->kind != SB_STORAGE_BORROWED_READ_ONLY &&
            (side == SB_SIDE_GPU || !storage->users);
 }
 
-/* Returns the conditions of the blobs' fast paths, one bit each. */
+/* Returns the bits SB__READ_AT_HOST and SB__WRITTEN_AT_HOST that follow from the state word. */
 static uint32_t at_host(uint32_t word) {
     const uint32_t pending = SB__CPU_PENDING | SB__GPU_PENDING;
     const uint32_t written = SB_HEAD_AT_CPU | SB__CPU_READY | SB__CPU_WRITABLE;
@@ -29,7 +29,7 @@ static bool is_coherent(const sb_mem *mem) {
 }
 
 /* Makes the host side share storage that the library has allocated on the device, unless the host
-   side has separate storage. Writes only changes: other threads may be reading. */
+   side has separate storage. Stores only changed values, because other threads may be reading. */
 static void share_storage(sb_mem *mem) {
     struct sb__storage *host = &mem->side[SB_SIDE_CPU];
     const struct sb__storage *device = &mem->side[SB_SIDE_GPU];
@@ -125,8 +125,8 @@ void sb__forget_writers(sb_mem *mem) {
         sb__events_end(mem->context, &mem->made_by);
 }
 
-/* Returns the head after failed device work; a pending copy to the host has copied failed
-   results. */
+/* Returns the head after device work has failed. If a copy to the host is pending, it has copied
+   failed results. */
 static int32_t head_without_device(const sb_mem *mem) {
     switch (sb__head(mem)) {
     case SB_HEAD_AT_GPU:
@@ -173,7 +173,7 @@ sb_status sb__await_writers(sb_mem *mem, uint64_t writers, sb_error *err) {
     return st;
 }
 
-/* The most events without a wait: bounds the memory of a loop that never waits. */
+/* The most events that a memory collects without a wait, for callers that never wait. */
 enum { MOST_EVENTS = 32 };
 
 sb_status sb__await_oldest(sb_mem *mem, sb_error *err) {
@@ -181,8 +181,8 @@ sb_status sb__await_oldest(sb_mem *mem, sb_error *err) {
                                             : (sb_status)SB_OK;
 }
 
-/* Returns the source's side, unless a write through an exposed pointer made newer bytes, which are
-   lost with the device. */
+/* Returns the head after a failed transfer: the source's side or, if a write through an exposed
+   pointer made newer bytes on a device that is now lost, the device. */
 static int32_t head_after_failure(const sb_mem *mem, sb_status st) {
     bool wrote = sb__head(mem) == SB_HEAD_AT_GPU && mem->fallback == SB_HEAD_AT_CPU;
     if (sb__head(mem) == SB_HEAD_LOST)
@@ -224,7 +224,7 @@ uint64_t sb__default_users(const sb_mem *mem, const struct sb__target *target) {
     return sb__default_stream(mem->context) & ~sb__slot_bit(target->slot);
 }
 
-/* Returns the set of earlier users, which includes the writer. */
+/* Returns the streams with earlier work on the device side, including the writer's. */
 static uint64_t users_before(const sb_mem *mem, const struct sb__target *target) {
     uint64_t users = mem->side[SB_SIDE_GPU].users;
     if (mem->own_work != SB__OWN_NONE && !sb__is_for_own(target))
@@ -272,7 +272,7 @@ sb_status sb__await_users(sb_mem *mem, sb_error *err) {
     return st == SB_OK && exposed ? sb__streams_wait(context, exposed, err) : st;
 }
 
-/* Records that new device memory may be used at once only on the stream of its allocation. */
+/* Records that other streams must not use new device memory before its allocation has ended. */
 static void mark_allocation(sb_mem *mem, struct sb__storage *made, bool replaces,
                             const struct sb__target *target) {
     if (target->kind == SB__FOR_STREAM)
@@ -325,7 +325,8 @@ static sb_status finish(sb_mem *mem, const struct sb__target *target, int32_t si
         return st;
     }
     if (target->slot != SB__READ_SLOT && (!sb__is_queued(target) || side == SB_SIDE_GPU))
-        mem->own_work = SB__OWN_NONE; /* has ended, or the pending work is ordered after it */
+        mem->own_work = SB__OWN_NONE; /* that work has ended, or the pending work is ordered after
+                                         it */
     if (!sb__is_queued(target))
         return SB_OK;
     mem->pending = mem->event->handle ? side : -1;
@@ -338,7 +339,7 @@ sb_status sb__zero(sb_mem *mem, int32_t side, const struct sb__target *target, s
     void *ptr = mem->side[side].ptr;
     if (!mem->bytes)
         return SB_OK;
-    if (side == SB_SIDE_CPU) { /* without parallel_for: the lock is held */
+    if (side == SB_SIDE_CPU) { /* without parallel_for, because the lock is held */
         memset(ptr, 0, mem->bytes);
         return SB_OK;
     }
@@ -350,9 +351,9 @@ sb_status sb__zero(sb_mem *mem, int32_t side, const struct sb__target *target, s
     return st == SB_OK ? finish(mem, target, side, NULL, SB_HEAD_UNINITIALIZED, err) : st;
 }
 
-/* Records the work that a copy of device bytes is ordered after: a wait for the copy must also
-   report a failure of that work. A copy on the library's stream that is not queued waits for that
-   stream, whose work needs no record. */
+/* Records the work that wrote the source of a copy from the device, because a wait for the copy
+   must also report a failure of that work. If the call waits for a copy on the library's stream,
+   work on that stream needs no record. */
 static sb_status note_source(sb_mem *mem, const struct sb__target *target, sb_error *err) {
     const bool waits = !sb__is_queued(target) && target->slot == SB__OWN_SLOT;
     const uint64_t waited = waits ? sb__slot_bit(SB__OWN_SLOT) : 0;
@@ -361,15 +362,14 @@ static sb_status note_source(sb_mem *mem, const struct sb__target *target, sb_er
                                                 : st;
 }
 
-/* Returns whether a copy to the host that the call waits for may run beside the library's
-   stream. */
+/* Returns whether the call waits for a copy to the host that may run on the stream for reads. */
 static bool reads_beside(const sb_mem *mem, int32_t side, const struct sb__target *target) {
     return side == SB_SIDE_CPU && !sb__is_queued(target) && mem->context->read_stream &&
            mem->own_work != SB__OWN_WRITES;
 }
 
-/* Makes the stream for reads wait for earlier users. The library's own reads need not end before
-   the copy. Work that the memory's events cover needs no second event. */
+/* Makes the stream for reads wait for earlier work on the storage, except reads by the library.
+   Work that the events in made_by cover needs no second event. */
 static sb_status order_read(sb_mem *mem, const struct sb__target *target, sb_error *err) {
     const struct sb__storage *storage = &mem->side[SB_SIDE_GPU];
     const uint64_t exposed = storage->is_exposed ? sb__default_stream(mem->context) : 0;
@@ -380,7 +380,7 @@ static sb_status order_read(sb_mem *mem, const struct sb__target *target, sb_err
     return st == SB_OK && users ? sb__streams_order(mem->context, users, target->stream, err) : st;
 }
 
-/* Makes a copy wait for earlier users. */
+/* Makes a copy wait for earlier work on the storage. */
 static sb_status order_copy(sb_mem *mem, const struct sb__target *target, sb_error *err) {
     if (target->slot == SB__READ_SLOT)
         return order_read(mem, target, err);
@@ -404,7 +404,7 @@ sb_status sb__transfer(sb_mem *mem, int32_t side, struct sb__storage *dst,
         st = sb__event_make(mem->context, &mem->event, err);
     if (st == SB_OK)
         st = order_copy(mem, target, err);
-    if (st == SB_OK && src != dst->ptr) /* managed memory may be both sides */
+    if (st == SB_OK && src != dst->ptr) /* both sides may be the same managed memory */
         st = sb__device_copy(mem->context, from_device ? SB__DOWNLOAD : SB__UPLOAD, dst->ptr, src,
                              mem->bytes, target->stream, err);
     if (st == SB_OK)

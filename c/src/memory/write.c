@@ -16,8 +16,8 @@ static int32_t head_of(int32_t side) {
     return side == SB_SIDE_CPU ? SB_HEAD_AT_CPU : SB_HEAD_AT_GPU;
 }
 
-/* Copies current bytes from read-only storage on the same side. On the host the copy runs later,
-   without the lock, since it may use parallel_for. */
+/* Copies the current bytes to write->ptr from read-only storage on the same side. On the host the
+   copy runs later, without the lock, since it may use parallel_for. */
 static sb_status copy_within(struct sb__write *write, sb_error *err) {
     sb_mem *mem = write->mem;
     const void *src = mem->side[write->side].ptr;
@@ -48,7 +48,7 @@ static sb_status fill(struct sb__write *write, enum sb__work work, bool had_stor
     switch (work) {
     case SB__ZERO:
         if (write->side == SB_SIDE_CPU && (!had_storage || write->replaces))
-            return SB_OK; /* allocated as zeros */
+            return SB_OK; /* the storage was allocated as zeros */
         return sb__zero(mem, write->side, target, err);
     case SB__TRANSFER:
         return sb__transfer(mem, write->side,
@@ -58,7 +58,7 @@ static sb_status fill(struct sb__write *write, enum sb__work work, bool had_stor
     }
 }
 
-/* Makes a new allocation usable to all streams: the call has no later wait that would do so. */
+/* Makes a new allocation usable on all streams, because the call has no later wait that would. */
 static sb_status reach(struct sb__write *write, const struct sb__target *target, bool had_storage,
                        sb_error *err) {
     sb_mem *mem = write->mem;
@@ -202,7 +202,7 @@ static void note_writer(sb_mem *mem, const struct sb__target *target) {
 static void commit(struct sb__write *write, const struct sb__target *target,
                    struct sb__retired *retired) {
     sb_mem *mem = write->mem;
-    (void)sb__lock(mem, NULL); /* cannot fail: begin had the lock in this process */
+    (void)sb__lock(mem, NULL); /* cannot fail: begin held the lock in this process */
     if (write->replaces) {
         sb__retire_storage(retired, write->place, mem, write->side, &mem->side[write->side]);
         mem->side[write->side] = write->fresh;
@@ -241,12 +241,12 @@ sb_status sb__write_queued(struct sb__write *write, const struct sb__target *tar
         st = sb__device_synchronize(mem->context, target->stream, err);
     if (st == SB_ERR_DEVICE_FAILURE)
         sb__stream_failed(mem->context, target->stream, 0);
-    /* UNSUPPORTED: a capture has begun meanwhile; a later event of the writer suffices. */
+    /* UNSUPPORTED means that a stream capture has begun; a later event of the writer suffices. */
     return st == SB_ERR_UNSUPPORTED ? (sb_status)SB_OK : st;
 }
 
 void sb__write_cancel(struct sb__write *write) {
-    /* The memory keeps the storage, or the context's cache reuses it. */
+    /* Clears the bytes, because the memory keeps the storage, or the context's cache reuses it. */
     if (write->uncleared && write->side == SB_SIDE_CPU)
         memset(write->ptr, 0, write->mem->bytes);
     if (!write->replaces)
@@ -337,7 +337,7 @@ sb_status sb__write_side(sb_mem *mem, int32_t side, void **out, struct sb__retir
     return write_into(mem, side, SB__WRITE_KEEP, NULL, out, retired, err);
 }
 
-/* Writes to a side and ends the retired storage. Not inlined, so that the fast paths save no
+/* Writes to a side and releases the retired storage. Not inlined, so that the fast paths save no
    registers. */
 __attribute__((noinline)) static sb_status write_side(sb_mem *mem, int32_t side,
                                                       enum sb__write_mode mode,

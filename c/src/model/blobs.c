@@ -22,7 +22,7 @@ static sb_status fail_announced(int64_t layer, int64_t index, sb_error *err) {
 
 /* The location of a blob's message. */
 struct located {
-    struct sb__source source; /* the model's, or an edit's bytes */
+    struct sb__source source; /* the bytes of an edit, if `edited` */
     uint32_t begin, end;
     bool edited;
     struct sb__path file, layer, blob; /* each nested in the previous one */
@@ -34,8 +34,8 @@ static const struct sb__field_name *layer_fields(const sb_model *model, int64_t 
     return generation == SB_LAYER_CURRENT ? sb__layer_layout.fields : v1->fields;
 }
 
-/* Sets the path of the blob's message, for errors; the path of an edit is empty, since the bytes of
-   edits are correct. */
+/* Sets the path of the blob's message, which error messages contain. The path of an edit is empty,
+   because the bytes of edits are correct. */
 static void locate_path(const sb_model *model, int64_t layer, int64_t index, struct located *at) {
     const struct sb__layout *layout = sb__format_layout(model->format);
     at->blob = (struct sb__path){.fields = sb__blob_fields};

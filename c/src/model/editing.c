@@ -62,7 +62,7 @@ static sb_status put_blob(sb_model *model, int64_t layer, int64_t index, const s
     } else {
         sb__ordinary_free(model->context, bytes, encoding.size, flags_of(encoding.size));
     }
-    sb__retired_end(&retired); /* last: a deleter may add another edit */
+    sb__retired_end(&retired); /* last, because a deleter may add another edit */
     return st;
 }
 
@@ -83,7 +83,7 @@ static sb_status check_add(const sb_model *model, int64_t layer, sb_error *err) 
     if (net && !sb__has_layer(model, layer))
         return sb__fail_layer(model, layer, err);
     if (model->format == SB_FORMAT_BLOB && sb__num_blobs(model, SB_NO_LAYER) > 0)
-        return sb__fail(err, SB_ERR_UNSUPPORTED, "a blob file has one blob, and it is there");
+        return sb__fail(err, SB_ERR_UNSUPPORTED, "a blob file has one blob, which exists already");
     return SB_OK;
 }
 
@@ -240,7 +240,7 @@ sb_status sb_model_pop_layer(sb_model *model, sb_error *err) {
     if (!model)
         return sb__fail_null(err, "model");
     if (model->num_new_layers == 0)
-        return sb__fail(err, SB_ERR_UNSUPPORTED, "no layer was added that could be taken away");
+        return sb__fail(err, SB_ERR_UNSUPPORTED, "the model has no added layer to remove");
     const int64_t last = --model->num_new_layers, layer = model->index.num_layers + last;
     for (const struct sb__edit *edit;
          (edit = sb__edits_last(&model->edits)) && edit->layer == layer;) {

@@ -13,7 +13,7 @@ static bool is_before(const struct sb__edit *edit, int64_t layer, int64_t index)
     return edit->layer < layer || (edit->layer == layer && edit->index < index);
 }
 
-/* Returns a hash by the finaliser of splitmix64, a bijection. */
+/* Returns a hash of (layer, index), computed with the finaliser of splitmix64. */
 static uint64_t priority_of(const struct sb__edit *edit) {
     uint64_t z = (uint64_t)edit->index;
     z += (uint64_t)edit->layer * 0x9e3779b97f4a7c15u; /* same: other numbers mix as well */
@@ -53,7 +53,7 @@ struct sb__edit *sb__edits_last(const struct sb__edits *edits) {
 struct sb__edit *sb__edits_from(const struct sb__edits *edits, int64_t layer, int64_t index) {
     struct sb__edit *found = NULL, *edit = sb__edits_last(edits);
     if (!edit || is_before(edit, layer, index))
-        return NULL; /* the common case of a net that is built in order */
+        return NULL; /* the common case: a net that is built in order */
     edit = at(edits, edits->root);
     while (edit) {
         if (is_before(edit, layer, index)) {
@@ -142,8 +142,8 @@ static size_t *link_to(struct sb__edits *edits, const struct sb__edit *edit) {
     return link;
 }
 
-/* Removes and returns the last edit in order. Moves the last item of the array to the position that
-   becomes free. */
+/* Removes and returns the last edit in order. Moves the last item of the array to the position of
+   the removed edit. */
 struct sb__edit sb__edits_pop(struct sb__edits *edits) {
     size_t last;
     size_t *link = last_link(edits, &last);

@@ -6,7 +6,7 @@
 
 #include <syncblob/blob.h>
 
-/* A blob that the program has set or added, which is encoded, or has announced. */
+/* A blob that the program has set, added or announced. A set or added blob is encoded. */
 struct sb__edit {
     int64_t layer, index;
     unsigned char *bytes; /* the encoded blob, `size` bytes; NULL if announced */
@@ -27,8 +27,8 @@ sb_status sb__edits_reserve(struct sb__edits *edits, sb_context *context, sb_err
 /* Frees the array; the caller has freed the edits' contents. */
 void sb__edits_free(struct sb__edits *edits, sb_context *context);
 
-/* Returns the first edit at or after (layer, index), or NULL. Valid until an edit is added or
-   removed. */
+/* Returns the first edit at or after (layer, index), or NULL. The pointer is valid until an edit is
+   added or removed. */
 struct sb__edit *sb__edits_from(const struct sb__edits *edits, int64_t layer, int64_t index);
 /* Returns the edit of the blob at (layer, index), or NULL. */
 struct sb__edit *sb__edits_find(const struct sb__edits *edits, int64_t layer, int64_t index);

@@ -12,7 +12,7 @@
 struct sb__layer {
     const char *name, *type; /* NUL-terminated; a file's texts are in the index's block or static */
     uint32_t name_size, type_size;
-    uint32_t offset;          /* of the layer's tag */
+    uint32_t offset;          /* the file offset of the layer's tag */
     uint32_t first_blob : 30; /* in sb__model_index.blobs; a message has fewer than 2^30 blobs */
     uint32_t generation : 2;  /* SB_LAYER_* */
 };
@@ -34,7 +34,7 @@ struct sb__model_index {
 typedef sb_status sb__index_check(const struct sb__model_index *counted, const void *user,
                                   sb_error *err);
 
-/* Checks and indexes the whole source. `held` bytes count against limits->max_memory, too. */
+/* Checks and indexes the whole source. `held` other bytes also count against limits->max_memory. */
 sb_status sb__model_index_build(struct sb__model_index *out, sb_context *context, int32_t format,
                                 struct sb__reader *reader, const sb_limits *limits, size_t held,
                                 sb__index_check *check, const void *user, sb_error *err);

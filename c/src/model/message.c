@@ -1,10 +1,10 @@
-/* Copies the message of a layer, or of the model, without blobs: for readers of the net's topology.
+/* Copies the message of a layer, or of the model, without blobs, for readers of the net's topology.
    Reads no values. */
 #include "base/error.h"
 #include "model/model.h"
 #include "model/save.h"
 
-/* The message that is copied. */
+/* A message to copy, its reader and its destination. */
 struct message {
     const sb_model *model;
     struct sb__reader *reader;
@@ -14,8 +14,8 @@ struct message {
 static sb_status put_fields(const struct message *m, const struct sb__layout *layout,
                             uint32_t begin, uint32_t end, sb_error *err);
 
-/* Copies the V0 layer of a V1 layer, without the V0 layer's blobs, after the fields from `*begin`
-   on; sets `*begin` to its end. Does nothing if the V0 layer has no blobs. */
+/* Copies the fields of a V1 layer from `*begin` to the end of its V0 layer (`field`), without the
+   V0 layer's blobs, and sets `*begin` to this end. Does nothing if the V0 layer has no blobs. */
 static sb_status put_inner(const struct message *m, const struct sb__layout *layout,
                            const struct sb__field *field, uint32_t *begin, sb_error *err) {
     struct sb__sink count = sb__sink_count();

@@ -13,11 +13,11 @@
 static sb_status check_format(int32_t format, int32_t lowest, sb_error *err) {
     if (format >= lowest && format <= SB_FORMAT_BLOB_VECTOR)
         return SB_OK;
-    return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "format is %d, which is none to use here",
+    return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "format is %d, which is not allowed here",
                     format);
 }
 
-/* Requires a field of the format: protobuf would accept any message, with only unknown fields. */
+/* Requires a field of the format, because protobuf accepts messages of only unknown fields. */
 static sb_status check_claim(const sb_model *model, const struct sb__model_index *counted,
                              sb_error *err) {
     if (counted->recognised || model->source.size == 0 || model->format == SB_FORMAT_BLOB)
@@ -52,7 +52,7 @@ static sb_status check_foreign(const sb_model *model, const struct sb__model_ind
 
 struct opening {
     const sb_model *model;
-    bool is_found; /* the format was detected: check_named passes */
+    bool is_found; /* the format was detected, so check_named would pass */
 };
 
 /* Runs the checks that precede the allocation of the index. If a check fails and the file has

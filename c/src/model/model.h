@@ -25,12 +25,12 @@ struct sb_model {
     struct sb__model_index index;
 
     struct sb__edits edits;
-    struct sb__layer *new_layers; /* numbered after the index's layers; their block also has the
-                                     slots of new_names */
+    struct sb__layer *new_layers; /* layers that the program added, numbered after the index's
+                                     layers; their block also has the slots of new_names */
     struct sb__names new_names;   /* of new_layers */
-    struct sb__texts new_texts;   /* each layer's name and type, each with a NUL */
+    struct sb__texts new_texts;   /* names and types of new_layers, each with a NUL */
     int64_t num_new_layers, room_new_layers;
-    size_t new_layers_bytes; /* of the block */
+    size_t new_layers_bytes; /* the size of the block of new_layers */
     struct sb__own_text name;
     bool solver_set;
     sb_solver_info solver; /* its text points to learned_net */

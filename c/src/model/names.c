@@ -15,7 +15,7 @@ static struct {
     uint64_t words[2];
 } key = {.once = SB__ONCE_INIT};
 
-/* Draws the key; if the system has no random numbers, from addresses and times, which other users
+/* Draws the key. If the system has no random numbers, uses addresses and times, which other users
    can hardly guess. */
 static void draw_key(void) {
     for (int i = 0; i < 2; i++)
@@ -75,7 +75,7 @@ void sb__names_add(struct sb__names *names, const struct sb__layer *layers, uint
         *slot = (struct sb__named){hash, layer + 1};
 }
 
-/* Moves entries in slot order, nearly the order of their new slots, to access memory in order. */
+/* Moves entries in slot order, nearly the order of the new slots, for sequential access. */
 void sb__names_move(struct sb__names *to, const struct sb__names *from) {
     for (uint64_t i = 0; i < from->room; i++) {
         struct sb__named *slot;
@@ -87,8 +87,8 @@ void sb__names_move(struct sb__names *to, const struct sb__names *from) {
     }
 }
 
-/* Returns the distance from `from` to the slot. A distance with wraparound is too large by the same
-   amount as all others, and larger than those without. */
+/* Returns the distance from `from` to the slot. If the distance wraps around, the result is too
+   large by a constant, and larger than any distance that does not. */
 static uint64_t distance(const struct sb__named *from, const struct sb__named *slot) {
     return (uint64_t)(slot - from);
 }

@@ -1,4 +1,4 @@
-/* A hash table of layers by name, under a random key, so that an attacker cannot choose names that
+/* A hash table of layers by name, with a random key, so that an attacker cannot choose names that
    collide. The table has room for all layers and never grows. */
 #ifndef SB_MODEL_NAMES_H
 #define SB_MODEL_NAMES_H
@@ -18,13 +18,13 @@ struct sb__names {
     uint64_t room; /* number of slots; 0 without layers */
 };
 
-/* Computes the size of the slots for `layers` layers in bytes; returns false if the size does not
-   fit. */
+/* Computes the size of the slots for `layers` layers in bytes; returns false if the size
+   overflows. */
 bool sb__names_bytes(int64_t layers, size_t *out);
 /* Initialises the table with zeroed slots for `layers` layers; `slots` is unused if there are
    none. */
 void sb__names_begin(struct sb__names *names, void *slots, int64_t layers);
-/* Adds a layer, in ascending order: of layers with equal names the table keeps the first. */
+/* Adds a layer. Callers add layers in order; the table keeps the first of equal names. */
 void sb__names_add(struct sb__names *names, const struct sb__layer *layers, uint32_t layer);
 /* Moves all entries of `from` to a table of another size without reading the layers. */
 void sb__names_move(struct sb__names *to, const struct sb__names *from);

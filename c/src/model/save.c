@@ -11,7 +11,7 @@ struct save {
     const sb_model *model;
     struct sb__reader *reader;
     struct sb__sink *sink;
-    sb_blob_lender lender; /* for announced blobs; unused while counting */
+    sb_blob_lender lender; /* returns announced blobs; unused while counting */
     void *user;
     struct sb__retired *retired; /* storage that was replaced to read lent blobs */
 };
@@ -20,7 +20,7 @@ struct save {
 struct position {
     int64_t layer, next_blob; /* the next blob of the layer */
     int64_t next_layer;
-    bool appended; /* the layer's added blobs are written */
+    bool appended; /* the layer's added blobs have been written */
     bool changed;  /* an edit was written */
 };
 
@@ -36,7 +36,7 @@ static sb_status check_lent(const struct sb__edit *edit, const sb_blob *blob, sb
             sb_dtype_name(sb_blob_dtype(edit->announced)), sb_dtype_name(sb_blob_dtype(blob)));
     if (!sb__shape_same(sb__blob_shape(blob), sb__blob_shape(edit->announced)))
         return sb__fail(err, SB_ERR_SHAPE_MISMATCH,
-                        "blob %lld of layer %lld was not announced with the shape it is lent with",
+                        "blob %lld of layer %lld was announced with another shape than it now has",
                         (long long)edit->index, (long long)edit->layer);
     return SB_OK;
 }
@@ -126,9 +126,9 @@ void sb__save_head(const sb_model *model, struct sb__sink *sink) {
 
 struct action {
     bool replaces;                  /* the field is not copied verbatim */
-    const struct sb__edit *edit;    /* a blob that replaces the field, */
-    const struct sb__layout *child; /* or a message that is rewritten */
-    int64_t layer;                  /* the layer of that message */
+    const struct sb__edit *edit;    /* not NULL: a blob that replaces the field */
+    const struct sb__layout *child; /* not NULL: the layout of a message to rewrite */
+    int64_t layer;                  /* the layer of the message to rewrite */
 };
 
 static bool is_edited(const sb_model *model, int64_t layer) {
@@ -298,7 +298,7 @@ static sb_status begin_saving(struct saving *saving, const sb_model *model,
     return st;
 }
 
-/* Writes the model and checks that saving->size bytes were written: if not, the source has
+/* Writes the model and checks that saving->size bytes were written; otherwise the source has
    changed. */
 static sb_status put_whole(const sb_model *model, struct sb__sink *sink, struct saving *saving,
                            sb_error *err) {
@@ -319,8 +319,8 @@ static sb_status check_values(const sb_model *model, sb_error *err) {
         const struct sb__edit *edit = &model->edits.items[i];
         if (edit->announced)
             return sb__fail(err, SB_ERR_UNSUPPORTED,
-                            "blob %lld of layer %lld was announced: its values are not here, and "
-                            "have to be lent to the save (sb_model_save_file_from)",
+                            "blob %lld of layer %lld was announced without values, which must be "
+                            "passed to the save (sb_model_save_file_from)",
                             (long long)edit->index, (long long)edit->layer);
     }
     return SB_OK;

@@ -1,4 +1,4 @@
-/* The part of a save that writes changed texts and numbers. */
+/* Saving of the texts and numbers that the program has changed. */
 #ifndef SB_MODEL_SAVE_H
 #define SB_MODEL_SAVE_H
 

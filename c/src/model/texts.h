@@ -14,10 +14,10 @@ struct sb__texts {
     size_t room;                 /* the sum of `room` of all blocks */
 };
 
-/* Allocates `bytes` > 0, uninitialised. OUT_OF_MEMORY, CAP_REACHED. */
+/* Allocates `bytes` > 0 without initialising them. Fails with OUT_OF_MEMORY or CAP_REACHED. */
 sb_status sb__texts_take(struct sb__texts *texts, sb_context *context, size_t bytes, char **out,
                          sb_error *err);
-/* Frees the last allocation, of `bytes`. */
+/* Frees the last allocation, whose size is `bytes`. */
 void sb__texts_release(struct sb__texts *texts, sb_context *context, size_t bytes);
 void sb__texts_free(struct sb__texts *texts, sb_context *context);
 

@@ -1,5 +1,5 @@
 /* File operations of each system. Functions that can fail return 0 or the system's error number:
-   errno, or on Windows the number of GetLastError. Paths are bytes, on Windows UTF-8. */
+   errno, or on Windows the number of GetLastError. Paths are byte strings, in UTF-8 on Windows. */
 #ifndef SB_PORT_FILES_H
 #define SB_PORT_FILES_H
 
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A descriptor; on Windows a handle. */
+/* A file descriptor; on Windows, a handle. */
 typedef intptr_t sb__file;
 
 struct sb__file_info {
@@ -18,8 +18,8 @@ struct sb__file_info {
     int misfit;       /* 0 for a regular file, else an error number */
 };
 
-/* Opens a file for reading. Does not block on a pipe, but waits for the lease of another process.
-   Other processes may write, rename and remove the file. */
+/* Opens a file for reading. Does not block on a pipe, but waits until another process releases its
+   lease on the file. Other processes may write, rename and remove the file. */
 int sb__file_open(const char *path, sb__file *out);
 int sb__file_examine(sb__file file, struct sb__file_info *out);
 /* Reads up to `bytes` at `offset`; `*got` is 0 at the end of the file. */

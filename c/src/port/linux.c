@@ -1,4 +1,4 @@
-/* Linux: condition variables, access lists, texts, pages. */
+/* Linux: condition variables, access lists, error texts, pages. */
 #include "port/pages.h"
 
 #ifdef __linux__
@@ -71,7 +71,7 @@ bool sb__links_to_open_files(int folder) {
 /* --- access lists ------------------------------------------------------------------------- */
 
 #define LIST "system.posix_acl_access"
-/* Four bytes of a version, then entries: tag and permissions, two bytes each, and an id. */
+/* A version of four bytes, then up to 256 entries: tag, permissions (two bytes each), id (four). */
 #define LIST_BYTES (4 + 8 * 256)
 #define OWNER      1
 
@@ -109,14 +109,14 @@ bool sb__keep_access_list(int file, const char *old, bool same_group, mode_t *mo
             return true;
         *mode = without_list(*mode, list, size);
     } else if (errno == ERANGE) {
-        *mode &= 0700; /* an implausibly long list: only the owner gets permissions */
+        *mode &= 0700; /* an implausibly long list: only the owner keeps permissions */
     } else if (!means_none(errno)) {
         return false;
     } else if (!same_group) {
         *mode = sb__mode_without_group(*mode);
     }
-    return remove_list(file); /* removes a list that the file inherited from the folder: setting the
-                                 mode would widen its mask */
+    return remove_list(file); /* removes a list inherited from the folder, because setting the mode
+                                 would widen the list's mask */
 }
 
 /* --- texts ---------------------------------------------------------------------------------- */

@@ -18,7 +18,7 @@ void sb__condition_init(sb__condition *condition) {
     (void)pthread_cond_init(condition, NULL);
 }
 
-/* Waits for a duration: macOS has no condition variables that use the clock of sb__now. */
+/* Waits for a duration, because macOS has no condition variables that use the clock of sb__now. */
 void sb__condition_wait_until(sb__condition *condition, sb__mutex *mutex, uint64_t time) {
     const uint64_t now = sb__now(), left = time > now ? time - now : 0;
     const struct timespec t = {.tv_sec = (time_t)(left / 1000000000u),

@@ -38,7 +38,7 @@ size_t sb__page_size(void) {
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Maps enough for an aligned block and unmaps the margins. */
+/* Maps enough bytes for an aligned block, and unmaps the bytes before and after the block. */
 void *sb__pages_map(size_t bytes, size_t alignment) {
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
     char *base = mmap(NULL, bytes + alignment, PROT_READ | PROT_WRITE, flags, -1, 0);
@@ -90,8 +90,8 @@ void *sb__library_open(const char *name, char *cause, size_t capacity) {
 
 void *sb__library_open_file(const char *path, char *cause, size_t capacity) {
     char here[SB__PATH_MAX];
-    if (!strchr(path, '/')) {                            /* dlopen would search folders */
-        (void)snprintf(here, sizeof here, "./%s", path); /* if truncated, too long to open */
+    if (!strchr(path, '/')) {                            /* otherwise dlopen searches folders */
+        (void)snprintf(here, sizeof here, "./%s", path); /* a truncated path is too long to open */
         path = here;
     }
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);

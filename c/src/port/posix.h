@@ -1,5 +1,5 @@
-/* Functions that the files for Linux and macOS share, and functions that each system defines:
-   linux.c, macos.c. */
+/* Functions that the files for Linux and macOS share, and functions that linux.c and macos.c each
+   define. */
 #ifndef SB_PORT_POSIX_H
 #define SB_PORT_POSIX_H
 
@@ -10,11 +10,11 @@
 #include <sys/stat.h>
 #include <time.h>
 
-/* Advises the kernel; may have no effect. */
+/* Advises the kernel to use large pages, which may have no effect. */
 void sb__advise_large_pages(void *pages, size_t bytes);
 struct timespec sb__modified(const struct stat *info);
 struct timespec sb__changed(const struct stat *info);
-/* Syncs a file to the disk; returns 0 or -1, as fsync. */
+/* Writes a file's cached data to the disk; returns 0 or -1, as fsync. */
 int sb__sync(int descriptor);
 
 /* Retries a call that a signal has interrupted. */
@@ -34,8 +34,8 @@ bool sb__links_to_open_files(int folder);
    Returns false on failure, with the reason in errno. */
 bool sb__keep_access_list(int file, const char *old, bool same_group, mode_t *mode);
 
-/* Returns the mode for another group: the new group, and others, who now include the old group, get
-   the permissions that both the old group and others had. */
+/* Returns the mode after a change of the group: the new group and the others, who now include the
+   old group, receive the permissions that both the old group and the others had. */
 static inline mode_t sb__mode_without_group(mode_t mode) {
     const mode_t both = mode >> 3 & mode & 07;
     return (mode & 0700) | (mode_t)(both << 3) | both;

@@ -30,7 +30,7 @@ static char *name_in(char *path) {
 }
 
 /* Opens the folder of a path, which is the text before the name. Since the text ends with a slash,
-   the call fails unless it is a folder. The kernel resolves links in the text. */
+   the call fails unless it names a folder. The kernel resolves links in the text. */
 static int open_folder(char *path) {
     char *name = name_in(path), kept = *name;
     *name = '\0';
@@ -62,7 +62,7 @@ static int follow(int folder, char path[SB__PATH_MAX], const char **what) {
     return 1;
 }
 
-/* Opens the folder of the target. A link remains a link, even if its target does not exist. */
+/* Resolves links and opens the target's folder. The save keeps the links, even dangling links. */
 static int resolve(struct sb__replacement *to, char path[SB__PATH_MAX], const char **what) {
     for (int links = 0;; links++) {
         *what = "is in a directory that cannot be opened";
@@ -117,7 +117,7 @@ static int open_temporary(struct sb__replacement *to, mode_t mode) {
                           O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
         if (made >= 0)
             return made;
-        to->temporary[0] = '\0'; /* a file of that name must not be removed */
+        to->temporary[0] = '\0'; /* cancel must not remove a file of that name */
         if (errno != EEXIST && errno != EINTR)
             return -1;
     }
@@ -212,8 +212,8 @@ int sb__replacement_write(struct sb__replacement *to, const void *bytes, size_t 
     return 0;
 }
 
-/* Closes the written file; ignores EINTR of close: the bytes are written, and the descriptor is
-   closed. */
+/* Closes the written file. Ignores EINTR from close, because the bytes are written and the
+   descriptor is closed. */
 static int close_written(struct sb__replacement *to) {
     const int file = (int)to->file;
     to->file = -1;
@@ -226,12 +226,12 @@ void sb__replacement_cancel(struct sb__replacement *to) {
         (void)close((int)to->file);
     if (to->temporary[0])
         SB__RETRY(error, unlinkat((int)to->folder, to->temporary, 0));
-    (void)error; /* no remedy exists */
+    (void)error; /* a failure has no remedy */
     (void)close((int)to->folder);
 }
 
-/* Returns whether a rename that reported an error has succeeded all the same: over a network the
-   reply may be lost, and the retry then finds no file. */
+/* Returns whether a rename has succeeded although it reported an error: on a network file system
+   the reply may be lost, and the retry then finds no file to rename. */
 static bool is_in_place(const struct sb__replacement *to, const struct stat *written) {
     struct stat there;
     int error;

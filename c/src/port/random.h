@@ -1,4 +1,4 @@
-/* Unpredictable numbers. */
+/* Random numbers that an attacker cannot predict. */
 #ifndef SB_PORT_RANDOM_H
 #define SB_PORT_RANDOM_H
 

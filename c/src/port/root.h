@@ -1,5 +1,5 @@
-/* IEEE's square root. MinGW's function, which the compiler calls without optimisation, rounds
-   twice. */
+/* The square root of IEEE 754. MinGW's sqrt, which the compiler calls without optimisation, is not
+   exact: it rounds twice. */
 #ifndef SB_PORT_ROOT_H
 #define SB_PORT_ROOT_H
 

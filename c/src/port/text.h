@@ -21,7 +21,7 @@
 #define SB__PATH_SEPARATOR '/'
 #endif
 
-/* Returns the text for an error number of port/files.h, in `buffer` or static. */
+/* Returns the text for an error number of port/files.h; the text is in `buffer` or static. */
 const char *sb__system_text(int error, char *buffer, size_t capacity);
 
 #endif

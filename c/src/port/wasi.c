@@ -98,7 +98,7 @@ void sb__file_unmap(const void *map, size_t bytes) {
 
 /* --- replacing a file --------------------------------------------------------------------- */
 
-/* Files have no permissions to keep. A link is refused: a rename would replace it. */
+/* WASI files have no permissions to keep. Fails for a link, which a rename would replace. */
 static int check_old(struct sb__replacement *to, const char **what) {
     struct stat old;
     if (lstat(to->path, &old) != 0)

@@ -109,7 +109,7 @@ void sb__sleep_milliseconds(uint32_t milliseconds) {
 
 /* --- pages ------------------------------------------------------------------------------ */
 
-#define PLACE_ATTEMPTS 100 /* another thread may map a range that was free */
+#define PLACE_ATTEMPTS 100 /* retries, because another thread may map the range first */
 
 size_t sb__page_size(void) {
     SYSTEM_INFO info;
@@ -117,8 +117,8 @@ size_t sb__page_size(void) {
     return info.dwPageSize;
 }
 
-/* Reserves a range to find an aligned address, releases the range and maps the pages there: Windows
-   cannot release a part of a reservation. Large pages would need a privilege. */
+/* Reserves a range to find an aligned address, releases the range and maps the pages there, because
+   Windows cannot release a part of a reservation. Large pages would need a privilege. */
 void *sb__pages_map(size_t bytes, size_t alignment) {
     for (int i = 0; i < PLACE_ATTEMPTS; i++) {
         char *place = VirtualAlloc(NULL, bytes + alignment, MEM_RESERVE, PAGE_NOACCESS);
@@ -173,8 +173,8 @@ void *sb__library_open(const char *name, char *cause, size_t capacity) {
     return (void *)library;
 }
 
-/* Libraries that the opened library needs are searched for in its folder, in the program's and in
-   the system's, but not in PATH. */
+/* Windows searches for libraries that the opened library needs in the folders of that library, of
+   the program and of the system, but not in PATH. */
 void *sb__library_open_file(const char *path, char *cause, size_t capacity) {
     const DWORD flags = LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_DEFAULT_DIRS;
     wchar_t wide[SB__PATH_MAX];
@@ -206,7 +206,7 @@ void sb__library_close(void *library) {
 
 /* --- texts ------------------------------------------------------------------------------ */
 
-/* Texts of POSIX for errors with the same meaning, as on other systems. */
+/* The texts of POSIX, for errors that exist on other systems, too. */
 static const struct {
     DWORD error;
     const char *text;
@@ -238,7 +238,7 @@ static const struct {
     {ERROR_USER_MAPPED_FILE, "It is mapped by a program"},
 };
 
-/* Returns the text in English if installed, without the full stop and the line end. */
+/* Returns the text in English if that is installed, without the full stop and the line end. */
 const char *sb__system_text(int error, char *buffer, size_t capacity) {
     const DWORD flags = FORMAT_MESSAGE_FROM_SYSTEM | FORMAT_MESSAGE_IGNORE_INSERTS;
     const DWORD english = MAKELANGID(LANG_ENGLISH, SUBLANG_ENGLISH_US);

@@ -29,9 +29,9 @@ static int last_error(void) {
 
 #define ATTEMPTS 48
 
-/* Waits for other writers and virus scanners, which open a file for short times: up to 7
-   milliseconds per call, 168 in total. Returns false when the attempts are used up. The waits have
-   different lengths, to find the gaps between repeated writes. */
+/* Waits for other writers and virus scanners, which open a file for short times. Waits up to 7
+   milliseconds per call, and 168 in total. Returns false when the attempts are used up. The waits
+   differ in length, to find the gaps between repeated writes. */
 static bool wait_for_others(DWORD *attempts) {
     if (++*attempts == ATTEMPTS)
         return false;
@@ -202,7 +202,7 @@ static int open_old(struct sb__replacement *to, const char *path, HANDLE *out, c
     return error;
 }
 
-/* Makes the path of `name` in the target's folder, in wide characters. */
+/* Writes the path of `name` in the target's folder to `wide`. */
 static int beside(const struct sb__replacement *to, const char *name, wchar_t wide[SB__PATH_MAX]) {
     char path[SB__PATH_MAX];
     int folder = (int)(to->name - to->path);
@@ -218,8 +218,8 @@ bool sb__random_number(uint64_t *out) {
     return true;
 }
 
-/* Creates the temporary file, opened for rename and removal by its handle; exclusive until the
-   rename. */
+/* Creates the temporary file with a handle that can rename and remove it. No other program can open
+   the file until the rename. */
 static int open_temporary(struct sb__replacement *to) {
     wchar_t wide[SB__PATH_MAX];
     for (int i = 0; i < NAME_ATTEMPTS; i++) {
@@ -250,8 +250,8 @@ static void keep_attributes(HANDLE old, HANDLE made) {
         !(info.FileAttributes & kept))
         return;
     info = (FILE_BASIC_INFO){.FileAttributes = (info.FileAttributes & kept) |
-                                               FILE_ATTRIBUTE_ARCHIVE}; /* times of 0 mean unchanged
-                                                                         */
+                                               FILE_ATTRIBUTE_ARCHIVE}; /* times of 0 are not
+                                                                           changed */
     (void)SetFileInformationByHandle(made, FileBasicInfo, &info, sizeof info);
 }
 
@@ -318,7 +318,7 @@ void sb__replacement_cancel(struct sb__replacement *to) {
    programs that have the old file open can still use it, as on other systems. */
 enum { RENAME_EX = 22, REPLACE_IF_EXISTS = 1, POSIX_SEMANTICS = 2 };
 
-/* A FILE_RENAME_INFO with its flags, and room for the name. */
+/* The system's FILE_RENAME_INFO, with room for the name. */
 struct rename {
     DWORD flags;
     HANDLE folder;
@@ -369,8 +369,8 @@ static int move(const wchar_t *from, const wchar_t *to) {
     return error;
 }
 
-/* Renames by name: for older systems and file systems other than NTFS, which refuse the rename
-   while a program has the old file open. */
+/* Renames by name, for older systems and for file systems other than NTFS. The rename fails while a
+   program has the old file open. */
 static int rename_by_name(struct sb__replacement *to, const wchar_t *target) {
     wchar_t temporary[SB__PATH_MAX];
     int error = beside(to, to->temporary, temporary);

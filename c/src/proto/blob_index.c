@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* The structs below collect the fields of a message for a check at its end: a later field may
-   override an earlier one. */
+/* The structs below collect the fields of a message. The fields are checked at its end, because a
+   later field may override an earlier one. */
 struct dims {
     int64_t count; /* may exceed SB_MAX_AXES, the size of `values` */
     int64_t values[SB_MAX_AXES];
@@ -28,7 +28,7 @@ struct raw {
 struct claims {
     bool is_c3d, doubtful;
     bool has_others; /* a field that is not a dimension was present */
-    uint32_t legacy; /* bits: the numbers of the dimensions that are present */
+    uint32_t legacy; /* one bit for each dimension that is present */
     int64_t legacy_dims[SB__C3D_WIDTH];
     uint32_t legacy_offsets[SB__C3D_WIDTH];
     struct dims dims;

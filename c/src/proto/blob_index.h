@@ -21,7 +21,7 @@ struct sb__blob_index {
     bool is_c3d;         /* a message of C3D 1.0: the shape also came from length */
     bool doubtful;       /* contains messages or texts at field numbers of Caffe's other formats */
     struct sb__shape shape;
-    struct sb__payload data, diff; /* the payloads that are read: double before float before raw */
+    struct sb__payload data, diff; /* the payloads to read: double, else float, else raw */
 };
 
 /* Indexes a message; checks the wire format and the shape. */
@@ -35,7 +35,7 @@ sb_status sb__payload_check(const struct sb__blob_index *index, const struct sb_
 /* Checks the payloads that are present; with `whole`, also that data is present. */
 sb_status sb__blob_index_check(const struct sb__blob_index *index, const struct sb__path *path,
                                bool whole, sb_error *err);
-/* Checks a message that is the whole source: MALFORMED if it is recognised as another message. */
+/* Checks a message that is the whole source. Returns MALFORMED if it is another message. */
 static inline sb_status sb__blob_index_check_source(const struct sb__blob_index *index,
                                                     const struct sb__source *source,
                                                     sb_error *err) {

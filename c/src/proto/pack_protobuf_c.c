@@ -2,10 +2,10 @@
 
 #include "syncblob.pb-c.h"
 
-/* Packs only messages without nested messages, and packs the shape on the stack: protobuf-c buffers
-   nested messages on the heap, and silently omits them if out of memory. */
+/* Packs only messages without nested messages, and packs the shape on the stack, because protobuf-c
+   buffers nested messages on the heap, and silently omits them if out of memory. */
 struct to_sink {
-    ProtobufCBuffer base; /* first: protobuf-c passes its address to `append` */
+    ProtobufCBuffer base; /* first, because protobuf-c passes its address to `append` */
     struct sb__sink *sink;
 };
 

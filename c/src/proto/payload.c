@@ -70,7 +70,7 @@ static const struct {
     [SB_DTYPE_U32] = {unsigned_to_float, unsigned_to_double},
 };
 
-/* Returns NULL if values are copied. Integer targets are converted through double. */
+/* Returns NULL if the values need no conversion. Integer targets are converted through double. */
 static sb__convert *conversion(int32_t stored, int32_t dtype) {
     if (sb__is_integer(dtype))
         return conversions[stored].to_double;
@@ -79,9 +79,9 @@ static sb__convert *conversion(int32_t stored, int32_t dtype) {
     return dtype == SB_DTYPE_F64 ? conversions[stored].to_double : conversions[stored].to_float;
 }
 
-/* Defines functions that convert values to integers and return how many precede the first value
-   that the type cannot hold: a value with a fraction, beyond the type's range, or NaN. `above` is a
-   power of 2, exact in double, unlike INT64_MAX. */
+/* Defines functions that convert values to integers, up to the first value that the type cannot
+   hold (a fraction, a value beyond the type's range, or NaN), and return the number of converted
+   values. `above` is a power of 2, exact in double, unlike INT64_MAX. */
 #define DEFINE_WHOLE(NAME, number, name, type, kind, with)                                         \
     static size_t whole_to_##name(const double *src, unsigned char *dst, size_t count) {           \
         const bool has_sign = (type)-1 < (type)1;                                                  \
@@ -183,7 +183,7 @@ static bool is_part(const struct sb__payload *payload, const struct sb__field *f
     return field->type == SB__WIRE_BYTES || field->type == single;
 }
 
-/* Checks the bound for each field: a source may have more values than when it was indexed. */
+/* Checks the bound for each field: a source may contain more values than when it was indexed. */
 static sb_status copy_field(struct copy *copy, const struct sb__field *field) {
     if (!is_part(copy->payload, field))
         return SB_OK;

@@ -55,7 +55,7 @@ static sb_status target_shape(const sb_blob *blob, const struct sb__blob_index *
 
 /* --- types ----------------------------------------------------------------------- */
 
-/* Refuses values other than halves for a blob of halves: values are not rounded to halves. */
+/* Fails if the blob is F16 and the values are not: the library does not round values to F16. */
 static sb_status check_halves(const struct sb__path *path, const struct sb__payload *payload,
                               sb_error *err) {
     if (payload->count == 0 || payload->dtype == SB_DTYPE_F16)

@@ -17,7 +17,7 @@ sb_status sb__read_blob(sb_blob *blob, struct sb__reader *reader, const struct s
                         uint32_t begin, uint32_t end, const struct sb__read_blob *how,
                         sb_error *err);
 
-/* Compares shapes as Caffe's Blob::ShapeEquals(BlobProto). */
+/* Compares shapes as Caffe's Blob::ShapeEquals(BlobProto) does. */
 bool sb__shape_equals_index(const struct sb__shape *shape, const struct sb__blob_index *index);
 
 /* A range of a blob's values. */
@@ -27,8 +27,8 @@ struct sb__values {
     sb_dtype dtype;       /* a float, an integer or F16 */
 };
 
-/* Reads a range of values, as sb__read_blob reads all values. INDEX_OUT_OF_RANGE if there are fewer
-   values. */
+/* Reads a range of values, as sb__read_blob reads all values. Returns INDEX_OUT_OF_RANGE if there
+   are fewer values. */
 sb_status sb__read_values(struct sb__reader *reader, const struct sb__path *path, uint32_t begin,
                           uint32_t end, const sb_limits *limits, const struct sb__values *wanted,
                           void *out, sb_error *err);

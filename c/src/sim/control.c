@@ -1,4 +1,4 @@
-/* The extension table of the device. The caller holds the device's lock. */
+/* The extension table of the simulated device. The caller holds the device's lock. */
 #include "sim/device.h"
 
 #include <stdlib.h>
@@ -91,7 +91,7 @@ static sb_status free_block(void *device, void *ptr, sb_error *err) {
     if (!ptr)
         return SB_OK;
     if (!block || block->address != ptr || !block->user_owned)
-        return sb__sim_fail_device(err, "the pointer is not one that was allocated so");
+        return sb__sim_fail_device(err, "the pointer was not allocated by this table");
     sb__sim_block_remove(sim, block);
     sb__sim_block_free(block);
     return SB_OK;

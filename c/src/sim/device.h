@@ -1,10 +1,10 @@
-/* The structs of the simulated device. One recursive lock protects a device: slots, the functions
-   of sim_device.h, and the work itself run under it. The device calls nothing of the core except
-   sb_error_fill.
+/* The structs of the simulated device. One recursive lock protects a device: the backend's slots,
+   the functions of sim_device.h, and the queued work run while it is held. The device calls no
+   function of the core except sb_error_fill.
 
-   memory.c has address ranges, the table of allocations and translation; work.c executes an
-   operation; streams.c has queues, events and schedules; faults.c has counters and armed faults;
-   table.c has the slots, and control.c the extension table of sim_device.h. */
+   memory.c contains address ranges, the table of allocations and translation; work.c executes an
+   operation; streams.c contains queues, events and schedules; faults.c contains counters and armed
+   faults; table.c contains the slots, and control.c the extension table of sim_device.h. */
 #ifndef SB_SIM_DEVICE_H
 #define SB_SIM_DEVICE_H
 
@@ -32,7 +32,7 @@ struct sb__sim_event {
     struct sb__sim *sim;
     sb_stream stream; /* a handle: the stream may be destroyed after the event completes */
     uint64_t ticket;
-    int32_t refs; /* the holder of the handle, the queued record, the queued waits */
+    int32_t refs; /* one each for the handle, the queued record and each queued wait */
     bool done, failed;
     char reason[SB__SIM_REASON]; /* if failed */
 };
@@ -58,7 +58,7 @@ struct sb__sim_op {
     struct sb__sim_op *next;
     struct sb__sim_work work;
     uint64_t ticket;              /* position in its stream, from 1 */
-    struct sb__sim_stream *after; /* [nullable] runs after this stream's `after_ticket` */
+    struct sb__sim_stream *after; /* [nullable] `after_ticket` of this stream must run first */
     uint64_t after_ticket;
     sb__thread thread; /* the thread that queued the operation */
     bool embedded;     /* part of a block, freed with the block */
@@ -121,13 +121,13 @@ extern const sb_sim_device sb__sim_controls; /* control.c */
 
 /* --- memory.c ------------------------------------------------------------------- */
 
-/* Allocates host memory filled with garbage; NULL on failure. */
+/* Allocates host memory filled with garbage; returns NULL on failure. */
 void *sb__sim_backing_alloc(struct sb__sim *sim, size_t bytes);
 void sb__sim_backing_free(void *backing, size_t bytes);
 /* Fills bytes with garbage. */
 void sb__sim_scribble(void *host, size_t bytes);
 
-/* Adds a block to the table, not ready yet; NULL if out of memory. */
+/* Adds a block to the table; returns NULL if out of memory. */
 struct sb__sim_block *sb__sim_block_create(struct sb__sim *sim, size_t bytes);
 /* Removes a block from the table; its address becomes invalid. */
 void sb__sim_block_remove(struct sb__sim *sim, struct sb__sim_block *block);
@@ -147,8 +147,8 @@ void sb__sim_memory_close(struct sb__sim *sim);
 const char *sb__sim_op_name(int32_t op);
 /* Returns whether the operation overwrites its whole target. */
 bool sb__sim_replaces_target(int32_t op);
-/* Returns whether the operation can run; if not, writes the cause to `reason`. `at_turn`: the
-   operation is next, so that its allocations must be ready. */
+/* Returns whether the operation can run; if not, writes the cause to `reason`. If `at_turn`, the
+   operation is about to run, so its allocations must be ready. */
 bool sb__sim_is_valid(const struct sb__sim *sim, const struct sb__sim_work *work, bool at_turn,
                       char reason[SB__SIM_REASON]);
 /* Executes valid copies, fills and arithmetic. */
@@ -166,7 +166,7 @@ void sb__sim_streams_close(struct sb__sim *sim);
 struct sb__sim_stream *sb__sim_stream_find(struct sb__sim *sim, sb_stream handle);
 struct sb__sim_stream *sb__sim_stream_add(struct sb__sim *sim);
 void sb__sim_stream_remove(struct sb__sim *sim, struct sb__sim_stream *stream);
-/* Appends `op` and runs work by the schedule. */
+/* Appends `op` and runs the work that the schedule requires. */
 void sb__sim_enqueue(struct sb__sim *sim, struct sb__sim_stream *stream, struct sb__sim_op *op);
 /* Runs the stream up to a ticket, and the work of other streams on which this depends. */
 void sb__sim_run(struct sb__sim *sim, struct sb__sim_stream *stream, uint64_t ticket);

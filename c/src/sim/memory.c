@@ -12,7 +12,7 @@
 #define GRANULE      ((size_t)256) /* alignment of addresses, and the gap between blocks */
 #define SEGMENT_SIZE ((size_t)1 << (sizeof(size_t) > 4 ? 32 : 26)) /* more for larger blocks */
 #define ALIGNMENT    ((size_t)64)       /* of the backing of small blocks */
-#define LARGE        ((size_t)16 << 20) /* the size of the smallest backing that is mapped */
+#define LARGE        ((size_t)16 << 20) /* backings of at least this size are mapped */
 
 void sb__sim_scribble(void *host, size_t bytes) {
     memset(host, RUBBISH, bytes);
@@ -52,8 +52,8 @@ static size_t blocks_until(const struct sb__sim *sim, const void *ptr) {
     return low;
 }
 
-/* Returns the number of addresses for a block: whole granules, and a gap. No overflow: the block's
-   bytes are allocated. */
+/* Returns the number of addresses for a block: whole granules, and a gap. Cannot overflow, because
+   the block's bytes are allocated. */
 static size_t span_of(size_t bytes) {
     return (bytes - 1) / GRANULE * GRANULE + 2 * GRANULE;
 }

@@ -7,7 +7,7 @@
    report. They return the failure once, from a wait for the stream or for an event; their later
    waits succeed, and their later events do not report the failure, since the thread that queued the
    work may have ended. A failed event reports its failure on every wait. If another stream waits
-   for a failed event, the work behind the wait runs and does not fail. */
+   for a failed event, the work queued after the wait runs and does not fail. */
 #include "sim/device.h"
 
 #include "base/draw.h"
@@ -89,7 +89,7 @@ static void free_block(struct sb__sim *sim, struct sb__sim_block *block) {
         return;
     }
     block->orphan = true; /* its `reach` operation is still queued */
-    sb__sim_lose(sim, "memory at %p was given back on another stream before it was allocated",
+    sb__sim_lose(sim, "memory at %p was freed on another stream before it was allocated",
                  (void *)block->address);
 }
 
@@ -99,8 +99,8 @@ static void reach_block(struct sb__sim_block *block) {
         sb__sim_block_free(block);
 }
 
-/* Runs operations that also run on a lost device: events and frees. Returns whether `op` is such an
-   operation. */
+/* Runs `op` if it is an operation that also runs on a lost device (an event or a free); returns
+   whether it is. */
 static bool run_bookkeeping(struct sb__sim *sim, struct sb__sim_stream *stream,
                             struct sb__sim_op *op) {
     switch (op->work.op) {
@@ -178,8 +178,8 @@ static void scribble_heads(struct sb__sim *sim) {
     }
 }
 
-/* Runs a stream to `ticket`. Terminates: the work that blocks an operation was queued before the
-   operation. */
+/* Runs a stream to `ticket`. Terminates, because the work that blocks an operation was queued
+   before the operation. */
 void sb__sim_run(struct sb__sim *sim, struct sb__sim_stream *stream, uint64_t ticket) {
     while (stream->done < ticket) {
         struct sb__sim_stream *first = stream;

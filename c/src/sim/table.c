@@ -1,5 +1,5 @@
-/* The backend table: every slot counts the call, applies armed faults, and queues work or
-   returns. */
+/* The backend table of the simulated device. Every slot counts the call, applies armed faults, and
+   queues work or returns. */
 #include "sim/table.h"
 
 #include "base/checked.h"
@@ -157,7 +157,7 @@ static void sim_free(void *device, void *ptr, size_t bytes, sb_stream handle) {
     struct sb__sim_stream *stream = sb__sim_stream_find(sim, handle);
     bool is_whole = block && block->bytes == bytes;
     if (!stream || !is_whole || block->user_owned || block->release.ticket)
-        sb__sim_lose(sim, "free of %zu bytes at %p: no allocation of the library's", bytes, ptr);
+        sb__sim_lose(sim, "free of %zu bytes at %p: not an allocation of the library", bytes, ptr);
     else
         sb__sim_enqueue(sim, stream, &block->release);
     if (sim->lost)

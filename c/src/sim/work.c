@@ -1,4 +1,4 @@
-/* Execution of operations. */
+/* Executes the operations of the simulated device. */
 #include "host/arithmetic.h"
 #include "sim/device.h"
 
@@ -8,7 +8,7 @@
 struct traits {
     const char *name;
     bool writes_device, reads_device;
-    bool replaces_target; /* writes every byte of the target */
+    bool replaces_target; /* the operation writes every byte of the target */
 };
 
 static const struct traits *traits_of(int32_t op) {
@@ -59,7 +59,7 @@ static bool operand_is_valid(const struct sb__sim *sim, const struct sb__sim_wor
         return true;
     if (!on_device)
         return !sb__sim_is_device_address(sim, ptr) ||
-               explain(reason, name, work->bytes, ptr, "a device pointer where the host's belongs");
+               explain(reason, name, work->bytes, ptr, "it must be a host pointer");
     const struct sb__sim_block *block = sb__sim_block_find(sim, ptr, work->bytes);
     if (!block)
         return explain(reason, name, work->bytes, ptr, "not allocated on this device");

@@ -1,4 +1,4 @@
-/* Writing a file atomically: a temporary file in the same folder is written, synced and renamed to
+/* Writes a file atomically: a temporary file in the same folder is written, synced and renamed to
    the target. On a failure before the rename the old file remains. */
 #ifndef SB_WIRE_FILE_WRITE_H
 #define SB_WIRE_FILE_WRITE_H
@@ -8,11 +8,11 @@
 #include <syncblob/io.h>
 
 /* Creates the temporary file. The target must be a regular file, whose permissions are kept, or not
-   exist; links are followed, also dangling links. IO. */
+   exist; links are followed, also dangling links. Fails with IO. */
 sb_status sb__file_write_begin(struct sb__replacement *file, const char *path, sb_error *err);
 /* Returns a sink that writes to the file between begin and commit (or sb__replacement_cancel). */
 sb_sink sb__file_write_sink(struct sb__replacement *file);
-/* Syncs and renames the file; ends the replacement, also on failure. IO. */
+/* Syncs and renames the file; ends the replacement, also on failure. Fails with IO. */
 sb_status sb__file_write_commit(struct sb__replacement *file, sb_error *err);
 
 #endif

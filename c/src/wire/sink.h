@@ -22,7 +22,7 @@ struct sb__sink {
     sb_error *err;                 /* receives that failure, may be NULL */
 };
 
-/* Copies the caller's struct. INVALID_ARGUMENT (no write), UNSUPPORTED, ABI_MISMATCH. */
+/* Copies the caller's struct. Fails with INVALID_ARGUMENT, UNSUPPORTED or ABI_MISMATCH. */
 sb_status sb__sink_adopt(sb_sink *out, const sb_sink *theirs, sb_error *err);
 
 struct sb__sink sb__sink_count(void);

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-/* Protobuf's limit for the bytes of a message. So an offset fits into uint32_t. */
+/* Protobuf's limit for the bytes of a message. Every offset therefore fits into uint32_t. */
 #define SB__MAX_MESSAGE_BYTES INT32_MAX
 
 /* The size of sb_source in version 0.1. */
@@ -22,8 +22,8 @@ struct sb__source {
     const unsigned char *bytes; /* all bytes; NULL: callbacks read them */
     uint32_t size;
     bool mapped;
-    sb_source from;         /* its slots are NULL for the caller's memory */
-    struct sb__stamp stamp; /* at the opening */
+    sb_source from;         /* its functions are NULL for the caller's memory */
+    struct sb__stamp stamp; /* when the source was opened */
 };
 
 void sb__source_close(struct sb__source *source);
@@ -34,13 +34,13 @@ static inline bool sb__source_may_change(const struct sb__source *source) {
     return source->from.read_at != NULL;
 }
 
-/* Copies bytes [offset, offset + size), which lie inside the source; size > 0. IO, OUT_OF_MEMORY,
-   CANCELLED. */
+/* Copies bytes [offset, offset + size), which lie inside the source; size > 0. Fails with IO,
+   OUT_OF_MEMORY or CANCELLED. */
 sb_status sb__source_read(const struct sb__source *source, uint32_t offset, void *dst, size_t size,
                           sb_error *err);
-/* Reads the current stamp through the source's slots; statuses of `version`, IO. */
+/* Reads the current stamp through the source's functions. Fails as sb__source_read. */
 sb_status sb__source_stamp(const sb_source *from, struct sb__stamp *out, sb_error *err);
-/* Returns IO if the bytes have changed since the opening; also statuses of the source's slots. */
+/* Fails with IO if the bytes have changed since the source was opened, and as sb__source_stamp. */
 sb_status sb__source_check(const struct sb__source *source, sb_error *err);
 sb_status sb__source_changed(sb_error *err);
 
@@ -50,11 +50,11 @@ sb_status sb__source_changed(sb_error *err);
 sb_status sb__callback_failed(sb_status status, const sb_error *reported, const char *who,
                               int64_t offset, sb_error *err);
 
-/* Makes a source of a regular file, without `close`. `shown` names the file in errors. IO. */
+/* Makes a source of a regular file, without `close`; `shown` names it in errors. Fails with IO. */
 sb_status sb__descriptor_source(intptr_t file, const char *shown, sb_source *out, sb_error *err);
-/* Returns whether sb__descriptor_source has set the source's slots. */
+/* Returns whether sb__descriptor_source made the source. */
 bool sb__descriptor_is(const sb_source *source);
-/* Reads the stamp of a source of sb__descriptor_source. IO. */
+/* Reads the stamp of a source of sb__descriptor_source. Fails with IO. */
 sb_status sb__descriptor_stamp(void *user, struct sb__stamp *out, sb_error *err);
 void sb__descriptor_close(void *user);
 

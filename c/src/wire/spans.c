@@ -14,7 +14,7 @@ struct piece {
 
 struct pieces {
     sb_context *context;
-    size_t size;  /* of this struct with its array */
+    size_t size;  /* the size of this struct with its array */
     size_t count; /* empty pieces are left out */
     size_t end;
     struct piece piece[];
@@ -73,8 +73,8 @@ static sb_status measure(const sb_span *spans, size_t num_spans, size_t *out_tot
     return SB_OK;
 }
 
-/* No overflow: the caller's array of the same size is in memory. */
-_Static_assert(sizeof(struct piece) == sizeof(sb_span), "a piece takes what its span does");
+/* alloc_pieces cannot overflow, because the caller's array of the same size is in memory. */
+_Static_assert(sizeof(struct piece) == sizeof(sb_span), "a piece is as large as a span");
 
 static sb_status alloc_pieces(sb_context *context, size_t count, struct pieces **out,
                               sb_error *err) {
@@ -102,7 +102,7 @@ static void fill_pieces(struct pieces *all, const sb_span *spans, size_t num_spa
 sb_status sb_source_of_spans(sb_context *context, const sb_span *spans, size_t num_spans,
                              sb_source *out, sb_error *err) {
     size_t total;
-    struct pieces *all = NULL; /* for gcc, which does not see that success sets the pointer */
+    struct pieces *all = NULL; /* gcc does not see that success sets the pointer */
     if (!out)
         return sb__fail_null(err, "out");
     sb_status st = sb__check_struct(out->struct_size, SB__SOURCE_FIRST_SIZE, "sb_source", err);

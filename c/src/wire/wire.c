@@ -179,7 +179,7 @@ __attribute__((noinline)) static sb_status long_varint(struct sb__reader *reader
                                      : "a number of more than 10 bytes begins");
 }
 
-/* The fast path for a varint of one byte in the window; returns false for others. */
+/* The fast path for a varint of one byte in the window; returns false for other varints. */
 static bool one_byte(struct sb__reader *reader, uint32_t end, uint64_t *out) {
     if (reader->at >= end || !in_window(reader, reader->at, 1))
         return false;
@@ -198,7 +198,7 @@ sb_status sb__wire_varint(struct sb__reader *reader, const struct sb__path *path
 
 static sb_status read_tag(struct sb__reader *reader, const struct sb__path *path, uint32_t end,
                           struct sb__field *field, sb_error *err) {
-    uint64_t tag = 0; /* for analysers, which do not see that failures are not SB_OK */
+    uint64_t tag = 0; /* analysers do not see that failures are not SB_OK */
     field->offset = reader->at;
     sb_status st = sb__wire_varint(reader, path, end, 0, &tag, err);
     if (st != SB_OK)

@@ -1,5 +1,5 @@
 /* A bounded reader of protobuf's wire format: iterates over the fields of a message and checks that
-   each field lies inside the message. Reads the source through a window, each byte once. */
+   each field lies inside the message. Reads each byte of the source once, through a window. */
 #ifndef SB_WIRE_WIRE_H
 #define SB_WIRE_WIRE_H
 
@@ -32,7 +32,7 @@ struct sb__field_name {
 /* Returns the name of a field, or NULL for an unknown number. */
 const char *sb__field_name(const struct sb__field_name *fields, uint32_t number);
 
-/* The position of the reader for errors: "layer[3].blobs[1]". */
+/* The position of the reader, for error messages: "layer[3].blobs[1]". */
 struct sb__path {
     const struct sb__path *parent; /* NULL: the outermost message, without name and index */
     const char *name;
