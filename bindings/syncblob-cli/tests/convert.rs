@@ -432,7 +432,7 @@ fn tensors_with_ambiguous_names_are_refused() {
     );
     convert(&["--only=norm.*"], &net, &archive);
     let text = refuse(&[], &archive, &out);
-    assert!(text.contains("\"norm.weight\" is of the BatchNorm \"norm\""), "{text}");
+    assert!(text.contains("\"norm.weight\" belongs to the BatchNorm \"norm\""), "{text}");
     assert!(text.contains("--names caffe"), "{text}");
     convert(&["--only=norm.running_*"], &archive, &out);
     assert_eq!(contents(&out).1[0].2.len(), 3);
