@@ -513,7 +513,7 @@ fn a_program_converts_as_the_command_does() {
     let torch = torch.only("*.running_*").unwrap();
     let by_program = files.path("program");
     let refused = torch.run(&net, &by_program).unwrap_err().to_string();
-    assert!(refused.contains("--to sets"), "{refused}");
+    assert!(refused.contains("set the format with --to"), "{refused}");
     let torch = torch.to(FileFormat::Safetensors);
     assert_eq!(torch.run(&net, &by_program), Ok(vec![]));
     assert_eq!(fs::read(&by_program).unwrap(), fs::read(&by_command).unwrap());
