@@ -212,8 +212,8 @@ pub fn run(arguments: &Arguments) -> io::Result<Status> {
         },
         [input] if !arguments.net.are_given() => run_weights(arguments, input, output),
         [input] if onnx::is_prototxt(input) => Ok(wrong(NO_MODEL)),
-        [_] => Ok(wrong("an option for .onnx, but OUT is not one")),
-        [] => Ok(wrong("a file to read and a file to write, or --output")),
+        [_] => Ok(wrong("an option for .onnx only, but OUT is not one")),
+        [] => Ok(wrong("give a file to read and a file to write, or --output")),
         [first, _] if onnx::is_prototxt(first) => Ok(wrong(
             "a prototxt and a model make an .onnx: give its name, such as -o net.onnx; for the \
              weights alone leave the prototxt out",

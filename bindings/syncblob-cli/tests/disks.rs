@@ -15,7 +15,7 @@ use std::process::Command;
 use program::{disk_library, Files};
 
 /// Each kind of file that the program writes: the command, the words between input and output, the
-/// output's name, and whether the library writes (and then also syncs the folder).
+/// output's name, and whether the library writes the file (and then also syncs the folder).
 const SAVES: [(&str, &[&str], &str, bool); 7] = [
     ("convert", &[], "x.npz", false),
     ("convert", &[], "x.npy", false),

@@ -169,7 +169,7 @@ impl Message {
         })
     }
 
-    /// Returns the schema's field of this name. Prefers the one for layer types without own fields.
+    /// Returns the schema's field of this name, preferably one for no particular layer type.
     fn declared(&self, name: &str) -> &'static FieldInfo {
         let mut fields = self.info.fields.iter();
         let found = self.info.by_name(name, "").or_else(|| fields.find(|field| field.name == name));

@@ -253,7 +253,7 @@ fn is_of_tensors(path: &Path) -> bool {
     format.is_some_and(|format| !matches!(format, FileFormat::Caffe(_)))
 }
 
-/// Converts the error of a prototxt. If the file is a model, reports the wrong order of the files.
+/// Converts an error about a prototxt. If the file is a model, reports the files' wrong order.
 fn of_text(path: &Path, error: syncblob_net::Error) -> Failure {
     match Model::open(path) {
         Ok(_) => Failure::Unsupported("this is a model: the prototxt comes first".into()),

@@ -173,7 +173,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Passes bytes to `sink`, converting the values unless `ready`. Returns how many became infinite.
+/// Passes values to `sink` as bytes, converted unless `ready`. Returns how many became infinite.
 fn hand_on<S: Element + NoUninit>(
     values: &[S],
     ready: bool,

@@ -38,7 +38,7 @@ struct Kind {
     states: usize,
     /// The number of vectors that a step computes from its input and the state.
     gates: i64,
-    /// Whether the outputs are the state multiplied by further weights.
+    /// Whether further weights compute the outputs from the state.
     weighted_output: bool,
 }
 
