@@ -1,5 +1,5 @@
-//! Adds the folder of the serial OpenBLAS to the run path. Otherwise, if the threaded OpenBLAS is
-//! installed, too, the loader would find the threaded one first.
+//! Adds the folder of the serial OpenBLAS to the command's run path. Without it, the loader would
+//! prefer the threaded OpenBLAS if that is installed, too.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -38,18 +38,19 @@ pub const VERIFY: &str = "; `syncblob verify` lists every such blob";
 
 const CHECK_PATH: &str = "; check the path and its permissions";
 
-/// The offset in the library's error about a file that is too large for a protobuf message.
+/// The library's error about a file that is too large for a protobuf message has this offset.
 const MAX_MESSAGE: u64 = (1 << 31) - 1;
 
 /// In the library's messages, this text precedes the name of the format that the library detected.
 const KNOWN: &str = "; this is ";
 
-/// Returns the format that the library detected, as the error's message names it.
+/// Returns the name of the format that the library detected, from the error's message.
 pub fn known(error: &Error) -> Option<&str> {
     error.message().split_once(KNOWN).map(|(_, words)| words)
 }
 
-/// Joins the message and the status's name. A format that the library detected comes first.
+/// Returns the message and the status's name as one text. If the library detected a format, the
+/// text begins with "this is" and that format.
 pub fn useful_half_first(error: &Error, message: &str) -> String {
     let name = error.code_name();
     match message.split_once(KNOWN) {
@@ -58,8 +59,8 @@ pub fn useful_half_first(error: &Error, message: &str) -> String {
     }
 }
 
-/// Returns whether the file that caused this error is a prototxt: either the library detected it in
-/// the bytes, or the name ends in .prototxt.
+/// Returns whether the file that caused this error is a prototxt: the library detected this from
+/// the bytes, or the bytes are malformed and the name ends in .prototxt.
 pub fn is_prototxt(path: &Path, error: &Error) -> bool {
     known(error).is_some_and(|what| what.starts_with("protobuf's text format"))
         || (error.kind() == ErrorKind::Malformed
@@ -84,13 +85,12 @@ fn on_error(error: &Error) -> &'static str {
     }
     match error.kind() {
         ErrorKind::Malformed | ErrorKind::BadShape | ErrorKind::DataOverflow => {
-            "; was it cut off, or is it not Caffe's? `syncblob info --as FORMAT` reads it as FORMAT"
+            "; was it cut off, or not made by Caffe? `syncblob info --as FORMAT` reads it as FORMAT"
         }
         ErrorKind::LengthMismatch => VERIFY,
-        // No Caffe file is that large, so the message needs no advice.
         ErrorKind::DataLimit if error.offset() == Some(MAX_MESSAGE) => "",
         ErrorKind::DataLimit => "; no net needs that much: do you trust the file's source?",
-        ErrorKind::OutOfMemory | ErrorKind::CapReached => "; it needs more memory than there is",
+        ErrorKind::OutOfMemory | ErrorKind::CapReached => "; it needs more memory than is free",
         ErrorKind::Io => CHECK_PATH,
         _ => "",
     }

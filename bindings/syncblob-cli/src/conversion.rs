@@ -15,8 +15,8 @@ use crate::convert::plan::Wishes;
 use crate::convert::{convert, output_format, Task};
 use crate::interrupt::Interrupt;
 
-/// The options of a conversion. A method sets the option of the same name of `syncblob convert`.
-/// Error messages mention its options. A conversion prints nothing and handles no signals.
+/// The options of a conversion. Each method sets the option of `syncblob convert` with the same
+/// name, and error messages mention these options. Conversions print nothing and handle no signals.
 ///
 /// ```
 /// use syncblob::{Blob, Format, Model, Payload};
@@ -57,7 +57,7 @@ impl Conversion {
         Self { from: Some(format), ..self }
     }
 
-    /// Writes the output in this format, whatever its extension.
+    /// Writes the output in this format, and ignores the output's extension.
     #[must_use]
     pub fn to(self, format: FileFormat) -> Self {
         Self { to: Some(format), ..self }
@@ -76,10 +76,10 @@ impl Conversion {
         Self { dtype: Some(dtype), ..self }
     }
 
-    /// Converts only tensors whose output name matches this pattern, or another call's pattern.
+    /// Converts only tensors whose output name matches one of the patterns passed to this method.
     ///
     /// # Errors
-    /// Fails if the text, such as `[`, is not a valid pattern.
+    /// Fails if `pattern` is not a valid pattern, for example `[`.
     pub fn only(mut self, pattern: &str) -> Result<Self, Refusal> {
         let refuse = |error| Refusal(format!("--only '{pattern}': {error}"));
         self.only.push(Pattern::new(pattern).map_err(refuse)?);
@@ -92,8 +92,8 @@ impl Conversion {
         Self { force, ..self }
     }
 
-    /// Converts one file. Returns a sentence for each kind of data in the input that the output
-    /// lacks. The sentences may contain names from the input. The output is written to a temporary
+    /// Converts one file. Returns a sentence for each kind of data that only the input has. The
+    /// sentences may contain names from the input. The output is written to a temporary
     /// file, which is renamed when it is complete.
     ///
     /// # Errors
@@ -106,12 +106,12 @@ impl Conversion {
         let (input, output) = (input.as_ref(), output.as_ref());
         let refuse = |text: String| Err(Refusal(format!("{}: {text}", output.display())));
         let Some(format) = output_format(self.to, output) else {
-            return refuse("its extension is not known: --to sets the format".into());
+            return refuse("its extension is unknown: set the format with --to".into());
         };
         match self.dtype {
             None | Some(Dtype::F16 | Dtype::Bf16 | Dtype::F32 | Dtype::F64) => {}
             Some(dtype) => {
-                return refuse(format!("--dtype is f16, bf16, f32 or f64, not {dtype}"));
+                return refuse(format!("--dtype must be f16, bf16, f32 or f64, not {dtype}"));
             }
         }
         let losses = RefCell::new(Vec::new());

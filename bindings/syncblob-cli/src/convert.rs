@@ -37,22 +37,22 @@ use crate::{advice, complain, Status};
 /// Convert weights between Caffe's formats, safetensors and NumPy's, and nets into ONNX
 ///
 /// The content of IN determines its format. The extension of OUT selects the output: .caffemodel,
-/// .solverstate, .binaryproto, .safetensors, .npz, .npy. One tensor at a time is in memory. OUT is
-/// written to a temporary file and renamed when it is complete.
+/// .solverstate, .binaryproto, .safetensors, .npz, .npy. The command holds one tensor at a time in
+/// memory. OUT is written to a temporary file, which is renamed when it is complete.
 ///
 /// The command converts weights: blobs, with the names, types and order of their
 /// layers, the name of the net, and the counters of a solver. It leaves out a net's
 /// parameters and connections, and all diffs. It writes a .caffemodel in Caffe's
 /// current form.
 ///
-/// To an .onnx file it converts the whole net: layers, parameters and weights. FILE is
-/// then the prototxt and the model, or a model alone. A model contains its net, but rarely the
-/// shapes of the inputs: set them with --input. Blobs keep their names. If a layer cannot be
+/// If OUT is an .onnx file, the command converts the whole net: layers, parameters and weights.
+/// FILE is then the prototxt and the model, or a model alone. A model contains its net, but rarely
+/// the shapes of the inputs: set them with --input. Blobs keep their names. If a layer cannot be
 /// converted, nothing is written, and every such layer is listed.
 ///
-/// A .safetensors file keeps the layers in its metadata, so you can convert it
-/// back. A .npz or .npy file keeps only the names of tensors: if you convert it
-/// back, its layers have no types.
+/// A .safetensors file stores the layers in its metadata, so you can convert it
+/// back. A .npz or .npy file stores only the names of tensors, so the layers of a
+/// .caffemodel made from it have no types.
 #[derive(clap::Args)]
 #[command(after_help = "Exit status: 0 if OUT was written; 1 if it was not, and is unchanged; \
     2 for wrong usage.",
@@ -71,7 +71,7 @@ pub struct Arguments {
     #[arg(long, value_enum, value_name = "FORMAT")]
     from: Option<FormatArgument>,
 
-    /// Write OUT in this format, whatever its extension
+    /// Write OUT in this format, and ignore its extension
     #[arg(long, value_enum, value_name = "FORMAT")]
     to: Option<FormatArgument>,
 
@@ -82,8 +82,8 @@ pub struct Arguments {
 
     /// Store all values as this type, instead of the type that each has in IN
     ///
-    /// Values are rounded to the nearest. Values beyond the type's range become infinite; standard
-    /// error reports their number.
+    /// Each value is rounded to the type's nearest value. Values beyond the type's range become
+    /// infinite; standard error reports their number.
     #[arg(long, value_enum, value_name = "DTYPE")]
     dtype: Option<DtypeArgument>,
 
@@ -190,12 +190,12 @@ pub struct Task<'a> {
     pub wishes: Wishes<'a>,
     pub force: bool,
     pub dry_run: bool,
-    /// Whether signals stop the conversion, and whether a terminal shows a progress bar.
+    /// If true, signals stop the conversion, and a terminal shows a progress bar.
     pub interactive: bool,
     pub note: Note<'a>,
 }
 
-/// A callback for sentences about data of the input that the output lacks. They may contain names.
+/// Receives sentences about data that only the input has. They may contain names from the input.
 pub type Note<'a> = &'a dyn Fn(&dyn Display);
 
 /// Returns the exit status. An `Err` means that standard output could not be written.
@@ -207,13 +207,13 @@ pub fn run(arguments: &Arguments) -> io::Result<Status> {
     };
     match inputs {
         [_] | [_, _] if onnx::is_onnx(output) => match arguments.are_for_weights() {
-            true => Ok(wrong("an option for weights, but OUT is an .onnx, a whole net")),
+            true => Ok(wrong("an option for weights only, but OUT is an .onnx")),
             false => run_net(arguments, inputs, output),
         },
         [input] if !arguments.net.are_given() => run_weights(arguments, input, output),
         [input] if onnx::is_prototxt(input) => Ok(wrong(NO_MODEL)),
-        [_] => Ok(wrong("an option for .onnx, but OUT is not one")),
-        [] => Ok(wrong("a file to read and a file to write, or --output")),
+        [_] => Ok(wrong("an option for .onnx only, but OUT is not one")),
+        [] => Ok(wrong("give a file to read and a file to write, or --output")),
         [first, _] if onnx::is_prototxt(first) => Ok(wrong(
             "a prototxt and a model make an .onnx: give its name, such as -o net.onnx; for the \
              weights alone leave the prototxt out",
@@ -248,7 +248,7 @@ fn run_net(arguments: &Arguments, inputs: &[PathBuf], output: &Path) -> io::Resu
         note: &crate::note,
     };
     match convert_net(&task, &Interrupt::default()) {
-        // Each line is about one layer that cannot be converted.
+        // The text has one line for each layer that cannot be converted.
         Err(Failure::File(text)) => {
             text.lines().for_each(|line| complain(&printable(line)));
             Ok(Status::FAILURE)
@@ -306,7 +306,7 @@ fn run_weights(arguments: &Arguments, input: &Path, output: &Path) -> io::Result
     }
 }
 
-/// Returns `to` if it is set, or else the format of the output's extension.
+/// Returns `to` if it is set, or else the format for the output's extension.
 pub fn output_format(to: Option<FileFormat>, output: &Path) -> Option<FileFormat> {
     to.or_else(|| FileFormat::of_path(output))
 }

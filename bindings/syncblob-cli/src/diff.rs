@@ -19,19 +19,19 @@ use crate::standard_output::StandardOutput;
 use crate::values::{Part, Values};
 use crate::Status;
 
-/// Compare the blobs of two files, of any formats
+/// Compare the blobs of two files, which may have different formats
 ///
-/// Blobs are paired by the name of their layer and their number in that layer. If two
-/// layers are called conv, the second is conv#2. Tensors from other programs are
+/// The command compares blobs with the same layer name and the same number in the layer.
+/// If two layers are called conv, the second is conv#2. Tensors from other programs are
 /// paired by their own names. Layers without blobs, the parameters of layers and the
 /// net's name are not compared.
 ///
 /// Two values a and b are the same if both are NaN, if they are equal, or if
 /// |a - b| is at most TOLERANCE + RTOL * max(|a|, |b|). The relative difference
-/// shown is |a - b| / max(|a|, |b|). Shapes are compared as Caffe does: four legacy
+/// shown is |a - b| / max(|a|, |b|). Shapes are compared as in Caffe: four legacy
 /// dimensions equal a shape with fewer axes if only leading axes of 1 are missing.
 ///
-/// One pair of blobs at a time is in memory.
+/// The command holds one pair of blobs at a time in memory.
 #[derive(clap::Args)]
 #[command(after_help = "Exit status: 0 if nothing differs; 1 if something does; 2 for wrong usage, \
     a file that cannot be read,\nor output that cannot be printed.",
@@ -53,11 +53,11 @@ pub struct Arguments {
     #[arg(long, default_value_t = 0.0, value_parser = allowed)]
     rtol: f64,
 
-    /// Do not compare this
+    /// Do not compare WHAT
     #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
     ignore: Vec<Ignored>,
 
-    /// Print one line of JSON for each difference, then one with a summary
+    /// Print one line of JSON for each difference, then a line with a summary
     ///
     /// The schema is schema/diff-v1.schema.json in the program's sources.
     #[arg(long)]
@@ -90,7 +90,7 @@ enum Ignored {
 fn allowed(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(number) if number >= 0.0 => Ok(number),
-        Ok(_) => Err("it has to be 0 or more".into()),
+        Ok(_) => Err("the number must be 0 or more".into()),
         Err(error) => Err(error.to_string()),
     }
 }
@@ -142,7 +142,7 @@ impl From<io::Error> for Stop {
     }
 }
 
-/// Makes a `Stop` from a failure of file A or B.
+/// Returns a function that makes a `Stop` from a failure of file A or B.
 fn of(which: Which) -> impl FnOnce(Failure) -> Stop {
     move |failure| Stop::File(which, failure)
 }
@@ -302,7 +302,7 @@ impl<P: Print> Comparison<'_, P> {
 struct Ahead<'a> {
     parts: &'a mut dyn Parts,
     blob: Option<BlobAny>,
-    /// How many of this blob's values were compared.
+    /// How many values of `blob` have been compared.
     at: usize,
 }
 
@@ -315,8 +315,8 @@ impl<'a> Ahead<'a> {
         self.blob.as_ref().map_or(0, |blob| blob.count() - self.at)
     }
 
-    /// Loads the next part if the last part was compared completely. Returns the number of loaded
-    /// values that have not been compared, or 0 at the end.
+    /// Loads the next part if all values of the loaded part have been compared. Returns the number
+    /// of loaded values that have not been compared, or 0 at the end.
     fn fill(&mut self) -> Result<usize, Failure> {
         if self.left() == 0 {
             self.blob = None; // frees this part before the next part is loaded
@@ -331,7 +331,7 @@ impl<'a> Ahead<'a> {
     }
 }
 
-/// Compares two tensors with equal counts, part by part. Blobs with diffs are loaded completely.
+/// Compares two tensors with equal numbers of values by parts. A blob with a diff is one part.
 fn compare(
     parts: &[Part],
     countings: &mut [Counting],
@@ -354,8 +354,8 @@ fn compare(
     }
 }
 
-/// Returns whether the dimensions are equal. If one shape is legacy, leading dimensions of 1 are
-/// ignored.
+/// Returns whether the shapes are equal. If at least one shape has the four legacy dimensions,
+/// ignores leading dimensions of 1.
 fn same_shape(a: Side, b: Side) -> bool {
     fn without_ones(mut shape: &[usize]) -> &[usize] {
         while let [1, rest @ ..] = shape {

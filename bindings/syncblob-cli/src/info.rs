@@ -13,8 +13,8 @@ use crate::net::Listing;
 use crate::progress::Progress;
 use crate::stats::{Stats, Value};
 
-/// The contents of one file. A file may have a million blobs of a few bytes each, so a blob has no
-/// separate allocation. The numbers of all blobs are in `blobs`, `dims` and `stats`.
+/// The contents of one file. A file may have a million blobs of a few bytes each, so blobs have no
+/// separate allocations: the three vectors describe all blobs.
 pub struct Info {
     pub file: String,
     pub model: Arc<Model>,
@@ -26,8 +26,8 @@ pub struct Info {
     stats: Vec<Stats>,
 }
 
-/// A blob's type, and the indices of its first entries in `dims` and `stats`. It has `axes`
-/// dimensions, and one entry in `stats` each for data and diff, if the blob has them.
+/// A blob's type, and the indices of its first entries in `dims` and `stats`. The blob has `axes`
+/// entries in `dims`. It has an entry in `stats` if it has data, and another if it has a diff.
 struct Kept {
     first_dim: u32,
     first_stats: u32,
@@ -219,7 +219,7 @@ impl Reader {
     }
 }
 
-/// Returns an `Info` whose empty vectors have their final capacity, and the bytes of all blobs.
+/// Returns an `Info` with empty vectors of the final capacity, and the total size of all blobs.
 fn with_room(file: String, model: Arc<Model>) -> Result<(Info, u64)> {
     let (mut blobs, mut dims, mut stats, mut bytes) = (0, 0, 0, 0);
     for at in places(&model) {
@@ -252,7 +252,7 @@ fn index(len: usize) -> u32 {
     u32::try_from(len).expect("a file has fewer than 2^31 bytes")
 }
 
-/// Computes the sums of data and diff. If their stored types differ, may load the blob twice.
+/// Computes statistics of data and diff. May load the blob twice if their stored types differ.
 fn stats_of(stored: &StoredBlob, digests: bool) -> Result<(Option<Stats>, Option<Stats>)> {
     let is_single = |dtype| matches!(dtype, Dtype::F32 | Dtype::F16);
     match (is_single(stored.info().dtype()), is_single(stored.info().diff_dtype())) {

@@ -1,5 +1,5 @@
-//! Stops work at its next check after SIGINT, SIGTERM or SIGHUP, so that no half-written file
-//! remains. A write beyond the limit of file sizes fails instead of raising a signal.
+//! After SIGINT, SIGTERM or SIGHUP, the next check stops the work, so that no half-written file
+//! remains. A write beyond the process's file size limit fails instead of raising a signal.
 
 mod action;
 
@@ -20,7 +20,7 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Begins to record signals. Before this call, a signal runs the program's own action.
+    /// Begins to record signals. Before this call, signals have the program's own actions.
     pub fn listen(&self) -> io::Result<()> {
         if self.listening.get().is_none() {
             let _first = self.listening.set(Listening::new()?);
@@ -40,8 +40,8 @@ impl Interrupt {
         }
     }
 
-    /// Marks the work as complete. A later signal does not end the program, because the exit status
-    /// would report a failure. The program's own handler still runs.
+    /// Marks the work as complete. Signals, recorded or new, then do not end the program, because
+    /// its exit status would report a failure. The program's own handler still runs.
     pub fn settle(&self) {
         if let Some(listening) = self.listening.get() {
             listening.settle();

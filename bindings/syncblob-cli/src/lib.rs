@@ -79,8 +79,8 @@ enum Command {
 }
 
 impl Command {
-    /// Returns the exit status that reports unwritable standard output: 1, except for `diff` and
-    /// `verify`, whose status 1 reports differences or findings, so that they return 2.
+    /// Returns the exit status for output that cannot be printed: 1, or 2 for `diff` and `verify`,
+    /// whose status 1 reports differences or findings.
     fn unprinted(&self) -> Status {
         match self {
             Self::Diff(_) | Self::Verify(_) => Status::from(2),
@@ -94,8 +94,8 @@ impl Command {
 /// The command indexes and checks each file, then reads one blob at a time. It
 /// needs about as much memory as the largest blob.
 ///
-/// For a model that contains a net it also lists inputs and outputs, with known shapes. For a
-/// prototxt it lists the layers of phase TEST, their bottoms and tops, and the shapes; for
+/// For a model that contains a net, the command also lists inputs and outputs, with known shapes.
+/// For a prototxt, it lists the layers of phase TEST, their bottoms and tops, and the shapes; for
 /// safetensors, npz and npy the tensors with shapes, types and counts.
 #[derive(clap::Args)]
 #[command(after_help = "Exit status: 0 if all files were read; 1 if one was not: nothing is printed \
@@ -180,9 +180,9 @@ impl From<Status> for ExitCode {
 /// Runs the command. The first argument is the command's own name. Prints to standard output and
 /// standard error.
 ///
-/// While `run` writes a file, it handles SIGINT and SIGTERM, unless the program ignores them. A
-/// signal stops the writing. Before `run` returns, it restores the program's signal actions and
-/// raises the received signal again.
+/// While `run` writes a file, it handles SIGINT, SIGTERM and SIGHUP, unless the program ignores
+/// them. A signal stops the writing. Before `run` returns, it restores the program's signal actions
+/// and raises the received signal again.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Status {
     let command = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments.command,
@@ -245,7 +245,7 @@ fn info(arguments: &InfoArguments) -> io::Result<Status> {
     };
     let mut status = Status::SUCCESS;
     for file in &arguments.files {
-        // `reader` reads files that `Source` cannot open: `reader` has more detailed errors.
+        // If `Source` cannot open the file, `reader` tries, because its errors have more details.
         let format = tensors::format_of(file).filter(|_| arguments.format.is_none());
         match format.map(|format| Source::open(file, Some(format))) {
             Some(Ok(source)) if !source.tensors.is_empty() => {
@@ -266,7 +266,7 @@ fn info(arguments: &InfoArguments) -> io::Result<Status> {
                 }
             }
             Err(error) => {
-                // If the format is set or detected, no other reader can explain the error.
+                // If the format is not known, the error of another format's reader may be better.
                 let is_named = arguments.format.is_some() || advice::known(&error).is_some();
                 let failure = error.into();
                 let failure = if is_named { failure } else { explained(file, failure) };
@@ -321,7 +321,7 @@ fn complain_lines(text: &str) {
     }
 }
 
-/// Prints a note, which is not a failure. It is a [`convert::Note`].
+/// Prints a note, which is not a failure. This function can serve as a [`convert::Note`].
 fn note(what: &dyn Display) {
     complain(&format_args!("note: {what}"));
 }
@@ -335,7 +335,7 @@ fn complain_of(file: &Path, failure: &Failure) {
     complain(&format_args!("{name}: {text}{advice}"));
 }
 
-/// Returns the status's name, the error and its position. Escapes the text: it may have a path.
+/// Returns the status's name, the error and its position, escaped, because they may contain a path.
 fn describe(error: &Error) -> String {
     printable(&advice::useful_half_first(error, &error.to_string())).into()
 }

@@ -1,5 +1,5 @@
-//! The names that `convert` writes for a model's layers and blobs in other formats, for programs
-//! that do not convert a file.
+//! Makes the names that `convert` writes for a model's layers and blobs in other formats. Programs
+//! can use these names without converting a file.
 
 use syncblob::Model;
 

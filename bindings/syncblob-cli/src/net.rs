@@ -20,7 +20,7 @@ pub use self::print::{write, write_ends};
 pub struct Listing {
     net: Net,
     shapes: HashMap<String, Shape>,
-    /// One text, with layer and reason, for each layer whose tops' shapes cannot be inferred.
+    /// For each layer whose tops have unknown shapes: one text with the layer and the reason.
     pub problems: Vec<String>,
 }
 

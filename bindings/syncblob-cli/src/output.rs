@@ -29,7 +29,7 @@ pub struct Target {
 
 impl Target {
     pub fn new(path: &Path, force: bool) -> Result<Self> {
-        // `asked` is the file that the system opens: the text of a link in /proc may name no file.
+        // `asked` is the file that the system opens: a link in /proc may lead to an unnamed file.
         let asked = fs::metadata(path).ok();
         if asked.as_ref().is_some_and(|asked| !asked.is_file()) {
             return Err(Failure::Unsupported("it is not a regular file".into()));
@@ -62,9 +62,9 @@ impl Target {
         Ok(Self { path, folder, old, force })
     }
 
-    /// Writes the file under a hidden name in the same folder, syncs it and renames it, unless a
-    /// signal has arrived. After a failure, no file remains. If only the sync of the folder fails,
-    /// passes the failure to `note` and succeeds, because the file is in place.
+    /// Writes the file under a hidden name in the same folder, syncs it and renames it. Fails if a
+    /// signal arrives. After a failure, no new file remains. If only the sync of the folder fails,
+    /// passes that failure to `note` and succeeds, because the file is in place.
     pub fn write(
         &self,
         interrupt: &Interrupt,
@@ -77,8 +77,8 @@ impl Target {
         })
     }
 
-    /// Like `write`, but for two files. The file refers to `other`, so `other` is renamed first.
-    /// If the file then cannot be renamed, `other` is removed, unless it has replaced an old file.
+    /// Like `write`, but for two files. This file refers to `other`, so `other` is renamed first.
+    /// If this file cannot be renamed, removes `other`, unless `other` has replaced an old file.
     pub fn write_with(
         &self,
         other: &Self,
@@ -102,8 +102,8 @@ impl Target {
         Ok(())
     }
 
-    /// Like `write`, but for the library's writer, which syncs the file. Closes the temporary file
-    /// first, because Windows does not replace an open file.
+    /// Like `write`, but the library writes and syncs the file. Closes the temporary file first,
+    /// because Windows does not replace an open file.
     pub fn save(
         &self,
         interrupt: &Interrupt,

@@ -33,10 +33,10 @@ pub struct Tiles {
 /// The maximum length of a picture's side.
 const MAX_SIDE: usize = 1 << 14;
 
-/// The maximum number of pixels (24 MiB), because a small archive can unpack to many values.
+/// The maximum number of pixels (24 MiB). A small archive can unpack to more values.
 const MAX_PIXELS: usize = 1 << 23;
 
-/// The approximate length in pixels to which the longer side is enlarged.
+/// Small pictures are enlarged until their longer side has about this many pixels.
 const GOOD_SIDE: usize = 512;
 
 /// The colour of a value that is not finite.
@@ -71,7 +71,7 @@ impl Tiles {
         columns.clamp(1, self.count)
     }
 
-    /// Returns the width and the height in values. A line of one value separates tiles.
+    /// Returns the picture's width and height in values. Lines as wide as one value separate tiles.
     fn size(self) -> (usize, usize) {
         let (columns, rows) = (self.columns(), self.count.div_ceil(self.columns()));
         (columns * (self.width + 1) - 1, rows * (self.height + 1) - 1)
@@ -82,9 +82,9 @@ impl Tiles {
         self.count * self.channels * self.height * self.width
     }
 
-    /// Draws the tiles side by side. The smallest of all values is black, the largest white. The
-    /// values of a single image are not changed if all are from 0 to 255. Each value becomes a
-    /// square with sides of `scale` pixels; if `scale` is None, chooses the sides.
+    /// Draws the tiles side by side. Scales values so that the smallest is black and the largest
+    /// white, except for one image with values from 0 to 255. Each value becomes a
+    /// square with sides of `scale` pixels; if `scale` is None, chooses the size.
     pub fn draw(
         self,
         values: &mut impl Pass,
@@ -125,8 +125,8 @@ struct Drawing {
     picture: Picture,
     /// How many values have been drawn.
     at: usize,
-    /// Marks the pixels of the current tile that have a channel which is not finite. Marked pixels
-    /// are drawn in magenta.
+    /// For each pixel of the current tile: whether a channel is not finite, so the pixel becomes
+    /// magenta.
     spoiled: Vec<bool>,
 }
 
@@ -186,7 +186,7 @@ struct Colour(Range);
 
 impl Colour {
     fn new(range: Range, is_one_image: bool) -> Self {
-        // An image of values below 2 is stretched, because it would be almost black.
+        // An image whose values are all below 2 is scaled, because it would be almost black.
         if is_one_image && range.min >= 0.0 && (2.0..=255.0).contains(&range.max) {
             return Self(Range { min: 0.0, max: 255.0 });
         }

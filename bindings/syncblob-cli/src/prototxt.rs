@@ -14,9 +14,9 @@ use crate::{advice, complain_of, note, Status};
 /// Print the net in a model as a prototxt
 ///
 /// A .caffemodel holds the layers of its net with their parameters and connections, so
-/// a lost prototxt can be replaced. The text is in Caffe's current form, even if an old
-/// version of Caffe wrote the file. It includes the layers of training. Shapes of inputs
-/// are rarely in a model.
+/// a lost prototxt can be restored. The text is in Caffe's current form, even if an old
+/// version of Caffe wrote the file. It includes the layers for training, but rarely the
+/// shapes of the inputs.
 #[derive(clap::Args)]
 #[command(after_help = "Exit status: 0 if the net was printed; 1 if it was not; 2 for wrong usage.",
     after_long_help = AFTER_HELP)]
@@ -66,9 +66,9 @@ fn of_model(path: &Path) -> Result<Upgraded> {
         Ok(model) if model.format() == Format::Caffemodel => {
             Upgraded::from_model(&model, &Limits::default()).map_err(failure)
         }
-        Ok(model) => refuse(&format!("a {} has no net: a .caffemodel does", model.format().name())),
+        Ok(model) => refuse(&format!("a {} has no net: give a .caffemodel", model.format().name())),
         Err(error) if advice::is_prototxt(path, &error) => {
-            refuse("this is a prototxt already: --upgrade brings it into the current form")
+            refuse("this is a prototxt already: to convert it to the current form, use --upgrade")
         }
         Err(error) => Err(error.into()),
     }

@@ -25,8 +25,8 @@ use crate::Status;
 ///
 /// The page draws the net in a model, lists layers and shapes, and shows the distribution of values
 /// as a histogram. It has pictures of mean images, and of filters with 1 or 3 channels.
-/// You can search the list and sort it by a column. The page is one file and loads
-/// nothing. Names from the file are shown as text, even if they contain HTML.
+/// You can search the list and sort it by a column. The page is one file and loads no other
+/// file. Names from the input are shown as text, even if they contain HTML.
 #[derive(clap::Args)]
 #[command(after_help = "Exit status: 0 if the report was written; 1 if the file cannot be read or \
     the report cannot be written;\n2 for wrong usage.",
@@ -151,7 +151,7 @@ fn row(source: &Source, entry: Entry) -> Result<Row<'_>> {
     };
     let tensor = &source.tensors[index];
     let layer = source.layer_of(tensor);
-    // If blobs do not support the element type, as in other programs' files, the note reports it.
+    // The note reports an element type that blobs do not support, in a file of another program.
     let (summary, note) = match Summary::of(&mut Passes::new(source, index)) {
         Err(Failure::Unsupported(text)) => (None, Some(text)),
         summary => (Some(summary?), None),
@@ -181,7 +181,7 @@ fn figures(source: &Source, channels: Channels) -> Result<Vec<Figure<'_>>> {
     for (index, tiles) in all.take(MAX_FIGURES) {
         let tensor = &source.tensors[index];
         let shown = tiles.at_most(MAX_TILES);
-        // Omits a picture that would be too large, or if blobs do not support the element type.
+        // Omits a picture that would be too large, or whose element type blobs do not support.
         let mut values = Passes::of_first(source, index, shown.values());
         let picture = match shown.draw(&mut values, channels, None) {
             Err(Failure::Unsupported(_)) => continue,

@@ -15,13 +15,13 @@ pub enum Command {
     Man(ManArguments),
 }
 
-/// Print the completions of a shell
+/// Print a script that completes commands in a shell
 ///
-/// Put the output where your shell looks for completions.
+/// Save the output in a file where your shell looks for completions.
 #[derive(clap::Args)]
 #[command(after_help = COMPLETIONS_HELP)]
 pub struct CompletionsArguments {
-    /// The shell to complete for
+    /// The shell that will run the script
     #[arg(value_enum)]
     shell: Shell,
 }
@@ -39,7 +39,7 @@ Exit status:
 
 /// Print a page of the manual, in roff
 ///
-/// It is the page of the program, or of one of its commands.
+/// The page describes the program, or one of its commands.
 #[derive(clap::Args)]
 #[command(after_help = MAN_HELP)]
 pub struct ManArguments {

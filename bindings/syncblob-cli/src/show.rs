@@ -18,14 +18,13 @@ use crate::Status;
 /// Show a mean image or filters as a picture, or the distribution of values
 ///
 /// With --output the command draws a PNG picture: the mean image, or the filters of
-/// the first convolution, side by side. It stretches filters so that the least value
-/// of all is black and the greatest white. If a filter has neither 1 nor 3 channels,
-/// each channel is drawn alone. At most 1024 filters or channels are drawn. A single
-/// image with values from 0 to 255 is not stretched. A value that is NaN or infinite
-/// is magenta.
+/// the first convolution, side by side. The smallest value of all is drawn black and the largest
+/// white, unless there is one image with values from 0 to 255. If a filter has neither 1 nor 3
+/// channels, each channel is drawn alone. At most 1024 filters or channels are drawn. A value that
+/// is NaN or infinite is magenta.
 ///
-/// Without --output it prints a histogram of each blob, its mean, its standard
-/// deviation and its largest values.
+/// Without --output the command prints a histogram of each blob, its mean, its standard deviation
+/// and its largest values.
 #[derive(clap::Args)]
 #[command(after_help = "Exit status: 0 if FILE was shown; 1 if it cannot be read or shown, or \
     the picture cannot be written;\n2 for wrong usage.",
@@ -39,7 +38,7 @@ pub struct Arguments {
     #[arg(short, long, value_name = "PNG")]
     output: Option<PathBuf>,
 
-    /// Show only the layer, or the tensor, of this name
+    /// Show only the layer or tensor that has this name
     #[arg(long, value_name = "NAME")]
     layer: Option<String>,
 
@@ -164,7 +163,7 @@ fn text(arguments: &Arguments) -> Result<(), Stop<'_>> {
     for (index, tensor) in chosen {
         let layer_type = source.layer_of(tensor).map(|layer| &*layer.layer_type);
         text::heading(&mut out, tensor, layer_type).map_err(Stop::Output)?;
-        // If blobs do not support the element type, as in other programs' files, prints a note.
+        // If blobs do not support the tensor's element type, prints a note instead.
         let summary = match Summary::of(&mut Passes::new(&source, index)) {
             Err(Failure::Unsupported(why)) => {
                 text::note(&mut out, &why).map_err(Stop::Output)?;

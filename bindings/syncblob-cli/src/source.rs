@@ -22,12 +22,12 @@ pub use self::format::FileFormat;
 pub use self::notes::{ForTorch, Kind, Layer, Notes, Place, Solver, KEY as NOTES_KEY};
 pub use self::safetensors::type_of as safetensors_type;
 
-/// An opened file. A tensor uses memory only while it is loaded.
+/// An opened file. The values of a tensor are in memory only while the tensor is loaded.
 pub struct Source {
     pub format: FileFormat,
     /// The file's data except the tensors.
     pub notes: Notes,
-    /// Sorted by layer if the file has layers, or else in the file's order.
+    /// The tensors, sorted by layer if the file has layers, or else in the file's order.
     pub tensors: Vec<Tensor>,
     /// The names of an archive's members that are not arrays.
     pub others: Vec<String>,
@@ -49,7 +49,7 @@ pub struct Tensor {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stored {
     As(Dtype),
-    /// A type that blobs do not support, by its name in the file's format.
+    /// The name of a type of the file's format that blobs do not support.
     Other(String),
 }
 
@@ -69,7 +69,7 @@ impl Tensor {
     }
 }
 
-/// Properties of a blob that only Caffe's files have.
+/// Properties that only blobs in Caffe's files have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Details {
     /// Whether the loaded blob also has a diff.
@@ -78,21 +78,21 @@ pub struct Details {
     pub is_legacy: bool,
 }
 
-/// The maximum number of values in a part, for callers that do not need all values at once.
+/// The maximum number of values that callers request at a time if they do not need all at once.
 pub const PART: usize = 1 << 20;
 
 /// The values of a tensor, in order.
 pub trait Parts {
-    /// Returns the next values, at most `most` if the format can be read in parts. The blob has the
-    /// tensor's shape if it contains all values, or else one axis. Returns None after the last
-    /// values. A tensor without values is returned as one blob.
+    /// Returns the next values, at most `most` if the format can be read in parts, and None after
+    /// the last values. The blob has the tensor's shape if it contains all values, or else one
+    /// axis. For a tensor without values, returns one empty blob.
     fn next(&mut self, most: usize) -> Result<Option<BlobAny>>;
 }
 
 /// A consumer of a tensor's parts. It may stop before the last part.
 type Reading<'a> = &'a mut dyn FnMut(&mut dyn Parts);
 
-/// A reader of the tensors of one format. A tensor has its index in `Source::tensors`.
+/// Reads the tensors of one format. `index` is a tensor's index in `Source::tensors`.
 trait Store {
     /// Calls `reading` once with the parts of a tensor.
     fn read(
@@ -107,7 +107,7 @@ trait Store {
         Details::default()
     }
 
-    /// Returns the model, which only Caffe's own files have.
+    /// Returns the model that the library opened, or None if the file is not Caffe's.
     fn model(&self) -> Option<&Model> {
         None
     }
@@ -137,7 +137,7 @@ impl Source {
         Ok(Self { format, notes, tensors, others, store, context })
     }
 
-    /// Returns the layer of a tensor, if the file has layers and the tensor is in one.
+    /// Returns the layer of a tensor, or None if the tensor belongs to no layer.
     pub fn layer_of(&self, tensor: &Tensor) -> Option<&Layer> {
         self.notes.layers.get(tensor.place?.layer?)
     }
@@ -161,7 +161,7 @@ impl Source {
         let tensor = &self.tensors[index];
         if let Stored::Other(name) = &tensor.dtype {
             return Err(Failure::Unsupported(format!(
-                "tensor \"{}\" is of type {name}, which no blob has",
+                "tensor \"{}\" is of type {name}, which blobs do not support",
                 tensor.name
             )));
         }
@@ -199,8 +199,8 @@ impl Source {
     }
 }
 
-/// Returns the failure for a file that the library refused. If the file's first bytes or its
-/// extension are those of another format, returns the failure of that format's reader instead.
+/// Returns the best failure to report for a file that the library refused with `failure`. If the
+/// first bytes or the extension are those of another format, that format's reader may explain it.
 pub fn explained(path: &Path, failure: Failure) -> Failure {
     let Some(format) = format::meant(path, &failure) else { return failure };
     match Source::open(path, Some(format)) {
@@ -220,7 +220,7 @@ pub enum Failure {
     Malformed(String),
     /// The file or the request is not supported. The text mentions an alternative.
     Unsupported(String),
-    /// One of the failures above, as a text that contains the file's path.
+    /// One of the failures above as a text, which contains the file's path.
     File(String),
     /// A signal stopped the command.
     Interrupted,

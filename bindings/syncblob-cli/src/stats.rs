@@ -59,7 +59,7 @@ impl Value for f64 {
     }
 }
 
-/// Returns the bits of the half that was converted to this float, exactly, also for a NaN.
+/// Returns the bits of the half that was converted to `value`. A NaN keeps its payload.
 fn half_of(value: f32) -> u16 {
     let bits = value.to_bits();
     let (exponent, fraction) = (bits >> 23 & 0xff, bits >> 13 & 0x3ff);
@@ -71,8 +71,8 @@ fn half_of(value: f32) -> u16 {
     (bits >> 16 & 0x8000 | magnitude) as u16
 }
 
-/// The number of values in a block. Values in a block are summed without compensation for rounding.
-/// The sums of blocks are then added with compensation.
+/// The number of values in a block. Within a block, values are added without compensation for
+/// rounding. The sums of blocks are added with compensation.
 const BLOCK: usize = 256;
 /// The number of partial sums of a block. Compilers vectorise these sums.
 const LANES: usize = 8;
@@ -107,8 +107,8 @@ impl Lanes {
         lanes
     }
 
-    /// Adds the lanes. If some lanes overflowed to infinity and others to minus infinity, adds the
-    /// values one by one instead.
+    /// Returns the sum of the lanes. If some lanes overflowed to infinity and others to minus
+    /// infinity, adds the values of `block` one by one instead.
     fn sum<T: Value>(&self, block: &[T]) -> f64 {
         let sum: f64 = self.sum.iter().sum();
         if sum.is_nan() {
@@ -134,7 +134,7 @@ impl Lanes {
 }
 
 impl Stats {
-    /// Computes the sums. Computes the digest only on request, because it takes most of the time.
+    /// Computes the statistics. The digest is optional, because it takes most of the time.
     pub fn of<T: Value>(values: &[T], stored: Dtype, with_digest: bool) -> Self {
         let mut digest = with_digest.then(Sha256::new);
         let mut bytes = Vec::with_capacity(BLOCK * size_of::<T>());

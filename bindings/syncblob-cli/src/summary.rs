@@ -3,7 +3,7 @@
 use crate::source::Result;
 use crate::values::{Pass, Values};
 
-/// The distribution of the finite values.
+/// The distribution of the finite values of a payload.
 #[derive(Debug)]
 pub struct Summary {
     pub nonfinite: usize,
@@ -76,7 +76,7 @@ impl Sums {
 #[derive(Default)]
 struct Largest {
     kept: Vec<(f64, usize)>,
-    /// The offset of the block whose values are currently being added.
+    /// The offset in the payload of the block that is being added.
     start: usize,
 }
 

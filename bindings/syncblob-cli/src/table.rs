@@ -23,8 +23,8 @@ pub const NAME: usize = 60;
 
 type Cells = [String; COLUMNS];
 
-/// Writes a line about the file, a table, notes and an empty line. Makes the rows twice instead of
-/// storing them: to compute the columns' widths, and to write.
+/// Writes a line about the file, a table, notes and an empty line. To save memory, formats the rows
+/// several times: first for the columns' widths, then for the output.
 pub fn write(out: &mut impl Write, info: &Info) -> io::Result<()> {
     let headings = HEADINGS.map(String::from);
     let mut widths = headings.each_ref().map(|cell| cell.width());
@@ -44,7 +44,7 @@ pub fn write(out: &mut impl Write, info: &Info) -> io::Result<()> {
     writeln!(out)
 }
 
-/// Writes a row of a table. Columns with an index of at least `numbers` are right-aligned.
+/// Writes a row of a table. The columns from index `numbers` on are right-aligned.
 pub fn write_cells<const N: usize>(
     out: &mut impl Write,
     cells: &[String; N],
@@ -145,7 +145,7 @@ impl Row<'_> {
             return Ok(());
         }
         let (count, Row { layer, index, .. }) = (grouped(left_out), self);
-        writeln!(out, "{layer} {index}: {count} values are not finite, left out of the sums")
+        writeln!(out, "{layer} {index}: {count} values are not finite; the sums exclude them")
     }
 }
 

@@ -11,7 +11,7 @@ pub fn is_unprintable(c: char) -> bool {
             | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Returns whether a name in an archive is safe: every program that unpacks the archive creates the
+/// Returns whether a name in an archive is safe: a program that unpacks the archive creates the
 /// file below the chosen folder, and can print the name unchanged.
 pub fn is_plain(name: &str) -> bool {
     let is_drive = name.as_bytes().get(1) == Some(&b':');
@@ -34,8 +34,8 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     text.chars().map(escape).collect::<String>().into()
 }
 
-/// Truncates a text to `max` characters, with an ellipsis, because a column is as wide as its
-/// longest cell, and a file may have very long names.
+/// Truncates a text to `max` characters and an ellipsis. Names in a file may be very long, and a
+/// column is as wide as its longest cell.
 pub fn shortened(text: &str, max: usize) -> String {
     match text.char_indices().nth(max) {
         Some((end, _)) => format!("{}…", printable(&text[..end])),

@@ -86,12 +86,12 @@ impl Values<'_> {
         each!(self, values => values.len())
     }
 
-    /// Returns whether the type has integers that f64 cannot represent exactly.
+    /// Returns whether the type is an integer type with values that f64 cannot represent exactly.
     pub fn is_wide(self) -> bool {
         each!(self, values => is_wide_of(values))
     }
 
-    /// Returns the exact element if its type is an integer type, or else None.
+    /// Returns the exact value at `index` if the type is an integer type, or else None.
     pub fn integer(self, index: usize) -> Option<i128> {
         each!(self, values => values[index].to_integer())
     }
@@ -127,8 +127,8 @@ impl Pass for Values<'_> {
     }
 }
 
-/// The data of a tensor, for repeated reading. Data that has only one part stays in memory; other
-/// data is read again.
+/// The data of a tensor, for repeated reading. If the data has only one part, it remains in memory;
+/// otherwise each pass reads the file again.
 pub struct Passes<'a> {
     source: &'a Source,
     index: usize,
@@ -185,7 +185,7 @@ impl Default for Block {
 }
 
 impl Block {
-    /// Converts values from `start` on, at most one block.
+    /// Converts at most `BLOCK` values, beginning at `start`.
     fn fill(&mut self, values: Values, start: usize) -> &[f64] {
         let count = BLOCK.min(values.len() - start);
         let block = &mut self.0[..count];
@@ -204,7 +204,7 @@ fn convert<T: Element>(from: &[T], to: &mut [f64]) {
     }
 }
 
-/// Returns the indices of the element at an offset: 5 in a shape of 2x3 is [1, 2].
+/// Returns the indices of the element at an offset. For offset 5 and shape 2x3, returns [1, 2].
 pub fn indices(shape: &[usize], mut offset: usize) -> Vec<usize> {
     let mut indices = vec![0; shape.len()];
     for (index, &dim) in indices.iter_mut().zip(shape).rev() {

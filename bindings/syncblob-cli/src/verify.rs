@@ -13,23 +13,23 @@ use syncblob::{Context, OpenOptions};
 use crate::standard_output::StandardOutput;
 use crate::{FormatArgument, Status};
 
-/// Check that files are whole, safe and finite
+/// Check that files are complete and safe, and their values finite
 ///
 /// Each finding is a line: the file, the layer, the blob, the finding and its position. The command
 /// finds
 ///
-/// - malformed bytes, and blobs without values;
+/// - malformed bytes, and blobs whose values are missing;
 ///
 /// - values that are NaN or infinite, or too large for the float that Caffe
 ///   computes with;
 ///
-/// - names that two layers with blobs, two tensors or two members of an archive have,
-///   that are not UTF-8 or control a terminal, or with which an archive would write
-///   outside the folder where it is unpacked;
+/// - equal names of two layers with blobs, two tensors or two members of an archive;
+///   names that are not UTF-8, that control a terminal, or that an archive would unpack
+///   outside the chosen folder;
 ///
-/// - a net without any value.
+/// - files without any blob.
 ///
-/// One blob at a time is in memory.
+/// The command holds one blob at a time in memory.
 #[derive(clap::Args)]
 #[command(after_help = "Exit status: 0 if nothing was found; 1 if something was, or a file cannot \
     be read; 2 for wrong usage,\nor output that cannot be printed.",
@@ -39,14 +39,14 @@ pub struct Arguments {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// Check the model files in folders, and in folders in them
+    /// Check the model files in folders and their subfolders
     ///
     /// Model files end in .caffemodel, .solverstate, .binaryproto, .safetensors, .npz or .npy.
     /// Links to folders are not followed.
     #[arg(short, long)]
     recursive: bool,
 
-    /// Print findings alone: no line for files without one, and no summary
+    /// Print only findings: no line for a file without findings, and no summary
     #[arg(short, long, conflicts_with = "json")]
     quiet: bool,
 

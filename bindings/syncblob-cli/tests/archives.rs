@@ -1,4 +1,4 @@
-//! Tests archives of NumPy arrays, which are read in parts, whatever their unpacked size.
+//! Tests archives of NumPy arrays, which may be small files with large unpacked contents.
 
 mod program;
 
@@ -29,8 +29,8 @@ fn header(out: &mut dyn Write, descr: &str, shape: &str, fortran: bool) {
     out.write_all(text.as_bytes()).unwrap();
 }
 
-/// Writes one array of 3 x 900,000 small values, which is read in several parts. `others` are the
-/// offsets and values of elements with another value.
+/// Writes one array of 3 x 900,000 values from 0 to 6, which is read in several parts. `others` are
+/// the offsets and values of elements that have other values.
 fn large(files: &Files, name: &str, others: &[(usize, f32)]) -> PathBuf {
     let mut values: Vec<f32> = (0..2_700_000).map(|n| (n % 7) as f32).collect();
     for &(at, value) in others {
@@ -110,10 +110,10 @@ fn a_damaged_part_is_a_finding() {
     }
 }
 
-/// Names that would be unpacked outside the folder, or that have characters that act on a terminal.
+/// Names that would be unpacked outside the chosen folder, or that would control a terminal.
 const NAMES: [&str; 6] = ["../../a", "/abs", "a/../../b", "..\\a", "C:a", "\u{1b}[2Ja"];
 
-/// Writes a file with one tensor of this name.
+/// Writes a safetensors file with one tensor of this name.
 fn safetensors(files: &Files, name: &str) -> PathBuf {
     let header = serde_json::json!({
         name: { "dtype": "F32", "shape": [1], "data_offsets": [0, 4] },
@@ -150,8 +150,8 @@ fn unsafe_names_are_not_written_into_an_archive() {
 fn names_that_are_too_long_for_an_archive_are_refused() {
     let files = Files::new();
     let out = files.path("out.npz");
-    // A member's name may have 65,535 bytes, including `.npy`. The names that end in `.0`, which
-    // `convert` appends to a layer's name, have 65,536.
+    // A member's name may have 65,535 bytes, including `.npy`. With `.0`, which `convert` appends
+    // to a layer's name, a name is one byte too long.
     let long = "n".repeat(65_530);
     let from = safetensors(&files, &format!("{long}."));
     let (status, _, err) = run(command("convert", &[], &[&from, &out]));
@@ -182,7 +182,7 @@ fn unsafe_names_are_findings() {
         out.write_all(&[0; 4]).unwrap();
     });
     for name in NAMES {
-        // The name is first that of an array, then that of a member that is not an array.
+        // Tests the name of an array, then the same name of a member that is not an array.
         for (member, shown) in
             [(format!("{name}.npy"), name.into()), (name.into(), name.to_string())]
         {
@@ -232,14 +232,14 @@ fn memory_does_not_grow_with_the_unpacked_size() {
         let (status, text) = bounded(words, &file);
         assert_eq!(status, Some(0), "{words:?}: {text}");
     }
-    // An array in Fortran's order would need memory for all values, so they are not read.
+    // An array in Fortran's order would need memory for all values, so its values are not read.
     let file = zeros("fortran.npz", "(16, 524288)", true);
     for (words, refused) in [(&["verify", "FILE"][..], 1), (&["show", "FILE"], 0), (&report, 0)] {
         let (status, text) = bounded(words, &file);
         assert_eq!(status, Some(refused), "{words:?}: {text}");
         assert!(words.len() > 3 || text.contains("in Fortran's order"), "{text}");
     }
-    // The size of a picture is limited.
+    // This picture would exceed the size limit of pictures.
     let file = zeros("image.npz", "(2, 2048, 2048)", false);
     let picture = files.path("image.png");
     let (status, text) = bounded(&["show", "FILE", "-o", picture.to_str().unwrap()], &file);
@@ -282,7 +282,7 @@ fn too_many_axes_are_refused_before_anything_is_printed() {
     }
 }
 
-/// Replaces the name `from` with `to`, both in the header of the member and in the directory.
+/// Replaces the name `from` with `to` in the member's header and in the archive's directory.
 fn renamed(files: &Files, from: &str, to: &str) -> PathBuf {
     let mut bytes = std::fs::read(files.path("two.npz")).unwrap();
     for at in 0..bytes.len() - from.len() {
@@ -293,7 +293,7 @@ fn renamed(files: &Files, from: &str, to: &str) -> PathBuf {
     files.write("same.npz", &bytes)
 }
 
-/// Asserts that every command that opens the file fails with this message.
+/// Asserts that every command that opens the file fails with a message that contains `what`.
 fn assert_refused(files: &Files, file: &Path, what: &str) {
     let (status, out, _) = run(command("verify", &["--json"], &[file]));
     let findings = json_lines(&out);
@@ -321,7 +321,7 @@ fn members_that_share_a_name_are_findings() {
     let what = "two members of the archive are called";
     assert_refused(&files, &renamed(&files, "b.0.npy", "a.0.npy"), what);
     assert_refused(&files, &renamed(&files, "read.it", "read.me"), what);
-    // The end record counts one member fewer than the directory contains.
+    // Makes the end record count one member fewer than the directory contains.
     let mut bytes = std::fs::read(files.path("two.npz")).unwrap();
     let end = bytes.windows(4).rposition(|bytes| bytes == b"PK\x05\x06").unwrap();
     (bytes[end + 8], bytes[end + 10]) = (3, 3);
@@ -332,7 +332,7 @@ fn members_that_share_a_name_are_findings() {
 fn tensors_that_share_a_name_are_findings() {
     let entry = r#""a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}"#;
     let header = format!("{{{entry},{entry}}}");
-    // The file ends directly after the header.
+    // The tensors are empty, so the file ends after the header.
     let bytes = [&(header.len() as u64).to_le_bytes()[..], header.as_bytes()].concat();
     let files = Files::new();
     let file = files.write("same.safetensors", &bytes);

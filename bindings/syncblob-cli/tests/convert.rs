@@ -39,12 +39,12 @@ fn listing(folder: &Path) -> Vec<(PathBuf, u64)> {
     found
 }
 
-/// The contents of a model: its name, the name, type and blobs of each layer, and the blobs without
-/// a layer. A blob is represented by its shape, its type and the bits of its values.
+/// The contents of a model: the net's name; each layer's name, type and blobs; the blobs without a
+/// layer. `Values` represents a blob by its shape, its type and the bits of its values.
 type Contents = (String, Vec<(String, String, Vec<Values>)>, Vec<Values>);
 type Values = (Vec<usize>, Dtype, Vec<u64>);
 
-/// Loads a blob in the type in which the command loads it.
+/// Loads a blob with the element type that the command would use.
 fn loaded(stored: syncblob::Result<StoredBlob<'_>>) -> Values {
     let stored = stored.unwrap();
     values(&match stored.info().dtype() {
@@ -74,8 +74,8 @@ fn values(blob: &BlobAny) -> Values {
     (blob.shape().to_vec(), blob.dtype(), bits)
 }
 
-/// Writes a net with difficult cases: layers without blobs, with equal names and without a name,
-/// doubles, values that are not finite, and an empty blob.
+/// Writes a net with difficult cases: a layer without blobs, two layers with the same name, a layer
+/// without a name, doubles, values that are not finite, and an empty blob.
 fn odd_net(files: &Files) -> PathBuf {
     let mut model = Model::create(Format::Caffemodel).unwrap();
     model.set_name("odd \"net\" 重み").unwrap();
@@ -106,7 +106,7 @@ fn a_net_survives_a_round_trip_through_safetensors() {
         let bytes = std::fs::read(&between).unwrap();
         let (_, header) = safetensors::SafeTensors::read_metadata(&bytes).unwrap();
         assert_eq!(header.metadata().as_ref().unwrap()["format"], "pt");
-        // The entries of the metadata have the same order in every run.
+        // The entries of the metadata must have the same order in every run.
         assert!(bytes[8..].starts_with(br#"{"__metadata__":{"format":"pt","syncblob":"#));
         assert_eq!(convert(&["-f"], &between, &back), "");
         assert_eq!(contents(&back), contents(&net));
@@ -260,7 +260,7 @@ fn a_solver_state_keeps_its_counters_in_a_round_trip() {
     convert(&[], &between, &back);
     assert_eq!(contents(&back), contents(&path));
     assert_eq!(Model::open(&back).unwrap().solver_info().unwrap(), info);
-    // Unlike a safetensors file, an archive contains no metadata, only the history by number.
+    // An archive has no metadata. It contains only the blobs of the history, named by number.
     let (archive, bare) = (files.path("a.npz"), files.path("bare.solverstate"));
     convert(&[], &path, &archive);
     convert(&[], &archive, &bare);
@@ -270,7 +270,7 @@ fn a_solver_state_keeps_its_counters_in_a_round_trip() {
     assert!(refuse(&[], &odd_net(&files), &files.path("x.solverstate")).contains("history.0"));
 }
 
-/// Writes a net with a BatchNorm, whose scale factor is `factor`, and a Scale.
+/// Writes a net with a BatchNorm whose factor is `factor`, followed by a Scale.
 fn normed_net(files: &Files, factor: f32) -> PathBuf {
     let mut model = Model::create(Format::Caffemodel).unwrap();
     let blob = |values: &[f32]| Blob::<f32>::from_slice([values.len()], values).unwrap();
@@ -287,8 +287,8 @@ fn normed_net(files: &Files, factor: f32) -> PathBuf {
     path
 }
 
-/// A layer: its name, its type, its bottom and top, its parameters as a field of LayerParameter,
-/// and the shapes of its blobs. The values of each blob count up from 1.
+/// A layer: its name, its type, its bottom and top, its parameters as an encoded field of
+/// LayerParameter, and the shapes of its blobs. Each blob has the values 1, 2, 3 and so on.
 struct Row<'a> {
     name: &'a str,
     layer_type: &'a str,
@@ -432,12 +432,12 @@ fn tensors_with_ambiguous_names_are_refused() {
     );
     convert(&["--only=norm.*"], &net, &archive);
     let text = refuse(&[], &archive, &out);
-    assert!(text.contains("\"norm.weight\" is of the BatchNorm \"norm\""), "{text}");
+    assert!(text.contains("\"norm.weight\" belongs to the BatchNorm \"norm\""), "{text}");
     assert!(text.contains("--names caffe"), "{text}");
     convert(&["--only=norm.running_*"], &archive, &out);
     assert_eq!(contents(&out).1[0].2.len(), 3);
 
-    // Changes a constant, as another program might.
+    // Changes the value of a constant tensor, as another program might.
     let (alone, changed) = (files.path("alone.safetensors"), files.path("changed.caffemodel"));
     convert(&["--only=alone.*"], &net, &alone);
     let mut bytes = fs::read(&alone).unwrap();
@@ -468,7 +468,7 @@ fn a_scale_factor_is_applied_as_in_caffe() {
         let (net, back) = (normed_net(&files, factor), files.path("back.caffemodel"));
         let inverse = if factor == 0.0 { 0.0 } else { 1.0 / factor };
         let expected = [[0.1 * inverse, -3.7 * inverse], [7.0 * inverse, 1e-3 * inverse]];
-        // The file `between` has no factor, so the factor of the result is 1.
+        // The file `between` contains no factor, so the factor in `back` is 1.
         for (between, only) in [("n.safetensors", "*"), ("n.npz", "*.running_*")] {
             convert(&["-f", "--only", only], &net, &files.path(between));
             convert(&["-f"], &files.path(between), &back);
@@ -513,7 +513,7 @@ fn a_program_converts_as_the_command_does() {
     let torch = torch.only("*.running_*").unwrap();
     let by_program = files.path("program");
     let refused = torch.run(&net, &by_program).unwrap_err().to_string();
-    assert!(refused.contains("--to sets"), "{refused}");
+    assert!(refused.contains("set the format with --to"), "{refused}");
     let torch = torch.to(FileFormat::Safetensors);
     assert_eq!(torch.run(&net, &by_program), Ok(vec![]));
     assert_eq!(fs::read(&by_program).unwrap(), fs::read(&by_command).unwrap());
@@ -547,7 +547,7 @@ fn only_selects_whole_layers_for_a_caffemodel() {
     assert_eq!((layers.len(), &*layers[0].0, layers[0].2.len()), (1, "scale", 2));
     let text = refuse(&["--only", "scale.1"], &net, &files.path("x.caffemodel"));
     assert!(text.contains("\"scale\" would have blob 1 and no blob 0"), "{text}");
-    // A tensor keeps its layer and its number if other tensors are omitted.
+    // If other tensors are omitted, a tensor still has its old layer and number.
     let bias = files.path("bias.safetensors");
     convert(&["--only", "scale.bias"], &net, &bias);
     let text = refuse(&[], &bias, &files.path("x.caffemodel"));
@@ -574,7 +574,7 @@ fn names_without_metadata_make_layers_or_are_refused() {
     assert_eq!(types, ["BatchNorm", ""]);
 }
 
-// --- the file that is written ----------------------------------------------------
+// --- the output file -------------------------------------------------------------
 
 #[cfg(unix)]
 #[test]
@@ -599,7 +599,7 @@ fn owner_and_group_are_kept_if_the_process_may_set_them() {
     let files = Files::new();
     let (mean, out) = (files.mean("m.binaryproto", &[1], &[2.0]), files.write("m.npy", b"old"));
     if chown(&out, Some(12345), Some(23456)).is_err() {
-        println!("skipped: only root may give files away");
+        println!("skipped: only root may change a file's owner");
         return;
     }
     fs::set_permissions(&out, fs::Permissions::from_mode(0o4640)).unwrap();
@@ -631,7 +631,7 @@ fn an_existing_file_needs_force() {
     convert(&["--force"], &mean, &out);
     assert!(fs::read(&out).unwrap().starts_with(b"\x93NUMPY"));
     if cfg!(unix) {
-        // Converts a file to itself, in another type. Windows cannot replace an open file.
+        // Replaces the input with the output. Windows cannot replace an open file.
         convert(&["--force", "--dtype=f64"], &mean, &mean);
         assert_eq!(contents(&mean).2[0].1, Dtype::F64);
     }

@@ -38,8 +38,8 @@ fn inconsistent_safetensors_files_are_refused() {
         (safetensors("{", 0), "header"),
         (safetensors("{}{}", 0), "header"),
         (safetensors("{\"a\":1}", 0), "header"),
-        (safetensors(&tensor("F32", "[2]", 8), 4), "8 bytes in a file with 4"),
-        (safetensors(&tensor("F32", "[2]", 8), 12), "8 bytes in a file with 12"),
+        (safetensors(&tensor("F32", "[2]", 8), 4), "need 8 bytes, but the file has 4"),
+        (safetensors(&tensor("F32", "[2]", 8), 12), "need 8 bytes, but the file has 12"),
         (safetensors(&tensor("F32", "[3]", 8), 8), "header"),
         (safetensors(&tensor("F32", "[-2]", 8), 8), "header"),
         (safetensors(&tensor("F32", "[4611686018427387904,4]", 0), 0), "header"),
@@ -54,7 +54,7 @@ fn inconsistent_safetensors_files_are_refused() {
         let reason = refusal(&files.write("lie.safetensors", &bytes));
         assert!(reason.contains(part), "{part} is not in {reason}");
     }
-    // The file claims a header of 2^62 bytes. An option sets the format.
+    // This file claims a header of 2^62 bytes. An option sets the format, so it is not detected.
     let mut bytes = (1_u64 << 62).to_le_bytes().to_vec();
     bytes.extend(b"{\"a\":");
     let bomb = files.write("bomb.safetensors", &bytes);
@@ -75,7 +75,7 @@ fn array(descr: &str, shape: &str) -> String {
     format!("{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}\n")
 }
 
-/// The beginning of a header of version 2, whose length field claims 4 GiB.
+/// The beginning of an npy file of version 2. Its length field claims a header of 4 GiB.
 const LONG_HEADER: &[u8] = b"\x93NUMPY\x02\x00\xff\xff\xff\xff{'descr'";
 
 #[test]
@@ -151,8 +151,8 @@ fn inconsistent_npz_archives_are_refused() {
     }
 }
 
-/// Tests that an open file without a name is refused as the output. The text of the system's link
-/// to such a file is not a path.
+/// Tests that the output must not be an open file without a name. The text of the system's link to
+/// such a file is not a path.
 #[test]
 #[cfg(target_os = "linux")]
 fn an_open_file_without_a_name_is_refused_as_out() {

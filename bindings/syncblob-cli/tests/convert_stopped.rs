@@ -1,5 +1,5 @@
-//! Tests that `syncblob convert` leaves the old file unchanged if a signal stops it or the disk is
-//! full. Uses signals and programs of Unix.
+//! Tests that `syncblob convert` leaves the old file unchanged if a signal stops the command or the
+//! disk is full. The tests need Unix's signals and programs.
 #![cfg(unix)]
 
 mod program;
@@ -49,12 +49,12 @@ fn leftovers(file: &Path) -> Vec<PathBuf> {
     paths.filter(is_hidden).collect()
 }
 
-/// Starts the program. Returns when a part of `out` is on the disk.
+/// Starts the program. Returns when a part of the output has been written to a hidden file.
 fn started(from: &Path, out: &Path) -> Child {
     let mut program = Command::new(PROGRAM);
     program.args(command("convert", &["--force"], &[from, out]));
-    // Resets signals, which a background shell or nohup ignores. SAFETY: `signal` may be called
-    // between fork and exec.
+    // Restores the default actions, because a background shell or nohup ignores these signals.
+    // SAFETY: `signal` may be called between fork and exec.
     unsafe {
         program.pre_exec(|| {
             libc::signal(libc::SIGINT, libc::SIG_DFL);
@@ -143,7 +143,7 @@ fn a_kill_leaves_the_old_file_and_a_hidden_file() {
     }
 }
 
-/// Tests with standard error as a pipe, and as a terminal.
+/// Runs the command twice: its standard error is first a pipe, then a terminal.
 #[test]
 fn progress_is_shown_only_on_a_terminal() {
     let files = Files::new();
@@ -165,7 +165,7 @@ fn progress_is_shown_only_on_a_terminal() {
     assert!(shown.trim_end().ends_with("\u{1b}[2K"), "the bar is cleared: {shown:?}");
 }
 
-/// Tests a write beyond the limit of file sizes. By default, its signal ends the program.
+/// Tests a write beyond the file size limit. The signal's default action would end the program.
 #[test]
 fn a_limit_of_file_sizes_leaves_the_old_file_and_nothing_else() {
     let files = Files::new();

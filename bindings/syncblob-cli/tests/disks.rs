@@ -14,8 +14,8 @@ use std::process::Command;
 
 use program::{disk_library, Files};
 
-/// Each kind of file that the command writes: the command, the words between input and output, the
-/// output's name, and whether the library writes it, in which case it also syncs the folder.
+/// Each kind of file that the program writes: the command, the words between input and output, the
+/// output's name, and whether the library writes the file (and then also syncs the folder).
 const SAVES: [(&str, &[&str], &str, bool); 7] = [
     ("convert", &[], "x.npz", false),
     ("convert", &[], "x.npy", false),
@@ -30,7 +30,7 @@ const SAVES: [(&str, &[&str], &str, bool); 7] = [
 struct Run {
     status: Option<i32>,
     err: String,
-    /// The calls that failed, or at which a signal was raised.
+    /// The system calls that failed, or at which a signal was raised.
     log: String,
 }
 
@@ -86,7 +86,7 @@ impl Disk {
         self.folder.join(SAVES[save].2)
     }
 
-    /// Returns the bytes of the output if no call fails. Removes the output.
+    /// Returns the bytes that the program writes if no call fails. Removes the output.
     fn expected(&self, save: usize) -> Vec<u8> {
         let run = self.run(save, false, &[]);
         assert_eq!((run.status, &*run.err), (Some(0), ""));
@@ -109,8 +109,8 @@ impl Disk {
     }
 }
 
-/// Returns a disk. Returns None if the program cannot use the fake calls, because it is linked
-/// statically or runs in an emulator.
+/// Returns a disk, or None if the preloaded library cannot make the program's calls fail, because
+/// the program is linked statically or runs in an emulator.
 fn disk() -> Option<Disk> {
     disk_library()?;
     let disk = Disk::new();
@@ -343,8 +343,8 @@ fn list_of(path: &Path) -> Option<Vec<u8>> {
     Some(list)
 }
 
-/// Saves over a file that has an access list, for each kind of file that the command writes without
-/// the library.
+/// For each kind of file that the command writes without the library: replaces a file that has an
+/// access list, then calls `check` with the path.
 fn over_a_list(variables: &[(&str, &str)], check: impl Fn(&Path)) {
     let Some(disk) = disk() else { return };
     for (save, (_, _, name, is_librarys)) in SAVES.iter().enumerate() {
@@ -372,7 +372,7 @@ fn the_access_list_of_the_old_file_is_kept() {
 }
 
 /// Tests that the group receives no rights. If a file has a list, the group bits of its mode are
-/// the mask of the list, not the group's rights.
+/// the list's mask, which may exceed the group's rights.
 #[test]
 fn without_the_old_list_the_group_has_no_rights() {
     over_a_list(&[("DISK_FAIL", "setlist:1:1")], |out| {

@@ -1,4 +1,4 @@
-//! Tests the command as a function of a program that continues after the call.
+//! Tests `syncblob_cli::run`, which a program calls in its own process.
 #![cfg(unix)]
 
 mod program;
@@ -16,11 +16,11 @@ use libc::{c_int, SIGINT, SIGTERM, SIG_IGN};
 
 use program::{disk_library, Files};
 
-/// The environment variable with the task of a child process. The child runs this test again.
+/// The environment variable that contains the task of a child process, which runs this test again.
 const TASK: &str = "SYNCBLOB_TEST_EMBEDDED";
 
-/// The environment variable with the path of the file in which `disk_library` logs the calls at
-/// which a signal was raised.
+/// The environment variable that contains the path of a file. In this file `disk_library` logs the
+/// calls at which it raised a signal.
 const LOG: &str = "DISK_LOG";
 
 static SEEN: AtomicUsize = AtomicUsize::new(0);
@@ -59,7 +59,7 @@ fn host(task: &str) -> ExitStatus {
     program.status().unwrap()
 }
 
-/// Runs the task. A signal ends the process, or the process checks how often its own handler ran.
+/// Runs the task. The signal ends the process, or the process checks how often its own handler ran.
 fn as_host(task: &str) {
     let files = Files::new();
     let own: extern "C" fn(c_int) = own;

@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use kinds::kinds;
 use program::run;
 
-/// Returns the kinds of files that `info` cannot read. A prototxt is not among them.
+/// Returns the kinds of files that `info` cannot read: all kinds but prototxts.
 fn unreadable() -> impl Iterator<Item = (Vec<u8>, String)> {
     kinds().into_iter().filter(|(_, words)| !words.contains(".prototxt"))
 }
@@ -193,7 +193,7 @@ fn a_file_of_another_format_is_refused_by_the_reader_of_that_format() {
     assert!(err.contains(": this is a Git LFS pointer to 12 bytes"), "{err}");
 }
 
-/// Tests sparse files, which are identified only by their first bytes.
+/// Tests sparse files of 5 GiB. Only their first bytes can show what they are.
 #[test]
 fn messages_about_too_large_files_contain_the_kind_and_no_suspicion() {
     let folder = tempfile::tempdir().unwrap();

@@ -74,7 +74,7 @@ impl Files {
         self.path("n.solverstate")
     }
 
-    /// A blob of 4 elements that has only one value. It can be listed, but not loaded.
+    /// A blob of 4 elements with only one value. Commands can list the blob, but not load it.
     fn short(&self) -> PathBuf {
         self.write("short.binaryproto", b"\x3a\x02\x08\x04\x2a\x04\0\0\0\0")
     }
@@ -198,13 +198,13 @@ fn the_option_as_replaces_the_detection() {
     let mean = files.mean();
     let (status, out, _) = info(&["--json", "--as", "blob"], &[&mean]);
     assert_eq!((status, out), (0, info(&["--json"], &[&mean]).1));
-    // Protobuf ignores the fields of another message as unknown fields. The library refuses them.
+    // A protobuf parser would ignore the fields of another message, but the library refuses them.
     let (status, out, err) = info(&["--json", "--as", "solverstate"], &[&files.net("n")]);
     assert_eq!((status, out.as_str()), (1, ""));
     assert!(err.contains("SB_ERR_MALFORMED"), "{err}");
 }
 
-/// Runs `info` with one of its output streams redirected to a full device.
+/// Runs `info` with standard output or standard error redirected to a full device.
 #[cfg(unix)]
 fn info_into_nothing(
     file: &Path,

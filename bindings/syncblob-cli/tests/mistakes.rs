@@ -1,4 +1,4 @@
-//! Tests the messages for users' mistakes. The useful part of a message comes first.
+//! Tests the messages for users' mistakes.
 
 mod program;
 
@@ -6,8 +6,8 @@ use std::fs;
 
 use program::{run, Files};
 
-/// The command line, with files of `Files`; the status; a part of the helpful message; and a part
-/// of an earlier, unhelpful message that must not be printed again (empty if there was none).
+/// The command line, with names of test files; the status; a part of the expected message; and a
+/// part of a former, unhelpful message that must not be printed (empty if there was none).
 const MISTAKES: [(&str, i32, &str, &str); 26] = [
     (
         "verify models",

@@ -85,7 +85,7 @@ fn nets_are_converted() {
     let image = prototxt(&FC.replace("data", "flat"))
         .replace("dim: 1 dim: 3 ", "dim: 1 dim: 3 dim: 1 dim: 1 ")
         + "layer { name: 'flat' type: 'Flatten' bottom: 'data' top: 'flat' }";
-    // The layers are in an order in which each layer follows its inputs.
+    // Sorts the layers, because each layer must follow the layers that make its inputs.
     let (head, flat) = image.split_at(image.rfind("layer").unwrap());
     let (input, fc) = head.split_at(head.rfind("layer").unwrap());
     folder.files.write("image.prototxt", [input, flat, fc].concat().as_bytes());
@@ -140,7 +140,7 @@ fn weights_are_written_as_floats_or_as_halves() {
     }
 }
 
-/// Tests the metadata: the program that wrote the file, and the sources of the file.
+/// Tests the metadata: the program that wrote the file, and the names and digests of the inputs.
 #[test]
 fn metadata_contains_the_sources() {
     let folder = Folder::new();
@@ -170,7 +170,7 @@ fn metadata_contains_the_sources() {
     }
 }
 
-/// Tests that a pipe is not opened again for its digest, which would be that of an empty file.
+/// Tests that a pipe is not opened again for a digest, because the second open would read no bytes.
 #[cfg(unix)]
 #[test]
 fn a_pipe_has_a_name_but_no_digest() {
@@ -364,7 +364,7 @@ fn the_prototxt_of_a_model_is_printed() {
     let graph = |path: &Path| fields(&fs::read(path).unwrap(), 7).concat();
     let graphs = [graph(&folder.files.path("found.onnx")), graph(&folder.out)];
     assert_eq!(graphs[0], graphs[1]);
-    // The printed text already has the current form.
+    // The printed text already has the current form, so upgrading does not change it.
     assert_eq!(folder.run("prototxt --upgrade found.prototxt"), (0, text, String::new()));
 }
 
@@ -428,7 +428,7 @@ fn info_lists_nets_with_known_shapes() {
     }
 }
 
-/// Tests a model without connections, which has no net, and a malformed prototxt, whose error is
+/// Tests a model whose layers have no bottoms and tops, and a malformed prototxt, whose error is
 /// reported.
 #[test]
 fn info_lists_no_net_for_a_model_without_connections() {
@@ -487,7 +487,7 @@ fn a_file_without_a_net_has_no_prototxt() {
     }
 }
 
-/// Tests the names of a prototxt in messages and in the output.
+/// Tests that names in a prototxt are escaped in messages and in the output.
 #[cfg(unix)]
 #[test]
 fn a_hostile_name_cannot_reach_the_terminal() {
@@ -537,7 +537,7 @@ fn a_symbolic_link_is_followed_and_not_replaced() {
         assert!(
             fs::symlink_metadata(&link).unwrap().is_symlink() && Path::new(&folder.out).exists()
         );
-        // A link to an input file is refused as the output.
+        // The output must not be a link to an input file.
         let model = fs::read(&folder.model).unwrap();
         std::os::unix::fs::symlink(&folder.model, folder.files.path("model.onnx")).unwrap();
         let (status, _, err) = folder.run("convert net.caffemodel model.onnx --force");

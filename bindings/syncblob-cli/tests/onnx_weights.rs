@@ -36,7 +36,7 @@ fn weights_equal_those_of_the_model() {
     let (status, _, err) = run(command("convert", &[], &[&prototxt, &model, &out]));
     assert_eq!((status, &*err), (0, ""));
 
-    // The file must contain the weights as often as a file for which the system copied no value.
+    // The weights must occur as often as in a file that the program wrote without system copies.
     let net = Net::from_prototxt(NET.as_bytes(), &NetOptions::default()).unwrap();
     let net = net.with_weights(Arc::new(Model::open(&model).unwrap())).unwrap();
     let wanted = net.to_onnx(&OnnxOptions::default()).unwrap().to_bytes().unwrap();

@@ -51,7 +51,7 @@ fn the_page_needs_no_other_file_and_shows_names_as_text() {
     assert_eq!(page.matches("<title>").count(), 1 + 1, "the page's, and one histogram's");
 }
 
-/// Tests that the page contains the texts and the paths of the drawing.
+/// Tests that the page contains the drawing's texts and SVG paths.
 #[test]
 fn a_net_with_connections_is_drawn() {
     let files = Files::new();
@@ -156,7 +156,7 @@ fn look(browser: &mut Browser, page: &Path) -> (u64, u64) {
     let decoded = "Promise.all([...document.images].map(image => image.decode()))
         .then(() => [...document.images].every(image => image.naturalWidth > 0))";
     assert_eq!(browser.evaluate(decoded), true);
-    // The style must be applied, because the policy contains its hash.
+    // The browser must apply the style, because the page's policy contains the style's hash.
     assert_eq!(browser.evaluate("getComputedStyle(document.body).maxWidth"), "1440px");
     let count = |browser: &mut Browser, what: &str| {
         browser.evaluate(&format!("document.querySelectorAll('{what}').length")).as_u64().unwrap()
@@ -218,7 +218,7 @@ fn focused(browser: &mut Browser) -> String {
     browser.evaluate(element).as_str().unwrap().to_owned()
 }
 
-/// Tests the search and the sorting from the top of the page, using only the keys Tab and Enter.
+/// Tests searching and sorting with the keyboard, beginning at the top of the page.
 fn search_and_sort(browser: &mut Browser) {
     browser.press("Tab");
     assert_eq!(focused(browser), "INPUT ");

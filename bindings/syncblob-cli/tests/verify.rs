@@ -14,7 +14,7 @@ fn verify(options: &[&str], files: &[&Path]) -> (i32, String, String) {
     run(command("verify", options, files))
 }
 
-/// Returns the findings in one file. Asserts that nothing else is printed.
+/// Returns the findings in one file. Asserts that the command prints nothing else.
 fn findings(file: &Path) -> Vec<Value> {
     let (status, out, err) = verify(&["--json"], &[file]);
     let findings = json_lines(&out);
@@ -140,8 +140,8 @@ fn other_formats_are_detected_unless_a_format_is_set() {
     assert_eq!(json_lines(&out)[0]["status"], "SB_ERR_MALFORMED");
 }
 
-/// Returns the inputs of all fuzzers. Without Python, returns only the stored inputs, without the
-/// generated seeds.
+/// Returns the inputs of all fuzzers: stored files, and seeds that a Python script generates. If
+/// Python is not installed, returns only the stored files.
 fn corpora(files: &Files) -> Vec<PathBuf> {
     let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
     let made = files.path("made");
@@ -162,7 +162,7 @@ fn no_byte_string_ends_the_program() {
     let files = Files::new();
     let corpora = corpora(&files);
     if corpora.is_empty() {
-        eprintln!("not tested: the crate stands alone, without the fuzzers' inputs");
+        eprintln!("not tested: the crate was copied without the folder of the fuzzers' inputs");
         return;
     }
     assert!(corpora.len() > 250, "{} files", corpora.len());

@@ -10,7 +10,7 @@ use syncblob_sys as sys;
 
 pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// The maximum number of characters that a message quotes of the first of several problems.
+/// If an error has several problems, its message quotes at most this many characters of the first.
 const MOST_OF_FIRST: usize = 200;
 
 #[derive(Debug)]
@@ -34,14 +34,14 @@ impl Failure {
         Self::argument(format!("{what} is NULL"))
     }
 
-    /// Makes the failure for a file that cannot be read.
+    /// Returns the failure for a file that cannot be read.
     pub fn file(path: &std::path::Path, error: &io::Error) -> Self {
         let device_code = error.raw_os_error().unwrap_or(0);
         let message = format!("{path:?}: {error}");
         Self { device_code, ..Self::new(sys::SB_ERR_IO, message) }
     }
 
-    /// Makes the failure for a callback that failed.
+    /// Returns the failure for a callback that returned `status`.
     pub fn of_callback(status: sys::sb_status, device_code: i32, message: &str) -> Self {
         Self { device_code, ..Self::new(status, message) }
     }
@@ -70,7 +70,7 @@ impl Failure {
     }
 }
 
-/// Escapes a text to printable ASCII on one line, as the C library does in its errors.
+/// Converts a text to one line of printable ASCII with escapes, like messages of the C library.
 fn printable(text: &str) -> String {
     let mut printable = String::with_capacity(text.len());
     for character in text.chars() {
@@ -114,7 +114,7 @@ fn status_of(kind: ErrorKind) -> sys::sb_status {
     }
 }
 
-/// Returns the error's message: of several problems, it quotes the first and counts the others.
+/// Returns the error's message, which quotes the first of several problems and counts the others.
 fn message_of(error: &syncblob_net::Error) -> String {
     match error.problems() {
         [first, rest @ ..] if !rest.is_empty() => {
@@ -125,7 +125,7 @@ fn message_of(error: &syncblob_net::Error) -> String {
     }
 }
 
-/// Runs the body of an exported function. A panic becomes INTERNAL.
+/// Runs `work`, the body of an exported function. If it panics, returns INTERNAL.
 ///
 /// # Safety
 /// `err` is NULL or points to memory for an error.
@@ -148,7 +148,7 @@ mod tests {
     /// Runs `work` and returns the status and the error.
     fn guarded(work: impl FnOnce() -> Result<()>) -> (sys::sb_status, sys::sb_error) {
         let mut error = MaybeUninit::zeroed();
-        // SAFETY: there is memory for an error, and an error of zeros is valid.
+        // SAFETY: `error` has memory for an sb_error, and an sb_error of zeros is valid.
         unsafe { (guard(error.as_mut_ptr(), work), error.assume_init()) }
     }
 

@@ -1,6 +1,6 @@
 //! libsyncblob-net: the functions and structs of `include/syncblob/net.h`. cbindgen generates this
-//! header from the crate. CMake links the library, see the README.
-// Names, contracts and marks such as [borrowed] are written as in the C headers.
+//! header from the crate. The README describes how CMake links the library.
+// Names, contracts and marks such as [borrowed] follow the conventions of the C headers.
 #![allow(non_camel_case_types, clippy::missing_safety_doc, rustdoc::broken_intra_doc_links)]
 
 mod failure;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use syncblob_net::{BlobShapes, Net, Shape};
 use syncblob_sys::sb_text;
 
-/// Texts in one buffer. A NUL follows each text.
+/// Texts that share a buffer. A NUL follows each text.
 pub struct Texts {
     texts: Box<[sb_text]>,
     /// The buffer that `texts` points into.
@@ -63,7 +63,7 @@ impl NetTexts {
 /// The shapes of a net's blobs.
 pub struct Shapes {
     known: HashMap<String, Shape>,
-    /// The reason why the shape of a blob that is not in `known` could not be computed.
+    /// The reason why the shapes of all other blobs could not be computed.
     reason: String,
 }
 
@@ -74,7 +74,7 @@ impl Shapes {
         Self { known: known.into_iter().collect(), reason }
     }
 
-    /// Returns the blob's shape, or the reason why it is not known.
+    /// Returns the blob's shape, or the reason why the shape is not known.
     pub fn get(&self, name: &str) -> Result<&[i64], &str> {
         self.known.get(name).map(Vec::as_slice).ok_or(&self.reason)
     }

@@ -59,9 +59,9 @@ impl sb_net {
 /// Opens the net of a prototxt, in any of Caffe's generations, with the weights of a model. Without
 ///  a prototxt, opens the net that is stored in the model.
 ///  @param prototxt [borrowed, nullable] `prototxt_size` bytes. NULL: the net stored in `model`,
-///      which rarely contains the shapes of its inputs, so that `options` must usually contain them
-///  @param model [borrowed, nullable] a caffemodel, which must outlive the net unchanged. For a
-///      caffemodel in memory use sb_model_open_bytes. NULL: a net without weights
+///      which rarely contains the shapes of its inputs, so `options` must usually contain them
+///  @param model [borrowed, nullable] a caffemodel; do not change or destroy it before the net.
+///      sb_model_open_bytes opens a caffemodel in memory. NULL: a net without weights
 ///  @param options [borrowed, nullable] NULL: SB_NET_OPTIONS_INIT
 ///  @param out [owned] sb_net_destroy
 ///  Errors: INVALID_ARGUMENT (neither a prototxt nor a model, a negative count or limit, options
@@ -89,7 +89,7 @@ pub unsafe extern "C" fn sb_net_open(
             unsafe { (net_options(options)?, bytes(prototxt.cast(), prototxt_size, "prototxt")?) };
         let text = (!prototxt.is_null()).then_some(text);
         let model = NonNull::new(model.cast_mut()).map(|model| {
-            // SAFETY: the header's contract. Only const functions are called on the model.
+            // SAFETY: the header's contract. The net calls only const functions on the model.
             unsafe { Model::borrow_raw(model, &Context::host()) }
         });
         let net = Net::open(text, model.map(Arc::new), &options)?;
@@ -218,7 +218,7 @@ pub unsafe extern "C" fn sb_net_destroy(net: *mut sb_net) {
 }
 
 /// Describes the net.
-///  @param out the caller sets `struct_size`. At most that many bytes are written
+///  @param out the caller sets `struct_size`; the function writes at most that many bytes
 ///  Errors: ABI_MISMATCH (a struct_size of no known version), INTERNAL.
 #[must_use]
 #[no_mangle]
@@ -257,7 +257,7 @@ pub unsafe extern "C" fn sb_net_info(
 
 /// Describes a layer.
 ///  @param layer 0..num_layers-1
-///  @param out the caller sets `struct_size`. At most that many bytes are written
+///  @param out the caller sets `struct_size`; the function writes at most that many bytes
 ///  Errors: INDEX_OUT_OF_RANGE, ABI_MISMATCH (a struct_size of no known version), INTERNAL.
 #[must_use]
 #[no_mangle]
@@ -296,7 +296,7 @@ pub unsafe extern "C" fn sb_net_layer_info(
     unsafe { guard(err, look) }
 }
 
-/// Returns the shape that a blob has after all layers have run, computed by Caffe's rules.
+/// Computes by Caffe's rules the shape that a blob has after all layers have run.
 ///  @param name [borrowed, nullable when name_size is 0] `name_size` bytes
 ///  @param out_shape [borrowed] `out_num_axes` dimensions, valid until the net is destroyed
 ///  @param out_num_axes 0 to SB_MAX_AXES

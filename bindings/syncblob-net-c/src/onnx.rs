@@ -14,13 +14,13 @@ use crate::pointers::{adopt, list, object, path, put, text, texts};
 use crate::sink::Sink;
 use crate::types::{sb_net_problem, sb_onnx_options};
 
-/// Writes the net as an ONNX file of opset 17 into a buffer. With capacity 0, writes nothing, but
+/// Writes the net as an ONNX file of opset 17 into a buffer. If capacity is 0, writes nothing, but
 ///  stores the size of the file in out_size and returns BUFFER_TOO_SMALL.
 ///  @param options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT
 ///  @param buffer [borrowed, nullable when capacity is 0] receives the file. Its contents are
 ///      unspecified after a failure other than BUFFER_TOO_SMALL
-///  @param capacity bytes of `buffer`
-///  @param out_size [nullable] bytes written. With BUFFER_TOO_SMALL, the needed capacity
+///  @param capacity the size of `buffer` in bytes
+///  @param out_size [nullable] the bytes written, or after BUFFER_TOO_SMALL the needed capacity
 ///  Errors: INVALID_ARGUMENT (a negative count, options that do not fit the net), ABI_MISMATCH
 ///  (options of another version), UNSUPPORTED (options that set an unknown member; layers that
 ///  cannot be converted; an announced blob), MALFORMED (a net or weights that contradict
@@ -62,7 +62,7 @@ pub unsafe extern "C" fn sb_net_save_onnx(
     unsafe { guard(err, save) }
 }
 
-/// Writes the file of sb_net_save_onnx into a sink. See sb_sink for the file after a failure.
+/// Like sb_net_save_onnx, but writes into a sink. sb_sink describes the file after a failure.
 ///  @param options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT
 ///  @param sink [borrowed]
 ///  Errors: as sb_net_save_onnx, UNSUPPORTED (a sink that sets an unknown member), ABI_MISMATCH (a
@@ -95,11 +95,11 @@ pub unsafe extern "C" fn sb_net_save_onnx_sink(
     unsafe { guard(err, save) }
 }
 
-/// Writes the file of sb_net_save_onnx to a path. An existing file is either replaced completely or
-///  left unchanged. Above 2 GiB, the weights are in a second file, whose path is `path` with
-///  ".data" appended. Both files are written under temporary names that begin with ".syncblob-" and
-///  then renamed, the second file first. A process that is killed may leave a temporary file. If
-///  the path is a symbolic link, the file that it points to is replaced.
+/// Like sb_net_save_onnx, but writes a file. An existing file is either replaced completely or left
+///  unchanged. If one file would exceed 2 GiB, the weights are in a second file, whose path is
+///  `path` with ".data" appended. Files are written under temporary names, which begin with
+///  ".syncblob-", and then renamed, the second file first. A process that is killed may leave a
+///  temporary file. If the path is a symbolic link, the file that it points to is replaced.
 ///  @param options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT
 ///  @param path [borrowed] NUL-terminated
 ///  Errors: as sb_net_save_onnx, IO (errno in device_code).
@@ -228,10 +228,10 @@ fn size_of_one_file(onnx: &Onnx) -> Result<usize> {
         return Err(Failure::new(sys::SB_ERR_OVER_LIMIT, text));
     }
     usize::try_from(onnx.size())
-        .map_err(|_| Failure::new(sys::SB_ERR_OVER_LIMIT, "more bytes than the address space"))
+        .map_err(|_| Failure::new(sys::SB_ERR_OVER_LIMIT, "the file exceeds the address space"))
 }
 
-/// The part of the caller's buffer that has not been written.
+/// The rest of the caller's buffer, which has not been written.
 struct Buffer {
     at: *mut u8,
     left: usize,

@@ -19,7 +19,7 @@ const MAX_STRUCT_SIZE: usize = 4096;
 /// The struct is `repr(C)` and has no destructor. Each member is valid if all its bits are 0.
 pub unsafe trait Grows: Copy {
     const NAME: &'static str;
-    /// The struct's size in the first version that contains the struct.
+    /// The size of the struct in the first version of the library that contains it.
     const FIRST: usize;
 }
 
@@ -61,7 +61,7 @@ const _: () = {
     assert!(size_of::<sb_onnx_options>() == sb_onnx_options::FIRST);
 };
 
-/// Reads the member `struct_size`, which is the first, and checks it.
+/// Reads and checks the first member, `struct_size`.
 ///
 /// # Safety
 /// `given` begins with a `usize`.
@@ -71,15 +71,15 @@ unsafe fn size_of_given<T: Grows>(given: *const T) -> Result<usize> {
     let wrong = |text| Err(Failure::new(sys::SB_ERR_ABI_MISMATCH, text));
     let (name, first) = (T::NAME, T::FIRST);
     if !(first..=MAX_STRUCT_SIZE).contains(&size) {
-        return wrong(format!("{name} has {first} bytes or more, struct_size is {size}"));
+        return wrong(format!("{name} has at least {first} bytes, but struct_size is {size}"));
     }
     if size % size_of::<usize>() != 0 {
-        return wrong(format!("{name} ends within a member, struct_size is {size}"));
+        return wrong(format!("struct_size is {size}, but {name} has no member that ends there"));
     }
     Ok(size)
 }
 
-/// Copies the caller's struct of any version. Copies members that it lacks from `defaults`.
+/// Copies the caller's struct of any version. Members that it lacks are copied from `defaults`.
 ///
 /// # Safety
 /// `given` is NULL or points to a struct that begins with its size in bytes.
@@ -100,7 +100,7 @@ pub unsafe fn adopt<T: Grows>(given: *const T, defaults: T) -> Result<T> {
         Some(at) => Err(Failure::new(
             sys::SB_ERR_UNSUPPORTED,
             format!(
-                "{} sets a member at byte {} that this version does not know",
+                "{} sets a member at byte {} that this version does not have",
                 T::NAME,
                 shared + at
             ),
@@ -108,7 +108,7 @@ pub unsafe fn adopt<T: Grows>(given: *const T, defaults: T) -> Result<T> {
     }
 }
 
-/// Fills the caller's struct, of any version. Sets members that this version does not know to 0.
+/// Fills the caller's struct of any version. Sets to 0 the members that this version lacks.
 ///
 /// # Safety
 /// `out` is NULL or points to a struct that begins with its size in bytes.
@@ -128,7 +128,7 @@ pub unsafe fn give<T: Grows>(out: *mut T, value: T) -> Result<()> {
     Ok(())
 }
 
-/// Writes a result through a pointer. Does nothing if the pointer is NULL.
+/// Stores a result in `*out`. Does nothing if `out` is NULL.
 ///
 /// # Safety
 /// `out` is NULL or points to memory for the result.
@@ -167,7 +167,7 @@ pub unsafe fn bytes<'a>(pointer: *const u8, size: usize, what: &str) -> Result<&
     unsafe { list(pointer, size, what) }
 }
 
-/// Copies a text. Escapes a text that is not UTF-8, as the crate `syncblob-net` does.
+/// Copies a text. If the text is not UTF-8, escapes it, as the crate `syncblob-net` does.
 ///
 /// # Safety
 /// The text's pointer is NULL or points to the text's bytes.

@@ -5,7 +5,7 @@ use std::ptr;
 
 use syncblob_sys::sb_text;
 
-/// The name of a blob, and a shape for this blob.
+/// The name and the shape of a blob.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct sb_net_blob {
@@ -35,18 +35,18 @@ pub struct sb_net_options {
     pub stages: *const sb_text,
     /// elements of `stages`
     pub num_stages: i64,
-    /// the size of the batch: of the first axis of the first input, and of each other input whose
-    ///  first axis has the same size; 0: the size in the net
+    /// a new size for the first axis of the first input, and of each other input whose first axis
+    ///  has the same size; 0: the size in the net
     pub batch: i64,
     /// the level for the layers' `include` and `exclude` rules
     pub level: i32,
     /// the maximum depth of nested messages; 0: 32
     pub max_depth: i32,
-    /// the maximum size of a prototxt, and of a model's messages without blobs; 0: 16 MiB
+    /// the maximum bytes of a prototxt, and of a model's messages without blobs; 0: 16 MiB
     pub max_bytes: usize,
     /// the maximum number of layers; 0: 100,000
     pub max_layers: i64,
-    /// the maximum number of values in all fields; a value uses some 100 bytes; 0: 2,000,000
+    /// the maximum number of values in all fields; each needs about 100 bytes; 0: 2,000,000
     pub max_fields: i64,
 }
 
@@ -70,7 +70,7 @@ pub struct sb_net_summary {
     pub warnings: *const sb_text,
     /// elements of `warnings`
     pub num_warnings: i64,
-    /// number of layers, without layers for training, data and losses
+    /// number of layers; layers for training, data and losses are not counted
     pub num_layers: i64,
 }
 
@@ -88,8 +88,8 @@ pub struct sb_net_layer {
     pub bottoms: *const sb_text,
     /// elements of `bottoms`
     pub num_bottoms: i64,
-    /// [borrowed] names of the blobs that the layer writes. If the layer works in place, it writes
-    ///  one of its bottoms
+    /// [borrowed] names of the blobs that the layer writes; if it works in place, one of them
+    ///  is also a bottom
     pub tops: *const sb_text,
     /// elements of `tops`
     pub num_tops: i64,
@@ -129,7 +129,7 @@ pub struct sb_onnx_entry {
 }
 
 /// Options for converting a net into ONNX. `mean`, `scale` and `swap_rb` describe Caffe's
-///  preprocessing of pixels. The file applies it to every input with four axes.
+///  preprocessing of pixels. The ONNX net preprocesses every input with four axes.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct sb_onnx_options {
@@ -140,7 +140,7 @@ pub struct sb_onnx_options {
     pub outputs: *const sb_text,
     /// elements of `outputs`; 0: the outputs of the net
     pub num_outputs: i64,
-    /// [borrowed] a name for the axis of the batch, whose size is then variable. Empty: the size
+    /// [borrowed] a name for the inputs' first axis, whose size is then variable. Empty: the size
     ///  is fixed
     pub batch: sb_text,
     /// [borrowed, nullable when num_mean is 0] the mean, in the net's order of channels: a number
@@ -172,12 +172,12 @@ pub struct sb_onnx_options {
     /// elements of `metadata`
     pub num_metadata: i64,
     /// [nullable] called for each layer that cannot be converted, before the conversion returns
-    ///  UNSUPPORTED. The error's message describes only the first
+    ///  UNSUPPORTED. The error's message describes only the first such layer
     pub report: sb_net_reporter,
     /// passed to `report` and to `warn`
     pub user: *mut c_void,
-    /// [nullable] called for each difference between the file and the net, before the conversion
-    ///  returns OK: an output with another name, or weights that became infinite in 16 bits
+    /// [nullable] called before the conversion returns OK, for each difference between the file and
+    ///  the net: an output with another name, or weights that became infinite in 16 bits
     pub warn: sb_net_warner,
 }
 

@@ -25,7 +25,7 @@ fn real(name: &str) -> Option<PathBuf> {
     }
 }
 
-/// Converts with the C functions, into a buffer of the size that the first call returns.
+/// Converts with the C functions. A first call returns the size of the buffer.
 fn by_c(prototxt: &PathBuf, model: &PathBuf) -> Vec<u8> {
     let path = |path: &PathBuf| CString::new(path.to_str().unwrap()).unwrap();
     let (prototxt, model) = (path(prototxt), path(model));

@@ -1,9 +1,9 @@
 //! Changes nets at random and writes files to test other readers of ONNX: `mutated_nets NETS OUT
 //! FIRST COUNT`.
 //!
-//! NETS is a folder of prototxts. For each of COUNT numbers, beginning at FIRST, the folder OUT
-//! receives the changed net as NUMBER.prototxt. If the net can be converted with made-up weights,
-//! OUT also receives NUMBER.onnx, otherwise the error as NUMBER.txt.
+//! NETS is a folder of prototxts. For each NUMBER of the COUNT numbers from FIRST on, the program
+//! writes a changed net to OUT/NUMBER.prototxt, and converts it with made-up weights. It writes the
+//! result to OUT/NUMBER.onnx, or the error to OUT/NUMBER.txt.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use syncblob_net::{Net, NetOptions, OnnxOptions, Result};
 #[allow(dead_code, unused_imports)]
 mod targets;
 
-/// The maximum number of elements of all made-up weights of a net.
+/// The maximum total number of elements in a net's made-up weights.
 const MOST_WEIGHTS: i64 = 1 << 22;
 
 fn convert(text: &[u8]) -> Result<Vec<u8>> {

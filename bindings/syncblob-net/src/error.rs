@@ -12,7 +12,7 @@ pub enum ErrorKind {
     Limit,
     /// The net contradicts itself, breaks Caffe's rules or does not fit its weights.
     Invalid,
-    /// An option does not fit the net, such as the name of an unknown blob.
+    /// An option does not fit the net; for example, it names an unknown blob.
     Argument,
     /// The net is valid in Caffe or in a fork of Caffe, but this crate does not convert it.
     Unsupported,
@@ -79,14 +79,14 @@ impl Error {
         Self::new(ErrorKind::Unsupported, message)
     }
 
-    /// Makes one error of several problems. Its message has a line for each, in the layers' order.
+    /// Makes one error from all problems. The message has a line for each, in the layers' order.
     pub(crate) fn of_problems(mut problems: Vec<Problem>) -> Self {
         problems.sort_by_key(|problem| problem.at);
         let lines: Vec<String> = problems.iter().map(Problem::to_string).collect();
         Self { problems, ..Self::unsupported(lines.join("\n")) }
     }
 
-    /// Returns all layers that cannot be converted; an empty slice for any other kind of error.
+    /// Returns all layers that cannot be converted, or an empty slice for another kind of error.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
@@ -133,5 +133,5 @@ impl From<std::io::Error> for Error {
     }
 }
 
-/// The result of this crate's calls.
+/// The result of this crate's functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -6,14 +6,14 @@ use crate::message::Message;
 use crate::net::NetOptions;
 use crate::{Error, Result};
 
-/// The net's state, which a layer's rules are compared with: phase TEST, a level and stages.
+/// The state with which layers' rules are compared: phase TEST, a level and stages.
 pub(crate) struct State<'a> {
     level: i64,
     stages: HashSet<&'a [u8]>,
 }
 
 impl<'a> State<'a> {
-    /// Makes the state from the options. As in Caffe, adds the stages that the net lists.
+    /// Makes the state from the options, and adds the stages that the net lists, as Caffe does.
     pub fn new(net: &'a Message, options: &'a NetOptions) -> Self {
         let mut stages: HashSet<&[u8]> = options.stages.iter().map(String::as_bytes).collect();
         if let Some(state) = net.message("state") {
@@ -22,7 +22,7 @@ impl<'a> State<'a> {
         Self { level: options.level.into(), stages }
     }
 
-    /// Returns whether the rules of a layer include the layer.
+    /// Returns whether a layer's rules include the layer in the net.
     pub fn includes(&self, layer: &Message) -> Result<bool> {
         let (mut include, mut exclude) = (layer.messages("include"), layer.messages("exclude"));
         if layer.has("include") && layer.has("exclude") {

@@ -14,12 +14,12 @@ pub(crate) struct Inputs {
     pub known: Vec<(String, Shape)>,
     /// The tops of data layers, which are inputs only if a layer reads them.
     of_data: HashSet<String>,
-    /// The tops of data layers that have no known shape, each with its layer's description.
+    /// The tops of data layers whose shapes are not known, each with the description of its layer.
     unknown: HashMap<String, String>,
 }
 
 impl Inputs {
-    /// Removes the data layers and returns their tops as inputs. Options may set or replace shapes.
+    /// Removes the data layers and returns their tops as inputs, with the shapes in the options.
     pub fn take(
         layers: &mut Vec<Layer>,
         options: &NetOptions,
@@ -33,7 +33,7 @@ impl Inputs {
         for layer in &data {
             inputs.add(layer, &mut seen).map_err(|error| error.within(layer))?;
             if layer.layer_type != "Input" {
-                warnings.push(format!("{layer}: left out, its tops are inputs"));
+                warnings.push(format!("{layer}: left out; its tops become inputs"));
             }
         }
         inputs.replace(layers, &options.inputs)?;
@@ -71,7 +71,7 @@ impl Inputs {
             let shown = name.escape_default();
             if !shape.iter().all(|&dim| is_given(dim)) {
                 return Err(Error::argument(format_args!(
-                    "the shape {shape:?} for '{shown}': dimensions are from 1 to 2147483647"
+                    "the shape {shape:?} for '{shown}': dimensions must be from 1 to 2147483647"
                 )));
             }
             if let Some(input) = self.known.iter_mut().find(|input| input.0 == *name) {
@@ -91,7 +91,7 @@ impl Inputs {
         Ok(())
     }
 
-    /// Returns text that lists the first inputs, for an error about an unknown name.
+    /// Returns text that lists some inputs, for an error about an unknown name.
     fn others(&self, layers: &[Layer], made: &HashSet<&String>) -> String {
         let known = self.known.iter().map(|input| &input.0);
         let lacking = layers.iter().flat_map(|layer| &layer.bottoms);
@@ -108,14 +108,14 @@ impl Inputs {
         }
     }
 
-    /// Removes tops of data layers, such as labels, that no layer reads any more.
+    /// Removes the tops of data layers that no remaining layer reads, such as labels.
     pub fn forget_unread(&mut self, layers: &[Layer]) {
         let read: HashSet<&String> = layers.iter().flat_map(|layer| &layer.bottoms).collect();
         let of_data = &self.of_data;
         self.known.retain(|(name, _)| read.contains(name) || !of_data.contains(name));
     }
 
-    /// Returns blobs that a layer reads although neither an input nor an earlier layer makes them.
+    /// Returns the blobs that layers read, but that are neither inputs nor tops of earlier layers.
     pub fn open(&self, layers: &[Layer]) -> Vec<String> {
         let mut made: HashSet<&String> = self.known.iter().map(|input| &input.0).collect();
         let mut open = Vec::new();
@@ -126,7 +126,7 @@ impl Inputs {
         open
     }
 
-    /// Makes the error for a bottom that is not an input and that no earlier layer writes.
+    /// Returns the error for a bottom that is neither an input nor a top of an earlier layer.
     pub fn missing(&self, name: &str) -> Error {
         let name_shown = name.escape_default();
         match self.unknown.get(name) {
@@ -151,13 +151,13 @@ pub(crate) fn twice(top: &str) -> String {
     format!("another layer also writes its top '{}'", top.escape_default())
 }
 
-/// Returns why Caffe refuses a layer: it works in place on a blob that other layers read, too.
+/// Returns the error message for a layer that works in place on a blob that other layers read.
 pub(crate) fn read_twice(top: &str) -> String {
     format!("it works in place on '{}', which other layers read", top.escape_default())
 }
 
-/// Changes the size of the batch, which is the first axis of the first input. Also changes the
-/// first axis of other inputs, if it has the same size.
+/// Changes the size of the batch: of the first axis of the first input, and of each other input
+/// whose first axis has the same size.
 pub(crate) fn resize_batch<'s>(
     shapes: impl Iterator<Item = &'s mut Shape>,
     size: impl Fn(i64) -> i64,
@@ -174,7 +174,7 @@ fn brings_data(layer: &Layer) -> bool {
     by_name || (layer.bottoms.is_empty() && rule(&layer.layer_type).is_none())
 }
 
-/// Returns the shapes of the layer's tops, if the layer contains them.
+/// Returns the shapes of a data layer's tops, or an empty list if the layer lacks shapes.
 fn shapes_of(layer: &Layer) -> Result<Vec<Shape>> {
     let message = |name| layer.message.message(name);
     match layer.layer_type.as_str() {
@@ -192,7 +192,7 @@ fn shapes_of(layer: &Layer) -> Result<Vec<Shape>> {
     }
 }
 
-/// Returns the listed shapes. Checks each shape before it is copied to many tops.
+/// Returns the shapes that the parameters list, after checking them.
 fn shapes_in(parameters: &Message) -> Result<Vec<Shape>> {
     let dims = parameters.messages("shape").map(|shape| shape.ints("dim"));
     dims.map(|dims| check_shape(&dims).map(|()| dims)).collect()

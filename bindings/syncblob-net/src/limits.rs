@@ -10,24 +10,24 @@ use crate::{Error, ErrorKind, Result};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// The maximum size of a prototxt, and of a model's messages without blobs, in bytes.
+    /// The maximum size in bytes of a prototxt, and of a model's messages without their blobs.
     pub size: usize,
     /// The maximum depth of nested messages.
     pub depth: usize,
     /// The maximum number of layers of a net.
     pub layers: usize,
-    /// The maximum number of values in all fields together. A value may use only two bytes of text,
-    /// but some 100 bytes of memory. With the default limits, the worst text of 16 MiB needs about
-    /// 15 times its size in memory, and the worst binary message about 20 times.
+    /// The maximum total number of values in all fields. A value of two bytes of text may need some
+    /// 100 bytes of memory. With the default limits, the worst text of 16 MiB needs about 15 times
+    /// its size in memory, and the worst binary message about 20 times its size.
     pub fields: usize,
 }
 
 impl Limits {
-    /// Reads a prototxt file, but at most one byte more than [`size`](Limits::size). That byte
-    /// makes the parser refuse a file above the limit.
+    /// Reads a prototxt file, but at most one byte more than [`size`](Limits::size). With this byte
+    /// the text exceeds the limit, so the parser refuses a larger file.
     ///
     /// # Errors
-    /// The errors of opening and reading the file.
+    /// Fails if the file cannot be opened or read.
     pub fn read_prototxt(&self, path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
         let most = (self.size as u64).saturating_add(1);
         let mut text = Vec::new();
@@ -43,7 +43,7 @@ impl Default for Limits {
     }
 }
 
-/// The part of [`Limits`] that is used up by reading one text, or all messages of one model.
+/// Counts what was read of one text, or of all messages of one model, and checks the [`Limits`].
 #[derive(Debug)]
 pub(crate) struct Used<'a> {
     limits: &'a Limits,
@@ -87,7 +87,7 @@ impl<'a> Used<'a> {
         self.depth(depth, place)
     }
 
-    /// Checks the depth of the message that an opening bracket begins.
+    /// Checks the depth of a message, before the message is read.
     pub fn depth(&self, depth: usize, place: Place) -> Result<()> {
         within(depth, self.limits.depth, "messages inside each other", place)
     }

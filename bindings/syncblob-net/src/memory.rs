@@ -1,5 +1,5 @@
-//! Finds layers whose results depend on memory that blobs share in Caffe: one layer overwrites the
-//! memory in place, and another layer reads this memory under the name of another blob.
+//! Finds layers whose results depend on memory that blobs share in Caffe: one layer works in place
+//! on a blob, and another layer then reads a second blob that shares the first blob's memory.
 
 use std::collections::HashMap;
 use std::iter::repeat;
@@ -13,8 +13,8 @@ const ALIASES: &[&str] = &["Flatten", "Reshape", "Split"];
 /// Layer types that change no values in phase TEST.
 const PASSING: &[&str] = &["Dropout", "SpatialDropout"];
 
-/// Returns the layers that read a blob after another layer has overwritten its memory, and the
-/// layers that make an output whose memory is overwritten.
+/// Returns the layers that read a blob after another layer has overwritten the blob's memory, and
+/// the layers that make an output whose memory another layer overwrites.
 pub(crate) fn problems(layers: &[Layer], outputs: &[String]) -> Vec<Problem> {
     let (mut memory, mut problems) = (Memory::default(), Vec::new());
     for (at, layer) in layers.iter().enumerate() {
@@ -32,22 +32,22 @@ pub(crate) fn problems(layers: &[Layer], outputs: &[String]) -> Vec<Problem> {
     problems
 }
 
-/// The effect of earlier layers on the memory of blobs. A layer is processed in constant time,
-/// however many names refer to its memory.
+/// The effect of earlier layers on the memory of blobs. Processing a layer takes constant time,
+/// even if many blobs share its memory.
 #[derive(Default)]
 struct Memory<'n> {
-    /// The blobs by name. An input is added when a layer first aliases or overwrites its memory.
+    /// The blobs by name. An input is added when a layer first shares or overwrites its memory.
     blobs: HashMap<&'n str, Blob>,
-    /// For each `place`: the last overwrite, and the last one before it through another name.
+    /// For each `place`: the last overwrite, and the last overwrite through another blob's name.
     overwrites: HashMap<usize, [Option<Overwrite<'n>>; 2]>,
-    /// The last number that was used. Numbers identify memories (`place`) and order events in time.
+    /// The last used number. A number identifies a memory (`place`) or the time of an event.
     next: usize,
 }
 
 #[derive(Clone, Copy)]
 struct Blob {
     place: usize,
-    /// The last number that was used when the layer wrote the blob.
+    /// The time at which the layer wrote the blob.
     since: usize,
 }
 
@@ -59,7 +59,7 @@ struct Overwrite<'n> {
 }
 
 impl<'n> Memory<'n> {
-    /// Processes a layer. Fails if it reads a blob that was overwritten through another name.
+    /// Processes a layer. Fails if it reads a blob that a layer has overwritten by another name.
     fn run(&mut self, layer: &'n Layer) -> Result<()> {
         let read = layer.bottoms.iter().try_for_each(|bottom| self.check(bottom));
         for (index, top) in layer.tops.iter().enumerate() {
@@ -140,7 +140,7 @@ mod tests {
     use crate::{Net, NetOptions};
 
     const CASES: &[(&str, &[&str])] = &[
-        // A layer overwrites a blob's memory through another name; a later layer reads the blob.
+        // A layer overwrites the memory of `a` through another name, then a layer reads `a`.
         ("Flatten a f|ReLU f f|Power a z", &["Power"]),
         ("Reshape a f|ReLU f f|Power a z", &["Power"]),
         ("Concat a f|ReLU f f|Power a z", &["Power"]),
@@ -149,7 +149,7 @@ mod tests {
         ("Flatten a f|Flatten f g|ReLU g g|Power a z", &["Power"]),
         // The overwritten blob is an output.
         ("Split a f g|ReLU f f", &["Split"]),
-        // The blob is read earlier, is not read at all, or does not share memory.
+        // The blob is read before it is overwritten, is not read, or does not share memory.
         ("Flatten a f|Power a z|ReLU f f", &[]),
         ("Flatten a f|ReLU f f", &[]),
         ("Power a f|ReLU f f|Power a z", &[]),

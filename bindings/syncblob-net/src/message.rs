@@ -1,5 +1,5 @@
-//! A message that was read from text or from bytes: a tree of fields. Each field records whether
-//! the conversion has read it, so that the conversion cannot overlook a field.
+//! Messages that were read from text or bytes: trees of fields. Each field records whether the
+//! conversion has used its value, so that the conversion cannot overlook a field.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,14 +47,14 @@ pub enum Value {
     Text(Box<[u8]>),
     /// A message.
     Message(Box<Message>),
-    /// The value of a field that is not in the schema: its text or its bytes.
+    /// The unparsed text or bytes of a field that is not in the schema.
     Unknown(Box<[u8]>),
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum Label {
     Known(&'static FieldInfo),
-    /// The field's name; if the field was read from bytes, its number.
+    /// The field's name in a text, or its number in a binary message.
     Unknown(Box<str>),
 }
 
@@ -85,7 +85,7 @@ impl Field {
         Self { label, place, value, read: AtomicBool::new(false) }
     }
 
-    /// Returns the field's name. For a field from bytes that is not in the schema: its number.
+    /// Returns the field's name, or the number of a field in bytes that is not in the schema.
     pub fn name(&self) -> &str {
         match &self.label {
             Label::Known(info) => info.name,
@@ -112,8 +112,8 @@ impl Field {
         Schema::get().enumeration(name).name_of(i32::try_from(number).ok()?)
     }
 
-    /// Returns whether a message may have several fields of this name; true for a field that is not
-    /// in the schema.
+    /// Returns whether a message may have several fields of this name. Returns true if the schema
+    /// lacks the field.
     pub fn is_repeated(&self) -> bool {
         match &self.label {
             Label::Known(info) => info.repeated,
@@ -169,7 +169,7 @@ impl Message {
         })
     }
 
-    /// Returns the schema's field of this name. Of several, returns that of the most layer types.
+    /// Returns the schema's field of this name, preferably one for no particular layer type.
     fn declared(&self, name: &str) -> &'static FieldInfo {
         let mut fields = self.info.fields.iter();
         let found = self.info.by_name(name, "").or_else(|| fields.find(|field| field.name == name));
@@ -181,7 +181,7 @@ impl Message {
         self.info.fields.iter().any(|field| field.name == name)
     }
 
-    /// Returns the type of the messages in the field `name`, for a layer of type `layer_type`.
+    /// Returns the message type of the field `name` in a layer of type `layer_type`.
     pub(crate) fn type_of(&self, name: &str, layer_type: &str) -> &'static str {
         let of_type = self.info.by_name(name, layer_type);
         match of_type.unwrap_or_else(|| self.declared(name)).kind {
@@ -190,7 +190,7 @@ impl Message {
         }
     }
 
-    /// Returns the last value of a field, if the field has one. Marks all its values as read.
+    /// Returns the last value of a field, if there is one. Marks all values of the field as read.
     pub(crate) fn get(&self, name: &str) -> Option<&Value> {
         let mut last = None;
         for field in self.all(name) {
@@ -203,7 +203,7 @@ impl Message {
         self.get(name).is_some()
     }
 
-    /// Returns an integer. For a missing field, returns the schema's default or, without one, 0.
+    /// Returns an integer. If the field is missing, returns the schema's default, or else 0.
     pub(crate) fn int(&self, name: &str) -> i64 {
         self.given_int(name).unwrap_or_else(|| number(self.declared(name).default, 0))
     }
@@ -212,7 +212,7 @@ impl Message {
         self.get(name).map(as_int)
     }
 
-    /// Returns a number as `float`, as Caffe does. The default is that of the schema, or else 0.
+    /// Returns a number as a `float`, like Caffe. The default is the schema's, or else 0.
     pub(crate) fn float(&self, name: &str) -> f32 {
         match self.get(name) {
             Some(value) => as_float(value),
@@ -220,7 +220,7 @@ impl Message {
         }
     }
 
-    /// Returns a `bool`. The default is that of the schema, or else `false`.
+    /// Returns a `bool`. The default is the schema's, or else `false`.
     pub(crate) fn bool(&self, name: &str) -> bool {
         match self.get(name) {
             Some(value) => matches!(value, Value::Bool(true)),
@@ -228,7 +228,7 @@ impl Message {
         }
     }
 
-    /// Returns a text. The default is that of the schema, or else the empty text.
+    /// Returns a text. The default is the schema's, or else the empty text.
     pub(crate) fn text(&self, name: &str) -> &[u8] {
         match self.get(name) {
             Some(Value::Text(text)) => text,
@@ -236,7 +236,7 @@ impl Message {
         }
     }
 
-    /// Returns the name of an enum's value. The default is the schema's, or else the first value.
+    /// Returns the name of an enum value. The default is the schema's, or else the first value.
     pub(crate) fn enumeration(&self, name: &str) -> &'static str {
         let declared = self.declared(name);
         let Kind::Enum(kind) = declared.kind else { panic!("{name} is not an enum") };
@@ -265,7 +265,7 @@ impl Message {
         texts.collect()
     }
 
-    /// Returns the last message in a field, if it has one.
+    /// Returns the last value of a field of messages, if there is one.
     pub(crate) fn message(&self, name: &str) -> Option<&Message> {
         match self.get(name) {
             Some(Value::Message(message)) => Some(message),
@@ -290,8 +290,8 @@ impl Message {
         })
     }
 
-    /// Marks the fields of this name, and all fields inside them, as read, because they do not
-    /// change what the layer computes.
+    /// Marks the fields of this name, and all fields inside them, as read. The caller ignores them
+    /// because they do not change what the layer computes.
     pub(crate) fn ignore(&self, name: &str) {
         for field in self.all(name) {
             field.ignore();

@@ -24,7 +24,7 @@ pub struct Layer {
     pub(crate) layer_type: String,
     pub(crate) bottoms: Vec<String>,
     pub(crate) tops: Vec<String>,
-    /// Caffe's `LayerParameter`, converted to its current form.
+    /// Caffe's `LayerParameter`, converted to Caffe's current form.
     pub(crate) message: Message,
 }
 
@@ -44,7 +44,7 @@ impl Layer {
         &self.bottoms
     }
 
-    /// Returns the blobs that the layer writes. A layer that works in place writes a bottom.
+    /// Returns the blobs that the layer writes. If the layer works in place, they include a bottom.
     pub fn tops(&self) -> &[String] {
         &self.tops
     }
@@ -65,12 +65,12 @@ impl Layer {
         }
     }
 
-    /// Returns whether a top is the bottom of the same index, which the layer overwrites.
+    /// Returns whether `top` is also the bottom of the same index, which the layer overwrites.
     pub(crate) fn is_in_place(&self, top: usize) -> bool {
         self.bottoms.get(top) == self.tops.get(top)
     }
 
-    /// Refuses a layer that works in place, because Caffe fails or reads overwritten values.
+    /// Refuses the layer if it works in place. Caffe would fail, or read overwritten values.
     pub(crate) fn refuse_in_place(&self) -> Result<()> {
         match (0..self.tops.len()).any(|top| self.is_in_place(top)) {
             true => Err(Error::unsupported(
@@ -101,17 +101,17 @@ fn readable(name: &[u8]) -> String {
 pub struct NetOptions {
     /// The limits for reading.
     pub limits: Limits,
-    /// The level for the layers' `include` and `exclude` rules.
+    /// The level with which the layers' `include` and `exclude` rules are compared.
     pub level: i32,
     /// The stages for these rules, in addition to the stages that the net lists.
     pub stages: Vec<String>,
-    /// Shapes of inputs by name. They replace the net's shapes, and are required for inputs whose
-    /// shapes the net lacks.
+    /// Names and shapes of inputs. They replace the shapes in the net, and are required for inputs
+    /// whose shapes the net lacks.
     pub inputs: Vec<(String, Shape)>,
-    /// The size of the batch, which is the first axis of the first input. Also sets the first axis
-    /// of other inputs if it has the same size. `None` does not change the size in the net.
+    /// A new size for the first axis of the first input, and of each other input whose first axis
+    /// has the same size. `None`: the sizes in the net.
     pub batch: Option<i64>,
-    /// Whether inputs may lack shapes, see [`Net::open_inputs`]. If false, such inputs are errors.
+    /// Whether inputs may lack shapes, or cause an error (see [`Net::open_inputs`]).
     pub open_inputs: bool,
 }
 
@@ -125,11 +125,11 @@ pub struct Net {
     pub(crate) layers: Vec<Layer>,
     pub(crate) outputs: Vec<String>,
     pub(crate) model: Option<Arc<Model>>,
-    /// The model's blobs of each layer.
+    /// For each layer: its blobs in the model.
     pub(crate) stored: Vec<Stored>,
     transforms: Vec<(String, Message)>,
     warnings: Vec<String>,
-    /// The files that the net was read from, each with its role.
+    /// The paths of the files that the net was read from, each with its role, such as "model".
     sources: Vec<(&'static str, PathBuf)>,
 }
 
@@ -222,8 +222,8 @@ impl Net {
         &self.name
     }
 
-    /// Returns the names of blobs, each with its layer's `transform_param`, which preprocesses
-    /// images. Excluded layers count only if no included layer has such a field.
+    /// Returns the names of image blobs, each with the `transform_param` of the layer that makes
+    /// it. If no included layer has this field, returns those of excluded layers.
     pub fn transforms(&self) -> &[(String, Message)] {
         &self.transforms
     }
@@ -233,8 +233,8 @@ impl Net {
         &self.inputs
     }
 
-    /// Returns the inputs without shapes, if the options allow them: blobs that layers read and
-    /// that no layer makes. A net with such inputs can be listed, but not converted.
+    /// Returns the inputs without shapes: blobs that a layer reads and no layer makes. A net has
+    /// such inputs only if the options allow them, and then can be listed, but not converted.
     pub fn open_inputs(&self) -> &[String] {
         &self.open_inputs
     }
@@ -315,10 +315,10 @@ impl Net {
     }
 }
 
-/// The names of blobs, each with the preprocessing of its images.
+/// The names of image blobs, each with its `transform_param`.
 type Transforms = Vec<(String, Message)>;
 
-/// Returns the layers that their rules include, and the preprocessing of images.
+/// Returns the layers that the rules include in the net, and the preprocessing of images.
 fn included_layers(net: &mut Message, options: &NetOptions) -> Result<(Vec<Layer>, Transforms)> {
     let (layers, rest) = std::mem::take(&mut net.fields)
         .into_iter()
@@ -342,8 +342,8 @@ fn included_layers(net: &mut Message, options: &NetOptions) -> Result<(Vec<Layer
     Ok((included, if transforms.is_empty() { others } else { transforms }))
 }
 
-/// Checks that every bottom is made before it is read, and that no two layers make the same blob.
-/// Returns the outputs: the blobs that no layer reads after the last layer that writes them.
+/// Checks that an input or earlier layer makes every bottom, and that no two layers make the same
+/// blob. Returns the outputs: the blobs that no layer reads after the last layer that writes them.
 fn link(layers: &[Layer], inputs: &Inputs, open: &[String]) -> Result<Vec<String>> {
     let mut read: HashMap<&str, bool> = HashMap::new();
     read.extend(inputs.known.iter().map(|input| (input.0.as_str(), true)));

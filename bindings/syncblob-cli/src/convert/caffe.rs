@@ -12,7 +12,7 @@ use super::values::Reader;
 use crate::interrupt::Interrupt;
 use crate::source::{Failure, Kind, Result};
 
-/// A model that has no values yet, and the sources from which its values are read.
+/// A model without values, and where `save` reads the value of each blob.
 pub struct Net {
     model: Model,
     /// The blobs of each layer. The last entry contains the blobs without a layer.
@@ -23,7 +23,7 @@ const TOO_LARGE: &str = "protobuf, and so Caffe, has no files of 2 GiB or more: 
     write .safetensors instead, which has no such limit";
 
 impl Net {
-    /// Makes the model without its values. Refuses a model larger than a protobuf message may be.
+    /// Makes the model without its values. Refuses a model that exceeds protobuf's limit of 2 GiB.
     /// A signal cancels the library's calls.
     pub fn new(format: Option<Format>, plan: &Plan, interrupt: &Interrupt) -> Result<Self> {
         let mut net = Self::announced(format, plan).map_err(|failure| match failure {
@@ -110,7 +110,7 @@ impl Net {
     }
 }
 
-/// Returns the tensors `prefix.0`, `prefix.1` and so on in order. They belong to no layer.
+/// Returns the tensors `prefix.0`, `prefix.1` and so on in order, for a format without layers.
 fn in_order(plan: &Plan, prefix: &str) -> Result<Vec<Content>> {
     let number = |name: &str| name.strip_prefix(prefix)?.strip_prefix('.')?.parse().ok();
     let mut contents = vec![None; plan.items.len()];
@@ -125,13 +125,13 @@ fn in_order(plan: &Plan, prefix: &str) -> Result<Vec<Content>> {
             Some(free) if !in_layers => *free = Some(Content::Item(index)),
             _ => {
                 let text = format!(
-                    "its tensors are {prefix}.0, {prefix}.1 and so on, and \"{}\" is none of them",
+                    "the format stores only tensors {prefix}.0, {prefix}.1 and so on, not \"{}\"",
                     item.name
                 );
                 return Err(Failure::Unsupported(text));
             }
         }
     }
-    // Each tensor has set a different entry of `contents`, which has one for each, so all are set.
+    // There are as many entries as tensors, and each tensor has set a different entry.
     Ok(contents.into_iter().flatten().collect())
 }

@@ -6,12 +6,12 @@ use super::names::{self, Parsed, Role};
 use super::plan::Plan;
 use crate::source::{Failure, Kind, Layer, Result};
 
-/// The source of a blob's values.
+/// The source of the values of a blob in the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// The tensor with this index in the plan's items.
     Item(usize),
-    /// The value 1: the factor of a BatchNorm whose mean and variance were already divided by it.
+    /// The value 1, as the factor of a BatchNorm whose statistics are already divided by a factor.
     One,
 }
 
@@ -42,7 +42,7 @@ pub fn of(plan: &Plan) -> Result<Vec<(Layer, Vec<Content>)>> {
 
 type Found = Vec<(Layer, BTreeMap<usize, Content>)>;
 
-/// Returns the names of the layers that have a tensor called running_mean or running_var.
+/// Returns the layers that have a tensor called running_mean or running_var.
 fn norms(plan: &Plan) -> HashSet<&str> {
     let unplaced = plan.items.iter().filter(|item| item.place.is_none());
     let parsed = unplaced.filter_map(|item| names::parse(&item.name));
@@ -65,8 +65,8 @@ fn place_by_name(
     };
     if role == Role::Affine && norms.contains(layer) {
         let text = format!(
-            "\"{name}\" is of the BatchNorm \"{layer}\" or of the Scale behind it, and names alone \
-             do not show which: a .safetensors file, or --names caffe, keeps the layers apart"
+            "\"{name}\" belongs to the BatchNorm \"{layer}\" or the Scale after it; its name alone \
+             does not show which: use a .safetensors file, or one made with --names caffe"
         );
         return Err(Failure::Unsupported(text));
     }

@@ -12,7 +12,7 @@ pub enum Role {
     Number,
     /// A weight or a bias.
     Affine,
-    /// A mean or a variance, which was divided by the BatchNorm's factor.
+    /// The mean or the variance of a BatchNorm, divided by the BatchNorm's factor.
     Statistics,
 }
 

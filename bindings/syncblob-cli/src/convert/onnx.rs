@@ -18,7 +18,7 @@ use crate::output::Target;
 use crate::progress::Progress;
 use crate::source::{Failure, FileFormat, Result};
 
-/// Options that only a net in ONNX has.
+/// The options of `convert` that apply only if OUT is an .onnx.
 #[derive(clap::Args, Debug, Default, PartialEq)]
 #[command(next_help_heading = "Options for .onnx")]
 pub struct NetArguments {
@@ -32,23 +32,23 @@ pub struct NetArguments {
 
     /// The size of the batch, or a name for a variable size
     ///
-    /// The batch is the first axis of the first input, and of each input whose first axis is as
-    /// long.
+    /// The size applies to the first axis of the first input, and of each input whose first axis
+    /// has the same size.
     #[arg(long, value_name = "N|NAME", value_parser = batch)]
     batch: Option<Batch>,
 
     /// Write layers that cannot be converted as nodes of the domain `caffe`
     ///
-    /// The node's type is the layer's, its inputs are the layer's bottoms and weights, its
-    /// attributes are the layer's parameters. The program that runs the file must support them.
+    /// A node has the layer's type; its inputs are the layer's bottoms and weights, its attributes
+    /// are the layer's parameters. The program that runs the file must support such nodes.
     #[arg(long)]
     custom: bool,
 
-    /// The shape of a blob that a layer of --custom makes, such as rois=300x5
+    /// The shape of a top of a layer that --custom writes, such as rois=300x5
     #[arg(long = "shape", value_name = "NAME=SHAPE", value_parser = named_shape, requires = "custom")]
     shapes: Vec<(String, Vec<i64>)>,
 
-    /// Store weights as halves, and compute in halves
+    /// Store weights as f16, and compute in f16
     #[arg(long)]
     fp16: bool,
 
@@ -66,7 +66,7 @@ pub struct NetArguments {
     swap_rb: bool,
 }
 
-/// The batch: a fixed size of the first axis of the inputs, or a name for a variable size.
+/// The size of the inputs' first axis: a number, or a name for a variable size.
 #[derive(Clone, Debug, PartialEq)]
 enum Batch {
     Size(i64),
@@ -83,7 +83,7 @@ fn named_shape(text: &str) -> std::result::Result<(String, Vec<i64>), String> {
     let (name, shape) = text.rsplit_once('=').ok_or("it is not NAME=SHAPE")?;
     let dims = shape.split(['x', ',']).map(|dim| match dim.parse::<i64>() {
         Ok(dim) if dim > 0 => Ok(dim),
-        _ => Err(format!("'{dim}' is not a dimension: a shape is like 1x3x224x224")),
+        _ => Err(format!("'{dim}' is not a dimension; write a shape like 1x3x224x224")),
     });
     Ok((name.to_owned(), dims.collect::<std::result::Result<_, _>>()?))
 }
@@ -166,7 +166,7 @@ fn beside(output: &Path) -> PathBuf {
     output.with_file_name(name)
 }
 
-/// Suggests the name of a blob for the first requested output that no layer makes.
+/// Suggests an existing blob instead of the first requested output that no layer makes.
 fn meant_output(net: &Net, outputs: &[String]) -> String {
     let tops = || net.layers().iter().flat_map(Layer::tops).map(String::as_str);
     let Some(name) = outputs.iter().find(|name| !tops().any(|top| top == **name)) else {
@@ -190,7 +190,7 @@ fn not_converted(error: &syncblob_net::Error, task: &NetTask, net: &Net) -> Fail
     } else if !has_weights && !problems.is_empty() {
         text.push_str("\nno model is given: the .caffemodel comes after the prototxt");
     } else if task.inputs.len() > 1 && problems.len() > 1 {
-        text.push_str("\nis the model of another net than the prototxt?");
+        text.push_str("\nare the model and the prototxt of different nets?");
     }
     match problems {
         [] => Failure::Unsupported(text),
@@ -204,7 +204,7 @@ const ADVICE: &str = "\nnothing is written; --outputs NAME computes a blob befor
 /// A net and its sources.
 struct Opened {
     net: Net,
-    /// The model's file, if the system can copy weights directly from it.
+    /// The model's file, if the system can copy weights directly from it to the output.
     model: Option<File>,
 }
 
@@ -253,7 +253,7 @@ fn is_of_tensors(path: &Path) -> bool {
     format.is_some_and(|format| !matches!(format, FileFormat::Caffe(_)))
 }
 
-/// Converts the error of a prototxt. If the file is a model, reports the wrong order of the files.
+/// Converts an error about a prototxt. If the file is a model, reports the files' wrong order.
 fn of_text(path: &Path, error: syncblob_net::Error) -> Failure {
     match Model::open(path) {
         Ok(_) => Failure::Unsupported("this is a model: the prototxt comes first".into()),
@@ -267,7 +267,7 @@ fn open_model(path: &Path, prototxt: Option<&PathBuf>) -> Result<Model> {
     match Model::open(path) {
         Ok(model) if model.format() == Format::Caffemodel => Ok(model),
         Ok(model) => {
-            refuse(&format!("a {} has no layers: a .caffemodel does", model.format().name()))
+            refuse(&format!("a {} has no layers: give a .caffemodel", model.format().name()))
         }
         Err(error) if advice::is_prototxt(path, &error) => match prototxt {
             Some(first) if Model::open(first).is_ok() => {
@@ -276,7 +276,7 @@ fn open_model(path: &Path, prototxt: Option<&PathBuf>) -> Result<Model> {
             _ => refuse("this is a prototxt, without weights: the model comes after it"),
         },
         Err(_) if is_of_tensors(path) => {
-            refuse("a net takes its weights from a .caffemodel: convert this file to one first")
+            refuse("the weights must be in a .caffemodel: convert this file to one first")
         }
         Err(error) => Err(about_input(path, error.into())),
     }

@@ -34,8 +34,8 @@ impl Wishes<'_> {
     }
 }
 
-/// Suggests a replacement for a pattern without matches. If the pattern is a layer's name, suggests
-/// a pattern for the layer's tensors.
+/// Suggests another pattern for one that matches no tensor. If the pattern is a layer's name,
+/// suggests a pattern for the layer's tensors.
 fn similar<'a>(only: &str, mut names: impl Iterator<Item = &'a str> + Clone) -> String {
     let layer = format!("{only}.");
     match names.clone().any(|name| name.starts_with(&layer)) {
@@ -48,7 +48,7 @@ pub struct Plan {
     pub items: Vec<Item>,
     /// All data of the output except its tensors.
     pub notes: Notes,
-    /// Whether `--only` excluded some tensors.
+    /// Whether `--only` is set, which may exclude tensors.
     pub partial: bool,
 }
 
@@ -61,7 +61,7 @@ pub struct Item {
     pub origin: Origin,
 }
 
-/// The source of a tensor's values.
+/// Where the values of a tensor in the output come from.
 #[derive(Clone)]
 pub enum Origin {
     /// The tensor with this index in `Source::tensors`.
@@ -132,7 +132,7 @@ impl Plan {
             Err(Failure::Unsupported(text))
         };
         if let Some(item) = self.items.iter().find(|item| !is_plain(&item.name)) {
-            return refuse(item, "which would make no file, or a file outside the folder");
+            return refuse(item, "which is not a plain path inside a folder");
         }
         let is_long = |item: &&Item| file_name_from_array_name(&item.name).len() > MAX_MEMBER_NAME;
         match self.items.iter().find(is_long) {
@@ -152,7 +152,7 @@ impl Plan {
             items => {
                 let first = items.first().map(|item| item.name.as_str()).unwrap_or_default();
                 let text = format!(
-                    "it holds one tensor, not {}; choose one, for example with --only \"{first}\"",
+                    "it can hold one tensor, not {}; choose one, for example --only \"{first}\"",
                     items.len()
                 );
                 Err(Failure::Unsupported(text))
@@ -171,7 +171,7 @@ fn dtype(tensor: &Tensor, wishes: &Wishes) -> Result<Dtype> {
         return refuse("it cannot be converted; leave it out with --only".into());
     };
     if let Some(dim) = tensor.shape.iter().find(|dim| i64::try_from(**dim).is_err()) {
-        return refuse(format!("a dimension of {dim} is more than any program can have"));
+        return refuse(format!("its dimension {dim} exceeds the largest possible size"));
     }
     let caffe = matches!(wishes.format, FileFormat::Caffe(_));
     match wishes.dtype.unwrap_or(stored) {

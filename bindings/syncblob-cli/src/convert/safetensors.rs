@@ -16,8 +16,8 @@ const ALIGNMENT: usize = 8;
 
 pub fn write(plan: &Plan, reader: &Reader, mut file: &File) -> Result<()> {
     let mut items: Vec<_> = plan.items.iter().collect();
-    // Wide types come first, which aligns all tensors. Within a type, tensors are sorted by name,
-    // as other writers do.
+    // The widest types come first, so that all tensors are aligned. Tensors of the same width are
+    // sorted by name, as in files of other writers.
     items.sort_by_key(|item| (std::cmp::Reverse(item.dtype.size()), &item.name));
     file.write_all(&header(plan, &items)?)?;
     for item in items {
@@ -26,7 +26,7 @@ pub fn write(plan: &Plan, reader: &Reader, mut file: &File) -> Result<()> {
     Ok(())
 }
 
-/// The header. The metadata has a fixed order; the crate's `Metadata` would write a random order.
+/// The header. `texts` has a fixed order; the crate's `Metadata` would write a random order.
 #[derive(Serialize)]
 struct Header<'a> {
     #[serde(rename = "__metadata__")]
@@ -44,7 +44,7 @@ fn header(plan: &Plan, items: &[&Item]) -> Result<Vec<u8>> {
         let (dtype, shape) = (safetensors_type(item.dtype)?, item.shape.clone());
         tensors.push((item.name.clone(), TensorInfo { dtype, shape, data_offsets: (start, end) }));
     }
-    // Other programs require the key "format"; "pt" means PyTorch's layout of tensors.
+    // Other programs require the key "format"; its value "pt" means PyTorch.
     let mut texts = BTreeMap::from([("format", "pt".to_owned())]);
     let placed = plan.items.iter().filter_map(|item| Some((item.name.as_str(), item.place?)));
     texts.extend(plan.notes.to_json(placed).map(|notes| (NOTES_KEY, notes)));

@@ -1,4 +1,4 @@
-//! Finds the tensors to convert: the input's or, with PyTorch's names, those of its state dict.
+//! Finds the tensors to convert: the input's tensors or, with PyTorch's names, a state dict's.
 
 use syncblob::{BlobAt, Element, Model};
 use syncblob_net::{ErrorKind, Limits, StateTensor, StateValues};

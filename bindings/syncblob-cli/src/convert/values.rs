@@ -49,7 +49,7 @@ impl<'a> Reader<'a> {
         Self { source, input, interrupt, progress, overflows: RefCell::default() }
     }
 
-    /// Passes a tensor's bytes to `sink` in pieces. The byte order is little-endian.
+    /// Passes a tensor's bytes, in little-endian order, to `sink` in pieces.
     pub fn bytes(&self, item: &Item, sink: Sink) -> Result<()> {
         self.pieces(item, &mut |piece| {
             if cfg!(target_endian = "little") {
@@ -114,7 +114,7 @@ impl<'a> Reader<'a> {
         Ok(blob.into())
     }
 
-    /// Passes a tensor's bytes to `sink` in pieces. The byte order is that of this machine.
+    /// Passes a tensor's bytes, in this machine's byte order, to `sink` in pieces.
     fn pieces(&self, item: &Item, sink: Sink) -> Result<()> {
         let mut written = Ok(());
         let mut overflows = 0;
@@ -133,14 +133,14 @@ impl<'a> Reader<'a> {
                 Err(_) => Err(Failure::Interrupted),
             }
         });
-        // An error in `written` is of the sink, about the output; one in `read` is about the input.
+        // An error in `written` is about the output; an error in `read` is about the input.
         written?;
         read.map_err(|failure| about_input(self.input, failure))?;
         self.count(item, overflows);
         Ok(())
     }
 
-    /// Passes the values' bytes to `sink`. Returns how many values the conversion made infinite.
+    /// Passes the blob's converted values to `sink`. Returns how many became infinite.
     fn hand_on(&self, item: &Item, blob: &BlobAny, sink: Sink) -> Result<usize> {
         let ready = self.is_ready(item);
         each!(Values::of(blob, Part::Data)?, values => hand_on(values, ready, item, sink))
@@ -173,7 +173,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Passes bytes to `sink`, converting the values unless `ready`. Returns how many became infinite.
+/// Passes values to `sink` as bytes, converted unless `ready`. Returns how many became infinite.
 fn hand_on<S: Element + NoUninit>(
     values: &[S],
     ready: bool,

@@ -13,14 +13,14 @@ use crate::system;
 
 const BUFFER: usize = 1 << 18;
 
-/// The minimum number of bytes to copy by the system. Fewer bytes pass through the buffer.
+/// The system copies runs of at least this many bytes. Shorter runs pass through the buffer.
 const LEAST: u64 = BUFFER as u64;
 
 /// The maximum number of bytes to copy between two checks for a signal.
 const MOST: u64 = 64 << 20;
 
-/// Opens the file to copy from. Returns None if the path now names a different file than the one
-/// that `before` describes, or if the system cannot copy between files.
+/// Opens the file to copy from. Returns None if the path no longer names the file that `before`
+/// describes, or if the system cannot copy between files.
 pub fn same_file(path: &Path, before: &Metadata) -> Option<File> {
     let file = File::open(path).ok().filter(|_| cfg!(target_os = "linux"))?;
     system::is_same(before, &file.metadata().ok()?).then_some(file)

@@ -16,20 +16,20 @@ pub struct Numbers {
     pub differing: usize,
     pub nan_only_a: usize,
     pub nan_only_b: usize,
-    /// The largest absolute difference between two values that are not NaN. Infinite if exactly one
-    /// of the values is infinite.
+    /// The largest absolute difference between two values that are not NaN. Infinite if one of them
+    /// is infinite and the other is a different value.
     pub max_abs: f64,
     pub max_rel: f64,
-    /// The first element with the largest difference beyond the tolerance, and its two values. The
-    /// difference is infinite if a value is NaN or infinite in only one payload.
+    /// The index and the values of the first element with the largest difference beyond the
+    /// tolerance. If a value is NaN or infinite in only one payload, the difference is infinite.
     pub at: usize,
     pub a: f64,
     pub b: f64,
 }
 
 impl Numbers {
-    /// Counts two unequal values. If both are integers, `integers` is the exact difference of `a`
-    /// and `b`. Returns the difference, or a negative number if the tolerance allows it.
+    /// Counts two unequal values. For 64-bit integers, `integers` is their exact difference.
+    /// Returns the absolute difference, or a negative number if the tolerance allows that.
     fn add(&mut self, a: f64, b: f64, integers: Option<f64>, tolerance: Tolerance) -> f64 {
         if a.is_nan() || b.is_nan() {
             self.nan_only_a += usize::from(a.is_nan());
@@ -46,8 +46,8 @@ impl Numbers {
         };
         self.max_abs = self.max_abs.max(absolute);
         self.max_rel = self.max_rel.max(relative);
-        // An infinite value is never within the tolerance: a tolerance relative to infinity would
-        // allow everything.
+        // An infinite value is never within the tolerance, because a tolerance relative to infinity
+        // would allow every difference.
         let allowed =
             scale.is_finite() && absolute <= tolerance.absolute + tolerance.relative * scale;
         self.differing += usize::from(!allowed);
@@ -59,7 +59,7 @@ impl Numbers {
     }
 }
 
-/// Accumulates the numbers of all values that were compared so far.
+/// Compares values block by block, and accumulates the results in `numbers`.
 pub struct Counting {
     pub numbers: Numbers,
     tolerance: Tolerance,

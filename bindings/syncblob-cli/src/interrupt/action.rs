@@ -12,7 +12,7 @@ use libc::c_int;
 /// The last signal that arrived, or 0 if none has.
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
-/// The first `Listening` installs our actions; the drop of the last restores the earlier actions.
+/// The first `Listening` installs our actions; dropping the last one restores the earlier ones.
 static LISTENERS: Mutex<Listeners> =
     Mutex::new(Listeners { count: 0, is_stopped: false, earlier: Vec::new() });
 
@@ -148,14 +148,14 @@ mod system {
         unsafe { libc::sigaction(number, earlier, ptr::null_mut()) };
     }
 
-    /// Sends the signal to the whole process, like the first signal.
+    /// Sends the signal to the whole process, as its original sender did.
     pub fn send(number: c_int) {
         // SAFETY: the call takes no pointers.
         unsafe { libc::kill(libc::getpid(), number) };
     }
 }
 
-/// On Windows, an action is only a handler. On Ctrl+C the C runtime calls the handler of SIGINT.
+/// On Windows, an action is a handler without flags. On Ctrl+C the runtime calls SIGINT's handler.
 #[cfg(windows)]
 mod system {
     use std::io;

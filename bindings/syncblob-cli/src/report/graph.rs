@@ -13,7 +13,7 @@ use crate::text::{grouped, shortened};
 const MAX_ROWS: usize = 600;
 /// The maximum number of lanes. Additional blobs share the last lane.
 const MAX_LANES: usize = 24;
-/// How many bottoms and tops of a row are drawn at most, and how many tops' shapes are shown.
+/// The maximum numbers of a row's drawn bottoms, drawn tops, and shown shapes of tops.
 const MAX_BLOBS: usize = 64;
 const MAX_SHAPES: usize = 3;
 /// The maximum number of characters of a name that are shown.
@@ -55,7 +55,7 @@ struct Value {
     readers: Vec<usize>,
 }
 
-/// The values that pass between rows, and the lane of each row.
+/// The values that rows pass to later rows, and the lane of each row.
 struct Plan {
     values: Vec<Value>,
     lanes: Vec<usize>,
@@ -91,7 +91,7 @@ impl Plan {
         of_rows
     }
 
-    /// Chooses each row's lane: the first free one. A value's lane is free from its last reader on.
+    /// Assigns the first free lane to each row. A value's lane becomes free at its last reader.
     fn place(&mut self, of_rows: &[[Vec<usize>; 2]]) {
         let mut taken = [false; MAX_LANES];
         let free = |taken: &mut [bool; MAX_LANES]| {

@@ -1,6 +1,6 @@
 //! Makes the page in parts: the part before the table's rows, each row, and the part after them.
-//! `html!` escapes all text from the file, and characters that reorder text are made visible. The
-//! only script searches and sorts rows; without it the page is still complete.
+//! `html!` escapes all text from the file, and shows characters that would reorder text. The page's
+//! only script searches and sorts rows; the page also works without scripts.
 
 use base64::prelude::{Engine, BASE64_STANDARD};
 use maud::{html, Markup, PreEscaped, DOCTYPE};
@@ -37,13 +37,13 @@ pub struct Figure<'a> {
 pub struct Row<'a> {
     pub layer: Option<&'a Layer>,
     pub tensor: Option<&'a Tensor>,
-    /// None if there is no tensor or its values cannot be loaded; `note` then has the reason.
+    /// None if there is no tensor, or its values cannot be loaded; then `note` is the reason.
     pub summary: Option<Summary>,
     pub note: Option<String>,
 }
 
-/// The sortable columns before and after the distribution, and whether a column contains numbers.
-/// This order shows the distribution in a window of 1200 pixels.
+/// The sortable columns before and after the histogram, and whether a column contains numbers. In
+/// this order, a window of 1200 pixels shows the histogram.
 const HEADINGS: [&[(&str, bool)]; 2] = [
     &[
         ("Tensor", false),
@@ -58,8 +58,7 @@ const HEADINGS: [&[(&str, bool)]; 2] = [
 pub fn start(file: &str, source: &Source, net: Option<&Listing>, figures: &[Figure]) -> String {
     let name = file.rsplit('/').next().unwrap_or(file);
     let name = shortened(name, NAME);
-    // The page needs no other resources, so the policy forbids loading anything and running other
-    // scripts.
+    // The policy allows only this page's style and script, and no other resources.
     let [style, script] = [STYLE, SCRIPT].map(|text| BASE64_STANDARD.encode(Sha256::digest(text)));
     let policy = format!(
         "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; \

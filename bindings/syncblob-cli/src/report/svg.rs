@@ -8,7 +8,7 @@ use crate::text::grouped;
 const BAR: usize = 4;
 const HEIGHT: usize = 36;
 
-/// Draws one path with a bar for each bin. A bin that has values always has a visible bar.
+/// Draws a bar for each bin that has values; the bar is always visible. All bars are one path.
 pub fn histogram(bins: &[usize; BINS], [min, max]: [String; 2]) -> Markup {
     let most = bins.iter().copied().max().unwrap_or(0);
     let bar = |(index, &count): (usize, &usize)| {
@@ -17,7 +17,7 @@ pub fn histogram(bins: &[usize; BINS], [min, max]: [String; 2]) -> Markup {
     };
     let there = bins.iter().enumerate().filter(|(_, &count)| count > 0);
     let path: String = there.map(bar).collect();
-    let label = format!("{} at most in one of {BINS} parts of {min} to {max}", grouped(most));
+    let label = format!("{BINS} bins from {min} to {max}, with at most {} values", grouped(most));
     html! {
         svg role="img" width=(BINS * BAR) height=(HEIGHT) viewBox={ "0 0 " (BINS * BAR) " " (HEIGHT) } {
             title { (label) }

@@ -22,8 +22,8 @@ pub fn note(out: &mut impl Write, why: &str) -> io::Result<()> {
     writeln!(out, "  {}\n", printable(why))
 }
 
-/// Writes a histogram, then the mean, the standard deviation and the largest values. The histogram
-/// has one line for each bin if `is_alone` is true, or else one line.
+/// Writes a histogram, the mean, the standard deviation and the largest values. If `is_alone` is
+/// true, each bin of the histogram has a line; otherwise all bins share a line.
 pub fn distribution(
     out: &mut impl Write,
     tensor: &Tensor,
@@ -51,7 +51,7 @@ pub fn distribution(
 
 const HEIGHTS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Scales `count`, which is at most `most`, to `steps`. Rounds up, so that only 0 becomes 0.
+/// Scales `count` from 0 to `most` to the range 0 to `steps`. Only a `count` of 0 becomes 0.
 fn part(count: usize, most: usize, steps: usize) -> usize {
     (count as f64 / most.max(1) as f64 * steps as f64).ceil() as usize
 }

@@ -96,8 +96,8 @@ fn details(stored: &StoredBlob) -> Details {
     Details { has_diff: info.diff_count() > 0, is_legacy: info.is_legacy() }
 }
 
-/// The maximum number of blobs of a file. It limits the memory, because a blob may have only two
-/// bytes in the file, but needs some hundred bytes in memory.
+/// The maximum number of blobs of a file. A blob of two bytes in the file needs some hundred bytes
+/// in memory, so a limit is needed.
 const MAX_BLOBS: usize = 1 << 17;
 
 fn check_number(model: &Model) -> Result<()> {
@@ -107,12 +107,12 @@ fn check_number(model: &Model) -> Result<()> {
         return Ok(());
     }
     Err(Failure::Unsupported(format!(
-        "{blobs} blobs, of which {MAX_BLOBS} at most can be handled; `syncblob info` and \
-         `syncblob verify` read any number"
+        "it has {blobs} blobs, but the maximum is {MAX_BLOBS}; `syncblob info` and \
+         `syncblob verify` have no maximum"
     )))
 }
 
-/// Returns the type that represents a blob's values exactly, also for NVCaffe's raw types.
+/// Returns the type in which a blob is loaded, which represents all stored values exactly.
 fn loaded_as(stored: Dtype) -> Dtype {
     stored.exact_float().unwrap_or(stored)
 }
@@ -153,20 +153,20 @@ fn layers(model: &Model) -> Vec<Layer> {
     layers.collect()
 }
 
-/// Returns unique names of layers for other formats, because Caffe allows equal and empty names.
-/// The second `conv` is `conv#2`, and a layer without a name is `#7`, its index.
+/// Returns unique names of the layers, because Caffe allows equal and empty names. The second
+/// `conv` is `conv#2`, and a layer without a name is `#` and its index.
 pub fn unique_names(layers: &[Layer]) -> Vec<String> {
     let names = Names::new(layers.iter().map(|layer| layer.name.as_bytes()));
     let text = |name: &Vec<u8>| String::from_utf8_lossy(name).into_owned();
     names.all().iter().map(text).collect()
 }
 
-/// Computes unique names of layers one by one. The names may have arbitrary bytes.
+/// The unique names of layers, which may contain arbitrary bytes.
 #[derive(Default)]
 pub struct Names {
     unique: Vec<Vec<u8>>,
     indices: HashMap<Vec<u8>, usize>,
-    /// The number to try next after each name: trying all numbers from 2 on would be slow.
+    /// For each name, the number to try next, because trying all numbers from 2 on would be slow.
     next: HashMap<Vec<u8>, usize>,
 }
 
@@ -191,9 +191,9 @@ impl Names {
         self.indices.get(unique).copied()
     }
 
-    /// Adds the name of the next layer. Returns false and changes nothing if an earlier layer
-    /// already has `name` as its unique name, such as `conv#2`. The caller must then make the names
-    /// of all layers again.
+    /// Adds the name of the next layer. Returns false and changes nothing if `name`, such as
+    /// `conv#2`, is already the generated name of an earlier layer. The caller must then make the
+    /// names of all layers again.
     #[must_use]
     pub fn push(&mut self, name: &[u8]) -> bool {
         let fits = !self.indices.contains_key(name) || self.next.contains_key(name);

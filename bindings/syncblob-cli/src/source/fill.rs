@@ -1,4 +1,4 @@
-//! Fills blobs with the values of files of NumPy and safetensors.
+//! Fills blobs with values from NumPy and safetensors files.
 
 use bytemuck::Pod;
 use syncblob::{Blob, BlobAny, Context, Dtype, Element};
@@ -14,7 +14,7 @@ pub enum ByteOrder {
 
 /// A source of the bytes of a tensor, in C order.
 pub trait Bytes {
-    /// Returns whether all bytes must be requested at once.
+    /// Returns whether `read` must be called once, for all bytes.
     fn is_whole(&self) -> bool {
         false
     }
@@ -28,13 +28,13 @@ pub trait Bytes {
     }
 }
 
-/// The parts of a tensor, which are filled from its bytes in the file.
+/// The parts of a tensor, which are filled from bytes of a file.
 pub struct Filled<'a, B> {
     tensor: &'a Tensor,
     context: &'a Context,
     order: ByteOrder,
     bytes: B,
-    /// How many values are left. None after the last part was returned.
+    /// The number of values in the parts that have not been returned, or None after the last part.
     left: Option<usize>,
 }
 

@@ -26,8 +26,8 @@ pub enum FileFormat {
 }
 
 impl FileFormat {
-    /// Detects the format from the first bytes. Returns `Caffe(None)` if they are not recognised,
-    /// because the library reads all other files.
+    /// Detects the format from the first bytes. If they are unknown, returns `Caffe(None)`, so that
+    /// the library reads the file or explains what it is.
     pub(crate) fn of_file(file: &File) -> Result<Self> {
         let mut start = [0; 9];
         let found = read_start(file, &mut start)?;
@@ -44,7 +44,7 @@ impl FileFormat {
         })
     }
 
-    /// Returns the format that a path's extension stands for.
+    /// Returns the format that belongs to a path's extension.
     pub(crate) fn of_path(path: &Path) -> Option<Self> {
         Some(match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "caffemodel" => Self::Caffe(Some(Format::Caffemodel)),

@@ -1,5 +1,5 @@
-//! The data of a Caffe file other than its blobs. A safetensors file stores this data as JSON,
-//! under one key of the file's metadata.
+//! Notes: the data of a Caffe file other than its blobs. A safetensors file stores the notes as
+//! JSON, under one key of the file's metadata.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -60,13 +60,13 @@ pub struct Notes {
     pub for_torch: ForTorch,
 }
 
-/// The differences between the tensors, which have PyTorch's names, and the net's blobs.
+/// How tensors with PyTorch's names differ from the net's blobs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ForTorch {
-    /// Tensors that are not blobs of the net, each with its constant value.
+    /// The names of tensors that are not blobs of the net, and the constant that fills each.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub constants: BTreeMap<String, f32>,
-    /// Matrices whose axes are swapped compared with the net's blobs.
+    /// The names of matrices whose axes are swapped, compared with the net's blobs.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub transposed: BTreeSet<String>,
 }
@@ -108,7 +108,7 @@ struct WrittenLayer {
     name: String,
     #[serde(rename = "type")]
     layer_type: String,
-    /// The tensors' names by blob index; null for a blob that was omitted.
+    /// The tensors' names, indexed by blob; null for a blob that was omitted.
     tensors: Vec<Option<String>>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     scale_applied: bool,

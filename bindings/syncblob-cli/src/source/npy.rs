@@ -10,7 +10,7 @@ use syncblob::{Context, Dtype, Shape};
 use super::fill::{ByteOrder, Bytes, Filled};
 use super::{Failure, Notes, Reading, Result, Store, Stored, Tensor};
 
-/// The size limit of a header, which contains a type and a shape. NumPy has the same limit.
+/// The maximum size of a header, as in NumPy. A header contains only a type and a shape.
 const MAX_HEADER: usize = 10_000;
 const MAX_NESTING: usize = 16;
 
@@ -93,25 +93,25 @@ fn read_text(from: &mut impl Read) -> Result<(String, usize)> {
             from.read_exact(&mut rest)?;
             (u32::from_le_bytes([low, high, rest[0], rest[1]]), 12)
         }
-        _ => return Err(Failure::Malformed(format!("npy version {major} is not known"))),
+        _ => return Err(Failure::Malformed(format!("npy version {major} is unknown"))),
     };
     let length = length as usize;
     if length > MAX_HEADER {
-        let text = format!("an npy header of {length} bytes, more than {MAX_HEADER}");
+        let text = format!("its npy header of {length} bytes exceeds {MAX_HEADER} bytes");
         return Err(Failure::Malformed(text));
     }
     let mut text = vec![0; length];
     from.read_exact(&mut text)?;
-    // Versions 1 and 2 use Latin-1. Only its ASCII half is accepted.
+    // Versions 1 and 2 use Latin-1; of Latin-1, only ASCII is accepted.
     let text = String::from_utf8(text)
-        .map_err(|_| Failure::Malformed("an npy header that is not text".into()))?;
+        .map_err(|_| Failure::Malformed("its npy header is not UTF-8 text".into()))?;
     Ok((text, before))
 }
 
 fn parse(text: &str, header_bytes: u64) -> Result<Header, String> {
     // The parser recurses for each bracket, so a limit protects the stack.
     if text.bytes().filter(|byte| b"([{".contains(byte)).count() > MAX_NESTING {
-        return Err("a type of too many parts".into());
+        return Err("the type has too many parts".into());
     }
     let Ok(Value::Dict(entries)) = text.trim_end().parse::<Value>() else {
         return Err("it is not a dictionary".into());
@@ -125,7 +125,7 @@ fn parse(text: &str, header_bytes: u64) -> Result<Header, String> {
     let (dtype, order, value_size) = parse_type(entry("descr")?)?;
     let count = shape.iter().try_fold(1_usize, |count, dim| count.checked_mul(*dim));
     let value_bytes = count.and_then(|count| count.checked_mul(value_size));
-    let value_bytes = value_bytes.ok_or("a shape whose product overflows")? as u64;
+    let value_bytes = value_bytes.ok_or("the size of its values overflows")? as u64;
     Ok(Header { shape, dtype, order, fortran, header_bytes, value_bytes })
 }
 
@@ -143,13 +143,13 @@ fn parse_type(value: &Value) -> Result<(Stored, ByteOrder, usize), String> {
     let Some(text) = value.as_string() else {
         return Ok((Stored::Other("a structure".into()), ByteOrder::Little, 0));
     };
-    let parsed: TypeStr = text.parse().map_err(|_| "the type is not known")?;
+    let parsed: TypeStr = text.parse().map_err(|_| "the type is unknown")?;
     let order = match parsed.endianness() {
         Endianness::Big => ByteOrder::Big,
         _ => ByteOrder::Little,
     };
     if parsed.type_char() == TypeChar::Object {
-        let pickled = "object, a pickle that can run programs when it is read";
+        let pickled = "object (a pickle, which may run programs when it is read)";
         return Ok((Stored::Other(pickled.into()), order, 0));
     }
     let kind_and_size = |typestr: &str| {

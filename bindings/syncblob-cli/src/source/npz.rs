@@ -16,11 +16,11 @@ use zip::{CompressionMethod, ZipArchive};
 use super::npy::Header;
 use super::{Failure, Notes, Reading, Result, Store, Stored, Tensor};
 
-/// The maximum unpacked size of a compressed member: deflate can expand data a thousand times. An
-/// uncompressed member is limited by the file's size.
+/// The maximum unpacked size of a compressed member, because deflate can expand data a thousand
+/// times. The file's size limits an uncompressed member.
 const MAX_INFLATED: u64 = (2 << 30) - 1;
 
-/// A member that must be in memory as a whole may be as large as MAX_GROWTH times its compressed
+/// If a member must be in memory as a whole, its maximum size is MAX_GROWTH times its compressed
 /// size, plus MAX_SMALL.
 const MAX_GROWTH: u64 = 7;
 const MAX_SMALL: u64 = 20 << 20;
@@ -52,7 +52,7 @@ impl Store for Npz {
     }
 }
 
-/// Refuses data after the array. Reading to the end of the member also verifies its checksum.
+/// Refuses data after the array. This read to the member's end also verifies the member's checksum.
 fn end<R: Read>(member: &mut ZipFile<R>) -> Result<()> {
     match member.read(&mut [0])? {
         0 => Ok(()),
@@ -60,14 +60,14 @@ fn end<R: Read>(member: &mut ZipFile<R>) -> Result<()> {
     }
 }
 
-/// Refuses a member that must be in memory as a whole, but is too large for its compressed size.
+/// For a member that must be in memory as a whole: refuses one that exceeds the maximum size.
 fn check_whole<R: Read>(member: &ZipFile<R>, name: &str) -> Result<()> {
     let most = member.compressed_size().saturating_mul(MAX_GROWTH).saturating_add(MAX_SMALL);
     if member.size() <= most {
         return Ok(());
     }
     Err(Failure::Unsupported(format!(
-        "array \"{name}\" is in Fortran's order, in which it would take {} bytes of memory, {} in \
+        "array \"{name}\" is in Fortran's order, so {} bytes of memory are needed for {} bytes in \
          the file: store it in C's order (numpy.ascontiguousarray) or without compression \
          (numpy.savez)",
         member.size(),
@@ -122,7 +122,7 @@ fn check<R: Read>(member: &ZipFile<R>, name: &str, header: &Header) -> Result<()
     let wanted = header.header_bytes.checked_add(header.value_bytes);
     if matches!(header.dtype, Stored::As(_)) && wanted != Some(size) {
         let text = format!(
-            "array \"{name}\" is a member of {size} bytes, its header requires {}",
+            "array \"{name}\" is a member of {size} bytes, but its header requires {}",
             header.header_bytes.saturating_add(header.value_bytes)
         );
         return Err(Failure::Malformed(text));

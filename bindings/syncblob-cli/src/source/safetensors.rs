@@ -11,8 +11,8 @@ use syncblob::{Context, Dtype, ReadAt};
 use super::fill::{ByteOrder, Bytes, Filled};
 use super::{notes, Failure, Notes, Reading, Result, Store, Stored, Tensor};
 
-/// The size limit of a header, enough for a hundred thousand tensors. The format allows 100 MB,
-/// which would need a gigabyte of memory when parsed.
+/// The maximum size of a header, enough for a hundred thousand tensors. The format allows 100 MB,
+/// but parsing so large a header would need a gigabyte of memory.
 const MAX_HEADER: u64 = 16 << 20;
 const LENGTH_BYTES: u64 = 8;
 
@@ -36,7 +36,7 @@ impl Store for Safetensors {
     }
 }
 
-/// The bytes of a file from an offset on.
+/// The bytes of a file that begin at an offset.
 struct Slice<'a> {
     file: &'a File,
     at: u64,
@@ -61,7 +61,7 @@ pub fn open(file: File) -> Result<(Notes, Vec<Tensor>, Box<dyn Store>)> {
         let start = payload + info.data_offsets.0 as u64;
         found.push((Tensor { name, place, shape, dtype: stored(info) }, start));
     }
-    // Sorts by layer and blob number. Tensors without these are last, in the file's order.
+    // Sorts by layer and blob number. Tensors that have neither are last, in the file's order.
     found.sort_by_key(|(tensor, _)| (tensor.place.is_none(), tensor.place));
     let (tensors, starts) = found.into_iter().unzip();
     Ok((notes, tensors, Box::new(Safetensors { file, starts })))
@@ -74,7 +74,7 @@ fn read_header(file: &File) -> Result<(Metadata, u64)> {
     read_exact_at(file, &mut length, 0)?;
     let length = u64::from_le_bytes(length);
     if length > MAX_HEADER {
-        let text = format!("a safetensors header of {length} bytes, more than {MAX_HEADER}");
+        let text = format!("its safetensors header of {length} bytes exceeds {MAX_HEADER} bytes");
         return Err(Failure::Malformed(text));
     }
     let payload = LENGTH_BYTES + length;
@@ -88,7 +88,7 @@ fn read_header(file: &File) -> Result<(Metadata, u64)> {
         .map_err(|what| Failure::Malformed(format!("the safetensors header: {what}")))?;
     if payload.checked_add(metadata.data_len() as u64) != Some(size) {
         let needed = metadata.data_len();
-        let text = format!("tensors of {needed} bytes in a file with {} for them", size - payload);
+        let text = format!("its tensors need {needed} bytes, but the file has {}", size - payload);
         return Err(Failure::Malformed(text));
     }
     Ok((metadata, payload))

@@ -1,5 +1,5 @@
-//! Copies a file's access list (POSIX ACL), which Linux stores in addition to the mode. It contains
-//! the rights of users and groups by number, and is copied unchanged.
+//! Copies a file's access list (POSIX ACL), which Linux stores in addition to the mode. A list
+//! contains the numbers of users and groups with their rights, and is copied unchanged.
 #![allow(unsafe_code)]
 
 use std::ffi::CString;
@@ -12,7 +12,7 @@ use std::ptr;
 
 const NAME: &std::ffi::CStr = c"system.posix_acl_access";
 
-/// The maximum size of an extended attribute, which stores the list.
+/// The maximum size of a list, which is stored as an extended attribute.
 const MAX_BYTES: usize = 1 << 16;
 
 /// Returns the list of a file. Returns None if the file or its file system has no list.

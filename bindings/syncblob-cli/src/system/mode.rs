@@ -1,20 +1,20 @@
 //! Computes the permissions of a new file. No user gains permissions that the old file denied.
 
-/// The version with which an access list begins. Entries of a tag, rights and a number follow.
+/// An access list begins with this version. Then each entry has a tag, rights and a number.
 const VERSION: [u8; 4] = 2_u32.to_le_bytes();
 const ENTRY: usize = 8;
 const OWNER: u16 = 1;
 
-/// Returns the mode of a file whose group could not be set to the old file's group. Its group and
-/// others get the permissions that the old group and others both had.
+/// Returns the mode of a new file whose group could not be set to the old file's group. Group and
+/// others get only the permissions that the old file granted to both.
 pub fn without_group(mode: u32) -> u32 {
     let both = mode >> 3 & mode & 0o7;
     mode & 0o700 | both << 3 | both
 }
 
-/// Returns the mode of a file whose list could not be set to the old file's list. All users except
-/// the owner get only the permissions that every entry allows, because a user in the list may be in
-/// the group or among others, and the old mode's group bits are the list's mask.
+/// Returns the mode of a new file to which the old file's list could not be copied. All users but
+/// the owner get only the permissions that every entry grants, because a user in the list may be in
+/// the group or among others. The group bits of `mode` are the list's mask.
 pub fn without_list(mode: u32, list: &[u8]) -> u32 {
     let Some(entries) = list.strip_prefix(&VERSION) else { return mode & 0o700 };
     let entries = entries.chunks_exact(ENTRY).map(|entry| {

@@ -1,4 +1,4 @@
-//! Shows no bar: the host of the program counts the bytes that it reads and shows the progress.
+//! Shows no progress bar: the program's host counts the bytes that it reads and shows the progress.
 
 pub struct Bar;
 

@@ -9,15 +9,15 @@ use tempfile::TempPath;
 
 use super::retried;
 
-/// Renames `file` to `to`. Replaces an existing file of this name.
+/// Renames `file` to `to`. Replaces an existing file at `to`.
 pub fn replace(file: TempPath, to: &Path) -> io::Result<()> {
     retried(|| fs::rename(&file, to))?;
     let _no_longer_hidden = file.keep();
     Ok(())
 }
 
-/// Renames `file` to `to`. Fails with `AlreadyExists` if another file has this name. Tries three
-/// methods, because some file systems support neither the first nor the second.
+/// Renames `file` to `to`. Fails with `AlreadyExists` if `to` exists. Tries three methods, because
+/// some file systems support neither the first nor the second.
 pub fn put_new(file: TempPath, to: &Path) -> io::Result<()> {
     match retried(|| rename_to_free(&file, to)) {
         Ok(()) => {
@@ -33,7 +33,7 @@ pub fn put_new(file: TempPath, to: &Path) -> io::Result<()> {
     }
 }
 
-/// Reserves the name with an empty file, then replaces that file.
+/// Creates an empty file at `to`, which fails if `to` exists, then replaces the empty file.
 fn put_over_empty(file: TempPath, to: &Path) -> io::Result<()> {
     let empty = File::options().write(true).create_new(true).open(to)?;
     replace(file, to).inspect_err(|_| {
@@ -81,7 +81,7 @@ fn rename_to_free(_: &Path, _: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// First runs all three methods in order, then only the last one.
+    /// Tests `put_new`, which tries three methods, then the third method alone.
     #[test]
     fn an_existing_file_is_not_replaced() {
         type Way = fn(TempPath, &Path) -> io::Result<()>;

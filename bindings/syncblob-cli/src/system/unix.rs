@@ -23,8 +23,8 @@ pub fn create(names: &mut Builder, folder: &Path, replaces: bool) -> io::Result<
 }
 
 /// Copies the old file's permissions and access list, and the owner and group if the process may
-/// set them. No user gains permissions. Drops the set-user-ID and set-group-ID bits. The library's
-/// writer follows the same rules.
+/// set them. No user gains permissions. Does not copy the set-user-ID and set-group-ID bits. When
+/// the library replaces a file, it follows the same rules.
 pub fn keep_permissions(file: &File, path: &Path, old: &Metadata) -> io::Result<()> {
     let (made, list) = (file.metadata()?, retried(|| access_list::of(path))?);
     let change_group = || retried(|| fchown(file, None, Some(old.gid())));
@@ -39,7 +39,7 @@ pub fn keep_permissions(file: &File, path: &Path, old: &Metadata) -> io::Result<
             (None, mode) if !has_group => mode::without_group(mode),
             (None, mode) => mode,
         };
-        // Removes the list that the new file may have received from its folder.
+        // Removes the list that the new file may have inherited from its folder.
         retried(|| access_list::remove(file))?;
         set_mode(file, mode)?;
     }
@@ -53,8 +53,8 @@ pub fn is_same(a: &Metadata, b: &Metadata) -> bool {
     (a.dev(), a.ino()) == (b.dev(), b.ino())
 }
 
-/// Sets the mode. Ignores an error if the mode is already correct, because some file systems cannot
-/// change modes.
+/// Sets the mode. If the mode is already correct, ignores an error, because some file systems
+/// cannot change modes.
 fn set_mode(file: &File, mode: u32) -> io::Result<()> {
     match file.set_permissions(Permissions::from_mode(mode)) {
         Err(error) if file.metadata()?.mode() & 0o777 != mode => Err(error),
@@ -62,8 +62,8 @@ fn set_mode(file: &File, mode: u32) -> io::Result<()> {
     }
 }
 
-/// Closes a written file and returns the error, because a network file system may report lost bytes
-/// only here.
+/// Closes a written file. Returns the error of the close, because a network file system may report
+/// lost bytes only then.
 #[allow(unsafe_code)]
 pub fn close(file: File) -> io::Result<()> {
     // SAFETY: the descriptor has no other owner.
@@ -94,7 +94,7 @@ fn cannot(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS | libc::ENOTSUP))
 }
 
-/// Calls `call` again if a signal has interrupted it.
+/// Calls `call` again for as long as signals interrupt it.
 fn retried<R>(mut call: impl FnMut() -> io::Result<R>) -> io::Result<R> {
     loop {
         match call() {

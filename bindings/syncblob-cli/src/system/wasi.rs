@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::{Builder, NamedTempFile, TempPath};
 
-/// Returns the path of an existing file. WASI cannot resolve paths, so this fails with `NotFound`
+/// Returns `path` if a file exists there. WASI cannot resolve links, so this fails with `NotFound`
 /// for a link, and the caller then reads the link.
 pub fn canonicalize(path: &Path) -> io::Result<PathBuf> {
     match fs::symlink_metadata(path)?.is_symlink() {
@@ -22,8 +22,8 @@ pub fn keep_permissions(_: &File, _: &Path, _: &Metadata) -> io::Result<()> {
     Ok(())
 }
 
-/// Always returns true. Rust's stable library has no file numbers for WASI, and the caller has
-/// already resolved links by their text.
+/// Always returns true, because stable Rust has no inode numbers for WASI. The caller has already
+/// resolved links by their text.
 pub fn is_same(_: &Metadata, _: &Metadata) -> bool {
     true
 }
@@ -34,8 +34,8 @@ pub fn replace(file: TempPath, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Fails with `AlreadyExists` if another file has the name. A file that is created between the
-/// check and the rename is replaced, because hosts need not support hard links.
+/// Fails with `AlreadyExists` if `to` exists. A file that another process creates at `to` between
+/// the check and the rename is replaced, because hosts need not support hard links.
 pub fn put_new(file: TempPath, to: &Path) -> io::Result<()> {
     match fs::symlink_metadata(to) {
         Ok(_) => Err(ErrorKind::AlreadyExists.into()),
@@ -44,7 +44,7 @@ pub fn put_new(file: TempPath, to: &Path) -> io::Result<()> {
     }
 }
 
-/// Ignores errors, because WASI reports none here.
+/// Closes the file. WASI reports no errors when a file is closed.
 pub fn close(_: File) -> io::Result<()> {
     Ok(())
 }

@@ -9,12 +9,12 @@ pub fn create(names: &mut Builder, folder: &Path, _replaces: bool) -> io::Result
     names.tempfile_in(folder)
 }
 
-/// Does nothing: a new file has its folder's access list, even if it replaces an old file.
+/// Does nothing. On Windows a new file has its folder's access list, even if it replaces a file.
 pub fn keep_permissions(_: &File, _: &Path, _: &Metadata) -> io::Result<()> {
     Ok(())
 }
 
-/// Always returns true, because on Windows every link contains a path.
+/// Always returns true, because on Windows no link leads to a file without a path.
 pub fn is_same(_: &Metadata, _: &Metadata) -> bool {
     true
 }
@@ -23,12 +23,12 @@ pub fn replace(file: TempPath, to: &Path) -> io::Result<()> {
     file.persist(to).map_err(|failure| failure.error)
 }
 
-/// Fails with `AlreadyExists` if another file has the name.
+/// Renames `file` to `to`. Fails with `AlreadyExists` if `to` exists.
 pub fn put_new(file: TempPath, to: &Path) -> io::Result<()> {
     file.persist_noclobber(to).map_err(|failure| failure.error)
 }
 
-/// Ignores errors, because Windows reports none here.
+/// Closes the file. Windows reports no errors when a file is closed.
 pub fn close(_: File) -> io::Result<()> {
     Ok(())
 }

@@ -23,9 +23,9 @@ pub struct Finding<'a> {
     /// The tensor's name, if the format is not Caffe's.
     pub tensor: Option<&'a str>,
     pub part: Option<Part>,
-    /// How many values the finding is about, and the indices of the first of them.
+    /// The number of values that the finding is about, and the indices of the first such value.
     pub values: Option<(usize, Vec<usize>)>,
-    /// The offset in the file of the problem, or of the blob's protobuf message.
+    /// The problem's offset in the file, or else the offset of the blob's protobuf message.
     pub offset: Option<u64>,
     pub failure: Option<Failure>,
 }
@@ -68,8 +68,8 @@ pub struct Checked {
 
 type Report<'a> = &'a mut dyn FnMut(&Finding) -> io::Result<()>;
 
-/// Reports each finding in a file. Detects the file's format unless `is_caffes` is true. An `Err`
-/// is an error of `report`.
+/// Reports each finding in a file. Detects the file's format unless `is_caffes` is true. Returns an
+/// `Err` only if `report` does.
 pub fn file(
     options: &OpenOptions,
     file: &Path,
@@ -84,13 +84,13 @@ pub fn file(
         return Ok(Checked::default());
     }
     match if is_caffes { None } else { format_of(file) } {
-        // The library reads files of unknown formats, too, because its errors are more detailed.
+        // The library reads files of unknown formats, too, because its errors are detailed.
         None | Some(FileFormat::Caffe(_)) => caffes(options, file, is_caffes, report),
         Some(format) => other(format, file, report),
     }
 }
 
-/// Detects the format of a regular file. Returns None for other files: opening a pipe would block.
+/// Detects the format of a regular file. Returns None for a pipe, because opening it would block.
 fn format_of(file: &Path) -> Option<FileFormat> {
     if !fs::metadata(file).ok()?.is_file() {
         return None;
@@ -98,7 +98,7 @@ fn format_of(file: &Path) -> Option<FileFormat> {
     FileFormat::of_file(&File::open(file).ok()?).ok()
 }
 
-/// Checks one of Caffe's own files. Stores no data of a blob, because a file may have a million
+/// Checks one of Caffe's own files. Stores nothing for each blob, because a file may have a million
 /// blobs of a few bytes each.
 fn caffes(
     options: &OpenOptions,
@@ -175,7 +175,7 @@ fn other(format: FileFormat, file: &Path, report: Report) -> io::Result<Checked>
     Ok(checked)
 }
 
-/// Returns whether a tensor's name is unsafe. In an archive, names become names of files.
+/// Returns whether a tensor's name is unsafe. An archive uses names of tensors as names of files.
 fn is_unsafe(name: &str, format: FileFormat) -> bool {
     match format {
         FileFormat::Npz => !is_plain(name),
@@ -289,7 +289,7 @@ fn counts<'a>(
     Ok(())
 }
 
-/// The count of each kind of bad value, with the offset of the first.
+/// For each kind of bad value: their number, and the offset of the first one.
 #[derive(Default)]
 struct Counts {
     nan: Option<(usize, usize)>,
@@ -351,7 +351,7 @@ mod tests {
             largest,
             f64::NEG_INFINITY,
             -f64::NAN,
-            // This value rounds to the largest float; the next value would round to infinity.
+            // This double rounds to the largest float; the next double would round to infinity.
             largest * (1.0 + f64::from(f32::EPSILON) / 8.0),
             -1e39,
             5e-324,

@@ -92,16 +92,16 @@ fn message(finding: &Finding) -> String {
             format!("{} {noun} {what}, the first at {first:?}{offset}", grouped(*count))
         }
         (Kind::DuplicateName, ..) => "an earlier layer with blobs has the same name: \
-            Caffe copies both to one layer, the last one stays"
+            Caffe copies the blobs of both to one layer and keeps the last"
             .into(),
         (Kind::UnsafeName, ..) => match finding.tensor {
             None => "a name or type that is not UTF-8, or has characters that act on a terminal",
             Some(_) => {
-                "a name that has characters that act on a terminal, or that in an archive is not \
-                     plainly that of a file below the folder where it is unpacked"
+                "a name that has characters that act on a terminal, or that an archive may unpack \
+                     to a file outside the chosen folder"
             }
         }
         .into(),
-        _ => "no blob at all: was it cut off, or saved before there were weights?".into(),
+        _ => "it has no blob: was it cut off, or saved without weights?".into(),
     }
 }

@@ -23,8 +23,8 @@ pub fn output<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Output
     Command::new(program).args(arguments).output().expect("the program runs")
 }
 
-/// Runs a command whose output is first a full disk, then a pipe without a reader. Returns the
-/// status and the standard error of each run.
+/// Runs a command twice: standard output is first a full disk, then a pipe without a reader.
+/// Returns the status and the standard error of each run.
 #[cfg(unix)]
 pub fn unheard<S: AsRef<OsStr>>(arguments: &[S]) -> [(i32, String); 2] {
     use std::os::{fd::OwnedFd, unix::net::UnixStream};
@@ -39,7 +39,7 @@ pub fn unheard<S: AsRef<OsStr>>(arguments: &[S]) -> [(i32, String); 2] {
     })
 }
 
-/// Like `unheard`, with standard output first closed, then open only for reading.
+/// Like `unheard`, but standard output is first closed, then open only for reading.
 #[cfg(unix)]
 pub fn unopened<S: AsRef<OsStr>>(arguments: &[S]) -> [(i32, String); 2] {
     ["exec \"$@\" >&-", "exec \"$@\" 1</dev/null"].map(|script| {
@@ -98,7 +98,7 @@ impl Files {
     }
 
     /// Writes a model that contains its net: an input `data` of 1 x `inputs`, and an InnerProduct
-    /// `fc` with `rows` rows. The weights are all 0: they are a hole in a sparse file.
+    /// `fc` with `rows` rows. The file is sparse: the weights, which are all 0, use no disk space.
     pub fn carrying_net(&self, name: &str, inputs: u64, rows: u64) -> PathBuf {
         let values = 4 * inputs * rows;
         let shape = |dims: &[u64]| dims.iter().flat_map(|&dim| number(1, dim)).collect::<Vec<_>>();
@@ -117,13 +117,13 @@ impl Files {
         path
     }
 
-    /// A blob of 4 elements that has only one value. It can be listed, but not loaded.
+    /// A blob of 4 elements with only one value. Commands can list the blob, but not load it.
     pub fn short(&self) -> PathBuf {
         self.write("short.binaryproto", b"\x3a\x02\x08\x04\x2a\x04\0\0\0\0")
     }
 }
 
-// Functions that encode and decode parts of protobuf's messages.
+// Functions that encode and decode parts of protobuf messages.
 
 pub fn varint(mut value: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -177,8 +177,8 @@ fn read_varint(message: &mut &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |value, byte| value << 7 | u64::from(byte & 0x7f))
 }
 
-/// Returns files that Caffe wrote. They are in the folder SYNCBLOB_TEST_DATA, or in a folder beside
-/// the repository. If the folder is absent, prints a note and returns no files.
+/// Returns files that Caffe wrote, from the folder that the variable SYNCBLOB_TEST_DATA names, or
+/// by default from `shared/data`. If the folder is absent, prints a note and returns no files.
 pub fn real_files() -> Vec<PathBuf> {
     let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
     let folder = PathBuf::from(std::env::var_os("SYNCBLOB_TEST_DATA").unwrap_or(beside.into()));
@@ -195,8 +195,8 @@ pub fn real_files() -> Vec<PathBuf> {
     files
 }
 
-/// Builds the library that is preloaded to make a program's calls fail. Builds it only once. If it
-/// cannot be built, prints the reason and returns None.
+/// Returns the library that is preloaded to make a program's system calls fail. The first call
+/// builds it. If that fails, prints the reason and returns None.
 pub fn disk_library() -> Option<&'static Path> {
     static MADE: OnceLock<Option<PathBuf>> = OnceLock::new();
     MADE.get_or_init(|| match make_disk_library() {
@@ -212,7 +212,7 @@ pub fn disk_library() -> Option<&'static Path> {
 fn make_disk_library() -> Result<PathBuf, String> {
     const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/support/disk/disk.c");
     if !cfg!(target_os = "linux") {
-        return Err("no system but Linux has LD_PRELOAD and these calls".into());
+        return Err("only Linux has LD_PRELOAD and these system calls".into());
     }
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let (made, path) =

@@ -1,19 +1,19 @@
 /**
- * libsyncblob-net, a library over libsyncblob. An sb_net is the net that a prototxt or a caffemodel
- * describes: its layers and the shapes of all blobs. The library also converts the net into an ONNX
- * file, which OpenCV, onnxruntime and others run.
+ * libsyncblob-net, a library that uses libsyncblob. An sb_net is the net that a prototxt or a
+ * caffemodel describes: its layers and the shapes of all blobs. The library also converts nets into
+ * ONNX files, which OpenCV, onnxruntime and other programs run.
  *
- * A name is an sb_text (see base.h): bytes and their number, which does not count the NUL after
- * them. In a net's names, and in names that the caller passes, bytes that are not UTF-8 are escaped
- * as in a C string.
+ * A name is an sb_text (see base.h): a pointer to bytes, and their number. A NUL follows the bytes,
+ * and is not counted. In a net's names, and in names that the caller passes, bytes that are not
+ * UTF-8 are escaped as in a C string.
  *
- * A net has one owner (open, destroy). Calls on a const net may run concurrently if calls on the
- * net's model may run concurrently.
+ * The caller of sb_net_open owns the net, and destroys it by sb_net_destroy. Calls on a const net
+ * may run concurrently if calls on the net's model may run concurrently.
  *
- * The library is written in Rust. It allocates memory with malloc, not with an sb_context. If
- * malloc fails, the process ends (abort). The limits of sb_net_options bound the memory of a net
- * and of its conversion. This memory does not grow with the weights. The status INTERNAL reports a
- * bug of the library; its message is also written to the standard error.
+ * The library is written in Rust. It allocates memory by malloc, not by an sb_context. If malloc
+ * fails, the process aborts. The limits of sb_net_options bound the memory of a net and of its
+ * conversion. This memory does not grow with the size of the weights. The status INTERNAL reports a
+ * bug of the library; the message is also written to standard error.
  */
 #ifndef SYNCBLOB_NET_H
 #define SYNCBLOB_NET_H
@@ -29,7 +29,7 @@ SB_BEGIN_DECLS
  *  Layers for training, data and losses are omitted. */
 typedef struct sb_net sb_net;
 
-/** The name of a blob, and a shape for this blob. */
+/** The name and the shape of a blob. */
 typedef struct sb_net_blob {
     /** [borrowed] the blob's name */
     sb_text name;
@@ -55,18 +55,18 @@ typedef struct sb_net_options {
     const sb_text *stages;
     /** elements of `stages` */
     int64_t num_stages;
-    /** the size of the batch: of the first axis of the first input, and of each other input whose
-     *  first axis has the same size; 0: the size in the net */
+    /** a new size for the first axis of the first input, and of each other input whose first axis
+     *  has the same size; 0: the size in the net */
     int64_t batch;
     /** the level for the layers' `include` and `exclude` rules */
     int32_t level;
     /** the maximum depth of nested messages; 0: 32 */
     int32_t max_depth;
-    /** the maximum size of a prototxt, and of a model's messages without blobs; 0: 16 MiB */
+    /** the maximum bytes of a prototxt, and of a model's messages without blobs; 0: 16 MiB */
     size_t max_bytes;
     /** the maximum number of layers; 0: 100,000 */
     int64_t max_layers;
-    /** the maximum number of values in all fields; a value uses some 100 bytes; 0: 2,000,000 */
+    /** the maximum number of values in all fields; each needs about 100 bytes; 0: 2,000,000 */
     int64_t max_fields;
 } sb_net_options;
 
@@ -88,7 +88,7 @@ typedef struct sb_net_summary {
     const sb_text *warnings;
     /** elements of `warnings` */
     int64_t num_warnings;
-    /** number of layers, without layers for training, data and losses */
+    /** number of layers; layers for training, data and losses are not counted */
     int64_t num_layers;
 } sb_net_summary;
 
@@ -104,8 +104,8 @@ typedef struct sb_net_layer {
     const sb_text *bottoms;
     /** elements of `bottoms` */
     int64_t num_bottoms;
-    /** [borrowed] names of the blobs that the layer writes. If the layer works in place, it writes
-     *  one of its bottoms */
+    /** [borrowed] names of the blobs that the layer writes; if it works in place, one of them
+     *  is also a bottom */
     const sb_text *tops;
     /** elements of `tops` */
     int64_t num_tops;
@@ -140,7 +140,7 @@ typedef void (*sb_net_reporter)(void *user, const sb_net_problem *problem);
 typedef void (*sb_net_warner)(void *user, sb_text text);
 
 /** Options for converting a net into ONNX. `mean`, `scale` and `swap_rb` describe Caffe's
- *  preprocessing of pixels. The file applies it to every input with four axes. */
+ *  preprocessing of pixels. The ONNX net preprocesses every input with four axes. */
 typedef struct sb_onnx_options {
     /** sizeof(sb_onnx_options) of the caller */
     size_t struct_size;
@@ -149,7 +149,7 @@ typedef struct sb_onnx_options {
     const sb_text *outputs;
     /** elements of `outputs`; 0: the outputs of the net */
     int64_t num_outputs;
-    /** [borrowed] a name for the axis of the batch, whose size is then variable. Empty: the size
+    /** [borrowed] a name for the inputs' first axis, whose size is then variable. Empty: the size
      *  is fixed */
     sb_text batch;
     /** [borrowed, nullable when num_mean is 0] the mean, in the net's order of channels: a number
@@ -181,21 +181,21 @@ typedef struct sb_onnx_options {
     /** elements of `metadata` */
     int64_t num_metadata;
     /** [nullable] called for each layer that cannot be converted, before the conversion returns
-     *  UNSUPPORTED. The error's message describes only the first */
+     *  UNSUPPORTED. The error's message describes only the first such layer */
     sb_net_reporter report;
     /** passed to `report` and to `warn` */
     void *user;
-    /** [nullable] called for each difference between the file and the net, before the conversion
-     *  returns OK: an output with another name, or weights that became infinite in 16 bits */
+    /** [nullable] called before the conversion returns OK, for each difference between the file and
+     *  the net: an output with another name, or weights that became infinite in 16 bits */
     sb_net_warner warn;
 } sb_onnx_options;
 
 /** Opens the net of a prototxt, in any of Caffe's generations, with the weights of a model. Without
  *  a prototxt, opens the net that is stored in the model.
  *  @param prototxt [borrowed, nullable] `prototxt_size` bytes. NULL: the net stored in `model`,
- *      which rarely contains the shapes of its inputs, so that `options` must usually contain them
- *  @param model [borrowed, nullable] a caffemodel, which must outlive the net unchanged. For a
- *      caffemodel in memory use sb_model_open_bytes. NULL: a net without weights
+ *      which rarely contains the shapes of its inputs, so `options` must usually contain them
+ *  @param model [borrowed, nullable] a caffemodel; do not change or destroy it before the net.
+ *      sb_model_open_bytes opens a caffemodel in memory. NULL: a net without weights
  *  @param options [borrowed, nullable] NULL: SB_NET_OPTIONS_INIT
  *  @param out [owned] sb_net_destroy
  *  Errors: INVALID_ARGUMENT (neither a prototxt nor a model, a negative count or limit, options
@@ -230,7 +230,7 @@ sb_status sb_net_open_file(const char *prototxt,
 SB_API void sb_net_destroy(sb_net *net);
 
 /** Describes the net.
- *  @param out the caller sets `struct_size`. At most that many bytes are written
+ *  @param out the caller sets `struct_size`; the function writes at most that many bytes
  *  Errors: ABI_MISMATCH (a struct_size of no known version), INTERNAL. */
 SB_API SB_MUST_CHECK
 sb_status sb_net_info(const sb_net *net,
@@ -239,7 +239,7 @@ sb_status sb_net_info(const sb_net *net,
 
 /** Describes a layer.
  *  @param layer 0..num_layers-1
- *  @param out the caller sets `struct_size`. At most that many bytes are written
+ *  @param out the caller sets `struct_size`; the function writes at most that many bytes
  *  Errors: INDEX_OUT_OF_RANGE, ABI_MISMATCH (a struct_size of no known version), INTERNAL. */
 SB_API SB_MUST_CHECK
 sb_status sb_net_layer_info(const sb_net *net,
@@ -247,7 +247,7 @@ sb_status sb_net_layer_info(const sb_net *net,
                             sb_net_layer *out,
                             sb_error *err);
 
-/** Returns the shape that a blob has after all layers have run, computed by Caffe's rules.
+/** Computes by Caffe's rules the shape that a blob has after all layers have run.
  *  @param name [borrowed, nullable when name_size is 0] `name_size` bytes
  *  @param out_shape [borrowed] `out_num_axes` dimensions, valid until the net is destroyed
  *  @param out_num_axes 0 to SB_MAX_AXES
@@ -261,13 +261,13 @@ sb_status sb_net_blob_shape(const sb_net *net,
                             int32_t *out_num_axes,
                             sb_error *err);
 
-/** Writes the net as an ONNX file of opset 17 into a buffer. With capacity 0, writes nothing, but
+/** Writes the net as an ONNX file of opset 17 into a buffer. If capacity is 0, writes nothing, but
  *  stores the size of the file in out_size and returns BUFFER_TOO_SMALL.
  *  @param options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT
  *  @param buffer [borrowed, nullable when capacity is 0] receives the file. Its contents are
  *      unspecified after a failure other than BUFFER_TOO_SMALL
- *  @param capacity bytes of `buffer`
- *  @param out_size [nullable] bytes written. With BUFFER_TOO_SMALL, the needed capacity
+ *  @param capacity the size of `buffer` in bytes
+ *  @param out_size [nullable] the bytes written, or after BUFFER_TOO_SMALL the needed capacity
  *  Errors: INVALID_ARGUMENT (a negative count, options that do not fit the net), ABI_MISMATCH
  *  (options of another version), UNSUPPORTED (options that set an unknown member; layers that
  *  cannot be converted; an announced blob), MALFORMED (a net or weights that contradict
@@ -282,7 +282,7 @@ sb_status sb_net_save_onnx(const sb_net *net,
                            size_t *out_size,
                            sb_error *err);
 
-/** Writes the file of sb_net_save_onnx into a sink. See sb_sink for the file after a failure.
+/** Like sb_net_save_onnx, but writes into a sink. sb_sink describes the file after a failure.
  *  @param options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT
  *  @param sink [borrowed]
  *  Errors: as sb_net_save_onnx, UNSUPPORTED (a sink that sets an unknown member), ABI_MISMATCH (a
@@ -293,11 +293,11 @@ sb_status sb_net_save_onnx_sink(const sb_net *net,
                                 const sb_sink *sink,
                                 sb_error *err);
 
-/** Writes the file of sb_net_save_onnx to a path. An existing file is either replaced completely or
- *  left unchanged. Above 2 GiB, the weights are in a second file, whose path is `path` with
- *  ".data" appended. Both files are written under temporary names that begin with ".syncblob-" and
- *  then renamed, the second file first. A process that is killed may leave a temporary file. If
- *  the path is a symbolic link, the file that it points to is replaced.
+/** Like sb_net_save_onnx, but writes a file. An existing file is either replaced completely or left
+ *  unchanged. If one file would exceed 2 GiB, the weights are in a second file, whose path is
+ *  `path` with ".data" appended. Files are written under temporary names, which begin with
+ *  ".syncblob-", and then renamed, the second file first. A process that is killed may leave a
+ *  temporary file. If the path is a symbolic link, the file that it points to is replaced.
  *  @param options [borrowed, nullable] NULL: SB_ONNX_OPTIONS_INIT
  *  @param path [borrowed] NUL-terminated
  *  Errors: as sb_net_save_onnx, IO (errno in device_code). */

@@ -1,6 +1,6 @@
-//! Checks promises for any bytes that are read as a net: no call panics, memory is bounded by the
-//! size of the input, the position in an error lies in the input, a printed net is read back as the
-//! same net, and a converted net is a valid ONNX graph.
+//! Reads arbitrary bytes as a net, and checks the crate's promises: no call panics, the size of the
+//! input bounds the memory, the position in an error lies in the input, a printed net is read back
+//! as the same net, and a converted net is a valid ONNX graph.
 
 mod memory;
 mod mutate;
@@ -16,11 +16,11 @@ use syncblob_net::{
 pub use memory::Counting;
 pub use mutate::{mutate, Random};
 
-/// The bound of the memory for reading: bytes for each byte of input, and a constant.
+/// Reading may use this many bytes of memory for each byte of input, and this constant.
 const READING: (usize, usize) = (512, 64 << 10);
-/// The bound of the memory for converting a net. It is larger because some layers compute tensors.
+/// The bound for converting a net, which is larger because some layers compute tensors.
 const CONVERTING: (usize, usize) = (8 << 10, 256 << 20);
-/// The maximum number of elements of all made-up weights of a net.
+/// The maximum total number of elements in a net's made-up weights.
 const MOST_WEIGHTS: i64 = 1 << 14;
 
 /// Checks the promises for a prototxt.
@@ -63,7 +63,7 @@ pub fn net_of_model(bytes: &[u8]) {
     }
 }
 
-/// Reads the schema once, so that its memory is not counted for an input.
+/// Makes the crate read its schema, so that this memory is not counted for an input.
 fn read_schema() {
     static READ: Once = Once::new();
     READ.call_once(|| drop(Upgraded::from_prototxt(b"", &Limits::default())));
@@ -130,7 +130,7 @@ fn reads_back(net: &Message) {
         Err(error) => panic!("broken promise: the printed net is refused: {error}\n{text}"),
     };
     assert!(again.notes.is_empty(), "broken promise: {:?}\n{text}", again.notes);
-    // A field without a name in a prototxt is printed as a comment, which is not read.
+    // A prototxt cannot contain a field without a name, so such a field is printed as a comment.
     let is_field = |line: &&str| !line.trim_start().starts_with("# field ");
     let (again, fields) = (again.net.to_string(), text.lines().filter(is_field));
     assert!(
@@ -139,7 +139,7 @@ fn reads_back(net: &Message) {
     );
 }
 
-/// Checks the shapes and the conversion of the net. Three of four inputs receive made-up weights.
+/// Checks the shapes and the conversion of the net. For three inputs in four, adds made-up weights.
 fn convert(net: Net, input: &[u8]) {
     let shapes = within(CONVERTING, input, "inferring shapes", || net.shapes());
     check_shapes(&shapes);
@@ -176,7 +176,7 @@ fn check_shapes(shapes: &BlobShapes) {
     assert!(shapes.problems.iter().all(|problem| !problem.reason.is_empty()));
 }
 
-/// Makes a model with all blobs of the layers, or returns `None` for more than `most` elements.
+/// Makes a model with all blobs of the layers, or returns `None` if they exceed `most` elements.
 pub fn made_up_weights(net: &Net, shapes: &BlobShapes, most: i64) -> Option<Arc<Model>> {
     let mut left = most;
     let mut model = Model::create(Format::Caffemodel).expect("a model");

@@ -3,7 +3,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// The system's allocator, with a counter of allocated bytes for each thread.
+/// The system's allocator, which also counts the allocated bytes of each thread.
 pub struct Counting;
 
 thread_local! {
@@ -21,7 +21,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // The thread may free memory that another thread allocated.
+        // Saturates at 0, because the thread may free memory that another thread allocated.
         NOW.set(NOW.get().saturating_sub(layout.size()));
         // SAFETY: the caller of this function made the same promises.
         unsafe { System.dealloc(pointer, layout) }

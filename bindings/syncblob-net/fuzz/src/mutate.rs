@@ -1,4 +1,4 @@
-//! Mutates single fields of a prototxt: numbers, names and types. Also adds fields of the schema.
+//! Mutates a prototxt: changes numbers, names and types, and adds fields that the schema lists.
 
 mod fields;
 mod spans;
@@ -103,7 +103,7 @@ fn number(text: &[u8], spans: &[Span], random: &mut Random) -> Option<Vec<u8>> {
     Some(with(text, span, new.as_bytes()))
 }
 
-/// Replaces a string by another string of the text. This may connect layers differently.
+/// Replaces a string by another string of the text, which may connect layers differently.
 fn string(text: &[u8], spans: &[Span], random: &mut Random) -> Option<Vec<u8>> {
     let strings = of_kind(spans, Kind::Text);
     let (to, from) = (random.pick(&strings)?, random.pick(&strings)?);
@@ -117,7 +117,7 @@ fn layer_type(text: &[u8], spans: &[Span], random: &mut Random) -> Option<Vec<u8
     Some(with(text, random.pick(&types)?, format!("\"{new}\"").as_bytes()))
 }
 
-/// Adds a field of the schema to a message. Replaces the message's field of that name, if present.
+/// Adds a field that the schema lists to a message, or replaces the message's field of that name.
 fn new_field(text: &[u8], spans: &[Span], random: &mut Random) -> Option<Vec<u8>> {
     let block = random.pick(&of_kind(spans, Kind::Message))?;
     let field = Schema::get().field(block.field, random)?;
@@ -135,7 +135,7 @@ fn remove(text: &[u8], spans: &[Span], random: &mut Random) -> Option<Vec<u8>> {
     Some(with(text, random.pick(&of_kind(spans, Kind::Field))?, b""))
 }
 
-/// Copies a field or a layer to the position after itself or after another field.
+/// Inserts a copy of a field, such as a layer, after the field itself or after another field.
 fn repeat(text: &[u8], spans: &[Span], random: &mut Random) -> Option<Vec<u8>> {
     let fields = of_kind(spans, Kind::Field);
     let (from, to) = (random.pick(&fields)?, random.pick(&fields)?);
@@ -143,7 +143,7 @@ fn repeat(text: &[u8], spans: &[Span], random: &mut Random) -> Option<Vec<u8>> {
     Some([&text[..to], b" ", &text[from.start..from.end], b" ", &text[to..]].concat())
 }
 
-/// Inserts a layer of a random type, whose bottoms are tops in the text, after another layer.
+/// Inserts a layer of a random type after another layer. Its bottoms are tops of the text.
 fn new_layer(text: &[u8], spans: &[Span], random: &mut Random) -> Option<Vec<u8>> {
     let tops: Vec<&Span> =
         of_kind(spans, Kind::Text).into_iter().filter(|span| span.field == b"top").collect();

@@ -1,4 +1,4 @@
-//! Layers that apply a function to each value, converted to one or a few ONNX operators.
+//! Layers that apply a function to each value. A few ONNX operators compute the function.
 
 use super::{Rule, IN_PLACE, PLAIN};
 use crate::onnx::Emit;

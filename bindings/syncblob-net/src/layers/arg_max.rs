@@ -13,7 +13,7 @@ pub(super) static ARG_MAX: Rule = Rule {
     ..PLAIN
 };
 
-/// Returns the parameter `axis`, if it is set, and the number of values that are compared.
+/// Returns the parameter `axis`, if set, and the number of values whose maximum is searched.
 fn along(setup: &Setup<'_>) -> Result<(Option<usize>, i64)> {
     let bottom = &setup.bottoms[0];
     let axis = setup.parameters.given_int("axis").map(|axis| setup.axis(axis)).transpose()?;
@@ -30,7 +30,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     let (axis, whole) = along(setup)?;
     let top_k = setup.parameters.int("top_k");
     if top_k < 1 || top_k > whole {
-        return Err(Error::invalid(format_args!("top_k is {top_k}, of {whole} values")));
+        return Err(Error::invalid(format_args!("top_k is {top_k}, not from 1 to {whole}")));
     }
     let mut top = bottom.clone();
     if let Some(axis) = axis {
@@ -44,7 +44,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     Ok(Shapes::top(top))
 }
 
-/// Reverses the axis: of equal values, ONNX's `TopK` prefers the first, but Caffe the last.
+/// Reverses the axis, because ONNX's `TopK` prefers the first of equal values, but Caffe the last.
 fn emit(e: &mut Emit<'_>) -> Result<()> {
     let (axis, whole) = along(&e.setup())?;
     let values_too = e.parameters.bool("out_max_val");

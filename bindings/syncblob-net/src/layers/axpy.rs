@@ -19,7 +19,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     let alike = a.len() <= x.len() && a.len() >= 2 && a[..channels] == x[..channels];
     if !alike || a[2..].iter().any(|&dim| dim != 1) || x != y {
         return Err(Error::invalid(format_args!(
-            "bottoms of shapes {a:?}, {x:?} and {y:?} do not fit"
+            "the shapes of the bottoms do not fit: {a:?}, {x:?} and {y:?}"
         )));
     }
     Ok(Shapes::top(x.clone()))

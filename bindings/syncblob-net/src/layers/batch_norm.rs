@@ -1,5 +1,5 @@
-//! Subtracts each channel's mean and divides by its deviation. In NVIDIA's fork the layer also
-//! scales and shifts, and raises an eps below 1e-5 to 1e-5, as cuDNN requires.
+//! Subtracts each channel's mean and divides by its standard deviation. In NVIDIA's fork the layer
+//! may also scale and shift, and raises an eps below 1e-5 to 1e-5, as cuDNN requires.
 
 use super::{fixed, Rule, Setup, Shapes, IN_PLACE};
 use crate::message::Message;
@@ -14,11 +14,11 @@ pub(super) static BATCH_NORM: Rule = Rule {
     ..IN_PLACE
 };
 
-/// The largest mean, in deviations, for which ONNX's `BatchNormalization` is used: the operator
+/// ONNX's `BatchNormalization` is used if no mean exceeds this many standard deviations. It
 /// multiplies first, but Caffe subtracts first, which is more exact for a mean far from 0.
 const FAR: f32 = 16.0;
 
-/// The least eps in NVIDIA's fork.
+/// The smallest eps in NVIDIA's fork.
 const LEAST_EPS: f32 = 1e-5;
 
 /// Returns whether the layer also scales and shifts.
@@ -62,13 +62,13 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the mean and the variance. The model stores sums, and blob 2 is the divisor of the sums.
-/// Forks whose layer also scales store a divisor, too, but some forks ignore the divisor.
+/// Returns the mean and the variance: sums in the model, divided by blob 2. If the layer also
+/// scales, blob 2 must be 1, because some forks ignore it.
 fn statistics(e: &Emit<'_>, scales: bool) -> Result<(Vec<f32>, Vec<f32>)> {
     let factor = match *e.blob_values(2)? {
         [1.0] => 1.0,
         [other] if scales => {
-            let text = format_args!("blob 2 is {other}, not 1: forks differ in what that means");
+            let text = format_args!("blob 2 is {other}, not 1: forks disagree about its meaning");
             return Err(Error::unsupported(text));
         }
         [factor] if factor != 0.0 => factor.recip(),
@@ -81,7 +81,7 @@ fn statistics(e: &Emit<'_>, scales: bool) -> Result<(Vec<f32>, Vec<f32>)> {
     Ok((scaled(0)?, scaled(1)?))
 }
 
-/// Statistics from the model, and the scale and the shift to apply after the normalisation.
+/// The mean and variance from the model, and the scale and shift to apply after normalising.
 pub(super) struct Normal {
     pub mean: Vec<f32>,
     pub variance: Vec<f32>,
@@ -91,7 +91,7 @@ pub(super) struct Normal {
 }
 
 impl Normal {
-    /// Normalises the first bottom. The result is the first top.
+    /// Normalises the first bottom, and makes the result the first top.
     pub fn emit(self, e: &mut Emit<'_>) {
         let mut pairs = self.mean.iter().zip(&self.variance);
         match pairs.any(|(mean, variance)| mean.abs() > FAR * (variance + self.eps).sqrt()) {
@@ -139,7 +139,7 @@ pub(super) fn by_channel(e: &mut Emit<'_>, values: &[f32]) -> Value {
     e.floats(&dims, values)
 }
 
-/// Normalises the first bottom by the mean and the variance of the batch.
+/// Normalises the first bottom by the batch's own mean and variance.
 pub(super) fn of_batch(e: &mut Emit<'_>, eps: f32) -> Value {
     let axes = e.bottom_shapes[0].len() as i64;
     let others = std::iter::once(0).chain(2..axes);

@@ -1,4 +1,4 @@
-//! Selects elements of a batch by index.
+//! Selects elements of the first bottom's batch. The second bottom contains their indices.
 
 use super::{with_rest, Rule, Setup, Shapes, PLAIN};
 use crate::onnx::{DataType, Emit};

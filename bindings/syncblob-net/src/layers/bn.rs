@@ -1,12 +1,12 @@
-//! Forks of Caffe have three kinds of the layer BN. The rules follow the forks' sources.
+//! The layer BN, of which forks of Caffe have three kinds. The rules follow the forks' sources.
 //!
 //! - DeconvNet, SegNet and ENet: a scale and a shift. Unless `bn_mode` is `INFERENCE`, the layer
 //!   first normalises the bottom by the statistics of the batch, also in phase TEST.
 //! - PSPNet and TSN: a slope, a bias, a mean and a variance, like `BatchNorm` and `Scale` together.
-//! - PSPNet's first version: the same blobs, but the layer uses the statistics of the batch unless
-//!   `moving_average` is set.
+//! - PSPNet's first version: the same four blobs, but the layer uses the statistics of the batch
+//!   unless `moving_average` is set.
 //!
-//! The fields' names distinguish the kinds. The first kind has two blobs, the others have four.
+//! The names of the set parameters distinguish the kinds.
 
 use super::batch_norm::{by_channel, of_batch, Normal};
 use super::{fixed, Rule, Setup, Shapes, IN_PLACE};
@@ -17,7 +17,7 @@ use crate::{Error, Result};
 pub(super) static BN: Rule =
     Rule { layer_type: "BN", parameters: Some("bn_param"), shapes, emit, ..IN_PLACE };
 
-/// The eps of the first kind, which has no field for it.
+/// The eps of the first kind, which has no field for an eps.
 const EPS: f32 = 1e-9;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,8 +27,8 @@ enum Kind {
     MovingAverage,
 }
 
-/// Fields that identify a kind. A field that was read from bytes has only a number, so it
-/// identifies a kind only if not all kinds use that number.
+/// Fields that identify a kind. In a binary message a field has a number instead of a name, so the
+/// fields whose numbers all kinds use do not identify a kind there.
 const MOVING_AVERAGE: [&str; 3] = ["moving_average", "decay", "var_eps"];
 const SLOPE: [&str; 5] = ["eps", "frozen", "momentum", "slope_filler", "bias_filler"];
 const NUMBERS_OF_ALL: [&str; 3] = ["momentum", "slope_filler", "bias_filler"];
@@ -45,7 +45,7 @@ fn kind(p: &Message) -> Result<Kind> {
         (true, false) => Ok(Kind::Slope),
         (false, true) => Ok(Kind::MovingAverage),
         (true, true) => Err(Error::unsupported(
-            "its parameters do not show whether mean and variance are those of its blobs or of the batch",
+            "its parameters do not show whether mean and variance are from its blobs or the batch",
         )),
     }
 }
@@ -59,7 +59,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
         return Err(Error::invalid(format_args!("a bottom with {} axes", bottom.len())));
     }
     if setup.parameters.has("axis") && setup.parameters.int("axis") != 1 {
-        return Err(Error::unsupported("an axis that is not 1"));
+        return Err(Error::unsupported("its axis is not 1"));
     }
     let number = if kind(setup.parameters)? == Kind::Mode { 2 } else { 4 };
     let blobs = vec![vec![1, channels, 1, 1]; number];

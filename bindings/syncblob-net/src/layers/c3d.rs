@@ -1,5 +1,5 @@
-//! Convolution and pooling of C3D, along time, height and width. The rules follow C3D's source. C3D
-//! 1.0 reads Caffe's fields for parameters, and C3D 1.1 reads fields with other names.
+//! Convolution and pooling of C3D, along time, height and width. The rules follow C3D's source. In
+//! C3D 1.0 the fields for the parameters have Caffe's names, in C3D 1.1 other names.
 
 use super::convolution::Window;
 use super::pooling::{Pool, Windows};
@@ -54,7 +54,7 @@ fn convolved(setup: &Setup<'_>) -> Result<Shapes> {
     let (window, p, bottom) = (window(setup)?, setup.parameters, &setup.bottoms[0]);
     let (outputs, parts) = (size(p.int("num_output").into())?, p.int("filter_group"));
     if outputs < 1 || parts < 1 || outputs % parts != 0 {
-        let text = format_args!("{outputs} outputs in {parts} groups");
+        let text = format_args!("{outputs} outputs cannot be divided into {parts} groups");
         return Err(Error::invalid(text));
     }
     let weights = [&[outputs, bottom[1]], &*window.kernel].concat();
@@ -82,8 +82,8 @@ fn convolve(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the windows. Refuses a last window that begins behind the image. C3D, unlike Caffe,
-/// keeps such a window if the axis is padded.
+/// Returns the windows. Refuses a last window that begins after the image's end: C3D keeps such a
+/// window if the axis is padded, but Caffe removes it.
 fn windows(setup: &Setup<'_>) -> Result<Pool> {
     let (p, volume) = (setup.parameters, volume(setup)?);
     let method = p.enumeration("pool");
@@ -98,7 +98,7 @@ fn windows(setup: &Setup<'_>) -> Result<Pool> {
         let windows = Windows::new(volume[axis], kernels[axis], strides[axis], pad, true)?;
         match windows.is_cut() {
             false => Ok(windows),
-            true => Err(Error::unsupported("its last window begins behind the image")),
+            true => Err(Error::unsupported("its last window begins after the image's end")),
         }
     };
     Ok(Pool::of(method, (0..3).map(along).collect::<Result<_>>()?))

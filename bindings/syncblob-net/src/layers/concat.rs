@@ -13,7 +13,7 @@ pub(super) static CONCAT: Rule = Rule {
     ..IN_PLACE
 };
 
-/// Returns the axis from the field `axis` or from the field `old`, whose value is never negative.
+/// Returns the axis that the field `axis` or the older field `old` contains.
 pub(super) fn axis(setup: &Setup<'_>, old: &str) -> Result<usize> {
     let p = setup.parameters;
     match (p.given_int("axis"), p.given_int(old)) {
@@ -30,7 +30,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
         let same = |at: usize| at == axis || bottom[at] == top[at];
         if bottom.len() != top.len() || !(0..top.len()).all(same) {
             let text = format_args!(
-                "bottoms {:?} and {bottom:?} may differ along axis {axis} only",
+                "bottoms {:?} and {bottom:?} must not differ except along axis {axis}",
                 setup.bottoms[0]
             );
             return Err(Error::invalid(text));

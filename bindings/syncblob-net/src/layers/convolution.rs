@@ -16,7 +16,7 @@ pub(super) static CONVOLUTION: Rule = Rule {
     ..IN_PLACE
 };
 
-/// A window over the spatial axes, which are the axes behind the channels.
+/// A window over the spatial axes, which are the axes after the channels.
 pub(super) struct Window {
     pub axis: usize,
     pub kernel: Vec<i64>,
@@ -52,8 +52,8 @@ impl Window {
         i128::from(self.dilation[axis]) * i128::from(self.kernel[axis] - 1) + 1
     }
 
-    /// Returns the kernel's number of positions along a spatial axis. The division rounds toward 0
-    /// as in C, so a kernel that is a little larger than the padded input has one position.
+    /// Returns the kernel's number of positions along a spatial axis. The division rounds toward 0,
+    /// as in Caffe, so a kernel that is slightly larger than the padded input has one position.
     pub fn positions(&self, axis: usize, length: i64) -> Result<i64> {
         let padded = i128::from(length) + 2 * i128::from(self.pad[axis]);
         match (padded - self.extent(axis)) / i128::from(self.stride[axis]) + 1 {
@@ -70,8 +70,8 @@ impl Window {
         lengths.map(|(axis, &length)| self.positions(axis, length)).collect()
     }
 
-    /// Makes the node for a bottom. ONNX needs one axis before the channels and at least one
-    /// spatial axis, so other bottoms are reshaped.
+    /// Makes the node for a bottom. Reshapes the bottom if necessary, because ONNX needs one axis
+    /// before the channels and at least one spatial axis.
     pub fn node(&self, e: &mut Emit<'_>, op: &'static str, bottom: usize, after: &[i64]) -> Node {
         let x = self.batched(e, bottom);
         let unit =
@@ -98,12 +98,12 @@ impl Window {
         e.reshape(e.bottom(bottom), &dims)
     }
 
-    /// Returns whether the axes are those of ONNX: a batch, channels, one or more spatial axes.
+    /// Returns whether ONNX supports the axes: a batch, channels, and one or more spatial axes.
     fn is_plain(&self) -> bool {
         self.axis == 1 && !self.kernel.is_empty()
     }
 
-    /// Makes the node's output a top, with the top's shape.
+    /// Makes the node's output a top. Reshapes the output to the top's shape if necessary.
     pub fn finish(&self, e: &mut Emit<'_>, node: Node, top: usize) {
         if self.is_plain() {
             node.top(e, top);
@@ -137,8 +137,8 @@ fn padded(e: &mut Emit<'_>, x: Value, pads: &mut [i64]) -> Value {
     e.node("Pad").inputs([x, all]).value(e)
 }
 
-/// Returns one value for each axis. The repeated field `name` contains one value for all axes or
-/// one for each axis. Alternatively, two fields contain the values for height and width.
+/// Returns a parameter's value for each axis. The repeated field `name` contains one value for all
+/// axes or one for each axis. Alternatively, the fields `h` and `w` contain the values.
 fn spatial(
     p: &Message,
     axes: usize,
@@ -149,7 +149,7 @@ fn spatial(
     let values = p.ints(name);
     if !h.is_empty() && (p.has(h) || p.has(w)) {
         if axes != 2 {
-            return Err(Error::invalid(format_args!("{h} and {w} are for 2 axes, not {axes}")));
+            return Err(Error::invalid(format_args!("{h} and {w} need 2 axes, not {axes}")));
         }
         if !values.is_empty() {
             return Err(Error::invalid(format_args!("both {name} and {h} or {w} are set")));
@@ -182,7 +182,7 @@ pub(super) fn channels(setup: &Setup<'_>, axis: usize) -> Result<(i64, i64, i64)
     Ok((inputs, outputs, group))
 }
 
-/// Returns the shapes. All bottoms must have one shape, and each has a top. They share the weights.
+/// Returns the shapes. All bottoms must have the same shape, share the weights, and have a top.
 pub(super) fn shapes_of(setup: &Setup<'_>, top: Shape, weights: Shape) -> Result<Shapes> {
     let (bottoms, tops) = (setup.bottoms, setup.layer.tops.len());
     if bottoms.len() != tops || bottoms.iter().any(|bottom| *bottom != bottoms[0]) {
@@ -197,7 +197,7 @@ pub(super) fn shapes_of(setup: &Setup<'_>, top: Shape, weights: Shape) -> Result
     Ok(Shapes { tops: vec![top; tops], blobs })
 }
 
-/// Returns the weights as values of the graph. Marks parameters that have no effect as read.
+/// Returns the weights as values of the graph. Marks the parameters that have no effect as read.
 pub(super) fn weights(e: &mut Emit<'_>, window: &Window) -> Result<Vec<Value>> {
     e.ignore(["engine", "force_nd_im2col", "weight_filler", "bias_filler"]);
     e.ignore(["cudnn_convolution_algo_seeker"]);
@@ -215,7 +215,7 @@ pub(super) fn weights(e: &mut Emit<'_>, window: &Window) -> Result<Vec<Value>> {
     Ok(values)
 }
 
-/// Refuses fields that were read from bytes and whose numbers mean something else in some forks.
+/// Refuses fields of a binary message whose numbers have different meanings in Caffe and its forks.
 fn refuse_unclear(p: &Message) -> Result<()> {
     let from_bytes = |name| p.all(name).any(|field| matches!(field.place(), Place::Byte(_)));
     let other = match (p.int("axis"), p.bool("relu")) {

@@ -13,7 +13,7 @@ pub(super) static CROP: Rule = Rule {
     ..PLAIN
 };
 
-/// Returns the offset at which the kept part begins along each axis.
+/// Returns for each axis the offset at which the part that remains begins.
 fn offsets(setup: &Setup<'_>) -> Result<Vec<i64>> {
     let axes = setup.bottoms[0].len();
     let axis = setup.own_axis()?;
@@ -47,7 +47,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     Ok(Shapes::top(top))
 }
 
-/// Slices only the axes that become shorter, because an axis of equal size may grow with the batch.
+/// Slices only the axes that become shorter: an axis whose length remains may be that of the batch.
 fn emit(e: &mut Emit<'_>) -> Result<()> {
     let (bottom, top) = (&e.bottom_shapes[0], &e.top_shapes[0]);
     let offsets = offsets(&e.setup())?;
@@ -57,7 +57,7 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
         return Ok(());
     }
     if axes.iter().any(|&axis| e.bottom_batch[0] == Some(axis) || e.top_batch[0] == Some(axis)) {
-        return Err(Error::unsupported("it cuts the axis that grows with the batch"));
+        return Err(Error::unsupported("it cuts an axis whose size depends on the batch"));
     }
     let begins: Vec<i64> = axes.iter().map(|&axis| offsets[axis]).collect();
     let ends: Vec<i64> = axes.iter().map(|&axis| offsets[axis] + top[axis]).collect();

@@ -23,7 +23,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     for (axis, &length) in bottom[window.axis + 1..].iter().enumerate() {
         let steps = i128::from(window.stride[axis]) * (i128::from(length) - 1);
         match steps + window.extent(axis) - 2 * i128::from(window.pad[axis]) {
-            length if length < 1 => return Err(Error::invalid("pads that leave nothing")),
+            length if length < 1 => return Err(Error::invalid("its pads remove the whole output")),
             length => top.push(size(length)?),
         }
     }

@@ -1,6 +1,6 @@
-//! Convolves each channel separately: each channel is a group. The layers are from forks for
-//! MobileNet; the rules follow their sources and OpenCV's importer. Prototxts always set `group`
-//! for `DepthwiseConvolution`, but not always for `ConvolutionDepthwise`.
+//! Convolutions in which each channel is a separate group. The layers are from forks for MobileNet;
+//! the rules follow the forks' sources and OpenCV's importer. Prototxts always set `group` for
+//! `DepthwiseConvolution`, but not always for `ConvolutionDepthwise`.
 
 use super::convolution::{convolve, shapes_of, Window};
 use super::{Rule, Setup, Shapes, PLAIN};

@@ -17,7 +17,7 @@ pub(super) static DETECTION_OUTPUT: Rule = Rule {
     ..PLAIN
 };
 
-/// Returns the shape of a top with one row, which Caffe sets before it counts the boxes.
+/// Returns the shape of a top with one row. Caffe, too, sets this shape before it counts the boxes.
 fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     let d = Detection::new(setup)?;
     let (locations, scores) = (setup.bottoms[0].as_slice(), setup.bottoms[1].as_slice());
@@ -40,13 +40,13 @@ struct Detection {
     shared: bool,
     /// The class of the background, if there is one. Its boxes are not detected.
     background: Option<i64>,
-    /// The largest overlap of two boxes that both remain. With 1, no box is suppressed.
+    /// The largest overlap at which two boxes both remain. With 1, no box is suppressed.
     overlap: f32,
     threshold: f32,
-    /// `top_k`: the number of boxes of each class, by decreasing score, that enter non-maximum
-    /// suppression. `None`: all.
+    /// `top_k`: non-maximum suppression considers this many boxes of each class, those with the
+    /// highest scores. `None`: all.
     most_scores: Option<i64>,
-    /// `keep_top_k`: the number of rows, by decreasing score, that each image keeps. `None`: all.
+    /// `keep_top_k`: each image keeps this many rows, those with the highest scores. `None`: all.
     most_rows: Option<i64>,
 }
 
@@ -81,7 +81,7 @@ impl Detection {
         }
     }
 
-    /// Returns the classes without the background.
+    /// Returns the numbers of all classes except the background.
     fn labels(&self) -> Vec<i64> {
         (0..self.classes).filter(|&label| Some(label) != self.background).collect()
     }
@@ -91,7 +91,7 @@ impl Detection {
     }
 }
 
-/// The parameters of non-maximum suppression. Early nets set them outside `nms_param`.
+/// The parameters of non-maximum suppression, which early nets set outside `nms_param`.
 struct Suppression {
     overlap: f32,
     most_scores: Option<i64>,
@@ -109,13 +109,13 @@ impl Suppression {
             return Err(Error::invalid(format_args!("nms_threshold {overlap}, eta {eta}")));
         }
         if eta < 1.0 && overlap > 0.5 {
-            return Err(Error::unsupported("an eta below 1, which changes the threshold per box"));
+            return Err(Error::unsupported("eta is below 1, so the threshold would vary by box"));
         }
         Ok(Some(Self { overlap: overlap.min(1.0), most_scores: most(nms, "top_k")? }))
     }
 }
 
-/// Reads a number of boxes. Returns `None`, which means all, for a negative or missing number.
+/// Reads a number of boxes. If it is negative or missing, returns `None`, which means all boxes.
 fn most(p: &Message, name: &str) -> Result<Option<i64>> {
     match p.given_int(name).unwrap_or(-1) {
         0 => Err(Error::unsupported(format_args!("{name} of 0"))),
@@ -143,13 +143,13 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Applies an operator to integers and a constant.
+/// Applies an operator to a value of integers and the constant `b`.
 fn with_int(e: &mut Emit<'_>, op: &'static str, a: Value, b: i64) -> Value {
     let b = e.ints(&[b]);
     e.apply(op, [a, b])
 }
 
-/// Returns half of the last axis's four values: left and top, or right and bottom.
+/// Returns two of the last axis's four values: left and top, or if `second` right and bottom.
 fn half(e: &mut Emit<'_>, value: Value, second: bool) -> Value {
     let first = if second { 2 } else { 0 };
     let (starts, ends, axes) = (e.ints(&[first]), e.ints(&[first + 2]), e.ints(&[-1]));
@@ -207,7 +207,7 @@ fn from_center(e: &mut Emit<'_>, prior: Value, scaled: Value) -> Value {
     e.node("Concat").inputs([low, high]).int("axis", -1).value(e)
 }
 
-/// Removes the class of the background from axis 1.
+/// Removes the background from axis 1, which is the axis of the classes.
 fn of_labels(e: &mut Emit<'_>, d: &Detection, value: Value) -> Value {
     if d.num_labels() == d.classes {
         return value;
@@ -223,7 +223,7 @@ fn scores(e: &mut Emit<'_>, d: &Detection) -> Value {
     of_labels(e, d, scores)
 }
 
-/// Returns the boxes that remain after non-maximum suppression, as indices into all scores.
+/// Returns the indices in all scores of the boxes that remain after non-maximum suppression.
 fn suppress(e: &mut Emit<'_>, d: &Detection, boxes: Value, scores: Value) -> Value {
     let boxes = without_area_if_inverted(e, boxes);
     let scores = best_of_class(e, d, scores);
@@ -246,8 +246,8 @@ fn suppress(e: &mut Emit<'_>, d: &Detection, boxes: Value, scores: Value) -> Val
     e.node("ReduceSum").inputs([parts, axes]).int("keepdims", 0).value(e)
 }
 
-/// Replaces inverted boxes (right < left or bottom < top) by empty boxes. An inverted box overlaps
-/// no box in Caffe, but ONNX swaps its corners.
+/// Replaces inverted boxes (right < left or bottom < top) by empty boxes. In Caffe an inverted box
+/// overlaps no other box, but ONNX would swap the corners.
 fn without_area_if_inverted(e: &mut Emit<'_>, boxes: Value) -> Value {
     if e.parameters.enumeration("code_type") == "CENTER_SIZE" {
         return boxes; // such a box is never inverted
@@ -260,7 +260,7 @@ fn without_area_if_inverted(e: &mut Emit<'_>, boxes: Value) -> Value {
     e.apply("Where", [inverted, zero, boxes])
 }
 
-/// Replaces all scores by -inf, except the highest `most_scores` scores of each class.
+/// Keeps the `most_scores` highest scores of each class, and replaces all other scores by -inf.
 fn best_of_class(e: &mut Emit<'_>, d: &Detection, scores: Value) -> Value {
     let Some(most) = d.most_scores.filter(|&most| most < d.priors) else { return scores };
     let most = e.ints(&[most]);
@@ -270,7 +270,7 @@ fn best_of_class(e: &mut Emit<'_>, d: &Detection, scores: Value) -> Value {
     scattered.int("axis", 2).value(e)
 }
 
-/// Makes a value that is -inf everywhere, with the shape of `like`.
+/// Makes a value with the shape of `like` whose elements are all -inf.
 fn all_lowest(e: &mut Emit<'_>, like: Value) -> Value {
     let shape = e.apply("Shape", [like]);
     let lowest = e.float(f32::NEG_INFINITY);
@@ -307,7 +307,7 @@ fn best_of_image(e: &mut Emit<'_>, d: &Detection, kept: Value, scores: Value, mo
     e.node("Gather").inputs([indices, places]).int("axis", 0).value(e)
 }
 
-/// Returns the numbers of the batch's images: 0, 1, …
+/// Returns the numbers of the images in the batch: 0, 1, …
 fn images(e: &mut Emit<'_>) -> Value {
     let locations = &e.bottom_shapes[0];
     if e.bottom_batch[0].is_none() {
@@ -320,7 +320,7 @@ fn images(e: &mut Emit<'_>) -> Value {
     e.apply("Range", [zero, number, one])
 }
 
-/// Returns the size of the batch as a value with one axis.
+/// Returns the size of the batch, as a value with one axis of one element.
 fn batch(e: &mut Emit<'_>) -> Value {
     e.node("Shape").input(e.bottom(0)).int("start", 0).int("end", 1).value(e)
 }

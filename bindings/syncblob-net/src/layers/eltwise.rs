@@ -17,7 +17,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     let first = &setup.bottoms[0];
     if let Some(other) = setup.bottoms.iter().find(|shape| *shape != first) {
         return Err(Error::invalid(format_args!(
-            "bottoms of shapes {first:?} and {other:?}, which must be equal"
+            "the shapes of the bottoms must be equal: {first:?} and {other:?}"
         )));
     }
     let coefficients = setup.parameters.floats("coeff").len();
@@ -38,7 +38,7 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
     let bottoms: Vec<Value> = (0..e.bottom_shapes.len()).map(|index| e.bottom(index)).collect();
     match operation {
         "PROD" if !coefficients.is_empty() => {
-            return Err(Error::invalid("coefficients of a product"))
+            return Err(Error::invalid("a product cannot have coefficients"))
         }
         "PROD" => fold(e, "Mul", &bottoms),
         "MAX" => fold(e, "Max", &bottoms),
@@ -62,7 +62,7 @@ fn times(e: &mut Emit<'_>, value: Value, coefficient: f32) -> Value {
     e.apply("Mul", [value, coefficient])
 }
 
-/// Combines the values in order from the first to the last, as Caffe does.
+/// Applies `op` to the first two values, then to the result and the next value, as Caffe does.
 fn fold(e: &mut Emit<'_>, op: &'static str, values: &[Value]) {
     let (last, others) = values.split_last().expect("two bottoms or more");
     let first = others.iter().copied().reduce(|one, next| e.apply(op, [one, next]));

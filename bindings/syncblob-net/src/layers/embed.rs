@@ -1,4 +1,4 @@
-//! Selects rows of a matrix of weights by index.
+//! Selects rows of a matrix of weights. The bottom contains their indices.
 
 use super::{size, Rule, Setup, Shapes, PLAIN};
 use crate::onnx::{DataType, Emit};
@@ -17,7 +17,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     let p = setup.parameters;
     let (inputs, outputs) = (size(p.int("input_dim").into())?, size(p.int("num_output").into())?);
     if inputs == 0 || outputs == 0 {
-        return Err(Error::invalid(format_args!("{inputs} rows of {outputs} values")));
+        return Err(Error::invalid(format_args!("weights of {inputs} rows of {outputs} values")));
     }
     let mut blobs = vec![vec![inputs, outputs]];
     if p.bool("bias_term") {

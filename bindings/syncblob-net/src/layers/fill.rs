@@ -1,4 +1,4 @@
-//! Computes the values of blobs that the model lacks, by the fillers of the blobs' layer.
+//! Computes by a layer's fillers the values of the layer's blobs that the model lacks.
 
 use syncblob::{Blob, Filler};
 
@@ -7,11 +7,11 @@ use crate::message::Message;
 use crate::net::{Layer, Shape};
 use crate::{Error, Result};
 
-/// The source of the values with which Caffe fills a new blob.
+/// The values with which Caffe fills a new blob.
 enum First {
-    /// The filler in the parameters' field of this name or, if the field is missing, this value.
+    /// Those of the filler in the field of this name or, if the field is missing, this constant.
     Of(&'static str, f64),
-    /// This value, because the layer's parameters have no filler for the blob.
+    /// This constant, because the layer's parameters have no filler for the blob.
     Value(f64),
 }
 
@@ -35,7 +35,7 @@ fn first(layer: &Layer, index: usize, blobs: usize) -> Option<First> {
     }
 }
 
-/// Returns the filler of blob `index` of a layer that has `blobs` blobs, or why it has none.
+/// Returns the filler of blob `index` of a layer with `blobs` blobs, or why none is known.
 pub(crate) fn filler(layer: &Layer, index: usize, blobs: usize) -> Result<Filler, &'static str> {
     let unknown = "its initial values in Caffe are not known";
     let first = first(layer, index, blobs).ok_or(unknown)?;

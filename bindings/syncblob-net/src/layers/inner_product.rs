@@ -1,4 +1,4 @@
-//! Multiplies vectors by a matrix of weights. The axes from `axis` to the last form a vector.
+//! Multiplies vectors by a matrix of weights. The axes from `axis` to the last form each vector.
 
 use super::{count, fixed, size, with_rest, Rule, Setup, Shapes, PLAIN};
 use crate::onnx::Emit;

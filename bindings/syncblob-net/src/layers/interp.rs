@@ -1,4 +1,4 @@
-//! Removes the border of a plane, then resizes the plane with aligned corners. The layer belongs to
+//! Removes the border of each plane, then resizes the plane with aligned corners. The layer is from
 //! DeepLab and PSPNet.
 
 use super::pooling::plane;
@@ -20,7 +20,7 @@ fn borders(setup: &Setup<'_>) -> Result<[i128; 2]> {
     let borders = ["pad_beg", "pad_end"].map(|name| -i128::from(setup.parameters.int(name)));
     match borders.iter().all(|&border| border >= 0) {
         true => Ok(borders),
-        false => Err(Error::invalid("a pad_beg or a pad_end above 0, which cannot be cut off")),
+        false => Err(Error::invalid("pad_beg and pad_end must not be above 0")),
     }
 }
 
@@ -29,7 +29,7 @@ fn cut(setup: &Setup<'_>) -> Result<[i64; 2]> {
     let [before, behind] = borders(setup)?;
     let left = |side: i64| match i128::from(side) - before - behind {
         side if side > 0 => size(side),
-        _ => Err(Error::invalid(format_args!("a side of {side}, all of which is cut off"))),
+        _ => Err(Error::invalid(format_args!("the pads remove a whole side of {side}"))),
     };
     let [height, width] = plane(&setup.bottoms[0])?;
     Ok([left(height)?, left(width)?])
@@ -38,12 +38,12 @@ fn cut(setup: &Setup<'_>) -> Result<[i64; 2]> {
 fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     let [height, width] = wished(setup)?;
     if height < 1 || width < 1 {
-        return Err(Error::invalid(format_args!("a plane of {height} by {width}")));
+        return Err(Error::invalid(format_args!("the top would be {height} by {width}")));
     }
     Ok(Shapes::top([&setup.bottoms[0][..2], &[height, width]].concat()))
 }
 
-/// Returns the top's height and width, from a second bottom, from factors, or from the parameters.
+/// Returns the top's height and width, from a second bottom, from the parameters, or from factors.
 fn wished(setup: &Setup<'_>) -> Result<[i64; 2]> {
     let (p, cut) = (setup.parameters, cut(setup)?);
     let [shrink, zoom, height, width] =
@@ -51,7 +51,7 @@ fn wished(setup: &Setup<'_>) -> Result<[i64; 2]> {
     if let Some(other) = setup.bottoms.get(1) {
         return match [shrink, zoom, height, width].iter().all(Option::is_none) {
             true => plane(other),
-            false => Err(Error::invalid("both a second bottom and a size or a factor")),
+            false => Err(Error::invalid("it has a second bottom and sets a size or a factor")),
         };
     }
     match (shrink, zoom, height, width) {
@@ -96,7 +96,7 @@ fn without_borders(e: &mut Emit<'_>) -> Result<Value> {
     Ok(e.node("Slice").input(e.bottom(0)).inputs(bounds).value(e))
 }
 
-/// Returns the top's sizes. If the size of the batch varies, reads this size from the bottom.
+/// Returns the sizes of the top's axes. A batch of variable size is read from the bottom.
 fn sizes(e: &mut Emit<'_>) -> Value {
     let top = &e.top_shapes[0];
     if e.top_batch[0].is_none() {

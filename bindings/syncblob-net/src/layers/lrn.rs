@@ -1,4 +1,4 @@
-//! Divides each value by a power of the sum of squares around it, across or within channels.
+//! Divides each value by a power of the sum of squares near it, in its channel or across channels.
 
 use super::pooling::{plane, Pool, Windows};
 use super::{as_bottoms, fixed, size, Rule, Setup, Shapes, IN_PLACE};
@@ -12,7 +12,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     plane(&setup.bottoms[0])?;
     let local_size = size(setup.parameters.int("local_size").into())?;
     if local_size % 2 == 0 {
-        return Err(Error::invalid(format_args!("a local_size of {local_size}, which is not odd")));
+        return Err(Error::invalid(format_args!("local_size is {local_size}, but must be odd")));
     }
     as_bottoms(setup)
 }
@@ -32,7 +32,7 @@ fn across(e: &mut Emit<'_>, k: f32) -> Result<()> {
     let (alpha, beta) = (p.float("alpha"), p.float("beta"));
     if alpha <= 0.0 || beta <= 0.0 {
         let text =
-            format_args!("alpha {alpha} and beta {beta}, which runtimes accept only above 0");
+            format_args!("alpha is {alpha} and beta {beta}, but runtimes need numbers above 0");
         return Err(Error::unsupported(text));
     }
     e.node("LRN")
@@ -45,7 +45,7 @@ fn across(e: &mut Emit<'_>, k: f32) -> Result<()> {
     Ok(())
 }
 
-/// x * (1 + alpha * m)^-beta, where m is the mean of the squares around x. Ignores k.
+/// Computes x * (1 + alpha * m)^-beta, where m is the mean of the squares around x. Ignores k.
 fn within(e: &mut Emit<'_>) -> Result<()> {
     let p = e.parameters;
     fixed(e, 2..4)?;

@@ -1,4 +1,4 @@
-//! The rules of layer types. Each type or family has a file, and each type has a row in a table.
+//! Rules for converting layers. Each type or family has a file, and each type has a row in `RULES`.
 
 mod activation;
 mod arg_max;
@@ -59,27 +59,27 @@ use crate::net::{Layer, Shape};
 use crate::onnx::Emit;
 use crate::{Error, ErrorKind, Result};
 
-/// The rule of a layer type.
+/// How to convert layers of a type.
 pub(crate) struct Rule {
     /// The type's name in prototxts.
     pub layer_type: &'static str,
     /// The field of the layer's message that contains the parameters, if the type has parameters.
     pub parameters: Option<&'static str>,
-    /// The field that contains the parameters in some fork.
+    /// A field that contains the parameters instead, in a fork of Caffe.
     pub fork_parameters: Option<&'static str>,
-    /// The smallest and the largest number of bottoms. `tops` has the same form.
+    /// The smallest and the largest number of bottoms, and of tops.
     pub bottoms: (usize, usize),
     pub tops: (usize, usize),
     /// Whether the layer computes with `f32` even in a file of halves (16-bit floats). Boxes,
     /// indices and sums of squares need `f32`, and some operators do not support halves.
     pub full_precision: bool,
-    /// Whether a top may be the bottom of the same index, if both have the same shape. True if
-    /// Caffe's layer never reads a value after it has overwritten the value.
+    /// Whether the layer may write a bottom instead of a new top, if both have the same shape. True
+    /// if Caffe's layer never reads a value after overwriting it.
     pub in_place: bool,
     /// Computes the shapes of the layer's tops and blobs, by Caffe's rules.
     pub shapes: fn(&Setup<'_>) -> Result<Shapes>,
-    /// Adds the layer's nodes to the graph. Every parameter that is set must be read here or in
-    /// `shapes`: a parameter that is not read causes an error, because it was not converted.
+    /// Adds the layer's nodes to the graph. This function or `shapes` must read every parameter
+    /// that the layer sets; otherwise the conversion fails, so that no parameter is lost.
     pub emit: fn(&mut Emit<'_>) -> Result<()>,
 }
 
@@ -99,7 +99,7 @@ const PLAIN: Rule = Rule {
 /// The default rule of a layer that may work in place.
 const IN_PLACE: Rule = Rule { in_place: true, ..PLAIN };
 
-/// The largest number of bottoms or tops if their number is not limited.
+/// The largest number of bottoms or tops for a type without a limit.
 pub(crate) const ANY: usize = usize::MAX;
 
 /// The rules of all known layer types, sorted by name.
@@ -189,7 +189,7 @@ impl Layer {
         }
     }
 
-    /// Returns the parameters of the layer's type, or an empty message.
+    /// Returns the layer's parameters, or an empty message if the layer sets none.
     pub(crate) fn parameters(&self, rule: &Rule) -> Cow<'_, Message> {
         let field = self.parameters_field(rule);
         let field = field.unwrap_or("dropout_param"); // not read: the type has no parameters
@@ -242,7 +242,7 @@ impl Setup<'_> {
         let from_start = if axis < 0 { axis.saturating_add_unsigned(axes as u64) } else { axis };
         match usize::try_from(from_start) {
             Ok(axis) if axis < axes => Ok(axis),
-            _ => Err(Error::invalid(format_args!("axis {axis} is not one of the blob's {axes}"))),
+            _ => Err(Error::invalid(format_args!("there is no axis {axis}: the blob has {axes}"))),
         }
     }
 }
@@ -253,11 +253,11 @@ pub(crate) fn count(shape: &[i64]) -> Result<i64> {
     size(product.unwrap_or(i128::MAX))
 }
 
-/// Returns a computed size. Refuses a size that does not fit Caffe's type `int`.
+/// Converts a computed size. Refuses a size that does not fit into an `int`, like Caffe.
 pub(crate) fn size(computed: i128) -> Result<i64> {
     match i32::try_from(computed) {
         Ok(size) if size >= 0 => Ok(size.into()),
-        _ => Err(Error::invalid(format_args!("a size of {computed}, not from 0 to 2147483647"))),
+        _ => Err(Error::invalid(format_args!("a size is {computed}, not from 0 to 2147483647"))),
     }
 }
 
@@ -267,19 +267,19 @@ fn constants(shape: &[i64]) -> Result<i64> {
     const MOST: i64 = 1 << 24;
     match count(shape)? {
         number if number > MOST => {
-            let text = format_args!("{number} computed constants, more than the limit of {MOST}");
+            let text = format_args!("a constant has {number} elements, more than {MOST}");
             Err(Error::new(ErrorKind::Limit, text))
         }
         number => Ok(number),
     }
 }
 
-/// Refuses a layer if one of these `axes` of the first bottom grows with the batch, because the
-/// graph contains constants for one size of these axes.
+/// Refuses a layer if the batch determines the size of one of these `axes` of the first bottom,
+/// because the graph has constants for one size.
 fn fixed(e: &Emit<'_>, axes: Range<usize>) -> Result<()> {
     match e.bottom_batch[0] {
         Some(axis) if axes.contains(&axis) => Err(Error::unsupported(format_args!(
-            "its axis {axis} grows with the batch; the constants are for one size"
+            "the size of its axis {axis} depends on the batch, but constants need a fixed size"
         ))),
         _ => Ok(()),
     }
@@ -290,11 +290,11 @@ fn with_rest(shape: &[i64], axis: usize, rest: &[i64]) -> Shape {
     [&shape[..axis], rest].concat()
 }
 
-/// Returns a dimension of a blob. As in Caffe's older code, missing axes up to four have size 1.
+/// Returns a dimension of a blob. As in Caffe's legacy accessors, a missing axis has size 1.
 pub(crate) fn legacy_dim(shape: &[i64], axis: usize) -> Result<i64> {
     match shape.len() {
         0..=4 => Ok(shape.get(axis).copied().unwrap_or(1)),
-        axes => Err(Error::invalid(format_args!("a blob of {axes} axes, more than 4"))),
+        axes => Err(Error::invalid(format_args!("a blob has {axes} axes, more than 4"))),
     }
 }
 
@@ -316,7 +316,7 @@ mod tests {
         assert!(RULES.is_sorted_by(|one, next| one.layer_type < next.layer_type));
     }
 
-    /// The field `convolution_param` has another message type for Convolution3D.
+    /// Tests `convolution_param`, whose message type is different for Convolution3D.
     #[test]
     fn parameters_are_those_of_the_type() {
         let layer = Message::new("LayerParameter", Place::Made);
@@ -329,7 +329,7 @@ mod tests {
         }
     }
 
-    /// Turns bytes into numbers, and returns 0 after the last byte.
+    /// Makes numbers, fields and shapes from bytes. After the last byte, all numbers are 0.
     struct Source<'a>(std::slice::Iter<'a, u8>);
 
     impl Source<'_> {
@@ -389,7 +389,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 5000, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// For any parameters and bottoms, a rule returns valid sizes or an error.
+        /// Tests that rules return valid sizes or an error for random parameters and bottoms.
         #[test]
         fn shapes_are_sizes_or_errors(index in 0..RULES.len(), bytes in prop::collection::vec(any::<u8>(), 8..64)) {
             let (rule, mut source) = (RULES[index], Source(bytes.iter()));

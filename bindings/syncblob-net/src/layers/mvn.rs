@@ -1,4 +1,4 @@
-//! Subtracts a blob's mean and divides by its deviation.
+//! Subtracts the mean of each image or channel, and divides by the standard deviation.
 
 use super::{Rule, Setup, Shapes, IN_PLACE};
 use crate::net::Shape;
@@ -14,7 +14,7 @@ pub(super) static MVN: Rule = Rule {
     ..IN_PLACE
 };
 
-/// The top always has four axes.
+/// Returns the shape of the top, which always has four axes.
 fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     let mut top: Shape = setup.bottoms[0].clone();
     if top.len() > 4 {

@@ -1,5 +1,5 @@
-//! Divides a blob by the root of its sum of squares, then multiplies it by weights. Some forks call
-//! this layer of SSD `NormalizeBBox`.
+//! Divides values by the root of their sum of squares, then multiplies them by weights. The layer
+//! is from SSD; some forks call it `NormalizeBBox`.
 
 use super::{fixed, Rule, Setup, Shapes, IN_PLACE};
 use crate::onnx::Emit;

@@ -15,7 +15,7 @@ fn order(setup: &Setup<'_>) -> Result<Vec<usize>> {
         match usize::try_from(axis) {
             Ok(axis) if axis < axes && !order.contains(&axis) => order.push(axis),
             _ => {
-                let text = format_args!("axis {axis} of {axes} does not exist or is repeated");
+                let text = format_args!("axis {axis} in order is repeated, or not below {axes}");
                 return Err(Error::invalid(text));
             }
         }

@@ -1,5 +1,5 @@
 //! Computes the maximum or the mean of windows. Caffe rounds the number of windows up. If the image
-//! is padded, Caffe removes a last window that begins behind the image.
+//! is padded, Caffe removes a last window that begins after the image's end.
 
 use super::{constants, fixed, size, Rule, Setup, Shapes, PLAIN};
 use crate::message::{Message, Place};
@@ -24,15 +24,15 @@ pub(super) struct Windows {
     pub pad: i64,
     /// The number of windows.
     pub number: i64,
-    /// The size of the padding behind the image.
+    /// The size of the padding after the image's end.
     pad_after: i64,
 }
 
 impl Windows {
-    /// Places the windows as Caffe does. Rounds the number of windows up if `up` is true.
+    /// Places the windows as Caffe does. Rounds the number of windows up if `up`, otherwise down.
     pub fn new(size: i64, kernel: i64, stride: i64, pad: i64, up: bool) -> Result<Self> {
         if kernel < 1 || stride < 1 || pad >= kernel || size < 1 {
-            let text = format_args!("kernel {kernel}, stride {stride} and pad {pad} over {size}");
+            let text = format_args!("kernel {kernel}, stride {stride}, pad {pad}, side {size}");
             return Err(Error::invalid(text));
         }
         let number = number(size, kernel, stride, pad, up)?;
@@ -40,8 +40,8 @@ impl Windows {
         Ok(Self { size, kernel, stride, pad, number, pad_after })
     }
 
-    /// If possible, sets a padding that rounds the number of windows up for every size of the
-    /// image, because runtimes such as OpenCV accept images of other sizes.
+    /// If possible, sets a padding with which the number of windows is rounded up for images of any
+    /// size, because runtimes such as OpenCV accept other sizes than that of the net.
     fn of_any_size(self) -> Self {
         match self.pad == 0 && self.stride <= self.kernel {
             true => Self { pad_after: self.stride - 1, ..self },
@@ -49,19 +49,19 @@ impl Windows {
         }
     }
 
-    /// Returns the offset of the last window from the beginning of the padding.
+    /// Returns the distance from the beginning of the padding to the last window.
     fn last(&self) -> i64 {
         (self.number - 1) * self.stride
     }
 
-    /// Returns each window's length inside the padded image, by which Caffe divides.
+    /// Returns the length of each window's part inside the padded image. Caffe divides sums by it.
     fn lengths(&self) -> impl Iterator<Item = i64> + '_ {
         let end = self.size + 2 * self.pad;
         (0..self.number).map(move |at| self.kernel.min(end - at * self.stride))
     }
 
-    /// Returns whether the padded image extends behind the last window because a window behind it
-    /// was removed.
+    /// Returns whether a last window was removed, so that no window covers the end of the padded
+    /// image.
     pub fn is_cut(&self) -> bool {
         self.last() + self.kernel < self.size + 2 * self.pad
     }
@@ -72,7 +72,7 @@ impl Windows {
     }
 }
 
-/// Computes the number of windows with `float`, as Caffe does.
+/// Computes the number of windows in 32-bit floats, as Caffe does.
 #[allow(clippy::cast_precision_loss)]
 fn number(size: i64, kernel: i64, stride: i64, pad: i64, up: bool) -> Result<i64> {
     let steps = (size + 2 * pad - kernel) as f32 / stride as f32;
@@ -82,11 +82,11 @@ fn number(size: i64, kernel: i64, stride: i64, pad: i64, up: bool) -> Result<i64
         number -= 1;
     }
     if number < 1 {
-        let text = format_args!("a kernel of {kernel} for a size of {size} + 2 * {pad}");
+        let text = format_args!("the kernel {kernel} exceeds the padded side {size} + 2 * {pad}");
         return Err(Error::invalid(text));
     }
     if (number - 1) * stride >= size + pad {
-        return Err(Error::unsupported("a window that is outside of the image"));
+        return Err(Error::unsupported("a window is outside the image"));
     }
     super::size(number.into())
 }
@@ -108,7 +108,7 @@ impl Pool {
         let kernels = if global {
             let others = ["kernel_size", "kernel_h", "kernel_w"].map(|name| p.has(name));
             if others != [false; 3] || strides != [1, 1] || pads != [0, 0] {
-                return Err(Error::invalid("both global_pooling and a kernel, a pad or a stride"));
+                return Err(Error::invalid("global_pooling excludes a kernel, a pad and a stride"));
             }
             sizes
         } else {
@@ -149,7 +149,7 @@ impl Pool {
             .ints("pads", pads)
     }
 
-    /// Makes the node for the maxima of windows.
+    /// Makes the node that computes the maxima of the windows.
     pub fn maximum(&self, x: Value) -> Node {
         match self.global {
             true => Node::new("GlobalMaxPool").input(x),
@@ -157,9 +157,9 @@ impl Pool {
         }
     }
 
-    /// Makes the node for the means of windows. If the last window is clipped, ONNX and Caffe
-    /// divide by different lengths, so a factor for each window corrects the mean. Without pads
-    /// both divide by the number of values inside the image.
+    /// Makes the node that computes the means of the windows. Without pads, ONNX and Caffe both
+    /// divide by the number of values inside the image. With pads, if the last window extends
+    /// beyond the padded image, they divide by different numbers, so a factor corrects each mean.
     pub fn mean(&self, e: &mut Emit<'_>, x: Value) -> Result<Node> {
         if self.global {
             return Ok(Node::new("GlobalAveragePool").input(x));
@@ -199,7 +199,7 @@ pub(super) fn plane(bottom: &[i64]) -> Result<[i64; 2]> {
     }
 }
 
-/// Reads two sizes, from one field for both axes or from one field for each axis.
+/// Reads the sizes for height and width, from the field `both` or from the fields `h` and `w`.
 pub(super) fn pair(
     p: &Message,
     both: &str,
@@ -210,7 +210,7 @@ pub(super) fn pair(
         (Some(one), None, None, _) | (None, None, None, Some(one)) => [one, one],
         (None, Some(h), Some(w), _) => [h, w],
         _ => {
-            let text = format_args!("it needs either {both} or both {h} and {w}");
+            let text = format_args!("it needs either {both}, or {h} and {w}");
             return Err(Error::invalid(text));
         }
     };
@@ -221,8 +221,8 @@ pub(super) fn pair(
 enum Rounding {
     Up,
     Down,
-    /// The field was read from bytes. Its number means `ceil_mode` in some forks and `round_mode`,
-    /// with opposite values, in others.
+    /// The field was read from bytes, and its number has two meanings: `ceil_mode` in some forks,
+    /// and `round_mode`, with opposite values, in others.
     Unclear,
 }
 
@@ -240,7 +240,7 @@ fn rounding(p: &Message) -> Rounding {
     }
 }
 
-/// Returns the windows if rounding up and rounding down result in the same windows.
+/// Returns the windows if they are the same when rounded up and when rounded down.
 fn either(up: Result<Vec<Windows>>, down: Result<Vec<Windows>>) -> Result<Vec<Windows>> {
     match (up, down) {
         (Ok(up), Ok(down)) if up == down => Ok(up),
@@ -255,7 +255,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     let pool = Pool::new(setup)?;
     let number = setup.layer.tops.len();
     if number > 1 && pool.method != "MAX" {
-        return Err(Error::invalid("only the pool MAX has a second top"));
+        return Err(Error::invalid("it has a second top, which only the pool MAX can have"));
     }
     let top = pool.shape(&setup.bottoms[0]);
     Ok(Shapes { tops: vec![top; number], blobs: Vec::new() })
@@ -275,7 +275,7 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Makes both tops. Converts ONNX's index of a maximum in the blob to the index in its plane.
+/// Makes both tops. ONNX's index of a maximum counts in the whole blob, Caffe's in the plane.
 fn maximum_and_mask(e: &mut Emit<'_>, pool: &Pool) {
     let plane = e.ints(&[pool.windows[0].size * pool.windows[1].size]);
     let places = pool.node("MaxPool", e.bottom(0)).top_and_value(e, 0);
@@ -335,7 +335,7 @@ mod tests {
         assert_eq!((windows.number, windows.pad_after, windows.whole()), (3, 1, true));
     }
 
-    /// With the padding, ONNX's number of windows, rounded down, equals Caffe's, rounded up.
+    /// Tests that with the padding ONNX's number of windows, which is rounded down, equals Caffe's.
     #[test]
     fn padding_rounds_up_for_any_size() {
         for (kernel, stride) in [(1, 1), (2, 2), (3, 2), (3, 3), (5, 3)] {

@@ -31,7 +31,7 @@ fn power(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Fills the top with one number, whatever the bottom contains.
+/// Fills the top with one number. Only the bottom's shape matters.
 fn constant(e: &mut Emit<'_>, number: f32) {
     let number = e.float(number);
     let shape = e.apply("Shape", [e.bottom(0)]);
@@ -81,7 +81,7 @@ fn combine(e: &mut Emit<'_>, op: &'static str, x: Value, number: f32, neutral: f
     e.apply(op, [x, number])
 }
 
-/// Makes `x op number` the top. If `number` is 1, makes `x` the top.
+/// Makes `x op number` the top, or `x` if `number` is 1.
 #[allow(clippy::float_cmp)]
 fn finish(e: &mut Emit<'_>, op: &'static str, x: Value, number: f32) {
     if number == 1.0 {

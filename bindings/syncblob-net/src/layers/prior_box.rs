@@ -1,6 +1,6 @@
-//! Computes the boxes that SSD's detections are relative to. The boxes depend only on shapes and
-//! parameters, so they are a constant. In TextBoxes, a position may have several centres, whose
-//! offsets are in fields that OpenCV calls `offset_h` and `offset_w`.
+//! Computes the prior boxes of SSD: each detection is stored relative to one of them. They depend
+//! only on shapes and parameters, so they are a constant. In TextBoxes, a position may have several
+//! centres, whose offsets are in the fields that OpenCV calls `offset_h` and `offset_w`.
 
 use super::{constants, legacy_dim, Rule, Setup, Shapes, PLAIN};
 use crate::message::{Message, Place};
@@ -34,12 +34,12 @@ fn extent(shape: &[i64]) -> Result<(i64, i64)> {
 fn priors_of(p: &Message) -> Result<Vec<(f32, f32)>> {
     let (least, most) = (p.floats("min_size"), p.floats("max_size"));
     if least.is_empty() || !least.iter().all(|size| *size > 0.0) {
-        return Err(Error::invalid("it needs a min_size, above 0"));
+        return Err(Error::invalid("it needs a min_size above 0"));
     }
     if !most.is_empty()
         && (most.len() != least.len() || most.iter().zip(&least).any(|(m, l)| m <= l))
     {
-        return Err(Error::invalid("it needs a max_size for each min_size, and above it"));
+        return Err(Error::invalid("it needs for each min_size a max_size that is larger"));
     }
     let ratios = ratios(p)?;
     constants(&[least.len() as i64, ratios.len() as i64 + 2])?;
@@ -56,7 +56,7 @@ fn priors_of(p: &Message) -> Result<Vec<(f32, f32)>> {
     Ok(priors)
 }
 
-/// The maximum number of ratios: each is compared with all earlier ratios, in quadratic time.
+/// The maximum number of ratios. Comparing each with all earlier ratios takes quadratic time.
 const MOST_RATIOS: usize = 1024;
 
 /// Returns the distinct ratios of width to height, except 1.
@@ -65,12 +65,12 @@ fn ratios(p: &Message) -> Result<Vec<f32>> {
     let mut ratios = vec![1_f32];
     let given = p.floats("aspect_ratio");
     if given.len() > MOST_RATIOS {
-        let text = format_args!("{} aspect_ratio, more than {MOST_RATIOS}", given.len());
+        let text = format_args!("it has {} aspect_ratio, more than {MOST_RATIOS}", given.len());
         return Err(Error::new(ErrorKind::Limit, text));
     }
     for ratio in given {
         if ratio.is_nan() || ratio <= 0.0 {
-            return Err(Error::invalid(format_args!("an aspect_ratio of {ratio}")));
+            return Err(Error::invalid(format_args!("aspect_ratio is {ratio}")));
         }
         if ratios.iter().any(|known| (ratio - known).abs() < 1e-6) {
             continue;
@@ -97,14 +97,14 @@ fn offsets(p: &Message) -> Result<Vec<(f32, f32)>> {
     match (down.len(), across.len()) {
         (0, 0) => Ok(vec![(p.float("offset"), p.float("offset"))]),
         (h, w) if h == w && h > 2 => Err(Error::unsupported(
-            "three or more of offset_h and offset_w, whose meaning is unknown",
+            "it has three or more offset_h and offset_w, whose meaning is unknown",
         )),
         (h, w) if h == w => Ok(down.into_iter().zip(across).collect()),
-        _ => Err(Error::invalid("offset_h and offset_w need equally many values")),
+        _ => Err(Error::invalid("offset_h and offset_w must have equal numbers of values")),
     }
 }
 
-/// Reads two sizes, from one field for both or from one field for each. Returns 0 if none is set.
+/// Reads the sizes for height and width from `both`, or from `h` and `w`. Returns 0 if none is set.
 fn pair(p: &Message, both: &str, h: &str, w: &str) -> Result<(f32, f32)> {
     let number = |name| match p.get(name) {
         Some(crate::Value::Int(number)) => Some(*number as f32),

@@ -1,7 +1,7 @@
 //! Divides regions of an image into bins and computes the bins' means. Each bin reads separate
-//! channels. The layer is from R-FCN, and the rules follow its source. The corners of a region are
-//! rounded, the second is increased by one, then both are scaled. A region is at least a tenth of a
-//! pixel wide. A bin covers the pixels of the image that it touches. The mean of an empty bin is 0.
+//! channels. The layer is from R-FCN, and the rules follow its source. The two corners of a region
+//! are rounded, the second corner is increased by one, then both are scaled. A region is at least a
+//! tenth of a pixel wide. A bin contains all pixels that it touches. The mean of an empty bin is 0.
 //!
 //! The sum of a bin is computed from a summed-area table, which needs doubles.
 
@@ -21,7 +21,7 @@ pub(super) static PSROI_POOLING: Rule = Rule {
     ..PLAIN
 };
 
-/// Returns the number of the top's channels, and the number of bins along a side of a region.
+/// Returns the top's number of channels, and the number of bins along a side of each region.
 fn sizes(setup: &Setup<'_>) -> Result<[i64; 2]> {
     let [outputs, bins] =
         ["output_dim", "group_size"].map(|name| size(setup.parameters.int(name).into()));
@@ -31,7 +31,7 @@ fn sizes(setup: &Setup<'_>) -> Result<[i64; 2]> {
     match i128::from(setup.bottoms[0][1]) {
         has if has == channels && channels > 0 => Ok([outputs, bins]),
         has => {
-            let text = format_args!("{has} channels, not {outputs} * {bins} * {bins}");
+            let text = format_args!("it has {has} channels, not {outputs} * {bins} * {bins}");
             Err(Error::invalid(text))
         }
     }
@@ -54,13 +54,13 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Slices the elements with the indices from `from` to `to`, without `to`, along an axis.
+/// Slices the elements with indices from `from` to `to` - 1 along an axis.
 fn part(e: &mut Emit<'_>, value: Value, axis: i64, from: i64, to: i64) -> Value {
     let bounds = [from, to, axis].map(|bound| e.ints(&[bound]));
     e.node("Slice").input(value).inputs(bounds).value(e)
 }
 
-/// The first and the second corners of regions, with x and y, in pixels of the bottom.
+/// The x and y of each region's first and second corner, in pixels of the bottom.
 struct Corners {
     begin: Value,
     end: Value,
@@ -74,7 +74,7 @@ fn corners(e: &mut Emit<'_>, rows: Value) -> Corners {
     Corners { begin: e.apply("Mul", [begin, scale]), end: e.apply("Mul", [end, scale]) }
 }
 
-/// Rounds 0.5 away from 0, unlike ONNX's `Round`. In doubles, the sum with 0.5 is exact.
+/// Rounds halves away from 0, unlike ONNX's `Round`. Adds 0.5 in doubles, so the sum is exact.
 fn rounded(e: &mut Emit<'_>, value: Value) -> Value {
     let half = e.float(0.5);
     let [value, half] = [value, half].map(|value| e.cast(value, DataType::Double));
@@ -85,14 +85,14 @@ fn rounded(e: &mut Emit<'_>, value: Value) -> Value {
     e.cast(rounded, DataType::Float)
 }
 
-/// The bounds of each region's bins, in the shape (regions, 2 for x and y, bins).
+/// The bounds of each region's bins. The shape is (regions, 2 for x and y, bins).
 struct Bounds {
     begin: Value,
     end: Value,
 }
 
-/// Rounds a position once, after multiplying and adding, like the fused multiply-add of the GPUs
-/// that R-FCN's layer requires. The rounding may decide whether a bin is empty.
+/// Computes the bounds in doubles and rounds each once, after multiplying and adding, like the
+/// fused multiply-add of R-FCN's GPU layer. The rounding may decide whether a bin is empty.
 #[allow(clippy::cast_precision_loss)] // there are fewer bins than channels
 fn bounds(e: &mut Emit<'_>, Corners { begin, end }: Corners) -> Result<Bounds> {
     let ([_, bins], [height, width]) = (sizes(&e.setup())?, plane(&e.bottom_shapes[0])?);
@@ -120,7 +120,7 @@ fn bounds(e: &mut Emit<'_>, Corners { begin, end }: Corners) -> Result<Bounds> {
     Ok(Bounds { begin: bound("Floor", 0), end: bound("Ceil", 1) })
 }
 
-/// Returns the pixel count of each bin, at least 1, in the shape (regions, 1, rows, columns).
+/// Returns each bin's number of pixels, at least 1. The shape is (regions, 1, rows, columns).
 fn area(e: &mut Emit<'_>, bounds: &Bounds) -> Value {
     let lengths = e.apply("Sub", [bounds.end, bounds.begin]);
     let [width, height] = along(e, lengths);
@@ -129,7 +129,7 @@ fn area(e: &mut Emit<'_>, bounds: &Bounds) -> Value {
     e.cast(area, DataType::Double)
 }
 
-/// Returns a value's part for x and its part for y, which broadcast over rows and columns of bins.
+/// Splits a value into its parts for x and y, which broadcast over rows and columns of bins.
 fn along(e: &mut Emit<'_>, value: Value) -> [Value; 2] {
     [(0, [-1, 1, 1, 0]), (1, [-1, 1, 0, 1])].map(|(axis, mut dims)| {
         let one = part(e, value, 1, axis, axis + 1);
@@ -140,7 +140,7 @@ fn along(e: &mut Emit<'_>, value: Value) -> [Value; 2] {
     })
 }
 
-/// Returns the sums of bins, with the shape (regions, outputs, rows, columns).
+/// Returns the sum of each bin's pixels. The shape is (regions, outputs, rows, columns).
 fn sums(e: &mut Emit<'_>, bounds: &Bounds, images: Value) -> Result<Value> {
     let (table, [_, width]) = (table(e), plane(&e.bottom_shapes[0])?);
     let planes = planes(e, images)?;
@@ -162,8 +162,8 @@ fn sums(e: &mut Emit<'_>, bounds: &Bounds, images: Value) -> Result<Value> {
     Ok(e.apply("Sub", [right, left]))
 }
 
-/// Returns the summed-area table as a vector. Each element is the sum of the bottom's elements
-/// above and to the left. A plane of the table has one row and one column more than the bottom.
+/// Returns the summed-area table as a vector. Each element of the table is the sum of the bottom's
+/// elements above it and to its left. Its planes have one more row and column than the bottom's.
 fn table(e: &mut Emit<'_>) -> Value {
     let border = e.ints(&[0, 0, 1, 1, 0, 0, 0, 0]);
     let padded = e.apply("Pad", [e.bottom(0), border]);
@@ -175,8 +175,8 @@ fn table(e: &mut Emit<'_>) -> Value {
     e.reshape(sums, &[-1])
 }
 
-/// Returns the index in the table at which each bin's plane begins, with the shape (regions,
-/// outputs, rows, columns).
+/// Returns for each bin the index in the table at which the bin's plane begins. The shape is
+/// (regions, outputs, rows, columns).
 fn planes(e: &mut Emit<'_>, images: Value) -> Result<Value> {
     let ([outputs, bins], [height, width]) = (sizes(&e.setup())?, plane(&e.bottom_shapes[0])?);
     let channels = constants(&[outputs, bins, bins])?;

@@ -1,8 +1,8 @@
-//! LSTM and RNN pass a state from step to step of sequences. The first axis is the steps, the
-//! second the sequences. Before a step, the state is multiplied by the second bottom's value for
-//! the step and the sequence: 0 at the beginning of a sequence, 1 elsewhere. ONNX has no operator
-//! with such a factor, so each step has separate nodes. Without bottoms for the state, it starts as
-//! 0, as in Caffe's first run; Caffe's later runs continue with the old state.
+//! LSTM and RNN process sequences step by step, and pass a state from each step to the next. The
+//! bottoms' first axis is the steps, the second the sequences. Before a step, the state is
+//! multiplied by the second bottom's value: 0 at the beginning of a sequence, otherwise 1. ONNX's
+//! operators have no such factor, so each step has separate nodes. If no bottom contains the first
+//! state, it is 0, as in Caffe's first run; Caffe's later runs continue with the old state.
 
 use super::{count, fixed, size, Rule, Setup, Shapes, PLAIN};
 use crate::net::Shape;
@@ -29,16 +29,16 @@ pub(super) static RNN: Rule = Rule {
     ..PLAIN
 };
 
-/// The maximum number of steps. The graph has separate nodes for each step.
+/// The maximum number of steps, because the graph has separate nodes for each step.
 const MOST_STEPS: i64 = 4096;
 
 /// The differences between the types LSTM and RNN.
 struct Kind {
-    /// The number of blobs that pass from step to step.
+    /// The number of blobs in the state that is passed from step to step.
     states: usize,
     /// The number of vectors that a step computes from its input and the state.
     gates: i64,
-    /// Whether outputs are computed from the state by separate weights.
+    /// Whether further weights compute the outputs from the state.
     weighted_output: bool,
 }
 
@@ -50,7 +50,7 @@ struct Recurrence {
     steps: i64,
     sequences: i64,
     outputs: i64,
-    /// The number of input values of a sequence at one step.
+    /// The number of input values for a sequence and a step.
     inputs: i64,
     /// The number of values of the third bottom, if it is an input that is the same at each step.
     constant: Option<i64>,
@@ -68,7 +68,7 @@ impl Recurrence {
             return Err(Error::invalid(text));
         }
         let &[steps @ 1..=i64::MAX, sequences, ref values @ ..] = &*bottoms[0] else {
-            return Err(Error::invalid("a bottom without steps or without sequences"));
+            return Err(Error::invalid("its bottom has no axis of steps or of sequences"));
         };
         let inputs = vector(values)?;
         let constant = match constants {
@@ -108,17 +108,17 @@ impl Recurrence {
         Ok(Shapes { tops, blobs })
     }
 
-    /// Returns the index of the first bottom that is a state. Among the layer's blobs, the weights
-    /// of the state have the same index.
+    /// Returns the index of the first bottom that contains a state, which is also the index of the
+    /// blob with the state's weights.
     fn first_state(&self) -> usize {
         2 + usize::from(self.constant.is_some())
     }
 }
 
-/// Returns the number of values along the axes. Caffe needs at least one axis.
+/// Returns the product of the axes that hold values. Caffe requires at least one such axis.
 fn vector(axes: &[i64]) -> Result<i64> {
     match axes {
-        [] => Err(Error::invalid("a bottom without an axis of values")),
+        [] => Err(Error::invalid("its bottom has no axis of values")),
         axes => count(axes),
     }
 }
@@ -130,9 +130,9 @@ fn constant(bottom: &[i64], sequences: i64) -> Result<i64> {
     }
 }
 
-/// The graph's values that the steps read.
+/// The values of the graph that the steps read.
 struct Steps {
-    /// The weighted inputs of each step. `conts` contains each step's factors for the state.
+    /// The weighted inputs of each step, and in `conts` each step's factors for the state.
     inputs: Vec<Value>,
     conts: Vec<Value>,
     /// The matrix that the state is multiplied by.
@@ -147,7 +147,7 @@ impl Steps {
         fixed(e, 0..1)?;
         fixed(e, 2..usize::MAX)?;
         if r.steps > MOST_STEPS {
-            let text = format_args!("{} steps, of at most {MOST_STEPS}", r.steps);
+            let text = format_args!("it has {} steps, more than {MOST_STEPS}", r.steps);
             return Err(Error::unsupported(text));
         }
         let sum = sum_of_inputs(e, r)?;
@@ -162,7 +162,7 @@ impl Steps {
         })
     }
 
-    /// Returns the sum of a step's weighted inputs and the weighted previous state.
+    /// Returns the sum of a step's weighted inputs and the previous step's weighted state.
     fn sum(&self, e: &mut Emit<'_>, step: usize, state: Option<Value>) -> Value {
         let Some(state) = state else { return self.inputs[step] };
         let state = e.apply("Mul", [state, self.conts[step]]);
@@ -181,7 +181,7 @@ fn sum_of_inputs(e: &mut Emit<'_>, r: &Recurrence) -> Result<Value> {
     Ok(e.apply("Add", [sum, product]))
 }
 
-/// Returns a bottom in which the axes of values are merged into one axis.
+/// Returns a bottom, reshaped so that all its axes of values become one axis.
 fn as_rows(e: &mut Emit<'_>, bottom: usize, dims: &[i64]) -> Value {
     if e.bottom_shapes[bottom].len() == dims.len() {
         return e.bottom(bottom);
@@ -189,7 +189,7 @@ fn as_rows(e: &mut Emit<'_>, bottom: usize, dims: &[i64]) -> Value {
     e.reshape(e.bottom(bottom), dims)
 }
 
-/// Multiplies by the matrix in a blob, and adds the bias in the next blob.
+/// Multiplies `x` by the matrix in a blob, and adds the bias in the next blob.
 fn weighted(e: &mut Emit<'_>, x: Value, blob: usize) -> Result<Value> {
     let (weights, bias) = (transposed(e, blob)?, e.blob(blob + 1)?);
     let product = e.apply("MatMul", [x, weights]);
@@ -211,7 +211,7 @@ fn split(e: &mut Emit<'_>, value: Value, axis: i64, parts: i64, length: i64) -> 
     e.node("Split").int("axis", axis).input(value).input(lengths).values(e, number)
 }
 
-/// Makes the outputs and the states after the last step the layer's tops.
+/// Makes the tops: the outputs, and the states after the last step.
 fn finish(e: &mut Emit<'_>, outputs: Value, states: &[Value]) {
     e.node("Identity").input(outputs).top(e, 0);
     for (top, state) in (1..e.top_shapes.len()).zip(states) {
@@ -235,7 +235,7 @@ fn lstm(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Returns a step's output and cell. The gates are input, forget, output and the new cell input.
+/// Returns the output and the cell of a step. The gates are input, forget, output, new cell input.
 fn long_step(
     e: &mut Emit<'_>,
     r: &Recurrence,

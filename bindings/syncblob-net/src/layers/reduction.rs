@@ -1,4 +1,4 @@
-//! Sums or averages values over all axes from `axis` to the last.
+//! Computes a sum, a mean, or a sum of absolute values or squares over `axis` and all later axes.
 
 use super::{Rule, Setup, Shapes, PLAIN};
 use crate::onnx::{Emit, Node};

@@ -1,6 +1,6 @@
 //! Moves the squares of a plane into channels or, with `reverse`, channels into squares. This layer
-//! of YOLO reads the bottom as if the bottom had the shape of the reverse layer's top. Unlike
-//! ONNX's `SpaceToDepth` and `DepthToSpace`, both layers therefore do not undo each other.
+//! of YOLO reads the bottom in the shape that the opposite layer's top would have, so the two
+//! layers do not undo each other, unlike ONNX's `SpaceToDepth` and `DepthToSpace`.
 
 use super::pooling::plane;
 use super::{fixed, size, Rule, Setup, Shapes, PLAIN};
@@ -19,7 +19,7 @@ fn sizes(setup: &Setup<'_>) -> Result<([i64; 3], i64)> {
     let area = size(i128::from(stride) * i128::from(stride))?;
     let planes = [height, width].iter().all(|side| stride > 0 && side % stride == 0);
     if !planes || channels % area != 0 {
-        return Err(Error::invalid(format_args!("squares of side {stride} in {bottom:?}")));
+        return Err(Error::invalid(format_args!("squares of side {stride} do not fit {bottom:?}")));
     }
     Ok(([channels, height, width], stride))
 }

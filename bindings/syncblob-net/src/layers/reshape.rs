@@ -21,7 +21,7 @@ pub(super) static FLATTEN: Rule = Rule {
     ..PLAIN
 };
 
-/// Returns the range of replaced axes: the first, and the axis behind the last.
+/// Returns the range of replaced axes: the first axis, and the axis after the last.
 fn replaced(setup: &Setup<'_>) -> Result<(usize, usize)> {
     let (p, axes) = (setup.parameters, setup.bottoms[0].len() as i64);
     let (axis, num_axes) = (p.int("axis"), p.int("num_axes"));
@@ -30,7 +30,7 @@ fn replaced(setup: &Setup<'_>) -> Result<(usize, usize)> {
     match (usize::try_from(start), usize::try_from(end)) {
         (Ok(start), Ok(end)) if start <= end && end as i64 <= axes => Ok((start, end)),
         _ => {
-            let text = format_args!("{num_axes} axes from axis {axis} on, of {axes}");
+            let text = format_args!("axis {axis} and num_axes {num_axes} exceed the {axes} axes");
             Err(Error::invalid(text))
         }
     }
@@ -47,7 +47,7 @@ fn reshape(setup: &Setup<'_>) -> Result<Shapes> {
             (whole, others) if others > 0 && whole % others == 0 => whole / others,
             (whole, others) => {
                 return Err(Error::invalid(format_args!(
-                    "{whole} values cannot be divided by {others} for the dimension -1"
+                    "the dimension -1 is not whole: {whole} values divided by {others}"
                 )));
             }
         };
@@ -56,7 +56,7 @@ fn reshape(setup: &Setup<'_>) -> Result<Shapes> {
     same_count(bottom, top)
 }
 
-/// Returns the new sizes and the index of -1. A 0 becomes the bottom's size, and -1 becomes 1.
+/// Returns the new sizes and the index of -1. Replaces 0 by the bottom's size, and -1 by 1.
 fn new_dims(bottom: &[i64], start: usize, wished: &[i64]) -> Result<(Shape, Option<usize>)> {
     let (mut dims, mut inferred) = (Vec::with_capacity(wished.len()), None);
     for (index, &dim) in wished.iter().enumerate() {
@@ -89,7 +89,7 @@ fn flatten(setup: &Setup<'_>) -> Result<Shapes> {
     let start = setup.own_axis()?;
     let end = setup.axis(p.int("end_axis"))? + 1;
     if start > end {
-        return Err(Error::invalid(format_args!("axis {start} is behind end_axis {}", end - 1)));
+        return Err(Error::invalid(format_args!("axis {start} is after end_axis {}", end - 1)));
     }
     let flat = count(&bottom[start..end])?;
     Ok(Shapes::top([&bottom[..start], &[flat], &bottom[end..]].concat()))

@@ -1,6 +1,6 @@
-//! Layers of Caffe's forks that recognise text by recurrent layers. Reverse reverses an axis.
-//! Transpose reorders all axes. ContinuationIndicator makes the second bottom of a recurrent layer,
-//! for sequences that begin at the first step and end at the last.
+//! Layers from Caffe's forks for recognising text. Reverse reverses an axis. Transpose reorders all
+//! axes. ContinuationIndicator makes the second bottom of a recurrent layer, for sequences that
+//! begin at the first step and end at the last.
 
 use super::{size, Rule, Setup, Shapes, PLAIN};
 use crate::onnx::Emit;
@@ -50,7 +50,7 @@ fn transposed(setup: &Setup<'_>) -> Result<Shapes> {
     let mut sorted = order.clone();
     sorted.sort_unstable();
     if !sorted.into_iter().eq(0..bottom.len() as i64) {
-        return Err(Error::invalid(format_args!("the order {order:?} of the axes of {bottom:?}")));
+        return Err(Error::invalid(format_args!("{order:?} cannot order the axes of {bottom:?}")));
     }
     let sizes = order.iter().filter_map(|&axis| bottom.get(usize::try_from(axis).ok()?));
     Ok(Shapes::top(sizes.copied().collect()))
@@ -68,7 +68,7 @@ fn indicators(setup: &Setup<'_>) -> Result<Shapes> {
     match (steps?, sequences?) {
         (steps @ 1.., sequences @ 1..) => Ok(Shapes::top(vec![steps, sequences])),
         (steps, sequences) => {
-            Err(Error::invalid(format_args!("{steps} steps of {sequences} sequences")))
+            Err(Error::invalid(format_args!("it has {steps} steps and {sequences} sequences")))
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Divides regions of an image into bins and computes the bins' maxima. The layer is from Fast
-//! R-CNN, and the rules follow its source. A region is an image's number and two corners, which are
-//! inside the region. Their coordinates are scaled, then rounded. An empty bin is 0. ONNX does not
-//! define the rounding, but onnxruntime rounds like Caffe.
+//! R-CNN, and the rules follow its source. A region is an image's number and two corners; the
+//! pixels at both corners belong to the region. The coordinates are scaled, then rounded. An empty
+//! bin is 0. ONNX does not define the rounding, but onnxruntime rounds like Caffe.
 
 use super::pooling::plane;
 use super::{count, fixed, size, Rule, Setup, Shapes, PLAIN};
@@ -22,7 +22,7 @@ pub(super) static ROI_POOLING: Rule = Rule {
 pub(super) fn regions(setup: &Setup<'_>) -> Result<i64> {
     match &*setup.bottoms[1] {
         [number, rest @ ..] if rest.len() < 4 && matches!(count(rest), Ok(5)) => Ok(*number),
-        other => Err(Error::invalid(format_args!("regions {other:?}, not 5 numbers each"))),
+        other => Err(Error::invalid(format_args!("regions need 5 numbers each, not {other:?}"))),
     }
 }
 
@@ -37,7 +37,7 @@ pub(super) fn rows(e: &mut Emit<'_>) -> Value {
 fn bins(setup: &Setup<'_>) -> Result<[i64; 2]> {
     match ["pooled_h", "pooled_w"].map(|name| size(setup.parameters.int(name).into())) {
         [Ok(height @ 1..), Ok(width @ 1..)] => Ok([height, width]),
-        _ => Err(Error::invalid("it needs a pooled_h and a pooled_w, above 0")),
+        _ => Err(Error::invalid("it needs pooled_h and pooled_w above 0")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Scale multiplies the first bottom by a blob or weights that cover some axes; Bias adds them.
+//! Scale multiplies the first bottom by a second one, or by weights for some axes. Bias adds these.
 
 use super::{fixed, Rule, Setup, Shapes, IN_PLACE};
 use crate::net::Shape;
@@ -23,7 +23,7 @@ pub(super) static BIAS: Rule = Rule {
     ..IN_PLACE
 };
 
-/// Returns the first axis of the first bottom that the other operand covers, and the covered sizes.
+/// Returns the first covered axis of the first bottom, and the sizes of all covered axes.
 fn covered(setup: &Setup<'_>) -> Result<(usize, Shape)> {
     let (p, bottom) = (setup.parameters, &setup.bottoms[0]);
     let (axis, num_axes) = (p.int("axis"), p.int("num_axes"));
@@ -31,7 +31,7 @@ fn covered(setup: &Setup<'_>) -> Result<(usize, Shape)> {
         let axis = if other.is_empty() { 0 } else { setup.axis(axis)? };
         if !bottom[axis..].starts_with(other) {
             return Err(Error::invalid(format_args!(
-                "the second bottom {other:?} does not fit {bottom:?} from axis {axis} on"
+                "the second bottom {other:?} does not fit {bottom:?} at axis {axis}"
             )));
         }
         return Ok((axis, other.clone()));
@@ -41,7 +41,7 @@ fn covered(setup: &Setup<'_>) -> Result<(usize, Shape)> {
         Ok(number) if number <= bottom.len() - axis => axis + number,
         Err(_) if num_axes == -1 => bottom.len(),
         _ => {
-            let text = format_args!("{num_axes} axes from axis {axis} on, of {bottom:?}");
+            let text = format_args!("axis {axis} and num_axes {num_axes} exceed {bottom:?}");
             return Err(Error::invalid(text));
         }
     };
@@ -83,7 +83,7 @@ fn bias(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the factor or the term, which is the second bottom or the layer's first blob.
+/// Returns the second operand: the second bottom or the layer's first blob.
 fn second(e: &mut Emit<'_>) -> Result<Value> {
     if e.bottom_shapes.len() == 1 {
         return weights(e, 0);
@@ -99,7 +99,7 @@ fn second(e: &mut Emit<'_>) -> Result<Value> {
     Ok(e.apply("Unsqueeze", [e.bottom(1), axes]))
 }
 
-/// Returns one of the layer's blobs, with an axis of size 1 for each axis behind the covered axes.
+/// Returns one of the layer's blobs, with an axis of size 1 for each axis after the covered axes.
 fn weights(e: &mut Emit<'_>, index: usize) -> Result<Value> {
     let (axis, mut dims) = covered(&e.setup())?;
     fixed(e, axis..axis + dims.len())?;

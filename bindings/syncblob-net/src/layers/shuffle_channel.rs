@@ -1,4 +1,4 @@
-//! ShuffleNet's layer reorders channels: the first of each group, then the second of each group.
+//! ShuffleNet's layer, which orders channels by their index in their group, then by group.
 
 use super::{count, fixed, Rule, Setup, Shapes, PLAIN};
 use crate::onnx::Emit;
@@ -16,7 +16,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     let (bottom, group) = (&setup.bottoms[0], setup.parameters.int("group"));
     match **bottom {
         [_, channels, ..] if group > 0 && channels % group == 0 => Ok(Shapes::top(bottom.clone())),
-        _ => Err(Error::invalid(format_args!("{group} groups of the channels of {bottom:?}"))),
+        _ => Err(Error::invalid(format_args!("channels of {bottom:?} cannot form {group} groups"))),
     }
 }
 

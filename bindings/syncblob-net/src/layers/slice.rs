@@ -25,7 +25,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     Ok(Shapes { tops: lengths.into_iter().map(part).collect(), blobs: Vec::new() })
 }
 
-/// Returns the length of each top along the axis. All are equal or end at `slice_point`s.
+/// Returns the length of each top along the axis. Without a `slice_point`, all are equal.
 fn lengths(setup: &Setup<'_>, whole: i64) -> Result<Vec<i64>> {
     let points = setup.parameters.ints("slice_point");
     let number = setup.layer.tops.len();
@@ -37,7 +37,7 @@ fn lengths(setup: &Setup<'_>, whole: i64) -> Result<Vec<i64>> {
         };
     }
     if points.len() != number - 1 || whole < number as i64 {
-        let text = format_args!("{number} tops cannot be cut from {whole} at {points:?}");
+        let text = format_args!("slice_point {points:?} cannot cut {whole} into {number} tops");
         return Err(Error::invalid(text));
     }
     let begins = [&[0], &*points].concat();

@@ -8,12 +8,12 @@ use crate::{Error, Result};
 pub(super) static SPP: Rule =
     Rule { layer_type: "SPP", parameters: Some("spp_param"), shapes, emit, ..PLAIN };
 
-/// Returns the poolings. The first pooling has one bin, and each next one has four times as many.
+/// Returns the poolings. Their numbers of bins are 1, 4, 16 and so on.
 fn levels(setup: &Setup<'_>) -> Result<Vec<Pool>> {
     let p = setup.parameters;
     let (sizes, height) = (plane(&setup.bottoms[0])?, p.int("pyramid_height"));
     if !(1..=30).contains(&height) {
-        return Err(Error::invalid(format_args!("a pyramid of height {height}")));
+        return Err(Error::invalid(format_args!("pyramid_height is {height}, not from 1 to 30")));
     }
     let level = |level: i64| {
         let [h, w] = sizes.map(|size| bins(size, 1 << level));
@@ -22,7 +22,7 @@ fn levels(setup: &Setup<'_>) -> Result<Vec<Pool>> {
     (0..height).map(level).collect()
 }
 
-/// Returns a window for each bin along an axis. The padding is half of what exceeds the axis.
+/// Returns a window for each bin along an axis. If all windows exceed the axis, centres them.
 fn bins(size: i64, number: i64) -> Result<Windows> {
     let kernel = size / number + i64::from(size % number != 0);
     Windows::new(size, kernel, kernel, (kernel * number - size + 1) / 2, true)

@@ -1,4 +1,4 @@
-//! Swish and similar layers, which multiply a value by a gate that is computed from the value.
+//! Swish and similar layers, which multiply each value by a function of this value.
 //! Swish is a layer of BVLC's Caffe; the other layers are from forks.
 
 use super::{Rule, IN_PLACE};

@@ -1,5 +1,5 @@
-//! DeconvNet's layer moves each value to its position before pooling, which the pooling's second
-//! top contains. The rules follow DeconvNet's source. All other values are 0.
+//! DeconvNet's layer, which moves each value to its position before a pooling. The second bottom
+//! contains these positions. All other values are 0. The rules follow DeconvNet's source.
 
 use super::pooling::pair;
 use super::upsample::{scatter, scattered};
@@ -20,7 +20,7 @@ pub(super) static UNPOOLING: Rule = Rule {
 fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     let p = setup.parameters;
     if setup.bottoms.len() == 1 {
-        return Err(Error::unsupported("it needs a second bottom, with the values' positions"));
+        return Err(Error::unsupported("it needs a second bottom with the values' positions"));
     }
     match p.enumeration("unpool") {
         "MAX" => scattered(setup, pair(p, "unpool_size", ("unpool_h", "unpool_w"), None)?),
@@ -28,12 +28,12 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     }
 }
 
-/// Ignores the window parameters, because the mask of the pooling already contains the positions.
+/// Ignores the window parameters, because the second bottom contains the positions.
 fn emit(e: &mut Emit<'_>) -> Result<()> {
     e.ignore(["engine", "kernel_size", "kernel_h", "kernel_w"]);
     e.ignore(["stride", "stride_h", "stride_w"]);
     if ["pad", "pad_h", "pad_w"].iter().any(|name| e.parameters.int(name) != 0) {
-        return Err(Error::invalid("a pad, which the layer does not implement"));
+        return Err(Error::invalid("it sets a pad, which the layer does not implement"));
     }
     scatter(e)
 }

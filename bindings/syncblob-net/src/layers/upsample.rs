@@ -1,8 +1,8 @@
 //! Enlarges a plane. The rules follow the forks' sources. With one bottom, this is MobileNet-YOLO's
 //! layer: each value becomes a square. With two bottoms, this is SegNet's layer: each value moves
-//! to the position that the second bottom contains, which is a top of the pooling; all other values
-//! are 0. If pooling windows overlap, two values may have the same position. ONNX does not define
-//! which value remains; in onnxruntime, as in SegNet, the last value does.
+//! to the position that the second bottom, a top of a pooling, contains; all other values are 0. If
+//! the pooling's windows overlap, two values may have the same position. ONNX does not define which
+//! value is then stored; onnxruntime and SegNet store the last one.
 
 use super::pooling::plane;
 use super::{fixed, size, Rule, Setup, Shapes, PLAIN};
@@ -42,8 +42,8 @@ fn squares(setup: &Setup<'_>) -> Result<i64> {
     }
 }
 
-/// Returns the sides of the plane before pooling: the parameters' sides, or the bottom's sides
-/// times one or two factors. `pad_out_h` and `pad_out_w` subtract 1 from the products.
+/// Returns the sides of the plane before the pooling: the sides in the parameters, or the bottom's
+/// sides times factors, minus 1 if `pad_out_h` or `pad_out_w` is set.
 fn unpooled(setup: &Setup<'_>) -> Result<[i64; 2]> {
     let p = setup.parameters;
     let pads = ["pad_out_h", "pad_out_w"].map(|name| i64::from(p.bool(name)));
@@ -67,12 +67,12 @@ fn unpooled(setup: &Setup<'_>) -> Result<[i64; 2]> {
     Ok([side(0)?, side(1)?])
 }
 
-/// Returns the shape of a top with these sides. Both bottoms must have the same shape.
+/// Returns the shape of a top with these sides. Refuses bottoms with different shapes.
 pub(super) fn scattered(setup: &Setup<'_>, sides: [i64; 2]) -> Result<Shapes> {
     let (values, places) = (&setup.bottoms[0], &setup.bottoms[1]);
     plane(values)?;
     if values != places {
-        return Err(Error::invalid(format_args!("{values:?} and places {places:?}")));
+        return Err(Error::invalid(format_args!("{values:?} values, but {places:?} positions")));
     }
     Ok(Shapes::top([&values[..2], &sides].concat()))
 }
@@ -108,12 +108,12 @@ pub(super) fn scatter(e: &mut Emit<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Reshapes a value with the first bottom's shape, so that each plane becomes a row.
+/// Reshapes a value that has the first bottom's shape, so that each plane becomes a row.
 fn flat(e: &mut Emit<'_>, value: Value) -> Value {
     e.reshape(value, &[0, 0, -1])
 }
 
-/// Returns the top's shape with each plane as a row. Reads its first two sizes from the bottom.
+/// Returns the top's shape in which each plane is a row. The first two sizes are the bottom's.
 fn flat_top(e: &mut Emit<'_>) -> Value {
     let area = e.ints(&[e.top_shapes[0][2] * e.top_shapes[0][3]]);
     let first = e.node("Shape").int("end", 2).input(e.bottom(0)).value(e);

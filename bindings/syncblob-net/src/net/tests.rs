@@ -44,7 +44,7 @@ fn outputs_are_the_unread_blobs_sorted_by_name() {
     }
 }
 
-/// Layers that may make inputs, the inputs in the options, and the net's inputs or the error.
+/// A prototxt, the inputs in the options, and the expected inputs of the net or the error.
 type Row<'a> = (&'a str, &'a [(&'a str, &'a [i64])], &'a str);
 
 const INPUTS: &[Row] = &[
@@ -153,7 +153,7 @@ fn a_batch_is_the_first_axis_of_inputs_of_the_same_size() {
     }
 }
 
-/// Layers that read an input and labels; the layers that remain; the outputs.
+/// Layers that read an input and labels; the layers that are not omitted; the outputs.
 const TRAINING: &[(&str, &str, &str)] = &[
     (
         "layer { name: 's' type: 'SoftmaxWithLoss' bottom: 'd' bottom: 'l' top: 'loss' }
@@ -194,7 +194,7 @@ const TRAINING: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Models that were saved during training may have `use_global_stats: false`.
+/// Tests the warning for `use_global_stats: false`, which models saved during training may have.
 #[test]
 fn statistics_of_the_batch_are_reported() {
     let norm = |name: &str, more: &str| {
@@ -269,7 +269,7 @@ fn dimensions_are_below_2_to_the_31() {
     assert!(problem.contains("9223372036854775807"), "{problem}");
 }
 
-/// Each row contains layers, the open inputs, the number of known shapes and the outputs.
+/// Each row contains layers, the inputs without shapes, the number of known shapes and the outputs.
 #[test]
 fn inputs_without_shapes_are_open_if_allowed() {
     const RELU: &str = "layer { name: 'a' type: 'ReLU' bottom: 'd' top: 'a' }";

@@ -1,4 +1,4 @@
-//! Converts a net into a graph, layer by layer.
+//! Converts a net into an ONNX graph. A blob that layers overwrite becomes several values.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use crate::net::{Layer, Shape};
 use crate::shapes::{Inferred, LayerShapes};
 use crate::{Error, Net, Problem, Result};
 
-/// Fields of a layer that have no effect in phase TEST, or that were applied when the net was read.
+/// Fields of a layer that have no effect in phase TEST, or took effect when the net was read.
 const APPLIED: &[&str] = &[
     "name",
     "type",
@@ -31,7 +31,7 @@ const APPLIED: &[&str] = &[
     "loss_param",
 ];
 
-/// A layer whose blobs are resolved to values. A blob that is written in place has several values.
+/// A layer, with the plan's values instead of the names of its blobs.
 struct Step<'n> {
     layer: &'n Layer,
     index: usize,
@@ -39,13 +39,13 @@ struct Step<'n> {
     tops: Vec<usize>,
 }
 
-/// A value of a blob, from the layer that writes it until the next layer that writes the blob.
+/// A value of a blob. It exists until another layer writes the blob.
 #[derive(Clone, Copy)]
 struct BlobValue<'n> {
     blob: &'n str,
     /// Whether no later layer writes the blob.
     last: bool,
-    /// The indices of the layer and of its top or, for an input, `None` and the input's index.
+    /// The indices of the layer and of its top. For an input: `None`, and the input's index.
     made_by: (Option<usize>, usize),
 }
 
@@ -55,7 +55,7 @@ pub(super) struct Plan<'n> {
     shapes: &'n [Inferred],
     steps: Vec<Step<'n>>,
     values: Vec<BlobValue<'n>>,
-    /// The values of the net's inputs.
+    /// The indices of the inputs in `values`.
     inputs: Vec<usize>,
     outputs: Vec<usize>,
 }
@@ -109,10 +109,10 @@ impl<'n> Plan<'n> {
     }
 }
 
-/// A graph under construction from a plan.
+/// Builds a graph from a plan.
 struct Build<'p, 'n> {
     plan: &'p Plan<'n>,
-    /// The shapes for another size of the batch. They differ in the axes that grow with the batch.
+    /// The shapes for a larger batch. They differ in the axes whose size depends on the batch.
     other: Option<&'p [Inferred]>,
     graph: &'p mut Graph,
     /// The value in the graph for each value in the plan.
@@ -120,7 +120,7 @@ struct Build<'p, 'n> {
     half: bool,
 }
 
-/// The graph's inputs and outputs, each as the value in the plan and the value in the graph.
+/// The net's inputs and outputs: the index in the plan's `values`, and the value in the graph.
 #[derive(Debug, Default)]
 pub(super) struct Ends {
     pub inputs: Vec<(usize, Value)>,
@@ -135,7 +135,7 @@ impl<'n> Plan<'n> {
         self.values[value].blob
     }
 
-    /// Returns the shape of a value, if it is known, from the shapes of the inputs and layers.
+    /// Returns the shape of a value, if it is among the known shapes of the inputs and layers.
     pub fn shape<'a>(
         &self,
         value: usize,
@@ -148,8 +148,8 @@ impl<'n> Plan<'n> {
         }
     }
 
-    /// Adds the nodes of every step with known shapes. The error contains the problems of all
-    /// layers, including the earlier `problems`.
+    /// Adds the nodes of all layers with known shapes. If layers cannot be converted or `problems`
+    /// is not empty, the error contains all problems.
     pub fn build(
         &self,
         graph: &mut Graph,
@@ -178,8 +178,8 @@ impl<'n> Plan<'n> {
 }
 
 impl Build<'_, '_> {
-    /// Names inputs and outputs after their blobs. If an output overwrites an input in place, only
-    /// the input has the blob's name, and the output has another name.
+    /// Makes the values of inputs and outputs, with the names of their blobs. If an output
+    /// overwrites an input in place, the output has another name.
     fn ends(&mut self) -> Ends {
         let reserve = |graph: &mut Graph, at: usize| (at, graph.blob(self.plan.blob(at)));
         let graph = &mut *self.graph;
@@ -188,8 +188,8 @@ impl Build<'_, '_> {
         Ends { inputs, outputs, values: HashMap::new() }
     }
 
-    /// Makes the values that the first layers read: the preprocessed inputs, in the element type of
-    /// the file. Also makes values of that type for the outputs.
+    /// Makes the values that the layers read and write for inputs and outputs: the inputs are
+    /// preprocessed, and both have the element type of the computation.
     fn enter(&mut self, ends: &Ends, options: &OnnxOptions) -> Result<()> {
         options.preprocessing.check(&self.plan.net.inputs)?;
         for (at, value) in &ends.inputs {
@@ -210,7 +210,7 @@ impl Build<'_, '_> {
         Ok(())
     }
 
-    /// Casts outputs to `f32` in a file of halves (16-bit floats): inputs and outputs remain `f32`.
+    /// In a file of halves, casts the outputs to `f32`, because inputs and outputs remain `f32`.
     fn leave(&mut self, ends: &Ends) {
         if !self.half {
             return;
@@ -235,7 +235,7 @@ impl Build<'_, '_> {
         }
     }
 
-    /// Names the last value of a blob after the blob, and an earlier value `blob/layer`.
+    /// Makes the values of tops. A blob's last value has the blob's name; others are `blob/layer`.
     fn name_tops(&mut self, step: &Step<'_>) {
         for &top in &step.tops {
             let BlobValue { blob, last, .. } = self.plan.values[top];
@@ -277,8 +277,8 @@ impl Build<'_, '_> {
         }
     }
 
-    /// Calls `add` with the values of bottoms and tops. In a file of halves, if the layer computes
-    /// with full precision, casts the bottoms to floats and the tops to halves.
+    /// Calls `add` with the values of bottoms and tops. If the layer needs `f32` in a file of
+    /// halves, casts the bottoms to `f32` and the tops back to halves.
     fn precise(
         &mut self,
         step: &Step<'_>,
@@ -361,7 +361,7 @@ impl Build<'_, '_> {
     }
 }
 
-/// Refuses a pooling whose mask has positions that a half cannot represent exactly.
+/// Refuses a pooling with a mask of positions that are too large to be exact as halves.
 fn places_fit(layer: &Layer, shapes: &LayerShapes) -> Result<()> {
     const MOST: i64 = 1 << 11;
     let places = match (layer.layer_type.as_str(), shapes.tops.len()) {
@@ -371,23 +371,23 @@ fn places_fit(layer: &Layer, shapes: &LayerShapes) -> Result<()> {
     match places {
         ..=MOST => Ok(()),
         _ => Err(Error::unsupported(format_args!(
-            "a mask of {places} positions: halves hold integers up to {MOST} exactly"
+            "its mask has {places} positions, but halves are exact only up to {MOST}"
         ))),
     }
 }
 
-/// Returns for each shape the axis that grows with the batch, if it has one.
+/// Returns for each shape the axis whose size depends on the batch, if there is one.
 fn growing(shapes: &[Shape], others: &[Shape]) -> Result<Vec<Option<usize>>> {
     shapes.iter().zip(others).map(|(shape, other)| growing_axis(shape, other)).collect()
 }
 
-/// Returns the axis that grows with the batch, if the shape has one.
+/// Returns the axis whose size depends on the batch, if there is one.
 pub(super) fn growing_axis(shape: &Shape, other: &Shape) -> Result<Option<usize>> {
     let axes: Vec<usize> = (0..shape.len()).filter(|&axis| shape[axis] != other[axis]).collect();
     match axes.as_slice() {
         [] => Ok(None),
         [axis] => Ok(Some(*axis)),
-        _ => Err(Error::unsupported("two axes grow with the batch")),
+        _ => Err(Error::unsupported("the sizes of two axes depend on the batch")),
     }
 }
 

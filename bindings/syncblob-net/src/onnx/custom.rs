@@ -8,14 +8,14 @@ use crate::message::{Field, Message, Value};
 use crate::net::{Layer, Shape};
 use crate::{Error, ErrorKind, Net, Result};
 
-/// The domain of nodes for custom layers, and the domain's version.
+/// The domain of the nodes for custom layers, and its version.
 pub(super) const DOMAIN: &str = "caffe";
 pub(super) const DOMAIN_VERSION: i64 = 1;
 
 /// The custom layers of a net.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Custom<'a> {
-    /// Whether more layers may be added.
+    /// If false, no more layers can be added.
     allowed: bool,
     layers: HashSet<usize>,
     shapes: HashMap<&'a str, &'a Shape>,
@@ -28,7 +28,7 @@ impl<'a> Custom<'a> {
         Self { allowed: options.custom, layers: HashSet::new(), shapes }
     }
 
-    /// Returns a copy to which no layers can be added.
+    /// Returns a copy to which no more layers can be added.
     pub fn settled(&self) -> Self {
         Self { allowed: false, ..self.clone() }
     }
@@ -38,7 +38,7 @@ impl<'a> Custom<'a> {
         self.allowed && error == ErrorKind::Unsupported && self.layers.insert(layer)
     }
 
-    /// Adds the unsupported layers of an error. Returns whether at least one was added.
+    /// Adds all layers that an error lists as unsupported. Returns whether at least one was added.
     pub fn add_all(&mut self, error: &Error) -> bool {
         let before = self.layers.len();
         for problem in error.problems() {
@@ -55,12 +55,12 @@ impl<'a> Custom<'a> {
         self.layers.is_empty()
     }
 
-    /// Returns the shape that the options contain for a blob.
+    /// Returns the shape of a blob in the options, if there is one.
     pub fn shape(&self, name: &str) -> Option<&'a Shape> {
         self.shapes.get(name).copied()
     }
 
-    /// Checks that custom layers make all blobs whose shapes are in the options.
+    /// Checks that the options contain only shapes of blobs that custom layers make.
     pub fn check(&self, net: &Net, options: &OnnxOptions) -> Result<()> {
         let made: HashSet<&str> = self
             .layers
@@ -69,19 +69,19 @@ impl<'a> Custom<'a> {
             .collect();
         match options.shapes.iter().find(|(name, _)| !made.contains(name.as_str())) {
             Some((name, _)) => Err(Error::argument(format_args!(
-                "a shape for '{}': the options may only contain shapes of blobs that a \
-                 custom layer makes",
+                "no custom layer makes '{}': the options may only contain shapes of blobs that \
+                 a custom layer makes",
                 name.escape_default()
             ))),
             None if options.batch.is_some() && !options.shapes.is_empty() => Err(Error::argument(
-                "shapes of custom layers are possible only with a batch that has a fixed size",
+                "shapes of blobs of custom layers are possible only if the batch has a fixed size",
             )),
             None => Ok(()),
         }
     }
 }
 
-/// Makes the layer's node without inputs. The layer's parameters become the node's attributes.
+/// Makes a node for the layer, without inputs. The layer's parameters become attributes.
 pub(super) fn node(layer: &Layer, obeyed: &[&str]) -> Node {
     let mut attributes =
         Attributes { node: Node::of_domain(&layer.layer_type, DOMAIN), taken: HashSet::new() };
@@ -95,7 +95,7 @@ pub(super) fn node(layer: &Layer, obeyed: &[&str]) -> Node {
     attributes.node
 }
 
-/// Groups the fields by name. The groups are in the order of each name's first field.
+/// Groups the fields by name. The groups have the order of their first fields.
 fn groups(message: &Message) -> Vec<(&str, Vec<&Field>)> {
     let mut groups: Vec<(&str, Vec<&Field>)> = Vec::new();
     let mut places = HashMap::new();
@@ -109,7 +109,7 @@ fn groups(message: &Message) -> Vec<(&str, Vec<&Field>)> {
     groups
 }
 
-/// Returns the last message of a field, if the field is a message and not repeated.
+/// Returns the last of the fields' values, if it is a message and the field is not repeated.
 fn last_message<'a>(fields: &[&'a Field]) -> Option<&'a Message> {
     match fields.last().map(|field| (field.is_repeated(), &field.value)) {
         Some((false, Value::Message(message))) => Some(message),
@@ -123,7 +123,7 @@ struct Attributes {
 }
 
 impl Attributes {
-    /// Adds the fields of a message as attributes, with a prefix before their names.
+    /// Adds the fields of a message as attributes. Prepends `prefix` to their names.
     fn add_all(&mut self, message: &Message, prefix: &str, path: &str) {
         for (name, fields) in groups(message) {
             let (wish, path) = (format!("{prefix}{name}"), format!("{path}.{name}"));
@@ -134,7 +134,7 @@ impl Attributes {
         }
     }
 
-    /// Adds an attribute. If the wished name is taken, uses the whole path as the name.
+    /// Adds an attribute called `wish`, or `path` if an attribute is already called `wish`.
     fn add(&mut self, wish: String, path: &str, fields: &[&Field]) {
         let mut name = match wish.starts_with(|first: char| first.is_ascii_digit()) {
             true => format!("field_{wish}"), // an unknown field from bytes has only a number
@@ -189,8 +189,8 @@ fn float(field: &Field) -> Option<f32> {
     }
 }
 
-/// Returns a value as text: a string unchanged, a message as prototxt, and an unknown field as it
-/// is after the colon.
+/// Returns a value as text: a string unchanged, a message as prototxt, and the source text of an
+/// unknown field without the colon.
 fn text(field: &Field) -> Vec<u8> {
     match (&field.value, field.enum_name()) {
         (_, Some(name)) => name.into(),

@@ -1,6 +1,6 @@
 //! Computes BLAKE3 digests of the files that a net was read from. Reading a model again takes as
-//! long as writing its weights, so a thread reads the files while the weights are written. The
-//! digests are at the end of the file.
+//! long as writing its weights, so a second thread reads the files while the weights are written.
+//! Therefore the digests are at the end of the ONNX file.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek};
@@ -17,7 +17,7 @@ use crate::{Error, Result};
 /// The number of bytes to read at a time.
 const PIECE: usize = 64 << 10;
 
-/// The number of characters of a digest's text.
+/// The number of hexadecimal digits of a digest.
 const LENGTH: usize = 2 * blake3::OUT_LEN;
 
 #[derive(Debug)]
@@ -32,7 +32,7 @@ struct Digest {
 }
 
 impl Digests {
-    /// Opens the regular files. A pipe has no digest, because its bytes cannot be read again.
+    /// Opens the regular files. A pipe has no digest, because it cannot be read again.
     pub fn new(sources: &[(&'static str, PathBuf)]) -> Self {
         let of_source = |(what, path): &(&str, PathBuf)| {
             let file = fs::metadata(path).ok().filter(fs::Metadata::is_file);
@@ -46,7 +46,7 @@ impl Digests {
         Self(sources.iter().filter_map(of_source).collect())
     }
 
-    /// Returns the size of the metadata.
+    /// Returns the size of the encoded metadata that `while_writing` returns.
     pub fn size(&self) -> u64 {
         self.metadata(|_| "0".repeat(LENGTH)).len() as u64
     }

@@ -1,4 +1,4 @@
-//! The interface through which a layer's rule adds nodes.
+//! The interface through which a layer's rule adds nodes to the graph.
 
 use syncblob::BlobAt;
 
@@ -9,7 +9,7 @@ use crate::message::Message;
 use crate::net::{Layer, Shape};
 use crate::{Error, Result};
 
-/// The weights of a layer: the model, and the position of each blob in it.
+/// The weights of a layer: the model, and the position of each of the layer's blobs in the model.
 #[derive(Clone, Copy)]
 pub(crate) struct Weights<'a> {
     pub model: &'a syncblob::Model,
@@ -24,9 +24,9 @@ pub(crate) struct Emit<'a> {
     /// The shapes of the layer's bottoms and tops.
     pub bottom_shapes: &'a [Shape],
     pub top_shapes: &'a [Shape],
-    /// The shapes of the layer's blobs by Caffe's rules. The stored shapes were compared with them.
+    /// The shapes of the layer's blobs by Caffe's rules, which match the shapes in the model.
     pub blob_shapes: &'a [Shape],
-    /// For each bottom and top: the axis that grows with the batch, if the batch has no fixed size.
+    /// For each bottom and top: the axis whose size depends on a batch of variable size, if any.
     pub bottom_batch: &'a [Option<usize>],
     pub top_batch: &'a [Option<usize>],
     pub(super) graph: &'a mut Graph,
@@ -35,8 +35,8 @@ pub(crate) struct Emit<'a> {
     pub(super) weights: Option<Weights<'a>>,
 }
 
-/// Returns the beginning of a layer's name. The graph repeats the name for every node, so a long
-/// name would take many times its size in the net.
+/// Returns the beginning of a layer's name. Each node of the layer repeats the name, so a long name
+/// would need many times its size.
 pub(super) fn short(name: &str) -> &str {
     const MOST: usize = 128;
     let end = (0..=name.len().min(MOST)).rev().find(|&end| name.is_char_boundary(end));
@@ -58,8 +58,8 @@ impl Emit<'_> {
         self.bottoms[index]
     }
 
-    /// Marks the named parameters as read, because they do not change what the layer computes. A
-    /// parameter that no rule reads makes the conversion fail.
+    /// Marks the named parameters as read, because they do not change what the layer computes. The
+    /// conversion would fail if a parameter was not read.
     pub fn ignore<const N: usize>(&self, names: [&str; N]) {
         names.iter().for_each(|name| self.parameters.ignore(name));
     }
@@ -75,7 +75,7 @@ impl Emit<'_> {
         self.node(op).inputs(inputs).value(self)
     }
 
-    /// Reshapes `value`. The dimensions 0 and -1 have the same meaning as in ONNX's `Reshape`.
+    /// Reshapes `value`. As in ONNX's `Reshape`, 0 copies a dimension and -1 infers one.
     pub fn reshape(&mut self, value: Value, dims: &[i64]) -> Value {
         let dims = self.ints(dims);
         self.apply("Reshape", [value, dims])
@@ -86,7 +86,7 @@ impl Emit<'_> {
         self.node("Cast").int("to", to as i64).input(value).value(self)
     }
 
-    /// Returns one of the layer's blobs, with the shape by Caffe's rules.
+    /// Returns one of the layer's blobs as a value, with the shape by Caffe's rules.
     pub fn blob(&mut self, index: usize) -> Result<Value> {
         let shape = self.blob_shapes[index].clone();
         self.blob_as(index, shape)
@@ -107,7 +107,7 @@ impl Emit<'_> {
         (0..self.blob_shapes.len()).map(|index| self.blob(index)).collect()
     }
 
-    /// Returns the values of one of the layer's blobs, from which a rule computes constants.
+    /// Returns the numbers in one of the layer's blobs, from which a rule computes constants.
     pub fn blob_values(&self, index: usize) -> Result<Vec<f32>> {
         match self.place_of(index)? {
             Some((model, at)) => Ok(model.load::<f32>(at)?.data()?.to_vec()),
@@ -134,7 +134,7 @@ impl Emit<'_> {
         self.constant(DataType::Float, dims, little_endian(values))
     }
 
-    /// Makes a constant float that has no axes.
+    /// Makes a constant float without axes.
     pub fn float(&mut self, value: f32) -> Value {
         self.floats(&[], &[value])
     }
@@ -155,8 +155,8 @@ impl Emit<'_> {
         self.graph.initializer(wish, data_type, dims.to_vec(), Data::Bytes(bytes))
     }
 
-    /// Reshapes `value` and makes it a top. An axis that grows with the batch has the size -1 in
-    /// the file.
+    /// Reshapes `value` and makes it a top. In the file, an axis that depends on the batch has the
+    /// size -1.
     pub fn reshape_to_top(&mut self, value: Value, top: usize) {
         let mut dims = self.top_shapes[top].clone();
         if let Some(axis) = self.top_batch[top] {

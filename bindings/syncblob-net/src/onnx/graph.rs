@@ -1,4 +1,4 @@
-//! A graph under construction: nodes in the order in which they run, and constant tensors.
+//! Builds an ONNX graph: nodes in the order in which they run, and constant tensors.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -8,11 +8,11 @@ use syncblob::BlobAt;
 use super::proto::{AttributeProto, AttributeType, DataType, NodeProto};
 use crate::{Error, ErrorKind, Result};
 
-/// A value of the graph: an output of a node, an input of the graph or an initializer.
+/// A value of the graph: an output of a node, an input of the graph, or an initializer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Value(u32);
 
-/// A tensor that is part of the file.
+/// A constant tensor, which is stored in the file.
 #[derive(Debug)]
 pub(crate) struct Initializer {
     pub value: Value,
@@ -23,10 +23,10 @@ pub(crate) struct Initializer {
     pub full_precision: bool,
 }
 
-/// The source of a tensor's values.
+/// The values of a constant tensor.
 #[derive(Debug)]
 pub(crate) enum Data {
-    /// Little-endian bytes of the data type.
+    /// The values' bytes, in little-endian order.
     Bytes(Vec<u8>),
     /// A blob of the model, which is read when the file is written.
     Stored(BlobAt),
@@ -42,12 +42,12 @@ pub(crate) struct Graph {
     pub initializers: Vec<Initializer>,
     /// For a value, the axis whose size is known only when the net runs.
     pub varying: HashMap<Value, usize>,
-    /// Whether the values of tensors that are added now remain `f32` in a file of halves.
+    /// The `full_precision` of the constant tensors that are added next.
     pub full_precision: bool,
     /// The size in bytes of the nodes, of their names and of computed tensors.
     size: usize,
     names: Vec<String>,
-    /// Names that are reserved for blobs and that no other value may have.
+    /// Names of blobs, which no other value may have.
     reserved: HashSet<String>,
     /// Each used name, with the next number to append to it.
     taken: HashMap<String, u64>,
@@ -59,7 +59,7 @@ impl Graph {
         self.reserved.extend(names.map(str::to_owned));
     }
 
-    /// Makes a value with a blob's reserved name. The name of a second value ends in a number.
+    /// Makes a value with a blob's reserved name. For a second value, appends a number.
     pub fn blob(&mut self, name: &str) -> Value {
         if !self.taken.contains_key(name) {
             self.reserved.remove(name);
@@ -67,8 +67,8 @@ impl Graph {
         self.value(name)
     }
 
-    /// Makes a value with a wished name. If the name is taken, appends a number. Replaces an empty
-    /// name, which in ONNX means a missing value.
+    /// Makes a value called `wish`. If that name is taken, appends a number. Replaces an empty
+    /// name, because it means a missing value in ONNX.
     pub fn value(&mut self, wish: impl Into<String>) -> Value {
         let wish = wish.into();
         let name = self.free_name(if wish.is_empty() { "unnamed".into() } else { wish });
@@ -116,7 +116,7 @@ impl Graph {
         if self.size <= MOST {
             return Ok(());
         }
-        let text = format_args!("nodes and computed tensors of more than {} MiB", MOST >> 20);
+        let text = format_args!("its nodes and computed tensors exceed {} MiB", MOST >> 20);
         Err(Error::new(ErrorKind::Limit, text))
     }
 
@@ -154,7 +154,7 @@ impl Node {
         Self { op: op.into(), domain: "", inputs: Vec::new(), attributes: Vec::new() }
     }
 
-    /// Begins a node whose operator is in another domain than ONNX's.
+    /// Begins a node whose operator belongs to `domain` instead of ONNX.
     pub fn of_domain(op: &str, domain: &'static str) -> Self {
         Self { op: op.to_owned().into(), domain, inputs: Vec::new(), attributes: Vec::new() }
     }
@@ -203,7 +203,7 @@ impl Node {
         self.bytes(name, value.into())
     }
 
-    /// Adds a string attribute in any encoding.
+    /// Adds a string attribute, whose bytes need not be UTF-8.
     pub fn bytes(self, name: &str, value: Vec<u8>) -> Self {
         let set = AttributeProto { s: Some(value), ..Default::default() };
         self.attribute(name, AttributeType::String, set)

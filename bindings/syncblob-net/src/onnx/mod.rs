@@ -38,24 +38,24 @@ use crate::net::Shape;
 use crate::shapes::Inferred;
 use crate::{Error, Net, Result};
 
-/// The version of ONNX's operators that the written files use.
+/// The version of ONNX's set of operators in the files.
 const OPSET: i64 = 17;
-/// The version of the file format that belongs to this opset.
+/// The version of ONNX's file format that belongs to this opset.
 const IR_VERSION: i64 = 8;
 
-/// The maximum size of the values inside the ONNX file. Protobuf limits a message to 2 GiB.
+/// The maximum size of the weights and constants in a single file. Protobuf limits files to 2 GiB.
 const MOST_INSIDE: u64 = (2 << 30) - (64 << 20);
 
 /// Options for converting a net.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct OnnxOptions {
-    /// The blobs to compute. If empty, the net's outputs. Layers that these blobs do not need are
-    /// omitted. A repeated name counts once.
+    /// The names of the blobs to compute. If empty, the net's outputs. Layers that these blobs do
+    /// not need are omitted. A repeated name counts once.
     pub outputs: Vec<String>,
     /// A name for the axis of the batch, whose size is then variable. The batch is the first axis
-    /// of the first input and of each input whose first axis has the same size. An axis whose size
-    /// is a multiple of the batch has a separate name.
+    /// of the first input and of each input whose first axis has the same size. An axis that is a
+    /// multiple of the batch has another name.
     pub batch: Option<String>,
     /// Whether the weights and the computation are halves (16-bit floats). Inputs and outputs
     /// remain `f32`.
@@ -64,12 +64,12 @@ pub struct OnnxOptions {
     pub preprocessing: Preprocessing,
     /// Whether a layer that cannot be converted becomes a node with the layer's type in the domain
     /// `caffe`. The node's inputs are the layer's bottoms, then its weights. Its attributes are the
-    /// layer's parameters. An attribute has the name of a field (`pooled_h`), or `outer.inner` for
-    /// a field of a nested message. An enum is a string. A value of unknown type is a string of
-    /// prototxt.
+    /// layer's parameters. An attribute is named after a field (`pooled_h`), or `outer.inner` after
+    /// a field of a nested message. An enum becomes a string. A value of unknown type becomes a
+    /// string of prototxt.
     pub custom: bool,
-    /// Shapes of blobs that custom nodes write. A blob without a known shape cannot be an output,
-    /// and no layer that needs its shape can read it.
+    /// Names and shapes of blobs that custom nodes write. A blob without a known shape cannot be an
+    /// output, and no layer that needs its shape can read it.
     pub shapes: Vec<(String, Shape)>,
     /// Pairs of key and value for the file's metadata. The net's [sources](Net::with_sources) are
     /// added as `caffe.prototxt`, `caffe.prototxt.blake3`, `caffe.model` and `caffe.model.blake3`,
@@ -77,7 +77,7 @@ pub struct OnnxOptions {
     pub metadata: Vec<(String, String)>,
 }
 
-/// A converted net that can be written. The weights are read when the file is written.
+/// A converted net. The weights are read when it is written to a file.
 pub struct Onnx {
     parts: Parts,
     model: Option<Arc<Model>>,
@@ -141,7 +141,7 @@ impl Net {
         let mut custom = Custom::new(options);
         loop {
             match self.as_onnx(options, &mut custom) {
-                // The error contains all layers that were unsupported when their nodes were made.
+                // Tries again, with the unsupported layers of the error as custom layers.
                 Err(error) if custom.add_all(&error) => {}
                 result => return result,
             }
@@ -173,7 +173,7 @@ impl Net {
         Ok(Onnx { parts, model: self.model.clone(), warnings })
     }
 
-    /// Infers the shapes for a batch that is larger by one, to find the axes that grow with it.
+    /// Infers the shapes for a batch that is larger by one, to find the axes that depend on it.
     fn with_larger_batch<'a>(
         &self,
         inputs: &[Shape],
@@ -186,7 +186,7 @@ impl Net {
         match problems.is_empty() {
             true => Ok((inputs, layers, name)),
             false => Err(Error::of_problems(problems).within(format_args!(
-                "with a batch '{}' that has no fixed size",
+                "with the batch '{}' of variable size",
                 name.escape_default()
             ))),
         }
@@ -194,7 +194,7 @@ impl Net {
 }
 
 impl Onnx {
-    /// Writes the file, with the weights inside.
+    /// Writes a single file, which contains the weights.
     ///
     /// # Errors
     /// [`Io`](crate::ErrorKind::Io) if the writer fails; [`Weights`](crate::ErrorKind::Weights) if
@@ -216,13 +216,13 @@ impl Onnx {
         self.parts.write(self.model.as_deref(), out)
     }
 
-    /// Returns sentences about differences between the file and the net, such as an output that has
-    /// a new name because an input has its name.
+    /// Returns sentences about differences between the file and the net, for example about an
+    /// output that has another name because an input already has its name.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Returns how many weights were beyond the range of halves, in all tensors written so far.
+    /// Returns how many weights exceeded the range of halves, in all tensors written so far.
     pub fn overflow(&self) -> Option<Overflow> {
         self.parts.overflows.get()
     }
@@ -257,8 +257,8 @@ impl Onnx {
         self.parts.size_of_values() > MOST_INSIDE
     }
 
-    /// Writes the file into `out`, and large weights into `values`. `values` is a second file in
-    /// the same folder, and `name` is its name.
+    /// Writes the ONNX file into `out`, and large weights into `values`, which must be a second
+    /// file in the same folder, called `name`.
     ///
     /// # Errors
     /// All errors of [`write`](Onnx::write) except [`Limit`](crate::ErrorKind::Limit).
@@ -302,7 +302,7 @@ fn model_proto(net: &Net, options: &OnnxOptions, custom: &Custom<'_>) -> ModelPr
     }
 }
 
-/// Returns warnings about outputs that have another name because an input has their blob's name.
+/// Returns a warning for each output that has another name because an input has its blob's name.
 fn renamed(plan: &Plan<'_>, graph: &Graph, ends: &Ends) -> Vec<String> {
     let names = ends.outputs.iter().map(|&(at, value)| (plan.blob(at), graph.name(value)));
     let renamed = names.filter(|(blob, name)| blob != name).map(|(blob, name)| {
@@ -369,7 +369,7 @@ impl Infos<'_> {
         if let Some((inputs, layers, name)) = &self.other {
             let larger = self.plan.shape(at, inputs, layers).unwrap_or(shape);
             if let Some(axis) = growing_axis(shape, larger)? {
-                // Axes with one name have equal sizes, so a multiple of the batch has another name.
+                // Axes of equal names have equal sizes, so a multiple of the batch needs another.
                 let is_batch = Some(shape[axis]) == batch(&self.inputs);
                 let name = match is_batch && larger[axis] == shape[axis] + 1 {
                     true => (*name).to_owned(),
@@ -393,7 +393,7 @@ impl Infos<'_> {
     }
 }
 
-/// Makes the error for an output without a known shape, which ONNX requires.
+/// Returns the error for an output whose shape is not known. ONNX requires shapes of outputs.
 fn unknown_output(name: &str) -> Error {
     let name = name.escape_default();
     Error::invalid(format_args!(

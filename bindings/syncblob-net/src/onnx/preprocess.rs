@@ -5,14 +5,14 @@ use super::proto::DataType;
 use crate::net::Shape;
 use crate::{Error, Result};
 
-/// The preprocessing of Caffe's data layers and `caffe.io.Transformer`: swaps channels, subtracts
-/// the mean, then scales. Applies to every input with four axes; the net must have such an input.
+/// Preprocessing as in Caffe's data layers and `caffe.io.Transformer`: swaps channels, subtracts
+/// the mean, then scales every input with four axes. The net must have such an input.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Preprocessing {
     /// Whether images have the channel order RGB, although the net needs BGR.
     pub swap_rb: bool,
-    /// The mean to subtract, if it is set.
+    /// The mean to subtract.
     pub mean: Option<Mean>,
     /// The factor by which pixels are multiplied after the mean is subtracted. `None` means 1.
     pub scale: Option<f32>,
@@ -51,11 +51,11 @@ impl Mean {
 }
 
 impl Preprocessing {
-    /// Refuses preprocessing that would change no input, and numbers that are not finite.
+    /// Refuses preprocessing that applies to no input, and numbers that are not finite.
     pub(super) fn check(&self, inputs: &[(String, Shape)]) -> Result<()> {
         let mean = self.mean.iter().flat_map(Mean::values);
         if !mean.chain(&self.scale).all(|number| number.is_finite()) {
-            return Err(Error::argument("a mean or a scale that is not finite"));
+            return Err(Error::argument("the mean or the scale is not finite"));
         }
         if *self == Self::default() || inputs.iter().any(|(_, shape)| shape.len() == 4) {
             return Ok(());
@@ -65,12 +65,12 @@ impl Preprocessing {
             .map(|(name, shape)| format!("'{}' has {shape:?}", name.escape_default()))
             .collect();
         Err(Error::argument(format_args!(
-            "a mean, a scale or a swap of channels needs an image: images have 4 axes, and {}",
+            "mean, scale and swap_rb need an input with 4 axes, but {}",
             shapes.join(", ")
         )))
     }
 
-    /// Adds the nodes. Returns the value that replaces `input`.
+    /// Adds the nodes of the preprocessing. Returns the value that layers read instead of `input`.
     pub(super) fn apply(&self, graph: &mut Graph, input: Value, shape: &Shape) -> Result<Value> {
         let mut steps =
             Steps { name: format!("{}/preprocessed", graph.name(input)), graph, value: input };
@@ -90,7 +90,7 @@ impl Preprocessing {
                 dims[1] == *channels && (dims[2..] == [1, 1] || dims[2..] == [*height, *width]);
             if !fits || dims.iter().product::<i64>() != mean.values().len() as i64 {
                 return Err(Error::argument(format_args!(
-                    "the mean has shape {:?}, which does not fit the input's shape {shape:?}",
+                    "the mean's shape {:?} does not fit the input's shape {shape:?}",
                     &dims[1..]
                 )));
             }
@@ -104,7 +104,7 @@ impl Preprocessing {
     }
 }
 
-/// Adds a chain of nodes, each of which has a constant as its second input.
+/// Adds nodes one after another. Each reads the previous node's output and a constant.
 struct Steps<'g> {
     graph: &'g mut Graph,
     name: String,

@@ -1,5 +1,5 @@
-//! Checks the directory of an archive. The crate `zip` keeps one member for each name, and as many
-//! members as the end record counts. So `zip` could miss an array that another program reads.
+//! Checks the directory of an archive. The crate `zip` reads one member for each name, and as many
+//! members as the end record counts, so it could miss an array that another program reads.
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
@@ -9,8 +9,8 @@ use crate::text::shortened;
 
 const ENTRY: [u8; 4] = *b"PK\x01\x02";
 
-/// The size of an entry's fixed part, and the offsets in this part at which the lengths of the
-/// name, the extra fields and the comment are stored. These three follow the fixed part.
+/// The size of an entry's fixed part, and the offsets in it of the lengths of the name, the extra
+/// fields and the comment, which follow the fixed part.
 const ENTRY_BYTES: usize = 46;
 const LENGTHS: [usize; 3] = [28, 30, 32];
 
@@ -32,7 +32,7 @@ pub fn check(archive: impl Read + Seek, start: u64, kept: usize) -> Result<()> {
     match names.len() {
         count if count == kept => Ok(()),
         count => {
-            let text = format!("the directory of the archive has {count} members, not {kept}");
+            let text = format!("its directory has {count} members, not {kept}");
             Err(Failure::Malformed(text))
         }
     }

@@ -1,4 +1,4 @@
-//! Makes texts of the schema's fields, with random values of the fields' types.
+//! Makes prototxt text for fields that the schema lists, with random values of the fields' types.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -7,7 +7,7 @@ use super::{Random, NUMBERS};
 
 static SCHEMA: &str = include_str!("../../../schema/caffe.schema");
 
-/// Types of layers, including types that the schema lists under `when`.
+/// Types of layers, including those for which the schema has `when` conditions.
 pub static TYPES: &[&str] = &[
     "AbsVal",
     "Accuracy",
@@ -95,7 +95,7 @@ impl Schema {
         })
     }
 
-    /// Returns the text of a random field of the message type that the field `outer` contains.
+    /// Returns the text of a random field for a message in the field `outer`.
     pub fn field(&self, outer: &[u8], random: &mut Random) -> Option<String> {
         let outer = std::str::from_utf8(outer).ok()?;
         let fields = self.blocks.values().flatten();

@@ -1,4 +1,4 @@
-//! Finds the values, fields and messages of a text that may be malformed.
+//! Finds the values, fields and messages in a prototxt, which may be malformed.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -27,7 +27,7 @@ struct Open<'t> {
     bracket: usize,
 }
 
-/// Returns the spans of a text. An inner span comes before the spans around it.
+/// Returns the spans of a text. A span precedes the spans that contain it.
 pub fn spans(text: &[u8]) -> Vec<Span<'_>> {
     let mut found = Vec::new();
     let mut open: Vec<Open<'_>> = Vec::new();

@@ -11,7 +11,7 @@ const TEXT: &[u8] = b"input: 'a' input_shape { dim: 1 dim: 2 } \
     layer { name: 'fc' type: 'InnerProduct' bottom: 'a' top: 'b' \
             inner_product_param { num_output: 3 bias_term: false } }";
 
-/// Makes a net from these files, and converts it.
+/// Writes a model to `model`, and converts a net with both paths as its sources.
 fn onnx(prototxt: &Path, model: &Path) -> Onnx {
     let mut made = Model::create(Format::Caffemodel).unwrap();
     let layer = made.add_layer("fc", "InnerProduct").unwrap();
@@ -39,7 +39,7 @@ fn each_write_contains_the_digests_of_the_files() {
     }
 }
 
-/// The failure must stop the digest, because the digest of the whole file would take hours.
+/// Tests that a failure stops the digest. The digest of the whole file would take hours.
 #[test]
 fn a_failing_writer_stops_the_digests() {
     struct Full;
