@@ -10,8 +10,8 @@ use crate::wire::read_bytes;
 use crate::wire::tests::encode;
 use crate::{Field, Limits, Message, Place, Value};
 
-/// Reads the nets of the test data, prints them and reads them again. One file is a template and
-/// not a valid prototxt.
+/// Reads the nets of the test data, prints them and reads them again. One of the files is a
+/// template, which is not a valid prototxt.
 #[test]
 fn public_nets_are_read_back_after_printing() {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");

@@ -6,7 +6,7 @@ use super::same_shape;
 use crate::onnx::Custom;
 use crate::{Error, ErrorKind, Net, NetOptions, Result};
 
-/// Makes a model of layers with blobs of these shapes. All values are the layer's index.
+/// Makes a model of layers with blobs of these shapes. All values of a layer are its index.
 fn model(layers: &[(&str, &[&[usize]])]) -> Arc<Model> {
     let mut model = Model::create(Format::Caffemodel).unwrap();
     for (number, (name, blobs)) in layers.iter().enumerate() {
@@ -46,7 +46,7 @@ fn infer(net: &Net) -> Result<()> {
     }
 }
 
-/// Returns for each layer of the net the model's layer that contains the net layer's first blob.
+/// Returns, for each layer of the net, the index of the model's layer that stores its first blob.
 fn layers_of(net: &Net) -> Vec<usize> {
     infer(net).unwrap();
     let blobs = (0..net.layers().len()).map(|at| net.weights(at).unwrap().blobs[0]);
@@ -110,7 +110,7 @@ fn weights_that_do_not_fit_are_refused() {
     }
 }
 
-/// A row has a filler of a layer that the model lacks, and the problem if it cannot be used.
+/// A row: the filler of a layer that the model lacks, and the error if it cannot fill the weights.
 #[test]
 fn fillers_make_the_weights_of_layers_that_the_model_lacks() {
     let filler = |text: &str| format!("weight_filler {{ {text} }}");
