@@ -209,7 +209,7 @@ fn read(file: &Bound<'_, PyAny>) -> PyResult<PyBackedBytes> {
     let content = file.call_method0("read")?;
     match content.cast_into::<PyBytes>() {
         Ok(content) => Ok(content.into()),
-        Err(_) => Err(PyTypeError::new_err("read() must return bytes: open the file with mode \"rb\"")),
+        Err(_) => Err(PyTypeError::new_err("read() must return bytes: open it with mode \"rb\"")),
     }
 }
 

@@ -144,7 +144,7 @@ impl Blob {
             self.writing(|blob| {
                 let size = size_of_values(blob);
                 if values.len() != size {
-                    let text = format!("{} bytes of values for a blob of {size} bytes", values.len());
+                    let text = format!("{} bytes for a blob of {size} bytes", values.len());
                     return Err(Failure::Refused("ArgumentError", text));
                 }
                 let tensor = calls::to_dlpack(blob, part, Side::Host)?;

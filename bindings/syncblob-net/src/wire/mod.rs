@@ -162,7 +162,7 @@ impl Reader<'_, '_> {
         Cursor::new(self.bytes, span, self.groups)
     }
 
-    /// Returns a layer's type, wherever it is in the layer's bytes. A number is converted to a name.
+    /// Returns a layer's type, wherever it is in the layer's bytes; converts a number to a name.
     /// If several types have the same number, returns the type whose parameters the layer contains.
     fn find_type(&self, info: &'static MessageInfo, parts: &[Span]) -> Result<String> {
         let Some(declared) = info.by_name("type", "") else { return Ok(String::new()) };
