@@ -19,7 +19,7 @@ EXPORT = re.compile(r"\bexport (?=(?:class|const|let|function) ?(\w+))")
 
 
 def function_of(path):
-    """Returns a module's code as an assignment to modules.NAME: a Blob's worker cannot import it."""
+    """Returns a module's code as an assignment to modules.NAME: a Blob's worker cannot import."""
     text = path.read_text()
     names = EXPORT.findall(text) + re.findall(r"export ?\{(\w+) as default\}", text)
     text = EXPORT.sub("", text)

@@ -169,7 +169,7 @@ pub trait Reduced: Element {}
 /// An [`Element`] that has arithmetic and that Caffe's files can store: `f32` or `f64`.
 pub trait Float: Readable + Reduced {}
 
-/// The items that integers and halves share. serde writes both as integers: a half as its bits.
+/// Items of [`Element`] for integers and halves. serde writes both as integers: a half as its bits.
 macro_rules! no_words {
     () => {
         const HAS_WORDS: bool = false;

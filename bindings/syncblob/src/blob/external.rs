@@ -7,7 +7,7 @@ use crate::ffi::{check, get};
 use crate::owner::{lend, lend_shared, reclaim};
 use crate::{Access, Context, Element, Error, ErrorKind, Result, Shape};
 
-/// Blobs on the caller's memory, without a copy.
+/// Blobs that use the caller's memory, without a copy.
 ///
 /// The blob takes ownership of the value that owns the memory. The library drops this owner, on any
 /// thread, when the blob and all sharers have released the memory and no copy uses it. A borrowed
@@ -34,7 +34,7 @@ impl<T: Element> Blob<T> {
     }
 
     /// Makes a blob on elements that other code may also read, such as an `Arc<[T]>`, without a
-    /// copy. The library never writes the elements: a call that writes first copies them.
+    /// copy. The library never writes the elements: before its first write, it copies them.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -122,7 +122,7 @@ impl<T: Element> Blob<T> {
     /// Errors of [`data`](Blob::data); out of memory.
     pub fn into_vec(self) -> Result<Vec<T>> {
         let (lent, count) = (self.data()?.as_ptr(), self.count());
-        // SAFETY: the blob is live, and `self`, its only user, keeps no slice of it.
+        // SAFETY: the blob is live, and only `self` uses it, without a slice.
         let owner = unsafe {
             reclaim(|deleter| {
                 get(|out, err| {
