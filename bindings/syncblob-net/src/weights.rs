@@ -18,7 +18,7 @@ use crate::{Error, Result};
 pub(crate) struct Stored {
     /// The model's layer of the same name, if the model has one.
     layer: Option<usize>,
-    /// The shapes of the model's layer's blobs.
+    /// The shapes of this layer's blobs.
     pub shapes: Vec<Shape>,
     forms: Vec<Form>,
     /// The positions in the model of the layer's blobs, including blobs shared with other layers.
@@ -27,7 +27,6 @@ pub(crate) struct Stored {
     taken: bool,
 }
 
-/// Properties of a blob of the model.
 #[derive(Clone, Copy, Debug)]
 struct Form {
     /// Whether an old version of Caffe wrote the blob, padded with leading ones to four dimensions.
@@ -37,8 +36,8 @@ struct Form {
 }
 
 impl Net {
-    /// Adds the weights of a model. The net's first layer with the name of a model's layer gets its
-    /// weights. [`to_onnx`](Net::to_onnx) checks that their shapes are the shapes that it needs.
+    /// Adds the weights of a model: assigns the weights of each of its layers to the net's first
+    /// layer of the same name. [`to_onnx`](Net::to_onnx) checks the shapes of the weights.
     ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for a file that does not contain a net;
@@ -76,7 +75,7 @@ impl Net {
         Ok(self)
     }
 
-    /// Refuses a model whose weights all belong to unknown layers, if the net needs weights.
+    /// If the net needs weights, refuses a model without weights for any layer of the net.
     fn check_any(&self, stored: &[Stored], unknown: Option<&Cow<'_, str>>) -> Result<()> {
         let Some(unknown) = unknown else { return Ok(()) };
         let some = stored.iter().any(|stored| !stored.blobs.is_empty());
@@ -160,7 +159,7 @@ impl Stored {
     fn check_fillers(&self, layer: &Layer, needed: usize) -> Result<()> {
         let (why, lacking) = (self.why(), self.blobs.len()..needed);
         if shared_names(layer).any(|(index, _)| lacking.contains(&index)) {
-            return Err(Error::invalid(format_args!("{why}, nor for layers that share its blobs")));
+            return Err(Error::invalid(format_args!("{why}, and no copy of the blobs it shares")));
         }
         for index in lacking {
             if let Err(reason) = fill::filler(layer, index, needed) {

@@ -18,7 +18,7 @@ const LENGTH: usize = 128 << 10;
 /// The length of a long text with SYNCBLOB_TEST_FULL. The short text has a TIMES-th of this length.
 const LONG: usize = 16 << 20;
 const TIMES: usize = 8;
-/// The long text may take at most TIMES x NOISE as long as the short text.
+/// The long text may take at most TIMES x NOISE times as long as the short text.
 const NOISE: u32 = 3;
 
 const INPUT: &str =

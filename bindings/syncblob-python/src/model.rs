@@ -605,7 +605,7 @@ fn stored<'py>(value: &Bound<'py, PyAny>, kept: Option<&Kept>) -> PyResult<Bound
     copied?;
     if !is_exact(&data, &array, dtype)? {
         let name = dtype.numpy_name();
-        let text = format!("{given} is stored as {name}, which cannot represent these values");
+        let text = format!("{name}, as which {given} is stored, does not hold all of the values");
         return Err(refused(py, "DtypeError", &text));
     }
     Ok(blob)

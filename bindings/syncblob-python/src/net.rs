@@ -25,8 +25,8 @@ use crate::{bytes, plain, tensor};
 /// A net as Caffe would run it in phase TEST: its layers in order, the shapes of its blobs, and,
 /// with weights, its conversion to ONNX.
 ///
-/// `prototxt` is a path, or the text as bytes, in the format of any version of Caffe. `None`
-/// selects the net in `weights`. `weights` is a path, bytes, or a `Model`; later changes
+/// `prototxt` is a path, or the text as bytes, in the format of any version of Caffe. If it is
+/// `None`, the net is read from `weights`. `weights` is a path, bytes, or a `Model`; later changes
 /// of that model do not affect the net.
 ///
 /// `inputs` maps names of inputs to shapes, which replace the net's shapes; a net in a model rarely
@@ -308,7 +308,7 @@ fn names(value: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
 /// × width, with or without a leading axis of size 1.
 fn mean_of(value: &Bound<'_, PyAny>) -> PyResult<Mean> {
     if value.is_instance_of::<PyString>() {
-        return Err(PyTypeError::new_err("a mean must be numbers: load a file by load_blob"));
+        return Err(PyTypeError::new_err("mean must be numbers: read a file with load_blob"));
     }
     if !value.hasattr("shape")? {
         let numbers = value.try_iter()?.map(|number| arguments::number("a mean", &number?));

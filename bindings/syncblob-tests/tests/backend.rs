@@ -25,7 +25,7 @@ fn a_loaded_backend_opens_by_its_name() {
 }
 
 fn refused(path: &str) -> Result<&'static str> {
-    // SAFETY: the loader refuses the file before it runs anything.
+    // SAFETY: the loader refuses the file before it runs code in it.
     unsafe { load_backend(path) }
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use syncblob::{Blob, ErrorKind, MemoryHandle, Part};
 
-// --- the model: calls that the compiler and the count allow --------------------
+// --- the model: calls that the compiler and the owner count allow --------------
 
 const OWNERS: usize = 3;
 const MEMORIES: usize = 3;

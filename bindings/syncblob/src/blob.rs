@@ -102,7 +102,7 @@ pub struct BlobBuilder<'a, T> {
     elements: PhantomData<T>,
 }
 
-/// Creating blobs. Functions without a context use the built-in host-only context.
+/// Creating blobs. Functions without a parameter for a context use the built-in host-only context.
 /// [`from_vec`](Blob::from_vec) and similar functions use the caller's memory without a copy.
 impl<T: Element> Blob<T> {
     /// Returns a builder that makes blobs in a context.

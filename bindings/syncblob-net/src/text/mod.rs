@@ -11,9 +11,9 @@ use crate::schema::{is_layer, FieldInfo, Kind, Schema};
 use crate::{Error, Result};
 use lexer::{malformed, Lexer, Token};
 
-/// Reads a text as the schema's message type `message`. Unknown fields are kept as text.
+/// Parses a text to a message of the schema's type `message`. Unknown fields are kept as text.
 ///
-/// The time is linear in the text's length. Recursion is no deeper than the schema's messages.
+/// The time is linear in the text's length. The schema bounds the depth of the recursion.
 pub(crate) fn read_text(text: &[u8], message: &str, limits: &Limits) -> Result<Message> {
     let mut used = Used::new(limits);
     used.bytes(text.len())?;

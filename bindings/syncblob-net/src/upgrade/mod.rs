@@ -43,7 +43,7 @@ fn forget_batch_norm_parameters(layer: &mut Message, notes: &mut Vec<String>) {
         if layer.messages("param").any(|one| !one.text("name").is_empty()) {
             let name = layer.text("name").escape_ascii();
             notes.push(format!(
-                "layer '{name}' (BatchNorm): it shares no blobs: Caffe ignores three 'param'"
+                "layer '{name}' (BatchNorm): Caffe ignores its 'param', so it shares no blobs"
             ));
         }
         layer.fields.retain(|field| field.name() != "param");

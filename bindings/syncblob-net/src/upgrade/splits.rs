@@ -6,7 +6,7 @@ use crate::message::{Message, Value};
 
 type Text = Box<[u8]>;
 
-/// Removes the Split layers whose blob no later layer overwrites. Their readers then read the blob.
+/// Removes each Split layer whose blob no later layer overwrites. Its readers then read the blob.
 pub(super) fn join(net: &mut Message) {
     let writers = last_writers(net);
     let mut names: HashMap<Text, Text> = HashMap::new();

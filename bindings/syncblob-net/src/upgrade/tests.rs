@@ -125,15 +125,15 @@ fn nets_are_upgraded_as_caffe_does() {
 fn omitted_fields_are_noted() {
     let (net, notes) = upgraded("layers { layer { name: 'r' type: 'relu' pad: 1 } }");
     assert_eq!(net, format!("{}", message("NetParameter", "layer { name: 'r' type: 'ReLU' }")));
-    assert_eq!(notes, ["line 1, column 46: a layer of type 'relu' has no 'pad': left out"]);
+    assert_eq!(notes, ["line 1, column 46: omitted 'pad', which type 'relu' does not have"]);
     let (net, notes) = upgraded("debug_info: true layers { layer { name: 'r' } }");
     assert_eq!(net, format!("{}", message("NetParameter", "layer { name: 'r' }")));
-    assert_eq!(notes, ["line 1, column 13: a net of generation V0 has no 'debug_info': left out"]);
+    assert_eq!(notes, ["line 1, column 13: omitted 'debug_info', which V0 does not have"]);
     let three = "param { name: 'm' } param { name: 'v' } param { name: 'f' }";
     let (net, notes) = upgraded(&format!("layer {{ name: 'b' type: 'BatchNorm' {three} }}"));
     let plain = "layer { name: 'b' type: 'BatchNorm' }";
     assert_eq!(net, format!("{}", message("NetParameter", plain)));
-    assert_eq!(notes, ["layer 'b' (BatchNorm): it shares no blobs: Caffe ignores three 'param'"]);
+    assert_eq!(notes, ["layer 'b' (BatchNorm): Caffe ignores its 'param', so it shares no blobs"]);
 }
 
 #[test]

@@ -87,7 +87,7 @@ fn keep_own_fields(net: &mut Message, notes: &mut Vec<String>) {
         let kept = !field.is_known() || KEPT.contains(&field.name());
         if !kept {
             let (place, name) = (field.place(), field.name());
-            notes.push(format!("{place}: a net of generation V0 has no '{name}': left out"));
+            notes.push(format!("{place}: omitted '{name}', which V0 does not have"));
         }
         kept
     });
@@ -214,7 +214,7 @@ fn add_field(
         message.fields.extend(moved(field.clone(), name, message, ""));
     } else {
         let (place, old_type) = (field.place(), old_type.escape_ascii());
-        notes.push(format!("{place}: a layer of type '{old_type}' has no '{name}': left out"));
+        notes.push(format!("{place}: omitted '{name}', which type '{old_type}' does not have"));
     }
 }
 

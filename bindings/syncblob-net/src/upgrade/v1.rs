@@ -50,7 +50,7 @@ fn type_of(layer: &Message) -> Result<Option<&'static str>> {
     let known = types::v1_type(number, layer);
     known.map(Some).ok_or_else(|| {
         let name = layer.text("name").escape_ascii();
-        Error::unsupported(format_args!("layer '{name}' of Caffe's generation V1: type {number}"))
+        Error::unsupported(format_args!("V1 layer '{name}' has the unknown type {number}"))
     })
 }
 
@@ -73,7 +73,7 @@ fn add_field(
     }
     match moved(field, &name, layer, layer_type) {
         Some(field) => layer.fields.push(field),
-        None => notes.push(format!("{place}: a current layer has no '{name}': left out")),
+        None => notes.push(format!("{place}: omitted '{name}', which current layers do not have")),
     }
     Ok(())
 }

@@ -146,7 +146,7 @@ fn fillers_make_the_weights_of_layers_that_the_model_lacks() {
 fn blobs_that_the_model_lacks_are_not_shared() {
     let named = "param { name: 'w' }";
     let error = infer(&net(&[("a", named), ("b", named)], model(&[]))).unwrap_err();
-    let reason = "the model has no weights for it, nor for layers that share its blobs";
+    let reason = "the model has no weights for it, and no copy of the blobs it shares";
     assert_eq!(error.problems()[0].reason, reason);
 }
 

@@ -8,11 +8,11 @@ use crate::schema::{is_layer, FieldInfo, Kind, MessageInfo, Schema};
 use crate::Result;
 use record::{place, Cursor, Record, Span, WireType};
 
-/// Reads bytes as a message of the schema. A field that is not in the schema, or has another wire
+/// Parses bytes to a message of the schema. A field that is not in the schema, or has another wire
 /// type than in the schema, is kept as the bytes of its value. The blobs of layers are omitted.
 ///
 /// Several calls may share the limits in `used`. The time is linear in the length of the bytes. The
-/// recursion is no deeper than the schema's messages.
+/// schema bounds the depth of the recursion.
 pub(crate) fn read_bytes(bytes: &[u8], message: &str, used: &mut Used<'_>) -> Result<Message> {
     used.bytes(bytes.len())?;
     let mut reader = Reader { bytes, groups: used.most_depth(), used, layer_type: String::new() };
