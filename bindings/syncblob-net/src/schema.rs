@@ -83,7 +83,7 @@ impl EnumInfo {
         self.names_of(number).next()
     }
 
-    /// Returns the first number with the same name as `number`, since forks have several for one.
+    /// Returns the first number with `number`'s name: in forks, several numbers may have one name.
     pub fn first_number(&self, number: i32) -> Option<i32> {
         self.number_of(self.name_of(number)?)
     }

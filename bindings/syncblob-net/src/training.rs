@@ -79,7 +79,7 @@ pub(crate) fn leave_out(layers: &mut Vec<Layer>, inputs: &Inputs, warnings: &mut
         stays[at] = false;
     }
     for (layer, _) in layers.iter().zip(&stays).filter(|(_, stays)| !**stays) {
-        warnings.push(format!("{layer}: left out, it is for training and testing"));
+        warnings.push(format!("{layer}: left out because it only serves training or testing"));
     }
     let mut stays = stays.into_iter();
     layers.retain(|_| stays.next().unwrap_or(true));

@@ -173,13 +173,13 @@ impl Stored {
         if self.layer.is_some() && self.shapes.len() != needed.len() {
             let (has, needs) = (self.shapes.len(), needed.len());
             return Err(Error::invalid(format_args!(
-                "the model has {has} blobs for it, and it needs {needs}"
+                "the model has {has} blobs for it, but it needs {needs}"
             )));
         }
         for (index, (shape, form)) in self.shapes.iter().zip(&self.forms).enumerate() {
             if !same_shape(shape, form.legacy, &needed[index]) {
                 return Err(Error::invalid(format_args!(
-                    "its blob {index} is {shape:?} in the model, and it needs {:?}",
+                    "its blob {index} is {shape:?} in the model, but must be {:?}",
                     needed[index]
                 )));
             }

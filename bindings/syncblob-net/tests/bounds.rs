@@ -80,7 +80,7 @@ static ROWS: &[Row] = &[
     ("one long text", |n| closed("name:'", "a", "'", n), 8),
     ("escapes", |n| closed("name:'", "\\n", "'", n), 8),
     ("a text of parts", |n| repeated("name:", |_| "'a'".into(), n), 8),
-    ("an unknown field of parts", |n| repeated("x:", |_| "'a'".into(), n), 8),
+    ("an unknown field in many parts", |n| repeated("x:", |_| "'a'".into(), n), 8),
     ("a layer that does not end", |n| repeated("layer{", |_| "x:1 ".into(), n), 150),
     ("a type of parts", |n| repeated("layer{type:", |_| "'a'".into(), n) + "}", 8),
     ("types", |n| repeated("layer{", |_| "type:'a'".into(), n) + "}", 40),
@@ -97,7 +97,7 @@ static ROWS: &[Row] = &[
     ),
     ("layers in place", |n| layers(|_| "layer{type:'ReLU'bottom:'b0'top:'b0'}\n".into(), n), 120),
     (
-        "layers in place on many blobs",
+        "in-place layers on many blobs",
         |n| {
             layers(
                 |i| {
@@ -112,7 +112,7 @@ static ROWS: &[Row] = &[
         120,
     ),
     (
-        "layers in place on a blob of many names",
+        "in-place layers on a blob of many names",
         |n| {
             let names = repeated("", |i| format!("top:'{i}'"), n / 6);
             let split = format!("{INPUT} layer{{name:'s'type:'Split'bottom:'b0'{names}}}\n");

@@ -185,7 +185,7 @@ pub fn source(value: &Bound<'_, PyAny>) -> PyResult<Source> {
     }
     if let Ok(text) = value.cast::<PyString>() {
         if text.to_string_lossy().contains(['\n', '{']) {
-            let text = "a str is a path, and this is the text of a file: pass it as bytes";
+            let text = "a str must be a path, but this is a file's text: pass it as bytes";
             return Err(refused(value.py(), "ArgumentError", text));
         }
     }

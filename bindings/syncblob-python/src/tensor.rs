@@ -52,7 +52,7 @@ impl View {
 
 fn typestr(py: Python<'_>, dtype: Dtype) -> PyResult<&'static str> {
     dtype.typestr().ok_or_else(|| {
-        let text = format!("NumPy has no {}; use torch.from_dlpack(blob)", dtype.numpy_name());
+        let text = format!("NumPy has no type {}; use torch.from_dlpack(blob)", dtype.numpy_name());
         refused(py, "DtypeError", &text)
     })
 }
@@ -191,7 +191,7 @@ unsafe extern "C" fn end_legacy(capsule: *mut ffi::PyObject) {
     }
 }
 
-/// Makes a blob on the memory of an array that supports DLPack.
+/// Makes a blob that uses the memory of an array that supports DLPack.
 pub fn blob_on(array: &Bound<'_, PyAny>) -> PyResult<BlobAny> {
     let py = array.py();
     let (kind, number): (i32, i32) = match array.call_method0("__dlpack_device__") {

@@ -32,14 +32,14 @@ unsafe extern "C" {
 
 const ROUNDS: usize = 200;
 const COUNTED_CALLS: i64 = 1000;
-/// The limit for most calls of the instructions in Rust, divided by the instructions in C.
+/// The limit, for most calls, of Rust's instructions divided by C's.
 const LIMIT: f64 = 1.05;
 /// The blob's shape: 1 KiB of floats.
 const SHAPE: [i64; 4] = [2, 2, 8, 8];
 
 type Loop = fn(&mut Blob<f32>, i64) -> f64;
 
-/// Loops of the same call in both languages, and the limit of Rust's instructions / C's.
+/// A call's loops in Rust and C, and the limit of Rust's instructions divided by C's.
 struct Case {
     name: &'static str,
     limit: f64,

@@ -215,7 +215,7 @@ impl<T: Element> Blob<T> {
         Ok(())
     }
 
-    /// Waits for queued copies, drops the blob, and returns a failure of the copies.
+    /// Waits for queued copies, drops the blob, and returns an error if a copy failed.
     ///
     /// # Errors
     /// Errors of the copies.

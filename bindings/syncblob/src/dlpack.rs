@@ -222,7 +222,7 @@ impl<T: Element> Blob<T> {
         Ok(Dlpack { raw: given(raw) })
     }
 
-    /// Returns the memory of data as a writable tensor; consumes the blob, also on failure. (To
+    /// Returns the data's memory as a writable tensor; consumes the blob, also on failure. (To
     /// check before the call, use [`is_unique`](Blob::is_unique).)
     ///
     /// # Errors

@@ -34,7 +34,7 @@ const LEAST_OUTSIDE: u64 = 1024;
 /// The destination of the bytes of a file.
 pub trait Sink: Write {
     /// If the sink has a copy that is faster than `write`, appends `size` bytes of the model's
-    /// file, beginning at `offset`, and returns true. If it returns false, the caller writes them.
+    /// file, beginning at `offset`, and returns true. Otherwise the caller must write the bytes.
     ///
     /// # Errors
     /// A failure to read the model's file, or to write to the sink's destination.
@@ -174,8 +174,8 @@ impl Parts {
         Ok(offsets)
     }
 
-    /// Calls `write`, then writes the digests of the sources. Fails if the model's file has changed
-    /// since it was opened.
+    /// Calls `write`, then writes the digests of the net's and the model's files. Fails if the
+    /// model's file has changed since it was opened.
     fn with_digests(
         &self,
         model: Option<&Model>,

@@ -1,4 +1,4 @@
-//! Upgrades V1's data layers: moves transformations of the data from `data_param` and the like.
+//! Upgrades V1's data layers: moves transformations of data out of messages such as `data_param`.
 
 use super::{is, messages_mut, moved, Children};
 use crate::message::{Field, Message, Value};

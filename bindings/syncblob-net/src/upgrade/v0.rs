@@ -142,7 +142,7 @@ impl Padding {
     fn join(&self, layer: &mut Message) -> Result<()> {
         let this = inner(layer);
         if !matches!(this.text("type"), b"conv" | b"pool") {
-            return Err(failed(this, "padding before neither convolution nor pooling"));
+            return Err(failed(this, "padding before neither a convolution nor a pooling"));
         }
         if layer.all("bottom").count() != 1 {
             return Err(failed(this, "padding before a layer of several bottoms"));
@@ -181,7 +181,7 @@ fn upgrade_layer(old: &Message, notes: &mut Vec<String>) -> Result<Message> {
     Ok(layer)
 }
 
-/// Returns the message's fields, but of a singular field with several values only the last one.
+/// Returns the message's fields. If a singular field occurs several times, returns only the last.
 fn given(message: &Message) -> impl Iterator<Item = &Field> {
     let mut last = HashMap::new();
     for (at, field) in message.fields.iter().enumerate() {

@@ -100,9 +100,9 @@ fn shared_blobs_are_those_that_caffe_copies_last() {
 fn weights_that_do_not_fit_are_refused() {
     let short: &[&[usize]] = &[&[2, 4, 1]];
     let refused = [
-        (model(&[("a", &[])]), "the model has 0 blobs for it, and it needs 1"),
-        (model(&[("a", &[BLOB[0], BLOB[0]])]), "the model has 2 blobs for it, and it needs 1"),
-        (model(&[("a", short)]), "its blob 0 is [2, 4, 1] in the model, and it needs [2, 4, 1, 1]"),
+        (model(&[("a", &[])]), "the model has 0 blobs for it, but it needs 1"),
+        (model(&[("a", &[BLOB[0], BLOB[0]])]), "the model has 2 blobs for it, but it needs 1"),
+        (model(&[("a", short)]), "its blob 0 is [2, 4, 1] in the model, but must be [2, 4, 1, 1]"),
     ];
     for (model, reason) in refused {
         let error = infer(&net(&[("a", "")], model)).unwrap_err();
