@@ -1,7 +1,7 @@
 // Runs bindgen. The build script (feature `buildtime_bindgen`) includes this file, and so do the
 // tests that check src/bindings.rs, src/testing.rs and src/comm.rs.
 
-/// Returns the bindings of `wrapper` as Rust source. `arguments` are further arguments of clang.
+/// Returns Rust bindings for the header `wrapper`. `arguments` are further arguments for clang.
 fn generate(
     wrapper: &std::path::Path,
     include: &std::path::Path,
@@ -17,7 +17,7 @@ fn generate(
     )
 }
 
-/// The headers of libsyncblob-testing and libsyncblob-comm, which use the core library.
+/// The headers of libsyncblob-testing; COMM lists those of libsyncblob-comm.
 #[allow(dead_code)] // unused in a build script without such a library
 const TESTING: [&str; 1] = ["sim.h"];
 #[allow(dead_code)]
@@ -59,8 +59,8 @@ fn builder(include: &std::path::Path, arguments: &[&str]) -> bindgen::Builder {
         .clang_arg(format!("-I{}", include.display()))
         .clang_arg("-std=c11")
         .clang_args(arguments)
-        // Translates C enums to integers: a Rust enum with a value that this version does not
-        // define would be undefined behaviour.
+        // Translates C enums to integers, because a newer library may return values that a Rust
+        // enum would not define, which would be undefined behaviour.
         .default_enum_style(bindgen::EnumVariation::Consts)
         .prepend_enum_name(false)
         .merge_extern_blocks(true)
@@ -75,7 +75,7 @@ fn builder(include: &std::path::Path, arguments: &[&str]) -> bindgen::Builder {
         .formatter(bindgen::Formatter::Prettyplease)
 }
 
-/// bindgen writes this line above checks of a struct's layout, which hold only on a 64-bit host.
+/// The line that bindgen writes above checks of a struct's layout. The checks need a 64-bit host.
 const LAYOUTS: &str = "#[allow(clippy::unnecessary_operation, clippy::identity_op)]";
 
 /// Replaces the types of constants of unnamed enums by the types of the functions' arguments: u32

@@ -19,7 +19,7 @@ EXPORT = re.compile(r"\bexport (?=(?:class|const|let|function) ?(\w+))")
 
 
 def function_of(path):
-    """Returns a module's code as an assignment to modules.NAME: a worker of a Blob cannot import."""
+    """Returns a module's code as an assignment to modules.NAME: a Blob's worker cannot import."""
     text = path.read_text()
     names = EXPORT.findall(text) + re.findall(r"export ?\{(\w+) as default\}", text)
     text = EXPORT.sub("", text)
@@ -54,7 +54,7 @@ def sources(text):
 
 
 def policy(scripts, styles, more=""):
-    """Returns the page's security policy, which also allows the report's script and style."""
+    """Returns the Content-Security-Policy, which also allows the report's script and style."""
     report = HERE.parent / "syncblob-cli/src/report"
     scripts += " " + sources((report / "page.js").read_text())
     styles += " " + sources((report / "page.css").read_text())

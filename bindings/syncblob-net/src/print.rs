@@ -6,8 +6,8 @@ use crate::message::{Field, Label, Message, Value};
 use crate::schema::Kind;
 
 /// Prints a prototxt that parses to the same message. A field that is not in the schema is printed
-/// unchanged if it was read from a text. If it was read from bytes, only its number and its size
-/// are known, so these are printed as a comment.
+/// unchanged if it was read from a text. If it was read from bytes, a comment with its number and
+/// its size is printed instead.
 impl fmt::Display for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fields(self, 0, f)
@@ -52,7 +52,7 @@ fn kind(field: &Field) -> Option<Kind> {
     }
 }
 
-/// Returns the shortest text that reads back as the same number of the field's type.
+/// Returns the shortest text that parses, as the field's type, to exactly this number.
 fn number(field: &Field, value: f64) -> String {
     #[allow(clippy::cast_possible_truncation)] // the field is a float
     let text = match kind(field) {
@@ -70,7 +70,7 @@ fn unknown(name: &str, value: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result 
     if !value.starts_with(b":") {
         f.write_str(" ")?;
     }
-    // Invalid UTF-8 is in a string, where its escape means the same bytes, or in a comment.
+    // Invalid UTF-8 is in a string, whose escapes parse to the same bytes, or in a comment.
     for chunk in value.utf8_chunks() {
         f.write_str(chunk.valid())?;
         chunk.invalid().iter().try_for_each(|byte| write!(f, "\\{byte:03o}"))?;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-/// A field of a message: a line of the schema.
+/// A field of a message.
 #[derive(Debug)]
 pub(crate) struct FieldInfo {
     pub name: &'static str,
@@ -12,11 +12,11 @@ pub(crate) struct FieldInfo {
     pub repeated: bool,
     pub packed: bool,
     pub default: Option<&'static str>,
-    /// The layer types for which the field's number has this meaning; if empty, all other types.
+    /// Only layers of these types have the field. An empty list means all types, except types that
+    /// another field with the same number or name lists.
     pub when: Vec<&'static str>,
 }
 
-/// The type of a field's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Int32,
@@ -44,12 +44,12 @@ pub(crate) struct MessageInfo {
 }
 
 impl MessageInfo {
-    /// Returns the field of a name, for a layer of type `layer_type`.
+    /// Returns the field with this name, for a layer of type `layer_type`.
     pub fn by_name(&'static self, name: &str, layer_type: &str) -> Option<&'static FieldInfo> {
         self.choose(self.by_name.get(name)?, layer_type)
     }
 
-    /// Returns the field of a number, for a layer of type `layer_type`.
+    /// Returns the field with this number, for a layer of type `layer_type`.
     pub fn by_number(&'static self, number: u32, layer_type: &str) -> Option<&'static FieldInfo> {
         self.choose(self.by_number.get(&number)?, layer_type)
     }
@@ -61,8 +61,8 @@ impl MessageInfo {
     }
 }
 
-/// Returns whether the message is a layer, of any generation. The layer's type decides the meaning
-/// of some fields of a layer and of messages inside it.
+/// Returns whether the message is a layer in any of Caffe's three formats. A layer's type decides
+/// the meaning of some fields of the layer and of the messages inside it.
 pub(crate) fn is_layer(info: &MessageInfo) -> bool {
     matches!(info.name, "LayerParameter" | "V1LayerParameter" | "V0LayerParameter")
 }
@@ -83,7 +83,7 @@ impl EnumInfo {
         self.names_of(number).next()
     }
 
-    /// Returns the first number that has the name of `number`. In forks, a name may have several.
+    /// Returns the first number with `number`'s name: in forks, several numbers may have one name.
     pub fn first_number(&self, number: i32) -> Option<i32> {
         self.number_of(self.name_of(number)?)
     }
@@ -100,7 +100,7 @@ pub(crate) struct Schema {
 }
 
 impl Schema {
-    /// Returns the schema. Panics if the file is invalid; every test would detect that.
+    /// Returns the schema. Panics if `caffe.schema` is invalid, which every test would detect.
     pub fn get() -> &'static Self {
         static SCHEMA: OnceLock<Schema> = OnceLock::new();
         SCHEMA.get_or_init(|| parse(include_str!("../schema/caffe.schema")))

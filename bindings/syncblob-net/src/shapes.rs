@@ -8,7 +8,7 @@ use crate::onnx::Custom;
 use crate::weights::Shared;
 use crate::{memory, Error, Problem, Result};
 
-/// The shapes of a layer's bottoms, tops and blobs.
+/// The shapes of a layer's bottoms (inputs), tops (outputs) and blobs (weights).
 #[derive(Debug)]
 pub(crate) struct LayerShapes {
     pub bottoms: Vec<Shape>,
@@ -16,10 +16,9 @@ pub(crate) struct LayerShapes {
     pub blobs: Vec<Shape>,
 }
 
-/// The known shapes of a layer.
 #[derive(Debug)]
 pub(crate) enum Inferred {
-    /// All shapes, computed by the layer's rule.
+    /// All shapes of the layer, computed by the rule of its type.
     Rule(LayerShapes),
     /// Only the shapes of the tops, because the layer cannot be converted.
     Tops(Vec<Shape>),
@@ -45,16 +44,17 @@ impl Inferred {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct BlobShapes {
-    /// Names and shapes of blobs, inputs included, in the order in which layers make them.
+    /// Names and shapes of inputs and layers' outputs, in the order in which they are computed.
     pub known: Vec<(String, Shape)>,
     /// The shapes of the weights of each layer; an empty list if they are unknown.
     pub weights: Vec<Vec<Shape>>,
-    /// The layers whose tops have no known shapes, except layers that read tops of such a layer.
+    /// One problem for each layer whose output shapes cannot be inferred, except layers that only
+    /// lack the shape of an input that an earlier problem left unknown.
     pub problems: Vec<Problem>,
 }
 
 impl Net {
-    /// Infers the shapes of the blobs, without a comparison with stored weights.
+    /// Infers the shapes of the blobs. Does not compare them with the shapes of stored weights.
     pub fn shapes(&self) -> BlobShapes {
         let inputs: Vec<Shape> = self.inputs.iter().map(|input| input.1.clone()).collect();
         let mut custom = Custom::default();
@@ -91,7 +91,6 @@ impl Net {
     }
 }
 
-/// One pass over the layers.
 struct Pass<'n, 'c, 'o> {
     net: &'n Net,
     /// The shape of each blob before the next layer runs. A blob of unknown shape has no entry.
@@ -170,8 +169,8 @@ impl<'n, 'c, 'o> Pass<'n, 'c, 'o> {
         }
     }
 
-    /// Returns the known shapes of a custom layer's tops: the shapes in the options, and the shapes
-    /// of bottoms that the layer overwrites.
+    /// Returns the known shapes of a custom layer's tops: shapes that the caller's options set, and
+    /// for a top that is also a bottom the shape of this bottom.
     fn custom_tops(&self, layer: &Layer) -> Result<Vec<Option<Shape>>> {
         let top = |(index, name): (usize, &String)| match self.custom.shape(name) {
             Some(shape) => check_shape(shape).map(|()| Some(shape.clone())),
@@ -181,8 +180,8 @@ impl<'n, 'c, 'o> Pass<'n, 'c, 'o> {
         layer.tops.iter().enumerate().map(top).collect()
     }
 
-    /// Returns an error if the layer reads a blob of unknown shape that a custom layer makes. If
-    /// the shape is unknown for another reason, an earlier problem already reports this reason.
+    /// Returns an error if the layer reads a blob that a custom layer makes and whose shape is
+    /// unknown. Shapes that are unknown for another reason were already reported as a problem.
     fn lacking(&self, layer: &Layer) -> Option<Error> {
         let name = layer.bottoms.iter().find(|name| self.open.contains(name.as_str()))?;
         let name = name.escape_default();
@@ -206,7 +205,7 @@ impl<'n, 'c, 'o> Pass<'n, 'c, 'o> {
         tops.iter().chain(&blobs).try_for_each(|shape| check_shape(shape))?;
         self.shared.check(layer, &blobs)?;
         if let Err(error) = self.check_values(at, &blobs) {
-            // Returns the shapes of the tops so that the later layers are checked, too.
+            // Return the shapes of the tops, so that the layers that read the tops are checked.
             self.problems.push(Problem::new(at, layer, &error));
             return Ok(Inferred::Tops(tops));
         }

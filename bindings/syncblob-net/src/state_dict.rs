@@ -14,9 +14,9 @@ use crate::{Limits, Net, Result, Upgraded};
 enum Form {
     /// The blob is unchanged.
     Same,
-    /// The tensor has one axis. A blob of an old message has four axes.
+    /// The tensor has one axis; a blob in an old file has three axes of size 1 before it.
     Vector,
-    /// The axes are outputs and inputs. A blob of an old message has two axes of 1 before them.
+    /// The tensor's axes are outputs and inputs; an old file has two axes of size 1 before them.
     Matrix,
     /// A mean or a variance: the blob is a sum that must be divided by the layer's third blob.
     Mean,
@@ -31,7 +31,7 @@ type Row = (&'static str, &'static [(&'static str, Form)]);
 
 const CONVOLUTION: &[(&str, Form)] = &[("weight", Same), ("bias", Vector)];
 
-/// A blob that its layer's row does not list is named by its index.
+/// Known layer types. A blob that its layer type's row does not list is named by its index.
 static ROWS: &[Row] = &[
     (
         "BN",
@@ -54,7 +54,7 @@ static ROWS: &[Row] = &[
 
 const BATCH_NORM: &str = "BatchNorm";
 
-/// Only a BatchNorm of NVCaffe has all five blobs; its divisor is 1.
+/// A BatchNorm has the first three blobs, and only in NVCaffe all five, with a divisor of 1.
 const BATCH_NORM_BLOBS: &[(&str, Form)] = &[
     ("running_mean", Mean),
     ("running_var", Mean),
@@ -82,7 +82,7 @@ pub struct StateTensor {
     /// [`from_model`](StateTensor::from_model), its index in the model.
     pub layer: usize,
     /// The role of the tensor in the layer: `weight`, `bias`, `running_mean`, `running_var`, or the
-    /// index of the blob if PyTorch has no such module.
+    /// index of the blob if PyTorch has no module for the layer.
     pub role: Cow<'static, str>,
     /// The dimensions.
     pub shape: Vec<usize>,
@@ -115,10 +115,10 @@ pub enum StateValues {
 impl Net {
     /// Returns the weights as PyTorch's modules store them, without loading them.
     ///
-    /// A BatchNorm and the Scale after it are one module in PyTorch, with the BatchNorm's name. The
-    /// module's weight is 1 without a Scale. Its bias is 0 without a Scale's bias. Convolution,
-    /// Deconvolution, Embed, InnerProduct, PReLU and other layers keep their values, with the
-    /// number of axes that PyTorch expects.
+    /// A BatchNorm and the Scale after it become one PyTorch module, with the BatchNorm's name. If
+    /// there is no Scale, the module's weight is 1; if no Scale has a bias, its bias is 0. Blobs of
+    /// Convolution, Deconvolution, Embed, InnerProduct, PReLU and other layers keep their values,
+    /// but are reshaped to the number of axes that PyTorch expects.
     ///
     /// # Errors
     /// [`Weights`](crate::ErrorKind::Weights) if the model's file cannot be read.
@@ -134,8 +134,8 @@ impl Net {
 
 impl StateTensor {
     /// Returns the weights of all layers of a model, whatever their phase. Needs neither a net nor
-    /// the shapes of inputs. If the model lacks the layers' connections, a BatchNorm is not joined
-    /// with a Scale.
+    /// the shapes of inputs. If the model does not contain the names of the layers' inputs and
+    /// outputs, a BatchNorm and the Scale after it stay separate.
     ///
     /// # Errors
     /// All errors of [`Upgraded::from_model`].
@@ -216,8 +216,8 @@ fn tensors(model: &Model, layers: &[Entry<'_>]) -> Result<Vec<StateTensor>> {
     Ok(tensors)
 }
 
-/// Returns for each BatchNorm without a weight the Scale after it, if the Scale is the only reader
-/// of the BatchNorm's top and has one factor for each channel.
+/// Maps each BatchNorm without a weight to the Scale layer that is the only reader of its top, if
+/// this Scale has one factor for each channel.
 fn scales(model: &Model, layers: &[Entry<'_>]) -> Result<HashMap<usize, usize>> {
     let mut last: HashMap<&str, usize> = HashMap::new();
     let mut readers: Vec<Vec<usize>> = vec![Vec::new(); layers.len()];
@@ -301,7 +301,7 @@ fn tensor(model: &Model, entry: &Entry<'_>, number: usize) -> Result<Option<Stat
     Ok(Some(StateTensor { layer: entry.index, role, shape, dtype, values }))
 }
 
-/// Returns the element type that represents a blob's values exactly, also for NVCaffe's raw types.
+/// Returns the element type in which the blob's values are loaded without rounding.
 fn dtype(model: &Model, at: BlobAt) -> Result<Dtype> {
     let stored = model.blob(at)?.info().dtype();
     Ok(stored.exact_float().unwrap_or(stored))
@@ -337,7 +337,7 @@ fn swap_axes<T: Copy>(values: &mut [T], columns: usize) {
     values.iter_mut().zip(swapped).for_each(|(value, swapped)| *value = *swapped);
 }
 
-/// Multiplies a blob by the inverse of another blob's value. Caffe computes the inverse first, too.
+/// Divides a blob by another blob's value: multiplies by the inverse, to round as Caffe does.
 fn divided(mut blob: BlobAny, by: &BlobAny) -> syncblob::Result<BlobAny> {
     let inverse = match by {
         BlobAny::F32(by) if by.data()?[0] != 0.0 => f64::from(by.data()?[0].recip()),

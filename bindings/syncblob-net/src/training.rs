@@ -1,4 +1,4 @@
-//! Removes layers that only serve training, or tests with labels.
+//! Removes layers that are used only in training, or only to compare predictions with labels.
 
 use std::collections::HashSet;
 
@@ -6,11 +6,11 @@ use crate::inputs::Inputs;
 use crate::layers::rule;
 use crate::net::Layer;
 
-/// Types of losses that contain a predicting layer, each with that layer's type.
+/// Types of losses, each with the type of the layer that computes its predictions.
 const PREDICTING: &[(&str, &str)] =
     &[("SoftmaxWithLoss", "Softmax"), ("SigmoidCrossEntropyLoss", "Sigmoid")];
 
-/// Replaces a loss of these types by its predicting layer, unless the net already has this layer.
+/// Replaces each loss in PREDICTING by its prediction layer, unless the net already has the layer.
 pub(crate) fn predict(layers: &mut [Layer], warnings: &mut Vec<String>) {
     let predicted: HashSet<(&str, String)> = layers
         .iter()
@@ -32,8 +32,8 @@ pub(crate) fn predict(layers: &mut [Layer], warnings: &mut Vec<String>) {
     }
 }
 
-/// Warns about layers that use the mean and the variance of the batch, as in training. A net that
-/// was saved during training may have this setting.
+/// Warns about BatchNorm layers that, as in training, use the mean and the variance of the batch. A
+/// net that was saved during training may have this setting.
 pub(crate) fn report_statistics(layers: &[Layer], warnings: &mut Vec<String>) {
     let mut found = layers.iter().filter(|layer| {
         let parameters = layer.message.message("batch_norm_param");
@@ -48,7 +48,7 @@ pub(crate) fn report_statistics(layers: &[Layer], warnings: &mut Vec<String>) {
     }
 }
 
-/// Returns whether a layer only computes a loss or a metric, which no prediction depends on.
+/// Returns whether the layer computes a loss or a metric, on which no prediction depends.
 fn measures(layer: &Layer) -> bool {
     let kind = layer.layer_type.as_str();
     let by_name = kind.contains("Loss")
@@ -79,13 +79,13 @@ pub(crate) fn leave_out(layers: &mut Vec<Layer>, inputs: &Inputs, warnings: &mut
         stays[at] = false;
     }
     for (layer, _) in layers.iter().zip(&stays).filter(|(_, stays)| !**stays) {
-        warnings.push(format!("{layer}: left out, it is for training and testing"));
+        warnings.push(format!("{layer}: left out because it only serves training or testing"));
     }
     let mut stays = stays.into_iter();
     layers.retain(|_| stays.next().unwrap_or(true));
 }
 
-/// Returns for each layer whether it depends on a blob that neither an input nor a layer makes.
+/// Returns for each layer whether it depends on a blob that is neither an input nor a layer's top.
 fn lacking(layers: &[Layer], inputs: &Inputs) -> Vec<bool> {
     let mut made: HashSet<&String> = inputs.known.iter().map(|input| &input.0).collect();
     let mut lacking = Vec::with_capacity(layers.len());

@@ -13,32 +13,31 @@ use crate::net::{Layer, Net, Shape};
 use crate::onnx::Weights;
 use crate::{Error, Result};
 
-/// The blobs of a model that belong to one layer of a net.
+/// The weights that a model contains for one layer of a net.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stored {
     /// The model's layer of the same name, if the model has one.
     layer: Option<usize>,
-    /// The shapes of that layer's blobs.
+    /// The shapes of this layer's blobs.
     pub shapes: Vec<Shape>,
     forms: Vec<Form>,
-    /// The positions of the layer's own and shared blobs in the model.
+    /// The positions in the model of the layer's blobs, including blobs shared with other layers.
     blobs: Vec<BlobAt>,
-    /// Whether an earlier layer has the same name and therefore receives the weights.
+    /// Whether an earlier layer of the net has the same name and therefore gets the weights.
     taken: bool,
 }
 
-/// Properties of a blob of the model.
 #[derive(Clone, Copy, Debug)]
 struct Form {
-    /// Whether the blob has four dimensions only because every blob of an old message has four.
+    /// Whether an old version of Caffe wrote the blob, padded with leading ones to four dimensions.
     legacy: bool,
-    /// Whether the model contains all values.
+    /// Whether the model contains all values of the blob.
     whole: bool,
 }
 
 impl Net {
-    /// Adds the weights of a model. A model's layer belongs to the net's first layer of the same
-    /// name. [`to_onnx`](Net::to_onnx) compares the blobs' shapes with those that layers need.
+    /// Adds the weights of a model: assigns the weights of each of its layers to the net's first
+    /// layer of the same name. [`to_onnx`](Net::to_onnx) checks the shapes of the weights.
     ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for a file that does not contain a net;
@@ -76,7 +75,7 @@ impl Net {
         Ok(self)
     }
 
-    /// Refuses a model whose weights all belong to unknown layers, if the net needs weights.
+    /// If the net needs weights, refuses a model without weights for any layer of the net.
     fn check_any(&self, stored: &[Stored], unknown: Option<&Cow<'_, str>>) -> Result<()> {
         let Some(unknown) = unknown else { return Ok(()) };
         let some = stored.iter().any(|stored| !stored.blobs.is_empty());
@@ -89,8 +88,8 @@ impl Net {
         )))
     }
 
-    /// Warns of layers that the model lacks and whose weights their fillers compute. Fails if
-    /// unused weights have the shapes that such a layer needs: the names may differ by mistake.
+    /// Warns about layers that the model lacks and whose weights their fillers compute. Fails if
+    /// unused weights have the shapes that such a layer needs, since the names may be misspelled.
     fn warn_of_filled(&mut self, left_out: &[(Cow<'_, str>, Stored)]) -> Result<()> {
         for (at, needed) in self.shapes().weights.iter().enumerate() {
             let (layer, stored) = (&self.layers[at], &self.stored[at]);
@@ -143,8 +142,8 @@ impl Stored {
         Ok(stored)
     }
 
-    /// Returns whether the model has no layer of this name and not all of the needed blobs are
-    /// shared with other layers.
+    /// Returns whether the model has no layer of this name, and other layers share fewer blobs with
+    /// this layer than it needs.
     fn lacks(&self, needed: usize) -> bool {
         self.layer.is_none() && self.blobs.len() < needed
     }
@@ -160,7 +159,7 @@ impl Stored {
     fn check_fillers(&self, layer: &Layer, needed: usize) -> Result<()> {
         let (why, lacking) = (self.why(), self.blobs.len()..needed);
         if shared_names(layer).any(|(index, _)| lacking.contains(&index)) {
-            return Err(Error::invalid(format_args!("{why}, nor for layers that share its blobs")));
+            return Err(Error::invalid(format_args!("{why}, and no copy of the blobs it shares")));
         }
         for index in lacking {
             if let Err(reason) = fill::filler(layer, index, needed) {
@@ -174,13 +173,13 @@ impl Stored {
         if self.layer.is_some() && self.shapes.len() != needed.len() {
             let (has, needs) = (self.shapes.len(), needed.len());
             return Err(Error::invalid(format_args!(
-                "the model has {has} blobs for it, and it needs {needs}"
+                "the model has {has} blobs for it, but it needs {needs}"
             )));
         }
         for (index, (shape, form)) in self.shapes.iter().zip(&self.forms).enumerate() {
             if !same_shape(shape, form.legacy, &needed[index]) {
                 return Err(Error::invalid(format_args!(
-                    "its blob {index} is {shape:?} in the model, and it needs {:?}",
+                    "its blob {index} is {shape:?} in the model, but must be {:?}",
                     needed[index]
                 )));
             }
@@ -205,7 +204,7 @@ pub(crate) fn check_format(model: &Model) -> Result<()> {
     Err(Error::unsupported(format_args!("the model is not a net: it is {what}")))
 }
 
-/// Compares shapes by Caffe's rule: a blob of an old message may have ones before the needed shape.
+/// Compares shapes by Caffe's rule: an old file's shape may have additional leading ones.
 fn same_shape(stored: &[i64], legacy: bool, needed: &[i64]) -> bool {
     match stored.len().checked_sub(needed.len()) {
         Some(more) if legacy => {
@@ -215,14 +214,14 @@ fn same_shape(stored: &[i64], legacy: bool, needed: &[i64]) -> bool {
     }
 }
 
-/// Returns the index and the `param` of each blob that a layer shares by a name.
+/// Returns the index and the `param` of each blob that has a name, by which layers share blobs.
 fn shared_names(layer: &Layer) -> impl Iterator<Item = (usize, &Message)> {
     let parameters = layer.message.messages("param").enumerate();
     parameters.filter(|(_, parameters)| !parameters.text("name").is_empty())
 }
 
-/// Assigns one stored blob to all layers that share it: the blob that Caffe copies last into the
-/// shared memory.
+/// If several layers share a blob, and the model stores a copy for each, assigns the last copy to
+/// all of them, because Caffe copies it last into the shared memory.
 fn share(layers: &[Layer], stored: &mut [Stored]) {
     let mut last: HashMap<&[u8], BlobAt> = HashMap::new();
     for (layer, stored) in layers.iter().zip(&*stored) {
@@ -247,12 +246,12 @@ fn share(layers: &[Layer], stored: &mut [Stored]) {
     }
 }
 
-/// The shapes of shared blobs by name. The first layer that uses a name determines the shape.
+/// Maps each shared blob's name to its shape, which the first layer with the name determines.
 #[derive(Default)]
 pub(crate) struct Shared<'n>(HashMap<&'n [u8], Shape>);
 
 impl<'n> Shared<'n> {
-    /// Checks that a layer's blobs have the shapes of the shared blobs with the same names.
+    /// Checks that a layer's named blobs have the shapes of earlier blobs with the same names.
     pub fn check(&mut self, layer: &'n Layer, blobs: &[Shape]) -> Result<()> {
         for (blob, parameters) in shared_names(layer) {
             let Some(shape) = blobs.get(blob) else { break };

@@ -1,6 +1,6 @@
-//! Checks the cost of long texts. Memory is at most a constant times the text's length, and in full
-//! runs time grows no faster than the length. Each row is a text that an attacker might use to
-//! raise the cost.
+//! Tests that converting a long text needs at most a constant number of bytes per byte of text and,
+//! with SYNCBLOB_TEST_FULL, a time that grows no faster than the text. Each row is a text that an
+//! attacker might use to raise the cost.
 
 use std::fmt::Write;
 use std::time::{Duration, Instant};
@@ -13,21 +13,21 @@ mod memory;
 #[global_allocator]
 static ALLOCATOR: memory::Counting = memory::Counting;
 
-/// The length of a text in ordinary runs.
+/// The length of a text, in bytes, without SYNCBLOB_TEST_FULL.
 const LENGTH: usize = 128 << 10;
-/// The length of a long text in full runs. The short text is shorter by the factor TIMES.
+/// The length of a long text with SYNCBLOB_TEST_FULL. The short text has a TIMES-th of this length.
 const LONG: usize = 16 << 20;
 const TIMES: usize = 8;
-/// The longer text may take NOISE times as long as the time of the shorter text suggests.
+/// The long text may take at most TIMES x NOISE times as long as the short text.
 const NOISE: u32 = 3;
 
 const INPUT: &str =
     "layer{name:'i'type:'Input'top:'b0'input_param{shape{dim:1 dim:4 dim:8 dim:8}}}\n";
 
-/// A name, a function that makes a text of a length, the maximum memory in bytes per byte of text.
+/// A name, a function that makes a text of a given length, the maximum memory per byte of text.
 type Row = (&'static str, fn(usize) -> String, usize);
 
-/// Appends a part repeatedly to a beginning, up to a length.
+/// Returns `start`, followed by parts until the text has at least the given length.
 fn repeated(start: &str, part: impl Fn(usize) -> String, length: usize) -> String {
     let mut text = String::from(start);
     for index in 0.. {
@@ -47,7 +47,7 @@ fn layers(part: impl Fn(usize) -> String, length: usize) -> String {
     repeated(INPUT, part, length)
 }
 
-/// Layers with long names. A graph contains a layer's name once for each node of the layer.
+/// Layers with long names. A layer becomes several ONNX nodes, each of which contains its name.
 fn long_names(length: usize) -> String {
     let mut text = String::from(INPUT);
     let name = "n".repeat(length / 12);
@@ -80,7 +80,7 @@ static ROWS: &[Row] = &[
     ("one long text", |n| closed("name:'", "a", "'", n), 8),
     ("escapes", |n| closed("name:'", "\\n", "'", n), 8),
     ("a text of parts", |n| repeated("name:", |_| "'a'".into(), n), 8),
-    ("an unknown field of parts", |n| repeated("x:", |_| "'a'".into(), n), 8),
+    ("an unknown field in many parts", |n| repeated("x:", |_| "'a'".into(), n), 8),
     ("a layer that does not end", |n| repeated("layer{", |_| "x:1 ".into(), n), 150),
     ("a type of parts", |n| repeated("layer{type:", |_| "'a'".into(), n) + "}", 8),
     ("types", |n| repeated("layer{", |_| "type:'a'".into(), n) + "}", 40),
@@ -97,7 +97,7 @@ static ROWS: &[Row] = &[
     ),
     ("layers in place", |n| layers(|_| "layer{type:'ReLU'bottom:'b0'top:'b0'}\n".into(), n), 120),
     (
-        "layers in place on many blobs",
+        "in-place layers on many blobs",
         |n| {
             layers(
                 |i| {
@@ -112,7 +112,7 @@ static ROWS: &[Row] = &[
         120,
     ),
     (
-        "layers in place on a blob of many names",
+        "in-place layers on a blob of many names",
         |n| {
             let names = repeated("", |i| format!("top:'{i}'"), n / 6);
             let split = format!("{INPUT} layer{{name:'s'type:'Split'bottom:'b0'{names}}}\n");
@@ -152,7 +152,7 @@ static ROWS: &[Row] = &[
         300,
     ),
     (
-        "a blob that is concatenated with itself",
+        "a blob that is added to itself many times",
         |n| closed(&format!("{INPUT} layer{{name:'s'type:'Eltwise'top:'x'"), "bottom:'b0'", "}", n),
         80,
     ),
@@ -295,8 +295,8 @@ fn seconds_of(call: impl FnOnce()) -> Duration {
     }
 }
 
-/// Returns the maximum time for a text that is longer by the factor TIMES. Times below 2 ms are too
-/// short to be compared.
+/// Measures the short text; returns the maximum time of the long one. Times below 2 ms count as
+/// 2 ms, because they are too short to be compared.
 fn most_time(short: &str) -> Duration {
     let took = seconds_of(|| convert(short));
     took.max(Duration::from_millis(2)) * TIMES as u32 * NOISE

@@ -1,5 +1,5 @@
-//! Checks the assertions of the fuzz targets for their seeds, for stored inputs, and for texts that
-//! are mutated here.
+//! Runs the fuzz targets on their seeds, on stored inputs, and on texts that this test mutates; the
+//! targets' assertions must hold.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ fn seeds_of_models_pass() {
     inputs("net_of_model").iter().for_each(|model| net_of_model(model));
 }
 
-/// Mutates texts for some seconds. The fuzzer does the same for hours.
+/// Mutates texts for some seconds. (A fuzzer mutates them for hours.)
 #[test]
 fn mutated_texts_pass() {
     let texts = inputs("prototxt");

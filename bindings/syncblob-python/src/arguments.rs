@@ -37,7 +37,7 @@ pub fn named(name: &str) -> Option<Dtype> {
 pub fn no_dtype(py: Python<'_>, name: &str) -> PyErr {
     let known: Vec<_> = Dtype::ALL.iter().map(|dtype| dtype.numpy_name()).collect();
     let known = known.join(", ");
-    refused(py, "DtypeError", &format!("no blob holds {name}; the types are {known}"))
+    refused(py, "DtypeError", &format!("blobs do not support {name}; the types are {known}"))
 }
 
 /// Returns NumPy's name of the type, or `None` if NumPy is missing or cannot convert the value.
@@ -83,7 +83,7 @@ fn dimension(value: &Bound<'_, PyAny>) -> PyResult<i64> {
     number("a dimension", value)
 }
 
-/// Converts a number; a number out of range is a ValueError.
+/// Converts a number. Fails with a ValueError if the number is out of range.
 pub fn number<'py, T>(what: &str, value: &Bound<'py, PyAny>) -> PyResult<T>
 where
     T: for<'a> FromPyObject<'a, 'py, Error = PyErr>,
@@ -91,7 +91,7 @@ where
     fitting(what, value, value.extract())
 }
 
-/// Returns the converted value `made`; an OverflowError becomes a ValueError.
+/// Returns `made`, the result of converting `value`; replaces an OverflowError by a ValueError.
 pub fn fitting<T>(what: &str, value: &Bound<'_, PyAny>, made: PyResult<T>) -> PyResult<T> {
     made.map_err(|error| {
         if error.is_instance_of::<PyOverflowError>(value.py()) {
@@ -113,7 +113,7 @@ pub fn text<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyString>
     }
 }
 
-/// Returns the bytes that `text` decodes to this value.
+/// Encodes a text as bytes: the inverse of the function `text`.
 pub fn bytes(value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     let text = value.cast::<PyString>()?;
     let bytes = text.call_method1("encode", ("utf-8", "surrogateescape"))?;
@@ -125,7 +125,7 @@ pub fn path(value: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     value.py().import("os")?.call_method1("fsdecode", (value,))?.extract()
 }
 
-/// The contexts of a process, by device.
+/// The contexts of a process, by the names of their devices.
 struct Contexts {
     process: u32,
     by_device: Mutex<HashMap<String, Context>>,
@@ -185,7 +185,7 @@ pub fn source(value: &Bound<'_, PyAny>) -> PyResult<Source> {
     }
     if let Ok(text) = value.cast::<PyString>() {
         if text.to_string_lossy().contains(['\n', '{']) {
-            let text = "a str is a path, and this is the text of a file: pass it as bytes";
+            let text = "a str must be a path, but this is a file's text: pass it as bytes";
             return Err(refused(value.py(), "ArgumentError", text));
         }
     }
@@ -203,13 +203,13 @@ pub fn source(value: &Bound<'_, PyAny>) -> PyResult<Source> {
 fn read(file: &Bound<'_, PyAny>) -> PyResult<PyBackedBytes> {
     if !file.hasattr("read")? {
         let kind = file.get_type();
-        let text = format!("a path, bytes or an open file is loaded, not {}", kind.name()?);
+        let text = format!("load needs a path, bytes or an open file, not {}", kind.name()?);
         return Err(PyTypeError::new_err(text));
     }
     let content = file.call_method0("read")?;
     match content.cast_into::<PyBytes>() {
         Ok(content) => Ok(content.into()),
-        Err(_) => Err(PyTypeError::new_err("read() gave no bytes: open the file with mode \"rb\"")),
+        Err(_) => Err(PyTypeError::new_err("read() must return bytes: open it with mode \"rb\"")),
     }
 }
 
@@ -233,7 +233,7 @@ pub fn saved_path(value: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
     match OTHERS.iter().find(|(other, _)| ending.as_deref() == Some(other)) {
         Some((other, advice)) => {
-            let text = format!("save writes a file of Caffe's, not .{other}: {advice}");
+            let text = format!("save writes only Caffe's files, not .{other}: {advice}");
             Err(refused(value.py(), "ArgumentError", &text))
         }
         None => Ok(path),
@@ -245,12 +245,12 @@ pub fn format(py: Python<'_>, name: &str) -> PyResult<Format> {
     let known = [Format::Caffemodel, Format::Solverstate, Format::Blob, Format::BlobVector];
     known.into_iter().find(|format| format.name() == name).ok_or_else(|| {
         let known = known.map(Format::name).join(", ");
-        let text = format!("no format is called {name:?}; they are {known}");
+        let text = format!("unknown format {name:?}; the formats are {known}");
         refused(py, "ArgumentError", &text)
     })
 }
 
-/// Limits of a read, each at least 1: memory, layers, blobs, bytes of names, in this order.
+/// Names and values (at least 1) of limits, in this order: memory, layers, blobs, bytes of names.
 pub type Bounds<'a, 'py> = [(&'static str, Option<&'a Bound<'py, PyAny>>)];
 
 pub fn limits(bounds: &Bounds<'_, '_>) -> PyResult<Limits> {

@@ -7,9 +7,9 @@ use pyo3::prelude::*;
 use crate::arguments;
 use crate::error::detached;
 
-/// Opens the shared library of a backend, which supports another accelerator, and returns the
-/// backend's name. Afterwards ``"NAME:0"`` is a valid `device` argument. Loading the same library
-/// again changes nothing. The library stays open until the process ends.
+/// Opens the shared library of a backend, which supports another accelerator. Returns the backend's
+/// NAME: its devices are ``"NAME:0"``, ``"NAME:1"`` and so on. Loading the same library again
+/// changes nothing. The library stays open until the process ends.
 ///
 /// The library's code runs in this process, with all its rights: load only files that you trust. A
 /// path without a folder names a file in the current folder; no other folder is searched.

@@ -23,9 +23,9 @@ use crate::{arguments, bytes, calls, fill, tensor};
 ///
 /// `shape` is one number or several; without it the blob has no shape yet. If `shape` is an array
 /// with at least one axis, the blob gets a copy of the array's values and, without a `dtype`, the
-/// array's type. `dtype` is a name such as ``"float32"``, or a type of NumPy or PyTorch. `device`
-/// is ``"cpu"``, ``"cuda:0"`` and so on, ``"sim:0"``, a simulated device that always exists, or a
-/// device of a backend that `load_backend` has loaded.
+/// array's type. `dtype` is a name such as ``"float32"``, or a dtype of NumPy or PyTorch. `device`
+/// is ``"cpu"``, a GPU such as ``"cuda:0"``, the simulated device ``"sim:0"``, which always exists,
+/// or a device of a backend that `load_backend` has loaded.
 ///
 /// >>> weights = Blob((2, 3))
 /// >>> weights.data[...] = 1.0
@@ -53,7 +53,7 @@ static SHARERS: RwLock<()> = RwLock::new(());
 
 impl Blob {
     pub fn new(mut blob: BlobAny) -> Self {
-        // SAFETY: the locks order writes; for other owners see calls.rs.
+        // SAFETY: the locks prevent concurrent writes; calls.rs explains why no slices exist.
         unsafe { blob.allow_shared_writes() };
         Self { blob: RwLock::new(blob), shares: AtomicBool::new(false) }
     }
@@ -144,7 +144,7 @@ impl Blob {
             self.writing(|blob| {
                 let size = size_of_values(blob);
                 if values.len() != size {
-                    let text = format!("{} bytes of values for a blob of {size}", values.len());
+                    let text = format!("{} bytes for a blob of {size} bytes", values.len());
                     return Err(Failure::Refused("ArgumentError", text));
                 }
                 let tensor = calls::to_dlpack(blob, part, Side::Host)?;
@@ -302,7 +302,7 @@ impl Blob {
         self.write(py, |blob| blob.scale(Part::Diff, factor))
     }
 
-    /// Fills the data by one of Caffe's fillers: ``"constant"`` (`value`), ``"uniform"`` (`min`,
+    /// Fills the data with one of Caffe's fillers: ``"constant"`` (`value`), ``"uniform"`` (`min`,
     /// `max`), ``"gaussian"`` (`mean`, `std`, `sparse`), ``"positive_unitball"``, ``"xavier"`` and
     /// ``"msra"`` (`variance_norm`: ``"fan_in"``, ``"fan_out"``, ``"average"``), ``"bilinear"``. An
     /// option that the filler does not have is a `TypeError`.
@@ -362,7 +362,7 @@ impl Blob {
         self.share(py, other.get(), Part::Diff)
     }
 
-    /// Returns a blob with a copy of data and diff, on the same device or on another.
+    /// Returns a blob with a copy of data and diff, on `device` (default: the same device).
     #[pyo3(signature = (device=None))]
     fn copy(&self, py: Python<'_>, device: Option<&str>) -> PyResult<Self> {
         let target = device.map(|device| detached(py, || context(device))).transpose()?;
@@ -476,7 +476,7 @@ impl Blob {
     }
 }
 
-/// Converts an array argument; returns None for a number or a list of dimensions.
+/// If the argument is an array of values, returns it; returns None for dimensions.
 fn values_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     if !value.hasattr("__array__")? {
         return Ok(None);
@@ -487,7 +487,7 @@ fn values_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny
 }
 
 impl Blob {
-    /// Makes a blob with a copy of an array, of the array's type or of `dtype`.
+    /// Makes a blob with a copy of an array, in the type `dtype` or, without it, the array's type.
     fn of_values(
         array: &Bound<'_, PyAny>,
         dtype: Option<&Bound<'_, PyAny>>,
@@ -595,12 +595,12 @@ fn add(
 
 fn not_stored(blob: &BlobAny) -> Failure {
     let name = blob.dtype().numpy_name();
-    Failure::Refused("DtypeError", format!("Caffe's files hold float32 and float64, not {name}"))
+    Failure::Refused("DtypeError", format!("Caffe's files store float32 or float64, not {name}"))
 }
 
 /// Returns a blob that uses the memory of an array of NumPy, PyTorch or another library that
 /// supports DLPack. Writes to the blob change the array, and writes to the array change the blob. A
-/// read-only array is copied before the first call that would write to it, and before `data`.
+/// read-only array is copied before the first write, and before `data` returns a writable array.
 ///
 /// >>> import numpy as np
 /// >>> array = np.ones((2, 3), "float32")

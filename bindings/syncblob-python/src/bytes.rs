@@ -22,8 +22,8 @@ pub fn written<'py>(
         Bound::from_owned_ptr_or_err(py, ffi::PyBytes_FromStringAndSize(std::ptr::null(), size))?
             .cast_into_unchecked::<PyBytes>()
     };
-    // SAFETY: as above, and the object lives until it is returned. The shared empty object has no
-    // bytes to write.
+    // SAFETY: as above, and the object lives until it is returned. If the size is 0, the object is
+    // shared, but no byte is written.
     let room = unsafe {
         let start = ffi::PyBytes_AsString(made.as_ptr()).cast::<MaybeUninit<u8>>();
         std::slice::from_raw_parts_mut(start, size.unsigned_abs())

@@ -1,8 +1,8 @@
 //! Calls functions of the C library that write to memory which Python arrays share.
 //!
-//! The safe crate refuses to write to memory with another owner, which may hold a slice of it. Here
-//! all other owners are tensors of Python arrays. Arrays hold no slices: they read and write by
-//! pointer, and this crate never makes a slice of memory that it has exported. The C library also
+//! The crate `syncblob` refuses to write to memory that has another owner, because that owner may
+//! hold a slice of the memory. Here the other owners are tensors of Python arrays, which access the
+//! memory by pointer, and this crate makes no slices of exported memory. The C library also
 //! requires that no two calls write to one memory at the same time: the blob's lock, and the lock
 //! of all sharers, ensure this.
 
@@ -12,7 +12,7 @@ use std::ptr::NonNull;
 use syncblob::{BlobAny, Dlpack, Error, ErrorKind, LegacyDlpack, Model, Part, Result, Side};
 use syncblob_sys as sys;
 
-/// Runs a call that may fail. `call` receives the pointer to pass as `err`.
+/// Calls a C function that returns a status. `call` receives the pointer to pass as `err`.
 pub fn check(call: impl FnOnce(*mut sys::sb_error) -> sys::sb_status) -> Result<()> {
     let mut error = MaybeUninit::<sys::sb_error>::uninit();
     match call(error.as_mut_ptr()) {
@@ -22,7 +22,7 @@ pub fn check(call: impl FnOnce(*mut sys::sb_error) -> sys::sb_status) -> Result<
     }
 }
 
-/// Runs a call that may fail and that writes its result through a pointer.
+/// Calls a C function that returns a status and writes its result through a pointer.
 pub fn get<T>(call: impl FnOnce(*mut T, *mut sys::sb_error) -> sys::sb_status) -> Result<T> {
     let mut out = MaybeUninit::uninit();
     check(|err| call(out.as_mut_ptr(), err))?;
@@ -38,7 +38,7 @@ fn part_code(part: Part) -> sys::sb_part {
 }
 
 pub fn fill(blob: &mut BlobAny, filler: &sys::sb_filler, seed: u64) -> Result<()> {
-    // SAFETY: the blob is live and locked, the filler contains its size.
+    // SAFETY: the blob is live and locked, and the filler contains its struct's size.
     check(|err| unsafe { sys::sb_blob_fill(blob.as_ptr(), filler, seed, err) })
 }
 
@@ -96,8 +96,8 @@ pub fn to_dlpack(blob: &mut BlobAny, part: Part, side: Side) -> Result<Dlpack> {
     let tensor = get(|out, err| unsafe {
         sys::sb_blob_to_mutable_dlpack(blob.as_ptr(), part, side, out, err)
     })?;
-    // SAFETY: the library's own tensor, whose deleter may be called on any thread; for the elements
-    // see the top of this file.
+    // SAFETY: the library made the tensor, so any thread may call its deleter. The top of this file
+    // explains why the elements may be shared.
     unsafe { Dlpack::from_raw(NonNull::new(tensor).expect("a tensor, or an error")) }
 }
 

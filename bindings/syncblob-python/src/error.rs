@@ -60,7 +60,7 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     Ok(PyErr::from_value(value))
 }
 
-/// Converts an error of a net to an exception; `path` is the file of the call, if any.
+/// Converts an error of a net to an exception; `path` is the path that the call was given, if any.
 fn about_net(py: Python<'_>, error: &syncblob_net::Error, path: Option<&Path>) -> PyResult<PyErr> {
     if let Some(error) = error.source().and_then(|source| source.downcast_ref::<Error>()) {
         return exception(py, error);
@@ -97,11 +97,11 @@ fn with_python(message: &str) -> String {
     message.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the library's message with Python's names for functions and flags.
+/// Returns the library's message, with Python's terms for functions, arguments and types.
 fn message(error: &Error) -> String {
     match error.kind() {
         ErrorKind::NoDevice if error.message().contains("the context is host-only") => {
-            "the blob is on the host alone: device=\"cuda:0\" makes one on a device".to_owned()
+            "the blob has no device: pass device=\"cuda:0\" to make a blob that has one".to_owned()
         }
         ErrorKind::WrongDevice if error.message() == "the blobs belong to different contexts" => {
             "the blobs are on different devices".to_owned()
@@ -146,8 +146,8 @@ fn classes(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
     Ok(MODULE.get_or_try_init(py, || py.import(CLASSES).map(Bound::unbind))?.bind(py))
 }
 
-/// Adds the exception classes to the module. A process has one set of classes: a package that is
-/// imported again gets the classes that existing code catches.
+/// Adds the exception classes to the module. If the package is imported a second time, it gets the
+/// same classes, so that existing `except` clauses still catch its errors.
 pub fn share_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let classes = classes(module.py())?;
     module.py().import("sys")?.getattr("modules")?.set_item(CLASSES, classes)?;
@@ -158,7 +158,7 @@ fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     classes(py)?.getattr(name)
 }
 
-/// Makes an exception for an argument that this module refuses, with one of the library's codes.
+/// Makes the exception of the class `name` for an argument that this module, not C, refuses.
 pub fn refused(py: Python<'_>, name: &str, message: &str) -> PyErr {
     let code = match name {
         "DtypeError" => "SB_ERR_DTYPE_MISMATCH",

@@ -33,7 +33,7 @@ pub fn filler(
 ) -> PyResult<sys::sb_filler> {
     let Some((_, code, allowed)) = TYPES.iter().find(|(known, ..)| *known == name) else {
         let known = TYPES.map(|(known, ..)| known).join(", ");
-        let text = format!("no filler is called {name:?}: {known}");
+        let text = format!("unknown filler {name:?}: known are {known}");
         return Err(refused(py, "ArgumentError", &text));
     };
     let mut filler = defaults();
@@ -73,17 +73,17 @@ fn variance(py: Python<'_>, name: &str) -> PyResult<i32> {
     let found = VARIANCES.iter().find(|(known, _)| *known == name.to_ascii_lowercase());
     found.map(|(_, code)| *code).ok_or_else(|| {
         let known = VARIANCES.map(|(known, _)| known).join(", ");
-        refused(py, "ArgumentError", &format!("no variance_norm is called {name:?}: {known}"))
+        refused(py, "ArgumentError", &format!("unknown variance_norm {name:?}: known are {known}"))
     })
 }
 
-/// Refuses numbers beyond the range of the element type: as C floats they would become infinite.
+/// Refuses a number that is too large for a blob of float32: as a C float it would be infinite.
 pub fn check(filler: &sys::sb_filler, dtype: Dtype) -> Result<(), Failure> {
     let numbers = [filler.value, filler.min, filler.max, filler.mean, filler.std];
     let is_lost = |number: &f64| number.is_finite() && (*number as f32).is_infinite();
     match numbers.into_iter().find(is_lost) {
         Some(lost) if dtype == Dtype::F32 => {
-            Err(Failure::Refused("ArgumentError", format!("float32 does not hold {lost:e}")))
+            Err(Failure::Refused("ArgumentError", format!("{lost:e} does not fit float32")))
         }
         _ => Ok(()),
     }

@@ -1,9 +1,9 @@
-//! The Python module `syncblob`: the crates `syncblob`, `syncblob-net` and `syncblob-cli` for
-//! CPython 3.9 and later.
+//! The Python module `syncblob`, which wraps the crates `syncblob`, `syncblob-net` and
+//! `syncblob-cli` for CPython 3.9 and later.
 //!
 //! The module never waits for the lock of a blob or a model, and never runs the library's work,
-//! while it holds the interpreter's lock. So other Python threads run meanwhile, and the deleter of
-//! an array, which takes the interpreter's lock, cannot deadlock. Deleters (owner.rs) and signal
+//! while it holds the interpreter's lock. So other Python threads can run, and the deleter of an
+//! array, which takes the interpreter's lock, cannot deadlock. Deleters (owner.rs) and signal
 //! handlers never run while a lock of a blob or a model is held.
 
 mod arguments;
@@ -33,7 +33,7 @@ fn check_interpreter() -> PyResult<()> {
     #[cfg(windows)]
     let own = NONE;
     #[cfg(not(windows))]
-    // SAFETY: the module is being imported, by a thread of an interpreter.
+    // SAFETY: an interpreter is importing the module on this thread, and the thread holds its lock.
     let own = unsafe { pyo3::ffi::PyInterpreterState_GetID(pyo3::ffi::PyInterpreterState_Get()) };
     match FIRST.compare_exchange(NONE, own, Ordering::Relaxed, Ordering::Relaxed) {
         Err(first) if first != own => Err(PyImportError::new_err(

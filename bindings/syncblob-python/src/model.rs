@@ -40,7 +40,7 @@ use crate::{bytes, calls, plain, tensor};
 #[pyclass(frozen, mapping, module = "syncblob")]
 pub struct Model {
     opened: RwLock<Opened>,
-    /// The limit of a read in bytes; 0 means no limit.
+    /// The maximum memory of one read, in bytes; 0 means no limit.
     max_memory: usize,
 }
 
@@ -170,7 +170,7 @@ impl Model {
     }
 }
 
-/// Returns a view of the model, such as a `KeysView` of `collections.abc`.
+/// Returns a view of the model; `kind` is a class of `collections.abc`, such as `KeysView`.
 fn view<'py>(model: &Bound<'py, Model>, kind: &str) -> PyResult<Bound<'py, PyAny>> {
     model.py().import("collections.abc")?.getattr(kind)?.call1((model,))
 }
@@ -293,17 +293,17 @@ impl Model {
         PyList::new(py, names)?.try_iter()
     }
 
-    /// Returns a view of the layers' names, as `dict.keys`.
+    /// Returns a view of the layers' names, like `dict.keys`.
     fn keys<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         view(slf, "KeysView")
     }
 
-    /// Returns a view of the layers, as `dict.values`.
+    /// Returns a view of the layers, like `dict.values`.
     fn values<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         view(slf, "ValuesView")
     }
 
-    /// Returns a view of the names with their layers, as `dict.items`.
+    /// Returns a view of pairs of a name and its layer, like `dict.items`.
     fn items<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         view(slf, "ItemsView")
     }
@@ -321,11 +321,11 @@ impl Model {
         }
     }
 
-    /// Adds a layer at the end, with copies of arrays or of blobs' data; diffs are not stored.
+    /// Adds a layer at the end. `blobs` lists arrays, or blobs whose data, but not diff, is copied.
     ///
-    /// Element types whose values float32 represents exactly are stored as float32; all others, and
-    /// lists of Python numbers, as float64. Integers that float64 cannot represent exactly are a
-    /// `DtypeError`. If a blob cannot be stored, no layer is added.
+    /// Values of a type that float32 represents exactly are stored as float32. Values of all other
+    /// types, and lists of Python numbers, are stored as float64. Integers that float64 cannot
+    /// represent exactly raise a `DtypeError`. If a blob cannot be stored, no layer is added.
     #[pyo3(signature = (name, r#type=Vec::new(), blobs=None))]
     #[pyo3(text_signature = "($self, name, type='', blobs=None)")]
     fn add_layer(
@@ -385,8 +385,8 @@ impl Model {
     }
 
     /// Loads all blobs into a dict of arrays with PyTorch's names and shapes: ``conv1.weight``,
-    /// ``conv1.bias``, ``bn.running_mean``. A PyTorch module whose parts have the layers' names can
-    /// load the dict. Each array is a separate copy.
+    /// ``conv1.bias``, ``bn.running_mean``. A PyTorch module can load the dict if its submodules
+    /// have the layers' names. Each array is a separate copy.
     ///
     /// A BatchNorm and the Scale after it become one module with the BatchNorm's name; without a
     /// Scale, the module's weight is 1 and its bias 0. Mean and variance, which Caffe stores
@@ -409,7 +409,7 @@ impl Model {
             "torch" => Opened::tensors,
             "caffe" => |opened| Ok(state_dict::blobs(&opened.model, &opened.names)),
             _ => {
-                let text = format!("names is torch or caffe, not {names:?}");
+                let text = format!("names must be torch or caffe, not {names:?}");
                 return Err(refused(py, "ArgumentError", &text));
             }
         };
@@ -505,10 +505,10 @@ fn index_of(index: &Bound<'_, PyAny>, count: usize, whose: &str) -> PyResult<usi
     })
 }
 
-/// Refuses an array where a list of arrays is expected: Python would iterate over its rows.
+/// Refuses an array where a list of arrays is expected: each row of the array would become a blob.
 fn check_list(blobs: &Bound<'_, PyAny>) -> PyResult<()> {
     if blobs.hasattr("__array__")? || blobs.hasattr("__dlpack__")? {
-        return Err(PyTypeError::new_err("blobs are a list of arrays, not an array: [array]"));
+        return Err(PyTypeError::new_err("blobs must be a list of arrays: pass [array] for one"));
     }
     Ok(())
 }
@@ -554,9 +554,9 @@ pub fn load(
 /// The shape and type that a new value must have.
 type Kept = (Vec<usize>, Dtype);
 
-/// Converts a value to a blob that a file can store: the value if it is such a blob, else a copy of
-/// the array or blob. Types whose values float32 represents exactly become float32, all others
-/// float64. With `kept`, refuses another shape or type; numbers without a type get that type.
+/// Returns the value itself if it is a blob that a Caffe file can store. Copies any other value to
+/// a blob: of float32 if float32 represents all values of its type exactly, else of float64. With
+/// `kept`, refuses any other shape or type, and converts numbers without a type to the type in it.
 fn stored<'py>(value: &Bound<'py, PyAny>, kept: Option<&Kept>) -> PyResult<Bound<'py, Blob>> {
     let py = value.py();
     if let Ok(blob) = value.cast::<Blob>() {
@@ -567,7 +567,7 @@ fn stored<'py>(value: &Bound<'py, PyAny>, kept: Option<&Kept>) -> PyResult<Bound
     }
     let array = tensor::to_array(value)?;
     if py.import("numpy.ma")?.call_method1("is_masked", (value,))?.is_truthy()? {
-        let text = "the array has masked values: filled() gives all values";
+        let text = "the array has masked values: pass array.filled()";
         return Err(refused(py, "ArgumentError", text));
     }
     let can_cast = py.import("numpy")?.getattr("can_cast")?;
@@ -575,7 +575,7 @@ fn stored<'py>(value: &Bound<'py, PyAny>, kept: Option<&Kept>) -> PyResult<Bound
     let fits = |name: &str| can_cast.call1((&given, name, "safe"))?.is_truthy();
     let mut dtype = if fits("float32")? { Dtype::F32 } else { Dtype::F64 };
     if dtype == Dtype::F64 && !fits("float64")? {
-        let text = format!("Caffe's files hold float32 and float64, not {given}");
+        let text = format!("Caffe's files store float32 or float64, not {given}");
         return Err(refused(py, "DtypeError", &text));
     }
     if let Some(kept) = kept {
@@ -605,7 +605,7 @@ fn stored<'py>(value: &Bound<'py, PyAny>, kept: Option<&Kept>) -> PyResult<Bound
     copied?;
     if !is_exact(&data, &array, dtype)? {
         let name = dtype.numpy_name();
-        let text = format!("{given} is stored as {name}, which does not hold all of the values");
+        let text = format!("{name}, as which {given} is stored, does not hold all of the values");
         return Err(refused(py, "DtypeError", &text));
     }
     Ok(blob)
@@ -625,9 +625,9 @@ fn check_kept(array: &Bound<'_, PyAny>, kept: &Kept) -> PyResult<()> {
     Err(refused(py, "ArgumentError", &text))
 }
 
-/// Returns whether the stored type represents all of an array's integers exactly and no number
-/// became infinite. Python compares integers exactly; only integers beyond the mantissa can lose
-/// digits.
+/// Returns whether all of an array's integers were stored exactly and no finite number became
+/// infinite. Only integers that have more digits than the float type's mantissa can be rounded; for
+/// these, compares lists of Python's numbers, because Python compares an int and a float exactly.
 fn is_exact(stored: &Bound<'_, PyAny>, given: &Bound<'_, PyAny>, held_as: Dtype) -> PyResult<bool> {
     let digits = if held_as == Dtype::F32 { f32::MANTISSA_DIGITS } else { f64::MANTISSA_DIGITS };
     let last = 1_i64 << digits;
@@ -714,8 +714,8 @@ impl Layer {
         plain::texts(py, &self.message(py)?, "top")
     }
 
-    /// All other fields of the layer in the file, by Caffe's names, as in `NetLayer.params`; an old
-    /// file's fields are in their old form.
+    /// All other fields of the layer, by Caffe's names, in the form of `NetLayer.params`. An old
+    /// file's fields are not upgraded.
     #[getter]
     fn params<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         plain::parameters(py, &self.message(py)?)
@@ -745,9 +745,9 @@ impl Layer {
         self.model.get().put(self.at(index)?, value, false)
     }
 
-    /// Replaces a blob with a copy of an array or of a blob's data, of the same shape and type;
-    /// numbers without a type are stored in the old blob's type. If `replace` is true, the value
-    /// may have any shape, and is stored in the type that `add_layer` would choose.
+    /// Replaces a blob with a copy of an array, or of another blob's data. The value must have the
+    /// old blob's shape and type; numbers without a type get the old type. If `replace` is true,
+    /// the value may have any shape, and is stored in the type that `add_layer` would choose.
     ///
     /// >>> layer = Model().add_layer("ip", "InnerProduct", [[1.0, 2.0]])
     /// >>> layer.set_blob(0, [3.0], replace=True)
@@ -793,8 +793,8 @@ fn hash(value: impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// A blob in a model, not loaded. NumPy and all libraries that support DLPack accept this object as
-/// an array: each use loads a separate copy of the values.
+/// A blob in a model, loaded on request. NumPy and all libraries that support DLPack accept this
+/// object as an array: each use loads a separate copy of the values.
 ///
 /// ``==`` tests whether two objects are the same blob of the same model; with a NumPy array it
 /// compares elements. `numpy.array_equal` compares the values of two blobs.
@@ -820,7 +820,7 @@ pub fn load_any(stored: &syncblob::StoredBlob<'_>) -> syncblob::Result<BlobAny> 
     stored.load_as(&Context::host(), loaded_as(stored.info().dtype()))
 }
 
-/// Returns the type that represents a stored type exactly, also for NVCaffe's raw types.
+/// Returns the smallest float type that represents all values of a stored type exactly.
 fn loaded_as(stored: Dtype) -> Dtype {
     stored.exact_float().unwrap_or(stored)
 }
@@ -859,8 +859,8 @@ impl StoredBlob {
 
     /// Loads data and diff into a blob of type `dtype` (default: this object's `dtype`), on the
     /// host or on a device. Values that are loaded as float32 are rounded. A value that an integer
-    /// type cannot represent, such as a fraction, is a `DataError`. The type bfloat16, or float16
-    /// for a blob that is not stored in halves, is a `DtypeError`.
+    /// type cannot represent, such as a fraction, raises a `DataError`. The type bfloat16 raises a
+    /// `DtypeError`, and so does float16 for a blob that is not stored as float16.
     #[pyo3(signature = (dtype=None, device="cpu"))]
     fn load(
         &self,
@@ -876,7 +876,7 @@ impl StoredBlob {
             match stored.load_as(&context, dtype) {
                 Ok(blob) => Ok(Blob::new(blob)),
                 Err(error) if error.kind() == ErrorKind::Unsupported => {
-                    let text = format!("no file is loaded as {}", dtype.numpy_name());
+                    let text = format!("the blob cannot be loaded as {}", dtype.numpy_name());
                     Err(Failure::Refused("DtypeError", text))
                 }
                 Err(error) => Err(error.into()),
@@ -896,7 +896,7 @@ impl StoredBlob {
         tensor::converted(array, dtype, None)
     }
 
-    /// Returns some of the values, indexed as a NumPy array: ``blob[...]``, ``blob[:, 0]``.
+    /// Returns values of the blob, with NumPy's indices: ``blob[...]``, ``blob[:, 0]``.
     fn __getitem__<'py>(
         &self,
         py: Python<'py>,
@@ -905,7 +905,7 @@ impl StoredBlob {
         self.__array__(py, None, None)?.get_item(key)
     }
 
-    /// Iterates over the first axis, as a NumPy array.
+    /// Loads the values and iterates over the first axis, like a NumPy array.
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
         self.__array__(py, None, None)?.try_iter()
     }

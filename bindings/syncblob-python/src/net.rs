@@ -25,11 +25,11 @@ use crate::{bytes, plain, tensor};
 /// A net as Caffe would run it in phase TEST: its layers in order, the shapes of its blobs, and,
 /// with weights, its conversion to ONNX.
 ///
-/// `prototxt` is a path, or the text as bytes, in the format of any version of Caffe. `None`
-/// selects the net in `weights`. `weights` is a path, bytes, or a `Model`; later changes
+/// `prototxt` is a path, or the text as bytes, in the format of any version of Caffe. If it is
+/// `None`, the net is read from `weights`. `weights` is a path, bytes, or a `Model`; later changes
 /// of that model do not affect the net.
 ///
-/// `inputs` are shapes of inputs by name, which replace the net's shapes; a net in a model rarely
+/// `inputs` maps names of inputs to shapes, which replace the net's shapes; a net in a model rarely
 /// has shapes. `batch` is the new size of the first axis of the first input, and of each other
 /// input whose first axis has the same size. `level` and `stages` are matched with the layers'
 /// include and exclude rules.
@@ -72,7 +72,7 @@ impl Net {
         let weights_path = weights.map(path_of).transpose()?.flatten();
         let model = weights.map(model_of).transpose()?;
         if prototxt.is_none() && model.is_none() {
-            let text = "a net is read from a prototxt, or from the weights that carry it";
+            let text = "pass a prototxt, or weights that contain a net";
             return Err(refused(py, "ArgumentError", text));
         }
         let path = match &prototxt {
@@ -89,7 +89,7 @@ impl Net {
         self.net.name()
     }
 
-    /// The layers in execution order, without layers that only load data or only train.
+    /// The layers in execution order, without layers that only load data or only serve training.
     #[getter]
     fn layers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let layer = |index| NetLayer { net: Arc::clone(&self.net), index };
@@ -125,21 +125,21 @@ impl Net {
         PyTuple::new(py, self.net.warnings())
     }
 
-    /// Converts the net to ONNX, opset 17. Returns bytes, or writes the file `path`, which always
-    /// has the complete old content or the complete new content. Weights above 2 GiB do not fit
-    /// into one file, so they are written to a second file, whose name is the first file's with
-    /// ``.data`` appended.
+    /// Converts the net to ONNX, opset 17. Returns bytes or, if `path` is given, writes a file: the
+    /// path always names the complete old file or the complete new file. Weights above 2 GiB do not
+    /// fit into one file, so they are written to a second file, whose name is the first file's name
+    /// with ``.data`` appended.
     ///
     /// Blobs keep their names. If layers cannot be converted, the `UnsupportedError` lists all of
-    /// them, one a line. With `custom` such layers become nodes of the domain ``caffe``, which the
-    /// runtime must implement; `shapes` are the shapes of these nodes' outputs, by name.
+    /// them, one a line. If `custom` is true, such layers become nodes of the domain ``caffe``,
+    /// which the runtime must implement; `shapes` maps names of these nodes' outputs to shapes.
     ///
     /// `outputs` are the blobs to compute instead of the net's outputs; layers that these blobs do
-    /// not need are omitted. `batch` names the batch axis, which then has no fixed size. With
-    /// `fp16` weights are stored as halves, and the net computes in halves. `swap_rb`, `mean` and
-    /// `scale` add Caffe's preprocessing as the first nodes, in this order: swap red and blue;
-    /// subtract one number for each channel, or an image such as the blob of a
-    /// ``mean.binaryproto``; multiply.
+    /// not need are omitted. `batch` names the batch axis, which then has no fixed size. If `fp16`
+    /// is true, weights are stored as 16-bit floats, and the net computes with 16-bit floats.
+    /// `swap_rb`, `mean` and `scale` add Caffe's preprocessing as the first nodes, in this order:
+    /// swap red and blue; subtract `mean`, which is one number for each channel or an image, such
+    /// as the blob of a ``mean.binaryproto``; multiply by `scale`.
     #[pyo3(signature = (path=None, *, outputs=None, batch=None, fp16=false, mean=None, scale=None,
                         swap_rb=false, custom=false, shapes=None))]
     #[pyo3(
@@ -183,7 +183,7 @@ impl Net {
     }
 
     /// Loads the weights into a dict of arrays with PyTorch's names and shapes, for a module whose
-    /// parts have the layers' names. See `Model.state_dict`.
+    /// submodules have the layers' names. See `Model.state_dict`.
     #[pyo3(signature = (*, framework="numpy"))]
     fn state_dict<'py>(&self, py: Python<'py>, framework: &str) -> PyResult<Bound<'py, PyDict>> {
         let framework = Framework::named(py, framework)?;
@@ -235,7 +235,7 @@ fn whole<'py>(py: Python<'py>, onnx: &Onnx) -> PyResult<Bound<'py, PyBytes>> {
     Ok(written.expect("as many bytes as the size"))
 }
 
-/// A writer that fills the rest of the memory.
+/// A writer to memory; contains the part that is not written yet.
 struct Room<'a>(&'a mut [MaybeUninit<u8>]);
 
 impl Write for Room<'_> {
@@ -274,7 +274,7 @@ fn open(
     }
 }
 
-/// Opens a model from a path or bytes, or returns the present state of a `Model`.
+/// Opens a model from a path or bytes, or returns the current state of a `Model`.
 fn model_of(weights: &Bound<'_, PyAny>) -> PyResult<Arc<syncblob::Model>> {
     match weights.cast::<Model>() {
         Ok(model) => model.get().share(weights.py()),
@@ -296,7 +296,7 @@ fn shapes_by_name(shapes: &Bound<'_, PyDict>) -> PyResult<Vec<(String, Vec<i64>)
     shapes.iter().map(shape).collect()
 }
 
-/// Converts one name or several.
+/// Converts one name or a list of names.
 fn names(value: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     match value.cast::<PyString>() {
         Ok(name) => Ok(vec![name.extract()?]),
@@ -304,11 +304,11 @@ fn names(value: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     }
 }
 
-/// Converts a mean: one number for each channel; an array may also be an image, channels × height ×
-/// width, with or without a leading axis of 1.
+/// Converts a mean: one number for each channel, or an array that is an image of channels × height
+/// × width, with or without a leading axis of size 1.
 fn mean_of(value: &Bound<'_, PyAny>) -> PyResult<Mean> {
     if value.is_instance_of::<PyString>() {
-        return Err(PyTypeError::new_err("a mean is numbers: syncblob.load_blob reads a file"));
+        return Err(PyTypeError::new_err("mean must be numbers: read a file with load_blob"));
     }
     if !value.hasattr("shape")? {
         let numbers = value.try_iter()?.map(|number| arguments::number("a mean", &number?));

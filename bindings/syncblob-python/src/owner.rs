@@ -1,10 +1,10 @@
 //! Defers the release of arrays until no lock is held.
 //!
-//! The library calls a tensor's deleter within the call that drops the last use of its memory,
-//! while locks of blobs and models are held. The deleter may run any Python code, also code that
-//! uses the same blob. So a blob gets a substitute tensor, whose deleter only queues the array's
-//! own tensor; that tensor is released after the call, when no lock is held. Only a tensor of
-//! another blob is passed to the library directly: the library unwraps it and runs no Python code.
+//! The library calls a tensor's deleter when a call drops the last use of the tensor's memory. At
+//! that time locks are held. The deleter may run any Python code, which would deadlock if it used
+//! the same blob. So a blob gets a substitute tensor, whose deleter only queues the array's
+//! tensor; after the call, when no lock is held, the array's tensor is released. Only a tensor that
+//! a blob exported is passed directly, because the library runs no Python code to release it.
 
 use std::cell::RefCell;
 use std::ffi::c_void;
@@ -24,9 +24,9 @@ thread_local! {
     static LATER: RefCell<Option<Vec<Owner>>> = const { RefCell::new(None) };
 }
 
-/// Runs work that takes locks. After the work has released the locks, releases the queued owners in
-/// a loop, not recursively: an owner may own a blob that uses another owner, in a chain of any
-/// length. The outermost work releases the owners of nested work.
+/// Runs work that takes locks. After the work has released them, releases the queued owners, in a
+/// loop because recursion could overflow the stack: an owner may own a blob that uses another
+/// owner, and so on. In nested calls, the outermost call releases the owners.
 pub fn outlived_by_owners<T>(work: impl FnOnce() -> T) -> T {
     struct Release;
     impl Drop for Release {
@@ -57,7 +57,7 @@ fn next() -> Option<Owner> {
 
 fn end(owner: Owner) {
     outlived_by_owners(|| {
-        // An ending thread has no queue any more: the owner is then dropped with the closure.
+        // If the thread is ending, the queue is gone, so the owner is dropped with the closure.
         let _ = LATER.try_with(|later| later.borrow_mut().get_or_insert_with(Vec::new).push(owner));
     });
 }
@@ -88,7 +88,7 @@ fn lend(tensor: sys::sb_dl_managed_versioned, owner: Owner) -> Result<Dlpack> {
 /// # Safety
 /// The requirements are those of `Dlpack::from_raw`.
 pub unsafe fn versioned(tensor: NonNull<sys::sb_dl_managed_versioned>) -> Result<Dlpack> {
-    // SAFETY: the caller's promise; the tensor has a version with this struct.
+    // SAFETY: the caller's promise; `from_raw` has checked that the version has this struct.
     let (owner, copy) = unsafe { (Dlpack::from_raw(tensor)?, tensor.read()) };
     lend(copy, Owner::Versioned(owner))
 }

@@ -25,7 +25,7 @@ impl<'py> Framework<'py> {
             "numpy" => Ok(Self::NumPy),
             "torch" => Ok(Self::Torch(py.import("torch.utils.dlpack")?.getattr("from_dlpack")?)),
             _ => {
-                let text = format!("framework is numpy or torch, not {name:?}");
+                let text = format!("framework must be numpy or torch, not {name:?}");
                 Err(refused(py, "ArgumentError", &text))
             }
         }
@@ -63,13 +63,13 @@ impl Entry {
 /// An array's name and contents.
 pub type Named = (Vec<u8>, Entry);
 
-/// Returns the tensors with names of layer and role, such as `conv1.weight`.
+/// Names each tensor by its layer and its role, such as `conv1.weight`.
 pub fn tensors(tensors: Vec<StateTensor>, names: &Names) -> Vec<Named> {
     let name = |tensor: &StateTensor| part(names, tensor.layer, &tensor.role);
     tensors.into_iter().map(|tensor| (name(&tensor), Entry::Tensor(tensor))).collect()
 }
 
-/// Returns the layers' blobs with names of layer and number, such as `conv1.0`.
+/// Names each blob of a layer by the layer and the blob's number, such as `conv1.0`.
 pub fn blobs(model: &Model, names: &Names) -> Vec<Named> {
     let of_layer = |layer: syncblob::Layer<'_>| {
         let index = layer.index();
@@ -93,7 +93,7 @@ fn part(names: &Names, layer: usize, role: &str) -> Vec<u8> {
     [names.all()[layer].as_slice(), b".", role.as_bytes()].concat()
 }
 
-/// Loads arrays into a dict. Python's signal handlers run between two arrays.
+/// Loads arrays into a dict. Runs Python's signal handlers before each array, so Ctrl-C works.
 pub fn load<'py>(
     py: Python<'py>,
     framework: &Framework<'py>,

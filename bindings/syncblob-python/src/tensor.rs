@@ -52,7 +52,7 @@ impl View {
 
 fn typestr(py: Python<'_>, dtype: Dtype) -> PyResult<&'static str> {
     dtype.typestr().ok_or_else(|| {
-        let text = format!("NumPy has no {}; torch.from_dlpack takes the blob", dtype.numpy_name());
+        let text = format!("NumPy has no type {}; use torch.from_dlpack(blob)", dtype.numpy_name());
         refused(py, "DtypeError", &text)
     })
 }
@@ -73,7 +73,7 @@ pub fn to_array<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     asarray(value.py())?.call1((value,))
 }
 
-/// Converts an array for `__array__`: to a type, and with or without a copy.
+/// Converts an array to `dtype`, with or without a copy, as NumPy specifies for `__array__`.
 pub fn converted<'py>(
     array: Bound<'py, PyAny>,
     dtype: Option<&Bound<'py, PyAny>>,
@@ -109,7 +109,7 @@ pub fn side(device: (i32, i32)) -> Side {
     }
 }
 
-/// The context that marks the capsules of this module.
+/// The address of OWN, set as a capsule's context, marks capsules that this module made.
 static OWN: u8 = 0;
 
 fn mark_own(capsule: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -161,7 +161,7 @@ pub fn legacy_capsule(py: Python<'_>, tensor: LegacyDlpack) -> PyResult<Bound<'_
 /// Returns the content of a capsule if the capsule has this name.
 ///
 /// # Safety
-/// `capsule` is an object; it may be in its destructor.
+/// `capsule` is a Python object, possibly one whose destructor is running.
 unsafe fn content(capsule: *mut ffi::PyObject, name: &CStr) -> Option<NonNull<c_void>> {
     // SAFETY: the caller's promise; a valid capsule has a pointer.
     unsafe {
@@ -191,13 +191,13 @@ unsafe extern "C" fn end_legacy(capsule: *mut ffi::PyObject) {
     }
 }
 
-/// Makes a blob on the memory of an array that supports DLPack.
+/// Makes a blob that uses the memory of an array that supports DLPack.
 pub fn blob_on(array: &Bound<'_, PyAny>) -> PyResult<BlobAny> {
     let py = array.py();
     let (kind, number): (i32, i32) = match array.call_method0("__dlpack_device__") {
         Ok(device) => device.extract()?,
         Err(error) if error.is_instance_of::<PyAttributeError>(py) => {
-            let text = format!("{} does not speak DLPack", array.get_type().name()?);
+            let text = format!("{} does not support DLPack", array.get_type().name()?);
             return Err(PyTypeError::new_err(text));
         }
         Err(error) => return Err(error),
@@ -211,8 +211,8 @@ pub fn blob_on(array: &Bound<'_, PyAny>) -> PyResult<BlobAny> {
     take(&ask(array, kind)?, &context)
 }
 
-/// Requests the array's capsule, with the newest struct that the array supports. A CUDA tensor must
-/// be ready on the default stream, which orders it before the work of the library's stream.
+/// Requests the array's capsule, with the newest struct that the array supports. A CUDA tensor is
+/// requested for the default stream, so the library's stream runs after the work that fills it.
 fn ask<'py>(array: &Bound<'py, PyAny>, device: i32) -> PyResult<Bound<'py, PyAny>> {
     let py = array.py();
     let arguments = PyDict::new(py);
@@ -243,7 +243,7 @@ fn check_dtype(py: Python<'_>, dtype: sys::sb_dl_data_type) -> PyResult<()> {
 
 fn take(capsule: &Bound<'_, PyAny>, context: &Context) -> PyResult<BlobAny> {
     let raw = capsule.as_ptr();
-    // SAFETY: an object, which is alive.
+    // SAFETY: `raw` is a live object.
     if let Some(tensor) = unsafe { content(raw, VERSIONED) } {
         let tensor = tensor.cast::<sys::sb_dl_managed_versioned>();
         // SAFETY: the capsule's tensor is alive; structs of all versions begin with the version.
@@ -255,9 +255,9 @@ fn take(capsule: &Bound<'_, PyAny>, context: &Context) -> PyResult<BlobAny> {
         rename(capsule, USED_VERSIONED)?;
         let tensor = Raw(tensor);
         return detached(capsule.py(), || {
-            // SAFETY: the capsule's tensor, which this module owns since the capsule was renamed;
-            // Python's deleters take the interpreter's lock. Other owners may still use the
-            // elements: see calls.rs.
+            // SAFETY: renaming the capsule has made this module the owner of its tensor. Python's
+            // deleters take the interpreter's lock. Other owners may still use the elements: see
+            // calls.rs.
             let tensor = unsafe {
                 match is_own {
                     true => Dlpack::from_raw(tensor.get()),
@@ -285,10 +285,10 @@ fn take(capsule: &Bound<'_, PyAny>, context: &Context) -> PyResult<BlobAny> {
             }?)
         });
     }
-    Err(PyBufferError::new_err("__dlpack__ gave no capsule with a tensor that is unused"))
+    Err(PyBufferError::new_err("__dlpack__ returned no capsule with an unused tensor"))
 }
 
-/// Passes a tensor's pointer to code that runs without the interpreter's lock.
+/// A tensor's pointer, for code that runs without the interpreter's lock.
 struct Raw<T>(NonNull<T>);
 
 // SAFETY: DLPack's tensors may be used on any thread.

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use crate::variable;
 
-/// Copies the checked-in bindings to OUT_DIR, where the feature `buildtime_bindgen` expects newly
-/// made ones: docs.rs has no libclang to make them.
+/// Copies the checked-in bindings to OUT_DIR, where the feature `buildtime_bindgen` expects new
+/// bindings. This is for docs.rs, which has no libclang to make them.
 pub fn keep_checked_in() -> Result<(), String> {
     let out = variable("OUT_DIR")?;
     println!("cargo::rerun-if-changed=src");
@@ -51,7 +51,7 @@ mod made {
         write("bindings.rs", quietly(|| generate(Path::new("wrapper.h"), include, &[]))?)
     }
 
-    /// Turns a panic into an error: bindgen panics if it finds no libclang.
+    /// Converts a panic to an error, because bindgen panics if it finds no libclang.
     fn quietly(
         make: impl FnOnce() -> Result<String, String> + panic::UnwindSafe,
     ) -> Result<String, String> {

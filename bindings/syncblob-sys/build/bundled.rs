@@ -198,11 +198,11 @@ pub fn new_build(root: &Path, out: &Path) -> Result<cc::Build, String> {
         build.define("_FILE_OFFSET_BITS", "64");
     }
     match target_os()?.as_str() {
-        // gcc assumes that the stack is aligned to 32 bytes, but Windows aligns it to 16.
+        // gcc assumes a stack that is aligned to 32 bytes; Windows aligns it only to 16.
         "windows" => {
             build.flag("-Wa,-muse-unaligned-vector-move");
         }
-        // Not hardened: WASI's stack has no return addresses, its C library no checked calls.
+        // Not hardened: on WASI, the stack has no return addresses, and libc no checked functions.
         "wasi" => {}
         _ => harden(&mut build, root, out)?, // on Windows this would make programs need a DLL
     }

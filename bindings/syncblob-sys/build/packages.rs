@@ -46,8 +46,8 @@ pub fn watch(name: &str) {
     }
 }
 
-/// Returns the folder of Debian's serial OpenBLAS if the library links it, else an empty string.
-/// Debian's threaded build has the same SONAME, so without this folder the loader could find it.
+/// Returns the folder of Debian's serial OpenBLAS if the library links it, else an empty string. In
+/// a run path, the folder keeps the loader from finding the threaded build of the same SONAME.
 pub fn run_path(library: &Library) -> String {
     let mut folders = library.link_paths.iter();
     let serial = folders.find(|dir| dir.ends_with("openblas-serial"));

@@ -1,4 +1,4 @@
-//! Tests that the checked-in bindings match the headers on each architecture.
+//! Tests that the checked-in bindings match the headers, on x86_64 and aarch64.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ fn made(arguments: &[&str]) -> String {
     generate(&root.join("wrapper.h"), include, arguments).expect("bindgen")
 }
 
-/// Returns new bindings of the library in c/NAME.
+/// Makes bindings for the library in c/NAME.
 fn made_over(name: &str, headers: &[&str]) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("c").join(name).join("include");
     let include = format!("-I{}", folder.display());
@@ -52,8 +52,8 @@ fn the_bindings_of_libraries_over_the_core_are_those_of_their_headers() {
     }
 }
 
-/// With -ffreestanding, clang needs no target's C library: it has the few standard headers that
-/// the library's headers include.
+/// With -ffreestanding, clang needs no C library for the target, because it contains the standard
+/// headers that the library's headers include.
 #[test]
 fn the_bindings_are_the_same_on_x86_64_and_aarch64() {
     let [x86_64, aarch64] = ["x86_64", "aarch64"]
@@ -82,7 +82,7 @@ fn the_frozen_structs_have_their_promised_size() {
     assert_eq!(syncblob_sys::SB_ERR_INTERNAL, -901);
 }
 
-/// Not compiled for an installed library, because this crate does not choose its features.
+/// Not compiled with an installed library, whose features this crate does not choose.
 #[cfg(not(feature = "system"))]
 #[test]
 fn the_features_match_those_of_the_library() {

@@ -37,7 +37,7 @@ fn declare(ty: &Type, name: &str) -> String {
         Type::Ptr(pointer) => {
             let is_const = matches!(pointer.mutability, syn::PointerMutability::Const(_));
             let qualifier = if is_const { "const " } else { "" };
-            // `T const *name` means the same as `const T *name`, and can be nested.
+            // A qualifier after the type, as in `T const *name`, also fits pointers to pointers.
             declare(&pointer.elem, &format!("{qualifier}*{name}"))
         }
         Type::Array(array) => declare(&array.elem, &format!("{name}[{}]", value(&array.len))),
@@ -134,7 +134,7 @@ impl Program {
         writeln!(self.text, "{text}").expect("a String takes any text");
     }
 
-    /// Adds a second declaration, which C allows only if it is compatible with the header's.
+    /// Declares the function again, which C allows only if the header's declaration is compatible.
     fn function(&mut self, item: &ForeignItem) {
         let ForeignItem::Fn(function) = item else { panic!("the headers have no variables") };
         let name = function.sig.ident.to_string();
@@ -163,12 +163,12 @@ impl Program {
         self.constants += 1;
     }
 
-    /// Adds a C struct of the same fields, which has the layout of the Rust struct, and static
-    /// assertions that compare this struct with the header's.
+    /// Adds a C struct with the Rust struct's fields, and so its layout, and static assertions that
+    /// compare this struct with the header's struct.
     fn structure(&mut self, item: &syn::ItemStruct) {
         let Fields::Named(fields) = &item.fields else { panic!("bindgen names fields") };
         let name = item.ident.to_string();
-        // bindgen's `type_` is `type` in C.
+        // bindgen renames C's `type` to `type_`.
         let c_field = |name: &syn::Ident| name.to_string().trim_end_matches('_').to_owned();
         let names: Vec<_> =
             fields.named.iter().filter_map(|f| f.ident.as_ref()).map(c_field).collect();
@@ -233,7 +233,7 @@ fn a_c_compiler_agrees_with_every_function_constant_and_struct() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Tests that the compiler reports each of these wrong declarations.
+/// Makes one declaration at a time wrong, and tests that the compiler reports it.
 #[test]
 fn a_c_compiler_finds_declarations_that_differ() {
     const WRONG: [(&str, &str, &str); 7] = [

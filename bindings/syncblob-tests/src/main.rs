@@ -1,12 +1,12 @@
-//! Compares the cost of calls of the crate `syncblob` with calls of C, in the same loops. Times are
-//! the fastest of many interleaved rounds; instructions are counted by callgrind and are the same
-//! in every run.
+//! Compares the cost of calls to the crate `syncblob` with the same calls to the C library. A time
+//! is the fastest of many rounds, which alternate between Rust and C. Instructions are counted by
+//! callgrind and are the same in every run.
 //!
 //! ```sh
 //! ./dev bench rust
 //! ```
 //!
-//! Fails if the ratio of a call's instructions to C's exceeds the limit of its case.
+//! Fails if a call needs more instructions in Rust than C's number times the limit of its case.
 
 use std::env;
 use std::error::Error;
@@ -32,14 +32,14 @@ unsafe extern "C" {
 
 const ROUNDS: usize = 200;
 const COUNTED_CALLS: i64 = 1000;
-/// The limit of most calls: instructions in Rust / instructions in C.
+/// The limit, for most calls, of Rust's instructions divided by C's.
 const LIMIT: f64 = 1.05;
 /// The blob's shape: 1 KiB of floats.
 const SHAPE: [i64; 4] = [2, 2, 8, 8];
 
 type Loop = fn(&mut Blob<f32>, i64) -> f64;
 
-/// A call in both languages, and the limit of the ratio of its instructions in Rust and in C.
+/// A call's loops in Rust and C, and the limit of Rust's instructions divided by C's.
 struct Case {
     name: &'static str,
     limit: f64,
@@ -52,8 +52,8 @@ fn indices(i: i64) -> [usize; 4] {
     [i & 1, i & 1, i & 1, i & 1].map(|index| index as usize)
 }
 
-// SAFETY, of all calls here: the blob is live and holds f32, and it is the only owner of its
-// memory.
+// SAFETY of all calls to C below: the blob is live, its elements are f32, and it is the only owner
+// of its memory.
 const CASES: [Case; 9] = [
     Case {
         name: "data, cpu_data",
@@ -180,7 +180,7 @@ fn nanoseconds(run: impl FnOnce() -> f64) -> (f64, f64) {
     (start.elapsed().as_nanos() as f64, result)
 }
 
-/// Returns the fastest rounds of C and Rust, in nanoseconds per call.
+/// Returns the times of C and Rust in their fastest rounds, in nanoseconds per call.
 fn times(case: &Case) -> syncblob::Result<[f64; 2]> {
     let (mut for_c, mut blob) = (blob_for(case)?, blob_for(case)?);
     let mut fastest = [f64::INFINITY; 2];
@@ -203,7 +203,7 @@ fn counted(run: Loop, blob: &mut Blob<f32>, calls: i64) {
     black_box(run(black_box(blob), black_box(calls)));
 }
 
-/// Runs one side of a case under callgrind.
+/// Runs C's loop (side 0) or Rust's (side 1) of a case, in a process that callgrind observes.
 fn run_counted(case: &Case, side: usize) -> syncblob::Result<()> {
     let (run, mut blob) = ([case.c, case.rust][side], blob_for(case)?);
     run(&mut blob, 2); // work that is done only once
@@ -211,7 +211,7 @@ fn run_counted(case: &Case, side: usize) -> syncblob::Result<()> {
     Ok(())
 }
 
-/// Returns the instructions of one call of C and of Rust.
+/// Returns the number of instructions of one call in C and in Rust.
 fn instructions(case: usize) -> Result<[f64; 2], Box<dyn Error>> {
     let folder = env::temp_dir();
     let mut found = [0.0; 2];

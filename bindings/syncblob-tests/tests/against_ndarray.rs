@@ -1,4 +1,4 @@
-//! Makes random calls on a few blobs, and the same calls on arrays of `ndarray`; both must agree.
+//! Makes random calls on blobs, and the same calls on arrays of `ndarray`; the values must agree.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use syncblob::{Blob, Context, ErrorKind, Part, Payload, Result};
 
 const BLOBS: usize = 3;
 
-/// A memory in the model of the library. Blobs that share a memory have the same `Rc`.
+/// A memory in the model. Models of blobs that share a memory have the same `Rc`.
 type Memory = Rc<RefCell<Array1<f32>>>;
 
 #[derive(Clone)]
@@ -151,8 +151,8 @@ impl Pair {
         pair
     }
 
-    /// Checks a write, which must succeed if and only if the memory is not shared; returns whether
-    /// it is not shared.
+    /// Checks the result of a write, which must succeed if and only if no written memory is shared.
+    /// Returns whether the write succeeded.
     fn expect(&mut self, i: usize, parts: &[Part], result: Result<()>) -> bool {
         let unique = parts.iter().all(|&part| self.models[i].is_unique(part));
         match result {
@@ -238,8 +238,8 @@ impl Pair {
         }
     }
 
-    /// Writes the values of model `j` to model `i`, as if from a message. Model `i` already has the
-    /// shape of `j`.
+    /// Writes the values of model `j` to model `i`, as reading a message with the values would do.
+    /// Model `i` already has the shape of `j`.
     fn write_proto(&mut self, i: usize, j: usize, payload: Payload) {
         let source = self.models[j].clone();
         self.models[i].write(Part::Data, flat(&source.values(&source.data)).view());
@@ -321,8 +321,8 @@ impl Pair {
         self.make_memories();
     }
 
-    /// Makes all memories now, as the model does. The capacity of a memory is the blob's count when
-    /// the memory is made, so it could otherwise differ from the model's.
+    /// Makes all memories of the blobs now, as the model does. If a memory were made later, its
+    /// capacity, which is the blob's count at that time, could differ from the model's.
     fn make_memories(&self) {
         for blob in &self.blobs {
             blob.memory(Part::Data).and_then(|_| blob.memory(Part::Diff)).unwrap();
@@ -380,7 +380,7 @@ proptest! {
         }
     }
 
-    /// A check of the values copies them to the host, so only some calls are followed by a check.
+    /// Checks the values only after some calls, because a check copies the values to the host.
     #[test]
     fn blobs_on_a_device_agree_with_arrays(
         calls in proptest::collection::vec((calls(), proptest::bool::weighted(0.2)), 1..60),

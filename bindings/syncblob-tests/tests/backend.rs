@@ -24,9 +24,8 @@ fn a_loaded_backend_opens_by_its_name() {
     assert_eq!(blob.data().unwrap(), [1.0, 2.0]);
 }
 
-/// Loads a file that is not a backend, which must fail.
 fn refused(path: &str) -> Result<&'static str> {
-    // SAFETY: the loader refuses the file before it runs anything.
+    // SAFETY: the loader refuses the file before it runs code in it.
     unsafe { load_backend(path) }
 }
 

@@ -1,7 +1,7 @@
-//! Tests that code with a stale or aliased slice, or that breaks the promise of a type, does not
-//! compile. In a file, `//~ E0502` marks a line with the error that the compiler must report there.
-//! Only codes are compared, because compilers' messages differ. A file without marks must compile,
-//! which shows that the other files fail only for their marked reasons.
+//! Tests that code does not compile if it would have a stale or aliased slice, or break the promise
+//! of a type. In the files in `compile_fail`, `//~ E0502` marks a line in which the compiler must
+//! report this error. Only error codes are compared, because messages differ between compilers. The
+//! file without marks, `works.rs`, must compile: so the others fail only for their marked reasons.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -45,8 +45,8 @@ fn check(file: &Path, library: &Path) -> (bool, String) {
     (ran.status.success(), String::from_utf8_lossy(&ran.stderr).into_owned())
 }
 
-/// Returns the library of the crate with which this test was linked. Cargo keeps several builds;
-/// this is the newest build with which the file `works`, which needs all features, compiles.
+/// Returns the path of the crate's library. Cargo keeps several builds; the function chooses the
+/// newest with which the file `works` compiles, because `works` needs all features.
 fn library(works: &Path) -> PathBuf {
     let folder = env::current_exe().unwrap().parent().unwrap().to_owned();
     let mut kept: Vec<_> = fs::read_dir(folder)

@@ -1,4 +1,4 @@
-//! Tests blobs and models on bytes that types of other crates own.
+//! Tests blobs and models that use the bytes of other crates' types, such as `Bytes` and `Mmap`.
 
 use std::io::Write;
 

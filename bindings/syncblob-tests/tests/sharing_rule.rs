@@ -1,11 +1,11 @@
-//! Tests exhaustively that the rule of sharing (a write needs a single owner) leaves no slice stale
-//! or aliased in a model of owners and borrows, and that the library's calls follow the rule.
+//! Tests the rule of sharing: a write needs a memory with one owner. In a model of owners and
+//! borrows, no reachable state has a stale or aliased slice. The library's calls follow the rule.
 
 use std::collections::HashSet;
 
 use syncblob::{Blob, ErrorKind, MemoryHandle, Part};
 
-// --- the model: calls that the compiler and the count allow --------------------
+// --- the model: calls that the compiler and the owner count allow --------------
 
 const OWNERS: usize = 3;
 const MEMORIES: usize = 3;
@@ -26,7 +26,7 @@ struct Owner {
 
 type State = [Owner; OWNERS];
 
-/// The parts of the rule. A test can omit a part, to show that it is needed.
+/// The parts of the rule. A test omits each part in turn, to show that the part is needed.
 #[derive(Clone, Copy)]
 struct Rule {
     writing_needs_one_owner: bool,
@@ -53,12 +53,12 @@ impl Owner {
         Self { memory: Some(memory), slices: [None; 2] }
     }
 
-    /// Returns whether the borrow checker allows `&self`.
+    /// Returns whether the borrow checker allows a call of a method with `&self`.
     fn is_borrowable(&self) -> bool {
         !self.slices.iter().flatten().any(|slice| slice.is_mut)
     }
 
-    /// Returns whether the borrow checker allows `&mut self` and `self`.
+    /// Returns whether the borrow checker allows a call of a method with `&mut self` or `self`.
     fn is_free(&self) -> bool {
         self.slices == [None; 2]
     }
@@ -162,7 +162,7 @@ fn every_part_of_the_rule_is_needed() {
 
 // --- the library: every sequence of calls ---------------------------------------
 
-/// Two blobs and possibly a handle, and the memory of each.
+/// Two blobs, possibly a handle, and the number of each owner's memory.
 struct Scene {
     blobs: [Blob<f32>; 2],
     handle: Option<MemoryHandle>,
@@ -189,7 +189,7 @@ impl Scene {
 
 type Call = (&'static str, fn(&mut Scene, value: f32));
 
-/// Checks a write, which must succeed if and only if `owner` is the only owner.
+/// Checks the result of a write, which must succeed if and only if `owner` is the only owner.
 fn check_write(scene: &mut Scene, owner: usize, value: f32, result: syncblob::Result<()>) {
     match result {
         Ok(()) if !scene.is_shared(owner) => scene.values[scene.memories[owner]] = value,

@@ -33,8 +33,8 @@ pub use proto::Payload;
 #[doc(alias("Tensor", "Array"))]
 pub struct Blob<T: Element> {
     raw: NonNull<sys::sb_blob>,
-    /// True if the blob ever shared a memory, or exposed its C handle, with which C code can share
-    /// one. Methods that write check for sharers only if this is true.
+    /// True if the blob ever shared a memory, or exposed its C handle, by which C code can share a
+    /// memory. Methods that write check for sharers only if this is true.
     may_share: AtomicBool,
     /// Allows writes to the blob although its memories have other owners.
     writes_shared: bool,
@@ -102,7 +102,7 @@ pub struct BlobBuilder<'a, T> {
     elements: PhantomData<T>,
 }
 
-/// Creating blobs. Functions without a context use the built-in host-only context.
+/// Creating blobs. Functions without a parameter for a context use the built-in host-only context.
 /// [`from_vec`](Blob::from_vec) and similar functions use the caller's memory without a copy.
 impl<T: Element> Blob<T> {
     /// Returns a builder that makes blobs in a context.
@@ -215,7 +215,7 @@ impl<T: Element> Blob<T> {
         Ok(())
     }
 
-    /// Waits for queued copies, returns their failure, and drops the blob.
+    /// Waits for queued copies, drops the blob, and returns an error if a copy failed.
     ///
     /// # Errors
     /// Errors of the copies.
@@ -229,7 +229,7 @@ impl<T: Element> Blob<T> {
         Self::with(raw, false)
     }
 
-    /// Takes ownership of a blob of the element type `T`.
+    /// Takes ownership of a blob of the element type `T` that may share its memories.
     pub(crate) fn own(raw: *mut sys::sb_blob) -> Self {
         Self::with(raw, true)
     }
@@ -264,7 +264,7 @@ impl<T: Element> Blob<T> {
         self.raw()
     }
 
-    /// Notes that a memory may have a share: from now on writers check for sharers.
+    /// Records that a memory may be shared, so methods that write must check for sharers.
     pub(crate) fn note_share(&self) {
         // Relaxed suffices: a writer has `&mut self`, so its load is ordered after this store.
         self.may_share.store(true, Ordering::Relaxed);
@@ -305,7 +305,7 @@ impl<T: Element> fmt::Display for Blob<T> {
     }
 }
 
-/// Writes shape and heads, and a few values of a memory whose newest bytes are only on the host.
+/// Writes shape, heads, and the first values of a memory whose newest bytes are only on the host.
 impl<T: Element> fmt::Debug for Blob<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = f.debug_struct("Blob");

@@ -42,8 +42,8 @@ pub(crate) fn parallel_for_to_c<F: ParallelFor>(spread: &'static F) -> Spread {
 
 /// Runs every task exactly once, whatever the caller's function does: each call of the closure runs
 /// the next task, and calls after the last task do nothing. If the caller's function returns or
-/// panics early, this function runs the remaining tasks. The caller's function only borrows the
-/// closure, so no call of the closure is running then.
+/// panics early, this function runs the remaining tasks. No call of the closure is running at that
+/// time, because the caller's function only borrowed the closure.
 unsafe extern "C" fn run_tasks<F: ParallelFor>(
     user: *mut c_void,
     tasks: i64,
@@ -67,7 +67,7 @@ unsafe extern "C" fn run_tasks<F: ParallelFor>(
     }
 }
 
-/// Calls `task` `tasks` times on rayon's current thread pool: a [`ParallelFor`].
+/// A [`ParallelFor`] that calls `task` `tasks` times on rayon's current thread pool.
 #[cfg(feature = "rayon")]
 pub(crate) fn rayon_for(tasks: usize, task: &(dyn Fn() + Sync)) {
     use rayon::prelude::*;
@@ -128,7 +128,7 @@ enum Failure<E> {
     Panicked(Box<dyn Any + Send>),
 }
 
-/// Makes a call of the library that requests blobs one by one from `values`.
+/// Makes a call to the library, which requests blobs one by one; `values` returns them.
 pub(crate) fn lend_blobs<F, E>(
     values: F,
     call: impl FnOnce(sys::sb_blob_lender, *mut c_void) -> Result<()>,

@@ -1,6 +1,6 @@
-//! Communicators, for work on many devices and many machines: ranks, which are processes or
-//! threads, sum and broadcast values and blobs (Caffe's P2PSync and NCCL). An engine is the
-//! transport. The simulated engine ([`SimOptions`]) connects threads of this process and needs
+//! A communicator connects ranks, which are processes or threads on one or more machines. Ranks sum
+//! and broadcast values and blobs, as Caffe does with P2PSync and NCCL. An engine transports the
+//! values. The simulated engine ([`SimOptions`]) connects threads of this process and needs
 //! nothing else. With the feature `mpi` an engine can be a communicator of the crate `mpi`.
 //!
 //! ```
@@ -150,8 +150,8 @@ impl Comm {
     /// Collective: combines the values of all ranks element by element; every rank gets the result.
     ///
     /// # Errors
-    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) in a reducer's step; out of memory;
-    /// [`CommFailure`](crate::ErrorKind::CommFailure), after which the values are unspecified.
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) during a reducer's step; out of
+    /// memory; [`CommFailure`](crate::ErrorKind::CommFailure): the values are then unspecified.
     pub fn all_reduce<T: Reduced>(&self, op: Op, values: &mut [T]) -> Result<()> {
         let (ptr, count) = (values.as_mut_ptr().cast(), to_i64(values.len()));
         // SAFETY: `values` has `count` elements of the type; any bytes are values of the type.
@@ -164,9 +164,9 @@ impl Comm {
     /// Collective: copies the values of rank `root` to every rank.
     ///
     /// # Errors
-    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for a rank that does not exist, or in
-    /// a reducer's step; out of memory; [`CommFailure`](crate::ErrorKind::CommFailure), after which
-    /// the values are unspecified.
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for a rank that does not exist, or
+    /// during a reducer's step; out of memory; [`CommFailure`](crate::ErrorKind::CommFailure): the
+    /// values are then unspecified.
     pub fn broadcast<T: Element>(&self, root: usize, values: &mut [T]) -> Result<()> {
         let bytes = bytes_of_mut(values);
         // SAFETY: `bytes` may be written for its length; any bytes are values of the type.
@@ -179,8 +179,8 @@ impl Comm {
     /// Collective: waits until all ranks have called `barrier`.
     ///
     /// # Errors
-    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) in a reducer's step; out of memory;
-    /// [`CommFailure`](crate::ErrorKind::CommFailure).
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) during a reducer's step; out of
+    /// memory; [`CommFailure`](crate::ErrorKind::CommFailure).
     pub fn barrier(&self) -> Result<()> {
         // SAFETY: the communicator is live.
         check(|err| unsafe { sys::sb_comm_barrier(self.as_ptr(), err) })
@@ -204,8 +204,8 @@ impl Comm {
     ///
     /// # Errors
     /// [`Shared`](crate::ErrorKind::Shared); [`InvalidArgument`](crate::ErrorKind::InvalidArgument)
-    /// in a step; errors of [`Blob::data_mut`]; [`CommFailure`](crate::ErrorKind::CommFailure):
-    /// earlier blobs are reduced, and the values of the failed blob are unspecified.
+    /// in a reducer's step; errors of [`Blob::data_mut`];
+    /// [`CommFailure`](crate::ErrorKind::CommFailure): only earlier blobs have defined values.
     pub fn all_reduce_blobs<'a, T: Reduced>(
         &self,
         op: Op,
@@ -226,7 +226,7 @@ impl Comm {
     /// equal shapes. Use it for initial weights, or for a model that only one rank has opened.
     ///
     /// # Errors
-    /// Errors of [`all_reduce_blobs`](Comm::all_reduce_blobs), without `Shared` at the root;
+    /// Errors of [`all_reduce_blobs`](Comm::all_reduce_blobs), except `Shared` at the root;
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for an unknown rank.
     pub fn broadcast_blobs<'a, T: Element>(
         &self,

@@ -113,8 +113,8 @@ impl Context {
         Ok(unsafe { Stream::of(self, raw) })
     }
 
-    /// Waits for the work on a stream that this context's memories depend on. Afterwards no memory
-    /// of the context refers to the stream. Call this before the stream is destroyed.
+    /// Waits until this context's memories do not depend on any work on a stream. Afterwards no
+    /// memory of the context refers to the stream. Call this before the stream is destroyed.
     ///
     /// # Errors
     /// [`NoDevice`](crate::ErrorKind::NoDevice); a device that fails;

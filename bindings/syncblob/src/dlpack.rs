@@ -24,7 +24,7 @@ macro_rules! tensor {
         unsafe impl Sync for $name {}
 
         impl $name {
-            /// Passes ownership of the tensor to other code, such as a capsule of Python, which
+            /// Passes ownership of the tensor to other code, such as a Python capsule, which
             /// must call the tensor's deleter. The struct has the layout of `dlpack.h`.
             pub fn into_raw(self) -> NonNull<sys::$raw> {
                 ManuallyDrop::new(self).raw
@@ -137,8 +137,8 @@ impl Dlpack {
     ///
     /// # Safety
     /// `tensor` points to a valid tensor that the caller owns, and its deleter may be called on any
-    /// thread. Until the deleter is called, no other code writes its elements and, unless the
-    /// tensor is read-only, no other code reads them.
+    /// thread. Until the deleter is called, no other code writes the tensor's elements and, unless
+    /// the tensor is read-only, no other code reads them.
     pub unsafe fn from_raw(tensor: NonNull<sys::sb_dl_managed_versioned>) -> Result<Self> {
         let tensor = Self { raw: tensor };
         // SAFETY: the tensor is live, and the struct of every version begins with the version.
@@ -167,7 +167,7 @@ impl LegacyDlpack {
     ///
     /// # Safety
     /// `tensor` points to a valid tensor that the caller owns, and its deleter may be called on any
-    /// thread. Until the deleter is called, no other code reads or writes its elements.
+    /// thread. Until the deleter is called, no other code reads or writes the tensor's elements.
     pub unsafe fn from_raw(tensor: NonNull<sys::sb_dl_managed>) -> Self {
         Self { raw: tensor }
     }
@@ -222,7 +222,7 @@ impl<T: Element> Blob<T> {
         Ok(Dlpack { raw: given(raw) })
     }
 
-    /// Returns the memory of data as a writable tensor; consumes the blob, also on failure. (To
+    /// Returns the data's memory as a writable tensor; consumes the blob, also on failure. (To
     /// check before the call, use [`is_unique`](Blob::is_unique).)
     ///
     /// # Errors
@@ -283,9 +283,9 @@ impl<T: Element> Blob<T> {
     }
 
     /// Makes a blob whose data is a tensor's memory, without a copy: on the host, or on the device
-    /// of the context. The memory of a read-only tensor is never written: a call that writes first
-    /// copies the bytes to memory of the library. The tensor's deleter is called when the last user
-    /// of the memory ends or, on failure, at once.
+    /// of the context. The library never writes the memory of a read-only tensor: before its first
+    /// write, it copies the bytes to its own memory. The tensor's deleter is called when the last
+    /// user of the memory ends or, on failure, at once.
     ///
     /// ```
     /// use syncblob::{Blob, Side};

@@ -162,14 +162,14 @@ pub trait Element:
 /// feature `half`, `half::f16` (only for values that NVCaffe stored as halves).
 pub trait Readable: Element {}
 
-/// An [`Element`] that communicators combine: `f32` or `f64`, and with the feature `half`, if the
-/// engine supports them, `half::f16` or `half::bf16`.
+/// An [`Element`] that communicators combine: `f32`, `f64` or, with the feature `half` and an
+/// engine that supports the type, `half::f16` or `half::bf16`.
 pub trait Reduced: Element {}
 
 /// An [`Element`] that has arithmetic and that Caffe's files can store: `f32` or `f64`.
 pub trait Float: Readable + Reduced {}
 
-/// The items that integers and halves share. serde writes both as integers: a half as its bits.
+/// Items of [`Element`] for integers and halves. serde writes both as integers: a half as its bits.
 macro_rules! no_words {
     () => {
         const HAS_WORDS: bool = false;

@@ -102,8 +102,8 @@ error_kinds! {
     Internal = SB_ERR_INTERNAL,
 }
 
-/// A failure, with the library's message. The error of the caller's reader or writer is its
-/// [source](std::error::Error::source), which comparisons ignore.
+/// A failure, with the library's message. If the caller's reader or writer failed, its error is the
+/// [source](std::error::Error::source), which comparisons of errors ignore.
 #[derive(Clone)]
 pub struct Error {
     kind: ErrorKind,
@@ -221,7 +221,7 @@ impl Error {
         self.offset
     }
 
-    /// Returns a text with the request, the failure and its position; text from a file is escaped.
+    /// Returns a text about the request, the failure and its position. Text from a file is escaped.
     /// If the file cannot be opened, written or replaced, the message begins with the file's name
     /// in quotes. For every other message, `Display` writes the [path](Error::path) first.
     pub fn message(&self) -> &str {

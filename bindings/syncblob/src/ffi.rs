@@ -9,7 +9,7 @@ use syncblob_sys as sys;
 
 use crate::{Error, ErrorKind, Result};
 
-/// Runs a call that may fail. `call` passes its argument to the library as `err`.
+/// Calls a C function that returns a status. `call` passes its argument to C as `err`.
 pub(crate) fn check(call: impl FnOnce(*mut sys::sb_error) -> sys::sb_status) -> Result<()> {
     let mut error = MaybeUninit::<sys::sb_error>::uninit();
     match call(error.as_mut_ptr()) {
@@ -27,7 +27,7 @@ pub(crate) fn get<T>(call: impl FnOnce(*mut T, *mut sys::sb_error) -> sys::sb_st
     Ok(unsafe { out.assume_init() })
 }
 
-/// Like `get`, for a struct that may grow in newer versions: in `out` only its size is set.
+/// Like `get`, for a struct that may grow in newer versions. Only the size in `out` must be set.
 pub(crate) fn fill<T>(
     mut out: T,
     call: impl FnOnce(*mut T, *mut sys::sb_error) -> sys::sb_status,
@@ -89,8 +89,8 @@ pub(crate) fn to_i64(value: usize) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// Corrects the error of a call with the numbers `given`. If one of them is above `most`, the
-/// largest value of C's type, returns an error whose message contains this number and `what`.
+/// Corrects the error of a call to which the caller gave the numbers `given`. If a number is above
+/// `most`, the largest value of C's type, returns an error whose message is about this number.
 #[cold]
 pub(crate) fn as_given(error: Error, what: &str, given: &[usize], most: usize) -> Error {
     match given.iter().find(|value| **value > most) {

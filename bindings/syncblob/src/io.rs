@@ -203,7 +203,7 @@ fn keep(failure: Failure) {
 }
 
 /// Makes a call that may run callbacks. An error of a callback becomes the source of the call's
-/// error; a panic of a callback resumes.
+/// error. If a callback has panicked, the panic continues after the call.
 pub(crate) fn with_callbacks<R>(call: impl FnOnce() -> Result<R>) -> Result<R> {
     // This call may be nested: a callback of an outer call may have made it.
     let outer = exchange(None);

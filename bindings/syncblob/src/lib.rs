@@ -80,13 +80,13 @@
 //!   while the slice lives: the only owner is borrowed, or the memory has more owners.
 //! - A blob that reshapes, shrinks, shares or adopts another memory releases only its share.
 //! - A copy from the device also moves the bytes out of read-only storage. Such a copy is made only
-//!   if the device has newer bytes than the host. A writing call made those bytes after the slice
-//!   was made, so the slice has ended.
+//!   if the device has newer bytes than the host. A writing call has made those bytes, and every
+//!   slice from before that call has ended.
 //!
 //! *Slices do not alias writers.* A mutable slice needs `&mut` of an owner and an owner count of
 //! one. While the slice lives, no owner can be added: every share is made from an owner, and the
-//! only owner is mutably borrowed. All other writers need the same borrow and count. So `&mut` and
-//! a count of one permit a write, as in `Arc`. A blob does not check the count if it never made a
+//! only owner is mutably borrowed. All other writers also need `&mut` and a count of one. So these
+//! two permit a write, as in `Arc`. A blob does not check the count if it never made a
 //! share and never exposed its C handle; the reference that [`Blob::memory`] returns cannot make a
 //! share. Const calls of the library never change current bytes: they allocate, or fill the stale
 //! side. The count is reliable across threads: a share ends with a release operation, and the count

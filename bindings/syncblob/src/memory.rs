@@ -136,8 +136,8 @@ pub struct SyncedMemory {
     // Two sharers may each have a `&mut` to the same object. Without this field the compiler could
     // assume that no other reference to the object exists.
     _pinned: PhantomPinned,
-    // Represents an object of C, of which a Rust reference covers no byte. The type is a slice,
-    // because code cannot move or swap an unsized value.
+    // Represents a C object, although a Rust reference to this type covers none of its bytes. The
+    // type is a slice, because code cannot move or swap an unsized value.
     _object: UnsafeCell<[()]>,
 }
 
@@ -215,7 +215,7 @@ impl SyncedMemory {
         unsafe { Context::retain(sys::sb_mem_context(self.raw())) }
     }
 
-    /// Adds an owner. Not public, because a blob must note that its memory has a share
+    /// Adds an owner. Not public, because a blob must record that its memory is shared
     /// (`Blob::handle`).
     pub(crate) fn retain(&self) -> MemoryHandle {
         // SAFETY: the memory is live.
@@ -278,7 +278,7 @@ impl SyncedMemory {
         Ok(())
     }
 
-    /// Returns a device pointer to the bytes, for reading. Any stream may use it immediately.
+    /// Returns a device pointer for reading. Work on any stream may use the pointer immediately.
     ///
     /// # Errors
     /// [`NoDevice`](ErrorKind::NoDevice); errors of [`data`](SyncedMemory::data).
@@ -288,12 +288,12 @@ impl SyncedMemory {
     }
 
     /// Returns a device pointer for reading by work on `stream`; the host does not wait. Later
-    /// calls on the memory are ordered after the work that is queued on the stream.
+    /// calls on the memory are ordered after the work that is queued on the stream. Any number of
+    /// streams may use a memory at a time.
     ///
     /// # Errors
-    /// [`WrongDevice`](ErrorKind::WrongDevice) for another context's stream,
-    /// [`Unsupported`](ErrorKind::Unsupported) for a stream that is being captured; errors of
-    /// [`gpu_ptr`](SyncedMemory::gpu_ptr). Any number of streams may use a memory at a time.
+    /// [`WrongDevice`](ErrorKind::WrongDevice): another context's stream; errors of `gpu_ptr`;
+    /// [`Unsupported`](ErrorKind::Unsupported) for a stream that is being captured.
     pub fn gpu_ptr_on(&self, stream: Stream<'_>) -> Result<*const u8> {
         let stream = self.stream(stream)?;
         // SAFETY: the memory and the stream are live.
@@ -327,13 +327,13 @@ impl SyncedMemory {
     }
 
     /// Returns a device pointer for overwriting: the old bytes are not copied to the device first.
-    /// The pointer is for work on `stream`, or on any stream (`None`).
+    /// Only work on `stream` may use the pointer or, if `stream` is `None`, work on any stream.
     ///
     /// # Errors
     /// Errors of [`gpu_mut_ptr_on`](SyncedMemory::gpu_mut_ptr_on).
     ///
     /// # Safety
-    /// The contents are unspecified: every byte is written before any code reads the memory.
+    /// The contents are unspecified. The caller writes every byte before any code reads the memory.
     #[doc(alias = "sb_mem_overwrite_gpu")]
     pub unsafe fn overwrite_gpu_ptr(&mut self, stream: Option<Stream<'_>>) -> Result<*mut u8> {
         let Some(stream) = stream else { return self.write(sys::sb_mem_overwrite_gpu) };
@@ -389,7 +389,7 @@ impl SyncedMemory {
     }
 
     /// Uses the owner's bytes as the host side, without a copy. The library never writes the bytes:
-    /// a call that writes first copies them to memory of the library. The owner is dropped when the
+    /// before its first write, it copies them to its own memory. The owner is dropped when the
     /// memory no longer uses the bytes.
     ///
     /// # Errors
@@ -521,7 +521,7 @@ impl SyncedMemory {
         self.queue(stream, sys::sb_mem_async_cpu_pull)
     }
 
-    /// Starts the copy that reading a side would need. The newest bytes may be on either side.
+    /// Queues the copy that a read of `side` needs, or no copy if the newest bytes are there.
     ///
     /// # Errors
     /// Errors of [`data`](SyncedMemory::data) and [`gpu_ptr_on`](SyncedMemory::gpu_ptr_on).
@@ -576,7 +576,7 @@ impl Pending<'_> {
 impl Pending<'_> {
     /// Ends the borrow without a wait, so that the program may use the memory during the copy, as
     /// in double buffering. The library waits before it writes, frees or exposes the memory of the
-    /// copy. The first call that waits for the bytes returns a failure of the copy.
+    /// copy. If the copy fails, the first call that waits for the bytes returns the failure.
     ///
     /// ```
     /// use syncblob::{Blob, Context, Part, Side};
@@ -651,8 +651,8 @@ impl Context {
     /// Makes a memory of zeros in the context. Nothing is allocated yet.
     ///
     /// # Errors
-    /// [`SizeOverflow`](ErrorKind::SizeOverflow) above `isize::MAX` bytes; out of memory, a cap that
-    /// is reached.
+    /// [`SizeOverflow`](ErrorKind::SizeOverflow) above `isize::MAX` bytes; out of memory, a cap
+    /// that is reached.
     #[doc(alias = "sb_mem_create")]
     pub fn memory(&self, bytes: usize) -> Result<MemoryHandle> {
         // SAFETY: the context is live; the memory retains it.

@@ -1,5 +1,5 @@
-//! The parts of ONNX's messages that the files use, with the field numbers of `onnx.proto3`. The
-//! messages do not contain the values of tensors, which are written separately.
+//! The messages of `onnx.proto3`, with only the fields that this crate writes. They do not contain
+//! the values of tensors, which are written separately.
 
 use prost::Message;
 

@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::Onnx;
 use crate::Result;
 
-/// The size of the buffer for writing.
 const BUFFER: usize = 256 << 10;
 
 /// The number of temporary names that are tried before saving fails.
@@ -16,11 +15,12 @@ const TRIES: usize = 100;
 
 impl Onnx {
     /// Writes the file. An existing file is either replaced completely or left unchanged. Above 2
-    /// GiB, the weights are in a second file in the same folder, whose name is the first name with
-    /// `.data` appended. The second file is renamed to its final name first.
+    /// GiB, the weights are stored in a second file in the same folder: its name is the first
+    /// file's name with `.data` appended, and it is complete before the first file appears.
     ///
     /// # Errors
-    /// [`Io`](crate::ErrorKind::Io); [`Weights`](crate::ErrorKind::Weights) if they cannot be read.
+    /// [`Io`](crate::ErrorKind::Io); [`Weights`](crate::ErrorKind::Weights) if the model's file
+    /// cannot be read.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         let mut file = named(Fresh::new(path), path)?;
@@ -43,8 +43,8 @@ fn named<T>(result: io::Result<T>, path: &Path) -> Result<T> {
     result.map_err(|error| crate::Error::from(error).within(format_args!("{path:?}")))
 }
 
-/// A file that is written under a temporary name in the folder of its final place. Dropping the
-/// object removes the file, unless it was published.
+/// A file that is written under a temporary name in the folder of its final path. Dropping the
+/// object removes the file, unless `publish` has renamed it.
 struct Fresh {
     out: BufWriter<File>,
     temporary: PathBuf,
@@ -70,7 +70,7 @@ impl Fresh {
         Ok(fresh)
     }
 
-    /// Flushes the bytes to the disk and renames the file to its place.
+    /// Flushes the bytes to the disk and renames the file to its final path.
     fn publish(mut self) -> io::Result<()> {
         self.out.flush()?;
         self.out.get_ref().sync_all()?;

@@ -99,7 +99,7 @@ fn weights_follow_the_bottoms() {
         let message = &onnx.parts.message;
         let node = message.node.iter().find(|node| node.op_type == "Odd").unwrap();
         assert_eq!((node.input.len(), &node.input[2..]), (4, &["a.0".into(), "a.1".into()][..]));
-        // A custom node reads floats, even in a file of halves.
+        // A custom node reads 32-bit floats, also if the file stores its weights as 16-bit floats.
         assert_eq!(node.input[0] == "data", !half);
         let floats = onnx.size_of_values();
         assert_eq!(floats, 4 * (6 + 4), "{half}");
@@ -118,7 +118,7 @@ const POOL: &str = "layer { name: 'r' type: 'Reshape' bottom: 'data' top: 'i' re
 
 type Row<'a> = (&'a str, &'a [(&'a str, &'a [i64])], Result<&'a [(&'a str, &'a [i64])], &'a str>);
 
-/// Each row contains layers, shapes in the options, and the outputs or a part of the error.
+/// Each row contains layers, the option `shapes`, and the expected outputs or a part of the error.
 #[test]
 fn custom_layers_need_shapes_for_readers_and_outputs() {
     let rows: &[Row] = &[
@@ -189,7 +189,7 @@ fn a_batch_that_is_not_fixed_needs_no_shapes() {
     assert!(error.to_string().contains("no fixed size"), "{error}");
 }
 
-/// Layers that read inputs of batch 2, and the outputs' shapes. Axes with the same name are equal.
+/// Layers, and the expected shapes of the outputs `a` and `o`. Axes of one name have equal sizes.
 const BATCHES: &[(&str, &str)] = &[
     ("layer { type: 'ReLU' bottom: 'd' top: 'a' }", "a [N, 4] o [5, 4]"),
     (
@@ -349,7 +349,7 @@ fn only_layers_that_may_work_in_place_are_accepted() {
     }
 }
 
-/// A size of 0 has another meaning in some of ONNX's operators.
+/// Some ONNX operators do not read a size of 0 as an empty axis, so the conversion refuses it.
 #[test]
 fn blobs_without_elements_are_refused() {
     for layer_type in ["Flatten", "Reduction"] {
@@ -384,8 +384,8 @@ fn numbers_that_become_infinite_as_halves_are_counted() {
     }
 }
 
-/// Each layer is found to be unsupported only after the previous layer has become custom. One pass
-/// over the net for each layer would take minutes.
+/// Whether a layer is supported is known only after the previous layer has become custom. The test
+/// would take minutes if the conversion made a pass over the net for each layer.
 #[test]
 fn many_custom_layers_follow_each_other() {
     let layer = "layer { name: 'u' type: 'Unpooling' bottom: 'data' top: 'data' } ";
@@ -393,7 +393,7 @@ fn many_custom_layers_follow_each_other() {
     assert_eq!(onnx.nodes(), 4000);
 }
 
-/// A layer with an unread parameter, a layer of an unknown type, and a layer without shapes.
+/// Converts layers with an unused parameter, of an unknown type, and with an unknown input shape.
 #[test]
 fn all_problems_are_reported_in_the_order_of_the_layers() {
     let layers = [

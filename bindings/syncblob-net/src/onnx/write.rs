@@ -1,5 +1,5 @@
-//! Writes the file: nodes and names as one small message, then the tensors. Values are streamed
-//! from their source, so the memory for writing does not grow with the weights.
+//! Writes an ONNX file: nodes and names as one small message, then the tensors. Values are copied
+//! from the model in pieces, so writing needs no more memory for larger weights.
 
 use std::cell::Cell;
 use std::fmt;
@@ -33,11 +33,11 @@ const LEAST_OUTSIDE: u64 = 1024;
 
 /// The destination of the bytes of a file.
 pub trait Sink: Write {
-    /// Appends `size` bytes of the model's file, beginning at `offset`, if the sink can copy them
-    /// faster than `write`. Returns whether it did; if not, the caller calls `write`.
+    /// If the sink has a copy that is faster than `write`, appends `size` bytes of the model's
+    /// file, beginning at `offset`, and returns true. Otherwise the caller must write the bytes.
     ///
     /// # Errors
-    /// The errors of reading the model's file and of writing the sink.
+    /// A failure to read the model's file, or to write to the sink's destination.
     fn copy_from_model(&mut self, offset: u64, size: u64) -> io::Result<bool>;
 }
 
@@ -60,7 +60,7 @@ impl<W: Write> Sink for Plain<W> {
     }
 }
 
-/// All parts of a file, except the values that are stored in the model.
+/// All parts of an ONNX file, except the values that are stored in the model.
 #[derive(Debug)]
 pub(super) struct Parts {
     pub model: ModelProto,
@@ -73,7 +73,7 @@ pub(super) struct Parts {
     pub digests: Digests,
 }
 
-/// Counts finite values that became infinite as halves in all tensors that were written so far.
+/// Counts the finite values, of all tensors written so far, that became infinite as 16-bit floats.
 #[derive(Debug, Default)]
 pub(super) struct Overflows {
     values: AtomicU64,
@@ -174,8 +174,8 @@ impl Parts {
         Ok(offsets)
     }
 
-    /// Calls `write`, then writes the digests of the sources. Fails if the model's file has changed
-    /// since it was opened.
+    /// Calls `write`, then writes the digests of the net's and the model's files. Fails if the
+    /// model's file has changed since it was opened.
     fn with_digests(
         &self,
         model: Option<&Model>,
@@ -206,7 +206,7 @@ impl Parts {
         count * size_of_type(self.data_type(tensor))
     }
 
-    /// Writes all parts except the tensors. Returns the tensors' headers.
+    /// Writes all parts of the file except the tensors. Returns the tensors' headers.
     fn write_message(
         &self,
         external: Option<External<'_>>,
@@ -217,7 +217,7 @@ impl Parts {
         Ok(tensors)
     }
 
-    /// Encodes all parts except the tensors. Also encodes the tensors' headers.
+    /// Encodes all parts of the file except the tensors. Also encodes the tensors' headers.
     fn message(&self, external: Option<External<'_>>) -> (Vec<u8>, Tensors) {
         let header = |(index, tensor): (usize, &Initializer)| {
             let place = external.as_ref().and_then(|external| {
@@ -289,8 +289,8 @@ fn as_half(value: f32, overflows: &Cell<u64>) -> [u8; 2] {
     half.to_le_bytes()
 }
 
-/// Writes the blob's values in pieces. If `halves` is set, writes halves and adds the number of
-/// values that became infinite to `halves`.
+/// Writes the blob's values in pieces. If `halves` is a counter, writes 16-bit floats, and adds the
+/// number of values that became infinite to the counter.
 fn copy(blob: &StoredBlob<'_>, halves: Option<&Cell<u64>>, out: &mut dyn Write) -> Result<()> {
     let count = blob.info().count();
     let mut values = vec![0_f32; CHUNK.min(count)];
@@ -322,26 +322,26 @@ fn copy_as_stored(blob: &StoredBlob<'_>, out: &mut dyn Sink) -> Result<bool> {
     Ok(true)
 }
 
-/// Reads one value, because reading fails if the file has changed since it was opened.
+/// Fails if the model's file has changed since it was opened, because then reading a value fails.
 fn check_unchanged(blob: &StoredBlob<'_>) -> Result<()> {
     Ok(blob.read_values(Part::Data, 0, &mut [0_f32; 1][..blob.info().count().min(1)])?)
 }
 
-/// A tensor's encoded message without its values. `inside` is true if the values follow it.
+/// A tensor's encoded message without its values. `inside` is true if the values follow it in the
+/// same file.
 struct Header {
     bytes: Vec<u8>,
     inside: bool,
 }
 
 impl Header {
-    /// Returns the size of the tensor's message with `values` bytes of values.
+    /// Returns the size of the tensor's message if its values have `values` bytes.
     fn size_with(&self, values: u64) -> u64 {
         let inside = 1 + encoded_len_varint(values) as u64 + values;
         self.bytes.len() as u64 + if self.inside { inside } else { 0 }
     }
 }
 
-/// The headers of the tensors.
 struct Tensors(Vec<Header>);
 
 impl Tensors {

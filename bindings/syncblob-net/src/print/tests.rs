@@ -10,8 +10,8 @@ use crate::wire::read_bytes;
 use crate::wire::tests::encode;
 use crate::{Field, Limits, Message, Place, Value};
 
-/// Reads the nets of the test data, prints them and reads them again. One file is a template and
-/// not a valid prototxt.
+/// Reads the nets of the test data, prints them and reads them again. One of the files is a
+/// template, which is not a valid prototxt.
 #[test]
 fn public_nets_are_read_back_after_printing() {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
@@ -127,7 +127,7 @@ fn numbers_with_one_name_are_the_same_value() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// A message remains the same if it is written as text or as bytes and read again.
+    /// A message that is written as text, or as bytes, is read again as the same message.
     #[test]
     fn messages_are_read_back_unchanged(tape in prop::collection::vec(any::<u8>(), 0..2000)) {
         let mut maker = Maker { tape: tape.iter(), layer_type: None };
@@ -140,7 +140,7 @@ proptest! {
         prop_assert!(of_bytes == message, "{}\nis read from the bytes of\n{}", of_bytes, text);
     }
 
-    /// If bytes can be read, the text printed for them is read and printed again unchanged.
+    /// If bytes can be parsed, the text that is printed parses, too, and is printed unchanged.
     #[test]
     fn any_readable_bytes_print_stably(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let limits = Limits::default();
@@ -149,7 +149,7 @@ proptest! {
         }
     }
 
-    /// If a damaged text can be read, the text printed for it is read and printed again unchanged.
+    /// If a damaged text can be parsed, the text that is printed parses, too, and prints unchanged.
     #[test]
     fn any_text(edits in prop::collection::vec((any::<prop::sample::Index>(), 0..WORDS.len(), any::<bool>()), 0..4)) {
         let mut words: Vec<&[u8]> = TEXT.split_inclusive(|&byte| byte == b' ').collect();

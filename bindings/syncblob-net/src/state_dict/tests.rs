@@ -30,7 +30,7 @@ fn model(layers: &[(&str, &str, &[&[usize]])]) -> Model {
     model
 }
 
-/// Returns each tensor as `role [shape] [values]`.
+/// Formats each tensor as `role [shape] [values]`.
 fn shown(tensors: &[StateTensor], model: &Model) -> Vec<String> {
     let tensor = |tensor: &StateTensor| {
         let loaded = tensor.load(model).unwrap();
@@ -112,7 +112,7 @@ fn each_type_has_names_and_shapes() {
     }
 }
 
-/// A row has the layers after a BatchNorm `n`, and whether the Scale `s` is joined with `n`.
+/// Each row contains the layers after a BatchNorm `n`, and whether its Scale `s` is joined with it.
 #[test]
 fn a_scale_that_alone_reads_a_batch_norm_is_joined() {
     let rows = [

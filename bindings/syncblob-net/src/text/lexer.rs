@@ -6,9 +6,9 @@ use crate::{Error, ErrorKind, Result};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Name,
-    /// Decimal, octal or hexadecimal, without a sign.
+    /// A decimal, octal or hexadecimal integer without a sign.
     Integer,
-    /// A number with a point, an exponent or an `f`.
+    /// A number with a decimal point, an exponent or the suffix `f`.
     Float,
     /// A string, with its quotes and escapes.
     Text,
@@ -31,7 +31,7 @@ impl Token<'_> {
     }
 }
 
-/// A lexer. It is cheap to copy, so the parser copies it to look ahead.
+/// A lexer, which is cheap to copy: to look ahead, the parser saves a copy and restores it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lexer<'a> {
     text: &'a [u8],

@@ -11,9 +11,9 @@ use crate::schema::{is_layer, FieldInfo, Kind, Schema};
 use crate::{Error, Result};
 use lexer::{malformed, Lexer, Token};
 
-/// Reads a text as a message of the schema. Fields that are not in the schema are kept as text.
+/// Parses a text to a message of the schema's type `message`. Unknown fields are kept as text.
 ///
-/// The time is linear in the text's length. The schema, not the text, bounds the recursion depth.
+/// The time is linear in the text's length. The schema bounds the depth of the recursion.
 pub(crate) fn read_text(text: &[u8], message: &str, limits: &Limits) -> Result<Message> {
     let mut used = Used::new(limits);
     used.bytes(text.len())?;
@@ -29,14 +29,14 @@ struct Parser<'a> {
     lexer: Lexer<'a>,
     /// The next token.
     token: Token<'a>,
-    /// The end of the previous token.
+    /// The offset of the end of the previous token.
     last_end: usize,
     used: Used<'a>,
     /// The type of the surrounding layer, which some fields of forks depend on.
     layer_type: String,
 }
 
-/// The singular fields that the message already contains.
+/// The fields, except repeated fields, that have already been read for a message.
 type Given = Vec<&'static FieldInfo>;
 
 impl<'a> Parser<'a> {

@@ -1,10 +1,10 @@
-//! Reads numbers, strings and names as values of a field.
+//! Converts numbers, strings and names to values of a field.
 
 use super::lexer::{Kind as Word, Token};
 use super::{found_instead, string, FieldInfo, Kind, Parser, Schema, Value};
 use crate::{Error, Place, Result};
 
-/// A value that may have a sign before it. The sign is a separate token.
+/// A number with an optional sign. The sign and the number are separate tokens.
 struct Signed<'a> {
     negative: bool,
     token: Token<'a>,
@@ -122,7 +122,7 @@ impl Signed<'_> {
     }
 }
 
-/// Returns the names of an enum's values for an error, but at most the first nine names.
+/// Lists the names of an enum's values for an error message: up to eight names, or the first three.
 fn names(values: &[(i32, &str)]) -> String {
     let names: Vec<&str> = values.iter().take(9).map(|value| value.1).collect();
     match values.len() {

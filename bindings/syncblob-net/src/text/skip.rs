@@ -1,5 +1,5 @@
-//! Skips fields that are not in the schema, and looks ahead for a layer's type. Matches brackets
-//! with a stack instead of recursion.
+//! Skips fields that are not in the schema, and looks ahead for a layer's type. These functions
+//! match brackets with a stack instead of recursion.
 
 use super::lexer::Kind as Word;
 use super::{string, Parser};
@@ -51,8 +51,8 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Skips a separator. In a list, another element must follow a comma. After a field, the
-    /// separator is optional.
+    /// Skips the separator after a value. Elements of a list must be separated by a comma; after a
+    /// field of a message, a separator is optional.
     fn skip_separator(&mut self, open: &[u8]) -> Result<()> {
         match open.last() {
             None => Ok(()),
@@ -84,8 +84,8 @@ impl<'a> Parser<'a> {
     }
 
     /// Looks ahead for the type of the layer that begins here, because the type may follow fields
-    /// that depend on it. Returns an empty type if the text before the type is malformed. Reading
-    /// the layer then fails, too.
+    /// that depend on it. Returns an empty type if the text before the type is malformed; reading
+    /// the layer will then report the error.
     pub(super) fn find_type(&mut self, close: Word) -> String {
         let (lexer, token, last_end) = (self.lexer, self.token, self.last_end);
         let mut found = Vec::new();

@@ -49,7 +49,7 @@ fn escaped(escape: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     Some(1)
 }
 
-/// Decodes `u` and four digits or `U` and eight digits. Two surrogates become one character.
+/// Decodes `uXXXX` or `UXXXXXXXX`. A pair of surrogates (`uXXXX\uXXXX`) becomes one character.
 fn unicode(escape: &[u8], digits: usize, out: &mut Vec<u8>) -> Option<usize> {
     let code = exactly(&escape[1..], digits)?;
     let (code, length) = match code {
@@ -70,7 +70,7 @@ fn exactly(bytes: &[u8], digits: usize) -> Option<u32> {
     (found == digits).then_some(code)
 }
 
-/// Reads at most `most` digits. Returns the number and the count of digits.
+/// Reads at most `most` digits. Returns the number and how many digits were read.
 fn number(bytes: &[u8], radix: u32, most: usize) -> (u32, usize) {
     let digits = bytes.iter().take(most).map_while(|&byte| char::from(byte).to_digit(radix));
     digits.fold((0, 0), |(code, count), digit| (code * radix + digit, count + 1))

@@ -5,7 +5,7 @@ fn read(text: &str) -> crate::Result<Message> {
     read_text(text.as_bytes(), "NetParameter", &Limits::default())
 }
 
-/// Texts, each with the printed message. A message can be written in many ways.
+/// Each row contains a text, and the text that is printed for the message after reading.
 #[test]
 fn equivalent_texts_are_read_alike() {
     let rows: &[(&str, &str)] = &[
@@ -232,7 +232,7 @@ fn limits_are_enforced() {
     }
 }
 
-/// In full runs, these texts are as large as the limit, so that quadratic time would take hours.
+/// With SYNCBLOB_TEST_FULL, the texts are so large that quadratic time would mean hours.
 #[test]
 fn hostile_texts_take_linear_time() {
     let full = std::env::var_os("SYNCBLOB_TEST_FULL").is_some();

@@ -1,4 +1,4 @@
-//! Upgrades V1's data layers, whose own parameters may transform the data.
+//! Upgrades V1's data layers: moves transformations of data out of messages such as `data_param`.
 
 use super::{is, messages_mut, moved, Children};
 use crate::message::{Field, Message, Value};
@@ -10,7 +10,7 @@ const LAYERS: [(i64, &str); 3] =
 const MOVED: [&str; 4] = ["scale", "mean_file", "crop_size", "mirror"];
 
 /// Moves the parameters in `MOVED` into `transform_param`. If any layer has such a parameter, every
-/// upgraded data layer has both its own parameters and `transform_param`, as in Caffe.
+/// data layer gets, as in Caffe, `transform_param` and its type's message, even if they are empty.
 pub(super) fn upgrade(net: &mut Message) {
     let old = |layer: &Message| {
         let parameters = parameters_of(layer).and_then(|name| layer.message(name));

@@ -11,14 +11,14 @@ mod v1;
 use crate::message::{Field, Label, Message, Place, Value};
 use crate::Result;
 
-/// A `NetParameter` in Caffe's current form. The upgrade changes V0 and V1 layers, inputs that the
-/// net lists, transformations among the parameters of data layers, and BatchNorm's old parameters.
+/// A `NetParameter` in Caffe's current form: without V0 and V1 layers, lists of inputs in the net,
+/// transformations among a data layer's own parameters, and BatchNorm's three old `param`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Upgraded {
     /// The net. All its layers are in the field `layer`, and fields are sorted by number.
     pub net: Message,
-    /// Sentences about parts that do not fit the current form and were omitted.
+    /// Notes for the user: one sentence about each part that was omitted from the net.
     pub notes: Vec<String>,
 }
 
@@ -43,7 +43,7 @@ fn forget_batch_norm_parameters(layer: &mut Message, notes: &mut Vec<String>) {
         if layer.messages("param").any(|one| !one.text("name").is_empty()) {
             let name = layer.text("name").escape_ascii();
             notes.push(format!(
-                "layer '{name}' (BatchNorm): it shares no blobs: Caffe ignores three 'param'"
+                "layer '{name}' (BatchNorm): Caffe ignores its 'param', so it shares no blobs"
             ));
         }
         layer.fields.retain(|field| field.name() != "param");
@@ -91,12 +91,12 @@ fn text(value: &str) -> Value {
     Value::Text(value.as_bytes().into())
 }
 
-/// The messages of parameters to add to a layer. Each name has one message.
+/// Messages such as `data_param` to add to a layer, each with its field's name.
 #[derive(Default)]
 struct Children(Vec<(&'static str, Message)>);
 
 impl Children {
-    /// Returns the message for a layer's field. The first call for a name makes the message.
+    /// Returns the message for the layer's field `name`. Makes the message at the first call.
     fn of(&mut self, name: &'static str, layer: &Message) -> &mut Message {
         let found = self.0.iter().position(|child| child.0 == name);
         let at = found.unwrap_or_else(|| {

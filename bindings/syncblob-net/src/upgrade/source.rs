@@ -22,7 +22,7 @@ impl Upgraded {
     }
 
     /// Reads the net that is stored in a model and upgrades it. Removes the Split layers that Caffe
-    /// inserted for blobs with several readers, and the phase in which the model was saved.
+    /// inserted for blobs with several readers, and the `phase` (TRAIN or TEST) of each layer.
     ///
     /// # Errors
     /// All errors of [`from_prototxt`](Upgraded::from_prototxt);
@@ -59,7 +59,7 @@ fn kind_of(layer: &syncblob::Layer<'_>) -> (&'static str, &'static str) {
 }
 
 impl Message {
-    /// Reads the message of a layer in a model, in the layer's generation and without blobs.
+    /// Reads the message of a layer in a model, without its blobs, and does not upgrade it.
     ///
     /// # Errors
     /// [`Malformed`](crate::ErrorKind::Malformed) and [`Limit`](crate::ErrorKind::Limit) for the

@@ -1,4 +1,4 @@
-//! Removes the Split layers that Caffe inserts for blobs with several readers and saves to models.
+//! Removes the Split layers that Caffe inserts for blobs with several readers, and saves in models.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use crate::message::{Message, Value};
 
 type Text = Box<[u8]>;
 
-/// Removes inserted layers from an upgraded net. Their readers then read the split blob.
+/// Removes each Split layer whose blob no later layer overwrites. Its readers then read the blob.
 pub(super) fn join(net: &mut Message) {
     let writers = last_writers(net);
     let mut names: HashMap<Text, Text> = HashMap::new();
@@ -41,7 +41,7 @@ fn last_writers(net: &Message) -> HashMap<Text, usize> {
     tops.collect()
 }
 
-/// Returns the blob that an inserted layer splits. Caffe's names for such layers identify it.
+/// If Caffe inserted this layer, which its name shows, returns the blob that it splits.
 fn split_blob(layer: &Message) -> Option<Text> {
     let bottoms = layer.texts("bottom");
     let ([blob], b"Split") = (bottoms.as_slice(), layer.text("type")) else { return None };
@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(net, expected);
     }
 
-    /// The blob is overwritten, so without the Split layer its reader would read another value.
+    /// A later layer overwrites the blob, so the Split's reader needs the copy of the old values.
     #[test]
     fn a_split_of_an_overwritten_blob_stays() {
         let text = "layer { type: 'Input' top: 'd' }

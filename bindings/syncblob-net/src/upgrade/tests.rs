@@ -8,7 +8,7 @@ fn upgraded(text: &str) -> (String, Vec<String>) {
 
 /// A net, and the net that Caffe's `upgrade_net_proto_text` makes from it.
 const NETS: &[(&str, &str)] = &[
-    // Inputs that the net lists.
+    // Inputs that are fields of the net become a layer.
     (
         "layer { name: 'r' type: 'ReLU' bottom: 'd' top: 'r' }
          input: 'd' input: 'e' input_dim: 1 input_dim: 3 input_dim: 5 input_dim: 7
@@ -22,9 +22,9 @@ const NETS: &[(&str, &str)] = &[
         "name: 'n' force_backward: true layer { name: 'input' type: 'Input' top: 'd'
            input_param { shape { dim: 1 dim: 2 } } }",
     ),
-    // Inputs without shapes, as in a model.
+    // Inputs without shapes, as in a model, are removed.
     ("input: 'd' layer { name: 'a' }", "layer { name: 'a' }"),
-    // A BatchNorm with three `param`, and a BatchNorm with one.
+    // A BatchNorm with three `param` loses them; a BatchNorm with one keeps it.
     (
         "layer { name: 'b' type: 'BatchNorm' param { lr_mult: 0 } param { lr_mult: 0 }
            param { lr_mult: 0 } }
@@ -32,7 +32,7 @@ const NETS: &[(&str, &str)] = &[
         "layer { name: 'b' type: 'BatchNorm' }
          layer { name: 'c' type: 'BatchNorm' param { lr_mult: 0 } }",
     ),
-    // V1: names of types, the four lists, rules and parameters.
+    // V1: type names, the four lists of the blobs' parameters, include rules, and parameters.
     (
         "layers { bottom: 'd' top: 'c' name: 'c' type: CONVOLUTION blobs_lr: 1 blobs_lr: 2
            weight_decay: 1 weight_decay: 0 param: 'w' blob_share_mode: PERMISSIVE
@@ -54,7 +54,7 @@ const NETS: &[(&str, &str)] = &[
          layer { type: 'Upsample' upsample_param { scale: 2 } } layer { type: 'Crop' }
          layer { unpooling_param { unpool_size: 9 } type: 'Unpooling' } layer { type: 'BN' bn_param {} }",
     ),
-    // V1's data layers: if one layer has its own transformations, all layers receive both messages.
+    // V1's data layers: if `data_param` of one has transformations, all get both messages.
     (
         "layers { type: DATA data_param { source: 's' scale: 0.5 mirror: true }
                   transform_param { mirror: false crop_size: 7 } }
@@ -66,7 +66,7 @@ const NETS: &[(&str, &str)] = &[
          layer { type: 'ReLU' }",
     ),
     ("layers { type: WINDOW_DATA }", "layer { type: 'WindowData' }"),
-    // V0: parameters are in the layer. The layer's type determines their new message.
+    // V0: the layer contains the parameters. Its type determines which message they move to.
     (
         "name: 'n' input: 'd' input_dim: 1 input_dim: 2 input_dim: 3 input_dim: 4
          layers { layer { name: 'c' type: 'conv' num_output: 4 kernelsize: 3 pad: 1 stride: 2
@@ -96,7 +96,7 @@ const NETS: &[(&str, &str)] = &[
         "layer { name: 'c' type: 'Convolution' bottom: 'd' top: 'c' convolution_param { pad: 2 } }
          layer { name: 'q' type: 'Pooling' bottom: 'd' top: 'q' pooling_param { pad: 2 } }",
     ),
-    // Data layers and their transformations.
+    // V0's data layers, whose transformations move to `transform_param`.
     (
         "layers { layer { name: 'd' type: 'data' source: 's' batchsize: 3 cropsize: 5 mirror: true
                           meanfile: 'm' scale: 2 rand_skip: 4 } top: 'd' }
@@ -125,15 +125,15 @@ fn nets_are_upgraded_as_caffe_does() {
 fn omitted_fields_are_noted() {
     let (net, notes) = upgraded("layers { layer { name: 'r' type: 'relu' pad: 1 } }");
     assert_eq!(net, format!("{}", message("NetParameter", "layer { name: 'r' type: 'ReLU' }")));
-    assert_eq!(notes, ["line 1, column 46: a layer of type 'relu' has no 'pad': left out"]);
+    assert_eq!(notes, ["line 1, column 46: omitted 'pad', which type 'relu' does not have"]);
     let (net, notes) = upgraded("debug_info: true layers { layer { name: 'r' } }");
     assert_eq!(net, format!("{}", message("NetParameter", "layer { name: 'r' }")));
-    assert_eq!(notes, ["line 1, column 13: a net of generation V0 has no 'debug_info': left out"]);
+    assert_eq!(notes, ["line 1, column 13: omitted 'debug_info', which V0 does not have"]);
     let three = "param { name: 'm' } param { name: 'v' } param { name: 'f' }";
     let (net, notes) = upgraded(&format!("layer {{ name: 'b' type: 'BatchNorm' {three} }}"));
     let plain = "layer { name: 'b' type: 'BatchNorm' }";
     assert_eq!(net, format!("{}", message("NetParameter", plain)));
-    assert_eq!(notes, ["layer 'b' (BatchNorm): it shares no blobs: Caffe ignores three 'param'"]);
+    assert_eq!(notes, ["layer 'b' (BatchNorm): Caffe ignores its 'param', so it shares no blobs"]);
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn nets_that_caffe_refuses_are_refused() {
         (
             "layers { layer { name: 'p' type: 'padding' } bottom: 'd' top: 'p' }
              layers { layer { name: 'r' type: 'relu' } bottom: 'p' top: 'r' }",
-            "layer 'r' (relu) of Caffe's generation V0: padding for what is neither",
+            "layer 'r' (relu) of Caffe's generation V0: padding before neither",
         ),
         (
             "layers { layer { name: 'p' type: 'padding' } top: 'p' }",

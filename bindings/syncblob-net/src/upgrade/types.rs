@@ -1,8 +1,8 @@
-//! Names of layer types in the older generations of Caffe.
+//! Names of layer types in Caffe's older formats: V0 with types as texts, and V1 with numbers.
 
 use crate::message::Message;
 
-/// V0's names of types. A type's position, counted from 1, is the type's number in V1.
+/// V0's type names, in the order of V1's numbers, which begin at 1.
 const V0: &[&str] = &[
     "accuracy",
     "bnll",
@@ -30,7 +30,7 @@ const V0: &[&str] = &[
     "window_data",
 ];
 
-/// The current names of V1's types. The index is the type's number. The last type is from a fork.
+/// The current type names, indexed by V1's numbers. The last type is from a fork of Caffe.
 const V1: &[&str] = &[
     "",
     "Accuracy",
@@ -75,8 +75,8 @@ const V1: &[&str] = &[
     "Crop",
 ];
 
-/// Types of forks whose number may mean another type in Caffe. A row has the number, the
-/// parameters' field and message type, which together identify the layer, and the layer's type.
+/// Types of forks that use one of Caffe's numbers. A layer with the number is of the fork's type if
+/// the field is present with this message type. A row: number, field, message type, fork's type.
 const FORKS: &[(usize, &str, &str, &str)] = &[
     (30, "convolution_param", "Convolution3DParameter", "Convolution3D"),
     (31, "pooling_param", "Pooling3DParameter", "Pooling3D"),

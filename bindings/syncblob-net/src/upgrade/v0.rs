@@ -1,5 +1,5 @@
-//! Upgrades V0. The name, type and parameters of a V0 layer are in a separate message, which is
-//! inside the message that became V1's layer. In V0, padding is a separate layer.
+//! Upgrades V0 layers. In V0, `layers` contains a message `layer` with the layer's name, type and
+//! parameters, and padding is a separate layer.
 
 use std::collections::HashMap;
 
@@ -80,14 +80,14 @@ pub(super) fn upgrade(net: &mut Message, notes: &mut Vec<String>) -> Result<()> 
     Ok(())
 }
 
-/// Removes fields of the net that generation V0 did not have, as Caffe does.
+/// Removes, as Caffe does, the fields of the net that V0 did not have.
 fn keep_own_fields(net: &mut Message, notes: &mut Vec<String>) {
     const KEPT: [&str; 5] = ["name", "layers", "input", "input_dim", "force_backward"];
     net.fields.retain(|field| {
         let kept = !field.is_known() || KEPT.contains(&field.name());
         if !kept {
             let (place, name) = (field.place(), field.name());
-            notes.push(format!("{place}: a net of generation V0 has no '{name}': left out"));
+            notes.push(format!("{place}: omitted '{name}', which V0 does not have"));
         }
         kept
     });
@@ -142,10 +142,10 @@ impl Padding {
     fn join(&self, layer: &mut Message) -> Result<()> {
         let this = inner(layer);
         if !matches!(this.text("type"), b"conv" | b"pool") {
-            return Err(failed(this, "padding for what is neither convolution nor pooling"));
+            return Err(failed(this, "padding before neither a convolution nor a pooling"));
         }
         if layer.all("bottom").count() != 1 {
-            return Err(failed(this, "padding for one of several bottoms"));
+            return Err(failed(this, "padding before a layer of several bottoms"));
         }
         for field in layer.fields.iter_mut().filter(|field| is(field, "bottom")) {
             field.value = self.bottom.clone();
@@ -181,7 +181,7 @@ fn upgrade_layer(old: &Message, notes: &mut Vec<String>) -> Result<Message> {
     Ok(layer)
 }
 
-/// Returns the fields. If a field is not repeated, returns only its last value.
+/// Returns the message's fields. If a singular field occurs several times, returns only the last.
 fn given(message: &Message) -> impl Iterator<Item = &Field> {
     let mut last = HashMap::new();
     for (at, field) in message.fields.iter().enumerate() {
@@ -214,7 +214,7 @@ fn add_field(
         message.fields.extend(moved(field.clone(), name, message, ""));
     } else {
         let (place, old_type) = (field.place(), old_type.escape_ascii());
-        notes.push(format!("{place}: a layer of type '{old_type}' has no '{name}': left out"));
+        notes.push(format!("{place}: omitted '{name}', which type '{old_type}' does not have"));
     }
 }
 

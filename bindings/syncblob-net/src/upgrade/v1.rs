@@ -1,4 +1,4 @@
-//! Upgrades V1, in which types are numbers, and four lists contain the parameters of blobs.
+//! Upgrades V1 layers, whose types are numbers, and whose blobs' parameters are in four lists.
 
 use super::{is, moved, text, types};
 use crate::message::{Field, Message, Place, Value};
@@ -50,12 +50,12 @@ fn type_of(layer: &Message) -> Result<Option<&'static str>> {
     let known = types::v1_type(number, layer);
     known.map(Some).ok_or_else(|| {
         let name = layer.text("name").escape_ascii();
-        Error::unsupported(format_args!("layer '{name}' of Caffe's generation V1: type {number}"))
+        Error::unsupported(format_args!("V1 layer '{name}' has the unknown type {number}"))
     })
 }
 
-/// Adds a field. Refuses an unknown field whose name a current layer declares, because the field
-/// would have an effect in the upgraded text.
+/// Adds a field. Refuses a field that V1 does not have but a current layer has, because Caffe would
+/// read the field in the upgraded text.
 fn add_field(
     layer: &mut Message,
     field: Field,
@@ -73,19 +73,19 @@ fn add_field(
     }
     match moved(field, &name, layer, layer_type) {
         Some(field) => layer.fields.push(field),
-        None => notes.push(format!("{place}: a current layer has no '{name}': left out")),
+        None => notes.push(format!("{place}: omitted '{name}', which current layers do not have")),
     }
     Ok(())
 }
 
-/// The parameters of a layer's blobs, with one message for each blob.
+/// The `param` messages of a layer, one for each blob.
 #[derive(Default)]
 struct Blobs {
     parameters: Vec<Message>,
     counts: [usize; LISTS.len()],
 }
 
-/// V1's lists of one value for each blob, each with the field of `param` that replaces the list.
+/// V1's fields that list one value for each blob, each with its new field in the message `param`.
 const LISTS: [(&str, &str); 4] = [
     ("param", "name"),
     ("blob_share_mode", "share_mode"),
@@ -94,7 +94,7 @@ const LISTS: [(&str, &str); 4] = [
 ];
 
 impl Blobs {
-    /// Moves the field's value if the field is in one of the lists. Returns whether it did.
+    /// If the field is one of LISTS, moves its value to the blob's `param`. Returns whether it is.
     fn take(&mut self, field: &Field) -> bool {
         let Some(list) = LISTS.iter().position(|list| is(field, list.0)) else { return false };
         let blob = self.counts[list];

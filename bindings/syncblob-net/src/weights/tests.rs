@@ -6,7 +6,7 @@ use super::same_shape;
 use crate::onnx::Custom;
 use crate::{Error, ErrorKind, Net, NetOptions, Result};
 
-/// Makes a model of layers with blobs of these shapes. All values are the layer's index.
+/// Makes a model of layers with blobs of these shapes. All values of a layer are its index.
 fn model(layers: &[(&str, &[&[usize]])]) -> Arc<Model> {
     let mut model = Model::create(Format::Caffemodel).unwrap();
     for (number, (name, blobs)) in layers.iter().enumerate() {
@@ -46,7 +46,7 @@ fn infer(net: &Net) -> Result<()> {
     }
 }
 
-/// Returns for each layer of the net the model's layer that contains the net layer's first blob.
+/// Returns, for each layer of the net, the index of the model's layer that stores its first blob.
 fn layers_of(net: &Net) -> Vec<usize> {
     infer(net).unwrap();
     let blobs = (0..net.layers().len()).map(|at| net.weights(at).unwrap().blobs[0]);
@@ -100,9 +100,9 @@ fn shared_blobs_are_those_that_caffe_copies_last() {
 fn weights_that_do_not_fit_are_refused() {
     let short: &[&[usize]] = &[&[2, 4, 1]];
     let refused = [
-        (model(&[("a", &[])]), "the model has 0 blobs for it, and it needs 1"),
-        (model(&[("a", &[BLOB[0], BLOB[0]])]), "the model has 2 blobs for it, and it needs 1"),
-        (model(&[("a", short)]), "its blob 0 is [2, 4, 1] in the model, and it needs [2, 4, 1, 1]"),
+        (model(&[("a", &[])]), "the model has 0 blobs for it, but it needs 1"),
+        (model(&[("a", &[BLOB[0], BLOB[0]])]), "the model has 2 blobs for it, but it needs 1"),
+        (model(&[("a", short)]), "its blob 0 is [2, 4, 1] in the model, but must be [2, 4, 1, 1]"),
     ];
     for (model, reason) in refused {
         let error = infer(&net(&[("a", "")], model)).unwrap_err();
@@ -110,7 +110,7 @@ fn weights_that_do_not_fit_are_refused() {
     }
 }
 
-/// A row has a filler of a layer that the model lacks, and the problem if it cannot be used.
+/// A row: the filler of a layer that the model lacks, and the error if it cannot fill the weights.
 #[test]
 fn fillers_make_the_weights_of_layers_that_the_model_lacks() {
     let filler = |text: &str| format!("weight_filler {{ {text} }}");
@@ -146,7 +146,7 @@ fn fillers_make_the_weights_of_layers_that_the_model_lacks() {
 fn blobs_that_the_model_lacks_are_not_shared() {
     let named = "param { name: 'w' }";
     let error = infer(&net(&[("a", named), ("b", named)], model(&[]))).unwrap_err();
-    let reason = "the model has no weights for it, nor for layers that share its blobs";
+    let reason = "the model has no weights for it, and no copy of the blobs it shares";
     assert_eq!(error.problems()[0].reason, reason);
 }
 

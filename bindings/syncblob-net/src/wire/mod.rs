@@ -8,11 +8,11 @@ use crate::schema::{is_layer, FieldInfo, Kind, MessageInfo, Schema};
 use crate::Result;
 use record::{place, Cursor, Record, Span, WireType};
 
-/// Reads bytes as a message of the schema. A field that is not in the schema, or has another wire
+/// Parses bytes to a message of the schema. A field that is not in the schema, or has another wire
 /// type than in the schema, is kept as the bytes of its value. The blobs of layers are omitted.
 ///
-/// Several messages may share the limits. The time is linear in the length of the bytes. The
-/// schema, not the message, bounds the recursion depth.
+/// Several calls may share the limits in `used`. The time is linear in the length of the bytes. The
+/// schema bounds the depth of the recursion.
 pub(crate) fn read_bytes(bytes: &[u8], message: &str, used: &mut Used<'_>) -> Result<Message> {
     used.bytes(bytes.len())?;
     let mut reader = Reader { bytes, groups: used.most_depth(), used, layer_type: String::new() };
@@ -25,12 +25,12 @@ struct Reader<'a, 'l> {
     bytes: &'a [u8],
     used: &'a mut Used<'l>,
     groups: usize,
-    /// The type of the surrounding layer, which some field numbers of forks depend on.
+    /// The type of the surrounding layer. In forks of Caffe, it decides what some numbers mean.
     layer_type: String,
 }
 
-/// A singular field that was found, and its index in the message. A message of several parts is
-/// read after all parts are found, as if the parts were one message.
+/// A singular field that was found, and its index in the message. A submessage may occur in several
+/// parts; after all parts are found, they are read as one message.
 struct Singular {
     /// The field's name. In forks, a field may have several numbers.
     name: &'static str,
@@ -126,7 +126,7 @@ impl Reader<'_, '_> {
         self.push(to, Label::Known(info), record, value)
     }
 
-    /// Reads a record that contains many packed values.
+    /// Reads a record of packed values: one field that contains many values.
     fn packed(&mut self, to: &mut Message, info: &'static FieldInfo, record: Record) -> Result<()> {
         let mut rest = record.value;
         while rest.start < rest.end {
@@ -162,8 +162,8 @@ impl Reader<'_, '_> {
         Cursor::new(self.bytes, span, self.groups)
     }
 
-    /// Finds a layer's type at any position in the layer. For an enum, returns the value's name. If
-    /// several types have the same number, returns the type whose parameters the layer contains.
+    /// Returns a layer's type, wherever it is in the layer's bytes; converts a number to a name.
+    /// If several types have the same number, returns the type whose parameters the layer contains.
     fn find_type(&self, info: &'static MessageInfo, parts: &[Span]) -> Result<String> {
         let Some(declared) = info.by_name("type", "") else { return Ok(String::new()) };
         let (mut found, mut present) = (Vec::new(), 0);
@@ -187,7 +187,7 @@ impl Reader<'_, '_> {
         Ok(found.into_iter().nth(own).unwrap_or_default())
     }
 
-    /// Returns the type's name. For a number, returns all types for which Caffe or forks use it.
+    /// Converts a type to names: Caffe and its forks may use one number for several types.
     fn types_of(&self, declared: &FieldInfo, value: Span) -> Result<Vec<String>> {
         let Kind::Enum(kind) = declared.kind else {
             return Ok(vec![String::from_utf8_lossy(self.of(value)).into_owned()]);
@@ -206,8 +206,8 @@ fn wire_type(kind: Kind) -> WireType {
     }
 }
 
-/// Returns whether the record has packed values. Every reader must accept packed values, even if
-/// the schema does not declare the field so.
+/// Returns whether the record has packed values. Protobuf's readers must accept packed values even
+/// for a field that the schema does not declare as packed.
 fn is_packed(info: &FieldInfo, record: Record) -> bool {
     info.repeated && record.wire_type == WireType::Bytes
 }
@@ -240,7 +240,7 @@ fn scalar(kind: Kind, cursor: &mut Cursor<'_>, bytes: &[u8]) -> Result<Option<Va
     }))
 }
 
-/// Returns the low half of a number. Protobuf does the same if a number is too large.
+/// Returns the low 32 bits of a number, as protobuf does if a number does not fit an `int32`.
 #[allow(clippy::cast_possible_truncation)]
 fn low_bits(number: u64) -> i32 {
     number as i32

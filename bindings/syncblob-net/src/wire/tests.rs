@@ -54,27 +54,27 @@ pub(crate) fn encode(message: &Message) -> Vec<u8> {
     out
 }
 
-/// Bytes, each with the text of the message that is read.
+/// Each row contains bytes, and the text of the message that is read from them.
 #[test]
 fn bytes_are_read_by_the_schema() {
     let rows: &[(&[u8], &str)] = &[
         (b"", ""),
         (b"\x0a\x01x", "name: \"x\"\n"),
-        // The last value of a singular field counts. The field has the position of its first value.
+        // If a singular field occurs twice, its last value is kept, at the position of the first.
         (b"\x0a\x01x\x28\x01\x0a\x02yz", "name: \"yz\"\nforce_backward: true\n"),
         // The parts of a singular message are joined into one.
         (
             b"\x32\x02\x10\x01\x32\x02\x10\x02\x32\x03\x1a\x01s",
             "state {\n  level: 2\n  stage: \"s\"\n}\n",
         ),
-        // Values may be packed or not, whatever the schema declares.
+        // A repeated field may be packed or not, whatever the schema declares.
         (b"\x42\x04\x0a\x02\x01\x02", "input_shape {\n  dim: 1\n  dim: 2\n}\n"),
         (b"\x42\x04\x08\x01\x08\x02", "input_shape {\n  dim: 1\n  dim: 2\n}\n"),
         (b"\x22\x03\x01\xac\x02\x20\x05", "input_dim: 1\ninput_dim: 300\ninput_dim: 5\n"),
-        // Only the low half of a number counts. A negative number may have ten bytes or five.
+        // Only the low 32 bits of a number are used. A negative number may have ten bytes or five.
         (b"\x20\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "input_dim: -1\n"),
         (b"\x20\xff\xff\xff\xff\x0f", "input_dim: -1\n"),
-        // No writer writes a bool above 1, so the field counts as unknown.
+        // A bool above 1, which no writer writes, is treated as an unknown field.
         (b"\x28\x80\x80\x04", "# field 5: 3 bytes\n"),
         // Wire types, field numbers and enum values that are not in the schema.
         (b"\x08\x05", "# field 1: 1 bytes\n"),
@@ -201,7 +201,7 @@ fn fields_have_places() {
     assert_eq!((level.place(), level.value()), (Place::Byte(8), &Value::Int(2)));
 }
 
-/// In full runs, there are as many bytes as the limit, so that quadratic time would take hours.
+/// With SYNCBLOB_TEST_FULL, the input is so long that quadratic time would mean hours.
 #[test]
 fn hostile_bytes_take_linear_time() {
     let full = std::env::var_os("SYNCBLOB_TEST_FULL").is_some();

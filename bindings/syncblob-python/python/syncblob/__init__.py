@@ -43,7 +43,7 @@ from .errors import (
 
 _Mapping.register(Model)
 for _function in (from_dlpack, load, load_backend, load_blob):
-    _function.__module__ = __name__  # pickles refer to this name
+    _function.__module__ = __name__  # a pickled function contains this name
 
 __all__ = [
     "ArgumentError",

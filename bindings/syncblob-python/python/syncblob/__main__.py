@@ -8,8 +8,8 @@ from ._syncblob import run_command
 
 def main() -> int:
     """Runs the command with the process's arguments; returns the exit status."""
-    # Restores the default action, because Python's handler would run only after the command: Ctrl-C
-    # would not end the process.
+    # Restore the default action of Ctrl-C, which ends the process. Python's handler would run only
+    # after the command.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     return run_command(["syncblob", *sys.argv[1:]])
 

@@ -6,7 +6,7 @@ from typing import Any, Optional
 class Error(Exception):
     """The base class of all failures of the library.
 
-    `code` is the status's name, such as ``"SB_ERR_MALFORMED"``; `offset` is the position in the
+    `code` is the C status, such as ``"SB_ERR_MALFORMED"``; `offset` is the error's position in the
     bytes or in the file, if known; `device_code` is the device driver's error number, or ``errno``;
     `filename` is the path that was passed to the call.
     """

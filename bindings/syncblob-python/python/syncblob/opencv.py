@@ -21,9 +21,9 @@ def readNetFromCaffe(prototxt: "Optional[_Source]" = None,
     """Returns a ``cv2.dnn.Net``, like OpenCV 4's function of the same name.
 
     `prototxt` and `caffeModel` are paths, or the files' contents: bytes, a bytearray or an array of
-    uint8; `bufferProto` and `bufferModel` are other names of these arguments. The net is converted
-    to ONNX in memory, which `cv2.dnn.readNetFromONNX` reads. `inputs` maps names of inputs to
-    shapes, for a net that does not contain these shapes.
+    uint8; `bufferProto` and `bufferModel` are other names of these arguments. `inputs` maps names
+    of inputs to shapes, for a net that does not contain these shapes. The net is converted to ONNX
+    in memory, and then read by `cv2.dnn.readNetFromONNX`.
 
     OpenCV is in the package opencv-python, or in opencv-python-headless, which opens no windows.
     """

@@ -1,6 +1,6 @@
 //! Compares the crate `syncblob` with other crates that store tensors: prost (a message declared in
-//! Rust) and safetensors. All crates process the same values in turns. Prints the fastest rounds,
-//! and the ratio of syncblob's time to the other crate's.
+//! Rust) and safetensors. All crates process the same values in turns. Prints each crate's time in
+//! its fastest round, and the ratio of syncblob's time to the other crate's.
 //!
 //! ```sh
 //! cargo run --release -p syncblob-tests --bin peers
@@ -16,7 +16,7 @@ use syncblob::{Blob, Payload};
 
 const SIZES: [usize; 3] = [256, 1 << 18, 16 << 20]; // floats
 
-/// The fields of BlobProto for a shape and floats.
+/// Caffe's message BlobProto, with only the fields for a shape and floats.
 #[derive(Clone, PartialEq, Message)]
 struct BlobProto {
     #[prost(float, repeated, packed = "true", tag = "5")]
@@ -33,7 +33,7 @@ struct BlobShape {
 
 type Work<'a> = (&'static str, Box<dyn FnMut() + 'a>);
 
-/// Runs `works` in turns. Returns the nanoseconds per call in the fastest round of each.
+/// Runs `works` in turns. Returns for each the nanoseconds per call in its fastest round.
 fn fastest(works: &mut [Work<'_>], calls: u32) -> Vec<f64> {
     let rounds = if calls > 1 { 100 } else { 15 };
     let mut best = vec![f64::INFINITY; works.len()];
@@ -49,7 +49,7 @@ fn fastest(works: &mut [Work<'_>], calls: u32) -> Vec<f64> {
     best
 }
 
-/// Prints the times of `works`; the first is syncblob's.
+/// Compares the first of `works`, which is syncblob's, with each of the others, and prints times.
 fn contest(what: &str, count: usize, mut works: Vec<Work<'_>>) {
     let calls = if count < 1 << 12 { 1000 } else { 1 };
     let best = fastest(&mut works, calls);

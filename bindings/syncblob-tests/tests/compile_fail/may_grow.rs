@@ -1,6 +1,6 @@
 use syncblob::{BlobAt, Filler, Reallocated, SolverInfo, Variance};
 
-// A later version may add members to structs and values to enums, so no program may list them all.
+// A program may not list all members of a struct or all values of an enum: later versions add some.
 
 fn made_of_its_members() -> SolverInfo {
     SolverInfo { iteration: 1, current_step: 0, learned_net: "net".into() } //~ E0639

@@ -56,14 +56,14 @@ fn swapped(mut a: Blob<f32>, mut b: Blob<f32>) {
     std::mem::swap(a, b); //~ E0277
 }
 
-// Two sharers may each hold a `&mut` to one memory, so the type must not be noalias.
+// Two blobs that share a memory may each hold a `&mut` to it, so rustc must not assume `noalias`.
 fn noalias() {
     fn taken_for_noalias<T: Unpin + ?Sized>() {}
     taken_for_noalias::<SyncedMemory>(); //~ E0277
 }
 
-// A reference to a memory cannot make a share, because the blob would not record the share, so that
-// writers would not check for sharers.
+// A reference to a memory has no method that shares the memory. The blob would not notice such a
+// share, so its methods would write the memory although it is shared.
 fn shared_behind_the_blob(blob: Blob<f32>) {
     let memory = blob.memory(Part::Data).unwrap();
     memory.handle(); //~ E0599

@@ -1,6 +1,6 @@
 use syncblob::{Blob, Part, Stream};
 
-// A `Pending` borrows the blob until the copy has been waited for.
+// A `Pending` borrows the blob until the program has waited for the copy.
 
 fn written(mut blob: Blob<f32>) {
     let copy = blob.memory(Part::Data).unwrap().push(Stream::DEFAULT).unwrap();

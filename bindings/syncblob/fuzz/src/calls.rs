@@ -187,11 +187,11 @@ pub enum ValuesCall {
 
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub enum StorageCall {
-    /// Sets a vector, which may be longer than the count, as the data.
+    /// Uses a vector, possibly with spare elements, as the blob's data.
     Adopt(B, u8, i8),
-    /// Sets elements, which other code may also read, as the data.
+    /// Uses elements as the blob's data, although other code may read them.
     Lend(B, u8, i8),
-    /// Makes a blob on bytes that begin at an offset from an aligned address.
+    /// Makes a blob that uses bytes at an offset from an aligned address.
     FromBytes(B, Dims, u8),
     SetHandle(H, i8),
     LendHandle(H, i8),

@@ -68,7 +68,7 @@ pub struct State {
     pub model: Model,
     pub saved: Vec<Saved>,
     pub loans: Loans,
-    /// Whether `arm` has made a device call fail.
+    /// Whether `arm` has requested the failure of a device call.
     is_armed: bool,
 }
 

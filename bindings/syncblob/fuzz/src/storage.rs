@@ -155,7 +155,7 @@ impl State {
     }
 }
 
-/// Returns whether a copy was refused because of the memory's head.
+/// Returns whether a copy was refused because its source side does not have the newest bytes.
 fn is_of_the_head(error: &syncblob::Error) -> bool {
     matches!(error.kind(), ErrorKind::InvalidArgument | ErrorKind::Uninitialized)
 }

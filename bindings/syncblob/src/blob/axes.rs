@@ -173,8 +173,8 @@ impl<T: Element> Blob<T> {
         get(|out, err| unsafe { sys::sb_blob_gpu_shape(self.raw(), out, err) })
     }
 
-    /// Replaces each memory that is larger than the count needs, and keeps the elements. Shared
-    /// memories, and memory that the caller owns, are not replaced.
+    /// Replaces each memory that is larger than the blob's count needs, and keeps the elements.
+    /// Shared memories, and memory that the caller owns, are not replaced.
     ///
     /// # Errors
     /// Out of memory, a cap that is reached, a device that fails.

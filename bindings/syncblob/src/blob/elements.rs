@@ -66,7 +66,7 @@ impl<T: Element> Blob<T> {
     ///
     /// # Errors
     /// Errors of [`data_mut`](Blob::data_mut), for data or diff;
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument) if both are one memory.
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) if data and diff are the same memory.
     pub fn data_and_diff_mut(&mut self) -> Result<(&mut [T], &mut [T])> {
         let data = self.pointer_mut(Part::Data, sys::sb_blob_mutable_cpu)?;
         let diff = self.pointer_mut(Part::Diff, sys::sb_blob_mutable_cpu)?;

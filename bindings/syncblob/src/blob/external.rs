@@ -7,14 +7,14 @@ use crate::ffi::{check, get};
 use crate::owner::{lend, lend_shared, reclaim};
 use crate::{Access, Context, Element, Error, ErrorKind, Result, Shape};
 
-/// Blobs on the caller's memory, without a copy.
+/// Blobs that use the caller's memory, without a copy.
 ///
 /// The blob takes ownership of the value that owns the memory. The library drops this owner, on any
 /// thread, when the blob and all sharers have released the memory and no copy uses it. A borrowed
 /// slice is not accepted, because the borrow could end during a device's copy.
 impl<T: Element> Blob<T> {
-    /// Makes a blob on a vector's elements, without a copy. ([`into_vec`](slice::into_vec) converts
-    /// a `Box<[T]>` to a vector at no cost.)
+    /// Makes a blob that uses a vector's elements, without a copy. ([`into_vec`](slice::into_vec)
+    /// converts a `Box<[T]>` to a vector at no cost.)
     ///
     /// ```
     /// use syncblob::Blob;
@@ -33,8 +33,8 @@ impl<T: Element> Blob<T> {
         Self::in_context(&Context::host()).from_vec(shape, values)
     }
 
-    /// Makes a blob on elements that other code may also read, such as an `Arc<[T]>`, without a
-    /// copy. The library never writes the elements: a call that writes first copies them.
+    /// Makes a blob that uses shared elements, such as an `Arc<[T]>`, without a copy. Other code
+    /// may read the elements. Before its first write, the library copies them to its own memory.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -58,7 +58,7 @@ impl<T: Element> Blob<T> {
         Self::in_context(&Context::host()).from_shared(shape, owner)
     }
 
-    /// Makes a blob on bytes, such as `bytes::Bytes`, a memory-mapped file or an `Arc<[u8]>`,
+    /// Makes a blob that uses bytes, such as `bytes::Bytes`, a mapped file or an `Arc<[u8]>`,
     /// without a copy. The bytes are elements in the machine's byte order. As in
     /// [`from_shared`](Blob::from_shared), the bytes are never written. For Caffe's messages see
     /// `from_proto`.
@@ -122,7 +122,7 @@ impl<T: Element> Blob<T> {
     /// Errors of [`data`](Blob::data); out of memory.
     pub fn into_vec(self) -> Result<Vec<T>> {
         let (lent, count) = (self.data()?.as_ptr(), self.count());
-        // SAFETY: the blob is live, and `self`, its only user, keeps no slice of it.
+        // SAFETY: the blob is live, and only `self` uses it, without a slice.
         let owner = unsafe {
             reclaim(|deleter| {
                 get(|out, err| {

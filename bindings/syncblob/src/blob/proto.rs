@@ -157,8 +157,8 @@ impl<T: Float> Blob<T> {
     /// file, such as `/dev/stdout`, is refused. The new file has the permissions of the old file
     /// without set-user-ID and set-group-ID, and the old owner and group if the process may set
     /// them. If the process may not set the group, group and others get only permissions that both
-    /// had. The POSIX access list of Linux is kept, or narrowed to the permissions that all entries
-    /// have. Extended attributes are not kept, and other hard links keep the old file.
+    /// had. Linux's POSIX access control list is kept, or narrowed to the permissions that all its
+    /// entries have. Extended attributes are lost, and other hard links refer to the old file.
     ///
     /// # Errors
     /// [`Io`](ErrorKind::Io); errors of [`to_proto`](Blob::to_proto).

@@ -25,7 +25,7 @@ struct Read<T> {
     data: OwnedValues<T>,
 }
 
-/// Elements to write; a human-readable format gets a word for a value that JSON has no number for.
+/// Elements to write. In a human-readable format, values such as NaN, which JSON lacks, are words.
 struct Values<'a, T>(&'a [T]);
 
 struct OwnedValues<T>(Vec<T>);

@@ -121,7 +121,7 @@ impl<T: Element> Blob<T> {
     }
 
     /// Returns host memory whose elements the caller must overwrite. Bytes beyond the elements must
-    /// not change, so a memory that has such bytes is accessed by a call that keeps all bytes.
+    /// not change, so if the memory has such bytes, uses a C call that keeps all bytes.
     fn overwritable(&mut self, part: Part) -> Result<*mut T> {
         let is_whole = self.memory(part)?.size() == self.count() * size_of::<T>();
         let call: MutAccess =

@@ -35,7 +35,7 @@ impl ReducerOptions {
         self
     }
 
-    /// Sets the maximum size of a bucket. With 0 every blob is reduced separately.
+    /// Sets the maximum size of a bucket in bytes. With 0 every blob is reduced separately.
     pub fn bucket_bytes(mut self, bytes: usize) -> Self {
         self.bucket_bytes = bytes;
         self
@@ -101,10 +101,10 @@ impl<'c, T: Reduced> Reducer<'c, T> {
     /// collective methods return an error. The blobs are borrowed until the step has returned.
     ///
     /// A step is abandoned if it fails after the first `ready`, or if `work` returns an error or
-    /// panics after the first `ready`. An abandoned step waits for started buckets. Then diffs are
-    /// unspecified, reducer and communicator are unusable, and the other ranks wait for the buckets
-    /// that this rank has not started. If the engine may still use a diff's memory, the blob
-    /// releases that memory, and its diff reads as zeros.
+    /// panics after the first `ready`. An abandoned step waits for started buckets. Afterwards,
+    /// diffs are unspecified, reducer and communicator are unusable, and the other ranks wait for
+    /// the buckets that this rank has not started. If the engine may still use a diff's memory, the
+    /// blob releases that memory, and its diff reads as zeros.
     ///
     /// # Errors
     /// Errors of `work`; [`InvalidArgument`](ErrorKind::InvalidArgument) if a blob was not ready

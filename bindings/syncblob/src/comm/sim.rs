@@ -7,8 +7,8 @@ use super::{count_to_c, Comm};
 use crate::ffi::{check, sized};
 use crate::{Context, Result};
 
-/// Ranks that are threads of this process, for tests on one machine. Sums are computed in double
-/// precision, in the order of ranks, so every run computes the same sums.
+/// Options of simulated ranks, which are threads of this process, for tests. Sums are computed in
+/// double precision, in the order of ranks, so every run computes the same sums.
 ///
 /// ```
 /// use std::time::Duration;
@@ -43,8 +43,8 @@ impl SimOptions {
         self
     }
 
-    /// Sets the maximum delay. Each rank sees the end of each operation after a random delay up to
-    /// this maximum. The time limit does not count the delay.
+    /// Sets the maximum delay. At each rank, each operation ends after a random delay up to this
+    /// maximum, which does not count towards the time limit.
     pub fn delay(mut self, most: Duration) -> Self {
         self.delay = most;
         self
@@ -107,9 +107,9 @@ pub enum Failure {
 }
 
 impl Comm {
-    /// Makes one operation of this simulated rank fail: the `nth`, counted from now. 1 is the next
-    /// operation; 0 cancels the failure. An operation is a request to the engine. Each blob or
-    /// bucket needs at least one operation.
+    /// Makes the `nth` operation from now on of this simulated rank fail. 1 is the next operation;
+    /// 0 cancels the failure. An operation is a request to the engine. Each blob or bucket needs at
+    /// least one operation.
     ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for a rank that is not simulated.

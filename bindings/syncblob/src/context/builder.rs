@@ -41,8 +41,8 @@ unsafe impl Send for ContextBuilder {}
 unsafe impl Sync for ContextBuilder {}
 
 impl ContextBuilder {
-    /// Sets the device: `"cpu"` (no device, the default), `"cuda:0"` and so on, the simulated device
-    /// `"sim:0"`, or a device of a backend that [`load_backend`](crate::load_backend) has loaded.
+    /// Sets the device: `"cpu"` (no device, the default), a GPU such as `"cuda:0"`, the simulated
+    /// device `"sim:0"`, or a device of a backend from [`load_backend`](crate::load_backend).
     pub fn device(mut self, name: impl Into<String>) -> Self {
         self.device = Some(name.into());
         self

@@ -92,8 +92,8 @@ impl Limits {
     }
 
     pub(crate) fn to_c(self) -> Result<sys::sb_limits> {
-        // Only `max_axes` must fit C's type. Any other bound is cut to the type's largest value,
-        // because no file reaches either.
+        // Only `max_axes` must fit C's type. Any other bound that does not fit becomes the type's
+        // largest value, which no file reaches.
         let max_axes = i64::try_from(self.max_axes).map_err(|_| {
             let message = format!("max_axes is {}, more than {}", self.max_axes, Shape::MAX_AXES);
             Error::new(ErrorKind::InvalidArgument, message)

@@ -19,7 +19,7 @@ macro_rules! stats {
 }
 
 stats! {
-    /// Bytes of live ordinary host memory, including the library's handles.
+    /// Bytes of live host memory that is not page-locked, including the library's handles.
     host_bytes,
     /// The peak of `host_bytes`.
     host_peak,
