@@ -312,7 +312,7 @@ fn a_proto_can_change_the_shape() {
     blob.read_proto_reshape(&bytes).unwrap();
     assert!(blob.has_shape_of_proto(&bytes).unwrap());
     assert_eq!((blob.shape(), blob.data().unwrap()), (&[2, 3][..], &[2.0; 6][..]));
-    assert_eq!(blob.data().unwrap().as_ptr(), start); // the memory was large enough and was kept
+    assert_eq!(blob.data().unwrap().as_ptr(), start); // the old memory was large enough
     let shape = [0x0a, 2, 5, 4]; // BlobShape { dim: [5, 4] }, packed
     assert!(blob.reshape_proto(&shape).unwrap().data);
     assert_eq!(blob.shape(), [5, 4]);

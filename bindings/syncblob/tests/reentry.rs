@@ -229,7 +229,7 @@ struct Failing;
 static FAILS: AtomicBool = AtomicBool::new(false);
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: every allocation is the system allocator's, or fails.
+// SAFETY: every allocation that succeeds is made by the system allocator.
 unsafe impl GlobalAlloc for Failing {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if FAILS.load(SeqCst) && one_in(60) {
@@ -249,7 +249,7 @@ unsafe impl GlobalAlloc for Failing {
 
 // --- steps --------------------------------------------------------------------------------
 
-/// Returns a small whole number. Sums and differences of such numbers are whole, which numbers in
+/// Returns a small whole number. Sums and differences of such numbers are whole, but the values of
 /// invalid memory rarely are.
 fn value() -> f32 {
     below(16) as f32 - 8.0

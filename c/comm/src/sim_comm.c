@@ -86,7 +86,7 @@ static sb_status make_operation(struct sb__sim_group *group, struct sb__sim_oper
     return SB_OK;
 }
 
-/* Stores the call of the first rank to arrive: the calls of the other ranks must equal it. */
+/* Stores the call of the rank that calls first. The calls of the other ranks must be equal. */
 static void describe(struct sb__sim_operation *operation, int32_t rank, const struct call *call) {
     operation->kind = call->kind;
     operation->op = call->op;
@@ -192,7 +192,7 @@ static int32_t first_missing(const struct sb__sim_group *group,
     return rank;
 }
 
-/* Fails the group if the operation cannot complete, or has not completed at the time `until`. */
+/* Fails the group if a missing rank has ended, or if a rank is still missing after `until`. */
 static void look_for_missing(struct sb__sim_group *group, const struct sb__sim_part *part,
                              uint64_t until) {
     const int32_t missing = first_missing(group, part->operation);
@@ -213,7 +213,7 @@ static void leave(struct sb__sim_group *group, struct sb__sim_part *part) {
 }
 
 /* If the operation is complete for this rank, leaves it and sets `*out_done`. Returns COMM_FAILURE
-   if it cannot complete, or another rank has not called it at the time `until`; else SB_OK. */
+   if it cannot complete, or if another rank has not called it by the time `until`; else SB_OK. */
 static sb_status look(struct sb__sim_group *group, struct sb__sim_part *part, uint64_t until,
                       bool *out_done, sb_error *err) {
     *out_done = false;
@@ -229,8 +229,8 @@ static sb_status look(struct sb__sim_group *group, struct sb__sim_part *part, ui
     return SB_OK;
 }
 
-/* Waits until the group changes or until `due`. May return earlier, because the system's clock may
-   be adjusted, so callers check again. */
+/* Waits until the group changes or until `due`. The wait may end earlier if the system's clock is
+   adjusted, so callers check again. */
 static void sleep_until(struct sb__sim_group *group, uint64_t due) {
     const uint64_t now = sb__comm_now(), left = due > now ? due - now : 0;
     const uint64_t wait = left < LONGEST_SLEEP ? left : LONGEST_SLEEP;
@@ -399,7 +399,7 @@ static sb_status make_group(int32_t size, const sb_sim_comm_options *options,
     return SB_OK;
 }
 
-/* On failure closes all ranks, which frees the group. */
+/* Creates the ranks' communicators. On failure closes all ranks, which frees the group. */
 static sb_status make_ends(sb_context *context, struct sb__sim_group *group, sb_comm **ends,
                            sb_error *err) {
     const int32_t size = group->size;

@@ -252,7 +252,7 @@ static void differ(sb_comm *comm, void *arg) {
     expect_status(SB_ERR_COMM_FAILURE, make_call(comm, pair[sb_comm_rank(comm)], &err));
     expect(!strcmp(err.message, texts[0]) || !strcmp(err.message, texts[1]));
     expect_status(SB_ERR_COMM_FAILURE, sb_comm_barrier(comm, &err));
-    expect(!strcmp(err.message, "the communicator is of no use after an earlier failure"));
+    expect(!strcmp(err.message, "the communicator is unusable after an earlier failure"));
 }
 
 TEST(a_difference_of_calls_is_reported_with_both_calls) {

@@ -261,7 +261,7 @@ static void fail_step(const sb_comm_engine *engine, enum slot slot, int64_t nth,
     }
     assert_int_equal(reduced, w.mirror.num_sent - w.mirror.abandoned);
     assert_status(SB_ERR_COMM_FAILURE, sb_reducer_ready(w.reducer, w.blobs[0], &err));
-    assert_string_equal(err.message, "the communicator is of no use after an earlier failure");
+    assert_string_equal(err.message, "the communicator is unusable after an earlier failure");
     assert_status(SB_ERR_COMM_FAILURE, sb_reducer_wait(w.reducer, &err));
     for (int i = 0; i < MOST; i++) { /* the caller may use the blobs again */
         const int64_t longer = 60;

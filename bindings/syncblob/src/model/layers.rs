@@ -18,7 +18,7 @@ pub struct Layers<'m> {
 }
 
 impl<'m> Layers<'m> {
-    /// Returns a layer; `index` is below the number of layers.
+    /// Returns a layer; `index` must be less than the number of layers.
     pub(super) fn get(model: &'m Model, index: usize) -> Layer<'m> {
         model.layer(index).expect("the index is below the number of layers")
     }
@@ -84,7 +84,7 @@ impl<'m> Layer<'m> {
         String::from_utf8_lossy(self.name_bytes())
     }
 
-    /// Returns the bytes of the layer's name in the file.
+    /// Returns the layer's name as the file stores it.
     pub fn name_bytes(&self) -> &'m [u8] {
         // SAFETY: the text lives as long as the model stays unchanged.
         unsafe { text_bytes(self.info.name) }
@@ -96,7 +96,7 @@ impl<'m> Layer<'m> {
         String::from_utf8_lossy(self.layer_type_bytes())
     }
 
-    /// Returns the bytes of the layer's type in the file.
+    /// Returns the layer's type as the file stores it.
     pub fn layer_type_bytes(&self) -> &'m [u8] {
         // SAFETY: the text lives as long as the model stays unchanged.
         unsafe { text_bytes(self.info.type_) }
@@ -151,7 +151,7 @@ impl<'m> Layer<'m> {
         self.model.load((self.index, index))
     }
 
-    /// Returns one of the layer's blobs, not loaded.
+    /// Returns one of the layer's blobs without loading its values.
     ///
     /// # Errors
     /// Errors of [`Model::blob`].
