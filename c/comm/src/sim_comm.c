@@ -157,7 +157,7 @@ static sb_status begin_locked(struct sb__sim_rank *rank, const struct call *call
     const bool due = is_due(rank);
     if (due && rank->mode == SB_SIM_COMM_FAIL_NOW)
         return sb__comm_fail(err, SB_ERR_COMM_FAILURE,
-                             "operation %llu of rank %d failed as was asked",
+                             "operation %llu of rank %d failed as planted",
                              (unsigned long long)rank->number + 1, rank->rank);
     if (operation->arrived && !agree(operation, call)) {
         break_by_difference(rank, operation, call);
@@ -351,7 +351,7 @@ static int32_t sim_abandon(void *comm, void *request) {
     struct sb__sim_part *part = request;
     (void)pthread_mutex_lock(&rank->group->lock);
     if (!is_complete(rank->group, part)) /* a complete operation is freed with the group */
-        break_group(rank->group, "rank %d has given up", rank->rank);
+        break_group(rank->group, "rank %d abandoned a request", rank->rank);
     (void)pthread_mutex_unlock(&rank->group->lock);
     return 1;
 }

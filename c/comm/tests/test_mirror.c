@@ -1,5 +1,5 @@
-/* Tests the arguments that a communicator passes to its engine, and what it does with the results.
-   The other of two ranks does the same as this rank. */
+/* Tests the arguments that a communicator passes to its engine, and how it uses the results. The
+   other of two ranks does the same as this rank. */
 #include "blobs.h"
 #include "mirror.h"
 
@@ -326,10 +326,10 @@ TEST(destroying_a_reducer_waits_for_buckets_in_flight) {
     }
 }
 
-/* --- a device that fails while it scales ----------------------------------------------------- */
+/* --- a device that fails while it scales a mean ---------------------------------------------- */
 
-/* Scaling blob `scale` of three fails, and the engine fails at blob `engine`; 0: no failure. In the
-   step the host's bytes are current, so that the step can continue without the device. */
+/* The device fails while it scales blob `scale` of three, and the engine fails at blob `engine`; 0:
+   no failure. In a step the host's bytes are current, so the step can go on without the device. */
 static void fail_scaling(bool in_step, int64_t scale, int64_t engine) {
     struct world w;
     sb_status st = SB_OK;

@@ -44,7 +44,7 @@ static void print_result(void *user, const sb_conformance_result *result) {
 static void print_claim(void *user, const char *claim) {
     (void)user;
     printf("%s ... ", claim);
-    (void)fflush(stdout); /* the output is complete if the backend crashes */
+    (void)fflush(stdout); /* the output must be complete even if the backend crashes */
 }
 
 static int print_claims(void) {

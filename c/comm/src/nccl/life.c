@@ -212,7 +212,7 @@ static sb_status wait_for_ranks(const struct sb__nccl_end *end, uint64_t began, 
         return SB_OK;
     if (state != SB__NCCL_IN_PROGRESS)
         return fill(end->nccl, end->comm, state, "ncclCommInitRankConfig", err);
-    (void)snprintf(message, sizeof message, "not all of %d ranks have come within %llu ms",
+    (void)snprintf(message, sizeof message, "not all of %d ranks connected within %llu ms",
                    end->size, (unsigned long long)(end->limit / MILLISECOND));
     return sb_error_fill(err, SB_ERR_COMM_FAILURE, 0, message);
 }

@@ -304,8 +304,8 @@ static sb_status fail_late(struct sb__nccl_end *end, const struct sb__nccl_reque
                            sb_error *err) {
     char message[sizeof err->message];
     (void)snprintf(message, sizeof message,
-                   "rank %d of %d waited %llu ms for %s of %lld elements: another rank is late, or "
-                   "gone, or calls something else",
+                   "rank %d of %d waited %llu ms for %s of %lld elements: another rank is late, "
+                   "has ended, or makes another call",
                    end->rank, end->size, (unsigned long long)(end->limit / 1000000u),
                    name_of(request), (long long)request->buffer.count);
     sb__comm_ignore(sb_error_fill(err, SB_ERR_COMM_FAILURE, 0, message));
