@@ -21,16 +21,16 @@ static bool is_name(const char *name) {
 }
 
 static sb_status check_engine(const sb_comm_engine *engine, sb_error *err) {
-    const char *missing = !engine->name                               ? "name"
-                          : !engine->open || !engine->close           ? "life"
-                          : !engine->all_reduce || !engine->broadcast ? "collectives"
+    const char *missing = !engine->name                               ? "a name"
+                          : !engine->open || !engine->close           ? "the slots open and close"
+                          : !engine->all_reduce || !engine->broadcast ? "all_reduce and broadcast"
                                                                       : NULL;
     const int requests = !!engine->start + !!engine->test + !!engine->wait + !!engine->abandon;
     if (engine->flags & ~(uint32_t)SB_COMM_ENGINE_HALF)
         return sb__comm_fail(err, SB_ERR_UNSUPPORTED, "unknown flags 0x%x of an engine",
                              engine->flags);
     if (missing)
-        return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT, "the engine's table lacks its %s",
+        return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT, "an engine's table must have %s",
                              missing);
     if (requests != 0 && requests != 4)
         return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT,

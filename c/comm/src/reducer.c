@@ -11,7 +11,7 @@ static size_t max_size(size_t a, size_t b) {
 }
 
 /* Returns whether a blob is reduced in place. Gathering copies the blob twice, which for a large
-   blob takes longer than a separate message. The time of a message grows with the ranks. */
+   blob takes longer than a separate message. A message takes longer if there are more ranks. */
 static bool is_large(const sb_reducer *reducer, const sb_blob *blob) {
     const size_t bytes = sb__comm_blob_bytes(blob);
     return bytes >= reducer->bucket_bytes ||

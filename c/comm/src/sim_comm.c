@@ -424,8 +424,8 @@ sb_status sb_sim_comm_create(sb_context *context, int32_t size, const sb_sim_com
     if (!out)
         return sb__comm_fail_null(err, "out");
     if (size < 1 || size > SB_SIM_COMM_MAX)
-        return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT,
-                             "the number of ranks is %d: not from 1 to %d", size, SB_SIM_COMM_MAX);
+        return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT, "the number of ranks is %d, not 1 to %d",
+                             size, SB_SIM_COMM_MAX);
     if (options)
         st = sb__comm_adopt_struct(&ours, sizeof ours, FIRST_OPTIONS_SIZE, options,
                                    options->struct_size, "sb_sim_comm_options", err);
@@ -449,7 +449,7 @@ sb_status sb_sim_comm_fail(sb_comm *comm, int64_t nth, sb_sim_comm_failure mode,
         return st;
     if (nth < 0 || (mode != SB_SIM_COMM_FAIL_NOW && mode != SB_SIM_COMM_STOP))
         return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT,
-                             "there is no operation %lld or no mode %d", (long long)nth, mode);
+                             "the operation %lld or the mode %d is invalid", (long long)nth, mode);
     if (comm->engine.open != sim_open)
         return sb__comm_fail(err, SB_ERR_UNSUPPORTED, "the communicator's engine is %s, not sim",
                              comm->engine.name);

@@ -1,5 +1,4 @@
-/* Tests the arguments that a communicator passes to its engine, and how it uses the results. The
-   other of two ranks does the same as this rank. */
+/* Tests the arguments that a communicator passes to its engine, and how it uses the results. */
 #include "blobs.h"
 #include "mirror.h"
 
@@ -284,8 +283,7 @@ TEST(a_step_ends_if_the_engine_fails) {
     }
 }
 
-/* If both sides of a blob were current and its reduction in place fails, the other side stays
-   current. */
+/* If a reduction in place fails and both sides were current, the other side stays current. */
 TEST(a_failed_reduction_in_place_keeps_the_other_side) {
     for (int takes = 0; takes < 2; takes++) {
         for (enum slot slot = BEGIN; slot <= WAIT; slot += 2) {
@@ -577,9 +575,11 @@ TEST(a_missing_required_slot_is_refused) {
     sb_comm *comm = NULL;
     for (int i = 0; i < 5; i++) {
         sb_comm_engine table = mirror_engine;
-        const char *what = i == 0 ? "name" : i < 3 ? "life" : "collectives";
+        const char *what = i == 0  ? "a name"
+                           : i < 3 ? "the slots open and close"
+                                   : "all_reduce and broadcast";
         char text[80];
-        (void)snprintf(text, sizeof text, "the engine's table lacks its %s", what);
+        (void)snprintf(text, sizeof text, "an engine's table must have %s", what);
         if (i == 0)
             table.name = NULL;
         if (i == 1)

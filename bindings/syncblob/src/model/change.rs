@@ -93,7 +93,7 @@ impl Model {
     ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for a format other than a caffemodel;
-    /// [`OverLimit`](crate::ErrorKind::OverLimit) above 2 GiB − 1; out of memory.
+    /// [`OverLimit`](crate::ErrorKind::OverLimit) for a text above 2 GiB − 1; out of memory.
     pub fn add_layer(
         &mut self,
         name: impl AsRef<[u8]>,

@@ -78,7 +78,7 @@ impl<'m> Layer<'m> {
         self.index
     }
 
-    /// Returns the layer's name. Bytes that are not UTF-8 are replaced;
+    /// Returns the layer's name, with U+FFFD in place of bytes that are not UTF-8;
     /// [`name_bytes`](Layer::name_bytes) returns all bytes unchanged.
     pub fn name(&self) -> Cow<'m, str> {
         String::from_utf8_lossy(self.name_bytes())
@@ -91,7 +91,7 @@ impl<'m> Layer<'m> {
     }
 
     /// Returns the layer's type, such as `"Convolution"`; for a V1 layer the name of the enum
-    /// value, such as `"CONVOLUTION"`. Bytes that are not UTF-8 are replaced.
+    /// value, such as `"CONVOLUTION"`. Bytes that are not UTF-8 become U+FFFD.
     pub fn layer_type(&self) -> Cow<'m, str> {
         String::from_utf8_lossy(self.layer_type_bytes())
     }

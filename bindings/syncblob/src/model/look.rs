@@ -18,7 +18,7 @@ impl Model {
         Format::from_code(unsafe { sys::sb_model_format(self.as_ptr()) })
     }
 
-    /// Returns the net's name, empty if it has none. Bytes that are not UTF-8 are replaced;
+    /// Returns the net's name, which may be empty. Bytes that are not UTF-8 become U+FFFD;
     /// [`name_bytes`](Model::name_bytes) returns all bytes unchanged.
     pub fn name(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(self.name_bytes())
