@@ -88,7 +88,7 @@ impl Model {
     }
 
     /// Opens the bytes of a reader and detects their format. The model owns the reader, and several
-    /// threads may read at once.
+    /// threads may call the reader at the same time.
     ///
     /// ```no_run
     /// use std::io;
@@ -200,7 +200,7 @@ impl Model {
     ///
     /// # Safety
     /// `raw` is a live model that was made in `context`, and nothing else owns it. The bytes or the
-    /// source that it was opened from outlive it.
+    /// source that the model was opened from outlive the model.
     pub unsafe fn from_raw(raw: NonNull<sys::sb_model>, context: &Context) -> Self {
         let mut model = Self::own(raw.as_ptr(), context);
         model.clear_progress();

@@ -14,7 +14,7 @@ use crate::Result;
 pub enum Access {
     /// The library may write the memory.
     Writable,
-    /// The library never writes the memory; before its first write it makes a private copy.
+    /// The library never writes the memory; instead it writes a private copy.
     ReadOnly,
 }
 

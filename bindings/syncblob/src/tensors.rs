@@ -101,7 +101,7 @@ fn view<'b, T: Element>(blob: &'b Blob<T>, values: &'b [T]) -> Result<TensorView
 ///
 /// A blob shares ownership of the file's bytes as long as it uses a tensor. Only tensors that are
 /// not aligned for their element type are copied (none in a mapped file that `safetensors` wrote).
-/// The library never writes the file's bytes; before its first write it makes a private copy.
+/// The library never writes the file's bytes; instead it writes a private copy.
 ///
 /// ```
 /// use std::fs::File;
@@ -171,7 +171,7 @@ impl Safetensors {
         &self.metadata
     }
 
-    /// Makes a blob from a tensor: it uses the file's bytes, or a copy if they are not aligned.
+    /// Makes a blob from a tensor. The blob uses the file's bytes, or a copy if they are unaligned.
     ///
     /// # Errors
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) when no tensor has the name;

@@ -47,8 +47,8 @@ struct sb__registered {
 
 #define SB__ROOMS 2
 
-/* A blob is large if its bytes are at least this number times the number of ranks. The number was
-   measured for two ranks (`./dev bench comm`); the growth with the ranks is an estimate. */
+/* A blob is large if its size in bytes is at least this value times the number of ranks. The value
+   was measured for two ranks (`./dev bench comm`); for more ranks it is an estimate. */
 #define SB__LARGE_BYTES_A_RANK ((size_t)128 << 10)
 
 struct sb_reducer {
@@ -65,8 +65,7 @@ struct sb_reducer {
     struct sb__room rooms[SB__ROOMS];
     size_t room_bytes; /* 0: no gathering */
     bool in_step;
-    sb_status result; /* of the step so far: SB_OK, or DEVICE_LOST if scaling failed
-                       */
+    sb_status result; /* of the step: SB_OK, or DEVICE_LOST if scaling failed */
     sb_error error;
     struct sb__comm_write *ended; /* writes that the public call destroys last */
 };

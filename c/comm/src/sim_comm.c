@@ -36,9 +36,8 @@ static sb_status fail_broken(const struct sb__sim_group *group, sb_error *err) {
 
 /* --- operations --------------------------------------------------------------------- */
 
-/* Appends an operation. It becomes the upcoming operation of every rank that has called all earlier
-   operations.
- */
+/* Appends an operation, which becomes the upcoming operation of every rank that has called all
+   earlier operations. */
 static void append(struct sb__sim_group *group, struct sb__sim_operation *operation) {
     operation->previous = group->last;
     if (group->last)
@@ -186,13 +185,14 @@ static int32_t first_missing(const struct sb__sim_group *group,
     int32_t rank = 0;
     while (operation->parts[rank].here)
         rank++;
-    for (int32_t i = rank; i < group->size; i++) /* prefer a destroyed rank: it will not arrive */
+    for (int32_t i = rank; i < group->size; i++) /* prefer a destroyed rank, which cannot call */
         if (!operation->parts[i].here && group->ranks[i].gone)
             return i;
     return rank;
 }
 
-/* Fails the group if a missing rank has ended, or if a rank is still missing after `until`. */
+/* Fails the group if a rank that has not called the operation has ended, or if it has not called
+   the operation by the time `until`. */
 static void look_for_missing(struct sb__sim_group *group, const struct sb__sim_part *part,
                              uint64_t until) {
     const int32_t missing = first_missing(group, part->operation);

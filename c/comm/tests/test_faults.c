@@ -1,6 +1,6 @@
 /* Makes every call of a communicator and of a reducer while the n-th allocation or device operation
    fails, for every n. Bytes and heads must then be as before the call or as after a successful
-   call, a retry must be possible, and nothing may leak. The other rank does the same as this. */
+   call, a retry must be possible, and nothing may leak. Both ranks make the same calls. */
 #include "blobs.h"
 #include "fail_calloc.h"
 #include "faults.h"

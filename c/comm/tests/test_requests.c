@@ -1,5 +1,5 @@
-/* Tests a reducer on two engines of one rank. One engine has no requests. Those of the other never
-   end and cannot be cancelled, so memory that they may still write must not be freed. */
+/* Tests a reducer on two engines of one rank. The first has no requests. Requests of the second
+   never end and cannot be cancelled, so memory that they may still write must not be freed. */
 #include "blobs.h"
 
 #include "context/context.h"

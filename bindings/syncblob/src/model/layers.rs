@@ -124,7 +124,7 @@ impl<'m> Layer<'m> {
 
     /// Returns the layer's message without its blobs, for programs that need a net's topology:
     /// Caffe's `LayerParameter`, or `V1LayerParameter` for an older
-    /// [`generation`](Layer::generation). The call reads little more of the file than the message.
+    /// [`generation`](Layer::generation). The call reads little of the file beyond the message.
     ///
     /// ```
     /// use syncblob::{Format, Model};

@@ -34,7 +34,7 @@ impl OpenOptions {
         Self::default()
     }
 
-    /// Sets the context: it loads the blobs, and its limits apply.
+    /// Sets the context in which blobs are loaded; the limits of this context apply.
     pub fn context(mut self, context: &Context) -> Self {
         self.context = context.clone();
         self

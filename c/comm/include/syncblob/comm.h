@@ -16,13 +16,13 @@
  * Failures: COMM_FAILURE means that the engine has failed; the error contains its message. The
  * communicator is unusable afterwards: every later collective call returns COMM_FAILURE, since the
  * ranks no longer agree on the next operation. Bytes that were being reduced or received when the
- * engine failed are unspecified. Later blobs of the call are unchanged. If the call fails with any
- * other status, it has sent nothing and may be retried, with one exception: to compute a mean on a
+ * engine failed are unspecified. Blobs after the failed blob are unchanged. A call that fails with
+ * another status has sent nothing and may be retried, with one exception: to compute a mean on a
  * device, the library queues work that scales the sum (sb_blob_scale). If the device fails in this
  * work, the call returns DEVICE_LOST, and this rank has neither the mean nor the old values: the
- * memory is LOST (mem.h), or only the lost device has the sum. The other ranks have their means. If
- * a later blob of the call also fails, for example because the engine needs the lost device, the
- * call returns COMM_FAILURE.
+ * memory is LOST (mem.h), or only the lost device has the sum. The other ranks have the mean. If a
+ * later blob of the call also fails, for example because the engine needs the lost device, the call
+ * returns COMM_FAILURE.
  *
  * Halves: a sum of F16 or BF16 values is rounded to nearest. A mean is the rounded sum, scaled and
  * rounded again. An F16 result beyond 65504 is infinite. The simulated communicator adds in double,
@@ -120,12 +120,12 @@ SB_API SB_MUST_CHECK sb_status sb_comm_all_reduce_blobs(sb_comm *comm, sb_blob *
                                                         sb_comm_op op, sb_error *err);
 
 /** Collective: copies the values of rank `root`'s blobs to the blobs of every rank, for example
- *  initial weights, or a model that one rank has opened. Blobs have the same shapes and dtypes at
- *  all ranks. The root's blobs are read on the side of their heads, as by sb_blob_cpu or
+ *  initial weights, or a model that one rank has opened. Blobs must have the same shapes and dtypes
+ *  at all ranks. The root's blobs are read on the side of their heads, as by sb_blob_cpu or
  *  sb_blob_gpu: a blob that was never written becomes zeros that count as written, even if the call
  *  fails. At other ranks a blob is written on the device if the device has its newest bytes and the
- *  engine accepts the device's memory, else on the host. After COMM_FAILURE the blobs are as after
- *  a COMM_FAILURE of sb_comm_all_reduce_blobs.
+ *  engine accepts the device's memory, else on the host. After COMM_FAILURE the blobs are in the
+ *  states that sb_comm_all_reduce_blobs describes.
  *  @param blobs [borrowed, nullable when num_blobs is 0] of any dtype and context, no two with the
  *      same memory
  *  @param num_blobs 0 or more

@@ -6,7 +6,7 @@
 
 #include <syncblob/comm_engine.h>
 
-/* The handle of one rank. Only one thread uses it at a time. */
+/* The handle of one rank. Only one thread at a time uses a handle. */
 struct sb__nccl_end {
     const struct sb__nccl *nccl;
     struct sb__nccl_device device;

@@ -104,8 +104,8 @@ sb_status sb_nccl_comm_create_all(sb_context *const *contexts, int32_t size,
 
 /* --- over another communicator ------------------------------------------------------------- */
 
-/* Compares the ranks' `st`. Returns SB_OK if all are SB_OK; otherwise this rank's `st` if it is a
-   failure, which `err` already describes, or else another failure. */
+/* Compares the ranks' `st`. If this rank's `st` is a failure, which `err` describes, returns `st`.
+   Otherwise returns SB_OK if `st` is SB_OK at every rank, else an error. */
 static sb_status agree(sb_comm *other, sb_status st, sb_error *err) {
     sb_error cause = {.code = SB_OK};
     double failed = st != SB_OK;
