@@ -22,8 +22,8 @@ const MAX_DEPTH: u32 = 3;
 /// A count of elements that is large enough for work to be split over threads.
 const LARGE: usize = 140_000;
 
-/// The state of the random numbers. Only tasks of `parallel_for` draw numbers on threads other than
-/// the test's.
+/// The state of the generator of random numbers. Only tasks of `parallel_for` draw numbers on
+/// threads other than the test's.
 static RANDOM: Mutex<u64> = Mutex::new(0);
 static WORLD: RwLock<Weak<World>> = RwLock::new(Weak::new());
 

@@ -9,7 +9,7 @@ use syncblob::{
     SyncedMemory,
 };
 
-/// The name of a call that writes, and the call.
+/// A call that writes the blob, after the name of the call.
 type Writer = (&'static str, fn(&mut Blob<f32>) -> syncblob::Result<()>);
 
 fn proto() -> Vec<u8> {

@@ -38,10 +38,10 @@ enum {
                                            runs only on own_stream and on streams that callers pass.
                                            Callers get own_stream only from sb_context_stream */
     SB_BACKEND_HOST_COHERENT = 4 /**< the host can access memory of `alloc` at the device's address
-                                      while no work on the device uses it. After a wait for work,
-                                      the host reads what that work wrote; later work reads what the
-                                      host wrote. The host and all streams may use such memory as
-                                      soon as `alloc` returns */
+                                      while no work on the device uses it. Once a wait has shown
+                                      that work is complete, the host reads what the work wrote;
+                                      later work reads what the host wrote. The host and all streams
+                                      may use such memory as soon as `alloc` returns */
 };
 
 /** Features that a device lacks although its backend's table has the slots. */

@@ -22,7 +22,7 @@ typedef struct sb_blob sb_blob;
 /** The maximum number of axes of a blob (Caffe's kMaxBlobAxes). */
 #define SB_MAX_AXES 32
 
-/** The memories that a call has replaced: pointers to the old memories are stale. */
+/** The memories that a call has replaced. Pointers into the old memories are invalid. */
 enum {
     SB_REALLOCATED_DATA = 1, /**< the memory of data */
     SB_REALLOCATED_DIFF = 2  /**< the memory of diff */
@@ -170,7 +170,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_mem(const sb_blob *blob, sb_part part, co
  *  Errors: as sb_blob_mem. */
 SB_API SB_MUST_CHECK sb_status sb_blob_mutable_mem(sb_blob *blob, sb_part part, sb_mem **out,
                                                    sb_error *err);
-/** Replaces the memory of a part by `mem`, which sb_mem_create or another blob's
+/** Replaces the memory of a part with `mem`, which sb_mem_create or another blob's
  *  sb_blob_mutable_mem has returned; the blob becomes an owner of `mem`. The call checks the
  *  alignment of the bytes of both sides; later calls of sb_mem_set_cpu on `mem` do not check it.
  *  @param part SB_DATA or SB_DIFF
