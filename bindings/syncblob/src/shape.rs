@@ -9,8 +9,8 @@ const MAX_AXES: usize = Shape::MAX_AXES;
 
 /// The dimensions of a blob. `[2, 3, 4]`, a slice, a vector or `()` (a scalar) convert to a shape.
 ///
-/// The conversion checks nothing. For a negative dimension, a dimension beyond `i64` or too many
-/// axes, the call that receives the shape fails.
+/// The conversion checks nothing. If a dimension is negative or beyond `i64`, or if there are too
+/// many axes, the call that receives the shape fails.
 ///
 /// ```
 /// use syncblob::Blob;
@@ -64,7 +64,7 @@ impl Shape {
         Ok(self.kept().0)
     }
 
-    /// Returns the stored dimensions, the number of given axes, and whether one is beyond `i64`.
+    /// Returns the stored dimensions, the number of given axes, and whether a dimension overflows.
     #[inline]
     fn kept(&self) -> (&[i64], usize, bool) {
         let kept = self.num_axes.min(MAX_AXES);
@@ -93,7 +93,7 @@ impl fmt::Debug for Shape {
     }
 }
 
-/// Writes `2, 3, 4`, or the reason why the shape is not valid.
+/// Writes the dimensions, such as `2, 3, 4`, or the reason why the shape is not valid.
 impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let dims = match self.dims() {

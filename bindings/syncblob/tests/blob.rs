@@ -326,7 +326,7 @@ fn malformed_bytes_are_errors_with_an_offset() {
     let error = Blob::<f32>::from_proto(&[0x2a, 0xff]).unwrap_err(); // the length is cut off
     assert_eq!(error.kind(), ErrorKind::Malformed);
     assert!(error.offset().is_some(), "{error:?}");
-    // The message `shape { dim: 2^29 }` with only one value.
+    // The message declares 2^29 elements, `shape { dim: 2^29 }`, but has only one value.
     let claim = [0x3a, 0x06, 0x08, 0x80, 0x80, 0x80, 0x80, 0x02, 0x2a, 0x04, 0, 0, 0, 0];
     let error = Blob::<f32>::from_proto(&claim).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::LengthMismatch);

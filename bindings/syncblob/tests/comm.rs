@@ -303,7 +303,7 @@ mod stuck {
         size: *mut i32,
         _: *mut sys::sb_error,
     ) -> sys::sb_status {
-        // SAFETY: the library passes pointers that are valid for one value each.
+        // SAFETY: each pointer from the library is valid for one value.
         unsafe { (*out, *rank, *size) = (out.cast(), 0, 1) };
         sys::SB_OK
     }

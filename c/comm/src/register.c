@@ -104,7 +104,7 @@ static sb_status fail_head(const struct record *theirs, const struct record *our
                              (long long)theirs->num_blobs, rank, (long long)ours->num_blobs);
     return sb__comm_fail(
         err, SB_ERR_INVALID_ARGUMENT,
-        "rank 0 reduces %s by op %lld in buckets of %lld, rank %d %s by op %lld in "
+        "rank 0 reduces %s by op %lld in buckets of %lld, rank %d reduces %s by op %lld in "
         "buckets of %lld",
         theirs->name ? "diff" : "data", (long long)theirs->op, (long long)theirs->bucket_bytes,
         rank, ours->name ? "diff" : "data", (long long)ours->op, (long long)ours->bucket_bytes);

@@ -18,7 +18,7 @@ struct sb__sim_part {
 
 /* An operation of all ranks: the n-th call of each rank. */
 struct sb__sim_operation {
-    struct sb__sim_operation *previous, *next; /* in the order in which operations began */
+    struct sb__sim_operation *previous, *next; /* the list is in the order of the operations */
     enum sb__sim_kind kind;
     sb_comm_op op;
     int32_t root;

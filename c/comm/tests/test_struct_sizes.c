@@ -1,5 +1,5 @@
-/* Passes every struct of libsyncblob-comm that has a struct_size, with each size up to a few bytes
-   more than the current size. */
+/* Passes every struct with a struct_size to libsyncblob-comm, with each size up to a few bytes more
+   than the current size. */
 #include "struct_sizes.h"
 
 #include <syncblob/comm_engine.h>

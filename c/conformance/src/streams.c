@@ -144,7 +144,7 @@ static void free_waits(struct sb__kit *kit) {
     reuse_memory(kit, second, foreign);
     sb__kit_download(kit, b.found, b.at[1], BYTES);
     sb__kit_wait(kit, kit->stream);
-    check_found(&b, "a queued copy did not copy the bytes of memory that was freed after it");
+    check_found(&b, "free released memory before a queued copy had read it");
     load_free(&load);
     blocks_free(&b);
     sb__kit_close(kit, second);
@@ -469,7 +469,7 @@ const struct sb__claim sb__kit_stream_claims[] = {
     {"Events order own_stream and the default stream", events_order_own_and_default},
     {"stream_wait orders streams that are not ordered otherwise", events_order_streams},
     {"read_stream is a second stream, and events order it with own_stream", reads_have_a_stream},
-    {"check_stream refuses another open device's stream, or the device can use the stream",
+    {"check_stream refuses a stream of another open device, unless the device can use it",
      foreign_streams_are_refused},
     {"Any stream may use memory once the stream of its alloc was synchronised",
      memory_is_for_other_streams},

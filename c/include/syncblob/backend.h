@@ -184,8 +184,8 @@ typedef struct sb_backend {
 
     /* --- numbers of the device's memory in DLPack (dlpack.h) ---------------- */
 
-    /** DLPack's device type of the device's memory; the device "NAME:N" has the id N. 0: the memory
-     *  cannot be exchanged. */
+    /** DLPack's device type of the device's memory, or 0 if the memory cannot be exchanged through
+     *  DLPack. The device "NAME:N" has DLPack's device id N. */
     int32_t dlpack_device;
     /** The device type of memory from alloc_pinned; 0: SB_DL_DEVICE_CPU. */
     int32_t dlpack_pinned;

@@ -16,9 +16,9 @@
  *    until the call returns. [nullable]: NULL is allowed, and the text states its meaning. NULL for
  *    a pointer without [nullable] results in SB_ERR_INVALID_ARGUMENT. The first parameter, the
  *    object of the call, is [borrowed].
- *  - "Errors:" is the closed list of a function's codes, without the prefix SB_ERR_; "as f" stands
- *    for the codes of f. A function may also return INVALID_ARGUMENT for a NULL, and any code that
- *    the slots of the caller's backend return (backend.h).
+ *  - "Errors:" is the closed list of a function's codes, without the prefix SB_ERR_; "as" before
+ *    the name of a function stands for all codes of that function. A function may also return
+ *    INVALID_ARGUMENT for a NULL, and any code of the slots of the caller's backend (backend.h).
  *  - The name of a layer or net is passed as a pointer and a size. It may contain any bytes; the
  *    pointer may be NULL if the size is 0. Paths and names of devices end in NUL. On Windows paths
  *    are UTF-8; any other encoding results in SB_ERR_IO.

@@ -103,7 +103,7 @@ SB_API SB_MUST_CHECK sb_status sb_comm_barrier(sb_comm *comm, sb_error *err);
  *  the device's memory, else on the host. Each blob is written as by sb_blob_mutable_cpu or
  *  sb_blob_mutable_gpu; a blob that was never written counts as zeros. After COMM_FAILURE the blobs
  *  before the failed blob have their results, except those whose scaling failed. The failed blob is
- *  unchanged if the engine has sent nothing of it. Otherwise its bytes are unspecified, unless both
+ *  unchanged if the engine has sent none of it. Otherwise its bytes are unspecified, unless both
  *  sides were current: then the head moves to the side that was not reduced, which still has the
  *  old bytes (a lost device's bytes cannot be read).
  *  @param blobs [borrowed, nullable when num_blobs is 0] F32 or F64, or F16 or BF16 if the engine

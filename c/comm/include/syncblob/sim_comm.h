@@ -6,8 +6,8 @@
  * call waits for other ranks longer than the time limit, which starts again for each operation.
  *
  * If ranks make different calls, they return COMM_FAILURE with both calls in the message: kind, op,
- * dtype, count, root. No engine detects different parts, different blobs of equal counts, or one
- * rank's SB_COMM_MEAN and another's SB_COMM_SUM. sb_reducer_create compares op and part.
+ * dtype, count, root. No engine detects that ranks pass different parts, blobs that differ but have
+ * equal counts, or SB_COMM_MEAN instead of SB_COMM_SUM. sb_reducer_create compares op and part.
  *
  * As with every engine, only one thread at a time may use a rank's communicator.
  */

@@ -483,7 +483,7 @@ static void make_over_cut(sb_comm *other, void *arg) {
 TEST(all_ranks_fail_if_one_cannot_take_part) {
     static const struct {
         void (*task)(sb_comm *other, void *arg);
-        const char *function; /* the first call of NCCL's function fails */
+        const char *function; /* the function of NCCL whose first call fails, or NULL */
     } rows[] = {{make_over_without, NULL},
                 {make_over_broken, NULL},
                 {make_over_cut, NULL},

@@ -27,7 +27,7 @@ struct mirror {
     /* Counts since the last mirror_forget. */
     struct mirror_sent sent[MIRROR_MOST];
     int64_t num_sent, begins, ends, tests, flying, most_flying, abandoned;
-    int64_t second; /* starts while another request was in flight */
+    int64_t second; /* calls of `start` while another request was in flight */
     int64_t closed, closed_failed;
 };
 
