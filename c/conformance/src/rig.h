@@ -1,6 +1,6 @@
 /* A table that wraps the backend's table and counts live objects; only one thread may use it. If a
-   claim has planted a failure, a slot fails at once and does nothing; or it succeeds, but its queued
-   work fails: half of the work is done, and waits for it return DEVICE_FAILURE (backend.h). */
+   failure was planted, a slot fails at once and does nothing, or it succeeds, and its queued work
+   fails: half of the work is done, and waits for it return DEVICE_FAILURE (backend.h). */
 #ifndef SB_CONFORMANCE_RIG_H
 #define SB_CONFORMANCE_RIG_H
 
