@@ -1,18 +1,17 @@
 #!/usr/bin/env python3
-"""Makes two files of the library, which programs can add to their sources.
+"""Merges the library's sources into two files, which programs can add to their own sources.
 
     python3 c/bundle.py thirdparty
     cc -c thirdparty/syncblob.c && cc program.c syncblob.o -lm -lpthread -ldl
 
-The folder thirdparty then has syncblob.h, the public headers, and syncblob.c, the sources that
-c/sources.txt and cuda/sources.txt list. The two files need only a C compiler; -DSYNCBLOB_OPENBLAS
-and -DSYNCBLOB_RANDOM123 use these libraries, as in the CMake build.
+The folder thirdparty then contains syncblob.h (all public headers) and syncblob.c (the sources that
+c/sources.txt and cuda/sources.txt list). The two files need only a C compiler. To use OpenBLAS or
+Random123, define SYNCBLOB_OPENBLAS or SYNCBLOB_RANDOM123, as in the CMake build.
 
-If two sources define the same name at file scope, the script prefixes the name with the source's
-name. A static name must be unique only in its file, so many files have a function `check`, `copy`
-or `begin`: names that are unique in the library would be longer. The script renames identifiers,
-but no texts, comments or members. If the script makes a mistake, a name is declared twice or not at
-all, and the file does not compile.
+Static names, such as `check` and `copy`, are unique only within their source. If several sources
+define the same name at file scope, the script prefixes the name with the name of the source. The
+script renames identifiers, but does not change texts, comments or struct members. If it makes a
+mistake, a name is declared twice or not at all, and the file does not compile.
 """
 import argparse
 import collections
@@ -69,7 +68,7 @@ def listed():
 
 
 def in_order(files, includes_of):
-    """Returns the files and all files that they include, each once, included files first."""
+    """Returns the files and all files that they include: each once, after its own includes."""
     seen, order = set(), []
 
     def visit(file):
@@ -98,7 +97,7 @@ def find_private(file, name):
 
 
 def includes(file, conditional):
-    """Returns the private headers that a file includes within #if, or outside."""
+    """Returns the private headers that a file includes: within #if (`conditional`), or outside."""
     depth, found = 0, []
     guard = file.suffix == ".h"
     for line in file.read_text().splitlines():
@@ -112,13 +111,13 @@ def includes(file, conditional):
 
 
 def private_headers(sources):
-    """Returns the private headers that some source includes on every system."""
+    """Returns the private headers that a source or header includes outside of #if."""
     found = in_order(sources, lambda file: includes(file, False))
     return [file for file in found if file.suffix == ".h"]
 
 
 def without_includes(file, shared):
-    """Returns the text; private headers that are not in `shared` replace their #include lines."""
+    """Returns a file's text without #includes; headers that are not in `shared` replace theirs."""
     def in_place(m):
         header = find_private(file, m[1])
         if not header:

@@ -4,8 +4,8 @@ requires.
 
 The script makes each header a doxygen module and each list of errors a paragraph. It expands the
 macros that define the status codes, the element types and the typed wrappers. In a page it replaces
-links within the page, and links to pages outside the reference, by their text; of the words after
-the backticks of a code block it keeps only the language.
+each link within the page, or to a page outside the reference, with the link's text. It shortens the
+first line of a code block, such as "c file=plain.c", to the language.
 """
 import pathlib
 import re

@@ -27,7 +27,8 @@ use crate::io::Progress;
 use crate::{Context, ReadAt, Result};
 
 /// An opened `.caffemodel`, `.solverstate` or blob file: named layers with blobs, which are loaded
-/// on request. A program can replace blobs and save the model; every other byte is preserved.
+/// on request. A program can replace blobs and save the model; a save copies all other bytes
+/// unchanged.
 ///
 /// ```no_run
 /// use syncblob::{Model, Part, Payload};
@@ -56,8 +57,7 @@ pub struct Model {
     borrowed: bool,
 }
 
-// SAFETY: the C library keeps nothing per thread, and the owner of the bytes that the model was
-// opened from is `Send + Sync`.
+// SAFETY: a model has no state per thread, and the owner of its bytes is `Send + Sync`.
 unsafe impl Send for Model {}
 // SAFETY: `&self` methods make only calls that take a const model and may run concurrently.
 unsafe impl Sync for Model {}
@@ -88,13 +88,13 @@ impl Model {
     }
 
     /// Opens the bytes of a reader and detects their format. The model owns the reader, and several
-    /// threads may read at once.
+    /// threads may call the reader at the same time.
     ///
     /// ```no_run
     /// use std::io;
     /// use syncblob::{Model, ReadAt};
     ///
-    /// struct Object; // in a store
+    /// struct Object; // in a remote store
     ///
     /// impl ReadAt for Object {
     ///     fn size(&self) -> io::Result<u64> {
@@ -113,20 +113,20 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// Errors of [`open`](Model::open); the reader's error is the error's
-    /// [source](std::error::Error::source).
+    /// Errors of [`open`](Model::open). An error of the reader is the
+    /// [source](std::error::Error::source) of the returned error.
     ///
     /// # Panics
-    /// When the reader panics, in this call and in later calls. A panic ends the call and changes
+    /// When the reader panics, in this call or in a later call of the model. The call changes
     /// nothing.
     pub fn open_reader(reader: impl ReadAt + Send + Sync + 'static) -> Result<Self> {
         OpenOptions::new().open_reader(reader)
     }
 
-    /// Sets the progress callback of later loads, reads of values and saves of this model. The
-    /// callback's arguments are the bytes done and the total, which is 0 while unknown. It runs at
-    /// least once for each MiB, on the thread of the call. If it returns [`ControlFlow::Break`],
-    /// the call returns [`Cancelled`](crate::ErrorKind::Cancelled) and changes nothing.
+    /// Sets the callback to which later loads, reads of values and saves of this model report the
+    /// bytes done and the total (0 while it is unknown). Each such call runs the callback on its
+    /// thread, at least once a MiB. If the callback returns [`ControlFlow::Break`], the call
+    /// returns [`Cancelled`](crate::ErrorKind::Cancelled) and changes nothing.
     ///
     /// ```
     /// use std::ops::ControlFlow;
@@ -144,7 +144,7 @@ impl Model {
     /// ```
     ///
     /// # Panics
-    /// A panic of `report` ends the model's call and resumes in its caller.
+    /// A panic of `report` ends the load, read or save and resumes in the caller of that method.
     pub fn set_progress(
         &mut self,
         report: impl Fn(u64, u64) -> ControlFlow<()> + Send + Sync + 'static,
@@ -199,20 +199,20 @@ impl Model {
     /// Takes ownership of a model that C code made in `context`, and removes its progress callback.
     ///
     /// # Safety
-    /// `raw` is a live model of `context` without another owner. The model's bytes or source
-    /// outlive the model.
+    /// `raw` is a live model that was made in `context`, and nothing else owns it. The bytes or the
+    /// source that the model was opened from outlive the model.
     pub unsafe fn from_raw(raw: NonNull<sys::sb_model>, context: &Context) -> Self {
         let mut model = Self::own(raw.as_ptr(), context);
         model.clear_progress();
         model
     }
 
-    /// Makes a handle of a model that C code owns. A drop of the handle does not destroy the model,
+    /// Makes a handle for a model that C code owns. Dropping the handle does not destroy the model,
     /// and the model keeps its progress callback.
     ///
     /// # Safety
-    /// `raw` is a live model of `context`. The model and its bytes or source outlive the result and
-    /// do not change meanwhile, neither by C code nor by the result's methods.
+    /// `raw` is a live model of `context`. The model and its bytes or source outlive the handle.
+    /// While the handle lives, neither C code nor a method of the handle changes the model.
     pub unsafe fn borrow_raw(raw: NonNull<sys::sb_model>, context: &Context) -> Self {
         let mut model = Self::own(raw.as_ptr(), context);
         model.borrowed = true;
@@ -243,7 +243,7 @@ impl Model {
 impl Drop for Model {
     fn drop(&mut self) {
         if !self.borrowed {
-            // SAFETY: `self` owns the model and ends here.
+            // SAFETY: `self` owns the model and is being dropped.
             unsafe { sys::sb_model_destroy(self.as_ptr()) }
         }
     }
@@ -265,6 +265,6 @@ unsafe fn text_bytes<'a>(text: sys::sb_text) -> &'a [u8] {
     if text.size == 0 {
         return &[];
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller ensures that the text lives.
     unsafe { slice::from_raw_parts(text.bytes.cast(), text.size) }
 }

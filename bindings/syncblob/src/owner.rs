@@ -14,7 +14,7 @@ use crate::Result;
 pub enum Access {
     /// The library may write the memory.
     Writable,
-    /// The library never writes the memory: a call that writes first copies the bytes.
+    /// The library never writes the memory; instead it writes a private copy.
     ReadOnly,
 }
 
@@ -27,7 +27,7 @@ impl Access {
     }
 }
 
-/// Makes a call that, on success, takes ownership of the content of a box.
+/// Passes the content of a box to `call`, which takes ownership of it on success.
 pub(crate) fn give<O, R>(owner: Box<O>, call: impl FnOnce(*mut c_void) -> Result<R>) -> Result<R> {
     let owner = ManuallyDrop::new(Pinned(Box::into_raw(owner)));
     let result = call(owner.0.cast());
@@ -37,8 +37,8 @@ pub(crate) fn give<O, R>(owner: Box<O>, call: impl FnOnce(*mut c_void) -> Result
     result
 }
 
-/// Makes a call that, on success, takes ownership of `owner` until its deleter runs or `reclaim`
-/// returns it.
+/// Passes `owner` to `call`, which on success owns it until the deleter runs or `reclaim` returns
+/// it.
 pub(crate) fn lend<O: Send + Sync + 'static, R>(
     owner: Box<O>,
     call: impl FnOnce(sys::sb_deleter, *mut c_void) -> Result<R>,
@@ -64,8 +64,8 @@ where
     kept.to(|deleter, user| call(lent, deleter, user))
 }
 
-/// A boxed owner behind a raw pointer. A `Box` would not do: its move asserts unique access to the
-/// content, which would invalidate the pointers that C has to the owner's memory.
+/// A boxed owner behind a raw pointer. Moving a `Box` would assert unique access to its content,
+/// and so invalidate the pointers that C has to the owner's memory.
 struct Pinned<O: ?Sized>(*mut O);
 
 impl<O: ?Sized> Pinned<O> {
@@ -101,7 +101,7 @@ pub(crate) unsafe fn reclaim(
     call: impl FnOnce(sys::sb_deleter) -> Result<*mut c_void>,
 ) -> Result<Box<dyn Any + Send + Sync>> {
     let user = call(Some(drop_lent))?;
-    // SAFETY: memory with this deleter has a boxed `Lent` as its pointer.
+    // SAFETY: the pointer that belongs to this deleter is a boxed `Lent`.
     let lent = unsafe { Box::from_raw(user.cast::<Lent>()) };
     Ok(lent.0.into_box())
 }

@@ -9,8 +9,8 @@ const MAX_AXES: usize = Shape::MAX_AXES;
 
 /// The dimensions of a blob. `[2, 3, 4]`, a slice, a vector or `()` (a scalar) convert to a shape.
 ///
-/// The conversion checks nothing: negative dimensions, dimensions beyond `i64` and too many axes
-/// are errors of the call that gets the shape.
+/// The conversion checks nothing. If a dimension is negative or beyond `i64`, or if there are too
+/// many axes, the call that receives the shape fails.
 ///
 /// ```
 /// use syncblob::Blob;
@@ -64,7 +64,7 @@ impl Shape {
         Ok(self.kept().0)
     }
 
-    /// Returns the stored dimensions, the number of given axes, and whether one is beyond `i64`.
+    /// Returns the stored dimensions, the number of given axes, and whether a dimension overflows.
     #[inline]
     fn kept(&self) -> (&[i64], usize, bool) {
         let kept = self.num_axes.min(MAX_AXES);
@@ -79,7 +79,7 @@ impl Shape {
             let message = format!("a dimension of the shape is above {}", i64::MAX);
             return Error::new(ErrorKind::SizeOverflow, message);
         }
-        let message = format!("a shape of {} axes, at most {MAX_AXES} are allowed", self.num_axes);
+        let message = format!("the shape has {} axes, more than {MAX_AXES}", self.num_axes);
         Error::new(ErrorKind::OverLimit, message)
     }
 }
@@ -93,7 +93,7 @@ impl fmt::Debug for Shape {
     }
 }
 
-/// Writes `2, 3, 4`, or the reason why the shape is not valid.
+/// Writes the dimensions, such as `2, 3, 4`, or the reason why the shape is not valid.
 impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let dims = match self.dims() {
@@ -108,8 +108,8 @@ impl fmt::Display for Shape {
     }
 }
 
-/// Two shapes are equal if they have the same number of axes, and the same dimensions of the first
-/// [`Shape::MAX_AXES`] axes. All dimensions beyond `i64` count as equal.
+/// Two shapes are equal if they have the same number of axes and agree in the dimensions of the
+/// first [`Shape::MAX_AXES`] axes. All dimensions beyond `i64` count as equal.
 impl PartialEq for Shape {
     fn eq(&self, other: &Self) -> bool {
         self.kept() == other.kept()

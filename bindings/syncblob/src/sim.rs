@@ -170,8 +170,8 @@ impl<'c> Sim<'c> {
         })
     }
 
-    /// Returns the number of the library's calls of an operation; [`Operation::Any`] counts all
-    /// operations.
+    /// Returns how many times the library has called an operation; [`Operation::Any`] counts the
+    /// calls of all operations.
     ///
     /// # Errors
     /// [`Forked`](crate::ErrorKind::Forked).
@@ -188,10 +188,10 @@ impl<'c> Sim<'c> {
         })
     }
 
-    /// Makes a stream that is not ordered with the default stream.
+    /// Makes a stream whose work is not ordered with the work on the default stream.
     ///
     /// # Errors
-    /// Out of memory; a device that is lost.
+    /// Out of memory; a lost device.
     pub fn stream(self) -> Result<SimStream> {
         // SAFETY: the context is live.
         let raw =
@@ -199,7 +199,7 @@ impl<'c> Sim<'c> {
         Ok(SimStream { context: self.context.clone(), raw })
     }
 
-    /// Copies device memory to the host at once, without a wait for streams. [`calls`](Sim::calls)
+    /// Copies device memory to the host at once, without waiting for streams; [`calls`](Sim::calls)
     /// does not count this copy.
     ///
     /// # Errors
@@ -218,13 +218,13 @@ impl<'c> Sim<'c> {
         Ok(to)
     }
 
-    /// Copies bytes to device memory at once, without a wait for streams.
+    /// Copies bytes to device memory at once, without waiting for streams.
     ///
     /// # Errors
     /// Errors of [`peek`](Sim::peek).
     pub fn poke(self, to: *mut u8, bytes: &[u8]) -> Result<()> {
         // SAFETY: `bytes` is valid for its length; the device checks `to`,
-        // which host code cannot borrow.
+        // and no reference of host code points to device memory.
         check(|err| unsafe {
             let from = bytes.as_ptr().cast();
             sys::sb_sim_poke(self.context.as_ptr(), to.cast(), from, bytes.len(), err)
@@ -232,7 +232,7 @@ impl<'c> Sim<'c> {
     }
 }
 
-/// A stream of a simulated device; its drop runs queued work and destroys the stream.
+/// A stream of a simulated device. Dropping it runs the queued work and destroys the stream.
 pub struct SimStream {
     context: Context,
     raw: sys::sb_stream,

@@ -15,7 +15,7 @@ use crate::{Context, Error, ErrorKind, Result};
 #[derive(Clone, Copy)]
 pub struct Stream<'a> {
     raw: sys::sb_stream,
-    /// The only context whose memories may use the stream; null if the caller is responsible.
+    /// The only context whose memories may use the stream; null if the stream is not checked.
     context: *const sys::sb_context,
     alive: PhantomData<&'a ()>,
 }
@@ -37,17 +37,17 @@ impl<'a> Stream<'a> {
     /// stream is destroyed.
     ///
     /// # Safety
-    /// `raw` is live for `'a`, and `context` ends or forgets `raw` before `raw` is destroyed.
+    /// `raw` is live for `'a`. Before `raw` is destroyed, `context` forgets it or is destroyed.
     pub(crate) unsafe fn of(context: &'a Context, raw: sys::sb_stream) -> Self {
         Self { raw, context: context.as_ptr(), alive: PhantomData }
     }
 
-    /// Returns the raw handle for a call on a memory of `context`; refuses a stream of another
-    /// context. If `context` has no device, the library refuses the call.
+    /// Returns the raw handle for a call on a memory of `context`, or an error if the stream
+    /// belongs to another context. If `context` has no device, the library refuses the call.
     pub(crate) fn for_use_in(self, context: &Context) -> Result<sys::sb_stream> {
         let of_another = !self.context.is_null() && self.context != context.as_ptr().cast_const();
         if of_another && context.has_device() {
-            let message = "the stream belongs to another context than the memory";
+            let message = "the stream and the memory belong to different contexts";
             return Err(Error::new(ErrorKind::WrongDevice, message));
         }
         Ok(self.raw)

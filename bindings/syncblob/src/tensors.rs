@@ -12,7 +12,7 @@ use crate::dtypes::for_each_dtype;
 use crate::{Blob, Context, Dtype, Element, Error, ErrorKind, Result};
 
 #[cfg(target_endian = "big")]
-compile_error!("safetensors are little-endian, and their elements are used in place");
+compile_error!("the feature `safetensors` supports only little-endian targets");
 
 macro_rules! stored {
     ([] $(
@@ -26,7 +26,7 @@ macro_rules! stored {
         }
 
         impl Safetensors {
-            /// Makes a blob of a tensor of any element type; see [`blob`](Safetensors::blob).
+            /// Makes a blob from a tensor of any element type; see [`blob`](Safetensors::blob).
             ///
             /// # Errors
             /// Errors of [`blob`](Safetensors::blob); [`Unsupported`](ErrorKind::Unsupported) for
@@ -38,7 +38,7 @@ macro_rules! stored {
                         Stored::$safe => self.blob::<$type>(name).map(BlobAny::from),
                     )*
                     other => {
-                        let message = format!("{name:?} holds {other:?}, which no blob here does");
+                        let message = format!("no blob can have the type {other:?} of {name:?}");
                         Err(Error::new(ErrorKind::Unsupported, message))
                     }
                 }
@@ -100,8 +100,8 @@ fn view<'b, T: Element>(blob: &'b Blob<T>, values: &'b [T]) -> Result<TensorView
 /// A file of safetensors, in memory or mapped. Blobs use its tensors without a copy.
 ///
 /// A blob shares ownership of the file's bytes as long as it uses a tensor. Only tensors that are
-/// not aligned for their element type are copied (a mapped file that `safetensors` wrote has none).
-/// The library never writes the file's bytes: a call that writes first copies them.
+/// not aligned for their element type are copied (none in a mapped file that `safetensors` wrote).
+/// The library never writes the file's bytes; instead it writes a private copy.
 ///
 /// ```
 /// use std::fs::File;
@@ -171,7 +171,7 @@ impl Safetensors {
         &self.metadata
     }
 
-    /// Makes a blob of a tensor: on the file's bytes if they are aligned for `T`, else on a copy.
+    /// Makes a blob from a tensor. The blob uses the file's bytes, or a copy if they are unaligned.
     ///
     /// # Errors
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) when no tensor has the name;

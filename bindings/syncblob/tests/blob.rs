@@ -312,7 +312,7 @@ fn a_proto_can_change_the_shape() {
     blob.read_proto_reshape(&bytes).unwrap();
     assert!(blob.has_shape_of_proto(&bytes).unwrap());
     assert_eq!((blob.shape(), blob.data().unwrap()), (&[2, 3][..], &[2.0; 6][..]));
-    assert_eq!(blob.data().unwrap().as_ptr(), start); // the memory was large enough and was kept
+    assert_eq!(blob.data().unwrap().as_ptr(), start); // the old memory was large enough
     let shape = [0x0a, 2, 5, 4]; // BlobShape { dim: [5, 4] }, packed
     assert!(blob.reshape_proto(&shape).unwrap().data);
     assert_eq!(blob.shape(), [5, 4]);
@@ -326,7 +326,7 @@ fn malformed_bytes_are_errors_with_an_offset() {
     let error = Blob::<f32>::from_proto(&[0x2a, 0xff]).unwrap_err(); // the length is cut off
     assert_eq!(error.kind(), ErrorKind::Malformed);
     assert!(error.offset().is_some(), "{error:?}");
-    // The message `shape { dim: 2^29 }` with only one value.
+    // The message declares 2^29 elements, `shape { dim: 2^29 }`, but has only one value.
     let claim = [0x3a, 0x06, 0x08, 0x80, 0x80, 0x80, 0x80, 0x02, 0x2a, 0x04, 0, 0, 0, 0];
     let error = Blob::<f32>::from_proto(&claim).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::LengthMismatch);

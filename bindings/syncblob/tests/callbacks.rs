@@ -17,7 +17,7 @@ struct Counting {
 const FAIL: usize = 1;
 const PANIC: usize = 2;
 
-// SAFETY: every allocation is the system allocator's, or fails.
+// SAFETY: every allocation that succeeds is made by the system allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         self.calls.fetch_add(1, Ordering::SeqCst);

@@ -1,5 +1,5 @@
-//! Tests communicators of simulated ranks: their results and refusals, and that no code can use a
-//! blob between `ready` and the end of the step, even after a failure or a panic.
+//! Tests communicators of simulated ranks: the results, the errors, and that no code can use a blob
+//! between `ready` and the end of the step, even after a failure or a panic.
 
 #![cfg(feature = "comm")]
 
@@ -77,7 +77,7 @@ fn every_rank_gets_the_values_of_the_root() {
         comm.broadcast(2, &mut numbers).unwrap();
         assert_eq!(numbers, [2; 5]);
         let mut blob = Blob::<u8>::full([4], comm.rank() as u8).unwrap();
-        // The root only reads its blob, so the blob may be shared there.
+        // The root only reads its blob, so at the root a handle may share the blob's memory.
         let kept = (comm.rank() == 1).then(|| blob.handle(Part::Data).unwrap());
         comm.broadcast_blobs(1, Part::Data, [&mut blob]).unwrap();
         assert_eq!(blob.data().unwrap(), [1; 4]);
@@ -85,7 +85,7 @@ fn every_rank_gets_the_values_of_the_root() {
         comm.barrier().unwrap();
         let error = comm.broadcast(3, &mut numbers).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-        assert_eq!(error.message(), "there is no rank 3 among 3");
+        assert_eq!(error.message(), "rank 3 does not exist: there are 3 ranks");
     });
 }
 
@@ -202,7 +202,7 @@ fn a_blob_that_is_not_registered_or_not_ready_is_an_error() {
     assert_eq!(comm.barrier().unwrap_err().kind(), ErrorKind::CommFailure);
     let result: Result<()> = reducer.step(|_| unreachable!());
     assert_eq!(result.unwrap_err().kind(), ErrorKind::CommFailure);
-    a.diff_mut().unwrap().fill(1.0); // the step has ended: the blob may be used again
+    a.diff_mut().unwrap().fill(1.0); // the step has ended, so the program may use the blob again
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn a_step_that_panics_ends_before_its_blobs_are_free() {
     });
 }
 
-/// The error type of a caller, which `step` must return unchanged.
+/// A caller's error, which `step` must return unchanged.
 #[derive(Debug, PartialEq)]
 enum Mine {
     Stop,
@@ -288,7 +288,7 @@ fn a_failure_at_any_operation_is_an_error_at_every_rank() {
     }
 }
 
-/// An engine of one rank whose requests are never done and cannot be abandoned.
+/// An engine of one rank. Its requests never complete and cannot be abandoned.
 mod stuck {
     use std::ffi::c_void;
     use std::ptr::{self, NonNull};
@@ -303,7 +303,7 @@ mod stuck {
         size: *mut i32,
         _: *mut sys::sb_error,
     ) -> sys::sb_status {
-        // SAFETY: the library passes pointers that are valid for one value each.
+        // SAFETY: each pointer from the library is valid for one value.
         unsafe { (*out, *rank, *size) = (out.cast(), 0, 1) };
         sys::SB_OK
     }
@@ -376,7 +376,7 @@ mod stuck {
     pub fn comm() -> Comm {
         let mut raw = ptr::null_mut();
         let engine = Box::leak(Box::new(ENGINE));
-        // SAFETY: the table is static, and its functions keep an engine's promises.
+        // SAFETY: the table is static, and its functions fulfil the contract of an engine.
         unsafe {
             let (context, user) = (ptr::null_mut(), ptr::null_mut());
             let made = sys::sb_comm_create(context, engine, user, &mut raw, ptr::null_mut());

@@ -193,7 +193,7 @@ fn a_read_only_tensor_is_never_written() {
     let reader = blob.to_dlpack(Part::Data, Side::Host).unwrap();
     // SAFETY: no other code reads the blob's elements now.
     let elements = unsafe { blob.shared_mut(Part::Data) }.unwrap();
-    elements[0] = 8.0; // in memory of the library, not the tensor's
+    elements[0] = 8.0; // changes the library's copy, not the tensor
 
     // SAFETY: the tensor keeps its floats alive.
     assert_eq!((unsafe { reader.data_ptr().cast::<f32>().read() }, ended()), (0.0, 0));

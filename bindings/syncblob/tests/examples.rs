@@ -76,7 +76,7 @@ fn the_inspector_reports_shapes_ranges_and_suspicious_values() {
 fn post(address: SocketAddr, head: &str, body: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(head.as_bytes()).unwrap();
-    let _ = stream.write_all(body); // fails if it is refused before it is read
+    let _ = stream.write_all(body); // fails if the server answers before it has read the body
     let _ = stream.shutdown(std::net::Shutdown::Write);
     let mut reply = String::new();
     let _ = stream.read_to_string(&mut reply);
@@ -124,5 +124,5 @@ fn the_service_loads_models_and_refuses_bombs() {
         let reply = post(address, head, &[]);
         assert!(reply.starts_with(&format!("HTTP/1.1 {status} ")), "{status}: {reply}");
     }
-    assert!(upload(&good).starts_with("HTTP/1.1 200 "), "it serves on");
+    assert!(upload(&good).starts_with("HTTP/1.1 200 "), "the server still works");
 }

@@ -1,4 +1,4 @@
-//! Tests blobs on the caller's memory: which calls write it, and when its owner is dropped.
+//! Tests blobs that use the caller's memory: which calls write it, and when its owner is dropped.
 #![cfg(feature = "testing")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -79,7 +79,7 @@ fn elements_of_a_vector_beyond_the_count_are_capacity() {
     assert_eq!((kind, blob.data().unwrap()), (ErrorKind::InvalidArgument, &[1, 2, 3, 4][..]));
 }
 
-/// A call that writes a blob and must not write the `Arc` on which the blob was made.
+/// A call that writes a blob, but must not write the `Arc` whose elements the blob has used.
 type Writer = fn(&mut Blob<f32>) -> syncblob::Result<()>;
 const WRITERS: [(&str, Writer); 10] = [
     ("data_mut", |b| b.data_mut().map(|data| data.fill(9.0))),
@@ -172,7 +172,7 @@ fn a_panic_of_a_destructor_does_not_reach_the_caller() {
     let (mut owner, dropped) = Counted::new(vec![1.0_f32; 4]);
     owner.panics = true;
     let mut blob = Blob::from_shared([4], owner).unwrap();
-    blob.data_mut().unwrap().fill(2.0); // moves out of the owner's memory
+    blob.data_mut().unwrap().fill(2.0); // copies the elements and drops the owner
     assert_eq!((dropped(), blob.data().unwrap()), (1, &[2.0; 4][..]));
 }
 
@@ -280,7 +280,7 @@ fn the_callers_device_memory_is_used_in_place() {
     let source = Blob::<f32>::in_context(&context).from_slice([2], &[1.0, 2.0]).unwrap();
     let ptr = source.gpu_ptr(Part::Data).unwrap().cast_mut();
     let mut blob = Blob::<f32>::in_context(&context).zeros([2]).unwrap();
-    // SAFETY: the memory belongs to the owner that the blob takes, and no code writes it.
+    // SAFETY: the blob takes ownership of the memory's owner, and no code writes the memory.
     unsafe { blob.set_gpu(Part::Data, ptr, 2, syncblob::Access::ReadOnly, source).unwrap() };
     assert_eq!(blob.gpu_ptr(Part::Data).unwrap(), ptr.cast_const());
     assert_eq!(blob.data().unwrap(), [1.0, 2.0]);
@@ -303,7 +303,7 @@ fn into_vec_returns_the_same_vector_or_a_copy() {
     let again = blob.into_vec().unwrap();
     assert_eq!((again.as_ptr(), &*again), (start, &[1.0, 2.0, 3.0][..]));
 
-    // A vector of another element type is copied.
+    // `into_vec` copies a vector of another element type.
     let mut blob = Blob::<f32>::zeros([2]).unwrap();
     blob.memory_mut(Part::Data).unwrap().set(vec![0.1_f64]).unwrap();
     let bits = 0.1_f64.to_ne_bytes();
@@ -311,8 +311,8 @@ fn into_vec_returns_the_same_vector_or_a_copy() {
         bits.chunks(4).map(|b| f32::from_ne_bytes(b.try_into().unwrap())).collect();
     assert_eq!(blob.into_vec().unwrap(), halves);
 
-    // Shared elements, a shared memory, memory that the device may read, and the library's memory
-    // are copied.
+    // `into_vec` copies shared elements, a shared memory, memory that the device may read, and the
+    // library's memory.
     let shared: Arc<[f32]> = Arc::from(vector());
     assert_eq!(Blob::from_shared([4], shared.clone()).unwrap().into_vec().unwrap(), vector());
     assert_eq!(Arc::strong_count(&shared), 1);
@@ -354,7 +354,7 @@ fn into_vec_returns_the_vector_behind_a_tensor() {
         assert_eq!((own.as_ptr(), copy, &*own), (start, vec![1.0, 2.0, 3.0], &[1.0, 2.0, 3.0][..]));
     }
 
-    // While a tensor is alive, the elements are copied.
+    // While a tensor is alive, `into_vec` copies the elements.
     let blob = Blob::from_vec([3], vec![1.0_f32; 3]).unwrap();
     let tensor = blob.to_dlpack(Part::Data, Side::Host).unwrap();
     assert_eq!(blob.into_vec().unwrap(), [1.0; 3]);
@@ -396,12 +396,12 @@ fn the_drop_of_an_owner_may_call_into_vec() {
     assert_eq!(ended.load(Ordering::SeqCst), 2);
 }
 
-/// An owner's elements as bytes.
+/// Exposes the elements of another owner as bytes.
 struct Bytes(Unwraps);
 
 impl AsRef<[u8]> for Bytes {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: any float is four bytes.
+        // SAFETY: the elements are initialised floats of four bytes each.
         unsafe { std::slice::from_raw_parts(self.0 .0.as_ptr().cast(), 4 * self.0 .0.len()) }
     }
 }

@@ -145,7 +145,7 @@ fn errors_for_invalid_elements_use_the_terms_of_the_format() {
     assert!(parsed(r#""NaN""#).unwrap().is_nan());
 }
 
-/// Tests that elements are written as the crate `half` writes them.
+/// Tests that serde writes half elements in the form that the crate `half` uses.
 #[cfg(all(feature = "serde", feature = "half"))]
 #[test]
 fn half_precision_goes_through_serde_by_its_bits() {

@@ -37,7 +37,7 @@ enum Trick {
     None,
     Fails,
     Panics,
-    /// Returns the number of bytes without reading them.
+    /// Returns the buffer's length, but writes no byte to the buffer.
     Idles,
     Overstates,
     Ends,
@@ -417,7 +417,7 @@ thread_local! {
     static ARMED: Cell<bool> = const { Cell::new(true) };
 }
 
-/// The payload of such a panic. The payload has no bytes, so its leak loses no memory.
+/// The payload of a panic in a drop. The payload has no bytes, so leaking it loses no memory.
 struct Dropped;
 
 fn panic_if_armed() {
@@ -444,8 +444,7 @@ impl Drop for Grenade {
     }
 }
 
-/// A reader whose reads and `version` fail from its n-th read on. It also panics when it is
-/// dropped.
+/// A reader whose reads and `version` fail from its n-th read on, and whose drop panics.
 struct Failing {
     bytes: Vec<u8>,
     throws: bool,
@@ -490,7 +489,7 @@ impl Drop for Failing {
     }
 }
 
-/// Returns how a call ends; drops its result or panic payload without a further panic.
+/// Returns how a call ends. Drops the call's result or panic payload without a second panic.
 fn outcome<T>(call: impl FnOnce() -> T) -> &'static str {
     let result = panic::catch_unwind(AssertUnwindSafe(call));
     let found = match &result {
@@ -512,7 +511,7 @@ fn a_failure_that_panics_when_it_is_dropped_ends_nothing_but_the_call() {
         let mut ends = [""; 4];
         for (throws, ends) in [false, true].into_iter().zip(ends.chunks_mut(2)) {
             let failing = |left: usize| Failing { bytes: bytes.clone(), throws, left: left.into() };
-            // `read_from` borrows its reader; `open_reader`, when it fails, drops its reader.
+            // `read_from` borrows its reader; `open_reader` drops its reader when it fails.
             let kept = failing(nth);
             ends[0] = outcome(|| Blob::<f32>::read_from(&kept));
             ends[1] = outcome(|| Model::open_reader(failing(nth)));

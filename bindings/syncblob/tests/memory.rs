@@ -34,7 +34,7 @@ fn an_overwrite_copies_nothing_and_needs_all_bytes() {
     assert_eq!(m.overwrite(&[1; 3]).unwrap_err().kind(), ErrorKind::InvalidArgument);
     m.overwrite(&[1, 2, 3, 4]).unwrap();
     assert_eq!((m.data().unwrap(), m.head()), (&[1, 2, 3, 4][..], Head::AtCpu));
-    // SAFETY: the device writes every byte next.
+    // SAFETY: `poke` writes every byte before any code reads the memory.
     let to = unsafe { m.overwrite_gpu_ptr(None).unwrap() };
     context.sim().unwrap().poke(to, &[9; 4]).unwrap();
     assert_eq!(context.stats().unwrap().uploads, 0);
@@ -187,8 +187,8 @@ fn streams_of_another_context_are_refused() {
     assert_eq!(Context::host().device_status().unwrap_err().kind(), ErrorKind::NoDevice);
 }
 
-/// CUDA does not know the library's contexts: it accepts every stream of the device, also streams
-/// of another context.
+/// CUDA does not know the library's contexts, so it accepts every stream of the device, even if the
+/// stream belongs to another context.
 #[test]
 fn a_stream_is_refused_in_another_context_even_if_the_device_accepts_it() {
     for device in ["sim:0", "cuda:0"] {

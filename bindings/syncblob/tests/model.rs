@@ -55,7 +55,7 @@ fn a_model_built_in_memory_is_saved_and_opened_as_bytes_and_as_a_file() {
     check_net(&Model::open(&path).unwrap());
 }
 
-/// Returns `net` without diffs, with announced blobs instead of values.
+/// Returns the model of `net`, but without diffs, and with announced blobs, which have no values.
 fn announced() -> Model {
     let mut model = Model::create(Format::Caffemodel).unwrap();
     model.set_name("net").unwrap();

@@ -10,7 +10,7 @@ use syncblob::{
 fn a_context_goes_to_c_and_back() {
     let context = Context::builder().device("sim:0").build().unwrap();
     let raw = context.clone().into_raw();
-    // SAFETY: `raw` is the share that `into_raw` returned.
+    // SAFETY: `raw` is the reference that `into_raw` returned.
     let again = unsafe { Context::from_raw(raw) };
     assert_eq!(again, context);
     drop(context);
@@ -73,7 +73,7 @@ fn a_memory_goes_to_c_and_back() {
     let blob = Blob::<u8>::full([4], 7).unwrap();
     let raw = blob.handle(Part::Data).unwrap().into_raw();
     assert!(!blob.is_unique(Part::Data).unwrap());
-    // SAFETY: `raw` is the share that `into_raw` returned.
+    // SAFETY: `raw` is the reference that `into_raw` returned.
     let handle = unsafe { MemoryHandle::from_raw(raw) };
     assert_eq!(handle.data().unwrap(), [7; 4]);
     drop(handle);

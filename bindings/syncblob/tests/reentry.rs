@@ -22,8 +22,8 @@ const MAX_DEPTH: u32 = 3;
 /// A count of elements that is large enough for work to be split over threads.
 const LARGE: usize = 140_000;
 
-/// The state of the random numbers. Only tasks of `parallel_for` draw numbers on threads other than
-/// the test's.
+/// The state of the generator of random numbers. Only tasks of `parallel_for` draw numbers on
+/// threads other than the test's.
 static RANDOM: Mutex<u64> = Mutex::new(0);
 static WORLD: RwLock<Weak<World>> = RwLock::new(Weak::new());
 
@@ -229,7 +229,7 @@ struct Failing;
 static FAILS: AtomicBool = AtomicBool::new(false);
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: every allocation is the system allocator's, or fails.
+// SAFETY: every allocation that succeeds is made by the system allocator.
 unsafe impl GlobalAlloc for Failing {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if FAILS.load(SeqCst) && one_in(60) {
@@ -249,7 +249,7 @@ unsafe impl GlobalAlloc for Failing {
 
 // --- steps --------------------------------------------------------------------------------
 
-/// Returns a small whole number. Sums and differences of such numbers are whole, which numbers in
+/// Returns a small whole number. Sums and differences of such numbers are whole, but the values of
 /// invalid memory rarely are.
 fn value() -> f32 {
     below(16) as f32 - 8.0

@@ -9,7 +9,7 @@ use syncblob::{
     SyncedMemory,
 };
 
-/// The name of a call that writes, and the call.
+/// A call that writes the blob, after the name of the call.
 type Writer = (&'static str, fn(&mut Blob<f32>) -> syncblob::Result<()>);
 
 fn proto() -> Vec<u8> {
@@ -134,7 +134,7 @@ fn make_unique_keeps_the_values_of_the_blob_and_of_its_sharers() {
         }
         for part in [Part::Data, Part::Diff] {
             b.make_unique(part).unwrap();
-            b.make_unique(part).unwrap(); // nothing to do
+            b.make_unique(part).unwrap(); // changes nothing
         }
         assert_eq!((b.data().unwrap(), b.diff().unwrap()), (&[1.0; 4][..], &[1.0; 4][..]));
         b.fill(Part::Data, 5.0).unwrap();
@@ -310,7 +310,7 @@ fn sharers_on_threads_become_writers_when_they_are_the_last() {
             })
         });
         let wrote = writers.map(|writer| writer.join().unwrap());
-        assert!(wrote != [true, true], "one ends first");
+        assert!(wrote != [true, true], "both blobs wrote the shared memory");
     }
 }
 

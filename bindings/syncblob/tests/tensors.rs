@@ -71,7 +71,7 @@ fn a_mapped_file_is_used_in_place_and_never_written() {
     let map = unsafe { Mmap::map(&File::open(&path).unwrap()) }.unwrap();
     let range = map.as_ptr_range();
     let file = Safetensors::new(map).unwrap();
-    assert_eq!(file.names(), ["ip.bias", "ip.weight"]); // the file has the largest elements first
+    assert_eq!(file.names(), ["ip.bias", "ip.weight"]); // sorted by element size, largest first
     assert_eq!((file.shape("ip.weight"), file.shape("x")), (Some(&[8, 4][..]), None));
     assert_eq!(format!("{file:?}"), "Safetensors { tensors: 2, bytes: 152, .. }");
     let mut mapped = file.blob::<f32>("ip.weight").unwrap();

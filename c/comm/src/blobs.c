@@ -78,7 +78,7 @@ static sb_status send(struct list *list, int64_t i, sb_error *err) {
                : sb__comm_broadcast(list->comm, list->root, buffer, err);
 }
 
-/* Handles the failure `st` of the engine at blob i. Returns `st` if no earlier blob was sent, else
+/* Handles the engine's failure `st` for blob i. Returns `st` if no earlier blob was sent, else
    COMM_FAILURE. */
 static sb_status fail(struct list *list, int64_t i, sb_status st, sb_error *err) {
     if (st == SB_ERR_COMM_FAILURE)

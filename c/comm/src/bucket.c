@@ -14,8 +14,8 @@ static void cancel(struct sb__entry *entries, int64_t count) {
         sb__exchange_cancel(&entries[i].exchange);
 }
 
-/* Checks that the caller has not reshaped a ready blob: its values must fit into the bucket's
-   buffer. */
+/* Checks that the caller has not changed the count of a ready blob, because the blob's values must
+   fit into the bucket's buffer. */
 static sb_status check_entry(const struct sb__entry *entry, sb_error *err) {
     if (sb_blob_count(entry->blob) == entry->count)
         return SB_OK;
@@ -41,7 +41,7 @@ static sb_status begin(sb_reducer *reducer, const struct sb__bucket *bucket, sb_
     return SB_OK;
 }
 
-/* Copies between a blob's host bytes and the bucket's buffer at `*at`, and advances `*at`. */
+/* Copies a blob's host bytes to (`into_room`) or from the bucket's buffer at `*at`. */
 static void copy(const struct sb__entry *entry, sb_dtype dtype, char **at, bool into_room) {
     void *ptr = entry->exchange.buffer.ptr;
     const size_t bytes = (size_t)entry->count * sb_dtype_size(dtype);

@@ -21,23 +21,23 @@ static bool is_name(const char *name) {
 }
 
 static sb_status check_engine(const sb_comm_engine *engine, sb_error *err) {
-    const char *missing = !engine->name                               ? "name"
-                          : !engine->open || !engine->close           ? "life"
-                          : !engine->all_reduce || !engine->broadcast ? "collectives"
+    const char *missing = !engine->name                               ? "a name"
+                          : !engine->open || !engine->close           ? "the slots open and close"
+                          : !engine->all_reduce || !engine->broadcast ? "all_reduce and broadcast"
                                                                       : NULL;
     const int requests = !!engine->start + !!engine->test + !!engine->wait + !!engine->abandon;
     if (engine->flags & ~(uint32_t)SB_COMM_ENGINE_HALF)
         return sb__comm_fail(err, SB_ERR_UNSUPPORTED, "unknown flags 0x%x of an engine",
                              engine->flags);
     if (missing)
-        return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT, "the engine's table lacks its %s",
+        return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT, "an engine's table must have %s",
                              missing);
     if (requests != 0 && requests != 4)
         return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT,
-                             "the engine's table has some slots of requests, not all");
+                             "an engine's table must have all slots of requests, or none");
     if (!is_name(engine->name))
         return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT,
-                             "an engine's name has letters and digits");
+                             "an engine's name must consist of letters and digits");
     return SB_OK;
 }
 
@@ -45,7 +45,7 @@ static sb_status adopt_engine(sb_comm_engine *ours, const sb_comm_engine *theirs
     const size_t required = offsetof(sb_comm_engine, barrier);
     sb_status st = sb__comm_check_struct(theirs->struct_size, required, "an engine's table", err);
     if (st == SB_OK && theirs->abi_version != SB_COMM_ENGINE_ABI_VERSION)
-        return sb__comm_fail(err, SB_ERR_ABI_MISMATCH, "an engine's table is of version %u, not %d",
+        return sb__comm_fail(err, SB_ERR_ABI_MISMATCH, "an engine's table has version %u, not %d",
                              theirs->abi_version, SB_COMM_ENGINE_ABI_VERSION);
     if (st == SB_OK)
         st = sb__comm_adopt_struct(ours, sizeof *ours, required, theirs, theirs->struct_size,
@@ -53,7 +53,7 @@ static sb_status adopt_engine(sb_comm_engine *ours, const sb_comm_engine *theirs
     return st == SB_OK ? check_engine(ours, err) : st;
 }
 
-/* Returns COMM_FAILURE for a status that slots may not return, else the status. */
+/* Returns `st`, or COMM_FAILURE if a slot may not return `st`. */
 static sb_status known_status(sb_status st) {
     const bool is_known =
         st == SB_ERR_OUT_OF_MEMORY || st == SB_ERR_UNSUPPORTED || st == SB_ERR_DEVICE_LOST;
@@ -121,8 +121,7 @@ sb_status sb__comm_check_process(const sb_comm *comm, sb_error *err) {
         return sb__comm_fail_null(err, "comm");
     if (!is_ours(comm))
         return sb__comm_fail(err, SB_ERR_FORKED,
-                             "the communicator was made before a fork; make one of your own in the "
-                             "child");
+                             "the communicator was made before a fork; make another in the child");
     return SB_OK;
 }
 
@@ -130,7 +129,7 @@ sb_status sb__comm_check_usable(const sb_comm *comm, sb_error *err) {
     sb_status st = sb__comm_check_process(comm, err);
     if (st == SB_OK && comm->failed)
         return sb__comm_fail(err, SB_ERR_COMM_FAILURE,
-                             "the communicator is of no use after an earlier failure");
+                             "the communicator is unusable after an earlier failure");
     return st;
 }
 
@@ -138,7 +137,7 @@ sb_status sb__comm_check(const sb_comm *comm, sb_error *err) {
     sb_status st = sb__comm_check_usable(comm, err);
     if (st == SB_OK && comm->has_step)
         return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT,
-                             "a reducer's step is under way: wait for it first");
+                             "a reducer's step is in progress: wait for its end first");
     return st;
 }
 
@@ -162,8 +161,8 @@ sb_status sb__comm_check_dtype(const sb_comm *comm, sb_dtype dtype, sb_error *er
 sb_status sb__comm_check_root(const sb_comm *comm, int32_t root, sb_error *err) {
     if (root >= 0 && root < comm->size)
         return SB_OK;
-    return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT, "there is no rank %d among %d", root,
-                         comm->size);
+    return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT, "rank %d does not exist: there are %d ranks",
+                         root, comm->size);
 }
 
 /* --- slots -------------------------------------------------------------------------- */

@@ -16,13 +16,13 @@ struct sb_comm {
 };
 
 /* Check that a collective may be called. Errors: FORKED, COMM_FAILURE, INVALID_ARGUMENT. `comm` may
-   be NULL. The second function allows that a step is in progress: a reducer calls it during a
-   step. The third also allows that the communicator has failed. */
+   be NULL. sb__comm_check_usable accepts a communicator with a reducer's step in progress, and
+   sb__comm_check_process also a communicator that has failed. */
 sb_status sb__comm_check(const sb_comm *comm, sb_error *err);
 sb_status sb__comm_check_usable(const sb_comm *comm, sb_error *err);
 sb_status sb__comm_check_process(const sb_comm *comm, sb_error *err);
 sb_status sb__comm_check_op(sb_comm_op op, sb_error *err);
-/* Accepts F32 and F64, and F16 and BF16 if the engine reduces them. */
+/* Returns SB_OK for F32 and F64, and for F16 and BF16 if the engine reduces them. */
 sb_status sb__comm_check_dtype(const sb_comm *comm, sb_dtype dtype, sb_error *err);
 sb_status sb__comm_check_root(const sb_comm *comm, int32_t root, sb_error *err);
 

@@ -27,8 +27,8 @@ static sb_side side_for(sb_comm *comm, const sb_mem *mem, sb_dtype dtype,
                                                                             : SB_SIDE_CPU;
 }
 
-/* Returns whether the root can read its host bytes in place. It cannot if the read could run a
-   deleter. */
+/* Returns whether the root can read its bytes in place: the bytes are on the host, and the read
+   cannot run a deleter. */
 static bool is_read_in_place(const sb_mem *mem, sb_side side) {
     return side == SB_SIDE_CPU && (is_current(sb_mem_head(mem), side) ||
                                    sb_mem_storage(mem, side) != SB_STORAGE_BORROWED_READ_ONLY);
@@ -169,6 +169,6 @@ sb_status sb__check_apart(const sb_mem **memories, int64_t count, sb_error *err)
     qsort(memories, (size_t)count, sizeof *memories, compare);
     for (int64_t i = 1; i < count; i++)
         if (memories[i] == memories[i - 1])
-            return sb__comm_fail(err, SB_ERR_SHARED, "two of the blobs have one memory");
+            return sb__comm_fail(err, SB_ERR_SHARED, "two of the blobs share a memory");
     return SB_OK;
 }

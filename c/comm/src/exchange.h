@@ -6,8 +6,8 @@
 
 #include "comm.h"
 
-/* A write of a memory. Destroying a write runs deleters, which may call the library on any object:
-   a public call therefore destroys writes last. */
+/* A write of a memory. Destroying a write runs deleters, which may use any object of the library.
+   A public call therefore destroys writes last. */
 struct sb__comm_write {
     struct sb__comm_write *next;
     sb_write *write;
@@ -23,10 +23,10 @@ struct sb__exchange {
 };
 
 enum sb__exchange_kind {
-    SB__EXCHANGE_REDUCE, /* reads and writes, on the side of the head */
-    SB__EXCHANGE_HOST,   /* reads and writes, on the host */
-    SB__EXCHANGE_SEND,   /* reads */
-    SB__EXCHANGE_RECEIVE /* writes */
+    SB__EXCHANGE_REDUCE, /* reads and writes the bytes on the side of the head */
+    SB__EXCHANGE_HOST,   /* reads and writes the bytes on the host */
+    SB__EXCHANGE_SEND,   /* reads the bytes */
+    SB__EXCHANGE_RECEIVE /* writes the bytes */
 };
 
 /* Begins an exchange. If `scales`, sb__exchange_end will scale the result. Returns the errors of

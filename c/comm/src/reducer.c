@@ -10,8 +10,8 @@ static size_t max_size(size_t a, size_t b) {
     return a > b ? a : b;
 }
 
-/* Returns whether a blob is reduced in place. Gathering copies it twice: for a large blob this is
-   slower than a separate message. A message is slower the more ranks there are. */
+/* Returns whether a blob is reduced in place. Gathering copies the blob twice, which for a large
+   blob takes longer than a separate message. A message takes longer if there are more ranks. */
 static bool is_large(const sb_reducer *reducer, const sb_blob *blob) {
     const size_t bytes = sb__comm_blob_bytes(blob);
     return bytes >= reducer->bucket_bytes ||
@@ -37,7 +37,7 @@ static void place(sb_reducer *reducer, sb_blob *blob, int64_t index) {
     bucket->elements += sb_blob_count(blob);
 }
 
-/* Adds a bucket with the small blobs of the indices `last` down to `first` + 1. */
+/* Adds a bucket with the small blobs at the indices from `last` down to `first` + 1. */
 static void gather(sb_reducer *reducer, sb_blob *const *blobs, int64_t last, int64_t first) {
     add_bucket(reducer, blobs[last]);
     for (int64_t i = last; i > first; i--)
@@ -50,8 +50,8 @@ static void gather(sb_reducer *reducer, sb_blob *const *blobs, int64_t last, int
             max_size(reducer->room_bytes, (size_t)bucket->elements * sb_dtype_size(bucket->dtype));
 }
 
-/* Fills buckets from the last blob of the list to the first. A bucket of small blobs stays open
-   while large blobs are added as separate buckets, and is added after them. */
+/* Fills buckets from the last blob of the list to the first. While a bucket of small blobs is
+   filled, large blobs between them become separate buckets, which come before it. */
 static void make_buckets(sb_reducer *reducer, sb_blob *const *blobs) {
     int64_t open = -1; /* the first blob of the open bucket */
     size_t bytes = 0;
@@ -201,7 +201,7 @@ static void begin_step(sb_reducer *reducer) {
         reducer->buckets[i].missing = reducer->buckets[i].num_entries;
 }
 
-/* A rank that has failed also takes part in the comparison, because the other ranks wait for it. */
+/* A rank that has failed also calls sb__register, because the other ranks wait for it. */
 sb_status sb_reducer_create(sb_comm *comm, sb_blob *const *blobs, int64_t num_blobs,
                             const sb_reducer_options *options, sb_reducer **out, sb_error *err) {
     sb_reducer_options ours = SB_REDUCER_OPTIONS_INIT;
@@ -263,7 +263,7 @@ void sb_reducer_destroy(sb_reducer *reducer) {
     sb__comm_writes_destroy(&ended);
 }
 
-/* Must be the last statement of a public call: a deleter may use or destroy the reducer. */
+/* Must be the last statement of a public call, because a deleter may use or destroy the reducer. */
 static void destroy_ended(sb_reducer *reducer) {
     struct sb__comm_write *ended = reducer->ended;
     reducer->ended = NULL;
@@ -362,14 +362,14 @@ static sb_status check_ready(const sb_reducer *reducer, const struct sb__entry *
     const sb_dtype dtype = reducer->buckets[entry->bucket].dtype;
     if (entry->ready)
         return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT,
-                             "the blob is ready already in this step");
+                             "the blob is already ready in this step");
     if (dtype != sb_blob_dtype(blob)) /* a new blob at the registered blob's address */
         return sb__comm_fail(err, SB_ERR_DTYPE_MISMATCH,
-                             "the blob is of %s, and was of %s when it was registered",
+                             "the blob has elements of %s, but had %s when it was registered",
                              sb_dtype_name(sb_blob_dtype(blob)), sb_dtype_name(dtype));
     if (entry->count != sb_blob_count(blob))
         return sb__comm_fail(err, SB_ERR_SHAPE_MISMATCH,
-                             "the blob has %lld elements, and had %lld when it was registered",
+                             "the blob has %lld elements, but had %lld when it was registered",
                              (long long)sb_blob_count(blob), (long long)entry->count);
     return SB_OK;
 }

@@ -17,8 +17,8 @@ struct sb__entry {
     struct sb__exchange exchange; /* valid while the bucket is in flight */
 };
 
-/* The state of a bucket that was started in this step: its index is below the reducer's `next`.
-   Other buckets still have the state of the previous step. */
+/* The state of a bucket that this step has started (its index is less than the reducer's `next`).
+   The other buckets still have their states of the previous step. */
 enum sb__bucket_state { SB__BUCKET_IN_FLIGHT = 1, SB__BUCKET_DONE };
 
 /* A bucket: consecutive entries of one dtype. */
@@ -26,10 +26,10 @@ struct sb__bucket {
     int64_t first, num_entries;
     int64_t missing; /* number of entries that are not ready */
     int64_t elements;
-    bool gathers; /* copies blobs to a buffer on the host; false if large or empty */
+    bool gathers; /* blobs are copied to a host buffer; false for one large or empty blob */
     sb_dtype dtype;
     enum sb__bucket_state state;
-    int32_t room; /* index of its buffer while in flight; -1: it has none */
+    int32_t room; /* index of the bucket's buffer while in flight; -1: no buffer */
     void *request;
 };
 
@@ -47,8 +47,8 @@ struct sb__registered {
 
 #define SB__ROOMS 2
 
-/* A blob is large if it has at least this many bytes times the number of ranks. The value for two
-   ranks is measured (`./dev bench comm`); the growth with the number of ranks is an estimate. */
+/* A blob is large if its size in bytes is at least this value times the number of ranks. The value
+   was measured for two ranks (`./dev bench comm`); for more ranks it is an estimate. */
 #define SB__LARGE_BYTES_A_RANK ((size_t)128 << 10)
 
 struct sb_reducer {
@@ -65,21 +65,20 @@ struct sb_reducer {
     struct sb__room rooms[SB__ROOMS];
     size_t room_bytes; /* 0: no gathering */
     bool in_step;
-    sb_status result; /* of the step so far: SB_OK, or DEVICE_LOST if scaling failed
-                       */
+    sb_status result; /* of the step: SB_OK, or DEVICE_LOST if scaling failed */
     sb_error error;
     struct sb__comm_write *ended; /* writes that the public call destroys last */
 };
 
 /* Collective: compares the registrations of all ranks. `blobs` are the blobs of `reducer` in the
-   caller's order; `st` is this rank's status so far, described in `err` (not NULL). Returns SB_OK
-   if `st` is SB_OK at every rank and all registrations are equal. If the first reduction fails
-   before it sends, the caller may retry the call. */
+   caller's order; `st` is this rank's status so far, and `err` (not NULL) describes it. Returns
+   SB_OK if `st` is SB_OK at every rank and all registrations are equal. If the first reduction
+   fails before it sends, the caller may retry the call. */
 sb_status sb__register(const struct sb_reducer *reducer, sb_blob *const *blobs, sb_comm *comm,
                        sb_status st, sb_error *err);
 
 /* Makes the blobs' bytes current and starts the request. A bucket that gathers needs a free buffer.
-   After COMM_FAILURE the step must fail; any other failure changes nothing. */
+   After COMM_FAILURE the caller must end the step; any other failure changes nothing. */
 sb_status sb__bucket_start(sb_reducer *reducer, struct sb__bucket *bucket, sb_error *err);
 /* Ends a bucket whose request has completed: stores the values in the blobs and scales them. */
 void sb__bucket_end(sb_reducer *reducer, struct sb__bucket *bucket);

@@ -10,10 +10,10 @@
 
 /* Describes a blob or, as the first record, the reducer. Records are compared byte by byte. */
 struct record {
-    int64_t dtype;    /* for a blob */
+    int64_t dtype;    /* of a blob */
     int64_t num_axes; /* -1 without a shape */
     int64_t dims[SB_MAX_AXES];
-    int64_t num_blobs, name, op, bucket_bytes; /* for the reducer */
+    int64_t num_blobs, name, op, bucket_bytes; /* of the reducer */
 };
 
 /* The registration of this rank. */
@@ -61,8 +61,8 @@ static sb_status reduce(sb_comm *comm, sb_comm_op op, double *values, int64_t co
     return sb__comm_all_reduce(comm, op, &buffer, err);
 }
 
-/* Reduces `*first` to the minimum of all ranks. If that fails, marks the communicator as failed:
-   the ranks have already begun to compare, so this rank cannot retry. */
+/* Reduces `*first` to the minimum of all ranks. On failure marks the communicator as failed,
+   because the comparison of the ranks has begun and this rank cannot retry. */
 static sb_status reduce_first(sb_comm *comm, double *first, sb_error *err) {
     return reduce(comm, SB_COMM_MIN, first, 1, err) == SB_OK ? SB_OK : sb__comm_disable(comm, err);
 }
@@ -100,11 +100,11 @@ static sb_status fail_head(const struct record *theirs, const struct record *our
                            sb_error *err) {
     if (theirs->num_blobs != ours->num_blobs)
         return sb__comm_fail(err, SB_ERR_SHAPE_MISMATCH,
-                             "rank 0 registers %lld blobs, rank %d %lld",
+                             "rank 0 registers %lld blobs, rank %d registers %lld",
                              (long long)theirs->num_blobs, rank, (long long)ours->num_blobs);
     return sb__comm_fail(
         err, SB_ERR_INVALID_ARGUMENT,
-        "rank 0 reduces %s by op %lld in buckets of %lld, rank %d %s by op %lld in "
+        "rank 0 reduces %s by op %lld in buckets of %lld, rank %d reduces %s by op %lld in "
         "buckets of %lld",
         theirs->name ? "diff" : "data", (long long)theirs->op, (long long)theirs->bucket_bytes,
         rank, ours->name ? "diff" : "data", (long long)ours->op, (long long)ours->bucket_bytes);
@@ -130,8 +130,8 @@ static sb_status compare(const struct list *list, sb_comm *comm, sb_status *out,
     return SB_OK;
 }
 
-/* Broadcasts the error `cause` of the first rank that has one. The message of a failure is prefixed
-   with the rank; the message of a difference already names the ranks. */
+/* Broadcasts the error `cause` of the first rank that has an error. For a failure, prefixes the
+   message with the rank; the message of a difference already contains the ranks. */
 static sb_status share_cause(sb_comm *comm, bool is_failure, sb_status ours, sb_error *cause,
                              sb_error *err) {
     double first = ours == SB_OK ? comm->size : comm->rank;

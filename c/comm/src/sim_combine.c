@@ -1,4 +1,4 @@
-/* Reductions of the simulated communicator: they combine doubles in the order of the ranks. */
+/* The reductions of the simulated communicator, which combine doubles in the order of the ranks. */
 #include "sim_comm.h"
 
 #include "../../src/base/half.h"

@@ -36,9 +36,8 @@ static sb_status fail_broken(const struct sb__sim_group *group, sb_error *err) {
 
 /* --- operations --------------------------------------------------------------------- */
 
-/* Appends an operation. It becomes the upcoming operation of every rank that has called all earlier
-   operations.
- */
+/* Appends an operation, which becomes the upcoming operation of every rank that has called all
+   earlier operations. */
 static void append(struct sb__sim_group *group, struct sb__sim_operation *operation) {
     operation->previous = group->last;
     if (group->last)
@@ -86,7 +85,7 @@ static sb_status make_operation(struct sb__sim_group *group, struct sb__sim_oper
     return SB_OK;
 }
 
-/* Stores the call of the first rank to arrive: the calls of the other ranks must equal it. */
+/* Stores the call of the rank that calls first; the other ranks must make an equal call. */
 static void describe(struct sb__sim_operation *operation, int32_t rank, const struct call *call) {
     operation->kind = call->kind;
     operation->op = call->op;
@@ -157,7 +156,7 @@ static sb_status begin_locked(struct sb__sim_rank *rank, const struct call *call
     const bool due = is_due(rank);
     if (due && rank->mode == SB_SIM_COMM_FAIL_NOW)
         return sb__comm_fail(err, SB_ERR_COMM_FAILURE,
-                             "operation %llu of rank %d failed as was asked",
+                             "operation %llu of rank %d failed as planted",
                              (unsigned long long)rank->number + 1, rank->rank);
     if (operation->arrived && !agree(operation, call)) {
         break_by_difference(rank, operation, call);
@@ -186,13 +185,14 @@ static int32_t first_missing(const struct sb__sim_group *group,
     int32_t rank = 0;
     while (operation->parts[rank].here)
         rank++;
-    for (int32_t i = rank; i < group->size; i++) /* prefer a destroyed rank: it will not arrive */
+    for (int32_t i = rank; i < group->size; i++) /* prefer a destroyed rank, which cannot call */
         if (!operation->parts[i].here && group->ranks[i].gone)
             return i;
     return rank;
 }
 
-/* Fails the group if the operation cannot complete, or has not completed at the time `until`. */
+/* Fails the group if a rank that has not called the operation has ended, or if it has not called
+   the operation by the time `until`. */
 static void look_for_missing(struct sb__sim_group *group, const struct sb__sim_part *part,
                              uint64_t until) {
     const int32_t missing = first_missing(group, part->operation);
@@ -213,7 +213,7 @@ static void leave(struct sb__sim_group *group, struct sb__sim_part *part) {
 }
 
 /* If the operation is complete for this rank, leaves it and sets `*out_done`. Returns COMM_FAILURE
-   if it cannot complete, or another rank has not called it at the time `until`; else SB_OK. */
+   if it cannot complete, or if another rank has not called it by the time `until`; else SB_OK. */
 static sb_status look(struct sb__sim_group *group, struct sb__sim_part *part, uint64_t until,
                       bool *out_done, sb_error *err) {
     *out_done = false;
@@ -229,8 +229,8 @@ static sb_status look(struct sb__sim_group *group, struct sb__sim_part *part, ui
     return SB_OK;
 }
 
-/* Waits until the group changes or until `due`. May return earlier, because the system's clock may
-   be adjusted, so callers check again. */
+/* Waits until the group changes or until `due`. The wait may end earlier if the system's clock is
+   adjusted, so callers check again. */
 static void sleep_until(struct sb__sim_group *group, uint64_t due) {
     const uint64_t now = sb__comm_now(), left = due > now ? due - now : 0;
     const uint64_t wait = left < LONGEST_SLEEP ? left : LONGEST_SLEEP;
@@ -351,7 +351,7 @@ static int32_t sim_abandon(void *comm, void *request) {
     struct sb__sim_part *part = request;
     (void)pthread_mutex_lock(&rank->group->lock);
     if (!is_complete(rank->group, part)) /* a complete operation is freed with the group */
-        break_group(rank->group, "rank %d has given up", rank->rank);
+        break_group(rank->group, "rank %d abandoned a request", rank->rank);
     (void)pthread_mutex_unlock(&rank->group->lock);
     return 1;
 }
@@ -399,7 +399,7 @@ static sb_status make_group(int32_t size, const sb_sim_comm_options *options,
     return SB_OK;
 }
 
-/* On failure closes all ranks, which frees the group. */
+/* Creates the ranks' communicators. On failure closes all ranks, which frees the group. */
 static sb_status make_ends(sb_context *context, struct sb__sim_group *group, sb_comm **ends,
                            sb_error *err) {
     const int32_t size = group->size;
@@ -424,8 +424,8 @@ sb_status sb_sim_comm_create(sb_context *context, int32_t size, const sb_sim_com
     if (!out)
         return sb__comm_fail_null(err, "out");
     if (size < 1 || size > SB_SIM_COMM_MAX)
-        return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT,
-                             "the number of ranks is %d: not from 1 to %d", size, SB_SIM_COMM_MAX);
+        return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT, "the number of ranks is %d, not 1 to %d",
+                             size, SB_SIM_COMM_MAX);
     if (options)
         st = sb__comm_adopt_struct(&ours, sizeof ours, FIRST_OPTIONS_SIZE, options,
                                    options->struct_size, "sb_sim_comm_options", err);
@@ -449,7 +449,7 @@ sb_status sb_sim_comm_fail(sb_comm *comm, int64_t nth, sb_sim_comm_failure mode,
         return st;
     if (nth < 0 || (mode != SB_SIM_COMM_FAIL_NOW && mode != SB_SIM_COMM_STOP))
         return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT,
-                             "there is no operation %lld or no mode %d", (long long)nth, mode);
+                             "the operation %lld or the mode %d is invalid", (long long)nth, mode);
     if (comm->engine.open != sim_open)
         return sb__comm_fail(err, SB_ERR_UNSUPPORTED, "the communicator's engine is %s, not sim",
                              comm->engine.name);

@@ -11,14 +11,14 @@ enum sb__sim_kind { SB__SIM_REDUCE, SB__SIM_BROADCAST, SB__SIM_BARRIER };
 /* A rank's part of an operation. Elements are accessed only under the group's lock. */
 struct sb__sim_part {
     struct sb__sim_operation *operation;
-    bool here;    /* the rank takes part; false if a planted failure stopped it */
+    bool here;    /* the rank has called the operation, and no planted failure stopped the rank */
     uint64_t due; /* nanoseconds: the time from which the operation is complete for the rank */
     sb_comm_buffer buffer;
 };
 
 /* An operation of all ranks: the n-th call of each rank. */
 struct sb__sim_operation {
-    struct sb__sim_operation *previous, *next; /* in the order in which operations began */
+    struct sb__sim_operation *previous, *next; /* the list is in the order of the operations */
     enum sb__sim_kind kind;
     sb_comm_op op;
     int32_t root;
@@ -45,7 +45,7 @@ struct sb__sim_group {
     pthread_cond_t changed;
     int32_t size, alive;
     uint64_t delay, limit;                  /* nanoseconds */
-    bool broken;                            /* failed: operations no longer access elements */
+    bool broken;                            /* after a failure no operation accesses elements */
     char cause[160];                        /* the message of the failure */
     struct sb__sim_operation *first, *last; /* operations that some rank has not left */
     struct sb__sim_rank ranks[];

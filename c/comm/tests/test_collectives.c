@@ -1,5 +1,5 @@
-/* Tests collectives of simulated ranks on host memory: results, refusals, and the status at other
-   ranks if a rank fails. */
+/* Tests collectives of simulated ranks on host memory: results, refused calls, and the status at
+   other ranks if a rank fails. */
 #include "halves.h"
 #include "port/threads.h"
 #include "ranks.h"
@@ -92,7 +92,7 @@ static void reduce_halves(sb_comm *comm, void *arg) {
     }
 }
 
-/* With one rank, every value stays unchanged, and a NaN stays a NaN. */
+/* A reduction of a single rank changes no value, and a NaN remains a NaN. */
 TEST(halves_are_rounded_to_the_nearest) {
     static uint16_t values[1 << 16];
     ranks_run(2, NULL, reduce_halves, NULL);
@@ -252,7 +252,7 @@ static void differ(sb_comm *comm, void *arg) {
     expect_status(SB_ERR_COMM_FAILURE, make_call(comm, pair[sb_comm_rank(comm)], &err));
     expect(!strcmp(err.message, texts[0]) || !strcmp(err.message, texts[1]));
     expect_status(SB_ERR_COMM_FAILURE, sb_comm_barrier(comm, &err));
-    expect(!strcmp(err.message, "the communicator is of no use after an earlier failure"));
+    expect(!strcmp(err.message, "the communicator is unusable after an earlier failure"));
 }
 
 TEST(a_difference_of_calls_is_reported_with_both_calls) {
@@ -286,7 +286,7 @@ static void fail_at(sb_comm *comm, void *arg) {
     expect(done == failing->nth - 1);
     expect_status(SB_ERR_COMM_FAILURE, st);
     char failed[60];
-    (void)snprintf(failed, sizeof failed, "operation %d of rank 1 failed as was asked",
+    (void)snprintf(failed, sizeof failed, "operation %d of rank 1 failed as planted",
                    (int)failing->nth);
     expect(err.code == SB_ERR_COMM_FAILURE && err.offset == -1);
     expect(!strcmp(err.message, failing->mode == SB_SIM_COMM_STOP

@@ -1,6 +1,6 @@
 /* Makes every call of a communicator and of a reducer while the n-th allocation or device operation
-   fails, for every n. Bytes and heads are then as before or as after the call, the call may be
-   retried, the blobs are usable, and nothing leaks. The other rank does the same as this rank. */
+   fails, for every n. Bytes and heads must then be as before the call or as after a successful
+   call, a retry must be possible, and nothing may leak. Both ranks make the same calls. */
 #include "blobs.h"
 #include "fail_calloc.h"
 #include "faults.h"
@@ -173,7 +173,7 @@ static bool is_changed_by(const struct setting *setting) {
     return setting->call == RECEIVE || (reduces && setting->op == SB_COMM_SUM);
 }
 
-/* Returns whether the blob holds its values from before the call or, if `after`, from after it. */
+/* Returns whether the blob holds its values from before the call or, if `after`, the new values. */
 static bool holds(struct world *w, int blob, bool after) {
     float values[MOST] = {0};
     const size_t bytes = (size_t)counts[blob] * sizeof *values;
@@ -247,12 +247,12 @@ static bool fail_at(const struct setting *setting, int kind, int64_t nth) {
         fail_setting(setting, kind, nth, "no failure was reported");
     const bool in_part = st != SB_OK && setting->call == STEP; /* earlier buckets have ended */
     if (!all_hold(&w, st != SB_OK, st == SB_OK || in_part))
-        fail_setting(setting, kind, nth, "bytes");
+        fail_setting(setting, kind, nth, "wrong bytes");
     assert_int_equal(w.mirror.flying > 0 && st == SB_OK, 0);
     if (sb_context_device_status(w.rig.context) == SB_OK && st != SB_OK) {
         assert_ok(make_call(&w, &err));
         if (!all_hold(&w, false, true))
-            fail_setting(setting, kind, nth, "bytes of the second time");
+            fail_setting(setting, kind, nth, "wrong bytes after the retry");
     }
     sb_reducer_destroy(w.reducer);
     w.reducer = NULL;

@@ -1,5 +1,4 @@
-/* Tests the arguments that a communicator passes to its engine, and what it does with the results.
-   The other of two ranks does the same as this rank. */
+/* Tests the arguments that a communicator passes to its engine, and how it uses the results. */
 #include "blobs.h"
 #include "mirror.h"
 
@@ -261,7 +260,7 @@ static void fail_step(const sb_comm_engine *engine, enum slot slot, int64_t nth,
     }
     assert_int_equal(reduced, w.mirror.num_sent - w.mirror.abandoned);
     assert_status(SB_ERR_COMM_FAILURE, sb_reducer_ready(w.reducer, w.blobs[0], &err));
-    assert_string_equal(err.message, "the communicator is of no use after an earlier failure");
+    assert_string_equal(err.message, "the communicator is unusable after an earlier failure");
     assert_status(SB_ERR_COMM_FAILURE, sb_reducer_wait(w.reducer, &err));
     for (int i = 0; i < MOST; i++) { /* the caller may use the blobs again */
         const int64_t longer = 60;
@@ -284,8 +283,7 @@ TEST(a_step_ends_if_the_engine_fails) {
     }
 }
 
-/* If both sides of a blob were current and its reduction in place fails, the other side stays
-   current. */
+/* If a reduction in place fails and both sides were current, the other side stays current. */
 TEST(a_failed_reduction_in_place_keeps_the_other_side) {
     for (int takes = 0; takes < 2; takes++) {
         for (enum slot slot = BEGIN; slot <= WAIT; slot += 2) {
@@ -326,10 +324,10 @@ TEST(destroying_a_reducer_waits_for_buckets_in_flight) {
     }
 }
 
-/* --- a device that fails while it scales ----------------------------------------------------- */
+/* --- a device that fails while it scales a mean ---------------------------------------------- */
 
-/* Scaling blob `scale` of three fails, and the engine fails at blob `engine`; 0: no failure. In the
-   step the host's bytes are current, so that the step can continue without the device. */
+/* The device fails while it scales blob `scale` of three, and the engine fails at blob `engine`; 0:
+   no failure. In a step the host's bytes are current, so the step can go on without the device. */
 static void fail_scaling(bool in_step, int64_t scale, int64_t engine) {
     struct world w;
     sb_status st = SB_OK;
@@ -577,9 +575,11 @@ TEST(a_missing_required_slot_is_refused) {
     sb_comm *comm = NULL;
     for (int i = 0; i < 5; i++) {
         sb_comm_engine table = mirror_engine;
-        const char *what = i == 0 ? "name" : i < 3 ? "life" : "collectives";
+        const char *what = i == 0  ? "a name"
+                           : i < 3 ? "the slots open and close"
+                                   : "all_reduce and broadcast";
         char text[80];
-        (void)snprintf(text, sizeof text, "the engine's table lacks its %s", what);
+        (void)snprintf(text, sizeof text, "an engine's table must have %s", what);
         if (i == 0)
             table.name = NULL;
         if (i == 1)

@@ -109,7 +109,7 @@ TEST(the_error_of_the_rank_that_finds_a_difference_is_returned) {
     assert_status(SB_ERR_SHAPE_MISMATCH, create(&w, &err));
     assert_string_equal(err.message, "one is longer");
     assert_int_equal(err.offset, -1);
-    assert_int_equal(w.other.calls, 5); /* sums, head, blob, the reporting rank, its error */
+    assert_int_equal(w.other.calls, 5); /* checksums, 2 records, the reporting rank, its error */
     w.other.sent.message[0] = '\0';
     assert_status(SB_ERR_SHAPE_MISMATCH, create(&w, &err));
     assert_string_equal(err.message, "registration failed and gave no reason");
@@ -131,8 +131,8 @@ TEST(each_part_of_the_checksum_is_compared) {
     }
 }
 
-/* If the first operation fails, nothing was sent, and the call may be retried. If a later operation
-   fails, it may not, because other ranks have continued. */
+/* If the first operation fails, nothing was sent, and the call may be retried. After the failure of
+   a later operation it must not be retried, because other ranks have continued. */
 TEST(only_the_first_operation_may_be_retried) {
     static const sb_status failures[] = {SB_ERR_OUT_OF_MEMORY, SB_ERR_UNSUPPORTED,
                                          SB_ERR_DEVICE_LOST, SB_ERR_IO};
@@ -190,7 +190,7 @@ TEST(a_failure_is_reported_by_its_rank) {
     assert_status(SB_ERR_INVALID_ARGUMENT,
                   sb_reducer_create(w.comm, NULL, 1, NULL, &w.reducer, &err));
     assert_string_equal(err.message, "blobs is NULL");
-    assert_int_equal(w.other.calls, 3); /* whether a rank has failed, its number, its error */
+    assert_int_equal(w.other.calls, 3); /* the failure flag, the failed rank, its error */
     w.other.agrees = true;
     assert_ok(create(&w, &err));
     world_close(&w, false);

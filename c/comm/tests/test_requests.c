@@ -1,5 +1,5 @@
-/* Tests a reducer on engines of one rank: one engine has no requests; requests of another one never
-   end and cannot be cancelled, so memory that they may still write must not be freed. */
+/* Tests a reducer on two engines of one rank. The first has no requests. Requests of the second
+   never end and cannot be cancelled, so memory that they may still write must not be freed. */
 #include "blobs.h"
 
 #include "context/context.h"
@@ -177,7 +177,7 @@ TEST(large_blobs_are_reduced_in_place_before_the_small_blobs) {
     sb_comm_destroy(comm);
 }
 
-/* Begins a step. Unless `destroys`, also waits for the step, which fails. */
+/* Begins a step. Unless `destroys`, also waits for the end of the step, which fails. */
 static void stop_in_step(struct world *w, bool destroys) {
     all_ready(w);
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_comm_barrier(w->comm, &err));

@@ -1,5 +1,5 @@
-/* Tries every struct of libsyncblob-comm with a member struct_size, with every size up to some
-   bytes beyond the current size. */
+/* Passes every struct with a struct_size to libsyncblob-comm, with each size up to a few bytes more
+   than the current size. */
 #include "struct_sizes.h"
 
 #include <syncblob/comm_engine.h>

@@ -17,7 +17,7 @@ static const char help[] =
     "Prints a line for each claim. If the backend crashes, the last line is the claim under test.\n"
     "\n"
     "  --device N   the number of the device (default 0)\n"
-    "  --devices N  how many devices the backend has, to test that they open and others do not\n"
+    "  --devices N  the number of devices; tests that these open and that others do not\n"
     "  --only TEXT  test only claims that contain TEXT\n"
     "  --seed S     the seed of random operations (default 0); a failure prints its seed\n"
     "  --seconds T  the time of each claim with random operations (default: a fixed number of "
@@ -44,7 +44,7 @@ static void print_result(void *user, const sb_conformance_result *result) {
 static void print_claim(void *user, const char *claim) {
     (void)user;
     printf("%s ... ", claim);
-    (void)fflush(stdout); /* the output is complete if the backend crashes */
+    (void)fflush(stdout); /* the output must be complete even if the backend crashes */
 }
 
 static int print_claims(void) {

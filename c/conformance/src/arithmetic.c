@@ -1,5 +1,5 @@
-/* Claims about arithmetic. A result may differ from the host's, in long double, by the rounding of
-   two operations. Like the core, this file calls prepare_arithmetic before each operation. */
+/* Claims about arithmetic. A result may differ from the host's long double result by two roundings.
+   Like the core, this file calls prepare_arithmetic before each operation. */
 #include "array.h"
 
 #include <math.h>
@@ -95,7 +95,7 @@ static void scale_multiplies(struct sb__kit *kit) {
     sb__on_every_size(kit, sb__kit_last_dtype(kit), scale_holds);
 }
 
-/* alpha is 1 as a float but not as a double: if a slot rounds it first, the results are exact. */
+/* alpha is 1 as a float but not as a double. If a slot rounds alpha first, results are exact. */
 static void alpha_is_rounded(struct sb__kit *kit) {
     const double alpha = 1 + 0x1p-24 - 0x1p-40;
     const double large = 2 - 0x1p-23; /* its product with the unrounded alpha rounds up */
@@ -180,11 +180,11 @@ static void sums_wait(struct sb__kit *kit) {
     COMPUTE(kit, scale, SB_DTYPE_F32, (int64_t)1, -2.0, x, kit->stream);
     COMPUTE(kit, sumsq, SB_DTYPE_F32, (int64_t)1, x, &found, kit->stream);
     if (sb__kit_goes(kit) && found != 36)
-        sb__kit_fail(kit, "sumsq of 3 * -2 is %g, not 36: it did not wait", found);
+        sb__kit_fail(kit, "sumsq did not wait: of 3 * -2 it is %g, not 36", found);
     COMPUTE(kit, scale, SB_DTYPE_F32, (int64_t)1, 0.5, x, kit->stream);
     COMPUTE(kit, asum, SB_DTYPE_F32, (int64_t)1, x, &found, kit->stream);
     if (sb__kit_goes(kit) && found != 3)
-        sb__kit_fail(kit, "asum of -6 * 0.5 is %g, not 3: it did not wait", found);
+        sb__kit_fail(kit, "asum did not wait: of -6 * 0.5 it is %g, not 3", found);
     sb__kit_free(kit, x, sizeof value);
 }
 
@@ -238,15 +238,15 @@ static void large_counts_are_right(struct sb__kit *kit) {
 }
 
 const struct sb__claim sb__kit_arithmetic_claims[] = {
-    {"axpy adds a multiple", axpy_adds_a_multiple},
+    {"axpy adds a multiple of one array to another", axpy_adds_a_multiple},
     {"axpy may add an array to itself", axpy_adds_to_itself},
-    {"scale multiplies", scale_multiplies},
+    {"scale multiplies an array by alpha", scale_multiplies},
     {"axpy and scale round alpha to the element type", alpha_is_rounded},
-    {"Sums are close to exact", sums_are_close},
+    {"asum and sumsq are close to the exact sums", sums_are_close},
     {"Sums of floats are added in double", sums_are_in_double},
-    {"Sums wait for the work before them", sums_wait},
+    {"asum and sumsq wait for earlier work on the stream", sums_wait},
     {"A device without doubles returns UNSUPPORTED from every slot of arithmetic",
      doubles_are_refused_alike},
-    {"Counts above 2^31 are right", large_counts_are_right},
+    {"Arithmetic with counts above 2^31 is correct", large_counts_are_right},
     {NULL, NULL},
 };

@@ -1,10 +1,10 @@
-/* Arrays of values on the host and the device, with guards on both sides. */
+/* Arrays of values on the host and the device, with guard elements before and after the values. */
 #ifndef SB_CONFORMANCE_ARRAY_H
 #define SB_CONFORMANCE_ARRAY_H
 
 #include "kit.h"
 
-/* `count` values between two guards. sb__array_make also copies all bytes to the device. */
+/* `count` values between two guards, on the host and on the device. */
 struct sb__array {
     struct sb__kit *kit;
     sb_dtype dtype;
@@ -13,7 +13,7 @@ struct sb__array {
     char *host, *on_device;
 };
 
-/* Creates an array of random values in [-1, 1), also in the guards, and uploads it. */
+/* Creates an array, fills it and its guards with random values in [-1, 1), and uploads them. */
 struct sb__array sb__array_make(struct sb__kit *kit, sb_dtype dtype, int64_t count, uint64_t seed);
 /* Downloads the device's bytes into a new array, which exists only on the host. */
 struct sb__array sb__array_read(const struct sb__array *array);
@@ -25,10 +25,10 @@ size_t sb__array_value_bytes(const struct sb__array *array);
 char *sb__array_values(const struct sb__array *array); /* on the host */
 double sb__array_at(const struct sb__array *array, int64_t i);
 void sb__array_set(struct sb__array *array, int64_t i, double value);
-/* Uploads the host's bytes again. */
 void sb__array_upload(const struct sb__array *array);
 
-/* The first function fails the claim if `slot` has changed a guard, the second if any byte. */
+/* The first function fails the claim if `slot` has changed a guard, the second if it has changed
+   any byte. */
 void sb__array_check_guards(const struct sb__array *array, const char *slot);
 void sb__array_check_unchanged(const struct sb__array *array, const char *slot);
 

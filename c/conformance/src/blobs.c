@@ -47,7 +47,7 @@ static void check_head(struct sb__kit *kit, const sb_blob *blob, sb_head expecte
         sb__kit_fail(kit, "%s: the head is %d, not %d", what, (int)sb_mem_head(mem), (int)expected);
 }
 
-/* Releases a context whose blobs are destroyed. Fails the claim if memory is still live. */
+/* Releases a context after its blobs. Fails the claim if memory of the device is still live. */
 static void context_end(struct sb__kit *kit, sb_context *context) {
     sb_stats stats = SB_STATS_INIT;
     SB__KIT_TRY(kit, sb_context_synchronize, context);
@@ -264,7 +264,7 @@ const struct sb__claim sb__kit_blob_claims[] = {
     {"Blobs are copied on the device and between contexts", blobs_are_copied},
     {"Calls that read a queued copy's result, or overwrite its source, wait for the copy",
      copies_are_asynchronous},
-    {"Memory of the device can be lent, also from within a block", memory_is_lent},
-    {"Arithmetic of blobs has the results of the host", arithmetic_is_the_hosts},
+    {"Device memory can be lent to the library, also a part of a block", memory_is_lent},
+    {"Arithmetic on blobs has the same results as on the host", arithmetic_is_the_hosts},
     {NULL, NULL},
 };

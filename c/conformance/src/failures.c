@@ -36,7 +36,7 @@ static void copies_free(struct copies *c) {
     sb__kit_free(c->kit, c->from, BYTES);
 }
 
-/* Calls a slot that waits and that must return a failure of the work before it. */
+/* Calls a slot that waits for work that has failed, and so must return the failure. */
 #define EXPECT_FAILURE(kit, slot, ...)                                                             \
     do {                                                                                           \
         sb_error failure_;                                                                         \
@@ -199,7 +199,7 @@ const struct sb__claim sb__kit_failure_claims[] = {
     {"stream_synchronize returns the failure of queued work", synchronize_reports_failures},
     {"stream_synchronize of own_stream returns the failure on a thread that queued nothing",
      synchronize_reports_on_threads},
-    {"asum returns the failure of work before it", asum_reports_failures},
-    {"sumsq returns the failure of work before it", sumsq_reports_failures},
+    {"asum returns the failure of earlier work on the stream", asum_reports_failures},
+    {"sumsq returns the failure of earlier work on the stream", sumsq_reports_failures},
     {NULL, NULL},
 };

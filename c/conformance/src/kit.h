@@ -1,6 +1,6 @@
 /* The state of a conformance test, and the functions that claims call. A claim need not check a
-   status: the first failure is recorded, and all later calls do nothing, except those that free
-   memory. */
+   status: after the first failure, which is recorded, these functions do nothing, except those that
+   free memory. */
 #ifndef SB_CONFORMANCE_KIT_H
 #define SB_CONFORMANCE_KIT_H
 
@@ -41,14 +41,14 @@ static inline bool sb__kit_goes(const struct sb__kit *kit) {
     return kit->outcome == SB_CONFORMANCE_PASSED;
 }
 
-/* End the claim as failed or skipped. Both do nothing if it has ended already. */
+/* End the claim as failed or skipped. Both do nothing if the claim has already ended. */
 void sb__kit_fail(struct sb__kit *kit, const char *format, ...) SB__KIT_PRINTF(2, 3);
 void sb__kit_skip(struct sb__kit *kit, const char *reason);
 /* Moves the outcome and the memory of `copy`, which another thread has used, to `kit`. */
 void sb__kit_join(struct sb__kit *kit, struct sb__kit *copy);
 
-/* Call malloc and free. If malloc fails, the claim is skipped. If the claim has failed, memory is
-   freed only after the device is closed, since a faulty backend may still be copying to it. */
+/* Call malloc and free. If malloc fails, skips the claim. After a failure of the claim, memory is
+   freed only when the device is closed, since a faulty backend may still be copying to it. */
 void *sb__kit_memory(struct sb__kit *kit, size_t bytes);
 void sb__kit_memory_free(struct sb__kit *kit, void *memory);
 void sb__kit_memory_end(struct sb__kit *kit); /* after the device has been closed */
@@ -124,8 +124,8 @@ sb_stream sb__kit_stream_create(struct sb__kit *kit);
 sb_stream sb__kit_stream_create_on(struct sb__kit *kit, void *device);
 void sb__kit_stream_destroy(struct sb__kit *kit, sb_stream stream);
 
-/* Run `task` on another thread, or on two threads at once, and return when it has ended. If no
-   thread can be created, they skip the claim. */
+/* Run `task` on another thread, or on two threads at once, and return when all have ended. If no
+   thread can be created, skip the claim. */
 void sb__kit_on_thread(struct sb__kit *kit, void (*task)(void *arg), void *arg);
 void sb__kit_on_two_threads(struct sb__kit *kit, void (*task)(void *arg), void *first,
                             void *second);

@@ -1,5 +1,5 @@
 /* Claims about random operations on blobs. Results are compared with a model: plain values on the
-   host. The table in rig.h makes the backend's slots fail. Every round has a seed and a context. */
+   host. The table in rig.h makes the backend's slots fail. A round has its own seed and context. */
 #include "rig.h"
 
 #include <syncblob/blob.h>
@@ -29,8 +29,8 @@ struct machine {
     int64_t count;
     sb_blob *blobs[BLOBS];
     sb_mem *mems[MEMORIES];             /* data and diff of each blob */
-    double values[MEMORIES][MAX_COUNT]; /* the model: what a read returns */
-    sb_head heads[MEMORIES];            /* before the operation */
+    double values[MEMORIES][MAX_COUNT]; /* the model: the values that a read must return */
+    sb_head heads[MEMORIES];            /* the heads before the operation */
     int64_t fired;                      /* failures before the operation */
 };
 
@@ -295,7 +295,7 @@ static void plant(struct machine *m) {
     }
 }
 
-/* Checks that no memory has become LOST during an operation without a cause. */
+/* Checks that the operation has made no memory LOST without a cause. */
 static void check_heads(struct machine *m) {
     /* A device that is lost while it writes may have overwritten the bytes of both sides. */
     const bool may_lose = sb__kit_is_coherent(m->kit) && !is_device_ok(m);

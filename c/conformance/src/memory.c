@@ -1,4 +1,4 @@
-/* Claims about memory and copies. They use one stream and wait for its work. */
+/* Claims about memory and copies. The tests use one stream and wait for its work. */
 #include "array.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@ static void devices_are_separate(struct sb__kit *kit) {
     void *memory = sb__kit_alloc(kit, sizeof bytes);
     sb__kit_upload(kit, memory, bytes, sizeof bytes);
     sb__kit_wait(kit, kit->stream);
-    for (int i = 0; i < 2; i++) { /* opens and closes it twice */
+    for (int i = 0; i < 2; i++) { /* the device opens while it is open, and again after close */
         sb__kit_open(kit, &second, &stream);
         sb__kit_close(kit, second);
     }
@@ -72,7 +72,7 @@ static void blocks_are_apart(struct sb__kit *kit) {
         blocks[b] = sb__kit_alloc(kit, sizes[b]);
         sb__kit_fill(bytes, sizes[b], b);
         sb__kit_upload(kit, blocks[b], bytes, sizes[b]);
-        sb__kit_wait(kit, kit->stream); /* `bytes` is written again */
+        sb__kit_wait(kit, kit->stream); /* the next round overwrites `bytes` */
     }
     for (uint64_t b = 0; b < BLOCKS; b++) {
         const uint64_t at = b * 17 % BLOCKS; /* in another order */
@@ -161,7 +161,7 @@ static void interior_pointers_work(struct sb__kit *kit) {
         sb__kit_download(kit, back, block + at, size);
         sb__kit_wait(kit, kit->stream);
         if (sb__kit_goes(kit) && memcmp(back, model + at, size) != 0)
-            sb__kit_fail(kit, "download of %zu bytes from byte %zu returned other bytes", size, at);
+            sb__kit_fail(kit, "download of %zu bytes from byte %zu returned wrong bytes", size, at);
     }
     sb__kit_compare(kit, block, model, BYTES, "upload, copy and zero at odd addresses");
     sb__kit_memory_free(kit, back);
@@ -273,18 +273,18 @@ static void unknown_extensions_are_null(struct sb__kit *kit) {
 }
 
 const struct sb__claim sb__kit_memory_claims[] = {
-    {"A device opens a second time while it is open, and again after close", devices_are_separate},
+    {"A device can be opened again while it is open, and after close", devices_are_separate},
     {"open opens every device of the given number", all_numbers_open},
     {"open returns NO_DEVICE for the number of a device that does not exist",
      other_numbers_do_not_open},
     {"lacks returns the same flags on every call and for every open", limits_do_not_change},
     {"Blocks of alloc are aligned to 64 bytes and do not overlap", blocks_are_apart},
-    {"alloc of more than there is returns OUT_OF_MEMORY", too_much_is_refused},
-    {"Uploaded bytes return from download", uploaded_bytes_return},
+    {"alloc of more memory than the device has returns OUT_OF_MEMORY", too_much_is_refused},
+    {"download returns the bytes that upload has copied", uploaded_bytes_return},
     {"zero clears its range and nothing else", zero_clears_its_range},
     {"copy moves its range and nothing else", copy_moves_its_range},
     {"Copies and zero accept pointers into a block, at any byte", interior_pointers_work},
-    {"Page-locked memory is aligned to 64 bytes and takes part in copies", pinned_memory_is_copied},
+    {"Page-locked memory is aligned to 64 bytes and can be copied", pinned_memory_is_copied},
     {"check_pointer accepts the device's memory and refuses the host's",
      foreign_pointers_are_refused},
     {"The host reads and writes host-coherent memory at the device's address", host_shares_memory},

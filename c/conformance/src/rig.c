@@ -17,8 +17,8 @@ static sb_status fill(sb_error *err, sb_status status, enum sb__rig_slot slot) {
     return sb_error_fill(err, status, 1, text);
 }
 
-/* Returns whether bytes may be lost if a slot fails at once. Arithmetic may have changed its
-   output, and a wait may have failed because earlier work failed. */
+/* Returns whether bytes may be lost if a slot fails at once. Arithmetic may have changed output,
+   and a wait may report that earlier work failed. */
 static bool is_harmful(enum sb__rig_slot slot, sb_status status) {
     switch (slot) {
     case SB__RIG_stream_synchronize:
@@ -72,7 +72,7 @@ static sb_status spoil(struct sb__rig *rig, void *dst, size_t bytes, sb_stream s
                        rig->inner.zero(rig->device, dst, (bytes + 1) / 2, stream, err));
 }
 
-/* Removes the failures that a wait for `event` (NULL: `stream`) reports. Returns whether it did. */
+/* Removes the failures that a wait for `event` (NULL: `stream`) reports; returns true if any. */
 static bool take_failures(struct sb__rig *rig, sb_stream stream,
                           const struct sb__rig_event *event) {
     int32_t kept = 0;
@@ -86,7 +86,7 @@ static bool take_failures(struct sb__rig *rig, sb_stream stream,
     return found;
 }
 
-/* Returns the status of a wait. `st` is the backend's status. */
+/* Returns the status of a wait for which the backend has returned `st`. */
 static sb_status leave_wait(const struct sb__rig *rig, enum sb__rig_slot slot, bool has_failed,
                             sb_status st, sb_error *err) {
     if (rig->is_lost)

@@ -1,6 +1,6 @@
-/* A table that wraps the backend's table, for one thread. Its slots count live objects. If a claim
-   has planted a failure, a slot fails at once and does nothing, or its queued work fails: half of
-   the work is done, and waits for it return DEVICE_FAILURE, as backend.h describes. */
+/* A table that wraps the backend's table and counts live objects; only one thread may use it. If a
+   failure was planted, a slot fails at once and does nothing, or it succeeds, and its queued work
+   fails: half of the work is done, and waits for it return DEVICE_FAILURE (backend.h). */
 #ifndef SB_CONFORMANCE_RIG_H
 #define SB_CONFORMANCE_RIG_H
 
@@ -55,7 +55,7 @@ struct sb__rig {
     sb_backend inner;
     sb_backend table;
     void *device;                            /* the device that `inner` opened */
-    int64_t blocks, pinned, events, devices; /* live */
+    int64_t blocks, pinned, events, devices; /* numbers of live objects */
 
     enum sb__rig_slot slot; /* the slot of the planted failure */
     int64_t countdown;      /* 1: the next call fails; 0: none is planted */

@@ -79,7 +79,7 @@ static void load_free(const struct load *load) {
     sb__kit_free(load->kit, load->at[0], LOAD);
 }
 
-/* Queues the copies; returns an event after them. */
+/* Queues the copies; returns an event that is recorded after them. */
 static void *load_queue(const struct load *load) {
     struct sb__kit *kit = load->kit;
     for (int i = 0; i < 64; i++)
@@ -99,7 +99,7 @@ static void one_stream_is_ordered(struct sb__kit *kit) {
     SB__KIT_CALL(kit, copy, b.at[1], b.at[0], (size_t)BYTES, kit->stream);
     sb__kit_download(kit, b.found, b.at[2], BYTES);
     sb__kit_wait(kit, kit->stream);
-    check_found(&b, "six operations on one stream did not run in their order");
+    check_found(&b, "six operations on one stream did not run in order");
     if (sb__kit_goes(kit))
         memset(b.bytes, 0, BYTES);
     sb__kit_compare(kit, b.at[1], b.bytes, BYTES, "a copy of bytes that a queued zero has cleared");
@@ -107,7 +107,7 @@ static void one_stream_is_ordered(struct sb__kit *kit) {
 }
 
 /* Fills new blocks on a stream that is not ordered with others. If a block was freed too early, a
-   new block may have its memory. `device` is open. */
+   new block may have its memory. */
 static void reuse_memory(struct sb__kit *kit, void *device, sb_stream stream) {
     struct sb__kit other = *kit;
     if (!sb__kit_goes(kit))
@@ -122,7 +122,7 @@ static void reuse_memory(struct sb__kit *kit, void *device, sb_stream stream) {
     sb__kit_join(kit, &other);
 }
 
-/* Skipped on a device without streams: there no work is queued when memory is freed. */
+/* Skips the claim if the device has no streams: then no work is queued when memory is freed. */
 static void free_waits(struct sb__kit *kit) {
     sb_stream caller = NULL, foreign;
     void *second;
@@ -144,7 +144,7 @@ static void free_waits(struct sb__kit *kit) {
     reuse_memory(kit, second, foreign);
     sb__kit_download(kit, b.found, b.at[1], BYTES);
     sb__kit_wait(kit, kit->stream);
-    check_found(&b, "a queued copy did not copy the bytes of memory that was freed after it");
+    check_found(&b, "free released memory before a queued copy had read it");
     load_free(&load);
     blocks_free(&b);
     sb__kit_close(kit, second);
@@ -159,7 +159,7 @@ static void own_stream_is_one(struct sb__kit *kit) {
     for (int i = 0; i < 3 && sb__kit_goes(kit); i++) {
         sb__kit_wait(kit, kit->stream);
         if (kit->table.own_stream(kit->device) != kit->stream)
-            sb__kit_fail(kit, "own_stream returned two streams");
+            sb__kit_fail(kit, "own_stream returned two different streams");
     }
     SB__KIT_CALL(kit, check_stream, kit->other);
     SB__KIT_CALL(kit, check_stream, kit->stream);
@@ -222,7 +222,7 @@ static void events_complete(struct sb__kit *kit) {
     sb__kit_download(kit, b.found, b.at[0], BYTES);
     void *event = record(kit, kit->stream);
     event_wait(kit, event);
-    check_found(&b, "event_wait returned before the work before the event was complete");
+    check_found(&b, "event_wait returned before the event's work was complete");
     event_wait(kit, event); /* a second time */
     event_wait(kit, first);
     event_destroy(kit, event);
@@ -239,10 +239,10 @@ static void events_may_be_destroyed(struct sb__kit *kit) {
         event_destroy(kit, record(kit, kit->stream));
     sb__kit_download(kit, b.found, b.at[0], BYTES);
     void *last = record(kit, kit->stream);
-    order(kit, kit->stream, kit->other); /* its event is destroyed while a stream waits */
+    order(kit, kit->stream, kit->other); /* destroys an event while a stream waits for it */
     SB__KIT_CALL(kit, zero, b.at[0], (size_t)BYTES, kit->other);
     event_wait(kit, last);
-    check_found(&b, "work behind destroyed events is wrong");
+    check_found(&b, "work that waits for a destroyed event has wrong results");
     event_destroy(kit, last);
     sb__kit_wait(kit, kit->other);
     blocks_free(&b);
@@ -265,7 +265,7 @@ static void queries_do_not_lie(struct sb__kit *kit) {
     if (sb__kit_goes(kit) && done != 0 && done != 1)
         sb__kit_fail(kit, "event_query wrote %d, neither 0 nor 1", (int)done);
     if (done == 1)
-        check_found(&b, "event_query wrote 1 before the work before the event was complete");
+        check_found(&b, "event_query wrote 1 before the event's work was complete");
     event_wait(kit, event);
     SB__KIT_CALL(kit, event_query, event, &done);
     if (sb__kit_goes(kit) && done != 1)
@@ -274,9 +274,9 @@ static void queries_do_not_lie(struct sb__kit *kit) {
     blocks_free(&b);
 }
 
-/* Checks that `call` does not wait for queued work: it takes less than an eighth of the work's
-   time, or the event is not done afterwards. Makes up to three calls, as the system may interrupt
-   one. Queues the copies once before it measures, because the first use of memory takes longer. */
+/* Checks that `call` does not wait for queued work: the call takes less than an eighth of the time
+   of the work, or the event is not done afterwards. Makes up to three calls, as the system may
+   interrupt one. Runs the copies once before measuring, since the first use takes longer. */
 static void check_no_wait(struct sb__kit *kit, const char *slot,
                           void (*call)(struct sb__kit *kit, void *event, int32_t *out_done)) {
     int32_t done = 1;
@@ -300,7 +300,7 @@ static void check_no_wait(struct sb__kit *kit, const char *slot,
         event_destroy(kit, event);
     }
     if (done && 8 * taken >= work)
-        sb__kit_fail(kit, "%s took %g ms, the work %g ms: it waited", slot, 1e3 * taken,
+        sb__kit_fail(kit, "%s waited: it took %g ms, the work %g ms", slot, 1e3 * taken,
                      1e3 * work);
     load_free(&load);
 }
@@ -324,7 +324,7 @@ static void stream_waits_do_not_wait(struct sb__kit *kit) {
     check_no_wait(kit, "stream_wait", wait_on_stream);
 }
 
-/* The default stream waits for an event after the work on own_stream. */
+/* Makes the default stream wait for an event that is recorded after work on own_stream. */
 static void events_order_own_and_default(struct sb__kit *kit) {
     if (!sb__kit_has_default(kit))
         return;
@@ -402,7 +402,7 @@ static void foreign_streams_are_refused(struct sb__kit *kit) {
         struct blocks b = blocks_make(kit);
         void *last = take_turns(kit, &b, foreign);
         event_wait(kit, last);
-        check_found(&b, "work on a stream that check_stream accepted is wrong");
+        check_found(&b, "work on a stream that check_stream accepted has wrong results");
         event_destroy(kit, last);
         blocks_free(&b);
     }
@@ -418,7 +418,7 @@ static void memory_is_for_other_streams(struct sb__kit *kit) {
     SB__KIT_CALL(kit, copy, b.at[1], b.at[0], (size_t)BYTES, other);
     SB__KIT_CALL(kit, download, b.found, b.at[1], (size_t)BYTES, other);
     sb__kit_wait(kit, other);
-    check_found(&b, "work on a caller's stream is wrong");
+    check_found(&b, "work on a caller's stream has wrong results");
     sb__kit_stream_destroy(kit, other);
     blocks_free(&b);
 }
@@ -456,20 +456,20 @@ static void threads_share_a_device(struct sb__kit *kit) {
 
 const struct sb__claim sb__kit_stream_claims[] = {
     {"Work on one stream runs in its order", one_stream_is_ordered},
-    {"free takes memory back after the work queued before it", free_waits},
-    {"own_stream always returns one stream, which is not NULL", own_stream_is_one},
+    {"free releases memory only after the work queued before it", free_waits},
+    {"own_stream returns the same stream on every call, and never NULL", own_stream_is_one},
     {"stream_synchronize waits for all work of the stream", synchronize_waits},
     {"own_stream is ordered with the default stream", default_stream_is_ordered},
     {"after_default orders own_stream after default streams", after_default_orders},
-    {"event_wait waits for the work before the event", events_complete},
+    {"event_wait waits for the work that was queued before the event", events_complete},
     {"An event may be destroyed before it completes", events_may_be_destroyed},
     {"event_query writes 1 only if the work has ended", queries_do_not_lie},
     {"event_query does not wait", queries_do_not_wait},
     {"stream_wait does not wait on the host", stream_waits_do_not_wait},
     {"Events order own_stream and the default stream", events_order_own_and_default},
     {"stream_wait orders streams that are not ordered otherwise", events_order_streams},
-    {"read_stream is a second stream, which events order", reads_have_a_stream},
-    {"check_stream refuses a stream of another open, or the device can use it",
+    {"read_stream is a second stream, and events order it with own_stream", reads_have_a_stream},
+    {"check_stream refuses a stream of another open device, unless the device can use it",
      foreign_streams_are_refused},
     {"Any stream may use memory once the stream of its alloc was synchronised",
      memory_is_for_other_streams},

@@ -35,7 +35,7 @@ TEST(devices_with_host_coherent_memory_conform) {
     }
     table.user = NULL; /* no coherent memory: the host must not access the device's memory */
     table.lacks = not_coherent;
-    assert_conforms("sim, a device that lacks it", &table, &options);
+    assert_conforms("sim, without coherent memory", &table, &options);
 }
 
 /* --- a device without doubles --------------------------------------------------------------- */
@@ -100,7 +100,7 @@ TEST(a_device_that_must_not_open_is_reported) {
     int32_t failed = -1;
     sb_conformance_options options = SB_CONFORMANCE_OPTIONS_INIT;
     options.only = "open returns NO_DEVICE";
-    options.devices = 3; /* the host opens every number */
+    options.devices = 3; /* host_backend opens every ordinal */
     assert_ok(sb_conformance_run(&host_backend, &options, copy_failure, detail, &failed, &err));
     assert_int_equal(failed, 1);
     assert_string_equal(detail, "open of device 3 returned SB_OK, not SB_ERR_NO_DEVICE");

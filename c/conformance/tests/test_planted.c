@@ -9,7 +9,7 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-static sb_backend right; /* the simulated device */
+static sb_backend right; /* the correct table: the simulated device */
 
 /* Returns the host memory behind a device pointer. */
 static void *address(void *device, const void *ptr, size_t bytes) {
@@ -164,7 +164,7 @@ static sb_status pool_alloc(void *device, size_t bytes, sb_stream stream, void *
     return SB_OK;
 }
 
-/* If a second device allocates, clears the pool's block, as if both had the same memory. */
+/* If a second device allocates, clears the pool's block, as if both devices had the same memory. */
 static sb_status shared_pool_alloc(void *device, size_t bytes, sb_stream stream, void **out,
                                    sb_error *err) {
     if (pool.device && pool.device != device)
@@ -214,7 +214,7 @@ static sb_status one_ordinal(void *user, int32_t ordinal, void **out, sb_error *
     return open_below(1, ordinal, out, err);
 }
 
-/* The right table opens the ordinals 0 and 1. */
+/* The slot `open` of `right`: opens the ordinals 0 and 1. */
 static sb_status two_ordinals(void *user, int32_t ordinal, void **out, sb_error *err) {
     return open_below(2, ordinal, out, err);
 }
@@ -262,7 +262,7 @@ static sb_status any_pointer(void *device, const void *ptr, size_t bytes, sb_err
     return SB_OK;
 }
 
-/* Queues a clear of the block: it may run after the host has written to the block. */
+/* Queues a clear of the block, which may run after the host has written to the block. */
 static sb_status clearing_alloc(void *device, size_t bytes, sb_stream stream, void **out,
                                 sb_error *err) {
     sb_status st = right.alloc(device, bytes, stream, out, err);
@@ -347,7 +347,7 @@ static sb_status sumsq_of_failures(void *device, sb_dtype dtype, int64_t count, 
 
 struct planted {
     const char *claim; /* the claim that must fail */
-    sb_backend slots;  /* replace slots of the right table */
+    sb_backend slots;  /* the slots that replace slots of `right` */
 };
 
 static const struct planted planted[] = {
@@ -365,14 +365,14 @@ static const struct planted planted[] = {
     {"sumsq returns the failure", {.sumsq = sumsq_of_failures}},
     {"stream_synchronize returns the failure", {.stream_synchronize = failure_of_no_stream}},
     {"stream_synchronize returns the failure", {.stream_synchronize = failure_forever}},
-    {"own_stream always returns one stream", {.own_stream = changing_stream}},
-    {"own_stream always returns one stream", {.own_stream = no_stream}},
+    {"own_stream returns the same stream", {.own_stream = changing_stream}},
+    {"own_stream returns the same stream", {.own_stream = no_stream}},
     {"read_stream is a second", {.read_stream = own_again}},
     {"own_stream is ordered with the default stream", {.own_stream = unordered_stream}},
-    {"free takes memory back after the work", {.free = early_free}},
-    {"free takes memory back after the work",
+    {"free releases memory only after the", {.free = early_free}},
+    {"free releases memory only after the",
      {.alloc = pool_alloc, .free = pool_free, .close = pool_close}},
-    {"free takes memory back after the work",
+    {"free releases memory only after the",
      {.alloc = shared_pool_alloc, .free = pool_free, .close = pool_close}},
     {"aligned to 64 bytes and do not overlap", {.alloc = unaligned_alloc, .free = unaligned_free}},
     {"zero clears its range", {.zero = short_zero}},
@@ -437,9 +437,9 @@ TEST(every_planted_error_is_found) {
         replace_slots(&table, &planted[i].slots);
         failed_event = NULL;
         if (is_found(&right, planted[i].claim))
-            fail_with("row %zu: the right table fails: %s", i, planted[i].claim);
+            fail_with("row %zu: the correct table fails: %s", i, planted[i].claim);
         if (!is_found(&table, planted[i].claim))
-            fail_with("row %zu: the error is not found: %s", i, planted[i].claim);
+            fail_with("row %zu: the planted error is not found: %s", i, planted[i].claim);
     }
 }
 
@@ -453,7 +453,7 @@ TEST(errors_of_host_coherent_memory_are_found) {
         sb_backend table = right;
         replace_slots(&table, &errors[i]);
         if (!is_found(&table, "host-coherent memory"))
-            fail_with("row %zu is not found", i);
+            fail_with("row %zu: the planted error is not found", i);
     }
 }
 
@@ -468,7 +468,7 @@ TEST(queued_work_of_a_table_without_streams_is_found) {
     table.event_wait = NULL;
     table.event_destroy = NULL;
     table.event_query = NULL;
-    assert_true(is_found(&table, "Uploaded bytes return"));
+    assert_true(is_found(&table, "download returns the bytes"));
 }
 
 /* The claims about random operations must find these errors without the other claims. */
@@ -483,6 +483,6 @@ TEST(random_operations_find_errors) {
         sb_backend table = right;
         replace_slots(&table, &errors[i]);
         if (!is_found(&table, "Random operations on blobs"))
-            fail_with("row %zu is not found", i);
+            fail_with("row %zu: the planted error is not found", i);
     }
 }

@@ -1,5 +1,5 @@
-"""Draws flow.svg: the folders that bytes pass through, and the calls between them. If a folder is
-missing here, or includes a header against the arrows, the script fails."""
+"""Draws flow.svg: the folders that bytes pass through, and the calls between them. The script fails
+if FOLDERS lacks a folder, or if a folder includes a header of another folder against the arrows."""
 import re
 
 from svg import Picture
@@ -39,7 +39,7 @@ def includes(root):
 
 
 def below(folder):
-    """Yields the folders that arrows lead to from `folder`, and checks that arrows lead right."""
+    """Yields the folders that arrows lead to from `folder`; checks that they lead to the right."""
     for one, other in ARROWS:
         if one == folder:
             assert FOLDERS[one][0] < FOLDERS[other][0]
@@ -68,7 +68,7 @@ def draw(root):
         _, x, y, _ = FOLDERS[one]
         _, to_x, to_y, _ = FOLDERS[other]
         bend = to_x - (10 if y < to_y else 20)
-        if other == "host":  # the arrow runs above the other folders
+        if other == "host":  # the arrow passes above the other folders
             picture.edge([(x + WIDTH // 2, y), (x + WIDTH // 2, to_y + HEIGHT // 2),
                           (to_x, to_y + HEIGHT // 2)])
             continue

@@ -4,14 +4,14 @@
  *
  * The core checks every argument before it calls a slot: pointers are not NULL, bytes and counts
  * are above 0, the slot is defined for the dtype. Slots may run on any thread, several at once, and
- * under the lock of one memory; they must not call the library, except sb_error_fill. Every slot
- * that can fail returns SB_OK or one of NO_DEVICE, OUT_OF_MEMORY, DEVICE_FAILURE, DEVICE_LOST,
- * UNSUPPORTED, WRONG_DEVICE, FORKED. A slot that fails fills `err` (never NULL) with sb_error_fill,
- * and has done and queued nothing. A C++ exception must not leave a slot. DEVICE_LOST makes the
- * whole context lost: from then on the core calls only stream_synchronize, event_wait, event_query,
- * free, free_pinned, event_destroy, extension and close. The core returns these codes to its
- * caller, and replaces any other code by DEVICE_FAILURE. c/guide/backend.md develops a backend step
- * by step.
+ * while the core holds the lock of a memory; the only function of the library that they may call is
+ * sb_error_fill. Every slot that can fail returns SB_OK or one of NO_DEVICE, OUT_OF_MEMORY,
+ * DEVICE_FAILURE, DEVICE_LOST, UNSUPPORTED, WRONG_DEVICE, FORKED. The core returns these codes to
+ * its caller, and replaces any other code with DEVICE_FAILURE. A slot that fails fills `err` (never
+ * NULL) with sb_error_fill, and has done and queued nothing. A C++ exception must not leave a slot.
+ * DEVICE_LOST makes the whole context lost: from then on the core calls only stream_synchronize,
+ * event_wait, event_query, free, free_pinned, event_destroy, extension and close.
+ * c/guide/backend.md develops a backend step by step.
  *
  * "Queued on `stream`" means ordered after all earlier work on `stream`; the slot may return before
  * the work is complete. A backend whose work is always complete on return leaves all stream and
@@ -26,7 +26,7 @@
 
 SB_BEGIN_DECLS
 
-/** Raised when a slot changes its meaning. */
+/** The version of the table, which increases when the meaning of a slot changes. */
 #define SB_BACKEND_ABI_VERSION 1
 
 /** Flags of a backend. */
@@ -37,12 +37,11 @@ enum {
     SB_BACKEND_NO_DEFAULT_STREAM = 2, /**< the device has no default stream (OpenCL's queues): work
                                            runs only on own_stream and on streams that callers pass.
                                            Callers get own_stream only from sb_context_stream */
-    SB_BACKEND_HOST_COHERENT = 4 /**< the host reads and writes memory of `alloc` at the device's
-                                      address while no work on the device uses it: the host reads
-                                      what work has written if a wait has shown that the work is
-                                      complete, and later work reads what the host wrote. The host
-                                      and all streams may use such memory as soon as `alloc`
-                                      returns */
+    SB_BACKEND_HOST_COHERENT = 4 /**< the host can access memory of `alloc` at the device's address
+                                      while no work on the device uses it. Once a wait has shown
+                                      that work is complete, the host reads what the work wrote;
+                                      later work reads what the host wrote. The host and all streams
+                                      may use such memory as soon as `alloc` returns */
 };
 
 /** Features that a device lacks although its backend's table has the slots. */
@@ -68,9 +67,9 @@ typedef struct sb_backend {
     /** Opens device `ordinal`, from 0; `*out` is the first argument of all other slots. A failed
      *  call leaves nothing open. NO_DEVICE means that no such device exists. */
     sb_status (*open)(void *user, int32_t ordinal, void **out, sb_error *err);
-    /** Waits for queued work and closes the device. All memory has been freed before, all events
-     *  are destroyed, and no other slot runs at the same time or later. Also called on a lost
-     *  device. Must not fail. */
+    /** Waits for queued work and closes the device. Before the call, all memory has been freed and
+     *  all events destroyed; no other slot runs during or after the call. The slot is also called
+     *  on a lost device, and must not fail. */
     void (*close)(void *device);
 
     /* --- memory: required ------------------------------------------------ */
@@ -79,17 +78,17 @@ typedef struct sb_backend {
      *  treats NULL with SB_OK as DEVICE_FAILURE. Later work on `stream` may use the memory; work on
      *  any other stream may use it once `stream` has been synchronised. */
     sb_status (*alloc)(void *device, size_t bytes, sb_stream stream, void **out, sb_error *err);
-    /** Frees memory after the work queued so far on `stream`; on a lost device, if possible. May
-     *  wait for `stream`, and may allocate. The slot cannot report a failure: memory that cannot be
-     *  freed stays allocated until `close`. */
+    /** Frees memory after the work queued so far on `stream`; on a lost device, frees it if that is
+     *  possible. The slot may wait for `stream`, and may allocate. It cannot report a failure:
+     *  memory that cannot be freed stays allocated until `close`. */
     void (*free)(void *device, void *ptr, size_t bytes, sb_stream stream);
     /** Sets `bytes` to zero, queued on `stream`. */
     sb_status (*zero)(void *device, void *dst, size_t bytes, sb_stream stream, sb_error *err);
     /** Copies host to device, queued on `stream`; the core keeps `src` unchanged until the copy is
      *  complete. The regions do not overlap: the core skips a copy between equal addresses. A
-     *  pointer of the device may point into a block of `alloc`, at any byte: the core adds offsets
-     *  in bytes to what `alloc` returned, which need not be an address of the host. The same holds
-     *  for pointers of the other slots except `free`, in arithmetic at any element. */
+     *  device pointer may point to any byte of a block: the core adds offsets in bytes to the
+     *  pointer that `alloc` returned, which need not be a host address. The same is true of device
+     *  pointers in all other slots except `free`; in arithmetic they point to any element. */
     sb_status (*upload)(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,
                         sb_error *err);
     /** Copies device to host, queued on `stream`; otherwise as upload. */
@@ -118,15 +117,15 @@ typedef struct sb_backend {
      *  to `close`. It is ordered with the legacy default stream, if there is one, but is not that
      *  stream: the core detects failed arithmetic only on a separate stream, and refuses a device
      *  that returns NULL (DEVICE_FAILURE). The core calls this slot once after `open`, and again
-     *  each time it passes the stream to a caller, who may capture the stream from the second call
-     *  on. During a capture of the stream, slots return UNSUPPORTED instead of using it, as
+     *  each time before it passes the stream to a caller; after such a call the caller may capture
+     *  the stream. During the capture, slots return UNSUPPORTED instead of using the stream, as
      *  check_stream does for other streams, and memory that is passed to `free` is freed later. */
     sb_stream (*own_stream)(void *device);
     /** Returns WRONG_DEVICE for a stream of another device, or of another `open` of this device
      *  unless the slots can use such a stream; UNSUPPORTED for a stream that is being captured.
      *  NULL and own_stream are always valid; a device may have no other streams. A caller creates
-     *  streams by functions of the driver, or of `extension`. For a handle that is not an existing
-     *  stream the behaviour is the driver's. */
+     *  streams with functions of the driver or of a table from `extension`. If the handle is not an
+     *  existing stream, the behaviour is that of the driver. */
     sb_status (*check_stream)(void *device, sb_stream stream, sb_error *err);
     /** Waits for all work queued on `stream` and returns a failure of that work at least once, but
      *  need not on every call. A failure on own_stream must be returned to the thread that waits,
@@ -140,19 +139,19 @@ typedef struct sb_backend {
     /** Records an event, which completes when all work queued so far on `stream` has completed. */
     sb_status (*event_record)(void *device, sb_stream stream, void **out, sb_error *err);
     /** Makes later work on `stream` wait for the event; the host does not wait. Even if the wait
-     *  later fails, the later work must not run before the event is complete: the core frees memory
-     *  on a stream that waits for the memory's last users. If the work before the event has failed,
-     *  the later work may run and succeed: the core also waits for the event itself. */
+     *  fails, the later work must not run before the event is complete, because the core frees
+     *  memory on a stream that waits for the memory's last uses. If the work before the event has
+     *  failed, the later work may run and succeed: the core also waits for the event itself. */
     sb_status (*stream_wait)(void *device, sb_stream stream, void *event, sb_error *err);
     /** Waits on the host for the event and returns, on every call and on any thread, a failure of
-     *  earlier work on the event's stream. An event may omit a failure that a wait returned before
-     *  the event was recorded. If the failed work was queued by a slot, not by the caller, the
-     *  event may also omit the failure if an earlier event covers the work and the same thread
-     *  called the slot and recorded the earlier event. If an event nevertheless returns such a
-     *  failure, the core treats the work between the two events as failed, too. The core records an
-     *  event behind each copy and each arithmetic operation whose failure it must detect. It
-     *  retries a wait that fails: if the second wait returns SB_OK, only the wait had failed. An
-     *  event may outlive its stream. The statuses mean the same as for stream_synchronize. */
+     *  earlier work on the event's stream. An event may omit two kinds of failures: those that a
+     *  wait returned before the event was recorded, and those of work that a slot queued (not the
+     *  caller) if the thread that called the slot recorded an earlier event after that work. If an
+     *  event nevertheless returns a failure of the second kind, the core treats the work between
+     *  the two events as failed, too. The core records an event after each copy and each arithmetic
+     *  operation whose failure it must detect. It retries a wait that fails: if the second wait
+     *  returns SB_OK, only the wait had failed. An event may outlive its stream. The statuses mean
+     *  the same as for stream_synchronize. */
     sb_status (*event_wait)(void *device, void *event, sb_error *err);
     /** Destroys the event, complete or not. */
     void (*event_destroy)(void *device, void *event);
@@ -164,8 +163,8 @@ typedef struct sb_backend {
        failure, axpy and scale, unlike other slots, may have changed the output: the core then
        treats the device as lost, even if the slot has queued nothing. */
 
-    /** Does everything that may fail before arithmetic is queued (opens a library, creates a
-     *  handle). A call that fails has changed nothing. */
+    /** Prepares for arithmetic: does everything that may fail, such as opening a library. A call
+     *  that fails has changed nothing. */
     sb_status (*prepare_arithmetic)(void *device, sb_error *err);
     /** y[i] += alpha * x[i], queued on `stream`. x may be y. `alpha` is first rounded to `dtype`. */
     sb_status (*axpy)(void *device, sb_dtype dtype, int64_t count, double alpha, const void *x,
@@ -185,8 +184,8 @@ typedef struct sb_backend {
 
     /* --- numbers of the device's memory in DLPack (dlpack.h) ---------------- */
 
-    /** The device type of the device's memory; device N of "NAME:N" has the id N. 0: the memory
-     *  cannot be exchanged. */
+    /** DLPack's device type of the device's memory, or 0 if the memory cannot be exchanged through
+     *  DLPack. The device "NAME:N" has DLPack's device id N. */
     int32_t dlpack_device;
     /** The device type of memory from alloc_pinned; 0: SB_DL_DEVICE_CPU. */
     int32_t dlpack_pinned;
@@ -225,10 +224,10 @@ typedef struct sb_backend {
 
     /* --- reads: optional, only with SB_BACKEND_NO_DEFAULT_STREAM ------------------------ */
 
-    /** Returns a second stream of the device, from `open` to `close`, neither NULL nor own_stream
-     *  and not ordered with other streams. On this stream, which no caller gets, the core downloads
-     *  bytes that a caller reads and that own_stream has not written: so a read does not wait for
-     *  own_stream. Called once, after `open`. */
+    /** Returns a second stream of the device, which exists until `close`, is neither NULL nor
+     *  own_stream, and is not ordered with other streams. The core never passes it to a caller. On
+     *  it the core downloads bytes that a caller reads and that own_stream has not written, so that
+     *  the read does not wait for own_stream. Called once, after `open`. */
     sb_stream (*read_stream)(void *device);
 
     /* --- limits of one device: optional ------------------------------------ */
@@ -265,8 +264,8 @@ typedef const sb_backend *(*sb_backend_entry)(void);
  *  library stays open until the process ends; after a failure it is closed, unless a backend was
  *  registered meanwhile, perhaps by the library itself. Loading it again changes nothing. Opening
  *  a library runs its code with all rights of the process: pass only paths of trusted files. The
- *  system may search folders for the libraries that it needs. In a forked child the call may hang
- *  if another thread of the parent was opening a library.
+ *  system may search folders for other libraries on which this library depends. In a forked child
+ *  the call may hang if another thread of the parent was opening a library.
  *  @param path [borrowed] NUL-terminated, on Windows UTF-8. No folders are searched: a path without
  *      a folder names a file in the current folder
  *  @param out [borrowed, nullable] the table, with the backend's name; valid until the process ends

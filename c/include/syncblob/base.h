@@ -16,15 +16,15 @@
  *    until the call returns. [nullable]: NULL is allowed, and the text states its meaning. NULL for
  *    a pointer without [nullable] results in SB_ERR_INVALID_ARGUMENT. The first parameter, the
  *    object of the call, is [borrowed].
- *  - "Errors:" is the closed list of a function's codes, without the prefix SB_ERR_; "as f" stands
- *    for the codes of f. A function may also return INVALID_ARGUMENT for a NULL, and any code that
- *    the slots of the caller's backend return (backend.h).
+ *  - "Errors:" is the closed list of a function's codes, without the prefix SB_ERR_; "as" before
+ *    the name of a function stands for all codes of that function. A function may also return
+ *    INVALID_ARGUMENT for a NULL, and any code of the slots of the caller's backend (backend.h).
  *  - The name of a layer or net is passed as a pointer and a size. It may contain any bytes; the
  *    pointer may be NULL if the size is 0. Paths and names of devices end in NUL. On Windows paths
  *    are UTF-8; any other encoding results in SB_ERR_IO.
  *  - A value from a list of constants has a named type (sb_dtype, sb_head, sb_side), which is
  *    int32_t. A function refuses a number outside the list; a function that returns the name of a
- *    constant returns "unknown". So every number has a defined behaviour, unlike with an enum.
+ *    constant returns "unknown". The behaviour is thus defined for every number.
  *  - Axes are int32_t; dimensions, indices and counts are int64_t; sizes in bytes are size_t.
  *    Predicates return 0 or 1 as int32_t.
  *  - Computations on the host (conversions, fillers, sums, arithmetic) use the thread's
@@ -78,9 +78,9 @@
 #define SB_END_DECLS
 #endif
 
-#define SB_VERSION_MAJOR 0 /**< raised when programs must change */
-#define SB_VERSION_MINOR 1 /**< raised when something is added */
-#define SB_VERSION_PATCH 0 /**< raised when a bug is fixed */
+#define SB_VERSION_MAJOR 0 /**< increases when programs must change */
+#define SB_VERSION_MINOR 1 /**< increases when something is added */
+#define SB_VERSION_PATCH 0 /**< increases when a bug is fixed */
 /** The version as one number: major * 1000000 + minor * 1000 + patch. */
 #define SB_VERSION_NUMBER (SB_VERSION_MAJOR * 1000000 + SB_VERSION_MINOR * 1000 + SB_VERSION_PATCH)
 
@@ -158,7 +158,7 @@ SB_API const char *sb_version_string(void);
 
 /** Optional parts of the library, as bits of sb_features(). */
 enum {
-    SB_FEATURE_OPENBLAS = 1, /**< host arithmetic on OpenBLAS */
+    SB_FEATURE_OPENBLAS = 1, /**< host arithmetic with OpenBLAS */
     SB_FEATURE_SIM = 2,      /**< the simulated device "sim:N" */
     SB_FEATURE_CUDA = 4      /**< the CUDA backend "cuda:N" */
 };

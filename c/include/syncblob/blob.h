@@ -22,7 +22,7 @@ typedef struct sb_blob sb_blob;
 /** The maximum number of axes of a blob (Caffe's kMaxBlobAxes). */
 #define SB_MAX_AXES 32
 
-/** The memories that a call has replaced: pointers to the old memories are stale. */
+/** The memories that a call has replaced. Pointers into the old memories are invalid. */
 enum {
     SB_REALLOCATED_DATA = 1, /**< the memory of data */
     SB_REALLOCATED_DIFF = 2  /**< the memory of diff */
@@ -66,9 +66,9 @@ SB_API SB_MUST_CHECK sb_status sb_blob_reshape(sb_blob *blob, const int64_t *sha
                                                int32_t num_axes, uint32_t *out_reallocated,
                                                sb_error *err);
 
-/** Replaces each memory that is larger than the count requires by a smaller memory with the same
- *  contents, on the side of the head (SYNCED: the host). Shared and borrowed memories stay
- *  unchanged. Caffe never shrinks.
+/** Replaces each memory that has more bytes than the count requires with a smaller memory that has
+ *  the same contents on the side of the head (SYNCED: on the host). Shared and borrowed memories
+ *  stay unchanged. Caffe never shrinks a memory.
  *  @param out_reallocated [nullable] SB_REALLOCATED_* bits
  *  Errors: as sb_mem_cpu. */
 SB_API SB_MUST_CHECK sb_status sb_blob_shrink_to_fit(sb_blob *blob, uint32_t *out_reallocated,
@@ -102,8 +102,8 @@ SB_API SB_MUST_CHECK sb_status sb_blob_dim(const sb_blob *blob, int32_t axis, in
 
 /** Computes the product of the dimensions start to end - 1 (Blob::count(start, end)); 1 if start ==
  *  end. Requires 0 <= start <= end <= num_axes.
- *  Errors: INDEX_OUT_OF_RANGE, SIZE_OVERFLOW (the product does not fit; only if a dimension outside
- *  the range is 0). */
+ *  Errors: INDEX_OUT_OF_RANGE, SIZE_OVERFLOW (the product does not fit, which is possible only if a
+ *  dimension outside the range is 0). */
 SB_API SB_MUST_CHECK sb_status sb_blob_count_range(const sb_blob *blob, int32_t start, int32_t end,
                                                    int64_t *out, sb_error *err);
 
@@ -152,9 +152,9 @@ SB_API SB_MUST_CHECK sb_status sb_blob_check_dtype(const sb_blob *blob, sb_dtype
                                                    sb_error *err);
 
 /* --- bytes of data and of diff --------------------------------------------- */
-/* These functions call mem.h on the memory of one part and create the memory at its first use. A
-   pointer covers at least sb_blob_count elements. If `part` is neither SB_DATA nor SB_DIFF, a call
-   returns INVALID_ARGUMENT, or the code of another error in its arguments. */
+/* These functions call functions of mem.h on the memory of one part, which they create at its first
+   use. A returned pointer covers at least sb_blob_count elements. If `part` is neither SB_DATA nor
+   SB_DIFF, a call returns INVALID_ARGUMENT, or the code of another error in its arguments. */
 
 /** Returns the memory of a part for const calls of mem.h, such as sb_mem_head, sb_mem_storage and a
  *  prefetch (Blob::data, Blob::diff).
@@ -170,9 +170,9 @@ SB_API SB_MUST_CHECK sb_status sb_blob_mem(const sb_blob *blob, sb_part part, co
  *  Errors: as sb_blob_mem. */
 SB_API SB_MUST_CHECK sb_status sb_blob_mutable_mem(sb_blob *blob, sb_part part, sb_mem **out,
                                                    sb_error *err);
-/** Replaces the memory of a part by `mem`, which sb_mem_create or another blob's
+/** Replaces the memory of a part with `mem`, which sb_mem_create or another blob's
  *  sb_blob_mutable_mem has returned; the blob becomes an owner of `mem`. The call checks the
- *  alignment of the bytes of both sides; later calls of sb_mem_set_cpu do not.
+ *  alignment of the bytes of both sides; later calls of sb_mem_set_cpu on `mem` do not check it.
  *  @param part SB_DATA or SB_DIFF
  *  @param mem [borrowed] retained; a memory of the blob's context with at least count x element
  *      size bytes; further bytes are capacity
@@ -305,7 +305,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_set_gpu(sb_blob *blob, sb_part part, void
                                                uint32_t flags, sb_deleter deleter, void *user,
                                                sb_error *err);
 
-/** Sets the elements to zero on the side of the head; memory that was never written stays
+/** Sets the elements to zero on the side of the head. A memory that was never written stays
  *  unchanged.
  *  @param part SB_DATA or SB_DIFF
  *  Errors: as sb_mem_clear, INVALID_ARGUMENT (unknown part). */
@@ -320,8 +320,8 @@ SB_API void sb_blob_drop(sb_blob *blob, sb_part part);
 
 /* --- arithmetic ------------------------------------------------------------ */
 
-/** Computes the sum of absolute values as double, on the side of the head; 0 for memory that was
- *  never written (Blob::asum_data, Blob::asum_diff).
+/** Computes the sum of absolute values in double, on the side of the head; the sum of a memory that
+ *  was never written is 0 (Blob::asum_data, Blob::asum_diff).
  *  @param part SB_DATA or SB_DIFF
  *  Errors: INVALID_ARGUMENT (unknown part), UNSUPPORTED (not F32 or F64; a device without
  *  arithmetic), OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE, DEVICE_LOST, FORKED, UNINITIALIZED (a
@@ -341,7 +341,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_sumsq(const sb_blob *blob, sb_part part, 
  *  Errors: as sb_blob_update, INVALID_ARGUMENT (unknown part). */
 SB_API SB_MUST_CHECK sb_status sb_blob_scale(sb_blob *blob, sb_part part, double factor,
                                              sb_error *err);
-/** As sb_blob_scale; on the device the work is queued on `stream`, as by sb_blob_update_on.
+/** As sb_blob_scale, but work on the device is queued on `stream`, as by sb_blob_update_on.
  *  @param part SB_DATA or SB_DIFF
  *  @param stream [borrowed] see sb_mem_gpu_on
  *  Errors: as sb_blob_update_on. */
@@ -353,12 +353,12 @@ enum {
     SB_COPY_RESHAPE = 1 << 1 /**< reshape to the source's shape first */
 };
 
-/** Copies a part of `source` to the same part of the blob (Blob::CopyFrom): on the side of the
- *  source's head (SYNCED: the device), or, between contexts, through the host. If the source was
- *  never written, it is unchanged, and the blob's part becomes zeros that count as written: on the
- *  side of the blob's head, or on the host if the part was never written. A copy of a blob to
- *  itself does nothing. If the device is lost during the copy, the blob's bytes are as after
- *  DEVICE_LOST of sb_blob_update.
+/** Copies a part of `source` to the same part of the blob (Blob::CopyFrom). The copy runs on the
+ *  side of the source's head (SYNCED: the device); between contexts it runs through the host. If
+ *  the source was never written, it is unchanged, and the blob's part becomes zeros that count as
+ *  written: on the side of the blob's head, or on the host if the part was never written. A copy of
+ *  a blob to itself does nothing. If the device is lost during the copy, the blob's bytes are as
+ *  after a DEVICE_LOST of sb_blob_update.
  *  @param part SB_DATA or SB_DIFF
  *  @param source [borrowed] of any context
  *  @param flags 0 or SB_COPY_RESHAPE
@@ -377,7 +377,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_copy_from(sb_blob *blob, sb_part part, co
  *  failed, and the memory that it wrote is LOST), DEVICE_LOST (the work failed when it was queued:
  *  if the host's bytes were current, the head moves there; else the memory is LOST), FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_update(sb_blob *blob, sb_error *err);
-/** As sb_blob_update; on the device the work is queued on `stream`. Data and diff record the
+/** As sb_blob_update, but work on the device is queued on `stream`. Data and diff record the
  *  stream, as by sb_blob_mutable_gpu_on and sb_blob_gpu_on. If the queued work or the work that
  *  computed the diff fails, the first call that waits for data on the host returns DEVICE_FAILURE,
  *  and data is LOST ("Failures of queued work" in mem.h); the device is not lost. If many such

@@ -33,7 +33,7 @@ impl AnyBlob for BlobAny {}
 
 /// Changing a model.
 impl Model {
-    /// Replaces a stored blob by a copy of `blob`, which may have another shape and type.
+    /// Replaces a stored blob with a copy of `blob`, whose shape and type may differ.
     ///
     /// # Errors
     /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange);
@@ -55,7 +55,7 @@ impl Model {
         .map_err(|error| at.as_given(error))
     }
 
-    /// Adds a blob at the end of a layer's blobs, or of the blobs that belong to no layer (`None`).
+    /// Appends a blob to a layer's blobs or, for `None`, to the blobs that belong to no layer.
     ///
     /// # Errors
     /// Errors of [`set_blob`](Model::set_blob); [`Unsupported`](crate::ErrorKind::Unsupported) for
@@ -73,8 +73,8 @@ impl Model {
         })
     }
 
-    /// Adds a blob like [`add_blob`](Model::add_blob), but without values;
-    /// [`save_from`](Model::save_from) requests the values.
+    /// Adds a blob like [`add_blob`](Model::add_blob), but without values; a later call of
+    /// [`save_from`](Model::save_from) gets the values from its closure.
     ///
     /// # Errors
     /// Errors of [`add_blob`](Model::add_blob); errors of [`Blob::zeros`] for the shape.
@@ -93,7 +93,7 @@ impl Model {
     ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for a format other than a caffemodel;
-    /// [`OverLimit`](crate::ErrorKind::OverLimit) above 2 GiB − 1; out of memory.
+    /// [`OverLimit`](crate::ErrorKind::OverLimit) for a text above 2 GiB − 1; out of memory.
     pub fn add_layer(
         &mut self,
         name: impl AsRef<[u8]>,
@@ -110,8 +110,8 @@ impl Model {
         .map(to_usize)
     }
 
-    /// Removes the last layer and its blobs if the program has added the layer. Use it to undo
-    /// `add_layer` when adding a blob fails.
+    /// Removes the last layer, which the program must have added, and the layer's blobs. Use it to
+    /// undo `add_layer` when adding a blob fails.
     ///
     /// ```
     /// use syncblob::{ErrorKind, Format, Model};

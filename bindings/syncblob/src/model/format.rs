@@ -20,7 +20,7 @@ pub enum Format {
     Solverstate,
     /// `BlobProtoVector`; detected only if its first blob has values.
     BlobVector,
-    /// A value of a newer library, as its number.
+    /// A format that only a newer library defines, as its number in C.
     #[cfg_attr(feature = "serde", serde(untagged))]
     Other(i32),
 }
@@ -86,6 +86,6 @@ pub enum Generation {
     V1,
     /// `NetParameter.layer`
     Current,
-    /// A value of a newer library, as its number.
+    /// A generation that only a newer library defines, as its number in C.
     Other(i32),
 }

@@ -18,7 +18,7 @@ pub struct Layers<'m> {
 }
 
 impl<'m> Layers<'m> {
-    /// Returns a layer; `index` is below the number of layers.
+    /// Returns a layer; `index` must be less than the number of layers.
     pub(super) fn get(model: &'m Model, index: usize) -> Layer<'m> {
         model.layer(index).expect("the index is below the number of layers")
     }
@@ -78,25 +78,25 @@ impl<'m> Layer<'m> {
         self.index
     }
 
-    /// Returns the layer's name. Bytes that are not UTF-8 are replaced;
+    /// Returns the layer's name, with U+FFFD in place of bytes that are not UTF-8;
     /// [`name_bytes`](Layer::name_bytes) returns all bytes unchanged.
     pub fn name(&self) -> Cow<'m, str> {
         String::from_utf8_lossy(self.name_bytes())
     }
 
-    /// Returns the bytes of the layer's name in the file.
+    /// Returns the layer's name as the file stores it.
     pub fn name_bytes(&self) -> &'m [u8] {
         // SAFETY: the text lives as long as the model stays unchanged.
         unsafe { text_bytes(self.info.name) }
     }
 
     /// Returns the layer's type, such as `"Convolution"`; for a V1 layer the name of the enum
-    /// value, such as `"CONVOLUTION"`. Bytes that are not UTF-8 are replaced.
+    /// value, such as `"CONVOLUTION"`. Bytes that are not UTF-8 become U+FFFD.
     pub fn layer_type(&self) -> Cow<'m, str> {
         String::from_utf8_lossy(self.layer_type_bytes())
     }
 
-    /// Returns the bytes of the layer's type in the file.
+    /// Returns the layer's type as the file stores it.
     pub fn layer_type_bytes(&self) -> &'m [u8] {
         // SAFETY: the text lives as long as the model stays unchanged.
         unsafe { text_bytes(self.info.type_) }
@@ -124,7 +124,7 @@ impl<'m> Layer<'m> {
 
     /// Returns the layer's message without its blobs, for programs that need a net's topology:
     /// Caffe's `LayerParameter`, or `V1LayerParameter` for an older
-    /// [`generation`](Layer::generation). The call reads little more of the file than the message.
+    /// [`generation`](Layer::generation). The call reads little of the file beyond the message.
     ///
     /// ```
     /// use syncblob::{Format, Model};
@@ -151,7 +151,7 @@ impl<'m> Layer<'m> {
         self.model.load((self.index, index))
     }
 
-    /// Returns one of the layer's blobs, not loaded.
+    /// Returns one of the layer's blobs without loading its values.
     ///
     /// # Errors
     /// Errors of [`Model::blob`].

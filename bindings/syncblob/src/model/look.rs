@@ -18,13 +18,13 @@ impl Model {
         Format::from_code(unsafe { sys::sb_model_format(self.as_ptr()) })
     }
 
-    /// Returns the net's name, empty if it has none. Bytes that are not UTF-8 are replaced;
+    /// Returns the net's name, which may be empty. Bytes that are not UTF-8 become U+FFFD;
     /// [`name_bytes`](Model::name_bytes) returns all bytes unchanged.
     pub fn name(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(self.name_bytes())
     }
 
-    /// Returns the bytes of the net's name in the file.
+    /// Returns the net's name as the file stores it.
     pub fn name_bytes(&self) -> &[u8] {
         // SAFETY: the model is live.
         let name = get(|out, err| unsafe { sys::sb_model_name(self.as_ptr(), out, err) });
@@ -88,7 +88,7 @@ impl Model {
         stored_blobs(self, None, self.num_loose_blobs())
     }
 
-    /// Returns a blob by its position, not loaded.
+    /// Returns the blob at a position without loading its values.
     ///
     /// # Errors
     /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange); [`Io`](crate::ErrorKind::Io) and
@@ -105,12 +105,11 @@ impl Model {
         Ok(StoredBlob { model: self, at, info: BlobInfo::new(info)? })
     }
 
-    /// Loads a blob by its position, as [`StoredBlob::load`] does, without first reading a
+    /// Loads the blob at a position, as [`StoredBlob::load`] does, but without first reading a
     /// description of the blob.
     ///
     /// # Errors
-    /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange); errors of [`StoredBlob::load`], also
-    /// for an announced blob.
+    /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange); errors of [`StoredBlob::load`].
     pub fn load<T: Readable>(&self, at: impl Into<BlobAt>) -> Result<Blob<T>> {
         self.load_into(at.into(), &self.context)
     }
@@ -121,11 +120,11 @@ impl Model {
         Ok(blob)
     }
 
-    /// Loads into a blob without another owner.
+    /// Loads into `blob`, which the caller has just made and shares with nobody.
     pub(super) fn load_fresh(&self, at: BlobAt, blob: *mut sys::sb_blob) -> Result<()> {
         let (layer, index) = (at.layer_code(), to_i64(at.index));
         with_callbacks(|| {
-            // SAFETY: the model is live, the blob fresh.
+            // SAFETY: the model is live, and nothing else uses the blob.
             check(|err| unsafe { sys::sb_model_load_blob(self.as_ptr(), layer, index, blob, err) })
         })
         .map_err(|error| at.as_given(error))
@@ -193,7 +192,7 @@ impl Model {
         let info = fill(sized!(sb_solver_info), |out, err| unsafe {
             sys::sb_model_solver_info(self.as_ptr(), out, err)
         })?;
-        // SAFETY: the text lives until a call sets it, which needs `&mut self`.
+        // SAFETY: the text lives until a call replaces it, which needs `&mut self`.
         let learned_net = unsafe { text_bytes(info.learned_net) };
         Ok(SolverInfo {
             iteration: info.iter,
@@ -218,7 +217,7 @@ pub struct SolverInfo {
 }
 
 impl SolverInfo {
-    /// Makes the fields for an iteration, with step 0 and without a file of the net.
+    /// Makes the fields of a state at `iteration`, with step 0 and an empty `learned_net`.
     pub fn new(iteration: i32) -> Self {
         Self { iteration, ..Self::default() }
     }

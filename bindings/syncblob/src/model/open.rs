@@ -34,20 +34,20 @@ impl OpenOptions {
         Self::default()
     }
 
-    /// Sets the context in which blobs are loaded, and whose limits apply.
+    /// Sets the context in which blobs are loaded; the limits of this context apply.
     pub fn context(mut self, context: &Context) -> Self {
         self.context = context.clone();
         self
     }
 
-    /// Sets the format of the bytes, which is then not detected. Bytes that are recognised as
-    /// another format are refused.
+    /// Sets the format of the bytes instead of detecting it. Opening fails if the bytes are
+    /// recognised as another format.
     pub fn format(mut self, format: Format) -> Self {
         self.format = Some(format);
         self
     }
 
-    /// Sets limits for this model, instead of the context's.
+    /// Sets limits for this model, which replace the context's limits.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = Some(limits);
         self
@@ -72,7 +72,7 @@ impl OpenOptions {
         self.open_file(path.as_ref(), 0)
     }
 
-    /// Opens a file by mapping it, which is faster for many small loads.
+    /// Opens a file by mapping it into memory, which makes many small loads faster.
     ///
     /// # Errors
     /// Errors of [`Model::open`].
@@ -158,7 +158,7 @@ impl OpenOptions {
     /// Makes an empty model; see [`Model::create`].
     ///
     /// # Errors
-    /// Out of memory, a cap that is reached.
+    /// Out of memory; a reached memory cap.
     pub fn create(&self, format: Format) -> Result<Model> {
         // SAFETY: the context is live.
         let raw = get(|out, err| unsafe {

@@ -34,8 +34,8 @@ impl Model {
     /// some of the bytes.
     ///
     /// # Errors
-    /// Errors of [`save`](Model::save), also for announced blobs; the writer's error is the error's
-    /// [source](std::error::Error::source).
+    /// Errors of [`save`](Model::save). An error of the writer is the
+    /// [source](std::error::Error::source) of the returned error.
     ///
     /// # Panics
     /// When the writer panics.
@@ -79,7 +79,7 @@ impl Model {
     ) -> Result<(), E> {
         let save = |path: &CStr, lender, user| {
             with_callbacks(|| {
-                // SAFETY: `path` ends in NUL; `user` is the lender's argument.
+                // SAFETY: `path` ends in NUL; `lender` accepts `user` as its argument.
                 check(|err| unsafe {
                     sys::sb_model_save_file_from(self.as_ptr(), path.as_ptr(), lender, user, err)
                 })
@@ -94,7 +94,7 @@ impl Model {
     /// [`OverLimit`](crate::ErrorKind::OverLimit) above 2 GiB − 1, protobuf's limit;
     /// [`Io`](crate::ErrorKind::Io), [`Malformed`](crate::ErrorKind::Malformed) and
     /// [`DataLimit`](crate::ErrorKind::DataLimit) if the file has changed;
-    /// [`Cancelled`](crate::ErrorKind::Cancelled) by a progress callback; out of memory.
+    /// [`Cancelled`](crate::ErrorKind::Cancelled) if the progress callback cancels; out of memory.
     pub fn size(&self) -> Result<usize> {
         // SAFETY: the model is live.
         with_callbacks(|| get(|out, err| unsafe { sys::sb_model_size(self.as_ptr(), out, err) }))

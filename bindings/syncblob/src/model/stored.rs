@@ -43,21 +43,21 @@ pub(super) fn layer_code(layer: Option<usize>) -> i64 {
     layer.map_or(sys::SB_NO_LAYER.into(), to_i64)
 }
 
-/// From `(layer, index)`.
+/// Converts `(layer, index)`.
 impl From<(usize, usize)> for BlobAt {
     fn from((layer, index): (usize, usize)) -> Self {
         Self { layer: Some(layer), index }
     }
 }
 
-/// From an index among the blobs that belong to no layer.
+/// Converts an index among the blobs that belong to no layer.
 impl From<usize> for BlobAt {
     fn from(index: usize) -> Self {
         Self { layer: None, index }
     }
 }
 
-/// A blob in a [`Model`], not loaded.
+/// A blob in a [`Model`], whose values are not loaded.
 #[derive(Clone, Copy)]
 pub struct StoredBlob<'m> {
     pub(super) model: &'m Model,
@@ -94,8 +94,8 @@ impl StoredBlob<'_> {
     /// the stored values are not halves, [`Unsupported`](ErrorKind::Unsupported) for an
     /// [announced](Model::announce_blob) blob; [`DataLimit`](ErrorKind::DataLimit);
     /// [`Io`](ErrorKind::Io) and [`Malformed`](ErrorKind::Malformed) if the file has changed;
-    /// [`Cancelled`](ErrorKind::Cancelled) by a progress callback; out of memory, a cap that is
-    /// reached.
+    /// [`Cancelled`](ErrorKind::Cancelled) if the progress callback cancels; out of memory; a
+    /// reached memory cap.
     #[doc(alias("take_blob", "CopyTrainedLayersFrom"))]
     pub fn load<T: Readable>(&self) -> Result<Blob<T>> {
         self.model.load_into(self.at, &self.model.context)
@@ -118,8 +118,8 @@ impl StoredBlob<'_> {
     /// ```
     ///
     /// # Errors
-    /// [`IndexOutOfRange`](ErrorKind::IndexOutOfRange) if there are fewer values; errors of
-    /// [`load`](StoredBlob::load).
+    /// [`IndexOutOfRange`](ErrorKind::IndexOutOfRange) if the range ends after the last value;
+    /// errors of [`load`](StoredBlob::load).
     pub fn read_values<T: Readable>(
         &self,
         part: Part,
@@ -141,9 +141,9 @@ impl StoredBlob<'_> {
         })
     }
 
-    /// Loads the blob as a type that holds the stored values exactly: floats as their own type,
-    /// integers as `f64`. Halves are loaded as `half::f16` with the feature `half`, and as `f32`
-    /// without it or if the diff has another type.
+    /// Loads the blob as a type that holds the stored values exactly: `f32` and `f64` as such,
+    /// integers as `f64`, and halves as `f32` (as `half::f16` if the feature `half` is on and the
+    /// diff has no other type).
     ///
     /// # Errors
     /// Errors of [`load`](StoredBlob::load).
@@ -187,7 +187,7 @@ impl fmt::Debug for StoredBlob<'_> {
     }
 }
 
-/// A description of a stored blob that is not loaded.
+/// The description of a [`StoredBlob`].
 #[derive(Clone, Copy)]
 pub struct BlobInfo {
     info: sys::sb_blob_info,
@@ -213,13 +213,13 @@ impl BlobInfo {
         to_usize(self.info.count)
     }
 
-    /// Returns the stored element type of the data or, without data, of the diff. NVCaffe's files
-    /// may have halves or integers.
+    /// Returns the stored element type of the data, or of the diff if the blob has no data. In
+    /// NVCaffe's files the type may be a half or an integer.
     pub fn dtype(&self) -> Dtype {
         self.dtype
     }
 
-    /// Returns the stored element type of the diff; without a diff, [`dtype`](Self::dtype).
+    /// Returns the stored element type of the diff, or [`dtype`](Self::dtype) if it has none.
     pub fn diff_dtype(&self) -> Dtype {
         self.diff_dtype
     }
@@ -239,8 +239,8 @@ impl BlobInfo {
         self.info.legacy != 0
     }
 
-    /// Returns the offset in the file of the first value of data or diff, if the values are
-    /// contiguous and little-endian there and so can be copied unchanged.
+    /// Returns the file offset of the first value of data or diff, if the stored values are
+    /// contiguous and little-endian, so that a program can copy them unchanged.
     pub fn values_offset(&self, part: Part) -> Option<u64> {
         let offset = match part {
             Part::Data => self.info.data_offset,

@@ -1,9 +1,9 @@
-//! The first bytes of files that are not messages of Caffe, and the text of their errors. The list
-//! that all tests share has most of the files; the C test also builds the other files.
+//! The first bytes of files that are not messages of Caffe, and the text of the error for each.
+//! A list that several tests share contains most of the files; the C test builds further files.
 
 const LIST: &str = include_str!("../../../../tests/support/foreign.txt");
 
-/// Returns pairs of bytes and the text after "this is" in the error.
+/// Returns pairs: the bytes of a file, and the text after "this is" in its error.
 pub fn kinds() -> Vec<(Vec<u8>, String)> {
     let rows = LIST.lines().filter(|line| !line.starts_with('#'));
     let mut kinds: Vec<_> = rows.map(row).collect();

@@ -5,33 +5,32 @@
  * engine: MPI (mpi.h, in a separate library), NCCL (nccl.h), threads of one process (sim_comm.h),
  * or a table of functions that the caller implements (comm_engine.h).
  *
- * Order: all ranks must make the same "collective" calls in the same order and with equal
- * arguments; a call ends when all ranks have made it. Unequal arguments are an error if the engine
- * detects them; otherwise the bytes are unspecified or the call does not end. If the call of one
- * rank fails early, the other ranks wait for that rank up to the engine's time limit: the simulated
- * communicator and NCCL have a limit, MPI has none.
+ * Order: all ranks must make the calls that are marked "Collective" in the same order and with
+ * equal arguments. A call returns when all ranks have made it. If arguments differ, the call fails
+ * if the engine detects the difference; otherwise the bytes are unspecified, or the call never
+ * returns. If one rank's call fails before it sends, the other ranks wait for that rank up to the
+ * engine's time limit: the simulated communicator and NCCL have a limit, MPI has none.
  *
  * Threads: only one thread at a time may use a communicator and its reducers.
  *
- * Failures: COMM_FAILURE means that the engine has failed; the message is the engine's. The
+ * Failures: COMM_FAILURE means that the engine has failed; the error contains its message. The
  * communicator is unusable afterwards: every later collective call returns COMM_FAILURE, since the
  * ranks no longer agree on the next operation. Bytes that were being reduced or received when the
- * engine failed are unspecified. Later blobs of the call are unchanged. After any other status the
- * call has sent nothing and may be retried. The exception is DEVICE_LOST from a device that failed
- * while it scaled a result: on a device the library computes a mean as a sum, which queued work
- * then scales, as by sb_blob_scale. If the scaling fails, this rank has neither the mean nor the
- * old values: the memory is LOST (mem.h), or only the lost device has the sum. The other ranks have
- * their means. If a later blob of the call then also fails, for example because the engine needs
- * the lost device, the call returns COMM_FAILURE.
+ * engine failed are unspecified. Blobs after the failed blob are unchanged. A call that fails with
+ * another status has sent nothing and may be retried, with one exception: to compute a mean on a
+ * device, the library queues work that scales the sum (sb_blob_scale). If the device fails in this
+ * work, the call returns DEVICE_LOST, and this rank has neither the mean nor the old values: the
+ * memory is LOST (mem.h), or only the lost device has the sum. The other ranks have the mean. If a
+ * later blob of the call also fails, for example because the engine needs the lost device, the call
+ * returns COMM_FAILURE.
  *
  * Halves: a sum of F16 or BF16 values is rounded to nearest. A mean is the rounded sum, scaled and
  * rounded again. An F16 result beyond 65504 is infinite. The simulated communicator adds in double,
  * and converts the sum to float and then to the half type. MPI adds the values of two ranks at a
  * time as floats and rounds after each addition. NCCL rounds by its own rules. Means of halves are
- * computed on the host, because the devices' arithmetic does not include halves.
+ * computed on the host, because devices have no arithmetic for halves.
  *
- * Forks: in a forked child calls return FORKED, and destroying a communicator does not call the
- * engine.
+ * Forks: in a forked child, all calls return FORKED, and sb_comm_destroy does not call the engine.
  */
 #ifndef SYNCBLOB_COMM_H
 #define SYNCBLOB_COMM_H
@@ -103,13 +102,13 @@ SB_API SB_MUST_CHECK sb_status sb_comm_barrier(sb_comm *comm, sb_error *err);
  *  receive the result. A blob is reduced on the device if its head is there and the engine accepts
  *  the device's memory, else on the host. Each blob is written as by sb_blob_mutable_cpu or
  *  sb_blob_mutable_gpu; a blob that was never written counts as zeros. After COMM_FAILURE the blobs
- *  before the failed blob are reduced, except those whose scaling failed. The failed blob is
- *  unchanged if the engine has sent nothing of it. Otherwise its bytes are unspecified, unless both
- *  sides were current: then the head moves to the other side, which has the old bytes (unreadable
- *  on a lost device).
+ *  before the failed blob have their results, except those whose scaling failed. The failed blob is
+ *  unchanged if the engine has sent none of it. Otherwise its bytes are unspecified, unless both
+ *  sides were current: then the head moves to the side that was not reduced, which still has the
+ *  old bytes (a lost device's bytes cannot be read).
  *  @param blobs [borrowed, nullable when num_blobs is 0] F32 or F64, or F16 or BF16 if the engine
- *      reduces them; of any contexts, no two with the same memory. If memory that the caller lends
- *      to two blobs overlaps, the call does not detect it, and reduces the common bytes twice
+ *      reduces them; of any contexts, no two with the same memory. The call does not detect that
+ *      memory of the caller, lent to two blobs, overlaps: the common bytes are then reduced twice
  *  @param num_blobs 0 or more
  *  @param part SB_DATA or SB_DIFF
  *  @param op SB_COMM_SUM to SB_COMM_MAX
@@ -121,12 +120,12 @@ SB_API SB_MUST_CHECK sb_status sb_comm_all_reduce_blobs(sb_comm *comm, sb_blob *
                                                         sb_comm_op op, sb_error *err);
 
 /** Collective: copies the values of rank `root`'s blobs to the blobs of every rank, for example
- *  initial weights, or a model that one rank has opened. Blobs have the same shapes and dtypes at
- *  all ranks. The root's blobs are read on the side of their heads, as by sb_blob_cpu or
+ *  initial weights, or a model that one rank has opened. Blobs must have the same shapes and dtypes
+ *  at all ranks. The root's blobs are read on the side of their heads, as by sb_blob_cpu or
  *  sb_blob_gpu: a blob that was never written becomes zeros that count as written, even if the call
  *  fails. At other ranks a blob is written on the device if the device has its newest bytes and the
- *  engine accepts the device's memory, else on the host. After COMM_FAILURE the blobs are as after
- *  a COMM_FAILURE of sb_comm_all_reduce_blobs.
+ *  engine accepts the device's memory, else on the host. After COMM_FAILURE the blobs are in the
+ *  states that sb_comm_all_reduce_blobs describes.
  *  @param blobs [borrowed, nullable when num_blobs is 0] of any dtype and context, no two with the
  *      same memory
  *  @param num_blobs 0 or more

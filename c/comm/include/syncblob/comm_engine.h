@@ -4,10 +4,10 @@
  *
  * The library checks every argument before it calls a slot: pointers are not NULL, counts are above
  * 0, ranks and ops exist. The slots of one communicator run on one thread at a time. The library
- * holds no lock while a slot runs, so a slot may call the library, but not with the communicator of
- * the slot. A slot that fails fills `err` (never NULL) with sb_error_fill. A result of `takes` or
- * `abandon`, or an `out_done` of `test`, that the slot's comment does not list counts as 1. Every
- * slot that can fail returns SB_OK or one of
+ * holds no lock while a slot runs, so a slot may call the library, but must not pass it the slot's
+ * own communicator. A slot that fails fills `err` (never NULL) with sb_error_fill. If `takes` or
+ * `abandon` returns, or `test` writes, a number that its comment does not list, the number counts
+ * as 1. Every slot that can fail returns SB_OK or one of
  *  - OUT_OF_MEMORY, UNSUPPORTED: nothing was sent, and the call may be retried;
  *  - DEVICE_LOST: nothing was sent, since the engine needs the rank's device, which is lost;
  *  - COMM_FAILURE, or any other code, which callers receive as COMM_FAILURE: from then on the
@@ -20,7 +20,7 @@
 
 SB_BEGIN_DECLS
 
-/** Raised when a slot changes its meaning. */
+/** The version of the table, which increases when the meaning of a slot changes. */
 #define SB_COMM_ENGINE_ABI_VERSION 1
 
 /** Flag of an engine. */
@@ -37,8 +37,8 @@ typedef struct sb_comm_buffer {
                            or SB_DTYPE_BF16; in `broadcast` always SB_DTYPE_U8 */
     int32_t reserved; /**< 0 */
     /** [borrowed, nullable] NULL: `ptr` is host memory, page-locked or not. Otherwise `ptr` is
-     *  memory of this context's device; the library's work on it has ended, unless `takes` returned
-     *  2. */
+     *  memory of this context's device; the library's work on that memory has ended, unless `takes`
+     *  returned 2. */
     sb_context *context;
 } sb_comm_buffer;
 
@@ -56,10 +56,10 @@ typedef struct sb_comm_engine {
      *  argument of sb_comm_create. A failed call leaves nothing open. If the rank is not below the
      *  size, sb_comm_create closes the handle and returns COMM_FAILURE. */
     sb_status (*open)(void *user, void **out, int32_t *out_rank, int32_t *out_size, sb_error *err);
-    /** Closes the handle. Every request has ended or was abandoned. Must not fail, and must not
-     *  wait for other ranks, which may have ended. `failed` is not 0 if the ranks no longer agree
-     *  on the next operation: a slot has failed at this rank, or a reducer was destroyed during a
-     *  step. */
+    /** Closes the handle, after every request has ended or was abandoned. The slot must not fail,
+     *  and must not wait for other ranks, which may have ended. `failed` is not 0 if the ranks no
+     *  longer agree on the next operation, because a slot has failed at this rank or a reducer was
+     *  destroyed during a step. */
     void (*close)(void *comm, int32_t failed);
 
     /* --- collectives: required; return when complete ------------------ */
@@ -75,13 +75,13 @@ typedef struct sb_comm_engine {
     /** Returns when all ranks have called it. If the slot is missing, the library reduces one
      *  element instead. */
     sb_status (*barrier)(void *comm, sb_error *err);
-    /** Returns 1 if buffers may be memory of the context's device, 2 if, in addition, the engine
-     *  orders its access after work queued on the context's stream and on the default streams, so
-     *  that the host need not wait for that work; otherwise 0. A missing slot counts as 0. An
-     *  engine always accepts host memory. */
+    /** Returns 0 if the engine accepts only host memory, which every engine accepts; 1 if it also
+     *  accepts memory of the context's device; 2 if it also orders its access to that memory after
+     *  work queued on the context's stream and on the default streams, so that the host need not
+     *  wait for that work. A missing slot counts as 0. */
     int32_t (*takes)(void *comm, sb_context *context);
 
-    /* --- requests: all four slots or none; without them `all_reduce` is called ------ */
+    /* --- requests: all four slots or none; without them the library calls all_reduce - */
 
     /** Begins an all_reduce. The engine may access the elements until the request ends, but
      *  `*buffer` only in the call. After a failure the engine no longer accesses the elements.
@@ -95,8 +95,8 @@ typedef struct sb_comm_engine {
     /** Waits until the request has completed. The request has then ended. */
     sb_status (*wait)(void *comm, void *request, sb_error *err);
     /** Ends a request after a failure of this or another request. Returns 1 if the engine no longer
-     *  accesses the request's elements; 0 if that is unknown: the library then never frees the
-     *  memory. */
+     *  accesses the request's elements. Returns 0 if it may still access them; the library then
+     *  never frees the memory. */
     int32_t (*abandon)(void *comm, void *request);
 } sb_comm_engine;
 

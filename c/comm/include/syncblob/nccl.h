@@ -8,13 +8,13 @@
  *
  * Memory: NCCL reduces memory of the rank's device. A call on other memory copies the bytes to the
  * device and back, and waits for the context's stream. For reducers, use bucket_bytes 0: otherwise
- * small blobs are gathered on the host. A blob is reduced after work that is queued on the blob's
- * context's stream and on the default streams.
+ * small blobs are gathered on the host. The reduction of a blob begins after the work that is
+ * queued on the default streams and on the stream of the blob's context.
  *
  * Ranks of one process: NCCL writes directly into buffers of the other ranks. The pool of each
  * buffer is therefore made accessible to the other devices (cuMemPoolSetAccess). A driver of 2026
- * was reported to lose copies by cuMemcpyPeerAsync into such a pool on Turing: use a process per
- * rank there. A caller's memory of cuMemMap must be accessible to all devices of the process.
+ * was reported to lose copies by cuMemcpyPeerAsync into such a pool on Turing GPUs: use a process
+ * per rank there. Memory from cuMemMap must be accessible to all devices of the process.
  *
  * Time limit: a call that waits for another rank longer than the limit returns COMM_FAILURE. The
  * limit counts the time within the call, separately for each operation (a blob, a bucket), and
@@ -24,15 +24,15 @@
  * communicator, for at most 5 seconds and at most the limit, since NCCL may need the other ranks.
  * ncclCommDestroy then waits for work of this rank's streams only.
  *
- * A lost device: NCCL needs the rank's device to reduce host memory, too. Calls after the loss
- * return DEVICE_LOST and change no blob, a call in progress returns COMM_FAILURE, and the other
- * ranks wait up to the limit. sb_context_device_status does not report a loss that only this engine
- * has found. For such a loss, creating a communicator returns DEVICE_FAILURE.
+ * A lost device: NCCL needs the rank's device even for host memory. Calls after the loss return
+ * DEVICE_LOST and change no blob, a call in progress returns COMM_FAILURE, and other ranks wait up
+ * to the limit. If only this engine has found the loss, sb_context_device_status does not report
+ * it, and creating a communicator returns DEVICE_FAILURE.
  *
- * Failures: the error of COMM_FAILURE has the text and, as device_code, the code of NCCL or of the
- * driver. After an abort, memory is freed when the device reports that NCCL no longer uses it. If
- * no report comes within 5 seconds, or the device is lost, the copies of host bytes and the memory
- * of a reducer's step are never freed and count as live.
+ * Failures: the message and device_code of a COMM_FAILURE are those of NCCL or the driver. After an
+ * abort, memory is freed when the device reports that NCCL no longer uses it. If it does not report
+ * this within 5 seconds, or is lost, the copies of host bytes and the memory of a reducer's step
+ * are never freed and count as live.
  */
 #ifndef SYNCBLOB_NCCL_H
 #define SYNCBLOB_NCCL_H
@@ -41,7 +41,7 @@
 
 SB_BEGIN_DECLS
 
-/** Bytes of the id with which a communicator is created (ncclUniqueId). */
+/** The size in bytes of the id with which ranks create a communicator (ncclUniqueId). */
 #define SB_NCCL_ID_BYTES 128
 
 /** Creates an id. One rank calls this function and sends the id to all ranks by other means.

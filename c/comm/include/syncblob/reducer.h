@@ -11,17 +11,17 @@
  * all ranks start buckets in the same order. The reducer needs memory for at most two buckets.
  *
  * From sb_reducer_ready to sb_reducer_wait the reducer owns a blob: the caller must not access its
- * bytes on either side, reshape it or destroy it. Afterwards the head is on the side of the
- * reduction: for gathered blobs on the host. Between steps the reducer identifies a blob by its
- * address: if a blob is destroyed, no step can end, unless another blob of equal dtype and count at
- * the same address becomes ready.
+ * bytes on either side, reshape it or destroy it. Afterwards the head is on the side on which the
+ * blob was reduced (for gathered blobs, the host). Between steps the reducer identifies a blob by
+ * its address: if a blob is destroyed, no step can end, unless another blob of equal dtype and
+ * count at the same address becomes ready.
  *
- * During a step, which begins with the first sb_reducer_ready, other collective calls on the
- * communicator return an error.
+ * During a step, which begins with the first sb_reducer_ready, other collective calls fail.
  *
  * Failures: COMM_FAILURE ends the step. Blobs of completed buckets are reduced; gathered blobs of
- * other buckets are unchanged. A blob that was being reduced in place is as after a COMM_FAILURE of
- * sb_comm_all_reduce_blobs. Memory that the engine may still use is never freed and counts as live.
+ * other buckets are unchanged. A blob that was being reduced in place is in the state of the failed
+ * blob of sb_comm_all_reduce_blobs. Memory that the engine may still use is never freed and counts
+ * as live.
  */
 #ifndef SYNCBLOB_REDUCER_H
 #define SYNCBLOB_REDUCER_H
@@ -47,17 +47,17 @@ typedef struct sb_reducer_options {
 
 /** Collective: creates a reducer and registers blobs. Ranks compare the options, and the number,
  *  order, dtypes and shapes of the blobs. If they differ, the call fails at every rank with a
- *  message that has both values. If one rank fails before it sends (out of memory, a wrong
- *  argument), the call fails at every rank with that rank's message. After these failures the
- *  communicator is unchanged. If the engine of one rank cannot begin the first reduction
+ *  message that contains both values. If one rank fails before it sends (out of memory, a wrong
+ *  argument), the call fails at every rank with that rank's message. The communicator remains
+ *  usable in both cases. If the engine of one rank cannot begin the first reduction
  *  (OUT_OF_MEMORY, UNSUPPORTED or DEVICE_LOST), the other ranks receive no message: they wait until
- *  that rank retries the call, or ends. If the engine of one rank fails later, that rank returns
- *  COMM_FAILURE, and the other ranks return their engine's status for a rank that has ended.
+ *  that rank retries the call or ends. If the engine of one rank fails later, that rank returns
+ *  COMM_FAILURE, and the other ranks return the status that their engine has for an ended rank.
  *  @param comm [borrowed] outlives the reducer
  *  @param blobs [borrowed, nullable when num_blobs is 0] F32 or F64, or F16 or BF16 if the engine
  *      reduces them, of any contexts. No two blobs may have the same memory, now or in a step,
- *      since the memory would be summed twice. The call detects neither later sharing nor an
- *      overlap of memory that the caller lends
+ *      since the memory would be summed twice. The call does not detect blobs that share a memory
+ *      later, or memory of the caller that overlaps
  *  @param num_blobs 0 or more
  *  @param options [borrowed, nullable] NULL: SB_REDUCER_OPTIONS_INIT
  *  @param out [owned] sb_reducer_destroy
@@ -72,15 +72,15 @@ SB_API SB_MUST_CHECK sb_status sb_reducer_create(sb_comm *comm, sb_blob *const *
                                                  const sb_reducer_options *options,
                                                  sb_reducer **out, sb_error *err);
 
-/** Destroys the reducer. In a step the call waits for buckets that have started; the blobs' bytes
- *  are then unspecified, and the communicator is unusable, since other ranks may be at another
- *  bucket.
+/** Destroys the reducer. During a step the call waits for the buckets that have started. The bytes
+ *  of the step's blobs are then unspecified, and the communicator is unusable, since the other
+ *  ranks may be at another bucket.
  *  @param reducer [owned, nullable] */
 SB_API void sb_reducer_destroy(sb_reducer *reducer);
 
 /** Marks the blob's values as final in this step. The call starts buckets that can start and makes
  *  progress on started buckets. It waits for other ranks only if the engine has no requests. If a
- *  bucket cannot start because memory or a device is missing, later calls retry it.
+ *  bucket cannot start because memory ran out or a device failed, later calls retry it.
  *  @param blob [borrowed] a registered blob, with the count of its registration
  *  Errors: INVALID_ARGUMENT (not registered, already ready, another reducer's step is in progress),
  *  DTYPE_MISMATCH, SHAPE_MISMATCH (another dtype or count than at the registration), COMM_FAILURE,
@@ -88,12 +88,12 @@ SB_API void sb_reducer_destroy(sb_reducer *reducer);
 SB_API SB_MUST_CHECK sb_status sb_reducer_ready(sb_reducer *reducer, sb_blob *blob, sb_error *err);
 
 /** Collective: ends the step. Every blob then has the combined values of all ranks. If a bucket
- *  cannot start because of memory or a device's failure, the step continues, and the call may be
- *  retried. After a DEVICE_LOST from a device that failed while it scaled a mean, the step has
- *  ended. If a device is lost and the host's bytes are current, the host reduces them, unless the
- *  engine needs the device, as NCCL does. If only the lost device has the bytes, or the engine
- *  needs that device, the step cannot end: destroy the reducer; the other ranks return their
- *  engine's status for a rank that has ended. For a blob that is LOST the call returns
+ *  cannot start because memory ran out or a device failed, the step continues, and the call may be
+ *  retried. But if a device fails while it scales a mean, the call ends the step and returns
+ *  DEVICE_LOST. If a device is lost and the host's bytes are current, the host reduces them, unless
+ *  the engine needs the device, as NCCL does. If only the lost device has the bytes, or the engine
+ *  needs that device, the step cannot end: destroy the reducer. The other ranks then return the
+ *  status that their engine has for an ended rank. For a blob that is LOST the call returns
  *  UNINITIALIZED until the caller overwrites the blob.
  *  Errors: INVALID_ARGUMENT (a blob is not ready: the message has its index; another reducer's step
  *  is in progress), SHAPE_MISMATCH (a blob was reshaped after it was ready), as

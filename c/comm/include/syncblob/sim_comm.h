@@ -6,8 +6,8 @@
  * call waits for other ranks longer than the time limit, which starts again for each operation.
  *
  * If ranks make different calls, they return COMM_FAILURE with both calls in the message: kind, op,
- * dtype, count, root. No engine detects that one rank passes SB_COMM_MEAN and another SB_COMM_SUM,
- * or that parts, or blobs of equal counts, differ. sb_reducer_create compares op and part.
+ * dtype, count, root. No engine detects that ranks pass different parts, blobs that differ but have
+ * equal counts, or SB_COMM_MEAN instead of SB_COMM_SUM. sb_reducer_create compares op and part.
  *
  * As with every engine, only one thread at a time may use a rank's communicator.
  */
@@ -25,9 +25,9 @@ SB_BEGIN_DECLS
 typedef struct sb_sim_comm_options {
     size_t struct_size;          /**< sizeof(sb_sim_comm_options) of the caller */
     uint64_t seed;               /**< seed of the delays */
-    uint32_t delay_microseconds; /**< upper bound of the random delay of each rank, after which an
-                                      operation is complete for the rank; the limit does not count
-                                      delays; 0: no delays */
+    uint32_t delay_microseconds; /**< each rank completes an operation after a random delay of at
+                                      most this time, which does not count towards the limit; 0: no
+                                      delays */
     uint32_t limit_milliseconds; /**< a call that waits longer than this for other ranks returns
                                       COMM_FAILURE; 0: 10 seconds */
 } sb_sim_comm_options;
@@ -36,8 +36,8 @@ typedef struct sb_sim_comm_options {
 #define SB_SIM_COMM_OPTIONS_INIT                                                                   \
     { sizeof(sb_sim_comm_options), 0, 0, 0 }
 
-/** Creates the handles of all ranks. They may be destroyed in any order; a call that waits for a
- *  destroyed rank returns COMM_FAILURE at once.
+/** Creates the handles of all ranks. The handles may be destroyed in any order; a call that waits
+ *  for a destroyed rank returns COMM_FAILURE at once.
  *  @param context [borrowed, nullable] retained; reducers allocate their buckets in it
  *  @param size 1 to SB_SIM_COMM_MAX
  *  @param options [borrowed, nullable] NULL: the defaults
@@ -58,9 +58,9 @@ enum {
     SB_SIM_COMM_STOP = 1      /**< the rank stops responding: all ranks wait until the limit */
 };
 
-/** Plants a failure: the `nth` operation of this rank from now on (1 is the next) fails, once; nth
- *  0 removes the failure. An operation is a call of the engine: at least one for each blob or
- *  bucket.
+/** Plants a failure, which occurs once: at the `nth` operation of this rank from now on (1 is the
+ *  next). nth 0 removes the failure. An operation is a call of the engine; each blob or bucket
+ *  needs at least one.
  *  @param mode SB_SIM_COMM_*
  *  Errors: INVALID_ARGUMENT (nth below 0, unknown mode), UNSUPPORTED (another engine's
  *  communicator), FORKED. */

@@ -13,8 +13,8 @@ typedef struct {
     char internal[SB__NCCL_ID_BYTES];
 } sb__nccl_id; /* ncclUniqueId */
 
-/* ncclConfig_t of NCCL 2.14, which later versions accept. The last member is from a later version:
-   without it the struct would end in padding with undefined bytes. */
+/* ncclConfig_t of NCCL 2.14, which later versions accept. The last member belongs to a later
+   version; it is here so that the struct does not end in padding with undefined bytes. */
 typedef struct {
     size_t size;
     unsigned int magic, version;

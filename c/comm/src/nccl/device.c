@@ -42,8 +42,8 @@ static bool is_current(const struct sb__nccl_device *device) {
     return false;
 }
 
-/* Pops the device's context. Retries only while that context is current, because a call may pop it
-   and still return an error of earlier work. */
+/* Pops the device's context. Retries only while that context is still current, because a call may
+   pop the context and yet return an error of earlier work. */
 static void pop(const struct sb__nccl_device *device) {
     sb__cu_context now;
     for (int tries = 0; tries < TRIES; tries++)

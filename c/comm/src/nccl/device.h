@@ -32,8 +32,8 @@ int32_t sb__nccl_ordinal(const sb_context *context);
 sb_status sb__nccl_device_open(struct sb__nccl_device *device, int32_t ordinal, sb_error *err);
 void sb__nccl_device_close(struct sb__nccl_device *device);
 
-/* Defined in peers.c. The first function finds the peers; call it after all ranks have connected.
-   The second makes the pool that contains `ptr` accessible to the peers. */
+/* Defined in peers.c. sb__nccl_find_peers must be called after all ranks have connected.
+   sb__nccl_give_access makes the pool that contains `ptr` accessible to the peers. */
 sb_status sb__nccl_find_peers(struct sb__nccl_device *device, sb_error *err);
 sb_status sb__nccl_give_access(const struct sb__nccl_device *device, const void *ptr,
                                sb_error *err);
@@ -41,7 +41,7 @@ sb_status sb__nccl_give_access(const struct sb__nccl_device *device, const void 
 /* Begins calls of the driver, and allows allocations while a stream is captured. On failure `visit`
    has the name of the failed call, and the caller must not call sb__nccl_leave. */
 sb__cu_result sb__nccl_enter(const struct sb__nccl_device *device, struct sb__nccl_visit *visit);
-/* Calls sb__nccl_enter up to three times: callers then free memory, which a failure would leak. */
+/* Calls sb__nccl_enter up to three times: if it fails, the caller cannot free its memory. */
 sb__cu_result sb__nccl_enter_to_free(const struct sb__nccl_device *device,
                                      struct sb__nccl_visit *visit);
 /* Ends the calls of the driver; returns `result`. */

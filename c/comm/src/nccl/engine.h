@@ -6,7 +6,7 @@
 
 #include <syncblob/comm_engine.h>
 
-/* The handle of one rank. Only one thread uses it at a time. */
+/* The handle of one rank. Only one thread at a time uses a handle. */
 struct sb__nccl_end {
     const struct sb__nccl *nccl;
     struct sb__nccl_device device;
@@ -15,10 +15,10 @@ struct sb__nccl_end {
     int32_t rank, size;
     uint64_t limit; /* nanoseconds */
     sb__cu_stream stream;
-    sb__cu_event before; /* recorded after an abort, to find out when the device's work ends */
+    sb__cu_event before; /* recorded after an abort, to detect the end of the device's work */
     struct sb__nccl_request *first;
-    bool failed;  /* unusable: `cause` has the reason */
-    bool is_idle; /* after a failure: no operation uses memory any more */
+    bool failed;  /* the handle is unusable; `cause` describes the failure */
+    bool is_idle; /* set after a failure when no operation uses memory any more */
     sb_error cause;
 };
 
@@ -31,8 +31,7 @@ sb_status sb__nccl_make_id(uint8_t *out, sb_error *err);
 sb_status sb__nccl_connect(sb_context *const *contexts, int32_t count, const uint8_t *id,
                            int32_t first, int32_t size, uint32_t limit_milliseconds,
                            struct sb__nccl_end **out, sb_error *err);
-/* NCCL's engine. The parameter `user` of its slot `open` is a handle from sb__nccl_connect, which
-   the slot takes over. */
+/* NCCL's engine. Its slot `open` takes ownership of `user`, a handle from sb__nccl_connect. */
 extern const sb_comm_engine sb__nccl_engine;
 
 /* --- life.c, for requests.c --------------------------------------------------------------- */

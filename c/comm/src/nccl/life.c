@@ -39,15 +39,15 @@ static sb__cu_result query(const struct sb__nccl_end *end) {
     return sb__nccl_leave(&end->device, &visit, end->device.cu->cuEventQuery(end->before));
 }
 
-/* Retries a failed call once: if it fails again, the requests' memory is never freed. */
+/* Retries a failed call once, because after a failure the requests' memory is never freed. */
 static sb__cu_result twice(sb__cu_result (*call)(const struct sb__nccl_end *end),
                            const struct sb__nccl_end *end) {
     const sb__cu_result result = call(end);
     return result == SB__CUDA_SUCCESS || result == SB__CUDA_ERROR_NOT_READY ? result : call(end);
 }
 
-/* Waits up to LAST_LIMIT until all queued work has ended. Returns whether the work is known to have
-   ended, so false on a lost device. */
+/* Waits up to LAST_LIMIT until all queued work has ended. Returns false if the work may still run;
+   on a lost device the result is always false. */
 static bool wait_until_idle(const struct sb__nccl_end *end) {
     const uint64_t began = sb__comm_now();
     sb__cu_result result = twice(record, end);
@@ -113,7 +113,7 @@ sb_status sb__nccl_make_id(uint8_t *out, sb_error *err) {
     return SB_OK;
 }
 
-/* Creates the event and the stream: non-blocking, so that no default stream waits for it. */
+/* Creates the event, and a non-blocking stream, for which no default stream waits. */
 static sb_status make_parts(struct sb__nccl_end *end, sb_error *err) {
     struct sb__nccl_visit visit;
     const struct sb__nccl_driver *cu = end->device.cu;
@@ -147,7 +147,7 @@ static sb_status make_end(const struct sb__nccl *nccl, sb_context *context,
                           struct sb__nccl_end **out, sb_error *err) {
     struct sb__nccl_end *end = calloc(1, sizeof *end);
     if (!end)
-        return sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory for a rank's end");
+        return sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory for a rank's handle");
     end->nccl = nccl;
     end->context = context;
     sb_status st = sb__nccl_device_open(&end->device, sb__nccl_ordinal(context), err);
@@ -163,7 +163,7 @@ static sb_status make_end(const struct sb__nccl *nccl, sb_context *context,
     return st;
 }
 
-/* Begins to create one rank. On failure end->comm may be set; the caller must then abort it. */
+/* Begins to create one rank. On failure, if end->comm is not NULL, the caller must abort it. */
 static sb_status begin_one(struct sb__nccl_end *end, const sb__nccl_id *id, sb_error *err) {
     struct sb__nccl_visit visit;
     sb__nccl_config config = {
@@ -184,8 +184,8 @@ static sb_status begin_one(struct sb__nccl_end *end, const sb__nccl_id *id, sb_e
                : fill(end->nccl, end->comm, result, "ncclCommInitRankConfig", err);
 }
 
-/* Creates the ranks within a group of NCCL: one thread can then create several ranks, because only
-   the end of the group waits for other ranks. */
+/* Begins to create the ranks within one ncclGroup: only the end of the group waits for other ranks,
+   so one thread can create several ranks. */
 static sb_status begin_all(struct sb__nccl_end *const *ends, int32_t count, const sb__nccl_id *id,
                            sb_error *err) {
     const struct sb__nccl *nccl = ends[0]->nccl;
@@ -212,7 +212,7 @@ static sb_status wait_for_ranks(const struct sb__nccl_end *end, uint64_t began, 
         return SB_OK;
     if (state != SB__NCCL_IN_PROGRESS)
         return fill(end->nccl, end->comm, state, "ncclCommInitRankConfig", err);
-    (void)snprintf(message, sizeof message, "not all of %d ranks have come within %llu ms",
+    (void)snprintf(message, sizeof message, "not all of %d ranks connected within %llu ms",
                    end->size, (unsigned long long)(end->limit / MILLISECOND));
     return sb_error_fill(err, SB_ERR_COMM_FAILURE, 0, message);
 }

@@ -1,12 +1,12 @@
-/* Makes pools accessible to other devices. NCCL up to 2.22 stores directly into buffers of other
-   ranks of the same process. It gives peers access to memory of cuMemAlloc but not to memory of a
-   pool, and by default other devices cannot access a pool. */
+/* Makes memory pools accessible to other devices. NCCL up to 2.22 stores directly into buffers of
+   other ranks of the same process. NCCL allows peers to access memory of cuMemAlloc, but not memory
+   of a pool, which by default only its own device can access. */
 #include "device.h"
 
 #include <stdlib.h>
 
-/* Sets `*out` to 1 if the primary context of `other` is active, so that a rank of this process may
-   use it, and `other` can access this device's memory; else to 0. */
+/* Sets `*out` to 1 if `other` can access this device's memory, and its primary context is active,
+   so that a rank of this process may use it; else to 0. */
 static sb__cu_result is_peer(const struct sb__nccl_device *device, sb__cu_device other, int *out,
                              struct sb__nccl_visit *visit) {
     unsigned int flags;

@@ -30,15 +30,15 @@ static sb_status check_context(const sb_context *context, sb_error *err) {
     return st == SB_OK ? (sb_status)SB_OK : sb_error_fill(err, st, 0, NULL);
 }
 
-/* Destroys a communicator (may be NULL) without a wait for other ranks. */
+/* Destroys a communicator (may be NULL) without waiting for other ranks. */
 static void destroy_now(sb_comm *comm) {
     if (comm)
         comm->failed = true;
     sb_comm_destroy(comm);
 }
 
-/* Connects the ranks first, and creates their communicators afterwards, because only the first step
-   depends on other ranks. */
+/* Connects the ranks before it creates their communicators, because only connecting depends on
+   other ranks. */
 static sb_status connect_ranks(sb_context *const *contexts, int32_t count, const uint8_t *id,
                                int32_t first, int32_t size, uint32_t limit, sb_comm **out,
                                sb_error *err) {
@@ -79,8 +79,8 @@ sb_status sb_nccl_comm_create(sb_context *context, const uint8_t *id, int32_t ra
     if (st != SB_OK)
         return st;
     if (size < 1 || rank < 0 || rank >= size)
-        return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT, "there is no rank %d among %d", rank,
-                             size);
+        return sb__comm_fail(err, SB_ERR_INVALID_ARGUMENT,
+                             "rank %d does not exist: there are %d ranks", rank, size);
     return connect_ranks(&context, 1, id, rank, size, limit_milliseconds, out, err);
 }
 
@@ -104,8 +104,8 @@ sb_status sb_nccl_comm_create_all(sb_context *const *contexts, int32_t size,
 
 /* --- over another communicator ------------------------------------------------------------- */
 
-/* Returns SB_OK if `st`, the status so far, is SB_OK at every rank. If it is a failure at this
-   rank, `err` describes the failure, and the function returns it. */
+/* Compares the ranks' `st`. If this rank's `st` is a failure, which `err` describes, returns `st`.
+   Otherwise returns SB_OK if `st` is SB_OK at every rank, else an error. */
 static sb_status agree(sb_comm *other, sb_status st, sb_error *err) {
     sb_error cause = {.code = SB_OK};
     double failed = st != SB_OK;
@@ -120,7 +120,7 @@ static sb_status agree(sb_comm *other, sb_status st, sb_error *err) {
                        : sb__comm_fail(err, SB_ERR_COMM_FAILURE, "another rank cannot use NCCL");
 }
 
-/* Calls `agree` again at the end: NCCL may fail at one rank after other ranks have connected. */
+/* The last call of `agree` is needed because NCCL may fail at one rank while others connect. */
 sb_status sb_nccl_comm_create_over(sb_context *context, sb_comm *other, uint32_t limit_milliseconds,
                                    sb_comm **out, sb_error *err) {
     uint8_t id[SB_NCCL_ID_BYTES] = {0};

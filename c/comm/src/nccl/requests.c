@@ -21,7 +21,7 @@ struct sb__nccl_request {
     sb_comm_buffer buffer;
     void *ptr; /* device memory: the buffer's, or a copy of host memory */
     sb_mem *mem;
-    sb_write *write; /* `mem` and `write` belong to the copy; NULL if there is none */
+    sb_write *write; /* `mem` and `write` belong to the copy; both are NULL without a copy */
     size_t bytes;
     sb__cu_event event; /* recorded before the request runs, then again after it */
 };
@@ -92,8 +92,8 @@ static sb_status stage(const struct sb__nccl_end *end, struct sb__nccl_request *
     return st == SB_OK ? sb__nccl_give_access(&end->device, request->ptr, err) : st;
 }
 
-/* Prepares the request's memory, and its order after earlier work. Queues nothing on NCCL's stream,
-   where an earlier request may be in progress. */
+/* Prepares the request's memory, and orders the request after earlier work. Queues nothing on
+   NCCL's stream, where an earlier request may be in progress. */
 static sb_status prepare(const struct sb__nccl_end *end, struct sb__nccl_request *request,
                          sb_error *err) {
     if (is_staged(request))
@@ -184,7 +184,7 @@ static sb__cu_result download(const struct sb__nccl_end *end,
                           "cuMemcpyDtoHAsync");
 }
 
-/* Queues the download and the event after the operation, which is already on the stream. */
+/* Queues the download and the event behind the operation, which is already on the stream. */
 static sb_status follow(struct sb__nccl_end *end, struct sb__nccl_request *request, sb_error *err) {
     const bool receives = request->kind == REDUCE || request->root != end->rank;
     struct sb__nccl_visit visit;
@@ -304,8 +304,8 @@ static sb_status fail_late(struct sb__nccl_end *end, const struct sb__nccl_reque
                            sb_error *err) {
     char message[sizeof err->message];
     (void)snprintf(message, sizeof message,
-                   "rank %d of %d waited %llu ms for %s of %lld elements: another rank is late, or "
-                   "gone, or calls something else",
+                   "rank %d of %d waited %llu ms for %s of %lld elements: another rank is late, "
+                   "has ended, or makes another call",
                    end->rank, end->size, (unsigned long long)(end->limit / 1000000u),
                    name_of(request), (long long)request->buffer.count);
     sb__comm_ignore(sb_error_fill(err, SB_ERR_COMM_FAILURE, 0, message));

@@ -221,7 +221,7 @@ TEST(sums_are_those_of_all_ranks) {
 }
 
 /* If the devices of two ranks of the process are peers, NCCL stores directly into the other rank's
-   memory, which must be accessible. Otherwise NCCL copies. */
+   memory, which must be accessible. Otherwise NCCL copies the data. */
 TEST(peers_get_access_to_pools) {
     for (int peers = 0; peers < 2; peers++) {
         struct team team;
@@ -294,7 +294,7 @@ static void write_values(void *user) {
         values[i] = (float)value_of(kernel->rank, 1, i);
 }
 
-/* Queues a kernel on the context's stream or the default stream; reduces without a wait for it. */
+/* Queues a kernel on the context's stream or the default stream, and reduces without waiting. */
 static void reduce_after_kernels(sb_comm *comm, void *arg) {
     const struct team *team = arg;
     const int32_t rank = sb_comm_rank(comm);
@@ -399,7 +399,7 @@ TEST(creation_fails_if_a_rank_does_not_come) {
     for (int32_t i = 0; i < 2; i++) {
         assert_int_equal(makers[i].status, SB_ERR_COMM_FAILURE);
         assert_non_null(
-            strstr(makers[i].err.message, "not all of 3 ranks have come within 500 ms"));
+            strstr(makers[i].err.message, "not all of 3 ranks connected within 500 ms"));
         assert_int_equal(makers[i].err.device_code, 0);
     }
     close_contexts(&team);
@@ -483,7 +483,7 @@ static void make_over_cut(sb_comm *other, void *arg) {
 TEST(all_ranks_fail_if_one_cannot_take_part) {
     static const struct {
         void (*task)(sb_comm *other, void *arg);
-        const char *function; /* the first call of NCCL's function fails */
+        const char *function; /* the function of NCCL whose first call fails, or NULL */
     } rows[] = {{make_over_without, NULL},
                 {make_over_broken, NULL},
                 {make_over_cut, NULL},
@@ -586,8 +586,8 @@ TEST(a_loss_that_creation_finds_is_a_failure) {
     fake_heal();
 }
 
-/* An upload loses rank 0's device. NCCL reduces bytes of the host through that device, so rank 0
-   cannot take part in a reduction; its blobs are unchanged. */
+/* A failed upload makes rank 0 lose its device. NCCL reduces host memory on that device, so rank 0
+   cannot take part in a reduction, and its blobs are unchanged. */
 static void go_on_without_device(sb_comm *comm, void *arg) {
     const struct team *team = arg;
     const int32_t rank = sb_comm_rank(comm);
@@ -670,7 +670,7 @@ static void do_nothing(sb_comm *comm, void *arg) {
     (void)comm, (void)arg;
 }
 
-/* If the nth handle cannot be allocated, the ranks already created end without a wait. */
+/* If the nth handle cannot be allocated, the ranks already created are destroyed without a wait. */
 TEST(a_failed_allocation_leaves_no_rank) {
     struct team team;
     int64_t failures = 0;
@@ -697,7 +697,7 @@ TEST(a_failed_allocation_leaves_no_rank) {
     run_team(&team, do_nothing);
 }
 
-/* --- ranks that fail, stop or are gone ----------------------------------------------------- */
+/* --- ranks that fail, stop or have ended --------------------------------------------------- */
 
 static sb_status step(struct net *net, sb_comm *comm, sb_error *err) {
     sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
@@ -749,7 +749,7 @@ static void wait_in_vain(sb_comm *comm, void *arg) {
     struct net net;
     net_open(&net, team->contexts[sb_comm_rank(comm)]);
     expect_status(SB_ERR_COMM_FAILURE, step(&net, comm, &err));
-    expect(strstr(err.message, "another rank is late, or gone, or calls something else"));
+    expect(strstr(err.message, "another rank is late, has ended, or makes another call"));
     net_close(&net);
 }
 
@@ -821,7 +821,7 @@ TEST(a_reducer_may_be_destroyed_in_its_step) {
     run_team(&team, end_in_a_step);
 }
 
-/* Rank 1 does not call. The check whether rank 0's memory is still in use fails once. */
+/* Rank 1 makes no call. The check whether rank 0's memory is still in use fails once. */
 TEST(a_transient_failure_leaks_no_memory) {
     struct team team;
     double value = 1;
@@ -981,7 +981,7 @@ static const struct {
      SB_ERR_DEVICE_FAILURE},
 };
 
-/* If creation fails, communicators that exist already are destroyed without a wait for others. */
+/* If creation fails, communicators that already exist are destroyed without waiting for ranks. */
 TEST(creation_reports_each_failed_call) {
     struct team team;
     open_contexts(&team, 2);

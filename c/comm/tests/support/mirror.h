@@ -18,23 +18,22 @@ struct mirror_sent {
 
 struct mirror {
     bool takes_device;   /* the engine accepts memory of devices */
-    int64_t fail_begin;  /* the all_reduce, broadcast or start that fails; 0: none */
-    int64_t fail_end;    /* the wait that fails; 0: none */
-    int64_t fail_test;   /* the test that fails; 0: none */
+    int64_t fail_begin;  /* the n-th all_reduce, broadcast or start fails; 0: none */
+    int64_t fail_end;    /* the n-th wait fails; 0: none */
+    int64_t fail_test;   /* the n-th test fails; 0: none */
     sb_status failure;   /* the status of a failure */
-    bool tests_are_done; /* `test` reports that a request is done; otherwise only `wait` ends
-                            requests */
+    bool tests_are_done; /* `test` reports that a request is done; else only `wait` ends requests */
     int fill;            /* the byte that the other rank sends */
     /* Counts since the last mirror_forget. */
     struct mirror_sent sent[MIRROR_MOST];
     int64_t num_sent, begins, ends, tests, flying, most_flying, abandoned;
-    int64_t second; /* starts while another request was in flight */
+    int64_t second; /* calls of `start` while another request was in flight */
     int64_t closed, closed_failed;
 };
 
 extern const sb_comm_engine mirror_engine;         /* with requests */
-extern const sb_comm_engine mirror_engine_at_once; /* without them */
-extern const char *const mirror_cause; /* the message of a failure, whose device code is 7 */
+extern const sb_comm_engine mirror_engine_at_once; /* without requests */
+extern const char *const mirror_cause; /* the message of a failure; its device code is 7 */
 
 /* Clears the records and the counts, and disarms failures. */
 void mirror_forget(struct mirror *mirror);

@@ -3,10 +3,10 @@
  * library, libsyncblob-conformance. The program `syncblob-conformance ./libmybackend.so` runs the
  * test on a backend in a shared library; a test in C calls sb_conformance_run.
  *
- * The test consists of claims about a backend. To test a claim, it opens the device, calls slots or
- * creates blobs, compares the results with plain loops, and closes the device. Random operations on
- * blobs test the last claims, while planted failures replace the results of slots. A failed claim
- * does not end the test, but a backend that crashes or hangs ends or blocks the process.
+ * The test consists of claims about a backend. For each claim it opens the device, calls slots or
+ * creates blobs, compares the results with plain loops, and closes the device. For the last claims
+ * it makes random operations on blobs, during which slots return planted failures. A failed claim
+ * does not end the test, but if the backend crashes or hangs, so does the process.
  */
 #ifndef SYNCBLOB_CONFORMANCE_H
 #define SYNCBLOB_CONFORMANCE_H
@@ -21,7 +21,7 @@ typedef int32_t sb_conformance_outcome;
 /** The outcome of a claim. */
 enum {
     SB_CONFORMANCE_PASSED = 0, /**< the backend does what the claim states */
-    SB_CONFORMANCE_FAILED = 1, /**< the backend does not */
+    SB_CONFORMANCE_FAILED = 1, /**< the claim is not true of the backend */
     SB_CONFORMANCE_SKIPPED = 2 /**< not tested, for example because a slot is NULL */
 };
 
@@ -31,10 +31,10 @@ typedef struct sb_conformance_options {
     int32_t ordinal;    /**< the number of the device */
     uint32_t seconds;   /**< how long each claim with random operations takes; 0: a fixed number of
                              rounds, which takes about a second on a fast device */
-    uint64_t seed;      /**< seed of random operations; a failed round reports a seed: with that
-                             seed the failed round runs first */
-    int64_t max_count;  /**< the largest number of elements; 0: 2^20 + 1. From 2^31 + 5 on, a claim
-                             also tests counts above 2^31, with 8 GiB of device memory */
+    uint64_t seed;      /**< seed of random operations; the report of a failed round has a seed with
+                             which that round runs first */
+    int64_t max_count;  /**< the largest number of elements; 0: 2^20 + 1. If it is 2^31 + 5 or more,
+                             a claim tests counts above 2^31, with 8 GiB of device memory */
     const char *only;   /**< [nullable] tests only the claims that contain this text, and the first
                              claim, on which the others depend */
 
@@ -42,7 +42,7 @@ typedef struct sb_conformance_options {
      *  own_stream; `device` is the result of the table's `open`. Without this function, claims
      *  about the order of streams are skipped. */
     sb_status (*stream_create)(void *user, void *device, sb_stream *out, sb_error *err);
-    /** Destroys a stream of stream_create; set both or neither. */
+    /** Destroys a stream of stream_create; set both functions or neither. */
     void (*stream_destroy)(void *user, void *device, sb_stream stream);
     /** [nullable] Makes the next call of `copy` fail: with `later` 0 the call fails and has done
      *  nothing, with 1 the call succeeds, but the queued copy fails. Without this function, claims
@@ -50,8 +50,8 @@ typedef struct sb_conformance_options {
     void (*fail_copy)(void *user, void *device, int32_t later);
     void *user; /**< passed to the functions of this struct */
 
-    int32_t devices;  /**< the number of devices of the backend; 0: unknown, and the claims about
-                           all devices and about other ordinals are skipped */
+    int32_t devices;  /**< the number of devices of the backend; 0: unknown; the claims about all
+                           ordinals below and above this number are then skipped */
     int32_t reserved; /**< 0 */
 
     /** [nullable] Receives each claim before its test, on the thread of sb_conformance_run. If the
@@ -81,9 +81,9 @@ typedef void (*sb_conformance_report)(void *user, const sb_conformance_result *r
  *  @param report [nullable] receives each result
  *  @param user passed to `report`
  *  @param out_failed the number of failed claims
- *  Errors: INVALID_ARGUMENT (a stream_create without stream_destroy; a negative number; `only` is
- *  in no claim), UNSUPPORTED (an unknown tail that is not zero), ABI_MISMATCH (a struct_size of no
- *  known version of the options). */
+ *  Errors: INVALID_ARGUMENT (only one of stream_create and stream_destroy; a negative number; no
+ *  claim contains `only`), UNSUPPORTED (an unknown tail that is not zero), ABI_MISMATCH (a
+ *  struct_size of no known version of the options). */
 SB_API SB_MUST_CHECK sb_status sb_conformance_run(const sb_backend *table,
                                                   const sb_conformance_options *options,
                                                   sb_conformance_report report, void *user,
