@@ -63,8 +63,8 @@ typedef struct sb_filler {
 
 /** Writes the defaults.
  *  @param filler [nullable]
- *  @param struct_size sizeof(sb_filler) of the caller, stored in the struct; members that only a
- *      newer version knows become zero
+ *  @param struct_size sizeof(sb_filler) of the caller, stored in the struct; members that the
+ *      library does not know become zero
  */
 SB_API void sb_filler_init(sb_filler *filler, size_t struct_size);
 
@@ -88,13 +88,13 @@ SB_API SB_MUST_CHECK sb_status sb_filler_parse(const void *bytes, size_t size, s
  *  type. The call copies nothing from the device. A blob of count 0 stays unchanged; its shape and
  *  `sparse` are not checked. Use a different seed for each blob: equal seeds produce equal numbers.
  *  @param filler [borrowed]
- *  Errors: INVALID_ARGUMENT (an unknown type; an unknown variance_norm; a reserved that is not 0; a
+ *  Errors: INVALID_ARGUMENT (an unknown type; an unknown variance_norm; a nonzero `reserved`; a
  *  used parameter that is NaN or, except value, infinite; min > max; max - min that is not a finite
  *  double; std < 0; sparse below -1, above d0, or set for another type than gaussian), UNSUPPORTED
  *  (not F32 or F64; an unknown tail that is not zero), ABI_MISMATCH (a struct_size of no known
  *  version), SHAPE_MISMATCH (positive_unitball, xavier and msra need an axis; bilinear needs four,
  *  with equal extents of the last two), OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED (a LOST memory
- *  with room for more than the count), DEVICE_FAILURE, DEVICE_LOST, FORKED. */
+ *  that is larger than the blob), DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_fill(sb_blob *blob, const sb_filler *filler, uint64_t seed,
                                             sb_error *err);
 

@@ -1,7 +1,7 @@
 /**
  * The extension table of the simulated device "sim:N", which sb_context_extension (context.h)
  * returns for SB_SIM_DEVICE. libsyncblob-testing (sim.h) plants failures with the table; other
- * libraries access the device's memory. Programs use those libraries instead of the table.
+ * libraries access the device's memory with it. Programs use those libraries instead of the table.
  *
  * The host cannot access the device's memory (a read or write of a device pointer faults). A
  * schedule decides when streams run, the target of a copy holds garbage from the call until the
@@ -31,8 +31,8 @@ enum {
 /** An operation of the device, SB_SIM_ANY to SB_SIM_SUMSQ. */
 typedef int32_t sb_sim_op;
 
-/** Operations of the device, for counting and failing: the slots of the
- *  backend table. */
+/** Operations of the device that are counted and can be made to fail: slots of the backend
+ *  table. */
 enum {
     SB_SIM_ANY = -1,           /**< any operation */
     SB_SIM_ALLOC = 0,          /**< sb_backend::alloc */

@@ -1,7 +1,7 @@
 /* The commands that the library has queued. The library must report every failure, but OpenCL's
    queues have no error state: after a failed command clFinish succeeds, and so may a marker. Only
-   the command's own event has the failure, so the device lists the events of all commands until
-   they are known to have ended. */
+   the command's own event contains the failure, so the device lists the events of all commands
+   until they are known to have ended. */
 #include "device.h"
 
 #include <stdlib.h>
