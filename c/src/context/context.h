@@ -38,7 +38,7 @@ struct sb__parallel {
     void *user;
 };
 
-/* A test defines a smaller number. */
+/* The number of buffers that the cache can store. A test defines a smaller number. */
 #ifndef SB__CACHE_ENTRIES
 #define SB__CACHE_ENTRIES 64
 #endif
@@ -64,7 +64,7 @@ struct sb__streams {
     sb__mutex lock;
     struct sb__named_stream *named; /* indexed by slot - SB__FIRST_NAMED */
     int32_t count, capacity;        /* of `named` */
-    sb__counter failures[64];       /* by bit: the clock when a wait last reported failed work */
+    sb__counter failures[64];       /* by bit: events.clock when a wait last reported failed work */
 };
 
 /* Events of queued work that no call has waited for. */
@@ -75,7 +75,7 @@ struct sb__event_list {
     int64_t kept;      /* listed events with is_kept */
 };
 
-/* Storage in quarantine. Allocated in advance, because retiring storage must not fail. */
+/* Storage in quarantine. The entry is allocated in advance: retiring storage must not fail. */
 struct sb__quarantined {
     struct sb__quarantined *next;
     uint64_t users; /* a set of streams, not empty, whose work must end first */
@@ -83,13 +83,13 @@ struct sb__quarantined {
     void (*release)(struct sb__quarantined *entry); /* runs deleters; called without any lock */
 };
 
-/* The progress of a check that never waits, over the streams that share a bit of a set. */
+/* The progress of a check of the streams that share a bit of a set. The check never waits. */
 struct sb__mark {
     void *event; /* recorded on the stream of `slot`, or NULL */
     int32_t slot;
 };
 
-/* Entries whose first user has one bit. A list is circular; the pointer is to its last entry. */
+/* Entries with the same first user. Each list is circular; the pointer refers to its last entry. */
 struct sb__waiting {
     struct sb__quarantined *entries;
     struct sb__quarantined *marked; /* entries older than the mark's event */
@@ -244,8 +244,8 @@ void sb__host_release(sb_context *context, void *buffer, size_t bytes, bool pinn
 
 extern const sb_allocator sb__default_allocator; /* default_allocator.c */
 
-/* --- the device (device.c): each function checks that the device is usable, records its loss, and
-   updates statistics ------------------------------------- */
+/* --- the device (device.c): unless noted, a function fails if the device is not usable, marks the
+   device as lost if a slot returns DEVICE_LOST, and updates the statistics ------------------- */
 
 static inline void sb__count_copy(sb_context *context, enum sb__direction direction, size_t bytes) {
     (void)sb__counter_add(&context->copies[direction], 1);
@@ -413,7 +413,7 @@ static inline bool sb__has_default_stream(const sb_context *context) {
 
 /* Returns a set of at most one stream: the stream on which callers may use pointers that they
    fetched without a stream. This is the legacy default stream; on a device without a default
-   stream, the library's stream if a caller has it. */
+   stream, the library's stream if sb_context_stream has returned it. */
 static inline uint64_t sb__default_stream(const sb_context *context) {
     if (sb__has_default_stream(context))
         return sb__slot_bit(SB__LEGACY_SLOT);
@@ -429,14 +429,14 @@ static inline sb_stream sb__stream_of_caller(const sb_context *context, sb_strea
 
 /* Checks a stream and finds its slot, or assigns a new slot. */
 sb_status sb__stream_slot(sb_context *context, sb_stream stream, int32_t *out, sb_error *err);
-/* Returns the time of a failure that a wait for a slot's stream last reported, by events.clock: a
-   later event of the stream need not report the failure again. */
+/* Returns events.clock when a wait for the slot's stream last reported a failure. Later events of
+   the stream may not report that failure again. */
 static inline uint64_t sb__slot_failed_at(const sb_context *context, int32_t slot) {
     return sb__counter_read(&context->streams.failures[sb__slot_position(slot)]);
 }
 
-/* Records that a wait has reported a failure of work that the stream got before the event `number`;
-   0: before now. */
+/* Records that a wait has reported a failure of work that was queued on the stream before the event
+   `number`; 0: before now. */
 void sb__slot_failed(sb_context *context, int32_t slot, uint64_t number);
 void sb__stream_failed(sb_context *context, sb_stream stream, uint64_t number);
 /* Makes `stream` wait for the work queued so far on every other stream of `users`. */

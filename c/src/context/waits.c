@@ -211,7 +211,7 @@ bool sb__streams_over(sb_context *context, uint64_t users) {
 static sb_status wait_unlocked(sb_context *context, sb_stream stream, sb_error *err) {
     void *event = NULL;
     const int32_t slot = sb__stream_record(context, stream, &event);
-    if (slot == SB__OWN_SLOT) /* needs no event: it is never destroyed */
+    if (slot == SB__OWN_SLOT) /* needs no event: this stream is never destroyed */
         return sb__own_wait(context, err);
     sb_status st = SB_OK;
     if (event)

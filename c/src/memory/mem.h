@@ -41,8 +41,8 @@ struct sb_mem {
                                   */
     int32_t own_work;            /* SB__OWN_*: work of the library's stream on the device side */
     int32_t writer;              /* slot of the stream that last wrote the device side, or -1 */
-    uint64_t exposed_at;         /* the context's clock when the caller got the pointer for work of
-                                    the caller on that stream, or SB__NOT_EXPOSED */
+    uint64_t exposed_at;         /* events.clock when the caller got the pointer to write on the
+                                    stream of `writer`, or SB__NOT_EXPOSED */
     int32_t pending;             /* side that a queued transfer or zero fill writes, or -1 */
     int32_t pending_slot;        /* the slot of that transfer's stream */
     int32_t fallback;            /* the head if that transfer fails */
@@ -165,8 +165,8 @@ void sb__publish(sb_mem *mem, int32_t head);
 /* Returns a target on the library's stream, of any kind except SB__FOR_STREAM. */
 struct sb__target sb__own_target(const sb_mem *mem, enum sb__target_kind kind);
 sb_status sb__stream_target(sb_mem *mem, sb_stream stream, struct sb__target *out, sb_error *err);
-/* Work as sb_mem_cpu and sb_mem_gpu, and as their mutable forms. These functions and the next two
-   add replaced storage to `retired`, which sb__retired_end may free. */
+/* sb__read_side works as sb_mem_cpu and sb_mem_gpu, and sb__write_side as their mutable forms. They
+   and the next two functions add replaced storage to `retired`, which sb__retired_end may free. */
 sb_status sb__read_side(const sb_mem *mem, int32_t side, const void **out,
                         struct sb__retired *retired, sb_error *err);
 sb_status sb__write_side(sb_mem *mem, int32_t side, void **out, struct sb__retired *retired,
@@ -189,7 +189,7 @@ sb_status sb__settle(sb_mem *mem, sb_error *err);
 /* Returns the set of streams that last wrote the device side's bytes. */
 uint64_t sb__writers(const sb_mem *mem);
 /* Checks that no wait has reported a failure that may be of the caller's work on the bytes; else
-   the device's bytes are lost, as in sb__await_writers. A new event would omit that failure. */
+   the device's bytes are lost, as in sb__await_writers. A new event may not report that failure. */
 sb_status sb__check_writer(sb_mem *mem, sb_error *err);
 /* Records events of the work queued so far on `writers`, on which the bytes depend. Also fails as
    sb__check_writer. */

@@ -96,7 +96,7 @@ sb_status sb__fail_overlap(sb_error *err) {
                     "the bytes to read and to write overlap, and are not the same");
 }
 
-/* Records `slot` as a user of the storage: work on it may still be running. */
+/* Records `slot` as a user of the storage, because work on its stream may still be running. */
 static void leave_in_use(sb_mem *mem, struct sb__storage *fresh, int32_t slot) {
     uint64_t bit = sb__slot_bit(slot);
     mem->side[SB_SIDE_CPU].users |= bit;
@@ -308,8 +308,8 @@ sb_status sb__writable_storage(sb_mem *mem, int32_t side, enum sb__contents cont
     return st;
 }
 
-/* Waits for work just queued into `side`, or marks it as pending. `fresh` is the work's target if
-   the target is not the memory's storage yet, or NULL. */
+/* Waits for work just queued into `side`, or marks it as pending. `fresh` is the storage that the
+   work writes if it is not the memory's storage yet, else NULL. */
 static sb_status finish(sb_mem *mem, const struct sb__target *target, int32_t side,
                         struct sb__storage *fresh, int32_t fallback, sb_error *err) {
     sb_status st;
