@@ -10,8 +10,8 @@
  * (storage that no memory uses any more). Such storage is in quarantine: it is neither freed nor
  * reused, its deleter does not run, and it counts as live. The context checks the storage again
  * whenever the context is synchronised or trimmed and whenever a memory of the context is released.
- * If another thread is checking at that moment, the other thread frees the storage, perhaps later.
- * Storage that a driver fails to free also counts as live and in quarantine.
+ * If another thread is already checking the storage, the call does not free it; the other thread
+ * does, perhaps later. Storage that a driver fails to free also counts as live and in quarantine.
  *
  * A context that its last owner has released continues to exist until its device no longer uses any
  * storage in quarantine (sb_stats::leaked_bytes counts that storage). The library checks such
@@ -80,7 +80,7 @@ typedef struct sb_limits {
 /** Flags of sb_context_options. */
 enum {
     SB_CONTEXT_NO_PINNED = 1 << 8,    /**< host memory is never page-locked */
-    SB_CONTEXT_NO_HOST_CACHE = 1 << 9 /**< freed host buffers go back to the allocator at once */
+    SB_CONTEXT_NO_HOST_CACHE = 1 << 9 /**< freed host buffers are not cached */
 };
 
 /** The options of a context. 0 or NULL in a member means the default. */
@@ -103,7 +103,7 @@ typedef struct sb_context_options {
                                        "cuda:N", or memory that the driver failed to free */
     size_t max_pinned_bytes;      /**< cap on page-locked memory (sb_stats::pinned_bytes): host
                                        memory beyond it is not page-locked; 0: 1 GiB */
-    size_t max_cache_bytes;       /**< host memory cached for reuse; 0: 256 MiB. The sum of cached
+    size_t max_cache_bytes;       /**< limit of cached host memory; 0: 256 MiB. The sum of cached
                                        memory and memory in use never exceeds the peak of memory in
                                        use, not counting handles and requests in progress */
     sb_parallel_for parallel_for; /**< [nullable] splits large operations over the caller's threads;
@@ -230,9 +230,9 @@ typedef struct sb_stats {
     uint64_t device_peak;       /**< the maximum of device_bytes so far */
     uint64_t borrowed_bytes;    /**< callers' memory that is lent, on both sides */
     uint64_t cached_bytes;      /**< cached host memory (also in host_bytes or pinned_bytes) */
-    uint64_t uploads;           /**< copies host to device */
+    uint64_t uploads;           /**< copies from host to device */
     uint64_t upload_bytes;      /**< bytes of uploads */
-    uint64_t downloads;         /**< copies device to host */
+    uint64_t downloads;         /**< copies from device to host */
     uint64_t download_bytes;    /**< bytes of downloads */
     uint64_t device_copies;     /**< copies within the device */
     uint64_t device_copy_bytes; /**< bytes of device_copies */

@@ -19,7 +19,7 @@
  *  - reads and writes through the tensor need the same exclusive access as reads and writes by
  *    sharers.
  *
- * On a device the bytes are ready for any stream. If a stream is not ordered with the legacy
+ * Exported device bytes are ready for any stream. If a stream is not ordered with the legacy
  * default stream, pass the stream to sb_blob_gpu_on (for work that reads) or sb_blob_mutable_gpu_on
  * (for work that writes), or finish the work before the deleter is called. The same holds for work
  * that the producer of an imported tensor queues. If such work fails, only the memory to which the
@@ -115,7 +115,7 @@ sb_dl_tensor;
 typedef SB_DL_STRUCT sb_dl_managed_versioned {
     sb_dl_version version;                                  /**< DLPack's version */
     void *manager_ctx;                                      /**< the producer's */
-    void (*deleter)(struct sb_dl_managed_versioned * self); /**< [nullable] call once, to release */
+    void (*deleter)(struct sb_dl_managed_versioned * self); /**< [nullable] releases the tensor */
     uint64_t flags;                                         /**< SB_DL_READ_ONLY and so on */
     sb_dl_tensor dl_tensor;                                 /**< the tensor */
 }
@@ -125,7 +125,7 @@ sb_dl_managed_versioned;
 typedef SB_DL_STRUCT sb_dl_managed {
     sb_dl_tensor dl_tensor;                       /**< the tensor */
     void *manager_ctx;                            /**< the producer's */
-    void (*deleter)(struct sb_dl_managed * self); /**< [nullable] call once, to release */
+    void (*deleter)(struct sb_dl_managed * self); /**< [nullable] releases the tensor */
 }
 sb_dl_managed;
 

@@ -41,7 +41,7 @@ typedef struct sb_source {
      *  reads the blob's message. In each such pass offsets increase, except that names are read
      *  later than the bytes after them. Contiguous values of the blob's element type are read in
      *  one call (with a progress callback, in calls of up to 1 MiB); other values are read 4 KiB at
-     *  a time. A save to memory copies unchanged bytes in one read, a save to a file or a sink
+     *  a time. A save to memory copies unchanged bytes in one read; a save to a file or a sink
      *  copies 4 KiB at a time. A slow source should cache its last piece. */
     sb_status (*read_at)(void *user, uint64_t offset, void *buffer, size_t bytes, sb_error *err);
     /** [nullable] Writes a number to `*out` that changes when the bytes change, for example from a
@@ -109,7 +109,7 @@ enum {
  *  @param descriptor must stay open as long as the source is used. On Windows it is a HANDLE, whose
  *      value has 32 bits; there, reads move its offset
  *  @param flags 0 or SB_SOURCE_CLOSES
- *  @param out [owned] `struct_size` set by the caller; if no model has taken the source, call its
+ *  @param out [owned] the caller sets `struct_size`; if no model has taken the source, call its
  *      `close` if that is not NULL. The caller may replace a slot by a function that calls the old
  *      slot
  *  Errors: INVALID_ARGUMENT (unknown flag), ABI_MISMATCH (struct_size too small), IO (errno in
@@ -130,7 +130,7 @@ typedef struct sb_span {
  *  @param context [borrowed, nullable] retained; allocates the list of pieces
  *  @param spans [borrowed, nullable when num_spans is 0] `num_spans` pieces in order, copied; their
  *      bytes must not change as long as the source is used
- *  @param out [owned] `struct_size` set by the caller; if no model has taken the source, call its
+ *  @param out [owned] the caller sets `struct_size`; if no model has taken the source, call its
  *      `close`
  *  Errors: INVALID_ARGUMENT (a NULL piece of a size above 0), ABI_MISMATCH (struct_size too small),
  *  SIZE_OVERFLOW (the sum of the sizes), OUT_OF_MEMORY, CAP_REACHED. */

@@ -48,8 +48,8 @@
  * on other devices, but a transfer copies nothing: towards the host it waits for the device's work,
  * towards the device it does nothing. A call after which the host may write also waits for work
  * that reads the bytes on the device. The device's writes also change the bytes behind older host
- * pointers. If the device fails while it writes, the host's bytes are lost, too. The sides have
- * separate storage, and copies between them, if the caller has lent a side or the device is full.
+ * pointers. If the device fails while it writes, the host's bytes are lost, too. If the caller has
+ * lent a side, or the device is full, the sides have separate storage, and transfers copy.
  *
  * In the lists of errors UNINITIALIZED means a LOST memory, unless the text adds another case. In a
  * forked child FORKED can also mean that the host bytes are page-locked for a CUDA device or are

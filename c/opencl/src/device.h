@@ -73,7 +73,7 @@ struct sb__opencl_command {
     const void *thread; /* the thread that queued the command */
     bool is_covered;    /* that thread has recorded an event after it */
     bool is_silent;     /* its failure is not reported */
-    void *freed;        /* memory that the command frees; clSVMFree if it fails */
+    void *freed;        /* memory that the command frees; if the command fails, clSVMFree does */
 };
 
 struct sb__opencl_queued {

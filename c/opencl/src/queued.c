@@ -132,7 +132,7 @@ void sb__opencl_queued_end(struct sb__opencl_device *device) {
     }
 }
 
-/* --- events; collect and mark with the lock held --------------------------------------- */
+/* --- events; call the functions before sb__opencl_collect with the lock held ------------ */
 
 static bool is_in(const struct sb__opencl_command *command, cl_command_queue queue) {
     return command->queue == queue && !command->is_covered && !command->is_silent;

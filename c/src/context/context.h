@@ -78,7 +78,7 @@ struct sb__event_list {
 /* Storage in quarantine. The entry is allocated in advance: retiring storage must not fail. */
 struct sb__quarantined {
     struct sb__quarantined *next;
-    uint64_t users; /* a set of streams, not empty, whose work must end first */
+    uint64_t users; /* the streams whose work must end first; not empty */
     size_t bytes;
     void (*release)(struct sb__quarantined *entry); /* runs deleters; called without any lock */
 };
@@ -218,7 +218,7 @@ void sb__host_free(sb_context *context, void *buffer, size_t bytes, bool pinned)
 size_t sb__host_size(const sb_context *context, size_t bytes);
 /* --- the cache of freed buffers (host_cache.c) ------------------------------------ */
 
-/* Removes a buffer from the cache; returns false if it has none of this size or is locked. */
+/* Removes a buffer from the cache; returns false if none has this size or the cache is locked. */
 bool sb__cache_take(sb_context *context, size_t bytes, bool pinned, void **out);
 bool sb__cache_put(sb_context *context, void *ptr, size_t bytes, bool pinned);
 /* Returns the size class of a page-locked buffer of `bytes`, at most an eighth larger, so that
@@ -282,8 +282,8 @@ sb_status sb__device_after_default(sb_context *context, sb_error *err);
 /* As sb__device_after_default, but returns SB_OK without effect if a stream capture forbids the
    wait. */
 sb_status sb__device_try_after_default(sb_context *context, sb_error *err);
-/* Waits for the stream; does nothing for a backend without streams. Like sb__event_wait, it also
-   waits for a lost device, whose earlier work may continue. */
+/* Waits for the stream; does nothing for a backend without streams. Like sb__event_wait, it waits
+   even on a lost device, whose earlier work may continue. */
 sb_status sb__device_synchronize(sb_context *context, sb_stream stream, sb_error *err);
 /* Only calls the slot. Callers outside events.c use sb__event_record. */
 sb_status sb__device_record(sb_context *context, sb_stream stream, void **out, sb_error *err);
@@ -441,16 +441,16 @@ void sb__slot_failed(sb_context *context, int32_t slot, uint64_t number);
 void sb__stream_failed(sb_context *context, sb_stream stream, uint64_t number);
 /* Makes `stream` wait for the work queued so far on every other stream of `users`. */
 sb_status sb__streams_order(sb_context *context, uint64_t users, sb_stream stream, sb_error *err);
-/* Records an event of the work queued so far on each stream of `users`: a wait for the event
-   reports a failure of the work. */
+/* Records an event on each stream of `users`, after the work queued so far. A wait for the event
+   reports a failure of that work. */
 sb_status sb__streams_record(sb_context *context, uint64_t users, struct sb__events *out,
                              sb_error *err);
 /* Returns whether the work that was queued on `users` when `mark` was empty is known to have ended.
    Never waits. If the work has not ended, `mark` stores the progress for the next check. */
 bool sb__streams_known_over(sb_context *context, uint64_t users, struct sb__mark *mark);
-/* Finds the first stream of `users`, except `except`, in a slot from `*slot` on, and records an
-   event of the work queued so far. Sets `*slot` to the stream's slot, or to -1 if there is no such
-   stream. `*event` is NULL if the backend has no events. */
+/* Finds the first stream of `users`, other than `except`, whose slot is `*slot` or later, and
+   records an event after the work queued so far. Sets `*slot` to the stream's slot, or to -1 if
+   there is no such stream. `*event` is NULL if the backend has no events. */
 sb_status sb__streams_record_next(sb_context *context, uint64_t users, const sb_stream *except,
                                   int32_t *slot, void **event, sb_error *err);
 /* Finds a stream and sets `*slot` as sb__streams_record_next does. Waits for the stream's work,
@@ -510,8 +510,8 @@ bool sb__streams_over(sb_context *context, uint64_t users);
 
 /* Adds storage that must not be freed or reused before the work of entry->users has ended. */
 void sb__quarantine_put(sb_context *context, struct sb__quarantined *entry);
-/* Waits for the work of entries, and releases entries whose work has ended. Runs deleters, so the
-   caller must hold no lock. */
+/* Waits for the streams that use entries, and releases entries whose work has ended. Runs deleters,
+   so the caller must hold no lock. */
 void sb__quarantine_ask(sb_context *context);
 bool sb__quarantine_is_empty(const sb_context *context);
 /* Calls sb__quarantine_ask for every context of the process that has entries. Some of these

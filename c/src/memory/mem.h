@@ -125,7 +125,7 @@ static inline bool sb__is_host_written_in_place(const sb_mem *mem) {
     return sb__is_written_in_place(mem, SB_HEAD_AT_CPU, SB__CPU_READY | SB__CPU_WRITABLE);
 }
 
-/* The same conditions for host bytes that forked children can also access: a test of one bit. */
+/* Tests these conditions with one bit, which is set only if a forked child can access the bytes. */
 static inline bool sb__is_read_at_host(const sb_mem *mem) {
     return atomic_load_explicit(&mem->word, memory_order_acquire) & SB__READ_AT_HOST;
 }
@@ -188,8 +188,8 @@ sb_status sb__settle(sb_mem *mem, sb_error *err);
 
 /* Returns the set of streams that last wrote the device side's bytes. */
 uint64_t sb__writers(const sb_mem *mem);
-/* Checks that no wait has reported a failure that may be of the caller's work on the bytes; else
-   the device's bytes are lost, as in sb__await_writers. A new event may not report that failure. */
+/* Fails, as sb__await_writers does, if a wait has reported a failure that may be one of the
+   caller's work on the bytes: a new event may not report that failure again. */
 sb_status sb__check_writer(sb_mem *mem, sb_error *err);
 /* Records events of the work queued so far on `writers`, on which the bytes depend. Also fails as
    sb__check_writer. */
@@ -240,8 +240,8 @@ sb_status sb__transfer(sb_mem *mem, int32_t side, struct sb__storage *dst,
 
 /* --- without the lock ----------------------------------------------------------- */
 
-/* Works as sb_mem_set_cpu or sb_mem_set_gpu, for the storage of `lease` from `ptr` on: on success
-   the side replaces the caller as a holder of the lease. */
+/* Makes the storage of `lease`, from `ptr` on, the storage of `side`, as sb_mem_set_cpu or
+   sb_mem_set_gpu does. On success the side replaces the caller as a holder of the lease. */
 sb_status sb__mem_join(sb_mem *mem, int32_t side, void *ptr, uint32_t flags,
                        struct sb__lease *lease, sb_error *err);
 /* Takes back host storage that the caller has lent with `deleter`: sets `*out` to the `user` of the

@@ -125,8 +125,8 @@ void sb__forget_writers(sb_mem *mem) {
         sb__events_end(mem->context, &mem->made_by);
 }
 
-/* Returns the head after device work has failed. If a copy to the host is pending, it has copied
-   failed results. */
+/* Returns the head after device work has failed. A pending copy to the host has copied the failed
+   results. */
 static int32_t head_without_device(const sb_mem *mem) {
     switch (sb__head(mem)) {
     case SB_HEAD_AT_GPU:
@@ -369,7 +369,7 @@ static bool reads_beside(const sb_mem *mem, int32_t side, const struct sb__targe
 }
 
 /* Makes the stream for reads wait for earlier work on the storage, except reads by the library.
-   Work that the events in made_by cover needs no second event. */
+   Work that has an event in made_by needs no second event. */
 static sb_status order_read(sb_mem *mem, const struct sb__target *target, sb_error *err) {
     const struct sb__storage *storage = &mem->side[SB_SIDE_GPU];
     const uint64_t exposed = storage->is_exposed ? sb__default_stream(mem->context) : 0;
