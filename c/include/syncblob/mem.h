@@ -20,7 +20,7 @@
  * writes, such as messages, must not overlap the memory.
  *
  * Failures of queued work: the first call that waits on the host for failed work returns the
- * failure. Such a call is a call on the memory, sb_context_synchronize or sb_context_forget_stream.
+ * failure. These are the calls on the memory, sb_context_synchronize and sb_context_forget_stream.
  * Every call on the memory that needs the bytes also returns the failure, until the library has set
  * the head as follows. After a failed transfer the head is the side from which the bytes were
  * copied; writes on the device since then are lost. The memory is LOST after failed arithmetic, and
@@ -279,8 +279,8 @@ SB_API SB_MUST_CHECK sb_status sb_mem_evict_cpu(sb_mem *mem, sb_error *err);
 SB_API SB_MUST_CHECK sb_status sb_mem_evict_gpu(sb_mem *mem, sb_error *err);
 
 /** Sets all bytes to zero on the side of the head (SYNCED: the device); an UNINITIALIZED memory is
- *  unchanged, since its bytes read as zeros. If the device is lost during the call, the bytes are
- *  as after DEVICE_LOST of sb_blob_update.
+ *  unchanged, since its bytes read as zeros. If the device is lost during the call, sb_blob_update
+ *  documents the state of the bytes.
  *  Errors: as sb_mem_cpu. */
 SB_API SB_MUST_CHECK sb_status sb_mem_clear(sb_mem *mem, sb_error *err);
 
@@ -318,8 +318,8 @@ enum {
 };
 
 /** Begins a write on one side: returns writable storage with the current bytes (unspecified bytes
- *  with SB_WRITE_OVERWRITE). Only here can allocation or device fail. The call waits for work on
- *  the device that uses the bytes. The caller's work on the bytes must end before sb_write_end.
+ *  with SB_WRITE_OVERWRITE). Errors of allocation or device occur only here. The call waits for
+ *  device work that uses the bytes. The caller's work on the bytes must end before sb_write_end.
  *  @param side SB_SIDE_CPU or SB_SIDE_GPU
  *  @param flags SB_WRITE_*
  *  @param out_ptr [borrowed] the bytes to write, until sb_write_end or sb_write_destroy; after

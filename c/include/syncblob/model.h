@@ -393,7 +393,7 @@ SB_API SB_MUST_CHECK sb_status sb_model_announce_blob(sb_model *model, int64_t l
  *  @param layer a layer or SB_NO_LAYER
  *  @param out [borrowed] a blob of the announced dtype and shape, which must not change until the
  *      next call of the callback or the end of the save
- *  @return SB_OK, or a status, which the save returns; a callback that fails writes `err` unless it
+ *  @return SB_OK, or an error, which the save returns; a callback that fails writes `err` unless it
  *      is NULL */
 typedef sb_status (*sb_blob_lender)(void *user, int64_t layer, int64_t index, const sb_blob **out,
                                     sb_error *err);

@@ -24,7 +24,7 @@ enum {
  *  by rounding to nearest, or to infinity beyond its range. An integer type must represent the
  *  value exactly: a fraction (which Caffe's `Blob<int>` truncates) or NaN results in DATA_OVERFLOW.
  *  A blob of F16 accepts only 16-bit floats in raw_data and raw_diff, unchanged. A message without
- *  a shape is a scalar; an empty message (a scalar without a value) is LENGTH_MISMATCH Fields of
+ *  a shape is a scalar; an empty message (no value) is LENGTH_MISMATCH (Caffe aborts). Fields of
  *  nets or solver states, which protobuf would skip, result in MALFORMED.
  *
  *  If the memory has room for the values, the call writes the memory as a mutable call for the host
@@ -45,9 +45,9 @@ enum {
  *  @param limits [borrowed, nullable] NULL: the context's limits
  *  Errors: INVALID_ARGUMENT (unknown flag, a limit below 0), UNSUPPORTED (BF16; limits with an
  *  unknown tail), ABI_MISMATCH (limits of another version), SHAPE_MISMATCH, DTYPE_MISMATCH (a blob
- *  of F16 and other values), MALFORMED, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT,
- *  OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED (a LOST memory that is larger than the blob),
- *  DEVICE_FAILURE, DEVICE_LOST, FORKED. */
+ *  of F16, values of another type), MALFORMED, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW,
+ *  DATA_LIMIT, OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED (a LOST memory that is larger than the
+ *  blob), DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_from_proto(sb_blob *blob, const void *bytes, size_t size,
                                                   uint32_t flags, const sb_limits *limits,
                                                   sb_error *err);
@@ -91,15 +91,15 @@ SB_API SB_MUST_CHECK sb_status sb_blob_to_proto(const sb_blob *blob, uint32_t fl
  *  storage is written only after all values have been read into a second buffer, so that a failure
  *  changes nothing.
  *
- *  The call detects a change of the file during the read by the size, the time of the last write
- *  (mtime) and, on Linux and macOS, the time of the last change (ctime). Renaming the file or
- *  changing its permissions also counts as a change; a save that replaces the file does not. Three
- *  kinds of changes are not detected, and the values may then be a mixture of old and new: a change
- *  within the same tick of the file system's clock (some milliseconds) as the last change before
- *  the call; stores through a shared mapping, since many file systems update the times only at the
- *  first store; and a change whose writer resets mtime, on Windows or if a name of the file is
- *  added or removed during the read. A file of size 0 that has bytes, as in procfs, results in IO.
- *  While another process holds a lease on the file, the call waits.
+ *  The call detects that the file has changed during the read if the size, the time of the last
+ *  write (mtime) or, on Linux and macOS, the time of the last change (ctime) differs. Renaming the
+ *  file or changing its permissions also counts as a change; a save that replaces the file does
+ *  not. Three kinds of changes are not detected, and the values may then be a mixture of old and
+ *  new: a change within the same tick of the file system's clock (some milliseconds) as the last
+ *  change before the call; stores through a shared mapping, since many file systems update the
+ *  times only at the first store; and a change whose writer resets mtime, on Windows or if a name
+ *  of the file is added or removed during the read. A file of size 0 that has bytes, as in procfs,
+ *  results in IO. While another process holds a lease on the file, the call waits.
  *  @param path [borrowed] NUL-terminated
  *  @param flags 0 or SB_PROTO_RESHAPE
  *  @param limits [borrowed, nullable] NULL: the context's limits

@@ -109,7 +109,7 @@ typedef struct sb_sim_device {
     /** Queues kernel(user) on a stream. Returns DEVICE_LOST, OUT_OF_MEMORY, WRONG_DEVICE. */
     sb_status (*launch)(void *device, sb_stream stream, void (*kernel)(void *user), void *user,
                         sb_error *err);
-    /** Allocates device memory that is usable at once. Returns DEVICE_LOST, OUT_OF_MEMORY. */
+    /** Allocates device memory that may be used immediately. Returns DEVICE_LOST, OUT_OF_MEMORY. */
     sb_status (*alloc)(void *device, size_t bytes, void **out, sb_error *err);
     /** Frees memory of `alloc`; does nothing for NULL. Returns DEVICE_FAILURE for any other
      *  pointer. */
