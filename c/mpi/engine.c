@@ -36,7 +36,7 @@ struct pieces {
     int64_t length, count;
 };
 
-/* A reduction. Calls for its pieces begin as earlier calls complete. */
+/* A reduction. MPI calls for its pieces begin when earlier calls complete. */
 struct request {
     struct request *next;
     struct pieces pieces;
@@ -44,7 +44,7 @@ struct request {
     int64_t begun, landed;
 };
 
-/* A rank's handle. While requests are in progress, the core calls only the slots of requests. */
+/* A rank's handle. While requests are in progress, the library calls only the slots of requests. */
 struct end {
     struct end *next_retired;
     MPI_Comm comm;
@@ -126,7 +126,7 @@ DEFINE_COMBINE(max_bf16, sb__float_of_bf16, sb__bf16_of_float, a > b ? a : b)
 static MPI_User_function *const combine_halves[2][3] = {{sum_f16, min_f16, max_f16},
                                                         {sum_bf16, min_bf16, max_bf16}};
 
-/* If an op cannot be created it stays MPI_OP_NULL, and its use fails. */
+/* Creates the 16-bit ops. An op that cannot be created stays MPI_OP_NULL, and its use fails. */
 static void make_ops(struct end *end) {
     for (int i = 0; i < 6; i++) {
         MPI_Op *op = &end->halves[i / 3][i % 3];
@@ -218,8 +218,8 @@ static void land(struct end *end, int num, const int *indices) {
     end->num_flying = left;
 }
 
-/* Ends completed pieces and begins others. With `waits`, waits until a piece completes, unless MPI
-   fails. Returns whether a piece completed. */
+/* Removes completed pieces and begins others. With `waits`, first waits until a piece completes,
+   unless MPI fails. Returns whether a piece completed. */
 static bool advance(struct end *end, bool waits) {
     int indices[SB__MPI_FLYING], num = 0;
     if (end->failed || !end->num_flying)
@@ -267,7 +267,7 @@ static sb_status engine_open(void *user, void **out, int32_t *out_rank, int32_t 
 }
 
 /* Handles closed by a thread that may not call MPI. They are freed when a thread that may call MPI
-   next creates or closes a handle; MPI_Finalize frees MPI's part of all others. */
+   next creates or closes a handle; MPI_Finalize frees the MPI objects of handles that remain. */
 static _Atomic(struct end *) retired;
 
 static void retire(struct end *end) {
@@ -296,7 +296,7 @@ static void engine_close(void *comm, int32_t failed) {
     struct end *end = comm;
     sb_error unused;
     if (failed) {
-        free(end); /* does not free MPI's communicator, which might wait */
+        free(end); /* MPI's communicator remains, since freeing it might wait */
     } else if (is_finalized() || check_thread(end->any_thread, &unused) == SB_OK) {
         free_end(end);
         free_retired();
@@ -403,8 +403,8 @@ static sb_status engine_wait(void *comm, void *asked, sb_error *err) {
     return SB_OK;
 }
 
-/* Ends all requests: pieces in flight cannot be cancelled, and no more begin. Returns whether no
-   piece of the request is in flight. */
+/* Makes all requests fail: no further piece begins, but pieces in flight cannot be cancelled.
+   Returns whether no piece of this request is in flight. */
 static int32_t engine_abandon(void *comm, void *asked) {
     struct end *end = comm;
     struct request *request = asked;

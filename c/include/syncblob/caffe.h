@@ -1,8 +1,8 @@
 /**
  * Caffe's names for the functions of blob.h and mem.h, for programs that are ported from Caffe:
- * names with data and diff; num, channels, height and width; four legacy dimensions. Each function
- * is inline and calls functions of blob.h and mem.h; arguments, ownership and errors are the same.
- * None depends on a struct's layout.
+ * functions with data or diff in their names; num, channels, height and width; functions with four
+ * legacy dimensions. Each function is inline and calls functions of blob.h or mem.h, whose rules
+ * for ownership and errors apply. None of them depends on a struct's layout.
  */
 #ifndef SYNCBLOB_CAFFE_H
 #define SYNCBLOB_CAFFE_H
@@ -63,7 +63,7 @@ static inline SB_MUST_CHECK sb_status sb_mem_mutable_gpu_data(sb_mem *mem, void 
                                                                   sb_error *err) {                 \
         return sb_blob_mutable_gpu(blob, PART, out, err);                                          \
     }                                                                                              \
-    /** Calls sb_blob_at with legacy indices: at most 4 axes; missing axes are 1. */               \
+    /** Calls sb_blob_at for a blob of at most 4 axes; the index of a missing axis must be 0. */   \
     static inline SB_MUST_CHECK sb_status sb_blob_##x##_at_legacy(const sb_blob *blob, int64_t n,  \
                                                                   int64_t c, int64_t h, int64_t w, \
                                                                   void *out, sb_error *err) {      \
@@ -90,7 +90,7 @@ static inline SB_MUST_CHECK sb_status sb_mem_mutable_gpu_data(sb_mem *mem, void 
         return sb_blob_scale(blob, PART, factor, err);                                             \
     }
 
-/* Reads the element at legacy indices, each below its extent. */
+/* Reads the element at four legacy indices; fails if an index is not below its extent. */
 static inline SB_MUST_CHECK sb_status sb_blob_at_legacy_(const sb_blob *blob, sb_part part,
                                                          int64_t n, int64_t c, int64_t h, int64_t w,
                                                          void *out, sb_error *err) {
@@ -181,8 +181,8 @@ static inline SB_MUST_CHECK sb_status sb_blob_count_from(const sb_blob *blob, in
  *  becomes a scalar, as in Caffe.
  *  @param other [borrowed]
  *  @param out_reallocated [nullable] SB_REALLOCATED_* bits
- *  Errors: INVALID_ARGUMENT (NULL), SIZE_OVERFLOW (the bytes do not fit, since the blob's elements
- *  are larger). */
+ *  Errors: INVALID_ARGUMENT (NULL), SIZE_OVERFLOW (the blob's elements are larger than those of
+ *  `other`, and its size would exceed PTRDIFF_MAX). */
 static inline SB_MUST_CHECK sb_status sb_blob_reshape_like(sb_blob *blob, const sb_blob *other,
                                                            uint32_t *out_reallocated,
                                                            sb_error *err) {

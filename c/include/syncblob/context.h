@@ -1,17 +1,17 @@
 /**
- * sb_context: an object for the mode, device and cuBLAS handle that are global in Caffe. A context
- * owns the allocator, the limits, the caches and at most one device. It is reference counted and
- * may be shared between threads; every object made in a context retains it.
+ * sb_context: an object that replaces Caffe's global mode, device and cuBLAS handle. A context owns
+ * the allocator, the limits, the caches and at most one device. It is reference counted and may be
+ * shared between threads; every object made in a context retains it.
  *
- * Functions that take a context accept NULL: the built-in context, which is host only, has default
+ * Where a function takes a context, NULL is the built-in context, which has no device, has default
  * limits and is never destroyed.
  *
- * Quarantine: a failed wait does not mean that the work on a device has ended. The device may still
- * use retired storage, which no memory uses any more. Such storage is in quarantine: it is neither
- * freed nor reused, its deleter does not run, and it counts as live. The context checks the storage
- * again whenever the context is synchronised or trimmed and whenever a memory of the context is
- * released. If another thread is checking at that moment, the other thread frees the storage,
- * perhaps later. Storage that a driver fails to free also counts as live and in quarantine.
+ * Quarantine: after a failed wait, work may still run on the device and use retired storage
+ * (storage that no memory uses any more). Such storage is in quarantine: it is neither freed nor
+ * reused, its deleter does not run, and it counts as live. The context checks the storage again
+ * whenever the context is synchronised or trimmed and whenever a memory of the context is released.
+ * If another thread is already checking the storage, the call does not free it; the other thread
+ * does, perhaps later. Storage that a driver fails to free also counts as live and in quarantine.
  *
  * A context that its last owner has released continues to exist until its device no longer uses any
  * storage in quarantine (sb_stats::leaked_bytes counts that storage). The library checks such
@@ -32,29 +32,29 @@ struct sb_backend; /* backend.h */
 /** Flags that the library passes to an allocator. */
 enum {
     SB_ALLOC_ZEROED = 1, /**< the memory must read as zeros */
-    SB_ALLOC_OBJECT = 2  /**< a handle or an index of the library, or a blob of less than 4 KiB in a
-                              model; without the flag, a buffer of an sb_mem or of encoded bytes */
+    SB_ALLOC_OBJECT = 2  /**< memory of a handle or an index of the library, or of a model's blob
+                              below 4 KiB; without the flag: an sb_mem's buffer or encoded bytes */
 };
 
 /**
- * An allocator of host memory. Set both slots, or neither for the built-in allocator. The slots may
- * run on any thread, several at once, possibly under a lock of the library, and must not call the
- * library.
+ * An allocator of host memory. Set both slots, or set both to NULL for the built-in allocator. The
+ * slots run on any thread, also on several threads at once, and must not call the library, which
+ * may hold a lock.
  */
 typedef struct sb_allocator {
     /** Allocates `bytes` > 0 bytes; `alignment` is a power of two of at least 64. Returns NULL on
      *  failure. */
     void *(*alloc)(void *user, size_t bytes, size_t alignment, uint32_t flags);
-    /** Frees memory of `alloc`; the other arguments are those of the call of `alloc`. */
+    /** Frees `ptr`, which `alloc` returned for the same `bytes`, `alignment` and `flags`. */
     void (*free)(void *user, void *ptr, size_t bytes, size_t alignment, uint32_t flags);
     void *user; /**< passed to both slots */
 } sb_allocator;
 
 /**
  * Runs task(arg, i) exactly once for every i in [0, tasks), on any threads, and returns when all
- * tasks have returned. The tasks neither block nor fail. The library holds no lock during the call.
- * The function runs within a call of the library. It may call the library, but not on objects of
- * that call.
+ * tasks have returned. The tasks neither block nor fail. The library runs this function within one
+ * of its own calls, and holds no lock then. The function may call the library, but not on objects
+ * that are in use by that call.
  */
 typedef void (*sb_parallel_for)(void *user, int64_t tasks, void (*task)(void *arg, int64_t i),
                                 void *arg);
@@ -62,11 +62,11 @@ typedef void (*sb_parallel_for)(void *user, int64_t tasks, void (*task)(void *ar
 /** Bounds on one read of untrusted bytes; 0 in a member means the default. */
 typedef struct sb_limits {
     size_t struct_size;    /**< sizeof(sb_limits) of the caller */
-    size_t max_memory;     /**< the most bytes that one read may have allocated at a time: the index
-                                and the payload; the whole memory of the blob, if all of it must
-                                move to the host; objects that the library allocates for the read;
-                                and the rounding of page-locked memory (up to an eighth). Default:
-                                only the context's cap */
+    size_t max_memory;     /**< the most bytes that one read may have allocated at a time. They
+                                include the index, the payload, objects of the library, the rounding
+                                of page-locked memory (up to an eighth), and the whole memory of the
+                                blob if the read must copy all of it to the host. Default: only the
+                                context's cap */
     int64_t max_layers;    /**< layers of a model; default 100000 */
     int64_t max_blobs;     /**< blobs of a model; default 1000000 */
     size_t max_name_bytes; /**< bytes of one name or type; default 65536 */
@@ -80,7 +80,7 @@ typedef struct sb_limits {
 /** Flags of sb_context_options. */
 enum {
     SB_CONTEXT_NO_PINNED = 1 << 8,    /**< host memory is never page-locked */
-    SB_CONTEXT_NO_HOST_CACHE = 1 << 9 /**< freed host buffers go back to the allocator at once */
+    SB_CONTEXT_NO_HOST_CACHE = 1 << 9 /**< freed host buffers are not cached */
 };
 
 /** The options of a context. 0 or NULL in a member means the default. */
@@ -96,14 +96,14 @@ typedef struct sb_context_options {
     const struct sb_backend *backend;
     sb_allocator allocator;       /**< the allocator of host memory */
     const sb_limits *limits;      /**< [nullable] copied; used by reads that pass no limits */
-    size_t max_host_bytes;        /**< hard cap on live ordinary host memory; 0: none */
-    size_t max_device_bytes;      /**< hard cap on live device memory, also if the host shares it
-                                       (mem.h); 0: none. The cap does not include a backend's
-                                       internal memory, such as scratch memory of a sum on
+    size_t max_host_bytes;        /**< hard cap on live, not page-locked host memory; 0: no cap */
+    size_t max_device_bytes;      /**< hard cap on live device memory, including host-coherent
+                                       memory (mem.h); 0: no cap. The cap does not include a
+                                       backend's internal memory, such as scratch memory of a sum on
                                        "cuda:N", or memory that the driver failed to free */
-    size_t max_pinned_bytes;      /**< cap on page-locked memory, as sb_stats::pinned_bytes counts
-                                       it; 0: 1 GiB; memory beyond it is not page-locked */
-    size_t max_cache_bytes;       /**< host memory cached for reuse; 0: 256 MiB. The sum of cached
+    size_t max_pinned_bytes;      /**< cap on page-locked memory (sb_stats::pinned_bytes): host
+                                       memory beyond it is not page-locked; 0: 1 GiB */
+    size_t max_cache_bytes;       /**< limit of cached host memory; 0: 256 MiB. The sum of cached
                                        memory and memory in use never exceeds the peak of memory in
                                        use, not counting handles and requests in progress */
     sb_parallel_for parallel_for; /**< [nullable] splits large operations over the caller's threads;
@@ -111,10 +111,10 @@ typedef struct sb_context_options {
     void *parallel_for_user;      /**< passed to `parallel_for` */
 } sb_context_options;
 
-/** Writes the defaults: for languages that cannot use the C macro SB_CONTEXT_OPTIONS_INIT.
+/** Writes the defaults, for languages that cannot use the C macro SB_CONTEXT_OPTIONS_INIT.
  *  @param options [nullable]
  *  @param struct_size sizeof(sb_context_options) of the caller, stored in the struct; members that
- *      only a newer version knows become zero */
+ *      the library does not know become zero */
 SB_API void sb_context_options_init(sb_context_options *options, size_t struct_size);
 
 /** The defaults as an initialiser. */
@@ -129,11 +129,11 @@ SB_API void sb_context_options_init(sb_context_options *options, size_t struct_s
  *  @param options [borrowed, nullable] NULL: the defaults
  *  @param out [owned] release with sb_context_release
  *  Errors: INVALID_ARGUMENT (unknown flags, an allocator with one slot, a malformed device name, a
- *  limit below 0, a backend table without a required slot), UNSUPPORTED (an unknown tail that is
- *  not zero, an unknown device kind, unknown flags of a backend), ABI_MISMATCH (a struct_size of no
- *  known version, a backend table of another version), NO_DEVICE, DEVICE_FAILURE, DEVICE_LOST,
- *  FORKED (the process was forked after its parent had used the device's driver), OUT_OF_MEMORY,
- *  CAP_REACHED. */
+ *  limit below 0, a backend table without a required slot), UNSUPPORTED (bytes past the library's
+ *  struct that are not zero, an unknown device kind, unknown flags of a backend), ABI_MISMATCH (a
+ *  struct_size of no known version, a backend table of another version), NO_DEVICE, DEVICE_FAILURE,
+ *  DEVICE_LOST, FORKED (the process was forked after its parent had used the device's driver),
+ *  OUT_OF_MEMORY, CAP_REACHED. */
 SB_API SB_MUST_CHECK sb_status sb_context_create(const sb_context_options *options,
                                                  sb_context **out, sb_error *err);
 
@@ -161,12 +161,12 @@ static inline int32_t sb_context_has_device(const sb_context *context) {
     return sb_context_device_status(context) != SB_ERR_NO_DEVICE;
 }
 
-/** Returns the stream of the device on which the library queues its work. A program may capture the
+/** Returns the device's stream on which the library queues its work. A program may capture the
  *  stream into a graph. During the capture, a call that would queue work on the stream or wait for
  *  it does nothing and returns UNSUPPORTED, the capture continues, and the library frees storage
  *  only after the capture. While a call runs, no capture may begin on a stream that the call uses:
  *  the call checks for captures only at its beginning. Calls on other contexts do not use the
- *  stream, except to trim or end a context while this context has storage in quarantine.
+ *  stream, except calls that trim or end a context while this context has storage in quarantine.
  *  @param context [nullable] NULL: the built-in context
  *  @param out [borrowed] lives as long as the context
  *  Errors: NO_DEVICE, DEVICE_LOST, FORKED, UNSUPPORTED (a backend without streams). */
@@ -199,9 +199,9 @@ SB_API SB_MUST_CHECK sb_status sb_context_prepare_arithmetic(sb_context *context
  *  that work that no other call has reported. Then frees storage in quarantine that is no longer in
  *  use. In a host-only context the call returns SB_OK at once.
  *  @param context [nullable] NULL: the built-in context
- *  Errors: OUT_OF_MEMORY, UNSUPPORTED (a stream in use is being captured; on "cuda:N" any blocking
- *  stream, since CUDA then allows no wait for the default streams), DEVICE_FAILURE, DEVICE_LOST,
- *  FORKED. */
+ *  Errors: OUT_OF_MEMORY, UNSUPPORTED (a stream that the context uses is being captured; on
+ *  "cuda:N" also any other blocking stream, since CUDA then forbids waiting for the default
+ *  streams), DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_context_synchronize(sb_context *context, sb_error *err);
 
 /** Waits for the work on `stream` that memories of this context depend on, and removes the stream
@@ -217,9 +217,9 @@ SB_API SB_MUST_CHECK sb_status sb_context_forget_stream(sb_context *context, sb_
                                                         sb_error *err);
 
 /** Bytes and copies of a context so far; see sb_context_stats. Host bytes include the library's
- *  handles but not pinned bytes. Only borrowed_bytes counts bytes of callers. The library rounds
- *  the size of a page-locked buffer of more than 64 KiB up, by at most an eighth, so that a buffer
- *  can be reused for another of similar size; the figures count the rounded size. */
+ *  handles but not pinned bytes. Memory of callers is counted only in borrowed_bytes. The library
+ *  rounds the size of a page-locked buffer of more than 64 KiB up, by at most an eighth, so that a
+ *  buffer can be reused for another of similar size; the figures count the rounded size. */
 typedef struct sb_stats {
     size_t struct_size;         /**< sizeof(sb_stats) of the caller */
     uint64_t host_bytes;        /**< ordinary host memory, live */
@@ -228,11 +228,11 @@ typedef struct sb_stats {
     uint64_t pinned_peak;       /**< the maximum of pinned_bytes so far */
     uint64_t device_bytes;      /**< device memory, live */
     uint64_t device_peak;       /**< the maximum of device_bytes so far */
-    uint64_t borrowed_bytes;    /**< callers' memory in use, either side */
+    uint64_t borrowed_bytes;    /**< callers' memory that is lent, on both sides */
     uint64_t cached_bytes;      /**< cached host memory (also in host_bytes or pinned_bytes) */
-    uint64_t uploads;           /**< copies host to device */
+    uint64_t uploads;           /**< copies from host to device */
     uint64_t upload_bytes;      /**< bytes of uploads */
-    uint64_t downloads;         /**< copies device to host */
+    uint64_t downloads;         /**< copies from device to host */
     uint64_t download_bytes;    /**< bytes of downloads */
     uint64_t device_copies;     /**< copies within the device */
     uint64_t device_copy_bytes; /**< bytes of device_copies */

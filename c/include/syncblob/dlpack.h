@@ -12,28 +12,28 @@
  * has lent the bytes, their deleter runs after the tensor's. The rules of sb_mem for sharers apply
  * to the holder of the tensor, and to a blob made from the tensor:
  *  - the tensor has the bytes of one side; after a mutable or overwrite call on the other side
- *    these bytes are old;
+ *    these bytes are out of date;
  *  - a write through the tensor is like a write through the pointer of a mutable call: all sharers
  *    see the write until the next call for the other side (even a const call); after that call, a
  *    mutable call for the tensor's side must precede the next write;
  *  - reads and writes through the tensor need the same exclusive access as reads and writes by
  *    sharers.
  *
- * On a device the bytes are ready for any stream. If a stream is not ordered with the legacy
+ * Exported device bytes are ready for any stream. If a stream is not ordered with the legacy
  * default stream, pass the stream to sb_blob_gpu_on (for work that reads) or sb_blob_mutable_gpu_on
  * (for work that writes), or finish the work before the deleter is called. The same holds for work
  * that the producer of an imported tensor queues. If such work fails, only the memory to which the
- * stream was passed reports the failure, and no other memory of the same bytes.
+ * stream was passed reports the failure; other memories with the same bytes do not.
  *
  * Element types: SB_DTYPE_F32 and so on are the types of the same names in DLPack, with one lane. A
  * tensor of DLPack's bool is refused, since a blob of U8 could write values other than 0 and 1 into
- * it. The tensor's owner may pass it as uint8. Device types: the host; page-locked host memory of
- * CUDA; "cuda:N" is CUDA device N; "sim:N" is extension device N, whose memory the host cannot
- * access; a backend's table contains its device types (backend.h).
+ * it. Its owner may pass the tensor as uint8. Device types: host memory, page-locked host memory of
+ * CUDA, CUDA device N for "cuda:N", and extension device N for "sim:N", whose memory the host
+ * cannot access. Other backends have their device types in their tables (backend.h).
  *
  * The library allocates memory of "cuda:N" from a memory pool of the driver: cudaIpcGetMemHandle
  * refuses such memory, and other devices cannot access it. For a tensor that processes or devices
- * share, lend memory of cudaMalloc to the blob with sb_mem_set_gpu.
+ * share, lend memory from cudaMalloc to the blob with sb_mem_set_gpu.
  */
 #ifndef SYNCBLOB_DLPACK_H
 #define SYNCBLOB_DLPACK_H
@@ -42,7 +42,7 @@
 
 SB_BEGIN_DECLS
 
-/** The version of DLPack of exported tensors. */
+/** The version of DLPack that exported tensors have. */
 #define SB_DL_MAJOR_VERSION 1 /**< raised when the layout changes */
 #define SB_DL_MINOR_VERSION 3 /**< raised when constants are added */
 
@@ -115,7 +115,7 @@ sb_dl_tensor;
 typedef SB_DL_STRUCT sb_dl_managed_versioned {
     sb_dl_version version;                                  /**< DLPack's version */
     void *manager_ctx;                                      /**< the producer's */
-    void (*deleter)(struct sb_dl_managed_versioned * self); /**< [nullable] call once, to release */
+    void (*deleter)(struct sb_dl_managed_versioned * self); /**< [nullable] releases the tensor */
     uint64_t flags;                                         /**< SB_DL_READ_ONLY and so on */
     sb_dl_tensor dl_tensor;                                 /**< the tensor */
 }
@@ -125,7 +125,7 @@ sb_dl_managed_versioned;
 typedef SB_DL_STRUCT sb_dl_managed {
     sb_dl_tensor dl_tensor;                       /**< the tensor */
     void *manager_ctx;                            /**< the producer's */
-    void (*deleter)(struct sb_dl_managed * self); /**< [nullable] call once, to release */
+    void (*deleter)(struct sb_dl_managed * self); /**< [nullable] releases the tensor */
 }
 sb_dl_managed;
 
@@ -145,7 +145,7 @@ enum {
  *  @param side SB_SIDE_CPU or SB_SIDE_GPU
  *  @param out [owned] release with the tensor's deleter
  *  Errors: INVALID_ARGUMENT (a blob that was never shaped, unknown part or side), OUT_OF_MEMORY,
- *  CAP_REACHED, UNINITIALIZED (LOST), UNSUPPORTED (the device has no number in DLPack),
+ *  CAP_REACHED, UNINITIALIZED (a LOST memory), UNSUPPORTED (the device has no number in DLPack),
  *  NO_DEVICE, DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_to_dlpack(const sb_blob *blob, sb_part part, sb_side side,
                                                  sb_dl_managed_versioned **out, sb_error *err);
@@ -175,17 +175,17 @@ SB_API SB_MUST_CHECK sb_status sb_blob_to_legacy_dlpack(sb_blob *blob, sb_part p
    unchanged, and the caller still owns it. After ABI_MISMATCH (another major version) DLPack
    requires that the caller calls the deleter.
 
-   If this copy of the library has exported the tensor, the import ends the tensor at once: the
+   If this copy of the library has exported the tensor, the import releases the tensor at once: the
    blob's memory shares the storage with the exported memory, even if their contexts differ, and
-   each memory has a separate head. The import of a host side that is host-coherent memory (mem.h)
-   waits until the device's work has ended. Passing storage from blob to blob repeatedly therefore
-   needs no additional memory and no nested release. If another program has wrapped a tensor of the
-   library in a new tensor, the library owns the wrapper; the wrapper's deleter ends the inner
-   tensor. */
+   each memory has a separate head. So repeated exports and imports of the same storage need no
+   additional memory, and their deleters are not nested. If another program has wrapped a tensor of
+   the library in a new tensor, the library owns the wrapper, whose deleter releases the inner
+   tensor. The import of a host side that is host-coherent memory (mem.h) waits until the device's
+   work has ended. */
 
 /** Makes the tensor's memory the host side or the device side of the blob's data or diff; the head
- *  moves there. The blob releases the part's old memory. The library never writes a read-only
- *  tensor: a call that writes the memory first copies the bytes to storage of the library.
+ *  moves to that side. The blob releases the part's old memory. The library never writes a
+ *  read-only tensor: before a write, it copies the bytes to its own storage.
  *  @param part SB_DATA or SB_DIFF
  *  @param tensor [owned, on success]
  *  @param flags 0 or SB_DLPACK_RESHAPE; without it a different shape is SHAPE_MISMATCH

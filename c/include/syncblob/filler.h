@@ -21,8 +21,8 @@ typedef int32_t sb_filler_type;
 /** The meaning of n for xavier and msra, SB_VARIANCE_*. */
 typedef int32_t sb_variance;
 
-/** The type of a filler. n is the number of inputs of each output, the number of outputs of each
- *  input, or the mean of both (SB_VARIANCE_*). */
+/** The type of a filler. In its formula, n is the number of inputs of each output, the number of
+ *  outputs of each input, or the mean of both (SB_VARIANCE_*). */
 enum {
     SB_FILLER_CONSTANT = 0,          /**< `value` */
     SB_FILLER_UNIFORM = 1,           /**< uniform on [min, max] */
@@ -33,8 +33,8 @@ enum {
     SB_FILLER_BILINEAR = 6           /**< the weights of bilinear upsampling; no random numbers */
 };
 
-/** The meaning of n for xavier and msra. A shape (d0, d1, ...) has count / d0 inputs and count / d1
- *  outputs; a shape of one axis has count outputs. */
+/** The meaning of n for xavier and msra. In a shape (d0, d1, ...), each output has count / d0
+ *  inputs, and each input has count / d1 outputs, or count outputs if there is only one axis. */
 enum {
     SB_VARIANCE_FAN_IN = 0,  /**< the number of inputs of each output */
     SB_VARIANCE_FAN_OUT = 1, /**< the number of outputs of each input */
@@ -47,13 +47,13 @@ typedef struct sb_filler {
     size_t struct_size;        /**< sizeof(sb_filler) of the caller */
     sb_filler_type type;       /**< SB_FILLER_* */
     sb_variance variance_norm; /**< used by xavier and msra; one of SB_VARIANCE_* for all types */
-    double value;              /**< constant; may be infinite */
+    double value;              /**< constant: the value; may be infinite */
     double min;                /**< uniform: the least value */
     double max;                /**< uniform: the greatest value */
     double mean;               /**< gaussian: the mean */
     double std;                /**< gaussian: the standard deviation */
     int32_t sparse;   /**< gaussian: an element is nonzero with the probability sparse / d0; -1: no
-                           element is made zero. -1 for all other types */
+                           element is made zero. Must be -1 for all other types */
     int32_t reserved; /**< 0 for all types */
 } sb_filler;
 
@@ -63,9 +63,8 @@ typedef struct sb_filler {
 
 /** Writes the defaults.
  *  @param filler [nullable]
- *  @param struct_size sizeof(sb_filler) of the caller, stored in the struct; members that only a
- *      newer version knows become zero
- */
+ *  @param struct_size sizeof(sb_filler) of the caller, stored in the struct; members that the
+ *      library does not know become zero */
 SB_API void sb_filler_init(sb_filler *filler, size_t struct_size);
 
 /** Returns FillerParameter's name of a type ("positive_unitball"), or "unknown" for a number that
@@ -88,13 +87,13 @@ SB_API SB_MUST_CHECK sb_status sb_filler_parse(const void *bytes, size_t size, s
  *  type. The call copies nothing from the device. A blob of count 0 stays unchanged; its shape and
  *  `sparse` are not checked. Use a different seed for each blob: equal seeds produce equal numbers.
  *  @param filler [borrowed]
- *  Errors: INVALID_ARGUMENT (an unknown type; an unknown variance_norm; a reserved that is not 0; a
+ *  Errors: INVALID_ARGUMENT (an unknown type; an unknown variance_norm; a nonzero `reserved`; a
  *  used parameter that is NaN or, except value, infinite; min > max; max - min that is not a finite
  *  double; std < 0; sparse below -1, above d0, or set for another type than gaussian), UNSUPPORTED
  *  (not F32 or F64; an unknown tail that is not zero), ABI_MISMATCH (a struct_size of no known
  *  version), SHAPE_MISMATCH (positive_unitball, xavier and msra need an axis; bilinear needs four,
  *  with equal extents of the last two), OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED (a LOST memory
- *  with room for more than the count), DEVICE_FAILURE, DEVICE_LOST, FORKED. */
+ *  that is larger than the blob), DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_fill(sb_blob *blob, const sb_filler *filler, uint64_t seed,
                                             sb_error *err);
 

@@ -4,9 +4,9 @@
  * process. The library reads a source at offsets and writes a sink in order. proto.h and model.h
  * have the functions that use sources and sinks.
  *
- * Callbacks run on the thread that called the library, without a lock of the library. They may call
- * the library, but must not change or destroy the object that is being read or written, nor make
- * any call on a blob that is being loaded or on its memories. Callbacks must not throw or longjmp.
+ * Callbacks run on the thread that called the library, which then holds no lock. They may call the
+ * library, but must not change or destroy the object that is being read or written, nor make any
+ * call on a blob that is being loaded or on its memories. Callbacks must not throw or longjmp.
  *
  * A callback that fails returns SB_ERR_IO, SB_ERR_OUT_OF_MEMORY or SB_ERR_CANCELLED and fills `err`
  * (never NULL) with sb_error_fill; the library's call returns the same status and text. Any other
@@ -41,7 +41,7 @@ typedef struct sb_source {
      *  reads the blob's message. In each such pass offsets increase, except that names are read
      *  later than the bytes after them. Contiguous values of the blob's element type are read in
      *  one call (with a progress callback, in calls of up to 1 MiB); other values are read 4 KiB at
-     *  a time. A save to memory copies unchanged bytes in one read, a save to a file or a sink
+     *  a time. A save to memory copies unchanged bytes in one read; a save to a file or a sink
      *  copies 4 KiB at a time. A slow source should cache its last piece. */
     sb_status (*read_at)(void *user, uint64_t offset, void *buffer, size_t bytes, sb_error *err);
     /** [nullable] Writes a number to `*out` that changes when the bytes change, for example from a
@@ -67,8 +67,8 @@ typedef struct sb_source {
 typedef struct sb_sink {
     size_t struct_size; /**< sizeof(sb_sink) of the caller */
     void *user;         /**< passed to `write` */
-    /** Accepts `size` bytes, above 0: either all of them, or fails. After a failure the slot is not
-     *  called again. The library collects small pieces, up to 4 KiB, before a call. */
+    /** Accepts all of the `size` bytes (above 0), or fails. After a failure the slot is not called
+     *  again. The library collects small pieces, and passes up to 4 KiB of them in one call. */
     sb_status (*write)(void *user, const void *bytes, size_t size, sb_error *err);
 } sb_sink;
 
@@ -80,8 +80,8 @@ typedef struct sb_sink {
 typedef struct sb_progress {
     size_t struct_size; /**< sizeof(sb_progress) of the caller */
     void *user;         /**< passed to `report` */
-    /** Reports `done` of `total` bytes; `done` never decreases, and `total` is 0 while the number
-     *  is unknown. Runs about once for each MiB that is read or written, and with `done` equal to
+    /** Reports `done` of `total` bytes; `done` never decreases, and `total` is 0 while it is
+     *  unknown. Runs about once for each MiB that is read or written, and with `done` equal to
      *  `total` before the result is published. `done` may increase by much more than a MiB between
      *  two reports: opening a model skips the values, and if a blob's diff precedes its data in the
      *  file, the data are read after `done` has reached the diff's end. A return value other than 0
@@ -106,10 +106,10 @@ enum {
  *  file's modification time and size. When the library checks the version, it also compares the
  *  time of the last change (ctime), as for a file that the library has opened (proto.h). Meant for
  *  programs that receive descriptors instead of paths (a sandbox, an archive).
- *  @param descriptor must stay open as long as the source is used. On Windows a HANDLE, whose value
- *      has 32 bits; reads move its offset
+ *  @param descriptor must stay open as long as the source is used. On Windows it is a HANDLE, whose
+ *      value has 32 bits; there, reads move its offset
  *  @param flags 0 or SB_SOURCE_CLOSES
- *  @param out [owned] `struct_size` set by the caller; if no model has taken the source, call its
+ *  @param out [owned] the caller sets `struct_size`; if no model has taken the source, call its
  *      `close` if that is not NULL. The caller may replace a slot by a function that calls the old
  *      slot
  *  Errors: INVALID_ARGUMENT (unknown flag), ABI_MISMATCH (struct_size too small), IO (errno in
@@ -130,7 +130,7 @@ typedef struct sb_span {
  *  @param context [borrowed, nullable] retained; allocates the list of pieces
  *  @param spans [borrowed, nullable when num_spans is 0] `num_spans` pieces in order, copied; their
  *      bytes must not change as long as the source is used
- *  @param out [owned] `struct_size` set by the caller; if no model has taken the source, call its
+ *  @param out [owned] the caller sets `struct_size`; if no model has taken the source, call its
  *      `close`
  *  Errors: INVALID_ARGUMENT (a NULL piece of a size above 0), ABI_MISMATCH (struct_size too small),
  *  SIZE_OVERFLOW (the sum of the sizes), OUT_OF_MEMORY, CAP_REACHED. */

@@ -1,16 +1,16 @@
 /**
- * sb_mem: Caffe's SyncedMemory. One buffer in host memory, on the context's device, or both. A
- * memory records which copy is newest, and copies bytes only when a call needs them.
+ * sb_mem: Caffe's SyncedMemory. A memory is one buffer that is on the host, on the device, or on
+ * both. A memory records which copy is newest, and copies bytes only when a call needs them.
  *
  * Threads: several threads may make const calls at the same time. A set, mutable, overwrite, clear
  * or evict call needs exclusive access among all sharers of the memory.
  *
  * Pointers: the bytes behind a pointer stay allocated until a set or evict call, a mutable or
- * overwrite call on read-only storage, or the last release. They stay current for reading until a
- * mutable or overwrite call on the other side. The holder of a mutable pointer may write until the
- * next call for the other side (even a const call), and must fetch the pointer again before later
- * writes. A call that reads a message or file into a blob whose memory has room for the values
- * counts as a mutable call for the host.
+ * overwrite call on read-only storage, or the last release. The bytes stay current for reading
+ * until a mutable or overwrite call on the other side. The holder of a mutable pointer may write
+ * until the next call for the other side (even a const call), and must fetch the pointer again
+ * before later writes. A call that reads a message or file into a blob whose memory has room for
+ * the values counts as a mutable call for the host.
  *
  * Overlap: two memories may borrow the same or overlapping bytes, as imported tensors do. A memory
  * tracks only its own writes, but a transfer of one memory also changes the bytes of the other.
@@ -20,21 +20,21 @@
  * writes, such as messages, must not overlap the memory.
  *
  * Failures of queued work: the first call that waits on the host for failed work returns the
- * failure. Such a call is a call on the memory, sb_context_synchronize or sb_context_forget_stream.
+ * failure. These are the calls on the memory, sb_context_synchronize and sb_context_forget_stream.
  * Every call on the memory that needs the bytes also returns the failure, until the library has set
- * the head as follows. After a failed transfer the head is the side that the bytes came from; later
- * writes on the device are lost. The memory is LOST after failed arithmetic, and after failed work
- * of the caller on a stream that was passed when the pointer was fetched. Every memory whose bytes
- * arithmetic or a transfer has computed from the lost bytes is LOST, too. A failure on a caller's
- * stream counts for every memory whose pointer the caller fetched before, to write on that stream,
- * unless a call has waited for the memory's bytes since. A call that only queues work behind failed
- * work may succeed; the wait for the later work then fails. No call returns SB_OK and a host
- * pointer to bytes that failed work should have written, even if other threads have waited in
- * between. The library cannot track the caller's work on such bytes on another stream, nor work on
- * a default stream if the pointer was fetched without a stream. If several memories borrow the same
- * bytes (Overlap), only the memory whose call queued the work reports the failure: make a call on
- * that memory before you read another. If only a wait fails and the work succeeds, the work does
- * not count as failed.
+ * the head as follows. After a failed transfer the head is the side from which the bytes were
+ * copied; writes on the device since then are lost. The memory is LOST after failed arithmetic, and
+ * after failed work of the caller on a stream that was passed when the pointer was fetched. Every
+ * memory whose bytes arithmetic or a transfer has computed from the lost bytes is LOST, too. A
+ * failure on a caller's stream counts for every memory whose pointer the caller fetched before, to
+ * write on that stream, unless a call has waited for the memory's bytes in the meantime. A call
+ * that only queues work behind failed work may succeed; the wait for the later work then fails. No
+ * call returns SB_OK and a host pointer to bytes that failed work should have written, even if
+ * other threads have waited in between. The library cannot track the caller's work on a stream that
+ * was not passed, nor work on a default stream if the pointer was fetched without a stream. If
+ * several memories borrow the same bytes (Overlap), only the memory whose call queued the work
+ * reports the failure: make a call on that memory before you read another. If only a wait fails and
+ * the work succeeds, the work does not count as failed.
  *
  * Default streams of CUDA: once the caller has fetched a pointer to the device's side without
  * passing a stream, copies and arithmetic also wait for kernels on per-thread default streams,
@@ -48,8 +48,8 @@
  * on other devices, but a transfer copies nothing: towards the host it waits for the device's work,
  * towards the device it does nothing. A call after which the host may write also waits for work
  * that reads the bytes on the device. The device's writes also change the bytes behind older host
- * pointers. If the device fails while it writes, the host's bytes are lost, too. The sides have
- * separate storage, and copies between them, if the caller has lent a side or the device is full.
+ * pointers. If the device fails while it writes, the host's bytes are lost, too. If the caller has
+ * lent a side, or the device is full, the sides have separate storage, and transfers copy.
  *
  * In the lists of errors UNINITIALIZED means a LOST memory, unless the text adds another case. In a
  * forked child FORKED can also mean that the host bytes are page-locked for a CUDA device or are
@@ -99,7 +99,7 @@ enum {
     SB_STORAGE_BORROWED_READ_ONLY = 4 /**< the caller's; never written */
 };
 
-/** Flag of the set calls: the library never writes the storage. A call that writes the memory first
+/** Flag of the set calls: the library never writes the storage. Before a call writes the memory, it
  *  copies the bytes to storage of the library. */
 enum {
     SB_READ_ONLY = 1 << 0 /**< never written */
@@ -133,7 +133,7 @@ SB_API size_t sb_mem_size(const sb_mem *mem);
 SB_API sb_head sb_mem_head(const sb_mem *mem);
 
 /** Returns SB_STORAGE_* of a side; SB_STORAGE_NONE for an unknown `side`. If both sides are one
- *  storage (host-coherent memory), SB_STORAGE_OWNED for each side. */
+ *  storage (host-coherent memory), returns SB_STORAGE_OWNED for each side. */
 SB_API sb_storage sb_mem_storage(const sb_mem *mem, sb_side side);
 
 /** Returns the context of the memory.
@@ -142,7 +142,7 @@ SB_API sb_context *sb_mem_context(const sb_mem *mem);
 
 /** Returns the bytes on the host, for reading (SyncedMemory::cpu_data). At the first use the bytes
  *  are zeros; if the device has newer bytes, the call copies them once.
- *  @param out [borrowed] see "Pointers" above; for size 0 not NULL, and must not be read
+ *  @param out [borrowed] see "Pointers" above; not NULL even for size 0, but must then not be read
  *  Errors: OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED, DEVICE_FAILURE, DEVICE_LOST, FORKED,
  *  UNSUPPORTED (a stream that uses the device's side is being captured). */
 SB_API SB_MUST_CHECK sb_status sb_mem_cpu(const sb_mem *mem, const void **out, sb_error *err);
@@ -158,10 +158,10 @@ SB_API SB_MUST_CHECK sb_status sb_mem_mutable_cpu(sb_mem *mem, void **out, sb_er
  *  Errors: as sb_mem_cpu, NO_DEVICE. */
 SB_API SB_MUST_CHECK sb_status sb_mem_gpu(const sb_mem *mem, const void **out, sb_error *err);
 
-/** As sb_mem_gpu, without waiting on the host: the bytes are ready for later work on `stream`. The
- *  memory records `stream` as a user: every later transfer, free, evict or set is ordered after the
- *  work queued on the stream. The stream must exist until sb_context_forget_stream, even if it is
- *  the library's stream of another context (sb_context_stream).
+/** As sb_mem_gpu, but does not wait on the host: the bytes are ready for later work on `stream`.
+ *  The memory records `stream` as a user: every later transfer, free, evict or set is ordered after
+ *  the work queued on the stream. The stream must exist until sb_context_forget_stream, even if it
+ *  is the library's stream of another context (sb_context_stream).
  *  @param stream [borrowed] NULL: the legacy default stream. On "cuda:N" the call refuses
  *      per-thread default streams: pass NULL, since the legacy stream is ordered with them. Any
  *      other handle must be an existing stream, since CUDA does not check it
@@ -221,8 +221,8 @@ SB_API SB_MUST_CHECK sb_status sb_mem_set_cpu(sb_mem *mem, void *ptr, size_t byt
 
 /** Makes the caller's device memory the device side of `mem`; otherwise as sb_mem_set_cpu
  *  (SyncedMemory::set_gpu_data). On "cuda:N" the memory must be allocated in the device's primary
- *  context or from a pool, or be mapped by virtual addresses. Managed memory is also accepted;
- *  CUDA's rules decide whether the host may access it during the loan.
+ *  context or from a pool, or mapped with cuMemMap. Managed memory is also accepted; CUDA's rules
+ *  decide whether the host may access it while it is lent.
  *  @param ptr [borrowed] as in sb_mem_set_cpu
  *  @param bytes exactly sb_mem_size(mem)
  *  @param flags 0 or SB_READ_ONLY
@@ -249,7 +249,7 @@ SB_API SB_MUST_CHECK sb_status sb_mem_async_cpu_pull(const sb_mem *mem, sb_strea
                                                      sb_error *err);
 
 /** Queues on `stream` the work that sb_mem_cpu needs; the head may have any value but LOST. In a
- *  host-only context, fills a memory that was never written with zeros.
+ *  host-only context, a memory that was never written is filled with zeros.
  *  @param stream [borrowed] see sb_mem_gpu_on
  *  Errors: as sb_mem_cpu, WRONG_DEVICE (the stream). */
 SB_API SB_MUST_CHECK sb_status sb_mem_prefetch_cpu(const sb_mem *mem, sb_stream stream,
@@ -279,8 +279,8 @@ SB_API SB_MUST_CHECK sb_status sb_mem_evict_cpu(sb_mem *mem, sb_error *err);
 SB_API SB_MUST_CHECK sb_status sb_mem_evict_gpu(sb_mem *mem, sb_error *err);
 
 /** Sets all bytes to zero on the side of the head (SYNCED: the device); an UNINITIALIZED memory is
- *  unchanged, since its bytes read as zeros. If the device is lost during the call, the bytes are
- *  as after DEVICE_LOST of sb_blob_update.
+ *  unchanged, since its bytes read as zeros. If the device is lost during the call, sb_blob_update
+ *  documents the state of the bytes.
  *  Errors: as sb_mem_cpu. */
 SB_API SB_MUST_CHECK sb_status sb_mem_clear(sb_mem *mem, sb_error *err);
 
@@ -296,10 +296,10 @@ typedef struct sb_write sb_write;
 enum {
     SB_WRITE_OVERWRITE = 1 << 11, /**< every byte will be written: the old bytes need not be copied
                                    */
-    SB_WRITE_QUEUED = 1 << 12 /**< for the device's side; ignored on the host's. The caller orders
-                                   its work after work that is queued on the context's stream
-                                   (sb_context_stream) and on the default streams, so that the call
-                                   does not wait for the queued work */
+    SB_WRITE_QUEUED = 1 << 12 /**< used for the device's side only. The caller orders its work after
+                                   the work that is already queued on the context's stream
+                                   (sb_context_stream) and on the default streams, so the call does
+                                   not wait for that queued work */
 };
 
 /** How a write ends, SB_WRITE_*. */
@@ -313,17 +313,17 @@ enum {
                                 other side, else it stays. If the write had separate storage (the
                                 side was lent SB_READ_ONLY), nothing has changed. If both sides are
                                 one storage, the bytes of both are unspecified, and the head stays */
-    SB_WRITE_ABANDONED = 2 /**< as SPOILED, and another party may still write for an unknown time:
-                                the storage is never freed and counts as live */
+    SB_WRITE_ABANDONED = 2 /**< as SPOILED, but another party may still write for an unknown time,
+                                so the storage is never freed and counts as live */
 };
 
 /** Begins a write on one side: returns writable storage with the current bytes (unspecified bytes
- *  with SB_WRITE_OVERWRITE). Allocation and device can fail only here. The call waits for work on
- *  the device that uses the bytes. The caller's work on the bytes must end before sb_write_end.
+ *  with SB_WRITE_OVERWRITE). Errors of allocation or device occur only here. The call waits for
+ *  device work that uses the bytes. The caller's work on the bytes must end before sb_write_end.
  *  @param side SB_SIDE_CPU or SB_SIDE_GPU
  *  @param flags SB_WRITE_*
  *  @param out_ptr [borrowed] the bytes to write, until sb_write_end or sb_write_destroy; after
- *      SB_WRITE_DONE valid as a pointer of sb_mem_mutable_cpu
+ *      SB_WRITE_DONE as valid as a pointer from sb_mem_mutable_cpu
  *  @param out [owned] sb_write_destroy; the handle is an owner of the memory
  *  Errors: INVALID_ARGUMENT (unknown side, unknown flag), as sb_mem_mutable_cpu, NO_DEVICE. */
 SB_API SB_MUST_CHECK sb_status sb_write_begin(sb_mem *mem, sb_side side, uint32_t flags,

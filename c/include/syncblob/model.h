@@ -3,10 +3,10 @@
  * BlobProto file. Opening a model checks and indexes the bytes, and reads no values; loading a blob
  * reads its values. A program can replace blobs and save the model; all other bytes are preserved.
  *
- * Blobs are addressed by (layer, index). Layer SB_NO_LAYER has the blobs that belong to no layer:
- * the history of a solver state, the only blob of a blob file, the blobs of a BlobProtoVector. A V1
- * layer with a nested V0 layer is one layer with the blobs of both, in the order of the file's
- * bytes.
+ * Blobs are addressed by (layer, index). The layer SB_NO_LAYER has the blobs that belong to no
+ * layer: the history of a solver state, the only blob of a blob file, or the blobs of a
+ * BlobProtoVector. A V1 layer with a nested V0 layer is one layer with the blobs of both, in the
+ * order of the file's bytes.
  *
  * If the library refuses bytes and recognises their actual format (a web page, an archive, a
  * truncated file), the message ends in "; this is ..." with the name of the format.
@@ -31,7 +31,7 @@ typedef int32_t sb_format;
 /** The format of a file. */
 enum {
     SB_FORMAT_AUTO = 0,        /**< detected from the bytes */
-    SB_FORMAT_BLOB = 1,        /**< BlobProto: mean.binaryproto */
+    SB_FORMAT_BLOB = 1,        /**< BlobProto, for example mean.binaryproto */
     SB_FORMAT_CAFFEMODEL = 2,  /**< NetParameter */
     SB_FORMAT_SOLVERSTATE = 3, /**< SolverState */
     SB_FORMAT_BLOB_VECTOR = 4  /**< BlobProtoVector; AUTO detects this format if the first blob has
@@ -65,7 +65,7 @@ enum {
  *      program, unless they exceed a limit first (DATA_LIMIT). An input of size 0 is an empty
  *      message of any format
  *  @param bytes [borrowed, nullable when size is 0] must not change until the model is destroyed
- *  @param limits [borrowed, nullable] NULL: the context's
+ *  @param limits [borrowed, nullable] NULL: the context's limits
  *  @param deleter [nullable] runs once when the model releases the bytes; never if this call
  *      fails
  *  @param user passed to `deleter`
@@ -83,7 +83,7 @@ SB_API SB_MUST_CHECK sb_status sb_model_open_bytes(sb_context *context, sb_forma
  *  @param format SB_FORMAT_*
  *  @param path [borrowed] NUL-terminated
  *  @param flags 0 or SB_OPEN_MAPPED
- *  @param limits [borrowed, nullable] NULL: the context's
+ *  @param limits [borrowed, nullable] NULL: the context's limits
  *  @param out [owned] sb_model_destroy
  *  Errors: as sb_model_open_bytes, INVALID_ARGUMENT (unknown flag), IO (errno in device_code). */
 SB_API SB_MUST_CHECK sb_status sb_model_open_file(sb_context *context, sb_format format,
@@ -96,7 +96,7 @@ SB_API SB_MUST_CHECK sb_status sb_model_open_file(sb_context *context, sb_format
  *  @param format SB_FORMAT_*
  *  @param source [borrowed] copied; its `close` runs when the model is destroyed, and never if this
  *      call fails
- *  @param limits [borrowed, nullable] NULL: the context's
+ *  @param limits [borrowed, nullable] NULL: the context's limits
  *  @param progress [borrowed, nullable] for this call only; see sb_model_set_progress
  *  @param out [owned] sb_model_destroy
  *  Errors: as sb_model_open_bytes, IO, CANCELLED. */
@@ -110,7 +110,7 @@ SB_API SB_MUST_CHECK sb_status sb_model_open_source(sb_context *context, sb_form
  *  values reports the bytes of the blob's message, and a save reports the bytes of the model. Calls
  *  on several threads report separately, each on its own thread.
  *  @param progress [borrowed, nullable] copied; NULL: no progress callback
- *  Errors: UNSUPPORTED (unknown tail), ABI_MISMATCH (of another version). */
+ *  Errors: UNSUPPORTED (unknown tail), ABI_MISMATCH (another version). */
 SB_API SB_MUST_CHECK sb_status sb_model_set_progress(sb_model *model, const sb_progress *progress,
                                                      sb_error *err);
 
@@ -148,8 +148,8 @@ SB_API int64_t sb_model_num_layers(const sb_model *model);
 typedef struct sb_layer_info {
     size_t struct_size; /**< sizeof(sb_layer_info) of the caller */
     sb_text name;       /**< may be empty, and need not be unique */
-    sb_text type;       /**< as text: for a V1 layer the name of the enum's value ("CONVOLUTION"),
-                             or an unknown number in decimal digits */
+    sb_text type;       /**< the type's name; for a V1 layer the name of the enum's value
+                             ("CONVOLUTION"), or the number in decimal digits if it is unknown */
     int64_t num_blobs;  /**< 0 for most layers without weights */
     sb_layer_generation generation; /**< SB_LAYER_* */
     int32_t reserved;               /**< 0 */
@@ -183,8 +183,8 @@ SB_API SB_MUST_CHECK sb_status sb_model_find_layer(const sb_model *model, const 
  *  @param capacity bytes of `buffer`
  *  @param out_size [nullable] bytes written; with BUFFER_TOO_SMALL the bytes needed
  *  Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (a file that is one blob), BUFFER_TOO_SMALL, OVER_LIMIT
- *  (over 2^31 - 1, protobuf's limit), IO, MALFORMED, DATA_LIMIT (the last three if the file has
- *  changed), OUT_OF_MEMORY, CANCELLED (the last two: from a source). */
+ *  (over 2^31 - 1 bytes, protobuf's limit), IO, MALFORMED, DATA_LIMIT (the last three if the file
+ *  has changed), OUT_OF_MEMORY, CANCELLED (the last two: from a source). */
 SB_API SB_MUST_CHECK sb_status sb_model_layer_message(const sb_model *model, int64_t layer,
                                                       void *buffer, size_t capacity,
                                                       size_t *out_size, sb_error *err);
@@ -211,7 +211,7 @@ typedef struct sb_blob_info {
     int64_t count;       /**< elements of the blob's shape */
     int64_t data_count;  /**< number of stored values of data, of sb_dtype_size(dtype) bytes each */
     int64_t diff_count;  /**< the same for diff, of sb_dtype_size(diff_dtype) bytes each */
-    int64_t offset;      /**< byte offset of the message in the file, -1 if not from a file */
+    int64_t offset;      /**< byte offset of the blob's message in the file, or -1 */
     size_t size;         /**< bytes of the message in the file; 0 if not from a file */
     sb_dtype dtype;      /**< the stored type of data, or of diff if there is no data: SB_DTYPE_F32
                               or F64; in NVCaffe's raw_data also F16, I32, U32. A load converts each
@@ -240,27 +240,27 @@ typedef struct sb_blob_info {
  *  @param layer a layer or SB_NO_LAYER
  *  @param out the caller sets `struct_size`; the call writes at most that many bytes
  *  Errors: INDEX_OUT_OF_RANGE, ABI_MISMATCH (a struct_size of no known version), IO, MALFORMED,
- *  BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT (all after ABI_MISMATCH only if the file has changed),
- *  OUT_OF_MEMORY, CANCELLED (the last two: from a source). */
+ *  BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT (these five only if the file has changed), OUT_OF_MEMORY,
+ *  CANCELLED (the last two: from a source). */
 SB_API SB_MUST_CHECK sb_status sb_model_blob_info(const sb_model *model, int64_t layer,
                                                   int64_t index, sb_blob_info *out, sb_error *err);
 
-/** Reshapes `blob` and loads the values of a blob of the model into it. Conversions and storage are
- *  as in sb_blob_from_proto, for files as in sb_blob_load_file. A blob without values results in
- *  LENGTH_MISMATCH, unless its count is 0. If the program has set the blob, the call copies that
- *  blob.
+/** Reshapes `blob` and loads the values of a blob of the model into it. Converts and stores the
+ *  values as sb_blob_from_proto does, or for a file as sb_blob_load_file does. A blob without
+ *  values results in LENGTH_MISMATCH, unless its count is 0. If the program has set the blob, the
+ *  call copies that blob.
  *  @param layer a layer or SB_NO_LAYER
  *  @param blob [borrowed]
  *  Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (a `blob` of BF16; an announced blob), DTYPE_MISMATCH
  *  (as in sb_blob_from_proto), MALFORMED, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT,
- *  OUT_OF_MEMORY, CAP_REACHED, IO, CANCELLED, UNINITIALIZED (a LOST memory with room for more than
- *  the count), DEVICE_FAILURE, DEVICE_LOST, FORKED. */
+ *  OUT_OF_MEMORY, CAP_REACHED, IO, CANCELLED, UNINITIALIZED (a LOST memory that is larger than the
+ *  blob), DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_model_load_blob(const sb_model *model, int64_t layer,
                                                   int64_t index, sb_blob *blob, sb_error *err);
 
-/** Reads a range of a blob's values without loading the blob. Conversions are as in
- *  sb_model_load_blob. From a file or source the call reads the values of the range, and earlier
- *  values only if the encoding requires it (sb_blob_info).
+/** Reads a range of a blob's values without loading the blob. Converts the values as
+ *  sb_model_load_blob does. From a file or source the call reads the values of the range, and
+ *  earlier values only if the encoding requires it (sb_blob_info).
  *  @param layer a layer or SB_NO_LAYER
  *  @param part SB_DATA or SB_DIFF
  *  @param first linear index of the first value
@@ -270,8 +270,8 @@ SB_API SB_MUST_CHECK sb_status sb_model_load_blob(const sb_model *model, int64_t
  *      after a failure
  *  @param capacity bytes of `buffer`
  *  Errors: INVALID_ARGUMENT (unknown part), INDEX_OUT_OF_RANGE (the layer, the blob, a value),
- *  BUFFER_TOO_SMALL, UNSUPPORTED (a dtype other than these; an announced blob), DTYPE_MISMATCH (as
- *  in sb_blob_from_proto), MALFORMED, LENGTH_MISMATCH (also a part without values), BAD_SHAPE,
+ *  BUFFER_TOO_SMALL, UNSUPPORTED (another dtype; an announced blob), DTYPE_MISMATCH (as in
+ *  sb_blob_from_proto), MALFORMED, LENGTH_MISMATCH (also a part without values), BAD_SHAPE,
  *  DATA_OVERFLOW, DATA_LIMIT, IO, OUT_OF_MEMORY (from a source), CANCELLED. */
 SB_API SB_MUST_CHECK sb_status sb_model_read_values(const sb_model *model, int64_t layer,
                                                     int64_t index, sb_part part, int64_t first,
@@ -298,8 +298,8 @@ SB_API SB_MUST_CHECK sb_status sb_model_add_blob(sb_model *model, int64_t layer,
                                                  sb_error *err);
 
 /** Appends a layer without blobs, in the format SB_LAYER_CURRENT. Name and type may contain any
- *  bytes, including NUL. A reader accepts at most max_name_bytes bytes each (sb_limits), by default
- *  65536.
+ *  bytes, including NUL. Readers refuse a name or type of more than sb_limits::max_name_bytes
+ *  bytes, by default 65536.
  *  @param name [borrowed, nullable when name_size is 0] `name_size` bytes, copied
  *  @param type [borrowed, nullable when type_size is 0] `type_size` bytes, copied
  *  @param out_layer [nullable] the layer's index
@@ -348,8 +348,8 @@ SB_API SB_MUST_CHECK sb_status sb_model_set_solver_info(sb_model *model, const s
                                                         sb_error *err);
 
 /** Computes the size of the saved model in bytes.
- *  Errors: OVER_LIMIT (over 2^31 - 1, protobuf's limit), IO, MALFORMED, DATA_LIMIT (the last three
- *  if the file has changed), OUT_OF_MEMORY (from a source), CANCELLED. */
+ *  Errors: OVER_LIMIT (over 2^31 - 1 bytes, protobuf's limit), IO, MALFORMED, DATA_LIMIT (the last
+ *  three if the file has changed), OUT_OF_MEMORY (from a source), CANCELLED. */
 SB_API SB_MUST_CHECK sb_status sb_model_size(const sb_model *model, size_t *out, sb_error *err);
 
 /** Saves the model to a buffer. Bytes that were not replaced are copied verbatim, including unknown
@@ -391,9 +391,9 @@ SB_API SB_MUST_CHECK sb_status sb_model_announce_blob(sb_model *model, int64_t l
 /** A callback that lends the values of an announced blob. It runs once for each announced blob, in
  *  the file's order.
  *  @param layer a layer or SB_NO_LAYER
- *  @param out [borrowed] a blob of the announced dtype and shape, unchanged until the next call
- *      or the end of the save
- *  @return SB_OK, or a status, which the save returns; a callback that fails writes `err` unless it
+ *  @param out [borrowed] a blob of the announced dtype and shape, which must not change until the
+ *      next call of the callback or the end of the save
+ *  @return SB_OK, or an error, which the save returns; a callback that fails writes `err` unless it
  *      is NULL */
 typedef sb_status (*sb_blob_lender)(void *user, int64_t layer, int64_t index, const sb_blob **out,
                                     sb_error *err);

@@ -2,7 +2,7 @@
  * Blobs as bytes: Caffe's BlobShape and BlobProto messages (protobuf wire format). A message is
  * always passed as `bytes` and `size`. All reads are safe for untrusted bytes: a read checks
  * everything before it changes the blob, memory and time are bounded, and the error of a refused
- * read has the field, the byte offset, and the actual format if the library recognises it
+ * read contains the field, the byte offset, and the actual format if the library recognises it
  * (model.h). A number with more than 64 bits, which Google's readers truncate, is MALFORMED.
  */
 #ifndef SYNCBLOB_PROTO_H
@@ -23,9 +23,9 @@ enum {
  *  double_data over data, and data over raw_data. Values are converted to the blob's type: to F32
  *  by rounding to nearest, or to infinity beyond its range. An integer type must represent the
  *  value exactly: a fraction (which Caffe's `Blob<int>` truncates) or NaN results in DATA_OVERFLOW.
- *  A blob of F16 accepts only the halves of raw_data and raw_diff, unchanged. A message without a
- *  shape is a scalar; an empty message is therefore a scalar without a value: LENGTH_MISMATCH
- *  (Caffe aborts). Fields of nets or solver states, which protobuf would skip, result in MALFORMED.
+ *  A blob of F16 accepts only 16-bit floats in raw_data and raw_diff, unchanged. A message without
+ *  a shape is a scalar; an empty message (no value) is LENGTH_MISMATCH (Caffe aborts). Fields of
+ *  nets or solver states, which protobuf would skip, result in MALFORMED.
  *
  *  If the memory has room for the values, the call writes the memory as a mutable call for the host
  *  does: sharers and lenders see the values, pointers stay valid, SB_READ_ONLY storage is replaced
@@ -35,19 +35,19 @@ enum {
  *  sb_blob_reshape; sharers still use the old memory. For integer types the call needs twice the
  *  memory of the values until it has checked them.
  *
- *  raw_data and raw_diff are NVCaffe's: little-endian bytes of the type in raw_data_type and
- *  raw_diff_type (DOUBLE, FLOAT, FLOAT16, INT, UINT; the integers have 32 bits). The library reads
- *  these fields and never writes them, since BVLC's Caffe ignores them. A message with num,
- *  channels, length, height and width is C3D 1.0's, with five axes (proto/README.md).
+ *  raw_data and raw_diff are fields of NVCaffe: little-endian bytes of the type in raw_data_type
+ *  and raw_diff_type (DOUBLE, FLOAT, FLOAT16, INT, UINT; the integers have 32 bits). The library
+ *  reads these fields and never writes them, since BVLC's Caffe ignores them. A message with num,
+ *  channels, length, height and width is a blob of C3D 1.0 with five axes (proto/README.md).
  *  @param bytes [borrowed, nullable when size is 0]
  *  @param flags 0 or SB_PROTO_RESHAPE; without it a different shape is SHAPE_MISMATCH (by
  *      Caffe's rule for legacy dimensions)
- *  @param limits [borrowed, nullable] NULL: the context's
+ *  @param limits [borrowed, nullable] NULL: the context's limits
  *  Errors: INVALID_ARGUMENT (unknown flag, a limit below 0), UNSUPPORTED (BF16; limits with an
- *  unknown tail), ABI_MISMATCH (limits of another version), SHAPE_MISMATCH, DTYPE_MISMATCH (a
- *  blob of F16, values that are not halves), MALFORMED, LENGTH_MISMATCH, BAD_SHAPE,
- *  DATA_OVERFLOW, DATA_LIMIT, OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED (a LOST memory with room
- *  for more than the count), DEVICE_FAILURE, DEVICE_LOST, FORKED. */
+ *  unknown tail), ABI_MISMATCH (limits of another version), SHAPE_MISMATCH, DTYPE_MISMATCH (a blob
+ *  of F16, values of another type), MALFORMED, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW,
+ *  DATA_LIMIT, OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED (a LOST memory that is larger than the
+ *  blob), DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_from_proto(sb_blob *blob, const void *bytes, size_t size,
                                                   uint32_t flags, const sb_limits *limits,
                                                   sb_error *err);
@@ -91,18 +91,18 @@ SB_API SB_MUST_CHECK sb_status sb_blob_to_proto(const sb_blob *blob, uint32_t fl
  *  storage is written only after all values have been read into a second buffer, so that a failure
  *  changes nothing.
  *
- *  The call detects that the file changes during the read, by the size, the time of the last write
- *  (mtime) and, on Linux and macOS, the time of the last change (ctime). Renaming the file or
- *  changing its permissions also counts as a change; a save that replaces the file does not. Three
- *  kinds of changes are not detected, and the values may then be a mixture of old and new: a change
- *  within the same tick of the file system's clock (some milliseconds) as the last change before
- *  the call; stores through a shared mapping, since many file systems update the times only at the
- *  first store; and a change whose writer resets mtime, on Windows or if a name of the file is
- *  added or removed during the read. A file of size 0 that has bytes, as in procfs, results in IO.
- *  While another process holds a lease on the file, the call waits.
+ *  The call detects that the file has changed during the read if the size, the time of the last
+ *  write (mtime) or, on Linux and macOS, the time of the last change (ctime) differs. Renaming the
+ *  file or changing its permissions also counts as a change; a save that replaces the file does
+ *  not. Three kinds of changes are not detected, and the values may then be a mixture of old and
+ *  new: a change within the same tick of the file system's clock (some milliseconds) as the last
+ *  change before the call; stores through a shared mapping, since many file systems update the
+ *  times only at the first store; and a change whose writer resets mtime, on Windows or if a name
+ *  of the file is added or removed during the read. A file of size 0 that has bytes, as in procfs,
+ *  results in IO. While another process holds a lease on the file, the call waits.
  *  @param path [borrowed] NUL-terminated
  *  @param flags 0 or SB_PROTO_RESHAPE
- *  @param limits [borrowed, nullable] NULL: the context's
+ *  @param limits [borrowed, nullable] NULL: the context's limits
  *  Errors: as sb_blob_from_proto, IO (errno in device_code; also a file that
  *  changes while it is read). */
 SB_API SB_MUST_CHECK sb_status sb_blob_load_file(sb_blob *blob, const char *path, uint32_t flags,
@@ -118,11 +118,11 @@ SB_API SB_MUST_CHECK sb_status sb_blob_load_file(sb_blob *blob, const char *path
  *  such as /dev/stdout or /proc/self/fd/3, has no folder and results in IO. The new file has the
  *  old file's permissions, without the set-user-ID and set-group-ID bits, and the old file's owner
  *  and group if the process may set them. If the process may not set the group, the group and
- *  others get the permissions that both had. A POSIX access list (Linux) is preserved; if the list
- *  or the group cannot be set, all users except the owner get the permissions that all entries
- *  allow. The folder's default list is not applied. Other access lists and extended attributes are
- *  not preserved, and other hard links still refer to the old file. On Windows the access list and
- *  the hidden attribute are preserved; a read-only file is not replaced.
+ *  others get the permissions that both of them had. A POSIX access list (Linux) is preserved; if
+ *  the list or the group cannot be set, all users except the owner get the permissions that all
+ *  entries allow. The folder's default list is not applied. Other access lists and extended
+ *  attributes are not preserved, and other hard links still refer to the old file. On Windows the
+ *  access list and the hidden attribute are preserved; a read-only file is not replaced.
  *  @param path [borrowed] NUL-terminated
  *  @param flags 0 or SB_PROTO_WRITE_DIFF
  *  Errors: as sb_blob_proto_size, as sb_blob_cpu, IO (errno in device_code). */
@@ -132,7 +132,7 @@ SB_API SB_MUST_CHECK sb_status sb_blob_save_file(const sb_blob *blob, const char
 /** Reads a source that is one BlobProto, as sb_blob_load_file reads a file.
  *  @param source [borrowed] the call does not close it
  *  @param flags 0 or SB_PROTO_RESHAPE
- *  @param limits [borrowed, nullable] NULL: the context's
+ *  @param limits [borrowed, nullable] NULL: the context's limits
  *  @param progress [borrowed, nullable] reports the bytes of the message
  *  Errors: as sb_blob_from_proto, IO (also a source that changes while it is read), CANCELLED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_load_source(sb_blob *blob, const sb_source *source,

@@ -1,7 +1,7 @@
 /**
  * The extension table of the simulated device "sim:N", which sb_context_extension (context.h)
  * returns for SB_SIM_DEVICE. libsyncblob-testing (sim.h) plants failures with the table; other
- * libraries access the device's memory. Programs use those libraries instead of the table.
+ * libraries access the device's memory with it. Programs use those libraries instead of the table.
  *
  * The host cannot access the device's memory (a read or write of a device pointer faults). A
  * schedule decides when streams run, the target of a copy holds garbage from the call until the
@@ -31,8 +31,8 @@ enum {
 /** An operation of the device, SB_SIM_ANY to SB_SIM_SUMSQ. */
 typedef int32_t sb_sim_op;
 
-/** Operations of the device, for counting and failing: the slots of the
- *  backend table. */
+/** Operations of the device that are counted and can be made to fail: slots of the backend
+ *  table. */
 enum {
     SB_SIM_ANY = -1,           /**< any operation */
     SB_SIM_ALLOC = 0,          /**< sb_backend::alloc */
@@ -109,7 +109,7 @@ typedef struct sb_sim_device {
     /** Queues kernel(user) on a stream. Returns DEVICE_LOST, OUT_OF_MEMORY, WRONG_DEVICE. */
     sb_status (*launch)(void *device, sb_stream stream, void (*kernel)(void *user), void *user,
                         sb_error *err);
-    /** Allocates device memory that is usable at once. Returns DEVICE_LOST, OUT_OF_MEMORY. */
+    /** Allocates device memory that may be used immediately. Returns DEVICE_LOST, OUT_OF_MEMORY. */
     sb_status (*alloc)(void *device, size_t bytes, void **out, sb_error *err);
     /** Frees memory of `alloc`; does nothing for NULL. Returns DEVICE_FAILURE for any other
      *  pointer. */

@@ -73,8 +73,8 @@ typedef struct sb_error {
     int32_t device_code; /**< the device driver's error number, or 0; for SB_ERR_IO: errno, or on
                               Windows the result of GetLastError */
     int64_t offset;      /**< byte offset in the bytes or file, -1 when unknown */
-    char message[240];   /**< the request and the reason of the failure; NUL-terminated; text from
-                              files is escaped to printable ASCII */
+    char message[240];   /**< what was requested and why it failed; NUL-terminated; text from files
+                              is escaped to printable ASCII */
 } sb_error;
 
 /** Fills `err` and returns `status`. Meant for the caller's callbacks: `return sb_error_fill(...)`.

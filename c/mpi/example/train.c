@@ -2,8 +2,8 @@
 
        mpirun -n 4 train STEPS [--save STEP PREFIX] [--restore PREFIX]
 
-   prints the loss of every step. The losses do not depend on the number of ranks. Before step
-   STEP of --save, rank 0 saves PREFIX.caffemodel and PREFIX.solverstate, as Caffe does; a run that
+   prints the loss of every step. The losses do not depend on the number of ranks. With --save, rank
+   0 saves PREFIX.caffemodel and PREFIX.solverstate before step STEP, as Caffe does; a run that
    restores these files continues with the same losses. */
 #include <syncblob/mpi.h>
 #include <syncblob/reducer.h>
@@ -61,7 +61,7 @@ static double feature_of(uint64_t sample, int feature) {
 
 /* --- one step ------------------------------------------------------------------------------- */
 
-/* Replaces the scores by their gradient: probabilities, minus 1 at the label. Returns the loss. */
+/* Replaces the scores by the loss's gradient: softmax, minus 1 at the label. Returns the loss. */
 static double softmax_loss(double scores[CLASSES], int label) {
     double most = scores[0], sum = 0;
     for (int c = 1; c < CLASSES; c++)

@@ -1,4 +1,4 @@
-/* axpy and scale, by kernels that the driver compiles. sums.c computes sums. */
+/* Computes axpy and scale with kernels that the driver compiles. sums.c computes sums. */
 #include "arithmetic.h"
 
 #include <string.h>

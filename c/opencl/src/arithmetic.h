@@ -14,7 +14,7 @@ enum { SB__OPENCL_NUMBERS = 4 };
 struct sb__opencl_launch {
     enum sb__opencl_kernel kernel;
     sb_dtype dtype;
-    size_t items; /* rounded up to whole groups */
+    size_t items; /* the launch rounds them up to whole groups */
     struct {
         size_t bytes;
         const void *at;

@@ -1,6 +1,6 @@
 /* Buffers (cl_mem). The library invents addresses for them: an address only identifies a buffer and
-   an offset. No system uses this range of addresses for memory of programs. Addresses are never
-   reused. */
+   an offset. No system uses addresses from FIRST_ADDRESS on for memory of programs. Addresses are
+   never reused. */
 #include "device.h"
 
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static struct sb__opencl_buffer *find(const struct sb__opencl_table *table, cons
     return buffer && address - buffer->address < buffer->bytes ? buffer : NULL;
 }
 
-/* The buffer stays valid after the unlock: the core frees no memory that a slot is using. */
+/* The buffer stays valid after the unlock: libsyncblob frees no memory that a slot is using. */
 cl_mem sb__opencl_locate(struct sb__opencl_device *device, const void *ptr, size_t *out_offset) {
     struct sb__opencl_table *table = &device->table;
     sb__opencl_lock_take(&table->lock);
@@ -88,7 +88,7 @@ static cl_int alloc_buffer(struct sb__opencl_device *device, size_t bytes, void 
     return CL_OUT_OF_HOST_MEMORY;
 }
 
-/* Needs no wait, because OpenCL frees a buffer only after the commands that use it. */
+/* Does not wait for `queue`: OpenCL frees a buffer only after the commands that use it. */
 static void free_buffer(struct sb__opencl_device *device, void *ptr, cl_command_queue queue) {
     struct sb__opencl_table *table = &device->table;
     (void)queue;

@@ -9,7 +9,7 @@
 
 /* Refuses a forked child, because a driver's threads and locks do not survive a fork. */
 static sb_status check_process(sb_error *err) {
-    static _Atomic int64_t user; /* the first process that used OpenCL here */
+    static _Atomic int64_t user; /* the process that used OpenCL first; copied by a fork */
     const int64_t self = sb__opencl_process();
     int64_t first = 0;
     if (atomic_compare_exchange_strong(&user, &first, self) || first == self)
@@ -31,7 +31,7 @@ static sb_status fail_ordinal(const struct sb__opencl_device *device, cl_uint co
                            count, count == 1 ? "" : "s");
 }
 
-/* Finds device `*ordinal` of the platform. If there are fewer, subtracts their number from it. */
+/* Finds device `*ordinal` of the platform, or subtracts its number of devices from `*ordinal`. */
 static cl_int find_on(struct sb__opencl_device *device, cl_platform_id platform, cl_uint *ordinal) {
     cl_uint count = 0;
     cl_int result = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, &count);

@@ -23,7 +23,7 @@ struct sb__opencl_memory {
     bool (*open)(struct sb__opencl_device *device);
     /* Allocates memory that is aligned to 64 bytes or more. */
     cl_int (*alloc)(struct sb__opencl_device *device, size_t bytes, void **out);
-    /* Frees memory after the work on `queue`. */
+    /* Frees memory when the work on `queue` has ended. */
     void (*free)(struct sb__opencl_device *device, void *ptr, cl_command_queue queue);
     cl_int (*zero)(struct sb__opencl_device *device, void *dst, size_t bytes,
                    cl_command_queue queue, cl_event *event);
@@ -73,7 +73,7 @@ struct sb__opencl_command {
     const void *thread; /* the thread that queued the command */
     bool is_covered;    /* that thread has recorded an event after it */
     bool is_silent;     /* its failure is not reported */
-    void *freed;        /* memory that the command frees; if it fails, clSVMFree does */
+    void *freed;        /* memory that the command frees; if the command fails, clSVMFree does */
 };
 
 struct sb__opencl_queued {
@@ -119,14 +119,14 @@ struct sb__opencl_device {
     cl_device_id id;
     cl_context context;
     cl_command_queue queue; /* the library's */
-    cl_command_queue reads; /* for downloads while `queue` works */
+    cl_command_queue reads; /* runs downloads while `queue` runs other work */
     struct sb__opencl_usm_functions usm;
     struct sb__opencl_table table;
     struct sb__opencl_queued queued;
     struct sb__opencl_arithmetic arithmetic;
 };
 
-/* `user` selects the kind of memory, for tests; NULL: the best one. */
+/* `user` points to the kind of memory to use, for tests; NULL: the best kind. */
 sb_status sb__opencl_open(void *user, int32_t ordinal, void **out, sb_error *err);
 void sb__opencl_close(void *device);
 
@@ -141,7 +141,7 @@ sb_status sb__opencl_fail(sb_error *err, sb_status status, cl_int code, const ch
 /* Converts the result of `call` to a status, and fills `err`. */
 sb_status sb__opencl_status(const struct sb__opencl_device *device, cl_int result, const char *call,
                             sb_error *err);
-/* Does the same for a wait, but never returns OUT_OF_MEMORY: after any other failure the core
+/* Does the same for a wait, but never returns OUT_OF_MEMORY: after any other failure libsyncblob
    retries the wait and does not free memory that the work may use. */
 sb_status sb__opencl_wait_status(const struct sb__opencl_device *device, cl_int result,
                                  const char *call, sb_error *err);
@@ -161,18 +161,18 @@ cl_int sb__opencl_wait(cl_command_queue queue);
    first failed command, or CL_SUCCESS, and removes the records. */
 cl_int sb__opencl_finish(struct sb__opencl_device *device, cl_command_queue queue,
                          cl_int *out_failure);
-/* Frees all records when no command is queued any more. */
+/* Frees all records. Call this when no command is queued any more. */
 void sb__opencl_queued_end(struct sb__opencl_device *device);
 
 /* An event of the backend: OpenCL's event of a marker, then OpenCL's events of the commands before
-   it. Each is needed, because OpenCL reports a command's failure only in the command's event. */
+   it. All are needed, because OpenCL reports a command's failure only in the command's event. */
 struct sb__opencl_event {
     cl_uint count;
     cl_event at[];
 };
 
-/* Queues a marker. Collects the queue's commands after which their threads have recorded no event
-   so far. */
+/* Queues a marker. Returns an event with the marker and the queue's commands, except commands after
+   which their thread has already recorded an event. */
 sb_status sb__opencl_collect(struct sb__opencl_device *device, cl_command_queue queue,
                              struct sb__opencl_event **out, sb_error *err);
 /* Removes the records of commands whose failure a wait for the event returns. */

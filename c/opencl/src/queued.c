@@ -1,7 +1,7 @@
 /* The commands that the library has queued. The library must report every failure, but OpenCL's
    queues have no error state: after a failed command clFinish succeeds, and so may a marker. Only
-   the command's own event has the failure, so the device lists the events of all commands until
-   they are known to have ended. */
+   the command's own event contains the failure, so the device lists the events of all commands
+   until they are known to have ended. */
 #include "device.h"
 
 #include <stdlib.h>
@@ -132,7 +132,7 @@ void sb__opencl_queued_end(struct sb__opencl_device *device) {
     }
 }
 
-/* --- events; collect and mark with the lock held --------------------------------------- */
+/* --- events; call the functions before sb__opencl_collect with the lock held ------------ */
 
 static bool is_in(const struct sb__opencl_command *command, cl_command_queue queue) {
     return command->queue == queue && !command->is_covered && !command->is_silent;

@@ -84,7 +84,7 @@ sb_status sb__opencl_stream_wait(void *opened, sb_stream stream, void *recorded,
 }
 
 /* Sets `*out_failure` to the code of the first command that failed, and `*out_done` to false if a
-   command has not ended. Checks the marker last, because its code may be more general. */
+   command has not ended. Checks the marker last, because its code may be less specific. */
 static cl_int inspect(const struct sb__opencl_event *event, cl_int *out_failure, bool *out_done) {
     cl_int result = CL_SUCCESS;
     *out_failure = CL_SUCCESS;

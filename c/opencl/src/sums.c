@@ -60,7 +60,7 @@ void sb__opencl_end_sums(struct sb__opencl_device *device) {
     }
 }
 
-/* Waits for the work that writes the parts. If the wait fails twice, abandons the parts. */
+/* Waits for the work that writes the parts. If the wait fails twice, sets the parts aside. */
 static sb_status wait_for_parts(struct sb__opencl_device *device, sb_stream stream, sb_error *err) {
     struct sb__opencl_arithmetic *arithmetic = &device->arithmetic;
     sb_error again;
@@ -172,7 +172,7 @@ static sb_status sum_on_host(struct sb__opencl_device *device, const struct sum 
 
 /* --- the slots ------------------------------------------------------------------------- */
 
-/* After a sum the core regards earlier arithmetic of the stream as successful, so the wait must
+/* After a sum libsyncblob regards earlier arithmetic of the stream as successful, so the wait must
    report failures of that arithmetic, too. */
 static sb_status run(struct sb__opencl_device *device, const struct sum *sum, double *out,
                      sb_error *err) {

@@ -28,7 +28,7 @@ sb_status sb_blob_offset(const sb_blob *blob, const int64_t *indices, int32_t nu
         int64_t index = i < num_indices ? indices[i] : 0;
         if (index < 0 || index >= dims[i])
             return fail_index(err, i, index, dims[i]);
-        offset = offset * dims[i] + index; /* no overflow: below the count */
+        offset = offset * dims[i] + index; /* below the count: no overflow */
     }
     *out = offset;
     return SB_OK;
@@ -42,7 +42,7 @@ static bool offset_of_four(const struct sb__shape *shape, const int64_t i[4], in
     for (int axis = 0; axis < 4; axis++)
         if ((uint64_t)i[axis] >= (uint64_t)d[axis]) /* a negative index becomes a large number */
             return false;
-    *out = ((i[0] * d[1] + i[1]) * d[2] + i[2]) * d[3] + i[3]; /* no overflow: below the count */
+    *out = ((i[0] * d[1] + i[1]) * d[2] + i[2]) * d[3] + i[3]; /* below the count: no overflow */
     return true;
 }
 

@@ -38,7 +38,7 @@ struct sb__parallel {
     void *user;
 };
 
-/* A test defines a smaller number. */
+/* The number of buffers that the cache can store. A test defines a smaller number. */
 #ifndef SB__CACHE_ENTRIES
 #define SB__CACHE_ENTRIES 64
 #endif
@@ -64,7 +64,7 @@ struct sb__streams {
     sb__mutex lock;
     struct sb__named_stream *named; /* indexed by slot - SB__FIRST_NAMED */
     int32_t count, capacity;        /* of `named` */
-    sb__counter failures[64];       /* by bit: the clock when a wait last reported failed work */
+    sb__counter failures[64];       /* by bit: events.clock when a wait last reported failed work */
 };
 
 /* Events of queued work that no call has waited for. */
@@ -75,21 +75,21 @@ struct sb__event_list {
     int64_t kept;      /* listed events with is_kept */
 };
 
-/* Storage in quarantine. Allocated in advance, because retiring storage must not fail. */
+/* Storage in quarantine. The entry is allocated in advance: retiring storage must not fail. */
 struct sb__quarantined {
     struct sb__quarantined *next;
-    uint64_t users; /* a set of streams, not empty, whose work must end first */
+    uint64_t users; /* the streams whose work must end first; not empty */
     size_t bytes;
     void (*release)(struct sb__quarantined *entry); /* runs deleters; called without any lock */
 };
 
-/* The progress of a check that never waits, over the streams that share a bit of a set. */
+/* The progress of a check of the streams that share a bit of a set. The check never waits. */
 struct sb__mark {
     void *event; /* recorded on the stream of `slot`, or NULL */
     int32_t slot;
 };
 
-/* Entries whose first user has one bit. A list is circular; the pointer is to its last entry. */
+/* Entries with the same first user. Each list is circular; the pointer refers to its last entry. */
 struct sb__waiting {
     struct sb__quarantined *entries;
     struct sb__quarantined *marked; /* entries older than the mark's event */
@@ -218,7 +218,7 @@ void sb__host_free(sb_context *context, void *buffer, size_t bytes, bool pinned)
 size_t sb__host_size(const sb_context *context, size_t bytes);
 /* --- the cache of freed buffers (host_cache.c) ------------------------------------ */
 
-/* Removes a buffer from the cache; returns false if it has none of this size or is locked. */
+/* Removes a buffer from the cache; returns false if none has this size or the cache is locked. */
 bool sb__cache_take(sb_context *context, size_t bytes, bool pinned, void **out);
 bool sb__cache_put(sb_context *context, void *ptr, size_t bytes, bool pinned);
 /* Returns the size class of a page-locked buffer of `bytes`, at most an eighth larger, so that
@@ -244,8 +244,8 @@ void sb__host_release(sb_context *context, void *buffer, size_t bytes, bool pinn
 
 extern const sb_allocator sb__default_allocator; /* default_allocator.c */
 
-/* --- the device (device.c): each function checks that the device is usable, records its loss, and
-   updates statistics ------------------------------------- */
+/* --- the device (device.c): unless noted, a function fails if the device is not usable, marks the
+   device as lost if a slot returns DEVICE_LOST, and updates the statistics ------------------- */
 
 static inline void sb__count_copy(sb_context *context, enum sb__direction direction, size_t bytes) {
     (void)sb__counter_add(&context->copies[direction], 1);
@@ -282,8 +282,8 @@ sb_status sb__device_after_default(sb_context *context, sb_error *err);
 /* As sb__device_after_default, but returns SB_OK without effect if a stream capture forbids the
    wait. */
 sb_status sb__device_try_after_default(sb_context *context, sb_error *err);
-/* Waits for the stream; does nothing for a backend without streams. Like sb__event_wait, it also
-   waits for a lost device, whose earlier work may continue. */
+/* Waits for the stream; does nothing for a backend without streams. Like sb__event_wait, it waits
+   even on a lost device, whose earlier work may continue. */
 sb_status sb__device_synchronize(sb_context *context, sb_stream stream, sb_error *err);
 /* Only calls the slot. Callers outside events.c use sb__event_record. */
 sb_status sb__device_record(sb_context *context, sb_stream stream, void **out, sb_error *err);
@@ -413,7 +413,7 @@ static inline bool sb__has_default_stream(const sb_context *context) {
 
 /* Returns a set of at most one stream: the stream on which callers may use pointers that they
    fetched without a stream. This is the legacy default stream; on a device without a default
-   stream, the library's stream if a caller has it. */
+   stream, the library's stream if sb_context_stream has returned it. */
 static inline uint64_t sb__default_stream(const sb_context *context) {
     if (sb__has_default_stream(context))
         return sb__slot_bit(SB__LEGACY_SLOT);
@@ -429,28 +429,28 @@ static inline sb_stream sb__stream_of_caller(const sb_context *context, sb_strea
 
 /* Checks a stream and finds its slot, or assigns a new slot. */
 sb_status sb__stream_slot(sb_context *context, sb_stream stream, int32_t *out, sb_error *err);
-/* Returns the time of a failure that a wait for a slot's stream last reported, by events.clock: a
-   later event of the stream need not report the failure again. */
+/* Returns events.clock when a wait for the slot's stream last reported a failure. Later events of
+   the stream may not report that failure again. */
 static inline uint64_t sb__slot_failed_at(const sb_context *context, int32_t slot) {
     return sb__counter_read(&context->streams.failures[sb__slot_position(slot)]);
 }
 
-/* Records that a wait has reported a failure of work that the stream got before the event `number`;
-   0: before now. */
+/* Records that a wait has reported a failure of work that was queued on the stream before the event
+   `number`; 0: before now. */
 void sb__slot_failed(sb_context *context, int32_t slot, uint64_t number);
 void sb__stream_failed(sb_context *context, sb_stream stream, uint64_t number);
 /* Makes `stream` wait for the work queued so far on every other stream of `users`. */
 sb_status sb__streams_order(sb_context *context, uint64_t users, sb_stream stream, sb_error *err);
-/* Records an event of the work queued so far on each stream of `users`: a wait for the event
-   reports a failure of the work. */
+/* Records an event on each stream of `users`, after the work queued so far. A wait for the event
+   reports a failure of that work. */
 sb_status sb__streams_record(sb_context *context, uint64_t users, struct sb__events *out,
                              sb_error *err);
 /* Returns whether the work that was queued on `users` when `mark` was empty is known to have ended.
    Never waits. If the work has not ended, `mark` stores the progress for the next check. */
 bool sb__streams_known_over(sb_context *context, uint64_t users, struct sb__mark *mark);
-/* Finds the first stream of `users`, except `except`, in a slot from `*slot` on, and records an
-   event of the work queued so far. Sets `*slot` to the stream's slot, or to -1 if there is no such
-   stream. `*event` is NULL if the backend has no events. */
+/* Finds the first stream of `users`, other than `except`, whose slot is `*slot` or later, and
+   records an event after the work queued so far. Sets `*slot` to the stream's slot, or to -1 if
+   there is no such stream. `*event` is NULL if the backend has no events. */
 sb_status sb__streams_record_next(sb_context *context, uint64_t users, const sb_stream *except,
                                   int32_t *slot, void **event, sb_error *err);
 /* Finds a stream and sets `*slot` as sb__streams_record_next does. Waits for the stream's work,
@@ -510,8 +510,8 @@ bool sb__streams_over(sb_context *context, uint64_t users);
 
 /* Adds storage that must not be freed or reused before the work of entry->users has ended. */
 void sb__quarantine_put(sb_context *context, struct sb__quarantined *entry);
-/* Waits for the work of entries, and releases entries whose work has ended. Runs deleters, so the
-   caller must hold no lock. */
+/* Waits for the streams that use entries, and releases entries whose work has ended. Runs deleters,
+   so the caller must hold no lock. */
 void sb__quarantine_ask(sb_context *context);
 bool sb__quarantine_is_empty(const sb_context *context);
 /* Calls sb__quarantine_ask for every context of the process that has entries. Some of these

@@ -1,5 +1,5 @@
-/* Calls the slots of the backend, which are the function pointers of its table. Each function
-   checks that the device is usable, records its loss, accounts for memory and counts copies. */
+/* Calls the slots (function pointers) of the backend's table. Unless noted, a function fails if the
+   device is not usable, marks it as lost after DEVICE_LOST, and updates the statistics. */
 #include "context/context.h"
 
 #include "base/error.h"

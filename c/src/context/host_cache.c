@@ -1,6 +1,6 @@
-/* A cache of freed large host buffers by size: the first touch of fresh pages costs several times
-   as much as a write to used pages. Each context has a separate cache, so that no bytes of one
-   context appear in another. */
+/* A cache of freed large host buffers. It saves time, because the first touch of fresh pages costs
+   several times as much as a write to used pages. Each context has a separate cache, so that no
+   bytes of one context appear in another. */
 #include "context/context.h"
 
 #include "base/checked.h"

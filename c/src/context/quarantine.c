@@ -3,9 +3,9 @@
    every synchronise, trim and release checks it again. Each entry is in the list of its first user
    whose work is not known to have ended. A check therefore waits for each stream once, for any
    number of entries, and an entry moves once for each of its users. The program may have released a
-   context that has entries, so that no owner can check them, or an entry may own the context. A
-   list therefore retains all contexts with entries, and the library checks the list whenever a
-   context is trimmed or ends. */
+   context that has entries, or only an entry may own the context, so that no owner can check the
+   entries. A list therefore retains all contexts with entries, and the library checks the list
+   whenever a context is trimmed or ends. */
 #include "context/context.h"
 
 static sb__mutex waiting_lock = SB__MUTEX_INIT;

@@ -203,7 +203,7 @@ static bool try_record(sb_context *context, uint64_t users, struct sb__mark *mar
     return st == SB_OK;
 }
 
-/* Returns whether the work before an event has ended, which DEVICE_LOST implies. */
+/* Returns whether the work before an event has ended. After DEVICE_LOST, it has ended. */
 static bool is_done(sb_context *context, void *event, bool *out_asks_again) {
     int32_t done = 0;
     sb_status st = sb__event_query(context, event, &done, NULL);

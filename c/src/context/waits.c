@@ -206,12 +206,12 @@ bool sb__streams_over(sb_context *context, uint64_t users) {
     return over;
 }
 
-/* Waits for an event, if one can be recorded, instead of the stream: the wait holds no lock, so
-   that another thread may forget and destroy the stream during the wait. */
+/* If an event can be recorded, waits for the event and not for the stream: the wait holds no lock,
+   so another thread may destroy the stream meanwhile. */
 static sb_status wait_unlocked(sb_context *context, sb_stream stream, sb_error *err) {
     void *event = NULL;
     const int32_t slot = sb__stream_record(context, stream, &event);
-    if (slot == SB__OWN_SLOT) /* needs no event: it is never destroyed */
+    if (slot == SB__OWN_SLOT) /* needs no event: this stream is never destroyed */
         return sb__own_wait(context, err);
     sb_status st = SB_OK;
     if (event)

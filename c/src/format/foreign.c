@@ -349,7 +349,7 @@ static bool is_operation(const struct text *text, size_t length) {
     return true;
 }
 
-/* Enters `depth` nested messages, each by its tag. */
+/* Skips the tags (`tags`) and the lengths of `depth` nested messages. */
 static bool enter_each(struct text *message, const char *tags, size_t depth, size_t *out_length) {
     for (size_t i = 0; i < depth; i++)
         if (!enter(message, (unsigned char)tags[i], out_length))

@@ -1,4 +1,4 @@
-/* Reads the bytes of a side: cpu_data, gpu_data, and prefetches, which only queue the work. */
+/* Implements the calls that read a side, and the prefetches, which only queue the work. */
 #include "memory/mem.h"
 
 #include "base/error.h"
@@ -67,7 +67,7 @@ static void replace(sb_mem *mem, int32_t side, const struct sb__storage *fresh,
     mem->side[side] = *fresh;
 }
 
-/* Creates storage of zeros at the first use, or clears the storage that a failed call has left. */
+/* Creates storage of zeros at the first use, or clears storage that a failed call has allocated. */
 static sb_status read_zeros(sb_mem *mem, int32_t side, const struct sb__target *target,
                             struct left *left, sb_error *err) {
     struct sb__storage fresh;

@@ -41,8 +41,8 @@ struct sb_mem {
                                   */
     int32_t own_work;            /* SB__OWN_*: work of the library's stream on the device side */
     int32_t writer;              /* slot of the stream that last wrote the device side, or -1 */
-    uint64_t exposed_at;         /* the context's clock when the caller got the pointer for work of
-                                    the caller on that stream, or SB__NOT_EXPOSED */
+    uint64_t exposed_at;         /* events.clock when the caller got the pointer to write on the
+                                    stream of `writer`, or SB__NOT_EXPOSED */
     int32_t pending;             /* side that a queued transfer or zero fill writes, or -1 */
     int32_t pending_slot;        /* the slot of that transfer's stream */
     int32_t fallback;            /* the head if that transfer fails */
@@ -125,7 +125,7 @@ static inline bool sb__is_host_written_in_place(const sb_mem *mem) {
     return sb__is_written_in_place(mem, SB_HEAD_AT_CPU, SB__CPU_READY | SB__CPU_WRITABLE);
 }
 
-/* The same conditions for host bytes that forked children can also access: a test of one bit. */
+/* Tests these conditions with one bit, which is set only if a forked child can access the bytes. */
 static inline bool sb__is_read_at_host(const sb_mem *mem) {
     return atomic_load_explicit(&mem->word, memory_order_acquire) & SB__READ_AT_HOST;
 }
@@ -165,8 +165,8 @@ void sb__publish(sb_mem *mem, int32_t head);
 /* Returns a target on the library's stream, of any kind except SB__FOR_STREAM. */
 struct sb__target sb__own_target(const sb_mem *mem, enum sb__target_kind kind);
 sb_status sb__stream_target(sb_mem *mem, sb_stream stream, struct sb__target *out, sb_error *err);
-/* Work as sb_mem_cpu and sb_mem_gpu, and as their mutable forms. These functions and the next two
-   add replaced storage to `retired`, which sb__retired_end may free. */
+/* sb__read_side works as sb_mem_cpu and sb_mem_gpu, and sb__write_side as their mutable forms. They
+   and the next two functions add replaced storage to `retired`, which sb__retired_end may free. */
 sb_status sb__read_side(const sb_mem *mem, int32_t side, const void **out,
                         struct sb__retired *retired, sb_error *err);
 sb_status sb__write_side(sb_mem *mem, int32_t side, void **out, struct sb__retired *retired,
@@ -188,8 +188,8 @@ sb_status sb__settle(sb_mem *mem, sb_error *err);
 
 /* Returns the set of streams that last wrote the device side's bytes. */
 uint64_t sb__writers(const sb_mem *mem);
-/* Checks that no wait has reported a failure that may be of the caller's work on the bytes; else
-   the device's bytes are lost, as in sb__await_writers. A new event would omit that failure. */
+/* Fails, as sb__await_writers does, if a wait has reported a failure that may be one of the
+   caller's work on the bytes: a new event may not report that failure again. */
 sb_status sb__check_writer(sb_mem *mem, sb_error *err);
 /* Records events of the work queued so far on `writers`, on which the bytes depend. Also fails as
    sb__check_writer. */
@@ -240,8 +240,8 @@ sb_status sb__transfer(sb_mem *mem, int32_t side, struct sb__storage *dst,
 
 /* --- without the lock ----------------------------------------------------------- */
 
-/* Works as sb_mem_set_cpu or sb_mem_set_gpu, for the storage of `lease` from `ptr` on: on success
-   the side replaces the caller as a holder of the lease. */
+/* Makes the storage of `lease`, from `ptr` on, the storage of `side`, as sb_mem_set_cpu or
+   sb_mem_set_gpu does. On success the side replaces the caller as a holder of the lease. */
 sb_status sb__mem_join(sb_mem *mem, int32_t side, void *ptr, uint32_t flags,
                        struct sb__lease *lease, sb_error *err);
 /* Takes back host storage that the caller has lent with `deleter`: sets `*out` to the `user` of the

@@ -18,8 +18,8 @@ struct sb__storage {
                         default stream */
     sb_deleter deleter;
     void *user;
-    struct sb__kept *kept;             /* its entry for quarantine; NULL without a device */
-    _Atomic(struct sb__lease *) lease; /* its last holder frees the storage; NULL: no lease */
+    struct sb__kept *kept;             /* the entry for quarantine; NULL without a device */
+    _Atomic(struct sb__lease *) lease; /* the lease's last holder frees the storage; or NULL */
     bool is_joined;                    /* the lease belongs to another memory's storage */
     bool is_alias;                     /* host side: `ptr` points to the device side's storage */
 };

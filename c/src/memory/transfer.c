@@ -96,7 +96,7 @@ sb_status sb__fail_overlap(sb_error *err) {
                     "the bytes to read and to write overlap, and are not the same");
 }
 
-/* Records `slot` as a user of the storage: work on it may still be running. */
+/* Records `slot` as a user of the storage, because work on its stream may still be running. */
 static void leave_in_use(sb_mem *mem, struct sb__storage *fresh, int32_t slot) {
     uint64_t bit = sb__slot_bit(slot);
     mem->side[SB_SIDE_CPU].users |= bit;
@@ -125,8 +125,8 @@ void sb__forget_writers(sb_mem *mem) {
         sb__events_end(mem->context, &mem->made_by);
 }
 
-/* Returns the head after device work has failed. If a copy to the host is pending, it has copied
-   failed results. */
+/* Returns the head after device work has failed. A pending copy to the host has copied the failed
+   results. */
 static int32_t head_without_device(const sb_mem *mem) {
     switch (sb__head(mem)) {
     case SB_HEAD_AT_GPU:
@@ -308,8 +308,8 @@ sb_status sb__writable_storage(sb_mem *mem, int32_t side, enum sb__contents cont
     return st;
 }
 
-/* Waits for work just queued into `side`, or marks it as pending. `fresh` is the work's target if
-   the target is not the memory's storage yet, or NULL. */
+/* Waits for work just queued into `side`, or marks it as pending. `fresh` is the storage that the
+   work writes if it is not the memory's storage yet, else NULL. */
 static sb_status finish(sb_mem *mem, const struct sb__target *target, int32_t side,
                         struct sb__storage *fresh, int32_t fallback, sb_error *err) {
     sb_status st;
@@ -369,7 +369,7 @@ static bool reads_beside(const sb_mem *mem, int32_t side, const struct sb__targe
 }
 
 /* Makes the stream for reads wait for earlier work on the storage, except reads by the library.
-   Work that the events in made_by cover needs no second event. */
+   Work that has an event in made_by needs no second event. */
 static sb_status order_read(sb_mem *mem, const struct sb__target *target, sb_error *err) {
     const struct sb__storage *storage = &mem->side[SB_SIDE_GPU];
     const uint64_t exposed = storage->is_exposed ? sb__default_stream(mem->context) : 0;

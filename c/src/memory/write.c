@@ -58,7 +58,7 @@ static sb_status fill(struct sb__write *write, enum sb__work work, bool had_stor
     }
 }
 
-/* Makes a new allocation usable on all streams, because the call has no later wait that would. */
+/* Makes a new allocation usable on all streams, because the call does not wait later. */
 static sb_status reach(struct sb__write *write, const struct sb__target *target, bool had_storage,
                        sb_error *err) {
     sb_mem *mem = write->mem;
@@ -255,8 +255,8 @@ void sb__write_cancel(struct sb__write *write) {
     sb__retiree_free(write->mem->context, write->place);
 }
 
-/* Records work that may still be running as a write of the memory. Separate storage needs no
-   record: it is freed after the work that writes it. */
+/* Records that work which may still be running writes the memory. Separate storage needs no record:
+   it is freed after the work that writes it. */
 static void leave_queued(struct sb__write *write) {
     sb_mem *mem = write->mem;
     if (write->replaces || sb__own_over(mem->context))

@@ -13,7 +13,7 @@ struct sb__layer {
     const char *name, *type; /* NUL-terminated; a file's texts are in the index's block or static */
     uint32_t name_size, type_size;
     uint32_t offset;          /* the file offset of the layer's tag */
-    uint32_t first_blob : 30; /* in sb__model_index.blobs; a message has fewer than 2^30 blobs */
+    uint32_t first_blob : 30; /* index in sb__model_index.blobs; a message has less than 2^30 */
     uint32_t generation : 2;  /* SB_LAYER_* */
 };
 

@@ -30,7 +30,7 @@ static sb_status check_claim(const sb_model *model, const struct sb__model_index
 static sb_status check_named(const sb_model *model, sb_error *err) {
     bool is_of_another;
     if (model->format == SB_FORMAT_BLOB)
-        return SB_OK; /* checked while its index was built */
+        return SB_OK; /* a blob file was checked while its index was built */
     sb_status st = sb__refusal_is_of_another(&model->source, model->format, &is_of_another, err);
     if (!is_of_another)
         return st;

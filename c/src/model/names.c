@@ -23,7 +23,7 @@ static void draw_key(void) {
             key.words[i] = sb__now() ^ (uint64_t)(uintptr_t)&i;
 }
 
-/* --- the table: linear probing from the slot of the hash, the home ---------------- */
+/* --- the table: linear probing from a name's home, the slot of its hash ----------- */
 
 /* Computes the number of slots: at most four slots in five are used, which bounds the length of
    searches; one slot is always free. */

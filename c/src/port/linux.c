@@ -71,7 +71,7 @@ bool sb__links_to_open_files(int folder) {
 /* --- access lists ------------------------------------------------------------------------- */
 
 #define LIST "system.posix_acl_access"
-/* A version of four bytes, then up to 256 entries: tag, permissions (two bytes each), id (four). */
+/* A list has a version (4 bytes) and up to 256 entries: tag (2), permissions (2), id (4). */
 #define LIST_BYTES (4 + 8 * 256)
 #define OWNER      1
 
@@ -81,8 +81,8 @@ static bool means_none(int error) {
     return error == ENODATA || error == ENOTSUP || error == ENOSYS || error == EINVAL;
 }
 
-/* Returns the mode that replaces a list: all users except the owner get the permissions that every
-   entry allows. */
+/* Returns the mode for a file whose list is not copied: all users except the owner get the
+   permissions that every entry allows. */
 static mode_t without_list(mode_t mode, const unsigned char *list, ssize_t size) {
     mode_t least = 07;
     for (ssize_t at = 4; at + 8 <= size; at += 8)

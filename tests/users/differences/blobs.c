@@ -84,9 +84,9 @@ static void offsets(void) {
     float element;
     must(sb_blob_create_legacy(NULL, SB_DTYPE_F32, 2, 1, 3, 4, &blob, &err));
     must(sb_blob_offset_legacy(blob, 0, 1, 0, 0, &at, &err));
-    show_number("offset(0, 1) of 2 x 1 x 3 x 4", (double)at);
-    show_status("offset(0, -1) of it", sb_blob_offset_legacy(blob, 0, -1, 0, 0, &at, &err));
-    show_status("data_at(0, 1, 0, 0) of it, element 12 being 13",
+    show_number("offset(0, 1) of a 2 x 1 x 3 x 4 blob", (double)at);
+    show_status("offset(0, -1) of that blob", sb_blob_offset_legacy(blob, 0, -1, 0, 0, &at, &err));
+    show_status("data_at(0, 1, 0, 0), where element 12 is 13",
                 sb_blob_data_at_legacy(blob, 0, 1, 0, 0, &element, &err));
     sb_blob_destroy(blob);
 }
@@ -97,12 +97,12 @@ static void shapes(void) {
     must(sb_blob_create(NULL, SB_DTYPE_F32, &never, &err));
     must(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
     must(sb_blob_reshape_like(blob, never, NULL, &err));
-    show_shape("ReshapeLike a blob without a shape", blob);
+    show_shape("shape after ReshapeLike with an unshaped blob", blob);
     must(sb_blob_copy_from(blob, SB_DATA, never, SB_COPY_RESHAPE, &err));
-    show("CopyFrom a blob without a shape, with its shape",
-         sb_blob_is_shaped(blob) ? "shaped" : "without a shape");
+    show("CopyFrom an unshaped blob, with reshape",
+         sb_blob_is_shaped(blob) ? "shaped" : "unshaped");
     must(sb_blob_cpu_f32(never, SB_DATA, &data, &err));
-    show("cpu_data of a blob without a shape", data ? "no elements" : "NULL");
+    show("cpu_data of an unshaped blob", data ? "no elements" : "NULL");
     must(sb_blob_cpu_f32(hollow, SB_DATA, &data, &err));
     show("cpu_data of a blob without elements", data ? "no elements" : "NULL");
     sb_blob_destroy(never);
@@ -118,9 +118,9 @@ static void capacity(void) {
         write_data(blobs[i]);
         shape_to(blobs[i], 10);
     }
-    show_number("element 4, shaped to 10, to 5, written, shaped to 10",
+    show_number("10 elements, reshaped to 5, filled, reshaped to 10: element 4",
                 (double)data_of(blobs[0])[4]);
-    show_number("the same, with data() before it is shaped to 5", (double)data_of(blobs[1])[4]);
+    show_number("the same, but data() is called first", (double)data_of(blobs[1])[4]);
     sb_blob_destroy(blobs[0]);
     sb_blob_destroy(blobs[1]);
 }
@@ -131,9 +131,9 @@ static void lent_room(void) {
     must(sb_blob_set_cpu(blob, SB_DATA, lent, sizeof lent, 0, NULL, NULL, &err));
     write_diff(blob, 4, 5);
     shape_to(blob, 20);
-    show("data of a blob of 10 that was lent 20, shaped to 20",
+    show("a blob of 10, lent 20 elements, reshaped to 20: data",
          data_of(blob) == lent ? "as lent" : "new");
-    show("diff of it", diff_of(blob)[4] > 0 ? "as it was" : "new");
+    show("the same: diff", diff_of(blob)[4] > 0 ? "as it was" : "new");
     sb_blob_destroy(blob);
 }
 
@@ -142,20 +142,20 @@ static void growth(void) {
     write_data(owner);
     must(sb_blob_share(sharer, SB_DATA, owner, &err));
     shape_to(owner, 40);
-    show_number("element 4 of a sharer, the other one shaped to more", (double)data_of(sharer)[4]);
-    show("does the other one still share", memory_of(owner) == memory_of(sharer) ? "yes" : "no");
+    show_number("B shares A's data, A grows to 40: element 4 of B", (double)data_of(sharer)[4]);
+    show("do A and B still share data", memory_of(owner) == memory_of(sharer) ? "yes" : "no");
     write_data(large);
     shape_to(large, 10);
     must(sb_blob_share(narrow, SB_DATA, large, &err));
     shape_to(narrow, 20);
-    show("a blob of 10 shares a memory for 20, is shaped to 20, shares",
+    show("a blob of 10 shares a memory of 20, is reshaped to 20: does it still share",
          memory_of(narrow) == memory_of(large) ? "yes" : "no");
     write_data(wide);
     shape_to(wide, 10);
     must(sb_blob_share(wide, SB_DATA, sharer, &err));
     shape_to(wide, 20);
-    show_number("a blob of 20, shaped to 10, shares a memory for 10, is shaped to 20: elements in "
-                "its memory",
+    show_number("a blob of 20, reshaped to 10, shares a memory of 10, is reshaped to 20: elements "
+                "in its memory",
                 (double)(sb_mem_size(memory_of(wide)) / sizeof(float)));
     sb_blob_destroy(owner);
     sb_blob_destroy(sharer);
@@ -172,16 +172,16 @@ static void lending(void) {
     must(sb_blob_share(sharer, SB_DATA, owner, &err));
     lent[4] = 50;
     must(sb_blob_set_cpu(owner, SB_DATA, lent, sizeof lent, 0, NULL, NULL, &err));
-    show_number("element 4 of a sharer, the other one's set_cpu_data has 50",
+    show_number("B shares A's data, A.set_cpu_data with 50: element 4 of B",
                 (double)data_of(sharer)[4]);
     must(sb_blob_share(owner, SB_DATA, sharer, &err));
     lent[4] = 60;
     must(sb_mem_set_cpu(memory_of(owner), lent, sizeof lent, 0, NULL, NULL, &err));
-    show_number("the same by the memory's set_cpu_data, with 60", (double)data_of(sharer)[4]);
-    show_status("set_cpu_data between two floats",
+    show_number("the same with set_cpu_data of A's memory, and 60", (double)data_of(sharer)[4]);
+    show_status("set_cpu_data with a misaligned pointer",
                 sb_blob_set_cpu(odd, SB_DATA, bytes + 1, 40, 0, NULL, NULL, &err));
     must(sb_mem_set_cpu(memory_of(odd), bytes + 1, 40, 0, NULL, NULL, &err));
-    show("the memory's set_cpu_data between two floats", "taken");
+    show("set_cpu_data of a memory with a misaligned pointer", "accepted");
     sb_blob_destroy(owner);
     sb_blob_destroy(sharer);
     sb_blob_destroy(odd);
@@ -195,7 +195,7 @@ static void copies(void) {
     write_diff(to, 1, 3);
     must(sb_blob_update(to, &err));
     show_number("element 1 of the copy, after Update with diff 3", (double)data_of(to)[1]);
-    show_status("Update of what was never written", sb_blob_update(never, &err));
+    show_status("Update of a blob that was never written", sb_blob_update(never, &err));
     sb_blob_destroy(from);
     sb_blob_destroy(to);
     sb_blob_destroy(never);
@@ -219,7 +219,7 @@ static void messages(void) {
         "\x2a\x08\x33\x33\xf3\x3f\x33\x33\xf3\xbf\x3a\x07\x0a\x05\x82\x80\x80\x80\x10";
     sb_blob *whole, *blob = of(0);
     must(sb_blob_create(NULL, SB_DTYPE_I32, &whole, &err));
-    show_status("1.9 and -1.9 of a message, in a Blob<int>",
+    show_status("a message with 1.9 and -1.9, read into a Blob<int>",
                 sb_blob_from_proto(whole, small, sizeof small - 1, SB_PROTO_RESHAPE, NULL, &err));
     show_status("a message of 2^32 + 2 elements, with two values",
                 sb_blob_from_proto(blob, large, sizeof large - 1, SB_PROTO_RESHAPE, NULL, &err));

@@ -23,7 +23,7 @@ template <typename... Values> void show(const char *what, const char *format, Va
 }
 
 // Prints whether a call ends the process.
-template <typename Call> void dies(const char *what, Call call) {
+template <typename Call> void aborts(const char *what, Call call) {
     std::fflush(stdout);
     const pid_t child = fork();
     if (child == 0) {
@@ -33,7 +33,7 @@ template <typename Call> void dies(const char *what, Call call) {
     }
     int status;
     waitpid(child, &status, 0);
-    show(what, WIFSIGNALED(status) ? "dies" : "lives");
+    show(what, WIFSIGNALED(status) ? "aborts" : "returns");
 }
 
 vector<int> of(int count) {
@@ -48,19 +48,18 @@ void write(float *to, int count) {
 void offsets() {
     Blob<float> blob(2, 1, 3, 4);
     write(blob.mutable_cpu_data(), blob.count());
-    show("offset(0, 1) of 2 x 1 x 3 x 4", "%d", blob.offset(0, 1));
-    show("offset(0, -1) of it", "%d", blob.offset(0, -1));
-    show("data_at(0, 1, 0, 0) of it, element 12 being 13", "%g", blob.data_at(0, 1, 0, 0));
+    show("offset(0, 1) of a 2 x 1 x 3 x 4 blob", "%d", blob.offset(0, 1));
+    show("offset(0, -1) of that blob", "%d", blob.offset(0, -1));
+    show("data_at(0, 1, 0, 0), where element 12 is 13", "%g", blob.data_at(0, 1, 0, 0));
 }
 
 void shapes() {
     Blob<float> never, blob, hollow(of(0));
     blob.ReshapeLike(never);
-    show("ReshapeLike a blob without a shape", "%s", blob.shape_string().c_str());
-    dies("CopyFrom a blob without a shape, with its shape",
-         [&] { blob.CopyFrom(never, false, true); });
-    dies("cpu_data of a blob without a shape", [&] { never.cpu_data(); });
-    dies("cpu_data of a blob without elements", [&] { hollow.cpu_data(); });
+    show("shape after ReshapeLike with an unshaped blob", "%s", blob.shape_string().c_str());
+    aborts("CopyFrom an unshaped blob, with reshape", [&] { blob.CopyFrom(never, false, true); });
+    aborts("cpu_data of an unshaped blob", [&] { never.cpu_data(); });
+    aborts("cpu_data of a blob without elements", [&] { hollow.cpu_data(); });
 }
 
 void capacity() {
@@ -71,8 +70,8 @@ void capacity() {
         write(each->mutable_cpu_data(), 5);
         each->Reshape(of(10));
     }
-    show("element 4, shaped to 10, to 5, written, shaped to 10", "%g", blob.cpu_data()[4]);
-    show("the same, with data() before it is shaped to 5", "%g", asked.cpu_data()[4]);
+    show("10 elements, reshaped to 5, filled, reshaped to 10: element 4", "%g", blob.cpu_data()[4]);
+    show("the same, but data() is called first", "%g", asked.cpu_data()[4]);
 }
 
 void lent_room() {
@@ -82,9 +81,9 @@ void lent_room() {
     blob.set_cpu_data(lent);
     write(blob.mutable_cpu_diff(), 10);
     blob.Reshape(of(20));
-    show("data of a blob of 10 that was lent 20, shaped to 20", "%s",
+    show("a blob of 10, lent 20 elements, reshaped to 20: data", "%s",
          blob.cpu_data() == lent ? "as lent" : "new");
-    show("diff of it", "%s", blob.cpu_diff()[4] == 5 ? "as it was" : "new");
+    show("the same: diff", "%s", blob.cpu_diff()[4] == 5 ? "as it was" : "new");
 }
 
 void growth() {
@@ -92,20 +91,20 @@ void growth() {
     write(owner.mutable_cpu_data(), 10);
     sharer.ShareData(owner);
     owner.Reshape(of(40));
-    show("element 4 of a sharer, the other one shaped to more", "%g", sharer.cpu_data()[4]);
-    show("does the other one still share", "%s", owner.data() == sharer.data() ? "yes" : "no");
+    show("B shares A's data, A grows to 40: element 4 of B", "%g", sharer.cpu_data()[4]);
+    show("do A and B still share data", "%s", owner.data() == sharer.data() ? "yes" : "no");
     large.mutable_cpu_data();
     large.Reshape(of(10));
     Blob<float> narrow(of(10));
     narrow.ShareData(large);
     narrow.Reshape(of(20));
-    show("a blob of 10 shares a memory for 20, is shaped to 20, shares", "%s",
+    show("a blob of 10 shares a memory of 20, is reshaped to 20: does it still share", "%s",
          narrow.data() == large.data() ? "yes" : "no");
     wide.Reshape(of(10));
     wide.ShareData(sharer);
     wide.Reshape(of(20));
-    show("a blob of 20, shaped to 10, shares a memory for 10, is shaped to 20: elements in its "
-         "memory",
+    show("a blob of 20, reshaped to 10, shares a memory of 10, is reshaped to 20: elements "
+         "in its memory",
          "%d", static_cast<int>(wide.data()->size() / sizeof(float)));
 }
 
@@ -118,14 +117,14 @@ void lending() {
     write(lent, 10);
     lent[4] = 50;
     owner.set_cpu_data(lent);
-    show("element 4 of a sharer, the other one's set_cpu_data has 50", "%g", sharer.cpu_data()[4]);
+    show("B shares A's data, A.set_cpu_data with 50: element 4 of B", "%g", sharer.cpu_data()[4]);
     lent[4] = 60;
     owner.data()->set_cpu_data(lent);
-    show("the same by the memory's set_cpu_data, with 60", "%g", sharer.cpu_data()[4]);
+    show("the same with set_cpu_data of A's memory, and 60", "%g", sharer.cpu_data()[4]);
     odd.set_cpu_data(reinterpret_cast<float *>(bytes + 1));
-    show("set_cpu_data between two floats", "taken");
+    show("set_cpu_data with a misaligned pointer", "accepted");
     odd.data()->set_cpu_data(bytes + 1);
-    show("the memory's set_cpu_data between two floats", "taken");
+    show("set_cpu_data of a memory with a misaligned pointer", "accepted");
 }
 
 void copies() {
@@ -138,7 +137,7 @@ void copies() {
     to.Update();
     show("element 1 of the copy, after Update with diff 3", "%g", to.cpu_data()[1]);
     Blob<float> never(of(2));
-    dies("Update of what was never written", [&] { never.Update(); });
+    aborts("Update of a blob that was never written", [&] { never.Update(); });
 }
 
 void arithmetic() {
@@ -155,7 +154,7 @@ void messages() {
     proto.mutable_shape()->add_dim(2);
     Blob<int> whole;
     whole.FromProto(proto);
-    show("1.9 and -1.9 of a message, in a Blob<int>", "%d, %d", whole.cpu_data()[0],
+    show("a message with 1.9 and -1.9, read into a Blob<int>", "%d, %d", whole.cpu_data()[0],
          whole.cpu_data()[1]);
     proto.mutable_shape()->set_dim(0, (int64_t(1) << 32) + 2);
     Blob<float> blob;

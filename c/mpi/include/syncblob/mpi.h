@@ -1,6 +1,6 @@
 /**
- * Communicators over MPI, in a separate library, libsyncblob-mpi. It is built for one
- * implementation of MPI 3 or newer. Compile with that implementation's compiler or flags.
+ * Communicators over MPI, in a separate library, libsyncblob-mpi. The library is built for one
+ * implementation of MPI 3 or newer. Compile programs with that implementation's compiler or flags.
  *
  * The library neither initialises nor finalises MPI. Destroy every communicator before
  * MPI_Finalize; later calls return UNSUPPORTED.
@@ -9,8 +9,8 @@
  * only one thread at a time; with a lower level only the main thread may, and calls on other
  * threads return UNSUPPORTED. With MPI_THREAD_SERIALIZED the program must ensure that no other
  * thread calls MPI at the same time. Any thread may destroy a communicator. If that thread may not
- * call MPI, MPI's part is freed when the main thread next creates or destroys a communicator, or by
- * MPI_Finalize.
+ * call MPI, MPI's communicator is freed when the main thread next creates or destroys a
+ * communicator, or by MPI_Finalize.
  *
  * Failures: an error of MPI results in COMM_FAILURE with MPI's text and error code (device_code).
  * MPI promises less than the simulated communicator: MPI has no time limit. A call waits for a rank
@@ -31,13 +31,13 @@
 
 SB_BEGIN_DECLS
 
-/** Collective: creates a communicator over a duplicate of `mpi_comm`, so that its messages are
- *  separate. MPI reports errors of the duplication to the error handler of `mpi_comm`.
+/** Collective: creates a communicator over a duplicate of `mpi_comm`, so that messages of the two
+ *  do not mix. MPI reports errors of the duplication to the error handler of `mpi_comm`.
  *  @param context [borrowed, nullable] retained; a reducer allocates its buckets in it
  *  @param mpi_comm an intracommunicator, which the caller still owns
  *  @param out [owned] sb_comm_destroy, before MPI_Finalize
- *  Errors: INVALID_ARGUMENT (MPI is not initialised, or finalised; MPI_COMM_NULL, or an
- *  intercommunicator), UNSUPPORTED (not on the main thread, and MPI's thread level is too low),
+ *  Errors: INVALID_ARGUMENT (MPI is not initialised, or finalised; `mpi_comm` is MPI_COMM_NULL or
+ *  an intercommunicator), UNSUPPORTED (not on the main thread, and MPI's thread level is too low),
  *  OUT_OF_MEMORY, CAP_REACHED, COMM_FAILURE. */
 SB_API SB_MUST_CHECK sb_status sb_mpi_comm_create(sb_context *context, MPI_Comm mpi_comm,
                                                   sb_comm **out, sb_error *err);

@@ -9,15 +9,15 @@
  *
  * The library uses the first kind of memory among SB_OPENCL_FINE_SVM, SB_OPENCL_USM, SB_OPENCL_SVM
  * and SB_OPENCL_BUFFERS that the device has. SB_OPENCL_FINE_SVM is host-coherent: both sides of a
- * memory are one storage (mem.h). The host must not access other kinds directly, even if the device
- * allows it.
+ * memory are one storage (mem.h). The host must not access the other kinds directly, even if the
+ * device allows it.
  *
  * A stream (sb_stream) is an in-order cl_command_queue of the library's cl_context
  * (sb_opencl_device::context). NULL is the library's own queue, since OpenCL has no default queue:
  * pass your queue to the `_on` calls, or wait for your queue before you call the library.
  *
- * Not provided: page-locked host memory, and exchange by DLPack, whose OpenCL pointers are handles
- * of type cl_mem. Sums and 64-bit arithmetic need cl_khr_fp64. On a device without cl_khr_fp64 the
+ * The backend has no page-locked host memory and no exchange by DLPack, in which an OpenCL pointer
+ * is a cl_mem. Sums and 64-bit arithmetic need cl_khr_fp64. On a device without cl_khr_fp64 the
  * library returns UNSUPPORTED for 64-bit arithmetic, and adds 32-bit sums on the host.
  *
  * sb_error.device_code is OpenCL's error code. After a fork the child cannot open a device if its
@@ -28,7 +28,7 @@
 
 #include <syncblob/backend.h>
 
-/** The version of OpenCL that CL/cl.h declares, unless the program has chosen one. */
+/** The version of OpenCL that CL/cl.h declares, unless the program has defined the macro. */
 #ifndef CL_TARGET_OPENCL_VERSION
 #define CL_TARGET_OPENCL_VERSION 200
 #endif
@@ -45,8 +45,8 @@ enum {
     SB_OPENCL_USM = 2,     /**< device memory of Intel's unified shared memory:
                                 clSetKernelArgMemPointerINTEL */
     SB_OPENCL_BUFFERS = 3, /**< cl_mem objects, to which the library assigns addresses: pass a
-                                kernel the result of sb_opencl_device::buffer. A blob can only be
-                                lent memory of the library */
+                                kernel the result of sb_opencl_device::buffer. Only memory of the
+                                library can be lent to a blob */
     SB_OPENCL_FINE_SVM = 4 /**< fine-grained shared virtual memory, if the device's memory is the
                                 host's (CL_DEVICE_HOST_UNIFIED_MEMORY): clSetKernelArgSVMPointer.
                                 Coarse-grained memory can be lent, too */
