@@ -6,8 +6,8 @@
 
 struct sb__read_blob {
     bool reshape;  /* reshape to the message's shape; else a different shape is SHAPE_MISMATCH */
-    bool is_whole; /* the message is the whole source, which may have another format */
-    size_t held;   /* bytes of an index, counted against limits->max_memory */
+    bool is_whole; /* the message is the whole source: check whether it has another format */
+    size_t held;   /* bytes of the model's index, which count against limits->max_memory */
     const sb_limits *limits;
 };
 

@@ -1,6 +1,6 @@
-/* Device memory: addresses are allocated from reserved ranges, bytes are in ordinary memory
-   elsewhere, and a table maps the addresses to the bytes. Host-coherent memory has the addresses of
-   its bytes. */
+/* Device memory: addresses are allocated from reserved ranges, which the host cannot access; bytes
+   are in ordinary memory, and a table maps the addresses to the bytes. In host-coherent memory the
+   addresses are those of the bytes. */
 #include "base/checked.h"
 #include "port/pages.h"
 #include "sim/device.h"

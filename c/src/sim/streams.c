@@ -273,7 +273,7 @@ bool sb__sim_take_failure(struct sb__sim_stream *stream, uint64_t ticket, bool b
             failure->is_told = true;
             found = true;
         }
-        /* An event that was recorded before the thread's event does not settle the failure. */
+        /* A wait by an event discards only failures that an event of their thread reports. */
         if (covered && (failure->captured || (own && !by_event))) {
             *link = failure->next;
             free(failure);
