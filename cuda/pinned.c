@@ -1,5 +1,5 @@
 /* Page-locked host memory. An allocation by the driver takes long, and a free waits for the device,
-   so small buffers are parts of slabs, which remain until a trim. A slab has buffers of one size. */
+   so small buffers are parts of slabs, which remain until a trim. Each slab has one buffer size. */
 #include "device.h"
 
 #include <stdlib.h>
