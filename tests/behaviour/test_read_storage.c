@@ -151,7 +151,7 @@ static void fill_what_fits(enum reader reader, int64_t count, enum lending lendi
     scene_close(&s);
 }
 
-/* All blobs that share the memory have the values, even if new storage replaced read-only storage. */
+/* Blobs that share the memory have the values, even if new storage replaced read-only storage. */
 TEST(test_sharers_see_the_values) {
     for (enum reader reader = 0; reader < READERS; reader++)
         for (int64_t count = COUNT; count <= ROOM; count += ROOM - COUNT)
