@@ -123,8 +123,7 @@ static const struct row rows[] = {
      "one: a group that is not open ends"},
     {"a group around wire type 6", B("\x0b\x16\x0c"), SB_ERR_MALFORMED, 0, 1, "wire type 6"},
     {"a group around tag 0", B("\x0b\x00\x0c"), SB_ERR_MALFORMED, 0, 1, "number 0"},
-    {"a length past the end, in a group", B("\x0b\x12\x7f\x0c"), SB_ERR_MALFORMED, 0, 4,
-     "missing"},
+    {"a length past the end, in a group", B("\x0b\x12\x7f\x0c"), SB_ERR_MALFORMED, 0, 4, "missing"},
 };
 
 static void check_row(const struct row *row, sb_status st, int fields, const sb_error *err) {

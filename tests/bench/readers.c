@@ -5,7 +5,7 @@
 
 #include <syncblob/syncblob.h>
 
-#define READS 100000 /* per thread and run; so many that the time to wake a thread is negligible */
+#define READS 100000 /* per thread and run; enough to neglect the time to wake a thread */
 #define WORK  100    /* steps between two reads, about 100 ns */
 
 struct readers {

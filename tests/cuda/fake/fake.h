@@ -100,7 +100,7 @@ FAKE_API void fake_unlock(const int *held); /* may be NULL */
 /* --- for the fake NCCL ----------------------------------------------------------------- */
 
 /* Queues a gate: a kernel that uses [ptr, ptr + bytes) and is done once passes(user) returns true.
-   After earlier work of the stream, the fake driver calls passes(user) repeatedly under its lock. */
+   After earlier work of the stream, the fake driver calls passes(user), with its lock held. */
 FAKE_API CUresult fake_gate(CUcontext context, CUstream stream, bool (*passes)(void *user),
                             void *user, CUdeviceptr ptr, size_t bytes);
 /* Reserves a stream, or ends the reservation. Work on a reserved stream is a violation. */
