@@ -35,8 +35,8 @@ void sb__aligned_free(void *block) {
 
 #define LEASE_MILLISECONDS 60000 /* the kernel breaks a lease after 45 s */
 
-/* After open with O_NONBLOCK failed with EAGAIN because another process has a lease on the file,
-   waits a moment and returns true; else returns false. */
+/* If open failed with EAGAIN because another process has a lease on the regular file, waits a
+   moment and returns true, so that the caller retries. */
 static bool wait_for_lease(const char *path, uint32_t *waited) {
     const uint32_t pause = *waited < 16 ? *waited + 1 : 16;
     struct stat info;

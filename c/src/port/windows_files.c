@@ -15,7 +15,7 @@
 
 #define NAME_ATTEMPTS 100
 #define SHARE_ALL     (FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE)
-#define MOST_BYTES    ((size_t)1 << 30) /* per read or write call */
+#define MOST_BYTES    ((size_t)1 << 30) /* the maximum of one read or write call */
 
 static HANDLE handle_of(sb__file file) {
     return (HANDLE)file;
@@ -160,7 +160,7 @@ void sb__file_close(sb__file file) {
 
 /* --- replacing: before ------------------------------------------------------------------ */
 
-/* Checks that the old file can be replaced. A read-only file cannot, as with MoveFileEx. */
+/* Checks that the old file can be replaced. Fails for a read-only file, as MoveFileEx does. */
 static int check_old(HANDLE old, const char **what) {
     FILE_BASIC_INFO basic;
     struct sb__file_info info;

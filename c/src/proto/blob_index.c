@@ -16,7 +16,7 @@ struct dims {
 /* raw_data or raw_diff: values of any type in one field of bytes. The field is not repeated, so
    the last occurrence counts. */
 struct raw {
-    uint32_t offset, begin, size; /* offsets of the tag and of the bytes; their number */
+    uint32_t offset, begin, size; /* offsets of the tag and of the bytes; number of bytes */
     int32_t dtype;                /* 0: unknown */
 };
 
@@ -239,7 +239,7 @@ static sb_status judge_raw(const struct sb__path *path, const struct raw *raw, u
     return SB_OK;
 }
 
-/* Determines the payload of data (side 0) or diff (1). */
+/* Determines the payload of data, if `side` is 0, or of diff, if it is 1. */
 static sb_status judge_payload(const struct sb__path *path, const struct claims *claims,
                                uint32_t side, struct sb__payload *out, sb_error *err) {
     const bool is_wide = claims->payloads[side + 2].count > 0;

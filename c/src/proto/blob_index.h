@@ -17,8 +17,8 @@ struct sb__payload {
 
 struct sb__blob_index {
     uint32_t begin, end; /* the message */
-    bool legacy;         /* the shape came from num, channels, height, width */
-    bool is_c3d;         /* a message of C3D 1.0: the shape also came from length */
+    bool legacy;         /* the shape is from the fields num, channels, height and width */
+    bool is_c3d;         /* a message of C3D 1.0, whose shape is also from the field length */
     bool doubtful;       /* contains messages or texts at field numbers of Caffe's other formats */
     struct sb__shape shape;
     struct sb__payload data, diff; /* the payloads to read: double, else float, else raw */
@@ -35,7 +35,7 @@ sb_status sb__payload_check(const struct sb__blob_index *index, const struct sb_
 /* Checks the payloads that are present; if `whole`, also checks data that is absent. */
 sb_status sb__blob_index_check(const struct sb__blob_index *index, const struct sb__path *path,
                                bool whole, sb_error *err);
-/* Checks a message that is the whole source. Returns MALFORMED if it is another message. */
+/* Checks a message that is the whole source. Returns MALFORMED if it is not a BlobProto. */
 static inline sb_status sb__blob_index_check_source(const struct sb__blob_index *index,
                                                     const struct sb__source *source,
                                                     sb_error *err) {

@@ -22,7 +22,7 @@ struct copy {
     unsigned char *begin, *dst;
     int64_t first;      /* the first requested value */
     int64_t skip, left; /* values still to skip before the range, and still to copy */
-    int64_t present;    /* values in the message that were not yet passed */
+    int64_t present;    /* values of the message that were not yet skipped or copied */
     sb_error *err;
 };
 
@@ -221,7 +221,7 @@ sb_status sb__payload_copy(struct sb__reader *reader, const struct sb__path *pat
                         .err = err};
     struct sb__field field = {.end = payload->offset};
     sb_status st = SB_OK;
-    while (copy.left > 0 && /* fields outside the range were checked before */
+    while (copy.left > 0 && /* sb__blob_index has checked the fields after the range */
            (st = sb__wire_next(reader, path, index->end, &field, err)) == SB_OK &&
            field.number != 0) {
         st = copy_field(&copy, &field);

@@ -42,15 +42,15 @@ struct sb__sim_work {
     int32_t op;      /* SB_SIM_* or SB__SIM_* */
     void *dst;       /* the target: y of axpy, x of scale */
     const void *src; /* the source: x of axpy, asum and sumsq */
-    size_t bytes;    /* of dst and src each */
+    size_t bytes;    /* the size of dst, and of src */
     int32_t dtype;
     int64_t count;
     double alpha;
     double *result;
     void (*kernel)(void *user);
     void *user;
-    struct sb__sim_event *event; /* for record and wait: one reference */
-    struct sb__sim_block *block; /* for ready and free */
+    struct sb__sim_event *event; /* of a record or a wait, which owns one reference */
+    struct sb__sim_block *block; /* of SB__SIM_READY and SB__SIM_FREE */
 };
 
 /* A queued operation; a failed operation remains with its stream until its failure is reported. */
@@ -61,8 +61,8 @@ struct sb__sim_op {
     struct sb__sim_stream *after; /* [nullable] `after_ticket` of this stream must run first */
     uint64_t after_ticket;
     sb__thread thread; /* the thread that queued the operation */
-    bool embedded;     /* part of a block, freed with the block */
-    bool waits;        /* queued in LAZY: runs only for a wait */
+    bool embedded;     /* a member of a block, with which it is freed */
+    bool waits;        /* queued under SB_SIM_LAZY: runs only if a wait needs it */
     bool doomed;       /* will fail when it runs */
     bool scribbles;    /* its target must still be filled with garbage, when earlier work is done */
     bool captured;     /* failed, and an event that its thread recorded reports the failure */
@@ -76,12 +76,12 @@ struct sb__sim_stream {
     struct sb__sim_stream *ordered_with; /* the other blocking stream; NULL: non-blocking */
     struct sb__sim_op *head, *tail;
     uint64_t queued, done;       /* last assigned ticket, last executed ticket */
-    struct sb__sim_op *failures; /* failed operations that were not reported yet */
+    struct sb__sim_op *failures; /* failed operations that must still be reported */
 };
 
 /* An allocation. */
 struct sb__sim_block {
-    char *address; /* the device pointer; accesses fault */
+    char *address; /* the device pointer, which the host cannot access */
     size_t bytes;
     void *backing;   /* the bytes */
     bool user_owned; /* allocated by sb_sim_device::alloc */
@@ -98,7 +98,7 @@ struct sb__sim_segment {
 };
 
 struct sb__sim {
-    sb__recursive_mutex lock; /* kernels run under it and call sb_sim_address */
+    sb__recursive_mutex lock; /* held while kernels run, which call sb_sim_address */
 
     struct sb__sim_segment segments[SB__SIM_MAX_SEGMENTS];
     int32_t segment_count;

@@ -306,9 +306,8 @@ static void *record_elsewhere(void *user) {
     return record(f, f->own);
 }
 
-/* Another thread records an event after a failed copy, before the thread that queued the copy
-   records one. The latter may receive the failure from the other thread's event first; its own
-   event or wait still reports the failure. */
+/* Another thread records an event after a failed copy. If the thread that queued the copy receives
+   the failure from this event first, its own event or wait must still report the failure. */
 TEST(another_thread_s_event_does_not_consume_the_failure) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++)
         for (int by_event = 0; by_event < 2; by_event++) {
