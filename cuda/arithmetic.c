@@ -123,9 +123,9 @@ static sb_status warm_once(struct sb__cuda_device *device, struct sb__cuda_blas 
     return st;
 }
 
-/* Loads all kernels before the caller's first operation. If its own launch loaded a kernel and the
-   device were out of memory, it would fail, and an operation in place might already have written a
-   part of its result. */
+/* Loads all kernels before the caller's first operation. If an operation loaded its kernel itself,
+   it would fail on a device that is out of memory, and an operation in place might already have
+   written a part of its result. */
 static sb_status warm(struct sb__cuda_device *device, struct sb__cuda_blas *blas, sb_error *err) {
     if (atomic_load(&blas->is_warm))
         return SB_OK;

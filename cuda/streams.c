@@ -13,7 +13,7 @@ sb_stream sb__cuda_own_stream(void *opened) {
 }
 
 /* Orders the library's stream after the default streams of all threads, by an event on the legacy
-   stream, with which they are ordered. Fails while a blocking stream is captured, because CUDA then
+   stream, which waits for them. Fails while a blocking stream is captured, because CUDA then
    forbids the legacy stream, and to record the event would invalidate the capture. */
 sb_status sb__cuda_after_default(void *opened, sb_error *err) {
     const struct sb__cuda_device *device = opened;

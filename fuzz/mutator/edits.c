@@ -399,7 +399,7 @@ static bool mutate_value(struct edit *edit) {
     return true;
 }
 
-enum { SOME = 8, SOME_OR_NONE, PAYLOAD }; /* any field; also the end; as choose_payload */
+enum { SOME = 8, SOME_OR_NONE, PAYLOAD }; /* any field; any or the end; by choose_payload */
 
 /* Chooses a random field of the type; returns false if eight attempts find no such field. */
 static bool choose_field(struct edit *edit, unsigned type) {

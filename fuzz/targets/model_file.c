@@ -106,7 +106,7 @@ static void check_loaded(const struct run *run, const sb_blob *blob, const sb_bl
         fuzz_check(sb_blob_shape(blob)[i] == info->shape[i], "axis %d: %lld listed, %lld loaded", i,
                    (long long)info->shape[i], (long long)sb_blob_shape(blob)[i]);
     fuzz_check(blob_bytes(blob) == 0 || blob_has(blob, SB_DIFF) == (info->diff_count > 0),
-               "%lld values of diff are listed, not so many loaded", (long long)info->diff_count);
+               "the loaded diff is not the listed one of %lld values", (long long)info->diff_count);
 }
 
 /* Loads a blob; returns NULL if the file has no data for it. */

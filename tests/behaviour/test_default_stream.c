@@ -188,7 +188,7 @@ TEST_ON(rig, a_failed_read_leaves_the_bytes_on_the_device) {
 TEST_ON(rig, storage_of_a_read_that_may_still_run_is_not_freed) {
     const void *in;
     void *out;
-    for (int64_t waits = 0; waits <= 2; waits++) { /* how many stream waits fail as well */
+    for (int64_t waits = 0; waits <= 2; waits++) { /* how many stream waits also fail */
         reopen_without_default(f);
         rig_schedule(f, SB_SIM_LAZY, 0);
         sb_mem *mem = test_mem(f->context, BYTES);

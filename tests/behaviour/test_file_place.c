@@ -76,7 +76,7 @@ static bool as_nobody(const struct place *p, bool (*run)(const struct place *)) 
 
 static bool is_root(void) {
     if (geteuid() != 0)
-        print_message("skipped: only root may give files away\n");
+        print_message("skipped: only root may change owners\n");
     return geteuid() == 0;
 }
 

@@ -613,8 +613,8 @@ TEST(a_message_with_fields_of_another_format_is_not_a_blob) {
         }
 }
 
-/* A solver state is not accepted as a net. After a text in field 1, which is a number in solver
-   states, is appended, the message is accepted as a net. */
+/* A solver state is not accepted as a net. If a text in field 1 is appended, the message is
+   accepted as a net, because field 1 of a solver state is a number. */
 TEST(a_late_field_rules_out_another_format) {
     struct wire wire = {0};
     wire_number(&wire, 1, 4000);
@@ -859,8 +859,8 @@ struct span {
     size_t begin, value, end;
 };
 
-/* Returns the field that contains the offset `at` and is not inside another field, searching from
-   `from`. These fields of real files are varints and bytes. */
+/* Returns the outermost field that contains the offset `at`, searching from `from`. In real files
+   all such fields are varints or bytes. */
 static struct span field_at(const struct wire *file, size_t at, struct span from) {
     while (at >= from.end) {
         size_t i = from.begin = from.end;

@@ -117,7 +117,7 @@ TEST_ON(rig, a_memory_waits_for_any_number_of_streams) {
         rig_end_stream(f, streams[i]);
 }
 
-/* A stream that already runs after a transfer, because it is queued there, needs no event. */
+/* The stream on which a transfer is queued needs no event to run later work after it. */
 TEST_ON(rig, a_stream_is_not_ordered_after_itself) {
     const void *in;
     void *out;

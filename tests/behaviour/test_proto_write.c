@@ -165,8 +165,8 @@ static sb_status lend(void *user, int64_t layer, int64_t index, const sb_blob **
     return SB_OK;
 }
 
-/* The newest bytes are on the device, so a save downloads them. It replaces storage that was lent
-   read-only by the library's storage, and the deleter must run before the call returns. */
+/* The newest bytes are on the device, so a save downloads them. The download replaces the storage
+   that was lent read-only, and the deleter must run before the call returns. */
 TEST_ON(rig, test_a_write_ends_the_loan_that_it_replaces) {
     enum { TO_BUFFER, TO_FILE, TO_SINK, TO_MODEL, MODEL_TO_FILE, WAYS };
     unsigned char bytes[100];

@@ -784,7 +784,7 @@ TEST_ON(scene, work_that_fails_without_an_event_loses_the_device) {
     assert_status(SB_ERR_UNINITIALIZED, sb_blob_cpu(f->blob, SB_DATA, &in, &err));
 }
 
-/* A caller's stream has a mutable pointer. The event with which the library waits for it fails. */
+/* A caller uses a mutable pointer on a stream, and the library's event on this stream fails. */
 TEST(bytes_that_a_callers_stream_failed_to_write_are_not_returned) {
     for (int ask = 0; ask < ASKS; ask++) {
         struct scene s;

@@ -17,7 +17,7 @@ static const char *const reader_names[READERS] = {
 
 enum lending { OWN, LENT, LENT_TO_READ }; /* whose storage a blob has */
 
-enum { COUNT = 6, ROOM = 10 }; /* the values of the message, the elements of a larger blob */
+enum { COUNT = 6, ROOM = 10 }; /* elements of the message and of a larger blob */
 static const int64_t six[] = {COUNT};
 
 struct scene {
@@ -100,7 +100,7 @@ static sb_blob *filled(struct scene *s, int64_t count, int32_t head) {
     return blob;
 }
 
-/* Checks for the values of the message, followed by the blob's old values. */
+/* Checks that `found` has the values of the message, then the blob's old values. */
 static void assert_read(const float *found, int64_t count) {
     for (int i = 0; i < count; i++)
         assert_true(found[i] == (i < COUNT ? 100.0F : 0.0F) + (float)i);

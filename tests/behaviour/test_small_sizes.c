@@ -1,4 +1,4 @@
-/* Compiles base/checked.h with a size_t of 32 bits, to test it so also on hosts of 64 bits. */
+/* Compiles base/checked.h with a size_t of 32 bits, so that hosts of 64 bits test it, too. */
 #include "support.h"
 
 #undef PTRDIFF_MAX

@@ -16,7 +16,7 @@ enum { STACK_BYTES = 1 << 20, PROMISED_BYTES = 24 << 10 };
 struct scene {
     char file[64], other[96];
     sb_model *model;         /* opened from `file`, with an edit in a layer */
-    sb_blob *blob, *doubles; /* of the size of the model's blobs, of floats and of doubles */
+    sb_blob *blob, *doubles; /* floats and doubles, as many as in a blob of the model */
     sb_status status;
 };
 

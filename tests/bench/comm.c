@@ -166,7 +166,7 @@ static void blobs_gathered(struct world *w, int64_t length) {
 struct contestant {
     const char *name;
     void (*run)(struct world *w, int64_t argument);
-    int64_t argument; /* an enum work, or the number of floats of a piece */
+    int64_t argument; /* a value of enum work, or the floats of a piece */
     double samples[MOST_ROUNDS];
     double best, median;
 };

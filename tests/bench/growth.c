@@ -112,7 +112,7 @@ static void save_once(struct net *net) {
 static const struct step {
     const char *what;
     void (*once)(struct net *net);
-    /* NULL: nets of 1,000 layers. Searches, which have cache misses in large nets, need a peer. */
+    /* NULL: nets of 1,000 layers. In large nets searches cause cache misses, as the peer's do. */
     void (*peer)(struct net *net);
 } steps[] = {{"build", build_once, NULL},
              {"open", open_once, NULL},

@@ -36,8 +36,8 @@ enum fake_mode {
     FAKE_NOW,       /* the call fails and does nothing */
     FAKE_LATE,      /* the context is lost when the work runs */
     FAKE_STICKY,    /* the call fails and the context is lost */
-    FAKE_TRANSIENT, /* a wait for the work returns the failure, and the context remains usable, as
-                       with no real driver */
+    FAKE_TRANSIENT, /* a wait for the work returns the failure, and the context remains usable,
+                       unlike with any real driver */
     FAKE_EXIT,      /* the driver shuts down, as at process exit */
     FAKE_ALWAYS     /* as FAKE_NOW, for this call and all later calls until the fault is removed */
 };

@@ -285,7 +285,7 @@ static bool is_location(const CUmemLocation *location) {
            location->id < fake.settings[FAKE_DEVICES];
 }
 
-/* Fails for the pool's own device, whose access cannot change: so does the driver
+/* Fails for the pool's own device, whose access cannot change, as the driver does
    (NVIDIA/cuda-python, issue 2807). */
 CUresult CUDAAPI cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count) {
     BEGIN(INITIALISED);

@@ -246,7 +246,7 @@ static bool is_held(CUstream stream) {
 }
 
 /* Runs the first item of `stream` or, if an item of another stream must run before it, that item.
-   The search ends, because a blocking item was queued earlier. Returns false at a closed gate. */
+   The search ends, because each next item was queued earlier. Returns false at a closed gate. */
 static bool try_first(CUstream stream) {
     CUstream first = stream;
     for (CUstream b = first; b; b = blocker(first))
