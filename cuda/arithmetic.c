@@ -1,5 +1,5 @@
-/* Arithmetic. axpy and scale call cuBLAS, with scalars in host memory (the default mode of a
-   handle). The library's kernels compute the sums. */
+/* Arithmetic. axpy and scale call cuBLAS with `alpha` in host memory, the default mode of a handle.
+   asum and sumsq run the library's kernels. */
 #include "blas.h"
 
 #include <stdio.h>
@@ -104,8 +104,8 @@ static sb_status run_each(struct sb__cuda_device *device, struct sb__cuda_blas *
     return st;
 }
 
-/* Runs each kernel once, in the relaxed capture mode: loading a kernel may wait for the whole
-   context. */
+/* Runs each operation once, so that the driver loads its kernel. Uses the relaxed capture mode,
+   because the load may wait for the whole context, which other modes can forbid. */
 static sb_status warm_once(struct sb__cuda_device *device, struct sb__cuda_blas *blas,
                            sb_error *err) {
     sb_stream stream = (sb_stream)device->stream;
@@ -123,9 +123,9 @@ static sb_status warm_once(struct sb__cuda_device *device, struct sb__cuda_blas 
     return st;
 }
 
-/* Runs each kernel before the first operation, because the driver loads a kernel at its first
-   launch. If the device is out of memory, that launch fails, and an operation in place could
-   already have written a part of its result. */
+/* Loads all kernels before the caller's first operation. If an operation loaded its kernel itself,
+   it would fail on a device that is out of memory, and an operation in place might already have
+   written a part of its result. */
 static sb_status warm(struct sb__cuda_device *device, struct sb__cuda_blas *blas, sb_error *err) {
     if (atomic_load(&blas->is_warm))
         return SB_OK;
@@ -139,8 +139,8 @@ static sb_status warm(struct sb__cuda_device *device, struct sb__cuda_blas *blas
     return st;
 }
 
-/* Returns whether the failure `st` means that the device is out of memory. cuBLAS may then report
-   any failure: its guide states that a failed launch "can be caused by multiple reasons". */
+/* Returns whether the device is out of memory after the failure `st`. cuBLAS may report this as any
+   failure: its guide states that a failed launch "can be caused by multiple reasons". */
 static bool is_out_of_memory(struct sb__cuda_device *device, sb_status st) {
     return st == SB_ERR_OUT_OF_MEMORY || (st == SB_ERR_DEVICE_FAILURE && sb__cuda_is_full(device));
 }

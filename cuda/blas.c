@@ -23,8 +23,8 @@ static sb_status fail(const struct sb__cuda_device *device, sb__cublas_status st
     return sb_error_fill(err, status_of(status), (int32_t)status, message);
 }
 
-/* Waits for the library's stream and returns the driver's result: cuBLAS does not report a lost
-   device reliably. If a stream capture forbids the wait, returns that error instead. */
+/* Waits for the library's stream and returns the driver's result, because cuBLAS does not report a
+   lost device reliably. If a stream capture forbids the wait, returns that error instead. */
 static sb__cu_result ask_driver(const struct sb__cuda_device *device) {
     struct sb__cuda_visit visit;
     sb__cu_result result = sb__cuda_enter_stream(device, device->stream, &visit);
@@ -45,7 +45,7 @@ sb_status sb__cuda_blas_status(const struct sb__cuda_device *device, sb__cublas_
 
 /* --- handles ----------------------------------------------------------------------------- */
 
-/* A forked child never takes the lock, since it cannot open the driver. */
+/* Protects `handles`. A forked child never takes the lock, since it cannot open the driver. */
 static sb__mutex handles_lock = SB__MUTEX_INIT;
 static struct sb__cuda_blas *handles;
 
@@ -58,7 +58,7 @@ static sb_status create_handle(const struct sb__cuda_device *device, struct sb__
     sb__cublas_status status = blas->functions->cublasCreate_v2(&blas->handle);
     sb_status st = sb__cuda_blas_status(device, status, "cublasCreate", err);
     if (st == SB_ERR_DEVICE_FAILURE && status == SB__CUBLAS_STATUS_NOT_INITIALIZED)
-        st = err->code = SB_ERR_OUT_OF_MEMORY; /* cublasCreate's status if out of memory */
+        st = err->code = SB_ERR_OUT_OF_MEMORY; /* cublasCreate returns it if out of memory */
     (void)sb__cuda_leave(device, &visit, SB__CUDA_SUCCESS);
     return st;
 }
@@ -137,8 +137,8 @@ static sb_status begin(const struct sb__cuda_device *device, const struct sb__cu
     return st;
 }
 
-/* Retries a failure that occurs before the work is queued: after any failure of the device, callers
-   assume that the work may already have written its output. */
+/* Retries a failure that occurs before the work is queued, because after a DEVICE_FAILURE callers
+   assume that the work may have written its output. */
 static sb_status run_locked(const struct sb__cuda_device *device, const struct sb__cuda_blas *blas,
                             sb__cuda_task *task, const char *call, void *user, sb_stream stream,
                             sb_error *err) {

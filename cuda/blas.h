@@ -1,6 +1,6 @@
 /* A cuBLAS handle and the library's kernels, one set for each driver context of the process. A set
-   is never destroyed: the destruction of a handle waits for the whole device, and at process exit
-   cuBLAS may already have shut down. */
+   is never destroyed, because the destruction of a handle waits for the whole device, and because
+   at process exit cuBLAS may already have shut down. */
 #ifndef SB_CUDA_BLAS_H
 #define SB_CUDA_BLAS_H
 
@@ -16,7 +16,7 @@ struct sb__cuda_blas {
     sb__cu_module module; /* the library's kernels (sums.c) */
     sb__cu_function sums[4];
     atomic_bool is_warm; /* every kernel has run once */
-    sb__mutex lock;      /* held while the stream is set and the call runs */
+    sb__mutex lock;      /* held from cublasSetStream to the end of the call */
 };
 
 /* Returns the handle of the device's context, created at first use. Errors: UNSUPPORTED,
@@ -24,26 +24,26 @@ struct sb__cuda_blas {
 sb_status sb__cuda_blas_get(const struct sb__cuda_device *device, struct sb__cuda_blas **out,
                             sb_error *err);
 typedef sb__cublas_status sb__cuda_task(const struct sb__cuda_blas *blas, void *user);
-/* Runs `task`, which calls the cuBLAS function named `call`, with the handle locked and set to
-   `stream`: a handle has one stream at a time. */
+/* Runs `task`, which calls the cuBLAS function named `call`. Locks the handle and sets its stream
+   before, since a handle has one stream at a time. */
 sb_status sb__cuda_blas_run(const struct sb__cuda_device *device, struct sb__cuda_blas *blas,
                             sb__cuda_task *task, const char *call, void *user, sb_stream stream,
                             sb_error *err);
-/* Returns the status for `status` of the cuBLAS function `call`, and fills `err`. */
+/* Converts the result of the cuBLAS function `call` to the library's status, and fills `err`. */
 sb_status sb__cuda_blas_status(const struct sb__cuda_device *device, sb__cublas_status status,
                                const char *call, sb_error *err);
 
 /* --- sums.c ---------------------------------------------------------------------------------- */
 
-/* Indices into `sums`, for F32; add 1 for F64. */
+/* Indices of the F32 kernels in sb__cuda_blas::sums; add 1 for the F64 kernels. */
 enum sb__cuda_sum { SB__CUDA_ASUM = 0, SB__CUDA_SUMSQ = 2 };
 /* Makes the driver compile the kernels, once for a context. Errors: OUT_OF_MEMORY, UNSUPPORTED,
    DEVICE_FAILURE, DEVICE_LOST. */
 sb_status sb__cuda_load_sums(const struct sb__cuda_device *device, struct sb__cuda_blas *blas,
                              sb_error *err);
-/* Unloads kernels that were never used; skips kernels that are not loaded. */
+/* Unloads the kernels, if they are loaded; they must never have run. */
 void sb__cuda_unload_sums(const struct sb__cuda_device *device, const struct sb__cuda_blas *blas);
-/* Converts each element to double and adds doubles. Waits for the stream. */
+/* Adds the absolute values or the squares in double precision. Waits for the stream. */
 sb_status sb__cuda_sum(struct sb__cuda_device *device, const struct sb__cuda_blas *blas,
                        enum sb__cuda_sum kind, int32_t dtype, int64_t count, const void *x,
                        double *out, sb_stream stream, sb_error *err);

@@ -1,7 +1,7 @@
 /* Declarations of the parts of the CUDA driver API and of cuBLAS that the library uses, so that the
    build needs no toolkit. tests/cuda/fake/check_declarations.c compares them with the toolkits'
-   headers. Opaque structs have the tags of cuda.h and cublas_api.h, and enums of these headers are
-   unsigned int here: compatible types, so that the compiler can compare the prototypes. */
+   headers. For this comparison the types are compatible with NVIDIA's: opaque structs have the tags
+   of cuda.h and cublas_api.h, and enums of these headers are unsigned int here. */
 #ifndef SB_CUDA_DECLARATIONS_H
 #define SB_CUDA_DECLARATIONS_H
 
@@ -24,7 +24,7 @@ struct CUmemAccessDesc_st; /* laid out as struct sb__cu_access */
 typedef unsigned int sb__cublas_status; /* cublasStatus_t */
 typedef struct cublasContext *sb__cublas_handle;
 
-/* CUmemPoolProps, of CUDA 12.0 and later. */
+/* CUmemPoolProps as in CUDA 12.0 and later. */
 struct sb__cu_pool_properties {
     unsigned int alloc_type, handle_types, location_type;
     int location_id;

@@ -24,8 +24,8 @@ static bool is_current(const struct sb__cuda_device *device) {
     return false;
 }
 
-/* Pops the device's context. Retries only while that context is current, because a call may pop it
-   and still return an error of earlier work. */
+/* Pops the device's context, if sb__cuda_enter pushed it. Does not retry once the context is no
+   longer current, because a call may pop it and still return an error of earlier work. */
 static void pop(const struct sb__cuda_device *device, const struct sb__cuda_visit *visit) {
     sb__cu_context now;
     if (!visit->pushed)
@@ -61,8 +61,8 @@ sb__cu_result sb__cuda_enter(const struct sb__cuda_device *device, struct sb__cu
     return result;
 }
 
-/* On the legacy default stream the query fails while a blocking stream is captured. The query does
-   not disturb the capture; work on the legacy stream would. */
+/* For the legacy default stream, the query fails while any blocking stream is captured. Unlike work
+   on the legacy stream, the query does not invalidate the capture. */
 sb__cu_result sb__cuda_refuse_captured(const struct sb__cuda_device *device, sb__cu_stream stream,
                                        struct sb__cuda_visit *visit) {
     unsigned int capturing = SB__CU_STREAM_CAPTURE_STATUS_NONE;
@@ -116,8 +116,8 @@ sb__cu_result sb__cuda_leave(const struct sb__cuda_device *device,
     return result;
 }
 
-/* Uses the relaxed capture mode: the first retain creates the context and the last release destroys
-   it. Both may wait, as an allocation may, and other modes forbid this during a capture. */
+/* Uses the relaxed capture mode, because the first retain creates the context and the last release
+   destroys it. Both may wait for the device, which other modes forbid during a capture. */
 sb_status sb__cuda_retain(const struct sb__cuda_device *device, sb__cu_context *out,
                           sb_error *err) {
     struct sb__cuda_visit visit;
@@ -214,8 +214,8 @@ static sb_status find_device(struct sb__cuda_device *device, sb_error *err) {
     return sb_error_fill(err, SB_ERR_NO_DEVICE, 0, message);
 }
 
-/* Sets the highest threshold: the pool then keeps freed memory until a trim. Memory in use counts
-   toward the threshold, so with a lower threshold each wait could unmap all free memory. Also
+/* Sets the highest release threshold, so that the pool keeps freed memory until a trim. Memory in
+   use counts toward the threshold; with a lower one each wait could unmap all free memory. Also
    forbids allocations that wait for a free on another stream, because a collective on that stream
    may be waiting for another rank. */
 static sb__cu_result set_up_pool(const struct sb__cuda_device *device,
@@ -231,7 +231,7 @@ static sb__cu_result set_up_pool(const struct sb__cuda_device *device,
     return sb__cuda_named(visit, result, "cuMemPoolSetAttribute");
 }
 
-/* Creates a private pool: the default pool has the application's settings. */
+/* Creates a private pool, since the device's default pool has the application's settings. */
 static sb__cu_result create_pool(struct sb__cuda_device *device, struct sb__cuda_visit *visit) {
     struct sb__cu_pool_properties properties = {
         .alloc_type = SB__CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -261,7 +261,7 @@ static sb__cu_result create_stream(struct sb__cuda_device *device, struct sb__cu
                           "cuStreamCreate");
 }
 
-/* Needs no wait: a destroyed pool frees its memory after the work that still uses it. */
+/* Needs no wait, since the driver frees a destroyed pool's memory when no work uses it any more. */
 static void destroy_pool(struct sb__cuda_device *device) {
     if (device->pool)
         SB__CUDA_RELEASE(device->cu->cuMemPoolDestroy(device->pool));
@@ -281,8 +281,8 @@ static void destroy_in_context(struct sb__cuda_device *device) {
     destroy_pool(device);
 }
 
-/* Destroys the stream, the events and the pool, as far as they exist. If the context cannot be
-   entered, destroys only the pool, which needs no current context. */
+/* Destroys the stream, the events and the pool, if they were created. If the context cannot be made
+   current, destroys only the pool, which needs no current context. */
 static void destroy_parts(struct sb__cuda_device *device) {
     struct sb__cuda_visit visit;
     const sb__cu_result entered = sb__cuda_enter_to_free(device, &visit);
@@ -295,8 +295,8 @@ static void destroy_parts(struct sb__cuda_device *device) {
     sb__cuda_end_kept(device, sb__cuda_is_sticky(entered));
 }
 
-/* Reads the context's id, and whether its waits spin or block, as the application has chosen. A
-   wait for an event follows a flag of the event, so events get the same setting. */
+/* Reads the context's id, and whether the application has chosen waits that spin or that block. A
+   wait for an event follows a flag of the event, so the library's events get the same setting. */
 static sb_status identify(struct sb__cuda_device *device, sb_error *err) {
     unsigned int flags = 0;
     int active = 0;

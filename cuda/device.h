@@ -1,6 +1,6 @@
-/* An opened CUDA device: its retained primary context, a stream and a pool of the library. Calls of
-   the driver are made between sb__cuda_enter and sb__cuda_leave, which make that context current on
-   the thread and restore the previous one. */
+/* An opened CUDA device: its retained primary context, and a stream and a pool of the library. The
+   driver is called between sb__cuda_enter, which makes this context current on the thread, and
+   sb__cuda_leave, which restores the previous context. */
 #ifndef SB_CUDA_DEVICE_H
 #define SB_CUDA_DEVICE_H
 
@@ -71,7 +71,7 @@ struct sb__cuda_device {
 sb_status sb__cuda_open(void *user, int32_t ordinal, void **out, sb_error *err);
 void sb__cuda_close(void *device);
 
-/* The state of calls between enter and leave: the failed call, and the state to restore. */
+/* What sb__cuda_leave must restore, and the name of the call that failed. */
 struct sb__cuda_visit {
     const char *call;  /* the failed call, as passed to sb__cuda_named */
     unsigned int mode; /* the capture mode to restore */
@@ -87,61 +87,61 @@ static inline sb__cu_result sb__cuda_named(struct sb__cuda_visit *visit, sb__cu_
     return result;
 }
 
-/* Begins calls of the driver on this thread: makes the context current and the capture mode
-   relaxed, so that the calls may allocate while a stream is captured. On failure the caller must
-   not leave, and `visit` names the failed call. */
+/* Makes the context current on this thread, and the capture mode relaxed, so that calls of the
+   driver may allocate while a stream is captured. After a failure the caller must not call
+   sb__cuda_leave, and `visit` has the name of the failed call. */
 sb__cu_result sb__cuda_enter(const struct sb__cuda_device *device, struct sb__cuda_visit *visit);
-/* Fails if work on `stream` would join a capture or invalidate it. Succeeds without a query if
-   `stream` is the library's and no caller has it. Call between enter and leave. */
+/* Fails if work on `stream` would join or invalidate a stream capture. Does not query the library's
+   own stream until a caller has received it. Call between enter and leave. */
 sb__cu_result sb__cuda_refuse_captured(const struct sb__cuda_device *device, sb__cu_stream stream,
                                        struct sb__cuda_visit *visit);
 /* Calls sb__cuda_enter, then sb__cuda_refuse_captured for `stream`. */
 sb__cu_result sb__cuda_enter_stream(const struct sb__cuda_device *device, sb__cu_stream stream,
                                     struct sb__cuda_visit *visit);
 /* As sb__cuda_enter_stream, but does not change the thread's capture mode. For calls that only
-   queue a kernel, an event or a wait: captures of other streams do not forbid them. */
+   queue a kernel, an event or a wait, which captures of other streams do not forbid. */
 sb__cu_result sb__cuda_enter_queue(const struct sb__cuda_device *device, sb__cu_stream stream,
                                    struct sb__cuda_visit *visit);
 /* Calls sb__cuda_enter up to SB__CUDA_TRIES times, before a free or a wait for an event. */
 sb__cu_result sb__cuda_enter_to_free(const struct sb__cuda_device *device,
                                      struct sb__cuda_visit *visit);
-/* Calls sb__cuda_enter_stream up to SB__CUDA_TRIES times, before a wait for `stream`: callers may
-   treat a failure of a wait as a failure of the work. */
+/* Calls sb__cuda_enter_stream up to SB__CUDA_TRIES times, before a wait for `stream`. Retries,
+   because callers may treat a failed wait as failed work. */
 sb__cu_result sb__cuda_enter_to_wait(const struct sb__cuda_device *device, sb__cu_stream stream,
                                      struct sb__cuda_visit *visit);
-/* Ends the calls; returns `result`. */
+/* Restores the thread's context and capture mode; returns `result`. */
 sb__cu_result sb__cuda_leave(const struct sb__cuda_device *device,
                              const struct sb__cuda_visit *visit, sb__cu_result result);
-/* Calls sb__cuda_leave with the result of `call`; if it failed, records its name. */
+/* If `result` is a failure, records the name `call`; then calls sb__cuda_leave. */
 static inline sb__cu_result sb__cuda_leave_after(const struct sb__cuda_device *device,
                                                  struct sb__cuda_visit *visit, sb__cu_result result,
                                                  const char *call) {
     return sb__cuda_leave(device, visit, sb__cuda_named(visit, result, call));
 }
 
-/* Retain and release the device's primary context, in the relaxed capture mode. */
+/* Retain and release the device's primary context. */
 sb_status sb__cuda_retain(const struct sb__cuda_device *device, sb__cu_context *out, sb_error *err);
 void sb__cuda_release(const struct sb__cuda_device *device);
 
-/* Returns the status for `result` of `call`, and fills `err`. */
+/* Converts the result of the driver's function `call` to a status, and fills `err`. */
 sb_status sb__cuda_status(const struct sb__cuda_device *device, sb__cu_result result,
                           const char *call, sb_error *err);
-/* Converts DEINITIALIZED to success: once the driver has shut down, at exit, work is complete. */
+/* Converts DEINITIALIZED to success, because work is complete once the driver has shut down. */
 static inline sb__cu_result sb__cuda_done(sb__cu_result result) {
     return result == SB__CUDA_ERROR_DEINITIALIZED ? (sb__cu_result)SB__CUDA_SUCCESS : result;
 }
 
-/* Returns whether the context is lost after the error: every later call then returns the same
+/* Returns whether the error means that the context is lost: every later call returns the same
    error. */
 int sb__cuda_is_sticky(sb__cu_result result);
 
-/* Returns whether the result of a wait shows that the work has ended. On a lost device the work has
-   ended, too. */
+/* Returns whether the result of a wait shows that the work has ended: the wait succeeded, or the
+   device is lost. */
 static inline bool sb__cuda_is_over(sb__cu_result wait) {
     return wait == SB__CUDA_SUCCESS || sb__cuda_is_sticky(wait);
 }
 
-/* The number of tries of a call whose failure cannot be reported: it may fail twice. */
+/* How often a call whose failure cannot be reported is tried. */
 #define SB__CUDA_TRIES 3
 
 /* Retries a call that frees an object, unless its error shows that the context is lost. */
@@ -165,12 +165,12 @@ static inline sb__cu_stream sb__cuda_stream(sb_stream stream) {
 
 /* --- siblings.c ------------------------------------------------------------------------------ */
 
-/* Add an opened device to the list, and remove a device before it is closed. */
+/* Add an opened device to the list of open devices, and remove it before it is closed. */
 void sb__cuda_siblings_join(struct sb__cuda_device *device);
 void sb__cuda_siblings_part(struct sb__cuda_device *device);
-/* Trims the pools of all contexts of this device. A pool keeps memory whose free is queued behind
-   unfinished work, or on a stream that a caller holds (until the pool's context waits for the
-   stream). Call between enter and leave. */
+/* Trims the pools of all contexts of this device. This does not release memory whose free is still
+   queued, or was queued on a stream that a caller has and that the pool's context has not waited
+   for since. Call between enter and leave. */
 void sb__cuda_siblings_trim(const struct sb__cuda_device *device);
 /* Records that a caller has the device's stream and may capture it: other contexts no longer query
    the stream. */
@@ -178,26 +178,26 @@ void sb__cuda_siblings_expose(struct sb__cuda_device *device);
 
 /* --- kept.c ---------------------------------------------------------------------------------- */
 
-/* Keep memory that work on `stream` may still use until a wait for that work succeeds. The memory
-   is leaked, and counted, if `stream` is not the library's, or if the host has no memory for an
-   entry. Before sb__cuda_keep_parts the caller sets the kind and the size in the entry. */
+/* Add memory that work on `stream` may still use to the list of kept memory, until a wait for that
+   work succeeds. If `stream` is not the library's, or no memory is left for an entry, the memory
+   counts as leaked. The caller of sb__cuda_keep_parts sets the entry's kind and size first. */
 void sb__cuda_keep_parts(struct sb__cuda_device *device, struct sb__cuda_kept *entry,
                          sb_stream stream);
 void sb__cuda_keep(struct sb__cuda_device *device, enum sb__cuda_kept_kind kind, void *ptr,
                    size_t bytes, sb_stream stream);
 bool sb__cuda_keeps_any(const struct sb__cuda_device *device);
-/* Frees memory that no work on any stream uses; returns false if the driver refuses. Call between
-   enter and leave. */
+/* Frees memory that no stream uses any more; returns false if the driver fails to free it. Call
+   between enter and leave. */
 bool sb__cuda_try_free(const struct sb__cuda_device *device, enum sb__cuda_kept_kind kind,
                        void *ptr);
 /* Waits for `stream`; if that is the library's stream, frees kept memory. Call between enter and
    leave. */
 sb__cu_result sb__cuda_wait(struct sb__cuda_device *device, sb__cu_stream stream);
-/* Queues frees of kept blocks of a pool behind the work on the library's stream. Call between enter
-   and leave. */
+/* Queues the frees of kept device memory of a pool on the library's stream. Call between enter and
+   leave. */
 void sb__cuda_free_kept(struct sb__cuda_device *device);
-/* Empties the list before the device closes. Counts the memory as leaked, unless `is_gone`: the
-   destruction of the context has freed it. */
+/* Empties the list before the device closes. The memory counts as leaked, unless `is_gone`, which
+   means that the destruction of the context has freed it. */
 void sb__cuda_end_kept(struct sb__cuda_device *device, bool is_gone);
 
 /* --- memory.c, pinned.c, streams.c, arithmetic.c: the other slots of the table --------------- */
@@ -206,10 +206,10 @@ sb_status sb__cuda_alloc(void *device, size_t bytes, sb_stream stream, void **ou
 /* Frees unused slabs, waits for memory freed on the library's stream, and returns the pool's free
    memory to the driver. */
 void sb__cuda_trim(void *device);
-/* Makes room on a device that is out of memory: waits as sb__cuda_trim does, and trims the pools of
-   all contexts of the device. */
+/* Frees memory of a device that is out of memory: waits as sb__cuda_trim does, and trims the pools
+   of all contexts of the device. */
 void sb__cuda_make_room(struct sb__cuda_device *device);
-/* Returns whether the device has no free page. */
+/* Returns whether an allocation of one page of the device fails as out of memory. */
 bool sb__cuda_is_full(struct sb__cuda_device *device);
 void sb__cuda_free(void *device, void *ptr, size_t bytes, sb_stream stream);
 sb_status sb__cuda_zero(void *device, void *dst, size_t bytes, sb_stream stream, sb_error *err);

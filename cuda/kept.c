@@ -1,5 +1,5 @@
-/* Memory that could not be freed: the driver refused, or work may still use the memory and a wait
-   for that work failed or was impossible. The next successful wait frees it. */
+/* Kept memory: the driver failed to free it, or work may still use it and a wait for that work
+   failed or was impossible. The next successful wait for the library's stream frees it. */
 #include "device.h"
 
 #include "context/context.h"
@@ -60,7 +60,7 @@ void sb__cuda_keep(struct sb__cuda_device *device, enum sb__cuda_kept_kind kind,
     sb__cuda_keep_parts(device, entry, stream);
 }
 
-/* --- freeing; between enter and leave -------------------------------------------------------- */
+/* --- freeing, called between enter and leave ------------------------------------------------- */
 
 bool sb__cuda_try_free(const struct sb__cuda_device *device, enum sb__cuda_kept_kind kind,
                        void *ptr) {
@@ -110,7 +110,7 @@ void sb__cuda_free_kept(struct sb__cuda_device *device) {
     }
 }
 
-/* Does not free PARTS: the device may still write to that memory. */
+/* Does not free memory of the kind PARTS, to which the device may still write. */
 void sb__cuda_end_kept(struct sb__cuda_device *device, bool is_gone) {
     struct sb__cuda_kept *next = take_all(device);
     while (next) {

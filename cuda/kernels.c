@@ -1,12 +1,11 @@
 #include "kernels.h"
 
-/* Adds elements in double and stores one sum for each thread, at sums[thread]. A thread adds
-   vectors of 16 bytes: those with the numbers thread, thread + threads and so on. It adds four
-   vectors at a time, with a separate sum for each, so that four loads are in flight. The first
-   threads also add the elements before the first aligned vector and after the last one. The driver
-   compiles the kernels for its device. The fake driver interprets every instruction used here.
-   `shift` is the binary logarithm of an element's size in bytes, `vector` that of the number of
-   elements in a vector. */
+/* A kernel in PTX that adds elements in double and stores each thread's sum in sums[thread]. A
+   thread adds the vectors of 16 bytes with the numbers thread, thread + threads and so on. It adds
+   four vectors at a time to four sums, so that four loads are in flight. The first threads also add
+   the elements before the first aligned vector and after the last one. The driver compiles the
+   kernels for its device. The fake driver interprets every instruction used here. An element has
+   2^shift bytes, and a vector has 2^vector elements. */
 #define STRING(name)  STRING_(name)
 #define STRING_(name) #name
 #define LINE(text)    "    " text ";\n"
@@ -50,12 +49,12 @@
     ALONE(ADD)                                                                                     \
     "vectors:\n"                                                                                   \
     LINE("sub.s64 %l10, %l1, %l5")                                                                 \
-    LINE("shr.u64 %l10, %l10, " vector) /* vectors */                                              \
+    LINE("shr.u64 %l10, %l10, " vector) /* number of vectors */                                    \
     LINE("shl.b64 %l11, %l5, " shift)                                                              \
     LINE("add.s64 %l11, %l0, %l11")                                                                \
     LINE("shl.b64 %l6, %l3, 4")                                                                    \
-    LINE("add.s64 %l6, %l11, %l6") /* the first one of this thread */                              \
-    LINE("shl.b64 %l12, %l4, 4") /* bytes to the next one */                                       \
+    LINE("add.s64 %l6, %l11, %l6") /* this thread's first vector */                                \
+    LINE("shl.b64 %l12, %l4, 4") /* bytes to its next vector */                                    \
     LINE("shl.b64 %l14, %l4, 1")                                                                   \
     LINE("add.s64 %l14, %l14, %l4")                                                                \
     LINE("mov.b64 %l13, %l3")                                                                      \
@@ -124,7 +123,7 @@
     ADD("5", "0")                                                                                  \
     ADD("6", "1") ADD("7", "1") ADD("8", "2") ADD("9", "2") ADD("10", "3") ADD("11", "3")
 
-/* Add an element in a register to a sum. */
+/* Add the absolute value or the square of an element, which is in a register, to a sum. */
 #define ABSOLUTE_F32(x, sum) LINE("cvt.f64.f32 %d12, %f" x) ABSOLUTES("12", sum)
 #define SQUARE_F32(x, sum)   LINE("cvt.f64.f32 %d12, %f" x) SQUARE_F64("12", sum)
 #define ABSOLUTE_F64(x, sum) ABSOLUTES(x, sum)
@@ -133,7 +132,7 @@
     LINE("add.f64 %d" sum ", %d" sum ", %d12")
 #define SQUARE_F64(x, sum) LINE("fma.rn.f64 %d" sum ", %d" x ", %d" x ", %d" sum)
 
-/* The version and the target are those of the oldest devices that CUDA 12 supports. */
+/* The .target is the oldest device that CUDA 12 supports, .version a PTX version that has it. */
 /* clang-format off */
 __extension__ /* allows the length of the string */
 const char sb__cuda_kernels[] =

@@ -1,11 +1,11 @@
-/* The library's kernels: sums in double. */
+/* The library's kernels, which add in double precision. */
 #ifndef SB_CUDA_KERNELS_H
 #define SB_CUDA_KERNELS_H
 
 /* Threads of a block. */
 #define SB__CUDA_THREADS 256
 
-/* PTX: sb_asum_f32, sb_asum_f64, sb_sumsq_f32 and sb_sumsq_f64, each of (x, count, sums). */
+/* PTX of sb_asum_f32, sb_asum_f64, sb_sumsq_f32, sb_sumsq_f64: parameters (x, count, sums). */
 extern const char sb__cuda_kernels[];
 
 #endif

@@ -27,7 +27,7 @@ struct entry {
 static const struct entry driver_entries[] = {SB__CUDA_FUNCTIONS(DRIVER_ENTRY)};
 static const struct entry cublas_entries[] = {SB__CUBLAS_FUNCTIONS(CUBLAS_ENTRY)};
 
-/* Fills the table. Returns the name of the first missing function; NULL if the library has all. */
+/* Fills the table. Returns the name of the first function that the library lacks, or NULL. */
 static const char *fill(void *library, void *table, const struct entry *entries, size_t count) {
     for (size_t i = 0; i < count; i++) {
         void *address = sb__library_symbol(library, entries[i].symbol);
@@ -99,8 +99,8 @@ static sb_status load_driver(struct sb__cuda_driver *driver, sb_error *err) {
     return st;
 }
 
-/* If several threads load a table at once, all use the table that is published first. No lock is
-   used, because a forked child could inherit a locked lock. */
+/* If several threads load a table at once, all use the table that is published first. There is no
+   lock, because a forked child could inherit it locked. */
 sb_status sb__cuda_driver_open(const struct sb__cuda_driver **out, sb_error *err) {
     static _Atomic(struct sb__cuda_driver *) published;
     struct sb__cuda_driver *driver = atomic_load(&published);
@@ -128,8 +128,8 @@ sb_status sb__cuda_driver_open(const struct sb__cuda_driver **out, sb_error *err
 
 /* --- cuBLAS ------------------------------------------------------------------------- */
 
-/* Prefers a cuBLAS that the process has loaded, perhaps PyTorch's: a second cuBLAS would need as
-   much memory again. */
+/* Prefers a cuBLAS that the process has already loaded, for example by PyTorch, because a second
+   copy would double cuBLAS's memory. */
 static void *find_cublas(int driver_version, char *cause) {
     const bool is_new = driver_version >= 13000;
     void *library = is_new ? sb__library_loaded(CUBLAS_13) : NULL;

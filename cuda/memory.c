@@ -12,7 +12,7 @@ static sb__cu_result alloc(const struct sb__cuda_device *device, size_t bytes, s
     return sb__cuda_named(visit, device->cu->cuMemAlloc_v2(out, bytes), "cuMemAlloc");
 }
 
-/* Waits before the trim: memory freed on the library's stream counts as used until a wait. */
+/* Waits before the trim, because memory freed on the library's stream counts as used until then. */
 static sb__cu_result trim_pool(struct sb__cuda_device *device, struct sb__cuda_visit *visit) {
     sb__cu_result result = sb__cuda_refuse_captured(device, device->stream, visit);
     if (result == SB__CUDA_SUCCESS)
@@ -35,8 +35,8 @@ static sb__cu_result make_room(struct sb__cuda_device *device, struct sb__cuda_v
     return result;
 }
 
-/* Retries after a trim: if the device is out of memory, the library's pools may have free memory in
-   pieces that are too small, or memory whose free is still queued. */
+/* Retries after a trim, because on a device that is out of memory the library's pools may have free
+   memory in pieces that are too small, or memory whose free is still queued. */
 static sb__cu_result alloc_or_trim(struct sb__cuda_device *device, size_t bytes,
                                    sb__cu_stream stream, sb__cu_ptr *out,
                                    struct sb__cuda_visit *visit) {
@@ -86,7 +86,7 @@ static void keep(struct sb__cuda_device *device, const struct freed *block) {
     sb__cuda_keep(device, SB__CUDA_KEPT_BLOCK, block->ptr, block->bytes, block->stream);
 }
 
-/* Waits, then calls cuMemFree, which also frees memory of a pool that no work uses. */
+/* Waits for the block's stream, then calls cuMemFree, which accepts memory of a pool. */
 static void free_now(struct sb__cuda_device *device, const struct freed *block) {
     sb__cu_result result = sb__cuda_wait(device, sb__cuda_stream(block->stream));
     if (!sb__cuda_is_over(result))
@@ -193,11 +193,11 @@ sb_status sb__cuda_copy(void *opened, void *dst, const void *src, size_t bytes, 
 /* --- the caller's pointers ------------------------------------------------------------ */
 
 struct region {
-    sb__cu_context context; /* NULL: memory of a pool, or mapped by virtual addresses */
-    sb__cu_pool pool;       /* NULL: not of a pool */
+    sb__cu_context context; /* NULL for memory from a pool or from cuMemMap */
+    sb__cu_pool pool;       /* NULL for memory that is not from a pool */
     unsigned int memory_type;
     int ordinal;
-    bool is_mapped; /* start and bytes are those of one mapping; another may follow */
+    bool is_mapped; /* `start` and `bytes` are one mapping of cuMemMap; another may follow it */
     sb__cu_ptr start;
     size_t bytes;
 };
@@ -212,8 +212,8 @@ static sb__cu_result ask(const struct sb__cuda_device *device, sb__cu_ptr ptr, s
     return device->cu->cuPointerGetAttributes(6, attributes, values, ptr);
 }
 
-/* Narrows the range of mapped memory to one mapping, since the whole range may contain addresses
-   that are not mapped. Changes nothing if the driver does not know the attributes of mappings. */
+/* Narrows the range of memory from cuMemMap to one mapping, since the whole range may contain
+   unmapped addresses. Changes nothing if the driver does not have the attributes of mappings. */
 static sb__cu_result ask_for_mapping(const struct sb__cuda_device *device, sb__cu_ptr ptr,
                                      struct region *out) {
     unsigned int attributes[] = {SB__CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR,
@@ -230,7 +230,7 @@ static sb__cu_result ask_for_mapping(const struct sb__cuda_device *device, sb__c
     return SB__CUDA_SUCCESS;
 }
 
-/* For an unknown pointer the driver returns zeros without an error. */
+/* Asks the driver about a pointer. For an unknown pointer it returns zeros, not an error. */
 static sb_status look_up(const struct sb__cuda_device *device, sb__cu_ptr ptr, struct region *out,
                          sb_error *err) {
     struct sb__cuda_visit visit;
@@ -245,7 +245,7 @@ static sb_status look_up(const struct sb__cuda_device *device, sb__cu_ptr ptr, s
     return sb__cuda_status(device, result, visit.call, err);
 }
 
-/* Accepts managed memory: the driver reports it as device memory. */
+/* Checks the device and the context. Accepts managed memory, whose type is device memory. */
 static sb_status check_region(const struct sb__cuda_device *device, const struct region *region,
                               const void *ptr, sb_error *err) {
     char message[sizeof err->message];

@@ -1,28 +1,28 @@
-/* Page-locked host memory. An allocation by the driver takes long, and a free waits for the device.
-   So small buffers come from slabs, in sizes that are powers of two. Slabs stay until a trim. */
+/* Page-locked host memory. An allocation by the driver takes long, and a free waits for the device,
+   so small buffers are parts of slabs, which remain until a trim. Each slab has one buffer size. */
 #include "device.h"
 
 #include <stdlib.h>
 
 #define SMALLEST ((size_t)64)
 #define LARGEST  (SMALLEST << (SB__CUDA_SLAB_CLASSES - 1))
-/* The size of the first slab of a class, at least four buffers. Each further slab of the class is
-   twice as large, up to DOUBLINGS times, so that there are few slabs. */
+/* The size of the first slab of a class, unless four buffers are larger. Each further slab of the
+   class is twice as large, up to DOUBLINGS times, so that there are few slabs. */
 #define SLAB      ((size_t)64 << 10)
 #define DOUBLINGS 8
 
 struct sb__cuda_slab {
     struct sb__cuda_slab *next;
     char *start;
-    size_t bytes, carved; /* carved: the bytes handed out so far, from the start */
-    uint32_t used, spare; /* buffers in use; released buffers */
+    size_t bytes, carved; /* bytes of the slab, and those before its first unused buffer */
+    uint32_t used, spare; /* numbers of buffers in use, and of released buffers */
     uint32_t spares[];    /* indices of the released buffers */
 };
 
 /* --- the driver's memory -----------------------------------------------------------------------
  */
 
-/* Allocates portable memory: it counts as page-locked in every context of the process. */
+/* Allocates portable memory, which is page-locked for every context of the process. */
 static sb_status take(const struct sb__cuda_device *device, size_t bytes, void **out,
                       sb_error *err) {
     struct sb__cuda_visit visit;
@@ -49,7 +49,7 @@ static void give(struct sb__cuda_device *device, void *ptr, size_t bytes) {
         sb__cuda_keep(device, SB__CUDA_KEPT_PINNED, ptr, bytes, (sb_stream)device->stream);
 }
 
-/* --- slabs; the lock is held ----------------------------------------------------------------- */
+/* --- slabs, used under the lock -------------------------------------------------------------- */
 
 static int class_of(size_t bytes) {
     int class = 0;

@@ -1,10 +1,10 @@
-/* The list of open devices of the process. Each context has a separate pool; if the device is out
-   of memory, a context trims the pools of the others too. */
+/* The list of open devices of the process. Each context of the library has a separate pool; if the
+   device is out of memory, a context also trims the pools of the other contexts. */
 #include "device.h"
 
-/* Held while pools are trimmed, so that no pool is destroyed meanwhile. The holder does not wait
-   for work: that work may wait for a thread that needs the lock. A forked child never takes the
-   lock, since it cannot open the driver. */
+/* Held while pools are trimmed, so that no pool is destroyed meanwhile. The holder must not wait
+   for a stream, whose work may wait for a thread that needs the lock. A forked child never takes
+   the lock, since it cannot open the driver. */
 static sb__mutex lock = SB__MUTEX_INIT;
 static struct sb__cuda_device *first;
 
@@ -24,8 +24,8 @@ void sb__cuda_siblings_part(struct sb__cuda_device *device) {
     sb__mutex_unlock(&lock);
 }
 
-/* Queries the stream first: freed memory counts as used until a query. Skips the query if a caller
-   has the stream, since the query would invalidate a capture. */
+/* Queries the stream first, because freed memory counts as used until a query or a wait. Skips the
+   query if a caller has the stream and may capture it: a query would invalidate the capture. */
 static void trim(const struct sb__cuda_device *device) {
     if (!atomic_load(&device->caller_has_stream))
         (void)device->cu->cuStreamQuery(device->stream);

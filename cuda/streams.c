@@ -1,9 +1,10 @@
-/* Streams and events. Streams of callers are the driver's raw handles. */
+/* Streams and events. An sb_stream is the driver's CUstream. */
 #include "device.h"
 
 #include <string.h>
 
-/* The core makes the first call. Each later call exposes the stream to a caller of the library. */
+/* The first call is the core's. Any later call passes the stream to a caller of the library, who
+   may capture it. */
 sb_stream sb__cuda_own_stream(void *opened) {
     struct sb__cuda_device *device = opened;
     if (atomic_exchange(&device->core_has_stream, true))
@@ -11,10 +12,9 @@ sb_stream sb__cuda_own_stream(void *opened) {
     return (sb_stream)device->stream;
 }
 
-/* Orders the library's stream after all default streams, by an event on the legacy stream: a
-   per-thread default stream is ordered only with that stream. Fails while a blocking stream is
-   captured: CUDA then forbids the use of the legacy stream, and a record there would invalidate the
-   capture. */
+/* Orders the library's stream after the default streams of all threads, by an event on the legacy
+   stream, which waits for them. Fails while a blocking stream is captured, because CUDA then
+   forbids the legacy stream, and to record the event would invalidate the capture. */
 sb_status sb__cuda_after_default(void *opened, sb_error *err) {
     const struct sb__cuda_device *device = opened;
     struct sb__cuda_visit visit;
@@ -43,7 +43,7 @@ static sb__cu_result inspect(const struct sb__cuda_device *device, sb__cu_stream
     return sb__cuda_leave(device, visit, result);
 }
 
-/* The calls that query the stream's context and capture state do not disturb a capture. */
+/* Calls only functions that do not invalidate a capture of the stream. */
 sb_status sb__cuda_check_stream(void *opened, sb_stream stream, sb_error *err) {
     const struct sb__cuda_device *device = opened;
     sb__cu_context context = NULL;
@@ -75,8 +75,8 @@ sb_status sb__cuda_check_stream(void *opened, sb_stream stream, sb_error *err) {
     return SB_OK;
 }
 
-/* Returns the status of a wait. OUT_OF_MEMORY becomes DEVICE_FAILURE, after which the core retries
-   the wait: otherwise the core would free host memory that a copy still uses. */
+/* Returns the status of a wait. Replaces OUT_OF_MEMORY by DEVICE_FAILURE, after which the core
+   retries the wait; otherwise it would free host memory that a copy still uses. */
 static sb_status wait_status(const struct sb__cuda_device *device, sb__cu_result result,
                              const char *call, sb_error *err) {
     sb_status st = sb__cuda_status(device, sb__cuda_done(result), call, err);
@@ -113,8 +113,8 @@ static bool keep_spare(struct sb__cuda_events *events, sb__cu_event event) {
     return kept;
 }
 
-/* Records `*event`, or a new event if NULL. A spare event can be recorded again, because a stream
-   that waits for the old record continues to wait for that record. */
+/* Records `*event`, or a new event if it is NULL. `*event` may have been recorded before, because
+   streams that wait for an old record do not wait for the new one. */
 static sb__cu_result record(struct sb__cuda_device *device, sb__cu_stream stream,
                             sb__cu_event *event, struct sb__cuda_visit *visit) {
     sb__cu_result result = SB__CUDA_SUCCESS;

@@ -1,6 +1,6 @@
-/* Sums by the library's kernels: cuBLAS would add floats in single precision, and would wait for
-   the device while its handle is locked. The first launch makes one sum for each thread; a second
-   launch adds these sums if they are many; the host adds the rest. */
+/* Sums by the library's kernels, because cuBLAS adds floats in single precision, and would wait for
+   the device while its handle is locked. The first launch computes one sum for each thread; if
+   there are many, a second launch reduces them to LAST_SUMS sums. The host adds these sums. */
 #include "blas.h"
 
 #include "kernels.h"
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 #define THREADS     SB__CUDA_THREADS
-#define MOST_BLOCKS 1024 /* blocks of the first launch */
-#define LAST_SUMS   1024 /* sums that the host adds, at most */
+#define MOST_BLOCKS 1024 /* the maximum number of blocks of the first launch */
+#define LAST_SUMS   1024 /* the maximum number of sums that the host adds */
 
 static const char *const names[] = {"sb_asum_f32", "sb_asum_f64", "sb_sumsq_f32", "sb_sumsq_f64"};
 
@@ -54,21 +54,21 @@ static sb_status launch(const struct sb__cuda_device *device, sb__cu_function ke
     return sb__cuda_status(device, result, visit.call, err);
 }
 
-/* Returns the number of blocks: one thread for each vector of 16 bytes, but at most MOST_BLOCKS. */
+/* Returns the number of blocks with a thread for each vector of 16 bytes; at most MOST_BLOCKS. */
 static unsigned int blocks_for(int64_t count, int32_t dtype) {
     const int64_t elements = (int64_t)THREADS * 16 / (int64_t)sb_dtype_size(dtype);
     const int64_t blocks = count / elements + (count % elements != 0);
     return blocks < MOST_BLOCKS ? (unsigned int)blocks : MOST_BLOCKS;
 }
 
-/* The host buffer for the sums that the host adds. */
+/* The buffer of the sums that the host adds. `kept` is used if the buffer cannot be freed. */
 struct last {
     struct sb__cuda_kept kept;
     double sums[LAST_SUMS];
 };
 
-/* Waits for the download into `*last`. If the wait fails twice, keeps the buffer, which the
-   download may still write, and sets `*last` to NULL. */
+/* Waits for the download into `*last`. If the wait fails twice, the download may still write the
+   buffer: passes it to sb__cuda_keep_parts and sets `*last` to NULL. */
 static sb_status wait_for(struct sb__cuda_device *device, struct last **last, sb_stream stream,
                           sb_error *err) {
     sb_error again;
@@ -84,8 +84,8 @@ static sb_status wait_for(struct sb__cuda_device *device, struct last **last, sb
     return st;
 }
 
-/* Launches the kernels and adds the last sums on the host. `scratch` has room for the sums of both
-   launches. Sums are not negative, so that the second launch may add absolute values. */
+/* Launches the kernels and adds the last sums on the host. `scratch` has space for the sums of both
+   launches. The second launch uses the kernel of asum, since no sum is negative. */
 static sb_status add(struct sb__cuda_device *device, const struct sb__cuda_blas *blas,
                      sb__cu_function kernel, unsigned int blocks, int64_t count, const void *x,
                      double *scratch, struct last **last, double *out, sb_stream stream,

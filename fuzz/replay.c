@@ -13,7 +13,7 @@ static void die(const char *path, const char *what) {
     exit(2);
 }
 
-/* Reads a file into memory of exactly its size, so that a sanitizer detects a read past the end. */
+/* Reads a file into memory of exactly its size, so that a sanitizer detects a read beyond it. */
 static uint8_t *read_input(const char *path, size_t *size) {
     FILE *file = fopen(path, "rb");
     struct stat info;
@@ -56,7 +56,7 @@ static size_t replay_folder(const char *path) {
     return (size_t)count;
 }
 
-/* Draws a byte with splitmix64, so that the inputs are the same on every machine. */
+/* Draws a byte by a fixed algorithm (splitmix64), so that all machines run the same inputs. */
 static uint8_t draw(uint64_t *state) {
     uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);

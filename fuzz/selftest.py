@@ -3,11 +3,11 @@
 
     selftest.py BUILDS [WORD...]         all bugs, or those with a WORD in their names
     selftest.py BUILDS --afl [WORD...]   the bugs for AFL++
-    selftest.py --check                  checks that each text to replace occurs once
+    selftest.py --check                  checks that each text that a bug replaces occurs once
 
-A C source with a bug is compiled, and its object precedes the library when the fuzzer is linked; a
+A C source with a bug is compiled, and the fuzzer is linked with its object before the library; a
 crate with a bug is built from a copy. libFuzzer begins with seeds, corpus and regressions, AFL++ with
-the seeds only. The program fails if a bug is not found or cannot be planted.
+the seeds only. The program fails if a fuzzer misses a bug, or if a bug cannot be planted.
 """
 
 import concurrent.futures
@@ -65,7 +65,7 @@ def must(command, **options):
 
 
 def plant_c(build, target, source, text, folder, program):
-    """Makes the object and the fuzzer by the build's commands, with the changed source and object."""
+    """Compiles the changed source and links the fuzzer with it, by the commands of the build."""
     changed, made = folder / pathlib.Path(source).name, folder / "mutated.o"
     changed.write_text(text)
     made_there = f"c/CMakeFiles/syncblob_objects.dir/{source.removeprefix('c/')}.o"

@@ -2,17 +2,17 @@
 
 #include <string.h>
 
-/* Defined by libFuzzer: mutates bytes, also with words of the dictionary; returns the new size. */
+/* libFuzzer's function: mutates bytes, also with words of the dictionary; returns the new size. */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 
-/* The state of an edit, which writes to `out` a replacement for the fields `at` to `end` - 1. */
+/* The state of an edit, which writes to `out` what replaces the fields `at` to `end` - 1. */
 struct edit {
     const struct message *message;
     struct dice *dice;
     struct buffer *out;
     size_t at, end;
-    const struct field *field; /* field `at`; NULL: `at` is after the last field */
-    size_t payload;            /* an index in `payloads`; only fit_payload uses it */
+    const struct field *field; /* the field with the index `at`; NULL after the last field */
+    size_t payload;            /* an index in `payloads`, for fit_payload */
 };
 
 static const uint32_t numbers[] = {
@@ -134,7 +134,7 @@ static bool unpack(struct edit *edit) {
     return true;
 }
 
-/* Replaces consecutive fields with the same number by one packed field. */
+/* Replaces consecutive fields that have the same number by one packed field. */
 static bool pack(struct edit *edit) {
     const struct field *first = edit->field, *fields = edit->message->fields;
     size_t size = 0;
@@ -222,8 +222,8 @@ static bool nest(struct edit *edit) {
 
 #define MAX_DIMS 40
 
-/* Reads packed numbers. Returns their count, or 0 if the bytes are not packed numbers or the
-   numbers are too many. */
+/* Reads packed numbers. Returns their count, or 0 if the bytes are not packed numbers or are more
+   than MAX_DIMS numbers. */
 static size_t read_dims(const uint8_t *bytes, size_t size, uint64_t *dims) {
     size_t count = 0, at = 0;
     while (at < size && count < MAX_DIMS) {
@@ -278,7 +278,7 @@ static uint64_t product(const uint64_t *dims, size_t count) {
     return elements;
 }
 
-/* Returns the number of elements that the message, read as a BlobProto, declares. */
+/* Returns the number of elements that the message, if it is a BlobProto, has by its shape. */
 static uint64_t claimed_count(const struct edit *edit) {
     uint64_t legacy[4] = {0}, dims[MAX_DIMS];
     size_t axes = 0;
@@ -304,8 +304,8 @@ static const struct {
     size_t width;
 } payloads[] = {{5, 4}, {6, 4}, {8, 8}, {9, 8}, {12, 2}, {12, 4}, {13, 2}, {13, 8}};
 
-/* Chooses a kind of payload at random, and the first field of this kind or, if the message has
-   none, the position after the last field. */
+/* Chooses a kind of payload at random, and the first field of this kind. If the message has no such
+   field, chooses the position after the last field. */
 static bool choose_payload(struct edit *edit) {
     edit->payload = below(edit, sizeof payloads / sizeof *payloads);
     for (edit->at = 0; edit->at < edit->message->count; edit->at++) {
@@ -318,7 +318,7 @@ static bool choose_payload(struct edit *edit) {
     return true;
 }
 
-/* Resizes a payload to the number of values that the message's shape requires. */
+/* Resizes or inserts a payload, so that it has as many values as the message's shape requires. */
 static bool fit_payload(struct edit *edit) {
     static const uint8_t more[4096] = {0x3f, 0x80, 0, 0x7f};
     const uint64_t count = claimed_count(edit), width = payloads[edit->payload].width;
@@ -399,7 +399,7 @@ static bool mutate_value(struct edit *edit) {
     return true;
 }
 
-enum { SOME = 8, SOME_OR_NONE, PAYLOAD }; /* any field; any field or none; a payload field */
+enum { SOME = 8, SOME_OR_NONE, PAYLOAD }; /* any field; any or the end; by choose_payload */
 
 /* Chooses a random field of the type; returns false if eight attempts find no such field. */
 static bool choose_field(struct edit *edit, unsigned type) {

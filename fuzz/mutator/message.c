@@ -12,7 +12,7 @@ size_t varint_read(const uint8_t *bytes, size_t size, uint64_t *out) {
     return 0;
 }
 
-/* Returns the end of the value that begins at `at`, or 0 if the value is cut off or malformed. */
+/* Returns the end of the value that begins at `at`, or 0 if it is malformed or incomplete. */
 static size_t value_end(const uint8_t *bytes, size_t size, size_t at, struct field *field) {
     uint64_t value;
     size_t length = 0;
@@ -34,7 +34,7 @@ static size_t value_end(const uint8_t *bytes, size_t size, size_t at, struct fie
     }
 }
 
-/* Parses a field, of a group only the start tag; returns the field's end, or 0 on failure. */
+/* Parses a field, or the start tag of a group; returns its end, or 0 on failure. */
 static size_t parse_one(const uint8_t *bytes, size_t size, size_t at, struct field *field) {
     uint64_t tag;
     size_t length = varint_read(bytes + at, size - at, &tag);

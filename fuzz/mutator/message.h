@@ -1,5 +1,5 @@
-/* Parses bytes as a protobuf message up to the first error, and writes messages. The parser does
-   not check values, and the writer can write invalid messages, as mutators require. */
+/* Parses bytes as a protobuf message up to the first error, and writes messages. For mutations, the
+   parser does not check values, and the writer can write invalid messages. */
 #ifndef SB_FUZZ_MESSAGE_H
 #define SB_FUZZ_MESSAGE_H
 
@@ -23,7 +23,7 @@ struct message {
     const uint8_t *bytes;
     size_t size;
     size_t count; /* number of fields, at most MAX_FIELDS */
-    size_t tail;  /* where the last field ends; the bytes from there on are not a field */
+    size_t tail;  /* where the last field ends; the bytes after it are not a field */
     struct field fields[MAX_FIELDS];
 };
 
@@ -34,7 +34,7 @@ bool message_is_whole(const uint8_t *bytes, size_t size);
 /* Reads a varint; returns the number of bytes read, or 0 if the bytes do not begin with one. */
 size_t varint_read(const uint8_t *bytes, size_t size, uint64_t *out);
 
-/* A buffer for writing. A write that does not fit is dropped and sets `full`. */
+/* A buffer for writing. A write that does not fit writes nothing and sets `full`. */
 struct buffer {
     uint8_t *bytes;
     size_t size, room;

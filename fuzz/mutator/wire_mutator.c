@@ -6,8 +6,8 @@
 #include <string.h>
 
 #define MAX_DEPTH 6
-/* A mutated input grows at most to this size, and a larger seed does not grow: many runs of small
-   inputs find more than a few runs of large inputs. */
+/* Mutation does not enlarge an input beyond this size, because many runs of small inputs find more
+   than a few runs of large inputs. */
 #define LARGE_BYTES 512
 
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
@@ -66,7 +66,7 @@ static size_t grown_size(size_t size, size_t max_size) {
     return grown < max_size ? grown : max_size;
 }
 
-/* Edits a message. Uses libFuzzer's mutation for one input in eight, and where no edit applies. */
+/* Edits a message. Uses libFuzzer's mutation for some inputs at random, and if edits fail. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed) {
     struct dice dice = {seed};
     max_size = grown_size(size, max_size);

@@ -33,7 +33,7 @@ def schema():
 
 @functools.cache
 def types():
-    """Returns (type of layer, name of its parameters or None) for each type of layer."""
+    """Returns (type, name of its parameters or None) for each type of layer in the crate."""
     rule = re.compile(r'layer_type:\s*"(\w+)",(?:\s*parameters:\s*Some\("(\w+)"\))?')
     found = sorted(found for source in (CRATE / "src/layers").glob("*.rs")
                    for found in rule.findall(source.read_text()))
@@ -51,7 +51,7 @@ def field_of(message, name, kind=""):
 
 
 class Enum(str):
-    """The name of an enum's value, or true or false: texts that a prototxt has without quotes."""
+    """The name of an enum's value, or true or false, which a prototxt has without quotes."""
 
 
 def text(net):
@@ -97,7 +97,7 @@ BOTTOMS = {"Axpy": "bde", "Eltwise": "de", "Concat": "de", "Crop": "de", "ROIPoo
 
 
 def values(form):
-    """Returns a few values of a type."""
+    """Returns a few values for a field of the type `form`."""
     messages, enums = schema()
     if form in enums:
         return [Enum(name) for name in enums[form]]
@@ -110,7 +110,7 @@ def values(form):
 
 
 def variants(message):
-    """Yields the fields that a layer needs; then the same fields with one field added or changed."""
+    """Yields the fields that a layer requires, then the same with one field added or changed."""
     fields = schema()[0][message]
     base = [(name, value) for name in dict.fromkeys(name for _, name, _, _ in fields)
             for value in NEEDED.get(name, [])]
@@ -121,7 +121,7 @@ def variants(message):
 
 
 def parameters(layer, kind, name):
-    """Returns (field, message) of the parameters of a type of layer; (None, None) if it has none."""
+    """Returns (field, message) for the parameters of the layer type `kind`, or (None, None)."""
     guess = name or re.sub(r"(?<=[a-z])(?=[A-Z])|3D$|_LOSS$", "_", kind).strip("_").lower() + "_param"
     known = [field[1] for field in schema()[0][layer]]
     guess = guess if guess in known else guess.replace("_", "", guess.count("_") - 1)

@@ -1,7 +1,7 @@
 """Seeds and words for synced_memory and reshape, the targets that compare the library with a model.
 
 An input is a sequence of choices, which the harnesses interpret. The seeds make each call in each
-state, cause each fault, and make sequences of calls that once failed or are likely to fail.
+state, cause each fault, and make sequences of calls that failed in the past or are likely to fail.
 """
 
 
@@ -146,15 +146,15 @@ def reshape(pair, *dims):
 
 def message(code, legacy=(), dims=(), count=0):
     """Returns the choices for a message. `code` is a sum: 1 unpacked, 2 a shape and doubles, 4 the
-    blob's shape, 8 legacy dimensions, 16 all payloads; 31 also cuts the last byte. `count` 5 is one
-    value too few, 6 one too many, 7 none; NO_COUNT is for shapes that are refused."""
+    blob's shape, 8 legacy dimensions, 16 all payloads; 31 also removes the last byte. `count` is 5
+    for one value too few, 6 for one too many, 7 for none. Invalid shapes require NO_COUNT."""
     legacy = bytes([15, *legacy] if legacy else [0]) if code & 8 else b""
     counts = [] if count == NO_COUNT else [count] * (4 if code & 16 else 1)
     return bytes([code]) + legacy + (b"" if code & 4 else shape(*dims)) + bytes(counts)
 
 
 def ask(variant, *operands):
-    """Returns the step of a query: counts has 2 operands, axes, legacy and text 1, device shape none."""
+    """Returns a step for the harness's function `ask`; `variant` selects the query."""
     return step("ask", variant=variant, then=bytes(operands[:[2, 1, 1, 1, 0][variant % 5]]))
 
 
@@ -250,7 +250,7 @@ def seeds():
 
 
 def words():
-    """Yields words for the dictionaries: single steps, or a few steps that are useful only together."""
+    """Yields words for the dictionaries: single steps, and sequences of steps for rare states."""
     for name in CALLS:
         yield from (("synced_memory", call(name, stream=stream)) for stream in (OWN, FIRST))
     yield from (("synced_memory", arrange(head, 0)) for head in filter(HEADS.get, HEADS))

@@ -82,7 +82,7 @@ sb_status message_judge(const struct blob_message *message, struct plain_shape *
 bool message_shape_is(const struct blob_message *message, const struct plain_shape *judged,
                       const struct plain_blob *blob) {
     int32_t axes = blob->num_axes;
-    /* The number of leading dimensions of 1 that the message has and the blob omits. */
+    /* The number of leading dimensions that the message has and the blob lacks; they must be 1. */
     int32_t missing = message->legacy && axes >= 0 && axes <= 4 ? 4 - axes : 0;
     if (axes + missing != judged->num_axes)
         return false;
@@ -109,7 +109,7 @@ void message_values(const struct blob_message *message, int which, int32_t dtype
 
 /* --- results of writing ------------------------------------------------------------ */
 
-/* A scalar has no shape field; a blob that was never shaped is written as one empty axis. */
+/* Writes no shape for a scalar, and one axis of size 0 for a blob that was never shaped. */
 static void put_shape(struct wire *out, const struct plain_blob *blob) {
     struct plain_shape shape = plain_shape_of(blob);
     struct wire bytes = {0};

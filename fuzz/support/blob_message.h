@@ -1,5 +1,4 @@
-/* BlobProto and BlobShape messages for the model of a blob, and the expected results of reading
-   them. */
+/* BlobProto and BlobShape messages, and what the model of a blob expects if they are read. */
 #ifndef SB_FUZZ_BLOB_MESSAGE_H
 #define SB_FUZZ_BLOB_MESSAGE_H
 
@@ -15,7 +14,7 @@ struct blob_message {
     int64_t counts[4]; /* numbers of values in data, diff, double_data, double_diff */
     unsigned seed;     /* determines the values */
     bool unpacked;
-    bool cut; /* the last byte is missing */
+    bool cut; /* omit the last byte */
 };
 
 void message_encode(const struct blob_message *message, struct wire *out);
@@ -23,10 +22,11 @@ void message_encode(const struct blob_message *message, struct wire *out);
 void message_encode_shape(const struct plain_shape *shape, bool unpacked, bool cut,
                           struct wire *out);
 
-/* Returns the status that a read of this shape must have, for elements of 4 bytes. An invalid shape
-   is then a fault of the data, not of the caller's arguments. */
+/* Returns the status that a read of this shape must return, for elements of 4 bytes. An invalid
+   shape is an error in the data here, not in the caller's arguments. */
 sb_status message_shape_status(struct plain_shape *shape);
-/* Sets `out` to the legacy dimensions, if any, else to `shape`; returns the shape's status. */
+/* Sets `out` to the legacy dimensions or, if there are none, to the message's shape; returns the
+   status of message_shape_status. */
 sb_status message_judge(const struct blob_message *message, struct plain_shape *out);
 bool message_shape_is(const struct blob_message *message, const struct plain_shape *judged,
                       const struct plain_blob *blob);

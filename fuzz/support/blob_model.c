@@ -14,7 +14,7 @@ static bool has_zero(const struct plain_shape *shape) {
     return false;
 }
 
-/* Computes the count: 0 if any dimension is 0. Each dimension must fit in a ptrdiff_t. */
+/* Computes the count; returns false if a dimension or the size does not fit in a ptrdiff_t. */
 static bool count_of(struct plain_shape *shape, size_t element_size) {
     for (int32_t i = 0; i < shape->num_axes; i++)
         if ((ptrdiff_t)shape->dims[i] != shape->dims[i])

@@ -6,10 +6,10 @@
 #include "fuzz.h"
 #include "state_table.h"
 
-/* Counts are either small or absurdly large, so that the model knows whether they fit in memory. */
+/* Counts are small or absurdly large, so that the model can predict whether memory suffices. */
 #define SMALL_COUNT  512
 #define ABSURD_COUNT ((int64_t)1 << 24)
-#define MEMORY_CAP   ((size_t)16 << 20) /* the cap of host and device; absurd counts exceed it */
+#define MEMORY_CAP   ((size_t)16 << 20) /* for host and device; smaller than absurd counts */
 
 enum { DATA = SB_DATA, DIFF = SB_DIFF };
 
@@ -23,7 +23,7 @@ struct plain_memory {
     const struct plain_context *context;
     struct memory_state state;
     int owners;
-    unsigned char *value; /* the expected contents; NULL: more bytes than MEMORY_CAP */
+    unsigned char *value; /* the expected contents; NULL if they exceed MEMORY_CAP */
     /* The library's handle and pointers at the last comparison, or NULL. */
     const sb_mem *handle;
     const void *at[2];
@@ -42,7 +42,7 @@ struct plain_blob {
 
 struct plain_shape {
     int32_t num_axes;
-    int64_t dims[SB_MAX_AXES + 1]; /* room for one axis too many */
+    int64_t dims[SB_MAX_AXES + 1]; /* an invalid shape may have one axis too many */
     int64_t count;                 /* valid only if plain_shape_check succeeds */
 };
 
@@ -61,11 +61,11 @@ bool plain_has_arithmetic(const struct plain_blob *blob);
 struct plain_memory *plain_memory_new(const struct plain_context *context, size_t bytes);
 /* Returns the blob's memory; creates it if needed. */
 struct plain_memory *plain_memory_of(struct plain_blob *blob, int which);
-/* Replaces the blob's memory by `memory` (owned, may be NULL). If the replaced memory had no other
-   owner, its loans become due. */
+/* Replaces the blob's memory by `memory` ([owned], may be NULL). If no other blob has the old
+   memory, the loans of the old memory become due. */
 void plain_replace(struct plain_blob *blob, int which, struct plain_memory *memory);
 
-/* Both return the status that a call of mem.h must return; plain_do also updates the model. */
+/* Return the status that the call of mem.h must return. plain_do also updates the model. */
 sb_status plain_check(const struct plain_memory *memory, enum call call);
 sb_status plain_do(struct plain_memory *memory, enum call call);
 void plain_adopt(struct plain_memory *memory, enum call call, struct loan *loan);

@@ -23,8 +23,8 @@ struct item {
 struct items {
     struct item *list;
     size_t count, room;
-    bool broken;   /* not a message; the list holds the fields before the fault */
-    bool too_deep; /* broken because groups nest too deeply */
+    bool broken;   /* not a message; the list has the fields before the invalid bytes */
+    bool too_deep; /* `broken`, because groups nest too deeply */
 };
 
 struct cursor {
@@ -266,8 +266,8 @@ static struct decoded_values gather(const struct decoder *decoder, const struct 
     return values;
 }
 
-/* Reads NVCaffe's raw values: the bytes are field `number`, their type is field `number` - 2. If a
-   field is repeated, the last bytes and the last known type are used. */
+/* Reads NVCaffe's raw values: field `number` has the bytes, field `number` - 2 has their type. If a
+   field is repeated, uses the last bytes and the last known type. */
 static struct decoded_values raw_values(const struct decoder *decoder, const struct items *fields,
                                         uint32_t number) {
     static const size_t widths[DECODED_TYPES] = {8, 4, 2, 4, 4};
@@ -296,7 +296,7 @@ static struct decoded_values prefer(struct decoded_values wide, struct decoded_v
     return wide.count > 0 ? wide : narrow;
 }
 
-/* Returns the doubles if there are any, else the floats, else the raw values. */
+/* Returns the doubles; if there are none, the floats; if there are none, the raw values. */
 static struct decoded_values winner(const struct decoder *decoder, const struct items *fields,
                                     uint32_t floats, uint32_t doubles, uint32_t raw) {
     struct decoded_values repeated =
@@ -449,7 +449,7 @@ static void add_layer(const struct decoder *decoder, const struct item *item) {
 
 /* --- whole files ------------------------------------------------------------------------ */
 
-/* Each of these functions reads one field and returns whether the format has this field. */
+/* The functions read_*_field read one field and return whether the format has this field. */
 static bool read_net_field(const struct decoder *decoder, const struct item *item) {
     if (is(item, 1, BYTES))
         set_text(decoder, item, &decoder->file->name);

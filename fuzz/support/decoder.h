@@ -1,6 +1,6 @@
 /* A second reader of Caffe's binary messages, with which the harnesses compare the library's
-   reader. It was written from protobuf's encoding rules and from the accepted language in
-   proto/README.md. It first splits a message into a list of fields, then interprets the fields, and
+   reader. It implements protobuf's encoding rules and the rules of proto/README.md, and shares no
+   code with the library. It splits a message into a list of fields, then interprets the fields, and
    continues after an invalid field. */
 #ifndef SB_FUZZ_DECODER_H
 #define SB_FUZZ_DECODER_H
@@ -10,8 +10,8 @@
 #include <stdint.h>
 #include <syncblob/status.h>
 
-/* The set of faults in the bytes. A reader that stops at the first fault may report any fault of
-   the set; it refuses the bytes if and only if the set is not empty. */
+/* A set of faults in the bytes. A reader that stops at its first fault may report any fault of the
+   set, and it must refuse the bytes if and only if the set is not empty. */
 enum {
     DECODER_MALFORMED = 1,
     DECODER_LENGTH = 2,
@@ -62,8 +62,8 @@ struct decoded_layer {
 
 struct decoded_file {
     unsigned faults; /* DECODER_*; 0: the members below are valid */
-    bool recognised; /* some field belongs to the format */
-    bool c3d;        /* some blob is of C3D */
+    bool recognised; /* the message has a field of the format */
+    bool c3d;        /* a blob is from C3D 1.0 */
     struct decoded_text name, learned_net;
     int32_t iter, current_step;
     struct decoded_layer *layers;

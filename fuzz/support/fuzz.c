@@ -51,7 +51,7 @@ sb_error fuzz_fresh_error(void) {
     return err;
 }
 
-/* Uses memcmp: a fuzzer would trace each byte of a loop. */
+/* Uses memcmp instead of a loop, in which a fuzzer would trace each byte. */
 static bool all_poison(const void *bytes, size_t size) {
     const unsigned char *p = bytes;
     return p[0] == POISON && memcmp(p, p + 1, size - 1) == 0;

@@ -1,5 +1,5 @@
-/* Shared by the harnesses: a check that ends the run, input that is read as choices, and checks of
-   errors. */
+/* Functions that all harnesses use: a check that ends the run, the input as a sequence of choices,
+   and checks of errors. */
 #ifndef SB_FUZZ_H
 #define SB_FUZZ_H
 
@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 void fuzz_fail(const char *file, int line, const char *condition, const char *format, ...)
     __attribute__((format(printf, 4, 5), noreturn));
 
-/* Prints a step of the harness if the environment has SYNCBLOB_FUZZ_TRACE. */
+/* Prints a step of the harness if the environment variable SYNCBLOB_FUZZ_TRACE is set. */
 void trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The input as a sequence of choices. After the last byte of the input every choice is 0. */
@@ -36,12 +36,12 @@ uint32_t tape_u32(struct tape *tape);
 /* Returns a number from 0 to limit - 1; consumes one byte for limits up to 256. */
 uint32_t tape_below(struct tape *tape, uint32_t limit);
 
-/* Checks that input bytes can cause the status: OK, a fault of the data, out of memory or cap
-   reached. Also checks the error like fuzz_check_error. */
+/* Checks that a call may return the status because of its input bytes: OK, an error in the data,
+   out of memory, or cap reached. Also calls fuzz_check_error. */
 void fuzz_check_bytes_status(sb_status status, const sb_error *err);
 /* Returns an error for the next call, filled with a byte that no message contains. */
 sb_error fuzz_fresh_error(void);
-/* Checks that the error is untouched on success and complete on failure. */
+/* Checks that a success has not changed the error, and that a failure has set all its fields. */
 void fuzz_check_error(sb_status status, const sb_error *err);
 
 #endif

@@ -40,7 +40,7 @@ void kernel_launch(struct kernels *kernels, sb_stream stream, const void *owner,
     if (fill)
         memcpy(kernel->fill, fill, bytes);
     sb_status st = sb_sim_launch(kernels->context, stream, run, kernel, &err);
-    /* The device was lost, but no call of the library has reported that yet. */
+    /* The device was lost, and this call is the first to report it. */
     if (st == SB_ERR_DEVICE_LOST && kernels->blind) {
         kernels->count--;
         return;

@@ -1,5 +1,5 @@
-/* Kernels of a user of the library on the simulated device. A kernel checks bytes, then writes
-   other bytes. */
+/* Kernels that a program runs on the simulated device. A kernel checks the bytes of some memory,
+   then writes other bytes there. */
 #ifndef SB_FUZZ_KERNEL_H
 #define SB_FUZZ_KERNEL_H
 
@@ -12,7 +12,7 @@
 
 struct kernel {
     struct kernels *all;
-    const void *owner; /* the owner of the bytes */
+    const void *owner; /* identifies the memory, for kernel_is_queued */
     sb_stream stream;
     const void *ptr;
     size_t bytes;
@@ -22,15 +22,15 @@ struct kernel {
 
 struct kernels {
     sb_context *context;
-    bool blind; /* kernels no longer check or write bytes; the device may be lost */
+    bool blind; /* set if the device may be lost: kernels no longer check or write bytes */
     int count;
     struct kernel each[KERNELS_MAX];
 };
 
-/* Queues a kernel that checks (if `expected` is not NULL) and writes (if `fill` is not NULL). */
+/* Queues a kernel that checks for `expected` and writes `fill`; NULL omits the check or write. */
 void kernel_launch(struct kernels *kernels, sb_stream stream, const void *owner, const void *ptr,
                    size_t bytes, const unsigned char *expected, const unsigned char *fill);
-/* Returns whether a kernel on the owner's bytes is still queued on the stream. */
+/* Returns whether a kernel with this owner is still queued on the stream. */
 bool kernel_is_queued(const struct kernels *kernels, const void *owner, sb_stream stream);
 
 #endif

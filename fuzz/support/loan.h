@@ -1,5 +1,5 @@
-/* Memory that a caller lends. Checks that the deleter runs once and when the loan is due, that
-   read-only bytes do not change, and that nothing writes to the memory after the loan's end. */
+/* Memory that a caller lends to the library with a deleter. Checks that the deleter runs once and
+   when it is due, that read-only bytes do not change, and that no bytes change after it ran. */
 #ifndef SB_FUZZ_LOAN_H
 #define SB_FUZZ_LOAN_H
 
@@ -14,7 +14,7 @@ struct loan {
     size_t bytes;
     bool read_only;
     bool given; /* a set call has accepted the loan */
-    bool due;   /* the model of the memory has ended the loan */
+    bool due;   /* by the model, the deleter must have run */
     bool ended;
     unsigned char *before;
 };
@@ -27,13 +27,13 @@ struct lender {
     bool blind; /* bytes are not checked from now on */
 };
 
-/* Makes a loan of `size` bytes that holds `bytes`, on `device` or the host (NULL). Returns NULL if
-   memory is exhausted or LOANS_MAX loans exist. */
+/* Makes a loan of `size` bytes with the contents `bytes`, on `device` or, if NULL, on the host.
+   Returns NULL if out of memory, or if LOANS_MAX loans exist. */
 struct loan *lender_make(struct lender *lender, sb_context *device, const void *bytes, size_t size,
                          bool read_only);
 void loan_deleter(void *user, void *ptr); /* user: the loan */
-/* Checks that only loans that are due have ended, and all of them unless `may_be_late`: after a
-   failed wait, storage may stay in quarantine. */
+/* Checks that exactly the loans that are due have ended. If `may_be_late`, loans that are due may
+   still be in quarantine, after a failed wait. */
 void lender_check(const struct lender *lender, bool may_be_late);
 /* Checks that exactly the accepted loans have ended, checks all bytes, and frees the loans. */
 void lender_close(struct lender *lender);

@@ -135,7 +135,7 @@ static void nothing(void *user) {
     (void)user;
 }
 
-/* Launches an empty kernel on each stream: with the eager schedule all earlier work runs first. */
+/* Launches an empty kernel on each stream; by the eager schedule all earlier work runs first. */
 void simulated_drain(struct simulated *sim) {
     if (sim->options.host_only)
         return;

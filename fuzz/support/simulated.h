@@ -1,5 +1,5 @@
-/* A context on the simulated device. Counts allocations and copies, and reports which armed faults
-   have occurred. */
+/* A context on the simulated device. Counts allocations and copies, makes calls fail, and reports
+   whether they have failed. */
 #ifndef SB_FUZZ_SIMULATED_H
 #define SB_FUZZ_SIMULATED_H
 
@@ -13,20 +13,20 @@
 struct simulated_options {
     bool host_only;
     bool no_pinned;
-    size_t max_host, max_pinned, max_device; /* caps; 0: a cap that no run reaches */
+    size_t max_host, max_pinned, max_device; /* caps in bytes; 0: no run reaches the cap */
 };
 
-/* An armed fault; `nth` 0: none. */
+/* The armed fault of the device; if `nth` is 0, none is armed. */
 struct fault {
     int32_t op, mode;
-    int64_t nth, base; /* `base`: calls before the fault was armed */
+    int64_t nth, base; /* `base` is the number of calls when the fault was armed */
 };
 
 struct simulated {
     struct counting_allocator counting;
     struct simulated_options options;
     sb_context *context;
-    sb_stream streams[STREAMS]; /* the legacy stream, the library's, two of the user's */
+    sb_stream streams[STREAMS]; /* the legacy stream, the library's, and two other streams */
     struct fault fault;
     int64_t failures; /* the allocator's failures so far */
 };
@@ -44,7 +44,7 @@ struct strike {
 };
 
 void simulated_open(struct simulated *sim, struct simulated_options options);
-/* Destroys the context; checks that no other object is live and that no memory leaks. */
+/* Destroys the context; checks that all other objects were destroyed, and all memory freed. */
 void simulated_close(struct simulated *sim);
 
 sb_stats simulated_stats(const struct simulated *sim);
@@ -52,7 +52,7 @@ struct tally simulated_tally(const struct simulated *sim);
 struct tally simulated_since(const struct simulated *sim, const struct tally *before);
 int64_t simulated_calls(const struct simulated *sim);
 
-/* Makes the nth operation from now on fail; `op` may be SB_SIM_ANY. */
+/* Makes the nth call of `op` from now on fail; `op` may be SB_SIM_ANY. */
 void simulated_arm(struct simulated *sim, int32_t op, int64_t nth, int32_t mode);
 /* Makes the allocator's nth call from now on fail. */
 void simulated_arm_allocator(struct simulated *sim, int64_t nth);

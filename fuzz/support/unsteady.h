@@ -1,5 +1,5 @@
-/* A source that reads the input and can fail at its n-th read, or return changed bytes from its
-   n-th read on; and a sink that can fail at its n-th write. */
+/* A source that reads the input. Its n-th read can fail, or the reads from the n-th on can return
+   changed bytes. Also a sink whose n-th write can fail. */
 #ifndef SB_FUZZ_UNSTEADY_H
 #define SB_FUZZ_UNSTEADY_H
 
@@ -16,7 +16,7 @@ struct unsteady {
     const uint8_t *bytes;
     size_t size;
     enum trouble trouble;
-    int left;       /* reads until the trouble, which begins with the read that makes this 0 */
+    int left;       /* a countdown of reads; the trouble begins with the read that makes it 0 */
     uint32_t where; /* chooses the changed byte and its new value */
     int closed;
 };
@@ -24,14 +24,14 @@ struct unsteady {
 sb_source unsteady_source(struct unsteady *unsteady);
 /* Returns whether the n-th read has happened. */
 bool unsteady_struck(const struct unsteady *unsteady);
-/* Checks that the trouble or the input bytes can cause the status. */
+/* Checks that the trouble or the input bytes may cause the status. */
 void unsteady_check(const struct unsteady *unsteady, sb_status status, const sb_error *err);
 
 /* A sink that checks that the bytes written are a prefix of `bytes`. */
 struct drain {
     const uint8_t *bytes; /* NULL: accepts any bytes */
     size_t size, written;
-    int left; /* the write that makes this 0 fails; initially 0: no write fails */
+    int left; /* the write that makes this 0 fails; if it is 0 at first, no write fails */
 };
 
 sb_sink drain_sink(struct drain *drain);

@@ -155,7 +155,7 @@ void snapshot_check(const struct snapshot *snapshot, const sb_blob *blob, const 
 
 /* --- errors ------------------------------------------------------------------------------ */
 
-/* Returns whether the fault concerns the whole input and has no offset. */
+/* Returns whether the message is about the whole input, so that it contains no offset. */
 static bool is_of_the_whole(const char *message) {
     static const char *const beginnings[] = {"the index of ", "a model exceeds ",
                                              "none of the fields ", "the fields are of no ",
@@ -233,7 +233,7 @@ static void check_seen(struct seen *seen, const void *bytes, size_t size) {
     free(seen->bytes);
 }
 
-/* Removes the folder before the first check, so that a finding leaves none behind. */
+/* Removes the folder before the checks, one of which may end the process. */
 void check_saved_file(save_call *save, const void *object, const void *bytes, size_t size) {
     char folder[32], path[48];
     make_folder(folder);

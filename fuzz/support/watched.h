@@ -1,5 +1,5 @@
-/* Shared by the harnesses of the wire formats: a context that counts its memory, snapshots of
-   blobs, and checks of errors and their offsets. */
+/* Functions of the harnesses that read files: a context that counts its memory, snapshots of blobs,
+   and checks of errors and their offsets. */
 #ifndef SB_FUZZ_WATCHED_H
 #define SB_FUZZ_WATCHED_H
 
@@ -19,11 +19,11 @@ void watched_begin(struct watched *watched);
 /* Ends the context and checks that all its memory was freed. */
 void watched_end(struct watched *watched);
 
-/* Stores the number of live bytes as the mark, and restarts the measurement of the peak. */
+/* Stores the number of live bytes, the mark, and restarts the measurement of their peak. */
 void watched_mark(struct watched *watched);
-/* Returns by how many bytes the peak since the mark exceeds the bytes at the mark. */
+/* Returns the peak of live bytes since the mark, minus the mark. */
 size_t watched_peak(const struct watched *watched);
-/* Returns the live bytes minus those at the mark. */
+/* Returns the number of live bytes now, minus the mark. */
 int64_t watched_growth(const struct watched *watched);
 
 /* The visible state of a blob: shape, heads, and all bytes of its memories, also the bytes after
@@ -46,22 +46,22 @@ void snapshot_free(struct snapshot *snapshot);
 void snapshot_check(const struct snapshot *snapshot, const sb_blob *blob, const char *label);
 
 sb_blob *blob_new(sb_context *context, int32_t dtype);
-/* Returns whether the part was ever written. */
+/* Returns whether the part (data or diff) was ever written. */
 bool blob_has(const sb_blob *blob, sb_part part);
-/* Returns the bytes of a host blob's part; NULL if the count is 0. */
+/* Returns the bytes of a part of a blob on the host; NULL if the count is 0. */
 const void *blob_at(const sb_blob *blob, sb_part part);
 size_t blob_bytes(const sb_blob *blob);
 /* Checks that both blobs have the same shape, dtype, and bytes of data and diff. */
 void check_same_blob(const sb_blob *a, const sb_blob *b, const char *label);
 
-/* Checks that input bytes can cause the status. For a fault of the data, checks that the error has
-   an offset of at most `size`, and that its message contains the offset. */
+/* Checks that a read may return the status because of its input bytes. If the data are invalid,
+   checks that the error's offset is at most `size`, and that its message contains the offset. */
 void check_read_status(sb_status status, const sb_error *err, size_t size);
 
-/* Checks that reading from `where` had the same status as reading from memory. */
+/* Checks that a read from `where` returned the same status as a read from memory. */
 void check_status(sb_status status, sb_status from_memory, const char *where);
 
-/* A file without a name; its path is valid while the file descriptor is open. */
+/* A temporary file. Its path is valid while the file descriptor is open. */
 struct scratch_file {
     int fd;
     char path[32];
@@ -71,11 +71,11 @@ void scratch_file_end(struct scratch_file *file);
 
 /* A function that saves an object under a path. */
 typedef sb_status save_call(const void *object, const char *path, sb_error *err);
-/* Saves twice under one path; checks that the file has the right bytes each time, and that the
-   folder has no other file. Checks that saving in a missing folder fails. */
+/* Saves an object twice under the same path. Checks that the file then has the bytes `bytes`, that
+   the folder has no other file, and that a save in a missing folder fails. */
 void check_saved_file(save_call *save, const void *object, const void *bytes, size_t size);
 
-/* Returns a hash of the input, to select inputs for checks that are too slow for every input. */
+/* Returns a hash of the input. It selects the inputs of checks that are too slow for all inputs. */
 uint32_t input_lot(const uint8_t *bytes, size_t size);
 
 #endif

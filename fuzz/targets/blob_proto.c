@@ -1,13 +1,13 @@
-/* Reads BlobProto and BlobShape bytes. If a read succeeds, the blob must be the same after encoding
-   and reading again; if it fails, the blob must be unchanged. Also checks how much memory a read
-   needs. */
+/* Reads the input as a BlobProto and as a BlobShape. If a read succeeds, encoding the blob and
+   reading it again must return an equal blob; a read that fails must not change the blob. Also
+   checks how much memory a read needs. */
 #include "unsteady.h"
 #include "watched.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define OBJECT_BYTES 1024 /* at least the size of the handles that a read may create */
+#define OBJECT_BYTES 1024 /* a bound for the size of the handles that a read may create */
 
 struct run {
     const uint8_t *bytes;
@@ -94,7 +94,7 @@ static void check_round_trip(const struct run *run, const sb_blob *blob) {
     check_same_blob(blob, copy, "written and read");
     struct encoded second = encode(copy);
     fuzz_check(first.size == second.size && memcmp(first.bytes, second.bytes, first.size) == 0,
-               "%zu bytes became %zu others when written again", first.size, second.size);
+               "%zu bytes became %zu different bytes when written again", first.size, second.size);
     free(first.bytes);
     free(second.bytes);
     sb_blob_destroy(copy);
@@ -125,7 +125,7 @@ static sb_blob *filled_blob(const struct run *run, int32_t dtype, const int64_t 
     return blob;
 }
 
-/* Checks that data or diff has the message's values, or its old values if the message has none. */
+/* Checks that data or diff has the message's values or, if it has none (NULL), the old values. */
 static void check_taken_side(const struct snapshot_side *old, const void *now, const void *expected,
                              size_t size, const char *side) {
     if (size == 0)
@@ -179,7 +179,7 @@ static void trial_end(struct trial *trial, sb_status st, const sb_blob *fresh, c
     sb_blob_destroy(trial->blob);
 }
 
-/* `fresh` is a new blob after the same read; NULL if that read was refused with `refusal`. */
+/* `fresh` is a new blob after the same read, or NULL if that read failed with `refusal`. */
 static void check_existing(const struct run *run, struct trial trial, uint32_t flags,
                            const sb_blob *fresh, sb_status refusal) {
     bool mismatch_allowed = flags == 0 && !(fresh && sb_blob_shape_equals(trial.blob, fresh));
@@ -190,7 +190,7 @@ static void check_existing(const struct run *run, struct trial trial, uint32_t f
         fuzz_check(st == refusal || (mismatch_allowed && st == SB_ERR_SHAPE_MISMATCH),
                    "%s, %s for a fresh blob", sb_status_name(st), sb_status_name(refusal));
     if (st == SB_OK && (flags & SB_PROTO_RESHAPE))
-        fuzz_check(sb_blob_shape_equals(trial.blob, fresh), "another shape than a fresh blob's");
+        fuzz_check(sb_blob_shape_equals(trial.blob, fresh), "not the shape of a fresh blob");
     trial_end(&trial, st, fresh, "refused");
 }
 
@@ -216,8 +216,8 @@ static void check_shape_equals(const struct run *run, const sb_blob *fresh) {
                equal);
 }
 
-/* Checks that the comparison succeeds for each accepted message. The fuzz target `reshape` checks
-   that the result in `equal` is correct. */
+/* Checks that a comparison of shapes succeeds for each message that can be read. The fuzz target
+   `reshape` checks the result. */
 static void check_shape_question(const struct run *run, sb_status without) {
     struct trial trial = trial_small(run, SB_DTYPE_F32);
     sb_error err = fuzz_fresh_error();
@@ -246,7 +246,7 @@ static void check_reshape(const struct run *run) {
     trial_end(&trial, st, NULL, "a refused shape");
 }
 
-/* Checks that memory stays within narrow limits, which may change the status only to DATA_LIMIT. */
+/* Checks that a read with low limits respects them, and returns the same status or DATA_LIMIT. */
 static void check_limits(const struct run *run, sb_status without) {
     sb_limits limits = SB_LIMITS_INIT;
     limits.max_memory = 1000;
@@ -266,7 +266,7 @@ static void check_limits(const struct run *run, sb_status without) {
     sb_blob_destroy(blob);
 }
 
-/* Repeats an accepted read until it succeeds. At the n-th attempt its n-th allocation fails. */
+/* Repeats a read until it succeeds. At the n-th attempt the n-th allocation fails. */
 static void check_refusals(const struct run *run) {
     sb_status st = SB_ERR_OUT_OF_MEMORY;
     for (int64_t nth = 1; st != SB_OK; nth++) {
@@ -284,7 +284,7 @@ static void check_refusals(const struct run *run) {
     }
 }
 
-/* Loads the same bytes from a file, which is read through a window, and expects the same result. */
+/* Checks that a load of the same bytes from a file, in small pieces, has the same result. */
 static void check_file(const struct run *run, const sb_blob *fresh, sb_status expected) {
     struct scratch_file file = scratch_file_make(run->bytes, run->size);
     struct trial trial = trial_small(run, SB_DTYPE_F32);
@@ -296,7 +296,7 @@ static void check_file(const struct run *run, const sb_blob *fresh, sb_status ex
     scratch_file_end(&file);
 }
 
-/* Reads from a source that is steady, fails at one read, or changes between two reads. */
+/* Reads from `source`, which may fail at a read or change between two reads. */
 static sb_status read_unsteady(const struct run *run, struct unsteady *source,
                                const sb_blob *fresh) {
     const sb_source from = unsteady_source(source);
@@ -381,8 +381,8 @@ static sb_status check_dtype(const struct run *run, int32_t dtype) {
     return st;
 }
 
-/* Reads into integers. The status must be the same as for floats, or DATA_OVERFLOW if the integer
-   type cannot represent a value. A failed read must free the storage that it allocated. */
+/* Reads into integers. The status must be `single`, that of a read into floats, or DATA_OVERFLOW if
+   the integer type cannot represent a value. A failed read must free its storage. */
 static void check_integers(const struct run *run, int32_t dtype, sb_status single) {
     sb_blob *blob = blob_new(run->watched->context, dtype);
     watched_mark(run->watched);

@@ -1,5 +1,5 @@
-/* Compares the library's reader with the reader of decoder.h: which bytes are accepted, why others
-   are refused, and every name, number, shape and value. */
+/* Compares the library's reader with the reader of decoder.h. Both must accept the same bytes,
+   refuse others for the same reason, and find the same names, numbers, shapes and values. */
 #include "decoder.h"
 #include "watched.h"
 
@@ -18,7 +18,7 @@ struct run {
 static void check_verdict(unsigned faults, sb_status status, const sb_error *err,
                           const char *what) {
     fuzz_check(decoder_explains(faults, status),
-               "%s: the decoder finds faults %#x, the library %s: %.239s", what, faults,
+               "%s: the decoder finds faults %#x, the library returns %s: %.239s", what, faults,
                sb_status_name(status), status == SB_OK ? "" : err->message);
 }
 
@@ -90,7 +90,7 @@ static bool is_value(const struct decoded_values *values, size_t i, const void *
            (single != single && expected != expected);
 }
 
-/* Returns whether an integer type represents the value; NaN is not in any range. */
+/* Returns whether an integer type represents the value; false for NaN. */
 static bool fits(double value, int32_t dtype) {
     const bool in_range = dtype == SB_DTYPE_I32   ? value >= INT32_MIN && value <= INT32_MAX
                           : dtype == SB_DTYPE_U32 ? value >= 0 && value <= UINT32_MAX
@@ -149,8 +149,8 @@ static void check_blob(const struct decoded_blob *decoded, const sb_blob *blob) 
 
 /* --- one BlobProto ----------------------------------------------------------------- */
 
-/* Returns whether SB_FORMAT_AUTO chooses another format or none. If so, the reader may refuse the
-   bytes as those of another format. */
+/* Returns whether SB_FORMAT_AUTO fails or chooses a format other than `format`. If so, the library
+   may refuse to read the bytes as `format`. */
 static bool is_of_another(const struct run *run, int32_t format) {
     sb_model *model = NULL;
     sb_status st = sb_model_open_bytes(run->context, SB_FORMAT_AUTO, run->bytes, run->size,

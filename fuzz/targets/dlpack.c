@@ -1,6 +1,6 @@
-/* Imports valid and invalid tensors of DLPack as a blob's data or diff. An accepted tensor is used
-   in place, exported again and deleted once; a refused tensor stays unchanged. The reference below
-   decides which tensors are valid. */
+/* Imports valid and invalid tensors of DLPack as a blob's data or diff. Checks that the blob uses
+   the memory of an accepted tensor, exports it and deletes it once, and that a refused tensor is
+   unchanged. The function `judge` decides which tensors are valid. */
 #include "aligned.h"
 #include "simulated.h"
 
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <syncblob/dlpack.h>
 
-#define REGION    256 /* bytes of host memory, and of device memory, for tensors */
+#define REGION    256 /* bytes of the host and the device memory that tensors may point to */
 #define AXES_MAX  6
 #define ROOM      (SB_MAX_AXES + 8)
 #define SMALL     512 /* tensors up to this many elements are checked element by element */
@@ -47,13 +47,13 @@ static const struct {
 
 static void count_versioned(sb_dl_managed_versioned *self) {
     struct world *w = self->manager_ctx;
-    fuzz_check(self == &w->versioned, "the deleter received another tensor");
+    fuzz_check(self == &w->versioned, "the deleter received a wrong tensor");
     w->ended++;
 }
 
 static void count_legacy(sb_dl_managed *self) {
     struct world *w = self->manager_ctx;
-    fuzz_check(self == &w->legacy, "the deleter received another tensor");
+    fuzz_check(self == &w->legacy, "the deleter received a wrong tensor");
     w->ended++;
 }
 
@@ -159,7 +159,7 @@ static void draw_tensor(struct world *w) {
 
 /* --- the reference --------------------------------------------------------------------------- */
 
-/* The statuses with which the import may fail; without any, the import must succeed. */
+/* The expected result: the statuses with which the import may fail, or 0 if it must succeed. */
 struct verdict {
     uint32_t statuses; /* bit -s for the status s; SB_ERR_ABI_MISMATCH is bit 31 */
     int32_t dtype;
@@ -196,7 +196,7 @@ static void judge_count(const sb_dl_tensor *t, struct verdict *v) {
     v->count = v->statuses ? 0 : (int64_t)count;
 }
 
-/* Returns the offset of the element at `indices`, in elements; then advances `indices`. */
+/* Returns the offset of the element at `indices`, in elements; then increments `indices`. */
 static wide place(const sb_dl_tensor *t, int64_t *indices) {
     wide at = 0;
     for (int32_t i = 0; i < t->ndim; i++)
@@ -298,7 +298,7 @@ static sb_status import(struct world *w, sb_error *err) {
                         : sb_blob_create_from_dlpack(context, &w->versioned, &w->blob, err);
 }
 
-/* Creates a blob whose data was written, with the tensor's shape or another shape. */
+/* Creates a blob with the tensor's shape or another shape, and writes its data. */
 static void make_blob(struct world *w) {
     static const int64_t other[] = {2, 3};
     bool alike = tape_byte(&w->tape) % 4 != 3;
@@ -318,7 +318,7 @@ static void make_blob(struct world *w) {
                "no blob");
 }
 
-/* The visible state of the blob and of the tensor, which a refusal must not change. */
+/* The state of the blob and of the tensor, which a failed import must not change. */
 struct seen {
     int32_t axes;
     const int64_t *shape;
@@ -396,7 +396,7 @@ static void check_written(struct world *w, const struct verdict *v, unsigned cha
     void *out;
     memcpy(before, w->host, REGION);
     fuzz_check(sb_mem_mutable_cpu(mem, &out, NULL) == SB_OK, "cannot be written");
-    fuzz_check((out == start) != is_read_only(w), "a tensor was copied, or read-only bytes shared");
+    fuzz_check((out == start) != is_read_only(w), "copied, or read-only memory was not copied");
     fuzz_check(memcmp(out, before + (start - w->host), bytes) == 0, "other bytes");
     fuzz_check(w->ended == is_read_only(w), "deleted %d times", w->ended);
     memset(out, 0x5A, bytes);

@@ -1,5 +1,5 @@
-/* Reads FillerParameter bytes. If a read succeeds, the filler must work, and be the same after
-   encoding and reading again; if it fails, the result must be unchanged. */
+/* Reads the input as a FillerParameter. If the read succeeds, the filler must fill blobs, and be
+   equal after it was encoded and read again; if it fails, the caller's struct must be unchanged. */
 #include "decoder.h"
 #include "watched.h"
 #include "wire_builder.h"
@@ -16,7 +16,7 @@ static void encode(const sb_filler *filler, struct wire *out) {
     wire_number(out, 8, (uint64_t)(int64_t)filler->variance_norm);
 }
 
-/* Returns whether the bits are the same; any two NaNs count as the same. */
+/* Returns whether two values have the same bits, or are both NaN. */
 static bool is_same(double a, double b) {
     return memcmp(&a, &b, sizeof a) == 0 || (isnan(a) && isnan(b));
 }
@@ -28,8 +28,8 @@ static bool is_same_filler(const sb_filler *a, const sb_filler *b) {
            a->struct_size == b->struct_size;
 }
 
-/* Checks the type with decoder.c, which decodes nets but not fillers: the name of a net has the
-   same field number as the type of a filler. */
+/* Checks the filler's type. decoder.c does not decode fillers, so the message is decoded as a net,
+   whose name has the same field number as a filler's type. */
 static void check_type(const sb_filler *filler, const uint8_t *bytes, size_t size) {
     struct decoded_file net = decode_net(bytes, size, &decoder_default_limits);
     const char *name = sb_filler_type_name(filler->type);
@@ -75,7 +75,7 @@ static bool in_range(const sb_filler *filler, double x) {
         return x == filler->value;
     case SB_FILLER_UNIFORM:
         return x >= filler->min && x <= filler->max;
-    case SB_FILLER_GAUSSIAN: /* the Box-Muller transform deviates by less than 9 std */
+    case SB_FILLER_GAUSSIAN: /* no value of the Box-Muller transform is 9 std from the mean */
         return x == 0 || fabs(x - filler->mean) <= 9 * filler->std + 1e-6 * fabs(filler->mean);
     case SB_FILLER_POSITIVE_UNITBALL:
     case SB_FILLER_BILINEAR:

@@ -1,5 +1,5 @@
-/* Opens bytes as each kind of model, lists it, loads every blob and saves it unchanged; then
-   replaces or adds blobs, saves and reopens the model. Checks the memory that these calls need. */
+/* Opens the input as a model of each format. Lists, loads and saves it unchanged; then adds and
+   replaces blobs, saves and reopens it. Checks how much memory the calls need. */
 #include "ignore.h"
 #include "unsteady.h"
 #include "watched.h"
@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OBJECT_BYTES 2048 /* at least the size of the handles of a model and a blob */
-/* The sizes of a layer and of a blob in a model's index. */
+#define OBJECT_BYTES 2048 /* a bound for the size of the handles of a model and a blob */
+/* The bytes of a layer and of a blob in a model's index. */
 #define LAYER_BYTES 42
 #define BLOB_BYTES  4
 _Static_assert(OBJECT_BYTES + 100000 * LAYER_BYTES + 1000000 * BLOB_BYTES <= 8 << 20,
@@ -23,7 +23,7 @@ struct run {
 
 /* --- opening ---------------------------------------------------------------------- */
 
-/* Checks that writing a layer's message, without blobs, writes as many bytes as were measured. */
+/* Checks that sb_model_layer_message writes as many bytes as it has returned for no buffer. */
 static void check_message(const sb_model *model, int64_t layer) {
     sb_error err = fuzz_fresh_error();
     size_t size = 0, written = 0;
@@ -72,14 +72,14 @@ static sb_model *open_bytes(const struct run *run, int32_t format, const sb_limi
     *deleted = 0;
     *out_status = sb_model_open_bytes(run->watched->context, format, run->bytes, run->size, limits,
                                       count_call, deleted, &model, &err);
-    fuzz_check(*deleted == 0, "the deleter ran when a model was opened");
+    fuzz_check(*deleted == 0, "the deleter ran while a model was opened");
     if (*out_status == SB_OK) {
         fuzz_check_error(*out_status, &err);
         check_index_memory(run, model);
         return model;
     }
     check_read_status(*out_status, &err, run->size);
-    fuzz_check(model == untouched, "a failed opening wrote its result");
+    fuzz_check(model == untouched, "a failed call wrote the model pointer");
     fuzz_check(watched_growth(run->watched) == 0, "a failed opening leaks %lld bytes",
                (long long)watched_growth(run->watched));
     check_index_memory(run, NULL);
@@ -106,7 +106,7 @@ static void check_loaded(const struct run *run, const sb_blob *blob, const sb_bl
         fuzz_check(sb_blob_shape(blob)[i] == info->shape[i], "axis %d: %lld listed, %lld loaded", i,
                    (long long)info->shape[i], (long long)sb_blob_shape(blob)[i]);
     fuzz_check(blob_bytes(blob) == 0 || blob_has(blob, SB_DIFF) == (info->diff_count > 0),
-               "%lld values of diff are listed, contrary to the blob", (long long)info->diff_count);
+               "the loaded diff is not the listed one of %lld values", (long long)info->diff_count);
 }
 
 /* Loads a blob; returns NULL if the file has no data for it. */
@@ -302,7 +302,7 @@ static void check_saved_again(const struct run *run, const sb_model *model) {
     again.size = saved.size;
     sb_model *reopened = open_bytes(&again, sb_model_format(model), NULL, &deleted, &st);
     fuzz_check(reopened, "the saved model is refused: %s", sb_status_name(st));
-    /* The offset of an error may lie in the original or in the saved file. */
+    /* The offset of an error may be an offset in the original file or in the saved file. */
     again.size = run->size > saved.size ? run->size : saved.size;
     check_same_model(&again, model, reopened);
     close_model(reopened, &deleted);
@@ -342,8 +342,8 @@ static size_t size_of(const sb_model *model) {
     return size;
 }
 
-/* Repeats the edit until it succeeds. At the n-th attempt its n-th allocation fails, which must not
-   change the model. */
+/* Repeats the edit until it succeeds. At the n-th attempt the n-th allocation fails; then the edit
+   must not change the model. */
 static void set_blob(const struct run *run, sb_model *model, struct place place,
                      const sb_blob *blob) {
     int64_t *fail_nth = &run->watched->counting.fail_nth, nth = 0;
@@ -373,7 +373,7 @@ static void check_tail(const struct run *run, const sb_model *model, const sb_bl
     fuzz_check(memcmp(saved.bytes + saved.size - tail, run->bytes + end, tail) == 0,
                "bytes behind the replaced blob changed");
     fuzz_check(memcmp(saved.bytes + saved.size - tail - size, message, size) == 0,
-               "the new blob is not at the old blob's place");
+               "the new blob does not begin where the old blob began");
     free(saved.bytes);
 }
 
@@ -386,7 +386,7 @@ static void check_replace(const struct run *run, sb_model *model) {
     sb_blob *blob = new_blob(run);
     sb_status st = sb_model_blob_info(model, place.layer, place.index, &old, &err);
     fuzz_check(st == SB_OK && old.offset >= 0 && (size_t)old.offset + old.size <= run->size,
-               "the file has no %zu bytes at %lld", old.size, (long long)old.offset);
+               "%zu bytes at %lld are beyond the file", old.size, (long long)old.offset);
     set_blob(run, model, place, blob);
     if (run->lot % 4 == 0)
         set_blob(run, model, place, blob); /* replaces the replacement */
@@ -410,8 +410,8 @@ static sb_status add_and_remove(sb_model *model, const sb_blob *blob, sb_error *
     return st == SB_OK ? sb_model_pop_layer(model, err) : st;
 }
 
-/* Adds a layer with a blob to a net, and a blob to a layer of the file. Adds numbers and a blob of
-   the history to a solver state. */
+/* Adds to a net a layer with a blob, and a blob to an existing layer. Sets the numbers of a solver
+   state, and adds a blob to its history. */
 static void add(const struct run *run, sb_model *model) {
     sb_blob *blob = new_blob(run);
     sb_error err = fuzz_fresh_error();
@@ -437,8 +437,8 @@ static void add(const struct run *run, sb_model *model) {
 
 /* --- other ways to open ------------------------------------------------------------------- */
 
-/* Checks that a file, which is read through a window, is refused with the same message as its
-   bytes. */
+/* Checks that the failed opening of a file had the same error message as an opening of its bytes in
+   memory. */
 static void check_same_message(const struct run *run, int32_t format, const sb_error *of_file) {
     sb_model *model = NULL;
     sb_error err = fuzz_fresh_error();
@@ -458,7 +458,7 @@ static void check_file(const struct run *run, int32_t format, uint32_t flags,
         sb_model_open_file(run->watched->context, format, file.path, flags, NULL, &model, &err);
     check_read_status(st, &err, run->size);
     check_status(st, expected_status, "a file");
-    fuzz_check((st == SB_OK) == (model != NULL), "a failed opening wrote its result");
+    fuzz_check((st == SB_OK) == (model != NULL), "a failed call wrote the model pointer");
     check_index_memory(run, model);
     if (st != SB_OK)
         check_same_message(run, format, &err);
@@ -470,8 +470,8 @@ static void check_file(const struct run *run, int32_t format, uint32_t flags,
     scratch_file_end(&file);
 }
 
-/* Opens an accepted message with narrow limits. The error may guess that the message has another
-   format or comes from another program, but not that the bytes are not a message. */
+/* Opens a valid message with low limits. The error may contain a guess that the message has another
+   format or is from another program, but not that the bytes are no message. */
 static void check_guess(const struct run *run, int32_t format, const sb_limits *limits) {
     static const char *const words[] = {
         "a caffemodel, not ",      "a solver state, not ", "a blob such as a mean file, not ",
@@ -488,7 +488,7 @@ static void check_guess(const struct run *run, int32_t format, const sb_limits *
     fuzz_check(known, "a wrong guess at the format: %.239s", err.message);
 }
 
-/* Checks that memory stays within narrow limits, which may change the status only to DATA_LIMIT. */
+/* Checks that calls with low limits respect them, and return the same status or DATA_LIMIT. */
 static void check_limits(const struct run *run, int32_t format, sb_status without) {
     sb_limits limits = {sizeof limits, 4096, 3, 4, 8, 3};
     int deleted;
@@ -507,7 +507,7 @@ static void check_limits(const struct run *run, int32_t format, sb_status withou
         check_guess(run, format, &limits);
 }
 
-/* Opens the bytes repeatedly. At the n-th attempt the n-th allocation fails. */
+/* Opens the bytes until no allocation fails. At the n-th attempt the n-th allocation fails. */
 static void check_refusals(const struct run *run, int32_t format, sb_status without) {
     sb_model *model;
     int deleted;
@@ -570,7 +570,7 @@ static void use_source(const struct run *run, int32_t format, struct unsteady *s
     *out_status =
         sb_model_open_source(run->watched->context, format, &from, NULL, NULL, &model, &err);
     unsteady_check(source, *out_status, &err);
-    fuzz_check((*out_status == SB_OK) == (model != NULL), "a failed opening wrote its result");
+    fuzz_check((*out_status == SB_OK) == (model != NULL), "a failed call wrote the model pointer");
     for (int64_t i = SB_NO_LAYER; model && i < sb_model_num_layers(model) && i < 8; i++)
         use_blobs(run, source, model, i);
     if (model)
@@ -580,8 +580,8 @@ static void use_source(const struct run *run, int32_t format, struct unsteady *s
     fuzz_check(run->watched->counting.live_bytes == before, "something of a source stays");
 }
 
-/* Opens a steady source, then for every n (or every second, third or fourth) a source that fails at
-   the n-th read, and a source that returns changed bytes from the n-th read on. */
+/* Opens a model from a source that works; then from sources whose n-th read fails, and from sources
+   that return changed bytes from the n-th read on, for every n, or every second to fourth. */
 static void check_source(const struct run *run, int32_t format, const sb_model *expected,
                          sb_status expected_status) {
     struct unsteady steady = {.bytes = run->bytes, .size = run->size};
@@ -605,7 +605,7 @@ static void check_source(const struct run *run, int32_t format, const sb_model *
 
 /* --- everything ---------------------------------------------------------------------------- */
 
-/* Makes one of five further checks, which the input's hash and the format choose. */
+/* Makes one of five further checks, chosen by a hash of the input and by the format. */
 static void check_another_way(const struct run *run, int32_t format, const sb_model *model,
                               sb_status st) {
     switch ((run->lot + (uint32_t)format) % 5) {
@@ -641,7 +641,7 @@ static void check_format(const struct run *run, int32_t format) {
     close_model(model, &deleted);
 }
 
-/* Checks that the bytes can be opened as the format that SB_FORMAT_AUTO detects. */
+/* Checks that SB_FORMAT_AUTO and the format that it detects open the same model. */
 static void check_auto(const struct run *run) {
     int deleted, deleted_again;
     sb_status st;
@@ -649,11 +649,11 @@ static void check_auto(const struct run *run) {
     if (!found)
         return;
     sb_model *named = open_bytes(run, sb_model_format(found), NULL, &deleted_again, &st);
-    fuzz_check(named, "detected as format %d, which fails: %s", sb_model_format(found),
+    fuzz_check(named, "detected as format %d, but this fails: %s", sb_model_format(found),
                sb_status_name(st));
     fuzz_check(sb_model_num_layers(named) == sb_model_num_layers(found) &&
                    count_blobs(named) == count_blobs(found),
-               "format %d, when named, has other contents", sb_model_format(found));
+               "SB_FORMAT_AUTO and format %d differ", sb_model_format(found));
     close_model(named, &deleted_again);
     close_model(found, &deleted);
 }

@@ -1,6 +1,6 @@
 /* Tests sb_blob: the input chooses calls on four blobs of several element types, on the host or the
-   simulated device. The calls share, lend and reshape, and their allocations may fail. After every
-   step shapes, contents, storage and sharing must agree with the plain model in
+   simulated device. The calls share memory, lend it to blobs and reshape blobs, and allocations may
+   fail. After every step shapes, contents, storage and sharing must agree with the model in
    support/blob_model.c. */
 #include "blob_message.h"
 #include "blob_model.h"
@@ -16,7 +16,7 @@
 #define BLOBS       4
 #define STEPS_MAX   48
 #define ELEMENT_MAX 8
-#define EXTRA_MAX   64 /* bytes that a loan may have beyond the count */
+#define EXTRA_MAX   64 /* bytes that a loan may have beyond the blob's elements */
 #define BYTES_MAX   ((size_t)(SMALL_COUNT * ELEMENT_MAX + EXTRA_MAX))
 
 struct pair {
@@ -26,7 +26,7 @@ struct pair {
 
 struct world {
     struct tape tape;
-    struct simulated sims[2]; /* the second is not always open */
+    struct simulated sims[2]; /* the second may be closed */
     struct plain_context plain_contexts[2];
     struct lender lender;
     struct pair pairs[BLOBS];
@@ -50,7 +50,7 @@ static int64_t draw_dim(struct tape *tape) {
     return code < 10 ? (int64_t)code % 5 : special[code - 10];
 }
 
-/* Reduces a count between SMALL_COUNT and ABSURD_COUNT by replacing dimensions by 1. */
+/* If the count is between SMALL_COUNT and ABSURD_COUNT, replaces dimensions by 1 to reduce it. */
 static void keep_small(struct plain_shape *shape) {
     for (int32_t i = shape->num_axes; i-- > 0;) {
         if (plain_shape_check(shape, ELEMENT_MAX) != SB_OK || shape->count <= SMALL_COUNT ||
@@ -92,7 +92,7 @@ static bool memory_ran_out(struct world *w) {
     return simulated_strike(&w->sims[1]).allocator || first;
 }
 
-/* Adds to the model the new memories and the spare storage that a failed call may leave. */
+/* Adds to the model the memories and the storage that a failed call may have created. */
 static void accept_spares(struct world *w, struct pair *pair) {
     for (int which = DATA; which <= DIFF && pair->blob; which++) {
         struct plain_memory *memory = plain_memory_of(&pair->plain, which);
@@ -109,7 +109,7 @@ static void accept_spares(struct world *w, struct pair *pair) {
     }
 }
 
-/* Checks the status. Returns whether the call succeeded; if so, the caller updates the model. */
+/* Checks the status of a call. Returns whether it is SB_OK; then the caller updates the model. */
 static bool agree(struct world *w, struct step *step, const char *what, sb_status st,
                   sb_status expected) {
     const sb_error err = step->err;
@@ -145,7 +145,7 @@ static void compare_shape(const struct pair *pair) {
         CHECK_EQUAL("a dimension", sb_blob_shape(pair->blob)[i], plain->dims[i]);
 }
 
-/* Checks that storage that was not replaced has not moved. */
+/* Checks that storage has the same address as at the last comparison. */
 static void compare_place(struct plain_memory *memory, int side, const void *ptr) {
     if (memory->at[side] && memory->state.bytes)
         fuzz_check(memory->at[side] == ptr, "side %d moved from %p to %p", side, memory->at[side],
@@ -287,7 +287,7 @@ static void share(struct world *w, struct step *step) {
     plain_replace(plain, step->which, memory);
 }
 
-/* Shares the other blob's memory by its handle; the memory may be larger than needed. */
+/* Shares the other blob's memory by its handle, even if it is larger than the blob needs. */
 static void set_memory(struct world *w, struct step *step) {
     struct plain_blob *plain = &step->pair->plain, *other = &step->other->plain;
     sb_mem *mem;
@@ -313,8 +313,8 @@ static void drop_diff(struct world *w, struct step *step) {
     plain_replace(&step->pair->plain, DIFF, NULL);
 }
 
-/* The destination of `bytes` bytes: the blob's memory, or a new memory if the blob's is missing or
-   too small. */
+/* The memory to which a call writes: the blob's memory, or a new memory if the blob has none or its
+   memory is too small. */
 struct target {
     struct plain_memory *memory, *fresh;
     enum call call;
@@ -346,7 +346,7 @@ static void take_target(struct plain_blob *blob, int which, struct target *targe
         plain_replace(blob, which, target->fresh);
 }
 
-/* Models a clear of the first `bytes` of a memory. */
+/* Returns the status of a clear of the first `bytes` bytes; if `commit`, also updates the model. */
 static sb_status clear_model(struct plain_memory *memory, size_t bytes, bool commit) {
     if (!plain_is_written(memory) || (bytes == 0 && memory->state.bytes > 0))
         return SB_OK;
@@ -371,8 +371,8 @@ static sb_status check_copy(const struct step *step, uint32_t flags) {
     return SB_OK;
 }
 
-/* Models a copy from a memory that was never written: zeros the target on the side of its head, or
-   on the host if the target was never written either. */
+/* As clear_model, for a copy from a memory that was never written: clears the target on the side of
+   its head, or on the host if the target was never written either. */
 static sb_status copy_zeros(struct step *step, int which, bool commit) {
     struct plain_blob *to = &step->pair->plain;
     size_t bytes = plain_bytes(&step->other->plain);
@@ -431,7 +431,7 @@ static void copy_from(struct world *w, struct step *step) {
 
 /* --- bytes --------------------------------------------------------------------------------- */
 
-/* Writes all bytes of the memory, because their values are unspecified after an overwrite call. */
+/* Writes all bytes of the memory, whose values are unspecified after an OVERWRITE call. */
 static void write_bytes(struct world *w, struct step *step, enum call call, void *ptr) {
     struct plain_memory *memory = step->pair->plain.memory[step->which];
     size_t bytes = memory->state.bytes;
@@ -494,12 +494,12 @@ static struct loan *make_loan(struct world *w, const struct step *step, bool dev
     return lender_make(&w->lender, device ? w->sims[0].context : NULL, value, bytes, read_only);
 }
 
-/* Returns whether the loan is misaligned by one byte; elements of one byte cannot be. */
+/* Returns whether to misalign the loan by one byte, which is impossible for elements of a byte. */
 static bool is_askew(const struct plain_blob *plain, uint32_t variant) {
     return variant == LEND_ASKEW && sb_dtype_size(plain->dtype) > 1;
 }
 
-/* Returns the status that wrong arguments of a set call must cause, or SB_OK. */
+/* Returns the status that the arguments of a set call must cause: SB_OK if they are valid. */
 static sb_status check_lend(const struct step *step, uint32_t variant) {
     const struct plain_blob *plain = &step->pair->plain;
     bool faulty = variant == LEND_FLAG || variant == LEND_MISSING ||
@@ -646,7 +646,7 @@ static void draw_legacy(struct tape *tape, struct blob_message *message) {
             message->legacy_dims[i] = dims[tape_below(tape, 8)];
 }
 
-/* Draws a number of values: the shape's count, one more, one less, or 0. */
+/* Draws a number of values: `count`, one more, one less, or 0. */
 static int64_t draw_count(struct tape *tape, int64_t count) {
     uint32_t code = tape_below(tape, 8);
     if (code == 7 || count > SMALL_COUNT)
@@ -671,7 +671,7 @@ static struct blob_message draw_message(struct world *w, const struct step *step
     return message;
 }
 
-/* The destination of a message's data or diff. `wanted` is false for a diff without values. */
+/* Where a load writes data or diff. `wanted` is false for a diff without values in the message. */
 struct load {
     bool wanted;
     struct target target;
@@ -691,7 +691,7 @@ static sb_status begin_load(const struct step *step, const struct blob_message *
     return st;
 }
 
-/* Returns the status that a load must return. `empty`: the message has no bytes. */
+/* Returns the status that a load must return, and sets `shape`. */
 static sb_status check_message(const struct step *step, const struct blob_message *message,
                                bool empty, bool reshapes, struct plain_shape *shape) {
     const int32_t dtype = step->pair->plain.dtype;
@@ -768,7 +768,7 @@ static sb_status check_write(const struct plain_blob *plain, bool with_diff, uin
     return over ? SB_ERR_OVER_LIMIT : SB_OK;
 }
 
-/* Makes data, then diff, current on the host. Data stays current if diff fails. */
+/* Makes data current on the host, then diff. If diff fails, data remains current. */
 static sb_status fetch(struct plain_blob *plain, bool with_diff) {
     if (plain->count == 0)
         return SB_OK;
@@ -787,8 +787,8 @@ static void check_written(struct plain_blob *plain, bool with_diff, const void *
     wire_free(&message);
 }
 
-/* Encodes the blob. Disarms faults, because the model does not know which parts a failed call has
-   copied to the host. */
+/* Encodes the blob. First disarms the faults, because the model cannot predict which parts a failed
+   call has copied to the host. */
 static void to_proto(struct world *w, struct step *step) {
     static unsigned char buffer[2 * BYTES_MAX + 1024];
     struct plain_blob *plain = &step->pair->plain;
@@ -886,7 +886,7 @@ static void ask_text(struct world *w, struct step *step) {
     size_t shown = capacity == 0 ? 0 : length < capacity ? length : capacity - 1;
     fuzz_check(memcmp(seen, text, shown) == 0 && (capacity == 0 || seen[shown] == 0) &&
                    seen[capacity ? shown + 1 : 0] == '?',
-               "the text for a buffer of %zu bytes is not %s", capacity, text);
+               "the text in a buffer of %zu bytes is not a part of %s", capacity, text);
     CHECK_EQUAL("equal shapes", sb_blob_shape_equals(step->pair->blob, step->other->blob),
                 plain_shape_same(plain, &step->other->plain));
     const struct plain_blob *other = &step->other->plain;
@@ -917,7 +917,7 @@ static void ask(struct world *w, struct step *step) {
 
 /* --- elements ------------------------------------------------------------------------------ */
 
-/* Computes a row-major offset; missing indices are 0. */
+/* Computes the row-major offset of an element. Indices that are not given count as 0. */
 static sb_status offset_of(const struct plain_blob *plain, const int64_t *indices,
                            int32_t num_indices, int64_t *out) {
     *out = 0;
@@ -945,7 +945,7 @@ static sb_status legacy_element_of(const struct plain_blob *plain, const int64_t
 
 __extension__ typedef __int128 wide;
 
-/* Computes Caffe's offset of four indices; an index may be equal to its dimension. */
+/* Computes the offset of four indices as Caffe does, where an index may equal its dimension. */
 static sb_status legacy_offset_of(const struct plain_blob *plain, const int64_t indices[4],
                                   int64_t *out) {
     int32_t axes = axes_of(plain);
@@ -1062,7 +1062,7 @@ static void destroy(struct pair *pair) {
     pair->blob = NULL;
 }
 
-/* Replaces the blob by a new one of the same dtype and context. */
+/* Replaces the blob by a new blob of the same dtype and context. */
 static void create(struct world *w, struct step *step) {
     struct plain_blob *plain = &step->pair->plain;
     sb_context *context = w->sims[plain->context - w->plain_contexts].context;
@@ -1132,7 +1132,7 @@ static void open_context(struct world *w, int i, bool simulated, bool pinned) {
         simulated, simulated && pinned ? SB_STORAGE_PINNED : SB_STORAGE_OWNED};
 }
 
-/* Opens the contexts. One input in eight has a device; the last blob may have another context. */
+/* Opens the contexts. One input in eight has a device; the last blob may be in a second context. */
 static void open_world(struct world *w) {
     static const int32_t dtypes[] = {SB_DTYPE_F32, SB_DTYPE_F32, SB_DTYPE_F64, SB_DTYPE_F64,
                                      SB_DTYPE_I32, SB_DTYPE_I8,  SB_DTYPE_F16, SB_DTYPE_F16};

@@ -1,11 +1,11 @@
-/* Tests sb_mem: the input chooses calls on up to three memories of the simulated device, or of a
-   host-only context, and faults of the device's operations and of the allocator. After every step
-   heads, storage, bytes on both sides, loans and counted work are compared with the reference in
-   tests/support/state_table.c.
+/* Tests sb_mem: the input chooses calls on up to three memories of a context with the simulated
+   device or without a device, and faults of the device's operations and of the allocator. After
+   every step the harness compares heads, storage, bytes on both sides, loans, and the numbers of
+   copies and allocations with the reference in tests/support/state_table.c.
 
-   The result of a step without a fault is known exactly. A step with a fault may fail, and then
-   must have changed nothing. After a fault in queued work the run is unsettled: any call that waits
-   may report the failure, until the step CALM has waited for the work. */
+   A step without a fault has one correct result. A step with a fault may fail, and then must have
+   changed nothing. After a fault in queued work the run is unsettled: any call that waits may
+   report the failure, until the step CALM has waited for the work. */
 #include "ignore.h"
 #include "kernel.h"
 #include "loan.h"
@@ -19,7 +19,7 @@
 #define STEPS_MAX 48
 #define OWNERS    3
 
-/* Queued work that writes a side. On failure the head is `fallback`, and the bytes are `value`. */
+/* Queued work that writes a side. If it fails, the head becomes `fallback`, the bytes `value`. */
 struct pending {
     int32_t side; /* -1: none */
     int32_t fallback;
@@ -43,7 +43,7 @@ struct world {
     struct subject subjects[MEMORIES];
     bool lost;      /* the device is lost */
     bool may_lose;  /* a fault may have lost the device */
-    bool unsettled; /* queued work will fail, or has failed without a report */
+    bool unsettled; /* a failure of queued work has not been reported yet */
     unsigned char stamp;
 };
 
@@ -52,14 +52,14 @@ struct request {
     const struct call_kind *kind;
     struct subject *subject;
     sb_stream stream;
-    bool writes;  /* through a mutable pointer */
-    bool by_work; /* a kernel on the legacy stream uses the plain device pointer */
+    bool writes;  /* whether the harness writes through a mutable pointer */
+    bool by_work; /* for calls without a stream: a kernel on the legacy stream uses the pointer */
     /* arguments of the set calls */
     struct loan *loan;
     void *ptr;
     size_t bytes;
     uint32_t flags;
-    sb_status mistake; /* SB_OK, or the status that wrong arguments must cause */
+    sb_status mistake; /* the status that the arguments must cause; SB_OK: they are valid */
 };
 
 static void stamp(struct world *w, unsigned char out[BYTES_MAX]) {
@@ -70,13 +70,13 @@ static void stamp(struct world *w, unsigned char out[BYTES_MAX]) {
 
 /* --- faults ----------------------------------------------------------------------- */
 
-/* Ends the checks of bytes and permits the loss of the device, because a wait between streams will
-   fail: work may then run in the wrong order, or on freed memory. */
+/* Called if a wait between streams will fail, after which work may run in the wrong order, or on
+   freed memory. Ends the checks of bytes and permits the loss of the device. */
 static void lose_order(struct world *w) {
     w->lender.blind = w->kernels.blind = w->may_lose = true;
 }
 
-/* Returns the faults that have just occurred. Must be called after every call of the library. */
+/* Returns the faults that occurred since its last call; called after every call of the library. */
 static struct strike note_strike(struct world *w) {
     struct strike strike = simulated_strike(&w->sim);
     if (strike.device && strike.fault.mode == SB_SIM_FAIL_STICKY)
@@ -112,8 +112,8 @@ static void compare_device(const struct world *w, const struct subject *s, const
     compare(w, s, seen, "on the device");
 }
 
-/* Returns whether kernels that use the memory are queued on the legacy stream, so that the caller
-   must wait for them. */
+/* Returns whether kernels that use the memory are queued on the legacy stream, for which the
+   harness must wait. */
 static bool legacy_is_busy(const struct world *w, const struct subject *s) {
     return kernel_is_queued(&w->kernels, s, NULL);
 }
@@ -132,8 +132,8 @@ static void use_host(struct world *w, const struct request *r, void *ptr) {
     }
 }
 
-/* Uses the device bytes in a kernel on the call's stream. If the call has no stream, uses them at
-   once, or in a kernel on the legacy stream. */
+/* Uses the device bytes in a kernel on the call's stream. If the call has no stream, uses the bytes
+   at once, or in a kernel on the legacy stream. */
 static void use_device(struct world *w, const struct request *r, void *ptr) {
     struct subject *s = r->subject;
     size_t bytes = s->state.bytes;
@@ -168,8 +168,8 @@ static void use_pointer(struct world *w, const struct request *r, const struct p
 
 /* --- expected work of calls---------------------------------------------------------- */
 
-/* Returns whether the call must use its stream. A prefetch to the host need not use the stream if
-   the host's bytes are current or a copy to the host is queued. */
+/* Returns whether the call must use its stream. A prefetch to the host may ignore the stream if the
+   host's bytes are current or if their copy is queued. */
 static bool asks_stream(const struct request *r) {
     return r->kind->queued && (r->call != PREFETCH_CPU || r->subject->state.head == SB_HEAD_AT_GPU);
 }
@@ -211,7 +211,7 @@ static struct plan make_plan(const struct world *w, const struct request *r) {
     return plan;
 }
 
-/* Returns the kind of new storage: host memory is page-locked if the device and the cap allow it.
+/* Returns the kind of new storage. Host memory is page-locked if the device and the cap allow it.
  */
 static int32_t kind_of_storage(const struct world *w, const struct subject *s, int32_t side) {
     const struct simulated_options *o = &w->sim.options;
@@ -235,7 +235,7 @@ static sb_status call(const struct request *r, void **out, sb_error *err) {
 struct outcome {
     sb_status status;
     const char *cause;
-    bool exact; /* no fault could affect the call */
+    bool exact; /* no fault, present or past, could affect the call */
     struct strike strike;
     struct tally tally;
 };
@@ -255,7 +255,7 @@ static void check_work(const struct request *r, const struct plan *plan,
     CHECK_NUMBER("copies within the device", t->device_copies, worked && plan->moves && device);
     CHECK_NUMBER("zero fills of the device", t->calls[SB_SIM_ZERO],
                  worked && plan->zeroes && device);
-    if (outcome->status != SB_OK) /* a failure may have left a spare buffer */
+    if (outcome->status != SB_OK) /* a failed call may have allocated a buffer */
         return;
     CHECK_NUMBER("host buffers", t->host_buffers, worked && plan->allocates && host);
     CHECK_NUMBER("device buffers", t->calls[SB_SIM_ALLOC], worked && plan->allocates && device);
@@ -327,8 +327,8 @@ static void succeed(struct world *w, const struct request *r, const struct plan 
         use_pointer(w, r, plan, out);
 }
 
-/* Returns whether a stream that wrote the memory has reported a failure: then these bytes, and any
-   copy of them in flight, are lost. */
+/* Returns whether the call reported the failure of a stream that wrote the memory. Its bytes, and
+   copies of them in flight, are then lost. */
 static bool is_failed_writer(const struct subject *s, int32_t head, sb_status status) {
     bool at_device = s->state.head == SB_HEAD_AT_GPU || s->pending.side == SB_SIDE_CPU;
     return s->queued_writer && at_device && head == SB_HEAD_LOST && status == SB_ERR_DEVICE_FAILURE;
@@ -360,7 +360,7 @@ static void accept_head(const struct request *r, const struct plan *plan,
     s->state.head = head;
 }
 
-/* Accepts spare storage that a failure left on a side without storage. */
+/* Accepts that a failed call has allocated storage on a side that had none. */
 static void accept_spare(const struct request *r, int32_t side) {
     struct subject *s = r->subject;
     int32_t kind = sb_mem_storage(s->mem, side);
@@ -488,7 +488,7 @@ static void retain(struct subject *s) {
     s->owners += s->mem != NULL;
 }
 
-/* Draws the memory that a set call lends to the library, or a mistake in the call's arguments. */
+/* Draws the arguments of a set call: memory to lend to the library, or invalid arguments. */
 static void draw_loan(struct world *w, struct request *r, uint32_t variant) {
     enum { GOOD = 10, SIZE, FLAG, MISSING, RANGE, HOST };
     struct subject *s = r->subject;
@@ -534,7 +534,7 @@ static void step_call(struct world *w, enum call which, uint8_t how) {
 static void step_arm(struct world *w, uint8_t how) {
     int32_t op = (int32_t)(how % (SB_SIM_EVENT_WAIT + 2)) - 1;
     int32_t mode = (how / 16) % 3;
-    if (op == SB_SIM_ANY && mode == SB_SIM_FAIL_LATER) /* which operation fails is unknown */
+    if (op == SB_SIM_ANY && mode == SB_SIM_FAIL_LATER) /* the model needs to know the operation */
         mode = SB_SIM_FAIL_NOW;
     if (op == SB_SIM_STREAM_WAIT && mode == SB_SIM_FAIL_LATER)
         lose_order(w);
@@ -565,7 +565,7 @@ static sb_status step_context(struct world *w, bool forgets, sb_stream stream) {
     return st;
 }
 
-/* Uses the library's stream, so that forgetting the stream waits for its work. */
+/* Uses the library's stream, because sb_context_forget_stream waits only for streams in use. */
 static void use_own_stream(struct world *w) {
     sb_mem *mem;
     if (sb_mem_create(w->sim.context, 0, &mem, NULL) != SB_OK)
@@ -574,8 +574,8 @@ static void use_own_stream(struct world *w) {
     sb_mem_release(mem);
 }
 
-/* Reads the memory, because the failure of a stream that wrote it is reported only by a read. The
-   first read may report the failure of an order between streams instead. */
+/* Reads the memory, because only a read reports the failure of the stream that wrote it. Reads it
+   twice, because the first read may report a failed wait between streams instead. */
 static void settle_writer(struct world *w, struct subject *s) {
     struct request r = {.call = GPU_DATA, .kind = &call_kinds[GPU_DATA], .subject = s};
     for (int tries = 0; tries < 2; tries++)
@@ -583,8 +583,8 @@ static void settle_writer(struct world *w, struct subject *s) {
             run_call(w, &r);
 }
 
-/* Disarms all faults, and waits until every failure is reported. Any call that waits may report a
-   failure. */
+/* Disarms all faults, and waits until every failure was reported; any call that waits may report
+   one. */
 static void step_calm(struct world *w) {
     bool settled = true;
     simulated_disarm(&w->sim);

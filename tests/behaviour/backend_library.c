@@ -1,4 +1,4 @@
-/* CMake compiles this file once per KIND, to the shared libraries of test_backend_load.c. */
+/* CMake compiles this file once for each KIND, to the shared libraries of test_backend_load.c. */
 #include "plain.h"
 
 #include "port/threads.h"

@@ -1,5 +1,5 @@
-/* A program registers backends, or loads them from shared libraries, and opens devices by name. A
-   backend stays registered, so each test uses other names. */
+/* A program registers backends, or loads them from shared libraries, and opens devices by name.
+   Backends remain registered until the process ends, so each test uses other names. */
 #include "plain.h"
 #include "rig.h"
 
@@ -40,7 +40,7 @@ static void use_device(const char *device) {
     assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
     memset(out, 0x31, 512);
     assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
-    assert_true(((char *)out)[511] == 0x31); /* the device's memory is host memory */
+    assert_true(((char *)out)[511] == 0x31); /* this device's memory is host memory */
     memset(out, 0x32, 512);
     assert_ok(sb_mem_cpu(mem, &in, &err));
     assert_true(((const char *)in)[511] == 0x32);
@@ -167,7 +167,7 @@ TEST(libraries_without_a_usable_backend_are_refused) {
     assert_status(SB_ERR_UNSUPPORTED, open_device("hole:0"));
 }
 
-/* The table stays valid although the load fails, because the library stays open. */
+/* The library registers its table itself, so the load fails, but the library must remain open. */
 TEST(a_library_that_registers_its_backend_stays_open) {
     static char variable[48]; /* putenv stores its address */
     sb_status (*const function)(const sb_backend *, sb_error *) = sb_backend_register;
@@ -185,7 +185,7 @@ TEST(a_file_that_does_not_exist_has_the_system_s_error_number) {
     assert_non_null(strstr(err.message, "No such file or directory"));
 }
 
-/* The loader's reason does not repeat the path: a long path would leave no room for the reason. */
+/* The message has the path only once, so that a long path leaves room for the loader's reason. */
 TEST(the_loader_s_reason_follows_a_long_path) {
     char path[512] = SB_SOURCE_DIR;
     for (int i = 0; i < 80; i++)
@@ -201,7 +201,7 @@ TEST(the_loader_s_reason_follows_a_long_path) {
 #endif
 }
 
-/* sb_backend_load does not search the system's folders, which contain a C library. */
+/* sb_backend_load does not search the system's folders, in which it would find the C library. */
 TEST(a_path_without_a_folder_is_in_the_current_folder) {
     static const char *const names[] = {"libc.so.6", "msvcrt.dll", "good.so"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)

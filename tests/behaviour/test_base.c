@@ -1,5 +1,5 @@
-/* Tests c/src/base at its limits: sums and products, counters, structs of other versions, error
-   texts. */
+/* Tests the functions of c/src/base at their limits: sums and products, counters, structs of other
+   versions, and texts of errors. */
 #include "base/checked.h"
 #include "base/counter.h"
 #include "base/draw.h"

@@ -1,5 +1,5 @@
-/* Results of update, sums and scaling, and the side on which they run. Their accuracy on the host
-   is tested by test_host_arithmetic.c, on every backend by c/conformance. */
+/* Tests the results of update, sums and scaling, and the side on which they run.
+   test_host_arithmetic.c tests their accuracy on the host, c/conformance on every backend. */
 #include "blobs.h"
 
 #define COUNT 10

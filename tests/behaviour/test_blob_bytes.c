@@ -1,5 +1,5 @@
-/* Access to a blob's bytes, borrowed memory that is refused or read-only, and shrinking.
-   fuzz.reshape compares capacity, sharing and borrowing with a model. */
+/* Tests access to a blob's bytes, refused and read-only loans of memory, and shrink_to_fit. The
+   fuzz target reshape compares capacity, sharing and loans with a model. */
 #include "blobs.h"
 #include "mem_calls.h"
 
@@ -210,7 +210,7 @@ TEST_ON(rig, memories_are_allocated_lazily) {
     assert_int_equal(t.host_allocs + t.device_allocs, 0);
     assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
     t = rig_since(f, &before);
-    assert_int_equal(t.host_allocs, 1); /* diff has no buffer yet */
+    assert_int_equal(t.host_allocs, 1); /* data's; diff has no buffer yet */
     assert_ptr_equal(sb_blob_context(blob), f->context);
 }
 

@@ -1,5 +1,5 @@
-/* Tests sb_blob_copy_from for every pair of heads, in one context and between two. fuzz.reshape
-   compares copies that reshape, or between blobs that share memory, with a model. */
+/* Tests sb_blob_copy_from for every pair of heads, in one context and between two. The fuzz target
+   reshape tests copies that reshape the target, and copies between blobs that share memory. */
 #include "blobs.h"
 
 #define COUNT 12
@@ -9,8 +9,8 @@ static sb_mem *part_of(sb_blob *blob, sb_part part) {
     return part == SB_DIFF ? diff_of(blob) : data_of(blob);
 }
 
-/* Returns the target's head after a copy, which runs on the side of the source's head. From a
-   source that was never written, zeros are copied on the side of the target's head. */
+/* Returns the target's head after a copy, which runs on the side of the source's head. If the
+   source was never written, the target is zeroed on the side of its own head. */
 static int32_t head_after(int32_t source_head, int32_t target_head) {
     const int32_t head = source_head == SB_HEAD_UNINITIALIZED ? target_head : source_head;
     return head <= SB_HEAD_AT_CPU ? SB_HEAD_AT_CPU : SB_HEAD_AT_GPU;
@@ -40,7 +40,7 @@ static void copy_within(int32_t source_head, int32_t target_head, sb_part part) 
     assert_ok(sb_blob_copy_from(target, part, source, 0, &err));
     struct tally t = rig_since(&rig, &before);
 
-    assert_int_equal(t.uploads + t.downloads, 0); /* the copy runs on the source's side */
+    assert_int_equal(t.uploads + t.downloads, 0); /* no copy between host and device */
     assert_int_equal(sb_mem_head(from), source_head);
     assert_int_equal(sb_mem_head(to), head_after(source_head, target_head));
     assert_int_equal(sb_mem_head(bystander), SB_HEAD_SYNCED);
@@ -65,7 +65,7 @@ TEST(every_pair_of_heads_within_a_context) {
                 copy_within(s, t, part);
 }
 
-/* As in Caffe, the copy fills the target with zeros, so that an update succeeds. */
+/* A copy of a diff that was never written zeros the target, as in Caffe, so an update succeeds. */
 TEST(a_copy_of_a_blob_that_was_never_written_can_be_updated) {
     static const int64_t counts[] = {0, 3, COUNT, 50};
     for (size_t i = 0; i < 4; i++)

@@ -1,5 +1,5 @@
-/* Arithmetic on more than 2^31 elements is exact to the last element. The borrowed storage maps one
-   small file many times in a row. */
+/* Tests arithmetic, reads and copies of more than 2^31 elements. The blobs borrow memory that maps
+   one small file, the chunk, many times in a row. */
 #include "blobs.h"
 
 #include <errno.h>
@@ -9,12 +9,12 @@
 #define CHUNK_BYTES ((size_t)32 << 20)
 #define CHUNK       ((int64_t)(CHUNK_BYTES / sizeof(float)))
 #define MAPS        257                         /* 2^31 elements are 256 chunks */
-#define PART        1001                        /* used elements of the last chunk */
+#define PART        1001                        /* elements of the blob in the last chunk */
 #define COUNT       (CHUNK * (MAPS - 1) + PART) /* 2^31 + 1001 */
 
-/* Skips the running test and prints why. The test must not have allocated anything yet. */
+/* Skips the running test and prints why. The test must not have allocated memory yet. */
 static void skip_without_map(void) {
-    print_message("skipped: the machine maps no %zu MiB: %s\n", CHUNK_BYTES * MAPS >> 20,
+    print_message("skipped: this machine cannot map %zu MiB: %s\n", CHUNK_BYTES * MAPS >> 20,
                   strerror(errno));
     test_skip();
 }
@@ -74,8 +74,8 @@ TEST(sums_reach_past_two_to_the_31) {
     double sum = 0;
     large_open(&large, map_over_and_over());
     fill_chunk(large.x, -1);
-    large.x[PART - 1] = 3; /* an element of every chunk; in the last chunk, the last element */
-    large.x[PART] = 5;     /* an element of every chunk but the last */
+    large.x[PART - 1] = 3; /* in the blob MAPS times; the last time it is the last element */
+    large.x[PART] = 5;     /* in the blob MAPS - 1 times */
     assert_ok(sb_blob_asum(large.blob, SB_DATA, &sum, &err));
     double expected = (double)COUNT + 2.0 * MAPS + 4.0 * (MAPS - 1);
     assert_true(sum > expected * (1 - 1e-6) && sum < expected * (1 + 1e-6));
@@ -85,8 +85,8 @@ TEST(sums_reach_past_two_to_the_31) {
     large_close(&large);
 }
 
-/* Scaling by -1 flips the sign of each element of the chunk once for each of 256 whole maps, which
-   restores the sign. The last map has PART elements: their signs are flipped again. */
+/* The blob contains the chunk 256 times, so scaling by -1 flips each sign 256 times, which restores
+   the sign. The first PART elements are in the blob 257 times, so their signs end flipped. */
 TEST(scaling_touches_each_element_once) {
     skip_when_quick();
     skip_without_memory(2 * CHUNK_BYTES, 2 * CHUNK_BYTES * MAPS);
@@ -149,7 +149,7 @@ TEST(clearing_reaches_past_two_to_the_31) {
     large_close(&large);
 }
 
-/* The last chunk of the target is separate memory, so its bytes show how far the copy went. */
+/* The target's last chunk is separate memory, so its bytes show how many elements were copied. */
 TEST(copying_reaches_past_two_to_the_31) {
     enum { WINDOW = 65536 };
     skip_when_quick();

@@ -1,5 +1,5 @@
-/* After a blob's data was lost with the device, reads fail. An overwrite makes the data valid
-   again, on the host. */
+/* Tests blobs whose data was lost with the device. Reads fail until an overwrite on the host makes
+   the data valid again. */
 #include "blobs.h"
 #include "wire_builder.h"
 
@@ -11,7 +11,7 @@
 
 struct wreck {
     struct rig rig;
-    sb_blob *lost, *whole; /* data of `lost` is LOST; data and diff of `whole` are on the host */
+    sb_blob *lost, *whole; /* `lost` has lost its data; data and diff of `whole` are on the host */
     float values[COUNT];
 };
 
@@ -53,7 +53,7 @@ TEST_ON(wreck, lost_bytes_are_not_read) {
     assert_true(sum == -1 && value == -1 && in == NULL);
 }
 
-/* The status is LOST, not DATA_LIMIT: no bytes would be copied to the host. */
+/* The read fails with LOST although it would also exceed the memory limit. */
 TEST_ON(wreck, a_message_does_not_replace_a_part_of_lost_bytes) {
     static const int64_t two[] = {2};
     struct wire wire = {0};

@@ -1,5 +1,5 @@
-/* Calls that replace a blob's memory: an existing memory becomes data or diff, a diff is dropped, a
-   lender reclaims its memory. */
+/* Tests calls that replace a blob's memory: sb_blob_set_mem, sb_blob_drop, and sb_blob_reclaim_cpu,
+   by which a lender takes its memory back. */
 #include "blobs.h"
 
 #include <syncblob/dlpack.h>
@@ -46,7 +46,7 @@ TEST(memories_that_are_too_small_or_of_another_context_are_refused) {
     rig_close(&other);
 }
 
-/* A memory has no element type, so lent bytes may be misaligned for a blob's elements. */
+/* A memory has no element type, so lent bytes may be misaligned for the elements of a blob. */
 TEST(lent_bytes_must_suit_the_elements) {
     for (int on_device = 0; on_device < 2; on_device++) {
         struct rig rig;
@@ -178,7 +178,7 @@ TEST(lent_memory_is_reclaimed_from_its_only_user) {
             assert_ok(sb_blob_set_cpu(l.blob, SB_DATA, l.lent.ptr, 16, flags, lent_deleter, &l.lent,
                                       &err));
             cases[i].then(&l);
-            bool left_it = l.lent.deleted; /* a write moved the bytes out of read-only storage */
+            bool left_it = l.lent.deleted; /* a write has copied the bytes to other storage */
             sb_status wanted = cases[i].reclaimed && !left_it ? (sb_status)SB_OK : INVALID;
             assert_status(wanted, sb_blob_reclaim_cpu(l.blob, SB_DATA, lent_deleter, &user, &err));
             assert_ptr_equal(user, wanted == SB_OK ? (void *)&l.lent : (void *)&l);

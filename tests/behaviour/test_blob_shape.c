@@ -1,5 +1,5 @@
-/* Shapes and offsets of a blob. fuzz.reshape compares counts, axes, legacy dimensions and texts
-   with a model. */
+/* Tests the shapes and offsets of a blob. The fuzz target reshape compares counts, axes, legacy
+   dimensions and texts with a model. */
 #include "blobs.h"
 
 #include <stdio.h>
@@ -47,7 +47,7 @@ static const struct {
 TEST(shapes_give_counts_and_texts) {
     for (size_t i = 0; i < SHAPES; i++) {
         if (shapes[i].count > PTRDIFF_MAX / 4 || shapes[i].shape[0] > PTRDIFF_MAX)
-            continue; /* too large for a host of 32 bits */
+            continue; /* too large for addresses of 32 bits */
         sb_blob *created = test_blob(NULL, SB_DTYPE_F32, shapes[i].num_axes, shapes[i].shape);
         uint32_t reallocated = 99;
         sb_blob *reshaped = test_unshaped(NULL, SB_DTYPE_F32);
@@ -172,7 +172,7 @@ TEST(legacy_accessors_accept_at_most_four_axes) {
 }
 
 TEST(offsets_past_two_to_the_31_are_exact) {
-    skip_on_32_bits("its sizes exceed all addresses");
+    skip_on_32_bits("the blob exceeds the address space");
     sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 2, (int64_t[]){70000, 70000});
     int64_t out;
     assert_ok(sb_blob_offset(blob, (int64_t[]){69999, 69999}, 2, &out, &err));
@@ -181,7 +181,7 @@ TEST(offsets_past_two_to_the_31_are_exact) {
     assert_int_equal(out, I64(69999) * 70000 + 1);
 }
 
-/* Caffe's layers use offset(0, 1) as the step between planes, even if an image has one channel. */
+/* Caffe's layers use offset(0, 1) as the distance between channels, even if there is only one. */
 TEST(a_legacy_offset_may_be_one_past_each_axis) {
     sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 4, (int64_t[]){2, 1, 3, 4});
     int64_t out;
@@ -207,7 +207,7 @@ TEST(a_legacy_offset_beyond_63_bits_is_an_error) {
     assert_int_equal(out, 99);
 }
 
-/* behaviour.small_shapes tries all indices of small shapes. */
+/* The test behaviour.small_shapes tries all indices of small shapes. */
 TEST(indices_out_of_range_are_errors) {
     sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 4, (int64_t[]){2, 3, 4, 5});
     sb_blob *flat = test_blob(NULL, SB_DTYPE_F32, 2, (int64_t[]){3, 2});
@@ -248,7 +248,7 @@ TEST(shapes_are_compared_axis_by_axis) {
         {1, 1, {0}, {0}, 1},          {2, 2, {0, 3}, {0, 4}, 0},
     };
     int64_t dims[5] = {2, 3, 4, 5, 6};
-    for (int32_t axes = 1; axes <= 5; axes++) /* a difference in any axis counts */
+    for (int32_t axes = 1; axes <= 5; axes++) /* shapes that differ in one axis are not equal */
         for (int32_t axis = 0; axis < axes; axis++) {
             sb_blob *a = test_blob(NULL, SB_DTYPE_F32, axes, dims);
             dims[axis]++;
@@ -304,8 +304,8 @@ TEST(reshape_like_copies_the_whole_shape) {
     expect_shape(blob, 3, (int64_t[]){2, 0, 9}, 0, "2 0 9 (0)");
 }
 
-/* As in Caffe, an unshaped blob has no dimensions, like a scalar. After the call `blob` is shaped
-   and a scalar. */
+/* As in Caffe, an unshaped blob has no dimensions, as a scalar has none. So the call makes `blob` a
+   scalar, which is shaped. */
 TEST(reshape_like_one_without_a_shape_makes_a_scalar) {
     sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 1, (int64_t[]){0});
     uint32_t reallocated = 77;

@@ -1,5 +1,5 @@
-/* Files of C3D 1.0. Its BlobProto has the field length before height, so later fields have higher
-   numbers than in Caffe. */
+/* Tests files of C3D 1.0. Its BlobProto has a field `length` before `height`, so later fields have
+   higher numbers than in Caffe. */
 #include "blobs.h"
 #include "support.h"
 
@@ -69,8 +69,8 @@ TEST(the_last_value_of_a_dimension_counts) {
     assert_counts_up(blob, SB_DATA, 1);
 }
 
-/* If another field precedes the five dimensions, the library reads the message as Caffe's. It skips
-   field 5 (C3D's width), here a varint, as an unknown field. */
+/* If another field precedes the five dimensions, the library reads the message as Caffe's. There
+   field 5 (width in C3D) is an unknown field if it is a varint, and is skipped. */
 TEST(dimensions_after_another_field_are_caffes) {
     struct wire wire = {0};
     sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
@@ -196,7 +196,7 @@ TEST(a_mean_is_recognised) {
     assert_memory_equal(wire.bytes + info.data_offset, "\0\0\x80\x3f", 4);
 }
 
-/* The layer is C3D's even if its blobs are not: a program may have replaced them by Caffe's. */
+/* A layer with parameters of C3D is C3D's, even if a program has replaced its blobs by Caffe's. */
 TEST(a_layer_with_the_parameters_of_a_convolution_is_c3ds) {
     static const struct {
         uint64_t number;
@@ -217,7 +217,7 @@ TEST(a_layer_with_the_parameters_of_a_convolution_is_c3ds) {
     }
 }
 
-/* C3D 1.0 numbers its layer types in a way that Caffe later used for other types. */
+/* C3D 1.0 uses numbers for its layer types that Caffe later used for other types. */
 TEST(types_of_layers_are_c3ds_in_a_net_with_its_blobs) {
     static const struct {
         uint64_t number;

@@ -1,6 +1,6 @@
-/* The list of the host cache, for a cache of four entries. The test makes every call on every valid
-   list of entries of three sizes, pinned or not, and each call leaves a valid list. The empty list
-   is valid, so by induction every sequence of calls leaves a valid list. */
+/* Tests the list of the host cache, for a cache of four entries. Makes every call on every valid
+   list of entries of three sizes, pinned or not, and checks that the list is valid after the call.
+   The empty list is valid, so by induction a list is valid after every sequence of calls. */
 #include "support.h"
 
 #include "context/context.h"
@@ -20,12 +20,12 @@ struct world {
     int64_t calls, found, dropped;
 };
 
-/* The test defines this variable, because it links no other part of the library. */
+/* Defined here, because this program does not link the part of the library that defines it. */
 sb__counter sb__fork_generation = 1;
 static struct world world;
 static char buffers[ENTRIES + 1]; /* only their addresses are used */
 
-/* Checks that buffers are released outside of the lock, the oldest first, each once. */
+/* Checks that buffers are released without the lock, the oldest first, and each once. */
 void sb__host_release(sb_context *context, void *buffer, size_t bytes, bool pinned) {
     assert_ptr_equal(context, &world.context);
     assert_true(sb__mutex_try_lock(&world.context.cache.lock));
@@ -89,7 +89,7 @@ static void take(size_t bytes, bool pinned) {
 static void put(size_t bytes, bool pinned) {
     const struct sb__cached entry = {&buffers[ENTRIES], bytes, pinned};
     const size_t most = world.context.max_cache_bytes;
-    int gone = 0; /* the fewest old entries whose removal makes room */
+    int gone = 0; /* how many of the oldest entries must be removed for the new entry */
     while (is_cacheable(bytes) && (world.count - gone == ENTRIES ||
                                    sum(world.before + gone, world.count - gone) + bytes > most))
         gone++;
@@ -100,7 +100,7 @@ static void put(size_t bytes, bool pinned) {
 }
 
 static void shrink(size_t most) {
-    int gone = 0; /* the fewest old entries whose removal suffices */
+    int gone = 0; /* how many of the oldest entries must be removed */
     while (!world.busy && sum(world.before + gone, world.count - gone) > most)
         gone++;
     sb__cache_shrink(&world.context, most);
@@ -110,8 +110,8 @@ static void shrink(size_t most) {
 
 /* --- every list, every call --------------------------------------------------------- */
 
-/* Restores the list and makes the call. If `busy`, the lock is held and the process has forked: in
-   such a child no thread ever releases the lock. */
+/* Restores the list and makes the call. `busy` simulates a forked child whose parent held the lock,
+   so that no thread of the child ever releases the lock. */
 static void check_call(enum call call, size_t bytes, bool pinned, bool busy) {
     struct sb__host_cache *cache = &world.context.cache;
     memcpy(cache->entries, world.before, sizeof world.before);
@@ -148,7 +148,7 @@ static void check_calls(bool busy) {
     }
 }
 
-/* Checks every list that begins with world.before. */
+/* Checks every valid list that begins with the entries of world.before. */
 static void check_lists(void) {
     if (sum(world.before, world.count) > world.context.max_cache_bytes)
         return;

@@ -1,4 +1,4 @@
-/* Creation of contexts: options, devices, allocators, caps, statistics, backends of the caller. */
+/* Tests contexts: options, devices, allocators, caps, statistics, and the caller's backends. */
 #include "blobs.h"
 #include "context/context.h"
 #include "plain.h"
@@ -278,7 +278,7 @@ TEST(every_failing_allocation_of_create_leaks_nothing) {
 
 /* --- a caller's backend ----------------------------------------------------------------- */
 
-/* A device with the test's backend table; tests open "plain:0" unless they need another device. */
+/* A backend table of the test, and its device. Most tests open the device as "plain:0". */
 struct device {
     struct plain plain;
     sb_backend table;
@@ -336,7 +336,7 @@ TEST_ON(device, without_streams_asynchronous_calls_are_done_on_return) {
     assert_ok(sb_mem_overwrite_cpu(mem, &ptr, &err));
     memset(ptr, 0x41, 64);
     assert_ok(sb_mem_async_gpu_push(mem, NULL, &err));
-    memset(ptr, 0x42, 64); /* the push has ended: this write does not reach the device */
+    memset(ptr, 0x42, 64); /* after the push, so the device's bytes do not change */
     assert_ok(sb_mem_gpu_on(mem, NULL, &in, &err));
     assert_true(bytes_are(in, 64, 0x41));
     assert_ok(sb_mem_mutable_gpu_on(mem, NULL, &ptr, &err));
@@ -379,7 +379,7 @@ TEST(without_a_check_any_pointer_is_accepted) {
     sb_context *context = NULL;
     sb_mem *mem;
     const void *in;
-    struct lent lent = lend_host(64, 0x51); /* the device's memory is host memory too */
+    struct lent lent = lend_host(64, 0x51); /* this device's memory is host memory */
     assert_ok(create_with_backend(&table, "plain:0", &context, &err));
     assert_ok(sb_mem_create(context, 64, &mem, &err));
     assert_ok(sb_mem_set_gpu(mem, lent.ptr, 64, 0, lent_deleter, &lent, &err));
@@ -477,7 +477,7 @@ static sb_status plain_ready(void *device, sb_error *err) {
     return SB_OK;
 }
 
-/* OUT_OF_MEMORY and UNSUPPORTED mean that no byte was written. Other errors do not. */
+/* If arithmetic returns OUT_OF_MEMORY or UNSUPPORTED, it has written no byte. */
 TEST_ON(device, arithmetic_that_is_refused_has_done_nothing) {
     static const sb_status refusals[] = {SB_ERR_OUT_OF_MEMORY, SB_ERR_UNSUPPORTED};
     sb_mem *data;
@@ -531,7 +531,7 @@ static sb_status do_own_work(enum own_work work, sb_blob *blob, sb_error *err) {
     }
 }
 
-/* Once a caller has a plain pointer, the library's work waits for work on the default streams. */
+/* After a caller got a device pointer without a stream, the library waits for default streams. */
 TEST(work_of_the_library_comes_after_users_of_plain_pointers) {
     for (enum own_work work = 0; work < OWN_WORKS; work++)
         for (int exposed = 0; exposed < 2; exposed++) {
@@ -556,14 +556,14 @@ TEST(work_of_the_library_comes_after_users_of_plain_pointers) {
             assert_int_equal(plain.afters, exposed);
             plain.afters = 0;
             plain.after = SB_OK;
-            test_end(blob); /* freeing memory waits for users, too */
+            test_end(blob); /* freeing the memory also waits for the default streams */
             assert_int_equal(plain.afters, exposed);
             sb_context_release(context);
             assert_int_equal(plain.live, 0);
         }
 }
 
-/* The holder of a tensor may use its pointer on any stream until the tensor ends. */
+/* Until a tensor ends, the program that has it may use its pointer on any stream. */
 TEST_ON(device, a_tensor_ends_after_users_of_its_pointer) {
     sb_blob *blob;
     sb_dl_managed_versioned *tensor;
@@ -701,8 +701,8 @@ static void plain_pinned_free_counted(void *device, void *ptr, size_t bytes) {
     plain_free(device, ptr, bytes, NULL);
 }
 
-/* The device allocates buffers up to the cap of page-locked bytes. The library returns a buffer to
-   the device when it destroys the memory that uses the buffer. */
+/* The device allocates page-locked buffers up to the cap. When the library destroys a memory, it
+   passes the memory's buffer back to the device. */
 TEST(page_locked_buffers_go_back_to_their_device) {
     struct plain plain = {0};
     sb_backend table = plain_backend(&plain);
@@ -727,7 +727,7 @@ TEST(page_locked_buffers_go_back_to_their_device) {
     sb_context_release(context);
 }
 
-/* Makes the table faulty in the way that `hole` selects. Returns a part of the expected message. */
+/* Puts the fault number `hole` into the table. Returns a part of the expected message. */
 static const char *make_hole(sb_backend *table, int hole) {
     static const char *const names[] = {"open", "close",  "alloc",    "free",
                                         "zero", "upload", "download", "copy"};
@@ -761,7 +761,7 @@ TEST(tables_with_missing_slots_are_refused) {
         support_poison_error(&err);
         sb_status status = create_with_backend(&table, "plain:0", &context, &err);
         if (status == SB_OK)
-            fail_with("a backend table with hole %d was accepted", hole);
+            fail_with("a backend table with fault %d was accepted", hole);
         support_check_status(status, status, &err, "a table with a hole", __FILE__, __LINE__);
         assert_non_null(strstr(err.message, words));
         assert_null(context);
@@ -777,7 +777,7 @@ static sb_status queue_slot(void *device, sb_stream stream, void **out, sb_error
     return sb_error_fill(err, SB_ERR_UNSUPPORTED, 0, "no queue");
 }
 
-/* The library would wait on the default stream (NULL) and so not notice failed arithmetic. */
+/* Without this check the library would wait for the default stream (NULL), and miss failures. */
 TEST(an_own_stream_that_is_null_is_refused) {
     struct plain plain = {0};
     sb_context *context = NULL;
@@ -808,7 +808,7 @@ static sb_status no_check(void *device, const void *ptr, size_t bytes, sb_error 
     return sb_error_fill(err, SB_ERR_WRONG_DEVICE, 0, "not called");
 }
 
-/* Arithmetic that the device lacks fails before any byte is copied. */
+/* A call that needs a slot which the device lacks fails before it copies bytes. */
 TEST_ON(device, slots_that_a_device_lacks_are_not_called) {
     sb_stats before = SB_STATS_INIT, after = SB_STATS_INIT;
     static float lent[4];
@@ -868,7 +868,7 @@ TEST_ON(device, an_allocation_that_returns_no_memory_is_a_failure) {
     test_end(mem);
 }
 
-/* --- sizes and alignments that no caller requests today --------------------------------------- */
+/* --- the allocator, with sizes and alignments that the library does not use ------------------- */
 
 TEST(impossible_sizes_are_out_of_memory) {
     const sb_allocator *a = &sb__default_allocator;

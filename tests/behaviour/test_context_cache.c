@@ -1,5 +1,5 @@
-/* The cache of host memory of a context: it is bounded, can be trimmed, counts toward the cap, and
-   is never seen by another context. */
+/* Tests a context's cache of host memory: it is bounded, can be trimmed, counts toward the cap, and
+   its bytes are never visible in another context. */
 #include "blobs.h"
 #include "nets.h"
 #include "rig.h"
@@ -46,8 +46,8 @@ TEST_ON(rig, pinned_memory_is_cached_separately) {
     sb_mem_release(mem);
 }
 
-/* Pinned memory is counted by size class; there are eight classes from each power of two to the
-   next. Other memory is counted exactly. */
+/* Pinned memory that can be cached counts with the size of its class. From each power of two to the
+   next there are eight classes. Other memory counts with its exact size. */
 TEST(pinned_memory_of_near_sizes_is_one_class) {
     static const struct row {
         size_t bytes, counted;
@@ -108,7 +108,7 @@ TEST(reused_memory_reads_as_zero_where_that_is_promised) {
     }
 }
 
-/* A device allocates page-locked memory with unknown bytes, so the library zeroes them. */
+/* Page-locked memory from the device may have bytes of other users, so the library zeros it. */
 TEST_ON(rig, overwritten_memory_shows_no_bytes_of_others) {
     void *out;
     sb_mem *mem = test_mem(f->context, 4096);
@@ -117,7 +117,7 @@ TEST_ON(rig, overwritten_memory_shows_no_bytes_of_others) {
     assert_true(bytes_are(out, 4096, 0));
 }
 
-/* A read fills part of a buffer. The next memory of that size class uses the whole buffer. */
+/* A read fills a part of a buffer. The next memory of its size class has the whole buffer. */
 TEST_ON(rig, bytes_past_a_read_are_zero_for_the_next_memory) {
     enum { COUNT = 25000, CLASS = 104 << 10 };
     void *bytes, *out;
@@ -147,7 +147,7 @@ static bool shows(const unsigned char *ptr, size_t bytes, const char *secret) {
     return false;
 }
 
-/* Uses the built-in allocator. */
+/* Uses the built-in allocator, which may reuse memory that another context has freed. */
 TEST(no_bytes_of_one_context_show_in_another) {
     static const char secret[] = "0123456789abcdef";
     static const size_t sizes[] = {64, 4096, MIB, 64 * MIB};
@@ -191,7 +191,7 @@ static void *net_of_layers(int layers, size_t *size) {
     return net;
 }
 
-/* The cache contains all but 10 kB of the memory that the cap allows. */
+/* At first the cache contains all memory that the cap allows, except 10 kB. */
 TEST(handles_and_indices_get_the_memory_of_the_cache) {
     enum { HANDLES = 4000 };
     size_t net_size;

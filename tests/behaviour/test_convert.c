@@ -1,4 +1,4 @@
-/* Conversions of floats and doubles: each kind of vector code has the results of scalar code. */
+/* Tests that each kind of vector code converts floats and doubles as scalar code does. */
 #include "support.h"
 
 #include "host/convert.h"
@@ -13,7 +13,7 @@ static const double specials[] = {
     0.0, -0.0, INFINITY, -INFINITY, 1e300, -1e300, 5e-324, 1e-40, -1.4e-45, 0.1, 16777217.0, 3.4e38,
 };
 
-/* Returns a random value; some are beyond a float's range or precision. */
+/* Returns a random value, possibly beyond a float's range or precision. */
 static double value(uint64_t *seed) {
     const uint64_t which = test_random(seed) % (2 * COUNT_OF(specials));
     if (which < COUNT_OF(specials))
@@ -21,19 +21,19 @@ static double value(uint64_t *seed) {
     return ldexp((double)(int64_t)test_random(seed), (int)(test_random(seed) % 300) - 150);
 }
 
-/* A conversion from values of `from` bytes to values of `to` bytes. */
+/* A conversion: `from` and `to` are the bytes of a value before and after it. */
 struct way {
     sb__convert *run;
     size_t from, to;
 };
 
-/* Writes `v` as a double or, converted by the processor, as a float. */
+/* Writes `v` as a double, or as the float that the compiler's conversion returns. */
 static void put(double v, size_t size, void *out) {
     const float narrow = (float)v;
     memcpy(out, size == sizeof v ? (const void *)&v : &narrow, size);
 }
 
-/* Checks a conversion at offset `at`, and that it writes no byte past the last value. */
+/* Checks a conversion between buffers at the offset `at`, and that it writes no byte after them. */
 static void check(const struct way *way, uint64_t *seed, size_t count, size_t at) {
     unsigned char from[MOST * sizeof(double) + OFFSETS], to[(MOST + 1) * sizeof(double) + OFFSETS],
         wanted[sizeof to];

@@ -1,12 +1,12 @@
-/* A device without a default stream: NULL means the library's stream. Only after a caller has
-   obtained that stream, plain pointers make other streams wait for it. */
+/* Tests a device without a default stream: NULL means the library's stream. Plain pointers make
+   other streams wait for the library's stream only after a caller has obtained that stream. */
 #include "scene.h"
 
 #include "sim/table.h"
 
 #define BYTES ((size_t)256)
 
-static sb_backend table; /* the simulated device; its slots must not be passed NULL */
+static sb_backend table; /* the simulated device's, but its slots do not accept a NULL stream */
 
 static sb_status check_stream(void *device, sb_stream stream, sb_error *err) {
     assert_non_null(stream);
@@ -23,7 +23,7 @@ static sb_status event_record(void *device, sb_stream stream, void **out, sb_err
     return sb__sim_backend.event_record(device, stream, out, err);
 }
 
-/* The library calls this slot once, and the simulated device destroys the stream. */
+/* The slot own_stream. The library calls it once, and the device destroys the stream. */
 static sb_stream read_stream(void *device) {
     const sb_sim_device *sim = sb__sim_backend.extension(device, SB_SIM_DEVICE);
     sb_stream stream;
@@ -46,7 +46,7 @@ static void reopen_without_default(struct rig *rig) {
     rig_reopen_options(rig, options);
 }
 
-/* Returns how many times a stream was ordered after another stream since `before`. */
+/* Returns how many times the library has made a stream wait for another stream since `before`. */
 static int64_t orders_since(struct rig *rig, const struct tally *before) {
     const struct tally since = rig_since(rig, before);
     assert_int_equal(since.calls[SB_SIM_EVENT_RECORD], since.calls[SB_SIM_STREAM_WAIT]);
@@ -91,8 +91,8 @@ TEST_ON(rig, plain_pointers_need_no_order_until_a_caller_has_the_stream) {
     rig_end_stream(f, stream);
 }
 
-/* The caller queues work on the library's stream. Other streams that use the memory wait for that
-   work, and so does the release of the memory. */
+/* The caller queues work on the library's stream. Other streams that use the memory must wait for
+   that work, and so must the release of the memory. */
 TEST_ON(rig, work_of_the_caller_on_the_librarys_stream_is_ordered) {
     void *out;
     const void *in;
@@ -118,7 +118,7 @@ TEST_ON(rig, work_of_the_caller_on_the_librarys_stream_is_ordered) {
 
 /* --- reads while the library's stream is busy ------------------------------------------ */
 
-/* Queues work on the library's stream. The work runs only when a call waits for it. */
+/* Queues work on the library's stream that does not run before a call waits for it. */
 static void make_busy(struct rig *rig, struct look *look) {
     const void *in;
     sb_stream own;
@@ -148,7 +148,7 @@ TEST_ON(rig, a_read_does_not_wait_for_other_work_of_the_library) {
     rig_end_stream(f, stream);
 }
 
-/* The read comes after the library's writes and after a caller's writes through a plain pointer. */
+/* A read waits for the library's writes and for a caller's writes through a plain pointer. */
 TEST_ON(rig, a_read_waits_for_writes_on_the_librarys_stream) {
     void *out;
     struct look busy;
@@ -184,11 +184,11 @@ TEST_ON(rig, a_failed_read_leaves_the_bytes_on_the_device) {
     }
 }
 
-/* A wait may fail while the queued work still runs and uses the host's storage. */
+/* If a wait fails, the queued work may still be running and use the host's storage. */
 TEST_ON(rig, storage_of_a_read_that_may_still_run_is_not_freed) {
     const void *in;
     void *out;
-    for (int64_t waits = 0; waits <= 2; waits++) { /* how many stream waits fail as well */
+    for (int64_t waits = 0; waits <= 2; waits++) { /* how many stream waits also fail */
         reopen_without_default(f);
         rig_schedule(f, SB_SIM_LAZY, 0);
         sb_mem *mem = test_mem(f->context, BYTES);

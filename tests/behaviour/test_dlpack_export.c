@@ -1,4 +1,4 @@
-/* Blobs as DLPack tensors: their fields, the storage that they share, and its lifetime. */
+/* Tests the export of blobs as DLPack tensors: fields, shared storage, and its lifetime. */
 #include "blobs.h"
 
 #include "sim/table.h"
@@ -52,8 +52,8 @@ TEST_ON(rig, a_tensor_describes_its_blob) {
     }
 }
 
-/* An export results in the same head, copies and pointer as the corresponding accessor, for each
-   head and side, for reading and for writing. */
+/* For each head and side, and for reading and for writing, an export changes the head, copies bytes
+   and returns a pointer as the corresponding accessor does. */
 TEST(an_export_is_an_access_to_its_side) {
     static const float values[6] = {1, 2, 3, 4, 5, 6};
     for (int32_t head = SB_HEAD_UNINITIALIZED; head <= SB_HEAD_SYNCED; head++)
@@ -98,8 +98,8 @@ TEST(an_export_is_an_access_to_its_side) {
             }
 }
 
-/* A write through a tensor changes the blob, and the next access on the device copies the bytes
-   there. Before each further write, the caller must call a mutable accessor. */
+/* A write through a tensor changes the blob, and the next access on the device copies the bytes to
+   the device. Before each further write, the caller must call a mutable accessor. */
 TEST_ON(rig, writes_through_a_tensor_reach_the_blob) {
     const float *data;
     const void *in;
@@ -146,9 +146,9 @@ TEST(a_tensor_outlives_blob_and_context) {
     counting_allocator_assert_clean(&rig.counting);
 }
 
-/* --- a memory leaves the tensor's storage ------------------------------------------------ */
+/* --- a memory replaces storage that a tensor uses ----------------------------------------- */
 
-/* The memory moves out of read-only storage; the lender's deleter runs when the tensor ends. */
+/* A write replaces the read-only storage, whose deleter runs only when the tensor ends. */
 TEST_ON(rig, a_lenders_deleter_waits_for_the_tensor) {
     void *out;
     struct lent lent = lend_host(16, 0x21), on_device = lend_device(f->context, 16, 0x22);

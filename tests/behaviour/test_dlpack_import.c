@@ -1,5 +1,5 @@
-/* DLPack tensors as a blob's memory: devices, sharers, refusals. fuzz.dlpack checks that accepted
-   tensors are used in place and that each deleter runs once. */
+/* Tests the import of DLPack tensors as a blob's memory: devices, shared memories, refused tensors.
+   The fuzz target dlpack checks that tensors are not copied, and that each deleter runs once. */
 #include "blobs.h"
 #include "tensors.h"
 
@@ -55,8 +55,8 @@ static void apply(struct tensor *t, const struct edit *edit) {
 static const struct refusal {
     struct edit edits[2];
     sb_status status;
-    bool versioned;      /* the edit is made in the versioned struct only */
-    const char *message; /* expected text, if other checks return the same status */
+    bool versioned;      /* legacy tensors do not have the field */
+    const char *message; /* the message, if other faults have the same status */
 } refusals[] = {
     {{VERSIONED(version.major, 2)}, SB_ERR_ABI_MISMATCH, true, NULL},
     {{VERSIONED(version.major, 0)}, SB_ERR_ABI_MISMATCH, true, NULL},
@@ -70,7 +70,7 @@ static const struct refusal {
     {{SET(dtype.code, SB_DL_CODE_INT), SET(dtype.bits, 128)}, UNSUPPORTED, false, NULL},
     {{SET(dtype.code, 5)}, UNSUPPORTED, false, NULL}, /* complex */
     {{SET(dtype.code, SB_DL_CODE_BFLOAT)}, UNSUPPORTED, false, NULL},
-    /* Booleans are refused: values other than 0 and 1 could be written through a blob of u8. */
+    /* Booleans are refused, because a program could write other values than 0 and 1 as u8. */
     {{SET(dtype.code, 6), SET(dtype.bits, 8)}, UNSUPPORTED, false, NULL},
     {{SET(dtype.bits, 0)}, UNSUPPORTED, false, NULL},
     {{SET(dtype.bits, 64)}, SB_ERR_DTYPE_MISMATCH, false, NULL},
@@ -90,7 +90,7 @@ static const struct refusal {
     {{SET(data, UINTPTR_MAX - 7)}, SB_ERR_SIZE_OVERFLOW, false, NULL},
     {{SET(byte_offset, UINT64_MAX - 7)}, SB_ERR_SIZE_OVERFLOW, false, NULL},
     {{SET(byte_offset, (uint64_t)1 << 63)}, SB_ERR_SIZE_OVERFLOW, false, NULL},
-    /* The tensor's 24 bytes would end beyond the largest possible object. */
+    /* The offset and the tensor's 24 bytes together exceed PTRDIFF_MAX. */
     {{SET(byte_offset, PTRDIFF_MAX - 19)}, SB_ERR_SIZE_OVERFLOW, false, NULL},
     {{SET(byte_offset, 2)}, INVALID, false, "the tensor's data is not aligned for f32"},
     {{SET(device.device_type, 7)}, SB_ERR_WRONG_DEVICE, false, NULL},

@@ -1,5 +1,5 @@
-/* A blob imports a tensor that another blob exported: both use the same storage, no tensor is
-   wrapped, and each user sees the other's writes. */
+/* Tests the import of a tensor that another blob has exported: both blobs use the same storage, and
+   writes through either are visible through both. The tensor is not wrapped in another tensor. */
 #include "blobs.h"
 
 #include <syncblob/dlpack.h>
@@ -8,7 +8,7 @@
 
 enum form { READ, WRITE, LEGACY, FORMS };
 
-/* Exports part `out` of `from` as a tensor and imports the tensor as part `in` of `to`. */
+/* Exports the part `out` of `from` as a tensor, and imports it as the part `in` of `to`. */
 static void pass(sb_blob *from, sb_part out, sb_blob *to, sb_part in, uint32_t flags,
                  enum form form, int32_t side) {
     sb_dl_managed_versioned *t;
@@ -69,7 +69,7 @@ static void trip(void (*go)(struct trips *, int64_t), enum form form) {
     struct lent lent = lend_host(16, 0);
     int64_t blocks = 0;
     size_t bytes = 0;
-    /* If each trip wrapped a tensor, to release 80,000 nested wraps would overflow the stack. */
+    /* If each import wrapped its tensor, the release of 80,000 tensors would overflow the stack. */
     const int64_t trips = test_is_quick() ? 8000 : 80000;
     for (int i = 0; i < 2; i++)
         rig_open_on(&t.rig[i], "sim:0", SB_CONTEXT_NO_HOST_CACHE);
@@ -194,10 +194,10 @@ TEST_ON(rig, a_memory_whose_writes_others_may_see_is_not_unique) {
     sb_blob_destroy(b);
 }
 
-/* --- a memory leaves the shared storage ------------------------------------------------------ */
+/* --- a blob replaces or frees shared storage -------------------------------------------------- */
 
-/* Before a blob is destroyed, its queued work ends or its storage is quarantined, because other
-   users rely on the bytes. */
+/* The destruction of a blob waits for its queued work, or puts its storage into quarantine, because
+   other blobs may use the storage. */
 TEST_ON(rig, queued_work_ends_before_its_storage_is_released) {
     void *out;
     rig_schedule(f, SB_SIM_LAZY, 3);
@@ -215,7 +215,7 @@ TEST_ON(rig, queued_work_ends_before_its_storage_is_released) {
 
 /* --- parts, types, contexts ----------------------------------------------------------------- */
 
-/* A consumer may change the offset, shape and type of a tensor before it passes the tensor on. */
+/* A program may change the offset, shape and type of a tensor before it imports the tensor. */
 TEST(a_part_keeps_the_whole_storage) {
     struct rig rig;
     sb_dl_managed_versioned *t, *again;

@@ -1,10 +1,10 @@
-/* The edits of a model, added in any order, are found, listed and removed as in a sorted list, and
-   no path through their tree is long. */
+/* Tests the tree of a model's edits. Edits that were added in any order are found, listed and
+   removed as in a sorted list, and no path through the tree is long. */
 #include "model/edits.h"
 #include "support.h"
 
 #define MANY  100000
-#define DEPTH 64 /* the expected depth is about 40; it must not be proportional to MANY */
+#define DEPTH 64 /* a bound far below MANY; the depth is about 40 */
 
 static void put(struct sb__edits *edits, int64_t layer, int64_t index) {
     const struct sb__edit edit = {.layer = layer, .index = index, .size = (size_t)(layer + index)};
@@ -12,7 +12,7 @@ static void put(struct sb__edits *edits, int64_t layer, int64_t index) {
     sb__edits_add(edits, &edit);
 }
 
-/* Checks that the edits are places 0 to `count` - 1. Place p is index p % 2 of layer p / 2. */
+/* Checks that there are edits of blobs 0 and 1 of each layer, `count` in all. */
 static void check(const struct sb__edits *edits, int64_t count) {
     int64_t place = 0;
     const struct sb__edit *edit = sb__edits_from(edits, 0, 0);
@@ -79,7 +79,7 @@ static int64_t depth_of(const struct sb__edits *edits, const struct sb__edit *ed
     return depth;
 }
 
-/* Adds one edit to each layer, then all edits to one layer, each in three orders. */
+/* Adds MANY edits in three orders, one for each layer; then again, all for one layer. */
 TEST(no_search_is_long) {
     for (int kind = 0; kind < 6; kind++) {
         struct sb__edits edits = {.count = 0};

@@ -1,6 +1,6 @@
-/* The caller may set any floating-point environment. In any environment the same calls succeed and
-   fail, the same bytes are copied, and numbers differ only by rounding. The library leaves the
-   environment unchanged. */
+/* Tests the library in floating-point environments that the caller has set. The same calls must
+   succeed and fail, the same bytes be copied, and numbers differ only by rounding. The library must
+   leave the environment unchanged. */
 #include "base/half.h"
 #include "blobs.h"
 
@@ -17,7 +17,7 @@
 
 static const int64_t shape[] = {2, 5, 7, 7};
 
-/* Doubles, some beyond a float's range or precision. */
+/* Doubles, of which some are beyond a float's range or precision. */
 static const double specials[] = {0.0,     -0.0,    0.1,    -0.1,       1e-40,
                                   -5e-324, 1e300,   -1e300, 16777217.0, 2147483647,
                                   3e9,     1.4e-45, NAN,    -INFINITY};
@@ -65,7 +65,7 @@ static void fill_by_each_filler(struct results *results, int32_t dtype) {
     }
 }
 
-/* Computes sums and arithmetic in place, on the host and on the device of `context`, if any. */
+/* Computes sums, and arithmetic in place, on the host and on the device of `context`, if given. */
 static void compute(struct results *results, sb_context *context, int32_t dtype) {
     sb_blob *blob = test_vector(context, dtype, COUNT);
     char values[COUNT * sizeof(double)];
@@ -85,8 +85,8 @@ static void compute(struct results *results, sb_context *context, int32_t dtype)
     }
 }
 
-/* Reads a message of the first `count` values of `specials`, in the type `from`, into a blob of
-   type `to`. Some values do not fit an integer type, for which the read fails. */
+/* Reads a message with the first `count` values of `specials`, in the type `from`, into a blob of
+   the type `to`. The read fails if `to` is an integer type that cannot represent a value. */
 static void convert(struct results *results, int32_t from, int32_t to, int64_t count) {
     sb_blob *source = test_vector(NULL, from, count), *blob = test_vector(NULL, to, 1);
     char values[sizeof specials];
@@ -116,7 +116,7 @@ static void convert(struct results *results, int32_t from, int32_t to, int64_t c
     free(bytes);
 }
 
-/* Every half is a float, so these conversions do not round. */
+/* A float represents every F16 and every BF16, so these conversions do not round. */
 static void convert_halves(void) {
     for (uint32_t half = 0; half < 0x10000; half++) {
         const bool is_nan = (half & 0x7fff) > 0x7c00;
@@ -152,7 +152,7 @@ static uint32_t control_word(void) {
 #endif
 }
 
-/* Sets the rounding mode and `flags` of the control word; returns the old control word. */
+/* Sets the rounding mode, and `flags` in the control word; returns the old control word. */
 static uint32_t set_environment(int rounding, uint32_t flags) {
     const uint32_t before = control_word();
     assert_int_equal(fesetround(rounding), 0);
@@ -169,7 +169,7 @@ static void reset_environment(uint32_t before) {
 #endif
 }
 
-/* Compares with a relative error; values beyond a float's range are equal if their signs are. */
+/* Compares with a relative error; values beyond a float's range need only have the same sign. */
 static bool is_near(double a, double b, double error) {
     if (isnan(a) || isnan(b))
         return isnan(a) && isnan(b);
@@ -214,8 +214,8 @@ static bool differs(void) {
     return memcmp(in_default.rounded, in_other.rounded, sizeof in_default.rounded) != 0;
 }
 
-/* Returns whether the processor ignores the environment, as valgrind does. If so, the test cannot
-   require that numbers differ. */
+/* Returns whether the processor ignores the environment, as valgrind's does, so that numbers do not
+   differ. */
 static bool processor_ignores(int rounding, uint32_t flags) {
     volatile float tiny = FLT_MIN, one = 1, three = 3, subnormal, third;
     const float expected_subnormal = tiny / 2, expected_third = one / three;
@@ -229,13 +229,13 @@ static bool processor_ignores(int rounding, uint32_t flags) {
 static void check_that_numbers_differ(const char *name, int rounding, uint32_t flags) {
     check_environment(name, rounding, flags);
     if (processor_ignores(rounding, flags))
-        print_message("skipped: numbers do not differ, as this processor ignores %s\n", name);
+        print_message("skipped: this processor ignores the environment: %s\n", name);
     else
         assert_true(differs());
 }
 
 TEST(another_rounding_mode_changes_only_the_rounding) {
-    check_that_numbers_differ("downward", FE_DOWNWARD, 0); /* to nearest, 1/3 is rounded up */
+    check_that_numbers_differ("downward", FE_DOWNWARD, 0); /* to nearest would round 1/3 up */
     check_environment("upward", FE_UPWARD, 0);
     check_environment("toward zero", FE_TOWARDZERO, 0);
 }

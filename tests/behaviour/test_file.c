@@ -1,4 +1,4 @@
-/* Blob files: reads, atomic writes, and paths that are not blob files. */
+/* Tests blob files: reads, atomic writes, and paths that are not blob files. */
 #include "support.h"
 
 #include "files.h"
@@ -32,7 +32,7 @@ static void folder_close(struct folder *folder) {
     assert_int_equal(rmdir(folder->path), 0);
 }
 
-/* Creates a blob of the values 0, 1, ..., count - 1. */
+/* Creates a blob with the values 0, 1, ..., count - 1. */
 static sb_blob *new_blob(int64_t count) {
     sb_blob *blob;
     void *p;
@@ -70,7 +70,7 @@ TEST_ON(folder, test_a_mean_file_is_read) {
     const int64_t dims[] = {3072};
     if (!path) {
         const int64_t legacy[] = {1, 3, 32, 32};
-        print_message("reading a mean file that the test makes instead\n");
+        print_message("no mean file is given; the test reads a file that it makes\n");
         wire_blob(&wire, dims, 1, 100);
         for (uint32_t i = 0; i < 4; i++)
             wire_number(&wire, 1 + i, (uint64_t)legacy[i]);
@@ -96,7 +96,7 @@ TEST_ON(folder, test_the_error_for_a_missing_file_has_its_name) {
     assert_status(SB_ERR_IO, read_file("", &err));
 }
 
-/* Saves into a buffer, checks that no byte was written, and returns the status. */
+/* Calls sb_model_save, which must fail and not write to the buffer; returns its status. */
 static sb_status save_untouched(const sb_model *model, sb_error *err) {
     unsigned char buffer[64];
     memset(buffer, 0x5a, sizeof buffer);
@@ -110,8 +110,8 @@ TEST_ON(folder, test_a_file_that_changes_while_a_model_is_open) {
     static const struct timespec long_ago[2] = {{1000, 0}, {1000, 0}};
     static const struct timespec later[][2] = {{{1000, 0}, {1000, 1}}, {{1000, 0}, {1001, 0}}};
     for (int change = 0; change < 5; change++) {
-        /* Change 0 shrinks the file. A read of a mapped file would then raise SIGBUS, as
-           documented, so change 0 is not tried with a mapped file. */
+        /* Change 0 shrinks the file. It is not tried with a mapped file, whose reads would then
+           raise SIGBUS, as documented. */
         for (uint32_t flags = 0; flags <= (change ? SB_OPEN_MAPPED : 0); flags += SB_OPEN_MAPPED) {
             struct wire wire = {0};
             sb_model *model;
@@ -140,13 +140,13 @@ TEST_ON(folder, test_a_file_that_changes_while_a_model_is_open) {
     }
 }
 
-/* Waits until the clock of file times has advanced: it advances every few milliseconds. */
+/* Waits until the clock of file times has advanced, which it does every few milliseconds. */
 static void wait_a_tick(void) {
     const struct timespec pause = {0, 30000000};
     (void)nanosleep(&pause, NULL);
 }
 
-/* A program can set back a file's time of the last write, but not its time of the last change. */
+/* A program can reset a file's mtime, but not its ctime. */
 TEST_ON(folder, test_a_change_is_noticed_if_its_time_was_set_back) {
     for (uint32_t flags = 0; flags <= SB_OPEN_MAPPED; flags += SB_OPEN_MAPPED) {
         struct stat before;
@@ -169,8 +169,8 @@ TEST_ON(folder, test_a_change_is_noticed_if_its_time_was_set_back) {
     }
 }
 
-/* A file that gained or lost a hard link is still the same file. A save that replaces a file only
-   removes a link of the old file. */
+/* A file has not changed if it gains or loses a hard link. A save that replaces a file only removes
+   a link of the old file, which an open model still reads. */
 TEST_ON(folder, test_another_name_does_not_count_as_a_change) {
     for (int change = 0; change < 3; change++) {
         sb_model *model;
@@ -195,7 +195,7 @@ TEST_ON(folder, test_another_name_does_not_count_as_a_change) {
 /* --- writing ------------------------------------------------------------------------------ */
 
 TEST_ON(folder, test_a_file_has_the_bytes_of_to_proto) {
-    /* Counts below, at and above the size of the write buffer. */
+    /* Files that are smaller than, as large as, and larger than the write buffer. */
     static const int64_t counts[] = {0, 1, 4093, 4094, 4095, 4096, 5000, 100000};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         sb_blob *blob = new_blob(counts[i]), *again = new_blob(1);
@@ -260,14 +260,14 @@ static void assert_is_link(const char *path, bool expected) {
     assert_int_equal(S_ISLNK(info.st_mode), expected);
 }
 
-/* A save through a dangling link creates the file that the link names and keeps the link. */
+/* A save to a dangling link creates the file that the link names; the link remains. */
 TEST_ON(folder, test_a_link_to_nothing_names_the_new_file) {
     char inside[128], first[160];
     (void)snprintf(inside, sizeof inside, "%s/inside", f->path);
     (void)snprintf(first, sizeof first, "%s/first", inside);
     assert_int_equal(mkdir(inside, 0700), 0);
     const char *const targets[] = {"other", f->other, "inside/first"};
-    for (int i = 0; i < 3; i++) { /* relative, absolute, through a second link */
+    for (int i = 0; i < 3; i++) { /* a relative link, an absolute link, a link to a link */
         assert_int_equal(symlink(targets[i], f->file), 0);
         if (i == 2)
             assert_int_equal(symlink("../other", first), 0);
@@ -315,11 +315,11 @@ TEST_ON(folder, test_links_that_lead_to_no_file) {
         assert_int_equal(err.device_code, rows[i].error);
         assert_non_null(strstr(err.message, rows[i].words));
         assert_is_link(f->file, true);
-        /* the message names the link's target, or the link if the target cannot be found */
+        /* The message names the link's target, or the link if the target cannot be found. */
         assert_int_equal(!strstr(err.message, f->file), rows[i].error != ELOOP);
         assert_int_equal(unlink(f->file), 0);
     }
-    /* The folder and the text of the link together are longer than any path. */
+    /* The link's folder and target, joined, are longer than any path. */
     char deep[320], link[340];
     (void)snprintf(deep, sizeof deep, "%s/%0200d", f->path, 0);
     (void)snprintf(link, sizeof link, "%s/link", deep);
@@ -334,7 +334,7 @@ TEST_ON(folder, test_links_that_lead_to_no_file) {
     assert_int_equal(rmdir(deep), 0);
 }
 
-/* A save follows a chain of links that is no longer than the system allows. */
+/* A save follows a chain of as many links as the system allows, and fails for a longer chain. */
 TEST_ON(folder, test_the_last_of_many_links_names_the_new_file) {
     static const int counts[] = {39, 41};
     char link[96], contents[16];
@@ -383,7 +383,7 @@ static void new_file_of(const char *path, gid_t group, mode_t mode) {
     assert_int_equal(chmod(path, mode), 0);
 }
 
-/* Writes the file in a child that runs as another user in the group OURS; returns its status. */
+/* Writes the file in a child process of another user in the group OURS; returns the status. */
 static sb_status write_as_another(const char *path) {
     int status = -1;
     pid_t child = fork();
@@ -399,13 +399,13 @@ static sb_status write_as_another(const char *path) {
     return -WEXITSTATUS(status);
 }
 
-/* Returns whether this process may change owners: root may, unless its namespace lacks the ids. */
+/* Returns whether this process may change owners: root may, if its user namespace has the ids. */
 static bool may_give_away(const struct folder *folder) {
     file_write(folder->file, "", 0);
     bool may = chown(folder->file, SOMEBODY, THEIRS) == 0;
     assert_int_equal(unlink(folder->file), 0);
     if (!may)
-        print_message("skipped: only root may give files away\n");
+        print_message("skipped: only root may change owners\n");
     return may;
 }
 
@@ -433,7 +433,7 @@ TEST_ON(folder, test_without_the_group_nobody_gets_more_access) {
         gid_t group, kept;
         mode_t before, after;
     } rows[] = {
-        {OURS, OURS, 0664, 0664},                                 /* a member may keep the group */
+        {OURS, OURS, 0664, 0664},                                 /* the writer is in the group */
         {OURS, OURS, 0640, 0640},    {THEIRS, 65534, 0640, 0600}, /* the new group must not read */
         {THEIRS, 65534, 0664, 0644},                              /* the new group must not write */
         {THEIRS, 65534, 0604, 0600}, /* the old group's members now count as others */
@@ -470,7 +470,7 @@ TEST_ON(folder, test_a_folder_that_may_not_be_written) {
     assert_int_equal(rmdir(closed), 0);
 }
 
-/* If a process has closed its standard input, files may be opened as descriptor 0. */
+/* If a process has closed its standard input, the next file that it opens has descriptor 0. */
 TEST_ON(folder, test_descriptor_0_works_like_any_other) {
     struct stat file;
     int kept = dup(0), closed = close(0);

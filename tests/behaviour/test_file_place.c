@@ -1,5 +1,5 @@
-/* Saves through links to open files and into folders that may not be read or have no path; access
-   lists of saved files. Also reads under another process's lease. */
+/* Tests saves to links that lead to open files, saves in folders that may not be read or that have
+   no path, access lists of saved files, and reads of files on which another process has a lease. */
 #include "support.h"
 
 #include "files.h"
@@ -58,8 +58,8 @@ static bool is_written(const char *path) {
     return whole;
 }
 
-/* Runs `run` in a child and returns its result. If this process is root, the child runs as nobody
-   in the group OURS. */
+/* Calls `run` in a child process and returns its result. If this process is root, the child's user
+   is nobody, in the group OURS. */
 static bool as_nobody(const struct place *p, bool (*run)(const struct place *)) {
     const gid_t groups[] = {OURS};
     int status = -1;
@@ -76,7 +76,7 @@ static bool as_nobody(const struct place *p, bool (*run)(const struct place *)) 
 
 static bool is_root(void) {
     if (geteuid() != 0)
-        print_message("skipped: only root may give files away\n");
+        print_message("skipped: only root may change owners\n");
     return geteuid() == 0;
 }
 
@@ -89,8 +89,8 @@ static void assert_refused(const char *path) {
     assert_null(strstr(err.message, ".syncblob-"));
 }
 
-/* The text of a link in /proc/self/fd is a path only until the file is renamed. If a save replaced
-   the file, other users of the descriptor would still have the old file. */
+/* A save to a link in /proc/self/fd fails: the link's text may no longer be a path of the file, and
+   if a save replaced the file, the descriptor would still be open on the old file. */
 TEST_ON(place, a_save_to_a_descriptor_is_refused) {
     char link[64];
     int ends[2];
@@ -132,7 +132,7 @@ TEST_ON(place, a_save_to_standard_output_is_refused) {
     assert_true(file_holds(f->file, ""));
 }
 
-/* In the folder part of a path the kernel follows links of /proc/self/fd, whatever their texts. */
+/* In the folder part of a path the kernel resolves links of /proc/self/fd itself, not by text. */
 TEST_ON(place, a_folder_may_be_named_by_its_descriptor) {
     char path[64];
     const int folder = open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -152,7 +152,7 @@ static bool writes_the_file(const struct place *p) {
     return write_file(p->file, NULL) == SB_OK && write_file(p->file, NULL) == SB_OK;
 }
 
-/* A save creates and renames a file, so it needs only the rights to write and search the folder. */
+/* A save creates and renames files, which requires no read permission for the folder. */
 TEST_ON(place, a_save_does_not_read_the_folder) {
     assert_int_equal(chmod(f->path, 0333), 0);
     const bool written = as_nobody(f, writes_the_file);
@@ -161,7 +161,7 @@ TEST_ON(place, a_save_does_not_read_the_folder) {
     assert_true(is_written(f->file));
 }
 
-/* Makes and enters, or leaves and removes, `levels` nested folders: too many for one path. */
+/* Makes and enters, or if not `down` leaves and removes, nested folders with a very long path. */
 static bool go_deep(int levels, bool down) {
     char name[201];
     memset(name, 'd', sizeof name - 1);
@@ -208,7 +208,7 @@ static void add_entry(struct list *list, unsigned tag, unsigned permissions, uin
     list->size += sizeof entry;
 }
 
-/* Makes an access list: a digit each for owner, named users, group, named group, mask, others. */
+/* Makes an access list; digits: owner, each named user, group, a named group, mask, others. */
 static struct list list_of(const char *digits, uint32_t users) {
     struct list list = {{2}, 4};
     add_entry(&list, OWNER, (unsigned)digits[0] - '0', UINT32_MAX);
@@ -242,7 +242,7 @@ static mode_t mode_of(const char *path) {
     return info.st_mode & 07777;
 }
 
-/* The group bits of the mode of a file with an access list are the list's mask. */
+/* The mode of a file with an access list has the list's mask as its group bits. */
 TEST_ON(place, an_access_list_is_kept) {
     static const char *const digits[] = {"660060", "644064", "670770", "600000"};
     for (size_t i = 0; i < sizeof digits / sizeof *digits; i++) {
@@ -258,7 +258,7 @@ TEST_ON(place, an_access_list_is_kept) {
     }
 }
 
-/* A file that replaces another does not get the folder's default list. */
+/* Only new files get the folder's default list, not files that replace others. */
 TEST_ON(place, the_access_list_of_a_folder_is_for_new_files) {
     static const mode_t modes[] = {0600, 0640, 0664, 0666};
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
@@ -277,8 +277,8 @@ TEST_ON(place, the_access_list_of_a_folder_is_for_new_files) {
     }
 }
 
-/* The saved file has the writer's group, so that members of the old group now count as others.
-   Therefore group and others get only permissions that every entry grants. */
+/* The saved file has the writer's group, so that members of the old group count as others. Group
+   and others therefore get only permissions that every entry of the old list grants. */
 TEST_ON(place, without_the_group_an_access_list_is_dropped) {
     static const struct {
         const char *digits;
@@ -300,7 +300,7 @@ TEST_ON(place, without_the_group_an_access_list_is_dropped) {
     }
 }
 
-/* The list has more entries than the library reads. */
+/* The access list has more entries than the library reads. */
 TEST_ON(place, a_list_that_is_too_long_leaves_access_to_the_owner_only) {
     file_write(f->file, "old", 3);
     if (!set_list(f->file, ACCESS, list_of("664464", 290)))
@@ -317,8 +317,8 @@ static int leased;
 static void give_back(int signal) {
 }
 
-/* Runs in a child. Takes a lease and writes "y" to `answer`, or writes "n" if it gets no lease.
-   Releases the lease 100 ms after the kernel has requested that. */
+/* Runs in a child. Takes a lease on the file and writes "y" to `answer`, or "n" if the lease was
+   refused. Releases the lease 100 ms after the kernel's signal that another process waits. */
 static int hold_lease(const char *path, int answer) {
     const struct timespec pause = {0, 100000000};
     sigset_t none;

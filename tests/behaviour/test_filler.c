@@ -1,4 +1,4 @@
-/* Fillers: refused parameters, the side that is written, the scales that follow from a shape,
+/* Tests fillers: refused parameters, the side that is written, scales that depend on the shape, and
    FillerParameter messages. */
 #include "blobs.h"
 #include "wire_builder.h"
@@ -24,7 +24,7 @@ struct refusal {
     sb_filler filler;
 };
 
-/* SB_FILLER_INIT, except for the members that are given */
+/* SB_FILLER_INIT with the given values of members. */
 #define F(...)                                                                                     \
     { .struct_size = sizeof(sb_filler), .max = 1, .std = 1, .sparse = -1, __VA_ARGS__ }
 
@@ -62,7 +62,7 @@ static const struct refusal refusals[] = {
     {"reserved", F(.reserved = 1)},
 };
 
-/* `plain` sets only members that the type reads; `odd` also sets members that the type ignores. */
+/* `plain` and `odd` must fill alike: `odd` also sets members that a filler of its type ignores. */
 static const struct {
     sb_filler plain, odd;
 } ignored[] = {
@@ -240,8 +240,8 @@ TEST(fills_on_the_host_without_a_transfer) {
     }
 }
 
-/* Shapes of about 65536 elements, the size of a task, or multiples. `tasks` is 0 if the fill runs
-   no tasks. The filler of unit balls runs tasks that sum rows, then tasks that scale them. */
+/* Shapes, and the numbers of tasks of about 65536 elements that a fill must run. A fill of at most
+   65536 elements runs none. POSITIVE_UNITBALL runs tasks to sum rows, then tasks to scale them. */
 static const struct {
     int64_t rows, length, tasks, tasks_of_balls;
 } cuts[] = {
@@ -299,7 +299,7 @@ struct fan {
     double in, out;
 };
 
-/* As in Caffe, fan in is count / first dimension, fan out is count / second dimension. */
+/* As in Caffe, fan-in is the count / the first dimension, fan-out the count / the second. */
 static const struct fan fans[] = {
     {1, {7}, 1, 7},
     {2, {5, 7}, 7, 5},
@@ -318,7 +318,7 @@ static void assert_same_fill(const struct fan *fan, int32_t dtype, const sb_fill
     assert_ok(sb_blob_cpu(left, SB_DATA, &x, &err));
     assert_ok(sb_blob_cpu(right, SB_DATA, &y, &err));
     if (memcmp(x, y, (size_t)sb_blob_count(left) * sb_dtype_size(dtype)) != 0)
-        fail_with("%s of %d axes, variance_norm %d: scales differ", sb_filler_type_name(a->type),
+        fail_with("%s of %d axes, variance_norm %d: wrong scale", sb_filler_type_name(a->type),
                   fan->num_axes, a->variance_norm);
     sb_blob_destroy(left);
     sb_blob_destroy(right);

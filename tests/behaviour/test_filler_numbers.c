@@ -1,13 +1,13 @@
-/* The fillers' numbers equal golden values bit for bit with every compiler, optimisation,
-   instruction set and number of threads, and agree with Philox and the formulas. CMakeLists.txt
-   compiles this test and the fillers' sources several times. */
+/* Tests that the fillers' numbers equal golden values bit for bit with every compiler,
+   optimisation, instruction set and number of threads, and agree with Philox and the formulas.
+   CMakeLists.txt compiles this test and the fillers' sources several times. */
 #include "blobs.h"
 #include "filler/random.h"
 
 #include <math.h>
 #include <pthread.h>
 
-/* The reference is Random123 or, if that is not installed, the library's own Philox. */
+/* Compares with Philox of Random123, if it is installed, else with the library's Philox. */
 #if __has_include(<Random123/philox.h>)
 #define SYNCBLOB_RANDOM123
 #endif
@@ -62,7 +62,7 @@ struct golden {
     int32_t dtype;
     uint64_t seed;
     double values[3]; /* elements 0, 77 and 299 of shape 4 x 3 x 5 x 5 */
-    uint64_t hash;    /* of all bytes of a blob of shape 3 x 2 x 301 x 301 */
+    uint64_t hash;    /* the hash of a blob of shape 3 x 2 x 301 x 301 */
 };
 
 static const struct golden goldens[] = {
@@ -127,7 +127,7 @@ TEST(numbers_are_the_golden_ones) {
     }
 }
 
-/* Prints new contents of filler_golden.inc, which an intended change of the numbers requires. */
+/* Prints new contents for filler_golden.inc, for an intended change of the numbers. */
 static void print_golden(void) {
     const uint64_t seeds[] = {SEED_A, SEED_B};
     for (int filler = 0; filler < 8; filler++)
@@ -146,8 +146,8 @@ struct drawn {
     uint32_t w[4];
 };
 
-/* Returns the words that Philox computes from the counter of element i. A lane takes `per_lane`
-   elements from each counter, and a group has 8 lanes. */
+/* Returns the words that Philox computes for element i. Each counter is used for `per_lane`
+   elements, which are 8 apart: a group has 8 lanes, with consecutive counters. */
 static struct drawn words_of(uint64_t seed, uint32_t stream, uint64_t i, uint64_t per_lane) {
     const uint64_t counter = i / (8 * per_lane) * 8 + i % 8;
     const uint32_t at[4] = {(uint32_t)counter, (uint32_t)(counter >> 32), stream, 0};
@@ -168,7 +168,7 @@ static long double uniform_reference(uint64_t seed, int32_t dtype, uint64_t i) {
     return unit(((uint64_t)d.w[2 * j] << 32 | d.w[2 * j + 1]) >> 12, 52);
 }
 
-/* Box and Muller's method: the angle is at most an eighth of a turn; two bits mirror the point. */
+/* Box and Muller's method. The angle is at most an eighth of a turn; two bits mirror the point. */
 static long double normal_reference(uint64_t seed, int32_t dtype, uint64_t i) {
     const uint64_t per_lane = dtype == SB_DTYPE_F32 ? 4 : 2, j = i / 8 % per_lane;
     const struct drawn d = words_of(seed, 0, i, per_lane);
@@ -230,10 +230,10 @@ static const struct sb__random sequences[] = {
     {SEED_A, SB_DTYPE_F32, false, 1, 1, 0.5}, {SEED_A, SB_DTYPE_F64, false, 1, 1, 0.5},
 };
 
-/* The first element of a sequence: 0, or just before the counters exceed 32 bits. */
+/* First elements of sequences: 0, or shortly before the counter exceeds 32 bits. */
 static const int64_t starts[] = {0, ((int64_t)1 << 34) - 150, ((int64_t)1 << 33) - 150};
 
-/* Checks that the parts that `kind` computes equal `whole`, which the slowest kind has computed. */
+/* Checks that `kind` computes parts of `whole`, the sequence that the slowest kind has computed. */
 static void check_parts(const struct sb__random_kernels *kind, const struct sb__random *sequence,
                         int64_t start, const double *whole) {
     const size_t size = sb_dtype_size(sequence->dtype);
@@ -299,8 +299,8 @@ static const int64_t large_shapes[][4] = {
     {1, 1, 2051, 2051}, /* a row of more than 64 pieces */
 };
 
-/* Returns whether to try the shape. The shape 2051 x 2051 takes seconds without optimisation, and
-   only the filler that normalises rows needs it. */
+/* Returns whether to try the shape. Skips 2051 x 2051, which takes seconds without optimisation,
+   for fillers that do not normalise rows. */
 static bool is_worth_it(const int64_t *shape, int filler) {
     return shape[2] < 2000 || filler == SB_FILLER_POSITIVE_UNITBALL;
 }

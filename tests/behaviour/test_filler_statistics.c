@@ -1,13 +1,13 @@
-/* The fillers' values have the named distributions, by Kolmogorov and Smirnov's test and by tests
-   of moments, zeros and independence. Seeds are fixed, so no test fails at random; a random seed
+/* Tests the distributions of the fillers' values, by Kolmogorov and Smirnov's test and by tests of
+   moments, zeros and independence. The seeds are fixed, so no test fails at random; a random seed
    would exceed a bound in at most one of 1000 runs. */
 #include "blobs.h"
 
 #include <math.h>
 
 #define COUNT 200000
-#define KS    1.95 /* bound of distance * sqrt(COUNT); one random sample in 1000 exceeds it */
-#define SIGMA 4.0  /* bound in standard deviations; one normal value in 16,000 exceeds it */
+#define KS    1.95 /* bound of distance * sqrt(COUNT), which one sample in 1000 exceeds */
+#define SIGMA 4.0  /* bound in standard deviations, which one normal value in 16,000 exceeds */
 
 struct sample {
     double *values;
@@ -49,8 +49,8 @@ static double power_mean(const struct sample *s, double about, int power) {
     return sum / (double)s->count;
 }
 
-/* Checks mean, variance, skewness and kurtosis. Each bound is at least SIGMA standard deviations of
-   its statistic. */
+/* Checks the mean, variance, skewness and kurtosis, each with a bound of SIGMA standard deviations
+   of the statistic or more. */
 static void assert_moments(const struct sample *s, double mean, double variance, double fourth) {
     const double n = (double)s->count, d = sqrt(variance);
     assert_within("the mean", power_mean(s, 0, 1), mean, SIGMA * d / sqrt(n));
@@ -95,7 +95,7 @@ static double normal_below(const struct law *law, double x) {
 }
 
 /* Checks that elements up to 40 apart, which come from the same or neighbouring Philox counters,
-   are not correlated, nor are their squares. */
+   are not correlated, and that their squares are not correlated. */
 static void assert_independent(const struct sample *s, double mean) {
     const double variance = power_mean(s, mean, 2);
     const double spread = power_mean(s, mean, 4) - variance * variance;
@@ -172,7 +172,7 @@ TEST(gaussian_is_normal) {
     }
 }
 
-/* The two numbers of Box and Muller's pair are the coordinates of a point with a uniform angle. */
+/* A pair of Box and Muller's numbers is a point whose angle is uniformly distributed. */
 TEST(pairs_point_in_every_direction) {
     const sb_filler filler = filler_of(SB_FILLER_GAUSSIAN);
     const struct law law = {uniform_below, -acos(-1), acos(-1)};

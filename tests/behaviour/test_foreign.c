@@ -1,4 +1,4 @@
-/* The error for bytes that are not a Caffe message describes the bytes if their kind is certain. */
+/* Tests that errors describe the kind of bytes that are not a Caffe message, if it is certain. */
 #include "callbacks.h"
 #include "files.h"
 #include "foreign.h"
@@ -26,7 +26,7 @@
 
 /* --- kinds of foreign files ----------------------------------------------------------- */
 
-/* The rows of foreign.txt. */
+/* The kinds of foreign files: the rows of foreign.txt, each with the description in errors. */
 struct kinds {
     struct foreign_list all;
 };
@@ -44,7 +44,7 @@ static void kinds_close(struct kinds *kinds) {
 struct given {
     const unsigned char *bytes;
     size_t size;
-    const char *path; /* a file with these bytes, or NULL */
+    const char *path; /* a file with these bytes; NULL for readers of memory */
 };
 
 typedef sb_status reader(const struct given *given, sb_error *err);
@@ -105,7 +105,7 @@ static sb_status model_spans(const struct given *given, sb_error *err) {
     return st;
 }
 
-/* Calls the reader `how` with a blob of one element. */
+/* Calls `how` to read into a new blob of one element. */
 static sb_status into_blob(const struct given *given, sb_error *err,
                            sb_status (*how)(sb_blob *, const struct given *, sb_error *)) {
     sb_blob *blob;
@@ -157,9 +157,9 @@ static reader *const readers[] = {
     model_spans, blob_equals, blob_file,          model_file,  solver_state_mapped,
 };
 #define NUM_READERS (sizeof readers / sizeof *readers)
-#define FIRST_FILE  7 /* index of the first reader of files */
+#define FIRST_FILE  7 /* the readers from this index on read a file */
 
-/* Returns whether the bytes are a well-formed message of another program's type. */
+/* Returns whether the bytes are a valid protobuf message, but of another program. */
 static bool is_message(const struct foreign *kind) {
     return strstr(kind->words, "ONNX") || strstr(kind->words, "TensorFlow graph") ||
            strstr(kind->words, "SavedModel");
@@ -187,7 +187,7 @@ TEST_ON(kinds, every_reader_describes_the_bytes) {
     assert_int_equal(unlink(path), 0);
 }
 
-/* Returns the error's description of a copy that has exactly `size` bytes, or NULL. */
+/* Returns how the reader's error describes a copy of exactly `size` bytes; NULL: not at all. */
 static const char *words_of(reader *read, const void *bytes, size_t size, sb_error *err) {
     unsigned char *exact = malloc(size ? size : 1);
     assert_non_null(exact);
@@ -204,7 +204,7 @@ static bool starts(const char *text, const char *with) {
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* Returns whether `words` may describe a beginning of a `kind`; a description may be vague. */
+/* Returns whether `words` may describe the first bytes of a `kind`, possibly as plain text. */
 static bool fits_beginning(const struct foreign *kind, const char *words) {
     return !words || strcmp(words, kind->words) == 0 ||
            (kind->shorter && strcmp(words, kind->shorter) == 0) ||
@@ -235,9 +235,9 @@ TEST_ON(kinds, near_misses_are_not_the_kind) {
         }
 }
 
-/* A beginning of `bytes` is described with `words` if it has at least `least` bytes; none is if
-   `least` exceeds `size`. The test goes from the longest beginning to the shortest, so it notices a
-   read of stale bytes. */
+/* The first n bytes of `bytes` must be described with `words` if and only if n is at least `least`,
+   which is 99 for "never". The test reads the longest beginning first, so that it notices a read of
+   stale bytes. */
 static const struct {
     const char *bytes;
     size_t size, least;
@@ -250,7 +250,7 @@ static const struct {
     {B("PK\3\4ghijklmnopqrstuvwxyzgh\4\0ab.npy"), 34, "an archive of NumPy arrays (.npz)"},
     {B("PK\3\4ghijklmnopqrstuvwxyzgh\5\0aba.npy"), 35, "an archive of NumPy arrays (.npz)"},
     {B("PK\3\4ghijklmnopqrstuvwxyzgh\4\1ab.npy"), 99, "an archive of NumPy arrays (.npz)"},
-    /* a header's length is from 2 to 100000000 */
+    /* The header of a safetensors file has 2 to 100000000 bytes. */
     {B("\1\0\0\0\0\0\0\0{\""), 99, "a safetensors file"},
     {B("\2\0\0\0\0\0\0\0{\""), 10, "a safetensors file"},
     {B("\0\1\0\0\0\0\0\0{\""), 10, "a safetensors file"},
@@ -314,7 +314,7 @@ TEST(beginnings_are_described_from_their_least_size) {
         }
 }
 
-/* In versions 2 and 3 the version is followed by an opcode, and only some opcodes can be first. */
+/* In pickles of version 2 or 3, an opcode follows the version; only some opcodes can be first. */
 TEST(a_pickle_begins_with_its_version_and_an_opcode) {
     for (int version = 0; version < 7; version++)
         for (int c = 1; c < 256; c++) {
@@ -326,7 +326,7 @@ TEST(a_pickle_begins_with_its_version_and_an_opcode) {
         }
 }
 
-/* The operation of a graph's first node has letters and digits and begins with a capital. */
+/* An operation of a TensorFlow graph has letters and digits, and begins with a capital letter. */
 TEST(an_operation_has_letters_and_digits) {
     for (int at = 0; at < 3; at++)
         for (int c = 0; c < 256; c++) {
@@ -340,7 +340,7 @@ TEST(an_operation_has_letters_and_digits) {
         }
 }
 
-/* Makes a tar header with its checksum, in octal digits at offset 148, and one byte of contents. */
+/* Makes a tar header, whose checksum is in octal digits at offset 148, and one byte of contents. */
 static struct wire tar_header(unsigned char other) {
     struct wire tar = {0};
     unsigned sum = 0;
@@ -364,7 +364,7 @@ static struct wire tar_header(unsigned char other) {
 }
 
 TEST(a_tar_is_recognised_by_its_checksum) {
-    for (int other = 0; other < 64; other++) { /* all values of the checksum's last two digits */
+    for (int other = 0; other < 64; other++) { /* for all values of the checksum's last digits */
         struct wire tar = tar_header((unsigned char)other);
         for (size_t more = 0; more < 2; more++) {
             const char *words = words_of(model_bytes, tar.bytes, 512 + more, &err);
@@ -396,7 +396,7 @@ TEST(no_bytes_are_described_as_empty) {
 
 /* --- larger than a message ---------------------------------------------------------------- */
 
-/* Sizes just beyond protobuf's limit and beyond 32 bits, and a far larger size. */
+/* Sizes just above protobuf's limit and just above 2^32, and a far larger size. */
 static const uint64_t large[] = {(uint64_t)INT32_MAX + 1, (uint64_t)UINT32_MAX + 2,
                                  (uint64_t)1 << 40};
 #define NUM_LARGE (sizeof large / sizeof *large)
@@ -412,13 +412,13 @@ static void check_large(const struct foreign *kind, sb_status st, const sb_error
         assert_non_null(strstr(err->message, BEFORE "a file that begins with 1024 zeros"));
 }
 
-/* Returns whether the kind is text. Then all bytes that the library reads have to be text. */
+/* Returns whether the kind is text, which is recognised only if all bytes that are read are. */
 static bool is_text(const struct foreign *kind) {
     return strstr(kind->words, "text, which") || strstr(kind->words, "JSON") ||
            strstr(kind->words, "text format");
 }
 
-/* Each file is sparse. It has the kind's bytes, blank lines if the kind is text, and zeros. */
+/* Makes sparse files: the bytes of a kind, then blank lines if the kind is text, then zeros. */
 TEST_ON(kinds, files_of_every_size_are_described) {
     static reader *const of_files[] = {blob_file, model_file, solver_state_mapped};
     char path[] = "/tmp/syncblob-foreign-XXXXXX", blanks[1024];
@@ -436,7 +436,7 @@ TEST_ON(kinds, files_of_every_size_are_described) {
             wire_free(&wire);
             if (truncate(path, (off_t)large[i]) != 0) {
                 assert_int_not_equal(i, 0);
-                print_message("skipped: there is no room for a file of %llu bytes\n",
+                print_message("skipped: the file system refuses a file of %llu bytes\n",
                               (unsigned long long)large[i]);
                 continue;
             }
@@ -474,13 +474,13 @@ static void blob_vector(struct wire *out) {
     wire_blob_field(out, 1, (int64_t[]){1}, 1, 1);
 }
 
-/* Makes the state of a solver whose net was not saved with it. */
+/* Makes a solver state without learned_net, the path of the net that was saved with it. */
 static void solver_alone(struct wire *out) {
     wire_number(out, 1, 4000);
     wire_blob_field(out, 3, (int64_t[]){2, 3}, 2, 1);
 }
 
-/* Makes a net with more fields than the library reads to recognise a format. */
+/* Makes a net with more fields than the library examines to recognise a format. */
 static void many_layers(struct wire *out) {
     wire_text(out, 1, "net");
     for (int i = 0; i < 70; i++)
@@ -584,7 +584,7 @@ TEST(a_reader_of_blobs_accepts_no_other_format) {
     assert_int_equal(unlink(path), 0);
 }
 
-/* Protobuf can read each row as a blob of no elements or of one element. */
+/* By protobuf's rules, each row is a BlobProto of no elements or of one element. */
 TEST(a_message_with_fields_of_another_format_is_not_a_blob) {
     static const struct {
         const char *named, *bytes;
@@ -613,8 +613,8 @@ TEST(a_message_with_fields_of_another_format_is_not_a_blob) {
         }
 }
 
-/* A solver state is refused as a net. With a text in field 1, where solver states have a number,
-   the message is accepted as a net. */
+/* A solver state is not accepted as a net. If a text in field 1 is appended, the message is
+   accepted as a net, because field 1 of a solver state is a number. */
 TEST(a_late_field_rules_out_another_format) {
     struct wire wire = {0};
     wire_number(&wire, 1, 4000);
@@ -626,7 +626,7 @@ TEST(a_late_field_rules_out_another_format) {
     assert_status(SB_OK, open_as(SB_FORMAT_CAFFEMODEL, &wire, NULL, &err));
 }
 
-/* Messages with unknown fields, or with only numbers and texts, are not certainly Caffe's. */
+/* Messages that need not be Caffe's, since fields are missing or unknown, are not described. */
 TEST(other_messages_are_not_described_as_caffes) {
     static const struct {
         const char *claim, *bytes;
@@ -690,7 +690,7 @@ TEST(messages_over_a_limit_are_not_described_as_foreign) {
     }
 }
 
-/* Protobuf can read these messages as any type, so also as Caffe's. */
+/* By protobuf's rules, these messages of other programs are also messages of Caffe. */
 TEST_ON(kinds, foreign_messages_are_refused_as_every_format) {
     for (size_t k = 0; k < f->all.count; k++) {
         const struct foreign *kind = &f->all.rows[k];
@@ -707,7 +707,7 @@ TEST_ON(kinds, foreign_messages_are_refused_as_every_format) {
 
 /* --- ONNX -------------------------------------------------------------------------------- */
 
-/* Makes a graph as exporters write it: all nodes, then the name, constants and values. */
+/* Makes an ONNX graph as exporters write it: the nodes, then the name, then the constants. */
 static void onnx_graph(struct wire *out, size_t nodes, bool is_named) {
     struct wire node = {0}, constant = {0};
     wire_text(&node, 1, "x");
@@ -737,7 +737,7 @@ static void onnx_model(struct wire *out, size_t nodes, bool is_named, size_t pro
     wire_bytes(out, 8, B("\x10\x19"));
 }
 
-/* The graph's name comes after its nodes, which may be more than the library reads. */
+/* The graph's name follows its nodes, which may be more than the library examines. */
 TEST(onnx_models_of_every_size_are_named) {
     static const size_t nodes[] = {1, 63, 64, 65, 1000, 99999, 100000, 150000};
     const size_t rows = sizeof nodes / sizeof *nodes - (test_is_quick() ? 1 : 0);
@@ -762,7 +762,7 @@ TEST(an_onnx_model_with_its_graph_behind_other_fields_is_named) {
     }
 }
 
-/* If a graph has more nodes than the library reads, the first node decides whether it is ONNX. */
+/* In a large graph, the library examines the first node to decide whether it is ONNX. */
 TEST(a_large_graph_is_onnx_if_its_first_node_is) {
     static const struct {
         const char *claim, *node;
@@ -789,7 +789,7 @@ TEST(a_large_graph_is_onnx_if_its_first_node_is) {
     }
 }
 
-/* The net's name has the bytes of a TensorFlow node. A blob shows that the message is a net. */
+/* The net's name has the bytes of a TensorFlow node. A blob proves that the message is a net. */
 TEST(a_net_with_blobs_is_a_net_whatever_its_name) {
     struct wire wire = {0}, layer = {0};
     wire_bytes(&wire, 1, B("\x0a\5input\x12\x0bPlaceholder"));
@@ -799,7 +799,7 @@ TEST(a_net_with_blobs_is_a_net_whatever_its_name) {
     assert_status(SB_OK, open_as(SB_FORMAT_AUTO, &wire, NULL, &err));
 }
 
-/* Values show that a message is a blob, whatever its unknown fields contain. */
+/* Values prove that a message is a blob, even if field 1 has the bytes of a TensorFlow node. */
 TEST(a_blob_with_values_is_a_blob) {
     for (uint32_t field = 4; field <= 6; field++) { /* none, data, diff */
         struct wire wire = {0};
@@ -825,8 +825,8 @@ TEST(short_json_is_named) {
     }
 }
 
-/* Real graphs are large. The library reads their first field as the name of a net or a solver, and
-   this name exceeds the limit. */
+/* The first field of a real graph is so large that it exceeds the limit for names when the library
+   reads it as the name of a net. */
 TEST(large_graphs_are_named) {
     static const struct {
         const char *bytes;
@@ -859,8 +859,8 @@ struct span {
     size_t begin, value, end;
 };
 
-/* Returns the outermost field that contains offset `at`, searching from `from`. The outermost
-   fields of real files are varints and bytes. */
+/* Returns the outermost field that contains the offset `at`, searching from `from`. In real files
+   all such fields are varints or bytes. */
 static struct span field_at(const struct wire *file, size_t at, struct span from) {
     while (at >= from.end) {
         size_t i = from.begin = from.end;
@@ -878,8 +878,8 @@ static struct span field_at(const struct wire *file, size_t at, struct span from
     return from;
 }
 
-/* Checks the error for a file cut to `size` bytes, inside `field`. If `size` is `known` or more,
-   the error has to describe the file with `words`. */
+/* Checks the error for a file that is truncated to `size` bytes, inside `field`. If `size` is
+   `known` or more, the error must describe the file with `words`. */
 static void check_cut(const struct wire *file, size_t size, struct span field, size_t known,
                       const char *words) {
     char missing[64], end[160];
@@ -893,8 +893,8 @@ static void check_cut(const struct wire *file, size_t size, struct span field, s
         fail_with("cut to %zu bytes, expected \"%s\": %s", size, missing, err.message);
 }
 
-/* A file that is cut between two fields is a valid message. If the cut is inside a field, the error
-   reports how many bytes of the field are missing. */
+/* Truncates the file inside its fields; if truncated between two fields, it is a valid message. The
+   error must report how many bytes of the field are missing. */
 static void check_every_cut(const struct wire *file, size_t known, const char *words) {
     struct span field = {0, 0, 0};
     const size_t stride = test_is_quick() ? 1009 : 7;
@@ -910,7 +910,7 @@ static void check_every_cut(const struct wire *file, size_t known, const char *w
 TEST(a_cut_real_file_is_reported_with_its_missing_bytes) {
     static const struct {
         const char *file, *words;
-        size_t known; /* beginnings of at least this size have to be recognised */
+        size_t known; /* truncated files of this size or more must be recognised */
     } rows[] = {
         {"mean_cifar10_skywang666.binaryproto", "a blob such as a mean file", 16},
         {"cifar10_full_everpeace_iter70000.caffemodel", "a caffemodel", 200},
@@ -969,7 +969,7 @@ static void placeholder(struct wire *out) {
     wire_bytes(out, 1, B("\x0a\5input\x12\x0bPlaceholder"));
 }
 
-/* Makes a graph larger than one read: the library reads its end and its first node again. */
+/* Makes a graph that exceeds one read, so the library reads its first node and its end again. */
 static void large_onnx(struct wire *out) {
     struct wire graph = {0};
     wire_number(out, 1, 7);
@@ -978,8 +978,8 @@ static void large_onnx(struct wire *out) {
     wire_message(out, 7, &graph);
 }
 
-/* A message without blobs is not opened as a net or solver state if a failed read leaves its format
-   uncertain. */
+/* If a read fails while the library recognises the format, a message without blobs is not opened as
+   a net or solver state. */
 TEST(a_source_that_fails_is_not_opened) {
     static void (*const builders[])(struct wire *) = {placeholder, large_onnx};
     for (size_t i = 0; i < sizeof builders / sizeof *builders; i++) {

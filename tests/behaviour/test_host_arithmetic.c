@@ -1,5 +1,5 @@
-/* The accuracy of sums on the host, for each kind of vector instructions. Large arrays map one
-   small file many times in a row. */
+/* Tests arithmetic and copies on the host for each kind of vector instructions, and the accuracy of
+   sums. Large arrays map one small file many times in a row. */
 #include "support.h"
 
 #include "host/arithmetic.h"
@@ -21,7 +21,7 @@ struct tiled {
     char *base;
     size_t bytes;
     int file;
-    void *tile; /* a writable map of the file */
+    void *tile; /* a mapping of the file through which the test writes it */
 };
 
 static struct tiled tiled_make(size_t bytes) {
@@ -174,8 +174,8 @@ TEST(zeros_add_up_to_zero) {
 
 #define MOST 2100 /* more than two blocks; a block is four groups of 256 */
 
-/* Returns a value between -1 and 1 or, at times, a zero of either sign or a value whose square is
-   outside a float's range. */
+/* Returns a value between -1 and 1 or, sometimes, 0, -0 or a value whose square is outside a
+   float's range. */
 static float value_of_any_size(uint64_t *seed) {
     static const float specials[] = {0.0F, -0.0F, 3e38F, -1e-30F, FLT_MIN / 8, 1e19F};
     double v = uniform(seed);
@@ -183,9 +183,9 @@ static float value_of_any_size(uint64_t *seed) {
     return which < COUNT_OF(specials) ? specials[which] : (float)v;
 }
 
-/* Returns a value for sums that round even as doubles, so that each order of additions has another
-   result. The magnitude depends on the lane, because otherwise the largest of many values would
-   hide the others. */
+/* Returns values whose sum is rounded even in double, so that another order of the additions has
+   another result. The magnitude depends on the lane of a vector, because otherwise the largest of
+   many values would hide the others. */
 static float value_that_rounds(uint64_t *seed, int i) {
     return ldexpf((float)uniform(seed), (int)(test_random(seed) % 8) + 37 * i % 16 * 4);
 }
@@ -200,7 +200,7 @@ static void check_sums(const struct sb__vectors *kind, const float *x, int64_t c
     }
 }
 
-/* Compares the results of the loops with arithmetic on one element at a time. */
+/* Compares the results of a kind's loops with arithmetic on one element at a time. */
 static void check_loops(const struct sb__loops *loops, int32_t dtype, double factor, const void *x,
                         int64_t count) {
     double room[3][MOST + 1];
@@ -232,7 +232,7 @@ static void check_loops(const struct sb__loops *loops, int32_t dtype, double fac
                             (const char *)x + bytes - loops->element_size, loops->element_size);
 }
 
-/* Checks axpy with y = x: each element is read before it is written. */
+/* Checks that axpy with y = x reads each element before it writes the element. */
 static void check_alias(const struct sb__loops *loops, int32_t dtype, const void *x,
                         int64_t count) {
     double room[MOST];
@@ -264,7 +264,7 @@ TEST(every_kind_of_vectors_gives_the_same_numbers) {
     assert_ptr_equal(sb__vectors_fastest(), sb__vectors_kind(kinds - 1));
 }
 
-/* Copies begin at any offset in a cache line and write no byte beyond their end. */
+/* Checks copies at every offset in a cache line, and that they write no byte beyond their end. */
 TEST(every_kind_of_vectors_copies_every_byte) {
     enum { BYTES = 300, ROOM = BYTES + 130 };
     unsigned char from[ROOM], to[ROOM];
@@ -281,7 +281,7 @@ TEST(every_kind_of_vectors_copies_every_byte) {
             }
 }
 
-/* Copies of many cache lines alternate between two pages. */
+/* Large copies take cache lines from two pages in turn. */
 TEST(every_kind_of_vectors_copies_pages) {
     enum { TWO_PAGES = 8192, LONGEST = 2 * TWO_PAGES + 299, ROOM = LONGEST + 65 };
     static const size_t sizes[] = {TWO_PAGES - 1,   TWO_PAGES,     TWO_PAGES + 63,
@@ -306,8 +306,8 @@ static void spread(void *user, int64_t tasks, void (*task)(void *arg, int64_t i)
         task(arg, i);
 }
 
-/* Sizes at which the method of copying changes. `tasks` is the number of tasks of a copy that
-   `spread` runs. */
+/* The sizes are near those at which the method of copying changes. `tasks` is the number of tasks
+   of a copy that several threads run. */
 TEST(copies_of_every_size_are_complete) {
     static const size_t mib = (size_t)1 << 20;
     const struct {
@@ -339,9 +339,9 @@ TEST(copies_of_every_size_are_complete) {
     free(to);
 }
 
-#define PIECE ((int64_t)1 << 17) /* a multiple of the elements of a task */
+#define PIECE ((int64_t)1 << 17) /* a number of elements */
 
-/* Returns the sum of `count` elements that are 1 in even pieces and `odd` in odd pieces. */
+/* Returns the sum of `count` elements, which are 1 in even pieces and `odd` in odd pieces. */
 static double sum_of_pieces(int64_t count, double odd) {
     double sum = 0;
     for (int64_t at = 0; at < count; at += PIECE)
@@ -349,7 +349,7 @@ static double sum_of_pieces(int64_t count, double odd) {
     return sum;
 }
 
-/* Sums of whole numbers are exact, so a piece that is omitted or added twice changes the sum. */
+/* Sums of integers are exact, so a sum differs if a piece is omitted or added twice. */
 TEST(sums_of_many_pieces_are_complete) {
     static const struct {
         int64_t count, tasks;
@@ -374,7 +374,7 @@ TEST(sums_of_many_pieces_are_complete) {
     }
 }
 
-/* Every element changes once, and no element past the end changes. */
+/* Every element must change once, and no element after the last one may change. */
 TEST(updates_of_many_pieces_change_each_element_once) {
     enum { MORE = 4 };
     static const struct {
@@ -405,7 +405,7 @@ TEST(updates_of_many_pieces_change_each_element_once) {
     free(y);
 }
 
-/* Sums a single value, of ordinary, large or tiny size, at any position among zeros. */
+/* Sums zeros and one other value, of ordinary, large or tiny size, at many positions. */
 TEST(no_element_is_left_out) {
     float x[MOST] = {0};
     for (int64_t count = 1; count <= MOST; count += count < 600 ? 1 : 99)
@@ -424,7 +424,7 @@ TEST(no_element_is_left_out) {
 }
 
 /* The values are close to 1, so most additions round. A block's sum has the rounding errors of at
-   most six float additions. A sum of squares has also the error of one product. */
+   most six float additions; a sum of squares also has the rounding error of a product. */
 TEST(the_error_of_a_block_is_at_most_its_roundings) {
     enum { COUNT = 1024 };
     float x[COUNT];

@@ -1,5 +1,5 @@
-/* Sources, sinks and progress: the calls that the library makes, and callers that break the
-   rules. */
+/* Tests sources, sinks and progress reports: the calls that the library makes, and callbacks that
+   break the rules. */
 #include "blobs.h"
 #include "callbacks.h"
 #include "nets.h"
@@ -60,7 +60,7 @@ TEST_ON(world, a_model_is_listed_loaded_and_saved_through_callbacks) {
     assert_true(f->source.largest < 100000); /* no values were read */
     assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
     assert_counts_up(f->blob, *large, 1);
-    assert_int_equal(f->source.largest, 4 * *large); /* all values in one read */
+    assert_int_equal(f->source.largest, 4 * *large); /* one read returned all values */
     assert_ok(sb_model_save_sink(model, &sink, &err));
     assert_int_equal(f->sink.got.size, f->wire.size);
     assert_memory_equal(f->sink.got.bytes, f->wire.bytes, f->wire.size);
@@ -77,7 +77,7 @@ TEST_ON(world, edits_are_saved_between_bytes_of_the_source) {
     assert_ok(sb_model_size(model, &size, &err));
     assert_ok(sb_model_save_sink(model, &sink, &err));
     assert_int_equal(f->sink.got.size, size);
-    assert_int_equal(f->sink.writes, 1); /* in one write, since they are small */
+    assert_int_equal(f->sink.writes, 1); /* small parts are written together */
     assert_ok(sb_model_open_bytes(NULL, SB_FORMAT_AUTO, f->sink.got.bytes, size, NULL, NULL, NULL,
                                   &again, &err));
     assert_ok(sb_model_load_blob(again, SB_NO_LAYER, 1, f->blob, &err));
@@ -125,8 +125,8 @@ TEST_ON(world, the_memory_limit_applies_to_a_load) {
     }
 }
 
-/* Reads a message with one value of data, then one that also has one value of diff. Each read
-   allocates one memory; the limit is one byte too small, then exactly sufficient. */
+/* Reads a message with one value of data, then a message that also has one value of diff. The limit
+   is one byte too small, then exactly sufficient. */
 TEST(the_limit_of_memory_counts_a_diff_of_one_value) {
     static const int64_t one[] = {1};
     struct wire wire = {0};
@@ -162,7 +162,7 @@ TEST_ON(world, a_blob_is_read_and_written_through_callbacks) {
     wire_free(&wire);
 }
 
-/* The message has an empty piece of values between two other pieces, beyond the first read. */
+/* The second of three packed fields of values is empty, and is beyond the first read. */
 TEST_ON(world, an_empty_piece_is_not_read) {
     struct wire wire = {0}, shape = {0};
     const int64_t dims[] = {10002};
@@ -180,7 +180,7 @@ TEST_ON(world, an_empty_piece_is_not_read) {
     free(values);
 }
 
-/* --- callers that break the rules ---------------------------------------------------------- */
+/* --- callbacks that break the rules -------------------------------------------------------- */
 
 TEST_ON(world, callbacks_without_a_required_slot_are_refused) {
     sb_source source = test_source_of(&f->source, &f->wire);
@@ -221,15 +221,15 @@ TEST_ON(world, a_source_is_no_larger_than_a_message) {
                       sb_blob_load_source(f->blob, &source, 0, NULL, NULL, &err));
         assert_null(strstr(err.message, "; this is "));
     }
-    const int reads = f->source.reads; /* without `err` the call describes no bytes */
+    const int reads = f->source.reads; /* without `err`, the library does not describe the bytes */
     source.size = (uint64_t)INT32_MAX + 1;
     assert_int_equal(sb_blob_load_source(f->blob, &source, 0, NULL, NULL, NULL), SB_ERR_DATA_LIMIT);
     assert_int_equal(f->source.reads, reads);
     f->source.outside = false;
 }
 
-/* If the reported size is too large, the call returns the source's error. If it is too small, the
-   message looks truncated. */
+/* If a source reports too large a size, the call returns the error of its read. If the size is too
+   small, the message looks truncated. */
 TEST_ON(world, a_source_that_lies_about_its_size_is_an_error) {
     sb_source source = test_source_of(&f->source, &f->wire);
     sb_model *model = NULL;
@@ -335,14 +335,14 @@ TEST_ON(world, a_source_that_changes_while_it_is_opened_is_refused) {
 static void check_progress(struct world *w, uint64_t total) {
     if (w->progress.wrong || w->progress.done != total || w->progress.total != total ||
         w->progress.largest_step > (1 << 20) + 65536)
-        fail_with("%d reports, at last %llu of %llu, expected %llu, a step of %llu",
+        fail_with("%d reports, the last of %llu of %llu bytes, not %llu, the largest step %llu",
                   w->progress.reports, (unsigned long long)w->progress.done,
                   (unsigned long long)w->progress.total, (unsigned long long)total,
                   (unsigned long long)w->progress.largest_step);
     w->progress = (struct test_progress){.cancels_at = 0};
 }
 
-/* The steps are counted from the blob's beginning, not the file's. */
+/* The progress of a load counts from the beginning of the blob, not of the file. */
 TEST_ON(world, a_blob_at_the_end_of_a_file_is_reported_in_steps) {
     enum { COUNT = 1 << 20 };
     float *values = malloc(COUNT * sizeof *values);
@@ -365,7 +365,7 @@ TEST_ON(world, a_blob_at_the_end_of_a_file_is_reported_in_steps) {
     free(values);
 }
 
-/* In the file the diff precedes the data, but the library reads the data first. */
+/* The diff precedes the data in this file, but the library reads the data first. */
 TEST_ON(world, progress_never_decreases) {
     enum { COUNT = 1 << 18 };
     float *values = calloc(COUNT, sizeof *values);
@@ -397,7 +397,7 @@ TEST_ON(world, long_calls_report_their_progress) {
     assert_int_equal(f->progress.done, f->wire.size);
     f->progress = (struct test_progress){.cancels_at = 0};
     assert_ok(sb_model_blob_info(model, SB_NO_LAYER, 0, &info, &err));
-    assert_int_equal(f->progress.reports, 0); /* this callback was for the opening only */
+    assert_int_equal(f->progress.reports, 0); /* the opening's callback is no longer called */
     assert_ok(sb_model_set_progress(model, &progress, &err));
     assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
     assert_true(f->source.largest <= 1 << 20);
@@ -421,8 +421,8 @@ TEST_ON(world, long_calls_report_their_progress) {
     free(buffer);
 }
 
-/* An opening passes over the message one to three times, and each pass advances the progress by an
-   equal share. If all fields are small, each pass reads the whole message. */
+/* The library passes over the message one to three times to open it, and each pass advances the
+   progress equally. If all fields are small, each pass reads the whole message. */
 TEST_ON(world, each_pass_over_a_file_is_an_equal_share) {
     static const struct {
         int32_t requested, is;
@@ -455,7 +455,7 @@ TEST_ON(world, each_pass_over_a_file_is_an_equal_share) {
     }
 }
 
-/* The library also reads and copies bytes in memory and mapped files in pieces. */
+/* If progress is reported, the library also reads memory and mapped files in pieces. */
 TEST_ON(world, a_model_in_memory_reports_progress_too) {
     const sb_progress progress = test_progress_of(&f->progress);
     sb_model *model;
@@ -588,7 +588,7 @@ TEST_ON(world, a_descriptor_of_no_file_is_refused) {
     assert_int_equal(close(folder) | close(ends[0]) | close(ends[1]), 0);
 }
 
-/* No version of sb_source has this size. The call writes no byte past the members of sb_source. */
+/* No version of sb_source has this size. The call must not write beyond its members. */
 TEST_ON(world, a_source_that_was_never_initialised_is_refused) {
     int fd = temporary(&f->wire);
     union {

@@ -1,5 +1,5 @@
-/* Host-coherent memory: both sides share one storage, calls copy nothing, and the host waits for
-   the device before it writes. The device runs its work as late as it can. */
+/* Tests host-coherent memory: both sides share one storage, calls copy nothing, and the host waits
+   for the device before it writes. The device runs its work as late as possible. */
 #include "blobs.h"
 #include "coherent.h"
 
@@ -88,7 +88,7 @@ TEST_ON(rig, one_device_of_the_backend_may_lack_it) {
 
 /* --- waits ---------------------------------------------------------------------------- */
 
-/* A kernel that either reads or writes the memory. */
+/* A kernel that reads a memory, or writes it. */
 struct kernel {
     void *ptr;
     int fill, found; /* found: -1 for mixed bytes */
@@ -117,7 +117,7 @@ static void queue(struct rig *f, const sb_mem *mem, enum reader reader, sb_strea
         sb_sim_launch(f->context, reader == ON_A_STREAM ? stream : NULL, run_kernel, kernel, &err));
 }
 
-/* A second default stream, like CUDA's per-thread ones. The library's stream waits for it. */
+/* A second default stream, as CUDA has one for each thread. The library's stream waits for it. */
 static sb_stream another_default;
 
 static sb_status after_default(void *device, sb_error *err) {
@@ -154,7 +154,7 @@ TEST_ON(rig, the_host_writes_after_readers_on_other_default_streams) {
     rig_end_stream(f, another_default);
 }
 
-/* Ways to write the host's side, or to permit writing it. */
+/* The ways to obtain a host pointer for writing. */
 enum writer { MUTABLE, OVERWRITES, IN_STEPS, AFTER_EVICT, WRITERS };
 
 static void *host_bytes(sb_mem *mem, enum writer writer) {
@@ -317,7 +317,7 @@ TEST_ON(rig, bytes_that_a_lost_device_was_copying_to_are_lost) {
     assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_LOST);
 }
 
-/* Zeros that a failed prefetch has queued may be written late. */
+/* A prefetch that failed may have queued zeros, which must not overwrite later bytes. */
 TEST_ON(rig, zeros_that_are_still_queued_do_not_reach_the_host_s_bytes) {
     const void *in;
     void *out;
@@ -389,7 +389,7 @@ TEST_ON(rig, tensors_of_both_sides_share_the_storage) {
     }
 }
 
-/* The imported tensor is a separate memory without a record of the exporter's queued work. */
+/* The importing blob has a separate memory, which has no record of the exporter's queued work. */
 TEST_ON(rig, an_import_of_the_host_side_waits_for_the_device) {
     for (int is_written = 0; is_written < 2; is_written++) {
         struct kernel kernel = {.writes = is_written, .fill = 9, .found = -1};

@@ -1,4 +1,4 @@
-/* Rules of memories that the state table does not contain: creation, messages, statistics of
+/* Tests rules of memories that the state table does not contain: creation, messages, statistics of
    borrowed memory, pinned memory, caps, streams. */
 #include "scene.h"
 
@@ -93,7 +93,7 @@ TEST_ON(rig, host_memory_is_pinned_up_to_the_cap) {
 
 /* --- streams ---------------------------------------------------------------------------------- */
 
-/* The test uses more streams than a memory's set of streams has bits. */
+/* Uses more streams than there are bits in the set in which a memory records its streams. */
 TEST_ON(rig, a_memory_waits_for_any_number_of_streams) {
     enum { MANY = 100 };
     const void *in = NULL;
@@ -117,7 +117,7 @@ TEST_ON(rig, a_memory_waits_for_any_number_of_streams) {
         rig_end_stream(f, streams[i]);
 }
 
-/* To wait for a transfer that is queued on the same stream, a stream needs no event. */
+/* The stream on which a transfer is queued needs no event to run later work after it. */
 TEST_ON(rig, a_stream_is_not_ordered_after_itself) {
     const void *in;
     void *out;

@@ -12,7 +12,7 @@
 
 /* --- one call -------------------------------------------------------------- */
 
-/* Makes the call, on the library's own stream if the call takes a stream. */
+/* Makes the call; if it has a parameter for a stream, passes the library's stream. */
 static sb_status make_call(struct scene *scene, enum call call, void **out, sb_error *err) {
     sb_stream own = NULL;
     if (sb_context_has_device(scene->rig.context))
@@ -20,12 +20,12 @@ static sb_status make_call(struct scene *scene, enum call call, void **out, sb_e
     return scene_call(scene, call, own, out, err);
 }
 
-/* The outcome of a call on a memory in a start state, according to the table. */
+/* The outcome that the table specifies for a call on a memory in a start state. */
 struct outcome {
     struct plan plan;
     struct memory_state after;
-    bool same[2]; /* each side's storage is unchanged */
-    int fill;     /* the byte that fills every current side; -1: unspecified */
+    bool same[2]; /* for each side, whether its storage remains */
+    int fill;     /* the value of every byte of the current sides; -1: unspecified */
 };
 
 static struct outcome outcome_of(const struct start *start, enum call call, bool is_coherent) {
@@ -104,7 +104,7 @@ static void check_result(struct scene *scene, const struct start *start, enum ca
         expect("the same storage", out == before[side], o->same[side]);
 }
 
-/* Checks the bytes of the current sides, and that a second read copies nothing. */
+/* Checks the bytes of the current sides, and that reading them again copies nothing. */
 static void check_bytes(struct scene *scene, const struct start *start, enum call call,
                         const struct outcome *o) {
     struct tally before;
@@ -193,7 +193,7 @@ TEST(every_head_storage_and_call) {
     assert_int_equal(cells, (1 + 4 * 4 + 5 * 3 + 4 * 3 - 1) * CALLS);
 }
 
-/* Both sides share one storage, unless the caller has lent the storage of a side. */
+/* Both sides share one storage, unless a side has storage that the caller lent. */
 TEST(every_state_and_call_of_host_coherent_memory) {
     for (size_t s = 0; s < SCENE_COHERENT_STARTS; s++)
         for (enum call call = 0; call < CALLS; call++)
@@ -249,8 +249,8 @@ TEST(size_zero_calls_neither_allocator_nor_device) {
 
 #define LOST_COUNT ((int64_t)(BYTES / sizeof(float)))
 
-/* Returns a blob whose data is lost: the device dies while it writes in place, and no host bytes
-   are current. */
+/* Returns a blob whose data is lost, because the device was lost while it wrote in place, when the
+   host's bytes were not current. */
 static sb_blob *lose(struct scene *scene, int32_t cpu, int32_t gpu) {
     sb_blob *blob;
     *scene = (struct scene){.bytes = BYTES};
@@ -277,7 +277,7 @@ static void lost_call(int32_t cpu, int32_t gpu, enum call call) {
     bool works = call == SET_CPU || call == OVERWRITE_CPU;
     if (call == SET_CPU)
         scene.extra = lend_host(BYTES, LENT);
-    if (call == SET_GPU) /* a lost device refuses any pointer */
+    if (call == SET_GPU) /* a call on a lost device fails for every pointer */
         scene.extra = (struct lent){.ptr = &scene, .bytes = BYTES};
     support_poison_error(&err);
     sb_status status = make_call(&scene, call, &out, &err);

@@ -1,5 +1,5 @@
-/* Tests sb_write, a write in steps, from every state of a memory and with every end: when the head
-   moves, which bytes are current, and when deleters run. */
+/* Tests sb_write, a write in steps, from every state of a memory and with every outcome: when the
+   head changes, which bytes are current, and when deleters run. */
 #include "blobs.h"
 #include "coherent.h"
 #include "scene.h"
@@ -12,7 +12,7 @@
 enum { UNTOUCHED = -1 };
 
 struct given {
-    const sb_backend *backend; /* NULL: the built-in one; others have host-coherent memory */
+    const sb_backend *backend; /* with host-coherent memory; NULL: the built-in backend */
     const struct start *start;
     sb_side side;
     uint32_t flags;
@@ -39,7 +39,7 @@ static int32_t storage_of(const struct start *start, sb_side side) {
     return side == SB_SIDE_CPU ? start->cpu : start->gpu;
 }
 
-/* Returns whether both sides share one storage. */
+/* Returns whether the two sides of the memory share one storage. */
 static bool is_one(const struct given *g) {
     return g->backend && g->start->cpu == SB_STORAGE_OWNED && g->start->gpu == SB_STORAGE_OWNED;
 }
@@ -84,7 +84,7 @@ static void check(const struct given *g) {
         assert_status(SB_ERR_INVALID_ARGUMENT, sb_write_end(write, SB_WRITE_DONE, &err));
     }
     assert_int_equal(sb_mem_head(s.mem), head_after(g));
-    assert_int_equal(s.cpu.deleted + s.gpu.deleted, 0); /* they run when the write is destroyed */
+    assert_int_equal(s.cpu.deleted + s.gpu.deleted, 0); /* deleters run in sb_write_destroy */
     sb_write_destroy(write);
     const bool replaces =
         g->outcome == SB_WRITE_DONE && is_read_only(storage_of(g->start, g->side));
@@ -135,7 +135,7 @@ TEST(storage_that_may_still_be_written_is_not_freed) {
     }
 }
 
-/* If both sides were current, the side that was not written stays current. */
+/* If both sides were current before an unfinished write, the other side remains current. */
 TEST(bytes_that_may_still_be_written_are_not_current) {
     for (sb_side side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++) {
         struct rig rig;
@@ -171,8 +171,8 @@ TEST_ON(rig, sides_flags_and_outcomes_are_checked) {
     assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
 }
 
-/* Until the write ends, eviction is refused, because the end could move the head to a side without
-   storage. */
+/* Until a write ends, eviction fails, because the end may move the head to the evicted side, which
+   would have no storage. */
 TEST(no_side_is_evicted_while_a_write_is_open) {
     for (sb_side side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++)
         for (int how = 0; how < 3; how++) {

@@ -1,4 +1,4 @@
-/* The exact messages of failures, with the numbers and names in them. */
+/* Tests the exact messages of failures, with the numbers and names in them. */
 #include "blobs.h"
 #include "callbacks.h"
 #include "nets.h"
@@ -39,7 +39,7 @@ TEST(two_blobs_are_reported_in_their_order) {
                    sb_blob_share(three, SB_DIFF, wide, &err));
 }
 
-/* --- refused bytes: the field, the fault, the offset ------------------------------------------ */
+/* --- errors in messages: the field, the error, the offset ------------------------------------- */
 
 struct refusal {
     struct wire wire;
@@ -47,7 +47,7 @@ struct refusal {
     sb_status status;
     const char *text;
     int64_t offset;
-    int64_t layer; /* its first blob is loaded into `blob` */
+    int64_t layer; /* the layer whose first blob is loaded into `blob` */
     sb_blob *blob;
 };
 
@@ -167,7 +167,7 @@ static sb_status load(const struct refusal *refusal, sb_error *err) {
 }
 
 TEST(faulty_blobs_of_models_are_reported_with_their_offsets) {
-    skip_on_32_bits("the product of its dimensions already overflows");
+    skip_on_32_bits("there the product of the dimensions overflows first");
 #define TOO_LARGE "\x3a\x0b\x0a\x09\x80\x80\x80\x80\x80\x80\x80\x80\x10" /* 2^60 */
     struct refusal refusal = {
         .limits = SB_LIMITS_INIT, .status = SB_ERR_DATA_OVERFLOW, .offset = 8};
@@ -205,7 +205,7 @@ TEST(faulty_blobs_of_models_are_reported_with_their_offsets) {
     check_refusal(&refusal, load);
 }
 
-/* The limit has room for the values and the model, but not for the blob's memory object. */
+/* The limit suffices for the values and the model, but not for the blob's memory object. */
 TEST(the_librarys_objects_are_reported) {
     struct refusal refusal = {.limits = SB_LIMITS_INIT, .status = SB_ERR_DATA_LIMIT, .offset = 5};
     char text[160];
@@ -249,12 +249,12 @@ TEST(a_diff_without_values_is_reported_with_its_offset) {
     check_refusal(&refusal, read_diff);
 }
 
-/* After the model is open, the blob's length changes, then the wire type in the blob's tag, then
-   the layer's field number. */
+/* The source's bytes change after the model was opened: first the blob's length, then the wire type
+   in the blob's tag, then the layer's field number. */
 TEST(changes_are_reported_with_the_fields_of_the_generation) {
     static const struct {
         const char *net;
-        size_t size, tag; /* `tag`: offset of the blob's tag */
+        size_t size, tag; /* the offset of the blob's tag */
         const char *text;
     } rows[] = {
         {B("\xa2\6\4\x3a\2\x2a\0"), 3, "layer[0].blobs: 98 bytes are missing at offset 7"},

@@ -1,5 +1,5 @@
-/* Announced blobs: a save requests their values one blob at a time, and writes the same bytes as a
-   save of a model with added blobs. */
+/* Tests announced blobs. A save requests their values from a callback, one blob at a time, and
+   writes the same bytes as if the blobs had been added to the model. */
 #include "blobs.h"
 #include "support.h"
 
@@ -16,7 +16,7 @@ enum { BLOBS = 3, MAX_LENT = 8 };
 struct place {
     struct rig rig;
     const char *file, *wanted;
-    sb_blob *blobs[BLOBS]; /* of floats, of doubles, without values */
+    sb_blob *blobs[BLOBS]; /* a blob of floats, a blob of doubles, a blob without values */
 };
 
 static sb_blob *new_blob(int32_t dtype, const int64_t *dims, int32_t axes) {
@@ -51,13 +51,13 @@ static void assert_same_files(const struct place *p) {
     assert_memory_equal(found.bytes, wanted.bytes, found.size);
 }
 
-/* Lends blobs[(layer + index) % BLOBS], or `instead`, and records the requests. */
+/* The callback lends blobs[(layer + index) % BLOBS] or `instead`, and records its calls. */
 struct lender {
     const struct place *place;
     int calls;
     int64_t asked[MAX_LENT][2];
     const sb_blob *instead;
-    int fail_at; /* the call that fails, from 1 */
+    int fail_at; /* the number of the call that fails, from 1 */
 };
 
 static sb_status lend(void *user, int64_t layer, int64_t index, const sb_blob **out,
@@ -75,7 +75,7 @@ static sb_status lend(void *user, int64_t layer, int64_t index, const sb_blob **
     return SB_OK;
 }
 
-/* Adds two layers, with three blobs and one blob, which are announced or added. */
+/* Adds a layer with three blobs and a layer with one blob; announces or adds the blobs. */
 static void add_layers(const struct place *p, sb_model *model, bool announced) {
     int64_t layer;
     for (int i = 0; i < 2; i++) {
@@ -119,7 +119,7 @@ TEST_ON(place, test_a_new_net_is_saved_as_if_its_blobs_were_added) {
     assert_same_files(f);
 }
 
-/* A save copies the blobs of the file's layers; announced blobs follow them. */
+/* A save writes the announced blobs of a layer after the blobs that the layer has in the file. */
 TEST_ON(place, test_announced_blobs_follow_those_of_a_file) {
     for (int generation = SB_LAYER_V0; generation <= SB_LAYER_CURRENT; generation++) {
         struct lender lender = {.place = f}, failing = {.place = f, .fail_at = 1};
@@ -148,7 +148,7 @@ TEST_ON(place, test_announced_blobs_follow_those_of_a_file) {
     }
 }
 
-/* The save also requests the values of a blob without a shape. */
+/* The save also requests a blob that was announced without a shape. */
 TEST_ON(place, test_a_blob_without_a_shape_is_announced_without_one) {
     sb_blob_info info = SB_BLOB_INFO_INIT;
     size_t size;
@@ -197,7 +197,7 @@ TEST_ON(place, test_announced_blobs_are_listed_but_not_loaded) {
     assert_status(SB_ERR_UNSUPPORTED, sb_model_save(model, buffer, sizeof buffer, NULL, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_model_save_file(model, f->file, &err));
     assert_int_equal(access(f->file, F_OK), -1);
-    /* After sb_model_set_blob an announced blob is like any other. */
+    /* After sb_model_set_blob, an announced blob has values as any other blob. */
     for (int64_t k = 0; k < BLOBS; k++)
         assert_ok(sb_model_set_blob(model, 0, k, f->blobs[k], 0, &err));
     assert_ok(sb_model_set_blob(model, 1, 0, f->blobs[1], 0, &err));
@@ -206,7 +206,7 @@ TEST_ON(place, test_announced_blobs_are_listed_but_not_loaded) {
     assert_ok(sb_model_save(model, buffer, sizeof buffer, NULL, &err));
 }
 
-/* The old file is unchanged. The teardown checks that no other file is left. */
+/* A failed save must not change the old file. The teardown checks that no other file is left. */
 TEST_ON(place, test_a_lender_that_fails_leaves_the_old_file) {
     sb_model *model = new_net();
     file_write(f->file, "old", 3);
@@ -244,7 +244,7 @@ TEST_ON(place, test_arguments_are_checked) {
     assert_int_equal(num_blobs(model, 0), BLOBS);
 }
 
-/* To announce a blob takes no memory for its values, so the test can announce too many bytes. */
+/* An announced blob needs no memory for its values, so the test can announce more than 2 GiB. */
 TEST_ON(place, test_more_than_2_gib_are_refused_before_any_blob_is_requested) {
     const int64_t quarter[] = {300000000}; /* 1.2 GB */
     struct lender lender = {.place = f};

@@ -1,4 +1,4 @@
-/* A saved model has the new bytes of replaced parts; every other byte is unchanged. */
+/* Tests edits of models: a save changes only the bytes of the replaced parts. */
 #include "blobs.h"
 
 #include "files.h"
@@ -8,7 +8,7 @@
 
 static const int64_t two[] = {2}, four[] = {4};
 
-/* Returns a blob of four values that count up from `first`. */
+/* Returns a blob with the values first, first + 1, first + 2 and first + 3. */
 static sb_blob *new_four(float first) {
     void *p;
     sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 1, four);
@@ -28,7 +28,7 @@ static void add_four(sb_model *model, int64_t layer, float first) {
     assert_ok(sb_model_add_blob(model, layer, blob, 0, &err));
 }
 
-/* Saves the model into memory, to compare the bytes or to open them. */
+/* Saves the model to memory and returns the bytes. */
 static struct wire save(const sb_model *model) {
     struct wire wire = {0};
     size_t size, written = 0;
@@ -66,8 +66,8 @@ static void assert_loads(const sb_model *model, int64_t layer, int64_t index, in
 }
 
 /* Makes a net whose layer has unusual bytes around its blobs: unknown fields, groups, and encodings
-   that the library does not write. Blob `k` has four values if `replaced` has bit k; `added` blobs
-   follow the last one. */
+   that the library does not write. Blob k has four values if bit k of `replaced` is set, else two.
+   After the last blob, `added` blobs are appended. */
 static void odd_net(struct wire *net, int32_t generation, unsigned replaced, int added) {
     const uint32_t field = generation == SB_LAYER_CURRENT ? 7 : generation == SB_LAYER_V1 ? 6 : 50;
     struct wire layer = {0}, outer = {0};
@@ -179,7 +179,7 @@ TEST(test_names_are_bytes_of_any_value) {
     }
 }
 
-/* A message could hold a name of the first size, but the context's memory cap forbids it. */
+/* A name of the first size would fit in a message, but exceeds the context's memory cap. */
 TEST_ON(rig, test_a_name_too_long_for_a_message_is_refused_unread) {
     static const char one = 'x';
     const size_t sizes[] = {INT32_MAX, (size_t)INT32_MAX + 1, SIZE_MAX};
@@ -200,7 +200,7 @@ TEST_ON(rig, test_a_name_too_long_for_a_message_is_refused_unread) {
     }
 }
 
-/* The library writes a name of this length; it reads the name only if the limits allow. */
+/* The library writes names of any length, and reads names up to a limit. */
 TEST(test_a_long_name_is_written_and_is_read_if_limits_allow) {
     char *bytes = calloc(1, 65537);
     for (size_t size = 65536; size <= 65537; size++) {
@@ -243,7 +243,7 @@ TEST(test_the_size_is_returned_if_the_buffer_is_too_small) {
         assert_int_equal(buffer[i], 0x5a);
 }
 
-/* The memory of a removed layer is used for the next layer, which shows none of the old texts. */
+/* The memory of a removed layer is reused for the next layer, whose texts contain no old bytes. */
 TEST_ON(rig, the_memory_of_a_removed_layer_is_reused) {
     char name[700];
     sb_layer_info info = SB_LAYER_INFO_INIT;
@@ -268,7 +268,7 @@ TEST_ON(rig, the_memory_of_a_removed_layer_is_reused) {
     assert_string_equal(info.type.bytes, "Scale");
 }
 
-/* Returns a blob of floats whose message has `bytes` bytes. */
+/* Returns a blob of floats whose BlobProto has `bytes` bytes. */
 static sb_blob *blob_encoded_in(sb_context *context, size_t bytes) {
     for (int32_t axes = 1; axes <= 4; axes++)
         for (int64_t count = (int64_t)bytes / 4 - 8; count <= (int64_t)bytes / 4; count++) {
@@ -339,7 +339,7 @@ TEST(test_added_layers_can_be_removed) {
     assert_status(SB_ERR_NOT_FOUND, sb_model_find_layer(model, "", 0, &found, &err));
     set_four(model, 0, 0, 9);
     assert_status(SB_ERR_UNSUPPORTED, sb_model_pop_layer(model, &err));
-    for (int round = 0; round < 99; round++) { /* more often than the table of names has slots */
+    for (int round = 0; round < 99; round++) { /* the table of names has fewer than 99 slots */
         assert_ok(sb_model_add_layer(model, "", 0, "", 0, NULL, &err));
         assert_int_equal(num_blobs(model, first), 0);
         if (round % 2)
@@ -360,7 +360,7 @@ TEST(test_added_layers_can_be_removed) {
     assert_saved(model, &expected);
 }
 
-/* A net's name and the name of an old layer have the same field number. */
+/* A new name of the net must not replace the name of an old layer, whose field number it has. */
 TEST(test_a_new_name_leaves_those_of_rewritten_layers) {
     void (*const builders[])(struct wire *) = {net_current, net_v1, net_v0};
     for (size_t i = 0; i < 3; i++) {
@@ -404,7 +404,7 @@ TEST(test_a_solver_state_is_edited) {
     assert_saved(model, &expected);
 }
 
-/* The model copies the caller's texts, and frees a text that is replaced. */
+/* The model copies the caller's texts, and frees a text when it is replaced. */
 TEST_ON(rig, test_texts_are_copied_and_replaced) {
     sb_solver_info info = SB_SOLVER_INFO_INIT;
     sb_model *net;
@@ -416,7 +416,7 @@ TEST_ON(rig, test_texts_are_copied_and_replaced) {
     const int64_t blocks = f->counting.live_blocks;
     assert_ok(sb_model_set_name(net, text, 3, &err));
     assert_int_equal(f->counting.live_blocks, blocks);
-    for (int i = 0; i < 5; i++) /* more than fit into the first allocation */
+    for (int i = 0; i < 5; i++) /* more layers than the first allocation has room for */
         assert_ok(sb_model_add_layer(net, text, 3, text, 3, NULL, &err));
     info.learned_net = (sb_text){text, 3};
     assert_ok(sb_model_set_solver_info(history, &info, &err));
@@ -511,7 +511,7 @@ TEST(test_real_models_are_saved_as_they_were) {
         found = save(model);
         assert_wire(&found, &original);
         wire_free(&found);
-        /* A blob that is replaced by its own values has the same bytes as in Caffe's file. */
+        /* If blobs are replaced by their own values, the saved bytes equal those of Caffe. */
         sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
         for (int64_t l = SB_NO_LAYER; l < sb_model_num_layers(model); l++) {
             for (int64_t k = 0; k < num_blobs(model, l); k++) {
@@ -527,12 +527,12 @@ TEST(test_real_models_are_saved_as_they_were) {
 }
 
 TEST_ON(rig, test_over_two_gigabytes_nothing_is_written) {
-    enum { FIELD = 2 + 3 + 5 }; /* an empty name, tag and length of the unknown field */
+    enum { FIELD = 2 + 3 + 5 }; /* an empty name, and an unknown field's tag and length */
     struct wire head = {0};
     sb_model *model;
     size_t size = 7;
     const char *path = rig_path(f, "net"), *target = rig_path(f, "saved");
-    /* A sparse file of the largest size of a message; nearly all of it is one unknown field. */
+    /* A sparse file of the maximum size of a message. Nearly all bytes are in an unknown field. */
     wire_text(&head, 1, "");
     wire_tag(&head, 50000, 2);
     wire_varint(&head, INT32_MAX - FIELD);
@@ -573,7 +573,7 @@ TEST(texts_may_be_the_models_own) {
     sb_solver_info info = SB_SOLVER_INFO_INIT;
     sb_model *net = test_model(NULL, SB_FORMAT_CAFFEMODEL);
     assert_ok(sb_model_add_layer(net, "conv", 4, "Convolution", 11, NULL, &err));
-    for (int64_t i = 0; i < 1000; i++) { /* while tables and texts grow */
+    for (int64_t i = 0; i < 1000; i++) { /* tables and texts grow meanwhile */
         text = layer_name(net, i);
         assert_ok(sb_model_add_layer(net, text.bytes, text.size, text.bytes, 2, NULL, &err));
         assert_string_equal(layer_name(net, i + 1).bytes, "conv");

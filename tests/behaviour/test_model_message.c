@@ -1,10 +1,10 @@
-/* Reading parts of a model: messages without blobs, positions of values, ranges of values. */
+/* Tests reading parts of a model: messages without blobs, offsets of values, ranges of values. */
 #include "blobs.h"
 #include "callbacks.h"
 #include "nets.h"
 
-/* Returns the layer's message, which is freed after the test. Requests the size first and checks
-   that it is exact. */
+/* Returns the layer's message, which is freed after the test. First requests the size, and checks
+   that the message has this size. */
 static struct wire message_of(const sb_model *model, int64_t layer) {
     struct wire got = {NULL, 0, 0};
     sb_status st = sb_model_layer_message(model, layer, NULL, 0, &got.size, &err);
@@ -82,7 +82,7 @@ TEST(messages_of_the_oldest_layers_omit_the_blobs_of_the_inner_layer) {
     assert_message(model, 0, &expected);
 }
 
-/* The inner layer is copied unchanged, even if a length is encoded in more bytes than needed. */
+/* An inner layer without blobs is copied unchanged, even if its length has an overlong encoding. */
 TEST(an_inner_layer_without_blobs_is_unchanged) {
     struct wire net = {0}, outer = {0}, expected = {0};
     wire_tag(&outer, 1, 2);
@@ -111,7 +111,7 @@ TEST(edits_are_in_the_messages) {
     assert_message(model, SB_NO_LAYER, &expected);
 }
 
-/* The messages, joined to a net again, describe each layer as the file does. */
+/* The messages of the net and its layers, joined, are a net with the same layers, but no blobs. */
 TEST(all_messages_together_are_the_net_without_blobs) {
     static void (*const nets[])(struct wire *) = {net_current, net_v1, net_v0};
     for (size_t i = 0; i < 3; i++) {
@@ -176,7 +176,7 @@ static sb_status read_counted(void *user, uint64_t offset, void *dst, size_t siz
 #define LAYERS 20
 #define VALUES 50000
 
-/* Makes a net of LAYERS layers with VALUES floats each: 4 MB. */
+/* Makes a net of LAYERS layers with VALUES floats each, in total 4 MB. */
 static void large_net(struct wire *net) {
     for (int i = 0; i < LAYERS; i++) {
         struct wire layer = {0};
@@ -201,7 +201,7 @@ TEST(topology_and_ranges_cost_a_few_kilobytes_of_reading) {
         wire_free(&message);
     }
     assert_true(net.size > (size_t)LAYERS * VALUES * 4);
-    assert_true(counted.bytes < (size_t)1 << 20); /* a few windows of 4 KiB for each layer */
+    assert_true(counted.bytes < (size_t)1 << 20); /* a few reads of 4 KiB for each layer */
     counted.bytes = 0;
     float values[10];
     assert_ok(sb_model_read_values(model, 7, 0, SB_DATA, VALUES - 10, 10, SB_DTYPE_F32, values,
@@ -329,7 +329,7 @@ TEST(every_range_in_every_type_equals_a_load) {
     }
 }
 
-/* No read requests the bytes of a piece before the range, and no read requests 0 bytes. */
+/* Of two pieces (fields of values), the first is not read. No read requests 0 bytes. */
 TEST(a_range_of_the_second_piece_reads_that_piece_alone) {
     struct wire blob = {0}, shape = {0};
     struct test_source source = {.reads = 0};
@@ -359,7 +359,7 @@ TEST(a_range_of_the_second_piece_reads_that_piece_alone) {
     free(floats);
 }
 
-/* Blob 0 has only diff; blob 1 has data of floats and a diff of doubles. */
+/* Blob 0 has a diff, but no data. Blob 1 has data of floats and a diff of doubles. */
 TEST(the_range_of_a_diff_needs_no_data) {
     struct wire net = {0}, layer = {0}, blobs[2] = {{0}};
     const float one = 1;

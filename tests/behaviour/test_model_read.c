@@ -1,4 +1,4 @@
-/* Opening models of the three generations, solver states and blobs: listings, loads, refusals. */
+/* Tests opening nets of the three generations, solver states and blobs: listings, loads, errors. */
 #include "blobs.h"
 #include "support.h"
 
@@ -235,7 +235,7 @@ TEST(test_format_names) {
 TEST(test_refusals_name_the_blob) {
     static const struct {
         const char *claim;
-        uint32_t layers, blobs, inside; /* field numbers; `inside`: of the layer in a V0 layer */
+        uint32_t layers, blobs, inside; /* field numbers; `inside` is the layer in a V0 layer */
         const char *blob;
         size_t size;
         sb_status status;
@@ -364,7 +364,7 @@ TEST(test_the_deleter_runs_once_and_not_on_failure) {
     assert_int_equal(deleted, 1);
 }
 
-/* The bytes begin at a page, as mapped files do, but the library must not unmap them. */
+/* Bytes that begin on a page, as mapped files do, must not be unmapped by the library. */
 TEST(bytes_that_begin_at_a_page_stay_the_callers) {
     static _Alignas(4096) char page[4096] = "\x0a\1n";
     sb_model *model;
@@ -380,7 +380,7 @@ TEST(test_real_files) {
         const char *file;
         int32_t format;
         int64_t layers, blobs;
-        double asum; /* of all data, computed in double by another decoder */
+        double asum; /* the sum of all data, computed in double by another program */
     } rows[] = {
         {"mean_cifar10_skywang666.binaryproto", SB_FORMAT_BLOB, 0, 1, 370813.6399078369},
         {"cifar10_full_everpeace_iter70000.caffemodel", SB_FORMAT_CAFFEMODEL, 14, 8,
@@ -400,7 +400,7 @@ TEST(test_real_files) {
         int64_t blobs = 0;
         double asum = 0, one;
         if (!path)
-            continue; /* the tests above use generated nets */
+            continue; /* without real files, only the tests above run */
         assert_ok(sb_model_open_file(NULL, SB_FORMAT_AUTO, path, i % 2 ? SB_OPEN_MAPPED : 0, NULL,
                                      &model, &err));
         assert_int_equal(sb_model_format(model), rows[i / 2].format);

@@ -1,4 +1,4 @@
-/* Layers by name: the table finds the layers that a linear search finds, for any names. */
+/* Tests the table of layers' names, which must find the same layer as a linear search. */
 #include "support.h"
 
 #include "base/hash.h"
@@ -27,7 +27,7 @@ static void add(struct net *net, const char *name, size_t size) {
     net->layers[i] = (struct sb__layer){.name = net->texts[i], .name_size = (uint32_t)size};
 }
 
-/* Makes a table with room for all layers and adds the first `most` layers. */
+/* Makes a table with space for all layers of `net` and adds the first `most` layers. */
 static void fill(struct net *net, int64_t most) {
     size_t bytes;
     assert_true(sb__names_bytes(net->num_layers, &bytes) && bytes <= sizeof net->slots);
@@ -51,7 +51,7 @@ static void assert_finds(const struct net *net, const char *name, size_t size) {
     assert_int_equal(sb__names_find(&net->names, net->layers, name, size), search(net, name, size));
 }
 
-/* Checks the search for each layer's name and for similar names, which may not exist. */
+/* Searches for each layer's name, and for similar names, which need not be names of layers. */
 static void assert_finds_all(const struct net *net) {
     for (int64_t i = 0; i < net->num_layers; i++) {
         const size_t size = net->layers[i].name_size;
@@ -106,7 +106,7 @@ TEST(names_with_a_common_prefix_are_found) {
     free(net);
 }
 
-/* The test adds and removes layers. When the names fill the table, they move to a larger one. */
+/* Adds and removes layers. When the table is full, the names move to a larger table. */
 TEST(names_move_to_a_larger_table) {
     struct net *net = calloc(1, sizeof *net);
     struct sb__named *slots = NULL;
@@ -151,7 +151,7 @@ TEST(names_move_to_a_larger_table) {
     free(net);
 }
 
-/* The test changes names after they were added, so that a hash matches but the name differs. */
+/* Changes names after they were added, so that a search finds an equal hash, but another name. */
 TEST(names_with_equal_hashes_are_distinguished) {
     struct net *net = calloc(1, sizeof *net);
     assert_non_null(net);
@@ -170,7 +170,7 @@ TEST(names_with_equal_hashes_are_distinguished) {
     free(net);
 }
 
-/* With a key of zeros, an attacker could choose names that collide. */
+/* If the hash had a known key, an attacker could choose names with equal hashes. */
 TEST(hashes_have_a_random_key) {
     static const uint64_t zeros[2];
     struct net *net = calloc(1, sizeof *net);

@@ -1,4 +1,4 @@
-/* Memories that borrow the same bytes, or bytes that overlap: CopyFrom, Update and transfers. */
+/* Tests copies, updates and transfers of memories that borrow equal or overlapping bytes. */
 #include "blobs.h"
 #include "plain.h"
 
@@ -19,7 +19,7 @@ static bool overlap_in_part(size_t place) {
     return a != b && a < b + COUNT && b < a + COUNT;
 }
 
-/* Two blobs that borrow parts of 16 floats 0, 1, ... */
+/* Two blobs that borrow parts of the same 16 floats, 0 to 15. */
 struct pair {
     struct rig rig;
     struct lent lent;
@@ -62,8 +62,8 @@ static void look(const struct pair *p, float out[16]) {
                          SB_OK);
 }
 
-/* Checks that `sum * old[first..] + factor * old[second..]` was written at `first`, and that no
-   other of the 16 floats changed. If the two ranges overlap in part, nothing was written. */
+/* Checks that the call wrote `sum * old[first..] + factor * old[second..]` at `first`, and changed
+   no other float. If the two ranges overlap in part, the call must have written nothing. */
 static void expect(const struct pair *p, size_t place, float sum, float factor) {
     float now[16];
     look(p, now);
@@ -114,7 +114,7 @@ TEST(an_update_by_overlapping_bytes_is_right_or_refused) {
     }
 }
 
-/* A copy to read-only storage is made in new storage, which overlaps nothing. */
+/* A copy to a memory with read-only storage goes to new storage, which overlaps nothing. */
 TEST(a_copy_to_read_only_bytes_does_not_write_them) {
     for (sb_side side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++)
         for (size_t place = 0; place < PLACES; place++) {
@@ -134,7 +134,7 @@ TEST(a_copy_to_read_only_bytes_does_not_write_them) {
 }
 
 /* Copies `count` elements. If `is_stale`, the target's newest bytes are on the device, and a
-   download of the bytes past `count` would overwrite an overlapping source. */
+   download of those after `count` would overwrite a source that overlaps them. */
 static void bring(int64_t count, size_t second, bool is_stale, sb_status expected) {
     struct pair p;
     void *ptr;

@@ -1,9 +1,9 @@
-/* protobuf-c's packer and the library's own write the same bytes for any values of the fields. */
+/* Tests that protobuf-c's packer and the library's write the same bytes for random values. */
 #include "support.h"
 
 #include "proto/pack.h"
 
-/* The functions of pack_plain.c under other names; the library has those of pack_protobuf_c.c. */
+/* The functions of pack_plain.c under other names, since the library has pack_protobuf_c.c. */
 size_t plain_shape(const int64_t *dims, size_t num_axes, uint8_t out[SB__MAX_SHAPE_BYTES]);
 void plain_floats(struct sb__sink *sink, const float *data, size_t data_count, const float *diff,
                   size_t diff_count);
@@ -21,7 +21,7 @@ static size_t below(size_t n) {
     return (size_t)(test_random(&seed) % n);
 }
 
-/* The bytes of two packers, each written to separate memory. */
+/* The outputs of two packers. */
 struct pair {
     unsigned char bytes[2][ROOM];
     struct sb__sink sink[2];
@@ -40,7 +40,7 @@ static void assert_same(const struct pair *pair) {
     assert_memory_equal(pair->bytes[0], pair->bytes[1], ROOM);
 }
 
-/* Returns a random number; its varint may have any length. */
+/* Returns a random number, whose varint may have any length. */
 static int64_t any_number(void) {
     return (int64_t)(test_random(&seed) >> below(64));
 }

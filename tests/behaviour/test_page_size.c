@@ -1,7 +1,7 @@
-/* The built-in allocator on a system with pages of 64 KiB, as aarch64 may have. The sources of
-   c/src/port are compiled into this program with the system's calls renamed to the functions below,
-   which require such pages and count the mapped bytes. The linker's --wrap is not used: it would
-   also rename the calls of a sanitizer's runtime, some of which come before main. */
+/* Tests the built-in allocator with pages of 64 KiB, which aarch64 may have. This program compiles
+   the sources of c/src/port with the system's calls renamed to the functions below, which require
+   such pages and count the mapped bytes. It does not use the linker's --wrap, which would also
+   rename calls of a sanitizer's runtime, some of which are made before main. */
 #include "rig.h"
 #include "support.h"
 
@@ -40,7 +40,7 @@ long large_page_sysconf(int name) {
     return (long)PAGE;
 }
 
-/* Maps at a multiple of PAGE that is not a multiple of 2 * PAGE. */
+/* Maps at an address that is a multiple of PAGE, but not of 2 * PAGE. */
 void *large_page_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset) {
     size_t length = whole_pages(size), margin = 4 * PAGE;
     char *base = mmap(at, length + margin, protection, flags, fd, offset);

@@ -1,5 +1,5 @@
-/* Reads of messages into blobs of integers: a value that has a fraction or does not fit the type is
-   refused, and the blob is unchanged. */
+/* Tests reads of messages into blobs of integers. If a value has a fraction or does not fit in the
+   type, the read fails and the blob is unchanged. */
 #include "blobs.h"
 #include "wire_builder.h"
 
@@ -29,7 +29,7 @@ static sb_status take(sb_blob *blob, const struct wire *wire, sb_error *err) {
     return sb_blob_from_proto(blob, wire->bytes, wire->size, SB_PROTO_RESHAPE, NULL, err);
 }
 
-/* --- values that the type holds -------------------------------------------------------------- */
+/* --- values that fit in the type ------------------------------------------------------------- */
 
 static void check_i32(struct wire *wire, const int32_t *expected, int64_t count) {
     const int32_t *found;
@@ -91,7 +91,7 @@ TEST(raw_values_of_every_type_are_read) {
     check_i32(&doubles, (int32_t[]){-8}, 1);
 }
 
-/* The ends of a type's range are computed from exponents, because 2^63 - 1 is not a double. */
+/* Computes the ends of a type's range as powers of 2, because no double is 2^63 - 1. */
 #define CHECK_ENDS(NAME, number, name, type, kind, with)                                           \
     {                                                                                              \
         const int bits = 8 * (int)sizeof(type), has_sign = (type)-1 < (type)1;                     \
@@ -122,7 +122,7 @@ TEST(each_integer_type_accepts_its_range) {
     SB_DTYPE_INTEGER_LIST(CHECK_ENDS, )
 }
 
-/* --- values that the type does not hold ------------------------------------------------------ */
+/* --- values that do not fit in the type ------------------------------------------------------ */
 
 TEST(a_value_that_does_not_fit_the_type_is_refused) {
     static const struct {
@@ -159,7 +159,7 @@ TEST(an_integer_of_the_other_kind_is_refused) {
     assert_status(OVERFLOWS, take(unsigneds, &infinite, &err));
 }
 
-/* The error message has enough digits to distinguish the value from its neighbours. */
+/* The error message has enough digits to distinguish the value from the next float or double. */
 TEST(a_fraction_is_reported_with_enough_digits) {
     static const double close[] = {1.0000000000000002};
     static const float weights[] = {7, 1.0000001F};
@@ -173,7 +173,7 @@ TEST(a_fraction_is_reported_with_enough_digits) {
     assert_non_null(strstr(err.message, "element 1 is 1.000000119, which i32 does not"));
 }
 
-/* The bad element is past the first piece of the copy, in the second field of values. */
+/* The element that does not fit is in the second field of values, after the first copied piece. */
 TEST(the_element_and_its_offset_are_reported) {
     enum { COUNT = 2000, BAD = 1501 };
     static double values[COUNT];

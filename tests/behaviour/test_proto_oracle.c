@@ -1,5 +1,5 @@
-/* Compares the reader with protobuf-c: both read random valid messages, and the same messages with
-   random damage. */
+/* Compares the library's reader with protobuf-c's: both read random valid messages, and messages
+   that are damaged at random. */
 #include "blobs.h"
 #include "support.h"
 
@@ -40,7 +40,7 @@ static void put_payload(struct wire *wire, uint32_t field, int64_t count) {
     }
 }
 
-/* NVCaffe's types of raw values, and UNKNOWN_TYPE. */
+/* NVCaffe's numbers of the types of raw values, and a number that it does not have. */
 enum { DOUBLE, FLOAT, FLOAT16, INT, UINT, UNKNOWN_TYPE };
 static const size_t widths[] = {8, 4, 2, 4, 4, 3};
 
@@ -118,7 +118,7 @@ static void random_message(struct wire *wire) {
         below(2) ? put_payload(wire, 5, (int64_t)below(5)) : put_raw(wire, 12, (int64_t)below(5));
 }
 
-/* --- Caffe's rules for a message that protobuf-c reads ------------------------------------ */
+/* --- the values of a message that protobuf-c has read, by Caffe's rules ------------------- */
 
 #define MAX_VALUES 2048
 
@@ -180,7 +180,7 @@ static void judge_raw(const ProtobufCMessageUnknownField *type,
         out->values[i] = raw_value(type->data[0] & 0x7f, bytes->data + prefix + i * width);
 }
 
-/* Finds raw values among protobuf-c's unknown fields: Caffe's proto has no raw fields. */
+/* Finds raw values in the message's unknown fields, because Caffe's proto has no raw fields. */
 static void find_raw(const Sb__BlobProto *message, uint32_t number, struct side *out) {
     const ProtobufCMessageUnknownField *type = NULL, *bytes = NULL;
     for (unsigned i = 0; i < message->base.n_unknown_fields; i++) {
@@ -278,9 +278,9 @@ TEST(test_random_messages_read_as_protobuf_c_reads_them) {
     assert_true(accepted > rounds / 4 && malformed > rounds / 40);
 }
 
-/* protobuf-c refuses more messages than the library (groups, known fields of a wrong wire type) and
-   accepts an overlong tag 0. Messages that both accept have the same values, and damage causes at
-   most an error status. */
+/* The readers accept different messages: protobuf-c refuses groups and known fields of a wrong wire
+   type, and accepts an overlong tag 0. If both accept a damaged message, they must read the same
+   values. */
 TEST(test_damaged_messages_never_read_differently) {
     static struct reading r;
     const int rounds = test_is_quick() ? 4000 : 20000;

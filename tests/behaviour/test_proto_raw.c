@@ -1,4 +1,4 @@
-/* NVCaffe's raw_data and raw_diff: values of five types as bytes of one field. */
+/* Tests NVCaffe's raw_data and raw_diff, fields of bytes with values of one of five types. */
 #include "blobs.h"
 #include "nets.h"
 
@@ -27,7 +27,7 @@ static void put_raw_diff(struct wire *wire, uint64_t type, const void *bytes, si
     wire_values(wire, RAW_DIFF, bytes, widths[(uint32_t)type], size);
 }
 
-/* Reads the message into a new blob of `dtype` and frees the message. */
+/* Reads the message into a new blob of the type `dtype`, and frees the message. */
 static sb_blob *read_blob(int32_t dtype, struct wire *wire) {
     sb_blob *blob = test_unshaped(NULL, dtype);
     assert_ok(sb_blob_from_proto(blob, wire->bytes, wire->size, SB_PROTO_RESHAPE, NULL, &err));
@@ -49,7 +49,7 @@ static const void *diff(const sb_blob *blob) {
 
 /* --- values -------------------------------------------------------------------------------- */
 
-/* Returns the value of a half as IEEE 754 defines it, except for NaN. */
+/* Returns the value of a half by IEEE 754. Does not support NaN. */
 static double half_value(unsigned half) {
     const int exponent = (int)(half >> 10 & 31), fraction = (int)(half & 1023);
     const double sign = half >> 15 ? -1.0 : 1.0;
@@ -243,7 +243,7 @@ TEST(refusals_report_the_offset) {
     }
 }
 
-/* The limit counts the bytes of the blob's doubles: each byte of a half becomes four bytes. */
+/* The memory limit counts the doubles of the blob, which are four times as large as the halves. */
 TEST(the_limit_counts_the_allocated_bytes) {
     enum { COUNT = 1000 };
     static const uint16_t halves[COUNT];
@@ -268,7 +268,7 @@ static void put_layer(struct wire *net, const struct wire *blob) {
     wire_message(net, 100, &layer);
 }
 
-/* Makes a net with one layer for each type; NVCaffe's number of the type is the layer's index. */
+/* Makes a net with a layer for each type, in the order of NVCaffe's numbers of the types. */
 static struct wire net_of_every_type(void) {
     static const char zeros[16];
     struct wire net = {0};
@@ -281,7 +281,7 @@ static struct wire net_of_every_type(void) {
     return net;
 }
 
-/* Caffe does not know the raw fields, so it would not find the values. */
+/* The library never writes raw fields, because Caffe would ignore them and find no values. */
 TEST(raw_data_is_never_written) {
     static const char expected[] = "\x2a\x08\x00\x00\x80\x3f\x00\x00\x00\x40\x3a\x03\x0a\x01\x02";
     struct wire wire = {0};
@@ -295,7 +295,7 @@ TEST(raw_data_is_never_written) {
     assert_memory_equal(bytes, expected, size);
 }
 
-/* Caffe's fields replace one blob; the raw fields of the other blobs are unchanged. */
+/* A replaced blob is saved in Caffe's fields; the raw fields of the other blobs are unchanged. */
 TEST(blobs_that_are_not_replaced_stay_raw) {
     struct wire net = net_of_every_type();
     sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 2);

@@ -1,5 +1,5 @@
-/* Reads of BlobProto bytes into a blob: encodings that the test behaviour.proto_oracle does not
-   make, shapes, conversions, refusals. */
+/* Tests reads of BlobProto messages into a blob: encodings that the test behaviour.proto_oracle
+   does not make, shapes, conversions, and errors. */
 #include "blobs.h"
 
 #include "wire_builder.h"
@@ -27,7 +27,7 @@ static void assert_shape(const sb_blob *blob, const char *expected) {
     assert_string_equal(text, expected);
 }
 
-/* Returns element i of data or diff as a double. */
+/* Returns the element i of data or, if `diff`, of diff as a double. */
 static double value_of(const sb_blob *blob, bool diff, int64_t i) {
     const void *p = NULL;
     assert_ok(diff ? sb_blob_cpu(blob, SB_DIFF, &p, &err) : sb_blob_cpu(blob, SB_DATA, &p, &err));
@@ -125,7 +125,7 @@ TEST(test_shapes_that_messages_have) {
         size_t size;
         const char *shape;
     } rows[] = {
-        {"no field at all, but for one value: a scalar", "\x2a\x04\0\0\x80\x3f", 6, "(1)"},
+        {"one value without other fields is a scalar", "\x2a\x04\0\0\x80\x3f", 6, "(1)"},
         {"an empty shape: a scalar", "\x3a\x00\x2a\x04\0\0\x80\x3f", 8, "(1)"},
         {"a zero dimension", "\x3a\x04\x0a\x02\x03\x00", 6, "3 0 (0)"},
         {"legacy beats shape",
@@ -134,9 +134,9 @@ TEST(test_shapes_that_messages_have) {
         {"a legacy field of 0 counts as present", "\x10\x00", 2, "0 0 0 0 (0)"},
         {"the last legacy field wins", "\x08\x09\x08\x01\x10\1\x18\1\x20\1\x2a\x04\0\0\x80\x3f", 16,
          "1 1 1 1 (1)"},
-        {"a shape that legacy fields replace may be wrong",
+        {"a shape that legacy fields replace may be invalid",
          "\x3a\x0c\x0a\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x08\x00", 16, "0 0 0 0 (0)"},
-        {"a zero and dimensions whose product does not fit",
+        {"a dimension of 0, and others whose product overflows",
          "\x3a\x12\x0a\x10\x00\x80\x80\x80\x80\x04\x80\x80\x80\x80\x04\x80\x80\x80\x80\x04", 20,
          "0 1073741824 1073741824 1073741824 (0)"},
     };
@@ -231,11 +231,11 @@ TEST(test_reshape_accepts_a_blob_shape) {
     assert_status(SB_ERR_DATA_OVERFLOW,
                   sb_blob_reshape_proto(blob, "\x08\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x08\x02",
                                         12, NULL, &err));
-    /* the count fits, the bytes of 4-byte elements do not */
+    /* The count fits in 63 bits, but the number of bytes of 4-byte elements does not. */
     assert_status(
         SB_ERR_DATA_OVERFLOW,
         sb_blob_reshape_proto(blob, "\x08\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 10, NULL, &err));
-    /* fits as floats, but not as doubles */
+    /* The number of bytes fits for floats, but not for doubles. */
     sb_blob *wide = new_blob(NULL, SB_DTYPE_F64);
     assert_status(
         SB_ERR_DATA_OVERFLOW,
@@ -271,7 +271,7 @@ TEST(test_without_reshape_the_blob_keeps_its_shape) {
     assert_string_equal(err.message, "the blob is 6 (6), the message 2 3 (6)");
     assert_counts_up(blob, false, 6, 1);
     wire_free(&wire);
-    /* An error message truncates a long shape but not its count. */
+    /* The error message has only the first dimensions of a long shape, but always its count. */
     const int64_t long_dims[32] = {1,      1,      100000, 0,      100000, 100000, 100000, 100000,
                                    100000, 100000, 100000, 100000, 100000, 100000, 100000, 100000};
     struct wire shape = {0};
@@ -378,7 +378,7 @@ static const struct refusal refusals[] = {
      B("\x4a\x09"
        "\0\0\0\0\0\0\0\0\0"),
      SB_ERR_MALFORMED, 2, "double_diff"},
-    {"a dimension cut by its packed field", B("\x3a\x03\x0a\x01\x82\x2a\x00"), SB_ERR_MALFORMED, 5,
+    {"an incomplete dimension", B("\x3a\x03\x0a\x01\x82\x2a\x00"), SB_ERR_MALFORMED, 5,
      "shape.dim: 1 byte is missing at offset 5"},
     {"a shape longer than the message", B("\x3a\x7f"), SB_ERR_MALFORMED, 2,
      "shape: 127 bytes are missing"},
@@ -414,7 +414,7 @@ static const struct refusal refusals[] = {
      B("\x32\x04"
        "\0\0\0\0"),
      SB_ERR_LENGTH_MISMATCH, 0, "data: 0 values"},
-    {"doubles that replace floats, of a wrong length",
+    {"too many doubles, which replace the floats",
      B("\x2a\x04"
        "\0\0\0\0\x41"
        "\0\0\0\0\0\0\0\0\x41"

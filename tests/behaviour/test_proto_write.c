@@ -1,4 +1,4 @@
-/* A blob as BlobProto bytes: sizes, contents, refusals. protobuf-c reads the written bytes. */
+/* Tests writing blobs as BlobProto: sizes, contents, errors. protobuf-c reads the messages. */
 #include "blobs.h"
 #include "callbacks.h"
 #include "nets.h"
@@ -26,7 +26,7 @@ static void fill(sb_blob *blob, bool diff, double first) {
 
 static const int64_t two_by_three[] = {2, 3};
 
-/* The fields are in the order of their numbers, as every protobuf packer writes them. */
+/* Fields must be in the order of their numbers, in which protobuf's packers write them. */
 TEST(test_the_bytes_are_those_of_any_packer) {
     for (int i = 0; i < 4; i++) {
         int32_t dtype = i % 2 ? SB_DTYPE_F64 : SB_DTYPE_F32;
@@ -83,7 +83,7 @@ TEST(test_protobuf_c_reads_the_written_messages) {
     }
 }
 
-/* If a dimension is 0, others may be huge: this shape exceeds protobuf-c's buffer of 256 bytes. */
+/* With a dimension of 0, others may be huge, so that the shape exceeds protobuf-c's 256 bytes. */
 TEST(test_long_shapes_are_written_completely) {
     skip_on_32_bits("dimensions have 31 bits");
     int64_t dims[32];
@@ -99,7 +99,7 @@ TEST(test_long_shapes_are_written_completely) {
 }
 
 TEST_ON(rig, test_two_gigabytes_are_refused_before_anything_is_done) {
-    skip_on_32_bits("its sizes exceed all addresses");
+    skip_on_32_bits("the blobs exceed the address space");
     static const struct {
         int64_t count;
         uint32_t flags;
@@ -165,8 +165,8 @@ static sb_status lend(void *user, int64_t layer, int64_t index, const sb_blob **
     return SB_OK;
 }
 
-/* The head is on the device, so writing copies the blob to the host. The library's storage replaces
-   storage that was lent read-only, and the lender's deleter must run before the call returns. */
+/* The newest bytes are on the device, so a save downloads them. The download replaces the storage
+   that was lent read-only, and the deleter must run before the call returns. */
 TEST_ON(rig, test_a_write_ends_the_loan_that_it_replaces) {
     enum { TO_BUFFER, TO_FILE, TO_SINK, TO_MODEL, MODEL_TO_FILE, WAYS };
     unsigned char bytes[100];

@@ -1,5 +1,5 @@
-/* Queued work that fails when it runs. The first call that waits for the bytes, or that begins
-   after the failure is known, reports the failure; from then on no call returns the bytes. */
+/* Tests queued work that fails when it runs. The first call that waits for the bytes, or that
+   begins after the failure is known, must report the failure. Then no call may return the bytes. */
 #include "blobs.h"
 
 #include "context/context.h"
@@ -18,10 +18,10 @@ enum { ONE, TWO, STREAMS };
 struct scene {
     struct rig rig;
     sb_stream streams[STREAMS];
-    sb_blob *blob, *other, *target; /* data and diff of all are on the device */
+    sb_blob *blob, *other, *target; /* their data and diffs are on the device */
 };
 
-/* --- a caller's table: the simulated device, but streams do not store failures ------------- */
+/* --- a backend table of the test: the simulated device, whose streams forget failures ------ */
 
 static sb_stream table_own;
 
@@ -30,13 +30,13 @@ static sb_status forget_failures(void *device, sb_stream stream, sb_error *err) 
     return st == SB_ERR_DEVICE_FAILURE && stream != table_own ? (sb_status)SB_OK : st;
 }
 
-/* --- another table: a kernel of the caller fails. The first wait returns the failure; later events
-   of the stream omit it. */
+/* --- another table, for a kernel of the caller that fails. Only the first wait for its stream, and
+   events that were recorded before this wait, report the failure. */
 
 static struct {
     sb_stream stream; /* NULL: no kernel has failed */
     bool is_reported;
-    void *events[64]; /* recorded behind the kernel, before the report */
+    void *events[64]; /* events recorded after the kernel, before the failure was reported */
 } failed_kernel;
 
 static void **kernel_event(const void *event) {
@@ -163,8 +163,8 @@ static void update_on_own(struct scene *s) {
     assert_int_equal(sb_blob_update(s->blob, NULL), SB_OK);
 }
 
-/* Queues more work after the failing work, on the same stream and on another. The later work does
-   not fail itself, but its inputs are wrong. */
+/* Queues more work after the failing work, on the same stream and on another stream. This work
+   succeeds, but has wrong inputs. */
 static void write_behind(struct scene *s) {
     update_on(s);
     assert_int_equal(sb_blob_scale_on(s->blob, SB_DATA, 2, s->streams[ONE], NULL), SB_OK);
@@ -214,7 +214,7 @@ static void read_own_on_another(struct scene *s) {
     assert_int_equal(sb_blob_update_on(s->blob, s->streams[TWO], NULL), SB_OK);
 }
 
-/* Further work reads a result that was computed from the failed work's bytes. */
+/* Work reads the result of other work that has read the failed work's bytes. */
 static void read_twice(struct scene *s) {
     fails(s, SB_SIM_SCALE);
     assert_int_equal(sb_blob_scale_on(s->other, SB_DIFF, 2, s->streams[ONE], NULL), SB_OK);
@@ -223,7 +223,7 @@ static void read_twice(struct scene *s) {
     assert_int_equal(sb_blob_update_on(s->blob, s->streams[ONE], NULL), SB_OK);
 }
 
-/* The failing work uploads the diff, or writes zeros to the diff on the device. */
+/* The failing work uploads the diff or, in zero_diff, zeros it on the device. */
 static void upload_diff(struct scene *s) {
     void *out;
     assert_int_equal(sb_blob_mutable_cpu(s->blob, SB_DIFF, &out, NULL), SB_OK);
@@ -253,7 +253,7 @@ static void two_failures(struct scene *s) {
     assert_int_equal(sb_blob_scale_on(s->blob, SB_DATA, 2, s->streams[TWO], NULL), SB_OK);
 }
 
-/* After the failing work, much work that succeeds is queued without a wait. */
+/* After the failing work, queues much other work without a wait. */
 static void long_before(struct scene *s) {
     update_on(s);
     for (int i = 0; i < 9; i++)
@@ -314,7 +314,7 @@ static const struct work kernels[] = {
 };
 enum { WORKS = sizeof works / sizeof *works, WORKS_OF_KERNELS = sizeof kernels / sizeof *kernels };
 
-/* --- what happens before a call that waits: it may report the failure ------------------------ */
+/* --- events between the failing work and a call that waits, which may report the failure ------ */
 
 static void nothing(struct scene *s) {
 }
@@ -345,7 +345,7 @@ static void forget_streams(struct scene *s) {
         ignore(sb_context_forget_stream(s->rig.context, own, NULL));
 }
 
-/* Releases storage that was used on every stream: the release waits but reports no failure. */
+/* Releases storage that was used on every stream. The release waits, but reports no failure. */
 static void release_a_loan(struct scene *s) {
     struct lent lent = lend_device(s->rig.context, BYTES, 0);
     const void *in;
@@ -376,8 +376,8 @@ static void use_other_memories(struct scene *s) {
     ignore(sb_blob_cpu(s->target, SB_DIFF, &in, NULL));
 }
 
-/* To make a stream wait for the library's stream, the library records an event there. The event
-   reports the failures of the library's stream. */
+/* Makes a stream wait for the library's stream, by an event that the library records on its stream
+   and that reports the stream's failures. */
 static void order_behind_the_data(struct scene *s) {
     const void *in;
     ignore(sb_blob_gpu_on(s->blob, SB_DATA, s->streams[TWO], &in, NULL));
@@ -534,7 +534,7 @@ static void check_overwrite(struct scene *s, const struct trial *t) {
     const void *in = NULL;
     void *out = NULL;
     sb_status st = sb_blob_overwrite_cpu(s->blob, SB_DATA, &out, &err);
-    if (st != SB_OK) /* a pending copy reports its failure once */
+    if (st != SB_OK) /* a queued copy has failed; the next call does not report this again */
         st = sb_blob_overwrite_cpu(s->blob, SB_DATA, &out, &err);
     if (st != SB_OK)
         blame(t, "overwrite gives", st);
@@ -612,7 +612,7 @@ TEST(a_memory_that_is_not_read_is_released) {
         }
 }
 
-/* A reducer's step fails if queued work has failed to write the step's bytes. */
+/* A reducer's step fails if the queued work that computed its bytes has failed. */
 TEST(a_reducer_sends_no_bytes_that_failed) {
     for (int work = 0; work < WORKS; work++) {
         struct scene s;
@@ -635,7 +635,7 @@ TEST(a_reducer_sends_no_bytes_that_failed) {
     }
 }
 
-/* A wait for a whole stream also waits for the failed work and reports the failure once. */
+/* A call that waits for all work of a stream reports the failure of that work once. */
 TEST(a_wait_for_a_stream_reports_failures_of_the_stream) {
     for (int kind = ON_SIM; kind <= FORGETFUL; kind++)
         for (int forgets = 0; forgets < 2; forgets++)
@@ -657,7 +657,7 @@ TEST(a_wait_for_a_stream_reports_failures_of_the_stream) {
             }
 }
 
-/* The failed work only reads the diff. */
+/* The failed work has read the diff, but not written it, so the diff remains valid. */
 TEST_ON(scene, bytes_that_failed_work_has_read_are_valid) {
     const float *in;
     update_on(f);
@@ -667,7 +667,7 @@ TEST_ON(scene, bytes_that_failed_work_has_read_are_valid) {
     assert_ok(sb_context_device_status(f->rig.context));
 }
 
-/* Read-only storage is not written: the bytes move to new storage first. */
+/* Before work writes a memory with read-only storage, its bytes are copied to new storage. */
 TEST(work_that_moves_read_only_bytes_first_is_reported) {
     for (int failing = 0; failing < 2; failing++) {
         struct scene s;
@@ -692,7 +692,7 @@ TEST(work_that_moves_read_only_bytes_first_is_reported) {
 
 /* --- waits that fail ------------------------------------------------------------------------- */
 
-/* Only one wait fails, and no work fails, so the bytes are right. */
+/* A wait fails, but no work does, so the bytes are valid. */
 TEST(a_wait_that_fails_once_does_not_count_as_failed_work) {
     static const int32_t modes[] = {SB_SIM_FAIL_NOW, SB_SIM_FAIL_LATER};
     for (int ask = 0; ask < ASKS; ask++)
@@ -760,7 +760,7 @@ TEST(a_copy_whose_wait_failed_does_not_overwrite_later_results) {
     }
 }
 
-/* If no event can be recorded, the call waits for the work and learns that the work succeeded. */
+/* If the library cannot record an event after the work, the call waits until the work is done. */
 TEST_ON(scene, work_without_an_event_is_waited_for) {
     const float *in;
     device_fail(f->rig.context, SB_SIM_EVENT_RECORD, 2,
@@ -773,7 +773,7 @@ TEST_ON(scene, work_without_an_event_is_waited_for) {
     assert_true(in[0] == 2 && in[COUNT - 1] == 2 * COUNT);
 }
 
-/* If work without an event fails, the device is lost: no later call could report the failure. */
+/* If work without an event fails, the device counts as lost, as no later call could report it. */
 TEST_ON(scene, work_that_fails_without_an_event_loses_the_device) {
     const void *in = NULL;
     device_fail(f->rig.context, SB_SIM_EVENT_RECORD, 2,
@@ -784,7 +784,7 @@ TEST_ON(scene, work_that_fails_without_an_event_loses_the_device) {
     assert_status(SB_ERR_UNINITIALIZED, sb_blob_cpu(f->blob, SB_DATA, &in, &err));
 }
 
-/* The caller's work uses a pointer that was requested for a stream. An event there fails. */
+/* A caller uses a mutable pointer on a stream, and the library's event on this stream fails. */
 TEST(bytes_that_a_callers_stream_failed_to_write_are_not_returned) {
     for (int ask = 0; ask < ASKS; ask++) {
         struct scene s;
@@ -800,7 +800,7 @@ TEST(bytes_that_a_callers_stream_failed_to_write_are_not_returned) {
     }
 }
 
-/* The memory for queued work does not grow in a loop without waits. */
+/* The library's memory for queued work is bounded, even in a loop without waits. */
 TEST_ON(scene, the_memory_for_queued_work_is_bounded) {
     uint64_t most = 0;
     const float *in;
@@ -822,8 +822,8 @@ static int64_t events_to_order(struct scene *s, sb_status expected) {
     return rig_since(&s->rig, &before).calls[SB_SIM_EVENT_RECORD];
 }
 
-/* One event serves to report a failure of the arithmetic. For each stream that used the bytes,
-   another event makes other streams wait. */
+/* The library records one event to report a failure of its arithmetic, and an event on each stream
+   that used the bytes, for which other streams wait. */
 TEST_ON(scene, an_event_of_the_librarys_arithmetic_is_recorded_once) {
     assert_ok(sb_blob_update(f->blob, &err));
     device_fail(f->rig.context, SB_SIM_EVENT_RECORD, 2, SB_SIM_FAIL_NOW);
@@ -835,14 +835,14 @@ TEST_ON(scene, an_event_of_the_librarys_arithmetic_is_recorded_once) {
     assert_int_equal(events_to_order(f, SB_OK), 2);
 }
 
-static const sb_status *scripted; /* the statuses of the next waits for events */
+static const sb_status *scripted; /* the statuses that the next waits for events return */
 
 static sb_status scripted_wait(void *device, void *event, sb_error *err) {
     return sb_error_fill(err, *scripted++, 0, "a scripted wait");
 }
 
-/* A wait may fail although the work succeeds, and it may fail before it reports the work's own
-   failure. */
+/* A wait may fail although the work succeeds, or before it can report that the work failed. So the
+   library waits a second time. */
 TEST_ON(rig, a_second_wait_decides_whether_work_has_failed) {
     static const struct {
         sb_status waits[2], result;

@@ -1,5 +1,5 @@
-/* A reader puts values into existing storage that fits, even if it is shared, otherwise into new
-   storage. Every reader is tested in the same situations. */
+/* Tests the storage of reads. Each reader writes the values to the blob's storage, even if it is
+   shared, or to new storage if it is too small. All readers are tested in the same situations. */
 #include "aligned.h"
 #include "blobs.h"
 #include "files.h"
@@ -17,7 +17,7 @@ static const char *const reader_names[READERS] = {
 
 enum lending { OWN, LENT, LENT_TO_READ }; /* whose storage a blob has */
 
-enum { COUNT = 6, ROOM = 10 }; /* values of the message; elements of a larger blob */
+enum { COUNT = 6, ROOM = 10 }; /* elements of the message and of a larger blob */
 static const int64_t six[] = {COUNT};
 
 struct scene {
@@ -25,11 +25,11 @@ struct scene {
     struct wire wire;
     char path[64];
     sb_limits limits;
-    sb_model *model; /* for the readers of models */
+    sb_model *model; /* for the readers that load a blob from a model */
 };
 
-/* Appends a message of `count` floats 100, 101, ... as data and, if `diff`, 200, ... as diff. The
-   shape comes first, so a truncated file lacks only values. */
+/* Appends a message with the data 100, 101, ... and, if `diff`, the diff 200, 201, ..., of `count`
+   floats each. The shape comes first, so a truncated file lacks only values. */
 static void put_message(struct wire *wire, int64_t count, bool diff) {
     struct wire shape = {0};
     float *values = malloc((size_t)count * sizeof *values);
@@ -44,7 +44,7 @@ static void put_message(struct wire *wire, int64_t count, bool diff) {
     free(values);
 }
 
-/* Sets the memory limit (0: none) and, if the reader needs a model, reopens the model. */
+/* Sets the limit of memory, 0 for none, and reopens the model for the readers that need it. */
 static void scene_limit(struct scene *s, enum reader reader, size_t memory) {
     s->limits.max_memory = memory;
     sb_model_destroy(s->model);
@@ -90,7 +90,7 @@ static sb_status read_into(struct scene *s, enum reader reader, sb_blob *blob, s
     return sb_model_load_blob(s->model, SB_NO_LAYER, 0, blob, err);
 }
 
-/* Returns a blob of floats 0, 1, ... with the given head, reshaped to six elements. */
+/* Returns a blob of `count` floats 0, 1, ... with the given head, reshaped to six elements. */
 static sb_blob *filled(struct scene *s, int64_t count, int32_t head) {
     float values[ROOM];
     sb_blob *blob = test_vector(s->rig.context, SB_DTYPE_F32, count);
@@ -100,7 +100,7 @@ static sb_blob *filled(struct scene *s, int64_t count, int32_t head) {
     return blob;
 }
 
-/* Checks that the blob has the message's values, followed by its old values. */
+/* Checks that `found` has the values of the message, then the blob's old values. */
 static void assert_read(const float *found, int64_t count) {
     for (int i = 0; i < count; i++)
         assert_true(found[i] == (i < COUNT ? 100.0F : 0.0F) + (float)i);
@@ -151,7 +151,7 @@ static void fill_what_fits(enum reader reader, int64_t count, enum lending lendi
     scene_close(&s);
 }
 
-/* The blob and its sharers move from storage that is lent read-only to the library's storage. */
+/* Blobs that share the memory have the values, even if new storage replaced read-only storage. */
 TEST(test_sharers_see_the_values) {
     for (enum reader reader = 0; reader < READERS; reader++)
         for (int64_t count = COUNT; count <= ROOM; count += ROOM - COUNT)
@@ -187,7 +187,7 @@ TEST(test_a_head_on_the_device_moves_to_the_host) {
 
 /* --- failures -------------------------------------------------------------------------------- */
 
-/* The file lacks its second half: the reader notices after it has read the first half. */
+/* The file lacks its second half, which the reader notices after it has read the first half. */
 TEST(test_a_file_that_ends_half_way_changes_nothing) {
     enum { MANY = 20000 };
     static float values[MANY];
@@ -222,7 +222,7 @@ TEST(test_a_file_that_ends_half_way_changes_nothing) {
     }
 }
 
-/* The failed read leaves host storage that contains half of the values. */
+/* The failed read has allocated host storage and written half of the values there. */
 TEST(test_unwritten_memory_reads_as_zeros_after_a_failed_read) {
     enum { MANY = 20000 };
     for (int writes = 0; writes < 2; writes++) {
@@ -252,8 +252,8 @@ static size_t peak_of(struct scene *s, enum reader reader, sb_blob *blob) {
     return s->rig.counting.peak_bytes - before;
 }
 
-/* The first read allocates the payload. Later reads allocate nothing, but a read of a file
-   allocates a second payload until it ends. */
+/* The first read allocates memory for the values. Later reads allocate nothing, except that a read
+   of a file, which may fail, has a second copy of the values until it ends. */
 TEST(test_memory_is_the_payload_once) {
     enum { MANY = 100000 };
     const size_t payload = MANY * sizeof(float), objects = 4096;
@@ -278,7 +278,7 @@ TEST(test_memory_is_the_payload_once) {
 
 enum { LARGE = 1 << 20, LIMIT = 4096 };
 
-/* Returns a blob of six elements with a capacity of LARGE elements. */
+/* Returns a blob of six elements whose memory has room for LARGE elements. */
 static sb_blob *roomy(struct scene *s, int32_t head, struct lent *lent) {
     sb_blob *blob = test_vector(s->rig.context, SB_DTYPE_F32, LARGE);
     if (lent->ptr)
@@ -330,7 +330,7 @@ static void check_limit(enum reader reader, int32_t head, bool read_only, bool i
     scene_close(&s);
 }
 
-/* A few untrusted bytes must not make the library copy or allocate a blob's whole capacity. */
+/* A small untrusted message must not make the library copy or allocate a blob's whole capacity. */
 TEST(test_a_blobs_room_counts_if_it_has_to_be_copied) {
     for (enum reader reader = 0; reader < READERS; reader++) {
         check_limit(reader, SB_HEAD_AT_CPU, false, false);
@@ -356,8 +356,8 @@ TEST(test_the_limit_is_exact) {
     check_exact_limit(&s, blob);
 }
 
-/* New memory is not cleared for a message that will fill it. The process's old bytes are
-   nevertheless visible neither after a failed read nor in a buffer that the context caches. */
+/* New memory is not zeroed if a message will fill it. Nevertheless, old bytes of the process must
+   not be visible after a failed read, nor in a buffer that the context caches. */
 TEST(test_a_failed_read_shows_no_bytes_of_others) {
     enum { BYTES = 96 << 10, SECRET = 0x5a };
     const int64_t count = BYTES / 4;

@@ -1,6 +1,6 @@
-/* Every small shape: its elements have the offsets of row-major order, and other indices are
-   refused, except that legacy indices may be one past each axis. When a blob is reshaped, its
-   memory is replaced only if the new shape does not fit. */
+/* Tests every small shape. Its elements must have the offsets of row-major order, and other indices
+   must be refused, except that a legacy index may equal its dimension. A reshape must replace a
+   blob's memory only if the memory is too small. */
 #include "support.h"
 
 #define MAX_AXES 4
@@ -11,7 +11,7 @@ struct shape {
     int64_t dims[MAX_AXES], count;
 };
 
-/* Sets `out` to shape `number` of all that have `axes` axes; returns false past the last shape. */
+/* Sets `out` to the shape number `number` with `axes` axes; returns false after the last shape. */
 static bool shape_of(int32_t axes, int number, struct shape *out) {
     *out = (struct shape){.axes = axes, .count = 1};
     for (int32_t i = 0; i < axes; i++, number /= DIMS) {
@@ -21,8 +21,8 @@ static bool shape_of(int32_t axes, int number, struct shape *out) {
     return number == 0;
 }
 
-/* Sets `out` to tuple `number` of indices -1 to 3, the last index fastest; returns whether the
-   shape has that element. Missing axes have the extent 1, as in Caffe. */
+/* Sets `out` to the tuple number `number` of indices from -1 to 3, in row-major order. Returns
+   whether the shape has that element. Missing axes have the dimension 1, as in Caffe. */
 static bool tuple_of(const struct shape *shape, int number, int64_t out[MAX_AXES]) {
     bool is_inside = shape->count > 0;
     for (int32_t i = MAX_AXES; i-- > 0; number /= DIMS + 1) {
@@ -46,7 +46,7 @@ static void check_answer(sb_status st, const int64_t *found, bool is_inside, int
     assert_int_equal(*found, is_inside ? expected : -7);
 }
 
-/* A legacy offset is only an address, so an index may equal its extent. An element must exist. */
+/* An index of a legacy offset may equal its dimension; an index of an element may not. */
 static void check_legacy(const sb_blob *blob, const struct shape *shape, const int64_t i[MAX_AXES],
                          bool is_inside) {
     int64_t found = -7, expected = 0;
@@ -63,7 +63,7 @@ static void check_legacy(const sb_blob *blob, const struct shape *shape, const i
                      is_inside ? SB_OK : SB_ERR_INDEX_OUT_OF_RANGE);
 }
 
-/* The loop visits the elements in the order of their offsets, so each has the next offset. */
+/* Visits the elements in row-major order, so that each must have the next offset. */
 static void check_offsets(const struct shape *shape) {
     const int tuples = (DIMS + 1) * (DIMS + 1) * (DIMS + 1) * (DIMS + 1);
     sb_blob *blob = blob_of(shape);
@@ -84,7 +84,7 @@ static void check_offsets(const struct shape *shape) {
     sb_blob_destroy(blob);
 }
 
-/* Missing indices are 0; more indices than axes are refused. */
+/* Missing indices count as 0; more indices than axes are refused. */
 static void check_fewer_indices(const struct shape *shape) {
     sb_blob *blob = blob_of(shape);
     for (int32_t given = -1; given <= shape->axes + 1; given++) {
@@ -152,7 +152,7 @@ static void reshape(sb_blob *blob, const struct shape *to, struct memories *has)
                  replaced & SB_REALLOCATED_DIFF);
 }
 
-/* Makes data with shape `first` and diff with shape `second`, and reshapes both to `third`. */
+/* Creates data for the shape `first`, diff for the shape `second`, and reshapes to `third`. */
 static void check_three(const struct shape *first, const struct shape *second,
                         const struct shape *third) {
     sb_mem *mem;

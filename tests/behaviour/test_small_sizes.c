@@ -1,4 +1,4 @@
-/* Compiles base/checked.h as on a host of 32 bits, so that a host of 64 bits tests that code. */
+/* Compiles base/checked.h with a size_t of 32 bits, so that hosts of 64 bits test it, too. */
 #include "support.h"
 
 #undef PTRDIFF_MAX

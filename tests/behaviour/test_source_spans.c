@@ -1,4 +1,4 @@
-/* Messages in pieces are read as if they were joined. */
+/* Tests that a message in several pieces of memory is read as if the pieces were joined. */
 #include "files.h"
 #include "nets.h"
 #include "rig.h"
@@ -8,7 +8,7 @@
 
 static const int64_t dims[] = {2, 3};
 
-/* Pieces of `step` bytes, each in separate memory, so that a read past a piece is noticed. */
+/* Pieces of a message, each in separate memory, so that sanitizers notice a read beyond a piece. */
 struct pieces {
     sb_span spans[SPANS_MOST];
     size_t count;
@@ -85,7 +85,7 @@ TEST(every_range_equals_the_joined_bytes) {
     wire_free(&wire);
 }
 
-/* The source owns a copy of the list of pieces; the caller still owns the bytes. */
+/* The source has a copy of the list of pieces; the bytes remain the caller's. */
 TEST(a_model_keeps_its_pieces) {
     struct wire net = {0};
     net_current(&net);
@@ -169,7 +169,7 @@ TEST(invalid_lists_of_pieces_are_refused) {
     assert_null(source.user);
     assert_ok(sb_source_of_spans(NULL, large, 2, &source, &err));
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
-    /* With `err` NULL the library must not read the bytes for a description: they do not exist. */
+    /* Without `err`, the library must not read the bytes to describe them: they do not exist. */
     assert_int_equal(sb_blob_load_source(blob, &source, 0, NULL, NULL, NULL), SB_ERR_DATA_LIMIT);
     source.close(source.user);
     sb_blob_destroy(blob);

@@ -1,4 +1,4 @@
-/* A save and an opening use no more stack than io.h documents. */
+/* Tests that saving and opening models use no more stack than io.h documents. */
 #include "support.h"
 
 #include "files.h"
@@ -16,7 +16,7 @@ enum { STACK_BYTES = 1 << 20, PROMISED_BYTES = 24 << 10 };
 struct scene {
     char file[64], other[96];
     sb_model *model;         /* opened from `file`, with an edit in a layer */
-    sb_blob *blob, *doubles; /* have as many values as each blob of the model */
+    sb_blob *blob, *doubles; /* floats and doubles, as many as in a blob of the model */
     sb_status status;
 };
 
@@ -66,7 +66,7 @@ static void *load_doubles(void *user) {
     return NULL;
 }
 
-/* The file is not a model, so the library reads the file's bytes to describe them in the error. */
+/* Opens a file that is not a model, so that the library reads its bytes to describe them. */
 static void *open_another_kind(void *user) {
     struct scene *s = user;
     sb_model *model = NULL;
@@ -110,7 +110,7 @@ static void *fail_to_save(void *user) {
     return NULL;
 }
 
-/* Fails in the middle of a save, as on a full disk. */
+/* Limits the size of files, so that a save fails in the middle as on a full disk. */
 static void *fail_to_write(void *user) {
     struct scene *s = user;
     struct rlimit unlimited, tight;
@@ -124,7 +124,7 @@ static void *fail_to_write(void *user) {
     return NULL;
 }
 
-/* Returns how many bytes of its stack a thread touches in `run`. */
+/* Returns how many bytes of its stack a thread writes while it calls `run`. */
 static size_t touched(void *(*run)(void *), struct scene *s) {
     pthread_attr_t attributes;
     pthread_t thread;

@@ -1,5 +1,5 @@
-/* Compares the library's state table with the reference. With the library's table no order of calls
-   loses the newest bytes; with many tables that differ in one cell, some order does. */
+/* Compares the library's state table with the reference. With the library's table, no sequence of
+   calls may lose the newest bytes; with many tables that differ in one cell, a sequence does. */
 #include "support.h"
 
 #include "state_library.h"
@@ -34,15 +34,15 @@ TEST(test_every_cell_equals_the_references) {
 
 /* --- every order of calls ------------------------------------------------------ */
 
-/* The true state of a memory; the head may misreport this state. The test visits all states that
-   calls can reach, so it finds the consequences of a wrong head. */
+/* A memory whose head may be wrong: `newest` is the side that has the newest bytes. The test visits
+   all states that calls can reach, so it finds the consequences of a wrong head. */
 struct memory {
     int32_t head;
     state_newest newest;
     bool has_bytes; /* the caller has stored bytes or requested zeros */
 };
 
-/* Returns whether the call returns stale bytes or leaves the newest bytes on no side. */
+/* Returns whether the call returns stale bytes, or discards the newest bytes. */
 static bool loses(cells table, struct memory *memory, int number) {
     const struct state_cell cell = table[memory->head][number];
     const enum call call = calls_of_library[number];
@@ -54,7 +54,7 @@ static bool loses(cells table, struct memory *memory, int number) {
             return true;
     }
     if (memory->has_bytes && cell.work == ZERO)
-        return true; /* the zeros would count as the newest bytes */
+        return true; /* the zeros would replace the newest bytes */
     memory->newest = state_after(memory->newest, call, cell.work);
     memory->has_bytes |= memory->newest != NOBODY;
     memory->head = cell.head;
@@ -91,7 +91,7 @@ TEST(test_no_order_of_calls_loses_bytes) {
     assert_false(some_order_loses(table));
 }
 
-/* Returns how many tables that differ from the library's in this cell lose bytes. */
+/* Returns how many of the tables that differ from the library's only in this cell lose bytes. */
 static int losses_of(cells table, int32_t head, int call) {
     const struct state_cell right = table[head][call];
     int losses = 0;

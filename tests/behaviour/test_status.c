@@ -1,5 +1,5 @@
-/* Status codes and the error struct: numbers, names, texts, layout, and when
-   the struct is written. */
+/* Tests status codes and the error struct: numbers, names, texts, layout, and
+   when the struct is written. */
 #include "base/error.h"
 #include "blobs.h"
 #include "support.h"
@@ -7,7 +7,7 @@
 #include <dlfcn.h>
 #include <syncblob/backend.h>
 
-/* Written by hand: these numbers never change. */
+/* Not generated from the header, because these numbers must never change. */
 static const struct {
     const char *name;
     sb_status symbol;
@@ -133,7 +133,7 @@ TEST(the_version_is_a_number_and_a_text) {
 /* --- writing ---------------------------------------------------------------- */
 
 TEST(an_error_is_untouched_on_success) {
-    (void)test_unshaped(NULL, SB_DTYPE_F32); /* checks that err is unchanged */
+    (void)test_unshaped(NULL, SB_DTYPE_F32); /* also checks that `err` is unchanged */
 }
 
 TEST(an_error_is_completely_written_on_failure) {
@@ -143,7 +143,7 @@ TEST(an_error_is_completely_written_on_failure) {
     assert_int_equal(err.device_code, 0);
     assert_int_equal(err.offset, -1);
     assert_null(blob);
-    /* the bytes after the text are 0, not old bytes of the stack */
+    /* The bytes after the text must be 0, not old bytes of the stack. */
     size_t length = strlen(err.message);
     for (size_t i = length; i < sizeof err.message; i++)
         assert_int_equal(err.message[i], 0);

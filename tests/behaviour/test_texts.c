@@ -1,4 +1,4 @@
-/* Names and types of added layers do not move, and take little more memory than their bytes. */
+/* Tests that names and types of added layers do not move, and need little more than their bytes. */
 #include "rig.h"
 
 #include "model/texts.h"
@@ -46,7 +46,7 @@ TEST_ON(rig, texts_come_and_go_in_reverse_order) {
         assert_all_there(taken, count);
         assert_true(f->counting.live_blocks - blocks < 60);
         assert_true(texts.room >= held);
-        if (round == 0) { /* frees all that is left */
+        if (round == 0) { /* frees all texts together, not one by one */
             sb__texts_free(&texts, f->context);
             assert_int_equal(f->counting.live_blocks, blocks);
             continue;
@@ -79,7 +79,7 @@ TEST_ON(rig, many_short_texts_take_a_quarter_more_at_most) {
     sb__texts_free(&texts, f->context);
 }
 
-/* With very many texts, at most 4 MiB of the last block are unused. */
+/* Blocks have at most 4 MiB, so that no more of the last block is unused. */
 TEST_ON(rig, blocks_grow_to_four_mebibytes) {
     struct sb__texts texts = {NULL, 0};
     size_t held = 0;

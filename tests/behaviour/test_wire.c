@@ -1,5 +1,5 @@
-/* The wire reader accepts the same bytes in memory and in a file, and it refuses other bytes at the
-   same offset in both. */
+/* Tests the reader of protobuf's wire format: it accepts the same bytes in memory and in a file,
+   and refuses others at the same offset. Also tests the sink. */
 #include "callbacks.h"
 #include "support.h"
 
@@ -75,7 +75,7 @@ static const struct row rows[] = {
     {"an overlong length", B("\x0a\x81\x80\x00x"), SB_OK, 1, 0, NULL},
     {"the highest field number", B("\xf8\xff\xff\xff\x0f\x01"), SB_OK, 1, 0, NULL},
     {"an empty group", B("\x0b\x0c"), SB_OK, 1, 0, NULL},
-    {"a group with every wire type in it",
+    {"a group of fields of every wire type",
      B("\x0b\x10\x01\x1a\x01x\x25\1\2\3\4\x29\1\2\3\4\5\6\7\x08\x0c"), SB_OK, 1, 0, NULL},
     {"groups in groups", B("\x0b\x13\x0b\x0c\x14\x0c\x08\x01"), SB_OK, 2, 0, NULL},
 
@@ -97,7 +97,7 @@ static const struct row rows[] = {
     {"wire type 7", B("\x08\x01\x17"), SB_ERR_MALFORMED, 0, 2, "two: there is no wire type 7"},
     {"a tag that ends early", B("\x08\x01\x88"), SB_ERR_MALFORMED, 0, 3,
      "1 byte is missing at offset 3"},
-    {"a number that is not there", B("\x08"), SB_ERR_MALFORMED, 0, 1,
+    {"a tag without its number", B("\x08"), SB_ERR_MALFORMED, 0, 1,
      "one: 1 byte is missing at offset 1"},
     {"a number that ends early", B("\x08\xff"), SB_ERR_MALFORMED, 0, 2, "one: 1 byte is missing"},
     {"a varint of 11 bytes", B("\x08\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x00"),
@@ -117,14 +117,13 @@ static const struct row rows[] = {
     {"a length beyond 64 bits", B("\x12\x80\x80\x80\x80\x80\x80\x80\x80\x80\x02"), SB_ERR_MALFORMED,
      0, 1, "two: the number has bits beyond 64; it begins at offset 1"},
     {"a group that does not end", B("\x0b\x10\x01"), SB_ERR_MALFORMED, 0, 3, "1 byte is missing"},
-    {"a group that ends as another", B("\x0b\x14"), SB_ERR_MALFORMED, 0, 1,
+    {"a group with the end tag of another", B("\x0b\x14"), SB_ERR_MALFORMED, 0, 1,
      "two: a group that is not open ends"},
     {"a group that only ends", B("\x0c"), SB_ERR_MALFORMED, 0, 0,
      "one: a group that is not open ends"},
     {"a group around wire type 6", B("\x0b\x16\x0c"), SB_ERR_MALFORMED, 0, 1, "wire type 6"},
     {"a group around tag 0", B("\x0b\x00\x0c"), SB_ERR_MALFORMED, 0, 1, "number 0"},
-    {"a group around a length past the end", B("\x0b\x12\x7f\x0c"), SB_ERR_MALFORMED, 0, 4,
-     "missing"},
+    {"a length past the end, in a group", B("\x0b\x12\x7f\x0c"), SB_ERR_MALFORMED, 0, 4, "missing"},
 };
 
 static void check_row(const struct row *row, sb_status st, int fields, const sb_error *err) {
@@ -152,8 +151,8 @@ TEST(test_language) {
     }
 }
 
-/* Reads each tag of one or two bytes, with and without bytes after the field, which covers both
-   paths of the reader. */
+/* Reads each tag of one or two bytes, with and without bytes after the field, which covers the
+   reader's fast path and its slow path. */
 TEST(each_member_of_a_field_is_set) {
     struct sb__reader *reader = malloc(sizeof *reader);
     for (uint32_t tag = 8; tag < 0x4010; tag++) {
@@ -203,7 +202,7 @@ static int32_t go_on(void *user, uint64_t done, uint64_t total) {
 }
 
 TEST(test_values_across_the_edge_of_the_window_are_complete) {
-    /* A growing filler moves a number, a double and a group over the window's edge. */
+    /* A field of growing size moves the number, double and group after it over the window's end. */
     for (size_t filler = SB__WINDOW_BYTES - 40; filler < SB__WINDOW_BYTES + 4; filler++) {
         struct wire wire = {0};
         char *zeros = calloc(1, filler);
@@ -231,7 +230,7 @@ TEST(test_values_across_the_edge_of_the_window_are_complete) {
         assert_int_equal(field.end, wire.size);
         assert_ok(sb__wire_next(reader, &root, source.size, &field, &err));
         assert_int_equal(field.number, 0);
-        unsigned char last = 0; /* reads one byte without the window */
+        unsigned char last = 0; /* is copied without the window */
         struct sb__progress progress;
         const sb_progress to = {sizeof to, NULL, go_on};
         sb__reader_watch(reader, sb__progress_begin(&progress, &to, wire.size));
@@ -244,8 +243,8 @@ TEST(test_values_across_the_edge_of_the_window_are_complete) {
     }
 }
 
-/* Bytes in memory are stored completely or not at all, a span of a source as far as it fits. No
-   byte beyond the memory is written. */
+/* A sink in memory stores bytes completely or not at all; of a source's bytes it stores those that
+   fit. It must not write beyond the memory. */
 TEST(a_memory_takes_what_fits) {
     static unsigned char all[] = "1234567abcd";
     const struct wire wire = {all + 7, 4, 4};
@@ -289,8 +288,8 @@ TEST(test_errors_name_the_path) {
 
 TEST(test_more_bytes_than_a_message_can_have_are_refused) {
     struct sb__source source;
-    /* With `err` NULL the library does not read the bytes to describe them. Nor does it read
-       PTRDIFF_MAX + 1 bytes: no object has so many. */
+    /* Without `err`, the library does not read the bytes to describe them. It never reads
+       PTRDIFF_MAX + 1 bytes, because no object has so many. */
     assert_int_equal(sb__source_of_bytes(&source, "", (size_t)INT32_MAX + 1, NULL),
                      SB_ERR_DATA_LIMIT);
     assert_status(SB_ERR_DATA_LIMIT,

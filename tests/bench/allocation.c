@@ -1,5 +1,5 @@
-/* Times the allocation of fresh memory and of memory that was written before. A contestant frees
-   its last result only after the clock has stopped. */
+/* Times the allocation of fresh memory, and of memory that was used before. The last result of a
+   contestant is freed after the clock has stopped. */
 #include "cases.h"
 #include "harness.h"
 #include "peers/caffe.h"
@@ -64,7 +64,7 @@ static void map(void *arg) {
     struct state *s = arg;
     unmap(s);
     s->memory = fresh_memory(s->bytes);
-    if (s->bytes < 2 * MIB) /* unlike a blob's memory, malloc's is not zeroed */
+    if (s->bytes < 2 * MIB) /* this memory is from malloc, which does not zero it */
         memset(s->memory, 0, s->bytes);
     touch(s->memory, s->bytes);
 }

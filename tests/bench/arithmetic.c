@@ -10,12 +10,12 @@
 #include <string.h>
 #include <time.h>
 
-#define SAME       1.02 /* limit for equal times, with room for noise */
+#define SAME       1.02 /* limit for times that should be equal, with room for noise */
 #define SUM_LOOP   1.2  /* limit for a sum of 1 MiB, relative to a loop that adds floats */
 #define SUM_SHARED 1.08 /* limit for a sum in the shared cache, relative to Caffe's sum */
 #define TEAM       (1 / 0.9)
 #define LEAST_TEAM (8 * MIB)
-/* Caffe's threads sleep between samples: a run of this size hides the time to wake them. */
+/* Caffe's threads sleep between samples; for this size the time to wake them is negligible. */
 #define THREADED_BYTES (64 * MIB)
 
 struct state {
@@ -82,9 +82,9 @@ static const struct operation {
     const char *what, *limit;
     void (*run)(void *arg);
     void (*range)(struct state *s, size_t at, size_t count);
-    double loop;   /* ratio to the loop's time, at 1 MiB */
-    double shared; /* ratio to Caffe's time, at 8 MiB */
-    double team;   /* ratio to the loop's time with two threads, at 256 MiB */
+    double loop;   /* limit of the ratio to the loop's time, at 1 MiB */
+    double shared; /* limit of the ratio to Caffe's time, at 8 MiB */
+    double team;   /* limit of the ratio to the loop's time with two threads, at 256 MiB */
 } operations[] = {
     {"update", "plain loop", update, update_range, SAME, SAME, TEAM},
     {"asum", "plain loop", asum, asum_range, SUM_LOOP, SUM_SHARED, TEAM},
@@ -234,7 +234,7 @@ static void end_state(struct state *s) {
 
 void bench_threads(void) {
     if (!bench.caffe || bench.caffe->blas_threads() != 2) {
-        puts("threads: needs Caffe with a BLAS of two threads");
+        puts("threads: this case requires Caffe with a BLAS of two threads");
         return;
     }
     const size_t *sizes;

@@ -1,7 +1,7 @@
-/* mpirun -n 2 comm [ROUNDS]: sums the 161 diffs of ResNet-50 in three ways, which take turns: by
-   the reducer, by one MPI_Allreduce over a buffer of the same size, and by one MPI_Allreduce for
-   each blob. Rank 0 prints a table with the goals, then the times that were used to choose a
-   constant of the engine and a constant of the reducer. */
+/* mpirun -n 2 comm [ROUNDS]: sums the 161 diffs of ResNet-50 by the reducer, by one MPI_Allreduce
+   over a buffer of the same size, and by one MPI_Allreduce for each blob, in turn. Rank 0 prints a
+   table with the goals, then the times by which a constant of the engine and a constant of the
+   reducer were chosen. */
 #include <syncblob/mpi.h>
 #include <syncblob/reducer.h>
 #include <syncblob/syncblob.h>
@@ -29,7 +29,7 @@ static void add(struct shapes *shapes, int64_t count) {
     shapes->num++;
 }
 
-/* Adds a convolution without bias and its normalisation: a scale and a bias for each channel. */
+/* Adds a convolution's weights (it has no bias), and its normalisation's scales and biases. */
 static void add_convolution(struct shapes *shapes, int64_t in, int64_t out, int64_t kernel) {
     add(shapes, out * in * kernel * kernel);
     add(shapes, out);
@@ -100,8 +100,8 @@ static void reduce_each(struct world *w, int64_t unused) {
 
 enum work { NO_WORK, WORK_HERE, WORK_OF_A_DEVICE };
 
-/* Simulates the work before the ready call of blob `i`: keeps this processor busy, or sleeps as if
-   a device did the work. */
+/* Simulates the work that computes the diff of blob `i`, before sb_reducer_ready: keeps this
+   processor busy, or sleeps as if a device did the work. */
 static void work_before(enum work work, double began, int i) {
     const double end = began + WORK_SECONDS * (BLOBS - i) / BLOBS, now = MPI_Wtime();
     if (work == WORK_OF_A_DEVICE && now < end) {
@@ -122,7 +122,7 @@ static void reduce_by_reducer(struct world *w, int64_t work) {
     MUST(sb_reducer_wait(w->reducer, NULL));
 }
 
-/* Reduces the buffer in pieces: one blocking call after the other. */
+/* Reduces the buffer in pieces of `length` floats, by one blocking call after the other. */
 static void cut_blocking(struct world *w, int64_t length) {
     for (int64_t i = 0; i < w->total; i += length)
         sum_in_place(w->buffer + i, w->total - i < length ? w->total - i : length);
@@ -130,7 +130,7 @@ static void cut_blocking(struct world *w, int64_t length) {
 
 #define MOST_PIECES 4096
 
-/* Reduces the buffer in pieces: begins all calls before it waits for any, as the engine does. */
+/* Reduces the buffer in pieces. Begins all calls before it waits for them, as the engine does. */
 static void cut_at_once(struct world *w, int64_t length) {
     static MPI_Request requests[MOST_PIECES];
     int count = 0;
@@ -141,7 +141,7 @@ static void cut_at_once(struct world *w, int64_t length) {
     (void)MPI_Waitall(count, requests, MPI_STATUSES_IGNORE);
 }
 
-/* The number of floats in all small blobs together, which are a part of the buffer. */
+/* The number of floats that all small blobs have together; the blobs are a part of the buffer. */
 #define GATHERED ((int64_t)4 << 20)
 
 static void blobs_in_place(struct world *w, int64_t length) {
@@ -166,12 +166,12 @@ static void blobs_gathered(struct world *w, int64_t length) {
 struct contestant {
     const char *name;
     void (*run)(struct world *w, int64_t argument);
-    int64_t argument; /* a kind of work, or a number of floats */
+    int64_t argument; /* a value of enum work, or the floats of a piece */
     double samples[MOST_ROUNDS];
     double best, median;
 };
 
-/* Returns the time of the slowest rank in seconds. */
+/* Returns the seconds that the slowest rank takes for a run. */
 static double timed(struct world *w, const struct contestant *c) {
     double seconds;
     (void)MPI_Barrier(MPI_COMM_WORLD);
@@ -192,7 +192,7 @@ static double median(double *samples, int rounds) {
     return samples[rounds / 2];
 }
 
-/* Returns the median of the rounds' ratios of the first two contestants. */
+/* Times all contestants. Returns the median of the rounds' ratios of the first to the second. */
 static double measure(struct world *w, struct contestant *contestants, int count, int rounds) {
     static double ratios[MOST_ROUNDS];
     for (int i = 0; i < count; i++)
@@ -218,7 +218,7 @@ static void print_goal(const char *what, double value, double limit, const char 
                  value <= limit ? "met" : "missed");
 }
 
-/* Prints which part of the reduction's median time overlapped with the work. */
+/* Prints the share of the reduction's time `alone` that overlapped with work, in time `beside`. */
 static void print_hidden(const char *what, double alone, double beside) {
     const double most = alone < WORK_SECONDS ? 1 : WORK_SECONDS / alone;
     (void)printf("%-44s %8.0f %%  of at most %.0f %%\n", what,
@@ -249,7 +249,7 @@ static void compare_reductions(struct world *w, size_t extra, int rounds) {
     print_hidden("hidden by work of a device", all[0].median, all[4].median);
 }
 
-/* Times two ways of sending pieces, for each piece size. */
+/* Times two ways of reducing pieces, for each size of pieces. */
 static void sweep(struct world *w, const char *title, struct contestant pair[2], int64_t first_kib,
                   int64_t last_kib, int rounds) {
     if (sb_comm_rank(w->comm) == 0)

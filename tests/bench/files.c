@@ -14,7 +14,7 @@
 #define LAYERS   60
 #define NET_GOAL 1.5 /* times one read */
 
-/* The numbers of weights of ten layers; they repeat for 60 layers, which have 200 MB. */
+/* The numbers of weights of ten layers. The net has 60 layers, six times these ten: 200 MB. */
 static const int64_t weights[] = {9408,   36864,   147456, 589824,  1179648,
                                   294912, 2097152, 65536,  1572864, 2359296};
 
@@ -195,7 +195,7 @@ static void contest_blob(struct state *s, size_t bytes) {
 
 /* --- peak memory ---------------------------------------------------------------------------- */
 
-/* Returns the peak of resident bytes; getrusage would include the peak before exec. */
+/* Returns the peak of resident bytes since exec; getrusage would include the peak before exec. */
 static long peak_now(void) {
     char line[256];
     long kilobytes = 0;
@@ -219,7 +219,7 @@ int peak_memory(const char *reader, const char *path) {
     return 0;
 }
 
-/* Loads the net in another process. Returns the rise of its peak memory, divided by `payload`. */
+/* Loads the net in another process. Returns how much its peak memory rose, divided by `payload`. */
 static double peak_of(const char *reader, const char *path, size_t payload) {
     char command[4096], self[1024] = "";
     double peak = -1;
@@ -250,7 +250,7 @@ void bench_files(void) {
         goal_value("net to blobs, peak memory over payload", payload, "times",
                    peak_of("syncblob", path, payload), 1.05);
     if (bench.effort != QUICK && bench.caffe)
-        printf("%9.3g Caffe's peak memory over payload, same file\n",
+        printf("%9.3g Caffe's peak memory over payload, for the same file\n",
                peak_of("caffe", path, payload));
     unlink(path);
 

@@ -1,5 +1,5 @@
-/* Times fillers on one thread and on two, against Caffe's fillers on one thread. All contestants
-   fill the same memory. */
+/* Compares fillers on one thread and on two threads with Caffe's fillers on one thread. All
+   contestants fill the same memory. */
 #include "cases.h"
 #include "harness.h"
 #include "loops.h"
@@ -10,12 +10,12 @@
 
 #include <stdbool.h>
 
-#define HALF        (1 / 2.0) /* Caffe takes at least twice as long */
-#define TEAM_GOAL   (1 / 3.5) /* Caffe takes at least 3.5 times as long as two threads */
+#define HALF        (1 / 2.0) /* the goal on one thread: half of Caffe's time */
+#define TEAM_GOAL   (1 / 3.5) /* the goal on two threads, of Caffe's time on one */
 #define SMALL_BYTES KIB
-#define SMALL_GOAL  1.2 /* for the constant filler, as the call itself takes time */
+#define SMALL_GOAL  1.2 /* for the constant filler: the call itself takes part of the time */
 #define LEAST_TEAM  (8 * MIB)
-#define VALUE       0.25F /* for the constant filler: its bytes differ, so memset cannot write it */
+#define VALUE       0.25F /* of the constant filler; its bytes differ, so memset cannot write it */
 
 struct state {
     size_t count;
@@ -77,7 +77,7 @@ static void contest_of(const struct kind *kind, struct state *s, int threads) {
     contest_free(&c);
 }
 
-/* The blob has four axes, as bilinear needs: images of 16 channels of 4 x 4. */
+/* Creates a blob of four axes, which the bilinear filler requires: images of 16 x 4 x 4. */
 static void set_up(struct state *s, sb_parallel_for parallel_for) {
     const int64_t shape[] = {(int64_t)(s->count / 256), 16, 4, 4};
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;

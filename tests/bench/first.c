@@ -1,4 +1,4 @@
-/* first FILE: opens a model and loads its first blob. first: creates a context of sim:0. */
+/* "first FILE" opens a model and loads its first blob. "first" creates a context on "sim:0". */
 #include <syncblob/syncblob.h>
 
 static sb_status load_first(const char *path) {

@@ -3,8 +3,8 @@
 
     first.py PROGRAM LIBRARIES SYNCBLOB WHEELS MODEL
 
-PROGRAM is first.c, LIBRARIES the folder of the libraries. The processes take turns; the best time counts.
-Times are the milliseconds above those of a process without the library: true, cat, or Python with NumPy.
+PROGRAM is first.c, LIBRARIES the folder of the libraries. The processes run in turn; the best time counts.
+The limits apply to the milliseconds beyond those of a process without the library (true, cat, Python and NumPy).
 """
 import collections
 import os

@@ -1,6 +1,6 @@
-/* Compares the cost of a layer in nets of 100 to 100,000 layers, with --full 1,000,000, with its
-   cost in nets of 1,000, or a search with hsearch_r's, and the cost of a blob in contexts of 1 or
-   100,000 blobs with its cost in contexts of 1,000. */
+/* Compares the time per layer in nets of 100 to 100,000 layers (1,000,000 with --full) with that in
+   nets of 1,000 layers, or for searches with that of hsearch_r. Also compares the time per blob in
+   contexts of 1 and of 100,000 blobs with that in a context of 1,000 blobs. */
 #include "cases.h"
 #include "harness.h"
 #include "syncblob.pb-c.h"
@@ -14,7 +14,7 @@
 
 #define MOST        100000
 #define NAME_BYTES  32
-#define ADDED_GROWS 1.5 /* the array of added layers grows by doubling */
+#define ADDED_GROWS 1.5 /* the array of added layers doubles, so a part of it is unused */
 
 typedef char layer_name[NAME_BYTES];
 
@@ -24,12 +24,12 @@ struct net {
     sb_model *built, *opened;
     void *bytes;
     size_t size;
-    layer_name *asked;         /* all names, in the order in which they are searched */
-    struct hsearch_data table; /* of `listed`, all names in the order of the layers */
-    layer_name *listed;
+    layer_name *asked;         /* all names, in the order of the searches */
+    struct hsearch_data table; /* the names of `listed` */
+    layer_name *listed;        /* all names, in the order of the layers */
 };
 
-/* Returns the number of layers that each run handles, because a run repeats small nets. */
+/* Returns the number of layers of a run, which repeats its work on small nets. */
 static int64_t layers_of_a_run(void) {
     return bench.effort == QUICK ? MOST / 10 : bench.effort == NORMAL ? MOST : 10 * MOST;
 }
@@ -112,7 +112,7 @@ static void save_once(struct net *net) {
 static const struct step {
     const char *what;
     void (*once)(struct net *net);
-    /* [nullable] NULL: the cost in nets of 1,000. A search among many layers has cache misses. */
+    /* NULL: nets of 1,000 layers. In large nets searches cause cache misses, as the peer's do. */
     void (*peer)(struct net *net);
 } steps[] = {{"build", build_once, NULL},
              {"open", open_once, NULL},
@@ -193,11 +193,11 @@ static void compare_time(const struct step *step, struct net *net, struct net *t
     contest_add(&c, "syncblob", run, NULL, &ours);
     contest_add(&c, against, run, NULL, &other);
     contest_run(&c);
-    goal_ratio(&c, against, step->peer ? 2 : 1.2); /* hsearch_r's hash has no key */
+    goal_ratio(&c, against, step->peer ? 2 : 1.2); /* hsearch_r's hash, without a key, is faster */
     contest_free(&c);
 }
 
-/* Returns the bytes that a net's model holds for each layer. */
+/* Returns how many bytes of memory a model of the net has for each layer. */
 static double bytes_of(const struct net *net, sb_model *(*make)(const struct net *, sb_context *)) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     sb_stats before = SB_STATS_INIT, after = SB_STATS_INIT;
@@ -292,7 +292,7 @@ static void end_crowd(struct crowd *crowd) {
     free(crowd->blobs);
 }
 
-/* Makes, writes, enlarges and destroys one more blob. */
+/* Creates, enlarges, writes and destroys another blob. */
 static void one_more(void *state) {
     const struct crowd *crowd = state;
     void *data;

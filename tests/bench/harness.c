@@ -7,7 +7,7 @@
 #include <time.h>
 
 #define HUGE_PAGE  ((size_t)2 << 20)
-#define SAMPLE_NS  20000.0 /* a sample is at least this long */
+#define SAMPLE_NS  20000.0 /* the minimum time of a sample */
 #define MAX_ROUNDS 2001
 #define MIN_ROUNDS (bench.effort == QUICK ? 3 : 11)
 #define CONTEST_NS (bench.effort == QUICK ? 1e7 : 8e8)
@@ -20,7 +20,7 @@ void call_failed(int32_t status) {
 }
 
 void pin(int index) {
-    static cpu_set_t allowed; /* the processors that were allowed at the first call */
+    static cpu_set_t allowed; /* the processors that the process could use at the first call */
     static int known;
     cpu_set_t one;
     if (!known)
@@ -51,7 +51,7 @@ static double sample(struct contestant *c) {
     return (end - start) / (double)c->times;
 }
 
-/* Finds the number of runs that makes a sample long enough for the clock; the runs also warm up. */
+/* Sets the number of runs of a sample, which must be long enough for the clock. Warms caches. */
 static void calibrate(struct contestant *c) {
     for (c->times = 1;; c->times *= 4) {
         (void)sample(c);

@@ -21,10 +21,10 @@ struct contestant {
     double best, median;
 };
 
-/* The library is the first contestant. */
+/* The first contestant is the library. */
 struct contest {
     const char *what;
-    size_t bytes; /* of the payload; 0: the size does not matter */
+    size_t bytes; /* of the payload; 0 if the work has no payload */
     int threads, count, rounds;
     struct contestant contestants[MAX_CONTESTANTS];
 };
@@ -49,32 +49,32 @@ void contest_add(struct contest *contest, const char *name, void (*run)(void *st
                  void (*after)(void *state), void *state);
 /* Times all contestants and writes their times. */
 void contest_run(struct contest *contest);
-/* Judges a goal by the best samples: the library's time is at most `limit` times the other's. A
-   goal against an absent contestant is not measured. */
+/* Checks the goal that the library's best time is at most `limit` times the best time of the
+   contestant `against`. If there is no such contestant, counts the goal as not measured. */
 void goal_ratio(const struct contest *contest, const char *against, double limit);
-/* Judges a goal that is not a time of a contest. */
+/* Checks the goal that `value`, which is not the time of a contest, is at most `limit`. */
 void goal_value(const char *what, size_t bytes, const char *unit, double value, double limit);
 void contest_free(struct contest *contest);
 
-/* Returns how many payload sizes, from 1 KiB to at most 1 GiB, the effort allows. */
+/* Sets `out` to the payload sizes that the effort allows, from 1 KiB on; returns their number. */
 int bench_sizes(const size_t **out);
 
 /* Returns unwritten memory. Memory below 2 MiB comes from malloc. Larger memory begins at a
-   multiple of 2 MiB and is advised to use huge pages, like the library's memory. */
+   multiple of 2 MiB and is advised to use huge pages, as the library's memory is. */
 void *fresh_memory(size_t bytes);
 void fresh_memory_free(void *memory, size_t bytes);
-/* Returns memory of fresh_memory, filled with random floats in (-1, 1) that are not 0. */
+/* Returns memory from fresh_memory, filled with random floats between -1 and 1 that are not 0. */
 float *random_floats(size_t count, uint64_t seed);
 
 _Noreturn void call_failed(int32_t status);
 
-/* Ends the program if a call failed. */
+/* Ends the program if `status` is not 0. */
 static inline void must(int32_t status) {
     if (status != 0)
         call_failed(status);
 }
 
-/* Prevents the compiler from removing the work that made `p`. */
+/* Prevents the compiler from removing the work whose result is at `p`. */
 static inline void keep(const void *p) {
     __asm__ volatile("" : : "r"(p) : "memory");
 }

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Tests that small operations stay within their budgets of instructions (instructions.txt).
 
-An operation fails if it takes more than 1.10 of its budget. Unlike times, the counts repeat exactly.
+An operation fails if it executes more than 1.10 of its budget. Unlike times, the counts repeat exactly.
 callgrind counts inside the function `counted` of operations.c, including the C library and
 OpenBLAS. The budgets are for one compiler and processor family; with others the counts are only
-printed. With --caffe the test also fails if a loop of 256 calls takes more instructions than Caffe's.
+printed. With --caffe, a loop of 256 calls also fails if it executes more instructions than Caffe's loop.
 """
 import argparse
 import concurrent.futures
@@ -19,12 +19,12 @@ import tempfile
 BUDGETS = pathlib.Path(__file__).with_name("instructions.txt")
 FACTOR = 1.10
 TIMES = 1000
-# OpenBLAS and the C library choose kernels by the processor: these settings fix the choice.
+# Settings that fix which kernels OpenBLAS and the C library use, which otherwise depends on the processor.
 CHOICES = {"OPENBLAS_CORETYPE": "Haswell", "GLIBC_TUNABLES": "glibc.cpu.x86_rep_movsb_threshold=1048576"}
 
 
 def count(program, name, folder):
-    """Returns the name and the instructions of one run; `program` is a list of words."""
+    """Returns the name of the operation and its instructions; `program` is the command, a list of words."""
     out = folder / f"{name}.callgrind"
     subprocess.run(["valgrind", "--tool=callgrind", "--toggle-collect=counted",
                     f"--callgrind-out-file={out}", *program, name],
@@ -56,7 +56,7 @@ def write(found, kind):
 
 
 def judge(found):
-    """Prints the table and returns the names that failed."""
+    """Prints a table of budgets and counts; returns the names of the operations that failed."""
     rows = (line.split() for line in BUDGETS.read_text().splitlines() if line[0] != "#")
     budgets = {name: int(number) for name, number in rows}
     failed = sorted(set(found) ^ set(budgets))
@@ -72,7 +72,7 @@ def judge(found):
 
 
 def compare(found):
-    """Prints the loops' counts next to Caffe's; returns the names of the loops with a higher count."""
+    """Prints the counts of the loops and of Caffe's; returns the names of loops that exceed Caffe's count."""
     failed = []
     for name in [name for name in found if name.startswith("caffe_")]:
         ours, theirs = found[name.replace("caffe_", "") + "_calls"], found.pop(name)

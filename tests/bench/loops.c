@@ -5,7 +5,7 @@ void loop_update(float *restrict data, const float *restrict diff, size_t count)
         data[i] -= diff[i];
 }
 
-/* Partial sums to fill the registers: with one sum, each addition would wait for the previous. */
+/* The number of partial sums. With one sum, each addition would wait for the one before. */
 #define LANES 64
 
 float loop_asum(const float *x, size_t count) {

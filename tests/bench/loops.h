@@ -7,7 +7,7 @@
 void loop_update(float *data, const float *diff, size_t count);
 float loop_asum(const float *x, size_t count);
 float loop_sumsq(const float *x, size_t count);
-/* x[i] = value, in vector code: compilers call memset only if all bytes of the value are equal. */
+/* Sets x[i] = value. Compilers use memset for this only if the value's bytes are equal. */
 void loop_fill(float *x, float value, size_t count);
 void loop_scale(float *x, float factor, size_t count);
 void loop_widen(const float *from, double *to, size_t count);

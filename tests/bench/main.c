@@ -1,5 +1,5 @@
 /* bench [--quick | --full] [--caffe LIBRARY] [--out FOLDER] [CASE...]
-   Times the library against others and judges the goals. Appends the goals to FOLDER/goals.csv and
+   Measures the library and others, and checks the goals. Appends the goals to FOLDER/goals.csv and
    all times to FOLDER/times.csv. */
 #include "cases.h"
 #include "harness.h"
@@ -13,7 +13,7 @@
 static const struct {
     const char *name;
     void (*run)(void);
-    bool apart; /* runs only if it is named */
+    bool apart; /* runs only if the command names it */
 } cases[] = {{"allocation", bench_allocation, false}, {"messages", bench_messages, false},
              {"files", bench_files, false},           {"arithmetic", bench_arithmetic, false},
              {"fillers", bench_fillers, false},       {"growth", bench_growth, false},

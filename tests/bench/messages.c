@@ -1,5 +1,5 @@
-/* Times a blob's message (BlobProto): bytes to blob and blob to bytes. All contestants use the same
-   message and payload, and free their last result only after the clock has stopped. */
+/* Times reading a blob from a BlobProto message and writing it to one. All contestants use the same
+   message and payload. Their last results are freed after the clock has stopped. */
 #include "cases.h"
 #include "harness.h"
 #include "loops.h"
@@ -128,7 +128,7 @@ static void contest_fresh(struct state *s) {
     contest_free(&c);
 }
 
-/* --- into the storage of a blob, and out of it -------------------------------------------- */
+/* --- reading into a blob that has storage, and writing ------------------------------------- */
 
 static void contest_load(struct state *s) {
     struct contest c = {.what = "bytes to blob with storage", .bytes = s->bytes, .threads = 1};
@@ -193,7 +193,7 @@ static void contests_of_size(size_t bytes) {
     fresh_memory_free(payload, bytes);
 }
 
-/* --- float into double and back --------------------------------------------------------- */
+/* --- conversions of floats to doubles, and of doubles to floats -------------------------- */
 
 struct conversion {
     struct state blob;

@@ -1,6 +1,6 @@
 /* Compares the library on opencl:0 with plain OpenCL on the same kind of memory: copies, updates,
-   calls on valid data, and reads of 64 bytes while the device is busy. opencl [KIND], where KIND is
-   the number of a kind of memory, SB_OPENCL_SVM or SB_OPENCL_BUFFERS. */
+   calls on valid data, and reads of 64 bytes while the device is busy. Usage: opencl [KIND], where
+   KIND is the kind of memory, the number SB_OPENCL_SVM or SB_OPENCL_BUFFERS. */
 #include "harness.h"
 
 #include <syncblob/opencl.h>
@@ -228,8 +228,8 @@ static void measure_calls(sb_context *context) {
     sb_blob_destroy(blob);
 }
 
-/* Reads of few bytes while a queue is busy. The bytes are written by work on another queue, or
-   through a pointer of the caller. */
+/* Reads of few bytes while one queue is busy. The bytes were written by work on another queue, or
+   by the caller through a pointer. */
 struct reads {
     struct pair busy;
     sb_blob *few;

@@ -1,6 +1,6 @@
-/* operations [--caffe LIBRARY]: prints the names of the small operations whose instructions are
-   counted. operations [--caffe LIBRARY] NAME: runs an operation TIMES times inside the function
-   `counted`, where callgrind counts (instructions.py). */
+/* "operations [--caffe LIBRARY]" prints the names of the small operations whose instructions are
+   counted. "operations [--caffe LIBRARY] NAME" runs an operation TIMES times in the function
+   `counted`, where callgrind counts instructions for instructions.py. */
 #include "harness.h"
 #include "peers/caffe.h"
 
@@ -186,7 +186,7 @@ int main(int argc, char **argv) {
             puts(operations[i].name);
         } else if (strcmp(operations[i].name, argv[1]) == 0) {
             set_up();
-            operations[i].run(); /* does the work that only the first call does */
+            operations[i].run(); /* not counted: the first call does more work than later calls */
             counted(operations[i].run);
             free(message);
             sb_blob_destroy(source);

@@ -1,11 +1,11 @@
-/* Tests that each of two threads that read one blob is as fast as a single thread. */
+/* Tests that two threads that read the same blob are each as fast as a single thread. */
 #include "cases.h"
 #include "harness.h"
 #include "team.h"
 
 #include <syncblob/syncblob.h>
 
-#define READS 100000 /* per thread in a run: enough to neglect the time to wake a thread */
+#define READS 100000 /* per thread and run; enough to neglect the time to wake a thread */
 #define WORK  100    /* steps between two reads, about 100 ns */
 
 struct readers {

@@ -32,8 +32,8 @@ static void set(_Atomic bool *flag, bool value) {
     pthread_mutex_unlock(&lock);
 }
 
-/* Spins for a while before it sleeps, like the threads of a BLAS, because the time to wake a thread
-   is a large part of the work's time. */
+/* Spins for a while before it sleeps, as the threads of a BLAS do, because it takes long to wake a
+   thread that sleeps. */
 static void wait_until(bool is_working) {
     for (int i = 0; i < SPINS && working != is_working && !stopping; i++) {
 #ifdef __x86_64__

@@ -1,4 +1,4 @@
-/* Two threads, each pinned: the caller and one helper. team_run is an sb_parallel_for. */
+/* Two pinned threads, the caller and a helper. team_run, an sb_parallel_for, runs tasks on both. */
 #ifndef SB_BENCH_TEAM_H
 #define SB_BENCH_TEAM_H
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""compare_hip.py FOLDER...: compares the functions of cuda/declarations.h with HIP's after renaming,
-as gcc compares prototypes. FOLDER has hip/hip_runtime_api.h of one version (Debian: libamdhip64-dev).
-Prints each function that is missing or has other parameters."""
+"""compare_hip.py FOLDER...: renames the functions of cuda/declarations.h to HIP's, so that gcc can compare
+their prototypes with HIP's. FOLDER has hip/hip_runtime_api.h of a version (Debian: libamdhip64-dev).
+Prints each function that HIP lacks or that has other parameters."""
 import pathlib
 import re
 import subprocess
@@ -23,7 +23,7 @@ NAMES = {"cuGetErrorName": "hipDrvGetErrorName", "cuGetErrorString": "hipDrvGetE
 
 
 def functions():
-    """Yields (HIP's name, parameters) of each function of the driver."""
+    """Yields (name in HIP, parameters) for each function of the driver that cuda/declarations.h lists."""
     text = DECLARATIONS.read_text(encoding="utf-8").replace("\\\n", "")
     text = text[text.index("SB__CUDA_FUNCTIONS(F)"):text.index("SB__CUBLAS_FUNCTIONS(F)")]
     for name, parameters in re.findall(r"F\(sb__cu_result, *(\w+), *(\(.*?\))\)", text):

@@ -23,19 +23,19 @@ int sb__sync(int descriptor);
         (result) = (call);                                                                         \
     while ((result) < 0 && errno == EINTR)
 
-/* Opens a folder for access to its entries; also for reading, if permitted, so that the folder can
-   be synced. Returns -1 on failure, with the reason in errno. */
+/* Opens a folder for access to its entries, and for reading if that is permitted: only a folder
+   that is open for reading can be synced. Returns -1 on failure, with the reason in errno. */
 int sb__folder_open(const char *path);
-/* Returns whether links in the folder lead to open files and not to the paths in their texts, as in
-   procfs. */
+/* Returns whether the folder is in procfs, where a link can lead to an open file instead of the
+   path that readlink returns. */
 bool sb__links_to_open_files(int folder);
-/* Copies the access list of the file at `old` to `file`, or removes it. If a list cannot be copied,
-   or the group differs, reduces `*mode`, the mode of `old`, so that no user gains permissions.
-   Returns false on failure, with the reason in errno. */
+/* Copies the access control list of the file at `old` to `file`, or removes the list of `file`. If
+   the list cannot be copied, or the groups differ, removes permissions from `*mode`, the mode of
+   `old`, so that no user gains access. Returns false on failure, with the reason in errno. */
 bool sb__keep_access_list(int file, const char *old, bool same_group, mode_t *mode);
 
-/* Returns the mode after a change of the group: the new group and the others, who now include the
-   old group, receive the permissions that both the old group and the others had. */
+/* Returns the mode for a file whose group changes: the new group and all other users get only the
+   permissions that both the old group and other users had. */
 static inline mode_t sb__mode_without_group(mode_t mode) {
     const mode_t both = mode >> 3 & mode & 07;
     return (mode & 0700) | (mode_t)(both << 3) | both;

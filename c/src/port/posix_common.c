@@ -1,4 +1,4 @@
-/* Linux, macOS and WASI: time, aligned blocks, reading of files. */
+/* Linux, macOS and WASI: time, aligned memory, and reading files. */
 #include "port/files.h" /* IWYU pragma: keep */
 
 #ifndef _WIN32
@@ -35,8 +35,8 @@ void sb__aligned_free(void *block) {
 
 #define LEASE_MILLISECONDS 60000 /* the kernel breaks a lease after 45 s */
 
-/* Waits a moment for another process to release its lease on a regular file: until then open with
-   O_NONBLOCK fails with EAGAIN. */
+/* If open failed with EAGAIN because another process has a lease on the regular file, waits a
+   moment and returns true, so that the caller retries. */
 static bool wait_for_lease(const char *path, uint32_t *waited) {
     const uint32_t pause = *waited < 16 ? *waited + 1 : 16;
     struct stat info;
@@ -71,7 +71,7 @@ int sb__file_examine(sb__file file, struct sb__file_info *out) {
     if (error != 0)
         return errno;
     out->size = (uint64_t)info.st_size;
-    /* If the times are equal, different sizes result in different versions. */
+    /* The version also differs if only the size differs. */
     out->version = nanoseconds(sb__modified(&info)) * 0x9E3779B97F4A7C15 + out->size;
     out->changed = nanoseconds(sb__changed(&info));
     out->names = (uint64_t)info.st_nlink;

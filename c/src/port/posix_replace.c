@@ -1,4 +1,4 @@
-/* Replacing a file on Linux and macOS: by rename, in a folder that stays open. */
+/* Replaces a file on Linux and macOS by a rename in its folder, which remains open. */
 #include "port/files.h"
 
 #if !defined(_WIN32) && !defined(__wasi__)
@@ -29,8 +29,8 @@ static char *name_in(char *path) {
     return slash ? slash + 1 : path;
 }
 
-/* Opens the folder of a path, which is the text before the name. Since the text ends with a slash,
-   the call fails unless it names a folder. The kernel resolves links in the text. */
+/* Opens the folder of a path: the part up to the last slash. Since this part ends with a slash, the
+   call fails unless it names a folder. The kernel resolves links in it. */
 static int open_folder(char *path) {
     char *name = name_in(path), kept = *name;
     *name = '\0';
@@ -39,8 +39,8 @@ static int open_folder(char *path) {
     return folder;
 }
 
-/* Replaces the name of a link in the path by the link's text and returns 1. Returns 0 if the name
-   is not a link or does not exist, and -1 on failure, with the reason in errno. */
+/* If the path names a link, replaces its last component by the link's text and returns 1. Returns 0
+   if it is not a link or does not exist, and -1 on failure, with the reason in errno. */
 static int follow(int folder, char path[SB__PATH_MAX], const char **what) {
     char text[PATH_MAX], *name = name_in(path);
     ssize_t n;
@@ -86,7 +86,7 @@ static bool examine(const struct sb__replacement *to, struct stat *out, bool *ex
     int error;
     *exists = false;
     errno = EISDIR;
-    if (!*to->name) /* the path ends with a slash, and the folder exists */
+    if (!*to->name) /* the path ends with a slash: it names a folder */
         return false;
     SB__RETRY(error, fstatat((int)to->folder, to->name, out, AT_SYMLINK_NOFOLLOW));
     if (error != 0)
@@ -155,8 +155,8 @@ static bool keep_permissions(int file, const struct stat *old, const char *path)
     if (!sb__keep_access_list(file, path, same_group, &mode) || !set_mode(file, mode))
         return false;
     if (made.st_uid != old->st_uid)
-        (void)give(file, old->st_uid, (gid_t)-1); /* on failure the process' user owns the file,
-                                                     with the same mode */
+        (void)give(file, old->st_uid, (gid_t)-1); /* on failure the process's user remains the
+                                                     owner */
     return true;
 }
 
@@ -257,8 +257,8 @@ static int put_in_place(struct sb__replacement *to) {
     return error && is_in_place(to, &written) ? 0 : error;
 }
 
-/* Syncs a folder; tolerates file systems that cannot sync folders, and folders that may not be
-   read. */
+/* Syncs a folder. Returns 0 also if the file system cannot sync folders or if the process may not
+   read the folder. */
 static int sync_folder(int folder) {
     int result;
     SB__RETRY(result, fsync(folder));

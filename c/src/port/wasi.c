@@ -1,4 +1,4 @@
-/* WASI: one thread, memory of the C library's allocator, files, and no shared libraries. */
+/* WASI: one thread, memory from aligned_alloc, files, and no shared libraries. */
 #include "port/files.h" /* IWYU pragma: keep */
 
 #ifdef __wasi__
@@ -34,7 +34,7 @@ void sb__condition_wait_until(sb__condition *condition, sb__mutex *mutex, uint64
 }
 
 int64_t sb__process(void) {
-    return 1; /* no other process is known */
+    return 1; /* WASI has no process ids */
 }
 
 bool sb__random_number(uint64_t *out) {
@@ -53,7 +53,7 @@ void *sb__pages_map(size_t bytes, size_t alignment) {
     return pages ? memset(pages, 0, bytes) : NULL;
 }
 
-/* Returns accessible memory: WASI cannot reserve addresses without memory. */
+/* Allocates memory, since WASI cannot reserve a range of addresses without memory. */
 void *sb__pages_reserve(size_t bytes) {
     return aligned_alloc(sb__page_size(), bytes);
 }

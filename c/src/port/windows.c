@@ -206,7 +206,7 @@ void sb__library_close(void *library) {
 
 /* --- texts ------------------------------------------------------------------------------ */
 
-/* The texts of POSIX systems for the same errors, and texts for some other errors. */
+/* Texts that replace those of Windows; most are POSIX's, so that systems report the same texts. */
 static const struct {
     DWORD error;
     const char *text;

@@ -1,5 +1,5 @@
-/* Windows: reading files, and replacing them by a rename of a handle. Other programs may write,
-   rename and remove files that the library has open, as on other systems. */
+/* Windows: reads files, and replaces a file by renaming the open temporary file. Other programs may
+   write, rename and remove files that the library has open, as on other systems. */
 #include "port/files.h" /* IWYU pragma: keep */
 
 #ifdef _WIN32
@@ -15,7 +15,7 @@
 
 #define NAME_ATTEMPTS 100
 #define SHARE_ALL     (FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE)
-#define MOST_BYTES    ((size_t)1 << 30) /* per read or write call */
+#define MOST_BYTES    ((size_t)1 << 30) /* the maximum of one read or write call */
 
 static HANDLE handle_of(sb__file file) {
     return (HANDLE)file;
@@ -86,7 +86,7 @@ int sb__whole_path(const char *path, wchar_t out[SB__PATH_MAX]) {
 
 /* --- reading ---------------------------------------------------------------------------- */
 
-/* Opens a file; also opens a folder, to distinguish a folder from a missing file. */
+/* Opens a file, or a folder, so that the caller can report that the path is a folder. */
 static int open_wide(const wchar_t *path, DWORD access, HANDLE *out) {
     DWORD attempts = 0;
     int error;
@@ -160,7 +160,7 @@ void sb__file_close(sb__file file) {
 
 /* --- replacing: before ------------------------------------------------------------------ */
 
-/* Checks that the old file can be replaced; a read-only file cannot, as usual on Windows. */
+/* Checks that the old file can be replaced. Fails for a read-only file, as MoveFileEx does. */
 static int check_old(HANDLE old, const char **what) {
     FILE_BASIC_INFO basic;
     struct sb__file_info info;
@@ -314,8 +314,8 @@ void sb__replacement_cancel(struct sb__replacement *to) {
         (void)DeleteFileW(wide);
 }
 
-/* Constants of Windows 10 for a rename by handle, missing in some headers. With POSIX_SEMANTICS,
-   programs that have the old file open can still use it, as on other systems. */
+/* Windows 10's constants for a rename of an open file, which some headers lack. With
+   POSIX_SEMANTICS, programs that have the old file open can still use it, as on other systems. */
 enum { RENAME_EX = 22, REPLACE_IF_EXISTS = 1, POSIX_SEMANTICS = 2 };
 
 /* The system's FILE_RENAME_INFO, with room for the name. */

@@ -5,23 +5,23 @@
 
 #include <string.h>
 
-/* The structs below collect the fields of a message. The fields are checked at its end, because a
-   later field may override an earlier one. */
+/* The structs below collect the fields of a message. The fields are checked after the last one has
+   been read, because a later field may override an earlier one. */
 struct dims {
     int64_t count; /* may exceed SB_MAX_AXES, the size of `values` */
     int64_t values[SB_MAX_AXES];
     uint32_t offsets[SB_MAX_AXES];
 };
 
-/* Values of any type in one bytes field. The field is not repeated, so the last occurrence
-   counts. */
+/* raw_data or raw_diff: values of any type in one field of bytes. The field is not repeated, so
+   the last occurrence counts. */
 struct raw {
-    uint32_t offset, begin, size; /* the tag's offset, the bytes' begin; size 0: no bytes */
+    uint32_t offset, begin, size; /* offsets of the tag and of the bytes; number of bytes */
     int32_t dtype;                /* 0: unknown */
 };
 
-/* Messages of C3D 1.0 begin with all five dimensions. In other messages field 5 is data, never a
-   varint. */
+/* Bits of field numbers. A message of C3D 1.0 begins with the fields 1 to 5, all dimensions; in
+   other messages field 5 is data and never a varint. */
 #define C3D_DIMS 0x3eu
 #define DIMS     0x1eu
 
@@ -119,7 +119,7 @@ static sb_status gather_payload(const struct sb__path *path, const struct sb__fi
     return SB_OK;
 }
 
-/* Skips unknown numbers of the enumeration, as protobuf does. */
+/* Ignores unknown types, as protobuf ignores unknown values of an enumeration. */
 static void gather_raw(const struct sb__field *field, struct claims *claims) {
     static const int32_t dtypes[] = {SB_DTYPE_F64, SB_DTYPE_F32, SB_DTYPE_F16, SB_DTYPE_I32,
                                      SB_DTYPE_U32};
@@ -239,7 +239,7 @@ static sb_status judge_raw(const struct sb__path *path, const struct raw *raw, u
     return SB_OK;
 }
 
-/* Determines the payload of data (side 0) or diff (1). */
+/* Determines the payload of data, if `side` is 0, or of diff, if it is 1. */
 static sb_status judge_payload(const struct sb__path *path, const struct claims *claims,
                                uint32_t side, struct sb__payload *out, sb_error *err) {
     const bool is_wide = claims->payloads[side + 2].count > 0;

@@ -9,16 +9,16 @@
 struct sb__payload {
     uint32_t field;  /* SB__BLOB_DATA ... RAW_DIFF */
     int32_t dtype;   /* the stored type */
-    uint32_t offset; /* of the first part's tag */
+    uint32_t offset; /* the offset of the first part's tag */
     int64_t count;   /* values; 0: absent */
-    uint32_t begin;  /* of the first part's values */
+    uint32_t begin;  /* the offset of the first part's values */
     uint32_t parts;  /* number of fields that contain the values */
 };
 
 struct sb__blob_index {
     uint32_t begin, end; /* the message */
-    bool legacy;         /* the shape came from num, channels, height, width */
-    bool is_c3d;         /* a message of C3D 1.0: the shape also came from length */
+    bool legacy;         /* the shape is from the fields num, channels, height and width */
+    bool is_c3d;         /* a message of C3D 1.0, whose shape is also from the field length */
     bool doubtful;       /* contains messages or texts at field numbers of Caffe's other formats */
     struct sb__shape shape;
     struct sb__payload data, diff; /* the payloads to read: double, else float, else raw */
@@ -28,14 +28,14 @@ struct sb__blob_index {
 sb_status sb__blob_index(struct sb__reader *reader, const struct sb__path *path, uint32_t begin,
                          uint32_t end, const sb_limits *limits, struct sb__blob_index *out,
                          sb_error *err);
-/* Checks that a payload of the index has as many values as the shape. `path` has the names of the
-   message's fields. */
+/* Checks that a payload of the index has as many values as the shape. `path` is the result of
+   sb__blob_index_path. */
 sb_status sb__payload_check(const struct sb__blob_index *index, const struct sb__path *path,
                             const struct sb__payload *payload, sb_error *err);
-/* Checks the payloads that are present; with `whole`, also that data is present. */
+/* Checks the payloads that are present; if `whole`, also checks data that is absent. */
 sb_status sb__blob_index_check(const struct sb__blob_index *index, const struct sb__path *path,
                                bool whole, sb_error *err);
-/* Checks a message that is the whole source. Returns MALFORMED if it is another message. */
+/* Checks a message that is the whole source. Returns MALFORMED if it is not a BlobProto. */
 static inline sb_status sb__blob_index_check_source(const struct sb__blob_index *index,
                                                     const struct sb__source *source,
                                                     sb_error *err) {
@@ -44,13 +44,13 @@ static inline sb_status sb__blob_index_check_source(const struct sb__blob_index 
                ? (sb_status)SB_OK
                : sb__refusal_check_blob(source, has_values, index->doubtful, err);
 }
-/* Returns the path with the names of the message's fields. */
+/* Returns `path` with the names of the fields of the message, which may be C3D's. */
 static inline struct sb__path sb__blob_index_path(const struct sb__blob_index *index,
                                                   const struct sb__path *path) {
     return (struct sb__path){path->parent, path->name, path->index,
                              index->is_c3d ? sb__c3d_blob_fields : sb__blob_fields};
 }
-/* Returns the stored type of data, else of diff; F32 if there are no values. */
+/* Returns the stored type of data, or of diff if data is absent; F32 if both are absent. */
 int32_t sb__blob_index_dtype(const struct sb__blob_index *index);
 
 /* Checks a BlobShape message and reads its shape. */

@@ -1,4 +1,4 @@
-/* Encoding a blob as a BlobProto message. */
+/* Encodes a blob as a BlobProto message. */
 #ifndef SB_PROTO_ENCODE_H
 #define SB_PROTO_ENCODE_H
 

@@ -16,17 +16,17 @@ struct copy {
     const struct sb__path *path;
     const struct sb__payload *payload;
     int32_t dtype;
-    size_t wire_size, size; /* of a stored value and of a value in memory */
+    size_t wire_size, size; /* bytes of a stored value, and of a value in memory */
     sb__convert *convert;   /* NULL: no conversion */
-    whole_fn *whole;        /* for integer targets, for which `convert` makes doubles */
+    whole_fn *whole;        /* for an integer `dtype`: converts the doubles that `convert` makes */
     unsigned char *begin, *dst;
     int64_t first;      /* the first requested value */
-    int64_t skip, left; /* remaining values before the range, and in the range */
-    int64_t present;    /* remaining values of the message */
+    int64_t skip, left; /* values still to skip before the range, and still to copy */
+    int64_t present;    /* values of the message that were not yet skipped or copied */
     sb_error *err;
 };
 
-/* Swaps bytes on a big-endian host: the wire is little-endian. */
+/* Swaps the bytes of each value on a big-endian host, because messages are little-endian. */
 static void to_host_order(unsigned char *bytes, size_t count, size_t size) {
     if (!BIG_ENDIAN_HOST)
         return;
@@ -59,7 +59,7 @@ DEFINE_CONVERT(unsigned_to_float, uint32_t, float, )
 DEFINE_CONVERT(unsigned_to_double, uint32_t, double, )
 DEFINE_CONVERT(double_to_double, double, double, )
 
-/* By stored type. F64 is converted to double only for integer targets. */
+/* Indexed by the stored type. double_to_double is used only for integer targets. */
 static const struct {
     sb__convert *to_float, *to_double;
 } conversions[] = {
@@ -113,7 +113,7 @@ static whole_fn *whole_of(int32_t dtype) {
 
 /* --- copies ----------------------------------------------------------------------------- */
 
-/* Converts to integers through double, which represents every stored value exactly. */
+/* Converts a chunk to integers through double, which represents every stored value exactly. */
 static sb_status whole(struct copy *copy, const unsigned char *chunk, uint32_t offset,
                        size_t count) {
     double wide[CHUNK_BYTES / sizeof(double)];
@@ -130,7 +130,7 @@ static sb_status whole(struct copy *copy, const unsigned char *chunk, uint32_t o
                          wide[fit], sb_dtype_name(copy->dtype));
 }
 
-/* Converts in one pass if the bytes are in memory and in host order, else returns false. */
+/* Converts without a copy of the stored bytes; returns false if that is not possible. */
 static bool convert_in_place(struct copy *copy, uint32_t offset, size_t count) {
     const unsigned char *bytes = NULL;
     if (!BIG_ENDIAN_HOST && !copy->whole)
@@ -221,7 +221,7 @@ sb_status sb__payload_copy(struct sb__reader *reader, const struct sb__path *pat
                         .err = err};
     struct sb__field field = {.end = payload->offset};
     sb_status st = SB_OK;
-    while (copy.left > 0 && /* fields outside the range were checked before */
+    while (copy.left > 0 && /* sb__blob_index has checked the fields after the range */
            (st = sb__wire_next(reader, path, index->end, &field, err)) == SB_OK &&
            field.number != 0) {
         st = copy_field(&copy, &field);

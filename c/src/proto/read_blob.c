@@ -18,7 +18,7 @@ bool sb__shape_equals_index(const struct sb__shape *shape, const struct sb__blob
 
 #define COUNT_BYTES 32 /* room for "... (9223372036854775807)" */
 
-/* Writes the shape as text. Truncates the dimensions if necessary, never the count. */
+/* Writes the shape as text: omits the last dimensions if `out` is too small, never the count. */
 static const char *shape_text(const struct sb__shape *shape, char *out, size_t capacity) {
     size_t used = 0, room = capacity - COUNT_BYTES;
     for (int32_t i = 0; i < shape->num_axes; i++) {
@@ -100,7 +100,7 @@ static sb_status check_memory(const sb_blob *blob, const struct sb__blob_index *
                          (long long)index->shape.count, how->limits->max_memory);
 }
 
-/* Prepares the progress report for the walk over the message that reads the values. */
+/* Starts to report progress: from here on, one pass over the message reads its values. */
 static void begin_values(struct sb__reader *reader, const struct sb__blob_index *index) {
     if (!reader->progress)
         return;

@@ -1,13 +1,13 @@
-/* Reading a BlobProto message into a blob. */
+/* Reads a BlobProto message into a blob. */
 #ifndef SB_PROTO_READ_BLOB_H
 #define SB_PROTO_READ_BLOB_H
 
 #include "proto/blob_index.h"
 
 struct sb__read_blob {
-    bool reshape;  /* reshape to the message's shape; else a different shape is SHAPE_MISMATCH */
-    bool is_whole; /* the message is the whole source, which may have another format */
-    size_t held;   /* bytes of an index, counted against limits->max_memory */
+    bool reshape;  /* reshape to the message's shape; false: fail with SHAPE_MISMATCH */
+    bool is_whole; /* the message is the whole source: check whether it has another format */
+    size_t held;   /* bytes of the model's index, which count against limits->max_memory */
     const sb_limits *limits;
 };
 
@@ -23,7 +23,7 @@ bool sb__shape_equals_index(const struct sb__shape *shape, const struct sb__blob
 /* A range of a blob's values. */
 struct sb__values {
     sb_part part;
-    int64_t first, count; /* not negative; the sum fits */
+    int64_t first, count; /* not negative; their sum does not overflow */
     sb_dtype dtype;       /* a float, an integer or F16 */
 };
 

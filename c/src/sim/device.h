@@ -20,7 +20,7 @@
 #define SB__SIM_MAX_FAULTS   16
 #define SB__SIM_REASON       112
 
-/* Work without an SB_SIM_* number: it cannot fail and is not counted. */
+/* Operations other than SB_SIM_*, which cannot fail and are not counted. */
 enum { SB__SIM_LAUNCH = SB_SIM_OP_COUNT, SB__SIM_READY, SB__SIM_FREE };
 
 struct sb__sim;
@@ -42,15 +42,15 @@ struct sb__sim_work {
     int32_t op;      /* SB_SIM_* or SB__SIM_* */
     void *dst;       /* the target: y of axpy, x of scale */
     const void *src; /* the source: x of axpy, asum and sumsq */
-    size_t bytes;    /* of dst and src each */
+    size_t bytes;    /* the size of dst, and of src */
     int32_t dtype;
     int64_t count;
     double alpha;
     double *result;
     void (*kernel)(void *user);
     void *user;
-    struct sb__sim_event *event; /* for record and wait: one reference */
-    struct sb__sim_block *block; /* for ready and free */
+    struct sb__sim_event *event; /* of a record or a wait, which owns one reference */
+    struct sb__sim_block *block; /* of SB__SIM_READY and SB__SIM_FREE */
 };
 
 /* A queued operation; a failed operation remains with its stream until its failure is reported. */
@@ -61,12 +61,12 @@ struct sb__sim_op {
     struct sb__sim_stream *after; /* [nullable] `after_ticket` of this stream must run first */
     uint64_t after_ticket;
     sb__thread thread; /* the thread that queued the operation */
-    bool embedded;     /* part of a block, freed with the block */
-    bool waits;        /* queued in LAZY: runs only for a wait */
+    bool embedded;     /* a member of a block, with which it is freed */
+    bool waits;        /* queued under SB_SIM_LAZY: runs only if a wait needs it */
     bool doomed;       /* will fail when it runs */
-    bool scribbles;    /* fills its target with garbage as soon as earlier work has ended */
-    bool captured;     /* failed, and an event of its thread reports it */
-    bool is_told;      /* the failure was reported, perhaps to another thread */
+    bool scribbles;    /* its target must still be filled with garbage, when earlier work is done */
+    bool captured;     /* failed, and an event that its thread recorded reports the failure */
+    bool is_told;      /* the failure was reported to some thread */
     char reason[SB__SIM_REASON];
 };
 
@@ -76,16 +76,16 @@ struct sb__sim_stream {
     struct sb__sim_stream *ordered_with; /* the other blocking stream; NULL: non-blocking */
     struct sb__sim_op *head, *tail;
     uint64_t queued, done;       /* last assigned ticket, last executed ticket */
-    struct sb__sim_op *failures; /* failed operations that were not reported yet */
+    struct sb__sim_op *failures; /* failed operations that must still be reported */
 };
 
 /* An allocation. */
 struct sb__sim_block {
-    char *address; /* the device pointer; accesses fault */
+    char *address; /* the device pointer, which the host cannot access */
     size_t bytes;
     void *backing;   /* the bytes */
-    bool user_owned; /* from sb_sim_device::alloc */
-    bool ready;      /* its stream has reached the allocation */
+    bool user_owned; /* allocated by sb_sim_device::alloc */
+    bool ready;      /* the stream of the allocation has reached it */
     bool orphan;     /* freed before it was ready */
     struct sb__sim_op reach, release;
 };
@@ -98,7 +98,7 @@ struct sb__sim_segment {
 };
 
 struct sb__sim {
-    sb__recursive_mutex lock; /* kernels run under it and call sb_sim_address */
+    sb__recursive_mutex lock; /* held while kernels run, which call sb_sim_address */
 
     struct sb__sim_segment segments[SB__SIM_MAX_SEGMENTS];
     int32_t segment_count;
@@ -137,7 +137,7 @@ void sb__sim_block_free(struct sb__sim_block *block);
 struct sb__sim_block *sb__sim_block_find(const struct sb__sim *sim, const void *ptr, size_t bytes);
 /* Returns the host memory behind [ptr, ptr + bytes), or NULL. */
 void *sb__sim_translate(const struct sb__sim *sim, const void *ptr, size_t bytes);
-/* Returns whether the address belongs to the device, allocated or not. */
+/* Returns whether the address is in one of the device's ranges, even if it is not allocated. */
 bool sb__sim_is_device_address(const struct sb__sim *sim, const void *ptr);
 /* Frees all memory of the device. */
 void sb__sim_memory_close(struct sb__sim *sim);
@@ -168,20 +168,20 @@ struct sb__sim_stream *sb__sim_stream_add(struct sb__sim *sim);
 void sb__sim_stream_remove(struct sb__sim *sim, struct sb__sim_stream *stream);
 /* Appends `op` and runs the work that the schedule requires. */
 void sb__sim_enqueue(struct sb__sim *sim, struct sb__sim_stream *stream, struct sb__sim_op *op);
-/* Runs the stream up to a ticket, and the work of other streams on which this depends. */
+/* Runs the stream up to a ticket, and the work of other streams on which that work depends. */
 void sb__sim_run(struct sb__sim *sim, struct sb__sim_stream *stream, uint64_t ticket);
 void sb__sim_event_release(struct sb__sim_event *event);
-/* Returns whether work up to `ticket` failed, and writes the reason. Then forgets failures that an
-   event of their thread has reported, and, unless `by_event`, failures of work that the calling
-   thread queued. */
+/* Returns whether work up to `ticket` failed, and writes the reason. Then discards failures that an
+   event of their thread reports, and, unless `by_event`, failures of work that the calling thread
+   queued. */
 bool sb__sim_take_failure(struct sb__sim_stream *stream, uint64_t ticket, bool by_event,
                           char reason[SB__SIM_REASON]);
 
 /* --- faults.c ----------------------------------------------------------------------- */
 
 /* Counts the call and returns the status of the armed fault that is due, or SB_OK. `breaks` is NULL
-   for a call that queues nothing. `*breaks` is set if the fault hits the queued work: with SB_OK
-   the caller queues work that fails later, with DEVICE_LOST the work has lost the device. */
+   for a call that queues nothing. `*breaks` is set if the queued work fails, not the call: if the
+   status is SB_OK, the caller queues work that fails later; DEVICE_LOST means a sticky fault. */
 sb_status sb__sim_enter(struct sb__sim *sim, int32_t op, bool *breaks, sb_error *err);
 /* Returns DEVICE_LOST if the device is lost. */
 sb_status sb__sim_check_lost(const struct sb__sim *sim, sb_error *err);

@@ -1,6 +1,6 @@
-/* Device memory: addresses are allocated from reserved ranges, bytes are in ordinary memory
-   elsewhere, and a table maps the addresses to the bytes. Host-coherent memory has the addresses of
-   its bytes. */
+/* Device memory: addresses are allocated from reserved ranges, which the host cannot access; bytes
+   are in ordinary memory, and a table maps the addresses to the bytes. In host-coherent memory the
+   addresses are those of the bytes. */
 #include "base/checked.h"
 #include "port/pages.h"
 #include "sim/device.h"
@@ -11,7 +11,7 @@
 #define RUBBISH      0xCB
 #define GRANULE      ((size_t)256) /* alignment of addresses, and the gap between blocks */
 #define SEGMENT_SIZE ((size_t)1 << (sizeof(size_t) > 4 ? 32 : 26)) /* more for larger blocks */
-#define ALIGNMENT    ((size_t)64)       /* of the backing of small blocks */
+#define ALIGNMENT    ((size_t)64)       /* the alignment of small backings */
 #define LARGE        ((size_t)16 << 20) /* backings of at least this size are mapped */
 
 void sb__sim_scribble(void *host, size_t bytes) {

@@ -2,12 +2,12 @@
    streams with each other, and every operation orders the two blocking streams (the legacy default
    stream and the library's stream). Failures of queued work: a failed operation fails every event
    recorded after it on its stream, up to and including the next event of the thread that queued the
-   operation, and every synchronisation of the stream. This ends when a wait of that thread, for
-   that event or for the stream, has returned the failure. Waits of other threads cannot consume the
-   report. They return the failure once, from a wait for the stream or for an event; their later
-   waits succeed, and their later events do not report the failure, since the thread that queued the
-   work may have ended. A failed event reports its failure on every wait. If another stream waits
-   for a failed event, the work queued after the wait runs and does not fail. */
+   operation, and every synchronisation of the stream, until a wait of that thread, for that event
+   or for the stream, has returned the failure. Waits of other threads do not end this. They return
+   the failure once, from a wait for the stream or for an event; then their waits succeed, and their
+   events do not report the failure, since the thread that queued the work may have ended. A failed
+   event reports its failure on every wait. If another stream waits for a failed event, the work
+   queued after the wait runs and does not fail. */
 #include "sim/device.h"
 
 #include "base/draw.h"
@@ -273,7 +273,7 @@ bool sb__sim_take_failure(struct sb__sim_stream *stream, uint64_t ticket, bool b
             failure->is_told = true;
             found = true;
         }
-        /* An event that was recorded before the thread's event does not settle the failure. */
+        /* A wait by an event discards only failures that an event of their thread reports. */
         if (covered && (failure->captured || (own && !by_event))) {
             *link = failure->next;
             free(failure);

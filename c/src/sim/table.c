@@ -274,7 +274,7 @@ static sb_status sim_event_wait(void *device, void *event, sb_error *err) {
     return st;
 }
 
-/* The call is not counted, and no fault applies. */
+/* Does not count the call, and cannot be made to fail. */
 static sb_status sim_event_query(void *device, void *event, int32_t *out_done, sb_error *err) {
     struct sb__sim *sim = device;
     const struct sb__sim_event *asked = event;

@@ -9,9 +9,9 @@ struct sb__progress {
     sb_progress to;
     uint64_t done, total;
     uint64_t unreported;  /* bytes since the last report */
-    uint32_t begin;       /* the offset at which walks over the source begin */
-    uint32_t walk, walks; /* the current walk, and the number of walks; if 0, walks do not change
-                             `done` */
+    uint32_t begin;       /* the offset at which a walk, a pass over the source, begins */
+    uint32_t walk, walks; /* the current walk, and the number of walks; if there are none, `done`
+                             is not derived from the offset */
 };
 
 /* Copies the caller's struct, which may be NULL. Fails with INVALID_ARGUMENT (`report` is NULL),

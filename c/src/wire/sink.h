@@ -1,11 +1,11 @@
-/* The target of encoded bytes: memory, a callback (for a file, the library's callback), or a
-   counter. */
+/* The target of encoded bytes: memory, a callback (the caller's, or the library's for a file), or a
+   counter of bytes. */
 #ifndef SB_WIRE_SINK_H
 #define SB_WIRE_SINK_H
 
 #include "wire/wire.h"
 
-/* A callback with a buffer for small pieces. */
+/* A callback, with a buffer that collects small writes. */
 struct sb__outlet {
     sb_sink to;
     size_t used;
@@ -19,7 +19,7 @@ struct sb__sink {
     struct sb__outlet *outlet;
     struct sb__progress *progress; /* NULL: no callback */
     sb_status status;              /* the first failure, after which nothing is written */
-    sb_error *err;                 /* receives that failure, may be NULL */
+    sb_error *err;                 /* [nullable] receives the first failure */
 };
 
 /* Copies the caller's struct. Fails with INVALID_ARGUMENT, UNSUPPORTED or ABI_MISMATCH. */
@@ -33,14 +33,14 @@ struct sb__sink sb__sink_outlet(struct sb__outlet *outlet, const sb_sink *to);
 bool sb__sink_counts(const struct sb__sink *sink);
 void sb__sink_bytes(struct sb__sink *sink, const void *bytes, size_t size);
 void sb__sink_varint(struct sb__sink *sink, uint64_t value);
-/* Returns the size of the tag and length of a field with `size` bytes. */
+/* Returns the size of the tag and the length prefix of a field whose value has `size` bytes. */
 size_t sb__prefix_size(uint32_t field, uint64_t size);
 void sb__sink_prefix(struct sb__sink *sink, uint32_t field, uint64_t size);
 /* Copies bytes [begin, end) of a source; a counter does not read them. Fails if the source or the
    sink fails. */
 sb_status sb__sink_span(struct sb__sink *sink, const struct sb__source *source, uint32_t begin,
                         uint32_t end, sb_error *err);
-/* Writes buffered bytes; returns the first failure of the sink, converted by
+/* Writes the bytes that are still buffered; returns the first failure of the sink, converted by
    sb__callback_failed. */
 sb_status sb__sink_end(struct sb__sink *sink);
 

@@ -44,9 +44,9 @@ sb_status sb__source_read(const struct sb__source *source, uint32_t offset, void
     return st == SB_OK ? SB_OK : sb__callback_failed(st, &reported, "the source", offset, err);
 }
 
-/* Returns whether two stamps belong to the same bytes. A writer may reset mtime, but not ctime.
-   ctime also changes when a name of the file is added or removed, as by a save that replaces the
-   file: the open file then still has the old bytes. */
+/* Returns whether two stamps belong to the same bytes. Compares ctime, because a writer can reset
+   mtime, but not ctime. ctime also changes if the file's number of names changes, for example if a
+   save replaces the file; the open file then still has the old bytes. */
 static bool is_same(const struct sb__stamp *was, const struct sb__stamp *is) {
     return is->version == was->version && (is->changed == was->changed || is->names != was->names);
 }

@@ -1,5 +1,5 @@
-/* The source of bytes: the caller's memory, a mapped file, or callbacks (for a file that is read by
-   pread, the library's callbacks). Safe to read from several threads. */
+/* A source of bytes: the caller's memory, a mapped file, or callbacks (the caller's, or the
+   library's for a file that pread reads). Several threads may read one source. */
 #ifndef SB_WIRE_SOURCE_H
 #define SB_WIRE_SOURCE_H
 
@@ -13,7 +13,7 @@
 /* The size of sb_source in version 0.1. */
 #define SB__SOURCE_FIRST_SIZE (offsetof(sb_source, close) + sizeof(((sb_source *)0)->close))
 
-/* Numbers that change with the bytes; the last two are 0 unless the source is a file. */
+/* Numbers that change if the bytes change; only files have `changed` and `names`, others 0. */
 struct sb__stamp {
     uint64_t version, changed, names;
 };

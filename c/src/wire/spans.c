@@ -1,4 +1,4 @@
-/* A source of several pieces of memory. */
+/* A source whose bytes are in several pieces of memory. */
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/options.h"
@@ -15,7 +15,7 @@ struct piece {
 struct pieces {
     sb_context *context;
     size_t size;  /* the size of this struct with its array */
-    size_t count; /* empty pieces are left out */
+    size_t count; /* without empty pieces */
     size_t end;
     struct piece piece[];
 };

@@ -92,14 +92,14 @@ void sb__reader_init(struct sb__reader *reader, const struct sb__source *source)
 void sb__reader_watch(struct sb__reader *reader, struct sb__progress *progress) {
     reader->progress = progress;
     if (progress)
-        reader->begin = reader->end = 0; /* memory is also read in pieces */
+        reader->begin = reader->end = 0; /* so that memory is read in pieces, too */
 }
 
 static bool in_window(const struct sb__reader *reader, uint32_t offset, size_t size) {
     return offset >= reader->begin && offset <= reader->end && size <= reader->end - offset;
 }
 
-/* Makes `size` bytes at reader->at, inside the source, available in reader->bytes. */
+/* Sets reader->bytes to a window that has the `size` bytes at reader->at. */
 static sb_status fetch(struct sb__reader *reader, uint32_t size, sb_error *err) {
     if (in_window(reader, reader->at, size))
         return SB_OK;
@@ -281,7 +281,7 @@ static sb_status skip_group(struct sb__reader *reader, const struct sb__path *pa
                                      "groups nest deeper than %d", SB__MAX_GROUP_DEPTH);
             open[depth++] = field.number;
         } else if (field.type == SB__WIRE_GROUP_END) {
-            /* The first field began a group.
+            /* `open` is not empty, because the first field began a group.
                NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
             if (field.number != open[depth - 1])
                 return fail_group_end(path, &field, err);

@@ -7,8 +7,8 @@
 #include "wire/progress.h"
 #include "wire/source.h"
 
-/* The size of the read window and of the write buffer. Both are on the stack, whose size io.h
-   limits. Fuzzers use smaller sizes. */
+/* The size of the read window and of the write buffer. Both are on the stack, and io.h documents
+   how much stack calls need. Fuzzers use smaller sizes. */
 #ifndef SB__WINDOW_BYTES
 #define SB__WINDOW_BYTES 4096
 #endif
@@ -34,15 +34,15 @@ const char *sb__field_name(const struct sb__field_name *fields, uint32_t number)
 
 /* The position of the reader, for error messages: "layer[3].blobs[1]". */
 struct sb__path {
-    const struct sb__path *parent; /* NULL: the outermost message, without name and index */
+    const struct sb__path *parent; /* NULL for the outermost message, which has no name */
     const char *name;
     int64_t index;                       /* -1: not repeated */
-    const struct sb__field_name *fields; /* of the message */
+    const struct sb__field_name *fields; /* the names of the message's fields */
 };
 
 struct sb__reader {
     const struct sb__source *source;
-    const unsigned char *bytes; /* [begin, end) of the source */
+    const unsigned char *bytes; /* the window: bytes [begin, end) of the source */
     uint32_t begin, end;
     uint32_t at;
     struct sb__progress *progress; /* of the call; NULL: no callback */
@@ -65,7 +65,7 @@ struct sb__field {
 
    The body of the loop may move the reader. A group is one field, whose contents are checked. */
 void sb__reader_init(struct sb__reader *reader, const struct sb__source *source);
-/* Reports later reads to `progress` (may be NULL), which may cancel them. */
+/* Reports later reads to `progress`, whose callback may cancel them; NULL reports nothing. */
 void sb__reader_watch(struct sb__reader *reader, struct sb__progress *progress);
 sb_status sb__wire_next(struct sb__reader *reader, const struct sb__path *path, uint32_t end,
                         struct sb__field *field, sb_error *err);
@@ -83,7 +83,7 @@ const unsigned char *sb__reader_peek(const struct sb__reader *reader, uint32_t o
 sb_status sb__reader_copy(const struct sb__reader *reader, uint32_t offset, void *dst, size_t size,
                           sb_error *err);
 
-/* Fails with "PATH.FIELD: text at offset N"; field 0: the message itself. */
+/* Fills `err` with "PATH.FIELD: text at offset N", or without FIELD if `field` is 0. */
 sb_status sb__wire_fail(const struct sb__path *path, uint32_t field, sb_status status,
                         uint32_t offset, sb_error *err, const char *format, ...) SB__PRINTF(6, 7);
 

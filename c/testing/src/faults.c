@@ -1,12 +1,12 @@
-/* Functions that plant faults, and that read the device's counters. */
+/* The functions that plant faults and read the counters of calls. */
 #include "device.h"
 
 #include <syncblob/sim.h>
 
 #include <stdbool.h>
 
-/* Appends a fault to the array of armed faults; if `alone`, first disarms all others. Returns false
-   if the array is full. */
+/* Appends a fault to the device's faults; if `alone`, first removes all others. Returns false if
+   there is no space. */
 static bool arm(const struct sb__testing_handle *sim, const sb_sim_fault *fault, bool alone) {
     int32_t count;
     int32_t armed = 0;
@@ -29,7 +29,7 @@ static sb_status plant(sb_context *context, const sb_sim_fault *fault, bool alon
                                 fault->op);
     if (fault->mode < SB_SIM_FAIL_NOW || fault->mode > SB_SIM_FAIL_STICKY ||
         fault->countdown < (alone ? 0 : 1))
-        return sb__testing_fail(err, SB_ERR_INVALID_ARGUMENT, "no call %lld can fail in mode %d",
+        return sb__testing_fail(err, SB_ERR_INVALID_ARGUMENT, "call %lld cannot fail in mode %d",
                                 (long long)fault->countdown, fault->mode);
     sb_status st = sb__testing_lock(context, &sim, err);
     if (st != SB_OK)

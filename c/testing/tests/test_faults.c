@@ -1,5 +1,5 @@
-/* Tests faults of the simulated device. Every operation fails at once, later or permanently; the
-   tests check which threads receive the failure and what state remains. */
+/* Tests faults of the simulated device: each operation is made to fail at once, when it runs later,
+   or by losing the device. The tests check which threads receive the failure, and its effects. */
 #include "sim_fixture.h"
 
 #include <pthread.h>
@@ -13,8 +13,8 @@ struct bench {
     struct fixture f;
     char *x, *y; /* 16 floats each: x holds 3s, y holds 5s */
     char source[BYTES], target[BYTES];
-    void *event; /* recorded on a stream without other work */
-    void *out;   /* the result of the last ALLOC, ALLOC_PINNED or EVENT_RECORD */
+    void *event; /* recorded on another stream, which has no other work */
+    void *out;   /* the result if the last call was ALLOC, ALLOC_PINNED or EVENT_RECORD */
 };
 
 static void fill_floats(char *bytes, float value) {
@@ -142,7 +142,7 @@ TEST(a_call_that_fails_now_has_done_nothing) {
             assert_true(device_holds(&b, b.x, 3));
             assert_true(device_holds(&b, b.y, 5));
             assert_true(holds(b.target, 9));
-            synchronize(&b.f, b.f.own); /* the failed call queued nothing */
+            synchronize(&b.f, b.f.own); /* succeeds, because the failed call queued nothing */
             assert_true(device_holds(&b, b.y, 5));
             assert_ok(call(&b, op, &err)); /* the next call succeeds */
             undo(&b, op);
@@ -172,7 +172,7 @@ TEST(work_that_fails_later_is_not_done) {
                               b.f.table->stream_synchronize(b.f.device, b.f.own, &err));
             }
             assert_int_not_equal(err.device_code, 0);
-            synchronize(&b.f, b.f.own); /* the failure is reported once */
+            synchronize(&b.f, b.f.own); /* succeeds, because the failure was reported */
             bool writes = op == SB_SIM_ZERO || op == SB_SIM_UPLOAD || op == SB_SIM_COPY ||
                           op == SB_SIM_AXPY || op == SB_SIM_SCALE;
             assert_true(device_holds(&b, b.x, 3));
@@ -189,7 +189,7 @@ TEST(work_that_fails_later_is_not_done) {
         }
 }
 
-/* Without the delay, memory could be freed while the work before the wait uses it. */
+/* Otherwise memory could be freed while work for which the stream should have waited uses it. */
 TEST(a_wait_that_fails_later_still_delays_later_work) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++) {
         struct bench b = bench_open(schedules[s]);
@@ -207,8 +207,8 @@ TEST(a_wait_that_fails_later_still_delays_later_work) {
     }
 }
 
-/* A failure is reported by events that are recorded after the failed work, up to the same thread's
-   next event (included), but not by earlier or later events, nor by other streams. */
+/* A failure is reported by the events recorded after the failed work, up to and including the next
+   event of the same thread, but not by earlier or later events or by other streams. */
 TEST(events_report_failures_of_work_before_them) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++) {
         struct bench b = bench_open(schedules[s]);
@@ -232,7 +232,7 @@ TEST(events_report_failures_of_work_before_them) {
         assert_non_null(strstr(err.message, "upload"));
         event_wait(&b.f, after);
         assert_true(device_holds(&b, b.y, 7));
-        synchronize(&b.f, b.f.own); /* the event has already reported the failure */
+        synchronize(&b.f, b.f.own); /* succeeds, because an event has reported the failure */
         synchronize(&b.f, other);
         t->event_destroy(d, before);
         t->event_destroy(d, event);
@@ -273,7 +273,7 @@ static struct other_thread elsewhere(struct bench *b) {
     return other;
 }
 
-/* Another thread's wait between a copy and its event must not swallow the failure. */
+/* If another thread waits between a failed copy and its event, the event must still fail. */
 TEST(another_thread_s_wait_does_not_consume_the_failure) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++)
         for (int by_event = 0; by_event < 2; by_event++) {
@@ -306,9 +306,8 @@ static void *record_elsewhere(void *user) {
     return record(f, f->own);
 }
 
-/* Another thread records an event between a copy and the event of the thread that queued the copy.
-   That thread may see the failure on the other event first; its own event or wait still reports the
-   failure. */
+/* Another thread records an event after a failed copy. If the thread that queued the copy receives
+   the failure from this event first, its own event or wait must still report the failure. */
 TEST(another_thread_s_event_does_not_consume_the_failure) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++)
         for (int by_event = 0; by_event < 2; by_event++) {
@@ -385,7 +384,7 @@ static void *synchronize_around_another(void *user) {
     return NULL;
 }
 
-/* Two threads that wait in turn do not repeat a failure to each other forever. */
+/* If two other threads wait in turn, only the first wait returns the failure. */
 TEST(a_failure_is_reported_once_to_all_other_threads) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++) {
         struct bench b = bench_open(schedules[s]);
@@ -418,7 +417,7 @@ TEST(an_event_does_not_report_failures_of_later_work) {
     bench_close(&b);
 }
 
-/* After another thread has received the failure, the event still reports it. */
+/* An event reports a failure also after another thread has received the failure. */
 TEST(any_thread_can_wait_for_an_event) {
     struct bench b = bench_open(SB_SIM_LAZY);
     fail_call(&b.f, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
@@ -482,7 +481,7 @@ TEST(a_lost_device_stays_lost) {
             assert_status(SB_ERR_DEVICE_LOST, sb_sim_stream_create(b.f.context, &stream, &err));
             assert_status(SB_ERR_DEVICE_LOST,
                           sb_sim_launch(b.f.context, NULL, count_kernel, NULL, &err));
-            assert_true(device_holds(&b, b.x, 3)); /* tests can still read a lost device */
+            assert_true(device_holds(&b, b.x, 3)); /* sb_sim_peek still reads a lost device */
             b.f.table->free(b.f.device, b.x, BYTES, b.f.own);
             assert_status(SB_ERR_DEVICE_FAILURE, sb_sim_peek(b.f.context, b.target, b.x, 1, &err));
             bench_close(&b);
@@ -518,7 +517,7 @@ TEST(queued_work_is_lost_with_the_device) {
     assert_int_equal(kernels_run, 0);
 }
 
-/* After a call has returned DEVICE_LOST, the device does not write host memory. */
+/* Queued downloads must not write host memory after a call has returned DEVICE_LOST. */
 TEST(a_lost_device_does_not_write_host_memory) {
     struct bench b = bench_open(SB_SIM_LAZY);
     char kept[BYTES];

@@ -14,7 +14,7 @@ static const int32_t schedules[] = {SB_SIM_EAGER, SB_SIM_LAZY, SB_SIM_RANDOM};
 
 /* --- memory ---------------------------------------------------------------------- */
 
-/* Returns whether a process that runs `touch(ptr)` dies by a signal. */
+/* Returns whether a child process that calls touch(ptr) is killed by a signal. */
 static bool is_fatal(void (*touch)(volatile char *ptr), void *ptr) {
     int status = 0;
     pid_t child = fork();
@@ -110,8 +110,8 @@ static int open_files(void) {
     return count;
 }
 
-/* Uses several address ranges of 4 GiB; no block spans two ranges. Closing the device frees the
-   ranges and closes the file of rubbish bytes. */
+/* Allocates more than one address range of 4 GiB has; no block spans two ranges. Closing the device
+   frees the ranges and closes the file of rubbish bytes. */
 TEST(closing_the_device_frees_its_memory_and_files) {
     const size_t gib = (size_t)1 << 30, before = process_memory_now().mapped;
     skip_on_32_bits("the addresses cannot express 10 GiB");
@@ -149,7 +149,7 @@ TEST(allocations_never_overlap) {
             assert_true(ends[0] == live[i].mark && ends[1] == live[i].mark);
             f.table->free(f.device, live[i].ptr, live[i].bytes, f.own);
         }
-        /* occasionally so large that address ranges must be reused */
+        /* Some blocks are so large that addresses must be reused. */
         bool large = test_random(&seed) % 32 == 0;
         live[i].bytes = 8 + (size_t)(test_random(&seed) % (large ? most : 5000));
         live[i].ptr = new_memory(&f, live[i].bytes, f.own);
@@ -257,7 +257,7 @@ TEST(bad_pointers_are_device_failures) {
         /* Adjacent, not overlapping. */
         assert_ok(f.table->copy(f.device, good, good + 32, 32, f.own, &err));
         assert_ok(f.table->copy(f.device, good + 32, good, 32, f.own, &err));
-        synchronize(&f, f.own); /* refused calls have queued nothing */
+        synchronize(&f, f.own); /* succeeds, because the failed calls queued nothing */
         fixture_close(&f);
     }
 }
@@ -277,7 +277,7 @@ TEST(work_queued_after_a_free_fails) {
             assert_status(SB_ERR_DEVICE_FAILURE,
                           f.table->stream_synchronize(f.device, f.own, &err));
         assert_non_null(strstr(err.message, "not allocated"));
-        synchronize(&f, f.own); /* reported; no work is left */
+        synchronize(&f, f.own); /* succeeds, because the failure was reported */
         fixture_close(&f);
     }
 }
@@ -298,7 +298,7 @@ static void fill(void *user) {
         memset(p, 0x66, job->bytes);
 }
 
-/* The allocating stream may use the memory at once; another stream must wait first. */
+/* The allocation's stream may use the memory at once; another stream must first wait for it. */
 TEST(memory_belongs_to_its_stream_until_synchronised) {
     char bytes[64] = {1};
     for (int ordered = 0; ordered < 2; ordered++) {
@@ -493,14 +493,14 @@ TEST(a_wait_runs_only_the_lazy_work_that_it_needs) {
     fixture_close(&f);
 }
 
-/* For every pair of queued operations, a missing wait produces wrong bytes. */
+/* If a test omits the wait between two dependent operations, the bytes are always wrong. */
 TEST(a_missing_wait_gives_wrong_bytes) {
     struct fixture f = fixture_open(SB_SIM_LAZY, 0);
     char source[64];
     char target[64];
     char right[64];
     memset(source, 0x11, 64);
-    memset(target, 0x11, 64); /* the same bytes that the download will copy */
+    memset(target, 0x11, 64); /* the result: only rubbish can differ from it */
     memset(right, 0x11, 64);
     char *from = new_memory(&f, 64, f.own);
     char *to = new_memory(&f, 64, f.own);
@@ -549,7 +549,7 @@ static void look(void *user) {
     job->seen = p ? p[5] : -1;
 }
 
-/* Rubbish written to a target does not affect earlier queued work that needs the old bytes. */
+/* A call fills its target with rubbish only after earlier queued work has read the old bytes. */
 TEST(rubbish_is_written_after_earlier_queued_work) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++)
         for (uint64_t seed = 0; seed < 20; seed++) {
@@ -581,8 +581,7 @@ TEST(rubbish_is_written_after_earlier_queued_work) {
         }
 }
 
-/* If earlier queued work may need the target's old bytes, rubbish is written when that work is
-   done. */
+/* The rubbish is written as soon as the earlier work that may need the old bytes is done. */
 TEST(rubbish_is_written_when_earlier_work_is_done) {
     struct fixture f = fixture_open(SB_SIM_LAZY, 0);
     char host[64];
@@ -676,7 +675,7 @@ TEST(a_new_schedule_applies_to_later_work) {
     assert_ok(sb_sim_set_schedule(f.context, SB_SIM_RANDOM, 5, &err));
     for (int i = 0; i < 20; i++)
         f.table->event_destroy(f.device, record(&f, two)); /* runs some queued work */
-    assert_string_equal(trace.order, "");                  /* runs only when other work needs it */
+    assert_string_equal(trace.order, "");                  /* `a` was queued as lazy */
     assert_ok(sb_sim_set_schedule(f.context, SB_SIM_EAGER, 0, &err));
     launch(&f, two, &b);
     assert_string_equal(trace.order, "b");
@@ -761,7 +760,7 @@ TEST(a_destroyed_stream_and_a_closed_device_run_their_work) {
     void *event = record(&f, one);
     assert_ok(sb_sim_stream_destroy(f.context, one, &err));
     assert_string_equal(trace.order, "a");
-    event_wait(&f, event); /* the event outlives its stream */
+    event_wait(&f, event); /* succeeds after its stream was destroyed */
     stream_wait(&f, two, event);
     f.table->event_destroy(f.device, event);
     launch(&f, f.own, &steps[2]);
@@ -874,7 +873,7 @@ TEST(callers_can_allocate_device_memory) {
     fixture_close(&f);
 }
 
-/* Calls every control function on `context`. */
+/* Asserts that every control function returns `expected` for `context`. */
 static void assert_all_refuse(sb_status expected, sb_context *context) {
     int64_t calls[SB_SIM_OP_COUNT];
     sb_stream stream;
@@ -894,8 +893,8 @@ static void assert_all_refuse(sb_status expected, sb_context *context) {
     assert_null(sb_sim_address(context, &byte, 1));
 }
 
-/* Plants three faults, two of which are due at one call, and later two more that are due at one
-   call. The fault that was armed first takes effect. */
+/* Plants three faults, two of which are due at the same call, and later two that are due at the
+   same call. The fault that was planted first takes effect. */
 TEST(several_faults_may_be_armed) {
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
     sb_context *context = f.context;
@@ -937,7 +936,7 @@ TEST(other_contexts_are_refused) {
     sb_context_release(other);
 }
 
-/* A program built for a later version may request counts of operations that this version lacks. */
+/* A program built with a later version's headers may pass an array for more operations. */
 TEST(the_count_of_an_unknown_operation_is_zero) {
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
     int64_t calls[SB_SIM_OP_COUNT + 2];
@@ -970,7 +969,7 @@ TEST(bad_arguments_are_refused) {
     fixture_close(&f);
 }
 
-/* Another library may pass NULL, the legacy stream, which must not be destroyed. */
+/* The device's own streams must not be destroyed: NULL, the legacy stream, and own_stream. */
 TEST(streams_of_the_device_itself_are_not_destroyed) {
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
     const void *table = NULL;
@@ -981,7 +980,7 @@ TEST(streams_of_the_device_itself_are_not_destroyed) {
     sim->lock(device);
     assert_status(SB_ERR_INVALID_ARGUMENT, sim->stream_destroy(device, NULL, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sim->stream_destroy(device, f.own, &err));
-    assert_int_equal(err.device_code, 0); /* nothing has failed on the device */
+    assert_int_equal(err.device_code, 0); /* not a failure of the device */
     sim->unlock(device);
     fixture_close(&f);
 }

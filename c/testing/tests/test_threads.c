@@ -1,4 +1,4 @@
-/* Many threads use one simulated device; ThreadSanitizer checks its shared state. */
+/* Many threads use one simulated device, so that ThreadSanitizer can find data races. */
 #include "sim_fixture.h"
 
 #include <pthread.h>
@@ -49,7 +49,7 @@ static bool round_trip(struct fixture *f, sb_stream stream, float value) {
     return done && values[VALUES - 1] == 2 * value + 1 && sum == (double)(VALUES * (2 * value + 1));
 }
 
-/* Writes and reads the caller's device memory without streams. */
+/* Writes and reads memory of sb_sim_malloc without streams. */
 static bool poke_and_peek(struct fixture *f, uint64_t value) {
     void *ptr = NULL;
     uint64_t found = 0;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* Makes a file named after this process, which has at most one such file at a time. */
+/* Makes a file with the process id in its name; a process has at most one such file at a time. */
 struct scratch_file scratch_file_make(const void *bytes, size_t size) {
     struct scratch_file file = {.fd = -1};
     (void)snprintf(file.path, sizeof file.path, "/tmp/input-%d", (int)getpid());

@@ -1,4 +1,4 @@
-/* Caffe as a contestant: the table that libcaffe_peer.so (caffe.cpp) exports as caffe_peer. */
+/* The functions of Caffe as a contestant: libcaffe_peer.so (caffe.cpp) exports this table. */
 #ifndef SB_BENCH_CAFFE_H
 #define SB_BENCH_CAFFE_H
 
@@ -18,10 +18,10 @@ enum peer_filler {
 };
 
 struct caffe_peer {
-    /* Creates a Blob<float> whose data was written. */
+    /* Creates a Blob<float> and writes its data. */
     void *(*create)(int n, int c, int h, int w);
     void (*destroy)(void *blob);
-    /* Makes the blob work on the caller's memory. */
+    /* Makes the blob use the caller's memory as data and diff. */
     void (*borrow)(void *blob, float *data, float *diff);
 
     /* Each of these functions makes CALLS calls. */
@@ -41,10 +41,10 @@ struct caffe_peer {
 
     /* Returns a new blob, which the caller destroys, and its mutable_cpu_data in `out`. */
     void *(*allocate)(int64_t count, float **out);
-    /* Reads a BlobProto's bytes into a blob (NULL: a new blob). Returns the blob. */
+    /* Reads a BlobProto message into the blob, or into a new blob if NULL. Returns the blob. */
     void *(*load)(void *blob, const void *bytes, size_t size);
     void (*save)(const void *blob, void *buffer, size_t capacity);
-    /* Only parses the bytes into a message, by Google's protobuf. */
+    /* Parses the bytes with Google's protobuf, without a blob. */
     void (*parse)(const void *bytes, size_t size);
     /* Returns the blobs of a model file. */
     void *(*load_net)(const char *path);

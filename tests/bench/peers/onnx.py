@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Compares conversion to ONNX with cp: seconds and peak memory of whole processes.
+"""Compares the conversion to ONNX with cp, by seconds and peak memory of whole processes.
 
     onnx.py SYNCBLOB MODEL PROTOTXT ENVIRONMENTS [--rounds N] [--check]
 
-MODEL and PROTOTXT are a net of 24 MB; the program makes another, a VGG-16 with 528 MiB of random weights. The
-contestants take turns. In memory (tmpfs) the contestants are cp and "syncblob convert". On the disk also cp with
-sync takes part, since convert syncs its file, and, for two rounds, the converters that have an environment in
-ENVIRONMENTS (tests/release/users.sh). All files to read are in the page cache.
+MODEL and PROTOTXT are a net of 24 MB; the program also makes a VGG-16 with 528 MiB of random weights. The
+contestants take turns. In memory (tmpfs) they are cp and "syncblob convert". On the disk they are also cp with sync,
+because convert syncs its file, and for two rounds the converters that have an environment in the folder ENVIRONMENTS
+(tests/release/users.sh). All files that are read are in the page cache.
 """
 
 import argparse
@@ -26,7 +26,7 @@ import nets  # noqa: E402: of that folder
 
 MEMORY = pathlib.Path("/dev/shm")
 PEER_ROUNDS = 2
-# (Goal, limit of --check) of the seconds divided by cp's seconds, and of the peak in MiB.
+# The goal, and the limit with --check, for the seconds divided by cp's, and for the peak memory in MiB.
 GOALS = {"seconds": (1.2, 2.0), "MiB": (16, 24)}
 
 PEERS = {
@@ -80,11 +80,11 @@ def given(model, prototxt):
 
 
 class Failed(Exception):
-    """The error message of a contestant."""
+    """A contestant has failed; the argument is its error message."""
 
 
 def run(command, folder):
-    """Returns the seconds and the peak in MiB. GNU time measures it: a child's peak includes this process's."""
+    """Returns the seconds and the peak in MiB. Uses GNU time, because a child of this process has its peak, too."""
     peak = folder / "peak"
     start = time.perf_counter()
     done = subprocess.run(["/usr/bin/time", "-q", "-o", peak, "-f", "%M", *shlex.split(command)], cwd=folder,

@@ -21,7 +21,7 @@ import tempfile
 import time
 
 ROUNDS = 5
-# (Goal, bound of --check) by contestant. None: not checked, since the ratio depends on the machine.
+# For each contestant, the goal and the bound of --check; None if the ratio depends on the machine.
 FIRST = {"protobuf": (0.08, 0.15), "read": (1.15, None)}
 AGAIN = {"OpenCV": (0.4, 0.5)}
 MEMORY = (1.03, 1.1)
@@ -60,13 +60,13 @@ def message_class(wanted):
 
 
 def judge(what, ratio, goal, bound):
-    """Prints the ratio. Returns whether --check accepts it."""
+    """Prints the ratio. Returns whether it is within the bound of --check."""
     print(f"{what}: {ratio:.3f}, at most {goal}: {'met' if ratio <= goal else 'MISSED'}")
     return bound is None or ratio <= bound
 
 
 def in_turns(works, rounds):
-    """Returns {name: seconds of each round}. Results are freed after the clock has stopped."""
+    """Runs the works in turn. Returns {name: seconds of each round}; the clock stops before results are freed."""
     found = {name: [] for name in works}
     for _ in range(rounds):
         for name, work in works.items():
@@ -80,7 +80,7 @@ def in_turns(works, rounds):
 # --- one blob -------------------------------------------------------------------------------------
 
 def compare_blobs():
-    """Compares operations on one blob, without goals. On small blobs a call itself takes most of the time."""
+    """Compares operations on one large blob, without goals."""
     import numpy
     import syncblob
     print(f"{'one blob':<18}{'MiB':>6}{'syncblob, µs':>14}{'other, µs':>12}{'ratio':>8}")
@@ -107,7 +107,7 @@ def compare_blobs():
 # --- a net ----------------------------------------------------------------------------------------
 
 def by_protobuf(path):
-    """Returns a loader. numpy.fromiter is the fastest way from a repeated field into an array."""
+    """Returns a loader by protobuf, with numpy.fromiter, the fastest copy of a repeated field to an array."""
     import numpy
     Net = message_class("NetParameter")
 
@@ -154,13 +154,13 @@ def loader(name, options):
 
 
 def memory(kind):
-    """Returns this process's resident bytes: VmRSS (all), RssFile (of files), or VmHWM (the peak)."""
+    """Returns resident bytes of this process: VmRSS (all), RssFile (of mapped files) or VmHWM (the peak)."""
     with open("/proc/self/status", encoding="ascii") as status:
         return next(int(line.split()[1]) << 10 for line in status if line.startswith(kind))
 
 
 def measure_first(name, options):
-    """Prints the figures of this process's first load."""
+    """Loads the weights for the first time in this process and prints the measured figures."""
     load = loader(name, options)
     pathlib.Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # resets the peak
     before, code = memory("VmRSS"), memory("RssFile")

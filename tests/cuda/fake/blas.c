@@ -1,5 +1,5 @@
-/* The fake libcublas.so.12 and .so.13, over the fake driver. Scalars are in host memory, as in a
-   handle's default mode. */
+/* The fake libcublas.so.12 and .so.13, over the fake driver. Scalars are read from host memory,
+   which is the default mode of a handle. */
 #include "fake.h"
 
 #include <cublas_v2.h>
@@ -7,7 +7,7 @@
 
 struct cublasContext {
     CUcontext context;
-    uint64_t id; /* of the context: a later context at the same address has another id */
+    uint64_t id; /* the context's id; a later context at the same address has another id */
     CUstream stream;
 };
 
@@ -45,7 +45,7 @@ static void kernel(void *user) {
     void *x = work->x ? device(work->x, work) : NULL;
     void *y = work->y ? device(work->y, work) : NULL;
     if ((work->x && !x) || (work->y && !y))
-        fake_violation("a kernel of cuBLAS works on memory that is not allocated, or not yet");
+        fake_violation("a kernel of cuBLAS uses memory that is not allocated when it runs");
     else if (work->operation == AXPY)
         for (int64_t i = 0; i < work->n; i++)
             put(work, y, i, get(work, y, i) + work->alpha * get(work, x, i));
@@ -92,7 +92,7 @@ FAKE_API cublasStatus_t cublasCreate_v2(cublasHandle_t *handle) {
     return CUBLAS_STATUS_SUCCESS;
 }
 
-/* Waits for the device: by the guide of cuBLAS, cublasDestroy calls cudaDeviceSynchronize. */
+/* Waits for the device, because cublasDestroy calls cudaDeviceSynchronize (cuBLAS guide). */
 FAKE_API cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
     struct fake_blas_call call = fake_blas(__func__);
     if (call.status)

@@ -1,5 +1,5 @@
-/* Compares our declarations of the driver API, of cuBLAS and of NCCL with NVIDIA's headers:
-   compiled, never run. The compiler rejects an incompatible prototype. */
+/* Compares the library's declarations of the driver API, of cuBLAS and of NCCL with NVIDIA's
+   headers. The file is only compiled; the compiler rejects an incompatible prototype. */
 #include "declarations.h"
 
 #include <cublas_v2.h>
@@ -13,8 +13,8 @@
 SB__CUDA_FUNCTIONS(SAME_PROTOTYPE)
 SB__CUBLAS_FUNCTIONS(SAME_PROTOTYPE)
 
-/* The tags of NCCL's structs differ between versions: so the layouts are compared, then the
-   prototypes with NCCL's own structs. */
+/* The tags of NCCL's structs differ between versions. So this compares the structs' layouts, then
+   the prototypes with NCCL's structs in place of the library's. */
 #define SAME_NCCL(ours, theirs)                                                                    \
     _Static_assert(offsetof(sb__nccl_config, ours) == offsetof(ncclConfig_t, theirs), #ours)
 SAME_NCCL(size, size);

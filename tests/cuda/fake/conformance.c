@@ -1,4 +1,4 @@
-/* Runs the conformance test on CUDA: on NVIDIA's driver or the fake one. */
+/* Runs the conformance test on the CUDA backend, with NVIDIA's driver or the fake driver. */
 #include "support.h"
 
 #include "conforming.h"

@@ -1,5 +1,5 @@
-/* The functions that the fake libcuda.so.1 exports besides the driver API: tests choose the fake's
-   behaviour and read its counters. Environment variables set the settings of the same names:
+/* The functions that the fake libcuda.so.1 exports besides the driver API. With them tests choose
+   the fake's behaviour and read its counters. Environment variables set initial settings:
    FAKE_SCHEDULE (eager, lazy, random), FAKE_SEED, FAKE_DEVICES, FAKE_VERSION, FAKE_POOLS,
    FAKE_PEERS, FAKE_INIT, FAKE_MEMORY. */
 #ifndef SB_TESTS_FAKE_H
@@ -16,12 +16,12 @@ enum fake_setting {
     FAKE_SCHEDULE, /* enum fake_schedule */
     FAKE_SEED,
     FAKE_DEVICES,
-    FAKE_VERSION, /* of the driver, for example 13000 */
+    FAKE_VERSION, /* the driver's CUDA version, for example 13000 */
     FAKE_POOLS,   /* whether devices have memory pools */
     FAKE_PEERS,   /* whether devices can access one another's memory */
     FAKE_INIT,    /* the result of cuInit */
-    FAKE_MEMORY,  /* bytes of each device; the same limit holds for pinned memory */
-    FAKE_LOSS,    /* the error with which a call of cuBLAS loses a context, for example 700 */
+    FAKE_MEMORY,  /* the bytes of each device, and the limit of page-locked memory */
+    FAKE_LOSS,    /* the driver's error after a call of cuBLAS lost the context, for example 700 */
     FAKE_SETTINGS
 };
 
@@ -29,40 +29,40 @@ enum fake_schedule { FAKE_EAGER, FAKE_LAZY, FAKE_RANDOM };
 
 FAKE_API void fake_set(enum fake_setting setting, int64_t value);
 
-/* How a chosen call fails. In the modes FAKE_LATE and FAKE_TRANSIENT a call that queues work
-   succeeds, and the work fails when it runs. A call that queues no work succeeds, and a later call
-   fails instead (FAKE_LATE), or it fails at once (FAKE_TRANSIENT). */
+/* How a chosen call fails. In the modes FAKE_LATE and FAKE_TRANSIENT, a call that queues work
+   succeeds, and the work fails when it runs. If the call queues no work, a later call fails instead
+   (FAKE_LATE), or the call itself fails (FAKE_TRANSIENT). */
 enum fake_mode {
     FAKE_NOW,       /* the call fails and does nothing */
     FAKE_LATE,      /* the context is lost when the work runs */
     FAKE_STICKY,    /* the call fails and the context is lost */
-    FAKE_TRANSIENT, /* waits for the work return the failure, and the context stays usable. No
-                       driver does this */
+    FAKE_TRANSIENT, /* a wait for the work returns the failure, and the context remains usable,
+                       unlike with any real driver */
     FAKE_EXIT,      /* the driver shuts down, as at process exit */
     FAKE_ALWAYS     /* as FAKE_NOW, for this call and all later calls until the fault is removed */
 };
 
-/* Makes the `nth` call of `function` (NULL: of any function) from now on fail with `code`; 1 is the
-   next call. The fault is removed when the call has failed, or by a call with `nth` 0. */
+/* Makes the `nth` call of `function`, or of any function if NULL, fail with `code`; 1 is the next
+   call. The fault is removed when the call has failed, or by a fake_fail with `nth` 0. */
 FAKE_API void fake_fail(const char *function, int64_t nth, enum fake_mode mode, unsigned int code);
-/* After fake_fail: makes the `nth` call after the failing call fail in the same way, once. */
+/* After fake_fail, also makes the `nth` call after the failing call fail, in the same way. */
 FAKE_API void fake_fail_again(int64_t nth);
 /* Returns the function of the last call that failed since fake_fail, or NULL. */
 FAKE_API const char *fake_fired(void);
 /* Returns how many calls have failed since fake_fail. */
 FAKE_API int fake_failures(void);
-/* Runs hook(user) before the next call of `function`, as if on another thread. */
+/* Calls hook(user) at the next call of `function`, to simulate calls of another thread. */
 FAKE_API void fake_before(const char *function, void (*hook)(void *user), void *user);
 
-/* Returns how often `function` was called; NULL: all functions. */
+/* Returns the number of calls of `function`, or of all functions if NULL. */
 FAKE_API int64_t fake_calls(const char *function);
 
-/* Live objects and memory of the whole process. */
+/* The numbers of live objects, and the memory, of the whole process. */
 struct fake_live {
     int64_t blocks, pinned, pools, streams, events, retained, handles, modules;
     size_t device_bytes, pinned_bytes;
-    size_t mapped_bytes; /* device memory that is allocated, or kept by pools */
-    int64_t unmapped;    /* how often a wait or a trim unmapped a chunk of a pool */
+    size_t mapped_bytes; /* device memory that is allocated, or that pools keep after a free */
+    int64_t unmapped;    /* how many chunks of pools a wait or a trim has unmapped */
 };
 FAKE_API struct fake_live fake_live(void);
 /* Returns the number of contexts on this thread's stack. */
@@ -74,41 +74,41 @@ FAKE_API void fake_forgive(void);
 
 /* Queues kernel(user) on a stream of the current context. Any thread that waits may run it. */
 FAKE_API CUresult fake_launch(CUstream stream, void (*kernel)(void *user), void *user);
-/* Returns the host memory behind [ptr, ptr + bytes) of a device; NULL if the range is not
-   allocated, or its allocation has not run. Kernels and tests call this. */
+/* For kernels and tests: returns the host memory behind [ptr, ptr + bytes) of a device, or NULL if
+   the range is not allocated, or its queued allocation has not run. */
 FAKE_API void *fake_address(CUdeviceptr ptr, size_t bytes);
-/* Returns whether the handle is a live stream. */
+/* Returns whether the handle is that of a live stream. */
 FAKE_API int fake_knows(CUstream stream);
 /* Runs all work that is queued in any context. */
 FAKE_API void fake_drain(void);
-/* cuCtxCreate as in CUDA 12, which the driver still exports. The header of CUDA 13 declares a newer
-   version. */
+/* cuCtxCreate of CUDA 12, which drivers for CUDA 13 still export, but whose header declares only a
+   newer version. */
 FAKE_API CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device);
 
-/* Makes a lost context usable again; the context must have no users. No driver can do this. */
+/* Makes a lost context usable again, which no real driver can. The context must have no users. */
 FAKE_API void fake_revive(CUcontext context);
-/* Ends the loss of contexts and the shutdown, and forgets all live objects and this thread's stack
-   of contexts, since the next test needs a device. No driver can do this. */
+/* Resets the fake driver for the next test: no context is lost, the driver is not shut down, and no
+   objects are live; this thread's stack of contexts is empty. */
 FAKE_API void fake_heal(void);
 
 /* The lock of the fake driver, which is recursive. */
 FAKE_API int fake_lock(void);
 FAKE_API void fake_unlock(const int *held); /* may be NULL */
-/* Holds the lock for the rest of a block. */
+/* Holds the lock until the end of the enclosing block. */
 #define FAKE_LOCKED __attribute__((cleanup(fake_unlock), unused)) const int held = fake_lock()
 
 /* --- for the fake NCCL ----------------------------------------------------------------- */
 
-/* Queues a kernel that uses [ptr, ptr + bytes) and is done once passes(user) returns true. The fake
-   driver calls passes(user) repeatedly, under its lock, after earlier work of the stream. */
+/* Queues a gate: a kernel that uses [ptr, ptr + bytes) and is done once passes(user) returns true.
+   After earlier work of the stream, the fake driver calls passes(user), with its lock held. */
 FAKE_API CUresult fake_gate(CUcontext context, CUstream stream, bool (*passes)(void *user),
                             void *user, CUdeviceptr ptr, size_t bytes);
 /* Reserves a stream, or ends the reservation. Work on a reserved stream is a violation. */
 FAKE_API void fake_reserve(CUcontext context, CUstream stream, bool reserved);
 /* Returns whether [ptr, ptr + bytes) is allocated memory of the device. */
 FAKE_API bool fake_is_memory_of(CUcontext context, CUdeviceptr ptr, size_t bytes);
-/* Returns whether kernels of the context may store to [ptr, ptr + bytes), provided that peers have
-   access to one another's memory of cuMemAlloc. */
+/* Returns whether kernels of the context may store to [ptr, ptr + bytes). Assumes that the devices
+   have enabled access to one another's memory from cuMemAlloc. */
 FAKE_API bool fake_may_store(CUcontext context, CUdeviceptr ptr, size_t bytes);
 FAKE_API int64_t fake_get(enum fake_setting setting);
 
@@ -118,15 +118,15 @@ struct fake_blas_call {
     unsigned int status; /* 0: the call continues */
     CUcontext context;
 };
-/* Counts a call of cuBLAS. fake_fail can make it fail like a call of the driver, with a
-   cublasStatus_t as `code`. */
+/* Begins and counts a call of a library. fake_fail can make it fail as a call of the driver, for
+   cuBLAS with a cublasStatus_t as `code`. */
 FAKE_API struct fake_blas_call fake_blas(const char *function);
-/* Does the same as fake_launch, in `context`. `user` comes from malloc and is freed with the
-   kernel. */
+/* As fake_launch, but in `context`. `user` must be from malloc, and is freed after the kernel has
+   run. */
 FAKE_API CUresult fake_blas_run(CUcontext context, CUstream stream, void (*kernel)(void *user),
                                 void *user);
-/* Loads the kernel of a function if the context has not loaded it. The kernel takes device memory
-   until its module or the context ends. */
+/* Loads the kernel of a function, unless the context has loaded it. The kernel uses device memory
+   until its module is unloaded or the context ends. */
 #define FAKE_KERNEL_BYTES ((size_t)65536)
 FAKE_API CUresult fake_load_kernel(CUcontext context, const char *function);
 /* Waits for the context as cudaDeviceSynchronize does, which invalidates the context's captures. */

@@ -1,5 +1,5 @@
-/* The functions that the fake libnccl.so.2 exports besides NCCL's. fake_fail makes calls of NCCL
-   fail, with a ncclResult_t as the code. */
+/* The functions that the fake libnccl.so.2 exports besides NCCL's. fake_fail can make calls of NCCL
+   fail, with an ncclResult_t as `code`. */
 #ifndef SB_TESTS_FAKE_NCCL_H
 #define SB_TESTS_FAKE_NCCL_H
 
@@ -7,8 +7,8 @@
 
 #include <nccl.h>
 
-/* Makes the `nth` operation of this rank from now on, in any communicator, run forever. Unless
-   `code` is ncclSuccess, ncclCommGetAsyncError soon returns `code`. A call with `nth` 0 removes the
+/* Makes the `nth` operation from now on of this rank, in any communicator, run forever. If `code`
+   is not ncclSuccess, ncclCommGetAsyncError then reports `code`. A call with `nth` 0 removes the
    fault. */
 FAKE_API void fake_nccl_fail(int rank, int64_t nth, ncclResult_t code);
 /* Returns the number of communicators that are neither destroyed nor aborted. */

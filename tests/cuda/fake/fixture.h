@@ -1,5 +1,5 @@
-/* A context on the fake driver. When it closes, no object of the driver may be live, no rule
-   broken, and no context current. */
+/* A fixture with a context on the fake driver. When the fixture is closed, no object of the driver
+   may be live, no rule may have been broken, and no context may be current. */
 #ifndef SB_TESTS_FAKE_FIXTURE_H
 #define SB_TESTS_FAKE_FIXTURE_H
 
@@ -10,21 +10,21 @@
 
 struct stage {
     struct rig rig;
-    sb_context *context; /* the rig's */
-    CUcontext primary;   /* device 0's */
+    sb_context *context; /* the context of the rig */
+    CUcontext primary;   /* the primary context of device 0 */
 };
 
-/* Opens a stage on "cuda:0", where no kernel is loaded. */
+/* Opens a stage on "cuda:0", on which no kernel has been loaded. */
 void stage_open(struct stage *stage);
-/* Opens a stage on a driver with pools or without, and with `flags` of SB_CONTEXT_*. */
+/* Opens a stage on a driver that has or lacks pools; `flags` are those of the context. */
 void stage_open_on(struct stage *stage, bool pools, uint32_t flags);
-/* Closes the stage, and restores the driver: pools, 16 GiB, no faults. Forgets the objects of a
-   lost device. */
+/* Closes the stage, and restores the driver's settings: pools, 16 GiB, no faults. If the device is
+   lost, discards its objects. */
 void stage_close(struct stage *stage);
 void stage_reopen(struct stage *stage, bool pools, uint32_t flags);
-/* Closes a stage whose objects cannot be freed. */
+/* Closes a stage whose driver objects cannot be freed. */
 void stage_abandon(struct stage *stage);
-/* Creates a context; the call may fail. */
+/* Creates a context, which may fail. */
 sb_status cuda_context(const char *device, sb_context **out, sb_error *err);
 /* Creates a context on "cuda:0" and releases it. */
 sb_status cuda_come_and_go(sb_error *err);
@@ -38,14 +38,14 @@ void limit_memory(size_t more);
 sb_context *another_context(const char *device);
 /* Creates a stream in device 0's primary context. */
 CUstream stage_stream(struct stage *stage, unsigned int flags);
-/* Creates a memory filled with `fill` on the host, without a copy at the device. */
+/* Creates a memory whose bytes, all `fill`, are only on the host. */
 sb_mem *host_mem(sb_context *context, size_t bytes, int fill);
-/* Creates a memory with its head at the device and unspecified bytes. */
+/* Creates a memory whose bytes, of unspecified values, are only on the device. */
 sb_mem *device_mem(sb_context *context, size_t bytes);
 
-/* Asserts that nothing is live, no rule was broken and no context is current. */
+/* Asserts that no object of the driver is live, no rule was broken and no context is current. */
 void assert_untouched(void);
-/* Returns whether the message names the driver's function, without its version suffix. */
+/* Returns whether the message contains the name of the driver's function, without "_v2". */
 bool names(const sb_error *err, const char *function);
 
 #endif

@@ -1,7 +1,7 @@
-/* The fake libnccl.so.2, over the fake driver: communicators whose calls do not block. Unless the
-   schedule is eager, a call stays in progress until the program has called ncclCommGetAsyncError a
-   few times; only then is the call's kernel queued on the stream. A kernel ends when the kernels of
-   all ranks have begun. */
+/* The fake libnccl.so.2, over the fake driver. Calls do not block. Unless the schedule is eager, a
+   call remains in progress until the program has called ncclCommGetAsyncError a few times; then the
+   call's kernel is queued on the stream. A kernel is done once the kernels of all ranks have
+   begun. */
 #include "fake_nccl.h"
 #include "halves.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define MAX_RANKS 8
-#define ID_BYTE   0x5A /* fills the rest of an identifier */
+#define ID_BYTE   0x5A /* the value of the bytes of an identifier after its number */
 
 enum kind { REDUCE, BROADCAST };
 
@@ -25,7 +25,7 @@ struct part {
     ncclDataType_t type;
     size_t count;
     CUdeviceptr ptr;
-    char *bytes; /* the host memory behind ptr, while the operation is carried out */
+    char *bytes; /* the host memory behind `ptr`, set in carry_out */
     CUstream stream;
     bool begun, done, stuck;
 };
@@ -45,9 +45,9 @@ struct ncclComm {
     pthread_t maker;
     uint64_t operations;
     struct part *parts;   /* newest first */
-    struct part *posting; /* not on the stream yet */
+    struct part *posting; /* the operation that is not yet on the stream, or NULL */
     ncclResult_t error;
-    int delay; /* how many more calls return ncclInProgress */
+    int delay; /* how many calls of ncclCommGetAsyncError will still report ncclInProgress */
     bool is_alive, finalizes;
 };
 
@@ -97,11 +97,11 @@ static CUcontext now_current(void) {
     return context;
 }
 
-/* Requires a current device: without one, NCCL makes a context current on the thread and leaves it
-   there. */
+/* Reports a violation if no device is current: NCCL would then make a context current on the
+   thread, and not restore the old state. */
 static void need_device(const char *function) {
     if (!now_current())
-        fake_violation("%s while no device is current", function);
+        fake_violation("%s is called while no device is current", function);
 }
 
 /* --- what an operation does ---------------------------------------------------------------- */
@@ -160,15 +160,15 @@ static void put(const struct part *part, size_t i, double value) {
         ((double *)(void *)at)[i] = value;
     else if (part->type == ncclFloat32)
         ((float *)(void *)at)[i] = (float)value;
-    else if (half_type(part->type)) /* exact, because the sums of the tests' values are exact */
+    else if (half_type(part->type)) /* does not round, because the tests' sums are exact */
         ((uint16_t *)(void *)at)[i] = half_of(half_type(part->type), value);
     else
         ((unsigned char *)at)[i] = (unsigned char)value;
 }
 
-/* Checks that the kernels may store to the buffers of the other ranks. NCCL up to 2.22 stores
-   directly into buffers of other ranks of the same process, whose devices are peers: v2.18.3,
-   transport/p2p.cc, p2pSendSetup; device/prims_simple.h, setDataPtrs. */
+/* Checks that each rank's device has access to the buffers of the other ranks. NCCL up to 2.22
+   stores directly to the buffers of ranks in the same process whose devices are peers (v2.18.3,
+   transport/p2p.cc, p2pSendSetup; device/prims_simple.h, setDataPtrs). */
 static void check_access(struct part *const *parts, int size, size_t bytes) {
     for (int r = 0; r < size && fake_get(FAKE_PEERS); r++)
         for (int other = 0; other < size; other++)
@@ -184,7 +184,7 @@ static void carry_out(struct part *const *parts, int size) {
     for (int r = 0; r < size; r++) {
         parts[r]->bytes = fake_address(parts[r]->ptr, bytes);
         if (!parts[r]->bytes) {
-            fake_violation("rank %d: %zu bytes at %p are not allocated, or not yet", r, bytes,
+            fake_violation("rank %d: %zu bytes at %p are not allocated at this time", r, bytes,
                            (void *)(uintptr_t)parts[r]->ptr);
             return;
         }
@@ -198,7 +198,7 @@ static void carry_out(struct part *const *parts, int size) {
     }
 }
 
-/* Returns whether two ranks make equal calls. In NCCL unequal calls hang or return garbage. */
+/* Returns whether two ranks have made equal calls. In NCCL, others hang or return garbage. */
 static bool agree(const struct part *a, const struct part *b) {
     const bool equal = a->kind == b->kind && a->op == b->op && a->root == b->root &&
                        a->type == b->type && a->count == b->count;
@@ -207,7 +207,7 @@ static bool agree(const struct part *a, const struct part *b) {
     return equal;
 }
 
-/* Returns whether a kernel is done. The kernel of an aborted rank is done, and writes garbage. */
+/* Returns whether a kernel is done, which the kernels of an aborted rank are. */
 static bool passes(void *user) {
     struct part *part = user, *parts[MAX_RANKS];
     const struct group *group = part->comm->group;
@@ -262,7 +262,7 @@ static ncclResult_t progress(ncclComm_t comm) {
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *out) {
     BEGIN;
     if (depth > 0)
-        fake_violation("ncclCommGetAsyncError inside of a group, so the call stays in progress");
+        fake_violation("ncclCommGetAsyncError is called in a group, where no call can end");
     if (!is_known(comm, __func__))
         return ncclInvalidArgument;
     *out = progress(comm);
@@ -299,7 +299,7 @@ static struct group *find_group(const ncclUniqueId *id, int size) {
     memset(&whole, ID_BYTE, sizeof whole);
     memcpy(whole.internal, &number, sizeof number);
     if (number == 0 || number > last_id || memcmp(&whole, id, sizeof whole) != 0)
-        fake_violation("an identifier that ncclGetUniqueId has not made");
+        fake_violation("the identifier is not from ncclGetUniqueId");
     for (struct group *group = groups; group; group = group->next)
         if (group->id == number && group->size == size && group->joined < size)
             return group;
@@ -379,20 +379,20 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
     if (!is_known(comm, __func__))
         return ncclInvalidArgument;
     if (!comm->finalizes || progress(comm) != ncclSuccess)
-        fake_violation("ncclCommDestroy before ncclCommFinalize was done, which may wait");
-    comm->group->finalized--; /* the rank now counts in `left` */
+        fake_violation("ncclCommDestroy is called before ncclCommFinalize is done, and may wait");
+    comm->group->finalized--; /* from here on the rank counts in `left` */
     end(comm);
     return ncclSuccess;
 }
 
-/* Aborts a rank; its kernels leave garbage in the buffers. */
+/* Aborts a rank. Its kernels are then done, and its buffers may have any values. */
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
     FAKE_LOCKED;
     const struct fake_blas_call begun = fake_blas(__func__);
     need_device(__func__);
     if (!is_known(comm, __func__))
         return ncclInvalidArgument;
-    comm->group->finalized -= comm->finalizes; /* even if the call fails: users do not retry it */
+    comm->group->finalized -= comm->finalizes; /* also if the call fails, as callers do not retry */
     end(comm);
     return (ncclResult_t)begun.status;
 }
@@ -404,9 +404,9 @@ static ncclResult_t check_call(ncclComm_t comm, const struct part *part, const c
     if (!is_known(comm, function))
         return ncclInvalidArgument;
     if (comm->posting || comm->delay || comm->finalizes || comm->group->joined < comm->group->size)
-        fake_violation("%s while an earlier call is in progress", function);
+        fake_violation("%s is called while an earlier call is in progress", function);
     if (now_current() != comm->context)
-        fake_violation("%s while another device is current", function);
+        fake_violation("%s is called while another device is current", function);
     if (!fake_knows(part->stream))
         fake_violation("%s on a handle that is not a stream", function);
     if (!fake_is_memory_of(comm->context, part->ptr, bytes))
@@ -414,8 +414,8 @@ static ncclResult_t check_call(ncclComm_t comm, const struct part *part, const c
     return comm->error;
 }
 
-/* Queues an operation. By NCCL's guide (ncclCommGetAsyncError) users may not issue work to the
-   stream until the state is ncclSuccess. */
+/* Begins an operation, and reserves its stream: by NCCL's guide (ncclCommGetAsyncError), programs
+   must not queue work there until the state is ncclSuccess. */
 static ncclResult_t queue(ncclComm_t comm, const struct part *wanted, const char *function) {
     BEGIN_AS(function);
     const ncclResult_t result = check_call(comm, wanted, function);

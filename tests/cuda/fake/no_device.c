@@ -1,4 +1,4 @@
-/* Opens "cuda:0" under AddressSanitizer, with NVIDIA's driver but without a device. */
+/* Opens "cuda:0" under AddressSanitizer on a machine with NVIDIA's driver, but without a device. */
 #include <syncblob/syncblob.h>
 
 #include <stdio.h>
@@ -8,7 +8,7 @@ int main(void) {
     sb_context *context = NULL;
     sb_error err;
     options.device = "cuda:0";
-    for (int i = 0; i < 2; i++) { /* the second call loads the driver again */
+    for (int i = 0; i < 2; i++) { /* the second call must load the driver again */
         sb_status st = sb_context_create(&options, &context, &err);
         if (st == SB_OK) {
             sb_context_release(context);

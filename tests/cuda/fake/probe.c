@@ -1,6 +1,6 @@
-/* Runs the rows of contract.tsv on libcuda.so.1 and libnccl.so.2: the fakes, or NVIDIA's with a
-   device. The program fails if a row has a different result, if no code here tests a row, or if
-   code here tests an id without a row. */
+/* Tests the rows of contract.tsv on libcuda.so.1 and libnccl.so.2, which are the fakes, or NVIDIA's
+   on a machine with a device. Fails if the result differs from the row, if a row has no test here,
+   or if a test here has no row. */
 #include "probe.h"
 
 #include <dlfcn.h>
@@ -33,7 +33,7 @@ void (*look_up(void *library, const char *name))(void) {
 
 static const char *running; /* the row that runs */
 
-/* Skips a row that does not apply to this machine. */
+/* Reports that the row is skipped, because this machine cannot test it. */
 static bool skip(const char *why) {
     printf("skipped: %s: %s\n", why, running);
     return true;
@@ -89,7 +89,7 @@ ROW(device_past_end) {
            IS(CU(cuDeviceGet)(&none, count), CUDA_ERROR_INVALID_DEVICE);
 }
 
-/* The parent has initialised CUDA, as another library may. */
+/* The parent process has initialised CUDA, possibly in another library. */
 ROW(init_after_fork) {
     int how = -1;
     pid_t child = fork();
@@ -157,8 +157,8 @@ ROW(pool_destroyed) {
            OK(CU(cuStreamSynchronize)(NULL));
 }
 
-/* Returns whether another device has the expected access to a pool: by default or, if `given`,
-   after the access was set. */
+/* Returns whether another device has the expected access to a pool, by default or, if `given`,
+   after a call of cuMemPoolSetAccess. */
 static bool has_access(bool given, CUmemAccess_flags expected) {
     CUmemAccessDesc access = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_MAX;
@@ -188,7 +188,7 @@ static uint64_t reserved(CUmemoryPool pool) {
     return bytes;
 }
 
-/* Creates a pool with one block in use and one freed block. */
+/* Creates a pool with a block in use, and a block that was freed. */
 static bool half_freed(CUmemoryPool *pool, CUdeviceptr *used, uint64_t threshold) {
     CUdeviceptr freed;
     *pool = make_pool();
@@ -224,7 +224,7 @@ ROW(pool_trim) {
     return give_back(pool, used) && right;
 }
 
-/* Trims without a wait, after a query has reported that the stream's work is done. */
+/* A trim unmaps freed memory after a query of the stream has succeeded, without a wait. */
 ROW(pool_trim_seen) {
     CUmemoryPool pool = make_pool();
     CUstream s = make_stream(CU_STREAM_NON_BLOCKING);
@@ -335,7 +335,7 @@ static bool has_range(CUdeviceptr ptr) {
 HOLDS(range_device, in_plain(has_range))
 HOLDS(range_pool, in_pool(has_range))
 
-/* Reserved addresses of three pages, two of which are mapped. */
+/* Three pages of reserved addresses, of which two are mapped. */
 struct mapped {
     CUdeviceptr ptr;
     size_t page;
@@ -418,13 +418,13 @@ static void nap(void *user) {
     (void)usleep(20000);
 }
 
-/* Delays later work on the stream. */
+/* Queues a function that delays later work of the stream. */
 static bool hold(CUstream s) {
     return OK(CU(cuLaunchHostFunc)(s, nap, NULL));
 }
 
-/* Uploads after a delay on the stream `first` and downloads on `second`. An event on `recorded`, or
-   the rules of the legacy default stream, must order the download after the upload. */
+/* Queues a delay and an upload on the stream `first`, and a download on `second`. An event recorded
+   on `recorded`, or the rules of the legacy default stream, must make the download wait. */
 static bool round_trip(CUstream first, CUstream recorded, CUstream second, bool by_event,
                        bool destroyed_early) {
     CUdeviceptr ptr;
@@ -504,7 +504,7 @@ static bool is_capturing(CUstream s, CUstreamCaptureStatus expected) {
     return OK(CU(cuStreamIsCapturing)(s, &status)) && status == expected;
 }
 
-/* Skips drivers for CUDA before 12.4, which have no green contexts. */
+/* Is skipped on drivers for CUDA before 12.4, which have no green contexts. */
 ROW(green_context) {
     CUdevResource resource;
     CUdevResourceDesc description;
@@ -582,7 +582,7 @@ ROW(alloc_in_capture) {
     return !end_capture(s) && right;
 }
 
-/* Makes the call while this thread captures a stream, in the relaxed capture mode. */
+/* Makes the call in the relaxed capture mode while this thread captures a stream. */
 static bool is_relaxed(bool (*call)(void)) {
     CUstream s = captured(CU_STREAM_NON_BLOCKING);
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -598,7 +598,7 @@ static bool alloc_and_free(void) {
 
 HOLDS(alloc_relaxed, is_relaxed(alloc_and_free))
 
-/* Uses the last device, whose context may not exist yet. */
+/* Uses the last device, so that the call probably creates the device's primary context. */
 static bool retain_and_release(void) {
     CUcontext context;
     int count = 0;
@@ -676,7 +676,7 @@ static bool unload(CUmodule module, CUdeviceptr ptr) {
     return OK(CU(cuMemFree)(ptr)) && OK(CU(cuModuleUnload)(module));
 }
 
-/* Launches the kernel, which copies one double from the start of some memory to its middle. */
+/* Launches the kernel, which copies a double from the start of a block of memory to its middle. */
 static bool launch(unsigned int blocks, bool spoils_parameters, CUresult expected, CUstream s) {
     CUmodule module;
     CUfunction move;
@@ -707,8 +707,8 @@ HOLDS(launch_order, launch_on_stream(1, false, CUDA_SUCCESS))
 HOLDS(launch_parameters, launch_on_stream(1, true, CUDA_SUCCESS))
 HOLDS(launch_nothing, launch_on_stream(0, false, CUDA_ERROR_INVALID_VALUE))
 
-/* Launches a kernel while this thread captures another stream: a loaded kernel in the normal mode,
-   or the first launch of a kernel in the relaxed mode. */
+/* Launches a kernel while this thread captures another stream: in the normal mode after an earlier
+   launch or, if `first`, for the first time, in the relaxed mode. */
 static bool launch_while_capturing(bool first) {
     CUmodule module;
     CUfunction move;
@@ -788,7 +788,7 @@ static void check_row(char *line) {
     while (count == 5 && row && strcmp(row->id, fields[0]) != 0)
         row = row->next;
     if (count != 5 || !row) {
-        failed += printf("not five fields, or without code: %s\n", line) > 0;
+        failed += printf("the line has no five fields, or no test: %s\n", line) > 0;
         return;
     }
     row->listed = true;
@@ -816,7 +816,7 @@ int main(int argc, char **argv) {
     int count = 0;
     FILE *table = argc == 2 ? fopen(argv[1], "re") : NULL;
     if (!table || !fgets(line, sizeof line, table) || !open_driver()) {
-        fprintf(stderr, "usage: probe contract.tsv, with a driver and a device\n");
+        fprintf(stderr, "usage: probe contract.tsv (needs a driver and a device)\n");
         return 2;
     }
     nccl = dlopen("libnccl.so.2", RTLD_NOW);

@@ -6,8 +6,8 @@
  * The host cannot access the device's memory (a read or write of a device pointer faults). A
  * schedule decides when streams run. The target of a queued copy holds garbage until the copy has
  * run. Every call can be made to fail. To open the device, set `device` of sb_context_options to
- * "sim:N"; each context has a separate device. NO_DEVICE means that the context is host-only,
- * UNSUPPORTED that it has another device, FORKED that the caller is a forked child.
+ * "sim:N"; each context has a separate device. The functions below fail with NO_DEVICE if the
+ * context is host-only, UNSUPPORTED if it has another device, and FORKED in a forked child.
  */
 #ifndef SYNCBLOB_SIM_H
 #define SYNCBLOB_SIM_H
@@ -23,8 +23,8 @@ SB_BEGIN_DECLS
 SB_API SB_MUST_CHECK sb_status sb_sim_set_schedule(sb_context *context, sb_sim_schedule schedule,
                                                    uint64_t seed, sb_error *err);
 
-/** Plants a fault: the `nth` call of `op` from now on (1 is the next) fails in `mode`, once.
- *  Disarms all earlier faults; with nth 0 the call only disarms.
+/** Plants a fault: the `nth` call of `op` from now on (1 is the next) fails in `mode`, once. First
+ *  removes all faults that were planted earlier; if `nth` is 0, only removes them.
  *  @param op SB_SIM_ANY to SB_SIM_SUMSQ
  *  @param mode SB_SIM_FAIL_*
  *  Errors: INVALID_ARGUMENT (unknown operation, nth below 0, unknown mode), NO_DEVICE, UNSUPPORTED,
@@ -32,25 +32,24 @@ SB_API SB_MUST_CHECK sb_status sb_sim_set_schedule(sb_context *context, sb_sim_s
 SB_API SB_MUST_CHECK sb_status sb_sim_fail(sb_context *context, sb_sim_op op, int64_t nth,
                                            sb_sim_failure mode, sb_error *err);
 
-/** Arms an additional fault, at most 16 in all, for tests of several failures at once. Each fault
- *  counts separately; if two faults are due at one call, the one that was armed first takes effect.
+/** Plants a fault and keeps the earlier ones, for tests of several failures; at most 16 faults are
+ *  planted at a time. Each fault counts calls separately. If two faults are due at one call, the
+ *  fault that was planted first takes effect.
  *  @param op SB_SIM_ANY to SB_SIM_SUMSQ
- *  @param nth 1 is the next call
  *  @param mode SB_SIM_FAIL_*
- *  Errors: as sb_sim_fail, OVER_LIMIT (16 are armed). */
+ *  Errors: as sb_sim_fail, OVER_LIMIT (16 faults are planted). */
 SB_API SB_MUST_CHECK sb_status sb_sim_fail_also(sb_context *context, sb_sim_op op, int64_t nth,
                                                 sb_sim_failure mode, sb_error *err);
 
 /** Reads the number of calls of each slot, indexed by SB_SIM_*, since the context was created.
- *  @param out [borrowed] `count` numbers
- *  @param count SB_SIM_OP_COUNT of the caller, not negative; the number for an unknown operation is
- *      0
+ *  @param out [borrowed] `count` numbers; 0 for operations that this version does not have
+ *  @param count the length of `out`, not negative: SB_SIM_OP_COUNT as the caller was compiled
  *  Errors: INVALID_ARGUMENT (a negative count), NO_DEVICE, UNSUPPORTED, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_sim_calls(const sb_context *context, int64_t *out, int32_t count,
                                             sb_error *err);
 
 /** Creates a stream that is not ordered with the default stream.
- *  @param out [owned] sb_sim_stream_destroy
+ *  @param out [owned] destroy the stream with sb_sim_stream_destroy
  *  Errors: NO_DEVICE, UNSUPPORTED, FORKED, DEVICE_LOST, OUT_OF_MEMORY. */
 SB_API SB_MUST_CHECK sb_status sb_sim_stream_create(sb_context *context, sb_stream *out,
                                                     sb_error *err);
@@ -75,12 +74,12 @@ SB_API SB_MUST_CHECK sb_status sb_sim_launch(sb_context *context, sb_stream stre
 
 /** Returns the host memory behind a device pointer, for kernels; NULL if [ptr, ptr + bytes) is not
  *  memory of the device, or if the context has no simulated device or was created before a fork.
- *  @param ptr [borrowed] of the device
- *  @return [borrowed] as long as the memory is allocated */
+ *  @param ptr [borrowed] a device pointer
+ *  @return [borrowed] valid as long as the memory is allocated */
 SB_API void *sb_sim_address(const sb_context *context, const void *ptr, size_t bytes);
 
-/** Allocates device memory that the caller can lend with sb_mem_set_gpu.
- *  @param out [owned] sb_sim_free
+/** Allocates device memory, which the caller can pass to sb_mem_set_gpu.
+ *  @param out [owned] free the memory with sb_sim_free
  *  Errors: NO_DEVICE, UNSUPPORTED, FORKED, DEVICE_LOST, OUT_OF_MEMORY. */
 SB_API SB_MUST_CHECK sb_status sb_sim_malloc(sb_context *context, size_t bytes, void **out,
                                              sb_error *err);
@@ -90,17 +89,17 @@ SB_API SB_MUST_CHECK sb_status sb_sim_malloc(sb_context *context, size_t bytes, 
  *  Errors: NO_DEVICE, UNSUPPORTED, FORKED, DEVICE_FAILURE (not memory of sb_sim_malloc). */
 SB_API SB_MUST_CHECK sb_status sb_sim_free(sb_context *context, void *ptr, sb_error *err);
 
-/** Copies device memory to the host at once, bypassing streams and counters: for assertions in
- *  tests.
- *  @param dst [borrowed] `bytes` bytes of the host
- *  @param src [borrowed] `bytes` bytes of the device
+/** Copies device memory to the host at once, without a stream and without counting a call, for
+ *  assertions in tests.
+ *  @param dst [borrowed] `bytes` bytes of host memory
+ *  @param src [borrowed] `bytes` bytes of device memory
  *  Errors: NO_DEVICE, UNSUPPORTED, FORKED, DEVICE_FAILURE (not the device's memory). */
 SB_API SB_MUST_CHECK sb_status sb_sim_peek(const sb_context *context, void *dst, const void *src,
                                            size_t bytes, sb_error *err);
 
-/** Copies host bytes to the device at once, bypassing streams and counters.
- *  @param dst [borrowed] `bytes` bytes of the device
- *  @param src [borrowed] `bytes` bytes of the host
+/** Copies host memory to the device at once, without a stream and without counting a call.
+ *  @param dst [borrowed] `bytes` bytes of device memory
+ *  @param src [borrowed] `bytes` bytes of host memory
  *  Errors: NO_DEVICE, UNSUPPORTED, FORKED, DEVICE_FAILURE (not the device's memory). */
 SB_API SB_MUST_CHECK sb_status sb_sim_poke(sb_context *context, void *dst, const void *src,
                                            size_t bytes, sb_error *err);

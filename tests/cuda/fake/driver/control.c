@@ -421,8 +421,8 @@ static void start_context(CUcontext context, int device) {
     context->streams = &context->legacy;
 }
 
-/* Invalidates all captures that forbid unsafe calls, since creating or destroying a context may
-   wait for other contexts. cuda.h does not document which captures such a call invalidates. */
+/* Fails if a capture of any context forbids unsafe calls, and invalidates such captures: creating
+   or destroying a context may wait for other contexts. cuda.h does not document this case. */
 static CUresult check_unsafe_anywhere(void) {
     CUresult result = CUDA_SUCCESS;
     for (int i = 0; i < MAX_CONTEXTS; i++)
@@ -445,7 +445,7 @@ CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
     return CUDA_SUCCESS;
 }
 
-/* The flags remain set after the primary context is destroyed. */
+/* Sets flags that remain set when the primary context is destroyed and created again. */
 CUresult CUDAAPI cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned int flags) {
     BEGIN(INITIALISED);
     if (!is_device(device))
@@ -494,8 +494,8 @@ uint64_t fake_context_id(CUcontext context) {
     return context->id;
 }
 
-/* Loads a kernel at its first launch. The driver may then synchronise the context: see "Lazy
-   Loading" in the guide of CUDA C++. */
+/* Loads a kernel at its first launch, for which the driver may synchronise the context: see "Lazy
+   Loading" in the CUDA C++ Programming Guide. */
 CUresult fake_load_kernel(CUcontext context, const char *function) {
     FAKE_LOCKED;
     for (int i = 0; i < context->kernel_count; i++)

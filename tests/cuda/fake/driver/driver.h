@@ -1,5 +1,5 @@
-/* The structs of the fake driver. One lock protects everything. The fake driver has no threads: a
-   call that waits for queued work runs that work. */
+/* The structs of the fake driver. One lock protects all of them. The fake driver has no threads; a
+   call that waits for queued work runs this work itself. */
 #ifndef SB_TESTS_FAKE_DRIVER_H
 #define SB_TESTS_FAKE_DRIVER_H
 
@@ -10,7 +10,7 @@
 #include <sys/types.h>
 
 #define MAX_DEVICES  8
-#define MAX_CONTEXTS (MAX_DEVICES + 2) /* the devices' primary contexts, then created ones */
+#define MAX_CONTEXTS (MAX_DEVICES + 2) /* primary contexts, then those of cuCtxCreate */
 #define RUBBISH      0xCB
 #define MAX_KERNELS  16
 
@@ -35,13 +35,13 @@ enum operation { ALLOCATE, RELEASE, SET, UPLOAD, DOWNLOAD, COPY, LAUNCH, RECORD,
 struct item {
     struct item *next;
     enum operation operation;
-    uint64_t turn; /* increases with each item of any stream */
+    uint64_t turn; /* the item's number among the items of all streams, in the order of queueing */
     CUresult failure;
-    bool passing; /* a transient failure: waits return `failure`, and the context is not lost */
+    bool passing; /* `failure` is transient: waits return it, and the context is not lost */
     CUdeviceptr dst, src;
     void *host;
     char *snapshot; /* a copy of an upload's source, or NULL */
-    bool staged;    /* an upload reads the snapshot, as if the driver had copied pageable memory */
+    bool staged;    /* the upload reads the snapshot, as if from a copy of pageable memory */
     bool scribbled;
     size_t bytes;
     unsigned char value;
@@ -58,7 +58,7 @@ struct CUstream_st {
     bool blocking, destroyed, per_thread, reserved;
     pthread_t thread; /* for per_thread: the thread whose default stream this is */
     struct item *head, *tail;
-    CUresult failure; /* a transient failure, until a wait returns it */
+    CUresult failure; /* a transient failure that no wait has returned yet */
     CUstreamCaptureStatus capture;
     CUstreamCaptureMode capture_mode;
     pthread_t capturer;
@@ -85,11 +85,11 @@ struct CUmemPoolHandle_st {
     int device;
     bool destroyed;
     bool adds_dependencies; /* an allocation may wait for a free on another stream */
-    unsigned int access;    /* bits of other devices that have access */
+    unsigned int access;    /* one bit for each other device, set if it has access */
     uint64_t threshold;
     int64_t blocks;
-    size_t reserved;           /* mapped bytes, of blocks and of chunks */
-    size_t chunks[MAX_CHUNKS]; /* bytes of each chunk, which is free and still mapped */
+    size_t reserved;           /* the mapped bytes of blocks and of chunks */
+    size_t chunks[MAX_CHUNKS]; /* sizes of the chunks: mapped memory that is free */
     int chunk_count;
     CUmemoryPool next;
 };
@@ -106,9 +106,9 @@ struct block {
     CUmemoryPool pool; /* NULL: allocated by cuMemAlloc */
     CUcontext context; /* NULL: memory of a pool */
     bool ready, freeing;
-    bool is_reserved;       /* a reservation of addresses, of which `mapped` bytes are usable */
-    size_t mapping, mapped; /* bytes of one mapping, and of all mappings */
-    struct record *freed;   /* done when the queued free has run; NULL: no free is queued */
+    bool is_reserved;       /* from cuMemAddressReserve; the first `mapped` bytes are usable */
+    size_t mapping, mapped; /* the bytes of one mapping, and of all mappings */
+    struct record *freed;   /* of the queued free; NULL: no free is queued */
 };
 
 struct pinned {
@@ -139,21 +139,21 @@ extern struct fake fake;
 enum need {
     NOTHING,
     INITIALISED,
-    CONTEXT, /* there is a current context */
-    UNSAFE,  /* a context, and no capture that forbids the call */
-    WORK     /* a context; the call queues work */
+    CONTEXT, /* a current context */
+    UNSAFE,  /* a current context, in which no capture forbids the call */
+    WORK     /* a current context; the call queues work */
 };
 
 struct call {
     CUresult result;
     CUcontext context; /* the current context */
-    CUresult later;    /* the failure of the work that this call queues */
+    CUresult later;    /* the failure that the queued work shall have, or a later call */
     bool passing;
     enum need need;
 };
 
-/* Begins a call and holds the lock to the end of the function; returns from the function if the
-   call fails. */
+/* Begins a call, and holds the lock until the function returns. Returns from the function if the
+   call must fail. */
 #define BEGIN_AS(function, need)                                                                   \
     __attribute__((cleanup(end_call))) struct call c = begin_call(function, need);                 \
     if (c.result)                                                                                  \
@@ -163,33 +163,32 @@ struct call begin_call(const char *function, enum need need);
 void end_call(const struct call *c);
 uint64_t draw(void);
 void lose(CUcontext context, CUresult code);
-/* Unloads a kernel that fake_load_kernel has loaded with the same pointer `function`. Does nothing
+/* Unloads a kernel that fake_load_kernel has loaded for the same pointer `function`. Does nothing
    if the kernel is not loaded. */
 void unload_kernel(CUcontext context, const char *function);
 
 /* --- memory (memory.c) ----------------------------------------------------------------------- */
 
-/* Maps bytes for a pool (NULL: for no pool); returns false if the device has too little memory. */
+/* Counts bytes as mapped, for a pool or for none (NULL); returns false if the device is full. */
 bool map_bytes(CUmemoryPool pool, size_t bytes);
 void unmap_bytes(CUmemoryPool pool, size_t bytes);
 struct block *find_block(CUdeviceptr ptr, size_t bytes);
 CUresult add_block(const struct block *block, CUdeviceptr *out);
-/* Returns the reservation that contains the address, mapped or not. */
+/* Returns the reservation that contains the address, even if the address is not mapped. */
 struct block *find_reservation(CUdeviceptr ptr);
 struct pinned *find_pinned(const void *ptr, size_t bytes);
 bool is_device_range(const void *ptr);
 void drop_block(struct block *block);
-/* Trims the device's pools that exceed their thresholds, as CUDA does when the host waits. */
+/* Trims the device's pools to their release thresholds, as CUDA does when the host waits. */
 void trim_pools(int device);
 void forget_memory(void);
 
 /* --- streams (streams.c) --------------------------------------------------------------------- */
 
-/* Returns the context's stream that `handle` denotes; NULL if the handle is unknown or belongs to
-   another context. */
+/* Returns the context's stream with this handle, or NULL if the context does not have it. */
 CUstream resolve(CUcontext context, CUstream handle);
 CUresult create_stream(CUcontext context, unsigned int flags, CUgreenCtx green, CUstream *out);
-/* Checks an unsafe call: if captures forbid the call, invalidates them and fails. */
+/* Fails if captures of the context forbid unsafe calls, and invalidates these captures. */
 CUresult check_unsafe(CUcontext context);
 void drop_record(struct record *record);
 /* Queues a copy of `item` for call `c`; returns the result of the call. */

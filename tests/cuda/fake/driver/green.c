@@ -1,4 +1,4 @@
-/* Green contexts, as far as they are needed to create a stream in one. */
+/* Green contexts. Only the functions that a test needs to create a stream in one. */
 #include "driver.h"
 
 struct CUgreenCtx_st {

@@ -73,7 +73,7 @@ struct CUmod_st {
 
 /* --- reading --------------------------------------------------------------------------------- */
 
-/* Returns the index of the register %rN, %fN, %dN, %lN or %pN; -1 for another operand. */
+/* Returns the index of a register %rN, %fN, %dN, %lN or %pN, or -1 for another operand. */
 static int register_of(const char *text) {
     static const char classes[] = "rfdlp";
     const char *class = text[0] == '%' && text[1] ? strchr(classes, text[1]) : NULL;
@@ -82,8 +82,8 @@ static int register_of(const char *text) {
     return (int)(class - classes) * CLASS + atoi(text + 2);
 }
 
-/* Replaces a vector by its first register, since the registers of a vector are consecutive: "{%f4,
-   ..." becomes "%f4". */
+/* Replaces a vector of registers, which are consecutive, by the first register: "{%f4, %f5}"
+   becomes "%f4". */
 static void shorten_vector(char *line) {
     char *open = strchr(line, '{'), *comma = open ? strchr(open, ',') : NULL,
          *close = open ? strchr(open, '}') : NULL;
@@ -200,7 +200,7 @@ struct launch {
     CUfunction function;
     uint64_t params[MAX_PARAMS];
     uint32_t blocks, threads;
-    CUdeviceptr start, end; /* the range of the block that was used last */
+    CUdeviceptr start, end; /* the addresses of the block that the kernel used last */
     char *bytes;
 };
 
@@ -209,7 +209,7 @@ static void *reach(struct launch *launch, CUdeviceptr ptr, size_t bytes) {
     if (ptr < launch->start || ptr + bytes > launch->end) {
         struct block *block = find_block(ptr, bytes);
         if (!block || !block->ready) {
-            fake_violation("a kernel works on %p, which is not allocated, or not yet",
+            fake_violation("a kernel uses %p, which is not allocated when it runs",
                            (void *)(uintptr_t)ptr);
             return nowhere;
         }

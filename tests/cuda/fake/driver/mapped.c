@@ -1,5 +1,5 @@
-/* Memory mapped into reserved addresses. All mappings in a reservation have the same size and are
-   contiguous from the start of the reservation. All bytes of a reservation count as used. */
+/* Memory that cuMemMap maps to reserved addresses. The mappings in a reservation must have the same
+   size and be contiguous from its start. All bytes of a reservation count as used memory. */
 #include "driver.h"
 
 #define PAGE ((size_t)2 << 20)
@@ -29,7 +29,7 @@ CUresult CUDAAPI cuMemAddressFree(CUdeviceptr ptr, size_t size) {
     return CUDA_SUCCESS;
 }
 
-/* Encodes the device and the number of pages in the handle. */
+/* Allocates nothing: the handle is the size, a multiple of PAGE, plus the device. */
 CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
                              const CUmemAllocationProp *prop, unsigned long long flags) {
     BEGIN(INITIALISED);

@@ -1,5 +1,5 @@
 /* Device memory and page-locked memory. A host access to a device address faults, because the bytes
-   are at another address. Addresses are never reused, so that each use after a free is found. */
+   are at another address. Addresses are never reused, so that a use after a free is detected. */
 #include "driver.h"
 
 #include <stdio.h>
@@ -67,8 +67,8 @@ struct block *find_reservation(CUdeviceptr ptr) {
 
 /* --- mapped bytes ---------------------------------------------------------------------------
 
-   A pool keeps freed blocks as chunks. An allocation takes the smallest chunk that is large enough.
-   Chunks are not joined: a pool may have enough free bytes but no chunk that is large enough. */
+   A pool keeps a freed block as a chunk of free memory. An allocation uses the smallest chunk that
+   is large enough. Chunks are not joined, so an allocation can fail although enough is free. */
 
 bool map_bytes(CUmemoryPool pool, size_t bytes) {
     if (fake.live.mapped_bytes + bytes > (size_t)fake.settings[FAKE_MEMORY])
@@ -144,7 +144,7 @@ CUresult add_block(const struct block *block, CUdeviceptr *out) {
     return CUDA_SUCCESS;
 }
 
-/* Frees a pool that is destroyed and has no more blocks. */
+/* Frees the pool if it was destroyed and has no blocks any more. */
 static void drop_pool(CUmemoryPool pool) {
     if (!pool->destroyed || pool->blocks)
         return;
@@ -199,13 +199,13 @@ CUresult CUDAAPI cuMemAlloc(CUdeviceptr *ptr, size_t bytes) {
     return bytes ? add_block(&wanted, ptr) : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Allocates plain device memory: tests do not access managed memory on the host. */
+/* Allocates device memory that is not managed, since the tests do not access it on the host. */
 CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *ptr, size_t bytes, unsigned int flags) {
     (void)flags;
     return cuMemAlloc(ptr, bytes);
 }
 
-/* Returns the block at an address that a call may free. */
+/* Returns the block that begins at `ptr`, if a call may free it. */
 static struct block *freeable(CUdeviceptr ptr, const char *function) {
     struct block *block = block_at(ptr);
     if (block && block->address == ptr && !block->freeing)
@@ -214,8 +214,8 @@ static struct block *freeable(CUdeviceptr ptr, const char *function) {
     return NULL;
 }
 
-/* Also frees memory of a pool, if no queued work uses it (cuda.h). Does not wait: cuda.h does not
-   document whether the driver waits. */
+/* By cuda.h, also frees memory of a pool that no queued work uses. Does not wait, because cuda.h
+   does not document whether the driver waits. */
 CUresult CUDAAPI cuMemFree(CUdeviceptr ptr) {
     BEGIN(UNSAFE);
     struct block *block = freeable(ptr, __func__);
@@ -285,8 +285,8 @@ static bool is_location(const CUmemLocation *location) {
            location->id < fake.settings[FAKE_DEVICES];
 }
 
-/* Refuses to change the access of the pool's own device, as the driver does: NVIDIA/cuda-python,
-   issue 2807. */
+/* Fails for the pool's own device, whose access cannot change, as the driver does
+   (NVIDIA/cuda-python, issue 2807). */
 CUresult CUDAAPI cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count) {
     BEGIN(INITIALISED);
     for (size_t i = 0; i < count; i++) {
@@ -323,8 +323,8 @@ CUresult CUDAAPI cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
     return CUDA_SUCCESS;
 }
 
-/* Makes the allocation wait for a queued free of the pool, because it may get the memory that is
-   being freed. */
+/* Makes the allocation wait for a queued free of the pool, because it may reuse the memory that the
+   free releases. */
 static CUresult depend(const struct call *c, CUmemoryPool pool, CUstream stream) {
     struct call quiet = {.need = WORK, .context = c->context};
     struct record *record = NULL;
@@ -381,8 +381,8 @@ CUresult CUDAAPI cuMemGetInfo(size_t *available, size_t *total) {
     return CUDA_SUCCESS;
 }
 
-/* Writes the value of an attribute. The range of mapped memory is the whole reservation, including
-   addresses that are not mapped. */
+/* Writes the value of an attribute of a pointer. The range of memory from cuMemMap is the whole
+   reservation, including addresses that are not mapped. */
 static void describe(CUpointer_attribute attribute, CUdeviceptr ptr, const struct block *block,
                      void *value) {
     switch (attribute) {
@@ -417,7 +417,7 @@ static void describe(CUpointer_attribute attribute, CUdeviceptr ptr, const struc
         *(size_t *)value = block && block->mapping ? block->mapping : block ? block->bytes : 0;
         return;
     default:
-        fake_violation("attribute %d of a pointer is not known here", (int)attribute);
+        fake_violation("the fake driver lacks the pointer attribute %d", (int)attribute);
     }
 }
 
@@ -457,7 +457,7 @@ static CUresult pin(size_t bytes, void **out) {
 CUresult CUDAAPI cuMemHostAlloc(void **ptr, size_t bytes, unsigned int flags) {
     BEGIN(UNSAFE);
     if (bytes && !(flags & CU_MEMHOSTALLOC_PORTABLE))
-        fake_violation("page-locked memory is not portable");
+        fake_violation("page-locked memory must be portable");
     return bytes ? pin(bytes, ptr) : CUDA_ERROR_INVALID_VALUE;
 }
 

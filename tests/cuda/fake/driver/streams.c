@@ -55,8 +55,8 @@ int fake_knows(CUstream handle) {
     return find_known(handle) != NULL;
 }
 
-/* Finds a live stream of any context. An unknown handle is a violation: the driver's behaviour is
-   undefined (cuda.h). */
+/* Finds a live stream of any context. Reports an unknown handle as a violation, because the
+   driver's behaviour is then undefined (cuda.h). */
 static CUstream find_anywhere(CUstream handle) {
     CUstream stream = find_known(handle);
     if (!stream)
@@ -77,7 +77,7 @@ static CUstream blocking_capture(CUcontext context) {
     return NULL;
 }
 
-/* Fails if a capture forbids work on the stream. */
+/* Fails if a capture forbids work on the stream; invalidates that capture. */
 static CUresult check_capture(CUstream stream) {
     CUstream captured =
         stream == &stream->context->legacy ? blocking_capture(stream->context) : NULL;
@@ -105,8 +105,8 @@ static void unlink_stream(CUstream stream) {
     free(stream);
 }
 
-/* Returns whether work that was queued on the legacy default stream before `turn` delays blocking
-   streams. A recorded event alone does not; cuda.h does not document this case. */
+/* Returns whether the legacy default stream has work from before `turn`, for which blocking streams
+   must wait. They do not wait for a recorded event; cuda.h does not document this case. */
 static bool legacy_holds(CUcontext context, uint64_t turn) {
     for (const struct item *item = context->legacy.head; item && item->turn < turn;
          item = item->next)
@@ -115,7 +115,7 @@ static bool legacy_holds(CUcontext context, uint64_t turn) {
     return false;
 }
 
-/* Returns the stream whose first item must run before the first item of `stream`; NULL if none. */
+/* Returns a stream whose first item must run before the first item of `stream`, or NULL. */
 static CUstream blocker(CUstream stream) {
     const struct item *item = stream->head;
     CUcontext context = stream->context;
@@ -130,7 +130,7 @@ static CUstream blocker(CUstream stream) {
 }
 
 static CUresult illegal(const struct item *item, CUdeviceptr ptr) {
-    fake_violation("work on %zu bytes at %p: not allocated, or not yet", item->bytes,
+    fake_violation("work uses %zu bytes at %p, not allocated when it runs", item->bytes,
                    (void *)(uintptr_t)ptr);
     return CUDA_ERROR_ILLEGAL_ADDRESS;
 }
@@ -189,7 +189,7 @@ static void run_record(CUstream stream, const struct item *item) {
     stream->failure = CUDA_SUCCESS;
 }
 
-/* Runs an item. On a lost device only events complete and memory is freed. */
+/* Runs an item. On a lost device, only completes events and allocations, and frees memory. */
 static CUresult run_item(CUstream stream, struct item *item) {
     struct block *block;
     switch (item->operation) {
@@ -238,15 +238,15 @@ static void step(CUstream stream) {
         unlink_stream(stream);
 }
 
-/* Returns whether the stream is at a closed gate: a kernel that waits for other kernels. */
+/* Returns whether the stream's first item is a closed gate: a kernel that waits for others. */
 static bool is_held(CUstream stream) {
     const struct item *item = stream->head;
     return item->operation == GATE && !item->failure && !stream->context->lost &&
            !item->passes(item->user);
 }
 
-/* Runs the first item of `stream` or, if another stream's item must run before it, that item. The
-   search ends, because a blocking item was queued earlier. Returns false if a gate is closed. */
+/* Runs the first item of `stream` or, if an item of another stream must run before it, that item.
+   The search ends, because each next item was queued earlier. Returns false at a closed gate. */
 static bool try_first(CUstream stream) {
     CUstream first = stream;
     for (CUstream b = first; b; b = blocker(first))
@@ -257,8 +257,8 @@ static bool try_first(CUstream stream) {
     return true;
 }
 
-/* Runs the first item of `stream`. Releases the lock while a gate is closed: another thread may
-   open the gate. */
+/* Runs the first item of `stream`. While a gate is closed, releases the lock, so that another
+   thread can open the gate. */
 static void run_first(CUstream stream) {
     while (stream->head && !try_first(stream)) {
         fake_unlock(NULL);
@@ -267,7 +267,7 @@ static void run_first(CUstream stream) {
     }
 }
 
-/* Runs the work that is queued at the time of the call. */
+/* Runs the work that the stream has at the time of the call, but not work that is queued later. */
 static void run_stream(CUstream stream) {
     const uint64_t turn = fake.turn;
     while (stream->head && stream->head->turn <= turn)
@@ -279,7 +279,7 @@ static void try_stream(CUstream stream) {
         ;
 }
 
-/* Returns a stream with queued work, or NULL. A destroyed stream is freed with its last item. */
+/* Returns a stream with queued work, or NULL. Running a stream's last item may free the stream. */
 static CUstream with_work(CUcontext context) {
     CUstream s = context->streams;
     while (s && !s->head)
@@ -313,7 +313,7 @@ void fake_drain(void) {
         run_all(&fake.contexts[i]);
 }
 
-/* Runs a random amount of work of random streams. */
+/* Runs a random number of items of random streams. */
 static void drift(CUcontext context) {
     while (draw() % 4 != 0) {
         uint64_t count = 0;
@@ -349,9 +349,9 @@ bool is_pending(const void *host, CUdeviceptr device, size_t bytes) {
     return false;
 }
 
-/* Prepares the checks of a copy. The source of an upload must not change until the copy runs; a
-   random schedule may copy pageable memory early. Until the copy runs, the target of a download
-   holds rubbish. */
+/* Prepares the checks of a copy. An upload's source must not change until the copy runs; with the
+   random schedule, the copy may read pageable memory early. A download's target is filled with
+   rubbish until the copy runs. */
 static void prepare(struct item *item) {
     int64_t schedule = fake.settings[FAKE_SCHEDULE];
     if (item->operation == UPLOAD) {
@@ -377,14 +377,14 @@ static void append(CUstream stream, struct item *item) {
     stream->tail = item;
 }
 
-/* Frees an item that was not queued. */
+/* Frees what an item owns that was not queued. */
 static void drop_item(const struct item *item) {
     drop_record(item->record);
     if (item->owned)
         free(item->user);
 }
 
-/* Counts work on a capturing stream as a node of the graph, and does not queue it. */
+/* Counts work on a captured stream as a node of the graph, and does not queue the work. */
 static CUresult capture(CUstream stream, const struct item *item) {
     stream->captured_from->nodes++;
     if (item->operation == RECORD) {
@@ -428,7 +428,7 @@ void fake_reserve(CUcontext context, CUstream handle, bool reserved) {
 CUresult enqueue(struct call *c, CUstream handle, const struct item *item) {
     CUstream stream = resolve(c->context, handle);
     if (stream && stream->reserved)
-        fake_violation("work on a stream while another library posts an operation there");
+        fake_violation("work is queued on a stream while a call of NCCL is in progress there");
     CUresult result = stream ? check_capture(stream) : CUDA_ERROR_INVALID_HANDLE;
     if (!result && is_capturing(stream))
         return capture(stream, item);
@@ -488,7 +488,7 @@ CUresult CUDAAPI cuLaunchHostFunc(CUstream stream, CUhostFn function, void *user
                    &(struct item){.operation = LAUNCH, .kernel = function, .user = user});
 }
 
-/* Queues work of a fake library. This is not a call of the driver, so fake_fail ignores it. */
+/* Queues work of another fake library, without a call of the driver that fake_fail could affect. */
 static CUresult queue_in(CUcontext context, CUstream stream, const struct item *item) {
     FAKE_LOCKED;
     struct call c = {.need = WORK, .context = context};
@@ -569,8 +569,8 @@ CUresult CUDAAPI cuStreamGetCtx(CUstream handle, CUcontext *context) {
     return CUDA_SUCCESS;
 }
 
-/* Checks a call that asks whether the work of `stream` is done. Such a call invalidates the
-   stream's capture. */
+/* Checks a query of `stream` or a wait for it. Fails, and invalidates the capture, if the stream is
+   captured. */
 static CUresult look_at(const struct call *c, CUstream stream) {
     CUresult result = stream ? check_capture(stream) : CUDA_ERROR_INVALID_HANDLE;
     if (result || !is_capturing(stream))
@@ -592,7 +592,7 @@ CUresult CUDAAPI cuStreamSynchronize(CUstream handle) {
     return c.context->lost ? c.context->lost : result;
 }
 
-/* Runs the work that can run. Memory that this work frees counts as free. */
+/* Runs the stream's work up to a closed gate, so that memory that it frees becomes free. */
 CUresult CUDAAPI cuStreamQuery(CUstream handle) {
     BEGIN(CONTEXT);
     CUstream stream = resolve(c.context, handle);
@@ -606,7 +606,7 @@ CUresult CUDAAPI cuStreamQuery(CUstream handle) {
 CUresult CUDAAPI cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
     BEGIN(WORK);
     if (flags || !event->latest)
-        /* The only flags are for captures. */
+        /* The only flags that exist are for captures. */
         return flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
     event->latest->refs++;
     return enqueue(&c, stream, &(struct item){.operation = WAIT, .record = event->latest});
@@ -617,7 +617,7 @@ CUresult CUDAAPI cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int 
 CUresult CUDAAPI cuEventCreate(CUevent *event, unsigned int flags) {
     BEGIN(CONTEXT);
     if (!(flags & CU_EVENT_DISABLE_TIMING))
-        fake_violation("an event takes the time, which costs more");
+        fake_violation("an event measures time, which makes it slower");
     CUevent made = fake_object(sizeof *made);
     if (!made)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -667,8 +667,8 @@ CUresult CUDAAPI cuEventSynchronize(CUevent event) {
     return result_of(event, record);
 }
 
-/* Runs work only from the second query of a recorded event on: the first query returns NOT_READY
-   unless the event is complete. */
+/* The first query of a recorded event runs no work, so it returns NOT_READY unless the event is
+   complete. Later queries run the stream's work. */
 CUresult CUDAAPI cuEventQuery(CUevent event) {
     BEGIN(CONTEXT);
     struct record *record = event->latest;
@@ -680,7 +680,7 @@ CUresult CUDAAPI cuEventQuery(CUevent event) {
     return record->done ? result_of(event, record) : CUDA_ERROR_NOT_READY;
 }
 
-/* Fails without a context: cuda.h lists this error, but does not document when it occurs. */
+/* Fails without a current context, because cuda.h lists INVALID_CONTEXT without a condition. */
 CUresult CUDAAPI cuEventDestroy(CUevent event) {
     BEGIN(INITIALISED);
     if (!c.context)
@@ -717,7 +717,7 @@ CUresult CUDAAPI cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode)
     return CUDA_SUCCESS;
 }
 
-/* Ends the capture on all its streams, also on streams that joined it and were not joined back. */
+/* Ends the capture on all its streams, even if streams that joined it were not joined back. */
 CUresult CUDAAPI cuStreamEndCapture(CUstream handle, CUgraph *graph) {
     BEGIN(CONTEXT);
     CUstream stream = resolve(c.context, handle);
