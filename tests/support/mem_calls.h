@@ -57,7 +57,7 @@ struct call_arguments {
     void *user;
 };
 
-/* `out` receives the pointer of calls that return one. */
+/* `out` receives the pointer if the call returns one. */
 sb_status mem_call(sb_mem *mem, enum call call, const struct call_arguments *a, void **out,
                    sb_error *err);
 

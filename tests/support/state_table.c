@@ -38,7 +38,7 @@ static enum work work_needed(int32_t head, enum call call) {
         return ADOPT;
     case OVERWRITE:
         return is_there ? NOTHING : ALLOC;
-    case EVICT: /* the only newest bytes are never discarded */
+    case EVICT: /* the only copy of the newest bytes is never freed */
         return head == SB_HEAD_LOST || newest == side_of(call) ? REFUSE : FREE;
     case MOVE: /* from the other side, which must hold the newest bytes */
         return newest == BOTH_SIDES ? NOTHING : newest == NOBODY || is_there ? REFUSE : COPY;
@@ -71,7 +71,7 @@ static bool is_one(const struct memory_state *state) {
            state->side[SB_SIDE_GPU].kind == SB_STORAGE_OWNED;
 }
 
-/* A pointer for writing and a copy need storage that may be written. */
+/* A pointer for writing and a copy need writable storage. */
 static bool needs_writable(enum purpose purpose, enum work work) {
     return work == ZERO || work == COPY || work == ALLOC || purpose == WRITE ||
            purpose == OVERWRITE;

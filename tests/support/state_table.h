@@ -31,7 +31,7 @@ struct state_cell {
 state_newest sides_of_head(int32_t head);
 /* Returns the sides that hold the newest bytes after `work` and the call's own effect. */
 state_newest state_after(state_newest newest, enum call call, enum work work);
-/* Returns the cell of any call except CLEAR and SYNCHRONIZE. */
+/* Returns the table's cell for a head and any call except CLEAR and SYNCHRONIZE. */
 struct state_cell state_cell(int32_t head, enum call call);
 
 /* --- plans: cells and the storage of both sides ----------------------------------------------- */
@@ -59,7 +59,7 @@ struct plan {
     bool allocates;   /* the library allocates storage on that side */
     bool on_device;   /* the allocated storage is memory of the device */
     bool copies;      /* from the other side */
-    bool moves;       /* current bytes move out of read-only storage, on the same side */
+    bool moves;       /* current bytes move from read-only to new storage of the side */
     bool zeroes;
     bool drops; /* the side's old storage is dropped */
     bool adopts;

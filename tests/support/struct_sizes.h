@@ -3,7 +3,7 @@
    accesses bytes past the struct ends the program. A call refuses a size below that of version 0.1,
    a size that is not a multiple of sizeof(size_t), and an input with an unknown part that is not
    zero. It fills the unknown part of an output with zeros. tests/project/abi/versions.sh runs these
-   tests with libraries that know more and fewer members. */
+   tests with libraries whose structs have more or fewer members. */
 #ifndef SB_TESTS_STRUCT_SIZES_H
 #define SB_TESTS_STRUCT_SIZES_H
 

@@ -65,8 +65,8 @@ static void assert_counted(struct rig *rig, size_t function, uint64_t used) {
     const uint64_t live = fake_live().device_bytes;
     if (stats.device_bytes != live || stats.quarantined_bytes != live - used ||
         stats.device_peak < live)
-        fail_with("while %s fails the device has %d bytes, %d of them in use; counted are %d, "
-                  "%d of them as kept, and at most %d",
+        fail_with("while %s fails the device has %d bytes, %d of them in use; the statistics: %d, "
+                  "%d of them kept, peak %d",
                   name_of(function), (int)live, (int)used, (int)stats.device_bytes,
                   (int)stats.quarantined_bytes, (int)stats.device_peak);
 }
@@ -110,7 +110,7 @@ static void release_failing(int pools, size_t function, size_t then) {
     fail_no_more();
     assert_counted(&stage.rig, function, BYTES);
     if (function < 3 && fake_live().blocks != 2) /* no free reaches the driver */
-        fail_with("while %s fails nothing is kept", name_of(function));
+        fail_with("while %s fails the library keeps no memory", name_of(function));
     if (later[then] != allocate_the_last || fake_live().blocks == 2) /* memory was kept */
         later[then](stage.context);
     fake_drain();
@@ -127,7 +127,7 @@ TEST(memory_that_cannot_be_freed_is_kept_until_it_can) {
                 release_failing(pools, function, then);
 }
 
-/* Fails driver calls of a sum, whose memory the core does not know. Returns whether one failed. */
+/* Makes calls of a sum, whose memory the core does not count, fail. Returns whether one failed. */
 static bool sum_failing(int pools, size_t function, int64_t nth) {
     struct stage stage;
     double sum;

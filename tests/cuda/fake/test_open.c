@@ -1,6 +1,6 @@
-/* Tests how the backend opens, and forks. A missing library must cause a status with a message, and
-   print nothing. For each scenario the program runs itself with other environment variables. It is
-   not linked with the fakes, but looks up their functions. */
+/* Tests the opening of the backend, and its use after a fork. A missing library must cause a status
+   with a message, and print nothing. The program runs itself for each scenario, with other
+   environment variables. It is not linked with the fakes, but looks up their functions. */
 #include "ranks.h"
 #include "rig.h"
 #include "table.h"
@@ -214,9 +214,9 @@ static void a_child_of_others_cuda(int32_t code, const char *words) {
 
 /* --- running them ---------------------------------------------------------------------------- */
 
-/* `shows` lists folders of the search path by letters. d: the driver. 2, 3: cuBLAS 12 or 13. n:
-   NCCL. w: a library without functions under each of these names. -: files that cannot be opened,
-   which hide the machine's libraries. */
+/* Each letter of `shows` is a folder of the search path. d: the driver. 2, 3: cuBLAS 12 or 13. n:
+   NCCL. w: libraries with all these names, but without functions. -: files with these names that
+   cannot be opened, which hide the machine's libraries. */
 static const struct scenario {
     const char *name;
     void (*run)(int32_t code, const char *words);

@@ -9,7 +9,7 @@
 
 struct CUgraph_st;
 struct CUgraphNode_st;
-struct CUmemAllocationProp_st; /* laid out as struct allocation */
+struct CUmemAllocationProp_st; /* with the layout of struct allocation */
 struct CUgreenCtx_st;
 struct CUdevResource_st;
 struct CUdevResourceDesc_st;

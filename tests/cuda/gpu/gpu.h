@@ -54,7 +54,7 @@ void stream_wait(sb_stream stream);
 
 /* --- bytes of the device; functions with a stream argument queue on it --------------------- */
 
-/* Allocates device memory that the test owns, and frees it after the test's contexts. */
+/* Allocates device memory, which is freed when the test ends, after the test's contexts. */
 void *device_make(size_t bytes);
 void queue_pause(sb_stream stream);
 void queue_fill(sb_stream stream, void *ptr, int value, size_t bytes);

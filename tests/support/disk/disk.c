@@ -6,7 +6,7 @@
                  lists), folders. The calls that a word stands for always fail, as on a file
                  system that does not have them; "folders": no folder can be opened
    DISK_FAIL     CALL:ERRNO:N, the N-th call fails; a "close" that fails has closed the file
-   DISK_ONE_IN   a number N: at random one call in N fails, with an errno of that call
+   DISK_ONE_IN   a number N: at random one call in N fails, with an errno that the call can set
    DISK_SEED     a number, the seed of DISK_ONE_IN
    DISK_SIGNAL   CALL:NUMBER, raises the signal before each such call
    DISK_LOG      a file: receives a line for each call that failed or raised the signal

@@ -52,8 +52,8 @@ static void put_unpacked(struct wire *wire, uint32_t field) {
     wire_message(wire, field, &blob);
 }
 
-/* Appends an old layer: a field longer than a window, and two messages, of which the second has the
-   edit. Then appends long unknown fields and a layer without blobs. */
+/* Appends an old layer: a field longer than a window, and two messages; the test replaces the
+   second message's blob. Then appends long unknown fields and a layer without blobs. */
 static void put_net(struct wire *wire) {
     static const unsigned char filling[5000];
     struct wire layer = {0}, message = {0}, second = {0}, relu = {0};
@@ -97,7 +97,7 @@ static void put_layers(struct wire *wire) {
         wire_message(wire, 100, &layer);
 }
 
-/* Appends 64 fields that may be those of a solver state, and a later field like that of a net. */
+/* Appends many fields of a solver state, then a field of a net. */
 static void put_odd(struct wire *wire) {
     wire_number(wire, 1, 5);
     wire_blob_field(wire, 3, large, 1, 1);
@@ -200,7 +200,7 @@ static void scene_close(struct scene *s) {
 static void see_model(struct wire *seen, const sb_model *model) {
     struct test_sink got = {.writes = 0};
     const sb_sink sink = test_sink_of(&got);
-    /* A pending fault may fail this call. */
+    /* A fault that is still armed may make this call fail. */
     wire_varint(seen, (uint64_t)sb_model_save_sink(model, &sink, NULL));
     wire_raw(seen, got.got.bytes, got.got.size);
     wire_raw(seen, name_of(model).bytes, name_of(model).size);
@@ -597,7 +597,7 @@ static bool run(const struct row *row, const struct failure *how, int n, struct 
     support_check_status(fired && is_expected(how, st) ? st : SB_OK, st, &err, row->name, __FILE__,
                          __LINE__);
     if (fired && !is_expected(how, st))
-        blame(row, n, "it is not seen");
+        blame(row, n, "the failure is not reported");
     if (s.progress.wrong || open_files() - files > (s.made != NULL))
         blame(row, n, "a progress report is wrong, or a file was left open");
     if (st != SB_OK) {
@@ -620,7 +620,7 @@ static bool run(const struct row *row, const struct failure *how, int n, struct 
     s.progress = (struct test_progress){.reports = 0};
     struct wire now = see(&s, false, true);
     if (!same_seen(after, &now))
-        blame(row, n, "the result differs from that without a failure");
+        blame(row, n, "the result differs from the result without a failure");
     scene_close(&s);
     return fired;
 }
@@ -682,7 +682,7 @@ TEST(the_error_may_be_null) {
         }
 }
 
-/* A save first measures the model, which also reports progress: the cancel stops the save there. */
+/* A save first measures the model and reports progress; a cancel at that report stops the save. */
 TEST(a_save_is_stopped_before_it_writes) {
     struct scene s;
     scene_open_from(&s, CALLBACKS, put_vector);
@@ -695,7 +695,7 @@ TEST(a_save_is_stopped_before_it_writes) {
     scene_close(&s);
 }
 
-/* A file of size 0 is read to see whether it has bytes. */
+/* The library also reads a file of size 0, which may have bytes, as files of /proc have. */
 TEST_ON(scene, an_empty_file_that_cannot_be_read_is_an_error) {
     file_write(f->target, "", 0);
     fault_set((struct system_fault){"pread", 1, 1, EIO, 0});

@@ -161,7 +161,7 @@ static const void *whole_backend(void) {
 }
 
 TEST(a_struct_is_read_up_to_its_size) {
-    skip_on_32_bits("the first sizes of structs are those of 64 bits");
+    skip_on_32_bits("the table has the struct sizes of 64-bit hosts");
     static const sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     static const sb_limits no_limits = SB_LIMITS_INIT;
     static const sb_filler filler = SB_FILLER_INIT;

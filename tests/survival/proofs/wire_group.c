@@ -13,7 +13,7 @@
 #undef SB__MAX_GROUP_DEPTH
 #define SB__MAX_GROUP_DEPTH 3
 
-static uint32_t open_numbers[3]; /* the open groups, besides the function's own list */
+static uint32_t open_numbers[3]; /* the open groups, recorded independently of the function */
 static int depth, tags;
 
 static void follow(const struct sb__field *field) {

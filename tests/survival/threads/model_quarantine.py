@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs a model of quarantine through all of its interleavings.
 
-Threads queue a copy, retire or write its storage, lose the device, end a
+Threads queue a copy, retire or write its storage, lose the device, destroy a
 tensor and trim, while waits fail and the device runs queued work at any time.
 The rule: no copy may run on storage that was returned or is being written, and every loan
 must be returned once after the device recovers. If any single step of the

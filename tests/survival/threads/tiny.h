@@ -136,7 +136,7 @@ static sb_status tiny_sum(void *device, int32_t dtype, int64_t count, const void
     return SB_OK;
 }
 
-/* Returns the table for "tiny:0"; the table and `tiny` must outlive the context. */
+/* Returns the backend for "tiny:0"; the backend and `tiny` must outlive the context. */
 static inline sb_backend tiny_table(struct tiny *tiny) {
     return (sb_backend){
         .struct_size = sizeof(sb_backend),

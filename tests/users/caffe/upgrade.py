@@ -180,7 +180,7 @@ def difference(caffe, ours, messages):
         lines = [text_format.MessageToString(net).splitlines() for net in nets]
         return "\n".join(["not the same", *difflib.unified_diff(*lines, "Caffe", "syncblob", lineterm="")])
     # Caffe drops fields that only V1 layers have, and does not report this.
-    return None if is_whole or not without_notes else "what was left out is noted by Caffe alone"
+    return None if is_whole or not without_notes else "only Caffe reports that it dropped a field"
 
 
 def main():

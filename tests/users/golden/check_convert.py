@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Reads the files that `syncblob convert` writes with other programs, and converts files that these
-programs write: Google's protobuf with Caffe's caffe.proto, and the Python packages safetensors and
-NumPy.
+"""Tests that other programs can read the files that `syncblob convert` writes, and that it converts
+the files that they write. The programs are Google's protobuf with Caffe's caffe.proto, and the
+Python packages safetensors and NumPy.
 
     check_convert.py --cli PROGRAM --proto caffe.proto [--data FOLDER] [FILE...]
 

@@ -5,7 +5,7 @@ Converts the program's output with `syncblob convert`, and compares its blobs wi
     check_hdf5.py --cli PROGRAM --proto caffe.proto
 
 A snapshot is the group "data" with a group for each layer, in which blobs are "0", "1", ... A solver's
-snapshot has its blobs in the group "history". Skips itself without h5py.
+snapshot has its blobs in the group "history". Skips the test without h5py.
 """
 
 import pathlib

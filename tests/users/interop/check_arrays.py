@@ -176,7 +176,7 @@ class Checks:
         mine.flags.writeable = False
         theirs = self.library.from_dlpack(mine)
         assert theirs.pointer() == mine.ctypes.data
-        theirs.scale(4.0)  # first copies the values to memory of the library
+        theirs.scale(4.0)  # the library first copies the read-only values
         assert theirs.asum() == 48.0 and theirs.pointer() != mine.ctypes.data
         assert (mine == 2.0).all()
 

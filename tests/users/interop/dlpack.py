@@ -28,7 +28,7 @@ class Error(BufferError):
 
 
 # --- capsules ------------------------------------------------------------------------------------
-# A destructor receives a capsule as a pointer, since a dying capsule must not become a py_object.
+# A destructor receives a pointer, since a capsule in destruction must not become a py_object.
 
 def python_function(name, result, *arguments):
     return ctypes.PYFUNCTYPE(result, *arguments)((name, ctypes.pythonapi))

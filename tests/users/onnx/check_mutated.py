@@ -28,7 +28,7 @@ MOST_INPUTS = 1 << 18
 
 def thin(text):
     """Divides large numbers of channels by THINNER. Counts of classes and boxes are not multiples of THINNER,
-    so they stay."""
+    so they do not change."""
     def fewer(found):
         number = int(found[2])
         return found[1] + str(number if number < 128 or number % THINNER else number // THINNER)
@@ -54,7 +54,7 @@ def check(stem):
     path = stem.with_suffix(".onnx")
     if not path.exists():
         words = stem.with_suffix(".txt").read_text()
-        return ("refused", words) if words else ("wrong", "refused without a word")
+        return ("refused", words) if words else ("wrong", "refused without a message")
     try:
         found = run(path, check_model(str(path)))
     except Wrong as error:

@@ -53,9 +53,9 @@ def opened(cv2, net):
 def compare(first, second):
     """Prints how far the answers differ; returns whether they are near enough."""
     with np.load(first) as four, np.load(second) as five:
-        print(f"OpenCV {four['version']} beside {five['version']}")
+        print(f"OpenCV {four['version']} and {five['version']}")
         if set(four) != set(five):
-            print(f"other outputs: {sorted(set(four) ^ set(five))}")
+            print(f"outputs of only one version: {sorted(set(four) ^ set(five))}")
             return False
         return all([near(name, four[name], five[name]) for name in four if name != "version"])
 

@@ -1,4 +1,4 @@
-"""Tests Caffe's files: mappings of layers, loaded lazily, changed and written."""
+"""Tests models: mappings of layers, which are loaded lazily, changed and written."""
 import _thread
 import collections.abc
 import copy
