@@ -398,7 +398,7 @@ static void *destroy_elsewhere(void *user) {
     return NULL;
 }
 
-/* A thread that may call MPI later frees the communicators that other threads destroyed. */
+/* Communicators that other threads have destroyed are freed later by a thread that may call MPI. */
 static void any_thread_may_destroy(void) {
     sb_comm *comms[3];
     const int before = freed, kept = only_main_may_call();

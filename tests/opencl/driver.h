@@ -13,14 +13,14 @@ enum driver_mode {
 };
 
 /* Makes the `nth` call of `name` (NULL: of any function) on this thread fail; 0 disarms. Releases
-   never fail. */
+   of objects never fail. */
 void driver_fail(const char *name, int64_t nth, enum driver_mode mode, cl_int code);
 /* Makes the `nth` call of `name` and all later calls fail. */
 void driver_fail_from(const char *name, int64_t nth, cl_int code);
 /* Returns the function whose call failed since the last driver_fail, or NULL. */
 const char *driver_fired(void);
 
-/* Live objects of OpenCL. */
+/* The numbers of live OpenCL objects. */
 struct driver_live {
     int64_t contexts, queues, programs, kernels, buffers, blocks, events;
 };

@@ -1,4 +1,4 @@
-/* Contexts on the first OpenCL device with a chosen kind of memory, not the best one. */
+/* Contexts on the first OpenCL device with a chosen kind of memory instead of the best kind. */
 #ifndef SB_TESTS_OPENCL_MODES_H
 #define SB_TESTS_OPENCL_MODES_H
 

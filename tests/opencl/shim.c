@@ -1,7 +1,7 @@
 /* Runs tests of the simulated device on the OpenCL backend: the linker redirects their calls of
-   sb_context_create to this file (--wrap). "sim:N" opens an OpenCL device with the extension table
-   of the simulated device. This file counts the calls of each slot, and can make an OpenCL call
-   fail within a chosen call of a slot. OPENCL_MEMORY is the number of the kind of memory. */
+   sb_context_create to this file (--wrap). For "sim:N" it opens an OpenCL device and adds the
+   functions that the tests request from a simulated device. It counts the calls of each slot, and
+   can make an OpenCL call fail within one. OPENCL_MEMORY is the number of the kind of memory. */
 #include "support.h"
 
 #include "device.h"
@@ -208,7 +208,7 @@ static sb_status shim_prepare_arithmetic(void *device, sb_error *err) {
     return disarm(device, mode, backend->prepare_arithmetic(device, err), NULL, err);
 }
 
-/* Allocates ordinary memory, since OpenCL lacks page-locked memory, which the tests expect. */
+/* Allocates ordinary memory: the tests expect page-locked memory, which OpenCL lacks. */
 static sb_status shim_alloc_pinned(void *device, size_t bytes, void **out, sb_error *err) {
     const int32_t mode = arm(device, SB_SIM_ALLOC_PINNED, "none", NULL);
     void *made = mode < 0 ? aligned_alloc(64, (bytes + 63) / 64 * 64) : NULL;

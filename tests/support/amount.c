@@ -1,4 +1,4 @@
-/* Functions that select the rows of its table that a test runs, and that measure free memory. */
+/* Functions that select the cases that a test runs, and that measure free memory. */
 #include "support.h"
 
 #include <stdint.h>

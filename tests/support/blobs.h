@@ -4,7 +4,7 @@
 
 #include "rig.h"
 
-/* Copies `values` to the first `bytes` of the memory and moves its head to `head`. Does nothing if
+/* Copies `bytes` bytes of `values` to the memory and moves its head to `head`. Does nothing if
    `head` is UNINITIALIZED. */
 void mem_place(sb_mem *mem, int32_t head, const void *values, size_t bytes);
 /* Creates a memory whose host bytes are all `fill`. */

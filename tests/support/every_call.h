@@ -14,7 +14,7 @@ struct world;
 /* Callbacks of the world other than deleters. */
 enum world_visit {
     WORLD_LOADS,    /* in a source or a progress callback, while a blob or a model is read */
-    WORLD_WRITES,   /* in a sink: nothing may change */
+    WORLD_WRITES,   /* in a sink: no object may change */
     WORLD_COMPUTES, /* in a parallel_for: both blobs may be written */
 };
 

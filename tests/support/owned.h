@@ -9,7 +9,7 @@
 
 void test_own(void *thing, void (*end)(void *thing));
 void test_own_loan(void *thing, void (*end)(void *thing));
-/* Ends the thing now. */
+/* Destroys the thing now. */
 void test_end(void *thing);
 /* Removes the thing from the list of the test; returns false if the list did not contain it. */
 bool test_disown(const void *thing);

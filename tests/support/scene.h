@@ -1,4 +1,4 @@
-/* A memory in any state of the table, and any call on that memory, for tests of all
+/* A memory in any state of the state table, and any call on that memory, for tests of all
    combinations. */
 #ifndef SB_TESTS_SCENE_H
 #define SB_TESTS_SCENE_H
@@ -49,7 +49,7 @@ void scene_close(struct scene *scene);
 /* Brings scene->mem, which must be new, into the state. */
 void scene_arrange(struct scene *scene, const struct start *start);
 void scene_give(struct scene *scene, int32_t side, int32_t kind, int fill);
-/* Makes scene->extra for a set call. */
+/* Creates the storage scene->extra, which a set call lends. */
 void scene_lend_extra(struct scene *scene, enum call call);
 /* Makes the call. Calls that take a stream use `stream`. */
 sb_status scene_call(struct scene *scene, enum call call, sb_stream stream, void **out,

@@ -1,6 +1,6 @@
-/* The reference of SyncedMemory's state table: the purpose of each call, the sides that hold the
-   newest bytes, and the rules for storage that is missing or read-only. The reference uses only the
-   public constants of the library. */
+/* A second implementation of SyncedMemory's state table, as a reference: the purpose of each call,
+   the sides that hold the newest bytes, and the rules for storage that is missing or read-only. The
+   reference uses only the public constants of the library. */
 #ifndef SB_TESTS_STATE_TABLE_H
 #define SB_TESTS_STATE_TABLE_H
 
@@ -61,7 +61,7 @@ struct plan {
     bool copies;      /* from the other side */
     bool moves;       /* current bytes move from read-only to new storage of the side */
     bool zeroes;
-    bool drops; /* the side's old storage is dropped */
+    bool drops; /* the side no longer uses its old storage */
     bool adopts;
 };
 

@@ -1,5 +1,5 @@
-/* Tests calls on a struct that holds its size, with every size up to BEYOND bytes above the current
-   one. The struct ends at an unmapped page or, for sanitizers, at the end of its block: a call that
+/* Tests calls on a struct with a struct_size, with every size up to BEYOND bytes above the current
+   size. The struct ends at an unmapped page or, for sanitizers, at its block's end: a call that
    accesses bytes past the struct ends the program. A call refuses a size below that of version 0.1,
    a size that is not a multiple of sizeof(size_t), and an input with an unknown part that is not
    zero. It fills the unknown part of an output with zeros. tests/project/abi/versions.sh runs these

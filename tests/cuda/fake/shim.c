@@ -1,7 +1,7 @@
 /* Runs tests of the simulated device on the CUDA backend: the linker redirects their calls of
-   sb_context_create to this file (--wrap). "sim:N" opens the CUDA backend with the extension table
-   of the simulated device. This file counts the calls of each slot of the backend, and can make a
-   driver call fail within a chosen call of a slot. */
+   sb_context_create to this file (--wrap). For "sim:N" it opens the CUDA backend and adds the
+   functions that the tests request from a simulated device. It counts the calls of each slot of the
+   backend, and can make a driver call fail within a chosen call of a slot. */
 #include "fake.h"
 
 #include "device.h"
@@ -33,7 +33,7 @@ static struct shim {
     void *device;
     int64_t calls[SB_SIM_OP_COUNT];
     sb_sim_fault faults[MAX_FAULTS];
-    CUstream streams[MAX_STREAMS]; /* the test's; those that remain are destroyed with the device */
+    CUstream streams[MAX_STREAMS]; /* of the test; shim_close destroys the rest */
     struct shim *next;
 } * shims;
 

@@ -67,7 +67,7 @@ static void on_device(struct scene *s) {
     assert_ok(sb_mem_async_gpu_push(data_of(s->blob), s->stream, &err));
     assert_ok(sb_mem_async_gpu_push(diff_of(s->blob), s->stream, &err));
     assert_ok(sb_context_synchronize(s->stage.context, &err));
-    assert_ok(sb_blob_update(s->blob, &err)); /* opens cuBLAS, takes events */
+    assert_ok(sb_blob_update(s->blob, &err)); /* opens cuBLAS, creates events */
     assert_ok(sb_context_synchronize(s->stage.context, &err));
     assert_ok(sb_context_forget_stream(s->stage.context, s->stream, &err));
 }

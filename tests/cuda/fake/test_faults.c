@@ -334,7 +334,7 @@ TEST(one_failure_loses_nothing) {
     assert_true(trials > 1000);
 }
 
-/* Makes each two calls fail whose distance is at most `apart` calls. */
+/* Tests every pair of failing calls whose distance is at most `apart` calls. */
 static void every_pair_fails(unsigned int code, int64_t apart) {
     const struct fault fault = {FAKE_NOW, code};
     for (size_t i = 0; i < OPERATIONS; i++) {

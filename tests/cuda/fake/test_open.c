@@ -66,7 +66,7 @@ static void end_blob(void) {
 
 /* --- what is missing ------------------------------------------------------------------------- */
 
-/* No context opens on cuda:0, and the driver does not remain loaded. */
+/* Tests that no context opens on cuda:0, and that the driver does not remain loaded. */
 static void no_driver(int32_t code, const char *words) {
     for (int i = 0; i < 2; i++) { /* a failure is not cached */
         need_failure(SB_ERR_NO_DEVICE, code, words, open_context("cuda:0"));
@@ -78,7 +78,7 @@ static void fewer_devices(int32_t code, const char *words) {
     need_failure(SB_ERR_NO_DEVICE, code, words, open_context("cuda:2"));
 }
 
-/* Memory works; arithmetic fails with a message that names the remedy. */
+/* Tests that memory works, and that arithmetic fails with a message that names the remedy. */
 static void no_cublas(int32_t code, const char *words) {
     double sum = -1;
     make_blob();

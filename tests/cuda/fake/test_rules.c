@@ -626,7 +626,7 @@ static void assert_all_refused(struct stage *f, sb_blob *blob, sb_stream own) {
     test_end(fresh);
 }
 
-/* A caller that has the library's stream may capture it. The graph gets no work of the library, and
+/* A caller that has the library's stream may capture it. The graph has no work of the library, and
    the capture stays valid. Memory that is retired meanwhile, with and without an exposed pointer,
    is freed afterwards. Tested with and without pools, before and after arithmetic is prepared. */
 TEST_ON(stage, the_librarys_stream_may_be_captured) {

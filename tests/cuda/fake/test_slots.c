@@ -319,8 +319,8 @@ static const struct preparing {
     {"cuLaunchKernel", 4, true},
 };
 
-/* Fails one call of the preparation: nothing may remain prepared, and a second attempt prepares
-   everything. */
+/* Makes one call of the preparation fail. Then nothing may remain prepared, and a second attempt
+   must prepare everything. */
 static void fail_preparing(const char *function, int64_t nth, enum fake_mode mode,
                            unsigned int error, sb_status wanted) {
     void *device;

@@ -24,7 +24,7 @@ struct subject {
     sb_blob *blob, *small[SMALL_BLOBS];
     sb_mem *mem;
     void *pinned, *device; /* for the driver's copies */
-    int scales;            /* the number of scales that take about as long as a push */
+    int scales;            /* number of scale operations that take about as long as a push */
 };
 
 /* --- time ------------------------------------------------------------------------------------ */

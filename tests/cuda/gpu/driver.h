@@ -1,5 +1,5 @@
-/* The driver as an application uses it: opened by name, with our declarations, so that the programs
-   need no toolkit. */
+/* The CUDA driver, which the tests call as an application does. It is opened by name and declared
+   here, so that the programs need no toolkit. */
 #ifndef SB_TESTS_GPU_DRIVER_H
 #define SB_TESTS_GPU_DRIVER_H
 

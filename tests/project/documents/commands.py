@@ -1,4 +1,4 @@
-"""Checks shell blocks. These commands are run; every other command must be in KNOWN or a script, and
+"""Checks shell blocks. The commands below are run; any other must be in KNOWN or a script, and
 the options, presets, crates, scripts and folders in its arguments must exist.
 
     syncblob X ...     runs in a folder with the files that it reads

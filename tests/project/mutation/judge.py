@@ -1,4 +1,4 @@
-"""Runs the tests that reach a mutant until one fails: first those that are fast and likely to fail."""
+"""Runs the tests that reach a mutant, fast tests that are likely to fail first, until one fails."""
 
 import collections
 import concurrent.futures

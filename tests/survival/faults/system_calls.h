@@ -9,7 +9,7 @@
 
 /* Values of `error` other than an errno: what the call does instead of failing with an errno. */
 enum {
-    SHORT = -1,   /* reads and writes of up to 3 bytes transfer one less, of more 3 bytes */
+    SHORT = -1,   /* reads and writes transfer only a part: at most 3 bytes */
     NOTHING = -2, /* a write transfers 0 bytes */
     ENDS = -3,    /* a read reports the end of the file */
     KILLS = -4    /* SIGKILL ends the process */

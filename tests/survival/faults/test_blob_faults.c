@@ -10,7 +10,7 @@
 #include "context/context.h"
 
 #define COUNT 6
-#define LARGE 30 /* outgrows COUNT */
+#define LARGE 30 /* more than COUNT */
 #define BYTES (COUNT * sizeof(float))
 
 /* --- a small world --------------------------------------------------------------- */

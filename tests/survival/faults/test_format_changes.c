@@ -92,7 +92,7 @@ static struct wire image(int kind) {
     return wire;
 }
 
-/* Makes every call on a model of `format`; from the n-th read on the source returns `other`.
+/* Makes every call on a model of `format`; from the n-th read on, the source returns `other`.
    Returns whether there were n reads. */
 static bool use_while_changing(int32_t format, const struct wire *bytes, const struct wire *other,
                                int n) {

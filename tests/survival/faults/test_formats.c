@@ -1,5 +1,5 @@
 /* Makes every call that reads or writes formats with its n-th step failing, for every n. A step is
-   an allocation, a system call, or a callback of a source, a sink or a progress. Checks the status,
+   an allocation, a system call, or a callback (source, sink or progress). Checks the status,
    that nothing changes or leaks, that no file stays open, that no temporary file is left, and that
    the same call then succeeds. */
 #include "blobs.h"

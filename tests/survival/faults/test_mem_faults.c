@@ -105,8 +105,8 @@ static void check_bytes(struct trial *t) {
         demand(t, device_bytes_are(t->scene.rig.context, in, BYTES, fill));
 }
 
-/* Checks the head after a failed call. It is unchanged, except if queued work failed (the head at
-   the start), or if the call was overwriting current bytes (the head without those bytes). */
+/* Checks the head after a failed call: unchanged, or the head at the trial's start if queued work
+   failed, or AT_CPU or LOST if the call has overwritten current bytes of the device. */
 static void check_head(const struct trial *t) {
     const int32_t head = sb_mem_head(t->scene.mem), before = head_before(t);
     const bool spoils = writes_in_place(t) && t->status == SB_ERR_DEVICE_LOST;

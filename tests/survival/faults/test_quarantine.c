@@ -155,7 +155,7 @@ static void pull_and_lose_track(struct rig *rig, sb_mem *mem, sb_stream stream) 
 }
 
 /* The copy's target is new storage, since the lent storage is read-only. The failed call does not
-   make the new storage the memory's. */
+   attach the new storage to the memory. */
 TEST_ON(rig, new_storage_is_quarantined_while_a_copy_may_write_it) {
     struct lent host = lend_host(BYTES, LENT);
     void *out;
@@ -266,7 +266,7 @@ static void end_another_context(void) {
     counting_allocator_assert_clean(&other.counting);
 }
 
-/* A deleter may own the context; while its loan waits in quarantine, no caller has a reference. */
+/* A deleter may own the context. While it waits in quarantine, no caller has a reference. */
 TEST(a_loan_that_owns_its_context_is_returned) {
     struct rig rig;
     struct owner owner;

@@ -126,7 +126,7 @@ struct scene {
     char folder[64], file[96], source[96];
     sb_blob *blob;
     sb_model *model;                /* with the same blob, and a blob of `source` */
-    struct wire whole, whole_model; /* the bytes that the two calls write */
+    struct wire whole, whole_model; /* complete files of `blob` and of `model` */
 };
 
 static void scene_open(struct scene *s) {
@@ -170,7 +170,7 @@ TEST_ON(scene, after_any_failure_the_file_is_the_old_or_the_new_one) {
 
 /* --- permissions ------------------------------------------------------------------------ */
 
-/* An access list: version 2; entries of the owner, user 1002, the group, the mask, all others. */
+/* An access control list: version 2; entries of owner, user 1002, group, mask and all others. */
 static const uint8_t list[] = {2,    0,    0,    0,    1,    0,    6,  0,    0xff, 0xff, 0xff,
                                0xff, 2,    0,    6,    0,    0xea, 3,  0,    0,    4,    0,
                                4,    0,    0xff, 0xff, 0xff, 0xff, 16, 0,    6,    0,    0xff,

@@ -1,5 +1,5 @@
-/* Tries every struct of the core that holds its size, in every size up to some bytes beyond the
-   current size. */
+/* Tests every struct of the core that has a struct_size, with every size up to some bytes beyond
+   the current size. */
 #include "struct_sizes.h"
 
 #include <syncblob/backend.h>

@@ -156,7 +156,7 @@ def pkg_config_without(name):
 
 
 def test_packages_are_whole():
-    """The package has every compiled file, and no other file of the repository."""
+    """The package has every file that is compiled, and no other file of the repository."""
     crate = unpack("syncblob-sys", fresh("whole"))
     listed = (REPOSITORY / "c/sources.txt").read_text().split()
     headers = [path.relative_to(REPOSITORY) for folder in ("c/include", "c/src")
@@ -277,8 +277,8 @@ def test_messages():
 
 
 def test_checkout_without_symbolic_links():
-    """On a system without links, Git creates files that contain the links' targets. Such a checkout
-    builds with a warning; packing it fails with the reason."""
+    """On a system without symbolic links, Git creates files that contain the links' targets. Such a
+    checkout builds with a warning; packing it fails with the reason."""
     root = fresh("no-links")
     crate = root / "bindings/syncblob-sys"
     shutil.copytree(SYS, crate, symlinks=True)

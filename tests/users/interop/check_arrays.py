@@ -52,8 +52,8 @@ class Arrays:
         return array if self.name == "numpy" else self.from_dlpack(array)
 
     def exchange(self, blob):
-        """Calls from_dlpack with the blob, or with its capsule if the library predates that
-        protocol."""
+        """Calls from_dlpack with the blob, or with its capsule if the library accepts only
+        capsules."""
         if self.name == "torch" and not self.is_versioned:
             return self.from_dlpack(blob.__dlpack__())
         return self.from_dlpack(blob)

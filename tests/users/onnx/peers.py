@@ -28,7 +28,7 @@ import whole
 from running import Refused, Wrong, reason, run_model, temporary_folder
 
 NEAR = 2e-3  # relative to an output's largest value
-OF_LAYERS = 1e-4  # other algorithms sum in another order
+OF_LAYERS = 1e-4  # tolerance of layers, since other algorithms sum in another order
 OLDEST, NEWEST = 7, 17  # opsets: models older than OLDEST, which onnxruntime does not run, are upgraded
 SECONDS = 900
 STATUSES = ("right", "near", "wrong", "refused")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Computes the answers for the nets; compares them with the stored answers, or stores them instead.
+"""Computes the answers for the nets and compares them with the stored answers; --write stores them.
 
     record.py layers BUILD [--write] [ROW...]
     record.py nets BUILD [--write] [NET...]
