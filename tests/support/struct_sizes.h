@@ -45,7 +45,7 @@ static inline void check_struct_size(const struct sized *row, void *page_end, si
         given[size - 1] = 1;
     const sb_status status = row->call(given);
     if (status != (is_refused ? SB_ERR_ABI_MISMATCH : is_unknown ? SB_ERR_UNSUPPORTED : SB_OK))
-        fail_with("%s of %zu bytes: %s", row->name, size, sb_status_name(status));
+        fail_with("%s with a struct_size of %zu: %s", row->name, size, sb_status_name(status));
     for (size_t i = row->size; !row->whole && !is_refused && i < size; i++)
         assert_int_equal(given[i], 0);
     if (!page_end)

@@ -273,11 +273,11 @@ static const char *wrong_bytes(struct scene *s, const struct operation *o, bool 
     if (!host || !bytes_are(host, BYTES, 0x11))
         return "bytes on the host were lost";
     if (data && !bytes_are(data, BYTES, fill))
-        return "other bytes";
+        return "the data has changed";
     if (s->blob && !data && is_usable && !(o->kind & LOSES))
-        return "no bytes";
+        return "the data cannot be read";
     if (st != SB_OK && is_usable && !(o->kind & ONCE) && o->run(s, &err) != SB_OK)
-        return "the second call fails";
+        return "the retried call fails";
     return NULL;
 }
 

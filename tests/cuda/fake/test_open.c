@@ -324,7 +324,7 @@ static void run_scenario(void **state) {
     assert_int_equal(waitpid(child, &how, 0), child);
     text[printed > 0 ? printed : 0] = '\0';
     if (how != 0 || printed != 0)
-        fail_with("ended with %x and printed: %s", (unsigned)how, text);
+        fail_with("a scenario ended with wait status %x and printed: %s", (unsigned)how, text);
 }
 
 int main(int argc, char **argv) {

@@ -145,7 +145,7 @@ static void bench_arithmetic(struct subject *s, int32_t dtype, const size_t *siz
         test_end(s->blob);
         test_end(s->device);
     }
-    printf("\nBandwidth of sums of %.4g MiB / of the copy: asum %.2f, sumsq %.2f; the aim is "
+    printf("\nBandwidth of sums of %.4g MiB, copy = 1: asum %.2f, sumsq %.2f; the aim is "
            "0.8.\n",
            (double)s->bytes / (double)MIB, medians[0] / medians[2] / 2,
            medians[0] / medians[3] / 2);
@@ -244,7 +244,7 @@ static void bench_small(struct subject *s) {
     s->bytes = 4096;
     for (int i = 0; i < SMALL_BLOBS; i++)
         s->small[i] = make_blob(s->stage->context, SB_DTYPE_F32, s->bytes);
-    begin_table("1000 blobs with exposed plain pointers, time of one");
+    begin_table("1000 blobs with exposed plain pointers, time for each");
     (void)time_in_turn(s, entries, 2, SMALL_BLOBS);
     for (int i = 0; i < SMALL_BLOBS; i++)
         test_end(s->small[i]);

@@ -87,7 +87,7 @@ static void refuses(sb_mem *mem, const void *ptr, const char *words) {
     assert_status(SB_ERR_WRONG_DEVICE,
                   sb_mem_set_gpu(mem, (void *)(uintptr_t)ptr, BYTES, 0, NULL, NULL, &err));
     if (!strstr(err.message, words))
-        fail_with("%s: not %s", err.message, words);
+        fail_with("\"%s\" lacks \"%s\"", err.message, words);
     assert_int_equal(err.device_code, 0);
     assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
 }

@@ -105,8 +105,8 @@ static void check_lent(sb_context *context, int32_t dtype, const char *memory, s
     }
     for (int i = 0; i < 4; i++)
         if (sums[i] != wanted)
-            fail_with("sum %d of %lld elements at %zu: %.17g, not %.17g", i, (long long)count,
-                      offset, sums[i], wanted);
+            fail_with("sum %d of %lld elements at offset %zu: %.17g, not %.17g", i,
+                      (long long)count, offset, sums[i], wanted);
     test_end(blob);
 }
 

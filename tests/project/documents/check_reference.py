@@ -138,7 +138,7 @@ def check_names(function):
                 yield f"@param {name}: there is no such parameter"
     for words in re.findall(r"@(?:param\s+(?:\w+, )*\w+|return)\s+\[([^\]]*)\]", function.text):
         if not BRACKETED.fullmatch(" ".join(words.split())):
-            yield f"[{words}]: not the words for who owns what"
+            yield f"[{words}]: not words that describe ownership"
 
 
 def undocumented_values(text):

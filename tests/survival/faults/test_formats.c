@@ -610,9 +610,9 @@ static bool run(const struct row *row, const struct failure *how, int n, struct 
         wire_free(&s.sink.got);
         struct wire now = see(&s, true, !replaced);
         if (s.made || !same_seen(replaced ? &other : &before, &now))
-            blame(row, n, "something changed");
+            blame(row, n, "a failed call has changed something");
         if (s.rig.counting.live_blocks > blocks + 1) /* a list of edits may have grown */
-            blame(row, n, "a leak");
+            blame(row, n, "memory has leaked");
         s.progress = (struct test_progress){.reports = 0};
         assert_ok(row->call(&s, &err));
         assert_false(s.progress.wrong);
@@ -742,7 +742,7 @@ TEST(a_dangling_link_stays_a_link) {
         fired = fault_end() >= n;
         bool in_place = st == SB_OK || strstr(err.message, "is in place") != NULL;
         if (st == SB_OK && fired && !failed("close"))
-            fail_with("call %d (%s) failed unseen", n, fault_name);
+            fail_with("call %d (%s) failed, but no error was returned", n, fault_name);
         assert_int_equal(access(made, F_OK) == 0, in_place);
         assert_int_equal(files_in(s.rig.folder), files + in_place);
         assert_int_equal(readlink(s.target, link, sizeof link), 4);
@@ -819,7 +819,7 @@ static bool read_shared(sb_status (*call)(struct scene *, sb_error *), struct sc
     assert_ptr_equal(host_bytes(blob), bytes);
     assert_ptr_equal(host_bytes(sharer), bytes);
     if (!bytes_are(bytes, size, 0x5a) && st != SB_OK)
-        fail_with("a sharer sees a read that failed at call %d (%s)", n, fault_name);
+        fail_with("a sharer has bytes of a read that failed at call %d (%s)", n, fault_name);
     sb_blob_destroy(sharer);
     return fired;
 }

@@ -23,7 +23,7 @@ static sb_status limits(void *given) {
 }
 
 static sb_status refuse_to_open(void *user, int32_t ordinal, void **out, sb_error *err) {
-    return sb_error_fill(err, SB_ERR_NO_DEVICE, 0, "there is none");
+    return sb_error_fill(err, SB_ERR_NO_DEVICE, 0, "no device");
 }
 
 static sb_status backend(void *given) {

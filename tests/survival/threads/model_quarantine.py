@@ -169,7 +169,7 @@ def ends_context(w):
     if w.quarantined and not w.stayed:
         raise Broken("the device is closed while storage is in quarantine")
     if w.stayed and answers:
-        raise Broken("a context stays although its device answers")
+        raise Broken("a context is not closed although waits succeed again")
     w.failures = 0  # later waits and records succeed
     yield "answer"
     if w.stayed and w.has("contexts that stayed are asked"):
@@ -262,7 +262,7 @@ def main():
     for step in list(STEPS):
         trace = explore_all(step)[1]
         if not trace:
-            sys.exit(f"model_quarantine: nothing breaks without this: {step}")
+            sys.exit(f"model_quarantine: no interleaving breaks the rule without the step: {step}")
         print(f"left out: {step}\n  " + "\n  ".join(trace))
 
 

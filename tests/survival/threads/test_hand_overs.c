@@ -458,7 +458,7 @@ static sb_status failing_reduce(void *comm, sb_comm_op op, const sb_comm_buffer 
     struct failing *f = comm;
     quiet_raise(&f->reducing);
     quiet_await(&f->read);
-    return sb_error_fill(err, SB_ERR_COMM_FAILURE, 0, "asked to");
+    return sb_error_fill(err, SB_ERR_COMM_FAILURE, 0, "planted");
 }
 
 static sb_status failing_broadcast(void *comm, int32_t root, const sb_comm_buffer *buffer,

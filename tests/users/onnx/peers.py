@@ -63,7 +63,7 @@ def run(command, folder, python, syncblob):
         done = subprocess.run(words, cwd=folder, text=True, errors="replace", capture_output=True,
                               check=False, timeout=SECONDS, env=limited)
     except subprocess.TimeoutExpired as error:
-        raise Refused(f"nothing in {SECONDS} s") from error
+        raise Refused(f"no result within {SECONDS} s") from error
     if done.returncode != 0:
         raise Refused(reason(done))
 
@@ -82,7 +82,7 @@ def outputs_of(peer, folder, arguments):
         with numpy.load(folder / "outputs.npz") as file:
             return dict(file)
     if not (folder / "net.onnx").exists():
-        raise Refused("it ends without an error, and without a model")
+        raise Refused("it reports no error, but writes no model")
     model = onnx.load(folder / "net.onnx")
     if all(opset.version < OLDEST for opset in model.opset_import):
         try:
