@@ -1,7 +1,7 @@
 /* Runs tests of the simulated device on the OpenCL backend: the linker redirects their calls of
    sb_context_create to this file (--wrap). For "sim:N" it opens an OpenCL device and adds the
    functions that the tests request from a simulated device. It counts the calls of each slot, and
-   can make an OpenCL call fail within one. OPENCL_MEMORY is the number of the kind of memory. */
+   can make a slot's OpenCL call fail. OPENCL_MEMORY is the number of the kind of memory. */
 #include "support.h"
 
 #include "device.h"
@@ -17,7 +17,7 @@
 
 /* --- devices --------------------------------------------------------------------------- */
 
-/* The state for each open device. */
+/* The state of an open device. */
 static struct shim {
     struct sb__opencl_device *device;
     int64_t calls[SB_SIM_OP_COUNT];

@@ -18,7 +18,7 @@ struct test_fault {
 
 struct test_source {
     const struct wire *wire;
-    const struct wire *other;  /* NULL, or the bytes for read number fault.left and later */
+    const struct wire *other;  /* NULL, or the bytes of reads from number fault.left on */
     struct test_fault fault;   /* counts the calls of read and version together */
     _Atomic int reads, closes; /* calls */
     _Atomic uint64_t version;

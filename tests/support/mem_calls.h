@@ -1,5 +1,5 @@
-/* The calls on a memory, or on a blob's memory, numbered and described as data: for tests that loop
-   over all calls. */
+/* The calls on a memory, or on a blob's memory, numbered and described as data, so that tests can
+   loop over all calls. */
 #ifndef SB_TESTS_MEM_CALLS_H
 #define SB_TESTS_MEM_CALLS_H
 

@@ -84,7 +84,7 @@ static struct plan plan_cell(const struct memory_state *state, enum call call) {
     const struct side *now = &state->side[plan.side];
     bool read_only = now->kind == SB_STORAGE_BORROWED_READ_ONLY;
     if (cell.work == REFUSE) {
-        /* If there are newest bytes, they are on the wrong side for the call. */
+        /* The newest bytes, if any, are not on the side that the call requires. */
         bool has_bytes = sides_of_head(state->head) != NOBODY;
         plan.status = has_bytes ? SB_ERR_INVALID_ARGUMENT : SB_ERR_UNINITIALIZED;
         return plan;

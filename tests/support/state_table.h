@@ -36,7 +36,7 @@ struct state_cell state_cell(int32_t head, enum call call);
 
 /* --- plans: cells and the storage of both sides ----------------------------------------------- */
 
-struct loan; /* each caller of this file defines it */
+struct loan; /* each user of this header defines it */
 
 struct side {
     int32_t kind;      /* SB_STORAGE_* */

@@ -252,7 +252,7 @@ static CUstream *slot_of(void *device, CUstream stream) {
 static sb_status stream_create(void *device, sb_stream *out, sb_error *err) {
     CUstream *slot = slot_of(device, NULL);
     if (!slot)
-        return sb_error_fill(err, SB_ERR_OVER_LIMIT, 0, "more streams than the shim keeps");
+        return sb_error_fill(err, SB_ERR_OVER_LIMIT, 0, "too many streams");
     IN_CONTEXT(cuStreamCreate(slot, CU_STREAM_NON_BLOCKING));
     if (result == CUDA_SUCCESS)
         *out = (sb_stream)*slot;

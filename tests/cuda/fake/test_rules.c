@@ -475,8 +475,8 @@ TEST_ON(stage, arithmetic_does_not_wait_for_a_sum) {
     assert_ptr_equal(right, there);
 }
 
-/* Allocates and frees without a pointer for the caller, so that nothing waits for default
-   streams. */
+/* Allocates and frees memory without passing a pointer to the caller, so that nothing waits for
+   default streams. */
 static sb_status use_inside(sb_context *context, size_t bytes, sb_error *err) {
     void *device = context->device, *ptr;
     const sb_status st = sb__cuda_backend.alloc(device, bytes, context->stream, &ptr, err);

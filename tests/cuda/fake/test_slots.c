@@ -60,7 +60,7 @@ static bool is_of_cublas(const char *function) {
     return strncmp(function, "cublas", 6) == 0;
 }
 
-/* Returns whether the function queues work; a slot's calls before this one have queued nothing. */
+/* Returns whether the function queues work. A slot has queued nothing before it calls one. */
 static bool is_launch(const char *function) {
     return is_of_cublas(function) && !is(function, "cublasSetStream_v2");
 }
@@ -349,7 +349,7 @@ static void fail_preparing(const char *function, int64_t nth, enum fake_mode mod
         assert_untouched();
 }
 
-/* Makes a call fail once, or always. After OUT_OF_MEMORY each call is retried, whatever its row. */
+/* Makes a call fail once, or always. A call that returns OUT_OF_MEMORY is retried in any case. */
 static void fail_each_way(const struct preparing *row, int64_t nth, unsigned int error) {
     const sb_status wanted = status_from(row->function, error);
     const bool retried = row->is_retried || wanted == SB_ERR_OUT_OF_MEMORY;

@@ -211,7 +211,7 @@ DEFINE_OPEN(open64)
 DEFINE_OPENAT(openat)
 DEFINE_OPENAT(openat64)
 
-/* EINTR writes half of the bytes, as if a signal had interrupted the write. */
+/* A failure with EINTR first writes half of the bytes, as if a signal had interrupted the write. */
 ssize_t write(int file, const void *bytes, size_t size) {
     if (!fails(WRITE, is_file_within(file)))
         return NEXT(write)(file, bytes, size);

@@ -159,7 +159,7 @@ static void end_blob(struct world *w) {
 enum {
     QUEUED = 1,        /* works in place: a later call may report the failure */
     ON_STREAM = 2,     /* only a later wait reports its failure (see test_mem_faults.c) */
-    WITH_DIFF = 4,     /* the diff is an operand; fails if the data were never written */
+    WITH_DIFF = 4,     /* the diff is an operand; the call fails if data has no values */
     LARGE_SOURCE = 8,  /* the source has more elements than the target's memory can hold */
     SHRUNK = 16,       /* the target's memory is larger than its elements need */
     CROSSES = 32,      /* also calls another context */

@@ -152,7 +152,7 @@ static void scene_open_from(struct scene *s, enum origin origin,
     put_opened(&s->opened_bytes);
     s->target = rig_path(&s->rig, "target");
     file_write(s->target, "old", 3);
-    if (chown(s->target, 12345, 23456) != 0) /* only root may; then a save must keep the owner */
+    if (chown(s->target, 12345, 23456) != 0) /* works for root: a save must keep the owner */
         s->progress.reports = 0;
     if (origin == A_FILE) {
         s->net_path = file_of(s, "net", &s->net_bytes);
@@ -397,8 +397,8 @@ static sb_status set_solver_info(struct scene *s, sb_error *err) {
 
 /* The kinds of steps of a call; each step can fail. */
 enum {
-    CALLS_SYSTEM = 1, /* only if models and blobs are read from files */
-    READS = 2,        /* this and the two below: only if callbacks are used */
+    CALLS_SYSTEM = 1, /* in calls that read models and blobs from files */
+    READS = 2,        /* this and the two below: in calls that use callbacks */
     WRITES = 4,
     REPORTS = 8,
     REPLACES = 16, /* the file `target` */
@@ -565,7 +565,7 @@ static void check_words(const struct row *row, const struct failure *how, int n,
     if (failed("fstat"))
         assert_null(strstr(err->message, "changed while"));
     if (strstr(err->message, "\"cannot") || strstr(err->message, "\"is in place"))
-        blame(row, n, err->message); /* the message names no file */
+        blame(row, n, err->message); /* the message lacks the file's name */
 }
 
 static struct wire reference(const struct row *row, const struct failure *how) {

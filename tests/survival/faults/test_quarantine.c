@@ -266,7 +266,7 @@ static void end_another_context(void) {
     counting_allocator_assert_clean(&other.counting);
 }
 
-/* A deleter may own the context. While it waits in quarantine, no caller has a reference. */
+/* A deleter may own the context. While its memory is in quarantine, no caller has a reference. */
 TEST(a_loan_that_owns_its_context_is_returned) {
     struct rig rig;
     struct owner owner;

@@ -90,7 +90,7 @@ TEST(released_storage_ends_with_the_tensor) {
 }
 
 /* The export of the first tensor changes the storage; the export of the second reads that change.
-   Only the library may order the exports, so the test uses no counting allocator, which locks. */
+   Only the library may order the exports, so the test uses no counting allocator with a lock. */
 struct pair {
     sb_blob *blob;
     sb_dl_managed_versioned *tensors[2];

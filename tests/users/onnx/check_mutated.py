@@ -6,8 +6,8 @@ and onnxruntime.
 
 PROGRAM is the example mutated_nets of the crate syncblob-net, NETS a folder of prototxts. A
 converted net must pass onnx.checker in full mode, which infers all shapes and compares them with
-the file's. If the net is small, onnxruntime runs it: its outputs must have the shapes that the file
-declares.
+the shapes in the file. If the net is small, onnxruntime also runs it, and its outputs must have the
+shapes in the file.
 """
 
 import argparse
@@ -36,7 +36,7 @@ def thin(text):
 
 
 def run(path, promised):
-    """Returns the first output whose shape differs from the file's, or None."""
+    """Returns the first output whose shape differs from the shape in the file, or None."""
     sizes = {value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim]
              for value in onnx.load(path).graph.input}
     inputs = {name: numpy.zeros(size, numpy.float32) for name, size in sizes.items()}
