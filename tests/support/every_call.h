@@ -1,5 +1,5 @@
-/* A list of calls of all functions of the libraries, on one set of objects (the world). Tests use it
-   in callbacks: a deleter frees lent storage, then makes a call from the list. The list includes
+/* A list of calls of all functions of the libraries, on one set of objects (the world). Tests use
+   it in callbacks: a deleter frees lent storage, then makes a call from the list. The list includes
    libsyncblob-comm, because its writes run deleters of the core's memories, and such a deleter may
    call libsyncblob-comm. */
 #ifndef SB_TESTS_EVERY_CALL_H

@@ -64,7 +64,7 @@ class Checks:
         self.library, self.arrays = library, arrays
 
     def live_bytes(self):
-        """Returns the bytes that the built-in context owns and borrows; all blobs here belong to it."""
+        """Returns the bytes that the context of all blobs, the built-in one, owns and borrows."""
         gc.collect()
         figures = (ctypes.c_uint64 * 17)(17 * 8)
         self.library.call("sb_context_stats", None, figures)

@@ -129,7 +129,7 @@ def tolerance(name, one, other):
     Caffe's answers."""
     apart = Wanted(one.shape, one, LEAST, whole.is_detections(name, one.shape)).difference(other)
     if apart is None:
-        sys.exit(f"{name}: two answers of Caffe's are too far apart: this net is no test")
+        sys.exit(f"{name}: two answers of Caffe's are too far apart for this net to be a test")
     return max(LEAST, float(f"{4 * apart:.2g}"))
 
 
