@@ -54,7 +54,7 @@ static struct block find(cl_context context, const void *ptr) {
     return found;
 }
 
-/* Waits for the last queue that used the memory, which the library orders after all other users. */
+/* Waits only for the last queue that used the memory: its work runs after that of other users. */
 static cl_int CL_API_CALL free_fake(cl_context context, void *ptr) {
     struct block *block = NULL;
     pthread_mutex_lock(&lock);

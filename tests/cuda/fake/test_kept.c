@@ -127,7 +127,7 @@ TEST(memory_that_cannot_be_freed_is_kept_until_it_can) {
                 release_failing(pools, function, then);
 }
 
-/* Makes the nth call of a sum to the function fail. Returns whether there was an nth call. */
+/* Makes the calls of a sum to the function fail from the nth on. Returns whether one failed. */
 static bool sum_failing(int pools, size_t function, int64_t nth) {
     struct stage stage;
     double sum;
