@@ -36,13 +36,13 @@ static void judge(bool holds, const char *text, int line) {
 
 enum call { DUP, ALLREDUCE, BCAST, BARRIER, IALLREDUCE, TESTSOME, WAITSOME, CALLS };
 
-static int fail_nth[CALLS], freed, flying; /* flying: begun, not known to be complete */
+static int fail_nth[CALLS], freed, flying; /* flying: the number of requests in progress */
 
 static bool is_due(enum call call) {
     return fail_nth[call] && --fail_nth[call] == 0;
 }
 
-/* Counts calls from threads that MPI's thread level forbids. Only one thread calls at a time. */
+/* Counts calls from threads that may not call MPI. Only one thread calls MPI at a time. */
 static int forbidden;
 
 static void check_thread(void) {
@@ -337,7 +337,7 @@ static void fail_a_call(enum call which, int nth) {
     fail_nth[which] = which < IALLREDUCE;
     const sb_status st =
         which < IALLREDUCE ? call(comm, which, &net) : step(comm, which, nth, &net);
-    const bool struck = fail_nth[which] == 0; /* a request may complete before the wait */
+    const bool struck = fail_nth[which] == 0; /* false if the request completed before the wait */
     fail_nth[which] = 0;
     expect_status(struck ? SB_ERR_COMM_FAILURE : SB_OK, st);
     expect(!struck || (err.device_code == MPI_ERR_INTERN && strstr(err.message, "MPI_")));
@@ -398,7 +398,7 @@ static void *destroy_elsewhere(void *user) {
     return NULL;
 }
 
-/* A thread that may call MPI later frees the communicators that other threads destroyed. */
+/* Communicators that other threads have destroyed are freed later by a thread that may call MPI. */
 static void any_thread_may_destroy(void) {
     sb_comm *comms[3];
     const int before = freed, kept = only_main_may_call();

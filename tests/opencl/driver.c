@@ -58,7 +58,7 @@ struct driver_live driver_live(void) {
                                 live.buffers,  live.blocks, live.events};
 }
 
-/* Waits for buffers first: pocl's threads free them shortly after the last command has ended. */
+/* First waits until no buffer is live: pocl's threads free buffers soon after the last command. */
 void assert_nothing_is_live(void) {
     const struct timespec some = {0, 1000000};
     for (int i = 0; i < 2000 && live.buffers; i++)
@@ -97,7 +97,7 @@ static void add_memory(cl_context context, cl_mem mem, char *host, size_t bytes)
     (void)atomic_fetch_add(mem ? &live.buffers : &live.blocks, 1);
 }
 
-/* Removes the memory of a buffer or, if `mem` is NULL, the memory at `ptr`. */
+/* Removes from the list the memory of a buffer or, if `mem` is NULL, the memory at `ptr`. */
 static void remove_memory(cl_mem mem, const void *ptr) {
     struct memory *found = NULL;
     pthread_mutex_lock(&lock);
@@ -333,7 +333,7 @@ static void CL_CALLBACK free_queued(cl_command_queue queue, cl_uint count, void 
         clSVMFree(user, ptrs[i]);
 }
 
-/* Frees by a callback, so that memory counts as live until the command runs. */
+/* Frees the memory in a callback, so that it counts as live until the command runs. */
 cl_int __real_clEnqueueSVMFree(cl_command_queue queue, cl_uint count, void *ptrs[], svm_free free,
                                void *user, WAITS);
 static cl_int enqueue_svm_free(cl_command_queue queue, cl_uint count, void *ptrs[], svm_free free,
@@ -463,10 +463,10 @@ enum { GATES = 64 };
 
 static pthread_mutex_t gate_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t gate_opened = PTHREAD_COND_INITIALIZER;
-static uint64_t generation; /* number of the newest gates; only these are closed */
+static uint64_t generation; /* number of the newest gates; older gates are open */
 static cl_command_queue gated[GATES];
 static int gate_count;
-static int waiting; /* threads that wait; while there are any, gates are open */
+static int waiting; /* the number of waiting threads; if it is not 0, all gates are open */
 
 /* Blocks one of the driver's threads, of which there is one for each processor. */
 static void CL_CALLBACK pass_gate(void *arguments) {

@@ -8,19 +8,19 @@
 
 /* How a planted failure appears. */
 enum driver_mode {
-    DRIVER_NOW,  /* the call returns the code and has done nothing */
+    DRIVER_NOW,  /* the call does nothing and returns the code */
     DRIVER_LATER /* the call queues a command that fails; a call that queues nothing fails now */
 };
 
 /* Makes the `nth` call of `name` (NULL: of any function) on this thread fail; 0 disarms. Releases
-   never fail. */
+   of objects never fail. */
 void driver_fail(const char *name, int64_t nth, enum driver_mode mode, cl_int code);
 /* Makes the `nth` call of `name` and all later calls fail. */
 void driver_fail_from(const char *name, int64_t nth, cl_int code);
 /* Returns the function whose call failed since the last driver_fail, or NULL. */
 const char *driver_fired(void);
 
-/* Live objects of OpenCL. */
+/* The numbers of live OpenCL objects. */
 struct driver_live {
     int64_t contexts, queues, programs, kernels, buffers, blocks, events;
 };
@@ -34,20 +34,20 @@ void driver_open_gates(void);
 
 /* Sets the address that identifies a buffer. */
 void driver_name_buffer(cl_mem mem, const void *address);
-/* Returns the host memory behind a range of shared virtual memory, or of a buffer by its address,
-   until the driver frees the memory; else NULL. */
+/* Returns the host memory that stores a range of shared virtual memory, or of the buffer with this
+   address. Returns NULL if the driver has freed the memory. */
 void *driver_address(cl_context context, const void *ptr, size_t bytes);
 /* Returns the buffers of a context, at most `most`. */
 cl_uint driver_buffers(cl_context context, cl_mem *out, cl_uint most);
 
 /* --- usm.c ----------------------------------------------------------------------------- */
 
-/* The properties of devices that are opened later. By default they are those of pocl's device, and
-   Intel's unified shared memory. */
+/* The properties of devices that are opened later. By default a device has all properties of pocl's
+   device, and Intel's unified shared memory. */
 extern struct fake_device {
     bool hides_doubles, hides_svm, hides_fine_svm, hides_usm;
-    bool is_separate;    /* its memory is not the host's */
-    const char *version; /* NULL: the true one */
+    bool is_separate;    /* the device's memory is not the host's */
+    const char *version; /* NULL: the device's real version */
 } fake_device;
 
 cl_int fake_device_info(cl_device_id device, cl_device_info what, size_t bytes, void *out,

@@ -1,12 +1,12 @@
-/* Contexts on the first OpenCL device with a chosen kind of memory, not the best one. */
+/* Contexts on the first OpenCL device with a chosen kind of memory instead of the best kind. */
 #ifndef SB_TESTS_OPENCL_MODES_H
 #define SB_TESTS_OPENCL_MODES_H
 
 #include <syncblob/opencl.h>
 
-/* Returns a static table for a kind of memory, from SB_OPENCL_SVM to SB_OPENCL_FINE_SVM. */
+/* Returns a backend that uses one kind of memory, from SB_OPENCL_SVM to SB_OPENCL_FINE_SVM. */
 const sb_backend *opencl_backend(int32_t memory);
-/* Creates a context on "opencl:0" with the table. */
+/* Creates a context of this backend on "opencl:0". */
 sb_status opencl_context(const sb_backend *backend, sb_context **out, sb_error *err);
 /* Returns the extension table SB_OPENCL_DEVICE of the context's device. */
 const sb_opencl_device *opencl_device(const sb_context *context, void **out_device);

@@ -1,7 +1,7 @@
 /* Runs tests of the simulated device on the OpenCL backend: the linker redirects their calls of
-   sb_context_create to this file (--wrap). "sim:N" opens an OpenCL device with the extension table
-   of the simulated device. The slots count their calls, and a chosen call of a slot makes its
-   OpenCL call fail. The environment variable OPENCL_MEMORY has the number of the kind of memory. */
+   sb_context_create to this file (--wrap). For "sim:N" it opens an OpenCL device and adds the
+   functions that the tests request from a simulated device. It counts the calls of each slot, and
+   can make a slot's OpenCL call fail. OPENCL_MEMORY is the number of the kind of memory. */
 #include "support.h"
 
 #include "device.h"
@@ -17,7 +17,7 @@
 
 /* --- devices --------------------------------------------------------------------------- */
 
-/* The state for each open device. */
+/* The state of an open device. */
 static struct shim {
     struct sb__opencl_device *device;
     int64_t calls[SB_SIM_OP_COUNT];
@@ -80,7 +80,7 @@ static cl_command_queue queue_of(const struct shim *shim, sb_stream stream) {
 }
 
 /* Counts down each armed fault. The first fault that is due makes the slot's OpenCL call fail.
-   Returns its mode, or -1. A lazy or random schedule may hold back the stream's work. */
+   Returns its mode, or -1. With a lazy or random schedule, may also delay the stream's work. */
 static int32_t arm(void *device, int32_t op, const char *function, const sb_stream *stream) {
     struct shim *shim = shim_of(device);
     int32_t mode = -1;
@@ -107,7 +107,7 @@ static int32_t arm(void *device, int32_t op, const char *function, const sb_stre
     return mode;
 }
 
-/* Ends all work, as a lost device does. */
+/* Waits for all work, since a lost device has no queued work. */
 static void drain(const struct shim *shim) {
     (void)clFinish(shim->device->queue);
     for (size_t i = 0; i < MAX_STREAMS; i++)
@@ -115,8 +115,8 @@ static void drain(const struct shim *shim) {
             (void)clFinish(shim->queues[i]);
 }
 
-/* Ends the fault. Makes the slot fail if it succeeded without the call that was to fail. Runs the
-   stream's work if the schedule is eager. */
+/* Ends the fault. If the slot succeeded without making the call that was to fail, returns an error
+   instead. Runs the stream's work if the schedule is eager. */
 static sb_status disarm(void *device, int32_t mode, sb_status st, const sb_stream *stream,
                         sb_error *err) {
     const struct shim *shim = shim_of(device);
@@ -208,7 +208,7 @@ static sb_status shim_prepare_arithmetic(void *device, sb_error *err) {
     return disarm(device, mode, backend->prepare_arithmetic(device, err), NULL, err);
 }
 
-/* Allocates ordinary memory, since OpenCL lacks page-locked memory, which the tests expect. */
+/* Allocates ordinary memory: the tests expect page-locked memory, which OpenCL lacks. */
 static sb_status shim_alloc_pinned(void *device, size_t bytes, void **out, sb_error *err) {
     const int32_t mode = arm(device, SB_SIM_ALLOC_PINNED, "none", NULL);
     void *made = mode < 0 ? aligned_alloc(64, (bytes + 63) / 64 * 64) : NULL;
@@ -228,7 +228,7 @@ static void shim_free_pinned(void *device, void *ptr, size_t bytes) {
 
 /* --- the extension table --------------------------------------------------------------- */
 
-/* Takes no lock: a kernel asks for addresses while the host waits for the kernel. */
+/* Takes no lock, which could deadlock: a kernel looks up addresses while the host waits for it. */
 static void lock(void *device) {
 }
 
@@ -286,7 +286,7 @@ enum { MAX_BUFFERS = 64 };
 struct launched {
     void (*kernel)(void *user);
     void *user;
-    void *buffers[MAX_BUFFERS]; /* keeps them alive, as arguments of a kernel would be */
+    void *buffers[MAX_BUFFERS]; /* retained, as OpenCL retains a kernel's arguments */
 };
 
 static void CL_CALLBACK run_launched(void *arguments) {

@@ -11,7 +11,7 @@ struct scene {
     sb_context *context;
     cl_command_queue queue;
     sb_blob *blob;       /* data and diff at the device: 1 and 0.25 */
-    sb_mem *host, *both; /* `host` only on the host, `both` on both sides */
+    sb_mem *host, *both; /* the bytes of `host` are on the host, of `both` on both sides */
 };
 
 #define ON(scene) ((sb_stream)(scene)->queue)

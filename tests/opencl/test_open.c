@@ -157,7 +157,7 @@ TEST(a_forked_child_uses_nothing_of_the_driver) {
     assert_true(child >= 0);
     if (!child) {
         (void)alarm(30);
-        driver_fail_from(NULL, 1, CL_DEVICE_NOT_AVAILABLE); /* no call of OpenCL may occur */
+        driver_fail_from(NULL, 1, CL_DEVICE_NOT_AVAILABLE); /* the child must not call OpenCL */
         how = use_in_child(context, mem);
         _exit(how ? how : driver_fired() ? 9 : 0);
     }

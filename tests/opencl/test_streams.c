@@ -152,7 +152,7 @@ static void release(const struct place *place, void *ptr) {
     place->table->free(place->device, ptr, COUNT, place->own);
 }
 
-/* clFinish succeeds after a failed command, and so does the marker. */
+/* clFinish succeeds after a failed command, and so does a marker that is queued after it. */
 TEST(an_event_reports_the_failure_before_it_on_every_wait) {
     struct place place = place_open(SB_OPENCL_SVM);
     void *ptr = alloc(&place);

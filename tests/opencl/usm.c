@@ -1,4 +1,4 @@
-/* Intel's unified shared memory on pocl's shared virtual memory, since pocl 3.1 has none. */
+/* Implements Intel's unified shared memory, which pocl 3.1 lacks, with shared virtual memory. */
 #include "driver.h"
 
 #include <CL/cl_ext.h>
@@ -54,7 +54,7 @@ static struct block find(cl_context context, const void *ptr) {
     return found;
 }
 
-/* Waits for the last queue that used the memory: the library's queue runs after all other users. */
+/* Waits only for the last queue that used the memory: its work runs after that of other users. */
 static cl_int CL_API_CALL free_fake(cl_context context, void *ptr) {
     struct block *block = NULL;
     pthread_mutex_lock(&lock);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Prints a platform for SimGrid: platform.py HOSTS GBITS flat|tree FOLD.
 
-flat: every host has a link to a single switch, which never blocks. tree: each group of hosts has a
+flat: every host has a link to one switch of unlimited bandwidth. tree: each group of hosts has a
 switch with half as many uplinks as hosts. A link has a latency of 5 microseconds. Bandwidths are
 divided by FOLD."""
 import sys

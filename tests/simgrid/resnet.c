@@ -1,5 +1,5 @@
 /* Simulates the reducer in a training step of ResNet-50, with SimGrid's SMPI. During the backward
-   pass the 161 diffs become ready one after the other, those of the last layer first:
+   pass the 161 diffs become ready one after the other, the last layer's diffs first. Usage:
 
        smpirun ... resnet BUCKET_MIB STEPS FOLD COMPUTE_MS
 
@@ -115,7 +115,7 @@ static void make_blobs(struct net *net, int64_t fold) {
     }
 }
 
-/* The diff is the rank's number plus one, so that every rank can check the mean. */
+/* Sets the diff to the rank's number plus one, so that every rank can check the mean. */
 static void write_diff(sb_blob *blob, int rank) {
     void *diff;
     need(sb_blob_overwrite_cpu(blob, SB_DIFF, &diff, &err), "a diff");

@@ -71,7 +71,7 @@ def simulate(program, folder, case):
 
 
 def problem(row):
-    """Returns why the row cannot be right; None if it can."""
+    """Returns why the row must be wrong; None if it may be correct."""
     if row["network"] < row["bound"] * 0.999:
         return "shorter than any all-reduce needs"
     if row["shape"] == "flat" and row["gbits"] == 10 and row["bucket_mib"] > 100 \

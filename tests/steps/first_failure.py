@@ -4,7 +4,7 @@ this test alone: first_failure.py COMMAND LOG
 
 Recognises failures of cmocka, ctest, cargo, the sanitizers, compilers, CMake and Python; prints the
 end of any other log. A step writes "alone: COMMAND" into its log before a command that can be run by
-hand, and "alone:" after it. For a failure outside such commands prints the step's own COMMAND.
+hand, and "alone:" after it. After a failure outside such commands, the step's COMMAND is printed.
 """
 import pathlib
 import re

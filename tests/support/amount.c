@@ -1,4 +1,4 @@
-/* Functions that choose how much of its table a test runs, and that measure free memory. */
+/* Functions that select the cases that a test runs, and that measure free memory. */
 #include "support.h"
 
 #include <stdint.h>
@@ -63,8 +63,8 @@ size_t test_free_memory(const char *root) {
     return (size_t)least;
 }
 
-/* The sanitizers' documented shadow memory. ThreadSanitizer: four bytes for each byte;
-   AddressSanitizer: one for eight. */
+/* Returns the sanitizer's shadow memory: ThreadSanitizer documents four bytes for each byte,
+   AddressSanitizer one byte for eight. */
 static size_t sanitizer_bytes(size_t addresses) {
     return IS_TSAN ? addresses * 4 : IS_ASAN ? addresses / 8 : 0;
 }

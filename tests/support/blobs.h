@@ -4,7 +4,7 @@
 
 #include "rig.h"
 
-/* Copies `values` to the first `bytes` of the memory and moves its head to `head`. Does nothing if
+/* Copies `bytes` bytes of `values` to the memory and moves its head to `head`. Does nothing if
    `head` is UNINITIALIZED. */
 void mem_place(sb_mem *mem, int32_t head, const void *values, size_t bytes);
 /* Creates a memory whose host bytes are all `fill`. */
@@ -16,11 +16,11 @@ bool mem_holds(const sb_mem *mem, const void *values, size_t bytes);
 sb_blob *blob_of(sb_context *context, int32_t dtype, int32_t num_axes, const int64_t *shape);
 /* Creates a blob of one axis. */
 sb_blob *blob_of_count(sb_context *context, int32_t dtype, int64_t count);
-/* Create blobs that the test owns: with a shape, with one axis, without a shape. */
+/* These create blobs that the test owns: with a shape, with one axis, without a shape. */
 sb_blob *test_blob(sb_context *context, int32_t dtype, int32_t num_axes, const int64_t *shape);
 sb_blob *test_vector(sb_context *context, int32_t dtype, int64_t count);
 sb_blob *test_unshaped(sb_context *context, int32_t dtype);
-/* A macro to pass to SB_DTYPE_LIST; expands to the dtype's constant and a comma. */
+/* SB_DTYPE_LIST(DTYPE_ITEM) expands to the constants of all element types, with commas. */
 #define DTYPE_ITEM(NAME, number, name, type, kind, with) SB_DTYPE_##NAME,
 
 sb_mem *data_of(sb_blob *blob);

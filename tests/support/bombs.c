@@ -11,7 +11,7 @@ static void put_shape(struct wire *wire, int64_t count) {
     wire_free(&shape);
 }
 
-/* Replaces the message by a message whose only field holds the old message. */
+/* Makes the message the only field of a new message, which replaces it. */
 static void wrap(struct wire *wire, uint32_t field) {
     struct wire inside = *wire;
     *wire = (struct wire){0};
@@ -48,18 +48,18 @@ void bomb_build(const struct bomb *bomb, struct wire *wire, size_t size) {
 #define HALF       HEAD("\x50\x02")  /* the type of raw data */
 #define SCALAR     TAIL("\x2a\x04\x01\x02\x03\x04")
 
-/* A layer with a name of 40,000 bytes: a little over half of any chunk that an arena might have. */
+/* A layer with a name of 40,000 bytes, a little over half of a typical chunk of an arena. */
 static const unsigned char long_name[40009] = {0xa2, 6, 0xc4, 0xb8, 2, 0x0a, 0xc0, 0xb8, 2};
 
 const struct bomb bombs[] = {
     {"empty_layers", SB_FORMAT_CAFFEMODEL, UNIT("\xa2\x06\x00")},
     {"empty_v1_layers", SB_FORMAT_CAFFEMODEL, UNIT("\x12\x00")},
     {"empty_v0_layers", SB_FORMAT_CAFFEMODEL, UNIT("\x12\x02\x0a\x00")},
-    /* One layer repeats its V0 part; the parts are merged. */
+    /* One layer repeats its V0 parameter; a reader merges the repetitions. */
     {"one_layer_of_many_parts", SB_FORMAT_CAFFEMODEL, 2, UNIT("\x0a\x00")},
     {"one_layer_of_parts_with_blobs", SB_FORMAT_CAFFEMODEL, 2,
      UNIT("\x0a\x06\x92\x03\x00\x92\x03\x00")},
-    /* These types are longer as names than as numbers. */
+    /* The names of these types are longer than their numbers in the file. */
     {"typed_v1_layers", SB_FORMAT_CAFFEMODEL, UNIT("\x12\x02\x28\x1b")},
     {"v1_layers_of_unknown_types", SB_FORMAT_CAFFEMODEL, UNIT("\x12\x06\x28\xff\xff\xff\xff\x07")},
     {"named_layers", SB_FORMAT_CAFFEMODEL, UNIT("\xa2\x06\x06\x0a\x01n\x12\x01t")},
@@ -78,7 +78,7 @@ const struct bomb bombs[] = {
     {"small_history", SB_FORMAT_SOLVERSTATE, ITER, UNIT("\x1a\x06\x2a\x04\x00\x00\x80\x3f")},
     {"a_vector_of_empty_blobs", SB_FORMAT_BLOB_VECTOR, UNIT("\x0a\x00")},
     {"empty_shapes", SB_FORMAT_BLOB, UNIT("\x3a\x00"), SCALAR},
-    /* A shape of more than 32 axes is refused after the last axis was read. */
+    /* A reader refuses a shape of more than 32 axes only after the last axis. */
     {"repeated_shapes", SB_FORMAT_BLOB, UNIT("\x3a\x02\x08\x01")},
     {"packed_axes", SB_FORMAT_BLOB, 1, UNIT("\x01"), .within = {7}},
     {"repeated_legacy_dimensions", SB_FORMAT_BLOB, UNIT("\x08\x01\x10\x01\x18\x01\x20\x01"),
@@ -101,7 +101,7 @@ const struct bomb bombs[] = {
     {"flat_groups", SB_FORMAT_CAFFEMODEL, NAME, UNIT("\xfb\x01\xfc\x01")},
     /* The deepest nesting of groups that is allowed. */
     {"deep_groups", SB_FORMAT_CAFFEMODEL, NAME, UNIT(X10(X10("\xfb\x01")) X10(X10("\xfc\x01")))},
-    /* Known fields of another wire type count as unknown. */
+    /* A known field number with a wrong wire type counts as an unknown field. */
     {"known_fields_of_a_wrong_type", SB_FORMAT_CAFFEMODEL, NAME, UNIT("\xa0\x06\x01")},
 };
 const size_t num_bombs = sizeof bombs / sizeof *bombs;

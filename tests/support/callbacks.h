@@ -9,7 +9,7 @@
 
 #include <stdatomic.h>
 
-/* `left` counts calls down: the call that makes it 0 returns `status`. */
+/* Each call decrements `left`, and the call that makes it 0 returns `status`. */
 struct test_fault {
     _Atomic int left; /* 0: none fails */
     sb_status status;
@@ -18,7 +18,7 @@ struct test_fault {
 
 struct test_source {
     const struct wire *wire;
-    const struct wire *other;  /* NULL, or the bytes of read number fault.left and later reads */
+    const struct wire *other;  /* NULL, or the bytes of reads from number fault.left on */
     struct test_fault fault;   /* counts the calls of read and version together */
     _Atomic int reads, closes; /* calls */
     _Atomic uint64_t version;
@@ -44,7 +44,7 @@ struct test_progress {
     _Atomic int reports;
     uint64_t done, total;
     uint64_t largest_step; /* largest increase of `done` */
-    bool wrong; /* `done` fell or exceeds `total`, `total` changed once it was known, or a report
+    bool wrong; /* `done` fell or exceeded `total`, a known `total` changed, or a report
                    came after the one that cancelled */
 };
 

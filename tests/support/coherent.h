@@ -4,7 +4,7 @@
 
 #include <syncblob/backend.h>
 
-/* Returns a table for contexts on "sim:N". @return [borrowed] a constant */
+/* Returns a backend for contexts on "sim:N". @return [borrowed] a constant */
 const sb_backend *coherent_table(void);
 
 #endif

@@ -11,7 +11,7 @@
     ((size_t)64 << 20) /* in larger blocks only the first bytes are filled                         \
                         */
 
-/* The header in front of every block. It fits there because every alignment is at least 64. */
+/* The header in front of every block. It fits because every block is aligned to at least 64. */
 struct block {
     uint64_t magic;
     size_t bytes, alignment;

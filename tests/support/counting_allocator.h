@@ -1,5 +1,5 @@
 /* An allocator for tests and fuzzing that counts calls, caps memory and fails on demand. Needs only
-   the library's headers. */
+   the library's headers, not the library. */
 #ifndef SB_TESTS_COUNTING_ALLOCATOR_H
 #define SB_TESTS_COUNTING_ALLOCATOR_H
 
@@ -19,7 +19,7 @@ struct counting_allocator {
     int64_t live_blocks, live_buffers; /* all blocks; blocks without SB_ALLOC_OBJECT */
     size_t live_bytes, peak_bytes;
     size_t byte_cap;         /* most live_bytes; 0: no cap */
-    int64_t fail_nth;        /* the n-th alloc call from now on fails and sets this to 0; 0: none */
+    int64_t fail_nth;        /* the n-th next alloc call fails and sets this to 0; 0: none fails */
     int64_t fail_nth_buffer; /* the same, counting only calls without SB_ALLOC_OBJECT */
     int64_t failures;        /* calls that failed on demand or because of the cap */
     int64_t violations;      /* calls that break the contract of sb_allocator */

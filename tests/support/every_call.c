@@ -8,7 +8,7 @@
 
 /* --- storage that the world lends ------------------------------------------------------------ */
 
-/* Lent storage, or a tensor on lent storage. */
+/* Storage that the test lends to the world's objects, as it is or as a DLPack tensor. */
 struct lent_piece {
     struct world *world;
     sb_context *context; /* of device memory; NULL: host memory */
@@ -56,7 +56,7 @@ static bool note(struct world *w, sb_status st) {
     return st == SB_OK;
 }
 
-/* Frees a piece that no call has accepted, so that its deleter does not run. */
+/* Frees a piece that no call has accepted, so no call will run the piece's deleter. */
 static void take_back(struct world *w, struct lent_piece *p) {
     w->lent--;
     if (p->context)
@@ -473,7 +473,7 @@ CALL(sb_reducer_destroy, ENDS, note(w, sb_reducer_ready(w->reducer, w->other, &r
      end_reducer(w))
 CALL(sb_comm_destroy, ENDS, sb_comm *x; end_reducer(w); x = w->comm; w->comm = NULL;
      sb_comm_destroy(x))
-/* The calls that make_calls.py generates from the headers. */
+/* make_calls.py generates these calls from the headers. */
 #include "simple_calls.inc"
 
 const char *const not_in_every_call[] = {
@@ -481,10 +481,10 @@ const char *const not_in_every_call[] = {
     "sb_error_fill", "sb_error_fill", "sb_dtype_name", "sb_dtype_size", "sb_features",
     "sb_status_name", "sb_status_text", "sb_version", "sb_version_string",
     "sb_context_options_init", "sb_filler_init", "sb_filler_parse", "sb_filler_type_name",
-    /* these create an object of a kind that every world has, and use no other object */
+    /* these create an object that every world has, and use no other object */
     "sb_context_create", "sb_comm_create", "sb_reducer_create", "sb_sim_comm_create",
     "sb_source_of_descriptor", "sb_source_of_spans",
-    /* these change the process: what they register stays registered */
+    /* these register a backend for the rest of the process */
     "sb_backend_load", "sb_backend_register",
     /* this ends a write; the calls above that begin a write also end it */
     "sb_write_destroy",

@@ -1,7 +1,7 @@
-/* Every call of the libraries on the objects of one small world, for tests whose callbacks call the
-   library: a deleter frees storage that the world has lent, then makes a call. The calls of
-   libsyncblob-comm are included, because its writes run deleters of the core's memories, and such a
-   deleter may call libsyncblob-comm. */
+/* A list of calls of all functions of the libraries, on one set of objects (the world). Tests use
+   it in callbacks: a deleter frees lent storage, then makes a call from the list. The list includes
+   libsyncblob-comm, because its writes run deleters of the core's memories, and such a deleter may
+   call libsyncblob-comm. */
 #ifndef SB_TESTS_EVERY_CALL_H
 #define SB_TESTS_EVERY_CALL_H
 
@@ -13,8 +13,8 @@ struct world;
 
 /* Callbacks of the world other than deleters. */
 enum world_visit {
-    WORLD_LOADS,    /* in a source or a progress callback: a blob or a model is being read */
-    WORLD_WRITES,   /* in a sink: nothing may change */
+    WORLD_LOADS,    /* in a source or a progress callback, while a blob or a model is read */
+    WORLD_WRITES,   /* in a sink: no object may change */
     WORLD_COMPUTES, /* in a parallel_for: both blobs may be written */
 };
 
@@ -29,9 +29,9 @@ struct world {
     void (*callback)(struct world *); /* a deleter frees its storage, then calls this function */
     void (*visit)(struct world *, enum world_visit);
     int depth;         /* nesting of callbacks; only the test uses it */
-    bool keeps;        /* the test makes no call that ends an object */
+    bool keeps;        /* the test makes no call that destroys an object */
     int lent, deleted; /* pieces of storage */
-    sb_status bug;     /* a status that only a bug explains, or SB_OK */
+    sb_status bug;     /* a status that only a bug can cause, or SB_OK */
     uint64_t random;
 };
 
@@ -45,11 +45,11 @@ enum world_storage {
     WORLD_STORAGES
 };
 
-/* Creates the objects, with blobs of 2 x `columns`. `has_room`: the blobs' capacity exceeds their
-   count. Nothing else uses the context. */
+/* Creates the objects, with blobs of 2 x `columns`. If `has_room`, the blobs' capacity exceeds
+   their count. Only the world uses the context. */
 void world_open(struct world *world, enum world_storage storage, bool has_room, int64_t columns);
-/* Reads and writes both blobs on both sides and saves the model: a sanitizer reports an access
-   outside of their storage. Asserts that no count exceeds its capacity. */
+/* Reads and writes both blobs on both sides and saves the model, so that a sanitizer can report an
+   access outside their storage. Asserts that no blob's count exceeds its capacity. */
 void world_use(struct world *world);
 /* Destroys the objects and asserts that a deleter has run for each piece that was lent. */
 void world_close(struct world *world);

@@ -3,7 +3,7 @@
 #include "files.h"
 #include "support.h"
 
-/* Returns the text before the character `at`, which becomes a NUL. Moves `*text` past it. */
+/* Returns the text before the character `at`, which becomes a NUL. Moves `*text` past the NUL. */
 static char *cut(char **text, char at) {
     char *begin = *text, *end = strchr(begin, at);
     assert_non_null(end);

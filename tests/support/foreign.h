@@ -1,5 +1,5 @@
-/* Beginnings of files that are not messages of Caffe: the rows of foreign.txt. The tests of the
-   crates and of the Python module read that file too. */
+/* Beginnings of files that are not messages of Caffe: the rows of foreign.txt, which the tests of
+   the crates and of the Python module also read. */
 #ifndef SB_TESTS_FOREIGN_H
 #define SB_TESTS_FOREIGN_H
 

@@ -1,5 +1,5 @@
-/* F16 and BF16 for tests, without the library's code: conversions of exactly representable numbers,
-   and reductions with their rounded results. */
+/* F16 and BF16 numbers for tests, without the library's code: conversions of numbers that are
+   exactly representable, and reductions with their rounded results. */
 #ifndef SB_TESTS_HALVES_H
 #define SB_TESTS_HALVES_H
 
@@ -43,9 +43,9 @@ static const struct half_row {
     {SB_DTYPE_F16, SB_COMM_SUM, 0x7bff, 0x4c00, 0x7c00},  /* 65504 + 16: infinite */
     {SB_DTYPE_F16, SB_COMM_SUM, 0xfbff, 0xfbff, 0xfc00},  /* -65504 - 65504: infinite */
     {SB_DTYPE_F16, SB_COMM_SUM, 0x0001, 0x0002, 0x0003},  /* subnormal */
-    {SB_DTYPE_F16, SB_COMM_SUM, 0x03ff, 0x0001, 0x0400},  /* becomes normal */
+    {SB_DTYPE_F16, SB_COMM_SUM, 0x03ff, 0x0001, 0x0400},  /* a normal number */
     {SB_DTYPE_F16, SB_COMM_SUM, 0xbc00, 0x3c00, 0x0000},  /* -1 + 1 */
-    {SB_DTYPE_F16, SB_COMM_MEAN, 0x0001, 0x0000, 0x0000}, /* half of the smallest rounds to 0 */
+    {SB_DTYPE_F16, SB_COMM_MEAN, 0x0001, 0x0000, 0x0000}, /* half of the least number rounds to 0 */
     {SB_DTYPE_F16, SB_COMM_MEAN, 0x8003, 0x0000, 0x8002},
     {SB_DTYPE_F16, SB_COMM_MEAN, 0x3c00, 0x4200, 0x4000}, /* 1 and 3 */
     {SB_DTYPE_F16, SB_COMM_MIN, 0x3c00, 0xc200, 0xc200},

@@ -1,5 +1,5 @@
-/* The calls on a memory, or on a blob's memory, numbered and described as data: for tests that loop
-   over all calls. */
+/* The calls on a memory, or on a blob's memory, numbered and described as data, so that tests can
+   loop over all calls. */
 #ifndef SB_TESTS_MEM_CALLS_H
 #define SB_TESTS_MEM_CALLS_H
 
@@ -57,7 +57,7 @@ struct call_arguments {
     void *user;
 };
 
-/* `out` receives the pointer of calls that return one. */
+/* `out` receives the pointer if the call returns one. */
 sb_status mem_call(sb_mem *mem, enum call call, const struct call_arguments *a, void **out,
                    sb_error *err);
 

@@ -13,10 +13,10 @@ void net_v0(struct wire *net);
 
 /* Opens the model in the bytes of `wire`. */
 sb_model *model_of(const struct wire *wire, int32_t format);
-/* Create models that the test owns: from the bytes of `wire`, and without contents. */
+/* These create models that the test owns: from the bytes of `wire`, and without contents. */
 sb_model *test_model_of(const struct wire *wire, int32_t format);
 sb_model *test_model(sb_context *context, int32_t format);
-/* The name of a net. */
+/* Returns the name of the net. */
 sb_text name_of(const sb_model *model);
 
 /* Appends a field that contains the message of wire_blob. */

@@ -18,12 +18,12 @@ struct plain {
     sb_status after;  /* returned by after_default */
 };
 
-/* Two slots of the backend, for tests with tables of more slots. */
+/* Two slots of the backend, for tests whose backends have more slots. */
 sb_status plain_alloc(void *device, size_t bytes, sb_stream stream, void **out, sb_error *err);
 void plain_free(void *device, void *ptr, size_t bytes, sb_stream stream);
-/* Returns the table, which opens "plain:N" for any N. */
+/* Returns the backend, which opens "plain:N" for any N. */
 sb_backend plain_backend(struct plain *plain);
-/* Creates a context on the table's device `device`. */
+/* Creates a context on a device of the backend `table`. */
 sb_status create_with_backend(const sb_backend *table, const char *device, sb_context **out,
                               sb_error *err);
 

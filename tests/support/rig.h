@@ -1,5 +1,5 @@
 /* The fixture of tests on a device, TEST_ON(rig, …): a context whose allocator and device count
-   calls, a folder, and blobs, memories and streams that end with the fixture. */
+   calls, a folder, and blobs, memories and streams that are destroyed with the fixture. */
 #ifndef SB_TESTS_RIG_H
 #define SB_TESTS_RIG_H
 
@@ -16,11 +16,11 @@ struct rig {
 
 /* Opens the rig on "sim:0". */
 void rig_open(struct rig *rig);
-/* `device` may be NULL ("cpu"); `flags` are SB_CONTEXT_*. */
+/* A NULL `device` is "cpu"; `flags` are SB_CONTEXT_*. */
 void rig_open_on(struct rig *rig, const char *device, uint32_t flags);
 void rig_open_options(struct rig *rig, sb_context_options options);
-/* Ends the things that the test has owned since rig_open. Fails if anything but the context and its
-   cache is still live, or if the folder holds a file that rig_path did not name. */
+/* Destroys the test's things that were made since rig_open. Fails if anything but the context and
+   its cache is still live, or if the folder contains a file that rig_path has not returned. */
 void rig_close(struct rig *rig);
 /* Closes the rig and opens it with other options. */
 void rig_reopen_on(struct rig *rig, const char *device, uint32_t flags);
@@ -31,7 +31,7 @@ sb_mem *test_mem(sb_context *context, size_t bytes);
 /* Returns the path of a file in the rig's folder. Makes the folder, but not the file. */
 const char *rig_path(struct rig *rig, const char *name);
 
-/* Counts of a context's work so far. */
+/* Numbers of calls that a context has made. */
 struct tally {
     int64_t calls[SB_SIM_OP_COUNT]; /* all 0 without a simulated device */
     int64_t host_allocs;            /* requests for host buffers, ordinary or pinned */
@@ -40,14 +40,14 @@ struct tally {
 };
 
 struct tally rig_tally(struct rig *rig);
-/* Returns the work since `before`. */
+/* Returns the numbers of calls since `before`. */
 struct tally rig_since(struct rig *rig, const struct tally *before);
 sb_stats rig_stats(struct rig *rig);
-/* Asserts that the work includes no request for a host buffer, and no operation of the device
-   except checks of streams. */
+/* Asserts that there was no request for a host buffer, and no operation of the device except checks
+   of streams. */
 void assert_no_work(const struct tally *since);
 
-/* Bytes that a caller lends; freed when the test ends. The deleter counts its calls. */
+/* Bytes that a test lends; they are freed when the test ends. The deleter counts its calls. */
 struct lent {
     sb_context *context; /* NULL: host memory */
     void *ptr;
@@ -68,7 +68,7 @@ void lent_free(struct lent *lent);
 bool bytes_are(const void *ptr, size_t bytes, int fill);
 bool device_bytes_are(sb_context *context, const void *ptr, size_t bytes, int fill);
 void device_fill(sb_context *context, void *ptr, size_t bytes, int fill);
-/* Set the simulated device's schedule; create and destroy streams of the caller on it. */
+/* These set the simulated device's schedule, and create and destroy a caller's streams on it. */
 void rig_schedule(struct rig *rig, int32_t schedule, uint64_t seed);
 sb_stream rig_stream(struct rig *rig);
 void rig_end_stream(struct rig *rig, sb_stream stream);

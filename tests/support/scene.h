@@ -1,4 +1,4 @@
-/* A memory in any state of the table, and any call on that memory, for tests of all
+/* A memory in any state of the state table, and any call on that memory, for tests of all
    combinations. */
 #ifndef SB_TESTS_SCENE_H
 #define SB_TESTS_SCENE_H
@@ -17,11 +17,11 @@ struct start {
     int32_t head, cpu, gpu; /* SB_HEAD_*, then SB_STORAGE_* of both sides */
 };
 
-/* States in which calls have different work to do: every head, every kind of storage. */
+/* States with every head and every kind of storage, in which calls have different work to do. */
 enum { SCENE_STARTS = 14 };
 extern const struct start scene_starts[SCENE_STARTS];
 
-/* Such states with host-coherent memory: both sides share a storage, or one side's is lent. */
+/* States with host-coherent memory: both sides share a storage, or one side's storage is lent. */
 enum { SCENE_COHERENT_STARTS = 10 };
 extern const struct start scene_coherent_starts[SCENE_COHERENT_STARTS];
 
@@ -41,7 +41,7 @@ bool is_reachable(const struct start *start);
 /* Opens a context on sim:0, with pinned host memory if `start` has it, and a memory in the state
    `start`: current sides hold CURRENT, others STALE. */
 void scene_open(struct scene *scene, const struct start *start, size_t bytes);
-/* The same on "sim:0" of `backend`; NULL: the built-in one. */
+/* Does the same on "sim:0" of `backend`; NULL: of the built-in backend. */
 void scene_open_on(struct scene *scene, const struct start *start, size_t bytes,
                    const sb_backend *backend);
 /* Releases the memory and asserts that every loan has ended exactly once. */
@@ -49,7 +49,7 @@ void scene_close(struct scene *scene);
 /* Brings scene->mem, which must be new, into the state. */
 void scene_arrange(struct scene *scene, const struct start *start);
 void scene_give(struct scene *scene, int32_t side, int32_t kind, int fill);
-/* Makes scene->extra for a set call. */
+/* Creates the storage scene->extra, which a set call lends. */
 void scene_lend_extra(struct scene *scene, enum call call);
 /* Makes the call. Calls that take a stream use `stream`. */
 sb_status scene_call(struct scene *scene, enum call call, sb_stream stream, void **out,

@@ -38,7 +38,7 @@ static enum work work_needed(int32_t head, enum call call) {
         return ADOPT;
     case OVERWRITE:
         return is_there ? NOTHING : ALLOC;
-    case EVICT: /* the only newest bytes are never discarded */
+    case EVICT: /* the only copy of the newest bytes is never freed */
         return head == SB_HEAD_LOST || newest == side_of(call) ? REFUSE : FREE;
     case MOVE: /* from the other side, which must hold the newest bytes */
         return newest == BOTH_SIDES ? NOTHING : newest == NOBODY || is_there ? REFUSE : COPY;
@@ -71,7 +71,7 @@ static bool is_one(const struct memory_state *state) {
            state->side[SB_SIDE_GPU].kind == SB_STORAGE_OWNED;
 }
 
-/* A pointer for writing and a copy need storage that may be written. */
+/* A pointer for writing and a copy need writable storage. */
 static bool needs_writable(enum purpose purpose, enum work work) {
     return work == ZERO || work == COPY || work == ALLOC || purpose == WRITE ||
            purpose == OVERWRITE;
@@ -84,7 +84,7 @@ static struct plan plan_cell(const struct memory_state *state, enum call call) {
     const struct side *now = &state->side[plan.side];
     bool read_only = now->kind == SB_STORAGE_BORROWED_READ_ONLY;
     if (cell.work == REFUSE) {
-        /* If there are newest bytes, they are on the wrong side for the call. */
+        /* The newest bytes, if any, are not on the side that the call requires. */
         bool has_bytes = sides_of_head(state->head) != NOBODY;
         plan.status = has_bytes ? SB_ERR_INVALID_ARGUMENT : SB_ERR_UNINITIALIZED;
         return plan;

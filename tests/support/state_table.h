@@ -1,6 +1,6 @@
-/* The reference of SyncedMemory's state table: the purpose of each call, the sides that hold the
-   newest bytes, and the rules for storage that is missing or read-only. The reference uses only the
-   public constants of the library. */
+/* A second implementation of SyncedMemory's state table, as a reference: the purpose of each call,
+   the sides that hold the newest bytes, and the rules for storage that is missing or read-only. The
+   reference uses only the public constants of the library. */
 #ifndef SB_TESTS_STATE_TABLE_H
 #define SB_TESTS_STATE_TABLE_H
 
@@ -31,12 +31,12 @@ struct state_cell {
 state_newest sides_of_head(int32_t head);
 /* Returns the sides that hold the newest bytes after `work` and the call's own effect. */
 state_newest state_after(state_newest newest, enum call call, enum work work);
-/* Returns the cell of any call except CLEAR and SYNCHRONIZE. */
+/* Returns the table's cell for a head and any call except CLEAR and SYNCHRONIZE. */
 struct state_cell state_cell(int32_t head, enum call call);
 
 /* --- plans: cells and the storage of both sides ----------------------------------------------- */
 
-struct loan; /* each caller of this file defines it */
+struct loan; /* each user of this header defines it */
 
 struct side {
     int32_t kind;      /* SB_STORAGE_* */
@@ -59,9 +59,9 @@ struct plan {
     bool allocates;   /* the library allocates storage on that side */
     bool on_device;   /* the allocated storage is memory of the device */
     bool copies;      /* from the other side */
-    bool moves;       /* current bytes move out of read-only storage, on the same side */
+    bool moves;       /* current bytes move from read-only to new storage of the side */
     bool zeroes;
-    bool drops; /* the side's old storage is dropped */
+    bool drops; /* the side no longer uses its old storage */
     bool adopts;
 };
 

@@ -1,9 +1,9 @@
-/* Tests calls on a struct that holds its size, with every size up to BEYOND bytes above the current
-   one. The struct ends at an unmapped page or, for sanitizers, at the end of its block: a call that
+/* Tests calls on a struct with a struct_size, with every size up to BEYOND bytes above the current
+   size. The struct ends at an unmapped page or, for sanitizers, at its block's end: a call that
    accesses bytes past the struct ends the program. A call refuses a size below that of version 0.1,
    a size that is not a multiple of sizeof(size_t), and an input with an unknown part that is not
    zero. It fills the unknown part of an output with zeros. tests/project/abi/versions.sh runs these
-   tests with libraries that know more and fewer members. */
+   tests with libraries whose structs have more or fewer members. */
 #ifndef SB_TESTS_STRUCT_SIZES_H
 #define SB_TESTS_STRUCT_SIZES_H
 
@@ -45,7 +45,7 @@ static inline void check_struct_size(const struct sized *row, void *page_end, si
         given[size - 1] = 1;
     const sb_status status = row->call(given);
     if (status != (is_refused ? SB_ERR_ABI_MISMATCH : is_unknown ? SB_ERR_UNSUPPORTED : SB_OK))
-        fail_with("%s of %zu bytes: %s", row->name, size, sb_status_name(status));
+        fail_with("%s with a struct_size of %zu: %s", row->name, size, sb_status_name(status));
     for (size_t i = row->size; !row->whole && !is_refused && i < size; i++)
         assert_int_equal(given[i], 0);
     if (!page_end)

@@ -18,7 +18,7 @@ void support_fail(const char *file, int line, const char *format, ...) {
     va_end(args);
     print_error("%s\n", text);
     _fail(file, line);
-    abort(); /* _fail jumps */
+    abort(); /* not reached: _fail jumps */
 }
 
 /* A message never contains this byte: messages are printable. */

@@ -20,7 +20,7 @@
 
 #include <syncblob/syncblob.h>
 
-/* Each is 1 if the program is built with that sanitizer, which has private memory and locks. */
+/* Each is 1 if the program is built with that sanitizer, which needs more memory and locks. */
 #ifndef __has_feature
 #define __has_feature(feature) 0
 #endif
@@ -79,8 +79,8 @@ void counting_allocator_assert_clean(struct counting_allocator *counting);
 /* The error for a thread's asserted calls. A callback in such a call needs another sb_error. */
 extern _Thread_local sb_error err;
 
-/* Assert the status of `expr`, a call that is passed `&err`, and check `err`: untouched on success,
-   completely written on failure. For a call that is passed NULL, compare its status. */
+/* These assert the status of `expr`, a call that is passed `&err`, and that `err` is untouched on
+   success and completely written on failure. Do not use them for a call that is passed NULL. */
 #define assert_status(expected, expr)                                                              \
     do {                                                                                           \
         support_poison_error(&err);                                                                \
@@ -111,15 +111,15 @@ void support_fail(const char *file, int line, const char *format, ...)
  */
 const char *test_data_path(const char *name, char *buffer, size_t capacity);
 
-/* How much of its table a test runs. The default is a sample that takes a second or two, also under
-   each sanitizer. SYNCBLOB_TEST_WHOLE=1: the whole table. SYNCBLOB_TEST_FULL=1: also the cases that
-   take minutes. An empty variable or 0 means off. */
+/* These report how much of its table a test runs. The default is a sample that takes a second or
+   two, also under each sanitizer. SYNCBLOB_TEST_WHOLE=1: the whole table. SYNCBLOB_TEST_FULL=1:
+   also the cases that take minutes. An empty variable or 0 means off. */
 bool test_is_quick(void);
 bool test_is_full(void);
 
-/* Skip the running test and print the reason: the test is not in the sample, it needs sizes of 64
-   bits, or the machine has too little memory. `bytes`: the memory that the test needs; `addresses`:
-   the bytes that it touches, for which a sanitizer needs more memory. */
+/* These skip the running test and print the reason: the test is not in the sample, it needs a
+   64-bit size_t, or the machine has too little memory. `bytes`: the memory that the test needs;
+   `addresses`: the bytes that it touches, for which a sanitizer needs more memory. */
 #define skip_when_quick()                                                                          \
     do {                                                                                           \
         if (test_is_quick()) {                                                                     \

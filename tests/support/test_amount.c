@@ -1,4 +1,4 @@
-/* Environment variables and the free memory decide how much a test does. */
+/* Tests how environment variables and the free memory limit what a test runs. */
 #include "support.h"
 
 #include <sys/stat.h>

@@ -96,7 +96,7 @@ void test_skip(void) {
     if (open_fixture.close)
         test_close_fixture();
     skip();
-    abort(); /* skip jumps */
+    abort(); /* not reached: skip jumps */
 }
 
 /* Forgets the fixture, which is still open after a failed test. */

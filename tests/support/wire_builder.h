@@ -10,7 +10,7 @@ struct wire {
     size_t size, room;
 };
 
-/* A wire starts as {0}. wire_free, or the end of the test, frees its bytes. */
+/* Initialise a struct wire with {0}. wire_free, or the end of the test, frees its bytes. */
 void wire_free(struct wire *wire);
 void wire_raw(struct wire *wire, const void *bytes, size_t size);
 /* Appends a number of `width` bytes, in little-endian order. */
@@ -20,10 +20,10 @@ void wire_varint(struct wire *wire, uint64_t value);
 void wire_overlong(struct wire *wire, uint64_t value, int bytes);
 void wire_tag(struct wire *wire, uint32_t field, uint32_t type);
 
-/* Append a field. */
+/* These append a field. */
 void wire_number(struct wire *wire, uint32_t field, uint64_t value);
 void wire_bytes(struct wire *wire, uint32_t field, const void *bytes, size_t size);
-/* The same for numbers of `width` bytes, `size` bytes in total; the last may be incomplete. */
+/* Appends numbers of `width` bytes each, `size` bytes in total; the last may be incomplete. */
 void wire_values(struct wire *wire, uint32_t field, const void *values, size_t width, size_t size);
 void wire_text(struct wire *wire, uint32_t field, const char *text);
 void wire_message(struct wire *wire, uint32_t field, const struct wire *inside);

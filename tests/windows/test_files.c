@@ -157,7 +157,7 @@ TEST_ON(folder, test_slashes_and_relative_paths_work) {
     assert_true(first == 6);
 }
 
-/* Windows uses all characters of a path literally after this prefix, also a final dot. */
+/* Windows uses all characters of a path after this prefix literally, including a final dot. */
 TEST_ON(folder, test_a_prefixed_path_is_taken_literally) {
     static const char *const names[] = {"dot.", "space ", "plain"};
     char path[MAX_PATH + 64];
@@ -263,7 +263,7 @@ static DWORD WINAPI write_over(void *arg) {
     return 0;
 }
 
-/* The other writers wait for a writer, which has the file open only briefly. */
+/* A writer waits while another writer has the file open, which is only a short time. */
 TEST_ON(folder, test_writers_of_one_file_wait_for_each_other) {
     struct writer writers[WRITERS] = {{0}};
     HANDLE threads[WRITERS];
@@ -331,7 +331,7 @@ TEST_ON(folder, test_bytes_are_not_translated) {
     struct wire found = wire_of_file(f->file);
     assert_int_equal(found.size, size);
     assert_memory_equal(found.bytes, bytes, size);
-    assert_non_null(memchr(bytes, '\n', size)); /* the tag of a shape's dimensions */
+    assert_non_null(memchr(bytes, '\n', size)); /* a shape's dimensions have the tag '\n' */
     wire_free(&found);
     free(bytes);
     sb_blob_destroy(blob);

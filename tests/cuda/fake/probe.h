@@ -1,5 +1,5 @@
-/* Declares the rows of contract.tsv. The body of ROW(id) { ... } returns whether the row is true;
-   HOLDS(id, expression) is short for a body that returns the expression. */
+/* Macros for the tests of contract.tsv. The body of ROW(id) { ... } returns whether the row is
+   true; HOLDS(id, expression) is short for a body that returns the expression. */
 #ifndef SB_TESTS_PROBE_H
 #define SB_TESTS_PROBE_H
 
@@ -27,7 +27,7 @@ void add_row(struct row *row);
         return expression;                                                                         \
     }
 
-extern void *driver, *nccl; /* the libraries */
+extern void *driver, *nccl; /* from dlopen */
 void (*look_up(void *library, const char *name))(void);
 #define STRING(name)  STRING_(name)
 #define STRING_(name) #name

@@ -1,4 +1,4 @@
-/* The rows of the contract for NCCL. */
+/* The rows of contract.tsv for NCCL. */
 #include "probe.h"
 
 #include <nccl.h>

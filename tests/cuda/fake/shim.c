@@ -1,7 +1,7 @@
 /* Runs tests of the simulated device on the CUDA backend: the linker redirects their calls of
-   sb_context_create to this file (--wrap). "sim:N" opens the CUDA backend with the extension table
-   of the simulated device. Slots of the backend count their calls, and a chosen call of a slot
-   makes its driver call fail. */
+   sb_context_create to this file (--wrap). For "sim:N" it opens the CUDA backend and adds the
+   functions that the tests request from a simulated device. It counts the calls of each slot of the
+   backend, and can make a driver call fail within a chosen call of a slot. */
 #include "fake.h"
 
 #include "device.h"
@@ -28,12 +28,12 @@ static sb_status status_of(CUresult result, sb_error *err) {
 
 /* --- devices --------------------------------------------------------------------------------- */
 
-/* The state for each open device of the backend. The fake driver's lock protects the list. */
+/* The state of an open device of the backend, in a list that the fake driver's lock protects. */
 static struct shim {
     void *device;
     int64_t calls[SB_SIM_OP_COUNT];
     sb_sim_fault faults[MAX_FAULTS];
-    CUstream streams[MAX_STREAMS]; /* the test's; closing the device destroys those left */
+    CUstream streams[MAX_STREAMS]; /* of the test; shim_close destroys the rest */
     struct shim *next;
 } * shims;
 
@@ -87,13 +87,13 @@ static void shim_close(void *device) {
     fake_unlock(NULL);
     free(shim);
     sb__cuda_backend.close(device);
-    fake_revive(context); /* a later test gets the same device */
+    fake_revive(context); /* since a later test opens the same device */
 }
 
 /* --- slots ----------------------------------------------------------------------------------- */
 
 /* Counts down each armed fault. The first fault whose countdown ends makes the slot's driver call
-   fail. Returns the mode of this fault, or -1. */
+   fail. Returns the mode of this fault, or -1 if no countdown ends. */
 static int32_t arm(void *device, int32_t op, const char *function) {
     static const enum fake_mode modes[] = {FAKE_NOW, FAKE_TRANSIENT, FAKE_STICKY};
     struct shim *shim = shim_of(device);
@@ -119,7 +119,7 @@ static int32_t arm(void *device, int32_t op, const char *function) {
     return mode;
 }
 
-/* Ends the fault. Makes the slot fail if it succeeded without the driver call that was to fail. */
+/* Ends the fault. Returns an error if the slot has not made the driver call that was to fail. */
 static sb_status disarm(int32_t mode, sb_status st, sb_error *err) {
     if (mode < 0)
         return st;
@@ -186,8 +186,8 @@ static sb_status shim_prepare_arithmetic(void *device, sb_error *err) {
     return disarm(mode, sb__cuda_backend.prepare_arithmetic(device, err), err);
 }
 
-/* Frees the buffer if the slot must fail although it has made no driver call, since the buffer came
-   from a slab. */
+/* A buffer from a slab needs no driver call that could fail. If the slot must fail, frees the
+   buffer. */
 static sb_status shim_alloc_pinned(void *device, size_t bytes, void **out, sb_error *err) {
     void *made = NULL;
     const int32_t mode = arm(device, SB_SIM_ALLOC_PINNED, "cuMemHostAlloc");
@@ -252,7 +252,7 @@ static CUstream *slot_of(void *device, CUstream stream) {
 static sb_status stream_create(void *device, sb_stream *out, sb_error *err) {
     CUstream *slot = slot_of(device, NULL);
     if (!slot)
-        return sb_error_fill(err, SB_ERR_OVER_LIMIT, 0, "more streams than the shim keeps");
+        return sb_error_fill(err, SB_ERR_OVER_LIMIT, 0, "too many streams");
     IN_CONTEXT(cuStreamCreate(slot, CU_STREAM_NON_BLOCKING));
     if (result == CUDA_SUCCESS)
         *out = (sb_stream)*slot;
@@ -363,8 +363,8 @@ sb_status __wrap_sb_context_create(const sb_context_options *options, sb_context
 
 /* --- the end --------------------------------------------------------------------------------- */
 
-/* Ends the process with a failure after a violation, since cmocka does not know the fake driver.
-   FAKE_FORGIVE is for a test that writes to lent memory while a copy of that memory is queued. */
+/* Makes the process fail if the fake driver has counted a violation, which cmocka does not check.
+   A test that writes to lent memory while a copy of that memory is queued sets FAKE_FORGIVE. */
 __attribute__((destructor)) static void judge(void) {
     if ((fake_violations() && !getenv("FAKE_FORGIVE")) || fake_depth())
         _Exit(70);

@@ -1,4 +1,4 @@
-/* Counts the driver calls of operations. The device's context is current on the thread. */
+/* Tests how many driver calls each operation makes if the device's context is current. */
 #include "fixture.h"
 
 #include <stdio.h>
@@ -7,8 +7,8 @@
 enum { COUNT = 1000, BYTES = COUNT * (int)sizeof(float) };
 
 struct cost {
-    int64_t calls; /* calls of the driver; launches of cuBLAS and of kernels do not count */
-    int64_t waits; /* waits of the host, also counted in `calls` */
+    int64_t calls; /* calls of the driver, without launches of cuBLAS and of kernels */
+    int64_t waits; /* calls that make the host wait, also counted in `calls` */
     int64_t launches;
 };
 
@@ -67,7 +67,7 @@ static void on_device(struct scene *s) {
     assert_ok(sb_mem_async_gpu_push(data_of(s->blob), s->stream, &err));
     assert_ok(sb_mem_async_gpu_push(diff_of(s->blob), s->stream, &err));
     assert_ok(sb_context_synchronize(s->stage.context, &err));
-    assert_ok(sb_blob_update(s->blob, &err)); /* opens cuBLAS, takes events */
+    assert_ok(sb_blob_update(s->blob, &err)); /* opens cuBLAS, creates events */
     assert_ok(sb_context_synchronize(s->stage.context, &err));
     assert_ok(sb_context_forget_stream(s->stage.context, s->stream, &err));
 }
@@ -96,7 +96,7 @@ static const struct row {
     {"scale, no exposed pointer", on_device, scale, {1, 0, 1}},
     {"scale, an exposed pointer", exposed, scale, {5, 0, 1}},
     {"update, exposed pointers", exposed, update, {5, 0, 1}},
-    /* makes more calls: an event must report whether the operation failed */
+    /* update_on makes more calls, since an event must report whether the operation failed */
     {"update_on a stream, no exposed pointer", updated_on, update_on, {11, 0, 1}},
     {"asum, no exposed pointer", on_device, asum, {17, 1, 1}},
     {"gpu_data, first access with a copy", on_host, read_device, {12, 1, 0}},
@@ -138,7 +138,7 @@ TEST(each_operation_makes_a_known_number_of_calls) {
     assert_true(fits);
 }
 
-/* The first slab of a class has 64 KiB or four buffers, and each further slab is twice as large.
+/* The first slab of a size class has 64 KiB or four buffers; each further slab is twice as large.
    Freed buffers are reused; a trim frees the slabs. */
 TEST_ON(stage, slabs_are_filled_before_there_are_more) {
     enum { MOST = 1024 };
@@ -170,7 +170,7 @@ TEST_ON(stage, slabs_are_filled_before_there_are_more) {
     }
 }
 
-/* Above the sizes of slabs, at most an eighth more memory is page-locked than requested. */
+/* A buffer that is too large for a slab page-locks at most an eighth more memory than requested. */
 TEST_ON(stage, large_blobs_of_near_sizes_share_page_locked_memory) {
     enum { KIB = 1024, SMALLEST = 100, LARGEST = 127, AT_MOST = 4 };
     const int64_t before = fake_calls("cuMemHostAlloc");

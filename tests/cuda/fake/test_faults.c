@@ -1,7 +1,7 @@
-/* Makes each call of the driver or of cuBLAS in each operation fail in turn, in each mode; then
-   two calls of one operation. The status must explain the failure. Current bytes, the caller's
-   context and the capture mode must remain, a second call must succeed, the library must count the
-   device memory correctly, and at the end no object may remain. */
+/* Makes each driver or cuBLAS call of each operation fail in each fault mode, then two calls of an
+   operation. The status must match the failure. Current bytes, the caller's context and the capture
+   mode must not change, a retry of the operation must succeed, the library must count the device
+   memory correctly, and at the end no object may remain. */
 #include "fixture.h"
 
 #include "context/context.h"
@@ -13,7 +13,7 @@ enum { COUNT = 300, BYTES = COUNT * (int)sizeof(float), LARGE = 128 << 10, NEAR 
 
 struct scene {
     struct stage stage;
-    CUcontext caller; /* the current context, of another device */
+    CUcontext caller; /* the caller's current context, on another device */
     CUstream stream;
     sb_context *other; /* another context of the same device */
     sb_blob *blob; /* data is 0x11, diff 0, both at the device; the caller holds pointers to both */
@@ -271,13 +271,13 @@ static const char *wrong_bytes(struct scene *s, const struct operation *o, bool 
     const int fill = st == SB_OK && o->run == clear ? 0x00 : 0x11;
     const void *host = bytes_of(s->host), *data = s->blob ? bytes_of(data_of(s->blob)) : NULL;
     if (!host || !bytes_are(host, BYTES, 0x11))
-        return "bytes of the host are gone";
+        return "bytes on the host were lost";
     if (data && !bytes_are(data, BYTES, fill))
-        return "other bytes";
+        return "the data has changed";
     if (s->blob && !data && is_usable && !(o->kind & LOSES))
-        return "no bytes";
+        return "the data cannot be read";
     if (st != SB_OK && is_usable && !(o->kind & ONCE) && o->run(s, &err) != SB_OK)
-        return "the second call fails";
+        return "the retried call fails";
     return NULL;
 }
 
@@ -307,7 +307,7 @@ static int trial(const struct operation *o, const struct fault *fault, int64_t f
     if (!loses(fault) && device == SB_OK)
         fake_drain();
     if (!wrong && !loses(fault) && counted_bytes(&s) != fake_live().device_bytes)
-        wrong = "memory of the device is not what is counted";
+        wrong = "the statistics do not match the live device memory";
     if (!wrong && !exits && failures) /* at process exit queued work counts as complete */
         wrong = wrong_bytes(&s, o, !second && !loses(fault) && device == SB_OK, st);
     if (!wrong && fake_violations())
@@ -334,7 +334,7 @@ TEST(one_failure_loses_nothing) {
     assert_true(trials > 1000);
 }
 
-/* Makes pairs of calls fail that are at most `apart` calls from one another. */
+/* Tests every pair of failing calls whose distance is at most `apart` calls. */
 static void every_pair_fails(unsigned int code, int64_t apart) {
     const struct fault fault = {FAKE_NOW, code};
     for (size_t i = 0; i < OPERATIONS; i++) {
@@ -350,7 +350,7 @@ static void every_pair_fails(unsigned int code, int64_t apart) {
 TEST(two_failures_lose_nothing) {
     const char *schedule = getenv("FAKE_SCHEDULE");
     if (!schedule || strcmp(schedule, "lazy") != 0) {
-        print_message("skipped: pairs of calls fail with FAKE_SCHEDULE=lazy\n");
+        print_message("skipped: only FAKE_SCHEDULE=lazy makes pairs of calls fail\n");
         test_skip();
     }
     trials = 0;

@@ -1,5 +1,5 @@
-/* Tests memory that cannot be freed because a driver call fails: the library keeps and counts it,
-   and frees it when the driver works again. */
+/* Tests memory that cannot be freed because a driver call fails. The library keeps it allocated,
+   counts it, and frees it when the driver works again. */
 #include "fixture.h"
 
 #include "context/context.h"
@@ -65,8 +65,8 @@ static void assert_counted(struct rig *rig, size_t function, uint64_t used) {
     const uint64_t live = fake_live().device_bytes;
     if (stats.device_bytes != live || stats.quarantined_bytes != live - used ||
         stats.device_peak < live)
-        fail_with("while %s fails the device has %d bytes, %d of them in use; counted are %d, "
-                  "%d of them as kept, and at most %d",
+        fail_with("while %s fails the device has %d bytes, %d of them in use; the statistics: %d, "
+                  "%d of them kept, peak %d",
                   name_of(function), (int)live, (int)used, (int)stats.device_bytes,
                   (int)stats.quarantined_bytes, (int)stats.device_peak);
 }
@@ -109,8 +109,8 @@ static void release_failing(int pools, size_t function, size_t then) {
     test_end(freed);
     fail_no_more();
     assert_counted(&stage.rig, function, BYTES);
-    if (function < 3 && fake_live().blocks != 2) /* no free reaches the driver */
-        fail_with("while %s fails nothing is kept", name_of(function));
+    if (function < 3 && fake_live().blocks != 2) /* these prevent every free */
+        fail_with("while %s fails the library keeps no memory", name_of(function));
     if (later[then] != allocate_the_last || fake_live().blocks == 2) /* memory was kept */
         later[then](stage.context);
     fake_drain();
@@ -127,7 +127,7 @@ TEST(memory_that_cannot_be_freed_is_kept_until_it_can) {
                 release_failing(pools, function, then);
 }
 
-/* Fails driver calls of a sum, whose memory the core does not know. Returns whether one failed. */
+/* Makes the calls of a sum to the function fail from the nth on. Returns whether one failed. */
 static bool sum_failing(int pools, size_t function, int64_t nth) {
     struct stage stage;
     double sum;
@@ -209,7 +209,7 @@ TEST(memory_that_a_context_never_freed_counts_as_leaked) {
         if (leaked_bytes() - leaked != live.device_bytes + live.pinned_bytes)
             fail_with("after %s failed %d bytes are left, %d count as leaked", name_of(function),
                       (int)(live.device_bytes + live.pinned_bytes), (int)(leaked_bytes() - leaked));
-        if (function < 3) /* no free reaches the driver */
+        if (function < 3) /* these prevent every free */
             assert_true(live.device_bytes >= LARGE && live.pinned_bytes >= LARGE);
         stage_abandon(&stage);
     }

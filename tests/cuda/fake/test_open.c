@@ -1,6 +1,6 @@
-/* Tests how the backend opens, and forks. A missing library must cause a status with a message, and
-   print nothing. For each scenario the program runs itself with other environment variables. It is
-   not linked with the fakes, but looks up their functions. */
+/* Tests the opening of the backend, and its use after a fork. A missing library must cause a status
+   with a message, and print nothing. The program runs itself for each scenario, with other
+   environment variables. It is not linked with the fakes, but looks up their functions. */
 #include "ranks.h"
 #include "rig.h"
 #include "table.h"
@@ -66,7 +66,7 @@ static void end_blob(void) {
 
 /* --- what is missing ------------------------------------------------------------------------- */
 
-/* No context opens on cuda:0, and the driver does not remain loaded. */
+/* Tests that no context opens on cuda:0, and that the driver does not remain loaded. */
 static void no_driver(int32_t code, const char *words) {
     for (int i = 0; i < 2; i++) { /* a failure is not cached */
         need_failure(SB_ERR_NO_DEVICE, code, words, open_context("cuda:0"));
@@ -78,7 +78,7 @@ static void fewer_devices(int32_t code, const char *words) {
     need_failure(SB_ERR_NO_DEVICE, code, words, open_context("cuda:2"));
 }
 
-/* Memory works; arithmetic fails with a message that names the remedy. */
+/* Tests that memory works, and that arithmetic fails with a message that names the remedy. */
 static void no_cublas(int32_t code, const char *words) {
     double sum = -1;
     make_blob();
@@ -214,9 +214,9 @@ static void a_child_of_others_cuda(int32_t code, const char *words) {
 
 /* --- running them ---------------------------------------------------------------------------- */
 
-/* `shows` lists folders of the search path by letters. d: the driver. 2, 3: cuBLAS 12 or 13. n:
-   NCCL. w: a library without functions under each of these names. -: files that cannot be opened,
-   which hide the machine's libraries. */
+/* Each letter of `shows` is a folder of the search path. d: the driver. 2, 3: cuBLAS 12 or 13. n:
+   NCCL. w: libraries with all these names, but without functions. -: files with these names that
+   cannot be opened, which hide the machine's libraries. */
 static const struct scenario {
     const char *name;
     void (*run)(int32_t code, const char *words);
@@ -324,7 +324,7 @@ static void run_scenario(void **state) {
     assert_int_equal(waitpid(child, &how, 0), child);
     text[printed > 0 ? printed : 0] = '\0';
     if (how != 0 || printed != 0)
-        fail_with("ended with %x and printed: %s", (unsigned)how, text);
+        fail_with("a scenario ended with wait status %x and printed: %s", (unsigned)how, text);
 }
 
 int main(int argc, char **argv) {

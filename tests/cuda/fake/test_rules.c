@@ -128,7 +128,7 @@ TEST_ON(stage, closing_leaves_a_capture_alone) {
     test_end(blob);
     begin_capture(f, captured);
     test_end(other);
-    for (int64_t nth = 1; nth < 8; nth++) { /* even if the call that protects the capture fails */
+    for (int64_t nth = 1; nth < 8; nth++) { /* also if the call that protects the capture fails */
         other = another_context("cuda:1");
         fake_fail("cuThreadExchangeStreamCaptureMode", nth, FAKE_NOW, CUDA_ERROR_UNKNOWN);
         test_end(other);
@@ -137,7 +137,7 @@ TEST_ON(stage, closing_leaves_a_capture_alone) {
     end_capture(f, captured);
 }
 
-/* A graph of the library's work would keep pointers that may change later. */
+/* A captured graph of the library's work would contain pointers that may later be invalid. */
 TEST_ON(stage, a_captured_stream_is_refused) {
     const void *in;
     CUstream captured = stage_stream(f, CU_STREAM_NON_BLOCKING);
@@ -174,8 +174,8 @@ static size_t kept_bytes(void) {
     return fake_live().mapped_bytes - fake_live().device_bytes;
 }
 
-/* A pool above its release threshold would unmap free memory at every wait: with much memory in
-   use, any fixed threshold is exceeded. */
+/* A pool that exceeds its release threshold unmaps free memory at every wait. Any fixed threshold
+   is exceeded if enough memory is in use. */
 TEST_ON(stage, a_wait_keeps_what_is_free) {
     size_t kept = kept_bytes();
     sb_mem *used = device_mem(f->context, (size_t)300 << 20),
@@ -199,7 +199,7 @@ static bool opens_later(void *user) {
     return ++*(int *)user > 100;
 }
 
-/* The allocation fails if free memory is in pieces, and succeeds after a wait for a queued free. */
+/* An allocation fails if free memory is fragmented, and succeeds after a wait for a queued free. */
 TEST_ON(stage, an_allocation_without_memory_trims_the_pool) {
     int asked = 0;
     void *out;
@@ -226,7 +226,7 @@ TEST_ON(stage, closing_waits_for_queued_work) {
     sb_context *context = another_context("cuda:0");
     assert_ok(sb_context_stream(context, &own, &err));
     cu_ok(fake_launch((CUstream)own, count_run, &ran));
-    test_end(context); /* closing is the only call here that waits */
+    test_end(context); /* no other call in this test waits */
     assert_int_equal(ran, 1);
 }
 
@@ -268,7 +268,7 @@ TEST_ON(stage, a_free_comes_after_its_users) {
     }
 }
 
-/* Without pools a free waits; the wait is retried once. */
+/* Without pools a free waits for the streams; if the wait fails, the backend retries it once. */
 TEST_ON(stage, a_wait_that_fails_once_keeps_no_memory) {
     stage_reopen(f, 0, 0);
     sb_mem *mem = device_mem(f->context, BYTES);
@@ -279,7 +279,7 @@ TEST_ON(stage, a_wait_that_fails_once_keeps_no_memory) {
     assert_int_equal(fake_live().blocks, 0);
 }
 
-/* The backend keeps the buffer, since the queued download may still write to it. */
+/* The backend must not free the sum's buffer, since the queued download may still write to it. */
 TEST_ON(stage, a_sum_whose_wait_fails_keeps_its_buffer) {
     double sum;
     sb_blob *blob = blob_on_device(f->context, 1000, 1);
@@ -291,7 +291,7 @@ TEST_ON(stage, a_sum_whose_wait_fails_keeps_its_buffer) {
         fake_fail(NULL, 0, FAKE_NOW, 0);
         assert_non_null(atomic_load(&device->kept.first));
         if (!waits)
-            continue; /* here the end of the context frees the buffer */
+            continue; /* closing the context frees the buffer */
         assert_ok(sb_context_synchronize(f->context, &err));
         assert_null(atomic_load(&device->kept.first));
         assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
@@ -350,7 +350,7 @@ TEST_ON(stage, arithmetic_beside_a_capture_loses_nothing) {
     }
 }
 
-/* --- out of memory beside other contexts of the device ---------------------------------------- */
+/* --- out of memory while other contexts keep freed memory ------------------------------------- */
 
 /* Two contexts of one device, and one context of another device. All but the first context keep
    freed memory, and no other memory is free. */
@@ -398,7 +398,7 @@ TEST_ON(pair, other_contexts_free_memory) {
     assert_ok(use(f->other, 2 * BYTES, &err)); /* now the other context needs the memory */
 }
 
-/* Kernels and the cuBLAS handle need memory that is not of a pool. If there is none, cuBLAS may
+/* Kernels and the cuBLAS handle need memory from outside the pools. If none is free, cuBLAS may
    return one of several errors. */
 TEST_ON(pair, other_contexts_free_memory_for_kernels) {
     for (int i = 0; i < 2; i++) {
@@ -475,8 +475,8 @@ TEST_ON(stage, arithmetic_does_not_wait_for_a_sum) {
     assert_ptr_equal(right, there);
 }
 
-/* Allocates and frees without a pointer for the caller, so that nothing waits for default
-   streams. */
+/* Allocates and frees memory without passing a pointer to the caller, so that nothing waits for
+   default streams. */
 static sb_status use_inside(sb_context *context, size_t bytes, sb_error *err) {
     void *device = context->device, *ptr;
     const sb_status st = sb__cuda_backend.alloc(device, bytes, context->stream, &ptr, err);
@@ -485,7 +485,7 @@ static sb_status use_inside(sb_context *context, size_t bytes, sb_error *err) {
     return st;
 }
 
-/* A wait could deadlock, since the other context's thread may be waiting for this thread. */
+/* Waiting for another context could deadlock: its thread may be waiting for this thread. */
 TEST_ON(pair, an_allocation_waits_for_no_other_context) {
     struct gate gate = {.end = time(NULL) + 20};
     assert_ok(sb_context_synchronize(f->other, &err));
@@ -626,7 +626,7 @@ static void assert_all_refused(struct stage *f, sb_blob *blob, sb_stream own) {
     test_end(fresh);
 }
 
-/* A caller that has the library's stream may capture it. The graph gets no work of the library, and
+/* A caller that has the library's stream may capture it. The graph has no work of the library, and
    the capture stays valid. Memory that is retired meanwhile, with and without an exposed pointer,
    is freed afterwards. Tested with and without pools, before and after arithmetic is prepared. */
 TEST_ON(stage, the_librarys_stream_may_be_captured) {
@@ -678,7 +678,7 @@ TEST_ON(stage, memory_that_a_capture_kept_is_free_for_all_contexts_after_a_wait)
     (void)device_mem(other, 4 * BYTES);
 }
 
-/* By default a pool may order an allocation after a free on another stream, and so after a
+/* By default a pool may make an allocation wait for a free on another stream, and therefore for a
    collective that waits for another rank. */
 TEST_ON(stage, an_allocation_waits_for_no_free_of_another_stream) {
     struct gate gate = {.end = time(NULL) + 20};
@@ -705,7 +705,7 @@ static void capture_now(void *user) {
     begin_capture(&capturer->pair->stage, capturer->own);
 }
 
-/* The capture survives even if it begins between two calls of the allocation. */
+/* The capture stays valid even if it begins between two driver calls of the allocation. */
 TEST_ON(pair, an_allocation_ends_no_capture_of_another_context) {
     static const char *const before[] = {"cuMemAllocFromPoolAsync", "cuStreamSynchronize",
                                          "cuMemPoolTrimTo", "cuStreamQuery"};

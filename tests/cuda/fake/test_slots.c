@@ -16,8 +16,8 @@ static const struct {
 } errors[] = {{1, 8},     {11, 16},   {34, 46},   {100, 102}, {200, 226}, {300, 304}, {400, 402},
               {500, 500}, {600, 600}, {700, 721}, {800, 812}, {900, 916}, {999, 999}};
 
-/* Returns the status for an error of the driver. The rows with DEVICE_LOST are the errors after
-   which, by cuda.h, the process or the context cannot continue, or the hardware failed. The errors
+/* Returns the status for an error of the driver. DEVICE_LOST is the status of errors after which,
+   according to cuda.h, the process or context is unusable or the hardware has failed. The errors
    of the last two rows are newer than CUDA 12.0. An error without a row is a DEVICE_FAILURE. */
 static sb_status status_of(unsigned int error) {
     static const struct {
@@ -60,7 +60,7 @@ static bool is_of_cublas(const char *function) {
     return strncmp(function, "cublas", 6) == 0;
 }
 
-/* Returns whether the function queues work; a slot's calls before this one have queued nothing. */
+/* Returns whether the function queues work. A slot has queued nothing before it calls one. */
 static bool is_launch(const char *function) {
     return is_of_cublas(function) && !is(function, "cublasSetStream_v2");
 }
@@ -83,7 +83,7 @@ static sb_status status_from(const char *function, unsigned int error) {
 
 /* --- slots ------------------------------------------------------------------------------------ */
 
-enum { SIZE = 64, PINNED = 128 << 10 }; /* PINNED exceeds the buffers of slabs */
+enum { SIZE = 64, PINNED = 128 << 10 }; /* PINNED exceeds a slab's buffers */
 
 struct bench {
     void *device, *from, *to, *event, *out;
@@ -153,7 +153,7 @@ static bool is_retried(const struct slot *slot, const char *fired, unsigned int 
            status_from(fired, error) == SB_ERR_DEVICE_FAILURE;
 }
 
-/* Returns the status of a slot if the driver call fails every time. */
+/* Returns the status that a slot must return if the driver call fails every time. */
 static sb_status lasting(const struct slot *slot, const char *fired, unsigned int error) {
     if (slot->waits && error == CUDA_ERROR_OUT_OF_MEMORY)
         return SB_ERR_DEVICE_FAILURE; /* so that the core only repeats the wait */
@@ -166,7 +166,7 @@ static sb_status lasting(const struct slot *slot, const char *fired, unsigned in
     return status_from(fired, error);
 }
 
-/* Returns the status of a slot if the driver call fails once. */
+/* Returns the status that a slot must return if the driver call fails once. */
 static sb_status expected(const struct slot *slot, const char *fired, unsigned int error) {
     if (is(fired, "cuCtxPopCurrent_v2") || is_retried(slot, fired, error) ||
         (is(fired, "cuEventQuery") && error == CUDA_ERROR_NOT_READY) ||
@@ -197,7 +197,7 @@ static bool is_unchanged(struct bench *b) {
            bytes_are(fake_address((CUdeviceptr)(uintptr_t)b->to, SIZE), SIZE, 0x22);
 }
 
-/* Returns whether this thread has the capture mode of a new thread; restores the mode. */
+/* Returns whether this thread has the capture mode of a new thread, and sets that mode. */
 static bool is_mode_back(void) {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
     return cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS &&
@@ -218,7 +218,7 @@ static sb_status run_failing(struct bench *b, const struct slot *slot, const cha
     if (fake_depth() || !is_mode_back() ||
         (st != SB_OK && (err.code != st || err.device_code != (int32_t)error || !is_unchanged(b) ||
                          (st != SB_ERR_WRONG_DEVICE && !names(&err, *fired)))))
-        fail_with("slot %d with error %u of %s: %d, %d, \"%s\", or something has changed",
+        fail_with("slot %d with error %u of %s: wrong result %d, %d, \"%s\", or changed state",
                   (int)(slot - slots), error, *fired, err.code, err.device_code, err.message);
     reset(b, slot);
     return st;
@@ -319,8 +319,8 @@ static const struct preparing {
     {"cuLaunchKernel", 4, true},
 };
 
-/* Fails one call of the preparation: nothing may remain prepared, and a second attempt prepares
-   everything. */
+/* Makes one call of the preparation fail. Then nothing may remain prepared, and a second attempt
+   must prepare everything. */
 static void fail_preparing(const char *function, int64_t nth, enum fake_mode mode,
                            unsigned int error, sb_status wanted) {
     void *device;
@@ -349,7 +349,7 @@ static void fail_preparing(const char *function, int64_t nth, enum fake_mode mod
         assert_untouched();
 }
 
-/* Fails a call once, or always. A call that is out of memory is retried, whatever the row. */
+/* Makes a call fail once, or always. A call that returns OUT_OF_MEMORY is retried in any case. */
 static void fail_each_way(const struct preparing *row, int64_t nth, unsigned int error) {
     const sb_status wanted = status_from(row->function, error);
     const bool retried = row->is_retried || wanted == SB_ERR_OUT_OF_MEMORY;

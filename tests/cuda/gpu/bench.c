@@ -1,5 +1,5 @@
-/* Compares the backend's speed: arithmetic with a copy within the device, transfers and allocations
-   with the driver's. The compared calls take turns in one run. Prints Markdown.
+/* Compares the speed of the backend's arithmetic with that of a copy within the device, and of its
+   transfers and allocations with the driver's. Compared calls take turns. Prints Markdown.
 
    usage: bench               the benchmark
           bench --quick       small sizes, as a test of the program
@@ -24,7 +24,7 @@ struct subject {
     sb_blob *blob, *small[SMALL_BLOBS];
     sb_mem *mem;
     void *pinned, *device; /* for the driver's copies */
-    int scales;            /* the number of scales that take about as long as a push */
+    int scales;            /* number of scale operations that take about as long as a push */
 };
 
 /* --- time ------------------------------------------------------------------------------------ */
@@ -39,7 +39,7 @@ static double now(void) {
 struct entry {
     const char *name;
     double (*work)(struct subject *s, int times);
-    double traffic; /* bytes moved for each byte of the subject */
+    double traffic; /* bytes that a call moves for each byte of the subject */
 };
 
 static int compare(const void *a, const void *b) {
@@ -115,7 +115,7 @@ TIMED(scale, ALL_TIMES, assert_ok(sb_blob_scale(s->blob, SB_DATA, i % 2 ? 0.5 : 
 TIMED(asum, ALL_TIMES, assert_ok(sb_blob_asum(s->blob, SB_DATA, &(double){0}, &err)), )
 TIMED(sumsq, ALL_TIMES, assert_ok(sb_blob_sumsq(s->blob, SB_DATA, &(double){0}, &err)), )
 
-/* Creates a blob at the device; all calls keep its numbers small. */
+/* Creates a blob at the device, with numbers that stay small in all timed calls. */
 static sb_blob *make_blob(sb_context *context, int32_t dtype, size_t bytes) {
     void *data, *diff;
     sb_blob *blob = test_vector(context, dtype, (int64_t)(bytes / sb_dtype_size(dtype)));
@@ -145,7 +145,7 @@ static void bench_arithmetic(struct subject *s, int32_t dtype, const size_t *siz
         test_end(s->blob);
         test_end(s->device);
     }
-    printf("\nSums of %.4g MiB against the copy, in bandwidth: asum %.2f, sumsq %.2f; the aim is "
+    printf("\nBandwidth of sums of %.4g MiB, copy = 1: asum %.2f, sumsq %.2f; the aim is "
            "0.8.\n",
            (double)s->bytes / (double)MIB, medians[0] / medians[2] / 2,
            medians[0] / medians[3] / 2);
@@ -244,7 +244,7 @@ static void bench_small(struct subject *s) {
     s->bytes = 4096;
     for (int i = 0; i < SMALL_BLOBS; i++)
         s->small[i] = make_blob(s->stage->context, SB_DTYPE_F32, s->bytes);
-    begin_table("1000 blobs with exposed plain pointers, time of one");
+    begin_table("1000 blobs with exposed plain pointers, time for each");
     (void)time_in_turn(s, entries, 2, SMALL_BLOBS);
     for (int i = 0; i < SMALL_BLOBS; i++)
         test_end(s->small[i]);

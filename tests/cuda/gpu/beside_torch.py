@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""PyTorch and the library in one process, on one device, through the library's C
-functions: they share the primary context, PyTorch's memory and its cuBLAS.
+"""Tests PyTorch and the library's C functions in one process, on one device: they share the
+primary context, PyTorch's memory and its cuBLAS.
 
 usage: beside_torch.py LIBSYNCBLOB
 
-Exit status: 0 when all went well, 77 where there is no PyTorch or no device, else 1.
+Exit status: 0 if the tests pass, 77 if there is no PyTorch or no device, else 1.
 """
 
 import ctypes

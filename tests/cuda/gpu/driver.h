@@ -1,5 +1,5 @@
-/* The driver as an application uses it: opened by name, with our declarations, so that the programs
-   need no toolkit. */
+/* The CUDA driver, which the tests call as an application does. It is opened by name and declared
+   here, so that the programs need no toolkit. */
 #ifndef SB_TESTS_GPU_DRIVER_H
 #define SB_TESTS_GPU_DRIVER_H
 
@@ -9,7 +9,7 @@
 
 struct CUgraph_st;
 struct CUgraphNode_st;
-struct CUmemAllocationProp_st; /* laid out as struct allocation */
+struct CUmemAllocationProp_st; /* with the layout of struct allocation */
 struct CUgreenCtx_st;
 struct CUdevResource_st;
 struct CUdevResourceDesc_st;

@@ -13,11 +13,11 @@ extern sb__cu_context primary; /* device 0's */
 /* The exit status of a program that skips its tests. */
 enum { GPU_SKIPPED = 77 };
 
-/* Opens the driver. main must return a result other than 0 at once; GPU_SKIPPED means that there is
-   no device, and the reason is printed. */
+/* Opens the driver. If the result is not 0, main must return it at once. GPU_SKIPPED means that
+   there is no device; the reason is printed. */
 int gpu_begin(void);
 
-/* A rig on "cuda:0". When it closes, no context may be current. */
+/* A rig on "cuda:0". When the rig closes, no context may be current. */
 struct stage {
     struct rig rig;
     sb_context *context; /* the rig's */
@@ -52,9 +52,9 @@ void leave(void);
 sb_stream stream_make(unsigned int flags);
 void stream_wait(sb_stream stream);
 
-/* --- bytes of the device; functions with a stream argument queue on it --------------------- */
+/* --- bytes of the device; functions with a stream argument queue on that stream ------------ */
 
-/* Allocates device memory that the test owns, and frees it after the test's contexts. */
+/* Allocates device memory, which is freed when the test ends, after the test's contexts. */
 void *device_make(size_t bytes);
 void queue_pause(sb_stream stream);
 void queue_fill(sb_stream stream, void *ptr, int value, size_t bytes);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Times the benchmark's operations in PyTorch and CuPy, if installed: in place, on one buffer,
-compared with a copy within the device in the same run.
+"""Times the benchmark's operations in PyTorch and CuPy, if installed. The operations change one
+buffer in place, and are compared with a copy within the device in the same run.
 
 usage: peers.py [--quick]
 """

@@ -113,7 +113,7 @@ TEST_ON(stage, copies_between_contexts) {
     if (device_count() > 1)
         copy_there_and_back(f->context, another_context("cuda:1"));
     else
-        print_message("skipped: no other device: the driver shows one\n");
+        print_message("skipped: the driver reports only one device\n");
 }
 
 TEST_ON(stage, the_shape_on_the_device) {

@@ -68,8 +68,8 @@ TEST_ON(stage, more_than_the_device_has_is_out_of_memory) {
     assert_true(host_holds(small, 5));
 }
 
-/* A wait leaves free memory mapped, whatever amount is in use. With the driver's default threshold
-   a wait would unmap it. */
+/* A wait leaves free memory mapped, whatever amount is in use. With the driver's default release
+   threshold, a wait would unmap free memory. */
 TEST_ON(stage, freed_memory_stays_until_it_is_trimmed) {
     const size_t mib = (size_t)1 << 20, freed = 64 * mib;
     sb_mem *used = mem_on_device(f->context, driver->is_fake ? mib : 288 * mib, 5);
@@ -87,7 +87,7 @@ static void refuses(sb_mem *mem, const void *ptr, const char *words) {
     assert_status(SB_ERR_WRONG_DEVICE,
                   sb_mem_set_gpu(mem, (void *)(uintptr_t)ptr, BYTES, 0, NULL, NULL, &err));
     if (!strstr(err.message, words))
-        fail_with("%s: not %s", err.message, words);
+        fail_with("\"%s\" lacks \"%s\"", err.message, words);
     assert_int_equal(err.device_code, 0);
     assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
 }
@@ -102,7 +102,7 @@ TEST_ON(stage, only_memory_of_the_device_is_borrowed) {
         refuses(mem, gpu_pointer(mem_on_host(another_context("cuda:1"), BYTES, 6)),
                 "is not memory of cuda:0");
     else
-        print_message("skipped: no other device: the driver shows one\n");
+        print_message("skipped: the driver reports only one device\n");
     assert_ok(sb_mem_set_gpu(mem, (void *)(uintptr_t)(lent + BYTES), BYTES, 0, NULL, NULL, &err));
     assert_true(host_holds(mem, 6));
 }
@@ -184,7 +184,7 @@ static void use_in_child(struct inherited *i) {
 
 TEST_ON(stage, a_forked_child_gets_a_status) {
     sb_context_options options = stage_options();
-    options.max_pinned_bytes = BYTES; /* the cap forbids to page-lock the third memory */
+    options.max_pinned_bytes = BYTES; /* so the third memory cannot be page-locked */
     stage_reopen(f, &options);
     struct inherited i = {f, mem_on_device(f->context, BYTES, 1), mem_on_host(f->context, BYTES, 2),
                           mem_on_host(f->context, BYTES, 3)};

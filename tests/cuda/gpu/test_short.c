@@ -53,7 +53,7 @@ TEST_ON(stage, arithmetic_without_free_memory_works_or_changes_nothing) {
             if (is_done(f, sb_blob_asum(blob, SB_DATA, &sum, &err)))
                 assert_true(sum == factor * COUNT);
         }
-        print_message("%d pieces were taken; then %d of 3 scalings were done\n", pieces, done);
+        print_message("%d pieces were allocated; then %d of 3 scalings succeeded\n", pieces, done);
         give_all(pieces);
         assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
         assert_true(sum == factor * COUNT);

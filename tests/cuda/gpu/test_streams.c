@@ -37,7 +37,7 @@ static void scene_close(struct scene *f) {
     stage_close(&f->stage);
 }
 
-/* A test on a stream of each kind: `EACH(what_it_claims) { ... }`. */
+/* Defines a test that runs with a stream of each kind: `EACH(what_it_claims) { ... }`. */
 #define EACH(claim)                                                                                \
     static void claim(struct scene *f);                                                            \
     TEST(test_##claim) {                                                                           \
@@ -176,8 +176,8 @@ EACH(a_plain_pointer_is_ready_on_any_stream) {
 
 /* --- default streams ------------------------------------------------------------------------- */
 
-/* The handle of the per-thread default stream. If a program is compiled for these streams, launches
-   without a stream use it. */
+/* The handle of the per-thread default stream. A program that is compiled for per-thread streams
+   launches on it if it names no stream. */
 #define PER_THREAD ((sb_stream)0x2)
 
 TEST_ON(scene, the_librarys_stream_is_ordered_with_the_legacy_one) {
@@ -276,8 +276,8 @@ TEST_ON(scene, the_legacy_stream_may_be_named) {
     }
 }
 
-/* A caller with a plain pointer works on the legacy default stream. A non-blocking stream is not
-   ordered with that stream, unless the library knows the stream. */
+/* A caller with a plain pointer uses the legacy default stream, and a non-blocking stream does not
+   wait for that stream. The library adds the wait if it is passed the non-blocking stream. */
 EACH(a_named_stream_comes_after_the_legacy_one) {
     const void *in;
     void *out;
@@ -330,12 +330,12 @@ EACH(a_captured_stream_is_refused) {
     assert_true(host_holds(mem, 7));
     assert_true(host_holds(ready, 6));
     host_fill(mem, 8);
-    if (f->is_blocking) /* ordered with the legacy stream */
+    if (f->is_blocking) /* a blocking stream is ordered with the legacy stream */
         assert_status(SB_ERR_UNSUPPORTED, sb_mem_gpu_on(mem, NULL, &in, &err));
     end_capture(f);
 }
 
-/* The stream used the memory before its capture; an event recorded now would join the graph. */
+/* The stream used the memory before its capture; an event recorded now would be a graph node. */
 EACH(a_known_stream_may_be_captured) {
     const void *in;
     void *out;

@@ -1,5 +1,5 @@
-/* Tests sums of floats on the device. For any count they are as close to the exact sum as the
-   host's sums, and finite if the host's are. */
+/* Tests sums of floats on the device. For any count the device's sum must be as close to the exact
+   sum as the host's sum, and finite if the host's sum is finite. */
 #include "gpu.h"
 
 #include <float.h>
@@ -89,8 +89,8 @@ TEST_ON(stage, sums_of_floats_are_near_and_finite) {
         }
 }
 
-/* Sums lent memory at an offset from aligned memory, twice. The values are whole numbers, so that
-   the sums are exact. */
+/* Lends the memory that begins `offset` bytes after `memory` to a blob, and sums it twice. The
+   values are whole numbers, so that the sums are exact. */
 static void check_lent(sb_context *context, int32_t dtype, const char *memory, size_t offset,
                        int64_t count) {
     const double wanted = (double)(count / 2) + (double)(count % 2);
@@ -105,8 +105,8 @@ static void check_lent(sb_context *context, int32_t dtype, const char *memory, s
     }
     for (int i = 0; i < 4; i++)
         if (sums[i] != wanted)
-            fail_with("sum %d of %lld elements at %zu: %.17g, not %.17g", i, (long long)count,
-                      offset, sums[i], wanted);
+            fail_with("sum %d of %lld elements at offset %zu: %.17g, not %.17g", i,
+                      (long long)count, offset, sums[i], wanted);
     test_end(blob);
 }
 

@@ -14,9 +14,9 @@ import sys
 
 LINKED = {"library", "foreign", "program"}
 COMPILED = {"library", "archive"}
-# A rule: its kinds, whether readelf's output must match the pattern, the pattern, the complaint.
+# A rule: kinds of binary, whether readelf's output must match the pattern, the pattern, a message.
 RULES = [
-    (LINKED, True, r"GNU_RELRO", "no RELRO: what is relocated stays writable"),
+    (LINKED, True, r"GNU_RELRO", "no RELRO: relocated data stays writable"),
     (LINKED, True, r"\(FLAGS(_1)?\).*NOW", "symbols are resolved lazily: their table stays writable"),
     (LINKED, True, r"GNU_STACK.* RW  0", "the stack is executable"),
     (LINKED, False, r"LOAD.* RWE 0x", "a segment is writable and executable"),

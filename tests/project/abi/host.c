@@ -1,5 +1,5 @@
-/* Links a copy of the library and a user of it (user.c), and loads other users, which are shared
-   libraries with other copies: host local|global NAME PATH... */
+/* host local|global NAME PATH...: is linked with a user of the library (user.c) and a copy of the
+   library, and loads other users, which are shared libraries with their own copies. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>

@@ -10,9 +10,9 @@ symbol version of its tier (stable, backend, experimental), and has the SONAME o
 "core", or X for libsyncblob-X.
 
 "compare" fails if abidiff finds a difference to the recorded interface of x86-64. "update" records
-the interface if it only adds to the recorded one; with --reviewed, any interface. Both compile a
-library from a file that defines every function that is not experimental, a variable of every
-struct, and an enum of all constants. c/abi/README.md has the rules.
+the interface if it only adds to the recorded one, and with --reviewed always. To read the
+interface, both compile a file that defines every function that is not experimental, a variable of
+every struct, and an enum of all constants. c/abi/README.md has the rules.
 """
 import argparse
 import pathlib
@@ -91,7 +91,7 @@ class Headers:
         return sorted(name for name in found if not re.fullmatch(CHANGING, name))
 
     def definitions(self):
-        """Returns a C file that defines everything that the baseline records."""
+        """Returns a C file that defines everything that the recorded interface contains."""
         lines = ["#define SB_EXPERIMENTAL", includes(self.files)]
         lines += [f"{declaration} {{ for (;;) {{}} }}" for folder in self.folders
                   for declaration in self.functions(folder).values()]
@@ -101,7 +101,7 @@ class Headers:
         return "\n".join(lines)
 
     def record(self):
-        """Compiles the definitions; returns the interface as abidw reads it."""
+        """Compiles the definitions; returns abidw's description of the interface."""
         with tempfile.TemporaryDirectory() as folder:
             library = f"{folder}/interface.so"
             output(self.cc, "-g", "-w", "-O0", "-shared", "-fPIC", *self.options(), "-xc", "-",
@@ -135,7 +135,7 @@ def check_exports(headers, name, library):
 
 
 def why_not(cc):
-    """Returns the reason why interfaces cannot be compared here; empty if they can."""
+    """Returns the reason why this machine cannot compare interfaces; empty if it can."""
     machine = output(cc, "-dumpmachine").strip()
     if not machine.startswith("x86_64-") or "linux" not in machine:
         return f"the recorded interface is that of x86-64 Linux, not of {machine}"

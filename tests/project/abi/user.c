@@ -1,6 +1,6 @@
-/* Code that uses one copy of the library, in a shared library or in the program host.c, which runs
-   the steps of several such users alternately. USER is this user's name, VERSION the minor version
-   of its copy. */
+/* A user of one copy of the library, compiled into a shared library or into the program host.c,
+   which runs the steps of several users alternately. USER is this user's name, VERSION the minor
+   version of its copy. */
 #include <syncblob/syncblob.h>
 
 #include <stdio.h>

@@ -74,7 +74,7 @@ class Checker:
 
     def problems(self, page, folder):
         for number in unfenced(page):
-            yield f"{shown(page)}:{number}: a block without a fence, which has its language"
+            yield f"{shown(page)}:{number}: a block without a fence, which names its language"
         for number in odd_fences(page):
             yield f"{shown(page)}:{number}: a fence is three backticks at the beginning of a line"
         shell = Shell(folder, self.programs, self.cli)

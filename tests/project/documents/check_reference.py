@@ -65,8 +65,7 @@ class Function:
         self.parameters = list(parameters(arguments))
 
     def words(self, tag):
-        """Returns the words in brackets after the first such tag, or None if the comment has no such
-        tag."""
+        """Returns the words in brackets after the comment's first @`tag`; None if it has none."""
         found = re.search(rf"@{tag}\s+\[([^\]]*)\]", self.text)
         return {word.strip() for word in found.group(1).split(",")} if found else None
 
@@ -139,7 +138,7 @@ def check_names(function):
                 yield f"@param {name}: there is no such parameter"
     for words in re.findall(r"@(?:param\s+(?:\w+, )*\w+|return)\s+\[([^\]]*)\]", function.text):
         if not BRACKETED.fullmatch(" ".join(words.split())):
-            yield f"[{words}]: not the words for who owns what"
+            yield f"[{words}]: not words that describe ownership"
 
 
 def undocumented_values(text):

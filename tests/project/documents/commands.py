@@ -1,4 +1,4 @@
-"""Checks shell blocks. These commands are run; every other command must be in KNOWN or a script, and
+"""Checks shell blocks. The commands below are run; any other must be in KNOWN or a script, and
 the options, presets, crates, scripts and folders in its arguments must exist.
 
     syncblob X ...     runs in a folder with the files that it reads
@@ -141,7 +141,7 @@ class Shell:
             self.check_script(words[1:] if name == "bash" else words)
 
     def install(self, place):
-        """Makes a prefix below ~ a link to the installed library, for the programs of the page."""
+        """Links a prefix below ~ to the installed library, for the page's programs."""
         demand(place.startswith("~/"), f"{place} is not below ~")
         link = pathlib.Path(self.environment["HOME"]) / place[2:]
         link.parent.mkdir(parents=True, exist_ok=True)
@@ -167,7 +167,7 @@ class Shell:
         expanded = [match for word in words[1:] for match in self.expand(word)]
         done = subprocess.run([self.cli, *expanded], cwd=self.folder, capture_output=True,
                               text=True)
-        # status 1 of diff: the files differ; of verify: there are findings
+        # diff returns 1 if the files differ, verify if it has findings
         fine = (0, 1) if words[1:2] in (["diff"], ["verify"]) else (0,)
         demand(done.returncode in fine, f"{' '.join(words)}: {(done.stderr or done.stdout)[-400:]}")
 

@@ -88,7 +88,7 @@ int main(int argc, char **argv) {
                        : !strcmp(end, ".binaryproto") ? make_mean(argv[i], &err)
                                                       : SB_ERR_INVALID_ARGUMENT;
         if (st == SB_ERR_INVALID_ARGUMENT)
-            return fprintf(stderr, "%s: no kind of file\n", argv[i]), 1;
+            return fprintf(stderr, "%s: unknown extension\n", argv[i]), 1;
         if (st)
             return failed(&err);
     }

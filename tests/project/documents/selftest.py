@@ -11,7 +11,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 INCLUDE = HERE.parents[2] / "c" / "include" / "syncblob"
 
-# A block's info and text, and a part of the complaint.
+# The words after a block's fence, its text, and a part of the complaint.
 BLOCKS = [
     ("toml", "a = 1", "not a kind of block"),
     ("c", "int main(void) { return sb_nothing(); }", "sb_nothing"),

@@ -10,7 +10,7 @@ sys.dont_write_bytecode = True
 from check_errors import codes  # noqa: E402
 from check_reference import HEADERS, read_functions, read_headers  # noqa: E402
 
-# Makes system calls directly, because tests replace functions of the C library to make them fail.
+# Makes system calls directly, because tests replace functions of the C library with failing ones.
 HEAD = """\
 #define _GNU_SOURCE
 #define SB_EXPERIMENTAL

@@ -1,7 +1,7 @@
 """Mutants, and the edits that plant them in a source.
 
-An edit replaces a span with C code that behaves as the original unless one of its mutants is
-chosen. The holes of an edit are the parts that may contain other edits.
+An edit replaces a span of the source with C code that behaves as the original unless one of the
+edit's mutants is chosen. The holes of an edit are the parts that may contain other edits.
 """
 
 import bisect
@@ -9,7 +9,7 @@ import collections
 
 
 class Mutant:
-    """One error in one place, described in words that do not depend on line numbers."""
+    """A planted error. Its identity does not depend on line numbers."""
 
     def __init__(self, path, line, function, what):
         self.path, self.line, self.function, self.what = path, line, function, what
@@ -38,7 +38,7 @@ class Wrap:
 class Choice:
     """An edit with several mutants of an expression; each evaluates the operands once, left to right.
 
-    `original` and each alternative's function make C code from the operands' names.
+    `original` and each alternative's function return C code for given names of the operands.
     """
     rank = 3
 

@@ -13,14 +13,14 @@ COMPARISONS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==
 ARITHMETIC = {"+": "-", "-": "+", "*": "/", "/": "*", "%": "*", "&": "|", "|": "&", "^": "|",
               "<<": ">>", ">>": "<<"}
 LITERALS = (Kind.INTEGER_LITERAL, Kind.FLOATING_LITERAL, Kind.CHARACTER_LITERAL)
-# Nodes without mutants: the compiler must know their constants, or no run can notice a change.
+# Nodes without mutants: they need compile-time constants, or no test run can notice a change.
 CLOSED = (Kind.CXX_UNARY_EXPR, Kind.STATIC_ASSERT, Kind.ENUM_DECL, Kind.STRUCT_DECL,
           Kind.UNION_DECL, Kind.TYPEDEF_DECL)
 # Functions whose first two arguments can be swapped, because callers only compare the result with 0.
 SYMMETRIC = ("memcmp", "strcmp", "calloc", "sb__add_size", "sb__mul_size", "sb__add_i64",
              "sb__mul_i64", "sb__shape_same", "sb__overlap")
 POINTERS = (TypeKind.POINTER, TypeKind.CONSTANTARRAY, TypeKind.INCOMPLETEARRAY)
-# The statements among a node's children.
+# The slice of a node's children that are statements.
 BODIES = {Kind.COMPOUND_STMT: slice(None), Kind.DO_STMT: slice(1), Kind.IF_STMT: slice(1, None),
           **dict.fromkeys((Kind.WHILE_STMT, Kind.FOR_STMT, Kind.CASE_STMT, Kind.DEFAULT_STMT,
                            Kind.LABEL_STMT), slice(-1, None))}
@@ -38,14 +38,14 @@ def file_offset(location):
 
 
 class Source:
-    """The text of a file and of its nodes. In ASCII, the offsets of bytes and characters are equal."""
+    """The text of a file and of its nodes. The file is ASCII, so an offset counts characters."""
 
     def __init__(self, path, text):
         self.path, self.text = path, text
 
     @staticmethod
     def span(node):
-        """Returns (start, end); None if the ends are in two files or in the wrong order."""
+        """Returns a node's (start, end); None if they are in two files or in the wrong order."""
         (first, start), (last, end) = (file_offset(node.extent.start), file_offset(node.extent.end))
         return (start, end) if first == last and start < end else None
 
@@ -101,8 +101,8 @@ class Finder:
                 self.walk(child)
 
     def is_ours(self, offset):
-        """Returns whether a macro of the library is used at an offset; the macro may expand to more
-        than an expression."""
+        """Returns whether a macro of the library is used at an offset. Such a macro may expand to
+        more than an expression."""
         name = self.macros.get((self.file, offset))
         return name is not None and name not in self.system_macros
 
@@ -112,7 +112,7 @@ class Finder:
         return Mutant(self.source.path, line, self.name, what)
 
     def keep(self, edit, kind):
-        """Keeps only one edit of each kind and place: a macro may use its argument twice."""
+        """Adds an edit if its place has none of this kind: a macro may use its argument twice."""
         if all(map(self.source.is_whole, [(edit.start, edit.end), *edit.holes])):
             self.found.setdefault((edit.start, edit.end, kind), edit)
 
@@ -277,8 +277,8 @@ class Finder:
     # --- conditions ------------------------------------------------------------------
 
     def conditions(self, node, children):
-        """Adds mutants of conditions. A loop's condition never becomes always true: the loop would
-        not end."""
+        """Adds mutants of conditions. A loop's condition does not become always true, because the
+        loop would not end."""
         if node.kind in (Kind.IF_STMT, Kind.CONDITIONAL_OPERATOR):
             self.fixed(children[0], {True, False})
         elif node.kind in (Kind.WHILE_STMT, Kind.DO_STMT):
@@ -308,7 +308,7 @@ class Finder:
         if node.kind == Kind.UNARY_OPERATOR and text == "!":
             self.fixed(inner[0], {not value for value in values})
             return
-        if node.kind == Kind.BINARY_OPERATOR:  # the operands' mutants cover this value
+        if node.kind == Kind.BINARY_OPERATOR:  # a mutant of an operand has the same effect
             values = values - {{"&&": True, "||": False}.get(self.operator(inner)[2])}
         words = self.source.words(span)
         if node.kind in LITERALS or self.is_ours(span[0]) and re.fullmatch(r"\w+(\(.*\))?", words):
@@ -319,7 +319,7 @@ class Finder:
             self.wrap("false", span, f"always false: {words}", lambda m, x: f"(!{m} & !!({x}))")
 
     def statement(self, node):
-        """Adds a mutant that leaves out a statement whose value is unused."""
+        """Adds a mutant that removes a statement whose value is unused."""
         span = self.source.span(node)
         if not span or not self.has_effect(node) or self.is_ours(span[0]):
             return

@@ -1,4 +1,4 @@
-"""Runs the tests that reach a mutant until one fails: first those that are fast and likely to fail."""
+"""Runs the tests that reach a mutant, fast tests that are likely to fail first, until one fails."""
 
 import collections
 import concurrent.futures
@@ -12,8 +12,8 @@ MANY = 15  # if fewer programs reach a mutant, all are tried
 
 
 class Judge:
-    """Judges mutants. With `patience`, a program is no longer used for a folder's mutants after it has
-    run for so many seconds and killed none of them; a second pass follows."""
+    """Judges mutants. With `patience`, a program that has killed no mutant of a folder in so many
+    seconds is not run for the folder's other mutants until a second pass."""
 
     def __init__(self, runner, programs, mutants, patience=None):
         self.runner, self.programs, self.patience = runner, programs, patience

@@ -1,5 +1,5 @@
-/* Added to the library with mutants: reads the chosen mutant's number, and maps the file in which
- * mutants that are reached are marked. */
+/* Added to the library with mutants. Reads the chosen mutant's number, and maps the file in which
+ * the library marks the mutants that a test reaches. */
 #include "mutant.h"
 
 #include <fcntl.h>

@@ -45,7 +45,7 @@ class Sanitized(General):
 
 
 class Special(General):
-    """A plan whose mutants are found by patterns. All must compile; all tests judge them in one pass."""
+    """A plan that finds mutants by patterns. All must compile; one pass runs all tests."""
     is_special = True
 
     def find(self, tree, paths):

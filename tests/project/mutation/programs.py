@@ -28,16 +28,16 @@ class Program:
 
 
 def tests_of(build, pattern):
-    """Returns ctest's descriptions of the tests whose names match. Before the build, descriptions
-    lack commands."""
+    """Returns ctest's descriptions of the tests whose names match. Before the tests are built, the
+    descriptions lack commands."""
     shown = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], check=True,
                            capture_output=True, text=True).stdout
     return [t for t in json.loads(shown)["tests"] if re.fullmatch(pattern, t["name"])]
 
 
 def targets(build, pattern):
-    """Returns the targets that build the tests' programs; their names differ a little from the
-    tests' names."""
+    """Returns the targets that build the tests' programs. A target's name can differ from its
+    test's name."""
     def name(test):
         test = re.sub(r"^fuzz\.", "replay.", test)
         return re.sub(r"^fake\.(.+?)(?:\.(?:eager|lazy|random))?$", r"fake.\1", test)
@@ -48,7 +48,7 @@ def targets(build, pattern):
 
 
 def listed(build, pattern):
-    """Returns the tests that are programs of the build."""
+    """Returns the tests whose programs are in the build folder."""
     return [Program(t) for t in tests_of(build, pattern)
             if pathlib.Path(t["command"][0]).is_relative_to(build)]
 

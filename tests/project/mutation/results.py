@@ -1,4 +1,4 @@
-"""Verdicts and their scores. The build folder stores the verdicts for each version of a source file."""
+"""Verdicts and their scores. The build folder has verdicts for each version of a source file."""
 
 import collections
 import functools
@@ -13,7 +13,7 @@ MOST_SAME = 30
 WORDS = (KILLED, "same", SURVIVED)
 PAGE = """# How many planted errors the tests notice
 
-`./dev mutate --record` writes this table. The score leaves out survivors on a line with the comment
+`./dev mutate --record` writes this table. The score excludes survivors on a line with the comment
 `/* same: WHY */`.
 
 """
@@ -26,7 +26,7 @@ class Results:
 
     @functools.cache
     def version(self, path):
-        """Returns a hash of the file's code, without comments, as it was at the first call."""
+        """Returns a hash of the code, without comments, that the file had at the first call."""
         text = re.sub(r"/\*.*?\*/", " ", (self.root / path).read_text(), flags=re.S)
         return f"{path} {hashlib.sha256(' '.join(text.split()).encode()).hexdigest()[:16]}"
 
@@ -44,7 +44,7 @@ class Results:
 
 
 class Marks:
-    """The lines with a comment that the line's surviving mutants are equivalent to the original."""
+    """The lines with a comment which states that their surviving mutants have no effect."""
 
     def __init__(self, root, paths):
         self.lines = {(path, number) for path in paths
@@ -55,7 +55,7 @@ class Marks:
         return (mutant.path, mutant.line) in self.lines
 
     def problems(self, verdicts):
-        """Yields complaints: too many marks, and marks on lines whose mutants are all killed."""
+        """Yields complaints: too many comments, and comments on lines without a survivor."""
         if len(self.lines) > MOST_SAME:
             yield f"{len(self.lines)} lines have the comment {SAME}*/; at most {MOST_SAME} may"
         words = collections.defaultdict(set)
@@ -83,7 +83,7 @@ def by_folder(rows):
 
 
 def recorded(page):
-    """Returns {folder: counts} of a page that as_markdown wrote."""
+    """Returns {folder: counts}, read from a page that as_markdown wrote."""
     rows = re.findall(r"^\| (\S+) \| \d+ \| (\d+) \| (\d+) \| (\d+) ", page, flags=re.M)
     return {path: collections.Counter(dict(zip(WORDS, map(int, counts))))
             for path, *counts in rows if path != "all"}

@@ -127,8 +127,8 @@ def check_verdicts(folder):
 
 
 def check_scores(folder):
-    """Tests the scores of killed, surviving and equivalent mutants. Tests that a mark without a
-    survivor, and a folder with more survivors than before, are reported."""
+    """Tests the scores of killed, surviving and equivalent mutants. Tests that a mark "same" on a
+    line without a survivor, and a folder with more survivors than before, are reported."""
     (folder / "a").mkdir()
     (folder / "a/b.c").write_text("one\ntwo\nthree /* same: a reason */\nfour /* same: none */\n")
     words = {1: "killed", 2: "survived", 3: "not reached", 4: "killed"}

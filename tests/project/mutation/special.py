@@ -1,4 +1,4 @@
-"""Mutants that patterns find: of locks, memory orders, waits, and entries to the CUDA driver."""
+"""Mutants of locks, memory orders, waits and calls of the CUDA driver, found by patterns."""
 
 import re
 
@@ -72,8 +72,8 @@ def call(pattern, by, change="left out"):
 
 
 def lock(pattern):
-    """Makes an operator that removes a lock from a function: all calls that take or release it are
-    one mutant."""
+    """Makes an operator with one mutant for each lock in a function: it removes all calls that take
+    or release the lock."""
     def look(place):
         held = {}
         for m, span, given in place.calls(pattern + r"\s*\("):

@@ -30,7 +30,7 @@ class Tree:
         self.options, self.flags, self.jobs = options, flags, jobs
 
     def copy(self, planted):
-        """Copies all files except the sources for mutants; removes copies of files that are gone."""
+        """Copies all files except `planted`; removes copies of files that no longer exist."""
         self.planted, wanted = planted, set()
         listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "--", *PARTS],
                                 cwd=self.root, check=True, capture_output=True, text=True).stdout
@@ -56,8 +56,7 @@ class Tree:
             raise BuildFailed(done.stdout + done.stderr)
 
     def clang_arguments(self):
-        """Yields (path, arguments) with which libclang reads the library's sources in the
-        repository."""
+        """Yields the path of each source of the library, with libclang's arguments for it."""
         resources = subprocess.run(["clang", "-print-resource-dir"], capture_output=True, text=True,
                                    check=True).stdout.strip()
         for entry in json.loads((self.build / "compile_commands.json").read_text()):
@@ -80,7 +79,7 @@ class Tree:
         return placed
 
     def build_all(self, found, live, targets):
-        """Builds the mutants that compile, and returns them. If a line has an error, leaves out all
+        """Builds the mutants that compile, and returns them. If a line has an error, removes all
         mutants of the line."""
         command = ["cmake", "--build", self.build, f"-j{self.jobs}", "--target", *targets,
                    "--", "-k", "0"]
@@ -95,7 +94,7 @@ class Tree:
             live -= bad
 
     def culprits(self, messages, found):
-        """Returns the mutants of the lines that a compiler refuses."""
+        """Returns the mutants of the lines for which the compiler reports errors."""
         bad = set()
         pattern = rf"^\S*{self.source.name}/([^:\n]+):(\d+):(?:\d+:)? (?:fatal )?error:"
         for path, line in re.findall(pattern, messages, flags=re.M):

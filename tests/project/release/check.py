@@ -3,7 +3,7 @@
 
 The version must be the same in every file that has it, and in the changelog; the crates must have
 the fields that a registry shows; and everything must be committed. Prints the version, and the
-crates in the order in which they can be published. FOLDER is another repository.
+crates in the order in which they can be published. FOLDER selects another repository.
 """
 
 import json
@@ -79,8 +79,8 @@ def published(root):
 
 
 def wrong_manifests(packages):
-    """Returns the fields that a registry shows but that a crate lacks, and the repositories if they
-    differ."""
+    """Returns each crate's missing fields that a registry shows, and the crates' repositories if
+    they differ."""
     shown = ("description", "license", "repository", "readme", "keywords", "categories",
              "rust_version")
     wrong = [f"{package['name']} has no {name}"

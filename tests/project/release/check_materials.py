@@ -3,7 +3,7 @@
 check_materials.py BILL
 
 The list must equal cargo's list of the program's crates, and each entry must have a licence. Paths
-must be below the repository's root, not paths of the machine where the bill was made.
+must be relative to the repository's root, not paths of the machine where the bill was made.
 """
 
 import json

@@ -6,7 +6,7 @@
                  lists), folders. The calls that a word stands for always fail, as on a file
                  system that does not have them; "folders": no folder can be opened
    DISK_FAIL     CALL:ERRNO:N, the N-th call fails; a "close" that fails has closed the file
-   DISK_ONE_IN   a number N: at random one call in N fails, with an errno of that call
+   DISK_ONE_IN   a number N: at random one call in N fails, with an errno that the call can set
    DISK_SEED     a number, the seed of DISK_ONE_IN
    DISK_SIGNAL   CALL:NUMBER, raises the signal before each such call
    DISK_LOG      a file: receives a line for each call that failed or raised the signal
@@ -211,7 +211,7 @@ DEFINE_OPEN(open64)
 DEFINE_OPENAT(openat)
 DEFINE_OPENAT(openat64)
 
-/* EINTR writes half of the bytes, as if a signal had interrupted the write. */
+/* A failure with EINTR first writes half of the bytes, as if a signal had interrupted the write. */
 ssize_t write(int file, const void *bytes, size_t size) {
     if (!fails(WRITE, is_file_within(file)))
         return NEXT(write)(file, bytes, size);

@@ -1,7 +1,7 @@
 /* Makes every call with deleters that make every other call on the same objects. */
 #include "every_call.h"
 
-static const struct every_call *inner; /* made by the first deleter that runs */
+static const struct every_call *inner; /* the call that the first deleter makes */
 
 static void call_once(struct world *world) {
     world->callback = NULL;
@@ -21,8 +21,8 @@ static bool try_pair(const struct every_call *outer, enum world_storage storage,
     return called;
 }
 
-/* Tries all pairs of calls. If an outer call runs no deleter in one kind of storage, its other
-   pairs are skipped. */
+/* Tries all pairs of an outer and an inner call. If an outer call runs no deleter with this kind of
+   storage, skips the pairs with other inner calls. */
 static int64_t try_all(enum world_storage storage, bool has_room) {
     const int step = test_is_quick() ? 7 : 1;
     int64_t called = 0;

@@ -9,7 +9,7 @@
 
 /* Values of `error` other than an errno: what the call does instead of failing with an errno. */
 enum {
-    SHORT = -1,   /* reads and writes transfer 3 bytes, or all but one of 3 or fewer */
+    SHORT = -1,   /* reads and writes transfer only a part: at most 3 bytes */
     NOTHING = -2, /* a write transfers 0 bytes */
     ENDS = -3,    /* a read reports the end of the file */
     KILLS = -4    /* SIGKILL ends the process */
@@ -36,10 +36,10 @@ struct world {
     int one_in;           /* one in this number of the other calls fails; 0: none */
     uint64_t random;
     bool one_mode;       /* every file has the mode 0777 */
-    bool rename_is_lost; /* half of the renames that report a failure have been done */
+    bool rename_is_lost; /* half of the failing renames nevertheless replace the file */
     /* Results: */
     int failed_unlinks;
-    bool lost; /* a rename was done but reported as failed */
+    bool lost; /* a rename replaced the file but reported a failure */
 };
 
 extern struct world *world; /* NULL: none */

@@ -10,7 +10,7 @@
 #include "context/context.h"
 
 #define COUNT 6
-#define LARGE 30 /* outgrows COUNT */
+#define LARGE 30 /* more than COUNT */
 #define BYTES (COUNT * sizeof(float))
 
 /* --- a small world --------------------------------------------------------------- */
@@ -143,7 +143,7 @@ static sb_status pass_on(struct world *w, sb_error *err) {
     return st;
 }
 
-/* Destroy the output of a successful call. */
+/* These destroy the output of a successful call. */
 static void end_tensor(struct world *w) {
     w->out.tensor->deleter(w->out.tensor);
 }
@@ -159,7 +159,7 @@ static void end_blob(struct world *w) {
 enum {
     QUEUED = 1,        /* works in place: a later call may report the failure */
     ON_STREAM = 2,     /* only a later wait reports its failure (see test_mem_faults.c) */
-    WITH_DIFF = 4,     /* the diff is an operand; fails if the data were never written */
+    WITH_DIFF = 4,     /* the diff is an operand; the call fails if data has no values */
     LARGE_SOURCE = 8,  /* the source has more elements than the target's memory can hold */
     SHRUNK = 16,       /* the target's memory is larger than its elements need */
     CROSSES = 32,      /* also calls another context */
@@ -170,7 +170,7 @@ enum {
 static const struct row {
     const char *name;
     sb_status (*run)(struct world *w, sb_error *err);
-    int parts; /* 2: once for data and once for diff */
+    int parts; /* 2: the call runs for data and for diff */
     int variants;
     uint32_t flags;
     void (*end)(struct world *w);
@@ -297,7 +297,7 @@ static void world_open(struct world *w, const struct given *given, const struct 
     memset(&w->out, 0xEE, sizeof w->out);
 }
 
-/* If `done`, the call has succeeded, so its output is destroyed, too. */
+/* Destroys the world and, if `done`, the output of the call, which has succeeded. */
 static void world_close(struct world *w, const struct op *op, bool done) {
     if (done && op->row->end)
         op->row->end(w);
@@ -550,7 +550,7 @@ static sb_blob *lend_and_push(struct rig *rig, struct lent *lent, sb_stream stre
     return blob;
 }
 
-/* The deleter of the lent bytes runs only when the device is known to have finished. */
+/* The deleter of the lent bytes runs only when the device is known to read them no more. */
 TEST_ON(rig, bytes_that_a_lost_device_may_still_read_are_not_returned) {
     void *user = NULL;
     struct lent lent;

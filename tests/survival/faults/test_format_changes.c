@@ -1,5 +1,5 @@
-/* The bytes of a source change between two reads. Each call returns a status or a result that one
-   of the two versions explains; no access is out of bounds. */
+/* The bytes of a source change between two reads. Each call must return an error or the result for
+   one of the two versions; no access may be out of bounds. */
 #include "blobs.h"
 #include "callbacks.h"
 #include "nets.h"
@@ -12,11 +12,11 @@ static bool is_fair(sb_status st) {
     return st == SB_OK || st == SB_ERR_IO || (st <= SB_ERR_MALFORMED && st >= SB_ERR_DATA_LIMIT);
 }
 
-/* --- any file replaced by any other ---------------------------------------------------------- */
+/* --- each file replaced by each other file during a call ------------------------------------- */
 
 enum { IMAGES = 13, IMAGE_BYTES = 40000 };
 
-/* Makes files of one size that differ in everything that an index counts. */
+/* Makes files of one size that differ in everything that the reader counts when it opens a file. */
 static struct wire image(int kind) {
     struct wire wire = {0}, layer = {0}, blob = {0};
     static char name[30000];
@@ -92,7 +92,7 @@ static struct wire image(int kind) {
     return wire;
 }
 
-/* Makes every call on a model of `format`; from the n-th read on the source returns `other`.
+/* Makes every call on a model of `format`; from the n-th read on, the source returns `other`.
    Returns whether there were n reads. */
 static bool use_while_changing(int32_t format, const struct wire *bytes, const struct wire *other,
                                int n) {
@@ -167,8 +167,8 @@ static void check_names(const sb_model *model) {
     }
 }
 
-/* Returns how often opening a net is refused if the n-th read and later ones return `after`, for
-   every n. */
+/* Opens a net whose n-th and later reads return `after`, for every n. Returns how often the open is
+   refused. */
 static int refusals(const struct wire *before, const struct wire *after) {
     int refused = 0;
     bool fired = true;
@@ -236,7 +236,7 @@ static int stopped_loads(const struct wire *before, const struct wire *after) {
     return stopped;
 }
 
-/* The change comes between the pass over the message and the copy of the values, whose two pieces
+/* The file changes between the pass over the message and the copy of the values, whose two pieces
    exceed the reader's window. */
 TEST(values_that_become_fewer_or_more_are_refused) {
     static const size_t counts[] = {COUNT, COUNT - 1, COUNT + 1};

@@ -1,5 +1,5 @@
 /* Makes every call that reads or writes formats with its n-th step failing, for every n. A step is
-   an allocation, a system call, or a callback of a source, a sink or a progress. Checks the status,
+   an allocation, a system call, or a callback (source, sink or progress). Checks the status,
    that nothing changes or leaks, that no file stays open, that no temporary file is left, and that
    the same call then succeeds. */
 #include "blobs.h"
@@ -52,8 +52,8 @@ static void put_unpacked(struct wire *wire, uint32_t field) {
     wire_message(wire, field, &blob);
 }
 
-/* Appends an old layer: a field longer than a window, and two messages, of which the second has the
-   edit. Then appends long unknown fields and a layer without blobs. */
+/* Appends an old layer: a field longer than a window, and two messages; the test replaces the
+   second message's blob. Then appends long unknown fields and a layer without blobs. */
 static void put_net(struct wire *wire) {
     static const unsigned char filling[5000];
     struct wire layer = {0}, message = {0}, second = {0}, relu = {0};
@@ -97,7 +97,7 @@ static void put_layers(struct wire *wire) {
         wire_message(wire, 100, &layer);
 }
 
-/* Appends 64 fields that may be those of a solver state, and a later field like that of a net. */
+/* Appends many fields of a solver state, then a field of a net. */
 static void put_odd(struct wire *wire) {
     wire_number(wire, 1, 5);
     wire_blob_field(wire, 3, large, 1, 1);
@@ -152,7 +152,7 @@ static void scene_open_from(struct scene *s, enum origin origin,
     put_opened(&s->opened_bytes);
     s->target = rig_path(&s->rig, "target");
     file_write(s->target, "old", 3);
-    if (chown(s->target, 12345, 23456) != 0) /* only root may; then a save must keep the owner */
+    if (chown(s->target, 12345, 23456) != 0) /* works for root: a save must keep the owner */
         s->progress.reports = 0;
     if (origin == A_FILE) {
         s->net_path = file_of(s, "net", &s->net_bytes);
@@ -200,7 +200,7 @@ static void scene_close(struct scene *s) {
 static void see_model(struct wire *seen, const sb_model *model) {
     struct test_sink got = {.writes = 0};
     const sb_sink sink = test_sink_of(&got);
-    /* A pending fault may fail this call. */
+    /* A fault that is still armed may make this call fail. */
     wire_varint(seen, (uint64_t)sb_model_save_sink(model, &sink, NULL));
     wire_raw(seen, got.got.bytes, got.got.size);
     wire_raw(seen, name_of(model).bytes, name_of(model).size);
@@ -397,8 +397,8 @@ static sb_status set_solver_info(struct scene *s, sb_error *err) {
 
 /* The kinds of steps of a call; each step can fail. */
 enum {
-    CALLS_SYSTEM = 1, /* only if models and blobs are read from files */
-    READS = 2,        /* this and the two below: only if callbacks are used */
+    CALLS_SYSTEM = 1, /* in calls that read models and blobs from files */
+    READS = 2,        /* this and the two below: in calls that use callbacks */
     WRITES = 4,
     REPORTS = 8,
     REPLACES = 16, /* the file `target` */
@@ -565,7 +565,7 @@ static void check_words(const struct row *row, const struct failure *how, int n,
     if (failed("fstat"))
         assert_null(strstr(err->message, "changed while"));
     if (strstr(err->message, "\"cannot") || strstr(err->message, "\"is in place"))
-        blame(row, n, err->message); /* the message names no file */
+        blame(row, n, err->message); /* the message lacks the file's name */
 }
 
 static struct wire reference(const struct row *row, const struct failure *how) {
@@ -597,7 +597,7 @@ static bool run(const struct row *row, const struct failure *how, int n, struct 
     support_check_status(fired && is_expected(how, st) ? st : SB_OK, st, &err, row->name, __FILE__,
                          __LINE__);
     if (fired && !is_expected(how, st))
-        blame(row, n, "it is not seen");
+        blame(row, n, "the failure is not reported");
     if (s.progress.wrong || open_files() - files > (s.made != NULL))
         blame(row, n, "a progress report is wrong, or a file was left open");
     if (st != SB_OK) {
@@ -610,9 +610,9 @@ static bool run(const struct row *row, const struct failure *how, int n, struct 
         wire_free(&s.sink.got);
         struct wire now = see(&s, true, !replaced);
         if (s.made || !same_seen(replaced ? &other : &before, &now))
-            blame(row, n, "something changed");
+            blame(row, n, "a failed call has changed something");
         if (s.rig.counting.live_blocks > blocks + 1) /* a list of edits may have grown */
-            blame(row, n, "a leak");
+            blame(row, n, "memory has leaked");
         s.progress = (struct test_progress){.reports = 0};
         assert_ok(row->call(&s, &err));
         assert_false(s.progress.wrong);
@@ -620,7 +620,7 @@ static bool run(const struct row *row, const struct failure *how, int n, struct 
     s.progress = (struct test_progress){.reports = 0};
     struct wire now = see(&s, false, true);
     if (!same_seen(after, &now))
-        blame(row, n, "the result differs from that without a failure");
+        blame(row, n, "the result differs from the result without a failure");
     scene_close(&s);
     return fired;
 }
@@ -682,7 +682,7 @@ TEST(the_error_may_be_null) {
         }
 }
 
-/* A save first measures the model, which also reports progress: the cancel stops the save there. */
+/* A save first measures the model and reports progress; a cancel at that report stops the save. */
 TEST(a_save_is_stopped_before_it_writes) {
     struct scene s;
     scene_open_from(&s, CALLBACKS, put_vector);
@@ -695,7 +695,7 @@ TEST(a_save_is_stopped_before_it_writes) {
     scene_close(&s);
 }
 
-/* A file of size 0 is read to see whether it has bytes. */
+/* The library also reads a file of size 0, which may have bytes, as files of /proc have. */
 TEST_ON(scene, an_empty_file_that_cannot_be_read_is_an_error) {
     file_write(f->target, "", 0);
     fault_set((struct system_fault){"pread", 1, 1, EIO, 0});
@@ -742,7 +742,7 @@ TEST(a_dangling_link_stays_a_link) {
         fired = fault_end() >= n;
         bool in_place = st == SB_OK || strstr(err.message, "is in place") != NULL;
         if (st == SB_OK && fired && !failed("close"))
-            fail_with("call %d (%s) failed unseen", n, fault_name);
+            fail_with("call %d (%s) failed, but no error was returned", n, fault_name);
         assert_int_equal(access(made, F_OK) == 0, in_place);
         assert_int_equal(files_in(s.rig.folder), files + in_place);
         assert_int_equal(readlink(s.target, link, sizeof link), 4);
@@ -819,7 +819,7 @@ static bool read_shared(sb_status (*call)(struct scene *, sb_error *), struct sc
     assert_ptr_equal(host_bytes(blob), bytes);
     assert_ptr_equal(host_bytes(sharer), bytes);
     if (!bytes_are(bytes, size, 0x5a) && st != SB_OK)
-        fail_with("a sharer sees a read that failed at call %d (%s)", n, fault_name);
+        fail_with("a sharer has bytes of a read that failed at call %d (%s)", n, fault_name);
     sb_blob_destroy(sharer);
     return fired;
 }

@@ -1,8 +1,8 @@
-/* Makes every call in every state of a memory with the n-th allocation, the n-th device operation
-   or several operations in a row failing, for every n. Nothing observable changes, the same call
-   then succeeds, storage that may be in use is neither returned to its lender nor reused, and
-   nothing leaks. The device runs its work as late as it can, which exposes any access to storage
-   that was reused too early. */
+/* Makes every call in every state of a memory while the n-th allocation, the n-th device operation,
+   or several operations in a row fail, for every n. Then nothing observable has changed, the same
+   call succeeds without the fault, storage that may be in use is neither returned to its lender nor
+   reused, and nothing leaks. The device runs its work as late as it can, which exposes any access
+   to storage that was reused too early. */
 #include "coherent.h"
 #include "faults.h"
 #include "scene.h"
@@ -13,7 +13,7 @@
 /* One call on a memory in one state, with the steps that fail. */
 struct trial {
     const struct start *start;
-    const sb_backend *backend; /* NULL: the built-in one; others have host-coherent memory */
+    const sb_backend *backend; /* NULL: built in; otherwise has host-coherent memory */
     bool pending;              /* a copy to the other side is queued before the call */
     bool reuses;               /* the caller overwrites the host side after the call */
     int32_t schedule;
@@ -105,8 +105,8 @@ static void check_bytes(struct trial *t) {
         demand(t, device_bytes_are(t->scene.rig.context, in, BYTES, fill));
 }
 
-/* Checks the head after a failed call: unchanged, or the start's head if queued work failed, or the
-   head of spoilt bytes if the call was overwriting current bytes. */
+/* Checks the head after a failed call: unchanged, or the head at the trial's start if queued work
+   failed, or AT_CPU or LOST if the call has overwritten current bytes of the device. */
 static void check_head(const struct trial *t) {
     const int32_t head = sb_mem_head(t->scene.mem), before = head_before(t);
     const bool spoils = writes_in_place(t) && t->status == SB_ERR_DEVICE_LOST;

@@ -1,6 +1,6 @@
-/* Storage that may still be in use is not freed, reused or passed to its deleter, however many
-   waits fail in a row. The device runs its work as late as it can, which exposes any access to
-   storage that was reused too early. */
+/* Tests that storage that may still be in use is not freed, reused or passed to its deleter, even
+   if many waits in a row fail. The device runs its work as late as it can, which exposes any access
+   to storage that was reused too early. */
 #include "blobs.h"
 #include "captured.h"
 #include "scene.h"
@@ -72,7 +72,7 @@ static bool is_true_in_child(bool (*check)(struct rig *, const struct lent *), s
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* Checks that neither a trim nor the end of a memory returns the parent's loan in the child. */
+/* Checks that in the child a trim and the release of a memory do not run the parent's deleter. */
 static bool gives_nothing_back(struct rig *rig, const struct lent *lent) {
     sb_mem *mem = NULL;
     sb_context_trim(rig->context);
@@ -81,7 +81,7 @@ static bool gives_nothing_back(struct rig *rig, const struct lent *lent) {
     return st == SB_OK && lent->deleted == 0;
 }
 
-/* Checks that the child returns its own retired storage although the parent's is older. */
+/* Checks that the child frees storage that it has retired after the parent retired storage. */
 static bool gives_its_own_back(struct rig *rig, const struct lent *lent) {
     struct rig own;
     struct lent other;
@@ -124,7 +124,7 @@ static int64_t waits(struct rig *rig) {
     return calls[SB_SIM_STREAM_SYNCHRONIZE];
 }
 
-/* A device may free in stream order, so synchronisation also waits for the quarantine's stream. */
+/* A device may free memory in stream order, so a synchronisation waits again after such frees. */
 TEST(a_synchronisation_that_returns_storage_waits_again) {
     struct stuck s;
     int64_t made[2];
@@ -154,8 +154,8 @@ static void pull_and_lose_track(struct rig *rig, sb_mem *mem, sb_stream stream) 
     fail_no_more(rig);
 }
 
-/* The copy's target was new storage, since read-only storage is not written. The failed call did
-   not make this storage the memory's. */
+/* The copy's target is new storage, since the lent storage is read-only. The failed call does not
+   attach the new storage to the memory. */
 TEST_ON(rig, new_storage_is_quarantined_while_a_copy_may_write_it) {
     struct lent host = lend_host(BYTES, LENT);
     void *out;
@@ -172,7 +172,7 @@ TEST_ON(rig, new_storage_is_quarantined_while_a_copy_may_write_it) {
     rig_end_stream(f, stream);
 }
 
-/* Gives `mem` host storage without values, as a failed load does. Returns the storage. */
+/* Leaves `mem` with host storage without values, as a failed load does. Returns the storage. */
 static const void *leave_host_storage(sb_mem *mem) {
     struct sb__write write;
     assert_ok(sb__write_begin(&write, mem, SB_SIDE_CPU, SB__WRITE_OVERWRITE, &err));
@@ -258,7 +258,7 @@ static void end_owner(void *user, void *ptr) {
     sb_context_release(owner->context);
 }
 
-/* Opens and ends a context without a device; its end polls the quarantine. */
+/* Opens and closes a context without a device; closing it polls the quarantine. */
 static void end_another_context(void) {
     struct rig other;
     rig_open_on(&other, NULL, 0);
@@ -266,7 +266,7 @@ static void end_another_context(void) {
     counting_allocator_assert_clean(&other.counting);
 }
 
-/* A loan may own its context; when the loan waits in quarantine, no caller holds the context. */
+/* A deleter may own the context. While its memory is in quarantine, no caller has a reference. */
 TEST(a_loan_that_owns_its_context_is_returned) {
     struct rig rig;
     struct owner owner;
@@ -388,7 +388,7 @@ static sb_mem *member(struct crowd *crowd, unsigned users) {
     return mem;
 }
 
-/* Releases the memory. A trim then waits for its streams, except for the captured one. */
+/* Releases the memory, then trims, which waits for the memory's streams except the captured one. */
 static void retire(struct crowd *crowd, sb_mem *mem) {
     captured_stream = crowd->streams[CAPTURED];
     sb_mem_release(mem);
@@ -474,7 +474,7 @@ TEST_ON(crowd, an_event_covers_only_storage_quarantined_before_it) {
 }
 
 static sb_status query_status;
-static int queries_to_interrupt; /* in so many queries another context ends */
+static int queries_to_interrupt; /* number of queries in which another context ends */
 
 static sb_status query(void *device, void *event, int32_t *out_done, sb_error *err) {
     sb_status st = sb__sim_backend.event_query(device, event, out_done, err);
@@ -503,8 +503,8 @@ TEST_ON(crowd, two_queries_may_overlap) {
     sb__sim_backend.event_destroy(f->rig.context->device, between);
 }
 
-/* Storage stays in quarantine until a wait succeeds if the table has no query slot, if the slot
-   fails, or if no event can be recorded. */
+/* If the backend has no query slot, if that slot fails, or if no event can be recorded, storage
+   stays in quarantine until a wait succeeds. */
 TEST(storage_is_not_returned_without_a_successful_query) {
     static const struct {
         sb_status (*slot)(void *, void *, int32_t *, sb_error *);

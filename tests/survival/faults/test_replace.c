@@ -1,6 +1,6 @@
-/* Replaces a file while a system call fails: the old bytes stay or the new bytes are complete, the
-   error has the call's errno and names the step, and no other file is left in the folder. Also
-   reads a descriptor whose reads fail. */
+/* Replaces a file while a system call fails. Afterwards the file has the old bytes or all new
+   bytes, the error has the call's errno and names the step, and the folder has no other file. Also
+   reads from a descriptor whose reads fail. */
 #include "support.h"
 
 #include "files.h"
@@ -21,7 +21,7 @@
 
 enum file_contents { OLD, NEW };
 
-/* test_formats.c tests EINTR, after which each call is resumed. */
+/* test_formats.c tests EINTR, after which each call is retried. */
 static const struct row {
     const char *function;
     int nth, last, error;
@@ -33,7 +33,7 @@ static const struct row {
     {"fstatat", 1, 1, EIO, SB_ERR_IO, EIO, "not a regular file", OLD},
     {"getrandom", 1, 1, EIO, SB_ERR_IO, EIO, "cannot be written beside", OLD},
     {"open", 1, 1, EIO, SB_ERR_IO, EIO, "in a directory that cannot be opened", OLD},
-    {"open", 1, 1, EACCES, SB_OK, 0, NULL, NEW}, /* a folder that may not be read */
+    {"open", 1, 1, EACCES, SB_OK, 0, NULL, NEW}, /* no permission to read the folder */
     {"open", 1, 2, EACCES, SB_ERR_IO, EACCES, "in a directory that cannot be opened", OLD},
     {"readlinkat", 1, 1, EIO, SB_ERR_IO, EIO, "cannot be written", OLD},
     {"openat", 1, 1, EACCES, SB_ERR_IO, EACCES, "cannot be written beside", OLD},
@@ -126,7 +126,7 @@ struct scene {
     char folder[64], file[96], source[96];
     sb_blob *blob;
     sb_model *model;                /* with the same blob, and a blob of `source` */
-    struct wire whole, whole_model; /* the bytes that the two calls write */
+    struct wire whole, whole_model; /* complete files of `blob` and of `model` */
 };
 
 static void scene_open(struct scene *s) {
@@ -170,7 +170,7 @@ TEST_ON(scene, after_any_failure_the_file_is_the_old_or_the_new_one) {
 
 /* --- permissions ------------------------------------------------------------------------ */
 
-/* An access list: version 2; entries of the owner, user 1002, the group, the mask, all others. */
+/* An access control list: version 2; entries of owner, user 1002, group, mask and all others. */
 static const uint8_t list[] = {2,    0,    0,    0,    1,    0,    6,  0,    0xff, 0xff, 0xff,
                                0xff, 2,    0,    6,    0,    0xea, 3,  0,    0,    4,    0,
                                4,    0,    0xff, 0xff, 0xff, 0xff, 16, 0,    6,    0,    0xff,
@@ -234,7 +234,7 @@ static void remove_leftovers(const char *path, int failed_unlinks, uint64_t seed
     (void)closedir(folder);
 }
 
-/* Saves over a file with mode `mode`. For every third seed the file also has an access list. */
+/* Saves over a file whose mode depends on the seed. Every third file also has an access list. */
 static void save_at_random(const struct scene *s, size_t system, int one_in, uint64_t seed) {
     static const mode_t modes[] = {0600, 0640, 0664, 0604};
     const mode_t mode = modes[seed / 2 % 4];
@@ -285,7 +285,7 @@ TEST_ON(scene, saves_survive_random_failures) {
     }
 }
 
-/* If a network loses the reply to a rename, the new file is in place and the call succeeds. */
+/* If a network file system loses the reply to a successful rename, the save must succeed. */
 TEST_ON(scene, a_rename_that_was_done_is_not_a_failure) {
     for (int error = 1; error < 134; error++) {
         struct world w = {.lacks = {"renameat"},

@@ -1,6 +1,6 @@
-/* The library's n-th request for memory to the C library or the kernel fails, for every n. These
-   are requests of the built-in allocator and of the simulated device, which a caller's allocator
-   does not see. The call returns a status, nothing changes, and the same call then succeeds. */
+/* Makes the n-th request of the built-in allocator and the simulated device to the C library or the
+   kernel fail, for every n; a caller's allocator does not see these requests. The call must return
+   an error and change nothing, and the same call must then succeed. */
 #include "blobs.h"
 
 #include <syncblob/sim.h>
@@ -108,7 +108,7 @@ CALL(create_context, open_context(&s->made, err))
 CALL(create_stream, sb_sim_stream_create(s->context, &s->made_stream, err))
 CALL(device_malloc, sb_sim_malloc(s->context, SMALL, &s->made_ptr, err))
 
-/* The context's end frees the block. */
+/* Destroying the context frees the block. */
 CALL(first_device_malloc, sb_sim_malloc(s->fresh, SMALL, &(void *){NULL}, err))
 
 CALL(large_device_malloc, sb_sim_malloc(s->context, LARGE, &s->made_ptr, err))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests that the command's peak memory is within 16 x the file + 64 MiB, for every bomb, for archives of
-arrays that deflate compresses a thousandfold, and for ordinary files, with `info`, `verify`, `diff` of the file with itself, `show` and `report`.
+"""Tests that `info`, `verify`, `show`, `report`, and `diff` of a file with itself need at most
+64 MiB + 16 x the file's size. The files: bombs, highly compressed archives, and ordinary files.
 
 A bomb of too many layers or blobs is refused before memory is allocated. The quick form then
 uses a smaller bomb."""
@@ -52,7 +52,7 @@ def archives(folder):
 
 
 def inputs(program, sizes, folder, files):
-    """Yields names and paths; only one file is on the disk at a time. The files of a bomb are a generator."""
+    """Yields lists of (name, path). For a bomb yields a generator: each step replaces the file."""
     def sized(name):
         for size in sizes:
             path = folder / "bomb"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests the limits of `syncblob convert`: anonymous memory within 1.2 x the largest blob + 32 MiB, in
-every direction. Files built to cost memory are refused within 64 MiB + 16 x the file's size.
+"""Tests that `syncblob convert` needs at most 1.2 x the largest blob + 32 MiB of anonymous memory
+in every direction, and at most 64 MiB + 16 x the file's size to refuse a file built to cost memory.
 
     convert.py --cli PROGRAM [--mib 128]
 
@@ -127,7 +127,7 @@ def npy_bytes(shape):
 
 def zip_of(path, members):
     """Writes a zip file of members: name, first bytes, and how many MiB of zeros follow. This program must
-    stay small: a child process inherits its peak of memory."""
+    stay small, because a child process inherits the program's peak of memory."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data, zeros in members:
             with archive.open(name, "w") as member:

@@ -85,7 +85,7 @@ static void write_on_two_streams(int64_t count) {
     options.device = "sim:0";
     OK(sb_context_create(&options, &context, NULL));
     OK(sb_sim_malloc(context, sizeof(float), &loan,
-                     NULL)); /* one block: a search through many would dominate */
+                     NULL)); /* one block, since a search through many blocks would dominate */
     sb_blob **blobs = array_of(count, sizeof *blobs);
     for (int i = 0; i < 2; i++)
         OK(sb_sim_stream_create(context, &streams[i], NULL));

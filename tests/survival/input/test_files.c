@@ -1,5 +1,5 @@
 /* Makes every call that reads or writes a file, on files that are not regular, not accessible or of
-   a wrong size. Each call returns a status, keeps the old file, and leaves no other file in the
+   a wrong size. Each call must return an error, keep the old file, and leave no other file in the
    folder. */
 #include "blobs.h"
 #include "files.h"

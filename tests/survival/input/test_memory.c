@@ -1,6 +1,6 @@
-/* Each limit that a caller sets is exact. Reading never allocates more than the limit, and by
-   default no more than the payload, the size of the input and 8 MiB. The tests count the allocated
-   bytes for every bomb (bombs.h), read from memory and from a file. */
+/* Tests that a read allocates no more than the caller's limit, and by default no more than the
+   payload + the size of the input + 8 MiB, and that each limit is exact. The tests count the
+   allocated bytes for every bomb (bombs.h), read from memory and from a file. */
 #include "bombs.h"
 #include "nets.h"
 #include "rig.h"

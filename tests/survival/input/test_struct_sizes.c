@@ -1,5 +1,5 @@
-/* Tries every struct of the core that holds its size, in every size up to some bytes beyond the
-   current size. */
+/* Tests every struct of the core that has a struct_size, with every size up to some bytes beyond
+   the current size. */
 #include "struct_sizes.h"
 
 #include <syncblob/backend.h>
@@ -23,7 +23,7 @@ static sb_status limits(void *given) {
 }
 
 static sb_status refuse_to_open(void *user, int32_t ordinal, void **out, sb_error *err) {
-    return sb_error_fill(err, SB_ERR_NO_DEVICE, 0, "there is none");
+    return sb_error_fill(err, SB_ERR_NO_DEVICE, 0, "no device");
 }
 
 static sb_status backend(void *given) {
@@ -161,7 +161,7 @@ static const void *whole_backend(void) {
 }
 
 TEST(a_struct_is_read_up_to_its_size) {
-    skip_on_32_bits("the first sizes of structs are those of 64 bits");
+    skip_on_32_bits("the table has the struct sizes of 64-bit hosts");
     static const sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     static const sb_limits no_limits = SB_LIMITS_INIT;
     static const sb_filler filler = SB_FILLER_INIT;

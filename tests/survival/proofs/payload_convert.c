@@ -65,7 +65,7 @@ size_t sb_dtype_size(int32_t dtype) {
     return dtype == SB_DTYPE_F64 ? 8 : dtype == SB_DTYPE_F16 ? 2 : 4;
 }
 
-/* Only the call that refuses a value of an integer type has these arguments. */
+/* Only the call that reports a value which an integer type cannot hold has these arguments. */
 #define sb__wire_fail(in, field, status, offset, err, format, element, ...)                        \
     refuse_element(status, offset, element)
 static sb_status refuse_element(sb_status status, uint32_t offset, long long element) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs ESBMC on every harness of this folder: every proof must hold, and fail with each planted error.
+"""Runs ESBMC on every harness of this folder. Each proof must hold, and fail with planted errors.
 
     prove.py --esbmc PROGRAM [--jobs N] [--selftest] [NAME...]
 

@@ -1,4 +1,4 @@
-/* Proves the functions that read a field, by the contracts of the functions that they call. */
+/* Proves the functions that read a field, given the contracts of the functions that they call. */
 #include "wire_reader.h"
 
 #define fetch(...)           CONTRACT(fetch, __VA_ARGS__)

@@ -1,7 +1,7 @@
 /* skip_group: skips fields up to the group's own end; inner groups must close in order, and not be
    nested too deep. The function depends only on the number of open groups and on the last of them.
    Therefore the proof's limit of three, which is reached, covers the library's limit.
-   --unwind 10: a group of nine fields, which opens, closes and reopens to the limit
+   --unwind 10: a group of nine fields, in which groups open and close up to the limit
    planted: "depth == SB__MAX_GROUP_DEPTH"
         -> "depth > SB__MAX_GROUP_DEPTH"
    planted: "if (field.number != open[depth - 1])"
@@ -13,7 +13,7 @@
 #undef SB__MAX_GROUP_DEPTH
 #define SB__MAX_GROUP_DEPTH 3
 
-static uint32_t open_numbers[3]; /* the open groups, besides the function's own list */
+static uint32_t open_numbers[3]; /* the open groups, recorded independently of the function */
 static int depth, tags;
 
 static void follow(const struct sb__field *field) {

@@ -1,4 +1,4 @@
-/* sb__wire_next: reads the next field, whole and before `end`; returns number 0 only at the end.
+/* sb__wire_next: reads the next complete field before `end`; returns number 0 only at the end.
    --unwind 1: there is no loop
    planted: "if (reader->at >= end || short"
         -> "if (reader->at > end || short"

@@ -1,4 +1,4 @@
-/* Proves the functions that read numbers, by the contract of the window. */
+/* Proves the functions that read numbers, given the contract of the window (fetch). */
 #include "wire_reader.h"
 
 #define fetch(...)         CONTRACT(fetch, __VA_ARGS__)

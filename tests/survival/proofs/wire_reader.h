@@ -54,8 +54,8 @@ static bool is_of_source(sb_status st) {
            ((!source.bytes || reader.progress) && st == SB_ERR_CANCELLED);
 }
 
-/* Returns whether `st` is a valid failure: passed to sb__fail, possible for bytes or a source, and
-   with the reader still in the message. */
+/* Returns whether `st` is a valid failure: sb__fail received it, the bytes or the source can cause
+   it, and the reader is still in the message. */
 static bool is_failure(sb_status st, uint32_t end) {
     return st == last_failure && reader.at <= end && is_window() &&
            (st == SB_ERR_MALFORMED || st == SB_ERR_DATA_LIMIT || is_of_source(st));

@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* vsnprintf by the C standard: writes at most `size` bytes including the 0, and returns the length
-   of the whole text. */
+/* vsnprintf as the C standard specifies it: writes at most `size` bytes including the 0, and
+   returns the length of the complete text. */
 static int write_text(char *to, size_t size) {
     int wanted = any_int();
     assume(wanted >= -1);

@@ -1,6 +1,6 @@
 /* sb__reader_init, sb__reader_watch, in_window, fetch: provide what fetch's callers assume
    (fetch_contract in wire_reader.h), for a window on memory or a window filled from a file of any
-   size. The window's size matters only relative to the eight bytes requested at most.
+   size. The window's size matters only relative to a request's size, at most eight bytes.
    --unwind 13: a window of twelve bytes
    planted: "return offset >= reader->begin && offset"
         -> "return offset"
@@ -69,7 +69,7 @@ void wire_window(void) {
     source.bytes = any_bool() ? bytes : NULL;
     assume(source.size <= (source.bytes ? sizeof bytes : SB__MAX_MESSAGE_BYTES));
     make_reader();
-    reader.begin = any_u32(); /* any window of a later call */
+    reader.begin = any_u32(); /* any window that earlier calls may leave */
     reader.end = any_u32();
     assume(reader.begin <= reader.end && reader.end <= source.size);
     assume(source.bytes || reader.end - reader.begin <= SB__WINDOW_BYTES);

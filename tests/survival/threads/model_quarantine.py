@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Runs a model of quarantine through all of its interleavings.
 
-Threads queue a copy, retire or write its storage, lose the device, end a
+Threads queue a copy, retire or write its storage, lose the device, destroy a
 tensor and trim, while waits fail and the device runs queued work at any time.
 The rule: no copy may run on storage that was returned or is being written, and every loan
-must be returned once after the device recovers. If any single step of the
-rule is left out, some interleaving must break the rule; the shortest such trace
+must be returned once after the device recovers. The library's steps ensure the rule: if any
+single step is left out, some interleaving must break the rule; the shortest such trace
 is printed. The names are those of c/src/context and c/src/memory.
 """
 
@@ -14,7 +14,7 @@ import itertools
 import sys
 
 FAILURES = 4  # the most waits and records that fail in one run
-STEPS = {}  # steps of the rule, in the order of their first use
+STEPS = {}  # the steps that ensure the rule, in the order of their first use
 
 
 class Broken(Exception):
@@ -153,7 +153,7 @@ def ends_tensor(w):
 
 def asks_once(step):
     def end(w):
-        w.failures = 0  # the device answers
+        w.failures = 0  # later waits and records succeed
         yield "answer"
         if w.has(step):
             yield from quarantine_ask(w)
@@ -169,8 +169,8 @@ def ends_context(w):
     if w.quarantined and not w.stayed:
         raise Broken("the device is closed while storage is in quarantine")
     if w.stayed and answers:
-        raise Broken("a context stays although its device answers")
-    w.failures = 0  # the device answers
+        raise Broken("a context is not closed although waits succeed again")
+    w.failures = 0  # later waits and records succeed
     yield "answer"
     if w.stayed and w.has("contexts that stayed are asked"):
         yield from quarantine_ask(w)
@@ -262,7 +262,7 @@ def main():
     for step in list(STEPS):
         trace = explore_all(step)[1]
         if not trace:
-            sys.exit(f"model_quarantine: nothing breaks without this: {step}")
+            sys.exit(f"model_quarantine: no interleaving breaks the rule without the step: {step}")
         print(f"left out: {step}\n  " + "\n  ".join(trace))
 
 

@@ -70,7 +70,7 @@ static inline void *team_member(void *user) {
     return NULL;
 }
 
-/* Runs task(arg, 0) to task(arg, members - 1) at once, each on a thread. */
+/* Runs task(arg, 0) to task(arg, members - 1) at once, each on a separate thread. */
 static inline void team_run(int members, void (*task)(void *arg, int member), void *arg) {
     struct team team = {.task = task, .arg = arg};
     pthread_t threads[TEAM_MAX];

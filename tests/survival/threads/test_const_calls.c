@@ -1,5 +1,5 @@
-/* Const calls on current host data write no byte of the library's objects, so any number of threads
-   can share the cache lines of a blob or model that they read. The test makes all memory of the
+/* Tests that const calls on current host data do not write to the library's objects, so that any
+   number of threads can share the cache lines of a blob or model. The test makes all memory of the
    library read-only during the calls. */
 #include "blobs.h"
 #include "nets.h"
@@ -26,7 +26,7 @@ static void *take(void *user, size_t bytes, size_t alignment, uint32_t flags) {
     return arena->bytes + at;
 }
 
-/* Frees nothing: the arena ends as a whole. */
+/* Does nothing: the test frees the whole arena. */
 static void ignore_free(void *user, void *ptr, size_t bytes, size_t alignment, uint32_t flags) {
 }
 

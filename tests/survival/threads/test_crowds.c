@@ -1,7 +1,7 @@
-/* Many threads make the same calls at once. Their first uses create each object once. A cap is
-   never exceeded, and a request that fits is not refused because of another. The cache has no more
-   bytes than were in use, readers of every kind cause one transfer, and calls on two memories do
-   not wait for each other. */
+/* Many threads make the same calls at once. An object that is created at its first use is created
+   once. A cap is never exceeded, and a request that fits is not refused because of another request.
+   The cache has no more bytes than were in use, all readers together cause one transfer, and calls
+   on two memories do not wait for each other. */
 #include "blobs.h"
 #include "coherent.h"
 #include "mem_calls.h"

@@ -1,5 +1,5 @@
-/* A DLPack tensor may end on any thread. The library orders the next owner of the memory after all
-   accesses through the tensor, and runs each lender's deleter once. */
+/* A DLPack tensor may be deleted on any thread. The library orders all accesses through the tensor
+   before those of the memory's next owner, and runs each lender's deleter once. */
 #include "blobs.h"
 #include "team.h"
 #include "tensors.h"
@@ -90,7 +90,7 @@ TEST(released_storage_ends_with_the_tensor) {
 }
 
 /* The export of the first tensor changes the storage; the export of the second reads that change.
-   Only the library orders the exports: there is no counting allocator, whose lock would do so. */
+   Only the library may order the exports, so the test uses no counting allocator with a lock. */
 struct pair {
     sb_blob *blob;
     sb_dl_managed_versioned *tensors[2];

@@ -17,7 +17,6 @@ enum { LIMIT = 20 /* seconds for one run */, THREADS = 4, OBJECTS = 6 };
 
 /* --- what is alive ---------------------------------------------------------------------------- */
 
-/* All objects are in static storage. */
 static sb_context *contexts[2];
 static sb_stream streams[2];
 static sb_mem *mems[2][OBJECTS];

@@ -1,5 +1,5 @@
-/* If a side is ready and no work is pending, a request for its pointer takes no lock and calls
-   nothing through a table: no device slot, no allocator. */
+/* If a side is ready and no work is pending, a request for its pointer takes no lock and calls no
+   function of the device or the allocator. */
 #include "team.h"
 #include "tiny.h"
 
@@ -87,7 +87,7 @@ static int64_t calls_so_far(struct scale *s) {
     return tiny_calls(&s->tiny) + s->allocator_calls + s->spread + locks;
 }
 
-/* Checks that `expr` succeeds without a lock and without a call through a table. */
+/* Checks that `expr` succeeds without a lock and without a call of the device or the allocator. */
 #define assert_fast(s, expr)                                                                       \
     do {                                                                                           \
         int64_t before_ = calls_so_far(s);                                                         \
@@ -136,7 +136,7 @@ static sb_status look_around(sb_mem *mem) {
                : SB_ERR_INTERNAL;
 }
 
-/* Small calls on blobs on the host take no locks and call nothing through a table. */
+/* Calls on small blobs on the host take no locks and call neither the device nor the allocator. */
 TEST_ON(scale, blobs_are_as_fast_as_their_memories) {
     sb_mem *mem;
     sb_stats stats = SB_STATS_INIT;

@@ -307,7 +307,7 @@ static void export(struct worker *w, struct object *o) {
     unlock_lane(lane);
 }
 
-/* Sums a sharer, and a copy of the sharer in another context. */
+/* Sums a blob that shares the object's data, and a copy of this blob in another context. */
 static void share(struct worker *w, struct object *o) {
     sb_blob *sharer = blob_of_count(w->round->rig.context, SB_DTYPE_F32, COUNT);
     sb_blob *copy = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
@@ -712,7 +712,7 @@ TEST(after_any_failure_readers_see_the_last_writer_and_nothing_in_use_is_returne
         seen.rounds++;
     }
     print_message("%lld rounds, %lld calls failed, %lld loans, %lld kernels; storage in "
-                  "quarantine was seen %lld times, %lld contexts ended before it was empty\n",
+                  "quarantine was seen %lld times, %lld contexts ended with such storage\n",
                   (long long)seen.rounds, (long long)seen.failures, (long long)seen.loans,
                   (long long)seen.kernels, (long long)seen.quarantined,
                   (long long)seen.left_behind);

@@ -302,9 +302,9 @@ struct locked_estate {
     sb_context *context;
     sb_mem *pinned, *replaced, *lent;
     sb_blob *blob;                   /* `pinned` holds its data */
-    sb_blob *imported;               /* a tensor of that data */
-    sb_blob *elsewhere;              /* likewise, in a context without a device */
-    sb_dl_managed_versioned *tensor; /* of that data, too */
+    sb_blob *imported;               /* made from a tensor of that data */
+    sb_blob *elsewhere;              /* also, in a context without a device */
+    sb_dl_managed_versioned *tensor; /* exported from that data */
     struct lent host;
 };
 

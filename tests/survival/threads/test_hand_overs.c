@@ -232,7 +232,7 @@ TEST_ON(stage, a_memory_is_set_as_a_blob_s_data_beside_its_first_reader) {
     hand_over(touch_cpu, give_to_blob, f);
 }
 
-/* Two updates on the device: two blobs, one shared diff. */
+/* Two blobs that share one diff; both are updated on the device. */
 struct updates {
     struct stage stage;
     sb_blob *blobs[2];
@@ -317,8 +317,8 @@ TEST_ON(stage, the_only_owner_sees_the_writes_of_earlier_owners) {
     assert_true(holds(ptr, 0x22));
 }
 
-/* Two threads find no memory, and each creates one. The allocation of the slower thread waits until
-   the other thread is done. */
+/* Two threads find that a blob has no memory, and each creates one. The allocation of the slower
+   thread waits until the other thread is done. */
 struct duel {
     sb_blob *blob;
     quiet_flag slow_is_in, fast_is_done;
@@ -406,7 +406,7 @@ static void lend_after_the_loss(void *arg) {
     assert_ok(sb_mem_set_cpu(s->mem, s->lent[0], BYTES, 0, NULL, NULL, &err));
 }
 
-/* Opens a stage with a blob on the device, whose memory is `mem`; its next scaling fails. */
+/* Opens a stage with a blob on the device, whose next scaling loses the device. */
 static void stage_open_to_spoil(struct stage *s) {
     sb_mem *mem;
     void *ptr;
@@ -458,7 +458,7 @@ static sb_status failing_reduce(void *comm, sb_comm_op op, const sb_comm_buffer 
     struct failing *f = comm;
     quiet_raise(&f->reducing);
     quiet_await(&f->read);
-    return sb_error_fill(err, SB_ERR_COMM_FAILURE, 0, "asked to");
+    return sb_error_fill(err, SB_ERR_COMM_FAILURE, 0, "planted");
 }
 
 static sb_status failing_broadcast(void *comm, int32_t root, const sb_comm_buffer *buffer,
@@ -504,7 +504,7 @@ TEST(a_failed_reduction_beside_a_reader_leaves_the_memory_valid) {
     stage_close(s);
 }
 
-/* --- device storage that is retired beside readers ------------------------------------------ */
+/* --- device storage that is retired while another thread reads it --------------------------- */
 
 /* A read replaces read-only device storage and retires the old storage while another thread begins
    to use the device side on a stream. To retire storage, the library waits for its users. The first

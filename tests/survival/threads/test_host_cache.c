@@ -1,4 +1,4 @@
-/* Trimming returns cached memory to the system. */
+/* Tests that trimming returns cached memory to the system. */
 #include "blobs.h"
 #include "process_memory.h"
 #include "team.h"

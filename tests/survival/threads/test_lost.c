@@ -39,7 +39,7 @@ TEST(a_wait_that_a_loss_interrupts_does_not_succeed) {
     w.tiny.user = &w;
     w.tiny.on_event_wait = lose_meanwhile;
     assert_status(SB_ERR_DEVICE_LOST, sb_context_synchronize(context, &err));
-    assert_int_equal(w.waits, 1); /* a context has two streams, and the library waits for one */
+    assert_int_equal(w.waits, 1); /* a context has two streams; the library waits for only one */
     sb_blob_destroy(w.blob);
     sb_context_release(context);
 }
@@ -47,7 +47,7 @@ TEST(a_wait_that_a_loss_interrupts_does_not_succeed) {
 /* --- two contexts that wait, one of which owns the other -------------------------------------- */
 
 struct chained {
-    sb_context *other; /* the deleter releases the last reference */
+    sb_context *other; /* the deleter releases its last reference */
     _Atomic int deleted;
 };
 

@@ -77,7 +77,7 @@ static void fill(int32_t dtype, int64_t count, uint64_t seed, void *out) {
     }
 }
 
-/* Writes read-only bytes: the library copies them to its own storage. */
+/* Writes to a memory of read-only bytes, so the library copies them to new storage. */
 static uint64_t move_read_only(sb_context *context, const void *bytes, size_t size) {
     sb_mem *mem;
     void *out;

@@ -61,7 +61,7 @@ static void write_nines(void *user) {
         x[i] = 9;
 }
 
-/* Returns a blob on the device without ever requesting a plain pointer. */
+/* Creates a blob on the device without requesting a plain pointer. */
 static sb_blob *only_on_device(struct rig *rig, float data, float diff) {
     float *x;
     sb_blob *blob = test_vector(rig->context, SB_DTYPE_F32, COUNT);

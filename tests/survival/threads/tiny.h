@@ -91,7 +91,7 @@ static sb_status tiny_stream_wait(void *device, sb_stream stream, void *event, s
 static sb_status tiny_event_wait(void *device, void *event, sb_error *err) {
     struct tiny *tiny = tiny_enter(device);
     sb_status status = tiny->on_event_wait ? tiny->on_event_wait(tiny->user) : SB_OK;
-    return status == SB_OK ? SB_OK : sb_error_fill(err, status, 0, "asked to");
+    return status == SB_OK ? SB_OK : sb_error_fill(err, status, 0, "planted");
 }
 
 static void tiny_event_destroy(void *device, void *event) {
@@ -107,7 +107,7 @@ static sb_status tiny_axpy(void *device, int32_t dtype, int64_t count, double al
                            void *y, sb_stream stream, sb_error *err) {
     (void)tiny_enter(device);
     if (dtype != SB_DTYPE_F32)
-        return sb_error_fill(err, SB_ERR_UNSUPPORTED, 0, "f32 alone");
+        return sb_error_fill(err, SB_ERR_UNSUPPORTED, 0, "only f32");
     const float *from = x;
     float *to = y;
     for (int64_t i = 0; i < count; i++)
@@ -119,7 +119,7 @@ static sb_status tiny_scale(void *device, int32_t dtype, int64_t count, double a
                             sb_stream stream, sb_error *err) {
     float *to = x;
     if (tiny_enter(device)->fails_scale || dtype != SB_DTYPE_F32)
-        return sb_error_fill(err, SB_ERR_DEVICE_FAILURE, 0, "asked to, or not f32");
+        return sb_error_fill(err, SB_ERR_DEVICE_FAILURE, 0, "planted, or not f32");
     for (int64_t i = 0; i < count; i++)
         to[i] *= (float)alpha;
     return SB_OK;
@@ -129,14 +129,14 @@ static sb_status tiny_sum(void *device, int32_t dtype, int64_t count, const void
                           sb_stream stream, sb_error *err) {
     (void)tiny_enter(device);
     if (dtype != SB_DTYPE_F32)
-        return sb_error_fill(err, SB_ERR_UNSUPPORTED, 0, "f32 alone");
+        return sb_error_fill(err, SB_ERR_UNSUPPORTED, 0, "only f32");
     *out = 0;
     for (int64_t i = 0; i < count; i++)
         *out += (double)((const float *)x)[i]; /* correct for values that are not negative */
     return SB_OK;
 }
 
-/* Returns the table for "tiny:0"; the table and `tiny` must outlive the context. */
+/* Returns the backend for "tiny:0"; the backend and `tiny` must outlive the context. */
 static inline sb_backend tiny_table(struct tiny *tiny) {
     return (sb_backend){
         .struct_size = sizeof(sb_backend),

@@ -50,7 +50,7 @@ def read_proto(text):
 
 
 def read_schema(text):
-    """Reads caffe.schema, where a number may have several lines. Returns the same as read_proto."""
+    """Reads caffe.schema, in which a number may repeat. Returns the same as read_proto."""
     messages, enums, lines = {}, {}, None
     for line in text.splitlines():
         words = line.split("#")[0].split()

@@ -25,7 +25,7 @@ from caffe_messages import Messages, read_descriptor  # noqa: E402
 V0_TYPES = """accuracy bnll concat conv data dropout euclidean_loss flatten hdf5_data hdf5_output
     im2col images infogain_loss innerproduct lrn multinomial_logistic_loss pool relu sigmoid softmax
     softmax_loss split tanh window_data""".split()
-# Fields of a V1 layer that this Caffe's upgrade drops; syncblob keeps the first, notes the second.
+# Fields of a V1 layer that Caffe drops. syncblob keeps the first, and drops the second with a note.
 FORGOTTEN = {"batch_norm_param", "bn_param"}
 # Fields of a net other than its layers.
 NET_FIELDS = ("name", "force_backward", "state", "debug_info")
@@ -180,7 +180,7 @@ def difference(caffe, ours, messages):
         lines = [text_format.MessageToString(net).splitlines() for net in nets]
         return "\n".join(["not the same", *difflib.unified_diff(*lines, "Caffe", "syncblob", lineterm="")])
     # Caffe drops fields that only V1 layers have, and does not report this.
-    return None if is_whole or not without_notes else "what was left out is noted by Caffe alone"
+    return None if is_whole or not without_notes else "only Caffe reports that it dropped a field"
 
 
 def main():

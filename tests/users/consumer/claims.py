@@ -1,4 +1,4 @@
-"""Runs functions as tests. If a test fails, the remaining tests run all the same."""
+"""Runs functions as tests. If a test fails, the remaining tests still run."""
 import atexit
 import functools
 import os

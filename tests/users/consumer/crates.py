@@ -2,9 +2,9 @@
 """Tests the Rust crates as users get them: crates.py [TEST...]
 
 Builds and runs rust/, a separate crate, in a fresh folder outside the repository. The crate depends
-on our crates by path, or on packed crates in a folder that is the registry; it uses the bundled
-library or installed libraries, and the oldest Rust. Checks the messages about missing dependencies,
-and the changes after which cargo builds the library again.
+on our crates by path, or on packed crates in a folder that serves as the registry. It uses the
+bundled library or installed libraries, and is built with the oldest supported Rust. Also checks the
+messages about missing dependencies, and the changes after which cargo builds the library again.
 
 Needs libclang and the library's build dependencies. Uses the network only to download dependencies
 once. Variables (defaults): CARGO_TARGET_DIR, the folder for builds (target); SYNCBLOB_TEST_DATA, Caffe
@@ -156,7 +156,7 @@ def pkg_config_without(name):
 
 
 def test_packages_are_whole():
-    """The package has every compiled file, and no other file of the repository."""
+    """The package has every file that is compiled, and no other file of the repository."""
     crate = unpack("syncblob-sys", fresh("whole"))
     listed = (REPOSITORY / "c/sources.txt").read_text().split()
     headers = [path.relative_to(REPOSITORY) for folder in ("c/include", "c/src")
@@ -168,8 +168,8 @@ def test_packages_are_whole():
 
 
 def test_packed():
-    """The packed crates work from a folder as registry, and the packed syncblob-sys passes its own
-    tests."""
+    """The packed crates work from a folder that serves as registry, and the packed syncblob-sys
+    passes its tests."""
     options, environment = vendored()
     run_consumer(consumer("by-version", '"0.1"', '"0.1"', lock=False), *options, **environment)
     crate = unpack("syncblob-sys", fresh("alone"))
@@ -179,7 +179,7 @@ def test_packed():
 
 
 def test_only_a_compiler_is_needed():
-    """By default no other library is searched or linked."""
+    """By default the build searches for no other library, and links none."""
     needed = run_consumer(consumer_by_path(), PKG_CONFIG=NOWHERE)
     found = set(re.findall(r"\(NEEDED\).*\[(\S+?)\.so", needed))
     check(found <= {"libc", "libm", "libgcc_s", "ld-linux-x86-64", "ld-linux-aarch64"}, found)
@@ -277,8 +277,8 @@ def test_messages():
 
 
 def test_checkout_without_symbolic_links():
-    """Where links are not supported, Git creates files that contain the links' targets. Such a checkout
-    builds with a warning; packing it fails with the reason."""
+    """On a system without symbolic links, Git creates files that contain the links' targets. Such a
+    checkout builds with a warning; packing it fails with the reason."""
     root = fresh("no-links")
     crate = root / "bindings/syncblob-sys"
     shutil.copytree(SYS, crate, symlinks=True)
@@ -300,8 +300,8 @@ def test_checkout_without_symbolic_links():
 
 
 def test_built_again():
-    """The build script reports every file and variable that it reads to cargo, which detects
-    changes."""
+    """The build script reports to cargo every file and variable that it reads, so that cargo
+    detects changes."""
     def named(crate, target, **environment):
         cargo("check", "--offline", "--features", "openblas,protobuf-c", cwd=crate, target=target,
               **environment)

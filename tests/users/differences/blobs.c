@@ -212,7 +212,7 @@ static void arithmetic(void) {
 }
 
 static void messages(void) {
-    /* Both have the data 1.9 and -1.9; `small` has one dimension of 2, `large` one of 2^32 + 2. */
+    /* Both messages have data 1.9, -1.9 and one dimension: 2 in `small`, 2^32 + 2 in `large`. */
     static const unsigned char small[] =
         "\x2a\x08\x33\x33\xf3\x3f\x33\x33\xf3\xbf\x3a\x03\x0a\x01\x02";
     static const unsigned char large[] =

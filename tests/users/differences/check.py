@@ -13,7 +13,7 @@ HEADING = "## Where the two differ"
 
 
 def rows(page, column):
-    """Returns {case: the column's cell}, without the marks of code."""
+    """Returns {case: the column's cell}, without backticks."""
     text = pathlib.Path(page).read_text(encoding="utf-8")
     section = text.partition(f"\n{HEADING}\n")[2].partition("\n## ")[0].replace("`", "")
     table = [[cell.strip() for cell in line.strip("|").split("|")]

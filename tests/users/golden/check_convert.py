@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Reads the files that `syncblob convert` writes with other programs, and converts files that these
-programs write: Google's protobuf with Caffe's caffe.proto, and the Python packages safetensors and
-NumPy.
+"""Tests that other programs can read the files that `syncblob convert` writes, and that it converts
+the files that they write. The programs are Google's protobuf with Caffe's caffe.proto, and the
+Python packages safetensors and NumPy.
 
     check_convert.py --cli PROGRAM --proto caffe.proto [--data FOLDER] [FILE...]
 
@@ -60,7 +60,7 @@ def tensors_of(message, file_format):
 
 
 def unique_names(layers):
-    """Returns unique names, by the rule in --help and the README."""
+    """Returns unique names, according to the rule that --help and the README document."""
     names = [name for name, _, _ in layers]
     taken, met, unique = set(names), set(), []
     for index, name in enumerate(names):
@@ -150,7 +150,7 @@ class Checker(Tally):
 
 
 def check_caffe_file(checker, name, path, file_format):
-    """Checks all conversions of one of Caffe's files, and back."""
+    """Checks all conversions of one of Caffe's files, and the conversions back."""
     message = checker.message(path, file_format)
     wanted = tensors_of(message, file_format)
 
@@ -219,7 +219,7 @@ def bf16_of(array):
 
 
 def check_types(checker):
-    """Compares --dtype with NumPy's rounding."""
+    """Compares the values that --dtype writes with NumPy's rounding."""
     values = numpy.concatenate([numpy.array(normal(4000, 10.0 ** power), "f8") for power in range(-9, 6)])
     near = numpy.arange(0x7C00, dtype="u2").view("f2").astype("f8")  # halves, and ties between them
     ties = (near[:-1] + near[1:]) / 2

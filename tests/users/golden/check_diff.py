@@ -280,7 +280,7 @@ class Checker(Tally):
             self.validators[name] = jsonschema.Draft202012Validator(schema)
 
     def lines(self, command, *arguments):
-        """Runs a command; returns its status and lines. Each line must be valid in its schema."""
+        """Runs a command; returns its status and lines. Each line must follow its schema."""
         run = subprocess.run([self.cli, command, "--json", *arguments], capture_output=True, check=False)
         lines = [json.loads(line) for line in run.stdout.splitlines()]
         for line in lines:

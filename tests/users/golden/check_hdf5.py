@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Runs the Python program that `syncblob info` prints for HDF5 files on snapshots in Caffe's layout.
-Converts the program's output with `syncblob convert`, and compares its blobs with the snapshot's.
+"""Tests the Python program that `syncblob info` prints for HDF5 files: runs it on snapshots like
+Caffe's, converts its output with `syncblob convert`, and compares the blobs with the snapshots'.
 
     check_hdf5.py --cli PROGRAM --proto caffe.proto
 
 A snapshot is the group "data" with a group for each layer, in which blobs are "0", "1", ... A solver's
-snapshot has its blobs in the group "history". Skips itself without h5py.
+snapshot has its blobs in the group "history". Skips the test without h5py.
 """
 
 import pathlib
@@ -19,7 +19,7 @@ from caffe_messages import Messages, read_descriptor
 from checking import Tally, parse_arguments
 from reading import shape_of
 
-# The layers' blobs; there is a name with a slash, and a layer with more than ten blobs.
+# The shapes of each layer's blobs. One name has a slash, and one layer has more than ten blobs.
 LAYERS = {
     "conv1": [(2, 3, 5, 5), (2,)],
     "relu1": [],

@@ -52,7 +52,7 @@ class Library:
         return call
 
     def made(self, name, *arguments):
-        """Calls a function and returns the result in `out`, its last argument before the error."""
+        """Calls a function and returns what it stores in `out`, its last argument but the error."""
         out = ctypes.c_void_p()
         getattr(self, name)(*arguments, ctypes.byref(out))
         return out

@@ -22,7 +22,7 @@ def real_files(arguments, suffixes):
     """Returns the real files of the folder, if any, and the files in the arguments."""
     found = sorted(path for path in arguments.data.glob("*") if path.suffix in suffixes)
     print(f"real files: {len(found) or 'none'} in {arguments.data}"
-          + ("" if found else "; only made ones are looked at"))
+          + ("" if found else "; only generated files are checked"))
     return [*found, *arguments.files]
 
 

@@ -52,8 +52,8 @@ class Arrays:
         return array if self.name == "numpy" else self.from_dlpack(array)
 
     def exchange(self, blob):
-        """Calls from_dlpack with the blob, or with its capsule if the library predates that
-        protocol."""
+        """Calls from_dlpack with the blob, or with its capsule if the library accepts only
+        capsules."""
         if self.name == "torch" and not self.is_versioned:
             return self.from_dlpack(blob.__dlpack__())
         return self.from_dlpack(blob)
@@ -64,7 +64,7 @@ class Checks:
         self.library, self.arrays = library, arrays
 
     def live_bytes(self):
-        """Returns the bytes that the built-in context has and borrows; all blobs here belong to it."""
+        """Returns the bytes that the context of all blobs, the built-in one, owns and borrows."""
         gc.collect()
         figures = (ctypes.c_uint64 * 17)(17 * 8)
         self.library.call("sb_context_stats", None, figures)
@@ -176,7 +176,7 @@ class Checks:
         mine.flags.writeable = False
         theirs = self.library.from_dlpack(mine)
         assert theirs.pointer() == mine.ctypes.data
-        theirs.scale(4.0)  # first copies the values to memory of the library
+        theirs.scale(4.0)  # the library first copies the read-only values
         assert theirs.asum() == 48.0 and theirs.pointer() != mine.ctypes.data
         assert (mine == 2.0).all()
 

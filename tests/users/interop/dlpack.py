@@ -28,7 +28,7 @@ class Error(BufferError):
 
 
 # --- capsules ------------------------------------------------------------------------------------
-# A destructor receives a capsule as a pointer, since a dying capsule must not become a py_object.
+# A destructor receives a pointer, since a capsule in destruction must not become a py_object.
 
 def python_function(name, result, *arguments):
     return ctypes.PYFUNCTYPE(result, *arguments)((name, ctypes.pythonapi))
@@ -76,10 +76,10 @@ class Blob:
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
         if copy or stream is not None or dl_device not in (None, (1, 0)):
-            raise BufferError("a blob gives its own host memory")
+            raise BufferError("a blob exports only its host memory, without a copy")
         versioned = max_version is not None and max_version[0] >= 1
         if self.readonly and not versioned:
-            raise BufferError("the consumer does not know of read-only tensors")
+            raise BufferError("the consumer does not support read-only tensors")
         call = "sb_blob_to_dlpack" if self.readonly else \
             "sb_blob_to_mutable_dlpack" if versioned else "sb_blob_to_legacy_dlpack"
         tensor = self.library.get(call, self.handle, self.part, self.side)

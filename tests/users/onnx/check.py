@@ -49,7 +49,7 @@ def converter(arguments, files=running.FILES):
 
 
 def kept(convert, folder, text, model):
-    """Converts a net and stores its files in a folder; a number is their name."""
+    """Converts a net and stores its files in a folder, with a number as their name."""
     folder.mkdir(parents=True, exist_ok=True)
     stem = folder / str(len(list(folder.glob("*.prototxt"))))
     stem.with_suffix(".prototxt").write_text(text)

@@ -6,8 +6,8 @@ and onnxruntime.
 
 PROGRAM is the example mutated_nets of the crate syncblob-net, NETS a folder of prototxts. A
 converted net must pass onnx.checker in full mode, which infers all shapes and compares them with
-the file's. If the net is small, onnxruntime runs it: its outputs must have the shapes that the file
-declares.
+the shapes in the file. If the net is small, onnxruntime also runs it, and its outputs must have the
+shapes in the file.
 """
 
 import argparse
@@ -28,7 +28,7 @@ MOST_INPUTS = 1 << 18
 
 def thin(text):
     """Divides large numbers of channels by THINNER. Counts of classes and boxes are not multiples of THINNER,
-    so they stay."""
+    so they do not change."""
     def fewer(found):
         number = int(found[2])
         return found[1] + str(number if number < 128 or number % THINNER else number // THINNER)
@@ -36,7 +36,7 @@ def thin(text):
 
 
 def run(path, promised):
-    """Returns the first output whose shape differs from the file's, or None."""
+    """Returns the first output whose shape differs from the shape in the file, or None."""
     sizes = {value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim]
              for value in onnx.load(path).graph.input}
     inputs = {name: numpy.zeros(size, numpy.float32) for name, size in sizes.items()}
@@ -54,7 +54,7 @@ def check(stem):
     path = stem.with_suffix(".onnx")
     if not path.exists():
         words = stem.with_suffix(".txt").read_text()
-        return ("refused", words) if words else ("wrong", "refused without a word")
+        return ("refused", words) if words else ("wrong", "refused without a message")
     try:
         found = run(path, check_model(str(path)))
     except Wrong as error:

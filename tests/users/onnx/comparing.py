@@ -5,7 +5,7 @@ import math
 import numpy
 
 LAYER_TOLERANCE = 1e-5  # relative to an output's largest value
-UNREAL = 1e30  # larger values, and NaN, are Caffe's for empty windows, and are not compared
+UNREAL = 1e30  # Caffe computes larger values or NaN for empty windows; these are not compared
 SAMPLE = 2000  # the number of values that are stored for a large output of a whole net
 COLUMNS = ("image", "label", "score", "xmin", "ymin", "xmax", "ymax")
 

@@ -9,7 +9,7 @@ ENVIRONMENTS is a folder with a Python environment for each program (tests/relea
 a file NAME.why with the reason why there is none; SYNCBLOB is our command. An output is right if it is
 within its tolerance, and near if it is within 2e-3 of its largest value. A peer's outputs may have any
 names and shapes: only their values are compared. The run fails if a net is right in a peer, and neither
-right nor near in syncblob. With --cases N cases of each row of the tables are run; for a layer that a peer
+right nor near in syncblob. --cases runs N cases of each row of the tables; for a layer that a peer
 does not run, the first reasons are printed.
 """
 
@@ -28,7 +28,7 @@ import whole
 from running import Refused, Wrong, reason, run_model, temporary_folder
 
 NEAR = 2e-3  # relative to an output's largest value
-OF_LAYERS = 1e-4  # other algorithms sum in another order
+OF_LAYERS = 1e-4  # tolerance of layers, since other algorithms sum in another order
 OLDEST, NEWEST = 7, 17  # opsets: models older than OLDEST, which onnxruntime does not run, are upgraded
 SECONDS = 900
 STATUSES = ("right", "near", "wrong", "refused")
@@ -63,7 +63,7 @@ def run(command, folder, python, syncblob):
         done = subprocess.run(words, cwd=folder, text=True, errors="replace", capture_output=True,
                               check=False, timeout=SECONDS, env=limited)
     except subprocess.TimeoutExpired as error:
-        raise Refused(f"nothing in {SECONDS} s") from error
+        raise Refused(f"no result within {SECONDS} s") from error
     if done.returncode != 0:
         raise Refused(reason(done))
 
@@ -82,7 +82,7 @@ def outputs_of(peer, folder, arguments):
         with numpy.load(folder / "outputs.npz") as file:
             return dict(file)
     if not (folder / "net.onnx").exists():
-        raise Refused("it ends without an error, and without a model")
+        raise Refused("it reports no error, but writes no model")
     model = onnx.load(folder / "net.onnx")
     if all(opset.version < OLDEST for opset in model.opset_import):
         try:

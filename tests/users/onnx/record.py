@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Computes the answers for the nets; compares them with the stored answers, or replaces those.
+"""Computes the answers for the nets and compares them with the stored answers; --write stores them.
 
     record.py layers BUILD [--write] [ROW...]
     record.py nets BUILD [--write] [NET...]
@@ -91,7 +91,7 @@ def case_problems(row, build, write):
         return
     for case, (_, outputs) in zip(cases.answered(row), found.cases):
         if list(outputs) != list(case.wanted):
-            yield f"{case.name}: outputs {list(outputs)}, those that are kept are {list(case.wanted)}"
+            yield f"{case.name}: outputs {list(outputs)}, the stored ones are {list(case.wanted)}"
             continue
         problems = {name: case.wanted[name].problem(array, ROUNDING) for name, array in outputs.items()}
         yield from (f"{case.name}: {name}: {why}" for name, why in problems.items() if why)
@@ -129,7 +129,7 @@ def tolerance(name, one, other):
     Caffe's answers."""
     apart = Wanted(one.shape, one, LEAST, whole.is_detections(name, one.shape)).difference(other)
     if apart is None:
-        sys.exit(f"{name}: two answers of Caffe's are too far apart: this net measures nothing")
+        sys.exit(f"{name}: two answers of Caffe's are too far apart for this net to be a test")
     return max(LEAST, float(f"{4 * apart:.2g}"))
 
 
@@ -146,7 +146,7 @@ def net_problems(name, build, write, kept):
             return
     wanted = kept.wanted(name)
     if list(outputs) != list(wanted):
-        yield f"{name}: its outputs are {list(outputs)}, those that are kept are {list(wanted)}"
+        yield f"{name}: its outputs are {list(outputs)}, the stored outputs are {list(wanted)}"
         return
     problems = {output: wanted[output].problem(array) for output, array in outputs.items()}
     yield from (f"{name}: {output}: {why}" for output, why in problems.items() if why)

@@ -13,7 +13,7 @@ import onnxruntime
 OPSET = 17
 SILENT = 4     # log level: failures raise exceptions anyway
 SECONDS = 600  # for one net, on a busy machine
-LINES = 20     # of a program's output
+LINES = 20     # the most lines of a program's output in a message
 FILES = "{prototxt} {caffemodel} -o {onnx}"
 
 

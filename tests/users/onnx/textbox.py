@@ -1,4 +1,4 @@
-"""TextBoxes' net. Its PriorBox layers have two centres in each place, which no Caffe here supports.
+"""TextBoxes' net. The tests' Caffe lacks its PriorBox layers, which have two centres in each place.
 Therefore this module computes the boxes as OpenCV does, and Caffe reads them as inputs."""
 
 import re

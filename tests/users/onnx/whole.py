@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 DATA = pathlib.Path(os.environ.get("SYNCBLOB_TEST_DATA", ROOT / "../shared/data")) / "nets"
 KEPT = pathlib.Path(__file__).resolve().parent / "answers" / "nets.npz"
 
-# Replacements in prototxts for the Caffe that computes the answers: other names; no files to read.
+# Replacements that let the tests' Caffe read a prototxt: its names for layers and fields; no files.
 SPELLINGS = ((r'"NormalizeBBox"', '"Normalize"'), (r"\bnormalize_bbox_param\b", "norm_param"),
              (r"(?m)^    (nms_threshold: \S+)\n    (top_k: \S+)$", r"    nms_param { \1 \2 }"),
              (r"\b(label_map_file|name_size_file|output_directory): *\"[^\"]*\"", ""))

@@ -23,7 +23,7 @@ PICTURES = {"mtcnn_kpzhang93_det1, trained": [(1, 3, 12, 12), (1, 3, 45, 61), (3
             "mobilenet-ssd__voc_MobileNetSSD_deploy": [(1, 3, 300, 300)],
             "mobilenet-ssd__deploy": [(1, 3, 300, 300)],
             "nvidia_caffe__VGGNet_coco_SSD_300x300": [(1, 3, 300, 300)]}
-TOLERANCE = 1e-4  # relative to an output's largest value (for detections, at least to 1)
+TOLERANCE = 1e-4  # relative to an output's largest value, or for detections to 1 if that is larger
 
 
 def run(out):
@@ -53,9 +53,9 @@ def opened(cv2, net):
 def compare(first, second):
     """Prints how far the answers differ; returns whether they are near enough."""
     with np.load(first) as four, np.load(second) as five:
-        print(f"OpenCV {four['version']} beside {five['version']}")
+        print(f"OpenCV {four['version']} and {five['version']}")
         if set(four) != set(five):
-            print(f"other outputs: {sorted(set(four) ^ set(five))}")
+            print(f"outputs of only one version: {sorted(set(four) ^ set(five))}")
             return False
         return all([near(name, four[name], five[name]) for name in four if name != "version"])
 

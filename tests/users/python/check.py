@@ -52,7 +52,7 @@ def choose(found, are_all):
     NumPy 2."""
     oldest, newest = min(found), max(found)
     if oldest == newest and are_all:
-        print(f"skipped: a second CPython: {oldest[0]}.{oldest[1]} alone is here")
+        print(f"skipped: a second CPython: only {oldest[0]}.{oldest[1]} is installed")
     if oldest >= FIRST_WITHOUT_NUMPY_1:
         print(f"skipped: NumPy 1: it has no wheels for CPython {oldest[0]}.{oldest[1]}")
         return [(newest, "numpy-2.txt")]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks the wheel for publication: check_published.py WHEEL
 
-Checks its tags, its files, the oldest glibc that it supports, and the libraries that it needs.
+Checks the wheel's tags, files, oldest supported glibc, and the libraries that the wheel needs.
 """
 import io
 import re
@@ -20,12 +20,12 @@ MOST_BYTES = 4 << 20
 
 def problems(path):
     if not re.search(r"-cp39-abi3-manylinux_2_28_(x86_64|aarch64)\.whl$", path):
-        yield f"{path} has other tags"
+        yield f"{path} does not have the expected tags"
     with zipfile.ZipFile(path) as wheel:
         names = set(wheel.namelist())
         module = {name.removeprefix("syncblob/") for name in names if name.startswith("syncblob/")}
         if module != FILES:
-            yield f"files {sorted(module ^ FILES)}"
+            yield f"missing or unexpected files {sorted(module ^ FILES)}"
         if not any(name.endswith("licenses/LICENSE-MIT") for name in names):
             yield "no licence"
         size = sum(entry.compress_size for entry in wheel.infolist())
@@ -52,7 +52,7 @@ def library_problems(library):
 
 def main(path):
     found = list(problems(path))
-    print("\n".join(found) or f"{path.rpartition('/')[2]}: as it should be")
+    print("\n".join(found) or f"{path.rpartition('/')[2]}: no problems found")
     return 1 if found else 0
 
 

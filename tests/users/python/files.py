@@ -80,7 +80,7 @@ def made():
 
 
 def field(number, content):
-    """Returns a field of bytes of a message."""
+    """Encodes bytes as a field of a message."""
     return varint(number << 3 | 2) + varint(len(content)) + content
 
 

@@ -435,7 +435,7 @@ class Gpu(Devices):
 
     def test_an_array_is_asked_to_be_ready_for_the_default_stream(self):
         class Old:
-            """Knows no max_version."""
+            """An exporter whose __dlpack__ has no parameter max_version."""
             def __init__(self, blob):
                 self.blob, self.__dlpack_device__, self.streams = blob, blob.__dlpack_device__, []
 

@@ -177,7 +177,7 @@ class Pages(unittest.TestCase):
         """Runs the blocks that require only these words, on the pages that require all these words."""
         for word in words:
             if not is_there(word):
-                self.skipTest(f"blocks of Python that need {word}: it is not here")
+                self.skipTest(f"blocks of Python that need {word}: it is not available")
         before, self.ran = os.getcwd(), 0
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)

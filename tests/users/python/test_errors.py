@@ -226,7 +226,7 @@ class Kinds(unittest.TestCase):
         self.assertEqual(lines, "False True\n" + "caught\n" * 3)
 
     def test_another_interpreter_is_refused_and_the_first_goes_on(self):
-        """Only the first interpreter that imports the module can use it, even after its end."""
+        """Only the first interpreter that imports the module can use it, even after it ended."""
         lines = self.output_of("""if True:
             try:
                 import _interpreters as interpreters
@@ -261,7 +261,7 @@ class Kinds(unittest.TestCase):
                           for line in lines], [False, True, True, False, False, True], lines)
 
     def test_a_broken_file_of_any_length(self):
-        """The module reads a file that is cut or has a changed byte, or raises one of its errors."""
+        """The module reads a cut or changed file without a crash, or raises one of its errors."""
         content = files.made().to_bytes()
         for cut in range(0, len(content), 3):
             self.tolerate(content[:cut])

@@ -1,4 +1,4 @@
-"""Tests Caffe's files: mappings of layers, loaded lazily, changed and written."""
+"""Tests models: mappings of layers, which are loaded lazily, changed and written."""
 import _thread
 import collections.abc
 import copy
@@ -337,7 +337,7 @@ class Changing(unittest.TestCase):
         """
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         if done.returncode == 77:
-            self.skipTest("memory runs out: this system bounds no addresses, as qemu-user")
+            self.skipTest("out of memory: this system does not limit the address space")
         self.assertEqual(done.stderr, "")
         *failed, last = done.stdout.splitlines()
         self.assertEqual(last, "['early', 'late'] 1")

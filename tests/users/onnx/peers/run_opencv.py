@@ -2,7 +2,7 @@
 net.caffemodel, or net.onnx, and inputs.npz and outputs.txt (the outputs' names) in the folder;
 writes outputs.npz.
 
-OpenCV 4 reads Caffe's files; OpenCV 5 reads ONNX, by its classic engine or by its new one.
+OpenCV 4 reads Caffe's files; OpenCV 5 reads ONNX, with its classic or its new engine.
 """
 
 import pathlib
