@@ -51,9 +51,13 @@ static sb_status report_kernel(sb_error *err) {
     return sb_error_fill(err, SB_ERR_DEVICE_FAILURE, 0, "a kernel failed");
 }
 
+static bool is_unreported(sb_stream stream) {
+    return stream && stream == failed_kernel.stream && !failed_kernel.is_reported;
+}
+
 static sb_status record_kernel(void *device, sb_stream stream, void **out, sb_error *err) {
     const sb_status st = sb__sim_backend.event_record(device, stream, out, err);
-    if (st == SB_OK && stream && stream == failed_kernel.stream && !failed_kernel.is_reported)
+    if (st == SB_OK && is_unreported(stream))
         *kernel_event(NULL) = *out;
     return st;
 }
@@ -72,9 +76,7 @@ static void destroy_event(void *device, void *event) {
 
 static sb_status synchronize_kernel(void *device, sb_stream stream, sb_error *err) {
     const sb_status st = sb__sim_backend.stream_synchronize(device, stream, err);
-    return st == SB_OK && stream && stream == failed_kernel.stream && !failed_kernel.is_reported
-               ? report_kernel(err)
-               : st;
+    return st == SB_OK && is_unreported(stream) ? report_kernel(err) : st;
 }
 
 static const char *const kinds[] = {"simulated device", "table whose streams hold no failures",
@@ -598,6 +600,103 @@ TEST(bytes_of_other_streams_and_of_later_kernels_are_valid) {
     assert_ok(sb_blob_cpu(s.blob, SB_DATA, &in, &err));
     assert_ok(sb_blob_cpu(s.other, SB_DIFF, &in, &err));
     scene_close(&s);
+}
+
+/* The failures of a stream do not concern a forgotten stream that had the same slot. */
+TEST(bytes_of_a_forgotten_stream_are_valid) {
+    struct scene s;
+    void *out;
+    const void *in;
+    scene_open_as(&s, KERNELS, SB_SIM_LAZY);
+    assert_ok(sb_blob_mutable_gpu_on(s.target, SB_DATA, s.streams[ONE], &out, &err));
+    assert_ok(sb_context_forget_stream(s.rig.context, s.streams[ONE], &err));
+    assert_ok(sb_sim_stream_destroy(s.rig.context, s.streams[ONE], &err));
+    s.streams[ONE] = rig_stream(&s.rig);
+    kernel(&s);
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(s.other, SB_DATA, &in, &err));
+    assert_ok(sb_blob_cpu(s.target, SB_DATA, &in, &err));
+    scene_close(&s);
+}
+
+/* --- a table that observes whether memory is freed while arithmetic on a stream uses it ------ */
+
+static struct {
+    sb_stream stream; /* with queued arithmetic, or NULL */
+    const void *target, *event;
+    bool is_freed;
+} observed;
+
+static sb_status observe_axpy(void *device, sb_dtype dtype, int64_t count, double alpha,
+                              const void *x, void *y, sb_stream stream, sb_error *err) {
+    observed.stream = stream;
+    observed.target = y;
+    return sb__sim_backend.axpy(device, dtype, count, alpha, x, y, stream, err);
+}
+
+static sb_status observe_synchronize(void *device, sb_stream stream, sb_error *err) {
+    const sb_status st = sb__sim_backend.stream_synchronize(device, stream, err);
+    if (st == SB_OK && stream == observed.stream)
+        observed.stream = NULL;
+    return st;
+}
+
+static sb_status observe_record(void *device, sb_stream stream, void **out, sb_error *err) {
+    const sb_status st = sb__sim_backend.event_record(device, stream, out, err);
+    if (st == SB_OK && stream == observed.stream)
+        observed.event = *out;
+    return st;
+}
+
+static sb_status observe_wait(void *device, sb_stream stream, void *event, sb_error *err) {
+    const sb_status st = sb__sim_backend.stream_wait(device, stream, event, err);
+    if (st == SB_OK && event == observed.event)
+        observed.stream = NULL; /* the other stream is ordered behind the arithmetic */
+    return st;
+}
+
+static void observe_free(void *device, void *ptr, size_t bytes, sb_stream stream) {
+    if (ptr == observed.target && observed.stream && stream != observed.stream)
+        observed.is_freed = true;
+    sb__sim_backend.free(device, ptr, bytes, stream);
+}
+
+/* Updates read-only bytes: the library's copy is the target. The nth event cannot be recorded, and
+   a wait fails. Returns whether the arithmetic was queued. */
+static bool update_copy(int64_t nth) {
+    struct scene s;
+    sb_backend table = sb__sim_backend;
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    memset(&observed, 0, sizeof observed);
+    table.axpy = observe_axpy;
+    table.stream_synchronize = observe_synchronize;
+    table.event_record = observe_record;
+    table.stream_wait = observe_wait;
+    table.free = observe_free;
+    options.device = "sim:0";
+    options.backend = &table;
+    rig_open_options(&s.rig, options);
+    s.streams[ONE] = rig_stream(&s.rig);
+    s.blob = on_device(s.rig.context, 1);
+    rig_schedule(&s.rig, SB_SIM_LAZY, 7);
+    struct lent lent = lend_device(s.rig.context, BYTES, 0);
+    assert_ok(sb_mem_set_gpu(data_of(s.blob), lent.ptr, BYTES, SB_READ_ONLY, NULL, NULL, &err));
+    device_fail(s.rig.context, SB_SIM_EVENT_RECORD, nth, SB_SIM_FAIL_NOW);
+    assert_ok(sb_sim_fail_also(s.rig.context, SB_SIM_STREAM_SYNCHRONIZE, 2, SB_SIM_FAIL_NOW, &err));
+    ignore(sb_blob_update_on(s.blob, s.streams[ONE], NULL));
+    const bool is_queued = observed.target != NULL;
+    sb_blob_destroy(s.blob);
+    ignore(sb_context_forget_stream(s.rig.context, s.streams[ONE], NULL));
+    assert_int_equal(sb_sim_stream_destroy(s.rig.context, s.streams[ONE], NULL), SB_OK);
+    lent_free(&lent);
+    rig_close(&s.rig);
+    return is_queued;
+}
+
+TEST(a_copy_is_not_freed_while_queued_arithmetic_writes_it) {
+    int64_t nth = 1;
+    while (!update_copy(nth))
+        assert_true(++nth < 10);
+    assert_false(observed.is_freed);
 }
 
 /* --- bytes that no call requests ------------------------------------------------------------- */

@@ -59,12 +59,27 @@ struct sb__host_cache {
     struct sb__cached entries[SB__CACHE_ENTRIES];
 };
 
+enum {
+    SB__LEGACY_SLOT, /* NULL, the legacy default stream, if there is one */
+    SB__OWN_SLOT,    /* the library's stream */
+    SB__READ_SLOT,   /* the library's stream for reads, if there is one */
+    SB__FIRST_NAMED
+};
+
+/* Failures of a slot's streams that waits have reported, in times of events.clock. Later events of
+   a stream need not report such a failure again. */
+struct sb__failures {
+    uint64_t last;   /* the event that covered the last failure */
+    uint64_t since;  /* when the slot's present stream was added */
+    uint64_t before; /* `last` at that time: a failure of a forgotten stream */
+};
+
 /* The caller's streams that have used memories of the context. */
 struct sb__streams {
     sb__mutex lock;
-    struct sb__named_stream *named; /* indexed by slot - SB__FIRST_NAMED */
-    int32_t count, capacity;        /* of `named` */
-    sb__counter failures[64];       /* by bit: events.clock when a wait last reported failed work */
+    struct sb__named_stream *named;             /* indexed by slot - SB__FIRST_NAMED */
+    int32_t count, capacity;                    /* of `named` */
+    struct sb__failures fixed[SB__FIRST_NAMED]; /* of the slots below */
 };
 
 /* Events of queued work that no call has waited for. */
@@ -389,22 +404,13 @@ void sb__events_end(sb_context *context, struct sb__events *events);
    Each stream has a slot. A set of streams is a 64-bit word; if there are many streams, several of
    their slots share a bit, and a wait for the bit waits for all of these streams. */
 
-enum {
-    SB__LEGACY_SLOT, /* NULL, the legacy default stream, if there is one */
-    SB__OWN_SLOT,    /* the library's stream */
-    SB__READ_SLOT,   /* the library's stream for reads, if there is one */
-    SB__FIRST_NAMED
-};
-
 #define SB__ALL_STREAMS (~(uint64_t)0)
 
-static inline int32_t sb__slot_position(int32_t slot) {
-    const int32_t shared = 64 - SB__FIRST_NAMED;
-    return slot < SB__FIRST_NAMED ? slot : SB__FIRST_NAMED + (slot - SB__FIRST_NAMED) % shared;
-}
-
 static inline uint64_t sb__slot_bit(int32_t slot) {
-    return (uint64_t)1 << sb__slot_position(slot);
+    const int32_t shared = 64 - SB__FIRST_NAMED;
+    return (uint64_t)1 << (slot < SB__FIRST_NAMED
+                               ? slot
+                               : SB__FIRST_NAMED + (slot - SB__FIRST_NAMED) % shared);
 }
 
 static inline bool sb__has_default_stream(const sb_context *context) {
@@ -429,16 +435,14 @@ static inline sb_stream sb__stream_of_caller(const sb_context *context, sb_strea
 
 /* Checks a stream and finds its slot, or assigns a new slot. */
 sb_status sb__stream_slot(sb_context *context, sb_stream stream, int32_t *out, sb_error *err);
-/* Returns events.clock when a wait for the slot's stream last reported a failure. Later events of
-   the stream may not report that failure again. */
-static inline uint64_t sb__slot_failed_at(const sb_context *context, int32_t slot) {
-    return sb__counter_read(&context->streams.failures[sb__slot_position(slot)]);
-}
-
-/* Records that a wait has reported a failure of work that was queued on the stream before the event
-   `number`; 0: before now. */
-void sb__slot_failed(sb_context *context, int32_t slot, uint64_t number);
-void sb__stream_failed(sb_context *context, sb_stream stream, uint64_t number);
+/* Records that a wait has reported a failure of work that was queued before `time` (0: before now)
+   on the stream in `slot`, or on `stream`. */
+void sb__slot_failed(sb_context *context, int32_t slot, uint64_t time);
+void sb__stream_failed(sb_context *context, sb_stream stream, uint64_t time);
+/* Returns whether a wait has reported a failure of work that may have been queued since `time` on
+   the stream that was in `slot` at that time. Sets `*out_over` if that stream has been forgotten:
+   then its work has ended. */
+bool sb__slot_has_failed(sb_context *context, int32_t slot, uint64_t time, bool *out_over);
 /* Makes `stream` wait for the work queued so far on every other stream of `users`. */
 sb_status sb__streams_order(sb_context *context, uint64_t users, sb_stream stream, sb_error *err);
 /* Records an event on each stream of `users`, after the work queued so far. A wait for the event

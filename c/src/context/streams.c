@@ -8,6 +8,7 @@
 struct sb__named_stream {
     sb_stream stream;
     bool in_use;
+    struct sb__failures failures;
 };
 
 /* Returns the stream of a slot that is in use. */
@@ -73,9 +74,11 @@ static sb_status take_slot(sb_context *context, sb_stream stream, int32_t *out, 
     sb_status st = i < streams->capacity ? SB_OK : grow(context, err);
     if (st != SB_OK)
         return st;
+    const uint64_t last = i < streams->count ? streams->named[i].failures.last : 0;
+    const uint64_t now = sb__counter_add(&context->events.clock, 1);
     if (i == streams->count)
         streams->count++;
-    streams->named[i] = (struct sb__named_stream){stream, true};
+    streams->named[i] = (struct sb__named_stream){stream, true, {last, now, last}};
     *out = SB__FIRST_NAMED + i;
     return SB_OK;
 }
@@ -90,23 +93,47 @@ sb_status sb__stream_slot(sb_context *context, sb_stream stream, int32_t *out, s
     return st;
 }
 
-void sb__slot_failed(sb_context *context, int32_t slot, uint64_t number) {
-    if (!number)
-        number = sb__counter_add(&context->events.clock, 1);
-    sb__counter_raise(&context->streams.failures[sb__slot_position(slot)], number);
-}
-
-void sb__stream_failed(sb_context *context, sb_stream stream, uint64_t number) {
-    sb__mutex_lock(&context->streams.lock);
-    const int32_t slot = find_slot(context, stream);
-    sb__mutex_unlock(&context->streams.lock);
-    if (slot >= 0)
-        sb__slot_failed(context, slot, number);
-}
-
 void sb__streams_free(sb_context *context) {
     struct sb__streams *streams = &context->streams;
     sb__object_free(context, streams->named, (size_t)streams->capacity * sizeof *streams->named);
+}
+
+static struct sb__failures *failures_of(sb_context *context, int32_t slot) {
+    struct sb__streams *streams = &context->streams;
+    return slot < SB__FIRST_NAMED ? &streams->fixed[slot]
+                                  : &streams->named[slot - SB__FIRST_NAMED].failures;
+}
+
+/* The caller holds the lock. */
+static void note_failure(sb_context *context, int32_t slot, uint64_t time) {
+    struct sb__failures *failures = failures_of(context, slot);
+    if (!time)
+        time = sb__counter_add(&context->events.clock, 1);
+    if (failures->last < time)
+        failures->last = time;
+}
+
+void sb__slot_failed(sb_context *context, int32_t slot, uint64_t time) {
+    sb__mutex_lock(&context->streams.lock);
+    note_failure(context, slot, time);
+    sb__mutex_unlock(&context->streams.lock);
+}
+
+void sb__stream_failed(sb_context *context, sb_stream stream, uint64_t time) {
+    sb__mutex_lock(&context->streams.lock);
+    const int32_t slot = find_slot(context, stream);
+    if (slot >= 0)
+        note_failure(context, slot, time);
+    sb__mutex_unlock(&context->streams.lock);
+}
+
+bool sb__slot_has_failed(sb_context *context, int32_t slot, uint64_t time, bool *out_over) {
+    sb__mutex_lock(&context->streams.lock);
+    const struct sb__failures *failures = failures_of(context, slot);
+    *out_over = time < failures->since;
+    const bool has_failed = (*out_over ? failures->before : failures->last) > time;
+    sb__mutex_unlock(&context->streams.lock);
+    return has_failed;
 }
 
 /* Returns the first slot from `slot` on with a stream of `users` other than `except`, or -1. */
@@ -169,7 +196,7 @@ static bool is_over(sb_context *context, int32_t slot) {
     const sb_stream stream = stream_of(context, slot);
     sb_status st = sb__device_synchronize(context, stream, NULL);
     if (st != SB_OK && st != SB_ERR_DEVICE_LOST) {
-        sb__slot_failed(context, slot, 0);
+        note_failure(context, slot, 0);
         st = sb__device_synchronize(context, stream, NULL);
     }
     return st == SB_OK || st == SB_ERR_DEVICE_LOST;
@@ -243,7 +270,7 @@ sb_status sb__stream_forget(sb_context *context, sb_stream stream, sb_error *err
     if (slot >= SB__FIRST_NAMED)
         st = sb__device_synchronize(context, stream, err);
     if (st == SB_ERR_DEVICE_FAILURE)
-        sb__slot_failed(context, slot, 0);
+        note_failure(context, slot, 0);
     if (slot >= SB__FIRST_NAMED && (st == SB_OK || st == SB_ERR_DEVICE_LOST))
         context->streams.named[slot - SB__FIRST_NAMED].in_use = false;
     sb__mutex_unlock(&context->streams.lock);

@@ -8,8 +8,8 @@
 static sb_status order_behind(sb_mem *mem, uint64_t writers, const struct sb__target *target,
                               sb_error *err) {
     sb_context *context = mem->context;
-    sb_status st = sb__check_writer(mem, err);
-    if (st == SB_OK && target->write && mem->bytes) {
+    sb_status st = SB_OK;
+    if (target->write && mem->bytes) {
         struct sb__events *made_by = &target->write->mem->made_by;
         const uint64_t others = writers & ~sb__slot_bit(target->slot);
         st = sb__await_oldest(mem, err);
@@ -33,6 +33,8 @@ static sb_status make_ready(sb_mem *mem, int32_t side, const struct sb__target *
         return st;
     if (mem->pending == side && mem->pending_slot != target->slot)
         st = sb__stream_wait(mem->context, target->stream, mem->event->handle, err);
+    if (st == SB_OK)
+        st = sb__check_writer(mem, err);
     uint64_t writers = sb__writers(mem);
     if (sb__is_for_own(target))
         writers &= ~sb__slot_bit(SB__OWN_SLOT);

@@ -113,6 +113,7 @@ uint64_t sb__writers(const sb_mem *mem) {
 
 sb_status sb__note_writers(sb_mem *mem, uint64_t writers, sb_error *err) {
     const sb_status st = sb__check_writer(mem, err);
+    writers &= sb__writers(mem); /* the check may have found that a writer's work has ended */
     return st == SB_OK && writers && mem->bytes
                ? sb__streams_record(mem->context, writers, &mem->made_by, err)
                : st;
@@ -144,8 +145,14 @@ static void lose_device_bytes(sb_mem *mem) {
 }
 
 sb_status sb__check_writer(sb_mem *mem, sb_error *err) {
-    if (mem->writer < 0 || sb__slot_failed_at(mem->context, mem->writer) <= mem->exposed_at)
+    bool is_over;
+    if (mem->writer < 0 || mem->exposed_at == SB__NOT_EXPOSED)
         return SB_OK;
+    if (!sb__slot_has_failed(mem->context, mem->writer, mem->exposed_at, &is_over)) {
+        if (is_over)
+            mem->writer = -1;
+        return SB_OK;
+    }
     lose_device_bytes(mem);
     return sb__fail(
         err, SB_ERR_DEVICE_FAILURE,

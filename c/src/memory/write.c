@@ -236,6 +236,8 @@ sb_status sb__write_queued(struct sb__write *write, const struct sb__target *tar
     (void)sb__lock(mem, NULL); /* as in commit */
     sb_status st = sb__events_record(mem->context, &mem->made_by, target->stream, NULL);
     mem->side[SB_SIDE_GPU].users |= sb__slot_bit(target->slot);
+    if (write->replaces)
+        write->fresh.users |= sb__slot_bit(target->slot);
     sb__unlock(mem);
     if (st != SB_OK)
         st = sb__device_synchronize(mem->context, target->stream, err);
