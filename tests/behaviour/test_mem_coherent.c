@@ -214,6 +214,29 @@ TEST_ON(rig, the_host_writes_after_queued_arithmetic_has_read) {
     assert_no_copies(f);
 }
 
+/* Managed memory is lent as both sides. */
+TEST_ON(rig, the_host_overwrites_lent_memory_after_queued_arithmetic) {
+    float ones[COUNT];
+    void *bytes, *out;
+    const void *in;
+    reopen_plainly(f);
+    assert_ok(sb_mem_overwrite_cpu(test_mem(f->context, BYTES), &bytes, &err));
+    sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, COUNT);
+    sb_stream stream = rig_stream(f);
+    assert_ok(sb_mem_set_cpu(data_of(blob), bytes, BYTES, 0, NULL, NULL, &err));
+    assert_ok(sb_mem_set_gpu(data_of(blob), bytes, BYTES, 0, NULL, NULL, &err));
+    assert_ok(sb_blob_scale_on(blob, SB_DATA, 2, stream, &err));
+    assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &out, &err));
+    assert_ptr_equal(out, bytes);
+    fill_values(SB_DTYPE_F32, COUNT, 1, 0, ones);
+    memcpy(out, ones, BYTES);
+    assert_ok(sb_context_synchronize(f->context, &err));
+    assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
+    assert_memory_equal(in, ones, BYTES);
+    sb_blob_destroy(blob);
+    rig_end_stream(f, stream);
+}
+
 TEST_ON(rig, random_calls_copy_nothing_and_find_the_newest_bytes) {
     enum { STEPS = 3000, KERNELS = 64 };
     struct kernel kernels[KERNELS];
