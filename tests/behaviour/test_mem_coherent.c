@@ -201,6 +201,19 @@ TEST_ON(rig, the_host_writes_after_the_device_has_read) {
     rig_end_stream(f, stream);
 }
 
+/* No copy is queued behind the kernel, for which a wait for the library's stream would wait. */
+TEST_ON(rig, the_host_reads_after_the_default_stream_has_written) {
+    struct kernel kernel = {.writes = true, .fill = 7};
+    const void *in;
+    reopen_plainly(f);
+    sb_mem *mem = mem_filled(f->context, BYTES, 5);
+    assert_ok(sb_mem_mutable_gpu(mem, &kernel.ptr, &err));
+    assert_ok(sb_sim_launch(f->context, NULL, run_kernel, &kernel, &err));
+    assert_ok(sb_mem_cpu(mem, &in, &err));
+    assert_true(bytes_are(in, BYTES, 7));
+    sb_mem_release(mem);
+}
+
 TEST_ON(rig, the_host_writes_after_queued_arithmetic_has_read) {
     float *values;
     const float *sums;
