@@ -81,7 +81,10 @@ static struct strike note_strike(struct world *w) {
     struct strike strike = simulated_strike(&w->sim);
     if (strike.device && strike.fault.mode == SB_SIM_FAIL_STICKY)
         w->may_lose = true;
-    if (strike.device && strike.fault.mode == SB_SIM_FAIL_LATER)
+    /* A failed wait, too, counts as a failure of all that its stream wrote. */
+    if (strike.device &&
+        (strike.fault.mode == SB_SIM_FAIL_LATER || strike.fault.op == SB_SIM_ANY ||
+         strike.fault.op == SB_SIM_STREAM_SYNCHRONIZE || strike.fault.op == SB_SIM_EVENT_WAIT))
         w->unsettled = true;
     bool lost = simulated_is_lost(&w->sim);
     fuzz_check(!lost || w->may_lose, "the device was lost without a fault");
@@ -598,13 +601,14 @@ static void step_calm(struct world *w) {
                             .subject = &w->subjects[i % MEMORIES]};
         run_call(w, &r);
     }
-    for (int i = 0; i < MEMORIES; i++)
-        settle_writer(w, &w->subjects[i]);
-    for (int tries = 0; tries < 2; tries++)
+    for (int tries = 0; tries < 2; tries++) {
+        for (int i = 0; i < MEMORIES; i++)
+            settle_writer(w, &w->subjects[i]);
         for (int i = -1; i < STREAMS; i++) { /* first the whole context */
             sb_status st = step_context(w, i >= 0, i >= 0 ? w->sim.streams[i] : NULL);
             settled &= st == SB_OK || tries == 0;
         }
+    }
     if (settled)
         w->unsettled = false;
 }
