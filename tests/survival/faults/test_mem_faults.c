@@ -48,11 +48,11 @@ static int32_t head_before(const struct trial *t) {
 /* Returns the state table's plan for the call without a fault. */
 static struct plan plan_of(const struct trial *t) {
     const sb_mem *mem = t->scene.mem;
-    const struct memory_state state = {
-        BYTES,
-        head_before(t),
-        {{sb_mem_storage(mem, SB_SIDE_CPU), NULL}, {sb_mem_storage(mem, SB_SIDE_GPU), NULL}},
-        t->backend != NULL};
+    const struct memory_state state = {.bytes = BYTES,
+                                       .head = head_before(t),
+                                       .side = {{sb_mem_storage(mem, SB_SIDE_CPU), NULL},
+                                                {sb_mem_storage(mem, SB_SIDE_GPU), NULL}},
+                                       .is_coherent = t->backend != NULL};
     return table_plan(&state, t->call);
 }
 
