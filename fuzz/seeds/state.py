@@ -4,6 +4,8 @@ An input is a sequence of choices, which the harnesses interpret. The seeds make
 state, cause each fault, and make sequences of calls that failed in the past or are likely to fail.
 """
 
+import itertools
+
 
 # --- synced_memory -----------------------------------------------------------------
 
@@ -15,7 +17,7 @@ CALLS = ["cpu_data", "mutable_cpu", "overwrite_cpu", "gpu_data", "gpu_data_on", 
 OPERATIONS = ["any", "alloc", "zero", "upload", "download", "copy", "alloc_pinned", "check_pointer",
               "check_stream", "stream_synchronize", "event_record", "stream_wait", "event_wait"]
 EAGER, LAZY, RANDOM = range(3)
-NO_PINNED, SMALL_PINNED, SMALL_DEVICE = 16, 32, 64
+COHERENT, NO_PINNED, SMALL_PINNED, SMALL_DEVICE = 12, 16, 32, 64
 LEGACY, OWN, FIRST, SECOND, UNKNOWN = 0, 1, 2, 3, 7
 READ_WRITE, READ_ONLY = 0, 2
 
@@ -67,20 +69,20 @@ EVERYTHING = (call("mutable_cpu") + call("push", stream=FIRST) + call("gpu_data_
 
 def cells():
     """Yields every call in every state, on separate memories."""
-    for head in HEADS:
+    for head, flags in itertools.product(HEADS, (0, COHERENT)):
         schedule = LAZY if head.startswith("pending") else EAGER
         for at in range(0, len(CALLS), 3):
             steps = create(1, 8) + create(2, 64)
             for memory, name in enumerate(CALLS[at:at + 3]):
                 steps += arrange(head, memory) + call(name, memory, SECOND) + call("cpu_data", memory)
-            yield f"{head}-{CALLS[at]}", begin(schedule) + steps
+            yield f"{head}-{CALLS[at]}-{flags}", begin(schedule, flags) + steps
 
 
 def faults():
-    for operation in OPERATIONS:
+    for operation, flags in itertools.product(OPERATIONS, (0, COHERENT)):
         for mode, word in enumerate(["now", "later", "sticky"]):
-            yield (f"fault-{word}-{operation}",
-                   begin(RANDOM) + arm(operation, mode) + EVERYTHING + bytes([CALM, 0]) +
+            yield (f"fault-{word}-{operation}-{flags}",
+                   begin(RANDOM, flags) + arm(operation, mode) + EVERYTHING + bytes([CALM, 0]) +
                    arm(operation, mode, 2) + EVERYTHING)
 
 

@@ -1,5 +1,6 @@
 #include "simulated.h"
 
+#include "coherent.h"
 #include "ignore.h"
 
 #include <string.h>
@@ -22,6 +23,7 @@ void simulated_open(struct simulated *sim, struct simulated_options options) {
     sb_context_options how = SB_CONTEXT_OPTIONS_INIT;
     *sim = (struct simulated){.counting = COUNTING_ALLOCATOR_INIT, .options = options};
     how.device = options.host_only ? "cpu" : "sim:0";
+    how.backend = options.coherent ? coherent_table() : NULL;
     how.flags = options.no_pinned ? SB_CONTEXT_NO_PINNED : 0;
     how.max_host_bytes = options.max_host;
     how.max_pinned_bytes = options.max_pinned;

@@ -12,6 +12,7 @@
 
 struct simulated_options {
     bool host_only;
+    bool coherent; /* the device's memory is host-coherent */
     bool no_pinned;
     size_t max_host, max_pinned, max_device; /* caps in bytes; 0: no run reaches the cap */
 };

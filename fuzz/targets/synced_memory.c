@@ -1,7 +1,8 @@
 /* Tests sb_mem: the input chooses calls on up to three memories of a context with the simulated
-   device or without a device, and faults of the device's operations and of the allocator. After
-   every step the harness compares heads, storage, bytes on both sides, loans, and the numbers of
-   copies and allocations with the reference in tests/support/state_table.c.
+   device, which may be host-coherent, or without a device, and faults of the device's operations
+   and of the allocator. After every step the harness compares heads, storage, bytes on both sides,
+   loans, and the numbers of copies and allocations with the reference in
+   tests/support/state_table.c.
 
    A step without a fault has one correct result. A step with a fault may fail, and then must have
    changed nothing. After a fault in queued work the run is unsettled: any call that waits may
@@ -81,7 +82,10 @@ static struct strike note_strike(struct world *w) {
     struct strike strike = simulated_strike(&w->sim);
     if (strike.device && strike.fault.mode == SB_SIM_FAIL_STICKY)
         w->may_lose = true;
-    if (strike.device && strike.fault.mode == SB_SIM_FAIL_LATER)
+    /* A failed wait, too, counts as a failure of all that its stream wrote. */
+    if (strike.device &&
+        (strike.fault.mode == SB_SIM_FAIL_LATER || strike.fault.op == SB_SIM_ANY ||
+         strike.fault.op == SB_SIM_STREAM_SYNCHRONIZE || strike.fault.op == SB_SIM_EVENT_WAIT))
         w->unsettled = true;
     bool lost = simulated_is_lost(&w->sim);
     fuzz_check(!lost || w->may_lose, "the device was lost without a fault");
@@ -177,13 +181,13 @@ static bool asks_stream(const struct request *r) {
 /* Returns whether the call fails without a device. */
 static bool needs_device(const struct request *r, const struct plan *plan) {
     return call_is_about_device(r->call) || asks_stream(r) ||
-           (plan->copies && r->subject->state.bytes) ||
+           ((plan->copies || plan->waits) && r->subject->state.bytes) ||
            (r->call == CLEAR && plan->side == SB_SIDE_GPU);
 }
 
 static bool is_over_cap(const struct world *w, const struct subject *s, const struct plan *plan) {
     size_t cap = w->sim.options.max_device;
-    return cap && plan->allocates && plan->side == SB_SIDE_GPU &&
+    return cap && plan->allocates && plan->on_device &&
            simulated_stats(&w->sim).device_bytes + s->state.bytes > cap && s->state.bytes;
 }
 
@@ -207,16 +211,18 @@ static struct plan make_plan(const struct world *w, const struct request *r) {
     if (!s->mem)
         return (struct plan){.status = SB_ERR_INVALID_ARGUMENT};
     struct plan plan = table_plan(&s->state, r->call);
+    if (plan.side == SB_SIDE_CPU && (w->lost || is_over_cap(w, s, &plan)))
+        plan.on_device = false; /* the host has separate storage */
     plan.status = refusal(w, r, &plan);
     return plan;
 }
 
 /* Returns the kind of new storage. Host memory is page-locked if the device and the cap allow it.
  */
-static int32_t kind_of_storage(const struct world *w, const struct subject *s, int32_t side) {
+static int32_t kind_of_storage(const struct world *w, const struct subject *s,
+                               const struct plan *plan) {
     const struct simulated_options *o = &w->sim.options;
-    bool pinned =
-        side == SB_SIDE_CPU && s->state.bytes && !o->host_only && !o->no_pinned && !w->lost;
+    bool pinned = !plan->on_device && s->state.bytes && !o->host_only && !o->no_pinned && !w->lost;
     if (pinned && o->max_pinned)
         pinned = simulated_stats(&w->sim).pinned_bytes + s->state.bytes <= o->max_pinned;
     return pinned ? SB_STORAGE_PINNED : SB_STORAGE_OWNED;
@@ -257,8 +263,9 @@ static void check_work(const struct request *r, const struct plan *plan,
                  worked && plan->zeroes && device);
     if (outcome->status != SB_OK) /* a failed call may have allocated a buffer */
         return;
-    CHECK_NUMBER("host buffers", t->host_buffers, worked && plan->allocates && host);
-    CHECK_NUMBER("device buffers", t->calls[SB_SIM_ALLOC], worked && plan->allocates && device);
+    CHECK_NUMBER("host buffers", t->host_buffers, worked && plan->allocates && !plan->on_device);
+    CHECK_NUMBER("device buffers", t->calls[SB_SIM_ALLOC],
+                 worked && plan->allocates && plan->on_device);
 }
 
 static void check_status(const struct world *w, const struct request *r, const struct plan *plan,
@@ -275,13 +282,15 @@ static void check_status(const struct world *w, const struct request *r, const s
                    (st == SB_ERR_OUT_OF_MEMORY && of_memory);
     fuzz_check(allowed, "%s with head %d: %s, not %s (%s)", r->kind->name, r->subject->state.head,
                sb_status_name(st), sb_status_name(plan->status), outcome->cause);
-    fuzz_check(st != SB_OK || !strike->allocator,
+    bool falls_back = /* from the device's memory to the host's */
+        plan->side == SB_SIDE_CPU && table_plan(&r->subject->state, r->call).on_device;
+    fuzz_check(st != SB_OK || !strike->allocator || falls_back,
                "%s succeeded although its host allocation was made to fail", r->kind->name);
 }
 
 static bool is_wait_for(const struct request *r, const struct plan *plan, int32_t side) {
     if (r->kind->purpose == READ || r->kind->purpose == MOVE)
-        return plan->copies || (side == plan->side && !r->kind->queued);
+        return plan->copies || plan->waits || (side == plan->side && !r->kind->queued);
     return true;
 }
 
@@ -290,7 +299,8 @@ static void note_pending(const struct request *r, const struct plan *plan) {
     bool device = plan->side == SB_SIDE_GPU;
     if (s->pending.side >= 0 && is_wait_for(r, plan, s->pending.side))
         s->pending.side = -1;
-    if (r->kind->queued && s->state.bytes && (plan->copies || (plan->zeroes && device))) {
+    if (r->kind->queued && s->state.bytes &&
+        (plan->copies || plan->waits || (plan->zeroes && device))) {
         s->pending.side = plan->side;
         s->pending.fallback = plan->zeroes ? SB_HEAD_UNINITIALIZED
                               : device     ? SB_HEAD_AT_CPU
@@ -309,6 +319,8 @@ static void succeed(struct world *w, const struct request *r, const struct plan 
                     int32_t storage, bool exact, void *out) {
     struct subject *s = r->subject;
     struct side fresh = {storage, NULL};
+    struct plan done = *plan;
+    done.on_device &= sb_mem_storage(s->mem, SB_SIDE_GPU) != SB_STORAGE_NONE;
     if (plan->adopts)
         fresh =
             (struct side){r->flags ? SB_STORAGE_BORROWED_READ_ONLY : SB_STORAGE_BORROWED, r->loan};
@@ -316,7 +328,7 @@ static void succeed(struct world *w, const struct request *r, const struct plan 
         fresh.kind = sb_mem_storage(s->mem, SB_SIDE_CPU) == SB_STORAGE_PINNED ? SB_STORAGE_PINNED
                                                                               : SB_STORAGE_OWNED;
     note_pending(r, plan);
-    struct loan *ended = table_commit(&s->state, plan, fresh);
+    struct loan *ended = table_commit(&s->state, &done, fresh);
     if (ended)
         ended->due = true;
     if (plan->zeroes)
@@ -351,7 +363,8 @@ static void accept_head(const struct request *r, const struct plan *plan,
         s->pending.side = -1;
         s->queued_writer = false;
     } else {
-        int32_t spoiled = before == SB_HEAD_SYNCED ? SB_HEAD_AT_CPU : SB_HEAD_LOST;
+        bool keeps_host = before == SB_HEAD_SYNCED && !table_is_one(&s->state);
+        int32_t spoiled = keeps_host ? SB_HEAD_AT_CPU : SB_HEAD_LOST;
         fuzz_check(r->call == CLEAR && outcome->status == SB_ERR_DEVICE_LOST &&
                        plan->side == SB_SIDE_GPU && !plan->allocates && head == spoiled,
                    "%s failed (%s) and moved the head from %d to %d", r->kind->name,
@@ -365,14 +378,17 @@ static void accept_spare(const struct request *r, int32_t side) {
     struct subject *s = r->subject;
     int32_t kind = sb_mem_storage(s->mem, side);
     if (s->state.side[side].kind == SB_STORAGE_NONE &&
-        (kind == SB_STORAGE_OWNED || kind == SB_STORAGE_PINNED))
+        (kind == SB_STORAGE_OWNED || kind == SB_STORAGE_PINNED)) {
         s->state.side[side].kind = kind;
+        s->state.is_apart |=
+            side == SB_SIDE_CPU && sb_mem_storage(s->mem, SB_SIDE_GPU) != SB_STORAGE_OWNED;
+    }
 }
 
 static void run_call(struct world *w, struct request *r) {
     struct subject *s = r->subject;
     struct plan plan = make_plan(w, r);
-    int32_t storage = kind_of_storage(w, s, plan.side);
+    int32_t storage = kind_of_storage(w, s, &plan);
     struct tally before = simulated_tally(&w->sim);
     sb_error err = fuzz_fresh_error();
     void *out = NULL;
@@ -468,6 +484,7 @@ static void create(struct world *w, struct subject *s, size_t bytes) {
                sb_status_name(st));
     *s = (struct subject){.mem = mem, .owners = mem != NULL, .pending = {.side = -1}};
     s->state.bytes = bytes;
+    s->state.is_coherent = w->sim.options.coherent && bytes;
 }
 
 static void release(struct world *w, struct subject *s) {
@@ -598,13 +615,14 @@ static void step_calm(struct world *w) {
                             .subject = &w->subjects[i % MEMORIES]};
         run_call(w, &r);
     }
-    for (int i = 0; i < MEMORIES; i++)
-        settle_writer(w, &w->subjects[i]);
-    for (int tries = 0; tries < 2; tries++)
+    for (int tries = 0; tries < 2; tries++) {
+        for (int i = 0; i < MEMORIES; i++)
+            settle_writer(w, &w->subjects[i]);
         for (int i = -1; i < STREAMS; i++) { /* first the whole context */
             sb_status st = step_context(w, i >= 0, i >= 0 ? w->sim.streams[i] : NULL);
             settled &= st == SB_OK || tries == 0;
         }
+    }
     if (settled)
         w->unsettled = false;
 }
@@ -656,6 +674,7 @@ static void step(struct world *w) {
 static void open_world(struct world *w) {
     uint8_t how = tape_byte(&w->tape);
     struct simulated_options options = {.host_only = how % 16 == 15,
+                                        .coherent = how % 16 >= 12 && how % 16 < 15,
                                         .no_pinned = how >> 4 & 1,
                                         .max_pinned = how & 32 ? 2 * BYTES_MAX - 28 : 0,
                                         .max_device = how & 64 ? 2 * BYTES_MAX + 22 : 0};

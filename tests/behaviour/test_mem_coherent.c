@@ -5,6 +5,7 @@
 
 #include "sim/table.h"
 
+#include <stdatomic.h>
 #include <syncblob/dlpack.h>
 
 #define COUNT ((int64_t)48)
@@ -92,16 +93,17 @@ TEST_ON(rig, one_device_of_the_backend_may_lack_it) {
 struct kernel {
     void *ptr;
     int fill, found; /* found: -1 for mixed bytes */
-    bool ran, writes;
+    bool writes;
+    atomic_bool ran; /* set last: the test reads `found` beside a device with threads */
 };
 
 static void run_kernel(void *user) {
     struct kernel *kernel = user;
     const unsigned char *bytes = kernel->ptr;
-    kernel->ran = true;
     kernel->found = bytes_are(bytes, BYTES, *bytes) ? *bytes : -1;
     if (kernel->writes)
         memset(kernel->ptr, kernel->fill, BYTES);
+    kernel->ran = true;
 }
 
 /* Ways to read the device's side. */
@@ -196,6 +198,19 @@ TEST_ON(rig, the_host_writes_after_the_device_has_read) {
         }
     assert_no_copies(f);
     rig_end_stream(f, stream);
+}
+
+/* No copy is queued behind the kernel, for which a wait for the library's stream would wait. */
+TEST_ON(rig, the_host_reads_after_the_default_stream_has_written) {
+    struct kernel kernel = {.writes = true, .fill = 7};
+    const void *in;
+    reopen_plainly(f);
+    sb_mem *mem = mem_filled(f->context, BYTES, 5);
+    assert_ok(sb_mem_mutable_gpu(mem, &kernel.ptr, &err));
+    assert_ok(sb_sim_launch(f->context, NULL, run_kernel, &kernel, &err));
+    assert_ok(sb_mem_cpu(mem, &in, &err));
+    assert_true(bytes_are(in, BYTES, 7));
+    sb_mem_release(mem);
 }
 
 TEST_ON(rig, the_host_writes_after_queued_arithmetic_has_read) {
@@ -373,6 +388,7 @@ TEST_ON(rig, bytes_that_a_lost_device_has_only_read_stay) {
     assert_status(SB_ERR_DEVICE_LOST, sb_context_synchronize(f->context, &err));
     assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DATA, &values, &err));
     assert_true(values[0] == 3 && values[COUNT - 1] == 3);
+    ignore(sb_context_forget_stream(f->context, stream, NULL));
     assert_int_equal(sb_sim_stream_destroy(f->context, stream, NULL), SB_OK);
 }
 

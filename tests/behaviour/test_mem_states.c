@@ -183,6 +183,7 @@ static const int32_t gpu_kinds[] = {SB_STORAGE_NONE, SB_STORAGE_OWNED, SB_STORAG
 
 TEST(every_head_storage_and_call) {
     int cells = 0;
+    skip_if_coherent();
     for (int32_t head = SB_HEAD_UNINITIALIZED; head <= SB_HEAD_SYNCED; head++)
         for (size_t c = 0; c < sizeof cpu_kinds / sizeof cpu_kinds[0]; c++)
             for (size_t g = 0; g < sizeof gpu_kinds / sizeof gpu_kinds[0]; g++) {
@@ -374,6 +375,7 @@ TEST(the_textbook_sequence_makes_four_copies) {
     struct scene scene;
     struct start start = {C, SB_STORAGE_OWNED, SB_STORAGE_NONE};
     void *out;
+    skip_if_coherent();
     scene_open(&scene, &start, BYTES);
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
         struct tally before = rig_tally(&scene.rig);

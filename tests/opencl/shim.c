@@ -1,9 +1,11 @@
 /* Runs tests of the simulated device on the OpenCL backend: the linker redirects their calls of
    sb_context_create to this file (--wrap). For "sim:N" it opens an OpenCL device and adds the
-   functions that the tests request from a simulated device. It counts the calls of each slot, and
+   functions that the tests request from a simulated device. If the kind of memory is host-coherent,
+   contexts on coherent_table() open such a device, too. The file counts the calls of each slot, and
    can make a slot's OpenCL call fail. OPENCL_MEMORY is the number of the kind of memory. */
 #include "support.h"
 
+#include "coherent.h"
 #include "device.h"
 #include "driver.h"
 #include "modes.h"
@@ -143,6 +145,11 @@ static sb_status disarm(void *device, int32_t mode, sb_status st, const sb_strea
 static bool has_buffers(void) {
     return *(const int32_t *)backend->user == SB_OPENCL_BUFFERS;
 }
+
+static bool is_coherent(void) {
+    return *(const int32_t *)backend->user == SB_OPENCL_FINE_SVM;
+}
+
 #define BY_KIND(of_buffers, of_pointers) (has_buffers() ? of_buffers : of_pointers)
 
 SLOT(zero, SB_SIM_ZERO, BY_KIND("clEnqueueFillBuffer", "clEnqueueSVMMemFill"), &stream,
@@ -398,7 +405,7 @@ sb_status __wrap_sb_context_create(const sb_context_options *options, sb_context
 sb_status __wrap_sb_context_create(const sb_context_options *options, sb_context **out,
                                    sb_error *err) {
     if (!options || !options->device || strncmp(options->device, "sim:", 4) != 0 ||
-        options->backend)
+        (options->backend && !(is_coherent() && options->backend == coherent_table())))
         return __real_sb_context_create(options, out, err);
     sb_context_options changed = *options;
     changed.backend = &shimmed;

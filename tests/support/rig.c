@@ -3,6 +3,8 @@
 #include "aligned.h"
 #include "blobs.h"
 
+#include "context/context.h"
+
 #include <unistd.h>
 
 void rig_open_options(struct rig *rig, sb_context_options options) {
@@ -31,6 +33,23 @@ void rig_reopen_on(struct rig *rig, const char *device, uint32_t flags) {
 void rig_reopen_options(struct rig *rig, sb_context_options options) {
     rig_close(rig);
     rig_open_options(rig, options);
+}
+
+bool sim_is_coherent(void) {
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_context *context;
+    options.device = "sim:0";
+    assert_ok(sb_context_create(&options, &context, &err));
+    const bool is_coherent = context->backend.flags & SB_BACKEND_HOST_COHERENT;
+    sb_context_release(context);
+    return is_coherent;
+}
+
+void skip_if_coherent(void) {
+    if (sim_is_coherent()) {
+        print_message("skipped: both sides are one storage on this device\n");
+        test_skip();
+    }
 }
 
 static void end_mem(void *mem) {

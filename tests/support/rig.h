@@ -26,6 +26,11 @@ void rig_close(struct rig *rig);
 void rig_reopen_on(struct rig *rig, const char *device, uint32_t flags);
 void rig_reopen_options(struct rig *rig, sb_context_options options);
 
+/* Returns whether "sim:0" has host-coherent memory, as one kind of memory of tests/opencl. */
+bool sim_is_coherent(void);
+/* Skips a test of states that need two storages if "sim:0" has host-coherent memory. */
+void skip_if_coherent(void);
+
 /* Creates a memory that the test owns. `context` may be NULL. */
 sb_mem *test_mem(sb_context *context, size_t bytes);
 /* Returns the path of a file in the rig's folder. Makes the folder, but not the file. */

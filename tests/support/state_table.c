@@ -65,9 +65,9 @@ bool table_is_borrowed(int32_t kind) {
     return kind == SB_STORAGE_BORROWED || kind == SB_STORAGE_BORROWED_READ_ONLY;
 }
 
-/* Returns whether both sides share one storage. */
-static bool is_one(const struct memory_state *state) {
-    return state->is_coherent && state->side[SB_SIDE_CPU].kind == SB_STORAGE_OWNED &&
+bool table_is_one(const struct memory_state *state) {
+    return state->is_coherent && !state->is_apart &&
+           state->side[SB_SIDE_CPU].kind == SB_STORAGE_OWNED &&
            state->side[SB_SIDE_GPU].kind == SB_STORAGE_OWNED;
 }
 
@@ -90,7 +90,8 @@ static struct plan plan_cell(const struct memory_state *state, enum call call) {
         return plan;
     }
     plan.zeroes = cell.work == ZERO;
-    plan.copies = cell.work == COPY && !is_one(state);
+    plan.copies = cell.work == COPY && !table_is_one(state);
+    plan.waits = cell.work == COPY && table_is_one(state) && plan.side == SB_SIDE_CPU;
     plan.adopts = cell.work == ADOPT;
     if (needs_writable(purpose, cell.work)) {
         plan.allocates = read_only || now->kind == SB_STORAGE_NONE;
@@ -99,8 +100,9 @@ static struct plan plan_cell(const struct memory_state *state, enum call call) {
     plan.on_device =
         plan.side == SB_SIDE_GPU || (state->is_coherent && now->kind == SB_STORAGE_NONE &&
                                      state->side[SB_SIDE_GPU].kind == SB_STORAGE_NONE);
-    plan.drops = now->kind != SB_STORAGE_NONE &&
-                 (cell.work == ADOPT || (cell.work == FREE && !is_one(state)) || plan.allocates);
+    plan.drops =
+        now->kind != SB_STORAGE_NONE &&
+        (cell.work == ADOPT || (cell.work == FREE && !table_is_one(state)) || plan.allocates);
     return plan;
 }
 
@@ -127,18 +129,22 @@ static void share(struct memory_state *state, bool was_one) {
     struct side *host = &state->side[SB_SIDE_CPU], *device = &state->side[SB_SIDE_GPU];
     if (was_one && device->kind != SB_STORAGE_OWNED)
         host->kind = SB_STORAGE_NONE;
+    if (host->kind == SB_STORAGE_NONE)
+        state->is_apart = false;
     if (host->kind == SB_STORAGE_NONE && device->kind == SB_STORAGE_OWNED)
         host->kind = SB_STORAGE_OWNED;
 }
 
 struct loan *table_commit(struct memory_state *state, const struct plan *plan, struct side fresh) {
-    const bool was_one = is_one(state);
+    const bool was_one = table_is_one(state);
     struct side *side = &state->side[plan->allocates && plan->on_device ? SB_SIDE_GPU : plan->side];
     struct loan *ended = plan->drops ? side->loan : NULL;
     if (plan->allocates || plan->adopts)
         *side = fresh;
     else if (plan->drops)
         *side = (struct side){SB_STORAGE_NONE, NULL};
+    if (plan->allocates && side == &state->side[SB_SIDE_CPU])
+        state->is_apart = true;
     if (state->is_coherent)
         share(state, was_one);
     state->head = plan->head;

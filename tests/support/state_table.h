@@ -49,6 +49,7 @@ struct memory_state {
     struct side side[2];
     bool is_coherent; /* the device's memory is host-coherent: both sides are one storage, unless a
                          side is lent */
+    bool is_apart; /* or the host has separate storage, made while the device's could not serve */
 };
 
 /* The work of a call on a memory in a state. */
@@ -59,6 +60,7 @@ struct plan {
     bool allocates;   /* the library allocates storage on that side */
     bool on_device;   /* the allocated storage is memory of the device */
     bool copies;      /* from the other side */
+    bool waits;       /* the call waits instead of copying: both sides are one storage */
     bool moves;       /* current bytes move from read-only to new storage of the side */
     bool zeroes;
     bool drops; /* the side no longer uses its old storage */
@@ -71,6 +73,8 @@ struct plan table_plan(const struct memory_state *state, enum call call);
    Returns the loan that has ended, or NULL. */
 struct loan *table_commit(struct memory_state *state, const struct plan *plan, struct side fresh);
 
+/* Returns whether both sides are one storage. */
+bool table_is_one(const struct memory_state *state);
 bool table_is_current(int32_t head, int32_t side);
 bool table_is_borrowed(int32_t kind);
 

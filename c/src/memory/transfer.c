@@ -262,6 +262,14 @@ sb_status sb__after_users(sb_mem *mem, const struct sb__target *target, sb_error
     return st;
 }
 
+/* Waits for the callers' work on the default stream: a wait for the library's stream covers that
+   work only if a copy is queued behind it. */
+static sb_status await_default(sb_mem *mem, sb_error *err) {
+    const bool is_exposed = mem->side[SB_SIDE_GPU].is_exposed;
+    const uint64_t exposed = is_exposed ? sb__default_stream(mem->context) : 0;
+    return exposed ? sb__streams_wait(mem->context, exposed, err) : (sb_status)SB_OK;
+}
+
 sb_status sb__await_users(sb_mem *mem, sb_error *err) {
     const struct sb__target target = sb__own_target(mem, SB__FOR_POINTER);
     const struct sb__storage *storage = &mem->side[SB_SIDE_GPU];
@@ -277,7 +285,7 @@ sb_status sb__await_users(sb_mem *mem, sb_error *err) {
     sb_status st = sb__after_default(mem, storage, &target, err);
     if (st == SB_OK)
         st = sb__after_users(mem, &target, err);
-    return st == SB_OK && exposed ? sb__streams_wait(context, exposed, err) : st;
+    return st == SB_OK ? await_default(mem, err) : st;
 }
 
 /* Records that other streams must not use new device memory before its allocation has ended. */
@@ -415,6 +423,8 @@ sb_status sb__transfer(sb_mem *mem, int32_t side, struct sb__storage *dst,
     if (st == SB_OK && src != dst->ptr) /* both sides may be the same managed memory */
         st = sb__device_copy(mem->context, from_device ? SB__DOWNLOAD : SB__UPLOAD, dst->ptr, src,
                              mem->bytes, target->stream, err);
+    if (st == SB_OK && sb__is_one_storage(mem) && !sb__is_queued(target))
+        st = await_default(mem, err);
     if (st == SB_OK)
         st = finish(mem, target, side, dst, from_device ? SB_HEAD_AT_GPU : SB_HEAD_AT_CPU, err);
     return st == SB_OK && from_device && !sb__is_queued(target) ? sb__await_writers(mem, 0, err)
