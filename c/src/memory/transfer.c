@@ -274,7 +274,8 @@ sb_status sb__await_users(sb_mem *mem, sb_error *err) {
     const struct sb__target target = sb__own_target(mem, SB__FOR_POINTER);
     const struct sb__storage *storage = &mem->side[SB_SIDE_GPU];
     sb_context *context = mem->context;
-    const bool is_lent_twice = storage->ptr && storage->ptr == mem->side[SB_SIDE_CPU].ptr;
+    const bool is_lent_twice =
+        mem->bytes && storage->ptr && storage->ptr == mem->side[SB_SIDE_CPU].ptr;
     if ((!sb__is_one_storage(mem) && !is_lent_twice) || sb__head(mem) == SB_HEAD_AT_CPU)
         return SB_OK;
     const uint64_t exposed = storage->is_exposed ? sb__default_stream(context) : 0;
