@@ -44,8 +44,8 @@ struct test_progress {
     _Atomic int reports;
     uint64_t done, total;
     uint64_t largest_step; /* largest increase of `done` */
-    bool wrong; /* `done` fell or exceeded `total`, a known `total` changed, or a report
-                   came after the one that cancelled */
+    bool wrong;            /* `done` fell or exceeded `total`, a known `total` changed, or a report
+                              came after the one that cancelled */
 };
 
 sb_progress test_progress_of(struct test_progress *p);

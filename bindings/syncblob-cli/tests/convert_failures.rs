@@ -46,7 +46,7 @@ fn inconsistent_safetensors_files_are_refused() {
         (safetensors(&tensor("F32", "[2]", u64::MAX), 8), "header"),
         (safetensors(&tensor("C64", "[1]", 8), 8), "type C64"),
         (safetensors(&tensor("F32", &format!("[1{}]", ",1".repeat(32)), 4), 4), "more axes"),
-        (safetensors(&tensor("F32", "[9223372036854775808,0]", 0), 0), "dimension of 9"),
+        (safetensors(&tensor("F32", "[9223372036854775808,0]", 0), 0), "dimension 9"),
         (safetensors(&tensor("Q7", "[1]", 8), 8), "header"),
         (safetensors(&format!("{{{}", "\"a\":{".repeat(100_000)), 0), "header"),
     ];

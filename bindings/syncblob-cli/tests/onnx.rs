@@ -284,7 +284,7 @@ fn a_refusal_prints_its_reason_and_leaves_no_file() {
         ("deploy.prototxt zero.caffemodel x.onnx", "", &["zero.caffemodel", "empty"]),
         ("deploy.prototxt mean.binaryproto x.onnx", "", &["a blob has no layers"]),
         ("lost.prototxt net.caffemodel x.onnx", "", &["'fc' (InnerProduct)", "--input data=SHAPE"]),
-        ("deploy.prototxt other.caffemodel x.onnx", "", &["[3, 3] in the model", "needs [2, 3]"]),
+        ("deploy.prototxt other.caffemodel x.onnx", "", &["[3, 3] in the model", "must be [2, 3]"]),
         ("deploy.prototxt none.caffemodel x.onnx", "", &["is of another net"]),
         (
             "deploy.prototxt net.caffemodel there.onnx",
@@ -467,7 +467,11 @@ fn a_file_without_a_net_has_no_prototxt() {
     files.write("large.prototxt", &vec![b'#'; 17 << 20]);
     fs::create_dir(files.path("folder.prototxt")).unwrap();
     let rows = [
-        ("prototxt deploy.prototxt", "deploy.prototxt: this is a prototxt already: --upgrade"),
+        (
+            "prototxt deploy.prototxt",
+            "deploy.prototxt: this is a prototxt already: to convert it to the current form, use \
+             --upgrade",
+        ),
         (
             "prototxt --upgrade net.caffemodel",
             "net.caffemodel: this is a model: leave out --upgrade",

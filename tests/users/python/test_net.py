@@ -177,7 +177,7 @@ class Converting(unittest.TestCase):
 
     def test_unknown_layers_become_nodes(self):
         net = Net(TEXT + b'layer { name: "m" type: "Mine" bottom: "z" top: "m" }', files.carrying())
-        with self.assertRaisesRegex(syncblob.DataError, r"give it by shapes=\{'m': SHAPE\}"):
+        with self.assertRaisesRegex(syncblob.DataError, r"set the shape by shapes=\{'m': SHAPE\}"):
             net.to_onnx(custom=True)
         self.assertIn(b"Mine", net.to_onnx(custom=True, shapes={"m": (2, 5)}))
 

@@ -240,7 +240,10 @@ fn nets_that_caffe_refuses_are_refused() {
              layer { name: 'b' type: 'Eltwise' bottom: 'd' bottom: 'a' top: 'a' }",
             "layer 'b' (Eltwise): another layer also writes its top 'a'",
         ),
-        ("layer { name: 'i' type: 'Input' top: 'd' }", "layer 'i' (Input): its top 'd'"),
+        (
+            "layer { name: 'i' type: 'Input' top: 'd' }",
+            "layer 'i' (Input): another layer also writes its top 'd'",
+        ),
         (
             "layer { name: 'a' type: 'ReLU' bottom: 'b' top: 'a' }
              layer { name: 'b' type: 'ReLU' bottom: 'd' top: 'b' }",

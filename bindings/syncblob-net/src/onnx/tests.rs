@@ -125,7 +125,7 @@ fn custom_layers_need_shapes_for_readers_and_outputs() {
         (A, &[("a", &[5, 4])], Ok(&[("a", &[5, 4])])),
         (A, &[], Err("the shape of the output 'a' is not known")),
         (A, &[("a", &[-1])], Err("'a' (Odd): ")),
-        (A, &[("b", &[1])], Err("a shape for 'b'")),
+        (A, &[("b", &[1])], Err("no custom layer makes 'b'")),
         (RELU, &[("b", &[1])], Err("--input a=SHAPE")),
     ];
     for (layers, shapes, wanted) in rows {
@@ -186,7 +186,7 @@ fn a_batch_that_is_not_fixed_needs_no_shapes() {
         net(IN_PLACE).to_onnx(&OnnxOptions { batch: batch.clone(), ..options(&[]) }).unwrap();
     assert_eq!(onnx.outputs(), [("b", vec![Dim::Name("N".into()), Dim::Size(3)])]);
     let error = net(A).to_onnx(&OnnxOptions { batch, ..options(&[("a", &[2, 3])]) }).err().unwrap();
-    assert!(error.to_string().contains("no fixed size"), "{error}");
+    assert!(error.to_string().contains("only if the batch has a fixed size"), "{error}");
 }
 
 /// Layers, and the expected shapes of the outputs `a` and `o`. Axes of one name have equal sizes.
@@ -246,10 +246,10 @@ fn preprocessing_that_fits_no_image_is_refused() {
         ..Preprocessing::default()
     };
     let swap = Preprocessing { swap_rb: true, ..Preprocessing::default() };
-    let no_image = "needs an image: images have 4 axes, and 'd' has [3, 2, 2]";
+    let no_image = "need an input with 4 axes, but 'd' has [3, 2, 2]";
     let rows = [
         ("[1, 3, 2, 2]", scale(2.0), None),
-        ("[1, 3, 2, 2]", scale(f32::INFINITY), Some("a scale that is not finite")),
+        ("[1, 3, 2, 2]", scale(f32::INFINITY), Some("the scale is not finite")),
         ("[1, 3, 2, 2]", mean(&[1.0, f32::NAN, 3.0]), Some("not finite")),
         ("[1, 3, 2, 2]", mean(&[1.0, 2.0]), Some("[2, 1, 1]")),
         ("[1, 2, 2, 2]", swap.clone(), Some("2 channels")),
