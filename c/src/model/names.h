@@ -11,6 +11,7 @@ struct sb__layer; /* model/index.h */
 
 struct sb__named {
     uint32_t hash, place; /* a layer's index + 1; 0: none */
+    const char *name;     /* the layer's: loaded while the layer is loaded, not after it */
 };
 
 struct sb__names {

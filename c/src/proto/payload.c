@@ -30,11 +30,11 @@ struct copy {
 static void to_host_order(unsigned char *bytes, size_t count, size_t size) {
     if (!BIG_ENDIAN_HOST)
         return;
-    for (unsigned char *value = bytes; count > 0; count--, value += size) {
-        for (size_t i = 0; i < size / 2; i++) {
+    for (unsigned char *value = bytes; count > 0; count--, value += size) { /* same: no swap */
+        for (size_t i = 0; i < size / 2; i++) {                             /* same: no swap */
             unsigned char swapped = value[i];
-            value[i] = value[size - 1 - i];
-            value[size - 1 - i] = swapped;
+            value[i] = value[size - 1 - i]; /* same: no swap */
+            value[size - 1 - i] = swapped;  /* same: no swap */
         }
     }
 }

@@ -304,23 +304,23 @@ static sb_status skip_group(struct sb__reader *reader, const struct sb__path *pa
    window. Returns false for other or malformed fields. */
 static bool short_field(struct sb__reader *reader, uint32_t end, struct sb__field *field) {
     const uint32_t at = reader->at;
-    if (end - at < 3 || !in_window(reader, at, 3))
+    if (end - at < 3 || !in_window(reader, at, 3)) /* same: else the slow path */
         return false;
     const unsigned char *bytes = reader->bytes + (at - reader->begin);
     uint32_t tag = bytes[0], value = bytes[1], behind = at + 2;
     if (tag >= 0x80) {
-        tag = (tag & 0x7f) | value << 7;
+        tag = (tag & 0x7f) | value << 7; /* same: else the slow path */
         value = bytes[2];
         behind++;
     }
-    const uint32_t type = tag & 7;
-    if (tag < 8 || tag >= 0x4000 || value >= 0x80)
+    const uint32_t type = tag & 7;                 /* same: else the slow path */
+    if (tag < 8 || tag >= 0x4000 || value >= 0x80) /* same: else the slow path */
         return false;
-    if (type == SB__WIRE_VARINT) {
+    if (type == SB__WIRE_VARINT) { /* same: else the slow path */
         field->begin = behind - 1;
         field->end = behind;
         field->value = value;
-    } else if (type == SB__WIRE_BYTES && value <= end - behind) {
+    } else if (type == SB__WIRE_BYTES && value <= end - behind) { /* same: else the slow path */
         field->begin = behind;
         field->end = behind + value;
         field->value = 0;
