@@ -33,7 +33,7 @@ struct sb__cuda_slabs {
 enum sb__cuda_kept_kind {
     SB__CUDA_KEPT_BLOCK,  /* device memory */
     SB__CUDA_KEPT_PINNED, /* page-locked host memory */
-    SB__CUDA_KEPT_PARTS,  /* host memory from malloc that begins with this struct */
+    SB__CUDA_KEPT_PARTS,  /* host memory from malloc; its first member is the sb__cuda_kept */
     SB__CUDA_KEPT_KINDS
 };
 

@@ -54,7 +54,8 @@ static sb_status launch(const struct sb__cuda_device *device, sb__cu_function ke
     return sb__cuda_status(device, result, visit.call, err);
 }
 
-/* Returns the number of blocks with a thread for each vector of 16 bytes; at most MOST_BLOCKS. */
+/* Returns the number of blocks that together have a thread for each vector of 16 bytes, but at most
+   MOST_BLOCKS. */
 static unsigned int blocks_for(int64_t count, int32_t dtype) {
     const int64_t elements = (int64_t)THREADS * 16 / (int64_t)sb_dtype_size(dtype);
     const int64_t blocks = count / elements + (count % elements != 0);

@@ -76,7 +76,8 @@ impl fmt::Display for Part {
     }
 }
 
-/// Which memories a call has replaced. Only [`Blob::shrink_to_fit`] keeps the old elements.
+/// Which memories a call has replaced. Of these calls, only [`Blob::shrink_to_fit`] copies the old
+/// elements to the new memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Reallocated {

@@ -136,8 +136,8 @@ pub struct SyncedMemory {
     // Two sharers may each have a `&mut` to the same object. Without this field the compiler could
     // assume that no other reference to the object exists.
     _pinned: PhantomPinned,
-    // Represents a C object, although a Rust reference to this type covers none of its bytes. The
-    // type is a slice, because code cannot move or swap an unsized value.
+    // Represents the C object. The field has no size, so a Rust reference covers none of the C
+    // object's bytes. It is a slice, because code cannot move or swap an unsized value.
     _object: UnsafeCell<[()]>,
 }
 

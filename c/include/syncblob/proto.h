@@ -40,8 +40,8 @@ enum {
  *  reads these fields and never writes them, since BVLC's Caffe ignores them. A message with num,
  *  channels, length, height and width is a blob of C3D 1.0 with five axes (proto/README.md).
  *  @param bytes [borrowed, nullable when size is 0]
- *  @param flags 0 or SB_PROTO_RESHAPE; without it a different shape is SHAPE_MISMATCH (by
- *      Caffe's rule for legacy dimensions)
+ *  @param flags 0 or SB_PROTO_RESHAPE. With 0, a shape other than the blob's is SHAPE_MISMATCH; the
+ *      shapes are compared as in sb_blob_shape_equals_proto
  *  @param limits [borrowed, nullable] NULL: the context's limits
  *  Errors: INVALID_ARGUMENT (unknown flag, a limit below 0), UNSUPPORTED (BF16; limits with an
  *  unknown tail), ABI_MISMATCH (limits of another version), SHAPE_MISMATCH, DTYPE_MISMATCH (a blob
@@ -143,8 +143,8 @@ SB_API SB_MUST_CHECK sb_status sb_blob_load_source(sb_blob *blob, const sb_sourc
  *  @param sink [borrowed]
  *  @param flags 0 or SB_PROTO_WRITE_DIFF
  *  @param progress [borrowed, nullable] reports the bytes of the message
- *  Errors: as sb_blob_proto_size, UNSUPPORTED (sink or progress with an unknown tail),
- *  ABI_MISMATCH (of another version), as sb_blob_cpu, IO, OUT_OF_MEMORY, CANCELLED. */
+ *  Errors: as sb_blob_proto_size, UNSUPPORTED (sink or progress has set members that
+ *  this library does not know), ABI_MISMATCH (their struct_size), as sb_blob_cpu, IO, OUT_OF_MEMORY, CANCELLED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_save_sink(const sb_blob *blob, const sb_sink *sink,
                                                  uint32_t flags, const sb_progress *progress,
                                                  sb_error *err);

@@ -125,7 +125,7 @@ static bool is_empty(const struct sb__waiting *waiting) {
     return !waiting->entries && !waiting->marked;
 }
 
-/* Moves the entries of the first bit that has entries, from asked->bit on, to `asked`. If the bit
+/* Searches from asked->bit on for a bit with entries, and moves the entries to `asked`. If the bit
    has a mark and the thread does not wait, moves only entries older than the mark. */
 static bool take_next(struct sb__quarantine *quarantine, struct asked *asked, bool waits) {
     const int bits = sizeof quarantine->waiting / sizeof *quarantine->waiting;

@@ -1,6 +1,6 @@
-/* A context on "cuda:0", and an application's own calls of the driver. The programs use only the
-   library's public functions, so that they run both on a device of NVIDIA and on the fake
-   driver. */
+/* Support for programs that use a context on "cuda:0" and also call the CUDA driver, as an
+   application does. Of the library they use only public functions. They run both on a device of
+   NVIDIA and on the fake driver. */
 #ifndef SB_TESTS_GPU_H
 #define SB_TESTS_GPU_H
 

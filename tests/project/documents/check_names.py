@@ -40,8 +40,8 @@ def declared():
 
 
 def name_problems(page):
-    """Yields complaints about unknown names. A page may write a prefix of names, sb_mem_prefetch_*,
-    and the changelog may mention names that were removed."""
+    """Yields complaints about unknown names. A page may write a prefix of names, such as
+    sb_mem_prefetch_*. The changelog may mention names that were removed."""
     for number, line in enumerate(page.read_text().splitlines(), 1):
         for name in NAME.findall(line):
             known = any(other.startswith(name) for other in declared()) if name.endswith("_") else \

@@ -666,8 +666,8 @@ static void retire_in_use(struct round *round) {
     object_close(o);
 }
 
-/* Ends the last context while failures are armed. Other contexts then poll its quarantine until it
-   is empty. */
+/* Releases the round's context while failures are armed. Another context then polls the quarantine
+   of the released context until the quarantine is empty. */
 static void end_failing(struct round *round) {
     struct rig other;
     uint64_t random = round->seed;
