@@ -68,10 +68,10 @@ HEADER = [
     ("@param other [borrowed]", "", "parameter other"),
     ("@param other [borrowed]", "@param nothing [borrowed]", "no such parameter"),
     ("@param other [borrowed]", "@param other [ownd, nullable]", "[ownd, nullable]: not"),
-    ("/** The number of elements. */", "", "sb_blob_count: has no doc comment"),
+    ("/** Returns the number of elements. */", "", "sb_blob_count: has no doc comment"),
     ("/**< the memory of data */", "", "SB_REALLOCATED_DATA: is not described"),
-    ("/** The number of elements. */\nSB_API int64_t", "struct sb_pair {\n    int a, b;\n};\n"
-     "/** The number of elements. */\nSB_API sb_pair", "returns the struct sb_pair"),
+    ("/** Returns the number of elements. */\nSB_API int64_t", "struct sb_pair {\n    int a;\n};\n"
+     "/** Returns the number of elements. */\nSB_API sb_pair", "returns the struct sb_pair"),
     ("@return [borrowed] not NULL", "@return not NULL", "has no @return"),
 ]
 failures = 0
