@@ -143,8 +143,9 @@ SB_API SB_MUST_CHECK sb_status sb_blob_load_source(sb_blob *blob, const sb_sourc
  *  @param sink [borrowed]
  *  @param flags 0 or SB_PROTO_WRITE_DIFF
  *  @param progress [borrowed, nullable] reports the bytes of the message
- *  Errors: as sb_blob_proto_size, UNSUPPORTED (sink or progress has set members that
- *  this library does not know), ABI_MISMATCH (their struct_size), as sb_blob_cpu, IO, OUT_OF_MEMORY, CANCELLED. */
+ *  Errors: as sb_blob_proto_size, UNSUPPORTED (sink or progress has set members that this library
+ *  does not know), ABI_MISMATCH (their struct_size), as sb_blob_cpu, IO, OUT_OF_MEMORY,
+ *  CANCELLED. */
 SB_API SB_MUST_CHECK sb_status sb_blob_save_sink(const sb_blob *blob, const sb_sink *sink,
                                                  uint32_t flags, const sb_progress *progress,
                                                  sb_error *err);

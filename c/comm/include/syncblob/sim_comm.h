@@ -6,8 +6,9 @@
  * call waits for other ranks longer than the time limit, which starts again for each operation.
  *
  * Calls differ if their kind, op, dtype, count or root differs. If ranks make different calls, the
- * calls return COMM_FAILURE, with two of them in the message. No engine detects that ranks pass different parts, blobs that differ but have
- * equal counts, or SB_COMM_MEAN instead of SB_COMM_SUM. sb_reducer_create compares op and part.
+ * calls return COMM_FAILURE, with two of them in the message. No engine detects that ranks pass
+ * different parts, blobs that differ but have equal counts, or SB_COMM_MEAN instead of SB_COMM_SUM.
+ * sb_reducer_create compares op and part.
  *
  * As with every engine, only one thread at a time may use a rank's communicator.
  */
