@@ -93,7 +93,7 @@ static void estate_memories(struct estate *e) {
     assert_ok(sb_mem_set_cpu(e->lent_host, e->host.ptr, BYTES, 0, lent_deleter, &e->host, &err));
     assert_ok(sb_mem_set_gpu(e->lent_device, e->device.ptr, BYTES, SB_READ_ONLY, lent_deleter,
                              &e->device, &err));
-    assert_ok(sb_mem_mutable_gpu(e->at_device, &ptr, &err));
+    assert_ok(sb_mem_mutable_gpu_on(e->at_device, e->stream, &ptr, &err));
     assert_ok(sb_mem_mutable_gpu(e->pulled, &ptr, &err));
     assert_ok(sb_sim_set_schedule(context, SB_SIM_LAZY, 0, &err));
     assert_ok(sb_mem_async_gpu_push(e->pushed, e->stream, &err));
