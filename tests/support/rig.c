@@ -3,8 +3,6 @@
 #include "aligned.h"
 #include "blobs.h"
 
-#include "context/context.h"
-
 #include <unistd.h>
 
 void rig_open_options(struct rig *rig, sb_context_options options) {
@@ -38,11 +36,17 @@ void rig_reopen_options(struct rig *rig, sb_context_options options) {
 bool sim_is_coherent(void) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     sb_context *context;
+    sb_mem *mem;
+    void *host;
+    const void *device;
     options.device = "sim:0";
     assert_ok(sb_context_create(&options, &context, &err));
-    const bool is_coherent = context->backend.flags & SB_BACKEND_HOST_COHERENT;
+    assert_ok(sb_mem_create(context, 1, &mem, &err));
+    assert_ok(sb_mem_overwrite_cpu(mem, &host, &err));
+    assert_ok(sb_mem_gpu(mem, &device, &err));
+    sb_mem_release(mem);
     sb_context_release(context);
-    return is_coherent;
+    return host == device;
 }
 
 void skip_if_coherent(void) {

@@ -24,18 +24,18 @@
  * Every call on the memory that needs the bytes also returns the failure, until the library has set
  * the head as follows. After a failed transfer the head is the side from which the bytes were
  * copied; writes on the device since then are lost. The memory is LOST after failed arithmetic, and
- * after failed work of the caller on a stream that was passed when the pointer was fetched. Every
- * memory whose bytes arithmetic or a transfer has computed from the lost bytes is LOST, too. A
- * failure on a caller's stream counts for every memory whose pointer the caller fetched before, to
- * write on that stream, unless a call has waited for the memory's bytes in the meantime. A call
- * that only queues work behind failed work may succeed; the wait for the later work then fails. No
- * call returns SB_OK and a host pointer to bytes that failed work should have written, even if
- * other threads have waited in between. The library cannot track the caller's work on the library's
- * own stream, on a stream that was not passed or that two contexts use, or on a default stream if
- * the pointer was fetched without a stream, nor bytes that the caller's work computes from lost
- * bytes. If several memories borrow the same bytes (Overlap), only the memory whose call queued the
- * work reports the failure: make a call on that memory before you read another. If only a wait
- * fails and the work succeeds, the work does not count as failed.
+ * after failed work of the caller on the stream that was passed when the pointer was last fetched.
+ * Every memory whose bytes arithmetic or a transfer has computed from the lost bytes is LOST, too.
+ * A failure on a caller's stream counts for every memory whose pointer the caller fetched before,
+ * to write on that stream, unless a call has since made the bytes current on the host. A call that
+ * only queues work behind failed work may succeed; the wait for the later work then fails. No call
+ * returns SB_OK and a host pointer to bytes that failed work should have written, even if other
+ * threads have waited in between. The library cannot track the caller's work on the library's own
+ * stream, on a stream that was not passed or that two contexts use, or on a default stream if the
+ * pointer was fetched without a stream, nor bytes that the caller's work computes from lost bytes.
+ * If several memories borrow the same bytes (Overlap), only the memory whose call queued the work
+ * reports the failure: make a call on that memory before you read another. If only a wait fails and
+ * the work succeeds, the work does not count as failed.
  *
  * Default streams of CUDA: once the caller has fetched a pointer to the device's side without
  * passing a stream, copies and arithmetic also wait for kernels on per-thread default streams,

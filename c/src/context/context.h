@@ -66,12 +66,11 @@ enum {
     SB__FIRST_NAMED
 };
 
-/* Failures of a slot's streams that waits have reported, in times of events.clock. Later events of
-   a stream need not report such a failure again. */
+/* A failure that a wait for a slot's stream has reported, in times of events.clock. Later events of
+   the stream need not report it again. A slot whose stream has failed is not used for another. */
 struct sb__failures {
-    uint64_t last;   /* the event that covered the last failure */
-    uint64_t since;  /* when the slot's present stream was added */
-    uint64_t before; /* `last` at that time: a failure of a forgotten stream */
+    uint64_t since; /* when the stream was added */
+    uint64_t last;  /* when the work that failed last had been queued; 0: none */
 };
 
 /* The caller's streams that have used memories of the context. */
@@ -86,7 +85,7 @@ struct sb__streams {
 struct sb__event_list {
     sb__mutex lock;
     struct sb__event *first, *last;
-    sb__counter clock; /* the number of the last event */
+    sb__counter clock; /* counts events, streams that are added, and reports of failures */
     int64_t kept;      /* listed events with is_kept */
 };
 

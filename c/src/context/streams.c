@@ -69,16 +69,15 @@ static sb_status take_slot(sb_context *context, sb_stream stream, int32_t *out, 
     if (*out >= 0)
         return SB_OK;
     int32_t i = 0;
-    while (i < streams->count && streams->named[i].in_use)
+    while (i < streams->count && (streams->named[i].in_use || streams->named[i].failures.last))
         i++;
     sb_status st = i < streams->capacity ? SB_OK : grow(context, err);
     if (st != SB_OK)
         return st;
-    const uint64_t last = i < streams->count ? streams->named[i].failures.last : 0;
     const uint64_t now = sb__counter_add(&context->events.clock, 1);
     if (i == streams->count)
         streams->count++;
-    streams->named[i] = (struct sb__named_stream){stream, true, {last, now, last}};
+    streams->named[i] = (struct sb__named_stream){stream, true, {now, 0}};
     *out = SB__FIRST_NAMED + i;
     return SB_OK;
 }
@@ -131,7 +130,7 @@ bool sb__slot_has_failed(sb_context *context, int32_t slot, uint64_t time, bool 
     sb__mutex_lock(&context->streams.lock);
     const struct sb__failures *failures = failures_of(context, slot);
     *out_over = time < failures->since;
-    const bool has_failed = (*out_over ? failures->before : failures->last) > time;
+    const bool has_failed = !*out_over && failures->last > time;
     sb__mutex_unlock(&context->streams.lock);
     return has_failed;
 }

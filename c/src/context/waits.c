@@ -108,6 +108,11 @@ sb_status sb__device_spoiled(sb_context *context, sb_error *err) {
 
 /* --- events -------------------------------------------------------------------------- */
 
+/* Returns whether `st`, from a retried wait for an event, is a failure of the work. */
+static bool is_of_work(sb_status st) {
+    return st != SB_OK && st != SB_ERR_DEVICE_LOST && st != SB_ERR_FORKED;
+}
+
 sb_status sb__event_ask(sb_context *context, struct sb__event *event, sb_error *err) {
     sb_error story = {.code = SB_OK};
     if (atomic_load_explicit(&event->is_over, memory_order_acquire) && sb__context_is_ours(context))
@@ -120,7 +125,7 @@ sb_status sb__event_ask(sb_context *context, struct sb__event *event, sb_error *
         atomic_store_explicit(&event->is_over, true, memory_order_release);
     else if (err)
         *err = story;
-    if (st == SB_ERR_DEVICE_FAILURE)
+    if (is_of_work(st))
         sb__stream_failed(context, event->stream, event->number);
     sb__event_delist(context, event); /* its result is known */
     return is_own ? sb__own_failed(context, st, err) : st;
@@ -164,9 +169,10 @@ sb_status sb__events_wait(sb_context *context, struct sb__events *events, int32_
 /* --- streams ------------------------------------------------------------------------- */
 
 sb_status sb__slot_wait(sb_context *context, int32_t slot, void *event, sb_error *err) {
+    const uint64_t now = sb__counter_add(&context->events.clock, 1);
     const sb_status st = sb__event_ask_twice(context, event, err);
-    if (st == SB_ERR_DEVICE_FAILURE)
-        sb__slot_failed(context, slot, 0);
+    if (is_of_work(st))
+        sb__slot_failed(context, slot, now);
     return st;
 }
 

@@ -11,7 +11,8 @@ static sb_status order_behind(sb_mem *mem, uint64_t writers, const struct sb__ta
     sb_status st = SB_OK;
     if (target->write && mem->bytes) {
         struct sb__events *made_by = &target->write->mem->made_by;
-        const uint64_t others = writers & ~sb__slot_bit(target->slot);
+        const uint64_t same = mem->writer == target->slot ? sb__slot_bit(target->slot) : 0;
+        const uint64_t others = writers & ~same;
         st = sb__await_oldest(mem, err);
         if (st == SB_OK)
             st = sb__events_share(context, made_by, &mem->made_by, err);

@@ -112,11 +112,12 @@ uint64_t sb__writers(const sb_mem *mem) {
 }
 
 sb_status sb__note_writers(sb_mem *mem, uint64_t writers, sb_error *err) {
-    const sb_status st = sb__check_writer(mem, err);
+    sb_status st = sb__check_writer(mem, err);
     writers &= sb__writers(mem); /* the check may have found that a writer's work has ended */
-    return st == SB_OK && writers && mem->bytes
-               ? sb__streams_record(mem->context, writers, &mem->made_by, err)
-               : st;
+    if (st != SB_OK || !writers || !mem->bytes)
+        return st;
+    st = sb__streams_record(mem->context, writers, &mem->made_by, err);
+    return st == SB_OK ? sb__check_writer(mem, err) : st; /* before the event was recorded */
 }
 
 void sb__forget_writers(sb_mem *mem) {
@@ -148,6 +149,9 @@ sb_status sb__check_writer(sb_mem *mem, sb_error *err) {
     bool is_over;
     if (mem->writer < 0 || mem->exposed_at == SB__NOT_EXPOSED)
         return SB_OK;
+    const sb_status st = sb__device_check_process(mem->context, err);
+    if (st != SB_OK)
+        return st; /* a forked child acquires no lock of the context */
     if (!sb__slot_has_failed(mem->context, mem->writer, mem->exposed_at, &is_over)) {
         if (is_over)
             mem->writer = -1;
@@ -214,6 +218,8 @@ sb_status sb__settle(sb_mem *mem, sb_error *err) {
     bool copied = st == SB_OK;
     if (copied && side == SB_SIDE_CPU)
         st = await(mem, mem->made_by.count, err);
+    if (copied && side == SB_SIDE_CPU && st == SB_OK)
+        st = sb__check_writer(mem, err);
     /* The copy was ordered after the writers' work, which has therefore ended, too. */
     if (side == SB_SIDE_CPU ? st == SB_OK : !copied)
         sb__forget_writers(mem);
@@ -424,7 +430,7 @@ sb_status sb__transfer(sb_mem *mem, int32_t side, struct sb__storage *dst,
     if (st == SB_OK && src != dst->ptr) /* both sides may be the same managed memory */
         st = sb__device_copy(mem->context, from_device ? SB__DOWNLOAD : SB__UPLOAD, dst->ptr, src,
                              mem->bytes, target->stream, err);
-    if (st == SB_OK && sb__is_one_storage(mem) && !sb__is_queued(target))
+    if (st == SB_OK && src == dst->ptr && !sb__is_queued(target))
         st = await_default(mem, err);
     if (st == SB_OK)
         st = finish(mem, target, side, dst, from_device ? SB_HEAD_AT_GPU : SB_HEAD_AT_CPU, err);

@@ -61,7 +61,7 @@ static struct sb__named *slot_of(const struct sb__names *names, const struct sb_
         if (slot->hash != *hash)
             continue;
         const struct sb__layer *layer = &layers[slot->place - 1];
-        if (layer->name_size == size && (size == 0 || memcmp(slot->name, name, size) == 0))
+        if (layer->name_size == size && (size == 0 || memcmp(layer->name, name, size) == 0))
             break;
     }
     return slot;
@@ -72,7 +72,7 @@ void sb__names_add(struct sb__names *names, const struct sb__layer *layers, uint
     struct sb__named *slot =
         slot_of(names, layers, layers[layer].name, layers[layer].name_size, &hash);
     if (slot->place == 0)
-        *slot = (struct sb__named){hash, layer + 1, layers[layer].name};
+        *slot = (struct sb__named){hash, layer + 1};
 }
 
 /* Moves entries in slot order, nearly the order of the new slots, for sequential access. */

@@ -11,7 +11,6 @@ struct sb__layer; /* model/index.h */
 
 struct sb__named {
     uint32_t hash, place; /* a layer's index + 1; 0: none */
-    const char *name;     /* the layer's name: a search loads it and the layer at the same time */
 };
 
 struct sb__names {

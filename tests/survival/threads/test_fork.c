@@ -165,7 +165,7 @@ static void read_and_release(void *arg) {
 /* Must run in the first test, before this process has hashed a name. */
 static void hash_a_name(void *out) {
     const struct sb__layer layer = {.name = "conv1", .name_size = 5};
-    struct sb__named slots[2] = {{.place = 0}, {.place = 0}};
+    struct sb__named slots[2] = {{0, 0}, {0, 0}};
     struct sb__names names;
     sb__names_begin(&names, slots, 1);
     sb__names_add(&names, &layer, 0);
