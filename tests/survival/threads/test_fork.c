@@ -62,7 +62,7 @@ static void in_child(void (*task)(void *arg), void *arg) {
 struct estate {
     sb_context *context;
     sb_stream stream;
-    sb_mem *pinned, *pushed, *pulled, *lent_host, *lent_device, *at_device;
+    sb_mem *pinned, *pushed, *pulled, *lent_host, *lent_device, *at_device, *written;
     sb_blob *blob, *sharer;
     sb_model *model;
     struct lent host, device;
@@ -93,7 +93,9 @@ static void estate_memories(struct estate *e) {
     assert_ok(sb_mem_set_cpu(e->lent_host, e->host.ptr, BYTES, 0, lent_deleter, &e->host, &err));
     assert_ok(sb_mem_set_gpu(e->lent_device, e->device.ptr, BYTES, SB_READ_ONLY, lent_deleter,
                              &e->device, &err));
-    assert_ok(sb_mem_mutable_gpu_on(e->at_device, e->stream, &ptr, &err));
+    assert_ok(sb_mem_mutable_gpu(e->at_device, &ptr, &err));
+    assert_ok(sb_mem_create(context, BYTES, &e->written, &err));
+    assert_ok(sb_mem_overwrite_gpu_on(e->written, e->stream, &ptr, &err));
     assert_ok(sb_mem_mutable_gpu(e->pulled, &ptr, &err));
     assert_ok(sb_sim_set_schedule(context, SB_SIM_LAZY, 0, &err));
     assert_ok(sb_mem_async_gpu_push(e->pushed, e->stream, &err));
@@ -118,7 +120,8 @@ static void estate_open(struct estate *e) {
 }
 
 static void estate_release(struct estate *e) {
-    sb_mem *mems[] = {e->pinned, e->pushed, e->pulled, e->lent_host, e->lent_device, e->at_device};
+    sb_mem *mems[] = {e->pinned,      e->pushed,    e->pulled, e->lent_host,
+                      e->lent_device, e->at_device, e->written};
     for (size_t i = 0; i < sizeof mems / sizeof mems[0]; i++)
         sb_mem_release(mems[i]);
     lent_free(&e->device);
@@ -201,6 +204,7 @@ static void refuse_memory_calls(struct estate *e) {
     void *out;
     sb_mem *host = e->lent_host, *device = e->at_device;
     child_is_refused(sb_mem_cpu(device, &in, NULL));
+    child_is_refused(sb_mem_cpu(e->written, &in, NULL));
     child_is_refused(sb_mem_mutable_cpu(device, &out, NULL));
     child_is_refused(sb_mem_gpu(host, &in, NULL));
     child_is_refused(sb_mem_gpu(device, &in, NULL));
