@@ -11,13 +11,11 @@ static sb_status order_behind(sb_mem *mem, uint64_t writers, const struct sb__ta
     sb_status st = SB_OK;
     if (target->write && mem->bytes) {
         struct sb__events *made_by = &target->write->mem->made_by;
-        const uint64_t same = mem->writer == target->slot ? sb__slot_bit(target->slot) : 0;
-        const uint64_t others = writers & ~same;
         st = sb__await_oldest(mem, err);
         if (st == SB_OK)
             st = sb__events_share(context, made_by, &mem->made_by, err);
         if (st == SB_OK)
-            st = sb__streams_record(context, others & sb__writers(mem), made_by, err);
+            st = sb__streams_record(context, sb__other_writers(mem, target), made_by, err);
     }
     return st == SB_OK && writers ? sb__streams_order(context, writers, target->stream, err) : st;
 }

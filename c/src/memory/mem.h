@@ -188,6 +188,9 @@ sb_status sb__settle(sb_mem *mem, sb_error *err);
 
 /* Returns the set of streams that last wrote the device side's bytes. */
 uint64_t sb__writers(const sb_mem *mem);
+/* Returns the writers other than the target's stream, which may share its bit with another stream.
+ */
+uint64_t sb__other_writers(const sb_mem *mem, const struct sb__target *target);
 /* Fails, as sb__await_writers does, if a wait has reported a failure that may be one of the
    caller's work on the bytes: a new event may not report that failure again. */
 sb_status sb__check_writer(sb_mem *mem, sb_error *err);

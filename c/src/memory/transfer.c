@@ -111,6 +111,11 @@ uint64_t sb__writers(const sb_mem *mem) {
     return mem->own_work == SB__OWN_WRITES ? writers | sb__slot_bit(SB__OWN_SLOT) : writers;
 }
 
+uint64_t sb__other_writers(const sb_mem *mem, const struct sb__target *target) {
+    const bool is_same = target->slot < SB__FIRST_NAMED || mem->writer == target->slot;
+    return sb__writers(mem) & ~(is_same ? sb__slot_bit(target->slot) : 0);
+}
+
 sb_status sb__note_writers(sb_mem *mem, uint64_t writers, sb_error *err) {
     sb_status st = sb__check_writer(mem, err);
     writers &= sb__writers(mem); /* the check may have found that a writer's work has ended */

@@ -77,10 +77,8 @@ static enum sb__contents contents_of(enum sb__work work, enum sb__write_mode mod
 static sb_status note_made_by(struct sb__write *write, const struct sb__target *target,
                               sb_error *err) {
     sb_mem *mem = write->mem;
-    const uint64_t same = mem->writer == target->slot ? sb__slot_bit(target->slot) : 0;
-    const uint64_t others = sb__writers(mem) & ~same;
     sb_status st = sb__await_oldest(mem, err);
-    return st == SB_OK ? sb__note_writers(mem, others, err) : st;
+    return st == SB_OK ? sb__note_writers(mem, sb__other_writers(mem, target), err) : st;
 }
 
 /* Orders the write after earlier users of the device side's storage, and reserves room for the
