@@ -618,6 +618,27 @@ TEST(bytes_of_a_forgotten_stream_are_valid) {
     scene_close(&s);
 }
 
+/* With so many streams, the last one shares the bit of the first in sets of streams. */
+TEST(a_failure_is_not_that_of_another_stream_with_the_same_bit) {
+    enum { SHARED = 64 - SB__FIRST_NAMED };
+    struct scene s;
+    sb_stream more[SHARED];
+    void *out;
+    const void *in;
+    scene_open_as(&s, KERNELS, SB_SIM_LAZY);
+    kernel(&s); /* the first slot */
+    for (int i = 0; i < SHARED; i++) {
+        more[i] = rig_stream(&s.rig);
+        assert_ok(sb_blob_overwrite_gpu_on(s.target, SB_DATA, more[i], &out, &err));
+    }
+    assert_ok(sb_blob_scale_on(s.blob, SB_DATA, 2, more[SHARED - 1], &err));
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(s.other, SB_DATA, &in, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(s.blob, SB_DATA, &in, &err));
+    for (int i = 0; i < SHARED; i++)
+        rig_end_stream(&s.rig, more[i]);
+    scene_close(&s);
+}
+
 /* --- a table that observes whether memory is freed while arithmetic on a stream uses it ------ */
 
 static struct {
