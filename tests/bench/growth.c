@@ -31,7 +31,7 @@ struct net {
 
 /* Returns the number of layers of a run, which repeats its work on small nets. */
 static int64_t layers_of_a_run(void) {
-    return bench.effort == QUICK ? MOST / 10 : bench.effort == NORMAL ? MOST : 10 * MOST;
+    return bench.effort == QUICK ? MOST / 10 : MOST;
 }
 
 static size_t name_of(int64_t layer, layer_name name) {
