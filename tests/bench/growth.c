@@ -1,6 +1,6 @@
-/* Compares the time per layer in nets of 100 to 100,000 layers (1,000,000 with --full) with that in
-   nets of 1,000 layers, or for searches with that of hsearch_r. Also compares the time per blob in
-   contexts of 1 and of 100,000 blobs with that in a context of 1,000 blobs. */
+/* Compares the time per layer in nets of 100 to 100,000 layers with that in nets of 1,000
+   layers, or for searches with that of hsearch_r. Also compares the time per blob in contexts of
+   1 and of 100,000 blobs with that in a context of 1,000 blobs. */
 #include "cases.h"
 #include "harness.h"
 #include "syncblob.pb-c.h"
