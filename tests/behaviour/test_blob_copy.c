@@ -10,7 +10,7 @@ static sb_mem *part_of(sb_blob *blob, sb_part part) {
 }
 
 /* Returns the target's head after a copy, which runs on the side of the source's head. If the
-   source was never written, the target is zeroed on the side of its own head. */
+   source was never written, the target is zeroed on the side of the target's head. */
 static int32_t head_after(int32_t source_head, int32_t target_head) {
     const int32_t head = source_head == SB_HEAD_UNINITIALIZED ? target_head : source_head;
     return head <= SB_HEAD_AT_CPU ? SB_HEAD_AT_CPU : SB_HEAD_AT_GPU;

@@ -240,11 +240,15 @@ TEST(a_difference_is_reported_at_every_rank_with_both_values) {
     static const struct odd odds[] = {
         {0, SB_ERR_SHAPE_MISMATCH, {"blob 4 is f64 (64) at rank 0", "f64 (8 8) at rank 1"}},
         {1, SB_ERR_DTYPE_MISMATCH, {"blob 3 is f64 (1) at rank 0", "f32 (1) at rank 1"}},
-        {2, SB_ERR_SHAPE_MISMATCH, {"rank 0 registers 12 blobs", "1 registers 11"}},
-        {3, SB_ERR_INVALID_ARGUMENT, {"rank 0 reduces diff by op 1", "1 reduces diff by op 3"}},
+        {2, SB_ERR_SHAPE_MISMATCH, {"rank 0 registers 12 blobs", "rank 1 registers 11"}},
+        {3,
+         SB_ERR_INVALID_ARGUMENT,
+         {"rank 0 reduces diff by op 1", "rank 1 reduces diff by op 3"}},
         {4, SB_ERR_INVALID_ARGUMENT, {"rank 1: ", "blob 2 is NULL"}},
         {5, SB_ERR_INVALID_ARGUMENT, {"buckets of 26214400", "buckets of 5"}},
-        {6, SB_ERR_INVALID_ARGUMENT, {"rank 0 reduces diff by op 1", "1 reduces data by op 1"}},
+        {6,
+         SB_ERR_INVALID_ARGUMENT,
+         {"rank 0 reduces diff by op 1", "rank 1 reduces data by op 1"}},
         {7, SB_ERR_SHAPE_MISMATCH, {"blob 11 is bf16 (90) at rank 0", "bf16 (13) at rank 1"}},
         {8, SB_ERR_SHAPE_MISMATCH, {"blob 0 is f32 (3) at rank 0", "f32 (13) at rank 1"}},
     };

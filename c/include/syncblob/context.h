@@ -52,9 +52,9 @@ typedef struct sb_allocator {
 
 /**
  * Runs task(arg, i) exactly once for every i in [0, tasks), on any threads, and returns when all
- * tasks have returned. The tasks neither block nor fail. The library runs this function within one
- * of its own calls, and holds no lock then. The function may call the library, but not on objects
- * that are in use by that call.
+ * tasks have returned. The tasks neither block nor fail. The library calls this function during
+ * a call of the caller, and holds no lock then. The function may call the library, but not on
+ * objects that are in use by that call.
  */
 typedef void (*sb_parallel_for)(void *user, int64_t tasks, void (*task)(void *arg, int64_t i),
                                 void *arg);

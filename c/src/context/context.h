@@ -477,6 +477,8 @@ void sb__streams_free(sb_context *context);
 sb_status sb__own_wait(sb_context *context, sb_error *err);
 /* Waits for an event of the stream in `slot`, and records a failure of the stream's work. */
 sb_status sb__slot_wait(sb_context *context, int32_t slot, void *event, sb_error *err);
+/* Waits for `stream`, which is in `slot`, and records a failure that may be one of its work. */
+sb_status sb__slot_synchronize(sb_context *context, int32_t slot, sb_stream stream, sb_error *err);
 /* Waits for the work queued so far on the stream for reads. */
 sb_status sb__read_wait(sb_context *context, sb_error *err);
 /* Waits for the library's stream, also on a lost device; returns whether its work has ended. */

@@ -189,15 +189,20 @@ sb_status sb__streams_record(sb_context *context, uint64_t users, struct sb__eve
     return st;
 }
 
+/* Waits for a stream, and records a failure that may be one of its work. */
+static sb_status synchronize(sb_context *context, int32_t slot, sb_error *err) {
+    const sb_status st = sb__device_synchronize(context, stream_of(context, slot), err);
+    if (st == SB_ERR_DEVICE_FAILURE)
+        note_failure(context, slot, 0);
+    return st;
+}
+
 /* Retries a failed wait: it may not have waited, and a failure of the work is reported only once.
    DEVICE_LOST, too, means that the work has ended. */
 static bool is_over(sb_context *context, int32_t slot) {
-    const sb_stream stream = stream_of(context, slot);
-    sb_status st = sb__device_synchronize(context, stream, NULL);
-    if (st != SB_OK && st != SB_ERR_DEVICE_LOST) {
-        note_failure(context, slot, 0);
-        st = sb__device_synchronize(context, stream, NULL);
-    }
+    sb_status st = synchronize(context, slot, NULL);
+    if (st != SB_OK && st != SB_ERR_DEVICE_LOST)
+        st = synchronize(context, slot, NULL);
     return st == SB_OK || st == SB_ERR_DEVICE_LOST;
 }
 
@@ -267,9 +272,7 @@ sb_status sb__stream_forget(sb_context *context, sb_stream stream, sb_error *err
     sb__mutex_lock(&context->streams.lock);
     int32_t slot = find_slot(context, stream);
     if (slot >= SB__FIRST_NAMED)
-        st = sb__device_synchronize(context, stream, err);
-    if (st == SB_ERR_DEVICE_FAILURE)
-        note_failure(context, slot, 0);
+        st = synchronize(context, slot, err);
     if (slot >= SB__FIRST_NAMED && (st == SB_OK || st == SB_ERR_DEVICE_LOST))
         context->streams.named[slot - SB__FIRST_NAMED].in_use = false;
     sb__mutex_unlock(&context->streams.lock);

@@ -176,6 +176,13 @@ sb_status sb__slot_wait(sb_context *context, int32_t slot, void *event, sb_error
     return st;
 }
 
+sb_status sb__slot_synchronize(sb_context *context, int32_t slot, sb_stream stream, sb_error *err) {
+    const sb_status st = sb__device_synchronize(context, stream, err);
+    if (st == SB_ERR_DEVICE_FAILURE)
+        sb__slot_failed(context, slot, 0);
+    return st;
+}
+
 sb_status sb__streams_wait(sb_context *context, uint64_t users, sb_error *err) {
     const uint64_t own = sb__slot_bit(SB__OWN_SLOT);
     sb_status first = sb__device_check(context, err);
@@ -219,13 +226,9 @@ static sb_status wait_unlocked(sb_context *context, sb_stream stream, sb_error *
     const int32_t slot = sb__stream_record(context, stream, &event);
     if (slot == SB__OWN_SLOT) /* needs no event: this stream is never destroyed */
         return sb__own_wait(context, err);
-    sb_status st = SB_OK;
-    if (event)
-        st = sb__slot_wait(context, slot, event, err);
-    else if (slot == SB__LEGACY_SLOT)
-        st = sb__device_synchronize(context, stream, err);
-    if (!event && st == SB_ERR_DEVICE_FAILURE)
-        sb__slot_failed(context, slot, 0);
+    if (slot == SB__LEGACY_SLOT)
+        return sb__slot_synchronize(context, slot, stream, err);
+    sb_status st = event ? sb__slot_wait(context, slot, event, err) : (sb_status)SB_OK;
     sb__event_destroy(context, event);
     return st;
 }

@@ -273,25 +273,28 @@ sb_status sb__after_users(sb_mem *mem, const struct sb__target *target, sb_error
     return st;
 }
 
+/* Returns the set of the stream on which callers may use a pointer that they fetched without one.
+ */
+static uint64_t exposed_users(const sb_mem *mem) {
+    return mem->side[SB_SIDE_GPU].is_exposed ? sb__default_stream(mem->context) : 0;
+}
+
 /* Waits for the callers' work on the default stream: a wait for the library's stream covers that
    work only if a copy is queued behind it. */
 static sb_status await_default(sb_mem *mem, sb_error *err) {
-    const bool is_exposed = mem->side[SB_SIDE_GPU].is_exposed;
-    const uint64_t exposed = is_exposed ? sb__default_stream(mem->context) : 0;
-    return exposed ? sb__streams_wait(mem->context, exposed, err) : (sb_status)SB_OK;
+    const uint64_t users = exposed_users(mem);
+    return users ? sb__streams_wait(mem->context, users, err) : (sb_status)SB_OK;
 }
 
 sb_status sb__await_users(sb_mem *mem, sb_error *err) {
     const struct sb__target target = sb__own_target(mem, SB__FOR_POINTER);
     const struct sb__storage *storage = &mem->side[SB_SIDE_GPU];
     sb_context *context = mem->context;
-    const bool is_lent_twice =
-        mem->bytes && storage->ptr && storage->ptr == mem->side[SB_SIDE_CPU].ptr;
-    if ((!sb__is_one_storage(mem) && !is_lent_twice) || sb__head(mem) == SB_HEAD_AT_CPU)
+    const bool shares = mem->bytes && storage->ptr && storage->ptr == mem->side[SB_SIDE_CPU].ptr;
+    if (!shares || sb__head(mem) == SB_HEAD_AT_CPU)
         return SB_OK;
-    const uint64_t exposed = storage->is_exposed ? sb__default_stream(context) : 0;
     if (sb_context_device_status(context) == SB_ERR_DEVICE_LOST)
-        return sb__streams_over(context, users_before(mem, &target) | exposed)
+        return sb__streams_over(context, users_before(mem, &target) | exposed_users(mem))
                    ? (sb_status)SB_OK
                    : sb__device_check(context, err);
     sb_status st = sb__after_default(mem, storage, &target, err);
@@ -400,8 +403,7 @@ static bool reads_beside(const sb_mem *mem, int32_t side, const struct sb__targe
    Work that has an event in made_by needs no second event. */
 static sb_status order_read(sb_mem *mem, const struct sb__target *target, sb_error *err) {
     const struct sb__storage *storage = &mem->side[SB_SIDE_GPU];
-    const uint64_t exposed = storage->is_exposed ? sb__default_stream(mem->context) : 0;
-    const uint64_t users = (storage->users | exposed) & ~sb__writers(mem);
+    const uint64_t users = (storage->users | exposed_users(mem)) & ~sb__writers(mem);
     sb_status st = SB_OK;
     for (int32_t i = 0; st == SB_OK && i < mem->made_by.count; i++)
         st = sb__stream_wait(mem->context, target->stream, mem->made_by.at[i]->handle, err);

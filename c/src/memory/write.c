@@ -239,9 +239,7 @@ sb_status sb__write_queued(struct sb__write *write, const struct sb__target *tar
         write->fresh.users |= sb__slot_bit(target->slot);
     sb__unlock(mem);
     if (st != SB_OK)
-        st = sb__device_synchronize(mem->context, target->stream, err);
-    if (st == SB_ERR_DEVICE_FAILURE)
-        sb__stream_failed(mem->context, target->stream, 0);
+        st = sb__slot_synchronize(mem->context, target->slot, target->stream, err);
     /* UNSUPPORTED means that a stream capture has begun; a later event of the writer suffices. */
     return st == SB_ERR_UNSUPPORTED ? (sb_status)SB_OK : st;
 }
