@@ -11,51 +11,50 @@ static int index_of(sb_dtype dtype) {
 
 /* --- the kernels ----------------------------------------------------------------------- */
 
-static const char *const names[SB__OPENCL_KERNELS] = {"axpy", "scale", "asum", "sumsq"};
-
-static const char *options_of(const struct sb__opencl_device *device, int index) {
-    if (index)
-        return "-DDOUBLES -DT=double -DT8=double8";
-    return device->has_doubles ? "-DDOUBLES -DT=float -DT8=float8" : "-DT=float";
-}
-
-static sb_status build(struct sb__opencl_device *device, int index, sb_error *err) {
-    struct sb__opencl_arithmetic *arithmetic = &device->arithmetic;
-    cl_program *program = &arithmetic->programs[index];
-    const char *source = sb__opencl_source, *call = "clCreateProgramWithSource";
-    cl_int result;
-    *program = clCreateProgramWithSource(device->context, 1, &source, NULL, &result);
-    if (*program) {
-        call = "clBuildProgram";
-        result = clBuildProgram(*program, 1, &device->id, options_of(device, index), NULL, NULL);
-    }
-    const int count = device->has_doubles ? SB__OPENCL_KERNELS : SB__OPENCL_ASUM;
-    for (int i = 0; i < count && result == CL_SUCCESS; i++) {
-        call = "clCreateKernel";
-        arithmetic->kernels[index][i] = clCreateKernel(*program, names[i], &result);
-    }
-    return sb__opencl_status(device, result, call, err);
-}
+static const char *const names[2][SB__OPENCL_KERNELS] = {
+    {"axpy_float", "scale_float", "asum_float", "sumsq_float"},
+    {"axpy_double", "scale_double", "asum_double", "sumsq_double"},
+};
 
 static void release(struct sb__opencl_arithmetic *arithmetic) {
-    for (int index = 0; index < 2; index++) {
+    for (int index = 0; index < 2; index++)
         for (int i = 0; i < SB__OPENCL_KERNELS; i++)
             if (arithmetic->kernels[index][i])
                 (void)clReleaseKernel(arithmetic->kernels[index][i]);
-        if (arithmetic->programs[index])
-            (void)clReleaseProgram(arithmetic->programs[index]);
-    }
+    if (arithmetic->program)
+        (void)clReleaseProgram(arithmetic->program);
     memset((void *)arithmetic->kernels, 0, sizeof arithmetic->kernels);
-    memset((void *)arithmetic->programs, 0, sizeof arithmetic->programs);
+    arithmetic->program = NULL;
+}
+
+static cl_int create_kernels(struct sb__opencl_arithmetic *arithmetic, int index, int count) {
+    cl_int result = CL_SUCCESS;
+    for (int i = 0; i < count && result == CL_SUCCESS; i++)
+        arithmetic->kernels[index][i] =
+            clCreateKernel(arithmetic->program, names[index][i], &result);
+    return result;
 }
 
 static sb_status prepare(struct sb__opencl_device *device, sb_error *err) {
-    sb_status st = build(device, 0, err);
-    if (st == SB_OK && device->has_doubles)
-        st = build(device, 1, err);
-    if (st != SB_OK)
-        release(&device->arithmetic);
-    return st;
+    struct sb__opencl_arithmetic *arithmetic = &device->arithmetic;
+    const bool has_doubles = device->has_doubles;
+    const char *source = sb__opencl_source, *call = "clCreateProgramWithSource";
+    cl_int result;
+    arithmetic->program = clCreateProgramWithSource(device->context, 1, &source, NULL, &result);
+    if (result == CL_SUCCESS) {
+        call = "clBuildProgram";
+        result = clBuildProgram(arithmetic->program, 1, &device->id,
+                                has_doubles ? "-DDOUBLES" : NULL, NULL, NULL);
+    }
+    if (result == CL_SUCCESS) {
+        call = "clCreateKernel";
+        result = create_kernels(arithmetic, 0, has_doubles ? SB__OPENCL_KERNELS : SB__OPENCL_ASUM);
+    }
+    if (result == CL_SUCCESS && has_doubles)
+        result = create_kernels(arithmetic, 1, SB__OPENCL_KERNELS);
+    if (result != CL_SUCCESS)
+        release(arithmetic);
+    return sb__opencl_status(device, result, call, err);
 }
 
 sb_status sb__opencl_prepare_arithmetic(void *opened, sb_error *err) {
@@ -122,7 +121,8 @@ sb_status sb__opencl_launch(struct sb__opencl_device *device,
     if (st != SB_OK)
         return st;
     const cl_int result = enqueue(device, launch, queue, &command->event);
-    return sb__opencl_end(device, command, result, names[launch->kernel], err);
+    return sb__opencl_end(device, command, result, names[index_of(launch->dtype)][launch->kernel],
+                          err);
 }
 
 /* Queues axpy, or scale if `x` is NULL. */

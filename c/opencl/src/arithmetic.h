@@ -4,8 +4,8 @@
 
 #include "device.h"
 
-/* The source of the kernels in OpenCL C (kernels.c). Build options define the element type T and,
-   if the device has doubles, the macro DOUBLES and T8, a vector of eight elements. */
+/* The source of the kernels in OpenCL C (kernels.c). The build option -DDOUBLES adds those that
+   compute in double. */
 extern const char sb__opencl_source[];
 
 enum { SB__OPENCL_NUMBERS = 4 };

@@ -102,8 +102,8 @@ struct sb__opencl_parts {
 struct sb__opencl_arithmetic {
     sb__opencl_lock lock; /* protects the kernels' arguments */
     bool is_ready;
-    cl_program programs[2]; /* for SB_DTYPE_F32 and SB_DTYPE_F64 */
-    cl_kernel kernels[2][SB__OPENCL_KERNELS];
+    cl_program program;
+    cl_kernel kernels[2][SB__OPENCL_KERNELS]; /* for SB_DTYPE_F32 and SB_DTYPE_F64 */
     sb__opencl_lock sum_lock;
     struct sb__opencl_parts *parts;     /* NULL before the first sum */
     struct sb__opencl_parts *abandoned; /* parts that the device may still write */
