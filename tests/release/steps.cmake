@@ -97,7 +97,7 @@ step("Python: from the sources by pip" CORES RUN check_python_sources)
 step("Python: \"cuda:0\" on the fake driver" ON debug wheel RUN check_python_cuda)
 step("Python: PyTorch" ON torch wheel RUN with_torch check_python_torch)
 step("Python: OpenCV 5 beside OpenCV 4" ON wheel RUN check_python_opencv)
-step("Caffe on syncblob" CORES ON caffe opencl_packages program LABELS caffe RUN run_caffe whole)
+step("Caffe on syncblob" CORES ON caffe opencl_packages program LABELS caffe RUN run_caffe)
 step("ONNX: all nets' outputs are Caffe's" CORES ON released_program RUN ${onnx} tests/users/onnx/check.py nets
   --proto download:caffe.proto --command "${released} convert")
 step("ONNX: a net with 2 GiB of weights" ON released_program RUN ${onnx} tests/users/onnx/options.py ${released} huge)

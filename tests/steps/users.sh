@@ -69,12 +69,9 @@ make_wheel() { # PROFILE
         --manifest-path bindings/syncblob-python/Cargo.toml
 }
 
-# Builds Caffe in $build/caffe/KIND. "part": the tests of blobs, memories and fillers, only with
-# bindings/caffe and without optimisation. "whole": all that Caffe has for the CPU, optimised, once with
-# bindings/caffe and once with Caffe's own classes.
-build_caffe() { # KIND TARGET [FOLDER OF CAFFE]
-    local archive sources=${3:-$build/caffe/sources} python options=(-DCMAKE_BUILD_TYPE=Release) headers
-    [ "$1" = whole ] || options=(-DCMAKE_BUILD_TYPE=Debug '-DPARTS=blob;syncedmem;filler')
+# Builds all that Caffe has for the CPU, once with bindings/caffe and once with Caffe's own classes.
+build_caffe() { # TARGET [FOLDER OF CAFFE]
+    local archive sources=${2:-$build/caffe/sources} python options=(-DCMAKE_BUILD_TYPE=Release) headers
     if headers=$(cuda_headers 13); then options+=("-DSYNCBLOB_CUDA_HEADERS=$headers"); fi
     if [ ! -e "$sources/src/caffe/blob.cpp" ]; then
         archive=$(download caffe)
@@ -84,23 +81,23 @@ build_caffe() { # KIND TARGET [FOLDER OF CAFFE]
     python=$(environment tests/users/onnx/requirements.txt)
     build caffe/library release -DCMAKE_C_COMPILER=gcc -DSYNCBLOB_BUILD_TESTS=OFF -DSYNCBLOB_OPENCL=ON \
         -- syncblob syncblob_testing syncblob_opencl
-    by_hand cmake -G Ninja -S tests/users/caffe -B "$build/caffe/$1" "-DCAFFE=$(readlink -f "$sources")" \
+    by_hand cmake -G Ninja -S tests/users/caffe -B "$build/caffe/whole" "-DCAFFE=$(readlink -f "$sources")" \
         "-DSYNCBLOB=$build/caffe/library/c/libsyncblob.so" \
         "-DSYNCBLOB_TESTING=$build/caffe/library/c/testing/libsyncblob-testing.so" \
         "-DSYNCBLOB_OPENCL=$build/caffe/library/c/opencl/libsyncblob-opencl.so" \
         "-DONNX_PYTHON=$python" "-DSYNCBLOB_PROGRAM=$CARGO_TARGET_DIR/debug/syncblob" "${options[@]}"
-    by_hand cmake --build "$build/caffe/$1" -j "$jobs" --target "$2"
+    by_hand cmake --build "$build/caffe/whole" -j "$jobs" --target "$1"
 }
 
-run_caffe() { # KIND
-    build_caffe "$1" "$1" "${SYNCBLOB_CAFFE:-}"
-    c_tests "caffe/$1"
+run_caffe() {
+    build_caffe whole "${SYNCBLOB_CAFFE:-}"
+    c_tests caffe/whole
 }
 
 # Records Caffe's answers to the nets of tests/users/onnx.
 write_answers() {
     local python
-    build_caffe whole own_answers
+    build_caffe own_answers
     python=$(environment tests/users/onnx/requirements.txt)
     "$python" tests/users/onnx/record.py layers "$build/caffe/whole" --write
     "$python" tests/users/onnx/record.py nets "$build/caffe/whole" --write
