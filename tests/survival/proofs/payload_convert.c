@@ -16,24 +16,14 @@
         -> "copy->wire_size"
    planted: "offset + (uint32_t)(fit * copy->wire_size)"
         -> "offset + (uint32_t)((fit + 1) * copy->wire_size)" */
-#include "proof.h"
+#include "payload.h"
 
-#include "proto/blob_index.h"
-
-const struct sb__field_name sb__blob_fields[1], sb__shape_fields[1];
 static uint32_t begin, taken; /* the part's offset; how many of its bytes were read */
 static size_t values;         /* written to dst */
 static size_t at_hand;        /* bytes that can be read in place */
 static unsigned char some[1];
 
-void sb__widen(const unsigned char *src, unsigned char *dst, size_t count) {
-    (void)src, (void)dst, (void)count;
-}
-void sb__narrow(const unsigned char *src, unsigned char *dst, size_t count) {
-    (void)src, (void)dst, (void)count;
-}
 const unsigned char *sb__reader_peek(const struct sb__reader *of, uint32_t offset, size_t bytes) {
-    (void)of;
     claim(offset == begin);
     if (any_bool())
         return NULL;
@@ -43,26 +33,9 @@ const unsigned char *sb__reader_peek(const struct sb__reader *of, uint32_t offse
 
 sb_status sb__reader_copy(const struct sb__reader *of, uint32_t offset, void *dst, size_t size,
                           sb_error *err) {
-    (void)of, (void)dst, (void)err;
     claim(size <= 4096 && offset == begin + taken);
     taken += (uint32_t)size;
     return any_bool() ? SB_OK : (last_failure = SB_ERR_IO);
-}
-sb_status sb__wire_next(struct sb__reader *of, const struct sb__path *in, uint32_t end,
-                        struct sb__field *field, sb_error *err) {
-    (void)of, (void)in, (void)end, (void)field, (void)err;
-    return any_i32();
-}
-sb_status sb__source_changed(sb_error *err) {
-    (void)err;
-    return last_failure = SB_ERR_IO;
-}
-const char *sb_dtype_name(int32_t dtype) {
-    (void)dtype;
-    return "";
-}
-size_t sb_dtype_size(int32_t dtype) {
-    return dtype == SB_DTYPE_F64 ? 8 : dtype == SB_DTYPE_F16 ? 2 : 4;
 }
 
 /* Only the call that reports a value which an integer type cannot hold has these arguments. */
@@ -85,13 +58,11 @@ static void convert_contract(const unsigned char *src, unsigned char *dst, size_
 }
 
 static void widen_contract(const unsigned char *src, unsigned char *dst, size_t count) {
-    (void)src, (void)dst;
     claim(count <= 4096 / sizeof(double));
 }
 
 static size_t whole_contract(const double *src, unsigned char *dst, size_t count) {
     const size_t fit = any_size();
-    (void)src;
     claim(dst == first + values * size && count <= 4096 / sizeof(double));
     assume(fit <= count);
     values += fit;

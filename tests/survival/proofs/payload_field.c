@@ -11,47 +11,18 @@
         -> "field->begin"
    planted: "    if (field->number != payload->field)\n        return false;\n"
         -> "" */
-#include "proof.h"
-
-#include "proto/blob_index.h"
-
-const struct sb__field_name sb__blob_fields[1], sb__shape_fields[1];
+#include "payload.h"
 
 sb_status sb__reader_copy(const struct sb__reader *of, uint32_t offset, void *dst, size_t size,
                           sb_error *err) {
-    (void)of, (void)offset, (void)dst, (void)size, (void)err;
     return any_i32();
 }
 const unsigned char *sb__reader_peek(const struct sb__reader *of, uint32_t offset, size_t size) {
-    (void)of, (void)offset, (void)size;
     return NULL;
-}
-void sb__widen(const unsigned char *src, unsigned char *dst, size_t count) {
-    (void)src, (void)dst, (void)count;
-}
-void sb__narrow(const unsigned char *src, unsigned char *dst, size_t count) {
-    (void)src, (void)dst, (void)count;
-}
-sb_status sb__wire_next(struct sb__reader *of, const struct sb__path *in, uint32_t end,
-                        struct sb__field *field, sb_error *err) {
-    (void)of, (void)in, (void)end, (void)field, (void)err;
-    return any_i32();
-}
-sb_status sb__source_changed(sb_error *err) {
-    (void)err;
-    return last_failure = SB_ERR_IO;
 }
 sb_status sb__wire_fail(const struct sb__path *in, uint32_t field, sb_status status,
                         uint32_t offset, sb_error *err, const char *format, ...) {
-    (void)in, (void)field, (void)offset, (void)err, (void)format;
     return last_failure = status;
-}
-const char *sb_dtype_name(int32_t dtype) {
-    (void)dtype;
-    return "";
-}
-size_t sb_dtype_size(int32_t dtype) {
-    return dtype == SB_DTYPE_F64 ? 8 : dtype == SB_DTYPE_F16 ? 2 : 4;
 }
 
 static uint32_t copied_from;
@@ -63,7 +34,6 @@ static sb_status copy_values_contract(struct copy *copy, uint32_t offset, size_t
 #include "proto/payload.c"
 
 static sb_status copy_values_contract(struct copy *copy, uint32_t offset, size_t count) {
-    (void)copy;
     copied_from = offset;
     copied = count;
     return SB_OK;

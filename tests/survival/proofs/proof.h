@@ -50,17 +50,14 @@ size_t any_size(void);
 static sb_status last_failure;
 
 sb_status sb__fail(sb_error *err, sb_status status, const char *format, ...) {
-    (void)err, (void)format;
     return last_failure = status;
 }
 
 sb_status sb__fail_at(sb_error *err, sb_status status, int64_t offset, const char *format, ...) {
-    (void)err, (void)offset, (void)format;
     return last_failure = status;
 }
 
 sb_status sb__fail_null(sb_error *err, const char *what) {
-    (void)err, (void)what;
     return last_failure = SB_ERR_INVALID_ARGUMENT;
 }
 

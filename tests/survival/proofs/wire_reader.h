@@ -89,7 +89,6 @@ static sb_status step(uint32_t end) {
 }
 
 static inline sb_status fetch_contract(struct sb__reader *of, uint32_t size, sb_error *err) {
-    (void)err;
     claim(of == &reader && size <= 8);
     claim(reader.at <= source.size && size <= source.size - reader.at);
     const sb_status st = any_i32();
@@ -101,7 +100,6 @@ static inline sb_status fetch_contract(struct sb__reader *of, uint32_t size, sb_
 static inline sb_status sb__wire_varint_contract(struct sb__reader *of, const struct sb__path *in,
                                                  uint32_t end, uint32_t field, uint64_t *out,
                                                  sb_error *err) {
-    (void)in, (void)field, (void)err;
     uint32_t at = reader.at;
     claim(of == &reader && at <= end);
     sb_status st = step(end);
@@ -114,7 +112,6 @@ static inline sb_status sb__wire_varint_contract(struct sb__reader *of, const st
 
 static inline sb_status read_tag_contract(struct sb__reader *of, const struct sb__path *in,
                                           uint32_t end, struct sb__field *field, sb_error *err) {
-    (void)in, (void)err;
     uint32_t at = reader.at;
     claim(of == &reader && at <= end);
     field->number = any_u32();
@@ -128,7 +125,6 @@ static inline sb_status read_tag_contract(struct sb__reader *of, const struct sb
 
 static inline sb_status read_value_contract(struct sb__reader *of, const struct sb__path *in,
                                             uint32_t end, struct sb__field *field, sb_error *err) {
-    (void)in, (void)err;
     uint32_t at = reader.at;
     claim(of == &reader && at <= end);
     field->begin = any_u32();

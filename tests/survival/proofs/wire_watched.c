@@ -25,7 +25,6 @@ static bool has_failed;
 
 sb_status sb__source_read(const struct sb__source *from, uint32_t offset, void *dst, size_t size,
                           sb_error *err) {
-    (void)err;
     claim(!has_failed && from == &source && size > 0 && taken == num_reported);
     claim(offset == begin + taken && dst == to + taken);
     has_failed = any_bool();
@@ -34,7 +33,6 @@ sb_status sb__source_read(const struct sb__source *from, uint32_t offset, void *
 }
 
 sb_status sb__progress_walked(struct sb__progress *of, uint32_t at, size_t size, sb_error *err) {
-    (void)err;
     claim(!has_failed && of == &progress && at == begin + taken);
     num_reported += size;
     claim(num_reported == taken && size <= 1u << 20);
