@@ -1,14 +1,12 @@
 #include "blobs.h"
 
 static void place_on_host(sb_mem *mem, const void *values, size_t bytes) {
-    sb_error err;
     void *out;
     assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
     memcpy(out, values, bytes);
 }
 
 void mem_place(sb_mem *mem, int32_t head, const void *values, size_t bytes) {
-    sb_error err;
     const void *in;
     void *out;
     if (head == SB_HEAD_UNINITIALIZED)
@@ -22,7 +20,6 @@ void mem_place(sb_mem *mem, int32_t head, const void *values, size_t bytes) {
 }
 
 sb_mem *mem_filled(sb_context *context, size_t bytes, int fill) {
-    sb_error err;
     sb_mem *mem;
     void *ptr;
     assert_ok(sb_mem_create(context, bytes, &mem, &err));
@@ -57,8 +54,14 @@ bool mem_holds(const sb_mem *mem, const void *values, size_t bytes) {
     return same;
 }
 
+void mem_fail_wait(const sb_mem *mem) {
+    const void *in;
+    assert_ok(sb_sim_set_schedule(sb_mem_context(mem), SB_SIM_LAZY, 0, &err));
+    device_fail_run(sb_mem_context(mem), SB_SIM_ANY, 2, 16);
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu(mem, &in, &err));
+}
+
 sb_blob *blob_of(sb_context *context, int32_t dtype, int32_t num_axes, const int64_t *shape) {
-    sb_error err;
     sb_blob *blob = NULL;
     assert_ok(sb_blob_create_shaped(context, dtype, shape, num_axes, &blob, &err));
     return blob;

@@ -12,6 +12,9 @@ sb_mem *mem_filled(sb_context *context, size_t bytes, int fill);
 /* Copies the first `bytes` from a side that is current, without moving the head. */
 void mem_look(const sb_mem *mem, void *out, size_t bytes);
 bool mem_holds(const sb_mem *mem, const void *values, size_t bytes);
+/* Queues a copy to the host of a memory whose head is at the device, and makes every wait for the
+   copy fail. The schedule is SB_SIM_LAZY afterwards. */
+void mem_fail_wait(const sb_mem *mem);
 
 sb_blob *blob_of(sb_context *context, int32_t dtype, int32_t num_axes, const int64_t *shape);
 /* Creates a blob of one axis. */

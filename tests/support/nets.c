@@ -73,10 +73,18 @@ void net_v0(struct wire *net) {
 }
 
 sb_model *model_of(const struct wire *wire, int32_t format) {
-    sb_error err;
     sb_model *model;
     assert_ok(
         sb_model_open_bytes(NULL, format, wire->bytes, wire->size, NULL, NULL, NULL, &model, &err));
+    return model;
+}
+
+sb_model *small_model(sb_context *context) {
+    struct wire net = {0};
+    sb_model *model;
+    net_current(&net);
+    assert_ok(sb_model_open_bytes(context, SB_FORMAT_CAFFEMODEL, net.bytes, net.size, NULL, NULL,
+                                  NULL, &model, &err));
     return model;
 }
 

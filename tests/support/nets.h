@@ -13,6 +13,9 @@ void net_v0(struct wire *net);
 
 /* Opens the model in the bytes of `wire`. */
 sb_model *model_of(const struct wire *wire, int32_t format);
+/* Opens the net of net_current in a context. The model refers to bytes that exist until the test
+   ends. */
+sb_model *small_model(sb_context *context);
 /* These create models that the test owns: from the bytes of `wire`, and without contents. */
 sb_model *test_model_of(const struct wire *wire, int32_t format);
 sb_model *test_model(sb_context *context, int32_t format);

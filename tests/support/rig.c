@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 void rig_open_options(struct rig *rig, sb_context_options options) {
-    sb_error err;
     *rig = (struct rig){.counting = COUNTING_ALLOCATOR_INIT, .owned_before = test_num_owned()};
     options.allocator = counting_allocator_table(&rig->counting);
     assert_ok(sb_context_create(&options, &rig->context, &err));
@@ -68,19 +67,17 @@ sb_mem *test_mem(sb_context *context, size_t bytes) {
 }
 
 const char *rig_path(struct rig *rig, const char *name) {
+    char path[sizeof *rig->paths];
+    int i = 0;
     if (!*rig->folder) {
         strcpy(rig->folder, "/tmp/syncblob-test-XXXXXX");
         assert_non_null(mkdtemp(rig->folder));
     }
-    int i = 0;
-    for (char path[96]; i < 8 && *rig->paths[i]; i++) {
-        (void)snprintf(path, sizeof path, "%s/%s", rig->folder, name);
-        if (strcmp(path, rig->paths[i]) == 0)
-            return rig->paths[i];
-    }
+    (void)snprintf(path, sizeof path, "%s/%s", rig->folder, name);
+    while (i < 8 && *rig->paths[i] && strcmp(path, rig->paths[i]) != 0)
+        i++;
     assert_true(i < 8);
-    (void)snprintf(rig->paths[i], sizeof rig->paths[i], "%s/%s", rig->folder, name);
-    return rig->paths[i];
+    return strcpy(rig->paths[i], path);
 }
 
 static void remove_folder(struct rig *rig) {
@@ -214,6 +211,11 @@ void rig_look(struct look *look, struct rig *rig, sb_stream stream, const void *
 void device_fail(sb_context *context, int32_t op, int64_t nth, int32_t mode) {
     sb_error err;
     assert_ok(sb_sim_fail(context, op, nth, mode, &err));
+}
+
+void device_fail_run(sb_context *context, int32_t op, int64_t nth, int times) {
+    for (int i = 0; i < times; i++)
+        assert_ok(sb_sim_fail_also(context, op, nth + i, SB_SIM_FAIL_NOW, &err));
 }
 
 struct test_loan {

@@ -90,6 +90,9 @@ void rig_look(struct look *look, struct rig *rig, sb_stream stream, const void *
 
 /* Makes the `nth` call of `op` fail; nth 0 disarms. */
 void device_fail(sb_context *context, int32_t op, int64_t nth, int32_t mode);
+/* Makes `times` calls of `op` in a row fail, from the `nth` on; faults that are armed stay armed.
+ */
+void device_fail_run(sb_context *context, int32_t op, int64_t nth, int times);
 
 const char *head_name(int32_t head);
 const char *storage_name(int32_t kind);

@@ -1,0 +1,46 @@
+/* Child processes, in which cmocka's assertions do not work. */
+#ifndef SB_TESTS_CHILD_H
+#define SB_TESTS_CHILD_H
+
+#include "support.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { CHILD_SECONDS = 30 }; /* until a child counts as hanging */
+
+/* Ends the child if `condition` is false. */
+#define child_wants(condition)                                                                     \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            child_fails(#condition, __LINE__);                                                     \
+    } while (0)
+
+static inline void child_fails(const char *condition, int line) {
+    char text[256];
+    int length = snprintf(text, sizeof text, "child, line %d: %s\n", line, condition);
+    _exit(write(2, text, (size_t)length) == length ? 1 : 3);
+}
+
+/* Asserts that a child, with the status of waitpid, has returned 0. */
+static inline void assert_child_status(int status) {
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        fail_with("the child ended with %s %d", WIFSIGNALED(status) ? "signal" : "status",
+                  WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+}
+
+/* Runs task(arg) in a child and waits until the child has succeeded. */
+static inline void in_child(void (*task)(void *arg), void *arg) {
+    int status = -1;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        (void)alarm(CHILD_SECONDS);
+        task(arg);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_child_status(status);
+}
+
+#endif
