@@ -5,11 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK_MAGIC 0x53594e43424c4f42u
-#define RUBBISH     0xA5
-#define RUBBISH_BYTES_MAX                                                                          \
-    ((size_t)64 << 20) /* in larger blocks only the first bytes are filled                         \
-                        */
+#define BLOCK_MAGIC       0x53594e43424c4f42u
+#define RUBBISH           0xA5
+#define RUBBISH_BYTES_MAX ((size_t)64 << 20) /* larger blocks are filled only in part */
 
 /* The header in front of every block. It fits because every block is aligned to at least 64. */
 struct block {

@@ -1,5 +1,7 @@
 #include "every_call.h"
 
+#include "pointers.h"
+
 #include <syncblob/dlpack.h>
 #include <syncblob/filler.h>
 #include <syncblob/sim.h>
@@ -78,16 +80,14 @@ static void lend(struct world *w, sb_mem *mem, sb_side side, uint32_t flags) {
         return;
     struct lent_piece *p = piece(w, bytes ? bytes : 1, side == SB_SIDE_GPU);
     settle(w, p,
-           side == SB_SIDE_CPU ? sb_mem_set_cpu(mem, p->ptr, bytes, flags, end_piece, p, NULL)
-                               : sb_mem_set_gpu(mem, p->ptr, bytes, flags, end_piece, p, NULL));
+           (side == SB_SIDE_CPU ? sb_mem_set_cpu : sb_mem_set_gpu)(mem, p->ptr, bytes, flags,
+                                                                   end_piece, p, NULL));
 }
 
-/* Returns a new reference to the memory of the blob's data (`part` 0) or diff; NULL on failure. */
-static sb_mem *memory(sb_blob *blob, int part) {
+/* Returns a new reference to the memory of the blob's data or diff; NULL on failure. */
+static sb_mem *memory(sb_blob *blob, sb_part part) {
     sb_mem *mem = NULL;
-    const sb_status st = part ? sb_blob_mutable_mem(blob, SB_DIFF, &mem, NULL)
-                              : sb_blob_mutable_mem(blob, SB_DATA, &mem, NULL);
-    return st == SB_OK ? sb_mem_retain(mem) : NULL;
+    return sb_blob_mutable_mem(blob, part, &mem, NULL) == SB_OK ? sb_mem_retain(mem) : NULL;
 }
 
 static sb_mem *lent_memory(struct world *w, size_t bytes) {
@@ -278,7 +278,7 @@ static const int64_t few[] = {2, 3}, ones[] = {1, 1};
 
 /* Defines two calls on `mem`: the memory of the blob's data, and of its diff. */
 #define MEM(name, flags, ...)                                                                      \
-    MEM_OF(name, flags, 0, __VA_ARGS__) MEM_OF(name, flags, 1, __VA_ARGS__)
+    MEM_OF(name, flags, SB_DATA, __VA_ARGS__) MEM_OF(name, flags, SB_DIFF, __VA_ARGS__)
 #define MEM_OF(name, flags, part, ...)                                                             \
     CALL(name, flags, sb_mem *mem = memory(w->blob, part); if (!mem) return; __VA_ARGS__;          \
          sb_mem_release(mem))
@@ -301,7 +301,7 @@ MEM(sb_mem_set_cpu, 0, lend(w, mem, SB_SIDE_CPU, SB_READ_ONLY))
 MEM(sb_mem_set_gpu, 0, lend(w, mem, SB_SIDE_GPU, SB_READ_ONLY))
 MEM(sb_mem_context, IS_CONST, (void)sb_mem_context(mem))
 CALL(sb_mem_create, 0, sb_mem *mem = lent_memory(w, 24); sb_mem_release(mem))
-CALL(sb_mem_retain, 0, sb_mem *mem = memory(w->other, 1); sb_mem_release(sb_mem_retain(mem));
+CALL(sb_mem_retain, 0, sb_mem *mem = memory(w->other, SB_DIFF); sb_mem_release(sb_mem_retain(mem));
      sb_mem_release(mem))
 CALL(sb_mem_release, 0, sb_mem *mem = lent_memory(w, 24); sb_mem_release(mem))
 CALL(sb_blob_data_at_legacy, IS_CONST,
@@ -499,31 +499,28 @@ const char *const not_in_every_call[] = {
 /* --- the world -------------------------------------------------------------------------- */
 
 static void borrow(struct world *w, sb_mem *mem, enum world_storage storage) {
-    void *p;
     const bool on_host = storage <= WORLD_HOST_WRITABLE;
     lend(w, mem, on_host ? SB_SIDE_CPU : SB_SIDE_GPU,
          storage == WORLD_HOST_WRITABLE ? 0 : SB_READ_ONLY);
     if (storage == WORLD_HOST_OUTDATED)
-        assert_int_equal(sb_mem_mutable_gpu(mem, &p, NULL), SB_OK);
+        (void)mem_pointer(mem, MUTABLE_GPU);
     if (storage == WORLD_DEVICE_OUTDATED)
-        assert_int_equal(sb_mem_mutable_cpu(mem, &p, NULL), SB_OK);
+        (void)mem_pointer(mem, MUTABLE_CPU);
     sb_mem_release(mem);
 }
 
 static sb_blob *make_blob(struct world *w, enum world_storage storage, bool has_room,
                           int64_t columns) {
-    sb_error err;
     const int64_t shape[] = {2, columns}, room[] = {has_room ? 4 : 2, columns};
     sb_blob *blob;
     assert_ok(sb_blob_create_shaped(w->context, SB_DTYPE_F32, room, 2, &blob, &err));
-    borrow(w, memory(blob, 0), storage);
-    borrow(w, memory(blob, 1), storage);
+    borrow(w, memory(blob, SB_DATA), storage);
+    borrow(w, memory(blob, SB_DIFF), storage);
     assert_ok(sb_blob_reshape(blob, shape, 2, NULL, &err));
     return blob;
 }
 
 static void make_model(struct world *w) {
-    sb_error err;
     sb_blob *weights;
     assert_ok(sb_blob_create_shaped(w->context, SB_DTYPE_F32, few, 2, &weights, &err));
     assert_ok(sb_model_create(w->context, SB_FORMAT_CAFFEMODEL, &w->model, &err));
@@ -533,7 +530,6 @@ static void make_model(struct world *w) {
 }
 
 void world_open(struct world *w, enum world_storage storage, bool has_room, int64_t columns) {
-    sb_error err;
     sb_context_options context = SB_CONTEXT_OPTIONS_INIT;
     sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
     *w = (struct world){.context = NULL};
@@ -552,21 +548,17 @@ void world_open(struct world *w, enum world_storage storage, bool has_room, int6
     assert_ok(sb_reducer_create(w->comm, blobs, 2, &options, &w->reducer, &err));
 }
 
-static void use_memory(sb_blob *blob, int part) {
-    const int64_t count = sb_blob_count(blob);
-    const void *read;
-    void *written;
+static void use_memory(sb_blob *blob, sb_part part) {
     sb_mem *mem = memory(blob, part);
     assert_non_null(mem);
-    assert_true(sb_mem_size(mem) >= (size_t)count * sizeof(float));
-    assert_int_equal(sb_mem_cpu(mem, &read, NULL), SB_OK);
-    float *copy = malloc(sb_mem_size(mem) + 1);
-    memcpy(copy, read, sb_mem_size(mem));
-    assert_int_equal(sb_mem_gpu(mem, &read, NULL), SB_OK);
-    assert_int_equal(sb_mem_mutable_cpu(mem, &written, NULL), SB_OK);
-    memcpy(written, copy, sb_mem_size(mem));
+    const size_t bytes = sb_mem_size(mem);
+    assert_true(bytes >= (size_t)sb_blob_count(blob) * sizeof(float));
+    void *copy = malloc(bytes + 1);
+    memcpy(copy, mem_pointer(mem, CPU_DATA), bytes);
+    (void)mem_pointer(mem, GPU_DATA);
+    memcpy(mem_pointer(mem, MUTABLE_CPU), copy, bytes);
     free(copy);
-    assert_int_equal(sb_mem_mutable_gpu(mem, &written, NULL), SB_OK);
+    (void)mem_pointer(mem, MUTABLE_GPU);
     sb_mem_release(mem);
 }
 
@@ -577,8 +569,8 @@ void world_use(struct world *w) {
     for (int i = 0; i < 2; i++) {
         if (!blobs[i])
             continue;
-        use_memory(blobs[i], 0);
-        use_memory(blobs[i], 1);
+        use_memory(blobs[i], SB_DATA);
+        use_memory(blobs[i], SB_DIFF);
         assert_int_equal(sb_blob_update(blobs[i], NULL), SB_OK);
         assert_int_equal(sb_blob_asum(blobs[i], SB_DATA, &sum, NULL), SB_OK);
     }

@@ -1,5 +1,7 @@
 #include "scene.h"
 
+#include "pointers.h"
+
 const struct start scene_starts[SCENE_STARTS] = {
     {SB_HEAD_UNINITIALIZED, SB_STORAGE_NONE, SB_STORAGE_NONE},
     {SB_HEAD_AT_CPU, SB_STORAGE_OWNED, SB_STORAGE_NONE},
@@ -48,75 +50,50 @@ bool is_reachable(const struct start *start) {
     }
 }
 
-static void give_cpu(struct scene *scene, int32_t kind, int fill) {
-    sb_error err;
-    void *ptr;
+void scene_give(struct scene *scene, int32_t side, int32_t kind, int fill) {
+    const bool on_host = side == SB_SIDE_CPU;
+    sb_context *context = scene->rig.context;
+    struct lent *lent = on_host ? &scene->cpu : &scene->gpu;
     if (kind == SB_STORAGE_NONE)
         return;
     if (table_is_borrowed(kind)) {
-        scene->cpu = lend_host(scene->bytes, fill);
-        assert_ok(sb_mem_set_cpu(scene->mem, scene->cpu.ptr, scene->bytes,
-                                 is_read_only(kind) ? SB_READ_ONLY : 0, lent_deleter, &scene->cpu,
-                                 &err));
+        *lent = on_host ? lend_host(scene->bytes, fill) : lend_device(context, scene->bytes, fill);
+        assert_ok((on_host ? sb_mem_set_cpu : sb_mem_set_gpu)(scene->mem, lent->ptr, scene->bytes,
+                                                              is_read_only(kind) ? SB_READ_ONLY : 0,
+                                                              lent_deleter, lent, &err));
+    } else if (on_host) {
+        memset(mem_pointer(scene->mem, OVERWRITE_CPU), fill, scene->bytes);
     } else {
-        assert_ok(sb_mem_overwrite_cpu(scene->mem, &ptr, &err));
-        memset(ptr, fill, scene->bytes);
-    }
-}
-
-static void give_gpu(struct scene *scene, int32_t kind, int fill) {
-    sb_error err;
-    void *ptr;
-    if (kind == SB_STORAGE_NONE)
-        return;
-    if (table_is_borrowed(kind)) {
-        scene->gpu = lend_device(scene->rig.context, scene->bytes, fill);
-        assert_ok(sb_mem_set_gpu(scene->mem, scene->gpu.ptr, scene->bytes,
-                                 is_read_only(kind) ? SB_READ_ONLY : 0, lent_deleter, &scene->gpu,
-                                 &err));
-    } else {
-        assert_ok(sb_mem_overwrite_gpu(scene->mem, &ptr, &err));
-        device_fill(scene->rig.context, ptr, scene->bytes, fill);
+        device_fill(context, mem_pointer(scene->mem, OVERWRITE_GPU), scene->bytes, fill);
     }
 }
 
 const void *read_cpu(const sb_mem *mem) {
-    sb_error err;
     const void *ptr;
     assert_ok(sb_mem_cpu(mem, &ptr, &err));
     return ptr;
 }
 
 const void *read_gpu(const sb_mem *mem) {
-    sb_error err;
     const void *ptr;
     assert_ok(sb_mem_gpu(mem, &ptr, &err));
     return ptr;
 }
 
 static void place_head(struct scene *scene, const struct start *start) {
-    switch (start->head) {
-    case SB_HEAD_AT_CPU:
-        give_gpu(scene, start->gpu, STALE);
-        give_cpu(scene, start->cpu, CURRENT);
-        break;
-    case SB_HEAD_AT_GPU:
-        give_cpu(scene, start->cpu, STALE);
-        give_gpu(scene, start->gpu, CURRENT);
-        break;
-    case SB_HEAD_SYNCED:
-        if (is_read_only(start->cpu)) {
-            give_gpu(scene, start->gpu, STALE);
-            give_cpu(scene, start->cpu, CURRENT);
+    const bool is_synced = start->head == SB_HEAD_SYNCED;
+    if (start->head == SB_HEAD_UNINITIALIZED)
+        return;
+    if (start->head == SB_HEAD_AT_CPU || (is_synced && is_read_only(start->cpu))) {
+        scene_give(scene, SB_SIDE_GPU, start->gpu, STALE);
+        scene_give(scene, SB_SIDE_CPU, start->cpu, CURRENT);
+        if (is_synced)
             (void)read_gpu(scene->mem);
-        } else {
-            give_cpu(scene, start->cpu, STALE);
-            give_gpu(scene, start->gpu, CURRENT);
+    } else {
+        scene_give(scene, SB_SIDE_CPU, start->cpu, STALE);
+        scene_give(scene, SB_SIDE_GPU, start->gpu, CURRENT);
+        if (is_synced)
             (void)read_cpu(scene->mem);
-        }
-        break;
-    default:
-        break;
     }
 }
 
@@ -128,13 +105,6 @@ static void note_pointers(struct scene *scene, const struct start *start) {
         scene->cpu_ptr = (void *)(uintptr_t)read_cpu(scene->mem);
     if (start->head == SB_HEAD_AT_GPU || start->head == SB_HEAD_SYNCED)
         scene->gpu_ptr = (void *)(uintptr_t)read_gpu(scene->mem);
-}
-
-void scene_give(struct scene *scene, int32_t side, int32_t kind, int fill) {
-    if (side == SB_SIDE_CPU)
-        give_cpu(scene, kind, fill);
-    else
-        give_gpu(scene, kind, fill);
 }
 
 void scene_arrange(struct scene *scene, const struct start *start) {

@@ -20,7 +20,6 @@ struct fixture {
 };
 
 static inline struct fixture fixture_open(int32_t schedule, uint64_t seed) {
-    sb_error err;
     struct fixture f;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     options.device = "sim:0";
@@ -37,7 +36,6 @@ static inline void fixture_close(struct fixture *f) {
 }
 
 static inline sb_stream new_stream(struct fixture *f) {
-    sb_error err;
     sb_stream stream = NULL;
     assert_ok(sb_sim_stream_create(f->context, &stream, &err));
     return stream;
@@ -45,7 +43,6 @@ static inline sb_stream new_stream(struct fixture *f) {
 
 /* Allocates memory on `stream`, as the library does. */
 static inline char *new_memory(struct fixture *f, size_t bytes, sb_stream stream) {
-    sb_error err;
     void *ptr = NULL;
     assert_ok(f->table->alloc(f->device, bytes, stream, &ptr, &err));
     return ptr;
@@ -53,35 +50,29 @@ static inline char *new_memory(struct fixture *f, size_t bytes, sb_stream stream
 
 static inline void upload(struct fixture *f, void *dst, const void *src, size_t bytes,
                           sb_stream stream) {
-    sb_error err;
     assert_ok(f->table->upload(f->device, dst, src, bytes, stream, &err));
 }
 
 static inline void download(struct fixture *f, void *dst, const void *src, size_t bytes,
                             sb_stream stream) {
-    sb_error err;
     assert_ok(f->table->download(f->device, dst, src, bytes, stream, &err));
 }
 
 static inline void synchronize(struct fixture *f, sb_stream stream) {
-    sb_error err;
     assert_ok(f->table->stream_synchronize(f->device, stream, &err));
 }
 
 static inline void *record(struct fixture *f, sb_stream stream) {
-    sb_error err;
     void *event = NULL;
     assert_ok(f->table->event_record(f->device, stream, &event, &err));
     return event;
 }
 
 static inline void stream_wait(struct fixture *f, sb_stream stream, void *event) {
-    sb_error err;
     assert_ok(f->table->stream_wait(f->device, stream, event, &err));
 }
 
 static inline void event_wait(struct fixture *f, void *event) {
-    sb_error err;
     assert_ok(f->table->event_wait(f->device, event, &err));
 }
 
@@ -93,17 +84,14 @@ static inline void order(struct fixture *f, sb_stream from, sb_stream to) {
 }
 
 static inline void peek(struct fixture *f, void *dst, const void *src, size_t bytes) {
-    sb_error err;
     assert_ok(sb_sim_peek(f->context, dst, src, bytes, &err));
 }
 
 static inline void poke(struct fixture *f, void *dst, const void *src, size_t bytes) {
-    sb_error err;
     assert_ok(sb_sim_poke(f->context, dst, src, bytes, &err));
 }
 
 static inline void fail_call(struct fixture *f, int32_t op, int64_t nth, int32_t mode) {
-    sb_error err;
     assert_ok(sb_sim_fail(f->context, op, nth, mode, &err));
 }
 

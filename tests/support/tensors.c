@@ -49,32 +49,27 @@ void tensor_free(struct tensor *tensor) {
 }
 
 static void reshape_grows(sb_blob *blob) {
-    sb_error err;
     assert_ok(sb_blob_reshape(blob, (int64_t[]){4000}, 1, NULL, &err));
 }
 
 static void set_lends(sb_blob *blob) {
-    sb_error err;
     static float other[4];
     assert_ok(sb_mem_set_cpu(data_of(blob), other, sizeof other, 0, NULL, NULL, &err));
 }
 
 static void evict_frees(sb_blob *blob) {
-    sb_error err;
     const void *in;
     assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
     assert_ok(sb_mem_evict_cpu(data_of(blob), &err));
 }
 
 static void reads_from_the_device_again(sb_blob *blob) {
-    sb_error err;
     const void *in;
     evict_frees(blob);
     assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
 }
 
 static void device_writes(sb_blob *blob) {
-    sb_error err;
     void *out;
     assert_ok(sb_blob_mutable_gpu(blob, SB_DATA, &out, &err));
     device_fill(sb_blob_context(blob), out, 16, 0);

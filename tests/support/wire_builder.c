@@ -78,42 +78,22 @@ void wire_message(struct wire *wire, uint32_t field, const struct wire *inside) 
     wire_bytes(wire, field, inside->bytes, inside->size);
 }
 
-static void put_float(struct wire *wire, float value) {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    for (int i = 0; i < 4; i++)
-        put_byte(wire, bits >> (8 * i) & 0xff);
-}
-
-static void put_double(struct wire *wire, double value) {
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    for (int i = 0; i < 8; i++)
-        put_byte(wire, bits >> (8 * i) & 0xff);
-}
-
 void wire_float(struct wire *wire, uint32_t field, float value) {
     wire_tag(wire, field, 5);
-    put_float(wire, value);
+    wire_value(wire, &value, sizeof value);
 }
 
 void wire_double(struct wire *wire, uint32_t field, double value) {
     wire_tag(wire, field, 1);
-    put_double(wire, value);
+    wire_value(wire, &value, sizeof value);
 }
 
 void wire_floats(struct wire *wire, uint32_t field, const float *values, size_t count) {
-    wire_tag(wire, field, 2);
-    wire_varint(wire, 4 * count);
-    for (size_t i = 0; i < count; i++)
-        put_float(wire, values[i]);
+    wire_values(wire, field, values, sizeof *values, count * sizeof *values);
 }
 
 void wire_doubles(struct wire *wire, uint32_t field, const double *values, size_t count) {
-    wire_tag(wire, field, 2);
-    wire_varint(wire, 8 * count);
-    for (size_t i = 0; i < count; i++)
-        put_double(wire, values[i]);
+    wire_values(wire, field, values, sizeof *values, count * sizeof *values);
 }
 
 void wire_numbers(struct wire *wire, uint32_t field, const int64_t *values, size_t count) {
@@ -129,8 +109,10 @@ void wire_blob(struct wire *wire, const int64_t *dims, size_t axes, float first)
     int64_t count = 1;
     for (size_t i = 0; i < axes; i++)
         count *= dims[i];
-    for (int64_t i = 0; i < count; i++)
-        put_float(&values, first + (float)i);
+    for (int64_t i = 0; i < count; i++) {
+        const float value = first + (float)i;
+        wire_value(&values, &value, sizeof value);
+    }
     wire_message(wire, 5, &values);
     wire_numbers(&shape, 1, dims, axes);
     wire_message(wire, 7, &shape);
