@@ -3,7 +3,8 @@
 The calls are, for each pointer that a header does not mark [nullable], a call that passes NULL; for
 each parameter `flags` or `part`, a call that passes a variable of that name; for each `int64_t`, a
 call that passes the variable `number`; and for each parameter that is an array of `int64_t`, a call
-that passes the variable `numbers`.
+that passes the variable `numbers`. A macro that the test has not defined ignores its calls; after the
+calls no macro is defined.
 """
 import pathlib
 import re
@@ -23,6 +24,7 @@ GIVEN = {"sb_context *": "w->rig.context", "sb_mem *": "w->mem", "sb_model *": "
          "sb_dl_managed *": "&w->tensor.legacy", "sb_blob_lender": "lend", "void *": "w->bytes", "uint32_t": "0", "size_t": "64"}
 # NULL is valid: a NULL context is the built-in one, and a callback's `user` may be anything.
 NEVER = {"context", "user", "err"}
+MACROS = ["REFUSES", "FLAGS", "PART", "FLAG", "NUMBER"]
 # A large number is valid, or is the length of the caller's array, which no call can check.
 ANY_NUMBER = {"sb_blob_reshape", "sb_blob_create_shaped", "sb_comm_all_reduce",
               "sb_comm_all_reduce_blobs", "sb_comm_broadcast_blobs", "sb_reducer_create",
@@ -66,6 +68,7 @@ def main():
     names = set(re.findall(r"#define (SB_\w+_INIT)\b", "\n".join(headers)))
     inits = {name.removesuffix("_INIT").lower(): name for name in names}
     flags = set()
+    print("".join(f"#ifndef {macro}\n#define {macro}(...)\n#endif\n" for macro in MACROS))
     for text in headers:
         for comment, function, arguments in FUNCTION.findall(text):
             nullable = set(NULLABLE.findall(comment))
@@ -87,6 +90,7 @@ def main():
                     values = [number if n == name else given(k, n, (), inits) for k, n in listed]
                     print(f'NUMBER({function}({", ".join(values)}))')
     print("".join(f"FLAG({flag})\n" for flag in sorted(flags)))
+    print("".join(f"#undef {macro}\n" for macro in MACROS))
 
 
 if __name__ == "__main__":

@@ -75,22 +75,13 @@ static sb_status lend(void *user, int64_t layer, int64_t index, const sb_blob **
     return sb_error_fill(error, SB_ERR_INTERNAL, 0, "nothing was announced");
 }
 
-#define REFUSES(name, call)
-#define FLAGS(known, call)
-#define PART(none, call)
-#define FLAG(flag)
-#define NUMBER(call)
-
 TEST_ON(world, null_is_refused_for_pointers_that_are_not_nullable) {
     struct world *w = f;
     int refused = 0;
-#undef REFUSES
 #define REFUSES(name, call)                                                                        \
     assert_names_null(name, call);                                                                 \
     refused++;
 #include "refusals.inc"
-#undef REFUSES
-#define REFUSES(name, call)
     assert_true(refused > 200);
 }
 
@@ -101,7 +92,6 @@ static bool reports(const char *words) {
 TEST_ON(world, flags_of_other_calls_are_refused) {
     struct world *w = f;
     uint32_t all = 0;
-#undef FLAGS
 #define FLAGS(known, call)                                                                         \
     for (uint32_t bit = 1; bit != 0; bit <<= 1)                                                    \
         for (int beside = 0; beside < 2 && !(bit & (known)); beside++) {                           \
@@ -109,7 +99,6 @@ TEST_ON(world, flags_of_other_calls_are_refused) {
             assert_status(SB_ERR_INVALID_ARGUMENT, call);                                          \
             assert_true(reports("flags"));                                                         \
         }
-#undef FLAG
 #define FLAG(flag)                                                                                 \
     assert_true((flag) && !((flag) & ((flag)-1)) && !(all & (flag)));                              \
     all |= (flag);
@@ -120,10 +109,6 @@ TEST_ON(world, flags_of_other_calls_are_refused) {
     FLAGS(SB_CONTEXT_NO_PINNED | SB_CONTEXT_NO_HOST_CACHE,
           (options.flags = flags, sb_context_create(&options, &context, &err)))
 #include "refusals.inc"
-#undef FLAGS
-#undef FLAG
-#define FLAGS(known, call)
-#define FLAG(flag)
 }
 
 TEST_ON(world, parts_that_are_neither_data_nor_diff_are_refused) {
@@ -131,13 +116,10 @@ TEST_ON(world, parts_that_are_neither_data_nor_diff_are_refused) {
     struct world *w = f;
     for (int i = 0; i < 4; i++) {
         const sb_part part = parts[i];
-#undef PART
 #define PART(none, call)                                                                           \
     assert_status(SB_ERR_INVALID_ARGUMENT, call);                                                  \
     assert_true(reports("neither SB_DATA nor SB_DIFF") || reports("no part"));
 #include "refusals.inc"
-#undef PART
-#define PART(none, call)
         sb_blob_drop(w->blob, part);
         assert_int_equal(sb_blob_capacity(w->blob, part), 0);
     }
@@ -154,13 +136,11 @@ TEST_ON(world, extreme_numbers_are_refused) {
     sb_status st;
     for (int i = 0; i < 8; i++) {
         const int64_t number = extremes[i], numbers[] = {number, number, number};
-#undef NUMBER
 #define NUMBER(call)                                                                               \
     support_poison_error(&err);                                                                    \
     st = call;                                                                                     \
     assert_true(st != SB_OK && st != SB_ERR_INTERNAL);                                             \
     support_check_status(st, st, &err, #call, __FILE__, __LINE__);
-#include "refusals.inc"
         NUMBER(sb_blob_reshape(w->blob, numbers, 3, NULL, &err))
         NUMBER(sb_blob_reshape_legacy(w->blob, number, number, number, number, NULL, &err))
         NUMBER(sb_blob_create_shaped(NULL, SB_DTYPE_F32, numbers, 3, &blob, &err))
@@ -168,6 +148,7 @@ TEST_ON(world, extreme_numbers_are_refused) {
         limits.max_layers = limits.max_blobs = limits.max_axes = number;
         NUMBER(
             sb_model_open_bytes(NULL, SB_FORMAT_BLOB, NULL, 0, &limits, NULL, NULL, &model, &err))
+#include "refusals.inc"
     }
     assert_int_equal(sb_blob_count(w->blob), 16);
     assert_int_equal(num_blobs(w->model, SB_NO_LAYER), 1);
