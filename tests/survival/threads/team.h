@@ -22,41 +22,12 @@ static inline void quiet_await(quiet_flag *flag) {
         sched_yield();
 }
 
-struct hand_over {
-    void (*first)(void *arg);
-    void (*second)(void *arg);
-    void *arg;
-    quiet_flag passed;
-};
-
-static inline void *hand_over_first(void *user) {
-    struct hand_over *h = user;
-    h->first(h->arg);
-    quiet_raise(&h->passed);
-    return NULL;
-}
-
-static inline void *hand_over_second(void *user) {
-    struct hand_over *h = user;
-    quiet_await(&h->passed);
-    h->second(h->arg);
-    return NULL;
-}
-
-/* Runs first(arg) on one thread, then second(arg) on another. */
-static inline void hand_over(void (*first)(void *arg), void (*second)(void *arg), void *arg) {
-    struct hand_over h = {.first = first, .second = second, .arg = arg};
-    pthread_t threads[2];
-    assert_int_equal(pthread_create(&threads[0], NULL, hand_over_first, &h), 0);
-    assert_int_equal(pthread_create(&threads[1], NULL, hand_over_second, &h), 0);
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(pthread_join(threads[i], NULL), 0);
-}
-
 #define TEAM_MAX 16
 
+typedef void team_task(void *arg, int member);
+
 struct team {
-    void (*task)(void *arg, int member);
+    team_task *task;
     void *arg;
     pthread_barrier_t start;
     _Atomic int next;
@@ -71,7 +42,7 @@ static inline void *team_member(void *user) {
 }
 
 /* Runs task(arg, 0) to task(arg, members - 1) at once, each on a separate thread. */
-static inline void team_run(int members, void (*task)(void *arg, int member), void *arg) {
+static inline void team_run(int members, team_task *task, void *arg) {
     struct team team = {.task = task, .arg = arg};
     pthread_t threads[TEAM_MAX];
     assert_true(members <= TEAM_MAX);
@@ -81,6 +52,26 @@ static inline void team_run(int members, void (*task)(void *arg, int member), vo
     for (int i = 0; i < members; i++)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
     (void)pthread_barrier_destroy(&team.start);
+}
+
+struct hand_over {
+    team_task *tasks[2];
+    void *arg;
+    quiet_flag passed;
+};
+
+static inline void hand_over_member(void *arg, int member) {
+    struct hand_over *h = arg;
+    if (member == 1)
+        quiet_await(&h->passed);
+    h->tasks[member](h->arg, member);
+    quiet_raise(&h->passed);
+}
+
+/* Runs first(arg, 0) on one thread, then second(arg, 1) on another. */
+static inline void hand_over(team_task *first, team_task *second, void *arg) {
+    struct hand_over h = {.tasks = {first, second}, .arg = arg};
+    team_run(2, hand_over_member, &h);
 }
 
 static inline double stress_now(void) {

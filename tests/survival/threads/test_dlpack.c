@@ -1,6 +1,7 @@
 /* A DLPack tensor may be deleted on any thread. The library orders all accesses through the tensor
    before those of the memory's next owner, and runs each lender's deleter once. */
 #include "blobs.h"
+#include "pointers.h"
 #include "team.h"
 #include "tensors.h"
 
@@ -20,41 +21,47 @@ static void read_back(void *user, void *ptr) {
     lent_deleter(&loan->lent, ptr);
 }
 
-static void write_and_end_the_tensor(void *arg) {
-    struct loan *loan = arg;
+static void write_and_end_the_tensor(void *arg, int member) {
+    const struct loan *loan = arg;
     memset(loan->tensor->dl_tensor.data, 0x44, 16);
     loan->tensor->deleter(loan->tensor);
 }
 
-static void destroy_the_blob(void *arg) {
-    struct loan *loan = arg;
+static void destroy_the_blob(void *arg, int member) {
+    const struct loan *loan = arg;
     sb_blob_destroy(loan->blob);
 }
 
-static void write_and_destroy_the_blob(void *arg) {
-    struct loan *loan = arg;
-    void *data;
-    assert_ok(sb_blob_mutable_cpu(loan->blob, SB_DATA, &data, &err));
-    memset(data, 0x44, 16);
+static void write_and_destroy_the_blob(void *arg, int member) {
+    const struct loan *loan = arg;
+    memset(blob_pointer(loan->blob, SB_DATA, MUTABLE_CPU), 0x44, 16);
     sb_blob_destroy(loan->blob);
 }
 
-static void end_the_tensor(void *arg) {
-    struct loan *loan = arg;
+static void end_the_tensor(void *arg, int member) {
+    const struct loan *loan = arg;
     loan->tensor->deleter(loan->tensor);
 }
 
-static void lend(void (*first)(void *), void (*second)(void *)) {
-    struct loan loan = {.tensor = NULL};
-    rig_open_on(&loan.rig, NULL, 0);
-    loan.lent = lend_host(16, 0x41);
-    loan.blob = blob_of_count(loan.rig.context, SB_DTYPE_F32, 4);
-    assert_ok(sb_blob_set_cpu(loan.blob, SB_DATA, loan.lent.ptr, 16, 0, read_back, &loan, &err));
+static void loan_open(struct loan *loan, int fill, uint32_t flags) {
+    rig_open_on(&loan->rig, NULL, 0);
+    loan->lent = lend_host(16, fill);
+    loan->blob = blob_of_count(loan->rig.context, SB_DTYPE_F32, 4);
+    assert_ok(
+        sb_blob_set_cpu(loan->blob, SB_DATA, loan->lent.ptr, 16, flags, read_back, loan, &err));
+}
+
+static void loan_close(struct loan *loan) {
+    assert_int_equal(loan->lent.deleted, 1);
+    rig_close(&loan->rig);
+}
+
+static void lend(team_task *first, team_task *second) {
+    struct loan loan;
+    loan_open(&loan, 0x41, 0);
     assert_ok(sb_blob_to_mutable_dlpack(loan.blob, SB_DATA, SB_SIDE_CPU, &loan.tensor, &err));
     hand_over(first, second, &loan);
-    assert_int_equal(loan.lent.deleted, 1);
-    lent_free(&loan.lent);
-    rig_close(&loan.rig);
+    loan_close(&loan);
 }
 
 TEST(the_last_user_sees_the_writes_of_all_others) {
@@ -66,26 +73,18 @@ TEST(the_last_user_sees_the_writes_of_all_others) {
 
 /* Moves the memory out of read-only storage that a tensor still holds. The last holder is on
    another thread, and only the lease orders the two threads. */
-static void write_elsewhere(void *arg) {
-    struct loan *loan = arg;
-    void *data;
-    assert_ok(sb_blob_mutable_cpu(loan->blob, SB_DATA, &data, &err));
+static void write_elsewhere(void *arg, int member) {
+    (void)blob_pointer(((struct loan *)arg)->blob, SB_DATA, MUTABLE_CPU);
 }
 
 TEST(released_storage_ends_with_the_tensor) {
     for (int i = 0; i < 50; i++) {
-        struct loan loan = {.tensor = NULL};
-        rig_open_on(&loan.rig, NULL, 0);
-        loan.lent = lend_host(16, 0x44);
-        loan.blob = blob_of_count(loan.rig.context, SB_DTYPE_F32, 4);
-        assert_ok(sb_blob_set_cpu(loan.blob, SB_DATA, loan.lent.ptr, 16, SB_READ_ONLY, read_back,
-                                  &loan, &err));
+        struct loan loan;
+        loan_open(&loan, 0x44, SB_READ_ONLY);
         assert_ok(sb_blob_to_dlpack(loan.blob, SB_DATA, SB_SIDE_CPU, &loan.tensor, &err));
         hand_over(write_elsewhere, end_the_tensor, &loan);
-        assert_int_equal(loan.lent.deleted, 1);
         sb_blob_destroy(loan.blob);
-        lent_free(&loan.lent);
-        rig_close(&loan.rig);
+        loan_close(&loan);
     }
 }
 
@@ -96,22 +95,16 @@ struct pair {
     sb_dl_managed_versioned *tensors[2];
 };
 
-static void export_first(void *arg) {
+static void export_tensor(void *arg, int member) {
     struct pair *pair = arg;
-    assert_ok(sb_blob_to_dlpack(pair->blob, SB_DATA, SB_SIDE_CPU, &pair->tensors[0], &err));
-}
-
-static void export_second(void *arg) {
-    struct pair *pair = arg;
-    assert_ok(sb_blob_to_dlpack(pair->blob, SB_DATA, SB_SIDE_CPU, &pair->tensors[1], &err));
+    assert_ok(sb_blob_to_dlpack(pair->blob, SB_DATA, SB_SIDE_CPU, &pair->tensors[member], &err));
 }
 
 TEST(two_threads_export_one_side) {
     for (int i = 0; i < 50; i++) {
         struct pair pair = {.blob = blob_of_count(NULL, SB_DTYPE_F32, 4)};
-        void *data;
-        assert_ok(sb_blob_mutable_cpu(pair.blob, SB_DATA, &data, &err));
-        hand_over(export_first, export_second, &pair);
+        void *data = blob_pointer(pair.blob, SB_DATA, MUTABLE_CPU);
+        hand_over(export_tensor, export_tensor, &pair);
         assert_ptr_equal(pair.tensors[0]->dl_tensor.data, data);
         assert_ptr_equal(pair.tensors[1]->dl_tensor.data, data);
         sb_blob_destroy(pair.blob);
@@ -121,6 +114,3 @@ TEST(two_threads_export_one_side) {
         pair.tensors[1]->deleter(pair.tensors[1]);
     }
 }
-
-#define MEMBERS 8
-#define ROUNDS  200

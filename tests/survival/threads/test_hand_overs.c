@@ -2,7 +2,8 @@
    a memory's state word or a published pointer. Neither the flags nor the device of these tests
    order anything, so that ThreadSanitizer reports a memory order that is too weak. Some of these
    calls exclude each other by contract; the library's own state stays valid even then. */
-#include "mem_calls.h"
+#include "pointers.h"
+#include "rig.h"
 #include "team.h"
 #include "tiny.h"
 
@@ -41,14 +42,6 @@ static sb_blob *new_blob(sb_context *context) {
     return blob;
 }
 
-static bool holds(const void *ptr, unsigned char value) {
-    const unsigned char *p = ptr;
-    for (size_t i = 0; i < BYTES; i++)
-        if (p[i] != value)
-            return false;
-    return true;
-}
-
 static void count_deleter(void *user, void *ptr) {
     struct stage *s = user;
     atomic_fetch_add_explicit(&s->deleted, 1, memory_order_relaxed);
@@ -56,11 +49,10 @@ static void count_deleter(void *user, void *ptr) {
 
 /* --- first uses: these tests must run first ----------------------------------------------- */
 
-static void use_builtin(void *arg) {
+static void use_builtin(void *arg, int member) {
     sb_mem *mem;
-    const void *ptr;
     assert_ok(sb_mem_create(NULL, 100, &mem, &err));
-    assert_ok(sb_mem_cpu(mem, &ptr, &err));
+    (void)mem_pointer(mem, CPU_DATA);
     sb_mem_release(mem);
 }
 
@@ -68,8 +60,8 @@ TEST(threads_share_the_first_use_of_the_built_in_context) {
     hand_over(use_builtin, use_builtin, NULL);
 }
 
-static void open_and_close(void *arg) {
-    struct stage *s = arg;
+static void open_and_close(void *arg, int member) {
+    const struct stage *s = arg;
     sb_context_release(tiny_context(&s->table));
 }
 
@@ -85,9 +77,8 @@ static int stream_objects[2];
 
 static void use_large_buffer(struct stage *s) {
     sb_mem *mem;
-    void *ptr;
     assert_ok(sb_mem_create(s->context, LARGE, &mem, &err));
-    assert_ok(sb_mem_overwrite_cpu(mem, &ptr, &err));
+    (void)mem_pointer(mem, OVERWRITE_CPU);
     sb_mem_release(mem);
 }
 
@@ -97,9 +88,8 @@ static void trim(struct stage *s) {
 
 static void use_stream(struct stage *s, int stream) {
     sb_mem *mem;
-    const void *ptr;
     assert_ok(sb_mem_create(s->context, BYTES, &mem, &err));
-    assert_ok(sb_mem_gpu_on(mem, (sb_stream)&stream_objects[stream], &ptr, &err));
+    (void)mem_pointer_on(mem, GPU_DATA_ON, (sb_stream)&stream_objects[stream]);
     sb_mem_release(mem);
 }
 
@@ -155,7 +145,8 @@ struct two_acts {
     int acts[2];
 };
 
-static void do_act(struct two_acts *two, int which) {
+static void do_act(void *arg, int which) {
+    struct two_acts *two = arg;
     struct stage *s = &two->stage;
     const int act = two->acts[which];
     const sb_stream stream = (sb_stream)&stream_objects[which];
@@ -168,15 +159,7 @@ static void do_act(struct two_acts *two, int which) {
     else
         ignore(mem_call(s->mem, (enum call)act, &a, &ptr, NULL)); /* some calls are refused */
     if (ptr && is_const(two->acts[0]) && is_const(two->acts[1]))
-        assert_true(holds(ptr, 0)); /* the tiny device uses host memory */
-}
-
-static void first_act(void *arg) {
-    do_act(arg, 0);
-}
-
-static void second_act(void *arg) {
-    do_act(arg, 1);
+        assert_true(bytes_are(ptr, BYTES, 0)); /* the tiny device uses host memory */
 }
 
 /* Runs every pair of calls, in order, on two threads. The contract forbids other calls during a
@@ -186,43 +169,29 @@ TEST(each_call_sees_the_effects_of_each_call_on_another_thread) {
         for (int k = 0; k < ACTS; k++)
             for (int ready = 0; ready <= (is_const(i) && is_const(k)); ready++) {
                 struct two_acts two = {.acts = {i, k}};
-                const void *ptr;
                 stage_open(&two.stage);
                 two.stage.blob = new_blob(two.stage.context);
                 if (ready) { /* both sides */
-                    assert_ok(sb_mem_cpu(two.stage.mem, &ptr, &err));
-                    assert_ok(sb_mem_gpu(two.stage.mem, &ptr, &err));
+                    (void)mem_pointer(two.stage.mem, CPU_DATA);
+                    (void)mem_pointer(two.stage.mem, GPU_DATA);
                 }
-                hand_over(first_act, second_act, &two);
+                hand_over(do_act, do_act, &two);
                 stage_close(&two.stage);
                 assert_int_equal(two.stage.deleted,
                                  (i == SET_CPU || i == SET_GPU) + (k == SET_CPU || k == SET_GPU));
             }
 }
 
-static void touch_cpu(void *arg) {
-    struct stage *s = arg;
-    const void *ptr;
-    assert_ok(sb_mem_cpu(s->mem, &ptr, &err));
-}
-
-static void touch_gpu(void *arg) {
-    struct stage *s = arg;
-    const void *ptr;
-    assert_ok(sb_mem_gpu(s->mem, &ptr, &err));
+static void touch_cpu(void *arg, int member) {
+    (void)mem_pointer(((struct stage *)arg)->mem, CPU_DATA);
 }
 
 static void take_stream_0(struct stage *s) {
-    const void *ptr;
-    assert_ok(sb_mem_gpu_on(s->mem, (sb_stream)&stream_objects[0], &ptr, &err));
+    (void)mem_pointer_on(s->mem, GPU_DATA_ON, (sb_stream)&stream_objects[0]);
 }
 
-static void lend_to(struct stage *s) {
-    assert_ok(sb_mem_set_cpu(s->mem, s->lent[0], BYTES, 0, count_deleter, s, &err));
-}
-
-static void give_to_blob(void *arg) {
-    struct stage *s = arg;
+static void give_to_blob(void *arg, int member) {
+    const struct stage *s = arg;
     assert_ok(sb_blob_set_mem(s->blob, SB_DATA, s->mem, &err));
 }
 
@@ -238,26 +207,20 @@ struct updates {
     sb_blob *blobs[2];
 };
 
-static void update_0(void *arg) {
-    assert_ok(sb_blob_update(((struct updates *)arg)->blobs[0], &err));
-}
-
-static void update_1(void *arg) {
-    assert_ok(sb_blob_update(((struct updates *)arg)->blobs[1], &err));
+static void update(void *arg, int member) {
+    assert_ok(sb_blob_update(((struct updates *)arg)->blobs[member], &err));
 }
 
 TEST(two_updates_record_their_reads_of_one_diff) {
     struct updates u;
     stage_open(&u.stage);
     for (int i = 0; i < 2; i++) {
-        void *ptr;
         u.blobs[i] = new_blob(u.stage.context);
         assert_ok(sb_blob_set_mem(u.blobs[i], SB_DIFF, u.stage.mem, &err));
-        assert_ok(sb_blob_overwrite_gpu(u.blobs[i], SB_DATA, &ptr, &err));
-        memset(ptr, 0, BYTES);
+        memset(blob_pointer(u.blobs[i], SB_DATA, OVERWRITE_GPU), 0, BYTES);
     }
-    touch_gpu(&u.stage);
-    hand_over(update_0, update_1, &u);
+    (void)mem_pointer(u.stage.mem, GPU_DATA);
+    hand_over(update, update, &u);
     for (int i = 0; i < 2; i++)
         sb_blob_destroy(u.blobs[i]);
     stage_close(&u.stage);
@@ -265,7 +228,7 @@ TEST(two_updates_record_their_reads_of_one_diff) {
 
 /* --- reference counts ------------------------------------------------------------ */
 
-static void release_context(void *arg) {
+static void release_context(void *arg, int member) {
     sb_context *context = arg;
     assert_string_equal(sb_context_device(context), "cpu");
     sb_context_release(context);
@@ -278,8 +241,8 @@ TEST(the_last_release_of_a_context_comes_after_all_uses) {
     hand_over(release_context, release_context, context);
 }
 
-static void look_and_release(void *arg) {
-    struct stage *s = arg;
+static void look_and_release(void *arg, int member) {
+    const struct stage *s = arg;
     assert_int_equal(sb_mem_size(s->mem), BYTES);
     sb_mem_release(s->mem);
 }
@@ -290,37 +253,33 @@ TEST_ON(stage, the_last_release_of_a_memory_comes_after_all_uses) {
     f->mem = NULL;
 }
 
-static void read_and_release(void *arg) {
-    struct stage *s = arg;
-    const void *ptr;
-    assert_ok(sb_mem_cpu(s->mem, &ptr, &err));
-    assert_true(holds(ptr, 0x11));
+static void read_and_release(void *arg, int member) {
+    const struct stage *s = arg;
+    assert_true(bytes_are(mem_pointer(s->mem, CPU_DATA), BYTES, 0x11));
     sb_mem_release(s->mem);
 }
 
-static void write_when_alone(void *arg) {
-    struct stage *s = arg;
-    void *ptr;
+static void write_when_alone(void *arg, int member) {
+    const struct stage *s = arg;
     while (!sb_mem_is_unique(s->mem))
         sched_yield();
-    assert_ok(sb_mem_mutable_cpu(s->mem, &ptr, &err));
-    memset(ptr, 0x22, BYTES);
+    memset(mem_pointer(s->mem, MUTABLE_CPU), 0x22, BYTES);
 }
 
 TEST_ON(stage, the_only_owner_sees_the_writes_of_earlier_owners) {
-    void *ptr;
     (void)sb_mem_retain(f->mem);
     assert_int_equal(sb_mem_is_unique(f->mem), 0);
-    assert_ok(sb_mem_overwrite_cpu(f->mem, &ptr, &err));
+    void *ptr = mem_pointer(f->mem, OVERWRITE_CPU);
     memset(ptr, 0x11, BYTES);
     hand_over(read_and_release, write_when_alone, f);
-    assert_true(holds(ptr, 0x22));
+    assert_true(bytes_are(ptr, BYTES, 0x22));
 }
 
 /* Two threads find that a blob has no memory, and each creates one. The allocation of the slower
    thread waits until the other thread is done. */
 struct duel {
     sb_blob *blob;
+    sb_mem *seen[2];
     quiet_flag slow_is_in, fast_is_done;
     atomic_int live; /* blocks of memory */
 };
@@ -343,80 +302,68 @@ static void duel_free(void *user, void *ptr, size_t bytes, size_t alignment, uin
     test_aligned_free(ptr);
 }
 
-static void *come_second(void *user) {
-    struct duel *duel = user;
-    sb_mem *mem = NULL;
-    is_slow = true;
-    ignore(sb_blob_mutable_mem(duel->blob, SB_DATA, &mem, NULL));
-    return sb_mem_size(mem) == BYTES ? mem : NULL;
+static void look_for_memory(void *arg, int member) {
+    struct duel *duel = arg;
+    is_slow = member == 1;
+    if (!is_slow)
+        quiet_await(&duel->slow_is_in);
+    assert_ok(sb_blob_mutable_mem(duel->blob, SB_DATA, &duel->seen[member], &err));
+    assert_int_equal(sb_mem_size(duel->seen[member]), BYTES);
+    quiet_raise(&duel->fast_is_done);
 }
 
 TEST(the_slower_thread_sees_the_memory_of_the_faster) {
     struct duel duel = {.blob = NULL};
     sb_context *context;
-    sb_mem *mem;
-    pthread_t slow;
-    void *seen;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     options.allocator = (sb_allocator){duel_alloc, duel_free, &duel};
     assert_ok(sb_context_create(&options, &context, &err));
     duel.blob = new_blob(context);
-    assert_int_equal(pthread_create(&slow, NULL, come_second, &duel), 0);
-    quiet_await(&duel.slow_is_in);
-    assert_ok(sb_blob_mutable_mem(duel.blob, SB_DATA, &mem, &err));
-    quiet_raise(&duel.fast_is_done);
-    assert_int_equal(pthread_join(slow, &seen), 0);
-    assert_ptr_equal(seen, mem);
-    assert_int_equal(sb_mem_is_unique(mem), 1);
+    team_run(2, look_for_memory, &duel);
+    assert_ptr_equal(duel.seen[0], duel.seen[1]);
+    assert_int_equal(sb_mem_is_unique(duel.seen[0]), 1);
     sb_blob_destroy(duel.blob);
     sb_context_release(context);
     assert_int_equal(atomic_load_explicit(&duel.live, memory_order_relaxed), 0);
 }
 
 /* Pulls into a lent host side, whose bytes the test can read without requesting a pointer. */
-static void pull_and_wait(void *arg) {
-    struct stage *s = arg;
+static void pull_and_wait(void *arg, int member) {
+    const struct stage *s = arg;
     assert_ok(sb_mem_async_cpu_pull(s->mem, NULL, &err));
     assert_ok(sb_mem_synchronize(s->mem, &err));
 }
 
-static void wait_and_look(void *arg) {
-    struct stage *s = arg;
+static void wait_and_look(void *arg, int member) {
+    const struct stage *s = arg;
     assert_ok(sb_mem_synchronize(s->mem, &err));
-    assert_true(holds(s->lent[0], 0x11));
+    assert_true(bytes_are(s->lent[0], BYTES, 0x11));
 }
 
 TEST_ON(stage, a_copy_that_another_thread_waited_for_is_over) {
-    void *ptr;
-    lend_to(f);
-    assert_ok(sb_mem_overwrite_gpu(f->mem, &ptr, &err));
-    memset(ptr, 0x11, BYTES);
+    assert_ok(sb_mem_set_cpu(f->mem, f->lent[0], BYTES, 0, count_deleter, f, &err));
+    memset(mem_pointer(f->mem, OVERWRITE_GPU), 0x11, BYTES);
     hand_over(pull_and_wait, wait_and_look, f);
 }
 
 /* --- a write that failed midway ----------------------------------------------------------- */
 
-static void spoil(void *arg) {
-    struct stage *s = arg;
+static void spoil(void *arg, int member) {
+    const struct stage *s = arg;
     assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale(s->blob, SB_DATA, 2, &err));
 }
 
-static void lend_after_the_loss(void *arg) {
+static void lend_after_the_loss(void *arg, int member) {
     struct stage *s = arg;
     assert_ok(sb_mem_set_cpu(s->mem, s->lent[0], BYTES, 0, NULL, NULL, &err));
 }
 
 /* Opens a stage with a blob on the device, whose next scaling loses the device. */
 static void stage_open_to_spoil(struct stage *s) {
-    sb_mem *mem;
-    void *ptr;
     stage_open(s);
     s->blob = new_blob(s->context);
-    assert_ok(sb_blob_mutable_mem(s->blob, SB_DATA, &mem, &err));
-    sb_mem_release(s->mem);
-    s->mem = sb_mem_retain(mem);
-    assert_ok(sb_mem_overwrite_gpu(mem, &ptr, &err));
-    memset(ptr, 0, BYTES);
+    assert_ok(sb_blob_set_mem(s->blob, SB_DATA, s->mem, &err));
+    memset(mem_pointer(s->mem, OVERWRITE_GPU), 0, BYTES);
     s->tiny.fails_scale = true;
 }
 
@@ -428,7 +375,7 @@ TEST(another_thread_can_lend_storage_to_a_spoiled_memory) {
     stage_close(&s);
 }
 
-static void use_stream_beside(void *arg) {
+static void use_stream_beside(void *arg, int member) {
     use_stream_0(arg);
 }
 
@@ -443,6 +390,7 @@ TEST(a_device_is_lost_beside_another_thread_s_stream) {
 /* An engine of one rank. Its reduction fails after another thread has read on the device. */
 struct failing {
     struct stage stage;
+    sb_comm *comm;
     quiet_flag reducing, read;
 };
 
@@ -469,12 +417,20 @@ static sb_status failing_broadcast(void *comm, int32_t root, const sb_comm_buffe
 static void failing_close(void *comm, int32_t failed) {
 }
 
-static void *read_beside(void *user) {
-    struct failing *f = user;
+static void reduce(struct failing *f) {
+    assert_status(SB_ERR_COMM_FAILURE,
+                  sb_comm_all_reduce_blobs(f->comm, &f->stage.blob, 1, SB_DATA, SB_COMM_SUM, &err));
+}
+
+static void reduce_or_read(void *arg, int member) {
+    struct failing *f = arg;
+    if (member == 0) {
+        reduce(f);
+        return;
+    }
     quiet_await(&f->reducing);
     take_stream_0(&f->stage);
     quiet_raise(&f->read);
-    return NULL;
 }
 
 TEST(a_failed_reduction_beside_a_reader_leaves_the_memory_valid) {
@@ -487,20 +443,15 @@ TEST(a_failed_reduction_beside_a_reader_leaves_the_memory_valid) {
                                    .broadcast = failing_broadcast};
     struct failing f = {.read = 0};
     struct stage *s = &f.stage;
-    sb_comm *comm;
-    pthread_t reader;
     stage_open(s);
-    assert_ok(sb_comm_create(s->context, &engine, &f, &comm, &err));
+    assert_ok(sb_comm_create(s->context, &engine, &f, &f.comm, &err));
     s->blob = new_blob(s->context);
-    touch_cpu(s);
-    touch_gpu(s);
+    (void)mem_pointer(s->mem, CPU_DATA);
+    (void)mem_pointer(s->mem, GPU_DATA);
     assert_ok(sb_blob_set_mem(s->blob, SB_DATA, s->mem, &err));
-    assert_int_equal(pthread_create(&reader, NULL, read_beside, &f), 0);
-    assert_status(SB_ERR_COMM_FAILURE,
-                  sb_comm_all_reduce_blobs(comm, &s->blob, 1, SB_DATA, SB_COMM_SUM, &err));
-    assert_int_equal(pthread_join(reader, NULL), 0);
+    team_run(2, reduce_or_read, &f);
     assert_int_equal(sb_mem_head(s->mem), SB_HEAD_AT_GPU);
-    sb_comm_destroy(comm);
+    sb_comm_destroy(f.comm);
     stage_close(s);
 }
 
@@ -524,37 +475,27 @@ static sb_status fail_first_wait(void *user) {
     return SB_ERR_DEVICE_FAILURE;
 }
 
-static void *read_and_replace(void *user) {
-    struct replacing *r = user;
-    touch_gpu(&r->stage);
-    return NULL;
-}
-
-static void *join_in(void *user) {
-    struct replacing *r = user;
-    const void *ptr;
+static void replace_or_join_in(void *arg, int member) {
+    struct replacing *r = arg;
+    if (member == 0) {
+        (void)mem_pointer(r->stage.mem, GPU_DATA);
+        return;
+    }
     quiet_await(&r->retiring);
-    assert_ok(sb_mem_gpu_on(r->stage.mem, (sb_stream)&stream_objects[0], &ptr, &err));
+    take_stream_0(&r->stage);
     quiet_raise(&r->joined);
-    return NULL;
 }
 
 TEST(storage_is_retired_beside_new_readers) {
     struct replacing r = {.waits = 0};
     struct stage *s = &r.stage;
-    void *ptr;
-    pthread_t threads[2];
     stage_open(s);
     assert_ok(sb_mem_set_gpu(s->mem, s->lent[0], BYTES, SB_READ_ONLY, count_deleter, s, &err));
     take_stream_0(s);
-    assert_ok(sb_mem_mutable_cpu(s->mem, &ptr, &err));
-    memset(ptr, 0x11, BYTES);
+    memset(mem_pointer(s->mem, MUTABLE_CPU), 0x11, BYTES);
     s->tiny.on_event_wait = fail_first_wait;
     s->tiny.user = &r;
-    assert_int_equal(pthread_create(&threads[0], NULL, read_and_replace, &r), 0);
-    assert_int_equal(pthread_create(&threads[1], NULL, join_in, &r), 0);
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    team_run(2, replace_or_join_in, &r);
     assert_true(atomic_load(&r.waits) >= 2);
     assert_int_equal(atomic_load(&s->deleted), 1);
     assert_int_equal(sb_mem_storage(s->mem, SB_SIDE_GPU), SB_STORAGE_OWNED);
@@ -563,18 +504,14 @@ TEST(storage_is_retired_beside_new_readers) {
 
 /* --- a wait without a lock -------------------------------------------------------------- */
 
-static void *use_stream_1_too(void *user) {
-    struct replacing *r = user;
-    use_stream_1(&r->stage);
-    return NULL;
+static void use_stream_1_too(void *arg, int member) {
+    use_stream_1(arg);
 }
 
 static sb_status use_another_stream(void *user) {
     struct replacing *r = user;
-    pthread_t thread;
     r->stage.tiny.on_event_wait = NULL;
-    assert_int_equal(pthread_create(&thread, NULL, use_stream_1_too, r), 0);
-    assert_int_equal(pthread_join(thread, NULL), 0);
+    team_run(1, use_stream_1_too, &r->stage);
     quiet_raise(&r->joined);
     return SB_OK;
 }

@@ -1,5 +1,6 @@
 /* One thread loses the device, or trims, while others wait. */
 #include "blobs.h"
+#include "pointers.h"
 #include "team.h"
 #include "tiny.h"
 
@@ -12,20 +13,16 @@ struct waiting {
     int waits;
 };
 
-static void *lose_device(void *user) {
-    struct waiting *w = user;
+static void lose_device(void *arg, int member) {
+    const struct waiting *w = arg;
     assert_int_equal(sb_blob_scale(w->blob, SB_DATA, 2, NULL), SB_ERR_DEVICE_LOST);
-    return NULL;
 }
 
 /* Loses the device on another thread, during the first wait. */
 static sb_status lose_meanwhile(void *user) {
     struct waiting *w = user;
-    pthread_t other;
-    if (w->waits++ > 0)
-        return SB_OK;
-    assert_int_equal(pthread_create(&other, NULL, lose_device, w), 0);
-    assert_int_equal(pthread_join(other, NULL), 0);
+    if (w->waits++ == 0)
+        team_run(1, lose_device, w);
     return SB_OK;
 }
 
@@ -33,9 +30,8 @@ TEST(a_wait_that_a_loss_interrupts_does_not_succeed) {
     struct waiting w = {.tiny = {.fails_scale = true}};
     sb_backend table = tiny_table(&w.tiny);
     sb_context *context = tiny_context(&table);
-    void *out;
     w.blob = blob_of_count(context, SB_DTYPE_F32, COUNT);
-    assert_ok(sb_blob_overwrite_gpu(w.blob, SB_DATA, &out, &err));
+    (void)blob_pointer(w.blob, SB_DATA, OVERWRITE_GPU);
     w.tiny.user = &w;
     w.tiny.on_event_wait = lose_meanwhile;
     assert_status(SB_ERR_DEVICE_LOST, sb_context_synchronize(context, &err));
@@ -60,16 +56,10 @@ static void end_chained(void *user, void *ptr) {
 /* Retires memory lent to the context while every wait fails, so the memory is quarantined. */
 static void leave_waiting(sb_context *context, void *bytes, struct chained *chained) {
     sb_mem *mem;
-    const void *in;
-    void *out;
     assert_ok(sb_mem_create(context, BYTES, &mem, &err));
     assert_ok(sb_mem_set_cpu(mem, bytes, BYTES, 0, end_chained, chained, &err));
-    assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
-    assert_ok(sb_sim_set_schedule(context, SB_SIM_LAZY, 0, &err));
-    device_fail(context, SB_SIM_ANY, 2, SB_SIM_FAIL_NOW); /* the copy is queued */
-    for (int i = 3; i <= 17; i++)
-        assert_ok(sb_sim_fail_also(context, SB_SIM_ANY, i, SB_SIM_FAIL_NOW, &err));
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu(mem, &in, &err));
+    (void)mem_pointer(mem, MUTABLE_GPU);
+    mem_fail_wait(mem);
     sb_mem_release(mem);
 }
 

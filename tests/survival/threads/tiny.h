@@ -1,10 +1,10 @@
 /* A minimal device: each operation completes before it returns, no lock orders the threads that use
-   the device, and its memory is host memory. */
+   the device, and its memory is host memory. Its arithmetic assumes F32. */
 #ifndef SB_TESTS_TINY_H
 #define SB_TESTS_TINY_H
 
 #include "aligned.h"
-#include "support.h"
+#include "plain.h"
 
 #include <syncblob/backend.h>
 
@@ -106,8 +106,6 @@ static sb_status tiny_prepare(void *device, sb_error *err) {
 static sb_status tiny_axpy(void *device, int32_t dtype, int64_t count, double alpha, const void *x,
                            void *y, sb_stream stream, sb_error *err) {
     (void)tiny_enter(device);
-    if (dtype != SB_DTYPE_F32)
-        return sb_error_fill(err, SB_ERR_UNSUPPORTED, 0, "only f32");
     const float *from = x;
     float *to = y;
     for (int64_t i = 0; i < count; i++)
@@ -118,8 +116,8 @@ static sb_status tiny_axpy(void *device, int32_t dtype, int64_t count, double al
 static sb_status tiny_scale(void *device, int32_t dtype, int64_t count, double alpha, void *x,
                             sb_stream stream, sb_error *err) {
     float *to = x;
-    if (tiny_enter(device)->fails_scale || dtype != SB_DTYPE_F32)
-        return sb_error_fill(err, SB_ERR_DEVICE_FAILURE, 0, "planted, or not f32");
+    if (tiny_enter(device)->fails_scale)
+        return sb_error_fill(err, SB_ERR_DEVICE_FAILURE, 0, "planted");
     for (int64_t i = 0; i < count; i++)
         to[i] *= (float)alpha;
     return SB_OK;
@@ -128,8 +126,6 @@ static sb_status tiny_scale(void *device, int32_t dtype, int64_t count, double a
 static sb_status tiny_sum(void *device, int32_t dtype, int64_t count, const void *x, double *out,
                           sb_stream stream, sb_error *err) {
     (void)tiny_enter(device);
-    if (dtype != SB_DTYPE_F32)
-        return sb_error_fill(err, SB_ERR_UNSUPPORTED, 0, "only f32");
     *out = 0;
     for (int64_t i = 0; i < count; i++)
         *out += (double)((const float *)x)[i]; /* correct for values that are not negative */
@@ -169,12 +165,8 @@ static inline sb_backend tiny_table(struct tiny *tiny) {
 
 /* Creates a context with the built-in allocator, which takes no lock of the test. */
 static inline sb_context *tiny_context(const sb_backend *table) {
-    sb_error err;
     sb_context *context;
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    options.device = "tiny:0";
-    options.backend = table;
-    assert_ok(sb_context_create(&options, &context, &err));
+    assert_ok(create_with_backend(table, "tiny:0", &context, &err));
     return context;
 }
 
