@@ -2,9 +2,11 @@
    would use the parent's device returns FORKED. No call hangs, whichever locks other threads held
    at the fork. */
 #include "blobs.h"
+#include "child.h"
 #include "coherent.h"
 #include "nets.h"
 #include "plain.h"
+#include "pointers.h"
 #include "team.h"
 
 #include "blob/blob.h"
@@ -17,45 +19,9 @@
 #include <syncblob/dlpack.h>
 
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define BYTES ((size_t)512)
 #define LARGE ((size_t)256 << 10) /* a size that the cache keeps */
-#define LIMIT 30                  /* seconds until a child counts as hanging */
-
-/* --- children ------------------------------------------------------------------------------- */
-
-/* Ends the child if `condition` is false. */
-#define child_wants(condition)                                                                     \
-    do {                                                                                           \
-        if (!(condition))                                                                          \
-            child_fails(#condition, __LINE__);                                                     \
-    } while (0)
-
-static void child_fails(const char *condition, int line) {
-    char text[256];
-    int length = snprintf(text, sizeof text, "child, line %d: %s\n", line, condition);
-    if (write(2, text, (size_t)length) != length)
-        _exit(3);
-    _exit(1);
-}
-
-/* Runs task(arg) in a child and waits until the child has succeeded. */
-static void in_child(void (*task)(void *arg), void *arg) {
-    int how = -1;
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        (void)alarm(LIMIT);
-        task(arg);
-        _exit(0);
-    }
-    assert_int_equal(waitpid(child, &how, 0), child);
-    if (!WIFEXITED(how) || WEXITSTATUS(how) != 0)
-        fail_with("the child ended with %s %d", WIFSIGNALED(how) ? "signal" : "status",
-                  WIFSIGNALED(how) ? WTERMSIG(how) : WEXITSTATUS(how));
-}
 
 /* --- everything that can be alive at a fork --------------------------------------------------- */
 
@@ -68,17 +34,7 @@ struct estate {
     struct lent host, device;
 };
 
-static sb_model *small_model(sb_context *context) {
-    struct wire net = {0}; /* the model refers to these bytes until the test ends */
-    sb_model *model;
-    net_current(&net);
-    assert_ok(sb_model_open_bytes(context, SB_FORMAT_CAFFEMODEL, net.bytes, net.size, NULL, NULL,
-                                  NULL, &model, &err));
-    return model;
-}
-
 static void estate_memories(struct estate *e) {
-    void *ptr;
     sb_context *context = e->context;
     sb_mem_release(mem_filled(context, LARGE, 0x77)); /* stays in the cache */
     e->pinned = mem_filled(context, LARGE, 1);
@@ -93,27 +49,22 @@ static void estate_memories(struct estate *e) {
     assert_ok(sb_mem_set_cpu(e->lent_host, e->host.ptr, BYTES, 0, lent_deleter, &e->host, &err));
     assert_ok(sb_mem_set_gpu(e->lent_device, e->device.ptr, BYTES, SB_READ_ONLY, lent_deleter,
                              &e->device, &err));
-    assert_ok(sb_mem_mutable_gpu(e->at_device, &ptr, &err));
+    (void)mem_pointer(e->at_device, MUTABLE_GPU);
     assert_ok(sb_mem_create(context, BYTES, &e->written, &err));
-    assert_ok(sb_mem_overwrite_gpu_on(e->written, e->stream, &ptr, &err));
-    assert_ok(sb_mem_mutable_gpu(e->pulled, &ptr, &err));
+    (void)mem_pointer_on(e->written, OVERWRITE_GPU_ON, e->stream);
+    (void)mem_pointer(e->pulled, MUTABLE_GPU);
     assert_ok(sb_sim_set_schedule(context, SB_SIM_LAZY, 0, &err));
     assert_ok(sb_mem_async_gpu_push(e->pushed, e->stream, &err));
     assert_ok(sb_mem_async_cpu_pull(e->pulled, e->stream, &err));
 }
 
 static void estate_open(struct estate *e) {
-    float *x;
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     memset(e, 0, sizeof *e);
-    options.device = "sim:0";
-    assert_ok(sb_context_create(&options, &e->context, &err));
+    assert_ok(create_with_backend(NULL, "sim:0", &e->context, &err));
     assert_ok(sb_sim_stream_create(e->context, &e->stream, &err));
     estate_memories(e);
     e->blob = blob_of_count(e->context, SB_DTYPE_F32, 100);
-    assert_ok(sb_blob_overwrite_cpu_f32(e->blob, SB_DATA, &x, &err));
-    for (int i = 0; i < 100; i++)
-        x[i] = 2;
+    fill_values(SB_DTYPE_F32, 100, 2, 0, blob_pointer(e->blob, SB_DATA, OVERWRITE_CPU));
     e->sharer = blob_of_count(e->context, SB_DTYPE_F32, 100);
     assert_ok(sb_blob_share(e->sharer, SB_DATA, e->blob, &err));
     e->model = small_model(e->context);
@@ -200,63 +151,51 @@ TEST_ON(estate, a_child_reads_current_bytes_and_releases_everything) {
 #define child_is_refused(call) child_wants((call) == SB_ERR_FORKED)
 
 static void refuse_memory_calls(struct estate *e) {
-    const void *in;
-    void *out;
-    sb_mem *host = e->lent_host, *device = e->at_device;
-    child_is_refused(sb_mem_cpu(device, &in, NULL));
-    child_is_refused(sb_mem_cpu(e->written, &in, NULL));
-    child_is_refused(sb_mem_mutable_cpu(device, &out, NULL));
-    child_is_refused(sb_mem_gpu(host, &in, NULL));
-    child_is_refused(sb_mem_gpu(device, &in, NULL));
-    child_is_refused(sb_mem_gpu_on(host, NULL, &in, NULL));
-    child_is_refused(sb_mem_gpu_on(device, e->stream, &in, NULL));
-    child_is_refused(sb_mem_mutable_gpu(host, &out, NULL));
-    child_is_refused(sb_mem_mutable_gpu(device, &out, NULL));
-    child_is_refused(sb_mem_mutable_gpu_on(host, e->stream, &out, NULL));
-    child_is_refused(sb_mem_overwrite_gpu(host, &out, NULL));
-    child_is_refused(sb_mem_overwrite_gpu_on(host, e->stream, &out, NULL));
-    child_is_refused(sb_mem_set_gpu(host, e->device.ptr, BYTES, 0, NULL, NULL, NULL));
-    child_is_refused(sb_mem_async_gpu_push(host, e->stream, NULL));
-    child_is_refused(sb_mem_async_cpu_pull(device, e->stream, NULL));
-    child_is_refused(sb_mem_prefetch_gpu(host, e->stream, NULL));
-    child_is_refused(sb_mem_prefetch_cpu(device, e->stream, NULL));
-    child_is_refused(sb_mem_clear(device, NULL));
-    /* calls that wait for a pending transfer */
-    child_is_refused(sb_mem_synchronize(e->pushed, NULL));
-    child_is_refused(sb_mem_synchronize(e->pulled, NULL));
-    child_is_refused(sb_mem_cpu(e->pulled, &in, NULL));
-    child_is_refused(sb_mem_mutable_cpu(e->pushed, &out, NULL));
-    child_is_refused(sb_mem_overwrite_cpu(e->pushed, &out, NULL));
-    child_is_refused(sb_mem_set_cpu(e->pushed, e->host.ptr, BYTES, 0, NULL, NULL, NULL));
-    child_is_refused(sb_mem_evict_cpu(e->pushed, NULL));
-    child_is_refused(sb_mem_evict_gpu(e->pushed, NULL));
+    const struct {
+        sb_mem *mem;
+        enum call calls[10]; /* ended by CALLS */
+    } rows[] = {
+        {e->lent_host,
+         {GPU_DATA, GPU_DATA_ON, MUTABLE_GPU, MUTABLE_GPU_ON, OVERWRITE_GPU, OVERWRITE_GPU_ON,
+          SET_GPU, ASYNC_PUSH, PREFETCH_GPU, CALLS}},
+        {e->at_device,
+         {CPU_DATA, MUTABLE_CPU, GPU_DATA, GPU_DATA_ON, MUTABLE_GPU, ASYNC_PULL, PREFETCH_CPU,
+          CLEAR, CALLS}},
+        {e->written, {CPU_DATA, CALLS}},
+        /* calls that wait for a pending transfer */
+        {e->pushed,
+         {SYNCHRONIZE, MUTABLE_CPU, OVERWRITE_CPU, SET_CPU, EVICT_CPU, EVICT_GPU, CALLS}},
+        {e->pulled, {SYNCHRONIZE, CPU_DATA, CALLS}},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (const enum call *call = rows[i].calls; *call != CALLS; call++) {
+            void *ptr = *call == SET_GPU ? e->device.ptr : e->host.ptr;
+            const struct call_arguments arguments = {
+                .stream = e->stream, .ptr = ptr, .bytes = BYTES};
+            if (mem_call(rows[i].mem, *call, &arguments, &ptr, NULL) != SB_ERR_FORKED)
+                child_fails(call_kinds[*call].name, __LINE__);
+        }
+    child_is_refused(sb_mem_gpu_on(e->lent_host, NULL, &(const void *){NULL}, NULL));
 }
 
 static void refuse_blob_calls(struct estate *e) {
-    const void *in;
-    void *out;
-    const int64_t *dims;
-    double sum;
     sb_blob *copy = NULL;
-    child_is_refused(sb_blob_gpu(e->blob, SB_DATA, &in, NULL));
-    child_is_refused(sb_blob_gpu_on(e->blob, SB_DIFF, e->stream, &in, NULL));
-    child_is_refused(sb_blob_mutable_gpu(e->blob, SB_DATA, &out, NULL));
-    child_is_refused(sb_blob_mutable_gpu_on(e->blob, SB_DIFF, e->stream, &out, NULL));
-    child_is_refused(sb_blob_overwrite_gpu(e->blob, SB_DIFF, &out, NULL));
-    child_is_refused(sb_blob_overwrite_gpu_on(e->blob, SB_DATA, e->stream, &out, NULL));
-    child_is_refused(sb_blob_gpu_shape(e->blob, &dims, NULL));
+    for (enum call call = GPU_DATA; call < POINTER_CALLS; call++)
+        for (sb_part part = SB_DATA; part <= SB_DIFF; part++)
+            child_is_refused(blob_call(e->blob, part, call, e->stream, &(void *){NULL}, NULL));
+    child_is_refused(sb_blob_gpu_shape(e->blob, &(const int64_t *){NULL}, NULL));
     child_is_refused(sb_blob_set_gpu(e->blob, SB_DATA, e->device.ptr, BYTES, 0, NULL, NULL, NULL));
     /* calls on data whose head is at the device */
     child_wants(sb_blob_create_shaped(e->context, SB_DTYPE_F32, (int64_t[]){128}, 1, &copy, NULL) ==
                 SB_OK);
     sb__replace(&copy->memory[SB_DATA], sb_mem_retain(e->at_device));
-    child_is_refused(sb_blob_asum(copy, SB_DATA, &sum, NULL));
-    child_is_refused(sb_blob_sumsq(copy, SB_DATA, &sum, NULL));
+    child_is_refused(sb_blob_asum(copy, SB_DATA, &(double){0}, NULL));
+    child_is_refused(sb_blob_sumsq(copy, SB_DATA, &(double){0}, NULL));
     child_is_refused(sb_blob_scale(copy, SB_DATA, 2, NULL));
     child_is_refused(sb_blob_update(copy, NULL));
     child_is_refused(sb_blob_clear(copy, SB_DATA, NULL));
     child_is_refused(sb_blob_copy_from(e->blob, SB_DATA, copy, SB_COPY_RESHAPE, NULL));
-    child_is_refused(sb_blob_at(copy, SB_DATA, (int64_t[]){0}, 1, &sum, NULL));
+    child_is_refused(sb_blob_at(copy, SB_DATA, (int64_t[]){0}, 1, &(float){0}, NULL));
     sb_blob_destroy(copy);
 }
 
@@ -265,20 +204,19 @@ static void nothing(void *user) {
 
 static void refuse_context_calls(struct estate *e) {
     sb_context *context = e->context;
-    sb_stream stream;
     int64_t calls[SB_SIM_OP_COUNT];
-    const void *table = NULL;
     void *ptr = NULL;
     char bytes[4];
     child_is_refused(sb_context_device_status(context));
-    child_is_refused(sb_context_extension(context, SB_SIM_DEVICE, &table, &ptr, NULL));
-    child_is_refused(sb_context_stream(context, &stream, NULL));
+    child_is_refused(
+        sb_context_extension(context, SB_SIM_DEVICE, &(const void *){NULL}, &ptr, NULL));
+    child_is_refused(sb_context_stream(context, &(sb_stream){0}, NULL));
     child_is_refused(sb_context_synchronize(context, NULL));
     child_is_refused(sb_context_forget_stream(context, e->stream, NULL));
     child_is_refused(sb_sim_set_schedule(context, SB_SIM_EAGER, 0, NULL));
     child_is_refused(sb_sim_fail(context, SB_SIM_ANY, 1, SB_SIM_FAIL_NOW, NULL));
     child_is_refused(sb_sim_calls(context, calls, SB_SIM_OP_COUNT, NULL));
-    child_is_refused(sb_sim_stream_create(context, &stream, NULL));
+    child_is_refused(sb_sim_stream_create(context, &(sb_stream){0}, NULL));
     child_is_refused(sb_sim_stream_destroy(context, e->stream, NULL));
     child_is_refused(sb_sim_launch(context, e->stream, nothing, NULL, NULL));
     child_is_refused(sb_sim_malloc(context, 10, &ptr, NULL));
@@ -313,14 +251,11 @@ struct locked_estate {
 };
 
 static void locked_estate_open(struct locked_estate *e, bool is_coherent) {
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     sb_dl_managed_versioned *tensor;
     memset(e, 0, sizeof *e);
     e->table = is_coherent ? *coherent_table() : sb__sim_backend;
     e->table.flags |= SB_BACKEND_PINNED_NOT_IN_CHILD;
-    options.device = "sim:0";
-    options.backend = &e->table;
-    assert_ok(sb_context_create(&options, &e->context, &err));
+    assert_ok(create_with_backend(&e->table, "sim:0", &e->context, &err));
     e->pinned = mem_filled(e->context, BYTES, 1);
     e->replaced = mem_filled(e->context, BYTES, 2);
     assert_int_equal(sb_mem_storage(e->pinned, SB_SIDE_CPU),
@@ -354,19 +289,17 @@ static void touch_page_locked_bytes(void *arg) {
     static char buffer[1 << 20];
     void *out;
     size_t size;
-    double sum;
     sb_mem *own;
     sb_blob *copy;
-    child_is_refused(sb_mem_cpu(e->pinned, &in, NULL));
-    child_is_refused(sb_mem_mutable_cpu(e->pinned, &out, NULL));
-    child_is_refused(sb_mem_overwrite_cpu(e->pinned, &out, NULL));
+    for (enum call call = CPU_DATA; call <= OVERWRITE_CPU; call++)
+        child_is_refused(mem_call(e->pinned, call, &(struct call_arguments){0}, &out, NULL));
     child_is_refused(sb_mem_clear(e->pinned, NULL));
-    child_is_refused(sb_blob_asum(e->blob, SB_DATA, &sum, NULL));
+    child_is_refused(sb_blob_asum(e->blob, SB_DATA, &(double){0}, NULL));
     child_is_refused(sb_blob_scale(e->blob, SB_DATA, 2, NULL));
     child_is_refused(sb_blob_cpu(e->imported, SB_DATA, &in, NULL));
     child_is_refused(sb_blob_cpu(e->elsewhere, SB_DATA, &in, NULL));
     child_is_refused(sb_blob_create_from_dlpack(NULL, e->tensor, &copy, NULL));
-    child_is_refused(sb_blob_at(e->blob, SB_DATA, (int64_t[]){0}, 1, &sum, NULL));
+    child_is_refused(sb_blob_at(e->blob, SB_DATA, (int64_t[]){0}, 1, &(float){0}, NULL));
     child_is_refused(sb_blob_to_proto(e->blob, 0, buffer, sizeof buffer, &size, NULL));
     child_wants(sb_blob_create_shaped(e->context, SB_DTYPE_F32, sb_blob_shape(e->blob), 1, &copy,
                                       NULL) == SB_OK);
@@ -410,14 +343,13 @@ static void read_from_the_device(void *mem) {
 TEST_ON(rig, a_child_does_not_read_from_a_device_without_a_default_stream) {
     static sb_backend table; /* in use until the fixture ends */
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    void *ptr;
     table = sb__sim_backend;
     table.flags |= SB_BACKEND_NO_DEFAULT_STREAM;
     options.device = "sim:0";
     options.backend = &table;
     rig_reopen_options(f, options);
     sb_mem *mem = mem_filled(f->context, BYTES, 1);
-    assert_ok(sb_mem_mutable_gpu(mem, &ptr, &err));
+    (void)mem_pointer(mem, MUTABLE_GPU);
     in_child(read_from_the_device, mem);
     assert_true(host_holds(mem, BYTES, 1));
     sb_mem_release(mem);
@@ -480,12 +412,10 @@ static void *register_again(void *user) {
 static void open_backends(void *arg) {
     static const char *const devices[] = {"first:0", "second:0"};
     struct registrar *r = arg;
+    sb_context *context;
     child_wants(sb_backend_register(&r->second, NULL) == SB_OK);
     for (int i = 0; i < 2; i++) {
-        sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-        sb_context *context;
-        options.device = devices[i];
-        child_wants(sb_context_create(&options, &context, NULL) == SB_OK);
+        child_wants(create_with_backend(NULL, devices[i], &context, NULL) == SB_OK);
         sb_context_release(context);
     }
 }
@@ -505,24 +435,22 @@ TEST(a_child_registers_backends) {
         in_child(open_backends, &r);
     quiet_raise(&r.may_end);
     assert_int_equal(pthread_join(thread, NULL), 0);
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     sb_context *context;
-    options.device = "second:0";
-    assert_status(SB_ERR_UNSUPPORTED, sb_context_create(&options, &context, &err));
+    assert_status(SB_ERR_UNSUPPORTED, create_with_backend(NULL, "second:0", &context, &err));
 }
 
 /* --- locks that other threads hold ----------------------------------------------------------- */
 
 struct holder {
     pthread_mutex_t *lock;
-    pthread_barrier_t holds, may_end;
+    quiet_flag holds, may_end;
 };
 
 static void *hold(void *user) {
     struct holder *h = user;
     (void)pthread_mutex_lock(h->lock);
-    (void)pthread_barrier_wait(&h->holds);
-    (void)pthread_barrier_wait(&h->may_end);
+    quiet_raise(&h->holds);
+    quiet_await(&h->may_end);
     (void)pthread_mutex_unlock(h->lock);
     return NULL;
 }
@@ -549,15 +477,11 @@ static void live_on(void *arg) {
 static void fork_while_held(pthread_mutex_t *lock, void (*task)(void *arg), void *arg) {
     struct holder h = {.lock = lock};
     pthread_t thread;
-    assert_int_equal(pthread_barrier_init(&h.holds, NULL, 2), 0);
-    assert_int_equal(pthread_barrier_init(&h.may_end, NULL, 2), 0);
     assert_int_equal(pthread_create(&thread, NULL, hold, &h), 0);
-    (void)pthread_barrier_wait(&h.holds);
+    quiet_await(&h.holds);
     in_child(task, arg);
-    (void)pthread_barrier_wait(&h.may_end);
+    quiet_raise(&h.may_end);
     assert_int_equal(pthread_join(thread, NULL), 0);
-    (void)pthread_barrier_destroy(&h.holds);
-    (void)pthread_barrier_destroy(&h.may_end);
 }
 
 TEST_ON(estate, a_child_with_unshared_objects_does_not_hang_on_held_locks) {
@@ -587,25 +511,15 @@ static void read_beside_the_lock(void *arg) {
     tensor->deleter(tensor);
 }
 
-TEST(a_child_reads_current_bytes_without_the_memory_s_lock) {
+TEST_ON(rig, a_child_reads_current_bytes_without_the_memory_s_lock) {
     const char *const devices[] = {"cpu", "sim:0"};
     for (int i = 0; i < 2; i++) {
-        sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-        sb_context *context;
-        const sb_mem *mem;
-        const void *in;
-        float *x;
-        options.device = devices[i];
-        assert_ok(sb_context_create(&options, &context, &err));
-        sb_blob *blob = blob_of_count(context, SB_DTYPE_F32, 100);
-        assert_ok(sb_blob_overwrite_cpu_f32(blob, SB_DATA, &x, &err));
-        memset(x, 0, 100 * sizeof *x);
+        rig_reopen_on(f, devices[i], 0);
+        sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 100);
+        memset(blob_pointer(blob, SB_DATA, OVERWRITE_CPU), 0, 100 * sizeof(float));
         if (i == 1)
-            assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
-        assert_ok(sb_blob_mem(blob, SB_DATA, &mem, &err));
-        fork_while_held(&((sb_mem *)mem)->lock, read_beside_the_lock, blob);
-        sb_blob_destroy(blob);
-        sb_context_release(context);
+            (void)blob_pointer(blob, SB_DATA, GPU_DATA);
+        fork_while_held(&data_of(blob)->lock, read_beside_the_lock, blob);
     }
 }
 
@@ -636,9 +550,8 @@ static void wait_beside_the_lock(void *arg) {
 }
 
 TEST_ON(estate, calls_that_need_a_lock_held_at_the_fork_are_refused_in_the_child) {
-    const void *in;
     sb_mem *mem = mem_filled(f->context, BYTES, 8);
-    assert_ok(sb_mem_gpu(mem, &in, &err));
+    (void)mem_pointer(mem, GPU_DATA);
     fork_while_held(&mem->lock, change_beside_the_lock, mem);
     fork_while_held(&f->pulled->lock, wait_beside_the_lock, f->pulled);
     sb_mem_release(mem);
@@ -665,41 +578,38 @@ TEST(threads_of_a_child_share_memories) {
 
 struct slow {
     sb_mem *mem;
-    pthread_barrier_t holds;
+    quiet_flag holds;
 };
 
 /* Owns a lock for longer than a child waits for a lock whose owner does not exist. */
-static void *hold_long(void *user) {
-    struct slow *s = user;
+static void hold_long(struct slow *s) {
     const struct timespec pause = {.tv_nsec = 500000000};
     child_wants(sb__lock(s->mem, NULL) == SB_OK);
-    (void)pthread_barrier_wait(&s->holds);
+    quiet_raise(&s->holds);
     (void)nanosleep(&pause, NULL);
     sb__unlock(s->mem);
-    return NULL;
+}
+
+static void hold_or_write(void *arg, int member) {
+    struct slow *s = arg;
+    if (member == 0) {
+        hold_long(s);
+        return;
+    }
+    quiet_await(&s->holds);
+    child_wants(sb_mem_overwrite_cpu(s->mem, &(void *){NULL}, NULL) == SB_OK);
 }
 
 static void wait_for_a_slow_thread(void *arg) {
     struct slow s = {.mem = arg};
-    pthread_t thread;
-    void *out;
-    child_wants(pthread_barrier_init(&s.holds, NULL, 2) == 0);
-    child_wants(pthread_create(&thread, NULL, hold_long, &s) == 0);
-    (void)pthread_barrier_wait(&s.holds);
-    child_wants(sb_mem_overwrite_cpu(s.mem, &out, NULL) == SB_OK);
-    child_wants(pthread_join(thread, NULL) == 0);
-    (void)pthread_barrier_destroy(&s.holds);
+    team_run(2, hold_or_write, &s);
     sb_mem_release(s.mem);
 }
 
-TEST(a_child_waits_for_its_own_threads_without_a_limit) {
-    sb_context *context;
-    assert_ok(sb_context_create(NULL, &context, &err));
-    sb_mem *mem; /* never written, so that a write takes the lock */
-    assert_ok(sb_mem_create(context, BYTES, &mem, &err));
-    in_child(wait_for_a_slow_thread, mem);
-    sb_mem_release(mem);
-    sb_context_release(context);
+TEST_ON(rig, a_child_waits_for_its_own_threads_without_a_limit) {
+    rig_reopen_on(f, "cpu", 0);
+    /* The memory was never written, so that a write takes the lock. */
+    in_child(wait_for_a_slow_thread, test_mem(f->context, BYTES));
 }
 
 static void trim_and_release(void *arg) {
