@@ -4,7 +4,7 @@
    on two memories do not wait for each other. */
 #include "blobs.h"
 #include "coherent.h"
-#include "mem_calls.h"
+#include "pointers.h"
 #include "team.h"
 
 #include "context/context.h"
@@ -29,7 +29,7 @@ static void expect(struct crowd *crowd, bool right) {
         atomic_fetch_add(&crowd->wrong, 1);
 }
 
-static void gather(int members, void (*task)(void *arg, int member), struct crowd *crowd) {
+static void gather(int members, team_task *task, struct crowd *crowd) {
     team_run(members, task, crowd);
     assert_int_equal(atomic_load(&crowd->wrong), 0);
 }
@@ -97,11 +97,10 @@ static void read_at_once(void *arg, int member) {
 static void race_readers(struct rig *f, int64_t transfers) {
     struct race race = {.streams = {rig_stream(f), rig_stream(f)}};
     for (int round = 0; round < (test_is_quick() ? 12 : 120); round++) {
-        void *out;
         race.crowd.mem = mem_filled(f->context, BYTES, 4);
         race.side = round % 2;
         if (race.side == SB_SIDE_CPU)
-            assert_ok(sb_mem_mutable_gpu(race.crowd.mem, &out, &err));
+            (void)mem_pointer(race.crowd.mem, MUTABLE_GPU);
         rig_schedule(f, round % 3, (uint64_t)round);
         const struct tally before = rig_tally(f);
         team_run(16, read_at_once, &race);
@@ -151,19 +150,17 @@ static void cross(void *arg, int member) {
 TEST_ON(rig, calls_that_cross_do_not_deadlock) {
     struct crossed c = {.crowd = {.wrong = 0}};
     sb_mem *x = test_mem(f->context, BYTES), *y = test_mem(f->context, BYTES);
-    void *out;
     for (int i = 0; i < 4; i++) {
         sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, BYTES / sizeof(float));
         assert_ok(sb_blob_set_mem(blob, SB_DATA, i % 2 ? x : y, &err));
         assert_ok(sb_blob_set_mem(blob, SB_DIFF, i % 2 ? y : x, &err));
         (i % 2 ? c.left : c.right)[i / 2] = blob;
-        assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &out, &err));
-        assert_ok(sb_blob_mutable_gpu(blob, SB_DATA, &out, &err));
+        (void)blob_pointer(blob, SB_DATA, MUTABLE_CPU);
+        (void)blob_pointer(blob, SB_DATA, MUTABLE_GPU);
     }
     team_run(2, cross, &c);
     assert_int_equal(atomic_load(&c.crowd.wrong), 0);
-    assert_ok(sb_mem_mutable_cpu(x, &out, &err));
-    assert_true(bytes_are(out, BYTES, 0));
+    assert_true(bytes_are(mem_pointer(x, MUTABLE_CPU), BYTES, 0));
 }
 
 /* --- a cap ----------------------------------------------------------------------------------- */

@@ -1,5 +1,6 @@
 /* If a side is ready and no work is pending, a request for its pointer takes no lock and calls no
    function of the device or the allocator. */
+#include "pointers.h"
 #include "team.h"
 #include "tiny.h"
 
@@ -69,10 +70,9 @@ static void scale_open(struct scale *s) {
     assert_ok(sb_mem_create(s->context, BYTES, &s->mem, &err));
     for (int i = 0; i < 2; i++) {
         sb_blob **blob = i ? &s->source : &s->blob;
-        void *out;
         assert_ok(sb_blob_create_shaped(s->context, SB_DTYPE_F32, (int64_t[]){64}, 1, blob, &err));
-        assert_ok(sb_blob_mutable_cpu(*blob, SB_DATA, &out, &err));
-        assert_ok(sb_blob_mutable_cpu(*blob, SB_DIFF, &out, &err));
+        (void)blob_pointer(*blob, SB_DATA, MUTABLE_CPU);
+        (void)blob_pointer(*blob, SB_DIFF, MUTABLE_CPU);
     }
 }
 
@@ -99,14 +99,12 @@ static int64_t calls_so_far(struct scale *s) {
 /* --- the claims ------------------------------------------------------------------------------- */
 
 TEST_ON(scale, slow_paths_are_counted) {
-    const void *in;
-    void *out;
     int64_t calls = tiny_calls(&f->tiny);
-    assert_ok(sb_mem_cpu(f->mem, &in, &err));
-    assert_ok(sb_mem_gpu(f->mem, &in, &err));
+    (void)mem_pointer(f->mem, CPU_DATA);
+    (void)mem_pointer(f->mem, GPU_DATA);
     assert_true(tiny_calls(&f->tiny) > calls && f->allocator_calls > 0);
     calls = locks;
-    assert_ok(sb_mem_mutable_gpu(f->mem, &out, &err));
+    (void)mem_pointer(f->mem, MUTABLE_GPU);
     assert_true(IS_SANITIZED || locks > calls);
 }
 

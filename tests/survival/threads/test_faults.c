@@ -5,6 +5,7 @@
    leaked. The test locks each object so that no thread reads it while another thread writes,
    as the contract requires. SYNCBLOB_STRESS_SECONDS sets the duration (4). */
 #include "blobs.h"
+#include "pointers.h"
 #include "team.h"
 
 #include <syncblob/dlpack.h>
@@ -118,12 +119,6 @@ static bool is_ok(struct round *round, sb_status status) {
 static const sb_mem *memory_of(struct round *round, const struct object *o) {
     const sb_mem *mem = NULL;
     expect(round, sb_blob_mem(o->blob, SB_DATA, &mem, NULL) == SB_OK);
-    return mem;
-}
-
-static sb_mem *own_memory_of(struct round *round, struct object *o) {
-    sb_mem *mem = NULL;
-    expect(round, sb_blob_mutable_mem(o->blob, SB_DATA, &mem, NULL) == SB_OK);
     return mem;
 }
 
@@ -325,7 +320,7 @@ static void share(struct worker *w, struct object *o) {
 
 /* Passes a reference to another thread. */
 static void pass_on(struct worker *w, struct object *o) {
-    sb_mem *mem = sb_mem_retain(own_memory_of(w->round, o));
+    sb_mem *mem = sb_mem_retain(data_of(o->blob));
     mem = atomic_exchange(&w->round->parked, mem);
     expect(w->round, !mem || !sb_mem_is_unique(mem) || sb_mem_size(mem) == BYTES);
     sb_mem_release(mem);
@@ -356,20 +351,18 @@ static bool is_done(struct worker *w, struct object *o, sb_status status) {
 }
 
 static void write_host(struct worker *w, struct object *o, float value) {
+    const enum call call = draw(&w->random, 2) ? OVERWRITE_CPU : MUTABLE_CPU;
     void *out;
-    sb_status st = draw(&w->random, 2) ? sb_blob_overwrite_cpu(o->blob, SB_DATA, &out, NULL)
-                                       : sb_blob_mutable_cpu(o->blob, SB_DATA, &out, NULL);
-    if (!is_done(w, o, st))
+    if (!is_done(w, o, blob_call(o->blob, SB_DATA, call, NULL, &out, NULL)))
         return;
     set_all(out, value);
     o->value = value;
 }
 
 static void write_device(struct worker *w, struct object *o, float value) {
+    const enum call call = draw(&w->random, 2) ? OVERWRITE_GPU : MUTABLE_GPU;
     void *out;
-    sb_status st = draw(&w->random, 2) ? sb_blob_overwrite_gpu(o->blob, SB_DATA, &out, NULL)
-                                       : sb_blob_mutable_gpu(o->blob, SB_DATA, &out, NULL);
-    if (!is_done(w, o, st))
+    if (!is_done(w, o, blob_call(o->blob, SB_DATA, call, NULL, &out, NULL)))
         return;
     set_device(w->round, out, value);
     o->value = value;
@@ -378,10 +371,9 @@ static void write_device(struct worker *w, struct object *o, float value) {
 static void write_on_stream(struct worker *w, struct object *o, float value) {
     void *out;
     const bool keeps = draw(&w->random, 2);
+    const enum call call = keeps ? MUTABLE_GPU_ON : OVERWRITE_GPU_ON;
     struct lane *lane = lock_lane(w);
-    sb_status st = !keeps ? sb_blob_overwrite_gpu_on(o->blob, SB_DATA, lane->stream, &out, NULL)
-                          : sb_blob_mutable_gpu_on(o->blob, SB_DATA, lane->stream, &out, NULL);
-    if (is_done(w, o, st)) {
+    if (is_done(w, o, blob_call(o->blob, SB_DATA, call, lane->stream, &out, NULL))) {
         launch(w, lane->stream, out, keeps ? o->value : NAN, value);
         o->value = w->round->fails ? NAN : value;
     }
@@ -396,7 +388,7 @@ static void lend(struct worker *w, struct object *o, float value) {
     if (!loan)
         return;
     sb_status st = (side == SB_SIDE_CPU ? sb_mem_set_cpu : sb_mem_set_gpu)(
-        own_memory_of(w->round, o), loan->lent.ptr, BYTES, flags, end_loan, loan, NULL);
+        data_of(o->blob), loan->lent.ptr, BYTES, flags, end_loan, loan, NULL);
     if (settle_loan(w, loan, st))
         o->value = value;
 }
@@ -418,7 +410,7 @@ static void import(struct worker *w, struct object *o, float value) {
 }
 
 static void evict(struct worker *w, struct object *o, float value) {
-    sb_mem *mem = own_memory_of(w->round, o);
+    sb_mem *mem = data_of(o->blob);
     (void)is_done(w, o,
                   draw(&w->random, 2) ? sb_mem_evict_cpu(mem, NULL) : sb_mem_evict_gpu(mem, NULL));
 }
@@ -648,7 +640,6 @@ static void retire_in_use(struct round *round) {
     struct worker w = {.round = round, .random = round->seed};
     struct object *o = &round->shared[0];
     const void *in;
-    void *out;
     sb_mem_release(round->parked);
     assert_ok(sb_sim_set_schedule(round->rig.context, SB_SIM_LAZY, 0, &err));
     struct loan *loan = make_loan(&w, SB_SIDE_CPU, 1);
@@ -656,12 +647,9 @@ static void retire_in_use(struct round *round) {
         sb_context_release(loan->context);
     loan->manners = MERELY_COUNTS;
     (void)settle_loan(
-        &w, loan,
-        sb_mem_set_cpu(own_memory_of(round, o), loan->lent.ptr, BYTES, 0, end_loan, loan, NULL));
-    (void)is_ok(round, sb_blob_mutable_gpu(o->blob, SB_DATA, &out, NULL));
-    device_fail(round->rig.context, SB_SIM_ANY, 2, SB_SIM_FAIL_NOW);
-    for (int i = 3; i <= 17; i++)
-        assert_ok(sb_sim_fail_also(round->rig.context, SB_SIM_ANY, i, SB_SIM_FAIL_NOW, &err));
+        &w, loan, sb_mem_set_cpu(data_of(o->blob), loan->lent.ptr, BYTES, 0, end_loan, loan, NULL));
+    (void)is_ok(round, sb_blob_mutable_gpu(o->blob, SB_DATA, &(void *){NULL}, NULL));
+    device_fail_run(round->rig.context, SB_SIM_ANY, 2, 16);
     (void)is_ok(round, sb_blob_cpu(o->blob, SB_DATA, &in, NULL));
     object_close(o);
 }

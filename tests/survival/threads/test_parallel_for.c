@@ -2,6 +2,7 @@
    for bit. The library creates no threads, leaves OpenBLAS's settings unchanged, and holds no lock
    while the caller's threads work. */
 #include "blobs.h"
+#include "pointers.h"
 #include "team.h"
 
 #include <dirent.h>
@@ -55,22 +56,22 @@ struct results {
     uint64_t updated, scaled, copied, moved;
 };
 
-static uint64_t hash_of(const sb_mem *mem, size_t bytes) {
+static uint64_t hash_of(sb_mem *mem, size_t bytes) {
     uint64_t hash = 0xcbf29ce484222325u, word = 0;
-    const void *in;
-    assert_ok(sb_mem_cpu(mem, &in, &err));
+    const char *in = mem_pointer(mem, CPU_DATA);
     for (size_t i = 0; i < bytes; i += sizeof word) {
-        memcpy(&word, (const char *)in + i, bytes - i < sizeof word ? bytes - i : sizeof word);
+        memcpy(&word, in + i, bytes - i < sizeof word ? bytes - i : sizeof word);
         hash = (hash ^ word) * 0x100000001b3u;
         hash ^= hash >> 32;
     }
     return hash;
 }
 
-static void fill(int32_t dtype, int64_t count, uint64_t seed, void *out) {
-    for (int64_t i = 0; i < count; i++) {
+static void fill(sb_blob *blob, sb_part part, uint64_t seed) {
+    void *out = blob_pointer(blob, part, OVERWRITE_CPU);
+    for (int64_t i = 0; i < sb_blob_count(blob); i++) {
         double value = (double)(int64_t)test_random(&seed) * 0x1p-63;
-        if (dtype == SB_DTYPE_F32)
+        if (sb_blob_dtype(blob) == SB_DTYPE_F32)
             ((float *)out)[i] = (float)value;
         else
             ((double *)out)[i] = value;
@@ -80,11 +81,9 @@ static void fill(int32_t dtype, int64_t count, uint64_t seed, void *out) {
 /* Writes to a memory of read-only bytes, so the library copies them to new storage. */
 static uint64_t move_read_only(sb_context *context, const void *bytes, size_t size) {
     sb_mem *mem;
-    void *out;
     assert_ok(sb_mem_create(context, size, &mem, &err));
     assert_ok(sb_mem_set_cpu(mem, (void *)(uintptr_t)bytes, size, SB_READ_ONLY, NULL, NULL, &err));
-    assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
-    assert_ptr_not_equal(out, bytes);
+    assert_ptr_not_equal(mem_pointer(mem, MUTABLE_CPU), bytes);
     const uint64_t moved = hash_of(mem, size);
     sb_mem_release(mem);
     return moved;
@@ -92,13 +91,10 @@ static uint64_t move_read_only(sb_context *context, const void *bytes, size_t si
 
 static struct results compute(sb_context *context, int32_t dtype, int64_t count) {
     struct results r;
-    void *out;
     size_t bytes = (size_t)count * sb_dtype_size(dtype);
     sb_blob *blob = blob_of_count(context, dtype, count), *copy;
-    assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &out, &err));
-    fill(dtype, count, 1, out);
-    assert_ok(sb_blob_overwrite_cpu(blob, SB_DIFF, &out, &err));
-    fill(dtype, count, 2, out);
+    fill(blob, SB_DATA, 1);
+    fill(blob, SB_DIFF, 2);
     assert_ok(sb_blob_asum(blob, SB_DATA, &r.sums[0], &err));
     assert_ok(sb_blob_sumsq(blob, SB_DATA, &r.sums[1], &err));
     assert_ok(sb_blob_update(blob, &err));
@@ -110,33 +106,18 @@ static struct results compute(sb_context *context, int32_t dtype, int64_t count)
     assert_ok(sb_blob_create(context, dtype, &copy, &err));
     assert_ok(sb_blob_copy_from(copy, SB_DATA, blob, SB_COPY_RESHAPE, &err));
     r.copied = hash_of(data_of(copy), bytes);
-    const void *in;
-    assert_ok(sb_blob_cpu(copy, SB_DATA, &in, &err));
-    r.moved = move_read_only(context, in, bytes);
+    r.moved = move_read_only(context, blob_pointer(copy, SB_DATA, CPU_DATA), bytes);
     assert_ok(sb_blob_clear(blob, SB_DATA, &err));
-    assert_ok(sb_blob_cpu(blob, SB_DATA, (const void **)&out, &err));
-    assert_true(bytes_are(out, bytes, 0));
+    assert_true(bytes_are(blob_pointer(blob, SB_DATA, CPU_DATA), bytes, 0));
     sb_blob_destroy(blob);
     sb_blob_destroy(copy);
     return r;
 }
 
-/* Counts near the block size of OpenBLAS's calls, the size of a task's piece (2^17), and 64 tasks
-   of one piece. */
-static const int64_t counts[] = {1,
-                                 255,
-                                 256,
-                                 257,
-                                 8191,
-                                 8192,
-                                 8193,
-                                 (1 << 17) - 1,
-                                 1 << 17,
-                                 (1 << 17) + 1,
-                                 (2 << 17) - 1,
-                                 (2 << 17) + 1,
-                                 (7 << 17) + 12345,
-                                 (64 << 17) + 1};
+/* Counts near the block size of OpenBLAS's calls, the size of a task's piece (2^17 = 131072), and
+   64 tasks of one piece. */
+static const int64_t counts[] = {1,      255,    256,    257,    8191,   8192,   8193,
+                                 131071, 131072, 131073, 262143, 262145, 929849, 8388609};
 
 static void compare(int32_t dtype, int64_t count) {
     static const int threads[] = {1, 2, 3, 7};
@@ -233,22 +214,15 @@ TEST(no_lock_is_held_while_the_caller_s_threads_work) {
     const size_t bytes = (size_t)4 << 20;
     struct thief thief = {.mem = NULL};
     sb_context *context = context_with("cpu", steal_first, &thief);
-    void *out, *lent = calloc(1, bytes);
-    const void *in;
-    sb_mem *mem;
+    void *lent = calloc(1, bytes);
     assert_non_null(lent);
     /* the first access to memory from the cache */
-    assert_ok(sb_mem_create(context, bytes, &mem, &err));
-    assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
-    memset(out, 1, bytes);
-    sb_mem_release(mem);
+    sb_mem_release(mem_filled(context, bytes, 1));
     assert_ok(sb_mem_create(context, bytes, &thief.mem, &err));
-    assert_ok(sb_mem_cpu(thief.mem, &in, &err));
-    assert_true(bytes_are(in, bytes, 0));
+    assert_true(bytes_are(mem_pointer(thief.mem, CPU_DATA), bytes, 0));
     /* read-only bytes are copied */
     assert_ok(sb_mem_set_cpu(thief.mem, lent, bytes, SB_READ_ONLY, NULL, NULL, &err));
-    assert_ok(sb_mem_mutable_cpu(thief.mem, &out, &err));
-    assert_true(bytes_are(out, bytes, 0));
+    assert_true(bytes_are(mem_pointer(thief.mem, MUTABLE_CPU), bytes, 0));
     assert_ok(sb_mem_clear(thief.mem, &err));
     assert_true(thief.stolen >= 2); /* the copy and the clear ran as tasks */
     sb_mem_release(thief.mem);
@@ -276,14 +250,11 @@ TEST(tasks_that_are_not_run_add_nothing) {
     enum { COUNT = 1 << 21 };
     static const int64_t most[] = {1000, 1, 0};
     for (size_t i = 0; i < sizeof most / sizeof *most; i++) {
-        void *p;
         double sum;
         int64_t tasks = most[i];
         sb_context *context = context_with(NULL, run_the_first, &tasks);
         sb_blob *blob = blob_of_count(context, SB_DTYPE_F32, COUNT);
-        assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &p, &err));
-        for (int64_t k = 0; k < COUNT; k++)
-            ((float *)p)[k] = 1;
+        fill_values(SB_DTYPE_F32, COUNT, 1, 0, blob_pointer(blob, SB_DATA, OVERWRITE_CPU));
         assert_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
         assert_true(is_sum_of(sum, COUNT, tasks));
         assert_ok(sb_blob_sumsq(blob, SB_DATA, &sum, &err));

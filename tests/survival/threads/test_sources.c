@@ -1,9 +1,10 @@
 /* Several threads make const calls on one model: they read through one source at once, and each
    thread's progress counts the bytes that the thread reads. */
-#include "team.h"
-
+#include "blobs.h"
 #include "callbacks.h"
 #include "nets.h"
+#include "pointers.h"
+#include "team.h"
 
 #define MEMBERS 4
 #define BLOBS   8
@@ -47,17 +48,15 @@ static void shared_close(struct shared *s) {
     assert_false(s->source.outside);
 }
 
-static void check_values(const sb_blob *blob, int64_t index) {
-    const void *p;
-    assert_ok(sb_blob_cpu(blob, SB_DATA, &p, &err));
+static void check_values(sb_blob *blob, int64_t index) {
+    const float *values = blob_pointer(blob, SB_DATA, CPU_DATA);
     for (int64_t i = 0; i < *counts; i++)
-        assert_true(((const float *)p)[i] == (float)index + (float)i);
+        assert_true(values[i] == (float)index + (float)i);
 }
 
 /* The second member cancels each load, without effect on other threads. */
 static void load_or_cancel(struct shared *s, int member) {
-    sb_blob *blob;
-    assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
+    sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
     for (int i = 0; i < 4 * BLOBS; i++) {
         const int64_t index = (i + member) % BLOBS;
         sb_blob_info info = SB_BLOB_INFO_INIT;
@@ -73,7 +72,6 @@ static void load_or_cancel(struct shared *s, int member) {
             check_values(blob, index);
         }
     }
-    sb_blob_destroy(blob);
 }
 
 static void save(struct shared *s) {

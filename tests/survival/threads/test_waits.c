@@ -1,53 +1,56 @@
 /* Tests the waits of arithmetic on a device that runs its work late. Without one of these waits a
    call would return too early or lose a failure. */
 #include "blobs.h"
+#include "pointers.h"
 
 #define BYTES ((size_t)512)
 #define COUNT ((int64_t)128) /* floats in BYTES */
 
-static sb_blob *on_device(struct rig *rig, int64_t count, float data, float diff) {
-    const void *in;
-    float *x;
-    void *out;
-    sb_blob *blob = test_vector(rig->context, SB_DTYPE_F32, count);
-    assert_ok(sb_blob_overwrite_cpu_f32(blob, SB_DATA, &x, &err));
-    for (int64_t i = 0; i < count; i++)
-        x[i] = data;
-    assert_ok(sb_blob_overwrite_cpu_f32(blob, SB_DIFF, &x, &err));
-    for (int64_t i = 0; i < count; i++)
-        x[i] = diff;
-    assert_ok(sb_blob_mutable_gpu(blob, SB_DATA, &out, &err));
-    assert_ok(sb_blob_gpu(blob, SB_DIFF, &in, &err));
+/* Creates a blob whose data are 4 and whose diff is 1. */
+static sb_blob *four_and_one(struct rig *rig) {
+    sb_blob *blob = test_vector(rig->context, SB_DTYPE_F32, COUNT);
+    fill_values(SB_DTYPE_F32, COUNT, 4, 0, blob_pointer(blob, SB_DATA, OVERWRITE_CPU));
+    fill_values(SB_DTYPE_F32, COUNT, 1, 0, blob_pointer(blob, SB_DIFF, OVERWRITE_CPU));
     return blob;
+}
+
+static sb_blob *on_device(struct rig *rig) {
+    sb_blob *blob = four_and_one(rig);
+    (void)blob_pointer(blob, SB_DATA, MUTABLE_GPU);
+    (void)blob_pointer(blob, SB_DIFF, GPU_DATA);
+    return blob;
+}
+
+static bool host_is(sb_blob *blob, sb_part part, float value) {
+    const float *host = blob_pointer(blob, part, CPU_DATA);
+    for (int64_t i = 0; i < COUNT; i++)
+        if (host[i] != value)
+            return false;
+    return true;
 }
 
 /* Work queued after arithmetic, on the same stream or another, sees the result; the host does not
    wait. */
 TEST_ON(rig, arithmetic_on_a_stream_is_queued_there) {
     for (int way = 0; way < 3; way++) {
-        const void *in = NULL;
-        const float *host = NULL;
+        const sb_part part = way == 2 ? SB_DIFF : SB_DATA;
+        const float expected = way == 2 ? 4 : 3;
         float first;
         rig_reopen_on(f, "sim:0", 0);
-        sb_blob *blob = on_device(f, COUNT, 4, 1);
+        sb_blob *blob = on_device(f);
         sb_stream stream = rig_stream(f), other = rig_stream(f);
         rig_schedule(f, SB_SIM_LAZY, 0);
         struct tally before = rig_tally(f);
         assert_ok(way == 0   ? sb_blob_update_on(blob, stream, &err)
                   : way == 1 ? sb_blob_scale_on(blob, SB_DATA, 0.75, stream, &err)
                              : sb_blob_scale_on(blob, SB_DIFF, 4, stream, &err));
-        assert_ok(way == 2 ? sb_blob_gpu_on(blob, SB_DIFF, other, &in, &err)
-                           : sb_blob_gpu_on(blob, SB_DATA, other, &in, &err));
+        const void *in = blob_pointer_on(blob, part, GPU_DATA_ON, other);
         struct tally since = rig_since(f, &before);
         assert_int_equal(since.calls[SB_SIM_STREAM_SYNCHRONIZE] + since.calls[SB_SIM_EVENT_WAIT],
                          0);
         assert_ok(sb_context_forget_stream(f->context, stream, &err)); /* waits for this stream */
         assert_ok(sb_sim_peek(f->context, &first, in, sizeof first, &err));
-        assert_true(first == (way == 2 ? 4 : 3));
-        assert_ok(way == 2 ? sb_blob_cpu_f32(blob, SB_DIFF, &host, &err)
-                           : sb_blob_cpu_f32(blob, SB_DATA, &host, &err));
-        for (int64_t i = 0; i < COUNT; i++)
-            assert_true(host[i] == (way == 2 ? 4 : 3));
+        assert_true(first == expected && host_is(blob, part, expected));
         rig_end_stream(f, stream);
         rig_end_stream(f, other);
     }
@@ -62,16 +65,9 @@ static void write_nines(void *user) {
 }
 
 /* Creates a blob on the device without requesting a plain pointer. */
-static sb_blob *only_on_device(struct rig *rig, float data, float diff) {
-    float *x;
-    sb_blob *blob = test_vector(rig->context, SB_DTYPE_F32, COUNT);
+static sb_blob *only_on_device(struct rig *rig) {
+    sb_blob *blob = four_and_one(rig);
     sb_stream stream = rig_stream(rig);
-    assert_ok(sb_blob_overwrite_cpu_f32(blob, SB_DATA, &x, &err));
-    for (int64_t i = 0; i < COUNT; i++)
-        x[i] = data;
-    assert_ok(sb_blob_overwrite_cpu_f32(blob, SB_DIFF, &x, &err));
-    for (int64_t i = 0; i < COUNT; i++)
-        x[i] = diff;
     assert_ok(sb_mem_prefetch_gpu(data_of(blob), stream, &err));
     assert_ok(sb_mem_prefetch_gpu(diff_of(blob), stream, &err));
     assert_ok(sb_mem_synchronize(data_of(blob), &err));
@@ -91,28 +87,24 @@ static void write_nines_on(struct rig *rig, sb_stream stream, struct look *look,
 TEST_ON(rig, an_update_reads_the_diff_before_its_next_writer) {
     enum { OWN, NAMED, HOST_BETWEEN, PLAIN, WAYS };
     for (int way = 0; way < WAYS; way++) {
+        static const enum call writers[] = {MUTABLE_GPU_ON, MUTABLE_GPU_ON, OVERWRITE_GPU_ON,
+                                            MUTABLE_GPU};
         struct look look;
-        void *out;
-        const float *host;
         rig_reopen_on(f, "sim:0", 0);
-        sb_blob *blob = way == PLAIN ? on_device(f, COUNT, 4, 1) : only_on_device(f, 4, 1);
+        sb_blob *blob = way == PLAIN ? on_device(f) : only_on_device(f);
         sb_stream stream = rig_stream(f), other = rig_stream(f);
         if (way == PLAIN)
-            assert_ok(sb_blob_mutable_gpu(blob, SB_DIFF, &out, &err));
+            (void)blob_pointer(blob, SB_DIFF, MUTABLE_GPU);
         rig_schedule(f, SB_SIM_LAZY, 0);
         assert_ok(way == NAMED ? sb_blob_update_on(blob, other, &err) : sb_blob_update(blob, &err));
         if (way == HOST_BETWEEN)
-            assert_ok(sb_blob_mutable_cpu(blob, SB_DIFF, &out, &err));
-        assert_ok(way == PLAIN ? sb_blob_mutable_gpu(blob, SB_DIFF, &out, &err)
-                  : way == HOST_BETWEEN
-                      ? sb_blob_overwrite_gpu_on(blob, SB_DIFF, stream, &out, &err)
-                      : sb_blob_mutable_gpu_on(blob, SB_DIFF, stream, &out, &err));
+            (void)blob_pointer(blob, SB_DIFF, MUTABLE_CPU);
+        void *out = blob_pointer_on(blob, SB_DIFF, writers[way], stream);
         if (way == PLAIN)
             device_fill(f->context, out, BYTES, 9);
         else
             write_nines_on(f, stream, &look, out);
-        assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &host, &err));
-        assert_true(host[0] == 3 && host[COUNT - 1] == 3);
+        assert_true(host_is(blob, SB_DATA, 3));
         rig_end_stream(f, stream);
         rig_end_stream(f, other);
     }
@@ -125,15 +117,13 @@ TEST_ON(rig, an_update_waits_only_for_its_own_copies) {
     for (int named = 0; named < 2; named++)
         for (int at_host = 0; at_host < 2; at_host++)
             for (int at_device = 0; at_device < 2; at_device++) {
-                void *out;
-                const float *host;
                 rig_reopen_on(f, "sim:0", 0);
-                sb_blob *blob = only_on_device(f, 4, 1);
+                sb_blob *blob = only_on_device(f);
                 sb_stream stream = rig_stream(f);
                 if (at_device)
-                    assert_ok(sb_mem_mutable_gpu_on(diff_of(blob), stream, &out, &err));
+                    (void)mem_pointer_on(diff_of(blob), MUTABLE_GPU_ON, stream);
                 if (at_host)
-                    assert_ok(sb_blob_mutable_cpu(blob, SB_DIFF, &out, &err));
+                    (void)blob_pointer(blob, SB_DIFF, MUTABLE_CPU);
                 struct tally before = rig_tally(f);
                 assert_ok(named ? sb_blob_update_on(blob, stream, &err)
                                 : sb_blob_update(blob, &err));
@@ -141,8 +131,7 @@ TEST_ON(rig, an_update_waits_only_for_its_own_copies) {
                 assert_int_equal(since.calls[SB_SIM_STREAM_SYNCHRONIZE],
                                  copies && at_host && !named);
                 assert_int_equal(since.uploads, copies && at_host);
-                assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &host, &err));
-                assert_true(host[0] == 3 && host[COUNT - 1] == 3);
+                assert_true(host_is(blob, SB_DATA, 3));
                 rig_end_stream(f, stream);
             }
 }
@@ -156,7 +145,7 @@ TEST_ON(rig, a_failure_outside_arithmetic_does_not_lose_the_device) {
         double sum = -1;
         const void *in;
         rig_reopen_on(f, "sim:0", 0);
-        sb_blob *blob = on_device(f, COUNT, 4, 1);
+        sb_blob *blob = on_device(f);
         sb_stream stream = rig_stream(f);
         assert_ok(named ? sb_blob_scale_on(blob, SB_DATA, 2, stream, &err)
                         : sb_blob_scale(blob, SB_DATA, 2, &err));
