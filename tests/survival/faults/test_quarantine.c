@@ -3,27 +3,16 @@
    to storage that was reused too early. */
 #include "blobs.h"
 #include "captured.h"
+#include "child.h"
+#include "pointers.h"
 #include "scene.h"
 
 #include "context/context.h"
 #include "memory/write.h"
 #include "sim/table.h"
 
-#include <syncblob/dlpack.h>
-
-#include <sys/wait.h>
-#include <unistd.h>
-
 #define BYTES ((size_t)192)
 #define COUNT ((int64_t)(BYTES / sizeof(float)))
-#define USERS 0x77 /* the byte that the caller writes through a returned pointer */
-
-/* Makes `times` calls of `op` in a row fail, from the nth on. */
-static void fail_run(struct rig *rig, int32_t op, int64_t nth, int times) {
-    device_fail(rig->context, op, nth, SB_SIM_FAIL_NOW);
-    for (int i = 1; i < times; i++)
-        assert_ok(sb_sim_fail_also(rig->context, op, nth + i, SB_SIM_FAIL_NOW, &err));
-}
 
 static void fail_no_more(struct rig *rig) {
     device_fail(rig->context, SB_SIM_ANY, 0, SB_SIM_FAIL_NOW);
@@ -34,13 +23,11 @@ static void fail_no_more(struct rig *rig) {
 /* Returns a memory whose head is at the device and whose host storage is lent. */
 static sb_mem *at_device(struct rig *rig, struct lent *lent) {
     sb_mem *mem;
-    void *out;
     assert_ok(sb_mem_create(rig->context, BYTES, &mem, &err));
     *lent = lend_host(BYTES, LENT);
     lent->taken = true;
     assert_ok(sb_mem_set_cpu(mem, lent->ptr, BYTES, 0, lent_deleter, lent, &err));
-    assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
-    device_fill(rig->context, out, BYTES, CURRENT);
+    device_fill(rig->context, mem_pointer(mem, MUTABLE_GPU), BYTES, CURRENT);
     return mem;
 }
 
@@ -52,49 +39,36 @@ struct stuck {
 };
 
 static void stuck_open(struct stuck *s) {
-    const void *in;
     rig_open(&s->rig);
     s->mem = at_device(&s->rig, &s->lent);
-    rig_schedule(&s->rig, SB_SIM_LAZY, 0);
-    fail_run(&s->rig, SB_SIM_ANY, 2, 16);
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu(s->mem, &in, &err));
-}
-
-/* Returns the result of `check` in a forked child. The quarantined storage is the parent's. */
-static bool is_true_in_child(bool (*check)(struct rig *, const struct lent *), struct rig *rig,
-                             const struct lent *lent) {
-    int status = -1;
-    pid_t child = fork();
-    if (child == 0)
-        _exit(check(rig, lent) ? 0 : 1);
-    assert_true(child > 0);
-    assert_int_equal(waitpid(child, &status, 0), child);
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    mem_fail_wait(s->mem);
 }
 
 /* Checks that in the child a trim and the release of a memory do not run the parent's deleter. */
-static bool gives_nothing_back(struct rig *rig, const struct lent *lent) {
+static void give_nothing_back(void *arg) {
+    const struct stuck *s = arg;
     sb_mem *mem = NULL;
-    sb_context_trim(rig->context);
-    sb_status st = sb_mem_create(rig->context, BYTES, &mem, NULL);
+    sb_context_trim(s->rig.context);
+    child_wants(sb_mem_create(s->rig.context, BYTES, &mem, NULL) == SB_OK);
     sb_mem_release(mem);
-    return st == SB_OK && lent->deleted == 0;
+    child_wants(s->lent.deleted == 0);
 }
 
 /* Checks that the child frees storage that it has retired after the parent retired storage. */
-static bool gives_its_own_back(struct rig *rig, const struct lent *lent) {
+static void give_its_own_back(void *arg) {
+    const struct stuck *s = arg;
     struct rig own;
     struct lent other;
     const void *in;
     rig_open(&own);
     sb_mem *mem = at_device(&own, &other);
-    fail_run(&own, SB_SIM_ANY, 2, 16);
-    sb_status st = sb_mem_cpu(mem, &in, NULL);
+    device_fail_run(own.context, SB_SIM_ANY, 2, 16);
+    child_wants(sb_mem_cpu(mem, &in, NULL) == SB_ERR_DEVICE_FAILURE);
     sb_mem_release(mem);
-    const bool waits = rig_stats(&own).quarantined_bytes == BYTES;
+    child_wants(rig_stats(&own).quarantined_bytes == BYTES);
     fail_no_more(&own);
     sb_context_trim(NULL);
-    return st == SB_ERR_DEVICE_FAILURE && waits && other.deleted == 1 && lent->deleted == 0;
+    child_wants(other.deleted == 1 && s->lent.deleted == 0);
 }
 
 TEST(a_buffer_is_quarantined_until_its_copy_is_known_to_be_over) {
@@ -108,8 +82,8 @@ TEST(a_buffer_is_quarantined_until_its_copy_is_known_to_be_over) {
     sb_context_trim(s.rig.context); /* retries the wait, which still fails */
     assert_int_equal(s.lent.deleted, 0);
     fail_no_more(&s.rig);
-    assert_true(is_true_in_child(gives_nothing_back, &s.rig, &s.lent));
-    assert_true(is_true_in_child(gives_its_own_back, &s.rig, &s.lent));
+    in_child(give_nothing_back, &s);
+    in_child(give_its_own_back, &s);
     sb_context_trim(s.rig.context);
     assert_int_equal(s.lent.deleted, 1);
     assert_int_equal(rig_stats(&s.rig).quarantined_bytes, 0);
@@ -145,11 +119,9 @@ TEST(a_synchronisation_that_returns_storage_waits_again) {
 static void pull_and_lose_track(struct rig *rig, sb_mem *mem, sb_stream stream) {
     rig_schedule(rig, SB_SIM_LAZY, 0);
     fail_no_more(rig);
-    for (int i = 2; i <= 4; i++) /* the first record orders the copy after earlier work */
-        assert_ok(sb_sim_fail_also(rig->context, SB_SIM_EVENT_RECORD, i, SB_SIM_FAIL_NOW, &err));
-    for (int i = 1; i <= 8; i++)
-        assert_ok(
-            sb_sim_fail_also(rig->context, SB_SIM_STREAM_SYNCHRONIZE, i, SB_SIM_FAIL_NOW, &err));
+    /* The first record orders the copy after earlier work. */
+    device_fail_run(rig->context, SB_SIM_EVENT_RECORD, 2, 3);
+    device_fail_run(rig->context, SB_SIM_STREAM_SYNCHRONIZE, 1, 8);
     assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_async_cpu_pull(mem, stream, &err));
     fail_no_more(rig);
 }
@@ -158,11 +130,10 @@ static void pull_and_lose_track(struct rig *rig, sb_mem *mem, sb_stream stream) 
    attach the new storage to the memory. */
 TEST_ON(rig, new_storage_is_quarantined_while_a_copy_may_write_it) {
     struct lent host = lend_host(BYTES, LENT);
-    void *out;
     sb_stream stream = rig_stream(f);
     sb_mem *mem = test_mem(f->context, BYTES);
     assert_ok(sb_mem_set_cpu(mem, host.ptr, BYTES, SB_READ_ONLY, lent_deleter, &host, &err));
-    assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
+    (void)mem_pointer(mem, MUTABLE_GPU);
     pull_and_lose_track(f, mem, stream);
     assert_int_equal(rig_stats(f).quarantined_bytes, BYTES);
     sb_context_trim(f->context);
@@ -184,10 +155,9 @@ static const void *leave_host_storage(sb_mem *mem) {
 
 /* Checks that an update of such a memory is refused, because the memory has no values. */
 static void refuse_update(struct rig *rig, sb_mem *mem) {
-    void *out;
     sb_blob *blob = test_vector(rig->context, SB_DTYPE_F32, COUNT);
     assert_ok(sb_blob_set_mem(blob, SB_DATA, mem, &err));
-    assert_ok(sb_blob_mutable_cpu(blob, SB_DIFF, &out, &err));
+    (void)blob_pointer(blob, SB_DIFF, MUTABLE_CPU);
     assert_status(SB_ERR_UNINITIALIZED, sb_blob_update(blob, &err));
     test_end(blob);
 }
@@ -199,19 +169,18 @@ TEST_ON(rig, leftover_storage_is_zeroed_unless_it_is_in_use) {
         for (int writes = 0; writes < 2; writes++) {
             sb_mem *mem;
             const void *in;
-            void *out;
             rig_reopen_on(f, "sim:0", 0);
             assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
             const void *old = leave_host_storage(mem);
             refuse_update(f, mem);
             if (in_use) {
                 rig_schedule(f, SB_SIM_LAZY, 0);
-                fail_run(f, SB_SIM_ANY, 3, 12); /* the fill is queued */
+                device_fail_run(f->context, SB_SIM_ANY, 3, 12); /* the fill is queued */
                 assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_gpu(mem, &in, &err));
             }
             if (writes)
-                assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
-            assert_ok(sb_mem_cpu(mem, &in, &err));
+                (void)mem_pointer(mem, MUTABLE_CPU);
+            in = mem_pointer(mem, CPU_DATA);
             assert_int_equal(in == old, !in_use);
             assert_true(bytes_are(in, BYTES, 0));
             assert_true(!in_use || bytes_are(old, BYTES, LENT));
@@ -233,9 +202,7 @@ TEST_ON(rig, a_failed_wait_for_a_stream_is_retried_once) {
         assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
         assert_ok(sb_mem_set_gpu(mem, lent.ptr, BYTES, 0, lent_deleter, &lent, &err));
         device_fail(f->context, SB_SIM_EVENT_RECORD, 1, SB_SIM_FAIL_NOW);
-        for (int i = 1; i <= failures; i++)
-            assert_ok(
-                sb_sim_fail_also(f->context, SB_SIM_STREAM_SYNCHRONIZE, i, SB_SIM_FAIL_NOW, &err));
+        device_fail_run(f->context, SB_SIM_STREAM_SYNCHRONIZE, 1, failures);
         struct tally before = rig_tally(f);
         sb_mem_release(mem);
         struct tally since = rig_since(f, &before);
@@ -270,18 +237,14 @@ static void end_another_context(void) {
 TEST(a_loan_that_owns_its_context_is_returned) {
     struct rig rig;
     struct owner owner;
-    const void *in;
-    void *out;
     sb_mem *mem;
     rig_open(&rig);
     owner = (struct owner){lend_host(BYTES, LENT), sb_context_retain(rig.context)};
     owner.lent.taken = true;
     assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
     assert_ok(sb_mem_set_cpu(mem, owner.lent.ptr, BYTES, 0, end_owner, &owner, &err));
-    assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
-    rig_schedule(&rig, SB_SIM_LAZY, 0);
-    fail_run(&rig, SB_SIM_ANY, 2, 16); /* the copy is queued */
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu(mem, &in, &err));
+    (void)mem_pointer(mem, MUTABLE_GPU);
+    mem_fail_wait(mem);
     sb_mem_release(mem);
     sb_context_release(rig.context);
     for (int i = 0; i < 32; i++) { /* until no armed fault is left */
@@ -299,12 +262,11 @@ TEST(a_loan_that_owns_its_context_is_returned) {
 /* The library cannot wait for a stream that the caller has destroyed. */
 TEST_ON(rig, a_stream_of_a_lost_device_is_forgotten) {
     struct look look;
-    const void *in;
     sb_stream stream = rig_stream(f);
     sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
-    assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
+    (void)blob_pointer(blob, SB_DATA, GPU_DATA);
     sb_mem *mem = test_mem(f->context, BYTES);
-    assert_ok(sb_mem_gpu_on(mem, stream, &in, &err));
+    const void *in = mem_pointer_on(mem, GPU_DATA_ON, stream);
     device_fail(f->context, SB_SIM_SCALE, 1, SB_SIM_FAIL_NOW);
     assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale(blob, SB_DATA, 2, &err));
     rig_schedule(f, SB_SIM_LAZY, 0);
@@ -321,30 +283,24 @@ TEST_ON(rig, a_stream_of_a_lost_device_is_forgotten) {
 TEST_ON(rig, a_cap_counts_quarantined_storage) {
     const size_t mib = 1 << 20;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    sb_mem *cached, *mem, *next;
-    const void *in;
+    sb_mem *mem;
     void *out;
     options.device = "sim:0";
     options.flags = SB_CONTEXT_NO_PINNED;
     options.max_host_bytes = 8 * mib;
     rig_reopen_options(f, options);
-    assert_ok(sb_mem_create(f->context, 3 * mib, &cached, &err));
-    assert_ok(sb_mem_overwrite_cpu(cached, &out, &err));
-    sb_mem_release(cached);
+    sb_mem_release(mem_filled(f->context, 3 * mib, 0)); /* stays in the cache */
     assert_ok(sb_mem_create(f->context, 4 * mib, &mem, &err));
-    assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
-    rig_schedule(f, SB_SIM_LAZY, 0);
-    fail_run(f, SB_SIM_ANY, 2, 16); /* the copy is queued */
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu(mem, &in, &err));
+    (void)mem_pointer(mem, MUTABLE_GPU);
+    mem_fail_wait(mem);
     sb_mem_release(mem);
-    assert_ok(sb_mem_create(f->context, 4 * mib, &next, &err));
+    sb_mem *next = test_mem(f->context, 4 * mib);
     assert_status(SB_ERR_CAP_REACHED, sb_mem_overwrite_cpu(next, &out, &err));
     assert_int_equal(rig_stats(f).cached_bytes, 0);
     assert_int_equal(rig_stats(f).quarantined_bytes, 4 * mib);
     fail_no_more(f);
     sb_context_trim(f->context);
     assert_ok(sb_mem_overwrite_cpu(next, &out, &err));
-    sb_mem_release(next);
 }
 
 /* --- much in quarantine ----------------------------------------------------------------------- */
@@ -379,20 +335,21 @@ static void crowd_close(struct crowd *crowd) {
 /* Returns a memory with the lent storage that was used on the streams whose bits are in `users`. */
 static sb_mem *member(struct crowd *crowd, unsigned users) {
     sb_mem *mem;
-    const void *in;
     assert_ok(sb_mem_create(crowd->rig.context, BYTES, &mem, &err));
     assert_ok(sb_mem_set_gpu(mem, crowd->lent.ptr, BYTES, 0, lent_deleter, &crowd->lent, &err));
     for (int i = 0; i < STREAMS; i++)
         if (users >> i & 1)
-            assert_ok(sb_mem_gpu_on(mem, crowd->streams[i], &in, &err));
+            (void)mem_pointer_on(mem, GPU_DATA_ON, crowd->streams[i]);
     return mem;
 }
 
-/* Releases the memory, then trims, which waits for the memory's streams except the captured one. */
-static void retire(struct crowd *crowd, sb_mem *mem) {
+/* Releases the memory while the stream is captured. If `trims`, also waits for the memory's streams
+   except the captured one. */
+static void retire(struct crowd *crowd, sb_mem *mem, bool trims) {
     captured_stream = crowd->streams[CAPTURED];
     sb_mem_release(mem);
-    sb_context_trim(crowd->rig.context);
+    if (trims)
+        sb_context_trim(crowd->rig.context);
     captured_stream = NULL;
 }
 
@@ -403,7 +360,7 @@ static void quarantine_two(struct crowd *crowd, unsigned users, struct look *loo
         sb_mem *mem = member(crowd, users);
         if (i == 0)
             rig_look(look, &crowd->rig, crowd->streams[CAPTURED], crowd->lent.ptr, BYTES);
-        retire(crowd, mem);
+        retire(crowd, mem, true);
     }
     assert_int_equal(crowd->lent.deleted, 0);
 }
@@ -430,12 +387,6 @@ TEST_ON(crowd, the_end_of_a_context_waits_for_no_other_device) {
     assert_int_equal(captured_waits, before);
 }
 
-static void release_captured(struct crowd *crowd, sb_mem *mem) {
-    captured_stream = crowd->streams[CAPTURED];
-    sb_mem_release(mem);
-    captured_stream = NULL;
-}
-
 /* Puts two memories in quarantine for the captured stream. That stream contains, in this order: an
    event for the first memory, the event `between`, and the kernel `look`. */
 static void quarantine_one_after_the_other(struct crowd *crowd, struct look *look, void **between) {
@@ -444,8 +395,8 @@ static void quarantine_one_after_the_other(struct crowd *crowd, struct look *loo
     const sb_stream stream = crowd->streams[CAPTURED];
     const sb_stream others[] = {NULL, crowd->rig.context->stream};
     sb_mem *first = member(crowd, 1u << CAPTURED), *second = member(crowd, 1u << CAPTURED);
-    retire(crowd, first);
-    release_captured(crowd, second); /* the second waits for the legacy default stream */
+    retire(crowd, first, true);
+    retire(crowd, second, false); /* the second waits for the legacy default stream */
     end_another_context();
     assert_ok(sb__sim_backend.event_record(device, stream, between, &err));
     rig_look(look, &crowd->rig, stream, crowd->lent.ptr, BYTES);
