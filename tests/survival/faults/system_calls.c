@@ -2,6 +2,7 @@
 
 #include "support.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -26,6 +27,29 @@ void fault_set(struct system_fault wanted) {
 int fault_end(void) {
     fault = (struct system_fault){.last = 0};
     return calls;
+}
+
+int files_in(const char *folder) {
+    int files = -2; /* without the entries "." and ".." */
+    DIR *listing = opendir(folder);
+    assert_non_null(listing);
+    while (readdir(listing))
+        files++;
+    (void)closedir(listing);
+    return files;
+}
+
+int remove_leftovers(const char *folder) {
+    int leftovers = 0;
+    DIR *listing = opendir(folder);
+    assert_non_null(listing);
+    for (const struct dirent *entry; (entry = readdir(listing)) != NULL;)
+        if (strncmp(entry->d_name, ".syncblob-", 10) == 0) {
+            assert_int_equal(unlinkat(dirfd(listing), entry->d_name, 0), 0);
+            leftovers++;
+        }
+    (void)closedir(listing);
+    return leftovers;
 }
 
 bool world_lacks(const char *function) {

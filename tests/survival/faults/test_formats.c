@@ -6,15 +6,12 @@
 #include "callbacks.h"
 #include "files.h"
 #include "nets.h"
+#include "pointers.h"
 #include "system_calls.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,13 +23,16 @@ static const int64_t large[] = {6000}, two[] = {2}, four[] = {4};
 /* The places from which models and blobs are read and to which they are written. */
 enum origin { MEMORY, A_FILE, CALLBACKS };
 
+/* The sources of the net, the solver state, the blob, and the model that the call opens. */
+enum { NET, STATE, RAW, OPENED, SOURCES };
+
 struct scene {
     struct rig rig;
     enum origin origin;
     int32_t format; /* of the bytes that the call opens */
     struct wire net_bytes, state_bytes, blob_bytes, opened_bytes;
     const char *net_path, *state_path, *blob_path, *opened_path, *target; /* `target` holds "old" */
-    struct test_source net_source, state_source, raw_source, source;
+    struct test_source sources[SOURCES];
     struct test_sink sink;
     struct test_progress progress;
     sb_model *net, *state, *raw;               /* a net and a solver state with edits; a blob */
@@ -112,16 +112,15 @@ static void put_vector(struct wire *wire) {
     wire_blob_field(wire, 1, two, 1, 9);
 }
 
-static sb_status open_from(struct scene *s, const struct wire *wire, const char *path,
-                           struct test_source *from, int32_t format, sb_model **out,
-                           sb_error *err) {
+static sb_status open_from(struct scene *s, const struct wire *wire, const char *path, int from,
+                           int32_t format, sb_model **out, sb_error *err) {
     const sb_progress progress = test_progress_of(&s->progress);
     if (s->origin == MEMORY)
         return sb_model_open_bytes(s->rig.context, format, wire->bytes, wire->size, NULL, NULL,
                                    NULL, out, err);
     if (s->origin == A_FILE)
         return sb_model_open_file(s->rig.context, format, path, 0, NULL, out, err);
-    const sb_source source = test_source_of(from, wire);
+    const sb_source source = test_source_of(&s->sources[from], wire);
     return sb_model_open_source(s->rig.context, format, &source, NULL, &progress, out, err);
 }
 
@@ -132,12 +131,10 @@ static const char *file_of(struct scene *s, const char *name, const struct wire 
 }
 
 static sb_blob *blob_with_diff(struct scene *s, int32_t dtype, const int64_t *dims) {
-    void *out;
     sb_blob *blob = test_vector(s->rig.context, dtype, *dims);
-    for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
-        assert_ok(sb_blob_overwrite_cpu(blob, part, &out, &err));
-        memset(out, part == SB_DATA ? 0x41 : 0x42, (size_t)*dims * sb_dtype_size(dtype));
-    }
+    for (sb_part part = SB_DATA; part <= SB_DIFF; part++)
+        memset(blob_pointer(blob, part, OVERWRITE_CPU), part == SB_DATA ? 0x41 : 0x42,
+               (size_t)*dims * sb_dtype_size(dtype));
     return blob;
 }
 
@@ -152,20 +149,16 @@ static void scene_open_from(struct scene *s, enum origin origin,
     put_opened(&s->opened_bytes);
     s->target = rig_path(&s->rig, "target");
     file_write(s->target, "old", 3);
-    if (chown(s->target, 12345, 23456) != 0) /* works for root: a save must keep the owner */
-        s->progress.reports = 0;
+    (void)!chown(s->target, 12345, 23456); /* works for root: a save must keep the owner */
     if (origin == A_FILE) {
         s->net_path = file_of(s, "net", &s->net_bytes);
         s->state_path = file_of(s, "state", &s->state_bytes);
         s->blob_path = file_of(s, "blob", &s->blob_bytes);
     }
     s->opened_path = file_of(s, "opened", &s->opened_bytes);
-    assert_ok(open_from(s, &s->net_bytes, s->net_path, &s->net_source, SB_FORMAT_CAFFEMODEL,
-                        &s->net, &err));
-    assert_ok(open_from(s, &s->state_bytes, s->state_path, &s->state_source, SB_FORMAT_AUTO,
-                        &s->state, &err));
-    assert_ok(
-        open_from(s, &s->blob_bytes, s->blob_path, &s->raw_source, SB_FORMAT_BLOB, &s->raw, &err));
+    assert_ok(open_from(s, &s->net_bytes, s->net_path, NET, SB_FORMAT_CAFFEMODEL, &s->net, &err));
+    assert_ok(open_from(s, &s->state_bytes, s->state_path, STATE, SB_FORMAT_AUTO, &s->state, &err));
+    assert_ok(open_from(s, &s->blob_bytes, s->blob_path, RAW, SB_FORMAT_BLOB, &s->raw, &err));
     s->given = blob_with_diff(s, SB_DTYPE_F32, four);
     s->single = blob_with_diff(s, SB_DTYPE_F32, two);
     s->real = blob_with_diff(s, SB_DTYPE_F64, two);
@@ -188,9 +181,10 @@ static void scene_close(struct scene *s) {
     sb_model_destroy(s->net);
     sb_model_destroy(s->state);
     sb_model_destroy(s->raw);
-    assert_int_equal(s->state_source.closes, s->origin == CALLBACKS);
-    assert_false(s->net_source.outside || s->state_source.outside || s->raw_source.outside ||
-                 s->source.outside || s->sink.after_failure);
+    assert_int_equal(s->sources[STATE].closes, s->origin == CALLBACKS);
+    assert_false(s->sink.after_failure);
+    for (int i = 0; i < SOURCES; i++)
+        assert_false(s->sources[i].outside);
     free(s->buffer);
     rig_close(&s->rig); /* checks that the folder has no other file */
 }
@@ -255,8 +249,7 @@ static bool same_seen(struct wire *a, struct wire *b) {
         return expression;                                                                         \
     }
 
-CALL(open_model,
-     open_from(s, &s->opened_bytes, s->opened_path, &s->source, s->format, &s->made, err))
+CALL(open_model, open_from(s, &s->opened_bytes, s->opened_path, OPENED, s->format, &s->made, err))
 CALL(open_mapped, sb_model_open_file(s->rig.context, SB_FORMAT_AUTO, s->opened_path, SB_OPEN_MAPPED,
                                      NULL, &s->made, err))
 
@@ -295,7 +288,7 @@ static sb_status open_spans(struct scene *s, sb_error *err) {
 }
 
 static sb_status open_with_progress(struct scene *s, sb_error *err) {
-    const sb_source source = test_source_of(&s->source, &s->opened_bytes);
+    const sb_source source = test_source_of(&s->sources[OPENED], &s->opened_bytes);
     sb_status st =
         sb_model_open_source(s->rig.context, SB_FORMAT_AUTO, &source, NULL, NULL, &s->made, err);
     return st == SB_OK ? sb_model_set_progress(s->made, NULL, err) : st;
@@ -308,7 +301,7 @@ static sb_status read_blob(struct scene *s, sb_blob *blob, sb_error *err) {
                                   NULL, err);
     if (s->origin == A_FILE)
         return sb_blob_load_file(blob, s->blob_path, SB_PROTO_RESHAPE, NULL, err);
-    const sb_source source = test_source_of(&s->source, &s->blob_bytes);
+    const sb_source source = test_source_of(&s->sources[OPENED], &s->blob_bytes);
     return sb_blob_load_source(blob, &source, SB_PROTO_RESHAPE, NULL, &progress, err);
 }
 
@@ -359,7 +352,6 @@ static sb_status lend_fresh(void *user, int64_t layer, int64_t index, const sb_b
                             sb_error *err) {
     struct scene *s = user;
     const void *p;
-    (void)layer, (void)index;
     assert_null(s->lent);
     sb_status st = sb_blob_create_shaped(s->rig.context, SB_DTYPE_F32, four, 1, &s->lent, err);
     if (st == SB_OK)
@@ -477,15 +469,6 @@ struct failure {
     enum origin origin;
 };
 
-static struct test_source *const *sources_of(struct scene *s) {
-    static struct test_source *sources[5];
-    sources[0] = &s->net_source;
-    sources[1] = &s->state_source;
-    sources[2] = &s->raw_source;
-    sources[3] = &s->source;
-    return sources;
-}
-
 static void arm(struct scene *s, const struct failure *how, int n) {
     const struct test_fault fault = {n, how->status, false};
     if (how->step == 0)
@@ -497,8 +480,8 @@ static void arm(struct scene *s, const struct failure *how, int n) {
     else if (how->step == REPORTS)
         s->progress.cancels_at = n;
     else
-        for (struct test_source *const *source = sources_of(s); *source; source++)
-            (*source)->fault = fault;
+        for (int i = 0; i < SOURCES; i++)
+            s->sources[i].fault = fault;
 }
 
 /* Disarms the fault. Returns whether the call reached its n-th step. */
@@ -513,9 +496,9 @@ static bool disarm(struct scene *s, const struct failure *how, int n) {
         fired = !s->sink.fault.left;
     else if (how->step == REPORTS)
         fired = s->progress.reports >= n;
-    for (struct test_source *const *source = sources_of(s); *source; source++) {
-        fired |= how->step == READS && !(*source)->fault.left;
-        (*source)->fault = none;
+    for (int i = 0; i < SOURCES; i++) {
+        fired |= how->step == READS && !s->sources[i].fault.left;
+        s->sources[i].fault = none;
     }
     s->rig.counting.fail_nth = 0;
     s->sink.fault = none;
@@ -705,16 +688,6 @@ TEST_ON(scene, an_empty_file_that_cannot_be_read_is_an_error) {
 
 /* --- files that are replaced ----------------------------------------------------------------- */
 
-static int files_in(const char *folder) {
-    int files = -2; /* without the entries "." and ".." */
-    DIR *listing = opendir(folder);
-    assert_non_null(listing);
-    while (readdir(listing))
-        files++;
-    (void)closedir(listing);
-    return files;
-}
-
 static bool target_is_whole(struct scene *s, const struct row *row) {
     sb_model *model;
     if (row->call != save_file)
@@ -752,15 +725,6 @@ TEST(a_dangling_link_stays_a_link) {
     }
 }
 
-static void remove_leftovers(const char *folder) {
-    DIR *listing = opendir(folder);
-    assert_non_null(listing);
-    for (const struct dirent *entry; (entry = readdir(listing)) != NULL;)
-        if (strncmp(entry->d_name, ".syncblob-", 10) == 0)
-            assert_int_equal(unlinkat(dirfd(listing), entry->d_name, 0), 0);
-    (void)closedir(listing);
-}
-
 /* Returns whether a child that makes the call was killed at its n-th system call. A child that was
    not killed raises another signal, because at a normal exit valgrind reports the parent's memory
    as leaks. */
@@ -791,19 +755,13 @@ TEST(a_killed_writer_leaves_the_old_file_or_the_new_one) {
             assert_true(files_in(s.rig.folder) <= files + killed);
             assert_ok(row->call(&s, &err)); /* the temporary file does not disturb the next save */
             assert_true(target_is_whole(&s, row));
-            remove_leftovers(s.rig.folder);
+            (void)remove_leftovers(s.rig.folder);
             scene_close(&s);
         }
     }
 }
 
 /* --- storage that others use ----------------------------------------------------------------- */
-
-static const void *host_bytes(const sb_blob *blob) {
-    const void *p = NULL;
-    assert_ok(sb_blob_cpu(blob, SB_DATA, &p, &err));
-    return p;
-}
 
 /* Reads into `blob`, which has spare capacity and a sharer, with the n-th system call failing.
    Returns whether there was an n-th call. */
@@ -812,12 +770,12 @@ static bool read_shared(sb_status (*call)(struct scene *, sb_error *), struct sc
     sb_blob *sharer = blob_of_count(s->rig.context, sb_blob_dtype(blob), *large);
     const size_t size = (size_t)*large * sb_dtype_size(sb_blob_dtype(blob));
     assert_ok(sb_blob_share(sharer, SB_DATA, blob, &err));
-    const void *bytes = host_bytes(sharer);
+    const void *bytes = blob_pointer(sharer, SB_DATA, CPU_DATA);
     fault_set((struct system_fault){NULL, n, n, error, 0});
     sb_status st = call(s, &err);
     bool fired = fault_end() >= n;
-    assert_ptr_equal(host_bytes(blob), bytes);
-    assert_ptr_equal(host_bytes(sharer), bytes);
+    assert_ptr_equal(blob_pointer(blob, SB_DATA, CPU_DATA), bytes);
+    assert_ptr_equal(blob_pointer(sharer, SB_DATA, CPU_DATA), bytes);
     if (!bytes_are(bytes, size, 0x5a) && st != SB_OK)
         fail_with("a sharer has bytes of a read that failed at call %d (%s)", n, fault_name);
     sb_blob_destroy(sharer);
@@ -829,19 +787,17 @@ TEST_ON(scene, a_failed_read_does_not_change_the_bytes_of_sharers) {
                                                                      load_unpacked, read_single};
     for (size_t i = 0; i < 2 * sizeof reads / sizeof *reads; i++) {
         sb_blob *blob = reads[i / 2] == load_real ? f->real : f->single;
-        void *p;
         bool fired = true;
         for (int n = 1; fired; n++) {
             assert_ok(sb_blob_reshape(blob, large, 1, NULL, &err));
-            assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &p, &err));
-            memset(p, 0x5a, (size_t)*large * sb_dtype_size(sb_blob_dtype(blob)));
+            memset(blob_pointer(blob, SB_DATA, MUTABLE_CPU), 0x5a,
+                   (size_t)*large * sb_dtype_size(sb_blob_dtype(blob)));
             fired = read_shared(reads[i / 2], f, blob, i % 2 ? ENDS : EIO, n);
         }
     }
 }
 
-/* --- a device, and a cap ------------------------------------------------------------------------
- */
+/* --- a device, and a cap --------------------------------------------------------------------- */
 
 /* Writes a blob whose bytes cannot be copied to the host. */
 TEST(a_failing_device_does_not_change_files_or_models) {
@@ -850,13 +806,12 @@ TEST(a_failing_device_does_not_change_files_or_models) {
     for (size_t i = 0; i < sizeof writers / sizeof *writers; i++) {
         struct rig sim;
         struct scene s;
-        void *p;
         rig_open(&sim);
         scene_open(&s);
         s.given = test_vector(sim.context, SB_DTYPE_F32, *four);
         struct wire before = see(&s, false, true);
         int64_t blocks = s.rig.counting.live_blocks;
-        assert_ok(sb_blob_mutable_gpu(s.given, SB_DATA, &p, &err));
+        (void)blob_pointer(s.given, SB_DATA, MUTABLE_GPU);
         device_fail(sim.context, SB_SIM_DOWNLOAD, 1, SB_SIM_FAIL_NOW);
         assert_status(SB_ERR_DEVICE_FAILURE, writers[i](&s, &err));
         struct wire now = see(&s, false, true);

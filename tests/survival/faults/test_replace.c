@@ -1,14 +1,14 @@
 /* Replaces a file while a system call fails. Afterwards the file has the old bytes or all new
    bytes, the error has the call's errno and names the step, and the folder has no other file. Also
    reads from a descriptor whose reads fail. */
-#include "support.h"
-
+#include "blobs.h"
 #include "files.h"
+#include "nets.h"
+#include "pointers.h"
 #include "system_calls.h"
 
 #include <syncblob/io.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -66,16 +66,6 @@ static const struct row {
     {"close", 2, 2, EIO, SB_OK, 0, NULL, NEW},
 };
 
-static int entries_of(const char *path) {
-    DIR *folder = opendir(path);
-    int count = 0;
-    assert_non_null(folder);
-    while (readdir(folder))
-        count++;
-    closedir(folder);
-    return count - 2;
-}
-
 static sb_status write_blob(const sb_blob *blob, const char *file, const struct row *row,
                             sb_error *err) {
     fault_set((struct system_fault){row->function, row->nth, row->last, row->error, 0});
@@ -105,49 +95,29 @@ static void check_descriptors(void) {
     assert_false(descriptors.closed_twice || descriptors.inherited || descriptors.shown);
 }
 
-static void check(const struct row *row, const char *folder, const sb_blob *blob,
-                  const struct wire *whole) {
-    char file[96];
-    (void)snprintf(file, sizeof file, "%s/blob", folder);
-    file_write(file, "old", 3);
-    descriptors = (struct descriptors){.open = 0};
-    assert_status(row->status, write_blob(blob, file, row, &err));
-    if (row->status != SB_OK) {
-        assert_int_equal(err.device_code, row->code);
-        assert_non_null(strstr(err.message, row->words));
-    }
-    check_descriptors();
-    assert_int_equal(entries_of(folder), 1);
-    check_bytes(file, whole, row->after == NEW, 0);
-    assert_int_equal(unlink(file), 0);
-}
-
+/* A folder with `file` and another file. */
 struct scene {
-    char folder[64], file[96], source[96];
+    struct rig rig;
+    const char *file;
     sb_blob *blob;
-    sb_model *model;                /* with the same blob, and a blob of `source` */
+    sb_model *model;                /* with the same blob, and a blob of the other file */
     struct wire whole, whole_model; /* complete files of `blob` and of `model` */
 };
 
 static void scene_open(struct scene *s) {
     static const int64_t count = 100000;
     static const struct row nothing = {.words = ""};
-    float *x;
-    *s = (struct scene){.folder = "/tmp/syncblob-replace-XXXXXX"};
-    assert_non_null(mkdtemp(s->folder));
-    (void)snprintf(s->file, sizeof s->file, "%s/blob", s->folder);
-    (void)snprintf(s->source, sizeof s->source, "%s.source", s->folder);
-    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, &count, 1, &s->blob, &err));
-    assert_ok(sb_blob_overwrite_cpu_f32(s->blob, SB_DATA, &x, &err));
-    for (int64_t i = 0; i < count; i++)
-        x[i] = (float)i;
+    rig_open_on(&s->rig, NULL, 0);
+    s->file = rig_path(&s->rig, "blob");
+    const char *source = rig_path(&s->rig, "source");
+    s->blob = test_vector(s->rig.context, SB_DTYPE_F32, count);
+    fill_values(SB_DTYPE_F32, count, 0, 1, blob_pointer(s->blob, SB_DATA, OVERWRITE_CPU));
     assert_ok(write_blob(s->blob, s->file, &nothing, &err));
     s->whole = wire_of_file(s->file);
-    assert_ok(sb_model_create(NULL, SB_FORMAT_SOLVERSTATE, &s->model, &err));
+    s->model = test_model(s->rig.context, SB_FORMAT_SOLVERSTATE);
     assert_ok(sb_model_add_blob(s->model, SB_NO_LAYER, s->blob, 0, &err));
-    assert_ok(sb_model_save_file(s->model, s->source, &err));
-    sb_model_destroy(s->model);
-    assert_ok(sb_model_open_file(NULL, SB_FORMAT_AUTO, s->source, 0, NULL, &s->model, &err));
+    assert_ok(sb_model_save_file(s->model, source, &err));
+    assert_ok(sb_model_open_file(s->rig.context, SB_FORMAT_AUTO, source, 0, NULL, &s->model, &err));
     assert_ok(sb_model_add_blob(s->model, SB_NO_LAYER, s->blob, 0, &err));
     assert_ok(sb_model_save_file(s->model, s->file, &err));
     s->whole_model = wire_of_file(s->file);
@@ -155,17 +125,27 @@ static void scene_open(struct scene *s) {
 }
 
 static void scene_close(struct scene *s) {
-    wire_free(&s->whole);
-    wire_free(&s->whole_model);
-    sb_blob_destroy(s->blob);
     sb_model_destroy(s->model);
-    assert_int_equal(unlink(s->source), 0);
-    assert_int_equal(rmdir(s->folder), 0);
+    rig_close(&s->rig);
+}
+
+static void check(const struct scene *s, const struct row *row) {
+    file_write(s->file, "old", 3);
+    descriptors = (struct descriptors){.open = 0};
+    assert_status(row->status, write_blob(s->blob, s->file, row, &err));
+    if (row->status != SB_OK) {
+        assert_int_equal(err.device_code, row->code);
+        assert_non_null(strstr(err.message, row->words));
+    }
+    check_descriptors();
+    assert_int_equal(files_in(s->rig.folder), 2);
+    check_bytes(s->file, &s->whole, row->after == NEW, 0);
+    assert_int_equal(unlink(s->file), 0);
 }
 
 TEST_ON(scene, after_any_failure_the_file_is_the_old_or_the_new_one) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        check(&rows[i], f->folder, f->blob, &f->whole);
+        check(f, &rows[i]);
 }
 
 /* --- permissions ------------------------------------------------------------------------ */
@@ -222,18 +202,6 @@ static const struct {
     {"read-only", {"openat", "fchmod", "renameat", "unlinkat"}, EROFS, false, NEVER},
 };
 
-static void remove_leftovers(const char *path, int failed_unlinks, uint64_t seed) {
-    DIR *folder = opendir(path);
-    assert_non_null(folder);
-    for (const struct dirent *entry; (entry = readdir(folder)) != NULL;)
-        if (strncmp(entry->d_name, ".syncblob-", 10) == 0) {
-            if (failed_unlinks-- <= 0)
-                fail_with("seed %llu: %s is left", (unsigned long long)seed, entry->d_name);
-            assert_int_equal(unlinkat(dirfd(folder), entry->d_name, 0), 0);
-        }
-    (void)closedir(folder);
-}
-
 /* Saves over a file whose mode depends on the seed. Every third file also has an access list. */
 static void save_at_random(const struct scene *s, size_t system, int one_in, uint64_t seed) {
     static const mode_t modes[] = {0600, 0640, 0664, 0604};
@@ -263,8 +231,9 @@ static void save_at_random(const struct scene *s, size_t system, int one_in, uin
     if (one_in == 0 && (st == SB_OK) != works)
         fail_with("%s: %s", file_systems[system].name, err.message);
     check_bytes(s->file, is_model ? &s->whole_model : &s->whole, is_new, seed);
-    remove_leftovers(s->folder, w.failed_unlinks, seed);
-    assert_int_equal(entries_of(s->folder), 1);
+    if (remove_leftovers(s->rig.folder) > w.failed_unlinks)
+        fail_with("seed %llu: a temporary file is left", (unsigned long long)seed);
+    assert_int_equal(files_in(s->rig.folder), 2);
     check_descriptors();
     assert_int_equal(stat(s->file, &info), 0);
     if ((info.st_mode & 07777 & ~mode) != 0 && !w.one_mode)
@@ -298,7 +267,7 @@ TEST_ON(scene, a_rename_that_was_done_is_not_a_failure) {
         world = NULL;
         assert_int_equal(st, w.lost ? SB_OK : SB_ERR_IO);
         check_bytes(f->file, &f->whole, w.lost, (uint64_t)error);
-        assert_int_equal(entries_of(f->folder), 1);
+        assert_int_equal(files_in(f->rig.folder), 2);
         assert_int_equal(unlink(f->file), 0);
     }
 }
