@@ -234,13 +234,6 @@ static bool has_unspecified_bytes(const struct op *op) {
     return kind && kind->purpose == OVERWRITE;
 }
 
-static void for_each_op(void (*run)(const struct op *op, void *arg), void *arg) {
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        for (sb_part part = SB_DATA; part < rows[i].parts; part++)
-            for (int variant = 0; variant < rows[i].variants; variant++)
-                run(&(struct op){&rows[i], part, variant}, arg);
-}
-
 /* --- opening and closing ------------------------------------------------------------- */
 
 static sb_blob *make_blob(sb_context *context, int64_t count, int32_t data_head, int32_t diff_head,
@@ -506,16 +499,8 @@ static void try_every_n(const struct given *given, const struct op *op, enum fau
     }
 }
 
-struct manner {
-    enum fault fault;
-    int32_t schedule;
-    uint32_t flags;
-};
-
-static void try_op(const struct op *op, void *arg) {
-    const struct manner *m = arg;
-    struct given given = {.schedule = m->schedule, .flags = m->flags};
-    try_every_n(&given, op, m->fault);
+static void try_op(const struct op *op, enum fault fault, struct given given) {
+    try_every_n(&given, op, fault);
     given.touched = true;
     for (int32_t data = 0; data <= SB_HEAD_SYNCED; data++)
         for (int32_t diff = 0; diff <= SB_HEAD_SYNCED; diff++)
@@ -524,39 +509,36 @@ static void try_op(const struct op *op, void *arg) {
                 given.heads[SB_DIFF] = diff;
                 given.shared = shared;
                 if (!test_is_quick() || shared == (data + diff + (int)(op->row - rows)) % 4)
-                    try_every_n(&given, op, m->fault);
+                    try_every_n(&given, op, fault);
             }
 }
 
-static void try_all(enum fault fault, int32_t schedule, uint32_t flags) {
-    for_each_op(try_op, &(struct manner){fault, schedule, flags});
+static void try_all(enum fault fault, struct given given) {
+    for (const struct row *row = rows; row < rows + sizeof rows / sizeof *rows; row++)
+        for (sb_part part = SB_DATA; part < row->parts; part++)
+            for (int variant = 0; variant < row->variants; variant++)
+                try_op(&(struct op){row, part, variant}, fault, given);
 }
 
 TEST(each_step_of_each_call_may_fail) {
-    static const int32_t schedules[] = {SB_SIM_EAGER, SB_SIM_LAZY};
-    for (enum fault fault = FAULT_ALLOC; fault < FAULTS; fault++)
-        for (int i = 0; i < 2; i++)
-            try_all(fault, schedules[i], fault == FAULT_ALLOC && i ? SB_CONTEXT_NO_PINNED : 0);
+    for (enum fault fault = FAULT_ALLOC; fault < FAULTS; fault++) {
+        const uint32_t flags = fault == FAULT_ALLOC ? SB_CONTEXT_NO_PINNED : 0;
+        try_all(fault, (struct given){.schedule = SB_SIM_EAGER});
+        try_all(fault, (struct given){.schedule = SB_SIM_LAZY, .flags = flags});
+    }
 }
 
 /* --- lent memory that is reclaimed ----------------------------------------------------------- */
 
-/* Lends bytes to a blob and queues a copy of them to the device. */
-static sb_blob *lend_and_push(struct rig *rig, struct lent *lent, sb_stream stream) {
-    sb_blob *blob = test_vector(rig->context, SB_DTYPE_F32, COUNT);
-    *lent = lend_host(BYTES, 0x40);
-    assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent->ptr, BYTES, 0, lent_deleter, lent, &err));
-    assert_ok(sb_mem_async_gpu_push(data_of(blob), stream, &err));
-    return blob;
-}
-
 /* The deleter of the lent bytes runs only when the device is known to read them no more. */
 TEST_ON(rig, bytes_that_a_lost_device_may_still_read_are_not_returned) {
     void *user = NULL;
-    struct lent lent;
+    struct lent lent = lend_host(BYTES, 0x40);
     sb_stream stream = rig_stream(f);
     rig_schedule(f, SB_SIM_LAZY, 1);
-    sb_blob *blob = lend_and_push(f, &lent, stream);
+    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
+    assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent.ptr, BYTES, 0, lent_deleter, &lent, &err));
+    assert_ok(sb_mem_async_gpu_push(data_of(blob), stream, &err)); /* a copy of the lent bytes */
     device_fail(f->context, SB_SIM_EVENT_WAIT, 1, SB_SIM_FAIL_STICKY);
     assert_status(SB_ERR_DEVICE_LOST,
                   sb_blob_reclaim_cpu(blob, SB_DATA, lent_deleter, &user, &err));

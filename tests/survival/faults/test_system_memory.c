@@ -3,12 +3,8 @@
    an error and change nothing, and the same call must then succeed. */
 #include "blobs.h"
 
-#include <syncblob/sim.h>
-
 #include <errno.h>
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 /* The linker option --wrap redirects every reference to X in this program to __wrap_X, which calls
@@ -72,13 +68,10 @@ static sb_status open_context(sb_context **out, sb_error *err) {
 }
 
 static void scene_open(struct scene *s) {
-    void *out;
     memset(s, 0, sizeof *s);
     assert_ok(open_context(&s->context, &err));
     assert_ok(open_context(&s->fresh, &err));
-    assert_ok(sb_mem_create(s->context, SMALL, &s->mem, &err));
-    assert_ok(sb_mem_overwrite_cpu(s->mem, &out, &err));
-    memset(out, 0x21, SMALL);
+    s->mem = mem_filled(s->context, SMALL, 0x21);
     assert_ok(sb_mem_create(s->context, LARGE, &s->large, &err));
     s->blob = blob_of_count(s->context, SB_DTYPE_F32, 3);
     mem_place(data_of(s->blob), SB_HEAD_AT_GPU, counted, sizeof counted);
