@@ -5,6 +5,7 @@
 A bomb of too many layers or blobs is refused before memory is allocated. The quick form then
 uses a smaller bomb."""
 import argparse
+import math
 import os
 import pathlib
 import struct
@@ -35,9 +36,7 @@ ARCHIVES = [((10, 1 << 20), False), ((10, 1 << 20), True), ((1, 2560, 4096), Fal
 def write_archive(path, shape, fortran):
     """Writes an archive with one deflated array of f64 zeros."""
     header = f"{{'descr': '<f8', 'fortran_order': {fortran}, 'shape': {shape}}}\n".encode()
-    left = 8
-    for dim in shape:
-        left *= dim
+    left = 8 * math.prod(shape)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("w.npy", "w") as member:
         member.write(b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header)
         while left > 0:

@@ -10,6 +10,7 @@ Needs only Python.
 
 import argparse
 import json
+import math
 import os
 import pathlib
 import random
@@ -38,7 +39,7 @@ def write_net(path, mib):
     header, at = {}, 0
     for name, shape in layers_of(mib):
         for blob, dims in enumerate((shape, shape[:1])):
-            size = 4 * count_of(dims)
+            size = 4 * math.prod(dims)
             header[f"{name}.{blob}"] = {"dtype": "F32", "shape": dims, "data_offsets": [at, at + size]}
             at += size
     text = json.dumps(header).encode()
@@ -52,14 +53,7 @@ def write_net(path, mib):
         file.write(struct.pack("<Q", len(text)) + text)
         while at > 0:
             at -= file.write(block[:min(at, len(block))])
-    return max(4 * count_of(shape) for _, shape in layers_of(mib))
-
-
-def count_of(shape):
-    count = 1
-    for dim in shape:
-        count *= dim
-    return count
+    return max(4 * math.prod(shape) for _, shape in layers_of(mib))
 
 
 # --- memory -----------------------------------------------------------------------

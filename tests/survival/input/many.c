@@ -122,12 +122,16 @@ static sb_blob *small_blob(void) {
     return blob;
 }
 
+static void *saved(const sb_model *model, size_t *size) {
+    OK(sb_model_size(model, size, NULL));
+    void *bytes = array_of((int64_t)*size, 1);
+    OK(sb_model_save(model, bytes, *size, NULL, NULL));
+    return bytes;
+}
+
 static void save(const sb_model *model) {
     size_t size;
-    OK(sb_model_size(model, &size, NULL));
-    void *bytes = array_of((int64_t)size, 1);
-    OK(sb_model_save(model, bytes, size, NULL, NULL));
-    free(bytes);
+    free(saved(model, &size));
 }
 
 static void add_to_layers(int64_t count, enum order order) {
@@ -166,9 +170,7 @@ static void replace_backwards(int64_t count) {
     for (int64_t i = 0; i < count; i++)
         OK(sb_model_add_blob(model, SB_NO_LAYER, blob, 0, NULL));
     size_t size;
-    OK(sb_model_size(model, &size, NULL));
-    void *bytes = array_of((int64_t)size, 1);
-    OK(sb_model_save(model, bytes, size, NULL, NULL));
+    void *bytes = saved(model, &size);
     sb_model_destroy(model);
     sb_limits limits = SB_LIMITS_INIT;
     limits.max_blobs = INT64_MAX;

@@ -22,13 +22,15 @@ static uint32_t sum_of(const sb_blob *blob) {
     return sum;
 }
 
-static void as_blob(const char *path) {
+/* Loads the file as a blob, or a blob of the model unless `model` is NULL. */
+static void load(const char *path, const sb_model *model, int64_t layer, int64_t index) {
     sb_error err;
     sb_blob *blob = NULL;
     if (sb_blob_create(NULL, SB_DTYPE_F32, &blob, NULL) != SB_OK)
         exit(1);
-    sb_status st = sb_blob_load_file(blob, path, SB_PROTO_RESHAPE, NULL, &err);
-    print_result("blob", st, &err);
+    const sb_status st = model ? sb_model_load_blob(model, layer, index, blob, &err)
+                               : sb_blob_load_file(blob, path, SB_PROTO_RESHAPE, NULL, &err);
+    print_result(model ? "load" : "blob", st, &err);
     (void)printf(" %08x\n", sum_of(blob));
     sb_blob_destroy(blob);
 }
@@ -37,16 +39,8 @@ static void load_all(const sb_model *model, int64_t layer) {
     int64_t blobs;
     if (sb_model_num_blobs(model, layer, &blobs, NULL) != SB_OK)
         abort();
-    for (int64_t i = 0; i < blobs; i++) {
-        sb_error err;
-        sb_blob *blob = NULL;
-        if (sb_blob_create(NULL, SB_DTYPE_F32, &blob, NULL) != SB_OK)
-            exit(1);
-        sb_status st = sb_model_load_blob(model, layer, i, blob, &err);
-        print_result("load", st, &err);
-        (void)printf(" %08x\n", sum_of(blob));
-        sb_blob_destroy(blob);
-    }
+    for (int64_t i = 0; i < blobs; i++)
+        load(NULL, model, layer, i);
 }
 
 static void as_model(const char *path) {
@@ -76,7 +70,7 @@ int main(int argc, char **argv) {
             char path[1024];
             (void)snprintf(path, sizeof path, "%s/%s", argv[i], names[j]->d_name);
             (void)printf("%s\n", path);
-            as_blob(path);
+            load(path, NULL, 0, 0);
             as_model(path);
         }
         if (count <= 0)

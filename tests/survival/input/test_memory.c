@@ -1,9 +1,10 @@
 /* Tests that a read allocates no more than the caller's limit, and by default no more than the
    payload + the size of the input + 8 MiB, and that each limit is exact. The tests count the
    allocated bytes for every bomb (bombs.h), read from memory and from a file. */
+#include "blobs.h"
 #include "bombs.h"
+#include "files.h"
 #include "nets.h"
-#include "rig.h"
 
 #include <unistd.h>
 
@@ -32,10 +33,8 @@ struct input {
 static void input_open(struct input *input, const struct bomb *bomb, size_t size) {
     *input = (struct input){.bomb = bomb, .path = "/tmp/syncblob-bomb-XXXXXX"};
     bomb_build(bomb, &input->wire, size);
-    FILE *file = fdopen(mkstemp(input->path), "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(input->wire.bytes, 1, input->wire.size, file), input->wire.size);
-    assert_int_equal(fclose(file), 0);
+    assert_int_equal(close(mkstemp(input->path)), 0);
+    file_write_wire(input->path, &input->wire);
 }
 
 static void input_close(struct input *input) {
@@ -63,17 +62,16 @@ static void load_some(struct observed *o, const sb_model *model, const struct in
                       size_t index) {
     for (int64_t layer = SB_NO_LAYER; layer < sb_model_num_layers(model); layer += 97)
         for (int64_t i = 0; i < num_blobs(model, layer); i += 997) {
-            sb_blob *blob;
             sb_blob_info info = SB_BLOB_INFO_INIT;
             assert_ok(sb_model_blob_info(model, layer, i, &info, &err));
-            assert_ok(sb_blob_create(o->rig.context, SB_DTYPE_F32, &blob, &err));
+            sb_blob *blob = test_unshaped(o->rig.context, SB_DTYPE_F32);
             size_t handle = o->rig.counting.live_bytes - o->before - index;
             sb_status st = sb_model_load_blob(model, layer, i, blob, &err);
             assert_true(st == SB_OK || is_the_datas_fault(st));
             size_t payload = (size_t)info.count * sizeof(float);
             if (peak(o) > payload + input->wire.size + 8 * MIB + handle)
                 fail_with("%s: %zu bytes to load a blob", input->bomb->name, peak(o));
-            sb_blob_destroy(blob);
+            test_end(blob);
         }
 }
 
@@ -137,10 +135,10 @@ static void check_limited(const struct input *input, bool in_file, size_t memory
     struct observed o;
     sb_model *model = NULL;
     sb_limits limits = SB_LIMITS_INIT;
-    rig_open_on(&o.rig, NULL, SB_CONTEXT_NO_HOST_CACHE);
     limits.max_memory = memory;
     limits.max_layers = limits.max_blobs = INT64_MAX;
     limits.max_name_bytes = SIZE_MAX;
+    rig_open_on(&o.rig, NULL, SB_CONTEXT_NO_HOST_CACHE);
     watch(&o);
     sb_status st = open_input(input, in_file, o.rig.context, &limits, &model, &err);
     assert_true(st == SB_OK || is_the_datas_fault(st));
@@ -148,16 +146,14 @@ static void check_limited(const struct input *input, bool in_file, size_t memory
         fail_with("%s: %zu bytes to open, %zu allowed", input->bomb->name, peak(&o), memory);
     int64_t layer = sb_model_num_layers(model) > 0 ? 0 : SB_NO_LAYER;
     if (st == SB_OK && num_blobs(model, layer) > 0) {
-        sb_blob *blob;
         const size_t held = o.rig.counting.live_bytes - o.before;
-        assert_ok(sb_blob_create(o.rig.context, SB_DTYPE_F64, &blob, &err));
+        sb_blob *blob = test_unshaped(o.rig.context, SB_DTYPE_F64);
         o.before += o.rig.counting.live_bytes - o.before - held; /* the caller's blob */
         o.rig.counting.peak_bytes = o.rig.counting.live_bytes;
         st = sb_model_load_blob(model, layer, 0, blob, &err);
         assert_true(st == SB_OK || is_the_datas_fault(st));
         if (peak(&o) > memory)
             fail_with("%s: %zu bytes to load, %zu allowed", input->bomb->name, peak(&o), memory);
-        sb_blob_destroy(blob);
     }
     sb_model_destroy(model);
     rig_close(&o.rig);
@@ -183,18 +179,15 @@ TEST(the_callers_limit_is_never_exceeded) {
    the read is refused. */
 static size_t taken_by_read(const char *device, int64_t count, bool diff, size_t memory) {
     struct observed o;
-    struct wire wire = {0}, shape = {0};
+    struct wire wire = {0};
     sb_limits limits = SB_LIMITS_INIT;
-    sb_blob *blob;
     limits.max_memory = memory;
     float *values = calloc((size_t)count, sizeof *values);
-    wire_numbers(&shape, 1, &count, 1);
-    wire_message(&wire, 7, &shape);
-    wire_floats(&wire, 5, values, (size_t)count);
+    wire_blob(&wire, &count, 1, 0);
     if (diff)
         wire_floats(&wire, 6, values, (size_t)count);
     rig_open_on(&o.rig, device, 0);
-    assert_ok(sb_blob_create(o.rig.context, SB_DTYPE_F32, &blob, &err));
+    sb_blob *blob = test_unshaped(o.rig.context, SB_DTYPE_F32);
     watch(&o);
     const sb_status st =
         sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, &limits, &err);
@@ -202,9 +195,7 @@ static size_t taken_by_read(const char *device, int64_t count, bool diff, size_t
         assert_int_equal(st, SB_ERR_DATA_LIMIT);
     const uint64_t taken = peak(&o) + rig_stats(&o.rig).pinned_peak;
     assert_true(st == SB_OK || taken == 0);
-    sb_blob_destroy(blob);
     rig_close(&o.rig);
-    wire_free(&shape);
     wire_free(&wire);
     free(values);
     return (size_t)taken;

@@ -40,7 +40,7 @@ static sb_status stats(void *given) {
 
 static sb_status fill(void *given) {
     sb_blob *blob = NULL;
-    assert_int_equal(sb_blob_create_shaped(NULL, SB_DTYPE_F32, (int64_t[]){1}, 1, &blob, NULL), 0);
+    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, (int64_t[]){1}, 1, &blob, &err));
     const sb_status status = sb_blob_fill(blob, given, 1, NULL);
     sb_blob_destroy(blob);
     return status;
@@ -119,9 +119,8 @@ static sb_status layer_info(void *given) {
 
 static sb_status blob_info(void *given) {
     sb_model *file = NULL;
-    assert_int_equal(sb_model_open_bytes(NULL, SB_FORMAT_BLOB, scalar, sizeof scalar, NULL, NULL,
-                                         NULL, &file, NULL),
-                     SB_OK);
+    assert_ok(sb_model_open_bytes(NULL, SB_FORMAT_BLOB, scalar, sizeof scalar, NULL, NULL, NULL,
+                                  &file, &err));
     const sb_status status = sb_model_blob_info(file, SB_NO_LAYER, 0, given, NULL);
     sb_model_destroy(file);
     return status;
