@@ -167,10 +167,9 @@ static void refuse_update(struct rig *rig, sb_mem *mem) {
 TEST_ON(rig, leftover_storage_is_zeroed_unless_it_is_in_use) {
     for (int in_use = 0; in_use < 2; in_use++)
         for (int writes = 0; writes < 2; writes++) {
-            sb_mem *mem;
             const void *in;
             rig_reopen_on(f, "sim:0", 0);
-            assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
+            sb_mem *mem = test_mem(f->context, BYTES);
             const void *old = leave_host_storage(mem);
             refuse_update(f, mem);
             if (in_use) {
@@ -188,7 +187,6 @@ TEST_ON(rig, leftover_storage_is_zeroed_unless_it_is_in_use) {
             fail_no_more(f);
             sb_context_trim(f->context);
             assert_int_equal(rig_stats(f).quarantined_bytes, 0);
-            sb_mem_release(mem);
         }
 }
 
@@ -196,15 +194,14 @@ TEST_ON(rig, leftover_storage_is_zeroed_unless_it_is_in_use) {
    stream first, then for the legacy stream, which has no event. */
 TEST_ON(rig, a_failed_wait_for_a_stream_is_retried_once) {
     for (int failures = 0; failures < 3; failures++) {
-        sb_mem *mem;
         rig_reopen_on(f, "sim:0", 0);
         struct lent lent = lend_device(f->context, BYTES, LENT);
-        assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
+        sb_mem *mem = test_mem(f->context, BYTES);
         assert_ok(sb_mem_set_gpu(mem, lent.ptr, BYTES, 0, lent_deleter, &lent, &err));
         device_fail(f->context, SB_SIM_EVENT_RECORD, 1, SB_SIM_FAIL_NOW);
         device_fail_run(f->context, SB_SIM_STREAM_SYNCHRONIZE, 1, failures);
         struct tally before = rig_tally(f);
-        sb_mem_release(mem);
+        test_end(mem);
         struct tally since = rig_since(f, &before);
         assert_int_equal(since.calls[SB_SIM_STREAM_SYNCHRONIZE], failures == 0 ? 2 : 3);
         assert_int_equal(lent.deleted, failures < 2);
@@ -283,17 +280,16 @@ TEST_ON(rig, a_stream_of_a_lost_device_is_forgotten) {
 TEST_ON(rig, a_cap_counts_quarantined_storage) {
     const size_t mib = 1 << 20;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    sb_mem *mem;
     void *out;
     options.device = "sim:0";
     options.flags = SB_CONTEXT_NO_PINNED;
     options.max_host_bytes = 8 * mib;
     rig_reopen_options(f, options);
     sb_mem_release(mem_filled(f->context, 3 * mib, 0)); /* stays in the cache */
-    assert_ok(sb_mem_create(f->context, 4 * mib, &mem, &err));
+    sb_mem *mem = test_mem(f->context, 4 * mib);
     (void)mem_pointer(mem, MUTABLE_GPU);
     mem_fail_wait(mem);
-    sb_mem_release(mem);
+    test_end(mem);
     sb_mem *next = test_mem(f->context, 4 * mib);
     assert_status(SB_ERR_CAP_REACHED, sb_mem_overwrite_cpu(next, &out, &err));
     assert_int_equal(rig_stats(f).cached_bytes, 0);
