@@ -1,12 +1,13 @@
 /* Tests reading parts of a model: messages without blobs, offsets of values, ranges of values. */
 #include "blobs.h"
 #include "callbacks.h"
+#include "files.h"
 #include "nets.h"
 
 /* Returns the layer's message, which is freed after the test. First requests the size, and checks
    that the message has this size. */
 static struct wire message_of(const sb_model *model, int64_t layer) {
-    struct wire got = {NULL, 0, 0};
+    struct wire got = {0};
     sb_status st = sb_model_layer_message(model, layer, NULL, 0, &got.size, &err);
     if (st == SB_OK) /* the message is empty */
         return got;
@@ -22,27 +23,24 @@ static struct wire message_of(const sb_model *model, int64_t layer) {
     return got;
 }
 
-static void assert_message(const sb_model *model, int64_t layer, struct wire *expected) {
-    struct wire got = message_of(model, layer);
-    assert_int_equal(got.size, expected->size);
-    if (got.size)
-        assert_memory_equal(got.bytes, expected->bytes, got.size);
+static void assert_layer_message(const sb_model *model, int64_t layer, struct wire *expected) {
+    const struct wire got = message_of(model, layer);
+    assert_wire(&got, expected);
     wire_free(expected);
 }
 
 /* --- messages ------------------------------------------------------------------------------- */
 
 TEST(a_layers_message_has_all_but_the_blobs) {
-    struct wire net = {0}, layer = {0}, blob = {0}, expected = {0};
-    wire_blob(&blob, (int64_t[]){2}, 1, 1);
+    struct wire net = {0}, layer = {0}, expected = {0};
     wire_text(&net, 1, "net");
     wire_text(&net, 3, "input");
     wire_text(&layer, 1, "conv");
-    wire_message(&layer, 7, &blob);
+    wire_blob_field(&layer, 7, (int64_t[]){2}, 1, 1);
     wire_text(&layer, 2, "Convolution");
     wire_number(&layer, 900, 5); /* unknown */
-    wire_message(&layer, 7, &blob);
-    wire_message(&layer, 7, &(struct wire){0}); /* a blob without a byte */
+    wire_blob_field(&layer, 7, (int64_t[]){2}, 1, 1);
+    wire_bytes(&layer, 7, NULL, 0); /* a blob without a byte */
     wire_text(&layer, 3, "bottom");
     wire_message(&net, 100, &layer);
     wire_number(&net, 8, 1);
@@ -52,47 +50,43 @@ TEST(a_layers_message_has_all_but_the_blobs) {
     wire_text(&expected, 2, "Convolution");
     wire_number(&expected, 900, 5);
     wire_text(&expected, 3, "bottom");
-    assert_message(model, 0, &expected);
+    assert_layer_message(model, 0, &expected);
     wire_text(&expected, 1, "net");
     wire_text(&expected, 3, "input");
     wire_number(&expected, 8, 1);
-    assert_message(model, SB_NO_LAYER, &expected);
+    assert_layer_message(model, SB_NO_LAYER, &expected);
 }
 
 /* A layer of the first generation has its blobs in an inner layer message. */
 TEST(messages_of_the_oldest_layers_omit_the_blobs_of_the_inner_layer) {
-    struct wire net = {0}, outer = {0}, inner = {0}, blob = {0}, expected = {0}, rest = {0};
-    wire_blob(&blob, (int64_t[]){2}, 1, 1);
+    struct wire net = {0}, outer = {0}, inner = {0}, expected = {0}, rest = {0};
     wire_text(&inner, 1, "conv");
-    wire_message(&inner, 50, &blob);
+    wire_blob_field(&inner, 50, (int64_t[]){2}, 1, 1);
     wire_text(&inner, 2, "conv");
     wire_text(&outer, 3, "top");
     wire_message(&outer, 1, &inner);
     wire_text(&outer, 2, "bottom");
     wire_message(&net, 2, &outer);
     sb_model *model = test_model_of(&net, SB_FORMAT_CAFFEMODEL);
-    int64_t blobs;
-    assert_ok(sb_model_num_blobs(model, 0, &blobs, &err));
-    assert_int_equal(blobs, 1);
+    assert_int_equal(num_blobs(model, 0), 1);
     wire_text(&rest, 1, "conv");
     wire_text(&rest, 2, "conv");
     wire_text(&expected, 3, "top");
     wire_message(&expected, 1, &rest);
     wire_text(&expected, 2, "bottom");
-    assert_message(model, 0, &expected);
+    assert_layer_message(model, 0, &expected);
 }
 
 /* An inner layer without blobs is copied unchanged, even if its length has an overlong encoding. */
 TEST(an_inner_layer_without_blobs_is_unchanged) {
-    struct wire net = {0}, outer = {0}, expected = {0};
+    struct wire net = {0}, outer = {0};
     wire_tag(&outer, 1, 2);
     wire_overlong(&outer, 4, 3);
     wire_text(&outer, 1, "re");
     wire_text(&outer, 2, "bottom");
     wire_message(&net, 2, &outer);
     sb_model *model = test_model_of(&net, SB_FORMAT_CAFFEMODEL);
-    wire_raw(&expected, outer.bytes, outer.size);
-    assert_message(model, 0, &expected);
+    assert_layer_message(model, 0, &outer);
 }
 
 TEST(edits_are_in_the_messages) {
@@ -102,26 +96,24 @@ TEST(edits_are_in_the_messages) {
     sb_model *model = test_model_of(&net, SB_FORMAT_CAFFEMODEL);
     assert_ok(sb_model_set_name(model, "other", 5, &err));
     assert_ok(sb_model_add_layer(model, "ip", 2, "InnerProduct", 12, &layer, &err));
-    sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 1, (int64_t[]){3});
-    assert_ok(sb_model_add_blob(model, layer, blob, 0, &err));
+    assert_ok(sb_model_add_blob(model, layer, test_vector(NULL, SB_DTYPE_F32, 3), 0, &err));
     wire_text(&expected, 1, "ip");
     wire_text(&expected, 2, "InnerProduct");
-    assert_message(model, layer, &expected);
+    assert_layer_message(model, layer, &expected);
     wire_text(&expected, 1, "other");
-    assert_message(model, SB_NO_LAYER, &expected);
+    assert_layer_message(model, SB_NO_LAYER, &expected);
 }
 
 /* The messages of the net and its layers, joined, are a net with the same layers, but no blobs. */
 TEST(all_messages_together_are_the_net_without_blobs) {
-    static void (*const nets[])(struct wire *) = {net_current, net_v1, net_v0};
-    for (size_t i = 0; i < 3; i++) {
-        struct wire net = {0}, joined = {0};
+    for (int32_t i = SB_LAYER_V0; i <= SB_LAYER_CURRENT; i++) {
+        struct wire net = {0};
         nets[i](&net);
         sb_model *model = test_model_of(&net, SB_FORMAT_CAFFEMODEL);
-        joined = message_of(model, SB_NO_LAYER);
+        struct wire joined = message_of(model, SB_NO_LAYER);
         for (int64_t layer = 0; layer < sb_model_num_layers(model); layer++) {
             struct wire message = message_of(model, layer);
-            wire_message(&joined, i == 0 ? 100 : 2, &message);
+            wire_message(&joined, i == SB_LAYER_CURRENT ? 100 : 2, &message);
         }
         sb_model *again = test_model_of(&joined, SB_FORMAT_CAFFEMODEL);
         assert_int_equal(sb_model_num_layers(again), sb_model_num_layers(model));
@@ -161,18 +153,6 @@ TEST(a_file_of_one_blob_and_layers_that_are_not_there_have_none) {
 
 /* --- bytes that are read -------------------------------------------------------------------- */
 
-struct counted {
-    const struct wire *wire;
-    size_t bytes;
-};
-
-static sb_status read_counted(void *user, uint64_t offset, void *dst, size_t size, sb_error *err) {
-    struct counted *c = user;
-    c->bytes += size;
-    memcpy(dst, c->wire->bytes + offset, size);
-    return SB_OK;
-}
-
 #define LAYERS 20
 #define VALUES 50000
 
@@ -189,17 +169,14 @@ static void large_net(struct wire *net) {
 
 TEST(topology_and_ranges_cost_a_few_kilobytes_of_reading) {
     struct wire net = {0};
+    struct test_source counted = {0};
     sb_model *model;
     large_net(&net);
-    struct counted counted = {&net, 0};
-    const sb_source source = {
-        .struct_size = sizeof source, .size = net.size, .user = &counted, .read_at = read_counted};
+    const sb_source source = test_source_of(&counted, &net);
     assert_ok(sb_model_open_source(NULL, SB_FORMAT_CAFFEMODEL, &source, NULL, NULL, &model, &err));
     counted.bytes = 0;
-    for (int64_t layer = SB_NO_LAYER; layer < LAYERS; layer++) {
-        struct wire message = message_of(model, layer);
-        wire_free(&message);
-    }
+    for (int64_t layer = SB_NO_LAYER; layer < LAYERS; layer++)
+        (void)message_of(model, layer);
     assert_true(net.size > (size_t)LAYERS * VALUES * 4);
     assert_true(counted.bytes < (size_t)1 << 20); /* a few reads of 4 KiB for each layer */
     counted.bytes = 0;
@@ -209,64 +186,34 @@ TEST(topology_and_ranges_cost_a_few_kilobytes_of_reading) {
     assert_true(values[0] == 7 + VALUES - 10 && values[9] == 7 + VALUES - 1);
     assert_true(counted.bytes <= (size_t)8 * 4096);
     sb_model_destroy(model);
-    wire_free(&net);
 }
 
 /* --- places of values ----------------------------------------------------------------------- */
 
 TEST(encodings_and_offsets_of_values_are_reported) {
-    static const float floats[] = {1, 2, 3};
-    static const double doubles[] = {4, 5, 6};
-    static const struct row {
-        int form;
+#define B(s) s, sizeof s - 1
+    enum { LITTLE = SB_ENCODING_LITTLE_ENDIAN, NONE = SB_ENCODING_NONE };
+    static const struct {
+        const char *values; /* fields with three values, floats or doubles */
+        size_t size;
         sb_encoding data, diff;
         sb_dtype dtype;
     } rows[] = {
-        {0, SB_ENCODING_LITTLE_ENDIAN, SB_ENCODING_NONE, SB_DTYPE_F32},
-        {1, SB_ENCODING_LITTLE_ENDIAN, SB_ENCODING_LITTLE_ENDIAN, SB_DTYPE_F64},
-        {2, SB_ENCODING_SCATTERED, SB_ENCODING_NONE, SB_DTYPE_F32},     /* a field for each value */
-        {3, SB_ENCODING_SCATTERED, SB_ENCODING_NONE, SB_DTYPE_F32},     /* two packed pieces */
-        {4, SB_ENCODING_LITTLE_ENDIAN, SB_ENCODING_NONE, SB_DTYPE_F32}, /* raw_data */
-        {5, SB_ENCODING_NONE, SB_ENCODING_NONE, SB_DTYPE_F32},
-        {6, SB_ENCODING_LITTLE_ENDIAN, SB_ENCODING_NONE,
-         SB_DTYPE_F32}, /* around it, empty pieces */
+        {B("\x2a\14----++++****"), LITTLE, NONE, SB_DTYPE_F32},
+        {B("\x42\30--------++++++++********\x4a\30********++++++++--------"), LITTLE, LITTLE,
+         SB_DTYPE_F64},
+        {B("\x2d----\x2d++++\x2d****"), SB_ENCODING_SCATTERED, NONE, SB_DTYPE_F32},
+        {B("\x2a\4----\x2a\10++++****"), SB_ENCODING_SCATTERED, NONE, SB_DTYPE_F32},
+        {B("\x50\1\x62\14----++++****"), LITTLE, NONE, SB_DTYPE_F32}, /* raw_data */
+        {B(""), NONE, NONE, SB_DTYPE_F32},
+        {B("\x2a\0\x2a\14----++++****\x2a\0"), LITTLE, NONE, SB_DTYPE_F32}, /* two empty pieces */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct wire blob = {0};
         sb_blob_info info = SB_BLOB_INFO_INIT;
         wire_numbers(&blob, 99, (int64_t[]){1}, 1); /* unknown */
-        struct wire shape = {0};
-        wire_numbers(&shape, 1, (int64_t[]){3}, 1);
-        wire_message(&blob, 7, &shape);
-        wire_free(&shape);
-        switch (rows[i].form) {
-        case 0:
-            wire_floats(&blob, 5, floats, 3);
-            break;
-        case 1:
-            wire_doubles(&blob, 8, doubles, 3);
-            wire_doubles(&blob, 9, doubles, 3);
-            break;
-        case 2:
-            for (int k = 0; k < 3; k++)
-                wire_float(&blob, 5, floats[k]);
-            break;
-        case 3:
-            wire_floats(&blob, 5, floats, 1);
-            wire_floats(&blob, 5, floats + 1, 2);
-            break;
-        case 4:
-            wire_number(&blob, 10, 1); /* FLOAT */
-            wire_values(&blob, 12, floats, 4, sizeof floats);
-            break;
-        case 6:
-            wire_bytes(&blob, 5, "", 0);
-            wire_floats(&blob, 5, floats, 3);
-            wire_bytes(&blob, 5, "", 0);
-            break;
-        default:
-            break;
-        }
+        wire_shape(&blob, (int64_t[]){3}, 1);
+        wire_raw(&blob, rows[i].values, rows[i].size);
         sb_model *model = test_model_of(&blob, SB_FORMAT_BLOB);
         assert_ok(sb_model_blob_info(model, SB_NO_LAYER, 0, &info, &err));
         assert_int_equal(info.data_encoding, rows[i].data);
@@ -298,17 +245,16 @@ TEST(every_range_in_every_type_equals_a_load) {
     static const sb_dtype dtypes[] = {SB_DTYPE_F32, SB_DTYPE_F64, SB_DTYPE_I32, SB_DTYPE_U32,
                                       SB_DTYPE_I64};
     for (int scattered = 0; scattered < 3; scattered++) {
-        struct wire blob = {0}, shape = {0};
-        wire_numbers(&shape, 1, (int64_t[]){7}, 1);
-        wire_message(&blob, 7, &shape);
         static const float floats[] = {0, 1, 2, 3, 4, 5, 6};
-        for (size_t k = 0; k < 7;) {
-            const size_t n = scattered == 0 ? 7 : scattered == 1 ? 1 : k == 0 ? 3 : 4;
-            if (scattered == 1)
-                wire_float(&blob, 5, floats[k]);
-            else
-                wire_floats(&blob, 5, floats + k, n);
-            k += n;
+        struct wire blob = {0};
+        wire_shape(&blob, (int64_t[]){7}, 1);
+        if (scattered == 0)
+            wire_floats(&blob, 5, floats, 7);
+        for (int k = 0; scattered == 1 && k < 7; k++)
+            wire_float(&blob, 5, floats[k]);
+        if (scattered == 2) {
+            wire_floats(&blob, 5, floats, 3);
+            wire_floats(&blob, 5, floats + 3, 4);
         }
         sb_model *model = test_model_of(&blob, SB_FORMAT_BLOB);
         for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
@@ -316,32 +262,29 @@ TEST(every_range_in_every_type_equals_a_load) {
                 for (int64_t count = 0; first + count <= 7; count++) {
                     unsigned char some[7 * 8 + 1];
                     const size_t size = sb_dtype_size(dtypes[d]), bytes = (size_t)count * size;
-                    const void *all;
                     memset(some, 0xee, sizeof some);
                     assert_ok(sb_model_read_values(model, SB_NO_LAYER, 0, SB_DATA, first, count,
                                                    dtypes[d], some, bytes, &err));
                     assert_int_equal(some[bytes], 0xee);
                     sb_blob *loaded = test_unshaped(NULL, dtypes[d]);
                     assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, loaded, &err));
-                    assert_ok(sb_blob_cpu(loaded, SB_DATA, &all, &err));
-                    assert_memory_equal(some, (const char *)all + (size_t)first * size, bytes);
+                    const char *all = read_part(loaded, SB_DATA);
+                    assert_memory_equal(some, all + (size_t)first * size, bytes);
                 }
     }
 }
 
 /* Of two pieces (fields of values), the first is not read. No read requests 0 bytes. */
 TEST(a_range_of_the_second_piece_reads_that_piece_alone) {
-    struct wire blob = {0}, shape = {0};
+    struct wire blob = {0};
     struct test_source source = {.reads = 0};
     sb_model *model;
-    float *floats = calloc((size_t)2 * VALUES, sizeof *floats), value;
-    assert_non_null(floats);
-    wire_numbers(&shape, 1, (int64_t[]){(int64_t)2 * VALUES}, 1);
-    wire_message(&blob, 7, &shape);
+    static float floats[2 * VALUES];
+    float value;
+    wire_shape(&blob, (int64_t[]){2 * VALUES}, 1);
     floats[VALUES + 7] = 0.5F;
     wire_floats(&blob, 5, floats, VALUES);
     wire_floats(&blob, 5, floats + VALUES, VALUES);
-    source.wire = &blob;
     const sb_source from = test_source_of(&source, &blob);
     assert_ok(sb_model_open_source(NULL, SB_FORMAT_BLOB, &from, NULL, NULL, &model, &err));
     assert_ok(sb_model_read_values(model, SB_NO_LAYER, 0, SB_DATA, VALUES + 7, 1, SB_DTYPE_F32,
@@ -354,9 +297,6 @@ TEST(a_range_of_the_second_piece_reads_that_piece_alone) {
                                        whole, sizeof whole, &err));
     assert_non_null(strstr(err.message, "element 50007 is 0.5"));
     sb_model_destroy(model);
-    wire_free(&blob);
-    wire_free(&shape);
-    free(floats);
 }
 
 /* Blob 0 has a diff, but no data. Blob 1 has data of floats and a diff of doubles. */
@@ -433,7 +373,7 @@ TEST(values_of_edits) {
     float *data, values[2] = {0};
     net_current(&net);
     sb_model *model = test_model_of(&net, SB_FORMAT_CAFFEMODEL);
-    sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 1, (int64_t[]){2});
+    sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 2);
     assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DATA, &data, &err));
     data[1] = 9;
     assert_ok(sb_model_set_blob(model, 0, 1, blob, 0, &err));

@@ -106,6 +106,27 @@ sb_mem *diff_of(sb_blob *blob) {
     return mem;
 }
 
+const void *read_part(const sb_blob *blob, sb_part part) {
+    sb_error err;
+    const void *bytes;
+    assert_ok(sb_blob_cpu(blob, part, &bytes, &err));
+    return bytes;
+}
+
+void assert_shape_is(const sb_blob *blob, const char *expected) {
+    sb_error err;
+    char text[256];
+    assert_ok(sb_blob_shape_string(blob, text, sizeof text, NULL, &err));
+    assert_string_equal(text, expected);
+}
+
+void assert_values(const sb_blob *blob, sb_part part, int64_t count, double first) {
+    const void *values = read_part(blob, part);
+    assert_int_equal(sb_blob_count(blob), count);
+    for (int64_t i = 0; i < count; i++)
+        assert_true(value_at(sb_blob_dtype(blob), values, i) == first + (double)i);
+}
+
 void fill_values(int32_t dtype, int64_t count, double start, double step, void *out) {
     for (int64_t i = 0; i < count; i++) {
         double value = start + step * (double)i;

@@ -28,6 +28,12 @@ sb_blob *test_unshaped(sb_context *context, int32_t dtype);
 
 sb_mem *data_of(sb_blob *blob);
 sb_mem *diff_of(sb_blob *blob);
+/* Returns the host's bytes of a part, which are current. */
+const void *read_part(const sb_blob *blob, sb_part part);
+/* Asserts the shape, as "2 3 (6)". */
+void assert_shape_is(const sb_blob *blob, const char *expected);
+/* Asserts that the blob's `count` values of F32 or F64 are first, first + 1, ... */
+void assert_values(const sb_blob *blob, sb_part part, int64_t count, double first);
 /* Writes `count` values of F32 or F64: start, start + step, ... */
 void fill_values(int32_t dtype, int64_t count, double start, double step, void *out);
 double value_at(int32_t dtype, const void *values, int64_t i);

@@ -20,6 +20,7 @@ static sb_status read_at(void *user, uint64_t offset, void *buffer, size_t bytes
     struct test_source *s = user;
     const struct wire *from = s->wire;
     atomic_fetch_add(&s->reads, 1);
+    atomic_fetch_add(&s->bytes, bytes);
     raise_to(&s->largest, bytes);
     if (offset > s->wire->size || bytes > s->wire->size - offset || bytes == 0) {
         s->outside = true;

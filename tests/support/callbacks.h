@@ -22,6 +22,7 @@ struct test_source {
     struct test_fault fault;   /* counts the calls of read and version together */
     _Atomic int reads, closes; /* calls */
     _Atomic uint64_t version;
+    _Atomic size_t bytes;   /* of all reads */
     _Atomic size_t largest; /* most bytes of one read */
     bool outside;           /* a read was empty or beyond the bytes */
 };

@@ -25,6 +25,12 @@ void file_write_wire(const char *path, const struct wire *wire) {
     file_write(path, wire->bytes, wire->size);
 }
 
+void assert_wire(const struct wire *found, const struct wire *expected) {
+    assert_int_equal(found->size, expected->size);
+    if (expected->size > 0)
+        assert_memory_equal(found->bytes, expected->bytes, expected->size);
+}
+
 bool file_holds(const char *path, const char *text) {
     char found[64] = "";
     FILE *file = fopen(path, "rb");

@@ -10,6 +10,8 @@
 struct wire wire_of_file(const char *path);
 void file_write(const char *path, const void *bytes, size_t size);
 void file_write_wire(const char *path, const struct wire *wire);
+/* Asserts that both have the same bytes. */
+void assert_wire(const struct wire *found, const struct wire *expected);
 bool file_holds(const char *path, const char *text);
 
 /* Returns whether the system can replace a file that is open; prints a message if not. Windows

@@ -22,12 +22,13 @@ static inline uint16_t half_of(sb_dtype dtype, double value) {
     return (uint16_t)((bits >> 16 & 0x8000) | (((bits & 0x7fffffff) - (112u << 23)) >> 13));
 }
 
-/* Decodes a finite half. */
+/* Decodes a half. */
 static inline double value_of_half(sb_dtype dtype, uint16_t half) {
     const int digits = dtype == SB_DTYPE_F16 ? 10 : 7, bias = dtype == SB_DTYPE_F16 ? 15 : 127;
     const int exponent = (half & 0x7fff) >> digits, fraction = half & ((1 << digits) - 1);
-    const double value = exponent ? ldexp(fraction + (1 << digits), exponent - bias - digits)
-                                  : ldexp(fraction, 1 - bias - digits);
+    const double value = exponent == 2 * bias + 1 ? (double)(fraction ? NAN : INFINITY)
+                         : exponent ? ldexp(fraction + (1 << digits), exponent - bias - digits)
+                                    : ldexp(fraction, 1 - bias - digits);
     return half & 0x8000 ? -value : value;
 }
 

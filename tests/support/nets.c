@@ -1,6 +1,6 @@
 #include "nets.h"
 
-#include "support.h"
+#include "blobs.h"
 
 static const int64_t two_by_three[] = {2, 3}, two[] = {2};
 
@@ -72,6 +72,9 @@ void net_v0(struct wire *net) {
     wire_free(&inside);
 }
 
+void (*const nets[])(struct wire *) = {
+    [SB_LAYER_V0] = net_v0, [SB_LAYER_V1] = net_v1, [SB_LAYER_CURRENT] = net_current};
+
 sb_model *model_of(const struct wire *wire, int32_t format) {
     sb_model *model;
     assert_ok(
@@ -105,4 +108,13 @@ sb_model *test_model(sb_context *context, int32_t format) {
     sb_model *model;
     assert_ok(sb_model_create(context, format, &model, &err));
     return own(model);
+}
+
+void assert_loads(const sb_model *model, int64_t layer, int64_t index, const char *shape,
+                  double first) {
+    sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
+    assert_ok(sb_model_load_blob(model, layer, index, blob, &err));
+    assert_shape_is(blob, shape);
+    assert_values(blob, SB_DATA, sb_blob_count(blob), first);
+    test_end(blob);
 }

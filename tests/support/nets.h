@@ -10,6 +10,8 @@
 void net_current(struct wire *net);
 void net_v1(struct wire *net);
 void net_v0(struct wire *net);
+/* The same functions by SB_LAYER_*, a layer's generation. */
+extern void (*const nets[])(struct wire *net);
 
 /* Opens the model in the bytes of `wire`. */
 sb_model *model_of(const struct wire *wire, int32_t format);
@@ -19,6 +21,9 @@ sb_model *small_model(sb_context *context);
 /* These create models that the test owns: from the bytes of `wire`, and without contents. */
 sb_model *test_model_of(const struct wire *wire, int32_t format);
 sb_model *test_model(sb_context *context, int32_t format);
+/* Loads a blob and asserts its shape, as "2 (2)", and its values first, first + 1, ... */
+void assert_loads(const sb_model *model, int64_t layer, int64_t index, const char *shape,
+                  double first);
 /* Returns the name of the net. */
 sb_text name_of(const sb_model *model);
 

@@ -5,6 +5,13 @@
 
 #include <unistd.h>
 
+sb_context_options rig_options(const struct sb_backend *backend) {
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    options.device = "sim:0";
+    options.backend = backend;
+    return options;
+}
+
 void rig_open_options(struct rig *rig, sb_context_options options) {
     *rig = (struct rig){.counting = COUNTING_ALLOCATOR_INIT, .owned_before = test_num_owned()};
     options.allocator = counting_allocator_table(&rig->counting);
@@ -33,12 +40,11 @@ void rig_reopen_options(struct rig *rig, sb_context_options options) {
 }
 
 bool sim_is_coherent(void) {
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    const sb_context_options options = rig_options(NULL);
     sb_context *context;
     sb_mem *mem;
     void *host;
     const void *device;
-    options.device = "sim:0";
     assert_ok(sb_context_create(&options, &context, &err));
     assert_ok(sb_mem_create(context, 1, &mem, &err));
     assert_ok(sb_mem_overwrite_cpu(mem, &host, &err));

@@ -14,6 +14,8 @@ struct rig {
     size_t owned_before;           /* number of things that the test owned at rig_open */
 };
 
+/* Returns options for "sim:0" of a backend; NULL: of the built-in backend. */
+sb_context_options rig_options(const struct sb_backend *backend);
 /* Opens the rig on "sim:0". */
 void rig_open(struct rig *rig);
 /* A NULL `device` is "cpu"; `flags` are SB_CONTEXT_*. */

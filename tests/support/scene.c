@@ -118,11 +118,9 @@ void scene_open(struct scene *scene, const struct start *start, size_t bytes) {
 
 void scene_open_on(struct scene *scene, const struct start *start, size_t bytes,
                    const sb_backend *backend) {
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_context_options options = rig_options(backend);
     bool pinned = start->cpu == SB_STORAGE_PINNED;
     *scene = (struct scene){.bytes = bytes};
-    options.device = "sim:0";
-    options.backend = backend;
     options.flags = SB_CONTEXT_NO_HOST_CACHE | (pinned ? 0u : (uint32_t)SB_CONTEXT_NO_PINNED);
     rig_open_options(&scene->rig, options);
     assert_ok(sb_mem_create(scene->rig.context, bytes, &scene->mem, &err));

@@ -90,12 +90,14 @@ extern _Thread_local sb_error err;
             abort();                                                                               \
     } while (0)
 #define assert_ok(expr) assert_status(SB_OK, expr)
-/* Asserts that the call reports the argument `name` as NULL. */
-#define assert_names_null(name, expr)                                                              \
+/* Asserts the status of a call that fails, and the message of its error. */
+#define assert_message(status, text, expr)                                                         \
     do {                                                                                           \
-        assert_status(SB_ERR_INVALID_ARGUMENT, expr);                                              \
-        assert_string_equal(err.message, name " is NULL");                                         \
+        assert_status(status, expr);                                                               \
+        assert_string_equal(err.message, text);                                                    \
     } while (0)
+/* Asserts that the call reports the argument `name` as NULL. */
+#define assert_names_null(name, expr) assert_message(SB_ERR_INVALID_ARGUMENT, name " is NULL", expr)
 
 void support_poison_error(sb_error *err);
 void support_check_status(sb_status expected, sb_status found, const sb_error *err,

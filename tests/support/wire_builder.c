@@ -104,8 +104,15 @@ void wire_numbers(struct wire *wire, uint32_t field, const int64_t *values, size
     wire_free(&packed);
 }
 
+void wire_shape(struct wire *wire, const int64_t *dims, size_t axes) {
+    struct wire shape = {0};
+    wire_numbers(&shape, 1, dims, axes);
+    wire_message(wire, 7, &shape);
+    wire_free(&shape);
+}
+
 void wire_blob(struct wire *wire, const int64_t *dims, size_t axes, float first) {
-    struct wire shape = {0}, values = {0};
+    struct wire values = {0};
     int64_t count = 1;
     for (size_t i = 0; i < axes; i++)
         count *= dims[i];
@@ -114,8 +121,6 @@ void wire_blob(struct wire *wire, const int64_t *dims, size_t axes, float first)
         wire_value(&values, &value, sizeof value);
     }
     wire_message(wire, 5, &values);
-    wire_numbers(&shape, 1, dims, axes);
-    wire_message(wire, 7, &shape);
+    wire_shape(wire, dims, axes);
     wire_free(&values);
-    wire_free(&shape);
 }

@@ -33,6 +33,8 @@ void wire_floats(struct wire *wire, uint32_t field, const float *values, size_t 
 void wire_doubles(struct wire *wire, uint32_t field, const double *values, size_t count);
 /* Appends packed numbers, such as BlobShape.dim. */
 void wire_numbers(struct wire *wire, uint32_t field, const int64_t *values, size_t count);
+/* Appends the shape of a BlobProto. */
+void wire_shape(struct wire *wire, const int64_t *dims, size_t axes);
 
 /* Appends the fields of a BlobProto: a shape, and as data the floats first, first + 1, ... */
 void wire_blob(struct wire *wire, const int64_t *dims, size_t axes, float first);
