@@ -1,6 +1,7 @@
 /* Tests queued work that fails when it runs. The first call that waits for the bytes, or that
    begins after the failure is known, must report the failure. Then no call may return the bytes. */
 #include "blobs.h"
+#include "mem_calls.h"
 
 #include "context/context.h"
 #include "sim/table.h"
@@ -13,7 +14,8 @@
 #define COUNT 8
 #define BYTES (COUNT * sizeof(float))
 
-enum { ONE, TWO, STREAMS };
+/* Streams of the caller, the default stream, and the stream of calls without a stream. */
+enum { ONE, TWO, STREAMS, DEFAULT = STREAMS, OWN };
 
 struct scene {
     struct rig rig;
@@ -83,34 +85,18 @@ static const char *const kinds[] = {"simulated device", "table whose streams hol
                                     "table of kernels that fail"};
 enum { ON_SIM, FORGETFUL, KERNELS, KINDS };
 
-static void open_device(struct rig *rig, int kind) {
-    static sb_backend table;
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    memset(&failed_kernel, 0, sizeof failed_kernel);
-    table = sb__sim_backend;
-    table.stream_synchronize = kind == KERNELS ? synchronize_kernel : forget_failures;
-    if (kind == KERNELS) {
-        table.event_record = record_kernel;
-        table.event_wait = wait_for_kernel;
-        table.event_destroy = destroy_event;
-    }
-    options.device = "sim:0";
-    options.backend = kind ? &table : NULL;
-    rig_open_options(rig, options);
-    assert_ok(sb_context_stream(rig->context, &table_own, &err));
-}
-
 static sb_blob *on_device(sb_context *context, double start) {
     float values[COUNT];
-    sb_blob *blob = blob_of_count(context, SB_DTYPE_F32, COUNT);
+    sb_blob *blob = test_vector(context, SB_DTYPE_F32, COUNT);
     fill_values(SB_DTYPE_F32, COUNT, start, 1, values);
     mem_place(data_of(blob), SB_HEAD_AT_GPU, values, BYTES);
     mem_place(diff_of(blob), SB_HEAD_AT_GPU, values, BYTES);
     return blob;
 }
 
-static void scene_open_as(struct scene *s, int kind, int32_t schedule) {
-    open_device(&s->rig, kind);
+static void scene_open_on(struct scene *s, const sb_backend *table, int32_t schedule) {
+    rig_open_options(&s->rig, rig_options(table));
+    assert_ok(sb_context_stream(s->rig.context, &table_own, &err));
     for (int i = 0; i < STREAMS; i++)
         s->streams[i] = rig_stream(&s->rig);
     s->blob = on_device(s->rig.context, 1);
@@ -119,14 +105,25 @@ static void scene_open_as(struct scene *s, int kind, int32_t schedule) {
     rig_schedule(&s->rig, schedule, 7);
 }
 
+static void scene_open_as(struct scene *s, int kind, int32_t schedule) {
+    static sb_backend table;
+    memset(&failed_kernel, 0, sizeof failed_kernel);
+    table = sb__sim_backend;
+    table.stream_synchronize = kind == KERNELS ? synchronize_kernel : forget_failures;
+    if (kind == KERNELS) {
+        table.event_record = record_kernel;
+        table.event_wait = wait_for_kernel;
+        table.event_destroy = destroy_event;
+    }
+    scene_open_on(s, kind ? &table : NULL, schedule);
+}
+
 static void scene_open(struct scene *s) {
     scene_open_as(s, 0, SB_SIM_LAZY);
 }
 
 static void scene_close(struct scene *s) {
-    sb_blob_destroy(s->blob);
-    sb_blob_destroy(s->other);
-    sb_blob_destroy(s->target);
+    test_end_after(s->rig.owned_before); /* the blobs, before the streams */
     for (int i = 0; i < STREAMS; i++) {
         ignore(sb_context_forget_stream(s->rig.context, s->streams[i], NULL));
         assert_int_equal(sb_sim_stream_destroy(s->rig.context, s->streams[i], NULL), SB_OK);
@@ -140,181 +137,121 @@ static void fails(struct scene *s, int32_t op) {
     device_fail(s->rig.context, op, 1, SB_SIM_FAIL_LATER);
 }
 
-static void update_on(struct scene *s) {
-    fails(s, SB_SIM_AXPY);
-    assert_int_equal(sb_blob_update_on(s->blob, s->streams[ONE], NULL), SB_OK);
-}
-
-static void scale_on(struct scene *s) {
-    fails(s, SB_SIM_SCALE);
-    assert_int_equal(sb_blob_scale_on(s->blob, SB_DATA, 2, s->streams[ONE], NULL), SB_OK);
-}
-
-static void scale_on_default(struct scene *s) {
-    fails(s, SB_SIM_SCALE);
-    assert_int_equal(sb_blob_scale_on(s->blob, SB_DATA, 2, NULL, NULL), SB_OK);
-}
-
-static void scale_on_own(struct scene *s) {
-    fails(s, SB_SIM_SCALE);
-    assert_int_equal(sb_blob_scale(s->blob, SB_DATA, 2, NULL), SB_OK);
-}
-
-static void update_on_own(struct scene *s) {
-    fails(s, SB_SIM_AXPY);
-    assert_int_equal(sb_blob_update(s->blob, NULL), SB_OK);
-}
-
-/* Queues more work after the failing work, on the same stream and on another stream. This work
-   succeeds, but has wrong inputs. */
-static void write_behind(struct scene *s) {
-    update_on(s);
-    assert_int_equal(sb_blob_scale_on(s->blob, SB_DATA, 2, s->streams[ONE], NULL), SB_OK);
-    assert_int_equal(sb_blob_update_on(s->blob, s->streams[TWO], NULL), SB_OK);
-}
-
-static void write_behind_on_own(struct scene *s) {
-    update_on(s);
-    assert_int_equal(sb_blob_scale(s->blob, SB_DATA, 2, NULL), SB_OK);
-}
-
-static void write_behind_own(struct scene *s) {
-    scale_on_own(s);
-    assert_int_equal(sb_blob_scale_on(s->blob, SB_DATA, 2, s->streams[ONE], NULL), SB_OK);
-}
-
-static void hold_pointer_behind(struct scene *s) {
-    void *out;
-    update_on(s);
-    assert_int_equal(sb_blob_mutable_gpu_on(s->blob, SB_DATA, s->streams[TWO], &out, NULL), SB_OK);
-}
-
-/* The failing work writes the diff. */
-static void scale_diff(struct scene *s) {
-    fails(s, SB_SIM_SCALE);
-    assert_int_equal(sb_blob_scale_on(s->blob, SB_DIFF, 2, s->streams[ONE], NULL), SB_OK);
-}
-
-static void read_on_same(struct scene *s) {
-    scale_diff(s);
-    assert_int_equal(sb_blob_update_on(s->blob, s->streams[ONE], NULL), SB_OK);
-}
-
-static void read_on_another(struct scene *s) {
-    scale_diff(s);
-    assert_int_equal(sb_blob_update_on(s->blob, s->streams[TWO], NULL), SB_OK);
-}
-
-static void read_on_own(struct scene *s) {
-    scale_diff(s);
-    assert_int_equal(sb_blob_update(s->blob, NULL), SB_OK);
-}
-
-static void read_own_on_another(struct scene *s) {
-    fails(s, SB_SIM_SCALE);
-    assert_int_equal(sb_blob_scale(s->blob, SB_DIFF, 2, NULL), SB_OK);
-    assert_int_equal(sb_blob_update_on(s->blob, s->streams[TWO], NULL), SB_OK);
-}
-
-/* Work reads the result of other work that has read the failed work's bytes. */
-static void read_twice(struct scene *s) {
-    fails(s, SB_SIM_SCALE);
-    assert_int_equal(sb_blob_scale_on(s->other, SB_DIFF, 2, s->streams[ONE], NULL), SB_OK);
-    assert_int_equal(sb_blob_update_on(s->other, s->streams[TWO], NULL), SB_OK);
-    assert_int_equal(sb_blob_set_mem(s->blob, SB_DIFF, data_of(s->other), NULL), SB_OK);
-    assert_int_equal(sb_blob_update_on(s->blob, s->streams[ONE], NULL), SB_OK);
-}
-
-/* The failing work uploads the diff or, in zero_diff, zeros it on the device. */
-static void upload_diff(struct scene *s) {
-    void *out;
-    assert_int_equal(sb_blob_mutable_cpu(s->blob, SB_DIFF, &out, NULL), SB_OK);
-    fails(s, SB_SIM_UPLOAD);
-    assert_int_equal(sb_blob_update_on(s->blob, s->streams[ONE], NULL), SB_OK);
-}
-
-static void zero_diff(struct scene *s) {
-    sb_blob_drop(s->blob, SB_DIFF);
-    fails(s, SB_SIM_ZERO);
-    assert_int_equal(sb_blob_update_on(s->blob, s->streams[ONE], NULL), SB_OK);
-}
-
-static void pull_behind(struct scene *s) {
-    update_on(s);
-    assert_int_equal(sb_mem_async_cpu_pull(data_of(s->blob), s->streams[TWO], NULL), SB_OK);
-}
-
-static void pull_behind_on_same(struct scene *s) {
-    update_on(s);
-    assert_int_equal(sb_mem_prefetch_cpu(data_of(s->blob), s->streams[ONE], NULL), SB_OK);
-}
-
-static void two_failures(struct scene *s) {
-    update_on(s);
-    fails(s, SB_SIM_SCALE);
-    assert_int_equal(sb_blob_scale_on(s->blob, SB_DATA, 2, s->streams[TWO], NULL), SB_OK);
-}
-
-/* After the failing work, queues much other work without a wait. */
-static void long_before(struct scene *s) {
-    update_on(s);
-    for (int i = 0; i < 9; i++)
-        assert_int_equal(sb_blob_scale_on(s->blob, SB_DATA, 1, s->streams[i % STREAMS], NULL),
-                         SB_OK);
-}
-
 /* A kernel of the caller writes the data of two blobs on one stream, and fails. */
 static void kernel(struct scene *s) {
     void *out;
-    assert_int_equal(sb_blob_mutable_gpu_on(s->other, SB_DATA, s->streams[ONE], &out, NULL), SB_OK);
-    assert_int_equal(sb_blob_mutable_gpu_on(s->blob, SB_DATA, s->streams[ONE], &out, NULL), SB_OK);
+    assert_ok(sb_blob_mutable_gpu_on(s->other, SB_DATA, s->streams[ONE], &out, &err));
+    assert_ok(sb_blob_mutable_gpu_on(s->blob, SB_DATA, s->streams[ONE], &out, &err));
     failed_kernel.stream = s->streams[ONE];
 }
 
-static void kernel_and_pull(struct scene *s) {
-    kernel(s);
-    assert_int_equal(sb_mem_prefetch_cpu(data_of(s->blob), s->streams[TWO], NULL), SB_OK);
-}
+enum step_call {
+    END,
+    FAIL, /* the next operation `on` of the device fails when it runs */
+    UPDATE,
+    SCALE,
+    SCALE_OFTEN, /* nine times, on the streams in turn */
+    SCALE_DIFF,
+    POINTER,
+    PULL,
+    PREFETCH,
+    WRITE_DIFF, /* on the host */
+    DROP_DIFF,
+    DERIVE_DIFF, /* as the result of work that reads what the failing work writes */
+    KERNEL
+};
 
-static void kernel_and_scale(struct scene *s) {
-    kernel(s);
-    assert_int_equal(sb_blob_scale_on(s->blob, SB_DATA, 2, s->streams[TWO], NULL), SB_OK);
-}
+/* A call that uses `blob`. */
+struct step {
+    enum step_call call;
+    int32_t on; /* a stream, if the call has one */
+};
 
-static void kernel_and_scale_on_same(struct scene *s) {
-    kernel(s);
-    assert_int_equal(sb_blob_scale_on(s->blob, SB_DATA, 2, s->streams[ONE], NULL), SB_OK);
-}
-
-static void kernel_and_pointer(struct scene *s) {
+static void make_step(struct scene *s, enum step_call call, int32_t on) {
+    const sb_stream stream = on < STREAMS ? s->streams[on] : NULL;
+    const sb_part part = call == SCALE_DIFF ? SB_DIFF : SB_DATA;
     void *out;
-    kernel(s);
-    assert_int_equal(sb_blob_mutable_gpu_on(s->blob, SB_DATA, s->streams[TWO], &out, NULL), SB_OK);
+    switch (call) {
+    case FAIL:
+        fails(s, on);
+        break;
+    case UPDATE:
+        assert_ok(on == OWN ? sb_blob_update(s->blob, &err)
+                            : sb_blob_update_on(s->blob, stream, &err));
+        break;
+    case SCALE:
+    case SCALE_DIFF:
+        assert_ok(on == OWN ? sb_blob_scale(s->blob, part, 2, &err)
+                            : sb_blob_scale_on(s->blob, part, 2, stream, &err));
+        break;
+    case SCALE_OFTEN:
+        for (int i = 0; i < 9; i++)
+            make_step(s, SCALE, i % STREAMS);
+        break;
+    case POINTER:
+        assert_ok(sb_blob_mutable_gpu_on(s->blob, SB_DATA, stream, &out, &err));
+        break;
+    case PULL:
+        assert_ok(sb_mem_async_cpu_pull(data_of(s->blob), stream, &err));
+        break;
+    case PREFETCH:
+        assert_ok(sb_mem_prefetch_cpu(data_of(s->blob), stream, &err));
+        break;
+    case WRITE_DIFF:
+        assert_ok(sb_blob_mutable_cpu(s->blob, SB_DIFF, &out, &err));
+        break;
+    case DROP_DIFF:
+        sb_blob_drop(s->blob, SB_DIFF);
+        break;
+    case DERIVE_DIFF:
+        assert_ok(sb_blob_scale_on(s->other, SB_DIFF, 2, s->streams[ONE], &err));
+        assert_ok(sb_blob_update_on(s->other, s->streams[TWO], &err));
+        assert_ok(sb_blob_set_mem(s->blob, SB_DIFF, data_of(s->other), &err));
+        break;
+    default:
+        kernel(s);
+    }
 }
-
-#define WORK(name)                                                                                 \
-    { #name, name }
 
 static const struct work {
     const char *name;
-    void (*queue)(struct scene *s);
+    struct step steps[5]; /* the last is END */
 } works[] = {
-    WORK(update_on),           WORK(scale_on),         WORK(scale_on_default),
-    WORK(scale_on_own),        WORK(update_on_own),    WORK(write_behind),
-    WORK(write_behind_on_own), WORK(write_behind_own), WORK(hold_pointer_behind),
-    WORK(read_on_same),        WORK(read_on_another),  WORK(read_on_own),
-    WORK(read_own_on_another), WORK(read_twice),       WORK(upload_diff),
-    WORK(zero_diff),           WORK(pull_behind),      WORK(pull_behind_on_same),
-    WORK(two_failures),        WORK(long_before),
+    {"update_on", {{FAIL, SB_SIM_AXPY}, {UPDATE, ONE}}},
+    {"scale_on", {{FAIL, SB_SIM_SCALE}, {SCALE, ONE}}},
+    {"scale_on_default", {{FAIL, SB_SIM_SCALE}, {SCALE, DEFAULT}}},
+    {"scale_on_own", {{FAIL, SB_SIM_SCALE}, {SCALE, OWN}}},
+    {"update_on_own", {{FAIL, SB_SIM_AXPY}, {UPDATE, OWN}}},
+    /* The work behind the failing work succeeds, but has wrong inputs. */
+    {"write_behind", {{FAIL, SB_SIM_AXPY}, {UPDATE, ONE}, {SCALE, ONE}, {UPDATE, TWO}}},
+    {"write_behind_on_own", {{FAIL, SB_SIM_AXPY}, {UPDATE, ONE}, {SCALE, OWN}}},
+    {"write_behind_own", {{FAIL, SB_SIM_SCALE}, {SCALE, OWN}, {SCALE, ONE}}},
+    {"hold_pointer_behind", {{FAIL, SB_SIM_AXPY}, {UPDATE, ONE}, {POINTER, TWO}}},
+    {"read_on_same", {{FAIL, SB_SIM_SCALE}, {SCALE_DIFF, ONE}, {UPDATE, ONE}}},
+    {"read_on_another", {{FAIL, SB_SIM_SCALE}, {SCALE_DIFF, ONE}, {UPDATE, TWO}}},
+    {"read_on_own", {{FAIL, SB_SIM_SCALE}, {SCALE_DIFF, ONE}, {UPDATE, OWN}}},
+    {"read_own_on_another", {{FAIL, SB_SIM_SCALE}, {SCALE_DIFF, OWN}, {UPDATE, TWO}}},
+    {"read_twice", {{FAIL, SB_SIM_SCALE}, {DERIVE_DIFF, 0}, {UPDATE, ONE}}},
+    {"upload_diff", {{WRITE_DIFF, 0}, {FAIL, SB_SIM_UPLOAD}, {UPDATE, ONE}}},
+    {"zero_diff", {{DROP_DIFF, 0}, {FAIL, SB_SIM_ZERO}, {UPDATE, ONE}}},
+    {"pull_behind", {{FAIL, SB_SIM_AXPY}, {UPDATE, ONE}, {PULL, TWO}}},
+    {"pull_behind_on_same", {{FAIL, SB_SIM_AXPY}, {UPDATE, ONE}, {PREFETCH, ONE}}},
+    {"two_failures", {{FAIL, SB_SIM_AXPY}, {UPDATE, ONE}, {FAIL, SB_SIM_SCALE}, {SCALE, TWO}}},
+    {"long_before", {{FAIL, SB_SIM_AXPY}, {UPDATE, ONE}, {SCALE_OFTEN, 0}}},
 };
 static const struct work kernels[] = {
-    WORK(kernel),
-    WORK(kernel_and_pull),
-    WORK(kernel_and_scale),
-    WORK(kernel_and_scale_on_same),
-    WORK(kernel_and_pointer),
+    {"kernel", {{KERNEL, 0}}},
+    {"kernel_and_pull", {{KERNEL, 0}, {PREFETCH, TWO}}},
+    {"kernel_and_scale", {{KERNEL, 0}, {SCALE, TWO}}},
+    {"kernel_and_scale_on_same", {{KERNEL, 0}, {SCALE, ONE}}},
+    {"kernel_and_pointer", {{KERNEL, 0}, {POINTER, TWO}}},
 };
 enum { WORKS = sizeof works / sizeof *works, WORKS_OF_KERNELS = sizeof kernels / sizeof *kernels };
+
+static void queue(struct scene *s, const struct work *work) {
+    for (const struct step *step = work->steps; step->call != END; step++)
+        make_step(s, step->call, step->on);
+}
 
 /* --- events between the failing work and a call that waits, which may report the failure ------ */
 
@@ -326,15 +263,19 @@ static void synchronise(struct scene *s) {
     ignore(sb_context_synchronize(s->rig.context, NULL));
 }
 
-static void *synchronise_elsewhere(void *user) {
+static void run_elsewhere(void *(*run)(void *), void *user) {
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, run, user), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+static void *synchronise_on_thread(void *user) {
     synchronise(user);
     return NULL;
 }
 
 static void other_thread_synchronises(struct scene *s) {
-    pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, synchronise_elsewhere, s), 0);
-    assert_int_equal(pthread_join(thread, NULL), 0);
+    run_elsewhere(synchronise_on_thread, s);
 }
 
 static void forget_streams(struct scene *s) {
@@ -359,7 +300,6 @@ static void release_a_loan(struct scene *s) {
             ignore(sb_mem_gpu_on(mem, s->streams[i], &in, NULL));
         sb_mem_release(mem);
     }
-    lent_free(&lent);
 }
 
 static void read_another(struct scene *s) {
@@ -409,114 +349,90 @@ enum { EVENTS = sizeof events / sizeof *events };
 
 /* --- calls that wait for the bytes ----------------------------------------------------------- */
 
-typedef sb_status ask(struct scene *s, const void **out, sb_error *err);
+enum {
+    ASUM = POINTER_CALLS,
+    COPY_FROM,
+    PULL_AND_WAIT,
+    DATA_AT,
+    SHARER,
+    OTHER_THREAD,
+    REDUCE,
+    SEND
+};
 
-static sb_status cpu_data(struct scene *s, const void **out, sb_error *err) {
-    return sb_blob_cpu(s->blob, SB_DATA, out, err);
-}
-
-static sb_status mutable_cpu_data(struct scene *s, const void **out, sb_error *err) {
-    void *ptr = NULL;
-    sb_status st = sb_blob_mutable_cpu(s->blob, SB_DATA, &ptr, err);
-    *out = ptr;
-    return st;
-}
-
-static sb_status gpu_data(struct scene *s, const void **out, sb_error *err) {
-    return sb_blob_gpu(s->blob, SB_DATA, out, err);
-}
-
-static sb_status mutable_gpu_data(struct scene *s, const void **out, sb_error *err) {
-    void *ptr = NULL;
-    sb_status st = sb_blob_mutable_gpu(s->blob, SB_DATA, &ptr, err);
-    *out = ptr;
-    return st;
-}
-
-static sb_status sum(struct scene *s, const void **out, sb_error *err) {
-    double sum;
-    return sb_blob_asum(s->blob, SB_DATA, &sum, err);
-}
-
-static sb_status copy(struct scene *s, const void **out, sb_error *err) {
-    return sb_blob_copy_from(s->target, SB_DATA, s->blob, 0, err);
-}
-
-static sb_status pull(struct scene *s, const void **out, sb_error *err) {
-    sb_status st = sb_mem_prefetch_cpu(data_of(s->blob), s->streams[TWO], err);
-    if (st == SB_OK)
-        st = sb_mem_synchronize(data_of(s->blob), err);
-    return st;
-}
-
-static sb_status one_element(struct scene *s, const void **out, sb_error *err) {
-    float value;
-    return sb_blob_at(s->blob, SB_DATA, (int64_t[]){COUNT - 1}, 1, &value, err);
-}
-
-static sb_status sharer(struct scene *s, const void **out, sb_error *err) {
-    sb_blob *sharer = blob_of_count(s->rig.context, SB_DTYPE_F32, COUNT);
-    assert_int_equal(sb_blob_share(sharer, SB_DATA, s->blob, NULL), SB_OK);
-    sb_status st = sb_blob_cpu(sharer, SB_DATA, out, err);
-    sb_blob_destroy(sharer);
-    return st;
-}
-
-static sb_status reduce(struct scene *s, const void **out, sb_error *err) {
-    sb_comm *comm;
-    assert_int_equal(sb_sim_comm_create(NULL, 1, NULL, &comm, NULL), SB_OK);
-    sb_status st = sb_comm_all_reduce_blobs(comm, &s->blob, 1, SB_DATA, SB_COMM_SUM, err);
-    sb_comm_destroy(comm);
-    return st;
-}
-
-static sb_status broadcast(struct scene *s, const void **out, sb_error *err) {
-    sb_comm *comm;
-    assert_int_equal(sb_sim_comm_create(NULL, 1, NULL, &comm, NULL), SB_OK);
-    sb_status st = sb_comm_broadcast_blobs(comm, &s->blob, 1, SB_DATA, 0, err);
-    sb_comm_destroy(comm);
-    return st;
-}
+static const struct {
+    const char *name;
+    int call; /* one of the POINTER_CALLS or of the calls above */
+} asks[] = {
+    {"cpu_data", CPU_DATA},
+    {"mutable_cpu_data", MUTABLE_CPU},
+    {"gpu_data", GPU_DATA},
+    {"mutable_gpu_data", MUTABLE_GPU},
+    {"asum_data", ASUM},
+    {"copy_from", COPY_FROM},
+    {"prefetch_cpu and synchronize", PULL_AND_WAIT},
+    {"data_at", DATA_AT},
+    {"cpu_data of a sharer", SHARER},
+    {"cpu_data on another thread", OTHER_THREAD},
+    {"all_reduce_blobs", REDUCE},
+    {"broadcast_blobs", SEND},
+};
+enum { ASKS = sizeof asks / sizeof *asks };
 
 struct question {
-    struct scene *scene;
-    const void **out;
+    sb_blob *blob;
+    void **out;
     sb_error *err;
     sb_status st;
 };
 
-static void *ask_elsewhere(void *user) {
+static void *read_blob(void *user) {
     struct question *q = user;
-    q->st = sb_blob_cpu(q->scene->blob, SB_DATA, q->out, q->err);
+    q->st = blob_call(q->blob, SB_DATA, CPU_DATA, NULL, q->out, q->err);
     return NULL;
 }
 
-static sb_status other_thread(struct scene *s, const void **out, sb_error *err) {
-    struct question q = {s, out, err, SB_OK};
-    pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, ask_elsewhere, &q), 0);
-    assert_int_equal(pthread_join(thread, NULL), 0);
-    return q.st;
+static sb_status communicate(struct scene *s, int call, sb_error *err) {
+    sb_comm *comm;
+    assert_int_equal(sb_sim_comm_create(NULL, 1, NULL, &comm, NULL), SB_OK);
+    const sb_status st =
+        call == REDUCE ? sb_comm_all_reduce_blobs(comm, &s->blob, 1, SB_DATA, SB_COMM_SUM, err)
+                       : sb_comm_broadcast_blobs(comm, &s->blob, 1, SB_DATA, 0, err);
+    sb_comm_destroy(comm);
+    return st;
 }
 
-static const struct {
-    const char *name;
-    ask *ask;
-} asks[] = {
-    {"cpu_data", cpu_data},
-    {"mutable_cpu_data", mutable_cpu_data},
-    {"gpu_data", gpu_data},
-    {"mutable_gpu_data", mutable_gpu_data},
-    {"asum_data", sum},
-    {"copy_from", copy},
-    {"prefetch_cpu and synchronize", pull},
-    {"data_at", one_element},
-    {"cpu_data of a sharer", sharer},
-    {"cpu_data on another thread", other_thread},
-    {"all_reduce_blobs", reduce},
-    {"broadcast_blobs", broadcast},
-};
-enum { ASKS = sizeof asks / sizeof *asks };
+/* `out` receives the pointer if the call returns one. */
+static sb_status ask(struct scene *s, int call, void **out, sb_error *err) {
+    struct question q = {s->blob, out, err, SB_OK};
+    double sum;
+    float value;
+    switch (call) {
+    case ASUM:
+        return sb_blob_asum(s->blob, SB_DATA, &sum, err);
+    case COPY_FROM:
+        return sb_blob_copy_from(s->target, SB_DATA, s->blob, 0, err);
+    case PULL_AND_WAIT:
+        q.st = sb_mem_prefetch_cpu(data_of(s->blob), s->streams[TWO], err);
+        return q.st == SB_OK ? sb_mem_synchronize(data_of(s->blob), err) : q.st;
+    case DATA_AT:
+        return sb_blob_at(s->blob, SB_DATA, (int64_t[]){COUNT - 1}, 1, &value, err);
+    case SHARER:
+        q.blob = test_vector(s->rig.context, SB_DTYPE_F32, COUNT);
+        assert_int_equal(sb_blob_share(q.blob, SB_DATA, s->blob, NULL), SB_OK);
+        read_blob(&q);
+        test_end(q.blob);
+        return q.st;
+    case OTHER_THREAD:
+        run_elsewhere(read_blob, &q);
+        return q.st;
+    case REDUCE:
+    case SEND:
+        return communicate(s, call, err);
+    default:
+        return blob_call(s->blob, SB_DATA, (enum call)call, NULL, out, err);
+    }
+}
 
 /* --- the claim ------------------------------------------------------------------------------- */
 
@@ -547,13 +463,13 @@ static void check_overwrite(struct scene *s, const struct trial *t) {
 
 static void run(const struct trial *t) {
     struct scene s;
-    const void *out = NULL;
+    void *out = NULL;
     scene_open_as(&s, t->kind, t->schedule);
-    t->work->queue(&s);
+    queue(&s, t->work);
     events[t->event].happen(&s);
     for (int i = 0; i < 3; i++) {
         support_poison_error(&err);
-        sb_status st = asks[t->ask].ask(&s, &out, &err);
+        sb_status st = ask(&s, asks[t->ask].call, &out, &err);
         const bool is_lost = sb_context_device_status(s.rig.context) == SB_ERR_DEVICE_LOST;
         const int32_t head = sb_mem_head(data_of(s.blob));
         if (out)
@@ -686,30 +602,20 @@ static void observe_free(void *device, void *ptr, size_t bytes, sb_stream stream
 static bool update_copy(int64_t nth) {
     struct scene s;
     sb_backend table = sb__sim_backend;
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     memset(&observed, 0, sizeof observed);
     table.axpy = observe_axpy;
     table.stream_synchronize = observe_synchronize;
     table.event_record = observe_record;
     table.stream_wait = observe_wait;
     table.free = observe_free;
-    options.device = "sim:0";
-    options.backend = &table;
-    rig_open_options(&s.rig, options);
-    s.streams[ONE] = rig_stream(&s.rig);
-    s.blob = on_device(s.rig.context, 1);
-    rig_schedule(&s.rig, SB_SIM_LAZY, 7);
+    scene_open_on(&s, &table, SB_SIM_LAZY);
     struct lent lent = lend_device(s.rig.context, BYTES, 0);
     assert_ok(sb_mem_set_gpu(data_of(s.blob), lent.ptr, BYTES, SB_READ_ONLY, NULL, NULL, &err));
     device_fail(s.rig.context, SB_SIM_EVENT_RECORD, nth, SB_SIM_FAIL_NOW);
     assert_ok(sb_sim_fail_also(s.rig.context, SB_SIM_STREAM_SYNCHRONIZE, 2, SB_SIM_FAIL_NOW, &err));
     ignore(sb_blob_update_on(s.blob, s.streams[ONE], NULL));
     const bool is_queued = observed.target != NULL;
-    sb_blob_destroy(s.blob);
-    ignore(sb_context_forget_stream(s.rig.context, s.streams[ONE], NULL));
-    assert_int_equal(sb_sim_stream_destroy(s.rig.context, s.streams[ONE], NULL), SB_OK);
-    lent_free(&lent);
-    rig_close(&s.rig);
+    scene_close(&s);
     return is_queued;
 }
 
@@ -727,7 +633,7 @@ TEST(a_memory_that_is_not_read_is_released) {
         for (int32_t schedule = SB_SIM_EAGER; schedule <= SB_SIM_LAZY; schedule++) {
             struct scene s;
             scene_open_as(&s, 0, schedule);
-            works[work].queue(&s);
+            queue(&s, &works[work]);
             scene_close(&s); /* nothing leaks */
         }
 }
@@ -743,7 +649,7 @@ TEST(a_reducer_sends_no_bytes_that_failed) {
         options.part = SB_DATA;
         assert_ok(sb_sim_comm_create(NULL, 1, NULL, &comm, &err));
         assert_ok(sb_reducer_create(comm, &s.blob, 1, &options, &reducer, &err));
-        works[work].queue(&s);
+        queue(&s, &works[work]);
         assert_ok(sb_reducer_ready(reducer, s.blob, &err));
         const bool is_lost = sb_context_device_status(s.rig.context) != SB_OK;
         for (int i = 0; i < 2; i++)
@@ -780,7 +686,8 @@ TEST(a_wait_for_a_stream_reports_failures_of_the_stream) {
 /* The failed work has read the diff, but not written it, so the diff remains valid. */
 TEST_ON(scene, bytes_that_failed_work_has_read_are_valid) {
     const float *in;
-    update_on(f);
+    fails(f, SB_SIM_AXPY);
+    assert_ok(sb_blob_update_on(f->blob, f->streams[ONE], &err));
     assert_ok(sb_blob_cpu_f32(f->blob, SB_DIFF, &in, &err));
     assert_true(in[0] == 1 && in[COUNT - 1] == COUNT);
     assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu_f32(f->blob, SB_DATA, &in, &err));
@@ -803,9 +710,6 @@ TEST(work_that_moves_read_only_bytes_first_is_reported) {
         if (!failing)
             assert_true(in[0] == -1 && in[COUNT - 1] == -COUNT);
         assert_true(lent_holds(&lent, 0));
-        sb_blob_destroy(s.blob);
-        s.blob = NULL;
-        lent_free(&lent);
         scene_close(&s);
     }
 }
@@ -815,15 +719,15 @@ TEST(work_that_moves_read_only_bytes_first_is_reported) {
 /* A wait fails, but no work does, so the bytes are valid. */
 TEST(a_wait_that_fails_once_does_not_count_as_failed_work) {
     static const int32_t modes[] = {SB_SIM_FAIL_NOW, SB_SIM_FAIL_LATER};
-    for (int ask = 0; ask < ASKS; ask++)
-        for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < ASKS; i++)
+        for (int mode = 0; mode < 2; mode++) {
             struct scene s;
-            const void *out = NULL;
+            void *out = NULL;
             const float *in;
             scene_open(&s);
             assert_ok(sb_blob_update_on(s.blob, s.streams[ONE], &err));
-            device_fail(s.rig.context, SB_SIM_EVENT_WAIT, 1, modes[i]);
-            assert_ok(asks[ask].ask(&s, &out, &err));
+            device_fail(s.rig.context, SB_SIM_EVENT_WAIT, 1, modes[mode]);
+            assert_ok(ask(&s, asks[i].call, &out, &err));
             assert_ok(sb_blob_cpu_f32(s.blob, SB_DATA, &in, &err));
             for (int j = 0; j < COUNT; j++)
                 assert_true(in[j] == 0);
@@ -852,8 +756,7 @@ static sb_status write_after_failed_waits(int64_t nth, int64_t times) {
     scene_open(&s);
     struct fill fill = {s.rig.context, NULL};
     assert_ok(sb_blob_mutable_gpu_on(s.blob, SB_DATA, s.streams[ONE], &out, &err));
-    sb_blob_destroy(s.target);
-    s.target = blob_of_count(s.rig.context, SB_DTYPE_F32, COUNT);
+    s.target = test_vector(s.rig.context, SB_DTYPE_F32, COUNT);
     assert_ok(sb_blob_mutable_cpu(s.target, SB_DATA, &out, &err));
     device_fail(s.rig.context, SB_SIM_STREAM_SYNCHRONIZE, nth, SB_SIM_FAIL_NOW);
     for (int64_t i = 1; i < times; i++)
@@ -906,16 +809,15 @@ TEST_ON(scene, work_that_fails_without_an_event_loses_the_device) {
 
 /* A caller uses a mutable pointer on a stream, and the library's event on this stream fails. */
 TEST(bytes_that_a_callers_stream_failed_to_write_are_not_returned) {
-    for (int ask = 0; ask < ASKS; ask++) {
+    for (int i = 0; i < ASKS; i++) {
         struct scene s;
-        void *ptr;
-        const void *out = NULL;
+        void *ptr, *out = NULL;
         scene_open(&s);
         assert_ok(sb_blob_mutable_gpu_on(s.blob, SB_DATA, s.streams[ONE], &ptr, &err));
         device_fail(s.rig.context, SB_SIM_EVENT_RECORD, 1, SB_SIM_FAIL_LATER);
-        assert_status(SB_ERR_DEVICE_FAILURE, asks[ask].ask(&s, &out, &err));
+        assert_status(SB_ERR_DEVICE_FAILURE, ask(&s, asks[i].call, &out, &err));
         assert_int_equal(sb_mem_head(data_of(s.blob)), SB_HEAD_LOST);
-        assert_status(SB_ERR_UNINITIALIZED, asks[ask].ask(&s, &out, &err));
+        assert_status(SB_ERR_UNINITIALIZED, ask(&s, asks[i].call, &out, &err));
         scene_close(&s);
     }
 }
@@ -975,13 +877,10 @@ TEST_ON(rig, a_second_wait_decides_whether_work_has_failed) {
                 {{SB_ERR_DEVICE_FAILURE, SB_ERR_OUT_OF_MEMORY}, SB_ERR_DEVICE_FAILURE, 2},
                 {{SB_ERR_DEVICE_FAILURE, SB_ERR_DEVICE_LOST}, SB_ERR_DEVICE_FAILURE, 2}};
     static sb_backend table;
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     table = sb__sim_backend;
     table.event_wait = scripted_wait;
-    options.device = "sim:0";
-    options.backend = &table;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        rig_reopen_options(f, options);
+        rig_reopen_options(f, rig_options(&table));
         scripted = rows[i].waits;
         assert_status(rows[i].result, sb__event_ask_twice(f->context, &table, &err));
         assert_int_equal(scripted - rows[i].waits, rows[i].calls);
