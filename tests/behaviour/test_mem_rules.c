@@ -25,9 +25,8 @@ TEST_ON(rig, creation_allocates_no_buffer) {
 /* --- borrowed memory --------------------------------------------------------------- */
 
 TEST_ON(rig, borrowed_bytes_are_counted_separately) {
-    sb_mem *mem;
     rig_reopen_on(f, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
-    assert_ok(sb_mem_create(f->context, BYTES, &mem, &err));
+    sb_mem *mem = test_mem(f->context, BYTES);
     sb_stats before = rig_stats(f);
     struct lent host = lend_host(BYTES, LENT), device = lend_device(f->context, BYTES, LENT);
     uint64_t device_bytes = rig_stats(f).device_bytes;
@@ -40,53 +39,47 @@ TEST_ON(rig, borrowed_bytes_are_counted_separately) {
     assert_int_equal(rig_stats(f).device_bytes, device_bytes);
     assert_ok(sb_mem_evict_cpu(mem, &err));
     assert_int_equal(rig_stats(f).borrowed_bytes, BYTES);
-    sb_mem_release(mem);
+    test_end(mem);
     assert_int_equal(rig_stats(f).borrowed_bytes, 0);
     assert_int_equal(host.deleted, 1);
     assert_int_equal(device.deleted, 1);
-    lent_free(&host);
-    lent_free(&device);
 }
 
 TEST_ON(rig, a_refusal_reports_the_side_of_the_bytes) {
     void *out;
     sb_mem *mem = test_mem(f->context, BYTES);
     assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
-    assert_status(WRONG, sb_mem_async_cpu_pull(mem, NULL, &err));
-    assert_string_equal(err.message, "the newest bytes are on the host already");
-    assert_status(WRONG, sb_mem_evict_cpu(mem, &err));
-    assert_string_equal(err.message, "the host holds the only current bytes");
+    assert_message(WRONG, "the newest bytes are on the host already",
+                   sb_mem_async_cpu_pull(mem, NULL, &err));
+    assert_message(WRONG, "the host holds the only current bytes", sb_mem_evict_cpu(mem, &err));
     assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
-    assert_status(WRONG, sb_mem_async_gpu_push(mem, NULL, &err));
-    assert_string_equal(err.message, "the newest bytes are on the device already");
-    assert_status(WRONG, sb_mem_evict_gpu(mem, &err));
-    assert_string_equal(err.message, "the device holds the only current bytes");
+    assert_message(WRONG, "the newest bytes are on the device already",
+                   sb_mem_async_gpu_push(mem, NULL, &err));
+    assert_message(WRONG, "the device holds the only current bytes", sb_mem_evict_gpu(mem, &err));
 }
 
 /* --- pinned memory -------------------------------------------------------------------- */
 
-static int32_t kind_of_touched(sb_context *context, size_t bytes, sb_mem **out) {
-    assert_ok(sb_mem_create(context, bytes, out, &err));
-    assert_true(bytes_are(read_cpu(*out), bytes, 0));
-    return sb_mem_storage(*out, SB_SIDE_CPU);
+static sb_mem *touched(sb_context *context, size_t bytes, int32_t expected_storage) {
+    sb_mem *mem = test_mem(context, bytes);
+    assert_true(bytes_are(read_cpu(mem), bytes, 0));
+    assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), expected_storage);
+    return mem;
 }
 
 TEST_ON(rig, host_memory_is_pinned_up_to_the_cap) {
-    sb_mem *a, *b, *c;
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_context_options options = rig_options(NULL);
     skip_if_coherent();
-    options.device = "sim:0";
     options.max_pinned_bytes = 3 * BYTES;
     rig_reopen_options(f, options);
-    assert_int_equal(kind_of_touched(f->context, 2 * BYTES, &a), SB_STORAGE_PINNED);
+    sb_mem *first = touched(f->context, 2 * BYTES, SB_STORAGE_PINNED);
     assert_int_equal(rig_stats(f).pinned_bytes, 2 * BYTES);
-    assert_int_equal(kind_of_touched(f->context, 2 * BYTES, &b), SB_STORAGE_OWNED);
-    assert_int_equal(kind_of_touched(f->context, BYTES, &c), SB_STORAGE_PINNED);
+    (void)touched(f->context, 2 * BYTES, SB_STORAGE_OWNED);
+    sb_mem *last = touched(f->context, BYTES, SB_STORAGE_PINNED);
     assert_int_equal(rig_stats(f).pinned_bytes, 3 * BYTES);
     assert_int_equal(rig_stats(f).pinned_peak, 3 * BYTES);
-    sb_mem_release(a);
-    sb_mem_release(b);
-    sb_mem_release(c);
+    test_end(first);
+    test_end(last);
     sb_context_trim(f->context);
     assert_int_equal(rig_stats(f).pinned_bytes, 0);
     assert_int_equal(rig_stats(f).pinned_peak, 3 * BYTES);
