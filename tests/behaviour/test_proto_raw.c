@@ -1,64 +1,33 @@
 /* Tests NVCaffe's raw_data and raw_diff, fields of bytes with values of one of five types. */
 #include "blobs.h"
+#include "halves.h"
 #include "nets.h"
 
 #include "memory/mem.h"
 
 #include <math.h>
 
-enum { DATA = 5, DIFF, SHAPE, DOUBLE_DATA, DOUBLE_DIFF };
-enum { RAW_DATA_TYPE = 10, RAW_DIFF_TYPE, RAW_DATA, RAW_DIFF };
+enum { DOUBLE_DIFF = 9, RAW_DATA_TYPE, RAW_DIFF_TYPE, RAW_DATA, RAW_DIFF };
 enum { DOUBLE = 0, FLOAT, FLOAT16, INT, UINT };
 static const size_t widths[] = {8, 4, 2, 4, 4};
 
-static void put_shape(struct wire *wire, int64_t count) {
-    struct wire shape = {0};
-    wire_numbers(&shape, 1, &count, 1);
-    wire_message(wire, SHAPE, &shape);
+/* Returns a message of a shape of one axis and raw_data. */
+static struct wire raw_of(uint32_t type, const void *bytes, int64_t count) {
+    struct wire wire = {0};
+    wire_shape(&wire, &count, 1);
+    wire_number(&wire, RAW_DATA_TYPE, type);
+    wire_values(&wire, RAW_DATA, bytes, widths[type], (size_t)count * widths[type]);
+    return wire;
 }
 
-static void put_raw(struct wire *wire, uint64_t type, const void *bytes, size_t size) {
-    wire_number(wire, RAW_DATA_TYPE, type);
-    wire_values(wire, RAW_DATA, bytes, widths[(uint32_t)type], size);
-}
-
-static void put_raw_diff(struct wire *wire, uint64_t type, const void *bytes, size_t size) {
-    wire_number(wire, RAW_DIFF_TYPE, type);
-    wire_values(wire, RAW_DIFF, bytes, widths[(uint32_t)type], size);
-}
-
-/* Reads the message into a new blob of the type `dtype`, and frees the message. */
-static sb_blob *read_blob(int32_t dtype, struct wire *wire) {
+/* Reads the message into a new blob of the type `dtype`. */
+static sb_blob *read_blob(int32_t dtype, struct wire wire) {
     sb_blob *blob = test_unshaped(NULL, dtype);
-    assert_ok(sb_blob_from_proto(blob, wire->bytes, wire->size, SB_PROTO_RESHAPE, NULL, &err));
-    wire_free(wire);
+    assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
     return blob;
 }
 
-static const void *data(const sb_blob *blob) {
-    const void *p;
-    assert_ok(sb_blob_cpu(blob, SB_DATA, &p, &err));
-    return p;
-}
-
-static const void *diff(const sb_blob *blob) {
-    const void *p;
-    assert_ok(sb_blob_cpu(blob, SB_DIFF, &p, &err));
-    return p;
-}
-
 /* --- values -------------------------------------------------------------------------------- */
-
-/* Returns the value of a half by IEEE 754. Does not support NaN. */
-static double half_value(unsigned half) {
-    const int exponent = (int)(half >> 10 & 31), fraction = (int)(half & 1023);
-    const double sign = half >> 15 ? -1.0 : 1.0;
-    if (exponent == 31)
-        return sign * (double)INFINITY;
-    if (exponent == 0)
-        return sign * ldexp(fraction, -24);
-    return sign * ldexp(1024 + fraction, exponent - 25);
-}
 
 static bool is_half_nan(unsigned half) {
     return (half & 0x7fff) > 0x7c00;
@@ -66,19 +35,16 @@ static bool is_half_nan(unsigned half) {
 
 static sb_blob *all_halves(int32_t dtype) {
     static uint16_t halves[1 << 16];
-    struct wire wire = {0};
     for (unsigned i = 0; i < 1 << 16; i++)
         halves[i] = (uint16_t)i;
-    put_shape(&wire, 1 << 16);
-    put_raw(&wire, FLOAT16, halves, sizeof halves);
-    return read_blob(dtype, &wire);
+    return read_blob(dtype, raw_of(FLOAT16, halves, 1 << 16));
 }
 
 TEST(every_half_is_exact_as_a_float) {
     sb_blob *blob = all_halves(SB_DTYPE_F32);
-    const uint32_t *found = data(blob);
+    const uint32_t *found = read_part(blob, SB_DATA);
     for (unsigned i = 0; i < 1 << 16; i++) {
-        const float value = (float)half_value(i);
+        const float value = (float)value_of_half(SB_DTYPE_F16, (uint16_t)i);
         uint32_t expected;
         memcpy(&expected, &value, sizeof expected);
         if (is_half_nan(i)) /* sign and payload stay */
@@ -90,9 +56,9 @@ TEST(every_half_is_exact_as_a_float) {
 
 TEST(every_half_is_exact_as_a_double) {
     sb_blob *blob = all_halves(SB_DTYPE_F64);
-    const double *found = data(blob);
+    const double *found = read_part(blob, SB_DATA);
     for (unsigned i = 0; i < 1 << 16; i++) {
-        const double expected = half_value(i);
+        const double expected = value_of_half(SB_DTYPE_F16, (uint16_t)i);
         const bool is_right = is_half_nan(i)
                                   ? isnan(found[i]) && (signbit(found[i]) != 0) == (i >> 15 != 0)
                                   : memcmp(&found[i], &expected, sizeof expected) == 0;
@@ -103,17 +69,16 @@ TEST(every_half_is_exact_as_a_double) {
 
 TEST(halves_stay_as_they_are_in_a_blob_of_halves) {
     static const uint16_t some[] = {0x7c01, 0x8001, 0xfbff};
-    struct wire wire = {0};
     sb_blob *blob = all_halves(SB_DTYPE_F16);
+    const uint16_t *found = read_part(blob, SB_DATA);
     for (unsigned i = 0; i < 1 << 16; i++)
-        if (((const uint16_t *)data(blob))[i] != i)
-            fail_with("half %04x: %04x", i, ((const uint16_t *)data(blob))[i]);
-    test_end(blob);
-    put_shape(&wire, 3);
-    put_raw(&wire, FLOAT16, some, sizeof some);
-    put_raw_diff(&wire, FLOAT16, some, sizeof some);
-    blob = read_blob(SB_DTYPE_F16, &wire);
-    assert_memory_equal(diff(blob), some, sizeof some);
+        if (found[i] != i)
+            fail_with("half %04x: %04x", i, found[i]);
+    struct wire wire = raw_of(FLOAT16, some, 3);
+    wire_number(&wire, RAW_DIFF_TYPE, FLOAT16);
+    wire_values(&wire, RAW_DIFF, some, 2, sizeof some);
+    blob = read_blob(SB_DTYPE_F16, wire);
+    assert_memory_equal(read_part(blob, SB_DIFF), some, sizeof some);
 }
 
 TEST(integers_round_to_the_nearest_float) {
@@ -122,20 +87,14 @@ TEST(integers_round_to_the_nearest_float) {
     static const float int_floats[] = {-0x1p31F, -0x1p24F, -1, 0, 16777220.0F, 0x1p31F};
     static const float unsigned_floats[] = {0, 0x1p24F, 0x1p31F, 0x80000100p0F, 0x1p32F};
     for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++) {
-        struct wire wire = {0};
-        put_shape(&wire, 6);
-        put_raw(&wire, INT, ints, sizeof ints);
-        sb_blob *blob = read_blob(dtype, &wire);
+        sb_blob *blob = read_blob(dtype, raw_of(INT, ints, 6));
         for (int i = 0; i < 6; i++)
-            assert_true(value_at(dtype, data(blob), i) ==
+            assert_true(value_at(dtype, read_part(blob, SB_DATA), i) ==
                         (dtype == SB_DTYPE_F32 ? (double)int_floats[i] : (double)ints[i]));
-        test_end(blob);
-        put_shape(&wire, 5);
-        put_raw(&wire, UINT, unsigneds, sizeof unsigneds);
-        blob = read_blob(dtype, &wire);
+        blob = read_blob(dtype, raw_of(UINT, unsigneds, 5));
         for (int i = 0; i < 5; i++)
             assert_true(
-                value_at(dtype, data(blob), i) ==
+                value_at(dtype, read_part(blob, SB_DATA), i) ==
                 (dtype == SB_DTYPE_F32 ? (double)unsigned_floats[i] : (double)unsigneds[i]));
     }
 }
@@ -145,56 +104,43 @@ TEST(integers_round_to_the_nearest_float) {
 static const uint16_t halves_1_2[] = {0x3c00, 0x4000};
 static const double doubles_1_2[] = {1, 2};
 
-static void plain(struct wire *w) {
-    put_raw(w, FLOAT16, halves_1_2, sizeof halves_1_2);
-}
-
 TEST(raw_fields_of_a_wrong_wire_type_are_unknown) {
-    struct wire wire = {0};
-    put_shape(&wire, 2);
-    plain(&wire);
+    struct wire wire = raw_of(FLOAT16, halves_1_2, 2);
     wire_bytes(&wire, RAW_DATA_TYPE, "", 0);
     wire_number(&wire, RAW_DATA, INT);
-    sb_blob *blob = read_blob(SB_DTYPE_F32, &wire);
-    assert_memory_equal(data(blob), ((float[]){1, 2}), 2 * sizeof(float));
+    assert_values(read_blob(SB_DTYPE_F32, wire), SB_DATA, 2, 1);
 }
 
 /* --- refusals ------------------------------------------------------------------------------ */
 
-static void refused_by_halves(struct wire *wire, const char *part) {
+static void refused_by_halves(struct wire wire, const char *part) {
     static const uint16_t before[] = {1, 2};
     sb_blob *blob = test_vector(NULL, SB_DTYPE_F16, 2);
     void *values;
     assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &values, &err));
     memcpy(values, before, sizeof before);
     assert_status(SB_ERR_DTYPE_MISMATCH,
-                  sb_blob_from_proto(blob, wire->bytes, wire->size, SB_PROTO_RESHAPE, NULL, &err));
+                  sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
     assert_non_null(strstr(err.message, part));
-    assert_memory_equal(data(blob), before, sizeof before);
-    sb_model *model = test_model_of(wire, SB_FORMAT_BLOB);
+    assert_memory_equal(read_part(blob, SB_DATA), before, sizeof before);
+    sb_model *model = test_model_of(&wire, SB_FORMAT_BLOB);
     assert_status(SB_ERR_DTYPE_MISMATCH, sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err));
-    assert_memory_equal(data(blob), before, sizeof before);
-    test_end(model);
-    wire_free(wire);
+    assert_memory_equal(read_part(blob, SB_DATA), before, sizeof before);
 }
 
 TEST(a_blob_of_halves_accepts_nothing_else) {
     static const char zeros[16];
-    for (uint64_t type = DOUBLE; type <= UINT; type++) {
+    for (uint32_t type = DOUBLE; type <= UINT; type++) {
         static const char *const names[] = {"f64", "f32", "", "i32", "u32"};
-        struct wire wire = {0};
         char part[80];
         if (type == FLOAT16)
             continue;
         (void)snprintf(part, sizeof part, "raw_data: values of %s for a blob of f16 at offset ",
                        names[type]);
-        put_shape(&wire, 2);
-        put_raw(&wire, type, zeros, 2 * widths[type]);
-        refused_by_halves(&wire, part);
-        put_shape(&wire, 2);
-        put_raw(&wire, FLOAT16, halves_1_2, sizeof halves_1_2);
+        refused_by_halves(raw_of(type, zeros, 2), part);
+        struct wire wire = raw_of(FLOAT16, halves_1_2, 2);
         wire_doubles(&wire, DOUBLE_DIFF, doubles_1_2, 2);
-        refused_by_halves(&wire, "double_diff: values of f64 for a blob of f16 at offset ");
+        refused_by_halves(wire, "double_diff: values of f64 for a blob of f16 at offset ");
     }
 }
 
@@ -216,9 +162,8 @@ TEST(refusals_report_the_offset) {
          "raw_diff: the type of its 2 bytes is missing or unknown at offset 6"},
         {B("\x50\x02\x62\x03hhh"), SB_ERR_MALFORMED, 4,
          "raw_data: 3 bytes are not a whole number of 2-byte values at offset 4"},
-        {B("\x62\x0c"
-           "dddddddddddd\x50\x00"),
-         SB_ERR_MALFORMED, 2, "raw_data: 12 bytes are not a whole number of 8-byte values"},
+        {B("\x62\14dddddddddddd\x50\x00"), SB_ERR_MALFORMED, 2,
+         "raw_data: 12 bytes are not a whole number of 8-byte values"},
         {B("\x2a\x04\0\0\0\0\x58\x03\x6a\x05iiiii"), SB_ERR_MALFORMED, 10,
          "raw_diff: 5 bytes are not a whole number of 4-byte values at offset 10"},
         {B("\x50\x02\x62\x04hhhh"), SB_ERR_LENGTH_MISMATCH, 2,
@@ -247,10 +192,8 @@ TEST(refusals_report_the_offset) {
 TEST(the_limit_counts_the_allocated_bytes) {
     enum { COUNT = 1000 };
     static const uint16_t halves[COUNT];
-    struct wire wire = {0};
+    const struct wire wire = raw_of(FLOAT16, halves, COUNT);
     sb_limits limits = SB_LIMITS_INIT;
-    put_shape(&wire, COUNT);
-    put_raw(&wire, FLOAT16, halves, sizeof halves);
     sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F64);
     limits.max_memory = sizeof(sb_mem) + COUNT * sizeof(double) - 1;
     assert_status(SB_ERR_DATA_LIMIT,
@@ -261,22 +204,16 @@ TEST(the_limit_counts_the_allocated_bytes) {
 
 /* --- models -------------------------------------------------------------------------------- */
 
-static void put_layer(struct wire *net, const struct wire *blob) {
-    struct wire layer = {0};
-    wire_text(&layer, 1, "conv");
-    wire_message(&layer, 7, blob);
-    wire_message(net, 100, &layer);
-}
-
 /* Makes a net with a layer for each type, in the order of NVCaffe's numbers of the types. */
 static struct wire net_of_every_type(void) {
     static const char zeros[16];
     struct wire net = {0};
-    for (uint64_t type = DOUBLE; type <= UINT; type++) {
-        struct wire blob = {0};
-        put_shape(&blob, 2);
-        put_raw(&blob, type, zeros, 2 * widths[type]);
-        put_layer(&net, &blob);
+    for (uint32_t type = DOUBLE; type <= UINT; type++) {
+        const struct wire blob = raw_of(type, zeros, 2);
+        struct wire layer = {0};
+        wire_text(&layer, 1, "conv");
+        wire_message(&layer, 7, &blob);
+        wire_message(&net, 100, &layer);
     }
     return net;
 }
@@ -284,12 +221,9 @@ static struct wire net_of_every_type(void) {
 /* The library never writes raw fields, because Caffe would ignore them and find no values. */
 TEST(raw_data_is_never_written) {
     static const char expected[] = "\x2a\x08\x00\x00\x80\x3f\x00\x00\x00\x40\x3a\x03\x0a\x01\x02";
-    struct wire wire = {0};
     char bytes[64];
     size_t size;
-    put_shape(&wire, 2);
-    plain(&wire);
-    sb_blob *blob = read_blob(SB_DTYPE_F32, &wire);
+    sb_blob *blob = read_blob(SB_DTYPE_F32, raw_of(FLOAT16, halves_1_2, 2));
     assert_ok(sb_blob_to_proto(blob, 0, bytes, sizeof bytes, &size, &err));
     assert_int_equal(size, sizeof expected - 1);
     assert_memory_equal(bytes, expected, size);

@@ -6,41 +6,8 @@
 
 #include <float.h>
 #include <math.h>
-#include <string.h>
 
 enum { NUM = 1, CHANNELS, HEIGHT, WIDTH, DATA, DIFF, SHAPE, DOUBLE_DATA, DOUBLE_DIFF };
-
-static sb_blob *new_blob(sb_context *context, int32_t dtype) {
-    sb_blob *blob = test_unshaped(context, dtype);
-    return blob;
-}
-
-static void put_shape(struct wire *wire, const int64_t *dims, size_t axes) {
-    struct wire shape = {0};
-    wire_numbers(&shape, 1, dims, axes);
-    wire_message(wire, SHAPE, &shape);
-}
-
-static void assert_shape(const sb_blob *blob, const char *expected) {
-    char text[256];
-    assert_ok(sb_blob_shape_string(blob, text, sizeof text, NULL, &err));
-    assert_string_equal(text, expected);
-}
-
-/* Returns the element i of data or, if `diff`, of diff as a double. */
-static double value_of(const sb_blob *blob, bool diff, int64_t i) {
-    const void *p = NULL;
-    assert_ok(diff ? sb_blob_cpu(blob, SB_DIFF, &p, &err) : sb_blob_cpu(blob, SB_DATA, &p, &err));
-    if (sb_blob_dtype(blob) == SB_DTYPE_F32)
-        return (double)((const float *)p)[i];
-    return ((const double *)p)[i];
-}
-
-static void assert_counts_up(const sb_blob *blob, bool diff, int64_t count, double first) {
-    assert_int_equal(sb_blob_count(blob), count);
-    for (int64_t i = 0; i < count; i++)
-        assert_true(value_of(blob, diff, i) == first + (double)i);
-}
 
 /* --- encodings of the same six values ------------------------------------------------ */
 
@@ -49,13 +16,13 @@ static const double six_wide[] = {1, 2, 3, 4, 5, 6};
 static const int64_t two_by_three[] = {2, 3};
 
 static void packed(struct wire *w) {
-    put_shape(w, two_by_three, 2);
+    wire_shape(w, two_by_three, 2);
     wire_floats(w, DATA, six, 6);
 }
 
 static void doubles_beat_floats(struct wire *w) {
     static const float wrong[] = {9, 9, 9, 9};
-    put_shape(w, two_by_three, 2);
+    wire_shape(w, two_by_three, 2);
     wire_floats(w, DATA, wrong, 4); /* a wrong count, too */
     wire_doubles(w, DOUBLE_DATA, six_wide, 6);
 }
@@ -73,7 +40,7 @@ static void dims_overlong(struct wire *w) {
 
 static void unknown_fields_between(struct wire *w) {
     wire_number(w, 10, 7);
-    put_shape(w, two_by_three, 2);
+    wire_shape(w, two_by_three, 2);
     wire_text(w, 11, "something");
     wire_raw(w, "\x63\x08\x01\x64", 4); /* group 12 */
     wire_floats(w, DATA, six, 6);
@@ -90,7 +57,7 @@ static void wrong_wire_types_are_unknown(struct wire *w) {
     wire_raw(w, "\x3b\x3c", 2);    /* shape as a group */
     wire_bytes(w, NUM, "\x05", 1); /* num as bytes */
     wire_float(w, CHANNELS, 2);    /* channels as 4 bytes */
-    put_shape(w, two_by_three, 2);
+    wire_shape(w, two_by_three, 2);
     wire_floats(w, DATA, six + 1, 5);
 }
 
@@ -108,12 +75,12 @@ static const struct {
 TEST(test_every_encoding_reads_the_same) {
     for (size_t i = 0; i < 2 * (sizeof encodings / sizeof *encodings); i++) {
         struct wire wire = {0};
-        sb_blob *blob = new_blob(NULL, i % 2 ? SB_DTYPE_F64 : SB_DTYPE_F32);
+        sb_blob *blob = test_unshaped(NULL, i % 2 ? SB_DTYPE_F64 : SB_DTYPE_F32);
         print_message("  %s\n", encodings[i / 2].claim);
         encodings[i / 2].build(&wire);
         assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
-        assert_shape(blob, "2 3 (6)");
-        assert_counts_up(blob, false, 6, 1);
+        assert_shape_is(blob, "2 3 (6)");
+        assert_values(blob, SB_DATA, 6, 1);
     }
 }
 
@@ -141,11 +108,11 @@ TEST(test_shapes_that_messages_have) {
          "0 1073741824 1073741824 1073741824 (0)"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        sb_blob *blob = new_blob(NULL, SB_DTYPE_F32);
+        sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
         print_message("  %s\n", rows[i].claim);
         assert_ok(
             sb_blob_from_proto(blob, rows[i].bytes, rows[i].size, SB_PROTO_RESHAPE, NULL, &err));
-        assert_shape(blob, rows[i].shape);
+        assert_shape_is(blob, rows[i].shape);
     }
 }
 
@@ -184,14 +151,14 @@ TEST(test_legacy_shapes_compare_from_the_last_axis) {
 }
 
 TEST(test_an_unshaped_blob_equals_no_legacy_dimensions) {
-    sb_blob *fresh = new_blob(NULL, SB_DTYPE_F32);
+    sb_blob *fresh = test_unshaped(NULL, SB_DTYPE_F32);
     assert_int_equal(sb_blob_shape_equals_legacy(fresh, 1, 1, 1, 1), 0);
     assert_int_equal(sb_blob_shape_equals_legacy(NULL, 1, 1, 1, 1), 0);
 }
 
 TEST(test_current_shapes_compare_axis_by_axis) {
     static const int64_t dims[] = {2, 3};
-    sb_blob *fresh = new_blob(NULL, SB_DTYPE_F32);
+    sb_blob *fresh = test_unshaped(NULL, SB_DTYPE_F32);
     int32_t equal;
     sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 2, dims);
     sb_blob *scalar = test_blob(NULL, SB_DTYPE_F32, 0, NULL);
@@ -212,17 +179,17 @@ TEST(test_current_shapes_compare_axis_by_axis) {
 
 TEST(test_reshape_accepts_a_blob_shape) {
     skip_on_32_bits("its sizes exceed all addresses");
-    sb_blob *blob = new_blob(NULL, SB_DTYPE_U32);
+    sb_blob *blob = test_unshaped(NULL, SB_DTYPE_U32);
     uint32_t reallocated = 99;
     void *p;
     assert_ok(sb_blob_reshape_proto(blob, "\x0a\x02\x02\x03", 4, &reallocated, &err));
-    assert_shape(blob, "2 3 (6)");
+    assert_shape_is(blob, "2 3 (6)");
     assert_int_equal(reallocated, 0);
     assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &p, &err));
     assert_ok(sb_blob_reshape_proto(blob, "\x0a\x02\x08\x03", 4, &reallocated, &err));
     assert_int_equal(reallocated, SB_REALLOCATED_DATA);
     assert_ok(sb_blob_reshape_proto(blob, "", 0, NULL, &err));
-    assert_shape(blob, "(1)");
+    assert_shape_is(blob, "(1)");
     assert_status(SB_ERR_BAD_SHAPE,
                   sb_blob_reshape_proto(blob,
                                         "\x08\x02\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 13,
@@ -236,7 +203,7 @@ TEST(test_reshape_accepts_a_blob_shape) {
         SB_ERR_DATA_OVERFLOW,
         sb_blob_reshape_proto(blob, "\x08\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 10, NULL, &err));
     /* The number of bytes fits for floats, but not for doubles. */
-    sb_blob *wide = new_blob(NULL, SB_DTYPE_F64);
+    sb_blob *wide = test_unshaped(NULL, SB_DTYPE_F64);
     assert_status(
         SB_ERR_DATA_OVERFLOW,
         sb_blob_reshape_proto(wide, "\x08\x80\x80\x80\x80\x80\x80\x80\x80\x10", 10, NULL, &err));
@@ -248,48 +215,42 @@ TEST(test_reshape_accepts_a_blob_shape) {
     test_end(wide);
     assert_status(SB_ERR_MALFORMED, sb_blob_reshape_proto(blob, "\x0a\x02\x02", 3, NULL, &err));
     assert_status(SB_ERR_MALFORMED, sb_blob_reshape_proto(blob, "\x0a\x01\x82\x03", 4, NULL, &err));
-    assert_shape(blob, "(1)");
+    assert_shape_is(blob, "(1)");
 }
 
 TEST(test_without_reshape_the_blob_keeps_its_shape) {
     static const int64_t six_dims[] = {6}, legacy[] = {1, 1, 1, 6};
     struct wire wire = {0};
-    sb_blob *fresh = new_blob(NULL, SB_DTYPE_F32);
+    sb_blob *fresh = test_unshaped(NULL, SB_DTYPE_F32);
     sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 1, six_dims);
     for (uint32_t k = 0; k < 4; k++)
         wire_number(&wire, NUM + k, (uint64_t)legacy[k]);
     wire_floats(&wire, DATA, six, 6);
     assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, 0, NULL, &err));
-    assert_shape(blob, "6 (6)");
-    assert_counts_up(blob, false, 6, 1);
+    assert_shape_is(blob, "6 (6)");
+    assert_values(blob, SB_DATA, 6, 1);
     assert_status(SB_ERR_SHAPE_MISMATCH,
                   sb_blob_from_proto(fresh, wire.bytes, wire.size, 0, NULL, &err));
     wire_free(&wire);
     packed(&wire);
-    assert_status(SB_ERR_SHAPE_MISMATCH,
-                  sb_blob_from_proto(blob, wire.bytes, wire.size, 0, NULL, &err));
-    assert_string_equal(err.message, "the blob is 6 (6), the message 2 3 (6)");
-    assert_counts_up(blob, false, 6, 1);
+    assert_message(SB_ERR_SHAPE_MISMATCH, "the blob is 6 (6), the message 2 3 (6)",
+                   sb_blob_from_proto(blob, wire.bytes, wire.size, 0, NULL, &err));
+    assert_values(blob, SB_DATA, 6, 1);
     wire_free(&wire);
     /* The error message has only the first dimensions of a long shape, but always its count. */
     const int64_t long_dims[32] = {1,      1,      100000, 0,      100000, 100000, 100000, 100000,
                                    100000, 100000, 100000, 100000, 100000, 100000, 100000, 100000};
-    struct wire shape = {0};
-    wire_numbers(&shape, 1, long_dims, 32);
-    wire_message(&wire, 7, &shape);
+    wire_shape(&wire, long_dims, 32);
     assert_status(SB_ERR_SHAPE_MISMATCH,
                   sb_blob_from_proto(blob, wire.bytes, wire.size, 0, NULL, &err));
     assert_non_null(strstr(err.message, "the message 1 1 100000 0 100000"));
     assert_string_equal(err.message + strlen(err.message) - 7, "... (0)");
-    wire_free(&shape);
     wire_free(&wire);
     const int64_t ones[20] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
-    wire_numbers(&shape, 1, ones, 20); /* one byte too long */
-    wire_message(&wire, 7, &shape);
-    assert_status(SB_ERR_SHAPE_MISMATCH,
-                  sb_blob_from_proto(blob, wire.bytes, wire.size, 0, NULL, &err));
-    assert_string_equal(err.message, "the blob is 6 (6), the message "
-                                     "1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 ... (1)");
+    wire_shape(&wire, ones, 20); /* one byte too long */
+    assert_message(SB_ERR_SHAPE_MISMATCH,
+                   "the blob is 6 (6), the message 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 ... (1)",
+                   sb_blob_from_proto(blob, wire.bytes, wire.size, 0, NULL, &err));
 }
 
 /* --- diff and conversions ------------------------------------------------------------------- */
@@ -302,46 +263,37 @@ TEST(test_a_message_without_diff_leaves_diff_alone) {
     assert_ok(sb_blob_mutable_cpu(blob, SB_DIFF, &diff, &err));
     memcpy(diff, six, sizeof six);
     assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
-    assert_counts_up(blob, true, 6, 1);
+    assert_values(blob, SB_DIFF, 6, 1);
 }
 
 TEST(test_conversions_round_and_overflow_to_infinity) {
     static const double values[] = {0.1,        1e300,           -1e300, 1e-320,
                                     16777217.0, (double)FLT_MAX, 3.5e38};
+    static const float expected[] = {0.1F, INFINITY, -INFINITY, 0, 16777216, FLT_MAX, INFINITY};
     struct wire wire = {0};
-    const int64_t dims[] = {7};
-    sb_blob *blob = new_blob(NULL, SB_DTYPE_F32);
-    put_shape(&wire, dims, 1);
+    sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
+    wire_shape(&wire, (int64_t[]){7}, 1);
     wire_doubles(&wire, DOUBLE_DATA, values, 7);
     assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
-    assert_true(value_of(blob, false, 0) == (double)0.1f);
-    assert_true(value_of(blob, false, 1) == (double)INFINITY);
-    assert_true(value_of(blob, false, 2) == -(double)INFINITY);
-    assert_true(value_of(blob, false, 3) == 0);
-    assert_true(value_of(blob, false, 4) == 16777216.0);
-    assert_true(value_of(blob, false, 5) == (double)FLT_MAX);
-    assert_true(value_of(blob, false, 6) == (double)INFINITY);
+    assert_memory_equal(read_part(blob, SB_DATA), expected, sizeof expected);
 }
 
 TEST(test_conversion_is_right_past_one_chunk) {
     enum { COUNT = 20000 };
-    const int64_t dims[] = {COUNT};
     struct wire wire = {0};
-    sb_blob *blob = new_blob(NULL, SB_DTYPE_F64);
-    wire_blob(&wire, dims, 1, 10);
+    sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F64);
+    wire_blob(&wire, (int64_t[]){COUNT}, 1, 10);
     assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
-    assert_counts_up(blob, false, COUNT, 10);
+    assert_values(blob, SB_DATA, COUNT, 10);
 }
 
 TEST(test_the_bits_of_floats_are_kept) {
     static const char bytes[] =
         "\x2a\x0c\x01\x00\xa0\x7f\x00\x00\x00\x80\x01\x00\x00\x00\x3a\x03\x0a\x01\x03";
-    sb_blob *blob = new_blob(NULL, SB_DTYPE_F32);
-    const void *p;
-    assert_ok(sb_blob_from_proto(blob, bytes, sizeof bytes - 1, SB_PROTO_RESHAPE, NULL, &err));
-    assert_ok(sb_blob_cpu(blob, SB_DATA, &p, &err));
     const uint32_t expected[] = {0x7fa00001, 0x80000000, 1}; /* a signalling NaN, -0, a denormal */
-    assert_memory_equal(p, expected, sizeof expected);
+    sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
+    assert_ok(sb_blob_from_proto(blob, bytes, sizeof bytes - 1, SB_PROTO_RESHAPE, NULL, &err));
+    assert_memory_equal(read_part(blob, SB_DATA), expected, sizeof expected);
 }
 
 /* --- refusals -------------------------------------------------------------------------------- */
@@ -358,26 +310,14 @@ struct refusal {
 #define NINE_FF "\xff\xff\xff\xff\xff\xff\xff\xff\xff"
 
 static const struct refusal refusals[] = {
-    {"a payload cut short",
-     B("\x2a\x10"
-       "\0\0\0\0"),
-     SB_ERR_MALFORMED, 6, "data: 12 bytes are missing at offset 6"},
-    {"5 bytes of floats",
-     B("\x2a\x05"
-       "\0\0\0\0\0"),
-     SB_ERR_MALFORMED, 2, "data: 5 bytes are not a whole number of 4-byte values at offset 2"},
-    {"12 bytes of doubles",
-     B("\x42\x0c"
-       "\0\0\0\0\0\0\0\0\0\0\0\0"),
-     SB_ERR_MALFORMED, 2, "double_data"},
-    {"3 bytes of diff",
-     B("\x32\x03"
-       "\0\0\0"),
-     SB_ERR_MALFORMED, 2, "diff"},
-    {"9 bytes of double_diff",
-     B("\x4a\x09"
-       "\0\0\0\0\0\0\0\0\0"),
-     SB_ERR_MALFORMED, 2, "double_diff"},
+    {"a payload cut short", B("\x2a\x10\0\0\0\0"), SB_ERR_MALFORMED, 6,
+     "data: 12 bytes are missing at offset 6"},
+    {"5 bytes of floats", B("\x2a\x05\0\0\0\0\0"), SB_ERR_MALFORMED, 2,
+     "data: 5 bytes are not a whole number of 4-byte values at offset 2"},
+    {"12 bytes of doubles", B("\x42\x0c\0\0\0\0\0\0\0\0\0\0\0\0"), SB_ERR_MALFORMED, 2,
+     "double_data"},
+    {"3 bytes of diff", B("\x32\x03\0\0\0"), SB_ERR_MALFORMED, 2, "diff"},
+    {"9 bytes of double_diff", B("\x4a\x09\0\0\0\0\0\0\0\0\0"), SB_ERR_MALFORMED, 2, "double_diff"},
     {"an incomplete dimension", B("\x3a\x03\x0a\x01\x82\x2a\x00"), SB_ERR_MALFORMED, 5,
      "shape.dim: 1 byte is missing at offset 5"},
     {"a shape longer than the message", B("\x3a\x7f"), SB_ERR_MALFORMED, 2,
@@ -388,38 +328,20 @@ static const struct refusal refusals[] = {
      "data: 0 values for a shape of 1"},
     {"no payload for 6", B("\x3a\x04\x0a\x02\x02\x03"), SB_ERR_LENGTH_MISMATCH, 0,
      "data: 0 values for a shape of 6"},
-    {"one value for 2",
-     B("\x3a\x03\x0a\x01\x02\x2a\x04"
-       "\0\0\0\0"),
-     SB_ERR_LENGTH_MISMATCH, 5, "data: 1 values for a shape of 2 at offset 5"},
-    {"two values for 1",
-     B("\x2a\x08"
-       "\0\0\0\0\0\0\0\0"),
-     SB_ERR_LENGTH_MISMATCH, 0, "2 values for a shape of 1"},
-    {"one value for 0",
-     B("\x3a\x03\x0a\x01\x00\x2a\x04"
-       "\0\0\0\0"),
-     SB_ERR_LENGTH_MISMATCH, 5, "1 values for a shape of 0"},
-    {"diff of another length",
-     B("\x2a\x04"
-       "\0\0\0\0\x32\x08"
-       "\0\0\0\0\0\0\0\0"),
+    {"one value for 2", B("\x3a\x03\x0a\x01\x02\x2a\x04\0\0\0\0"), SB_ERR_LENGTH_MISMATCH, 5,
+     "data: 1 values for a shape of 2 at offset 5"},
+    {"two values for 1", B("\x2a\x08\0\0\0\0\0\0\0\0"), SB_ERR_LENGTH_MISMATCH, 0,
+     "2 values for a shape of 1"},
+    {"one value for 0", B("\x3a\x03\x0a\x01\x00\x2a\x04\0\0\0\0"), SB_ERR_LENGTH_MISMATCH, 5,
+     "1 values for a shape of 0"},
+    {"diff of another length", B("\x2a\x04\0\0\0\0\x32\x08\0\0\0\0\0\0\0\0"),
      SB_ERR_LENGTH_MISMATCH, 6, "diff: 2 values for a shape of 1"},
-    {"one diff for 2",
-     B("\x3a\x03\x0a\x01\x02\x2a\x08"
-       "\0\0\0\0\0\0\0\0\x32\x04"
-       "\0\0\0\0"),
+    {"one diff for 2", B("\x3a\x03\x0a\x01\x02\x2a\x08\0\0\0\0\0\0\0\0\x32\x04\0\0\0\0"),
      SB_ERR_LENGTH_MISMATCH, 15, "diff: 1 values for a shape of 2"},
-    {"diff alone",
-     B("\x32\x04"
-       "\0\0\0\0"),
-     SB_ERR_LENGTH_MISMATCH, 0, "data: 0 values"},
+    {"diff alone", B("\x32\x04\0\0\0\0"), SB_ERR_LENGTH_MISMATCH, 0, "data: 0 values"},
     {"too many doubles, which replace the floats",
-     B("\x2a\x04"
-       "\0\0\0\0\x41"
-       "\0\0\0\0\0\0\0\0\x41"
-       "\0\0\0\0\0\0\0\0"),
-     SB_ERR_LENGTH_MISMATCH, 6, "double_data: 2 values"},
+     B("\x2a\x04\0\0\0\0\x41\0\0\0\0\0\0\0\0\x41\0\0\0\0\0\0\0\0"), SB_ERR_LENGTH_MISMATCH, 6,
+     "double_data: 2 values"},
     {"a negative dimension", B("\x3a\x0c\x0a\x0a" NINE_FF "\x01"), SB_ERR_BAD_SHAPE, 4,
      "shape.dim: axis 0 is negative"},
     {"a dimension of 2^63", B("\x3a\x0c\x0a\x0a\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01"),
@@ -453,11 +375,10 @@ TEST(test_refusals_change_nothing) {
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
         const struct refusal *row = &refusals[i];
         struct wire wire = {0};
-        sb_blob *blob = new_blob(NULL, SB_DTYPE_F32);
-        const void *before, *after;
+        sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
         packed(&wire);
         assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
-        assert_ok(sb_blob_cpu(blob, SB_DATA, &before, &err));
+        const void *before = read_part(blob, SB_DATA);
         sb_status st =
             sb_blob_from_proto(blob, row->bytes, row->size, SB_PROTO_RESHAPE, NULL, &err);
         if (st != row->status || err.offset != row->offset || !strstr(err.message, row->part))
@@ -466,10 +387,9 @@ TEST(test_refusals_change_nothing) {
         assert_int_equal(
             sb_blob_from_proto(blob, row->bytes, row->size, SB_PROTO_RESHAPE, NULL, NULL),
             row->status);
-        assert_shape(blob, "2 3 (6)");
-        assert_counts_up(blob, false, 6, 1);
-        assert_ok(sb_blob_cpu(blob, SB_DATA, &after, &err));
-        assert_ptr_equal(before, after);
+        assert_shape_is(blob, "2 3 (6)");
+        assert_values(blob, SB_DATA, 6, 1);
+        assert_ptr_equal(read_part(blob, SB_DATA), before);
         test_end(blob);
     }
 }
@@ -477,7 +397,7 @@ TEST(test_refusals_change_nothing) {
 TEST(test_32_axes_are_accepted) {
     int64_t dims[32];
     struct wire wire = {0};
-    sb_blob *blob = new_blob(NULL, SB_DTYPE_F32);
+    sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
     for (int i = 0; i < 32; i++)
         dims[i] = 1;
     wire_blob(&wire, dims, 32, 4);
@@ -489,7 +409,7 @@ TEST(test_32_axes_are_accepted) {
 
 TEST(test_legacy_dimensions_are_4_axes_for_the_limit) {
     sb_limits limits = SB_LIMITS_INIT;
-    sb_blob *blob = new_blob(NULL, SB_DTYPE_F32);
+    sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
     limits.max_axes = 3;
     assert_status(SB_ERR_DATA_LIMIT,
                   sb_blob_from_proto(blob, "\x08\x00", 2, SB_PROTO_RESHAPE, &limits, &err));

@@ -2,26 +2,13 @@
 #include "blobs.h"
 #include "callbacks.h"
 #include "nets.h"
-#include "rig.h"
 
 #include "syncblob.pb-c.h"
-#include "wire_builder.h"
 
-static sb_blob *shaped(int32_t dtype, const int64_t *dims, int32_t axes) {
-    sb_blob *blob = test_blob(NULL, dtype, axes, dims);
-    return blob;
-}
-
-static void fill(sb_blob *blob, bool diff, double first) {
+static void fill(sb_blob *blob, sb_part part, double first) {
     void *p;
-    assert_ok(diff ? sb_blob_mutable_cpu(blob, SB_DIFF, &p, &err)
-                   : sb_blob_mutable_cpu(blob, SB_DATA, &p, &err));
-    for (int64_t i = 0; i < sb_blob_count(blob); i++) {
-        if (sb_blob_dtype(blob) == SB_DTYPE_F32)
-            ((float *)p)[i] = (float)(first + (double)i);
-        else
-            ((double *)p)[i] = first + (double)i;
-    }
+    assert_ok(sb_blob_mutable_cpu(blob, part, &p, &err));
+    fill_values(sb_blob_dtype(blob), sb_blob_count(blob), first, 1, p);
 }
 
 static const int64_t two_by_three[] = {2, 3};
@@ -31,20 +18,19 @@ TEST(test_the_bytes_are_those_of_any_packer) {
     for (int i = 0; i < 4; i++) {
         int32_t dtype = i % 2 ? SB_DTYPE_F64 : SB_DTYPE_F32;
         uint32_t flags = i / 2 ? SB_PROTO_WRITE_DIFF : 0;
-        struct wire expected = {0}, shape = {0};
-        sb_blob *blob = shaped(dtype, two_by_three, 2);
+        struct wire expected = {0};
+        sb_blob *blob = test_blob(NULL, dtype, 2, two_by_three);
         unsigned char bytes[200];
         size_t size, written = 0;
         const float data[] = {1, 2, 3, 4, 5, 6}, diff[] = {10, 11, 12, 13, 14, 15};
         const double wide[] = {1, 2, 3, 4, 5, 6}, wide_diff[] = {10, 11, 12, 13, 14, 15};
-        fill(blob, false, 1);
-        fill(blob, true, 10);
+        fill(blob, SB_DATA, 1);
+        fill(blob, SB_DIFF, 10);
         if (dtype == SB_DTYPE_F32)
             wire_floats(&expected, 5, data, 6);
         if (dtype == SB_DTYPE_F32 && flags)
             wire_floats(&expected, 6, diff, 6);
-        wire_numbers(&shape, 1, two_by_three, 2);
-        wire_message(&expected, 7, &shape);
+        wire_shape(&expected, two_by_three, 2);
         if (dtype == SB_DTYPE_F64)
             wire_doubles(&expected, 8, wide, 6);
         if (dtype == SB_DTYPE_F64 && flags)
@@ -61,10 +47,10 @@ TEST(test_protobuf_c_reads_the_written_messages) {
     static const int64_t dims[][4] = {{0}, {1, 1, 1, 1}, {300, 2, 1, 5}, {4, 0, 7, 9}};
     for (int axes = 0; axes <= 4; axes++) {
         for (size_t i = 0; i < sizeof dims / sizeof *dims; i++) {
-            sb_blob *blob = shaped(SB_DTYPE_F32, dims[i], axes);
+            sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, axes, dims[i]);
             void *bytes;
             size_t size;
-            fill(blob, false, 3);
+            fill(blob, SB_DATA, 3);
             assert_ok(blob_message(blob, 0, &bytes, &size, &err));
             Sb__BlobProto *read = sb__blob_proto__unpack(NULL, size, bytes);
             assert_non_null(read);
@@ -91,7 +77,8 @@ TEST(test_long_shapes_are_written_completely) {
     size_t size;
     for (int i = 0; i < 32; i++)
         dims[i] = i ? PTRDIFF_MAX : 0;
-    sb_blob *blob = shaped(SB_DTYPE_F32, dims, 32), *again = shaped(SB_DTYPE_F32, NULL, 0);
+    sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 32, dims),
+            *again = test_blob(NULL, SB_DTYPE_F32, 0, NULL);
     assert_ok(sb_blob_to_proto(blob, 0, bytes, sizeof bytes, &size, &err));
     assert_true(size > 256);
     assert_ok(sb_blob_from_proto(again, bytes, size, SB_PROTO_RESHAPE, NULL, &err));
@@ -139,7 +126,8 @@ TEST_ON(rig, test_two_gigabytes_are_refused_before_anything_is_done) {
 }
 
 TEST(test_nothing_is_written_without_room_for_all) {
-    sb_blob *blob = shaped(SB_DTYPE_F32, two_by_three, 2), *ints = shaped(SB_DTYPE_I32, NULL, 0);
+    sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 2, two_by_three),
+            *ints = test_blob(NULL, SB_DTYPE_I32, 0, NULL);
     unsigned char bytes[64];
     size_t size;
     memset(bytes, 0x5a, sizeof bytes);
@@ -194,7 +182,5 @@ TEST_ON(rig, test_a_write_ends_the_loan_that_it_replaces) {
             assert_ok(sb_model_save_file_from(model, rig_path(f, "model"), lend, blob, &err));
         }
         assert_int_equal(lent.deleted, 1);
-        lent_free(&lent);
-        wire_free(&written.got);
     }
 }

@@ -1,14 +1,12 @@
 /* Tests the reader of protobuf's wire format: it accepts the same bytes in memory and in a file,
    and refuses others at the same offset. Also tests the sink. */
 #include "callbacks.h"
-#include "support.h"
+#include "files.h"
+#include "rig.h"
 
 #include "format/open.h"
 #include "wire/sink.h"
 #include "wire/wire.h"
-#include "wire_builder.h"
-
-#include <unistd.h>
 
 static const struct sb__field_name names[] = {{1, "one"}, {2, "two"}, {0, NULL}};
 static const struct sb__path root = {NULL, "", -1, names};
@@ -27,126 +25,87 @@ static sb_status walk(const struct sb__source *source, int *fields, sb_error *er
     return st;
 }
 
-struct scratch_file {
-    char path[64];
-};
-
-static void write_scratch(struct scratch_file *file, const void *bytes, size_t size) {
-    strcpy(file->path, "/tmp/syncblob-wire-XXXXXX");
-    int fd = mkstemp(file->path);
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, bytes, size), (ssize_t)size);
-    close(fd);
-}
-
-static sb_status walk_file(const void *bytes, size_t size, bool mapped, int *fields,
-                           sb_error *err) {
-    struct scratch_file file;
-    struct sb__source source;
-    write_scratch(&file, bytes, size);
-    sb_status st = sb__source_open(&source, file.path, mapped, err);
-    assert_int_equal(st, SB_OK);
-    st = walk(&source, fields, err);
-    sb__source_close(&source);
-    unlink(file.path);
-    return st;
-}
-
 struct row {
     const char *claim;
     const char *bytes;
     size_t size;
-    sb_status status;
-    int fields;     /* on success */
-    int64_t offset; /* on failure */
-    const char *part;
+    int64_t number;   /* of fields or, on failure, the offset */
+    const char *part; /* of the message of SB_ERR_MALFORMED; NULL: the bytes are a message */
 };
 
 #define B(s) s, sizeof s - 1
 
 static const struct row rows[] = {
-    {"nothing is a message", B(""), SB_OK, 0, 0, NULL},
-    {"a number", B("\x08\x05"), SB_OK, 1, 0, NULL},
-    {"every wire type", B("\x08\x01\x11\1\2\3\4\5\6\7\x08\x1a\x01x\x25\1\2\3\4"), SB_OK, 4, 0,
-     NULL},
-    {"a varint of 10 bytes", B("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), SB_OK, 1, 0, NULL},
-    {"an overlong varint", B("\x08\x85\x80\x80\x00"), SB_OK, 1, 0, NULL},
-    {"an overlong tag", B("\x88\x80\x00\x05"), SB_OK, 1, 0, NULL},
-    {"an overlong length", B("\x0a\x81\x80\x00x"), SB_OK, 1, 0, NULL},
-    {"the highest field number", B("\xf8\xff\xff\xff\x0f\x01"), SB_OK, 1, 0, NULL},
-    {"an empty group", B("\x0b\x0c"), SB_OK, 1, 0, NULL},
+    {"nothing is a message", B(""), 0, NULL},
+    {"a number", B("\x08\x05"), 1, NULL},
+    {"every wire type", B("\x08\x01\x11\1\2\3\4\5\6\7\x08\x1a\x01x\x25\1\2\3\4"), 4, NULL},
+    {"a varint of 10 bytes", B("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), 1, NULL},
+    {"an overlong varint", B("\x08\x85\x80\x80\x00"), 1, NULL},
+    {"an overlong tag", B("\x88\x80\x00\x05"), 1, NULL},
+    {"an overlong length", B("\x0a\x81\x80\x00x"), 1, NULL},
+    {"the highest field number", B("\xf8\xff\xff\xff\x0f\x01"), 1, NULL},
+    {"an empty group", B("\x0b\x0c"), 1, NULL},
     {"a group of fields of every wire type",
-     B("\x0b\x10\x01\x1a\x01x\x25\1\2\3\4\x29\1\2\3\4\5\6\7\x08\x0c"), SB_OK, 1, 0, NULL},
-    {"groups in groups", B("\x0b\x13\x0b\x0c\x14\x0c\x08\x01"), SB_OK, 2, 0, NULL},
+     B("\x0b\x10\x01\x1a\x01x\x25\1\2\3\4\x29\1\2\3\4\5\6\7\x08\x0c"), 1, NULL},
+    {"groups in groups", B("\x0b\x13\x0b\x0c\x14\x0c\x08\x01"), 2, NULL},
 
-    {"tag 0", B("\x08\x01\x00"), SB_ERR_MALFORMED, 0, 2, "no field has number 0 at offset 2"},
-    {"an overlong tag 0", B("\x80\x00"), SB_ERR_MALFORMED, 0, 0, "number 0"},
-    {"field 0 of any type", B("\x02\x00"), SB_ERR_MALFORMED, 0, 0, "number 0"},
-    {"a field number beyond 29 bits", B("\x80\x80\x80\x80\x10\x01"), SB_ERR_MALFORMED, 0, 0,
-     "number 536870912"},
-    {"a tag beyond 64 bits", B("\x88\x80\x80\x80\x80\x80\x80\x80\x80\x02\x05"), SB_ERR_MALFORMED, 0,
-     0, "the number has bits beyond 64; it begins at offset 0"},
-    {"a number beyond 64 bits", B("\x08\x85\x80\x80\x80\x80\x80\x80\x80\x80\x02"), SB_ERR_MALFORMED,
-     0, 1, "one: the number has bits beyond 64; it begins at offset 1"},
-    {"a number of 70 bits", B("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f"), SB_ERR_MALFORMED, 0,
-     1, "one: the number has bits beyond 64"},
+    {"tag 0", B("\x08\x01\x00"), 2, "no field has number 0 at offset 2"},
+    {"an overlong tag 0", B("\x80\x00"), 0, "number 0"},
+    {"field 0 of any type", B("\x02\x00"), 0, "number 0"},
+    {"a field number beyond 29 bits", B("\x80\x80\x80\x80\x10\x01"), 0, "number 536870912"},
+    {"a tag beyond 64 bits", B("\x88\x80\x80\x80\x80\x80\x80\x80\x80\x02\x05"), 0,
+     "the number has bits beyond 64; it begins at offset 0"},
+    {"a number beyond 64 bits", B("\x08\x85\x80\x80\x80\x80\x80\x80\x80\x80\x02"), 1,
+     "one: the number has bits beyond 64; it begins at offset 1"},
+    {"a number of 70 bits", B("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f"), 1,
+     "one: the number has bits beyond 64"},
     {"a number beyond 64 bits in a group",
-     B("\x0b\x10\xff\xff\xff\xff\xff\xff\xff\xff\xff\x03\x0c"), SB_ERR_MALFORMED, 0, 2,
+     B("\x0b\x10\xff\xff\xff\xff\xff\xff\xff\xff\xff\x03\x0c"), 2,
      "two: the number has bits beyond 64"},
-    {"wire type 6", B("\x0e\x01"), SB_ERR_MALFORMED, 0, 0, "one: there is no wire type 6"},
-    {"wire type 7", B("\x08\x01\x17"), SB_ERR_MALFORMED, 0, 2, "two: there is no wire type 7"},
-    {"a tag that ends early", B("\x08\x01\x88"), SB_ERR_MALFORMED, 0, 3,
-     "1 byte is missing at offset 3"},
-    {"a tag without its number", B("\x08"), SB_ERR_MALFORMED, 0, 1,
-     "one: 1 byte is missing at offset 1"},
-    {"a number that ends early", B("\x08\xff"), SB_ERR_MALFORMED, 0, 2, "one: 1 byte is missing"},
-    {"a varint of 11 bytes", B("\x08\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x00"),
-     SB_ERR_MALFORMED, 0, 1, "one: a number of more than 10 bytes begins at offset 1"},
-    {"a length that ends early", B("\x12\x80"), SB_ERR_MALFORMED, 0, 2,
-     "two: 1 byte is missing at offset 2"},
-    {"4 bytes cut to 3", B("\x15\1\2\3"), SB_ERR_MALFORMED, 0, 4,
-     "two: 1 byte is missing at offset 4"},
-    {"8 bytes cut to 3", B("\x11\1\2\3"), SB_ERR_MALFORMED, 0, 4,
-     "two: 5 bytes are missing at offset 4"},
-    {"a length past the end",
-     B("\x12\x0d"
-       "abc"),
-     SB_ERR_MALFORMED, 0, 5, "two: 10 bytes are missing at offset 5"},
-    {"a length of 2^63", B("\x12\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01"), SB_ERR_MALFORMED, 0, 11,
+    {"wire type 6", B("\x0e\x01"), 0, "one: there is no wire type 6"},
+    {"wire type 7", B("\x08\x01\x17"), 2, "two: there is no wire type 7"},
+    {"a tag that ends early", B("\x08\x01\x88"), 3, "1 byte is missing at offset 3"},
+    {"a tag without its number", B("\x08"), 1, "one: 1 byte is missing at offset 1"},
+    {"a number that ends early", B("\x08\xff"), 2, "one: 1 byte is missing"},
+    {"a varint of 11 bytes", B("\x08\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x00"), 1,
+     "one: a number of more than 10 bytes begins at offset 1"},
+    {"a length that ends early", B("\x12\x80"), 2, "two: 1 byte is missing at offset 2"},
+    {"4 bytes cut to 3", B("\x15\1\2\3"), 4, "two: 1 byte is missing at offset 4"},
+    {"8 bytes cut to 3", B("\x11\1\2\3"), 4, "two: 5 bytes are missing at offset 4"},
+    {"a length past the end", B("\x12\15abc"), 5, "two: 10 bytes are missing at offset 5"},
+    {"a length of 2^63", B("\x12\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01"), 11,
      "bytes are missing"},
-    {"a length beyond 64 bits", B("\x12\x80\x80\x80\x80\x80\x80\x80\x80\x80\x02"), SB_ERR_MALFORMED,
-     0, 1, "two: the number has bits beyond 64; it begins at offset 1"},
-    {"a group that does not end", B("\x0b\x10\x01"), SB_ERR_MALFORMED, 0, 3, "1 byte is missing"},
-    {"a group with the end tag of another", B("\x0b\x14"), SB_ERR_MALFORMED, 0, 1,
-     "two: a group that is not open ends"},
-    {"a group that only ends", B("\x0c"), SB_ERR_MALFORMED, 0, 0,
-     "one: a group that is not open ends"},
-    {"a group around wire type 6", B("\x0b\x16\x0c"), SB_ERR_MALFORMED, 0, 1, "wire type 6"},
-    {"a group around tag 0", B("\x0b\x00\x0c"), SB_ERR_MALFORMED, 0, 1, "number 0"},
-    {"a length past the end, in a group", B("\x0b\x12\x7f\x0c"), SB_ERR_MALFORMED, 0, 4, "missing"},
+    {"a length beyond 64 bits", B("\x12\x80\x80\x80\x80\x80\x80\x80\x80\x80\x02"), 1,
+     "two: the number has bits beyond 64; it begins at offset 1"},
+    {"a group that does not end", B("\x0b\x10\x01"), 3, "1 byte is missing"},
+    {"a group with the end tag of another", B("\x0b\x14"), 1, "two: a group that is not open ends"},
+    {"a group that only ends", B("\x0c"), 0, "one: a group that is not open ends"},
+    {"a group around wire type 6", B("\x0b\x16\x0c"), 1, "wire type 6"},
+    {"a group around tag 0", B("\x0b\x00\x0c"), 1, "number 0"},
+    {"a length past the end, in a group", B("\x0b\x12\x7f\x0c"), 4, "missing"},
 };
 
-static void check_row(const struct row *row, sb_status st, int fields, const sb_error *err) {
-    if (st != row->status)
+static void check_row(const struct row *row, const struct sb__source *source) {
+    int fields;
+    const sb_status st = walk(source, &fields, &err);
+    if (st != (row->part ? SB_ERR_MALFORMED : SB_OK))
         fail_with("%s: %s", row->claim, sb_status_name(st));
-    if (st == SB_OK && fields != row->fields)
+    if (st == SB_OK && fields != row->number)
         fail_with("%s: %d fields", row->claim, fields);
-    if (st == SB_OK)
-        return;
-    if (err->offset != row->offset || !strstr(err->message, row->part))
-        fail_with("%s: \"%s\" (offset %lld)", row->claim, err->message, (long long)err->offset);
+    if (st != SB_OK && (err.offset != row->number || !strstr(err.message, row->part)))
+        fail_with("%s: \"%s\" (offset %lld)", row->claim, err.message, (long long)err.offset);
 }
 
-TEST(test_language) {
+TEST_ON(rig, test_language) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct sb__source source;
-        int fields;
         assert_ok(sb__source_of_bytes(&source, rows[i].bytes, rows[i].size, &err));
-        sb_status st = walk(&source, &fields, &err);
-        check_row(&rows[i], st, fields, &err);
+        check_row(&rows[i], &source);
+        file_write(rig_path(f, "message"), rows[i].bytes, rows[i].size);
         for (int mapped = 0; mapped < 2; mapped++) {
-            st = walk_file(rows[i].bytes, rows[i].size, mapped, &fields, &err);
-            check_row(&rows[i], st, fields, &err);
+            assert_ok(sb__source_open(&source, rig_path(f, "message"), mapped, &err));
+            check_row(&rows[i], &source);
+            sb__source_close(&source);
         }
     }
 }
@@ -201,12 +160,11 @@ static int32_t go_on(void *user, uint64_t done, uint64_t total) {
     return 0;
 }
 
-TEST(test_values_across_the_edge_of_the_window_are_complete) {
-    /* A field of growing size moves the number, double and group after it over the window's end. */
+/* A field of growing size moves the number, double and group after it over the window's end. */
+TEST_ON(rig, test_values_across_the_edge_of_the_window_are_complete) {
+    static const char zeros[SB__WINDOW_BYTES + 4];
     for (size_t filler = SB__WINDOW_BYTES - 40; filler < SB__WINDOW_BYTES + 4; filler++) {
         struct wire wire = {0};
-        char *zeros = calloc(1, filler);
-        struct scratch_file file;
         struct sb__source source;
         struct sb__reader *reader = malloc(sizeof *reader);
         struct sb__field field = {.end = 0};
@@ -215,8 +173,8 @@ TEST(test_values_across_the_edge_of_the_window_are_complete) {
         wire_tag(&wire, 2, 1);
         wire_raw(&wire, "\x01\x02\x03\x04\x05\x06\x07\x08", 8);
         wire_raw(&wire, "\x23\x0d\x01\x02\x03\x04\x24", 7);
-        write_scratch(&file, wire.bytes, wire.size);
-        assert_ok(sb__source_open(&source, file.path, false, &err));
+        file_write_wire(rig_path(f, "message"), &wire);
+        assert_ok(sb__source_open(&source, rig_path(f, "message"), false, &err));
         sb__reader_init(reader, &source);
         assert_ok(sb__wire_next(reader, &root, source.size, &field, &err));
         assert_int_equal(field.end - field.begin, filler);
@@ -237,9 +195,7 @@ TEST(test_values_across_the_edge_of_the_window_are_complete) {
         assert_ok(sb__reader_copy(reader, (uint32_t)wire.size - 1, &last, 1, &err));
         assert_int_equal(last, 0x24);
         sb__source_close(&source);
-        unlink(file.path);
         free(reader);
-        free(zeros);
     }
 }
 
