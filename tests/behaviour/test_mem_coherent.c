@@ -2,6 +2,7 @@
    for the device before it writes. The device runs its work as late as possible. */
 #include "blobs.h"
 #include "coherent.h"
+#include "scene.h"
 
 #include "sim/table.h"
 
@@ -11,17 +12,15 @@
 #define COUNT ((int64_t)48)
 #define BYTES ((size_t)COUNT * sizeof(float))
 
-static void reopen(struct rig *f, sb_context_options options) {
-    options.device = "sim:0";
-    options.backend = coherent_table();
-    options.flags |= SB_CONTEXT_NO_HOST_CACHE;
+static void reopen_on(struct rig *f, const sb_backend *table) {
+    sb_context_options options = rig_options(table);
+    options.flags = SB_CONTEXT_NO_HOST_CACHE;
     rig_reopen_options(f, options);
     rig_schedule(f, SB_SIM_LAZY, 0);
 }
 
-static void reopen_plainly(struct rig *f) {
-    const sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    reopen(f, options);
+static void reopen(struct rig *f) {
+    reopen_on(f, coherent_table());
 }
 
 static void assert_no_copies(struct rig *f) {
@@ -33,17 +32,15 @@ static void assert_no_copies(struct rig *f) {
 
 TEST_ON(rig, the_sides_are_one_storage_that_counts_once) {
     void *host;
-    const void *device;
-    reopen_plainly(f);
+    reopen(f);
     sb_mem *mem = test_mem(f->context, BYTES);
     assert_ok(sb_mem_overwrite_cpu(mem, &host, &err));
     assert_true(bytes_are(host, BYTES, 0)); /* no other program's bytes */
     memset(host, 1, BYTES);
     const struct tally before = rig_tally(f);
-    assert_ok(sb_mem_gpu(mem, &device, &err));
+    assert_ptr_equal(read_gpu(mem), host);
     const struct tally since = rig_since(f, &before);
     assert_no_work(&since); /* and no wait */
-    assert_ptr_equal(host, device);
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_OWNED);
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_GPU), SB_STORAGE_OWNED);
     assert_true(sb_mem_is_unique(mem));
@@ -54,11 +51,11 @@ TEST_ON(rig, the_sides_are_one_storage_that_counts_once) {
 }
 
 TEST_ON(rig, the_host_has_separate_storage_if_the_device_is_full) {
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_context_options options = rig_options(coherent_table());
     const void *ptr;
     void *out;
     options.max_device_bytes = BYTES - 1;
-    reopen(f, options);
+    rig_reopen_options(f, options);
     sb_mem *mem = test_mem(f->context, BYTES);
     assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
     assert_true(bytes_are(out, BYTES, 0));
@@ -72,19 +69,13 @@ static uint32_t lacks_coherence(void *device) {
 
 TEST_ON(rig, one_device_of_the_backend_may_lack_it) {
     static sb_backend table;
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    const void *host, *device;
     table = *coherent_table();
     table.lacks = lacks_coherence;
-    options.device = "sim:0";
-    options.backend = &table;
-    rig_reopen_options(f, options);
+    reopen_on(f, &table);
     sb_mem *mem = mem_filled(f->context, BYTES, 1);
-    test_own(mem, (void (*)(void *))sb_mem_release);
-    assert_ok(sb_mem_cpu(mem, &host, &err));
-    assert_ok(sb_mem_gpu(mem, &device, &err));
-    assert_ptr_not_equal(host, device);
+    assert_ptr_not_equal(read_cpu(mem), read_gpu(mem));
     assert_int_equal(rig_stats(f).uploads, 1);
+    sb_mem_release(mem);
 }
 
 /* --- waits ---------------------------------------------------------------------------- */
@@ -136,19 +127,13 @@ static sb_status after_default(void *device, sb_error *err) {
 TEST_ON(rig, the_host_writes_after_readers_on_other_default_streams) {
     static sb_backend table;
     struct kernel kernel = {.found = -1};
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    const void *in;
     void *out;
     table = *coherent_table();
     table.after_default = after_default;
-    options.device = "sim:0";
-    options.backend = &table;
-    rig_reopen_options(f, options);
-    rig_schedule(f, SB_SIM_LAZY, 0);
+    reopen_on(f, &table);
     another_default = rig_stream(f);
     sb_mem *mem = mem_filled(f->context, BYTES, 5);
-    assert_ok(sb_mem_gpu(mem, &in, &err));
-    kernel.ptr = (void *)(uintptr_t)in;
+    kernel.ptr = (void *)(uintptr_t)read_gpu(mem);
     assert_ok(sb_sim_launch(f->context, another_default, run_kernel, &kernel, &err));
     assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
     assert_int_equal(kernel.found, 5);
@@ -182,7 +167,7 @@ static void *host_bytes(sb_mem *mem, enum writer writer) {
 }
 
 TEST_ON(rig, the_host_writes_after_the_device_has_read) {
-    reopen_plainly(f);
+    reopen(f);
     sb_stream stream = rig_stream(f);
     for (enum reader reader = 0; reader < READERS; reader++)
         for (enum writer writer = 0; writer < WRITERS; writer++) {
@@ -203,20 +188,17 @@ TEST_ON(rig, the_host_writes_after_the_device_has_read) {
 /* No copy is queued behind the kernel, for which a wait for the library's stream would wait. */
 TEST_ON(rig, the_host_reads_after_the_default_stream_has_written) {
     struct kernel kernel = {.writes = true, .fill = 7};
-    const void *in;
-    reopen_plainly(f);
+    reopen(f);
     sb_mem *mem = mem_filled(f->context, BYTES, 5);
     assert_ok(sb_mem_mutable_gpu(mem, &kernel.ptr, &err));
     assert_ok(sb_sim_launch(f->context, NULL, run_kernel, &kernel, &err));
-    assert_ok(sb_mem_cpu(mem, &in, &err));
-    assert_true(bytes_are(in, BYTES, 7));
+    assert_true(bytes_are(read_cpu(mem), BYTES, 7));
     sb_mem_release(mem);
 }
 
 TEST_ON(rig, the_host_writes_after_queued_arithmetic_has_read) {
     float *values;
-    const float *sums;
-    reopen_plainly(f);
+    reopen(f);
     sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
     assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DIFF, &values, &err));
     values[COUNT - 1] = 2;
@@ -224,8 +206,7 @@ TEST_ON(rig, the_host_writes_after_queued_arithmetic_has_read) {
     assert_ok(sb_blob_update(blob, &err));
     assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DIFF, &values, &err));
     values[COUNT - 1] = 100;
-    assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &sums, &err));
-    assert_true(sums[COUNT - 1] == -2);
+    assert_true(value_at(SB_DTYPE_F32, read_part(blob, SB_DATA), COUNT - 1) == -2);
     assert_no_copies(f);
 }
 
@@ -233,10 +214,9 @@ TEST_ON(rig, the_host_writes_after_queued_arithmetic_has_read) {
 TEST_ON(rig, the_host_overwrites_lent_memory_after_queued_arithmetic) {
     float ones[COUNT];
     void *bytes, *out;
-    const void *in;
-    reopen_plainly(f);
+    reopen(f);
     assert_ok(sb_mem_overwrite_cpu(test_mem(f->context, BYTES), &bytes, &err));
-    sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, COUNT);
+    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
     sb_stream stream = rig_stream(f);
     assert_ok(sb_mem_set_cpu(data_of(blob), bytes, BYTES, 0, NULL, NULL, &err));
     assert_ok(sb_mem_set_gpu(data_of(blob), bytes, BYTES, 0, NULL, NULL, &err));
@@ -246,9 +226,7 @@ TEST_ON(rig, the_host_overwrites_lent_memory_after_queued_arithmetic) {
     fill_values(SB_DTYPE_F32, COUNT, 1, 0, ones);
     memcpy(out, ones, BYTES);
     assert_ok(sb_context_synchronize(f->context, &err));
-    assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
-    assert_memory_equal(in, ones, BYTES);
-    sb_blob_destroy(blob);
+    assert_memory_equal(read_part(blob, SB_DATA), ones, BYTES);
     rig_end_stream(f, stream);
 }
 
@@ -257,7 +235,7 @@ TEST_ON(rig, random_calls_copy_nothing_and_find_the_newest_bytes) {
     struct kernel kernels[KERNELS];
     uint64_t random = 11;
     int now = 0;
-    reopen_plainly(f);
+    reopen(f);
     const sb_stream streams[] = {rig_stream(f), rig_stream(f), NULL};
     sb_mem *mem = test_mem(f->context, BYTES);
     for (int step = 0; step < STEPS; step++) {
@@ -281,8 +259,7 @@ TEST_ON(rig, random_calls_copy_nothing_and_find_the_newest_bytes) {
             memset(out, now = step % 251, BYTES);
             break;
         case 2:
-            assert_ok(sb_mem_cpu(mem, &in, &err));
-            assert_true(bytes_are(in, BYTES, now));
+            assert_true(bytes_are(read_cpu(mem), BYTES, now));
             break;
         case 3:
             assert_ok(sb_mem_prefetch_cpu(mem, stream, &err));
@@ -317,14 +294,10 @@ TEST_ON(rig, random_calls_copy_nothing_and_find_the_newest_bytes) {
 /* --- failures ------------------------------------------------------------------------- */
 
 static sb_blob *synced_blob(struct rig *f) {
-    float *values;
-    const void *ptr;
+    float values[COUNT];
     sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
-    assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DATA, &values, &err));
-    for (int64_t i = 0; i < COUNT; i++)
-        values[i] = 3;
-    assert_ok(sb_blob_gpu(blob, SB_DATA, &ptr, &err));
-    assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_SYNCED);
+    fill_values(SB_DTYPE_F32, COUNT, 3, 0, values);
+    mem_place(data_of(blob), SB_HEAD_SYNCED, values, BYTES);
     return blob;
 }
 
@@ -333,7 +306,7 @@ TEST_ON(rig, bytes_that_a_failing_device_overwrote_are_lost_on_both_sides) {
     for (int i = 0; i < 2; i++) {
         const void *in;
         void *out;
-        reopen_plainly(f);
+        reopen(f);
         sb_blob *blob = synced_blob(f);
         device_fail(f->context, SB_SIM_SCALE, 1, modes[i]);
         assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale(blob, SB_DATA, 2, &err));
@@ -347,7 +320,7 @@ TEST_ON(rig, bytes_that_a_failing_device_overwrote_are_lost_on_both_sides) {
 
 TEST_ON(rig, bytes_that_a_lost_device_was_copying_to_are_lost) {
     void *out;
-    reopen_plainly(f);
+    reopen(f);
     sb_blob *blob = synced_blob(f), *source = synced_blob(f);
     assert_ok(sb_blob_mutable_gpu(source, SB_DATA, &out, &err));
     device_fail(f->context, SB_SIM_COPY, 1, SB_SIM_FAIL_STICKY);
@@ -357,9 +330,8 @@ TEST_ON(rig, bytes_that_a_lost_device_was_copying_to_are_lost) {
 
 /* A prefetch that failed may have queued zeros, which must not overwrite later bytes. */
 TEST_ON(rig, zeros_that_are_still_queued_do_not_reach_the_host_s_bytes) {
-    const void *in;
     void *out;
-    reopen_plainly(f);
+    reopen(f);
     sb_stream stream = rig_stream(f);
     sb_mem *mem = test_mem(f->context, BYTES);
     device_fail(f->context, SB_SIM_EVENT_RECORD, 1, SB_SIM_FAIL_NOW);
@@ -369,7 +341,7 @@ TEST_ON(rig, zeros_that_are_still_queued_do_not_reach_the_host_s_bytes) {
             sb_sim_fail_also(f->context, SB_SIM_STREAM_SYNCHRONIZE, i, SB_SIM_FAIL_NOW, &err));
     assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_prefetch_gpu(mem, stream, &err));
     assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
-    assert_ok(sb_mem_cpu(mem, &in, &err));
+    (void)read_cpu(mem);
     assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
     memset(out, 7, BYTES);
     assert_ok(sb_context_synchronize(f->context, &err));
@@ -379,7 +351,7 @@ TEST_ON(rig, zeros_that_are_still_queued_do_not_reach_the_host_s_bytes) {
 
 TEST_ON(rig, bytes_that_a_lost_device_has_only_read_stay) {
     float *values;
-    reopen_plainly(f);
+    reopen(f);
     sb_stream stream = rig_stream(f);
     sb_blob *blob = synced_blob(f);
     struct kernel kernel = {.found = -1};
@@ -395,7 +367,7 @@ TEST_ON(rig, bytes_that_a_lost_device_has_only_read_stay) {
 TEST_ON(rig, a_failed_kernel_loses_the_bytes_that_it_should_have_written) {
     const void *in;
     void *out;
-    reopen_plainly(f);
+    reopen(f);
     sb_stream stream = rig_stream(f);
     sb_blob *blob = synced_blob(f);
     device_fail(f->context, SB_SIM_SCALE, 1, SB_SIM_FAIL_LATER);
@@ -412,7 +384,7 @@ TEST_ON(rig, a_failed_kernel_loses_the_bytes_that_it_should_have_written) {
 TEST_ON(rig, tensors_of_both_sides_share_the_storage) {
     for (int order = 0; order < 2; order++) {
         sb_dl_managed_versioned *tensors[2];
-        reopen_plainly(f);
+        reopen(f);
         sb_blob *blob = synced_blob(f);
         for (sb_side side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++)
             assert_ok(sb_blob_to_dlpack(blob, SB_DATA, side, &tensors[side], &err));
@@ -434,15 +406,12 @@ TEST_ON(rig, an_import_of_the_host_side_waits_for_the_device) {
         struct kernel kernel = {.writes = is_written, .fill = 9, .found = -1};
         sb_dl_managed_versioned *tensor;
         sb_blob *copy;
-        void *device;
         float *values;
-        reopen_plainly(f);
-        rig_schedule(f, SB_SIM_LAZY, 0);
+        reopen(f);
         const sb_stream stream = rig_stream(f);
         sb_blob *blob = synced_blob(f);
         assert_ok(sb_blob_to_mutable_dlpack(blob, SB_DATA, SB_SIDE_CPU, &tensor, &err));
-        assert_ok(sb_blob_mutable_gpu_on(blob, SB_DATA, stream, &device, &err));
-        kernel.ptr = device;
+        assert_ok(sb_blob_mutable_gpu_on(blob, SB_DATA, stream, &kernel.ptr, &err));
         assert_ok(sb_sim_launch(f->context, stream, run_kernel, &kernel, &err));
         test_end(blob);
         device_fail(f->context, SB_SIM_EVENT_RECORD, 1, SB_SIM_FAIL_NOW);
@@ -460,18 +429,14 @@ TEST_ON(rig, an_import_of_the_host_side_waits_for_the_device) {
 
 TEST_ON(rig, a_blob_imports_a_tensor_of_the_host_side) {
     sb_dl_managed_versioned *tensor;
-    const float *values;
-    const void *device;
     sb_blob *copy;
-    reopen_plainly(f);
+    reopen(f);
     sb_blob *blob = synced_blob(f);
     assert_ok(sb_blob_to_dlpack(blob, SB_DATA, SB_SIDE_CPU, &tensor, &err));
     assert_ok(sb_blob_create_from_dlpack(f->context, tensor, &copy, &err));
     test_end(blob);
     assert_int_equal(sb_mem_storage(data_of(copy), SB_SIDE_CPU), SB_STORAGE_BORROWED_READ_ONLY);
-    assert_ok(sb_blob_cpu_f32(copy, SB_DATA, &values, &err));
-    assert_true(values[COUNT - 1] == 3);
-    assert_ok(sb_blob_gpu(copy, SB_DATA, &device, &err)); /* lent: two storages */
-    assert_ptr_not_equal(device, values);
+    assert_true(value_at(SB_DTYPE_F32, read_part(copy, SB_DATA), COUNT - 1) == 3);
+    assert_ptr_not_equal(read_gpu(data_of(copy)), read_cpu(data_of(copy))); /* lent: two storages */
     sb_blob_destroy(copy);
 }

@@ -148,8 +148,9 @@ static void check_lent(struct scene *scene, const struct start *start, enum call
                lent_holds(&scene->gpu, current_gpu ? CURRENT : STALE), true);
 }
 
-static void run_cell_on(const sb_backend *backend, const struct start *start, enum call call,
-                        size_t bytes) {
+/* `backend`: with host-coherent memory; NULL: the built-in backend. */
+static void run_cell(const sb_backend *backend, const struct start *start, enum call call,
+                     size_t bytes) {
     struct scene scene;
     void *out = NULL;
     scene_open_on(&scene, start, bytes, backend);
@@ -172,10 +173,6 @@ static void run_cell_on(const sb_backend *backend, const struct start *start, en
     scene_close(&scene);
 }
 
-static void run_cell(const struct start *start, enum call call, size_t bytes) {
-    run_cell_on(NULL, start, call, bytes);
-}
-
 static const int32_t cpu_kinds[] = {SB_STORAGE_NONE, SB_STORAGE_OWNED, SB_STORAGE_PINNED,
                                     SB_STORAGE_BORROWED, SB_STORAGE_BORROWED_READ_ONLY};
 static const int32_t gpu_kinds[] = {SB_STORAGE_NONE, SB_STORAGE_OWNED, SB_STORAGE_BORROWED,
@@ -189,7 +186,7 @@ TEST(every_head_storage_and_call) {
             for (size_t g = 0; g < sizeof gpu_kinds / sizeof gpu_kinds[0]; g++) {
                 struct start start = {head, cpu_kinds[c], gpu_kinds[g]};
                 for (enum call call = 0; is_reachable(&start) && call < CALLS; call++, cells++)
-                    run_cell(&start, call, BYTES);
+                    run_cell(NULL, &start, call, BYTES);
             }
     assert_int_equal(cells, (1 + 4 * 4 + 5 * 3 + 4 * 3 - 1) * CALLS);
 }
@@ -198,9 +195,9 @@ TEST(every_head_storage_and_call) {
 TEST(every_state_and_call_of_host_coherent_memory) {
     for (size_t s = 0; s < SCENE_COHERENT_STARTS; s++)
         for (enum call call = 0; call < CALLS; call++)
-            run_cell_on(coherent_table(), &scene_coherent_starts[s], call, BYTES);
+            run_cell(coherent_table(), &scene_coherent_starts[s], call, BYTES);
     for (enum call call = 0; call < CALLS; call++)
-        run_cell_on(coherent_table(), &scene_coherent_starts[0], call, 0);
+        run_cell(coherent_table(), &scene_coherent_starts[0], call, 0);
 }
 
 /* --- size 0 ------------------------------------------------------------------ */
@@ -210,7 +207,7 @@ TEST(size_zero_moves_the_head_without_any_work) {
         for (enum call call = 0; call < CALLS; call++) {
             struct start start = {head, head == U || head == G ? SB_STORAGE_NONE : SB_STORAGE_OWNED,
                                   head == U || head == C ? SB_STORAGE_NONE : SB_STORAGE_OWNED};
-            run_cell(&start, call, 0);
+            run_cell(NULL, &start, call, 0);
         }
 }
 
@@ -296,16 +293,10 @@ static void lost_call(int32_t cpu, int32_t gpu, enum call call) {
         memset(ptr, CURRENT, BYTES);
         assert_true(bytes_are(read_cpu(scene.mem), BYTES, CURRENT));
     }
-    if (call == SET_GPU)
-        scene.extra.ptr = NULL;
     sb_blob_destroy(blob);
     sb_mem_release(scene.mem);
     assert_int_equal(scene.cpu.deleted, table_is_borrowed(cpu));
     assert_int_equal(scene.gpu.deleted, table_is_borrowed(gpu));
-    struct lent *all[] = {&scene.cpu, &scene.extra, &scene.gpu};
-    for (int i = 0; i < 3; i++)
-        if (all[i]->ptr)
-            lent_free(all[i]);
     rig_close(&scene.rig);
 }
 
@@ -329,11 +320,8 @@ static void host_only_call(int32_t head, int32_t kind, enum call call) {
     rig_open_on(&scene.rig, "cpu", SB_CONTEXT_NO_HOST_CACHE);
     assert_ok(sb_mem_create(scene.rig.context, BYTES, &scene.mem, &err));
     scene_arrange(&scene, &start);
-    if (call == SET_CPU)
+    if (call == SET_CPU || call == SET_GPU)
         scene.extra = lend_host(BYTES, LENT);
-    struct lent host_bytes = lend_host(BYTES, LENT);
-    if (call == SET_GPU)
-        scene.extra.ptr = host_bytes.ptr;
     struct outcome o = outcome_of(&start, call, false);
     if (call_is_about_device(call))
         o = (struct outcome){{.status = SB_ERR_NO_DEVICE},
@@ -350,8 +338,7 @@ static void host_only_call(int32_t head, int32_t kind, enum call call) {
     check_lent(&scene, &start, call, &o);
     check_bytes(&scene, &start, call, &o);
     if (call == SET_GPU)
-        scene.extra.ptr = NULL;
-    lent_free(&host_bytes);
+        lent_free(&scene.extra); /* the call has failed */
     scene_close(&scene);
 }
 

@@ -110,14 +110,13 @@ TEST(a_write_changes_nothing_before_its_end) {
                 }
 }
 
-TEST(storage_that_may_still_be_written_is_not_freed) {
+TEST_ON(rig, storage_that_may_still_be_written_is_not_freed) {
     for (int read_only = 0; read_only < 2; read_only++) {
-        struct rig rig;
-        struct lent lent = lend_host(BYTES, CURRENT);
         sb_write *write;
         void *ptr;
-        rig_open_on(&rig, "cpu", SB_CONTEXT_NO_HOST_CACHE);
-        sb_mem *mem = test_mem(rig.context, BYTES);
+        rig_reopen_on(f, "cpu", SB_CONTEXT_NO_HOST_CACHE);
+        struct lent lent = lend_host(BYTES, CURRENT);
+        sb_mem *mem = test_mem(f->context, BYTES);
         if (read_only)
             assert_ok(sb_mem_set_cpu(mem, lent.ptr, BYTES, SB_READ_ONLY, NULL, NULL, &err));
         assert_ok(sb_write_begin(mem, SB_SIDE_CPU, 0, &ptr, &write, &err));
@@ -126,32 +125,27 @@ TEST(storage_that_may_still_be_written_is_not_freed) {
         test_end(mem);
         memset(ptr, WRITTEN, BYTES);
         assert_true(lent_holds(&lent, CURRENT));
-        assert_int_equal(rig.counting.live_buffers, 1);
+        assert_int_equal(f->counting.live_buffers, 1);
         assert_true(sb_mem_is_unique(mem)); /* the abandoned write's reference */
         if (read_only)
-            sb__host_free(rig.context, ptr, BYTES, false);
+            sb__host_free(f->context, ptr, BYTES, false);
         sb_mem_release(mem);
-        rig_close(&rig);
     }
 }
 
 /* If both sides were current before an unfinished write, the other side remains current. */
-TEST(bytes_that_may_still_be_written_are_not_current) {
+TEST_ON(rig, bytes_that_may_still_be_written_are_not_current) {
     for (sb_side side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++) {
-        struct rig rig;
         sb_write *write;
         void *ptr;
-        const void *current;
-        rig_open(&rig);
-        sb_mem *mem = mem_filled(rig.context, BYTES, CURRENT);
-        assert_ok(sb_mem_gpu(mem, &current, &err));
+        sb_mem *mem = mem_filled(f->context, BYTES, CURRENT);
+        (void)read_gpu(mem);
         assert_ok(sb_write_begin(mem, side, 0, &ptr, &write, &err));
         assert_ok(sb_write_end(write, SB_WRITE_ABANDONED, &err));
         assert_int_equal(sb_mem_head(mem), head_of(!side));
         sb_write_destroy(write);
         sb_mem_release(mem);
         sb_mem_release(mem); /* the write's reference */
-        rig_close(&rig);
     }
 }
 
@@ -173,14 +167,12 @@ TEST_ON(rig, sides_flags_and_outcomes_are_checked) {
 
 /* Until a write ends, eviction fails, because the end may move the head to the evicted side, which
    would have no storage. */
-TEST(no_side_is_evicted_while_a_write_is_open) {
+TEST_ON(rig, no_side_is_evicted_while_a_write_is_open) {
     for (sb_side side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++)
         for (int how = 0; how < 3; how++) {
-            struct rig rig;
             sb_write *write;
             void *out;
-            rig_open(&rig);
-            sb_mem *mem = test_mem(rig.context, 64);
+            sb_mem *mem = test_mem(f->context, 64);
             assert_ok(sb_write_begin(mem, side, SB_WRITE_OVERWRITE, &out, &write, &err));
             assert_status(SB_ERR_INVALID_ARGUMENT, sb_mem_evict_cpu(mem, &err));
             assert_status(SB_ERR_INVALID_ARGUMENT, sb_mem_evict_gpu(mem, &err));
@@ -188,9 +180,7 @@ TEST(no_side_is_evicted_while_a_write_is_open) {
                 assert_ok(sb_write_end(write, how ? SB_WRITE_SPOILED : SB_WRITE_DONE, &err));
             sb_write_destroy(write);
             assert_int_equal(sb_mem_storage(mem, side) == SB_STORAGE_NONE && how == 0, 0);
-            assert_ok(sb_mem_cpu(mem, (const void **)&out, &err));
-            assert_non_null(out);
+            assert_non_null(read_cpu(mem));
             assert_ok(sb_mem_evict_gpu(mem, &err)); /* no write is open */
-            rig_close(&rig);
         }
 }

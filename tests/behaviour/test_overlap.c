@@ -1,6 +1,7 @@
 /* Tests copies, updates and transfers of memories that borrow equal or overlapping bytes. */
 #include "blobs.h"
 #include "plain.h"
+#include "scene.h"
 
 #define COUNT ((int64_t)8)
 #define SIZE  ((size_t)COUNT * sizeof(float))
@@ -27,11 +28,10 @@ struct pair {
     sb_side side;
 };
 
-static sb_status set(const struct pair *p, sb_mem *mem, size_t first, uint32_t flags) {
-    void *ptr = (char *)p->lent.ptr + first * sizeof(float);
-    return p->side == SB_SIDE_CPU
-               ? sb_mem_set_cpu(mem, ptr, sb_mem_size(mem), flags, NULL, NULL, NULL)
-               : sb_mem_set_gpu(mem, ptr, sb_mem_size(mem), flags, NULL, NULL, NULL);
+static void set(const struct pair *p, sb_mem *mem, size_t first, uint32_t flags) {
+    void *ptr = (float *)p->lent.ptr + first;
+    assert_ok(p->side == SB_SIDE_CPU ? sb_mem_set_cpu(mem, ptr, SIZE, flags, NULL, NULL, &err)
+                                     : sb_mem_set_gpu(mem, ptr, SIZE, flags, NULL, NULL, &err));
 }
 
 static void open_pair(struct pair *p, sb_side side) {
@@ -44,22 +44,16 @@ static void open_pair(struct pair *p, sb_side side) {
     if (side == SB_SIDE_CPU)
         memcpy(p->lent.ptr, values, sizeof values);
     else
-        assert_int_equal(sb_sim_poke(p->rig.context, p->lent.ptr, values, sizeof values, NULL),
-                         SB_OK);
+        assert_ok(sb_sim_poke(p->rig.context, p->lent.ptr, values, sizeof values, &err));
     p->blob = test_vector(p->rig.context, SB_DTYPE_F32, COUNT);
     p->other = test_vector(p->rig.context, SB_DTYPE_F32, COUNT);
-}
-
-static void close_pair(struct pair *p) {
-    rig_close(&p->rig);
 }
 
 static void look(const struct pair *p, float out[16]) {
     if (p->side == SB_SIDE_CPU)
         memcpy(out, p->lent.ptr, 16 * sizeof(float));
     else
-        assert_int_equal(sb_sim_peek(p->rig.context, out, p->lent.ptr, 16 * sizeof(float), NULL),
-                         SB_OK);
+        assert_ok(sb_sim_peek(p->rig.context, out, p->lent.ptr, 16 * sizeof(float), &err));
 }
 
 /* Checks that the call wrote `sum * old[first..] + factor * old[second..]` at `first`, and changed
@@ -76,42 +70,34 @@ static void expect(const struct pair *p, size_t place, float sum, float factor) 
     }
 }
 
-static void copy(sb_side side, size_t place) {
-    struct pair p;
-    open_pair(&p, side);
-    assert_int_equal(set(&p, data_of(p.blob), places[place].first, 0), SB_OK);
-    assert_int_equal(set(&p, data_of(p.other), places[place].second, 0), SB_OK);
-    assert_status(overlap_in_part(place) ? SB_ERR_INVALID_ARGUMENT : SB_OK,
-                  sb_blob_copy_from(p.blob, SB_DATA, p.other, 0, &err));
-    expect(&p, place, 0, 1);
-    assert_int_equal(sb_context_device_status(p.rig.context), SB_OK);
-    close_pair(&p);
-}
-
 TEST(a_copy_of_overlapping_bytes_is_right_or_refused) {
-    for (size_t place = 0; place < PLACES; place++) {
-        copy(SB_SIDE_CPU, place);
-        copy(SB_SIDE_GPU, place);
-    }
-}
-
-static void update(sb_side side, size_t place) {
-    struct pair p;
-    open_pair(&p, side);
-    assert_int_equal(set(&p, data_of(p.blob), places[place].first, 0), SB_OK);
-    assert_int_equal(set(&p, diff_of(p.blob), places[place].second, 0), SB_OK);
-    assert_status(overlap_in_part(place) ? SB_ERR_INVALID_ARGUMENT : SB_OK,
-                  sb_blob_update(p.blob, &err));
-    assert_ok(sb_context_synchronize(p.rig.context, &err));
-    expect(&p, place, 1, -1);
-    close_pair(&p);
+    for (sb_side side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++)
+        for (size_t place = 0; place < PLACES; place++) {
+            struct pair p;
+            open_pair(&p, side);
+            set(&p, data_of(p.blob), places[place].first, 0);
+            set(&p, data_of(p.other), places[place].second, 0);
+            assert_status(overlap_in_part(place) ? SB_ERR_INVALID_ARGUMENT : SB_OK,
+                          sb_blob_copy_from(p.blob, SB_DATA, p.other, 0, &err));
+            expect(&p, place, 0, 1);
+            assert_int_equal(sb_context_device_status(p.rig.context), SB_OK);
+            rig_close(&p.rig);
+        }
 }
 
 TEST(an_update_by_overlapping_bytes_is_right_or_refused) {
-    for (size_t place = 0; place < PLACES; place++) {
-        update(SB_SIDE_CPU, place);
-        update(SB_SIDE_GPU, place);
-    }
+    for (sb_side side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++)
+        for (size_t place = 0; place < PLACES; place++) {
+            struct pair p;
+            open_pair(&p, side);
+            set(&p, data_of(p.blob), places[place].first, 0);
+            set(&p, diff_of(p.blob), places[place].second, 0);
+            assert_status(overlap_in_part(place) ? SB_ERR_INVALID_ARGUMENT : SB_OK,
+                          sb_blob_update(p.blob, &err));
+            assert_ok(sb_context_synchronize(p.rig.context, &err));
+            expect(&p, place, 1, -1);
+            rig_close(&p.rig);
+        }
 }
 
 /* A copy to a memory with read-only storage goes to new storage, which overlaps nothing. */
@@ -121,15 +107,15 @@ TEST(a_copy_to_read_only_bytes_does_not_write_them) {
             struct pair p;
             float values[16];
             open_pair(&p, side);
-            assert_int_equal(set(&p, data_of(p.blob), places[place].first, SB_READ_ONLY), SB_OK);
-            assert_int_equal(set(&p, data_of(p.other), places[place].second, 0), SB_OK);
+            set(&p, data_of(p.blob), places[place].first, SB_READ_ONLY);
+            set(&p, data_of(p.other), places[place].second, 0);
             assert_ok(sb_blob_copy_from(p.blob, SB_DATA, p.other, 0, &err));
             look(&p, values);
             assert_true(mem_holds(data_of(p.blob), values + places[place].second, SIZE));
             assert_true(mem_holds(data_of(p.other), values + places[place].second, SIZE));
             for (int i = 0; i < 16; i++)
                 assert_true(values[i] == (float)i);
-            close_pair(&p);
+            rig_close(&p.rig);
         }
 }
 
@@ -140,8 +126,8 @@ static void bring(int64_t count, size_t second, bool is_stale, sb_status expecte
     void *ptr;
     float values[16];
     open_pair(&p, SB_SIDE_CPU);
-    assert_int_equal(set(&p, data_of(p.blob), 0, 0), SB_OK);
-    assert_int_equal(set(&p, data_of(p.other), second, 0), SB_OK);
+    set(&p, data_of(p.blob), 0, 0);
+    set(&p, data_of(p.other), second, 0);
     if (is_stale) {
         assert_ok(sb_blob_mutable_gpu(p.blob, SB_DATA, &ptr, &err));
         device_fill(p.rig.context, ptr, SIZE, 0x11);
@@ -152,7 +138,7 @@ static void bring(int64_t count, size_t second, bool is_stale, sb_status expecte
     for (size_t i = 8; i < 16; i++)
         assert_true(values[i] == (float)i);
     assert_ok(sb_blob_mutable_gpu(p.other, SB_DATA, &ptr, &err)); /* would block on a lock */
-    close_pair(&p);
+    rig_close(&p.rig);
 }
 
 TEST(bytes_past_a_copy_do_not_overwrite_the_source) {
@@ -169,7 +155,6 @@ TEST(sides_may_be_the_same_bytes_but_not_overlap_in_part) {
     struct plain plain = {0};
     const sb_backend table = plain_backend(&plain);
     sb_context *context;
-    const void *read;
     void *written;
     char bytes[2 * 64] = {0};
     assert_ok(create_with_backend(&table, "plain:0", &context, &err));
@@ -183,14 +168,12 @@ TEST(sides_may_be_the_same_bytes_but_not_overlap_in_part) {
     assert_ok(sb_mem_set_gpu(mem, bytes + 32, 64, 0, NULL, NULL, &err));
     assert_ok(sb_mem_mutable_cpu(mem, &written, &err));
     memset(written, 7, 64);
-    assert_ok(sb_mem_gpu(mem, &read, &err));
-    assert_ptr_equal(read, bytes + 32);
-    assert_true(bytes_are(read, 64, 7));
+    assert_ptr_equal(read_gpu(mem), bytes + 32);
+    assert_true(bytes_are(bytes + 32, 64, 7));
     assert_ok(sb_mem_mutable_gpu(mem, &written, &err));
     memset(written, 9, 64);
-    assert_ok(sb_mem_cpu(mem, &read, &err));
-    assert_ptr_equal(read, bytes + 32);
-    assert_true(bytes_are(read, 64, 9));
+    assert_ptr_equal(read_cpu(mem), bytes + 32);
+    assert_true(bytes_are(bytes + 32, 64, 9));
     assert_int_equal(plain.self_copies, 0);
     test_end(mem);
     sb_context_release(context);

@@ -3,7 +3,6 @@
 #include "aligned.h"
 #include "blobs.h"
 #include "files.h"
-#include "wire_builder.h"
 
 #include "memory/mem.h"
 
@@ -23,7 +22,7 @@ static const int64_t six[] = {COUNT};
 struct scene {
     struct rig rig;
     struct wire wire;
-    char path[64];
+    const char *path;
     sb_limits limits;
     sb_model *model; /* for the readers that load a blob from a model */
 };
@@ -31,11 +30,9 @@ struct scene {
 /* Appends a message with the data 100, 101, ... and, if `diff`, the diff 200, 201, ..., of `count`
    floats each. The shape comes first, so a truncated file lacks only values. */
 static void put_message(struct wire *wire, int64_t count, bool diff) {
-    struct wire shape = {0};
     float *values = malloc((size_t)count * sizeof *values);
     assert_non_null(values);
-    wire_numbers(&shape, 1, &count, 1);
-    wire_message(wire, 7, &shape);
+    wire_shape(wire, &count, 1);
     fill_values(SB_DTYPE_F32, count, 100, 1, values);
     wire_floats(wire, 5, values, (size_t)count);
     fill_values(SB_DTYPE_F32, count, 200, 1, values);
@@ -59,12 +56,10 @@ static void scene_limit(struct scene *s, enum reader reader, size_t memory) {
 }
 
 static void scene_open_count(struct scene *s, enum reader reader, int64_t count, bool diff) {
-    *s = (struct scene){.path = "/tmp/syncblob-storage-XXXXXX", .limits = SB_LIMITS_INIT};
+    *s = (struct scene){.limits = SB_LIMITS_INIT};
     rig_open_on(&s->rig, "sim:0", SB_CONTEXT_NO_PINNED | SB_CONTEXT_NO_HOST_CACHE);
     put_message(&s->wire, count, diff);
-    int fd = mkstemp(s->path);
-    assert_true(fd >= 0);
-    assert_int_equal(close(fd), 0);
+    s->path = rig_path(&s->rig, "blob");
     file_write_wire(s->path, &s->wire);
     scene_limit(s, reader, 0);
 }
@@ -76,8 +71,6 @@ static void scene_open(struct scene *s, enum reader reader) {
 
 static void scene_close(struct scene *s) {
     sb_model_destroy(s->model);
-    assert_int_equal(unlink(s->path), 0);
-    wire_free(&s->wire);
     rig_close(&s->rig);
 }
 
@@ -106,15 +99,19 @@ static void assert_read(const float *found, int64_t count) {
         assert_true(found[i] == (i < COUNT ? 100.0F : 0.0F) + (float)i);
 }
 
+static void lend(sb_blob *blob, enum lending lending, struct lent *lent) {
+    assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent->ptr, lent->bytes,
+                              lending == LENT_TO_READ ? SB_READ_ONLY : 0, lent_deleter, lent,
+                              &err));
+}
+
 static void assert_untouched(const float *found, int64_t count) {
     for (int i = 0; i < count; i++)
         assert_true(found[i] == (float)i);
 }
 
 static const float *cpu(const sb_blob *blob) {
-    const void *p;
-    assert_ok(sb_blob_cpu(blob, SB_DATA, &p, &err));
-    return p;
+    return read_part(blob, SB_DATA);
 }
 
 /* --- storage that fits ------------------------------------------------------------------- */
@@ -127,9 +124,7 @@ static void fill_what_fits(enum reader reader, int64_t count, enum lending lendi
     sb_blob *sharer = test_vector(s.rig.context, SB_DTYPE_F32, COUNT);
     sb_blob *blob = filled(&s, count, SB_HEAD_AT_CPU);
     if (lending)
-        assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent.ptr, lent.bytes,
-                                  lending == LENT_TO_READ ? SB_READ_ONLY : 0, lent_deleter, &lent,
-                                  &err));
+        lend(blob, lending, &lent);
     assert_ok(sb_blob_share(sharer, SB_DATA, blob, &err));
     const float *before = cpu(sharer);
     sb_mem *mem = data_of(blob);
@@ -147,7 +142,6 @@ static void fill_what_fits(enum reader reader, int64_t count, enum lending lendi
     test_end(blob);
     test_end(sharer);
     assert_int_equal(lent.deleted, lending != OWN);
-    lent_free(&lent);
     scene_close(&s);
 }
 
@@ -161,7 +155,7 @@ TEST(test_sharers_see_the_values) {
 
 TEST(test_a_head_on_the_device_moves_to_the_host) {
     static const int32_t heads[] = {SB_HEAD_AT_GPU, SB_HEAD_SYNCED, SB_HEAD_UNINITIALIZED};
-    for (enum reader reader = 0; reader < READERS; reader++) {
+    for (enum reader reader = 0; reader < READERS; reader++)
         for (size_t i = 0; i < 2 * sizeof heads / sizeof *heads; i++) {
             struct scene s;
             const int64_t count = i % 2 ? ROOM : COUNT;
@@ -178,11 +172,8 @@ TEST(test_a_head_on_the_device_moves_to_the_host) {
             assert_read(cpu(sharer), COUNT);
             for (int64_t k = COUNT; k < count; k++)
                 assert_true(cpu(sharer)[k] == (head == SB_HEAD_UNINITIALIZED ? 0 : (float)k));
-            test_end(blob);
-            test_end(sharer);
             scene_close(&s);
         }
-    }
 }
 
 /* --- failures -------------------------------------------------------------------------------- */
@@ -200,9 +191,7 @@ TEST(test_a_file_that_ends_half_way_changes_nothing) {
         struct lent lent = lend_host(sizeof values, 0);
         memcpy(lent.ptr, values, sizeof values);
         if (lending)
-            assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent.ptr, lent.bytes,
-                                      lending == LENT_TO_READ ? SB_READ_ONLY : 0, lent_deleter,
-                                      &lent, &err));
+            lend(blob, lending, &lent);
         else
             mem_place(data_of(blob), SB_HEAD_AT_CPU, values, sizeof values);
         assert_ok(sb_blob_share(sharer, SB_DATA, blob, &err));
@@ -215,9 +204,6 @@ TEST(test_a_file_that_ends_half_way_changes_nothing) {
         assert_ptr_equal(cpu(blob), before);
         assert_ptr_equal(cpu(sharer), before);
         assert_memory_equal(before, values, sizeof values);
-        test_end(blob);
-        test_end(sharer);
-        lent_free(&lent);
         scene_close(&s);
     }
 }
@@ -239,7 +225,6 @@ TEST(test_unwritten_memory_reads_as_zeros_after_a_failed_read) {
             assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
         assert_true(bytes_are(cpu(blob), MANY * sizeof(float), 0));
         assert_int_equal(rig_since(&s.rig, &before).host_allocs, 0);
-        test_end(blob);
         scene_close(&s);
     }
 }
@@ -269,7 +254,6 @@ TEST(test_memory_is_the_payload_once) {
         bool staged = reader != FROM_PROTO && reader != LOAD_BYTES;
         assert_int_equal(again, staged ? payload : 0);
         assert_int_equal(rig_stats(&s.rig).host_bytes, live);
-        test_end(blob);
         scene_close(&s);
     }
 }
@@ -282,8 +266,7 @@ enum { LARGE = 1 << 20, LIMIT = 4096 };
 static sb_blob *roomy(struct scene *s, int32_t head, struct lent *lent) {
     sb_blob *blob = test_vector(s->rig.context, SB_DTYPE_F32, LARGE);
     if (lent->ptr)
-        assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent->ptr, lent->bytes, SB_READ_ONLY, lent_deleter,
-                                  lent, &err));
+        lend(blob, LENT_TO_READ, lent);
     else
         mem_place(data_of(blob), head, "\1\2\3\4", 4);
     assert_ok(sb_blob_reshape(blob, six, 1, NULL, &err));
@@ -299,7 +282,6 @@ static void check_exact_limit(struct scene *s, sb_blob *blob) {
     assert_non_null(strstr(err.message, "4194304"));
     s->limits.max_memory = needed;
     assert_ok(read_into(s, FROM_PROTO, blob, &err));
-    test_end(blob);
     scene_close(s);
 }
 
@@ -324,9 +306,6 @@ static void check_limit(enum reader reader, int32_t head, bool read_only, bool i
     scene_limit(&s, reader, LARGE * sizeof(float) + LIMIT);
     assert_ok(read_into(&s, reader, blob, &err));
     assert_read(cpu(blob), COUNT);
-    test_end(blob);
-    if (lent.ptr)
-        lent_free(&lent);
     scene_close(&s);
 }
 

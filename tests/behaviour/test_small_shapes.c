@@ -1,7 +1,7 @@
 /* Tests every small shape. Its elements must have the offsets of row-major order, and other indices
    must be refused, except that a legacy index may equal its dimension. A reshape must replace a
    blob's memory only if the memory is too small. */
-#include "support.h"
+#include "blobs.h"
 
 #define MAX_AXES 4
 #define DIMS     4 /* dimensions 0 to 3 */
@@ -32,9 +32,8 @@ static bool tuple_of(const struct shape *shape, int number, int64_t out[MAX_AXES
     return is_inside;
 }
 
-static sb_blob *blob_of(const struct shape *shape) {
-    sb_blob *blob;
-    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, shape->dims, shape->axes, &blob, &err));
+static sb_blob *blob_with(const struct shape *shape) {
+    sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, shape->axes, shape->dims);
     assert_int_equal(sb_blob_count(blob), shape->count);
     return blob;
 }
@@ -66,7 +65,7 @@ static void check_legacy(const sb_blob *blob, const struct shape *shape, const i
 /* Visits the elements in row-major order, so that each must have the next offset. */
 static void check_offsets(const struct shape *shape) {
     const int tuples = (DIMS + 1) * (DIMS + 1) * (DIMS + 1) * (DIMS + 1);
-    sb_blob *blob = blob_of(shape);
+    sb_blob *blob = blob_with(shape);
     int64_t next = 0, i[MAX_AXES];
     for (int number = 0; number < tuples; number++) {
         const bool is_inside = tuple_of(shape, number, i);
@@ -86,7 +85,7 @@ static void check_offsets(const struct shape *shape) {
 
 /* Missing indices count as 0; more indices than axes are refused. */
 static void check_fewer_indices(const struct shape *shape) {
-    sb_blob *blob = blob_of(shape);
+    sb_blob *blob = blob_with(shape);
     for (int32_t given = -1; given <= shape->axes + 1; given++) {
         const int64_t last[MAX_AXES + 1] = {shape->dims[0] - 1, shape->dims[1] - 1,
                                             shape->dims[2] - 1, shape->dims[3] - 1};
@@ -103,12 +102,10 @@ static void check_never_shaped(void) {
     const struct shape none = {.axes = 0};
     const int64_t zeros[MAX_AXES] = {0};
     int64_t offset = -7;
-    sb_blob *blob;
-    assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
+    sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
     check_answer(sb_blob_offset(blob, NULL, 0, &offset, NULL), &offset, false, 0);
     check_answer(sb_blob_offset(blob, zeros, 1, &offset, NULL), &offset, false, 0);
     check_legacy(blob, &none, zeros, false);
-    sb_blob_destroy(blob);
 }
 
 TEST(every_element_has_its_offset) {
@@ -155,22 +152,15 @@ static void reshape(sb_blob *blob, const struct shape *to, struct memories *has)
 /* Creates data for the shape `first`, diff for the shape `second`, and reshapes to `third`. */
 static void check_three(const struct shape *first, const struct shape *second,
                         const struct shape *third) {
-    sb_mem *mem;
-    struct memories has = {NULL, NULL, 0, 0};
-    sb_blob *blob = blob_of(first);
-    assert_ok(sb_blob_mutable_mem(blob, SB_DATA, &has.data, &err));
-    has.data_room = first->count;
+    sb_blob *blob = blob_with(first);
+    struct memories has = {.data = data_of(blob), .data_room = first->count};
     reshape(blob, second, &has);
-    assert_ok(sb_blob_mutable_mem(blob, SB_DIFF, &has.diff, &err));
+    has.diff = diff_of(blob);
     has.diff_room = second->count;
     reshape(blob, third, &has);
-    if (has.data) {
-        assert_ok(sb_blob_mutable_mem(blob, SB_DATA, &mem, &err));
-        assert_ptr_equal(mem, has.data);
-    }
-    assert_ok(sb_blob_mutable_mem(blob, SB_DIFF, &mem, &err));
-    assert_true(sb_mem_size(mem) >= (size_t)third->count * sizeof(float));
-    assert_true(!has.diff || mem == has.diff);
+    assert_true(!has.data || data_of(blob) == has.data);
+    assert_true(!has.diff || diff_of(blob) == has.diff);
+    assert_true(sb_mem_size(diff_of(blob)) >= (size_t)third->count * sizeof(float));
     sb_blob_destroy(blob);
 }
 

@@ -1,14 +1,14 @@
 /* Tests that a message in several pieces of memory is read as if the pieces were joined. */
-#include "files.h"
+#include "blobs.h"
 #include "nets.h"
-#include "rig.h"
 
 #define INVALID    SB_ERR_INVALID_ARGUMENT
 #define SPANS_MOST 64
 
 static const int64_t dims[] = {2, 3};
 
-/* Pieces of a message, each in separate memory, so that sanitizers notice a read beyond a piece. */
+/* Pieces of a message, each in separate memory, so that sanitizers notice a read beyond a piece.
+   They are freed when the test ends. */
 struct pieces {
     sb_span spans[SPANS_MOST];
     size_t count;
@@ -19,17 +19,12 @@ static void cut(struct pieces *pieces, const struct wire *wire, size_t step) {
     for (size_t at = 0; at < wire->size; at += step) {
         const size_t size = wire->size - at < step ? wire->size - at : step;
         void *bytes = malloc(size);
-        assert_non_null(bytes);
-        assert_true(pieces->count + 2 <= SPANS_MOST);
+        assert_true(bytes && pieces->count + 2 <= SPANS_MOST);
+        test_own_loan(bytes, free);
         memcpy(bytes, wire->bytes + at, size);
         pieces->spans[pieces->count++] = (sb_span){bytes, size};
         pieces->spans[pieces->count++] = (sb_span){NULL, 0};
     }
-}
-
-static void free_pieces(struct pieces *pieces) {
-    for (size_t i = 0; i < pieces->count; i++)
-        free((void *)pieces->spans[i].bytes);
 }
 
 static sb_source source_of(sb_context *context, const struct pieces *pieces) {
@@ -44,22 +39,14 @@ TEST(a_blob_is_read_from_pieces_of_any_size) {
     wire_blob(&wire, dims, 2, 1);
     for (size_t step = 2; step <= wire.size; step++) {
         struct pieces pieces;
-        const float *x;
-        sb_blob *blob;
         cut(&pieces, &wire, step);
         sb_source source = source_of(NULL, &pieces);
         assert_int_equal(source.size, wire.size);
-        assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
+        sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
         assert_ok(sb_blob_load_source(blob, &source, SB_PROTO_RESHAPE, NULL, NULL, &err));
-        assert_int_equal(sb_blob_count(blob), 6);
-        assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &x, &err));
-        for (int i = 0; i < 6; i++)
-            assert_true(x[i] == (float)(i + 1));
+        assert_values(blob, SB_DATA, 6, 1);
         source.close(source.user);
-        sb_blob_destroy(blob);
-        free_pieces(&pieces);
     }
-    wire_free(&wire);
 }
 
 TEST(every_range_equals_the_joined_bytes) {
@@ -81,40 +68,26 @@ TEST(every_range_equals_the_joined_bytes) {
     assert_status(SB_ERR_IO, source.read_at(source.user, UINT64_MAX, seen, 2, &err));
     assert_status(SB_ERR_IO, source.read_at(source.user, 0, seen, wire.size + 1, &err));
     source.close(source.user);
-    free_pieces(&pieces);
-    wire_free(&wire);
 }
 
 /* The source has a copy of the list of pieces; the bytes remain the caller's. */
-TEST(a_model_keeps_its_pieces) {
+TEST_ON(rig, a_model_keeps_its_pieces) {
     struct wire net = {0};
-    net_current(&net);
-    struct rig rig;
     struct pieces pieces;
     sb_model *model;
-    sb_blob *blob;
-    const float *x;
-    rig_open_on(&rig, NULL, 0);
+    net_current(&net);
     cut(&pieces, &net, 5);
-    sb_source source = source_of(rig.context, &pieces);
-    struct pieces kept = pieces;
+    sb_source source = source_of(f->context, &pieces);
     memset(&pieces, 0, sizeof pieces);
-    assert_ok(sb_model_open_source(rig.context, SB_FORMAT_AUTO, &source, NULL, NULL, &model, &err));
+    assert_ok(sb_model_open_source(f->context, SB_FORMAT_AUTO, &source, NULL, NULL, &model, &err));
     assert_int_equal(sb_model_num_layers(model), 2);
-    assert_ok(sb_blob_create(rig.context, SB_DTYPE_F32, &blob, &err));
-    assert_ok(sb_model_load_blob(model, 0, 1, blob, &err));
-    assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &x, &err));
-    assert_true(x[0] == 100 && x[1] == 101);
+    assert_loads(model, 0, 1, "2 (2)", 100);
     unsigned char saved[1024];
     size_t size;
     assert_ok(sb_model_save(model, saved, sizeof saved, &size, &err));
     assert_int_equal(size, net.size);
     assert_memory_equal(saved, net.bytes, net.size);
-    sb_blob_destroy(blob);
-    sb_model_destroy(model);
-    rig_close(&rig); /* the list was freed */
-    free_pieces(&kept);
-    wire_free(&net);
+    sb_model_destroy(model); /* frees the list */
 }
 
 TEST(a_fault_is_reported_with_its_offset_in_the_whole_message) {
@@ -122,8 +95,7 @@ TEST(a_fault_is_reported_with_its_offset_in_the_whole_message) {
     struct pieces pieces;
     wire_blob(&wire, dims, 2, 1);
     wire_tag(&wire, 5, 2); /* data, without a length */
-    sb_blob *blob;
-    assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
+    sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
     assert_status(SB_ERR_MALFORMED,
                   sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
     const sb_error joined = err;
@@ -134,26 +106,21 @@ TEST(a_fault_is_reported_with_its_offset_in_the_whole_message) {
     assert_int_equal(err.offset, joined.offset);
     assert_string_equal(err.message, joined.message);
     source.close(source.user);
-    sb_blob_destroy(blob);
-    free_pieces(&pieces);
-    wire_free(&wire);
 }
 
 TEST(no_pieces_are_an_empty_message) {
-    sb_blob *blob;
     const sb_span nothing[] = {{NULL, 0}, {"x", 0}};
     const float one[] = {7};
     for (size_t count = 0; count <= 2; count += 2) {
         sb_source source = SB_SOURCE_INIT;
         assert_ok(sb_source_of_spans(NULL, count ? nothing : NULL, count, &source, &err));
         assert_int_equal(source.size, 0);
-        assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, NULL, 0, &blob, &err));
+        sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 0, NULL);
         assert_ok(sb_blob_set_cpu(blob, SB_DATA, (void *)one, sizeof one, SB_READ_ONLY, NULL, NULL,
                                   &err));
         assert_status(SB_ERR_LENGTH_MISMATCH,
                       sb_blob_load_source(blob, &source, 0, NULL, NULL, &err));
         source.close(source.user);
-        sb_blob_destroy(blob);
     }
 }
 
@@ -161,16 +128,14 @@ TEST(invalid_lists_of_pieces_are_refused) {
     const sb_span lies[] = {{"x", SIZE_MAX}, {"y", 1}}, missing[] = {{"x", 1}, {NULL, 1}};
     const sb_span large[] = {{"x", INT32_MAX}, {"y", 1}};
     sb_source source = SB_SOURCE_INIT;
-    sb_blob *blob;
     assert_status(INVALID, sb_source_of_spans(NULL, missing, 2, &source, &err));
     assert_status(INVALID, sb_source_of_spans(NULL, NULL, 1, &source, &err));
     assert_status(SB_ERR_SIZE_OVERFLOW, sb_source_of_spans(NULL, lies, 2, &source, &err));
     assert_non_null(strstr(err.message, "the first 2 spans have more"));
     assert_null(source.user);
     assert_ok(sb_source_of_spans(NULL, large, 2, &source, &err));
-    assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
+    sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
     /* Without `err`, the library must not read the bytes to describe them: they do not exist. */
     assert_int_equal(sb_blob_load_source(blob, &source, 0, NULL, NULL, NULL), SB_ERR_DATA_LIMIT);
     source.close(source.user);
-    sb_blob_destroy(blob);
 }
