@@ -130,14 +130,13 @@ TEST_ON(place, test_announced_blobs_follow_those_of_a_file) {
 
 /* The save also requests a blob that was announced without a shape. */
 TEST_ON(place, test_a_blob_without_a_shape_is_announced_without_one) {
-    sb_blob_info info = SB_BLOB_INFO_INIT;
     size_t size;
     sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
     sb_blob *shaped = test_blob(NULL, SB_DTYPE_F32, 1, none); /* "(0)" */
     sb_model *model = test_model(NULL, SB_FORMAT_BLOB);
     sb_model *added = test_model(NULL, SB_FORMAT_BLOB);
     assert_ok(sb_model_announce_blob(model, SB_NO_LAYER, blob, &err));
-    assert_ok(sb_model_blob_info(model, SB_NO_LAYER, 0, &info, &err));
+    const sb_blob_info info = blob_info_of(model, SB_NO_LAYER, 0);
     assert_true(info.num_axes == 0 && info.count == 0);
     assert_ok(sb_model_add_blob(added, SB_NO_LAYER, blob, 0, &err));
     assert_ok(sb_model_size(model, &size, &err));
@@ -151,11 +150,10 @@ TEST_ON(place, test_a_blob_without_a_shape_is_announced_without_one) {
 
 TEST_ON(place, test_announced_blobs_are_listed_but_not_loaded) {
     sb_model *model = new_net();
-    sb_blob_info info = SB_BLOB_INFO_INIT;
     char buffer[256];
     add_layers(f, model, true);
     assert_int_equal(num_blobs(model, 0), BLOBS);
-    assert_ok(sb_model_blob_info(model, 0, 1, &info, &err));
+    sb_blob_info info = blob_info_of(model, 0, 1);
     assert_int_equal(info.dtype, SB_DTYPE_F64);
     assert_int_equal(info.diff_dtype, SB_DTYPE_F64);
     assert_int_equal(info.count, 4);
@@ -169,7 +167,7 @@ TEST_ON(place, test_announced_blobs_are_listed_but_not_loaded) {
     assert_status(SB_ERR_UNSUPPORTED, sb_model_load_blob(model, 0, 1, blob, &err));
     assert_non_null(strstr(err.message, "blob 1 of layer 0"));
     assert_status(SB_ERR_UNSUPPORTED, sb_model_load_blob(model, 0, 2, blob, &err));
-    assert_ok(sb_model_blob_info(model, 0, 2, &info, &err)); /* 2 is a blob, not a layer */
+    info = blob_info_of(model, 0, 2); /* 2 is a blob, not a layer */
     assert_int_equal(info.offset, -1);
     assert_int_equal(info.count, sb_blob_count(f->blobs[2]));
     assert_int_equal(info.num_axes, sb_blob_num_axes(f->blobs[2]));

@@ -91,8 +91,6 @@ TEST(test_edits_leave_every_other_byte) {
 
 TEST(test_edited_blobs_are_seen_at_once_and_copied) {
     struct wire wire = {0};
-    sb_blob_info info = SB_BLOB_INFO_INIT;
-    sb_layer_info layer = SB_LAYER_INFO_INIT;
     void *p;
     net_current(&wire);
     sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
@@ -102,7 +100,7 @@ TEST(test_edited_blobs_are_seen_at_once_and_copied) {
     memset(p, 0, 16);
     assert_loads(model, 0, 0, "4 (4)", 8);
     assert_loads(model, 0, 1, "2 (2)", 100);
-    assert_ok(sb_model_blob_info(model, 0, 0, &info, &err));
+    const sb_blob_info info = blob_info_of(model, 0, 0);
     assert_int_equal(info.offset, -1);
     assert_int_equal(info.size, 0);
     assert_int_equal(info.data_count, 4);
@@ -112,8 +110,7 @@ TEST(test_edited_blobs_are_seen_at_once_and_copied) {
     add_four(model, 1, 30);
     add_four(model, 1, 40);
     set_four(model, 1, 0, 35);
-    assert_ok(sb_model_layer_info(model, 1, &layer, &err));
-    assert_int_equal(layer.num_blobs, 2);
+    assert_int_equal(layer_of(model, 1).num_blobs, 2);
     assert_loads(model, 1, 0, "4 (4)", 35);
     assert_loads(model, 1, 1, "4 (4)", 40);
     assert_int_equal(num_blobs(model, 0), 2);
@@ -136,7 +133,6 @@ TEST(test_names_are_bytes_of_any_value) {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *bytes = names[i].bytes;
         const size_t size = names[i].size;
-        sb_layer_info info = SB_LAYER_INFO_INIT;
         int64_t found = -5;
         sb_model *model = test_model(NULL, SB_FORMAT_CAFFEMODEL);
         assert_ok(sb_model_set_name(model, bytes, size, &err));
@@ -148,9 +144,8 @@ TEST(test_names_are_bytes_of_any_value) {
         assert_name(name_of(model), bytes, size);
         assert_ok(sb_model_find_layer(model, bytes, size, &found, &err));
         assert_int_equal(found, 1);
-        assert_ok(sb_model_layer_info(model, 1, &info, &err));
-        assert_name(info.name, bytes, size);
-        assert_name(info.type, bytes, size);
+        assert_name(layer_of(model, 1).name, bytes, size);
+        assert_name(layer_of(model, 1).type, bytes, size);
     }
 }
 
@@ -221,7 +216,6 @@ TEST(test_the_size_is_returned_if_the_buffer_is_too_small) {
 /* The memory of a removed layer is reused for the next layer, whose texts contain no old bytes. */
 TEST_ON(rig, the_memory_of_a_removed_layer_is_reused) {
     char name[700];
-    sb_layer_info info = SB_LAYER_INFO_INIT;
     memset(name, 'x', sizeof name);
     rig_reopen_on(f, "cpu", 0);
     sb_model *model = test_model(f->context, SB_FORMAT_CAFFEMODEL);
@@ -235,39 +229,23 @@ TEST_ON(rig, the_memory_of_a_removed_layer_is_reused) {
     }
     assert_ok(sb_model_pop_layer(model, &err));
     assert_ok(sb_model_add_layer(model, "ab", 2, "c", 1, NULL, &err));
-    assert_ok(sb_model_layer_info(model, 1, &info, &err));
-    assert_string_equal(info.name.bytes, "ab");
-    assert_string_equal(info.type.bytes, "c");
-    assert_ok(sb_model_layer_info(model, 0, &info, &err));
-    assert_string_equal(info.name.bytes, "kept");
-    assert_string_equal(info.type.bytes, "Scale");
-}
-
-/* Returns a blob of floats whose BlobProto has `bytes` bytes. */
-static sb_blob *blob_encoded_in(sb_context *context, size_t bytes) {
-    for (int32_t axes = 1; axes <= 4; axes++)
-        for (int64_t count = (int64_t)bytes / 4 - 8; count <= (int64_t)bytes / 4; count++) {
-            int64_t dims[4] = {1, 1, 1, 1};
-            size_t size = 0;
-            dims[axes - 1] = count;
-            sb_blob *blob = test_blob(context, SB_DTYPE_F32, axes, dims);
-            assert_ok(sb_blob_proto_size(blob, 0, &size, &err));
-            if (size == bytes)
-                return blob;
-        }
-    fail_with("no blob has a message of %zu bytes", bytes);
-    return NULL;
+    assert_string_equal(layer_of(model, 1).name.bytes, "ab");
+    assert_string_equal(layer_of(model, 1).type.bytes, "c");
+    assert_string_equal(layer_of(model, 0).name.bytes, "kept");
+    assert_string_equal(layer_of(model, 0).type.bytes, "Scale");
 }
 
 /* A blob's message is allocated as an object if it is below 4 KiB, otherwise as a buffer. */
 TEST_ON(rig, small_blobs_are_allocated_as_objects) {
-    static const size_t bytes[] = {4095, 4096};
+    static const int64_t dims[] = {1, 1, 1, 1021};
     for (int i = 0; i < 2; i++) {
+        size_t size;
         rig_reopen_on(f, "cpu", 0);
         sb_model *model = test_model(f->context, SB_FORMAT_BLOB_VECTOR);
-        sb_blob *blob = blob_encoded_in(f->context, bytes[i]);
-        assert_ok(
-            sb_blob_cpu(blob, SB_DATA, &(const void *){NULL}, &err)); /* zeros, allocated now */
+        sb_blob *blob = test_blob(f->context, SB_DTYPE_F32, 3 + i, dims + 1 - i);
+        assert_ok(sb_blob_proto_size(blob, 0, &size, &err));
+        assert_int_equal(size, 4095 + i);
+        (void)read_part(blob, SB_DATA); /* zeros, allocated now */
         const int64_t before = f->counting.live_buffers;
         assert_ok(sb_model_add_blob(model, SB_NO_LAYER, blob, 0, &err));
         assert_int_equal(f->counting.live_buffers - before, i);
@@ -339,7 +317,6 @@ TEST(test_added_layers_can_be_removed) {
 TEST(test_a_new_name_leaves_those_of_rewritten_layers) {
     for (int32_t generation = SB_LAYER_V0; generation <= SB_LAYER_CURRENT; generation++) {
         struct wire net = {0};
-        sb_layer_info info = SB_LAYER_INFO_INIT;
         nets[generation](&net);
         sb_model *model = test_model_of(&net, SB_FORMAT_AUTO);
         set_four(model, 0, 1, 7);
@@ -347,8 +324,7 @@ TEST(test_a_new_name_leaves_those_of_rewritten_layers) {
         struct wire saved = save(model);
         sb_model *again = test_model_of(&saved, SB_FORMAT_AUTO);
         assert_int_equal(name_of(again).size, 3);
-        assert_ok(sb_model_layer_info(again, 0, &info, &err));
-        assert_string_equal(info.name.bytes, "conv");
+        assert_string_equal(layer_of(again, 0).name.bytes, "conv");
         assert_loads(again, 0, 1, "4 (4)", 7);
     }
 }
@@ -404,10 +380,10 @@ TEST(test_the_error_reports_where_a_format_has_blobs) {
     for (int32_t format = SB_FORMAT_CAFFEMODEL; format <= SB_FORMAT_SOLVERSTATE; format++) {
         const bool is_net = format == SB_FORMAT_CAFFEMODEL;
         sb_model *model = test_model(NULL, format);
-        assert_status(SB_ERR_UNSUPPORTED,
-                      sb_model_add_blob(model, is_net ? SB_NO_LAYER : 0, blob, 0, &err));
-        assert_string_equal(err.message, is_net ? "a caffemodel has blobs in layers only"
-                                                : "a solverstate has blobs in no layer");
+        assert_message(SB_ERR_UNSUPPORTED,
+                       is_net ? "a caffemodel has blobs in layers only"
+                              : "a solverstate has blobs in no layer",
+                       sb_model_add_blob(model, is_net ? SB_NO_LAYER : 0, blob, 0, &err));
     }
 }
 
@@ -530,27 +506,18 @@ TEST_ON(rig, test_over_two_gigabytes_nothing_is_written) {
                   sb_model_open_file(NULL, SB_FORMAT_CAFFEMODEL, path, 0, NULL, &model, &err));
 }
 
-static sb_text layer_name(const sb_model *model, int64_t layer) {
-    sb_layer_info info = SB_LAYER_INFO_INIT;
-    assert_int_equal(sb_model_layer_info(model, layer, &info, NULL), SB_OK);
-    return info.name;
-}
-
 TEST(texts_may_be_the_models_own) {
-    sb_text text;
     sb_solver_info info = SB_SOLVER_INFO_INIT;
     sb_model *net = test_model(NULL, SB_FORMAT_CAFFEMODEL);
     assert_ok(sb_model_add_layer(net, "conv", 4, "Convolution", 11, NULL, &err));
     for (int64_t i = 0; i < 1000; i++) { /* tables and texts grow meanwhile */
-        text = layer_name(net, i);
+        const sb_text text = layer_of(net, i).name;
         assert_ok(sb_model_add_layer(net, text.bytes, text.size, text.bytes, 2, NULL, &err));
-        assert_string_equal(layer_name(net, i + 1).bytes, "conv");
+        assert_string_equal(layer_of(net, i + 1).name.bytes, "conv");
     }
     assert_ok(sb_model_set_name(net, "a net", 5, &err));
-    assert_ok(sb_model_name(net, &text, &err));
-    assert_ok(sb_model_set_name(net, text.bytes + 2, 3, &err));
-    assert_ok(sb_model_name(net, &text, &err));
-    assert_string_equal(text.bytes, "net");
+    assert_ok(sb_model_set_name(net, name_of(net).bytes + 2, 3, &err));
+    assert_string_equal(name_of(net).bytes, "net");
     test_end(net);
 
     sb_model *solver = test_model(NULL, SB_FORMAT_SOLVERSTATE);

@@ -19,19 +19,18 @@ TEST(test_three_generations_list_the_same) {
                                            [SB_LAYER_V0] = {"conv", "relu"}};
     for (int32_t i = SB_LAYER_V0; i <= SB_LAYER_CURRENT; i++) {
         struct wire wire = {0};
-        sb_layer_info info = SB_LAYER_INFO_INIT;
         int64_t found;
         nets[i](&wire);
         sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
         assert_int_equal(sb_model_format(model), SB_FORMAT_CAFFEMODEL);
         assert_text(name_of(model), "small");
         assert_int_equal(sb_model_num_layers(model), 2);
-        assert_ok(sb_model_layer_info(model, 0, &info, &err));
+        sb_layer_info info = layer_of(model, 0);
         assert_text(info.name, "conv");
         assert_text(info.type, types[i][0]);
         assert_int_equal(info.num_blobs, 2);
         assert_int_equal(info.generation, i);
-        assert_ok(sb_model_layer_info(model, 1, &info, &err));
+        info = layer_of(model, 1);
         assert_text(info.name, "relu");
         assert_text(info.type, types[i][1]);
         assert_int_equal(info.num_blobs, 0);
@@ -40,8 +39,8 @@ TEST(test_three_generations_list_the_same) {
         assert_ok(sb_model_find_layer(model, "relu", 4, &found, &err));
         assert_int_equal(found, 1);
         assert_status(SB_ERR_NOT_FOUND, sb_model_find_layer(model, "rel", 3, &found, &err));
-        assert_status(SB_ERR_NOT_FOUND, sb_model_find_layer(model, "relu\0", 5, &found, &err));
-        assert_string_equal(err.message, "no layer is named \"relu\\x00\"");
+        assert_message(SB_ERR_NOT_FOUND, "no layer is named \"relu\\x00\"",
+                       sb_model_find_layer(model, "relu\0", 5, &found, &err));
         assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_find_layer(model, NULL, 1, &found, &err));
         assert_int_equal(found, 1); /* unchanged */
         assert_int_equal(num_blobs(model, SB_NO_LAYER), 0);
@@ -66,16 +65,14 @@ TEST(test_types_of_v1_layers) {
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct wire wire = {0}, layer = {0};
-        sb_layer_info info = SB_LAYER_INFO_INIT;
         if (rows[i].number != 0) { /* the default */
             wire_number(&layer, 5, 3);
             wire_number(&layer, 5, (uint64_t)rows[i].number); /* the last value wins */
         }
         wire_message(&wire, 2, &layer);
         sb_model *model = test_model_of(&wire, SB_FORMAT_CAFFEMODEL);
-        assert_ok(sb_model_layer_info(model, 0, &info, &err));
-        assert_text(info.type, rows[i].type);
-        assert_text(info.name, "");
+        assert_text(layer_of(model, 0).type, rows[i].type);
+        assert_text(layer_of(model, 0).name, "");
     }
 }
 
@@ -235,25 +232,22 @@ TEST(test_refusals_name_the_blob) {
 
 TEST(test_a_blob_without_payload_is_listed_but_not_loaded) {
     struct wire wire = {0}, layer = {0};
-    sb_blob_info info = SB_BLOB_INFO_INIT;
     wire_bytes(&layer, 7, "\x3a\x04\x0a\x02\x02\x03", 6);
     wire_bytes(&layer, 7, "\x3a\x04\x0a\x02\x02\x00", 6);
     wire_bytes(&layer, 7, B("\x3a\x03\x0a\x01\x02\x49--------\x49--------"));
     wire_bytes(&layer, 7, B("\x0a\1x\x3a\3\x0a\1\1\x2a\4\0\0\x80\x3f")); /* with a text at num */
     wire_message(&wire, 100, &layer);
     sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
-    assert_ok(sb_model_blob_info(model, 0, 0, &info, &err));
-    assert_int_equal(info.count, 6);
-    assert_int_equal(info.data_count, 0);
+    assert_int_equal(blob_info_of(model, 0, 0).count, 6);
+    assert_int_equal(blob_info_of(model, 0, 0).data_count, 0);
     sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
-    assert_status(SB_ERR_LENGTH_MISMATCH, sb_model_load_blob(model, 0, 0, blob, &err));
-    assert_string_equal(err.message,
-                        "layer[0].blobs[0].data: 0 values for a shape of 6 at offset 5");
+    assert_message(SB_ERR_LENGTH_MISMATCH,
+                   "layer[0].blobs[0].data: 0 values for a shape of 6 at offset 5",
+                   sb_model_load_blob(model, 0, 0, blob, &err));
     assert_int_equal(sb_blob_is_shaped(blob), 0);
     assert_loads(model, 0, 1, "2 0 (0)", 0);
-    assert_ok(sb_model_blob_info(model, 0, 2, &info, &err));
-    assert_int_equal(info.dtype, SB_DTYPE_F64);
-    assert_int_equal(info.diff_count, 2);
+    assert_int_equal(blob_info_of(model, 0, 2).dtype, SB_DTYPE_F64);
+    assert_int_equal(blob_info_of(model, 0, 2).diff_count, 2);
     assert_loads(model, 0, 3, "1 (1)", 1);
 }
 

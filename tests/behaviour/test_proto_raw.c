@@ -235,19 +235,15 @@ TEST(blobs_that_are_not_replaced_stay_raw) {
     sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 2);
     unsigned char saved[256];
     size_t size;
-    sb_blob_info info = SB_BLOB_INFO_INIT;
     sb_model *model = test_model_of(&net, SB_FORMAT_AUTO);
-    assert_ok(sb_model_blob_info(model, FLOAT16, 0, &info, &err));
+    const sb_blob_info last = blob_info_of(model, FLOAT16, 0);
     assert_ok(sb_model_set_blob(model, UINT, 0, blob, 0, &err));
     assert_ok(sb_model_save(model, saved, sizeof saved, &size, &err));
     test_end(model);
-    const size_t kept = (size_t)info.offset + info.size;
-    assert_memory_equal(saved, net.bytes, kept);
+    assert_memory_equal(saved, net.bytes, (size_t)last.offset + last.size);
     assert_ok(
         sb_model_open_bytes(NULL, SB_FORMAT_AUTO, saved, size, NULL, NULL, NULL, &model, &err));
-    assert_ok(sb_model_blob_info(model, INT, 0, &info, &err));
-    assert_int_equal(info.dtype, SB_DTYPE_I32);
-    assert_ok(sb_model_blob_info(model, UINT, 0, &info, &err));
-    assert_int_equal(info.dtype, SB_DTYPE_F32);
+    assert_int_equal(blob_info_of(model, INT, 0).dtype, SB_DTYPE_I32);
+    assert_int_equal(blob_info_of(model, UINT, 0).dtype, SB_DTYPE_F32);
     sb_model_destroy(model);
 }

@@ -16,25 +16,25 @@ static const int64_t two_by_three[] = {2, 3};
 /* Fields must be in the order of their numbers, in which protobuf's packers write them. */
 TEST(test_the_bytes_are_those_of_any_packer) {
     for (int i = 0; i < 4; i++) {
-        int32_t dtype = i % 2 ? SB_DTYPE_F64 : SB_DTYPE_F32;
-        uint32_t flags = i / 2 ? SB_PROTO_WRITE_DIFF : 0;
+        const sb_dtype dtype = i % 2 ? SB_DTYPE_F64 : SB_DTYPE_F32;
+        const uint32_t flags = i / 2 ? SB_PROTO_WRITE_DIFF : 0, field = i % 2 ? 8 : 5;
+        const size_t width = sb_dtype_size(dtype);
+        double data[6], diff[6]; /* or floats */
         struct wire expected = {0};
         sb_blob *blob = test_blob(NULL, dtype, 2, two_by_three);
         unsigned char bytes[200];
         size_t size, written = 0;
-        const float data[] = {1, 2, 3, 4, 5, 6}, diff[] = {10, 11, 12, 13, 14, 15};
-        const double wide[] = {1, 2, 3, 4, 5, 6}, wide_diff[] = {10, 11, 12, 13, 14, 15};
         fill(blob, SB_DATA, 1);
         fill(blob, SB_DIFF, 10);
-        if (dtype == SB_DTYPE_F32)
-            wire_floats(&expected, 5, data, 6);
-        if (dtype == SB_DTYPE_F32 && flags)
-            wire_floats(&expected, 6, diff, 6);
-        wire_shape(&expected, two_by_three, 2);
+        fill_values(dtype, 6, 1, 1, data);
+        fill_values(dtype, 6, 10, 1, diff);
         if (dtype == SB_DTYPE_F64)
-            wire_doubles(&expected, 8, wide, 6);
-        if (dtype == SB_DTYPE_F64 && flags)
-            wire_doubles(&expected, 9, wide_diff, 6);
+            wire_shape(&expected, two_by_three, 2);
+        wire_values(&expected, field, data, width, 6 * width);
+        if (flags)
+            wire_values(&expected, field + 1, diff, width, 6 * width);
+        if (dtype == SB_DTYPE_F32)
+            wire_shape(&expected, two_by_three, 2);
         assert_ok(sb_blob_proto_size(blob, flags, &size, &err));
         assert_int_equal(size, expected.size);
         assert_ok(sb_blob_to_proto(blob, flags, bytes, sizeof bytes, &written, &err));

@@ -110,6 +110,18 @@ sb_model *test_model(sb_context *context, int32_t format) {
     return own(model);
 }
 
+sb_layer_info layer_of(const sb_model *model, int64_t layer) {
+    sb_layer_info info = SB_LAYER_INFO_INIT;
+    assert_ok(sb_model_layer_info(model, layer, &info, &err));
+    return info;
+}
+
+sb_blob_info blob_info_of(const sb_model *model, int64_t layer, int64_t index) {
+    sb_blob_info info = SB_BLOB_INFO_INIT;
+    assert_ok(sb_model_blob_info(model, layer, index, &info, &err));
+    return info;
+}
+
 void assert_loads(const sb_model *model, int64_t layer, int64_t index, const char *shape,
                   double first) {
     sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);

@@ -24,6 +24,9 @@ sb_model *test_model(sb_context *context, int32_t format);
 /* Loads a blob and asserts its shape, as "2 (2)", and its values first, first + 1, ... */
 void assert_loads(const sb_model *model, int64_t layer, int64_t index, const char *shape,
                   double first);
+/* Return what the model reports of a layer, of a blob. */
+sb_layer_info layer_of(const sb_model *model, int64_t layer);
+sb_blob_info blob_info_of(const sb_model *model, int64_t layer, int64_t index);
 /* Returns the name of the net. */
 sb_text name_of(const sb_model *model);
 
