@@ -3,7 +3,6 @@
    such pages and count the mapped bytes. It does not use the linker's --wrap, which would also
    rename calls of a sanitizer's runtime, some of which are made before main. */
 #include "rig.h"
-#include "support.h"
 
 #include <errno.h>
 #include <sys/mman.h>

@@ -2,7 +2,6 @@
    when the struct is written. */
 #include "base/error.h"
 #include "blobs.h"
-#include "support.h"
 
 #include <dlfcn.h>
 #include <syncblob/backend.h>

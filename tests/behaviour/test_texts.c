@@ -27,7 +27,6 @@ TEST_ON(rig, texts_come_and_go_in_reverse_order) {
     static struct taken taken[MOST];
     uint64_t seed = 11;
     struct sb__texts texts = {NULL, 0};
-    rig_reopen_on(f, "cpu", 0);
     const int64_t blocks = f->counting.live_blocks;
     for (int round = 0; round < 6; round++) {
         size_t count = 0, held = 0;
@@ -65,7 +64,6 @@ TEST_ON(rig, texts_come_and_go_in_reverse_order) {
 TEST_ON(rig, many_short_texts_take_a_quarter_more_at_most) {
     struct taken taken;
     struct sb__texts texts = {NULL, 0};
-    rig_reopen_on(f, "cpu", 0);
     const int64_t blocks = f->counting.live_blocks;
     const size_t before = f->counting.live_bytes;
     for (size_t held = 0; held < ((size_t)3 << 20);) {
@@ -83,7 +81,6 @@ TEST_ON(rig, many_short_texts_take_a_quarter_more_at_most) {
 TEST_ON(rig, blocks_grow_to_four_mebibytes) {
     struct sb__texts texts = {NULL, 0};
     size_t held = 0;
-    rig_reopen_on(f, "cpu", 0);
     const size_t before = f->counting.live_bytes;
     for (; held < (size_t)40 << 20; held += 65536) {
         char *at;
@@ -97,7 +94,6 @@ TEST_ON(rig, blocks_grow_to_four_mebibytes) {
 TEST_ON(rig, a_text_that_cannot_be_allocated_changes_nothing) {
     struct taken taken;
     struct sb__texts texts = {NULL, 0};
-    rig_reopen_on(f, "cpu", 0);
     take(&texts, f->context, &taken, 900, 1);
     const struct sb__texts were = texts;
     const size_t used = texts.last->used;
