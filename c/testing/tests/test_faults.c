@@ -4,14 +4,17 @@
 
 #include <pthread.h>
 
-#define BYTES ((size_t)64)
+#define BYTES   ((size_t)64)
+#define FAILURE SB_ERR_DEVICE_FAILURE
+#define LOST    SB_ERR_DEVICE_LOST
 
 static const int32_t schedules[] = {SB_SIM_EAGER, SB_SIM_LAZY, SB_SIM_RANDOM};
 
 /* A device set up so that every operation can succeed. */
 struct bench {
-    struct fixture f;
-    char *x, *y; /* 16 floats each: x holds 3s, y holds 5s */
+    struct sim sim;
+    sb_stream own; /* the device's */
+    char *x, *y;   /* 16 floats each: x holds 3s, y holds 5s */
     char source[BYTES], target[BYTES];
     void *event; /* recorded on another stream, which has no other work */
     void *out;   /* the result if the last call was ALLOC, ALLOC_PINNED or EVENT_RECORD */
@@ -22,31 +25,41 @@ static void fill_floats(char *bytes, float value) {
         memcpy(bytes + i, &value, sizeof value);
 }
 
-static struct bench bench_open(int32_t schedule) {
-    struct bench b = {.f = fixture_open(schedule, 11)};
+static void bench_open_on(struct bench *b, int32_t schedule) {
     char values[BYTES];
-    b.x = new_memory(&b.f, BYTES, b.f.own);
-    b.y = new_memory(&b.f, BYTES, b.f.own);
-    synchronize(&b.f, b.f.own);
+    sim_open(&b->sim);
+    set_schedule(&b->sim, schedule, 11);
+    b->own = b->sim.own;
+    b->x = new_memory(&b->sim, BYTES, b->own);
+    b->y = new_memory(&b->sim, BYTES, b->own);
+    synchronize(&b->sim, b->own);
     fill_floats(values, 3);
-    poke(&b.f, b.x, values, BYTES);
+    poke(&b->sim, b->x, values, BYTES);
     fill_floats(values, 5);
-    poke(&b.f, b.y, values, BYTES);
-    fill_floats(b.source, 7);
-    fill_floats(b.target, 9);
-    b.event = record(&b.f, new_stream(&b.f));
-    return b;
+    poke(&b->sim, b->y, values, BYTES);
+    fill_floats(b->source, 7);
+    fill_floats(b->target, 9);
+    b->event = record(&b->sim, new_stream(&b->sim));
+}
+
+static void bench_open(struct bench *b) {
+    bench_open_on(b, SB_SIM_EAGER);
 }
 
 static void bench_close(struct bench *b) {
-    b->f.table->event_destroy(b->f.device, b->event);
-    fixture_close(&b->f);
+    event_destroy(&b->sim, b->event);
+    sim_close(&b->sim);
+}
+
+static void bench_reopen(struct bench *b, int32_t schedule) {
+    bench_close(b);
+    bench_open_on(b, schedule);
 }
 
 static sb_status call(struct bench *b, int32_t op, sb_error *err) {
-    const sb_backend *t = b->f.table;
-    void *d = b->f.device;
-    sb_stream own = b->f.own;
+    const sb_backend *t = b->sim.table;
+    void *d = b->sim.device;
+    sb_stream own = b->own;
     double sum;
     b->out = NULL;
     switch (op) {
@@ -90,11 +103,11 @@ static sb_status call(struct bench *b, int32_t op, sb_error *err) {
 /* Frees the result of a successful call. */
 static void undo(struct bench *b, int32_t op) {
     if (op == SB_SIM_ALLOC)
-        b->f.table->free(b->f.device, b->out, BYTES, b->f.own);
+        b->sim.table->free(b->sim.device, b->out, BYTES, b->own);
     if (op == SB_SIM_ALLOC_PINNED)
-        b->f.table->free_pinned(b->f.device, b->out, BYTES);
+        b->sim.table->free_pinned(b->sim.device, b->out, BYTES);
     if (op == SB_SIM_EVENT_RECORD)
-        b->f.table->event_destroy(b->f.device, b->out);
+        b->sim.table->event_destroy(b->sim.device, b->out);
 }
 
 static bool holds(const char *bytes, float value) {
@@ -105,7 +118,7 @@ static bool holds(const char *bytes, float value) {
 
 static bool device_holds(struct bench *b, const char *ptr, float value) {
     char seen[BYTES];
-    peek(&b->f, seen, ptr, BYTES);
+    peek(&b->sim, seen, ptr, BYTES);
     return holds(seen, value);
 }
 
@@ -130,115 +143,120 @@ static bool waits_for_its_result(int32_t op) {
 
 /* --- at once -------------------------------------------------------------------- */
 
-TEST(a_call_that_fails_now_has_done_nothing) {
+TEST_ON(bench, a_call_that_fails_now_has_done_nothing) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++)
         for (int32_t op = 0; op < SB_SIM_OP_COUNT; op++) {
-            struct bench b = bench_open(schedules[s]);
-            fail_call(&b.f, op, 1, SB_SIM_FAIL_NOW);
-            assert_status(is_allocation(op) ? SB_ERR_OUT_OF_MEMORY : SB_ERR_DEVICE_FAILURE,
-                          call(&b, op, &err));
+            bench_reopen(f, schedules[s]);
+            fail_call(&f->sim, op, 1, SB_SIM_FAIL_NOW);
+            assert_status(is_allocation(op) ? SB_ERR_OUT_OF_MEMORY : FAILURE, call(f, op, &err));
             assert_int_not_equal(err.device_code, 0);
-            assert_null(b.out);
-            assert_true(device_holds(&b, b.x, 3));
-            assert_true(device_holds(&b, b.y, 5));
-            assert_true(holds(b.target, 9));
-            synchronize(&b.f, b.f.own); /* succeeds, because the failed call queued nothing */
-            assert_true(device_holds(&b, b.y, 5));
-            assert_ok(call(&b, op, &err)); /* the next call succeeds */
-            undo(&b, op);
-            synchronize(&b.f, b.f.own);
-            bench_close(&b);
+            assert_null(f->out);
+            assert_true(device_holds(f, f->x, 3));
+            assert_true(device_holds(f, f->y, 5));
+            assert_true(holds(f->target, 9));
+            synchronize(&f->sim, f->own); /* succeeds, because the failed call queued nothing */
+            assert_true(device_holds(f, f->y, 5));
+            assert_ok(call(f, op, &err)); /* the next call succeeds */
+            undo(f, op);
+            synchronize(&f->sim, f->own);
         }
 }
 
 /* --- later ------------------------------------------------------------------------- */
 
-TEST(work_that_fails_later_is_not_done) {
+/* Queues an upload of `source` to `y` or `x` that fails when it runs. */
+static void upload_that_fails(struct bench *b, char *to, sb_stream stream) {
+    fail_call(&b->sim, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
+    upload(&b->sim, to, b->source, BYTES, stream);
+}
+
+/* Waits for the device's stream or, if `by_event`, for an event recorded on it. */
+static sb_status wait_for_work(struct bench *b, bool by_event) {
+    if (!by_event)
+        return try_synchronize(&b->sim, b->own);
+    void *event = record(&b->sim, b->own);
+    const sb_status st = try_event_wait(&b->sim, event);
+    event_destroy(&b->sim, event);
+    return st;
+}
+
+TEST_ON(bench, work_that_fails_later_is_not_done) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++)
         for (int32_t op = 0; op < SB_SIM_OP_COUNT; op++) {
-            struct bench b = bench_open(schedules[s]);
-            fail_call(&b.f, op, 1, SB_SIM_FAIL_LATER);
+            bench_reopen(f, schedules[s]);
+            fail_call(&f->sim, op, 1, SB_SIM_FAIL_LATER);
             if (!queues(op) || waits_for_its_result(op)) {
-                assert_status(is_allocation(op) ? SB_ERR_OUT_OF_MEMORY : SB_ERR_DEVICE_FAILURE,
-                              call(&b, op, &err));
+                assert_status(is_allocation(op) ? SB_ERR_OUT_OF_MEMORY : FAILURE,
+                              call(f, op, &err));
             } else if (op == SB_SIM_EVENT_RECORD) {
-                assert_ok(call(&b, op, &err));
-                assert_status(SB_ERR_DEVICE_FAILURE,
-                              b.f.table->event_wait(b.f.device, b.out, &err));
-                undo(&b, op);
+                assert_ok(call(f, op, &err));
+                assert_status(FAILURE, try_event_wait(&f->sim, f->out));
+                undo(f, op);
             } else {
-                assert_ok(call(&b, op, &err));
-                assert_status(SB_ERR_DEVICE_FAILURE,
-                              b.f.table->stream_synchronize(b.f.device, b.f.own, &err));
+                assert_ok(call(f, op, &err));
+                assert_status(FAILURE, try_synchronize(&f->sim, f->own));
             }
             assert_int_not_equal(err.device_code, 0);
-            synchronize(&b.f, b.f.own); /* succeeds, because the failure was reported */
+            synchronize(&f->sim, f->own); /* succeeds, because the failure was reported */
             bool writes = op == SB_SIM_ZERO || op == SB_SIM_UPLOAD || op == SB_SIM_COPY ||
                           op == SB_SIM_AXPY || op == SB_SIM_SCALE;
-            assert_true(device_holds(&b, b.x, 3));
-            assert_int_equal(device_holds(&b, b.y, 5), !writes);
-            assert_false(device_holds(&b, b.y, 0) || device_holds(&b, b.y, 7) ||
-                         device_holds(&b, b.y, 3) || device_holds(&b, b.y, 11) ||
-                         device_holds(&b, b.y, 10));
-            assert_int_equal(holds(b.target, 9), op != SB_SIM_DOWNLOAD);
-            assert_false(holds(b.target, 3));
-            assert_ok(call(&b, op, &err));
-            undo(&b, op);
-            synchronize(&b.f, b.f.own);
-            bench_close(&b);
+            assert_true(device_holds(f, f->x, 3));
+            assert_int_equal(device_holds(f, f->y, 5), !writes);
+            assert_false(device_holds(f, f->y, 0) || device_holds(f, f->y, 7) ||
+                         device_holds(f, f->y, 3) || device_holds(f, f->y, 11) ||
+                         device_holds(f, f->y, 10));
+            assert_int_equal(holds(f->target, 9), op != SB_SIM_DOWNLOAD);
+            assert_false(holds(f->target, 3));
+            assert_ok(call(f, op, &err));
+            undo(f, op);
+            synchronize(&f->sim, f->own);
         }
 }
 
 /* Otherwise memory could be freed while work for which the stream should have waited uses it. */
-TEST(a_wait_that_fails_later_still_delays_later_work) {
+TEST_ON(bench, a_wait_that_fails_later_still_delays_later_work) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++) {
-        struct bench b = bench_open(schedules[s]);
-        const sb_backend *t = b.f.table;
-        sb_stream other = new_stream(&b.f);
-        upload(&b.f, b.y, b.source, BYTES, b.f.own);
-        void *event = record(&b.f, b.f.own);
-        fail_call(&b.f, SB_SIM_STREAM_WAIT, 1, SB_SIM_FAIL_LATER);
-        stream_wait(&b.f, other, event);
-        download(&b.f, b.target, b.y, BYTES, other);
-        assert_status(SB_ERR_DEVICE_FAILURE, t->stream_synchronize(b.f.device, other, &err));
-        assert_true(holds(b.target, 7));
-        t->event_destroy(b.f.device, event);
-        bench_close(&b);
+        bench_reopen(f, schedules[s]);
+        sb_stream other = new_stream(&f->sim);
+        upload(&f->sim, f->y, f->source, BYTES, f->own);
+        void *event = record(&f->sim, f->own);
+        fail_call(&f->sim, SB_SIM_STREAM_WAIT, 1, SB_SIM_FAIL_LATER);
+        stream_wait(&f->sim, other, event);
+        download(&f->sim, f->target, f->y, BYTES, other);
+        assert_status(FAILURE, try_synchronize(&f->sim, other));
+        assert_true(holds(f->target, 7));
+        event_destroy(&f->sim, event);
     }
 }
 
 /* A failure is reported by the events recorded after the failed work, up to and including the next
    event of the same thread, but not by earlier or later events or by other streams. */
-TEST(events_report_failures_of_work_before_them) {
+TEST_ON(bench, events_report_failures_of_work_before_them) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++) {
-        struct bench b = bench_open(schedules[s]);
-        const sb_backend *t = b.f.table;
-        void *d = b.f.device;
-        void *before = record(&b.f, b.f.own);
-        fail_call(&b.f, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
-        upload(&b.f, b.y, b.source, BYTES, b.f.own);
-        void *event = record(&b.f, b.f.own);
-        sb_stream other = new_stream(&b.f);
-        stream_wait(&b.f, other, event);
-        download(&b.f, b.target, b.x, BYTES, other);
-        void *behind = record(&b.f, other);
-        upload(&b.f, b.y, b.source, BYTES, b.f.own);
-        void *after = record(&b.f, b.f.own);
-        event_wait(&b.f, before);
-        event_wait(&b.f, behind); /* the work between the two events succeeded */
-        assert_true(holds(b.target, 3));
+        bench_reopen(f, schedules[s]);
+        void *before = record(&f->sim, f->own);
+        upload_that_fails(f, f->y, f->own);
+        void *event = record(&f->sim, f->own);
+        sb_stream other = new_stream(&f->sim);
+        stream_wait(&f->sim, other, event);
+        download(&f->sim, f->target, f->x, BYTES, other);
+        void *behind = record(&f->sim, other);
+        upload(&f->sim, f->y, f->source, BYTES, f->own);
+        void *after = record(&f->sim, f->own);
+        event_wait(&f->sim, before);
+        event_wait(&f->sim, behind); /* the work between the two events succeeded */
+        assert_true(holds(f->target, 3));
         for (int i = 0; i < 3; i++)
-            assert_status(SB_ERR_DEVICE_FAILURE, t->event_wait(d, event, &err));
+            assert_status(FAILURE, try_event_wait(&f->sim, event));
         assert_non_null(strstr(err.message, "upload"));
-        event_wait(&b.f, after);
-        assert_true(device_holds(&b, b.y, 7));
-        synchronize(&b.f, b.f.own); /* succeeds, because an event has reported the failure */
-        synchronize(&b.f, other);
-        t->event_destroy(d, before);
-        t->event_destroy(d, event);
-        t->event_destroy(d, behind);
-        t->event_destroy(d, after);
-        bench_close(&b);
+        event_wait(&f->sim, after);
+        assert_true(device_holds(f, f->y, 7));
+        synchronize(&f->sim, f->own); /* succeeds, because an event has reported the failure */
+        synchronize(&f->sim, other);
+        event_destroy(&f->sim, before);
+        event_destroy(&f->sim, event);
+        event_destroy(&f->sim, behind);
+        event_destroy(&f->sim, after);
     }
 }
 
@@ -249,13 +267,9 @@ struct other_thread {
 
 static void *wait_elsewhere(void *user) {
     struct other_thread *t = user;
-    struct fixture *f = &t->b->f;
-    void *event = NULL;
-    t->synchronized = f->table->stream_synchronize(f->device, f->own, &err);
-    t->again = f->table->stream_synchronize(f->device, f->own, &err);
-    (void)f->table->event_record(f->device, f->own, &event, &err);
-    t->recorded = f->table->event_wait(f->device, event, &err);
-    f->table->event_destroy(f->device, event);
+    t->synchronized = wait_for_work(t->b, false);
+    t->again = wait_for_work(t->b, false);
+    t->recorded = wait_for_work(t->b, true);
     return NULL;
 }
 
@@ -274,185 +288,151 @@ static struct other_thread elsewhere(struct bench *b) {
 }
 
 /* If another thread waits between a failed copy and its event, the event must still fail. */
-TEST(another_thread_s_wait_does_not_consume_the_failure) {
+TEST_ON(bench, another_thread_s_wait_does_not_consume_the_failure) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++)
         for (int by_event = 0; by_event < 2; by_event++) {
-            struct bench b = bench_open(schedules[s]);
-            fail_call(&b.f, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
-            upload(&b.f, b.y, b.source, BYTES, b.f.own);
-            struct other_thread other = elsewhere(&b);
-            assert_int_equal(other.synchronized, SB_ERR_DEVICE_FAILURE);
+            bench_reopen(f, schedules[s]);
+            upload_that_fails(f, f->y, f->own);
+            struct other_thread other = elsewhere(f);
+            assert_int_equal(other.synchronized, FAILURE);
             /* The other thread receives the failure only once. */
             assert_int_equal(other.again, SB_OK);
             assert_int_equal(other.recorded, SB_OK);
-            if (by_event) {
-                void *event = record(&b.f, b.f.own);
-                assert_status(SB_ERR_DEVICE_FAILURE,
-                              b.f.table->event_wait(b.f.device, event, &err));
-                b.f.table->event_destroy(b.f.device, event);
-            } else {
-                assert_status(SB_ERR_DEVICE_FAILURE,
-                              b.f.table->stream_synchronize(b.f.device, b.f.own, &err));
-            }
-            other = elsewhere(&b);
+            assert_status(FAILURE, wait_for_work(f, by_event));
+            other = elsewhere(f);
             assert_int_equal(other.synchronized, SB_OK);
             assert_int_equal(other.recorded, SB_OK);
-            bench_close(&b);
         }
 }
 
 static void *record_elsewhere(void *user) {
-    struct fixture *f = user;
+    struct sim *f = user;
     return record(f, f->own);
 }
 
 /* Another thread records an event after a failed copy. If the thread that queued the copy receives
    the failure from this event first, its own event or wait must still report the failure. */
-TEST(another_thread_s_event_does_not_consume_the_failure) {
+TEST_ON(bench, another_thread_s_event_does_not_consume_the_failure) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++)
         for (int by_event = 0; by_event < 2; by_event++) {
-            struct bench b = bench_open(schedules[s]);
-            const sb_backend *t = b.f.table;
+            bench_reopen(f, schedules[s]);
             void *event = NULL;
-            fail_call(&b.f, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
-            upload(&b.f, b.y, b.source, BYTES, b.f.own);
-            void *others = in_another_thread(record_elsewhere, &b.f);
+            upload_that_fails(f, f->y, f->own);
+            void *others = in_another_thread(record_elsewhere, &f->sim);
             if (by_event)
-                event = record(&b.f, b.f.own);
-            assert_status(SB_ERR_DEVICE_FAILURE, t->event_wait(b.f.device, others, &err));
-            assert_status(SB_ERR_DEVICE_FAILURE,
-                          by_event ? t->event_wait(b.f.device, event, &err)
-                                   : t->stream_synchronize(b.f.device, b.f.own, &err));
-            synchronize(&b.f, b.f.own); /* already reported; no work is left */
-            t->event_destroy(b.f.device, others);
+                event = record(&f->sim, f->own);
+            assert_status(FAILURE, try_event_wait(&f->sim, others));
+            assert_status(FAILURE, by_event ? try_event_wait(&f->sim, event)
+                                            : try_synchronize(&f->sim, f->own));
+            synchronize(&f->sim, f->own); /* already reported; no work is left */
+            event_destroy(&f->sim, others);
             if (by_event)
-                t->event_destroy(b.f.device, event);
-            bench_close(&b);
+                event_destroy(&f->sim, event);
         }
 }
 
 static void *wait_in_vain(void *user) {
     struct bench *b = user;
-    sb_stream other = new_stream(&b->f);
-    void *event = record(&b->f, other);
-    fail_call(&b->f, SB_SIM_STREAM_WAIT, 1, SB_SIM_FAIL_LATER);
-    stream_wait(&b->f, b->f.own, event);
-    b->f.table->event_destroy(b->f.device, event);
+    sb_stream other = new_stream(&b->sim);
+    void *event = record(&b->sim, other);
+    fail_call(&b->sim, SB_SIM_STREAM_WAIT, 1, SB_SIM_FAIL_LATER);
+    stream_wait(&b->sim, b->own, event);
+    event_destroy(&b->sim, event);
     return NULL;
 }
 
 /* The thread that queued the failed work has ended: another thread receives the failure once. */
-TEST(a_failure_of_an_ended_thread_is_reported_once) {
+TEST_ON(bench, a_failure_of_an_ended_thread_is_reported_once) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++)
         for (int by_event = 0; by_event < 2; by_event++) {
-            struct bench b = bench_open(schedules[s]);
-            const sb_backend *t = b.f.table;
-            (void)in_another_thread(wait_in_vain, &b);
+            bench_reopen(f, schedules[s]);
+            (void)in_another_thread(wait_in_vain, f);
             if (by_event) {
-                void *event = record(&b.f, b.f.own);
+                void *event = record(&f->sim, f->own);
                 for (int i = 0; i < 2; i++)
-                    assert_status(SB_ERR_DEVICE_FAILURE, t->event_wait(b.f.device, event, &err));
-                t->event_destroy(b.f.device, event);
+                    assert_status(FAILURE, try_event_wait(&f->sim, event));
+                event_destroy(&f->sim, event);
             } else {
-                assert_status(SB_ERR_DEVICE_FAILURE,
-                              t->stream_synchronize(b.f.device, b.f.own, &err));
+                assert_status(FAILURE, try_synchronize(&f->sim, f->own));
             }
             for (int i = 0; i < 2; i++) {
-                void *event = record(&b.f, b.f.own);
-                event_wait(&b.f, event);
-                t->event_destroy(b.f.device, event);
-                synchronize(&b.f, b.f.own);
+                assert_ok(wait_for_work(f, true));
+                synchronize(&f->sim, f->own);
             }
-            bench_close(&b);
         }
 }
 
-static sb_status synchronize_status(struct bench *b) {
-    return b->f.table->stream_synchronize(b->f.device, b->f.own, &err);
-}
-
 static void *synchronize_elsewhere(void *user) {
-    (void)synchronize_status(user);
+    (void)wait_for_work(user, false);
     return NULL;
 }
 
 static void *synchronize_around_another(void *user) {
     struct other_thread *t = user;
-    t->synchronized = synchronize_status(t->b);
+    t->synchronized = wait_for_work(t->b, false);
     (void)in_another_thread(synchronize_elsewhere, t->b);
-    t->again = synchronize_status(t->b);
+    t->again = wait_for_work(t->b, false);
     return NULL;
 }
 
 /* If two other threads wait in turn, only the first wait returns the failure. */
-TEST(a_failure_is_reported_once_to_all_other_threads) {
+TEST_ON(bench, a_failure_is_reported_once_to_all_other_threads) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++) {
-        struct bench b = bench_open(schedules[s]);
-        fail_call(&b.f, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
-        upload(&b.f, b.y, b.source, BYTES, b.f.own);
-        struct other_thread other = {.b = &b};
+        bench_reopen(f, schedules[s]);
+        upload_that_fails(f, f->y, f->own);
+        struct other_thread other = {.b = f};
         (void)in_another_thread(synchronize_around_another, &other);
-        assert_int_equal(other.synchronized, SB_ERR_DEVICE_FAILURE);
+        assert_int_equal(other.synchronized, FAILURE);
         assert_int_equal(other.again, SB_OK);
         /* This thread queued the work, so it also receives the failure. */
-        assert_int_equal(synchronize_status(&b), SB_ERR_DEVICE_FAILURE);
-        assert_int_equal(synchronize_status(&b), SB_OK);
-        bench_close(&b);
+        assert_int_equal(wait_for_work(f, false), FAILURE);
+        assert_int_equal(wait_for_work(f, false), SB_OK);
     }
 }
 
 /* A wait for an event reports failures of the work before the event; a later wait reports later
    failures. */
-TEST(an_event_does_not_report_failures_of_later_work) {
-    struct bench b = bench_open(SB_SIM_EAGER);
-    fail_call(&b.f, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
-    upload(&b.f, b.y, b.source, BYTES, b.f.own);
-    void *event = record(&b.f, b.f.own);
-    fail_call(&b.f, SB_SIM_ZERO, 1, SB_SIM_FAIL_LATER);
-    assert_ok(call(&b, SB_SIM_ZERO, &err));
-    assert_status(SB_ERR_DEVICE_FAILURE, b.f.table->event_wait(b.f.device, event, &err));
-    assert_status(SB_ERR_DEVICE_FAILURE, b.f.table->stream_synchronize(b.f.device, b.f.own, &err));
+TEST_ON(bench, an_event_does_not_report_failures_of_later_work) {
+    upload_that_fails(f, f->y, f->own);
+    void *event = record(&f->sim, f->own);
+    fail_call(&f->sim, SB_SIM_ZERO, 1, SB_SIM_FAIL_LATER);
+    assert_ok(call(f, SB_SIM_ZERO, &err));
+    assert_status(FAILURE, try_event_wait(&f->sim, event));
+    assert_status(FAILURE, try_synchronize(&f->sim, f->own));
     assert_non_null(strstr(err.message, "zero"));
-    b.f.table->event_destroy(b.f.device, event);
-    bench_close(&b);
+    event_destroy(&f->sim, event);
 }
 
 /* An event reports a failure also after another thread has received the failure. */
-TEST(any_thread_can_wait_for_an_event) {
-    struct bench b = bench_open(SB_SIM_LAZY);
-    fail_call(&b.f, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
-    upload(&b.f, b.y, b.source, BYTES, b.f.own);
-    void *event = record(&b.f, b.f.own);
-    struct other_thread other = elsewhere(&b);
-    assert_int_equal(other.synchronized, SB_ERR_DEVICE_FAILURE);
+TEST_ON(bench, any_thread_can_wait_for_an_event) {
+    bench_reopen(f, SB_SIM_LAZY);
+    upload_that_fails(f, f->y, f->own);
+    void *event = record(&f->sim, f->own);
+    struct other_thread other = elsewhere(f);
+    assert_int_equal(other.synchronized, FAILURE);
     assert_int_equal(other.recorded, SB_OK);
-    other = elsewhere(&b);
+    other = elsewhere(f);
     assert_int_equal(other.synchronized, SB_OK);
-    assert_status(SB_ERR_DEVICE_FAILURE, b.f.table->event_wait(b.f.device, event, &err));
-    b.f.table->event_destroy(b.f.device, event);
-    bench_close(&b);
+    assert_status(FAILURE, try_event_wait(&f->sim, event));
+    event_destroy(&f->sim, event);
 }
 
-TEST(sums_report_failures_of_work_before_them) {
+TEST_ON(bench, sums_report_failures_of_work_before_them) {
     for (int32_t op = SB_SIM_ASUM; op <= SB_SIM_SUMSQ; op++) {
-        struct bench b = bench_open(SB_SIM_LAZY);
-        fail_call(&b.f, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
-        upload(&b.f, b.x, b.source, BYTES, b.f.own);
-        assert_status(SB_ERR_DEVICE_FAILURE, call(&b, op, &err));
-        assert_ok(call(&b, op, &err));
-        bench_close(&b);
+        bench_reopen(f, SB_SIM_LAZY);
+        upload_that_fails(f, f->x, f->own);
+        assert_status(FAILURE, call(f, op, &err));
+        assert_ok(call(f, op, &err));
     }
 }
 
-TEST(unreported_failures_end_with_their_stream) {
-    struct bench b = bench_open(SB_SIM_LAZY);
-    sb_stream other = new_stream(&b.f);
-    fail_call(&b.f, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
-    upload(&b.f, b.x, b.source, BYTES, other);
-    assert_ok(sb_sim_stream_destroy(b.f.context, other, &err));
-    fail_call(&b.f, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
-    upload(&b.f, b.x, b.source, BYTES, b.f.own);
-    bench_close(&b); /* closing frees the failures: nothing leaks */
+TEST_ON(bench, unreported_failures_end_with_their_stream) {
+    bench_reopen(f, SB_SIM_LAZY);
+    sb_stream other = new_stream(&f->sim);
+    upload_that_fails(f, f->x, other);
+    assert_ok(sb_sim_stream_destroy(f->sim.context, other, &err));
+    upload_that_fails(f, f->x, f->own);
+    /* Closing the device frees the failures: nothing leaks. */
 }
 
 /* --- permanently ---------------------------------------------------------------------- */
@@ -463,136 +443,123 @@ static void count_kernel(void *user) {
     kernels_run++;
 }
 
-TEST(a_lost_device_stays_lost) {
+TEST_ON(bench, a_lost_device_stays_lost) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++)
         for (int32_t op = 0; op < SB_SIM_OP_COUNT; op++) {
-            struct bench b = bench_open(schedules[s]);
+            bench_reopen(f, schedules[s]);
             sb_stream stream;
             void *ptr;
-            fail_call(&b.f, op, 1, SB_SIM_FAIL_STICKY);
-            assert_status(SB_ERR_DEVICE_LOST, call(&b, op, &err));
-            fail_call(&b.f, SB_SIM_ANY, 1, SB_SIM_FAIL_NOW); /* has no effect on a lost device */
+            fail_call(&f->sim, op, 1, SB_SIM_FAIL_STICKY);
+            assert_status(LOST, call(f, op, &err));
+            fail_call(&f->sim, SB_SIM_ANY, 1, SB_SIM_FAIL_NOW); /* has no effect on a lost device */
             for (int32_t later = 0; later < SB_SIM_OP_COUNT; later++) {
-                assert_status(SB_ERR_DEVICE_LOST, call(&b, later, &err));
+                assert_status(LOST, call(f, later, &err));
                 assert_int_not_equal(err.device_code, 0);
-                assert_null(b.out);
+                assert_null(f->out);
             }
-            assert_status(SB_ERR_DEVICE_LOST, sb_sim_malloc(b.f.context, 8, &ptr, &err));
-            assert_status(SB_ERR_DEVICE_LOST, sb_sim_stream_create(b.f.context, &stream, &err));
-            assert_status(SB_ERR_DEVICE_LOST,
-                          sb_sim_launch(b.f.context, NULL, count_kernel, NULL, &err));
-            assert_true(device_holds(&b, b.x, 3)); /* sb_sim_peek still reads a lost device */
-            b.f.table->free(b.f.device, b.x, BYTES, b.f.own);
-            assert_status(SB_ERR_DEVICE_FAILURE, sb_sim_peek(b.f.context, b.target, b.x, 1, &err));
-            bench_close(&b);
+            assert_status(LOST, sb_sim_malloc(f->sim.context, 8, &ptr, &err));
+            assert_status(LOST, sb_sim_stream_create(f->sim.context, &stream, &err));
+            assert_status(LOST, sb_sim_launch(f->sim.context, NULL, count_kernel, NULL, &err));
+            assert_true(device_holds(f, f->x, 3)); /* sb_sim_peek still reads a lost device */
+            free_memory(&f->sim, f->x, BYTES, f->own);
+            assert_status(FAILURE, sb_sim_peek(f->sim.context, f->target, f->x, 1, &err));
         }
 }
 
-TEST(losing_the_device_spoils_the_target_of_the_call) {
+TEST_ON(bench, losing_the_device_spoils_the_target_of_the_call) {
     static const int32_t ops[] = {SB_SIM_ZERO, SB_SIM_UPLOAD, SB_SIM_COPY, SB_SIM_AXPY,
                                   SB_SIM_SCALE};
     for (size_t k = 0; k < COUNT_OF(ops); k++) {
-        struct bench b = bench_open(SB_SIM_EAGER);
-        fail_call(&b.f, ops[k], 1, SB_SIM_FAIL_STICKY);
-        assert_status(SB_ERR_DEVICE_LOST, call(&b, ops[k], &err));
-        assert_false(device_holds(&b, b.y, 5));
-        bench_close(&b);
+        bench_reopen(f, SB_SIM_EAGER);
+        fail_call(&f->sim, ops[k], 1, SB_SIM_FAIL_STICKY);
+        assert_status(LOST, call(f, ops[k], &err));
+        assert_false(device_holds(f, f->y, 5));
     }
 }
 
-TEST(queued_work_is_lost_with_the_device) {
-    struct bench b = bench_open(SB_SIM_LAZY);
+TEST_ON(bench, queued_work_is_lost_with_the_device) {
+    bench_reopen(f, SB_SIM_LAZY);
     kernels_run = 0;
-    upload(&b.f, b.y, b.source, BYTES, b.f.own);
-    assert_ok(sb_sim_launch(b.f.context, b.f.own, count_kernel, NULL, &err));
-    void *event = record(&b.f, b.f.own);
-    stream_wait(&b.f, new_stream(&b.f), event);
-    fail_call(&b.f, SB_SIM_CHECK_STREAM, 1, SB_SIM_FAIL_STICKY);
-    assert_status(SB_ERR_DEVICE_LOST, b.f.table->check_stream(b.f.device, NULL, &err));
-    assert_status(SB_ERR_DEVICE_LOST, b.f.table->event_wait(b.f.device, event, &err));
-    b.f.table->free(b.f.device, b.x, BYTES, b.f.own);
-    assert_false(device_holds(&b, b.y, 7));
-    b.f.table->event_destroy(b.f.device, event);
-    bench_close(&b);
+    upload(&f->sim, f->y, f->source, BYTES, f->own);
+    assert_ok(sb_sim_launch(f->sim.context, f->own, count_kernel, NULL, &err));
+    void *event = record(&f->sim, f->own);
+    stream_wait(&f->sim, new_stream(&f->sim), event);
+    fail_call(&f->sim, SB_SIM_CHECK_STREAM, 1, SB_SIM_FAIL_STICKY);
+    assert_status(LOST, f->sim.table->check_stream(f->sim.device, NULL, &err));
+    assert_status(LOST, try_event_wait(&f->sim, event));
+    free_memory(&f->sim, f->x, BYTES, f->own);
+    assert_false(device_holds(f, f->y, 7));
+    event_destroy(&f->sim, event);
+    bench_reopen(f, SB_SIM_EAGER);
     assert_int_equal(kernels_run, 0);
 }
 
 /* Queued downloads must not write host memory after a call has returned DEVICE_LOST. */
-TEST(a_lost_device_does_not_write_host_memory) {
-    struct bench b = bench_open(SB_SIM_LAZY);
+TEST_ON(bench, a_lost_device_does_not_write_host_memory) {
+    bench_reopen(f, SB_SIM_LAZY);
     char kept[BYTES];
-    download(&b.f, b.target, b.x, BYTES, b.f.own);
-    download(&b.f, b.target, b.y, BYTES, b.f.own); /* `target` is in use until this copy runs */
-    fail_call(&b.f, SB_SIM_CHECK_STREAM, 1, SB_SIM_FAIL_STICKY);
-    assert_status(SB_ERR_DEVICE_LOST, b.f.table->check_stream(b.f.device, NULL, &err));
-    fill_floats(b.target, 13);
-    memcpy(kept, b.target, BYTES);
-    b.f.table->free(b.f.device, b.x, BYTES, b.f.own); /* drops the queued work */
-    assert_memory_equal(b.target, kept, BYTES);
-    bench_close(&b);
+    download(&f->sim, f->target, f->x, BYTES, f->own);
+    download(&f->sim, f->target, f->y, BYTES, f->own); /* `target` is in use until this copy runs */
+    fail_call(&f->sim, SB_SIM_CHECK_STREAM, 1, SB_SIM_FAIL_STICKY);
+    assert_status(LOST, f->sim.table->check_stream(f->sim.device, NULL, &err));
+    fill_floats(f->target, 13);
+    memcpy(kept, f->target, BYTES);
+    free_memory(&f->sim, f->x, BYTES, f->own); /* drops the queued work */
+    assert_memory_equal(f->target, kept, BYTES);
 }
 
 /* --- arming and counting ---------------------------------------------------------------- */
 
-TEST(the_nth_call_fails_once) {
-    struct bench b = bench_open(SB_SIM_EAGER);
-    fail_call(&b.f, SB_SIM_ZERO, 3, SB_SIM_FAIL_NOW);
+TEST_ON(bench, the_nth_call_fails_once) {
+    fail_call(&f->sim, SB_SIM_ZERO, 3, SB_SIM_FAIL_NOW);
     for (int i = 1; i <= 6; i++) {
-        assert_ok(call(&b, SB_SIM_COPY, &err)); /* calls of other operations do not count */
-        assert_status(i == 3 ? SB_ERR_DEVICE_FAILURE : SB_OK, call(&b, SB_SIM_ZERO, &err));
+        assert_ok(call(f, SB_SIM_COPY, &err)); /* calls of other operations do not count */
+        assert_status(i == 3 ? FAILURE : SB_OK, call(f, SB_SIM_ZERO, &err));
     }
-    fail_call(&b.f, SB_SIM_ANY, 4, SB_SIM_FAIL_NOW);
+    fail_call(&f->sim, SB_SIM_ANY, 4, SB_SIM_FAIL_NOW);
     for (int32_t op = SB_SIM_ZERO; op <= SB_SIM_COPY; op++)
-        assert_status(op == SB_SIM_COPY ? SB_ERR_DEVICE_FAILURE : SB_OK, call(&b, op, &err));
-    assert_ok(call(&b, SB_SIM_COPY, &err));
-    bench_close(&b);
+        assert_status(op == SB_SIM_COPY ? FAILURE : SB_OK, call(f, op, &err));
+    assert_ok(call(f, SB_SIM_COPY, &err));
 }
 
-TEST(a_planted_fault_replaces_earlier_faults) {
-    struct bench b = bench_open(SB_SIM_EAGER);
-    fail_call(&b.f, SB_SIM_ZERO, 1, SB_SIM_FAIL_NOW);
-    fail_call(&b.f, SB_SIM_COPY, 1, SB_SIM_FAIL_NOW);
-    assert_ok(call(&b, SB_SIM_ZERO, &err));
-    assert_status(SB_ERR_DEVICE_FAILURE, call(&b, SB_SIM_COPY, &err));
-    fail_call(&b.f, SB_SIM_ZERO, 1, SB_SIM_FAIL_STICKY);
-    fail_call(&b.f, SB_SIM_ZERO, 0, SB_SIM_FAIL_NOW);
-    assert_ok(call(&b, SB_SIM_ZERO, &err));
-    bench_close(&b);
+TEST_ON(bench, a_planted_fault_replaces_earlier_faults) {
+    fail_call(&f->sim, SB_SIM_ZERO, 1, SB_SIM_FAIL_NOW);
+    fail_call(&f->sim, SB_SIM_COPY, 1, SB_SIM_FAIL_NOW);
+    assert_ok(call(f, SB_SIM_ZERO, &err));
+    assert_status(FAILURE, call(f, SB_SIM_COPY, &err));
+    fail_call(&f->sim, SB_SIM_ZERO, 1, SB_SIM_FAIL_STICKY);
+    fail_call(&f->sim, SB_SIM_ZERO, 0, SB_SIM_FAIL_NOW);
+    assert_ok(call(f, SB_SIM_ZERO, &err));
 }
 
-TEST(every_call_is_counted) {
+TEST_ON(bench, every_call_is_counted) {
     for (int32_t op = 0; op < SB_SIM_OP_COUNT; op++) {
-        struct bench b = bench_open(SB_SIM_LAZY);
-        int64_t before[SB_SIM_OP_COUNT];
-        int64_t after[SB_SIM_OP_COUNT];
-        assert_ok(sb_sim_calls(b.f.context, before, SB_SIM_OP_COUNT, &err));
-        assert_ok(call(&b, op, &err));
-        undo(&b, op);
-        fail_call(&b.f, op, 1, SB_SIM_FAIL_NOW);
-        assert_int_not_equal(call(&b, op, &err), SB_OK);
-        fail_call(&b.f, op, 1, SB_SIM_FAIL_STICKY);
-        assert_int_not_equal(call(&b, op, &err), SB_OK);
-        assert_int_not_equal(call(&b, op, &err), SB_OK);
-        assert_ok(sb_sim_calls(b.f.context, after, SB_SIM_OP_COUNT, &err));
+        bench_reopen(f, SB_SIM_LAZY);
+        int64_t before[SB_SIM_OP_COUNT], after[SB_SIM_OP_COUNT];
+        assert_ok(sb_sim_calls(f->sim.context, before, SB_SIM_OP_COUNT, &err));
+        assert_ok(call(f, op, &err));
+        undo(f, op);
+        fail_call(&f->sim, op, 1, SB_SIM_FAIL_NOW);
+        assert_int_not_equal(call(f, op, &err), SB_OK);
+        fail_call(&f->sim, op, 1, SB_SIM_FAIL_STICKY);
+        assert_int_not_equal(call(f, op, &err), SB_OK);
+        assert_int_not_equal(call(f, op, &err), SB_OK);
+        assert_ok(sb_sim_calls(f->sim.context, after, SB_SIM_OP_COUNT, &err));
         for (int32_t k = 0; k < SB_SIM_OP_COUNT; k++)
             assert_int_equal(after[k] - before[k], k == op ? 4 : 0);
-        bench_close(&b);
     }
 }
 
-TEST(control_functions_are_not_counted_and_do_not_fail) {
-    struct bench b = bench_open(SB_SIM_EAGER);
-    int64_t before[SB_SIM_OP_COUNT];
-    int64_t after[SB_SIM_OP_COUNT];
+TEST_ON(bench, control_functions_are_not_counted_and_do_not_fail) {
+    int64_t before[SB_SIM_OP_COUNT], after[SB_SIM_OP_COUNT];
     void *ptr = NULL;
-    assert_ok(sb_sim_calls(b.f.context, before, SB_SIM_OP_COUNT, &err));
-    fail_call(&b.f, SB_SIM_ANY, 1, SB_SIM_FAIL_STICKY);
-    assert_ok(sb_sim_malloc(b.f.context, BYTES, &ptr, &err));
-    poke(&b.f, ptr, b.source, BYTES);
-    peek(&b.f, b.target, ptr, BYTES);
-    assert_ok(sb_sim_launch(b.f.context, new_stream(&b.f), count_kernel, NULL, &err));
-    assert_ok(sb_sim_free(b.f.context, ptr, &err));
-    assert_ok(sb_sim_calls(b.f.context, after, SB_SIM_OP_COUNT, &err));
+    assert_ok(sb_sim_calls(f->sim.context, before, SB_SIM_OP_COUNT, &err));
+    fail_call(&f->sim, SB_SIM_ANY, 1, SB_SIM_FAIL_STICKY);
+    assert_ok(sb_sim_malloc(f->sim.context, BYTES, &ptr, &err));
+    poke(&f->sim, ptr, f->source, BYTES);
+    peek(&f->sim, f->target, ptr, BYTES);
+    assert_ok(sb_sim_launch(f->sim.context, new_stream(&f->sim), count_kernel, NULL, &err));
+    assert_ok(sb_sim_free(f->sim.context, ptr, &err));
+    assert_ok(sb_sim_calls(f->sim.context, after, SB_SIM_OP_COUNT, &err));
     assert_memory_equal(before, after, sizeof before);
-    bench_close(&b);
 }

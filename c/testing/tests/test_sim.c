@@ -10,6 +10,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define INVALID      SB_ERR_INVALID_ARGUMENT
+#define FAILURE      SB_ERR_DEVICE_FAILURE
+#define LOST         SB_ERR_DEVICE_LOST
+#define WRONG_DEVICE SB_ERR_WRONG_DEVICE
+
 static const int32_t schedules[] = {SB_SIM_EAGER, SB_SIM_LAZY, SB_SIM_RANDOM};
 
 /* --- memory ---------------------------------------------------------------------- */
@@ -36,68 +41,61 @@ static void touch_write(volatile char *ptr) {
     *ptr = 1;
 }
 
-TEST(the_host_cannot_touch_device_memory) {
+TEST_ON(sim, the_host_cannot_touch_device_memory) {
     char local = 0;
-    struct fixture f = fixture_open(SB_SIM_EAGER, 0);
-    char *small = new_memory(&f, 100, f.own);
-    char *large = new_memory(&f, (size_t)64 << 20, f.own);
+    char *small = new_memory(f, 100, f->own);
+    char *large = new_memory(f, (size_t)64 << 20, f->own);
     assert_false(is_fatal(touch_write, &local));
     assert_true(is_fatal(touch_read, small));
     assert_true(is_fatal(touch_write, small));
     assert_true(is_fatal(touch_read, large + ((size_t)32 << 20)));
-    f.table->free(f.device, small, 100, f.own);
+    free_memory(f, small, 100, f->own);
     assert_true(is_fatal(touch_read, small));
-    f.table->free(f.device, large, (size_t)64 << 20, f.own);
-    fixture_close(&f);
 }
 
-TEST(fresh_memory_holds_rubbish) {
+TEST_ON(sim, fresh_memory_holds_rubbish) {
     static const size_t sizes[] = {1, 100, 4097, (size_t)1 << 20, ((size_t)16 << 20) + 5};
     for (size_t s = 0; s < COUNT_OF(sizes); s++) {
-        struct fixture f = fixture_open(SB_SIM_EAGER, 0);
+        sim_reopen(f, SB_SIM_EAGER, 0);
         void *pinned = NULL;
         unsigned char *seen = malloc(sizes[s]);
         assert_non_null(seen);
-        char *ptr = new_memory(&f, sizes[s], f.own);
-        peek(&f, seen, ptr, sizes[s]);
-        assert_ok(f.table->alloc_pinned(f.device, sizes[s], &pinned, &err));
+        char *ptr = new_memory(f, sizes[s], f->own);
+        peek(f, seen, ptr, sizes[s]);
+        assert_ok(f->table->alloc_pinned(f->device, sizes[s], &pinned, &err));
         for (size_t i = 0; i < sizes[s]; i++)
             if (seen[i] != 0xCB || ((unsigned char *)pinned)[i] != 0xCB)
                 fail_with("byte %zu of %zu is not rubbish", i, sizes[s]);
-        f.table->free_pinned(f.device, pinned, sizes[s]);
+        f->table->free_pinned(f->device, pinned, sizes[s]);
         free(seen);
-        fixture_close(&f);
     }
 }
 
-TEST(large_memory_uses_only_the_pages_that_are_written) {
+TEST_ON(sim, large_memory_uses_only_the_pages_that_are_written) {
     const size_t bytes = ((size_t)8 << 30) + 12345;
     const char mark[4] = "end";
     char found[4] = "";
-    struct fixture f = fixture_open(SB_SIM_EAGER, 0);
     size_t before = process_memory_now().resident;
-    char *ptr = new_memory(&f, bytes, f.own);
-    upload(&f, ptr + bytes - sizeof mark, mark, sizeof mark, f.own);
-    download(&f, found, ptr + bytes - sizeof mark, sizeof mark, f.own);
+    char *ptr = new_memory(f, bytes, f->own);
+    upload(f, ptr + bytes - sizeof mark, mark, sizeof mark, f->own);
+    download(f, found, ptr + bytes - sizeof mark, sizeof mark, f->own);
     assert_string_equal(found, "end");
-    peek(&f, found, ptr + bytes / 2, sizeof found);
+    peek(f, found, ptr + bytes / 2, sizeof found);
     assert_memory_equal(found, "\xCB\xCB\xCB\xCB", 4);
     assert_true(process_memory_now().resident < before + ((size_t)64 << 20));
-    f.table->free(f.device, ptr, bytes, f.own);
-    fixture_close(&f);
 }
 
-TEST(impossible_sizes_are_out_of_memory) {
+TEST_ON(sim, impossible_sizes_are_out_of_memory) {
     static const size_t sizes[] = {SIZE_MAX, SIZE_MAX - 4096, SIZE_MAX / 8 * 7};
-    struct fixture f = fixture_open(SB_SIM_EAGER, 0);
     void *ptr = NULL;
     for (size_t s = 0; s < COUNT_OF(sizes); s++) {
-        assert_status(SB_ERR_OUT_OF_MEMORY, f.table->alloc(f.device, sizes[s], f.own, &ptr, &err));
-        assert_status(SB_ERR_OUT_OF_MEMORY, f.table->alloc_pinned(f.device, sizes[s], &ptr, &err));
-        assert_status(SB_ERR_OUT_OF_MEMORY, sb_sim_malloc(f.context, sizes[s], &ptr, &err));
+        assert_status(SB_ERR_OUT_OF_MEMORY,
+                      f->table->alloc(f->device, sizes[s], f->own, &ptr, &err));
+        assert_status(SB_ERR_OUT_OF_MEMORY,
+                      f->table->alloc_pinned(f->device, sizes[s], &ptr, &err));
+        assert_status(SB_ERR_OUT_OF_MEMORY, sb_sim_malloc(f->context, sizes[s], &ptr, &err));
     }
     assert_null(ptr);
-    fixture_close(&f);
 }
 
 static int open_files(void) {
@@ -116,24 +114,24 @@ TEST(closing_the_device_frees_its_memory_and_files) {
     const size_t gib = (size_t)1 << 30, before = process_memory_now().mapped;
     skip_on_32_bits("the addresses cannot express 10 GiB");
     const int files = open_files();
-    struct fixture f = fixture_open(SB_SIM_EAGER, 0);
+    struct sim f;
+    sim_open(&f);
     char *good = new_memory(&f, 64, f.own);
     for (int i = 0; i < 10; i++) {
         char *ptr = new_memory(&f, gib, f.own);
-        assert_status(SB_ERR_DEVICE_FAILURE, /* not a host address */
+        assert_status(FAILURE, /* not a host address */
                       f.table->upload(f.device, good, ptr + gib - 64, 64, f.own, &err));
     }
     assert_true(process_memory_now().mapped >= before + 12 * gib);
-    fixture_close(&f);
+    sim_close(&f);
     assert_true(process_memory_now().mapped < before + gib);
     assert_int_equal(open_files(), files);
 }
 
 /* Allocates and frees in random order: no two live ranges overlap, and contents stay unchanged. */
-TEST(allocations_never_overlap) {
+TEST_ON(sim, allocations_never_overlap) {
     enum { LIVE = 64, ROUNDS = 4000 };
     const uint64_t most = sizeof(size_t) == 4 ? 1 << 22 : 1 << 30;
-    struct fixture f = fixture_open(SB_SIM_EAGER, 0);
     struct {
         char *ptr;
         size_t bytes;
@@ -144,41 +142,38 @@ TEST(allocations_never_overlap) {
         size_t i = test_random(&seed) % LIVE;
         if (live[i].ptr) {
             uint32_t ends[2];
-            peek(&f, &ends[0], live[i].ptr, 4);
-            peek(&f, &ends[1], live[i].ptr + live[i].bytes - 4, 4);
+            peek(f, &ends[0], live[i].ptr, 4);
+            peek(f, &ends[1], live[i].ptr + live[i].bytes - 4, 4);
             assert_true(ends[0] == live[i].mark && ends[1] == live[i].mark);
-            f.table->free(f.device, live[i].ptr, live[i].bytes, f.own);
+            free_memory(f, live[i].ptr, live[i].bytes, f->own);
         }
         /* Some blocks are so large that addresses must be reused. */
         bool large = test_random(&seed) % 32 == 0;
         live[i].bytes = 8 + (size_t)(test_random(&seed) % (large ? most : 5000));
-        live[i].ptr = new_memory(&f, live[i].bytes, f.own);
+        live[i].ptr = new_memory(f, live[i].bytes, f->own);
         live[i].mark = round;
-        poke(&f, live[i].ptr, &round, 4);
-        poke(&f, live[i].ptr + live[i].bytes - 4, &round, 4);
+        poke(f, live[i].ptr, &round, 4);
+        poke(f, live[i].ptr + live[i].bytes - 4, &round, 4);
         for (size_t k = 0; k < LIVE; k++)
             assert_true(k == i || !live[k].ptr || live[k].ptr + live[k].bytes < live[i].ptr ||
                         live[i].ptr + live[i].bytes < live[k].ptr);
     }
-    fixture_close(&f); /* frees the rest */
 }
 
-TEST(freed_addresses_are_not_used_again_soon) {
-    struct fixture f = fixture_open(SB_SIM_EAGER, 0);
-    char *first = new_memory(&f, 1000, f.own);
-    f.table->free(f.device, first, 1000, f.own);
+TEST_ON(sim, freed_addresses_are_not_used_again_soon) {
+    char *first = new_memory(f, 1000, f->own);
+    free_memory(f, first, 1000, f->own);
     for (int i = 0; i < 100; i++) {
-        char *next = new_memory(&f, 1000, f.own);
+        char *next = new_memory(f, 1000, f->own);
         assert_ptr_not_equal(next, first);
-        f.table->free(f.device, next, 1000, f.own);
+        free_memory(f, next, 1000, f->own);
     }
-    fixture_close(&f);
 }
 
 /* --- pointers that no operation may use -------------------------------------------- */
 
 /* Calls operation `op` on 64 bytes; ignores `dst` or `src` if the operation does not use it. */
-static sb_status operate(struct fixture *f, int32_t op, void *dst, void *src, sb_stream stream,
+static sb_status operate(struct sim *f, int32_t op, void *dst, void *src, sb_stream stream,
                          sb_error *err) {
     const sb_backend *t = f->table;
     double sum = 0;
@@ -217,68 +212,63 @@ static const struct operation {
     {SB_SIM_SUMSQ, "sumsq", false, true, false, false},
 };
 
-TEST(bad_pointers_are_device_failures) {
+TEST_ON(sim, bad_pointers_are_device_failures) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++) {
-        struct fixture f = fixture_open(schedules[s], 3);
+        sim_reopen(f, schedules[s], 3);
         char host[128];
-        char *good = new_memory(&f, 64, f.own);
-        char *other = new_memory(&f, 64, f.own);
-        char *freed = new_memory(&f, 64, f.own);
-        synchronize(&f, f.own);
-        f.table->free(f.device, freed, 64, f.own);
-        synchronize(&f, f.own);
+        char *good = new_memory(f, 64, f->own);
+        char *other = new_memory(f, 64, f->own);
+        char *freed = new_memory(f, 64, f->own);
+        synchronize(f, f->own);
+        free_memory(f, freed, 64, f->own);
+        synchronize(f, f->own);
         void *bad[] = {good - 1, good + 1, good + 64, freed, host, (void *)8};
         for (size_t k = 0; k < COUNT_OF(operations); k++) {
             const struct operation *o = &operations[k];
             void *dst = o->writes_host ? (void *)host : good;
             void *src = o->reads_host ? (void *)host : other;
-            assert_ok(operate(&f, o->op, dst, src, f.own, &err));
+            assert_ok(operate(f, o->op, dst, src, f->own, &err));
             for (size_t b = 0; b < COUNT_OF(bad); b++) {
                 if (o->writes_device) {
-                    assert_status(SB_ERR_DEVICE_FAILURE,
-                                  operate(&f, o->op, bad[b], src, f.own, &err));
+                    assert_status(FAILURE, operate(f, o->op, bad[b], src, f->own, &err));
                     assert_memory_equal(err.message, o->name, strlen(o->name));
                     assert_non_null(strstr(err.message, "bytes at"));
                     assert_int_not_equal(err.device_code, 0);
                 }
                 if (o->reads_device)
-                    assert_status(SB_ERR_DEVICE_FAILURE,
-                                  operate(&f, o->op, dst, bad[b], f.own, &err));
+                    assert_status(FAILURE, operate(f, o->op, dst, bad[b], f->own, &err));
             }
             if (o->writes_host)
-                assert_status(SB_ERR_DEVICE_FAILURE, operate(&f, o->op, good, src, f.own, &err));
+                assert_status(FAILURE, operate(f, o->op, good, src, f->own, &err));
             if (o->reads_host)
-                assert_status(SB_ERR_DEVICE_FAILURE, operate(&f, o->op, dst, good, f.own, &err));
+                assert_status(FAILURE, operate(f, o->op, dst, good, f->own, &err));
             if (o->writes_host || o->reads_host)
                 assert_memory_equal(err.message, o->name, strlen(o->name));
         }
-        assert_status(SB_ERR_DEVICE_FAILURE, f.table->copy(f.device, good, good, 64, f.own, &err));
+        assert_status(FAILURE, f->table->copy(f->device, good, good, 64, f->own, &err));
         assert_memory_equal(err.message, "copy of 64", 10);
         /* Adjacent, not overlapping. */
-        assert_ok(f.table->copy(f.device, good, good + 32, 32, f.own, &err));
-        assert_ok(f.table->copy(f.device, good + 32, good, 32, f.own, &err));
-        synchronize(&f, f.own); /* succeeds, because the failed calls queued nothing */
-        fixture_close(&f);
+        assert_ok(f->table->copy(f->device, good, good + 32, 32, f->own, &err));
+        assert_ok(f->table->copy(f->device, good + 32, good, 32, f->own, &err));
+        synchronize(f, f->own); /* succeeds, because the failed calls queued nothing */
     }
 }
 
-TEST(work_queued_after_a_free_fails) {
+TEST_ON(sim, work_queued_after_a_free_fails) {
     for (size_t k = 0; k < COUNT_OF(operations); k++) {
         const struct operation *o = &operations[k];
-        struct fixture f = fixture_open(SB_SIM_LAZY, 0);
+        sim_reopen(f, SB_SIM_LAZY, 0);
         char host[64];
-        char *ptr = new_memory(&f, 64, f.own);
-        char *other = new_memory(&f, 64, f.own);
-        f.table->free(f.device, ptr, 64, f.own);
+        char *ptr = new_memory(f, 64, f->own);
+        char *other = new_memory(f, 64, f->own);
+        free_memory(f, ptr, 64, f->own);
         void *dst = o->writes_host ? host : o->writes_device ? ptr : NULL;
         void *src = o->reads_host ? host : o->writes_device ? other : ptr;
-        sb_status queued = operate(&f, o->op, dst, src, f.own, &err);
+        sb_status queued = operate(f, o->op, dst, src, f->own, &err);
         if (queued == SB_OK) /* asum and sumsq wait, so they return the failure */
-            assert_status(SB_ERR_DEVICE_FAILURE,
-                          f.table->stream_synchronize(f.device, f.own, &err));
+            assert_status(FAILURE, try_synchronize(f, f->own));
         assert_non_null(strstr(err.message, "not allocated"));
-        synchronize(&f, f.own); /* succeeds, because the failure was reported */
-        fixture_close(&f);
+        synchronize(f, f->own); /* succeeds, because the failure was reported */
     }
 }
 
@@ -299,242 +289,222 @@ static void fill(void *user) {
 }
 
 /* The allocation's stream may use the memory at once; another stream must first wait for it. */
-TEST(memory_belongs_to_its_stream_until_synchronised) {
+TEST_ON(sim, memory_belongs_to_its_stream_until_synchronised) {
     char bytes[64] = {1};
     for (int ordered = 0; ordered < 2; ordered++) {
-        struct fixture f = fixture_open(SB_SIM_LAZY, 0);
-        sb_stream other = new_stream(&f);
-        char *ptr = new_memory(&f, 64, f.own);
-        upload(&f, ptr, bytes, 64, f.own);
+        sim_reopen(f, SB_SIM_LAZY, 0);
+        sb_stream other = new_stream(f);
+        char *ptr = new_memory(f, 64, f->own);
+        upload(f, ptr, bytes, 64, f->own);
         if (ordered)
-            order(&f, f.own, other);
-        struct fill kernel = {f.context, ptr, 64, !ordered, false};
-        assert_ok(sb_sim_launch(f.context, other, fill, &kernel, &err));
-        download(&f, bytes, ptr, 64, other);
-        assert_status(ordered ? SB_OK : SB_ERR_DEVICE_FAILURE,
-                      f.table->stream_synchronize(f.device, other, &err));
+            order(f, f->own, other);
+        struct fill kernel = {f->context, ptr, 64, !ordered, false};
+        assert_ok(sb_sim_launch(f->context, other, fill, &kernel, &err));
+        download(f, bytes, ptr, 64, other);
+        assert_status(ordered ? SB_OK : FAILURE, try_synchronize(f, other));
         assert_int_equal(kernel.found, ordered);
         if (!ordered)
             assert_memory_equal(err.message, "download of 64", 14);
-        synchronize(&f, f.own);
-        f.table->free(f.device, ptr, 64, f.own);
-        fixture_close(&f);
+        synchronize(f, f->own);
+        free_memory(f, ptr, 64, f->own);
     }
 }
 
-TEST(an_invalid_free_loses_the_device) {
+TEST_ON(sim, an_invalid_free_loses_the_device) {
     for (int way = 0; way < 7; way++) {
-        struct fixture f = fixture_open(way >= 4 && way < 6 ? SB_SIM_LAZY : SB_SIM_EAGER, 0);
+        sim_reopen(f, way >= 4 && way < 6 ? SB_SIM_LAZY : SB_SIM_EAGER, 0);
         void *lent = NULL;
-        sb_stream other = new_stream(&f);
-        assert_ok(sb_sim_malloc(f.context, 64, &lent, &err));
-        char *ptr = new_memory(&f, 64, f.own);
+        sb_stream other = new_stream(f);
+        assert_ok(sb_sim_malloc(f->context, 64, &lent, &err));
+        char *ptr = new_memory(f, 64, f->own);
         switch (way) {
         case 0: /* twice */
         case 5: /* twice, before the first has run */
-            f.table->free(f.device, ptr, 64, f.own);
-            f.table->free(f.device, ptr, 64, f.own);
+            free_memory(f, ptr, 64, f->own);
+            free_memory(f, ptr, 64, f->own);
             break;
         case 1: /* another size */
-            f.table->free(f.device, ptr, 32, f.own);
+            free_memory(f, ptr, 32, f->own);
             break;
         case 2: /* not the start */
-            f.table->free(f.device, ptr + 1, 63, f.own);
+            free_memory(f, ptr + 1, 63, f->own);
             break;
         case 6: /* on a stream that does not exist */
-            f.table->free(f.device, ptr, 64, (sb_stream)(uintptr_t)0x10);
+            free_memory(f, ptr, 64, (sb_stream)(uintptr_t)0x10);
             break;
         case 3: /* memory of the caller */
-            f.table->free(f.device, lent, 64, f.own);
+            free_memory(f, lent, 64, f->own);
             break;
         default: /* not allocated yet on the stream that frees it */
-            f.table->free(f.device, ptr, 64, other);
-            assert_status(SB_ERR_DEVICE_LOST, f.table->stream_synchronize(f.device, other, &err));
+            free_memory(f, ptr, 64, other);
+            assert_status(LOST, try_synchronize(f, other));
             break;
         }
-        assert_status(SB_ERR_DEVICE_LOST, f.table->stream_synchronize(f.device, f.own, &err));
-        fixture_close(&f);
+        assert_status(LOST, try_synchronize(f, f->own));
     }
 }
 
 /* An invalid free loses the device: the wait reports the loss, not the earlier failure. */
-TEST(a_loss_is_reported_instead_of_an_earlier_failure) {
-    struct fixture f = fixture_open(SB_SIM_LAZY, 0);
-    sb_stream other = new_stream(&f);
-    char *ptr = new_memory(&f, 64, f.own), *zeroed = new_memory(&f, 64, other);
-    fail_call(&f, SB_SIM_ZERO, 1, SB_SIM_FAIL_LATER);
-    assert_ok(f.table->zero(f.device, zeroed, 64, other, &err));
-    f.table->free(f.device, ptr, 64, other); /* not allocated yet on the stream that frees it */
-    assert_status(SB_ERR_DEVICE_LOST, f.table->stream_synchronize(f.device, other, &err));
-    fixture_close(&f);
+TEST_ON(sim, a_loss_is_reported_instead_of_an_earlier_failure) {
+    set_schedule(f, SB_SIM_LAZY, 0);
+    sb_stream other = new_stream(f);
+    char *ptr = new_memory(f, 64, f->own), *zeroed = new_memory(f, 64, other);
+    fail_call(f, SB_SIM_ZERO, 1, SB_SIM_FAIL_LATER);
+    assert_ok(f->table->zero(f->device, zeroed, 64, other, &err));
+    free_memory(f, ptr, 64, other); /* not allocated yet on the stream that frees it */
+    assert_status(LOST, try_synchronize(f, other));
 }
 
-TEST(a_lost_device_does_not_write_to_an_invalid_pointer) {
-    struct fixture f = fixture_open(SB_SIM_EAGER, 0);
-    char *ptr = new_memory(&f, 64, f.own);
-    fail_call(&f, SB_SIM_DOWNLOAD, 1, SB_SIM_FAIL_STICKY);
-    assert_status(SB_ERR_DEVICE_LOST, /* a write to this target would crash the host */
-                  f.table->download(f.device, ptr, ptr, 64, f.own, &err));
-    fixture_close(&f);
+TEST_ON(sim, a_lost_device_does_not_write_to_an_invalid_pointer) {
+    char *ptr = new_memory(f, 64, f->own);
+    fail_call(f, SB_SIM_DOWNLOAD, 1, SB_SIM_FAIL_STICKY);
+    assert_status(LOST, /* a write to this target would crash the host */
+                  f->table->download(f->device, ptr, ptr, 64, f->own, &err));
 }
 
-TEST(an_event_outlives_its_stream_and_reports_the_failure) {
+TEST_ON(sim, an_event_outlives_its_stream_and_reports_the_failure) {
     int32_t done;
-    struct fixture f = fixture_open(SB_SIM_LAZY, 0);
-    sb_stream stream = new_stream(&f);
-    char *ptr = new_memory(&f, 64, stream);
-    fail_call(&f, SB_SIM_ZERO, 1, SB_SIM_FAIL_LATER);
-    assert_ok(f.table->zero(f.device, ptr, 64, stream, &err));
-    void *event = record(&f, stream);
-    assert_ok(f.table->event_query(f.device, event, &done, &err));
+    set_schedule(f, SB_SIM_LAZY, 0);
+    sb_stream stream = new_stream(f);
+    char *ptr = new_memory(f, 64, stream);
+    fail_call(f, SB_SIM_ZERO, 1, SB_SIM_FAIL_LATER);
+    assert_ok(f->table->zero(f->device, ptr, 64, stream, &err));
+    void *event = record(f, stream);
+    assert_ok(f->table->event_query(f->device, event, &done, &err));
     assert_int_equal(done, 0);
-    assert_ok(sb_sim_stream_destroy(f.context, stream, &err));
+    assert_ok(sb_sim_stream_destroy(f->context, stream, &err));
     /* A query does not consume the failure. */
-    assert_ok(f.table->event_query(f.device, event, &done, &err));
+    assert_ok(f->table->event_query(f->device, event, &done, &err));
     assert_int_equal(done, 1);
-    assert_status(SB_ERR_DEVICE_FAILURE, f.table->event_wait(f.device, event, &err));
+    assert_status(FAILURE, try_event_wait(f, event));
     assert_non_null(strstr(err.message, "zero"));
-    f.table->event_destroy(f.device, event);
-    f.table->free(f.device, ptr, 64, f.own);
-    fixture_close(&f);
+    event_destroy(f, event);
 }
 
-TEST(an_event_after_an_invalid_free_reports_a_lost_device) {
-    struct fixture f = fixture_open(SB_SIM_LAZY, 0);
-    sb_stream other = new_stream(&f);
-    char *ptr = new_memory(&f, 64, f.own);
-    f.table->free(f.device, ptr, 64, other); /* not allocated yet on the stream that frees it */
-    void *event = record(&f, other);
-    assert_status(SB_ERR_DEVICE_LOST, f.table->event_wait(f.device, event, &err));
-    f.table->event_destroy(f.device, event);
-    fixture_close(&f);
+TEST_ON(sim, an_event_after_an_invalid_free_reports_a_lost_device) {
+    set_schedule(f, SB_SIM_LAZY, 0);
+    sb_stream other = new_stream(f);
+    char *ptr = new_memory(f, 64, f->own);
+    free_memory(f, ptr, 64, other); /* not allocated yet on the stream that frees it */
+    void *event = record(f, other);
+    assert_status(LOST, try_event_wait(f, event));
+    event_destroy(f, event);
 }
 
-TEST(a_count_beyond_any_memory_is_a_device_failure) {
+TEST_ON(sim, a_count_beyond_any_memory_is_a_device_failure) {
     double sum = -1;
-    struct fixture f = fixture_open(SB_SIM_EAGER, 0);
-    char *ptr = new_memory(&f, 64, f.own);
-    assert_status(SB_ERR_DEVICE_FAILURE,
-                  f.table->scale(f.device, SB_DTYPE_F32, INT64_MAX, 2, ptr, f.own, &err));
-    assert_status(SB_ERR_DEVICE_FAILURE,
-                  f.table->asum(f.device, SB_DTYPE_F64, INT64_MAX, ptr, &sum, f.own, &err));
+    char *ptr = new_memory(f, 64, f->own);
+    assert_status(FAILURE,
+                  f->table->scale(f->device, SB_DTYPE_F32, INT64_MAX, 2, ptr, f->own, &err));
+    assert_status(FAILURE,
+                  f->table->asum(f->device, SB_DTYPE_F64, INT64_MAX, ptr, &sum, f->own, &err));
     assert_true(sum == -1);
-    f.table->free(f.device, ptr, 64, f.own);
-    fixture_close(&f);
 }
 
 /* --- schedules ------------------------------------------------------------------------ */
-
-struct trace {
-    char order[64];
-    int length;
-};
 
 struct step {
     struct trace *trace;
     char name;
 };
 
+/* The names of the steps, in the order in which they ran. */
+struct trace {
+    char order[64];
+    int length, launched;
+    struct step steps[12];
+};
+
 static void note(void *user) {
-    struct step *s = user;
-    if (s->trace->length < (int)sizeof s->trace->order - 1)
-        s->trace->order[s->trace->length++] = s->name;
+    const struct step *s = user;
+    s->trace->order[s->trace->length++] = s->name;
 }
 
-static void launch(struct fixture *f, sb_stream stream, struct step *s) {
+static void launch(struct sim *f, sb_stream stream, struct trace *trace, char name) {
+    struct step *s = &trace->steps[trace->launched++];
+    *s = (struct step){trace, name};
     assert_ok(sb_sim_launch(f->context, stream, note, s, &err));
 }
 
-TEST(eager_work_is_done_on_return) {
-    struct fixture f = fixture_open(SB_SIM_EAGER, 0);
-    int value = 41;
-    int found = 0;
-    struct trace trace = {{0}, 0};
-    struct step a = {&trace, 'a'};
-    int *ptr = (int *)(void *)new_memory(&f, sizeof value, f.own);
-    upload(&f, ptr, &value, sizeof value, f.own);
-    peek(&f, &found, ptr, sizeof found);
+TEST_ON(sim, eager_work_is_done_on_return) {
+    int value = 41, found = 0;
+    struct trace trace = {.length = 0};
+    int *ptr = (int *)(void *)new_memory(f, sizeof value, f->own);
+    upload(f, ptr, &value, sizeof value, f->own);
+    peek(f, &found, ptr, sizeof found);
     assert_int_equal(found, 41);
     value = 42;
-    download(&f, &value, ptr, sizeof value, f.own);
+    download(f, &value, ptr, sizeof value, f->own);
     assert_int_equal(value, 41);
-    launch(&f, new_stream(&f), &a);
+    launch(f, new_stream(f), &trace, 'a');
     assert_string_equal(trace.order, "a");
-    fixture_close(&f);
 }
 
-TEST(a_wait_runs_only_the_lazy_work_that_it_needs) {
-    struct fixture f = fixture_open(SB_SIM_LAZY, 0);
-    struct trace trace = {{0}, 0};
-    struct step steps[] = {{&trace, 'a'}, {&trace, 'b'}, {&trace, 'c'},
-                           {&trace, 'd'}, {&trace, 'e'}, {&trace, 'f'}};
-    sb_stream one = new_stream(&f);
-    sb_stream two = new_stream(&f);
-    sb_stream three = new_stream(&f);
-    launch(&f, one, &steps[0]);
-    launch(&f, three, &steps[5]);
-    launch(&f, two, &steps[1]);
-    order(&f, two, one);
-    launch(&f, two, &steps[2]);
-    launch(&f, one, &steps[3]);
-    void *event = record(&f, one);
-    launch(&f, one, &steps[4]);
+TEST_ON(sim, a_wait_runs_only_the_lazy_work_that_it_needs) {
+    struct trace trace = {.length = 0};
+    set_schedule(f, SB_SIM_LAZY, 0);
+    sb_stream one = new_stream(f), two = new_stream(f), three = new_stream(f);
+    launch(f, one, &trace, 'a');
+    launch(f, three, &trace, 'f');
+    launch(f, two, &trace, 'b');
+    order(f, two, one);
+    launch(f, two, &trace, 'c');
+    launch(f, one, &trace, 'd');
+    void *event = record(f, one);
+    launch(f, one, &trace, 'e');
     assert_string_equal(trace.order, "");
-    event_wait(&f, event);
+    event_wait(f, event);
     assert_string_equal(trace.order, "abd");
-    synchronize(&f, one);
+    synchronize(f, one);
     assert_string_equal(trace.order, "abde");
-    event_wait(&f, event);
-    synchronize(&f, two);
+    event_wait(f, event);
+    synchronize(f, two);
     assert_string_equal(trace.order, "abdec");
-    synchronize(&f, three);
+    synchronize(f, three);
     assert_string_equal(trace.order, "abdecf");
-    f.table->event_destroy(f.device, event);
-    fixture_close(&f);
+    event_destroy(f, event);
+}
+
+static bool holds(struct sim *f, const char *ptr, const char bytes[64]) {
+    char seen[64];
+    peek(f, seen, ptr, 64);
+    return memcmp(seen, bytes, 64) == 0;
 }
 
 /* If a test omits the wait between two dependent operations, the bytes are always wrong. */
-TEST(a_missing_wait_gives_wrong_bytes) {
-    struct fixture f = fixture_open(SB_SIM_LAZY, 0);
-    char source[64];
-    char target[64];
-    char right[64];
+TEST_ON(sim, a_missing_wait_gives_wrong_bytes) {
+    set_schedule(f, SB_SIM_LAZY, 0);
+    char source[64], target[64], right[64];
     memset(source, 0x11, 64);
     memset(target, 0x11, 64); /* the result: only rubbish can differ from it */
     memset(right, 0x11, 64);
-    char *from = new_memory(&f, 64, f.own);
-    char *to = new_memory(&f, 64, f.own);
-    poke(&f, from, right, 64);
-    poke(&f, to, right, 64);
+    char *from = new_memory(f, 64, f->own), *to = new_memory(f, 64, f->own);
+    poke(f, from, right, 64);
+    poke(f, to, right, 64);
 
-    download(&f, target, from, 64, f.own);
+    download(f, target, from, 64, f->own);
     for (int i = 0; i < 64; i++)
         assert_int_not_equal(target[i], right[i]);
-    synchronize(&f, f.own);
+    synchronize(f, f->own);
     assert_memory_equal(target, right, 64);
 
-    upload(&f, to, source, 64, f.own);
-    peek(&f, target, to, 64);
-    assert_memory_not_equal(target, right, 64);
+    upload(f, to, source, 64, f->own);
+    assert_false(holds(f, to, right));
     source[0] = 0; /* before the copy has read `source` */
-    synchronize(&f, f.own);
-    peek(&f, target, to, 64);
-    assert_memory_equal(target, source, 64);
+    synchronize(f, f->own);
+    assert_true(holds(f, to, source));
 
-    assert_int_equal(f.table->copy(f.device, to, from, 64, f.own, NULL), SB_OK);
-    peek(&f, target, to, 64);
-    assert_memory_not_equal(target, right, 64);
-    synchronize(&f, f.own);
-    peek(&f, target, to, 64);
-    assert_memory_equal(target, right, 64);
+    assert_ok(f->table->copy(f->device, to, from, 64, f->own, &err));
+    assert_false(holds(f, to, right));
+    synchronize(f, f->own);
+    assert_true(holds(f, to, right));
 
-    assert_int_equal(f.table->zero(f.device, to, 64, f.own, NULL), SB_OK);
-    peek(&f, target, to, 64);
+    assert_ok(f->table->zero(f->device, to, 64, f->own, &err));
+    peek(f, target, to, 64);
     assert_int_not_equal(target[63], 0);
-    synchronize(&f, f.own);
-    peek(&f, target, to, 64);
+    synchronize(f, f->own);
+    peek(f, target, to, 64);
     assert_int_equal(target[63], 0);
-    fixture_close(&f);
 }
 
 struct look {
@@ -550,110 +520,93 @@ static void look(void *user) {
 }
 
 /* A call fills its target with rubbish only after earlier queued work has read the old bytes. */
-TEST(rubbish_is_written_after_earlier_queued_work) {
+TEST_ON(sim, rubbish_is_written_after_earlier_queued_work) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++)
         for (uint64_t seed = 0; seed < 20; seed++) {
-            struct fixture f = fixture_open(schedules[s], seed);
-            char host[64];
-            char next[64];
-            char seen[2][64];
-            struct look kernel = {f.context, NULL, 0};
-            sb_stream other = new_stream(&f);
+            sim_reopen(f, schedules[s], seed);
+            char host[64], next[64], seen[2][64];
+            struct look kernel = {f->context, NULL, 0};
+            sb_stream other = new_stream(f);
             memset(host, 1, 64);
             memset(next, 2, 64);
-            char *a = new_memory(&f, 64, f.own);
-            char *b = new_memory(&f, 64, f.own);
+            char *a = new_memory(f, 64, f->own), *b = new_memory(f, 64, f->own);
             kernel.ptr = a;
-            upload(&f, a, host, 64, f.own);
-            assert_int_equal(f.table->copy(f.device, b, a, 64, f.own, NULL), SB_OK);
-            order(&f, f.own, other);
-            assert_int_equal(sb_sim_launch(f.context, other, look, &kernel, NULL), SB_OK);
-            upload(&f, a, next, 64, other);   /* the copy to b must read the old a */
-            download(&f, host, a, 64, other); /* the first upload must read the old host */
-            download(&f, seen[0], b, 64, other);
-            download(&f, seen[1], a, 64, other);
-            synchronize(&f, other);
+            upload(f, a, host, 64, f->own);
+            assert_ok(f->table->copy(f->device, b, a, 64, f->own, &err));
+            order(f, f->own, other);
+            assert_ok(sb_sim_launch(f->context, other, look, &kernel, &err));
+            upload(f, a, next, 64, other);   /* the copy to b must read the old a */
+            download(f, host, a, 64, other); /* the first upload must read the old host */
+            download(f, seen[0], b, 64, other);
+            download(f, seen[1], a, 64, other);
+            synchronize(f, other);
             assert_int_equal(kernel.seen, 1);
             assert_int_equal(seen[0][5], 1);
             assert_int_equal(seen[1][5], 2);
             assert_int_equal(host[5], 2);
-            fixture_close(&f);
         }
 }
 
 /* The rubbish is written as soon as the earlier work that may need the old bytes is done. */
-TEST(rubbish_is_written_when_earlier_work_is_done) {
-    struct fixture f = fixture_open(SB_SIM_LAZY, 0);
-    char host[64];
-    char old[64];
-    char seen[64];
-    sb_stream stream = new_stream(&f);
+TEST_ON(sim, rubbish_is_written_when_earlier_work_is_done) {
+    set_schedule(f, SB_SIM_LAZY, 0);
+    char host[64], old[64];
+    sb_stream stream = new_stream(f);
     memset(host, 1, 64);
     memset(old, 1, 64);
-    char *a = new_memory(&f, 64, stream);
-    char *b = new_memory(&f, 64, stream);
-    poke(&f, a, old, 64);
-    assert_int_equal(f.table->copy(f.device, b, a, 64, stream, NULL), SB_OK);
-    void *copied = record(&f, stream);
-    upload(&f, a, host, 64, stream);
-    peek(&f, seen, a, 64);
-    assert_memory_equal(seen, old, 64);
-    event_wait(&f, copied);
-    peek(&f, seen, a, 64);
-    assert_memory_not_equal(seen, old, 64);
-    synchronize(&f, stream);
-    peek(&f, seen, a, 64);
-    assert_memory_equal(seen, host, 64);
+    char *a = new_memory(f, 64, stream), *b = new_memory(f, 64, stream);
+    poke(f, a, old, 64);
+    assert_ok(f->table->copy(f->device, b, a, 64, stream, &err));
+    void *copied = record(f, stream);
+    upload(f, a, host, 64, stream);
+    assert_true(holds(f, a, old));
+    event_wait(f, copied);
+    assert_false(holds(f, a, old));
+    synchronize(f, stream);
+    assert_true(holds(f, a, host));
 
-    upload(&f, a, host, 64, stream); /* the first of two copies to one target */
-    void *first = record(&f, stream);
-    upload(&f, a, host, 64, stream);
-    event_wait(&f, first);
-    peek(&f, seen, a, 64);
-    assert_memory_not_equal(seen, host, 64);
-    synchronize(&f, stream);
-    peek(&f, seen, a, 64);
-    assert_memory_equal(seen, host, 64);
-    f.table->event_destroy(f.device, first);
-    f.table->event_destroy(f.device, copied);
-    fixture_close(&f);
+    upload(f, a, host, 64, stream); /* the first of two copies to one target */
+    void *first = record(f, stream);
+    upload(f, a, host, 64, stream);
+    event_wait(f, first);
+    assert_false(holds(f, a, host));
+    synchronize(f, stream);
+    assert_true(holds(f, a, host));
+    event_destroy(f, first);
+    event_destroy(f, copied);
 }
 
 /* Runs three streams of four steps, with waits between them, in an order drawn from `seed`. */
-static struct trace random_run(uint64_t seed) {
-    struct trace trace = {{0}, 0};
-    struct step steps[12];
-    struct fixture f = fixture_open(SB_SIM_RANDOM, seed);
+static struct trace random_run(struct sim *f, uint64_t seed) {
+    struct trace trace = {.length = 0};
+    sim_reopen(f, SB_SIM_RANDOM, seed);
     sb_stream streams[3];
     for (int s = 0; s < 3; s++)
-        streams[s] = new_stream(&f);
+        streams[s] = new_stream(f);
     for (int i = 0; i < 12; i++) {
-        steps[i] = (struct step){&trace, (char)('a' + i)};
-        launch(&f, streams[i % 3], &steps[i]);
+        launch(f, streams[i % 3], &trace, (char)('a' + i));
         if (i == 4)
-            order(&f, streams[1], streams[2]); /* e before f */
+            order(f, streams[1], streams[2]); /* e before f */
     }
     int at_once = trace.length;
-    synchronize(&f, streams[0]);
-    synchronize(&f, streams[1]);
-    synchronize(&f, streams[2]);
+    synchronize(f, streams[0]);
+    synchronize(f, streams[1]);
+    synchronize(f, streams[2]);
     assert_int_equal(trace.length, 12);
     for (int i = 3; i < 12; i++)
         assert_true(strchr(trace.order, 'a' + i - 3) < strchr(trace.order, 'a' + i));
     assert_true(strchr(trace.order, 'e') < strchr(trace.order, 'f'));
-    fixture_close(&f);
     trace.length = at_once;
     return trace;
 }
 
-TEST(a_random_schedule_repeats_for_its_seed) {
-    bool some_late = false;
-    bool some_at_once = false;
+TEST_ON(sim, a_random_schedule_repeats_for_its_seed) {
+    bool some_late = false, some_at_once = false;
     int orders = 0;
-    struct trace first = random_run(0);
+    struct trace first = random_run(f, 0);
     for (uint64_t seed = 0; seed < 50; seed++) {
-        struct trace once = random_run(seed);
-        struct trace again = random_run(seed);
+        struct trace once = random_run(f, seed);
+        struct trace again = random_run(f, seed);
         assert_string_equal(once.order, again.order);
         assert_int_equal(once.length, again.length);
         some_late |= once.length < 12;
@@ -663,214 +616,190 @@ TEST(a_random_schedule_repeats_for_its_seed) {
     assert_true(some_late && some_at_once && orders > 25);
 }
 
-TEST(a_new_schedule_applies_to_later_work) {
-    struct fixture f = fixture_open(SB_SIM_LAZY, 0);
-    struct trace trace = {{0}, 0};
-    struct step a = {&trace, 'a'};
-    struct step b = {&trace, 'b'};
-    struct step c = {&trace, 'c'};
-    sb_stream one = new_stream(&f);
-    sb_stream two = new_stream(&f);
-    launch(&f, one, &a);
-    assert_ok(sb_sim_set_schedule(f.context, SB_SIM_RANDOM, 5, &err));
+TEST_ON(sim, a_new_schedule_applies_to_later_work) {
+    struct trace trace = {.length = 0};
+    set_schedule(f, SB_SIM_LAZY, 0);
+    sb_stream one = new_stream(f), two = new_stream(f);
+    launch(f, one, &trace, 'a');
+    set_schedule(f, SB_SIM_RANDOM, 5);
     for (int i = 0; i < 20; i++)
-        f.table->event_destroy(f.device, record(&f, two)); /* runs some queued work */
-    assert_string_equal(trace.order, "");                  /* `a` was queued as lazy */
-    assert_ok(sb_sim_set_schedule(f.context, SB_SIM_EAGER, 0, &err));
-    launch(&f, two, &b);
+        event_destroy(f, record(f, two)); /* runs some queued work */
+    assert_string_equal(trace.order, ""); /* `a` was queued as lazy */
+    set_schedule(f, SB_SIM_EAGER, 0);
+    launch(f, two, &trace, 'b');
     assert_string_equal(trace.order, "b");
-    launch(&f, one, &c);
+    launch(f, one, &trace, 'c');
     assert_string_equal(trace.order, "bac");
-    fixture_close(&f);
 }
 
 /* --- streams --------------------------------------------------------------------------- */
 
-TEST(blocking_streams_are_ordered_and_others_are_not) {
-    struct fixture f = fixture_open(SB_SIM_LAZY, 0);
-    struct trace trace = {{0}, 0};
-    struct step steps[] = {
-        {&trace, 'a'}, {&trace, 'b'}, {&trace, 'c'}, {&trace, 'd'}, {&trace, 'x'}};
-    sb_stream apart = new_stream(&f);
-    launch(&f, apart, &steps[4]);
-    launch(&f, f.own, &steps[0]);
-    launch(&f, NULL, &steps[1]);
-    launch(&f, f.own, &steps[2]);
-    launch(&f, NULL, &steps[3]);
-    void *event = record(&f, NULL);
-    launch(&f, apart, &steps[4]);
-    event_wait(&f, event);
+TEST_ON(sim, blocking_streams_are_ordered_and_others_are_not) {
+    struct trace trace = {.length = 0};
+    set_schedule(f, SB_SIM_LAZY, 0);
+    sb_stream apart = new_stream(f);
+    launch(f, apart, &trace, 'x');
+    launch(f, f->own, &trace, 'a');
+    launch(f, NULL, &trace, 'b');
+    launch(f, f->own, &trace, 'c');
+    launch(f, NULL, &trace, 'd');
+    void *event = record(f, NULL);
+    launch(f, apart, &trace, 'x');
+    event_wait(f, event);
     assert_string_equal(trace.order, "abcd");
-    synchronize(&f, apart);
+    synchronize(f, apart);
     assert_string_equal(trace.order, "abcdxx");
-    launch(&f, NULL, &steps[0]);
-    launch(&f, f.own, &steps[1]);
-    synchronize(&f, f.own);
+    launch(f, NULL, &trace, 'a');
+    launch(f, f->own, &trace, 'b');
+    synchronize(f, f->own);
     assert_string_equal(trace.order, "abcdxxab");
-    f.table->event_destroy(f.device, event);
-    fixture_close(&f);
+    event_destroy(f, event);
 }
 
-TEST(a_stream_waits_from_the_call_on) {
-    struct fixture f = fixture_open(SB_SIM_LAZY, 0);
-    struct trace trace = {{0}, 0};
-    struct step steps[] = {{&trace, 'a'}, {&trace, 'b'}, {&trace, 'c'}};
-    sb_stream one = new_stream(&f);
-    sb_stream two = new_stream(&f);
-    launch(&f, one, &steps[0]);
-    launch(&f, two, &steps[1]);
-    void *before = record(&f, two);
-    order(&f, one, two);
-    launch(&f, two, &steps[2]);
-    event_wait(&f, before);
+TEST_ON(sim, a_stream_waits_from_the_call_on) {
+    struct trace trace = {.length = 0};
+    set_schedule(f, SB_SIM_LAZY, 0);
+    sb_stream one = new_stream(f), two = new_stream(f);
+    launch(f, one, &trace, 'a');
+    launch(f, two, &trace, 'b');
+    void *before = record(f, two);
+    order(f, one, two);
+    launch(f, two, &trace, 'c');
+    event_wait(f, before);
     assert_string_equal(trace.order, "b");
-    synchronize(&f, two);
+    synchronize(f, two);
     assert_string_equal(trace.order, "bac");
-    f.table->event_destroy(f.device, before);
-    fixture_close(&f);
+    event_destroy(f, before);
 }
 
-TEST(long_chains_of_waits_run) {
+TEST_ON(sim, long_chains_of_waits_run) {
     enum { LENGTH = 20000 };
-    struct fixture f = fixture_open(SB_SIM_LAZY, 0);
+    set_schedule(f, SB_SIM_LAZY, 0);
     float one = 0;
-    sb_stream streams[2] = {new_stream(&f), new_stream(&f)};
-    char *ptr = new_memory(&f, sizeof one, streams[0]);
-    upload(&f, ptr, &one, sizeof one, streams[0]);
+    sb_stream streams[2] = {new_stream(f), new_stream(f)};
+    char *ptr = new_memory(f, sizeof one, streams[0]);
+    upload(f, ptr, &one, sizeof one, streams[0]);
     one = 1;
     for (int i = 0; i < LENGTH; i++) {
-        sb_error err;
-        order(&f, streams[i & 1], streams[~i & 1]);
-        assert_ok(f.table->scale(f.device, SB_DTYPE_F32, 1, -1, ptr, streams[~i & 1], &err));
+        order(f, streams[i & 1], streams[~i & 1]);
+        assert_ok(f->table->scale(f->device, SB_DTYPE_F32, 1, -1, ptr, streams[~i & 1], &err));
     }
-    download(&f, &one, ptr, sizeof one, streams[LENGTH & 1]);
-    synchronize(&f, streams[LENGTH & 1]);
+    download(f, &one, ptr, sizeof one, streams[LENGTH & 1]);
+    synchronize(f, streams[LENGTH & 1]);
     assert_true(one == 1);
-    fixture_close(&f);
 }
 
-TEST(a_destroyed_stream_and_a_closed_device_run_their_work) {
-    struct fixture f = fixture_open(SB_SIM_LAZY, 0);
-    struct trace trace = {{0}, 0};
-    struct step steps[] = {{&trace, 'a'}, {&trace, 'b'}, {&trace, 'c'}};
-    sb_stream one = new_stream(&f);
-    sb_stream two = new_stream(&f);
-    launch(&f, one, &steps[0]);
-    launch(&f, two, &steps[1]);
-    void *event = record(&f, one);
-    assert_ok(sb_sim_stream_destroy(f.context, one, &err));
+TEST_ON(sim, a_destroyed_stream_and_a_closed_device_run_their_work) {
+    struct trace trace = {.length = 0};
+    set_schedule(f, SB_SIM_LAZY, 0);
+    sb_stream one = new_stream(f), two = new_stream(f);
+    launch(f, one, &trace, 'a');
+    launch(f, two, &trace, 'b');
+    void *event = record(f, one);
+    assert_ok(sb_sim_stream_destroy(f->context, one, &err));
     assert_string_equal(trace.order, "a");
-    event_wait(&f, event); /* succeeds after its stream was destroyed */
-    stream_wait(&f, two, event);
-    f.table->event_destroy(f.device, event);
-    launch(&f, f.own, &steps[2]);
-    fixture_close(&f);
+    event_wait(f, event); /* succeeds after its stream was destroyed */
+    stream_wait(f, two, event);
+    event_destroy(f, event);
+    launch(f, f->own, &trace, 'c');
+    sim_reopen(f, SB_SIM_EAGER, 0);
     assert_int_equal(trace.length, 3);
 }
 
-TEST(unknown_streams_are_of_the_wrong_device) {
-    struct fixture f = fixture_open(SB_SIM_EAGER, 0);
-    struct fixture g = fixture_open(SB_SIM_EAGER, 0);
+TEST_ON(sim, unknown_streams_are_of_the_wrong_device) {
+    struct sim g;
     void *out = NULL;
     char host[64] = {0};
-    sb_stream gone = new_stream(&f);
-    assert_ok(sb_sim_stream_destroy(f.context, gone, &err));
+    sim_open(&g);
+    sb_stream gone = new_stream(f);
+    assert_ok(sb_sim_stream_destroy(f->context, gone, &err));
     sb_stream unknown[] = {new_stream(&g), g.own, gone, (sb_stream)&err};
-    char *a = new_memory(&f, 64, f.own);
-    char *b = new_memory(&f, 64, f.own);
-    void *event = record(&f, f.own);
+    char *a = new_memory(f, 64, f->own), *b = new_memory(f, 64, f->own);
+    void *event = record(f, f->own);
     void *foreign = record(&g, g.own);
-    assert_ok(f.table->check_stream(f.device, NULL, &err));
-    assert_ok(f.table->check_stream(f.device, f.own, &err));
-    assert_ok(f.table->check_stream(f.device, new_stream(&f), &err));
+    assert_ok(f->table->check_stream(f->device, NULL, &err));
+    assert_ok(f->table->check_stream(f->device, f->own, &err));
+    assert_ok(f->table->check_stream(f->device, new_stream(f), &err));
     for (size_t s = 0; s < COUNT_OF(unknown); s++) {
         sb_stream stream = unknown[s];
         for (size_t k = 0; k < COUNT_OF(operations); k++) {
             const struct operation *o = &operations[k];
-            assert_status(SB_ERR_WRONG_DEVICE, operate(&f, o->op, o->writes_host ? host : a,
-                                                       o->reads_host ? host : b, stream, &err));
+            assert_status(WRONG_DEVICE, operate(f, o->op, o->writes_host ? host : a,
+                                                o->reads_host ? host : b, stream, &err));
         }
-        assert_status(SB_ERR_WRONG_DEVICE, f.table->check_stream(f.device, stream, &err));
-        assert_status(SB_ERR_WRONG_DEVICE, f.table->alloc(f.device, 64, stream, &out, &err));
-        assert_status(SB_ERR_WRONG_DEVICE, f.table->stream_synchronize(f.device, stream, &err));
-        assert_status(SB_ERR_WRONG_DEVICE, f.table->event_record(f.device, stream, &out, &err));
-        assert_status(SB_ERR_WRONG_DEVICE, f.table->stream_wait(f.device, stream, event, &err));
-        assert_status(SB_ERR_WRONG_DEVICE, sb_sim_launch(f.context, stream, note, NULL, &err));
-        assert_status(SB_ERR_WRONG_DEVICE, sb_sim_stream_destroy(f.context, stream, &err));
+        assert_status(WRONG_DEVICE, f->table->check_stream(f->device, stream, &err));
+        assert_status(WRONG_DEVICE, f->table->alloc(f->device, 64, stream, &out, &err));
+        assert_status(WRONG_DEVICE, try_synchronize(f, stream));
+        assert_status(WRONG_DEVICE, f->table->event_record(f->device, stream, &out, &err));
+        assert_status(WRONG_DEVICE, f->table->stream_wait(f->device, stream, event, &err));
+        assert_status(WRONG_DEVICE, sb_sim_launch(f->context, stream, note, NULL, &err));
+        assert_status(WRONG_DEVICE, sb_sim_stream_destroy(f->context, stream, &err));
     }
-    assert_status(SB_ERR_WRONG_DEVICE, f.table->stream_wait(f.device, f.own, foreign, &err));
+    assert_status(WRONG_DEVICE, f->table->stream_wait(f->device, f->own, foreign, &err));
     assert_int_equal(err.device_code, 0);
     assert_null(out);
     g.table->event_destroy(g.device, foreign);
-    f.table->event_destroy(f.device, event);
-    fixture_close(&f);
-    fixture_close(&g);
+    event_destroy(f, event);
+    sim_close(&g);
 }
 
-TEST(only_created_streams_can_be_destroyed) {
-    struct fixture f = fixture_open(SB_SIM_EAGER, 0);
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_stream_destroy(f.context, NULL, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_stream_destroy(f.context, f.own, &err));
-    synchronize(&f, f.own);
-    fixture_close(&f);
+TEST_ON(sim, only_created_streams_can_be_destroyed) {
+    assert_status(INVALID, sb_sim_stream_destroy(f->context, NULL, &err));
+    assert_status(INVALID, sb_sim_stream_destroy(f->context, f->own, &err));
+    synchronize(f, f->own);
 }
 
 /* --- control functions --------------------------------------------------------------------- */
 
-TEST(kernels_access_memory_in_the_order_of_their_stream) {
-    struct fixture f = fixture_open(SB_SIM_LAZY, 0);
-    char zeros[40] = {0};
-    char seen[40];
-    char *ptr = new_memory(&f, 40, f.own);
-    struct fill job = {f.context, ptr, 40, false, true};
-    upload(&f, ptr, zeros, 40, f.own);
-    assert_ok(sb_sim_launch(f.context, f.own, fill, &job, &err));
+TEST_ON(sim, kernels_access_memory_in_the_order_of_their_stream) {
+    set_schedule(f, SB_SIM_LAZY, 0);
+    char zeros[40] = {0}, seen[40];
+    char *ptr = new_memory(f, 40, f->own);
+    struct fill job = {f->context, ptr, 40, false, true};
+    upload(f, ptr, zeros, 40, f->own);
+    assert_ok(sb_sim_launch(f->context, f->own, fill, &job, &err));
     assert_false(job.found);
-    download(&f, seen, ptr, 40, f.own);
-    synchronize(&f, f.own);
+    download(f, seen, ptr, 40, f->own);
+    synchronize(f, f->own);
     assert_true(job.found && !job.beyond);
     assert_int_equal(seen[39], 0x66);
-    f.table->free(f.device, ptr, 40, f.own);
-    assert_ok(sb_sim_launch(f.context, f.own, fill, &job, &err));
-    synchronize(&f, f.own);
+    free_memory(f, ptr, 40, f->own);
+    assert_ok(sb_sim_launch(f->context, f->own, fill, &job, &err));
+    synchronize(f, f->own);
     assert_false(job.found);
-    fixture_close(&f);
 }
 
-TEST(callers_can_allocate_device_memory) {
-    struct fixture f = fixture_open(SB_SIM_EAGER, 0);
-    struct fixture g = fixture_open(SB_SIM_EAGER, 0);
-    char bytes[8] = "1234567";
-    char seen[8] = "";
-    void *ptr = NULL;
-    void *empty = NULL;
-    assert_ok(sb_sim_malloc(f.context, 8, &ptr, &err));
-    assert_ok(sb_sim_malloc(f.context, 0, &empty, &err)); /* has a unique address */
+TEST_ON(sim, callers_can_allocate_device_memory) {
+    struct sim g;
+    char bytes[8] = "1234567", seen[8] = "";
+    void *ptr = NULL, *empty = NULL;
+    sim_open(&g);
+    assert_ok(sb_sim_malloc(f->context, 8, &ptr, &err));
+    assert_ok(sb_sim_malloc(f->context, 0, &empty, &err)); /* has a unique address */
     assert_non_null(empty);
-    assert_ok(f.table->check_pointer(f.device, empty, 1, &err));
-    assert_status(SB_ERR_WRONG_DEVICE, f.table->check_pointer(f.device, empty, 2, &err));
-    poke(&f, ptr, bytes, 8);
-    download(&f, seen, ptr, 8, f.own);
+    assert_ok(f->table->check_pointer(f->device, empty, 1, &err));
+    assert_status(WRONG_DEVICE, f->table->check_pointer(f->device, empty, 2, &err));
+    poke(f, ptr, bytes, 8);
+    download(f, seen, ptr, 8, f->own);
     assert_string_equal(seen, "1234567");
-    assert_ok(f.table->check_pointer(f.device, ptr, 8, &err));
-    assert_ok(f.table->check_pointer(f.device, (char *)ptr + 8, 0, &err));
-    assert_status(SB_ERR_WRONG_DEVICE, f.table->check_pointer(f.device, ptr, 9, &err));
+    assert_ok(f->table->check_pointer(f->device, ptr, 8, &err));
+    assert_ok(f->table->check_pointer(f->device, (char *)ptr + 8, 0, &err));
+    assert_status(WRONG_DEVICE, f->table->check_pointer(f->device, ptr, 9, &err));
     assert_int_equal(err.device_code, 0); /* not a driver's error */
-    assert_status(SB_ERR_WRONG_DEVICE, g.table->check_pointer(g.device, ptr, 8, &err));
-    assert_status(SB_ERR_WRONG_DEVICE, f.table->check_pointer(f.device, bytes, 8, &err));
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_sim_peek(f.context, seen, ptr, 9, &err));
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_sim_poke(f.context, (char *)ptr + 1, bytes, 8, &err));
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_sim_free(f.context, (char *)ptr + 1, &err));
+    assert_status(WRONG_DEVICE, g.table->check_pointer(g.device, ptr, 8, &err));
+    assert_status(WRONG_DEVICE, f->table->check_pointer(f->device, bytes, 8, &err));
+    assert_status(FAILURE, sb_sim_peek(f->context, seen, ptr, 9, &err));
+    assert_status(FAILURE, sb_sim_poke(f->context, (char *)ptr + 1, bytes, 8, &err));
+    assert_status(FAILURE, sb_sim_free(f->context, (char *)ptr + 1, &err));
     /* Memory of the library. */
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_sim_free(f.context, new_memory(&f, 8, f.own), &err));
-    assert_ok(sb_sim_free(f.context, ptr, &err));
-    assert_ok(sb_sim_free(f.context, empty, &err));
-    assert_ok(sb_sim_free(f.context, NULL, &err));
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_sim_free(f.context, ptr, &err));
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_sim_peek(f.context, seen, ptr, 8, &err));
-    assert_status(SB_ERR_WRONG_DEVICE, f.table->check_pointer(f.device, ptr, 8, &err));
-    fixture_close(&g);
-    fixture_close(&f);
+    assert_status(FAILURE, sb_sim_free(f->context, new_memory(f, 8, f->own), &err));
+    assert_ok(sb_sim_free(f->context, ptr, &err));
+    assert_ok(sb_sim_free(f->context, empty, &err));
+    assert_ok(sb_sim_free(f->context, NULL, &err));
+    assert_status(FAILURE, sb_sim_free(f->context, ptr, &err));
+    assert_status(FAILURE, sb_sim_peek(f->context, seen, ptr, 8, &err));
+    assert_status(WRONG_DEVICE, f->table->check_pointer(f->device, ptr, 8, &err));
+    sim_close(&g);
 }
 
 /* Asserts that every control function returns `expected` for `context`. */
@@ -895,29 +824,27 @@ static void assert_all_refuse(sb_status expected, sb_context *context) {
 
 /* Plants three faults, two of which are due at the same call, and later two that are due at the
    same call. The fault that was planted first takes effect. */
-TEST(several_faults_may_be_armed) {
-    struct fixture f = fixture_open(SB_SIM_EAGER, 0);
-    sb_context *context = f.context;
-    assert_ok(sb_sim_fail(context, SB_SIM_STREAM_SYNCHRONIZE, 2, SB_SIM_FAIL_NOW, &err));
+TEST_ON(sim, several_faults_may_be_armed) {
+    sb_context *context = f->context;
+    fail_call(f, SB_SIM_STREAM_SYNCHRONIZE, 2, SB_SIM_FAIL_NOW);
     assert_ok(sb_sim_fail_also(context, SB_SIM_ANY, 3, SB_SIM_FAIL_NOW, &err));
     assert_ok(sb_sim_fail_also(context, SB_SIM_ANY, 3, SB_SIM_FAIL_STICKY, &err));
     for (int i = 0; i < 4; i++) {
-        sb_status expected = i == 0 || i == 3 ? SB_OK : SB_ERR_DEVICE_FAILURE;
-        assert_status(expected, f.table->stream_synchronize(f.device, f.own, &err));
+        sb_status expected = i == 0 || i == 3 ? SB_OK : FAILURE;
+        assert_status(expected, try_synchronize(f, f->own));
     }
-    assert_ok(sb_sim_fail(context, SB_SIM_STREAM_SYNCHRONIZE, 1, SB_SIM_FAIL_NOW, &err));
+    fail_call(f, SB_SIM_STREAM_SYNCHRONIZE, 1, SB_SIM_FAIL_NOW);
     assert_ok(sb_sim_fail_also(context, SB_SIM_STREAM_SYNCHRONIZE, 3, SB_SIM_FAIL_NOW, &err));
-    assert_status(SB_ERR_DEVICE_FAILURE, f.table->stream_synchronize(f.device, f.own, &err));
+    assert_status(FAILURE, try_synchronize(f, f->own));
     assert_ok(sb_sim_fail_also(context, SB_SIM_STREAM_SYNCHRONIZE, 2, SB_SIM_FAIL_STICKY, &err));
-    assert_ok(f.table->stream_synchronize(f.device, f.own, &err));
-    assert_status(SB_ERR_DEVICE_FAILURE, f.table->stream_synchronize(f.device, f.own, &err));
+    synchronize(f, f->own);
+    assert_status(FAILURE, try_synchronize(f, f->own));
     for (int i = 0; i < 16; i++)
         assert_ok(sb_sim_fail_also(context, SB_SIM_ALLOC, 9, SB_SIM_FAIL_NOW, &err));
     assert_status(SB_ERR_OVER_LIMIT,
                   sb_sim_fail_also(context, SB_SIM_ALLOC, 9, SB_SIM_FAIL_NOW, &err));
-    assert_ok(sb_sim_fail(context, SB_SIM_ALLOC, 0, SB_SIM_FAIL_NOW, &err)); /* no fault is left */
+    fail_call(f, SB_SIM_ALLOC, 0, SB_SIM_FAIL_NOW); /* no fault is left */
     assert_ok(sb_sim_fail_also(context, SB_SIM_ALLOC, 1, SB_SIM_FAIL_NOW, &err));
-    fixture_close(&f);
 }
 
 TEST(other_contexts_are_refused) {
@@ -937,50 +864,44 @@ TEST(other_contexts_are_refused) {
 }
 
 /* A program built with a later version's headers may pass an array for more operations. */
-TEST(the_count_of_an_unknown_operation_is_zero) {
-    struct fixture f = fixture_open(SB_SIM_EAGER, 0);
+TEST_ON(sim, the_count_of_an_unknown_operation_is_zero) {
     int64_t calls[SB_SIM_OP_COUNT + 2];
     memset(calls, -1, sizeof calls);
-    synchronize(&f, f.own);
-    assert_ok(sb_sim_calls(f.context, calls, 0, &err));
+    synchronize(f, f->own);
+    assert_ok(sb_sim_calls(f->context, calls, 0, &err));
     assert_int_equal(calls[0], -1);
-    assert_ok(sb_sim_calls(f.context, calls, SB_SIM_OP_COUNT + 1, &err));
+    assert_ok(sb_sim_calls(f->context, calls, SB_SIM_OP_COUNT + 1, &err));
     assert_true(calls[SB_SIM_STREAM_SYNCHRONIZE] > 0);
     assert_int_equal(calls[SB_SIM_OP_COUNT], 0);
     assert_int_equal(calls[SB_SIM_OP_COUNT + 1], -1);
-    fixture_close(&f);
 }
 
-TEST(bad_arguments_are_refused) {
-    struct fixture f = fixture_open(SB_SIM_EAGER, 0);
+TEST_ON(sim, bad_arguments_are_refused) {
     int64_t calls[SB_SIM_OP_COUNT];
     char byte = 0;
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_set_schedule(f.context, 3, 0, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_set_schedule(f.context, -1, 0, &err));
+    assert_status(INVALID, sb_sim_set_schedule(f->context, 3, 0, &err));
+    assert_status(INVALID, sb_sim_set_schedule(f->context, -1, 0, &err));
     assert_int_equal(err.device_code, 0); /* the call did not reach a device */
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_fail(f.context, SB_SIM_OP_COUNT, 1, 0, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_fail(f.context, -2, 1, 0, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_fail(f.context, SB_SIM_ANY, -1, 0, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_fail(f.context, SB_SIM_ANY, 1, 3, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_fail(f.context, SB_SIM_ANY, 1, -1, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_fail_also(f.context, SB_SIM_ANY, 0, 0, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_calls(f.context, calls, -1, &err));
-    assert_int_equal(sb_sim_peek(f.context, NULL, &byte, 1, NULL), SB_ERR_INVALID_ARGUMENT);
-    fixture_close(&f);
+    assert_status(INVALID, sb_sim_fail(f->context, SB_SIM_OP_COUNT, 1, 0, &err));
+    assert_status(INVALID, sb_sim_fail(f->context, -2, 1, 0, &err));
+    assert_status(INVALID, sb_sim_fail(f->context, SB_SIM_ANY, -1, 0, &err));
+    assert_status(INVALID, sb_sim_fail(f->context, SB_SIM_ANY, 1, 3, &err));
+    assert_status(INVALID, sb_sim_fail(f->context, SB_SIM_ANY, 1, -1, &err));
+    assert_status(INVALID, sb_sim_fail_also(f->context, SB_SIM_ANY, 0, 0, &err));
+    assert_status(INVALID, sb_sim_calls(f->context, calls, -1, &err));
+    assert_int_equal(sb_sim_peek(f->context, NULL, &byte, 1, NULL), INVALID);
 }
 
 /* The device's own streams must not be destroyed: NULL, the legacy stream, and own_stream. */
-TEST(streams_of_the_device_itself_are_not_destroyed) {
-    struct fixture f = fixture_open(SB_SIM_EAGER, 0);
+TEST_ON(sim, streams_of_the_device_itself_are_not_destroyed) {
     const void *table = NULL;
     void *device = NULL;
-    assert_ok(sb_context_extension(f.context, SB_SIM_DEVICE, &table, &device, &err));
+    assert_ok(sb_context_extension(f->context, SB_SIM_DEVICE, &table, &device, &err));
     const sb_sim_device *sim = table;
     assert_int_equal(sim->struct_size, sizeof *sim);
     sim->lock(device);
-    assert_status(SB_ERR_INVALID_ARGUMENT, sim->stream_destroy(device, NULL, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sim->stream_destroy(device, f.own, &err));
+    assert_status(INVALID, sim->stream_destroy(device, NULL, &err));
+    assert_status(INVALID, sim->stream_destroy(device, f->own, &err));
     assert_int_equal(err.device_code, 0); /* not a failure of the device */
     sim->unlock(device);
-    fixture_close(&f);
 }

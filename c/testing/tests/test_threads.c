@@ -6,7 +6,7 @@
 enum { THREADS = 8, ROUNDS = 300, VALUES = 64 };
 
 struct worker {
-    struct fixture *f;
+    struct sim *f;
     uint64_t seed;
     bool right;
 };
@@ -25,7 +25,7 @@ static void add_one(void *user) {
 
 /* Uploads values, doubles them, adds one in a kernel, and sums and downloads them. Other threads
    may use the same stream. */
-static bool round_trip(struct fixture *f, sb_stream stream, float value) {
+static bool round_trip(struct sim *f, sb_stream stream, float value) {
     const sb_backend *t = f->table;
     float values[VALUES];
     double sum = 0;
@@ -50,7 +50,7 @@ static bool round_trip(struct fixture *f, sb_stream stream, float value) {
 }
 
 /* Writes and reads memory of sb_sim_malloc without streams. */
-static bool poke_and_peek(struct fixture *f, uint64_t value) {
+static bool poke_and_peek(struct sim *f, uint64_t value) {
     void *ptr = NULL;
     uint64_t found = 0;
     return sb_sim_malloc(f->context, sizeof value, &ptr, &err) == SB_OK &&
@@ -81,17 +81,16 @@ static void *work(void *user) {
     return NULL;
 }
 
-TEST(threads_do_not_disturb_each_other) {
-    struct fixture f = fixture_open(SB_SIM_RANDOM, 1);
+TEST_ON(sim, threads_do_not_disturb_each_other) {
     pthread_t threads[THREADS];
     struct worker workers[THREADS];
+    set_schedule(f, SB_SIM_RANDOM, 1);
     for (int i = 0; i < THREADS; i++) {
-        workers[i] = (struct worker){&f, (uint64_t)i + 1, false};
+        workers[i] = (struct worker){f, (uint64_t)i + 1, false};
         assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
     }
     for (int i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_join(threads[i], NULL), 0);
         assert_true(workers[i].right);
     }
-    fixture_close(&f);
 }
