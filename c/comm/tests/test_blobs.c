@@ -1,9 +1,8 @@
 /* Tests collectives on blobs: on which side bytes are reduced, the heads afterwards, and the state
    after a failure. The engine is the simulated one, or has one rank and fails on request. */
 #include "blobs.h"
+#include "comms.h"
 #include "ranks.h"
-
-#include <syncblob/comm_engine.h>
 
 #define COUNT 6
 
@@ -35,14 +34,21 @@ static void single_close(void *comm, int32_t failed) {
     single->closed_failed += failed;
 }
 
-static sb_status single_run(void *comm, const sb_comm_buffer *buffer, sb_error *err) {
+static sb_status single_call(struct single *single, const sb_comm_buffer *buffer, sb_error *err) {
+    single->was_on_device = buffer->context != NULL;
+    return ++single->calls == single->fail_nth
+               ? sb_error_fill(err, single->failure, 7, "the wire is cut")
+               : SB_OK;
+}
+
+static sb_status single_all_reduce(void *comm, sb_comm_op op, const sb_comm_buffer *buffer,
+                                   sb_error *err) {
     struct single *single = comm;
     float values[COUNT];
-    single->was_on_device = buffer->context != NULL;
-    if (++single->calls == single->fail_nth)
-        return sb_error_fill(err, single->failure, 7, "the wire is cut");
-    const size_t bytes = buffer->dtype == SB_DTYPE_U8 ? (size_t)buffer->count
-                                                      : (size_t)buffer->count * sizeof(float);
+    const sb_status st = single_call(single, buffer, err);
+    if (st != SB_OK)
+        return st;
+    const size_t bytes = (size_t)buffer->count * sb_dtype_size(buffer->dtype);
     if (buffer->context)
         ignore(sb_sim_peek(buffer->context, values, buffer->ptr, bytes, err));
     else
@@ -56,19 +62,9 @@ static sb_status single_run(void *comm, const sb_comm_buffer *buffer, sb_error *
     return SB_OK;
 }
 
-static sb_status single_all_reduce(void *comm, sb_comm_op op, const sb_comm_buffer *buffer,
-                                   sb_error *e) {
-    return single_run(comm, buffer, e);
-}
-
 static sb_status single_broadcast(void *comm, int32_t root, const sb_comm_buffer *buffer,
-                                  sb_error *e) {
-    struct single *single = comm;
-    single->was_on_device = buffer->context != NULL;
-    single->calls++;
-    return single->calls == single->fail_nth
-               ? sb_error_fill(e, single->failure, 7, "the wire is cut")
-               : SB_OK;
+                                  sb_error *err) {
+    return single_call(comm, buffer, err);
 }
 
 static int32_t single_takes(void *comm, sb_context *context) {
@@ -93,7 +89,7 @@ static const int32_t heads[] = {SB_HEAD_UNINITIALIZED, SB_HEAD_AT_CPU, SB_HEAD_A
 
 static sb_blob *blob_at(sb_context *context, int32_t head, double start) {
     float values[COUNT];
-    sb_blob *blob = blob_of_count(context, SB_DTYPE_F32, COUNT);
+    sb_blob *blob = test_vector(context, SB_DTYPE_F32, COUNT);
     fill_values(SB_DTYPE_F32, COUNT, start, 1, values);
     mem_place(data_of(blob), head, values, sizeof values);
     return blob;
@@ -114,11 +110,10 @@ TEST_ON(rig, a_blob_is_reduced_on_the_side_that_the_engine_accepts) {
         for (int32_t takes = -1; takes <= 3; takes++) { /* -1: the slot is missing */
             struct single single = {.takes_device = takes};
             sb_comm_engine engine = single_engine;
-            sb_comm *comm;
             if (takes < 0)
                 engine.struct_size = offsetof(sb_comm_engine, takes);
             rig_reopen_on(f, "sim:0", 0);
-            assert_ok(sb_comm_create(f->context, &engine, &single, &comm, &err));
+            sb_comm *comm = test_comm(f->context, &engine, &single);
             sb_blob *blob = blob_at(f->context, heads[i], 1);
             assert_ok(sb_comm_all_reduce_blobs(comm, &blob, 1, SB_DATA, SB_COMM_SUM, &err));
             const bool on_device = takes > 0 && is_on_device(heads[i]);
@@ -126,8 +121,7 @@ TEST_ON(rig, a_blob_is_reduced_on_the_side_that_the_engine_accepts) {
             assert_int_equal(sb_mem_head(data_of(blob)),
                              on_device ? SB_HEAD_AT_GPU : SB_HEAD_AT_CPU);
             assert_true(heads[i] ? holds(blob, 101, 1) : holds(blob, 100, 0));
-            sb_blob_destroy(blob);
-            sb_comm_destroy(comm);
+            test_end(comm);
             assert_int_equal(single.closed, 1);
             assert_int_equal(single.closed_failed, 0);
         }
@@ -138,9 +132,8 @@ TEST_ON(rig, a_broadcast_keeps_the_root_s_heads_but_for_a_first_use) {
     for (size_t i = 0; i < 4; i++) {
         for (int32_t takes = 0; takes < 2; takes++) {
             struct single single = {.takes_device = takes};
-            sb_comm *comm;
             rig_reopen_on(f, "sim:0", 0);
-            assert_ok(sb_comm_create(f->context, &single_engine, &single, &comm, &err));
+            sb_comm *comm = test_comm(f->context, &single_engine, &single);
             sb_blob *blob = blob_at(f->context, heads[i], 1);
             assert_ok(sb_comm_broadcast_blobs(comm, &blob, 1, SB_DATA, 0, &err));
             assert_int_equal(single.was_on_device, takes && is_on_device(heads[i]));
@@ -148,8 +141,7 @@ TEST_ON(rig, a_broadcast_keeps_the_root_s_heads_but_for_a_first_use) {
             assert_int_equal(sb_mem_head(data_of(blob)), !heads[i] ? SB_HEAD_AT_CPU
                                                          : takes   ? heads[i]
                                                                    : through_host);
-            sb_blob_destroy(blob);
-            sb_comm_destroy(comm);
+            test_end(comm);
         }
     }
 }
@@ -161,10 +153,9 @@ TEST_ON(rig, a_broadcast_keeps_the_root_s_heads_but_for_a_first_use) {
 static void check_failure(size_t at, int32_t takes, int64_t nth, sb_status failure) {
     struct single single = {.takes_device = takes, .fail_nth = nth, .failure = failure};
     struct rig rig;
-    sb_comm *comm;
     sb_blob *blobs[3];
     rig_open(&rig);
-    assert_ok(sb_comm_create(rig.context, &single_engine, &single, &comm, &err));
+    sb_comm *comm = test_comm(rig.context, &single_engine, &single);
     for (int i = 0; i < 3; i++)
         blobs[i] = blob_at(rig.context, heads[at], 10 * i);
     const bool unsent = failure == SB_ERR_OUT_OF_MEMORY || failure == SB_ERR_DEVICE_LOST;
@@ -186,9 +177,7 @@ static void check_failure(size_t at, int32_t takes, int64_t nth, sb_status failu
             assert_true(holds(blobs[i], 10 * i, 1));
     }
     assert_int_equal(sb_comm_barrier(comm, NULL), again ? SB_OK : SB_ERR_COMM_FAILURE);
-    for (int i = 0; i < 3; i++)
-        sb_blob_destroy(blobs[i]);
-    sb_comm_destroy(comm);
+    test_end(comm);
     assert_int_equal(single.closed_failed, !again);
     rig_close(&rig);
 }
@@ -205,15 +194,14 @@ TEST(a_failure_leaves_later_blobs_unchanged) {
 
 TEST_ON(rig, a_list_with_an_invalid_blob_is_refused_as_a_whole) {
     struct single single = {.calls = 0};
-    sb_comm *comm;
     rig_reopen_on(f, "cpu", 0);
-    assert_ok(sb_comm_create(f->context, &single_engine, &single, &comm, &err));
+    sb_comm *comm = test_comm(f->context, &single_engine, &single);
     sb_blob *a = blob_at(f->context, SB_HEAD_AT_CPU, 1);
     sb_blob *b = blob_at(f->context, SB_HEAD_AT_CPU, 2);
-    sb_blob *sharer = blob_of_count(f->context, SB_DTYPE_F32, COUNT);
-    sb_blob *integers = blob_of_count(f->context, SB_DTYPE_I32, COUNT);
+    sb_blob *sharer = test_vector(f->context, SB_DTYPE_F32, COUNT);
+    sb_blob *integers = test_vector(f->context, SB_DTYPE_I32, COUNT);
     assert_ok(sb_blob_share(sharer, SB_DATA, a, &err));
-    sb_blob *halves = blob_of_count(f->context, SB_DTYPE_BF16, COUNT);
+    sb_blob *halves = test_vector(f->context, SB_DTYPE_BF16, COUNT);
     sb_blob *const shared[] = {a, b, sharer}, *const typed[] = {a, integers}, *const gap[] = {a, 0};
     assert_status(SB_ERR_SHARED,
                   sb_comm_all_reduce_blobs(comm, shared, 3, SB_DATA, SB_COMM_SUM, &err));
@@ -243,30 +231,21 @@ TEST_ON(rig, a_list_with_an_invalid_blob_is_refused_as_a_whole) {
     assert_ok(sb_comm_all_reduce_blobs(comm, NULL, 0, SB_DATA, SB_COMM_SUM, &err));
     assert_true(holds(a, 1, 1) && holds(b, 2, 1));
     assert_int_equal(single.calls, 3); /* calls of the broadcasts */
-    sb_blob_destroy(a);
-    sb_blob_destroy(b);
-    sb_blob_destroy(sharer);
-    sb_blob_destroy(integers);
-    sb_blob_destroy(halves);
-    sb_comm_destroy(comm);
+    test_end(comm);
 }
 
 TEST(overlapping_memory_of_the_caller_is_reduced_twice) {
     struct single single = {.calls = 0};
-    sb_comm *comm;
     sb_blob *blobs[2];
     float values[COUNT] = {0};
-    assert_ok(sb_comm_create(NULL, &single_engine, &single, &comm, &err));
+    sb_comm *comm = test_comm(NULL, &single_engine, &single);
     for (int i = 0; i < 2; i++) {
-        blobs[i] = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
+        blobs[i] = test_vector(NULL, SB_DTYPE_F32, COUNT);
         assert_ok(sb_blob_set_cpu(blobs[i], SB_DATA, values, sizeof values, 0, NULL, NULL, &err));
     }
     assert_ok(sb_comm_all_reduce_blobs(comm, blobs, 2, SB_DATA, SB_COMM_SUM, &err));
-    for (int i = 0; i < 2; i++) {
-        assert_true(holds(blobs[i], 200, 0));
-        sb_blob_destroy(blobs[i]);
-    }
-    sb_comm_destroy(comm);
+    assert_true(holds(blobs[0], 200, 0) && holds(blobs[1], 200, 0));
+    test_end(comm);
 }
 
 /* --- tables ---------------------------------------------------------------------------------- */

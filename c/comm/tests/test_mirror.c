@@ -1,8 +1,7 @@
 /* Tests the arguments that a communicator passes to its engine, and how it uses the results. */
 #include "blobs.h"
+#include "comms.h"
 #include "mirror.h"
-
-#include <syncblob/reducer.h>
 
 #define MOST 6 /* blobs */
 
@@ -13,13 +12,31 @@ struct world {
     sb_blob *blobs[MOST];
     int64_t num_blobs;
     sb_reducer *reducer;
+    bool is_broken; /* the communicator is unusable at the end of the test */
 };
 
-static void world_open(struct world *w, const sb_comm_engine *engine, bool takes_device) {
+static void world_open_on(struct world *w, const sb_comm_engine *engine, bool takes_device) {
     memset(w, 0, sizeof *w);
     w->mirror.takes_device = takes_device;
     rig_open_on(&w->rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
-    assert_ok(sb_comm_create(w->rig.context, engine, &w->mirror, &w->comm, &err));
+    w->comm = test_comm(w->rig.context, engine, &w->mirror);
+}
+
+static void world_open(struct world *w) {
+    world_open_on(w, &mirror_engine, false);
+}
+
+static void world_close(struct world *w) {
+    test_end_after(w->rig.owned_before);
+    assert_int_equal(w->mirror.closed, 1);
+    assert_int_equal(w->mirror.closed_failed, w->is_broken);
+    assert_int_equal(w->mirror.flying, 0);
+    rig_close(&w->rig);
+}
+
+static void world_reopen(struct world *w, const sb_comm_engine *engine, bool takes_device) {
+    world_close(w);
+    world_open_on(w, engine, takes_device);
 }
 
 static void put(struct world *w, int64_t i, double start, int32_t head) {
@@ -31,7 +48,7 @@ static void put(struct world *w, int64_t i, double start, int32_t head) {
 }
 
 static void add(struct world *w, sb_dtype dtype, int64_t count, double start, int32_t head) {
-    w->blobs[w->num_blobs++] = blob_of_count(w->rig.context, dtype, count);
+    w->blobs[w->num_blobs++] = test_vector(w->rig.context, dtype, count);
     put(w, w->num_blobs - 1, start, head);
 }
 
@@ -43,28 +60,17 @@ static bool holds(struct world *w, int64_t i, double start, double step) {
 }
 
 static void make_reducer(struct world *w, sb_comm_op op, size_t bucket_bytes) {
-    sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
-    options.part = SB_DATA;
-    options.op = op;
-    options.bucket_bytes = bucket_bytes;
-    assert_ok(sb_reducer_create(w->comm, w->blobs, w->num_blobs, &options, &w->reducer, &err));
+    w->reducer =
+        test_reducer(w->comm, w->blobs, w->num_blobs, reducer_options(SB_DATA, op, bucket_bytes));
     mirror_forget(&w->mirror);
 }
 
-static void end_blobs(struct world *w) {
-    sb_reducer_destroy(w->reducer);
-    w->reducer = NULL;
-    while (w->num_blobs)
-        sb_blob_destroy(w->blobs[--w->num_blobs]);
-}
-
-static void world_close(struct world *w, bool failed) {
-    end_blobs(w);
-    sb_comm_destroy(w->comm);
-    assert_int_equal(w->mirror.closed, 1);
-    assert_int_equal(w->mirror.closed_failed, failed);
-    assert_int_equal(w->mirror.flying, 0);
-    rig_close(&w->rig);
+/* Makes the step's calls until one fails. */
+static sb_status run_step(struct world *w, sb_error *err) {
+    sb_status st = SB_OK;
+    for (int64_t i = w->num_blobs; i-- && st == SB_OK;)
+        st = sb_reducer_ready(w->reducer, w->blobs[i], err);
+    return st == SB_OK ? sb_reducer_wait(w->reducer, err) : st;
 }
 
 /* --- buckets --------------------------------------------------------------------------------- */
@@ -102,92 +108,86 @@ static bool is_in_place(struct world *w, const void *ptr) {
     return false;
 }
 
-static void check_buckets(const struct sizes *row, const sb_comm_engine *engine, size_t element) {
-    struct world w;
+static void check_buckets(struct world *w, const struct sizes *row, const sb_comm_engine *engine,
+                          size_t element) {
     int64_t num_sent = 0, num = 0;
-    world_open(&w, engine, false);
+    world_reopen(w, engine, false);
     while (num < MOST && row->blobs[num])
         num++;
     for (int64_t i = num; i--;)
-        add(&w, element == 4 ? SB_DTYPE_F32 : SB_DTYPE_F64, row->blobs[i], (double)i,
+        add(w, element == 4 ? SB_DTYPE_F32 : SB_DTYPE_F64, row->blobs[i], (double)i,
             SB_HEAD_AT_CPU);
-    make_reducer(&w, SB_COMM_SUM,
+    make_reducer(w, SB_COMM_SUM,
                  row->bucket_bytes == SIZE_MAX ? SIZE_MAX : row->bucket_bytes * element / 4);
-    for (int64_t i = num; i--;)
-        assert_ok(sb_reducer_ready(w.reducer, w.blobs[i], &err));
-    assert_ok(sb_reducer_wait(w.reducer, &err));
+    assert_ok(run_step(w, &err));
     while (num_sent < MOST && row->sent[num_sent])
         num_sent++;
-    assert_int_equal(w.mirror.num_sent, num_sent);
+    assert_int_equal(w->mirror.num_sent, num_sent);
     for (int64_t i = 0; i < num_sent; i++) {
-        const sb_comm_buffer *buffer = &w.mirror.sent[i].buffer;
-        assert_int_equal(is_in_place(&w, buffer->ptr) ? -buffer->count : buffer->count,
+        const sb_comm_buffer *buffer = &w->mirror.sent[i].buffer;
+        assert_int_equal(is_in_place(w, buffer->ptr) ? -buffer->count : buffer->count,
                          row->sent[i]);
     }
     for (int64_t i = 0; i < num; i++)
-        assert_true(holds(&w, i, 2.0 * (double)(num - 1 - i), 2));
-    world_close(&w, false);
+        assert_true(holds(w, i, 2.0 * (double)(num - 1 - i), 2));
 }
 
-TEST(a_bucket_is_filled_to_its_limit_and_no_further) {
+TEST_ON(world, a_bucket_is_filled_to_its_limit_and_no_further) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        check_buckets(&rows[i], &mirror_engine, 4);
-        check_buckets(&rows[i], &mirror_engine_at_once, 4);
-        check_buckets(&rows[i], &mirror_engine, 8);
+        check_buckets(f, &rows[i], &mirror_engine, 4);
+        check_buckets(f, &rows[i], &mirror_engine_at_once, 4);
+        check_buckets(f, &rows[i], &mirror_engine, 8);
     }
 }
 
-TEST(a_bucket_has_one_dtype_and_may_be_empty) {
+TEST_ON(world, a_bucket_has_one_dtype_and_may_be_empty) {
     for (int gathers = 0; gathers < 2; gathers++) {
-        struct world w;
-        world_open(&w, &mirror_engine, false);
-        add(&w, SB_DTYPE_F32, 2, 1, SB_HEAD_AT_CPU);
-        add(&w, SB_DTYPE_F32, 0, 0, SB_HEAD_UNINITIALIZED);
-        add(&w, SB_DTYPE_F64, 3, 2, SB_HEAD_AT_CPU);
-        add(&w, SB_DTYPE_F32, 0, 0, SB_HEAD_UNINITIALIZED);
-        make_reducer(&w, SB_COMM_SUM, gathers ? 1000 : 0);
+        world_reopen(f, &mirror_engine, false);
+        add(f, SB_DTYPE_F32, 2, 1, SB_HEAD_AT_CPU);
+        add(f, SB_DTYPE_F32, 0, 0, SB_HEAD_UNINITIALIZED);
+        add(f, SB_DTYPE_F64, 3, 2, SB_HEAD_AT_CPU);
+        add(f, SB_DTYPE_F32, 0, 0, SB_HEAD_UNINITIALIZED);
+        make_reducer(f, SB_COMM_SUM, gathers ? 1000 : 0);
         for (int step = 1; step <= 3; step++) {
             for (int i = 0; i < 4; i++)
-                assert_ok(sb_reducer_ready(w.reducer, w.blobs[i], &err));
-            assert_ok(sb_reducer_wait(w.reducer, &err));
-            assert_int_equal(w.mirror.num_sent, 2 * step); /* empty blobs are not sent */
-            assert_true(holds(&w, 0, 1 << step, 1 << step) && holds(&w, 2, 2 << step, 1 << step));
+                assert_ok(sb_reducer_ready(f->reducer, f->blobs[i], &err));
+            assert_ok(sb_reducer_wait(f->reducer, &err));
+            assert_int_equal(f->mirror.num_sent, 2 * step); /* empty blobs are not sent */
+            assert_true(holds(f, 0, 1 << step, 1 << step) && holds(f, 2, 2 << step, 1 << step));
         }
-        assert_int_equal(w.mirror.sent[0].buffer.dtype, SB_DTYPE_F64);
-        assert_int_equal(w.mirror.sent[1].buffer.dtype, SB_DTYPE_F32);
-        world_close(&w, false);
+        assert_int_equal(f->mirror.sent[0].buffer.dtype, SB_DTYPE_F64);
+        assert_int_equal(f->mirror.sent[1].buffer.dtype, SB_DTYPE_F32);
     }
 }
 
 /* --- buffers of buckets ---------------------------------------------------------------------- */
 
 /* Opens a world of six blobs, each gathered in a separate bucket; two buckets can be in flight. */
-static void world_of_rooms(struct world *w, bool tests_are_done) {
-    world_open(w, &mirror_engine, false);
-    w->mirror.tests_are_done = tests_are_done;
+static void world_of_rooms(struct world *w, const sb_comm_engine *engine) {
+    world_reopen(w, engine, false);
     for (int i = 0; i < MOST; i++)
         add(w, SB_DTYPE_F32, 3, 100 * i, SB_HEAD_AT_CPU);
     make_reducer(w, SB_COMM_SUM, 16);
 }
 
-TEST(at_most_two_buckets_are_in_flight) {
+TEST_ON(world, at_most_two_buckets_are_in_flight) {
     for (int done = 0; done < 2; done++) {
-        struct world w;
-        world_of_rooms(&w, done);
+        world_of_rooms(f, &mirror_engine);
+        f->mirror.tests_are_done = done;
         for (int step = 1; step <= 4; step++) {
             for (int i = MOST; i--;) {
-                assert_ok(sb_reducer_ready(w.reducer, w.blobs[i], &err));
-                assert_true(w.mirror.flying <= 2);
+                assert_ok(sb_reducer_ready(f->reducer, f->blobs[i], &err));
+                assert_true(f->mirror.flying <= 2);
             }
-            assert_int_equal(w.mirror.num_sent, (step - 1) * MOST + (done ? MOST : 2));
-            assert_ok(sb_reducer_wait(w.reducer, &err));
-            assert_int_equal(w.mirror.num_sent, step * MOST);
-            assert_int_equal(w.mirror.most_flying, done ? 1 : 2);
-            assert_int_equal(w.mirror.second, done ? 0 : step * (MOST - 1)); /* all but the first */
+            assert_int_equal(f->mirror.num_sent, (step - 1) * MOST + (done ? MOST : 2));
+            assert_ok(sb_reducer_wait(f->reducer, &err));
+            assert_int_equal(f->mirror.num_sent, step * MOST);
+            assert_int_equal(f->mirror.most_flying, done ? 1 : 2);
+            assert_int_equal(f->mirror.second,
+                             done ? 0 : step * (MOST - 1)); /* all but the first */
             for (int i = 0; i < MOST; i++)
-                assert_true(holds(&w, i, 100 * i * (1 << step), 1 << step));
+                assert_true(holds(f, i, 100 * i * (1 << step), 1 << step));
         }
-        world_close(&w, false);
     }
 }
 
@@ -195,31 +195,29 @@ TEST(at_most_two_buckets_are_in_flight) {
 
 /* The n-th call of the slot `start` fails before it sends: `ready` succeeds, `wait` reports the
    failure once, and this step and later steps can complete. */
-TEST(a_step_continues_if_the_engine_sent_nothing) {
+TEST_ON(world, a_step_continues_if_the_engine_sent_nothing) {
     static const sb_status failures[] = {SB_ERR_OUT_OF_MEMORY, SB_ERR_UNSUPPORTED,
                                          SB_ERR_DEVICE_LOST};
-    for (int f = 0; f < 3; f++) {
+    for (int k = 0; k < 3; k++) {
         for (int64_t nth = 1; nth <= MOST; nth++) {
-            struct world w;
-            world_of_rooms(&w, false);
+            world_of_rooms(f, &mirror_engine);
             for (int step = 1; step <= 3; step++) {
-                const int64_t sent = w.mirror.num_sent;
-                w.mirror.begins = 0;
-                w.mirror.fail_begin = nth;
-                w.mirror.failure = failures[f];
+                const int64_t sent = f->mirror.num_sent;
+                f->mirror.begins = 0;
+                f->mirror.fail_begin = nth;
+                f->mirror.failure = failures[k];
                 for (int i = MOST; i--;)
-                    assert_ok(sb_reducer_ready(w.reducer, w.blobs[i], &err));
+                    assert_ok(sb_reducer_ready(f->reducer, f->blobs[i], &err));
                 /* `ready` starts only the first two buckets; `wait` retries a failed start. */
-                sb_status st = sb_reducer_wait(w.reducer, NULL);
-                assert_int_equal(st, nth > 2 ? failures[f] : SB_OK);
-                w.mirror.fail_begin = 0;
+                sb_status st = sb_reducer_wait(f->reducer, NULL);
+                assert_int_equal(st, nth > 2 ? failures[k] : SB_OK);
+                f->mirror.fail_begin = 0;
                 if (nth > 2)
-                    assert_ok(sb_reducer_wait(w.reducer, &err));
-                assert_int_equal(w.mirror.num_sent, sent + MOST);
+                    assert_ok(sb_reducer_wait(f->reducer, &err));
+                assert_int_equal(f->mirror.num_sent, sent + MOST);
                 for (int i = 0; i < MOST; i++)
-                    assert_true(holds(&w, i, 100 * i * (1 << step), 1 << step));
+                    assert_true(holds(f, i, 100 * i * (1 << step), 1 << step));
             }
-            world_close(&w, false);
         }
     }
 }
@@ -228,99 +226,84 @@ enum slot { BEGIN, TEST, WAIT };
 
 /* The n-th call of a slot fails, so the step returns COMM_FAILURE. Afterwards blobs of completed
    buckets are reduced, and all other blobs are unchanged. */
-static void fail_step(const sb_comm_engine *engine, enum slot slot, int64_t nth, bool has_err) {
-    struct world w;
-    sb_error err, *given = has_err ? &err : NULL;
-    sb_status st = SB_OK;
-    world_open(&w, engine, false);
-    for (int i = 0; i < MOST; i++)
-        add(&w, SB_DTYPE_F32, 3, 100 * i, SB_HEAD_AT_CPU);
-    make_reducer(&w, SB_COMM_SUM, 16);
-    w.mirror.failure = SB_ERR_IO;
-    *(slot == BEGIN  ? &w.mirror.fail_begin
-      : slot == TEST ? &w.mirror.fail_test
-                     : &w.mirror.fail_end) = nth;
-    support_poison_error(&err);
-    for (int i = MOST; i-- && st == SB_OK;)
-        st = sb_reducer_ready(w.reducer, w.blobs[i], given);
-    if (st == SB_OK)
-        st = sb_reducer_wait(w.reducer, given);
-    assert_int_equal(st, SB_ERR_COMM_FAILURE);
+static void fail_step(struct world *w, const sb_comm_engine *engine, enum slot slot, int64_t nth,
+                      bool has_err) {
+    world_of_rooms(w, engine);
+    w->mirror.failure = SB_ERR_IO;
+    *(slot == BEGIN  ? &w->mirror.fail_begin
+      : slot == TEST ? &w->mirror.fail_test
+                     : &w->mirror.fail_end) = nth;
     if (has_err) {
+        assert_status(SB_ERR_COMM_FAILURE, run_step(w, &err));
         assert_string_equal(err.message, mirror_cause);
-        assert_int_equal(err.code, SB_ERR_COMM_FAILURE);
         assert_int_equal(err.device_code, 7);
         assert_int_equal(err.offset, -1);
+    } else {
+        assert_int_equal(run_step(w, NULL), SB_ERR_COMM_FAILURE);
     }
-    assert_int_equal(w.mirror.flying, 0);
+    assert_int_equal(w->mirror.flying, 0);
     int64_t reduced = 0;
     for (int i = 0; i < MOST; i++) {
-        assert_true(holds(&w, i, 200 * i, 2) || holds(&w, i, 100 * i, 1));
-        reduced += holds(&w, i, 200 * i, 2);
+        assert_true(holds(w, i, 200 * i, 2) || holds(w, i, 100 * i, 1));
+        reduced += holds(w, i, 200 * i, 2);
     }
-    assert_int_equal(reduced, w.mirror.num_sent - w.mirror.abandoned);
-    assert_status(SB_ERR_COMM_FAILURE, sb_reducer_ready(w.reducer, w.blobs[0], &err));
+    assert_int_equal(reduced, w->mirror.num_sent - w->mirror.abandoned);
+    assert_status(SB_ERR_COMM_FAILURE, sb_reducer_ready(w->reducer, w->blobs[0], &err));
     assert_string_equal(err.message, "the communicator is unusable after an earlier failure");
-    assert_status(SB_ERR_COMM_FAILURE, sb_reducer_wait(w.reducer, &err));
+    assert_status(SB_ERR_COMM_FAILURE, sb_reducer_wait(w->reducer, &err));
     for (int i = 0; i < MOST; i++) { /* the caller may use the blobs again */
         const int64_t longer = 60;
-        assert_ok(sb_blob_reshape(w.blobs[i], &longer, 1, NULL, &err));
-        put(&w, i, i, SB_HEAD_AT_GPU);
-        assert_true(holds(&w, i, i, 1));
+        assert_ok(sb_blob_reshape(w->blobs[i], &longer, 1, NULL, &err));
+        put(w, i, i, SB_HEAD_AT_GPU);
+        assert_true(holds(w, i, i, 1));
     }
-    world_close(&w, true);
+    w->is_broken = true;
 }
 
-TEST(a_step_ends_if_the_engine_fails) {
+TEST_ON(world, a_step_ends_if_the_engine_fails) {
     for (int has_err = 0; has_err < 2; has_err++) {
         for (int64_t nth = 1; nth <= MOST; nth++) {
-            fail_step(&mirror_engine, BEGIN, nth, has_err);
-            fail_step(&mirror_engine, WAIT, nth, has_err);
-            fail_step(&mirror_engine_at_once, BEGIN, nth, has_err);
+            fail_step(f, &mirror_engine, BEGIN, nth, has_err);
+            fail_step(f, &mirror_engine, WAIT, nth, has_err);
+            fail_step(f, &mirror_engine_at_once, BEGIN, nth, has_err);
         }
         for (int64_t nth = 1; nth <= 2; nth++)
-            fail_step(&mirror_engine, TEST, nth, has_err);
+            fail_step(f, &mirror_engine, TEST, nth, has_err);
     }
 }
 
 /* If a reduction in place fails and both sides were current, the other side stays current. */
-TEST(a_failed_reduction_in_place_keeps_the_other_side) {
+TEST_ON(world, a_failed_reduction_in_place_keeps_the_other_side) {
     for (int takes = 0; takes < 2; takes++) {
         for (enum slot slot = BEGIN; slot <= WAIT; slot += 2) {
-            struct world w;
-            world_open(&w, &mirror_engine, takes);
-            add(&w, SB_DTYPE_F32, 3, 1, SB_HEAD_SYNCED);
-            make_reducer(&w, SB_COMM_SUM, 0);
-            w.mirror.failure = SB_ERR_COMM_FAILURE;
-            *(slot == BEGIN ? &w.mirror.fail_begin : &w.mirror.fail_end) = 1;
-            sb_status st = sb_reducer_ready(w.reducer, w.blobs[0], &err);
-            if (st == SB_OK)
-                st = sb_reducer_wait(w.reducer, &err);
-            assert_int_equal(st, SB_ERR_COMM_FAILURE);
-            assert_int_equal(sb_mem_head(data_of(w.blobs[0])),
+            world_reopen(f, &mirror_engine, takes);
+            add(f, SB_DTYPE_F32, 3, 1, SB_HEAD_SYNCED);
+            make_reducer(f, SB_COMM_SUM, 0);
+            f->mirror.failure = SB_ERR_COMM_FAILURE;
+            *(slot == BEGIN ? &f->mirror.fail_begin : &f->mirror.fail_end) = 1;
+            assert_int_equal(run_step(f, &err), SB_ERR_COMM_FAILURE);
+            assert_int_equal(sb_mem_head(data_of(f->blobs[0])),
                              takes ? SB_HEAD_AT_CPU : SB_HEAD_AT_GPU);
-            assert_true(holds(&w, 0, 1, 1));
-            world_close(&w, true);
+            assert_true(holds(f, 0, 1, 1));
+            f->is_broken = true;
         }
     }
 }
 
-TEST(destroying_a_reducer_waits_for_buckets_in_flight) {
+TEST_ON(world, destroying_a_reducer_waits_for_buckets_in_flight) {
     for (int fails = 0; fails < 2; fails++) {
-        struct world w;
-        world_of_rooms(&w, false);
+        world_of_rooms(f, &mirror_engine);
         for (int i = MOST; i-- > 2;)
-            assert_ok(sb_reducer_ready(w.reducer, w.blobs[i], &err));
-        w.mirror.failure = SB_ERR_COMM_FAILURE;
-        w.mirror.fail_end = fails;
-        sb_reducer_destroy(w.reducer);
-        w.reducer = NULL;
-        assert_int_equal(w.mirror.ends, fails ? 1 : 2);
-        assert_int_equal(w.mirror.abandoned, fails ? 2 : 0);
-        assert_status(SB_ERR_COMM_FAILURE, sb_comm_barrier(w.comm, &err));
+            assert_ok(sb_reducer_ready(f->reducer, f->blobs[i], &err));
+        f->mirror.failure = SB_ERR_COMM_FAILURE;
+        f->mirror.fail_end = fails;
+        test_end(f->reducer);
+        assert_int_equal(f->mirror.ends, fails ? 1 : 2);
+        assert_int_equal(f->mirror.abandoned, fails ? 2 : 0);
+        assert_status(SB_ERR_COMM_FAILURE, sb_comm_barrier(f->comm, &err));
         for (int i = 0; i < MOST; i++)
-            assert_true(holds(&w, i, 100 * i, 1)); /* gathered blobs are unchanged */
-        world_close(&w, true);
+            assert_true(holds(f, i, 100 * i, 1)); /* gathered blobs are unchanged */
+        f->is_broken = true;
     }
 }
 
@@ -328,24 +311,19 @@ TEST(destroying_a_reducer_waits_for_buckets_in_flight) {
 
 /* The device fails while it scales blob `scale` of three, and the engine fails at blob `engine`; 0:
    no failure. In a step the host's bytes are current, so the step can go on without the device. */
-static void fail_scaling(bool in_step, int64_t scale, int64_t engine) {
-    struct world w;
-    sb_status st = SB_OK;
-    world_open(&w, &mirror_engine_at_once, true);
+static void fail_scaling(struct world *w, bool in_step, int64_t scale, int64_t engine) {
+    world_reopen(w, &mirror_engine_at_once, true);
     for (int i = 0; i < 3; i++)
-        add(&w, SB_DTYPE_F32, 3, 100 * i, in_step ? SB_HEAD_SYNCED : SB_HEAD_AT_GPU);
+        add(w, SB_DTYPE_F32, 3, 100 * i, in_step ? SB_HEAD_SYNCED : SB_HEAD_AT_GPU);
     if (in_step)
-        make_reducer(&w, SB_COMM_MEAN, 0);
-    w.mirror.failure = SB_ERR_COMM_FAILURE;
-    w.mirror.fail_begin = engine;
-    device_fail(w.rig.context, SB_SIM_SCALE, scale, SB_SIM_FAIL_NOW);
+        make_reducer(w, SB_COMM_MEAN, 0);
+    w->mirror.failure = SB_ERR_COMM_FAILURE;
+    w->mirror.fail_begin = engine;
+    device_fail(w->rig.context, SB_SIM_SCALE, scale, SB_SIM_FAIL_NOW);
     support_poison_error(&err);
-    for (int i = 3; in_step && i-- && st == SB_OK;)
-        st = sb_reducer_ready(w.reducer, w.blobs[i], &err);
-    if (in_step && st == SB_OK)
-        st = sb_reducer_wait(w.reducer, &err);
-    if (!in_step)
-        st = sb_comm_all_reduce_blobs(w.comm, w.blobs, 3, SB_DATA, SB_COMM_MEAN, &err);
+    const sb_status st =
+        in_step ? run_step(w, &err)
+                : sb_comm_all_reduce_blobs(w->comm, w->blobs, 3, SB_DATA, SB_COMM_MEAN, &err);
     const bool lost_first = scale && (!engine || scale < engine);
     const sb_status expected = engine ? SB_ERR_COMM_FAILURE : scale ? SB_ERR_DEVICE_LOST : SB_OK;
     assert_int_equal(st, expected);
@@ -353,31 +331,31 @@ static void fail_scaling(bool in_step, int64_t scale, int64_t engine) {
         assert_int_equal(err.code, expected);
         assert_int_equal(strcmp(err.message, mirror_cause) == 0, expected == SB_ERR_COMM_FAILURE);
     }
-    assert_int_equal(w.mirror.num_sent, engine ? engine - 1 : 3); /* other blobs are still sent */
-    assert_int_equal(sb_comm_barrier(w.comm, NULL), engine ? SB_ERR_COMM_FAILURE : SB_OK);
+    assert_int_equal(w->mirror.num_sent, engine ? engine - 1 : 3); /* other blobs are still sent */
+    assert_int_equal(sb_comm_barrier(w->comm, NULL), engine ? SB_ERR_COMM_FAILURE : SB_OK);
     int num_lost = 0;                        /* blobs that the device was scaling */
     for (int i = 0; i < 3 && in_step; i++) { /* the mean of equal values, or the host's old bytes */
-        const int32_t head = sb_mem_head(data_of(w.blobs[i]));
+        const int32_t head = sb_mem_head(data_of(w->blobs[i]));
         num_lost += head == SB_HEAD_LOST;
-        assert_true(head == SB_HEAD_LOST || head == SB_HEAD_AT_GPU || holds(&w, i, 100 * i, 1));
+        assert_true(head == SB_HEAD_LOST || head == SB_HEAD_AT_GPU || holds(w, i, 100 * i, 1));
     }
     assert_int_equal(num_lost, in_step && lost_first);
     for (int i = 3; in_step && scale && !engine && i--;) { /* the next step has no failure */
         void *out;
-        assert_ok(sb_blob_overwrite_cpu(w.blobs[i], SB_DATA, &out, &err));
+        assert_ok(sb_blob_overwrite_cpu(w->blobs[i], SB_DATA, &out, &err));
         fill_values(SB_DTYPE_F32, 3, 5, 1, out);
-        assert_ok(sb_reducer_ready(w.reducer, w.blobs[i], &err));
+        assert_ok(sb_reducer_ready(w->reducer, w->blobs[i], &err));
         if (i == 0)
-            assert_ok(sb_reducer_wait(w.reducer, &err));
+            assert_ok(sb_reducer_wait(w->reducer, &err));
     }
-    world_close(&w, engine);
+    w->is_broken = engine;
 }
 
-TEST(other_ranks_do_not_wait_if_a_device_fails) {
+TEST_ON(world, other_ranks_do_not_wait_if_a_device_fails) {
     for (int in_step = 0; in_step < 2; in_step++)
         for (int64_t scale = 0; scale <= 3; scale++)
             for (int64_t engine = 0; engine <= 3; engine++)
-                fail_scaling(in_step, scale, engine);
+                fail_scaling(f, in_step, scale, engine);
 }
 
 /* Checks that neither the sum nor the old bytes can be read. */
@@ -390,112 +368,102 @@ static void assert_no_bytes(sb_mem *mem) {
 
 /* All blobs are in flight when the device fails: scaling the first blob fails, and the later blobs
    find a lost device. */
-TEST(the_first_failure_of_a_step_is_reported) {
+TEST_ON(world, the_first_failure_of_a_step_is_reported) {
     char first[sizeof((sb_error *)0)->message] = "";
     for (int num = 1; num <= 3; num += 2) {
-        struct world w;
-        world_open(&w, &mirror_engine, true);
+        world_reopen(f, &mirror_engine, true);
         for (int i = 0; i < num; i++)
-            add(&w, SB_DTYPE_F32, 3, 100 * i, SB_HEAD_AT_GPU);
-        make_reducer(&w, SB_COMM_MEAN, 0);
-        device_fail(w.rig.context, SB_SIM_SCALE, 1, SB_SIM_FAIL_NOW);
+            add(f, SB_DTYPE_F32, 3, 100 * i, SB_HEAD_AT_GPU);
+        make_reducer(f, SB_COMM_MEAN, 0);
+        device_fail(f->rig.context, SB_SIM_SCALE, 1, SB_SIM_FAIL_NOW);
         for (int i = num; i--;)
-            assert_ok(sb_reducer_ready(w.reducer, w.blobs[i], &err));
-        assert_int_equal(w.mirror.flying, num);
-        assert_status(SB_ERR_DEVICE_LOST, sb_reducer_wait(w.reducer, &err));
+            assert_ok(sb_reducer_ready(f->reducer, f->blobs[i], &err));
+        assert_int_equal(f->mirror.flying, num);
+        assert_status(SB_ERR_DEVICE_LOST, sb_reducer_wait(f->reducer, &err));
         for (int i = 0; i < num; i++)
-            assert_no_bytes(data_of(w.blobs[i]));
+            assert_no_bytes(data_of(f->blobs[i]));
         if (num == 1)
             memcpy(first, err.message, sizeof first);
         assert_string_equal(err.message, first);
-        world_close(&w, false);
     }
 }
 
 /* Makes a step after the device is lost, with or without current bytes on the host. */
-static void step_without_device(sb_comm_op op, bool is_synced) {
-    struct world w;
-    world_open(&w, &mirror_engine, true);
-    add(&w, SB_DTYPE_F32, 3, 1, is_synced ? SB_HEAD_SYNCED : SB_HEAD_AT_GPU);
-    make_reducer(&w, op, 0);
-    device_fail(w.rig.context, SB_SIM_ANY, 1, SB_SIM_FAIL_STICKY);
-    assert_status(SB_ERR_DEVICE_LOST, sb_context_synchronize(w.rig.context, &err));
-    assert_ok(sb_reducer_ready(w.reducer, w.blobs[0], &err));
+static void step_without_device(struct world *w, sb_comm_op op, bool is_synced) {
+    world_reopen(w, &mirror_engine, true);
+    add(w, SB_DTYPE_F32, 3, 1, is_synced ? SB_HEAD_SYNCED : SB_HEAD_AT_GPU);
+    make_reducer(w, op, 0);
+    device_fail(w->rig.context, SB_SIM_ANY, 1, SB_SIM_FAIL_STICKY);
+    assert_status(SB_ERR_DEVICE_LOST, sb_context_synchronize(w->rig.context, &err));
+    assert_ok(sb_reducer_ready(w->reducer, w->blobs[0], &err));
     for (int again = 0; again < 2 && !is_synced; again++) {
-        assert_status(SB_ERR_DEVICE_LOST, sb_reducer_wait(w.reducer, &err));
-        assert_status(SB_ERR_INVALID_ARGUMENT, sb_comm_barrier(w.comm, &err));
+        assert_status(SB_ERR_DEVICE_LOST, sb_reducer_wait(w->reducer, &err));
+        assert_status(SB_ERR_INVALID_ARGUMENT, sb_comm_barrier(w->comm, &err));
     }
     if (is_synced) {
-        assert_ok(sb_reducer_wait(w.reducer, &err));
-        assert_int_equal(sb_mem_head(data_of(w.blobs[0])), SB_HEAD_AT_CPU);
-        assert_true(holds(&w, 0, op == SB_COMM_SUM ? 2 : 1, op == SB_COMM_SUM ? 2 : 1));
-        assert_ok(sb_comm_broadcast_blobs(w.comm, w.blobs, 1, SB_DATA, 0, &err));
-        assert_ok(sb_comm_all_reduce_blobs(w.comm, w.blobs, 1, SB_DATA, op, &err));
+        assert_ok(sb_reducer_wait(w->reducer, &err));
+        assert_int_equal(sb_mem_head(data_of(w->blobs[0])), SB_HEAD_AT_CPU);
+        assert_true(holds(w, 0, op == SB_COMM_SUM ? 2 : 1, op == SB_COMM_SUM ? 2 : 1));
+        assert_ok(sb_comm_broadcast_blobs(w->comm, w->blobs, 1, SB_DATA, 0, &err));
+        assert_ok(sb_comm_all_reduce_blobs(w->comm, w->blobs, 1, SB_DATA, op, &err));
     }
-    sb_reducer_destroy(w.reducer);
-    w.reducer = NULL;
-    assert_int_equal(sb_comm_barrier(w.comm, NULL), is_synced ? SB_OK : SB_ERR_COMM_FAILURE);
-    world_close(&w, !is_synced);
+    test_end(w->reducer);
+    assert_int_equal(sb_comm_barrier(w->comm, NULL), is_synced ? SB_OK : SB_ERR_COMM_FAILURE);
+    w->is_broken = !is_synced;
 }
 
-TEST(a_lost_device_fails_a_step_only_if_it_is_needed) {
+TEST_ON(world, a_lost_device_fails_a_step_only_if_it_is_needed) {
     for (sb_comm_op op = SB_COMM_SUM; op <= SB_COMM_MEAN; op++)
         for (int is_synced = 0; is_synced < 2; is_synced++)
-            step_without_device(op, is_synced);
+            step_without_device(f, op, is_synced);
 }
 
-TEST(a_device_without_arithmetic_leaves_means_to_the_host) {
+TEST_ON(world, a_device_without_arithmetic_leaves_means_to_the_host) {
     for (sb_comm_op op = SB_COMM_SUM; op <= SB_COMM_MEAN; op++) {
-        struct world w;
-        world_open(&w, &mirror_engine, true);
-        add(&w, SB_DTYPE_F32, 3, 1, SB_HEAD_AT_GPU);
-        device_fail(w.rig.context, SB_SIM_PREPARE_ARITHMETIC, 1, SB_SIM_FAIL_NOW);
-        const int64_t before = rig_tally(&w.rig).calls[SB_SIM_PREPARE_ARITHMETIC];
-        assert_ok(sb_comm_all_reduce_blobs(w.comm, w.blobs, 1, SB_DATA, op, &err));
+        world_reopen(f, &mirror_engine, true);
+        add(f, SB_DTYPE_F32, 3, 1, SB_HEAD_AT_GPU);
+        device_fail(f->rig.context, SB_SIM_PREPARE_ARITHMETIC, 1, SB_SIM_FAIL_NOW);
+        const int64_t before = rig_tally(&f->rig).calls[SB_SIM_PREPARE_ARITHMETIC];
+        assert_ok(sb_comm_all_reduce_blobs(f->comm, f->blobs, 1, SB_DATA, op, &err));
         const bool is_mean = op == SB_COMM_MEAN;
-        assert_int_equal(rig_tally(&w.rig).calls[SB_SIM_PREPARE_ARITHMETIC] - before, is_mean);
-        assert_int_equal(w.mirror.sent[0].buffer.context == NULL, is_mean);
-        assert_true(holds(&w, 0, is_mean ? 1 : 2, is_mean ? 1 : 2));
-        world_close(&w, false);
+        assert_int_equal(rig_tally(&f->rig).calls[SB_SIM_PREPARE_ARITHMETIC] - before, is_mean);
+        assert_int_equal(f->mirror.sent[0].buffer.context == NULL, is_mean);
+        assert_true(holds(f, 0, is_mean ? 1 : 2, is_mean ? 1 : 2));
     }
 }
 
 /* --- bytes that are sent --------------------------------------------------------------------- */
 
-TEST(blobs_are_broadcast_as_bytes) {
+TEST_ON(world, blobs_are_broadcast_as_bytes) {
     for (int32_t root = 0; root < 2; root++) {
-        struct world w;
-        world_open(&w, &mirror_engine, false);
-        w.mirror.fill = 0x11;
-        add(&w, SB_DTYPE_F64, 3, 1, SB_HEAD_AT_CPU);
-        assert_ok(sb_comm_broadcast_blobs(w.comm, w.blobs, 1, SB_DATA, root, &err));
-        assert_int_equal(w.mirror.num_sent, 1);
-        assert_int_equal(w.mirror.sent[0].buffer.dtype, SB_DTYPE_U8);
-        assert_int_equal(w.mirror.sent[0].buffer.count, 3 * sizeof(double));
+        world_reopen(f, &mirror_engine, false);
+        f->mirror.fill = 0x11;
+        add(f, SB_DTYPE_F64, 3, 1, SB_HEAD_AT_CPU);
+        assert_ok(sb_comm_broadcast_blobs(f->comm, f->blobs, 1, SB_DATA, root, &err));
+        assert_int_equal(f->mirror.num_sent, 1);
+        assert_int_equal(f->mirror.sent[0].buffer.dtype, SB_DTYPE_U8);
+        assert_int_equal(f->mirror.sent[0].buffer.count, 3 * sizeof(double));
         const void *bytes;
-        assert_ok(sb_blob_cpu(w.blobs[0], SB_DATA, &bytes, &err));
+        assert_ok(sb_blob_cpu(f->blobs[0], SB_DATA, &bytes, &err));
         assert_int_equal(bytes_are(bytes, 3 * sizeof(double), 0x11), root);
-        world_close(&w, false);
     }
 }
 
 /* Bytes beyond a blob's count do not change. A blob without such bytes is not downloaded. */
-TEST(a_broadcast_replaces_only_the_bytes_of_the_count) {
+TEST_ON(world, a_broadcast_replaces_only_the_bytes_of_the_count) {
     const int64_t six = 6, four = 4;
     for (int whole = 0; whole < 2; whole++) {
-        struct world w;
-        world_open(&w, &mirror_engine, false);
-        w.mirror.fill = 0;
-        add(&w, SB_DTYPE_F32, 6, 1, SB_HEAD_AT_GPU);
+        world_reopen(f, &mirror_engine, false);
+        f->mirror.fill = 0;
+        add(f, SB_DTYPE_F32, 6, 1, SB_HEAD_AT_GPU);
         if (!whole)
-            assert_ok(sb_blob_reshape(w.blobs[0], &four, 1, NULL, &err));
-        const struct tally before = rig_tally(&w.rig);
-        assert_ok(sb_comm_broadcast_blobs(w.comm, w.blobs, 1, SB_DATA, 1, &err));
-        assert_int_equal(rig_since(&w.rig, &before).downloads, !whole);
-        assert_ok(sb_blob_reshape(w.blobs[0], &six, 1, NULL, &err));
+            assert_ok(sb_blob_reshape(f->blobs[0], &four, 1, NULL, &err));
+        const struct tally before = rig_tally(&f->rig);
+        assert_ok(sb_comm_broadcast_blobs(f->comm, f->blobs, 1, SB_DATA, 1, &err));
+        assert_int_equal(rig_since(&f->rig, &before).downloads, !whole);
+        assert_ok(sb_blob_reshape(f->blobs[0], &six, 1, NULL, &err));
         const float after[] = {0, 0, 0, 0, whole ? 0.f : 5.f, whole ? 0.f : 6.f};
-        assert_true(mem_holds(data_of(w.blobs[0]), after, sizeof after));
-        world_close(&w, false);
+        assert_true(mem_holds(data_of(f->blobs[0]), after, sizeof after));
     }
 }
 
@@ -512,130 +480,119 @@ static void write_sevens(void *user) {
 }
 
 /* Work must end before a blob is sent, because this engine does not use streams. */
-TEST(queued_work_ends_before_a_blob_is_sent) {
+TEST_ON(world, queued_work_ends_before_a_blob_is_sent) {
     for (int how = 0; how < 3; how++) {
         const bool own = how > 0, fails = how > 1;
-        struct world w;
         struct kernel kernel;
-        world_open(&w, &mirror_engine, true);
-        add(&w, SB_DTYPE_F32, 3, 7, SB_HEAD_AT_GPU);
-        rig_schedule(&w.rig, SB_SIM_LAZY, 0);
-        kernel.context = w.rig.context;
-        assert_ok(sb_blob_mutable_gpu(w.blobs[0], SB_DATA, &kernel.ptr, &err));
+        world_reopen(f, &mirror_engine, true);
+        add(f, SB_DTYPE_F32, 3, 7, SB_HEAD_AT_GPU);
+        rig_schedule(&f->rig, SB_SIM_LAZY, 0);
+        kernel.context = f->rig.context;
+        assert_ok(sb_blob_mutable_gpu(f->blobs[0], SB_DATA, &kernel.ptr, &err));
         if (fails)
-            device_fail(w.rig.context, SB_SIM_SCALE, 1, SB_SIM_FAIL_LATER);
+            device_fail(f->rig.context, SB_SIM_SCALE, 1, SB_SIM_FAIL_LATER);
         if (own)
-            assert_ok(sb_blob_scale(w.blobs[0], SB_DATA, 3, &err));
+            assert_ok(sb_blob_scale(f->blobs[0], SB_DATA, 3, &err));
         else
-            assert_ok(sb_sim_launch(w.rig.context, NULL, write_sevens, &kernel, &err));
+            assert_ok(sb_sim_launch(f->rig.context, NULL, write_sevens, &kernel, &err));
         assert_status(fails ? SB_ERR_DEVICE_LOST : SB_OK,
-                      sb_comm_all_reduce_blobs(w.comm, w.blobs, 1, SB_DATA, SB_COMM_SUM, &err));
-        assert_int_equal(w.mirror.num_sent, !fails);
+                      sb_comm_all_reduce_blobs(f->comm, f->blobs, 1, SB_DATA, SB_COMM_SUM, &err));
+        assert_int_equal(f->mirror.num_sent, !fails);
         if (!fails) {
-            assert_non_null(w.mirror.sent[0].buffer.context);
-            assert_true(holds(&w, 0, own ? 42 : 14, own ? 6 : 0));
+            assert_non_null(f->mirror.sent[0].buffer.context);
+            assert_true(holds(f, 0, own ? 42 : 14, own ? 6 : 0));
         }
-        world_close(&w, false);
     }
 }
 
 /* --- host memory of the caller --------------------------------------------------------------- */
 
-TEST(values_and_bytes_reach_the_engine_unchanged) {
-    struct world w;
+TEST_ON(world, values_and_bytes_reach_the_engine_unchanged) {
     char byte = 3;
     float values[] = {1, 2};
-    sb_comm_engine engine = mirror_engine_at_once;
-    world_open(&w, &engine, false);
-    assert_ok(sb_comm_barrier(w.comm, &err)); /* implemented by a reduction */
-    assert_int_equal(w.mirror.sent[0].buffer.count, 1);
-    assert_int_equal(w.mirror.sent[0].buffer.dtype, SB_DTYPE_F64);
-    assert_int_equal(w.mirror.sent[0].op, SB_COMM_SUM);
-    assert_ok(sb_comm_broadcast(w.comm, 0, &byte, PTRDIFF_MAX, &err));
-    assert_int_equal(w.mirror.sent[1].buffer.count, PTRDIFF_MAX);
-    assert_ok(sb_comm_all_reduce(w.comm, SB_COMM_SUM, SB_DTYPE_F32, 2, values, &err));
+    world_reopen(f, &mirror_engine_at_once, false);
+    assert_ok(sb_comm_barrier(f->comm, &err)); /* implemented by a reduction */
+    assert_int_equal(f->mirror.sent[0].buffer.count, 1);
+    assert_int_equal(f->mirror.sent[0].buffer.dtype, SB_DTYPE_F64);
+    assert_int_equal(f->mirror.sent[0].op, SB_COMM_SUM);
+    assert_ok(sb_comm_broadcast(f->comm, 0, &byte, PTRDIFF_MAX, &err));
+    assert_int_equal(f->mirror.sent[1].buffer.count, PTRDIFF_MAX);
+    assert_ok(sb_comm_all_reduce(f->comm, SB_COMM_SUM, SB_DTYPE_F32, 2, values, &err));
     assert_true(values[0] == 2 && values[1] == 4);
-    assert_ok(sb_comm_all_reduce(w.comm, SB_COMM_MEAN, SB_DTYPE_F32, 2, values, &err));
+    assert_ok(sb_comm_all_reduce(f->comm, SB_COMM_MEAN, SB_DTYPE_F32, 2, values, &err));
     assert_true(values[0] == 2 && values[1] == 4);
-    assert_int_equal(w.mirror.sent[3].op, SB_COMM_SUM);
-    assert_ok(sb_comm_all_reduce(w.comm, SB_COMM_MAX, SB_DTYPE_F32, 2, values, &err));
-    assert_int_equal(w.mirror.sent[4].op, SB_COMM_MAX);
-    assert_int_equal(w.mirror.num_sent, 5);
-    w.mirror.failure = SB_ERR_OUT_OF_MEMORY;
-    w.mirror.fail_begin = 6;
+    assert_int_equal(f->mirror.sent[3].op, SB_COMM_SUM);
+    assert_ok(sb_comm_all_reduce(f->comm, SB_COMM_MAX, SB_DTYPE_F32, 2, values, &err));
+    assert_int_equal(f->mirror.sent[4].op, SB_COMM_MAX);
+    assert_int_equal(f->mirror.num_sent, 5);
+    f->mirror.failure = SB_ERR_OUT_OF_MEMORY;
+    f->mirror.fail_begin = 6;
     assert_status(SB_ERR_OUT_OF_MEMORY,
-                  sb_comm_all_reduce(w.comm, SB_COMM_MEAN, SB_DTYPE_F32, 2, values, &err));
+                  sb_comm_all_reduce(f->comm, SB_COMM_MEAN, SB_DTYPE_F32, 2, values, &err));
     assert_int_equal(err.offset, -1);
     assert_true(values[0] == 2 && values[1] == 4); /* not scaled */
-    world_close(&w, false);
 }
 
 TEST(a_missing_required_slot_is_refused) {
+    static const struct {
+        size_t slot;
+        const char *message;
+    } missing[] = {
+        {offsetof(sb_comm_engine, name), "an engine's table must have a name"},
+        {offsetof(sb_comm_engine, open), "an engine's table must have the slots open and close"},
+        {offsetof(sb_comm_engine, close), "an engine's table must have the slots open and close"},
+        {offsetof(sb_comm_engine, all_reduce),
+         "an engine's table must have all_reduce and broadcast"},
+        {offsetof(sb_comm_engine, broadcast),
+         "an engine's table must have all_reduce and broadcast"},
+    };
     struct mirror mirror = {.takes_device = false};
     sb_comm *comm = NULL;
-    for (int i = 0; i < 5; i++) {
+    for (size_t i = 0; i < sizeof missing / sizeof *missing; i++) {
         sb_comm_engine table = mirror_engine;
-        const char *what = i == 0  ? "a name"
-                           : i < 3 ? "the slots open and close"
-                                   : "all_reduce and broadcast";
-        char text[80];
-        (void)snprintf(text, sizeof text, "an engine's table must have %s", what);
-        if (i == 0)
-            table.name = NULL;
-        if (i == 1)
-            table.open = NULL;
-        if (i == 2)
-            table.close = NULL;
-        if (i == 3)
-            table.all_reduce = NULL;
-        if (i == 4)
-            table.broadcast = NULL;
+        memset((char *)&table + missing[i].slot, 0, sizeof table.open);
         assert_status(SB_ERR_INVALID_ARGUMENT, sb_comm_create(NULL, &table, &mirror, &comm, &err));
-        assert_string_equal(err.message, text);
+        assert_string_equal(err.message, missing[i].message);
     }
     assert_null(comm);
 }
 
-TEST(the_message_has_the_index_of_a_missing_blob) {
-    struct world w;
-    world_open(&w, &mirror_engine, false);
-    add(&w, SB_DTYPE_F32, 3, 1, SB_HEAD_AT_CPU);
-    add(&w, SB_DTYPE_I32, 3, 1, SB_HEAD_UNINITIALIZED);
+TEST_ON(world, the_message_has_the_index_of_a_missing_blob) {
+    add(f, SB_DTYPE_F32, 3, 1, SB_HEAD_AT_CPU);
+    add(f, SB_DTYPE_I32, 3, 1, SB_HEAD_UNINITIALIZED);
     for (int i = 0; i < 3; i++) {
-        sb_blob *list[3] = {w.blobs[0], w.blobs[0], w.blobs[0]};
+        sb_blob *list[3] = {f->blobs[0], f->blobs[0], f->blobs[0]};
         char text[40];
         list[i] = NULL;
         (void)snprintf(text, sizeof text, "blob %d is NULL", i);
         assert_status(SB_ERR_INVALID_ARGUMENT,
-                      sb_comm_all_reduce_blobs(w.comm, list, 3, SB_DATA, SB_COMM_SUM, &err));
+                      sb_comm_all_reduce_blobs(f->comm, list, 3, SB_DATA, SB_COMM_SUM, &err));
         assert_string_equal(err.message, text);
         assert_status(SB_ERR_INVALID_ARGUMENT,
-                      sb_reducer_create(w.comm, list, 3, NULL, &w.reducer, &err));
+                      sb_reducer_create(f->comm, list, 3, NULL, &f->reducer, &err));
         assert_string_equal(err.message, text);
     }
     assert_status(SB_ERR_UNSUPPORTED,
-                  sb_comm_all_reduce_blobs(w.comm, &w.blobs[1], 1, SB_DATA, SB_COMM_SUM, &err));
+                  sb_comm_all_reduce_blobs(f->comm, &f->blobs[1], 1, SB_DATA, SB_COMM_SUM, &err));
     assert_string_equal(err.message, "i32 is not reduced");
-    world_close(&w, false);
 }
 
 /* Unregistered blobs lie between registered blobs in memory. */
-TEST(an_unregistered_blob_is_refused) {
+TEST_ON(world, an_unregistered_blob_is_refused) {
     for (int odd = 0; odd < 2; odd++) {
-        struct world w;
-        world_open(&w, &mirror_engine, false);
+        world_reopen(f, &mirror_engine, false);
         for (int i = 0; i < MOST; i++)
-            add(&w, SB_DTYPE_F32, 3, 1, SB_HEAD_AT_CPU);
-        sb_blob *registered[] = {w.blobs[odd], w.blobs[2 + odd], w.blobs[4 + odd]};
-        assert_ok(sb_reducer_create(w.comm, registered, 3, NULL, &w.reducer, &err));
+            add(f, SB_DTYPE_F32, 3, 1, SB_HEAD_AT_CPU);
+        sb_blob *registered[] = {f->blobs[odd], f->blobs[2 + odd], f->blobs[4 + odd]};
+        f->reducer =
+            test_reducer(f->comm, registered, 3, reducer_options(SB_DATA, SB_COMM_SUM, SIZE_MAX));
         for (int i = 0; i < MOST; i++) {
             const bool is_known = i % 2 == odd;
             assert_status(is_known ? SB_OK : SB_ERR_INVALID_ARGUMENT,
-                          sb_reducer_ready(w.reducer, w.blobs[i], &err));
+                          sb_reducer_ready(f->reducer, f->blobs[i], &err));
             if (!is_known)
                 assert_string_equal(err.message, "the blob was not registered");
         }
-        assert_ok(sb_reducer_wait(w.reducer, &err));
-        world_close(&w, false);
+        assert_ok(sb_reducer_wait(f->reducer, &err));
     }
 }

@@ -1,44 +1,15 @@
-/* Tests a reducer on two engines of one rank. The first has no requests. Requests of the second
-   never end and cannot be cancelled, so memory that they may still write must not be freed. */
+/* Tests a reducer on an engine without requests, and on an engine whose requests never end and
+   cannot be cancelled, so memory that they may still write must not be freed. */
 #include "blobs.h"
+#include "comms.h"
+#include "mirror.h"
 
 #include "context/context.h"
 
 #include "../src/reducer.h"
 
-#include <syncblob/comm_engine.h>
-
 #define COUNT 6
 #define BLOBS 3
-
-static sb_status one_open(void *user, void **out, int32_t *out_rank, int32_t *out_size,
-                          sb_error *err) {
-    *out = user;
-    *out_rank = 0;
-    *out_size = 1;
-    return SB_OK;
-}
-
-static void one_close(void *comm, int32_t failed) {
-}
-
-static int reductions;
-static int64_t reduced[8]; /* elements of each reduction */
-
-static sb_status one_all_reduce(void *comm, sb_comm_op op, const sb_comm_buffer *buffer,
-                                sb_error *err) {
-    if (buffer->dtype == SB_DTYPE_F32) { /* a bucket; the registration sends F64 */
-        reduced[reductions++] = buffer->count;
-        for (int64_t i = 0; i < buffer->count; i++)
-            ((float *)buffer->ptr)[i] += 100;
-    }
-    return SB_OK;
-}
-
-static sb_status one_broadcast(void *comm, int32_t root, const sb_comm_buffer *buffer,
-                               sb_error *err) {
-    return SB_OK;
-}
 
 /* The memory of the last request, which never ends: the engine may still write to it. */
 static void *stuck_with;
@@ -65,32 +36,18 @@ static int32_t stuck_abandon(void *comm, void *request) {
     return 0;
 }
 
-static const sb_comm_engine without_requests = {
-    .struct_size = offsetof(sb_comm_engine, barrier),
-    .abi_version = SB_COMM_ENGINE_ABI_VERSION,
-    .name = "one",
-    .open = one_open,
-    .close = one_close,
-    .all_reduce = one_all_reduce,
-    .broadcast = one_broadcast,
-};
-
-static const sb_comm_engine stuck_engine = {
-    .struct_size = sizeof stuck_engine,
-    .abi_version = SB_COMM_ENGINE_ABI_VERSION,
-    .name = "stuck",
-    .open = one_open,
-    .close = one_close,
-    .all_reduce = one_all_reduce,
-    .broadcast = one_broadcast,
-    .start = stuck_start,
-    .test = stuck_test,
-    .wait = stuck_wait,
-    .abandon = stuck_abandon,
-};
+static sb_comm_engine stuck_engine(void) {
+    sb_comm_engine engine = mirror_engine;
+    engine.start = stuck_start;
+    engine.test = stuck_test;
+    engine.wait = stuck_wait;
+    engine.abandon = stuck_abandon;
+    return engine;
+}
 
 struct world {
     struct rig rig;
+    struct mirror mirror;
     sb_comm *comm;
     sb_blob *blobs[BLOBS];
     sb_reducer *reducer;
@@ -98,23 +55,17 @@ struct world {
 
 static void world_open(struct world *w, const sb_comm_engine *engine, size_t bucket_bytes) {
     float values[COUNT];
-    sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
+    *w = (struct world){.comm = NULL};
     rig_open_on(&w->rig, "cpu", SB_CONTEXT_NO_HOST_CACHE);
-    assert_ok(sb_comm_create(w->rig.context, engine, NULL, &w->comm, &err));
+    w->comm = test_comm(w->rig.context, engine, &w->mirror);
     for (int i = 0; i < BLOBS; i++) {
-        w->blobs[i] = blob_of_count(w->rig.context, SB_DTYPE_F32, COUNT);
+        w->blobs[i] = test_vector(w->rig.context, SB_DTYPE_F32, COUNT);
         fill_values(SB_DTYPE_F32, COUNT, i, 1, values);
         mem_place(diff_of(w->blobs[i]), SB_HEAD_AT_CPU, values, sizeof values);
     }
-    options.bucket_bytes = bucket_bytes;
-    assert_ok(sb_reducer_create(w->comm, w->blobs, BLOBS, &options, &w->reducer, &err));
-}
-
-static void world_end(struct world *w) {
-    sb_reducer_destroy(w->reducer);
-    for (int i = 0; i < BLOBS; i++)
-        sb_blob_destroy(w->blobs[i]);
-    sb_comm_destroy(w->comm);
+    w->reducer =
+        test_reducer(w->comm, w->blobs, BLOBS, reducer_options(SB_DIFF, SB_COMM_SUM, bucket_bytes));
+    mirror_forget(&w->mirror);
 }
 
 static void all_ready(struct world *w) {
@@ -122,10 +73,11 @@ static void all_ready(struct world *w) {
         assert_ok(sb_reducer_ready(w->reducer, w->blobs[i], &err));
 }
 
-static bool holds(struct world *w, double start) {
+/* Returns whether each blob has its first values times `factor`. */
+static bool holds(struct world *w, double factor) {
     float values[COUNT];
     for (int i = 0; i < BLOBS; i++) {
-        fill_values(SB_DTYPE_F32, COUNT, start + i, 1, values);
+        fill_values(SB_DTYPE_F32, COUNT, i * factor, factor, values);
         if (!mem_holds(diff_of(w->blobs[i]), values, sizeof values))
             return false;
     }
@@ -135,14 +87,12 @@ static bool holds(struct world *w, double start) {
 TEST(an_engine_without_requests_reduces_at_once) {
     for (int gathers = 0; gathers < 2; gathers++) {
         struct world w;
-        world_open(&w, &without_requests, gathers ? SIZE_MAX : 0);
-        reductions = 0;
+        world_open(&w, &mirror_engine_at_once, gathers ? SIZE_MAX : 0);
         all_ready(&w);
-        assert_int_equal(reductions, gathers ? 1 : BLOBS);
+        assert_int_equal(w.mirror.num_sent, gathers ? 1 : BLOBS);
         assert_ok(sb_reducer_wait(w.reducer, &err));
-        assert_true(holds(&w, 100));
+        assert_true(holds(&w, 2));
         assert_ok(sb_comm_barrier(w.comm, &err)); /* implemented by a reduction */
-        world_end(&w);
         rig_close(&w.rig);
     }
 }
@@ -150,31 +100,32 @@ TEST(an_engine_without_requests_reduces_at_once) {
 /* A large blob is sent in place, which is faster than gathering, and does not wait until the bucket
    of the small blobs is full. */
 TEST(large_blobs_are_reduced_in_place_before_the_small_blobs) {
-    enum { LARGE = (128 << 10) / sizeof(float) };
+    enum { LARGE = (2 * 128 << 10) / sizeof(float) }; /* for two ranks */
     static const int64_t counts[] = {3, LARGE, 5, LARGE - 1, LARGE + 1, 7};
     static const int64_t expected[] = {LARGE + 1, LARGE, 7 + LARGE - 1 + 5 + 3};
+    static struct mirror mirror;
     sb_blob *blobs[6];
-    sb_reducer *reducer;
-    sb_comm *comm;
-    assert_ok(sb_comm_create(NULL, &without_requests, NULL, &comm, &err));
-    for (int i = 0; i < 6; i++)
-        blobs[i] = blob_of_count(NULL, SB_DTYPE_F32, counts[i]);
-    assert_ok(sb_reducer_create(comm, blobs, 6, NULL, &reducer, &err));
-    reductions = 0;
+    float *diff;
+    sb_comm *comm = test_comm(NULL, &mirror_engine_at_once, &mirror);
+    for (int i = 0; i < 6; i++) {
+        blobs[i] = test_vector(NULL, SB_DTYPE_F32, counts[i]);
+        assert_ok(sb_blob_mutable_cpu_f32(blobs[i], SB_DIFF, &diff, &err));
+        fill_values(SB_DTYPE_F32, counts[i], 50, 0, diff);
+    }
+    sb_reducer *reducer =
+        test_reducer(comm, blobs, 6, reducer_options(SB_DIFF, SB_COMM_SUM, 25 << 20));
+    mirror_forget(&mirror);
     for (int i = 5; i >= 0; i--) {
         assert_ok(sb_reducer_ready(reducer, blobs[i], &err));
-        assert_int_equal(reductions, i == 5 ? 0 : i > 1 ? 1 : i == 1 ? 2 : 3);
+        assert_int_equal(mirror.num_sent, i == 5 ? 0 : i > 1 ? 1 : i == 1 ? 2 : 3);
     }
     assert_ok(sb_reducer_wait(reducer, &err));
-    assert_memory_equal(reduced, expected, sizeof expected);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(mirror.sent[i].buffer.count, expected[i]);
     for (int i = 0; i < 6; i++) {
-        const float *diff;
-        assert_ok(sb_blob_cpu_f32(blobs[i], SB_DIFF, &diff, &err));
+        assert_ok(sb_blob_mutable_cpu_f32(blobs[i], SB_DIFF, &diff, &err));
         assert_true(diff[0] == 100 && diff[counts[i] - 1] == 100);
-        sb_blob_destroy(blobs[i]);
     }
-    sb_reducer_destroy(reducer);
-    sb_comm_destroy(comm);
 }
 
 /* Begins a step. Unless `destroys`, also waits for the end of the step, which fails. */
@@ -185,23 +136,24 @@ static void stop_in_step(struct world *w, bool destroys) {
         return;
     assert_status(SB_ERR_COMM_FAILURE, sb_reducer_wait(w->reducer, &err));
     assert_string_equal(err.message, "the other ranks are gone");
-    assert_true(holds(w, 0)); /* this engine wrote nothing */
+    assert_true(holds(w, 1)); /* this engine wrote nothing */
     assert_status(SB_ERR_COMM_FAILURE, sb_reducer_wait(w->reducer, &err));
 }
 
 TEST(memory_that_the_engine_may_still_write_is_not_freed) {
+    const sb_comm_engine engine = stuck_engine();
     sb_mem *kept[BLOBS];
     for (int how = 0; how < 4; how++) {
         const bool gathers = how & 1;
         struct world w;
         abandoned = 0;
-        world_open(&w, &stuck_engine, gathers ? SIZE_MAX : 0);
+        world_open(&w, &engine, gathers ? SIZE_MAX : 0);
         for (int i = 0; i < BLOBS; i++)
             kept[i] = diff_of(w.blobs[i]);
         sb_mem *const rooms[] = {w.reducer->rooms[0].mem, w.reducer->rooms[1].mem};
         void *const first = w.reducer->rooms[0].ptr;
         stop_in_step(&w, how & 2);
-        world_end(&w);
+        test_end_after(w.rig.owned_before);
         assert_int_equal(abandoned, gathers ? 1 : BLOBS);
         assert_int_equal(w.rig.counting.live_buffers, gathers ? 1 : BLOBS);
         for (int i = 0; i < BLOBS && !gathers; i++) {
@@ -217,30 +169,27 @@ TEST(memory_that_the_engine_may_still_write_is_not_freed) {
 /* To write a read-only blob, the step allocates new storage. The step fails before that storage
    belongs to the blob. */
 TEST_ON(rig, memory_of_the_caller_is_not_freed_either) {
-    sb_comm *comm;
-    sb_reducer *reducer;
-    sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
+    const sb_comm_engine engine = stuck_engine();
+    static struct mirror mirror;
+    const void *bytes;
     rig_reopen_on(f, "cpu", SB_CONTEXT_NO_HOST_CACHE);
     struct lent lent = lend_host(COUNT * sizeof(float), 0x3F);
-    sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, COUNT);
+    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
     assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent.ptr, lent.bytes, SB_READ_ONLY, lent_deleter,
                               &lent, &err));
-    assert_ok(sb_comm_create(f->context, &stuck_engine, NULL, &comm, &err));
-    options.part = SB_DATA;
-    options.bucket_bytes = 0;
+    sb_comm *comm = test_comm(f->context, &engine, &mirror);
+    sb_reducer *reducer = test_reducer(comm, &blob, 1, reducer_options(SB_DATA, SB_COMM_SUM, 0));
     abandoned = 0;
-    assert_ok(sb_reducer_create(comm, &blob, 1, &options, &reducer, &err));
     assert_ok(sb_reducer_ready(reducer, blob, &err));
     assert_status(SB_ERR_COMM_FAILURE, sb_reducer_wait(reducer, &err));
     assert_int_equal(abandoned, 1);
     assert_ptr_not_equal(stuck_with, lent.ptr);
     sb_mem *kept = data_of(blob);
-    const void *bytes;
     assert_ok(sb_mem_cpu(kept, &bytes, &err));
     assert_ptr_equal(bytes, lent.ptr);
-    sb_reducer_destroy(reducer);
-    sb_blob_destroy(blob);
-    sb_comm_destroy(comm);
+    test_end(reducer);
+    test_end(blob);
+    test_end(comm);
     assert_int_equal(lent.deleted, 0); /* the caller's memory is not freed either */
     assert_true(sb_mem_is_unique(kept));
     sb_mem_release(kept); /* so that the test leaks nothing */
@@ -275,35 +224,29 @@ static int32_t late_abandon(void *comm, void *request) {
 /* Blobs of 100, 3 and 101 floats with buckets of 64 bytes: the small blob has a separate bucket. */
 TEST_ON(rig, a_small_blob_is_gathered_even_if_it_is_alone) {
     static const int64_t counts[BLOBS] = {100, 3, 101};
-    sb_comm_engine engine = stuck_engine;
+    sb_comm_engine engine = stuck_engine();
+    static struct mirror mirror;
     engine.start = late_start;
     engine.wait = late_wait;
     engine.abandon = late_abandon;
     for (int fails = 0; fails < 2; fails++) {
-        sb_comm *comm;
-        sb_reducer *reducer;
-        sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
         sb_blob *blobs[BLOBS];
         float values[101];
         rig_reopen_on(f, "cpu", SB_CONTEXT_NO_HOST_CACHE);
-        assert_ok(sb_comm_create(f->context, &engine, NULL, &comm, &err));
+        sb_comm *comm = test_comm(f->context, &engine, &mirror);
         fill_values(SB_DTYPE_F32, 101, 8, 1, values);
         for (int i = 0; i < BLOBS; i++) {
-            blobs[i] = blob_of_count(f->context, SB_DTYPE_F32, counts[i]);
+            blobs[i] = test_vector(f->context, SB_DTYPE_F32, counts[i]);
             mem_place(diff_of(blobs[i]), SB_HEAD_AT_CPU, values, (size_t)counts[i] * 4);
         }
-        options.bucket_bytes = 64;
         num_sent = 0;
         scribble_at = fails ? 3 : 0;
-        assert_ok(sb_reducer_create(comm, blobs, BLOBS, &options, &reducer, &err));
+        sb_reducer *reducer =
+            test_reducer(comm, blobs, BLOBS, reducer_options(SB_DIFF, SB_COMM_SUM, 64));
         for (int i = BLOBS; i--;)
             assert_ok(sb_reducer_ready(reducer, blobs[i], &err));
         assert_status(fails ? SB_ERR_COMM_FAILURE : SB_OK, sb_reducer_wait(reducer, &err));
         fill_values(SB_DTYPE_F32, 101, fails ? 8 : -777, fails, values);
         assert_true(mem_holds(diff_of(blobs[1]), values, 3 * sizeof *values));
-        sb_reducer_destroy(reducer);
-        for (int i = 0; i < BLOBS; i++)
-            sb_blob_destroy(blobs[i]);
-        sb_comm_destroy(comm);
     }
 }
