@@ -1,5 +1,6 @@
 /* Tests collectives of simulated ranks on host memory: results, refused calls, and the status at
    other ranks if a rank fails. */
+#include "comms.h"
 #include "halves.h"
 #include "port/threads.h"
 #include "ranks.h"
@@ -98,15 +99,13 @@ TEST(halves_are_rounded_to_the_nearest) {
     ranks_run(2, NULL, reduce_halves, NULL);
     for (sb_dtype dtype = SB_DTYPE_F16; dtype <= SB_DTYPE_BF16; dtype++) {
         const uint32_t infinite = dtype == SB_DTYPE_F16 ? 0x7c00 : 0x7f80;
-        sb_comm *comm;
         for (uint32_t i = 0; i < 1 << 16; i++)
             values[i] = (uint16_t)i;
-        assert_ok(sb_sim_comm_create(NULL, 1, NULL, &comm, &err));
+        sb_comm *comm = test_only_rank(NULL);
         assert_ok(sb_comm_all_reduce(comm, SB_COMM_MEAN, dtype, 1 << 16, values, &err));
         for (uint32_t i = 0; i < 1 << 16; i++)
             if ((i & 0x7fff) <= infinite ? values[i] != i : (values[i] & 0x7fffu) <= infinite)
                 fail_msg("0x%x became 0x%x", i, values[i]);
-        sb_comm_destroy(comm);
     }
 }
 
@@ -146,9 +145,8 @@ TEST(no_rank_leaves_a_barrier_before_all_ranks_arrive) {
 /* --- refusals ---------------------------------------------------------------------------- */
 
 TEST(invalid_arguments_are_refused_and_send_nothing) {
-    sb_comm *comm;
     double value = 3;
-    assert_ok(sb_sim_comm_create(NULL, 1, NULL, &comm, &err));
+    sb_comm *comm = test_only_rank(NULL);
     assert_status(SB_ERR_INVALID_ARGUMENT,
                   sb_comm_all_reduce(comm, -1, SB_DTYPE_F64, 1, &value, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT,
@@ -168,7 +166,6 @@ TEST(invalid_arguments_are_refused_and_send_nothing) {
     assert_true(value == 3);
     assert_ok(sb_comm_all_reduce(comm, SB_COMM_MEAN, SB_DTYPE_F64, 1, &value, &err));
     assert_true(value == 3);
-    sb_comm_destroy(comm);
 }
 
 TEST(options_of_another_version_are_refused) {
@@ -207,12 +204,10 @@ TEST(the_maximum_number_of_ranks_is_accepted) {
 }
 
 TEST(a_planted_failure_may_be_removed) {
-    sb_comm *comm;
-    assert_ok(sb_sim_comm_create(NULL, 1, NULL, &comm, &err));
+    sb_comm *comm = test_only_rank(NULL);
     assert_ok(sb_sim_comm_fail(comm, 1, SB_SIM_COMM_STOP, &err));
     assert_ok(sb_sim_comm_fail(comm, 0, SB_SIM_COMM_FAIL_NOW, &err));
     assert_ok(sb_comm_barrier(comm, &err));
-    sb_comm_destroy(comm);
 }
 
 /* The calls of a rank, as the messages of other ranks describe them. */

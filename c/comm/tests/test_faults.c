@@ -2,11 +2,11 @@
    fails, for every n. Bytes and heads must then be as before the call or as after a successful
    call, a retry must be possible, and nothing may leak. Both ranks make the same calls. */
 #include "blobs.h"
+#include "comms.h"
 #include "fail_calloc.h"
 #include "faults.h"
 #include "mirror.h"
 
-#include <syncblob/reducer.h>
 #include <syncblob/sim_comm.h>
 
 #define BLOBS 4
@@ -63,42 +63,36 @@ static void values_of(int blob, float values[MOST]) {
 
 static void lend(struct world *w, int i, const float *values, bool to_device) {
     const size_t bytes = (size_t)counts[i] * sizeof *values;
-    w->lent[i] = to_device ? lend_device(w->rig.context, bytes, 0) : lend_host(bytes, 0);
-    if (to_device) {
-        assert_ok(sb_sim_poke(w->rig.context, w->lent[i].ptr, values, bytes, &err));
-        assert_ok(sb_blob_set_gpu(w->blobs[i], SB_DATA, w->lent[i].ptr, bytes, SB_READ_ONLY, NULL,
-                                  NULL, &err));
-    } else {
-        memcpy(w->lent[i].ptr, values, bytes);
-        assert_ok(sb_blob_set_cpu(w->blobs[i], SB_DATA, w->lent[i].ptr, bytes, SB_READ_ONLY, NULL,
-                                  NULL, &err));
-    }
+    struct lent *lent = &w->lent[i];
+    *lent = to_device ? lend_device(w->rig.context, bytes, 0) : lend_host(bytes, 0);
+    if (to_device)
+        assert_ok(sb_sim_poke(w->rig.context, lent->ptr, values, bytes, &err));
+    else
+        memcpy(lent->ptr, values, bytes);
+    assert_ok((to_device ? sb_blob_set_gpu : sb_blob_set_cpu)(
+        w->blobs[i], SB_DATA, lent->ptr, bytes, SB_READ_ONLY, NULL, NULL, &err));
 }
 
 static void world_open(struct world *w, const struct setting *setting) {
-    sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
     memset(w, 0, sizeof *w);
     w->setting = setting;
     w->value = 5;
     w->mirror.takes_device = setting->takes_device;
     w->mirror.fill = 0x3F;
     rig_open_on(&w->rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
-    assert_ok(sb_comm_create(w->rig.context,
-                             setting->at_once ? &mirror_engine_at_once : &mirror_engine, &w->mirror,
-                             &w->comm, &err));
+    w->comm = test_comm(w->rig.context, setting->at_once ? &mirror_engine_at_once : &mirror_engine,
+                        &w->mirror);
     for (int i = 0; i < BLOBS; i++) {
         float values[MOST];
         values_of(i, values);
-        w->blobs[i] = blob_of_count(w->rig.context, SB_DTYPE_F32, counts[i]);
+        w->blobs[i] = test_vector(w->rig.context, SB_DTYPE_F32, counts[i]);
         if (setting->state >= LENT_CPU)
             lend(w, i, values, setting->state == LENT_GPU);
         else if (setting->state != NEVER) /* a NEVER blob has no memory yet */
             mem_place(data_of(w->blobs[i]), (int32_t)setting->state, values,
                       (size_t)counts[i] * sizeof *values);
     }
-    options.part = SB_DATA;
-    options.op = setting->op;
-    options.bucket_bytes = setting->bucket_bytes;
+    const sb_reducer_options options = reducer_options(SB_DATA, setting->op, setting->bucket_bytes);
     if (setting->call == STEP)
         assert_ok(sb_reducer_create(w->comm, w->blobs, BLOBS, &options, &w->reducer, &err));
     mirror_forget(&w->mirror);
@@ -106,13 +100,13 @@ static void world_open(struct world *w, const struct setting *setting) {
 
 static void world_close(struct world *w) {
     sb_reducer_destroy(w->reducer);
-    sb_comm_destroy(w->comm);
     for (int i = 0; i < RANKS; i++)
         sb_comm_destroy(w->made[i]);
+    test_end(w->comm);
     assert_int_equal(w->mirror.closed, 1);
     assert_int_equal(w->mirror.flying, 0);
     for (int i = 0; i < BLOBS; i++) {
-        sb_blob_destroy(w->blobs[i]);
+        test_end(w->blobs[i]);
         if (!w->lent[i].ptr)
             continue;
         float values[MOST], found[MOST];
@@ -123,10 +117,6 @@ static void world_close(struct world *w) {
         else
             memcpy(found, w->lent[i].ptr, bytes);
         assert_memory_equal(found, values, bytes); /* the caller's read-only bytes are unchanged */
-        if (w->lent[i].context)
-            ignore(sb_sim_free(w->rig.context, w->lent[i].ptr, NULL));
-        else
-            lent_free(&w->lent[i]);
     }
     rig_close(&w->rig);
 }

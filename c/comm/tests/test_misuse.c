@@ -2,9 +2,8 @@
    a status, and the reducer must not access freed memory. */
 #include "aligned.h"
 #include "blobs.h"
+#include "comms.h"
 #include "ranks.h"
-
-#include <syncblob/reducer.h>
 
 #define COUNT 100
 
@@ -33,32 +32,36 @@ static void *again_alloc(void *user, size_t bytes, size_t alignment, uint32_t fl
 
 static void again_free(void *user, void *block, size_t bytes, size_t alignment, uint32_t flags) {
     struct again *again = user;
-    if (again->block)
-        test_aligned_free(again->block);
+    test_aligned_free(again->block);
     again->block = block;
     again->bytes = bytes;
 }
 
-static sb_context *context_of_again(struct again *again) {
-    const sb_allocator allocator = {.alloc = again_alloc, .free = again_free, .user = again};
+/* Creates a context without a cache. */
+static sb_context *context_of(sb_allocator allocator) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    sb_context *context;
+    sb_context *context = NULL;
     options.allocator = allocator;
     options.flags = SB_CONTEXT_NO_HOST_CACHE;
-    assert_ok(sb_context_create(&options, &context, &err));
+    expect_ok(sb_context_create(&options, &context, &err));
     return context;
+}
+
+/* Creates a reducer of two blobs. */
+static sb_reducer *reducer_of(sb_blob *blobs[2]) {
+    return test_reducer(test_only_rank(NULL), blobs, 2,
+                        reducer_options(SB_DIFF, SB_COMM_MEAN, 25 << 20));
 }
 
 TEST(a_new_blob_at_the_same_address_takes_part) {
     struct again again = {NULL, 0, false};
-    sb_context *context = context_of_again(&again);
-    sb_comm *comm;
-    sb_reducer *reducer;
+    sb_context *context =
+        context_of((sb_allocator){.alloc = again_alloc, .free = again_free, .user = &again});
     void *diff;
-    assert_ok(sb_sim_comm_create(NULL, 1, NULL, &comm, &err));
-    sb_blob *blobs[] = {blob_of_count(context, SB_DTYPE_F32, COUNT),
+    assert_non_null(context);
+    sb_blob *blobs[] = {test_vector(context, SB_DTYPE_F32, COUNT),
                         blob_of_count(context, SB_DTYPE_F32, COUNT)};
-    assert_ok(sb_reducer_create(comm, blobs, 2, NULL, &reducer, &err));
+    sb_reducer *reducer = reducer_of(blobs);
     assert_ok(sb_blob_mutable_cpu(blobs[0], SB_DIFF, &diff, &err));
     const void *was = blobs[1];
     sb_blob_destroy(blobs[1]);
@@ -67,54 +70,42 @@ TEST(a_new_blob_at_the_same_address_takes_part) {
     assert_ok(sb_reducer_ready(reducer, blobs[0], &err));
     assert_status(SB_ERR_DTYPE_MISMATCH, sb_reducer_ready(reducer, blobs[1], &err));
     sb_blob_destroy(blobs[1]);
-    blobs[1] = blob_of_count(context, SB_DTYPE_F32, COUNT);
+    blobs[1] = test_vector(context, SB_DTYPE_F32, COUNT);
     assert_ptr_equal(blobs[1], was);
     again.fails = true; /* the blob has no diff yet */
     assert_ok(sb_reducer_ready(reducer, blobs[1], &err));
     assert_status(SB_ERR_OUT_OF_MEMORY, sb_reducer_wait(reducer, &err));
     again.fails = false;
     assert_ok(sb_reducer_wait(reducer, &err));
-    sb_blob_destroy(blobs[0]);
-    sb_blob_destroy(blobs[1]);
-    sb_reducer_destroy(reducer);
-    sb_comm_destroy(comm);
+    test_end_after(0);
     sb_context_release(context);
-    if (again.block)
-        test_aligned_free(again.block);
+    test_aligned_free(again.block);
 }
 
 TEST(a_reshape_of_a_ready_blob_is_reported) {
-    sb_comm *comm;
-    sb_reducer *reducer;
     const int64_t longer = 100000, as_before = COUNT;
-    assert_ok(sb_sim_comm_create(NULL, 1, NULL, &comm, &err));
-    sb_blob *blobs[] = {blob_of_count(NULL, SB_DTYPE_F32, COUNT),
-                        blob_of_count(NULL, SB_DTYPE_F32, COUNT)};
-    assert_ok(sb_reducer_create(comm, blobs, 2, NULL, &reducer, &err));
+    sb_blob *blobs[] = {test_vector(NULL, SB_DTYPE_F32, COUNT),
+                        test_vector(NULL, SB_DTYPE_F32, COUNT)};
+    sb_reducer *reducer = reducer_of(blobs);
     assert_ok(sb_reducer_ready(reducer, blobs[0], &err));
     assert_ok(sb_blob_reshape(blobs[0], &longer, 1, NULL, &err));
     assert_ok(sb_reducer_ready(reducer, blobs[1], &err)); /* the bucket cannot start */
     assert_status(SB_ERR_SHAPE_MISMATCH, sb_reducer_wait(reducer, &err));
     assert_ok(sb_blob_reshape(blobs[0], &as_before, 1, NULL, &err));
     assert_ok(sb_reducer_wait(reducer, &err));
-    sb_reducer_destroy(reducer);
-    sb_blob_destroy(blobs[0]);
-    sb_blob_destroy(blobs[1]);
-    sb_comm_destroy(comm);
 }
 
 /* Reshapes a blob while its bucket is in flight. The reducer must not access the blob's old memory
    after that memory is freed. */
 static void reshape_in_flight(sb_comm *comm, void *arg) {
-    const int64_t *bucket_bytes = arg;
+    const size_t *bucket_bytes = arg;
     const int64_t longer = 100000;
     const int32_t rank = sb_comm_rank(comm);
-    sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
+    const sb_reducer_options options = reducer_options(SB_DIFF, SB_COMM_MEAN, *bucket_bytes);
     sb_reducer *reducer = NULL;
     float *diff = NULL;
     sb_blob *blobs[] = {blob_of_count(NULL, SB_DTYPE_F32, COUNT),
                         blob_of_count(NULL, SB_DTYPE_F32, COUNT)};
-    options.bucket_bytes = (size_t)*bucket_bytes;
     expect_ok(sb_reducer_create(comm, blobs, 2, &options, &reducer, &err));
     expect_ok(sb_blob_mutable_cpu_f32(blobs[1], SB_DIFF, &diff, &err));
     for (int i = 0; i < COUNT; i++)
@@ -134,7 +125,7 @@ static void reshape_in_flight(sb_comm *comm, void *arg) {
 
 TEST(memory_in_flight_outlives_a_reshape) {
     sb_sim_comm_options options = SB_SIM_COMM_OPTIONS_INIT;
-    int64_t bucket_bytes[] = {0, 1 << 20};
+    size_t bucket_bytes[] = {0, 1 << 20};
     options.delay_microseconds = 20000; /* the reshape precedes the end of the reduction */
     for (int i = 0; i < 2; i++)
         ranks_run(2, &options, reshape_in_flight, &bucket_bytes[i]);
@@ -152,15 +143,10 @@ struct failures {
 static void fail_twice(sb_comm *comm, void *arg) {
     const struct failures *failures = arg;
     const int32_t rank = sb_comm_rank(comm);
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
-    const sb_allocator allocator = counting_allocator_table(&counting);
-    sb_context *context = NULL;
+    sb_context *context = context_of(counting_allocator_table(&counting));
     sb_reducer *reducer = NULL;
     sb_blob *blobs[2];
-    options.allocator = allocator;
-    options.flags = SB_CONTEXT_NO_HOST_CACHE;
-    expect_ok(sb_context_create(&options, &context, &err));
     for (int i = 0; i < 2; i++)
         blobs[i] = blob_of_count(context, SB_DTYPE_F32, COUNT);
     expect_ok(sb_reducer_create(comm, blobs, 2, NULL, &reducer, &err));

@@ -1,13 +1,14 @@
 /* Tests the reducer on simulated ranks: sums for all orders of sb_reducer_ready, bucket sizes and
    delays; errors of ranks that disagree; the state after a failure. */
 #include "blobs.h"
+#include "comms.h"
 #include "halves.h"
 #include "port/threads.h"
 #include "ranks.h"
+#include "values.h"
 
 #include <sched.h>
 #include <stdatomic.h>
-#include <syncblob/reducer.h>
 
 #define BLOBS 12
 
@@ -27,39 +28,17 @@ struct net {
     sb_reducer *reducer;
 };
 
-/* Half-precision values are small integers, so that their sums are exact too. */
 static double value_of(int32_t rank, int blob, int64_t i) {
-    uint64_t seed = (uint64_t)rank * 7919u + (uint64_t)blob * 104729u + (uint64_t)i;
-    if (is_half(dtypes[blob]))
-        return (double)(test_random(&seed) % 17) - 8;
-    return (double)(test_random(&seed) >> 44) / 1024.0 - 500.0;
-}
-
-static double found_at(int blob, const void *values, int64_t i) {
-    return is_half(dtypes[blob]) ? value_of_half(dtypes[blob], ((const uint16_t *)values)[i])
-                                 : value_at(dtypes[blob], values, i);
+    return value_of_rank(dtypes[blob], rank, blob, i);
 }
 
 static void put_values(struct net *net, int32_t rank, int blob, int32_t head) {
-    float f32[1000];
-    double f64[100];
-    uint16_t halves[100];
-    const sb_dtype dtype = dtypes[blob];
-    for (int64_t i = 0; i < counts[blob]; i++) {
-        if (dtype == SB_DTYPE_F32)
-            f32[i] = (float)value_of(rank, blob, i);
-        else if (dtype == SB_DTYPE_F64)
-            f64[i] = value_of(rank, blob, i);
-        else
-            halves[i] = half_of(dtype, value_of(rank, blob, i));
-    }
+    double values[1000]; /* room for any type */
     sb_mem *diff = NULL;
+    for (int64_t i = 0; i < counts[blob]; i++)
+        put_value(dtypes[blob], values, i, value_of(rank, blob, i));
     expect_ok(sb_blob_mutable_mem(net->blobs[blob], SB_DIFF, &diff, &err));
-    mem_place(diff, head,
-              dtype == SB_DTYPE_F32   ? (void *)f32
-              : dtype == SB_DTYPE_F64 ? (void *)f64
-                                      : halves,
-              sb_mem_size(diff));
+    mem_place(diff, head, values, sb_mem_size(diff));
 }
 
 /* Returns whether the blob holds the mean over ranks `first` to `last` - 1. */
@@ -73,7 +52,7 @@ static bool holds(struct net *net, int blob, int32_t first, int32_t last) {
         for (int32_t r = first; r < last; r++)
             sum += dtypes[blob] == SB_DTYPE_F32 ? (double)(float)value_of(r, blob, i)
                                                 : value_of(r, blob, i);
-        const double off = found_at(blob, values, i) - sum / size;
+        const double off = get_value(dtypes[blob], values, i) - sum / size;
         const double most = is_half(dtypes[blob]) ? 8 * 0x1p-9 : 6e-8 * 500 * size;
         if (off > most || -off > most)
             return false;
@@ -99,19 +78,8 @@ static void net_close(struct net *net) {
 }
 
 static sb_status net_register(struct net *net, sb_comm *comm, size_t bucket_bytes, sb_error *err) {
-    sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
-    options.bucket_bytes = bucket_bytes;
+    const sb_reducer_options options = reducer_options(SB_DIFF, SB_COMM_MEAN, bucket_bytes);
     return sb_reducer_create(comm, net->blobs, BLOBS, &options, &net->reducer, err);
-}
-
-static void shuffle(int order[BLOBS], uint64_t *seed) {
-    for (int i = 0; i < BLOBS; i++)
-        order[i] = i;
-    for (int i = BLOBS - 1; i > 0; i--) {
-        const int j = (int)(test_random(seed) % (uint64_t)(i + 1)), other = order[j];
-        order[j] = order[i];
-        order[i] = other;
-    }
 }
 
 /* --- sums ---------------------------------------------------------------------------------- */
@@ -129,7 +97,7 @@ static void random_step(struct net *net, sb_comm *comm, uint64_t *seed) {
     for (int i = 0; i < BLOBS; i++)
         put_values(net, rank, i,
                    has_device ? SB_HEAD_AT_CPU + (int32_t)(test_random(seed) % 3) : SB_HEAD_AT_CPU);
-    shuffle(order, seed);
+    shuffle(order, BLOBS, seed);
     for (int i = 0; i < BLOBS; i++)
         expect_ok(sb_reducer_ready(net->reducer, net->blobs[order[i]], &err));
     expect_ok(sb_reducer_wait(net->reducer, &err));
@@ -309,12 +277,11 @@ TEST(a_blob_without_a_shape_differs_from_a_scalar) {
 }
 
 TEST(invalid_registrations_are_refused) {
-    sb_comm *comm;
+    sb_comm *comm = test_only_rank(NULL);
     sb_reducer *reducer = NULL;
     sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
-    sb_blob *a = blob_of_count(NULL, SB_DTYPE_F32, 3), *b = blob_of_count(NULL, SB_DTYPE_I32, 3);
+    sb_blob *a = test_vector(NULL, SB_DTYPE_F32, 3), *b = test_vector(NULL, SB_DTYPE_I32, 3);
     sb_blob *const twice[] = {a, a}, *const typed[] = {a, b};
-    assert_ok(sb_sim_comm_create(NULL, 1, NULL, &comm, &err));
     assert_status(SB_ERR_SHARED, sb_reducer_create(comm, twice, 2, NULL, &reducer, &err));
     assert_int_equal(sb_reducer_create(comm, twice, 2, NULL, &reducer, NULL), SB_ERR_SHARED);
     assert_status(SB_ERR_UNSUPPORTED, sb_reducer_create(comm, typed, 2, NULL, &reducer, &err));
@@ -332,23 +299,19 @@ TEST(invalid_registrations_are_refused) {
     options.struct_size = 8;
     assert_status(SB_ERR_ABI_MISMATCH, sb_reducer_create(comm, &a, 1, &options, &reducer, &err));
     assert_null(reducer);
-    sb_blob_destroy(a);
-    sb_blob_destroy(b);
-    sb_comm_destroy(comm);
 }
 
 /* --- misuse ---------------------------------------------------------------------------------- */
 
 TEST(a_step_refuses_a_second_ready_and_other_calls) {
-    sb_comm *comm;
-    sb_reducer *reducer, *other;
+    const sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
     const int64_t longer = 5;
     double value = 1;
-    sb_blob *blobs[] = {blob_of_count(NULL, SB_DTYPE_F32, 3), blob_of_count(NULL, SB_DTYPE_F32, 4)};
-    sb_blob *unregistered = blob_of_count(NULL, SB_DTYPE_F32, 3);
-    assert_ok(sb_sim_comm_create(NULL, 1, NULL, &comm, &err));
-    assert_ok(sb_reducer_create(comm, blobs, 2, NULL, &reducer, &err));
-    assert_ok(sb_reducer_create(comm, &unregistered, 1, NULL, &other, &err));
+    sb_comm *comm = test_only_rank(NULL);
+    sb_blob *blobs[] = {test_vector(NULL, SB_DTYPE_F32, 3), test_vector(NULL, SB_DTYPE_F32, 4)};
+    sb_blob *unregistered = test_vector(NULL, SB_DTYPE_F32, 3);
+    sb_reducer *reducer = test_reducer(comm, blobs, 2, options);
+    sb_reducer *other = test_reducer(comm, &unregistered, 1, options);
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_reducer_ready(reducer, unregistered, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_reducer_wait(reducer, &err));
     assert_ok(sb_comm_barrier(comm, &err)); /* no step is in progress */
@@ -367,31 +330,22 @@ TEST(a_step_refuses_a_second_ready_and_other_calls) {
     }
     assert_ok(sb_blob_reshape(blobs[1], &longer, 1, NULL, &err));
     assert_status(SB_ERR_SHAPE_MISMATCH, sb_reducer_ready(reducer, blobs[1], &err));
-    sb_reducer_destroy(reducer);
-    sb_reducer_destroy(other);
-    sb_blob_destroy(blobs[0]);
-    sb_blob_destroy(blobs[1]);
-    sb_blob_destroy(unregistered);
-    sb_comm_destroy(comm);
 }
 
 /* --- memory ---------------------------------------------------------------------------------- */
 
 TEST_ON(rig, a_reducer_has_memory_for_at_most_two_buckets) {
-    sb_comm *comm;
-    sb_reducer *reducer;
-    sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
     sb_blob *blobs[40];
+    void *values;
     rig_reopen_on(f, "cpu", SB_CONTEXT_NO_HOST_CACHE);
-    assert_ok(sb_sim_comm_create(f->context, 1, NULL, &comm, &err));
+    sb_comm *comm = test_only_rank(f->context);
     for (int i = 0; i < 40; i++) {
-        void *values;
-        blobs[i] = blob_of_count(f->context, SB_DTYPE_F32, 2500);
+        blobs[i] = test_vector(f->context, SB_DTYPE_F32, 2500);
         assert_ok(sb_blob_mutable_cpu(blobs[i], SB_DIFF, &values, &err));
     }
-    options.bucket_bytes = 45000;
     const int64_t buffers = f->counting.live_buffers;
-    assert_ok(sb_reducer_create(comm, blobs, 40, &options, &reducer, &err));
+    sb_reducer *reducer =
+        test_reducer(comm, blobs, 40, reducer_options(SB_DIFF, SB_COMM_MEAN, 45000));
     const size_t before = f->counting.live_bytes;
     assert_int_equal(f->counting.live_buffers, buffers + 2);
     for (int step = 0; step < 3; step++) {
@@ -401,11 +355,8 @@ TEST_ON(rig, a_reducer_has_memory_for_at_most_two_buckets) {
     }
     assert_int_equal(f->counting.live_bytes, before);
     assert_int_equal(f->counting.live_buffers, buffers + 2);
-    sb_reducer_destroy(reducer);
+    test_end(reducer);
     assert_int_equal(f->counting.live_buffers, buffers);
-    for (int i = 0; i < 40; i++)
-        sb_blob_destroy(blobs[i]);
-    sb_comm_destroy(comm);
 }
 
 /* --- failures -------------------------------------------------------------------------------- */

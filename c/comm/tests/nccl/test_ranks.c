@@ -1,10 +1,13 @@
 /* Tests communicators over a fake NCCL: sums, the order of queued work, ranks that fail, stop or
    leave, and the failure of every call in turn. A rank is a thread with a device. */
+#include "comms.h"
+#include "fail_calloc.h"
 #include "fake_nccl.h"
 #include "fixture.h"
 #include "halves.h"
 #include "plain.h"
 #include "ranks.h"
+#include "values.h"
 
 #include "../../src/comm.h"
 
@@ -12,7 +15,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <syncblob/nccl.h>
-#include <syncblob/reducer.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -62,14 +64,23 @@ static void run_team(struct team *team, void (*task)(sb_comm *comm, void *arg)) 
     close_contexts(team);
 }
 
+/* Runs the task on a new team. */
+static void run_ranks(int32_t size, uint32_t limit, void (*task)(sb_comm *comm, void *arg)) {
+    struct team team;
+    open_team(&team, size, limit);
+    run_team(&team, task);
+}
+
+static void close_team(struct team *team) {
+    for (int32_t i = 0; i < team->size; i++)
+        sb_comm_destroy(team->comms[i]);
+    close_contexts(team);
+}
+
 /* --- values -------------------------------------------------------------------------------- */
 
-/* Half-precision values are small integers, so that their sums are exact too. */
 static double value_of(int32_t rank, int blob, int64_t i) {
-    uint64_t seed = (uint64_t)rank * 7919u + (uint64_t)blob * 104729u + (uint64_t)i;
-    if (is_half(dtypes[blob]))
-        return (double)(test_random(&seed) % 17) - 8;
-    return (double)(test_random(&seed) >> 44) / 1024.0 - 500.0;
+    return value_of_rank(dtypes[blob], rank, blob, i);
 }
 
 static double rounded(sb_dtype dtype, double value) {
@@ -86,21 +97,6 @@ static double combined(sb_comm_op op, sb_dtype dtype, int32_t size, int blob, in
             value = other;
     }
     return op == SB_COMM_MEAN ? value / size : value;
-}
-
-static void put(sb_dtype dtype, void *values, int64_t i, double value) {
-    if (dtype == SB_DTYPE_F32)
-        ((float *)values)[i] = (float)value;
-    else if (is_half(dtype))
-        ((uint16_t *)values)[i] = half_of(dtype, value);
-    else
-        ((double *)values)[i] = value;
-}
-
-static double at(sb_dtype dtype, const void *values, int64_t i) {
-    if (is_half(dtype))
-        return value_of_half(dtype, ((const uint16_t *)values)[i]);
-    return dtype == SB_DTYPE_F32 ? (double)((const float *)values)[i] : ((const double *)values)[i];
 }
 
 static bool is_near(sb_dtype dtype, double found, double right, int32_t size) {
@@ -131,7 +127,7 @@ static sb_status try_fill(struct net *net, int32_t rank, int b, bool on_device, 
         return SB_OK;
     const sb_status st = sb_blob_overwrite_cpu(net->blobs[b], SB_DIFF, &values, err);
     for (int64_t i = 0; i < counts[b] && st == SB_OK; i++)
-        put(dtypes[b], values, i, value_of(rank, b, i));
+        put_value(dtypes[b], values, i, value_of(rank, b, i));
     return st == SB_OK && on_device ? sb_blob_mutable_gpu(net->blobs[b], SB_DIFF, &values, err)
                                     : st;
 }
@@ -147,8 +143,8 @@ static bool holds(struct net *net, int b, sb_comm_op op, int32_t size) {
     if (sb_blob_cpu(net->blobs[b], SB_DIFF, &values, &err) != SB_OK)
         return false;
     for (int64_t i = 0; i < counts[b]; i++)
-        if (!is_near(dtypes[b], at(dtypes[b], values, i), combined(op, dtypes[b], size, b, i),
-                     size))
+        if (!is_near(dtypes[b], get_value(dtypes[b], values, i),
+                     combined(op, dtypes[b], size, b, i), size))
             return false;
     return true;
 }
@@ -157,15 +153,14 @@ static bool holds(struct net *net, int b, sb_comm_op op, int32_t size) {
 
 static void reduce_host(sb_comm *comm, void *arg) {
     const int32_t rank = sb_comm_rank(comm), size = sb_comm_size(comm);
-    (void)arg;
     for (sb_comm_op op = SB_COMM_SUM; op <= SB_COMM_MAX; op++)
         for (int b = 0; b < BLOBS; b++) {
             double values[700];
             for (int64_t i = 0; i < counts[b]; i++)
-                put(dtypes[b], values, i, value_of(rank, b, i));
+                put_value(dtypes[b], values, i, value_of(rank, b, i));
             expect_ok(sb_comm_all_reduce(comm, op, dtypes[b], counts[b], values, &err));
             for (int64_t i = 0; i < counts[b]; i++)
-                expect(is_near(dtypes[b], at(dtypes[b], values, i),
+                expect(is_near(dtypes[b], get_value(dtypes[b], values, i),
                                combined(op, dtypes[b], size, b, i), size));
         }
     expect_ok(sb_comm_barrier(comm, &err));
@@ -214,9 +209,7 @@ TEST(sums_are_those_of_all_ranks) {
                                                                broadcast_blobs};
     for (int32_t size = 1; size <= MOST; size++)
         for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++) {
-            struct team team;
-            open_team(&team, size, LONG_LIMIT);
-            run_team(&team, tasks[i]);
+            run_ranks(size, LONG_LIMIT, tasks[i]);
         }
 }
 
@@ -237,13 +230,7 @@ TEST(peers_get_access_to_pools) {
 
 static void random_step(struct net *net, sb_comm *comm, sb_reducer *reducer, uint64_t *seed) {
     int order[BLOBS];
-    for (int i = 0; i < BLOBS; i++)
-        order[i] = i;
-    for (int i = BLOBS - 1; i > 0; i--) {
-        const int j = (int)(test_random(seed) % (uint64_t)(i + 1)), other = order[j];
-        order[j] = order[i];
-        order[i] = other;
-    }
+    shuffle(order, BLOBS, seed);
     for (int i = 0; i < BLOBS; i++) {
         fill(net, sb_comm_rank(comm), order[i], test_random(seed) % 4 != 0);
         expect_ok(sb_reducer_ready(reducer, net->blobs[order[i]], &err));
@@ -259,10 +246,10 @@ static void reduce_in_random_orders(sb_comm *comm, void *arg) {
     const int32_t rank = sb_comm_rank(comm);
     uint64_t seed = 17 + (uint64_t)rank;
     for (size_t size = 0; size < sizeof bucket_sizes / sizeof *bucket_sizes; size++) {
-        sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
+        const sb_reducer_options options =
+            reducer_options(SB_DIFF, SB_COMM_MEAN, bucket_sizes[size]);
         sb_reducer *reducer = NULL;
         struct net net;
-        options.bucket_bytes = bucket_sizes[size];
         net_open(&net, team->contexts[rank]);
         expect_ok(sb_reducer_create(comm, net.blobs, BLOBS, &options, &reducer, &err));
         for (int step = 0; step < 4 && reducer; step++)
@@ -274,9 +261,7 @@ static void reduce_in_random_orders(sb_comm *comm, void *arg) {
 
 TEST(a_reducer_takes_any_order) {
     for (int32_t size = 1; size <= MOST; size++) {
-        struct team team;
-        open_team(&team, size, LONG_LIMIT);
-        run_team(&team, reduce_in_random_orders);
+        run_ranks(size, LONG_LIMIT, reduce_in_random_orders);
     }
 }
 
@@ -320,14 +305,11 @@ static void reduce_after_kernels(sb_comm *comm, void *arg) {
 }
 
 TEST(a_reduction_runs_after_queued_work) {
-    struct team team;
-    open_team(&team, 3, LONG_LIMIT);
-    run_team(&team, reduce_after_kernels);
+    run_ranks(3, LONG_LIMIT, reduce_after_kernels);
 }
 
 static void reduce_elsewhere(sb_comm *comm, void *arg) {
     const char *const devices[] = {"cuda:1", "sim:0"};
-    (void)arg;
     for (int i = 0; i < 2; i++) {
         sb_context *context = NULL;
         struct net net;
@@ -342,9 +324,7 @@ static void reduce_elsewhere(sb_comm *comm, void *arg) {
 }
 
 TEST(blobs_of_other_devices_go_through_the_host) {
-    struct team team;
-    open_team(&team, 1, LONG_LIMIT);
-    run_team(&team, reduce_elsewhere);
+    run_ranks(1, LONG_LIMIT, reduce_elsewhere);
 }
 
 /* --- making -------------------------------------------------------------------------------- */
@@ -591,12 +571,11 @@ TEST(a_loss_that_creation_finds_is_a_failure) {
 static void go_on_without_device(sb_comm *comm, void *arg) {
     const struct team *team = arg;
     const int32_t rank = sb_comm_rank(comm);
-    sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
+    const sb_reducer_options options = reducer_options(SB_DIFF, SB_COMM_MEAN, 0);
     sb_reducer *reducer = NULL;
     const void *values;
     double value = 1;
     struct net net;
-    options.bucket_bytes = 0;
     net_open(&net, team->contexts[rank]);
     sb_blob *const blobs[] = {net.blobs[1], net.blobs[4]};
     fill(&net, rank, 1, true);
@@ -651,23 +630,7 @@ TEST(a_forked_child_cannot_use_nccl) {
     run_team(&team, reduce_host);
 }
 
-/* calloc fails at the n-th call from now on; 0: no call fails. */
-static int64_t fail_nth_calloc;
-static bool calloc_has_failed;
-
-void *__real_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-
-void *__wrap_calloc(size_t count, size_t size) {
-    if (fail_nth_calloc && --fail_nth_calloc == 0) {
-        calloc_has_failed = true;
-        return NULL;
-    }
-    return __real_calloc(count, size);
-}
-
 static void do_nothing(sb_comm *comm, void *arg) {
-    (void)comm, (void)arg;
 }
 
 /* If the nth handle cannot be allocated, the ranks already created are destroyed without a wait. */
@@ -677,12 +640,10 @@ TEST(a_failed_allocation_leaves_no_rank) {
     open_contexts(&team, 3);
     const int64_t finalized = fake_calls("ncclCommFinalize");
     for (int64_t nth = 1;; nth++) {
-        calloc_has_failed = false;
-        fail_nth_calloc = nth;
+        fail_calloc(nth);
         const sb_status st =
             sb_nccl_comm_create_all(team.contexts, 3, LONG_LIMIT, team.comms, &err);
-        fail_nth_calloc = 0;
-        if (!calloc_has_failed) {
+        if (!calloc_has_failed()) {
             assert_ok(st);
             break;
         }
@@ -700,10 +661,9 @@ TEST(a_failed_allocation_leaves_no_rank) {
 /* --- ranks that fail, stop or have ended --------------------------------------------------- */
 
 static sb_status step(struct net *net, sb_comm *comm, sb_error *err) {
-    sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
+    const sb_reducer_options options = reducer_options(SB_DIFF, SB_COMM_MEAN, 0);
     sb_reducer *reducer = NULL;
     sb_status st = SB_OK;
-    options.bucket_bytes = 0;
     for (int b = 0; b < BLOBS && st == SB_OK; b++)
         st = try_fill(net, sb_comm_rank(comm), b, b != 4, err);
     if (st == SB_OK)
@@ -768,19 +728,16 @@ static void leave_early(sb_comm *comm, void *arg) {
 }
 
 TEST(a_rank_that_has_ended_blocks_no_other_rank) {
-    struct team team;
-    open_team(&team, 3, SHORT_LIMIT);
-    run_team(&team, leave_early);
+    run_ranks(3, SHORT_LIMIT, leave_early);
 }
 
 /* Rank 0 pauses for longer than the limit between two calls; rank 1 then begins the step. */
 static void compute_long(sb_comm *comm, void *arg) {
     const struct team *team = arg;
     const int32_t rank = sb_comm_rank(comm);
-    sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
+    const sb_reducer_options options = reducer_options(SB_DIFF, SB_COMM_MEAN, 0);
     sb_reducer *reducer = NULL;
     struct net net;
-    options.bucket_bytes = 0;
     net_open(&net, team->contexts[rank]);
     expect_ok(sb_reducer_create(comm, net.blobs, BLOBS, &options, &reducer, &err));
     for (int b = BLOBS; b--;) {
@@ -794,17 +751,14 @@ static void compute_long(sb_comm *comm, void *arg) {
 }
 
 TEST(the_limit_counts_only_waits) {
-    struct team team;
-    open_team(&team, 2, SHORT_LIMIT);
-    run_team(&team, compute_long);
+    run_ranks(2, SHORT_LIMIT, compute_long);
 }
 
 static void end_in_a_step(sb_comm *comm, void *arg) {
     const struct team *team = arg;
-    sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
+    const sb_reducer_options options = reducer_options(SB_DIFF, SB_COMM_MEAN, 0);
     sb_reducer *reducer = NULL;
     struct net net;
-    options.bucket_bytes = 0;
     net_open(&net, team->contexts[sb_comm_rank(comm)]);
     for (int b = 0; b < BLOBS; b++)
         fill(&net, 0, b, true);
@@ -816,9 +770,7 @@ static void end_in_a_step(sb_comm *comm, void *arg) {
 }
 
 TEST(a_reducer_may_be_destroyed_in_its_step) {
-    struct team team;
-    open_team(&team, 2, SHORT_LIMIT);
-    run_team(&team, end_in_a_step);
+    run_ranks(2, SHORT_LIMIT, end_in_a_step);
 }
 
 /* Rank 1 makes no call. The check whether rank 0's memory is still in use fails once. */
@@ -832,9 +784,7 @@ TEST(a_transient_failure_leaks_no_memory) {
     assert_non_null(strstr(err.message, "rank 0 of 2 waited 30 ms for ncclAllReduce of 1 "));
     assert_int_equal(err.device_code, 0);
     fake_fail(NULL, 0, FAKE_NOW, 0);
-    for (int32_t i = 0; i < team.size; i++)
-        sb_comm_destroy(team.comms[i]);
-    close_contexts(&team);
+    close_team(&team);
 }
 
 TEST(requests_are_abandoned_in_any_order) {
@@ -858,9 +808,7 @@ TEST(requests_are_abandoned_in_any_order) {
     assert_status(SB_ERR_COMM_FAILURE, slot->start(end, SB_COMM_SUM, &buffer, &requests[0], &err));
     assert_string_equal(err.message, "a request was abandoned");
     assert_int_equal(err.device_code, 0);
-    for (int32_t i = 0; i < team.size; i++)
-        sb_comm_destroy(team.comms[i]);
-    close_contexts(&team);
+    close_team(&team);
 }
 
 /* --- reports of failed calls --------------------------------------------------------------- */
@@ -936,8 +884,7 @@ static void fail_call(const struct failing *row, int64_t nth, unsigned int code,
                   err.message);
     assert_int_equal(row->run(&solo, &again), st == SB_ERR_COMM_FAILURE ? st : SB_OK);
     net_close(&solo.net);
-    sb_comm_destroy(solo.team.comms[0]);
-    close_contexts(&solo.team);
+    close_team(&solo.team);
 }
 
 TEST(a_collective_reports_each_failed_call) {
