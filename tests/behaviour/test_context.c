@@ -7,7 +7,8 @@
 #include <syncblob/backend.h>
 #include <syncblob/dlpack.h>
 
-#define INVALID SB_ERR_INVALID_ARGUMENT
+#define INVALID     SB_ERR_INVALID_ARGUMENT
+#define UNSUPPORTED SB_ERR_UNSUPPORTED
 
 static sb_status try_device(const char *name, sb_error *err) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
@@ -129,38 +130,25 @@ TEST(the_limits_of_a_read_override_those_of_its_context) {
 
 TEST(device_names_are_understood) {
     static const char *const good[] = {NULL, "cpu", "sim:0", "sim:1", "sim:7"};
-    static const char *const malformed[] = {"",
-                                            "sim",
-                                            "sim:",
-                                            ":0",
-                                            "sim:x",
-                                            "sim:-1",
-                                            "sim:+1",
-                                            "sim: 1",
-                                            "sim:1 ",
-                                            " sim:1",
-                                            "sim:1x",
-                                            "sim:0:0",
-                                            "sim:99999999999999999999",
-                                            "cuda",
-                                            "cuda:",
-                                            "\x1b[2J",
-                                            "sim:1\n"};
+    static const char *const malformed[] = {
+        "",       "sim",    "sim:",   ":0",      "sim:x", "sim:-1", "sim:+1",  "sim: 1",
+        "sim:1 ", " sim:1", "sim:1x", "sim:0:0", "cuda",  "cuda:",  "\x1b[2J", "sim:1\n"};
     static const char *const unknown[] = {"tpu:0", "SIM:0", "simx:0", "si:0"};
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
         assert_ok(try_device(good[i], &err));
     for (size_t i = 0; i < sizeof malformed / sizeof malformed[0]; i++)
         if (try_device(malformed[i], NULL) != INVALID)
             fail_with("device name %d was not refused as malformed", (int)i);
+    assert_status(INVALID, try_device("sim:99999999999999999999", &err));
     for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++)
-        assert_status(SB_ERR_UNSUPPORTED, try_device(unknown[i], &err));
+        assert_status(UNSUPPORTED, try_device(unknown[i], &err));
 }
 
 TEST(messages_show_strange_device_names_escaped) {
     assert_status(INVALID, try_device("\x1b[2J\n", &err));
     assert_string_equal(err.message,
                         "device \"\\x1b[2J\\x0a\" is neither \"cpu\" nor NAME:N (N from 0)");
-    assert_status(SB_ERR_UNSUPPORTED, try_device("tpu:0", &err));
+    assert_status(UNSUPPORTED, try_device("tpu:0", &err));
     assert_string_equal(err.message,
                         "no backend is named \"tpu\"; load its library first (sb_backend_load)");
 }
@@ -170,7 +158,7 @@ TEST(cuda_is_absent_or_works) {
     if (sb_features() & SB_FEATURE_CUDA)
         assert_true(status == SB_OK || status == SB_ERR_NO_DEVICE);
     else
-        assert_true(status == SB_ERR_UNSUPPORTED || status == SB_ERR_NO_DEVICE);
+        assert_true(status == UNSUPPORTED || status == SB_ERR_NO_DEVICE);
 }
 
 TEST_ON(rig, a_simulated_device_is_there) {
@@ -294,21 +282,29 @@ static void device_open(struct device *device) {
 static void device_close(struct device *device) {
     test_end_after(device->owned_before);
     sb_context_release(device->context);
+    device->context = NULL;
     assert_int_equal(device->plain.live, 0);
 }
 
-TEST(a_callers_table_is_a_device) {
-    struct plain plain = {0};
-    sb_backend table = plain_backend(&plain);
-    sb_context *context = NULL;
+static void device_reopen(struct device *device) {
+    device_close(device);
+    device_open(device);
+}
+
+/* Creates a context on "plain:0". */
+static sb_status try_context(struct device *device, sb_error *err) {
+    return create_with_backend(&device->table, "plain:0", &device->context, err);
+}
+
+TEST_ON(device, a_callers_table_is_a_device) {
     void *ptr;
     const void *in;
-    assert_ok(create_with_backend(&table, "plain:3", &context, &err));
-    assert_int_equal(plain.opened, 1);
-    assert_int_equal(plain.ordinal, 3);
-    assert_string_equal(sb_context_device(context), "plain:3");
-    assert_int_equal(sb_context_has_device(context), 1);
-    sb_mem *mem = test_mem(context, 512);
+    assert_ok(create_with_backend(&f->table, "plain:3", &f->context, &err));
+    assert_int_equal(f->plain.opened, 1);
+    assert_int_equal(f->plain.ordinal, 3);
+    assert_string_equal(sb_context_device(f->context), "plain:3");
+    assert_int_equal(sb_context_has_device(f->context), 1);
+    sb_mem *mem = test_mem(f->context, 512);
     assert_ok(sb_mem_gpu(mem, &in, &err));
     assert_true(bytes_are(in, 512, 0));
     assert_ok(sb_mem_mutable_cpu(mem, &ptr, &err));
@@ -320,17 +316,17 @@ TEST(a_callers_table_is_a_device) {
     assert_true(bytes_are(in, 512, 0x32));
     assert_int_equal(sb_mem_head(mem), SB_HEAD_SYNCED);
     test_end(mem);
-    assert_int_equal(plain.live, 0);
-    sb_context_release(context);
-    assert_int_equal(plain.closed, 1);
+    assert_int_equal(f->plain.live, 0);
+    device_close(f);
+    assert_int_equal(f->plain.closed, 1);
 }
 
 TEST_ON(device, without_streams_asynchronous_calls_are_done_on_return) {
     sb_stream stream = NULL;
     void *ptr;
     const void *in = NULL;
-    assert_ok(create_with_backend(&f->table, "plain:0", &f->context, &err));
-    assert_status(SB_ERR_UNSUPPORTED, sb_context_stream(f->context, &stream, &err));
+    assert_ok(try_context(f, &err));
+    assert_status(UNSUPPORTED, sb_context_stream(f->context, &stream, &err));
     assert_ok(sb_context_synchronize(f->context, &err));
     sb_mem *mem = test_mem(f->context, 64);
     assert_ok(sb_mem_overwrite_cpu(mem, &ptr, &err));
@@ -355,8 +351,8 @@ TEST_ON(device, without_streams_asynchronous_calls_are_done_on_return) {
 TEST_ON(device, without_arithmetic_slots_arithmetic_is_unsupported_on_the_device) {
     float *x;
     double sum = -1;
-    assert_ok(create_with_backend(&f->table, "plain:0", &f->context, &err));
-    sb_blob *blob = test_blob(f->context, SB_DTYPE_F32, 1, (int64_t[]){4});
+    assert_ok(try_context(f, &err));
+    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 4);
     assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DATA, &x, &err));
     for (int i = 0; i < 4; i++)
         x[i] = (float)(i - 2);
@@ -364,31 +360,25 @@ TEST_ON(device, without_arithmetic_slots_arithmetic_is_unsupported_on_the_device
     assert_float_equal(sum, 4.0, 0);
     assert_ok(sb_blob_mutable_gpu_f32(blob, SB_DATA, &x, &err));
     sum = -1;
-    assert_status(SB_ERR_UNSUPPORTED, sb_blob_asum(blob, SB_DATA, &sum, &err));
+    assert_status(UNSUPPORTED, sb_blob_asum(blob, SB_DATA, &sum, &err));
     assert_non_null(strstr(err.message, "plain:0 has no arithmetic"));
-    assert_status(SB_ERR_UNSUPPORTED, sb_blob_sumsq(blob, SB_DATA, &sum, &err));
-    assert_status(SB_ERR_UNSUPPORTED, sb_blob_scale(blob, SB_DATA, 2, &err));
-    assert_status(SB_ERR_UNSUPPORTED, sb_blob_update(blob, &err));
+    assert_status(UNSUPPORTED, sb_blob_sumsq(blob, SB_DATA, &sum, &err));
+    assert_status(UNSUPPORTED, sb_blob_scale(blob, SB_DATA, 2, &err));
+    assert_status(UNSUPPORTED, sb_blob_update(blob, &err));
     assert_float_equal(sum, -1.0, 0);
     assert_int_equal(sb_context_device_status(f->context), SB_OK);
 }
 
-TEST(without_a_check_any_pointer_is_accepted) {
-    struct plain plain = {0};
-    sb_backend table = plain_backend(&plain);
-    sb_context *context = NULL;
-    sb_mem *mem;
+TEST_ON(device, without_a_check_any_pointer_is_accepted) {
     const void *in;
     struct lent lent = lend_host(64, 0x51); /* this device's memory is host memory */
-    assert_ok(create_with_backend(&table, "plain:0", &context, &err));
-    assert_ok(sb_mem_create(context, 64, &mem, &err));
+    assert_ok(try_context(f, &err));
+    sb_mem *mem = test_mem(f->context, 64);
     assert_ok(sb_mem_set_gpu(mem, lent.ptr, 64, 0, lent_deleter, &lent, &err));
     assert_ok(sb_mem_cpu(mem, &in, &err));
     assert_true(bytes_are(in, 64, 0x51));
-    sb_mem_release(mem);
+    test_end(mem);
     assert_int_equal(lent.deleted, 1);
-    sb_context_release(context);
-    lent_free(&lent);
 }
 
 static void plain_trim(void *device) {
@@ -400,24 +390,20 @@ static sb_status plain_fail(void *device, void *dst, const void *src, size_t byt
     return sb_error_fill(err, ((struct plain *)device)->status, 0, "planted by the test");
 }
 
-TEST(trim_is_passed_to_a_device_that_is_not_lost) {
-    struct plain plain = {.status = SB_ERR_DEVICE_LOST};
-    sb_backend table = plain_backend(&plain);
-    sb_context *context = NULL;
+TEST_ON(device, trim_is_passed_to_a_device_that_is_not_lost) {
     void *out;
     const void *in;
-    table.trim = plain_trim;
-    table.upload = plain_fail;
-    assert_ok(create_with_backend(&table, "plain:0", &context, &err));
-    sb_context_trim(context);
-    assert_int_equal(plain.trims, 1);
-    sb_mem *mem = test_mem(context, 64);
+    f->plain.status = SB_ERR_DEVICE_LOST;
+    f->table.trim = plain_trim;
+    f->table.upload = plain_fail;
+    assert_ok(try_context(f, &err));
+    sb_context_trim(f->context);
+    assert_int_equal(f->plain.trims, 1);
+    sb_mem *mem = test_mem(f->context, 64);
     assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
     assert_status(SB_ERR_DEVICE_LOST, sb_mem_gpu(mem, &in, &err));
-    sb_context_trim(context);
-    assert_int_equal(plain.trims, 1);
-    test_end(mem);
-    sb_context_release(context);
+    sb_context_trim(f->context);
+    assert_int_equal(f->plain.trims, 1);
 }
 
 /* Returns the device's record for the name "plain_record", and NULL for other names. */
@@ -425,36 +411,30 @@ static const void *plain_extension(void *device, const char *name) {
     return strcmp(name, "plain_record") == 0 ? device : NULL;
 }
 
-TEST(a_device_offers_tables_by_name) {
-    struct plain plain = {.status = SB_ERR_DEVICE_LOST};
-    sb_backend table = plain_backend(&plain);
-    sb_context *context = NULL;
-    const void *found = NULL;
-    void *device = NULL;
-    void *out;
-    const void *in;
-    table.upload = plain_fail;
-    assert_ok(create_with_backend(&table, "plain:0", &context, &err));
-    assert_status(SB_ERR_UNSUPPORTED,
-                  sb_context_extension(context, "plain_record", &found, &device, &err));
-    sb_context_release(context);
-    table.extension = plain_extension;
-    assert_ok(create_with_backend(&table, "plain:0", &context, &err));
-    assert_status(SB_ERR_UNSUPPORTED,
-                  sb_context_extension(context, "plain\nrecord", &found, &device, &err));
+TEST_ON(device, a_device_offers_tables_by_name) {
+    const void *found = NULL, *in;
+    void *device = NULL, *out;
+    f->plain.status = SB_ERR_DEVICE_LOST;
+    f->table.upload = plain_fail;
+    assert_ok(try_context(f, &err));
+    assert_status(UNSUPPORTED,
+                  sb_context_extension(f->context, "plain_record", &found, &device, &err));
+    device_close(f);
+    f->table.extension = plain_extension;
+    assert_ok(try_context(f, &err));
+    assert_status(UNSUPPORTED,
+                  sb_context_extension(f->context, "plain\nrecord", &found, &device, &err));
     assert_string_equal(err.message, "plain:0 has no table \"plain\\x0arecord\"");
     assert_status(SB_ERR_NO_DEVICE,
                   sb_context_extension(NULL, "plain_record", &found, &device, &err));
     assert_null(found);
     assert_null(device);
-    sb_mem *mem = test_mem(context, 64);
+    sb_mem *mem = test_mem(f->context, 64);
     assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
     assert_status(SB_ERR_DEVICE_LOST, sb_mem_gpu(mem, &in, &err)); /* still offers its tables */
-    assert_ok(sb_context_extension(context, "plain_record", &found, &device, &err));
-    assert_ptr_equal(found, &plain);
-    assert_ptr_equal(device, &plain);
-    test_end(mem);
-    sb_context_release(context);
+    assert_ok(sb_context_extension(f->context, "plain_record", &found, &device, &err));
+    assert_ptr_equal(found, &f->plain);
+    assert_ptr_equal(device, &f->plain);
 }
 
 static sb_status plain_scale(void *device, sb_dtype dtype, int64_t count, double alpha, void *x,
@@ -477,18 +457,22 @@ static sb_status plain_ready(void *device, sb_error *err) {
     return SB_OK;
 }
 
+static void add_arithmetic(sb_backend *table) {
+    table->prepare_arithmetic = plain_ready;
+    table->axpy = plain_axpy;
+    table->scale = plain_scale;
+    table->asum = table->sumsq = plain_sum;
+}
+
 /* If arithmetic returns OUT_OF_MEMORY or UNSUPPORTED, it has written no byte. */
 TEST_ON(device, arithmetic_that_is_refused_has_done_nothing) {
-    static const sb_status refusals[] = {SB_ERR_OUT_OF_MEMORY, SB_ERR_UNSUPPORTED};
+    static const sb_status refusals[] = {SB_ERR_OUT_OF_MEMORY, UNSUPPORTED};
     sb_mem *data;
     float *x, lent[4] = {1, 2, 3, 4};
     const float *now;
-    f->table.prepare_arithmetic = plain_ready;
-    f->table.axpy = plain_axpy;
-    f->table.scale = plain_scale;
-    f->table.asum = f->table.sumsq = plain_sum;
-    assert_ok(create_with_backend(&f->table, "plain:0", &f->context, &err));
-    sb_blob *blob = test_blob(f->context, SB_DTYPE_F32, 1, (int64_t[]){4});
+    add_arithmetic(&f->table);
+    assert_ok(try_context(f, &err));
+    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 4);
     assert_ok(sb_blob_mutable_gpu_f32(blob, SB_DATA, &x, &err));
     assert_ok(sb_blob_set_gpu(blob, SB_DATA, lent, sizeof lent, SB_READ_ONLY, NULL, NULL, &err));
     assert_ok(sb_blob_mutable_mem(blob, SB_DATA, &data, &err));
@@ -532,34 +516,27 @@ static sb_status do_own_work(enum own_work work, sb_blob *blob, sb_error *err) {
 }
 
 /* After a caller got a device pointer without a stream, the library waits for default streams. */
-TEST(work_of_the_library_comes_after_users_of_plain_pointers) {
+TEST_ON(device, work_of_the_library_comes_after_users_of_plain_pointers) {
     for (enum own_work work = 0; work < OWN_WORKS; work++)
         for (int exposed = 0; exposed < 2; exposed++) {
-            struct plain plain = {0};
-            sb_backend table = plain_backend(&plain);
-            sb_context *context = NULL;
             sb_mem *data;
             void *out;
-            table.prepare_arithmetic = plain_ready;
-            table.axpy = plain_axpy;
-            table.scale = plain_scale;
-            table.asum = table.sumsq = plain_sum;
-            table.after_default = plain_after_default;
-            assert_ok(create_with_backend(&table, "plain:0", &context, &err));
-            sb_blob *blob = test_blob(context, SB_DTYPE_F32, 1, (int64_t[]){4});
+            device_reopen(f);
+            add_arithmetic(&f->table);
+            f->table.after_default = plain_after_default;
+            assert_ok(try_context(f, &err));
+            sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 4);
             assert_ok(sb_blob_mutable_mem(blob, SB_DATA, &data, &err));
             assert_ok(exposed ? sb_mem_overwrite_gpu(data, &out, &err)
                               : sb_mem_overwrite_gpu_on(data, NULL, &out, &err));
-            plain.afters = 0;
-            plain.after = exposed ? SB_ERR_DEVICE_FAILURE : SB_OK;
-            assert_status(plain.after, do_own_work(work, blob, &err));
-            assert_int_equal(plain.afters, exposed);
-            plain.afters = 0;
-            plain.after = SB_OK;
+            f->plain.afters = 0;
+            f->plain.after = exposed ? SB_ERR_DEVICE_FAILURE : SB_OK;
+            assert_status(f->plain.after, do_own_work(work, blob, &err));
+            assert_int_equal(f->plain.afters, exposed);
+            f->plain.afters = 0;
+            f->plain.after = SB_OK;
             test_end(blob); /* freeing the memory also waits for the default streams */
-            assert_int_equal(plain.afters, exposed);
-            sb_context_release(context);
-            assert_int_equal(plain.live, 0);
+            assert_int_equal(f->plain.afters, exposed);
         }
 }
 
@@ -569,7 +546,7 @@ TEST_ON(device, a_tensor_ends_after_users_of_its_pointer) {
     sb_dl_managed_versioned *tensor;
     f->table.after_default = plain_after_default;
     f->table.dlpack_device = SB_DL_DEVICE_EXTENSION;
-    assert_ok(create_with_backend(&f->table, "plain:0", &f->context, &err));
+    assert_ok(try_context(f, &err));
     assert_ok(sb_blob_create_shaped(f->context, SB_DTYPE_F32, (int64_t[]){4}, 1, &blob, &err));
     assert_ok(sb_blob_to_dlpack(blob, SB_DATA, SB_SIDE_GPU, &tensor, &err));
     sb_blob_destroy(blob);
@@ -584,8 +561,7 @@ static sb_status silent_open(void *user, int32_t ordinal, void **out, sb_error *
 
 TEST_ON(device, a_slot_that_gives_no_reason_is_a_failure_of_its_device) {
     f->table.open = silent_open;
-    assert_status(SB_ERR_DEVICE_FAILURE,
-                  create_with_backend(&f->table, "plain:0", &f->context, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE, try_context(f, &err));
     assert_string_equal(err.message, "plain:0 failed and gave no reason");
     assert_null(f->context);
 }
@@ -601,10 +577,9 @@ TEST_ON(device, a_table_serves_only_its_own_name) {
     static const char *const others[] = {"plai:0",  "plain2:0", "cpu2:0",
                                          "plaim:0", "sim:0",    "cuda:0"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        assert_status(SB_ERR_UNSUPPORTED,
-                      create_with_backend(&f->table, others[i], &f->context, &err));
+        assert_status(UNSUPPORTED, create_with_backend(&f->table, others[i], &f->context, &err));
     f->table.name = NULL;
-    assert_status(SB_ERR_UNSUPPORTED, create_with_backend(&f->table, "plain:0", &f->context, &err));
+    assert_status(UNSUPPORTED, try_context(f, &err));
     assert_int_equal(f->plain.opened, 0);
 }
 
@@ -636,95 +611,77 @@ TEST_ON(device, a_device_has_up_to_31_characters) {
     assert_string_equal(sb_context_device(f->context), "abcdefghijklmnopqrstuvwxyz012:1");
 }
 
-TEST(a_device_that_does_not_open_reports_why) {
+TEST_ON(device, a_device_that_does_not_open_reports_why) {
     static const sb_status reasons[] = {SB_ERR_NO_DEVICE, SB_ERR_DEVICE_FAILURE,
-                                        SB_ERR_OUT_OF_MEMORY, SB_ERR_UNSUPPORTED};
-    struct plain plain = {0};
-    sb_backend table = plain_backend(&plain);
-    sb_context *context = NULL;
+                                        SB_ERR_OUT_OF_MEMORY, UNSUPPORTED};
     for (int i = 0; i < 4; i++) {
-        plain.open_status = reasons[i];
-        assert_status(reasons[i], create_with_backend(&table, "plain:0", &context, &err));
+        f->plain.open_status = reasons[i];
+        assert_status(reasons[i], try_context(f, &err));
         assert_int_equal(err.device_code, 4711);
         assert_non_null(strstr(err.message, "the test makes this fail"));
-        assert_null(context);
+        assert_null(f->context);
     }
-    assert_int_equal(plain.closed, 0);
+    assert_int_equal(f->plain.closed, 0);
     struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     options.device = "plain:0";
-    options.backend = &table;
+    options.backend = &f->table;
     options.allocator = counting_allocator_table(&counting);
-    assert_status(reasons[3], sb_context_create(&options, &context, &err));
+    assert_status(reasons[3], sb_context_create(&options, &f->context, &err));
     counting_allocator_assert_clean(&counting);
 }
 
 TEST_ON(device, tables_of_another_version_are_refused) {
     f->table.abi_version = SB_BACKEND_ABI_VERSION + 1;
-    assert_status(SB_ERR_ABI_MISMATCH,
-                  create_with_backend(&f->table, "plain:0", &f->context, &err));
+    assert_status(SB_ERR_ABI_MISMATCH, try_context(f, &err));
     f->table.abi_version = 0;
-    assert_status(SB_ERR_ABI_MISMATCH,
-                  create_with_backend(&f->table, "plain:0", &f->context, &err));
+    assert_status(SB_ERR_ABI_MISMATCH, try_context(f, &err));
     f->table = plain_backend(&f->plain);
     f->table.struct_size = sizeof(size_t);
-    assert_status(SB_ERR_ABI_MISMATCH,
-                  create_with_backend(&f->table, "plain:0", &f->context, &err));
+    assert_status(SB_ERR_ABI_MISMATCH, try_context(f, &err));
     f->table.struct_size = offsetof(sb_backend, flags); /* just long enough for abi_version */
     f->table.abi_version = SB_BACKEND_ABI_VERSION + 1;
-    assert_status(SB_ERR_ABI_MISMATCH,
-                  create_with_backend(&f->table, "plain:0", &f->context, &err));
+    assert_status(SB_ERR_ABI_MISMATCH, try_context(f, &err));
     assert_non_null(strstr(err.message, "version"));
     f->table = plain_backend(&f->plain);
     f->table.flags = SB_BACKEND_HOST_COHERENT << 1;
-    assert_status(SB_ERR_UNSUPPORTED, create_with_backend(&f->table, "plain:0", &f->context, &err));
+    assert_status(UNSUPPORTED, try_context(f, &err));
     assert_int_equal(f->plain.opened, 0);
     assert_null(f->context);
 }
 
-static void plain_pinned_free(void *device, void *ptr, size_t bytes) {
-}
-
-static sb_stream plain_own_stream(void *device) {
-    return device;
-}
-
-static sb_status plain_prepare(void *device, sb_error *err) {
-    return SB_OK;
+static sb_stream no_stream(void *device) {
+    return NULL;
 }
 
 static sb_status plain_pinned_alloc(void *device, size_t bytes, void **out, sb_error *err) {
     return plain_alloc(device, bytes, NULL, out, err);
 }
 
-static void plain_pinned_free_counted(void *device, void *ptr, size_t bytes) {
+static void plain_pinned_free(void *device, void *ptr, size_t bytes) {
     plain_free(device, ptr, bytes, NULL);
 }
 
 /* The device allocates page-locked buffers up to the cap. When the library destroys a memory, it
    passes the memory's buffer back to the device. */
-TEST(page_locked_buffers_go_back_to_their_device) {
-    struct plain plain = {0};
-    sb_backend table = plain_backend(&plain);
+TEST_ON(device, page_locked_buffers_go_back_to_their_device) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    sb_context *context;
     const void *in;
-    table.alloc_pinned = plain_pinned_alloc;
-    table.free_pinned = plain_pinned_free_counted;
+    f->table.alloc_pinned = plain_pinned_alloc;
+    f->table.free_pinned = plain_pinned_free;
     options.device = "plain:0";
-    options.backend = &table;
+    options.backend = &f->table;
     options.max_pinned_bytes = 128;
-    assert_ok(sb_context_create(&options, &context, &err));
+    assert_ok(sb_context_create(&options, &f->context, &err));
     for (size_t bytes = 128; bytes <= 192; bytes += 64) {
-        sb_mem *mem = test_mem(context, bytes);
+        sb_mem *mem = test_mem(f->context, bytes);
         assert_ok(sb_mem_cpu(mem, &in, &err));
-        assert_int_equal(plain.live, bytes == 128);
+        assert_int_equal(f->plain.live, bytes == 128);
         assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU),
                          bytes == 128 ? SB_STORAGE_PINNED : SB_STORAGE_OWNED);
         test_end(mem);
-        assert_int_equal(plain.live, 0);
+        assert_int_equal(f->plain.live, 0);
     }
-    sb_context_release(context);
 }
 
 /* Puts the fault number `hole` into the table. Returns a part of the expected message. */
@@ -741,10 +698,10 @@ static const char *make_hole(sb_backend *table, int hole) {
         table->free_pinned = plain_pinned_free;
         return "lacks the slot alloc_pinned, but has free_pinned";
     case 10: /* a table has all stream slots or none */
-        table->own_stream = plain_own_stream;
+        table->own_stream = no_stream;
         return "lacks the slot check_stream, but has own_stream";
     case 11: /* a table has all arithmetic slots or none */
-        table->prepare_arithmetic = plain_prepare;
+        table->prepare_arithmetic = plain_ready;
         return "lacks the slot axpy, but has prepare_arithmetic";
     default:
         memset(required[hole], 0, sizeof table->open);
@@ -752,48 +709,39 @@ static const char *make_hole(sb_backend *table, int hole) {
     }
 }
 
-TEST(tables_with_missing_slots_are_refused) {
-    struct plain plain = {0};
-    sb_context *context = NULL;
+TEST_ON(device, tables_with_missing_slots_are_refused) {
     for (int hole = 0; hole < 12; hole++) {
-        sb_backend table = plain_backend(&plain);
-        const char *words = make_hole(&table, hole);
+        f->table = plain_backend(&f->plain);
+        const char *words = make_hole(&f->table, hole);
         support_poison_error(&err);
-        sb_status status = create_with_backend(&table, "plain:0", &context, &err);
+        sb_status status = try_context(f, &err);
         if (status == SB_OK)
             fail_with("a backend table with fault %d was accepted", hole);
         support_check_status(status, status, &err, "a table with a hole", __FILE__, __LINE__);
         assert_non_null(strstr(err.message, words));
-        assert_null(context);
+        assert_null(f->context);
     }
-    assert_int_equal(plain.opened, 0);
-}
-
-static sb_stream no_stream(void *device) {
-    return NULL;
+    assert_int_equal(f->plain.opened, 0);
 }
 
 static sb_status queue_slot(void *device, sb_stream stream, void **out, sb_error *err) {
-    return sb_error_fill(err, SB_ERR_UNSUPPORTED, 0, "no queue");
+    return sb_error_fill(err, UNSUPPORTED, 0, "no queue");
 }
 
 /* Without this check the library would wait for the default stream (NULL), and miss failures. */
-TEST(an_own_stream_that_is_null_is_refused) {
-    struct plain plain = {0};
-    sb_context *context = NULL;
-    sb_backend table = plain_backend(&plain);
+TEST_ON(device, an_own_stream_that_is_null_is_refused) {
     void *slot;
     sb_status (*const filler)(void *, sb_stream, void **, sb_error *) = queue_slot;
     memcpy(&slot, &filler, sizeof slot);
     for (size_t at = offsetof(sb_backend, own_stream); at <= offsetof(sb_backend, event_destroy);
          at += sizeof slot)
-        memcpy((char *)&table + at, &slot, sizeof slot);
-    table.own_stream = no_stream;
-    assert_status(SB_ERR_DEVICE_FAILURE, create_with_backend(&table, "plain:0", &context, &err));
+        memcpy((char *)&f->table + at, &slot, sizeof slot);
+    f->table.own_stream = no_stream;
+    assert_status(SB_ERR_DEVICE_FAILURE, try_context(f, &err));
     assert_non_null(strstr(err.message, "own_stream"));
-    assert_null(context);
-    assert_int_equal(plain.opened, 1);
-    assert_int_equal(plain.closed, 1);
+    assert_null(f->context);
+    assert_int_equal(f->plain.opened, 1);
+    assert_int_equal(f->plain.closed, 1);
 }
 
 static uint32_t plain_lacks(void *device) {
@@ -815,21 +763,18 @@ TEST_ON(device, slots_that_a_device_lacks_are_not_called) {
     void *out;
     sb_mem *mem;
     double sum;
-    f->table.prepare_arithmetic = plain_ready;
-    f->table.axpy = plain_axpy;
-    f->table.scale = plain_scale;
-    f->table.asum = f->table.sumsq = plain_sum;
+    add_arithmetic(&f->table);
     f->table.check_pointer = no_check;
     f->table.lacks = plain_lacks;
-    assert_ok(create_with_backend(&f->table, "plain:0", &f->context, &err));
-    sb_blob *blob = test_blob(f->context, SB_DTYPE_F64, 1, (int64_t[]){4});
+    assert_ok(try_context(f, &err));
+    sb_blob *blob = test_vector(f->context, SB_DTYPE_F64, 4);
     assert_ok(sb_blob_mutable_gpu(blob, SB_DATA, &out, &err));
     assert_ok(sb_blob_mutable_cpu(blob, SB_DIFF, &out, &err));
     assert_ok(sb_context_stats(f->context, &before, &err));
-    assert_status(SB_ERR_UNSUPPORTED, sb_blob_update(blob, &err));
+    assert_status(UNSUPPORTED, sb_blob_update(blob, &err));
     assert_string_equal(err.message, "plain:0 has no arithmetic on f64");
-    assert_status(SB_ERR_UNSUPPORTED, sb_blob_scale(blob, SB_DATA, 2, &err));
-    assert_status(SB_ERR_UNSUPPORTED, sb_blob_asum(blob, SB_DATA, &sum, &err));
+    assert_status(UNSUPPORTED, sb_blob_scale(blob, SB_DATA, 2, &err));
+    assert_status(UNSUPPORTED, sb_blob_asum(blob, SB_DATA, &sum, &err));
     assert_ok(sb_context_stats(f->context, &after, &err));
     assert_int_equal(after.uploads, before.uploads);
     assert_int_equal(after.downloads, before.downloads);
@@ -839,7 +784,7 @@ TEST_ON(device, slots_that_a_device_lacks_are_not_called) {
     assert_ok(sb_mem_set_gpu(other, lent, sizeof lent, 0, NULL, NULL, &err));
     f->table.lacks = plain_lacks_more;
     sb_context *context = NULL;
-    assert_status(SB_ERR_UNSUPPORTED, create_with_backend(&f->table, "plain:0", &context, &err));
+    assert_status(UNSUPPORTED, create_with_backend(&f->table, "plain:0", &context, &err));
     assert_int_equal(f->plain.closed, 1);
 }
 
@@ -858,7 +803,7 @@ TEST_ON(device, an_allocation_that_returns_no_memory_is_a_failure) {
     f->table.alloc = alloc_nothing;
     f->table.alloc_pinned = alloc_pinned_nothing;
     f->table.free_pinned = plain_pinned_free;
-    assert_ok(create_with_backend(&f->table, "plain:0", &f->context, &err));
+    assert_ok(try_context(f, &err));
     sb_mem *mem = test_mem(f->context, 64);
     assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_mutable_gpu(mem, &out, &err));
     assert_string_equal(err.message, "alloc of plain:0 returned SB_OK and NULL");
