@@ -11,7 +11,10 @@
 #include <unistd.h>
 
 #define BEFORE "; this is "
-#define B(s)   s, sizeof s - 1
+/* A string's bytes and their number, and both as a struct wire. */
+#define B(s) s, sizeof s - 1
+#define W(s)                                                                                       \
+    { (unsigned char *)(s), sizeof(s) - 1, 0 }
 
 #define PYTORCH   "a PyTorch file: export it from Python as .safetensors or .npz"
 #define PICKLE    "a Python pickle: load it in Python, save its arrays as .npz"
@@ -29,127 +32,99 @@
 /* The kinds of foreign files: the rows of foreign.txt, each with the description in errors. */
 struct kinds {
     struct foreign_list all;
+    char path[32]; /* of a file that the test may overwrite */
 };
 
 static void kinds_open(struct kinds *kinds) {
-    kinds->all = foreign_list();
+    *kinds = (struct kinds){foreign_list(), "/tmp/syncblob-foreign-XXXXXX"};
+    assert_int_equal(close(mkstemp(kinds->path)), 0); /* Windows overwrites only closed files */
 }
 
 static void kinds_close(struct kinds *kinds) {
     foreign_free(&kinds->all);
+    assert_int_equal(unlink(kinds->path), 0);
 }
 
 /* --- the readers ---------------------------------------------------------------------- */
 
+/* Bytes, and the objects that a reader reads into. */
 struct given {
-    const unsigned char *bytes;
-    size_t size;
+    struct wire wire;
     const char *path; /* a file with these bytes; NULL for readers of memory */
+    sb_source source; /* of these bytes */
+    sb_blob *blob;    /* of one element */
+    sb_model *model;
 };
 
-typedef sb_status reader(const struct given *given, sb_error *err);
+typedef sb_status reader(struct given *given, sb_error *err);
 
-static sb_status model_bytes(const struct given *given, sb_error *err) {
-    sb_model *model = NULL;
-    sb_status st = sb_model_open_bytes(NULL, SB_FORMAT_AUTO, given->bytes, given->size, NULL, NULL,
-                                       NULL, &model, err);
-    sb_model_destroy(model);
-    return st;
+static sb_status model_bytes(struct given *given, sb_error *err) {
+    return sb_model_open_bytes(NULL, SB_FORMAT_AUTO, given->wire.bytes, given->wire.size, NULL,
+                               NULL, NULL, &given->model, err);
 }
 
-static sb_status solver_state_bytes(const struct given *given, sb_error *err) {
-    sb_model *model = NULL;
-    sb_status st = sb_model_open_bytes(NULL, SB_FORMAT_SOLVERSTATE, given->bytes, given->size, NULL,
-                                       NULL, NULL, &model, err);
-    sb_model_destroy(model);
-    return st;
+static sb_status solver_state_bytes(struct given *given, sb_error *err) {
+    return sb_model_open_bytes(NULL, SB_FORMAT_SOLVERSTATE, given->wire.bytes, given->wire.size,
+                               NULL, NULL, NULL, &given->model, err);
 }
 
-static sb_status model_file(const struct given *given, sb_error *err) {
-    sb_model *model = NULL;
-    sb_status st =
-        sb_model_open_file(NULL, SB_FORMAT_CAFFEMODEL, given->path, 0, NULL, &model, err);
-    sb_model_destroy(model);
-    return st;
+static sb_status model_file(struct given *given, sb_error *err) {
+    return sb_model_open_file(NULL, SB_FORMAT_CAFFEMODEL, given->path, 0, NULL, &given->model, err);
 }
 
-static sb_status solver_state_mapped(const struct given *given, sb_error *err) {
-    sb_model *model = NULL;
-    sb_status st = sb_model_open_file(NULL, SB_FORMAT_SOLVERSTATE, given->path, SB_OPEN_MAPPED,
-                                      NULL, &model, err);
-    sb_model_destroy(model);
-    return st;
+static sb_status solver_state_mapped(struct given *given, sb_error *err) {
+    return sb_model_open_file(NULL, SB_FORMAT_SOLVERSTATE, given->path, SB_OPEN_MAPPED, NULL,
+                              &given->model, err);
 }
 
-static sb_status model_source(const struct given *given, sb_error *err) {
-    sb_model *model = NULL;
-    struct wire wire = {(unsigned char *)given->bytes, given->size, given->size};
-    struct test_source from = {0};
-    sb_source source = test_source_of(&from, &wire);
-    sb_status st =
-        sb_model_open_source(NULL, SB_FORMAT_CAFFEMODEL, &source, NULL, NULL, &model, err);
-    sb_model_destroy(model);
-    return st;
+static sb_status model_source(struct given *given, sb_error *err) {
+    return sb_model_open_source(NULL, SB_FORMAT_CAFFEMODEL, &given->source, NULL, NULL,
+                                &given->model, err);
 }
 
-static sb_status model_spans(const struct given *given, sb_error *err) {
-    sb_model *model = NULL;
-    const size_t half = given->size / 2;
-    const sb_span spans[] = {{given->bytes, half}, {given->bytes + half, given->size - half}};
+static sb_status model_spans(struct given *given, sb_error *err) {
+    const unsigned char *bytes = given->wire.bytes;
+    const size_t half = given->wire.size / 2;
+    const sb_span spans[] = {{bytes, half}, {bytes + half, given->wire.size - half}};
     sb_source source = SB_SOURCE_INIT;
     assert_int_equal(sb_source_of_spans(NULL, spans, 2, &source, NULL), SB_OK);
-    sb_status st = sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &model, err);
+    sb_status st =
+        sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &given->model, err);
     if (st != SB_OK)
         source.close(source.user);
-    sb_model_destroy(model);
     return st;
 }
 
-/* Calls `how` to read into a new blob of one element. */
-static sb_status into_blob(const struct given *given, sb_error *err,
-                           sb_status (*how)(sb_blob *, const struct given *, sb_error *)) {
-    sb_blob *blob;
-    const int64_t one = 1;
-    assert_int_equal(sb_blob_create_shaped(NULL, SB_DTYPE_F32, &one, 1, &blob, NULL), SB_OK);
-    sb_status st = how(blob, given, err);
-    sb_blob_destroy(blob);
-    return st;
+static sb_status blob_bytes(struct given *given, sb_error *err) {
+    return sb_blob_from_proto(given->blob, given->wire.bytes, given->wire.size, SB_PROTO_RESHAPE,
+                              NULL, err);
 }
 
-static sb_status from_proto(sb_blob *blob, const struct given *given, sb_error *err) {
-    return sb_blob_from_proto(blob, given->bytes, given->size, SB_PROTO_RESHAPE, NULL, err);
-}
-
-static sb_status equals_proto(sb_blob *blob, const struct given *given, sb_error *err) {
+static sb_status blob_equals(struct given *given, sb_error *err) {
     int32_t equal;
-    return sb_blob_shape_equals_proto(blob, given->bytes, given->size, &equal, err);
+    return sb_blob_shape_equals_proto(given->blob, given->wire.bytes, given->wire.size, &equal,
+                                      err);
 }
 
-static sb_status from_file(sb_blob *blob, const struct given *given, sb_error *err) {
-    return sb_blob_load_file(blob, given->path, 0, NULL, err);
+static sb_status blob_file(struct given *given, sb_error *err) {
+    return sb_blob_load_file(given->blob, given->path, 0, NULL, err);
 }
 
-static sb_status from_source(sb_blob *blob, const struct given *given, sb_error *err) {
-    struct wire wire = {(unsigned char *)given->bytes, given->size, given->size};
-    struct test_source from = {0};
-    sb_source source = test_source_of(&from, &wire);
-    return sb_blob_load_source(blob, &source, SB_PROTO_RESHAPE, NULL, NULL, err);
+static sb_status blob_source(struct given *given, sb_error *err) {
+    return sb_blob_load_source(given->blob, &given->source, SB_PROTO_RESHAPE, NULL, NULL, err);
 }
 
-static sb_status blob_bytes(const struct given *given, sb_error *err) {
-    return into_blob(given, err, from_proto);
-}
-
-static sb_status blob_equals(const struct given *given, sb_error *err) {
-    return into_blob(given, err, equals_proto);
-}
-
-static sb_status blob_file(const struct given *given, sb_error *err) {
-    return into_blob(given, err, from_file);
-}
-
-static sb_status blob_source(const struct given *given, sb_error *err) {
-    return into_blob(given, err, from_source);
+static sb_status read_by(reader *read, const void *bytes, size_t size, const char *path,
+                         sb_error *err) {
+    const struct wire wire = {(unsigned char *)bytes, size, size};
+    struct test_source from = {.wire = NULL};
+    struct given given = {wire, path, test_source_of(&from, &wire), NULL, NULL};
+    const int64_t one = 1;
+    assert_int_equal(sb_blob_create_shaped(NULL, SB_DTYPE_F32, &one, 1, &given.blob, NULL), SB_OK);
+    const sb_status st = read(&given, err);
+    sb_blob_destroy(given.blob);
+    sb_model_destroy(given.model);
+    return st;
 }
 
 static reader *const readers[] = {
@@ -168,23 +143,21 @@ static bool is_message(const struct foreign *kind) {
 /* --- every kind, every reader ------------------------------------------------------------ */
 
 TEST_ON(kinds, every_reader_describes_the_bytes) {
-    char path[] = "/tmp/syncblob-foreign-XXXXXX", end[240];
-    assert_int_equal(close(mkstemp(path)), 0); /* Windows overwrites only closed files */
+    char end[240];
     for (size_t k = 0; k < f->all.count; k++) {
-        const struct given given = {f->all.rows[k].bytes, f->all.rows[k].size, path};
-        file_write(path, given.bytes, given.size);
-        (void)snprintf(end, sizeof end, BEFORE "%s", f->all.rows[k].words);
+        const struct foreign *kind = &f->all.rows[k];
+        file_write(f->path, kind->bytes, kind->size);
+        (void)snprintf(end, sizeof end, BEFORE "%s", kind->words);
         for (size_t r = 0; r < NUM_READERS; r++) {
             support_poison_error(&err);
-            if (readers[r](&given, &err) == SB_OK)
-                fail_with("reader %zu accepts \"%s\"", r, f->all.rows[k].words);
+            if (read_by(readers[r], kind->bytes, kind->size, f->path, &err) == SB_OK)
+                fail_with("reader %zu accepts \"%s\"", r, kind->words);
             const char *words = strstr(err.message, BEFORE);
             if (!words || strcmp(words, end) != 0)
                 fail_with("reader %zu: \"%s\" does not end in \"%s\"", r, err.message, end);
             assert_true(words > err.message);
         }
     }
-    assert_int_equal(unlink(path), 0);
 }
 
 /* Returns how the reader's error describes a copy of exactly `size` bytes; NULL: not at all. */
@@ -193,9 +166,9 @@ static const char *words_of(reader *read, const void *bytes, size_t size, sb_err
     assert_non_null(exact);
     if (size > 0)
         memcpy(exact, bytes, size);
-    const struct given given = {exact, size, NULL};
     support_poison_error(err);
-    const char *found = read(&given, err) == SB_OK ? NULL : strstr(err->message, BEFORE);
+    const char *found =
+        read_by(read, exact, size, NULL, err) == SB_OK ? NULL : strstr(err->message, BEFORE);
     free(exact);
     return found ? found + strlen(BEFORE) : NULL;
 }
@@ -213,24 +186,24 @@ static bool fits_beginning(const struct foreign *kind, const char *words) {
 }
 
 TEST_ON(kinds, beginnings_are_not_described_as_another_kind) {
-    for (size_t k = 0; k < f->all.count; k++)
-        for (size_t size = 0; size <= f->all.rows[k].size; size++)
+    for (const struct foreign *kind = f->all.rows; kind < f->all.rows + f->all.count; kind++)
+        for (size_t size = 0; size <= kind->size; size++)
             for (size_t r = 0; r < FIRST_FILE; r++) {
-                const char *words = words_of(readers[r], f->all.rows[k].bytes, size, &err);
-                if (!fits_beginning(&f->all.rows[k], words))
-                    fail_with("%zu of %zu bytes of \"%s\" are \"%s\"", size, f->all.rows[k].size,
-                              f->all.rows[k].words, words);
+                const char *words = words_of(readers[r], kind->bytes, size, &err);
+                if (!fits_beginning(kind, words))
+                    fail_with("%zu of %zu bytes of \"%s\" are \"%s\"", size, kind->size,
+                              kind->words, words);
             }
 }
 
 TEST_ON(kinds, near_misses_are_not_the_kind) {
-    for (size_t k = 0; k < f->all.count; k++)
-        for (size_t i = f->all.rows[k].from; i < f->all.rows[k].to; i++) {
+    for (const struct foreign *kind = f->all.rows; kind < f->all.rows + f->all.count; kind++)
+        for (size_t i = kind->from; i < kind->to; i++) {
             struct wire near = {0};
-            wire_raw(&near, f->all.rows[k].bytes, f->all.rows[k].size);
+            wire_raw(&near, kind->bytes, kind->size);
             near.bytes[i] ^= 5;
             const char *words = words_of(blob_bytes, near.bytes, near.size, &err);
-            if (words && strcmp(words, f->all.rows[k].words) == 0)
+            if (words && strcmp(words, kind->words) == 0)
                 fail_with("described as \"%s\" although byte %zu differs", words, i);
         }
 }
@@ -421,20 +394,18 @@ static bool is_text(const struct foreign *kind) {
 /* Makes sparse files: the bytes of a kind, then blank lines if the kind is text, then zeros. */
 TEST_ON(kinds, files_of_every_size_are_described) {
     static reader *const of_files[] = {blob_file, model_file, solver_state_mapped};
-    char path[] = "/tmp/syncblob-foreign-XXXXXX", blanks[1024];
+    char blanks[1024];
     memset(blanks, '\n', sizeof blanks);
-    assert_int_equal(close(mkstemp(path)), 0);
     for (size_t k = 0; k < f->all.count; k++)
         for (size_t i = 0; i < NUM_LARGE; i++) {
             const struct foreign *kind = &f->all.rows[k];
-            const struct given given = {kind->bytes, kind->size, path};
             struct wire wire = {0};
             wire_raw(&wire, kind->bytes, kind->size);
             if (is_text(kind))
                 wire_raw(&wire, blanks, sizeof blanks);
-            file_write(path, wire.bytes, wire.size);
+            file_write_wire(f->path, &wire);
             wire_free(&wire);
-            if (truncate(path, (off_t)large[i]) != 0) {
+            if (truncate(f->path, (off_t)large[i]) != 0) {
                 assert_int_not_equal(i, 0);
                 print_message("skipped: the file system refuses a file of %llu bytes\n",
                               (unsigned long long)large[i]);
@@ -442,11 +413,10 @@ TEST_ON(kinds, files_of_every_size_are_described) {
             }
             for (size_t r = 0; r < sizeof of_files / sizeof *of_files; r++) {
                 support_poison_error(&err);
-                sb_status st = of_files[r](&given, &err);
+                sb_status st = read_by(of_files[r], NULL, 0, f->path, &err);
                 check_large(kind, st, &err);
             }
         }
-    assert_int_equal(unlink(path), 0);
 }
 
 /* --- Caffe's own ------------------------------------------------------------------------- */
@@ -538,75 +508,69 @@ TEST(a_message_of_another_format_is_refused_by_name) {
             struct wire wire = {0};
             ours[i].build(&wire);
             check_named(&wire, ours[i].format, wanted, ours[i].words);
-            wire_free(&wire);
         }
 }
 
 TEST(an_empty_message_has_the_requested_format) {
     static const struct {
         int32_t format;
-        const char *bytes;
-        size_t size;
+        struct wire wire;
     } rows[] = {
-        {SB_FORMAT_BLOB, B("")},
-        {SB_FORMAT_CAFFEMODEL, B("")},
-        {SB_FORMAT_SOLVERSTATE, B("")},
-        {SB_FORMAT_BLOB_VECTOR, B("")},
-        {SB_FORMAT_BLOB, B("\x08\1")},
-        {SB_FORMAT_BLOB, B("\x3a\3\x0a\1\0")},
-        {SB_FORMAT_SOLVERSTATE, B("\x08\1")},
-        {SB_FORMAT_SOLVERSTATE, B("\x1a\0")},
-        {SB_FORMAT_CAFFEMODEL, B("\x0a\1n")},
-        {SB_FORMAT_CAFFEMODEL, B("\xa2\6\0")},
-        {SB_FORMAT_BLOB_VECTOR, B("\x0a\0")},
+        {SB_FORMAT_BLOB, W("")},
+        {SB_FORMAT_CAFFEMODEL, W("")},
+        {SB_FORMAT_SOLVERSTATE, W("")},
+        {SB_FORMAT_BLOB_VECTOR, W("")},
+        {SB_FORMAT_BLOB, W("\x08\1")},
+        {SB_FORMAT_BLOB, W("\x3a\3\x0a\1\0")},
+        {SB_FORMAT_SOLVERSTATE, W("\x08\1")},
+        {SB_FORMAT_SOLVERSTATE, W("\x1a\0")},
+        {SB_FORMAT_CAFFEMODEL, W("\x0a\1n")},
+        {SB_FORMAT_CAFFEMODEL, W("\xa2\6\0")},
+        {SB_FORMAT_BLOB_VECTOR, W("\x0a\0")},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const struct wire wire = {(unsigned char *)rows[i].bytes, rows[i].size, rows[i].size};
-        assert_status(SB_OK, open_as(rows[i].format, &wire, NULL, &err));
+        assert_status(SB_OK, open_as(rows[i].format, &rows[i].wire, NULL, &err));
     }
 }
 
-TEST(a_reader_of_blobs_accepts_no_other_format) {
+TEST_ON(kinds, a_reader_of_blobs_accepts_no_other_format) {
     static reader *const of_blobs[] = {blob_bytes, blob_source, blob_file, blob_equals};
-    char path[] = "/tmp/syncblob-foreign-XXXXXX", end[160];
-    assert_int_equal(close(mkstemp(path)), 0); /* Windows overwrites only closed files */
+    char end[160];
     for (size_t i = 0; i < NUM_OURS; i++)
         for (size_t r = 0; ours[i].format != SB_FORMAT_BLOB && r < 4; r++) {
             struct wire wire = {0};
             ours[i].build(&wire);
-            file_write(path, wire.bytes, wire.size);
-            const struct given given = {wire.bytes, wire.size, path};
+            file_write_wire(f->path, &wire);
             (void)snprintf(end, sizeof end, BEFORE "%s, not a blob such as a mean file",
                            ours[i].words);
-            assert_status(SB_ERR_MALFORMED, of_blobs[r](&given, &err));
+            assert_status(SB_ERR_MALFORMED,
+                          read_by(of_blobs[r], wire.bytes, wire.size, f->path, &err));
             assert_non_null(strstr(err.message, end));
         }
-    assert_int_equal(unlink(path), 0);
 }
 
 /* By protobuf's rules, each row is a BlobProto of no elements or of one element. */
 TEST(a_message_with_fields_of_another_format_is_not_a_blob) {
     static const struct {
-        const char *named, *bytes;
-        size_t size;
+        const char *named;
+        struct wire wire;
     } rows[] = {
-        {"not those of a blob but of a solverstate", B("\x08\1\x12\3abc")},
-        {"not those of a blob but of a solverstate", B("\x08\1\x1a\0")},
-        {"not those of a blob but of a caffemodel", B("\x0a\1n\x42\x08\x08\1\x08\3\x08\5\x08\5")},
-        {"not those of a blob but of a caffemodel", B("\x22\1\1")},
-        {"not those of a blob but of a caffemodel", B("\xa2\6\0")},
-        {NULL, B("\x08\1\x10\0\x18\0\x20\0")},
-        {NULL, B("\x08\1")},
-        {NULL, B("\x3a\3\x0a\1\0\xa0\6\1")},
-        {NULL, B("\x3a\3\x0a\1\0\xa2\6\0")},
-        {NULL, B("\x0a\1n\x2a\4\0\0\0\0\x3a\3\x0a\1\1")}, /* fields of no format */
+        {"not those of a blob but of a solverstate", W("\x08\1\x12\3abc")},
+        {"not those of a blob but of a solverstate", W("\x08\1\x1a\0")},
+        {"not those of a blob but of a caffemodel", W("\x0a\1n\x42\x08\x08\1\x08\3\x08\5\x08\5")},
+        {"not those of a blob but of a caffemodel", W("\x22\1\1")},
+        {"not those of a blob but of a caffemodel", W("\xa2\6\0")},
+        {NULL, W("\x08\1\x10\0\x18\0\x20\0")},
+        {NULL, W("\x08\1")},
+        {NULL, W("\x3a\3\x0a\1\0\xa0\6\1")},
+        {NULL, W("\x3a\3\x0a\1\0\xa2\6\0")},
+        {NULL, W("\x0a\1n\x2a\4\0\0\0\0\x3a\3\x0a\1\1")}, /* fields of no format */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (int as_model = 0; as_model < 2; as_model++) {
-            const struct wire wire = {(unsigned char *)rows[i].bytes, rows[i].size, rows[i].size};
-            const struct given given = {wire.bytes, wire.size, NULL};
-            sb_status st =
-                as_model ? open_as(SB_FORMAT_BLOB, &wire, NULL, &err) : blob_bytes(&given, &err);
+            const struct wire *wire = &rows[i].wire;
+            sb_status st = as_model ? open_as(SB_FORMAT_BLOB, wire, NULL, &err)
+                                    : read_by(blob_bytes, wire->bytes, wire->size, NULL, &err);
             assert_int_equal(st, rows[i].named ? SB_ERR_MALFORMED : SB_OK);
             if (rows[i].named)
                 assert_non_null(strstr(err.message, rows[i].named));
@@ -629,47 +593,46 @@ TEST(a_late_field_rules_out_another_format) {
 /* Messages that need not be Caffe's, since fields are missing or unknown, are not described. */
 TEST(other_messages_are_not_described_as_caffes) {
     static const struct {
-        const char *claim, *bytes;
-        size_t size;
+        const char *claim;
+        struct wire wire;
     } rows[] = {
-        {"a number and a text", B("\x08\1\x12\3abc")},
-        {"a number and two texts", B("\x08\1\x12\3abc\x1a\3abc")},
-        {"a text", B("\x0a\3abc")},
-        {"a text with a length of six bytes", B("\x0a\x80\x80\x80\x80\x80\0\x0a\3abc")},
-        {"a text, and a message that is not a layer", B("\x0a\3abc\x12\2\x08\1")},
-        {"a blob with a shape and a dimension", B("\x08\1\x2a\4\0\0\0\0\x3a\3\x0a\1\1")},
-        {"a blob with an unknown field", B("\x2a\4\0\0\0\0\x3a\3\x0a\1\1\xa0\6\1")},
-        {"a blob without values", B("\x3a\3\x0a\1\1")},
-        {"a blob without one of four dimensions", B("\x10\1\x18\1\x20\1\x2a\4\0\0\0\0")},
-        {"a blob without one of four dimensions", B("\x08\1\x18\1\x20\1\x2a\4\0\0\0\0")},
-        {"a blob without one of four dimensions", B("\x08\1\x10\1\x20\1\x2a\4\0\0\0\0")},
-        {"a blob without one of four dimensions", B("\x08\1\x10\1\x18\1\x2a\4\0\0\0\0")},
-        {"a blob with a shape and a dimension", B("\x10\1\x2a\4\0\0\0\0\x3a\3\x0a\1\1")},
-        {"a blob with a shape and a dimension", B("\x18\1\x2a\4\0\0\0\0\x3a\3\x0a\1\1")},
-        {"a blob with a shape and a dimension", B("\x20\1\x2a\4\0\0\0\0\x3a\3\x0a\1\1")},
+        {"a number and a text", W("\x08\1\x12\3abc")},
+        {"a number and two texts", W("\x08\1\x12\3abc\x1a\3abc")},
+        {"a text", W("\x0a\3abc")},
+        {"a text with a length of six bytes", W("\x0a\x80\x80\x80\x80\x80\0\x0a\3abc")},
+        {"a text, and a message that is not a layer", W("\x0a\3abc\x12\2\x08\1")},
+        {"a blob with a shape and a dimension", W("\x08\1\x2a\4\0\0\0\0\x3a\3\x0a\1\1")},
+        {"a blob with an unknown field", W("\x2a\4\0\0\0\0\x3a\3\x0a\1\1\xa0\6\1")},
+        {"a blob without values", W("\x3a\3\x0a\1\1")},
+        {"a blob without one of four dimensions", W("\x10\1\x18\1\x20\1\x2a\4\0\0\0\0")},
+        {"a blob without one of four dimensions", W("\x08\1\x18\1\x20\1\x2a\4\0\0\0\0")},
+        {"a blob without one of four dimensions", W("\x08\1\x10\1\x20\1\x2a\4\0\0\0\0")},
+        {"a blob without one of four dimensions", W("\x08\1\x10\1\x18\1\x2a\4\0\0\0\0")},
+        {"a blob with a shape and a dimension", W("\x10\1\x2a\4\0\0\0\0\x3a\3\x0a\1\1")},
+        {"a blob with a shape and a dimension", W("\x18\1\x2a\4\0\0\0\0\x3a\3\x0a\1\1")},
+        {"a blob with a shape and a dimension", W("\x20\1\x2a\4\0\0\0\0\x3a\3\x0a\1\1")},
         {"a blob with four dimensions and a shape",
-         B("\x08\1\x10\1\x18\1\x20\1\x2a\4\0\0\0\0\x3a\3\x0a\1\1")},
-        {"a blob with a text for a dimension", B("\x0a\0\x2a\4\0\0\0\0\x3a\3\x0a\1\1")},
-        {"a blob with an unknown field below 100", B("\x2a\4\0\0\0\0\x3a\3\x0a\1\1\xa0\1\1")},
-        {"a layer without a type", B("\x0a\1n\xa2\6\3\x0a\1n")},
-        {"a layer without a name", B("\x0a\1n\xa2\6\3\x12\1n")},
-        {"an old layer without a type", B("\x0a\1n\x12\3\x22\1n")},
-        {"an old layer without a name", B("\x0a\1n\x12\2\x28\4")},
-        {"iter, and a history that is not a blob", B("\x08\5\x1a\2\x08\1")},
-        {"a history without iter", B("\x1a\x0b\x2a\4\0\0\0\0\x3a\3\x0a\1\1")},
-        {"a history without iter, and a text", B("\x12\1n\x1a\x0b\x2a\4\0\0\0\0\x3a\3\x0a\1\1")},
-        {"a history, and a text for iter", B("\x0a\1n\x1a\x0b\x2a\4\0\0\0\0\x3a\3\x0a\1\1")},
-        {"a layer, and an unknown field below 100", B("\xa2\6\6\x0a\1n\x12\1t\x98\1\1")},
-        {"a graph without a version", B("\x3a\x0a\x0a\5\x12\1y\x22\0\x12\1g")},
+         W("\x08\1\x10\1\x18\1\x20\1\x2a\4\0\0\0\0\x3a\3\x0a\1\1")},
+        {"a blob with a text for a dimension", W("\x0a\0\x2a\4\0\0\0\0\x3a\3\x0a\1\1")},
+        {"a blob with an unknown field below 100", W("\x2a\4\0\0\0\0\x3a\3\x0a\1\1\xa0\1\1")},
+        {"a layer without a type", W("\x0a\1n\xa2\6\3\x0a\1n")},
+        {"a layer without a name", W("\x0a\1n\xa2\6\3\x12\1n")},
+        {"an old layer without a type", W("\x0a\1n\x12\3\x22\1n")},
+        {"an old layer without a name", W("\x0a\1n\x12\2\x28\4")},
+        {"iter, and a history that is not a blob", W("\x08\5\x1a\2\x08\1")},
+        {"a history without iter", W("\x1a\x0b\x2a\4\0\0\0\0\x3a\3\x0a\1\1")},
+        {"a history without iter, and a text", W("\x12\1n\x1a\x0b\x2a\4\0\0\0\0\x3a\3\x0a\1\1")},
+        {"a history, and a text for iter", W("\x0a\1n\x1a\x0b\x2a\4\0\0\0\0\x3a\3\x0a\1\1")},
+        {"a layer, and an unknown field below 100", W("\xa2\6\6\x0a\1n\x12\1t\x98\1\1")},
+        {"a graph without a version", W("\x3a\x0a\x0a\5\x12\1y\x22\0\x12\1g")},
         {"a graph, and a number for its operators",
-         B("\x08\7\x3a\x0a\x0a\5\x12\1y\x22\0\x12\1g\x40\1")},
-        {"nodes without a name or a constant", B("\x08\7\x3a\7\x0a\5\x12\1y\x22\0")},
-        {"a graph without nodes", B("\x08\7\x12\1p\x3a\3\x12\1g")},
+         W("\x08\7\x3a\x0a\x0a\5\x12\1y\x22\0\x12\1g\x40\1")},
+        {"nodes without a name or a constant", W("\x08\7\x3a\7\x0a\5\x12\1y\x22\0")},
+        {"a graph without nodes", W("\x08\7\x12\1p\x3a\3\x12\1g")},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const struct wire wire = {(unsigned char *)rows[i].bytes, rows[i].size, rows[i].size};
         for (int32_t format = SB_FORMAT_AUTO; format <= SB_FORMAT_BLOB_VECTOR; format++) {
-            if (open_as(format, &wire, NULL, &err) != SB_OK && strstr(err.message, BEFORE))
+            if (open_as(format, &rows[i].wire, NULL, &err) != SB_OK && strstr(err.message, BEFORE))
                 fail_with("%s: %s", rows[i].claim, err.message);
         }
     }
@@ -789,10 +752,15 @@ TEST(a_large_graph_is_onnx_if_its_first_node_is) {
     }
 }
 
-/* The net's name has the bytes of a TensorFlow node. A blob proves that the message is a net. */
+/* Appends a name that has the bytes of a TensorFlow node. */
+static void placeholder(struct wire *out) {
+    wire_bytes(out, 1, B("\x0a\5input\x12\x0bPlaceholder"));
+}
+
+/* A blob proves that the message is a net. */
 TEST(a_net_with_blobs_is_a_net_whatever_its_name) {
     struct wire wire = {0}, layer = {0};
-    wire_bytes(&wire, 1, B("\x0a\5input\x12\x0bPlaceholder"));
+    placeholder(&wire);
     assert_status(SB_ERR_MALFORMED, open_as(SB_FORMAT_AUTO, &wire, NULL, &err));
     wire_blob_field(&layer, 7, (int64_t[]){2}, 1, 1); /* one blob is enough */
     wire_message(&wire, 100, &layer);
@@ -803,13 +771,10 @@ TEST(a_net_with_blobs_is_a_net_whatever_its_name) {
 TEST(a_blob_with_values_is_a_blob) {
     for (uint32_t field = 4; field <= 6; field++) { /* none, data, diff */
         struct wire wire = {0};
-        sb_model *model = NULL;
-        wire_bytes(&wire, 1, B("\x0a\5input\x12\x0bPlaceholder"));
+        placeholder(&wire);
         wire_float(&wire, field, 1);
         assert_status(field < 5 ? SB_ERR_MALFORMED : SB_OK,
-                      sb_model_open_bytes(NULL, SB_FORMAT_BLOB, wire.bytes, wire.size, NULL, NULL,
-                                          NULL, &model, &err));
-        sb_model_destroy(model);
+                      open_as(SB_FORMAT_BLOB, &wire, NULL, &err));
     }
 }
 
@@ -829,25 +794,23 @@ TEST(short_json_is_named) {
    reads it as the name of a net. */
 TEST(large_graphs_are_named) {
     static const struct {
-        const char *bytes;
-        size_t size;
+        struct wire wire;
         const char *words;
     } rows[] = {
-        {B("\x0a\x14\x0a\5input\x12\x0bPlaceholder\"\2\x08\x18"), BEFORE "a TensorFlow graph"},
-        {B("\x08\1\x12\x2e\x0a\x10\x12\7\x0a\5\x0a\3Add\"\5serve\x12\x1a\x0a\x14\x0a\5input\x12\x0b"
+        {W("\x0a\x14\x0a\5input\x12\x0bPlaceholder\"\2\x08\x18"), BEFORE "a TensorFlow graph"},
+        {W("\x08\1\x12\x2e\x0a\x10\x12\7\x0a\5\x0a\3Add\"\5serve\x12\x1a\x0a\x14\x0a\5input\x12\x0b"
            "Placeholder\"\2\x08\x18"),
          BEFORE "a TensorFlow SavedModel"},
-        {B("\x0a\x94\0\x0a\5input\x12\x0bPlaceholder\"\2\x08\x18"), BEFORE "a TensorFlow graph"},
-        {B("\x0a\x14\x0a\5input\x12\x0bPlace-older\"\2\x08\x18"), NULL},
-        {B("\x08\1\x12\x2e\x0a\x10\x12\7\x0a\5\x0a\3add\"\5serve\x12\x1a\x0a\x14\x0a\5input\x12\x0b"
+        {W("\x0a\x94\0\x0a\5input\x12\x0bPlaceholder\"\2\x08\x18"), BEFORE "a TensorFlow graph"},
+        {W("\x0a\x14\x0a\5input\x12\x0bPlace-older\"\2\x08\x18"), NULL},
+        {W("\x08\1\x12\x2e\x0a\x10\x12\7\x0a\5\x0a\3add\"\5serve\x12\x1a\x0a\x14\x0a\5input\x12\x0b"
            "Placeholder\"\2\x08\x18"),
          NULL},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const struct wire wire = {(unsigned char *)rows[i].bytes, rows[i].size, rows[i].size};
         sb_limits limits = SB_LIMITS_INIT;
         limits.max_name_bytes = 8;
-        assert_status(SB_ERR_DATA_LIMIT, open_as(SB_FORMAT_AUTO, &wire, &limits, &err));
+        assert_status(SB_ERR_DATA_LIMIT, open_as(SB_FORMAT_AUTO, &rows[i].wire, &limits, &err));
         const char *words = strstr(err.message, BEFORE);
         assert_true(words ? rows[i].words && strcmp(words, rows[i].words) == 0 : !rows[i].words);
     }
@@ -965,10 +928,6 @@ TEST_ON(kinds, a_second_read_that_fails_keeps_the_original_error) {
     assert_true(undescribed && is_described);
 }
 
-static void placeholder(struct wire *out) {
-    wire_bytes(out, 1, B("\x0a\5input\x12\x0bPlaceholder"));
-}
-
 /* Makes a graph that exceeds one read, so the library reads its first node and its end again. */
 static void large_onnx(struct wire *out) {
     struct wire graph = {0};
@@ -999,6 +958,5 @@ TEST(a_source_that_fails_is_not_opened) {
             sb_model_destroy(model);
         }
         assert_true(failed > 0 && refused > 0);
-        wire_free(&wire);
     }
 }
