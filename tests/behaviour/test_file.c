@@ -1,60 +1,14 @@
 /* Tests blob files: reads, atomic writes, and paths that are not blob files. */
-#include "support.h"
-
-#include "files.h"
+#include "folder.h"
 #include "process_memory.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <grp.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
-
 static const int64_t two_by_three[] = {2, 3};
-
-struct folder {
-    char path[64], file[96], other[96];
-};
-
-static void folder_open(struct folder *folder) {
-    *folder = (struct folder){.path = "/tmp/syncblob-file-XXXXXX"};
-    assert_non_null(mkdtemp(folder->path));
-    (void)snprintf(folder->file, sizeof folder->file, "%s/blob", folder->path);
-    (void)snprintf(folder->other, sizeof folder->other, "%s/other", folder->path);
-}
-
-/* Removes the tests' files and checks that no other file is left. */
-static void folder_close(struct folder *folder) {
-    (void)unlink(folder->file);
-    (void)unlink(folder->other);
-    assert_int_equal(rmdir(folder->path), 0);
-}
-
-/* Creates a blob with the values 0, 1, ..., count - 1. */
-static sb_blob *new_blob(int64_t count) {
-    sb_blob *blob;
-    void *p;
-    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, &count, 1, &blob, &err));
-    assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &p, &err));
-    for (int64_t i = 0; i < count; i++)
-        ((float *)p)[i] = (float)i;
-    return blob;
-}
 
 static sb_status read_file(const char *path, sb_error *err) {
     sb_blob *blob = new_blob(3);
     sb_status st = sb_blob_load_file(blob, path, SB_PROTO_RESHAPE, NULL, err);
     if (st != SB_OK)
         assert_int_equal(sb_blob_count(blob), 3); /* unchanged */
-    sb_blob_destroy(blob);
-    return st;
-}
-
-static sb_status write_file(const char *path, sb_error *err) {
-    sb_blob *blob = new_blob(50000);
-    sb_status st = sb_blob_save_file(blob, path, 0, err);
     sb_blob_destroy(blob);
     return st;
 }
@@ -67,20 +21,17 @@ TEST_ON(folder, test_a_mean_file_is_read) {
     const char *path = test_data_path("mean_cifar10_skywang666.binaryproto", buffer, sizeof buffer);
     sb_blob *blob;
     const void *p;
-    const int64_t dims[] = {3072};
+    const int64_t dims[] = {3072}, expected[] = {1, 3, 32, 32};
     if (!path) {
-        const int64_t legacy[] = {1, 3, 32, 32};
         print_message("no mean file is given; the test reads a file that it makes\n");
         wire_blob(&wire, dims, 1, 100);
         for (uint32_t i = 0; i < 4; i++)
-            wire_number(&wire, 1 + i, (uint64_t)legacy[i]);
-        file_write(f->file, wire.bytes, wire.size);
+            wire_number(&wire, 1 + i, (uint64_t)expected[i]);
+        file_write_wire(f->file, &wire);
         path = f->file;
-        wire_free(&wire);
     }
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
     assert_ok(sb_blob_load_file(blob, path, SB_PROTO_RESHAPE, NULL, &err));
-    const int64_t expected[] = {1, 3, 32, 32};
     assert_int_equal(sb_blob_num_axes(blob), 4);
     assert_memory_equal(sb_blob_shape(blob), expected, sizeof expected);
     assert_ok(sb_blob_cpu(blob, SB_DATA, &p, &err));
@@ -117,7 +68,7 @@ TEST_ON(folder, test_a_file_that_changes_while_a_model_is_open) {
             sb_model *model;
             sb_blob *blob = new_blob(3);
             wire_blob(&wire, two_by_three, 2, 1);
-            file_write(f->file, wire.bytes, wire.size);
+            file_write_wire(f->file, &wire);
             if (change >= 3)
                 assert_int_equal(utimensat(AT_FDCWD, f->file, long_ago, 0), 0);
             assert_ok(sb_model_open_file(NULL, SB_FORMAT_AUTO, f->file, flags, NULL, &model, &err));
@@ -135,7 +86,6 @@ TEST_ON(folder, test_a_file_that_changes_while_a_model_is_open) {
             assert_int_equal(access(f->other, F_OK), -1);
             sb_blob_destroy(blob);
             sb_model_destroy(model);
-            wire_free(&wire);
         }
     }
 }
@@ -185,7 +135,7 @@ TEST_ON(folder, test_another_name_does_not_count_as_a_change) {
         else
             assert_int_equal(unlink(f->file), 0);
         assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err));
-        assert_int_equal(sb_blob_count(blob), 50000);
+        assert_int_equal(sb_blob_count(blob), COUNT);
         sb_model_destroy(model);
         sb_blob_destroy(blob);
         (void)unlink(f->other);
@@ -216,12 +166,6 @@ TEST_ON(folder, test_a_file_has_the_bytes_of_to_proto) {
     }
 }
 
-static mode_t mode_of(const char *path) {
-    struct stat info;
-    assert_int_equal(stat(path, &info), 0);
-    return info.st_mode & 07777;
-}
-
 TEST_ON(folder, test_permissions_of_the_old_file_are_kept) {
     static const mode_t modes[] = {0600, 0644, 0666, 0640, 0400};
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
@@ -244,20 +188,18 @@ TEST_ON(folder, test_a_new_file_gets_the_permissions_of_the_mask) {
     }
 }
 
-TEST_ON(folder, test_a_link_stays_a_link) {
-    struct stat info;
-    file_write(f->other, "old", 3);
-    assert_int_equal(symlink("other", f->file), 0);
-    assert_ok(write_file(f->file, &err));
-    assert_int_equal(lstat(f->file, &info), 0);
-    assert_true(S_ISLNK(info.st_mode));
-    assert_ok(read_file(f->other, &err));
-}
-
 static void assert_is_link(const char *path, bool expected) {
     struct stat info;
     assert_int_equal(lstat(path, &info), 0);
     assert_int_equal(S_ISLNK(info.st_mode), expected);
+}
+
+TEST_ON(folder, test_a_link_stays_a_link) {
+    file_write(f->other, "old", 3);
+    assert_int_equal(symlink("other", f->file), 0);
+    assert_ok(write_file(f->file, &err));
+    assert_is_link(f->file, true);
+    assert_ok(read_file(f->other, &err));
 }
 
 /* A save to a dangling link creates the file that the link names; the link remains. */
@@ -284,14 +226,9 @@ TEST_ON(folder, test_a_link_to_nothing_names_the_new_file) {
 }
 
 TEST_ON(folder, test_a_link_in_the_current_folder) {
-    int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    assert_true(here >= 0);
     assert_int_equal(chdir(f->path), 0);
     assert_int_equal(symlink("other", "blob"), 0);
-    sb_status st = write_file("blob", &err);
-    assert_int_equal(fchdir(here), 0);
-    assert_int_equal(close(here), 0);
-    assert_int_equal(st, SB_OK);
+    assert_ok(write_file("blob", &err));
     assert_is_link(f->file, true);
     assert_ok(read_file(f->other, &err));
 }
@@ -366,8 +303,6 @@ TEST_ON(folder, test_another_name_of_the_file_keeps_the_old_bytes) {
 
 /* --- owners ---------------------------------------------------------------------------------- */
 
-enum { SOMEBODY = 12345, THEIRS = 23456, OURS = 34567 };
-
 /* Checks the owner, group and permissions of the file at `path`. */
 static void assert_owned(const char *path, uid_t owner, gid_t group, mode_t mode) {
     struct stat info;
@@ -383,36 +318,9 @@ static void new_file_of(const char *path, gid_t group, mode_t mode) {
     assert_int_equal(chmod(path, mode), 0);
 }
 
-/* Writes the file in a child process of another user in the group OURS; returns the status. */
-static sb_status write_as_another(const char *path) {
-    int status = -1;
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        const gid_t groups[] = {OURS};
-        if (setgroups(1, groups) != 0 || setgid(65534) != 0 || setuid(65534) != 0)
-            _exit(100);
-        _exit(-write_file(path, &err));
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status));
-    return -WEXITSTATUS(status);
-}
-
-/* Returns whether this process may change owners: root may, if its user namespace has the ids. */
-static bool may_give_away(const struct folder *folder) {
-    file_write(folder->file, "", 0);
-    bool may = chown(folder->file, SOMEBODY, THEIRS) == 0;
-    assert_int_equal(unlink(folder->file), 0);
-    if (!may)
-        print_message("skipped: only root may change owners\n");
-    return may;
-}
-
 TEST_ON(folder, test_root_keeps_owner_and_group) {
     static const mode_t modes[] = {0600, 0644, 0660, 0604, 0400};
-    if (!may_give_away(f))
-        test_skip();
+    skip_unless_root(f);
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
         new_file_of(f->file, THEIRS, modes[i]);
         assert_ok(write_file(f->file, &err));
@@ -433,37 +341,36 @@ TEST_ON(folder, test_without_the_group_nobody_gets_more_access) {
         gid_t group, kept;
         mode_t before, after;
     } rows[] = {
-        {OURS, OURS, 0664, 0664},                                 /* the writer is in the group */
-        {OURS, OURS, 0640, 0640},    {THEIRS, 65534, 0640, 0600}, /* the new group must not read */
-        {THEIRS, 65534, 0664, 0644},                              /* the new group must not write */
-        {THEIRS, 65534, 0604, 0600}, /* the old group's members now count as others */
-        {THEIRS, 65534, 0666, 0666}, {THEIRS, 65534, 0600, 0600},
-        {THEIRS, 65534, 0444, 0444}, {THEIRS, 65534, 0701, 0700},
+        {OURS, OURS, 0664, 0664},                                   /* the writer is in the group */
+        {OURS, OURS, 0640, 0640},     {THEIRS, NOBODY, 0640, 0600}, /* the new group must not read
+                                                                     */
+        {THEIRS, NOBODY, 0664, 0644}, /* the new group must not write */
+        {THEIRS, NOBODY, 0604, 0600}, /* the old group's members now count as others */
+        {THEIRS, NOBODY, 0666, 0666}, {THEIRS, NOBODY, 0600, 0600}, {THEIRS, NOBODY, 0444, 0444},
+        {THEIRS, NOBODY, 0701, 0700},
     };
-    if (!may_give_away(f))
-        test_skip();
+    skip_unless_root(f);
     assert_int_equal(chmod(f->path, 0777), 0);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         new_file_of(f->file, rows[i].group, rows[i].before);
-        assert_int_equal(write_as_another(f->file), SB_OK);
-        assert_owned(f->file, 65534, rows[i].kept, rows[i].after);
+        assert_int_equal(write_as_nobody(f->file), SB_OK);
+        assert_owned(f->file, NOBODY, rows[i].kept, rows[i].after);
         assert_int_equal(unlink(f->file), 0);
     }
 }
 
 TEST_ON(folder, test_a_folder_that_may_not_be_written) {
     char closed[128], inside[160];
-    if (!may_give_away(f))
-        test_skip();
+    skip_unless_root(f);
     (void)snprintf(closed, sizeof closed, "%s/closed", f->path);
     (void)snprintf(inside, sizeof inside, "%s/file", closed);
     assert_int_equal(chmod(f->path, 0777), 0);
     assert_int_equal(mkdir(closed, 0755), 0);
     assert_int_equal(symlink("closed/file", f->file), 0);
-    assert_int_equal(write_as_another(inside), SB_ERR_IO);
-    assert_int_equal(write_as_another(f->file), SB_ERR_IO); /* a dangling link */
+    assert_int_equal(write_as_nobody(inside), SB_ERR_IO);
+    assert_int_equal(write_as_nobody(f->file), SB_ERR_IO); /* a dangling link */
     file_write(inside, "old", 3);
-    assert_int_equal(write_as_another(f->file), SB_ERR_IO);
+    assert_int_equal(write_as_nobody(f->file), SB_ERR_IO);
     assert_true(file_holds(inside, "old"));
     assert_is_link(f->file, true);
     assert_int_equal(unlink(inside), 0);

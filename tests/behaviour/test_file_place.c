@@ -1,84 +1,10 @@
 /* Tests saves to links that lead to open files, saves in folders that may not be read or that have
    no path, access lists of saved files, and reads of files on which another process has a lease. */
-#include "support.h"
+#include "folder.h"
 
-#include "files.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <grp.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <sys/xattr.h>
-#include <time.h>
-#include <unistd.h>
-
-enum { SOMEBODY = 12345, OURS = 34567, NOBODY = 65534 };
-
-struct place {
-    char path[64], file[96];
-    int here; /* the current folder before the test */
-};
-
-static void place_open(struct place *p) {
-    *p = (struct place){.path = "/tmp/syncblob-place-XXXXXX"};
-    assert_non_null(mkdtemp(p->path));
-    (void)snprintf(p->file, sizeof p->file, "%s/blob", p->path);
-    p->here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    assert_true(p->here >= 0);
-}
-
-/* Removes the tests' file and checks that no other file is left. */
-static void place_close(struct place *p) {
-    (void)unlink(p->file);
-    assert_int_equal(fchdir(p->here) | rmdir(p->path), 0);
-    (void)close(p->here);
-}
-
-static sb_status write_file(const char *path, sb_error *err) {
-    sb_blob *blob;
-    const int64_t count = 5000;
-    float *x = NULL;
-    assert_int_equal(sb_blob_create_shaped(NULL, SB_DTYPE_F32, &count, 1, &blob, NULL), SB_OK);
-    assert_int_equal(sb_blob_overwrite_cpu_f32(blob, SB_DATA, &x, NULL), SB_OK);
-    memset(x, 0, (size_t)count * sizeof *x);
-    const sb_status st = sb_blob_save_file(blob, path, 0, err);
-    sb_blob_destroy(blob);
-    return st;
-}
-
-static bool is_written(const char *path) {
-    sb_blob *blob;
-    assert_int_equal(sb_blob_create(NULL, SB_DTYPE_F32, &blob, NULL), SB_OK);
-    const sb_status st = sb_blob_load_file(blob, path, SB_PROTO_RESHAPE, NULL, NULL);
-    const bool whole = st == SB_OK && sb_blob_count(blob) == 5000;
-    sb_blob_destroy(blob);
-    return whole;
-}
-
-/* Calls `run` in a child process and returns its result. If this process is root, the child's user
-   is nobody, in the group OURS. */
-static bool as_nobody(const struct place *p, bool (*run)(const struct place *)) {
-    const gid_t groups[] = {OURS};
-    int status = -1;
-    const pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        const bool may = geteuid() != 0 ||
-                         (setgroups(1, groups) == 0 && setgid(NOBODY) == 0 && setuid(NOBODY) == 0);
-        _exit(may && run(p) ? 0 : 1);
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
-static bool is_root(void) {
-    if (geteuid() != 0)
-        print_message("skipped: only root may change owners\n");
-    return geteuid() == 0;
-}
 
 /* --- links to open files -------------------------------------------------------------------- */
 
@@ -91,7 +17,7 @@ static void assert_refused(const char *path) {
 
 /* A save to a link in /proc/self/fd fails: the link's text may no longer be a path of the file, and
    if a save replaced the file, the descriptor would still be open on the old file. */
-TEST_ON(place, a_save_to_a_descriptor_is_refused) {
+TEST_ON(folder, a_save_to_a_descriptor_is_refused) {
     char link[64];
     int ends[2];
     file_write(f->file, "old", 3);
@@ -118,7 +44,7 @@ TEST_ON(place, a_save_to_a_descriptor_is_refused) {
     (void)close(ends[1]);
 }
 
-TEST_ON(place, a_save_to_standard_output_is_refused) {
+TEST_ON(folder, a_save_to_standard_output_is_refused) {
     assert_int_equal(fflush(stdout), 0);
     const int kept = dup(1), file = open(f->file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     assert_true(kept >= 0 && file >= 0);
@@ -133,7 +59,7 @@ TEST_ON(place, a_save_to_standard_output_is_refused) {
 }
 
 /* In the folder part of a path the kernel resolves links of /proc/self/fd itself, not by text. */
-TEST_ON(place, a_folder_may_be_named_by_its_descriptor) {
+TEST_ON(folder, a_folder_may_be_named_by_its_descriptor) {
     char path[64];
     const int folder = open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     (void)snprintf(path, sizeof path, "/proc/self/fd/%d/blob", folder);
@@ -148,16 +74,12 @@ TEST_ON(place, a_folder_may_be_named_by_its_descriptor) {
 
 /* --- folders --------------------------------------------------------------------------------- */
 
-static bool writes_the_file(const struct place *p) {
-    return write_file(p->file, NULL) == SB_OK && write_file(p->file, NULL) == SB_OK;
-}
-
 /* A save creates and renames files, which requires no read permission for the folder. */
-TEST_ON(place, a_save_does_not_read_the_folder) {
+TEST_ON(folder, a_save_does_not_read_the_folder) {
     assert_int_equal(chmod(f->path, 0333), 0);
-    const bool written = as_nobody(f, writes_the_file);
+    const sb_status first = write_as_nobody(f->file), again = write_as_nobody(f->file);
     assert_int_equal(chmod(f->path, 0700), 0);
-    assert_true(written);
+    assert_true(first == SB_OK && again == SB_OK);
     assert_true(is_written(f->file));
 }
 
@@ -173,7 +95,7 @@ static bool go_deep(int levels, bool down) {
     return went;
 }
 
-TEST_ON(place, a_save_works_in_a_folder_deeper_than_a_path) {
+TEST_ON(folder, a_save_works_in_a_folder_deeper_than_a_path) {
     enum { LEVELS = 30 };
     assert_int_equal(chdir(f->path), 0);
     assert_true(go_deep(LEVELS, true));
@@ -221,11 +143,12 @@ static struct list list_of(const char *digits, uint32_t users) {
     return list;
 }
 
-static bool set_list(const char *path, const char *which, struct list list) {
+/* Skips the test if the file system keeps no such list. */
+static void set_list(const char *path, const char *which, struct list list) {
     if (setxattr(path, which, list.bytes, list.size, 0) == 0)
-        return true;
+        return;
     print_message("skipped: this file system keeps no such access list: %s\n", strerror(errno));
-    return false;
+    test_skip();
 }
 
 static bool has_list(const char *path, struct list expected) {
@@ -236,20 +159,13 @@ static bool has_list(const char *path, struct list expected) {
                                     memcmp(found.bytes, expected.bytes, expected.size) == 0;
 }
 
-static mode_t mode_of(const char *path) {
-    struct stat info;
-    assert_int_equal(stat(path, &info), 0);
-    return info.st_mode & 07777;
-}
-
 /* The mode of a file with an access list has the list's mask as its group bits. */
-TEST_ON(place, an_access_list_is_kept) {
+TEST_ON(folder, an_access_list_is_kept) {
     static const char *const digits[] = {"660060", "644064", "670770", "600000"};
     for (size_t i = 0; i < sizeof digits / sizeof *digits; i++) {
         const struct list list = list_of(digits[i], 1);
         file_write(f->file, "old", 3);
-        if (!set_list(f->file, ACCESS, list))
-            test_skip();
+        set_list(f->file, ACCESS, list);
         const mode_t before = mode_of(f->file);
         assert_ok(write_file(f->file, &err));
         assert_true(has_list(f->file, list));
@@ -259,13 +175,12 @@ TEST_ON(place, an_access_list_is_kept) {
 }
 
 /* Only new files get the folder's default list, not files that replace others. */
-TEST_ON(place, the_access_list_of_a_folder_is_for_new_files) {
+TEST_ON(folder, the_access_list_of_a_folder_is_for_new_files) {
     static const mode_t modes[] = {0600, 0640, 0664, 0666};
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
         file_write(f->file, "old", 3);
         assert_int_equal(chmod(f->file, modes[i]), 0);
-        if (!set_list(f->path, DEFAULT, list_of("777777", 1)))
-            test_skip();
+        set_list(f->path, DEFAULT, list_of("777777", 1));
         assert_ok(write_file(f->file, &err));
         assert_true(has_list(f->file, (struct list){.size = 0}));
         assert_int_equal(mode_of(f->file), modes[i]);
@@ -279,21 +194,19 @@ TEST_ON(place, the_access_list_of_a_folder_is_for_new_files) {
 
 /* The saved file has the writer's group, so that members of the old group count as others. Group
    and others therefore get only permissions that every entry of the old list grants. */
-TEST_ON(place, without_the_group_an_access_list_is_dropped) {
+TEST_ON(folder, without_the_group_an_access_list_is_dropped) {
     static const struct {
         const char *digits;
         mode_t after;
     } rows[] = {{"664464", 0644}, {"664064", 0600}, {"667677", 0666},
                 {"660060", 0600}, {"646465", 0644}, {"676757", 0644}};
-    if (!is_root())
-        test_skip();
+    skip_unless_root(f);
     assert_int_equal(chmod(f->path, 0777), 0);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         file_write(f->file, "old", 3);
         assert_int_equal(chown(f->file, SOMEBODY, SOMEBODY), 0);
-        if (!set_list(f->file, ACCESS, list_of(rows[i].digits, 1)))
-            test_skip();
-        assert_true(as_nobody(f, writes_the_file));
+        set_list(f->file, ACCESS, list_of(rows[i].digits, 1));
+        assert_int_equal(write_as_nobody(f->file), SB_OK);
         assert_true(has_list(f->file, (struct list){.size = 0}));
         assert_int_equal(mode_of(f->file), rows[i].after);
         assert_int_equal(unlink(f->file), 0);
@@ -301,10 +214,9 @@ TEST_ON(place, without_the_group_an_access_list_is_dropped) {
 }
 
 /* The access list has more entries than the library reads. */
-TEST_ON(place, a_list_that_is_too_long_leaves_access_to_the_owner_only) {
+TEST_ON(folder, a_list_that_is_too_long_leaves_access_to_the_owner_only) {
     file_write(f->file, "old", 3);
-    if (!set_list(f->file, ACCESS, list_of("664464", 290)))
-        test_skip();
+    set_list(f->file, ACCESS, list_of("664464", 290));
     assert_ok(write_file(f->file, &err));
     assert_true(has_list(f->file, (struct list){.size = 0}));
     assert_int_equal(mode_of(f->file), 0600);
@@ -333,7 +245,7 @@ static int hold_lease(const char *path, int answer) {
     return fcntl(leased, F_SETLEASE, F_UNLCK) == 0 ? 0 : 1;
 }
 
-TEST_ON(place, a_read_waits_for_the_end_of_a_lease) {
+TEST_ON(folder, a_read_waits_for_the_end_of_a_lease) {
     int answer[2], status = -1;
     char has = 'n';
     sigset_t io, before;
