@@ -28,19 +28,16 @@ static bool on_device(int32_t head) {
 TEST_ON(rig, sums_run_where_the_head_is) {
     for (int d = 0; d < 2; d++)
         for (int32_t head = 0; head <= SB_HEAD_SYNCED; head++)
-            for (int diff = 0; diff < 2; diff++) {
+            for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
                 struct values v = values_of(dtypes[d]);
                 sb_blob *blob = test_vector(f->context, dtypes[d], COUNT);
-                sb_mem *mem = diff ? diff_of(blob) : data_of(blob);
+                sb_mem *mem = part == SB_DIFF ? diff_of(blob) : data_of(blob);
                 double asum = -1, sumsq = -1;
                 mem_place(mem, head, v.data, v.bytes);
                 struct tally before = rig_tally(f);
-                assert_ok(diff ? sb_blob_asum(blob, SB_DIFF, &asum, &err)
-                               : sb_blob_asum(blob, SB_DATA, &asum, &err));
-                assert_ok(diff ? sb_blob_sumsq(blob, SB_DIFF, &sumsq, &err)
-                               : sb_blob_sumsq(blob, SB_DATA, &sumsq, &err));
-                assert_status(SB_ERR_INVALID_ARGUMENT,
-                              sb_blob_asum(blob, diff ? SB_DIFF : SB_DATA, NULL, &err));
+                assert_ok(sb_blob_asum(blob, part, &asum, &err));
+                assert_ok(sb_blob_sumsq(blob, part, &sumsq, &err));
+                assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_asum(blob, part, NULL, &err));
                 struct tally t = rig_since(f, &before);
                 assert_true(asum == (head ? 25 : 0));
                 assert_true(sumsq == (head ? 85 : 0));
@@ -57,15 +54,14 @@ TEST_ON(rig, sums_run_where_the_head_is) {
 TEST_ON(rig, scaling_runs_where_the_head_is) {
     for (int d = 0; d < 2; d++)
         for (int32_t head = 0; head <= SB_HEAD_SYNCED; head++)
-            for (int diff = 0; diff < 2; diff++) {
+            for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
                 struct values v = values_of(dtypes[d]), scaled = v;
                 sb_blob *blob = test_vector(f->context, dtypes[d], COUNT);
-                sb_mem *mem = diff ? diff_of(blob) : data_of(blob);
+                sb_mem *mem = part == SB_DIFF ? diff_of(blob) : data_of(blob);
                 fill_values(dtypes[d], COUNT, -10, 2.5, scaled.data);
                 mem_place(mem, head, v.data, v.bytes);
                 struct tally before = rig_tally(f);
-                assert_ok(diff ? sb_blob_scale(blob, SB_DIFF, 2.5, &err)
-                               : sb_blob_scale(blob, SB_DATA, 2.5, &err));
+                assert_ok(sb_blob_scale(blob, part, 2.5, &err));
                 struct tally t = rig_since(f, &before);
                 assert_int_equal(t.uploads + t.downloads, 0);
                 assert_int_equal(t.calls[SB_SIM_SCALE], on_device(head));
@@ -77,16 +73,14 @@ TEST_ON(rig, scaling_runs_where_the_head_is) {
 
 /* --- update ------------------------------------------------------------------------- */
 
-static void update_cell(int32_t dtype, int32_t data_head, int32_t diff_head) {
-    struct rig rig;
+static void update_cell(struct rig *rig, int32_t dtype, int32_t data_head, int32_t diff_head) {
     struct values v = values_of(dtype), expected = v;
-    rig_open(&rig);
-    sb_blob *blob = test_vector(rig.context, dtype, COUNT);
+    sb_blob *blob = test_vector(rig->context, dtype, COUNT);
     sb_mem *data = data_of(blob), *diff = diff_of(blob);
     mem_place(data, data_head, v.data, v.bytes);
     mem_place(diff, diff_head, v.diff, v.bytes);
     bool device = on_device(data_head);
-    struct tally before = rig_tally(&rig);
+    struct tally before = rig_tally(rig);
     if (data_head == SB_HEAD_UNINITIALIZED) {
         assert_status(SB_ERR_UNINITIALIZED, sb_blob_update(blob, &err));
         assert_int_equal(sb_mem_head(data), SB_HEAD_UNINITIALIZED);
@@ -100,21 +94,19 @@ static void update_cell(int32_t dtype, int32_t data_head, int32_t diff_head) {
         if (diff_head)
             assert_true(mem_holds(diff, v.diff, v.bytes));
     }
-    struct tally t = rig_since(&rig, &before);
+    struct tally t = rig_since(rig, &before);
     assert_int_equal(t.calls[SB_SIM_AXPY],
                      data_head && device && (diff_head || t.calls[SB_SIM_AXPY]));
     const bool copies = data_head && !sim_is_coherent();
     assert_int_equal(t.uploads, copies && device && diff_head == SB_HEAD_AT_CPU);
     assert_int_equal(t.downloads, copies && !device && diff_head == SB_HEAD_AT_GPU);
-    test_end(blob);
-    rig_close(&rig);
 }
 
-TEST(update_subtracts_diff_where_data_is) {
+TEST_ON(rig, update_subtracts_diff_where_data_is) {
     for (int d = 0; d < 2; d++)
         for (int32_t a = 0; a <= SB_HEAD_SYNCED; a++)
             for (int32_t b = 0; b <= SB_HEAD_SYNCED; b++)
-                update_cell(dtypes[d], a, b);
+                update_cell(f, dtypes[d], a, b);
 }
 
 TEST_ON(rig, update_of_a_memory_with_itself_gives_zero) {
@@ -122,15 +114,14 @@ TEST_ON(rig, update_of_a_memory_with_itself_gives_zero) {
         struct values v = values_of(SB_DTYPE_F32);
         sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
         struct lent lent = device ? lend_device(f->context, v.bytes, 0) : lend_host(v.bytes, 0);
-        if (device) {
+        if (device)
             assert_ok(sb_sim_poke(f->context, lent.ptr, v.data, v.bytes, &err));
-            assert_ok(sb_mem_set_gpu(data_of(blob), lent.ptr, v.bytes, 0, NULL, NULL, &err));
-            assert_ok(sb_mem_set_gpu(diff_of(blob), lent.ptr, v.bytes, 0, NULL, NULL, &err));
-        } else {
+        else
             memcpy(lent.ptr, v.data, v.bytes);
-            assert_ok(sb_mem_set_cpu(data_of(blob), lent.ptr, v.bytes, 0, NULL, NULL, &err));
-            assert_ok(sb_mem_set_cpu(diff_of(blob), lent.ptr, v.bytes, 0, NULL, NULL, &err));
-        }
+        assert_ok((device ? sb_mem_set_gpu : sb_mem_set_cpu)(data_of(blob), lent.ptr, v.bytes, 0,
+                                                             NULL, NULL, &err));
+        assert_ok((device ? sb_mem_set_gpu : sb_mem_set_cpu)(diff_of(blob), lent.ptr, v.bytes, 0,
+                                                             NULL, NULL, &err));
         assert_ok(sb_blob_update(blob, &err));
         assert_true(lent_holds(&lent, 0));
     }
@@ -151,12 +142,11 @@ TEST(integers_and_halves_have_no_arithmetic) {
                     assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &out, &err));
                 const sb_status no = SB_ERR_UNSUPPORTED;
                 assert_status(no, sb_blob_update(blob, &err));
-                assert_status(no, sb_blob_asum(blob, SB_DATA, &sum, &err));
-                assert_status(no, sb_blob_asum(blob, SB_DIFF, &sum, &err));
-                assert_status(no, sb_blob_sumsq(blob, SB_DATA, &sum, &err));
-                assert_status(no, sb_blob_sumsq(blob, SB_DIFF, &sum, &err));
-                assert_status(no, sb_blob_scale(blob, SB_DATA, 2, &err));
-                assert_status(no, sb_blob_scale(blob, SB_DIFF, 2, &err));
+                for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
+                    assert_status(no, sb_blob_asum(blob, part, &sum, &err));
+                    assert_status(no, sb_blob_sumsq(blob, part, &sum, &err));
+                    assert_status(no, sb_blob_scale(blob, part, 2, &err));
+                }
                 assert_true(sum == -1);
             }
 }

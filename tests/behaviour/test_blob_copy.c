@@ -21,12 +21,11 @@ static uint64_t copied_bytes(struct rig *rig) {
     return stats.host_copy_bytes + stats.device_copy_bytes;
 }
 
-static void copy_within(int32_t source_head, int32_t target_head, sb_part part) {
-    struct rig rig;
+static void copy_within(struct rig *rig, int32_t source_head, int32_t target_head, sb_part part) {
     float values[COUNT], old[COUNT], zeros[COUNT] = {0};
-    rig_open_on(&rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
-    sb_blob *source = test_vector(rig.context, SB_DTYPE_F32, COUNT);
-    sb_blob *target = test_vector(rig.context, SB_DTYPE_F32, COUNT);
+    rig_reopen_on(rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
+    sb_blob *source = test_vector(rig->context, SB_DTYPE_F32, COUNT);
+    sb_blob *target = test_vector(rig->context, SB_DTYPE_F32, COUNT);
     sb_mem *from = part_of(source, part), *to = part_of(target, part);
     sb_mem *bystander = part_of(target, SB_DIFF - part);
     fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
@@ -35,10 +34,10 @@ static void copy_within(int32_t source_head, int32_t target_head, sb_part part) 
     mem_place(to, target_head, old, SIZE);
     mem_place(bystander, SB_HEAD_SYNCED, old, SIZE);
 
-    struct tally before = rig_tally(&rig);
-    const uint64_t bytes = copied_bytes(&rig);
+    struct tally before = rig_tally(rig);
+    const uint64_t bytes = copied_bytes(rig);
     assert_ok(sb_blob_copy_from(target, part, source, 0, &err));
-    struct tally t = rig_since(&rig, &before);
+    struct tally t = rig_since(rig, &before);
 
     assert_int_equal(t.uploads + t.downloads, 0); /* no copy between host and device */
     assert_int_equal(sb_mem_head(from), source_head);
@@ -51,18 +50,17 @@ static void copy_within(int32_t source_head, int32_t target_head, sb_part part) 
     } else {
         assert_int_equal(t.host_copies, source_head == SB_HEAD_AT_CPU);
         assert_int_equal(t.device_copies, source_head != SB_HEAD_AT_CPU);
-        assert_int_equal(copied_bytes(&rig) - bytes, SIZE);
+        assert_int_equal(copied_bytes(rig) - bytes, SIZE);
         assert_true(mem_holds(to, values, SIZE));
         assert_true(mem_holds(from, values, SIZE));
     }
-    rig_close(&rig);
 }
 
-TEST(every_pair_of_heads_within_a_context) {
+TEST_ON(rig, every_pair_of_heads_within_a_context) {
     for (int32_t s = 0; s <= SB_HEAD_SYNCED; s++)
         for (int32_t t = 0; t <= SB_HEAD_SYNCED; t++)
             for (sb_part part = SB_DATA; part <= SB_DIFF; part++)
-                copy_within(s, t, part);
+                copy_within(f, s, t, part);
 }
 
 /* A copy of a diff that was never written zeros the target, as in Caffe, so an update succeeds. */
@@ -86,45 +84,39 @@ TEST(a_copy_of_a_blob_that_was_never_written_can_be_updated) {
         }
 }
 
-static void copy_across(const char *from_device, const char *to_device, int32_t source_head,
-                        int32_t target_head) {
-    struct rig a, b;
+static void copy_across(struct rigs *rigs, const char *from_device, const char *to_device,
+                        int32_t source_head, int32_t target_head) {
     float values[COUNT], old[COUNT], zeros[COUNT] = {0}, found[COUNT];
     const float *x;
-    rig_open_on(&a, from_device, 0);
-    rig_open_on(&b, to_device, 0);
-    sb_blob *source = blob_of_count(a.context, SB_DTYPE_F32, COUNT);
-    sb_blob *target = blob_of_count(b.context, SB_DTYPE_F32, COUNT);
+    rigs_reopen_on(rigs, from_device, to_device, 0);
+    sb_blob *source = test_vector(rigs->a.context, SB_DTYPE_F32, COUNT);
+    sb_blob *target = test_vector(rigs->b.context, SB_DTYPE_F32, COUNT);
     fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
     fill_values(SB_DTYPE_F32, COUNT, -50, 3, old);
     mem_place(data_of(source), source_head, values, SIZE);
     mem_place(data_of(target), target_head, old, SIZE);
-    struct tally before_a = rig_tally(&a), before_b = rig_tally(&b);
+    struct tally before_a = rig_tally(&rigs->a), before_b = rig_tally(&rigs->b);
     assert_ok(sb_blob_copy_from(target, SB_DATA, source, 0, &err));
-    struct tally t = rig_since(&a, &before_a);
+    struct tally t = rig_since(&rigs->a, &before_a);
     assert_int_equal(t.downloads, source_head == SB_HEAD_AT_GPU && !sim_is_coherent());
     assert_int_equal(t.uploads, 0);
-    t = rig_since(&b, &before_b);
+    t = rig_since(&rigs->b, &before_b);
     assert_int_equal(t.downloads, 0); /* the target's old bytes are not downloaded */
     assert_ok(sb_blob_cpu_f32(target, SB_DATA, &x, &err));
     memcpy(found, x, SIZE);
     assert_memory_equal(found, source_head ? values : zeros, SIZE);
     if (source_head)
         assert_true(mem_holds(data_of(source), values, SIZE));
-    sb_blob_destroy(source);
-    sb_blob_destroy(target);
-    rig_close(&a);
-    rig_close(&b);
 }
 
-TEST(every_pair_of_heads_across_contexts) {
+TEST_ON(rigs, every_pair_of_heads_across_contexts) {
     static const char *const devices[] = {"cpu", "sim:0"};
     for (int a = 0; a < 2; a++)
         for (int b = 0; b < 2; b++)
             for (int32_t s = 0; s <= SB_HEAD_SYNCED; s++)
                 for (int32_t t = 0; t <= SB_HEAD_SYNCED; t++)
                     if ((a || s < SB_HEAD_AT_GPU) && (b || t < SB_HEAD_AT_GPU))
-                        copy_across(devices[a], devices[b], s, t);
+                        copy_across(f, devices[a], devices[b], s, t);
 }
 
 TEST(mismatches_are_refused_and_change_nothing) {

@@ -8,60 +8,42 @@
 #define COUNT   6
 #define BYTES   (COUNT * sizeof(float))
 
-static sb_status set_memory(sb_blob *blob, int diff, sb_mem *mem, sb_error *err) {
-    return diff ? sb_blob_set_mem(blob, SB_DIFF, mem, err)
-                : sb_blob_set_mem(blob, SB_DATA, mem, err);
-}
-
-static sb_mem *memory_of(sb_blob *blob, int diff) {
-    return diff ? diff_of(blob) : data_of(blob);
+static sb_mem *memory_of(sb_blob *blob, sb_part part) {
+    return part == SB_DIFF ? diff_of(blob) : data_of(blob);
 }
 
 /* --- refusals ------------------------------------------------------------------------- */
 
 static void refuse(sb_status status, sb_blob *blob, sb_mem *mem) {
-    for (int k = 0; k < 2; k++) {
-        sb_mem *before = memory_of(blob, k);
-        assert_status(status, set_memory(blob, k, mem, &err));
-        assert_ptr_equal(memory_of(blob, k), before);
+    for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
+        sb_mem *before = memory_of(blob, part);
+        assert_status(status, sb_blob_set_mem(blob, part, mem, &err));
+        assert_ptr_equal(memory_of(blob, part), before);
         assert_int_equal(sb_mem_is_unique(mem), 1);
     }
 }
 
-TEST(memories_that_are_too_small_or_of_another_context_are_refused) {
-    struct rig rig, other;
-    rig_open(&rig);
-    rig_open(&other);
-    sb_blob *blob = test_vector(rig.context, SB_DTYPE_F32, COUNT);
-    sb_mem *small = mem_filled(rig.context, BYTES - 1, 0);
-    sb_mem *strange = mem_filled(other.context, BYTES, 0);
-    sb_mem *built_in = mem_filled(NULL, BYTES, 0);
-    refuse(INVALID, blob, small);
-    refuse(SB_ERR_WRONG_DEVICE, blob, strange);
-    refuse(SB_ERR_WRONG_DEVICE, blob, built_in);
-    sb_mem_release(small);
-    sb_mem_release(strange);
-    sb_mem_release(built_in);
-    rig_close(&rig);
-    rig_close(&other);
+TEST_ON(rigs, memories_that_are_too_small_or_of_another_context_are_refused) {
+    sb_blob *blob = test_vector(f->a.context, SB_DTYPE_F32, COUNT);
+    refuse(INVALID, blob, test_mem(f->a.context, BYTES - 1));
+    refuse(SB_ERR_WRONG_DEVICE, blob, test_mem(f->b.context, BYTES));
+    refuse(SB_ERR_WRONG_DEVICE, blob, test_mem(NULL, BYTES));
 }
 
 /* A memory has no element type, so lent bytes may be misaligned for the elements of a blob. */
-TEST(lent_bytes_must_suit_the_elements) {
+TEST_ON(rig, lent_bytes_must_suit_the_elements) {
     for (int on_device = 0; on_device < 2; on_device++) {
-        struct rig rig;
-        rig_open(&rig);
+        rig_reopen_on(f, "sim:0", 0);
         struct lent lent =
-            on_device ? lend_device(rig.context, 2 * BYTES, 0x3F) : lend_host(2 * BYTES, 0x3F);
-        sb_blob *floats = test_vector(rig.context, SB_DTYPE_F32, COUNT);
-        sb_blob *halves = test_vector(rig.context, SB_DTYPE_F16, COUNT);
+            on_device ? lend_device(f->context, 2 * BYTES, 0x3F) : lend_host(2 * BYTES, 0x3F);
+        sb_blob *floats = test_vector(f->context, SB_DTYPE_F32, COUNT);
+        sb_blob *halves = test_vector(f->context, SB_DTYPE_F16, COUNT);
         char *askew = (char *)lent.ptr + 2;
-        sb_mem *mem = test_mem(rig.context, BYTES);
+        sb_mem *mem = test_mem(f->context, BYTES);
         assert_ok(on_device ? sb_mem_set_gpu(mem, askew, BYTES, 0, NULL, NULL, &err)
                             : sb_mem_set_cpu(mem, askew, BYTES, 0, NULL, NULL, &err));
         refuse(INVALID, floats, mem);
         assert_ok(sb_blob_set_mem(halves, SB_DATA, mem, &err));
-        rig_close(&rig);
     }
 }
 
@@ -95,7 +77,6 @@ TEST_ON(rig, a_dropped_diff_frees_its_memory) {
 /* --- lent memory that the lender reclaims ---------------------------------------------------- */
 
 struct loan {
-    struct rig rig;
     struct lent lent;
     sb_blob *blob, *other;
     sb_mem *owner;
@@ -154,7 +135,7 @@ static void a_larger_shape(struct loan *l) {
     assert_int_equal(l->lent.deleted, 1);
 }
 
-TEST(lent_memory_is_reclaimed_from_its_only_user) {
+TEST_ON(rig, lent_memory_is_reclaimed_from_its_only_user) {
     static const struct {
         void (*then)(struct loan *);
         bool reclaimed;
@@ -171,10 +152,9 @@ TEST(lent_memory_is_reclaimed_from_its_only_user) {
         for (uint32_t flags = 0; flags <= SB_READ_ONLY; flags += SB_READ_ONLY) {
             struct loan l = {.owner = NULL};
             void *user = &l;
-            rig_open(&l.rig);
             l.lent = lend_host(16, 0x31);
-            l.blob = test_vector(l.rig.context, SB_DTYPE_F32, 4);
-            l.other = test_vector(l.rig.context, SB_DTYPE_F32, 4);
+            l.blob = test_vector(f->context, SB_DTYPE_F32, 4);
+            l.other = test_vector(f->context, SB_DTYPE_F32, 4);
             assert_ok(sb_blob_set_cpu(l.blob, SB_DATA, l.lent.ptr, 16, flags, lent_deleter, &l.lent,
                                       &err));
             cases[i].then(&l);
@@ -191,8 +171,6 @@ TEST(lent_memory_is_reclaimed_from_its_only_user) {
                 assert_int_equal(sb_mem_head(data_of(l.blob)), SB_HEAD_UNINITIALIZED);
             test_end(l.blob);
             assert_int_equal(l.lent.deleted, wanted != SB_OK);
-            lent_free(&l.lent);
-            rig_close(&l.rig);
         }
 }
 
@@ -216,6 +194,4 @@ TEST_ON(rig, only_lent_memory_is_reclaimed) {
     test_end(blob);
     assert_int_equal(lent.deleted, 1);
     assert_int_equal(device.deleted, 1);
-    lent_free(&lent);
-    lent_free(&device);
 }

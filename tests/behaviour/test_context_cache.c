@@ -24,9 +24,7 @@ TEST_ON(rig, freed_buffers_are_cached_and_reused) {
 
 TEST_ON(rig, the_cache_is_bounded) {
     sb_mem *mems[4];
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    options.max_cache_bytes = 9 * MIB;
-    rig_reopen_options(f, options);
+    rig_reopen_options(f, CONTEXT_OPTIONS(.max_cache_bytes = 9 * MIB));
     for (int i = 0; i < 4; i++)
         mems[i] = mem_filled(f->context, 4 * MIB, i);
     for (int i = 0; i < 4; i++)
@@ -48,7 +46,7 @@ TEST_ON(rig, pinned_memory_is_cached_separately) {
 
 /* Pinned memory that can be cached counts with the size of its class. From each power of two to the
    next there are eight classes. Other memory counts with its exact size. */
-TEST(pinned_memory_of_near_sizes_is_one_class) {
+TEST_ON(rig, pinned_memory_of_near_sizes_is_one_class) {
     static const struct row {
         size_t bytes, counted;
         uint32_t flags;
@@ -71,40 +69,33 @@ TEST(pinned_memory_of_near_sizes_is_one_class) {
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct row *row = &rows[i];
-        struct rig rig;
-        sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-        options.device = "sim:0";
-        options.flags = row->flags;
-        options.max_pinned_bytes = row->max_pinned;
-        options.max_cache_bytes = row->max_cache;
-        rig_open_options(&rig, options);
+        rig_reopen_options(f, CONTEXT_OPTIONS(.device = "sim:0", .flags = row->flags,
+                                              .max_pinned_bytes = row->max_pinned,
+                                              .max_cache_bytes = row->max_cache));
         for (int round = 0; round < 2; round++) {
-            sb_mem *mem = mem_filled(rig.context, row->bytes, round);
-            assert_int_equal(rig_stats(&rig).pinned_bytes, row->counted);
-            assert_int_equal(rig_stats(&rig).pinned_peak, row->counted);
+            sb_mem *mem = mem_filled(f->context, row->bytes, round);
+            assert_int_equal(rig_stats(f).pinned_bytes, row->counted);
+            assert_int_equal(rig_stats(f).pinned_peak, row->counted);
             assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU),
                              row->counted ? SB_STORAGE_PINNED : SB_STORAGE_OWNED);
             sb_mem_release(mem);
         }
-        sb_context_trim(rig.context);
-        assert_int_equal(rig_stats(&rig).pinned_bytes, 0);
-        rig_close(&rig);
+        sb_context_trim(f->context);
+        assert_int_equal(rig_stats(f).pinned_bytes, 0);
     }
 }
 
-TEST(reused_memory_reads_as_zero_where_that_is_promised) {
+TEST_ON(rig, reused_memory_reads_as_zero_where_that_is_promised) {
     for (int writes = 0; writes < 2; writes++) {
-        struct rig rig;
-        rig_open_on(&rig, "cpu", 0);
-        sb_mem_release(mem_filled(rig.context, 8 * MIB, 0xff));
+        rig_reopen_on(f, "cpu", 0);
+        sb_mem_release(mem_filled(f->context, 8 * MIB, 0xff));
         const void *in;
         void *out;
-        sb_mem *mem = test_mem(rig.context, 8 * MIB);
+        sb_mem *mem = test_mem(f->context, 8 * MIB);
         if (writes)
             assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
         assert_ok(sb_mem_cpu(mem, &in, &err));
         assert_true(bytes_are(in, 8 * MIB, 0));
-        rig_close(&rig);
     }
 }
 
@@ -155,11 +146,9 @@ TEST(no_bytes_of_one_context_show_in_another) {
         const size_t bytes = sizes[i / 2];
         if (test_is_quick() && bytes > MIB)
             continue;
-        sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-        sb_context *a, *b;
-        options.device = i % 2 ? "sim:0" : "cpu"; /* page-locked, ordinary */
-        assert_ok(sb_context_create(&options, &a, &err));
-        assert_ok(sb_context_create(&options, &b, &err));
+        const char *const device = i % 2 ? "sim:0" : "cpu"; /* page-locked, ordinary */
+        sb_context *a = test_context(CONTEXT_OPTIONS(.device = device));
+        sb_context *b = test_context(CONTEXT_OPTIONS(.device = device));
         for (int round = 0; round < 3; round++) {
             void *ptr;
             sb_mem *mine = test_mem(a, bytes);
@@ -170,12 +159,12 @@ TEST(no_bytes_of_one_context_show_in_another) {
             if (round == 1)
                 sb_context_trim(a);
             if (round == 2)
-                sb_context_release(a);
+                test_end(a);
             sb_mem *theirs = test_mem(b, bytes);
             assert_ok(sb_mem_overwrite_cpu(theirs, &ptr, &err));
             assert_false(shows(ptr, bytes, secret));
         }
-        sb_context_release(b);
+        test_end_after(0);
     }
 }
 
@@ -192,36 +181,29 @@ static void *net_of_layers(int layers, size_t *size) {
 }
 
 /* At first the cache contains all memory that the cap allows, except 10 kB. */
-TEST(handles_and_indices_get_the_memory_of_the_cache) {
+TEST_ON(rig, handles_and_indices_get_the_memory_of_the_cache) {
     enum { HANDLES = 4000 };
     size_t net_size;
     void *net = net_of_layers(2000, &net_size);
-    static sb_mem *handles[HANDLES];
     for (int what = 0; what < 2; what++) {
-        struct rig rig;
-        sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-        options.max_host_bytes = 4 * MIB;
-        rig_open_options(&rig, options);
-        size_t rest = (size_t)options.max_host_bytes - (size_t)rig_stats(&rig).host_bytes;
-        sb_blob *blob = test_vector(rig.context, SB_DTYPE_F32, 40000);
+        rig_reopen_options(f, CONTEXT_OPTIONS(.max_host_bytes = 4 * MIB));
+        size_t rest = 4 * MIB - (size_t)rig_stats(f).host_bytes;
+        sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 40000);
         float *x;
         assert_ok(sb_blob_overwrite_cpu_f32(blob, SB_DATA, &x, &err));
         memset(x, 0, 40000 * sizeof *x);
-        sb_mem_release(mem_filled(rig.context, rest - 170000, 1));
-        assert_true(rig_stats(&rig).cached_bytes > 0);
+        sb_mem_release(mem_filled(f->context, rest - 170000, 1));
+        assert_true(rig_stats(f).cached_bytes > 0);
         if (what == 0) {
             for (int i = 0; i < HANDLES; i++)
-                assert_ok(sb_mem_create(rig.context, 8, &handles[i], &err));
-            for (int i = 0; i < HANDLES; i++)
-                sb_mem_release(handles[i]);
+                (void)test_mem(f->context, 8);
         } else {
             sb_model *model;
-            assert_ok(sb_model_open_bytes(rig.context, SB_FORMAT_CAFFEMODEL, net, net_size, NULL,
+            assert_ok(sb_model_open_bytes(f->context, SB_FORMAT_CAFFEMODEL, net, net_size, NULL,
                                           NULL, NULL, &model, &err));
             sb_model_destroy(model);
         }
-        assert_int_equal(rig_stats(&rig).cached_bytes, 0);
-        rig_close(&rig);
+        assert_int_equal(rig_stats(f).cached_bytes, 0);
     }
     free(net);
 }

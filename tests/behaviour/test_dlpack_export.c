@@ -54,34 +54,33 @@ TEST_ON(rig, a_tensor_describes_its_blob) {
 
 /* For each head and side, and for reading and for writing, an export changes the head, copies bytes
    and returns a pointer as the corresponding accessor does. */
-TEST(an_export_is_an_access_to_its_side) {
+TEST_ON(rig, an_export_is_an_access_to_its_side) {
     static const float values[6] = {1, 2, 3, 4, 5, 6};
     for (int32_t head = SB_HEAD_UNINITIALIZED; head <= SB_HEAD_SYNCED; head++)
         for (int32_t side = 0; side < 2; side++)
             for (int how = 0; how < 4; how++) {
                 bool writes = how & 1, diff = how & 2;
-                struct rig rig;
-                rig_open_on(&rig, "sim:3", 0);
-                sb_blob *twin = test_vector(rig.context, SB_DTYPE_F32, 6);
-                sb_blob *blob = test_vector(rig.context, SB_DTYPE_F32, 6);
+                rig_reopen_on(f, "sim:3", 0);
+                sb_blob *twin = test_vector(f->context, SB_DTYPE_F32, 6);
+                sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 6);
                 sb_mem *mem = diff ? diff_of(blob) : data_of(blob), *same = data_of(twin);
                 mem_place(mem, head, values, sizeof values);
                 mem_place(same, head, values, sizeof values);
                 const void *in;
                 void *out;
-                struct tally before = rig_tally(&rig);
+                struct tally before = rig_tally(f);
                 if (side == SB_SIDE_CPU)
                     assert_ok(writes ? sb_mem_mutable_cpu(same, &out, &err)
                                      : sb_mem_cpu(same, &in, &err));
                 else
                     assert_ok(writes ? sb_mem_mutable_gpu(same, &out, &err)
                                      : sb_mem_gpu(same, &in, &err));
-                struct tally access = rig_since(&rig, &before);
-                before = rig_tally(&rig);
+                struct tally access = rig_since(f, &before);
+                before = rig_tally(f);
                 sb_part part = diff ? SB_DIFF : SB_DATA;
                 sb_dl_managed_versioned *t =
                     writes ? exported_mutable(blob, part, side) : exported(blob, part, side);
-                struct tally export = rig_since(&rig, &before);
+                struct tally export = rig_since(f, &before);
                 assert_memory_equal(&export, &access, sizeof access);
                 assert_int_equal(sb_mem_head(mem), sb_mem_head(same));
                 assert_int_equal(t->flags, writes ? 0 : SB_DL_READ_ONLY);
@@ -94,7 +93,6 @@ TEST(an_export_is_an_access_to_its_side) {
                     assert_ok(sb_mem_gpu(mem, &in, &err));
                 assert_ptr_equal(t->dl_tensor.data, in);
                 end(t);
-                rig_close(&rig);
             }
 }
 
@@ -180,22 +178,13 @@ TEST_ON(rig, a_lenders_deleter_waits_for_the_tensor) {
 
 /* --- other devices --------------------------------------------------------------------------- */
 
-static sb_context *context_on(const sb_backend *backend) {
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    sb_context *context;
-    options.device = "mine:5";
-    options.backend = backend;
-    assert_ok(sb_context_create(&options, &context, &err));
-    return context;
-}
-
 TEST(a_backends_table_defines_its_device_types) {
     sb_blob *again;
     sb_backend backend = sb__sim_backend;
     backend.name = "mine";
     backend.dlpack_device = 10;
     backend.dlpack_pinned = 11;
-    sb_context *context = context_on(&backend);
+    sb_context *context = test_context(CONTEXT_OPTIONS(.device = "mine:5", .backend = &backend));
     sb_blob *blob = test_vector(context, SB_DTYPE_F32, 4);
     for (int32_t side = 0; side < 2; side++) {
         sb_dl_managed_versioned *t = exported(blob, SB_DATA, side);
@@ -206,7 +195,7 @@ TEST(a_backends_table_defines_its_device_types) {
         sb_blob_destroy(again);
     }
     test_end(blob);
-    sb_context_release(context);
+    test_end(context);
 }
 
 TEST(a_device_without_a_number_is_not_exported) {
@@ -214,7 +203,7 @@ TEST(a_device_without_a_number_is_not_exported) {
     sb_backend backend = sb__sim_backend;
     backend.name = "mine";
     backend.struct_size = offsetof(sb_backend, dlpack_device); /* an older version */
-    sb_context *context = context_on(&backend);
+    sb_context *context = test_context(CONTEXT_OPTIONS(.device = "mine:5", .backend = &backend));
     sb_blob *blob = test_vector(context, SB_DTYPE_F32, 4);
     assert_status(SB_ERR_UNSUPPORTED, sb_blob_to_dlpack(blob, SB_DATA, SB_SIDE_GPU, &t, &err));
     assert_null(t);
@@ -222,7 +211,7 @@ TEST(a_device_without_a_number_is_not_exported) {
     assert_int_equal(t->dl_tensor.device.device_type, SB_DL_DEVICE_CPU);
     end(t);
     test_end(blob);
-    sb_context_release(context);
+    test_end(context);
 }
 
 /* --- refused -------------------------------------------------------------------------------- */

@@ -6,30 +6,25 @@
 #define INVALID     SB_ERR_INVALID_ARGUMENT
 #define UNSUPPORTED SB_ERR_UNSUPPORTED
 
-TEST(device_memory_is_imported_by_its_own_context) {
-    struct rig rig, other;
+TEST_ON(rigs, device_memory_is_imported_by_its_own_context) {
     struct tensor t;
     sb_blob *blob = NULL;
     const void *in;
-    rig_open(&rig);
-    rig_open(&other);
-    tensor_make_on(&t, rig.context, SB_DL_DEVICE_EXTENSION, 0x3F);
+    tensor_make_on(&t, f->a.context, SB_DL_DEVICE_EXTENSION, 0x3F);
     assert_status(SB_ERR_WRONG_DEVICE,
-                  sb_blob_create_from_dlpack(other.context, &t.versioned, &blob, &err));
+                  sb_blob_create_from_dlpack(f->b.context, &t.versioned, &blob, &err));
     t.versioned.dl_tensor.device.device_id = 1;
     assert_status(SB_ERR_WRONG_DEVICE,
-                  sb_blob_create_from_dlpack(rig.context, &t.versioned, &blob, &err));
+                  sb_blob_create_from_dlpack(f->a.context, &t.versioned, &blob, &err));
     t.versioned.dl_tensor.device.device_id = 0;
     assert_int_equal(t.deleted, 0);
-    assert_ok(sb_blob_create_from_dlpack(rig.context, &t.versioned, &blob, &err));
+    assert_ok(sb_blob_create_from_dlpack(f->a.context, &t.versioned, &blob, &err));
     assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_AT_GPU);
     assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
     assert_true(bytes_are(in, 24, 0x3F));
     sb_blob_destroy(blob);
     assert_int_equal(t.deleted, 1);
     tensor_free(&t);
-    rig_close(&rig);
-    rig_close(&other);
 }
 
 /* --- refused --------------------------------------------------------------------------------- */
@@ -99,12 +94,10 @@ static const struct refusal {
     {{SET(device.device_type, SB_DL_DEVICE_EXTENSION)}, SB_ERR_WRONG_DEVICE, false, NULL},
 };
 
-static void refuse(const struct refusal *refusal, bool legacy) {
-    struct rig rig;
+static void refuse(struct rig *rig, const struct refusal *refusal, bool legacy) {
     struct tensor t, before;
     const void *data, *now;
-    rig_open(&rig);
-    sb_blob *blob = test_blob(rig.context, SB_DTYPE_F32, 2, (int64_t[]){2, 3});
+    sb_blob *blob = test_blob(rig->context, SB_DTYPE_F32, 2, (int64_t[]){2, 3});
     assert_ok(sb_blob_cpu(blob, SB_DATA, &data, &err));
     tensor_make(&t);
     for (int i = 0; i < 2; i++)
@@ -123,14 +116,13 @@ static void refuse(const struct refusal *refusal, bool legacy) {
     test_end(blob);
     assert_int_equal(t.deleted, 0);
     tensor_free(&t);
-    rig_close(&rig);
 }
 
-TEST(tensors_that_a_blob_cannot_use_are_refused_and_unchanged) {
+TEST_ON(rig, tensors_that_a_blob_cannot_use_are_refused_and_unchanged) {
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
-        refuse(&refusals[i], false);
+        refuse(f, &refusals[i], false);
         if (!refusals[i].versioned)
-            refuse(&refusals[i], true);
+            refuse(f, &refusals[i], true);
     }
 }
 

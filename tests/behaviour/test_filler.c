@@ -221,22 +221,20 @@ TEST(storage_types_are_refused) {
 
 /* --- where values are written ------------------------------------------------------------- */
 
-TEST(fills_on_the_host_without_a_transfer) {
+TEST_ON(rig, fills_on_the_host_without_a_transfer) {
     sb_filler filler = SB_FILLER_INIT;
     filler.value = 2.5;
     for (int32_t head = SB_HEAD_UNINITIALIZED; head <= SB_HEAD_SYNCED; head++) {
         const float before[] = {1, 2, 3, 4}, after[] = {2.5F, 2.5F, 2.5F, 2.5F};
-        struct rig rig;
-        rig_open(&rig);
-        sb_blob *blob = test_vector(rig.context, SB_DTYPE_F32, 4);
+        rig_reopen_on(f, "sim:0", 0);
+        sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 4);
         mem_place(data_of(blob), head, before, sizeof before);
-        const struct tally tally = rig_tally(&rig);
+        const struct tally tally = rig_tally(f);
         assert_ok(sb_blob_fill(blob, &filler, 1, &err));
-        const struct tally since = rig_since(&rig, &tally);
+        const struct tally since = rig_since(f, &tally);
         assert_int_equal(since.uploads + since.downloads + since.host_copies, 0);
         assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_AT_CPU);
         assert_true(mem_holds(data_of(blob), after, sizeof after));
-        rig_close(&rig);
     }
 }
 

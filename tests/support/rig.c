@@ -23,10 +23,7 @@ void rig_open(struct rig *rig) {
 }
 
 void rig_open_on(struct rig *rig, const char *device, uint32_t flags) {
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    options.device = device;
-    options.flags = flags;
-    rig_open_options(rig, options);
+    rig_open_options(rig, CONTEXT_OPTIONS(.device = device, .flags = flags));
 }
 
 void rig_reopen_on(struct rig *rig, const char *device, uint32_t flags) {
@@ -39,8 +36,24 @@ void rig_reopen_options(struct rig *rig, sb_context_options options) {
     rig_open_options(rig, options);
 }
 
+void rigs_open(struct rigs *rigs) {
+    rig_open(&rigs->a);
+    rig_open(&rigs->b);
+}
+
+void rigs_close(struct rigs *rigs) {
+    rig_close(&rigs->a);
+    rig_close(&rigs->b);
+}
+
+void rigs_reopen_on(struct rigs *rigs, const char *device, const char *other, uint32_t flags) {
+    rigs_close(rigs);
+    rig_open_on(&rigs->a, device, flags);
+    rig_open_on(&rigs->b, other, flags);
+}
+
 bool sim_is_coherent(void) {
-    const sb_context_options options = rig_options(NULL);
+    const sb_context_options options = CONTEXT_OPTIONS(.device = "sim:0");
     sb_context *context;
     sb_mem *mem;
     void *host;
@@ -59,6 +72,17 @@ void skip_if_coherent(void) {
         print_message("skipped: both sides are one storage on this device\n");
         test_skip();
     }
+}
+
+static void end_context(void *context) {
+    sb_context_release(context);
+}
+
+sb_context *test_context(sb_context_options options) {
+    sb_context *context;
+    assert_ok(sb_context_create(&options, &context, &err));
+    test_own(context, end_context);
+    return context;
 }
 
 static void end_mem(void *mem) {

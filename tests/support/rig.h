@@ -16,6 +16,10 @@ struct rig {
 
 /* Returns options for "sim:0" of a backend; NULL: of the built-in backend. */
 sb_context_options rig_options(const struct sb_backend *backend);
+/* The options of a context: the defaults, but for the given members. */
+#define CONTEXT_OPTIONS(...)                                                                       \
+    ((sb_context_options){.struct_size = sizeof(sb_context_options), __VA_ARGS__})
+
 /* Opens the rig on "sim:0". */
 void rig_open(struct rig *rig);
 /* A NULL `device` is "cpu"; `flags` are SB_CONTEXT_*. */
@@ -28,11 +32,22 @@ void rig_close(struct rig *rig);
 void rig_reopen_on(struct rig *rig, const char *device, uint32_t flags);
 void rig_reopen_options(struct rig *rig, sb_context_options options);
 
+/* The fixture of tests on two contexts of "sim:0", TEST_ON(rigs, …). */
+struct rigs {
+    struct rig a, b;
+};
+
+void rigs_open(struct rigs *rigs);
+void rigs_close(struct rigs *rigs);
+void rigs_reopen_on(struct rigs *rigs, const char *device, const char *other, uint32_t flags);
+
 /* Returns whether "sim:0" has host-coherent memory, as one kind of memory of tests/opencl. */
 bool sim_is_coherent(void);
 /* Skips a test of states that need two storages if "sim:0" has host-coherent memory. */
 void skip_if_coherent(void);
 
+/* Creates a context that the test owns. */
+sb_context *test_context(sb_context_options options);
 /* Creates a memory that the test owns. `context` may be NULL. */
 sb_mem *test_mem(sb_context *context, size_t bytes);
 /* Returns the path of a file in the rig's folder. Makes the folder, but not the file. */
