@@ -31,7 +31,7 @@ TEST_ON(rig, sums_run_where_the_head_is) {
             for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
                 struct values v = values_of(dtypes[d]);
                 sb_blob *blob = test_vector(f->context, dtypes[d], COUNT);
-                sb_mem *mem = part == SB_DIFF ? diff_of(blob) : data_of(blob);
+                sb_mem *mem = mem_of(blob, part);
                 double asum = -1, sumsq = -1;
                 mem_place(mem, head, v.data, v.bytes);
                 struct tally before = rig_tally(f);
@@ -57,7 +57,7 @@ TEST_ON(rig, scaling_runs_where_the_head_is) {
             for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
                 struct values v = values_of(dtypes[d]), scaled = v;
                 sb_blob *blob = test_vector(f->context, dtypes[d], COUNT);
-                sb_mem *mem = part == SB_DIFF ? diff_of(blob) : data_of(blob);
+                sb_mem *mem = mem_of(blob, part);
                 fill_values(dtypes[d], COUNT, -10, 2.5, scaled.data);
                 mem_place(mem, head, v.data, v.bytes);
                 struct tally before = rig_tally(f);

@@ -39,14 +39,6 @@ static void expect_data(const sb_blob *blob, int64_t count) {
 
 /* --- accessors --------------------------------------------------------------- */
 
-static sb_mem *memory_of(sb_blob *blob, int diff) {
-    return diff ? diff_of(blob) : data_of(blob);
-}
-
-static sb_status clear(sb_blob *blob, int diff, sb_error *err) {
-    return diff ? sb_blob_clear(blob, SB_DIFF, err) : sb_blob_clear(blob, SB_DATA, err);
-}
-
 TEST(a_const_blob_has_const_memories) {
     const sb_mem *data, *diff;
     sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 6);
@@ -69,20 +61,20 @@ TEST_ON(rig, accessors_use_the_right_memory) {
         {OVERWRITE_GPU_ON, SB_HEAD_AT_GPU}, {OVERWRITE_CPU, SB_HEAD_AT_CPU},
     };
     const struct call_arguments nothing = {.stream = NULL};
-    for (int k = 0; k < 2; k++) {
+    for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
         sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 8);
-        sb_mem *mem = memory_of(blob, k), *other = memory_of(blob, !k);
+        sb_mem *mem = mem_of(blob, part), *other = mem_of(blob, SB_DIFF - part);
         void *out = NULL, *again;
         assert_ptr_not_equal(mem, other);
         assert_int_equal(sb_mem_size(mem), 32);
         for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-            assert_ok(blob_call(blob, k, steps[i].call, NULL, &out, &err));
+            assert_ok(blob_call(blob, part, steps[i].call, NULL, &out, &err));
             assert_int_equal(sb_mem_head(mem), steps[i].head);
             assert_ok(mem_call(mem, steps[i].call, &nothing, &again, &err));
             assert_ptr_equal(out, again);
         }
         memset(out, 0x3f, 32);
-        assert_ok(clear(blob, k, &err));
+        assert_ok(sb_blob_clear(blob, part, &err));
         assert_true(bytes_are(out, 32, 0));
         assert_int_equal(sb_mem_head(other), SB_HEAD_UNINITIALIZED);
     }
@@ -216,17 +208,14 @@ TEST_ON(rig, memories_are_allocated_lazily) {
 
 /* --- lending ------------------------------------------------------------------------------ */
 
-TEST(the_caller_keeps_refused_memory) {
-    struct rig rig, other;
-    rig_open(&rig);
-    rig_open(&other);
-    sb_blob *blob = test_vector(rig.context, SB_DTYPE_F32, 6), *sharer;
+TEST_ON(rigs, the_caller_keeps_refused_memory) {
+    sb_blob *blob = test_vector(f->a.context, SB_DTYPE_F32, 6);
+    sb_blob *sharer = test_vector(f->a.context, SB_DTYPE_F32, 6);
     sb_blob *host_blob = test_vector(NULL, SB_DTYPE_F32, 6);
-    sharer = test_vector(rig.context, SB_DTYPE_F32, 6);
     fill_both(blob);
     assert_ok(sb_blob_share(sharer, SB_DATA, blob, &err));
-    struct lent host = lend_host(64, 0), device = lend_device(rig.context, 64, 0);
-    struct lent foreign = lend_device(other.context, 64, 0);
+    struct lent host = lend_host(64, 0), device = lend_device(f->a.context, 64, 0);
+    struct lent foreign = lend_device(f->b.context, 64, 0);
     sb_mem *data = data_of(blob);
     const struct {
         bool gpu;
@@ -246,11 +235,9 @@ TEST(the_caller_keeps_refused_memory) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         void *ptr = (char *)cases[i].lent->ptr + cases[i].offset;
-        assert_status(cases[i].status, cases[i].gpu
-                                           ? sb_blob_set_gpu(blob, SB_DATA, ptr, cases[i].bytes, 0,
-                                                             lent_deleter, cases[i].lent, &err)
-                                           : sb_blob_set_cpu(blob, SB_DATA, ptr, cases[i].bytes, 0,
-                                                             lent_deleter, cases[i].lent, &err));
+        assert_status(cases[i].status, (cases[i].gpu ? sb_blob_set_gpu : sb_blob_set_cpu)(
+                                           blob, SB_DATA, ptr, cases[i].bytes, 0, lent_deleter,
+                                           cases[i].lent, &err));
         assert_ptr_equal(data_of(blob), data); /* still shared */
         assert_ptr_equal(data_of(sharer), data);
         expect_data(blob, 6);
@@ -261,9 +248,4 @@ TEST(the_caller_keeps_refused_memory) {
     test_end(blob);
     test_end(sharer);
     assert_int_equal(host.deleted + device.deleted + foreign.deleted, 0);
-    lent_free(&host);
-    lent_free(&device);
-    lent_free(&foreign);
-    rig_close(&rig);
-    rig_close(&other);
 }

@@ -5,10 +5,6 @@
 #define COUNT 12
 #define SIZE  (COUNT * sizeof(float))
 
-static sb_mem *part_of(sb_blob *blob, sb_part part) {
-    return part == SB_DIFF ? diff_of(blob) : data_of(blob);
-}
-
 /* Returns the target's head after a copy, which runs on the side of the source's head. If the
    source was never written, the target is zeroed on the side of the target's head. */
 static int32_t head_after(int32_t source_head, int32_t target_head) {
@@ -26,8 +22,8 @@ static void copy_within(struct rig *rig, int32_t source_head, int32_t target_hea
     rig_reopen_on(rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
     sb_blob *source = test_vector(rig->context, SB_DTYPE_F32, COUNT);
     sb_blob *target = test_vector(rig->context, SB_DTYPE_F32, COUNT);
-    sb_mem *from = part_of(source, part), *to = part_of(target, part);
-    sb_mem *bystander = part_of(target, SB_DIFF - part);
+    sb_mem *from = mem_of(source, part), *to = mem_of(target, part);
+    sb_mem *bystander = mem_of(target, SB_DIFF - part);
     fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
     fill_values(SB_DTYPE_F32, COUNT, -50, 3, old);
     mem_place(from, source_head, values, SIZE);

@@ -8,17 +8,13 @@
 #define COUNT   6
 #define BYTES   (COUNT * sizeof(float))
 
-static sb_mem *memory_of(sb_blob *blob, sb_part part) {
-    return part == SB_DIFF ? diff_of(blob) : data_of(blob);
-}
-
 /* --- refusals ------------------------------------------------------------------------- */
 
 static void refuse(sb_status status, sb_blob *blob, sb_mem *mem) {
     for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
-        sb_mem *before = memory_of(blob, part);
+        sb_mem *before = mem_of(blob, part);
         assert_status(status, sb_blob_set_mem(blob, part, mem, &err));
-        assert_ptr_equal(memory_of(blob, part), before);
+        assert_ptr_equal(mem_of(blob, part), before);
         assert_int_equal(sb_mem_is_unique(mem), 1);
     }
 }

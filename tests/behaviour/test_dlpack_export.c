@@ -59,11 +59,12 @@ TEST_ON(rig, an_export_is_an_access_to_its_side) {
     for (int32_t head = SB_HEAD_UNINITIALIZED; head <= SB_HEAD_SYNCED; head++)
         for (int32_t side = 0; side < 2; side++)
             for (int how = 0; how < 4; how++) {
-                bool writes = how & 1, diff = how & 2;
+                const bool writes = how & 1;
+                const sb_part part = how & 2 ? SB_DIFF : SB_DATA;
                 rig_reopen_on(f, "sim:3", 0);
                 sb_blob *twin = test_vector(f->context, SB_DTYPE_F32, 6);
                 sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 6);
-                sb_mem *mem = diff ? diff_of(blob) : data_of(blob), *same = data_of(twin);
+                sb_mem *mem = mem_of(blob, part), *same = data_of(twin);
                 mem_place(mem, head, values, sizeof values);
                 mem_place(same, head, values, sizeof values);
                 const void *in;
@@ -77,7 +78,6 @@ TEST_ON(rig, an_export_is_an_access_to_its_side) {
                                      : sb_mem_gpu(same, &in, &err));
                 struct tally access = rig_since(f, &before);
                 before = rig_tally(f);
-                sb_part part = diff ? SB_DIFF : SB_DATA;
                 sb_dl_managed_versioned *t =
                     writes ? exported_mutable(blob, part, side) : exported(blob, part, side);
                 struct tally export = rig_since(f, &before);
@@ -150,7 +150,7 @@ TEST(a_tensor_outlives_blob_and_context) {
 TEST_ON(rig, a_lenders_deleter_waits_for_the_tensor) {
     void *out;
     struct lent lent = lend_host(16, 0x21), on_device = lend_device(f->context, 16, 0x22);
-    sb_blob *blob = blob_of_count(f->context, SB_DTYPE_F32, 4);
+    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 4);
     assert_ok(
         sb_blob_set_cpu(blob, SB_DATA, lent.ptr, 16, SB_READ_ONLY, lent_deleter, &lent, &err));
     sb_dl_managed_versioned *t = exported(blob, SB_DATA, SB_SIDE_CPU);
@@ -168,12 +168,10 @@ TEST_ON(rig, a_lenders_deleter_waits_for_the_tensor) {
     assert_int_equal(lent.deleted, 1);
     assert_ok(sb_blob_set_gpu(blob, SB_DATA, on_device.ptr, 16, 0, lent_deleter, &on_device, &err));
     t = exported_mutable(blob, SB_DATA, SB_SIDE_GPU);
-    sb_blob_destroy(blob);
+    test_end(blob);
     assert_int_equal(on_device.deleted, 0);
     end(t);
     assert_int_equal(on_device.deleted, 1);
-    lent_free(&lent);
-    lent_free(&on_device);
 }
 
 /* --- other devices --------------------------------------------------------------------------- */

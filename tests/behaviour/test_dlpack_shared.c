@@ -25,7 +25,7 @@ static void pass(sb_blob *from, sb_part out, sb_blob *to, sb_part in, uint32_t f
 
 static sb_blob *ramp(sb_context *context) {
     static const float values[4] = {1, 2, 3, 4};
-    sb_blob *blob = blob_of_count(context, SB_DTYPE_F32, 4);
+    sb_blob *blob = test_vector(context, SB_DTYPE_F32, 4);
     mem_place(data_of(blob), SB_HEAD_AT_CPU, values, sizeof values);
     return blob;
 }
@@ -33,8 +33,7 @@ static sb_blob *ramp(sb_context *context) {
 /* --- round trips ---------------------------------------------------------------------------- */
 
 struct trips {
-    struct rig rig[2];
-    sb_blob *a, *b; /* a is in the first context, b in the second */
+    sb_blob *a, *b; /* of two contexts */
     enum form form;
 };
 
@@ -63,52 +62,47 @@ static void in_other_forms(struct trips *t, int64_t i) {
     pass(t->a, SB_DATA, t->a, SB_DATA, 0, (enum form)(i % FORMS), SB_SIDE_CPU);
 }
 
-static void trip(void (*go)(struct trips *, int64_t), enum form form) {
+static void trip(struct rigs *rigs, void (*go)(struct trips *, int64_t), enum form form) {
     static const float values[4] = {1, 2, 3, 4};
-    struct trips t = {.form = form};
-    struct lent lent = lend_host(16, 0);
+    const struct counting_allocator *one = &rigs->a.counting, *two = &rigs->b.counting;
     int64_t blocks = 0;
     size_t bytes = 0;
     /* If each import wrapped its tensor, the release of 80,000 tensors would overflow the stack. */
     const int64_t trips = test_is_quick() ? 8000 : 80000;
-    for (int i = 0; i < 2; i++)
-        rig_open_on(&t.rig[i], "sim:0", SB_CONTEXT_NO_HOST_CACHE);
-    t.a = blob_of_count(t.rig[0].context, SB_DTYPE_F32, 4);
-    t.b = ramp(t.rig[1].context);
+    rigs_reopen_on(rigs, "sim:0", "sim:0", SB_CONTEXT_NO_HOST_CACHE);
+    struct trips t = {test_vector(rigs->a.context, SB_DTYPE_F32, 4), ramp(rigs->b.context), form};
+    struct lent lent = lend_host(16, 0);
     memcpy(lent.ptr, values, sizeof values);
     assert_ok(sb_blob_set_cpu(t.a, SB_DATA, lent.ptr, 16, 0, lent_deleter, &lent, &err));
     for (int64_t i = 0; i < trips; i++) {
         go(&t, i);
         if (i == WARM) {
-            blocks = t.rig[0].counting.live_blocks + t.rig[1].counting.live_blocks;
-            bytes = t.rig[0].counting.live_bytes + t.rig[1].counting.live_bytes;
+            blocks = one->live_blocks + two->live_blocks;
+            bytes = one->live_bytes + two->live_bytes;
         }
     }
-    assert_true(t.rig[0].counting.live_blocks + t.rig[1].counting.live_blocks <= blocks);
-    assert_true(t.rig[0].counting.live_bytes + t.rig[1].counting.live_bytes <= bytes);
+    assert_true(one->live_blocks + two->live_blocks <= blocks);
+    assert_true(one->live_bytes + two->live_bytes <= bytes);
     if (go != from_part_to_part)
         assert_true(mem_holds(data_of(t.a), values, sizeof values));
-    sb_blob_destroy(t.a);
-    sb_blob_destroy(t.b);
+    test_end(t.a);
+    test_end(t.b);
     assert_int_equal(lent.deleted, 1);
-    lent_free(&lent);
-    rig_close(&t.rig[0]);
-    rig_close(&t.rig[1]);
 }
 
-TEST(round_trips_do_not_nest) {
+TEST_ON(rigs, round_trips_do_not_nest) {
     static void (*const ways[])(struct trips *, int64_t) = {
         onto_itself, on_the_device, to_and_fro, from_part_to_part, on_either_side, in_other_forms,
     };
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
         for (enum form form = READ; form < FORMS; form++)
-            trip(ways[i], form);
+            trip(f, ways[i], form);
 }
 
 /* --- one storage ---------------------------------------------------------------------------- */
 
 static sb_blob *empty(sb_context *context) {
-    return blob_of_count(context, SB_DTYPE_F32, 4);
+    return test_vector(context, SB_DTYPE_F32, 4);
 }
 
 static const float *host_of(sb_blob *blob) {
@@ -117,39 +111,35 @@ static const float *host_of(sb_blob *blob) {
     return data;
 }
 
-TEST(each_blob_sees_the_writes_of_the_other) {
+TEST_ON(rig, each_blob_sees_the_writes_of_the_other) {
     for (enum form form = WRITE; form < FORMS; form++) {
-        struct rig rig;
         float *data;
-        rig_open_on(&rig, NULL, 0);
-        sb_blob *a = ramp(rig.context), *b = empty(rig.context), *c = empty(rig.context);
+        rig_reopen_on(f, NULL, 0);
+        sb_blob *a = ramp(f->context), *b = empty(f->context), *c = empty(f->context);
         pass(a, SB_DATA, b, SB_DATA, 0, form, SB_SIDE_CPU);
         pass(b, SB_DATA, c, SB_DATA, 0, form, SB_SIDE_CPU);
-        assert_int_equal(rig.counting.live_buffers, 1);
+        assert_int_equal(f->counting.live_buffers, 1);
         assert_ptr_equal(host_of(a), host_of(b));
         assert_ptr_equal(host_of(a), host_of(c));
         assert_int_equal(sb_mem_storage(data_of(c), SB_SIDE_CPU), SB_STORAGE_BORROWED);
-        assert_int_equal(rig_stats(&rig).borrowed_bytes, 0);
+        assert_int_equal(rig_stats(f).borrowed_bytes, 0);
         assert_ok(sb_blob_mutable_cpu_f32(c, SB_DATA, &data, &err));
         data[1] = 20;
-        sb_blob_destroy(b);
+        test_end(b);
         assert_true(host_of(a)[1] == 20);
         assert_ok(sb_blob_mutable_cpu_f32(a, SB_DATA, &data, &err));
         data[2] = 30;
-        sb_blob_destroy(a);
+        test_end(a);
         assert_memory_equal(host_of(c), ((float[]){1, 20, 30, 4}), 16);
-        sb_blob_destroy(c);
-        rig_close(&rig);
     }
 }
 
-TEST(a_blob_leaves_read_only_storage_before_it_writes) {
+TEST_ON(rig, a_blob_leaves_read_only_storage_before_it_writes) {
     static const float values[4] = {1, 2, 3, 4};
     for (int32_t side = 0; side < 2; side++) {
-        struct rig rig;
         void *data;
-        rig_open(&rig);
-        sb_blob *a = ramp(rig.context), *b = empty(rig.context), *c = empty(rig.context);
+        rig_reopen_on(f, "sim:0", 0);
+        sb_blob *a = ramp(f->context), *b = empty(f->context), *c = empty(f->context);
         pass(a, SB_DATA, b, SB_DATA, 0, READ, side);
         pass(b, SB_DATA, c, SB_DATA, 0, READ, side);
         assert_int_equal(sb_mem_storage(data_of(c), side), SB_STORAGE_BORROWED_READ_ONLY);
@@ -158,18 +148,15 @@ TEST(a_blob_leaves_read_only_storage_before_it_writes) {
             memset(data, 0, 16);
         } else {
             assert_ok(sb_blob_mutable_gpu(b, SB_DATA, &data, &err));
-            device_fill(rig.context, data, 16, 0);
+            device_fill(f->context, data, 16, 0);
         }
         assert_true(mem_holds(data_of(a), values, sizeof values));
         assert_true(mem_holds(data_of(c), values, sizeof values));
         pass(c, SB_DATA, b, SB_DATA, 0, WRITE, side); /* c moves to b's storage, too */
         assert_true(sb_mem_is_unique(data_of(a)));
         assert_false(sb_mem_is_unique(data_of(b)));
-        sb_blob_destroy(a);
+        test_end(a);
         assert_true(mem_holds(data_of(b), values, sizeof values));
-        sb_blob_destroy(b);
-        sb_blob_destroy(c);
-        rig_close(&rig);
     }
 }
 
@@ -189,9 +176,8 @@ TEST_ON(rig, a_memory_whose_writes_others_may_see_is_not_unique) {
     pass(a, SB_DATA, b, SB_DIFF, SB_DLPACK_RESHAPE, WRITE, SB_SIDE_GPU);
     assert_false(sb_mem_is_unique(data_of(a)));
     assert_false(sb_mem_is_unique(diff_of(b)));
-    sb_blob_destroy(a);
+    test_end(a);
     assert_true(sb_mem_is_unique(diff_of(b)));
-    sb_blob_destroy(b);
 }
 
 /* --- a blob replaces or frees shared storage -------------------------------------------------- */
@@ -207,29 +193,28 @@ TEST_ON(rig, queued_work_ends_before_its_storage_is_released) {
     assert_ok(sb_blob_mutable_gpu_on(b, SB_DATA, stream, &out, &err));
     struct look look;
     rig_look(&look, f, stream, out, 16);
-    sb_blob_destroy(b);
+    test_end(b);
     assert_true(look.ran && look.reached);
-    sb_blob_destroy(a);
+    test_end(a);
     rig_end_stream(f, stream);
 }
 
 /* --- parts, types, contexts ----------------------------------------------------------------- */
 
 /* A program may change the offset, shape and type of a tensor before it imports the tensor. */
-TEST(a_part_keeps_the_whole_storage) {
-    struct rig rig;
+TEST_ON(rig, a_part_keeps_the_whole_storage) {
     sb_dl_managed_versioned *t, *again;
     sb_blob *part;
-    rig_open_on(&rig, NULL, SB_CONTEXT_NO_HOST_CACHE);
+    rig_reopen_on(f, NULL, SB_CONTEXT_NO_HOST_CACHE);
     struct lent lent = lend_host(16, 0x11);
-    sb_blob *blob = empty(rig.context);
+    sb_blob *blob = empty(f->context);
     assert_ok(sb_blob_set_cpu(blob, SB_DATA, lent.ptr, 16, 0, lent_deleter, &lent, &err));
     assert_ok(sb_blob_to_mutable_dlpack(blob, SB_DATA, SB_SIDE_CPU, &t, &err));
     t->dl_tensor.byte_offset = 6;
     t->dl_tensor.shape[0] = 5;
     t->dl_tensor.dtype = (sb_dl_data_type){SB_DL_CODE_FLOAT, 16, 1};
-    assert_ok(sb_blob_create_from_dlpack(rig.context, t, &part, &err));
-    sb_blob_destroy(blob);
+    assert_ok(sb_blob_create_from_dlpack(f->context, t, &part, &err));
+    test_end(blob);
     assert_int_equal(sb_mem_size(data_of(part)), 10);
     assert_ok(sb_blob_to_dlpack(part, SB_DATA, SB_SIDE_CPU, &again, &err));
     assert_ptr_equal(again->dl_tensor.data, (char *)lent.ptr + 6);
@@ -239,8 +224,6 @@ TEST(a_part_keeps_the_whole_storage) {
     assert_int_equal(lent.deleted, 0);
     again->deleter(again);
     assert_int_equal(lent.deleted, 1);
-    lent_free(&lent);
-    rig_close(&rig);
 }
 
 TEST(another_context_keeps_the_context_that_made_the_storage) {
@@ -253,11 +236,11 @@ TEST(another_context_keeps_the_context_that_made_the_storage) {
         pass(a, SB_DATA, b, SB_DATA, 0, form, SB_SIDE_CPU);
         assert_int_equal(rig_stats(&other).borrowed_bytes, 16);
         assert_int_equal(rig_stats(&rig).borrowed_bytes, 0);
-        sb_blob_destroy(a);
+        test_end(a);
         sb_context_release(rig.context);
         assert_true(host_of(b)[3] == 4);
         assert_ok(sb_blob_to_dlpack(b, SB_DATA, SB_SIDE_CPU, &t, &err));
-        sb_blob_destroy(b);
+        test_end(b);
         assert_int_equal(rig_stats(&other).borrowed_bytes, 0);
         sb_context_release(other.context);
         assert_true(((const float *)t->dl_tensor.data)[3] == 4);

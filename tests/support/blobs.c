@@ -92,18 +92,19 @@ sb_blob *test_unshaped(sb_context *context, int32_t dtype) {
     return blob;
 }
 
-sb_mem *data_of(sb_blob *blob) {
+sb_mem *mem_of(sb_blob *blob, sb_part part) {
     sb_error err;
     sb_mem *mem = NULL;
-    assert_ok(sb_blob_mutable_mem(blob, SB_DATA, &mem, &err));
+    assert_ok(sb_blob_mutable_mem(blob, part, &mem, &err));
     return mem;
 }
 
+sb_mem *data_of(sb_blob *blob) {
+    return mem_of(blob, SB_DATA);
+}
+
 sb_mem *diff_of(sb_blob *blob) {
-    sb_error err;
-    sb_mem *mem = NULL;
-    assert_ok(sb_blob_mutable_mem(blob, SB_DIFF, &mem, &err));
-    return mem;
+    return mem_of(blob, SB_DIFF);
 }
 
 const void *read_part(const sb_blob *blob, sb_part part) {
