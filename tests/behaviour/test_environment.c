@@ -53,8 +53,7 @@ static void take_data(struct results *results, sb_blob *blob) {
 static void fill_by_each_filler(struct results *results, int32_t dtype) {
     sb_blob *blob = test_blob(NULL, dtype, 4, shape);
     for (int32_t type = SB_FILLER_CONSTANT; type <= SB_FILLER_BILINEAR; type++) {
-        sb_filler filler = SB_FILLER_INIT;
-        filler.type = type;
+        sb_filler filler = filler_of(type);
         filler.value = 0.1;
         filler.min = -1.25;
         filler.max = 3;
@@ -195,10 +194,7 @@ static void compare(const char *name) {
 }
 
 static void check_environment(const char *name, int rounding, uint32_t flags) {
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    sb_context *sim = NULL;
-    options.device = "sim:0";
-    assert_ok(sb_context_create(&options, &sim, &err));
+    sb_context *sim = test_context(CONTEXT_OPTIONS(.device = "sim:0"));
     make_all_calls(&in_default, sim);
     const uint32_t before = set_environment(rounding, flags);
     const uint32_t set = control_word();
@@ -207,7 +203,6 @@ static void check_environment(const char *name, int rounding, uint32_t flags) {
     reset_environment(before);
     assert_true(is_unchanged);
     compare(name);
-    sb_context_release(sim);
 }
 
 static bool differs(void) {

@@ -11,12 +11,6 @@
 
 enum { TYPE = 1, VALUE, MIN, MAX, MEAN, STD, SPARSE, VARIANCE_NORM };
 
-static sb_filler filler_of(int32_t type) {
-    sb_filler filler = SB_FILLER_INIT;
-    filler.type = type;
-    return filler;
-}
-
 /* --- parameters ----------------------------------------------------------------------- */
 
 struct refusal {
@@ -87,9 +81,11 @@ static const struct {
 };
 #pragma GCC diagnostic pop
 
-static sb_blob *counting_up(int32_t num_axes, const int64_t *shape) {
+static const int64_t shape[] = {2, 3, 4, 4};
+
+static sb_blob *counting_up(int32_t num_axes, const int64_t *dims) {
     float *data;
-    sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, num_axes, shape);
+    sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, num_axes, dims);
     assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DATA, &data, &err));
     fill_values(SB_DTYPE_F32, sb_blob_count(blob), 1, 1, data);
     return blob;
@@ -104,7 +100,6 @@ static void assert_counting_up(const sb_blob *blob, const char *what) {
 }
 
 TEST(wrong_parameters_change_nothing) {
-    const int64_t shape[] = {2, 3, 4, 4};
     sb_blob *blob = counting_up(4, shape);
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
         assert_status(INVALID, sb_blob_fill(blob, &refusals[i].filler, 1, &err));
@@ -115,7 +110,6 @@ TEST(wrong_parameters_change_nothing) {
 }
 
 TEST(members_that_the_type_does_not_use_are_ignored) {
-    const int64_t shape[] = {2, 3, 4, 4};
     for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++) {
         sb_blob *plain = counting_up(4, shape), *odd = counting_up(4, shape);
         const float *expected, *found;
@@ -128,7 +122,6 @@ TEST(members_that_the_type_does_not_use_are_ignored) {
 }
 
 TEST(values_that_no_type_may_have_are_refused_for_every_type) {
-    const int64_t shape[] = {2, 3, 4, 4};
     sb_blob *blob = counting_up(4, shape);
     for (int32_t type = SB_FILLER_CONSTANT; type <= SB_FILLER_BILINEAR; type++) {
         sb_filler below = filler_of(type), above = below, reserved = below;
@@ -143,17 +136,18 @@ TEST(values_that_no_type_may_have_are_refused_for_every_type) {
 }
 
 TEST(defaults_and_names) {
+    static const char *const names[] = {
+        [SB_FILLER_CONSTANT] = "constant", [SB_FILLER_UNIFORM] = "uniform",
+        [SB_FILLER_GAUSSIAN] = "gaussian", [SB_FILLER_POSITIVE_UNITBALL] = "positive_unitball",
+        [SB_FILLER_XAVIER] = "xavier",     [SB_FILLER_MSRA] = "msra",
+        [SB_FILLER_BILINEAR] = "bilinear",
+    };
     const sb_filler expected = SB_FILLER_INIT;
     sb_filler filler;
     sb_filler_init(&filler, sizeof filler);
     assert_memory_equal(&filler, &expected, sizeof filler);
-    assert_string_equal(sb_filler_type_name(SB_FILLER_CONSTANT), "constant");
-    assert_string_equal(sb_filler_type_name(SB_FILLER_UNIFORM), "uniform");
-    assert_string_equal(sb_filler_type_name(SB_FILLER_GAUSSIAN), "gaussian");
-    assert_string_equal(sb_filler_type_name(SB_FILLER_POSITIVE_UNITBALL), "positive_unitball");
-    assert_string_equal(sb_filler_type_name(SB_FILLER_XAVIER), "xavier");
-    assert_string_equal(sb_filler_type_name(SB_FILLER_MSRA), "msra");
-    assert_string_equal(sb_filler_type_name(SB_FILLER_BILINEAR), "bilinear");
+    for (int32_t type = SB_FILLER_CONSTANT; type <= SB_FILLER_BILINEAR; type++)
+        assert_string_equal(sb_filler_type_name(type), names[type]);
     assert_string_equal(sb_filler_type_name(-1), "unknown");
     assert_string_equal(sb_filler_type_name(7), "unknown");
 }
@@ -278,15 +272,11 @@ TEST(every_element_is_filled_however_the_work_is_cut) {
     static const int32_t types[] = {SB_FILLER_CONSTANT, SB_FILLER_UNIFORM,
                                     SB_FILLER_POSITIVE_UNITBALL};
     int64_t tasks = 0;
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    sb_context *context;
-    options.parallel_for = last_first;
-    options.parallel_for_user = &tasks;
-    assert_ok(sb_context_create(&options, &context, &err));
+    sb_context *context =
+        test_context(CONTEXT_OPTIONS(.parallel_for = last_first, .parallel_for_user = &tasks));
     for (size_t cut = 0; cut < sizeof cuts / sizeof *cuts; cut++)
         for (size_t type = 0; type < sizeof types / sizeof *types; type++)
             check_cut(cut, types[type], context, &tasks);
-    sb_context_release(context);
 }
 
 /* --- fans ----------------------------------------------------------------------------------- */
@@ -309,8 +299,8 @@ static const struct fan fans[] = {
 static void assert_same_fill(const struct fan *fan, int32_t dtype, const sb_filler *a,
                              const sb_filler *b) {
     const void *x, *y;
-    sb_blob *left = blob_of(NULL, dtype, fan->num_axes, fan->shape);
-    sb_blob *right = blob_of(NULL, dtype, fan->num_axes, fan->shape);
+    sb_blob *left = test_blob(NULL, dtype, fan->num_axes, fan->shape);
+    sb_blob *right = test_blob(NULL, dtype, fan->num_axes, fan->shape);
     assert_ok(sb_blob_fill(left, a, 3, &err));
     assert_ok(sb_blob_fill(right, b, 3, &err));
     assert_ok(sb_blob_cpu(left, SB_DATA, &x, &err));
@@ -318,8 +308,6 @@ static void assert_same_fill(const struct fan *fan, int32_t dtype, const sb_fill
     if (memcmp(x, y, (size_t)sb_blob_count(left) * sb_dtype_size(dtype)) != 0)
         fail_with("%s of %d axes, variance_norm %d: wrong scale", sb_filler_type_name(a->type),
                   fan->num_axes, a->variance_norm);
-    sb_blob_destroy(left);
-    sb_blob_destroy(right);
 }
 
 TEST(scales_follow_from_the_shape) {
@@ -335,18 +323,14 @@ TEST(scales_follow_from_the_shape) {
             uniform.max = sqrt(3 / n);
             uniform.min = -uniform.max;
             normal.std = sqrt(2 / n);
-            assert_same_fill(&fans[i], SB_DTYPE_F32, &xavier, &uniform);
-            assert_same_fill(&fans[i], SB_DTYPE_F64, &xavier, &uniform);
-            assert_same_fill(&fans[i], SB_DTYPE_F32, &msra, &normal);
-            assert_same_fill(&fans[i], SB_DTYPE_F64, &msra, &normal);
+            for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++) {
+                assert_same_fill(&fans[i], dtype, &xavier, &uniform);
+                assert_same_fill(&fans[i], dtype, &msra, &normal);
+            }
         }
 }
 
 /* --- messages ------------------------------------------------------------------------------- */
-
-static void put_type(struct wire *w, const char *type) {
-    wire_text(w, TYPE, type);
-}
 
 static void assert_parses(struct wire *w, const sb_filler *expected) {
     sb_filler out = SB_FILLER_INIT;
@@ -362,12 +346,12 @@ TEST(messages_set_every_member) {
     sb_filler expected = SB_FILLER_INIT;
     assert_parses(&w, &expected);
     for (int32_t type = SB_FILLER_CONSTANT; type <= SB_FILLER_BILINEAR; type++) {
-        put_type(&w, sb_filler_type_name(type));
+        wire_text(&w, TYPE, sb_filler_type_name(type));
         expected.type = type;
         assert_parses(&w, &expected);
     }
     expected = filler_of(SB_FILLER_GAUSSIAN);
-    put_type(&w, "gaussian");
+    wire_text(&w, TYPE, "gaussian");
     wire_float(&w, VALUE, 0.1F);
     wire_float(&w, MIN, -3);
     wire_float(&w, MAX, 4);
@@ -399,26 +383,26 @@ static void assert_malformed(struct wire *w, const char *part, int64_t offset) {
 TEST(wrong_messages_name_field_and_offset) {
     struct wire w = {0};
     wire_float(&w, VALUE, 1);
-    put_type(&w, "xavier\n");
+    wire_text(&w, TYPE, "xavier\n");
     assert_malformed(&w, "type: there is no filler \"xavier\\x0a\"", 5);
-    put_type(&w, "");
+    wire_text(&w, TYPE, "");
     assert_malformed(&w, "type: there is no filler \"\"", 0);
-    put_type(&w, "positive_unitball_of_more_than_one_dimension");
+    wire_text(&w, TYPE, "positive_unitball_of_more_than_one_dimension");
     assert_malformed(&w, "type: there is no filler \"positive_unitball_of_mor\" and so on", 0);
-    put_type(&w, "positive_unitball_of_mor");
+    wire_text(&w, TYPE, "positive_unitball_of_mor");
     assert_malformed(&w, "type: there is no filler \"positive_unitball_of_mor\" at", 0);
-    put_type(&w, "msra");
+    wire_text(&w, TYPE, "msra");
     wire_number(&w, VARIANCE_NORM, 3);
     assert_malformed(&w, "variance_norm: variance_norm is 3", 6);
     wire_number(&w, VARIANCE_NORM, 3);
     assert_malformed(&w, "variance_norm: variance_norm is 3", 0);
-    put_type(&w, "uniform");
+    wire_text(&w, TYPE, "uniform");
     wire_float(&w, MAX, -1);
     assert_malformed(&w, "max: min is 0, which is above max, -1", 9);
-    put_type(&w, "uniform");
+    wire_text(&w, TYPE, "uniform");
     wire_float(&w, MIN, 2);
     assert_malformed(&w, "min: min is 2, which is above max, 1", 9);
-    put_type(&w, "gaussian");
+    wire_text(&w, TYPE, "gaussian");
     wire_float(&w, STD, -1);
     assert_malformed(&w, "std: std is -1", 10);
     wire_float(&w, VALUE, NAN);

@@ -16,21 +16,6 @@
 #define SEED_A UINT64_C(1)
 #define SEED_B UINT64_C(0xfedcba9876543210)
 
-static sb_filler filler_of(int32_t type) {
-    sb_filler filler = SB_FILLER_INIT;
-    filler.type = type;
-    return filler;
-}
-
-static sb_context *context_with(sb_parallel_for run, void *user) {
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    sb_context *context;
-    options.parallel_for = run;
-    options.parallel_for_user = user;
-    assert_ok(sb_context_create(&options, &context, &err));
-    return context;
-}
-
 /* Fills the blob and returns its bytes, valid until the blob is destroyed. */
 static const void *fill(sb_blob *blob, const sb_filler *filler, uint64_t seed) {
     const void *data;
@@ -307,7 +292,8 @@ static bool is_worth_it(const int64_t *shape, int filler) {
 
 static void check_threads(const int64_t *shape, int filler, int32_t dtype, int threads) {
     struct crew crew = {.threads = threads};
-    sb_context *context = context_with(crew_run, &crew);
+    sb_context *context =
+        test_context(CONTEXT_OPTIONS(.parallel_for = crew_run, .parallel_for_user = &crew));
     sb_blob *alone = test_blob(NULL, dtype, 4, shape),
             *shared = test_blob(context, dtype, 4, shape);
     const sb_filler made = golden_filler(filler);
@@ -319,7 +305,7 @@ static void check_threads(const int64_t *shape, int filler, int32_t dtype, int t
         assert_true(crew.tasks > 1);
     }
     test_end(shared);
-    sb_context_release(context);
+    test_end(context);
 }
 
 TEST(numbers_do_not_depend_on_threads) {

@@ -92,6 +92,12 @@ sb_blob *test_unshaped(sb_context *context, int32_t dtype) {
     return blob;
 }
 
+sb_filler filler_of(int32_t type) {
+    sb_filler filler = SB_FILLER_INIT;
+    filler.type = type;
+    return filler;
+}
+
 sb_mem *mem_of(sb_blob *blob, sb_part part) {
     sb_error err;
     sb_mem *mem = NULL;

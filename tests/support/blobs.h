@@ -26,6 +26,8 @@ sb_blob *test_unshaped(sb_context *context, int32_t dtype);
 /* SB_DTYPE_LIST(DTYPE_ITEM) expands to the constants of all element types, with commas. */
 #define DTYPE_ITEM(NAME, number, name, type, kind, with) SB_DTYPE_##NAME,
 
+/* Returns the defaults of a filler of the type. */
+sb_filler filler_of(int32_t type);
 sb_mem *mem_of(sb_blob *blob, sb_part part);
 sb_mem *data_of(sb_blob *blob);
 sb_mem *diff_of(sb_blob *blob);
