@@ -1,53 +1,23 @@
 /* Tests arithmetic and copies on the host for each kind of vector instructions, and the accuracy of
    sums. Large arrays map one small file many times in a row. */
-#include "support.h"
+#include "blobs.h"
+#include "tiles.h"
 
 #include "host/arithmetic.h"
 #include "host/vectors.h"
 
 #include <float.h>
 #include <math.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-#define TILE            ((size_t)4 << 20) /* bytes of the file */
+#define TILE            ((size_t)4 << 20) /* bytes */
 
 static const struct sb__parallel alone = {NULL, NULL};
 
-/* --- large arrays that map one small file ------------------------------------------ */
-
-struct tiled {
-    char *base;
-    size_t bytes;
-    int file;
-    void *tile; /* a mapping of the file through which the test writes it */
-};
-
-static struct tiled tiled_make(size_t bytes) {
-    struct tiled t = {.bytes = bytes, .file = memfd_create("tile", MFD_CLOEXEC)};
-    assert_true(t.file >= 0);
-    assert_int_equal(ftruncate(t.file, (off_t)TILE), 0);
-    t.base = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    assert_true(t.base != MAP_FAILED);
-    for (size_t at = 0; at < bytes; at += TILE) {
-        size_t length = bytes - at < TILE ? bytes - at : TILE;
-        assert_true(mmap(t.base + at, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-                         t.file, 0) != MAP_FAILED);
-    }
-    t.tile = mmap(NULL, TILE, PROT_READ | PROT_WRITE, MAP_SHARED, t.file, 0);
-    assert_true(t.tile != MAP_FAILED);
-    return t;
-}
-
-static void tiled_free(struct tiled *t) {
-    assert_int_equal(munmap(t->base, t->bytes), 0);
-    assert_int_equal(munmap(t->tile, TILE), 0);
-    assert_int_equal(close(t->file), 0);
-}
-
-static double get(int32_t dtype, const void *x, int64_t i) {
-    return dtype == SB_DTYPE_F32 ? (double)((const float *)x)[i] : ((const double *)x)[i];
+static void *large_array(size_t bytes) {
+    void *base = map_tiles(TILE, bytes);
+    assert_non_null(base);
+    return base;
 }
 
 static void put(int32_t dtype, void *x, int64_t i, double v) {
@@ -114,27 +84,26 @@ TEST(sums_of_64_mi_elements_are_close_to_exact) {
     const int64_t count = (int64_t)64 << 20;
     for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++) {
         size_t element = sb_dtype_size(dtype);
-        struct tiled x = tiled_make((size_t)count * element);
+        void *x = large_array((size_t)count * element);
         int64_t period = (int64_t)(TILE / element);
         for (size_t k = 0; k < COUNT_OF(data); k++) {
             uint64_t seed = 1;
-            long double asum = 0;
-            long double sumsq = 0;
+            long double asum = 0, sumsq = 0;
             for (int64_t i = 0; i < period; i++) {
-                put(dtype, x.tile, i, data[k].value(i, &seed));
-                long double v = (long double)get(dtype, x.tile, i);
+                put(dtype, x, i, data[k].value(i, &seed));
+                long double v = (long double)value_at(dtype, x, i);
                 asum += fabsl(v);
                 sumsq += v * v;
             }
             const int64_t whole = count / period;
             long double periods = (long double)whole;
             double bound = dtype == SB_DTYPE_F32 ? data[k].bound : 1e-13;
-            check_close("asum", dtype, data[k].name, sb__host_asum(&alone, dtype, count, x.base),
+            check_close("asum", dtype, data[k].name, sb__host_asum(&alone, dtype, count, x),
                         asum * periods, bound);
-            check_close("sumsq", dtype, data[k].name, sb__host_sumsq(&alone, dtype, count, x.base),
+            check_close("sumsq", dtype, data[k].name, sb__host_sumsq(&alone, dtype, count, x),
                         sumsq * periods, bound);
         }
-        tiled_free(&x);
+        assert_int_equal(munmap(x, (size_t)count * element), 0);
     }
 }
 
@@ -150,15 +119,15 @@ TEST(sums_propagate_nan_and_infinity) {
                     put(dtype, y, i, 7);
                 }
                 sb__host_axpy(&alone, dtype, COUNT, 0.0, x, y);
-                assert_true(isnan(get(dtype, y, at)));
-                assert_true(get(dtype, y, COUNT / 2) == 7);
+                assert_true(isnan(value_at(dtype, y, at)));
+                assert_true(value_at(dtype, y, COUNT / 2) == 7);
                 double asum = sb__host_asum(&alone, dtype, COUNT, x);
                 double sumsq = sb__host_sumsq(&alone, dtype, COUNT, x);
                 assert_true(isnan(specials[k]) ? isnan(asum) && isnan(sumsq)
                                                : isinf(asum) && isinf(sumsq));
                 sb__host_scale(&alone, dtype, COUNT, 0.0, x);
-                assert_true(isnan(get(dtype, x, at)));
-                assert_true(get(dtype, x, COUNT / 2) == 0);
+                assert_true(isnan(value_at(dtype, x, at)));
+                assert_true(value_at(dtype, x, COUNT / 2) == 0);
             }
 }
 
@@ -212,7 +181,7 @@ static void check_loops(const struct sb__loops *loops, int32_t dtype, double fac
     loops->scale(factor, room[1], room[1], count);
     loops->set(factor, room[2], room[2], count);
     for (int64_t i = 0; i < count; i++) {
-        const double v = get(dtype, x, i), product = factor * v;
+        const double v = value_at(dtype, x, i), product = factor * v;
         const float f = (float)factor, short_product = f * (float)v; /* no fused operation */
         double wanted[3] = {v + product, product, factor};
         if (dtype == SB_DTYPE_F32) {
@@ -221,7 +190,7 @@ static void check_loops(const struct sb__loops *loops, int32_t dtype, double fac
             wanted[2] = (double)f;
         }
         for (int k = 0; k < 3; k++) {
-            const double found = get(dtype, room[k], i);
+            const double found = value_at(dtype, room[k], i);
             if (memcmp(&found, &wanted[k], sizeof found) != 0)
                 fail_with("loop %d: element %d of %d is %.17g, not %.17g", k, (int)i, (int)count,
                           found, wanted[k]);
@@ -239,7 +208,7 @@ static void check_alias(const struct sb__loops *loops, int32_t dtype, const void
     memcpy(room, x, (size_t)count * loops->element_size);
     loops->axpy(-1.0, room, room, count);
     for (int64_t i = 0; i < count; i++)
-        assert_true(get(dtype, room, i) == 0);
+        assert_true(value_at(dtype, room, i) == 0);
 }
 
 TEST(every_kind_of_vectors_gives_the_same_numbers) {
@@ -357,20 +326,19 @@ TEST(sums_of_many_pieces_are_complete) {
     int64_t tasks = 0;
     const struct sb__parallel kinds[] = {alone, {spread, &tasks}};
     for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++) {
-        struct tiled x = tiled_make((size_t)(64 * PIECE + 1) * sb_dtype_size(dtype));
+        const size_t bytes = (size_t)(64 * PIECE + 1) * sb_dtype_size(dtype);
+        void *x = large_array(bytes);
         for (int64_t i = 0; i < (int64_t)(TILE / sb_dtype_size(dtype)); i++)
-            put(dtype, x.tile, i, i / PIECE % 2 ? -2 : -1);
+            put(dtype, x, i, i / PIECE % 2 ? -2 : -1);
         for (size_t s = 0; s < COUNT_OF(sums); s++)
             for (size_t k = 0; k < 2; k++) {
                 const int64_t count = sums[s].count;
                 tasks = 0;
-                assert_true(sb__host_asum(&kinds[k], dtype, count, x.base) ==
-                            sum_of_pieces(count, 2));
+                assert_true(sb__host_asum(&kinds[k], dtype, count, x) == sum_of_pieces(count, 2));
                 assert_int_equal(tasks, k ? sums[s].tasks : 0);
-                assert_true(sb__host_sumsq(&kinds[k], dtype, count, x.base) ==
-                            sum_of_pieces(count, 4));
+                assert_true(sb__host_sumsq(&kinds[k], dtype, count, x) == sum_of_pieces(count, 4));
             }
-        tiled_free(&x);
+        assert_int_equal(munmap(x, bytes), 0);
     }
 }
 
@@ -399,7 +367,8 @@ TEST(updates_of_many_pieces_change_each_element_once) {
                 assert_int_equal(tasks, k ? updates[u].tasks : 0);
                 sb__host_scale(&kinds[k], dtype, count, -3, y);
                 for (int64_t i = 0; i < count + MORE; i++)
-                    assert_true(get(dtype, x, i) == 1 && get(dtype, y, i) == (i < count ? -18 : 2));
+                    assert_true(value_at(dtype, x, i) == 1 &&
+                                value_at(dtype, y, i) == (i < count ? -18 : 2));
             }
     free(x);
     free(y);
