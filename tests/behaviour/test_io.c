@@ -20,26 +20,34 @@ struct world {
     struct test_progress progress;
     sb_blob *blob; /* of three values */
     int lent;
+    size_t owned_before;
 };
 
 static void world_open(struct world *w) {
-    *w = (struct world){.blob = test_blob(NULL, SB_DTYPE_F32, 1, three)};
+    *w = (struct world){.owned_before = test_num_owned()};
+    w->blob = test_blob(NULL, SB_DTYPE_F32, 1, three);
     wire_number(&w->wire, 1, 5);
     wire_blob_field(&w->wire, 3, large, 1, 1);
     wire_blob_field(&w->wire, 3, three, 1, 9);
 }
 
 static void world_close(struct world *w) {
+    test_end_after(w->owned_before);
     assert_false(w->source.outside);
     assert_false(w->sink.after_failure);
     assert_false(w->progress.wrong);
 }
 
+/* Opens a model that the test owns. */
+static sb_model *open_as(const sb_source *source, sb_format format, const sb_progress *progress) {
+    sb_model *model;
+    assert_ok(sb_model_open_source(NULL, format, source, NULL, progress, &model, &err));
+    return test_own_model(model);
+}
+
 static sb_model *open_source(struct world *w) {
     const sb_source source = test_source_of(&w->source, &w->wire);
-    sb_model *model;
-    assert_ok(sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &model, &err));
-    return model;
+    return open_as(&source, SB_FORMAT_AUTO, NULL);
 }
 
 static void assert_counts_up(const sb_blob *blob, int64_t count, float first) {
@@ -65,25 +73,22 @@ TEST_ON(world, a_model_is_listed_loaded_and_saved_through_callbacks) {
     assert_int_equal(f->sink.got.size, f->wire.size);
     assert_memory_equal(f->sink.got.bytes, f->wire.bytes, f->wire.size);
     assert_int_equal(f->source.closes, 0);
-    sb_model_destroy(model);
+    test_end(model);
     assert_int_equal(f->source.closes, 1);
 }
 
 TEST_ON(world, edits_are_saved_between_bytes_of_the_source) {
     const sb_sink sink = test_sink_of(&f->sink);
-    sb_model *model = open_source(f), *again;
+    sb_model *model = open_source(f);
     size_t size;
     assert_ok(sb_model_set_blob(model, SB_NO_LAYER, 0, f->blob, 0, &err));
     assert_ok(sb_model_size(model, &size, &err));
     assert_ok(sb_model_save_sink(model, &sink, &err));
     assert_int_equal(f->sink.got.size, size);
     assert_int_equal(f->sink.writes, 1); /* small parts are written together */
-    assert_ok(sb_model_open_bytes(NULL, SB_FORMAT_AUTO, f->sink.got.bytes, size, NULL, NULL, NULL,
-                                  &again, &err));
+    sb_model *again = test_model_of(&f->sink.got, SB_FORMAT_AUTO);
     assert_ok(sb_model_load_blob(again, SB_NO_LAYER, 1, f->blob, &err));
     assert_counts_up(f->blob, 3, 9);
-    sb_model_destroy(again);
-    sb_model_destroy(model);
 }
 
 TEST_ON(world, an_announced_blob_is_not_saved_to_a_sink) {
@@ -92,7 +97,6 @@ TEST_ON(world, an_announced_blob_is_not_saved_to_a_sink) {
     assert_ok(sb_model_announce_blob(model, SB_NO_LAYER, f->blob, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_model_save_sink(model, &sink, &err));
     assert_int_equal(f->sink.writes, 0);
-    sb_model_destroy(model);
 }
 
 TEST_ON(world, a_failed_opening_does_not_close_the_source) {
@@ -159,7 +163,6 @@ TEST_ON(world, a_blob_is_read_and_written_through_callbacks) {
     assert_ok(sb_blob_save_sink(f->blob, &sink, 0, NULL, &err));
     assert_int_equal(f->sink.got.size, wire.size);
     assert_int_equal(f->source.closes, 0); /* the source was borrowed */
-    wire_free(&wire);
 }
 
 /* The second of three packed fields of values is empty, and is beyond the first read. */
@@ -175,8 +178,6 @@ TEST_ON(world, an_empty_piece_is_not_read) {
     const sb_source source = test_source_of(&f->source, &wire);
     assert_ok(sb_blob_load_source(f->blob, &source, SB_PROTO_RESHAPE, NULL, NULL, &err));
     assert_int_equal(sb_blob_count(f->blob), *dims);
-    wire_free(&wire);
-    wire_free(&shape);
     free(values);
 }
 
@@ -211,7 +212,6 @@ TEST_ON(world, callbacks_without_a_required_slot_are_refused) {
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_save_sink(f->blob, &sink, 0, NULL, &err));
     assert_non_null(strstr(err.message, "write"));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_save_sink(model, &sink, &err));
-    sb_model_destroy(model);
 }
 
 TEST_ON(world, a_source_is_no_larger_than_a_message) {
@@ -291,7 +291,6 @@ TEST_ON(world, another_version_is_a_source_that_changed) {
     free(buffer);
     f->source.version = 0;
     assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
-    sb_model_destroy(model);
 }
 
 static sb_status next_version(void *user, uint64_t *out, sb_error *err) {
@@ -332,6 +331,10 @@ TEST_ON(world, a_source_that_changes_while_it_is_opened_is_refused) {
 
 /* --- progress ----------------------------------------------------------------------------- */
 
+static void reset_progress(struct world *w) {
+    w->progress = (struct test_progress){.cancels_at = 0};
+}
+
 static void check_progress(struct world *w, uint64_t total) {
     if (w->progress.wrong || w->progress.done != total || w->progress.total != total ||
         w->progress.largest_step > (1 << 20) + 65536)
@@ -339,7 +342,7 @@ static void check_progress(struct world *w, uint64_t total) {
                   w->progress.reports, (unsigned long long)w->progress.done,
                   (unsigned long long)w->progress.total, (unsigned long long)total,
                   (unsigned long long)w->progress.largest_step);
-    w->progress = (struct test_progress){.cancels_at = 0};
+    reset_progress(w);
 }
 
 /* The progress of a load counts from the beginning of the blob, not of the file. */
@@ -349,11 +352,9 @@ TEST_ON(world, a_blob_at_the_end_of_a_file_is_reported_in_steps) {
     const sb_progress progress = test_progress_of(&f->progress);
     struct wire wire = {0};
     sb_blob_info info = SB_BLOB_INFO_INIT;
-    sb_model *model;
     for (int i = 0; i < 2; i++)
         wire_blob_field(&wire, 3, (int64_t[]){COUNT}, 1, 1);
-    assert_ok(sb_model_open_bytes(NULL, SB_FORMAT_SOLVERSTATE, wire.bytes, wire.size, NULL, NULL,
-                                  NULL, &model, &err));
+    sb_model *model = test_model_of(&wire, SB_FORMAT_SOLVERSTATE);
     assert_ok(sb_model_set_progress(model, &progress, &err));
     assert_ok(sb_model_blob_info(model, SB_NO_LAYER, 1, &info, &err));
     assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 1, f->blob, &err));
@@ -361,7 +362,6 @@ TEST_ON(world, a_blob_at_the_end_of_a_file_is_reported_in_steps) {
     assert_ok(sb_model_read_values(model, SB_NO_LAYER, 1, SB_DATA, 0, COUNT, SB_DTYPE_F32, values,
                                    COUNT * sizeof *values, &err));
     check_progress(f, info.size);
-    sb_model_destroy(model);
     free(values);
 }
 
@@ -376,7 +376,6 @@ TEST_ON(world, progress_never_decreases) {
     const sb_source source = test_source_of(&f->source, &wire);
     assert_ok(sb_blob_load_source(f->blob, &source, SB_PROTO_RESHAPE, NULL, &progress, &err));
     assert_int_equal(f->progress.done, wire.size);
-    wire_free(&wire);
     free(values);
 }
 
@@ -387,15 +386,12 @@ TEST_ON(world, long_calls_report_their_progress) {
     unsigned char *buffer = malloc(f->wire.size);
     sb_blob_info info = SB_BLOB_INFO_INIT;
     size_t size;
-    sb_model *model;
-    assert_ok(sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, &progress, &model, &err));
+    test_end(open_as(&source, SB_FORMAT_AUTO, &progress));
     assert_int_equal(f->progress.done, f->wire.size); /* skipped bytes count, too */
-    f->progress = (struct test_progress){.cancels_at = 0};
-    sb_model_destroy(model);
-    assert_ok(
-        sb_model_open_source(NULL, SB_FORMAT_SOLVERSTATE, &source, NULL, &progress, &model, &err));
+    reset_progress(f);
+    sb_model *model = open_as(&source, SB_FORMAT_SOLVERSTATE, &progress);
     assert_int_equal(f->progress.done, f->wire.size);
-    f->progress = (struct test_progress){.cancels_at = 0};
+    reset_progress(f);
     assert_ok(sb_model_blob_info(model, SB_NO_LAYER, 0, &info, &err));
     assert_int_equal(f->progress.reports, 0); /* the opening's callback is no longer called */
     assert_ok(sb_model_set_progress(model, &progress, &err));
@@ -417,7 +413,6 @@ TEST_ON(world, long_calls_report_their_progress) {
     assert_ok(sb_model_set_progress(model, NULL, &err));
     assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
     assert_int_equal(f->progress.reports, 0);
-    sb_model_destroy(model);
     free(buffer);
 }
 
@@ -433,7 +428,6 @@ TEST_ON(world, each_pass_over_a_file_is_an_equal_share) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct wire wire = {0};
         struct test_source from = {0};
-        sb_model *model;
         for (int field = 0; field < 65536; field++)
             if (rows[i].is == SB_FORMAT_BLOB)
                 wire_float(&wire, 5, 1);
@@ -443,31 +437,26 @@ TEST_ON(world, each_pass_over_a_file_is_an_equal_share) {
             wire_text(&wire, 7, "\x08\x80\x80\4");
         const sb_source source = test_source_of(&from, &wire);
         const sb_progress progress = test_progress_of(&f->progress);
-        assert_ok(
-            sb_model_open_source(NULL, rows[i].requested, &source, NULL, &progress, &model, &err));
+        test_end(open_as(&source, rows[i].requested, &progress));
         assert_int_equal(f->progress.done, wire.size);
         assert_true(f->progress.largest_step <=
                     (65536 + 4096) / rows[i].num_passes + 1); /* one read */
         assert_true((uint64_t)f->progress.reports >= rows[i].num_passes * wire.size / 65536);
-        f->progress = (struct test_progress){.cancels_at = 0};
-        sb_model_destroy(model);
-        wire_free(&wire);
+        reset_progress(f);
     }
 }
 
 /* If progress is reported, the library also reads memory and mapped files in pieces. */
 TEST_ON(world, a_model_in_memory_reports_progress_too) {
     const sb_progress progress = test_progress_of(&f->progress);
-    sb_model *model;
     void *p;
     sb_blob *wide = test_unshaped(NULL, SB_DTYPE_F64); /* converted by the load */
-    assert_ok(sb_model_open_bytes(NULL, SB_FORMAT_AUTO, f->wire.bytes, f->wire.size, NULL, NULL,
-                                  NULL, &model, &err));
+    sb_model *model = test_model_of(&f->wire, SB_FORMAT_AUTO);
     assert_ok(sb_model_set_progress(model, &progress, &err));
     assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
     assert_true(f->progress.reports > 3);
     assert_counts_up(f->blob, *large, 1);
-    f->progress = (struct test_progress){.cancels_at = 0};
+    reset_progress(f);
     assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, wide, &err));
     assert_true(f->progress.reports > 3);
     f->progress = (struct test_progress){.cancels_at = 2};
@@ -476,7 +465,6 @@ TEST_ON(world, a_model_in_memory_reports_progress_too) {
         ((float *)p)[i] = -5 + (float)i;
     assert_status(SB_ERR_CANCELLED, sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
     assert_counts_up(f->blob, *large, -5); /* the cancelled load wrote no value */
-    sb_model_destroy(model);
 }
 
 static sb_status lend(void *user, int64_t layer, int64_t index, const sb_blob **out,
@@ -518,17 +506,16 @@ static bool is_open(int fd) {
 
 TEST_ON(world, a_descriptor_is_a_source) {
     sb_source source = SB_SOURCE_INIT;
-    sb_model *model;
     for (int closes = 0; closes < 2; closes++) {
         int fd = temporary(&f->wire);
         assert_ok(sb_source_of_descriptor(fd, closes ? SB_SOURCE_CLOSES : 0, &source, &err));
         assert_int_equal(source.size, f->wire.size);
         assert_int_equal(source.close != NULL, closes);
-        assert_ok(sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &model, &err));
+        sb_model *model = open_as(&source, SB_FORMAT_AUTO, NULL);
         assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
         assert_counts_up(f->blob, *large, 1);
         assert_int_equal(lseek(fd, 0, SEEK_CUR), f->wire.size); /* the offset is unchanged */
-        sb_model_destroy(model);
+        test_end(model);
         assert_int_equal(is_open(fd), !closes);
         if (!closes)
             assert_int_equal(close(fd), 0);
@@ -540,11 +527,10 @@ TEST_ON(world, a_file_that_changed_is_seen_through_its_descriptor) {
     sb_source source = SB_SOURCE_INIT;
     int fd = temporary(&f->wire);
     uint64_t before, after;
-    sb_model *model;
     char message[64];
     assert_int_equal(futimens(fd, times), 0);
     assert_ok(sb_source_of_descriptor(fd, 0, &source, &err));
-    assert_ok(sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &model, &err));
+    sb_model *model = open_as(&source, SB_FORMAT_AUTO, NULL);
     assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 1, f->blob, &err));
     assert_ok(sb_model_layer_message(model, SB_NO_LAYER, message, sizeof message, NULL, &err));
     assert_ok(source.version(source.user, &before, &err));
@@ -565,7 +551,7 @@ TEST_ON(world, a_file_that_changed_is_seen_through_its_descriptor) {
     assert_status(SB_ERR_IO, sb_model_load_blob(model, SB_NO_LAYER, 1, f->blob, &err));
     assert_int_equal(ftruncate(fd, 10), 0);
     assert_status(SB_ERR_IO, sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
-    sb_model_destroy(model);
+    test_end(model);
     assert_int_equal(close(fd), 0);
     assert_status(SB_ERR_IO, source.version(source.user, &after, &err));
     assert_int_equal(before, after);

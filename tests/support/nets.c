@@ -95,19 +95,19 @@ static void end_model(void *model) {
     sb_model_destroy(model);
 }
 
-static sb_model *own(sb_model *model) {
+sb_model *test_own_model(sb_model *model) {
     test_own(model, end_model);
     return model;
 }
 
 sb_model *test_model_of(const struct wire *wire, int32_t format) {
-    return own(model_of(wire, format));
+    return test_own_model(model_of(wire, format));
 }
 
 sb_model *test_model(sb_context *context, int32_t format) {
     sb_model *model;
     assert_ok(sb_model_create(context, format, &model, &err));
-    return own(model);
+    return test_own_model(model);
 }
 
 sb_layer_info layer_of(const sb_model *model, int64_t layer) {
