@@ -2,8 +2,7 @@
 #ifndef SB_TESTS_FOLDER_H
 #define SB_TESTS_FOLDER_H
 
-#include "support.h"
-
+#include "blobs.h"
 #include "files.h"
 
 #include <errno.h>
@@ -40,19 +39,17 @@ static void folder_close(struct folder *folder) {
 
 /* Creates a blob with the values 0, 1, ..., count - 1. */
 static inline sb_blob *new_blob(int64_t count) {
-    sb_blob *blob;
+    sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, count);
     float *x = NULL;
-    assert_int_equal(sb_blob_create_shaped(NULL, SB_DTYPE_F32, &count, 1, &blob, NULL), SB_OK);
     assert_int_equal(sb_blob_overwrite_cpu_f32(blob, SB_DATA, &x, NULL), SB_OK);
-    for (int64_t i = 0; i < count; i++)
-        x[i] = (float)i;
+    fill_values(SB_DTYPE_F32, count, 0, 1, x);
     return blob;
 }
 
 static inline sb_status write_file(const char *path, sb_error *err) {
     sb_blob *blob = new_blob(COUNT);
     const sb_status st = sb_blob_save_file(blob, path, 0, err);
-    sb_blob_destroy(blob);
+    test_end(blob);
     return st;
 }
 
@@ -62,7 +59,7 @@ static inline bool is_written(const char *path) {
     const sb_status st = sb_blob_load_file(blob, path, SB_PROTO_RESHAPE, NULL, NULL);
     const int64_t count = sb_blob_count(blob);
     assert_true(st == SB_OK || count == 3); /* unchanged */
-    sb_blob_destroy(blob);
+    test_end(blob);
     return count == COUNT;
 }
 

@@ -18,9 +18,8 @@
 #define LONGEST_NAME_AND_ONE "abcdefghijklmnopqrstuvwxyz0123"
 
 static sb_status open_device(const char *device) {
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    const sb_context_options options = CONTEXT_OPTIONS(.device = device);
     sb_context *context = NULL;
-    options.device = device;
     const sb_status st = sb_context_create(&options, &context, &err);
     if (context)
         assert_string_equal(sb_context_device(context), device);
@@ -30,12 +29,9 @@ static sb_status open_device(const char *device) {
 
 /* Copies values to the device and back to the host. */
 static void use_device(const char *device) {
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    sb_context *context;
     const void *in;
     void *out;
-    options.device = device;
-    assert_ok(sb_context_create(&options, &context, &err));
+    sb_context *context = test_context(CONTEXT_OPTIONS(.device = device));
     sb_mem *mem = test_mem(context, 512);
     assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
     memset(out, 0x31, 512);
@@ -45,7 +41,7 @@ static void use_device(const char *device) {
     assert_ok(sb_mem_cpu(mem, &in, &err));
     assert_true(((const char *)in)[511] == 0x32);
     test_end(mem);
-    sb_context_release(context);
+    test_end(context);
 }
 
 /* --- registered tables ------------------------------------------------------------------ */
@@ -216,9 +212,8 @@ TEST(a_child_loads_a_library_that_its_parent_has_not_loaded) {
     const pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+        const sb_context_options options = CONTEXT_OPTIONS(.device = "loaded:0");
         sb_context *context;
-        options.device = "loaded:0";
         if (sb_backend_load(LIBRARY("good"), NULL, NULL) == SB_OK &&
             sb_context_create(&options, &context, NULL) == SB_OK)
             _exit(0);

@@ -11,9 +11,8 @@
 #define UNSUPPORTED SB_ERR_UNSUPPORTED
 
 static sb_status try_device(const char *name, sb_error *err) {
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    const sb_context_options options = CONTEXT_OPTIONS(.device = name);
     sb_context *context = NULL;
-    options.device = name;
     sb_status status = sb_context_create(&options, &context, err);
     assert_int_equal(context != NULL, status == SB_OK);
     if (status == SB_OK && name)
@@ -58,8 +57,7 @@ TEST(defaults_make_a_host_context) {
 
 TEST(reserved_members_that_are_not_zero_are_refused) {
     sb_context *context = NULL;
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    options.reserved = 1;
+    const sb_context_options options = CONTEXT_OPTIONS(.reserved = 1);
     assert_int_not_equal(sb_context_create(&options, &context, &err), SB_OK);
     assert_null(context);
 }
@@ -68,8 +66,8 @@ TEST(half_an_allocator_is_refused) {
     struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
     sb_context *context = NULL;
     for (int half = 0; half < 2; half++) {
-        sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-        options.allocator = counting_allocator_table(&counting);
+        sb_context_options options =
+            CONTEXT_OPTIONS(.allocator = counting_allocator_table(&counting));
         if (half == 0)
             options.allocator.alloc = NULL;
         else
@@ -84,8 +82,7 @@ TEST(limits_are_checked) {
     sb_context *context = NULL;
     for (int i = 0; i < 4; i++) {
         sb_limits limits = SB_LIMITS_INIT;
-        sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-        options.limits = &limits;
+        const sb_context_options options = CONTEXT_OPTIONS(.limits = &limits);
         limits.max_layers = i == 0 ? -1 : 0;
         limits.max_blobs = i == 1 ? INT64_MIN : 0;
         limits.max_axes = i == 2 ? -1 : i == 3 ? 33 : 0;
@@ -95,14 +92,11 @@ TEST(limits_are_checked) {
 }
 
 TEST(the_limits_of_a_read_override_those_of_its_context) {
-    sb_context *context;
     sb_limits of_context = SB_LIMITS_INIT, of_read = SB_LIMITS_INIT, found;
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    options.limits = &of_context;
     of_context.max_layers = 7;
     of_context.max_axes = 8;
     of_context.max_memory = 9;
-    assert_ok(sb_context_create(&options, &context, &err));
+    sb_context *context = test_context(CONTEXT_OPTIONS(.limits = &of_context));
     memset(&of_context, 0, sizeof of_context); /* the context has a copy */
     of_read.max_axes = 4;
     of_read.max_name_bytes = 5;
@@ -123,7 +117,6 @@ TEST(the_limits_of_a_read_override_those_of_its_context) {
     of_read.max_axes = 32;
     assert_ok(sb__limits_resolve(context, &of_read, &found, &err));
     assert_int_equal(found.max_axes, 32);
-    sb_context_release(context);
 }
 
 /* --- devices ----------------------------------------------------------------- */
@@ -220,9 +213,7 @@ TEST_ON(rig, live_and_peak_bytes_follow_the_allocator) {
 
 TEST_ON(rig, the_cap_holds_over_many_objects) {
     enum { CAP = 256 * 1024, MEMS = 4096 };
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    options.max_host_bytes = CAP;
-    rig_reopen_options(f, options);
+    rig_reopen_options(f, CONTEXT_OPTIONS(.max_host_bytes = CAP));
     static sb_mem *mems[MEMS];
     int made = 0;
     sb_status status = SB_OK;
@@ -244,10 +235,10 @@ TEST(every_failing_allocation_of_create_leaks_nothing) {
     for (int d = 0; d < 2; d++)
         for (int64_t n = 1;; n++) {
             struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
-            sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+            const sb_context_options options =
+                CONTEXT_OPTIONS(.device = devices[d],
+                                .allocator = counting_allocator_table(&counting));
             sb_context *context = NULL;
-            options.device = devices[d];
-            options.allocator = counting_allocator_table(&counting);
             counting.fail_nth = n;
             sb_status status = sb_context_create(&options, &context, NULL);
             assert_int_equal(status == SB_OK, counting.failures == 0);
@@ -623,10 +614,9 @@ TEST_ON(device, a_device_that_does_not_open_reports_why) {
     }
     assert_int_equal(f->plain.closed, 0);
     struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    options.device = "plain:0";
-    options.backend = &f->table;
-    options.allocator = counting_allocator_table(&counting);
+    const sb_context_options options =
+        CONTEXT_OPTIONS(.device = "plain:0", .backend = &f->table,
+                        .allocator = counting_allocator_table(&counting));
     assert_status(reasons[3], sb_context_create(&options, &f->context, &err));
     counting_allocator_assert_clean(&counting);
 }
@@ -665,13 +655,11 @@ static void plain_pinned_free(void *device, void *ptr, size_t bytes) {
 /* The device allocates page-locked buffers up to the cap. When the library destroys a memory, it
    passes the memory's buffer back to the device. */
 TEST_ON(device, page_locked_buffers_go_back_to_their_device) {
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    const sb_context_options options =
+        CONTEXT_OPTIONS(.device = "plain:0", .backend = &f->table, .max_pinned_bytes = 128);
     const void *in;
     f->table.alloc_pinned = plain_pinned_alloc;
     f->table.free_pinned = plain_pinned_free;
-    options.device = "plain:0";
-    options.backend = &f->table;
-    options.max_pinned_bytes = 128;
     assert_ok(sb_context_create(&options, &f->context, &err));
     for (size_t bytes = 128; bytes <= 192; bytes += 64) {
         sb_mem *mem = test_mem(f->context, bytes);

@@ -34,16 +34,13 @@ static sb_stream read_stream(void *device) {
 }
 
 static void reopen_without_default(struct rig *rig) {
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     table = sb__sim_backend;
     table.flags |= SB_BACKEND_NO_DEFAULT_STREAM;
     table.check_stream = check_stream;
     table.stream_synchronize = stream_synchronize;
     table.event_record = event_record;
     table.read_stream = read_stream;
-    options.device = "sim:0";
-    options.backend = &table;
-    rig_reopen_options(rig, options);
+    rig_reopen_options(rig, CONTEXT_OPTIONS(.device = "sim:0", .backend = &table));
 }
 
 /* Returns how many times the library has made a stream wait for another stream since `before`. */

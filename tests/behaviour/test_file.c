@@ -1,5 +1,6 @@
 /* Tests blob files: reads, atomic writes, and paths that are not blob files. */
 #include "folder.h"
+#include "nets.h"
 #include "process_memory.h"
 
 static const int64_t two_by_three[] = {2, 3};
@@ -9,8 +10,15 @@ static sb_status read_file(const char *path, sb_error *err) {
     sb_status st = sb_blob_load_file(blob, path, SB_PROTO_RESHAPE, NULL, err);
     if (st != SB_OK)
         assert_int_equal(sb_blob_count(blob), 3); /* unchanged */
-    sb_blob_destroy(blob);
+    test_end(blob);
     return st;
+}
+
+/* Opens the file that write_file has written. */
+static sb_model *open_model(const char *path, uint32_t flags) {
+    sb_model *model;
+    assert_ok(sb_model_open_file(NULL, SB_FORMAT_BLOB, path, flags, NULL, &model, &err));
+    return test_own_model(model);
 }
 
 /* --- reading ---------------------------------------------------------------------------- */
@@ -19,7 +27,7 @@ TEST_ON(folder, test_a_mean_file_is_read) {
     struct wire wire = {0};
     char buffer[1024];
     const char *path = test_data_path("mean_cifar10_skywang666.binaryproto", buffer, sizeof buffer);
-    sb_blob *blob;
+    sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
     const void *p;
     const int64_t dims[] = {3072}, expected[] = {1, 3, 32, 32};
     if (!path) {
@@ -30,13 +38,11 @@ TEST_ON(folder, test_a_mean_file_is_read) {
         file_write_wire(f->file, &wire);
         path = f->file;
     }
-    assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
     assert_ok(sb_blob_load_file(blob, path, SB_PROTO_RESHAPE, NULL, &err));
     assert_int_equal(sb_blob_num_axes(blob), 4);
     assert_memory_equal(sb_blob_shape(blob), expected, sizeof expected);
     assert_ok(sb_blob_cpu(blob, SB_DATA, &p, &err));
     assert_true(((const float *)p)[0] > 90 && ((const float *)p)[3071] > 90);
-    sb_blob_destroy(blob);
 }
 
 TEST_ON(folder, test_the_error_for_a_missing_file_has_its_name) {
@@ -65,13 +71,12 @@ TEST_ON(folder, test_a_file_that_changes_while_a_model_is_open) {
            raise SIGBUS, as documented. */
         for (uint32_t flags = 0; flags <= (change ? SB_OPEN_MAPPED : 0); flags += SB_OPEN_MAPPED) {
             struct wire wire = {0};
-            sb_model *model;
             sb_blob *blob = new_blob(3);
             wire_blob(&wire, two_by_three, 2, 1);
             file_write_wire(f->file, &wire);
             if (change >= 3)
                 assert_int_equal(utimensat(AT_FDCWD, f->file, long_ago, 0), 0);
-            assert_ok(sb_model_open_file(NULL, SB_FORMAT_AUTO, f->file, flags, NULL, &model, &err));
+            sb_model *model = open_model(f->file, flags);
             if (change == 0)
                 assert_int_equal(truncate(f->file, 4), 0);
             else if (change == 1)
@@ -84,8 +89,6 @@ TEST_ON(folder, test_a_file_that_changes_while_a_model_is_open) {
             assert_status(SB_ERR_IO, save_untouched(model, &err));
             assert_status(SB_ERR_IO, sb_model_save_file(model, f->other, &err));
             assert_int_equal(access(f->other, F_OK), -1);
-            sb_blob_destroy(blob);
-            sb_model_destroy(model);
         }
     }
 }
@@ -100,11 +103,10 @@ static void wait_a_tick(void) {
 TEST_ON(folder, test_a_change_is_noticed_if_its_time_was_set_back) {
     for (uint32_t flags = 0; flags <= SB_OPEN_MAPPED; flags += SB_OPEN_MAPPED) {
         struct stat before;
-        sb_model *model;
         sb_blob *blob = new_blob(3);
         assert_ok(write_file(f->file, &err));
         assert_int_equal(stat(f->file, &before), 0);
-        assert_ok(sb_model_open_file(NULL, SB_FORMAT_BLOB, f->file, flags, NULL, &model, &err));
+        sb_model *model = open_model(f->file, flags);
         assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err));
         wait_a_tick();
         const int fd = open(f->file, O_WRONLY | O_CLOEXEC);
@@ -114,8 +116,6 @@ TEST_ON(folder, test_a_change_is_noticed_if_its_time_was_set_back) {
         assert_int_equal(close(fd), 0);
         assert_status(SB_ERR_IO, sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err));
         assert_non_null(strstr(err.message, "changed while it was read"));
-        sb_model_destroy(model);
-        sb_blob_destroy(blob);
     }
 }
 
@@ -123,10 +123,9 @@ TEST_ON(folder, test_a_change_is_noticed_if_its_time_was_set_back) {
    a link of the old file, which an open model still reads. */
 TEST_ON(folder, test_another_name_does_not_count_as_a_change) {
     for (int change = 0; change < 3; change++) {
-        sb_model *model;
         sb_blob *blob = new_blob(3);
         assert_ok(write_file(f->file, &err));
-        assert_ok(sb_model_open_file(NULL, SB_FORMAT_BLOB, f->file, 0, NULL, &model, &err));
+        sb_model *model = open_model(f->file, 0);
         wait_a_tick();
         if (change == 0)
             assert_ok(sb_model_save_file(model, f->file, &err));
@@ -136,8 +135,6 @@ TEST_ON(folder, test_another_name_does_not_count_as_a_change) {
             assert_int_equal(unlink(f->file), 0);
         assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err));
         assert_int_equal(sb_blob_count(blob), COUNT);
-        sb_model_destroy(model);
-        sb_blob_destroy(blob);
         (void)unlink(f->other);
     }
 }
@@ -159,10 +156,7 @@ TEST_ON(folder, test_a_file_has_the_bytes_of_to_proto) {
             assert_memory_equal(found.bytes, bytes, size);
         assert_ok(sb_blob_load_file(again, f->file, SB_PROTO_RESHAPE, NULL, &err));
         assert_int_equal(sb_blob_shape_equals(blob, again), 1);
-        wire_free(&found);
         free(bytes);
-        sb_blob_destroy(blob);
-        sb_blob_destroy(again);
     }
 }
 
@@ -396,29 +390,23 @@ TEST_ON(folder, test_descriptor_0_works_like_any_other) {
 
 TEST_ON(folder, test_no_other_program_inherits_an_open_file) {
     struct stat file, there;
-    sb_model *model;
     int found = 0;
     assert_ok(write_file(f->file, &err));
     assert_int_equal(stat(f->file, &file), 0);
-    assert_ok(sb_model_open_file(NULL, SB_FORMAT_AUTO, f->file, 0, NULL, &model, &err));
+    (void)open_model(f->file, 0);
     for (int fd = 0; fd < 256; fd++)
         if (fstat(fd, &there) == 0 && there.st_ino == file.st_ino && there.st_dev == file.st_dev) {
             assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
             found++;
         }
     assert_int_equal(found, 1);
-    sb_model_destroy(model);
 }
 
 TEST_ON(folder, test_a_mapped_file_is_unmapped) {
-    sb_model *model;
     assert_ok(write_file(f->file, &err)); /* 200 kB */
     const size_t before = process_memory_now().mapped;
-    for (int i = 0; i < 500; i++) {
-        assert_ok(
-            sb_model_open_file(NULL, SB_FORMAT_AUTO, f->file, SB_OPEN_MAPPED, NULL, &model, &err));
-        sb_model_destroy(model);
-    }
+    for (int i = 0; i < 500; i++)
+        test_end(open_model(f->file, SB_OPEN_MAPPED));
     assert_true(process_memory_now().mapped < before + ((size_t)50 << 20));
 }
 
