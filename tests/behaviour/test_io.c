@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define INVALID SB_ERR_INVALID_ARGUMENT
+
 static const int64_t large[] = {600000}, three[] = {3};
 
 struct world {
@@ -189,29 +191,26 @@ TEST_ON(world, callbacks_without_a_required_slot_are_refused) {
     sb_progress progress = SB_PROGRESS_INIT;
     sb_model *model = open_source(f);
     const int reads = f->source.reads;
-    assert_status(SB_ERR_INVALID_ARGUMENT,
-                  sb_blob_load_source(f->blob, &source, 0, NULL, &progress, &err));
+    assert_status(INVALID, sb_blob_load_source(f->blob, &source, 0, NULL, &progress, &err));
     assert_non_null(strstr(err.message, "report"));
     assert_int_equal(f->source.reads, reads);
-    assert_status(SB_ERR_INVALID_ARGUMENT,
-                  sb_model_open_source(NULL, 99, &source, NULL, NULL, &model, &err));
+    assert_status(INVALID, sb_model_open_source(NULL, 99, &source, NULL, NULL, &model, &err));
     source.read_at = NULL;
-    assert_status(SB_ERR_INVALID_ARGUMENT,
-                  sb_blob_load_source(f->blob, &source, 0, NULL, NULL, &err));
+    assert_status(INVALID, sb_blob_load_source(f->blob, &source, 0, NULL, NULL, &err));
     assert_non_null(strstr(err.message, "read_at"));
-    assert_status(SB_ERR_INVALID_ARGUMENT,
+    assert_status(INVALID,
                   sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &model, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_save_sink(f->blob, &sink, 0, &progress, &err));
+    assert_status(INVALID, sb_blob_save_sink(f->blob, &sink, 0, &progress, &err));
     assert_non_null(strstr(err.message, "report"));
     const sb_progress whole = test_progress_of(&f->progress);
     assert_ok(sb_model_set_progress(model, &whole, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_set_progress(model, &progress, &err));
+    assert_status(INVALID, sb_model_set_progress(model, &progress, &err));
     assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 1, f->blob, &err));
     assert_int_equal(f->progress.reports, 1); /* the old one stays */
     sink.write = NULL;
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_save_sink(f->blob, &sink, 0, NULL, &err));
+    assert_status(INVALID, sb_blob_save_sink(f->blob, &sink, 0, NULL, &err));
     assert_non_null(strstr(err.message, "write"));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_save_sink(model, &sink, &err));
+    assert_status(INVALID, sb_model_save_sink(model, &sink, &err));
 }
 
 TEST_ON(world, a_source_is_no_larger_than_a_message) {
@@ -567,7 +566,7 @@ TEST_ON(world, a_descriptor_of_no_file_is_refused) {
     assert_int_equal(err.device_code, EISDIR);
     assert_status(SB_ERR_IO, sb_source_of_descriptor(-1, 0, &source, &err));
     assert_int_equal(err.device_code, EBADF);
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_source_of_descriptor(folder, 0, NULL, &err));
+    assert_status(INVALID, sb_source_of_descriptor(folder, 0, NULL, &err));
     source.struct_size = 8;
     assert_status(SB_ERR_ABI_MISMATCH, sb_source_of_descriptor(folder, 0, &source, &err));
     assert_null(source.read_at);

@@ -4,6 +4,8 @@
 #include "comms.h"
 #include "ranks.h"
 
+#define INVALID SB_ERR_INVALID_ARGUMENT
+
 #define COUNT 6
 
 /* --- an engine of one rank, which adds 100 to reduced values, and fails on request --------- */
@@ -219,15 +221,12 @@ TEST_ON(rig, a_list_with_an_invalid_blob_is_refused_as_a_whole) {
     assert_string_equal(err.message, "single does not reduce bf16");
     assert_ok(sb_comm_broadcast_blobs(comm, typed, 2, SB_DATA, 0, &err));
     assert_ok(sb_comm_broadcast_blobs(comm, &a, 1, SB_DIFF, 0, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT,
-                  sb_comm_broadcast_blobs(comm, NULL, 0, SB_DIFF + 1, 0, &err));
+    assert_status(INVALID, sb_comm_broadcast_blobs(comm, NULL, 0, SB_DIFF + 1, 0, &err));
     assert_int_equal(err.device_code, 0);
-    assert_status(SB_ERR_INVALID_ARGUMENT,
-                  sb_comm_all_reduce_blobs(comm, gap, 2, SB_DATA, SB_COMM_SUM, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT,
-                  sb_comm_all_reduce_blobs(comm, typed, -1, SB_DATA, SB_COMM_SUM, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_comm_all_reduce_blobs(comm, &a, 1, SB_DATA, 9, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_comm_broadcast_blobs(comm, &a, 1, SB_DATA, 1, &err));
+    assert_status(INVALID, sb_comm_all_reduce_blobs(comm, gap, 2, SB_DATA, SB_COMM_SUM, &err));
+    assert_status(INVALID, sb_comm_all_reduce_blobs(comm, typed, -1, SB_DATA, SB_COMM_SUM, &err));
+    assert_status(INVALID, sb_comm_all_reduce_blobs(comm, &a, 1, SB_DATA, 9, &err));
+    assert_status(INVALID, sb_comm_broadcast_blobs(comm, &a, 1, SB_DATA, 1, &err));
     assert_ok(sb_comm_all_reduce_blobs(comm, NULL, 0, SB_DATA, SB_COMM_SUM, &err));
     assert_true(holds(a, 1, 1) && holds(b, 2, 1));
     assert_int_equal(single.calls, 3); /* calls of the broadcasts */
@@ -289,10 +288,10 @@ TEST(tables_of_engines_are_checked) {
     assert_status(SB_ERR_UNSUPPORTED, sb_comm_create(NULL, &table, &single, &comm, &err));
     table = single_engine;
     table.all_reduce = NULL;
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_comm_create(NULL, &table, &single, &comm, &err));
+    assert_status(INVALID, sb_comm_create(NULL, &table, &single, &comm, &err));
     table = single_engine;
     table.abandon = (int32_t(*)(void *, void *))(void (*)(void))single_close;
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_comm_create(NULL, &table, &single, &comm, &err));
+    assert_status(INVALID, sb_comm_create(NULL, &table, &single, &comm, &err));
     single.fail_nth = -1;
     single.failure = SB_ERR_NO_DEVICE;
     assert_status(SB_ERR_COMM_FAILURE, sb_comm_create(NULL, &single_engine, &single, &comm, &err));
@@ -307,7 +306,7 @@ TEST(tables_of_engines_are_checked) {
     table.struct_size = offsetof(sb_comm_engine, barrier); /* an older table, without later slots */
     assert_ok(sb_comm_create(NULL, &table, &single, &comm, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_sim_comm_fail(comm, 1, SB_SIM_COMM_STOP, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_comm_fail(comm, -1, SB_SIM_COMM_STOP, &err));
+    assert_status(INVALID, sb_sim_comm_fail(comm, -1, SB_SIM_COMM_STOP, &err));
     sb_comm_destroy(comm);
 }
 
@@ -335,7 +334,7 @@ TEST(names_of_engines_are_letters_and_digits) {
     sb_comm *comm = NULL;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         table.name = names[i];
-        assert_status(SB_ERR_INVALID_ARGUMENT, sb_comm_create(NULL, &table, &single, &comm, &err));
+        assert_status(INVALID, sb_comm_create(NULL, &table, &single, &comm, &err));
         assert_null(comm);
     }
     table.name = "Mpi2";

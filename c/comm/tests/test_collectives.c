@@ -9,6 +9,8 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+#define INVALID SB_ERR_INVALID_ARGUMENT
+
 static const int32_t sizes[] = {1, 2, 3, 4, 7};
 #define SIZES (sizeof sizes / sizeof *sizes)
 #define MOST  1300 /* more than two of the blocks in which sim_combine.c reduces */
@@ -147,22 +149,19 @@ TEST(no_rank_leaves_a_barrier_before_all_ranks_arrive) {
 TEST(invalid_arguments_are_refused_and_send_nothing) {
     double value = 3;
     sb_comm *comm = test_only_rank(NULL);
-    assert_status(SB_ERR_INVALID_ARGUMENT,
-                  sb_comm_all_reduce(comm, -1, SB_DTYPE_F64, 1, &value, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT,
+    assert_status(INVALID, sb_comm_all_reduce(comm, -1, SB_DTYPE_F64, 1, &value, &err));
+    assert_status(INVALID,
                   sb_comm_all_reduce(comm, SB_COMM_MAX + 1, SB_DTYPE_F64, 1, &value, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT,
-                  sb_comm_all_reduce(comm, SB_COMM_SUM, SB_DTYPE_F64, -1, &value, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT,
+    assert_status(INVALID, sb_comm_all_reduce(comm, SB_COMM_SUM, SB_DTYPE_F64, -1, &value, &err));
+    assert_status(INVALID,
                   sb_comm_all_reduce(comm, SB_COMM_SUM, SB_DTYPE_F64, INT64_MAX, &value, &err));
     for (sb_dtype dtype = SB_DTYPE_I32; dtype <= SB_DTYPE_I64; dtype++)
         if (!is_half(dtype))
             assert_status(SB_ERR_UNSUPPORTED,
                           sb_comm_all_reduce(comm, SB_COMM_SUM, dtype, 1, &value, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_comm_broadcast(comm, 1, &value, 8, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_comm_broadcast(comm, -1, &value, 8, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT,
-                  sb_comm_broadcast(comm, 0, &value, (size_t)PTRDIFF_MAX + 1, &err));
+    assert_status(INVALID, sb_comm_broadcast(comm, 1, &value, 8, &err));
+    assert_status(INVALID, sb_comm_broadcast(comm, -1, &value, 8, &err));
+    assert_status(INVALID, sb_comm_broadcast(comm, 0, &value, (size_t)PTRDIFF_MAX + 1, &err));
     assert_true(value == 3);
     assert_ok(sb_comm_all_reduce(comm, SB_COMM_MEAN, SB_DTYPE_F64, 1, &value, &err));
     assert_true(value == 3);
@@ -174,9 +173,8 @@ TEST(options_of_another_version_are_refused) {
         sb_sim_comm_options ours;
         uint64_t unknown;
     } newer = {.ours = SB_SIM_COMM_OPTIONS_INIT};
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_comm_create(NULL, 0, NULL, comms, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT,
-                  sb_sim_comm_create(NULL, SB_SIM_COMM_MAX + 1, NULL, comms, &err));
+    assert_status(INVALID, sb_sim_comm_create(NULL, 0, NULL, comms, &err));
+    assert_status(INVALID, sb_sim_comm_create(NULL, SB_SIM_COMM_MAX + 1, NULL, comms, &err));
     newer.ours.struct_size = sizeof newer;
     newer.unknown = 1;
     assert_status(SB_ERR_UNSUPPORTED, sb_sim_comm_create(NULL, 2, &newer.ours, comms, &err));
@@ -185,8 +183,8 @@ TEST(options_of_another_version_are_refused) {
     newer.ours.struct_size = sizeof newer;
     newer.unknown = 0;
     assert_ok(sb_sim_comm_create(NULL, 2, &newer.ours, comms, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_comm_fail(comms[0], -1, SB_SIM_COMM_STOP, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_comm_fail(comms[0], 1, 2, &err));
+    assert_status(INVALID, sb_sim_comm_fail(comms[0], -1, SB_SIM_COMM_STOP, &err));
+    assert_status(INVALID, sb_sim_comm_fail(comms[0], 1, 2, &err));
     sb_comm_destroy(comms[1]);
     sb_comm_destroy(comms[0]);
 }
