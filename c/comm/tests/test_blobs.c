@@ -348,10 +348,9 @@ TEST(names_of_engines_are_letters_and_digits) {
 
 static void train(sb_comm *comm, void *arg) {
     const int32_t rank = sb_comm_rank(comm), size = sb_comm_size(comm);
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    const sb_context_options options = CONTEXT_OPTIONS(.device = *(const char **)arg);
     sb_context *context;
     sb_blob *blobs[BLOBS];
-    options.device = *(const char **)arg;
     expect_ok(sb_context_create(&options, &context, &err));
     const bool has_device = sb_context_has_device(context);
     for (int i = 0; i < BLOBS; i++) {

@@ -63,9 +63,7 @@ static void reduce_all(sb_comm *comm, void *arg) {
 }
 
 TEST(every_op_combines_the_values_of_all_ranks) {
-    sb_sim_comm_options late = SB_SIM_COMM_OPTIONS_INIT;
-    late.seed = 5;
-    late.delay_microseconds = 300;
+    const sb_sim_comm_options late = RANK_OPTIONS(.seed = 5, .delay_microseconds = 300);
     for (size_t i = 0; i < SIZES; i++) {
         ranks_run(sizes[i], NULL, reduce_all, NULL);
         ranks_run(sizes[i], &late, reduce_all, NULL);
@@ -74,10 +72,9 @@ TEST(every_op_combines_the_values_of_all_ranks) {
 
 /* Each of 16 barriers is delayed by up to 10 ms; the limit of 1 ms does not include the delay. */
 TEST(operations_complete_as_late_as_requested) {
-    sb_sim_comm_options late = SB_SIM_COMM_OPTIONS_INIT;
+    const sb_sim_comm_options late =
+        RANK_OPTIONS(.delay_microseconds = 10000, .limit_milliseconds = 1);
     sb_comm *comm;
-    late.delay_microseconds = 10000;
-    late.limit_milliseconds = 1;
     assert_ok(sb_sim_comm_create(NULL, 1, &late, &comm, &err));
     const uint64_t start = sb__now();
     for (int i = 0; i < 16; i++)
@@ -289,8 +286,7 @@ static void fail_at(sb_comm *comm, void *arg) {
 }
 
 TEST(a_rank_that_fails_or_stops_fails_all_ranks) {
-    sb_sim_comm_options soon = SB_SIM_COMM_OPTIONS_INIT;
-    soon.limit_milliseconds = 300;
+    const sb_sim_comm_options soon = RANK_OPTIONS(.limit_milliseconds = 300);
     for (int64_t nth = 1; nth <= 3; nth++) {
         struct failing failing = {nth, SB_SIM_COMM_FAIL_NOW};
         ranks_run(3, NULL, fail_at, &failing); /* rank 1 ends, so that no rank waits for it */

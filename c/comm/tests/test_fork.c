@@ -1,9 +1,10 @@
 /* A communicator belongs to the process that created it. */
-#include "support.h"
+#include "blobs.h"
+#include "comms.h"
+#include "ranks.h"
 
 #include "../src/sim_comm.h"
 
-#include <syncblob/reducer.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,19 +42,13 @@ TEST(a_forked_child_cannot_use_a_communicator) {
 
 /* A step in progress belongs to the parent, so sb_reducer_destroy in the child does not wait. */
 TEST(a_forked_child_cannot_continue_a_step) {
-    sb_sim_comm_options options = SB_SIM_COMM_OPTIONS_INIT;
+    /* The parent's bucket stays in flight. */
+    const sb_sim_comm_options options = RANK_OPTIONS(.delay_microseconds = 300000);
     sb_comm *comm;
-    sb_reducer *reducer;
-    const int64_t count = 100;
-    sb_blob *blobs[2];
-    options.delay_microseconds = 300000; /* the parent's bucket stays in flight */
+    sb_blob *blobs[] = {test_vector(NULL, SB_DTYPE_F32, 100), test_vector(NULL, SB_DTYPE_F32, 100)};
     assert_ok(sb_sim_comm_create(NULL, 1, &options, &comm, &err));
     parents = ((struct sb__sim_rank *)comm->end)->group;
-    for (int i = 0; i < 2; i++)
-        assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, &count, 1, &blobs[i], &err));
-    sb_reducer_options in_place = SB_REDUCER_OPTIONS_INIT;
-    in_place.bucket_bytes = 0;
-    assert_ok(sb_reducer_create(comm, blobs, 2, &in_place, &reducer, &err));
+    sb_reducer *reducer = test_reducer(comm, blobs, 2, reducer_options(SB_DIFF, SB_COMM_MEAN, 0));
     assert_ok(sb_reducer_ready(reducer, blobs[1], &err));
     const pid_t child = fork();
     if (child == 0) {
@@ -68,8 +63,6 @@ TEST(a_forked_child_cannot_continue_a_step) {
     assert_int_equal(how, 0);
     assert_ok(sb_reducer_ready(reducer, blobs[0], &err));
     assert_ok(sb_reducer_wait(reducer, &err));
-    sb_reducer_destroy(reducer);
-    for (int i = 0; i < 2; i++)
-        sb_blob_destroy(blobs[i]);
+    test_end(reducer);
     sb_comm_destroy(comm);
 }

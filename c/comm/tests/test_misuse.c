@@ -39,10 +39,9 @@ static void again_free(void *user, void *block, size_t bytes, size_t alignment, 
 
 /* Creates a context without a cache. */
 static sb_context *context_of(sb_allocator allocator) {
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    const sb_context_options options =
+        CONTEXT_OPTIONS(.allocator = allocator, .flags = SB_CONTEXT_NO_HOST_CACHE);
     sb_context *context = NULL;
-    options.allocator = allocator;
-    options.flags = SB_CONTEXT_NO_HOST_CACHE;
     expect_ok(sb_context_create(&options, &context, &err));
     return context;
 }
@@ -124,9 +123,9 @@ static void reshape_in_flight(sb_comm *comm, void *arg) {
 }
 
 TEST(memory_in_flight_outlives_a_reshape) {
-    sb_sim_comm_options options = SB_SIM_COMM_OPTIONS_INIT;
+    /* The reshape precedes the end of the reduction. */
+    const sb_sim_comm_options options = RANK_OPTIONS(.delay_microseconds = 20000);
     size_t bucket_bytes[] = {0, 1 << 20};
-    options.delay_microseconds = 20000; /* the reshape precedes the end of the reduction */
     for (int i = 0; i < 2; i++)
         ranks_run(2, &options, reshape_in_flight, &bucket_bytes[i]);
 }
@@ -177,8 +176,7 @@ static void fail_twice(sb_comm *comm, void *arg) {
 }
 
 TEST(two_failures_at_once_are_reported_at_both_ranks) {
-    sb_sim_comm_options options = SB_SIM_COMM_OPTIONS_INIT;
-    options.limit_milliseconds = 200;
+    const sb_sim_comm_options options = RANK_OPTIONS(.limit_milliseconds = 200);
     for (int i = 0; i < 4; i++) {
         const struct failures failures = {1, i / 2 ? SB_SIM_COMM_STOP : SB_SIM_COMM_FAIL_NOW,
                                           i % 2};

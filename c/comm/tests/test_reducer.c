@@ -63,9 +63,8 @@ static bool holds(struct net *net, int blob, int32_t first, int32_t last) {
 }
 
 static void net_open(struct net *net, const char *device) {
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    const sb_context_options options = CONTEXT_OPTIONS(.device = device);
     memset(net, 0, sizeof *net);
-    options.device = device;
     expect_ok(sb_context_create(&options, &net->context, &err));
     for (int i = 0; i < BLOBS; i++)
         expect_ok(
@@ -123,11 +122,9 @@ static void random_steps(sb_comm *comm, void *arg) {
 /* Tries over a thousand orders. */
 TEST(every_order_of_ready_and_every_bucket_gives_the_same_sums) {
     static const int32_t sizes[] = {1, 2, 3, 4, 7};
-    sb_sim_comm_options options = SB_SIM_COMM_OPTIONS_INIT;
-    options.delay_microseconds = 40;
     for (size_t i = 0; i < 5; i++) {
         struct steps steps = {.device = "cpu", .steps = 35, .seed = i * 1000};
-        options.seed = i;
+        const sb_sim_comm_options options = RANK_OPTIONS(.seed = i, .delay_microseconds = 40);
         ranks_run(sizes[i], i % 2 ? &options : NULL, random_steps, &steps);
     }
 }
@@ -268,10 +265,8 @@ static void register_one(sb_comm *comm, void *arg) {
 }
 
 TEST(a_blob_without_a_shape_differs_from_a_scalar) {
-    sb_sim_comm_options soon = SB_SIM_COMM_OPTIONS_INIT;
-    soon.limit_milliseconds = 500;
     for (int32_t scalar = 0; scalar < 2; scalar++)
-        ranks_run(2, &soon, register_one, &scalar);
+        ranks_run(2, &RANK_OPTIONS(.limit_milliseconds = 500), register_one, &scalar);
 }
 
 TEST(invalid_registrations_are_refused) {
@@ -400,9 +395,8 @@ static void fail_in_step(sb_comm *comm, void *arg) {
 /* Returns how many ranks complete their step. */
 static int count_done(int64_t nth, sb_sim_comm_failure mode, size_t bucket_bytes) {
     struct failing failing = {.nth = nth, .mode = mode, .bucket_bytes = bucket_bytes};
-    sb_sim_comm_options options = SB_SIM_COMM_OPTIONS_INIT;
-    if (mode == SB_SIM_COMM_STOP)
-        options.limit_milliseconds = 400;
+    const sb_sim_comm_options options =
+        RANK_OPTIONS(.limit_milliseconds = mode == SB_SIM_COMM_STOP ? 400 : 0);
     ranks_run(3, &options, fail_in_step, &failing);
     return atomic_load(&failing.steps_done);
 }
@@ -464,9 +458,7 @@ static void miss_one(sb_comm *comm, void *arg) {
 
 TEST(a_difference_is_reported_at_once) {
     struct meeting meeting = {0};
-    sb_sim_comm_options options = SB_SIM_COMM_OPTIONS_INIT;
-    options.limit_milliseconds = 60000;
-    ranks_run(3, &options, miss_one, &meeting);
+    ranks_run(3, &RANK_OPTIONS(.limit_milliseconds = 60000), miss_one, &meeting);
 }
 
 /* Rank 0 pauses for longer than the limit between two calls; rank 1 then begins the step. */
@@ -490,9 +482,7 @@ static void compute_long(sb_comm *comm, void *arg) {
 
 TEST(the_limit_counts_only_waits) {
     struct meeting meeting = {0};
-    sb_sim_comm_options options = SB_SIM_COMM_OPTIONS_INIT;
-    options.limit_milliseconds = 500;
-    ranks_run(2, &options, compute_long, &meeting);
+    ranks_run(2, &RANK_OPTIONS(.limit_milliseconds = 500), compute_long, &meeting);
 }
 
 static void end_in_step(sb_comm *comm, void *arg) {

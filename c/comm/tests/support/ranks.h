@@ -8,6 +8,10 @@
 
 #define RANKS_MAX 16
 
+/* The options of simulated ranks: the defaults, but for the given members. */
+#define RANK_OPTIONS(...)                                                                          \
+    ((sb_sim_comm_options){.struct_size = sizeof(sb_sim_comm_options), __VA_ARGS__})
+
 /* Runs task(comm, arg) for every rank and destroys the communicators. The test fails if an `expect`
    of a rank failed. `options` may be NULL. */
 void ranks_run(int32_t size, const sb_sim_comm_options *options,
