@@ -171,12 +171,12 @@ TEST_ON(rig, a_failed_read_leaves_the_bytes_on_the_device) {
     for (int i = 0; i < 2; i++) {
         sb_mem *mem = test_mem(f->context, BYTES);
         assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
-        assert_ok(sb_sim_fail(f->context, SB_SIM_DOWNLOAD, 1, modes[i], &err));
+        device_fail(f->context, SB_SIM_DOWNLOAD, 1, modes[i]);
         assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu(mem, &in, &err));
         assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_GPU);
         assert_true(bytes_are(read_cpu(mem), BYTES, 0));
         assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
-        assert_ok(sb_sim_fail(f->context, SB_SIM_EVENT_WAIT, 1, SB_SIM_FAIL_NOW, &err));
+        device_fail(f->context, SB_SIM_EVENT_WAIT, 1, SB_SIM_FAIL_NOW);
         assert_ok(sb_mem_cpu(mem, &in, &err)); /* the retried wait succeeds */
     }
 }
@@ -190,7 +190,7 @@ TEST_ON(rig, storage_of_a_read_that_may_still_run_is_not_freed) {
         rig_schedule(f, SB_SIM_LAZY, 0);
         sb_mem *mem = test_mem(f->context, BYTES);
         assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
-        assert_ok(sb_sim_fail(f->context, SB_SIM_EVENT_RECORD, 1, SB_SIM_FAIL_NOW, &err));
+        device_fail(f->context, SB_SIM_EVENT_RECORD, 1, SB_SIM_FAIL_NOW);
         for (int64_t n = 1; n <= waits; n++)
             assert_ok(
                 sb_sim_fail_also(f->context, SB_SIM_STREAM_SYNCHRONIZE, n, SB_SIM_FAIL_NOW, &err));
@@ -198,7 +198,7 @@ TEST_ON(rig, storage_of_a_read_that_may_still_run_is_not_freed) {
         assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_GPU);
         assert_true(bytes_are(read_cpu(mem), BYTES, 0));
         test_end(mem);
-        assert_ok(sb_sim_fail(f->context, SB_SIM_ANY, 0, SB_SIM_FAIL_NOW, &err)); /* disarms */
+        device_fail(f->context, SB_SIM_ANY, 0, SB_SIM_FAIL_NOW); /* disarms */
         assert_ok(sb_context_synchronize(f->context, &err));
     }
 }

@@ -37,7 +37,12 @@ struct team {
     int32_t size;
     sb_context *contexts[MOST];
     sb_comm *comms[MOST];
+    bool is_lost; /* the test has lost a device */
 };
+
+static void team_open(struct team *team) {
+    *team = (struct team){.size = 0};
+}
 
 static void open_contexts(struct team *team, int32_t size) {
     *team = (struct team){.size = size};
@@ -54,17 +59,20 @@ static void open_team(struct team *team, int32_t size, uint32_t limit) {
     assert_ok(sb_nccl_comm_create_all(team->contexts, size, limit, team->comms, &err));
 }
 
-/* Releases the contexts; call it after the communicators are destroyed. */
-static void close_contexts(const struct team *team) {
+/* Releases the contexts. The communicators must have been destroyed. */
+static void team_close(struct team *team) {
     for (int32_t i = 0; i < team->size; i++)
         sb_context_release(team->contexts[i]);
+    team->size = 0;
     assert_int_equal(fake_nccl_live(), 0);
+    if (team->is_lost)
+        fake_heal();
     assert_untouched();
 }
 
 static void run_team(struct team *team, void (*task)(sb_comm *comm, void *arg)) {
     ranks_run_on(team->size, team->comms, task, team);
-    close_contexts(team);
+    team_close(team);
 }
 
 /* Runs the task on a new team. */
@@ -77,7 +85,7 @@ static void run_ranks(int32_t size, uint32_t limit, void (*task)(sb_comm *comm, 
 static void close_team(struct team *team) {
     for (int32_t i = 0; i < team->size; i++)
         sb_comm_destroy(team->comms[i]);
-    close_contexts(team);
+    team_close(team);
 }
 
 /* --- values -------------------------------------------------------------------------------- */
@@ -364,28 +372,25 @@ static void make_by_id(struct team *team, struct maker *makers, int32_t come, ui
         assert_int_equal(pthread_join(threads[i], NULL), 0);
 }
 
-TEST(ranks_connect_by_an_id) {
-    struct team team;
+TEST_ON(team, ranks_connect_by_an_id) {
     struct maker makers[MOST];
-    open_contexts(&team, 3);
-    make_by_id(&team, makers, 3, LONG_LIMIT);
+    open_contexts(f, 3);
+    make_by_id(f, makers, 3, LONG_LIMIT);
     for (int32_t i = 0; i < 3; i++)
         assert_int_equal(makers[i].status, SB_OK);
-    run_team(&team, reduce_host);
+    run_team(f, reduce_host);
 }
 
-TEST(creation_fails_if_a_rank_does_not_come) {
-    struct team team;
+TEST_ON(team, creation_fails_if_a_rank_does_not_come) {
     struct maker makers[MOST];
-    open_contexts(&team, 3);
-    make_by_id(&team, makers, 2, SHORT_LIMIT);
+    open_contexts(f, 3);
+    make_by_id(f, makers, 2, SHORT_LIMIT);
     for (int32_t i = 0; i < 2; i++) {
         assert_int_equal(makers[i].status, COMM_FAILURE);
         assert_non_null(
             strstr(makers[i].err.message, "not all of 3 ranks connected within 500 ms"));
         assert_int_equal(makers[i].err.device_code, 0);
     }
-    close_contexts(&team);
 }
 
 static void make_over(sb_comm *other, void *arg) {
@@ -403,13 +408,11 @@ static void make_over(sb_comm *other, void *arg) {
     sb_comm_destroy(comm);
 }
 
-TEST(ranks_connect_through_another_communicator) {
+TEST_ON(team, ranks_connect_through_another_communicator) {
     const int64_t ids = fake_calls("ncclGetUniqueId");
-    struct team team;
-    open_contexts(&team, 3);
-    ranks_run(3, NULL, make_over, &team);
+    open_contexts(f, 3);
+    ranks_run(3, NULL, make_over, f);
     assert_int_equal(fake_calls("ncclGetUniqueId"), ids + 1); /* one id for all ranks */
-    close_contexts(&team);
 }
 
 /* One rank has no device; the other ranks do not wait for it. */
@@ -479,18 +482,17 @@ TEST(all_ranks_fail_if_one_cannot_take_part) {
         fake_fail(rows[i].function, rows[i].function != NULL, FAKE_NOW, ncclSystemError);
         ranks_run(3, NULL, rows[i].task, &team);
         assert_true(!rows[i].function == !fake_fired());
-        close_contexts(&team);
+        team_close(&team);
     }
 }
 
 /* The device "cuda:0" below belongs to a caller's backend with the same name as CUDA's. */
-TEST(contexts_of_other_devices_are_refused) {
+TEST_ON(team, contexts_of_other_devices_are_refused) {
     static const char *const devices[] = {"cpu", "sim:0", "cuda:0"};
     struct plain plain = {0};
     sb_backend table = plain_backend(&plain);
-    struct team team;
     uint8_t id[SB_NCCL_ID_BYTES];
-    open_contexts(&team, 1);
+    open_contexts(f, 1);
     assert_ok(sb_nccl_id_create(id, &err));
     table.name = "cuda";
     for (int i = 0; i < 3; i++) {
@@ -499,7 +501,7 @@ TEST(contexts_of_other_devices_are_refused) {
         sb_comm *comm, *two[2];
         assert_ok(i < 2 ? cuda_context(devices[i], &other, &err)
                         : create_with_backend(&table, devices[i], &other, &err));
-        sb_context *const last[] = {team.contexts[0], other}, *const first[] = {last[1], last[0]};
+        sb_context *const last[] = {f->contexts[0], other}, *const first[] = {last[1], last[0]};
         (void)snprintf(words, sizeof words, "the library's CUDA backend, not on \"%s\"",
                        devices[i]);
         assert_int_equal(sb_nccl_comm_create(other, id, 0, 1, 0, &comm, &err), SB_ERR_NO_DEVICE);
@@ -508,63 +510,56 @@ TEST(contexts_of_other_devices_are_refused) {
         assert_int_equal(sb_nccl_comm_create_all(first, 2, 0, two, &err), SB_ERR_NO_DEVICE);
         sb_context_release(other);
     }
-    close_contexts(&team);
 }
 
-TEST(invalid_ranks_are_refused) {
+TEST_ON(team, invalid_ranks_are_refused) {
     static const struct {
         int32_t rank, size;
     } rows[] = {{1, 1}, {2, 1}, {-1, 2}, {0, 0}, {-2, -1}};
-    struct team team;
     uint8_t id[SB_NCCL_ID_BYTES];
     sb_comm *comm, *two[2];
-    open_contexts(&team, 1);
+    open_contexts(f, 1);
     assert_ok(sb_nccl_id_create(id, &err));
-    sb_context *const same[] = {team.contexts[0], team.contexts[0]};
+    sb_context *const same[] = {f->contexts[0], f->contexts[0]};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         assert_int_equal(
-            sb_nccl_comm_create(team.contexts[0], id, rows[i].rank, rows[i].size, 0, &comm, &err),
+            sb_nccl_comm_create(f->contexts[0], id, rows[i].rank, rows[i].size, 0, &comm, &err),
             SB_ERR_INVALID_ARGUMENT);
     assert_int_equal(sb_nccl_comm_create_all(same, 0, 0, two, &err), SB_ERR_INVALID_ARGUMENT);
     assert_int_equal(sb_nccl_comm_create_all(same, 2, SHORT_LIMIT, two, &err), COMM_FAILURE);
     assert_non_null(strstr(err.message, "ncclCommInitRankConfig: invalid usage"));
     assert_int_equal(err.device_code, ncclInvalidUsage);
-    assert_ok(sb_nccl_comm_create(team.contexts[0], id, 0, 1, 0, &comm, &err));
+    assert_ok(sb_nccl_comm_create(f->contexts[0], id, 0, 1, 0, &comm, &err));
     sb_comm_destroy(comm);
-    close_contexts(&team);
 }
 
-TEST(a_lost_device_is_not_called) {
+TEST_ON(team, a_lost_device_is_not_called) {
     const int64_t three = 3;
-    struct team team;
     uint8_t id[SB_NCCL_ID_BYTES];
     sb_blob *blob;
     sb_comm *comm = NULL;
     void *p;
-    open_contexts(&team, 1);
+    open_contexts(f, 1);
     assert_ok(sb_nccl_id_create(id, &err));
-    assert_ok(sb_blob_create_shaped(team.contexts[0], SB_DTYPE_F32, &three, 1, &blob, &err));
+    assert_ok(sb_blob_create_shaped(f->contexts[0], SB_DTYPE_F32, &three, 1, &blob, &err));
     fake_fail("cuStreamSynchronize", 1, FAKE_STICKY, CUDA_ERROR_ILLEGAL_ADDRESS);
     assert_status(LOST, sb_blob_mutable_gpu(blob, SB_DATA, &p, &err));
     const int64_t calls = fake_calls(NULL);
-    assert_status(LOST, sb_nccl_comm_create(team.contexts[0], id, 0, 1, 0, &comm, &err));
-    assert_status(LOST, sb_nccl_comm_create_all(team.contexts, 1, 0, team.comms, &err));
+    assert_status(LOST, sb_nccl_comm_create(f->contexts[0], id, 0, 1, 0, &comm, &err));
+    assert_status(LOST, sb_nccl_comm_create_all(f->contexts, 1, 0, f->comms, &err));
     assert_int_equal(fake_calls(NULL), calls);
     assert_null(comm);
     sb_blob_destroy(blob);
-    sb_context_release(team.contexts[0]);
-    fake_heal();
+    f->is_lost = true;
 }
 
-TEST(a_loss_that_creation_finds_is_a_failure) {
-    struct team team;
-    open_contexts(&team, 1);
+TEST_ON(team, a_loss_that_creation_finds_is_a_failure) {
+    open_contexts(f, 1);
     fake_fail("cuStreamCreate", 1, FAKE_STICKY, CUDA_ERROR_ILLEGAL_ADDRESS);
     assert_status(SB_ERR_DEVICE_FAILURE,
-                  sb_nccl_comm_create_all(team.contexts, 1, 0, team.comms, &err));
-    assert_ok(sb_context_device_status(team.contexts[0]));
-    sb_context_release(team.contexts[0]);
-    fake_heal();
+                  sb_nccl_comm_create_all(f->contexts, 1, 0, f->comms, &err));
+    assert_ok(sb_context_device_status(f->contexts[0]));
+    f->is_lost = true;
 }
 
 /* A failed upload makes rank 0 lose its device. NCCL reduces host memory on that device, so rank 0
@@ -598,49 +593,42 @@ static void go_on_without_device(sb_comm *comm, void *arg) {
     net_close(&net);
 }
 
-TEST(a_rank_whose_device_is_lost_keeps_its_blobs) {
-    struct team team;
-    open_team(&team, 2, SHORT_LIMIT);
-    ranks_run_on(team.size, team.comms, go_on_without_device, &team);
-    for (int32_t i = 0; i < team.size; i++)
-        sb_context_release(team.contexts[i]);
-    assert_int_equal(fake_nccl_live(), 0);
-    fake_heal();
+TEST_ON(team, a_rank_whose_device_is_lost_keeps_its_blobs) {
+    open_team(f, 2, SHORT_LIMIT);
+    ranks_run_on(f->size, f->comms, go_on_without_device, f);
+    f->is_lost = true;
 }
 
-TEST(a_forked_child_cannot_use_nccl) {
-    struct team team;
-    open_team(&team, 1, LONG_LIMIT);
+TEST_ON(team, a_forked_child_cannot_use_nccl) {
+    open_team(f, 1, LONG_LIMIT);
     const pid_t child = fork();
     if (child == 0) {
         uint8_t id[SB_NCCL_ID_BYTES] = {0};
         sb_comm *comm;
         const bool refused =
             sb_nccl_id_create(id, &err) == SB_ERR_FORKED &&
-            sb_nccl_comm_create(team.contexts[0], id, 0, 1, 0, &comm, &err) == SB_ERR_FORKED &&
-            sb_nccl_comm_create_all(team.contexts, 1, 0, &comm, &err) == SB_ERR_FORKED &&
-            sb_comm_barrier(team.comms[0], &err) == SB_ERR_FORKED;
+            sb_nccl_comm_create(f->contexts[0], id, 0, 1, 0, &comm, &err) == SB_ERR_FORKED &&
+            sb_nccl_comm_create_all(f->contexts, 1, 0, &comm, &err) == SB_ERR_FORKED &&
+            sb_comm_barrier(f->comms[0], &err) == SB_ERR_FORKED;
         _exit(refused ? 0 : 1);
     }
     int how = 1;
     assert_int_equal(waitpid(child, &how, 0), child);
     assert_int_equal(how, 0);
-    run_team(&team, reduce_host);
+    run_team(f, reduce_host);
 }
 
 static void do_nothing(sb_comm *comm, void *arg) {
 }
 
 /* If the nth handle cannot be allocated, the ranks already created are destroyed without a wait. */
-TEST(a_failed_allocation_leaves_no_rank) {
-    struct team team;
+TEST_ON(team, a_failed_allocation_leaves_no_rank) {
     int64_t failures = 0;
-    open_contexts(&team, 3);
+    open_contexts(f, 3);
     const int64_t finalized = fake_calls("ncclCommFinalize");
     for (int64_t nth = 1;; nth++) {
         fail_calloc(nth);
-        const sb_status st =
-            sb_nccl_comm_create_all(team.contexts, 3, LONG_LIMIT, team.comms, &err);
+        const sb_status st = sb_nccl_comm_create_all(f->contexts, 3, LONG_LIMIT, f->comms, &err);
         if (!calloc_has_failed()) {
             assert_ok(st);
             break;
@@ -648,12 +636,12 @@ TEST(a_failed_allocation_leaves_no_rank) {
         failures++;
         assert_int_equal(st, SB_ERR_OUT_OF_MEMORY);
         for (int r = 0; r < 3; r++)
-            assert_null(team.comms[r]);
+            assert_null(f->comms[r]);
         assert_int_equal(fake_nccl_live(), 0);
         assert_int_equal(fake_calls("ncclCommFinalize"), finalized);
     }
     assert_true(failures >= 8); /* two lists, three NCCL handles, three communicators */
-    run_team(&team, do_nothing);
+    run_team(f, do_nothing);
 }
 
 /* --- ranks that fail, stop or have ended --------------------------------------------------- */
@@ -771,28 +759,26 @@ TEST(a_reducer_may_be_destroyed_in_its_step) {
 }
 
 /* Rank 1 makes no call. The check whether rank 0's memory is still in use fails once. */
-TEST(a_transient_failure_leaks_no_memory) {
-    struct team team;
+TEST_ON(team, a_transient_failure_leaks_no_memory) {
     double value = 1;
-    open_team(&team, 2, FAULT_LIMIT);
+    open_team(f, 2, FAULT_LIMIT);
     fake_fail("cuEventRecord", 3, FAKE_NOW, CUDA_ERROR_UNKNOWN);
     assert_status(COMM_FAILURE,
-                  sb_comm_all_reduce(team.comms[0], SB_COMM_SUM, SB_DTYPE_F64, 1, &value, &err));
+                  sb_comm_all_reduce(f->comms[0], SB_COMM_SUM, SB_DTYPE_F64, 1, &value, &err));
     assert_non_null(strstr(err.message, "rank 0 of 2 waited 30 ms for ncclAllReduce of 1 "));
     assert_int_equal(err.device_code, 0);
     fake_fail(NULL, 0, FAKE_NOW, 0);
-    close_team(&team);
+    close_team(f);
 }
 
-TEST(requests_are_abandoned_in_any_order) {
+TEST_ON(team, requests_are_abandoned_in_any_order) {
     static const int order[] = {1, 2, 0};
     const sb_comm_engine *slot;
     double values[3] = {0};
     void *requests[3];
-    struct team team;
-    open_team(&team, 2, LONG_LIMIT);
-    void *end = team.comms[0]->end;
-    slot = &team.comms[0]->engine;
+    open_team(f, 2, LONG_LIMIT);
+    void *end = f->comms[0]->end;
+    slot = &f->comms[0]->engine;
     const int64_t posted = fake_calls("ncclAllReduce");
     for (int i = 0; i < 3; i++) {
         const sb_comm_buffer buffer = {.ptr = &values[i], .count = 1, .dtype = SB_DTYPE_F64};
@@ -805,7 +791,7 @@ TEST(requests_are_abandoned_in_any_order) {
     assert_status(COMM_FAILURE, slot->start(end, SB_COMM_SUM, &buffer, &requests[0], &err));
     assert_string_equal(err.message, "a request was abandoned");
     assert_int_equal(err.device_code, 0);
-    close_team(&team);
+    close_team(f);
 }
 
 /* --- reports of failed calls --------------------------------------------------------------- */
@@ -924,16 +910,15 @@ static const struct {
 };
 
 /* If creation fails, communicators that already exist are destroyed without waiting for ranks. */
-TEST(creation_reports_each_failed_call) {
-    struct team team;
-    open_contexts(&team, 2);
+TEST_ON(team, creation_reports_each_failed_call) {
+    open_contexts(f, 2);
     const int64_t finalized = fake_calls("ncclCommFinalize"), live = fake_nccl_live();
     for (size_t i = 0; i < sizeof making / sizeof *making; i++)
         for (int64_t nth = making[i].first; nth <= making[i].last; nth++) {
             fake_fail(making[i].function, nth, FAKE_NOW, making[i].code);
             support_poison_error(&err);
             const sb_status st =
-                sb_nccl_comm_create_all(team.contexts, 2, FAULT_LIMIT, team.comms, &err);
+                sb_nccl_comm_create_all(f->contexts, 2, FAULT_LIMIT, f->comms, &err);
             if (!fake_fired() || st != making[i].status || err.code != st ||
                 err.device_code != (int32_t)making[i].code ||
                 !strstr(err.message, making[i].text) || err.message[strlen(err.message) - 1] == ' ')
@@ -943,7 +928,6 @@ TEST(creation_reports_each_failed_call) {
         }
     fake_fail(NULL, 0, FAKE_NOW, 0);
     assert_int_equal(fake_calls("ncclCommFinalize"), finalized);
-    close_contexts(&team);
 }
 
 TEST(a_failure_to_create_an_id_is_reported) {
@@ -955,22 +939,20 @@ TEST(a_failure_to_create_an_id_is_reported) {
     assert_non_null(strstr(err.message, ": a rank has gone")); /* NCCL's last error text */
 }
 
-TEST(the_end_of_a_group_may_be_in_progress) {
-    struct team team;
-    open_contexts(&team, 2);
+TEST_ON(team, the_end_of_a_group_may_be_in_progress) {
+    open_contexts(f, 2);
     fake_fail("ncclGroupEnd", 1, FAKE_NOW, ncclInProgress);
-    assert_ok(sb_nccl_comm_create_all(team.contexts, 2, LONG_LIMIT, team.comms, &err));
-    run_team(&team, reduce_host);
+    assert_ok(sb_nccl_comm_create_all(f->contexts, 2, LONG_LIMIT, f->comms, &err));
+    run_team(f, reduce_host);
 }
 
 /* Destroying a rank waits for the other ranks, which may still read its data. */
-TEST(destroying_a_rank_waits_for_the_others) {
-    struct team team;
-    open_team(&team, 2, LONG_LIMIT);
+TEST_ON(team, destroying_a_rank_waits_for_the_others) {
+    open_team(f, 2, LONG_LIMIT);
     const int64_t finalized = fake_calls("ncclCommFinalize");
     const int64_t destroyed = fake_calls("ncclCommDestroy");
     const int64_t aborted = fake_calls("ncclCommAbort");
-    run_team(&team, reduce_host);
+    run_team(f, reduce_host);
     assert_int_equal(fake_calls("ncclCommFinalize") - finalized, 2);
     assert_int_equal(fake_calls("ncclCommDestroy") - destroyed, 2);
     assert_int_equal(fake_calls("ncclCommAbort"), aborted);
