@@ -311,36 +311,35 @@ TEST_ON(sim, memory_belongs_to_its_stream_until_synchronised) {
 }
 
 TEST_ON(sim, an_invalid_free_loses_the_device) {
-    for (int way = 0; way < 7; way++) {
-        sim_reopen(f, way >= 4 && way < 6 ? SB_SIM_LAZY : SB_SIM_EAGER, 0);
+    enum stream { OWN, OTHER, NONE };
+    static const struct {
+        const char *fault;
+        size_t offset, bytes;
+        enum stream stream;
+        int times;
+        bool is_lazy, is_lent;
+    } rows[] = {
+        {"twice", 0, 64, OWN, 2, false, false},
+        {"twice, before the first has run", 0, 64, OWN, 2, true, false},
+        {"with another size", 0, 32, OWN, 1, false, false},
+        {"not from its start", 1, 63, OWN, 1, false, false},
+        {"although it is the caller's", 0, 64, OWN, 1, false, true},
+        {"before it is allocated on the stream", 0, 64, OTHER, 1, true, false},
+        {"on a stream that does not exist", 0, 64, NONE, 1, false, false},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        sim_reopen(f, rows[i].is_lazy ? SB_SIM_LAZY : SB_SIM_EAGER, 0);
+        const sb_stream streams[] = {f->own, new_stream(f), (sb_stream)(uintptr_t)0x10};
         void *lent = NULL;
-        sb_stream other = new_stream(f);
         assert_ok(sb_sim_malloc(f->context, 64, &lent, &err));
         char *ptr = new_memory(f, 64, f->own);
-        switch (way) {
-        case 0: /* twice */
-        case 5: /* twice, before the first has run */
-            free_memory(f, ptr, 64, f->own);
-            free_memory(f, ptr, 64, f->own);
-            break;
-        case 1: /* another size */
-            free_memory(f, ptr, 32, f->own);
-            break;
-        case 2: /* not the start */
-            free_memory(f, ptr + 1, 63, f->own);
-            break;
-        case 6: /* on a stream that does not exist */
-            free_memory(f, ptr, 64, (sb_stream)(uintptr_t)0x10);
-            break;
-        case 3: /* memory of the caller */
-            free_memory(f, lent, 64, f->own);
-            break;
-        default: /* not allocated yet on the stream that frees it */
-            free_memory(f, ptr, 64, other);
-            assert_status(LOST, try_synchronize(f, other));
-            break;
-        }
-        assert_status(LOST, try_synchronize(f, f->own));
+        for (int n = 0; n < rows[i].times; n++)
+            free_memory(f, rows[i].is_lent ? lent : ptr + rows[i].offset, rows[i].bytes,
+                        streams[rows[i].stream]);
+        if (rows[i].stream == OTHER)
+            assert_status(LOST, try_synchronize(f, streams[OTHER]));
+        if (try_synchronize(f, f->own) != LOST)
+            fail_with("memory may be freed %s", rows[i].fault);
     }
 }
 
