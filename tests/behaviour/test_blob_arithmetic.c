@@ -23,8 +23,6 @@ static bool on_device(int32_t head) {
     return head == SB_HEAD_AT_GPU || head == SB_HEAD_SYNCED;
 }
 
-/* --- sums ------------------------------------------------------------------- */
-
 TEST_ON(rig, sums_run_where_the_head_is) {
     for (int d = 0; d < 2; d++)
         for (int32_t head = 0; head <= SB_HEAD_SYNCED; head++)
@@ -49,8 +47,6 @@ TEST_ON(rig, sums_run_where_the_head_is) {
             }
 }
 
-/* --- scale ------------------------------------------------------------------------ */
-
 TEST_ON(rig, scaling_runs_where_the_head_is) {
     for (int d = 0; d < 2; d++)
         for (int32_t head = 0; head <= SB_HEAD_SYNCED; head++)
@@ -70,8 +66,6 @@ TEST_ON(rig, scaling_runs_where_the_head_is) {
                     assert_true(mem_holds(mem, scaled.data, v.bytes));
             }
 }
-
-/* --- update ------------------------------------------------------------------------- */
 
 static void update_cell(struct rig *rig, int32_t dtype, int32_t data_head, int32_t diff_head) {
     struct values v = values_of(dtype), expected = v;
@@ -126,8 +120,6 @@ TEST_ON(rig, update_of_a_memory_with_itself_gives_zero) {
         assert_true(lent_holds(&lent, 0));
     }
 }
-
-/* --- refusals ------------------------------------------------------------------------- */
 
 TEST(integers_and_halves_have_no_arithmetic) {
     static const sb_dtype storage_only[] = {SB_DTYPE_INTEGER_LIST(DTYPE_ITEM, )

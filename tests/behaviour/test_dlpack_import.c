@@ -24,7 +24,6 @@ TEST_ON(rigs, device_memory_is_imported_by_its_own_context) {
     assert_true(bytes_are(in, 24, 0x3F));
     sb_blob_destroy(blob);
     assert_int_equal(t.deleted, 1);
-    tensor_free(&t);
 }
 
 /* --- refused --------------------------------------------------------------------------------- */
@@ -115,7 +114,6 @@ static void refuse(struct rig *rig, const struct refusal *refusal, bool legacy) 
     assert_int_equal(sb_blob_count(blob), 6);
     test_end(blob);
     assert_int_equal(t.deleted, 0);
-    tensor_free(&t);
 }
 
 TEST_ON(rig, tensors_that_a_blob_cannot_use_are_refused_and_unchanged) {
@@ -136,5 +134,4 @@ TEST(a_device_that_the_context_lacks_is_refused) {
     assert_ok(sb_blob_from_dlpack(blob, SB_DATA, &t.versioned, 0, &err)); /* readable by the host */
     test_end(blob);
     assert_int_equal(t.deleted, 1);
-    tensor_free(&t);
 }
