@@ -108,10 +108,7 @@ TEST_ON(rig, update_of_a_memory_with_itself_gives_zero) {
         struct values v = values_of(SB_DTYPE_F32);
         sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, COUNT);
         struct lent lent = device ? lend_device(f->context, v.bytes, 0) : lend_host(v.bytes, 0);
-        if (device)
-            assert_ok(sb_sim_poke(f->context, lent.ptr, v.data, v.bytes, &err));
-        else
-            memcpy(lent.ptr, v.data, v.bytes);
+        bytes_put(lent.context, lent.ptr, v.data, v.bytes);
         assert_ok((device ? sb_mem_set_gpu : sb_mem_set_cpu)(data_of(blob), lent.ptr, v.bytes, 0,
                                                              NULL, NULL, &err));
         assert_ok((device ? sb_mem_set_gpu : sb_mem_set_cpu)(diff_of(blob), lent.ptr, v.bytes, 0,

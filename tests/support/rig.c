@@ -177,6 +177,20 @@ void assert_no_work(const struct tally *since) {
             fail_with("operation %d of the device was called %d times", op, (int)since->calls[op]);
 }
 
+void bytes_get(sb_context *context, const void *there, void *out, size_t bytes) {
+    if (context)
+        ignore(sb_sim_peek(context, out, there, bytes, NULL));
+    else
+        memcpy(out, there, bytes);
+}
+
+void bytes_put(sb_context *context, void *there, const void *in, size_t bytes) {
+    if (context)
+        ignore(sb_sim_poke(context, there, in, bytes, NULL));
+    else
+        memcpy(there, in, bytes);
+}
+
 bool bytes_are(const void *ptr, size_t bytes, int fill) {
     const unsigned char *p = ptr;
     for (size_t i = 0; i < bytes; i++)

@@ -87,6 +87,10 @@ void lent_deleter(void *user, void *ptr); /* user: the struct lent */
 bool lent_holds(const struct lent *lent, int fill);
 void lent_free(struct lent *lent);
 
+/* These copy bytes from or to `there` at once: memory of the context's simulated device or, if
+   `context` is NULL, of the host. */
+void bytes_get(sb_context *context, const void *there, void *out, size_t bytes);
+void bytes_put(sb_context *context, void *there, const void *in, size_t bytes);
 bool bytes_are(const void *ptr, size_t bytes, int fill);
 bool device_bytes_are(sb_context *context, const void *ptr, size_t bytes, int fill);
 void device_fill(sb_context *context, void *ptr, size_t bytes, int fill);

@@ -51,16 +51,10 @@ static sb_status single_all_reduce(void *comm, sb_comm_op op, const sb_comm_buff
     if (st != SB_OK)
         return st;
     const size_t bytes = (size_t)buffer->count * sb_dtype_size(buffer->dtype);
-    if (buffer->context)
-        ignore(sb_sim_peek(buffer->context, values, buffer->ptr, bytes, err));
-    else
-        memcpy(values, buffer->ptr, bytes);
+    bytes_get(buffer->context, buffer->ptr, values, bytes);
     for (int i = 0; i < COUNT; i++)
         values[i] += 100;
-    if (buffer->context)
-        ignore(sb_sim_poke(buffer->context, buffer->ptr, values, bytes, err));
-    else
-        memcpy(buffer->ptr, values, bytes);
+    bytes_put(buffer->context, buffer->ptr, values, bytes);
     return SB_OK;
 }
 

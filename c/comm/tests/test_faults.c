@@ -65,10 +65,7 @@ static void lend(struct world *w, int i, const float *values, bool to_device) {
     const size_t bytes = (size_t)counts[i] * sizeof *values;
     struct lent *lent = &w->lent[i];
     *lent = to_device ? lend_device(w->rig.context, bytes, 0) : lend_host(bytes, 0);
-    if (to_device)
-        assert_ok(sb_sim_poke(w->rig.context, lent->ptr, values, bytes, &err));
-    else
-        memcpy(lent->ptr, values, bytes);
+    bytes_put(lent->context, lent->ptr, values, bytes);
     assert_ok((to_device ? sb_blob_set_gpu : sb_blob_set_cpu)(
         w->blobs[i], SB_DATA, lent->ptr, bytes, SB_READ_ONLY, NULL, NULL, &err));
 }
@@ -112,10 +109,7 @@ static void world_close(struct world *w) {
         float values[MOST], found[MOST];
         const size_t bytes = (size_t)counts[i] * sizeof *values;
         values_of(i, values);
-        if (w->lent[i].context)
-            ignore(sb_sim_peek(w->rig.context, found, w->lent[i].ptr, bytes, NULL));
-        else
-            memcpy(found, w->lent[i].ptr, bytes);
+        bytes_get(w->lent[i].context, w->lent[i].ptr, found, bytes);
         assert_memory_equal(found, values, bytes); /* the caller's read-only bytes are unchanged */
     }
     rig_close(&w->rig);

@@ -33,29 +33,19 @@ static size_t bytes_of(const sb_comm_buffer *buffer) {
     return (size_t)buffer->count * sb_dtype_size(buffer->dtype);
 }
 
-static void put(const sb_comm_buffer *buffer, const void *bytes) {
-    if (buffer->context)
-        ignore(sb_sim_poke(buffer->context, buffer->ptr, bytes, bytes_of(buffer), NULL));
-    else
-        memcpy(buffer->ptr, bytes, bytes_of(buffer));
-}
-
 static void combine(const struct mirror_sent *sent) {
     const sb_comm_buffer *buffer = &sent->buffer;
     if (sent->op != SB_COMM_SUM)
         return;
     void *bytes = malloc(bytes_of(buffer));
     assert_non_null(bytes);
-    if (buffer->context)
-        ignore(sb_sim_peek(buffer->context, bytes, buffer->ptr, bytes_of(buffer), NULL));
-    else
-        memcpy(bytes, buffer->ptr, bytes_of(buffer));
+    bytes_get(buffer->context, buffer->ptr, bytes, bytes_of(buffer));
     for (int64_t i = 0; i < buffer->count; i++)
         if (buffer->dtype == SB_DTYPE_F32)
             ((float *)bytes)[i] *= 2;
         else
             ((double *)bytes)[i] *= 2;
-    put(buffer, bytes);
+    bytes_put(buffer->context, buffer->ptr, bytes, bytes_of(buffer));
     free(bytes);
 }
 
@@ -88,7 +78,7 @@ static sb_status mirror_broadcast(void *comm, int32_t root, const sb_comm_buffer
     void *bytes = malloc(bytes_of(buffer));
     assert_non_null(bytes);
     memset(bytes, mirror->fill, bytes_of(buffer));
-    put(buffer, bytes);
+    bytes_put(buffer->context, buffer->ptr, bytes, bytes_of(buffer));
     free(bytes);
     return SB_OK;
 }
