@@ -30,6 +30,16 @@ NETWORK = ["--cfg=smpi/bw-factor:0:1", "--cfg=smpi/lat-factor:0:1", "--cfg=netwo
 # The simulated time does not include the time that the code takes on this machine's processor.
 HOST = ["--cfg=smpi/simulate-computation:no", "--log=root.thres:warning"]
 INSTEAD = ["-DMPI_Iallreduce=simulated_iallreduce", "-DMPI_Query_thread=simulated_query_thread"]
+# Every host has a link with a latency of 5 microseconds. flat: to one switch of unlimited bandwidth. tree:
+# each group of hosts has a switch with half as many uplinks as hosts.
+PLATFORM = """<?xml version='1.0'?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1">
+  <cluster id="cluster" prefix="host" suffix="" radical="0-{last}" speed="1Gf"
+           bw="{bandwidth}Bps" lat="5us" sharing_policy="SPLITDUPLEX"{topology}/>
+</platform>
+"""
+GROUP = {16: 4, 128: 16, 1024: 32}  # the number of hosts on each switch, by the total number of hosts
 COLUMNS = ("hosts", "gbits", "shape", "algorithm", "bucket_mib", "buckets", "compute", "apart",
            "beside", "network", "bound")
 
@@ -50,15 +60,20 @@ def cases(hosts):
             yield (*one, "ring", RING_BUCKET)
 
 
+def platform(hosts, gbits, shape):
+    group = GROUP[hosts]
+    tree = f' topology="FAT_TREE" topo_parameters="2;{group},{hosts // group};1,{group // 2};1,1"'
+    return PLATFORM.format(last=hosts - 1, bandwidth=gbits * 1e9 / 8 / FOLD,
+                           topology=tree if shape == "tree" else "")
+
+
 def simulate(program, folder, case):
     hosts, gbits, shape, algorithm, bucket = case
-    platform, names = folder / "platform.xml", folder / "hosts.txt"
-    platform.write_text(subprocess.run(
-        [sys.executable, HERE / "platform.py", str(hosts), str(gbits), shape, str(FOLD)],
-        check=True, text=True, capture_output=True).stdout)
+    described, names = folder / "platform.xml", folder / "hosts.txt"
+    described.write_text(platform(hosts, gbits, shape))
     names.write_text("".join(f"host{i}\n" for i in range(hosts)))
     out = subprocess.run(
-        ["smpirun", "-np", str(hosts), "-platform", platform, "-hostfile", names, *HOST, *NETWORK,
+        ["smpirun", "-np", str(hosts), "-platform", described, "-hostfile", names, *HOST, *NETWORK,
          f"--cfg=smpi/allreduce:{ALGORITHMS[algorithm]}", program, str(bucket), "1", str(FOLD),
          str(COMPUTE_MS)], text=True, capture_output=True, check=False)
     if out.returncode:
