@@ -1,0 +1,56 @@
+/* Runs tests of the simulated device on another backend: the linker redirects their calls of
+   sb_context_create to shim.c (--wrap). For "sim:N", a context opens the other backend, with the
+   functions that the tests request from a simulated device. The calls of each slot of the backend
+   are counted, and a driver call within a chosen call of a slot can be made to fail. */
+#ifndef SB_TESTS_SHIM_H
+#define SB_TESTS_SHIM_H
+
+#include "support.h"
+
+#include <syncblob/backend.h>
+#include <syncblob/sim_device.h>
+
+enum { SHIM_FAULTS = 4, SHIM_STREAMS = 128 };
+
+/* The state of an open device. */
+struct shim {
+    void *device; /* of the other backend */
+    int64_t calls[SB_SIM_OP_COUNT];
+    sb_sim_fault faults[SHIM_FAULTS];
+    sb_stream streams[SHIM_STREAMS]; /* of the test; the end of the device destroys the rest */
+    sb_sim_schedule schedule;        /* the target uses these two */
+    uint64_t random;
+    struct shim *next;
+};
+
+struct shim *shim_of(const void *device);
+
+/* A call of a slot. */
+struct shim_call {
+    int32_t op;              /* SB_SIM_* */
+    sb_dtype dtype;          /* of arithmetic, else 0 */
+    const sb_stream *stream; /* of a slot that queues work and does not wait, else NULL */
+    int32_t mode;            /* of the fault that is due; SHIM_NO_FAULT: none is due */
+};
+#define SHIM_NO_FAULT (-1)
+
+/* The other backend. */
+struct shim_target {
+    sb_backend backend;
+    /* Without `faults` and `calls`. A shim calls `stream_destroy` with a stream of the test. */
+    sb_sim_device controls;
+    bool is_coherent;  /* contexts on coherent_table() open the backend, too */
+    bool takes_stream; /* a test may launch kernels on the library's stream of each context */
+    /* Acquire and release the lock that protects the shims. */
+    void (*lock)(void);
+    void (*unlock)(void);
+    /* Called before the slot. Makes its driver call fail if a fault is due. */
+    void (*begin)(struct shim *shim, const struct shim_call *call);
+    /* Called after the slot. Removes the fault; returns whether it has made a driver call fail. */
+    bool (*end)(struct shim *shim, const struct shim_call *call);
+};
+
+/* Each program defines this function, which is called once. */
+struct shim_target shim_target(void);
+
+#endif
