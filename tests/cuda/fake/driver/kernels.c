@@ -13,38 +13,39 @@
 #define CLASS      16 /* registers of each class */
 #define REGISTERS  (5 * CLASS)
 
-#define OPCODE_LIST(X)                                                                             \
-    X(LD_PARAM, "ld.param.u64")                                                                    \
-    X(CVTA, "cvta.to.global.u64")                                                                  \
-    X(COPY_64, "mov.b64")                                                                          \
-    X(MOV_32, "mov.u32")                                                                           \
-    X(MOV_F64, "mov.f64")                                                                          \
-    X(MUL_WIDE, "mul.wide.u32")                                                                    \
-    X(CVT_64, "cvt.u64.u32")                                                                       \
-    X(ADD_64, "add.s64")                                                                           \
-    X(SUB_64, "sub.s64")                                                                           \
-    X(NEG_64, "neg.s64")                                                                           \
-    X(AND_64, "and.b64")                                                                           \
-    X(MIN_64, "min.u64")                                                                           \
-    X(SHR_64, "shr.u64")                                                                           \
-    X(SHL_64, "shl.b64")                                                                           \
-    X(SETP_GE, "setp.ge.u64")                                                                      \
-    X(BRA, "bra")                                                                                  \
-    X(LD_F32, "ld.global.f32")                                                                     \
-    X(LD_F64, "ld.global.f64")                                                                     \
-    X(LD_V4_F32, "ld.global.v4.f32")                                                               \
-    X(LD_V2_F64, "ld.global.v2.f64")                                                               \
-    X(CVT_F64, "cvt.f64.f32")                                                                      \
-    X(ABS_F64, "abs.f64")                                                                          \
-    X(ADD_F64, "add.f64")                                                                          \
-    X(FMA_F64, "fma.rn.f64")                                                                       \
-    X(ST_F64, "st.global.f64")                                                                     \
-    X(RET, "ret")
-#define OPCODE(name, mnemonic)   name,
-#define MNEMONIC(name, mnemonic) mnemonic,
+/* The effect of each instruction on the target register TO and the operands A, B and C. */
+#define INSTRUCTIONS(X)                                                                            \
+    X(LD_PARAM, "ld.param.u64", TO = param(launch, s->name))                                       \
+    X(CVTA, "cvta.to.global.u64", TO = A)                                                          \
+    X(COPY_64, "mov.b64", TO = A)                                                                  \
+    X(MOV_32, "mov.u32", TO = special(launch, s->name, block, thread))                             \
+    X(MOV_F64, "mov.f64", TO = s->constant)                                                        \
+    X(MUL_WIDE, "mul.wide.u32", TO = (uint64_t)(uint32_t)A * (uint32_t)B)                          \
+    X(CVT_64, "cvt.u64.u32", TO = A)                                                               \
+    X(ADD_64, "add.s64", TO = A + B)                                                               \
+    X(SUB_64, "sub.s64", TO = A - B)                                                               \
+    X(NEG_64, "neg.s64", TO = 0 - A)                                                               \
+    X(AND_64, "and.b64", TO = A & s->constant)                                                     \
+    X(MIN_64, "min.u64", TO = A < B ? A : B)                                                       \
+    X(SHR_64, "shr.u64", TO = A >> s->constant)                                                    \
+    X(SHL_64, "shl.b64", TO = A << s->constant)                                                    \
+    X(SETP_GE, "setp.ge.u64", TO = A >= B)                                                         \
+    X(BRA, "bra", at = label_at(f, s->name) - 1)                                                   \
+    X(LD_F32, "ld.global.f32", load(launch, &TO, A, 1, 4))                                         \
+    X(LD_F64, "ld.global.f64", load(launch, &TO, A, 1, 8))                                         \
+    X(LD_V4_F32, "ld.global.v4.f32", load(launch, &TO, A, 4, 4))                                   \
+    X(LD_V2_F64, "ld.global.v2.f64", load(launch, &TO, A, 2, 8))                                   \
+    X(CVT_F64, "cvt.f64.f32", TO = widen(A))                                                       \
+    X(ABS_F64, "abs.f64", TO = bits_of(fabs(get_double(A))))                                       \
+    X(ADD_F64, "add.f64", TO = bits_of(get_double(A) + get_double(B)))                             \
+    X(FMA_F64, "fma.rn.f64", TO = bits_of(fma(get_double(A), get_double(B), get_double(C))))       \
+    X(ST_F64, "st.global.f64", memcpy(reach(launch, TO, 8), &A, 8))                                \
+    X(RET, "ret", return )
+#define OPCODE(name, mnemonic, effect)   name,
+#define MNEMONIC(name, mnemonic, effect) mnemonic,
 
-enum opcode { OPCODE_LIST(OPCODE) OPCODES };
-static const char *const mnemonics[] = {OPCODE_LIST(MNEMONIC)};
+enum opcode { INSTRUCTIONS(OPCODE) OPCODES };
+static const char *const mnemonics[] = {INSTRUCTIONS(MNEMONIC)};
 
 struct step {
     enum opcode opcode;
@@ -273,42 +274,14 @@ static uint64_t widen(uint64_t bits) {
     return bits_of((double)value);
 }
 
-static uint64_t compute(const struct step *s, const uint64_t *r) {
-    switch (s->opcode) {
-    case CVTA:
-    case COPY_64:
-    case CVT_64:
-        return r[s->a];
-    case MUL_WIDE:
-        return (uint64_t)(uint32_t)r[s->a] * (uint32_t)r[s->b];
-    case ADD_64:
-        return r[s->a] + r[s->b];
-    case SUB_64:
-        return r[s->a] - r[s->b];
-    case NEG_64:
-        return 0 - r[s->a];
-    case AND_64:
-        return r[s->a] & s->constant;
-    case MIN_64:
-        return r[s->a] < r[s->b] ? r[s->a] : r[s->b];
-    case SHR_64:
-        return r[s->a] >> s->constant;
-    case SHL_64:
-        return r[s->a] << s->constant;
-    case SETP_GE:
-        return r[s->a] >= r[s->b];
-    case CVT_F64:
-        return widen(r[s->a]);
-    case ABS_F64:
-        return bits_of(fabs(get_double(r[s->a])));
-    case ADD_F64:
-        return bits_of(get_double(r[s->a]) + get_double(r[s->b]));
-    case FMA_F64:
-        return bits_of(fma(get_double(r[s->a]), get_double(r[s->b]), get_double(r[s->c])));
-    default:
-        return s->constant;
-    }
-}
+#define TO r[s->to]
+#define A  r[s->a]
+#define B  r[s->b]
+#define C  r[s->c]
+#define RUN(name, mnemonic, effect)                                                                \
+    case name:                                                                                     \
+        effect;                                                                                    \
+        break;
 
 static void run_thread(struct launch *launch, uint32_t block, uint32_t thread) {
     CUfunction f = launch->function;
@@ -317,26 +290,11 @@ static void run_thread(struct launch *launch, uint32_t block, uint32_t thread) {
         const struct step *s = &f->steps[at];
         if (s->guarded && !r[register_of("%p0")])
             continue;
-        if (s->opcode == RET)
+        switch (s->opcode) {
+            INSTRUCTIONS(RUN)
+        case OPCODES:
             return;
-        if (s->opcode == BRA)
-            at = label_at(f, s->name) - 1;
-        else if (s->opcode == LD_PARAM)
-            r[s->to] = param(launch, s->name);
-        else if (s->opcode == MOV_32)
-            r[s->to] = special(launch, s->name, block, thread);
-        else if (s->opcode == LD_F32)
-            load(launch, &r[s->to], r[s->a], 1, 4);
-        else if (s->opcode == LD_F64)
-            load(launch, &r[s->to], r[s->a], 1, 8);
-        else if (s->opcode == LD_V4_F32)
-            load(launch, &r[s->to], r[s->a], 4, 4);
-        else if (s->opcode == LD_V2_F64)
-            load(launch, &r[s->to], r[s->a], 2, 8);
-        else if (s->opcode == ST_F64)
-            memcpy(reach(launch, r[s->to], 8), &r[s->a], 8);
-        else
-            r[s->to] = compute(s, r);
+        }
     }
 }
 
