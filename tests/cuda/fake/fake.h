@@ -70,7 +70,6 @@ FAKE_API int fake_depth(void);
 
 /* Returns the number of violations of the driver's rules. Each is printed on stderr. */
 FAKE_API int64_t fake_violations(void);
-FAKE_API void fake_forgive(void);
 
 /* Queues kernel(user) on a stream of the current context. Any thread that waits may run it. */
 FAKE_API CUresult fake_launch(CUstream stream, void (*kernel)(void *user), void *user);

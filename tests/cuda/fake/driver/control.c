@@ -18,7 +18,7 @@ static struct {
     int64_t calls;
 } functions[MAX_FUNCTIONS];
 
-static struct {
+static struct armed {
     const char *function;
     int64_t in, again;
     enum fake_mode mode;
@@ -27,7 +27,7 @@ static struct {
     int failures;
 } armed;
 
-static struct {
+static struct hook {
     const char *function; /* NULL: no hook */
     void (*run)(void *user);
     void *user;
@@ -88,13 +88,6 @@ int64_t fake_get(enum fake_setting which) {
     return fake.settings[which];
 }
 
-uint64_t draw(void) {
-    uint64_t x = fake.random += 0x9E3779B97F4A7C15u;
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-    return x ^ (x >> 31);
-}
-
 /* --- counters -------------------------------------------------------------------------------- */
 
 void fake_violation(const char *format, ...) {
@@ -111,11 +104,6 @@ void fake_violation(const char *format, ...) {
 int64_t fake_violations(void) {
     FAKE_LOCKED;
     return fake.violations;
-}
-
-void fake_forgive(void) {
-    FAKE_LOCKED;
-    fake.violations = 0;
 }
 
 struct fake_live fake_live(void) {
@@ -206,15 +194,9 @@ void fake_revive(CUcontext context) {
 
 void fake_fail(const char *function, int64_t nth, enum fake_mode mode, unsigned int code) {
     FAKE_LOCKED;
-    armed.function = function;
-    armed.in = nth;
-    armed.again = 0;
-    armed.mode = mode;
-    armed.code = code;
-    if (nth) {
-        armed.fired = NULL;
-        armed.failures = 0;
-    }
+    const char *fired = nth ? NULL : armed.fired;
+    const int failures = nth ? 0 : armed.failures;
+    armed = (struct armed){function, nth, 0, mode, code, fired, failures};
 }
 
 void fake_fail_again(int64_t nth) {
@@ -234,9 +216,7 @@ const char *fake_fired(void) {
 
 void fake_before(const char *function, void (*run)(void *user), void *user) {
     FAKE_LOCKED;
-    hook.function = function;
-    hook.run = run;
-    hook.user = user;
+    hook = (struct hook){function, run, user};
 }
 
 static void run_hook(const char *function) {

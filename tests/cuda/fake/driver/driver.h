@@ -161,7 +161,6 @@ struct call {
 #define BEGIN(need) BEGIN_AS(__func__, need)
 struct call begin_call(const char *function, enum need need);
 void end_call(const struct call *c);
-uint64_t draw(void);
 void lose(CUcontext context, CUresult code);
 /* Unloads a kernel that fake_load_kernel has loaded for the same pointer `function`. Does nothing
    if the kernel is not loaded. */

@@ -227,14 +227,18 @@ CUresult CUDAAPI cuMemFree(CUdeviceptr ptr) {
     return CUDA_SUCCESS;
 }
 
+static bool is_location(const CUmemLocation *location) {
+    return location->type == CU_MEM_LOCATION_TYPE_DEVICE && location->id >= 0 &&
+           location->id < fake.settings[FAKE_DEVICES];
+}
+
 CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties) {
     static const CUmemPoolProps zero;
     BEGIN(INITIALISED);
     if (!fake.settings[FAKE_POOLS])
         return CUDA_ERROR_NOT_SUPPORTED;
     if (properties->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
-        properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE || properties->location.id < 0 ||
-        properties->location.id >= fake.settings[FAKE_DEVICES] ||
+        !is_location(&properties->location) ||
         memcmp(properties->reserved, zero.reserved, sizeof zero.reserved) != 0)
         return CUDA_ERROR_INVALID_VALUE;
     CUmemoryPool made = fake_object(sizeof *made);
@@ -278,11 +282,6 @@ CUresult CUDAAPI cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute at
         return CUDA_ERROR_INVALID_VALUE;
     *(uint64_t *)value = pool->reserved;
     return CUDA_SUCCESS;
-}
-
-static bool is_location(const CUmemLocation *location) {
-    return location->type == CU_MEM_LOCATION_TYPE_DEVICE && location->id >= 0 &&
-           location->id < fake.settings[FAKE_DEVICES];
 }
 
 /* Fails for the pool's own device, whose access cannot change, as the driver does
@@ -383,38 +382,37 @@ CUresult CUDAAPI cuMemGetInfo(size_t *available, size_t *total) {
 
 /* Writes the value of an attribute of a pointer. The range of memory from cuMemMap is the whole
    reservation, including addresses that are not mapped. */
-static void describe(CUpointer_attribute attribute, CUdeviceptr ptr, const struct block *block,
-                     void *value) {
+static void describe(CUpointer_attribute attribute, CUdeviceptr ptr, void *value) {
+    static const struct block none = {.device = -2};
+    const struct block *found = block_at(ptr), *block = found ? found : &none;
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
-        *(CUcontext *)value = block ? block->context : NULL;
+        *(CUcontext *)value = block->context;
         return;
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-        *(int *)value = block && !block->pool && !block->is_reserved;
+        *(int *)value = found && !block->pool && !block->is_reserved;
         return;
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-        *(CUmemorytype *)value = block ? CU_MEMORYTYPE_DEVICE : (CUmemorytype)0;
+        *(CUmemorytype *)value = found ? CU_MEMORYTYPE_DEVICE : (CUmemorytype)0;
         return;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-        *(int *)value = block ? block->device : -2;
+        *(int *)value = block->device;
         return;
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-        *(CUmemoryPool *)value = block ? block->pool : NULL;
+        *(CUmemoryPool *)value = block->pool;
         return;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-        *(CUdeviceptr *)value = block ? block->address : 0;
+        *(CUdeviceptr *)value = block->address;
         return;
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-        *(size_t *)value = block ? block->bytes : 0;
+        *(size_t *)value = block->bytes;
         return;
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
-        *(CUdeviceptr *)value = block && block->mapping
-                                    ? ptr - (ptr - block->address) % block->mapping
-                                : block ? block->address
-                                        : 0;
+        *(CUdeviceptr *)value =
+            block->mapping ? ptr - (ptr - block->address) % block->mapping : block->address;
         return;
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
-        *(size_t *)value = block && block->mapping ? block->mapping : block ? block->bytes : 0;
+        *(size_t *)value = block->mapping ? block->mapping : block->bytes;
         return;
     default:
         fake_violation("the fake driver lacks the pointer attribute %d", (int)attribute);
@@ -425,7 +423,7 @@ CUresult CUDAAPI cuPointerGetAttributes(unsigned int count, CUpointer_attribute 
                                         void **values, CUdeviceptr ptr) {
     BEGIN(INITIALISED);
     for (unsigned int i = 0; i < count; i++)
-        describe(attributes[i], ptr, block_at(ptr), values[i]);
+        describe(attributes[i], ptr, values[i]);
     return CUDA_SUCCESS;
 }
 

@@ -1,6 +1,8 @@
 /* Streams, events and the work between them. */
 #include "driver.h"
 
+#include "base/draw.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,6 +72,10 @@ static bool is_capturing(CUstream stream) {
     return stream->capture != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
+static void invalidate(CUstream stream) {
+    stream->capture = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+}
+
 static CUstream blocking_capture(CUcontext context) {
     for (CUstream s = context->streams; s; s = s->next)
         if (s->blocking && is_capturing(s))
@@ -82,7 +88,7 @@ static CUresult check_capture(CUstream stream) {
     CUstream captured =
         stream == &stream->context->legacy ? blocking_capture(stream->context) : NULL;
     if (captured) {
-        captured->capture = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+        invalidate(captured);
         return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     }
     if (stream->capture == CU_STREAM_CAPTURE_STATUS_INVALIDATED)
@@ -315,11 +321,11 @@ void fake_drain(void) {
 
 /* Runs a random number of items of random streams. */
 static void drift(CUcontext context) {
-    while (draw() % 4 != 0) {
+    while (sb__draw(&fake.random) % 4 != 0) {
         uint64_t count = 0;
         for (CUstream s = context->streams; s; s = s->next)
             count++;
-        uint64_t index = draw() % count;
+        uint64_t index = sb__draw(&fake.random) % count;
         CUstream s = context->streams;
         while (index--)
             s = s->next;
@@ -358,7 +364,7 @@ static void prepare(struct item *item) {
         item->snapshot = malloc(item->bytes);
         if (item->snapshot)
             memcpy(item->snapshot, item->host, item->bytes);
-        bool early = schedule == FAKE_RANDOM && draw() % 2 == 0;
+        bool early = schedule == FAKE_RANDOM && sb__draw(&fake.random) % 2 == 0;
         item->staged = item->snapshot && early && !find_pinned(item->host, item->bytes);
     }
     if (item->operation == DOWNLOAD && !is_pending(item->host, 0, item->bytes)) {
@@ -510,10 +516,6 @@ CUresult fake_gate(CUcontext context, CUstream stream, bool (*passes)(void *user
         context, stream,
         &(struct item){
             .operation = GATE, .passes = passes, .user = user, .dst = ptr, .bytes = bytes});
-}
-
-static void invalidate(CUstream stream) {
-    stream->capture = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
 }
 
 void fake_blas_wait(CUcontext context) {
