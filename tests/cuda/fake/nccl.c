@@ -54,7 +54,7 @@ struct ncclComm {
 static struct group *groups;
 static uint64_t last_id;
 static int64_t live;
-static struct {
+static struct armed {
     int rank;
     int64_t in;
     ncclResult_t code;
@@ -64,9 +64,7 @@ static _Thread_local int depth; /* the number of open groups */
 
 void fake_nccl_fail(int rank, int64_t nth, ncclResult_t code) {
     FAKE_LOCKED;
-    armed.rank = rank;
-    armed.in = nth;
-    armed.code = code;
+    armed = (struct armed){rank, nth, code};
 }
 
 int64_t fake_nccl_live(void) {
@@ -107,17 +105,10 @@ static void need_device(const char *function) {
 /* --- what an operation does ---------------------------------------------------------------- */
 
 static size_t size_of(ncclDataType_t type) {
-    switch (type) {
-    case ncclFloat64:
-        return 8;
-    case ncclFloat32:
-        return 4;
-    case ncclFloat16:
-    case ncclBfloat16:
-        return 2;
-    default:
-        return 1;
-    }
+    return type == ncclFloat64                           ? 8
+           : type == ncclFloat32                         ? 4
+           : type == ncclFloat16 || type == ncclBfloat16 ? 2
+                                                         : 1;
 }
 
 static struct part *part_of(ncclComm_t comm, uint64_t number) {
@@ -306,8 +297,7 @@ static struct group *find_group(const ncclUniqueId *id, int size) {
     struct group *made = calloc(1, sizeof *made);
     if (!made)
         abort();
-    *made =
-        (struct group){.next = groups, .id = number, .size = size < MAX_RANKS ? size : MAX_RANKS};
+    *made = (struct group){.next = groups, .id = number, .size = size};
     return groups = made;
 }
 
@@ -332,9 +322,10 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int size, ncclUniqueId id,
                                     ncclConfig_t *config) {
     BEGIN;
     need_device(__func__);
+    if (size > MAX_RANKS)
+        return ncclInvalidArgument;
     struct group *group = find_group(&id, size);
-    const ncclResult_t result =
-        size <= MAX_RANKS ? check_join(group, rank, config) : ncclInvalidArgument;
+    const ncclResult_t result = check_join(group, rank, config);
     if (result != ncclSuccess)
         return result;
     ncclComm_t made = calloc(1, sizeof *made);
@@ -416,16 +407,20 @@ static ncclResult_t check_call(ncclComm_t comm, const struct part *part, const c
 
 /* Begins an operation, and reserves its stream: by NCCL's guide (ncclCommGetAsyncError), programs
    must not queue work there until the state is ncclSuccess. */
-static ncclResult_t queue(ncclComm_t comm, const struct part *wanted, const char *function) {
+static ncclResult_t queue(const char *function, ncclComm_t comm, struct part wanted,
+                          const void *from, const void *to) {
     BEGIN_AS(function);
-    const ncclResult_t result = check_call(comm, wanted, function);
+    wanted.comm = comm;
+    wanted.ptr = (CUdeviceptr)(uintptr_t)to;
+    if (from != to)
+        fake_violation("the fake NCCL works only in place");
+    const ncclResult_t result = check_call(comm, &wanted, function);
     if (result != ncclSuccess)
         return result;
     struct part *part = malloc(sizeof *part);
     if (!part)
         return ncclSystemError;
-    *part = *wanted;
-    part->comm = comm;
+    *part = wanted;
     part->number = comm->operations++;
     part->next = comm->parts;
     comm->parts = comm->posting = part;
@@ -443,28 +438,16 @@ static ncclResult_t queue(ncclComm_t comm, const struct part *wanted, const char
 
 ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataType_t type,
                            ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
-    const struct part wanted = {.kind = REDUCE,
-                                .op = (int)op,
-                                .type = type,
-                                .count = count,
-                                .ptr = (CUdeviceptr)(uintptr_t)to,
-                                .stream = stream};
-    if (from != to)
-        fake_violation("the fake NCCL reduces only in place");
-    return queue(comm, &wanted, __func__);
+    const struct part wanted = {
+        .kind = REDUCE, .op = (int)op, .type = type, .count = count, .stream = stream};
+    return queue(__func__, comm, wanted, from, to);
 }
 
 ncclResult_t ncclBroadcast(const void *from, void *to, size_t count, ncclDataType_t type, int root,
                            ncclComm_t comm, cudaStream_t stream) {
-    const struct part wanted = {.kind = BROADCAST,
-                                .root = root,
-                                .type = type,
-                                .count = count,
-                                .ptr = (CUdeviceptr)(uintptr_t)to,
-                                .stream = stream};
-    if (from != to)
-        fake_violation("the fake NCCL broadcasts only in place");
-    return queue(comm, &wanted, __func__);
+    const struct part wanted = {
+        .kind = BROADCAST, .root = root, .type = type, .count = count, .stream = stream};
+    return queue(__func__, comm, wanted, from, to);
 }
 
 const char *ncclGetErrorString(ncclResult_t result) {
