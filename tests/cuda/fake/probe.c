@@ -188,41 +188,24 @@ static uint64_t reserved(CUmemoryPool pool) {
     return bytes;
 }
 
-/* Creates a pool with a block in use, and a block that was freed. */
-static bool half_freed(CUmemoryPool *pool, CUdeviceptr *used, uint64_t threshold) {
-    CUdeviceptr freed;
-    *pool = make_pool();
-    return OK(CU(cuMemPoolSetAttribute)(*pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold)) &&
-           OK(CU(cuMemAllocFromPoolAsync)(used, LARGE, *pool, NULL)) &&
-           OK(CU(cuMemAllocFromPoolAsync)(&freed, LARGE, *pool, NULL)) &&
-           OK(CU(cuMemFreeAsync)(freed, NULL)) && OK(CU(cuStreamSynchronize)(NULL));
+/* Returns whether a pool has from `least` to `most` bytes mapped while a block of it is in use and
+   another block was freed, or, if `trims`, after a trim. */
+static bool maps(uint64_t threshold, bool trims, uint64_t least, uint64_t most) {
+    CUmemoryPool pool = make_pool();
+    CUdeviceptr used, freed;
+    bool right =
+        OK(CU(cuMemPoolSetAttribute)(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold)) &&
+        OK(CU(cuMemAllocFromPoolAsync)(&used, LARGE, pool, NULL)) &&
+        OK(CU(cuMemAllocFromPoolAsync)(&freed, LARGE, pool, NULL)) &&
+        OK(CU(cuMemFreeAsync)(freed, NULL)) && OK(CU(cuStreamSynchronize)(NULL)) &&
+        (!trims || OK(CU(cuMemPoolTrimTo)(pool, 0))) && reserved(pool) >= least &&
+        reserved(pool) <= most;
+    return OK(CU(cuMemFree)(used)) && OK(CU(cuMemPoolDestroy)(pool)) && right;
 }
 
-static bool give_back(CUmemoryPool pool, CUdeviceptr used) {
-    return OK(CU(cuMemFree)(used)) && OK(CU(cuMemPoolDestroy)(pool));
-}
-
-ROW(threshold_counts_used) {
-    CUmemoryPool pool;
-    CUdeviceptr used;
-    bool right = half_freed(&pool, &used, LARGE) && reserved(pool) < 2 * LARGE;
-    return give_back(pool, used) && right;
-}
-
-ROW(threshold_keeps) {
-    CUmemoryPool pool;
-    CUdeviceptr used;
-    bool right = half_freed(&pool, &used, UINT64_MAX) && reserved(pool) >= 2 * LARGE;
-    return give_back(pool, used) && right;
-}
-
-ROW(pool_trim) {
-    CUmemoryPool pool;
-    CUdeviceptr used;
-    bool right = half_freed(&pool, &used, UINT64_MAX) && OK(CU(cuMemPoolTrimTo)(pool, 0)) &&
-                 reserved(pool) >= LARGE && reserved(pool) < 2 * LARGE;
-    return give_back(pool, used) && right;
-}
+HOLDS(threshold_counts_used, maps(LARGE, false, 0, 2 * LARGE - 1))
+HOLDS(threshold_keeps, maps(UINT64_MAX, false, 2 * LARGE, UINT64_MAX))
+HOLDS(pool_trim, maps(UINT64_MAX, true, LARGE, 2 * LARGE - 1))
 
 /* A trim unmaps freed memory after a query of the stream has succeeded, without a wait. */
 ROW(pool_trim_seen) {
@@ -261,13 +244,15 @@ static bool in_pool(bool (*check)(CUdeviceptr ptr)) {
            OK(CU(cuMemPoolDestroy)(pool));
 }
 
+static bool get(CUdeviceptr ptr, CUpointer_attribute which, void *out) {
+    return OK(CU(cuPointerGetAttributes)(1, &which, &out, ptr));
+}
+
 static bool is_of(CUdeviceptr ptr, CUcontext expected) {
-    CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_CONTEXT, CU_POINTER_ATTRIBUTE_MEMORY_TYPE};
-    CUcontext context = (CUcontext)which;
+    CUcontext context = (CUcontext)&context;
     CUmemorytype type = 0;
-    void *values[] = {&context, &type};
-    return OK(CU(cuPointerGetAttributes)(2, which, values, ptr)) && context == expected &&
-           type == CU_MEMORYTYPE_DEVICE;
+    return get(ptr, CU_POINTER_ATTRIBUTE_CONTEXT, &context) && context == expected &&
+           get(ptr, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, &type) && type == CU_MEMORYTYPE_DEVICE;
 }
 
 static bool is_of_primary(CUdeviceptr ptr) {
@@ -278,22 +263,20 @@ static bool is_of_none(CUdeviceptr ptr) {
     return is_of(ptr, NULL);
 }
 
-static CUmemoryPool pool_of_block(CUdeviceptr ptr) {
-    CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE};
-    CUmemoryPool pool = (CUmemoryPool)which;
-    void *values[] = {&pool};
-    return OK(CU(cuPointerGetAttributes)(1, which, values, ptr)) ? pool : (CUmemoryPool)which;
+static bool is_of_pool(CUdeviceptr ptr, CUmemoryPool expected) {
+    CUmemoryPool pool = (CUmemoryPool)&pool;
+    return get(ptr, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, &pool) && pool == expected;
 }
 
 static bool has_no_pool(CUdeviceptr ptr) {
-    return pool_of_block(ptr) == NULL;
+    return is_of_pool(ptr, NULL);
 }
 
 ROW(pool_of) {
     CUmemoryPool pool = make_pool();
     CUdeviceptr ptr;
     bool right = OK(CU(cuMemAllocFromPoolAsync)(&ptr, BYTES, pool, NULL)) &&
-                 OK(CU(cuStreamSynchronize)(NULL)) && pool_of_block(ptr) == pool;
+                 OK(CU(cuStreamSynchronize)(NULL)) && is_of_pool(ptr, pool);
     return right && OK(CU(cuMemFree)(ptr)) && OK(CU(cuMemPoolDestroy)(pool)) &&
            in_plain(has_no_pool);
 }
@@ -303,10 +286,8 @@ HOLDS(context_pool, in_pool(is_of_none))
 HOLDS(context_managed, in_managed(is_of_primary))
 
 static bool has_ipc(CUdeviceptr ptr) {
-    CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE};
     int capable = 77;
-    void *values[] = {&capable};
-    return OK(CU(cuPointerGetAttributes)(1, which, values, ptr)) && capable == 1;
+    return get(ptr, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, &capable) && capable == 1;
 }
 
 static bool has_no_ipc(CUdeviceptr ptr) {
@@ -369,15 +350,13 @@ static bool has_no_owner(const struct mapped *mapped) {
 }
 
 static bool has_mappings(const struct mapped *mapped) {
-    CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR,
-                                   CU_POINTER_ATTRIBUTE_MAPPING_SIZE};
     bool right = true;
     for (size_t i = 0; i < 2; i++) {
         CUdeviceptr start = 0, expected = mapped->ptr + i * mapped->page;
         size_t size = 0;
-        void *values[] = {&start, &size};
-        right = right && OK(CU(cuPointerGetAttributes)(2, which, values, expected + 7)) &&
-                start == expected && size == mapped->page;
+        right = right && get(expected + 7, CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR, &start) &&
+                get(expected + 7, CU_POINTER_ATTRIBUTE_MAPPING_SIZE, &size) && start == expected &&
+                size == mapped->page;
     }
     return right;
 }
@@ -408,10 +387,13 @@ static CUevent make_event(void) {
     return event;
 }
 
-ROW(event_never) {
+static bool on_new_event(CUresult(CUDAAPI *call)(CUevent event)) {
     CUevent event = make_event();
-    return OK(CU(cuEventSynchronize)(event)) && OK(CU(cuEventDestroy)(event));
+    return OK(call(event)) && OK(CU(cuEventDestroy)(event));
 }
+
+HOLDS(event_never, on_new_event(CU(cuEventSynchronize)))
+HOLDS(query_never, on_new_event(CU(cuEventQuery)))
 
 static void nap(void *user) {
     (void)user;
@@ -456,11 +438,6 @@ static bool on_streams(unsigned int flags, bool two, bool null_first, bool null_
     const CUstream first = null_first ? NULL : a;
     return round_trip(first, first, null_second ? NULL : b, by_event, early) &&
            OK(CU(cuStreamDestroy)(a)) && (!two || OK(CU(cuStreamDestroy)(b)));
-}
-
-ROW(query_never) {
-    CUevent event = make_event();
-    return OK(CU(cuEventQuery)(event)) && OK(CU(cuEventDestroy)(event));
 }
 
 ROW(query_done) {
@@ -677,7 +654,8 @@ static bool unload(CUmodule module, CUdeviceptr ptr) {
 }
 
 /* Launches the kernel, which copies a double from the start of a block of memory to its middle. */
-static bool launch(unsigned int blocks, bool spoils_parameters, CUresult expected, CUstream s) {
+static bool launch(unsigned int blocks, bool spoils_parameters, CUresult expected) {
+    CUstream s = make_stream(CU_STREAM_NON_BLOCKING);
     CUmodule module;
     CUfunction move;
     CUdeviceptr ptr, from, to;
@@ -695,17 +673,12 @@ static bool launch(unsigned int blocks, bool spoils_parameters, CUresult expecte
     right = right && OK(CU(cuMemcpyDtoHAsync)(down, ptr + BYTES / 2, sizeof(double), s)) &&
             OK(CU(cuStreamSynchronize)(s)) &&
             (memcmp(up, down, sizeof(double)) == 0) == (expected == CUDA_SUCCESS);
-    return unload(module, ptr) && right;
+    return unload(module, ptr) && OK(CU(cuStreamDestroy)(s)) && right;
 }
 
-static bool launch_on_stream(unsigned int blocks, bool spoils_parameters, CUresult expected) {
-    CUstream s = make_stream(CU_STREAM_NON_BLOCKING);
-    return launch(blocks, spoils_parameters, expected, s) && OK(CU(cuStreamDestroy)(s));
-}
-
-HOLDS(launch_order, launch_on_stream(1, false, CUDA_SUCCESS))
-HOLDS(launch_parameters, launch_on_stream(1, true, CUDA_SUCCESS))
-HOLDS(launch_nothing, launch_on_stream(0, false, CUDA_ERROR_INVALID_VALUE))
+HOLDS(launch_order, launch(1, false, CUDA_SUCCESS))
+HOLDS(launch_parameters, launch(1, true, CUDA_SUCCESS))
+HOLDS(launch_nothing, launch(0, false, CUDA_ERROR_INVALID_VALUE))
 
 /* Launches a kernel while this thread captures another stream: in the normal mode after an earlier
    launch or, if `first`, for the first time, in the relaxed mode. */
