@@ -3,6 +3,7 @@
 
 #include "device.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 sb_status sb_sim_set_schedule(sb_context *context, sb_sim_schedule schedule, uint64_t seed,
@@ -73,42 +74,30 @@ void *sb_sim_address(const sb_context *context, const void *ptr, size_t bytes) {
     return is_ready ? address : NULL;
 }
 
-/* Finds the host memory behind a device pointer. */
-static sb_status look(const struct sb__testing_handle *sim, const void *ptr, size_t bytes,
-                      void **out, sb_error *err) {
-    *out = sim->table->address(sim->device, ptr, bytes, NULL);
-    if (*out)
-        return SB_OK;
-    return sb__testing_fail(err, SB_ERR_DEVICE_FAILURE,
-                            "the range is not allocated on this device");
+/* Copies to the device memory `dst` or, if not `writes`, from the device memory `src`. */
+static sb_status copy(const sb_context *context, void *dst, const void *src, size_t bytes,
+                      bool writes, sb_error *err) {
+    struct sb__testing_handle sim;
+    if (!dst || !src)
+        return sb__testing_fail_null(err, dst ? "src" : "dst");
+    sb_status st = sb__testing_lock(context, &sim, err);
+    if (st != SB_OK)
+        return st;
+    void *host = sim.table->address(sim.device, writes ? dst : src, bytes, NULL);
+    if (host)
+        memcpy(writes ? host : dst, writes ? src : host, bytes);
+    else
+        st = sb__testing_fail(err, SB_ERR_DEVICE_FAILURE,
+                              "the range is not allocated on this device");
+    return sb__testing_unlock(&sim, st);
 }
 
 sb_status sb_sim_peek(const sb_context *context, void *dst, const void *src, size_t bytes,
                       sb_error *err) {
-    struct sb__testing_handle sim;
-    void *host;
-    if (!dst || !src)
-        return sb__testing_fail_null(err, dst ? "src" : "dst");
-    sb_status st = sb__testing_lock(context, &sim, err);
-    if (st != SB_OK)
-        return st;
-    st = look(&sim, src, bytes, &host, err);
-    if (st == SB_OK)
-        memcpy(dst, host, bytes);
-    return sb__testing_unlock(&sim, st);
+    return copy(context, dst, src, bytes, false, err);
 }
 
 sb_status sb_sim_poke(sb_context *context, void *dst, const void *src, size_t bytes,
                       sb_error *err) {
-    struct sb__testing_handle sim;
-    void *host;
-    if (!dst || !src)
-        return sb__testing_fail_null(err, dst ? "src" : "dst");
-    sb_status st = sb__testing_lock(context, &sim, err);
-    if (st != SB_OK)
-        return st;
-    st = look(&sim, dst, bytes, &host, err);
-    if (st == SB_OK)
-        memcpy(host, src, bytes);
-    return sb__testing_unlock(&sim, st);
+    return copy(context, dst, src, bytes, true, err);
 }
