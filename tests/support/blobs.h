@@ -9,6 +9,8 @@
 void mem_place(sb_mem *mem, int32_t head, const void *values, size_t bytes);
 /* Creates a memory whose host bytes are all `fill`. */
 sb_mem *mem_filled(sb_context *context, size_t bytes, int fill);
+/* Creates such a memory that the test owns. */
+sb_mem *test_filled(sb_context *context, size_t bytes, int fill);
 /* Copies the first `bytes` from a side that is current, without moving the head. */
 void mem_look(const sb_mem *mem, void *out, size_t bytes);
 bool mem_holds(const sb_mem *mem, const void *values, size_t bytes);

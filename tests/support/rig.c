@@ -85,6 +85,10 @@ sb_context *test_context(sb_context_options options) {
     return context;
 }
 
+sb_context *test_context_on(const char *device) {
+    return test_context(CONTEXT_OPTIONS(.device = device));
+}
+
 static void end_mem(void *mem) {
     sb_mem_release(mem);
 }

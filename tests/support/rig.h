@@ -46,8 +46,9 @@ bool sim_is_coherent(void);
 /* Skips a test of states that need two storages if "sim:0" has host-coherent memory. */
 void skip_if_coherent(void);
 
-/* Creates a context that the test owns. */
+/* Create contexts that the test owns. */
 sb_context *test_context(sb_context_options options);
+sb_context *test_context_on(const char *device);
 /* Creates a memory that the test owns. `context` may be NULL. */
 sb_mem *test_mem(sb_context *context, size_t bytes);
 /* Returns the path of a file in the rig's folder. Makes the folder, but not the file. */

@@ -9,14 +9,6 @@ sb_status cuda_context(const char *device, sb_context **out, sb_error *err) {
     return sb_context_create(&options, out, err);
 }
 
-sb_status cuda_come_and_go(sb_error *err) {
-    sb_context *context;
-    sb_status st = cuda_context("cuda:0", &context, err);
-    if (st == SB_OK)
-        sb_context_release(context);
-    return st;
-}
-
 void stage_open_on(struct stage *stage, bool pools, uint32_t flags) {
     fake_heal();
     fake_set(FAKE_POOLS, pools);
@@ -63,17 +55,6 @@ void limit_memory(size_t more) {
     fake_set(FAKE_MEMORY, (int64_t)(fake_live().mapped_bytes + more));
 }
 
-static void end_context(void *context) {
-    sb_context_release(context);
-}
-
-sb_context *another_context(const char *device) {
-    sb_context *context;
-    assert_ok(cuda_context(device, &context, &err));
-    test_own(context, end_context);
-    return context;
-}
-
 static void end_stream(void *stream) {
     (void)cuStreamDestroy(stream); /* fails if the stream was lost with its device */
 }
@@ -86,14 +67,6 @@ CUstream stage_stream(struct stage *stage, unsigned int flags) {
     assert_int_equal(cuCtxPopCurrent(&old), CUDA_SUCCESS);
     test_own_loan(stream, end_stream);
     return stream;
-}
-
-sb_mem *host_mem(sb_context *context, size_t bytes, int fill) {
-    void *out;
-    sb_mem *mem = test_mem(context, bytes);
-    assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
-    memset(out, fill, bytes);
-    return mem;
 }
 
 sb_mem *device_mem(sb_context *context, size_t bytes) {

@@ -26,8 +26,6 @@ void stage_reopen(struct stage *stage, bool pools, uint32_t flags);
 void stage_abandon(struct stage *stage);
 /* Creates a context, which may fail. */
 sb_status cuda_context(const char *device, sb_context **out, sb_error *err);
-/* Creates a context on "cuda:0" and releases it. */
-sb_status cuda_come_and_go(sb_error *err);
 
 /* Limits the memory of each device to `more` bytes above the bytes that are mapped now. */
 void limit_memory(size_t more);
@@ -35,11 +33,8 @@ void limit_memory(size_t more);
 
 /* --- objects of the test ---------------------------------------------------------------------- */
 
-sb_context *another_context(const char *device);
 /* Creates a stream in device 0's primary context. */
 CUstream stage_stream(struct stage *stage, unsigned int flags);
-/* Creates a memory whose bytes, all `fill`, are only on the host. */
-sb_mem *host_mem(sb_context *context, size_t bytes, int fill);
 /* Creates a memory whose bytes, of unspecified values, are only on the device. */
 sb_mem *device_mem(sb_context *context, size_t bytes);
 

@@ -40,7 +40,6 @@ struct scene {
 
 #define DO(name, ...)                                                                              \
     static void name(struct scene *s) {                                                            \
-        (void)s;                                                                                   \
         __VA_ARGS__;                                                                               \
     }
 
@@ -153,7 +152,7 @@ TEST_ON(stage, slabs_are_filled_before_there_are_more) {
         const int64_t before = fake_calls("cuMemHostAlloc");
         for (int round = 0; round < 3; round++) {
             for (int b = round ? 1 : 0; b < rows[i].buffers; b++)
-                mems[b] = host_mem(f->context, rows[i].bytes, b & 255);
+                mems[b] = test_filled(f->context, rows[i].bytes, b & 255);
             assert_int_equal(sb_mem_storage(mems[0], SB_SIDE_CPU), SB_STORAGE_PINNED);
             assert_int_equal(fake_calls("cuMemHostAlloc") - before, rows[i].slabs);
             for (int b = 0; b < rows[i].buffers; b++) {
@@ -175,7 +174,7 @@ TEST_ON(stage, large_blobs_of_near_sizes_share_page_locked_memory) {
     enum { KIB = 1024, SMALLEST = 100, LARGEST = 127, AT_MOST = 4 };
     const int64_t before = fake_calls("cuMemHostAlloc");
     for (size_t kib = SMALLEST; kib <= LARGEST; kib++) {
-        sb_mem *mem = host_mem(f->context, kib * KIB, 0);
+        sb_mem *mem = test_filled(f->context, kib * KIB, 0);
         assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_PINNED);
         assert_true(fake_live().pinned_bytes * 8 <= kib * KIB * 9);
         test_end(mem);

@@ -28,7 +28,6 @@ struct scene {
     }
 #define DO(name, ...)                                                                              \
     static sb_status name(struct scene *s, sb_error *err) {                                        \
-        (void)err;                                                                                 \
         __VA_ARGS__;                                                                               \
         return SB_OK;                                                                              \
     }
@@ -51,7 +50,6 @@ CALL(clear, sb_blob_clear(s->blob, SB_DATA, err))
 CALL(evict_cpu, sb_mem_evict_cpu(s->pushed, err))
 CALL(synchronize, sb_context_synchronize(OWN(s), err))
 CALL(forget, sb_context_forget_stream(OWN(s), ON(s), err))
-CALL(come_and_go, ((void)s, cuda_come_and_go(err)))
 DO(release, test_end(s->pushed))
 DO(release_exposed, test_end(s->blob); s->blob = NULL)
 DO(release_large, test_end(s->large))
@@ -101,37 +99,38 @@ static sb_status copy(struct scene *s, sb_error *err) {
     return st;
 }
 
-/* Pushes in a new context, which has no event to reuse. */
-static sb_status first_push(struct scene *s, sb_error *err) {
-    void *out;
-    sb_mem *mem;
+static sb_status in_new_context(const char *device,
+                                sb_status (*run)(sb_context *context, sb_error *err),
+                                sb_error *err) {
     sb_context *context;
-    (void)s;
-    sb_status st = cuda_context("cuda:0", &context, err);
+    sb_status st = cuda_context(device, &context, err);
     if (st != SB_OK)
         return st;
-    st = sb_mem_create(context, BYTES, &mem, err);
-    if (st == SB_OK) {
-        st = sb_mem_overwrite_cpu(mem, &out, err);
-        if (st == SB_OK)
-            st = sb_mem_async_gpu_push(mem, context->stream, err);
-        sb_mem_release(mem);
-    }
+    st = run(context, err);
     sb_context_release(context);
     return st;
 }
 
-/* Prepares arithmetic on a new device. */
-static sb_status prepare(struct scene *s, sb_error *err) {
-    sb_context *context;
-    (void)s;
-    sb_status st = cuda_context("cuda:1", &context, err);
+static sb_status do_nothing(sb_context *context, sb_error *err) {
+    return SB_OK;
+}
+
+static sb_status push_fresh(sb_context *context, sb_error *err) {
+    void *out;
+    sb_mem *mem;
+    sb_status st = sb_mem_create(context, BYTES, &mem, err);
     if (st != SB_OK)
         return st;
-    st = sb_context_prepare_arithmetic(context, err);
-    sb_context_release(context);
+    st = sb_mem_overwrite_cpu(mem, &out, err);
+    if (st == SB_OK)
+        st = sb_mem_async_gpu_push(mem, context->stream, err);
+    sb_mem_release(mem);
     return st;
 }
+
+CALL(come_and_go, in_new_context("cuda:0", do_nothing, err))
+CALL(first_push, in_new_context("cuda:0", push_fresh, err)) /* there is no event to reuse */
+CALL(prepare, in_new_context("cuda:1", sb_context_prepare_arithmetic, err))
 
 enum {
     WRITES = 1,     /* the operation writes current bytes */
@@ -190,7 +189,7 @@ static void open_scene(struct scene *s, const struct operation *o) {
     void *out;
     stage_open_on(&s->stage, pools, SB_CONTEXT_NO_HOST_CACHE);
     s->stream = stage_stream(&s->stage, CU_STREAM_NON_BLOCKING);
-    s->other = another_context("cuda:0");
+    s->other = test_context_on("cuda:0");
     s->blob = test_vector(OWN(s), SB_DTYPE_F32, COUNT);
     assert_ok(sb_blob_overwrite_cpu(s->blob, SB_DATA, &out, &err));
     memset(out, 0x11, BYTES);
@@ -198,11 +197,11 @@ static void open_scene(struct scene *s, const struct operation *o) {
     assert_ok(sb_blob_mutable_gpu(s->blob, SB_DIFF, &out, &err));
     if (o->kind & ARITHMETIC) /* so that the nth call is the same in each run */
         assert_ok(sb_context_prepare_arithmetic(OWN(s), &err));
-    s->host = host_mem(OWN(s), BYTES, 0x11);
-    s->pushed = host_mem(OWN(s), BYTES, 0x11);
+    s->host = test_filled(OWN(s), BYTES, 0x11);
+    s->pushed = test_filled(OWN(s), BYTES, 0x11);
     push_inside(OWN(s), s->pushed, s->stream);
-    s->large = host_mem(OWN(s), LARGE, 0x11);
-    s->elsewhere = host_mem(s->other, BYTES, 0x11);
+    s->large = test_filled(OWN(s), LARGE, 0x11);
+    s->elsewhere = test_filled(s->other, BYTES, 0x11);
     push_inside(s->other, s->elsewhere, s->stream);
     assert_int_equal(cuDevicePrimaryCtxRetain(&s->caller, 1), CUDA_SUCCESS);
     assert_int_equal(cuCtxPushCurrent(s->caller), CUDA_SUCCESS);

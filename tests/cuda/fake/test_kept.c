@@ -36,7 +36,7 @@ static uint64_t leaked_bytes(void) {
 
 /* Creates a memory with its bytes at the device; the caller has no pointer to them. */
 static sb_mem *mem_inside(sb_context *context, size_t bytes) {
-    sb_mem *mem = host_mem(context, bytes, 0x11);
+    sb_mem *mem = test_filled(context, bytes, 0x11);
     assert_ok(sb_mem_async_gpu_push(mem, context->stream, &err));
     assert_ok(sb_mem_synchronize(mem, &err));
     assert_ok(sb_mem_evict_cpu(mem, &err));
@@ -167,7 +167,7 @@ TEST(page_locked_memory_is_kept_and_counted_likewise) {
         const size_t function = i / 2;
         struct stage stage;
         stage_open_on(&stage, true, SB_CONTEXT_NO_HOST_CACHE);
-        sb_mem *mem = host_mem(stage.context, sizes[i % 2], 0x11);
+        sb_mem *mem = test_filled(stage.context, sizes[i % 2], 0x11);
         assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_PINNED);
         fail_from(function, 1);
         test_end(mem);
@@ -197,8 +197,8 @@ TEST(memory_that_a_context_never_freed_counts_as_leaked) {
         const size_t function = i / 2;
         struct stage stage;
         stage_open_on(&stage, i % 2, 0);
-        sb_context *context = another_context("cuda:0");
-        sb_mem *inside = mem_inside(context, LARGE), *outside = host_mem(context, LARGE, 0x11);
+        sb_context *context = test_context_on("cuda:0");
+        sb_mem *inside = mem_inside(context, LARGE), *outside = test_filled(context, LARGE, 0x11);
         const uint64_t leaked = leaked_bytes();
         fail_from(function, 1);
         test_end(inside);
@@ -221,7 +221,7 @@ TEST(memory_of_a_lost_context_is_not_leaked) {
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
         struct stage stage;
         stage_open(&stage);
-        sb_context *context = another_context("cuda:0");
+        sb_context *context = test_context_on("cuda:0");
         sb_mem *mem = mem_inside(context, LARGE);
         const uint64_t leaked = leaked_bytes();
         fake_fail("cuCtxGetCurrent", 1, FAKE_ALWAYS, codes[i]);
@@ -263,7 +263,7 @@ TEST(memory_of_another_stream_cannot_be_kept) {
 TEST(a_pool_ends_without_a_current_context) {
     struct stage stage;
     stage_open(&stage);
-    sb_context *context = another_context("cuda:0");
+    sb_context *context = test_context_on("cuda:0");
     const size_t mapped = fake_live().mapped_bytes;
     test_end(mem_inside(context, LARGE));
     assert_ok(sb_context_synchronize(context, &err));

@@ -93,7 +93,6 @@ static void no_cublas(int32_t code, const char *words) {
 /* Tests arithmetic, for which the library with the name `words` must be loaded. */
 static void arithmetic_works(int32_t code, const char *words) {
     double sum;
-    (void)code;
     make_blob();
     need_ok(sb_blob_asum(blob, SB_DATA, &sum, &err));
     need(sum == 6 && is_loaded(words));
@@ -143,7 +142,6 @@ static void no_nccl(int32_t code, const char *words) {
 static void nccl_works(int32_t code, const char *words) {
     double value = 3;
     sb_comm *comm = NULL;
-    (void)code;
     need_ok(open_context("cuda:0"));
     need_ok(sb_nccl_comm_create_all(&context, 1, 0, &comm, &err));
     need_ok(sb_comm_all_reduce(comm, SB_COMM_SUM, SB_DTYPE_F64, 1, &value, &err));
@@ -153,7 +151,6 @@ static void nccl_works(int32_t code, const char *words) {
 }
 
 static void loads_at_first_use(int32_t code, const char *words) {
-    (void)code;
     need_ok(open_context(NULL));
     sb_context_release(context);
     need(!is_loaded(words));

@@ -93,55 +93,42 @@ struct bench {
 
 static const sb_backend *const backend = &sb__cuda_backend;
 
-#define SLOT(name, ...)                                                                            \
+#define FLOATS  SB_DTYPE_F32, SIZE / sizeof(float)
+#define DOUBLES SB_DTYPE_F64, SIZE / sizeof(double)
+/* The slots: the function whose calls fail (NULL: each function), whether the slot waits, and the
+   arguments. */
+#define SLOTS(X)                                                                                   \
+    X(alloc, NULL, false, SIZE, b->stream, &b->out, err)                                           \
+    X(alloc_pinned, NULL, false, PINNED, &b->out, err)                                             \
+    X(event_record, NULL, false, b->stream, &b->out, err)                                          \
+    X(zero, NULL, false, b->to, SIZE, b->stream, err)                                              \
+    X(upload, NULL, false, b->to, b->host, SIZE, b->stream, err)                                   \
+    X(download, NULL, false, b->host, b->from, SIZE, b->stream, err)                               \
+    X(copy, NULL, false, b->to, b->from, SIZE, b->stream, err)                                     \
+    X(check_pointer, NULL, false, b->to, SIZE, err)                                                \
+    X(check_stream, NULL, false, b->stream, err)                                                   \
+    X(stream_synchronize, NULL, true, b->stream, err)                                              \
+    X(stream_wait, NULL, false, b->stream, b->event, err)                                          \
+    X(event_wait, NULL, true, b->event, err)                                                       \
+    X(event_query, NULL, true, b->event, &(int32_t){0}, err)                                       \
+    X(asum, "cuLaunchKernel", false, FLOATS, b->from, &(double){0}, b->stream, err)                \
+    X(sumsq, "cuLaunchKernel", false, FLOATS, b->from, &(double){0}, b->stream, err)               \
+    X(axpy, NULL, false, FLOATS, 1, b->from, b->to, b->stream, err)                                \
+    X(scale, NULL, false, DOUBLES, 2, b->to, b->stream, err)                                       \
+    X(after_default, NULL, false, err)
+
+#define SLOT_FUNCTION(name, only, waits, ...)                                                      \
     static sb_status name(struct bench *b, sb_error *err) {                                        \
         return backend->name(b->device, __VA_ARGS__);                                              \
     }
-#define FLOATS  SB_DTYPE_F32, SIZE / sizeof(float)
-#define DOUBLES SB_DTYPE_F64, SIZE / sizeof(double)
-SLOT(alloc, SIZE, b->stream, &b->out, err)
-SLOT(alloc_pinned, PINNED, &b->out, err)
-SLOT(event_record, b->stream, &b->out, err)
-SLOT(zero, b->to, SIZE, b->stream, err)
-SLOT(upload, b->to, b->host, SIZE, b->stream, err)
-SLOT(download, b->host, b->from, SIZE, b->stream, err)
-SLOT(copy, b->to, b->from, SIZE, b->stream, err)
-SLOT(check_pointer, b->to, SIZE, err)
-SLOT(check_stream, b->stream, err)
-SLOT(stream_synchronize, b->stream, err)
-SLOT(stream_wait, b->stream, b->event, err)
-SLOT(event_wait, b->event, err)
-SLOT(event_query, b->event, &(int32_t){0}, err)
-SLOT(asum, FLOATS, b->from, &(double){0}, b->stream, err)
-SLOT(sumsq, FLOATS, b->from, &(double){0}, b->stream, err)
-SLOT(axpy, FLOATS, 1, b->from, b->to, b->stream, err)
-SLOT(scale, DOUBLES, 2, b->to, b->stream, err)
-SLOT(after_default, err)
+SLOTS(SLOT_FUNCTION)
 
+#define SLOT_ROW(name, only, waits, ...) {name, only, waits},
 static const struct slot {
     sb_status (*run)(struct bench *b, sb_error *err);
-    const char *only; /* the function whose calls fail; NULL: each function */
+    const char *only;
     bool waits;
-} slots[] = {
-    {alloc, NULL, false},
-    {alloc_pinned, NULL, false},
-    {event_record, NULL, false},
-    {zero, NULL, false},
-    {upload, NULL, false},
-    {download, NULL, false},
-    {copy, NULL, false},
-    {check_pointer, NULL, false},
-    {check_stream, NULL, false},
-    {stream_synchronize, NULL, true},
-    {stream_wait, NULL, false},
-    {event_wait, NULL, true},
-    {event_query, NULL, true},
-    {asum, "cuLaunchKernel", false},
-    {sumsq, "cuLaunchKernel", false},
-    {axpy, NULL, false},
-    {scale, NULL, false},
-    {after_default, NULL, false},
-};
+} slots[] = {SLOTS(SLOT_ROW)};
 
 /* Returns whether the backend retries after the failure: it does if nothing is queued yet or the
    wait has not begun. */

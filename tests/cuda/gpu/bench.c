@@ -8,7 +8,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #define MIB ((size_t)1 << 20)
 enum { REPEATS_MAX = 31, SMALL_BLOBS = 1000 };
@@ -28,12 +27,6 @@ struct subject {
 };
 
 /* --- time ------------------------------------------------------------------------------------ */
-
-static double now(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 /* A timed operation. `work` makes `times` calls and returns the seconds of one call. */
 struct entry {
@@ -171,7 +164,7 @@ static void bench_transfers(struct subject *s, const size_t *sizes, int count) {
     for (int i = 0; i < count; i++) {
         const int times = quick || sizes[i] >= 64 * MIB ? 1 : 8;
         s->bytes = sizes[i];
-        s->mem = mem_on_host(s->stage->context, s->bytes, 1);
+        s->mem = test_filled(s->stage->context, s->bytes, 1);
         assert_int_equal(sb_mem_storage(s->mem, SB_SIDE_CPU), SB_STORAGE_PINNED);
         s->device = device_make(s->bytes);
         enter();
@@ -196,7 +189,7 @@ static void bench_accesses(struct subject *s) {
                                            {"mutable_gpu_data", mutable_gpu_data, 1}};
     const int times = quick ? 10000 : 1000000;
     s->bytes = 4096;
-    s->mem = mem_on_host(s->stage->context, s->bytes, 1);
+    s->mem = test_filled(s->stage->context, s->bytes, 1);
     (void)gpu_pointer(s->mem);
     begin_table("Accesses without a transfer");
     (void)time_in_turn(s, entries, 2, times);
@@ -281,7 +274,7 @@ static void bench_overlap(struct subject *s, size_t bytes) {
     static const struct entry work[] = {{"arithmetic", scales_alone, 1}};
     static const struct entry both[] = {{"both", push_and_scales, 1}};
     s->bytes = bytes;
-    s->mem = mem_on_host(s->stage->context, bytes, 1);
+    s->mem = test_filled(s->stage->context, bytes, 1);
     s->blob = make_blob(s->stage->context, SB_DTYPE_F32, bytes);
     (void)run_both(s, true, 4);
     const double wanted = 4 * run_both(s, true, 0) / run_both(s, false, 4);

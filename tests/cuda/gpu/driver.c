@@ -54,7 +54,6 @@ void driver_describe(const struct driver *driver, char *buffer, size_t capacity)
 
 static void nap(void *user) {
     const struct timespec some = {0, 5000000};
-    (void)user;
     (void)nanosleep(&some, NULL);
 }
 

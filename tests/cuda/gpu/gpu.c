@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 const struct driver *driver;
 sb__cu_context primary;
@@ -68,23 +69,16 @@ void stage_close(struct stage *stage) {
     assert_null(current);
 }
 
-static void end_context(void *context) {
-    sb_context_release(context);
-}
-
-sb_context *another_context(const char *device) {
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    sb_context *context;
-    options.device = device;
-    assert_ok(sb_context_create(&options, &context, &err));
-    test_own(context, end_context);
-    return context;
-}
-
 int device_count(void) {
     int count = 0;
     cu_ok(cuDeviceGetCount(&count));
     return count;
+}
+
+double now(void) {
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
 void assert_transfers(struct rig *rig, const struct tally *before, int64_t uploads,
@@ -114,17 +108,13 @@ static void end_stream(void *thing) {
 
 sb_stream stream_make(unsigned int flags) {
     sb__cu_stream stream = NULL;
-    enter();
-    cu_ok(cuStreamCreate(&stream, flags));
-    leave();
+    primary_ok(cuStreamCreate(&stream, flags));
     test_own(stream, end_stream);
     return (sb_stream)stream;
 }
 
 void stream_wait(sb_stream stream) {
-    enter();
-    cu_ok(cuStreamSynchronize((sb__cu_stream)stream));
-    leave();
+    primary_ok(cuStreamSynchronize((sb__cu_stream)stream));
 }
 
 /* --- bytes of the device --------------------------------------------------------------------- */
@@ -134,16 +124,12 @@ static sb__cu_ptr address(const void *ptr) {
 }
 
 static void end_device(void *ptr) {
-    enter();
-    cu_ok(cuMemFree_v2(address(ptr)));
-    leave();
+    primary_ok(cuMemFree_v2(address(ptr)));
 }
 
 void *device_make(size_t bytes) {
     sb__cu_ptr ptr = 0;
-    enter();
-    cu_ok(cuMemAlloc_v2(&ptr, bytes));
-    leave();
+    primary_ok(cuMemAlloc_v2(&ptr, bytes));
     test_own_loan((void *)(uintptr_t)ptr, end_device);
     return (void *)(uintptr_t)ptr;
 }
@@ -155,15 +141,11 @@ void queue_pause(sb_stream stream) {
 }
 
 void queue_fill(sb_stream stream, void *ptr, int value, size_t bytes) {
-    enter();
-    cu_ok(cuMemsetD8Async(address(ptr), (unsigned char)value, bytes, (sb__cu_stream)stream));
-    leave();
+    primary_ok(cuMemsetD8Async(address(ptr), (unsigned char)value, bytes, (sb__cu_stream)stream));
 }
 
 void queue_copy(sb_stream stream, void *dst, const void *src, size_t bytes) {
-    enter();
-    cu_ok(cuMemcpyDtoDAsync_v2(address(dst), address(src), bytes, (sb__cu_stream)stream));
-    leave();
+    primary_ok(cuMemcpyDtoDAsync_v2(address(dst), address(src), bytes, (sb__cu_stream)stream));
 }
 
 void device_write(void *dst, const void *src, size_t bytes) {
@@ -204,12 +186,6 @@ void host_fill(sb_mem *mem, int value) {
     void *out;
     assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
     memset(out, value, sb_mem_size(mem));
-}
-
-sb_mem *mem_on_host(sb_context *context, size_t bytes, int value) {
-    sb_mem *mem = test_mem(context, bytes);
-    host_fill(mem, value);
-    return mem;
 }
 
 sb_mem *mem_on_device(sb_context *context, size_t bytes, int value) {

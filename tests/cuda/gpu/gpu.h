@@ -30,9 +30,9 @@ void stage_close(struct stage *stage);
 /* Closes the stage and opens it again with other options. */
 void stage_reopen(struct stage *stage, const sb_context_options *options);
 sb_context_options stage_options(void);
-/* Creates a context on "cuda:N", which the test owns. */
-sb_context *another_context(const char *device);
 int device_count(void);
+/* Returns the seconds since some point of time. */
+double now(void);
 
 /* Asserts the numbers of transfers since `before`, and that there were no other copies. */
 void assert_transfers(struct rig *rig, const struct tally *before, int64_t uploads,
@@ -47,6 +47,12 @@ void assert_transfers(struct rig *rig, const struct tally *before, int64_t uploa
 /* Makes device 0's primary context current. */
 void enter(void);
 void leave(void);
+#define primary_ok(call)                                                                           \
+    do {                                                                                           \
+        enter();                                                                                   \
+        cu_ok(call);                                                                               \
+        leave();                                                                                   \
+    } while (0)
 
 /* Creates a stream that the test owns. */
 sb_stream stream_make(unsigned int flags);
@@ -68,8 +74,7 @@ size_t device_free(void);
 
 /* --- memories ------------------------------------------------------------------------------- */
 
-/* Each creates a memory that the test owns, with the head at the host or at the device. */
-sb_mem *mem_on_host(sb_context *context, size_t bytes, int value);
+/* Creates a memory that the test owns, with the head at the device. */
 sb_mem *mem_on_device(sb_context *context, size_t bytes, int value);
 void host_fill(sb_mem *mem, int value);
 bool host_holds(const sb_mem *mem, int value);

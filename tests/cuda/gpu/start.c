@@ -7,23 +7,9 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
-
-static double now(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static void print_since(const char *step, double start) {
     printf("| %s | %.3f |\n", step, (now() - start) * 1e3);
-}
-
-static sb_context *open_context(void) {
-    sb_context_options options = stage_options();
-    sb_context *context = NULL;
-    assert_ok(sb_context_create(&options, &context, &err));
-    return context;
 }
 
 static void create_handle(void) {
@@ -55,7 +41,7 @@ int main(void) {
         return missing ? missing : 1;
     printf("\n| step | ms |\n|---|---|\n| the first context on cuda:0 | %.3f |\n", first_ms);
     start = now();
-    sb_context *second = open_context();
+    sb_context *second = test_context_on("cuda:0");
     print_since("another context", start);
     enter();
     start = now();
@@ -66,7 +52,7 @@ int main(void) {
     start = now();
     assert_ok(sb_context_prepare_arithmetic(first, &err));
     print_since("preparation of arithmetic", start);
-    sb_context_release(second);
+    test_end(second);
     sb_context_release(first);
     return 0;
 }

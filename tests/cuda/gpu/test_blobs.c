@@ -109,9 +109,9 @@ static void copy_there_and_back(sb_context *context, sb_context *other) {
 
 TEST_ON(stage, copies_between_contexts) {
     copy_there_and_back(f->context, NULL); /* only on the host */
-    copy_there_and_back(f->context, another_context("cuda:0"));
+    copy_there_and_back(f->context, test_context_on("cuda:0"));
     if (device_count() > 1)
-        copy_there_and_back(f->context, another_context("cuda:1"));
+        copy_there_and_back(f->context, test_context_on("cuda:1"));
     else
         print_message("skipped: the driver reports only one device\n");
 }

@@ -15,7 +15,7 @@
 
 TEST_ON(stage, pinned_memory_is_zeroed_and_reused) {
     const void *first, *again;
-    sb_mem *mem = mem_on_host(f->context, BYTES, 0x5A);
+    sb_mem *mem = test_filled(f->context, BYTES, 0x5A);
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_PINNED);
     assert_ok(sb_mem_cpu(mem, &first, &err));
     test_end(mem);
@@ -32,8 +32,8 @@ TEST_ON(stage, memory_above_the_pinned_cap_is_ordinary) {
     sb_context_options options = stage_options();
     options.max_pinned_bytes = BYTES + BYTES / 2;
     stage_reopen(f, &options);
-    sb_mem *pinned = mem_on_host(f->context, BYTES, 1);
-    sb_mem *ordinary = mem_on_host(f->context, BYTES, 2);
+    sb_mem *pinned = test_filled(f->context, BYTES, 1);
+    sb_mem *ordinary = test_filled(f->context, BYTES, 2);
     assert_int_equal(sb_mem_storage(pinned, SB_SIDE_CPU), SB_STORAGE_PINNED);
     assert_int_equal(sb_mem_storage(ordinary, SB_SIDE_CPU), SB_STORAGE_OWNED);
     assert_int_equal(rig_stats(&f->rig).pinned_peak, BYTES);
@@ -45,7 +45,7 @@ TEST_ON(stage, no_memory_is_pinned_on_request) {
     sb_context_options options = stage_options();
     options.flags = SB_CONTEXT_NO_PINNED;
     stage_reopen(f, &options);
-    sb_mem *mem = mem_on_host(f->context, BYTES, 3);
+    sb_mem *mem = test_filled(f->context, BYTES, 3);
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_OWNED);
     assert_ok(sb_mem_async_gpu_push(mem, f->stream, &err));
     assert_ok(sb_mem_mutable_gpu_on(mem, f->stream, &out, &err));
@@ -95,11 +95,11 @@ static void refuses(sb_mem *mem, const void *ptr, const char *words) {
 TEST_ON(stage, only_memory_of_the_device_is_borrowed) {
     static char on_host[BYTES];
     sb_mem *mem = test_mem(f->context, BYTES);
-    const char *lent = gpu_pointer(mem_on_device(another_context("cuda:0"), 2 * BYTES, 6));
+    const char *lent = gpu_pointer(mem_on_device(test_context_on("cuda:0"), 2 * BYTES, 6));
     refuses(mem, on_host, "is not memory of cuda:0");
     refuses(mem, lent + 2 * BYTES - 64, "bytes at 0x");
     if (device_count() > 1)
-        refuses(mem, gpu_pointer(mem_on_host(another_context("cuda:1"), BYTES, 6)),
+        refuses(mem, gpu_pointer(test_filled(test_context_on("cuda:1"), BYTES, 6)),
                 "is not memory of cuda:0");
     else
         print_message("skipped: the driver reports only one device\n");
@@ -124,16 +124,12 @@ TEST_ON(stage, memory_of_another_context_is_not_borrowed) {
 }
 
 static void end_managed(void *ptr) {
-    enter();
-    cu_ok(cuMemFree_v2((sb__cu_ptr)(uintptr_t)ptr));
-    leave();
+    primary_ok(cuMemFree_v2((sb__cu_ptr)(uintptr_t)ptr));
 }
 
 TEST_ON(stage, managed_memory_is_the_devices) {
     sb__cu_ptr managed = 0;
-    enter();
-    cu_ok(cuMemAllocManaged(&managed, BYTES, ATTACH_GLOBAL));
-    leave();
+    primary_ok(cuMemAllocManaged(&managed, BYTES, ATTACH_GLOBAL));
     void *lent = (void *)(uintptr_t)managed;
     test_own_loan(lent, end_managed);
     queue_fill(NULL, lent, 6, BYTES);
@@ -186,8 +182,8 @@ TEST_ON(stage, a_forked_child_gets_a_status) {
     sb_context_options options = stage_options();
     options.max_pinned_bytes = BYTES; /* so the third memory cannot be page-locked */
     stage_reopen(f, &options);
-    struct inherited i = {f, mem_on_device(f->context, BYTES, 1), mem_on_host(f->context, BYTES, 2),
-                          mem_on_host(f->context, BYTES, 3)};
+    struct inherited i = {f, mem_on_device(f->context, BYTES, 1), test_filled(f->context, BYTES, 2),
+                          test_filled(f->context, BYTES, 3)};
     int how = -1;
     assert_int_equal(sb_mem_storage(i.pinned, SB_SIDE_CPU), SB_STORAGE_PINNED);
     assert_int_equal(sb_mem_storage(i.ordinary, SB_SIDE_CPU), SB_STORAGE_OWNED);
@@ -218,7 +214,7 @@ static void leave_everything_alive(void) {
     stage_open(&last);
     for (int i = 0; i < 4; i++)
         alive[i] =
-            i % 2 ? mem_on_device(last.context, BYTES, i) : mem_on_host(last.context, BYTES, i);
+            i % 2 ? mem_on_device(last.context, BYTES, i) : test_filled(last.context, BYTES, i);
     blob_alive = test_vector(last.context, SB_DTYPE_F32, 1000);
     assert_ok(sb_blob_mutable_gpu(blob_alive, SB_DATA, &out, &err));
     assert_ok(sb_blob_asum(blob_alive, SB_DATA, &sum, &err));

@@ -68,7 +68,7 @@ EACH(queued_transfers_are_ordered_with_streams) {
     for (int prefetches = 0; prefetches < 2; prefetches++) {
         const void *in;
         void *out;
-        sb_mem *mem = mem_on_host(f->context, BYTES, 7);
+        sb_mem *mem = test_filled(f->context, BYTES, 7);
         struct tally before = rig_tally(&f->stage.rig);
         queue_pause(f->other);
         assert_ok((prefetches ? sb_mem_prefetch_gpu : sb_mem_async_gpu_push)(mem, f->other, &err));
@@ -90,14 +90,12 @@ EACH(queued_transfers_are_ordered_with_streams) {
 
 static void write_on_host(sb_context *context, sb_mem *mem) {
     void *out;
-    (void)context;
     assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
     memset(out, 8, BYTES);
     assert_true(device_holds(gpu_pointer(mem), BYTES, 8));
 }
 
 static void clear(sb_context *context, sb_mem *mem) {
-    (void)context;
     assert_ok(sb_mem_clear(mem, &err));
     assert_true(host_holds(mem, 0));
 }
@@ -105,7 +103,7 @@ static void clear(sb_context *context, sb_mem *mem) {
 /* Creates memories that are likely to get the same addresses as freed memory, on each side. */
 static void reuse_memory(sb_context *context) {
     sb_mem *at_device = mem_on_device(context, BYTES, 9);
-    (void)mem_on_host(context, BYTES, 9);
+    (void)test_filled(context, BYTES, 9);
     assert_true(host_holds(at_device, 9));
 }
 
@@ -126,7 +124,7 @@ EACH(work_waits_for_earlier_readers) {
                                                                         release};
     for (size_t i = 0; i < 2 * (sizeof works / sizeof *works); i++) {
         const void *in;
-        sb_mem *mem = mem_on_host(f->context, BYTES, 7);
+        sb_mem *mem = test_filled(f->context, BYTES, 7);
         if (i % 2) {
             queue_pause(f->stream);
             assert_ok(sb_mem_async_gpu_push(mem, f->stream, &err));
@@ -161,7 +159,7 @@ EACH(a_plain_pointer_is_ready_on_any_stream) {
     const void *in;
     void *out;
     sb_mem *mem = test_mem(f->context, BYTES), *zeros = test_mem(f->context, BYTES);
-    sb_mem *uploaded = mem_on_host(f->context, BYTES, 4);
+    sb_mem *uploaded = test_filled(f->context, BYTES, 4);
     assert_ok(sb_mem_overwrite_gpu(mem, &out, &err));
     queue_fill(f->stream, out, 3, BYTES);
     look_later(f, out);
@@ -183,7 +181,7 @@ EACH(a_plain_pointer_is_ready_on_any_stream) {
 TEST_ON(scene, the_librarys_stream_is_ordered_with_the_legacy_one) {
     sb_stream own;
     const void *in;
-    sb_mem *mem = mem_on_host(f->context, BYTES, 4);
+    sb_mem *mem = test_filled(f->context, BYTES, 4);
     assert_ok(sb_context_stream(f->context, &own, &err));
     queue_pause(own);
     assert_ok(sb_mem_gpu_on(mem, own, &in, &err));
@@ -196,7 +194,7 @@ TEST_ON(scene, plain_writes_may_be_on_a_default_stream) {
     for (int i = 0; i < 2; i++) {
         void *out;
         sb_stream stream = i ? PER_THREAD : NULL;
-        sb_mem *mem = mem_on_host(f->context, BYTES, 7);
+        sb_mem *mem = test_filled(f->context, BYTES, 7);
         assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
         queue_pause(stream);
         queue_fill(stream, out, 3, BYTES);
@@ -206,7 +204,6 @@ TEST_ON(scene, plain_writes_may_be_on_a_default_stream) {
 }
 
 static void upload(sb_context *context, sb_mem *mem) {
-    (void)context;
     host_fill(mem, 8);
     (void)gpu_pointer(mem);
 }
@@ -215,7 +212,7 @@ static void upload(sb_context *context, sb_mem *mem) {
 TEST_ON(scene, plain_reads_may_be_on_the_per_thread_stream) {
     static void (*const works[])(sb_context * context, sb_mem * mem) = {upload, clear, release};
     for (size_t i = 0; i < sizeof works / sizeof *works; i++) {
-        sb_mem *mem = mem_on_host(f->context, BYTES, 7);
+        sb_mem *mem = test_filled(f->context, BYTES, 7);
         const void *in = gpu_pointer(mem);
         queue_pause(PER_THREAD);
         queue_copy(PER_THREAD, f->seen, in, BYTES);
@@ -265,7 +262,7 @@ TEST_ON(scene, the_legacy_stream_may_be_named) {
     for (int as_handle = 0; as_handle < 2; as_handle++) {
         void *out;
         sb_stream legacy = as_handle ? (sb_stream)0x1 : NULL;
-        sb_mem *mem = mem_on_host(f->context, BYTES, 7);
+        sb_mem *mem = test_filled(f->context, BYTES, 7);
         assert_ok(sb_mem_async_gpu_push(mem, legacy, &err));
         assert_ok(sb_mem_mutable_gpu_on(mem, legacy, &out, &err));
         queue_pause(NULL);
@@ -281,7 +278,7 @@ TEST_ON(scene, the_legacy_stream_may_be_named) {
 EACH(a_named_stream_comes_after_the_legacy_one) {
     const void *in;
     void *out;
-    sb_mem *mem = mem_on_host(f->context, BYTES, 7);
+    sb_mem *mem = test_filled(f->context, BYTES, 7);
     assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
     queue_pause(NULL);
     queue_fill(NULL, out, 3, BYTES);
@@ -298,9 +295,7 @@ EACH(a_named_stream_comes_after_the_legacy_one) {
 /* --- captures -------------------------------------------------------------------------------- */
 
 static void begin_capture(struct scene *f) {
-    enter();
-    cu_ok(cuStreamBeginCapture_v2((sb__cu_stream)f->stream, CAPTURE_GLOBAL));
-    leave();
+    primary_ok(cuStreamBeginCapture_v2((sb__cu_stream)f->stream, CAPTURE_GLOBAL));
 }
 
 /* Ends the capture, which must be valid and have no work of the library. */
@@ -320,8 +315,9 @@ EACH(a_captured_stream_is_refused) {
     void *out;
     sb_mem *ready = mem_on_device(f->context, BYTES, 6);
     begin_capture(f);
-    sb_mem *mem = mem_on_host(f->context, BYTES, 7);
+    sb_mem *mem = test_filled(f->context, BYTES, 7);
     assert_status(SB_ERR_UNSUPPORTED, sb_mem_gpu_on(ready, f->stream, &in, &err));
+    assert_non_null(strstr(err.message, "the stream is being captured"));
     assert_status(SB_ERR_UNSUPPORTED, sb_mem_gpu_on(mem, f->stream, &in, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_mem_async_gpu_push(mem, f->stream, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_mem_prefetch_gpu(mem, f->stream, &err));
@@ -333,13 +329,14 @@ EACH(a_captured_stream_is_refused) {
     if (f->is_blocking) /* a blocking stream is ordered with the legacy stream */
         assert_status(SB_ERR_UNSUPPORTED, sb_mem_gpu_on(mem, NULL, &in, &err));
     end_capture(f);
+    assert_ok(sb_mem_gpu_on(mem, f->stream, &in, &err));
 }
 
 /* The stream used the memory before its capture; an event recorded now would be a graph node. */
 EACH(a_known_stream_may_be_captured) {
     const void *in;
     void *out;
-    sb_mem *mem = mem_on_host(f->context, BYTES, 7);
+    sb_mem *mem = test_filled(f->context, BYTES, 7);
     assert_ok(sb_mem_gpu_on(mem, f->stream, &in, &err));
     assert_ok(sb_mem_synchronize(mem, &err));
     stream_wait(f->stream);
@@ -366,7 +363,7 @@ static void *close_both(void *user) {
 EACH(closing_leaves_a_capture_alone) {
     void *out;
     pthread_t thread;
-    sb_blob *blob = test_vector(another_context("cuda:0"), SB_DTYPE_F32, COUNT);
+    sb_blob *blob = test_vector(test_context_on("cuda:0"), SB_DTYPE_F32, COUNT);
     host_fill(data_of(blob), 0);
     assert_ok(sb_blob_mutable_gpu(blob, SB_DATA, &out, &err));
     assert_ok(sb_blob_scale(blob, SB_DATA, 2, &err));
@@ -380,7 +377,7 @@ EACH(closing_leaves_a_capture_alone) {
    not freed. */
 EACH(a_release_outlasts_a_capture) {
     const void *in;
-    sb_mem *mem = mem_on_host(f->context, BYTES, 7);
+    sb_mem *mem = test_filled(f->context, BYTES, 7);
     assert_ok(sb_mem_gpu_on(mem, f->stream, &in, &err));
     look_later(f, in);
     begin_capture(f);
@@ -409,7 +406,7 @@ static void use_everything(struct scene *f) {
     assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
     assert_status(SB_ERR_WRONG_DEVICE, sb_mem_set_gpu(mem, &sum, 4004, 0, NULL, NULL, &err));
     assert_ok(sb_context_synchronize(f->context, &err));
-    test_end(another_context("cuda:0"));
+    test_end(test_context_on("cuda:0"));
 }
 
 static sb__cu_context current(void) {
@@ -465,7 +462,7 @@ TEST_ON(scene, a_stream_of_a_green_context_is_refused) {
     cu_ok(cuDevResourceGenerateDesc(&description, (void *)resource, 1));
     cu_ok(cuGreenCtxCreate(&green, description, 0, GREEN_DEFAULT_STREAM));
     cu_ok(cuGreenCtxStreamCreate(&stream, green, STREAM_NON_BLOCKING, 0));
-    sb_mem *mem = mem_on_host(f->context, BYTES, 7);
+    sb_mem *mem = test_filled(f->context, BYTES, 7);
     assert_status(SB_ERR_WRONG_DEVICE, sb_mem_gpu_on(mem, (sb_stream)stream, &in, &err));
     cu_ok(cuStreamDestroy_v2(stream));
     cu_ok(cuGreenCtxDestroy(green));
@@ -478,7 +475,7 @@ TEST_ON(scene, a_stream_of_another_context_is_refused) {
     cu_ok(cuCtxPushCurrent_v2(made_context()));
     cu_ok(cuStreamCreate(&stream, STREAM_NON_BLOCKING));
     cu_ok(cuCtxPopCurrent_v2(&popped));
-    sb_mem *mem = mem_on_host(f->context, BYTES, 7);
+    sb_mem *mem = test_filled(f->context, BYTES, 7);
     assert_status(SB_ERR_WRONG_DEVICE, sb_mem_gpu_on(mem, (sb_stream)stream, &in, &err));
     assert_int_equal(err.device_code, 0); /* no call of the driver failed */
     assert_status(SB_ERR_UNSUPPORTED, sb_mem_gpu_on(mem, PER_THREAD, &in, &err));

@@ -11,7 +11,6 @@
 
 #define VALUE(name, expression)                                                                    \
     static float name(int64_t i) {                                                                 \
-        (void)i;                                                                                   \
         return expression;                                                                         \
     }
 

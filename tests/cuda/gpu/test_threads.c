@@ -30,7 +30,7 @@ static const void *read_at_once(const sb_mem *mem, sb_side side) {
 
 TEST_ON(stage, readers_of_one_memory_share_one_transfer) {
     for (int round = 0; round < 5; round++) {
-        sb_mem *mem = mem_on_host(f->context, BYTES, round + 1);
+        sb_mem *mem = test_filled(f->context, BYTES, round + 1);
         struct tally before = rig_tally(&f->rig);
         const void *seen = read_at_once(mem, SB_SIDE_GPU);
         assert_transfers(&f->rig, &before, 1, 0);
