@@ -73,41 +73,40 @@ void assert_nothing_is_live(void) {
     assert_int_equal(now.contexts, 0);
 }
 
-/* Memory of the device: shared virtual memory, or a buffer whose bytes this file allocated. */
-struct memory {
-    struct memory *next;
-    cl_context context;
-    cl_mem mem;        /* NULL: shared virtual memory */
-    uintptr_t address; /* 0: a buffer without an address */
-    char *host;
-    size_t bytes;
-};
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct memory *memories;
+static struct driver_memory *memories;
+
+void driver_lock(void) {
+    pthread_mutex_lock(&lock);
+}
+
+void driver_unlock(void) {
+    pthread_mutex_unlock(&lock);
+}
 
 static void add_memory(cl_context context, cl_mem mem, char *host, size_t bytes) {
-    struct memory *memory = calloc(1, sizeof *memory);
+    struct driver_memory *memory = calloc(1, sizeof *memory);
     if (!memory)
         abort();
-    pthread_mutex_lock(&lock);
-    *memory = (struct memory){memories, context, mem, mem ? 0 : (uintptr_t)host, host, bytes};
+    driver_lock();
+    *memory = (struct driver_memory){memories, context, mem, mem ? 0 : (uintptr_t)host,
+                                     host,     bytes,   NULL};
     memories = memory;
-    pthread_mutex_unlock(&lock);
+    driver_unlock();
     (void)atomic_fetch_add(mem ? &live.buffers : &live.blocks, 1);
 }
 
 /* Removes from the list the memory of a buffer or, if `mem` is NULL, the memory at `ptr`. */
 static void remove_memory(cl_mem mem, const void *ptr) {
-    struct memory *found = NULL;
-    pthread_mutex_lock(&lock);
-    for (struct memory **link = &memories; *link; link = &(*link)->next)
+    struct driver_memory *found = NULL;
+    driver_lock();
+    for (struct driver_memory **link = &memories; *link; link = &(*link)->next)
         if (mem ? (*link)->mem == mem : !(*link)->mem && (*link)->host == ptr) {
             found = *link;
             *link = found->next;
             break;
         }
-    pthread_mutex_unlock(&lock);
+    driver_unlock();
     if (!found) {
         fprintf(stderr, "%p was freed twice\n", ptr);
         abort();
@@ -119,33 +118,39 @@ static void remove_memory(cl_mem mem, const void *ptr) {
 }
 
 void driver_name_buffer(cl_mem mem, const void *address) {
-    pthread_mutex_lock(&lock);
-    for (struct memory *memory = memories; memory; memory = memory->next)
+    driver_lock();
+    for (struct driver_memory *memory = memories; memory; memory = memory->next)
         if (memory->mem == mem)
             memory->address = (uintptr_t)address;
-    pthread_mutex_unlock(&lock);
+    driver_unlock();
+}
+
+struct driver_memory *driver_find(cl_context context, const void *ptr, size_t bytes) {
+    struct driver_memory *memory = memories;
+    for (; memory; memory = memory->next) {
+        const size_t offset = (uintptr_t)ptr - memory->address;
+        if ((!context || memory->context == context) && memory->address &&
+            offset <= memory->bytes && bytes <= memory->bytes - offset)
+            break;
+    }
+    return memory;
 }
 
 void *driver_address(cl_context context, const void *ptr, size_t bytes) {
-    void *found = NULL;
-    const uintptr_t address = (uintptr_t)ptr;
-    pthread_mutex_lock(&lock);
-    for (struct memory *memory = memories; memory && !found; memory = memory->next)
-        if (memory->context == context && memory->address && address >= memory->address &&
-            address - memory->address <= memory->bytes &&
-            bytes <= memory->bytes - (address - memory->address))
-            found = memory->host + (address - memory->address);
-    pthread_mutex_unlock(&lock);
+    driver_lock();
+    const struct driver_memory *memory = driver_find(context, ptr, bytes);
+    void *found = memory ? memory->host + ((uintptr_t)ptr - memory->address) : NULL;
+    driver_unlock();
     return found;
 }
 
 cl_uint driver_buffers(cl_context context, cl_mem *out, cl_uint most) {
     cl_uint count = 0;
-    pthread_mutex_lock(&lock);
-    for (struct memory *memory = memories; memory && count < most; memory = memory->next)
+    driver_lock();
+    for (struct driver_memory *memory = memories; memory && count < most; memory = memory->next)
         if (memory->context == context && memory->mem)
             out[count++] = memory->mem;
-    pthread_mutex_unlock(&lock);
+    driver_unlock();
     return count;
 }
 
@@ -154,9 +159,7 @@ cl_uint driver_buffers(cl_context context, cl_mem *out, cl_uint most) {
 /* The linker's --wrap prescribes these names.
    NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming) */
 #define CALL(name, parameters, ...)                                                                \
-    cl_int __real_##name parameters;                                                               \
-    cl_int __wrap_##name parameters;                                                               \
-    cl_int __wrap_##name parameters {                                                              \
+    WRAP(cl_int, name, parameters) {                                                               \
         return is_due(#name) ? fault.code : __real_##name(__VA_ARGS__);                            \
     }
 
@@ -222,13 +225,8 @@ static cl_int code_of(cl_event event) {
     return code;
 }
 
-cl_int __real_clGetEventInfo(cl_event event, cl_event_info what, size_t room, void *out,
-                             size_t *bytes);
-cl_int __wrap_clGetEventInfo(cl_event event, cl_event_info what, size_t room, void *out,
-                             size_t *bytes);
-
-cl_int __wrap_clGetEventInfo(cl_event event, cl_event_info what, size_t room, void *out,
-                             size_t *bytes) {
+WRAP(cl_int, clGetEventInfo,
+     (cl_event event, cl_event_info what, size_t room, void *out, size_t *bytes)) {
     if (is_due("clGetEventInfo"))
         return fault.code;
     const cl_int result = __real_clGetEventInfo(event, what, room, out, bytes);
@@ -239,10 +237,7 @@ cl_int __wrap_clGetEventInfo(cl_event event, cl_event_info what, size_t room, vo
     return result;
 }
 
-cl_int __real_clWaitForEvents(cl_uint count, const cl_event *events);
-cl_int __wrap_clWaitForEvents(cl_uint count, const cl_event *events);
-
-cl_int __wrap_clWaitForEvents(cl_uint count, const cl_event *events) {
+WRAP(cl_int, clWaitForEvents, (cl_uint count, const cl_event *events)) {
     if (is_due("clWaitForEvents"))
         return fault.code;
     begin_wait();
@@ -254,10 +249,7 @@ cl_int __wrap_clWaitForEvents(cl_uint count, const cl_event *events) {
     return result;
 }
 
-cl_int __real_clFinish(cl_command_queue queue);
-cl_int __wrap_clFinish(cl_command_queue queue);
-
-cl_int __wrap_clFinish(cl_command_queue queue) {
+WRAP(cl_int, clFinish, (cl_command_queue queue)) {
     if (is_due("clFinish"))
         return fault.code;
     begin_wait();
@@ -287,9 +279,7 @@ static cl_int queue_failure(cl_command_queue queue, cl_uint waits, const cl_even
 }
 
 #define QUEUE(name, parameters, ...)                                                               \
-    cl_int __real_##name parameters;                                                               \
-    cl_int __wrap_##name parameters;                                                               \
-    cl_int __wrap_##name parameters {                                                              \
+    WRAP(cl_int, name, parameters) {                                                               \
         if (!is_due(#name))                                                                        \
             return count_event(__real_##name(__VA_ARGS__, waits, list, out), out);                 \
         return fault.mode == DRIVER_LATER ? queue_failure(queue, waits, list, out) : fault.code;   \
@@ -351,9 +341,7 @@ QUEUE(clEnqueueSVMFree,
 /* --- calls that create and release ----------------------------------------------------- */
 
 #define CREATE(type, name, counter, parameters, ...)                                               \
-    type __real_##name parameters;                                                                 \
-    type __wrap_##name parameters;                                                                 \
-    type __wrap_##name parameters {                                                                \
+    WRAP(type, name, parameters) {                                                                 \
         if (is_due(#name)) {                                                                       \
             *code = fault.code;                                                                    \
             return NULL;                                                                           \
@@ -364,9 +352,7 @@ QUEUE(clEnqueueSVMFree,
         return made;                                                                               \
     }
 #define RELEASE(type, name, counter)                                                               \
-    cl_int __real_##name(type object);                                                             \
-    cl_int __wrap_##name(type object);                                                             \
-    cl_int __wrap_##name(type object) {                                                            \
+    WRAP(cl_int, name, (type object)) {                                                            \
         (void)atomic_fetch_sub(&live.counter, 1);                                                  \
         return __real_##name(object);                                                              \
     }
@@ -393,9 +379,7 @@ RELEASE(cl_program, clReleaseProgram, programs)
 RELEASE(cl_kernel, clReleaseKernel, kernels)
 RELEASE(cl_event, clReleaseEvent, events)
 
-cl_int __wrap_clRetainEvent(cl_event event);
-
-cl_int __wrap_clRetainEvent(cl_event event) {
+WRAP(cl_int, clRetainEvent, (cl_event event)) {
     (void)atomic_fetch_add(&live.events, 1);
     return __real_clRetainEvent(event);
 }
@@ -404,14 +388,9 @@ static void CL_CALLBACK end_buffer(cl_mem mem, void *user) {
     remove_memory(mem, NULL);
 }
 
-cl_mem __real_clCreateBuffer(cl_context context, cl_mem_flags flags, size_t bytes, void *host,
-                             cl_int *code);
-cl_mem __wrap_clCreateBuffer(cl_context context, cl_mem_flags flags, size_t bytes, void *host,
-                             cl_int *code);
-
 /* Allocates the buffer's bytes here, so that the tests can read them. */
-cl_mem __wrap_clCreateBuffer(cl_context context, cl_mem_flags flags, size_t bytes, void *host,
-                             cl_int *code) {
+WRAP(cl_mem, clCreateBuffer,
+     (cl_context context, cl_mem_flags flags, size_t bytes, void *host, cl_int *code)) {
     const size_t whole = (bytes + 127) / 128 * 128;
     *code = fault.code;
     if (is_due("clCreateBuffer"))
@@ -432,20 +411,15 @@ cl_mem __wrap_clCreateBuffer(cl_context context, cl_mem_flags flags, size_t byte
     return mem;
 }
 
-void *__real_clSVMAlloc(cl_context context, cl_svm_mem_flags flags, size_t bytes, cl_uint aligned);
-void *__wrap_clSVMAlloc(cl_context context, cl_svm_mem_flags flags, size_t bytes, cl_uint aligned);
-
-void *__wrap_clSVMAlloc(cl_context context, cl_svm_mem_flags flags, size_t bytes, cl_uint aligned) {
+WRAP(void *, clSVMAlloc,
+     (cl_context context, cl_svm_mem_flags flags, size_t bytes, cl_uint aligned)) {
     void *made = is_due("clSVMAlloc") ? NULL : __real_clSVMAlloc(context, flags, bytes, aligned);
     if (made)
         add_memory(context, NULL, made, bytes);
     return made;
 }
 
-void __real_clSVMFree(cl_context context, void *ptr);
-void __wrap_clSVMFree(cl_context context, void *ptr);
-
-void __wrap_clSVMFree(cl_context context, void *ptr) {
+WRAP(void, clSVMFree, (cl_context context, void *ptr)) {
     remove_memory(NULL, ptr);
     __real_clSVMFree(context, ptr);
 }

@@ -32,6 +32,22 @@ void assert_nothing_is_live(void);
 void driver_close_gate(cl_command_queue queue);
 void driver_open_gates(void);
 
+/* Memory of the device: shared virtual memory, or a buffer whose bytes driver.c allocated. */
+struct driver_memory {
+    struct driver_memory *next;
+    cl_context context;
+    cl_mem mem;        /* NULL: shared virtual memory */
+    uintptr_t address; /* 0: a buffer without an address */
+    char *host;
+    size_t bytes;
+    cl_command_queue queue; /* the last queue that used the memory; only usm.c sets it */
+};
+
+/* These lock the list of memories, and find the memory of a range in a context (NULL: in any). The
+   caller of driver_find has locked the list. */
+void driver_lock(void);
+void driver_unlock(void);
+struct driver_memory *driver_find(cl_context context, const void *ptr, size_t bytes);
 /* Sets the address that identifies a buffer. */
 void driver_name_buffer(cl_mem mem, const void *address);
 /* Returns the host memory that stores a range of shared virtual memory, or of the buffer with this
@@ -39,6 +55,13 @@ void driver_name_buffer(cl_mem mem, const void *address);
 void *driver_address(cl_context context, const void *ptr, size_t bytes);
 /* Returns the buffers of a context, at most `most`. */
 cl_uint driver_buffers(cl_context context, cl_mem *out, cl_uint most);
+
+/* Begins the definition of the function that the library calls instead of OpenCL's; `__real_name`
+   is OpenCL's. */
+#define WRAP(type, name, parameters)                                                               \
+    type __real_##name parameters;                                                                 \
+    type __wrap_##name parameters;                                                                 \
+    type __wrap_##name parameters
 
 /* --- usm.c ----------------------------------------------------------------------------- */
 

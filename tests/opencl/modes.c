@@ -24,3 +24,13 @@ const sb_opencl_device *opencl_device(const sb_context *context, void **out_devi
     assert_ok(sb_context_extension(context, SB_OPENCL_DEVICE, &table, out_device, &err));
     return table;
 }
+
+cl_command_queue opencl_queue(const sb_context *context, const cl_queue_properties *properties) {
+    void *device;
+    cl_int code;
+    const sb_opencl_device *opencl = opencl_device(context, &device);
+    cl_command_queue queue = clCreateCommandQueueWithProperties(
+        opencl->context(device), opencl->id(device), properties, &code);
+    assert_non_null(queue);
+    return queue;
+}

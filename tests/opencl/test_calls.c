@@ -18,28 +18,26 @@ struct scene {
 
 /* --- operations ------------------------------------------------------------------------ */
 
-static sb_status upload(struct scene *s, sb_error *err) {
-    const void *in;
-    return sb_mem_gpu(s->host, &in, err);
-}
-
-static sb_status upload_on(struct scene *s, sb_error *err) {
-    const void *in;
-    return sb_mem_gpu_on(s->host, ON(s), &in, err);
-}
+#define CALL(name, expression)                                                                     \
+    static sb_status name(struct scene *s, sb_error *err) {                                        \
+        return expression;                                                                         \
+    }
+CALL(upload, sb_mem_gpu(s->host, &(const void *){NULL}, err))
+CALL(upload_on, sb_mem_gpu_on(s->host, ON(s), &(const void *){NULL}, err))
+CALL(download, sb_blob_cpu_f32(s->blob, SB_DATA, &(const float *){NULL}, err))
+CALL(evict, sb_mem_evict_gpu(s->both, err))
+CALL(update, sb_blob_update(s->blob, err))
+CALL(scale, sb_blob_scale(s->blob, SB_DATA, 0.75, err))
+CALL(clear, sb_mem_clear(s->both, err))
+CALL(forget, sb_context_forget_stream(s->context, ON(s), err))
+CALL(synchronize, sb_context_synchronize(s->context, err))
+CALL(prepare, sb_context_prepare_arithmetic(s->context, err))
+CALL(copy,
+     sb_blob_copy_from(test_vector(s->context, SB_DTYPE_F32, COUNT), SB_DIFF, s->blob, 0, err))
 
 static sb_status push(struct scene *s, sb_error *err) {
     const sb_status st = sb_mem_async_gpu_push(s->host, ON(s), err);
     return st == SB_OK ? sb_mem_synchronize(s->host, err) : st;
-}
-
-static sb_status download(struct scene *s, sb_error *err) {
-    const float *in;
-    return sb_blob_cpu_f32(s->blob, SB_DATA, &in, err);
-}
-
-static sb_status evict(struct scene *s, sb_error *err) {
-    return sb_mem_evict_gpu(s->both, err);
 }
 
 static sb_status asum(struct scene *s, sb_error *err) {
@@ -49,45 +47,15 @@ static sb_status asum(struct scene *s, sb_error *err) {
     return st;
 }
 
-static sb_status sumsq_of_floats(struct scene *s, sb_error *err) {
+static sb_status sumsq(struct scene *s, sb_error *err) {
     double sum = 0;
     const sb_status st = sb_blob_sumsq(s->blob, SB_DIFF, &sum, err);
     assert_true(st != SB_OK || sum == 0.0625 * COUNT);
     return st;
 }
 
-static sb_status update(struct scene *s, sb_error *err) {
-    return sb_blob_update(s->blob, err);
-}
-
-static sb_status scale(struct scene *s, sb_error *err) {
-    return sb_blob_scale(s->blob, SB_DATA, 0.75, err);
-}
-
-static sb_status clear(struct scene *s, sb_error *err) {
-    return sb_mem_clear(s->both, err);
-}
-
-static sb_status copy(struct scene *s, sb_error *err) {
-    sb_blob *to = test_vector(s->context, SB_DTYPE_F32, COUNT);
-    return sb_blob_copy_from(to, SB_DIFF, s->blob, 0, err);
-}
-
-static sb_status forget(struct scene *s, sb_error *err) {
-    return sb_context_forget_stream(s->context, ON(s), err);
-}
-
-static sb_status synchronize(struct scene *s, sb_error *err) {
-    return sb_context_synchronize(s->context, err);
-}
-
-static sb_status prepare(struct scene *s, sb_error *err) {
-    return sb_context_prepare_arithmetic(s->context, err);
-}
-
 static sb_status release(struct scene *s, sb_error *err) {
-    (void)err;
-    sb_mem_release(s->both);
+    test_end(s->both);
     s->both = NULL;
     return SB_OK;
 }
@@ -105,7 +73,7 @@ static const struct operation {
     {"download", download, 0},
     {"evict", evict, 0},
     {"asum", asum, PREPARED},
-    {"sumsq", sumsq_of_floats, PREPARED},
+    {"sumsq", sumsq, PREPARED},
     {"update", update, PREPARED | WRITES},
     {"scale", scale, PREPARED | WRITES},
     {"clear", clear, CLEARS},
@@ -118,24 +86,11 @@ static const struct operation {
 
 /* --- a trial --------------------------------------------------------------------------- */
 
-static sb_mem *filled(sb_context *context) {
-    sb_mem *mem;
-    void *out;
-    assert_ok(sb_mem_create(context, COUNT, &mem, &err));
-    assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
-    memset(out, 0x11, COUNT);
-    return mem;
-}
-
 static void scene_open(struct scene *s, int32_t memory, int kind) {
     float *out;
     const void *in;
-    void *device;
-    cl_int result;
     assert_ok(opencl_context(opencl_backend(memory), &s->context, &err));
-    const sb_opencl_device *opencl = opencl_device(s->context, &device);
-    s->queue = clCreateCommandQueueWithProperties(opencl->context(device), opencl->id(device), NULL,
-                                                  &result);
+    s->queue = opencl_queue(s->context, NULL);
     s->blob = test_vector(s->context, SB_DTYPE_F32, COUNT);
     for (int part = SB_DATA; part <= SB_DIFF; part++) {
         assert_ok(sb_blob_mutable_cpu_f32(s->blob, part, &out, &err));
@@ -143,8 +98,8 @@ static void scene_open(struct scene *s, int32_t memory, int kind) {
             out[i] = part == SB_DATA ? 1 : 0.25F;
         assert_ok(sb_blob_mutable_gpu_f32(s->blob, part, &out, &err));
     }
-    s->host = filled(s->context);
-    s->both = filled(s->context);
+    s->host = test_filled(s->context, COUNT, 0x11);
+    s->both = test_filled(s->context, COUNT, 0x11);
     assert_ok(sb_mem_gpu_on(s->both, ON(s), &in, &err));
     if (kind & PREPARED)
         assert_ok(sb_context_prepare_arithmetic(s->context, &err));
@@ -166,9 +121,7 @@ static void assert_intact(struct scene *s, const struct operation *o, bool done)
 }
 
 static void scene_close(struct scene *s, size_t owned) {
-    test_end_after(owned); /* the blobs */
-    sb_mem_release(s->host);
-    sb_mem_release(s->both);
+    test_end_after(owned);
     ignore(sb_context_forget_stream(s->context, ON(s), NULL));
     (void)clReleaseCommandQueue(s->queue);
     sb_context_release(s->context);

@@ -2,7 +2,6 @@
 #include "driver.h"
 
 #include <CL/cl_ext.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,84 +10,47 @@
 cl_int __real_clReleaseCommandQueue(cl_command_queue queue);
 cl_int __real_clFinish(cl_command_queue queue);
 
-/* --- the allocations ------------------------------------------------------------------- */
-
-struct block {
-    struct block *next;
-    cl_context context;
-    cl_device_id device;
-    char *at;
-    size_t bytes;
-    cl_command_queue queue; /* the last queue that used the memory */
-};
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct block *blocks;
+/* --- the functions --------------------------------------------------------------------- */
 
 static void *CL_API_CALL alloc_fake(cl_context context, cl_device_id device,
                                     const cl_bitfield *properties, size_t bytes, cl_uint alignment,
                                     cl_int *out) {
-    struct block *block = calloc(1, sizeof *block);
-    char *at = clSVMAlloc(context, CL_MEM_READ_WRITE, bytes, 0);
-    *out = at && block ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
-    if (*out != CL_SUCCESS || properties || alignment > 128) {
-        free(block);
-        return NULL;
-    }
-    pthread_mutex_lock(&lock);
-    *block = (struct block){blocks, context, device, at, bytes, NULL};
-    blocks = block;
-    pthread_mutex_unlock(&lock);
-    return at;
+    void *made =
+        properties || alignment > 128 ? NULL : clSVMAlloc(context, CL_MEM_READ_WRITE, bytes, 0);
+    *out = made ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
+    return made;
 }
 
-/* Returns a copy of the pointer's block; all zero for an unknown pointer. */
-static struct block find(cl_context context, const void *ptr) {
-    struct block found = {0};
-    pthread_mutex_lock(&lock);
-    for (struct block *block = blocks; block; block = block->next)
-        if (block->context == context && (const char *)ptr >= block->at &&
-            (const char *)ptr < block->at + block->bytes)
-            found = *block;
-    pthread_mutex_unlock(&lock);
-    return found;
+/* Records the queue as the last user of the memory; NULL: there is none. Returns the last user, of
+   which the caller must release a reference, or NULL. */
+static cl_command_queue set_user(cl_command_queue queue, const void *ptr) {
+    driver_lock();
+    struct driver_memory *memory = driver_find(NULL, ptr, 1);
+    const cl_command_queue old = memory ? memory->queue : NULL;
+    if (memory && queue)
+        (void)clRetainCommandQueue(queue);
+    if (memory)
+        memory->queue = queue;
+    driver_unlock();
+    return old;
+}
+
+static void use(cl_command_queue queue, const void *ptr) {
+    const cl_command_queue old = set_user(queue, ptr);
+    if (old)
+        (void)__real_clReleaseCommandQueue(old);
 }
 
 /* Waits only for the last queue that used the memory: its work runs after that of other users. */
 static cl_int CL_API_CALL free_fake(cl_context context, void *ptr) {
-    struct block *block = NULL;
-    pthread_mutex_lock(&lock);
-    for (struct block **link = &blocks; *link && !block; link = &(*link)->next)
-        if ((*link)->at == ptr) {
-            block = *link;
-            *link = block->next;
-            break;
-        }
-    const cl_command_queue queue = block ? block->queue : NULL;
-    pthread_mutex_unlock(&lock);
-    if (!block)
-        return CL_INVALID_VALUE;
+    const cl_command_queue queue = set_user(NULL, ptr);
     if (queue) {
         driver_open_gates();
         (void)__real_clFinish(queue);
         (void)__real_clReleaseCommandQueue(queue);
     }
     clSVMFree(context, ptr);
-    free(block);
     return CL_SUCCESS;
-}
-
-/* Records the queue as the last user of the memory. */
-static void use(cl_command_queue queue, const void *ptr) {
-    pthread_mutex_lock(&lock);
-    for (struct block *block = blocks; block; block = block->next)
-        if ((const char *)ptr >= block->at && (const char *)ptr < block->at + block->bytes) {
-            (void)clRetainCommandQueue(queue);
-            if (block->queue)
-                (void)__real_clReleaseCommandQueue(block->queue);
-            block->queue = queue;
-        }
-    pthread_mutex_unlock(&lock);
 }
 
 static cl_int CL_API_CALL copy_fake(cl_command_queue queue, cl_bool blocks_host, void *to,
@@ -106,23 +68,27 @@ static cl_int CL_API_CALL fill_fake(cl_command_queue queue, void *to, const void
     return clEnqueueSVMMemFill(queue, to, pattern, size, bytes, waits, list, out);
 }
 
+/* Writes zeros for an unknown pointer. */
 static cl_int CL_API_CALL info_fake(cl_context context, const void *ptr, cl_uint what, size_t bytes,
                                     void *out, size_t *out_bytes) {
-    const struct block block = find(context, ptr);
-    const void *from = what == CL_MEM_ALLOC_DEVICE_INTEL     ? (const void *)&block.device
-                       : what == CL_MEM_ALLOC_BASE_PTR_INTEL ? (const void *)&block.at
-                                                             : (const void *)&block.bytes;
-    (void)out_bytes;
-    memcpy(out, from, bytes);
+    memset(out, 0, bytes);
+    driver_lock();
+    const struct driver_memory *memory = driver_find(context, ptr, 1);
+    if (memory && what == CL_MEM_ALLOC_DEVICE_INTEL)
+        (void)clGetContextInfo(context, CL_CONTEXT_DEVICES, bytes, out, NULL);
+    else if (memory)
+        memcpy(out,
+               what == CL_MEM_ALLOC_BASE_PTR_INTEL ? (const void *)&memory->host
+                                                   : (const void *)&memory->bytes,
+               bytes);
+    driver_unlock();
     return CL_SUCCESS;
 }
 
 /* --- the extension --------------------------------------------------------------------- */
 
-void *__real_clGetExtensionFunctionAddressForPlatform(cl_platform_id platform, const char *name);
-void *__wrap_clGetExtensionFunctionAddressForPlatform(cl_platform_id platform, const char *name);
-
-void *__wrap_clGetExtensionFunctionAddressForPlatform(cl_platform_id platform, const char *name) {
+WRAP(void *, clGetExtensionFunctionAddressForPlatform,
+     (cl_platform_id platform, const char *name)) {
     static const struct {
         const char *name;
         void (*function)(void);
