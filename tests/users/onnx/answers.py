@@ -1,6 +1,8 @@
-"""Caffe's stored answers: one file for each row of the tables."""
+"""Caffe's stored answers: a file for each module of cases, and nets.npz for whole nets."""
 
+import functools
 import json
+import math
 import pathlib
 
 import numpy
@@ -8,38 +10,44 @@ import numpy
 FOLDER = pathlib.Path(__file__).resolve().parent / "answers"
 
 
-class Answers:
-    """For each case, its digest and its outputs, {name: array} in Caffe's order."""
+def load(name):
+    """Returns a file's index and its values; the index is empty if there is no file."""
+    path = FOLDER / f"{name}.npz"
+    if not path.exists():
+        return {}, numpy.zeros(0, "<f4")
+    with numpy.load(path) as file:
+        return (json.loads(file["index"].tobytes()),
+                numpy.ascontiguousarray(file["values"].T).view("<f4").reshape(-1))
 
-    def __init__(self, row, cases):
-        self.row, self.cases = row, cases
 
-    def write(self):
-        """Writes the file. Groups the values' bytes by significance, which compresses better."""
-        index = [[digest, {name: array.shape for name, array in outputs.items()}]
-                 for digest, outputs in self.cases]
-        values = numpy.concatenate([array.reshape(-1) for _, outputs in self.cases
-                                    for array in outputs.values()] or [[]]).astype("<f4")
-        planes = values.view(numpy.uint8).reshape(-1, 4).T
-        text = json.dumps(index, separators=(",", ":")).encode()
-        FOLDER.mkdir(exist_ok=True)
-        numpy.savez_compressed(FOLDER / f"{self.row}.npz", index=numpy.frombuffer(text, numpy.uint8),
-                               values=numpy.ascontiguousarray(planes))
+def save(name, index, arrays):
+    """Writes a file. Groups the values' bytes by significance, which compresses better."""
+    values = numpy.concatenate([array.reshape(-1) for array in arrays]).astype("<f4")
+    planes = numpy.ascontiguousarray(values.view(numpy.uint8).reshape(-1, 4).T)
+    text = json.dumps(index, separators=(",", ":")).encode()
+    numpy.savez_compressed(FOLDER / f"{name}.npz", index=numpy.frombuffer(text, numpy.uint8), values=planes)
 
-    @classmethod
-    def read(cls, row):
-        path = FOLDER / f"{row}.npz"
-        if not path.exists():
-            return cls(row, [])
-        with numpy.load(path) as file:
-            index = json.loads(file["index"].tobytes())
-            values = numpy.ascontiguousarray(file["values"].T).view("<f4").reshape(-1)
-        cases, at = [], 0
-        for digest, shapes in index:
+
+@functools.cache
+def of_module(name):
+    """Returns {row: [(the case's digest, its outputs in Caffe's order)]} of a module of cases."""
+    index, values = load(name)
+    rows, at = {}, 0
+    for row, cases in index.items():
+        rows[row] = []
+        for digest, shapes in cases:
             outputs = {}
-            for name, shape in shapes.items():
-                size = int(numpy.prod(shape, dtype=int))
-                outputs[name] = values[at:at + size].reshape(shape)
-                at += size
-            cases.append((digest, outputs))
-        return cls(row, cases)
+            for output, shape in shapes.items():
+                begin, at = at, at + math.prod(shape)
+                outputs[output] = values[begin:at].reshape(shape)
+            rows[row].append((digest, outputs))
+    return rows
+
+
+def put(name, row, cases):
+    """Stores the answers of a row of a module."""
+    rows = of_module(name)
+    rows[row] = cases
+    index = {row: [[digest, {output: array.shape for output, array in outputs.items()}]
+                   for digest, outputs in rows[row]] for row in sorted(rows)}
+    save(name, index, [array for row in index for _, outputs in rows[row] for array in outputs.values()])

@@ -1,6 +1,5 @@
 """Whole nets that people use, with random weights, and Caffe's stored answers."""
 
-import json
 import math
 import os
 import pathlib
@@ -9,6 +8,7 @@ import sys
 
 import numpy
 
+import answers
 import nets
 import textbox
 from comparing import Wanted, sampled
@@ -16,7 +16,6 @@ from drawing import Draw
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 DATA = pathlib.Path(os.environ.get("SYNCBLOB_TEST_DATA", ROOT / "../shared/data")) / "nets"
-KEPT = pathlib.Path(__file__).resolve().parent / "answers" / "nets.npz"
 
 # Replacements that let the tests' Caffe read a prototxt: its names for layers and fields; no files.
 SPELLINGS = ((r'"NormalizeBBox"', '"Normalize"'), (r"\bnormalize_bbox_param\b", "norm_param"),
@@ -175,11 +174,7 @@ class Kept:
 
     @classmethod
     def read(cls):
-        if not KEPT.exists():
-            return cls({}, {})
-        with numpy.load(KEPT) as file:
-            index = json.loads(file["index"].tobytes())
-            flat = numpy.ascontiguousarray(file["values"].T).view("<f4").reshape(-1)
+        index, flat = answers.load("nets")
         values, at = {}, 0
         for name, net in index.items():
             for output, (size, _, _) in net["outputs"].items():
@@ -211,11 +206,8 @@ class Kept:
 
     def write(self):
         index = {name: self.index[name] for name in sorted(self.index)}
-        flat = numpy.concatenate([self.values[name, output] for name, net in index.items()
-                                  for output in net["outputs"]]).astype("<f4")
-        planes = numpy.ascontiguousarray(flat.view(numpy.uint8).reshape(-1, 4).T)
-        text = json.dumps(index, separators=(",", ":")).encode()
-        numpy.savez_compressed(KEPT, index=numpy.frombuffer(text, numpy.uint8), values=planes)
+        answers.save("nets", index, [self.values[name, output] for name, net in index.items()
+                                     for output in net["outputs"]])
 
 
 class WholeNet:

@@ -5,18 +5,17 @@ of its cases and the function that generates a case from pseudo-random numbers.
 import sys
 import zlib
 
-from answers import Answers
+import answers
 from comparing import LAYER_TOLERANCE, Wanted
 from drawing import Draw
 from nets import Net
 
 from . import activation, arithmetic, convolution, detection, forks, normalisation, pooling, reshaping, wiring
 
-TABLES = {}
-for _group in (convolution, pooling, reshaping, detection, activation, normalisation, arithmetic, wiring):
-    TABLES.update(_group.TABLE)
-OF_CAFFE = tuple(TABLES)
-TABLES.update(forks.TABLE)
+_modules = (convolution, pooling, reshaping, detection, activation, normalisation, arithmetic, wiring, forks)
+TABLES = {row: case for module in _modules for row, case in module.TABLE.items()}
+MODULES = {row: module.__name__.rpartition(".")[2] for module in _modules for row in module.TABLE}
+OF_CAFFE = tuple(row for row in TABLES if row not in forks.TABLE)
 
 
 class Case:
@@ -46,7 +45,7 @@ def cases_of(row):
 
 def answered(row, most=None):
     """Returns the first cases, at most `most`, with their stored answers."""
-    kept = Answers.read(row).cases
+    kept = answers.of_module(MODULES[row]).get(row, [])
     of_row = [Case(row, index, outputs) for index, (_, outputs) in enumerate(kept[:most])]
     if len(kept) != TABLES[row][0] or [case.digest() for case in of_row] != [each[0] for each in kept[:most]]:
         sys.exit(f"{row}: the answers are those of other cases; ./dev caffe --answers renews them")

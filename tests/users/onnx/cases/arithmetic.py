@@ -1,11 +1,12 @@
 """Layers that combine blobs, or a blob and weights, value by value; and reductions."""
 
+import functools
 import math
 
 from .activation import any_shape, maybe, some
 
 
-def scale_or_bias(draw, net, kind, word):
+def scale_or_bias(draw, net, kind):
     shape = draw.shape(draw.between(2, 4), 6)
     axes = len(shape)
     axis = 1 if draw.chance(50) else draw.below(axes)
@@ -29,15 +30,7 @@ def scale_or_bias(draw, net, kind, word):
     if draw.chance(40):
         bottoms[0] = net.layer("Power", "data", "middle")
         top = draw.choice((top, "middle"))
-    net.layer(kind, bottoms, top, blobs, **maybe(word, parameters))
-
-
-def scale(draw, net):
-    scale_or_bias(draw, net, "Scale", "scale_param")
-
-
-def bias(draw, net):
-    scale_or_bias(draw, net, "Bias", "bias_param")
+    net.layer(kind, bottoms, top, blobs, **maybe(f"{kind.lower()}_param", parameters))
 
 
 def eltwise(draw, net):
@@ -77,8 +70,8 @@ def arg_max(draw, net):
 
 
 TABLE = {
-    "Scale": (60, scale),
-    "Bias": (40, bias),
+    "Scale": (60, functools.partial(scale_or_bias, kind="Scale")),
+    "Bias": (40, functools.partial(scale_or_bias, kind="Bias")),
     "Eltwise": (60, eltwise),
     "Reduction": (40, reduction),
     "ArgMax": (40, arg_max),

@@ -1,5 +1,6 @@
 """Layers with weights that sum over windows or whole blobs."""
 
+import functools
 import math
 
 from nets import OldBlob
@@ -47,6 +48,14 @@ def channels(draw):
     return group, draw.between(1, 4), draw.between(1, 4)
 
 
+def add_bias(draw, parameters, blobs, percent=30):
+    """Draws whether the layer lacks a bias; else adds one, with a number for each output."""
+    if draw.chance(percent):
+        parameters["bias_term"] = False
+    else:
+        blobs.append(draw.numbers([parameters["num_output"]]))
+
+
 def convolution_of(draw, net, axes, bottoms=1):
     group, before, after = channels(draw)
     windows = window(draw, axes, 4 if axes < 3 else 3)
@@ -57,26 +66,15 @@ def convolution_of(draw, net, axes, bottoms=1):
         parameters["group"] = group
     weight = [group * after, before, *(kernel for kernel, *_ in windows)]
     blobs = [draw.numbers(weight, 1 / math.sqrt(math.prod(weight[1:])))]
-    if draw.chance(30):
-        parameters["bias_term"] = False
-    else:
-        blobs.append(draw.numbers([group * after]))
-    shapes = [[draw.between(1, 3), group * before, *sizes]] * bottoms
-    names = [net.input(f"data{i}", draw.numbers(shape)) for i, shape in enumerate(shapes)]
+    add_bias(draw, parameters, blobs)
+    shape = [draw.between(1, 3), group * before, *sizes]
+    names = [net.input(f"data{i}", draw.numbers(shape)) for i in range(bottoms)]
     net.layer("Convolution", names, [f"conv{i}" for i in range(bottoms)], blobs,
               convolution_param=parameters)
 
 
 def convolution(draw, net):
     convolution_of(draw, net, 2, draw.choice((1,) * 15 + (2,)))
-
-
-def convolution_1d(draw, net):
-    convolution_of(draw, net, 1)
-
-
-def convolution_3d(draw, net):
-    convolution_of(draw, net, 3)
 
 
 def convolution_axis(draw, net):
@@ -113,10 +111,7 @@ def deconvolution(draw, net):
     weight = [group * before, after, *(kernel for kernel, *_ in windows)]
     strides = math.prod(stride for *_, stride, _ in windows)
     blobs = [draw.numbers(weight, 1 / math.sqrt(max(1, before * math.prod(weight[2:]) / strides)))]
-    if draw.chance(30):
-        parameters["bias_term"] = False
-    else:
-        blobs.append(draw.numbers([group * after]))
+    add_bias(draw, parameters, blobs)
     net.input("data", draw.numbers([draw.between(1, 3), group * before, *sizes]))
     net.layer("Deconvolution", "data", "deconv", blobs, convolution_param=parameters)
 
@@ -133,10 +128,7 @@ def inner_product(draw, net):
         parameters["transpose"] = True
         weight.reverse()
     blobs = [draw.numbers(weight, 1 / math.sqrt(inner))]
-    if draw.chance(30):
-        parameters["bias_term"] = False
-    else:
-        blobs.append(draw.numbers([outputs]))
+    add_bias(draw, parameters, blobs)
     net.input("data", draw.numbers(shape))
     net.layer("InnerProduct", "data", "ip", blobs, inner_product_param=parameters)
 
@@ -154,10 +146,7 @@ def embed(draw, net):
     words, outputs = draw.between(2, 9), draw.between(1, 6)
     parameters = {"num_output": outputs, "input_dim": words}
     blobs = [draw.numbers([words, outputs])]
-    if draw.chance(40):
-        parameters["bias_term"] = False
-    else:
-        blobs.append(draw.numbers([outputs]))
+    add_bias(draw, parameters, blobs, 40)
     net.input("data", draw.integers(draw.shape(draw.between(1, 3)), words))
     net.layer("Embed", "data", "embed", blobs, embed_param=parameters)
 
@@ -170,14 +159,10 @@ def im2col(draw, net):
     net.layer("Im2col", "data", "columns", convolution_param=spell(draw, 2, windows, FIELDS))
 
 
-def shape_2d(draw, steps):
-    return [steps, draw.between(1, 3), draw.between(1, 4)]
-
-
 def recurrent(draw, net, kind, weights_of):
     """Draws a layer over sequences, with an input that marks where each sequence begins."""
     steps, outputs = draw.between(1, 5), draw.between(1, 4)
-    shape = shape_2d(draw, steps)
+    shape = [steps, draw.between(1, 3), draw.between(1, 4)]
     net.input("data", draw.numbers(shape))
     begins = draw.integers(shape[:2], 4) != 0
     begins[0] &= draw.chance(50)
@@ -194,26 +179,22 @@ def matrix(draw, rows, columns):
     return draw.numbers([rows, columns], columns ** -0.5)
 
 
-def lstm(draw, net):
-    def weights(draw, inputs, outputs, static):
-        gates = 4 * outputs
-        return [matrix(draw, gates, inputs), draw.numbers([gates]),
-                *([matrix(draw, gates, static)] if static else []), matrix(draw, gates, outputs)]
-    recurrent(draw, net, "LSTM", weights)
+def lstm_weights(draw, inputs, outputs, static):
+    gates = 4 * outputs
+    return [matrix(draw, gates, inputs), draw.numbers([gates]),
+            *([matrix(draw, gates, static)] if static else []), matrix(draw, gates, outputs)]
 
 
-def rnn(draw, net):
-    def weights(draw, inputs, outputs, static):
-        return [matrix(draw, outputs, inputs), draw.numbers([outputs]),
-                *([matrix(draw, outputs, static)] if static else []), matrix(draw, outputs, outputs),
-                matrix(draw, outputs, outputs), draw.numbers([outputs])]
-    recurrent(draw, net, "RNN", weights)
+def rnn_weights(draw, inputs, outputs, static):
+    return [matrix(draw, outputs, inputs), draw.numbers([outputs]),
+            *([matrix(draw, outputs, static)] if static else []), matrix(draw, outputs, outputs),
+            matrix(draw, outputs, outputs), draw.numbers([outputs])]
 
 
 TABLE = {
     "Convolution": (220, convolution),
-    "Convolution1D": (20, convolution_1d),
-    "Convolution3D": (40, convolution_3d),
+    "Convolution1D": (20, functools.partial(convolution_of, axes=1)),
+    "Convolution3D": (40, functools.partial(convolution_of, axes=3)),
     "ConvolutionAxis": (10, convolution_axis),
     "ConvolutionShared": (10, shared_convolution),
     "Deconvolution": (220, deconvolution),
@@ -221,6 +202,6 @@ TABLE = {
     "InnerProductOldShapes": (10, old_shapes),
     "Embed": (40, embed),
     "Im2col": (40, im2col),
-    "LSTM": (40, lstm),
-    "RNN": (40, rnn),
+    "LSTM": (40, functools.partial(recurrent, kind="LSTM", weights_of=lstm_weights)),
+    "RNN": (40, functools.partial(recurrent, kind="RNN", weights_of=rnn_weights)),
 }

@@ -65,33 +65,34 @@ def detection_parameters(draw, classes, share):
     return parameters
 
 
-def detection_output(draw, net, **fixed):
+def detect(net, bottoms, parameters):
+    net.layer("DetectionOutput", bottoms, "detections", detection_output_param=parameters)
+    net.detections.add("detections")
+
+
+def detection_output(draw, net):
     share = draw.chance(65)
     classes, bottoms = detection_inputs(draw, net, share)
-    parameters = {**detection_parameters(draw, classes, share), **fixed}
+    parameters = detection_parameters(draw, classes, share)
     whole_steps = parameters.get("variance_encoded_in_target", False)
     if whole_steps and parameters.get("code_type", "CORNER") != "CENTER_SIZE":
         net.inputs["location"] *= numpy.float32(0.1)  # otherwise most boxes are inverted
-    net.layer("DetectionOutput", bottoms, "detections", detection_output_param=parameters)
-    net.detections.add("detections")
+    detect(net, bottoms, parameters)
 
 
 def inverted(draw, net):
     """Draws boxes of which some are inverted (xmax < xmin): an inverted box overlaps no box."""
     classes, bottoms = detection_inputs(draw, net, True, 3.0)
-    net.layer("DetectionOutput", bottoms, "detections", detection_output_param={
-        "num_classes": classes, "nms_param": {"nms_threshold": 0.3}, "code_type": "CORNER",
-        "confidence_threshold": 0.2})
-    net.detections.add("detections")
+    detect(net, bottoms, {"num_classes": classes, "nms_param": {"nms_threshold": 0.3}, "code_type": "CORNER",
+                          "confidence_threshold": 0.2})
 
 
 def eta(draw, net):
     """Draws a threshold that falls with each box that suppression keeps."""
     classes, bottoms = detection_inputs(draw, net, True, 0.2)
-    net.layer("DetectionOutput", bottoms, "detections", detection_output_param={
+    detect(net, bottoms, {
         "num_classes": classes, "nms_param": {"nms_threshold": 0.8, "eta": draw.choice((0.5, 0.9))},
         "code_type": "CENTER_SIZE"})
-    net.detections.add("detections")
 
 
 def head_of(draw, net, name, shape, outputs):
@@ -122,11 +123,10 @@ def whole_head(draw, net):
     net.layer("Reshape", "confidence", "by_box", reshape_param={"shape": {"dim": [0, -1, classes]}})
     net.layer("Softmax", "by_box", "prob", softmax_param={"axis": 2})
     net.layer("Flatten", "prob", "prob_flat", **maybe("flatten_param", {"axis": 1}))
-    net.layer("DetectionOutput", ["location", "prob_flat", "priors"], "detections", detection_output_param={
+    detect(net, ["location", "prob_flat", "priors"], {
         "num_classes": classes, "share_location": True, "background_label_id": 0,
         "code_type": "CENTER_SIZE", "nms_param": {"nms_threshold": 0.45, "top_k": draw.choice((10, 100))},
         "keep_top_k": draw.choice((5, 50)), "confidence_threshold": draw.choice((0.01, 0.3))})
-    net.detections.add("detections")
 
 
 TABLE = {

@@ -90,8 +90,8 @@ def scale_and_shift(draw, channels):
     return [draw.numbers([1, channels, 1, 1]) for _ in range(2)]
 
 
-def bn(draw, net, parameters, blobs):
-    shape = [draw.between(1, 3), blobs[0].size, *draw.shape(2)]
+def bn(draw, net, parameters, blobs, least_batch=1):
+    shape = [draw.between(least_batch, 3), blobs[0].size, *draw.shape(2)]
     in_place_or_not(draw, net, "BN", draw.numbers(shape), "norm", blobs=blobs,
                     **maybe("bn_param", parameters))
 
@@ -103,9 +103,7 @@ def bn_inference(draw, net):
 
 def of_batch(draw, net, parameters, blobs):
     """Draws more than one value for each channel: otherwise the variance would be 0."""
-    shape = [draw.between(2, 3), blobs[0].size, *draw.shape(2)]
-    in_place_or_not(draw, net, "BN", draw.numbers(shape), "norm", blobs=blobs,
-                    **maybe("bn_param", parameters))
+    bn(draw, net, parameters, blobs, least_batch=2)
 
 
 def bn_learn(draw, net):
@@ -248,8 +246,8 @@ def interp_border(draw, net):
 def axpy(draw, net):
     shape = [draw.between(1, 2), draw.between(1, 4), *draw.shape(2)]
     net.input("scale", draw.numbers(shape[:2] + [1, 1]))
-    net.input("x", draw.numbers(shape))
-    net.input("y", draw.numbers(shape))
+    for name in "xy":
+        net.input(name, draw.numbers(shape))
     net.layer("Axpy", ["scale", "x", "y"], "sum")
 
 

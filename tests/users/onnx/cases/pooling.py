@@ -1,5 +1,7 @@
 """Pooling layers, whose windows Caffe places by a special rule."""
 
+import functools
+
 
 def parameters_of(draw, kernels, pads, strides):
     """Returns parameters in one of their equivalent spellings."""
@@ -15,16 +17,15 @@ def parameters_of(draw, kernels, pads, strides):
     return parameters
 
 
-def windows(draw, largest_stride=4):
-    kernels, pads, strides, sizes = [], [], [], []
+def windows(draw):
+    """Draws the kernels, pads, strides and sizes of both axes."""
+    axes = []
     for _ in range(2):
         kernel = draw.between(1, 5)
         pad = draw.choice((0, 0, draw.between(0, kernel - 1)))
-        kernels.append(kernel)
-        pads.append(pad)
-        strides.append(draw.between(1, min(largest_stride, kernel + pad)))
-        sizes.append(max(1, kernel - 2 * pad) + draw.between(0, 6))
-    return kernels, pads, strides, sizes
+        axes.append((kernel, pad, draw.between(1, min(4, kernel + pad)),
+                     max(1, kernel - 2 * pad) + draw.between(0, 6)))
+    return list(zip(*axes))
 
 
 def has_empty_window(kernels, pads, strides, sizes):
@@ -35,10 +36,11 @@ def has_empty_window(kernels, pads, strides, sizes):
     return not any(pads) and any(step >= size for step, size in zip(steps, sizes))
 
 
-def draw_pooling(draw, net, extra, tops=("pool",), method=None, empty=False):
-    drawn = windows(draw) if not empty else windows_beyond(draw)
+def draw_pooling(draw, net, tops=("pool",), method=None, empty=False, **extra):
+    draw_windows = windows_beyond if empty else windows
+    drawn = draw_windows(draw)
     while has_empty_window(*drawn) != empty:
-        drawn = windows(draw) if not empty else windows_beyond(draw)
+        drawn = draw_windows(draw)
     method = method or draw.choice(("MAX", "AVE"))
     parameters = {**parameters_of(draw, *drawn[:3]), **extra}
     if method != "MAX" or draw.chance(70):
@@ -58,21 +60,12 @@ def pooling(draw, net):
         net.layer("Pooling", "data", "pool",
                   pooling_param={"pool": draw.choice(("MAX", "AVE")), "global_pooling": True})
     else:
-        draw_pooling(draw, net, {})
+        draw_pooling(draw, net)
 
 
 def ceil_mode(draw, net):
     """Draws ceil_mode, a field of forks: if false, sizes are rounded down."""
-    draw_pooling(draw, net, {"ceil_mode": draw.choice((False, False, True))})
-
-
-def empty_window(draw, net):
-    draw_pooling(draw, net, {}, empty=True)
-
-
-def mask(draw, net):
-    """Draws a pooling layer with a second top, which has the place of each maximum in its plane."""
-    draw_pooling(draw, net, {}, ("pool", "mask"), "MAX")
+    draw_pooling(draw, net, ceil_mode=draw.choice((False, False, True)))
 
 
 def spp(draw, net):
@@ -93,7 +86,8 @@ def spp(draw, net):
 TABLE = {
     "Pooling": (240, pooling),
     "PoolingCeilMode": (30, ceil_mode),
-    "PoolingEmptyWindow": (10, empty_window),
-    "PoolingMask": (20, mask),
+    "PoolingEmptyWindow": (10, functools.partial(draw_pooling, empty=True)),
+    # The second top has the place of each maximum in its plane.
+    "PoolingMask": (20, functools.partial(draw_pooling, tops=("pool", "mask"), method="MAX")),
     "SPP": (40, spp),
 }

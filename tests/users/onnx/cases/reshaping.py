@@ -3,6 +3,7 @@
 import math
 
 from drawing import counted
+from .activation import maybe
 
 
 def reshape(draw, net):
@@ -49,7 +50,7 @@ def flatten(draw, net):
         end = draw.between(begin, axes - 1)
         parameters["end_axis"] = draw.choice((end, end - axes))
     net.input("data", counted(shape))
-    net.layer("Flatten", "data", "flat", **({"flatten_param": parameters} if parameters else {}))
+    net.layer("Flatten", "data", "flat", **maybe("flatten_param", parameters))
 
 
 def permute(draw, net):
@@ -94,7 +95,7 @@ def concat(draw, net):
         begin += math.prod(shape)
     if draw.chance(20):
         names.append(names[0])
-    net.layer("Concat", names, "whole", **({"concat_param": parameters} if parameters else {}))
+    net.layer("Concat", names, "whole", **maybe("concat_param", parameters))
 
 
 def crop(draw, net):
@@ -116,7 +117,7 @@ def crop(draw, net):
                                     for size, offset in zip(shape[axis:], offsets)]
     net.input("data", counted(shape))
     net.input("reference", counted(reference))
-    net.layer("Crop", ["data", "reference"], "cropped", **({"crop_param": parameters} if parameters else {}))
+    net.layer("Crop", ["data", "reference"], "cropped", **maybe("crop_param", parameters))
 
 
 def tile(draw, net):
