@@ -9,7 +9,6 @@ The files are the same as in check_info.py. Names, shapes, types and the bits of
 NaNs, must be equal; in a net also the layers' names and types. Needs protoc and requirements.txt.
 """
 
-import pathlib
 import subprocess
 import sys
 import tempfile
@@ -17,13 +16,10 @@ import tempfile
 import numpy
 from safetensors import numpy as safetensors
 
-from caffe_messages import Messages, read_descriptor, unpacked, with_raw_fields
-from checking import Tally, parse_arguments, real_files
-from made_files import made_files, normal, shaped
-from reading import MESSAGE_OF, old_layer_info, payload, shape_of
-
-SUFFIX_OF = {"caffemodel": ".caffemodel", "solverstate": ".solverstate", "blob": ".binaryproto"}
-FORMAT_OF = {suffix: name for name, suffix in SUFFIX_OF.items()}
+import checking
+from checking import SUFFIX_OF
+from made_files import normal, shaped
+from reading import old_layer_info, payload, shape_of
 
 
 # --- the contents of Caffe's messages -------------------------------------------------
@@ -47,16 +43,21 @@ def layers_of(net):
     return layers
 
 
-def tensors_of(message, file_format):
-    """Returns {name: array}, with the names that a conversion should choose."""
+def blobs_of(message, file_format):
+    """Returns the name that a conversion should choose, the layer's name and type, the number and the message
+    of each blob."""
     if file_format == "blob":
-        return {"blob": array_of(message)}
+        return [("blob", None, None, 0, message)]
     if file_format == "solverstate":
-        return {f"history.{i}": array_of(blob) for i, blob in enumerate(message.history)}
+        return [(f"history.{i}", None, None, i, blob) for i, blob in enumerate(message.history)]
     layers = layers_of(message)
-    return {f"{base}.{i}": array_of(blob)
-            for base, (_, _, blobs) in zip(unique_names(layers), layers)
-            for i, blob in enumerate(blobs)}
+    return [(f"{base}.{i}", name, kind, i, blob)
+            for base, (name, kind, blobs) in zip(unique_names(layers), layers)
+            for i, blob in enumerate(blobs)]
+
+
+def tensors_of(message, file_format):
+    return {name: array_of(blob) for name, *_, blob in blobs_of(message, file_format)}
 
 
 def unique_names(layers):
@@ -115,11 +116,7 @@ def message_differences(found, wanted, file_format):
 # --- running --------------------------------------------------------------------------------
 
 
-class Checker(Tally):
-    def __init__(self, cli, messages, folder):
-        super().__init__()
-        self.cli, self.messages, self.folder = cli, messages, folder
-
+class Checker(checking.Checker):
     def convert(self, source, target, *options):
         """Converts a file into the folder; returns the new file, or raises the failure."""
         target = self.folder / target
@@ -137,9 +134,6 @@ class Checker(Tally):
         except RuntimeError as error:
             if "it has no blob" not in str(error):
                 yield str(error)
-
-    def message(self, path, file_format):
-        return getattr(self.messages, MESSAGE_OF[file_format]).FromString(path.read_bytes())
 
     def check(self, name, compare):
         """Reports the problems that a function yields or raises."""
@@ -264,18 +258,11 @@ def check_checker(checker):
 
 
 def main():
-    options = parse_arguments(__doc__.split("\n\n", maxsplit=1)[0], "--cli", "the program syncblob")
-
-    descriptor = with_raw_fields(read_descriptor(options.protoc, options.proto))
-    messages, unpacked_messages = Messages(descriptor), Messages(unpacked(descriptor))
-    with tempfile.TemporaryDirectory() as name:
-        checker = Checker(options.cli, messages, pathlib.Path(name))
-        for path in real_files(options, FORMAT_OF):
-            check_caffe_file(checker, path.name, path, FORMAT_OF[path.suffix])
-        for number, (name, file_format, data) in enumerate(made_files(messages, unpacked_messages)):
-            path = checker.folder / f"made{number}"
-            path.write_bytes(data)
-            check_caffe_file(checker, name, path, file_format)
+    options = checking.parse_arguments(__doc__.split("\n\n", maxsplit=1)[0], "--cli", "the program syncblob")
+    with tempfile.TemporaryDirectory() as folder:
+        checker = Checker(options, folder)
+        for file in (*checker.real_files(), *checker.made_files()):
+            check_caffe_file(checker, *file)
         check_others_files(checker)
         check_types(checker)
         check_checker(checker)

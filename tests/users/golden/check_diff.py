@@ -12,7 +12,6 @@ expected line, numbers to the last bit, and follow its JSON Schema. Needs protoc
 import collections
 import json
 import math
-import pathlib
 import random
 import subprocess
 import sys
@@ -21,13 +20,11 @@ import tempfile
 import jsonschema
 import numpy
 
-from caffe_messages import Messages, read_descriptor, unpacked, with_raw_fields
-from check_convert import FORMAT_OF, array_of, layers_of, unique_names
-from checking import ROOT, Tally, parse_arguments, real_files
-from made_files import made_files
-from reading import MESSAGE_OF, payload
+import checking
+from check_convert import array_of, blobs_of, layers_of
+from reading import payload
 
-SCHEMAS = ROOT / "bindings/syncblob-cli/schema"
+SCHEMAS = checking.ROOT / "bindings/syncblob-cli/schema"
 LEGACY = ("num", "channels", "height", "width")
 TOLERANCES = ((0, 0), (1e-3, 0), (0, 1e-2), (1e-4, 1e-4))
 
@@ -38,18 +35,6 @@ TOLERANCES = ((0, 0), (1e-3, 0), (0, 1e-2), (1e-4, 1e-4))
 # A blob with its layer's name and type and its number in the layer. Blobs with equal `name` are paired.
 # `legacy` is true if the blob has the four legacy dimensions.
 Entry = collections.namedtuple("Entry", "name layer kind number data diff legacy")
-
-
-def blobs_of(message, file_format):
-    """Returns name, layer's name and type, number and message of each blob."""
-    if file_format == "blob":
-        return [("blob", None, None, 0, message)]
-    if file_format == "solverstate":
-        return [(f"history.{i}", None, None, i, blob) for i, blob in enumerate(message.history)]
-    layers = layers_of(message)
-    return [(f"{base}.{i}", name, kind, i, blob)
-            for base, (name, kind, blobs) in zip(unique_names(layers), layers)
-            for i, blob in enumerate(blobs)]
 
 
 def entries_of(message, file_format):
@@ -268,10 +253,9 @@ def rename(message, _, rng, file_format):
 # --- running ---------------------------------------------------------------------------------
 
 
-class Checker(Tally):
-    def __init__(self, cli, messages, folder):
-        super().__init__()
-        self.cli, self.messages, self.folder = cli, messages, folder
+class Checker(checking.Checker):
+    def __init__(self, arguments, folder):
+        super().__init__(arguments, folder)
         self.kinds = collections.Counter()
         self.validators = {}
         for name in ("diff", "verify"):
@@ -289,7 +273,7 @@ class Checker(Tally):
         return run.returncode, lines
 
     def entries(self, path, file_format):
-        message = getattr(self.messages, MESSAGE_OF[file_format]).FromString(path.read_bytes())
+        message = self.message(path, file_format)
         return message, entries_of(message, file_format)
 
     def check_diff(self, name, a, b, entries):
@@ -333,18 +317,11 @@ class Checker(Tally):
 
 
 def main():
-    options = parse_arguments(__doc__.split("\n\n", maxsplit=1)[0], "--cli", "the program syncblob")
-
-    descriptor = with_raw_fields(read_descriptor(options.protoc, options.proto))
-    messages, unpacked_messages = Messages(descriptor), Messages(unpacked(descriptor))
-    with tempfile.TemporaryDirectory() as name:
-        checker = Checker(options.cli, messages, pathlib.Path(name))
-        for path in real_files(options, FORMAT_OF):
-            checker.check_file(path.name, path, FORMAT_OF[path.suffix])
-        for number, (name, file_format, data) in enumerate(made_files(messages, unpacked_messages)):
-            path = checker.folder / f"made{number}"
-            path.write_bytes(data)
-            checker.check_file(name, path, file_format)
+    options = checking.parse_arguments(__doc__.split("\n\n", maxsplit=1)[0], "--cli", "the program syncblob")
+    with tempfile.TemporaryDirectory() as folder:
+        checker = Checker(options, folder)
+        for file in (*checker.real_files(), *checker.made_files()):
+            checker.check_file(*file)
         checker.check_kinds()
     return checker.exit_status()
 

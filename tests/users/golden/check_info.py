@@ -12,20 +12,16 @@ JSON Schema. Needs protoc and requirements.txt.
 
 import copy
 import json
-import pathlib
 import subprocess
 import sys
 import tempfile
 
 import jsonschema
 
-from caffe_messages import Messages, read_descriptor, unpacked, with_raw_fields
-from checking import ROOT, Tally, parse_arguments, real_files
-from made_files import made_files
+import checking
 from reading import expected
 
-SCHEMA = ROOT / "bindings/syncblob-cli/schema/info-v1.schema.json"
-FORMAT_OF = {".caffemodel": "caffemodel", ".solverstate": "solverstate", ".binaryproto": "blob"}
+SCHEMA = checking.ROOT / "bindings/syncblob-cli/schema/info-v1.schema.json"
 TOLERANCE = 1e-12
 SCALE_OF = {"sum": "asum", "asum": "asum", "sumsq": "sumsq"}
 
@@ -62,16 +58,18 @@ def is_number(value):
 # --- running --------------------------------------------------------------------
 
 
-class Checker(Tally):
-    def __init__(self, cli, messages, validator):
-        super().__init__()
-        self.cli, self.messages, self.validator = cli, messages, validator
+class Checker(checking.Checker):
+    def __init__(self, arguments, folder):
+        super().__init__(arguments, folder)
+        schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+        jsonschema.Draft202012Validator.check_schema(schema)
+        self.validator = jsonschema.Draft202012Validator(schema)
 
     def check(self, name, path, file_format, options=()):
         """Compares the program's line about a file with an independent reading; returns both."""
         command = [self.cli, "info", "--json", *options, path]
         run = subprocess.run(command, capture_output=True, check=False)
-        wanted = expected(self.messages, pathlib.Path(path).read_bytes(), file_format)
+        wanted = expected(self.messages, path.read_bytes(), file_format)
         wanted.update(schema=1, file=str(path))
         if run.returncode or run.stderr or run.stdout.count(b"\n") != 1:
             self.report(name, [f"status {run.returncode}, stderr: {run.stderr.decode()!r:.300}"])
@@ -87,21 +85,14 @@ def refuse_constant(name):
     raise ValueError(f"{name} is not JSON")
 
 
-def check_made(checker, messages, unpacked_messages):
-    last = None
-    with tempfile.TemporaryDirectory() as folder:
-        for number, (name, file_format, data) in enumerate(made_files(messages, unpacked_messages)):
-            path = pathlib.Path(folder, f"{number}{suffix_of(file_format)}")
-            path.write_bytes(data)
-            checker.check(name + " (detected)", path, file_format)
-            result = checker.check(name, path, file_format, ["--as", file_format])
-            if name == "current net":
-                last = result
-    return last
-
-
-def suffix_of(file_format):
-    return next(suffix for suffix, name in FORMAT_OF.items() if name == file_format)
+def check_made(checker):
+    """Checks the made files with their format and without; returns the result of "current net"."""
+    results = {}
+    for name, path, file_format in checker.made_files():
+        path = path.rename(path.with_suffix(checking.SUFFIX_OF[file_format]))
+        checker.check(name + " (detected)", path, file_format)
+        results[name] = checker.check(name, path, file_format, ["--as", file_format])
+    return results["current net"]
 
 
 # --- tests of the comparison ------------------------------------------------------
@@ -151,18 +142,12 @@ def check_checker(checker, found, wanted):
 
 
 def main():
-    arguments = parse_arguments(__doc__.splitlines()[0], "--cli", "the program syncblob")
-
-    descriptor = with_raw_fields(read_descriptor(arguments.protoc, arguments.proto))
-    messages, unpacked_messages = Messages(descriptor), Messages(unpacked(descriptor))
-    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
-    jsonschema.Draft202012Validator.check_schema(schema)
-    checker = Checker(arguments.cli, messages, jsonschema.Draft202012Validator(schema))
-
-    for path in real_files(arguments, FORMAT_OF):
-        checker.check(path.name, path, FORMAT_OF[path.suffix])
-    sample = check_made(checker, messages, unpacked_messages)
-    check_checker(checker, *sample)
+    arguments = checking.parse_arguments(__doc__.splitlines()[0], "--cli", "the program syncblob")
+    with tempfile.TemporaryDirectory() as folder:
+        checker = Checker(arguments, folder)
+        for file in checker.real_files():
+            checker.check(*file)
+        check_checker(checker, *check_made(checker))
     return checker.exit_status()
 
 

@@ -17,12 +17,12 @@ import sys
 import tempfile
 
 from caffe_messages import Messages, read_descriptor
-from checking import Tally, parse_arguments, real_files
+from checking import FORMAT_OF, Tally, parse_arguments, real_files
+from reading import MESSAGE_OF
 
 DTYPES = {"f": 1, "d": 2}  # SB_DTYPE_F32 and SB_DTYPE_F64, by the codes of the module struct
 CAFFEMODEL, SOLVERSTATE, BLOB_VECTOR = 2, 3, 4  # SB_FORMAT_*
 NO_LAYER, WRITE_DIFF = -1, 1 << 4
-MESSAGE_OF = {".caffemodel": "NetParameter", ".solverstate": "SolverState", ".binaryproto": "BlobProto"}
 SPECIAL = [0.0, -0.0, math.inf, -math.inf, math.nan, 2.0**-149, 1 / 3, -3e38]
 
 
@@ -178,7 +178,7 @@ class Checker(Tally):
 
     def check_edited(self, path):
         """Checks a real file with its first blob replaced; the rest must not change."""
-        expected = getattr(self.messages, MESSAGE_OF[path.suffix]).FromString(path.read_bytes())
+        expected = getattr(self.messages, MESSAGE_OF[FORMAT_OF[path.suffix]]).FromString(path.read_bytes())
         model = self.library.made("sb_model_open_file", None, 0, str(path).encode(), 0, None)
         layer, old = first_blob(expected)
         blob = Blob([2, 2, 2], "d", SPECIAL, SPECIAL)
@@ -211,7 +211,7 @@ def main():
         checker.check_net()
         checker.check_solver_state()
         checker.check_vector()
-        for path in real_files(arguments, MESSAGE_OF):
+        for path in real_files(arguments):
             checker.check_edited(path)
     return checker.exit_status()
 
