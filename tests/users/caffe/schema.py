@@ -7,12 +7,13 @@ number, type and default.
 """
 
 import pathlib
-import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.append(str(ROOT / "tests/users/golden"))
+from caffe_messages import read_descriptor  # noqa: E402
+
 SCHEMA = ROOT / "bindings/syncblob-net/schema/caffe.schema"
-FIELD = re.compile(r"(optional|repeated|required)\s+([\w.]+)\s+(\w+)\s*=\s*(\d+)\s*(?:\[(.*)\])?$")
 SHARED_ENUMS = ("Engine", "PoolMethod", "DimCheckMode")
 # The schema's names for messages that have other names in this Caffe.
 RENAMED = {"OldResizeParameter": "ResizeParameter", "ResizeParameter": "ResizeParameter.Layer"}
@@ -24,29 +25,28 @@ OTHER_DEFAULTS = {
 }
 
 
-def read_proto(text):
+def read_proto(path):
     """Returns messages as {name: [(number, name, type, repeated, default)]} and enums as {name:
     [(number, name)]}."""
-    messages, enums, scope = {}, {}, []
-    text = re.sub(r"//[^\n]*", "", text)
-    for statement, end in re.findall(r"([^;{}]*)([;{}])", text):
-        statement = " ".join(statement.split())
-        if end == "{":
-            kind, name = statement.split()
-            scope.append(".".join([*scope[-1:], name]))
-            (messages if kind == "message" else enums)[scope[-1]] = []
-        elif end == "}":
-            scope.pop()
-        elif scope and scope[-1] in enums:
-            name, number = statement.split("=")
-            enums[scope[-1]].append((int(number), name.strip()))
-        elif field := FIELD.match(statement):
-            label, kind, name, number, options = field.groups()
-            default = re.search(r"default\s*=\s*(\S+)", options or "")
-            default = default and default[1].strip("\"'")
-            entry = (int(number), name, kind, label == "repeated", default)
-            messages[scope[-1]].append(entry)
+    messages, enums = {}, {}
+
+    def read(scope, enum_types, message_types):
+        for enum in enum_types:
+            enums[scope + enum.name] = [(value.number, value.name) for value in enum.value]
+        for message in message_types:
+            name = scope + message.name
+            messages[name] = [read_field(field) for field in message.field]
+            read(f"{name}.", message.enum_type, message.nested_type)
+
+    file = read_descriptor("protoc", path)
+    read("", file.enum_type, file.message_type)
     return messages, enums
+
+
+def read_field(field):
+    kind = field.type_name.removeprefix(".caffe.") or field.Type.Name(field.type)[len("TYPE_"):].lower()
+    default = field.default_value if field.HasField("default_value") else None
+    return field.number, field.name, kind, field.label == field.LABEL_REPEATED, default
 
 
 def read_schema(text):
@@ -62,12 +62,6 @@ def read_schema(text):
             default = words[words.index("=") + 1] if "=" in words else None
             lines.append((int(words[0]), *words[1:3], "repeated" in words, default))
     return messages, enums
-
-
-def resolve(kind, message, names):
-    """Returns the full name of a type that a message mentions."""
-    inner = f"{message}.{kind}"
-    return inner if inner in names else kind
 
 
 def schema_name(name):
@@ -96,8 +90,7 @@ def in_nets(messages, enums):
         name = rest.pop()
         if name not in found and (name in messages or name in enums):
             found.add(name)
-            fields = messages.get(name, [])
-            rest += [resolve(field[2], name, {**messages, **enums}) for field in fields]
+            rest += [kind for _, _, kind, *_ in messages.get(name, [])]
     return found
 
 
@@ -110,7 +103,7 @@ def differences(ours, theirs):
             if value not in our_enums.get(target, []):
                 yield f"enum {target}: {value[0]} {value[1]} is missing"
         for number, field, kind, repeated, default in messages.get(name, []):
-            kind = schema_name(resolve(kind, name, {**messages, **enums}))
+            kind = schema_name(kind)
             lines = [line for line in our_messages.get(target, []) if line[:2] == (number, field)]
             lines = [line for line in lines if line[2] == kind and line[3] >= repeated]
             if not lines:
@@ -121,7 +114,7 @@ def differences(ours, theirs):
 
 
 def main():
-    theirs = read_proto((pathlib.Path(sys.argv[1]) / "src/caffe/proto/caffe.proto").read_text())
+    theirs = read_proto(pathlib.Path(sys.argv[1]) / "src/caffe/proto/caffe.proto")
     found = list(differences(read_schema(SCHEMA.read_text()), theirs))
     compared = sum(len(block.get(name, [])) for name in in_nets(*theirs) for block in theirs)
     print(f"caffe.schema: {compared} fields and values of Caffe's, {len(found)} differ")
