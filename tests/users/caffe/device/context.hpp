@@ -8,7 +8,11 @@
 #include "syncblob/backend.h"
 #include "syncblob/syncblob.h"
 
-inline void check(sb_status status, const sb_error &error) {
+// Calls function(arguments..., &error), which must succeed.
+template <typename... Parameters, typename... Arguments>
+void must(sb_status (*function)(Parameters...), Arguments... arguments) {
+    sb_error error;
+    const sb_status status = function(arguments..., &error);
     if (status == SB_OK)
         return;
     std::fprintf(stderr, "%s: %s\n", sb_status_name(status), error.message);
@@ -17,12 +21,11 @@ inline void check(sb_status status, const sb_error &error) {
 
 /** Creates a context; backend NULL: the device is of libsyncblob. */
 inline sb_context *create_context(const sb_backend *backend, const char *device) {
-    sb_error error;
     sb_context *made = nullptr;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     options.backend = backend;
     options.device = device;
-    check(sb_context_create(&options, &made, &error), error);
+    must(sb_context_create, &options, &made);
     return made;
 }
 

@@ -20,10 +20,9 @@ struct Device {
 };
 
 Device opened() {
-    sb_error error;
     const void *found = nullptr;
     void *device = nullptr;
-    check(sb_context_extension(device_context(), SB_OPENCL_DEVICE, &found, &device, &error), error);
+    must(sb_context_extension, device_context(), SB_OPENCL_DEVICE, &found, &device);
     const sb_opencl_device *table = static_cast<const sb_opencl_device *>(found);
     const int32_t kind = table->memory(device);
     if (kind != SB_OPENCL_SVM && kind != SB_OPENCL_FINE_SVM)
@@ -73,9 +72,7 @@ cudaStream_t stream_create() {
 }
 
 void stream_synchronize(cudaStream_t stream) {
-    sb_error error;
-    check(sb_context_forget_stream(device_context(), reinterpret_cast<sb_stream>(stream), &error),
-          error);
+    must(sb_context_forget_stream, device_context(), reinterpret_cast<sb_stream>(stream));
 }
 
 void stream_destroy(cudaStream_t stream) {
