@@ -15,7 +15,7 @@ import tempfile
 sys.dont_write_bytecode = True
 from commands import Shell, Wrong  # noqa: E402
 from pages import ROOT, blocks, header_block, odd_fences, pages, shown, unfenced  # noqa: E402
-from programs import Failed, Programs, file_name  # noqa: E402
+from programs import FILES, Failed, Programs, file_name  # noqa: E402
 
 
 # The requirements that a block of Python may name.
@@ -79,7 +79,7 @@ class Checker:
             yield f"{shown(page)}:{number}: a fence is three backticks at the beginning of a line"
         shell = Shell(folder, self.programs, self.cli)
         for name in ("net.caffemodel", "net.solverstate", "mean.binaryproto"):
-            self.programs.prepare(name, folder)
+            (folder / name).write_bytes(FILES[pathlib.Path(name).suffix])
         for block in blocks(page):
             try:
                 self.check_block(block, folder, shell)

@@ -64,14 +64,6 @@ class Function:
         self.text = comment_text(comment) if comment else ""
         self.parameters = list(parameters(arguments))
 
-    def words(self, tag):
-        """Returns the words in brackets after the comment's first @`tag`; None if it has none."""
-        found = re.search(rf"@{tag}\s+\[([^\]]*)\]", self.text)
-        return {word.strip() for word in found.group(1).split(",")} if found else None
-
-    def tagged(self, name):
-        return re.search(rf"@param\s+(\w+, )*{name}\b(, \w+)*\s+\[", self.text) is not None
-
     def parameter_words(self, name):
         found = re.search(rf"@param\s+(?:\w+, )*{name}\b(?:, \w+)*\s+\[([^\]]*)\]", self.text)
         return {re.split(r"[ ]", word.strip())[0] for word in found.group(1).split(",")} \
@@ -117,7 +109,7 @@ def check_pointers(function):
         words = function.parameter_words(name)
         if not words & WORDS:
             yield f'parameter {name}: no @param with [owned], [borrowed] or [nullable]'
-    if "*" in function.returns and not (function.words("return") or set()) & {"owned", "borrowed"}:
+    if "*" in function.returns and not re.search(r"@return\s+\[[^\]]*\b(owned|borrowed)\b", function.text):
         yield "returns a pointer and has no @return with [owned] or [borrowed]"
 
 

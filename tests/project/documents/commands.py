@@ -16,6 +16,7 @@ import shlex
 import subprocess
 
 from pages import ROOT, files
+from programs import FILES
 
 
 class Wrong(Exception):
@@ -23,8 +24,7 @@ class Wrong(Exception):
 
 
 KNOWN = {"./dev", "cmake", "ctest", "cpack", "cargo", "pip", "jq", "sort"}
-INPUTS = (".caffemodel", ".solverstate", ".binaryproto")
-# The net whose weights prepare.c writes.
+# The net of the caffemodel in FILES.
 PROTOTXT = """
     layer { name: "data" type: "Input" top: "data"
             input_param { shape { dim: 1 dim: 3 dim: 16 dim: 16 } } }
@@ -179,9 +179,9 @@ class Shell:
         path = self.folder / name
         if is_output:
             path.unlink(missing_ok=True)
-        elif not path.exists() and path.suffix in INPUTS:
+        elif not path.exists() and path.suffix in FILES:
             path.parent.mkdir(exist_ok=True)
-            self.programs.prepare(name, self.folder)
+            path.write_bytes(FILES[path.suffix])
         elif not path.exists() and path.suffix == ".prototxt":
             path.write_text(PROTOTXT)
         elif not path.exists() and path.suffix in (".safetensors", ".npz"):

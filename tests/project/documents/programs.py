@@ -3,11 +3,28 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 
 from pages import ROOT
 
+sys.path.append(str(ROOT / "fuzz/seeds"))
+from wire import blob, data, number  # noqa: E402
+
 HERE = pathlib.Path(__file__).resolve().parent
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+
+
+def layer(name, kind, *shapes):
+    return data(100, data(1, name) + data(2, kind) + b"".join(data(7, blob(*dims)) for dims in shapes))
+
+
+# The files that the pages' examples read, by extension: a small net, a solver state, a mean image.
+FILES = {
+    ".caffemodel": data(1, "net") + layer("conv1", "Convolution", (8, 3, 5, 5), (8,)) +
+    layer("ip1", "InnerProduct", (10, 8), (10,)),
+    ".solverstate": number(1, 5000) + data(2, "net.caffemodel") + data(3, blob(8, 3, 5, 5)) + number(4, 2),
+    ".binaryproto": blob(1, 3, 32, 32),
+}
 
 
 class Failed(Exception):
@@ -34,17 +51,13 @@ class Programs:
         self.prefix = pathlib.Path(prefix).resolve()
         self.environment = {**os.environ, "PKG_CONFIG_PATH": str(found[0].parent),
                             "LD_LIBRARY_PATH": str(libraries)}
-        self.cc, self.work = cc, work
+        self.cc = cc
         asked = [*"pkg-config --cflags --libs syncblob-comm syncblob-testing syncblob-net".split()]
         self.flags = run(asked, work, self.environment).split()
-        self.compile("prepare", work, HERE / "prepare.c")
 
     def compile(self, program, folder, *sources):
         run([self.cc, "-std=c11", "-g", *WARNINGS, *map(str, sources), "-o", program, *self.flags, "-lm"],
             folder, self.environment)
-
-    def prepare(self, name, folder):
-        run([str(self.work / "prepare"), name], folder, self.environment)
 
     def page_environment(self, folder):
         """Returns the environment of a page's commands. It lacks the paths to the library, which the
