@@ -36,9 +36,18 @@ static void show_shape(const char *what, const sb_blob *blob) {
     show(what, text);
 }
 
+/* The blobs of all cases; main destroys them. */
+static sb_blob *blobs[32];
+static int num_blobs;
+
+static sb_blob *unshaped(sb_dtype dtype) {
+    must(sb_blob_create(NULL, dtype, &blobs[num_blobs], &err));
+    return blobs[num_blobs++];
+}
+
 static sb_blob *of(int64_t count) {
-    sb_blob *blob;
-    must(sb_blob_create_shaped(NULL, SB_DTYPE_F32, &count, 1, &blob, &err));
+    sb_blob *blob = unshaped(SB_DTYPE_F32);
+    must(sb_blob_reshape(blob, &count, 1, NULL, &err));
     return blob;
 }
 
@@ -79,23 +88,20 @@ static void write_diff(sb_blob *blob, int64_t at, float value) {
 }
 
 static void offsets(void) {
-    sb_blob *blob;
+    sb_blob *blob = unshaped(SB_DTYPE_F32);
     int64_t at;
     float element;
-    must(sb_blob_create_legacy(NULL, SB_DTYPE_F32, 2, 1, 3, 4, &blob, &err));
+    must(sb_blob_reshape_legacy(blob, 2, 1, 3, 4, NULL, &err));
     must(sb_blob_offset_legacy(blob, 0, 1, 0, 0, &at, &err));
     show_number("offset(0, 1) of a 2 x 1 x 3 x 4 blob", (double)at);
     show_status("offset(0, -1) of that blob", sb_blob_offset_legacy(blob, 0, -1, 0, 0, &at, &err));
     show_status("data_at(0, 1, 0, 0), where element 12 is 13",
                 sb_blob_data_at_legacy(blob, 0, 1, 0, 0, &element, &err));
-    sb_blob_destroy(blob);
 }
 
 static void shapes(void) {
-    sb_blob *never, *blob, *hollow = of(0);
+    sb_blob *never = unshaped(SB_DTYPE_F32), *blob = unshaped(SB_DTYPE_F32), *hollow = of(0);
     const float *data;
-    must(sb_blob_create(NULL, SB_DTYPE_F32, &never, &err));
-    must(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
     must(sb_blob_reshape_like(blob, never, NULL, &err));
     show_shape("shape after ReshapeLike with an unshaped blob", blob);
     must(sb_blob_copy_from(blob, SB_DATA, never, SB_COPY_RESHAPE, &err));
@@ -105,24 +111,19 @@ static void shapes(void) {
     show("cpu_data of an unshaped blob", data ? "no elements" : "NULL");
     must(sb_blob_cpu_f32(hollow, SB_DATA, &data, &err));
     show("cpu_data of a blob without elements", data ? "no elements" : "NULL");
-    sb_blob_destroy(never);
-    sb_blob_destroy(blob);
-    sb_blob_destroy(hollow);
 }
 
 static void capacity(void) {
-    sb_blob *blobs[] = {of(10), of(10)};
-    (void)memory_of(blobs[1]);
+    sb_blob *pair[] = {of(10), of(10)};
+    (void)memory_of(pair[1]);
     for (int i = 0; i < 2; i++) {
-        shape_to(blobs[i], 5);
-        write_data(blobs[i]);
-        shape_to(blobs[i], 10);
+        shape_to(pair[i], 5);
+        write_data(pair[i]);
+        shape_to(pair[i], 10);
     }
     show_number("10 elements, reshaped to 5, filled, reshaped to 10: element 4",
-                (double)data_of(blobs[0])[4]);
-    show_number("the same, but data() is called first", (double)data_of(blobs[1])[4]);
-    sb_blob_destroy(blobs[0]);
-    sb_blob_destroy(blobs[1]);
+                (double)data_of(pair[0])[4]);
+    show_number("the same, but data() is called first", (double)data_of(pair[1])[4]);
 }
 
 static void lent_room(void) {
@@ -134,7 +135,6 @@ static void lent_room(void) {
     show("a blob of 10, lent 20 elements, reshaped to 20: data",
          data_of(blob) == lent ? "as lent" : "new");
     show("the same: diff", diff_of(blob)[4] > 0 ? "as it was" : "new");
-    sb_blob_destroy(blob);
 }
 
 static void growth(void) {
@@ -157,11 +157,6 @@ static void growth(void) {
     show_number("a blob of 20, reshaped to 10, shares a memory of 10, is reshaped to 20: elements "
                 "in its memory",
                 (double)(sb_mem_size(memory_of(wide)) / sizeof(float)));
-    sb_blob_destroy(owner);
-    sb_blob_destroy(sharer);
-    sb_blob_destroy(large);
-    sb_blob_destroy(wide);
-    sb_blob_destroy(narrow);
 }
 
 static void lending(void) {
@@ -182,9 +177,6 @@ static void lending(void) {
                 sb_blob_set_cpu(odd, SB_DATA, bytes + 1, 40, 0, NULL, NULL, &err));
     must(sb_mem_set_cpu(memory_of(odd), bytes + 1, 40, 0, NULL, NULL, &err));
     show("set_cpu_data of a memory with a misaligned pointer", "accepted");
-    sb_blob_destroy(owner);
-    sb_blob_destroy(sharer);
-    sb_blob_destroy(odd);
 }
 
 static void copies(void) {
@@ -196,9 +188,6 @@ static void copies(void) {
     must(sb_blob_update(to, &err));
     show_number("element 1 of the copy, after Update with diff 3", (double)data_of(to)[1]);
     show_status("Update of a blob that was never written", sb_blob_update(never, &err));
-    sb_blob_destroy(from);
-    sb_blob_destroy(to);
-    sb_blob_destroy(never);
 }
 
 static void arithmetic(void) {
@@ -208,7 +197,6 @@ static void arithmetic(void) {
     data[0] = NAN;
     must(sb_blob_scale(blob, SB_DATA, 0, &err));
     show("NaN after scale_data(0)", isnan(data_of(blob)[0]) ? "NaN" : "0");
-    sb_blob_destroy(blob);
 }
 
 static void messages(void) {
@@ -217,14 +205,11 @@ static void messages(void) {
         "\x2a\x08\x33\x33\xf3\x3f\x33\x33\xf3\xbf\x3a\x03\x0a\x01\x02";
     static const unsigned char large[] =
         "\x2a\x08\x33\x33\xf3\x3f\x33\x33\xf3\xbf\x3a\x07\x0a\x05\x82\x80\x80\x80\x10";
-    sb_blob *whole, *blob = of(0);
-    must(sb_blob_create(NULL, SB_DTYPE_I32, &whole, &err));
+    sb_blob *whole = unshaped(SB_DTYPE_I32), *blob = of(0);
     show_status("a message with 1.9 and -1.9, read into a Blob<int>",
                 sb_blob_from_proto(whole, small, sizeof small - 1, SB_PROTO_RESHAPE, NULL, &err));
     show_status("a message of 2^32 + 2 elements, with two values",
                 sb_blob_from_proto(blob, large, sizeof large - 1, SB_PROTO_RESHAPE, NULL, &err));
-    sb_blob_destroy(whole);
-    sb_blob_destroy(blob);
 }
 
 int main(void) {
@@ -237,5 +222,7 @@ int main(void) {
     copies();
     arithmetic();
     messages();
+    while (num_blobs > 0)
+        sb_blob_destroy(blobs[--num_blobs]);
     return 0;
 }
