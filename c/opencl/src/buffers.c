@@ -1,6 +1,7 @@
 /* Buffers (cl_mem). The library invents addresses for them: an address only identifies a buffer and
    an offset. No system uses addresses from FIRST_ADDRESS on for memory of programs. Addresses are
-   never reused. */
+   never reused, and differ between all devices of the process, so that a device refuses the buffers
+   of another. */
 #include "device.h"
 
 #include <stdlib.h>
@@ -16,10 +17,25 @@ struct sb__opencl_buffer {
     cl_mem mem;
 };
 
-/* Initialises the table. Returns false on a 32-bit host, which lacks this range of addresses. */
+/* Returns false on a 32-bit host, which lacks this range of addresses. */
 static bool has_buffers(struct sb__opencl_device *device) {
-    device->table.next = FIRST_ADDRESS;
+    (void)device;
     return sizeof(void *) == 8;
+}
+
+/* Takes the addresses of a buffer; returns 0 if none are left. */
+static uintptr_t take_addresses(size_t bytes) {
+    static sb__opencl_lock lock = SB__OPENCL_LOCK_INIT;
+    static uintptr_t next = FIRST_ADDRESS;
+    const uintptr_t after = bytes / PAGE * PAGE + 2 * PAGE;
+    uintptr_t address = 0;
+    sb__opencl_lock_take(&lock);
+    if (bytes < LAST_ADDRESS - FIRST_ADDRESS && after < LAST_ADDRESS - next) {
+        address = next;
+        next += after;
+    }
+    sb__opencl_lock_give(&lock);
+    return address;
 }
 
 /* Returns the buffer that holds `ptr`, or NULL. Call with the lock held. */
@@ -64,17 +80,14 @@ static bool reserve(struct sb__opencl_table *table) {
 
 /* Adds a buffer. Its address is higher than all earlier addresses, so the table stays sorted. */
 static bool add(struct sb__opencl_table *table, cl_mem mem, size_t bytes, void **out) {
-    const uintptr_t after = bytes / PAGE * PAGE + 2 * PAGE;
     sb__opencl_lock_take(&table->lock);
-    const bool fits = bytes < LAST_ADDRESS - FIRST_ADDRESS && after < LAST_ADDRESS - table->next &&
-                      reserve(table);
-    if (fits) {
-        table->at[table->count++] = (struct sb__opencl_buffer){table->next, bytes, mem};
-        *out = (void *)table->next; /* NOLINT(performance-no-int-to-ptr): it is not an address */
-        table->next += after;
+    const uintptr_t address = reserve(table) ? take_addresses(bytes) : 0;
+    if (address) {
+        table->at[table->count++] = (struct sb__opencl_buffer){address, bytes, mem};
+        *out = (void *)address; /* NOLINT(performance-no-int-to-ptr): it is not an address */
     }
     sb__opencl_lock_give(&table->lock);
-    return fits;
+    return address != 0;
 }
 
 static cl_int alloc_buffer(struct sb__opencl_device *device, size_t bytes, void **out) {

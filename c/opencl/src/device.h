@@ -57,7 +57,6 @@ struct sb__opencl_table {
     sb__opencl_lock lock;
     struct sb__opencl_buffer *at;
     size_t count, capacity;
-    uintptr_t next; /* address of the next buffer */
 };
 
 /* Returns the buffer that holds `ptr`, or NULL, and writes the offset of `ptr`. */
