@@ -86,6 +86,43 @@ static void events_report_failures(struct sb__kit *kit) {
     copies_free(&c);
 }
 
+static void record_on_thread(void *arg) {
+    struct waiter *waiter = arg;
+    SB__KIT_CALL(waiter->kit, event_record, waiter->kit->stream, &waiter->event);
+}
+
+/* Records an event on another thread, then one on this thread, which queued the copy. */
+static void events_of_other_threads_report(struct sb__kit *kit) {
+    struct copies c = copies_make(kit, true);
+    struct waiter other = {kit, NULL}, own = {kit, NULL};
+    SB__KIT_CALL(kit, copy, c.to, c.from, (size_t)BYTES, kit->stream);
+    SB__KIT_CALL(kit, zero, c.from, (size_t)BYTES, kit->stream); /* succeeds */
+    sb__kit_on_thread(kit, record_on_thread, &other);
+    record_on_thread(&own);
+    EXPECT_FAILURE(kit, event_wait, own.event);
+    EXPECT_FAILURE(kit, event_wait, other.event);
+    if (own.event)
+        kit->table.event_destroy(kit->device, own.event);
+    if (other.event)
+        kit->table.event_destroy(kit->device, other.event);
+    copies_free(&c);
+}
+
+static void synchronize_keeps_failures(struct sb__kit *kit) {
+    struct copies c = copies_make(kit, true);
+    void *event = NULL;
+    SB__KIT_CALL(kit, copy, c.to, c.from, (size_t)BYTES, kit->stream);
+    SB__KIT_CALL(kit, event_record, kit->stream, &event);
+    if (sb__kit_goes(kit)) { /* may return any status */
+        sb_error err;
+        (void)kit->table.stream_synchronize(kit->device, kit->stream, &err);
+    }
+    EXPECT_FAILURE(kit, event_wait, event);
+    if (event)
+        kit->table.event_destroy(kit->device, event);
+    copies_free(&c);
+}
+
 static void queries_keep_failures(struct sb__kit *kit) {
     int32_t done = 0;
     if (!kit->table.event_query)
@@ -194,7 +231,11 @@ const struct sb__claim sb__kit_failure_claims[] = {
     {"A copy that fails at once has done nothing", failed_copies_do_nothing},
     {"An event behind failed work returns the failure on every wait and on any thread",
      events_report_failures},
+    {"An event that another thread records returns the failure, and does not clear it",
+     events_of_other_threads_report},
     {"event_query does not clear a failure", queries_keep_failures},
+    {"stream_synchronize does not clear the failure of an earlier event",
+     synchronize_keeps_failures},
     {"Work that waits for a failed event runs or fails", waits_for_failures_go_on},
     {"stream_synchronize returns the failure of queued work", synchronize_reports_failures},
     {"stream_synchronize of own_stream returns the failure on a thread that queued nothing",

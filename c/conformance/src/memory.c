@@ -198,12 +198,19 @@ static void pinned_memory_is_copied(struct sb__kit *kit) {
     sb__kit_free(kit, block, BYTES);
 }
 
-static void foreign_pointers_are_refused(struct sb__kit *kit) {
-    int local = 0;
+/* Returns whether the device checks pointers. If not, skips the claim. */
+static bool has_check_pointer(struct sb__kit *kit) {
     if (!kit->table.check_pointer)
         sb__kit_skip(kit, "check_pointer is NULL");
     if (kit->lacks & SB_DEVICE_LACKS_CHECK_POINTER)
         sb__kit_skip(kit, "the device cannot check pointers");
+    return sb__kit_goes(kit);
+}
+
+static void foreign_pointers_are_refused(struct sb__kit *kit) {
+    int local = 0;
+    if (!has_check_pointer(kit))
+        return;
     char *block = sb__kit_alloc(kit, 1000);
     void *heap = sb__kit_memory(kit, 1000);
     SB__KIT_CALL(kit, check_pointer, block, (size_t)1000);
@@ -213,6 +220,35 @@ static void foreign_pointers_are_refused(struct sb__kit *kit) {
     SB__KIT_EXPECT(kit, SB_ERR_WRONG_DEVICE, check_pointer, heap, (size_t)1000);
     sb__kit_memory_free(kit, heap);
     sb__kit_free(kit, block, 1000);
+}
+
+/* Uploads to memory of another `open`, which must then find the bytes; or accepts that
+   check_pointer refuses the memory. */
+static void memory_of_another_open_is_refused(struct sb__kit *kit) {
+    enum { BYTES = 3001 };
+    struct sb__kit other = *kit;
+    unsigned char bytes[BYTES];
+    sb_status st = SB_ERR_WRONG_DEVICE;
+    sb_error err = {.code = SB_OK};
+    if (!has_check_pointer(kit))
+        return;
+    sb__kit_open(&other, &other.device, &other.stream);
+    void *own = sb__kit_alloc(kit, BYTES), *foreign = sb__kit_alloc(&other, BYTES);
+    sb__kit_wait(&other, other.stream);
+    if (foreign && sb__kit_goes(kit)) {
+        st = kit->table.check_pointer(kit->device, foreign, BYTES, &err);
+        sb__kit_expect(kit, "check_pointer", st == SB_OK ? st : SB_ERR_WRONG_DEVICE, st, &err);
+    }
+    if (st == SB_OK) {
+        sb__kit_fill(bytes, BYTES, 8);
+        sb__kit_upload(kit, foreign, bytes, BYTES);
+        sb__kit_wait(kit, kit->stream);
+        sb__kit_compare(&other, foreign, bytes, BYTES, "memory that check_pointer accepted");
+    }
+    sb__kit_free(&other, foreign, BYTES);
+    sb__kit_free(kit, own, BYTES);
+    sb__kit_close(kit, other.device);
+    sb__kit_join(kit, &other);
 }
 
 static void expect_host_bytes(struct sb__kit *kit, const void *block, const void *expected,
@@ -287,6 +323,8 @@ const struct sb__claim sb__kit_memory_claims[] = {
     {"Page-locked memory is aligned to 64 bytes and can be copied", pinned_memory_is_copied},
     {"check_pointer accepts the device's memory and refuses the host's",
      foreign_pointers_are_refused},
+    {"check_pointer refuses memory of another open device, unless the device can use it",
+     memory_of_another_open_is_refused},
     {"The host reads and writes host-coherent memory at the device's address", host_shares_memory},
     {"trim keeps memory that is in use", trim_keeps_memory},
     {"extension returns NULL for an unknown name", unknown_extensions_are_null},

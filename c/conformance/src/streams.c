@@ -26,11 +26,16 @@ static struct blocks blocks_make(struct sb__kit *kit) {
     return b;
 }
 
+static void blocks_free_device(struct blocks *b) {
+    for (int i = 0; i < 3; i++)
+        sb__kit_free(b->kit, b->at[i], BYTES);
+    b->at[0] = b->at[1] = b->at[2] = NULL;
+}
+
 static void blocks_free(struct blocks *b) {
     sb__kit_memory_free(b->kit, b->found);
     sb__kit_memory_free(b->kit, b->bytes);
-    for (int i = 0; i < 3; i++)
-        sb__kit_free(b->kit, b->at[i], BYTES);
+    blocks_free_device(b);
 }
 
 static void check_found(const struct blocks *b, const char *what) {
@@ -176,6 +181,25 @@ static void synchronize_waits(struct sb__kit *kit) {
     sb__kit_wait(kit, kit->stream); /* no work is queued */
     sb__kit_wait(kit, kit->other);
     blocks_free(&b);
+}
+
+/* Closes a second device while copies are queued. */
+static void close_waits(struct sb__kit *kit) {
+    struct sb__kit second = *kit;
+    if (!sb__kit_has_streams(kit))
+        return;
+    sb__kit_open(&second, &second.device, &second.stream);
+    struct blocks b = blocks_make(&second);
+    struct load load = load_make(&second);
+    sb__kit_upload(&second, b.at[0], b.bytes, BYTES);
+    event_destroy(&second, load_queue(&load));
+    sb__kit_download(&second, b.found, b.at[0], BYTES);
+    load_free(&load);
+    blocks_free_device(&b);
+    sb__kit_close(kit, second.device);
+    check_found(&b, "close returned before a queued download was complete");
+    blocks_free(&b);
+    sb__kit_join(kit, &second);
 }
 
 /* --- the default stream ------------------------------------------------------------- */
@@ -361,6 +385,11 @@ static void events_order_streams(struct sb__kit *kit) {
         return;
     struct blocks b = blocks_make(kit);
     SB__KIT_CALL(kit, check_stream, other);
+    event_destroy(kit, take_turns(kit, &b, other));
+    sb__kit_wait(kit, other);
+    check_found(&b, "stream_synchronize did not wait for work on which the stream waits");
+    if (b.found)
+        memset(b.found, 0x77, BYTES);
     void *last = take_turns(kit, &b, other);
     event_wait(kit, last);
     check_found(&b, "stream_wait did not order two streams");
@@ -459,6 +488,7 @@ const struct sb__claim sb__kit_stream_claims[] = {
     {"free releases memory only after the work queued before it", free_waits},
     {"own_stream returns the same stream on every call, and never NULL", own_stream_is_one},
     {"stream_synchronize waits for all work of the stream", synchronize_waits},
+    {"close waits for queued work", close_waits},
     {"own_stream is ordered with the default stream", default_stream_is_ordered},
     {"after_default orders own_stream after default streams", after_default_orders},
     {"event_wait waits for the work that was queued before the event", events_complete},

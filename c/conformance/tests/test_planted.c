@@ -37,6 +37,11 @@ static sb_status early_query(void *device, void *event, int32_t *out_done, sb_er
     return SB_OK;
 }
 
+static sb_status own_synchronize(void *device, sb_stream stream, sb_error *err) {
+    return stream == right.own_stream(device) ? right.stream_synchronize(device, stream, err)
+                                              : (sb_status)SB_OK;
+}
+
 static sb_status ignored_stream_wait(void *device, sb_stream stream, void *event, sb_error *err) {
     return SB_OK;
 }
@@ -80,6 +85,45 @@ static sb_status failure_of_no_event(void *device, void *event, sb_error *err) {
     sb_error unused;
     ignore(right.event_wait(device, event, &unused));
     return SB_OK;
+}
+
+static void *first_event; /* the first event that was recorded */
+
+static sb_status first_record(void *device, sb_stream stream, void **out, sb_error *err) {
+    sb_status st = right.event_record(device, stream, out, err);
+    if (st == SB_OK && !first_event)
+        first_event = *out;
+    return st;
+}
+
+static sb_status failure_of_first_event(void *device, void *event, sb_error *err) {
+    return event == first_event ? right.event_wait(device, event, err)
+                                : failure_of_no_event(device, event, err);
+}
+
+static bool is_cleared; /* stream_synchronize has returned a failure */
+
+static sb_status clearing_synchronize(void *device, sb_stream stream, sb_error *err) {
+    sb_status st = right.stream_synchronize(device, stream, err);
+    is_cleared = st != SB_OK;
+    return st;
+}
+
+static sb_status wait_unless_synchronized(void *device, void *event, sb_error *err) {
+    return is_cleared ? (sb_status)SB_OK : right.event_wait(device, event, err);
+}
+
+static sb_stream waiting; /* the last stream that waited for an event; loses its uploads */
+
+static sb_status losing_stream_wait(void *device, sb_stream stream, void *event, sb_error *err) {
+    waiting = stream;
+    return right.stream_wait(device, stream, event, err);
+}
+
+static sb_status lost_upload(void *device, void *dst, const void *src, size_t bytes,
+                             sb_stream stream, sb_error *err) {
+    return stream == waiting ? (sb_status)SB_OK
+                             : right.upload(device, dst, src, bytes, stream, err);
 }
 
 static sb_status unfilled_error(void *device, const void *ptr, size_t bytes, sb_error *err) {
@@ -170,6 +214,14 @@ static sb_status shared_pool_alloc(void *device, size_t bytes, sb_stream stream,
     if (pool.device && pool.device != device)
         memset(address(pool.device, pool.ptr, pool.bytes), 0, pool.bytes);
     return right.alloc(device, bytes, stream, out, err);
+}
+
+static void *unclosed; /* the device that the next call closes */
+
+static void late_close(void *device) {
+    if (unclosed)
+        right.close(unclosed);
+    unclosed = device;
 }
 
 static sb_status unaligned_alloc(void *device, size_t bytes, sb_stream stream, void **out,
@@ -329,6 +381,12 @@ static sb_status asum_in_float(void *device, sb_dtype dtype, int64_t count, cons
     return SB_OK;
 }
 
+static sb_status rounded_asum(void *device, sb_dtype dtype, int64_t count, const void *x,
+                              double *out, sb_stream stream, sb_error *err) {
+    const void *aligned = (const void *)((uintptr_t)x / 64 * 64);
+    return right.asum(device, dtype, count, aligned, out, stream, err);
+}
+
 static sb_status asum_of_failures(void *device, sb_dtype dtype, int64_t count, const void *x,
                                   double *out, sb_stream stream, sb_error *err) {
     sb_error unused;
@@ -357,7 +415,13 @@ static const struct planted planted[] = {
     {"event_query writes 1 only if", {.event_query = early_query}},
     {"stream_wait does not wait", {.stream_wait = waiting_stream_wait}},
     {"stream_wait orders streams", {.stream_wait = ignored_stream_wait}},
+    {"stream_wait orders streams", {.stream_synchronize = own_synchronize}},
     {"returns the failure on every wait", {.event_wait = failure_once}},
+    {"event that another thread records",
+     {.event_record = first_record, .event_wait = failure_of_first_event}},
+    {"stream_synchronize does not clear",
+     {.stream_synchronize = clearing_synchronize, .event_wait = wait_unless_synchronized}},
+    {"waits for a failed event", {.stream_wait = losing_stream_wait, .upload = lost_upload}},
     {"event_query does not clear a failure", {.event_wait = failure_of_no_event}},
     {"event_query does not clear a failure",
      {.event_query = clearing_query, .event_wait = wait_unless_cleared}},
@@ -369,6 +433,7 @@ static const struct planted planted[] = {
     {"own_stream returns the same stream", {.own_stream = no_stream}},
     {"read_stream is a second", {.read_stream = own_again}},
     {"own_stream is ordered with the default stream", {.own_stream = unordered_stream}},
+    {"close waits for queued work", {.close = late_close}},
     {"free releases memory only after the", {.free = early_free}},
     {"free releases memory only after the",
      {.alloc = pool_alloc, .free = pool_free, .close = pool_close}},
@@ -386,9 +451,11 @@ static const struct planted planted[] = {
     {"A copy that fails at once has done nothing", {.copy = half_done_copy}},
     {"accept pointers into a block", {.download = rounded_download}},
     {"check_pointer accepts the device's memory", {.check_pointer = any_pointer}},
+    {"check_pointer refuses memory of another", {.check_pointer = any_pointer}},
     {"check_pointer accepts the device's memory", {.check_pointer = unfilled_error}},
     {"round alpha to the element type", {.axpy = axpy_in_double}},
     {"added in double", {.asum = asum_in_float}},
+    {"close to the exact sums", {.asum = rounded_asum}},
 };
 
 static void replace_slots(sb_backend *table, const sb_backend *slots) {
@@ -400,6 +467,7 @@ static void replace_slots(sb_backend *table, const sb_backend *slots) {
     REPLACE(alloc);
     REPLACE(free);
     REPLACE(zero);
+    REPLACE(upload);
     REPLACE(download);
     REPLACE(copy);
     REPLACE(check_pointer);
@@ -407,6 +475,7 @@ static void replace_slots(sb_backend *table, const sb_backend *slots) {
     REPLACE(check_stream);
     REPLACE(read_stream);
     REPLACE(stream_synchronize);
+    REPLACE(event_record);
     REPLACE(stream_wait);
     REPLACE(event_wait);
     REPLACE(event_query);
@@ -435,11 +504,14 @@ TEST(every_planted_error_is_found) {
     for (size_t i = 0; i < COUNT_OF(planted); i++) {
         sb_backend table = right;
         replace_slots(&table, &planted[i].slots);
-        failed_event = NULL;
+        failed_event = first_event = NULL;
         if (is_found(&right, planted[i].claim))
             fail_with("row %zu: the correct table fails: %s", i, planted[i].claim);
         if (!is_found(&table, planted[i].claim))
             fail_with("row %zu: the planted error is not found: %s", i, planted[i].claim);
+        if (unclosed)
+            right.close(unclosed);
+        unclosed = NULL;
     }
 }
 

@@ -108,7 +108,8 @@ typedef struct sb_backend {
 
     /* --- callers' pointers: optional; if missing, all are accepted -------- */
 
-    /** Returns WRONG_DEVICE unless [ptr, ptr + bytes) is memory of this device. */
+    /** Returns WRONG_DEVICE unless [ptr, ptr + bytes) is memory of this device; also for memory of
+     *  another `open` of this device, unless the slots can use such memory. */
     sb_status (*check_pointer)(void *device, const void *ptr, size_t bytes, sb_error *err);
 
     /* --- streams and events: all or none ---------------------------------- */

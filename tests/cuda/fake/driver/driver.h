@@ -36,6 +36,7 @@ struct item {
     struct item *next;
     enum operation operation;
     uint64_t turn; /* the item's number among the items of all streams, in the order of queueing */
+    pthread_t thread; /* the thread that queued the item */
     CUresult failure;
     bool passing; /* `failure` is transient: waits return it, and the context is not lost */
     CUdeviceptr dst, src;
@@ -58,7 +59,9 @@ struct CUstream_st {
     bool blocking, destroyed, per_thread, reserved;
     pthread_t thread; /* for per_thread: the thread whose default stream this is */
     struct item *head, *tail;
-    CUresult failure; /* a transient failure that no wait has returned yet */
+    CUresult failure; /* a transient failure, until a wait for the stream returns it, or until the
+                         thread of the failed item records an event */
+    pthread_t failed_by; /* that thread */
     CUstreamCaptureStatus capture;
     CUstreamCaptureMode capture_mode;
     pthread_t capturer;

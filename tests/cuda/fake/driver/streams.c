@@ -192,7 +192,8 @@ static CUresult run_free(const struct item *item) {
 static void run_record(CUstream stream, const struct item *item) {
     item->record->done = true;
     item->record->failure = item->failure ? item->failure : stream->failure;
-    stream->failure = CUDA_SUCCESS;
+    if (pthread_equal(stream->failed_by, item->thread))
+        stream->failure = CUDA_SUCCESS;
 }
 
 /* Runs an item. On a lost device, only completes events and allocations, and frees memory. */
@@ -231,9 +232,10 @@ static void step(CUstream stream) {
     stream->head = item->next;
     if (!stream->head)
         stream->tail = NULL;
-    if (failure && item->passing)
+    if (failure && item->passing) {
         stream->failure = failure;
-    else if (failure)
+        stream->failed_by = item->thread;
+    } else if (failure)
         lose(stream->context, failure);
     drop_record(item->record);
     free(item->snapshot);
@@ -376,6 +378,7 @@ static void prepare(struct item *item) {
 static void append(CUstream stream, struct item *item) {
     item->next = NULL;
     item->turn = ++fake.turn;
+    item->thread = pthread_self();
     if (stream->tail)
         stream->tail->next = item;
     else
