@@ -16,7 +16,7 @@ static void put(struct sb__edits *edits, int64_t layer, int64_t index) {
 static void check(const struct sb__edits *edits, int64_t count) {
     int64_t place = 0;
     const struct sb__edit *edit = sb__edits_from(edits, 0, 0);
-    for (; edit; edit = sb__edits_from(edits, edit->layer, edit->index + 1), place++) {
+    for (; edit; edit = sb__edits_next(edits, edit), place++) {
         assert_int_equal(edit->layer, place / 2);
         assert_int_equal(edit->index, place % 2);
         assert_int_equal(edit->size, place / 2 + place % 2);

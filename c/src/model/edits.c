@@ -66,6 +66,13 @@ struct sb__edit *sb__edits_from(const struct sb__edits *edits, int64_t layer, in
     return found;
 }
 
+struct sb__edit *sb__edits_next(const struct sb__edits *edits, const struct sb__edit *edit) {
+    if (edit == sb__edits_last(edits))
+        return NULL;
+    return edits->unordered ? sb__edits_from(edits, edit->layer, edit->index + 1)
+                            : &edits->items[edit - edits->items + 1];
+}
+
 struct sb__edit *sb__edits_find(const struct sb__edits *edits, int64_t layer, int64_t index) {
     struct sb__edit *edit = sb__edits_from(edits, layer, index);
     return edit && edit->layer == layer && edit->index == index ? edit : NULL;
@@ -113,6 +120,8 @@ void sb__edits_add(struct sb__edits *edits, const struct sb__edit *edit) {
     *put = *edit;
     if (!last || is_before(last, edit->layer, edit->index))
         edits->last = edits->count;
+    else
+        edits->unordered = true;
     for (struct sb__edit *top; (top = at(edits, *link)) && priority_of(top) >= priority;)
         link = is_before(top, edit->layer, edit->index) ? &top->behind : &top->before;
     split(edits, *link, put);

@@ -1,4 +1,4 @@
-/* A model's edits, sorted by layer, then index. All operations take logarithmic time. */
+/* A model's edits, sorted by layer, then index. All operations take at most logarithmic time. */
 #ifndef SB_MODEL_EDITS_H
 #define SB_MODEL_EDITS_H
 
@@ -17,9 +17,10 @@ struct sb__edit {
 
 /* A struct of zeros is an empty set. */
 struct sb__edits {
-    struct sb__edit *items; /* unordered */
+    struct sb__edit *items;
     size_t count, room;
     size_t root, last; /* positions plus 1; 0: none */
+    bool unordered;    /* the items may be in another order than the edits */
 };
 
 /* Makes room for one more edit. On failure nothing has changed. */
@@ -30,6 +31,8 @@ void sb__edits_free(struct sb__edits *edits, sb_context *context);
 /* Returns the first edit at or after (layer, index), or NULL. The pointer is valid until an edit is
    added or removed. */
 struct sb__edit *sb__edits_from(const struct sb__edits *edits, int64_t layer, int64_t index);
+/* Returns the edit after `edit`, or NULL. Takes constant time if edits were added in order. */
+struct sb__edit *sb__edits_next(const struct sb__edits *edits, const struct sb__edit *edit);
 /* Returns the edit of the blob at (layer, index), or NULL. */
 struct sb__edit *sb__edits_find(const struct sb__edits *edits, int64_t layer, int64_t index);
 /* Returns the last edit of the set, or of `layer`; NULL if there is none. */

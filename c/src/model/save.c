@@ -76,16 +76,13 @@ static sb_status put_blob(const struct save *save, uint32_t field, const struct 
     return put_edit(save, edit, err);
 }
 
-/* Writes the layer's edits from index `index` on. */
-static sb_status put_blobs(const struct save *save, uint32_t field, int64_t layer, int64_t index,
-                           sb_error *err) {
-    const struct sb__edit *edit;
+/* Writes the edits from `*next` on that belong to the layer; advances `*next` past them. */
+static sb_status put_blobs(const struct save *save, uint32_t field, int64_t layer,
+                           const struct sb__edit **next, sb_error *err) {
     sb_status st = SB_OK;
-    while (st == SB_OK && (edit = sb__edits_from(&save->model->edits, layer, index)) &&
-           edit->layer == layer) {
-        index = edit->index + 1;
-        st = put_blob(save, field, edit, err);
-    }
+    for (; st == SB_OK && *next && (*next)->layer == layer;
+         *next = sb__edits_next(&save->model->edits, *next))
+        st = put_blob(save, field, *next, err);
     return st;
 }
 
@@ -98,21 +95,25 @@ static sb_status append_blobs(const struct save *save, const struct sb__layout *
         return SB_OK;
     position->appended = true;
     position->changed |= sb__num_blobs(save->model, position->layer) > blobs;
-    return put_blobs(save, layout->blobs, position->layer, blobs, err);
+    const struct sb__edit *next = sb__edits_from(&save->model->edits, position->layer, blobs);
+    return put_blobs(save, layout->blobs, position->layer, &next, err);
 }
 
-static sb_status put_new_layer(const struct save *save, int64_t layer, sb_error *err) {
+/* `*next` is the layer's first edit, if there is one, and becomes the first of the next layer. */
+static sb_status put_new_layer(const struct save *save, int64_t layer, const struct sb__edit **next,
+                               sb_error *err) {
     const sb_model *model = save->model;
     const struct sb__layer *l = &model->new_layers[layer - model->index.num_layers];
     const sb_text name = {l->name, l->name_size}, type = {l->type, l->type_size};
     struct sb__sink count = sb__sink_count();
     const struct save counting = {.model = model, .reader = save->reader, .sink = &count};
+    const struct sb__edit *counted = *next;
     sb__pack_layer(&count, name, type);
-    (void)put_blobs(&counting, sb__layer_layout.blobs, layer, 0, NULL); /* cannot fail: a counter
-                                                                           accepts all bytes */
+    (void)put_blobs(&counting, sb__layer_layout.blobs, layer, &counted, NULL); /* cannot fail: a
+                                                                        counter accepts all bytes */
     sb__sink_prefix(save->sink, sb__format_layout(model->format)->children[0].field, count.written);
     sb__pack_layer(save->sink, name, type);
-    return put_blobs(save, sb__layer_layout.blobs, layer, 0, err);
+    return put_blobs(save, sb__layer_layout.blobs, layer, next, err);
 }
 
 void sb__save_head(const sb_model *model, struct sb__sink *sink) {
@@ -260,8 +261,9 @@ static sb_status put_model(const sb_model *model, struct sb__sink *sink, struct 
     sb__reader_watch(&reader, sink->progress);
     sb__save_head(model, sink);
     sb_status st = put_message(&save, layout, 0, model->source.size, &position, err);
+    const struct sb__edit *next = sb__edits_from(&model->edits, model->index.num_layers, 0);
     for (int64_t i = model->index.num_layers; st == SB_OK && i < sb_model_num_layers(model); i++)
-        st = put_new_layer(&save, i, err);
+        st = put_new_layer(&save, i, &next, err);
     return st;
 }
 
