@@ -38,10 +38,9 @@ uint64_t sb__hash(const uint64_t key[2], const void *bytes, size_t size) {
         memcpy(&word, at, sizeof word);
         take(&s, word);
     }
-    word = 0;
-    if (size > 0)
-        memcpy(&word, at, size);
-    take(&s, last ^ word);
+    for (size_t i = 0; i < size; i++) /* faster than a call of memcpy */
+        last |= (uint64_t)at[i] << 8 * i;
+    take(&s, last);
     s.c ^= 0xff;
     for (int i = 0; i < 3; i++)
         mix(&s);

@@ -298,15 +298,20 @@ static int64_t find_layer(const sb_model *model, const char *name, size_t size) 
     return found < 0 ? found : model->index.num_layers + found;
 }
 
+/* Not inlined: keeps the stack frame of a search small. */
+__attribute__((noinline)) static sb_status fail_name(const char *name, size_t size, sb_error *err) {
+    char text[64];
+    return sb__fail(err, SB_ERR_NOT_FOUND, "no layer is named \"%s\"",
+                    sb__escape(name, size, text, sizeof text));
+}
+
 sb_status sb_model_find_layer(const sb_model *model, const char *name, size_t name_size,
                               int64_t *out, sb_error *err) {
-    char text[64];
     if (!model || (!name && name_size > 0) || !out)
         return sb__fail_null(err, !model ? "model" : !out ? "out" : "name");
     const int64_t found = find_layer(model, name, name_size);
     if (found < 0)
-        return sb__fail(err, SB_ERR_NOT_FOUND, "no layer is named \"%s\"",
-                        sb__escape(name, name_size, text, sizeof text));
+        return fail_name(name, name_size, err);
     *out = found;
     return SB_OK;
 }

@@ -23,12 +23,16 @@ static void draw_key(void) {
             key.words[i] = sb__now() ^ (uint64_t)(uintptr_t)&i;
 }
 
-/* --- the table: linear probing from a name's home, the slot of its hash ----------- */
+/* --- the table: linear probing from a name's home, the first slot of a group --------------- */
+
+/* The slots of a cache line. A search compares all hashes of a group before it branches, because a
+   processor cannot predict which slot has the name. */
+#define GROUP 8
 
 /* Computes the number of slots: at most four slots in five are used, which bounds the length of
    searches; one slot is always free. */
 static bool slots_for(int64_t layers, int64_t *out) {
-    *out = layers + (layers + 3) / 4;
+    *out = (layers + (layers + 3) / 4 + GROUP - 1) / GROUP * GROUP;
     return layers < UINT32_MAX / 2; /* same: no test has so many layers */
 }
 
@@ -45,26 +49,43 @@ void sb__names_begin(struct sb__names *names, void *slots, int64_t layers) {
 }
 
 static struct sb__named *home_of(const struct sb__names *names, uint32_t hash) {
-    return names->slots + (hash * names->room >> 32); /* same: other homes work, too */
+    return names->slots + (hash * (names->room / GROUP) >> 32) * GROUP; /* same: other homes work */
 }
 
-static struct sb__named *next_to(const struct sb__names *names, struct sb__named *slot) {
-    return slot + 1 < names->slots + names->room ? slot + 1 : names->slots;
+static struct sb__named *after(const struct sb__names *names, struct sb__named *slot,
+                               int distance) {
+    return slot + distance < names->slots + names->room ? slot + distance : names->slots;
+}
+
+/* Returns a number with bit i set if slot i of the group has the hash. */
+static uint32_t matches(const struct sb__named *group, uint32_t hash) {
+    uint32_t found = 0;
+    for (int i = 0; i < GROUP; i++)
+        found |= (uint32_t)(group[i].hash == hash) << i;
+    return found;
+}
+
+static bool has_name(const struct sb__named *slot, const struct sb__layer *layers, const char *name,
+                     size_t size) {
+    if (slot->place == 0)
+        return false;
+    const struct sb__layer *layer = &layers[slot->place - 1];
+    return layer->name_size == size && (size == 0 || memcmp(layer->name, name, size) == 0);
 }
 
 /* Returns the slot of the name, or the free slot for the name; sets `*hash` to the name's hash. */
 static struct sb__named *slot_of(const struct sb__names *names, const struct sb__layer *layers,
                                  const char *name, size_t size, uint32_t *hash) {
     *hash = (uint32_t)sb__hash(key.words, name, size);
-    struct sb__named *slot = home_of(names, *hash);
-    for (; slot->place != 0; slot = next_to(names, slot)) {
-        if (slot->hash != *hash)
-            continue;
-        const struct sb__layer *layer = &layers[slot->place - 1];
-        if (layer->name_size == size && (size == 0 || memcmp(layer->name, name, size) == 0))
-            break;
+    struct sb__named *group = home_of(names, *hash);
+    for (;; group = after(names, group, GROUP)) {
+        for (uint32_t found = matches(group, *hash); found; found &= found - 1)
+            if (has_name(&group[__builtin_ctz(found)], layers, name, size))
+                return &group[__builtin_ctz(found)];
+        for (int i = 0; i < GROUP; i++)
+            if (group[i].place == 0)
+                return &group[i];
     }
-    return slot;
 }
 
 void sb__names_add(struct sb__names *names, const struct sb__layer *layers, uint32_t layer) {
@@ -81,7 +102,7 @@ void sb__names_move(struct sb__names *to, const struct sb__names *from) {
         struct sb__named *slot;
         if (from->slots[i].place == 0)
             continue;
-        for (slot = home_of(to, from->slots[i].hash); slot->place != 0; slot = next_to(to, slot))
+        for (slot = home_of(to, from->slots[i].hash); slot->place != 0; slot = after(to, slot, 1))
             ;
         *slot = from->slots[i];
     }
@@ -95,8 +116,8 @@ static uint64_t distance(const struct sb__named *from, const struct sb__named *s
 
 /* Frees a slot; moves entries that were displaced past it closer to their homes. */
 static void clear_slot(const struct sb__names *names, struct sb__named *slot) {
-    struct sb__named *later = next_to(names, slot);
-    for (; later->place != 0; later = next_to(names, later)) {
+    struct sb__named *later = after(names, slot, 1);
+    for (; later->place != 0; later = after(names, later, 1)) {
         if (distance(home_of(names, later->hash), later) < distance(slot, later))
             continue;
         *slot = *later;
