@@ -103,6 +103,13 @@ with_blas_threads() { # COMMAND...
     LD_LIBRARY_PATH=${library%/*} OPENBLAS_NUM_THREADS=2 OPENBLAS_THREAD_TIMEOUT=22 "$@"
 }
 
+# Times the page in Chromium beside the command.
+bench_web() {
+    need web_packages
+    build_web
+    check_web large
+}
+
 record_results() { # MACHINE
     local model caches
     model=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
@@ -111,13 +118,15 @@ record_results() { # MACHINE
         echo "# $(nproc) × $model; $caches; $(uname -sr); gcc $(gcc -dumpfullversion)${SYNCBLOB_VECTORS:+; $SYNCBLOB_VECTORS}"
         echo case,threads,best,goal,unit
         cat "$bench_folder/goals.csv"
+        sed -nE 's/^(.*): ([0-9.]+), at most ([0-9.]+): (met|MISSED)$/"\1",1,\2,\3,times/; s/, MiB"(.*)times$/"\1MiB/; /^".*,(times|MiB)$/p' \
+            "$bench_folder/processes.txt"
     } >"tests/bench/results/$1.csv"
 }
 
-bench() { # comm|first|opencl|rust|onnx|simgrid|--show|--instructions ARGUMENT... | [OPTION...] [CASE...]
-    local argument arguments=() cases=() peers='' record='' program=()
+bench() { # comm|first|opencl|rust|onnx|simgrid|web|--show|--instructions ARGUMENT... | [OPTION...] [CASE...]
+    local argument arguments=() cases=() peers='' record='' program=() part
     case ${1:-} in
-    comm | first | opencl | rust | onnx | simgrid) "bench_$1" "${@:2}"; return ;;
+    comm | first | opencl | rust | onnx | simgrid | web) "bench_$1" "${@:2}"; return ;;
     --instructions) check_instructions "${@:2}"; return ;;
     --show) python3 tests/bench/show.py "$2"; return ;;
     esac
@@ -136,13 +145,14 @@ bench() { # comm|first|opencl|rust|onnx|simgrid|--show|--instructions ARGUMENT..
         program+=(--caffe "$cache/caffe-peer/libcaffe_peer.so")
     fi
     rm -f "$bench_folder"/{goals,times}.csv
+    : >"$bench_folder/processes.txt"
     case ${SYNCBLOB_VECTORS:-} in avx2) export OPENBLAS_CORETYPE=Haswell ;; portable) export OPENBLAS_CORETYPE=Nehalem ;; esac
     if [ "${cases[*]}" != threads ]; then "${program[@]}" "${cases[@]}"; fi
     case "$peers${cases[*]}" in 1 | 1threads) with_blas_threads "${program[@]}" threads ;; esac
-    if [ -n "$record" ]; then record_results "$record"; fi
     if [ "$peers${cases[*]}" = 1 ]; then
-        bench_python
+        for part in python ${record:+onnx web}; do "bench_$part"; done | tee "$bench_folder/processes.txt"
         cargo run --quiet --release --locked -p syncblob-tests --bin peers
     fi
+    if [ -n "$record" ]; then record_results "$record"; fi
     echo "all times: $bench_folder/times.csv"
 }
