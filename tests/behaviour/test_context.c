@@ -456,7 +456,6 @@ static void add_arithmetic(sb_backend *table) {
 /* If arithmetic returns OUT_OF_MEMORY or UNSUPPORTED, it has written no byte. */
 TEST_ON(device, arithmetic_that_is_refused_has_done_nothing) {
     static const sb_status refusals[] = {SB_ERR_OUT_OF_MEMORY, UNSUPPORTED};
-    sb_mem *data;
     float *x, lent[4] = {1, 2, 3, 4};
     const float *now;
     add_arithmetic(&f->table);
@@ -464,13 +463,12 @@ TEST_ON(device, arithmetic_that_is_refused_has_done_nothing) {
     sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 4);
     assert_ok(sb_blob_mutable_gpu_f32(blob, SB_DATA, &x, &err));
     assert_ok(sb_blob_set_gpu(blob, SB_DATA, lent, sizeof lent, SB_READ_ONLY, NULL, NULL, &err));
-    assert_ok(sb_blob_mutable_mem(blob, SB_DATA, &data, &err));
     for (int i = 0; i < 2; i++) {
         f->plain.status = refusals[i];
         assert_status(refusals[i], sb_blob_scale(blob, SB_DATA, 2, &err));
         assert_int_equal(f->plain.live, i); /* i = 1: the diff's storage */
         assert_status(refusals[i], sb_blob_update(blob, &err));
-        assert_int_equal(sb_mem_head(data), SB_HEAD_AT_GPU);
+        assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_AT_GPU);
         assert_int_equal(sb_context_device_status(f->context), SB_OK);
     }
     assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &now, &err));
@@ -508,14 +506,13 @@ static sb_status do_own_work(enum own_work work, sb_blob *blob, sb_error *err) {
 TEST_ON(device, work_of_the_library_comes_after_users_of_plain_pointers) {
     for (enum own_work work = 0; work < OWN_WORKS; work++)
         for (int exposed = 0; exposed < 2; exposed++) {
-            sb_mem *data;
             void *out;
             device_reopen(f);
             add_arithmetic(&f->table);
             f->table.after_default = plain_after_default;
             assert_ok(try_context(f, &err));
             sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 4);
-            assert_ok(sb_blob_mutable_mem(blob, SB_DATA, &data, &err));
+            sb_mem *data = data_of(blob);
             assert_ok(exposed ? sb_mem_overwrite_gpu(data, &out, &err)
                               : sb_mem_overwrite_gpu_on(data, NULL, &out, &err));
             f->plain.afters = 0;
@@ -531,14 +528,13 @@ TEST_ON(device, work_of_the_library_comes_after_users_of_plain_pointers) {
 
 /* Until a tensor ends, the program that has it may use its pointer on any stream. */
 TEST_ON(device, a_tensor_ends_after_users_of_its_pointer) {
-    sb_blob *blob;
     sb_dl_managed_versioned *tensor;
     f->table.after_default = plain_after_default;
     f->table.dlpack_device = SB_DL_DEVICE_EXTENSION;
     assert_ok(try_context(f, &err));
-    assert_ok(sb_blob_create_shaped(f->context, SB_DTYPE_F32, (int64_t[]){4}, 1, &blob, &err));
+    sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 4);
     assert_ok(sb_blob_to_dlpack(blob, SB_DATA, SB_SIDE_GPU, &tensor, &err));
-    sb_blob_destroy(blob);
+    test_end(blob);
     f->plain.afters = 0;
     tensor->deleter(tensor);
     assert_int_equal(f->plain.afters, 1);
@@ -746,7 +742,6 @@ TEST_ON(device, slots_that_a_device_lacks_are_not_called) {
     sb_stats before = SB_STATS_INIT, after = SB_STATS_INIT;
     static float lent[4];
     void *out;
-    sb_mem *mem;
     double sum;
     add_arithmetic(&f->table);
     f->table.check_pointer = no_check;
@@ -762,8 +757,7 @@ TEST_ON(device, slots_that_a_device_lacks_are_not_called) {
     assert_ok(sb_context_stats(f->context, &after, &err));
     assert_int_equal(after.uploads, before.uploads);
     assert_int_equal(after.downloads, before.downloads);
-    assert_ok(sb_blob_mutable_mem(blob, SB_DATA, &mem, &err));
-    assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_GPU);
+    assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_AT_GPU);
     sb_mem *other = test_mem(f->context, sizeof lent);
     assert_ok(sb_mem_set_gpu(other, lent, sizeof lent, 0, NULL, NULL, &err));
     f->table.lacks = plain_lacks_more;
