@@ -65,14 +65,13 @@ TEST(a_copy_of_a_blob_that_was_never_written_can_be_updated) {
     for (size_t i = 0; i < 4; i++)
         for (int touched = 0; touched < 2; touched++) {
             double sum = -1;
-            float *diff;
             sb_blob *source = test_vector(NULL, SB_DTYPE_F32, COUNT);
             sb_blob *target = test_vector(NULL, SB_DTYPE_F32, counts[i]);
             if (touched)
                 assert_int_equal(sb_mem_head(data_of(target)), SB_HEAD_UNINITIALIZED);
             assert_ok(sb_blob_copy_from(target, SB_DATA, source, SB_COPY_RESHAPE, &err));
             assert_int_equal(sb_mem_head(data_of(source)), SB_HEAD_UNINITIALIZED);
-            assert_ok(sb_blob_mutable_cpu_f32(target, SB_DIFF, &diff, &err));
+            float *diff = host_to_write(target, SB_DIFF);
             diff[COUNT - 1] = 3;
             assert_ok(sb_blob_update(target, &err));
             assert_ok(sb_blob_sumsq(target, SB_DATA, &sum, &err));
@@ -83,7 +82,6 @@ TEST(a_copy_of_a_blob_that_was_never_written_can_be_updated) {
 static void copy_across(struct rigs *rigs, const char *from_device, const char *to_device,
                         int32_t source_head, int32_t target_head) {
     float values[COUNT], old[COUNT], zeros[COUNT] = {0}, found[COUNT];
-    const float *x;
     rigs_reopen_on(rigs, from_device, to_device, 0);
     sb_blob *source = test_vector(rigs->a.context, SB_DTYPE_F32, COUNT);
     sb_blob *target = test_vector(rigs->b.context, SB_DTYPE_F32, COUNT);
@@ -98,7 +96,7 @@ static void copy_across(struct rigs *rigs, const char *from_device, const char *
     assert_int_equal(t.uploads, 0);
     t = rig_since(&rigs->b, &before_b);
     assert_int_equal(t.downloads, 0); /* the target's old bytes are not downloaded */
-    assert_ok(sb_blob_cpu_f32(target, SB_DATA, &x, &err));
+    const float *x = host_of(target, SB_DATA);
     memcpy(found, x, SIZE);
     assert_memory_equal(found, source_head ? values : zeros, SIZE);
     if (source_head)

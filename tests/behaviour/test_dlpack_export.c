@@ -36,8 +36,7 @@ TEST_ON(rig, a_tensor_describes_its_blob) {
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         sb_blob *blob = test_blob(f->context, types[i].dtype, 3, (int64_t[]){2, 1, 5});
         sb_dl_managed_versioned *t = exported(blob, SB_DATA, SB_SIDE_CPU);
-        const void *data;
-        assert_ok(sb_blob_cpu(blob, SB_DATA, &data, &err));
+        const void *data = host_of(blob, SB_DATA);
         assert_int_equal(t->version.major, 1);
         assert_int_equal(t->flags, SB_DL_READ_ONLY);
         assert_ptr_equal(t->dl_tensor.data, data);
@@ -99,20 +98,18 @@ TEST_ON(rig, an_export_is_an_access_to_its_side) {
 /* A write through a tensor changes the blob, and the next access on the device copies the bytes to
    the device. Before each further write, the caller must call a mutable accessor. */
 TEST_ON(rig, writes_through_a_tensor_reach_the_blob) {
-    const float *data;
     const void *in;
     float seen[4];
     sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 4);
     sb_dl_managed_versioned *t = exported_mutable(blob, SB_DATA, SB_SIDE_CPU);
     float *elements = t->dl_tensor.data;
     elements[2] = 5;
-    assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &data, &err));
+    const float *data = host_of(blob, SB_DATA);
     assert_true(data[2] == 5);
     assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
     assert_ok(sb_sim_peek(f->context, seen, in, sizeof seen, &err));
     assert_true(seen[2] == 5);
-    void *again;
-    assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &again, &err));
+    void *again = host_to_write(blob, SB_DATA);
     assert_ptr_equal(again, elements);
     elements[2] = 6;
     assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
@@ -148,14 +145,13 @@ TEST(a_tensor_outlives_blob_and_context) {
 
 /* A write replaces the read-only storage, whose deleter runs only when the tensor ends. */
 TEST_ON(rig, a_lenders_deleter_waits_for_the_tensor) {
-    void *out;
     struct lent lent = lend_host(16, 0x21), on_device = lend_device(f->context, 16, 0x22);
     sb_blob *blob = test_vector(f->context, SB_DTYPE_F32, 4);
     assert_ok(
         sb_blob_set_cpu(blob, SB_DATA, lent.ptr, 16, SB_READ_ONLY, lent_deleter, &lent, &err));
     sb_dl_managed_versioned *t = exported(blob, SB_DATA, SB_SIDE_CPU);
     assert_ptr_equal(t->dl_tensor.data, lent.ptr);
-    assert_ok(sb_blob_mutable_cpu(blob, SB_DATA, &out, &err));
+    void *out = host_to_write(blob, SB_DATA);
     assert_ptr_not_equal(out, lent.ptr);
     memset(out, 0, 16);
     assert_true(bytes_are(t->dl_tensor.data, 16, 0x21));

@@ -84,16 +84,14 @@ static const struct {
 static const int64_t shape[] = {2, 3, 4, 4};
 
 static sb_blob *counting_up(int32_t num_axes, const int64_t *dims) {
-    float *data;
     sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, num_axes, dims);
-    assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DATA, &data, &err));
+    float *data = host_to_write(blob, SB_DATA);
     fill_values(SB_DTYPE_F32, sb_blob_count(blob), 1, 1, data);
     return blob;
 }
 
 static void assert_counting_up(const sb_blob *blob, const char *what) {
-    const float *data;
-    assert_ok(sb_blob_cpu_f32(blob, SB_DATA, &data, &err));
+    const float *data = host_of(blob, SB_DATA);
     for (int64_t i = 0; i < sb_blob_count(blob); i++)
         if (data[i] != (float)(i + 1))
             fail_with("%s: element %lld was written", what, (long long)i);
@@ -193,12 +191,11 @@ TEST(a_type_requires_its_axes) {
 TEST(a_gaussian_may_be_as_narrow_as_its_mean) {
     sb_filler filler = filler_of(SB_FILLER_GAUSSIAN);
     sb_blob *scalar = test_blob(NULL, SB_DTYPE_F32, 0, NULL);
-    const float *data;
     filler.mean = 3;
     filler.std = 0;
     filler.sparse = 1;
     assert_ok(sb_blob_fill(scalar, &filler, 1, &err));
-    assert_ok(sb_blob_cpu_f32(scalar, SB_DATA, &data, &err));
+    const float *data = host_of(scalar, SB_DATA);
     assert_true(*data == 3);
 }
 
@@ -252,8 +249,7 @@ static void check_cut(size_t cut, int32_t type, sb_context *context, const int64
     const sb_filler filler = filler_of(type);
     sb_blob *blob = test_blob(context, SB_DTYPE_F64, 2, shape);
     const bool balls = type == SB_FILLER_POSITIVE_UNITBALL;
-    double *x;
-    assert_ok(sb_blob_mutable_cpu_f64(blob, SB_DATA, &x, &err));
+    double *x = host_to_write(blob, SB_DATA);
     for (int64_t i = 0; i < sb_blob_count(blob); i++)
         x[i] = NAN;
     assert_ok(sb_blob_fill(blob, &filler, 1, &err));

@@ -16,11 +16,10 @@ struct sample {
 
 static struct sample sample_of(const sb_filler *filler, int32_t dtype, int32_t num_axes,
                                const int64_t *shape, uint64_t seed) {
-    const void *data;
     sb_blob *blob = test_blob(NULL, dtype, num_axes, shape);
     struct sample s = {.count = sb_blob_count(blob)};
     assert_ok(sb_blob_fill(blob, filler, seed, &err));
-    assert_ok(sb_blob_cpu(blob, SB_DATA, &data, &err));
+    const void *data = host_of(blob, SB_DATA);
     s.values = malloc((size_t)s.count * sizeof(double));
     assert_non_null(s.values);
     test_own(s.values, free);

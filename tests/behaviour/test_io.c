@@ -61,9 +61,8 @@ static sb_model *open_source(struct world *w) {
 }
 
 static void assert_counts_up(const sb_blob *blob, int64_t count, float first) {
-    const void *p;
     assert_int_equal(sb_blob_count(blob), count);
-    assert_ok(sb_blob_cpu(blob, SB_DATA, &p, &err));
+    const void *p = host_of(blob, SB_DATA);
     for (int64_t i = 0; i < count; i++)
         assert_true(((const float *)p)[i] == first + (float)i);
 }
@@ -140,7 +139,6 @@ TEST(the_limit_of_memory_counts_a_diff_of_one_value) {
     static const int64_t one[] = {1};
     struct wire wire = {0};
     sb_limits limits = SB_LIMITS_INIT;
-    const float *diff;
     sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 1, one);
     for (uint32_t field = 5; field <= 6; field++) {
         wire_float(&wire, field, 1);
@@ -150,7 +148,7 @@ TEST(the_limit_of_memory_counts_a_diff_of_one_value) {
         limits.max_memory++;
         assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, &limits, &err));
     }
-    assert_ok(sb_blob_cpu_f32(blob, SB_DIFF, &diff, &err));
+    const float *diff = host_of(blob, SB_DIFF);
     assert_true(*diff == 1);
 }
 

@@ -142,6 +142,20 @@ void assert_values(const sb_blob *blob, sb_part part, int64_t count, double firs
         assert_true(value_at(sb_blob_dtype(blob), values, i) == first + (double)i);
 }
 
+const void *host_of(const sb_blob *blob, sb_part part) {
+    sb_error err;
+    const void *bytes = NULL;
+    assert_ok(sb_blob_cpu(blob, part, &bytes, &err));
+    return bytes;
+}
+
+void *host_to_write(sb_blob *blob, sb_part part) {
+    sb_error err;
+    void *bytes = NULL;
+    assert_ok(sb_blob_mutable_cpu(blob, part, &bytes, &err));
+    return bytes;
+}
+
 void fill_values(int32_t dtype, int64_t count, double start, double step, void *out) {
     for (int64_t i = 0; i < count; i++) {
         double value = start + step * (double)i;

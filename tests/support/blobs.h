@@ -39,6 +39,9 @@ const void *read_part(const sb_blob *blob, sb_part part);
 void assert_shape_is(const sb_blob *blob, const char *expected);
 /* Asserts that the blob's `count` values of F32 or F64 are first, first + 1, ... */
 void assert_values(const sb_blob *blob, sb_part part, int64_t count, double first);
+/* These return the host's bytes of a part: to read them, and to change them. */
+const void *host_of(const sb_blob *blob, sb_part part);
+void *host_to_write(sb_blob *blob, sb_part part);
 /* Writes `count` values of F32 or F64: start, start + step, ... */
 void fill_values(int32_t dtype, int64_t count, double start, double step, void *out);
 double value_at(int32_t dtype, const void *values, int64_t i);

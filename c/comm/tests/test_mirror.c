@@ -100,8 +100,7 @@ static const struct sizes rows[] = {
 
 static bool is_in_place(struct world *w, const void *ptr) {
     for (int64_t i = 0; i < w->num_blobs; i++) {
-        const void *bytes;
-        assert_ok(sb_blob_cpu(w->blobs[i], SB_DATA, &bytes, &err));
+        const void *bytes = host_of(w->blobs[i], SB_DATA);
         if (bytes == ptr)
             return true;
     }
@@ -442,8 +441,7 @@ TEST_ON(world, blobs_are_broadcast_as_bytes) {
         assert_int_equal(f->mirror.num_sent, 1);
         assert_int_equal(f->mirror.sent[0].buffer.dtype, SB_DTYPE_U8);
         assert_int_equal(f->mirror.sent[0].buffer.count, 3 * sizeof(double));
-        const void *bytes;
-        assert_ok(sb_blob_cpu(f->blobs[0], SB_DATA, &bytes, &err));
+        const void *bytes = host_of(f->blobs[0], SB_DATA);
         assert_int_equal(bytes_are(bytes, 3 * sizeof(double), 0x11), root);
     }
 }
