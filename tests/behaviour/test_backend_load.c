@@ -52,9 +52,8 @@ TEST(a_registered_backend_opens_by_its_name) {
     static sb_backend table;
     table = plain_backend(&plain);
     table.name = "first";
-    assert_error(SB_ERR_UNSUPPORTED,
-                 "no backend is named \"first\"; load its library first (sb_backend_load)",
-                 open_device("first:0"));
+    assert_error(SB_ERR_UNSUPPORTED, open_device("first:0"),
+                 "no backend is named \"first\"; load its library first (sb_backend_load)");
     assert_ok(sb_backend_register(&table, &err));
     assert_ok(sb_backend_register(&table, &err)); /* changes nothing */
     use_device("first:7");
@@ -77,8 +76,8 @@ TEST(a_backend_of_the_options_precedes_a_registered_one) {
     sb_context_release(context);
     assert_int_equal(own.opened, 1);
     table.name = "other"; /* the context does not use the registered backend */
-    assert_error(SB_ERR_UNSUPPORTED, "no backend is named \"twofold\"",
-                 create_with_backend(&table, "twofold:0", &context, &err));
+    assert_error(SB_ERR_UNSUPPORTED, create_with_backend(&table, "twofold:0", &context, &err),
+                 "no backend is named \"twofold\"");
 }
 
 TEST(a_name_belongs_to_one_table) {
@@ -86,8 +85,8 @@ TEST(a_name_belongs_to_one_table) {
     tables[0] = tables[1] = plain_backend(&plain);
     tables[0].name = tables[1].name = "once";
     assert_ok(sb_backend_register(&tables[0], &err));
-    assert_error(INVALID, "another backend is named \"once\"",
-                 sb_backend_register(&tables[1], &err));
+    assert_error(INVALID, sb_backend_register(&tables[1], &err),
+                 "another backend is named \"once\"");
     tables[1].name = "onc";
     assert_ok(sb_backend_register(&tables[1], &err));
 }
@@ -243,8 +242,8 @@ TEST(a_loaded_backend_opens_by_its_name) {
     assert_ok(sb_backend_load(LIBRARY("good"), &again, &err));
     assert_ptr_equal(again, backend);
     assert_ok(sb_backend_load(LIBRARY("good"), NULL, &err));
-    assert_error(INVALID, "another backend is named \"loaded\"",
-                 sb_backend_load(LIBRARY("same_name"), NULL, &err));
+    assert_error(INVALID, sb_backend_load(LIBRARY("same_name"), NULL, &err),
+                 "another backend is named \"loaded\"");
     use_device("loaded:4");
 }
 

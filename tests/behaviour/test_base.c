@@ -42,8 +42,8 @@ TEST(a_struct_has_from_its_first_size_to_4096_bytes) {
     assert_ok(sb__check_struct(16, 16, "it", &err));
     assert_ok(sb__check_struct(4096, 16, "it", &err));
     assert_status(SB_ERR_ABI_MISMATCH, sb__check_struct(4097, 16, "it", &err));
-    assert_error(SB_ERR_ABI_MISMATCH, "it has 16 bytes or more, struct_size is 15",
-                 sb__check_struct(15, 16, "it", &err));
+    assert_error(SB_ERR_ABI_MISMATCH, sb__check_struct(15, 16, "it", &err),
+                 "it has 16 bytes or more, struct_size is 15");
 }
 
 TEST(no_struct_ends_within_a_member) {
@@ -51,8 +51,8 @@ TEST(no_struct_ends_within_a_member) {
     for (size_t given = first; given <= 8 * first; given++)
         assert_status(given % sizeof(size_t) ? SB_ERR_ABI_MISMATCH : SB_OK,
                       sb__check_struct(given, first, "it", &err));
-    assert_error(SB_ERR_ABI_MISMATCH, "it ends within a member, struct_size is 4095",
-                 sb__check_struct(4095, first, "it", &err));
+    assert_error(SB_ERR_ABI_MISMATCH, sb__check_struct(4095, first, "it", &err),
+                 "it ends within a member, struct_size is 4095");
 }
 
 TEST(a_struct_is_filled_up_to_the_callers_size) {
@@ -72,7 +72,7 @@ TEST(a_struct_is_filled_up_to_the_callers_size) {
 TEST(the_message_of_a_system_failure_ends_with_its_reason) {
     char expected[240];
     (void)snprintf(expected, sizeof expected, "cannot open it: %s", strerror(ENOENT));
-    assert_error(SB_ERR_IO, expected, sb__fail_io(&err, ENOENT, "cannot open %s", "it"));
+    assert_error(SB_ERR_IO, sb__fail_io(&err, ENOENT, "cannot open %s", "it"), expected);
     assert_int_equal(err.device_code, ENOENT);
     assert_int_equal(err.offset, -1);
     assert_int_equal(sb__fail_io(NULL, ENOENT, "nobody hears"), SB_ERR_IO);
@@ -83,8 +83,8 @@ TEST(the_message_of_a_system_failure_ends_with_its_reason) {
 
 TEST(the_error_of_a_callback_is_passed_on) {
     sb_error err, reported = {.code = -77, .device_code = 5, .offset = 6};
-    assert_error(SB_ERR_IO, "the source failed and gave no reason",
-                 sb__fail_reported(&err, SB_ERR_IO, 12, &reported, "the source"));
+    assert_error(SB_ERR_IO, sb__fail_reported(&err, SB_ERR_IO, 12, &reported, "the source"),
+                 "the source failed and gave no reason");
     assert_int_equal(err.offset, 12);
     memset(reported.message, 'x', sizeof reported.message); /* without a NUL */
     assert_status(SB_ERR_IO, sb__fail_reported(&err, SB_ERR_IO, 12, &reported, "the source"));
@@ -92,11 +92,11 @@ TEST(the_error_of_a_callback_is_passed_on) {
     assert_int_equal(err.device_code, 5);
     assert_int_equal(err.offset, 12);
     reported.message[1] = '\0';
-    assert_error(SB_ERR_IO, "x", sb__fail_reported(&err, SB_ERR_IO, 12, &reported, "the source"));
+    assert_error(SB_ERR_IO, sb__fail_reported(&err, SB_ERR_IO, 12, &reported, "the source"), "x");
     (void)strcpy(reported.message, "");
     reported.message[1] = 'y';
-    assert_error(SB_ERR_IO, "the source failed and gave no reason",
-                 sb__fail_reported(&err, SB_ERR_IO, 12, &reported, "the source"));
+    assert_error(SB_ERR_IO, sb__fail_reported(&err, SB_ERR_IO, 12, &reported, "the source"),
+                 "the source failed and gave no reason");
 }
 
 /* sb__escape reserves the last 8 bytes of `out` for another escape, "..." and the NUL. */

@@ -215,8 +215,8 @@ TEST(indices_out_of_range_are_errors) {
     int64_t out = 99;
     float value = -3;
     assert_status(RANGE, sb_blob_offset(blob, (int64_t[]){0, 0, 0, 0, 0}, 5, &out, &err));
-    assert_error(RANGE, "3 indices for a blob with 2 axes",
-                 sb_blob_data_at_legacy(flat, 0, 0, 7, 0, &value, &err));
+    assert_error(RANGE, sb_blob_data_at_legacy(flat, 0, 0, 7, 0, &value, &err),
+                 "3 indices for a blob with 2 axes");
     assert_status(RANGE, sb_blob_offset_legacy(flat, 0, 0, 2, 0, &out, &err));
     assert_status(RANGE, sb_blob_offset_legacy(flat, 0, 0, 0, 2, &out, &err));
     assert_status(RANGE, sb_blob_offset(zero, (int64_t[]){1, 0}, 2, &out, &err));

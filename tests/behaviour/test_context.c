@@ -7,8 +7,7 @@
 #include <syncblob/backend.h>
 #include <syncblob/dlpack.h>
 
-#define INVALID     SB_ERR_INVALID_ARGUMENT
-#define UNSUPPORTED SB_ERR_UNSUPPORTED
+#define INVALID SB_ERR_INVALID_ARGUMENT
 
 static sb_status try_device(const char *name, sb_error *err) {
     const sb_context_options options = CONTEXT_OPTIONS(.device = name);
@@ -134,15 +133,14 @@ TEST(device_names_are_understood) {
             fail_with("device name %d was not refused as malformed", (int)i);
     assert_status(INVALID, try_device("sim:99999999999999999999", &err));
     for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++)
-        assert_status(UNSUPPORTED, try_device(unknown[i], &err));
+        assert_status(SB_ERR_UNSUPPORTED, try_device(unknown[i], &err));
 }
 
 TEST(messages_show_strange_device_names_escaped) {
-    assert_error(INVALID, "device \"\\x1b[2J\\x0a\" is neither \"cpu\" nor NAME:N (N from 0)",
-                 try_device("\x1b[2J\n", &err));
-    assert_error(UNSUPPORTED,
-                 "no backend is named \"tpu\"; load its library first (sb_backend_load)",
-                 try_device("tpu:0", &err));
+    assert_error(INVALID, try_device("\x1b[2J\n", &err),
+                 "device \"\\x1b[2J\\x0a\" is neither \"cpu\" nor NAME:N (N from 0)");
+    assert_error(SB_ERR_UNSUPPORTED, try_device("tpu:0", &err),
+                 "no backend is named \"tpu\"; load its library first (sb_backend_load)");
 }
 
 TEST(cuda_is_absent_or_works) {
@@ -150,7 +148,7 @@ TEST(cuda_is_absent_or_works) {
     if (sb_features() & SB_FEATURE_CUDA)
         assert_true(status == SB_OK || status == SB_ERR_NO_DEVICE);
     else
-        assert_true(status == UNSUPPORTED || status == SB_ERR_NO_DEVICE);
+        assert_true(status == SB_ERR_UNSUPPORTED || status == SB_ERR_NO_DEVICE);
 }
 
 TEST_ON(rig, a_simulated_device_is_there) {
@@ -316,7 +314,7 @@ TEST_ON(device, without_streams_asynchronous_calls_are_done_on_return) {
     void *ptr;
     const void *in = NULL;
     assert_ok(try_context(f, &err));
-    assert_status(UNSUPPORTED, sb_context_stream(f->context, &stream, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_context_stream(f->context, &stream, &err));
     assert_ok(sb_context_synchronize(f->context, &err));
     sb_mem *mem = test_mem(f->context, 64);
     assert_ok(sb_mem_overwrite_cpu(mem, &ptr, &err));
@@ -350,11 +348,11 @@ TEST_ON(device, without_arithmetic_slots_arithmetic_is_unsupported_on_the_device
     assert_float_equal(sum, 4.0, 0);
     assert_ok(sb_blob_mutable_gpu_f32(blob, SB_DATA, &x, &err));
     sum = -1;
-    assert_status(UNSUPPORTED, sb_blob_asum(blob, SB_DATA, &sum, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_blob_asum(blob, SB_DATA, &sum, &err));
     assert_non_null(strstr(err.message, "plain:0 has no arithmetic"));
-    assert_status(UNSUPPORTED, sb_blob_sumsq(blob, SB_DATA, &sum, &err));
-    assert_status(UNSUPPORTED, sb_blob_scale(blob, SB_DATA, 2, &err));
-    assert_status(UNSUPPORTED, sb_blob_update(blob, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_blob_sumsq(blob, SB_DATA, &sum, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_blob_scale(blob, SB_DATA, 2, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_blob_update(blob, &err));
     assert_float_equal(sum, -1.0, 0);
     assert_int_equal(sb_context_device_status(f->context), SB_OK);
 }
@@ -407,13 +405,14 @@ TEST_ON(device, a_device_offers_tables_by_name) {
     f->plain.status = SB_ERR_DEVICE_LOST;
     f->table.upload = plain_fail;
     assert_ok(try_context(f, &err));
-    assert_status(UNSUPPORTED,
+    assert_status(SB_ERR_UNSUPPORTED,
                   sb_context_extension(f->context, "plain_record", &found, &device, &err));
     device_close(f);
     f->table.extension = plain_extension;
     assert_ok(try_context(f, &err));
-    assert_error(UNSUPPORTED, "plain:0 has no table \"plain\\x0arecord\"",
-                 sb_context_extension(f->context, "plain\nrecord", &found, &device, &err));
+    assert_error(SB_ERR_UNSUPPORTED,
+                 sb_context_extension(f->context, "plain\nrecord", &found, &device, &err),
+                 "plain:0 has no table \"plain\\x0arecord\"");
     assert_status(SB_ERR_NO_DEVICE,
                   sb_context_extension(NULL, "plain_record", &found, &device, &err));
     assert_null(found);
@@ -455,7 +454,7 @@ static void add_arithmetic(sb_backend *table) {
 
 /* If arithmetic returns OUT_OF_MEMORY or UNSUPPORTED, it has written no byte. */
 TEST_ON(device, arithmetic_that_is_refused_has_done_nothing) {
-    static const sb_status refusals[] = {SB_ERR_OUT_OF_MEMORY, UNSUPPORTED};
+    static const sb_status refusals[] = {SB_ERR_OUT_OF_MEMORY, SB_ERR_UNSUPPORTED};
     float *x, lent[4] = {1, 2, 3, 4};
     add_arithmetic(&f->table);
     assert_ok(try_context(f, &err));
@@ -472,8 +471,8 @@ TEST_ON(device, arithmetic_that_is_refused_has_done_nothing) {
     }
     (void)host_of(blob, SB_DATA);
     f->plain.status = SB_ERR_DEVICE_FAILURE;
-    assert_error(SB_ERR_DEVICE_LOST, "plain:0 failed while it wrote: planted by the test",
-                 sb_blob_scale(blob, SB_DATA, 2, &err));
+    assert_error(SB_ERR_DEVICE_LOST, sb_blob_scale(blob, SB_DATA, 2, &err),
+                 "plain:0 failed while it wrote: planted by the test");
     assert_int_equal(err.device_code, 17);
     assert_int_equal(f->plain.live, 1); /* the diff's storage */
 }
@@ -545,13 +544,13 @@ static sb_status silent_open(void *user, int32_t ordinal, void **out, sb_error *
 
 TEST_ON(device, a_slot_that_gives_no_reason_is_a_failure_of_its_device) {
     f->table.open = silent_open;
-    assert_error(SB_ERR_DEVICE_FAILURE, "plain:0 failed and gave no reason", try_context(f, &err));
+    assert_error(SB_ERR_DEVICE_FAILURE, try_context(f, &err), "plain:0 failed and gave no reason");
     assert_null(f->context);
 }
 
 TEST(a_failure_without_a_message_has_the_text_of_its_status) {
-    assert_error(SB_ERR_NO_DEVICE, sb_status_text(SB_ERR_NO_DEVICE),
-                 sb_error_fill(&err, SB_ERR_NO_DEVICE, 3, NULL));
+    assert_error(SB_ERR_NO_DEVICE, sb_error_fill(&err, SB_ERR_NO_DEVICE, 3, NULL),
+                 sb_status_text(SB_ERR_NO_DEVICE));
     assert_int_equal(err.device_code, 3);
     assert_int_equal(sb_error_fill(NULL, SB_ERR_NO_DEVICE, 3, "x"), SB_ERR_NO_DEVICE);
 }
@@ -560,9 +559,10 @@ TEST_ON(device, a_table_serves_only_its_own_name) {
     static const char *const others[] = {"plai:0",  "plain2:0", "cpu2:0",
                                          "plaim:0", "sim:0",    "cuda:0"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        assert_status(UNSUPPORTED, create_with_backend(&f->table, others[i], &f->context, &err));
+        assert_status(SB_ERR_UNSUPPORTED,
+                      create_with_backend(&f->table, others[i], &f->context, &err));
     f->table.name = NULL;
-    assert_status(UNSUPPORTED, try_context(f, &err));
+    assert_status(SB_ERR_UNSUPPORTED, try_context(f, &err));
     assert_int_equal(f->plain.opened, 0);
 }
 
@@ -596,7 +596,7 @@ TEST_ON(device, a_device_has_up_to_31_characters) {
 
 TEST_ON(device, a_device_that_does_not_open_reports_why) {
     static const sb_status reasons[] = {SB_ERR_NO_DEVICE, SB_ERR_DEVICE_FAILURE,
-                                        SB_ERR_OUT_OF_MEMORY, UNSUPPORTED};
+                                        SB_ERR_OUT_OF_MEMORY, SB_ERR_UNSUPPORTED};
     for (int i = 0; i < 4; i++) {
         f->plain.open_status = reasons[i];
         assert_status(reasons[i], try_context(f, &err));
@@ -627,7 +627,7 @@ TEST_ON(device, tables_of_another_version_are_refused) {
     assert_non_null(strstr(err.message, "version"));
     f->table = plain_backend(&f->plain);
     f->table.flags = SB_BACKEND_HOST_COHERENT << 1;
-    assert_status(UNSUPPORTED, try_context(f, &err));
+    assert_status(SB_ERR_UNSUPPORTED, try_context(f, &err));
     assert_int_equal(f->plain.opened, 0);
     assert_null(f->context);
 }
@@ -705,7 +705,7 @@ TEST_ON(device, tables_with_missing_slots_are_refused) {
 }
 
 static sb_status queue_slot(void *device, sb_stream stream, void **out, sb_error *err) {
-    return sb_error_fill(err, UNSUPPORTED, 0, "no queue");
+    return sb_error_fill(err, SB_ERR_UNSUPPORTED, 0, "no queue");
 }
 
 /* Without this check the library would wait for the default stream (NULL), and miss failures. */
@@ -750,9 +750,10 @@ TEST_ON(device, slots_that_a_device_lacks_are_not_called) {
     assert_ok(sb_blob_mutable_gpu(blob, SB_DATA, &out, &err));
     assert_ok(sb_blob_mutable_cpu(blob, SB_DIFF, &out, &err));
     assert_ok(sb_context_stats(f->context, &before, &err));
-    assert_error(UNSUPPORTED, "plain:0 has no arithmetic on f64", sb_blob_update(blob, &err));
-    assert_status(UNSUPPORTED, sb_blob_scale(blob, SB_DATA, 2, &err));
-    assert_status(UNSUPPORTED, sb_blob_asum(blob, SB_DATA, &sum, &err));
+    assert_error(SB_ERR_UNSUPPORTED, sb_blob_update(blob, &err),
+                 "plain:0 has no arithmetic on f64");
+    assert_status(SB_ERR_UNSUPPORTED, sb_blob_scale(blob, SB_DATA, 2, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_blob_asum(blob, SB_DATA, &sum, &err));
     assert_ok(sb_context_stats(f->context, &after, &err));
     assert_int_equal(after.uploads, before.uploads);
     assert_int_equal(after.downloads, before.downloads);
@@ -761,7 +762,7 @@ TEST_ON(device, slots_that_a_device_lacks_are_not_called) {
     assert_ok(sb_mem_set_gpu(other, lent, sizeof lent, 0, NULL, NULL, &err));
     f->table.lacks = plain_lacks_more;
     sb_context *context = NULL;
-    assert_status(UNSUPPORTED, create_with_backend(&f->table, "plain:0", &context, &err));
+    assert_status(SB_ERR_UNSUPPORTED, create_with_backend(&f->table, "plain:0", &context, &err));
     assert_int_equal(f->plain.closed, 1);
 }
 
@@ -782,8 +783,8 @@ TEST_ON(device, an_allocation_that_returns_no_memory_is_a_failure) {
     f->table.free_pinned = plain_pinned_free;
     assert_ok(try_context(f, &err));
     sb_mem *mem = test_mem(f->context, 64);
-    assert_error(SB_ERR_DEVICE_FAILURE, "alloc of plain:0 returned SB_OK and NULL",
-                 sb_mem_mutable_gpu(mem, &out, &err));
+    assert_error(SB_ERR_DEVICE_FAILURE, sb_mem_mutable_gpu(mem, &out, &err),
+                 "alloc of plain:0 returned SB_OK and NULL");
     assert_ok(sb_mem_mutable_cpu(mem, &out, &err)); /* in ordinary memory */
     memset(out, 0x31, 64);
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_OWNED);

@@ -257,12 +257,12 @@ TEST_ON(world, a_status_of_a_callback_is_one_of_three) {
         struct test_sink fails = {.fault = {1, returned, i % 2}};
         const sb_sink sink = test_sink_of(&fails);
         f->source.fault = (struct test_fault){2, returned, i % 2}; /* the call after version */
-        assert_error(seen, i % 2 ? "the source failed and gave no reason" : "planted by the test",
-                     sb_blob_load_source(f->blob, &source, 0, NULL, NULL, &err));
+        assert_error(seen, sb_blob_load_source(f->blob, &source, 0, NULL, NULL, &err),
+                     i % 2 ? "the source failed and gave no reason" : "planted by the test");
         assert_int_equal(err.device_code, i % 2 ? 0 : 5);
         assert_int_equal(err.offset, 0);
-        assert_error(seen, i % 2 ? "the sink failed and gave no reason" : "planted by the test",
-                     sb_blob_save_sink(f->blob, &sink, 0, NULL, &err));
+        assert_error(seen, sb_blob_save_sink(f->blob, &sink, 0, NULL, &err),
+                     i % 2 ? "the sink failed and gave no reason" : "planted by the test");
         assert_int_equal(fails.got.size, 0);
     }
 }
@@ -301,8 +301,8 @@ static sb_status no_version(void *user, uint64_t *out, sb_error *err) {
 TEST_ON(world, a_source_whose_version_fails_is_refused) {
     sb_source source = test_source_of(&f->source, &f->wire);
     source.version = no_version;
-    assert_error(SB_ERR_IO, "the server does not answer",
-                 fail_to_open(&source, SB_FORMAT_AUTO, NULL));
+    assert_error(SB_ERR_IO, fail_to_open(&source, SB_FORMAT_AUTO, NULL),
+                 "the server does not answer");
     assert_int_equal(err.offset, -1);
 }
 

@@ -97,13 +97,13 @@ extern _Thread_local sb_error err;
         assert_string_equal(err.message, text);                                                    \
     } while (0)
 /* Asserts the status of a call that fails, and its whole message. */
-#define assert_error(expected, text, expr)                                                         \
+#define assert_error(expected, expr, text)                                                         \
     do {                                                                                           \
         assert_status(expected, expr);                                                             \
         assert_string_equal(err.message, text);                                                    \
     } while (0)
 /* Asserts that the call reports the argument `name` as NULL. */
-#define assert_names_null(name, expr) assert_error(SB_ERR_INVALID_ARGUMENT, name " is NULL", expr)
+#define assert_names_null(name, expr) assert_error(SB_ERR_INVALID_ARGUMENT, expr, name " is NULL")
 
 void support_poison_error(sb_error *err);
 void support_check_status(sb_status expected, sb_status found, const sb_error *err,

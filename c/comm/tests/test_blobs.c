@@ -156,8 +156,9 @@ static void check_failure(size_t at, int32_t takes, int64_t nth, sb_status failu
         blobs[i] = blob_at(rig.context, heads[at], 10 * i);
     const bool unsent = failure == SB_ERR_OUT_OF_MEMORY || failure == SB_ERR_DEVICE_LOST;
     const bool again = unsent && nth == 1;
-    assert_error(again ? failure : SB_ERR_COMM_FAILURE, "the wire is cut",
-                 sb_comm_all_reduce_blobs(comm, blobs, 3, SB_DATA, SB_COMM_SUM, &err));
+    assert_error(again ? failure : SB_ERR_COMM_FAILURE,
+                 sb_comm_all_reduce_blobs(comm, blobs, 3, SB_DATA, SB_COMM_SUM, &err),
+                 "the wire is cut");
     assert_int_equal(err.device_code, 7);
     const int32_t other_side = takes ? SB_HEAD_AT_CPU : SB_HEAD_AT_GPU;
     for (int i = 0; i < 3; i++) {
@@ -206,10 +207,12 @@ TEST_ON(rig, a_list_with_an_invalid_blob_is_refused_as_a_whole) {
             twice[second] = twice[first];
             assert_status(SB_ERR_SHARED, sb_comm_broadcast_blobs(comm, twice, 4, SB_DATA, 0, &err));
         }
-    assert_error(SB_ERR_UNSUPPORTED, "i32 is not reduced",
-                 sb_comm_all_reduce_blobs(comm, typed, 2, SB_DATA, SB_COMM_SUM, &err));
-    assert_error(SB_ERR_UNSUPPORTED, "single does not reduce bf16",
-                 sb_comm_all_reduce_blobs(comm, &halves, 1, SB_DATA, SB_COMM_SUM, &err));
+    assert_error(SB_ERR_UNSUPPORTED,
+                 sb_comm_all_reduce_blobs(comm, typed, 2, SB_DATA, SB_COMM_SUM, &err),
+                 "i32 is not reduced");
+    assert_error(SB_ERR_UNSUPPORTED,
+                 sb_comm_all_reduce_blobs(comm, &halves, 1, SB_DATA, SB_COMM_SUM, &err),
+                 "single does not reduce bf16");
     assert_ok(sb_comm_broadcast_blobs(comm, typed, 2, SB_DATA, 0, &err));
     assert_ok(sb_comm_broadcast_blobs(comm, &a, 1, SB_DIFF, 0, &err));
     assert_status(INVALID, sb_comm_broadcast_blobs(comm, NULL, 0, SB_DIFF + 1, 0, &err));
@@ -289,8 +292,8 @@ TEST(tables_of_engines_are_checked) {
     single.failure = SB_ERR_DEVICE_LOST;
     assert_status(SB_ERR_DEVICE_LOST, sb_comm_create(NULL, &single_engine, &single, &comm, &err));
     single.failure = SB_ERR_UNSUPPORTED;
-    assert_error(SB_ERR_UNSUPPORTED, "no way in",
-                 sb_comm_create(NULL, &single_engine, &single, &comm, &err));
+    assert_error(SB_ERR_UNSUPPORTED, sb_comm_create(NULL, &single_engine, &single, &comm, &err),
+                 "no way in");
     assert_int_equal(single.closed, 0);
     single.fail_nth = 0;
     table = single_engine;
@@ -309,8 +312,8 @@ TEST_ON(rig, an_engine_with_an_invalid_rank_is_closed) {
         char text[80];
         rig_reopen_on(f, "cpu", 0);
         (void)snprintf(text, sizeof text, "single reports rank %d of %d", lies[i][0], lies[i][1]);
-        assert_error(SB_ERR_COMM_FAILURE, text,
-                     sb_comm_create(f->context, &single_engine, &single, &comm, &err));
+        assert_error(SB_ERR_COMM_FAILURE,
+                     sb_comm_create(f->context, &single_engine, &single, &comm, &err), text);
         assert_null(comm);
         assert_int_equal(single.closed, 1);
         assert_int_equal(single.closed_failed, 1);

@@ -233,7 +233,7 @@ static void fail_step(struct world *w, const sb_comm_engine *engine, enum slot s
       : slot == TEST ? &w->mirror.fail_test
                      : &w->mirror.fail_end) = nth;
     if (has_err) {
-        assert_error(SB_ERR_COMM_FAILURE, mirror_cause, run_step(w, &err));
+        assert_error(SB_ERR_COMM_FAILURE, run_step(w, &err), mirror_cause);
         assert_int_equal(err.device_code, 7);
         assert_int_equal(err.offset, -1);
     } else {
@@ -246,8 +246,8 @@ static void fail_step(struct world *w, const sb_comm_engine *engine, enum slot s
         reduced += holds(w, i, 200 * i, 2);
     }
     assert_int_equal(reduced, w->mirror.num_sent - w->mirror.abandoned);
-    assert_error(SB_ERR_COMM_FAILURE, "the communicator is unusable after an earlier failure",
-                 sb_reducer_ready(w->reducer, w->blobs[0], &err));
+    assert_error(SB_ERR_COMM_FAILURE, sb_reducer_ready(w->reducer, w->blobs[0], &err),
+                 "the communicator is unusable after an earlier failure");
     assert_status(SB_ERR_COMM_FAILURE, sb_reducer_wait(w->reducer, &err));
     for (int i = 0; i < MOST; i++) { /* the caller may use the blobs again */
         const int64_t longer = 60;
@@ -548,8 +548,8 @@ TEST(a_missing_required_slot_is_refused) {
     for (size_t i = 0; i < sizeof missing / sizeof *missing; i++) {
         sb_comm_engine table = mirror_engine;
         memset((char *)&table + missing[i].slot, 0, sizeof table.open);
-        assert_error(SB_ERR_INVALID_ARGUMENT, missing[i].message,
-                     sb_comm_create(NULL, &table, &mirror, &comm, &err));
+        assert_error(SB_ERR_INVALID_ARGUMENT, sb_comm_create(NULL, &table, &mirror, &comm, &err),
+                     missing[i].message);
     }
     assert_null(comm);
 }
@@ -562,13 +562,14 @@ TEST_ON(world, the_message_has_the_index_of_a_missing_blob) {
         char text[40];
         list[i] = NULL;
         (void)snprintf(text, sizeof text, "blob %d is NULL", i);
-        assert_error(SB_ERR_INVALID_ARGUMENT, text,
-                     sb_comm_all_reduce_blobs(f->comm, list, 3, SB_DATA, SB_COMM_SUM, &err));
-        assert_error(SB_ERR_INVALID_ARGUMENT, text,
-                     sb_reducer_create(f->comm, list, 3, NULL, &f->reducer, &err));
+        assert_error(SB_ERR_INVALID_ARGUMENT,
+                     sb_comm_all_reduce_blobs(f->comm, list, 3, SB_DATA, SB_COMM_SUM, &err), text);
+        assert_error(SB_ERR_INVALID_ARGUMENT,
+                     sb_reducer_create(f->comm, list, 3, NULL, &f->reducer, &err), text);
     }
-    assert_error(SB_ERR_UNSUPPORTED, "i32 is not reduced",
-                 sb_comm_all_reduce_blobs(f->comm, &f->blobs[1], 1, SB_DATA, SB_COMM_SUM, &err));
+    assert_error(SB_ERR_UNSUPPORTED,
+                 sb_comm_all_reduce_blobs(f->comm, &f->blobs[1], 1, SB_DATA, SB_COMM_SUM, &err),
+                 "i32 is not reduced");
 }
 
 /* Unregistered blobs lie between registered blobs in memory. */

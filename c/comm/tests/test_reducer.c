@@ -307,7 +307,7 @@ TEST(a_step_refuses_a_second_ready_and_other_calls) {
     for (int step = 0; step < 2; step++) {
         assert_ok(sb_reducer_ready(reducer, blobs[0], &err));
         assert_status(INVALID, sb_reducer_ready(reducer, blobs[0], &err));
-        assert_error(INVALID, "blob 1 was not ready", sb_reducer_wait(reducer, &err));
+        assert_error(INVALID, sb_reducer_wait(reducer, &err), "blob 1 was not ready");
         assert_status(INVALID, sb_reducer_ready(other, unregistered, &err));
         assert_status(INVALID, sb_reducer_wait(other, &err));
         assert_status(INVALID, sb_comm_barrier(comm, &err));

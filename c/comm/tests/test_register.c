@@ -91,11 +91,11 @@ static sb_status create(struct world *w, sb_error *err) {
 }
 
 TEST_ON(world, the_error_of_the_rank_that_finds_a_difference_is_returned) {
-    assert_error(SB_ERR_SHAPE_MISMATCH, "one is longer", create(f, &err));
+    assert_error(SB_ERR_SHAPE_MISMATCH, create(f, &err), "one is longer");
     assert_int_equal(err.offset, -1);
     assert_int_equal(f->other.calls, 5); /* checksums, 2 records, the reporting rank, its error */
     f->other.sent.message[0] = '\0';
-    assert_error(SB_ERR_SHAPE_MISMATCH, "registration failed and gave no reason", create(f, &err));
+    assert_error(SB_ERR_SHAPE_MISMATCH, create(f, &err), "registration failed and gave no reason");
     f->other.agrees = true;
     f->other.calls = 0;
     assert_ok(create(f, &err));
@@ -122,8 +122,8 @@ TEST_ON(world, only_the_first_operation_may_be_retried) {
             f->other.fail_nth = nth;
             f->other.failure = failures[k];
             const bool again = nth == 1 && failures[k] != SB_ERR_IO;
-            assert_error(again ? failures[k] : SB_ERR_COMM_FAILURE, "no request is left",
-                         create(f, &err));
+            assert_error(again ? failures[k] : SB_ERR_COMM_FAILURE, create(f, &err),
+                         "no request is left");
             assert_int_equal(err.device_code, 5);
             assert_null(f->reducer);
             f->other.agrees = true;
@@ -143,8 +143,8 @@ TEST_ON(world, invalid_data_of_another_rank_is_a_failure) {
             f->other.finds = finders[i];
         else
             f->other.sent.code = codes[i - 6];
-        assert_error(SB_ERR_COMM_FAILURE, i < 6 ? "no rank finds the difference" : "one is longer",
-                     create(f, &err));
+        assert_error(SB_ERR_COMM_FAILURE, create(f, &err),
+                     i < 6 ? "no rank finds the difference" : "one is longer");
         assert_status(SB_ERR_COMM_FAILURE, sb_comm_barrier(f->comm, &err));
         f->is_broken = true;
     }
@@ -160,8 +160,8 @@ TEST_ON(world, a_message_without_a_nul_is_truncated) {
 
 TEST_ON(world, a_failure_is_reported_by_its_rank) {
     f->other.finds = 0; /* this rank */
-    assert_error(SB_ERR_INVALID_ARGUMENT, "blobs is NULL",
-                 sb_reducer_create(f->comm, NULL, 1, NULL, &f->reducer, &err));
+    assert_error(SB_ERR_INVALID_ARGUMENT,
+                 sb_reducer_create(f->comm, NULL, 1, NULL, &f->reducer, &err), "blobs is NULL");
     assert_int_equal(f->other.calls, 3); /* the failure flag, the failed rank, its error */
     f->other.agrees = true;
     assert_ok(create(f, &err));

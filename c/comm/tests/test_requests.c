@@ -134,8 +134,8 @@ static void stop_in_step(struct world *w, bool destroys) {
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_comm_barrier(w->comm, &err));
     if (destroys)
         return;
-    assert_error(SB_ERR_COMM_FAILURE, "the other ranks are gone",
-                 sb_reducer_wait(w->reducer, &err));
+    assert_error(SB_ERR_COMM_FAILURE, sb_reducer_wait(w->reducer, &err),
+                 "the other ranks are gone");
     assert_true(holds(w, 1)); /* this engine wrote nothing */
     assert_status(SB_ERR_COMM_FAILURE, sb_reducer_wait(w->reducer, &err));
 }

@@ -4,9 +4,7 @@
 
 #include <pthread.h>
 
-#define BYTES   ((size_t)64)
-#define FAILURE SB_ERR_DEVICE_FAILURE
-#define LOST    SB_ERR_DEVICE_LOST
+#define BYTES ((size_t)64)
 
 static const int32_t schedules[] = {SB_SIM_EAGER, SB_SIM_LAZY, SB_SIM_RANDOM};
 
@@ -148,7 +146,8 @@ TEST_ON(bench, a_call_that_fails_now_has_done_nothing) {
         for (int32_t op = 0; op < SB_SIM_OP_COUNT; op++) {
             bench_reopen(f, schedules[s]);
             fail_call(&f->sim, op, 1, SB_SIM_FAIL_NOW);
-            assert_status(is_allocation(op) ? SB_ERR_OUT_OF_MEMORY : FAILURE, call(f, op, &err));
+            assert_status(is_allocation(op) ? SB_ERR_OUT_OF_MEMORY : SB_ERR_DEVICE_FAILURE,
+                          call(f, op, &err));
             assert_int_not_equal(err.device_code, 0);
             assert_null(f->out);
             assert_true(device_holds(f, f->x, 3));
@@ -186,15 +185,15 @@ TEST_ON(bench, work_that_fails_later_is_not_done) {
             bench_reopen(f, schedules[s]);
             fail_call(&f->sim, op, 1, SB_SIM_FAIL_LATER);
             if (!queues(op) || waits_for_its_result(op)) {
-                assert_status(is_allocation(op) ? SB_ERR_OUT_OF_MEMORY : FAILURE,
+                assert_status(is_allocation(op) ? SB_ERR_OUT_OF_MEMORY : SB_ERR_DEVICE_FAILURE,
                               call(f, op, &err));
             } else if (op == SB_SIM_EVENT_RECORD) {
                 assert_ok(call(f, op, &err));
-                assert_status(FAILURE, try_event_wait(&f->sim, f->out));
+                assert_status(SB_ERR_DEVICE_FAILURE, try_event_wait(&f->sim, f->out));
                 undo(f, op);
             } else {
                 assert_ok(call(f, op, &err));
-                assert_status(FAILURE, try_synchronize(&f->sim, f->own));
+                assert_status(SB_ERR_DEVICE_FAILURE, try_synchronize(&f->sim, f->own));
             }
             assert_int_not_equal(err.device_code, 0);
             synchronize(&f->sim, f->own); /* succeeds, because the failure was reported */
@@ -223,7 +222,7 @@ TEST_ON(bench, a_wait_that_fails_later_still_delays_later_work) {
         fail_call(&f->sim, SB_SIM_STREAM_WAIT, 1, SB_SIM_FAIL_LATER);
         stream_wait(&f->sim, other, event);
         download(&f->sim, f->target, f->y, BYTES, other);
-        assert_status(FAILURE, try_synchronize(&f->sim, other));
+        assert_status(SB_ERR_DEVICE_FAILURE, try_synchronize(&f->sim, other));
         assert_true(holds(f->target, 7));
         event_destroy(&f->sim, event);
     }
@@ -247,7 +246,7 @@ TEST_ON(bench, events_report_failures_of_work_before_them) {
         event_wait(&f->sim, behind); /* the work between the two events succeeded */
         assert_true(holds(f->target, 3));
         for (int i = 0; i < 3; i++)
-            assert_status(FAILURE, try_event_wait(&f->sim, event));
+            assert_status(SB_ERR_DEVICE_FAILURE, try_event_wait(&f->sim, event));
         assert_non_null(strstr(err.message, "upload"));
         event_wait(&f->sim, after);
         assert_true(device_holds(f, f->y, 7));
@@ -294,11 +293,11 @@ TEST_ON(bench, another_thread_s_wait_does_not_consume_the_failure) {
             bench_reopen(f, schedules[s]);
             upload_that_fails(f, f->y, f->own);
             struct other_thread other = elsewhere(f);
-            assert_int_equal(other.synchronized, FAILURE);
+            assert_int_equal(other.synchronized, SB_ERR_DEVICE_FAILURE);
             /* The other thread receives the failure only once. */
             assert_int_equal(other.again, SB_OK);
             assert_int_equal(other.recorded, SB_OK);
-            assert_status(FAILURE, wait_for_work(f, by_event));
+            assert_status(SB_ERR_DEVICE_FAILURE, wait_for_work(f, by_event));
             other = elsewhere(f);
             assert_int_equal(other.synchronized, SB_OK);
             assert_int_equal(other.recorded, SB_OK);
@@ -321,9 +320,9 @@ TEST_ON(bench, another_thread_s_event_does_not_consume_the_failure) {
             void *others = in_another_thread(record_elsewhere, &f->sim);
             if (by_event)
                 event = record(&f->sim, f->own);
-            assert_status(FAILURE, try_event_wait(&f->sim, others));
-            assert_status(FAILURE, by_event ? try_event_wait(&f->sim, event)
-                                            : try_synchronize(&f->sim, f->own));
+            assert_status(SB_ERR_DEVICE_FAILURE, try_event_wait(&f->sim, others));
+            assert_status(SB_ERR_DEVICE_FAILURE, by_event ? try_event_wait(&f->sim, event)
+                                                          : try_synchronize(&f->sim, f->own));
             synchronize(&f->sim, f->own); /* already reported; no work is left */
             event_destroy(&f->sim, others);
             if (by_event)
@@ -350,10 +349,10 @@ TEST_ON(bench, a_failure_of_an_ended_thread_is_reported_once) {
             if (by_event) {
                 void *event = record(&f->sim, f->own);
                 for (int i = 0; i < 2; i++)
-                    assert_status(FAILURE, try_event_wait(&f->sim, event));
+                    assert_status(SB_ERR_DEVICE_FAILURE, try_event_wait(&f->sim, event));
                 event_destroy(&f->sim, event);
             } else {
-                assert_status(FAILURE, try_synchronize(&f->sim, f->own));
+                assert_status(SB_ERR_DEVICE_FAILURE, try_synchronize(&f->sim, f->own));
             }
             for (int i = 0; i < 2; i++) {
                 assert_ok(wait_for_work(f, true));
@@ -382,10 +381,10 @@ TEST_ON(bench, a_failure_is_reported_once_to_all_other_threads) {
         upload_that_fails(f, f->y, f->own);
         struct other_thread other = {.b = f};
         (void)in_another_thread(synchronize_around_another, &other);
-        assert_int_equal(other.synchronized, FAILURE);
+        assert_int_equal(other.synchronized, SB_ERR_DEVICE_FAILURE);
         assert_int_equal(other.again, SB_OK);
         /* This thread queued the work, so it also receives the failure. */
-        assert_int_equal(wait_for_work(f, false), FAILURE);
+        assert_int_equal(wait_for_work(f, false), SB_ERR_DEVICE_FAILURE);
         assert_int_equal(wait_for_work(f, false), SB_OK);
     }
 }
@@ -397,8 +396,8 @@ TEST_ON(bench, an_event_does_not_report_failures_of_later_work) {
     void *event = record(&f->sim, f->own);
     fail_call(&f->sim, SB_SIM_ZERO, 1, SB_SIM_FAIL_LATER);
     assert_ok(call(f, SB_SIM_ZERO, &err));
-    assert_status(FAILURE, try_event_wait(&f->sim, event));
-    assert_status(FAILURE, try_synchronize(&f->sim, f->own));
+    assert_status(SB_ERR_DEVICE_FAILURE, try_event_wait(&f->sim, event));
+    assert_status(SB_ERR_DEVICE_FAILURE, try_synchronize(&f->sim, f->own));
     assert_non_null(strstr(err.message, "zero"));
     event_destroy(&f->sim, event);
 }
@@ -409,11 +408,11 @@ TEST_ON(bench, any_thread_can_wait_for_an_event) {
     upload_that_fails(f, f->y, f->own);
     void *event = record(&f->sim, f->own);
     struct other_thread other = elsewhere(f);
-    assert_int_equal(other.synchronized, FAILURE);
+    assert_int_equal(other.synchronized, SB_ERR_DEVICE_FAILURE);
     assert_int_equal(other.recorded, SB_OK);
     other = elsewhere(f);
     assert_int_equal(other.synchronized, SB_OK);
-    assert_status(FAILURE, try_event_wait(&f->sim, event));
+    assert_status(SB_ERR_DEVICE_FAILURE, try_event_wait(&f->sim, event));
     event_destroy(&f->sim, event);
 }
 
@@ -421,7 +420,7 @@ TEST_ON(bench, sums_report_failures_of_work_before_them) {
     for (int32_t op = SB_SIM_ASUM; op <= SB_SIM_SUMSQ; op++) {
         bench_reopen(f, SB_SIM_LAZY);
         upload_that_fails(f, f->x, f->own);
-        assert_status(FAILURE, call(f, op, &err));
+        assert_status(SB_ERR_DEVICE_FAILURE, call(f, op, &err));
         assert_ok(call(f, op, &err));
     }
 }
@@ -450,19 +449,21 @@ TEST_ON(bench, a_lost_device_stays_lost) {
             sb_stream stream;
             void *ptr;
             fail_call(&f->sim, op, 1, SB_SIM_FAIL_STICKY);
-            assert_status(LOST, call(f, op, &err));
+            assert_status(SB_ERR_DEVICE_LOST, call(f, op, &err));
             fail_call(&f->sim, SB_SIM_ANY, 1, SB_SIM_FAIL_NOW); /* has no effect on a lost device */
             for (int32_t later = 0; later < SB_SIM_OP_COUNT; later++) {
-                assert_status(LOST, call(f, later, &err));
+                assert_status(SB_ERR_DEVICE_LOST, call(f, later, &err));
                 assert_int_not_equal(err.device_code, 0);
                 assert_null(f->out);
             }
-            assert_status(LOST, sb_sim_malloc(f->sim.context, 8, &ptr, &err));
-            assert_status(LOST, sb_sim_stream_create(f->sim.context, &stream, &err));
-            assert_status(LOST, sb_sim_launch(f->sim.context, NULL, count_kernel, NULL, &err));
+            assert_status(SB_ERR_DEVICE_LOST, sb_sim_malloc(f->sim.context, 8, &ptr, &err));
+            assert_status(SB_ERR_DEVICE_LOST, sb_sim_stream_create(f->sim.context, &stream, &err));
+            assert_status(SB_ERR_DEVICE_LOST,
+                          sb_sim_launch(f->sim.context, NULL, count_kernel, NULL, &err));
             assert_true(device_holds(f, f->x, 3)); /* sb_sim_peek still reads a lost device */
             free_memory(&f->sim, f->x, BYTES, f->own);
-            assert_status(FAILURE, sb_sim_peek(f->sim.context, f->target, f->x, 1, &err));
+            assert_status(SB_ERR_DEVICE_FAILURE,
+                          sb_sim_peek(f->sim.context, f->target, f->x, 1, &err));
         }
 }
 
@@ -472,7 +473,7 @@ TEST_ON(bench, losing_the_device_spoils_the_target_of_the_call) {
     for (size_t k = 0; k < COUNT_OF(ops); k++) {
         bench_reopen(f, SB_SIM_EAGER);
         fail_call(&f->sim, ops[k], 1, SB_SIM_FAIL_STICKY);
-        assert_status(LOST, call(f, ops[k], &err));
+        assert_status(SB_ERR_DEVICE_LOST, call(f, ops[k], &err));
         assert_false(device_holds(f, f->y, 5));
     }
 }
@@ -485,8 +486,8 @@ TEST_ON(bench, queued_work_is_lost_with_the_device) {
     void *event = record(&f->sim, f->own);
     stream_wait(&f->sim, new_stream(&f->sim), event);
     fail_call(&f->sim, SB_SIM_CHECK_STREAM, 1, SB_SIM_FAIL_STICKY);
-    assert_status(LOST, f->sim.table->check_stream(f->sim.device, NULL, &err));
-    assert_status(LOST, try_event_wait(&f->sim, event));
+    assert_status(SB_ERR_DEVICE_LOST, f->sim.table->check_stream(f->sim.device, NULL, &err));
+    assert_status(SB_ERR_DEVICE_LOST, try_event_wait(&f->sim, event));
     free_memory(&f->sim, f->x, BYTES, f->own);
     assert_false(device_holds(f, f->y, 7));
     event_destroy(&f->sim, event);
@@ -501,7 +502,7 @@ TEST_ON(bench, a_lost_device_does_not_write_host_memory) {
     download(&f->sim, f->target, f->x, BYTES, f->own);
     download(&f->sim, f->target, f->y, BYTES, f->own); /* `target` is in use until this copy runs */
     fail_call(&f->sim, SB_SIM_CHECK_STREAM, 1, SB_SIM_FAIL_STICKY);
-    assert_status(LOST, f->sim.table->check_stream(f->sim.device, NULL, &err));
+    assert_status(SB_ERR_DEVICE_LOST, f->sim.table->check_stream(f->sim.device, NULL, &err));
     fill_floats(f->target, 13);
     memcpy(kept, f->target, BYTES);
     free_memory(&f->sim, f->x, BYTES, f->own); /* drops the queued work */
@@ -514,11 +515,11 @@ TEST_ON(bench, the_nth_call_fails_once) {
     fail_call(&f->sim, SB_SIM_ZERO, 3, SB_SIM_FAIL_NOW);
     for (int i = 1; i <= 6; i++) {
         assert_ok(call(f, SB_SIM_COPY, &err)); /* calls of other operations do not count */
-        assert_status(i == 3 ? FAILURE : SB_OK, call(f, SB_SIM_ZERO, &err));
+        assert_status(i == 3 ? SB_ERR_DEVICE_FAILURE : SB_OK, call(f, SB_SIM_ZERO, &err));
     }
     fail_call(&f->sim, SB_SIM_ANY, 4, SB_SIM_FAIL_NOW);
     for (int32_t op = SB_SIM_ZERO; op <= SB_SIM_COPY; op++)
-        assert_status(op == SB_SIM_COPY ? FAILURE : SB_OK, call(f, op, &err));
+        assert_status(op == SB_SIM_COPY ? SB_ERR_DEVICE_FAILURE : SB_OK, call(f, op, &err));
     assert_ok(call(f, SB_SIM_COPY, &err));
 }
 
@@ -526,7 +527,7 @@ TEST_ON(bench, a_planted_fault_replaces_earlier_faults) {
     fail_call(&f->sim, SB_SIM_ZERO, 1, SB_SIM_FAIL_NOW);
     fail_call(&f->sim, SB_SIM_COPY, 1, SB_SIM_FAIL_NOW);
     assert_ok(call(f, SB_SIM_ZERO, &err));
-    assert_status(FAILURE, call(f, SB_SIM_COPY, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE, call(f, SB_SIM_COPY, &err));
     fail_call(&f->sim, SB_SIM_ZERO, 1, SB_SIM_FAIL_STICKY);
     fail_call(&f->sim, SB_SIM_ZERO, 0, SB_SIM_FAIL_NOW);
     assert_ok(call(f, SB_SIM_ZERO, &err));

@@ -10,10 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define INVALID      SB_ERR_INVALID_ARGUMENT
-#define FAILURE      SB_ERR_DEVICE_FAILURE
-#define LOST         SB_ERR_DEVICE_LOST
-#define WRONG_DEVICE SB_ERR_WRONG_DEVICE
+#define INVALID SB_ERR_INVALID_ARGUMENT
 
 static const int32_t schedules[] = {SB_SIM_EAGER, SB_SIM_LAZY, SB_SIM_RANDOM};
 
@@ -119,7 +116,7 @@ TEST(closing_the_device_frees_its_memory_and_files) {
     char *good = new_memory(&f, 64, f.own);
     for (int i = 0; i < 10; i++) {
         char *ptr = new_memory(&f, gib, f.own);
-        assert_status(FAILURE, /* not a host address */
+        assert_status(SB_ERR_DEVICE_FAILURE, /* not a host address */
                       f.table->upload(f.device, good, ptr + gib - 64, 64, f.own, &err));
     }
     assert_true(process_memory_now().mapped >= before + 12 * gib);
@@ -230,22 +227,25 @@ TEST_ON(sim, bad_pointers_are_device_failures) {
             assert_ok(operate(f, o->op, dst, src, f->own, &err));
             for (size_t b = 0; b < COUNT_OF(bad); b++) {
                 if (o->writes_device) {
-                    assert_status(FAILURE, operate(f, o->op, bad[b], src, f->own, &err));
+                    assert_status(SB_ERR_DEVICE_FAILURE,
+                                  operate(f, o->op, bad[b], src, f->own, &err));
                     assert_memory_equal(err.message, o->name, strlen(o->name));
                     assert_non_null(strstr(err.message, "bytes at"));
                     assert_int_not_equal(err.device_code, 0);
                 }
                 if (o->reads_device)
-                    assert_status(FAILURE, operate(f, o->op, dst, bad[b], f->own, &err));
+                    assert_status(SB_ERR_DEVICE_FAILURE,
+                                  operate(f, o->op, dst, bad[b], f->own, &err));
             }
             if (o->writes_host)
-                assert_status(FAILURE, operate(f, o->op, good, src, f->own, &err));
+                assert_status(SB_ERR_DEVICE_FAILURE, operate(f, o->op, good, src, f->own, &err));
             if (o->reads_host)
-                assert_status(FAILURE, operate(f, o->op, dst, good, f->own, &err));
+                assert_status(SB_ERR_DEVICE_FAILURE, operate(f, o->op, dst, good, f->own, &err));
             if (o->writes_host || o->reads_host)
                 assert_memory_equal(err.message, o->name, strlen(o->name));
         }
-        assert_status(FAILURE, f->table->copy(f->device, good, good, 64, f->own, &err));
+        assert_status(SB_ERR_DEVICE_FAILURE,
+                      f->table->copy(f->device, good, good, 64, f->own, &err));
         assert_memory_equal(err.message, "copy of 64", 10);
         /* Adjacent, not overlapping. */
         assert_ok(f->table->copy(f->device, good, good + 32, 32, f->own, &err));
@@ -266,7 +266,7 @@ TEST_ON(sim, work_queued_after_a_free_fails) {
         void *src = o->reads_host ? host : o->writes_device ? other : ptr;
         sb_status queued = operate(f, o->op, dst, src, f->own, &err);
         if (queued == SB_OK) /* asum and sumsq wait, so they return the failure */
-            assert_status(FAILURE, try_synchronize(f, f->own));
+            assert_status(SB_ERR_DEVICE_FAILURE, try_synchronize(f, f->own));
         assert_non_null(strstr(err.message, "not allocated"));
         synchronize(f, f->own); /* succeeds, because the failure was reported */
     }
@@ -301,7 +301,7 @@ TEST_ON(sim, memory_belongs_to_its_stream_until_synchronised) {
         struct fill kernel = {f->context, ptr, 64, !ordered, false};
         assert_ok(sb_sim_launch(f->context, other, fill, &kernel, &err));
         download(f, bytes, ptr, 64, other);
-        assert_status(ordered ? SB_OK : FAILURE, try_synchronize(f, other));
+        assert_status(ordered ? SB_OK : SB_ERR_DEVICE_FAILURE, try_synchronize(f, other));
         assert_int_equal(kernel.found, ordered);
         if (!ordered)
             assert_memory_equal(err.message, "download of 64", 14);
@@ -337,8 +337,8 @@ TEST_ON(sim, an_invalid_free_loses_the_device) {
             free_memory(f, rows[i].is_lent ? lent : ptr + rows[i].offset, rows[i].bytes,
                         streams[rows[i].stream]);
         if (rows[i].stream == OTHER)
-            assert_status(LOST, try_synchronize(f, streams[OTHER]));
-        if (try_synchronize(f, f->own) != LOST)
+            assert_status(SB_ERR_DEVICE_LOST, try_synchronize(f, streams[OTHER]));
+        if (try_synchronize(f, f->own) != SB_ERR_DEVICE_LOST)
             fail_with("memory may be freed %s", rows[i].fault);
     }
 }
@@ -351,13 +351,13 @@ TEST_ON(sim, a_loss_is_reported_instead_of_an_earlier_failure) {
     fail_call(f, SB_SIM_ZERO, 1, SB_SIM_FAIL_LATER);
     assert_ok(f->table->zero(f->device, zeroed, 64, other, &err));
     free_memory(f, ptr, 64, other); /* not allocated yet on the stream that frees it */
-    assert_status(LOST, try_synchronize(f, other));
+    assert_status(SB_ERR_DEVICE_LOST, try_synchronize(f, other));
 }
 
 TEST_ON(sim, a_lost_device_does_not_write_to_an_invalid_pointer) {
     char *ptr = new_memory(f, 64, f->own);
     fail_call(f, SB_SIM_DOWNLOAD, 1, SB_SIM_FAIL_STICKY);
-    assert_status(LOST, /* a write to this target would crash the host */
+    assert_status(SB_ERR_DEVICE_LOST, /* a write to this target would crash the host */
                   f->table->download(f->device, ptr, ptr, 64, f->own, &err));
 }
 
@@ -375,7 +375,7 @@ TEST_ON(sim, an_event_outlives_its_stream_and_reports_the_failure) {
     /* A query does not consume the failure. */
     assert_ok(f->table->event_query(f->device, event, &done, &err));
     assert_int_equal(done, 1);
-    assert_status(FAILURE, try_event_wait(f, event));
+    assert_status(SB_ERR_DEVICE_FAILURE, try_event_wait(f, event));
     assert_non_null(strstr(err.message, "zero"));
     event_destroy(f, event);
 }
@@ -386,16 +386,16 @@ TEST_ON(sim, an_event_after_an_invalid_free_reports_a_lost_device) {
     char *ptr = new_memory(f, 64, f->own);
     free_memory(f, ptr, 64, other); /* not allocated yet on the stream that frees it */
     void *event = record(f, other);
-    assert_status(LOST, try_event_wait(f, event));
+    assert_status(SB_ERR_DEVICE_LOST, try_event_wait(f, event));
     event_destroy(f, event);
 }
 
 TEST_ON(sim, a_count_beyond_any_memory_is_a_device_failure) {
     double sum = -1;
     char *ptr = new_memory(f, 64, f->own);
-    assert_status(FAILURE,
+    assert_status(SB_ERR_DEVICE_FAILURE,
                   f->table->scale(f->device, SB_DTYPE_F32, INT64_MAX, 2, ptr, f->own, &err));
-    assert_status(FAILURE,
+    assert_status(SB_ERR_DEVICE_FAILURE,
                   f->table->asum(f->device, SB_DTYPE_F64, INT64_MAX, ptr, &sum, f->own, &err));
     assert_true(sum == -1);
 }
@@ -723,18 +723,18 @@ TEST_ON(sim, unknown_streams_are_of_the_wrong_device) {
         sb_stream stream = unknown[s];
         for (size_t k = 0; k < COUNT_OF(operations); k++) {
             const struct operation *o = &operations[k];
-            assert_status(WRONG_DEVICE, operate(f, o->op, o->writes_host ? host : a,
-                                                o->reads_host ? host : b, stream, &err));
+            assert_status(SB_ERR_WRONG_DEVICE, operate(f, o->op, o->writes_host ? host : a,
+                                                       o->reads_host ? host : b, stream, &err));
         }
-        assert_status(WRONG_DEVICE, f->table->check_stream(f->device, stream, &err));
-        assert_status(WRONG_DEVICE, f->table->alloc(f->device, 64, stream, &out, &err));
-        assert_status(WRONG_DEVICE, try_synchronize(f, stream));
-        assert_status(WRONG_DEVICE, f->table->event_record(f->device, stream, &out, &err));
-        assert_status(WRONG_DEVICE, f->table->stream_wait(f->device, stream, event, &err));
-        assert_status(WRONG_DEVICE, sb_sim_launch(f->context, stream, note, NULL, &err));
-        assert_status(WRONG_DEVICE, sb_sim_stream_destroy(f->context, stream, &err));
+        assert_status(SB_ERR_WRONG_DEVICE, f->table->check_stream(f->device, stream, &err));
+        assert_status(SB_ERR_WRONG_DEVICE, f->table->alloc(f->device, 64, stream, &out, &err));
+        assert_status(SB_ERR_WRONG_DEVICE, try_synchronize(f, stream));
+        assert_status(SB_ERR_WRONG_DEVICE, f->table->event_record(f->device, stream, &out, &err));
+        assert_status(SB_ERR_WRONG_DEVICE, f->table->stream_wait(f->device, stream, event, &err));
+        assert_status(SB_ERR_WRONG_DEVICE, sb_sim_launch(f->context, stream, note, NULL, &err));
+        assert_status(SB_ERR_WRONG_DEVICE, sb_sim_stream_destroy(f->context, stream, &err));
     }
-    assert_status(WRONG_DEVICE, f->table->stream_wait(f->device, f->own, foreign, &err));
+    assert_status(SB_ERR_WRONG_DEVICE, f->table->stream_wait(f->device, f->own, foreign, &err));
     assert_int_equal(err.device_code, 0);
     assert_null(out);
     g.table->event_destroy(g.device, foreign);
@@ -777,27 +777,27 @@ TEST_ON(sim, callers_can_allocate_device_memory) {
     assert_ok(sb_sim_malloc(f->context, 0, &empty, &err)); /* has a unique address */
     assert_non_null(empty);
     assert_ok(f->table->check_pointer(f->device, empty, 1, &err));
-    assert_status(WRONG_DEVICE, f->table->check_pointer(f->device, empty, 2, &err));
+    assert_status(SB_ERR_WRONG_DEVICE, f->table->check_pointer(f->device, empty, 2, &err));
     poke(f, ptr, bytes, 8);
     download(f, seen, ptr, 8, f->own);
     assert_string_equal(seen, "1234567");
     assert_ok(f->table->check_pointer(f->device, ptr, 8, &err));
     assert_ok(f->table->check_pointer(f->device, (char *)ptr + 8, 0, &err));
-    assert_status(WRONG_DEVICE, f->table->check_pointer(f->device, ptr, 9, &err));
+    assert_status(SB_ERR_WRONG_DEVICE, f->table->check_pointer(f->device, ptr, 9, &err));
     assert_int_equal(err.device_code, 0); /* not a driver's error */
-    assert_status(WRONG_DEVICE, g.table->check_pointer(g.device, ptr, 8, &err));
-    assert_status(WRONG_DEVICE, f->table->check_pointer(f->device, bytes, 8, &err));
-    assert_status(FAILURE, sb_sim_peek(f->context, seen, ptr, 9, &err));
-    assert_status(FAILURE, sb_sim_poke(f->context, (char *)ptr + 1, bytes, 8, &err));
-    assert_status(FAILURE, sb_sim_free(f->context, (char *)ptr + 1, &err));
+    assert_status(SB_ERR_WRONG_DEVICE, g.table->check_pointer(g.device, ptr, 8, &err));
+    assert_status(SB_ERR_WRONG_DEVICE, f->table->check_pointer(f->device, bytes, 8, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_sim_peek(f->context, seen, ptr, 9, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_sim_poke(f->context, (char *)ptr + 1, bytes, 8, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_sim_free(f->context, (char *)ptr + 1, &err));
     /* Memory of the library. */
-    assert_status(FAILURE, sb_sim_free(f->context, new_memory(f, 8, f->own), &err));
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_sim_free(f->context, new_memory(f, 8, f->own), &err));
     assert_ok(sb_sim_free(f->context, ptr, &err));
     assert_ok(sb_sim_free(f->context, empty, &err));
     assert_ok(sb_sim_free(f->context, NULL, &err));
-    assert_status(FAILURE, sb_sim_free(f->context, ptr, &err));
-    assert_status(FAILURE, sb_sim_peek(f->context, seen, ptr, 8, &err));
-    assert_status(WRONG_DEVICE, f->table->check_pointer(f->device, ptr, 8, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_sim_free(f->context, ptr, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_sim_peek(f->context, seen, ptr, 8, &err));
+    assert_status(SB_ERR_WRONG_DEVICE, f->table->check_pointer(f->device, ptr, 8, &err));
     sim_close(&g);
 }
 
@@ -829,15 +829,15 @@ TEST_ON(sim, several_faults_may_be_armed) {
     assert_ok(sb_sim_fail_also(context, SB_SIM_ANY, 3, SB_SIM_FAIL_NOW, &err));
     assert_ok(sb_sim_fail_also(context, SB_SIM_ANY, 3, SB_SIM_FAIL_STICKY, &err));
     for (int i = 0; i < 4; i++) {
-        sb_status expected = i == 0 || i == 3 ? SB_OK : FAILURE;
+        sb_status expected = i == 0 || i == 3 ? SB_OK : SB_ERR_DEVICE_FAILURE;
         assert_status(expected, try_synchronize(f, f->own));
     }
     fail_call(f, SB_SIM_STREAM_SYNCHRONIZE, 1, SB_SIM_FAIL_NOW);
     assert_ok(sb_sim_fail_also(context, SB_SIM_STREAM_SYNCHRONIZE, 3, SB_SIM_FAIL_NOW, &err));
-    assert_status(FAILURE, try_synchronize(f, f->own));
+    assert_status(SB_ERR_DEVICE_FAILURE, try_synchronize(f, f->own));
     assert_ok(sb_sim_fail_also(context, SB_SIM_STREAM_SYNCHRONIZE, 2, SB_SIM_FAIL_STICKY, &err));
     synchronize(f, f->own);
-    assert_status(FAILURE, try_synchronize(f, f->own));
+    assert_status(SB_ERR_DEVICE_FAILURE, try_synchronize(f, f->own));
     for (int i = 0; i < 16; i++)
         assert_ok(sb_sim_fail_also(context, SB_SIM_ALLOC, 9, SB_SIM_FAIL_NOW, &err));
     assert_status(SB_ERR_OVER_LIMIT,

@@ -18,9 +18,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define COMM_FAILURE SB_ERR_COMM_FAILURE
-#define LOST         SB_ERR_DEVICE_LOST
-
 #define MOST        4
 #define BLOBS       7
 #define SHORT_LIMIT 500 /* milliseconds; for tests in which a rank is missing */
@@ -386,7 +383,7 @@ TEST_ON(team, creation_fails_if_a_rank_does_not_come) {
     open_contexts(f, 3);
     make_by_id(f, makers, 2, SHORT_LIMIT);
     for (int32_t i = 0; i < 2; i++) {
-        assert_int_equal(makers[i].status, COMM_FAILURE);
+        assert_int_equal(makers[i].status, SB_ERR_COMM_FAILURE);
         assert_non_null(
             strstr(makers[i].err.message, "not all of 3 ranks connected within 500 ms"));
         assert_int_equal(makers[i].err.device_code, 0);
@@ -422,7 +419,7 @@ static void make_over_without(sb_comm *other, void *arg) {
     sb_comm *comm = NULL;
     const sb_status st = sb_nccl_comm_create_over(rank == 1 ? NULL : team->contexts[rank], other,
                                                   LONG_LIMIT, &comm, &err);
-    expect(st == (rank == 1 ? SB_ERR_INVALID_ARGUMENT : COMM_FAILURE));
+    expect(st == (rank == 1 ? SB_ERR_INVALID_ARGUMENT : SB_ERR_COMM_FAILURE));
     expect(strstr(err.message, rank == 1 ? "context is NULL" : "another rank cannot use NCCL"));
 }
 
@@ -436,10 +433,10 @@ static void make_over_broken(sb_comm *other, void *arg) {
     support_poison_error(&err);
     const sb_status st = sb_nccl_comm_create_over(team->contexts[rank], other, LONG_LIMIT, &comm,
                                                   rank == 2 ? NULL : &err);
-    expect(st == COMM_FAILURE);
+    expect(st == SB_ERR_COMM_FAILURE);
     if (rank == 2)
         return;
-    expect(err.code == COMM_FAILURE && strstr(err.message, "has ended") && !comm);
+    expect(err.code == SB_ERR_COMM_FAILURE && strstr(err.message, "has ended") && !comm);
 }
 
 /* NCCL fails at one rank, after the other ranks may have connected. */
@@ -448,9 +445,9 @@ static void make_over_failing(sb_comm *other, void *arg) {
     sb_comm *comm = NULL;
     sb_error err;
     support_poison_error(&err);
-    expect_status(COMM_FAILURE, sb_nccl_comm_create_over(team->contexts[sb_comm_rank(other)], other,
-                                                         SHORT_LIMIT, &comm, &err));
-    expect(err.code == COMM_FAILURE && !comm);
+    expect_status(SB_ERR_COMM_FAILURE, sb_nccl_comm_create_over(team->contexts[sb_comm_rank(other)],
+                                                                other, SHORT_LIMIT, &comm, &err));
+    expect(err.code == SB_ERR_COMM_FAILURE && !comm);
     expect_ok(sb_comm_barrier(other, &err));
 }
 
@@ -461,7 +458,7 @@ static void make_over_cut(sb_comm *other, void *arg) {
     sb_comm *comm = NULL;
     if (rank == 1)
         expect_ok(sb_sim_comm_fail(other, 3, SB_SIM_COMM_FAIL_NOW, &err));
-    expect_status(COMM_FAILURE,
+    expect_status(SB_ERR_COMM_FAILURE,
                   sb_nccl_comm_create_over(team->contexts[rank], other, SHORT_LIMIT, &comm, &err));
     expect(!comm);
 }
@@ -526,7 +523,7 @@ TEST_ON(team, invalid_ranks_are_refused) {
             sb_nccl_comm_create(f->contexts[0], id, rows[i].rank, rows[i].size, 0, &comm, &err),
             SB_ERR_INVALID_ARGUMENT);
     assert_int_equal(sb_nccl_comm_create_all(same, 0, 0, two, &err), SB_ERR_INVALID_ARGUMENT);
-    assert_int_equal(sb_nccl_comm_create_all(same, 2, SHORT_LIMIT, two, &err), COMM_FAILURE);
+    assert_int_equal(sb_nccl_comm_create_all(same, 2, SHORT_LIMIT, two, &err), SB_ERR_COMM_FAILURE);
     assert_non_null(strstr(err.message, "ncclCommInitRankConfig: invalid usage"));
     assert_int_equal(err.device_code, ncclInvalidUsage);
     assert_ok(sb_nccl_comm_create(f->contexts[0], id, 0, 1, 0, &comm, &err));
@@ -543,10 +540,11 @@ TEST_ON(team, a_lost_device_is_not_called) {
     assert_ok(sb_nccl_id_create(id, &err));
     assert_ok(sb_blob_create_shaped(f->contexts[0], SB_DTYPE_F32, &three, 1, &blob, &err));
     fake_fail("cuStreamSynchronize", 1, FAKE_STICKY, CUDA_ERROR_ILLEGAL_ADDRESS);
-    assert_status(LOST, sb_blob_mutable_gpu(blob, SB_DATA, &p, &err));
+    assert_status(SB_ERR_DEVICE_LOST, sb_blob_mutable_gpu(blob, SB_DATA, &p, &err));
     const int64_t calls = fake_calls(NULL);
-    assert_status(LOST, sb_nccl_comm_create(f->contexts[0], id, 0, 1, 0, &comm, &err));
-    assert_status(LOST, sb_nccl_comm_create_all(f->contexts, 1, 0, f->comms, &err));
+    assert_status(SB_ERR_DEVICE_LOST,
+                  sb_nccl_comm_create(f->contexts[0], id, 0, 1, 0, &comm, &err));
+    assert_status(SB_ERR_DEVICE_LOST, sb_nccl_comm_create_all(f->contexts, 1, 0, f->comms, &err));
     assert_int_equal(fake_calls(NULL), calls);
     assert_null(comm);
     sb_blob_destroy(blob);
@@ -580,14 +578,17 @@ static void go_on_without_device(sb_comm *comm, void *arg) {
     expect_ok(sb_reducer_create(comm, blobs, 2, &options, &reducer, &err));
     if (rank == 0) {
         fake_fail("cuMemcpyHtoDAsync_v2", 1, FAKE_STICKY, CUDA_ERROR_ILLEGAL_ADDRESS);
-        expect_status(LOST, try_fill(&net, rank, 3, true, &err));
-        expect_status(LOST, sb_comm_all_reduce_blobs(comm, blobs, 2, SB_DIFF, SB_COMM_SUM, &err));
-        expect_status(LOST, sb_comm_all_reduce(comm, SB_COMM_SUM, SB_DTYPE_F64, 1, &value, &err));
+        expect_status(SB_ERR_DEVICE_LOST, try_fill(&net, rank, 3, true, &err));
+        expect_status(SB_ERR_DEVICE_LOST,
+                      sb_comm_all_reduce_blobs(comm, blobs, 2, SB_DIFF, SB_COMM_SUM, &err));
+        expect_status(SB_ERR_DEVICE_LOST,
+                      sb_comm_all_reduce(comm, SB_COMM_SUM, SB_DTYPE_F64, 1, &value, &err));
         expect_ok(sb_comm_all_reduce(comm, SB_COMM_SUM, SB_DTYPE_F64, 0, NULL, &err));
     }
     for (int b = 2; b--;)
         expect_ok(sb_reducer_ready(reducer, blobs[b], &err));
-    expect_status(rank == 0 ? LOST : COMM_FAILURE, sb_reducer_wait(reducer, &err));
+    expect_status(rank == 0 ? SB_ERR_DEVICE_LOST : SB_ERR_COMM_FAILURE,
+                  sb_reducer_wait(reducer, &err));
     sb_reducer_destroy(reducer);
     expect(rank != 0 || (holds(&net, 1, SB_COMM_SUM, 1) && holds(&net, 4, SB_COMM_SUM, 1)));
     net_close(&net);
@@ -667,12 +668,13 @@ static void fail_in_a_step(sb_comm *comm, void *arg) {
     struct net net;
     double one = 1;
     net_open(&net, team->contexts[sb_comm_rank(comm)]);
-    expect_status(COMM_FAILURE, step(&net, comm, &err));
+    expect_status(SB_ERR_COMM_FAILURE, step(&net, comm, &err));
     if (sb_comm_rank(comm) == 1)
         expect(strstr(err.message, "remote process exited") && err.device_code == ncclRemoteError);
     else
         expect(strstr(err.message, "waited 500 ms for ncclAllReduce of "));
-    expect_status(COMM_FAILURE, sb_comm_all_reduce(comm, SB_COMM_SUM, SB_DTYPE_F64, 1, &one, &err));
+    expect_status(SB_ERR_COMM_FAILURE,
+                  sb_comm_all_reduce(comm, SB_COMM_SUM, SB_DTYPE_F64, 1, &one, &err));
     for (int b = 0; b < BLOBS; b++) /* the blobs are no longer in use */
         fill(&net, 0, b, true);
     for (int b = 0; b < BLOBS; b++)
@@ -693,7 +695,7 @@ static void wait_in_vain(sb_comm *comm, void *arg) {
     const struct team *team = arg;
     struct net net;
     net_open(&net, team->contexts[sb_comm_rank(comm)]);
-    expect_status(COMM_FAILURE, step(&net, comm, &err));
+    expect_status(SB_ERR_COMM_FAILURE, step(&net, comm, &err));
     expect(strstr(err.message, "another rank is late, has ended, or makes another call"));
     net_close(&net);
 }
@@ -763,7 +765,7 @@ TEST_ON(team, a_transient_failure_leaks_no_memory) {
     double value = 1;
     open_team(f, 2, FAULT_LIMIT);
     fake_fail("cuEventRecord", 3, FAKE_NOW, CUDA_ERROR_UNKNOWN);
-    assert_status(COMM_FAILURE,
+    assert_status(SB_ERR_COMM_FAILURE,
                   sb_comm_all_reduce(f->comms[0], SB_COMM_SUM, SB_DTYPE_F64, 1, &value, &err));
     assert_non_null(strstr(err.message, "rank 0 of 2 waited 30 ms for ncclAllReduce of 1 "));
     assert_int_equal(err.device_code, 0);
@@ -788,8 +790,8 @@ TEST_ON(team, requests_are_abandoned_in_any_order) {
     for (int i = 0; i < 3; i++)
         assert_true(slot->abandon(end, requests[order[i]]));
     const sb_comm_buffer buffer = {.ptr = values, .count = 1, .dtype = SB_DTYPE_F64};
-    assert_error(COMM_FAILURE, "a request was abandoned",
-                 slot->start(end, SB_COMM_SUM, &buffer, &requests[0], &err));
+    assert_error(SB_ERR_COMM_FAILURE, slot->start(end, SB_COMM_SUM, &buffer, &requests[0], &err),
+                 "a request was abandoned");
     assert_int_equal(err.device_code, 0);
     close_team(f);
 }
@@ -850,7 +852,7 @@ static const struct failing failing[] = {
 
 static void fail_call(const struct failing *row, int64_t nth, unsigned int code, sb_status unsent) {
     const bool is_alloc = strcmp(row->function, "cuMemAllocFromPoolAsync") == 0; /* tried twice */
-    const sb_status wanted = row->when == SENT ? COMM_FAILURE : unsent;
+    const sb_status wanted = row->when == SENT ? SB_ERR_COMM_FAILURE : unsent;
     struct solo solo;
     sb_error err, again;
     open_team(&solo.team, 1, LONG_LIMIT);
@@ -865,7 +867,7 @@ static void fail_call(const struct failing *row, int64_t nth, unsigned int code,
                                          !strstr(err.message, row->text))))
         fail_with("%s %d with %u: %d, %d: %s", row->function, (int)nth, code, st, err.device_code,
                   err.message);
-    assert_int_equal(row->run(&solo, &again), st == COMM_FAILURE ? st : SB_OK);
+    assert_int_equal(row->run(&solo, &again), st == SB_ERR_COMM_FAILURE ? st : SB_OK);
     net_close(&solo.net);
     close_team(&solo.team);
 }
@@ -874,10 +876,10 @@ TEST(a_collective_reports_each_failed_call) {
     for (size_t i = 0; i < sizeof failing / sizeof *failing; i++)
         for (int64_t nth = failing[i].first; nth <= failing[i].last; nth++) {
             if (strncmp(failing[i].function, "nccl", 4) == 0) {
-                fail_call(&failing[i], nth, ncclInternalError, COMM_FAILURE);
+                fail_call(&failing[i], nth, ncclInternalError, SB_ERR_COMM_FAILURE);
                 continue;
             }
-            fail_call(&failing[i], nth, CUDA_ERROR_UNKNOWN, COMM_FAILURE);
+            fail_call(&failing[i], nth, CUDA_ERROR_UNKNOWN, SB_ERR_COMM_FAILURE);
             fail_call(&failing[i], nth, CUDA_ERROR_OUT_OF_MEMORY, SB_ERR_OUT_OF_MEMORY);
             const sb_status refused = failing[i].when == WISHED ? SB_OK : SB_ERR_UNSUPPORTED;
             fail_call(&failing[i], nth, CUDA_ERROR_NOT_SUPPORTED, refused);
@@ -897,10 +899,12 @@ static const struct {
     {"cuCtxPushCurrent_v2", "cuda:", CUDA_ERROR_UNKNOWN, 1, 4, SB_ERR_DEVICE_FAILURE},
     {"cuEventCreate", "cuEventCreate: ", CUDA_ERROR_OUT_OF_MEMORY, 1, 2, SB_ERR_OUT_OF_MEMORY},
     {"cuStreamCreate", "cuStreamCreate: ", CUDA_ERROR_UNKNOWN, 1, 2, SB_ERR_DEVICE_FAILURE},
-    {"ncclGroupStart", "ncclGroupStart: ", ncclInternalError, 1, 1, COMM_FAILURE},
-    {"ncclCommInitRankConfig", "ncclCommInitRankConfig: ", ncclSystemError, 1, 2, COMM_FAILURE},
-    {"ncclGroupEnd", "ncclGroupEnd: ", ncclSystemError, 1, 1, COMM_FAILURE},
-    {"ncclCommGetAsyncError", "ncclCommInitRankConfig: ", ncclRemoteError, 1, 1, COMM_FAILURE},
+    {"ncclGroupStart", "ncclGroupStart: ", ncclInternalError, 1, 1, SB_ERR_COMM_FAILURE},
+    {"ncclCommInitRankConfig", "ncclCommInitRankConfig: ", ncclSystemError, 1, 2,
+     SB_ERR_COMM_FAILURE},
+    {"ncclGroupEnd", "ncclGroupEnd: ", ncclSystemError, 1, 1, SB_ERR_COMM_FAILURE},
+    {"ncclCommGetAsyncError", "ncclCommInitRankConfig: ", ncclRemoteError, 1, 1,
+     SB_ERR_COMM_FAILURE},
     {"cuDeviceGetCount", "cuDeviceGetCount: ", CUDA_ERROR_UNKNOWN, 1, 2, SB_ERR_DEVICE_FAILURE},
     {"cuDeviceGet", "cuDeviceGet: ", CUDA_ERROR_UNKNOWN, 3, 4, SB_ERR_DEVICE_FAILURE},
     {"cuDevicePrimaryCtxGetState", "cuDevicePrimaryCtxGetState: ", CUDA_ERROR_UNKNOWN, 1, 2,
@@ -933,7 +937,7 @@ TEST_ON(team, creation_reports_each_failed_call) {
 TEST(a_failure_to_create_an_id_is_reported) {
     uint8_t id[SB_NCCL_ID_BYTES];
     fake_fail("ncclGetUniqueId", 1, FAKE_NOW, ncclSystemError);
-    assert_int_equal(sb_nccl_id_create(id, &err), COMM_FAILURE);
+    assert_int_equal(sb_nccl_id_create(id, &err), SB_ERR_COMM_FAILURE);
     assert_int_equal(err.device_code, ncclSystemError);
     assert_non_null(strstr(err.message, "ncclGetUniqueId: "));
     assert_non_null(strstr(err.message, ": a rank has gone")); /* NCCL's last error text */
@@ -968,7 +972,7 @@ static void take_any_status(sb_comm *comm, void *arg) {
     if (st == SB_OK)
         for (int b = 0; b < BLOBS; b++)
             expect(holds(&net, b, SB_COMM_MEAN, team->size) || fake_fired());
-    expect(st == SB_OK || st == COMM_FAILURE || st == SB_ERR_OUT_OF_MEMORY ||
+    expect(st == SB_OK || st == SB_ERR_COMM_FAILURE || st == SB_ERR_OUT_OF_MEMORY ||
            st == SB_ERR_DEVICE_FAILURE);
     expect(st == SB_OK || err.message[0]);
     net_close(&net);
