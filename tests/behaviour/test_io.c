@@ -47,14 +47,6 @@ static sb_model *open_as(const sb_source *source, sb_format format, const sb_pro
     return test_own_model(model);
 }
 
-/* Returns the status of an opening that fails, and so creates no model. */
-static sb_status fail_to_open(const sb_source *source, sb_format format, const sb_limits *limits) {
-    sb_model *model = NULL;
-    const sb_status st = sb_model_open_source(NULL, format, source, limits, NULL, &model, &err);
-    assert_null(model);
-    return st;
-}
-
 static sb_model *open_source(struct world *w) {
     const sb_source source = test_source_of(&w->source, &w->wire);
     return open_as(&source, SB_FORMAT_AUTO, NULL);
@@ -110,13 +102,18 @@ TEST_ON(world, an_announced_blob_is_not_saved_to_a_sink) {
 
 TEST_ON(world, a_failed_opening_does_not_close_the_source) {
     const sb_source source = test_source_of(&f->source, &f->wire);
+    sb_model *model = NULL;
     sb_limits limits = SB_LIMITS_INIT;
     limits.max_blobs = 1;
-    assert_status(SB_ERR_DATA_LIMIT, fail_to_open(&source, SB_FORMAT_AUTO, &limits));
+    assert_status(SB_ERR_DATA_LIMIT,
+                  sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, &limits, NULL, &model, &err));
     limits.max_blobs = 0;
     limits.max_memory = 1;
-    assert_status(SB_ERR_DATA_LIMIT, fail_to_open(&source, SB_FORMAT_AUTO, &limits));
-    assert_status(SB_ERR_MALFORMED, fail_to_open(&source, SB_FORMAT_BLOB_VECTOR, NULL));
+    assert_status(SB_ERR_DATA_LIMIT,
+                  sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, &limits, NULL, &model, &err));
+    assert_status(SB_ERR_MALFORMED, sb_model_open_source(NULL, SB_FORMAT_BLOB_VECTOR, &source, NULL,
+                                                         NULL, &model, &err));
+    assert_null(model);
     assert_int_equal(f->source.closes, 0);
 }
 
@@ -195,11 +192,12 @@ TEST_ON(world, callbacks_without_a_required_slot_are_refused) {
     assert_status(INVALID, sb_blob_load_source(f->blob, &source, 0, NULL, &progress, &err));
     assert_non_null(strstr(err.message, "report"));
     assert_int_equal(f->source.reads, reads);
-    assert_status(INVALID, fail_to_open(&source, 99, NULL));
+    assert_status(INVALID, sb_model_open_source(NULL, 99, &source, NULL, NULL, &model, &err));
     source.read_at = NULL;
     assert_status(INVALID, sb_blob_load_source(f->blob, &source, 0, NULL, NULL, &err));
     assert_non_null(strstr(err.message, "read_at"));
-    assert_status(INVALID, fail_to_open(&source, SB_FORMAT_AUTO, NULL));
+    assert_status(INVALID,
+                  sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &model, &err));
     assert_status(INVALID, sb_blob_save_sink(f->blob, &sink, 0, &progress, &err));
     assert_non_null(strstr(err.message, "report"));
     const sb_progress whole = test_progress_of(&f->progress);
@@ -231,12 +229,16 @@ TEST_ON(world, a_source_is_no_larger_than_a_message) {
    small, the message looks truncated. */
 TEST_ON(world, a_source_that_lies_about_its_size_is_an_error) {
     sb_source source = test_source_of(&f->source, &f->wire);
+    sb_model *model = NULL;
     source.size += 10;
-    assert_status(SB_ERR_IO, fail_to_open(&source, SB_FORMAT_AUTO, NULL));
+    assert_status(SB_ERR_IO,
+                  sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &model, &err));
     assert_true(f->source.outside);
     f->source.outside = false;
     source.size -= 12;
-    assert_status(SB_ERR_MALFORMED, fail_to_open(&source, SB_FORMAT_AUTO, NULL));
+    assert_status(SB_ERR_MALFORMED,
+                  sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &model, &err));
+    assert_null(model);
 }
 
 TEST_ON(world, a_status_of_a_callback_is_one_of_three) {
@@ -300,19 +302,25 @@ static sb_status no_version(void *user, uint64_t *out, sb_error *err) {
 
 TEST_ON(world, a_source_whose_version_fails_is_refused) {
     sb_source source = test_source_of(&f->source, &f->wire);
+    sb_model *model = NULL;
     source.version = no_version;
-    assert_error(SB_ERR_IO, fail_to_open(&source, SB_FORMAT_AUTO, NULL),
+    assert_error(SB_ERR_IO,
+                 sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &model, &err),
                  "the server does not answer");
     assert_int_equal(err.offset, -1);
+    assert_null(model);
 }
 
 TEST_ON(world, a_source_that_changes_while_it_is_opened_is_refused) {
     sb_source source = test_source_of(&f->source, &f->wire);
+    sb_model *model = NULL;
     source.version = next_version;
     for (int i = 0; i < 2; i++) { /* the message is a solver state, not a net */
         const sb_format format = i ? SB_FORMAT_CAFFEMODEL : SB_FORMAT_AUTO;
-        assert_status(SB_ERR_IO, fail_to_open(&source, format, NULL));
+        assert_status(SB_ERR_IO,
+                      sb_model_open_source(NULL, format, &source, NULL, NULL, &model, &err));
         assert_non_null(strstr(err.message, "changed"));
+        assert_null(model);
     }
 }
 
