@@ -278,7 +278,7 @@ TEST(a_range_of_the_second_piece_reads_that_piece_alone) {
     sb_model *model;
     static float floats[2 * VALUES];
     float value;
-    wire_shape(&blob, (int64_t[]){2 * VALUES}, 1);
+    wire_shape(&blob, (int64_t[]){(int64_t)2 * VALUES}, 1);
     floats[VALUES + 7] = 0.5F;
     wire_floats(&blob, 5, floats, VALUES);
     wire_floats(&blob, 5, floats + VALUES, VALUES);

@@ -121,45 +121,41 @@ TEST(every_element_has_its_offset) {
 /* --- capacity -------------------------------------------------------------------- */
 
 struct memories {
-    sb_mem *data, *diff; /* NULL: none */
-    int64_t data_room, diff_room;
+    sb_mem *mem[2]; /* data and diff; NULL: none */
+    int64_t room[2];
 };
 
-/* Checks that the memory is replaced if and only if its capacity is too small. */
-static void check_memory(sb_mem **mem, int64_t *room, int64_t count, int64_t found_room,
-                         bool is_replaced) {
-    assert_int_equal(is_replaced, *mem && *room < count);
-    if (is_replaced) {
-        *mem = NULL;
-        *room = 0;
-    }
-    assert_int_equal(found_room, *room);
-}
-
+/* Checks that a memory is replaced if and only if its capacity is too small. */
 static void reshape(sb_blob *blob, const struct shape *to, struct memories *has) {
+    static const uint32_t flags[] = {SB_REALLOCATED_DATA, SB_REALLOCATED_DIFF};
     uint32_t replaced = 99;
     assert_ok(sb_blob_reshape(blob, to->dims, to->axes, &replaced, &err));
     assert_int_equal(sb_blob_count(blob), to->count);
     assert_int_equal(sb_blob_num_axes(blob), to->axes);
     if (to->axes > 0)
         assert_memory_equal(sb_blob_shape(blob), to->dims, (size_t)to->axes * sizeof *to->dims);
-    check_memory(&has->data, &has->data_room, to->count, sb_blob_capacity(blob, SB_DATA),
-                 replaced & SB_REALLOCATED_DATA);
-    check_memory(&has->diff, &has->diff_room, to->count, sb_blob_capacity(blob, SB_DIFF),
-                 replaced & SB_REALLOCATED_DIFF);
+    for (sb_part part = SB_DATA; part <= SB_DIFF; part++) {
+        const bool is_replaced = has->mem[part] && has->room[part] < to->count;
+        assert_int_equal((replaced & flags[part]) != 0, is_replaced);
+        if (is_replaced) {
+            has->mem[part] = NULL;
+            has->room[part] = 0;
+        }
+        assert_int_equal(sb_blob_capacity(blob, part), has->room[part]);
+    }
 }
 
 /* Creates data for the shape `first`, diff for the shape `second`, and reshapes to `third`. */
 static void check_three(const struct shape *first, const struct shape *second,
                         const struct shape *third) {
     sb_blob *blob = blob_with(first);
-    struct memories has = {.data = data_of(blob), .data_room = first->count};
+    struct memories has = {{data_of(blob), NULL}, {first->count, 0}};
     reshape(blob, second, &has);
-    has.diff = diff_of(blob);
-    has.diff_room = second->count;
+    has.mem[SB_DIFF] = diff_of(blob);
+    has.room[SB_DIFF] = second->count;
     reshape(blob, third, &has);
-    assert_true(!has.data || data_of(blob) == has.data);
-    assert_true(!has.diff || diff_of(blob) == has.diff);
+    assert_true(!has.mem[SB_DATA] || data_of(blob) == has.mem[SB_DATA]);
+    assert_true(!has.mem[SB_DIFF] || diff_of(blob) == has.mem[SB_DIFF]);
     assert_true(sb_mem_size(diff_of(blob)) >= (size_t)third->count * sizeof(float));
     sb_blob_destroy(blob);
 }
