@@ -1,6 +1,5 @@
 /* Tests files on Windows: paths in UTF-8, files that other programs have open, system errors. */
-#include "support.h"
-
+#include "blobs.h"
 #include "files.h"
 #include "port/files.h"
 
@@ -50,33 +49,26 @@ static void folder_close(struct folder *folder) {
     assert_true(RemoveDirectoryA(folder->path));
 }
 
-static sb_blob *new_blob(int64_t count, float first) {
-    sb_blob *blob;
+static sb_blob *new_blob(int64_t count, double first) {
     void *p;
-    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, &count, 1, &blob, &err));
+    sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, count);
     assert_ok(sb_blob_overwrite_cpu(blob, SB_DATA, &p, &err));
-    for (int64_t i = 0; i < count; i++)
-        ((float *)p)[i] = first + (float)i;
+    fill_values(SB_DTYPE_F32, count, first, 1, p);
     return blob;
 }
 
-static sb_status write_file(const char *path, float first, sb_error *err) {
-    sb_blob *blob = new_blob(300, first);
-    sb_status st = sb_blob_save_file(blob, path, 0, err);
-    sb_blob_destroy(blob);
-    return st;
+static sb_status write_file(const char *path, double first, sb_error *err) {
+    return sb_blob_save_file(new_blob(300, first), path, 0, err);
 }
 
-/* Returns the first value in the file; -1 if a call fails. */
+/* Returns the first value in the file; -1 if the file cannot be loaded. */
 static float read_file(const char *path, sb_error *err) {
     sb_blob *blob = new_blob(1, 0);
-    const void *p;
-    float first = -1;
-    if (sb_blob_load_file(blob, path, SB_PROTO_RESHAPE, NULL, err) == SB_OK &&
-        sb_blob_cpu(blob, SB_DATA, &p, NULL) == SB_OK)
-        first = *(const float *)p;
-    sb_blob_destroy(blob);
-    return first;
+    const float *p = NULL;
+    if (sb_blob_load_file(blob, path, SB_PROTO_RESHAPE, NULL, err) != SB_OK)
+        return -1;
+    assert_int_equal(sb_blob_cpu_f32(blob, SB_DATA, &p, NULL), SB_OK);
+    return *p;
 }
 
 static HANDLE open_with(const struct folder *folder, DWORD access, DWORD share) {
@@ -238,7 +230,6 @@ TEST_ON(folder, test_an_open_model_is_saved_over_itself) {
         assert_true(read_file(f->file, &err) == (st == SB_OK ? 9 : 8));
         assert_int_equal(files_in(f->path), 1);
         sb_model_destroy(model);
-        sb_blob_destroy(blob);
     }
 }
 
@@ -316,7 +307,6 @@ TEST_ON(folder, test_a_file_that_changes_while_it_is_open) {
     assert_true(CloseHandle(other));
     assert_status(SB_ERR_IO, sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err));
     assert_non_null(strstr(err.message, "changed"));
-    sb_blob_destroy(blob);
     sb_model_destroy(model);
 }
 
@@ -332,9 +322,7 @@ TEST_ON(folder, test_bytes_are_not_translated) {
     assert_int_equal(found.size, size);
     assert_memory_equal(found.bytes, bytes, size);
     assert_non_null(memchr(bytes, '\n', size)); /* a shape's dimensions have the tag '\n' */
-    wire_free(&found);
     free(bytes);
-    sb_blob_destroy(blob);
 }
 
 TEST_ON(folder, test_a_handle_is_a_descriptor) {
@@ -349,7 +337,6 @@ TEST_ON(folder, test_a_handle_is_a_descriptor) {
     assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err));
     assert_ok(sb_blob_cpu(blob, SB_DATA, &p, &err));
     assert_true(*(const float *)p == 11);
-    sb_blob_destroy(blob);
     sb_model_destroy(model);
     assert_status(SB_ERR_IO, sb_source_of_descriptor(-1, 0, &source, &err));
 }
