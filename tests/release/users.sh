@@ -44,6 +44,12 @@ check_python_cuda() {
     done
 }
 
+check_python_tvm() {
+    local folder=$build/python-tvm
+    wheel_environment "$folder" python3 tests/users/python/tvm.txt
+    PYTHONPATH=tests/users/python "$folder/bin/python" -m unittest tvm_arrays
+}
+
 # Runs a command if the distribution's Python has PyTorch, which is packaged for the CPU only.
 with_torch() { # COMMAND...
     /usr/bin/python3 -c 'import torch' 2>/dev/null || skip 'this system has no package python3-torch'
@@ -54,7 +60,7 @@ check_python_torch() {
     local folder=$build/python-torch model
     model=$(download model)
     wheel_environment "$folder" /usr/bin/python3 tests/users/python/torch.txt --system-site-packages
-    SYNCBLOB_TEST_RESNET=$model "$folder/bin/python" -m unittest discover -s tests/users/python -p 'test_[bdmt]*.py'
+    SYNCBLOB_TEST_RESNET=$model "$folder/bin/python" -m unittest discover -s tests/users/python -p 'test_[abdmt]*.py'
 }
 
 # Compares OpenCV 4's importer with OpenCV 5. No program can load both.

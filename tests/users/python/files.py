@@ -1,6 +1,10 @@
-"""Models that the tests read: real files, if available, and models made here."""
+"""Models that the tests read: real files, if available, and models made here; other shared parts."""
+import contextlib
 import os
 import pathlib
+import subprocess
+import sys
+import tempfile
 
 import numpy as np
 import syncblob
@@ -27,6 +31,24 @@ def cifar10():
              "cifar10_mean.binaryproto": "mean_cifar10_skywang666.binaryproto"}
     found = {name: data() / file for name, file in named.items()}
     return found if all(path.exists() for path in found.values()) else {}
+
+
+@contextlib.contextmanager
+def empty_folder():
+    """Makes an empty folder the current one, and removes it at the end."""
+    before = os.getcwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            yield pathlib.Path(folder)
+        finally:
+            os.chdir(before)
+
+
+def run_code(code):
+    """Runs code in another process; returns the ended process, with its output."""
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                          timeout=DEADLINE, check=False)
 
 
 def has_gpu():

@@ -44,7 +44,3 @@ class Refused(unittest.TestCase):
         for path in (__file__, os.path.dirname(__file__)):
             with self.assertRaises(syncblob.FileError):
                 syncblob.load_backend(path)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -3,7 +3,6 @@ import copy
 import gc
 import os
 import pickle
-import subprocess
 import sys
 import tempfile
 import unittest
@@ -88,8 +87,7 @@ class Basics(unittest.TestCase):
             for again in (copy.copy(blob), copy.deepcopy(blob), pickle.loads(pickle.dumps(blob))):
                 print(again, again.asum_data(), again.to_bytes() == blob.to_bytes())
         """
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
-                              timeout=files.DEADLINE, check=False)
+        done = files.run_code(code)
         self.assertEqual((done.stdout, done.stderr),
                          ("<syncblob.Blob (2, 3) float32 on cpu> 12.0 True\n" * 3, ""))
 
@@ -257,19 +255,6 @@ class Arrays(unittest.TestCase):
         blob.reshape(1 << 22)
         self.assertEqual(old.sum(), 18)
 
-    def test_a_capsule_without_a_consumer(self):
-        array = np.ones(1000, "float32")
-        references = sys.getrefcount(array)
-        blob = syncblob.from_dlpack(array)
-        for version in (None, (0, 8), (1, 0), (2, 0)):
-            capsule = blob.__dlpack__(max_version=version)
-            name = "dltensor_versioned" if version and version[0] else "dltensor"
-            self.assertIn(f'"{name}"', repr(capsule))
-            del capsule
-        self.assertEqual(sys.getrefcount(array), references + 1)
-        del blob
-        self.assertEqual(sys.getrefcount(array), references)
-
     def test_a_blob_on_an_array(self):
         for name in TYPES:
             array = np.arange(6).astype(name).reshape(2, 3)
@@ -277,18 +262,8 @@ class Arrays(unittest.TestCase):
             self.assertEqual((blob.dtype, blob.shape), (name, (2, 3)))
             blob.data[0, 0] = 9
             self.assertEqual(array[0, 0], 9)
-        with self.assertRaises(syncblob.UnsupportedError):
-            syncblob.from_dlpack(np.ones((2, 3), "float32").T)
         with self.assertRaises(TypeError):
             syncblob.from_dlpack([1, 2])
-
-    def test_a_blob_keeps_the_array_alive(self):
-        blob = syncblob.from_dlpack(np.full(1000, 2, "float32"))
-        gc.collect()
-        self.assertEqual(blob.asum_data(), 2000)
-        again = syncblob.from_dlpack(blob.data)
-        del blob
-        self.assertEqual(again.asum_data(), 2000)
 
     def test_round_trips_end_one_after_the_other(self):
         trips = {"blob": lambda blob: blob, "data": lambda blob: blob.data, "asarray": np.asarray}
@@ -447,7 +422,3 @@ class Gpu(Devices):
         old.blob.fill("constant", value=1)
         syncblob.from_dlpack(old).scale_data(2)
         self.assertEqual((old.streams, old.blob.asum_data()), ([1], 6.0))
-
-
-if __name__ == "__main__":
-    unittest.main()

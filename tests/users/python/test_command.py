@@ -42,9 +42,8 @@ class Command(unittest.TestCase):
         code = ("import os, signal, threading, syncblob.__main__ as m;"
                 "m.run_command = lambda _: os.kill(os.getpid(), signal.SIGINT);"
                 "m.main()")
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True,
-                              timeout=files.DEADLINE)
-        self.assertEqual((done.returncode, done.stderr), (-2, b""))
+        done = files.run_code(code)
+        self.assertEqual((done.returncode, done.stderr), (-2, ""))
 
     def test_state_dict_is_what_it_converts(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -65,7 +64,3 @@ class Command(unittest.TestCase):
                 self.assertEqual((converted[name].dtype, converted[name].shape),
                                  (array.dtype, array.shape), name)
                 self.assertEqual(converted[name].tobytes(), array.tobytes(), name)
-
-
-if __name__ == "__main__":
-    unittest.main()

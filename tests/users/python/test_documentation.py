@@ -3,15 +3,12 @@ import ast
 import collections.abc
 import contextlib
 import doctest
-import importlib.resources
 import importlib.util
 import inspect
 import io
-import os
 import pathlib
 import shutil
 import sys
-import tempfile
 import unittest
 
 import files
@@ -20,6 +17,8 @@ from syncblob import _syncblob
 
 sys.path.append(str(files.ROOT / "tests/project/documents"))
 import pages  # noqa: E402
+
+PACKAGE = pathlib.Path(syncblob.__file__).parent
 
 
 def members():
@@ -76,11 +75,8 @@ def real_parameters(thing):
 
 class Stubs(unittest.TestCase):
     def setUp(self):
-        text = importlib.resources.read_text("syncblob", "_syncblob.pyi", encoding="utf-8") \
-            if sys.version_info < (3, 11) else \
-            (importlib.resources.files("syncblob") / "_syncblob.pyi").read_text()
         self.stub = {}
-        for node in ast.parse(text).body:
+        for node in ast.parse((PACKAGE / "_syncblob.pyi").read_text(encoding="utf-8")).body:
             if isinstance(node, ast.Assign) and node.targets[0].id == "__all__":
                 self.exported = ast.literal_eval(node.value)
             if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
@@ -126,19 +122,17 @@ class Stubs(unittest.TestCase):
                 self.assertEqual(kind in found, registered, (name, kind))
 
     def test_the_package_is_marked_as_typed(self):
-        folder = os.path.dirname(syncblob.__file__)
-        self.assertTrue(os.path.exists(os.path.join(folder, "py.typed")))
+        self.assertTrue((PACKAGE / "py.typed").exists())
 
 
-MODULES = ("torch", "safetensors")
-NETS = ("resnet", "cifar10")
+# The requirements that blocks name: real nets and modules.
+NETS = {"resnet": files.resnet, "cifar10": files.cifar10}
+NEEDS = {"nothing": (), "the_resnet": ("resnet",), "nets_for_cifar10": ("cifar10",), "torch": ("torch",),
+         "torch_and_the_resnet": ("torch", "resnet"), "safetensors": ("safetensors",)}
 
 
 def is_there(word):
-    """Returns whether the requirement that a block names is available: a module, or real files."""
-    if word in MODULES:
-        return importlib.util.find_spec(word) is not None
-    return bool(files.resnet() if word == "resnet" else files.cifar10())
+    return bool(NETS[word]() if word in NETS else importlib.util.find_spec(word))
 
 
 class Pages(unittest.TestCase):
@@ -178,42 +172,18 @@ class Pages(unittest.TestCase):
         for word in words:
             if not is_there(word):
                 self.skipTest(f"blocks of Python that need {word}: it is not available")
-        before, self.ran = os.getcwd(), 0
-        with tempfile.TemporaryDirectory() as folder:
-            os.chdir(folder)
-            try:
-                self.make_files()
-                for _, blocks in self.pages:
-                    if any(set(words) <= set(block.info) for block, _ in blocks):
-                        self.run_page(blocks, set(words))
-            finally:
-                os.chdir(before)
+        self.ran = 0
+        with files.empty_folder():
+            self.make_files()
+            for _, blocks in self.pages:
+                if any(set(words) <= set(block.info) for block, _ in blocks):
+                    self.run_page(blocks, set(words))
         self.assertGreater(self.ran, 0)
 
-    def test_blocks_that_need_nothing(self):
-        self.run_blocks()
-
-    def test_blocks_that_need_the_resnet(self):
-        self.run_blocks("resnet")
-
-    def test_blocks_that_need_nets_for_cifar10(self):
-        self.run_blocks("cifar10")
-
-    def test_blocks_that_need_torch(self):
-        self.run_blocks("torch")
-
-    def test_blocks_that_need_torch_and_the_resnet(self):
-        self.run_blocks("torch", "resnet")
-
-    def test_blocks_that_need_safetensors(self):
-        self.run_blocks("safetensors")
-
     def test_no_block_needs_anything_else(self):
-        tested = [set(), {"resnet"}, {"cifar10"}, {"torch"}, {"torch", "resnet"},
-                  {"safetensors"}]
         for _, blocks in self.pages:
             for block, _ in blocks:
-                self.assertIn(set(block.info[1:]), tested, block.place)
+                self.assertIn(set(block.info[1:]), [*map(set, NEEDS.values())], block.place)
 
     def make_files(self):
         if files.resnet():
@@ -232,5 +202,5 @@ class Pages(unittest.TestCase):
         state.save("net.solverstate")
 
 
-if __name__ == "__main__":
-    unittest.main()
+for name, needs in NEEDS.items():
+    setattr(Pages, f"test_blocks_that_need_{name}", lambda self, needs=needs: self.run_blocks(*needs))

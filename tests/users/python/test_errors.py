@@ -7,8 +7,6 @@ import io
 import itertools
 import os
 import pickle
-import subprocess
-import sys
 import tempfile
 import unittest
 
@@ -179,17 +177,12 @@ class Kinds(unittest.TestCase):
             (lambda: Blob({2: 1}), "not dict"),
             (lambda: Blob(True), "not bool"),
         )
-        with tempfile.TemporaryDirectory() as folder:
-            before = os.getcwd()
-            os.chdir(folder)
-            try:
-                for call, words in rows:
-                    with self.subTest(words=words), self.assertRaisesRegex(
-                            (ValueError, TypeError, KeyError), words):
-                        call()
-                self.assertEqual((os.listdir(), model.to_bytes()), ([], content))
-            finally:
-                os.chdir(before)
+        with files.empty_folder():
+            for call, words in rows:
+                with self.subTest(words=words), self.assertRaisesRegex(
+                        (ValueError, TypeError, KeyError), words):
+                    call()
+            self.assertEqual((os.listdir(), model.to_bytes()), ([], content))
 
     def test_values_are_converted_to_the_blobs_type(self):
         floats = np.arange(8, dtype="float32")
@@ -206,8 +199,7 @@ class Kinds(unittest.TestCase):
 
     def output_of(self, code):
         """Returns the output of code in a separate process."""
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
-                              timeout=files.DEADLINE, check=False)
+        done = files.run_code(code)
         self.assertEqual(done.stderr, "")
         return done.stdout
 
@@ -338,21 +330,16 @@ class Anything(unittest.TestCase):
                     yield f"{thing!r}.{name}", getattr(thing, name)
 
     def test_one_argument_and_two(self):
-        with tempfile.TemporaryDirectory() as folder:
-            before = os.getcwd()
-            os.chdir(folder)  # some calls write a file
-            try:
-                count = 0
-                for name, function in self.callables():
-                    self.call(name, function)
-                    for first in ODD:
-                        self.call(name, function, first)
-                        for second in (None, -1, 10**40, "float32", "\0", Raising(), np.ones(2)):
-                            self.call(name, function, first, second)
-                            count += 1
-                self.assertGreater(count, 5000)
-            finally:
-                os.chdir(before)
+        count = 0
+        with files.empty_folder():  # some calls write a file
+            for name, function in self.callables():
+                self.call(name, function)
+                for first in ODD:
+                    self.call(name, function, first)
+                    for second in (None, -1, 10**40, "float32", "\0", Raising(), np.ones(2)):
+                        self.call(name, function, first, second)
+                        count += 1
+        self.assertGreater(count, 5000)
 
     def test_named_arguments(self):
         content, mean = files.made().to_bytes(), Blob(2).to_bytes()
@@ -375,7 +362,3 @@ class Anything(unittest.TestCase):
             for name, value in itertools.product(names, ODD):
                 if not isinstance(value, Odd):
                     self.call(str(function), function, *arguments, **{name: value})
-
-
-if __name__ == "__main__":
-    unittest.main()

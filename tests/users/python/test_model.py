@@ -10,7 +10,6 @@ import os
 import pathlib
 import pickle
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -335,7 +334,7 @@ class Changing(unittest.TestCase):
             model.add_layer("late", "X", [[1.0]])
             print(list(model), len(model["late"]))
         """
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        done = files.run_code(code)
         if done.returncode == 77:
             self.skipTest("out of memory: this system does not limit the address space")
         self.assertEqual(done.stderr, "")
@@ -450,7 +449,3 @@ class StateDict(unittest.TestCase):
         for options in ({"framework": "jax"}, {"names": "keras"}):
             with self.assertRaises(syncblob.ArgumentError):
                 files.made().state_dict(**options)
-
-
-if __name__ == "__main__":
-    unittest.main()

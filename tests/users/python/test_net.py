@@ -227,7 +227,3 @@ class Converting(unittest.TestCase):
                     Net(path)
                 self.assertEqual(caught.exception.filename, path)
                 self.assertTrue(caught.exception.code.startswith("SB_ERR_"))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -64,7 +64,3 @@ class OpenCV(unittest.TestCase):
         with unittest.mock.patch.dict(sys.modules, cv2=None), \
                 self.assertRaisesRegex(ImportError, "pip install opencv-python"):
             syncblob.opencv.readNetFromCaffe(files.PROTOTXT, files.carrying())
-
-
-if __name__ == "__main__":
-    unittest.main()

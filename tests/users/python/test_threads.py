@@ -1,8 +1,9 @@
 """Tests that long calls release the interpreter's lock, and that several threads may use an
 object."""
+import concurrent.futures
+import contextlib
 import gc
 import random
-import subprocess
 import sys
 import tempfile
 import threading
@@ -17,55 +18,55 @@ from syncblob import Blob
 
 def in_threads(count, work):
     """Runs work(i) in `count` threads at once; raises the exception of one of them."""
-    failures = []
+    begin = threading.Barrier(count)
 
     def run(i):
-        try:
-            work(i)
-        except BaseException as error:  # noqa: BLE001: raised below
-            failures.append(error)
+        begin.wait()
+        work(i)
 
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(files.DEADLINE)
-        if thread.is_alive():
-            raise AssertionError("a thread does not end")
-    if failures:
-        raise failures[0]
+    with concurrent.futures.ThreadPoolExecutor(count) as pool:
+        for thread in [pool.submit(run, i) for i in range(count)]:
+            thread.result(files.DEADLINE)
+
+
+@contextlib.contextmanager
+def in_turns(turn):
+    """Calls turn() repeatedly in another thread, which yields the processor after each call."""
+    ended, started = threading.Event(), threading.Event()
+
+    def run():
+        while not ended.is_set():
+            turn()
+            started.set()
+            time.sleep(0)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    started.wait()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 class Lock(unittest.TestCase):
     def lets_others_run(self, work):
         """Returns whether another thread ran during the work. The long switch interval prevents the
         interpreter from switching threads on its own."""
-        ticks, ended, started = 0, threading.Event(), threading.Event()
-
-        def tick():
-            nonlocal ticks
-            while not ended.is_set():
-                ticks += 1
-                started.set()
-                time.sleep(0)
-
-        before = sys.getswitchinterval()
-        thread = threading.Thread(target=tick)
-        thread.start()
-        started.wait()
-        sys.setswitchinterval(1000)
-        time.sleep(0.05)  # the other thread no longer uses the old interval
-        try:
-            counted = ticks
-            for _ in range(500):  # on a busy machine the other thread may not get a processor
-                work()
-                if ticks > counted:
-                    return True
-            return False
-        finally:
-            ended.set()
-            sys.setswitchinterval(before)
-            thread.join()
+        ticks, before = [], sys.getswitchinterval()
+        with in_turns(lambda: ticks.append(None)):
+            try:
+                sys.setswitchinterval(1000)
+                time.sleep(0.05)  # the other thread no longer uses the old interval
+                counted = len(ticks)
+                for _ in range(500):  # on a busy machine the other thread may not get a processor
+                    work()
+                    if len(ticks) > counted:
+                        return True
+                return False
+            finally:
+                sys.setswitchinterval(before)
 
     def test_other_threads_run_during_long_calls(self):
         large = Blob(1 << 22)
@@ -124,12 +125,7 @@ class Copies(unittest.TestCase):
         large = syncblob.Model("large")
         large.add_layer("fc", "InnerProduct", [np.ones(1 << 23, "float32")])
         clock = time.pthread_getcpuclockid(threading.get_ident())
-        turns, ended = [], threading.Event()
-
-        def turn():
-            while not ended.is_set():
-                turns.append(time.clock_gettime(clock))
-                time.sleep(0)
+        turns = []
 
         def longest():
             turns.clear()
@@ -139,13 +135,8 @@ class Copies(unittest.TestCase):
             seen = [begin, *(at for at in list(turns) if begin < at < end), end]
             return max(b - a for a, b in zip(seen, seen[1:])) / (end - begin)
 
-        thread = threading.Thread(target=turn)
-        thread.start()
-        try:
+        with in_turns(lambda: turns.append(time.clock_gettime(clock))):
             self.assertLess(min(longest() for _ in range(50)), 0.2)
-        finally:
-            ended.set()
-            thread.join()
 
 
 class Together(unittest.TestCase):
@@ -234,9 +225,8 @@ class Together(unittest.TestCase):
     def test_a_finaliser_may_use_the_blob_that_releases_its_array(self):
         """Each case runs in a separate process, since a deadlocked thread never ends."""
         for last_use in FINALISED:
-            done = subprocess.run([sys.executable, "-c", FINALISER.format(last_use)], text=True,
-                                  stdout=subprocess.PIPE, timeout=files.DEADLINE, check=False)
-            self.assertEqual(done.stdout, "ended\nwent on\n", last_use)
+            done = files.run_code(FINALISER.format(last_use))
+            self.assertEqual(done.stdout, "ended\nwent on\n", f"{last_use}: {done.stderr}")
 
     def test_models_of_bytes_end_on_any_thread(self):
         content = files.made().to_bytes()
@@ -246,7 +236,3 @@ class Together(unittest.TestCase):
                 syncblob.load(bytearray(content)).state_dict()
 
         in_threads(4, work)
-
-
-if __name__ == "__main__":
-    unittest.main()

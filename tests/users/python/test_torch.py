@@ -7,6 +7,7 @@ import unittest
 import files
 import numpy as np
 import syncblob
+import test_arrays
 
 try:
     import torch
@@ -17,6 +18,18 @@ except ImportError:
 def command(*arguments):
     return subprocess.run([sys.executable, "-m", "syncblob", *map(str, arguments)], check=True,
                           stdout=subprocess.PIPE, text=True).stdout
+
+
+class Sharing(test_arrays.Sharing):
+    """The tests of test_arrays.py, with PyTorch's tensors."""
+    from_dlpack = staticmethod(torch.from_dlpack)
+    is_read_only = False
+
+    def pointer(self, array):
+        return array.data_ptr()
+
+    def of_base(self):
+        return torch.from_dlpack(self.base)
 
 
 class Tensors(unittest.TestCase):
@@ -147,7 +160,3 @@ class ResNet(unittest.TestCase):
                 self.tensors[f"{name}.bias"], stride, padding)[0].numpy()
             self.assertEqual(found.shape, wanted.shape)
             self.assertLess(abs(found - wanted).max() / abs(wanted).max(), 1e-5, name)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -1,0 +1,154 @@
+"""Tests that NumPy can use a blob's memory, and blobs an array's memory, by DLPack; test_torch.py and
+tvm_arrays.py run the same tests with other libraries. Nothing is copied, both sides see each other's
+writes, and memory lives as long as either side uses it."""
+import concurrent.futures
+import ctypes
+import gc
+import math
+import sys
+import unittest
+
+import numpy as np
+import syncblob
+from syncblob import Blob
+
+IS_NUMPY_1 = np.__version__.startswith("1.")
+
+
+class Old:
+    """An exporter without max_version, and therefore of the struct without a version."""
+
+    def __init__(self, array):
+        self.array, self.__dlpack_device__ = array, array.__dlpack_device__
+
+    def __dlpack__(self):
+        return self.array.__dlpack__()
+
+
+class Sharing(unittest.TestCase):
+    """The memory is that of `base`, a NumPy array whose references are counted."""
+    from_dlpack = staticmethod(np.from_dlpack)
+    is_read_only = IS_NUMPY_1  # whether the arrays are read-only
+
+    def setUp(self):
+        self.base = np.zeros((2, 3), "float32")
+        self.references = sys.getrefcount(self.base)
+
+    def users(self):
+        """Returns the number of users of the base's memory."""
+        gc.collect()
+        return sys.getrefcount(self.base) - self.references
+
+    def pointer(self, array):
+        return array.ctypes.data
+
+    def of_base(self):
+        """Returns an array of the library on the base's memory."""
+        return self.base[...]
+
+    def values(self, array):
+        """Returns the elements in the order of memory, for writing."""
+        return (ctypes.c_float * math.prod(array.shape)).from_address(self.pointer(array))
+
+    def test_an_array_is_the_blobs_memory(self):
+        blob = Blob((2, 3))
+        array = self.from_dlpack(blob)
+        self.assertEqual(tuple(array.shape), (2, 3))
+        self.assertEqual(self.pointer(array), blob.data.ctypes.data)
+        self.values(array)[4] = 5
+        self.assertEqual(blob.asum_data(), 5)
+        blob.scale_data(3)
+        self.assertEqual(self.values(array)[4], 15)
+
+    def test_diff_is_another_memory(self):
+        blob = Blob((2, 3))
+        array = self.from_dlpack(blob.diff)
+        self.assertEqual(self.pointer(array), blob.diff.ctypes.data)
+        self.assertNotEqual(self.pointer(array), blob.data.ctypes.data)
+
+    def test_an_array_outlives_its_blob(self):
+        blob = syncblob.from_dlpack(self.base)
+        array = self.from_dlpack(blob)
+        del blob
+        self.assertEqual(self.users(), 1)
+        self.values(array)[5] = 7
+        self.assertEqual(self.base[1, 2], 7)
+        del array
+        self.assertEqual(self.users(), 0)
+
+    def test_an_unused_capsule_ends_its_tensor(self):
+        for version in (None, (0, 8), (1, 0), (2, 0)):
+            capsule = syncblob.from_dlpack(self.base).__dlpack__(max_version=version)
+            name = "dltensor_versioned" if version and version[0] else "dltensor"
+            self.assertIn(f'"{name}"', repr(capsule))
+            self.assertEqual(self.users(), 1)
+            del capsule
+            self.assertEqual(self.users(), 0)
+
+    def test_a_blob_is_the_arrays_memory(self):
+        array = self.of_base()
+        blob = syncblob.from_dlpack(array)
+        self.assertEqual((blob.shape, blob.dtype), ((2, 3), "float32"))
+        self.assertEqual(blob.data.ctypes.data, self.pointer(array))
+        self.values(array)[0] = 5
+        self.assertEqual(blob.asum_data(), 5)
+        blob.scale_data(2)
+        self.assertEqual(self.values(array)[0], 10)
+        del array
+        self.assertEqual((self.users(), blob.asum_data()), (1, 10))
+        del blob
+        self.assertEqual(self.users(), 0)
+
+    def test_a_blob_by_the_struct_without_a_version(self):
+        self.base[...] = 1.5
+        array = self.of_base()
+        blob = syncblob.from_dlpack(Old(array))
+        self.assertEqual((blob.data.ctypes.data, blob.asum_data()), (self.pointer(array), 9))
+        del array, blob
+        self.assertEqual(self.users(), 0)
+
+    def test_round_and_round(self):
+        blob = syncblob.from_dlpack(self.base)
+        for _ in range(20):
+            array = self.from_dlpack(blob)
+            blob = syncblob.from_dlpack(blob if self.is_read_only else array)
+            del array
+        self.assertEqual((blob.data.ctypes.data, self.users()), (self.base.ctypes.data, 1))
+        del blob
+        self.assertEqual(self.users(), 0)
+
+    def test_arrays_end_on_any_thread(self):
+        kept = [self.from_dlpack(syncblob.from_dlpack(self.base)) for _ in range(64)]
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            list(pool.map(kept.__delitem__, [-1] * 64))
+        self.assertEqual((kept, self.users()), ([], 0))
+
+
+class NumpysArrays(unittest.TestCase):
+    def test_refused_arrays_are_released(self):
+        whole = np.zeros((4, 6), "float32")
+        references = sys.getrefcount(whole)
+        rows = [("UNSUPPORTED", whole.T), ("UNSUPPORTED", whole[::2]), ("UNSUPPORTED", whole[:, :3]),
+                ("UNSUPPORTED", whole[::-1]), ("DTYPE_MISMATCH", np.zeros(3, "c8")),
+                ("DTYPE_MISMATCH", np.zeros(3, "c16")), ("DTYPE_MISMATCH", np.zeros(3, "?")),
+                ("INVALID_ARGUMENT", np.zeros(25, "u1")[1:].view("f4"))]
+        if not IS_NUMPY_1:  # exports no read-only arrays; its arrays have at most 32 axes
+            rows += [("UNSUPPORTED", np.broadcast_to(whole[0], (4, 6))),
+                     ("OVER_LIMIT", np.zeros((1,) * 33, "f4"))]
+        for code, array in rows:
+            with self.subTest(strides=array.strides, dtype=array.dtype), \
+                    self.assertRaises(syncblob.Error) as caught:
+                syncblob.from_dlpack(array)
+            self.assertEqual(caught.exception.code, f"SB_ERR_{code}")
+        del array, rows
+        gc.collect()
+        self.assertEqual(sys.getrefcount(whole), references)
+
+    def test_shapes(self):
+        for array in (np.full((), 3, "f4"), np.zeros((0, 5), "f4"), np.ones((2, 1, 3), "f4")[:, ::-1],
+                      np.ones((1,) * 32, "f4"), np.ones((4, 6), "f4")[2:], np.ones((3, 4), "f4")[1:1]):
+            blob = syncblob.from_dlpack(array)
+            again = np.from_dlpack(blob)
+            self.assertEqual((blob.shape, again.shape), (array.shape, array.shape))
+            self.assertTrue((again == array).all())
+            self.assertTrue(not array.size or again.ctypes.data == array.ctypes.data)
