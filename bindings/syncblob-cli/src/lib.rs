@@ -1,10 +1,11 @@
 //! The command `syncblob` as a function: it inspects Caffe's model files, and converts them.
 //! [`conversion::Conversion`] is for programs that convert without a command line.
-#![deny(unsafe_code)] // except in the modules of signals, file calls and standard output
+#![deny(unsafe_code)] // except for signals, file calls, standard output and loaded backends
 
 mod advice;
 pub mod conversion;
 mod convert;
+mod devices;
 mod diff;
 mod info;
 mod interrupt;
@@ -73,6 +74,7 @@ enum Command {
     Report(report::Arguments),
     Verify(verify::Arguments),
     Prototxt(prototxt::Arguments),
+    Devices(devices::Arguments),
     #[cfg(not(target_os = "wasi"))]
     #[command(flatten)]
     Shell(shell::Command),
@@ -192,6 +194,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Status {
     let done = match command {
         Command::Info(arguments) => info(&arguments),
         Command::Convert(arguments) => convert::run(&arguments),
+        Command::Devices(arguments) => devices::run(&arguments),
         Command::Diff(arguments) => diff::run(&arguments),
         Command::Prototxt(arguments) => prototxt::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
@@ -369,7 +372,7 @@ mod tests {
                 let parsed = Arguments::try_parse_from(words.split_whitespace());
                 assert!(parsed.is_ok(), "{example}: {}", parsed.err().unwrap());
                 let name = command.get_name();
-                assert!(name == "syncblob" || words.starts_with(&format!("syncblob {name} ")));
+                assert!(name == "syncblob" || words.starts_with(&format!("syncblob {name}")));
             }
         }
     }

@@ -8,7 +8,7 @@ use program::{run, Files};
 
 /// The command line, with names of test files; the status; a part of the expected message; and a
 /// part of a former, unhelpful message that must not be printed (empty if there was none).
-const MISTAKES: [(&str, i32, &str, &str); 26] = [
+const MISTAKES: [(&str, i32, &str, &str); 30] = [
     (
         "verify models",
         1,
@@ -135,6 +135,10 @@ const MISTAKES: [(&str, i32, &str, &str); 26] = [
         "`syncblob info` lists them\n",
     ),
     ("show models/a.caffemodel -o x.jpg", 1, "x.jpg: the picture is a PNG", ""),
+    ("devices --backend none.so", 1, "SB_ERR_IO: \"none.so\" cannot be opened", ""),
+    ("devices --backend a.npy", 1, "SB_ERR_IO: \"a.npy\" cannot be opened: ", ""),
+    ("devices --backend models", 1, "\"models\" cannot be opened", "syncblob verify -r"),
+    ("devices opencl:0", 2, "Usage: syncblob devices", "SB_ERR"),
 ];
 
 fn files() -> Files {

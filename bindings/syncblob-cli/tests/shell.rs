@@ -6,8 +6,18 @@ use std::process::{Command, Stdio};
 
 use program::{run, Files};
 
-const COMMANDS: [&str; 9] =
-    ["info", "convert", "diff", "show", "report", "verify", "prototxt", "completions", "man"];
+const COMMANDS: [&str; 10] = [
+    "info",
+    "convert",
+    "diff",
+    "show",
+    "report",
+    "verify",
+    "prototxt",
+    "devices",
+    "completions",
+    "man",
+];
 
 #[test]
 fn completions_contain_every_command() {

@@ -235,7 +235,9 @@ impl Error {
 
     /// Returns whether the library's message begins with the file's name.
     fn names_file(&self) -> bool {
-        self.kind == ErrorKind::Io && self.source.is_none() && self.message.starts_with('"')
+        matches!(self.kind, ErrorKind::Io | ErrorKind::NotFound)
+            && self.source.is_none()
+            && self.message.starts_with('"')
     }
 
     pub(crate) fn of_file(self, path: &Path) -> Self {

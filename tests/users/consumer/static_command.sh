@@ -38,4 +38,10 @@ fi
 ! "${enclosed[@]}" info no.caffemodel 2>"$work/output" || fail 'a file that is not there was read'
 grep -q 'No such file' "$work/output"
 
+# musl's dlopen always fails in a static program.
+"${enclosed[@]}" devices >"$work/devices"
+grep -q '^ sim:0' "$work/devices" || fail 'devices does not list sim:0'
+! "${enclosed[@]}" devices --backend syncblob 2>"$work/output" || fail 'a static program loaded a library'
+grep -q '"syncblob" cannot be opened: Dynamic loading not supported' "$work/output"
+
 env -i ${3:+"$(command -v "$3")"} "$folder/unwind"

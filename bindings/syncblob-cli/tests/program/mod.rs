@@ -210,21 +210,28 @@ pub fn disk_library() -> Option<&'static Path> {
 }
 
 fn make_disk_library() -> Result<PathBuf, String> {
-    const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/support/disk/disk.c");
     if !cfg!(target_os = "linux") {
         return Err("only Linux has LD_PRELOAD and these system calls".into());
     }
+    make_library("disk", &["-std=gnu17", "tests/support/disk/disk.c", "-ldl"])
+}
+
+/// Builds the shared library `name` with the C compiler, which runs in the repository's root.
+pub fn make_library<S: AsRef<OsStr>>(name: &str, arguments: &[S]) -> Result<PathBuf, String> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let (made, path) =
-        (folder.join(format!("disk-{}.so", std::process::id())), folder.join("disk.so"));
+    let (made, path) = (
+        folder.join(format!("{name}-{}.so", std::process::id())),
+        folder.join(format!("{name}.so")),
+    );
     let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
     let mut words = compiler.split_whitespace();
     let mut command = Command::new(words.next().unwrap_or("cc"));
-    command.args(words).args(["-std=gnu17", "-shared", "-fPIC", "-o"]).arg(&made).arg(SOURCE);
-    let output = command.arg("-ldl").output().map_err(|error| format!("{compiler}: {error}"))?;
+    command.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    command.args(words).args(["-shared", "-fPIC", "-o"]).arg(&made).args(arguments);
+    let output = command.output().map_err(|error| format!("{compiler}: {error}"))?;
     if !output.status.success() {
         let err = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("{compiler} cannot build {SOURCE}: {err}"));
+        return Err(format!("{compiler} cannot build {name}.so: {err}"));
     }
     // Replaces the library atomically, because another test program may be using it.
     fs::rename(made, &path).unwrap();
