@@ -239,7 +239,7 @@ void sb__host_scale(const struct sb__parallel *parallel, int32_t dtype, int64_t 
     if (count <= PIECE)
         loops->scale(alpha, x, x, count);
     else
-        update_many(parallel, loops, loops->scale, count, alpha, x, x);
+        update_many(parallel, loops, loops->scale_far, count, alpha, x, x);
 }
 
 /* --- bytes -------------------------------------------------------------------- */

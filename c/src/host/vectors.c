@@ -16,6 +16,7 @@
 #define GROUP (LANES * ROWS)
 #define BLOCK 4
 
+#define LINE ((size_t)64) /* bytes of a cache line */
 /* The prefetch distance in bytes. It spans pages, where hardware prefetching stops. */
 #define AHEAD 8192
 
@@ -87,9 +88,12 @@ DEFINE_WIDE(sb__sumsq_wide, square_wide)
     }
 
 /* `statement` uses *y, *x and *factor, which are vectors and, for the last values, single elements.
-   A local vector variable in it would crash if MinGW's gcc compiles without optimisation. */
-#define DEFINE_LOOP(name, attributes, type, vector, statement)                                     \
+   If `far`, the loop prefetches. A local vector variable in it would crash if MinGW's gcc compiles
+   without optimisation. */
+#define DEFINE_LOOP(name, attributes, type, vector, far, statement)                                \
     INLINE attributes void name##_vectors(const vector *factor, const vector *x, vector *y) {      \
+        for (size_t at = 0; (far) && at < AT_ONCE * sizeof *y; at += LINE)                         \
+            __builtin_prefetch((const char *)y + at + AHEAD);                                      \
         for (int i = 0; i < AT_ONCE; i++, x++, y++)                                                \
             statement;                                                                             \
     }                                                                                              \
@@ -107,11 +111,11 @@ DEFINE_WIDE(sb__sumsq_wide, square_wide)
 
 #define DEFINE_LOOPS(kind, attributes, suffix, type, bytes)                                        \
     typedef type suffix##_##kind __attribute__((vector_size(bytes), aligned(sizeof(type))));       \
-    DEFINE_LOOP(axpy_##suffix##_##kind, attributes, type, suffix##_##kind, *y += *factor * *x)     \
-    DEFINE_LOOP(scale_##suffix##_##kind, attributes, type, suffix##_##kind, *y *= *factor)         \
-    DEFINE_LOOP(set_##suffix##_##kind, attributes, type, suffix##_##kind, *y = *factor)
+    DEFINE_LOOP(axpy_##suffix##_##kind, attributes, type, suffix##_##kind, 0, *y += *factor * *x)  \
+    DEFINE_LOOP(scale_##suffix##_##kind, attributes, type, suffix##_##kind, 0, *y *= *factor)      \
+    DEFINE_LOOP(set_##suffix##_##kind, attributes, type, suffix##_##kind, 0, *y = *factor)
 
-#define DEFINE_KIND(kind, attributes, bytes, stream)                                               \
+#define DEFINE_KIND(kind, attributes, bytes, stream, far)                                          \
     DEFINE_SUM(asum, magnitude, kind, sb__asum_wide)                                               \
     DEFINE_SUM(sumsq, square, kind, sb__sumsq_wide)                                                \
     DEFINE_LOOPS(kind, attributes, f32, float, bytes)                                              \
@@ -119,8 +123,8 @@ DEFINE_WIDE(sb__sumsq_wide, square_wide)
     const struct sb__vectors sb__vectors_##kind = {                                                \
         asum_##kind,                                                                               \
         sumsq_##kind,                                                                              \
-        {sizeof(float), axpy_f32_##kind, scale_f32_##kind, set_f32_##kind},                        \
-        {sizeof(double), axpy_f64_##kind, scale_f64_##kind, set_f64_##kind},                       \
+        {sizeof(float), axpy_f32_##kind, scale_f32_##kind, far##_f32_##kind, set_f32_##kind},      \
+        {sizeof(double), axpy_f64_##kind, scale_f64_##kind, far##_f64_##kind, set_f64_##kind},     \
         stream}
 
 /* --- any processor ------------------------------------------------------------------ */
@@ -185,7 +189,7 @@ static void copy_portable(void *dst, const void *src, size_t bytes) {
     memcpy(dst, src, bytes);
 }
 
-DEFINE_KIND(portable, , 16, copy_portable);
+DEFINE_KIND(portable, , 16, copy_portable, scale);
 
 #ifdef __x86_64__
 
@@ -289,7 +293,6 @@ INLINE AVX2 double sum_avx2(const __m256d sums[4]) {
 DEFINE_GROUPS_AVX2(magnitude, magnitude_avx2)
 DEFINE_GROUPS_AVX2(square, square_avx2)
 
-#define LINE ((size_t)64)
 #define PAGE ((size_t)4096)
 
 /* Copies with stores that bypass the caches. Alternates between two pages, which keeps more memory
@@ -319,7 +322,7 @@ INLINE AVX2 void put_line_avx2(char *to, const char *from) {
 }
 
 DEFINE_STREAM(stream_avx2, AVX2, put_line_avx2)
-DEFINE_KIND(avx2, AVX2, 32, stream_avx2);
+DEFINE_KIND(avx2, AVX2, 32, stream_avx2, scale);
 
 /* --- AVX-512: a row is one vector --------------------------------------------------- */
 
@@ -377,7 +380,12 @@ INLINE AVX512 void put_line_avx512(char *to, const char *from) {
 }
 
 DEFINE_STREAM(stream_avx512, AVX512, put_line_avx512)
-DEFINE_KIND(avx512, AVX512, 64, stream_avx512);
+
+/* Beyond the second-level cache, Sapphire Rapids scales up to 7 % faster with prefetches and
+   vectors of 32 bytes. */
+DEFINE_LOOP(scale_far_f32_avx512, AVX2, float, f32_avx2, 1, *y *= *factor)
+DEFINE_LOOP(scale_far_f64_avx512, AVX2, double, f64_avx2, 1, *y *= *factor)
+DEFINE_KIND(avx512, AVX512, 64, stream_avx512, scale_far);
 
 const struct sb__vectors *sb__vectors_kind(int i) {
     const struct sb__vectors *const kinds[] = {&sb__vectors_portable, &sb__vectors_avx2,

@@ -24,9 +24,10 @@ enum sb__place { SB__AT_HAND, SB__IN_CACHE, SB__IN_MEMORY };
 
 struct sb__loops {
     size_t element_size;
-    sb__loop *axpy;  /* y[i] += factor * x[i], not fused; x may be y */
-    sb__loop *scale; /* y[i] *= factor; x is y */
-    sb__loop *set;   /* y[i] = factor; x is y */
+    sb__loop *axpy;      /* y[i] += factor * x[i], not fused; x may be y */
+    sb__loop *scale;     /* y[i] *= factor; x is y */
+    sb__loop *scale_far; /* the same, for values that the second-level cache cannot hold */
+    sb__loop *set;       /* y[i] = factor; x is y */
 };
 
 struct sb__vectors {
