@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { CALLS = 1000, FEW = 64 };
 
@@ -25,6 +26,7 @@ static struct {
     cl_command_queue queue;
     cl_kernel axpy;
     bool is_svm;
+    cl_svm_mem_flags grain; /* of shared virtual memory */
 } plain;
 
 struct memory {
@@ -52,7 +54,9 @@ static void plain_open(const sb_context *context) {
     const sb_opencl_device *opencl = table;
     plain.context = opencl->context(device);
     plain.id = opencl->id(device);
-    plain.is_svm = opencl->memory(device) == SB_OPENCL_SVM;
+    const int32_t kind = opencl->memory(device);
+    plain.is_svm = kind == SB_OPENCL_SVM || kind == SB_OPENCL_FINE_SVM;
+    plain.grain = kind == SB_OPENCL_FINE_SVM ? CL_MEM_SVM_FINE_GRAIN_BUFFER : 0;
     plain.queue = make_queue();
     cl_program program = clCreateProgramWithSource(plain.context, 1, &text, NULL, &result);
     must(result);
@@ -83,7 +87,7 @@ static struct memory memory_make(size_t bytes, const void *host) {
     struct memory memory = {.bytes = bytes};
     cl_int result = CL_SUCCESS;
     if (plain.is_svm)
-        memory.svm = clSVMAlloc(plain.context, CL_MEM_READ_WRITE, bytes, 0);
+        memory.svm = clSVMAlloc(plain.context, CL_MEM_READ_WRITE | plain.grain, bytes, 0);
     else
         memory.buffer = clCreateBuffer(plain.context, CL_MEM_READ_WRITE, bytes, NULL, &result);
     must(memory.svm || memory.buffer ? result : CL_OUT_OF_RESOURCES);
@@ -139,8 +143,9 @@ static sb_blob *make_blob(sb_context *context, size_t bytes) {
 }
 
 static struct pair pair_make(sb_context *context, size_t bytes) {
-    struct pair pair = {.context = context, .host = calloc(1, bytes)};
+    struct pair pair = {.context = context, .host = fresh_memory(bytes)};
     must(pair.host ? 0 : -1);
+    memset(pair.host, 0, bytes); /* unwritten pages would be copied faster: they are one page */
     pair.blob = make_blob(context, bytes);
     pair.y = memory_make(bytes, pair.host);
     pair.x = memory_make(bytes, pair.host);
@@ -151,7 +156,7 @@ static void pair_free(struct pair *pair) {
     memory_free(&pair->x);
     memory_free(&pair->y);
     sb_blob_destroy(pair->blob);
-    free(pair->host);
+    fresh_memory_free(pair->host, pair->y.bytes);
 }
 
 static void upload(void *state) {
