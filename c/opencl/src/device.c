@@ -156,6 +156,7 @@ sb_status sb__opencl_open(void *user, int32_t ordinal, void **out, sb_error *err
         return sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory for an OpenCL device");
     device->ordinal = ordinal;
     device->table.lock = device->queued.lock = unlocked;
+    device->order.lock = device->reads_order.lock = unlocked;
     device->arithmetic.lock = device->arithmetic.sum_lock = unlocked;
     st = open_device(device, user ? *(const int32_t *)user : 0, err);
     if (st == SB_OK)
@@ -170,8 +171,8 @@ void sb__opencl_close(void *opened) {
     struct sb__opencl_device *device = opened;
     const cl_command_queue queues[] = {device->queue, device->reads};
     for (int i = 0; i < 2; i++)
-        if (queues[i] && sb__opencl_wait(queues[i]) != CL_SUCCESS)
-            (void)sb__opencl_wait(queues[i]);
+        if (queues[i] && sb__opencl_wait(device, queues[i]) != CL_SUCCESS)
+            (void)sb__opencl_wait(device, queues[i]);
     sb__opencl_queued_end(device);
     sb__opencl_end_arithmetic(device);
     for (int i = 0; i < 2; i++)

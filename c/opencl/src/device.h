@@ -64,15 +64,26 @@ cl_mem sb__opencl_locate(struct sb__opencl_device *device, const void *ptr, size
 
 /* --- queued commands (queued.c) --------------------------------------------------------------- */
 
-/* A command whose result no wait has returned yet. */
+/* A command whose result no wait has returned yet, or that an order or an event refers to. */
 struct sb__opencl_command {
     struct sb__opencl_command *next;
+    int64_t refs; /* guarded by queued.lock */
     cl_command_queue queue;
+    struct sb__opencl_order *order; /* of the queue, or NULL */
     cl_event event;
     const void *thread; /* the thread that queued the command */
     bool is_covered;    /* that thread has recorded an event after it */
     bool is_silent;     /* its failure is not reported */
     void *freed;        /* memory that the command frees; if the command fails, clSVMFree does */
+};
+
+/* The order of the commands in one of the library's queues. While only the library adds commands, a
+   wait for the last one is a wait for the queue, and no marker is needed. */
+struct sb__opencl_order {
+    sb__opencl_lock lock; /* held while a command is queued and becomes the last one */
+    /* Guarded by queued.lock: */
+    struct sb__opencl_command *last; /* NULL: a wait has shown that all commands have ended */
+    bool is_shared; /* a caller may add commands, so `last` is unknown and always NULL */
 };
 
 struct sb__opencl_queued {
@@ -119,6 +130,8 @@ struct sb__opencl_device {
     cl_context context;
     cl_command_queue queue; /* the library's */
     cl_command_queue reads; /* runs downloads while `queue` runs other work */
+    struct sb__opencl_order order, reads_order;
+    bool is_open; /* the core has asked for `queue` once; guarded by queued.lock */
     struct sb__opencl_usm_functions usm;
     struct sb__opencl_table table;
     struct sb__opencl_queued queued;
@@ -147,15 +160,18 @@ sb_status sb__opencl_wait_status(const struct sb__opencl_device *device, cl_int 
 
 /* --- queued.c -------------------------------------------------------------------------- */
 
-/* Allocates the record of a command. Call this before the command is queued. */
+/* Allocates the record of a command. Call this before the command is queued. The record of a
+   command in a queue with an order locks the order until sb__opencl_end. */
 sb_status sb__opencl_begin(struct sb__opencl_device *device, cl_command_queue queue,
                            struct sb__opencl_command **out, sb_error *err);
 /* Adds the record of a queued command to the list and submits the queue's commands to the device.
    If `result` is a failure of `call`, frees the record instead. */
 sb_status sb__opencl_end(struct sb__opencl_device *device, struct sb__opencl_command *command,
                          cl_int result, const char *call, sb_error *err);
+/* Waits for a command, even if it fails; returns OpenCL's code. */
+cl_int sb__opencl_wait_for(cl_event event);
 /* Waits for all commands of the queue, even if some fail; returns OpenCL's code. */
-cl_int sb__opencl_wait(cl_command_queue queue);
+cl_int sb__opencl_wait(struct sb__opencl_device *device, cl_command_queue queue);
 /* Waits for the queue; returns OpenCL's code of the wait. Sets `*out_failure` to the code of the
    first failed command, or CL_SUCCESS, and removes the records. */
 cl_int sb__opencl_finish(struct sb__opencl_device *device, cl_command_queue queue,
@@ -163,17 +179,23 @@ cl_int sb__opencl_finish(struct sb__opencl_device *device, cl_command_queue queu
 /* Frees all records. Call this when no command is queued any more. */
 void sb__opencl_queued_end(struct sb__opencl_device *device);
 
-/* An event of the backend: OpenCL's event of a marker, then OpenCL's events of the commands before
-   it. All are needed, because OpenCL reports a command's failure only in the command's event. */
+/* Called when a caller receives the library's queue. */
+void sb__opencl_share(struct sb__opencl_device *device);
+
+/* An event of the backend. The last of its commands ends after all work before the event: it is the
+   queue's last command, or a marker. The event contains further commands because OpenCL reports a
+   command's failure only in the command's own event. */
 struct sb__opencl_event {
-    cl_uint count;
-    cl_event at[];
+    cl_uint count;    /* 0: a wait has shown that all work before the event has ended */
+    cl_uint reported; /* the first commands, whose failures the event reports */
+    struct sb__opencl_command *at[];
 };
 
-/* Queues a marker. Returns an event with the marker and the queue's commands, except commands after
-   which their thread has already recorded an event. */
+/* Returns an event with the queue's commands, except commands after which their thread has already
+   recorded an event. */
 sb_status sb__opencl_collect(struct sb__opencl_device *device, cl_command_queue queue,
                              struct sb__opencl_event **out, sb_error *err);
+void sb__opencl_event_end(struct sb__opencl_device *device, struct sb__opencl_event *event);
 /* Removes the records of commands whose failure a wait for the event returns. */
 void sb__opencl_forget(struct sb__opencl_device *device, const struct sb__opencl_event *event);
 /* Sets `*out` to the execution status of a command: negative after a failure, 0 after success. */

@@ -20,7 +20,7 @@ sb_status sb__opencl_alloc(void *opened, size_t bytes, sb_stream stream, void **
     struct sb__opencl_device *device = opened;
     void *memory = NULL;
     cl_int result = device->memory->alloc(device, bytes, &memory);
-    if (result != CL_SUCCESS && sb__opencl_wait((cl_command_queue)stream) == CL_SUCCESS)
+    if (result != CL_SUCCESS && sb__opencl_wait(device, (cl_command_queue)stream) == CL_SUCCESS)
         result = device->memory->alloc(device, bytes, &memory);
     if (result != CL_SUCCESS)
         return fail_alloc(device, result, bytes, err);

@@ -16,9 +16,17 @@ cl_int sb__opencl_progress(cl_event event, cl_int *out) {
     return clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof *out, out, NULL);
 }
 
-/* --- the list; call with the lock held ------------------------------------------------- */
+/* --- the list; call with queued.lock held ----------------------------------------------- */
+
+static void release(struct sb__opencl_command *command) {
+    if (--command->refs)
+        return;
+    (void)clReleaseEvent(command->event);
+    free(command);
+}
 
 static void append(struct sb__opencl_queued *queued, struct sb__opencl_command *command) {
+    command->refs++;
     *(queued->last ? &queued->last->next : &queued->first) = command;
     queued->last = command;
 }
@@ -33,8 +41,7 @@ static void take_out(struct sb__opencl_device *device, struct sb__opencl_command
         queued->last = before;
     if (command->freed && progress < 0) /* the queue has not freed it */
         clSVMFree(device->context, command->freed);
-    (void)clReleaseEvent(command->event);
-    free(command);
+    release(command);
 }
 
 static bool is_done(const struct sb__opencl_command *command) {
@@ -49,32 +56,119 @@ static void drop_first(struct sb__opencl_device *device) {
         take_out(device, NULL, first, CL_COMPLETE);
 }
 
+/* --- the order of a queue; call with queued.lock held, except order_of ------------------- */
+
+/* Returns NULL for a queue of the caller. */
+static struct sb__opencl_order *order_of(struct sb__opencl_device *device, cl_command_queue queue) {
+    if (queue == device->queue)
+        return &device->order;
+    return queue == device->reads ? &device->reads_order : NULL;
+}
+
+static bool is_known(const struct sb__opencl_order *order) {
+    return order && !order->is_shared;
+}
+
+static void set_last(struct sb__opencl_order *order, struct sb__opencl_command *command) {
+    if (order->last)
+        release(order->last);
+    order->last = command;
+    if (command)
+        command->refs++;
+}
+
 /* --- a command ------------------------------------------------------------------------- */
+
+static struct sb__opencl_command *make(struct sb__opencl_device *device, cl_command_queue queue,
+                                       sb_error *err) {
+    struct sb__opencl_command *command = calloc(1, sizeof *command);
+    if (!command) {
+        (void)sb__opencl_status(device, CL_OUT_OF_HOST_MEMORY, "a record of a command", err);
+        return NULL;
+    }
+    command->queue = queue;
+    command->order = order_of(device, queue);
+    command->thread = this_thread();
+    return command;
+}
 
 sb_status sb__opencl_begin(struct sb__opencl_device *device, cl_command_queue queue,
                            struct sb__opencl_command **out, sb_error *err) {
-    struct sb__opencl_command *command = calloc(1, sizeof *command);
+    struct sb__opencl_command *command = make(device, queue, err);
     if (!command)
-        return sb__opencl_status(device, CL_OUT_OF_HOST_MEMORY, "a record of a command", err);
-    command->queue = queue;
-    command->thread = this_thread();
+        return err->code;
+    if (command->order)
+        sb__opencl_lock_take(&command->order->lock);
     *out = command;
     return SB_OK;
+}
+
+static void enlist(struct sb__opencl_device *device, struct sb__opencl_command *command) {
+    sb__opencl_lock_take(&device->queued.lock);
+    drop_first(device);
+    append(&device->queued, command);
+    if (is_known(command->order))
+        set_last(command->order, command);
+    sb__opencl_lock_give(&device->queued.lock);
 }
 
 sb_status sb__opencl_end(struct sb__opencl_device *device, struct sb__opencl_command *command,
                          cl_int result, const char *call, sb_error *err) {
     const cl_command_queue queue = command->queue;
-    if (result != CL_SUCCESS) {
+    struct sb__opencl_order *order = command->order;
+    if (result == CL_SUCCESS)
+        enlist(device, command);
+    else
         free(command);
+    if (order)
+        sb__opencl_lock_give(&order->lock);
+    if (result != CL_SUCCESS)
         return sb__opencl_status(device, result, call, err);
-    }
-    sb__opencl_lock_take(&device->queued.lock);
-    drop_first(device);
-    append(&device->queued, command);
-    sb__opencl_lock_give(&device->queued.lock);
     (void)clFlush(queue); /* a failure is harmless: a wait also submits the command */
     return SB_OK;
+}
+
+/* --- waits ----------------------------------------------------------------------------- */
+
+cl_int sb__opencl_wait_for(cl_event event) {
+    const cl_int result = clWaitForEvents(1, &event);
+    return result == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST ? CL_SUCCESS : result;
+}
+
+static cl_int wait_for_marker(cl_command_queue queue) {
+    cl_event marker;
+    cl_int result = clEnqueueMarkerWithWaitList(queue, 0, NULL, &marker);
+    if (result != CL_SUCCESS)
+        return result;
+    result = sb__opencl_wait_for(marker);
+    (void)clReleaseEvent(marker);
+    return result;
+}
+
+/* Waits for the last command, and then for the queue, because neither wait is enough: in pocl 3.1
+   clFinish may return while a barrier waits for another queue, and a barrier that fails may end
+   before the commands that precede it. */
+cl_int sb__opencl_wait(struct sb__opencl_device *device, cl_command_queue queue) {
+    struct sb__opencl_order *order = order_of(device, queue);
+    sb__opencl_lock_take(&device->queued.lock);
+    const bool knows = is_known(order);
+    struct sb__opencl_command *last = knows ? order->last : NULL;
+    if (last)
+        last->refs++;
+    sb__opencl_lock_give(&device->queued.lock);
+    if (knows && !last)
+        return CL_SUCCESS;
+    cl_int result = last ? sb__opencl_wait_for(last->event) : wait_for_marker(queue);
+    if (result == CL_SUCCESS)
+        result = clFinish(queue);
+    if (!last)
+        return result;
+    sb__opencl_lock_take(&device->queued.lock);
+    if (result == CL_SUCCESS && order->last == last)
+        set_last(order, NULL);
+    release(last);
+    sb__opencl_lock_give(&device->queued.lock);
+    return result;
 }
 
 /* Removes the records of the queue's commands that have ended, and writes the first failure. */
@@ -99,22 +193,9 @@ static cl_int take_over(struct sb__opencl_device *device, cl_command_queue queue
     return result;
 }
 
-/* clFinish is not enough: in pocl 3.1 it may return while a barrier waits for another queue. */
-cl_int sb__opencl_wait(cl_command_queue queue) {
-    cl_event marker;
-    cl_int result = clEnqueueMarkerWithWaitList(queue, 0, NULL, &marker);
-    if (result != CL_SUCCESS)
-        return result;
-    result = clWaitForEvents(1, &marker);
-    (void)clReleaseEvent(marker);
-    if (result == CL_SUCCESS || result == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)
-        result = clFinish(queue);
-    return result;
-}
-
 cl_int sb__opencl_finish(struct sb__opencl_device *device, cl_command_queue queue,
                          cl_int *out_failure) {
-    cl_int result = sb__opencl_wait(queue);
+    cl_int result = sb__opencl_wait(device, queue);
     *out_failure = CL_SUCCESS;
     if (result != CL_SUCCESS)
         return result;
@@ -124,7 +205,19 @@ cl_int sb__opencl_finish(struct sb__opencl_device *device, cl_command_queue queu
     return result;
 }
 
+void sb__opencl_share(struct sb__opencl_device *device) {
+    sb__opencl_lock_take(&device->queued.lock);
+    if (device->is_open) {
+        set_last(&device->order, NULL);
+        device->order.is_shared = true;
+    }
+    device->is_open = true;
+    sb__opencl_lock_give(&device->queued.lock);
+}
+
 void sb__opencl_queued_end(struct sb__opencl_device *device) {
+    set_last(&device->order, NULL);
+    set_last(&device->reads_order, NULL);
     while (device->queued.first) {
         cl_int progress = CL_COMPLETE;
         (void)sb__opencl_progress(device->queued.first->event, &progress);
@@ -132,7 +225,7 @@ void sb__opencl_queued_end(struct sb__opencl_device *device) {
     }
 }
 
-/* --- events; call the functions before sb__opencl_collect with the lock held ------------ */
+/* --- events; call the functions before sb__opencl_collect with queued.lock held ---------- */
 
 static bool is_in(const struct sb__opencl_command *command, cl_command_queue queue) {
     return command->queue == queue && !command->is_covered && !command->is_silent;
@@ -153,29 +246,57 @@ static cl_uint count_in(struct sb__opencl_device *device, cl_command_queue queue
     return count;
 }
 
+static void put(struct sb__opencl_event *event, struct sb__opencl_command *command) {
+    event->at[event->count++] = command;
+    command->refs++;
+}
+
 /* Adds the commands to the event. Later events omit the commands that this thread queued. */
 static void cover(struct sb__opencl_device *device, cl_command_queue queue,
                   struct sb__opencl_event *event) {
-    event->count = 1;
+    event->count = 0;
     for (struct sb__opencl_command *at = device->queued.first; at; at = at->next)
-        if (is_in(at, queue) && clRetainEvent(at->event) == CL_SUCCESS) {
-            event->at[event->count++] = at->event;
+        if (is_in(at, queue)) {
+            put(event, at);
             at->is_covered = at->thread == this_thread();
         }
+    event->reported = event->count;
+}
+
+/* Adds `last` as the event's last command, unless it already is. */
+static void put_last(struct sb__opencl_event *event, struct sb__opencl_command *last) {
+    if (last && (!event->count || event->at[event->count - 1] != last))
+        put(event, last);
+}
+
+static struct sb__opencl_command *mark(struct sb__opencl_device *device, cl_command_queue queue,
+                                       sb_error *err) {
+    struct sb__opencl_command *marker = make(device, queue, err);
+    if (!marker)
+        return NULL;
+    const cl_int result = clEnqueueMarkerWithWaitList(queue, 0, NULL, &marker->event);
+    if (result == CL_SUCCESS)
+        return marker;
+    (void)sb__opencl_status(device, result, "clEnqueueMarkerWithWaitList", err);
+    free(marker);
+    return NULL;
 }
 
 static sb_status collect(struct sb__opencl_device *device, cl_command_queue queue,
                          struct sb__opencl_event **out, sb_error *err) {
-    const cl_uint count = count_in(device, queue);
-    struct sb__opencl_event *event = malloc(sizeof *event + (count + 1) * sizeof *event->at);
+    const struct sb__opencl_order *order = order_of(device, queue);
+    struct sb__opencl_command *marker = NULL;
+    const cl_uint most = count_in(device, queue) + 1;
+    struct sb__opencl_event *event = malloc(sizeof *event + most * sizeof(void *));
     if (!event)
         return sb__opencl_status(device, CL_OUT_OF_HOST_MEMORY, "an event", err);
-    const cl_int result = clEnqueueMarkerWithWaitList(queue, 0, NULL, event->at);
-    if (result != CL_SUCCESS) {
+    if (!is_known(order) && !(marker = mark(device, queue, err))) {
         free(event);
-        return sb__opencl_status(device, result, "clEnqueueMarkerWithWaitList", err);
+        return err->code;
     }
     cover(device, queue, event);
+    put_last(event, marker ? marker : order->last);
+    event->reported += marker != NULL;
     *out = event;
     return SB_OK;
 }
@@ -188,8 +309,17 @@ sb_status sb__opencl_collect(struct sb__opencl_device *device, cl_command_queue 
     return st;
 }
 
-static bool covers(const struct sb__opencl_event *event, cl_event command) {
-    for (cl_uint i = 1; i < event->count; i++)
+void sb__opencl_event_end(struct sb__opencl_device *device, struct sb__opencl_event *event) {
+    sb__opencl_lock_take(&device->queued.lock);
+    for (cl_uint i = 0; i < event->count; i++)
+        release(event->at[i]);
+    sb__opencl_lock_give(&device->queued.lock);
+    free(event);
+}
+
+static bool reports(const struct sb__opencl_event *event,
+                    const struct sb__opencl_command *command) {
+    for (cl_uint i = 0; i < event->reported; i++)
         if (event->at[i] == command)
             return true;
     return false;
@@ -200,7 +330,7 @@ void sb__opencl_forget(struct sb__opencl_device *device, const struct sb__opencl
     sb__opencl_lock_take(&device->queued.lock);
     for (struct sb__opencl_command *at = device->queued.first; at; at = next) {
         next = at->next;
-        if (covers(event, at->event))
+        if (reports(event, at))
             take_out(device, before, at, CL_COMPLETE);
         else
             before = at;

@@ -6,7 +6,8 @@
 /* --- streams --------------------------------------------------------------------------- */
 
 sb_stream sb__opencl_own_stream(void *opened) {
-    const struct sb__opencl_device *device = opened;
+    struct sb__opencl_device *device = opened;
+    sb__opencl_share(device);
     return (sb_stream)device->queue;
 }
 
@@ -54,7 +55,7 @@ sb_status sb__opencl_stream_synchronize(void *opened, sb_stream stream, sb_error
 
 /* --- events ---------------------------------------------------------------------------- */
 
-/* Submits the commands, because another queue may wait for the marker. */
+/* Submits the commands, because another queue may wait for the event. */
 sb_status sb__opencl_event_record(void *opened, sb_stream stream, void **out, sb_error *err) {
     struct sb__opencl_device *device = opened;
     const cl_command_queue queue = (cl_command_queue)stream;
@@ -67,35 +68,56 @@ sb_status sb__opencl_event_record(void *opened, sb_stream stream, void **out, sb
     return SB_OK;
 }
 
+/* Returns the command that ends after all work before the event, or NULL if that work has ended. A
+   command that has failed ends the work, too; pocl 3.1 may never run a barrier that waits for a
+   command that has already failed. */
+static const struct sb__opencl_command *last_of(const struct sb__opencl_event *event) {
+    cl_int progress;
+    const struct sb__opencl_command *last = event->count ? event->at[event->count - 1] : NULL;
+    if (!last || (sb__opencl_progress(last->event, &progress) == CL_SUCCESS && progress < 0))
+        return NULL;
+    return last;
+}
+
 /* If the work before the event fails, the barrier fails, too, but this is not a failure of this
    stream's work. The barrier's event is released only after the barrier has ended, because pocl 3.1
    aborts if a command fails whose event was released. */
 sb_status sb__opencl_stream_wait(void *opened, sb_stream stream, void *recorded, sb_error *err) {
     struct sb__opencl_device *device = opened;
-    const struct sb__opencl_event *event = recorded;
+    const struct sb__opencl_command *last = last_of(recorded);
     const cl_command_queue queue = (cl_command_queue)stream;
     struct sb__opencl_command *command;
+    if (!last)
+        return SB_OK;
     const sb_status st = sb__opencl_begin(device, queue, &command, err);
     if (st != SB_OK)
         return st;
     command->is_silent = true;
-    const cl_int result = clEnqueueBarrierWithWaitList(queue, 1, event->at, &command->event);
+    const cl_int result = clEnqueueBarrierWithWaitList(queue, 1, &last->event, &command->event);
     return sb__opencl_end(device, command, result, "clEnqueueBarrierWithWaitList", err);
 }
 
-/* Sets `*out_failure` to the code of the first command that failed, and `*out_done` to false if a
-   command has not ended. Checks the marker last, because its code may be less specific. */
+/* Sets `*out_failure` to the code of the first reported command that failed, and `*out_done` to
+   false if a command has not ended. The marker is last, because its code may be less specific. */
 static cl_int inspect(const struct sb__opencl_event *event, cl_int *out_failure, bool *out_done) {
     cl_int result = CL_SUCCESS;
     *out_failure = CL_SUCCESS;
     *out_done = true;
-    for (cl_uint i = 1; i <= event->count && result == CL_SUCCESS; i++) {
+    for (cl_uint i = 0; i < event->count && result == CL_SUCCESS; i++) {
         cl_int progress = CL_COMPLETE;
-        result = sb__opencl_progress(event->at[i % event->count], &progress);
-        if (progress < 0 && *out_failure == CL_SUCCESS)
+        result = sb__opencl_progress(event->at[i]->event, &progress);
+        if (progress < 0 && i < event->reported && *out_failure == CL_SUCCESS)
             *out_failure = progress;
         *out_done = *out_done && progress <= CL_COMPLETE;
     }
+    return result;
+}
+
+/* Waits for the last command first: when it has ended, so have the others. */
+static cl_int await(const struct sb__opencl_event *event) {
+    cl_int result = CL_SUCCESS;
+    for (cl_uint i = event->count; i-- > 0 && result == CL_SUCCESS;)
+        result = sb__opencl_wait_for(event->at[i]->event);
     return result;
 }
 
@@ -104,8 +126,8 @@ sb_status sb__opencl_event_wait(void *opened, void *recorded, sb_error *err) {
     const struct sb__opencl_event *event = recorded;
     cl_int failure;
     bool done;
-    cl_int result = clWaitForEvents(event->count, event->at);
-    if (result != CL_SUCCESS && result != CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)
+    cl_int result = await(event);
+    if (result != CL_SUCCESS)
         return sb__opencl_wait_status(device, result, "clWaitForEvents", err);
     result = inspect(event, &failure, &done);
     if (result != CL_SUCCESS)
@@ -124,10 +146,6 @@ sb_status sb__opencl_event_query(void *opened, void *recorded, int32_t *out_done
     return sb__opencl_wait_status(device, result, "clGetEventInfo", err);
 }
 
-void sb__opencl_event_destroy(void *opened, void *recorded) {
-    struct sb__opencl_event *event = recorded;
-    (void)opened;
-    for (cl_uint i = 0; i < event->count; i++)
-        (void)clReleaseEvent(event->at[i]);
-    free(event);
+void sb__opencl_event_destroy(void *device, void *event) {
+    sb__opencl_event_end(device, event);
 }

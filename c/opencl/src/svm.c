@@ -41,9 +41,9 @@ static cl_int alloc_fine_svm(struct sb__opencl_device *device, size_t bytes, voi
 
 /* Frees the memory after a wait. If the wait fails twice, does not free it. */
 static void free_now(struct sb__opencl_device *device, void *ptr, cl_command_queue queue) {
-    cl_int result = sb__opencl_wait(queue);
+    cl_int result = sb__opencl_wait(device, queue);
     if (result != CL_SUCCESS)
-        result = sb__opencl_wait(queue);
+        result = sb__opencl_wait(device, queue);
     if (result == CL_SUCCESS)
         clSVMFree(device->context, ptr);
 }

@@ -57,8 +57,8 @@ static cl_int alloc_usm(struct sb__opencl_device *device, size_t bytes, void **o
    that it uses the memory, so this function first waits for all work of the queue. A free that
    fails has freed nothing, so it is retried. */
 static void free_usm(struct sb__opencl_device *device, void *ptr, cl_command_queue queue) {
-    if (sb__opencl_wait(queue) != CL_SUCCESS)
-        (void)sb__opencl_wait(queue);
+    if (sb__opencl_wait(device, queue) != CL_SUCCESS)
+        (void)sb__opencl_wait(device, queue);
     if (device->usm.free(device->context, ptr) != CL_SUCCESS)
         (void)device->usm.free(device->context, ptr);
 }
