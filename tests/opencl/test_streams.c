@@ -227,6 +227,31 @@ TEST_ON(place, a_failure_before_a_push_fails_the_push) {
     ignore(sb_context_forget_stream(f->context, (sb_stream)f->queue, NULL));
 }
 
+/* pocl 3.1 never runs a barrier that waits for a command that has already failed. */
+TEST(an_event_that_failed_does_not_block_a_stream) {
+    for (int shares = 0; shares < 2; shares++) {
+        struct place place = place_open_shared(shares);
+        const sb_stream stream = (sb_stream)place.queue;
+        cl_int result;
+        void *ptr = alloc(&place);
+        cl_event user = clCreateUserEvent(place.opencl->context(place.device), &result), held;
+        assert_int_equal(clEnqueueBarrierWithWaitList(opened(&place)->queue, 1, &user, &held),
+                         CL_SUCCESS);
+        copy(&place, ptr);
+        void *event = record(&place);
+        assert_int_equal(clSetUserEventStatus(user, CL_OUT_OF_RESOURCES), CL_SUCCESS);
+        assert_status(SB_ERR_DEVICE_FAILURE, place.table->event_wait(place.device, event, &err));
+        assert_ok(place.table->stream_wait(place.device, stream, event, &err));
+        assert_ok(place.table->zero(place.device, ptr, COUNT, stream, &err));
+        assert_ok(place.table->stream_synchronize(place.device, stream, &err));
+        place.table->event_destroy(place.device, event);
+        (void)clReleaseEvent(held);
+        (void)clReleaseEvent(user);
+        release(&place, ptr);
+        place_close(&place);
+    }
+}
+
 /* The library must not keep a list of all commands for a program that never waits. */
 TEST_ON(place, finished_commands_are_forgotten) {
     void *ptr = alloc(f);

@@ -68,9 +68,9 @@ sb_status sb__opencl_event_record(void *opened, sb_stream stream, void **out, sb
     return SB_OK;
 }
 
-/* Returns the command that ends after all work before the event, or NULL if that work has ended. A
-   command that has failed ends the work, too; pocl 3.1 may never run a barrier that waits for a
-   command that has already failed. */
+/* Returns the command that ends after all work before the event, or NULL if a wait has shown that
+   the work has ended, or if that command has failed: then the work has ended, too, and pocl 3.1
+   never runs a barrier that waits for a failed command. */
 static const struct sb__opencl_command *last_of(const struct sb__opencl_event *event) {
     cl_int progress;
     const struct sb__opencl_command *last = event->count ? event->at[event->count - 1] : NULL;
