@@ -19,12 +19,16 @@ struct place {
     size_t owned_before; /* number of things that the test owned */
 };
 
+static struct sb__opencl_device *opened(const struct place *place) {
+    return place->device;
+}
+
 static void place_open_on(struct place *place, int32_t memory) {
     *place = (struct place){.table = opencl_backend(memory), .owned_before = test_num_owned()};
     assert_ok(opencl_context(place->table, &place->context, &err));
     place->opencl = opencl_device(place->context, &place->device);
     place->queue = opencl_queue(place->context, NULL);
-    place->own = place->table->own_stream(place->device);
+    place->own = (sb_stream)opened(place)->queue;
 }
 
 static void place_open(struct place *place) {
@@ -127,6 +131,15 @@ TEST_ON(place, foreign_pointers_are_in_no_buffer) {
 
 #define FAIL_COPY(place) driver_fail("clEnqueueSVMMemcpy", 1, DRIVER_LATER, CL_OUT_OF_RESOURCES)
 
+/* Runs a test twice. The second time a caller may add commands to the library's queue, so that only
+   a marker shows the end of its work. */
+static void run_on_both(struct place *f, void (*test)(struct place *f)) {
+    test(f);
+    place_reopen(f, SB_OPENCL_SVM);
+    assert_ptr_equal(f->table->own_stream(f->device), f->own);
+    test(f);
+}
+
 static void *record(const struct place *place) {
     void *event;
     assert_ok(place->table->event_record(place->device, place->own, &event, &err));
@@ -149,7 +162,7 @@ static void release(const struct place *place, void *ptr) {
 }
 
 /* clFinish succeeds after a failed command, and so does a marker that is queued after it. */
-TEST_ON(place, an_event_reports_the_failure_before_it_on_every_wait) {
+static void fail_before_events(struct place *f) {
     void *ptr = alloc(f);
     int32_t done = 0;
     FAIL_COPY(f);
@@ -170,11 +183,15 @@ TEST_ON(place, an_event_reports_the_failure_before_it_on_every_wait) {
     release(f, ptr);
 }
 
+TEST_ON(place, an_event_reports_the_failure_before_it_on_every_wait) {
+    run_on_both(f, fail_before_events);
+}
+
 static void *record_elsewhere(void *place) {
     return record(place);
 }
 
-TEST_ON(place, events_of_other_threads_do_not_hide_a_failure) {
+static void record_on_another_thread(struct place *f) {
     void *ptr = alloc(f), *elsewhere;
     pthread_t thread;
     FAIL_COPY(f);
@@ -189,7 +206,11 @@ TEST_ON(place, events_of_other_threads_do_not_hide_a_failure) {
     release(f, ptr);
 }
 
-TEST_ON(place, a_wait_for_the_stream_reports_a_failure_once) {
+TEST_ON(place, events_of_other_threads_do_not_hide_a_failure) {
+    run_on_both(f, record_on_another_thread);
+}
+
+static void fail_before_waits(struct place *f) {
     void *ptr = alloc(f);
     FAIL_COPY(f);
     copy(f, ptr);
@@ -202,11 +223,48 @@ TEST_ON(place, a_wait_for_the_stream_reports_a_failure_once) {
     release(f, ptr);
 }
 
-TEST_ON(place, memory_is_freed_if_the_queued_free_fails) {
+TEST_ON(place, a_wait_for_the_stream_reports_a_failure_once) {
+    run_on_both(f, fail_before_waits);
+}
+
+static void fail_to_free(struct place *f) {
     driver_fail("clEnqueueSVMFree", 1, DRIVER_LATER, CL_OUT_OF_RESOURCES);
     release(f, alloc(f));
     assert_ok(f->table->stream_synchronize(f->device, f->own, &err));
     assert_int_equal(driver_live().blocks, 0);
+}
+
+TEST_ON(place, memory_is_freed_if_the_queued_free_fails) {
+    run_on_both(f, fail_to_free);
+}
+
+static void wait_for_events(struct place *f, sb_stream stream) {
+    int32_t done = 0;
+    void *event, *ptr = alloc(f);
+    for (int commands = 0; commands < 3; commands++) {
+        for (int i = 0; i < commands; i++)
+            assert_ok(f->table->zero(f->device, ptr, COUNT, stream, &err));
+        assert_ok(f->table->event_record(f->device, stream, &event, &err));
+        assert_ok(f->table->stream_wait(f->device, (sb_stream)f->queue, event, &err));
+        assert_ok(f->table->event_wait(f->device, event, &err));
+        assert_ok(f->table->event_query(f->device, event, &done, &err));
+        assert_int_equal(done, 1);
+        f->table->event_destroy(f->device, event);
+        assert_ok(f->table->stream_synchronize(f->device, stream, &err));
+    }
+    release(f, ptr);
+}
+
+/* A marker is a command, which costs as much as a small copy. */
+TEST_ON(place, only_shared_queues_need_markers) {
+    driver_fail("clEnqueueMarkerWithWaitList", 1, DRIVER_NOW, CL_OUT_OF_RESOURCES);
+    wait_for_events(f, f->own);
+    wait_for_events(f, f->table->read_stream(f->device));
+    assert_null(driver_fired());
+    assert_ptr_equal(f->table->own_stream(f->device), f->own);
+    assert_status(SB_ERR_DEVICE_FAILURE, f->table->stream_synchronize(f->device, f->own, &err));
+    assert_non_null(driver_fired());
+    wait_for_events(f, f->own);
 }
 
 /* Tests a failure in the driver itself: the queue waits for an event of the caller, which fails.
@@ -228,28 +286,27 @@ TEST_ON(place, a_failure_before_a_push_fails_the_push) {
 }
 
 /* pocl 3.1 never runs a barrier that waits for a command that has already failed. */
-TEST(an_event_that_failed_does_not_block_a_stream) {
-    for (int shares = 0; shares < 2; shares++) {
-        struct place place = place_open_shared(shares);
-        const sb_stream stream = (sb_stream)place.queue;
-        cl_int result;
-        void *ptr = alloc(&place);
-        cl_event user = clCreateUserEvent(place.opencl->context(place.device), &result), held;
-        assert_int_equal(clEnqueueBarrierWithWaitList(opened(&place)->queue, 1, &user, &held),
-                         CL_SUCCESS);
-        copy(&place, ptr);
-        void *event = record(&place);
-        assert_int_equal(clSetUserEventStatus(user, CL_OUT_OF_RESOURCES), CL_SUCCESS);
-        assert_status(SB_ERR_DEVICE_FAILURE, place.table->event_wait(place.device, event, &err));
-        assert_ok(place.table->stream_wait(place.device, stream, event, &err));
-        assert_ok(place.table->zero(place.device, ptr, COUNT, stream, &err));
-        assert_ok(place.table->stream_synchronize(place.device, stream, &err));
-        place.table->event_destroy(place.device, event);
-        (void)clReleaseEvent(held);
-        (void)clReleaseEvent(user);
-        release(&place, ptr);
-        place_close(&place);
-    }
+static void wait_for_a_failed_event(struct place *f) {
+    const sb_stream stream = (sb_stream)f->queue;
+    cl_int result;
+    void *ptr = alloc(f);
+    cl_event user = clCreateUserEvent(f->opencl->context(f->device), &result), held;
+    assert_int_equal(clEnqueueBarrierWithWaitList(opened(f)->queue, 1, &user, &held), CL_SUCCESS);
+    copy(f, ptr);
+    void *event = record(f);
+    assert_int_equal(clSetUserEventStatus(user, CL_OUT_OF_RESOURCES), CL_SUCCESS);
+    assert_status(SB_ERR_DEVICE_FAILURE, f->table->event_wait(f->device, event, &err));
+    assert_ok(f->table->stream_wait(f->device, stream, event, &err));
+    assert_ok(f->table->zero(f->device, ptr, COUNT, stream, &err));
+    assert_ok(f->table->stream_synchronize(f->device, stream, &err));
+    f->table->event_destroy(f->device, event);
+    (void)clReleaseEvent(held);
+    (void)clReleaseEvent(user);
+    release(f, ptr);
+}
+
+TEST_ON(place, an_event_that_failed_does_not_block_a_stream) {
+    run_on_both(f, wait_for_a_failed_event);
 }
 
 /* The library must not keep a list of all commands for a program that never waits. */
@@ -257,7 +314,7 @@ TEST_ON(place, finished_commands_are_forgotten) {
     void *ptr = alloc(f);
     for (int i = 0; i < 50; i++) {
         copy(f, ptr);
-        (void)clFinish(((struct sb__opencl_device *)f->device)->queue);
+        (void)clFinish(opened(f)->queue);
     }
     assert_int_equal(driver_live().events, 1);
     release(f, ptr);

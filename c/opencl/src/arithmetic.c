@@ -38,13 +38,15 @@ static cl_int create_kernels(struct sb__opencl_arithmetic *arithmetic, int index
 static sb_status prepare(struct sb__opencl_device *device, sb_error *err) {
     struct sb__opencl_arithmetic *arithmetic = &device->arithmetic;
     const bool has_doubles = device->has_doubles;
+    static const char *const options[2][2] = {{"", "-DDOUBLES"},
+                                              {"-DOFFSETS", "-DOFFSETS -DDOUBLES"}};
     const char *source = sb__opencl_source, *call = "clCreateProgramWithSource";
     cl_int result;
     arithmetic->program = clCreateProgramWithSource(device->context, 1, &source, NULL, &result);
     if (result == CL_SUCCESS) {
         call = "clBuildProgram";
         result = clBuildProgram(arithmetic->program, 1, &device->id,
-                                has_doubles ? "-DDOUBLES" : NULL, NULL, NULL);
+                                options[device->memory->has_offsets][has_doubles], NULL, NULL);
     }
     if (result == CL_SUCCESS) {
         call = "clCreateKernel";
@@ -61,10 +63,12 @@ sb_status sb__opencl_prepare_arithmetic(void *opened, sb_error *err) {
     struct sb__opencl_device *device = opened;
     struct sb__opencl_arithmetic *arithmetic = &device->arithmetic;
     sb_status st = SB_OK;
+    if (atomic_load_explicit(&arithmetic->is_ready, memory_order_acquire))
+        return SB_OK;
     sb__opencl_lock_take(&arithmetic->lock);
     if (!arithmetic->is_ready)
         st = prepare(device, err);
-    arithmetic->is_ready = st == SB_OK;
+    atomic_store_explicit(&arithmetic->is_ready, st == SB_OK, memory_order_release);
     sb__opencl_lock_give(&arithmetic->lock);
     return st;
 }
@@ -91,8 +95,8 @@ static cl_int set_arguments(struct sb__opencl_device *device, cl_kernel kernel,
     cl_int result = CL_SUCCESS;
     for (int i = 0; i < SB__OPENCL_NUMBERS && launch->numbers[i].bytes && result == CL_SUCCESS; i++)
         result = clSetKernelArg(kernel, index++, launch->numbers[i].bytes, launch->numbers[i].at);
-    for (int i = 0; i < 2 && launch->operands[i] && result == CL_SUCCESS; i++, index += 2)
-        result = device->memory->argument(device, kernel, index, launch->operands[i], element);
+    for (int i = 0; i < 2 && launch->operands[i] && result == CL_SUCCESS; i++)
+        result = device->memory->argument(device, kernel, &index, launch->operands[i], element);
     if (launch->sums && result == CL_SUCCESS)
         result = clSetKernelArg(kernel, index, sizeof launch->sums, (const void *)&launch->sums);
     return result;

@@ -147,13 +147,13 @@ static cl_int copy_buffer(struct sb__opencl_device *device, void *dst, const voi
     return clEnqueueCopyBuffer(queue, source, target, from, to, bytes, 0, NULL, event);
 }
 
-static cl_int argument_buffer(struct sb__opencl_device *device, cl_kernel kernel, cl_uint index,
+static cl_int argument_buffer(struct sb__opencl_device *device, cl_kernel kernel, cl_uint *index,
                               const void *ptr, size_t element) {
     size_t offset;
     cl_mem mem = sb__opencl_locate(device, ptr, &offset);
     const cl_ulong before = offset / element;
-    const cl_int result = clSetKernelArg(kernel, index, sizeof(cl_mem), (const void *)&mem);
-    return result == CL_SUCCESS ? clSetKernelArg(kernel, index + 1, sizeof before, &before)
+    const cl_int result = clSetKernelArg(kernel, (*index)++, sizeof(cl_mem), (const void *)&mem);
+    return result == CL_SUCCESS ? clSetKernelArg(kernel, (*index)++, sizeof before, &before)
                                 : result;
 }
 
@@ -176,5 +176,6 @@ const struct sb__opencl_memory sb__opencl_buffers = {
     .download = read_buffer,
     .copy = copy_buffer,
     .argument = argument_buffer,
+    .has_offsets = true,
     .holds = holds_buffer,
 };

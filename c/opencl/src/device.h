@@ -4,6 +4,7 @@
 
 #include "port.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <syncblob/opencl.h>
 
@@ -28,10 +29,11 @@ struct sb__opencl_memory {
     cl_int (*zero)(struct sb__opencl_device *device, void *dst, size_t bytes,
                    cl_command_queue queue, cl_event *event);
     sb__opencl_transfer *upload, *download, *copy;
-    /* Sets argument `index` of a kernel to the memory that contains `ptr`, and argument
-       `index` + 1 to the number of that memory's elements before `ptr`. */
-    cl_int (*argument)(struct sb__opencl_device *device, cl_kernel kernel, cl_uint index,
+    /* Sets argument `*index` of a kernel to the memory that contains `ptr` and, if has_offsets, the
+       next argument to the number of that memory's elements before `ptr`. Advances `*index`. */
+    cl_int (*argument)(struct sb__opencl_device *device, cl_kernel kernel, cl_uint *index,
                        const void *ptr, size_t element);
+    bool has_offsets; /* an argument cannot be a pointer into the memory */
     /* Returns whether [ptr, ptr + bytes) is memory of the device. NULL if OpenCL has no query. */
     bool (*holds)(struct sb__opencl_device *device, const void *ptr, size_t bytes);
 };
@@ -111,7 +113,7 @@ struct sb__opencl_parts {
 
 struct sb__opencl_arithmetic {
     sb__opencl_lock lock; /* protects the kernels' arguments */
-    bool is_ready;
+    _Atomic bool is_ready;
     cl_program program;
     cl_kernel kernels[2][SB__OPENCL_KERNELS]; /* for SB_DTYPE_F32 and SB_DTYPE_F64 */
     sb__opencl_lock sum_lock;

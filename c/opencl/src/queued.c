@@ -147,26 +147,29 @@ static cl_int wait_for_marker(cl_command_queue queue) {
 
 /* Waits for the last command, and then for the queue, because neither wait is enough: in pocl 3.1
    clFinish may return while a barrier waits for another queue, and a barrier that fails may end
-   before the commands that precede it. */
-cl_int sb__opencl_wait(struct sb__opencl_device *device, cl_command_queue queue) {
+   before the commands that precede it. Call with queued.lock held; releases it while it waits. */
+static cl_int wait_locked(struct sb__opencl_device *device, cl_command_queue queue) {
     struct sb__opencl_order *order = order_of(device, queue);
-    sb__opencl_lock_take(&device->queued.lock);
-    const bool knows = is_known(order);
-    struct sb__opencl_command *last = knows ? order->last : NULL;
+    struct sb__opencl_command *last = is_known(order) ? order->last : NULL;
+    if (is_known(order) && !last)
+        return CL_SUCCESS;
     if (last)
         last->refs++;
     sb__opencl_lock_give(&device->queued.lock);
-    if (knows && !last)
-        return CL_SUCCESS;
     cl_int result = last ? sb__opencl_wait_for(last->event) : wait_for_marker(queue);
     if (result == CL_SUCCESS)
         result = clFinish(queue);
-    if (!last)
-        return result;
     sb__opencl_lock_take(&device->queued.lock);
-    if (result == CL_SUCCESS && order->last == last)
+    if (last && result == CL_SUCCESS && order->last == last)
         set_last(order, NULL);
-    release(last);
+    if (last)
+        release(last);
+    return result;
+}
+
+cl_int sb__opencl_wait(struct sb__opencl_device *device, cl_command_queue queue) {
+    sb__opencl_lock_take(&device->queued.lock);
+    const cl_int result = wait_locked(device, queue);
     sb__opencl_lock_give(&device->queued.lock);
     return result;
 }
@@ -195,12 +198,11 @@ static cl_int take_over(struct sb__opencl_device *device, cl_command_queue queue
 
 cl_int sb__opencl_finish(struct sb__opencl_device *device, cl_command_queue queue,
                          cl_int *out_failure) {
-    cl_int result = sb__opencl_wait(device, queue);
     *out_failure = CL_SUCCESS;
-    if (result != CL_SUCCESS)
-        return result;
     sb__opencl_lock_take(&device->queued.lock);
-    result = take_over(device, queue, out_failure);
+    cl_int result = wait_locked(device, queue);
+    if (result == CL_SUCCESS)
+        result = take_over(device, queue, out_failure);
     sb__opencl_lock_give(&device->queued.lock);
     return result;
 }

@@ -75,13 +75,10 @@ static cl_int copy_svm(struct sb__opencl_device *device, void *dst, const void *
     return clEnqueueSVMMemcpy(queue, CL_FALSE, dst, src, bytes, 0, NULL, event);
 }
 
-static cl_int argument_svm(struct sb__opencl_device *device, cl_kernel kernel, cl_uint index,
+static cl_int argument_svm(struct sb__opencl_device *device, cl_kernel kernel, cl_uint *index,
                            const void *ptr, size_t element) {
-    static const cl_ulong before = 0;
     (void)device, (void)element;
-    const cl_int result = clSetKernelArgSVMPointer(kernel, index, ptr);
-    return result == CL_SUCCESS ? clSetKernelArg(kernel, index + 1, sizeof before, &before)
-                                : result;
+    return clSetKernelArgSVMPointer(kernel, (*index)++, ptr);
 }
 
 /* `holds` is NULL: in pocl 3.1 CL_MEM_USES_SVM_POINTER is wrong for pointers into an allocation. */

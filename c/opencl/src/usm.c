@@ -74,13 +74,10 @@ static cl_int copy_usm(struct sb__opencl_device *device, void *dst, const void *
     return device->usm.copy(queue, CL_FALSE, dst, src, bytes, 0, NULL, event);
 }
 
-static cl_int argument_usm(struct sb__opencl_device *device, cl_kernel kernel, cl_uint index,
+static cl_int argument_usm(struct sb__opencl_device *device, cl_kernel kernel, cl_uint *index,
                            const void *ptr, size_t element) {
-    static const cl_ulong before = 0;
     (void)element;
-    const cl_int result = device->usm.argument(kernel, index, ptr);
-    return result == CL_SUCCESS ? clSetKernelArg(kernel, index + 1, sizeof before, &before)
-                                : result;
+    return device->usm.argument(kernel, (*index)++, ptr);
 }
 
 /* The driver returns the device NULL for unknown memory and for host memory. */
