@@ -1,6 +1,7 @@
 #include "tensors.h"
 
 #include "blobs.h"
+#include "pointers.h"
 
 static void count_versioned(sb_dl_managed_versioned *self) {
     struct tensor *tensor = self->manager_ctx;
@@ -58,21 +59,17 @@ static void set_lends(sb_blob *blob) {
 }
 
 static void evict_frees(sb_blob *blob) {
-    const void *in;
-    assert_ok(sb_blob_gpu(blob, SB_DATA, &in, &err));
+    (void)blob_pointer(blob, SB_DATA, GPU_DATA);
     assert_ok(sb_mem_evict_cpu(data_of(blob), &err));
 }
 
 static void reads_from_the_device_again(sb_blob *blob) {
-    const void *in;
     evict_frees(blob);
-    assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
+    (void)blob_pointer(blob, SB_DATA, CPU_DATA);
 }
 
 static void device_writes(sb_blob *blob) {
-    void *out;
-    assert_ok(sb_blob_mutable_gpu(blob, SB_DATA, &out, &err));
-    device_fill(sb_blob_context(blob), out, 16, 0);
+    device_fill(sb_blob_context(blob), blob_pointer(blob, SB_DATA, MUTABLE_GPU), 16, 0);
 }
 
 void (*const retirings[RETIRINGS])(sb_blob *) = {reshape_grows, set_lends, evict_frees,
