@@ -395,14 +395,10 @@ static bool on_new_event(CUresult(CUDAAPI *call)(CUevent event)) {
 HOLDS(event_never, on_new_event(CU(cuEventSynchronize)))
 HOLDS(query_never, on_new_event(CU(cuEventQuery)))
 
+/* Delays later work of a stream. */
 static void nap(void *user) {
     (void)user;
     (void)usleep(20000);
-}
-
-/* Queues a function that delays later work of the stream. */
-static bool hold(CUstream s) {
-    return OK(CU(cuLaunchHostFunc)(s, nap, NULL));
 }
 
 /* Queues a delay and an upload on the stream `first`, and a download on `second`. An event recorded
@@ -416,7 +412,7 @@ static bool round_trip(CUstream first, CUstream recorded, CUstream second, bool 
     if (!OK(CU(cuMemHostAlloc)(&from, BYTES, CU_MEMHOSTALLOC_PORTABLE)))
         return false;
     memcpy(from, up, BYTES);
-    bool right = OK(CU(cuMemAlloc)(&ptr, BYTES)) && hold(first) &&
+    bool right = OK(CU(cuMemAlloc)(&ptr, BYTES)) && OK(CU(cuLaunchHostFunc)(first, nap, NULL)) &&
                  OK(CU(cuMemcpyHtoDAsync)(ptr, from, BYTES, first)) &&
                  OK(CU(cuEventRecord)(between, recorded));
     if (by_event)
