@@ -192,7 +192,7 @@ static uint64_t reserved(CUmemoryPool pool) {
    another block was freed, or, if `trims`, after a trim. */
 static bool maps(uint64_t threshold, bool trims, uint64_t least, uint64_t most) {
     CUmemoryPool pool = make_pool();
-    CUdeviceptr used, freed;
+    CUdeviceptr used = 0, freed;
     bool right =
         OK(CU(cuMemPoolSetAttribute)(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold)) &&
         OK(CU(cuMemAllocFromPoolAsync)(&used, LARGE, pool, NULL)) &&
