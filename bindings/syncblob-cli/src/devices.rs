@@ -118,7 +118,7 @@ fn add<'a>(devices: &mut Vec<Device<'a>>, backend: &str, library: Option<&'a Pat
             return;
         }
     }
-    note(&format_args!("only the first {MAX_DEVICES} devices of the backend {backend} are listed"));
+    note(&format_args!("only the first {MAX_DEVICES} devices of \"{backend}\" are listed"));
 }
 
 impl<'a> Device<'a> {
