@@ -38,6 +38,15 @@ static size_t name_of(int64_t layer, layer_name name) {
     return (size_t)snprintf(name, NAME_BYTES, "res%lld_branch2a", (long long)layer);
 }
 
+static sb_blob *make_blob(sb_context *context) {
+    sb_blob *blob;
+    void *data;
+    must(sb_blob_create_legacy(context, SB_DTYPE_F32, 1, 1, 1, 4, &blob, NULL));
+    must(sb_blob_mutable_cpu(blob, SB_DATA, &data, NULL));
+    keep(data);
+    return blob;
+}
+
 static sb_model *build_net(const struct net *net, sb_context *context) {
     sb_model *model;
     layer_name name;
@@ -156,10 +165,8 @@ static void fill_table(struct net *net) {
 
 static struct net make_net(int64_t layers) {
     struct net net = {.layers = layers, .asked = names_asked(layers)};
-    void *values;
-    must(sb_blob_create_legacy(NULL, SB_DTYPE_F32, 1, 1, 1, 4, &net.values, NULL));
-    must(sb_blob_mutable_cpu(net.values, SB_DATA, &values, NULL));
-    must(sb_blob_create_legacy(NULL, SB_DTYPE_F32, 1, 1, 1, 4, &net.target, NULL));
+    net.values = make_blob(NULL);
+    net.target = make_blob(NULL);
     net.built = build_net(&net, NULL);
     must(sb_model_size(net.built, &net.size, NULL));
     net.bytes = malloc(net.size);
@@ -267,15 +274,6 @@ struct crowd {
     sb_blob **blobs;
     int64_t count;
 };
-
-static sb_blob *make_blob(sb_context *context) {
-    sb_blob *blob;
-    void *data;
-    must(sb_blob_create_legacy(context, SB_DTYPE_F32, 1, 1, 1, 4, &blob, NULL));
-    must(sb_blob_mutable_cpu(blob, SB_DATA, &data, NULL));
-    keep(data);
-    return blob;
-}
 
 static struct crowd make_crowd(int64_t count) {
     struct crowd crowd = {.blobs = malloc((size_t)count * sizeof(sb_blob *)), .count = count};
