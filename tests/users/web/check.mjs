@@ -214,7 +214,7 @@ async function big({ browser, urls }) {
     console.log(`large: ${megabytes} MB, ${url.slice(0, 5)} info ${m} ms (native ${n}), save ${o} ms (native convert ${p}, ${(o / p).toFixed(1)} times); ` +
       `WebAssembly's memory ${Math.round(info.memory / 1e6)} MB, the page's process at most ${rendererPeak()} MB, ${before} MB before`);
     for (const [what, ratio, goal] of [["info", m / n, 4], ["save", o / p, 8]])
-      console.log(`${what} of ${megabytes} MB on the page, ${url.slice(0, 5)} to the command: ${ratio.toFixed(2)}, at most ${goal}: ${ratio <= goal ? "met" : "MISSED"}`);
+      console.log(`${what} of ${megabytes} MB on the page, ${url.slice(0, 4)}, to the command: ${ratio.toFixed(2)}, at most ${goal}: ${ratio <= goal ? "met" : "MISSED"}`);
     await page.close();
     for (const gone of [file, made.file]) fs.rmSync(gone);
   }
