@@ -57,11 +57,18 @@ static struct sb__named *after(const struct sb__names *names, struct sb__named *
     return slot + distance < names->slots + names->room ? slot + distance : names->slots;
 }
 
-/* Returns a number with bit i set if slot i of the group has the hash. */
+/* Return a number with bit i set if slot i of the group has the hash, or is free. */
 static uint32_t matches(const struct sb__named *group, uint32_t hash) {
     uint32_t found = 0;
     for (int i = 0; i < GROUP; i++)
         found |= (uint32_t)(group[i].hash == hash) << i;
+    return found;
+}
+
+static uint32_t free_slots(const struct sb__named *group) {
+    uint32_t found = 0;
+    for (int i = 0; i < GROUP; i++)
+        found |= (uint32_t)(group[i].place == 0) << i;
     return found;
 }
 
@@ -82,9 +89,9 @@ static struct sb__named *slot_of(const struct sb__names *names, const struct sb_
         for (uint32_t found = matches(group, *hash); found; found &= found - 1)
             if (has_name(&group[__builtin_ctz(found)], layers, name, size))
                 return &group[__builtin_ctz(found)];
-        for (int i = 0; i < GROUP; i++)
-            if (group[i].place == 0)
-                return &group[i];
+        const uint32_t unused = free_slots(group);
+        if (unused)
+            return &group[__builtin_ctz(unused)];
     }
 }
 
