@@ -206,7 +206,7 @@ TEST_ON(rig, the_host_writes_after_queued_arithmetic_has_read) {
     assert_ok(sb_blob_update(blob, &err));
     assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DIFF, &values, &err));
     values[COUNT - 1] = 100;
-    assert_true(value_at(SB_DTYPE_F32, read_part(blob, SB_DATA), COUNT - 1) == -2);
+    assert_true(value_at(SB_DTYPE_F32, host_of(blob, SB_DATA), COUNT - 1) == -2);
     assert_no_copies(f);
 }
 
@@ -226,7 +226,7 @@ TEST_ON(rig, the_host_overwrites_lent_memory_after_queued_arithmetic) {
     fill_values(SB_DTYPE_F32, COUNT, 1, 0, ones);
     memcpy(out, ones, BYTES);
     assert_ok(sb_context_synchronize(f->context, &err));
-    assert_memory_equal(read_part(blob, SB_DATA), ones, BYTES);
+    assert_memory_equal(host_of(blob, SB_DATA), ones, BYTES);
     rig_end_stream(f, stream);
 }
 
@@ -436,7 +436,7 @@ TEST_ON(rig, a_blob_imports_a_tensor_of_the_host_side) {
     assert_ok(sb_blob_create_from_dlpack(f->context, tensor, &copy, &err));
     test_end(blob);
     assert_int_equal(sb_mem_storage(data_of(copy), SB_SIDE_CPU), SB_STORAGE_BORROWED_READ_ONLY);
-    assert_true(value_at(SB_DTYPE_F32, read_part(copy, SB_DATA), COUNT - 1) == 3);
+    assert_true(value_at(SB_DTYPE_F32, host_of(copy, SB_DATA), COUNT - 1) == 3);
     assert_ptr_not_equal(read_gpu(data_of(copy)), read_cpu(data_of(copy))); /* lent: two storages */
     sb_blob_destroy(copy);
 }

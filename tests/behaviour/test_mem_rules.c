@@ -49,13 +49,13 @@ TEST_ON(rig, a_refusal_reports_the_side_of_the_bytes) {
     void *out;
     sb_mem *mem = test_mem(f->context, BYTES);
     assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
-    assert_message(WRONG, "the newest bytes are on the host already",
-                   sb_mem_async_cpu_pull(mem, NULL, &err));
-    assert_message(WRONG, "the host holds the only current bytes", sb_mem_evict_cpu(mem, &err));
+    assert_error(WRONG, sb_mem_async_cpu_pull(mem, NULL, &err),
+                 "the newest bytes are on the host already");
+    assert_error(WRONG, sb_mem_evict_cpu(mem, &err), "the host holds the only current bytes");
     assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
-    assert_message(WRONG, "the newest bytes are on the device already",
-                   sb_mem_async_gpu_push(mem, NULL, &err));
-    assert_message(WRONG, "the device holds the only current bytes", sb_mem_evict_gpu(mem, &err));
+    assert_error(WRONG, sb_mem_async_gpu_push(mem, NULL, &err),
+                 "the newest bytes are on the device already");
+    assert_error(WRONG, sb_mem_evict_gpu(mem, &err), "the device holds the only current bytes");
 }
 
 /* --- pinned memory -------------------------------------------------------------------- */

@@ -9,35 +9,38 @@ TEST(indices_are_reported_with_their_axis) {
     int64_t offset;
     float element;
     sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 2, (int64_t[]){2, 3});
-    assert_message(SB_ERR_INDEX_OUT_OF_RANGE, "axis 1: index 7 is not in 0 to 2",
-                   sb_blob_offset(blob, (int64_t[]){1, 7}, 2, &offset, &err));
-    assert_message(SB_ERR_INDEX_OUT_OF_RANGE, "3 indices for a blob with 2 axes",
-                   sb_blob_offset(blob, (int64_t[]){1, 1, 1}, 3, &offset, &err));
-    assert_message(SB_ERR_INDEX_OUT_OF_RANGE, "axis 2: index 5 is beyond 1",
-                   sb_blob_offset_legacy(blob, 1, 2, 5, 0, &offset, &err));
-    assert_message(SB_ERR_INDEX_OUT_OF_RANGE, "3 indices for a blob with 2 axes",
-                   sb_blob_data_at_legacy(blob, 1, 2, 1, 0, &element, &err));
+    assert_error(SB_ERR_INDEX_OUT_OF_RANGE,
+                 sb_blob_offset(blob, (int64_t[]){1, 7}, 2, &offset, &err),
+                 "axis 1: index 7 is not in 0 to 2");
+    assert_error(SB_ERR_INDEX_OUT_OF_RANGE,
+                 sb_blob_offset(blob, (int64_t[]){1, 1, 1}, 3, &offset, &err),
+                 "3 indices for a blob with 2 axes");
+    assert_error(SB_ERR_INDEX_OUT_OF_RANGE, sb_blob_offset_legacy(blob, 1, 2, 5, 0, &offset, &err),
+                 "axis 2: index 5 is beyond 1");
+    assert_error(SB_ERR_INDEX_OUT_OF_RANGE,
+                 sb_blob_data_at_legacy(blob, 1, 2, 1, 0, &element, &err),
+                 "3 indices for a blob with 2 axes");
 }
 
 TEST(two_blobs_are_reported_in_their_order) {
     sb_blob *three = test_vector(NULL, SB_DTYPE_F32, 3);
     sb_blob *four = test_vector(NULL, SB_DTYPE_F32, 4);
     sb_blob *wide = test_vector(NULL, SB_DTYPE_F64, 3);
-    assert_message(SB_ERR_SHAPE_MISMATCH, "shapes 3 (3) and 4 (4) differ",
-                   sb_blob_copy_from(three, SB_DATA, four, 0, &err));
-    assert_message(SB_ERR_DTYPE_MISMATCH, "a blob of f32 cannot take one of f64",
-                   sb_blob_copy_from(three, SB_DATA, wide, 0, &err));
-    assert_message(SB_ERR_SHAPE_MISMATCH, "counts 3 and 4 differ",
-                   sb_blob_share(three, SB_DATA, four, &err));
-    assert_message(SB_ERR_DTYPE_MISMATCH, "a blob of f32 cannot share with one of f64",
-                   sb_blob_share(three, SB_DIFF, wide, &err));
+    assert_error(SB_ERR_SHAPE_MISMATCH, sb_blob_copy_from(three, SB_DATA, four, 0, &err),
+                 "shapes 3 (3) and 4 (4) differ");
+    assert_error(SB_ERR_DTYPE_MISMATCH, sb_blob_copy_from(three, SB_DATA, wide, 0, &err),
+                 "a blob of f32 cannot take one of f64");
+    assert_error(SB_ERR_SHAPE_MISMATCH, sb_blob_share(three, SB_DATA, four, &err),
+                 "counts 3 and 4 differ");
+    assert_error(SB_ERR_DTYPE_MISMATCH, sb_blob_share(three, SB_DIFF, wide, &err),
+                 "a blob of f32 cannot share with one of f64");
 }
 
 /* --- errors in messages: the field, the error, the offset ------------------------------------- */
 
 #define assert_refused(status, at, text, expr)                                                     \
     do {                                                                                           \
-        assert_message(status, text, expr);                                                        \
+        assert_error(status, expr, text);                                                          \
         assert_int_equal(err.offset, at);                                                          \
     } while (0)
 
@@ -216,13 +219,13 @@ TEST(changes_are_reported_with_the_fields_of_the_generation) {
         assert_ok(
             sb_model_open_source(NULL, SB_FORMAT_CAFFEMODEL, &source, NULL, NULL, &model, &err));
         net.bytes[rows[i].tag + 1] = 100;
-        assert_message(SB_ERR_MALFORMED, rows[i].text, sb_model_load_blob(model, 0, 0, blob, &err));
+        assert_error(SB_ERR_MALFORMED, sb_model_load_blob(model, 0, 0, blob, &err), rows[i].text);
         net.bytes[rows[i].tag] &= 0xf8;
-        assert_message(SB_ERR_IO, "the file changed while it was read",
-                       sb_model_load_blob(model, 0, 0, blob, &err));
+        assert_error(SB_ERR_IO, sb_model_load_blob(model, 0, 0, blob, &err),
+                     "the file changed while it was read");
         net.bytes[0] += 1 << 3;
-        assert_message(SB_ERR_IO, "the file changed while it was read",
-                       sb_model_layer_message(model, 0, NULL, 0, NULL, &err));
+        assert_error(SB_ERR_IO, sb_model_layer_message(model, 0, NULL, 0, NULL, &err),
+                     "the file changed while it was read");
         sb_model_destroy(model);
     }
 }
@@ -243,9 +246,11 @@ TEST(the_error_for_a_missing_layer_or_blob_reports_how_many_exist) {
     wire_raw(&net, B("\xa2\6\4\x3a\2\x2a\0"));
     sb_model *model = test_model_of(&net, SB_FORMAT_CAFFEMODEL);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        assert_message(SB_ERR_INDEX_OUT_OF_RANGE, rows[i].text,
-                       sb_model_load_blob(model, rows[i].layer, rows[i].index, blob, &err));
-        assert_message(SB_ERR_INDEX_OUT_OF_RANGE, rows[i].text,
-                       sb_model_set_blob(model, rows[i].layer, rows[i].index, blob, 0, &err));
+        assert_error(SB_ERR_INDEX_OUT_OF_RANGE,
+                     sb_model_load_blob(model, rows[i].layer, rows[i].index, blob, &err),
+                     rows[i].text);
+        assert_error(SB_ERR_INDEX_OUT_OF_RANGE,
+                     sb_model_set_blob(model, rows[i].layer, rows[i].index, blob, 0, &err),
+                     rows[i].text);
     }
 }

@@ -245,7 +245,7 @@ TEST_ON(rig, small_blobs_are_allocated_as_objects) {
         sb_blob *blob = test_blob(f->context, SB_DTYPE_F32, 3 + i, dims + 1 - i);
         assert_ok(sb_blob_proto_size(blob, 0, &size, &err));
         assert_int_equal(size, 4095 + i);
-        (void)read_part(blob, SB_DATA); /* zeros, allocated now */
+        (void)host_of(blob, SB_DATA); /* zeros, allocated now */
         const int64_t before = f->counting.live_buffers;
         assert_ok(sb_model_add_blob(model, SB_NO_LAYER, blob, 0, &err));
         assert_int_equal(f->counting.live_buffers - before, i);
@@ -380,10 +380,10 @@ TEST(test_the_error_reports_where_a_format_has_blobs) {
     for (int32_t format = SB_FORMAT_CAFFEMODEL; format <= SB_FORMAT_SOLVERSTATE; format++) {
         const bool is_net = format == SB_FORMAT_CAFFEMODEL;
         sb_model *model = test_model(NULL, format);
-        assert_message(SB_ERR_UNSUPPORTED,
-                       is_net ? "a caffemodel has blobs in layers only"
-                              : "a solverstate has blobs in no layer",
-                       sb_model_add_blob(model, is_net ? SB_NO_LAYER : 0, blob, 0, &err));
+        assert_error(SB_ERR_UNSUPPORTED,
+                     sb_model_add_blob(model, is_net ? SB_NO_LAYER : 0, blob, 0, &err),
+                     is_net ? "a caffemodel has blobs in layers only"
+                            : "a solverstate has blobs in no layer");
     }
 }
 

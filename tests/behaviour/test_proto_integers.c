@@ -28,7 +28,7 @@ static void check(struct wire wire, sb_dtype dtype, const void *expected, int64_
     sb_blob *blob = test_vector(NULL, dtype, 0);
     assert_ok(take(blob, &wire, &err));
     assert_int_equal(sb_blob_count(blob), count);
-    assert_memory_equal(read_part(blob, SB_DATA), expected, (size_t)count * sizeof(int32_t));
+    assert_memory_equal(host_of(blob, SB_DATA), expected, (size_t)count * sizeof(int32_t));
 }
 
 TEST(whole_numbers_are_read) {

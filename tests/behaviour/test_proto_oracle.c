@@ -229,8 +229,8 @@ static void compare(const sb_blob *blob, const struct reading *r) {
     assert_int_equal(sb_blob_num_axes(blob), r->axes);
     if (r->axes > 0)
         assert_memory_equal(sb_blob_shape(blob), r->dims, r->axes * sizeof *r->dims);
-    compare_side(read_part(blob, SB_DATA), &r->data);
-    compare_side(read_part(blob, SB_DIFF), &r->diff);
+    compare_side(host_of(blob, SB_DATA), &r->data);
+    compare_side(host_of(blob, SB_DIFF), &r->diff);
 }
 
 TEST(test_random_messages_read_as_protobuf_c_reads_them) {

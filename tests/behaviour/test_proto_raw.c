@@ -42,7 +42,7 @@ static sb_blob *all_halves(int32_t dtype) {
 
 TEST(every_half_is_exact_as_a_float) {
     sb_blob *blob = all_halves(SB_DTYPE_F32);
-    const uint32_t *found = read_part(blob, SB_DATA);
+    const uint32_t *found = host_of(blob, SB_DATA);
     for (unsigned i = 0; i < 1 << 16; i++) {
         const float value = (float)value_of_half(SB_DTYPE_F16, (uint16_t)i);
         uint32_t expected;
@@ -56,7 +56,7 @@ TEST(every_half_is_exact_as_a_float) {
 
 TEST(every_half_is_exact_as_a_double) {
     sb_blob *blob = all_halves(SB_DTYPE_F64);
-    const double *found = read_part(blob, SB_DATA);
+    const double *found = host_of(blob, SB_DATA);
     for (unsigned i = 0; i < 1 << 16; i++) {
         const double expected = value_of_half(SB_DTYPE_F16, (uint16_t)i);
         const bool is_right = is_half_nan(i)
@@ -70,7 +70,7 @@ TEST(every_half_is_exact_as_a_double) {
 TEST(halves_stay_as_they_are_in_a_blob_of_halves) {
     static const uint16_t some[] = {0x7c01, 0x8001, 0xfbff};
     sb_blob *blob = all_halves(SB_DTYPE_F16);
-    const uint16_t *found = read_part(blob, SB_DATA);
+    const uint16_t *found = host_of(blob, SB_DATA);
     for (unsigned i = 0; i < 1 << 16; i++)
         if (found[i] != i)
             fail_with("half %04x: %04x", i, found[i]);
@@ -78,7 +78,7 @@ TEST(halves_stay_as_they_are_in_a_blob_of_halves) {
     wire_number(&wire, RAW_DIFF_TYPE, FLOAT16);
     wire_values(&wire, RAW_DIFF, some, 2, sizeof some);
     blob = read_blob(SB_DTYPE_F16, wire);
-    assert_memory_equal(read_part(blob, SB_DIFF), some, sizeof some);
+    assert_memory_equal(host_of(blob, SB_DIFF), some, sizeof some);
 }
 
 TEST(integers_round_to_the_nearest_float) {
@@ -89,12 +89,12 @@ TEST(integers_round_to_the_nearest_float) {
     for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++) {
         sb_blob *blob = read_blob(dtype, raw_of(INT, ints, 6));
         for (int i = 0; i < 6; i++)
-            assert_true(value_at(dtype, read_part(blob, SB_DATA), i) ==
+            assert_true(value_at(dtype, host_of(blob, SB_DATA), i) ==
                         (dtype == SB_DTYPE_F32 ? (double)int_floats[i] : (double)ints[i]));
         blob = read_blob(dtype, raw_of(UINT, unsigneds, 5));
         for (int i = 0; i < 5; i++)
             assert_true(
-                value_at(dtype, read_part(blob, SB_DATA), i) ==
+                value_at(dtype, host_of(blob, SB_DATA), i) ==
                 (dtype == SB_DTYPE_F32 ? (double)unsigned_floats[i] : (double)unsigneds[i]));
     }
 }
@@ -122,10 +122,10 @@ static void refused_by_halves(struct wire wire, const char *part) {
     assert_status(SB_ERR_DTYPE_MISMATCH,
                   sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
     assert_non_null(strstr(err.message, part));
-    assert_memory_equal(read_part(blob, SB_DATA), before, sizeof before);
+    assert_memory_equal(host_of(blob, SB_DATA), before, sizeof before);
     sb_model *model = test_model_of(&wire, SB_FORMAT_BLOB);
     assert_status(SB_ERR_DTYPE_MISMATCH, sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err));
-    assert_memory_equal(read_part(blob, SB_DATA), before, sizeof before);
+    assert_memory_equal(host_of(blob, SB_DATA), before, sizeof before);
 }
 
 TEST(a_blob_of_halves_accepts_nothing_else) {

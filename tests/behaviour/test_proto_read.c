@@ -233,8 +233,9 @@ TEST(test_without_reshape_the_blob_keeps_its_shape) {
                   sb_blob_from_proto(fresh, wire.bytes, wire.size, 0, NULL, &err));
     wire_free(&wire);
     packed(&wire);
-    assert_message(SB_ERR_SHAPE_MISMATCH, "the blob is 6 (6), the message 2 3 (6)",
-                   sb_blob_from_proto(blob, wire.bytes, wire.size, 0, NULL, &err));
+    assert_error(SB_ERR_SHAPE_MISMATCH,
+                 sb_blob_from_proto(blob, wire.bytes, wire.size, 0, NULL, &err),
+                 "the blob is 6 (6), the message 2 3 (6)");
     assert_values(blob, SB_DATA, 6, 1);
     wire_free(&wire);
     /* The error message has only the first dimensions of a long shape, but always its count. */
@@ -248,9 +249,9 @@ TEST(test_without_reshape_the_blob_keeps_its_shape) {
     wire_free(&wire);
     const int64_t ones[20] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
     wire_shape(&wire, ones, 20); /* one byte too long */
-    assert_message(SB_ERR_SHAPE_MISMATCH,
-                   "the blob is 6 (6), the message 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 ... (1)",
-                   sb_blob_from_proto(blob, wire.bytes, wire.size, 0, NULL, &err));
+    assert_error(SB_ERR_SHAPE_MISMATCH,
+                 sb_blob_from_proto(blob, wire.bytes, wire.size, 0, NULL, &err),
+                 "the blob is 6 (6), the message 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 ... (1)");
 }
 
 /* --- diff and conversions ------------------------------------------------------------------- */
@@ -275,7 +276,7 @@ TEST(test_conversions_round_and_overflow_to_infinity) {
     wire_shape(&wire, (int64_t[]){7}, 1);
     wire_doubles(&wire, DOUBLE_DATA, values, 7);
     assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
-    assert_memory_equal(read_part(blob, SB_DATA), expected, sizeof expected);
+    assert_memory_equal(host_of(blob, SB_DATA), expected, sizeof expected);
 }
 
 TEST(test_conversion_is_right_past_one_chunk) {
@@ -293,7 +294,7 @@ TEST(test_the_bits_of_floats_are_kept) {
     const uint32_t expected[] = {0x7fa00001, 0x80000000, 1}; /* a signalling NaN, -0, a denormal */
     sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
     assert_ok(sb_blob_from_proto(blob, bytes, sizeof bytes - 1, SB_PROTO_RESHAPE, NULL, &err));
-    assert_memory_equal(read_part(blob, SB_DATA), expected, sizeof expected);
+    assert_memory_equal(host_of(blob, SB_DATA), expected, sizeof expected);
 }
 
 /* --- refusals -------------------------------------------------------------------------------- */
@@ -378,7 +379,7 @@ TEST(test_refusals_change_nothing) {
         sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
         packed(&wire);
         assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
-        const void *before = read_part(blob, SB_DATA);
+        const void *before = host_of(blob, SB_DATA);
         sb_status st =
             sb_blob_from_proto(blob, row->bytes, row->size, SB_PROTO_RESHAPE, NULL, &err);
         if (st != row->status || err.offset != row->offset || !strstr(err.message, row->part))
@@ -389,7 +390,7 @@ TEST(test_refusals_change_nothing) {
             row->status);
         assert_shape_is(blob, "2 3 (6)");
         assert_values(blob, SB_DATA, 6, 1);
-        assert_ptr_equal(read_part(blob, SB_DATA), before);
+        assert_ptr_equal(host_of(blob, SB_DATA), before);
         test_end(blob);
     }
 }

@@ -111,7 +111,7 @@ static void assert_untouched(const float *found, int64_t count) {
 }
 
 static const float *cpu(const sb_blob *blob) {
-    return read_part(blob, SB_DATA);
+    return host_of(blob, SB_DATA);
 }
 
 /* --- storage that fits ------------------------------------------------------------------- */

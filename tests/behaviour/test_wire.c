@@ -225,11 +225,11 @@ TEST(a_memory_takes_what_fits) {
 TEST(test_errors_name_the_path) {
     const struct sb__path layer = {&root, "layer", 3, names};
     const struct sb__path blob = {&layer, "blobs", 1, names};
-    assert_message(
-        SB_ERR_MALFORMED, "layer[3].blobs[1].two: 12 bytes are missing at offset 2048",
-        sb__wire_fail(&blob, 2, SB_ERR_MALFORMED, 2048, &err, "%d bytes are missing", 12));
-    assert_message(SB_ERR_MALFORMED, "layer[3].blobs[1].field 77: it stands at offset 5",
-                   sb__wire_fail(&blob, 77, SB_ERR_MALFORMED, 5, &err, "it stands"));
+    assert_error(SB_ERR_MALFORMED,
+                 sb__wire_fail(&blob, 2, SB_ERR_MALFORMED, 2048, &err, "%d bytes are missing", 12),
+                 "layer[3].blobs[1].two: 12 bytes are missing at offset 2048");
+    assert_error(SB_ERR_MALFORMED, sb__wire_fail(&blob, 77, SB_ERR_MALFORMED, 5, &err, "it stands"),
+                 "layer[3].blobs[1].field 77: it stands at offset 5");
     char endless[400];
     memset(endless, 'n', sizeof endless - 1);
     endless[sizeof endless - 1] = '\0';

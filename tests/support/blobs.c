@@ -121,13 +121,6 @@ sb_mem *diff_of(sb_blob *blob) {
     return mem_of(blob, SB_DIFF);
 }
 
-const void *read_part(const sb_blob *blob, sb_part part) {
-    sb_error err;
-    const void *bytes;
-    assert_ok(sb_blob_cpu(blob, part, &bytes, &err));
-    return bytes;
-}
-
 void assert_shape_is(const sb_blob *blob, const char *expected) {
     sb_error err;
     char text[256];
@@ -136,7 +129,7 @@ void assert_shape_is(const sb_blob *blob, const char *expected) {
 }
 
 void assert_values(const sb_blob *blob, sb_part part, int64_t count, double first) {
-    const void *values = read_part(blob, part);
+    const void *values = host_of(blob, part);
     assert_int_equal(sb_blob_count(blob), count);
     for (int64_t i = 0; i < count; i++)
         assert_true(value_at(sb_blob_dtype(blob), values, i) == first + (double)i);

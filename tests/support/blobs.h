@@ -33,8 +33,6 @@ sb_filler filler_of(int32_t type);
 sb_mem *mem_of(sb_blob *blob, sb_part part);
 sb_mem *data_of(sb_blob *blob);
 sb_mem *diff_of(sb_blob *blob);
-/* Returns the host's bytes of a part, which are current. */
-const void *read_part(const sb_blob *blob, sb_part part);
 /* Asserts the shape, as "2 3 (6)". */
 void assert_shape_is(const sb_blob *blob, const char *expected);
 /* Asserts that the blob's `count` values of F32 or F64 are first, first + 1, ... */

@@ -90,12 +90,6 @@ extern _Thread_local sb_error err;
             abort();                                                                               \
     } while (0)
 #define assert_ok(expr) assert_status(SB_OK, expr)
-/* Asserts the status of a call that fails, and the message of its error. */
-#define assert_message(status, text, expr)                                                         \
-    do {                                                                                           \
-        assert_status(status, expr);                                                               \
-        assert_string_equal(err.message, text);                                                    \
-    } while (0)
 /* Asserts the status of a call that fails, and its whole message. */
 #define assert_error(expected, expr, text)                                                         \
     do {                                                                                           \
