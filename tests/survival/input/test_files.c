@@ -150,7 +150,7 @@ TEST_ON(place, links_to_nothing_and_cycles_are_refused) {
 
 /* --- files without permission -------------------------------------------------------------- */
 
-/* Runs in a child; gives up root's rights. */
+/* Runs in a child; drops the rights of root. */
 static void is_denied(void *arg) {
     const struct place *p = arg;
     child_wants(geteuid() != 0 || (setgid(NOBODY) == 0 && setuid(NOBODY) == 0));
