@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SOMEBODY = 12345, THEIRS = 23456, OURS = 34567, NOBODY = 65534, COUNT = 50000 };
+enum { SOMEBODY = 12345, THEIRS = 23456, OURS = 34567, NOBODY = 65534, BLOB_COUNT = 50000 };
 
 struct folder {
     char path[64], file[96], other[96];
@@ -47,7 +47,7 @@ static inline sb_blob *new_blob(int64_t count) {
 }
 
 static inline sb_status write_file(const char *path, sb_error *err) {
-    sb_blob *blob = new_blob(COUNT);
+    sb_blob *blob = new_blob(BLOB_COUNT);
     const sb_status st = sb_blob_save_file(blob, path, 0, err);
     test_end(blob);
     return st;
@@ -60,7 +60,7 @@ static inline bool is_written(const char *path) {
     const int64_t count = sb_blob_count(blob);
     assert_true(st == SB_OK || count == 3); /* unchanged */
     test_end(blob);
-    return count == COUNT;
+    return count == BLOB_COUNT;
 }
 
 static inline mode_t mode_of(const char *path) {
@@ -70,7 +70,7 @@ static inline mode_t mode_of(const char *path) {
 }
 
 /* Writes the file in a child process. If this process is root, the child's user is nobody, in the
-   group OURS. */
+   group OURS. Returns -255 if the child could not change its user. */
 static inline sb_status write_as_nobody(const char *path) {
     const gid_t groups[] = {OURS};
     int status = -1;
@@ -79,7 +79,7 @@ static inline sb_status write_as_nobody(const char *path) {
     if (child == 0) {
         const bool may = geteuid() != 0 ||
                          (setgroups(1, groups) == 0 && setgid(NOBODY) == 0 && setuid(NOBODY) == 0);
-        _exit(may ? -write_file(path, NULL) : 1);
+        _exit(may ? -write_file(path, NULL) : 255);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));

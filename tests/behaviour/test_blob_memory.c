@@ -21,9 +21,9 @@ static void refuse(sb_status status, sb_blob *blob, sb_mem *mem) {
 
 TEST_ON(rigs, memories_that_are_too_small_or_of_another_context_are_refused) {
     sb_blob *blob = test_vector(f->a.context, SB_DTYPE_F32, COUNT);
-    refuse(INVALID, blob, test_mem(f->a.context, BYTES - 1));
-    refuse(SB_ERR_WRONG_DEVICE, blob, test_mem(f->b.context, BYTES));
-    refuse(SB_ERR_WRONG_DEVICE, blob, test_mem(NULL, BYTES));
+    refuse(INVALID, blob, test_filled(f->a.context, BYTES - 1, 0));
+    refuse(SB_ERR_WRONG_DEVICE, blob, test_filled(f->b.context, BYTES, 0));
+    refuse(SB_ERR_WRONG_DEVICE, blob, test_filled(NULL, BYTES, 0));
 }
 
 /* A memory has no element type, so lent bytes may be misaligned for the elements of a blob. */

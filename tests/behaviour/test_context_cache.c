@@ -194,8 +194,10 @@ TEST_ON(rig, handles_and_indices_get_the_memory_of_the_cache) {
         sb_mem_release(mem_filled(f->context, rest - 170000, 1));
         assert_true(rig_stats(f).cached_bytes > 0);
         if (what == 0) {
+            const size_t owned = test_num_owned();
             for (int i = 0; i < HANDLES; i++)
                 (void)test_mem(f->context, 8);
+            test_end_after(owned);
         } else {
             sb_model *model;
             assert_ok(sb_model_open_bytes(f->context, SB_FORMAT_CAFFEMODEL, net, net_size, NULL,

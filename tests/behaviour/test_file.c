@@ -14,10 +14,9 @@ static sb_status read_file(const char *path, sb_error *err) {
     return st;
 }
 
-/* Opens the file that write_file has written. */
-static sb_model *open_model(const char *path, uint32_t flags) {
+static sb_model *open_model(const char *path, sb_format format, uint32_t flags) {
     sb_model *model;
-    assert_ok(sb_model_open_file(NULL, SB_FORMAT_BLOB, path, flags, NULL, &model, &err));
+    assert_ok(sb_model_open_file(NULL, format, path, flags, NULL, &model, &err));
     return test_own_model(model);
 }
 
@@ -75,7 +74,7 @@ TEST_ON(folder, test_a_file_that_changes_while_a_model_is_open) {
             file_write_wire(f->file, &wire);
             if (change >= 3)
                 assert_int_equal(utimensat(AT_FDCWD, f->file, long_ago, 0), 0);
-            sb_model *model = open_model(f->file, flags);
+            sb_model *model = open_model(f->file, SB_FORMAT_AUTO, flags);
             if (change == 0)
                 assert_int_equal(truncate(f->file, 4), 0);
             else if (change == 1)
@@ -105,7 +104,7 @@ TEST_ON(folder, test_a_change_is_noticed_if_its_time_was_set_back) {
         sb_blob *blob = new_blob(3);
         assert_ok(write_file(f->file, &err));
         assert_int_equal(stat(f->file, &before), 0);
-        sb_model *model = open_model(f->file, flags);
+        sb_model *model = open_model(f->file, SB_FORMAT_BLOB, flags);
         assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err));
         wait_a_tick();
         const int fd = open(f->file, O_WRONLY | O_CLOEXEC);
@@ -124,7 +123,7 @@ TEST_ON(folder, test_another_name_does_not_count_as_a_change) {
     for (int change = 0; change < 3; change++) {
         sb_blob *blob = new_blob(3);
         assert_ok(write_file(f->file, &err));
-        sb_model *model = open_model(f->file, 0);
+        sb_model *model = open_model(f->file, SB_FORMAT_BLOB, 0);
         wait_a_tick();
         if (change == 0)
             assert_ok(sb_model_save_file(model, f->file, &err));
@@ -133,7 +132,7 @@ TEST_ON(folder, test_another_name_does_not_count_as_a_change) {
         else
             assert_int_equal(unlink(f->file), 0);
         assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err));
-        assert_int_equal(sb_blob_count(blob), COUNT);
+        assert_int_equal(sb_blob_count(blob), BLOB_COUNT);
         (void)unlink(f->other);
     }
 }
@@ -334,12 +333,16 @@ TEST_ON(folder, test_without_the_group_nobody_gets_more_access) {
         gid_t group, kept;
         mode_t before, after;
     } rows[] = {
-        {OURS, OURS, 0664, 0664},                                   /* the writer is in the group */
-        {OURS, OURS, 0640, 0640},     {THEIRS, NOBODY, 0640, 0600}, /* the new group must not read
-                                                                     */
-        {THEIRS, NOBODY, 0664, 0644}, /* the new group must not write */
-        {THEIRS, NOBODY, 0604, 0600}, /* the old group's members now count as others */
-        {THEIRS, NOBODY, 0666, 0666}, {THEIRS, NOBODY, 0600, 0600}, {THEIRS, NOBODY, 0444, 0444},
+        /* The writer is in the group. */
+        {OURS, OURS, 0664, 0664},
+        {OURS, OURS, 0640, 0640},
+        /* The new group must neither read nor write; members of the old group count as others. */
+        {THEIRS, NOBODY, 0640, 0600},
+        {THEIRS, NOBODY, 0664, 0644},
+        {THEIRS, NOBODY, 0604, 0600},
+        {THEIRS, NOBODY, 0666, 0666},
+        {THEIRS, NOBODY, 0600, 0600},
+        {THEIRS, NOBODY, 0444, 0444},
         {THEIRS, NOBODY, 0701, 0700},
     };
     skip_unless_root(f);
@@ -392,7 +395,7 @@ TEST_ON(folder, test_no_other_program_inherits_an_open_file) {
     int found = 0;
     assert_ok(write_file(f->file, &err));
     assert_int_equal(stat(f->file, &file), 0);
-    (void)open_model(f->file, 0);
+    (void)open_model(f->file, SB_FORMAT_AUTO, 0);
     for (int fd = 0; fd < 256; fd++)
         if (fstat(fd, &there) == 0 && there.st_ino == file.st_ino && there.st_dev == file.st_dev) {
             assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
@@ -405,7 +408,7 @@ TEST_ON(folder, test_a_mapped_file_is_unmapped) {
     assert_ok(write_file(f->file, &err)); /* 200 kB */
     const size_t before = process_memory_now().mapped;
     for (int i = 0; i < 500; i++)
-        test_end(open_model(f->file, SB_OPEN_MAPPED));
+        test_end(open_model(f->file, SB_FORMAT_AUTO, SB_OPEN_MAPPED));
     assert_true(process_memory_now().mapped < before + ((size_t)50 << 20));
 }
 

@@ -19,8 +19,7 @@
 /* Fills the blob and returns its bytes, valid until the blob is destroyed. */
 static const void *fill(sb_blob *blob, const sb_filler *filler, uint64_t seed) {
     assert_ok(sb_blob_fill(blob, filler, seed, &err));
-    const void *data = host_of(blob, SB_DATA);
-    return data;
+    return host_of(blob, SB_DATA);
 }
 
 /* --- golden numbers ----------------------------------------------------------------------- */

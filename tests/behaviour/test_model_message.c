@@ -188,8 +188,9 @@ TEST(topology_and_ranges_cost_a_few_kilobytes_of_reading) {
 
 /* --- places of values ----------------------------------------------------------------------- */
 
+#define BYTES_OF(s) s, sizeof s - 1
+
 TEST(encodings_and_offsets_of_values_are_reported) {
-#define B(s) s, sizeof s - 1
     enum { LITTLE = SB_ENCODING_LITTLE_ENDIAN, NONE = SB_ENCODING_NONE };
     static const struct {
         const char *values; /* fields with three values, floats or doubles */
@@ -197,14 +198,16 @@ TEST(encodings_and_offsets_of_values_are_reported) {
         sb_encoding data, diff;
         sb_dtype dtype;
     } rows[] = {
-        {B("\x2a\14----++++****"), LITTLE, NONE, SB_DTYPE_F32},
-        {B("\x42\30--------++++++++********\x4a\30********++++++++--------"), LITTLE, LITTLE,
+        {BYTES_OF("\x2a\14-+*/-*+.-./+"), LITTLE, NONE, SB_DTYPE_F32},
+        {BYTES_OF("\x42\30-+*/-*+.-./+*/-+./*-+/-*\x4a\30/-*+./+-*/+-.*/+-./*-+/*"), LITTLE, LITTLE,
          SB_DTYPE_F64},
-        {B("\x2d----\x2d++++\x2d****"), SB_ENCODING_SCATTERED, NONE, SB_DTYPE_F32},
-        {B("\x2a\4----\x2a\10++++****"), SB_ENCODING_SCATTERED, NONE, SB_DTYPE_F32},
-        {B("\x50\1\x62\14----++++****"), LITTLE, NONE, SB_DTYPE_F32}, /* raw_data */
-        {B(""), NONE, NONE, SB_DTYPE_F32},
-        {B("\x2a\0\x2a\14----++++****\x2a\0"), LITTLE, NONE, SB_DTYPE_F32}, /* two empty pieces */
+        /* a field for each value; two packed pieces */
+        {BYTES_OF("\x2d-+*/\x2d-*+.\x2d-./+"), SB_ENCODING_SCATTERED, NONE, SB_DTYPE_F32},
+        {BYTES_OF("\x2a\4-+*/\x2a\10-*+.-./+"), SB_ENCODING_SCATTERED, NONE, SB_DTYPE_F32},
+        /* raw_data; no values; two empty pieces beside one with values */
+        {BYTES_OF("\x50\1\x62\14-+*/-*+.-./+"), LITTLE, NONE, SB_DTYPE_F32},
+        {BYTES_OF(""), NONE, NONE, SB_DTYPE_F32},
+        {BYTES_OF("\x2a\0\x2a\14-+*/-*+.-./+\x2a\0"), LITTLE, NONE, SB_DTYPE_F32},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct wire blob = {0};

@@ -23,8 +23,8 @@ static sb_status take(sb_blob *blob, const struct wire *wire, sb_error *err) {
 
 /* --- values that fit in the type ------------------------------------------------------------- */
 
-/* Reads the message into a blob of I32 or U32. */
-static void check(struct wire wire, sb_dtype dtype, const void *expected, int64_t count) {
+/* Reads the message into a blob of I32 or U32 and compares its values. */
+static void check_read(struct wire wire, sb_dtype dtype, const void *expected, int64_t count) {
     sb_blob *blob = test_vector(NULL, dtype, 0);
     assert_ok(take(blob, &wire, &err));
     assert_int_equal(sb_blob_count(blob), count);
@@ -36,15 +36,15 @@ TEST(whole_numbers_are_read) {
     static const double positive[] = {UINT32_MAX, 0, 3, -0.0};
     static const float narrow[] = {-7, 2147483520.0F, -2147483648.0F};
     struct wire floats = {0}, single = {0};
-    check(message_of(wide, 5), SB_DTYPE_I32, (int32_t[]){-1, 1, INT32_MAX, INT32_MIN, 0}, 5);
-    check(message_of(positive, 4), SB_DTYPE_U32, (uint32_t[]){UINT32_MAX, 0, 3, 0}, 4);
+    check_read(message_of(wide, 5), SB_DTYPE_I32, (int32_t[]){-1, 1, INT32_MAX, INT32_MIN, 0}, 5);
+    check_read(message_of(positive, 4), SB_DTYPE_U32, (uint32_t[]){UINT32_MAX, 0, 3, 0}, 4);
     wire_shape(&floats, (int64_t[]){3}, 1);
     wire_floats(&floats, DATA, narrow, 3);
-    check(floats, SB_DTYPE_I32, (int32_t[]){-7, 2147483520, INT32_MIN}, 3);
+    check_read(floats, SB_DTYPE_I32, (int32_t[]){-7, 2147483520, INT32_MIN}, 3);
     wire_shape(&single, (int64_t[]){2}, 1);
     wire_float(&single, DATA, 2); /* not packed */
     wire_float(&single, DATA, -3);
-    check(single, SB_DTYPE_I32, (int32_t[]){2, -3}, 2);
+    check_read(single, SB_DTYPE_I32, (int32_t[]){2, -3}, 2);
 }
 
 static struct wire raw_of(uint64_t type, const void *bytes, size_t width, int64_t count) {
@@ -59,12 +59,12 @@ TEST(raw_values_of_every_type_are_read) {
     const uint16_t halves[] = {0x3c00, 0xbc00, 0x7bff};
     const int32_t ints[] = {INT32_MIN, INT32_MAX}, small[] = {INT32_MAX, 5};
     const uint32_t unsigneds[] = {UINT32_MAX, 0};
-    check(raw_of(FLOAT16, halves, 2, 3), SB_DTYPE_I32, (int32_t[]){1, -1, 65504}, 3);
-    check(raw_of(INT, ints, 4, 2), SB_DTYPE_I32, ints, 2);
-    check(raw_of(UINT, unsigneds, 4, 2), SB_DTYPE_U32, unsigneds, 2);
-    check(raw_of(UINT, small, 4, 2), SB_DTYPE_I32, small, 2);
-    check(raw_of(FLOAT, (float[]){8}, 4, 1), SB_DTYPE_U32, (uint32_t[]){8}, 1);
-    check(raw_of(DOUBLE, (double[]){-8}, 8, 1), SB_DTYPE_I32, (int32_t[]){-8}, 1);
+    check_read(raw_of(FLOAT16, halves, 2, 3), SB_DTYPE_I32, (int32_t[]){1, -1, 65504}, 3);
+    check_read(raw_of(INT, ints, 4, 2), SB_DTYPE_I32, ints, 2);
+    check_read(raw_of(UINT, unsigneds, 4, 2), SB_DTYPE_U32, unsigneds, 2);
+    check_read(raw_of(UINT, small, 4, 2), SB_DTYPE_I32, small, 2);
+    check_read(raw_of(FLOAT, (float[]){8}, 4, 1), SB_DTYPE_U32, (uint32_t[]){8}, 1);
+    check_read(raw_of(DOUBLE, (double[]){-8}, 8, 1), SB_DTYPE_I32, (int32_t[]){-8}, 1);
 }
 
 /* Computes the ends of a type's range as powers of 2, because no double is 2^63 - 1. */

@@ -157,14 +157,14 @@ enum step_call {
     PREFETCH,
     WRITE_DIFF, /* on the host */
     DROP_DIFF,
-    DERIVE_DIFF, /* as the result of work that reads what the failing work writes */
+    DERIVE_DIFF, /* the diff becomes the result of work that reads the failing work's bytes */
     KERNEL
 };
 
 /* A call that uses `blob`. */
 struct step {
     enum step_call call;
-    int32_t on; /* a stream, if the call has one */
+    int32_t on; /* the stream of the call, or the operation that FAIL makes fail */
 };
 
 static void make_step(struct scene *s, enum step_call call, int32_t on) {
@@ -208,8 +208,11 @@ static void make_step(struct scene *s, enum step_call call, int32_t on) {
         assert_ok(sb_blob_update_on(s->other, s->streams[TWO], &err));
         assert_ok(sb_blob_set_mem(s->blob, SB_DIFF, data_of(s->other), &err));
         break;
-    default:
+    case KERNEL:
         kernel(s);
+        break;
+    case END:
+        break;
     }
 }
 
@@ -357,7 +360,7 @@ enum {
     SHARER,
     OTHER_THREAD,
     REDUCE,
-    SEND
+    BROADCAST
 };
 
 static const struct {
@@ -375,7 +378,7 @@ static const struct {
     {"cpu_data of a sharer", SHARER},
     {"cpu_data on another thread", OTHER_THREAD},
     {"all_reduce_blobs", REDUCE},
-    {"broadcast_blobs", SEND},
+    {"broadcast_blobs", BROADCAST},
 };
 enum { ASKS = sizeof asks / sizeof *asks };
 
@@ -427,7 +430,7 @@ static sb_status ask(struct scene *s, int call, void **out, sb_error *err) {
         run_elsewhere(read_blob, &q);
         return q.st;
     case REDUCE:
-    case SEND:
+    case BROADCAST:
         return communicate(s, call, err);
     default:
         return blob_call(s->blob, SB_DATA, (enum call)call, NULL, out, err);

@@ -16,7 +16,8 @@ static inline void *map_tiles(size_t tile, size_t bytes) {
     for (size_t at = 0; is_mapped && at < bytes; at += tile)
         is_mapped = mmap(base + at, bytes - at < tile ? bytes - at : tile, PROT_READ | PROT_WRITE,
                          MAP_SHARED | MAP_FIXED, file, 0) != MAP_FAILED;
-    (void)close(file);
+    if (file >= 0)
+        (void)close(file);
     if (!is_mapped && base != MAP_FAILED)
         (void)munmap(base, bytes);
     return is_mapped ? base : NULL;
