@@ -33,6 +33,7 @@ step("the CUDA backend, each wait, push and pop left out" CORES LABELS cuda RUN 
 step("proofs, and errors that they refuse" CORES RUN prove --selftest)
 step("coverage" CORES RUN coverage)
 step("lists of errors against what the tests see" CORES RUN watch_errors)
+step("clang-tidy: the library, more paths" CORES ON lint RUN tidy_library 225000)
 step("clang-tidy: tests and harnesses" CORES ON lint RUN run_clang_tidy
   [[(tests|fuzz|c/[a-z]+/tests|bindings/[a-z-]+/tests)/.*]])
 step("checks of the documentation find what is wrong" ON release program RUN check_pages selftest.py)
@@ -64,6 +65,8 @@ step("communicators over MPI, two sanitizers" CORES ON mpi asan RUN
   tests/mpi/run.sh ${build}/asan -fsanitize=address,undefined)
 step("programs for a GPU, on the fake driver" ON debug gpu_programs LABELS cuda RUN run_gpu_programs)
 step("programs for a GPU without one, and for aarch64" ON aarch64_packages gpu_programs LABELS cuda RUN run_gpu_programs_elsewhere)
+step("C tests, addresses, random schedules of the fake driver" CORES ON asan LABELS cuda RUN
+  c_tests asan -R "^(fake|gpu)\\..*\\.random$")
 step("tests on the fake driver" CORES ON debug LABELS cuda RUN c_tests debug -R "^(fake|gpu)")
 
 # Left out on other systems: scripts that use this machine's compilers, and tests that take minutes.

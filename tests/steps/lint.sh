@@ -71,11 +71,12 @@ compile_database() {
     if grep -vxE "$(grep -v '^#' $patterns)" <<<"$left_out"; then
         die "the compile database lacks these, and $patterns does not name them"
     fi
-    # clang-tidy would check a source once for each program that compiles it.
+    # clang-tidy would check a source once for each program that compiles it with the same macros.
     python3 - "$build/lint/compile_commands.json" <<'END'
 import json, sys
-rows = {row["file"]: row for row in reversed(json.load(open(sys.argv[1])))}
-json.dump(list(rows.values()), open(sys.argv[1], "w"))
+rows = json.load(open(sys.argv[1]))
+once = {(row["file"], *sorted(w for w in row["command"].split() if w.startswith("-D"))): row for row in rows}
+json.dump(list(once.values()), open(sys.argv[1], "w"), indent=1)
 END
     while read -r pattern; do
         grep -xqE "$pattern" <<<"$left_out" || die "$patterns: $pattern names no source"
@@ -99,11 +100,11 @@ run_clang_tidy() { # FILES OPTION...: checks all files of the database whose pat
 }
 
 # Checks the library. analyzer.h describes the error functions to clang's analyser; the file that defines
-# them is excluded. With the default of 225,000 nodes a function the analyser takes three times as long.
-tidy_library() {
+# them is excluded.
+tidy_library() { # NODES: the analyser's limit for each function
     run_clang_tidy '(c/((testing|conformance|comm|opencl)/)?src/(?!(base/)?error)|cuda/).*' "-extra-arg=-I$PWD/c/src" \
         -extra-arg=-include "-extra-arg=$PWD/tests/project/lint/analyzer.h" -extra-arg=-Xclang \
-        -extra-arg=-analyzer-config -extra-arg=-Xclang -extra-arg=max-nodes=50000
+        -extra-arg=-analyzer-config -extra-arg=-Xclang "-extra-arg=max-nodes=$1"
 }
 
 # In .ci/run clippy wraps rustc: it checks while cargo compiles the tests, and nothing is compiled twice.

@@ -107,10 +107,14 @@ fn load(library: &Path) -> Result<&'static str> {
 /// Adds the backend's devices, from 0 to the first that does not exist. If there is none, adds
 /// device 0 with the reason.
 fn add<'a>(devices: &mut Vec<Device<'a>>, backend: &str, library: Option<&'a Path>) {
-    for number in 0..MAX_DEVICES {
+    for number in 0..=MAX_DEVICES {
         let device = Device::open(format!("{backend}:{number}"), library);
         let exists =
             device.opened || device.error.as_ref().map(Error::kind) != Some(ErrorKind::NoDevice);
+        if exists && number == MAX_DEVICES {
+            note(&format_args!("only the first {MAX_DEVICES} devices of \"{backend}\" are listed"));
+            return;
+        }
         if exists || number == 0 {
             devices.push(device);
         }
@@ -118,7 +122,6 @@ fn add<'a>(devices: &mut Vec<Device<'a>>, backend: &str, library: Option<&'a Pat
             return;
         }
     }
-    note(&format_args!("only the first {MAX_DEVICES} devices of \"{backend}\" are listed"));
 }
 
 impl<'a> Device<'a> {
@@ -140,11 +143,12 @@ impl<'a> Device<'a> {
 
     fn examine(&mut self, context: &Context) -> Result<()> {
         self.has_streams = context.stream().is_ok();
-        self.compute::<f32>(context)?;
-        self.compute::<f64>(context)
+        let single = self.compute::<f32>(context);
+        let double = self.compute::<f64>(context);
+        single.and(double)
     }
 
-    /// Scales and sums one value on the device. A wrong sum counts as no arithmetic.
+    /// Scales and sums one value on the device. A type with a wrong sum is not listed.
     fn compute<T: Float + From<u8>>(&mut self, context: &Context) -> Result<()> {
         let mut blob = Blob::<T>::in_context(context).full([1], T::from(3))?;
         if context.has_device() {

@@ -48,7 +48,7 @@ INLINE double sum_half(const double s[LANES / 2]) {
    effect. */
 INLINE void read_ahead(const float *group) {
     for (int i = 0; i < ROWS; i++)
-        __builtin_prefetch((const char *)(group + i * LANES) + AHEAD);
+        __builtin_prefetch((const void *)((uintptr_t)(group + i * LANES) + AHEAD));
 }
 
 INLINE void read_nothing(const float *group) {
@@ -93,7 +93,7 @@ DEFINE_WIDE(sb__sumsq_wide, square_wide)
 #define DEFINE_LOOP(name, attributes, type, vector, far, statement)                                \
     INLINE attributes void name##_vectors(const vector *factor, const vector *x, vector *y) {      \
         for (size_t at = 0; (far) && at < AT_ONCE * sizeof *y; at += LINE)                         \
-            __builtin_prefetch((const char *)y + at + AHEAD);                                      \
+            __builtin_prefetch((const void *)((uintptr_t)y + at + AHEAD));                         \
         for (int i = 0; i < AT_ONCE; i++, x++, y++)                                                \
             statement;                                                                             \
     }                                                                                              \

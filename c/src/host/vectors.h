@@ -26,7 +26,7 @@ struct sb__loops {
     size_t element_size;
     sb__loop *axpy;      /* y[i] += factor * x[i], not fused; x may be y */
     sb__loop *scale;     /* y[i] *= factor; x is y */
-    sb__loop *scale_far; /* the same, for values that the second-level cache cannot hold */
+    sb__loop *scale_far; /* the same, for more than one piece of an array */
     sb__loop *set;       /* y[i] = factor; x is y */
 };
 

@@ -166,5 +166,6 @@ struct sb__edit sb__edits_pop(struct sb__edits *edits) {
     }
     edits->count--;
     edits->last = last;
+    edits->unordered &= edits->count > 0;
     return popped;
 }

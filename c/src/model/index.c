@@ -273,8 +273,9 @@ static sb_status allocate(struct builder *b, sb_context *context, size_t held, s
     sb_status st = sb__object_alloc(context, index->block_bytes, &index->block, err);
     if (st != SB_OK)
         return st;
-    index->layers = index->block;
-    sb__names_begin(&index->names, (char *)index->block + layer_bytes, index->num_layers);
+    sb__names_begin(&index->names, index->block,
+                    index->num_layers); /* first: in whole cache lines */
+    index->layers = (struct sb__layer *)(void *)((char *)index->block + name_bytes);
     index->blobs = (uint32_t *)(void *)((char *)index->block + layer_bytes + name_bytes);
     b->text = (char *)index->block + layer_bytes + name_bytes + blob_bytes;
     return SB_OK;
