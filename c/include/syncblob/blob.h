@@ -320,8 +320,9 @@ SB_API void sb_blob_drop(sb_blob *blob, sb_part part);
 
 /* --- arithmetic ------------------------------------------------------------ */
 
-/** Computes the sum of absolute values in double, on the side of the head; the sum of a memory that
- *  was never written is 0 (Blob::asum_data, Blob::asum_diff).
+/** Computes the sum of absolute values as a double, on the side of the head; the sum of a memory
+ *  that was never written is 0 (Blob::asum_data, Blob::asum_diff). The host adds small blocks of
+ *  F32 values in single precision, which changes the sum by less than one millionth.
  *  @param part SB_DATA or SB_DIFF
  *  Errors: INVALID_ARGUMENT (unknown part), UNSUPPORTED (not F32 or F64; a device without
  *  arithmetic), OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE, DEVICE_LOST, FORKED, UNINITIALIZED (a

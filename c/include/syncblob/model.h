@@ -33,7 +33,7 @@ enum {
     SB_FORMAT_AUTO = 0,        /**< detected from the bytes */
     SB_FORMAT_BLOB = 1,        /**< BlobProto, for example mean.binaryproto */
     SB_FORMAT_CAFFEMODEL = 2,  /**< NetParameter */
-    SB_FORMAT_SOLVERSTATE = 3, /**< SolverState */
+    SB_FORMAT_SOLVERSTATE = 3, /**< SolverState; AUTO detects it by its field iter */
     SB_FORMAT_BLOB_VECTOR = 4  /**< BlobProtoVector; AUTO detects this format if the first blob has
                                     values. A net that has only a name is also detected as this
                                     format if the bytes of the name form such a blob */
@@ -60,10 +60,10 @@ enum {
 
 /** Opens bytes as a model.
  *  @param context [borrowed, nullable] retained
- *  @param format SB_FORMAT_*. If the format is not AUTO, bytes without a field of the format are
- *      MALFORMED, and so are bytes that the library recognises as those of another format or
- *      program, unless they exceed a limit first (DATA_LIMIT). An input of size 0 is an empty
- *      message of any format
+ *  @param format SB_FORMAT_*. If the format is not AUTO, bytes without a field that the library
+ *      reads (of a net: name, layer, layers) are MALFORMED, and so are bytes that the library
+ *      recognises as those of another format or program, unless they exceed a limit first
+ *      (DATA_LIMIT). An input of size 0 is an empty message of any format
  *  @param bytes [borrowed, nullable when size is 0] must not change until the model is destroyed
  *  @param limits [borrowed, nullable] NULL: the context's limits
  *  @param deleter [nullable] runs once when the model releases the bytes; never if this call
