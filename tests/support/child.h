@@ -29,8 +29,8 @@ static inline void assert_child_status(int status) {
                   WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 }
 
-/* Runs task(arg) in a child and waits until the child has succeeded. */
-static inline void in_child(void (*task)(void *arg), void *arg) {
+/* Runs task(arg) in a child and returns the child's status of waitpid. */
+static inline int status_in_child(void (*task)(void *arg), void *arg) {
     int status = -1;
     pid_t child = fork();
     assert_true(child >= 0);
@@ -40,7 +40,12 @@ static inline void in_child(void (*task)(void *arg), void *arg) {
         _exit(0);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
-    assert_child_status(status);
+    return status;
+}
+
+/* Runs task(arg) in a child and waits until the child has succeeded. */
+static inline void in_child(void (*task)(void *arg), void *arg) {
+    assert_child_status(status_in_child(task, arg));
 }
 
 #endif

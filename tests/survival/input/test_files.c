@@ -164,11 +164,13 @@ TEST_ON(place, files_without_permission_are_refused) {
     file_write(f->file, "old", 3);
     assert_int_equal(chmod(f->file, 0), 0);
     assert_int_equal(chmod(f->folder, 0555), 0); /* the folder is not writable */
-    in_child(is_denied, f);
+    const int not_writable = status_in_child(is_denied, f);
     assert_int_equal(chmod(f->folder, 0), 0); /* the folder is not searchable */
-    in_child(is_denied, f);
-    assert_int_equal(chmod(f->folder, 0755), 0);
+    const int not_searchable = status_in_child(is_denied, f);
+    assert_int_equal(chmod(f->folder, 0755), 0); /* also if a child has failed */
     assert_int_equal(chmod(f->file, 0600), 0);
+    assert_child_status(not_writable);
+    assert_child_status(not_searchable);
     assert_true(file_holds(f->file, "old"));
 }
 
