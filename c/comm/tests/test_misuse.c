@@ -75,6 +75,7 @@ TEST(a_new_blob_at_the_same_address_takes_part) {
     assert_status(SB_ERR_OUT_OF_MEMORY, sb_reducer_wait(reducer, &err));
     again.fails = false;
     assert_ok(sb_reducer_wait(reducer, &err));
+    test_end(blobs[0]); /* the reducer outlives its blobs */
     test_end_after(0);
     sb_context_release(context);
     test_aligned_free(again.block);

@@ -16,6 +16,7 @@ static sb_status open_changing(struct test_source *s, int32_t format, const stru
                                const struct wire *after, int n, sb_model **out) {
     *s = (struct test_source){.other = after, .fault = {.left = n}};
     *out = NULL;
+    err = (sb_error){.code = SB_OK};
     const sb_source source = test_source_of(s, before);
     return sb_model_open_source(NULL, format, &source, NULL, NULL, out, &err);
 }

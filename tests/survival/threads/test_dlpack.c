@@ -83,6 +83,7 @@ TEST(released_storage_ends_with_the_tensor) {
         loan_open(&loan, 0x44, SB_READ_ONLY);
         assert_ok(sb_blob_to_dlpack(loan.blob, SB_DATA, SB_SIDE_CPU, &loan.tensor, &err));
         hand_over(write_elsewhere, end_the_tensor, &loan);
+        assert_int_equal(loan.lent.deleted, 1);
         sb_blob_destroy(loan.blob);
         loan_close(&loan);
     }

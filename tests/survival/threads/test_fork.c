@@ -436,7 +436,8 @@ TEST(a_child_registers_backends) {
     quiet_raise(&r.may_end);
     assert_int_equal(pthread_join(thread, NULL), 0);
     sb_context *context;
-    assert_status(SB_ERR_UNSUPPORTED, create_with_backend(NULL, "second:0", &context, &err));
+    assert_status(SB_ERR_UNSUPPORTED,
+                  sb_context_create(&CONTEXT_OPTIONS(.device = "second:0"), &context, &err));
 }
 
 /* --- locks that other threads hold ----------------------------------------------------------- */

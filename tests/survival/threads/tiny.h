@@ -1,5 +1,5 @@
 /* A minimal device: each operation completes before it returns, no lock orders the threads that use
-   the device, and its memory is host memory. Its arithmetic assumes F32. */
+   the device, and its memory is host memory. Its arithmetic requires F32. */
 #ifndef SB_TESTS_TINY_H
 #define SB_TESTS_TINY_H
 
@@ -106,6 +106,7 @@ static sb_status tiny_prepare(void *device, sb_error *err) {
 static sb_status tiny_axpy(void *device, int32_t dtype, int64_t count, double alpha, const void *x,
                            void *y, sb_stream stream, sb_error *err) {
     (void)tiny_enter(device);
+    assert_int_equal(dtype, SB_DTYPE_F32);
     const float *from = x;
     float *to = y;
     for (int64_t i = 0; i < count; i++)
@@ -116,6 +117,7 @@ static sb_status tiny_axpy(void *device, int32_t dtype, int64_t count, double al
 static sb_status tiny_scale(void *device, int32_t dtype, int64_t count, double alpha, void *x,
                             sb_stream stream, sb_error *err) {
     float *to = x;
+    assert_int_equal(dtype, SB_DTYPE_F32);
     if (tiny_enter(device)->fails_scale)
         return sb_error_fill(err, SB_ERR_DEVICE_FAILURE, 0, "planted");
     for (int64_t i = 0; i < count; i++)
@@ -126,6 +128,7 @@ static sb_status tiny_scale(void *device, int32_t dtype, int64_t count, double a
 static sb_status tiny_sum(void *device, int32_t dtype, int64_t count, const void *x, double *out,
                           sb_stream stream, sb_error *err) {
     (void)tiny_enter(device);
+    assert_int_equal(dtype, SB_DTYPE_F32);
     *out = 0;
     for (int64_t i = 0; i < count; i++)
         *out += (double)((const float *)x)[i]; /* correct for values that are not negative */
