@@ -13,9 +13,8 @@
 #define BYTES ((size_t)COUNT * sizeof(float))
 
 static void reopen_on(struct rig *f, const sb_backend *table) {
-    sb_context_options options = rig_options(table);
-    options.flags = SB_CONTEXT_NO_HOST_CACHE;
-    rig_reopen_options(f, options);
+    rig_reopen_options(
+        f, CONTEXT_OPTIONS(.device = "sim:0", .backend = table, .flags = SB_CONTEXT_NO_HOST_CACHE));
     rig_schedule(f, SB_SIM_LAZY, 0);
 }
 
@@ -51,11 +50,10 @@ TEST_ON(rig, the_sides_are_one_storage_that_counts_once) {
 }
 
 TEST_ON(rig, the_host_has_separate_storage_if_the_device_is_full) {
-    sb_context_options options = rig_options(coherent_table());
     const void *ptr;
     void *out;
-    options.max_device_bytes = BYTES - 1;
-    rig_reopen_options(f, options);
+    rig_reopen_options(f, CONTEXT_OPTIONS(.device = "sim:0", .backend = coherent_table(),
+                                          .max_device_bytes = BYTES - 1));
     sb_mem *mem = test_mem(f->context, BYTES);
     assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
     assert_true(bytes_are(out, BYTES, 0));

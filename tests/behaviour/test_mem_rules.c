@@ -68,10 +68,8 @@ static sb_mem *touched(sb_context *context, size_t bytes, int32_t expected_stora
 }
 
 TEST_ON(rig, host_memory_is_pinned_up_to_the_cap) {
-    sb_context_options options = rig_options(NULL);
     skip_if_coherent();
-    options.max_pinned_bytes = 3 * BYTES;
-    rig_reopen_options(f, options);
+    rig_reopen_options(f, CONTEXT_OPTIONS(.device = "sim:0", .max_pinned_bytes = 3 * BYTES));
     sb_mem *first = touched(f->context, 2 * BYTES, SB_STORAGE_PINNED);
     assert_int_equal(rig_stats(f).pinned_bytes, 2 * BYTES);
     (void)touched(f->context, 2 * BYTES, SB_STORAGE_OWNED);

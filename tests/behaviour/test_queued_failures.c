@@ -95,7 +95,7 @@ static sb_blob *on_device(sb_context *context, double start) {
 }
 
 static void scene_open_on(struct scene *s, const sb_backend *table, int32_t schedule) {
-    rig_open_options(&s->rig, rig_options(table));
+    rig_open_options(&s->rig, CONTEXT_OPTIONS(.device = "sim:0", .backend = table));
     assert_ok(sb_context_stream(s->rig.context, &table_own, &err));
     for (int i = 0; i < STREAMS; i++)
         s->streams[i] = rig_stream(&s->rig);
@@ -883,7 +883,7 @@ TEST_ON(rig, a_second_wait_decides_whether_work_has_failed) {
     table = sb__sim_backend;
     table.event_wait = scripted_wait;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        rig_reopen_options(f, rig_options(&table));
+        rig_reopen_options(f, CONTEXT_OPTIONS(.device = "sim:0", .backend = &table));
         scripted = rows[i].waits;
         assert_status(rows[i].result, sb__event_ask_twice(f->context, &table, &err));
         assert_int_equal(scripted - rows[i].waits, rows[i].calls);

@@ -29,11 +29,7 @@ sb_mem *mem_filled(sb_context *context, size_t bytes, int fill) {
 }
 
 sb_mem *test_filled(sb_context *context, size_t bytes, int fill) {
-    void *out;
-    sb_mem *mem = test_mem(context, bytes);
-    assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
-    memset(out, fill, bytes);
-    return mem;
+    return test_own_mem(mem_filled(context, bytes, fill));
 }
 
 void mem_look(const sb_mem *mem, void *out, size_t bytes) {

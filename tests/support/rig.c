@@ -5,13 +5,6 @@
 
 #include <unistd.h>
 
-sb_context_options rig_options(const struct sb_backend *backend) {
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    options.device = "sim:0";
-    options.backend = backend;
-    return options;
-}
-
 void rig_open_options(struct rig *rig, sb_context_options options) {
     *rig = (struct rig){.counting = COUNTING_ALLOCATOR_INIT, .owned_before = test_num_owned()};
     options.allocator = counting_allocator_table(&rig->counting);
@@ -93,11 +86,15 @@ static void end_mem(void *mem) {
     sb_mem_release(mem);
 }
 
+sb_mem *test_own_mem(sb_mem *mem) {
+    test_own(mem, end_mem);
+    return mem;
+}
+
 sb_mem *test_mem(sb_context *context, size_t bytes) {
     sb_mem *mem;
     assert_ok(sb_mem_create(context, bytes, &mem, &err));
-    test_own(mem, end_mem);
-    return mem;
+    return test_own_mem(mem);
 }
 
 const char *rig_path(struct rig *rig, const char *name) {

@@ -14,8 +14,6 @@ struct rig {
     size_t owned_before;           /* number of things that the test owned at rig_open */
 };
 
-/* Returns options for "sim:0" of a backend; NULL: of the built-in backend. */
-sb_context_options rig_options(const struct sb_backend *backend);
 /* The options of a context: the defaults, but for the given members. */
 #define CONTEXT_OPTIONS(...)                                                                       \
     ((sb_context_options){.struct_size = sizeof(sb_context_options), __VA_ARGS__})
@@ -51,6 +49,8 @@ sb_context *test_context(sb_context_options options);
 sb_context *test_context_on(const char *device);
 /* Creates a memory that the test owns. `context` may be NULL. */
 sb_mem *test_mem(sb_context *context, size_t bytes);
+/* Makes the test the owner of the memory. @return the memory */
+sb_mem *test_own_mem(sb_mem *mem);
 /* Returns the path of a file in the rig's folder. Makes the folder, but not the file. */
 const char *rig_path(struct rig *rig, const char *name);
 

@@ -118,11 +118,12 @@ void scene_open(struct scene *scene, const struct start *start, size_t bytes) {
 
 void scene_open_on(struct scene *scene, const struct start *start, size_t bytes,
                    const sb_backend *backend) {
-    sb_context_options options = rig_options(backend);
-    bool pinned = start->cpu == SB_STORAGE_PINNED;
+    const bool pinned = start->cpu == SB_STORAGE_PINNED;
+    const uint32_t flags =
+        SB_CONTEXT_NO_HOST_CACHE | (pinned ? 0u : (uint32_t)SB_CONTEXT_NO_PINNED);
     *scene = (struct scene){.bytes = bytes};
-    options.flags = SB_CONTEXT_NO_HOST_CACHE | (pinned ? 0u : (uint32_t)SB_CONTEXT_NO_PINNED);
-    rig_open_options(&scene->rig, options);
+    rig_open_options(&scene->rig,
+                     CONTEXT_OPTIONS(.device = "sim:0", .backend = backend, .flags = flags));
     assert_ok(sb_mem_create(scene->rig.context, bytes, &scene->mem, &err));
     scene_arrange(scene, start);
     assert_int_equal(sb_mem_head(scene->mem), start->head);
