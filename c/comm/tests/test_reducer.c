@@ -36,9 +36,10 @@ static double value_of(int32_t rank, int blob, int64_t i) {
 
 static void put_values(struct net *net, int32_t rank, int blob, int32_t head) {
     double values[1000]; /* room for any type */
-    sb_mem *diff = diff_of(net->blobs[blob]);
+    sb_mem *diff = NULL;
     for (int64_t i = 0; i < counts[blob]; i++)
         put_value(dtypes[blob], values, i, value_of(rank, blob, i));
+    expect_ok(sb_blob_mutable_mem(net->blobs[blob], SB_DIFF, &diff, &err));
     mem_place(diff, head, values, sb_mem_size(diff));
 }
 

@@ -122,6 +122,12 @@ static const sb_mem *memory_of(struct round *round, const struct object *o) {
     return mem;
 }
 
+static sb_mem *own_memory_of(struct round *round, struct object *o) {
+    sb_mem *mem = NULL;
+    expect(round, sb_blob_mutable_mem(o->blob, SB_DATA, &mem, NULL) == SB_OK);
+    return mem;
+}
+
 /* --- loans ----------------------------------------------------------------------------------- */
 
 static void set_device(struct round *round, void *ptr, float value) {
@@ -320,7 +326,7 @@ static void share(struct worker *w, struct object *o) {
 
 /* Passes a reference to another thread. */
 static void pass_on(struct worker *w, struct object *o) {
-    sb_mem *mem = sb_mem_retain(data_of(o->blob));
+    sb_mem *mem = sb_mem_retain(own_memory_of(w->round, o));
     mem = atomic_exchange(&w->round->parked, mem);
     expect(w->round, !mem || !sb_mem_is_unique(mem) || sb_mem_size(mem) == BYTES);
     sb_mem_release(mem);
@@ -388,7 +394,7 @@ static void lend(struct worker *w, struct object *o, float value) {
     if (!loan)
         return;
     sb_status st = (side == SB_SIDE_CPU ? sb_mem_set_cpu : sb_mem_set_gpu)(
-        data_of(o->blob), loan->lent.ptr, BYTES, flags, end_loan, loan, NULL);
+        own_memory_of(w->round, o), loan->lent.ptr, BYTES, flags, end_loan, loan, NULL);
     if (settle_loan(w, loan, st))
         o->value = value;
 }
@@ -410,7 +416,7 @@ static void import(struct worker *w, struct object *o, float value) {
 }
 
 static void evict(struct worker *w, struct object *o, float value) {
-    sb_mem *mem = data_of(o->blob);
+    sb_mem *mem = own_memory_of(w->round, o);
     (void)is_done(w, o,
                   draw(&w->random, 2) ? sb_mem_evict_cpu(mem, NULL) : sb_mem_evict_gpu(mem, NULL));
 }
@@ -647,7 +653,8 @@ static void retire_in_use(struct round *round) {
         sb_context_release(loan->context);
     loan->manners = MERELY_COUNTS;
     (void)settle_loan(
-        &w, loan, sb_mem_set_cpu(data_of(o->blob), loan->lent.ptr, BYTES, 0, end_loan, loan, NULL));
+        &w, loan,
+        sb_mem_set_cpu(own_memory_of(round, o), loan->lent.ptr, BYTES, 0, end_loan, loan, NULL));
     (void)is_ok(round, sb_blob_mutable_gpu(o->blob, SB_DATA, &(void *){NULL}, NULL));
     device_fail_run(round->rig.context, SB_SIM_ANY, 2, 16);
     (void)is_ok(round, sb_blob_cpu(o->blob, SB_DATA, &in, NULL));
