@@ -112,7 +112,7 @@ TEST_ON(place, test_announced_blobs_follow_those_of_a_file) {
         struct wire net = {0};
         sb_model *models[2];
         size_t size;
-        nets[generation](&net);
+        net_of_generation[generation](&net);
         for (int i = 0; i < 2; i++) {
             models[i] = test_model_of(&net, SB_FORMAT_AUTO);
             assert_ok(i ? sb_model_add_blob(models[i], 1, f->blobs[1], 0, &err)

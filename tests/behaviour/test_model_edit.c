@@ -317,7 +317,7 @@ TEST(test_added_layers_can_be_removed) {
 TEST(test_a_new_name_leaves_those_of_rewritten_layers) {
     for (int32_t generation = SB_LAYER_V0; generation <= SB_LAYER_CURRENT; generation++) {
         struct wire net = {0};
-        nets[generation](&net);
+        net_of_generation[generation](&net);
         sb_model *model = test_model_of(&net, SB_FORMAT_AUTO);
         set_four(model, 0, 1, 7);
         assert_ok(sb_model_set_name(model, "new", 3, &err));

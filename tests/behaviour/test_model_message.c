@@ -108,7 +108,7 @@ TEST(edits_are_in_the_messages) {
 TEST(all_messages_together_are_the_net_without_blobs) {
     for (int32_t i = SB_LAYER_V0; i <= SB_LAYER_CURRENT; i++) {
         struct wire net = {0};
-        nets[i](&net);
+        net_of_generation[i](&net);
         sb_model *model = test_model_of(&net, SB_FORMAT_CAFFEMODEL);
         struct wire joined = message_of(model, SB_NO_LAYER);
         for (int64_t layer = 0; layer < sb_model_num_layers(model); layer++) {

@@ -20,7 +20,7 @@ TEST(test_three_generations_list_the_same) {
     for (int32_t i = SB_LAYER_V0; i <= SB_LAYER_CURRENT; i++) {
         struct wire wire = {0};
         int64_t found;
-        nets[i](&wire);
+        net_of_generation[i](&wire);
         sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
         assert_int_equal(sb_model_format(model), SB_FORMAT_CAFFEMODEL);
         assert_text(name_of(model), "small");

@@ -72,7 +72,7 @@ void net_v0(struct wire *net) {
     wire_free(&inside);
 }
 
-void (*const nets[])(struct wire *) = {
+void (*const net_of_generation[])(struct wire *) = {
     [SB_LAYER_V0] = net_v0, [SB_LAYER_V1] = net_v1, [SB_LAYER_CURRENT] = net_current};
 
 sb_model *model_of(const struct wire *wire, int32_t format) {

@@ -11,7 +11,7 @@ void net_current(struct wire *net);
 void net_v1(struct wire *net);
 void net_v0(struct wire *net);
 /* The same functions by SB_LAYER_*, a layer's generation. */
-extern void (*const nets[])(struct wire *net);
+extern void (*const net_of_generation[])(struct wire *net);
 
 /* Opens the model in the bytes of `wire`. */
 sb_model *model_of(const struct wire *wire, int32_t format);

@@ -12,9 +12,8 @@ static const struct every_call *draw(struct world *w) {
 
 static int64_t by_deleters, by_visits[WORLD_COMPUTES + 1];
 
-static bool call_any(struct world *w, bool only_const) {
-    const struct every_call *call = draw(w);
-    if (w->depth >= DEEPEST || (w->keeps && call->ends) || (only_const && !call->is_const))
+static bool run_call(struct world *w, const struct every_call *call) {
+    if (w->depth >= DEEPEST || (w->keeps && call->ends))
         return false;
     w->depth++;
     call->run(w);
@@ -22,8 +21,17 @@ static bool call_any(struct world *w, bool only_const) {
     return true;
 }
 
+static bool call_any(struct world *w) {
+    return run_call(w, draw(w));
+}
+
+static bool call_const(struct world *w) {
+    const struct every_call *call = draw(w);
+    return call->is_const && run_call(w, call);
+}
+
 static void call_in_deleter(struct world *w) {
-    by_deleters += call_any(w, false);
+    by_deleters += call_any(w);
 }
 
 /* Makes a call inside another call. Meanwhile objects that the outer call uses are NULL in `w`. */
@@ -37,7 +45,7 @@ static bool call_beside(struct world *w, enum world_visit where) {
         w->model = NULL;
     else
         w->other = NULL;
-    const bool called = call_any(w, false);
+    const bool called = call_any(w);
     w->keeps = all.keeps;
     w->blob = all.blob;
     w->other = all.other;
@@ -48,7 +56,7 @@ static bool call_beside(struct world *w, enum world_visit where) {
 }
 
 static void visit(struct world *w, enum world_visit where) {
-    by_visits[where] += where == WORLD_WRITES ? call_any(w, true) : call_beside(w, where);
+    by_visits[where] += where == WORLD_WRITES ? call_const(w) : call_beside(w, where);
 }
 
 static void live(uint64_t seed) {

@@ -339,13 +339,18 @@ static sb_mem *member(struct crowd *crowd, unsigned users) {
     return mem;
 }
 
-/* Releases the memory while the stream is captured. If `trims`, also waits for the memory's streams
-   except the captured one. */
-static void retire(struct crowd *crowd, sb_mem *mem, bool trims) {
+/* Releases the memory while the stream is captured. */
+static void retire(struct crowd *crowd, sb_mem *mem) {
     captured_stream = crowd->streams[CAPTURED];
     sb_mem_release(mem);
-    if (trims)
-        sb_context_trim(crowd->rig.context);
+    captured_stream = NULL;
+}
+
+/* Also waits for the memory's streams except the captured one. */
+static void retire_and_wait(struct crowd *crowd, sb_mem *mem) {
+    retire(crowd, mem);
+    captured_stream = crowd->streams[CAPTURED];
+    sb_context_trim(crowd->rig.context);
     captured_stream = NULL;
 }
 
@@ -356,7 +361,7 @@ static void quarantine_two(struct crowd *crowd, unsigned users, struct look *loo
         sb_mem *mem = member(crowd, users);
         if (i == 0)
             rig_look(look, &crowd->rig, crowd->streams[CAPTURED], crowd->lent.ptr, BYTES);
-        retire(crowd, mem, true);
+        retire_and_wait(crowd, mem);
     }
     assert_int_equal(crowd->lent.deleted, 0);
 }
@@ -391,8 +396,8 @@ static void quarantine_one_after_the_other(struct crowd *crowd, struct look *loo
     const sb_stream stream = crowd->streams[CAPTURED];
     const sb_stream others[] = {NULL, crowd->rig.context->stream};
     sb_mem *first = member(crowd, 1u << CAPTURED), *second = member(crowd, 1u << CAPTURED);
-    retire(crowd, first, true);
-    retire(crowd, second, false); /* the second waits for the legacy default stream */
+    retire_and_wait(crowd, first);
+    retire(crowd, second); /* the second waits for the legacy default stream */
     end_another_context();
     assert_ok(sb__sim_backend.event_record(device, stream, between, &err));
     rig_look(look, &crowd->rig, stream, crowd->lent.ptr, BYTES);

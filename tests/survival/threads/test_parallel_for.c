@@ -114,10 +114,13 @@ static struct results compute(sb_context *context, int32_t dtype, int64_t count)
     return r;
 }
 
-/* Counts near the block size of OpenBLAS's calls, the size of a task's piece (2^17 = 131072), and
-   64 tasks of one piece. */
-static const int64_t counts[] = {1,      255,    256,    257,    8191,   8192,   8193,
-                                 131071, 131072, 131073, 262143, 262145, 929849, 8388609};
+/* The size of a task's piece, and counts around 8 and 64 tasks of one piece. */
+enum { PIECE = 1 << 17, NEAR_8_TASKS = (7 << 17) + 12345, NEAR_64_TASKS = (64 << 17) + 1 };
+
+/* The smaller counts are near the block size of OpenBLAS's calls. */
+static const int64_t counts[] = {
+    1,         255,   256,       257,           8191,          8192,         8193,
+    PIECE - 1, PIECE, PIECE + 1, 2 * PIECE - 1, 2 * PIECE + 1, NEAR_8_TASKS, NEAR_64_TASKS};
 
 static void compare(int32_t dtype, int64_t count) {
     static const int threads[] = {1, 2, 3, 7};
@@ -129,8 +132,8 @@ static void compare(int32_t dtype, int64_t count) {
         sb_context *context = context_with("cpu", pool_run, &pool);
         const struct results found = compute(context, dtype, count);
         assert_memory_equal(&found, &expected, sizeof found);
-        assert_int_equal(pool.runs > 0, count > 1 << 17);
-        if (count > 1 << 18) /* two updates, four sums; from 1 MiB on also a clear and copies */
+        assert_int_equal(pool.runs > 0, count > PIECE);
+        if (count > 2 * PIECE) /* two updates, four sums; from 1 MiB on also a clear and copies */
             assert_int_equal(pool.runs, 9);
         sb_context_release(context);
     }

@@ -79,7 +79,7 @@ static void run_ranks(int32_t size, uint32_t limit, void (*task)(sb_comm *comm, 
     run_team(&team, task);
 }
 
-static void close_team(struct team *team) {
+static void end_comms_and_close(struct team *team) {
     for (int32_t i = 0; i < team->size; i++)
         sb_comm_destroy(team->comms[i]);
     team_close(team);
@@ -216,9 +216,8 @@ TEST(sums_are_those_of_all_ranks) {
     static void (*const tasks[])(sb_comm * comm, void *arg) = {reduce_host, reduce_blobs,
                                                                broadcast_blobs};
     for (int32_t size = 1; size <= MOST; size++)
-        for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++) {
+        for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++)
             run_ranks(size, LONG_LIMIT, tasks[i]);
-        }
 }
 
 /* If the devices of two ranks of the process are peers, NCCL stores directly into the other rank's
@@ -268,9 +267,8 @@ static void reduce_in_random_orders(sb_comm *comm, void *arg) {
 }
 
 TEST(a_reducer_takes_any_order) {
-    for (int32_t size = 1; size <= MOST; size++) {
+    for (int32_t size = 1; size <= MOST; size++)
         run_ranks(size, LONG_LIMIT, reduce_in_random_orders);
-    }
 }
 
 /* --- collectives wait for queued work ------------------------------------------------------ */
@@ -770,7 +768,7 @@ TEST_ON(team, a_transient_failure_leaks_no_memory) {
     assert_non_null(strstr(err.message, "rank 0 of 2 waited 30 ms for ncclAllReduce of 1 "));
     assert_int_equal(err.device_code, 0);
     fake_fail(NULL, 0, FAKE_NOW, 0);
-    close_team(f);
+    end_comms_and_close(f);
 }
 
 TEST_ON(team, requests_are_abandoned_in_any_order) {
@@ -793,7 +791,7 @@ TEST_ON(team, requests_are_abandoned_in_any_order) {
     assert_error(SB_ERR_COMM_FAILURE, slot->start(end, SB_COMM_SUM, &buffer, &requests[0], &err),
                  "a request was abandoned");
     assert_int_equal(err.device_code, 0);
-    close_team(f);
+    end_comms_and_close(f);
 }
 
 /* --- reports of failed calls --------------------------------------------------------------- */
@@ -869,7 +867,7 @@ static void fail_call(const struct failing *row, int64_t nth, unsigned int code,
                   err.message);
     assert_int_equal(row->run(&solo, &again), st == SB_ERR_COMM_FAILURE ? st : SB_OK);
     net_close(&solo.net);
-    close_team(&solo.team);
+    end_comms_and_close(&solo.team);
 }
 
 TEST(a_collective_reports_each_failed_call) {
