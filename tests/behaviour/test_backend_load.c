@@ -13,7 +13,6 @@
 
 #define LIBRARY(kind) SB_BACKEND_LIBRARIES "/" kind ".so"
 
-#define INVALID              SB_ERR_INVALID_ARGUMENT
 #define LONGEST_NAME         "abcdefghijklmnopqrstuvwxyz012"
 #define LONGEST_NAME_AND_ONE "abcdefghijklmnopqrstuvwxyz0123"
 

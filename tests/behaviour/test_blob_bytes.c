@@ -5,8 +5,6 @@
 
 #include <sys/mman.h>
 
-#define INVALID SB_ERR_INVALID_ARGUMENT
-
 static const int64_t *dims(int64_t count) {
     static int64_t d[1];
     d[0] = count;

@@ -4,9 +4,8 @@
 
 #include <syncblob/dlpack.h>
 
-#define INVALID SB_ERR_INVALID_ARGUMENT
-#define COUNT   6
-#define BYTES   (COUNT * sizeof(float))
+#define COUNT 6
+#define BYTES (COUNT * sizeof(float))
 
 /* --- refusals ------------------------------------------------------------------------- */
 

@@ -5,9 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define INVALID SB_ERR_INVALID_ARGUMENT
-#define RANGE   SB_ERR_INDEX_OUT_OF_RANGE
-#define I64(n)  INT64_C(n)
+#define RANGE  SB_ERR_INDEX_OUT_OF_RANGE
+#define I64(n) INT64_C(n)
 
 static void expect_shape(const sb_blob *blob, int32_t num_axes, const int64_t *shape, int64_t count,
                          const char *text) {

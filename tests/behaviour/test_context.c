@@ -7,8 +7,6 @@
 #include <syncblob/backend.h>
 #include <syncblob/dlpack.h>
 
-#define INVALID SB_ERR_INVALID_ARGUMENT
-
 static sb_status try_device(const char *name, sb_error *err) {
     const sb_context_options options = CONTEXT_OPTIONS(.device = name);
     sb_context *context = NULL;

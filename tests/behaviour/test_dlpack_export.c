@@ -4,8 +4,6 @@
 #include "sim/table.h"
 #include <syncblob/dlpack.h>
 
-#define INVALID SB_ERR_INVALID_ARGUMENT
-
 static void end(sb_dl_managed_versioned *tensor) {
     tensor->deleter(tensor);
 }

@@ -3,7 +3,6 @@
 #include "blobs.h"
 #include "tensors.h"
 
-#define INVALID     SB_ERR_INVALID_ARGUMENT
 #define UNSUPPORTED SB_ERR_UNSUPPORTED
 
 TEST_ON(rigs, device_memory_is_imported_by_its_own_context) {

@@ -6,8 +6,7 @@
 #include <float.h>
 #include <math.h>
 
-#define INVALID SB_ERR_INVALID_ARGUMENT
-#define SHAPE   SB_ERR_SHAPE_MISMATCH
+#define SHAPE SB_ERR_SHAPE_MISMATCH
 
 enum { TYPE = 1, VALUE, MIN, MAX, MEAN, STD, SPARSE, VARIANCE_NORM };
 

@@ -11,8 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define INVALID SB_ERR_INVALID_ARGUMENT
-
 static const int64_t large[] = {600000}, three[] = {3};
 
 struct world {

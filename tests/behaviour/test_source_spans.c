@@ -2,7 +2,6 @@
 #include "blobs.h"
 #include "nets.h"
 
-#define INVALID    SB_ERR_INVALID_ARGUMENT
 #define SPANS_MOST 64
 
 static const int64_t dims[] = {2, 3};

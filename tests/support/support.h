@@ -79,6 +79,9 @@ void counting_allocator_assert_clean(struct counting_allocator *counting);
 /* The error for a thread's asserted calls. A callback in such a call needs another sb_error. */
 extern _Thread_local sb_error err;
 
+/* A short name for rows of tables. */
+#define INVALID SB_ERR_INVALID_ARGUMENT
+
 /* These assert the status of `expr`, a call that is passed `&err`, and that `err` is untouched on
    success and completely written on failure. Do not use them for a call that is passed NULL. */
 #define assert_status(expected, expr)                                                              \

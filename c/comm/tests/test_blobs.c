@@ -4,8 +4,6 @@
 #include "comms.h"
 #include "ranks.h"
 
-#define INVALID SB_ERR_INVALID_ARGUMENT
-
 #define COUNT 6
 
 /* --- an engine of one rank, which adds 100 to reduced values, and fails on request --------- */

@@ -9,8 +9,6 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-#define INVALID SB_ERR_INVALID_ARGUMENT
-
 static const int32_t sizes[] = {1, 2, 3, 4, 7};
 #define SIZES (sizeof sizes / sizeof *sizes)
 #define MOST  1300 /* more than two of the blocks in which sim_combine.c reduces */

@@ -10,8 +10,6 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-#define INVALID SB_ERR_INVALID_ARGUMENT
-
 #define BLOBS 12
 
 static const int64_t counts[BLOBS] = {3, 700, 0, 1, 64, 5, 1, 33, 12, 40, 7, 90};

@@ -10,8 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define INVALID SB_ERR_INVALID_ARGUMENT
-
 static const int32_t schedules[] = {SB_SIM_EAGER, SB_SIM_LAZY, SB_SIM_RANDOM};
 
 /* --- memory ---------------------------------------------------------------------- */
