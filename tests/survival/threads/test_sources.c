@@ -1,6 +1,5 @@
 /* Several threads make const calls on one model: they read through one source at once, and each
    thread's progress counts the bytes that the thread reads. */
-#include "blobs.h"
 #include "callbacks.h"
 #include "nets.h"
 #include "pointers.h"
