@@ -1,7 +1,6 @@
 #include "rig.h"
 
 #include "aligned.h"
-#include "blobs.h"
 
 #include <unistd.h>
 

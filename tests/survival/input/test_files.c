@@ -8,7 +8,6 @@
 #include "pointers.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 
 #define NOBODY 65534

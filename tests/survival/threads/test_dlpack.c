@@ -3,7 +3,8 @@
 #include "blobs.h"
 #include "pointers.h"
 #include "team.h"
-#include "tensors.h"
+
+#include <syncblob/dlpack.h>
 
 struct loan {
     struct rig rig;

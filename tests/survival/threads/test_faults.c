@@ -5,7 +5,7 @@
    leaked. The test locks each object so that no thread reads it while another thread writes,
    as the contract requires. SYNCBLOB_STRESS_SECONDS sets the duration (4). */
 #include "blobs.h"
-#include "pointers.h"
+#include "mem_calls.h"
 #include "team.h"
 
 #include <syncblob/dlpack.h>
