@@ -208,7 +208,8 @@ SB_API SB_MUST_CHECK sb_status sb_context_synchronize(sb_context *context, sb_er
  *  from these memories' lists of users. After DEVICE_FAILURE (the wait or the work has failed) the
  *  stream is still listed: retry the call. Call this before destroying a stream that was passed to
  *  an `_on` function. A thread that has fetched a pointer with the stream must queue its work on
- *  the bytes before this call begins. A stream that was never passed is also accepted.
+ *  the bytes before this call begins, and no thread may pass the stream to a call while this call
+ *  runs: later calls might not wait for that work. A stream that was never passed is also accepted.
  *  @param context [nullable] NULL: the built-in context, which has no device
  *  @param stream [borrowed]
  *  Errors: NO_DEVICE, UNSUPPORTED (the stream is being captured), DEVICE_FAILURE, FORKED,

@@ -20,6 +20,13 @@
  * is a cl_mem. Sums and 64-bit arithmetic need cl_khr_fp64. On a device without cl_khr_fp64 the
  * library returns UNSUPPORTED for 64-bit arithmetic, and adds 32-bit sums on the host.
  *
+ * Queues have no error state: if a command of the program fails and ends before the library's next
+ * call on its queue, no call reports the failure. Wait for the events of your kernels. After a
+ * failed kernel, overwrite the memories that kernels of the queue have written.
+ *
+ * The library cannot check pointers to shared virtual memory (SB_OPENCL_SVM, SB_OPENCL_FINE_SVM):
+ * it accepts any address as lent device memory.
+ *
  * sb_error.device_code is OpenCL's error code. After a fork the child cannot open a device if its
  * parent has opened one.
  */
