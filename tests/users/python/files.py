@@ -9,6 +9,7 @@ import tempfile
 import numpy as np
 import syncblob
 
+IS_NUMPY_1 = np.__version__.startswith("1.")
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 DEADLINE = 600  # seconds: a longer run is stuck, also on a busy machine or under qemu-user
 

@@ -1,6 +1,5 @@
 """Tests that long calls release the interpreter's lock, and that several threads may use an
 object."""
-import concurrent.futures
 import contextlib
 import gc
 import random
@@ -17,16 +16,26 @@ from syncblob import Blob
 
 
 def in_threads(count, work):
-    """Runs work(i) in `count` threads at once; raises the exception of one of them."""
-    begin = threading.Barrier(count)
+    """Runs work(i) in `count` threads at once; raises the exception of one of them. The interpreter's
+    end does not wait for daemon threads, so that a stuck thread is reported."""
+    begin, failures = threading.Barrier(count), []
 
     def run(i):
         begin.wait()
-        work(i)
+        try:
+            work(i)
+        except BaseException as error:  # noqa: BLE001: raised below
+            failures.append(error)
 
-    with concurrent.futures.ThreadPoolExecutor(count) as pool:
-        for thread in [pool.submit(run, i) for i in range(count)]:
-            thread.result(files.DEADLINE)
+    threads = [threading.Thread(target=run, args=(i,), daemon=True) for i in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(files.DEADLINE)
+        if thread.is_alive():
+            raise AssertionError("a thread does not end")
+    if failures:
+        raise failures[0]
 
 
 @contextlib.contextmanager
@@ -110,7 +119,7 @@ FINALISED = ("del array; blob.reshape(1000)", "del array; blob.share_data(other)
              "other.share_data(blob); del array; blob.reshape(1000); other.reshape(1000)",
              "seen = blob.data; del array; blob.reshape(1000); del seen",
              "again = syncblob.from_dlpack(blob); del array; blob.reshape(1000); again.reshape(9)")
-if int(np.__version__.split(".")[0]) >= 2:  # NumPy 1 does not export read-only arrays
+if not files.IS_NUMPY_1:  # NumPy 1 does not export read-only arrays
     FINALISED += tuple(
         f"array.flags.writeable = False; blob = syncblob.from_dlpack(array); del array; {call}"
         for call in ("blob.scale_data(2)", "blob.data", "blob.fill('constant')",
