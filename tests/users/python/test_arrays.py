@@ -5,14 +5,21 @@ import concurrent.futures
 import ctypes
 import gc
 import math
+import pathlib
+import resource
 import sys
 import unittest
 
+import files
 import numpy as np
 import syncblob
 from syncblob import Blob
 
-IS_NUMPY_1 = np.__version__.startswith("1.")
+STATM = pathlib.Path("/proc/self/statm")
+
+
+def resident_bytes():
+    return int(STATM.read_text().split()[1]) * resource.getpagesize()
 
 
 class Old:
@@ -28,7 +35,7 @@ class Old:
 class Sharing(unittest.TestCase):
     """The memory is that of `base`, a NumPy array whose references are counted."""
     from_dlpack = staticmethod(np.from_dlpack)
-    is_read_only = IS_NUMPY_1  # whether the arrays are read-only
+    is_read_only = files.IS_NUMPY_1  # whether the arrays are read-only
 
     def setUp(self):
         self.base = np.zeros((2, 3), "float32")
@@ -85,6 +92,23 @@ class Sharing(unittest.TestCase):
             del capsule
             self.assertEqual(self.users(), 0)
 
+    @unittest.skipUnless(STATM.exists(), "no file with the resident memory of the process")
+    def test_a_blobs_memory_lives_as_long_as_its_array_or_capsule(self):
+        size = 40 << 20  # the context caches at most 256 MiB, that is, six blobs
+
+        def export(take):
+            blob = Blob(size // 4)
+            blob.fill("constant", value=1)  # makes the memory resident
+            return take(blob)
+
+        for take in (self.from_dlpack, Blob.__dlpack__,
+                     lambda blob: blob.__dlpack__(max_version=(1, 0))):
+            kept = [export(take) for _ in range(10)]
+            before = resident_bytes()
+            kept.clear()
+            gc.collect()
+            self.assertLess(resident_bytes(), before - 3 * size)
+
     def test_a_blob_is_the_arrays_memory(self):
         array = self.of_base()
         blob = syncblob.from_dlpack(array)
@@ -132,7 +156,7 @@ class NumpysArrays(unittest.TestCase):
                 ("UNSUPPORTED", whole[::-1]), ("DTYPE_MISMATCH", np.zeros(3, "c8")),
                 ("DTYPE_MISMATCH", np.zeros(3, "c16")), ("DTYPE_MISMATCH", np.zeros(3, "?")),
                 ("INVALID_ARGUMENT", np.zeros(25, "u1")[1:].view("f4"))]
-        if not IS_NUMPY_1:  # exports no read-only arrays; its arrays have at most 32 axes
+        if not files.IS_NUMPY_1:  # exports no read-only arrays; its arrays have at most 32 axes
             rows += [("UNSUPPORTED", np.broadcast_to(whole[0], (4, 6))),
                      ("OVER_LIMIT", np.zeros((1,) * 33, "f4"))]
         for code, array in rows:
