@@ -109,7 +109,8 @@ def check_pointers(function):
         words = function.parameter_words(name)
         if not words & WORDS:
             yield f'parameter {name}: no @param with [owned], [borrowed] or [nullable]'
-    if "*" in function.returns and not re.search(r"@return\s+\[[^\]]*\b(owned|borrowed)\b", function.text):
+    if "*" in function.returns and not re.search(
+            r"@return\s+\[([^\]]*,)?\s*(owned|borrowed)\s*[,\]]", function.text):
         yield "returns a pointer and has no @return with [owned] or [borrowed]"
 
 
