@@ -15,15 +15,6 @@ check_crates() {
     python3 tests/users/consumer/crates.py
 }
 
-# Makes an environment with the wheel of the development build and a list of requirements.
-wheel_environment() { # FOLDER PYTHON REQUIREMENTS OPTION-OF-VENV...
-    local pip
-    pip=$(environment tests/steps/requirements.txt)
-    rm -rf "$1"
-    "$2" -m venv --without-pip "${@:4}" "$1"
-    "$pip" -m pip --python "$1/bin/python" install --quiet "$build/python-dev"/*.whl -r "$3"
-}
-
 # Tests the module as built from a checkout by pip, which fetches the tools.
 check_python_sources() {
     local folder=$build/python-sources
@@ -42,12 +33,6 @@ check_python_cuda() {
         FAKE_SCHEDULE=$schedule LD_LIBRARY_PATH=$fakes/lib:$fakes/lib13 PYTHONPATH=tests/users/python \
             "$folder/bin/python" -X faulthandler -m unittest test_blob test_threads
     done
-}
-
-check_python_tvm() {
-    local folder=$build/python-tvm
-    wheel_environment "$folder" python3 tests/users/python/tvm.txt
-    PYTHONPATH=tests/users/python "$folder/bin/python" -m unittest tvm_arrays
 }
 
 # Runs a command if the distribution's Python has PyTorch, which is packaged for the CPU only.

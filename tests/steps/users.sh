@@ -69,6 +69,21 @@ make_wheel() { # PROFILE
         --manifest-path bindings/syncblob-python/Cargo.toml
 }
 
+# Makes an environment with the wheel of the development build and a list of requirements.
+wheel_environment() { # FOLDER PYTHON REQUIREMENTS OPTION-OF-VENV...
+    local pip
+    pip=$(environment tests/steps/requirements.txt)
+    rm -rf "$1"
+    "$2" -m venv --without-pip "${@:4}" "$1"
+    "$pip" -m pip --python "$1/bin/python" install --quiet "$build/python-dev"/*.whl -r "$3"
+}
+
+check_python_tvm() {
+    local folder=$build/python-tvm
+    wheel_environment "$folder" python3 tests/users/python/tvm.txt
+    PYTHONPATH=tests/users/python "$folder/bin/python" -m unittest tvm_arrays
+}
+
 # Builds all that Caffe has for the CPU, once with bindings/caffe and once with Caffe's own classes.
 build_caffe() { # TARGET [FOLDER OF CAFFE]
     local archive sources=${2:-$build/caffe/sources} python options=(-DCMAKE_BUILD_TYPE=Release) headers
