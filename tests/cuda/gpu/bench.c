@@ -4,6 +4,7 @@
    usage: bench               the benchmark
           bench --quick       small sizes, as a test of the program
           bench --describe    only the device and the driver */
+#include "../../survival/threads/team.h"
 #include "gpu.h"
 
 #include <stdio.h>

@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 const struct driver *driver;
 sb__cu_context primary;
@@ -73,12 +72,6 @@ int device_count(void) {
     int count = 0;
     cu_ok(cuDeviceGetCount(&count));
     return count;
-}
-
-double now(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
 void assert_transfers(struct rig *rig, const struct tally *before, int64_t uploads,

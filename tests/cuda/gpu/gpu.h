@@ -31,8 +31,6 @@ void stage_close(struct stage *stage);
 void stage_reopen(struct stage *stage, const sb_context_options *options);
 sb_context_options stage_options(void);
 int device_count(void);
-/* Returns the seconds since some point of time. */
-double now(void);
 
 /* Asserts the numbers of transfers since `before`, and that there were no other copies. */
 void assert_transfers(struct rig *rig, const struct tally *before, int64_t uploads,

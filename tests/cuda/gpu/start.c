@@ -1,5 +1,6 @@
 /* Measures how long the first steps take: a context, the compilation of the kernels, a handle of
    cuBLAS and the first arithmetic. Prints Markdown. */
+#include "../../survival/threads/team.h"
 #include "gpu.h"
 
 #include "kernels.h"

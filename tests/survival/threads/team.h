@@ -74,7 +74,8 @@ static inline void hand_over(team_task *first, team_task *second, void *arg) {
     team_run(2, hand_over_member, &h);
 }
 
-static inline double stress_now(void) {
+/* Returns the seconds since some point of time. */
+static inline double now(void) {
     struct timespec t;
     (void)clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
