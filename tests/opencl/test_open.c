@@ -6,15 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void end_context(void *context) {
-    sb_context_release(context);
-}
-
 static sb_context *open_context(const sb_backend *backend) {
-    sb_context *context;
-    assert_ok(opencl_context(backend, &context, &err));
-    test_own(context, end_context);
-    return context;
+    return test_context(CONTEXT_OPTIONS(.device = "opencl:0", .backend = backend));
 }
 
 TEST(without_a_driver_there_is_no_device) {
@@ -49,7 +42,7 @@ TEST(the_best_memory_of_the_device_is_chosen) {
     static const struct {
         struct fake_device properties;
         int32_t memory;
-    } rows[] = {{{.version = NULL}, SB_OPENCL_FINE_SVM},
+    } rows[] = {{{0}, SB_OPENCL_FINE_SVM},
                 {{.hides_fine_svm = true}, SB_OPENCL_USM},
                 {{.is_separate = true}, SB_OPENCL_USM},
                 {{.is_separate = true, .hides_usm = true}, SB_OPENCL_SVM},
@@ -60,7 +53,7 @@ TEST(the_best_memory_of_the_device_is_chosen) {
         sb_context *context = open_context(sb_opencl_backend());
         assert_int_equal(opencl_device(context, &device)->memory(device), rows[i].memory);
     }
-    fake_device = (struct fake_device){.version = NULL};
+    fake_device = (struct fake_device){0};
 }
 
 static bool open_with_fault(int32_t memory, int64_t nth, cl_int code) {

@@ -15,8 +15,11 @@ cl_int __real_clFinish(cl_command_queue queue);
 static void *CL_API_CALL alloc_fake(cl_context context, cl_device_id device,
                                     const cl_bitfield *properties, size_t bytes, cl_uint alignment,
                                     cl_int *out) {
-    void *made =
-        properties || alignment > 128 ? NULL : clSVMAlloc(context, CL_MEM_READ_WRITE, bytes, 0);
+    cl_device_id own = NULL;
+    (void)clGetContextInfo(context, CL_CONTEXT_DEVICES, sizeof own, &own, NULL);
+    void *made = device == own && !properties && alignment <= 128
+                     ? clSVMAlloc(context, CL_MEM_READ_WRITE, bytes, 0)
+                     : NULL;
     *out = made ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
     return made;
 }
