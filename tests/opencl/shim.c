@@ -89,7 +89,7 @@ static const char *function_of(int32_t op) {
 }
 
 /* Also delays the stream's work with a lazy schedule and, at random, with a random schedule. */
-static void begin(struct shim *shim, const struct shim_call *call) {
+static void arm(struct shim *shim, const struct shim_call *call) {
     lock();
     const bool held = shim->schedule == SB_SIM_LAZY ||
                       (shim->schedule == SB_SIM_RANDOM && test_random(&shim->random) % 2);
@@ -118,7 +118,7 @@ static void drain(const struct shim *shim) {
 }
 
 /* Also runs the stream's work if the schedule is eager. */
-static bool end(struct shim *shim, const struct shim_call *call) {
+static bool disarm(struct shim *shim, const struct shim_call *call) {
     const bool fired = call->mode != SHIM_NO_FAULT && driver_fired();
     if (call->mode != SHIM_NO_FAULT)
         driver_fail(NULL, 0, DRIVER_NOW, 0);
@@ -236,8 +236,8 @@ struct shim_target shim_target(void) {
         .takes_stream = true,
         .lock = lock,
         .unlock = unlock,
-        .begin = begin,
-        .end = end,
+        .arm = arm,
+        .disarm = disarm,
     };
     target.backend.open = open_first;
     target.backend.alloc = alloc_named;

@@ -61,14 +61,14 @@ static struct shim_call begin(void *device, int32_t op, sb_dtype dtype, const sb
             --fault->countdown == 0 && call.mode == SHIM_NO_FAULT)
             call.mode = fault->mode;
     target.unlock();
-    target.begin(shim, &call);
+    target.arm(shim, &call);
     return call;
 }
 
 /* Returns the status of the slot, or an error if the slot has not made the driver call that was to
    fail. */
 static sb_status end(void *device, const struct shim_call *call, sb_status st, sb_error *err) {
-    const bool failed = target.end(shim_of(device), call);
+    const bool failed = target.disarm(shim_of(device), call);
     if (failed || st != SB_OK || call->mode == SHIM_NO_FAULT)
         return st;
     const bool allocates = call->op == SB_SIM_ALLOC || call->op == SB_SIM_ALLOC_PINNED;

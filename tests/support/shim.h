@@ -45,9 +45,9 @@ struct shim_target {
     void (*lock)(void);
     void (*unlock)(void);
     /* Called before the slot. Makes its driver call fail if a fault is due. */
-    void (*begin)(struct shim *shim, const struct shim_call *call);
+    void (*arm)(struct shim *shim, const struct shim_call *call);
     /* Called after the slot. Removes the fault; returns whether it has made a driver call fail. */
-    bool (*end)(struct shim *shim, const struct shim_call *call);
+    bool (*disarm)(struct shim *shim, const struct shim_call *call);
 };
 
 /* Each program defines this function, which is called once. */

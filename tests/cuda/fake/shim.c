@@ -68,7 +68,7 @@ static const char *function_of(const struct shim_call *call) {
     return functions[call->op];
 }
 
-static void begin(struct shim *shim, const struct shim_call *call) {
+static void arm(struct shim *shim, const struct shim_call *call) {
     static const enum fake_mode modes[] = {FAKE_NOW, FAKE_TRANSIENT, FAKE_STICKY};
     if (call->mode == SHIM_NO_FAULT)
         return;
@@ -84,7 +84,7 @@ static void begin(struct shim *shim, const struct shim_call *call) {
     fake_fail(function, 1, is_retried ? FAKE_ALWAYS : modes[call->mode], code);
 }
 
-static bool end(struct shim *shim, const struct shim_call *call) {
+static bool disarm(struct shim *shim, const struct shim_call *call) {
     if (call->mode == SHIM_NO_FAULT)
         return false;
     const bool fired = fake_fired() != NULL;
@@ -182,8 +182,8 @@ struct shim_target shim_target(void) {
                      .address = address},
         .lock = lock,
         .unlock = unlock,
-        .begin = begin,
-        .end = end,
+        .arm = arm,
+        .disarm = disarm,
     };
     target.backend.open = open_another;
     target.backend.close = close_device;
