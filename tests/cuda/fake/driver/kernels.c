@@ -298,6 +298,12 @@ static void run_thread(struct launch *launch, uint32_t block, uint32_t thread) {
     }
 }
 
+#undef TO
+#undef A
+#undef B
+#undef C
+#undef RUN
+
 static void run_launch(void *user) {
     struct launch *launch = user;
     for (uint32_t block = 0; block < launch->blocks; block++)
