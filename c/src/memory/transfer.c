@@ -221,9 +221,11 @@ sb_status sb__settle(sb_mem *mem, sb_error *err) {
     if (st == SB_ERR_FORKED)
         return st;
     bool copied = st == SB_OK;
-    if (copied && side == SB_SIDE_CPU)
-        st = await(mem, mem->made_by.count, err);
-    if (copied && side == SB_SIDE_CPU && st == SB_OK)
+    if (side == SB_SIDE_CPU) { /* the copy may have failed because the writers' work has failed */
+        const sb_status written = await(mem, mem->made_by.count, copied ? err : NULL);
+        st = copied ? written : st;
+    }
+    if (side == SB_SIDE_CPU && st == SB_OK)
         st = sb__check_writer(mem, err);
     /* The copy was ordered after the writers' work, which has therefore ended, too. */
     if (side == SB_SIDE_CPU ? st == SB_OK : !copied)
@@ -441,6 +443,9 @@ sb_status sb__transfer(sb_mem *mem, int32_t side, struct sb__storage *dst,
         st = await_default(mem, err);
     if (st == SB_OK)
         st = finish(mem, target, side, dst, from_device ? SB_HEAD_AT_GPU : SB_HEAD_AT_CPU, err);
-    return st == SB_OK && from_device && !sb__is_queued(target) ? sb__await_writers(mem, 0, err)
-                                                                : st;
+    if (!from_device || sb__is_queued(target))
+        return st;
+    /* The copy may have failed because earlier work of a caller's stream has failed. */
+    const sb_status written = sb__await_writers(mem, 0, st == SB_OK ? err : NULL);
+    return st == SB_OK ? written : st;
 }
