@@ -217,14 +217,14 @@ sb_dtype sb__kit_last_dtype(struct sb__kit *kit) {
     return st == SB_OK ? SB_DTYPE_F64 : SB_DTYPE_F32;
 }
 
-sb_stream sb__kit_stream_create_on(struct sb__kit *kit, void *device) {
+sb_stream sb__kit_stream_create_on(struct sb__kit *kit, void *device, sb_stream own) {
     sb_stream stream = NULL;
     sb_error err = {.code = SB_OK};
     if (!sb__kit_goes(kit))
         return NULL;
     sb_status st = kit->options.stream_create(kit->options.user, device, &stream, &err);
     sb__kit_expect(kit, "stream_create", SB_OK, st, &err);
-    if (st == SB_OK && (!stream || stream == kit->table.own_stream(device))) {
+    if (st == SB_OK && (!stream || stream == own)) {
         sb__kit_fail(kit, "stream_create of the options returned %s",
                      stream ? "own_stream" : "NULL, the default stream");
         return NULL;
@@ -235,7 +235,7 @@ sb_stream sb__kit_stream_create_on(struct sb__kit *kit, void *device) {
 sb_stream sb__kit_stream_create(struct sb__kit *kit) {
     if (sb__kit_has_streams(kit) && !kit->options.stream_create)
         sb__kit_skip(kit, "the options have no function that creates a stream");
-    return sb__kit_stream_create_on(kit, kit->device);
+    return sb__kit_stream_create_on(kit, kit->device, kit->stream);
 }
 
 void sb__kit_stream_destroy(struct sb__kit *kit, sb_stream stream) {

@@ -120,8 +120,9 @@ static inline bool sb__kit_is_coherent(const struct sb__kit *kit) {
 bool sb__kit_has_default(struct sb__kit *kit);
 /* Creates a stream with the caller's stream_create, or skips the claim if there is none. */
 sb_stream sb__kit_stream_create(struct sb__kit *kit);
-/* Creates a stream on `device`; stream_create must exist. Returns NULL if the claim has ended. */
-sb_stream sb__kit_stream_create_on(struct sb__kit *kit, void *device);
+/* Creates a stream on `device`, whose own stream is `own`; stream_create must exist. Returns NULL
+   if the claim has ended. */
+sb_stream sb__kit_stream_create_on(struct sb__kit *kit, void *device, sb_stream own);
 void sb__kit_stream_destroy(struct sb__kit *kit, sb_stream stream);
 
 /* Run `task` on another thread, or on two threads at once, and return when all have ended. If no

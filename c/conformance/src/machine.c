@@ -380,7 +380,7 @@ static void begin_round(struct machine *m) {
     m->count = counts[draw(m, SB__KIT_COUNT_OF(counts))];
     m->context = sb__kit_context(kit, &m->rig.table, kit->table.name);
     m->streams[1] = kit->options.stream_create && kit->table.own_stream && m->context
-                        ? sb__kit_stream_create_on(kit, m->rig.device)
+                        ? sb__kit_stream_create_on(kit, m->rig.device, m->rig.own)
                         : NULL;
     for (int i = 0; i < MEMORIES; i++) {
         if (i % 2 == 0)

@@ -203,7 +203,7 @@ static void rig_trim(void *device) {
 
 static sb_stream rig_own_stream(void *device) {
     struct sb__rig *rig = device;
-    return rig->inner.own_stream(rig->device);
+    return rig->own = rig->inner.own_stream(rig->device);
 }
 
 static uint32_t rig_lacks(void *device) {

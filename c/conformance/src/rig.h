@@ -55,6 +55,7 @@ struct sb__rig {
     sb_backend inner;
     sb_backend table;
     void *device;                            /* the device that `inner` opened */
+    sb_stream own;                           /* the device's own stream, after own_stream */
     int64_t blocks, pinned, events, devices; /* numbers of live objects */
 
     enum sb__rig_slot slot; /* the slot of the planted failure */

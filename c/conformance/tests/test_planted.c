@@ -113,7 +113,7 @@ static sb_status wait_unless_synchronized(void *device, void *event, sb_error *e
     return is_cleared ? (sb_status)SB_OK : right.event_wait(device, event, err);
 }
 
-static sb_stream waiting; /* the last stream that waited for an event; loses its uploads */
+static sb_stream waiting; /* the last stream that waited for an event; its uploads are lost */
 
 static sb_status losing_stream_wait(void *device, sb_stream stream, void *event, sb_error *err) {
     waiting = stream;
