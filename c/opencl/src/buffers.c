@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_ADDRESS ((uintptr_t)1 << 60)
-#define LAST_ADDRESS  ((uintptr_t)1 << 62)
-#define PAGE          ((size_t)4096) /* the distance between buffers is at least one page */
+#define FIRST_ADDRESS ((uint64_t)1 << 60)
+#define LAST_ADDRESS  ((uint64_t)1 << 62)
+#define PAGE          ((uint64_t)4096) /* the distance between buffers is at least one page */
 
 struct sb__opencl_buffer {
     uintptr_t address;
@@ -26,13 +26,13 @@ static bool has_buffers(struct sb__opencl_device *device) {
 /* Takes the addresses of a buffer; returns 0 if none are left. */
 static uintptr_t take_addresses(size_t bytes) {
     static sb__opencl_lock lock = SB__OPENCL_LOCK_INIT;
-    static uintptr_t next = FIRST_ADDRESS;
-    const uintptr_t after = bytes / PAGE * PAGE + 2 * PAGE;
+    static uint64_t next = FIRST_ADDRESS;
+    const uint64_t pages = bytes / PAGE + 2;
     uintptr_t address = 0;
     sb__opencl_lock_take(&lock);
-    if (bytes < LAST_ADDRESS - FIRST_ADDRESS && after < LAST_ADDRESS - next) {
-        address = next;
-        next += after;
+    if (pages < (LAST_ADDRESS - next) / PAGE) {
+        address = (uintptr_t)next;
+        next += pages * PAGE;
     }
     sb__opencl_lock_give(&lock);
     return address;
