@@ -68,7 +68,8 @@ sb_status sb__opencl_prepare_arithmetic(void *opened, sb_error *err) {
     sb__opencl_lock_take(&arithmetic->lock);
     if (!arithmetic->is_ready)
         st = prepare(device, err);
-    atomic_store_explicit(&arithmetic->is_ready, st == SB_OK, memory_order_release);
+    if (st == SB_OK)
+        atomic_store_explicit(&arithmetic->is_ready, true, memory_order_release);
     sb__opencl_lock_give(&arithmetic->lock);
     return st;
 }

@@ -133,7 +133,7 @@ struct sb__opencl_device {
     cl_command_queue queue; /* the library's */
     cl_command_queue reads; /* runs downloads while `queue` runs other work */
     struct sb__opencl_order order, reads_order;
-    bool is_open; /* the core has asked for `queue` once; guarded by queued.lock */
+    bool has_returned_queue; /* own_stream was called; guarded by queued.lock */
     struct sb__opencl_usm_functions usm;
     struct sb__opencl_table table;
     struct sb__opencl_queued queued;
@@ -181,7 +181,7 @@ cl_int sb__opencl_finish(struct sb__opencl_device *device, cl_command_queue queu
 /* Frees all records. Call this when no command is queued any more. */
 void sb__opencl_queued_end(struct sb__opencl_device *device);
 
-/* Called when a caller receives the library's queue. */
+/* Called by own_stream. The first call is the core's; later calls give the queue to a caller. */
 void sb__opencl_share(struct sb__opencl_device *device);
 
 /* An event of the backend. The last of its commands ends after all work before the event: it is the

@@ -209,11 +209,11 @@ cl_int sb__opencl_finish(struct sb__opencl_device *device, cl_command_queue queu
 
 void sb__opencl_share(struct sb__opencl_device *device) {
     sb__opencl_lock_take(&device->queued.lock);
-    if (device->is_open) {
+    if (device->has_returned_queue) {
         set_last(&device->order, NULL);
         device->order.is_shared = true;
     }
-    device->is_open = true;
+    device->has_returned_queue = true;
     sb__opencl_lock_give(&device->queued.lock);
 }
 
