@@ -223,8 +223,7 @@ static void foreign_pointers_are_refused(struct sb__kit *kit) {
 }
 
 /* Uploads to memory of another `open`, which must then find the bytes; or accepts that
-   check_pointer refuses the memory. `own` is allocated so that both devices have memory to search.
- */
+   check_pointer refuses the memory. `own` is allocated so that both devices have memory. */
 static void memory_of_another_open_is_refused(struct sb__kit *kit) {
     enum { BYTES = 3001 };
     struct sb__kit other = *kit;
