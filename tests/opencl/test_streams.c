@@ -309,6 +309,81 @@ TEST_ON(place, an_event_that_failed_does_not_block_a_stream) {
     run_on_both(f, wait_for_a_failed_event);
 }
 
+/* --- barriers that fail ---------------------------------------------------------------- */
+
+static const struct timespec MOMENT = {0, 1000000};
+
+static bool is_done(const struct place *place, void *event) {
+    int32_t done;
+    assert_ok(place->table->event_query(place->device, event, &done, &err));
+    return done;
+}
+
+/* A copy in the library's queue that a gate blocks, and a barrier behind it that has failed: in
+   pocl a barrier does not wait for earlier commands if it fails. */
+struct failed_barrier {
+    cl_event user, held;
+    void *ptr, *failed, *copied;
+};
+
+static bool has_failed(const struct sb__opencl_command *barrier) {
+    cl_int progress;
+    return sb__opencl_progress(barrier->event, &progress) == CL_SUCCESS && progress < 0;
+}
+
+static struct failed_barrier failed_barrier_make(const struct place *f) {
+    cl_int result;
+    struct failed_barrier b = {.ptr = alloc(f)};
+    b.user = clCreateUserEvent(f->opencl->context(f->device), &result);
+    assert_int_equal(clEnqueueBarrierWithWaitList(f->queue, 1, &b.user, &b.held), CL_SUCCESS);
+    assert_ok(f->table->event_record(f->device, (sb_stream)f->queue, &b.failed, &err));
+    driver_close_gate(opened(f)->queue);
+    copy(f, b.ptr);
+    b.copied = record(f); /* later events need not report the copy */
+    assert_ok(f->table->stream_wait(f->device, f->own, b.failed, &err));
+    assert_int_equal(clSetUserEventStatus(b.user, CL_OUT_OF_RESOURCES), CL_SUCCESS);
+    for (int i = 0; i < 2000 && !has_failed(opened(f)->queued.last); i++)
+        (void)nanosleep(&MOMENT, NULL);
+    return b;
+}
+
+static void failed_barrier_end(const struct place *f, const struct failed_barrier *b) {
+    assert_ok(f->table->stream_synchronize(f->device, f->own, &err));
+    f->table->event_destroy(f->device, b->copied);
+    f->table->event_destroy(f->device, b->failed);
+    (void)clReleaseEvent(b->held);
+    (void)clReleaseEvent(b->user);
+}
+
+static void record_behind_a_failed_barrier(struct place *f) {
+    cl_command_queue queue = opencl_queue(f->context, NULL);
+    const sb_stream other = (sb_stream)queue;
+    void *elsewhere;
+    const struct failed_barrier b = failed_barrier_make(f);
+    void *event = record(f);
+    assert_ok(f->table->stream_wait(f->device, other, event, &err));
+    assert_ok(f->table->zero(f->device, b.ptr, COUNT, other, &err));
+    assert_ok(f->table->event_record(f->device, other, &elsewhere, &err));
+    for (int i = 0; i < 50 && !is_done(f, elsewhere); i++)
+        (void)nanosleep(&MOMENT, NULL);
+    const bool is_early = is_done(f, event) || is_done(f, elsewhere);
+    assert_false(is_done(f, b.copied));
+    assert_false(is_early);
+    assert_ok(f->table->event_wait(f->device, event, &err));
+    assert_true(is_done(f, b.copied));
+    assert_ok(f->table->event_wait(f->device, elsewhere, &err));
+    f->table->event_destroy(f->device, elsewhere);
+    f->table->event_destroy(f->device, event);
+    failed_barrier_end(f, &b);
+    assert_ok(f->table->stream_synchronize(f->device, other, &err));
+    (void)clReleaseCommandQueue(queue);
+    release(f, b.ptr);
+}
+
+TEST_ON(place, an_event_behind_a_failed_barrier_waits_for_the_work_before_the_barrier) {
+    run_on_both(f, record_behind_a_failed_barrier);
+}
+
 /* The library must not keep a list of all commands for a program that never waits. */
 TEST_ON(place, finished_commands_are_forgotten) {
     void *ptr = alloc(f);

@@ -184,9 +184,10 @@ void sb__opencl_queued_end(struct sb__opencl_device *device);
 /* Called by own_stream. The first call is the core's; later calls give the queue to a caller. */
 void sb__opencl_share(struct sb__opencl_device *device);
 
-/* An event of the backend. The last of its commands ends after all work before the event: it is the
-   queue's last command, or a marker. The event contains further commands because OpenCL reports a
-   command's failure only in the command's own event. */
+/* An event of the backend: the work before it has ended when all of its commands have ended. One is
+   the queue's last command, or a marker. The event contains further commands because OpenCL reports
+   a command's failure only in the command's own event, and because a barrier that fails may end
+   before earlier commands: if the queue has a barrier, the event contains all commands. */
 struct sb__opencl_event {
     cl_uint count;    /* 0: a wait has shown that all work before the event has ended */
     cl_uint reported; /* the first commands, whose failures the event reports */

@@ -44,6 +44,10 @@ static void take_out(struct sb__opencl_device *device, struct sb__opencl_command
     release(command);
 }
 
+static bool is_barrier(const struct sb__opencl_command *command) {
+    return command->is_silent && !command->freed;
+}
+
 static bool is_done(const struct sb__opencl_command *command) {
     cl_int progress;
     return sb__opencl_progress(command->event, &progress) == CL_SUCCESS && progress == CL_COMPLETE;
@@ -229,20 +233,26 @@ void sb__opencl_queued_end(struct sb__opencl_device *device) {
 
 /* --- events; call the functions before sb__opencl_collect with queued.lock held ---------- */
 
-static bool is_in(const struct sb__opencl_command *command, cl_command_queue queue) {
-    return command->queue == queue && !command->is_covered && !command->is_silent;
+static bool is_reported(const struct sb__opencl_command *command) {
+    return !command->is_covered && !command->is_silent;
 }
 
-static cl_uint count_in(struct sb__opencl_device *device, cl_command_queue queue) {
+/* Removes the queue's completed commands from the list, and counts the others. */
+static cl_uint count_in(struct sb__opencl_device *device, cl_command_queue queue,
+                        bool *out_has_barrier) {
     struct sb__opencl_command *before = NULL, *next;
     cl_uint count = 0;
+    *out_has_barrier = false;
     for (struct sb__opencl_command *at = device->queued.first; at; at = next) {
         next = at->next;
         if (at->queue == queue && is_done(at)) {
             take_out(device, before, at, CL_COMPLETE);
             continue;
         }
-        count += is_in(at, queue);
+        if (at->queue == queue) {
+            count++;
+            *out_has_barrier = *out_has_barrier || is_barrier(at);
+        }
         before = at;
     }
     return count;
@@ -253,22 +263,37 @@ static void put(struct sb__opencl_event *event, struct sb__opencl_command *comma
     command->refs++;
 }
 
-/* Adds the commands to the event. Later events omit the commands that this thread queued. */
-static void cover(struct sb__opencl_device *device, cl_command_queue queue,
-                  struct sb__opencl_event *event) {
+/* Adds the commands whose failures the event reports. */
+static void put_reported(struct sb__opencl_device *device, cl_command_queue queue,
+                         struct sb__opencl_command *marker, struct sb__opencl_event *event) {
     event->count = 0;
     for (struct sb__opencl_command *at = device->queued.first; at; at = at->next)
-        if (is_in(at, queue)) {
+        if (at->queue == queue && is_reported(at))
             put(event, at);
-            at->is_covered = at->thread == this_thread();
-        }
+    if (marker)
+        put(event, marker);
     event->reported = event->count;
+}
+
+/* Adds the other commands. */
+static void put_others(struct sb__opencl_device *device, cl_command_queue queue,
+                       struct sb__opencl_event *event) {
+    for (struct sb__opencl_command *at = device->queued.first; at; at = at->next)
+        if (at->queue == queue && !is_reported(at))
+            put(event, at);
 }
 
 /* Adds `last` as the event's last command, unless it already is. */
 static void put_last(struct sb__opencl_event *event, struct sb__opencl_command *last) {
     if (last && (!event->count || event->at[event->count - 1] != last))
         put(event, last);
+}
+
+/* Makes later events omit the commands that this thread queued. */
+static void cover(struct sb__opencl_device *device, cl_command_queue queue) {
+    for (struct sb__opencl_command *at = device->queued.first; at; at = at->next)
+        if (at->queue == queue && at->thread == this_thread())
+            at->is_covered = true;
 }
 
 static struct sb__opencl_command *mark(struct sb__opencl_device *device, cl_command_queue queue,
@@ -288,7 +313,8 @@ static sb_status collect(struct sb__opencl_device *device, cl_command_queue queu
                          struct sb__opencl_event **out, sb_error *err) {
     const struct sb__opencl_order *order = order_of(device, queue);
     struct sb__opencl_command *marker = NULL;
-    const cl_uint most = count_in(device, queue) + 1;
+    bool has_barrier;
+    const cl_uint most = count_in(device, queue, &has_barrier) + 1;
     struct sb__opencl_event *event = malloc(sizeof *event + most * sizeof(void *));
     if (!event)
         return sb__opencl_status(device, CL_OUT_OF_HOST_MEMORY, "an event", err);
@@ -296,9 +322,12 @@ static sb_status collect(struct sb__opencl_device *device, cl_command_queue queu
         free(event);
         return err->code;
     }
-    cover(device, queue, event);
-    put_last(event, marker ? marker : order->last);
-    event->reported += marker != NULL;
+    put_reported(device, queue, marker, event);
+    if (has_barrier) /* it ends before earlier commands if it fails */
+        put_others(device, queue, event);
+    else if (!marker)
+        put_last(event, order->last);
+    cover(device, queue);
     *out = event;
     return SB_OK;
 }

@@ -68,37 +68,51 @@ sb_status sb__opencl_event_record(void *opened, sb_stream stream, void **out, sb
     return SB_OK;
 }
 
-/* Returns the command that ends after all work before the event, or NULL if a wait has shown that
-   the work has ended, or if that command has failed: then the work has ended, too, and pocl 3.1
-   never runs a barrier that waits for a failed command. */
-static const struct sb__opencl_command *last_of(const struct sb__opencl_event *event) {
-    cl_int progress;
-    const struct sb__opencl_command *last = event->count ? event->at[event->count - 1] : NULL;
-    if (!last || (sb__opencl_progress(last->event, &progress) == CL_SUCCESS && progress < 0))
-        return NULL;
-    return last;
+/* Writes the commands of the event that have not ended, and returns their number. A barrier must
+   not wait for a command that has failed, because pocl 3.1 would never run the barrier. */
+static cl_uint running_in(const struct sb__opencl_event *event, cl_event *out) {
+    cl_uint count = 0;
+    for (cl_uint i = 0; i < event->count; i++) {
+        cl_int progress;
+        out[count] = event->at[i]->event;
+        count += sb__opencl_progress(out[count], &progress) != CL_SUCCESS || progress > CL_COMPLETE;
+    }
+    return count;
 }
 
 /* If the work before the event fails, the barrier fails, too, but this is not a failure of this
    stream's work. The barrier's event is released only after the barrier has ended, because pocl 3.1
    aborts if a command fails whose event was released. */
-sb_status sb__opencl_stream_wait(void *opened, sb_stream stream, void *recorded, sb_error *err) {
-    struct sb__opencl_device *device = opened;
-    const struct sb__opencl_command *last = last_of(recorded);
-    const cl_command_queue queue = (cl_command_queue)stream;
+static sb_status queue_barrier(struct sb__opencl_device *device, cl_command_queue queue,
+                               cl_uint count, const cl_event *events, sb_error *err) {
     struct sb__opencl_command *command;
-    if (!last)
-        return SB_OK;
     const sb_status st = sb__opencl_begin(device, queue, &command, err);
     if (st != SB_OK)
         return st;
     command->is_silent = true;
-    const cl_int result = clEnqueueBarrierWithWaitList(queue, 1, &last->event, &command->event);
+    const cl_int result = clEnqueueBarrierWithWaitList(queue, count, events, &command->event);
     return sb__opencl_end(device, command, result, "clEnqueueBarrierWithWaitList", err);
 }
 
+sb_status sb__opencl_stream_wait(void *opened, sb_stream stream, void *recorded, sb_error *err) {
+    struct sb__opencl_device *device = opened;
+    const struct sb__opencl_event *event = recorded;
+    sb_status st = SB_OK;
+    if (!event->count)
+        return SB_OK;
+    cl_event *events = malloc(event->count * sizeof *events);
+    if (!events)
+        return sb__opencl_status(device, CL_OUT_OF_HOST_MEMORY, "a wait for an event", err);
+    const cl_uint count = running_in(event, events);
+    if (count)
+        st = queue_barrier(device, (cl_command_queue)stream, count, events, err);
+    free(events);
+    return st;
+}
+
 /* Sets `*out_failure` to the code of the first reported command that failed, and `*out_done` to
-   false if a command has not ended. The marker is last, because its code may be less specific. */
+   false if a command has not ended. The marker is the last reported command, because its code may
+   be less specific. */
 static cl_int inspect(const struct sb__opencl_event *event, cl_int *out_failure, bool *out_done) {
     cl_int result = CL_SUCCESS;
     *out_failure = CL_SUCCESS;
@@ -113,7 +127,7 @@ static cl_int inspect(const struct sb__opencl_event *event, cl_int *out_failure,
     return result;
 }
 
-/* Waits for the last command first: when it has ended, so have the others. */
+/* Waits for the last command first: when it has completed, so have the others. */
 static cl_int await(const struct sb__opencl_event *event) {
     cl_int result = CL_SUCCESS;
     for (cl_uint i = event->count; i-- > 0 && result == CL_SUCCESS;)
