@@ -319,62 +319,75 @@ static bool is_done(const struct place *place, void *event) {
     return done;
 }
 
-/* A copy in the library's queue that a gate blocks, and a barrier behind it that has failed: in
-   pocl a barrier does not wait for earlier commands if it fails. */
-struct failed_barrier {
-    cl_event user, held;
+/* A copy in the library's queue that waits for `late`, and a barrier behind it that fails with
+   `user`: in pocl the barrier then ends before the copy. */
+struct failing {
+    cl_event late, user, held[2];
     void *ptr, *failed, *copied;
 };
 
-static bool has_failed(const struct sb__opencl_command *barrier) {
-    cl_int progress;
-    return sb__opencl_progress(barrier->event, &progress) == CL_SUCCESS && progress < 0;
-}
-
-static struct failed_barrier failed_barrier_make(const struct place *f) {
+static struct failing failing_make(const struct place *f) {
+    const cl_context context = f->opencl->context(f->device);
+    struct failing b = {.ptr = alloc(f)};
     cl_int result;
-    struct failed_barrier b = {.ptr = alloc(f)};
-    b.user = clCreateUserEvent(f->opencl->context(f->device), &result);
-    assert_int_equal(clEnqueueBarrierWithWaitList(f->queue, 1, &b.user, &b.held), CL_SUCCESS);
+    b.late = clCreateUserEvent(context, &result);
+    b.user = clCreateUserEvent(context, &result);
+    assert_int_equal(clEnqueueBarrierWithWaitList(opened(f)->queue, 1, &b.late, &b.held[0]),
+                     CL_SUCCESS);
+    assert_int_equal(clEnqueueBarrierWithWaitList(f->queue, 1, &b.user, &b.held[1]), CL_SUCCESS);
     assert_ok(f->table->event_record(f->device, (sb_stream)f->queue, &b.failed, &err));
-    driver_close_gate(opened(f)->queue);
     copy(f, b.ptr);
     b.copied = record(f); /* later events need not report the copy */
     assert_ok(f->table->stream_wait(f->device, f->own, b.failed, &err));
-    assert_int_equal(clSetUserEventStatus(b.user, CL_OUT_OF_RESOURCES), CL_SUCCESS);
-    for (int i = 0; i < 2000 && !has_failed(opened(f)->queued.last); i++)
-        (void)nanosleep(&MOMENT, NULL);
     return b;
 }
 
-static void failed_barrier_end(const struct place *f, const struct failed_barrier *b) {
+/* Makes the barrier fail, and waits until the last command that the library queued has failed. */
+static void failing_fail(const struct place *f, const struct failing *b) {
+    cl_int progress = CL_COMPLETE;
+    assert_int_equal(clSetUserEventStatus(b->user, CL_OUT_OF_RESOURCES), CL_SUCCESS);
+    for (int i = 0; i < 2000 && progress >= 0; i++) {
+        (void)nanosleep(&MOMENT, NULL);
+        assert_int_equal(sb__opencl_progress(opened(f)->queued.last->event, &progress), CL_SUCCESS);
+    }
+    assert_true(progress < 0);
+}
+
+static void run_the_copy(const struct failing *b) {
+    assert_int_equal(clSetUserEventStatus(b->late, CL_COMPLETE), CL_SUCCESS);
+}
+
+static void failing_end(const struct place *f, const struct failing *b) {
     assert_ok(f->table->stream_synchronize(f->device, f->own, &err));
     f->table->event_destroy(f->device, b->copied);
     f->table->event_destroy(f->device, b->failed);
-    (void)clReleaseEvent(b->held);
+    for (int i = 0; i < 2; i++)
+        (void)clReleaseEvent(b->held[i]);
     (void)clReleaseEvent(b->user);
+    (void)clReleaseEvent(b->late);
 }
 
 static void record_behind_a_failed_barrier(struct place *f) {
     cl_command_queue queue = opencl_queue(f->context, NULL);
     const sb_stream other = (sb_stream)queue;
+    const struct failing b = failing_make(f);
     void *elsewhere;
-    const struct failed_barrier b = failed_barrier_make(f);
+    failing_fail(f, &b);
     void *event = record(f);
     assert_ok(f->table->stream_wait(f->device, other, event, &err));
     assert_ok(f->table->zero(f->device, b.ptr, COUNT, other, &err));
     assert_ok(f->table->event_record(f->device, other, &elsewhere, &err));
     for (int i = 0; i < 50 && !is_done(f, elsewhere); i++)
         (void)nanosleep(&MOMENT, NULL);
-    const bool is_early = is_done(f, event) || is_done(f, elsewhere);
-    assert_false(is_done(f, b.copied));
-    assert_false(is_early);
+    assert_false(is_done(f, event));
+    assert_false(is_done(f, elsewhere));
+    run_the_copy(&b);
     assert_ok(f->table->event_wait(f->device, event, &err));
     assert_true(is_done(f, b.copied));
     assert_ok(f->table->event_wait(f->device, elsewhere, &err));
     f->table->event_destroy(f->device, elsewhere);
     f->table->event_destroy(f->device, event);
-    failed_barrier_end(f, &b);
+    failing_end(f, &b);
     assert_ok(f->table->stream_synchronize(f->device, other, &err));
     (void)clReleaseCommandQueue(queue);
     release(f, b.ptr);
@@ -382,6 +395,71 @@ static void record_behind_a_failed_barrier(struct place *f) {
 
 TEST_ON(place, an_event_behind_a_failed_barrier_waits_for_the_work_before_the_barrier) {
     run_on_both(f, record_behind_a_failed_barrier);
+}
+
+/* A call of `free` on another thread, since the call may wait. */
+struct freeing {
+    const struct place *place;
+    void *ptr;
+    sb_stream stream;
+};
+
+static void *free_on_thread(void *arg) {
+    const struct freeing *freeing = arg;
+    const struct place *f = freeing->place;
+    f->table->free(f->device, freeing->ptr, COUNT, freeing->stream);
+    return NULL;
+}
+
+static void free_after_the_copy(const struct place *f, const struct failing *b, sb_stream stream) {
+    struct freeing freeing = {f, b->ptr, stream};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, free_on_thread, &freeing), 0);
+    for (int i = 0; i < 50 && driver_live().blocks; i++)
+        (void)nanosleep(&MOMENT, NULL);
+    assert_int_equal(driver_live().blocks, 1);
+    run_the_copy(b);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_ok(f->table->stream_synchronize(f->device, f->own, &err));
+    assert_ok(f->table->stream_synchronize(f->device, stream, &err));
+    assert_int_equal(driver_live().blocks, 0);
+    failing_end(f, b);
+}
+
+static void free_behind_a_failed_barrier(struct place *f) {
+    const struct failing b = failing_make(f);
+    failing_fail(f, &b);
+    free_after_the_copy(f, &b, f->own);
+}
+
+TEST_ON(place, memory_is_not_freed_before_the_work_before_a_failed_barrier_ends) {
+    run_on_both(f, free_behind_a_failed_barrier);
+}
+
+/* The second barrier waits for the copy and for the first barrier, and fails with the latter. */
+TEST_ON(place, memory_is_not_freed_before_the_work_on_another_queue_ends) {
+    for (int is_queued = 0; is_queued < 2; is_queued++) {
+        cl_command_queue queue = opencl_queue(f->context, NULL);
+        const sb_stream other = (sb_stream)queue;
+        const struct failing b = failing_make(f);
+        void *event = record(f);
+        assert_ok(f->table->stream_wait(f->device, other, event, &err));
+        if (is_queued)
+            f->table->free(f->device, b.ptr, COUNT, other);
+        failing_fail(f, &b);
+        if (is_queued) {
+            assert_ok(f->table->stream_synchronize(f->device, other, &err));
+            assert_int_equal(driver_live().blocks, 1);
+            run_the_copy(&b);
+            failing_end(f, &b);
+            assert_ok(f->table->stream_synchronize(f->device, other, &err));
+            assert_int_equal(driver_live().blocks, 0);
+        } else {
+            free_after_the_copy(f, &b, other);
+        }
+        f->table->event_destroy(f->device, event);
+        (void)clReleaseCommandQueue(queue);
+    }
 }
 
 /* The library must not keep a list of all commands for a program that never waits. */

@@ -69,7 +69,8 @@ cl_mem sb__opencl_locate(struct sb__opencl_device *device, const void *ptr, size
 /* A command whose result no wait has returned yet, or that an order or an event refers to. */
 struct sb__opencl_command {
     struct sb__opencl_command *next;
-    int64_t refs; /* guarded by queued.lock */
+    int64_t refs;   /* guarded by queued.lock */
+    int64_t number; /* increases along the list */
     cl_command_queue queue;
     struct sb__opencl_order *order; /* of the queue, or NULL */
     cl_event event;
@@ -91,6 +92,7 @@ struct sb__opencl_order {
 struct sb__opencl_queued {
     sb__opencl_lock lock;
     struct sb__opencl_command *first, *last;
+    int64_t count; /* number of commands that were ever listed */
 };
 
 /* --- arithmetic (kernels.c, sums.c) ---------------------------------------------------- */
@@ -172,8 +174,12 @@ sb_status sb__opencl_end(struct sb__opencl_device *device, struct sb__opencl_com
                          cl_int result, const char *call, sb_error *err);
 /* Waits for a command, even if it fails; returns OpenCL's code. */
 cl_int sb__opencl_wait_for(cl_event event);
-/* Waits for all commands of the queue, even if some fail; returns OpenCL's code. */
+/* Waits for all commands of the queue, and for those of other queues that they should have waited
+   for, even if some fail; returns OpenCL's code. */
 cl_int sb__opencl_wait(struct sb__opencl_device *device, cl_command_queue queue);
+/* Returns whether the list has a failed barrier of the queue: in pocl 3.1 a later command may then
+   run before earlier commands have ended. */
+bool sb__opencl_has_failed_barrier(struct sb__opencl_device *device, cl_command_queue queue);
 /* Waits for the queue; returns OpenCL's code of the wait. Sets `*out_failure` to the code of the
    first failed command, or CL_SUCCESS, and removes the records. */
 cl_int sb__opencl_finish(struct sb__opencl_device *device, cl_command_queue queue,
@@ -191,6 +197,7 @@ void sb__opencl_share(struct sb__opencl_device *device);
 struct sb__opencl_event {
     cl_uint count;    /* 0: a wait has shown that all work before the event has ended */
     cl_uint reported; /* the first commands, whose failures the event reports */
+    bool is_ordered;  /* no barrier: the last of the commands ends last */
     struct sb__opencl_command *at[];
 };
 

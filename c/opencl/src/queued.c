@@ -27,6 +27,7 @@ static void release(struct sb__opencl_command *command) {
 
 static void append(struct sb__opencl_queued *queued, struct sb__opencl_command *command) {
     command->refs++;
+    command->number = queued->count++;
     *(queued->last ? &queued->last->next : &queued->first) = command;
     queued->last = command;
 }
@@ -53,11 +54,24 @@ static bool is_done(const struct sb__opencl_command *command) {
     return sb__opencl_progress(command->event, &progress) == CL_SUCCESS && progress == CL_COMPLETE;
 }
 
-/* Removes completed commands, so that the list stays short if a program never waits. */
+/* Returns a command that has not ended and whose number is less than `end`, or NULL. */
+static struct sb__opencl_command *running_before(struct sb__opencl_queued *queued, int64_t end) {
+    struct sb__opencl_command *at = queued->first;
+    cl_int progress;
+    for (; at && at->number < end; at = at->next)
+        if (sb__opencl_progress(at->event, &progress) != CL_SUCCESS || progress > CL_COMPLETE)
+            return at;
+    return NULL;
+}
+
+/* Removes commands that need no report, so that the list stays short if a program never waits. */
 static void drop_first(struct sb__opencl_device *device) {
     struct sb__opencl_command *first;
-    while ((first = device->queued.first) && is_done(first))
-        take_out(device, NULL, first, CL_COMPLETE);
+    cl_int progress;
+    while ((first = device->queued.first) &&
+           sb__opencl_progress(first->event, &progress) == CL_SUCCESS &&
+           (progress == CL_COMPLETE || (progress < 0 && first->is_silent)))
+        take_out(device, NULL, first, progress);
 }
 
 /* --- the order of a queue; call with queued.lock held, except order_of ------------------- */
@@ -171,14 +185,51 @@ static cl_int wait_locked(struct sb__opencl_device *device, cl_command_queue que
     return result;
 }
 
+/* Call with queued.lock held. */
+static bool has_failed_barrier(const struct sb__opencl_device *device, cl_command_queue queue) {
+    cl_int progress;
+    for (const struct sb__opencl_command *at = device->queued.first; at; at = at->next)
+        if (at->queue == queue && is_barrier(at) &&
+            sb__opencl_progress(at->event, &progress) == CL_SUCCESS && progress < 0)
+            return true;
+    return false;
+}
+
+bool sb__opencl_has_failed_barrier(struct sb__opencl_device *device, cl_command_queue queue) {
+    sb__opencl_lock_take(&device->queued.lock);
+    const bool has = has_failed_barrier(device, queue);
+    sb__opencl_lock_give(&device->queued.lock);
+    return has;
+}
+
+/* Waits for the commands of all queues. Call with queued.lock held; releases it while it waits. */
+static cl_int wait_for_listed(struct sb__opencl_device *device) {
+    struct sb__opencl_command *running;
+    const int64_t end = device->queued.count;
+    cl_int result = CL_SUCCESS;
+    while (result == CL_SUCCESS && (running = running_before(&device->queued, end))) {
+        running->refs++;
+        sb__opencl_lock_give(&device->queued.lock);
+        result = sb__opencl_wait_for(running->event);
+        sb__opencl_lock_take(&device->queued.lock);
+        release(running);
+    }
+    return result;
+}
+
+/* A barrier that failed has not waited for the other commands of its event. */
 cl_int sb__opencl_wait(struct sb__opencl_device *device, cl_command_queue queue) {
     sb__opencl_lock_take(&device->queued.lock);
-    const cl_int result = wait_locked(device, queue);
+    cl_int result = wait_locked(device, queue);
+    if (result == CL_SUCCESS && has_failed_barrier(device, queue))
+        result = wait_for_listed(device);
     sb__opencl_lock_give(&device->queued.lock);
     return result;
 }
 
-/* Removes the records of the queue's commands that have ended, and writes the first failure. */
+/* Removes the records of the queue's commands that have ended, and writes the first failure. Keeps
+   barriers and frees that failed early: earlier commands of any queue may use the freed memory, and
+   pocl 3.1 aborts if a command ends after the release of an event that waited for the command. */
 static cl_int take_over(struct sb__opencl_device *device, cl_command_queue queue,
                         cl_int *out_failure) {
     struct sb__opencl_command *before = NULL, *next;
@@ -189,7 +240,8 @@ static cl_int take_over(struct sb__opencl_device *device, cl_command_queue queue
         next = at->next;
         if (at->queue == queue)
             result = sb__opencl_progress(at->event, &progress);
-        if (result != CL_SUCCESS || progress > CL_COMPLETE) {
+        if (result != CL_SUCCESS || progress > CL_COMPLETE ||
+            (progress < 0 && at->is_silent && running_before(&device->queued, at->number))) {
             before = at;
             continue;
         }
@@ -327,6 +379,7 @@ static sb_status collect(struct sb__opencl_device *device, cl_command_queue queu
         put_others(device, queue, event);
     else if (!marker)
         put_last(event, order->last);
+    event->is_ordered = !has_barrier;
     cover(device, queue);
     *out = event;
     return SB_OK;

@@ -68,11 +68,11 @@ sb_status sb__opencl_event_record(void *opened, sb_stream stream, void **out, sb
     return SB_OK;
 }
 
-/* Writes the commands of the event that have not ended, and returns their number. A barrier must
-   not wait for a command that has failed, because pocl 3.1 would never run the barrier. */
+/* Writes the commands for which a barrier must wait, and returns their number. The commands have
+   not ended: pocl 3.1 never runs a barrier that waits for a command that has failed. */
 static cl_uint running_in(const struct sb__opencl_event *event, cl_event *out) {
     cl_uint count = 0;
-    for (cl_uint i = 0; i < event->count; i++) {
+    for (cl_uint i = event->is_ordered ? event->count - 1 : 0; i < event->count; i++) {
         cl_int progress;
         out[count] = event->at[i]->event;
         count += sb__opencl_progress(out[count], &progress) != CL_SUCCESS || progress > CL_COMPLETE;
@@ -82,7 +82,12 @@ static cl_uint running_in(const struct sb__opencl_event *event, cl_event *out) {
 
 /* If the work before the event fails, the barrier fails, too, but this is not a failure of this
    stream's work. The barrier's event is released only after the barrier has ended, because pocl 3.1
-   aborts if a command fails whose event was released. */
+   aborts if a command fails whose event was released.
+
+   Limits: behind a failed barrier on a queue to which a caller adds commands, a marker may end
+   before the caller's earlier commands. If a command fails between running_in and the call, pocl
+   3.1 never runs the barrier. Once a barrier has failed, pocl 3.1 runs commands that are queued
+   later at once. */
 static sb_status queue_barrier(struct sb__opencl_device *device, cl_command_queue queue,
                                cl_uint count, const cl_event *events, sb_error *err) {
     struct sb__opencl_command *command;

@@ -51,7 +51,8 @@ static void free_now(struct sb__opencl_device *device, void *ptr, cl_command_que
 static void free_svm(struct sb__opencl_device *device, void *ptr, cl_command_queue queue) {
     struct sb__opencl_command *command;
     sb_error err;
-    if (sb__opencl_begin(device, queue, &command, &err) != SB_OK) {
+    if (sb__opencl_has_failed_barrier(device, queue) ||
+        sb__opencl_begin(device, queue, &command, &err) != SB_OK) {
         free_now(device, ptr, queue);
         return;
     }
