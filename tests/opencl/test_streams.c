@@ -385,6 +385,8 @@ static void record_behind_a_failed_barrier(struct place *f) {
     assert_ok(f->table->event_wait(f->device, event, &err));
     assert_true(is_done(f, b.copied));
     assert_ok(f->table->event_wait(f->device, elsewhere, &err));
+    copy(f, b.ptr); /* removes the barrier from the list */
+    assert_false(sb__opencl_has_failed_barrier(opened(f), opened(f)->queue));
     f->table->event_destroy(f->device, elsewhere);
     f->table->event_destroy(f->device, event);
     failing_end(f, &b);
