@@ -464,6 +464,29 @@ TEST_ON(place, memory_is_not_freed_before_the_work_on_another_queue_ends) {
     }
 }
 
+/* A copy that fails because the caller's work before it has failed reports that work. */
+TEST_ON(place, work_before_a_failed_copy_counts_as_failed) {
+    cl_int result;
+    void *out;
+    const void *in;
+    sb_blob *blobs[] = {test_vector(f->context, SB_DTYPE_F32, COUNT),
+                        test_vector(f->context, SB_DTYPE_F32, COUNT)};
+    cl_event user = clCreateUserEvent(f->opencl->context(f->device), &result), held;
+    for (int i = 0; i < 2; i++)
+        assert_ok(sb_blob_mutable_gpu_on(blobs[i], SB_DATA, (sb_stream)f->queue, &out, &err));
+    assert_int_equal(clEnqueueBarrierWithWaitList(f->queue, 1, &user, &held), CL_SUCCESS);
+    assert_ok(sb_mem_prefetch_cpu(data_of(blobs[0]), (sb_stream)f->queue, &err));
+    assert_int_equal(clSetUserEventStatus(user, CL_OUT_OF_RESOURCES), CL_SUCCESS);
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(blobs[0], SB_DATA, &in, &err));
+    assert_int_equal(sb_mem_head(data_of(blobs[0])), SB_HEAD_LOST);
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu(blobs[1], SB_DATA, &in, &err));
+    (void)clReleaseEvent(held);
+    (void)clReleaseEvent(user);
+    test_end(blobs[0]);
+    test_end(blobs[1]);
+    ignore(sb_context_forget_stream(f->context, (sb_stream)f->queue, NULL));
+}
+
 /* The library must not keep a list of all commands for a program that never waits. */
 TEST_ON(place, finished_commands_are_forgotten) {
     void *ptr = alloc(f);
