@@ -2,6 +2,8 @@
    random inputs. */
 #include "fuzz.h"
 
+#include "base/draw.h"
+
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,20 +58,13 @@ static size_t replay_folder(const char *path) {
     return (size_t)count;
 }
 
-/* Draws a byte by a fixed algorithm (splitmix64), so that all machines run the same inputs. */
-static uint8_t draw(uint64_t *state) {
-    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    return (uint8_t)((z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb) >> 56);
-}
-
-/* Runs random inputs, one for each seed from 1 to `count`. */
+/* Runs random inputs, one for each seed from 1 to `count`; they are the same on all machines. */
 static size_t replay_random(size_t count) {
     uint8_t bytes[160];
     for (uint64_t seed = 1; seed <= count; seed++) {
         uint64_t state = seed;
         for (size_t i = 0; i < sizeof bytes; i++)
-            bytes[i] = draw(&state);
+            bytes[i] = (uint8_t)(sb__draw(&state) >> 56);
         if (getenv("SYNCBLOB_REPLAY_VERBOSE"))
             (void)fprintf(stderr, "seed %llu\n", (unsigned long long)seed);
         (void)LLVMFuzzerTestOneInput(bytes, sizeof bytes);

@@ -8,56 +8,28 @@ size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 /* The state of an edit, which writes to `out` what replaces the fields `at` to `end` - 1. */
 struct edit {
     const struct message *message;
-    struct dice *dice;
+    uint64_t *dice;
     struct buffer *out;
     size_t at, end;
     const struct field *field; /* the field with the index `at`; NULL after the last field */
     size_t payload;            /* an index in `payloads`, for fit_payload */
 };
 
-static const uint32_t numbers[] = {
-    1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 50, 99, 100, (1u << 29) - 1};
-
-static size_t below(const struct edit *edit, size_t limit) {
-    return dice_below(edit->dice, limit);
-}
-
 static uint32_t any_number(const struct edit *edit) {
-    return numbers[below(edit, sizeof numbers / sizeof *numbers)];
+    static const uint32_t numbers[] = {
+        1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 50, 99, 100, (1u << 29) - 1};
+    return numbers[below(edit->dice, sizeof numbers / sizeof *numbers)];
 }
 
 static uint64_t any_value(const struct edit *edit, uint64_t old) {
-    const uint64_t values[] = {old + 1,
-                               old - 1,
-                               old * 2,
-                               0,
-                               1,
-                               2,
-                               INT32_MAX,
-                               (uint64_t)INT32_MAX + 1,
-                               UINT32_MAX,
-                               INT64_MAX,
-                               (uint64_t)INT64_MAX + 1,
-                               UINT64_MAX,
-                               (uint64_t)1 << 60,
-                               (uint64_t)1 << 61};
-    return values[below(edit, sizeof values / sizeof *values)];
+    const uint64_t one = 1, bit31 = one << 31, bit63 = one << 63;
+    const uint64_t values[] = {old + 1, old - 1,    old * 2,   0,          1,
+                               2,       INT32_MAX,  bit31,     UINT32_MAX, INT64_MAX,
+                               bit63,   UINT64_MAX, one << 60, one << 61};
+    return values[below(edit->dice, sizeof values / sizeof *values)];
 }
 
 /* --- writing parts ---------------------------------------------------------------- */
-
-static size_t begin_of(const struct message *message, size_t field) {
-    return field < message->count ? message->fields[field].begin : message->tail;
-}
-
-void put_before(const struct message *message, size_t field, struct buffer *out) {
-    put_bytes(out, message->bytes, begin_of(message, field));
-}
-
-void put_from(const struct message *message, size_t field, struct buffer *out) {
-    size_t begin = begin_of(message, field);
-    put_bytes(out, message->bytes + begin, message->size - begin);
-}
 
 static void put_field(const struct edit *edit, const struct field *field) {
     if (field)
@@ -72,6 +44,14 @@ static size_t value_size(const struct field *field) {
     return field->end - field->value;
 }
 
+/* Writes a field of the type of the edited field. */
+static void put_whole(const struct edit *edit, uint32_t number, const void *value, size_t size) {
+    put_tag(edit->out, number, edit->field->type);
+    if (edit->field->type == BYTES)
+        put_varint(edit->out, size, 0);
+    put_bytes(edit->out, value, size);
+}
+
 static void put_value(const struct edit *edit) {
     put_bytes(edit->out, value_of(edit, edit->field), value_size(edit->field));
 }
@@ -79,7 +59,7 @@ static void put_value(const struct edit *edit) {
 /* --- order and number ---------------------------------------------------------------- */
 
 static bool repeat(struct edit *edit) {
-    size_t times = 2 + (below(edit, 4) ? 0 : below(edit, 40));
+    size_t times = 2 + (below(edit->dice, 4) ? 0 : below(edit->dice, 40));
     for (size_t i = 0; i < times; i++)
         put_field(edit, edit->field);
     return true;
@@ -92,7 +72,7 @@ static bool delete (struct edit *edit) {
 
 /* Moves the field after some of the fields that follow it. */
 static bool move(struct edit *edit) {
-    edit->end += below(edit, edit->message->count - edit->at);
+    edit->end += below(edit->dice, edit->message->count - edit->at);
     for (size_t i = edit->at + 1; i < edit->end; i++)
         put_field(edit, &edit->message->fields[i]);
     put_field(edit, edit->field);
@@ -102,10 +82,7 @@ static bool move(struct edit *edit) {
 static bool renumber(struct edit *edit) {
     if (edit->field->type == GROUP)
         return false;
-    put_tag(edit->out, any_number(edit), edit->field->type);
-    if (edit->field->type == BYTES)
-        put_varint(edit->out, value_size(edit->field), 0);
-    put_value(edit);
+    put_whole(edit, any_number(edit), value_of(edit, edit->field), value_size(edit->field));
     return true;
 }
 
@@ -125,7 +102,7 @@ static bool unpack(struct edit *edit) {
     const uint32_t number = edit->field->number;
     unsigned type = number == 5 || number == 6   ? FIXED32
                     : number == 8 || number == 9 ? FIXED64
-                                                 : types[below(edit, 3)];
+                                                 : types[below(edit->dice, 3)];
     const uint8_t *next = value_of(edit, edit->field), *end = next + value_size(edit->field);
     for (size_t size; (size = element_size(next, (size_t)(end - next), type)) > 0; next += size) {
         put_tag(edit->out, number, type);
@@ -155,8 +132,8 @@ static bool pack(struct edit *edit) {
 
 static bool split(struct edit *edit) {
     const uint8_t *value = value_of(edit, edit->field);
-    size_t size = value_size(edit->field), cut = below(edit, size + 1);
-    if (below(edit, 8))
+    size_t size = value_size(edit->field), cut = below(edit->dice, size + 1);
+    if (below(edit->dice, 8))
         cut -= cut % 4;
     put_length_field(edit->out, edit->field->number, value, cut);
     put_length_field(edit->out, edit->field->number, value + cut, size - cut);
@@ -167,8 +144,8 @@ static bool split(struct edit *edit) {
 
 static bool overlong(struct edit *edit) {
     const struct field *field = edit->field;
-    size_t length = 2 + below(edit, 10);
-    bool tag = below(edit, 2);
+    size_t length = 2 + below(edit->dice, 10);
+    bool tag = below(edit->dice, 2);
     uint64_t value = 0;
     if (field->type == GROUP)
         return false;
@@ -205,12 +182,12 @@ static bool wrap(struct edit *edit) {
     uint32_t number = any_number(edit);
     put_tag(edit->out, number, GROUP);
     put_field(edit, edit->field);
-    put_tag(edit->out, below(edit, 8) ? number : any_number(edit), END_GROUP);
+    put_tag(edit->out, below(edit->dice, 8) ? number : any_number(edit), END_GROUP);
     return true;
 }
 
 static bool nest(struct edit *edit) {
-    size_t depth = 99 + below(edit, 3);
+    size_t depth = 99 + below(edit->dice, 3);
     uint32_t number = any_number(edit);
     for (size_t i = 0; i < 2 * depth; i++)
         put_tag(edit->out, number, i < depth ? GROUP : END_GROUP);
@@ -250,8 +227,8 @@ static bool change_dims(struct edit *edit) {
     size_t count = read_dims(value_of(edit, edit->field), value_size(edit->field), dims);
     if (count == 0)
         return false;
-    size_t a = below(edit, count), b = below(edit, count);
-    switch (below(edit, 4)) {
+    size_t a = below(edit->dice, count), b = below(edit->dice, count);
+    switch (below(edit->dice, 4)) {
     case 0:
         dims[a] = any_value(edit, dims[a]);
         break;
@@ -265,7 +242,7 @@ static bool change_dims(struct edit *edit) {
         dims[b] *= 2;
         break;
     default:
-        dims[a] = 1 + below(edit, 9);
+        dims[a] = 1 + below(edit->dice, 9);
     }
     put_dims(edit, edit->field->number, dims, count);
     return true;
@@ -307,7 +284,7 @@ static const struct {
 /* Chooses a kind of payload at random, and the first field of this kind. If the message has no such
    field, chooses the position after the last field. */
 static bool choose_payload(struct edit *edit) {
-    edit->payload = below(edit, sizeof payloads / sizeof *payloads);
+    edit->payload = below(edit->dice, sizeof payloads / sizeof *payloads);
     for (edit->at = 0; edit->at < edit->message->count; edit->at++) {
         edit->field = &edit->message->fields[edit->at];
         if (edit->field->number == payloads[edit->payload].number && edit->field->type == BYTES)
@@ -376,7 +353,7 @@ static bool insert(struct edit *edit) {
         KNOWN("\0"),                                                /* tag 0 */
 #undef KNOWN
     };
-    size_t which = below(edit, sizeof known / sizeof *known);
+    size_t which = below(edit->dice, sizeof known / sizeof *known);
     put_bytes(edit->out, known[which].bytes, known[which].size);
     put_field(edit, edit->field);
     return true;
@@ -392,10 +369,7 @@ static bool mutate_value(struct edit *edit) {
     if (size > 0)
         memcpy(bytes, value_of(edit, field), size);
     size = LLVMFuzzerMutate(bytes, size, most);
-    put_tag(edit->out, field->number, field->type);
-    if (field->type == BYTES)
-        put_varint(edit->out, size, 0);
-    put_bytes(edit->out, bytes, size);
+    put_whole(edit, field->number, bytes, size);
     return true;
 }
 
@@ -407,7 +381,7 @@ static bool choose_field(struct edit *edit, unsigned type) {
     if (type == PAYLOAD)
         return choose_payload(edit);
     for (int tries = 0; tries < 8 && count > 0; tries++) {
-        edit->at = below(edit, count);
+        edit->at = below(edit->dice, count);
         edit->field = edit->at < edit->message->count ? &edit->message->fields[edit->at] : NULL;
         edit->end = edit->field ? edit->at + 1 : edit->at;
         if (type >= SOME || edit->field->type == type)
@@ -416,7 +390,7 @@ static bool choose_field(struct edit *edit, unsigned type) {
     return false;
 }
 
-bool edit_message(const struct message *message, struct dice *dice, struct buffer *out) {
+bool edit_message(const struct message *message, uint64_t *dice, struct buffer *out) {
     static const struct {
         bool (*call)(struct edit *);
         unsigned type; /* the required type of the field */
@@ -429,9 +403,9 @@ bool edit_message(const struct message *message, struct dice *dice, struct buffe
         {change_number, VARINT, 1}, {insert, SOME_OR_NONE, 2}, {mutate_value, SOME, 2},
         {fit_payload, PAYLOAD, 2}};
     struct edit edit = {.message = message, .dice = dice, .out = out};
-    size_t left = dice_below(dice, 21), i = 0;
+    size_t left = below(dice, 21), i = 0;
     if (left == 20) { /* cuts the message short */
-        put_bytes(out, message->bytes, message->size ? dice_below(dice, message->size) : 0);
+        put_bytes(out, message->bytes, message->size ? below(dice, message->size) : 0);
         return message->size > 0;
     }
     while (left >= edits[i].share)

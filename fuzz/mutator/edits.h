@@ -5,10 +5,6 @@
 #include "message.h"
 
 /* Writes the message with a random edit; returns false if the edit is impossible. */
-bool edit_message(const struct message *message, struct dice *dice, struct buffer *out);
-
-/* put_before writes the fields before `field`; put_from writes `field` and all bytes after it. */
-void put_before(const struct message *message, size_t field, struct buffer *out);
-void put_from(const struct message *message, size_t field, struct buffer *out);
+bool edit_message(const struct message *message, uint64_t *dice, struct buffer *out);
 
 #endif

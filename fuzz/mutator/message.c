@@ -1,5 +1,7 @@
 #include "message.h"
 
+#include "base/draw.h"
+
 #include <string.h>
 
 size_t varint_read(const uint8_t *bytes, size_t size, uint64_t *out) {
@@ -61,32 +63,37 @@ static size_t group_end(const uint8_t *bytes, size_t size, size_t at) {
     return 0;
 }
 
+/* Parses a field, which may be a whole group; returns its end, or 0 on failure. */
+static size_t parse_field(const uint8_t *bytes, size_t size, size_t at, struct field *field) {
+    size_t end = parse_one(bytes, size, at, field);
+    if (end != 0 && field->type == GROUP)
+        field->end = end = group_end(bytes, size, end);
+    return end == 0 || field->type == END_GROUP ? 0 : end;
+}
+
 void message_parse(struct message *message, const uint8_t *bytes, size_t size) {
     message->bytes = bytes;
     message->size = size;
     message->count = message->tail = 0;
     while (message->tail < size && message->count < MAX_FIELDS) {
-        struct field *field = &message->fields[message->count];
-        size_t end = parse_one(bytes, size, message->tail, field);
-        if (end != 0 && field->type == GROUP)
-            end = group_end(bytes, size, end);
-        if (end == 0 || field->type == END_GROUP)
+        size_t end = parse_field(bytes, size, message->tail, &message->fields[message->count]);
+        if (end == 0)
             return;
-        field->end = message->tail = end;
+        message->tail = end;
         message->count++;
     }
 }
 
+size_t message_begin(const struct message *message, size_t field) {
+    return field < message->count ? message->fields[field].begin : message->tail;
+}
+
 bool message_is_whole(const uint8_t *bytes, size_t size) {
     struct field field;
-    size_t at = 0;
-    while (at < size) {
-        size_t end = parse_one(bytes, size, at, &field);
-        if (end != 0 && field.type == GROUP)
-            end = group_end(bytes, size, end);
-        if (end == 0 || field.type == END_GROUP)
+    for (size_t at = 0; at < size;) {
+        at = parse_field(bytes, size, at, &field);
+        if (at == 0)
             return false;
-        at = end;
     }
     return size > 0;
 }
@@ -122,13 +129,15 @@ void put_length_field(struct buffer *out, uint32_t number, const void *bytes, si
     put_bytes(out, bytes, size);
 }
 
-uint64_t dice_bits(struct dice *dice) {
-    uint64_t z = dice->state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
+void put_before(const struct message *message, size_t field, struct buffer *out) {
+    put_bytes(out, message->bytes, message_begin(message, field));
 }
 
-size_t dice_below(struct dice *dice, size_t limit) {
-    return (size_t)(dice_bits(dice) % limit);
+void put_from(const struct message *message, size_t field, struct buffer *out) {
+    size_t begin = message_begin(message, field);
+    put_bytes(out, message->bytes + begin, message->size - begin);
+}
+
+size_t below(uint64_t *dice, size_t limit) {
+    return (size_t)(sb__draw(dice) % limit);
 }

@@ -28,6 +28,8 @@ struct message {
 };
 
 void message_parse(struct message *message, const uint8_t *bytes, size_t size);
+/* Returns where a field begins; for field `count`, where the last field ends. */
+size_t message_begin(const struct message *message, size_t field);
 /* Returns whether the bytes are one or more fields and nothing else. */
 bool message_is_whole(const uint8_t *bytes, size_t size);
 
@@ -47,12 +49,11 @@ void put_varint(struct buffer *out, uint64_t value, size_t length);
 void put_tag(struct buffer *out, uint32_t number, unsigned type);
 void put_length_field(struct buffer *out, uint32_t number, const void *bytes, size_t size);
 
-/* The pseudo-random generator splitmix64. */
-struct dice {
-    uint64_t state;
-};
-uint64_t dice_bits(struct dice *dice);
-/* Returns a number from 0 to limit - 1; limit > 0. */
-size_t dice_below(struct dice *dice, size_t limit);
+/* put_before writes the fields before `field`; put_from writes `field` and all bytes after it. */
+void put_before(const struct message *message, size_t field, struct buffer *out);
+void put_from(const struct message *message, size_t field, struct buffer *out);
+
+/* Returns a random number from 0 to limit - 1; limit > 0. `dice` is the state of sb__draw. */
+size_t below(uint64_t *dice, size_t limit);
 
 #endif
