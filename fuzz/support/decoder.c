@@ -1,6 +1,7 @@
 #include "decoder.h"
 
-#include <stdio.h>
+#include "fuzz.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,8 +24,6 @@ struct item {
 struct items {
     struct item *list;
     size_t count, room;
-    bool broken;   /* not a message; the list has the fields before the invalid bytes */
-    bool too_deep; /* `broken`, because groups nest too deeply */
 };
 
 struct cursor {
@@ -32,10 +31,7 @@ struct cursor {
 };
 
 static void *must(void *memory) {
-    if (!memory) {
-        (void)fprintf(stderr, "decoder: out of memory\n");
-        abort();
-    }
+    fuzz_check(memory, "the decoder is out of memory");
     return memory;
 }
 
@@ -113,33 +109,21 @@ static bool take_group(struct cursor *cursor, uint32_t number, int depth, bool *
     return false;
 }
 
-static struct items take_apart(const uint8_t *bytes, size_t size) {
+/* Returns the fields of a message. If it is invalid, returns the fields before the invalid bytes.
+ */
+static struct items fields_of(struct decoded_file *file, const uint8_t *bytes, size_t size) {
     struct items items = {.list = NULL};
     struct cursor cursor = {bytes, bytes + size};
-    while (cursor.next != cursor.end && !items.broken) {
+    bool too_deep = false; /* groups nest too deeply */
+    while (cursor.next != cursor.end) {
         items.list = one_more(items.list, items.count, &items.room, sizeof *items.list);
         struct item *item = &items.list[items.count];
-        items.broken = !take_tag(&cursor, item) || !take_value(&cursor, item, 0, &items.too_deep);
-        items.count += !items.broken;
+        if (!take_tag(&cursor, item) || !take_value(&cursor, item, 0, &too_deep)) {
+            file->faults |= too_deep ? DECODER_LIMIT : DECODER_MALFORMED;
+            break;
+        }
+        items.count++;
     }
-    return items;
-}
-
-/* --- the decoder ------------------------------------------------------------------ */
-
-struct decoder {
-    struct decoded_file *file;
-    const struct decoder_limits *limits;
-};
-
-static void fault(const struct decoder *decoder, unsigned what) {
-    decoder->file->faults |= what;
-}
-
-static struct items fields_of(const struct decoder *decoder, const uint8_t *bytes, size_t size) {
-    struct items items = take_apart(bytes, size);
-    if (items.broken)
-        fault(decoder, items.too_deep ? DECODER_LIMIT : DECODER_MALFORMED);
     return items;
 }
 
@@ -147,45 +131,41 @@ static bool is(const struct item *item, uint32_t number, unsigned type) {
     return item->number == number && item->type == type;
 }
 
-static void set_text(const struct decoder *decoder, const struct item *item,
-                     struct decoded_text *out) {
-    if (item->size > decoder->limits->max_name_bytes)
-        fault(decoder, DECODER_LIMIT);
+static void set_text(struct decoded_file *file, const struct item *item, struct decoded_text *out) {
+    if (item->size > file->limits->max_name_bytes)
+        file->faults |= DECODER_LIMIT;
     *out = (struct decoded_text){item->bytes, item->size};
 }
 
 /* --- shapes ------------------------------------------------------------------------- */
 
-struct dims {
-    int64_t *list;
-    size_t count, room;
-};
-
-static void add_dim(struct dims *dims, uint64_t value) {
-    dims->list = one_more(dims->list, dims->count, &dims->room, sizeof *dims->list);
-    dims->list[dims->count++] = (int64_t)value;
+static void add_dim(struct decoded_blob *blob, uint64_t value) {
+    if (blob->num_axes < MAX_AXES)
+        blob->dims[blob->num_axes] = (int64_t)value;
+    blob->num_axes++;
 }
 
-static void read_packed_dims(const struct decoder *decoder, const struct item *item,
-                             struct dims *dims) {
+static void read_packed_dims(struct decoded_file *file, const struct item *item,
+                             struct decoded_blob *blob) {
     struct cursor cursor = {item->bytes, item->bytes + item->size};
     uint64_t value;
     while (cursor.next != cursor.end) {
         if (!take_varint(&cursor, &value)) {
-            fault(decoder, DECODER_MALFORMED);
+            file->faults |= DECODER_MALFORMED;
             return;
         }
-        add_dim(dims, value);
+        add_dim(blob, value);
     }
 }
 
-static void read_shape(const struct decoder *decoder, const struct item *shape, struct dims *dims) {
-    struct items fields = fields_of(decoder, shape->bytes, shape->size);
+static void read_shape(struct decoded_file *file, const struct item *shape,
+                       struct decoded_blob *blob) {
+    struct items fields = fields_of(file, shape->bytes, shape->size);
     for (size_t i = 0; i < fields.count; i++) {
         if (is(&fields.list[i], 1, VARINT))
-            add_dim(dims, fields.list[i].value);
+            add_dim(blob, fields.list[i].value);
         else if (is(&fields.list[i], 1, BYTES))
-            read_packed_dims(decoder, &fields.list[i], dims);
+            read_packed_dims(file, &fields.list[i], blob);
     }
     free(fields.list);
 }
@@ -208,59 +188,40 @@ static int64_t count_elements(const int64_t *dims, size_t axes) {
     return count;
 }
 
-static void judge_shape(const struct decoder *decoder, const struct dims *dims,
-                        struct decoded_blob *blob) {
-    if (dims->count > 32) {
-        fault(decoder, DECODER_BAD_SHAPE);
+/* Checks the dimensions and sets the count. */
+static void judge_shape(struct decoded_file *file, struct decoded_blob *blob) {
+    bool bad = blob->num_axes > MAX_AXES;
+    if (!bad && blob->num_axes > file->limits->max_axes)
+        file->faults |= DECODER_LIMIT;
+    for (size_t i = 0; !bad && i < blob->num_axes; i++)
+        bad = blob->dims[i] < 0;
+    if (bad) {
+        file->faults |= DECODER_BAD_SHAPE;
         return;
     }
-    if (dims->count > decoder->limits->max_axes)
-        fault(decoder, DECODER_LIMIT);
-    for (size_t i = 0; i < dims->count; i++) {
-        blob->dims[i] = dims->list[i];
-        if (dims->list[i] >= 0)
-            continue;
-        fault(decoder, DECODER_BAD_SHAPE);
-        return;
-    }
-    blob->num_axes = dims->count;
     blob->count = count_elements(blob->dims, blob->num_axes);
     if (blob->count < 0)
-        fault(decoder, DECODER_OVERFLOW);
-}
-
-/* Checks a dimension of type int32, which protobuf stores sign-extended to 64 bits. */
-static void judge_legacy_dim(const struct decoder *decoder, int64_t dim) {
-    if (dim < 0)
-        fault(decoder, DECODER_BAD_SHAPE);
-    if (dim > INT32_MAX)
-        fault(decoder, DECODER_OVERFLOW);
+        file->faults |= DECODER_OVERFLOW;
 }
 
 /* --- payloads ------------------------------------------------------------------------- */
 
-static bool holds_values(const struct item *item, uint32_t number, size_t width) {
-    return is(item, number, BYTES) || is(item, number, width == 4 ? FIXED32 : FIXED64);
-}
-
 /* Collects all values of a repeated field of floats (width 4) or doubles (width 8). */
-static struct decoded_values gather(const struct decoder *decoder, const struct items *fields,
-                                    uint32_t number, size_t width) {
+static struct decoded_values gather(struct decoded_file *file, const struct items *fields,
+                                    size_t message_size, uint32_t number, size_t width) {
     struct decoded_values values = {.type = width == 4 ? DECODED_FLOAT : DECODED_DOUBLE,
-                                    .width = width};
+                                    .width = width,
+                                    .bytes = must(malloc(message_size + 1))};
     size_t bytes = 0;
-    for (size_t i = 0; i < fields->count; i++)
-        if (holds_values(&fields->list[i], number, width))
-            bytes += fields->list[i].size;
-    uint8_t *to = values.bytes = must(malloc(bytes + 1));
     for (size_t i = 0; i < fields->count; i++) {
         const struct item *item = &fields->list[i];
-        if (!holds_values(item, number, width) || item->size == 0)
+        if ((!is(item, number, BYTES) && !is(item, number, width == 4 ? FIXED32 : FIXED64)) ||
+            item->size == 0)
             continue;
         if (item->size % width != 0)
-            fault(decoder, DECODER_MALFORMED);
-        memcpy(to, item->bytes, item->size);
-        to += item->size;
+            file->faults |= DECODER_MALFORMED;
+        memcpy(values.bytes + bytes, item->bytes, item->size);
+        bytes += item->size;
     }
     values.count = bytes / width;
     return values;
@@ -268,7 +229,7 @@ static struct decoded_values gather(const struct decoder *decoder, const struct 
 
 /* Reads NVCaffe's raw values: field `number` has the bytes, field `number` - 2 has their type. If a
    field is repeated, uses the last bytes and the last known type. */
-static struct decoded_values raw_values(const struct decoder *decoder, const struct items *fields,
+static struct decoded_values raw_values(struct decoded_file *file, const struct items *fields,
                                         uint32_t number) {
     static const size_t widths[DECODED_TYPES] = {8, 4, 2, 4, 4};
     const struct item *type = NULL, *bytes = NULL;
@@ -284,33 +245,31 @@ static struct decoded_values raw_values(const struct decoder *decoder, const str
     if (!bytes || bytes->size == 0)
         return values;
     if (!type || bytes->size % values.width != 0)
-        fault(decoder, DECODER_MALFORMED);
+        file->faults |= DECODER_MALFORMED;
     values.bytes = must(malloc(bytes->size));
     memcpy(values.bytes, bytes->bytes, bytes->size);
     values.count = bytes->size / values.width;
     return values;
 }
 
-static struct decoded_values prefer(struct decoded_values wide, struct decoded_values narrow) {
-    free(wide.count > 0 ? narrow.bytes : wide.bytes);
-    return wide.count > 0 ? wide : narrow;
-}
-
-/* Returns the doubles; if there are none, the floats; if there are none, the raw values. */
-static struct decoded_values winner(const struct decoder *decoder, const struct items *fields,
-                                    uint32_t floats, uint32_t doubles, uint32_t raw) {
-    struct decoded_values repeated =
-        prefer(gather(decoder, fields, doubles, 8), gather(decoder, fields, floats, 4));
-    if (repeated.count > 0)
-        return repeated;
-    free(repeated.bytes);
-    return raw_values(decoder, fields, raw);
-}
-
-static void judge_count(const struct decoder *decoder, const struct decoded_blob *blob,
-                        const struct decoded_values *values) {
-    if (values->count > 0 && (uint64_t)blob->count != values->count)
-        fault(decoder, DECODER_LENGTH);
+/* Returns the values of data (`side` 0) or diff (1): the doubles; if there are none, the floats; if
+   there are none, the raw values. C3D's blobs have floats only. */
+static struct decoded_values values_of(struct decoded_file *file, const struct items *fields,
+                                       const struct decoded_blob *blob, uint32_t side) {
+    const uint32_t first = blob->c3d ? 6 : 5;
+    struct decoded_values floats = gather(file, fields, blob->size, first + side, 4);
+    if (!blob->c3d) {
+        struct decoded_values doubles = gather(file, fields, blob->size, 8 + side, 8);
+        free(doubles.count > 0 ? floats.bytes : doubles.bytes);
+        floats = doubles.count > 0 ? doubles : floats;
+    }
+    if (!blob->c3d && floats.count == 0) {
+        free(floats.bytes);
+        floats = raw_values(file, fields, 12 + side);
+    }
+    if (floats.count > 0 && (uint64_t)blob->count != floats.count)
+        file->faults |= DECODER_LENGTH;
+    return floats;
 }
 
 /* --- blobs ------------------------------------------------------------------------------ */
@@ -327,9 +286,8 @@ static bool is_c3d(const struct items *fields) {
     return has[1] && has[2] && has[3] && has[4] && has[5];
 }
 
-static void read_dims(const struct decoder *decoder, const struct items *fields,
+static void read_dims(struct decoded_file *file, const struct items *fields,
                       struct decoded_blob *blob) {
-    struct dims dims = {.list = NULL};
     const size_t axes = blob->c3d ? 5 : 4;
     int64_t legacy[5] = {0};
     for (size_t i = 0; i < fields->count; i++) {
@@ -338,110 +296,79 @@ static void read_dims(const struct decoder *decoder, const struct items *fields,
             blob->legacy = true;
             legacy[item->number - 1] = (int64_t)item->value;
         } else if (!blob->c3d && is(item, 7, BYTES)) {
-            read_shape(decoder, item, &dims);
+            read_shape(file, item, blob);
         }
     }
-    if (blob->legacy) {
-        dims.count = 0;
-        for (size_t i = 0; i < axes; i++) {
-            judge_legacy_dim(decoder, legacy[i]);
-            add_dim(&dims, (uint64_t)legacy[i]);
-        }
+    if (blob->legacy)
+        blob->num_axes = 0;
+    for (size_t i = 0; i < axes && blob->legacy; i++) {
+        if (legacy[i] < 0) /* protobuf stores an int32 sign-extended to 64 bits */
+            file->faults |= DECODER_BAD_SHAPE;
+        if (legacy[i] > INT32_MAX)
+            file->faults |= DECODER_OVERFLOW;
+        add_dim(blob, (uint64_t)legacy[i]);
     }
-    judge_shape(decoder, &dims, blob);
-    free(dims.list);
+    judge_shape(file, blob);
 }
 
-static void read_blob(const struct decoder *decoder, const uint8_t *bytes, size_t size) {
-    struct decoded_file *file = decoder->file;
+static void read_blob(struct decoded_file *file, const uint8_t *bytes, size_t size) {
     file->blobs = one_more(file->blobs, file->num_blobs, &file->room_blobs, sizeof *file->blobs);
     struct decoded_blob *blob = &file->blobs[file->num_blobs++];
     *blob = (struct decoded_blob){.message = bytes, .size = size};
-    struct items fields = fields_of(decoder, bytes, size);
+    struct items fields = fields_of(file, bytes, size);
     blob->c3d = is_c3d(&fields);
     file->c3d = file->c3d || blob->c3d;
-    read_dims(decoder, &fields, blob);
-    const uint32_t data = blob->c3d ? 6 : 5;
-    blob->data =
-        blob->c3d ? gather(decoder, &fields, data, 4) : winner(decoder, &fields, data, 8, 12);
-    blob->diff = blob->c3d ? gather(decoder, &fields, data + 1, 4)
-                           : winner(decoder, &fields, data + 1, 9, 13);
-    judge_count(decoder, blob, &blob->data);
-    judge_count(decoder, blob, &blob->diff);
+    read_dims(file, &fields, blob);
+    blob->data = values_of(file, &fields, blob, 0);
+    blob->diff = values_of(file, &fields, blob, 1);
     free(fields.list);
 }
 
-static void add_blob(const struct decoder *decoder, const struct item *item) {
-    if (decoder->file->num_blobs >= decoder->limits->max_blobs)
-        fault(decoder, DECODER_LIMIT);
-    read_blob(decoder, item->bytes, item->size);
+static void add_blob(struct decoded_file *file, const struct item *item) {
+    if (file->num_blobs >= file->limits->max_blobs)
+        file->faults |= DECODER_LIMIT;
+    read_blob(file, item->bytes, item->size);
 }
 
-/* --- layers: NetParameter.layer, .layers and .layers.layer ------------------------------ */
+/* --- layers ------------------------------------------------------------------------------ */
 
-static void read_v0_layer(const struct decoder *decoder, const struct item *v0,
-                          struct decoded_layer *layer) {
-    struct items fields = fields_of(decoder, v0->bytes, v0->size);
-    layer->generation = 0;
-    layer->numbered = false;
+/* Reads a layer of NetParameter.layers.layer (generation 0), .layers (1) or .layer (2). */
+static void read_layer(struct decoded_file *file, const struct item *message, int generation,
+                       struct decoded_layer *layer) {
+    static const struct {
+        uint32_t name, type, blobs;
+    } numbers[] = {{1, 2, 50}, {4, 5, 6}, {1, 2, 7}};
+    struct items fields = fields_of(file, message->bytes, message->size);
+    bool is_v1 = generation == 1, has_window = false;
+    layer->generation = generation;
+    layer->numbered = is_v1;
     for (size_t i = 0; i < fields.count; i++) {
         const struct item *item = &fields.list[i];
-        if (is(item, 1, BYTES))
-            set_text(decoder, item, &layer->name);
-        else if (is(item, 2, BYTES))
-            set_text(decoder, item, &layer->type);
-        else if (is(item, 50, BYTES))
-            add_blob(decoder, item);
-    }
-    free(fields.list);
-}
-
-static void read_v1_layer(const struct decoder *decoder, const struct items *fields,
-                          struct decoded_layer *layer) {
-    bool has_window = false;
-    layer->generation = 1;
-    layer->numbered = true;
-    for (size_t i = 0; i < fields->count; i++) {
-        const struct item *item = &fields->list[i];
-        if (is(item, 1, BYTES))
-            read_v0_layer(decoder, item, layer);
-        else if (is(item, 4, BYTES))
-            set_text(decoder, item, &layer->name);
-        else if (is(item, 5, VARINT))
+        if (is(item, numbers[generation].name, BYTES))
+            set_text(file, item, &layer->name);
+        else if (is_v1 && is(item, numbers[generation].type, VARINT))
             layer->type_number = (int32_t)item->value;
-        else if (is(item, 6, BYTES))
-            add_blob(decoder, item);
-        else if (is(item, 10, BYTES) || is(item, 19, BYTES))
+        else if (!is_v1 && is(item, numbers[generation].type, BYTES))
+            set_text(file, item, &layer->type);
+        else if (is(item, numbers[generation].blobs, BYTES))
+            add_blob(file, item);
+        else if (is_v1 && is(item, 1, BYTES))
+            read_layer(file, item, 0, layer);
+        else if (is_v1 && (is(item, 10, BYTES) || is(item, 19, BYTES)))
             has_window = true;
     }
+    free(fields.list);
     const int32_t type = layer->type_number;
     if (has_window && (type == 30 || type == 31 || type == 34))
-        decoder->file->c3d = true;
+        file->c3d = true;
 }
 
-static void read_current_layer(const struct decoder *decoder, const struct items *fields,
-                               struct decoded_layer *layer) {
-    layer->generation = 2;
-    for (size_t i = 0; i < fields->count; i++) {
-        const struct item *item = &fields->list[i];
-        if (is(item, 1, BYTES))
-            set_text(decoder, item, &layer->name);
-        else if (is(item, 2, BYTES))
-            set_text(decoder, item, &layer->type);
-        else if (is(item, 7, BYTES))
-            add_blob(decoder, item);
-    }
-}
-
-static void add_layer(const struct decoder *decoder, const struct item *item) {
-    struct decoded_file *file = decoder->file;
+static void add_layer(struct decoded_file *file, const struct item *item) {
     struct decoded_layer layer = {.first_blob = file->num_blobs};
-    struct items fields = fields_of(decoder, item->bytes, item->size);
-    if (file->num_layers >= decoder->limits->max_layers)
-        fault(decoder, DECODER_LIMIT);
-    (item->number == 100 ? read_current_layer : read_v1_layer)(decoder, &fields, &layer);
+    if (file->num_layers >= file->limits->max_layers)
+        file->faults |= DECODER_LIMIT;
+    read_layer(file, item, item->number == 100 ? 2 : 1, &layer);
     layer.blobs = file->num_blobs - layer.first_blob;
-    free(fields.list);
     file->layers =
         one_more(file->layers, file->num_layers, &file->room_layers, sizeof *file->layers);
     file->layers[file->num_layers++] = layer;
@@ -449,69 +376,37 @@ static void add_layer(const struct decoder *decoder, const struct item *item) {
 
 /* --- whole files ------------------------------------------------------------------------ */
 
-/* The functions read_*_field read one field and return whether the format has this field. */
-static bool read_net_field(const struct decoder *decoder, const struct item *item) {
-    if (is(item, 1, BYTES))
-        set_text(decoder, item, &decoder->file->name);
-    else if (is(item, 2, BYTES) || is(item, 100, BYTES))
-        add_layer(decoder, item);
+/* Reads a field of a file. Returns whether the format has the field. */
+static bool read_field(struct decoded_file *file, int32_t format, const struct item *item) {
+    const bool is_net = format == SB_FORMAT_CAFFEMODEL, is_solver = format == SB_FORMAT_SOLVERSTATE;
+    if (is_net && is(item, 1, BYTES))
+        set_text(file, item, &file->name);
+    else if (is_net && (is(item, 2, BYTES) || is(item, 100, BYTES)))
+        add_layer(file, item);
+    else if (is_solver && is(item, 1, VARINT))
+        file->iter = (int32_t)item->value;
+    else if (is_solver && is(item, 2, BYTES))
+        set_text(file, item, &file->learned_net);
+    else if (is_solver && is(item, 4, VARINT))
+        file->current_step = (int32_t)item->value;
+    else if (!is_net && is(item, is_solver ? 3 : 1, BYTES))
+        add_blob(file, item);
     else
         return false;
     return true;
 }
 
-static bool read_solver_field(const struct decoder *decoder, const struct item *item) {
-    if (is(item, 1, VARINT))
-        decoder->file->iter = (int32_t)item->value;
-    else if (is(item, 2, BYTES))
-        set_text(decoder, item, &decoder->file->learned_net);
-    else if (is(item, 3, BYTES))
-        add_blob(decoder, item);
-    else if (is(item, 4, VARINT))
-        decoder->file->current_step = (int32_t)item->value;
-    else
-        return false;
-    return true;
-}
-
-static bool read_vector_field(const struct decoder *decoder, const struct item *item) {
-    if (is(item, 1, BYTES))
-        add_blob(decoder, item);
-    return is(item, 1, BYTES);
-}
-
-static struct decoded_file decode(const uint8_t *bytes, size_t size,
-                                  const struct decoder_limits *limits,
-                                  bool (*read_field)(const struct decoder *, const struct item *)) {
-    struct decoded_file file = {.faults = 0};
-    const struct decoder decoder = {&file, limits};
-    struct items fields = fields_of(&decoder, bytes, size);
+struct decoded_file decode(int32_t format, const uint8_t *bytes, size_t size,
+                           const struct decoder_limits *limits) {
+    struct decoded_file file = {.limits = limits, .recognised = format == SB_FORMAT_BLOB};
+    if (format == SB_FORMAT_BLOB) {
+        read_blob(&file, bytes, size);
+        return file;
+    }
+    struct items fields = fields_of(&file, bytes, size);
     for (size_t i = 0; i < fields.count; i++)
-        file.recognised |= read_field(&decoder, &fields.list[i]);
+        file.recognised |= read_field(&file, format, &fields.list[i]);
     free(fields.list);
-    return file;
-}
-
-struct decoded_file decode_blob_vector(const uint8_t *bytes, size_t size,
-                                       const struct decoder_limits *limits) {
-    return decode(bytes, size, limits, read_vector_field);
-}
-
-struct decoded_file decode_net(const uint8_t *bytes, size_t size,
-                               const struct decoder_limits *limits) {
-    return decode(bytes, size, limits, read_net_field);
-}
-
-struct decoded_file decode_solver_state(const uint8_t *bytes, size_t size,
-                                        const struct decoder_limits *limits) {
-    return decode(bytes, size, limits, read_solver_field);
-}
-
-struct decoded_file decode_blob(const uint8_t *bytes, size_t size,
-                                const struct decoder_limits *limits) {
-    struct decoded_file file = {.recognised = true};
-    const struct decoder decoder = {&file, limits};
-    read_blob(&decoder, bytes, size);
     return file;
 }
 
@@ -536,20 +431,11 @@ unsigned decoded_blob_load_faults(const struct decoded_blob *blob, size_t elemen
 }
 
 bool decoder_explains(unsigned faults, sb_status status) {
-    switch (status) {
-    case SB_OK:
-        return faults == 0;
-    case SB_ERR_MALFORMED:
-        return faults & DECODER_MALFORMED;
-    case SB_ERR_LENGTH_MISMATCH:
-        return faults & DECODER_LENGTH;
-    case SB_ERR_BAD_SHAPE:
-        return faults & DECODER_BAD_SHAPE;
-    case SB_ERR_DATA_OVERFLOW:
-        return faults & DECODER_OVERFLOW;
-    case SB_ERR_DATA_LIMIT:
-        return faults & DECODER_LIMIT;
-    default:
-        return false;
-    }
+    const unsigned fault = status == SB_ERR_MALFORMED         ? DECODER_MALFORMED
+                           : status == SB_ERR_LENGTH_MISMATCH ? DECODER_LENGTH
+                           : status == SB_ERR_BAD_SHAPE       ? DECODER_BAD_SHAPE
+                           : status == SB_ERR_DATA_OVERFLOW   ? DECODER_OVERFLOW
+                           : status == SB_ERR_DATA_LIMIT      ? DECODER_LIMIT
+                                                              : 0;
+    return status == SB_OK ? faults == 0 : faults & fault;
 }

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <syncblob/status.h>
+#include <syncblob/model.h>
 
 /* A set of faults in the bytes. A reader that stops at its first fault may report any fault of the
    set, and it must refuse the bytes if and only if the set is not empty. */
@@ -41,13 +41,15 @@ struct decoded_values {
     uint8_t *bytes; /* little-endian, as in the input */
 };
 
+#define MAX_AXES 32
+
 struct decoded_blob {
     const uint8_t *message; /* in the input */
     size_t size;
     bool legacy;
     bool c3d; /* a blob of C3D 1.0: legacy with five axes */
     size_t num_axes;
-    int64_t dims[32];
+    int64_t dims[MAX_AXES];
     int64_t count;
     struct decoded_values data, diff; /* doubles if present, else floats, else raw values */
 };
@@ -61,6 +63,7 @@ struct decoded_layer {
 };
 
 struct decoded_file {
+    const struct decoder_limits *limits;
     unsigned faults; /* DECODER_*; 0: the members below are valid */
     bool recognised; /* the message has a field of the format */
     bool c3d;        /* a blob is from C3D 1.0 */
@@ -72,15 +75,10 @@ struct decoded_file {
     size_t num_blobs, room_blobs;
 };
 
-/* Decode the whole input as one message; decoded_file_free frees the result. */
-struct decoded_file decode_blob(const uint8_t *bytes, size_t size,
-                                const struct decoder_limits *limits);
-struct decoded_file decode_blob_vector(const uint8_t *bytes, size_t size,
-                                       const struct decoder_limits *limits);
-struct decoded_file decode_net(const uint8_t *bytes, size_t size,
-                               const struct decoder_limits *limits);
-struct decoded_file decode_solver_state(const uint8_t *bytes, size_t size,
-                                        const struct decoder_limits *limits);
+/* Decodes the whole input as one message of a format, SB_FORMAT_*; decoded_file_free frees the
+   result. */
+struct decoded_file decode(int32_t format, const uint8_t *bytes, size_t size,
+                           const struct decoder_limits *limits);
 void decoded_file_free(struct decoded_file *file);
 
 /* Returns the faults of loading a whole blob into elements of `element_size` bytes: the blob must

@@ -45,10 +45,10 @@ uint32_t tape_below(struct tape *tape, uint32_t limit) {
 
 #define POISON 0xEE
 
-sb_error fuzz_fresh_error(void) {
-    sb_error err;
+sb_error err;
+
+void fuzz_poison_error(void) {
     memset(&err, POISON, sizeof err);
-    return err;
 }
 
 /* Uses memcmp instead of a loop, in which a fuzzer would trace each byte. */
@@ -57,26 +57,32 @@ static bool all_poison(const void *bytes, size_t size) {
     return p[0] == POISON && memcmp(p, p + 1, size - 1) == 0;
 }
 
-void fuzz_check_error(sb_status status, const sb_error *err) {
+sb_status fuzz_checked_status(sb_status status) {
     if (status == SB_OK) {
-        fuzz_check(all_poison(err, sizeof *err), "a success wrote the error");
-        return;
+        fuzz_check(all_poison(&err, sizeof err), "a success wrote the error");
+        return status;
     }
-    fuzz_check(err->code == status, "code %d for status %d", err->code, status);
-    fuzz_check(!all_poison(&err->device_code, sizeof err->device_code), "no device_code");
-    fuzz_check(!all_poison(&err->offset, sizeof err->offset), "no offset");
-    fuzz_check(memchr(err->message, POISON, sizeof err->message) == NULL, "half a message");
-    size_t length = strnlen(err->message, sizeof err->message);
-    fuzz_check(length > 0 && length < sizeof err->message, "%zu characters", length);
+    check_equal(err.code, status);
+    fuzz_check(!all_poison(&err.device_code, sizeof err.device_code), "no device_code");
+    fuzz_check(!all_poison(&err.offset, sizeof err.offset), "no offset");
+    fuzz_check(memchr(err.message, POISON, sizeof err.message) == NULL, "half a message");
+    size_t length = strnlen(err.message, sizeof err.message);
+    fuzz_check(length > 0 && length < sizeof err.message, "%zu characters", length);
     for (size_t i = 0; i < length; i++)
-        fuzz_check(err->message[i] >= ' ' && err->message[i] <= '~', "byte %d in the message",
-                   err->message[i]);
+        fuzz_check(err.message[i] >= ' ' && err.message[i] <= '~', "byte %d in the message",
+                   err.message[i]);
+    return status;
 }
 
-void fuzz_check_bytes_status(sb_status status, const sb_error *err) {
-    fuzz_check_error(status, err);
+void fuzz_check_status(const char *file, int line, const char *call, sb_status expected,
+                       sb_status found) {
+    if (found != expected)
+        fuzz_fail(file, line, call, "%s, not %s: %.239s", sb_status_name(found),
+                  sb_status_name(expected), found == SB_OK ? "" : err.message);
+}
+
+void check_bytes_status(sb_status status) {
     bool expected = status == SB_OK || (status <= -100 && status >= -199) ||
                     status == SB_ERR_OUT_OF_MEMORY || status == SB_ERR_CAP_REACHED;
-    fuzz_check(expected, "bytes caused %s: %.239s", sb_status_name(status),
-               status == SB_OK ? "" : err->message);
+    fuzz_check(expected, "bytes caused %s: %.239s", sb_status_name(status), err.message);
 }

@@ -1,5 +1,5 @@
-/* Functions that all harnesses use: a check that ends the run, the input as a sequence of choices,
-   and checks of errors. */
+/* Functions that all harnesses use: checks that end the run, the input as a sequence of choices,
+   and calls of the library whose error is checked. */
 #ifndef SB_FUZZ_H
 #define SB_FUZZ_H
 
@@ -21,6 +21,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
     } while (0)
 void fuzz_fail(const char *file, int line, const char *condition, const char *format, ...)
     __attribute__((format(printf, 4, 5), noreturn));
+/* Checks that two integers are equal, and prints them if not. */
+#define check_equal(found, expected)                                                               \
+    fuzz_check((int64_t)(found) == (int64_t)(expected), "%lld, not %lld", (long long)(found),      \
+               (long long)(expected))
 
 /* Prints a step of the harness if the environment variable SYNCBLOB_FUZZ_TRACE is set. */
 void trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -36,12 +40,23 @@ uint32_t tape_u32(struct tape *tape);
 /* Returns a number from 0 to limit - 1; consumes one byte for limits up to 256. */
 uint32_t tape_below(struct tape *tape, uint32_t limit);
 
+/* The error of the harness's calls of the library. */
+extern sb_error err;
+
+/* Returns the status of `call`, which is passed &err. Checks that a success has not changed the
+   error, and that a failure has set all its fields. */
+#define status_of(call) (fuzz_poison_error(), fuzz_checked_status(call))
+/* These check the status of `call`, which is passed &err. */
+#define check_status(expected, call)                                                               \
+    fuzz_check_status(__FILE__, __LINE__, #call, (expected), status_of(call))
+#define check_ok(call) check_status(SB_OK, call)
+void fuzz_poison_error(void);
+sb_status fuzz_checked_status(sb_status status);
+void fuzz_check_status(const char *file, int line, const char *call, sb_status expected,
+                       sb_status found);
+
 /* Checks that a call may return the status because of its input bytes: OK, an error in the data,
-   out of memory, or cap reached. Also calls fuzz_check_error. */
-void fuzz_check_bytes_status(sb_status status, const sb_error *err);
-/* Returns an error for the next call, filled with a byte that no message contains. */
-sb_error fuzz_fresh_error(void);
-/* Checks that a success has not changed the error, and that a failure has set all its fields. */
-void fuzz_check_error(sb_status status, const sb_error *err);
+   out of memory, or cap reached. */
+void check_bytes_status(sb_status status);
 
 #endif

@@ -5,21 +5,13 @@
 
 #include <string.h>
 
-static void must(sb_status status, const sb_error *err, const char *what) {
-    fuzz_check(status == SB_OK, "%s: %s", what, err->message);
-}
-
 static void make_streams(struct simulated *sim) {
-    sb_error err;
-    if (sim->options.host_only)
-        return;
-    must(sb_context_stream(sim->context, &sim->streams[1], &err), &err, "the own stream");
+    check_ok(sb_context_stream(sim->context, &sim->streams[1], &err));
     for (int i = 2; i < STREAMS; i++)
-        must(sb_sim_stream_create(sim->context, &sim->streams[i], &err), &err, "a stream");
+        check_ok(sb_sim_stream_create(sim->context, &sim->streams[i], &err));
 }
 
 void simulated_open(struct simulated *sim, struct simulated_options options) {
-    sb_error err;
     sb_context_options how = SB_CONTEXT_OPTIONS_INIT;
     *sim = (struct simulated){.counting = COUNTING_ALLOCATOR_INIT, .options = options};
     how.device = options.host_only ? "cpu" : "sim:0";
@@ -29,61 +21,54 @@ void simulated_open(struct simulated *sim, struct simulated_options options) {
     how.max_pinned_bytes = options.max_pinned;
     how.max_device_bytes = options.max_device;
     how.allocator = counting_allocator_table(&sim->counting);
-    must(sb_context_create(&how, &sim->context, &err), &err, "a context");
-    make_streams(sim);
+    check_ok(sb_context_create(&how, &sim->context, &err));
+    if (!options.host_only)
+        make_streams(sim);
 }
 
 void simulated_close(struct simulated *sim) {
     struct counting_allocator *counting = &sim->counting;
     sb_stats stats = simulated_stats(sim);
-    fuzz_check(stats.device_bytes == 0, "%llu device bytes stay",
-               (unsigned long long)stats.device_bytes);
-    fuzz_check(stats.pinned_bytes == 0, "%llu pinned bytes stay",
-               (unsigned long long)stats.pinned_bytes);
-    fuzz_check(stats.borrowed_bytes == 0, "%llu borrowed bytes stay",
-               (unsigned long long)stats.borrowed_bytes);
-    fuzz_check(counting->live_buffers == 0, "%lld buffers stay", (long long)counting->live_buffers);
+    check_equal(stats.device_bytes, 0);
+    check_equal(stats.pinned_bytes, 0);
+    check_equal(stats.borrowed_bytes, 0);
+    check_equal(counting->live_buffers, 0);
     for (int i = 2; i < STREAMS && !sim->options.host_only; i++) {
         ignore(sb_context_forget_stream(sim->context, sim->streams[i], NULL));
         ignore(sb_sim_stream_destroy(sim->context, sim->streams[i], NULL));
     }
     sb_context_release(sim->context);
-    fuzz_check(counting->live_blocks == 0, "%lld blocks leak", (long long)counting->live_blocks);
-    fuzz_check(counting->violations == 0, "%lld calls break the allocator's contract",
-               (long long)counting->violations);
+    check_equal(counting->live_blocks, 0);
+    check_equal(counting->violations, 0);
     pthread_mutex_destroy(&counting->lock);
 }
 
 sb_stats simulated_stats(const struct simulated *sim) {
-    sb_error err;
     sb_stats stats = SB_STATS_INIT;
-    must(sb_context_stats(sim->context, &stats, &err), &err, "statistics");
+    fuzz_check(sb_context_stats(sim->context, &stats, NULL) == SB_OK, "no statistics");
     return stats;
 }
 
-struct tally simulated_tally(const struct simulated *sim) {
-    struct tally tally = {.calls = {0}};
-    sb_stats stats = simulated_stats(sim);
-    if (!sim->options.host_only)
-        ignore(sb_sim_calls(sim->context, tally.calls, SB_SIM_OP_COUNT, NULL));
-    tally.host_buffers = sim->counting.buffer_calls + tally.calls[SB_SIM_ALLOC_PINNED];
-    tally.uploads = (int64_t)stats.uploads;
-    tally.downloads = (int64_t)stats.downloads;
-    tally.device_copies = (int64_t)stats.device_copies;
-    tally.host_copies = (int64_t)stats.host_copies;
-    return tally;
-}
+const char *const work_names[WORKS] = {"uploads",
+                                       "downloads",
+                                       "copies within the device",
+                                       "copies within the host",
+                                       "device clears",
+                                       "host buffers",
+                                       "device buffers"};
 
-struct tally simulated_since(const struct simulated *sim, const struct tally *before) {
-    struct tally tally = simulated_tally(sim);
-    for (int op = 0; op < SB_SIM_OP_COUNT; op++)
-        tally.calls[op] -= before->calls[op];
-    tally.host_buffers -= before->host_buffers;
-    tally.uploads -= before->uploads;
-    tally.downloads -= before->downloads;
-    tally.device_copies -= before->device_copies;
-    tally.host_copies -= before->host_copies;
-    return tally;
+struct tally simulated_tally(const struct simulated *sim) {
+    const sb_stats stats = simulated_stats(sim);
+    int64_t calls[SB_SIM_OP_COUNT] = {0};
+    if (!sim->options.host_only)
+        ignore(sb_sim_calls(sim->context, calls, SB_SIM_OP_COUNT, NULL));
+    return (struct tally){{[UPLOADS] = (int64_t)stats.uploads,
+                           [DOWNLOADS] = (int64_t)stats.downloads,
+                           [DEVICE_COPIES] = (int64_t)stats.device_copies,
+                           [HOST_COPIES] = (int64_t)stats.host_copies,
+                           [DEVICE_CLEARS] = calls[SB_SIM_ZERO],
+                           [HOST_BUFFERS] = sim->counting.buffer_calls + calls[SB_SIM_ALLOC_PINNED],
+                           [DEVICE_BUFFERS] = calls[SB_SIM_ALLOC]}};
 }
 
 static int64_t calls_of(const struct simulated *sim, int32_t op) {
@@ -101,20 +86,15 @@ int64_t simulated_calls(const struct simulated *sim) {
 }
 
 void simulated_arm(struct simulated *sim, int32_t op, int64_t nth, int32_t mode) {
-    sb_error err;
     if (sim->options.host_only || simulated_is_lost(sim))
         return;
-    must(sb_sim_fail(sim->context, op, nth, mode, &err), &err, "a fault");
+    check_ok(sb_sim_fail(sim->context, op, nth, mode, &err));
     sim->fault = (struct fault){op, mode, nth, calls_of(sim, op)};
-}
-
-void simulated_arm_allocator(struct simulated *sim, int64_t nth) {
-    sim->counting.fail_nth = nth;
 }
 
 void simulated_disarm(struct simulated *sim) {
     simulated_arm(sim, SB_SIM_ANY, 0, SB_SIM_FAIL_NOW);
-    simulated_arm_allocator(sim, 0);
+    sim->counting.fail_nth = 0;
 }
 
 struct strike simulated_strike(struct simulated *sim) {

@@ -32,10 +32,21 @@ struct simulated {
     int64_t failures; /* the allocator's failures so far */
 };
 
+/* What a tally counts. Buffers of the host are ordinary or page-locked. */
+enum {
+    UPLOADS,
+    DOWNLOADS,
+    DEVICE_COPIES,
+    HOST_COPIES,
+    DEVICE_CLEARS,
+    HOST_BUFFERS,
+    DEVICE_BUFFERS,
+    WORKS
+};
+extern const char *const work_names[WORKS];
+
 struct tally {
-    int64_t calls[SB_SIM_OP_COUNT];
-    int64_t host_buffers; /* ordinary and page-locked */
-    int64_t uploads, downloads, device_copies, host_copies;
+    int64_t of[WORKS];
 };
 
 /* The armed faults that have occurred since the last simulated_strike. */
@@ -50,13 +61,11 @@ void simulated_close(struct simulated *sim);
 
 sb_stats simulated_stats(const struct simulated *sim);
 struct tally simulated_tally(const struct simulated *sim);
-struct tally simulated_since(const struct simulated *sim, const struct tally *before);
 int64_t simulated_calls(const struct simulated *sim);
 
 /* Makes the nth call of `op` from now on fail; `op` may be SB_SIM_ANY. */
 void simulated_arm(struct simulated *sim, int32_t op, int64_t nth, int32_t mode);
-/* Makes the allocator's nth call from now on fail. */
-void simulated_arm_allocator(struct simulated *sim, int64_t nth);
+/* Disarms the faults of the device and of the allocator. */
 void simulated_disarm(struct simulated *sim);
 struct strike simulated_strike(struct simulated *sim);
 bool simulated_is_lost(const struct simulated *sim);

@@ -24,8 +24,8 @@ struct unsteady {
 sb_source unsteady_source(struct unsteady *unsteady);
 /* Returns whether the n-th read has happened. */
 bool unsteady_struck(const struct unsteady *unsteady);
-/* Checks that the trouble or the input bytes may cause the status. */
-void unsteady_check(const struct unsteady *unsteady, sb_status status, const sb_error *err);
+/* Checks that the trouble or the input bytes may cause the status of the last call. */
+void unsteady_check(const struct unsteady *unsteady, sb_status status);
 
 /* A sink that checks that the bytes written are a prefix of `bytes`. */
 struct drain {

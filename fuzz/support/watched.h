@@ -43,7 +43,7 @@ struct snapshot {
 struct snapshot snapshot_take(const sb_blob *blob);
 void snapshot_free(struct snapshot *snapshot);
 /* Checks that the blob has not changed, and that its bytes have not moved. */
-void snapshot_check(const struct snapshot *snapshot, const sb_blob *blob, const char *label);
+void snapshot_check(const struct snapshot *snapshot, const sb_blob *blob);
 
 sb_blob *blob_new(sb_context *context, int32_t dtype);
 /* Returns whether the part (data or diff) was ever written. */
@@ -52,14 +52,12 @@ bool blob_has(const sb_blob *blob, sb_part part);
 const void *blob_at(const sb_blob *blob, sb_part part);
 size_t blob_bytes(const sb_blob *blob);
 /* Checks that both blobs have the same shape, dtype, and bytes of data and diff. */
-void check_same_blob(const sb_blob *a, const sb_blob *b, const char *label);
+void check_same_blob(const sb_blob *a, const sb_blob *b);
 
-/* Checks that a read may return the status because of its input bytes. If the data are invalid,
-   checks that the error's offset is at most `size`, and that its message contains the offset. */
-void check_read_status(sb_status status, const sb_error *err, size_t size);
-
-/* Checks that a read from `where` returned the same status as a read from memory. */
-void check_status(sb_status status, sb_status from_memory, const char *where);
+/* Checks that the last call, a read, may return the status because of its input bytes. If the data
+   are invalid, checks that the error's offset is at most `size`, and that its message contains the
+   offset. */
+void check_read_status(sb_status status, size_t size);
 
 /* A temporary file. Its path is valid while the file descriptor is open. */
 struct scratch_file {

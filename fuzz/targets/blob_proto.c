@@ -17,12 +17,9 @@ struct run {
 
 static sb_status read_into(const struct run *run, sb_blob *blob, uint32_t flags,
                            const sb_limits *limits) {
-    sb_error err = fuzz_fresh_error();
-    sb_status st = sb_blob_from_proto(blob, run->bytes, run->size, flags, limits, &err);
-    if (st == SB_ERR_SHAPE_MISMATCH && flags == 0)
-        fuzz_check_error(st, &err);
-    else
-        check_read_status(st, &err, run->size);
+    sb_status st = status_of(sb_blob_from_proto(blob, run->bytes, run->size, flags, limits, &err));
+    if (st != SB_ERR_SHAPE_MISMATCH || flags != 0)
+        check_read_status(st, run->size);
     return st;
 }
 
@@ -37,8 +34,7 @@ static void check_memory(const struct run *run, const sb_blob *blob) {
 
 static void check_untouched(const struct run *run, const sb_blob *blob) {
     fuzz_check(!sb_blob_is_shaped(blob), "a refused message shaped the blob");
-    fuzz_check(watched_growth(run->watched) == 0, "a refused message leaks %lld bytes",
-               (long long)watched_growth(run->watched));
+    check_equal(watched_growth(run->watched), 0);
 }
 
 /* Reads the message into a new blob; returns NULL if it is refused. */
@@ -51,8 +47,7 @@ static sb_blob *read_fresh(const struct run *run, int32_t dtype, sb_status *out_
         return blob;
     }
     check_untouched(run, blob);
-    fuzz_check(watched_peak(run->watched) == 0, "%zu bytes at peak for a refused message",
-               watched_peak(run->watched));
+    check_equal(watched_peak(run->watched), 0);
     sb_blob_destroy(blob);
     return NULL;
 }
@@ -66,16 +61,12 @@ struct encoded {
 
 static struct encoded encode(const sb_blob *blob) {
     struct encoded encoded;
-    sb_error err = fuzz_fresh_error();
     uint32_t flags = blob_has(blob, SB_DIFF) ? SB_PROTO_WRITE_DIFF : 0;
-    size_t measured, written;
-    sb_status st = sb_blob_proto_size(blob, flags, &measured, &err);
-    fuzz_check(st == SB_OK, "an accepted blob cannot be written: %s", err.message);
-    encoded.bytes = malloc(measured ? measured : 1);
-    encoded.size = measured;
-    st = sb_blob_to_proto(blob, flags, encoded.bytes, measured, &written, &err);
-    fuzz_check(st == SB_OK && written == measured, "status %d, wrote %zu of %zu", st, written,
-               measured);
+    size_t written;
+    check_ok(sb_blob_proto_size(blob, flags, &encoded.size, &err));
+    encoded.bytes = malloc(encoded.size ? encoded.size : 1);
+    check_ok(sb_blob_to_proto(blob, flags, encoded.bytes, encoded.size, &written, &err));
+    check_equal(written, encoded.size);
     return encoded;
 }
 
@@ -90,8 +81,8 @@ static void check_round_trip(const struct run *run, const sb_blob *blob) {
     const struct run again = {first.bytes, first.size, run->watched};
     sb_blob *copy = blob_new(run->watched->context, sb_blob_dtype(blob));
     sb_status st = read_into(&again, copy, SB_PROTO_RESHAPE, NULL);
-    fuzz_check(st == SB_OK, "the written message is refused: %s", sb_status_name(st));
-    check_same_blob(blob, copy, "written and read");
+    check_equal(st, SB_OK);
+    check_same_blob(blob, copy);
     struct encoded second = encode(copy);
     fuzz_check(first.size == second.size && memcmp(first.bytes, second.bytes, first.size) == 0,
                "%zu bytes became %zu different bytes when written again", first.size, second.size);
@@ -102,27 +93,11 @@ static void check_round_trip(const struct run *run, const sb_blob *blob) {
 
 /* --- a target with contents ------------------------------------------------------------ */
 
-static void fill(sb_blob *blob, unsigned char byte) {
-    void *data = NULL, *diff = NULL;
-    sb_error err;
-    sb_status st = sb_blob_mutable_cpu(blob, SB_DATA, &data, &err);
-    if (st == SB_OK)
-        st = sb_blob_mutable_cpu(blob, SB_DIFF, &diff, &err);
-    fuzz_check(st == SB_OK, "no storage: %s", err.message);
-    if (blob_bytes(blob) == 0)
-        return;
-    memset(data, byte, blob_bytes(blob));
-    memset(diff, byte + 1, blob_bytes(blob));
-}
-
-static sb_blob *filled_blob(const struct run *run, int32_t dtype, const int64_t *shape,
-                            int32_t axes) {
-    sb_blob *blob = blob_new(run->watched->context, dtype);
-    sb_error err;
-    sb_status st = sb_blob_reshape(blob, shape, axes, NULL, &err);
-    fuzz_check(st == SB_OK, "no shape: %s", err.message);
-    fill(blob, 0x5A);
-    return blob;
+static void fill(sb_blob *blob, sb_part part, int byte) {
+    void *bytes = NULL;
+    check_ok(sb_blob_mutable_cpu(blob, part, &bytes, &err));
+    if (blob_bytes(blob) > 0)
+        memset(bytes, byte, blob_bytes(blob));
 }
 
 /* Checks that data or diff has the message's values or, if it has none (NULL), the old values. */
@@ -157,7 +132,10 @@ struct trial {
 
 static struct trial trial_begin(const struct run *run, int32_t dtype, const int64_t *shape,
                                 int32_t axes) {
-    struct trial trial = {.blob = filled_blob(run, dtype, shape, axes)};
+    struct trial trial = {.blob = blob_new(run->watched->context, dtype)};
+    check_ok(sb_blob_reshape(trial.blob, shape, axes, NULL, &err));
+    fill(trial.blob, SB_DATA, 0x5A);
+    fill(trial.blob, SB_DIFF, 0x5B);
     trial.old = snapshot_take(trial.blob);
     watched_mark(run->watched);
     return trial;
@@ -170,9 +148,9 @@ static struct trial trial_small(const struct run *run, int32_t dtype) {
 
 /* Checks that the blob is unchanged after a failure, or equal to `fresh` (NULL: not compared) after
    a success; ends the trial. */
-static void trial_end(struct trial *trial, sb_status st, const sb_blob *fresh, const char *label) {
+static void trial_end(struct trial *trial, sb_status st, const sb_blob *fresh) {
     if (st != SB_OK)
-        snapshot_check(&trial->old, trial->blob, label);
+        snapshot_check(&trial->old, trial->blob);
     else if (fresh)
         check_taken(&trial->old, trial->blob, fresh);
     snapshot_free(&trial->old);
@@ -191,7 +169,7 @@ static void check_existing(const struct run *run, struct trial trial, uint32_t f
                    "%s, %s for a fresh blob", sb_status_name(st), sb_status_name(refusal));
     if (st == SB_OK && (flags & SB_PROTO_RESHAPE))
         fuzz_check(sb_blob_shape_equals(trial.blob, fresh), "not the shape of a fresh blob");
-    trial_end(&trial, st, fresh, "refused");
+    trial_end(&trial, st, fresh);
 }
 
 static void check_existing_blobs(const struct run *run, int32_t dtype, const sb_blob *fresh,
@@ -208,42 +186,36 @@ static void check_existing_blobs(const struct run *run, int32_t dtype, const sb_
 /* --- other questions ------------------------------------------------------------------- */
 
 static void check_shape_equals(const struct run *run, const sb_blob *fresh) {
-    sb_error err = fuzz_fresh_error();
     int32_t equal = 7;
-    sb_status st = sb_blob_shape_equals_proto(fresh, run->bytes, run->size, &equal, &err);
-    check_read_status(st, &err, run->size);
-    fuzz_check(st == SB_OK && equal == 1, "status %d, equal %d for the blob's own message", st,
-               equal);
+    check_ok(sb_blob_shape_equals_proto(fresh, run->bytes, run->size, &equal, &err));
+    check_equal(equal, 1);
 }
 
 /* Checks that a comparison of shapes succeeds for each message that can be read. The fuzz target
    `reshape` checks the result. */
 static void check_shape_question(const struct run *run, sb_status without) {
     struct trial trial = trial_small(run, SB_DTYPE_F32);
-    sb_error err = fuzz_fresh_error();
     int32_t equal = 77;
-    sb_status st = sb_blob_shape_equals_proto(trial.blob, run->bytes, run->size, &equal, &err);
-    check_read_status(st, &err, run->size);
+    sb_status st =
+        status_of(sb_blob_shape_equals_proto(trial.blob, run->bytes, run->size, &equal, &err));
+    check_read_status(st, run->size);
     fuzz_check(st == SB_OK || without != SB_OK, "an accepted message has no shape: %s",
                sb_status_name(st));
     fuzz_check(st == SB_OK ? equal == 0 || equal == 1 : equal == 77, "status %d, equal %d", st,
                equal);
-    fuzz_check(watched_peak(run->watched) == 0, "a comparison allocates memory");
-    trial_end(&trial, st, NULL, "a question");
+    check_equal(watched_peak(run->watched), 0);
+    trial_end(&trial, st, NULL);
 }
 
 static void check_reshape(const struct run *run) {
     struct trial trial = trial_small(run, SB_DTYPE_F64);
-    sb_error err = fuzz_fresh_error();
     uint32_t reallocated = 77;
-    sb_status st = sb_blob_reshape_proto(trial.blob, run->bytes, run->size, &reallocated, &err);
-    check_read_status(st, &err, run->size);
-    fuzz_check(watched_peak(run->watched) == 0, "reading a shape needs %zu bytes",
-               watched_peak(run->watched));
-    uint32_t expected = st != SB_OK ? 77 : sb_blob_count(trial.blob) > 6 ? 3 : 0;
-    fuzz_check(reallocated == expected, "%lld elements instead of 6: reallocated %u",
-               (long long)sb_blob_count(trial.blob), reallocated);
-    trial_end(&trial, st, NULL, "a refused shape");
+    sb_status st =
+        status_of(sb_blob_reshape_proto(trial.blob, run->bytes, run->size, &reallocated, &err));
+    check_read_status(st, run->size);
+    check_equal(watched_peak(run->watched), 0);
+    check_equal(reallocated, st != SB_OK ? 77 : sb_blob_count(trial.blob) > 6 ? 3 : 0);
+    trial_end(&trial, st, NULL);
 }
 
 /* Checks that a read with low limits respects them, and returns the same status or DATA_LIMIT. */
@@ -288,11 +260,11 @@ static void check_refusals(const struct run *run) {
 static void check_file(const struct run *run, const sb_blob *fresh, sb_status expected) {
     struct scratch_file file = scratch_file_make(run->bytes, run->size);
     struct trial trial = trial_small(run, SB_DTYPE_F32);
-    sb_error err = fuzz_fresh_error();
-    sb_status st = sb_blob_load_file(trial.blob, file.path, SB_PROTO_RESHAPE, NULL, &err);
-    check_read_status(st, &err, run->size);
-    check_status(st, expected, "a file");
-    trial_end(&trial, st, fresh, "a refused file");
+    sb_status st =
+        status_of(sb_blob_load_file(trial.blob, file.path, SB_PROTO_RESHAPE, NULL, &err));
+    check_read_status(st, run->size);
+    check_equal(st, expected);
+    trial_end(&trial, st, fresh);
     scratch_file_end(&file);
 }
 
@@ -301,11 +273,11 @@ static sb_status read_unsteady(const struct run *run, struct unsteady *source,
                                const sb_blob *fresh) {
     const sb_source from = unsteady_source(source);
     struct trial trial = trial_small(run, SB_DTYPE_F32);
-    sb_error err = fuzz_fresh_error();
-    sb_status st = sb_blob_load_source(trial.blob, &from, SB_PROTO_RESHAPE, NULL, NULL, &err);
-    unsteady_check(source, st, &err);
-    trial_end(&trial, st, source->trouble == TROUBLE_NONE ? fresh : NULL, "a refused source");
-    fuzz_check(source->closed == 0, "a borrowed source was closed");
+    sb_status st =
+        status_of(sb_blob_load_source(trial.blob, &from, SB_PROTO_RESHAPE, NULL, NULL, &err));
+    unsteady_check(source, st);
+    trial_end(&trial, st, source->trouble == TROUBLE_NONE ? fresh : NULL);
+    check_equal(source->closed, 0); /* it is borrowed */
     return st;
 }
 
@@ -313,7 +285,7 @@ static void check_source(const struct run *run, const sb_blob *fresh, sb_status 
     const uint32_t lot = input_lot(run->bytes, run->size);
     struct unsteady source = {.bytes = run->bytes, .size = run->size};
     sb_status st = read_unsteady(run, &source, fresh);
-    check_status(st, expected, "a source");
+    check_equal(st, expected);
     for (enum trouble trouble = TROUBLE_FAILS; trouble < TROUBLES; trouble++) {
         bool struck = true;
         for (int n = 1; struck && n < 64; n++) {
@@ -334,29 +306,24 @@ static void check_spans(const struct run *run, const sb_blob *fresh, sb_status e
     const uint8_t *bytes = run->size > 0 ? run->bytes : (const uint8_t *)"";
     const sb_span spans[] = {{bytes, a}, {bytes + a, b}, {bytes + a + b, run->size - a - b}};
     sb_source source = SB_SOURCE_INIT;
-    sb_error err = fuzz_fresh_error();
-    sb_status st = sb_source_of_spans(NULL, spans, 3, &source, &err);
-    fuzz_check(st == SB_OK, "no source of pieces: %s", sb_status_name(st));
+    check_ok(sb_source_of_spans(NULL, spans, 3, &source, &err));
     struct trial trial = trial_small(run, SB_DTYPE_F32);
-    st = sb_blob_load_source(trial.blob, &source, SB_PROTO_RESHAPE, NULL, NULL, &err);
+    check_status(expected,
+                 sb_blob_load_source(trial.blob, &source, SB_PROTO_RESHAPE, NULL, NULL, &err));
     source.close(source.user);
-    check_status(st, expected, "pieces");
-    trial_end(&trial, st, fresh, "refused pieces");
+    trial_end(&trial, expected, fresh);
 }
 
 /* Writes the blob to a sink that accepts all bytes, and to a sink that fails. */
 static void check_sink(const sb_blob *blob) {
     struct drain whole = {NULL, 0, 0, 0}, fails = {NULL, 0, 0, 1};
     const sb_sink to_whole = drain_sink(&whole), to_fails = drain_sink(&fails);
-    sb_error err = fuzz_fresh_error();
     size_t size = 0;
-    sb_status st = sb_blob_proto_size(blob, SB_PROTO_WRITE_DIFF, &size, &err);
-    if (st == SB_OK)
-        st = sb_blob_save_sink(blob, &to_whole, SB_PROTO_WRITE_DIFF, NULL, &err);
-    fuzz_check(st == SB_OK && whole.written == size, "%s, %zu bytes of %zu", sb_status_name(st),
-               whole.written, size);
-    st = sb_blob_save_sink(blob, &to_fails, SB_PROTO_WRITE_DIFF, NULL, &err);
-    fuzz_check(st == (size > 0 ? SB_ERR_IO : SB_OK), "%s from a full sink", sb_status_name(st));
+    check_ok(sb_blob_proto_size(blob, SB_PROTO_WRITE_DIFF, &size, &err));
+    check_ok(sb_blob_save_sink(blob, &to_whole, SB_PROTO_WRITE_DIFF, NULL, &err));
+    check_equal(whole.written, size);
+    check_status(size > 0 ? SB_ERR_IO : SB_OK,
+                 sb_blob_save_sink(blob, &to_fails, SB_PROTO_WRITE_DIFF, NULL, &err));
 }
 
 /* --- everything ------------------------------------------------------------------------- */

@@ -167,8 +167,12 @@ struct verdict {
     bool on_device;
 };
 
+static uint32_t bit_of(sb_status status) {
+    return (uint32_t)1 << (status == SB_ERR_ABI_MISMATCH ? 31 : -status & 31);
+}
+
 static void blame(struct verdict *v, sb_status status) {
-    v->statuses |= (uint32_t)1 << (status == SB_ERR_ABI_MISMATCH ? 31 : -status);
+    v->statuses |= bit_of(status);
 }
 
 static void judge_dtype(const sb_dl_tensor *t, struct verdict *v) {
@@ -287,15 +291,17 @@ static bool is_read_only(const struct world *w) {
     return !w->is_legacy && w->versioned.flags & SB_DL_READ_ONLY;
 }
 
-static sb_status import(struct world *w, sb_error *err) {
+static sb_status import(struct world *w) {
     uint32_t flags = w->reshape ? SB_DLPACK_RESHAPE : 0;
     sb_part part = w->diff ? SB_DIFF : SB_DATA;
     sb_context *context = w->sim.context;
     if (w->into)
-        return w->is_legacy ? sb_blob_from_legacy_dlpack(w->blob, part, &w->legacy, flags, err)
-                            : sb_blob_from_dlpack(w->blob, part, &w->versioned, flags, err);
-    return w->is_legacy ? sb_blob_create_from_legacy_dlpack(context, &w->legacy, &w->blob, err)
-                        : sb_blob_create_from_dlpack(context, &w->versioned, &w->blob, err);
+        return status_of(w->is_legacy
+                             ? sb_blob_from_legacy_dlpack(w->blob, part, &w->legacy, flags, &err)
+                             : sb_blob_from_dlpack(w->blob, part, &w->versioned, flags, &err));
+    return status_of(w->is_legacy
+                         ? sb_blob_create_from_legacy_dlpack(context, &w->legacy, &w->blob, &err)
+                         : sb_blob_create_from_dlpack(context, &w->versioned, &w->blob, &err));
 }
 
 /* Creates a blob with the tensor's shape or another shape, and writes its data. */
@@ -342,13 +348,11 @@ static struct seen see(const struct world *w) {
 static sb_status call(struct world *w, const struct verdict *v) {
     for (int64_t n = w->refuse_memory ? 1 : FAULTS;; n++) {
         struct seen before = see(w);
-        sb_error err = fuzz_fresh_error();
         if (n < FAULTS)
-            simulated_arm_allocator(&w->sim, n);
-        sb_status st = import(w, &err);
+            w->sim.counting.fail_nth = n;
+        sb_status st = import(w);
         bool struck = simulated_strike(&w->sim).allocator;
-        simulated_disarm(&w->sim);
-        fuzz_check_error(st, &err);
+        w->sim.counting.fail_nth = 0;
         fuzz_check(!struck || st == SB_ERR_OUT_OF_MEMORY, "%s without memory", sb_status_name(st));
         if (st == SB_OK)
             return st;
@@ -357,8 +361,8 @@ static sb_status call(struct world *w, const struct verdict *v) {
         fuzz_check(w->ended == 0, "a refused tensor was deleted");
         if (struck)
             continue;
-        uint32_t bit = (uint32_t)1 << (st == SB_ERR_ABI_MISMATCH ? 31 : -st & 31);
-        fuzz_check(v->statuses & bit, "refused with %s: %s", sb_status_name(st), err.message);
+        fuzz_check(v->statuses & bit_of(st), "refused with %s: %s", sb_status_name(st),
+                   err.message);
         return st;
     }
 }

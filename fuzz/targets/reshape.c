@@ -31,15 +31,13 @@ struct world {
     struct lender lender;
     struct pair pairs[BLOBS];
     unsigned stamp;
-};
-
-/* The operands of a step. */
-struct step {
+    /* The operands of the current step. */
     struct pair *pair, *other;
-    int which; /* DATA or DIFF */
+    sb_blob *blob;            /* of `pair` */
+    struct plain_blob *plain; /* of `pair` */
+    int which;                /* DATA or DIFF */
     uint32_t variant;
     uint32_t mask, *asked; /* bits of replaced memories; `asked` is NULL or &mask */
-    sb_error err;          /* the error of the next call */
 };
 
 /* --- choices ----------------------------------------------------------------------- */
@@ -94,12 +92,11 @@ static bool memory_ran_out(struct world *w) {
 
 /* Adds to the model the memories and the storage that a failed call may have created. */
 static void accept_spares(struct world *w, struct pair *pair) {
+    disarm(w);
     for (int which = DATA; which <= DIFF && pair->blob; which++) {
         struct plain_memory *memory = plain_memory_of(&pair->plain, which);
         sb_mem *mem;
-        disarm(w);
-        sb_status st = sb_blob_mutable_mem(pair->blob, which, &mem, NULL);
-        fuzz_check(st == SB_OK, "no handle: %s", sb_status_name(st));
+        check_ok(sb_blob_mutable_mem(pair->blob, which, &mem, &err));
         for (int side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++) {
             int32_t kind = sb_mem_storage(mem, side);
             if (memory->state.side[side].kind == SB_STORAGE_NONE &&
@@ -109,40 +106,37 @@ static void accept_spares(struct world *w, struct pair *pair) {
     }
 }
 
-/* Checks the status of a call. Returns whether it is SB_OK; then the caller updates the model. */
-static bool agree(struct world *w, struct step *step, const char *what, sb_status st,
-                  sb_status expected) {
-    const sb_error err = step->err;
-    step->err = fuzz_fresh_error();
-    trace("%s of blob %d (%d), other %d, variant %u: %s", what, (int)(step->pair - w->pairs),
-          step->which, (int)(step->other - w->pairs), step->variant, sb_status_name(st));
+/* Checks the status of `call`, which is passed &err. Returns whether it is SB_OK; then the caller
+   updates the model. */
+#define agree(w, what, expected, call) is_agreed(w, what, expected, status_of(call))
+static bool is_agreed(struct world *w, const char *what, sb_status expected, sb_status st) {
+    trace("%s of blob %d (%d), other %d, variant %u: %s", what, (int)(w->pair - w->pairs), w->which,
+          (int)(w->other - w->pairs), w->variant, sb_status_name(st));
     if (memory_ran_out(w))
         expected = SB_ERR_OUT_OF_MEMORY;
-    fuzz_check_error(st, &err);
     fuzz_check(st == expected, "%s: %s, not %s (%.200s)", what, sb_status_name(st),
                sb_status_name(expected), st == SB_OK ? "" : err.message);
     if (st == SB_OK)
         return true;
-    accept_spares(w, step->pair);
-    accept_spares(w, step->other);
+    accept_spares(w, w->pair);
+    accept_spares(w, w->other);
     return false;
 }
 
-#define CHECK_EQUAL(what, found, expected)                                                         \
-    fuzz_check((found) == (expected), "%s is %lld, not %lld", what, (long long)(found),            \
-               (long long)(expected))
-
 /* --- after every step --------------------------------------------------------------- */
+
+static int32_t axes_of(const struct plain_blob *plain) {
+    return plain->num_axes < 0 ? 0 : plain->num_axes;
+}
 
 static void compare_shape(const struct pair *pair) {
     const struct plain_blob *plain = &pair->plain;
-    int32_t axes = plain->num_axes < 0 ? 0 : plain->num_axes;
-    CHECK_EQUAL("dtype", sb_blob_dtype(pair->blob), plain->dtype);
-    CHECK_EQUAL("shaped", sb_blob_is_shaped(pair->blob), plain->num_axes >= 0);
-    CHECK_EQUAL("axes", sb_blob_num_axes(pair->blob), axes);
-    CHECK_EQUAL("count", sb_blob_count(pair->blob), plain->count);
-    for (int32_t i = 0; i < axes; i++)
-        CHECK_EQUAL("a dimension", sb_blob_shape(pair->blob)[i], plain->dims[i]);
+    check_equal(sb_blob_dtype(pair->blob), plain->dtype);
+    check_equal(sb_blob_is_shaped(pair->blob), plain->num_axes >= 0);
+    check_equal(sb_blob_num_axes(pair->blob), axes_of(plain));
+    check_equal(sb_blob_count(pair->blob), plain->count);
+    for (int32_t i = 0; i < axes_of(plain); i++)
+        check_equal(sb_blob_shape(pair->blob)[i], plain->dims[i]);
 }
 
 /* Checks that storage has the same address as at the last comparison. */
@@ -155,47 +149,45 @@ static void compare_place(struct plain_memory *memory, int side, const void *ptr
 
 static void compare_host(struct plain_memory *memory, const sb_mem *mem, int32_t dtype) {
     const void *seen;
-    fuzz_check(sb_mem_cpu(mem, &seen, NULL) == SB_OK, "host bytes cannot be read");
+    check_ok(sb_mem_cpu(mem, &seen, &err));
     fuzz_check(plain_equal(seen, memory->value, memory->state.bytes, dtype),
                "%zu host bytes are wrong", memory->state.bytes);
     compare_place(memory, SB_SIDE_CPU, seen);
 }
 
-static void compare_device(const struct world *w, const struct pair *pair,
-                           struct plain_memory *memory, const sb_mem *mem) {
+static void compare_device(const struct world *w, struct plain_memory *memory, const sb_mem *mem,
+                           int32_t dtype) {
     static unsigned char seen[BYTES_MAX];
     const void *ptr;
-    fuzz_check(sb_mem_gpu(mem, &ptr, NULL) == SB_OK, "device bytes cannot be read");
+    check_ok(sb_mem_gpu(mem, &ptr, &err));
     compare_place(memory, SB_SIDE_GPU, ptr);
     if (memory->state.bytes == 0)
         return;
-    fuzz_check(sb_sim_peek(w->sims[0].context, seen, ptr, memory->state.bytes, NULL) == SB_OK,
-               "a device pointer is invalid");
-    fuzz_check(plain_equal(seen, memory->value, memory->state.bytes, pair->plain.dtype),
+    check_ok(sb_sim_peek(w->sims[0].context, seen, ptr, memory->state.bytes, &err));
+    fuzz_check(plain_equal(seen, memory->value, memory->state.bytes, dtype),
                "%zu device bytes are wrong", memory->state.bytes);
 }
 
 static void compare_memory(const struct world *w, const struct pair *pair, int which) {
     struct plain_memory *memory = pair->plain.memory[which];
+    const int32_t dtype = pair->plain.dtype;
     sb_mem *mem = NULL;
-    int64_t capacity = sb_blob_capacity(pair->blob, which);
-    CHECK_EQUAL("capacity", capacity,
-                (int64_t)(memory ? memory->state.bytes / sb_dtype_size(pair->plain.dtype) : 0));
+    check_equal(sb_blob_capacity(pair->blob, which),
+                memory ? memory->state.bytes / sb_dtype_size(dtype) : 0);
     if (!memory) /* a comparison would create it */
         return;
-    sb_status st = sb_blob_mutable_mem(pair->blob, which, &mem, NULL);
-    fuzz_check(st == SB_OK, "no handle: %s", sb_status_name(st));
+    check_ok(sb_blob_mutable_mem(pair->blob, which, &mem, &err));
     fuzz_check(!memory->handle || memory->handle == mem, "the memory was replaced");
     memory->handle = mem;
-    CHECK_EQUAL("size", sb_mem_size(mem), memory->state.bytes);
-    CHECK_EQUAL("only owner", sb_mem_is_unique(mem), memory->owners == 1);
-    CHECK_EQUAL("head", sb_mem_head(mem), memory->state.head);
+    check_equal(sb_mem_size(mem), memory->state.bytes);
+    check_equal(sb_mem_is_unique(mem), memory->owners == 1);
+    check_equal(sb_mem_head(mem), memory->state.head);
     for (int side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++)
-        CHECK_EQUAL("storage", sb_mem_storage(mem, side), memory->state.side[side].kind);
+        check_equal(sb_mem_storage(mem, side), memory->state.side[side].kind);
     if (table_is_current(memory->state.head, SB_SIDE_CPU))
-        compare_host(memory, mem, pair->plain.dtype);
+        compare_host(memory, mem, dtype);
     if (table_is_current(memory->state.head, SB_SIDE_GPU))
-        compare_device(w, pair, memory, mem);
+        compare_device(w, memory, mem, dtype);
 }
 
 static void compare_all(struct world *w) {
@@ -213,104 +205,122 @@ static void compare_all(struct world *w) {
 
 /* --- shapes -------------------------------------------------------------------------------- */
 
-static void take_shape(struct step *step, const struct plain_shape *shape) {
-    uint32_t expected = plain_take_shape(&step->pair->plain, shape);
-    if (step->asked)
-        CHECK_EQUAL("reallocation mask", step->mask, expected);
+static void take_shape(struct world *w, const struct plain_shape *shape) {
+    uint32_t expected = plain_take_shape(w->plain, shape);
+    if (w->asked)
+        check_equal(w->mask, expected);
 }
 
-static void reshape(struct world *w, struct step *step) {
+/* Returns the status that sb_blob_reshape must return. */
+static sb_status check_shape(const struct world *w, struct plain_shape *shape) {
+    return plain_shape_check(shape, sb_dtype_size(w->plain->dtype));
+}
+
+static void reshape(struct world *w) {
     struct plain_shape shape = draw_shape(&w->tape);
-    sb_status expected = plain_shape_check(&shape, sb_dtype_size(step->pair->plain.dtype));
-    sb_status st =
-        sb_blob_reshape(step->pair->blob, shape.dims, shape.num_axes, step->asked, &step->err);
-    if (agree(w, step, "reshape", st, expected))
-        take_shape(step, &shape);
+    sb_status expected = check_shape(w, &shape);
+    if (agree(w, "reshape", expected,
+              sb_blob_reshape(w->blob, shape.dims, shape.num_axes, w->asked, &err)))
+        take_shape(w, &shape);
 }
 
-static void reshape_legacy(struct world *w, struct step *step) {
+static struct plain_shape draw_legacy_shape(struct tape *tape) {
     struct plain_shape shape = {.num_axes = 4};
     for (int i = 0; i < 4; i++)
-        shape.dims[i] = draw_dim(&w->tape);
+        shape.dims[i] = draw_dim(tape);
     keep_small(&shape);
+    return shape;
+}
+
+static void reshape_legacy(struct world *w) {
+    struct plain_shape shape = draw_legacy_shape(&w->tape);
     const int64_t *d = shape.dims;
-    sb_status expected = plain_shape_check(&shape, sb_dtype_size(step->pair->plain.dtype));
-    sb_status st =
-        sb_blob_reshape_legacy(step->pair->blob, d[0], d[1], d[2], d[3], step->asked, &step->err);
-    if (agree(w, step, "reshape_legacy", st, expected))
-        take_shape(step, &shape);
+    sb_status expected = check_shape(w, &shape);
+    if (agree(w, "reshape_legacy", expected,
+              sb_blob_reshape_legacy(w->blob, d[0], d[1], d[2], d[3], w->asked, &err)))
+        take_shape(w, &shape);
 }
 
-static void reshape_like(struct world *w, struct step *step) {
-    struct plain_shape shape = plain_shape_of(&step->other->plain);
+static void reshape_like(struct world *w) {
+    struct plain_shape shape = plain_shape_of(&w->other->plain);
     if (shape.num_axes < 0)
-        shape = (struct plain_shape){.count = 1};
-    int64_t most = INT64_MAX / (int64_t)sb_dtype_size(step->pair->plain.dtype);
-    sb_status expected = shape.count > most ? SB_ERR_SIZE_OVERFLOW : SB_OK;
-    sb_status st =
-        sb_blob_reshape_like(step->pair->blob, step->other->blob, step->asked, &step->err);
-    if (agree(w, step, "reshape_like", st, expected))
-        take_shape(step, &shape);
+        shape.num_axes = 0;
+    sb_status expected = check_shape(w, &shape);
+    if (agree(w, "reshape_like", expected,
+              sb_blob_reshape_like(w->blob, w->other->blob, w->asked, &err)))
+        take_shape(w, &shape);
 }
 
-static void reshape_proto(struct world *w, struct step *step) {
+static void reshape_proto(struct world *w) {
     struct wire message = {0};
     struct plain_shape shape = draw_shape(&w->tape);
     if (shape.num_axes < 0)
         shape.num_axes = 0;
-    bool cut = step->variant & 4 && shape.num_axes > 0;
-    message_encode_shape(&shape, step->variant & 2, cut, &message);
+    bool cut = w->variant & 4 && shape.num_axes > 0;
+    message_encode_shape(&shape, w->variant & 2, cut, &message);
     sb_status expected = cut ? SB_ERR_MALFORMED : message_shape_status(&shape);
-    if (expected == SB_OK &&
-        plain_shape_check(&shape, sb_dtype_size(step->pair->plain.dtype)) != SB_OK)
+    if (expected == SB_OK && check_shape(w, &shape) != SB_OK)
         expected = SB_ERR_DATA_OVERFLOW;
-    sb_status st = sb_blob_reshape_proto(step->pair->blob, message.bytes, message.size, step->asked,
-                                         &step->err);
+    if (agree(w, "reshape_proto", expected,
+              sb_blob_reshape_proto(w->blob, message.bytes, message.size, w->asked, &err)))
+        take_shape(w, &shape);
     wire_free(&message);
-    if (agree(w, step, "reshape_proto", st, expected))
-        take_shape(step, &shape);
 }
 
 /* --- sharing and copying ------------------------------------------------------------ */
 
-static void share(struct world *w, struct step *step) {
-    struct plain_blob *plain = &step->pair->plain, *other = &step->other->plain;
+/* Makes the blob share the other blob's memory in the model. */
+static void take_memory(struct world *w) {
+    struct plain_memory *memory = plain_memory_of(&w->other->plain, w->which);
+    memory->owners++;
+    plain_replace(w->plain, w->which, memory);
+}
+
+static void share(struct world *w) {
+    const struct plain_blob *plain = w->plain, *other = &w->other->plain;
     sb_status expected = plain->dtype != other->dtype       ? SB_ERR_DTYPE_MISMATCH
                          : plain->count != other->count     ? SB_ERR_SHAPE_MISMATCH
                          : plain->context != other->context ? SB_ERR_WRONG_DEVICE
                                                             : SB_OK;
-    sb_status st = sb_blob_share(step->pair->blob, step->which, step->other->blob, &step->err);
-    if (!agree(w, step, "share", st, expected))
-        return;
-    struct plain_memory *memory = plain_memory_of(other, step->which);
-    memory->owners++;
-    plain_replace(plain, step->which, memory);
+    if (agree(w, "share", expected, sb_blob_share(w->blob, w->which, w->other->blob, &err)))
+        take_memory(w);
+}
+
+/* Returns the handle of a memory of `pair`, or NULL if it is refused. */
+static sb_mem *handle_of(struct world *w, struct pair *pair) {
+    sb_mem *mem;
+    if (!agree(w, "handle", SB_OK, sb_blob_mutable_mem(pair->blob, w->which, &mem, &err)))
+        return NULL;
+    (void)plain_memory_of(&pair->plain, w->which);
+    return mem;
 }
 
 /* Shares the other blob's memory by its handle, even if it is larger than the blob needs. */
-static void set_memory(struct world *w, struct step *step) {
-    struct plain_blob *plain = &step->pair->plain, *other = &step->other->plain;
-    sb_mem *mem;
-    sb_status st = sb_blob_mutable_mem(step->other->blob, step->which, &mem, &step->err);
-    if (!agree(w, step, "handle", st, SB_OK))
+static void set_memory(struct world *w) {
+    const struct plain_blob *plain = w->plain, *other = &w->other->plain;
+    sb_mem *mem = handle_of(w, w->other);
+    if (!mem || plain->dtype != other->dtype) /* the model cannot convert bytes of another type */
         return;
-    struct plain_memory *memory = plain_memory_of(other, step->which);
-    if (plain->dtype != other->dtype) /* the model cannot convert bytes of another type */
-        return;
-    sb_status expected = memory->state.bytes < plain_bytes(plain) ? SB_ERR_INVALID_ARGUMENT
-                         : plain->context != other->context       ? SB_ERR_WRONG_DEVICE
-                                                                  : SB_OK;
-    st = sb_blob_set_mem(step->pair->blob, step->which, mem, &step->err);
-    if (!agree(w, step, "set memory", st, expected))
-        return;
-    memory->owners++;
-    plain_replace(plain, step->which, memory);
+    sb_status expected = other->memory[w->which]->state.bytes < plain_bytes(plain)
+                             ? SB_ERR_INVALID_ARGUMENT
+                         : plain->context != other->context ? SB_ERR_WRONG_DEVICE
+                                                            : SB_OK;
+    if (agree(w, "set memory", expected, sb_blob_set_mem(w->blob, w->which, mem, &err)))
+        take_memory(w);
 }
 
-static void drop_diff(struct world *w, struct step *step) {
-    (void)w;
-    sb_blob_drop(step->pair->blob, SB_DIFF);
-    plain_replace(&step->pair->plain, DIFF, NULL);
+static void drop_diff(struct world *w) {
+    sb_blob_drop(w->blob, SB_DIFF);
+    plain_replace(w->plain, DIFF, NULL);
+}
+
+/* The call with which the library reads the newest bytes, or writes part of them. */
+static enum call reading(int32_t side) {
+    return side == SB_SIDE_CPU ? CPU_DATA : GPU_DATA;
+}
+
+static enum call writing(int32_t side) {
+    return side == SB_SIDE_CPU ? MUTABLE_CPU : MUTABLE_GPU;
 }
 
 /* The memory to which a call writes: the blob's memory, or a new memory if the blob has none or its
@@ -321,12 +331,11 @@ struct target {
 };
 
 static struct target target_of(struct plain_blob *blob, int which, size_t bytes, int32_t side) {
-    struct target target = {.memory = blob->memory[which]};
+    struct target target = {.memory = blob->memory[which], .call = writing(side)};
     if (!target.memory || target.memory->state.bytes < bytes)
         target.memory = target.fresh = plain_memory_new(blob->context, bytes);
-    bool whole = target.memory->state.bytes == bytes; /* all bytes will be overwritten */
-    target.call = side == SB_SIDE_CPU ? (whole ? OVERWRITE_CPU : MUTABLE_CPU)
-                                      : (whole ? OVERWRITE_GPU : MUTABLE_GPU);
+    if (target.memory->state.bytes == bytes) /* all bytes will be overwritten */
+        target.call = side == SB_SIDE_CPU ? OVERWRITE_CPU : OVERWRITE_GPU;
     return target;
 }
 
@@ -350,9 +359,7 @@ static void take_target(struct plain_blob *blob, int which, struct target *targe
 static sb_status clear_model(struct plain_memory *memory, size_t bytes, bool commit) {
     if (!plain_is_written(memory) || (bytes == 0 && memory->state.bytes > 0))
         return SB_OK;
-    enum call call = bytes == memory->state.bytes        ? CLEAR
-                     : plain_side(memory) == SB_SIDE_CPU ? MUTABLE_CPU
-                                                         : MUTABLE_GPU;
+    enum call call = bytes == memory->state.bytes ? CLEAR : writing(plain_side(memory));
     sb_status st = plain_check(memory, call);
     if (st == SB_OK && commit) {
         (void)plain_do(memory, call);
@@ -361,136 +368,126 @@ static sb_status clear_model(struct plain_memory *memory, size_t bytes, bool com
     return st;
 }
 
-static sb_status check_copy(const struct step *step, uint32_t flags) {
+static sb_status check_copy(const struct world *w, uint32_t flags) {
     if (flags & ~(uint32_t)SB_COPY_RESHAPE)
         return SB_ERR_INVALID_ARGUMENT;
-    if (step->pair->plain.dtype != step->other->plain.dtype)
+    if (w->plain->dtype != w->other->plain.dtype)
         return SB_ERR_DTYPE_MISMATCH;
-    if (!(flags & SB_COPY_RESHAPE) && !plain_shape_same(&step->pair->plain, &step->other->plain))
+    if (!(flags & SB_COPY_RESHAPE) && !plain_shape_same(w->plain, &w->other->plain))
         return SB_ERR_SHAPE_MISMATCH;
     return SB_OK;
 }
 
 /* As clear_model, for a copy from a memory that was never written: clears the target on the side of
    its head, or on the host if the target was never written either. */
-static sb_status copy_zeros(struct step *step, int which, bool commit) {
-    struct plain_blob *to = &step->pair->plain;
-    size_t bytes = plain_bytes(&step->other->plain);
-    struct target target = target_of(to, which, bytes, SB_SIDE_CPU);
+static sb_status copy_zeros(struct world *w, bool commit) {
+    size_t bytes = plain_bytes(&w->other->plain);
+    struct target target = target_of(w->plain, w->which, bytes, SB_SIDE_CPU);
     if (plain_is_written(target.memory))
         return clear_model(target.memory, bytes, commit);
     target.call = MUTABLE_CPU;
     sb_status st = plain_check(target.memory, target.call);
     if (st == SB_OK && commit)
-        take_target(to, which, &target, NULL, 0);
+        take_target(w->plain, w->which, &target, NULL, 0);
     else
         drop_target(&target);
     return st;
 }
 
-static sb_status copy_bytes(struct step *step, int which, bool commit) {
-    struct plain_blob *to = &step->pair->plain, *source = &step->other->plain;
-    struct plain_memory *from = source->memory[which];
-    int32_t side = to->context == source->context ? plain_side(from) : SB_SIDE_CPU;
-    struct target target = target_of(to, which, plain_bytes(source), side);
-    enum call read = side == SB_SIDE_CPU ? CPU_DATA : GPU_DATA;
+static sb_status copy_bytes(struct world *w, bool commit) {
+    struct plain_blob *source = &w->other->plain;
+    struct plain_memory *from = source->memory[w->which];
+    int32_t side = w->plain->context == source->context ? plain_side(from) : SB_SIDE_CPU;
+    struct target target = target_of(w->plain, w->which, plain_bytes(source), side);
     sb_status st = plain_check(target.memory, target.call);
     if (st == SB_OK)
-        st = plain_check(from, read);
+        st = plain_check(from, reading(side));
     if (st != SB_OK || !commit) {
         drop_target(&target);
         return st;
     }
-    (void)plain_do(from, read);
-    take_target(to, which, &target, from->value, plain_bytes(source));
+    (void)plain_do(from, reading(side));
+    take_target(w->plain, w->which, &target, from->value, plain_bytes(source));
     return SB_OK;
 }
 
-static sb_status copy_model(struct step *step, int which, bool commit) {
-    struct plain_memory *from = step->other->plain.memory[which];
-    if (step->other->plain.count == 0 || (from && from == step->pair->plain.memory[which]))
+static sb_status copy_model(struct world *w, bool commit) {
+    struct plain_memory *from = w->other->plain.memory[w->which];
+    if (w->other->plain.count == 0 || (from && from == w->plain->memory[w->which]))
         return SB_OK;
-    return plain_is_written(from) ? copy_bytes(step, which, commit)
-                                  : copy_zeros(step, which, commit);
+    return plain_is_written(from) ? copy_bytes(w, commit) : copy_zeros(w, commit);
 }
 
-static void copy_from(struct world *w, struct step *step) {
-    uint32_t flags =
-        step->variant == 7 ? SB_PROTO_RESHAPE : (step->variant & 1 ? SB_COPY_RESHAPE : 0);
-    sb_status expected = check_copy(step, flags);
-    if (expected == SB_OK && step->pair != step->other)
-        expected = copy_model(step, step->which, false);
-    sb_status st =
-        sb_blob_copy_from(step->pair->blob, step->which, step->other->blob, flags, &step->err);
-    if (!agree(w, step, "copy_from", st, expected) || step->pair == step->other)
+static void copy_from(struct world *w) {
+    uint32_t flags = w->variant == 7 ? SB_PROTO_RESHAPE : (w->variant & 1 ? SB_COPY_RESHAPE : 0);
+    sb_status expected = check_copy(w, flags);
+    if (expected == SB_OK && w->pair != w->other)
+        expected = copy_model(w, false);
+    if (!agree(w, "copy_from", expected,
+               sb_blob_copy_from(w->blob, w->which, w->other->blob, flags, &err)) ||
+        w->pair == w->other)
         return;
-    struct plain_shape shape = plain_shape_of(&step->other->plain);
-    (void)copy_model(step, step->which, true);
-    (void)plain_take_shape(&step->pair->plain, &shape);
+    struct plain_shape shape = plain_shape_of(&w->other->plain);
+    (void)copy_model(w, true);
+    (void)plain_take_shape(w->plain, &shape);
 }
 
 /* --- bytes --------------------------------------------------------------------------------- */
 
 /* Writes all bytes of the memory, whose values are unspecified after an OVERWRITE call. */
-static void write_bytes(struct world *w, struct step *step, enum call call, void *ptr) {
-    struct plain_memory *memory = step->pair->plain.memory[step->which];
+static void write_bytes(struct world *w, enum call call, void *ptr) {
+    struct plain_memory *memory = w->plain->memory[w->which];
     size_t bytes = memory->state.bytes;
     if (bytes == 0)
         return;
-    plain_fill(memory->value, bytes, step->pair->plain.dtype, w->stamp++);
-    if (call == MUTABLE_CPU || call == OVERWRITE_CPU)
+    plain_fill(memory->value, bytes, w->plain->dtype, w->stamp++);
+    if (call_kinds[call].side == SB_SIDE_CPU)
         memcpy(ptr, memory->value, bytes);
     else
         ignore(sb_sim_poke(w->sims[0].context, ptr, memory->value, bytes, NULL));
 }
 
-static void use_bytes(struct world *w, struct step *step) {
+static void use_bytes(struct world *w) {
     static const enum call calls[] = {CPU_DATA, MUTABLE_CPU, OVERWRITE_CPU,
                                       GPU_DATA, MUTABLE_GPU, OVERWRITE_GPU};
     enum call call = calls[tape_below(&w->tape, 6)];
-    struct plain_memory *memory = plain_memory_of(&step->pair->plain, step->which);
+    struct plain_memory *memory = plain_memory_of(w->plain, w->which);
     void *ptr = NULL;
     sb_status expected = plain_check(memory, call);
-    sb_status st = blob_call(step->pair->blob, step->which, call, NULL, &ptr, &step->err);
-    if (!agree(w, step, "bytes", st, expected))
+    if (!agree(w, "bytes", expected, blob_call(w->blob, w->which, call, NULL, &ptr, &err)))
         return;
     fuzz_check(ptr, "a NULL pointer");
     (void)plain_do(memory, call);
     if (call != CPU_DATA && call != GPU_DATA)
-        write_bytes(w, step, call, ptr);
+        write_bytes(w, call, ptr);
 }
 
-static void clear(struct world *w, struct step *step) {
-    struct plain_memory *memory = step->pair->plain.memory[step->which];
-    size_t bytes = plain_bytes(&step->pair->plain);
+static void clear(struct world *w) {
+    struct plain_memory *memory = w->plain->memory[w->which];
+    size_t bytes = plain_bytes(w->plain);
     sb_status expected = clear_model(memory, bytes, false);
-    sb_status st = sb_blob_clear(step->pair->blob, step->which, &step->err);
-    if (agree(w, step, "clear", st, expected))
+    if (agree(w, "clear", expected, sb_blob_clear(w->blob, w->which, &err)))
         (void)clear_model(memory, bytes, true);
 }
 
-static void evict(struct world *w, struct step *step) {
-    enum call call = step->variant & 1 ? EVICT_GPU : EVICT_CPU;
-    sb_mem *mem;
-    sb_status expected = SB_OK;
-    sb_status st = sb_blob_mutable_mem(step->pair->blob, step->which, &mem, &step->err);
-    if (!agree(w, step, "handle", st, expected))
+static void evict(struct world *w) {
+    enum call call = w->variant & 1 ? EVICT_GPU : EVICT_CPU;
+    sb_mem *mem = handle_of(w, w->pair);
+    if (!mem)
         return;
-    struct plain_memory *memory = plain_memory_of(&step->pair->plain, step->which);
-    expected = plain_check(memory, call);
-    st = call == EVICT_CPU ? sb_mem_evict_cpu(mem, &step->err) : sb_mem_evict_gpu(mem, &step->err);
-    if (agree(w, step, "evict", st, expected))
-        (void)plain_do(memory, call);
+    sb_status expected = plain_check(w->plain->memory[w->which], call);
+    if (agree(w, "evict", expected,
+              (call == EVICT_CPU ? sb_mem_evict_cpu : sb_mem_evict_gpu)(mem, &err)))
+        (void)plain_do(w->plain->memory[w->which], call);
 }
 
 /* --- lending ------------------------------------------------------------------------------- */
 
 enum { LEND_GOOD = 5, LEND_SHORT, LEND_FLAG, LEND_MISSING, LEND_ASKEW };
 
-static struct loan *make_loan(struct world *w, const struct step *step, bool device, size_t bytes,
-                              bool read_only) {
+static struct loan *make_loan(struct world *w, bool device, size_t bytes, bool read_only) {
     static unsigned char value[BYTES_MAX];
-    plain_fill(value, bytes, step->pair->plain.dtype, w->stamp++);
+    plain_fill(value, bytes, w->plain->dtype, w->stamp++);
     return lender_make(&w->lender, device ? w->sims[0].context : NULL, value, bytes, read_only);
 }
 
@@ -499,97 +496,82 @@ static bool is_askew(const struct plain_blob *plain, uint32_t variant) {
     return variant == LEND_ASKEW && sb_dtype_size(plain->dtype) > 1;
 }
 
-/* Returns the status that the arguments of a set call must cause: SB_OK if they are valid. */
-static sb_status check_lend(const struct step *step, uint32_t variant) {
-    const struct plain_blob *plain = &step->pair->plain;
+/* Returns the status that a set call on a side must return. */
+static sb_status check_lend(const struct plain_blob *plain, uint32_t variant, bool device) {
     bool faulty = variant == LEND_FLAG || variant == LEND_MISSING ||
                   (variant == LEND_SHORT && plain_bytes(plain) > 0) || is_askew(plain, variant) ||
                   plain_bytes(plain) > BYTES_MAX - EXTRA_MAX;
-    return faulty ? SB_ERR_INVALID_ARGUMENT : SB_OK;
+    return faulty                                  ? SB_ERR_INVALID_ARGUMENT
+           : device && !plain->context->has_device ? SB_ERR_NO_DEVICE
+                                                   : SB_OK;
 }
 
-/* Replaces the blob's data in the model by a new memory of the loan's size. */
-static void take_loan(struct step *step, enum call call, struct loan *loan) {
-    struct plain_memory *memory = plain_memory_new(step->pair->plain.context, loan->bytes);
-    plain_adopt(memory, call, loan);
-    plain_replace(&step->pair->plain, DATA, memory);
-}
-
-static void lend(struct world *w, struct step *step) {
+/* Lends memory to the blob as its data, which other blobs then no longer share. */
+static void lend(struct world *w) {
     static const size_t extras[] = {0, 0, 8, 3, EXTRA_MAX};
-    const struct plain_blob *plain = &step->pair->plain;
-    bool device = step->variant & 1, has_device = plain->context->has_device;
+    const struct plain_blob *plain = w->plain;
+    bool device = w->variant & 1;
     uint32_t variant = tape_below(&w->tape, 16);
     size_t least = plain_bytes(plain) > BYTES_MAX - EXTRA_MAX ? 0 : plain_bytes(plain);
-    size_t bytes = least + extras[variant % 5];
-    if (variant == LEND_SHORT && least)
-        bytes = least - 1;
-    uint32_t flags = variant == LEND_FLAG ? SB_COPY_RESHAPE : step->variant >> 1 & 1;
-    struct loan *loan = make_loan(w, step, device && has_device, bytes, flags == SB_READ_ONLY);
+    size_t bytes = variant == LEND_SHORT && least ? least - 1 : least + extras[variant % 5];
+    uint32_t flags = variant == LEND_FLAG ? SB_COPY_RESHAPE : w->variant >> 1 & 1;
+    struct loan *loan =
+        make_loan(w, device && plain->context->has_device, bytes, flags == SB_READ_ONLY);
     if (!loan)
         return;
-    sb_status expected = check_lend(step, variant);
-    if (expected == SB_OK && device && !has_device)
-        expected = SB_ERR_NO_DEVICE;
+    sb_status expected = check_lend(plain, variant, device);
     void *ptr = variant == LEND_MISSING ? NULL : (char *)loan->ptr + is_askew(plain, variant);
     loan->given = true;
-    sb_status st = device ? sb_blob_set_gpu(step->pair->blob, SB_DATA, ptr, bytes, flags,
-                                            loan_deleter, loan, &step->err)
-                          : sb_blob_set_cpu(step->pair->blob, SB_DATA, ptr, bytes, flags,
-                                            loan_deleter, loan, &step->err);
-    loan->given = st == SB_OK;
-    if (agree(w, step, "set data", st, expected))
-        take_loan(step, device ? SET_GPU : SET_CPU, loan);
+    loan->given = agree(w, "set data", expected,
+                        (device ? sb_blob_set_gpu : sb_blob_set_cpu)(
+                            w->blob, SB_DATA, ptr, bytes, flags, loan_deleter, loan, &err));
+    if (!loan->given)
+        return;
+    struct plain_memory *memory = plain_memory_new(plain->context, bytes);
+    plain_adopt(memory, device ? SET_GPU : SET_CPU, loan);
+    plain_replace(w->plain, DATA, memory);
 }
 
 /* Calls sb_mem_set_cpu on the blob's memory, which affects all blobs that share the memory. */
-static void lend_to_all(struct world *w, struct step *step) {
-    sb_mem *mem;
-    sb_status st = sb_blob_mutable_mem(step->pair->blob, step->which, &mem, &step->err);
-    if (!agree(w, step, "handle", st, SB_OK))
+static void lend_to_all(struct world *w) {
+    sb_mem *mem = handle_of(w, w->pair);
+    struct plain_memory *memory = w->plain->memory[w->which];
+    if (!mem || memory->state.bytes > BYTES_MAX)
         return;
-    struct plain_memory *memory = plain_memory_of(&step->pair->plain, step->which);
-    size_t bytes = memory->state.bytes;
-    if (bytes > BYTES_MAX)
-        return;
-    struct loan *loan = make_loan(w, step, false, bytes, step->variant & 1);
+    struct loan *loan = make_loan(w, false, memory->state.bytes, w->variant & 1);
     if (!loan)
         return;
     loan->given = true;
-    st = sb_mem_set_cpu(mem, loan->ptr, bytes, step->variant & 1, loan_deleter, loan, &step->err);
-    loan->given = st == SB_OK;
-    if (agree(w, step, "set all", st, SB_OK))
+    loan->given = agree(w, "set all", SB_OK,
+                        sb_mem_set_cpu(mem, loan->ptr, memory->state.bytes, w->variant & 1,
+                                       loan_deleter, loan, &err));
+    if (loan->given)
         plain_adopt(memory, SET_CPU, loan);
 }
 
 /* --- arithmetic ---------------------------------------------------------------------------- */
 
-static enum call writing(const struct plain_memory *memory) {
-    return plain_side(memory) == SB_SIDE_CPU ? MUTABLE_CPU : MUTABLE_GPU;
-}
-
-static sb_status check_scale(const struct step *step) {
-    const struct plain_memory *memory = step->pair->plain.memory[step->which];
-    if (!plain_has_arithmetic(&step->pair->plain))
+static sb_status check_scale(const struct plain_blob *plain, const struct plain_memory *memory) {
+    if (!plain_has_arithmetic(plain))
         return SB_ERR_UNSUPPORTED;
-    if (step->pair->plain.count == 0 || !plain_is_written(memory))
+    if (plain->count == 0 || !plain_is_written(memory))
         return SB_OK;
-    return plain_check(memory, writing(memory));
+    return plain_check(memory, writing(plain_side(memory)));
 }
 
-static void scale(struct world *w, struct step *step) {
+static void scale(struct world *w) {
     static const double factors[] = {0, 1, -1, 0.5, 2, -3, 0.25, 1};
-    struct plain_blob *plain = &step->pair->plain;
-    struct plain_memory *memory = plain->memory[step->which];
-    double factor = factors[step->variant];
-    sb_status expected = check_scale(step);
-    sb_status st = sb_blob_scale(step->pair->blob, step->which, factor, &step->err);
-    if (!agree(w, step, "scale", st, expected) || plain->count == 0 || !plain_is_written(memory))
+    const struct plain_blob *plain = w->plain;
+    struct plain_memory *memory = plain->memory[w->which];
+    double factor = factors[w->variant];
+    sb_status expected = check_scale(plain, memory);
+    if (!agree(w, "scale", expected, sb_blob_scale(w->blob, w->which, factor, &err)) ||
+        plain->count == 0 || !plain_is_written(memory))
         return;
-    (void)plain_do(memory, writing(memory));
-    for (int64_t i = 0; i < plain->count; i++)
-        plain_put(memory->value, (size_t)i, plain->dtype,
-                  plain_at(memory->value, (size_t)i, plain->dtype) * factor);
+    (void)plain_do(memory, writing(plain_side(memory)));
+    for (size_t i = 0; i < (size_t)plain->count; i++)
+        plain_put(memory->value, i, plain->dtype,
+                  plain_at(memory->value, i, plain->dtype) * factor);
 }
 
 static sb_status check_update(struct plain_blob *plain) {
@@ -600,37 +582,34 @@ static sb_status check_update(struct plain_blob *plain) {
         return SB_OK;
     if (!plain_is_written(data))
         return SB_ERR_UNINITIALIZED;
-    sb_status st = plain_check(data, writing(data));
-    enum call read = plain_side(data) == SB_SIDE_CPU ? CPU_DATA : GPU_DATA;
-    return st == SB_OK ? plain_check(plain_memory_of(plain, DIFF), read) : st;
+    sb_status st = plain_check(data, writing(plain_side(data)));
+    return st == SB_OK ? plain_check(plain_memory_of(plain, DIFF), reading(plain_side(data))) : st;
 }
 
-static void update(struct world *w, struct step *step) {
-    struct plain_blob *plain = &step->pair->plain;
+static void update(struct world *w) {
+    struct plain_blob *plain = w->plain;
     sb_status expected = check_update(plain);
-    sb_status st = sb_blob_update(step->pair->blob, &step->err);
-    if (!agree(w, step, "update", st, expected) || plain->count == 0)
+    if (!agree(w, "update", expected, sb_blob_update(w->blob, &err)) || plain->count == 0)
         return;
     struct plain_memory *data = plain->memory[DATA], *diff = plain->memory[DIFF];
-    enum call read = plain_side(data) == SB_SIDE_CPU ? CPU_DATA : GPU_DATA;
-    (void)plain_do(data, writing(data));
-    (void)plain_do(diff, read);
-    for (int64_t i = 0; i < plain->count; i++)
-        plain_put(data->value, (size_t)i, plain->dtype,
-                  plain_at(data->value, (size_t)i, plain->dtype) -
-                      plain_at(diff->value, (size_t)i, plain->dtype));
+    int32_t side = plain_side(data);
+    (void)plain_do(data, writing(side));
+    (void)plain_do(diff, reading(side));
+    for (size_t i = 0; i < (size_t)plain->count; i++)
+        plain_put(data->value, i, plain->dtype,
+                  plain_at(data->value, i, plain->dtype) - plain_at(diff->value, i, plain->dtype));
 }
 
-static void sums(struct world *w, struct step *step) {
-    const struct plain_blob *plain = &step->pair->plain;
-    bool squares = step->variant & 1, any = plain_is_written(plain->memory[step->which]);
+static void sums(struct world *w) {
+    const struct plain_blob *plain = w->plain;
+    const struct plain_memory *memory = plain->memory[w->which];
+    bool squares = w->variant & 1;
     double seen = -1, sum = 0;
-    sb_status st =
-        (squares ? sb_blob_sumsq : sb_blob_asum)(step->pair->blob, step->which, &seen, &step->err);
-    if (!agree(w, step, "sum", st, plain_has_arithmetic(plain) ? SB_OK : SB_ERR_UNSUPPORTED))
+    if (!agree(w, "sum", plain_has_arithmetic(plain) ? SB_OK : SB_ERR_UNSUPPORTED,
+               (squares ? sb_blob_sumsq : sb_blob_asum)(w->blob, w->which, &seen, &err)))
         return;
-    for (int64_t i = 0; i < plain->count && any; i++) {
-        double x = plain_at(plain->memory[step->which]->value, (size_t)i, plain->dtype);
+    for (size_t i = 0; i < (size_t)plain->count && plain_is_written(memory); i++) {
+        double x = plain_at(memory->value, i, plain->dtype);
         sum += squares ? x * x : fabs(x);
     }
     fuzz_check(fabs(seen - sum) <= 1e-6 * sum, "a sum is %.17g, not %.17g", seen, sum);
@@ -654,14 +633,14 @@ static int64_t draw_count(struct tape *tape, int64_t count) {
     return code == 6 ? count + 1 : code == 5 && count > 0 ? count - 1 : count;
 }
 
-static struct blob_message draw_message(struct world *w, const struct step *step) {
+static struct blob_message draw_message(struct world *w) {
     uint32_t code = tape_below(&w->tape, 32);
     struct blob_message message = {.unpacked = code & 1, .cut = code == 31, .seed = w->stamp++};
     struct plain_shape judged;
     message.has_shape = code & 6;
     if (code & 8)
         draw_legacy(&w->tape, &message);
-    message.shape = code & 4 ? plain_shape_of(&step->pair->plain) : draw_shape(&w->tape);
+    message.shape = code & 4 ? plain_shape_of(w->plain) : draw_shape(&w->tape);
     if (message.shape.num_axes < 0)
         message.shape.num_axes = 0;
     bool fits = message_judge(&message, &judged) == SB_OK;
@@ -671,96 +650,83 @@ static struct blob_message draw_message(struct world *w, const struct step *step
     return message;
 }
 
-/* Where a load writes data or diff. `wanted` is false for a diff without values in the message. */
-struct load {
-    bool wanted;
-    struct target target;
-};
-
-static sb_status begin_load(const struct step *step, const struct blob_message *message,
-                            const struct plain_shape *shape, struct load loads[2]) {
-    size_t bytes = (size_t)shape->count * sb_dtype_size(step->pair->plain.dtype);
+/* Determines where a load writes data and diff. The memory of a target is NULL for a diff without
+   values in the message. */
+static sb_status begin_load(const struct world *w, const struct blob_message *message,
+                            const struct plain_shape *shape, struct target targets[2]) {
+    size_t bytes = (size_t)shape->count * sb_dtype_size(w->plain->dtype);
     sb_status st = SB_OK;
     for (int which = DATA; which <= DIFF && st == SB_OK; which++) {
-        loads[which].wanted = which == DATA || message_count(message, DIFF) > 0;
-        if (!loads[which].wanted)
+        if (which == DIFF && message_count(message, DIFF) == 0)
             continue;
-        loads[which].target = target_of(&step->pair->plain, which, bytes, SB_SIDE_CPU);
-        st = plain_check(loads[which].target.memory, loads[which].target.call);
+        targets[which] = target_of(w->plain, which, bytes, SB_SIDE_CPU);
+        st = plain_check(targets[which].memory, targets[which].call);
     }
     return st;
 }
 
 /* Returns the status that a load must return, and sets `shape`. */
-static sb_status check_message(const struct step *step, const struct blob_message *message,
+static sb_status check_message(const struct world *w, const struct blob_message *message,
                                bool empty, bool reshapes, struct plain_shape *shape) {
-    const int32_t dtype = step->pair->plain.dtype;
     if (message->cut && !empty)
         return SB_ERR_MALFORMED;
     sb_status st = message_judge(message, shape);
     if (st != SB_OK)
         return st;
-    if (!reshapes && !message_shape_is(message, shape, &step->pair->plain))
+    if (!reshapes && !message_shape_is(message, shape, w->plain))
         return SB_ERR_SHAPE_MISMATCH;
     if (!reshapes)
-        *shape = plain_shape_of(&step->pair->plain);
-    if (plain_shape_check(shape, sb_dtype_size(dtype)) != SB_OK)
+        *shape = plain_shape_of(w->plain);
+    if (check_shape(w, shape) != SB_OK)
         return SB_ERR_DATA_OVERFLOW;
-    bool whole =
-        message_count(message, DATA) == shape->count &&
-        (message_count(message, DIFF) == 0 || message_count(message, DIFF) == shape->count);
-    if (!whole)
+    const int64_t diffs = message_count(message, DIFF);
+    if (message_count(message, DATA) != shape->count || (diffs != 0 && diffs != shape->count))
         return SB_ERR_LENGTH_MISMATCH;
-    return dtype == SB_DTYPE_F16 && shape->count > 0 ? SB_ERR_DTYPE_MISMATCH : SB_OK;
+    return w->plain->dtype == SB_DTYPE_F16 && shape->count > 0 ? SB_ERR_DTYPE_MISMATCH : SB_OK;
 }
 
-static void from_proto(struct world *w, struct step *step) {
+static void from_proto(struct world *w) {
     static unsigned char values[BYTES_MAX];
     struct wire encoded = {0};
-    struct load loads[2] = {{.wanted = false}, {.wanted = false}};
+    struct target targets[2] = {{0}};
     struct plain_shape shape;
-    struct blob_message message = draw_message(w, step);
-    bool reshapes = step->variant & 1;
-    struct plain_blob *plain = &step->pair->plain;
+    struct blob_message message = draw_message(w);
+    bool reshapes = w->variant & 1;
     message_encode(&message, &encoded);
-    sb_status expected = check_message(step, &message, encoded.size == 0, reshapes, &shape);
+    sb_status expected = check_message(w, &message, encoded.size == 0, reshapes, &shape);
     if (expected == SB_OK)
-        expected = begin_load(step, &message, &shape, loads);
-    sb_status st = sb_blob_from_proto(step->pair->blob, encoded.bytes, encoded.size,
-                                      reshapes ? SB_PROTO_RESHAPE : 0, NULL, &step->err);
+        expected = begin_load(w, &message, &shape, targets);
+    bool done = agree(w, "from_proto", expected,
+                      sb_blob_from_proto(w->blob, encoded.bytes, encoded.size,
+                                         reshapes ? SB_PROTO_RESHAPE : 0, NULL, &err));
     wire_free(&encoded);
-    bool done = agree(w, step, "from_proto", st, expected);
-    for (int which = DATA; which <= DIFF; which++) {
-        if (!loads[which].wanted || !done) {
-            drop_target(&loads[which].target);
-            continue;
+    for (int which = DATA; which <= DIFF; which++)
+        if (done && targets[which].memory) {
+            message_values(&message, which, w->plain->dtype, values);
+            take_target(w->plain, which, &targets[which], values,
+                        (size_t)shape.count * sb_dtype_size(w->plain->dtype));
+        } else {
+            drop_target(&targets[which]);
         }
-        message_values(&message, which, plain->dtype, values);
-        take_target(plain, which, &loads[which].target, values,
-                    (size_t)shape.count * sb_dtype_size(plain->dtype));
-    }
     if (done)
-        (void)plain_take_shape(plain, &shape);
+        (void)plain_take_shape(w->plain, &shape);
 }
 
-static void shape_equals_proto(struct world *w, struct step *step) {
+static void shape_equals_proto(struct world *w) {
     struct wire encoded = {0};
     struct plain_shape shape;
-    struct blob_message message = draw_message(w, step);
+    struct blob_message message = draw_message(w);
     int32_t same = 77;
     message_encode(&message, &encoded);
     sb_status expected =
         message.cut && encoded.size ? SB_ERR_MALFORMED : message_judge(&message, &shape);
-    sb_status st = sb_blob_shape_equals_proto(step->pair->blob, encoded.bytes, encoded.size, &same,
-                                              &step->err);
+    if (agree(w, "shape_equals_proto", expected,
+              sb_blob_shape_equals_proto(w->blob, encoded.bytes, encoded.size, &same, &err)))
+        check_equal(same, message_shape_is(&message, &shape, w->plain));
     wire_free(&encoded);
-    if (agree(w, step, "shape_equals_proto", st, expected))
-        CHECK_EQUAL("equality", same, message_shape_is(&message, &shape, &step->pair->plain));
 }
 
-static sb_status check_write(const struct plain_blob *plain, bool with_diff, uint32_t flags) {
-    if (flags & ~(uint32_t)SB_PROTO_WRITE_DIFF)
-        return SB_ERR_INVALID_ARGUMENT;
+static sb_status check_write(const struct plain_blob *plain, bool with_diff) {
     if (!plain_has_arithmetic(plain))
         return SB_ERR_UNSUPPORTED;
     bool over =
@@ -778,38 +744,28 @@ static sb_status fetch(struct plain_blob *plain, bool with_diff) {
     return st;
 }
 
-static void check_written(struct plain_blob *plain, bool with_diff, const void *bytes,
-                          size_t size) {
-    struct wire message = {0};
-    message_of_blob(plain, with_diff, &message);
-    CHECK_EQUAL("bytes of a message", size, message.size);
-    fuzz_check(size == 0 || memcmp(bytes, message.bytes, size) == 0, "a message is another");
-    wire_free(&message);
-}
-
 /* Encodes the blob. First disarms the faults, because the model cannot predict which parts a failed
    call has copied to the host. */
-static void to_proto(struct world *w, struct step *step) {
+static void to_proto(struct world *w) {
     static unsigned char buffer[2 * BYTES_MAX + 1024];
-    struct plain_blob *plain = &step->pair->plain;
-    bool with_diff = step->variant & 1;
+    struct wire message = {0};
+    bool with_diff = w->variant & 1;
     uint32_t flags = with_diff ? SB_PROTO_WRITE_DIFF : 0;
     size_t size = 0, needed = 0;
     disarm(w);
-    sb_status expected = check_write(plain, with_diff, flags);
-    sb_status st = sb_blob_proto_size(step->pair->blob, flags, &needed, &step->err);
-    if (!agree(w, step, "proto_size", st, expected))
+    sb_status expected = check_write(w->plain, with_diff);
+    if (!agree(w, "proto_size", expected, sb_blob_proto_size(w->blob, flags, &needed, &err)))
         return;
-    CHECK_EQUAL("proto_size", needed, message_size_of_blob(plain, with_diff));
-    size_t capacity = step->variant & 4 && needed ? needed - 1 : sizeof buffer;
-    if (needed > capacity)
-        expected = SB_ERR_BUFFER_TOO_SMALL;
-    else
-        expected = fetch(plain, with_diff);
-    st = sb_blob_to_proto(step->pair->blob, flags, buffer, capacity, &size, &step->err);
-    if (!agree(w, step, "to_proto", st, expected))
+    check_equal(needed, message_size_of_blob(w->plain, with_diff));
+    size_t capacity = w->variant & 4 && needed ? needed - 1 : sizeof buffer;
+    expected = needed > capacity ? SB_ERR_BUFFER_TOO_SMALL : fetch(w->plain, with_diff);
+    if (!agree(w, "to_proto", expected,
+               sb_blob_to_proto(w->blob, flags, buffer, capacity, &size, &err)))
         return;
-    check_written(plain, with_diff, buffer, size);
+    message_of_blob(w->plain, with_diff, &message);
+    check_equal(size, message.size);
+    fuzz_check(size == 0 || memcmp(buffer, message.bytes, size) == 0, "a message is another");
+    wire_free(&message);
 }
 
 /* --- questions ----------------------------------------------------------------------------- */
@@ -822,97 +778,82 @@ static int64_t product(const struct plain_blob *plain, int32_t start, int32_t en
     return part.count;
 }
 
-static int32_t axes_of(const struct plain_blob *plain) {
-    return plain->num_axes < 0 ? 0 : plain->num_axes;
-}
-
-static void ask_counts(struct world *w, struct step *step) {
-    const struct plain_blob *plain = &step->pair->plain;
+static void ask_counts(struct world *w) {
+    const struct plain_blob *plain = w->plain;
     int32_t start = (int32_t)tape_below(&w->tape, 8) - 1, end = (int32_t)tape_below(&w->tape, 8);
     bool inside = start >= 0 && start <= end && end <= axes_of(plain), fits = true;
     int64_t count = inside ? product(plain, start, end, &fits) : 0, seen = 77;
     sb_status expected = !inside ? SB_ERR_INDEX_OUT_OF_RANGE : fits ? SB_OK : SB_ERR_SIZE_OVERFLOW;
-    sb_status st = sb_blob_count_range(step->pair->blob, start, end, &seen, &step->err);
-    if (agree(w, step, "count_range", st, expected))
-        CHECK_EQUAL("count_range", seen, count);
-    if (start >= 0 && start <= axes_of(plain)) {
-        count = product(plain, start, axes_of(plain), &fits);
-        st = sb_blob_count_from(step->pair->blob, start, &seen, &step->err);
-        if (agree(w, step, "count_from", st, fits ? SB_OK : SB_ERR_SIZE_OVERFLOW))
-            CHECK_EQUAL("count_from", seen, count);
-    }
+    if (agree(w, "count_range", expected, sb_blob_count_range(w->blob, start, end, &seen, &err)))
+        check_equal(seen, count);
+    if (start < 0 || start > axes_of(plain))
+        return;
+    count = product(plain, start, axes_of(plain), &fits);
+    if (agree(w, "count_from", fits ? SB_OK : SB_ERR_SIZE_OVERFLOW,
+              sb_blob_count_from(w->blob, start, &seen, &err)))
+        check_equal(seen, count);
 }
 
-static void ask_axes(struct world *w, struct step *step) {
-    const struct plain_blob *plain = &step->pair->plain;
-    int32_t axis = (int32_t)tape_below(&w->tape, 80) - 40, axes = axes_of(plain), canonical = 77;
+static void ask_axes(struct world *w) {
+    int32_t axis = (int32_t)tape_below(&w->tape, 80) - 40, axes = axes_of(w->plain), canonical = 77;
     bool inside = axis >= -axes && axis < axes;
     int64_t dim = 77;
     sb_status expected = inside ? SB_OK : SB_ERR_INDEX_OUT_OF_RANGE;
-    sb_status st = sb_blob_canonical_axis(step->pair->blob, axis, &canonical, &step->err);
-    if (agree(w, step, "canonical_axis", st, expected))
-        CHECK_EQUAL("canonical axis", canonical, (axis + axes) % axes);
-    st = sb_blob_dim(step->pair->blob, axis, &dim, &step->err);
-    if (agree(w, step, "dim", st, expected))
-        CHECK_EQUAL("dimension", dim, plain->dims[(axis + axes) % axes]);
+    if (agree(w, "canonical_axis", expected,
+              sb_blob_canonical_axis(w->blob, axis, &canonical, &err)))
+        check_equal(canonical, (axis + axes) % axes);
+    if (agree(w, "dim", expected, sb_blob_dim(w->blob, axis, &dim, &err)))
+        check_equal(dim, w->plain->dims[(axis + axes) % axes]);
 }
 
-static void ask_legacy(struct world *w, struct step *step) {
-    const struct plain_blob *plain = &step->pair->plain;
-    int32_t index = (int32_t)tape_below(&w->tape, 10) - 5, axes = axes_of(plain);
+static void ask_legacy(struct world *w) {
+    int32_t index = (int32_t)tape_below(&w->tape, 10) - 5, axes = axes_of(w->plain);
     int64_t seen = 77, dim = 1;
     sb_status expected = axes > 4                  ? SB_ERR_SHAPE_MISMATCH
                          : index < -4 || index > 3 ? SB_ERR_INDEX_OUT_OF_RANGE
                                                    : SB_OK;
     if (expected == SB_OK && index >= -axes && index < axes)
-        dim = plain->dims[(index + axes) % axes];
-    sb_status st = sb_blob_legacy_shape(step->pair->blob, index, &seen, &step->err);
-    if (agree(w, step, "legacy_shape", st, expected))
-        CHECK_EQUAL("legacy dimension", seen, dim);
+        dim = w->plain->dims[(index + axes) % axes];
+    if (agree(w, "legacy_shape", expected, sb_blob_legacy_shape(w->blob, index, &seen, &err)))
+        check_equal(seen, dim);
 }
 
-static void ask_text(struct world *w, struct step *step) {
-    const struct plain_blob *plain = &step->pair->plain;
+static void ask_text(struct world *w) {
+    const struct plain_blob *plain = w->plain, *other = &w->other->plain;
     char text[1024] = "", seen[1024];
     size_t at = 0, length = 77, capacity = tape_below(&w->tape, 64);
     for (int32_t i = 0; i < axes_of(plain); i++)
         at += (size_t)snprintf(text + at, sizeof text - at, "%lld ", (long long)plain->dims[i]);
     (void)snprintf(text + at, sizeof text - at, "(%lld)", (long long)plain->count);
     memset(seen, '?', sizeof seen);
-    sb_status st = sb_blob_shape_string(step->pair->blob, seen, capacity, &length, &step->err);
-    if (!agree(w, step, "shape_string", st, SB_OK))
+    if (!agree(w, "shape_string", SB_OK,
+               sb_blob_shape_string(w->blob, seen, capacity, &length, &err)))
         return;
-    CHECK_EQUAL("length of a text", length, strlen(text));
+    check_equal(length, strlen(text));
     size_t shown = capacity == 0 ? 0 : length < capacity ? length : capacity - 1;
     fuzz_check(memcmp(seen, text, shown) == 0 && (capacity == 0 || seen[shown] == 0) &&
                    seen[capacity ? shown + 1 : 0] == '?',
                "the text in a buffer of %zu bytes is not a part of %s", capacity, text);
-    CHECK_EQUAL("equal shapes", sb_blob_shape_equals(step->pair->blob, step->other->blob),
-                plain_shape_same(plain, &step->other->plain));
-    const struct plain_blob *other = &step->other->plain;
-    CHECK_EQUAL("equal dimensions",
-                sb_blob_shape_equals_dims(step->pair->blob, other->dims, other->num_axes),
+    check_equal(sb_blob_shape_equals(w->blob, w->other->blob), plain_shape_same(plain, other));
+    check_equal(sb_blob_shape_equals_dims(w->blob, other->dims, other->num_axes),
                 other->num_axes >= 0 && plain_shape_same(plain, other));
 }
 
-static void ask_device_shape(struct world *w, struct step *step) {
-    const struct plain_blob *plain = &step->pair->plain;
+static void ask_device_shape(struct world *w) {
     int64_t seen[SB_MAX_AXES];
-    size_t bytes = (size_t)axes_of(plain) * sizeof *seen;
+    size_t bytes = (size_t)axes_of(w->plain) * sizeof *seen;
     const int64_t *dims = NULL;
-    sb_status st = sb_blob_gpu_shape(step->pair->blob, &dims, &step->err);
-    if (!agree(w, step, "gpu_shape", st, plain->context->has_device ? SB_OK : SB_ERR_NO_DEVICE) ||
-        bytes == 0)
+    sb_status expected = w->plain->context->has_device ? SB_OK : SB_ERR_NO_DEVICE;
+    if (!agree(w, "gpu_shape", expected, sb_blob_gpu_shape(w->blob, &dims, &err)) || bytes == 0)
         return;
-    fuzz_check(sb_sim_peek(w->sims[0].context, seen, dims, bytes, NULL) == SB_OK &&
-                   memcmp(seen, plain->dims, bytes) == 0,
-               "the device has another shape");
+    check_ok(sb_sim_peek(w->sims[0].context, seen, dims, bytes, &err));
+    fuzz_check(memcmp(seen, w->plain->dims, bytes) == 0, "the device has another shape");
 }
 
-static void ask(struct world *w, struct step *step) {
-    static void (*const questions[])(struct world *, struct step *) = {
-        ask_counts, ask_axes, ask_legacy, ask_text, ask_device_shape};
-    questions[step->variant % 5](w, step);
+static void ask(struct world *w) {
+    static void (*const questions[])(struct world *) = {ask_counts, ask_axes, ask_legacy, ask_text,
+                                                        ask_device_shape};
+    questions[w->variant % 5](w);
 }
 
 /* --- elements ------------------------------------------------------------------------------ */
@@ -964,61 +905,34 @@ static sb_status legacy_offset_of(const struct plain_blob *plain, const int64_t 
     return SB_OK;
 }
 
-struct element_question {
-    bool legacy;
-    int64_t indices[8];
-    int32_t num_indices;
-};
-
-static sb_status call_offset(const struct step *step, const struct element_question *q,
-                             int64_t *out, sb_error *err) {
-    const sb_blob *blob = step->pair->blob;
-    const int64_t *i = q->indices;
-    return q->legacy ? sb_blob_offset_legacy(blob, i[0], i[1], i[2], i[3], out, err)
-                     : sb_blob_offset(blob, i, q->num_indices, out, err);
-}
-
-static sb_status call_at(const struct step *step, const struct element_question *q, void *out,
-                         sb_error *err) {
-    const sb_blob *blob = step->pair->blob;
-    const int64_t *i = q->indices;
-    if (!q->legacy)
-        return sb_blob_at(blob, step->which, i, q->num_indices, out, err);
-    return step->which == DATA ? sb_blob_data_at_legacy(blob, i[0], i[1], i[2], i[3], out, err)
-                               : sb_blob_diff_at_legacy(blob, i[0], i[1], i[2], i[3], out, err);
-}
-
-static void at_element(struct world *w, struct step *step, const struct element_question *q) {
-    struct plain_blob *plain = &step->pair->plain;
+/* Asks for an element's offset, then for the element. */
+static void at(struct world *w) {
+    const bool legacy = w->variant & 1;
+    const int32_t count = legacy ? 4 : (int32_t)tape_below(&w->tape, 7);
+    const size_t size = sb_dtype_size(w->plain->dtype);
     unsigned char seen[ELEMENT_MAX];
-    size_t size = sb_dtype_size(plain->dtype);
-    int64_t offset = 0;
-    sb_status expected = q->legacy ? legacy_element_of(plain, q->indices, &offset)
-                                   : offset_of(plain, q->indices, q->num_indices, &offset);
-    struct plain_memory *memory = expected == SB_OK ? plain_memory_of(plain, step->which) : NULL;
+    int64_t i[8] = {0}, offset = 0, found = 77;
+    for (int32_t axis = 0; axis < count; axis++)
+        i[axis] = draw_index(&w->tape);
+    sb_status expected =
+        legacy ? legacy_offset_of(w->plain, i, &offset) : offset_of(w->plain, i, count, &offset);
+    if (agree(w, "offset", expected,
+              legacy ? sb_blob_offset_legacy(w->blob, i[0], i[1], i[2], i[3], &found, &err)
+                     : sb_blob_offset(w->blob, i, count, &found, &err)))
+        check_equal(found, offset);
+    expected =
+        legacy ? legacy_element_of(w->plain, i, &offset) : offset_of(w->plain, i, count, &offset);
+    struct plain_memory *memory = expected == SB_OK ? plain_memory_of(w->plain, w->which) : NULL;
     if (memory)
         expected = plain_check(memory, CPU_DATA);
-    sb_status st = call_at(step, q, seen, &step->err);
-    if (!agree(w, step, "an element", st, expected))
+    if (!agree(w, "an element", expected,
+               !legacy ? sb_blob_at(w->blob, w->which, i, count, seen, &err)
+                       : (w->which == DATA ? sb_blob_data_at_legacy : sb_blob_diff_at_legacy)(
+                             w->blob, i[0], i[1], i[2], i[3], seen, &err)))
         return;
     (void)plain_do(memory, CPU_DATA);
-    fuzz_check(plain_equal(seen, memory->value + (size_t)offset * size, size, plain->dtype),
+    fuzz_check(plain_equal(seen, memory->value + (size_t)offset * size, size, w->plain->dtype),
                "element %lld is another", (long long)offset);
-}
-
-static void at(struct world *w, struct step *step) {
-    const struct plain_blob *plain = &step->pair->plain;
-    struct element_question q = {.legacy = step->variant & 1};
-    int64_t offset = 0, found = 77;
-    q.num_indices = q.legacy ? 4 : (int32_t)tape_below(&w->tape, 7);
-    for (int32_t i = 0; i < q.num_indices; i++)
-        q.indices[i] = draw_index(&w->tape);
-    sb_status expected = q.legacy ? legacy_offset_of(plain, q.indices, &offset)
-                                  : offset_of(plain, q.indices, q.num_indices, &offset);
-    sb_status st = call_offset(step, &q, &found, &step->err);
-    if (agree(w, step, "offset", st, expected))
-        CHECK_EQUAL("offset", found, offset);
-    at_element(w, step, &q);
 }
 
 /* --- storage ------------------------------------------------------------------------------- */
@@ -1041,18 +955,17 @@ static void shrink_memory(struct plain_blob *plain, int which) {
     plain_replace(plain, which, to);
 }
 
-static void shrink(struct world *w, struct step *step) {
-    struct plain_blob *plain = &step->pair->plain;
+static void shrink(struct world *w) {
+    struct plain_blob *plain = w->plain;
     uint32_t expected = 0;
-    sb_status st = sb_blob_shrink_to_fit(step->pair->blob, &step->mask, &step->err);
-    if (!agree(w, step, "shrink_to_fit", st, SB_OK))
+    if (!agree(w, "shrink_to_fit", SB_OK, sb_blob_shrink_to_fit(w->blob, &w->mask, &err)))
         return;
     for (int which = DATA; which <= DIFF; which++)
         if (is_shrinkable(plain, which)) {
             shrink_memory(plain, which);
             expected |= which == DATA ? SB_REALLOCATED_DATA : SB_REALLOCATED_DIFF;
         }
-    CHECK_EQUAL("reallocation mask", step->mask, expected);
+    check_equal(w->mask, expected);
 }
 
 static void destroy(struct pair *pair) {
@@ -1063,46 +976,43 @@ static void destroy(struct pair *pair) {
 }
 
 /* Replaces the blob by a new blob of the same dtype and context. */
-static void create(struct world *w, struct step *step) {
-    struct plain_blob *plain = &step->pair->plain;
+static void create(struct world *w) {
+    struct plain_blob *plain = w->plain;
     sb_context *context = w->sims[plain->context - w->plain_contexts].context;
+    enum { EMPTY, SHAPED, LEGACY, INVALID } form = w->variant % 4;
     struct plain_shape shape = {.num_axes = -1};
     sb_blob *blob = NULL;
-    sb_status st, expected = SB_OK;
-    int32_t form = (int32_t)step->variant % 4;
-    int32_t dtype = form == 3 ? (step->variant & 4 ? 1000 : 0) : plain->dtype;
-    if (form == 1 || form == 2) {
+    sb_status expected = form == INVALID ? SB_ERR_INVALID_ARGUMENT : SB_OK;
+    int32_t dtype = form == INVALID ? (w->variant & 4 ? 1000 : 0) : plain->dtype;
+    if (form == SHAPED || form == LEGACY) {
         shape = draw_shape(&w->tape);
-        if (form == 2)
+        if (form == LEGACY)
             shape.num_axes = 4;
         keep_small(&shape);
-        expected = plain_shape_check(&shape, sb_dtype_size(dtype));
+        expected = check_shape(w, &shape);
     }
     const int64_t *d = shape.dims;
-    if (form == 3)
-        expected = SB_ERR_INVALID_ARGUMENT;
-    if (form == 1)
-        st = sb_blob_create_shaped(context, dtype, d, shape.num_axes, &blob, &step->err);
-    else if (form == 2)
-        st = sb_blob_create_legacy(context, dtype, d[0], d[1], d[2], d[3], &blob, &step->err);
-    else
-        st = sb_blob_create(context, dtype, &blob, &step->err);
-    if (!agree(w, step, "create", st, expected))
+    if (!agree(w, "create", expected,
+               form == SHAPED
+                   ? sb_blob_create_shaped(context, dtype, d, shape.num_axes, &blob, &err)
+               : form == LEGACY
+                   ? sb_blob_create_legacy(context, dtype, d[0], d[1], d[2], d[3], &blob, &err)
+                   : sb_blob_create(context, dtype, &blob, &err)))
         return;
-    destroy(step->pair);
-    step->pair->blob = blob;
+    destroy(w->pair);
+    w->pair->blob = blob;
     (void)plain_take_shape(plain, &shape);
 }
 
-static void arm(struct world *w, struct step *step) {
-    w->sims[step->pair->plain.context - w->plain_contexts].counting.fail_nth =
+static void arm(struct world *w) {
+    w->sims[w->plain->context - w->plain_contexts].counting.fail_nth =
         1 + (int64_t)tape_below(&w->tape, 6);
 }
 
 /* --- a run --------------------------------------------------------------------------------- */
 
 static void make_step(struct world *w) {
-    static void (*const steps[])(struct world *, struct step *) = {
+    static void (*const steps[])(struct world *) = {
         reshape,     reshape_legacy, reshape_like, reshape_proto,
         share,       copy_from,      use_bytes,    clear,
         evict,       lend,           update,       scale,
@@ -1112,14 +1022,15 @@ static void make_step(struct world *w) {
         set_memory,  drop_diff};
     uint32_t which = tape_below(&w->tape, sizeof steps / sizeof steps[0]);
     uint8_t how = tape_byte(&w->tape);
-    struct step step = {.pair = &w->pairs[how % BLOBS],
-                        .other = &w->pairs[how / 4 % BLOBS],
-                        .which = how >> 4 & 1,
-                        .variant = how >> 5,
-                        .mask = 77,
-                        .err = fuzz_fresh_error()};
-    step.asked = step.variant & 1 ? NULL : &step.mask;
-    steps[which](w, &step);
+    w->pair = &w->pairs[how % BLOBS];
+    w->other = &w->pairs[how / 4 % BLOBS];
+    w->blob = w->pair->blob;
+    w->plain = &w->pair->plain;
+    w->which = how >> 4 & 1;
+    w->variant = how >> 5;
+    w->mask = 77;
+    w->asked = w->variant & 1 ? NULL : &w->mask;
+    steps[which](w);
 }
 
 static void open_context(struct world *w, int i, bool simulated, bool pinned) {
@@ -1144,11 +1055,9 @@ static void open_world(struct world *w) {
     for (int i = 0; i < BLOBS; i++) {
         struct pair *pair = &w->pairs[i];
         int home = separate && i == BLOBS - 1;
-        sb_error err;
         pair->plain = (struct plain_blob){.context = &w->plain_contexts[home], .num_axes = -1};
         pair->plain.dtype = dtypes[i < 2 ? 0 : i == 2 ? how >> 4 & 2 : how >> 5];
-        sb_status st = sb_blob_create(w->sims[home].context, pair->plain.dtype, &pair->blob, &err);
-        fuzz_check(st == SB_OK, "no blob: %s", err.message);
+        check_ok(sb_blob_create(w->sims[home].context, pair->plain.dtype, &pair->blob, &err));
     }
 }
 
