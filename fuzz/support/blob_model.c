@@ -7,27 +7,6 @@
 
 /* --- shapes ---------------------------------------------------------------------- */
 
-static bool has_zero(const struct plain_shape *shape) {
-    for (int32_t i = 0; i < shape->num_axes; i++)
-        if (shape->dims[i] == 0)
-            return true;
-    return false;
-}
-
-/* Computes the count; returns false if a dimension or the size does not fit in a ptrdiff_t. */
-static bool count_of(struct plain_shape *shape, size_t element_size) {
-    for (int32_t i = 0; i < shape->num_axes; i++)
-        if ((ptrdiff_t)shape->dims[i] != shape->dims[i])
-            return false;
-    shape->count = has_zero(shape) ? 0 : 1;
-    for (int32_t i = 0; i < shape->num_axes && shape->count; i++) {
-        if (shape->dims[i] > INT64_MAX / shape->count)
-            return false;
-        shape->count *= shape->dims[i];
-    }
-    return shape->count <= PTRDIFF_MAX / (int64_t)element_size;
-}
-
 sb_status plain_shape_check(struct plain_shape *shape, size_t element_size) {
     if (shape->num_axes < 0)
         return SB_ERR_INVALID_ARGUMENT;
@@ -36,7 +15,12 @@ sb_status plain_shape_check(struct plain_shape *shape, size_t element_size) {
     for (int32_t i = 0; i < shape->num_axes; i++)
         if (shape->dims[i] < 0)
             return SB_ERR_INVALID_ARGUMENT;
-    return count_of(shape, element_size) ? SB_OK : SB_ERR_SIZE_OVERFLOW;
+    shape->count = count_elements(shape->dims, (size_t)shape->num_axes, element_size);
+    return shape->count >= 0 ? SB_OK : SB_ERR_SIZE_OVERFLOW;
+}
+
+int32_t plain_axes(const struct plain_blob *blob) {
+    return blob->num_axes < 0 ? 0 : blob->num_axes;
 }
 
 struct plain_shape plain_shape_of(const struct plain_blob *blob) {
@@ -46,12 +30,8 @@ struct plain_shape plain_shape_of(const struct plain_blob *blob) {
 }
 
 bool plain_shape_same(const struct plain_blob *a, const struct plain_blob *b) {
-    if (a->num_axes != b->num_axes)
-        return false;
-    for (int32_t i = 0; i < a->num_axes; i++)
-        if (a->dims[i] != b->dims[i])
-            return false;
-    return true;
+    return a->num_axes == b->num_axes &&
+           memcmp(a->dims, b->dims, (size_t)plain_axes(a) * sizeof *a->dims) == 0;
 }
 
 uint32_t plain_take_shape(struct plain_blob *blob, const struct plain_shape *shape) {

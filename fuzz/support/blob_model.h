@@ -48,6 +48,8 @@ struct plain_shape {
 
 /* Sets shape->count; returns the status that sb_blob_reshape must return for this shape. */
 sb_status plain_shape_check(struct plain_shape *shape, size_t element_size);
+/* Returns the number of axes; 0 if the blob was never shaped. */
+int32_t plain_axes(const struct plain_blob *blob);
 struct plain_shape plain_shape_of(const struct plain_blob *blob);
 bool plain_shape_same(const struct plain_blob *a, const struct plain_blob *b);
 /* Sets the shape and releases memories that are too small; returns SB_REALLOCATED_* bits. */

@@ -170,24 +170,6 @@ static void read_shape(struct decoded_file *file, const struct item *shape,
     free(fields.list);
 }
 
-/* Returns the number of elements, or -1 if a dimension or the size of the elements as floats
-   exceeds ptrdiff_t. */
-static int64_t count_elements(const int64_t *dims, size_t axes) {
-    int64_t count = 1;
-    for (size_t i = 0; i < axes; i++)
-        if ((ptrdiff_t)dims[i] != dims[i])
-            return -1;
-    for (size_t i = 0; i < axes; i++)
-        if (dims[i] == 0)
-            return 0;
-    for (size_t i = 0; i < axes; i++) {
-        if (dims[i] > PTRDIFF_MAX / 4 / count)
-            return -1;
-        count *= dims[i];
-    }
-    return count;
-}
-
 /* Checks the dimensions and sets the count. */
 static void judge_shape(struct decoded_file *file, struct decoded_blob *blob) {
     bool bad = blob->num_axes > MAX_AXES;
@@ -199,7 +181,7 @@ static void judge_shape(struct decoded_file *file, struct decoded_blob *blob) {
         file->faults |= DECODER_BAD_SHAPE;
         return;
     }
-    blob->count = count_elements(blob->dims, blob->num_axes);
+    blob->count = count_elements(blob->dims, blob->num_axes, sizeof(float));
     if (blob->count < 0)
         file->faults |= DECODER_OVERFLOW;
 }

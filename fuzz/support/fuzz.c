@@ -43,6 +43,23 @@ uint32_t tape_below(struct tape *tape, uint32_t limit) {
     return (limit <= 256 ? tape_byte(tape) : tape_u32(tape)) % limit;
 }
 
+int64_t count_elements(const int64_t *dims, size_t axes, size_t element_size) {
+    const int64_t most = PTRDIFF_MAX / (int64_t)element_size;
+    int64_t count = 1;
+    bool is_empty = false;
+    for (size_t i = 0; i < axes; i++) {
+        if ((ptrdiff_t)dims[i] != dims[i])
+            return -1;
+        is_empty |= dims[i] == 0;
+    }
+    for (size_t i = 0; i < axes && !is_empty; i++) {
+        if (dims[i] > most / count)
+            return -1;
+        count *= dims[i];
+    }
+    return is_empty ? 0 : count;
+}
+
 #define POISON 0xEE
 
 sb_error err;

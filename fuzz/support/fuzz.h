@@ -55,6 +55,10 @@ sb_status fuzz_checked_status(sb_status status);
 void fuzz_check_status(const char *file, int line, const char *call, sb_status expected,
                        sb_status found);
 
+/* Returns the number of elements of a shape without negative dimensions, or -1 if a dimension or
+   the size of the elements in bytes does not fit in a ptrdiff_t. */
+int64_t count_elements(const int64_t *dims, size_t axes, size_t element_size);
+
 /* Checks that a call may return the status because of its input bytes: OK, an error in the data,
    out of memory, or cap reached. */
 void check_bytes_status(sb_status status);

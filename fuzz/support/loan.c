@@ -9,15 +9,6 @@
 
 #define AFTER_THE_END 0xD7
 
-static void *make_host(size_t size) {
-    return test_aligned_alloc(64, size ? size : 1);
-}
-
-static void *make_device(sb_context *device, size_t size) {
-    void *ptr = NULL;
-    return sb_sim_malloc(device, size, &ptr, NULL) == SB_OK ? ptr : NULL;
-}
-
 static void write_bytes(const struct loan *loan, const void *bytes) {
     if (!loan->device)
         memcpy(loan->ptr, bytes, loan->bytes);
@@ -29,14 +20,15 @@ struct loan *lender_make(struct lender *lender, sb_context *device, const void *
                          bool read_only) {
     if (lender->count == LOANS_MAX)
         return NULL;
-    void *ptr = device ? make_device(device, size) : make_host(size);
-    unsigned char *before = malloc(size + 1);
-    if (!ptr || !before) {
-        free(before);
-        if (!device)
-            test_aligned_free(ptr);
+    void *ptr = NULL;
+    if (!device)
+        ptr = test_aligned_alloc(64, size ? size : 1);
+    else
+        ignore(sb_sim_malloc(device, size, &ptr, NULL));
+    if (!ptr)
         return NULL;
-    }
+    unsigned char *before = malloc(size + 1);
+    fuzz_check(before, "out of memory");
     struct loan *loan = &lender->loans[lender->count++];
     *loan = (struct loan){lender, device, ptr, size, read_only, false, false, false, before};
     if (size)

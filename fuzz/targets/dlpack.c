@@ -8,13 +8,12 @@
 #include <string.h>
 #include <syncblob/dlpack.h>
 
-#define REGION    256 /* bytes of the host and the device memory that tensors may point to */
-#define AXES_MAX  6
-#define ROOM      (SB_MAX_AXES + 8)
-#define SMALL     512 /* tensors up to this many elements are checked element by element */
-#define ODDITIES  2
-#define FAULTS    16
-#define MAX_BYTES INT64_MAX
+#define REGION   256 /* bytes of the host and the device memory that tensors may point to */
+#define AXES_MAX 6
+#define ROOM     (SB_MAX_AXES + 8)
+#define SMALL    512 /* tensors up to this many elements are checked element by element */
+#define ODDITIES 2
+#define FAULTS   16
 
 /* An integer type for results that may exceed 64 bits. */
 __extension__ typedef __int128 wide;
@@ -184,20 +183,16 @@ static void judge_dtype(const sb_dl_tensor *t, struct verdict *v) {
 }
 
 static void judge_count(const sb_dl_tensor *t, struct verdict *v) {
-    const wide most = MAX_BYTES / (int64_t)sb_dtype_size(v->dtype);
-    wide count = 1;
-    for (int32_t i = 0; i < t->ndim; i++) {
+    for (int32_t i = 0; i < t->ndim; i++)
         if (t->shape[i] < 0)
             blame(v, SB_ERR_INVALID_ARGUMENT);
-        if (t->shape[i] == 0)
-            count = 0;
+    if (v->statuses)
+        return;
+    v->count = count_elements(t->shape, (size_t)t->ndim, sb_dtype_size(v->dtype));
+    if (v->count < 0) {
+        blame(v, SB_ERR_SIZE_OVERFLOW);
+        v->count = 0;
     }
-    for (int32_t i = 0; i < t->ndim && !v->statuses; i++) {
-        count *= t->shape[i];
-        if (count > most)
-            blame(v, SB_ERR_SIZE_OVERFLOW);
-    }
-    v->count = v->statuses ? 0 : (int64_t)count;
 }
 
 /* Returns the offset of the element at `indices`, in elements; then increments `indices`. */

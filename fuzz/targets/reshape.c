@@ -125,17 +125,13 @@ static bool is_agreed(struct world *w, const char *what, sb_status expected, sb_
 
 /* --- after every step --------------------------------------------------------------- */
 
-static int32_t axes_of(const struct plain_blob *plain) {
-    return plain->num_axes < 0 ? 0 : plain->num_axes;
-}
-
 static void compare_shape(const struct pair *pair) {
     const struct plain_blob *plain = &pair->plain;
     check_equal(sb_blob_dtype(pair->blob), plain->dtype);
     check_equal(sb_blob_is_shaped(pair->blob), plain->num_axes >= 0);
-    check_equal(sb_blob_num_axes(pair->blob), axes_of(plain));
+    check_equal(sb_blob_num_axes(pair->blob), plain_axes(plain));
     check_equal(sb_blob_count(pair->blob), plain->count);
-    for (int32_t i = 0; i < axes_of(plain); i++)
+    for (int32_t i = 0; i < plain_axes(plain); i++)
         check_equal(sb_blob_shape(pair->blob)[i], plain->dims[i]);
 }
 
@@ -781,21 +777,22 @@ static int64_t product(const struct plain_blob *plain, int32_t start, int32_t en
 static void ask_counts(struct world *w) {
     const struct plain_blob *plain = w->plain;
     int32_t start = (int32_t)tape_below(&w->tape, 8) - 1, end = (int32_t)tape_below(&w->tape, 8);
-    bool inside = start >= 0 && start <= end && end <= axes_of(plain), fits = true;
+    bool inside = start >= 0 && start <= end && end <= plain_axes(plain), fits = true;
     int64_t count = inside ? product(plain, start, end, &fits) : 0, seen = 77;
     sb_status expected = !inside ? SB_ERR_INDEX_OUT_OF_RANGE : fits ? SB_OK : SB_ERR_SIZE_OVERFLOW;
     if (agree(w, "count_range", expected, sb_blob_count_range(w->blob, start, end, &seen, &err)))
         check_equal(seen, count);
-    if (start < 0 || start > axes_of(plain))
+    if (start < 0 || start > plain_axes(plain))
         return;
-    count = product(plain, start, axes_of(plain), &fits);
+    count = product(plain, start, plain_axes(plain), &fits);
     if (agree(w, "count_from", fits ? SB_OK : SB_ERR_SIZE_OVERFLOW,
               sb_blob_count_from(w->blob, start, &seen, &err)))
         check_equal(seen, count);
 }
 
 static void ask_axes(struct world *w) {
-    int32_t axis = (int32_t)tape_below(&w->tape, 80) - 40, axes = axes_of(w->plain), canonical = 77;
+    int32_t axis = (int32_t)tape_below(&w->tape, 80) - 40, axes = plain_axes(w->plain),
+            canonical = 77;
     bool inside = axis >= -axes && axis < axes;
     int64_t dim = 77;
     sb_status expected = inside ? SB_OK : SB_ERR_INDEX_OUT_OF_RANGE;
@@ -807,7 +804,7 @@ static void ask_axes(struct world *w) {
 }
 
 static void ask_legacy(struct world *w) {
-    int32_t index = (int32_t)tape_below(&w->tape, 10) - 5, axes = axes_of(w->plain);
+    int32_t index = (int32_t)tape_below(&w->tape, 10) - 5, axes = plain_axes(w->plain);
     int64_t seen = 77, dim = 1;
     sb_status expected = axes > 4                  ? SB_ERR_SHAPE_MISMATCH
                          : index < -4 || index > 3 ? SB_ERR_INDEX_OUT_OF_RANGE
@@ -822,7 +819,7 @@ static void ask_text(struct world *w) {
     const struct plain_blob *plain = w->plain, *other = &w->other->plain;
     char text[1024] = "", seen[1024];
     size_t at = 0, length = 77, capacity = tape_below(&w->tape, 64);
-    for (int32_t i = 0; i < axes_of(plain); i++)
+    for (int32_t i = 0; i < plain_axes(plain); i++)
         at += (size_t)snprintf(text + at, sizeof text - at, "%lld ", (long long)plain->dims[i]);
     (void)snprintf(text + at, sizeof text - at, "(%lld)", (long long)plain->count);
     memset(seen, '?', sizeof seen);
@@ -841,7 +838,7 @@ static void ask_text(struct world *w) {
 
 static void ask_device_shape(struct world *w) {
     int64_t seen[SB_MAX_AXES];
-    size_t bytes = (size_t)axes_of(w->plain) * sizeof *seen;
+    size_t bytes = (size_t)plain_axes(w->plain) * sizeof *seen;
     const int64_t *dims = NULL;
     sb_status expected = w->plain->context->has_device ? SB_OK : SB_ERR_NO_DEVICE;
     if (!agree(w, "gpu_shape", expected, sb_blob_gpu_shape(w->blob, &dims, &err)) || bytes == 0)
@@ -862,9 +859,9 @@ static void ask(struct world *w) {
 static sb_status offset_of(const struct plain_blob *plain, const int64_t *indices,
                            int32_t num_indices, int64_t *out) {
     *out = 0;
-    if (num_indices > axes_of(plain) || plain->count == 0)
+    if (num_indices > plain_axes(plain) || plain->count == 0)
         return SB_ERR_INDEX_OUT_OF_RANGE;
-    for (int32_t i = 0; i < axes_of(plain); i++) {
+    for (int32_t i = 0; i < plain_axes(plain); i++) {
         int64_t index = i < num_indices ? indices[i] : 0;
         if (index < 0 || index >= plain->dims[i])
             return SB_ERR_INDEX_OUT_OF_RANGE;
@@ -875,7 +872,7 @@ static sb_status offset_of(const struct plain_blob *plain, const int64_t *indice
 
 static sb_status legacy_element_of(const struct plain_blob *plain, const int64_t indices[4],
                                    int64_t *out) {
-    int32_t axes = axes_of(plain);
+    int32_t axes = plain_axes(plain);
     if (axes > 4)
         return SB_ERR_SHAPE_MISMATCH;
     for (int32_t i = axes; i < 4; i++)
@@ -889,7 +886,7 @@ __extension__ typedef __int128 wide;
 /* Computes the offset of four indices as Caffe does, where an index may equal its dimension. */
 static sb_status legacy_offset_of(const struct plain_blob *plain, const int64_t indices[4],
                                   int64_t *out) {
-    int32_t axes = axes_of(plain);
+    int32_t axes = plain_axes(plain);
     wide offset = 0;
     if (axes > 4)
         return SB_ERR_SHAPE_MISMATCH;
