@@ -9,7 +9,7 @@
 /* A table without streams, events and page-locked memory. */
 extern const sb_backend host_backend;
 
-/* Returns the simulated device with a schedule. */
+/* Returns the simulated device. All devices that are opened afterwards have this schedule. */
 sb_backend simulated_backend(sb_sim_schedule schedule);
 /* Returns options with functions that create streams and make copies fail. */
 sb_conformance_options simulated_options(void);

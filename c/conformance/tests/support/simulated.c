@@ -1,6 +1,8 @@
 /* The simulated device as a caller's backend. */
 #include "conforming.h"
 
+#include "ignore.h"
+
 #include "sim/table.h"
 
 #include <string.h>
@@ -9,31 +11,19 @@ const sb_sim_device *simulated_controls(void *device) {
     return sb__sim_backend.extension(device, SB_SIM_DEVICE);
 }
 
-static sb_status open_with(sb_sim_schedule schedule, void *user, int32_t ordinal, void **out,
-                           sb_error *err) {
+static sb_sim_schedule schedule; /* of devices that are opened */
+
+static sb_status open_device(void *user, int32_t ordinal, void **out, sb_error *err) {
     sb_status st = sb__sim_backend.open(user, ordinal, out, err);
     if (st == SB_OK)
         simulated_controls(*out)->set_schedule(*out, schedule, 1);
     return st;
 }
 
-static sb_status open_eager(void *user, int32_t ordinal, void **out, sb_error *err) {
-    return open_with(SB_SIM_EAGER, user, ordinal, out, err);
-}
-
-static sb_status open_lazy(void *user, int32_t ordinal, void **out, sb_error *err) {
-    return open_with(SB_SIM_LAZY, user, ordinal, out, err);
-}
-
-static sb_status open_random(void *user, int32_t ordinal, void **out, sb_error *err) {
-    return open_with(SB_SIM_RANDOM, user, ordinal, out, err);
-}
-
-sb_backend simulated_backend(sb_sim_schedule schedule) {
+sb_backend simulated_backend(sb_sim_schedule of_devices) {
     sb_backend table = sb__sim_backend;
-    table.open = schedule == SB_SIM_EAGER  ? open_eager
-                 : schedule == SB_SIM_LAZY ? open_lazy
-                                           : open_random;
+    schedule = of_devices;
+    table.open = open_device;
     return table;
 }
 
@@ -48,9 +38,8 @@ static sb_status stream_create(void *user, void *device, sb_stream *out, sb_erro
 static void stream_destroy(void *user, void *device, sb_stream stream) {
     const sb_sim_device *sim = simulated_controls(device);
     sim->lock(device);
-    sb_status st = sim->stream_destroy(device, stream, NULL);
+    ignore(sim->stream_destroy(device, stream, NULL));
     sim->unlock(device);
-    (void)st;
 }
 
 static void fail_copy(void *user, void *device, int32_t later) {
