@@ -5,8 +5,6 @@
 #include "peers/caffe.h"
 #include "team.h"
 
-#include <syncblob/syncblob.h>
-
 #include <string.h>
 #include <time.h>
 
@@ -18,218 +16,208 @@
 /* Caffe's threads sleep between samples; for this size the time to wake them is negligible. */
 #define THREADED_BYTES (64 * MIB)
 
-struct state {
-    const struct operation *operation;
-    size_t count;
-    float *data, *diff, *copy;
-    sb_context *context;
-    sb_blob *blob, *target; /* data and diff; copy */
-    void *caffe_blob, *caffe_target;
-};
+static size_t bytes, count;
+static sb_blob *blob, *target;
+static float *data, *diff, *copied; /* of `blob`; the data of `target` */
+static void *caffe_blob, *caffe_target;
 
-/* --- the library ----------------------------------------------------------------------- */
+/* --- the library and Caffe ---------------------------------------------------------------- */
 
-static void update(void *arg) {
-    must(sb_blob_update(((struct state *)arg)->blob, NULL));
+static void update(void) {
+    must(sb_blob_update(blob, NULL));
 }
 
-static void asum(void *arg) {
+static void asum(void) {
     double sum;
-    must(sb_blob_asum(((struct state *)arg)->blob, SB_DATA, &sum, NULL));
+    must(sb_blob_asum(blob, SB_DATA, &sum, NULL));
     keep(&sum);
 }
 
-static void sumsq(void *arg) {
+static void sumsq(void) {
     double sum;
-    must(sb_blob_sumsq(((struct state *)arg)->blob, SB_DATA, &sum, NULL));
+    must(sb_blob_sumsq(blob, SB_DATA, &sum, NULL));
     keep(&sum);
 }
 
-static void scale(void *arg) {
-    must(sb_blob_scale(((struct state *)arg)->blob, SB_DATA, -1, NULL));
+static void scale(void) {
+    must(sb_blob_scale(blob, SB_DATA, -1, NULL));
 }
 
-static void copy(void *arg) {
-    struct state *s = arg;
-    must(sb_blob_copy_from(s->target, SB_DATA, s->blob, 0, NULL));
+static void copy(void) {
+    must(sb_blob_copy_from(target, SB_DATA, blob, 0, NULL));
+}
+
+static void caffe_update(void) {
+    bench.caffe->update(caffe_blob);
+}
+
+static void caffe_asum(void) {
+    bench.caffe->asum(caffe_blob);
+}
+
+static void caffe_sumsq(void) {
+    bench.caffe->sumsq(caffe_blob);
+}
+
+static void caffe_scale(void) {
+    bench.caffe->scale(caffe_blob);
+}
+
+static void caffe_copy(void) {
+    bench.caffe->copy(caffe_target, caffe_blob);
 }
 
 /* --- the plain loops: over all elements, or over one half on each of two threads ------ */
 
-static void update_range(struct state *s, size_t at, size_t count) {
-    loop_update(s->data + at, s->diff + at, count);
+static void update_range(size_t at, size_t n) {
+    loop_update(data + at, diff + at, n);
 }
 
-static void asum_range(struct state *s, size_t at, size_t count) {
-    float sum = loop_asum(s->data + at, count);
+static void asum_range(size_t at, size_t n) {
+    float sum = loop_asum(data + at, n);
     keep(&sum);
 }
 
-static void sumsq_range(struct state *s, size_t at, size_t count) {
-    float sum = loop_sumsq(s->data + at, count);
+static void sumsq_range(size_t at, size_t n) {
+    float sum = loop_sumsq(data + at, n);
     keep(&sum);
 }
 
-static void scale_range(struct state *s, size_t at, size_t count) {
-    loop_scale(s->data + at, -1, count);
+static void scale_range(size_t at, size_t n) {
+    loop_scale(data + at, -1, n);
 }
 
-static void copy_range(struct state *s, size_t at, size_t count) {
-    memcpy(s->copy + at, s->data + at, count * sizeof *s->data);
+static void copy_range(size_t at, size_t n) {
+    memcpy(copied + at, data + at, n * sizeof *data);
 }
 
 static const struct operation {
-    const char *what, *limit;
-    void (*run)(void *arg);
-    void (*range)(struct state *s, size_t at, size_t count);
+    const char *what, *plain;
+    void (*run)(void);
+    void (*caffe)(void);
+    void (*range)(size_t at, size_t n);
     double loop;   /* limit of the ratio to the loop's time, at 1 MiB */
     double shared; /* limit of the ratio to Caffe's time, at 8 MiB */
     double team;   /* limit of the ratio to the loop's time with two threads, at 256 MiB */
 } operations[] = {
-    {"update", "plain loop", update, update_range, SAME, SAME, TEAM},
-    {"asum", "plain loop", asum, asum_range, SUM_LOOP, SUM_SHARED, TEAM},
-    {"sumsq", "plain loop", sumsq, sumsq_range, SUM_LOOP, SUM_SHARED, TEAM},
-    {"scale", "plain loop", scale, scale_range, SAME, SAME, TEAM},
-    {"copy", "memcpy", copy, copy_range, SAME, SAME, 1.05},
+    {"update", "plain loop", update, caffe_update, update_range, SAME, SAME, TEAM},
+    {"asum", "plain loop", asum, caffe_asum, asum_range, SUM_LOOP, SUM_SHARED, TEAM},
+    {"sumsq", "plain loop", sumsq, caffe_sumsq, sumsq_range, SUM_LOOP, SUM_SHARED, TEAM},
+    {"scale", "plain loop", scale, caffe_scale, scale_range, SAME, SAME, TEAM},
+    {"copy", "memcpy", copy, caffe_copy, copy_range, SAME, SAME, 1.05},
 };
 
-#define NUM_OPERATIONS (sizeof operations / sizeof *operations)
+static const struct operation *operation;
 
-static void run_whole(void *arg) {
-    struct state *s = arg;
-    s->operation->range(s, 0, s->count);
-    keep(s->data);
+static void run_whole(void) {
+    operation->range(0, count);
+    keep(data);
 }
 
-static void run_half(void *arg, int64_t i) {
-    struct state *s = arg;
-    s->operation->range(s, (size_t)i * (s->count / 2), s->count / 2);
+static void run_half(void *unused, int64_t i) {
+    (void)unused;
+    operation->range((size_t)i * (count / 2), count / 2);
 }
 
-static void run_halves(void *arg) {
-    team_run(NULL, 2, run_half, arg);
-}
-
-static void run_caffe(void *arg) {
-    struct state *s = arg;
-    const struct caffe_peer *caffe = bench.caffe;
-    void (*const runs[NUM_OPERATIONS - 1])(void *) = {caffe->update, caffe->asum, caffe->sumsq,
-                                                      caffe->scale};
-    if (s->operation->run == copy)
-        caffe->copy(s->caffe_target, s->caffe_blob);
-    else
-        runs[s->operation - operations](s->caffe_blob);
+static void run_halves(void) {
+    team_run(NULL, 2, run_half, NULL);
 }
 
 /* --- contests ------------------------------------------------------------------------------ */
 
-static void contest_alone(struct state *s) {
-    const struct operation *op = s->operation;
-    struct contest c = {.what = op->what, .bytes = s->count * sizeof(float), .threads = 1};
-    contest_add(&c, "syncblob", op->run, NULL, s);
-    contest_add(&c, op->limit, run_whole, NULL, s);
-    if (bench.caffe)
-        contest_add(&c, "Caffe", run_caffe, NULL, s);
-    contest_run(&c);
-    if (c.bytes == MIB || c.bytes == 256 * MIB)
-        goal_ratio(&c, op->limit, c.bytes == MIB ? op->loop : SAME);
-    goal_ratio(&c, "Caffe", c.bytes == 8 * MIB ? op->shared : SAME);
-    contest_free(&c);
+static void contest_alone(void) {
+    const struct operation *op = operation;
+    const struct contest contest = {
+        .what = op->what,
+        .contestants = {{"syncblob", op->run, NULL}, {op->plain, run_whole, NULL}},
+        .caffe = {{"Caffe", op->caffe, NULL}},
+        .goals = {{op->plain, op->loop, MIB},
+                  {op->plain, SAME, 256 * MIB},
+                  {"Caffe", bytes == 8 * MIB ? op->shared : SAME, 0}},
+    };
+    contest_run(&contest, bytes, 1);
 }
 
-static void contest_team(struct state *s) {
-    const struct operation *op = s->operation;
-    struct contest c = {.what = op->what, .bytes = s->count * sizeof(float), .threads = 2};
-    contest_add(&c, "syncblob", op->run, NULL, s);
-    contest_add(&c, op->limit, run_halves, NULL, s);
-    contest_run(&c);
-    if (c.bytes == 256 * MIB)
-        goal_ratio(&c, op->limit, op->team);
-    contest_free(&c);
+static void contest_team(void) {
+    const struct operation *op = operation;
+    const struct contest contest = {
+        .what = op->what,
+        .contestants = {{"syncblob", op->run, NULL}, {op->plain, run_halves, NULL}},
+        .goals = {{op->plain, op->team, 256 * MIB}},
+    };
+    contest_run(&contest, bytes, 2);
 }
 
-static void repeat(struct state *s, void (*run)(void *arg)) {
-    for (size_t bytes = 0; bytes < THREADED_BYTES; bytes += s->count * sizeof(float))
-        run(s);
+static void repeat(void (*run)(void)) {
+    for (size_t done = 0; done < THREADED_BYTES; done += bytes)
+        run();
 }
 
-static void run_threaded(void *arg) {
-    repeat(arg, ((struct state *)arg)->operation->run);
+static void run_threaded(void) {
+    repeat(operation->run);
 }
 
-static void caffe_threaded(void *arg) {
-    repeat(arg, run_caffe);
+static void caffe_threaded(void) {
+    repeat(operation->caffe);
 }
 
 /* Waits until the threads of both contestants sleep. */
-static void nap(void *unused) {
+static void nap(void) {
     const struct timespec time = {.tv_nsec = 5000000};
-    (void)unused;
     (void)nanosleep(&time, NULL);
 }
 
-static void contest_threads(struct state *s) {
+static void contest_threads(void) {
     char what[64];
-    struct contest c = {.what = what, .bytes = s->count * sizeof(float), .threads = 2};
-    snprintf(what, sizeof what, "%s, a BLAS with threads", s->operation->what);
-    contest_add(&c, "syncblob", run_threaded, nap, s);
-    contest_add(&c, "Caffe", caffe_threaded, nap, s);
-    contest_run(&c);
-    goal_ratio(&c, "Caffe", SAME);
-    contest_free(&c);
+    const struct contest contest = {
+        .what = what,
+        .contestants = {{"syncblob", run_threaded, nap}},
+        .caffe = {{"Caffe", caffe_threaded, nap}},
+        .goals = {{"Caffe", SAME, 0}},
+    };
+    snprintf(what, sizeof what, "%s, a BLAS with threads", operation->what);
+    contest_run(&contest, bytes, 2);
 }
 
 /* --- setting up ------------------------------------------------------------------------------ */
 
-static sb_blob *blob_over(sb_context *context, float *data, float *diff, size_t count) {
-    int64_t shape = (int64_t)count;
-    sb_blob *blob;
-    must(sb_blob_create_shaped(context, SB_DTYPE_F32, &shape, 1, &blob, NULL));
-    must(sb_blob_set_cpu(blob, SB_DATA, data, count * sizeof *data, 0, NULL, NULL, NULL));
-    if (diff)
-        must(sb_blob_set_cpu(blob, SB_DIFF, diff, count * sizeof *diff, 0, NULL, NULL, NULL));
-    return blob;
+static void open_caffe(void) {
+    caffe_blob = bench.caffe->create(1, 1, 1, (int)count);
+    caffe_target = bench.caffe->create(1, 1, 1, (int)count);
+    bench.caffe->borrow(caffe_blob, data, diff);
+    bench.caffe->borrow(caffe_target, copied, NULL);
 }
 
-static void with_blobs(struct state *s, sb_parallel_for parallel_for,
-                       void (*contest)(struct state *)) {
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    options.parallel_for = parallel_for;
-    must(sb_context_create(&options, &s->context, NULL));
-    s->blob = blob_over(s->context, s->data, s->diff, s->count);
-    s->target = blob_over(s->context, s->copy, NULL, s->count);
-    for (size_t i = 0; i < NUM_OPERATIONS; i++) {
-        s->operation = &operations[i];
-        contest(s);
-    }
-    sb_blob_destroy(s->blob);
-    sb_blob_destroy(s->target);
-    sb_context_release(s->context);
+static void close_caffe(void) {
+    bench.caffe->destroy(caffe_blob);
+    bench.caffe->destroy(caffe_target);
 }
 
-static struct state make_state(size_t bytes) {
-    size_t count = bytes / sizeof(float);
-    struct state s = {.count = count,
-                      .data = random_floats(count, 4),
-                      .diff = random_floats(count, 5),
-                      .copy = random_floats(count, 6)};
-    if (bench.caffe) {
-        s.caffe_blob = bench.caffe->create(1, 1, 1, (int)count);
-        s.caffe_target = bench.caffe->create(1, 1, 1, (int)count);
-        bench.caffe->borrow(s.caffe_blob, s.data, s.diff);
-        bench.caffe->borrow(s.caffe_target, s.copy, NULL);
+static void each_operation(size_t size, sb_parallel_for parallel_for, void (*contest)(void)) {
+    sb_context *context = make_context(0, parallel_for);
+    bytes = size;
+    count = size / sizeof *data;
+    blob = make_blob(context, SB_DTYPE_F32, count);
+    target = make_blob(context, SB_DTYPE_F32, count);
+    data = fill_randomly(blob, SB_DATA, 4);
+    diff = fill_randomly(blob, SB_DIFF, 5);
+    copied = fill_randomly(target, SB_DATA, 6);
+    if (bench.caffe)
+        open_caffe();
+    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
+        operation = &operations[i];
+        contest();
     }
-    return s;
+    if (bench.caffe)
+        close_caffe();
+    sb_blob_destroy(blob);
+    sb_blob_destroy(target);
+    sb_context_release(context);
 }
 
-static void end_state(struct state *s) {
-    if (bench.caffe) {
-        bench.caffe->destroy(s->caffe_blob);
-        bench.caffe->destroy(s->caffe_target);
-    }
-    fresh_memory_free(s->data, s->count * sizeof(float));
-    fresh_memory_free(s->diff, s->count * sizeof(float));
-    fresh_memory_free(s->copy, s->count * sizeof(float));
+static void threads_of_size(size_t size) {
+    if (size >= MIB && size <= 256 * MIB)
+        each_operation(size, team_run, contest_threads);
 }
 
 void bench_threads(void) {
@@ -237,28 +225,19 @@ void bench_threads(void) {
         puts("threads: this case requires Caffe with a BLAS of two threads");
         return;
     }
-    const size_t *sizes;
-    int count = bench_sizes(&sizes);
     team_start();
-    for (int i = 0; i < count; i++)
-        if (sizes[i] >= MIB && sizes[i] <= 256 * MIB) {
-            struct state s = make_state(sizes[i]);
-            with_blobs(&s, team_run, contest_threads);
-            end_state(&s);
-        }
+    each_size(threads_of_size);
     team_stop();
 }
 
+static void arithmetic_of_size(size_t size) {
+    each_operation(size, NULL, contest_alone);
+    if (size >= LEAST_TEAM)
+        each_operation(size, team_run, contest_team);
+}
+
 void bench_arithmetic(void) {
-    const size_t *sizes;
-    int count = bench_sizes(&sizes);
     team_start();
-    for (int i = 0; i < count; i++) {
-        struct state s = make_state(sizes[i]);
-        with_blobs(&s, NULL, contest_alone);
-        if (sizes[i] >= LEAST_TEAM)
-            with_blobs(&s, team_run, contest_team);
-        end_state(&s);
-    }
+    each_size(arithmetic_of_size);
     team_stop();
 }

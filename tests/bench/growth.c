@@ -5,10 +5,7 @@
 #include "harness.h"
 #include "syncblob.pb-c.h"
 
-#include <syncblob/syncblob.h>
-
 #include <search.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,9 +15,10 @@
 
 typedef char layer_name[NAME_BYTES];
 
+static sb_blob *values, *target; /* what every layer has; where it is loaded */
+
 struct net {
     int64_t layers;
-    sb_blob *values, *target;
     sb_model *built, *opened;
     void *bytes;
     size_t size;
@@ -38,7 +36,7 @@ static size_t name_of(int64_t layer, layer_name name) {
     return (size_t)snprintf(name, NAME_BYTES, "res%lld_branch2a", (long long)layer);
 }
 
-static sb_blob *make_blob(sb_context *context) {
+static sb_blob *small_blob(sb_context *context) {
     sb_blob *blob;
     void *data;
     must(sb_blob_create_legacy(context, SB_DTYPE_F32, 1, 1, 1, 4, &blob, NULL));
@@ -54,7 +52,7 @@ static sb_model *build_net(const struct net *net, sb_context *context) {
     must(sb_model_create(context, SB_FORMAT_CAFFEMODEL, &model, NULL));
     for (int64_t i = 0; i < net->layers; i++) {
         must(sb_model_add_layer(model, name, name_of(i, name), "Scale", 5, &layer, NULL));
-        must(sb_model_add_blob(model, layer, net->values, 0, NULL));
+        must(sb_model_add_blob(model, layer, values, 0, NULL));
     }
     return model;
 }
@@ -111,7 +109,7 @@ static void hsearch_once(struct net *net) {
 
 static void load_once(struct net *net) {
     for (int64_t i = 0; i < net->layers; i++)
-        must(sb_model_load_blob(net->opened, i, 0, net->target, NULL));
+        must(sb_model_load_blob(net->opened, i, 0, target, NULL));
 }
 
 static void save_once(struct net *net) {
@@ -122,7 +120,8 @@ static void save_once(struct net *net) {
 static const struct step {
     const char *what;
     void (*once)(struct net *net);
-    /* NULL: nets of 1,000 layers. In large nets searches cause cache misses, as the peer's do. */
+    /* NULL: nets of 1,000 layers. In large nets searches cause cache misses, as the peer's do. The
+       peer's hash, without a key, is faster. */
     void (*peer)(struct net *net);
 } steps[] = {{"build", build_once, NULL},
              {"open", open_once, NULL},
@@ -132,191 +131,199 @@ static const struct step {
              {"load", load_once, NULL},
              {"save", save_once, NULL}};
 
-struct work {
-    void (*once)(struct net *net);
-    struct net *net;
-};
+static const struct step *step;
+static struct net tested, thousand;
 
-static void run(void *state) {
-    const struct work *work = state;
-    for (int64_t n = layers_of_a_run() / work->net->layers; n > 0; n--)
-        work->once(work->net);
+static void repeat(void (*once)(struct net *net), struct net *of) {
+    for (int64_t n = layers_of_a_run() / of->layers; n > 0; n--)
+        once(of);
+}
+
+static void run(void) {
+    repeat(step->once, &tested);
+}
+
+static void run_thousand(void) {
+    repeat(step->once, &thousand);
+}
+
+static void run_peer(void) {
+    repeat(step->peer, &tested);
 }
 
 /* --- nets ----------------------------------------------------------------------------------- */
 
-static layer_name *names_asked(int64_t layers) {
+/* Returns all names, each `stride` layers after the one before. */
+static layer_name *make_names(int64_t layers, int64_t stride) {
     layer_name *names = malloc((size_t)layers * sizeof *names);
     must(names ? 0 : -1);
     for (int64_t i = 0; i < layers; i++)
-        (void)name_of(i * 7919 % layers, names[i]);
+        (void)name_of(i * stride % layers, names[i]);
     return names;
 }
 
 static void fill_table(struct net *net) {
     ENTRY *added;
-    net->listed = malloc((size_t)net->layers * sizeof *net->listed);
-    must(net->listed && hcreate_r((size_t)net->layers * 5 / 4, &net->table) ? 0 : -1);
-    for (int64_t i = 0; i < net->layers; i++) {
-        (void)name_of(i, net->listed[i]);
+    must(hcreate_r((size_t)net->layers * 5 / 4, &net->table) ? 0 : -1);
+    for (int64_t i = 0; i < net->layers; i++)
         must(hsearch_r((ENTRY){net->listed[i], net}, ENTER, &added, &net->table) ? 0 : -1);
-    }
 }
 
 static struct net make_net(int64_t layers) {
-    struct net net = {.layers = layers, .asked = names_asked(layers)};
-    net.values = make_blob(NULL);
-    net.target = make_blob(NULL);
-    net.built = build_net(&net, NULL);
-    must(sb_model_size(net.built, &net.size, NULL));
-    net.bytes = malloc(net.size);
-    must(net.bytes ? 0 : -1);
-    must(sb_model_save(net.built, net.bytes, net.size, &net.size, NULL));
-    net.opened = open_net(&net, NULL);
-    fill_table(&net);
-    return net;
+    struct net made = {
+        .layers = layers, .asked = make_names(layers, 7919), .listed = make_names(layers, 1)};
+    made.built = build_net(&made, NULL);
+    must(sb_model_size(made.built, &made.size, NULL));
+    made.bytes = malloc(made.size);
+    must(made.bytes ? 0 : -1);
+    must(sb_model_save(made.built, made.bytes, made.size, &made.size, NULL));
+    made.opened = open_net(&made, NULL);
+    fill_table(&made);
+    return made;
 }
 
 static void end_net(struct net *net) {
     sb_model_destroy(net->opened);
     sb_model_destroy(net->built);
-    sb_blob_destroy(net->target);
-    sb_blob_destroy(net->values);
     free(net->bytes);
     free(net->asked);
     hdestroy_r(&net->table);
     free(net->listed);
 }
 
-static void compare_time(const struct step *step, struct net *net, struct net *thousand) {
+static void compare_time(void) {
     char what[64];
-    struct work ours = {step->once, net}, other = {step->once, thousand};
-    const char *against = "as many layers in nets of 1,000";
-    struct contest c = {.what = what, .threads = 1};
-    snprintf(what, sizeof what, "%s a net of %lld layers", step->what, (long long)net->layers);
-    if (step->peer) {
-        other = (struct work){step->peer, net};
-        against = "hsearch_r";
-    }
-    contest_add(&c, "syncblob", run, NULL, &ours);
-    contest_add(&c, against, run, NULL, &other);
-    contest_run(&c);
-    goal_ratio(&c, against, step->peer ? 2 : 1.2); /* hsearch_r's hash, without a key, is faster */
-    contest_free(&c);
+    const bool by_peer = step->peer != NULL;
+    const char *against = by_peer ? "hsearch_r" : "as many layers in nets of 1,000";
+    const struct contest contest = {
+        .what = what,
+        .contestants = {{"syncblob", run, NULL},
+                        {against, by_peer ? run_peer : run_thousand, NULL}},
+        .goals = {{against, by_peer ? 2 : 1.2, 0}},
+    };
+    snprintf(what, sizeof what, "%s a net of %lld layers", step->what, (long long)tested.layers);
+    contest_run(&contest, 0, 1);
+}
+
+static size_t host_bytes(sb_context *context) {
+    sb_stats stats = SB_STATS_INIT;
+    must(sb_context_stats(context, &stats, NULL));
+    return stats.host_bytes;
 }
 
 /* Returns how many bytes of memory a model of the net has for each layer. */
-static double bytes_of(const struct net *net, sb_model *(*make)(const struct net *, sb_context *)) {
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    sb_stats before = SB_STATS_INIT, after = SB_STATS_INIT;
-    sb_context *context;
-    must(sb_context_create(&options, &context, NULL));
-    must(sb_context_stats(context, &before, NULL));
-    sb_model *model = make(net, context);
-    must(sb_context_stats(context, &after, NULL));
+static double bytes_of(const struct net *of, sb_model *(*make)(const struct net *, sb_context *)) {
+    sb_context *context = make_context(0, NULL);
+    const size_t before = host_bytes(context);
+    sb_model *model = make(of, context);
+    const size_t after = host_bytes(context);
     sb_model_destroy(model);
     sb_context_release(context);
-    return (double)(after.host_bytes - before.host_bytes) / (double)net->layers;
+    return (double)(after - before) / (double)of->layers;
 }
 
-static void compare_memory(const struct net *net, const struct net *thousand) {
+static void compare_memory(void) {
     char what[64];
-    snprintf(what, sizeof what, "memory of a net of %lld layers", (long long)net->layers);
-    goal_value(what, 0, "times", bytes_of(net, open_net) / bytes_of(thousand, open_net), 1.2);
-    snprintf(what, sizeof what, "memory of %lld layers that were added", (long long)net->layers);
-    goal_value(what, 0, "times", bytes_of(net, build_net) / bytes_of(thousand, build_net),
+    snprintf(what, sizeof what, "memory of a net of %lld layers", (long long)tested.layers);
+    goal_value(what, 0, "times", bytes_of(&tested, open_net) / bytes_of(&thousand, open_net), 1.2);
+    snprintf(what, sizeof what, "memory of %lld layers that were added", (long long)tested.layers);
+    goal_value(what, 0, "times", bytes_of(&tested, build_net) / bytes_of(&thousand, build_net),
                ADDED_GROWS);
 }
 
-static void open_and_list(void *state) {
-    struct net net = *(struct net *)state;
-    net.opened = open_net(&net, NULL);
-    list_once(&net);
-    sb_model_destroy(net.opened);
+static void open_and_list(void) {
+    struct net other = tested;
+    other.opened = open_net(&other, NULL);
+    list_once(&other);
+    sb_model_destroy(other.opened);
 }
 
-static void unpack(void *state) {
-    const struct net *net = state;
-    Sb__NetParameter *message = sb__net_parameter__unpack(NULL, net->size, net->bytes);
+static void unpack(void) {
+    Sb__NetParameter *message = sb__net_parameter__unpack(NULL, tested.size, tested.bytes);
     must(message ? 0 : -1);
     sb__net_parameter__free_unpacked(message, NULL);
 }
 
-static void compare_opening(struct net *net) {
-    struct contest c = {.what = "open and list a net of 10000 layers", .threads = 1};
-    contest_add(&c, "syncblob", open_and_list, NULL, net);
-    contest_add(&c, "protobuf-c unpacking it", unpack, NULL, net);
-    contest_run(&c);
-    goal_ratio(&c, "protobuf-c unpacking it", 0.5);
-    contest_free(&c);
-}
+static const struct contest opening = {
+    .what = "open and list a net of 10000 layers",
+    .contestants = {{"syncblob", open_and_list, NULL}, {"protobuf-c unpacking it", unpack, NULL}},
+    .goals = {{"protobuf-c unpacking it", 0.5, 0}},
+};
 
 static void bench_nets(void) {
-    struct net thousand = make_net(1000);
+    values = small_blob(NULL);
+    target = small_blob(NULL);
+    thousand = make_net(1000);
     for (int64_t layers = 100; layers <= layers_of_a_run(); layers *= 10) {
         if (layers == thousand.layers)
             continue;
-        struct net net = make_net(layers);
-        for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
-            compare_time(&steps[i], &net, &thousand);
-        compare_memory(&net, &thousand);
+        tested = make_net(layers);
+        for (step = steps; step < steps + sizeof steps / sizeof *steps; step++)
+            compare_time();
+        compare_memory();
         if (layers == 10000)
-            compare_opening(&net);
-        end_net(&net);
+            contest_run(&opening, 0, 1);
+        end_net(&tested);
     }
     end_net(&thousand);
+    sb_blob_destroy(values);
+    sb_blob_destroy(target);
 }
 
 /* --- contexts ------------------------------------------------------------------------------- */
 
-struct crowd {
-    sb_context *context;
-    sb_blob **blobs;
-    int64_t count;
-};
+static sb_blob **crowd, **thousand_blobs;
 
-static struct crowd make_crowd(int64_t count) {
-    struct crowd crowd = {.blobs = malloc((size_t)count * sizeof(sb_blob *)), .count = count};
-    must(crowd.blobs ? 0 : -1);
-    must(sb_context_create(NULL, &crowd.context, NULL));
+/* Returns the blobs of a new context, which keep it alive. */
+static sb_blob **make_crowd(int64_t count) {
+    sb_context *context = make_context(0, NULL);
+    sb_blob **blobs = malloc((size_t)count * sizeof *blobs);
+    must(blobs ? 0 : -1);
     for (int64_t i = 0; i < count; i++)
-        crowd.blobs[i] = make_blob(crowd.context);
-    return crowd;
+        blobs[i] = small_blob(context);
+    sb_context_release(context);
+    return blobs;
 }
 
-static void end_crowd(struct crowd *crowd) {
-    for (int64_t i = 0; i < crowd->count; i++)
-        sb_blob_destroy(crowd->blobs[i]);
-    sb_context_release(crowd->context);
-    free(crowd->blobs);
+static void end_crowd(sb_blob **blobs, int64_t count) {
+    for (int64_t i = 0; i < count; i++)
+        sb_blob_destroy(blobs[i]);
+    free(blobs);
 }
 
 /* Creates, enlarges, writes and destroys another blob. */
-static void one_more(void *state) {
-    const struct crowd *crowd = state;
+static void add_blob(sb_context *context) {
     void *data;
-    sb_blob *blob = make_blob(crowd->context);
+    sb_blob *blob = small_blob(context);
     must(sb_blob_reshape_legacy(blob, 2, 3, 4, 5, NULL, NULL));
     must(sb_blob_mutable_cpu(blob, SB_DATA, &data, NULL));
     keep(data);
     sb_blob_destroy(blob);
 }
 
+static void add_to_crowd(void) {
+    add_blob(sb_blob_context(crowd[0]));
+}
+
+static void add_to_thousand(void) {
+    add_blob(sb_blob_context(thousand_blobs[0]));
+}
+
 static void bench_contexts(void) {
-    struct crowd thousand = make_crowd(1000);
+    char what[64];
+    const struct contest contest = {
+        .what = what,
+        .contestants = {{"syncblob", add_to_crowd, NULL}, {"beside 1,000", add_to_thousand, NULL}},
+        .goals = {{"beside 1,000", 1.2, 0}},
+    };
+    thousand_blobs = make_crowd(1000);
     for (int64_t count = 1; count <= layers_of_a_run(); count *= MOST) {
-        char what[64];
-        struct crowd crowd = make_crowd(count);
-        struct contest c = {.what = what, .threads = 1};
+        crowd = make_crowd(count);
         snprintf(what, sizeof what, "one more blob beside %lld", (long long)count);
-        contest_add(&c, "syncblob", one_more, NULL, &crowd);
-        contest_add(&c, "beside 1,000", one_more, NULL, &thousand);
-        contest_run(&c);
-        goal_ratio(&c, "beside 1,000", 1.2);
-        contest_free(&c);
-        end_crowd(&crowd);
+        contest_run(&contest, 0, 1);
+        end_crowd(crowd, count);
     }
-    end_crowd(&thousand);
+    end_crowd(thousand_blobs, 1000);
 }
 
 void bench_growth(void) {

@@ -6,11 +6,12 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#define HUGE_PAGE  ((size_t)2 << 20)
-#define SAMPLE_NS  20000.0 /* the minimum time of a sample */
-#define MAX_ROUNDS 2001
-#define MIN_ROUNDS (bench.effort == QUICK ? 3 : 11)
-#define CONTEST_NS (bench.effort == QUICK ? 1e7 : 8e8)
+#define HUGE_PAGE   ((size_t)2 << 20)
+#define SAMPLE_NS   20000.0 /* the minimum time of a sample */
+#define MAX_ROUNDS  2001
+#define MAX_PLAYERS 7
+#define MIN_ROUNDS  (bench.effort == QUICK ? 3 : 11)
+#define CONTEST_NS  (bench.effort == QUICK ? 1e7 : 8e8)
 
 struct bench bench;
 
@@ -41,23 +42,44 @@ static double now(void) {
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-static double sample(struct contestant *c) {
+static struct player {
+    const struct contestant *contestant;
+    int64_t runs; /* in a sample */
+    double samples[MAX_ROUNDS];
+} players[MAX_PLAYERS];
+static struct result results[MAX_PLAYERS];
+
+static double sample(const struct player *p) {
     double start = now();
-    for (int64_t i = 0; i < c->times; i++)
-        c->run(c->state);
+    for (int64_t i = 0; i < p->runs; i++)
+        p->contestant->run();
     double end = now();
-    if (c->after)
-        c->after(c->state);
-    return (end - start) / (double)c->times;
+    if (p->contestant->after)
+        p->contestant->after();
+    return (end - start) / (double)p->runs;
 }
 
 /* Sets the number of runs of a sample, which must be long enough for the clock. Warms caches. */
-static void calibrate(struct contestant *c) {
-    for (c->times = 1;; c->times *= 4) {
-        (void)sample(c);
-        if (sample(c) * (double)c->times >= SAMPLE_NS)
+static void calibrate(struct player *p) {
+    for (p->runs = 1;; p->runs *= 4) {
+        (void)sample(p);
+        if (sample(p) * (double)p->runs >= SAMPLE_NS)
             return;
     }
+}
+
+/* Returns the number of rounds. */
+static int measure(int count) {
+    int round = 0;
+    for (int i = 0; i < count; i++)
+        calibrate(&players[i]);
+    double end = now() + CONTEST_NS;
+    for (; round < MAX_ROUNDS && (round < MIN_ROUNDS || now() < end); round++)
+        for (int i = 0; i < count; i++) { /* rotates the order */
+            struct player *p = &players[(i + round) % count];
+            p->samples[round] = sample(p);
+        }
+    return round;
 }
 
 static int compare(const void *a, const void *b) {
@@ -65,122 +87,96 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Returns the median, and stores the least value in `best`. */
-static double median(const double *values, int count, double *best) {
-    double sorted[MAX_ROUNDS];
-    memcpy(sorted, values, (size_t)count * sizeof *values);
-    qsort(sorted, (size_t)count, sizeof *sorted, compare);
-    if (best)
-        *best = sorted[0];
-    return sorted[count / 2];
+/* Sorts the values. */
+static double median(double *values, int count) {
+    qsort(values, (size_t)count, sizeof *values, compare);
+    return values[count / 2];
 }
 
-void contest_add(struct contest *contest, const char *name, void (*run)(void *state),
-                 void (*after)(void *state), void *state) {
-    struct contestant *c = &contest->contestants[contest->count++];
-    *c = (struct contestant){.name = name, .run = run, .after = after, .state = state};
-    c->samples = malloc(MAX_ROUNDS * sizeof *c->samples);
-    must(c->samples ? 0 : -1);
-}
-
-void contest_run(struct contest *contest) {
-    int n = contest->count, round = 0;
-    for (int i = 0; i < n; i++)
-        calibrate(&contest->contestants[i]);
-    double end = now() + CONTEST_NS;
-    for (; round < MAX_ROUNDS && (round < MIN_ROUNDS || now() < end); round++)
-        for (int i = 0; i < n; i++) { /* rotates the order */
-            struct contestant *c = &contest->contestants[(i + round) % n];
-            c->samples[round] = sample(c);
-        }
-    contest->rounds = round;
-    for (int i = 0; i < n; i++) {
-        struct contestant *c = &contest->contestants[i];
-        c->median = median(c->samples, round, &c->best);
-        if (bench.times)
-            fprintf(bench.times, "\"%s\",%zu,%d,\"%s\",%.4g,%.4g\n", contest->what, contest->bytes,
-                    contest->threads, c->name, c->best, c->median);
+static void summarize(int count, int rounds) {
+    static double ratios[MAX_ROUNDS];
+    for (int i = 0; i < count; i++) {
+        for (int round = 0; round < rounds; round++)
+            ratios[round] = players[0].samples[round] / players[i].samples[round];
+        results[i].ratio = median(ratios, rounds);
     }
-}
-
-void contest_free(struct contest *contest) {
-    for (int i = 0; i < contest->count; i++)
-        free(contest->contestants[i].samples);
+    for (int i = 0; i < count; i++) {
+        results[i].median = median(players[i].samples, rounds);
+        results[i].best = players[i].samples[0];
+    }
 }
 
 /* --- goals ------------------------------------------------------------------------ */
 
-struct goal {
-    const char *what, *against, *unit;
-    size_t bytes;
-    int threads;
-    double best, median, limit; /* best < 0: not measured */
-};
-
-/* Writes a text such as "asum, 1 MiB, to Caffe". */
-static void name_goal(const struct goal *g, char *text, size_t room) {
-    const char *units[] = {"B", "KiB", "MiB", "GiB"};
-    size_t bytes = g->bytes;
-    int unit = 0, at = snprintf(text, room, "%s", g->what);
+/* Returns a text such as "asum, 1 MiB, to Caffe". */
+static const char *name_goal(const char *what, size_t bytes, const char *against) {
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB"};
+    static char text[160];
+    int unit = 0, at = snprintf(text, sizeof text, "%s", what);
     for (; unit < 3 && bytes >= 1024 && bytes % 1024 == 0; bytes /= 1024)
         unit++;
     if (bytes)
-        at += snprintf(text + at, room - (size_t)at, ", %zu %s", bytes, units[unit]);
-    if (*g->against)
-        snprintf(text + at, room - (size_t)at, ", to %s", g->against);
+        at += snprintf(text + at, sizeof text - (size_t)at, ", %zu %s", bytes, units[unit]);
+    if (against)
+        snprintf(text + at, sizeof text - (size_t)at, ", to %s", against);
+    return text;
 }
 
-static void judge(const struct goal *g) {
-    char name[160];
-    name_goal(g, name, sizeof name);
-    if (g->best < 0) {
-        bench.unmeasured++;
-        return;
-    }
-    int met = g->best <= g->limit;
+static void judge(const char *name, int threads, const char *unit, double best, double median,
+                  double limit) {
+    bool met = best <= limit;
     bench.met += met;
     bench.missed += !met;
-    printf("%9.3g %9.3g %9.3g  %-6s %d  %-6s  %s\n", g->best, g->median, g->limit, g->unit,
-           g->threads, met ? "met" : "MISSED", name);
+    printf("%9.3g %9.3g %9.3g  %-6s %d  %-6s  %s\n", best, median, limit, unit, threads,
+           met ? "met" : "MISSED", name);
     fflush(stdout);
     if (bench.goals)
-        fprintf(bench.goals, "\"%s\",%d,%.3g,%.3g,%s\n", name, g->threads, g->best, g->limit,
-                g->unit);
-}
-
-static const struct contestant *find(const struct contest *contest, const char *name) {
-    for (int i = 1; i < contest->count; i++)
-        if (strcmp(contest->contestants[i].name, name) == 0)
-            return &contest->contestants[i];
-    return NULL;
-}
-
-void goal_ratio(const struct contest *contest, const char *against, double limit) {
-    const struct contestant *us = &contest->contestants[0], *other = find(contest, against);
-    struct goal g = {contest->what,    against, "times", contest->bytes,
-                     contest->threads, -1,      -1,      limit};
-    if (other) {
-        double ratios[MAX_ROUNDS];
-        for (int i = 0; i < contest->rounds; i++)
-            ratios[i] = us->samples[i] / other->samples[i];
-        g.best = us->best / other->best;
-        g.median = median(ratios, contest->rounds, NULL);
-    }
-    judge(&g);
+        fprintf(bench.goals, "\"%s\",%d,%.3g,%.3g,%s\n", name, threads, best, limit, unit);
 }
 
 void goal_value(const char *what, size_t bytes, const char *unit, double value, double limit) {
-    judge(&(struct goal){what, "", unit, bytes, 1, value, value, limit});
+    judge(name_goal(what, bytes, NULL), 1, unit, value, value, limit);
+}
+
+static void check_goal(const struct contest *contest, const struct goal *goal, size_t bytes,
+                       int threads, int count) {
+    for (int i = 1; i < count; i++)
+        if (strcmp(players[i].contestant->name, goal->against) == 0) {
+            judge(name_goal(contest->what, bytes, goal->against), threads, "times",
+                  results[0].best / results[i].best, results[i].ratio, goal->limit);
+            return;
+        }
+    bench.unmeasured++;
+}
+
+static int enter(const struct contestant *list, int count) {
+    for (; list->name; list++)
+        players[count++].contestant = list;
+    return count;
+}
+
+const struct result *contest_run(const struct contest *contest, size_t bytes, int threads) {
+    int count = enter(contest->contestants, 0);
+    if (bench.caffe)
+        count = enter(contest->caffe, count);
+    summarize(count, measure(count));
+    for (int i = 0; bench.times && i < count; i++)
+        fprintf(bench.times, "\"%s\",%zu,%d,\"%s\",%.4g,%.4g\n", contest->what, bytes, threads,
+                players[i].contestant->name, results[i].best, results[i].median);
+    for (const struct goal *goal = contest->goals; goal->against; goal++)
+        if (goal->bytes == 0 || goal->bytes == bytes)
+            check_goal(contest, goal, bytes, threads, count);
+    return results;
 }
 
 /* --- sizes and memory --------------------------------------------------------------- */
 
-int bench_sizes(const size_t **out) {
-    static const size_t sizes[] = {(size_t)1 << 10,   (size_t)16 << 10, (size_t)128 << 10,
-                                   (size_t)1 << 20,   (size_t)8 << 20,  (size_t)64 << 20,
-                                   (size_t)256 << 20, (size_t)1 << 30};
-    *out = sizes;
-    return bench.effort == QUICK ? 5 : bench.effort == NORMAL ? 7 : 8;
+void each_size(void (*run)(size_t bytes)) {
+    static const size_t sizes[] = {KIB,     16 * KIB, 128 * KIB, MIB,
+                                   8 * MIB, 64 * MIB, 256 * MIB, 1024 * MIB};
+    const int count = bench.effort == QUICK ? 5 : bench.effort == NORMAL ? 7 : 8;
+    for (int i = 0; i < count; i++)
+        run(sizes[i]);
 }
 
 static size_t huge_length(size_t bytes) {
@@ -209,9 +205,28 @@ void fresh_memory_free(void *memory, size_t bytes) {
         free(memory);
 }
 
-float *random_floats(size_t count, uint64_t seed) {
-    float *values = fresh_memory(count * sizeof *values);
-    for (size_t i = 0; i < count; i++) { /* Marsaglia's xorshift */
+/* --- blobs ------------------------------------------------------------------------- */
+
+sb_context *make_context(uint32_t flags, sb_parallel_for parallel_for) {
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_context *context;
+    options.flags = flags;
+    options.parallel_for = parallel_for;
+    must(sb_context_create(&options, &context, NULL));
+    return context;
+}
+
+sb_blob *make_blob(sb_context *context, int32_t dtype, size_t count) {
+    const int64_t shape = (int64_t)count;
+    sb_blob *blob;
+    must(sb_blob_create_shaped(context, dtype, &shape, 1, &blob, NULL));
+    return blob;
+}
+
+float *fill_randomly(sb_blob *blob, int32_t part, uint64_t seed) {
+    float *values;
+    must(sb_blob_overwrite_cpu_f32(blob, part, &values, NULL));
+    for (int64_t i = 0; i < sb_blob_count(blob); i++) { /* Marsaglia's xorshift */
         seed ^= seed << 13;
         seed ^= seed >> 7;
         seed ^= seed << 17;

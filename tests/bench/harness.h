@@ -3,30 +3,40 @@
 #ifndef SB_BENCH_HARNESS_H
 #define SB_BENCH_HARNESS_H
 
+#include <syncblob/syncblob.h>
+
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
-#define MAX_CONTESTANTS 6
-#define KIB             ((size_t)1 << 10)
-#define MIB             ((size_t)1 << 20)
+#define KIB ((size_t)1 << 10)
+#define MIB ((size_t)1 << 20)
 
 struct contestant {
     const char *name;
-    void (*run)(void *state);   /* the work, timed */
-    void (*after)(void *state); /* [nullable] after a sample, untimed */
-    void *state;
-    int64_t times; /* runs in a sample */
-    double *samples;
-    double best, median;
+    void (*run)(void);   /* the work, timed */
+    void (*after)(void); /* [nullable] after a sample, untimed */
 };
 
-/* The first contestant is the library. */
+/* Limits the library's best time to `limit` times that of the contestant `against`. */
+struct goal {
+    const char *against;
+    double limit;
+    size_t bytes; /* the size of payload for which the goal is; 0: any */
+};
+
+/* The first contestant is the library. A name of NULL ends a list. */
 struct contest {
     const char *what;
-    size_t bytes; /* of the payload; 0 if the work has no payload */
-    int threads, count, rounds;
-    struct contestant contestants[MAX_CONTESTANTS];
+    struct contestant contestants[6];
+    struct contestant caffe[3]; /* take part only with Caffe */
+    struct goal goals[4];
+};
+
+struct result {
+    double best, median; /* of a run */
+    double ratio;        /* the median of the rounds' ratios of the library's time to this one's */
 };
 
 enum effort { QUICK, NORMAL, FULL };
@@ -45,26 +55,26 @@ extern struct bench bench;
 /* Pins the calling thread to the index-th of the processors that it may use. */
 void pin(int index);
 
-void contest_add(struct contest *contest, const char *name, void (*run)(void *state),
-                 void (*after)(void *state), void *state);
-/* Times all contestants and writes their times. */
-void contest_run(struct contest *contest);
-/* Checks the goal that the library's best time is at most `limit` times the best time of the
-   contestant `against`. If there is no such contestant, counts the goal as not measured. */
-void goal_ratio(const struct contest *contest, const char *against, double limit);
+/* Times all contestants, writes their times and checks the goals. A goal against a contestant that
+   does not take part counts as not measured. `bytes` is the payload's size; 0 if the work has no
+   payload. Returns the contestants' results, valid until the next contest. */
+const struct result *contest_run(const struct contest *contest, size_t bytes, int threads);
 /* Checks the goal that `value`, which is not the time of a contest, is at most `limit`. */
 void goal_value(const char *what, size_t bytes, const char *unit, double value, double limit);
-void contest_free(struct contest *contest);
 
-/* Sets `out` to the payload sizes that the effort allows, from 1 KiB on; returns their number. */
-int bench_sizes(const size_t **out);
+/* Calls `run` for each size of payload that the effort allows, from 1 KiB on. */
+void each_size(void (*run)(size_t bytes));
 
 /* Returns unwritten memory. Memory below 2 MiB comes from malloc. Larger memory begins at a
    multiple of 2 MiB and is advised to use huge pages, as the library's memory is. */
 void *fresh_memory(size_t bytes);
 void fresh_memory_free(void *memory, size_t bytes);
-/* Returns memory from fresh_memory, filled with random floats between -1 and 1 that are not 0. */
-float *random_floats(size_t count, uint64_t seed);
+
+sb_context *make_context(uint32_t flags, sb_parallel_for parallel_for);
+/* Returns a blob with one axis and no memory. */
+sb_blob *make_blob(sb_context *context, int32_t dtype, size_t count);
+/* Fills a blob's data or diff with random floats between -1 and 1 that are not 0; returns them. */
+float *fill_randomly(sb_blob *blob, int32_t part, uint64_t seed);
 
 _Noreturn void call_failed(int32_t status);
 

@@ -5,7 +5,7 @@
 #include "harness.h"
 
 #include <dlfcn.h>
-#include <stdbool.h>
+#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,17 +21,17 @@ static const struct {
 
 #define NUM_CASES (sizeof cases / sizeof *cases)
 
-static void fail(const char *what, const char *which) {
+static _Noreturn void fail(const char *what, const char *which) {
     fprintf(stderr, "bench: %s%s\n", what, which);
     exit(2);
 }
 
-static const void *open_peer(const char *path, const char *name) {
+static void open_caffe(const char *path) {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    const void *peer = library ? dlsym(library, name) : NULL;
-    if (!peer)
+    bench.caffe_path = path;
+    bench.caffe = library ? dlsym(library, "caffe_peer") : NULL;
+    if (!bench.caffe)
         fail("", dlerror());
-    return peer;
 }
 
 /* Restarts the program with a setting of glibc that makes malloc use huge pages. */
@@ -59,46 +59,44 @@ static void set_folder(const char *folder) {
     bench.times = open_results("times.csv");
 }
 
-static void add_case(const char *name, unsigned *wanted) {
+static unsigned case_of(const char *name) {
     for (size_t i = 0; i < NUM_CASES; i++)
-        if (strcmp(cases[i].name, name) == 0) {
-            *wanted |= 1U << i;
-            return;
-        }
+        if (strcmp(cases[i].name, name) == 0)
+            return 1U << i;
     fail("there is no case ", name);
 }
 
-static void parse(char **argv, unsigned *wanted) {
-    while (*++argv) {
-        const char *value = argv[1] ? argv[1] : "";
-        if (strcmp(*argv, "--quick") == 0) {
+/* Returns the cases that the command names, as bits. */
+static unsigned parse(int argc, char **argv) {
+    static const struct option options[] = {
+        {"quick", no_argument, NULL, 'q'},       {"full", no_argument, NULL, 'f'},
+        {"caffe", required_argument, NULL, 'c'}, {"out", required_argument, NULL, 'o'},
+        {"peak", required_argument, NULL, 'p'},  {NULL, 0, NULL, 0}};
+    unsigned wanted = 0;
+    for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+        if (option == 'q')
             bench.effort = QUICK;
-        } else if (strcmp(*argv, "--full") == 0) {
+        else if (option == 'f')
             bench.effort = FULL;
-        } else if (strncmp(*argv, "--", 2) != 0) {
-            add_case(*argv, wanted);
-        } else if (!*value) {
-            fail("no value for ", *argv);
-        } else if (strcmp(*argv, "--caffe") == 0) {
-            bench.caffe_path = *++argv;
-            bench.caffe = open_peer(value, "caffe_peer");
-        } else if (strcmp(*argv, "--out") == 0) {
-            set_folder(*++argv);
-        } else if (strcmp(*argv, "--peak") == 0 && argv[2]) {
-            exit(peak_memory(value, argv[2]));
-        } else {
-            fail("there is no ", *argv);
-        }
+        else if (option == 'c')
+            open_caffe(optarg);
+        else if (option == 'o')
+            set_folder(optarg);
+        else if (option == 'p' && optind < argc)
+            exit(peak_memory(optarg, argv[optind]));
+        else
+            exit(2); /* getopt_long has printed why */
     }
+    while (optind < argc)
+        wanted |= case_of(argv[optind++]);
+    return wanted;
 }
 
 int main(int argc, char **argv) {
-    unsigned wanted = 0;
-    (void)argc;
     use_huge_pages(argv);
     bench.effort = NORMAL;
     bench.folder = "/tmp";
-    parse(argv, &wanted);
+    unsigned wanted = parse(argc, argv);
     pin(0);
     printf("     best    median     limit  unit  threads    goal\n");
     for (size_t i = 0; i < NUM_CASES; i++)

@@ -6,253 +6,200 @@
 #include "peers/caffe.h"
 #include "syncblob.pb-c.h"
 
-#include <syncblob/syncblob.h>
-
 #include <stdlib.h>
 #include <string.h>
 
 #define GOAL_BYTES (64 * MIB)
 
-struct state {
-    size_t bytes; /* of the payload */
-    void *message;
-    size_t size;
-    const float *payload;
-    sb_context *context;
-    sb_blob *blob;
-    void *memory;
-    void *caffe_blob;
-    Sb__BlobProto *unpacked;
-};
+static size_t bytes; /* of the payload, as floats */
+static sb_context *context;
+static sb_blob *blob;
+static const void *payload;
+static void *message; /* with the payload */
+static size_t message_size;
+static void *memory; /* of the contestants without a blob */
+static void *caffe_blob;
+static Sb__BlobProto *unpacked;
 
-static void *message_of(int32_t dtype, const void *payload, size_t bytes, size_t *out_size) {
-    int64_t count = (int64_t)(bytes / sb_dtype_size(dtype));
-    sb_blob *blob;
-    void *message;
-    must(sb_blob_create_shaped(NULL, dtype, &count, 1, &blob, NULL));
-    must(sb_blob_set_cpu(blob, SB_DATA, (void *)(uintptr_t)payload, bytes, SB_READ_ONLY, NULL, NULL,
-                         NULL));
-    must(sb_blob_proto_size(blob, 0, out_size, NULL));
-    message = malloc(*out_size);
-    must(sb_blob_to_proto(blob, 0, message, *out_size, NULL, NULL));
-    sb_blob_destroy(blob);
-    return message;
+static void make_message(const sb_blob *source) {
+    must(sb_blob_cpu(source, SB_DATA, &payload, NULL));
+    must(sb_blob_proto_size(source, 0, &message_size, NULL));
+    message = malloc(message_size);
+    must(sb_blob_to_proto(source, 0, message, message_size, NULL, NULL));
 }
 
 /* --- into fresh memory ------------------------------------------------------------------- */
 
-static void destroy_blob(void *arg) {
-    struct state *s = arg;
-    sb_blob_destroy(s->blob);
-    s->blob = NULL;
+static void destroy_blob(void) {
+    sb_blob_destroy(blob);
+    blob = NULL;
 }
 
-static void load(void *arg) {
-    struct state *s = arg;
-    must(sb_blob_from_proto(s->blob, s->message, s->size, SB_PROTO_RESHAPE, NULL, NULL));
+static void load(void) {
+    must(sb_blob_from_proto(blob, message, message_size, SB_PROTO_RESHAPE, NULL, NULL));
 }
 
-static void load_fresh(void *arg) {
-    struct state *s = arg;
-    destroy_blob(s);
-    must(sb_blob_create(s->context, SB_DTYPE_F32, &s->blob, NULL));
-    load(s);
+static void load_fresh(void) {
+    destroy_blob();
+    must(sb_blob_create(context, SB_DTYPE_F32, &blob, NULL));
+    load();
 }
 
-static void free_memory(void *arg) {
-    struct state *s = arg;
-    fresh_memory_free(s->memory, s->bytes);
-    s->memory = NULL;
+static void free_memory(void) {
+    fresh_memory_free(memory, bytes);
+    memory = NULL;
 }
 
-static void memcpy_warm(void *arg) {
-    struct state *s = arg;
-    memcpy(s->memory, s->payload, s->bytes);
-    keep(s->memory);
+static void memcpy_warm(void) {
+    memcpy(memory, payload, bytes);
+    keep(memory);
 }
 
-static void memcpy_fresh(void *arg) {
-    struct state *s = arg;
-    free_memory(s);
-    s->memory = fresh_memory(s->bytes);
-    memcpy_warm(s);
+static void memcpy_fresh(void) {
+    free_memory();
+    memory = fresh_memory(bytes);
+    memcpy_warm();
 }
 
-static void free_unpacked(void *arg) {
-    struct state *s = arg;
-    if (s->unpacked)
-        sb__blob_proto__free_unpacked(s->unpacked, NULL);
-    s->unpacked = NULL;
+static void free_unpacked(void) {
+    if (unpacked)
+        sb__blob_proto__free_unpacked(unpacked, NULL);
+    unpacked = NULL;
 }
 
-static void unpack(void *arg) {
-    struct state *s = arg;
-    free_unpacked(s);
-    s->unpacked = sb__blob_proto__unpack(NULL, s->size, s->message);
-    must(s->unpacked ? 0 : -1);
+static void unpack(void) {
+    free_unpacked();
+    unpacked = sb__blob_proto__unpack(NULL, message_size, message);
+    must(unpacked ? 0 : -1);
 }
 
-static void google_parse(void *arg) {
-    struct state *s = arg;
-    bench.caffe->parse(s->message, s->size);
+static void google_parse(void) {
+    bench.caffe->parse(message, message_size);
 }
 
-static void caffe_destroy(void *arg) {
-    struct state *s = arg;
-    bench.caffe->destroy(s->caffe_blob);
-    s->caffe_blob = NULL;
+static void caffe_destroy(void) {
+    bench.caffe->destroy(caffe_blob);
+    caffe_blob = NULL;
 }
 
-static void caffe_load(void *arg) {
-    struct state *s = arg;
-    s->caffe_blob = bench.caffe->load(s->caffe_blob, s->message, s->size);
+static void caffe_load(void) {
+    caffe_blob = bench.caffe->load(caffe_blob, message, message_size);
 }
 
-static void caffe_load_fresh(void *arg) {
-    caffe_destroy(arg);
-    caffe_load(arg);
+static void caffe_load_fresh(void) {
+    caffe_destroy();
+    caffe_load();
 }
 
-static void contest_fresh(struct state *s) {
-    struct contest c = {.what = "bytes to fresh blob", .bytes = s->bytes, .threads = 1};
-    contest_add(&c, "syncblob", load_fresh, destroy_blob, s);
-    contest_add(&c, "memcpy", memcpy_fresh, free_memory, s);
-    contest_add(&c, "protobuf-c alone", unpack, free_unpacked, s);
-    if (bench.caffe) {
-        contest_add(&c, "Caffe", caffe_load_fresh, caffe_destroy, s);
-        contest_add(&c, "protobuf alone", google_parse, NULL, s);
-    }
-    contest_run(&c);
-    if (s->bytes == MIB || s->bytes == GOAL_BYTES)
-        goal_ratio(&c, "memcpy", s->bytes == GOAL_BYTES ? 1.15 : 1.1);
-    contest_free(&c);
-}
+static const struct contest to_fresh_blob = {
+    .what = "bytes to fresh blob",
+    .contestants = {{"syncblob", load_fresh, destroy_blob},
+                    {"memcpy", memcpy_fresh, free_memory},
+                    {"protobuf-c alone", unpack, free_unpacked}},
+    .caffe = {{"Caffe", caffe_load_fresh, caffe_destroy}, {"protobuf alone", google_parse, NULL}},
+    .goals = {{"memcpy", 1.1, MIB}, {"memcpy", 1.15, GOAL_BYTES}},
+};
 
 /* --- reading into a blob that has storage, and writing ------------------------------------- */
 
-static void contest_load(struct state *s) {
-    struct contest c = {.what = "bytes to blob with storage", .bytes = s->bytes, .threads = 1};
-    contest_add(&c, "syncblob", load, NULL, s);
-    contest_add(&c, "memcpy", memcpy_warm, NULL, s);
-    contest_add(&c, "protobuf-c alone", unpack, free_unpacked, s);
-    if (bench.caffe)
-        contest_add(&c, "Caffe", caffe_load, NULL, s);
-    contest_run(&c);
-    if (s->bytes == GOAL_BYTES)
-        goal_ratio(&c, "memcpy", 1.15);
-    if (s->bytes == KIB)
-        goal_ratio(&c, "protobuf-c alone", 1.3);
-    contest_free(&c);
+static const struct contest to_storage = {
+    .what = "bytes to blob with storage",
+    .contestants = {{"syncblob", load, NULL},
+                    {"memcpy", memcpy_warm, NULL},
+                    {"protobuf-c alone", unpack, free_unpacked}},
+    .caffe = {{"Caffe", caffe_load, NULL}},
+    .goals = {{"memcpy", 1.15, GOAL_BYTES}, {"protobuf-c alone", 1.3, KIB}},
+};
+
+static void save(void) {
+    must(sb_blob_to_proto(blob, 0, memory, message_size, NULL, NULL));
 }
 
-static void save(void *arg) {
-    struct state *s = arg;
-    must(sb_blob_to_proto(s->blob, 0, s->memory, s->size, NULL, NULL));
+static void caffe_save(void) {
+    bench.caffe->save(caffe_blob, memory, message_size);
 }
 
-static void caffe_save(void *arg) {
-    struct state *s = arg;
-    bench.caffe->save(s->caffe_blob, s->memory, s->size);
-}
+static const struct contest to_buffer = {
+    .what = "blob to buffer",
+    .contestants = {{"syncblob", save, NULL}, {"memcpy", memcpy_warm, NULL}},
+    .caffe = {{"Caffe", caffe_save, NULL}},
+    .goals = {{"memcpy", 1.15, GOAL_BYTES}, {"Caffe", 0.5, KIB}},
+};
 
-static void contest_save(struct state *s) {
-    struct contest c = {.what = "blob to buffer", .bytes = s->bytes, .threads = 1};
-    contest_add(&c, "syncblob", save, NULL, s);
-    contest_add(&c, "memcpy", memcpy_warm, NULL, s);
-    if (bench.caffe)
-        contest_add(&c, "Caffe", caffe_save, NULL, s);
-    contest_run(&c);
-    if (s->bytes == GOAL_BYTES)
-        goal_ratio(&c, "memcpy", 1.15);
-    if (s->bytes == KIB)
-        goal_ratio(&c, "Caffe", 0.5);
-    contest_free(&c);
-}
+static void contest_copies(const sb_blob *source) {
+    context = make_context(SB_CONTEXT_NO_HOST_CACHE, NULL);
+    make_message(source);
+    contest_run(&to_fresh_blob, bytes, 1);
 
-static void contests_of_size(size_t bytes) {
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    options.flags = SB_CONTEXT_NO_HOST_CACHE;
-    float *payload = random_floats(bytes / sizeof(float), 1);
-    struct state s = {.bytes = bytes, .payload = payload};
-    must(sb_context_create(&options, &s.context, NULL));
-    s.message = message_of(SB_DTYPE_F32, payload, bytes, &s.size);
-    contest_fresh(&s);
-
-    s.memory = fresh_memory(s.size);
-    load_fresh(&s);
+    memory = fresh_memory(message_size);
+    load_fresh();
     if (bench.caffe)
-        caffe_load(&s);
-    contest_load(&s);
-    contest_save(&s);
+        caffe_load();
+    contest_run(&to_storage, bytes, 1);
+    contest_run(&to_buffer, bytes, 1);
     if (bench.caffe)
-        caffe_destroy(&s);
-    destroy_blob(&s);
-    fresh_memory_free(s.memory, s.size);
-    free(s.message);
-    sb_context_release(s.context);
-    fresh_memory_free(payload, bytes);
+        caffe_destroy();
+    destroy_blob();
+    fresh_memory_free(memory, message_size);
+    memory = NULL;
+    free(message);
+    sb_context_release(context);
 }
 
 /* --- conversions of floats to doubles, and of doubles to floats -------------------------- */
 
-struct conversion {
-    struct state blob;
-    size_t count;
-    const void *from;
-    void *to;
+static void widen(void) {
+    loop_widen(payload, memory, bytes / sizeof(float));
+    keep(memory);
+}
+
+static void narrow(void) {
+    loop_narrow(payload, memory, bytes / sizeof(float));
+    keep(memory);
+}
+
+static const struct contest to_doubles = {
+    .what = "float message to double blob",
+    .contestants = {{"syncblob", load, NULL}, {"plain loop", widen, NULL}},
+    .goals = {{"plain loop", 1.3, MIB}, {"plain loop", 1.3, GOAL_BYTES}},
 };
 
-static void widen(void *arg) {
-    struct conversion *s = arg;
-    loop_widen(s->from, s->to, s->count);
-    keep(s->to);
-}
-
-static void narrow(void *arg) {
-    struct conversion *s = arg;
-    loop_narrow(s->from, s->to, s->count);
-    keep(s->to);
-}
+static const struct contest to_floats = {
+    .what = "double message to float blob",
+    .contestants = {{"syncblob", load, NULL}, {"plain loop", narrow, NULL}},
+    .goals = {{"plain loop", 1.3, MIB}, {"plain loop", 1.3, GOAL_BYTES}},
+};
 
 /* The plain loop writes into the blob's memory, so that both contestants use the same pages. */
-static void contest_conversion(const char *what, int32_t from, const void *payload, size_t count,
-                               void (*loop)(void *)) {
-    size_t bytes = count * sizeof(float);
-    struct contest c = {.what = what, .bytes = bytes, .threads = 1};
-    struct conversion s = {.count = count, .from = payload};
-    s.blob.message = message_of(from, payload, count * sb_dtype_size(from), &s.blob.size);
-    must(sb_blob_create(NULL, from == SB_DTYPE_F32 ? SB_DTYPE_F64 : SB_DTYPE_F32, &s.blob.blob,
-                        NULL));
-    load(&s.blob);
-    must(sb_blob_mutable_cpu(s.blob.blob, SB_DATA, &s.to, NULL));
-    contest_add(&c, "syncblob", load, NULL, &s.blob);
-    contest_add(&c, "plain loop", loop, NULL, &s);
-    contest_run(&c);
-    if (bytes == MIB || bytes == GOAL_BYTES)
-        goal_ratio(&c, "plain loop", 1.3);
-    contest_free(&c);
-    sb_blob_destroy(s.blob.blob);
-    free(s.blob.message);
+static void contest_conversion(const struct contest *contest, const sb_blob *source, int32_t to) {
+    make_message(source);
+    must(sb_blob_create(NULL, to, &blob, NULL));
+    load();
+    must(sb_blob_mutable_cpu(blob, SB_DATA, &memory, NULL));
+    contest_run(contest, bytes, 1);
+    destroy_blob();
+    memory = NULL;
+    free(message);
 }
 
-static void conversions_of_size(size_t bytes) {
-    size_t count = bytes / sizeof(float);
-    float *floats = random_floats(count, 2);
-    contest_conversion("float message to double blob", SB_DTYPE_F32, floats, count, widen);
-    if (bytes < 1024 * MIB) { /* a message of doubles would exceed protobuf's limit */
-        double *doubles = fresh_memory(count * sizeof *doubles);
-        loop_widen(floats, doubles, count);
-        contest_conversion("double message to float blob", SB_DTYPE_F64, doubles, count, narrow);
-        fresh_memory_free(doubles, count * sizeof *doubles);
+static void contests_of_size(size_t size) {
+    const size_t count = size / sizeof(float);
+    sb_blob *floats = make_blob(NULL, SB_DTYPE_F32, count);
+    const float *values = fill_randomly(floats, SB_DATA, 1);
+    bytes = size;
+    contest_copies(floats);
+    contest_conversion(&to_doubles, floats, SB_DTYPE_F64);
+    if (size < 1024 * MIB) { /* a message of doubles would exceed protobuf's limit */
+        sb_blob *doubles = make_blob(NULL, SB_DTYPE_F64, count);
+        double *wide;
+        must(sb_blob_overwrite_cpu_f64(doubles, SB_DATA, &wide, NULL));
+        loop_widen(values, wide, count);
+        contest_conversion(&to_floats, doubles, SB_DTYPE_F32);
+        sb_blob_destroy(doubles);
     }
-    fresh_memory_free(floats, bytes);
+    sb_blob_destroy(floats);
 }
 
 void bench_messages(void) {
-    const size_t *sizes;
-    int count = bench_sizes(&sizes);
-    for (int i = 0; i < count; i++) {
-        contests_of_size(sizes[i]);
-        conversions_of_size(sizes[i]);
-    }
+    each_size(contests_of_size);
 }

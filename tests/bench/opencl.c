@@ -4,9 +4,7 @@
 #include "harness.h"
 
 #include <syncblob/opencl.h>
-#include <syncblob/syncblob.h>
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +16,8 @@ static const char source[] =
     "    if (i < n)\n"
     "        y[i] += a * x[i];\n"
     "}\n";
+
+static sb_context *context;
 
 /* The objects of plain OpenCL. */
 static struct {
@@ -45,7 +45,7 @@ static cl_command_queue make_queue(void) {
     return queue;
 }
 
-static void plain_open(const sb_context *context) {
+static void plain_open(void) {
     const void *table;
     void *device;
     const char *text = source;
@@ -122,190 +122,171 @@ static void update_plain(const struct memory *y, const struct memory *x) {
     must(clFlush(plain.queue));
 }
 
-/* --- the cases ------------------------------------------------------------------------- */
+/* --- one blob, and memory of plain OpenCL ------------------------------------------------ */
 
-/* The memory of the contestants in a case: a blob of the library, and memory of plain OpenCL. */
-struct pair {
-    sb_context *context;
+static struct pair {
+    size_t bytes;
     sb_blob *blob;
     struct memory y, x;
     void *host;
-};
+} pair;
 
-static sb_blob *make_blob(sb_context *context, size_t bytes) {
-    const int64_t count = (int64_t)(bytes / sizeof(float));
-    sb_blob *blob;
+static sb_blob *device_blob(size_t bytes) {
+    sb_blob *blob = make_blob(context, SB_DTYPE_F32, bytes / sizeof(float));
     void *values;
-    must(sb_blob_create_shaped(context, SB_DTYPE_F32, &count, 1, &blob, NULL));
     must(sb_blob_mutable_gpu(blob, SB_DIFF, &values, NULL));
     must(sb_blob_mutable_gpu(blob, SB_DATA, &values, NULL));
     return blob;
 }
 
-static struct pair pair_make(sb_context *context, size_t bytes) {
-    struct pair pair = {.context = context, .host = fresh_memory(bytes)};
+static void open_pair(size_t bytes) {
+    pair.bytes = bytes;
+    pair.host = fresh_memory(bytes);
     must(pair.host ? 0 : -1);
     memset(pair.host, 0, bytes); /* unwritten pages would be copied faster: they are one page */
-    pair.blob = make_blob(context, bytes);
+    pair.blob = device_blob(bytes);
     pair.y = memory_make(bytes, pair.host);
     pair.x = memory_make(bytes, pair.host);
-    return pair;
 }
 
-static void pair_free(struct pair *pair) {
-    memory_free(&pair->x);
-    memory_free(&pair->y);
-    sb_blob_destroy(pair->blob);
-    fresh_memory_free(pair->host, pair->y.bytes);
+static void close_pair(void) {
+    memory_free(&pair.x);
+    memory_free(&pair.y);
+    sb_blob_destroy(pair.blob);
+    fresh_memory_free(pair.host, pair.bytes);
 }
 
-static void upload(void *state) {
-    const struct pair *pair = state;
+static void upload(void) {
     const void *in;
     void *out;
-    must(sb_blob_mutable_cpu(pair->blob, SB_DATA, &out, NULL));
-    must(sb_blob_gpu(pair->blob, SB_DATA, &in, NULL));
+    must(sb_blob_mutable_cpu(pair.blob, SB_DATA, &out, NULL));
+    must(sb_blob_gpu(pair.blob, SB_DATA, &in, NULL));
 }
 
-static void plain_upload(void *state) {
-    const struct pair *pair = state;
-    write_plain(&pair->y, pair->host);
+static void plain_upload(void) {
+    write_plain(&pair.y, pair.host);
 }
 
-static void download(void *state) {
-    const struct pair *pair = state;
+static void download(void) {
     const void *in;
     void *out;
-    must(sb_blob_mutable_gpu(pair->blob, SB_DATA, &out, NULL));
-    must(sb_blob_cpu(pair->blob, SB_DATA, &in, NULL));
+    must(sb_blob_mutable_gpu(pair.blob, SB_DATA, &out, NULL));
+    must(sb_blob_cpu(pair.blob, SB_DATA, &in, NULL));
 }
 
-static void plain_download(void *state) {
-    const struct pair *pair = state;
-    read_plain(plain.queue, &pair->y, pair->host);
+static void plain_download(void) {
+    read_plain(plain.queue, &pair.y, pair.host);
 }
 
-static void update(void *state) {
-    const struct pair *pair = state;
+static void update(void) {
     void *out;
-    must(sb_blob_mutable_gpu(pair->blob, SB_DATA, &out, NULL));
-    must(sb_blob_update(pair->blob, NULL));
-    must(sb_context_synchronize(pair->context, NULL));
+    must(sb_blob_mutable_gpu(pair.blob, SB_DATA, &out, NULL));
+    must(sb_blob_update(pair.blob, NULL));
+    must(sb_context_synchronize(context, NULL));
 }
 
-static void plain_update(void *state) {
-    const struct pair *pair = state;
-    update_plain(&pair->y, &pair->x);
+static void plain_update(void) {
+    update_plain(&pair.y, &pair.x);
     must(clFinish(plain.queue));
 }
 
-static void compare(const char *what, size_t bytes, double limit, void *state, void (*ours)(void *),
-                    void (*theirs)(void *), void (*after)(void *)) {
-    struct contest contest = {.what = what, .bytes = bytes, .threads = 1};
-    contest_add(&contest, "syncblob", ours, after, state);
-    contest_add(&contest, "plain OpenCL", theirs, after, state);
-    contest_run(&contest);
-    goal_ratio(&contest, "plain OpenCL", limit);
-    contest_free(&contest);
-}
+/* --- calls, and reads of few bytes ------------------------------------------------------ */
 
-static void measure_copies(sb_context *context, size_t bytes) {
-    struct pair pair = pair_make(context, bytes);
-    compare("upload", bytes, 1.05, &pair, upload, plain_upload, NULL);
-    compare("download", bytes, 1.05, &pair, download, plain_download, NULL);
-    compare("update, and the wait", bytes, 1.05, &pair, update, plain_update, NULL);
-    pair_free(&pair);
-}
+/* A blob of few bytes, and memory of plain OpenCL. */
+static sb_blob *few;
+static struct memory plain_few;
+static cl_command_queue other; /* beside the busy queue */
 
-static void call_gpu_on(void *blob) {
+static void call_gpu_on(void) {
     const void *in;
     for (int i = 0; i < CALLS; i++)
-        must(sb_blob_gpu_on(blob, SB_DATA, (sb_stream)plain.queue, &in, NULL));
+        must(sb_blob_gpu_on(few, SB_DATA, (sb_stream)plain.queue, &in, NULL));
 }
 
-static void measure_calls(sb_context *context) {
-    struct contest contest = {.what = "gpu_on of valid data", .threads = 1};
-    sb_blob *blob = make_blob(context, FEW);
-    contest_add(&contest, "syncblob", call_gpu_on, NULL, blob);
-    contest_run(&contest);
-    goal_value(contest.what, 0, "ns", contest.contestants[0].best / CALLS, 100);
-    contest_free(&contest);
-    sb_blob_destroy(blob);
-}
-
-/* Reads of few bytes while one queue is busy. The bytes were written by work on another queue, or
-   by the caller through a pointer. */
-struct reads {
-    struct pair busy;
-    sb_blob *few;
-    struct memory plain_few;
-    cl_command_queue other;
-};
-
-static void read_of_queue(void *state) {
-    const struct reads *reads = state;
+/* While one queue is busy, reads bytes that were written by work on another queue. */
+static void read_of_queue(void) {
     const void *in;
     void *out;
-    must(sb_blob_mutable_gpu_on(reads->few, SB_DATA, (sb_stream)reads->other, &out, NULL));
-    must(sb_blob_update(reads->busy.blob, NULL));
-    must(sb_blob_cpu(reads->few, SB_DATA, &in, NULL));
+    must(sb_blob_mutable_gpu_on(few, SB_DATA, (sb_stream)other, &out, NULL));
+    must(sb_blob_update(pair.blob, NULL));
+    must(sb_blob_cpu(few, SB_DATA, &in, NULL));
 }
 
-static void read_of_pointer(void *state) {
-    const struct reads *reads = state;
+/* The same for bytes that the caller wrote through a pointer. */
+static void read_of_pointer(void) {
     const void *in;
     void *out;
-    must(sb_blob_mutable_gpu(reads->few, SB_DIFF, &out, NULL));
-    must(sb_blob_update(reads->busy.blob, NULL));
-    must(sb_blob_cpu(reads->few, SB_DIFF, &in, NULL));
+    must(sb_blob_mutable_gpu(few, SB_DIFF, &out, NULL));
+    must(sb_blob_update(pair.blob, NULL));
+    must(sb_blob_cpu(few, SB_DIFF, &in, NULL));
 }
 
-static void plain_read(void *state) {
-    const struct reads *reads = state;
+static void plain_read(void) {
     float values[FEW / sizeof(float)];
-    update_plain(&reads->busy.y, &reads->busy.x);
-    read_plain(reads->other, &reads->plain_few, values);
+    update_plain(&pair.y, &pair.x);
+    read_plain(other, &plain_few, values);
 }
 
-static void end_work(void *state) {
-    const struct reads *reads = state;
+static void end_work(void) {
     must(clFinish(plain.queue));
-    must(sb_context_synchronize(reads->busy.context, NULL));
+    must(sb_context_synchronize(context, NULL));
 }
 
-static void measure_reads(sb_context *context) {
+static void compare(const char *what, size_t bytes, double limit, void (*ours)(void),
+                    void (*theirs)(void), void (*after)(void)) {
+    contest_run(&(struct contest){.what = what,
+                                  .contestants = {{"syncblob", ours, after},
+                                                  {"plain OpenCL", theirs, after}},
+                                  .goals = {{"plain OpenCL", limit, 0}}},
+                bytes, 1);
+}
+
+static void bench_copies(size_t bytes) {
+    open_pair(bytes);
+    compare("upload", bytes, 1.05, upload, plain_upload, NULL);
+    compare("download", bytes, 1.05, download, plain_download, NULL);
+    compare("update, and the wait", bytes, 1.05, update, plain_update, NULL);
+    close_pair();
+}
+
+static void bench_calls(void) {
+    static const struct contest contest = {
+        .what = "gpu_on of valid data",
+        .contestants = {{"syncblob", call_gpu_on, NULL}},
+    };
+    goal_value(contest.what, 0, "ns", contest_run(&contest, 0, 1)->best / CALLS, 100);
+}
+
+static void bench_few(void) {
     static const char zeros[FEW];
-    struct reads reads = {.busy = pair_make(context, (size_t)256 << 20),
-                          .few = make_blob(context, FEW),
-                          .plain_few = memory_make(FEW, zeros),
-                          .other = make_queue()};
-    compare("read beside an update, of a queue", FEW, 1.1, &reads, read_of_queue, plain_read,
-            end_work);
-    compare("read beside an update, of a pointer", FEW, 1.1, &reads, read_of_pointer, plain_read,
-            end_work);
-    must(sb_context_forget_stream(context, (sb_stream)reads.other, NULL));
-    must(clReleaseCommandQueue(reads.other));
-    memory_free(&reads.plain_few);
-    sb_blob_destroy(reads.few);
-    pair_free(&reads.busy);
+    few = device_blob(FEW);
+    bench_calls();
+    open_pair(256 * MIB);
+    plain_few = memory_make(FEW, zeros);
+    other = make_queue();
+    compare("read beside an update, of a queue", FEW, 1.1, read_of_queue, plain_read, end_work);
+    compare("read beside an update, of a pointer", FEW, 1.1, read_of_pointer, plain_read, end_work);
+    must(sb_context_forget_stream(context, (sb_stream)other, NULL));
+    must(clReleaseCommandQueue(other));
+    memory_free(&plain_few);
+    sb_blob_destroy(few);
+    close_pair();
 }
 
 int main(int argc, char **argv) {
     int32_t kind = argc > 1 ? (int32_t)strtol(argv[1], NULL, 10) : SB_OPENCL_SVM;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     sb_backend table = *sb_opencl_backend();
-    sb_context *context;
     bench.effort = NORMAL;
     table.user = &kind;
     options.backend = &table;
     options.device = "opencl:0";
     must(sb_context_create(&options, &context, NULL));
-    plain_open(context);
+    plain_open();
     printf("     best    median     limit  unit  threads    goal\n");
-    for (size_t bytes = FEW; bytes <= (size_t)64 << 20; bytes *= 128)
-        measure_copies(context, bytes);
-    measure_calls(context);
-    measure_reads(context);
+    for (size_t bytes = FEW; bytes <= 64 * MIB; bytes *= 128)
+        bench_copies(bytes);
+    bench_few();
     printf("\n%d met, %d missed\n", bench.met, bench.missed);
     must(sb_context_forget_stream(context, (sb_stream)plain.queue, NULL));
     must(clReleaseKernel(plain.axpy));

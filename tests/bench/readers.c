@@ -3,71 +3,66 @@
 #include "harness.h"
 #include "team.h"
 
-#include <syncblob/syncblob.h>
-
 #define READS 100000 /* per thread and run; enough to neglect the time to wake a thread */
 #define WORK  100    /* steps between two reads, about 100 ns */
 
-struct readers {
-    sb_blob *blob;
-    int64_t threads;
-    void (*read)(const sb_blob *blob);
-};
+static sb_blob *blob;
+static void (*read_blob)(void);
 
-static void read_data(const sb_blob *blob) {
+static void read_data(void) {
     const void *data;
     must(sb_blob_cpu(blob, SB_DATA, &data, NULL));
     keep(data);
 }
 
-static void read_value(const sb_blob *blob) {
+static void read_value(void) {
     const int64_t index[] = {0, 1, 2, 3};
     float value;
     must(sb_blob_at(blob, SB_DATA, index, 4, &value, NULL));
     keep(&value);
 }
 
-static void read_sum(const sb_blob *blob) {
+static void read_sum(void) {
     double sum;
     must(sb_blob_asum(blob, SB_DATA, &sum, NULL));
     keep(&sum);
 }
 
-static void task(void *arg, int64_t i) {
-    const struct readers *readers = arg;
+static void task(void *unused, int64_t i) {
     (void)i;
     for (int r = 0; r < READS; r++) {
-        readers->read(readers->blob);
+        read_blob();
         for (int w = 0; w < WORK; w++)
-            keep(readers);
+            keep(unused);
     }
 }
 
-static void run(void *state) {
-    struct readers *readers = state;
-    team_run(NULL, readers->threads, task, readers);
+static void run_both(void) {
+    team_run(NULL, 2, task, NULL);
+}
+
+static void run_one(void) {
+    team_run(NULL, 1, task, NULL);
 }
 
 void bench_readers(void) {
     static const struct {
         const char *what;
-        void (*read)(const sb_blob *blob);
+        void (*read)(void);
     } kinds[] = {{"cpu_data of one blob", read_data},
                  {"a value of one blob", read_value},
                  {"asum of one blob, 2 KiB", read_sum}};
-    sb_blob *blob;
     void *data;
     must(sb_blob_create_legacy(NULL, SB_DTYPE_F32, 2, 4, 8, 8, &blob, NULL));
     must(sb_blob_mutable_cpu(blob, SB_DATA, &data, NULL));
     team_start();
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        struct readers two = {blob, 2, kinds[i].read}, one = {blob, 1, kinds[i].read};
-        struct contest c = {.what = kinds[i].what, .threads = 2};
-        contest_add(&c, "syncblob, both threads", run, NULL, &two);
-        contest_add(&c, "one thread", run, NULL, &one);
-        contest_run(&c);
-        goal_ratio(&c, "one thread", 1 / 0.95);
-        contest_free(&c);
+        read_blob = kinds[i].read;
+        contest_run(&(struct contest){.what = kinds[i].what,
+                                      .contestants = {{"syncblob, both threads", run_both, NULL},
+                                                      {"one thread", run_one, NULL}},
+                                      .goals = {{"one thread", 1 / 0.95, 0}}},
+                    0, 2);
     }
     team_stop();
     sb_blob_destroy(blob);

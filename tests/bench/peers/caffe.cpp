@@ -48,7 +48,7 @@ void access(void *blob) {
         keep(blob_of(blob)->cpu_data());
 }
 
-void make(void *) {
+void make() {
     for (int i = 0; i < CALLS; i++) {
         Blob blob(2, 3, 4, 5);
         keep(&blob);

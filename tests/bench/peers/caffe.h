@@ -26,7 +26,7 @@ struct caffe_peer {
 
     /* Each of these functions makes CALLS calls. */
     void (*access)(void *blob);
-    void (*make)(void *unused);
+    void (*make)(void);
     void (*reshape_vector)(void *blob);
     void (*offset)(void *blob);
 
