@@ -1,5 +1,6 @@
 #include "harness.h"
 
+#include <math.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,13 +51,16 @@ static struct player {
 static struct result results[MAX_PLAYERS];
 
 static double sample(const struct player *p) {
+    if (bench.slowest)
+        (void)bench.slowest(0); /* all processes begin together */
     double start = now();
     for (int64_t i = 0; i < p->runs; i++)
         p->contestant->run();
     double end = now();
     if (p->contestant->after)
         p->contestant->after();
-    return (end - start) / (double)p->runs;
+    double ns = (end - start) / (double)p->runs;
+    return bench.slowest ? bench.slowest(ns) : ns;
 }
 
 /* Sets the number of runs of a sample, which must be long enough for the clock. Warms caches. */
@@ -70,11 +74,11 @@ static void calibrate(struct player *p) {
 
 /* Returns the number of rounds. */
 static int measure(int count) {
-    int round = 0;
+    int round = 0, most = bench.rounds ? bench.rounds : MAX_ROUNDS;
     for (int i = 0; i < count; i++)
         calibrate(&players[i]);
-    double end = now() + CONTEST_NS;
-    for (; round < MAX_ROUNDS && (round < MIN_ROUNDS || now() < end); round++)
+    double end = bench.rounds ? HUGE_VAL : now() + CONTEST_NS;
+    for (; round < most && (round < MIN_ROUNDS || now() < end); round++)
         for (int i = 0; i < count; i++) { /* rotates the order */
             struct player *p = &players[(i + round) % count];
             p->samples[round] = sample(p);

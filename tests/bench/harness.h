@@ -43,6 +43,10 @@ enum effort { QUICK, NORMAL, FULL };
 
 struct bench {
     enum effort effort;
+    int rounds; /* of a contest; 0: as many as the effort allows */
+    /* [nullable] returns the longest of the times that the processes of a program measured, which
+       all call it */
+    double (*slowest)(double ns);
     const char *folder;             /* for files */
     const struct caffe_peer *caffe; /* [nullable] */
     const char *caffe_path;

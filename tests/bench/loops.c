@@ -8,30 +8,33 @@ void loop_update(float *restrict data, const float *restrict diff, size_t count)
 /* The number of partial sums. With one sum, each addition would wait for the one before. */
 #define LANES 64
 
-float loop_asum(const float *x, size_t count) {
+static inline float sum(const float *x, size_t count, float (*term)(float)) {
     float lanes[LANES] = {0}, sum = 0;
     size_t i = 0;
     for (; i + LANES <= count; i += LANES)
         for (int lane = 0; lane < LANES; lane++)
-            lanes[lane] += __builtin_fabsf(x[i + (size_t)lane]);
+            lanes[lane] += term(x[i + (size_t)lane]);
     for (; i < count; i++)
-        sum += __builtin_fabsf(x[i]);
+        sum += term(x[i]);
     for (int lane = 0; lane < LANES; lane++)
         sum += lanes[lane];
     return sum;
 }
 
+static inline float absolute(float x) {
+    return __builtin_fabsf(x);
+}
+
+float loop_asum(const float *x, size_t count) {
+    return sum(x, count, absolute);
+}
+
+static inline float square(float x) {
+    return x * x;
+}
+
 float loop_sumsq(const float *x, size_t count) {
-    float lanes[LANES] = {0}, sum = 0;
-    size_t i = 0;
-    for (; i + LANES <= count; i += LANES)
-        for (int lane = 0; lane < LANES; lane++)
-            lanes[lane] += x[i + (size_t)lane] * x[i + (size_t)lane];
-    for (; i < count; i++)
-        sum += x[i] * x[i];
-    for (int lane = 0; lane < LANES; lane++)
-        sum += lanes[lane];
-    return sum;
+    return sum(x, count, square);
 }
 
 void loop_fill(float *x, float value, size_t count) {

@@ -30,7 +30,7 @@ bench_comm() { # [ROUNDS]
     build_bench -- syncblob_static syncblob_comm_static
     . tests/mpi/environment.sh
     unset OMPI_MCA_mpi_yield_when_idle OMPI_MCA_btl_vader_single_copy_mechanism
-    compile_for_mpi mpicc "$build/bench/comm" tests/bench/comm.c "$build/bench" -O2
+    compile_for_mpi mpicc "$build/bench/comm" tests/bench/comm.c "$build/bench" -O2 tests/bench/harness.c
     mpirun -n 2 "$build/bench/comm" "$@"
 }
 
