@@ -23,3 +23,11 @@ compare_losses() { # WHAT FILE FILE TOLERANCE
         END { print (NR > 0 && !wrong) + 0 " passed, " (NR == 0 || wrong > 0) + 0 " failed"
               exit NR == 0 || wrong > 0 }'
 }
+
+# Compares the losses of the training example: of one rank (alone), of several (together), and of these
+# restarted at step 120 of 200 (again).
+check_losses() { # FOLDER RANKS
+    compare_losses "one rank, $2 ranks" "$1/alone" "$1/together" 1e-6
+    tail -n 80 "$1/together" >"$1/rest"
+    compare_losses 'never stopped, restarted' "$1/rest" "$1/again" 0
+}

@@ -6,8 +6,7 @@
 # a run that never stopped. Ends with 77 if there is no MPI.
 set -euo pipefail
 shopt -s inherit_errexit
-folder=$(realpath "$1")
-shift
+folder=$(realpath "$1") flags=("${@:2}")
 cd "$(dirname "$(readlink -f "$0")")/../.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -16,48 +15,40 @@ trap 'rm -rf "$work"' EXIT
 # Turns off the leak check: MPI leaks memory at its end, and the library leaks on purpose after a failure.
 export ASAN_OPTIONS=detect_leaks=0
 
-compile() { # MPI OUT SOURCE FLAG...
-    compile_for_mpi "mpicc.$1" "$2" "$3" "$folder" -g -O1 "${@:4}"
+compile() { # PROGRAM SOURCE FLAG...
+    compile_for_mpi "mpicc.$mpi" "$work/$1" "$2" "$folder" -g -O1 "${@:3}" "${flags[@]}"
 }
 
-train() { # MPI RANKS ARGUMENT...
-    local mpi=$1 ranks=$2
-    shift 2
-    timeout 120 "mpirun.$mpi" -n "$ranks" "$work/train.$mpi" 200 "$@"
+run() { # PROGRAM RANKS ARGUMENT...
+    timeout 120 "mpirun.$mpi" -n "$2" "$work/$1" "${@:3}"
 }
 
 # MPICH's ranks never yield to each other: more ranks than processors would take long.
-check_training() { # MPI
-    local mpi=$1 ranks=4
+check_training() {
+    local ranks=4
     [ "$mpi" = openmpi ] || ranks=2
-    train "$mpi" 1 >"$work/alone"
-    train "$mpi" $ranks --save 120 "$work/snapshot" >"$work/together"
-    compare_losses "one rank, $ranks ranks" "$work/alone" "$work/together" 1e-6
-    train "$mpi" $ranks --restore "$work/snapshot" >"$work/again"
-    tail -n 80 "$work/together" >"$work/rest"
-    compare_losses 'never stopped, restarted' "$work/rest" "$work/again" 0
+    run train 1 200 >"$work/alone"
+    run train $ranks 200 --save 120 "$work/snapshot" >"$work/together"
+    run train $ranks 200 --restore "$work/snapshot" >"$work/again"
+    check_losses "$work" $ranks
     # the loss must fall by half
     awk 'NR == 1 { first = $2 } END { exit !($2 < first / 2) }' "$work/alone"
 }
 
-ran=0
+ran=77
 for mpi in openmpi mpich; do
-    if ! command -v "mpicc.$mpi" >/dev/null || ! command -v "mpirun.$mpi" >/dev/null; then
-        echo "skipped: $mpi is not installed"
-        continue
-    fi
-    compile $mpi "$work/whole.$mpi" tests/mpi/test_mpi.c "$@"
-    compile $mpi "$work/pieces.$mpi" tests/mpi/test_mpi.c -DSB__MPI_PIECE=499 \
-        -DSB__MPI_FLYING=2 "$@"
+    type mpi{cc,run}.$mpi >/dev/null 2>&1 || { echo "skipped: $mpi is not installed"; continue; }
+    compile whole tests/mpi/test_mpi.c
+    compile pieces tests/mpi/test_mpi.c -DSB__MPI_PIECE=499 -DSB__MPI_FLYING=2
+    compile train c/mpi/example/train.c
     for ranks in 1 2 3 4 7; do
         echo "$mpi, $ranks ranks:"
-        timeout 120 "mpirun.$mpi" -n $ranks "$work/whole.$mpi"
+        run whole $ranks
     done
     echo "$mpi, 3 ranks, in pieces, any thread:"
-    timeout 120 "mpirun.$mpi" -n 3 "$work/pieces.$mpi" --serialized
-    compile $mpi "$work/train.$mpi" c/mpi/example/train.c "$@"
+    run pieces 3 --serialized
     echo "$mpi, the example:"
-    check_training $mpi
-    ran=$((ran + 1))
+    check_training
+    ran=0
 done
-[ $ran != 0 ] || exit 77
+exit $ran

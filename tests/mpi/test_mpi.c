@@ -198,44 +198,41 @@ static void every_rank_gets_the_bytes_of_the_root(sb_comm *comm) {
 
 static const int64_t counts[BLOBS] = {3, 1700, 0, 1, 64, 5, 333};
 
-struct net {
-    sb_context *context;
-    sb_blob *blobs[BLOBS];
-};
+static sb_context *context;
+static sb_blob *blobs[BLOBS];
 
-static void net_open(struct net *net, const char *device) {
+static void blobs_open(const char *device) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     options.device = device;
-    expect_ok(sb_context_create(&options, &net->context, &err));
+    expect_ok(sb_context_create(&options, &context, &err));
     for (int i = 0; i < BLOBS; i++)
-        expect_ok(
-            sb_blob_create_shaped(net->context, SB_DTYPE_F32, &counts[i], 1, &net->blobs[i], &err));
+        expect_ok(sb_blob_create_shaped(context, SB_DTYPE_F32, &counts[i], 1, &blobs[i], &err));
 }
 
-static void net_close(struct net *net) {
+static void blobs_close(void) {
     for (int i = 0; i < BLOBS; i++)
-        sb_blob_destroy(net->blobs[i]);
-    sb_context_release(net->context);
+        sb_blob_destroy(blobs[i]);
+    sb_context_release(context);
 }
 
-static void net_fill(struct net *net) {
+static void blobs_fill(void) {
     for (int b = 0; b < BLOBS; b++) {
         void *diff;
         const void *on_device;
-        expect_ok(sb_blob_mutable_cpu(net->blobs[b], SB_DIFF, &diff, &err));
+        expect_ok(sb_blob_mutable_cpu(blobs[b], SB_DIFF, &diff, &err));
         for (int64_t i = 0; i < counts[b]; i++)
             ((float *)diff)[i] = (float)value_of(my_rank, b * 10000 + i);
-        if (sb_context_has_device(net->context) && b % 2)
-            expect_ok(sb_blob_gpu(net->blobs[b], SB_DIFF, &on_device, &err));
+        if (sb_context_has_device(context) && b % 2)
+            expect_ok(sb_blob_gpu(blobs[b], SB_DIFF, &on_device, &err));
     }
 }
 
-static bool net_holds(struct net *net, sb_comm_op op) {
+static bool blobs_hold_means(void) {
     for (int b = 0; b < BLOBS; b++) {
         const void *diff;
-        expect_ok(sb_blob_cpu(net->blobs[b], SB_DIFF, &diff, &err));
+        expect_ok(sb_blob_cpu(blobs[b], SB_DIFF, &diff, &err));
         for (int64_t i = 0; i < counts[b]; i++)
-            if (!is_near((double)((const float *)diff)[i], combined(op, b * 10000 + i)))
+            if (!is_near((double)((const float *)diff)[i], combined(SB_COMM_MEAN, b * 10000 + i)))
                 return false;
     }
     return true;
@@ -244,18 +241,17 @@ static bool net_holds(struct net *net, sb_comm_op op) {
 static void blobs_are_reduced_and_sent(sb_comm *comm) {
     static const char *const devices[] = {"cpu", "sim:0"};
     for (int d = 0; d < 2; d++) {
-        struct net net;
-        net_open(&net, devices[d]);
-        net_fill(&net);
-        expect_ok(sb_comm_all_reduce_blobs(comm, net.blobs, BLOBS, SB_DIFF, SB_COMM_MEAN, &err));
-        expect(net_holds(&net, SB_COMM_MEAN));
+        blobs_open(devices[d]);
+        blobs_fill();
+        expect_ok(sb_comm_all_reduce_blobs(comm, blobs, BLOBS, SB_DIFF, SB_COMM_MEAN, &err));
+        expect(blobs_hold_means());
         if (my_rank == num_ranks - 1)
-            net_fill(&net);
-        expect_ok(sb_comm_broadcast_blobs(comm, net.blobs, BLOBS, SB_DIFF, num_ranks - 1, &err));
+            blobs_fill();
+        expect_ok(sb_comm_broadcast_blobs(comm, blobs, BLOBS, SB_DIFF, num_ranks - 1, &err));
         const void *diff;
-        expect_ok(sb_blob_cpu(net.blobs[1], SB_DIFF, &diff, &err));
+        expect_ok(sb_blob_cpu(blobs[1], SB_DIFF, &diff, &err));
         expect(((const float *)diff)[7] == (float)value_of(num_ranks - 1, 10007));
-        net_close(&net);
+        blobs_close();
     }
 }
 
@@ -265,63 +261,61 @@ static void every_order_of_ready_gives_the_same_sums(sb_comm *comm) {
     for (int b = 0; b < 4; b++) {
         sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
         sb_reducer *reducer = NULL;
-        struct net net;
-        net_open(&net, b % 2 ? "sim:0" : "cpu");
+        blobs_open(b % 2 ? "sim:0" : "cpu");
         options.bucket_bytes = buckets[b];
-        expect_ok(sb_reducer_create(comm, net.blobs, BLOBS, &options, &reducer, &err));
+        expect_ok(sb_reducer_create(comm, blobs, BLOBS, &options, &reducer, &err));
         for (int step = 0; step < 1 + 12 / num_ranks; step++) {
-            net_fill(&net);
+            blobs_fill();
             const uint64_t from = (seed = random_of(seed)) % BLOBS, by = 1 + seed / BLOBS % 6;
             for (uint64_t i = 0; i < BLOBS; i++) /* 7 is prime, so each blob occurs once */
-                expect_ok(sb_reducer_ready(reducer, net.blobs[(from + i * by) % BLOBS], &err));
+                expect_ok(sb_reducer_ready(reducer, blobs[(from + i * by) % BLOBS], &err));
             expect_ok(sb_reducer_wait(reducer, &err));
-            expect(net_holds(&net, SB_COMM_MEAN));
+            expect(blobs_hold_means());
             expect(flying == 0);
         }
         sb_reducer_destroy(reducer);
-        net_close(&net);
+        blobs_close();
     }
 }
 
 static void every_rank_reports_a_difference(sb_comm *comm) {
     const int64_t other[] = {2, 3};
     sb_reducer *reducer = NULL;
-    struct net net;
-    net_open(&net, "cpu");
+    blobs_open("cpu");
     if (my_rank == num_ranks - 1)
-        expect_ok(sb_blob_reshape(net.blobs[5], other, 2, NULL, &err));
+        expect_ok(sb_blob_reshape(blobs[5], other, 2, NULL, &err));
     expect_status(num_ranks == 1 ? SB_OK : SB_ERR_SHAPE_MISMATCH,
-                  sb_reducer_create(comm, net.blobs, BLOBS, NULL, &reducer, &err));
+                  sb_reducer_create(comm, blobs, BLOBS, NULL, &reducer, &err));
     expect(num_ranks == 1 || strstr(err.message, "blob 5 is f32 (5) at rank 0, f32 (2 3) at rank"));
     sb_reducer_destroy(reducer);
-    net_close(&net);
+    blobs_close();
 }
 
 /* --- failures: the same call fails on every rank, so that no rank waits for ever ------------- */
 
-static sb_status call(sb_comm *comm, enum call which, struct net *net) {
+static sb_status call(sb_comm *comm, enum call which) {
     double value = 1;
     switch (which) {
     case ALLREDUCE:
         return sb_comm_all_reduce(comm, SB_COMM_SUM, SB_DTYPE_F64, 1, &value, &err);
     case BCAST:
-        return sb_comm_broadcast_blobs(comm, net->blobs, BLOBS, SB_DIFF, 0, &err);
+        return sb_comm_broadcast_blobs(comm, blobs, BLOBS, SB_DIFF, 0, &err);
     default:
         return sb_comm_barrier(comm, &err);
     }
 }
 
-static sb_status step(sb_comm *comm, enum call which, int nth, struct net *net) {
+static sb_status step(sb_comm *comm, enum call which, int nth) {
     sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
     sb_reducer *reducer;
     sb_status st;
     options.bucket_bytes = 7000;
-    expect_ok(sb_reducer_create(comm, net->blobs, BLOBS, &options, &reducer, &err));
+    expect_ok(sb_reducer_create(comm, blobs, BLOBS, &options, &reducer, &err));
     (void)PMPI_Barrier(MPI_COMM_WORLD);
     fail_nth[which] = nth;
     st = SB_OK;
     for (int i = BLOBS; i-- && st == SB_OK;)
-        st = sb_reducer_ready(reducer, net->blobs[i], &err);
+        st = sb_reducer_ready(reducer, blobs[i], &err);
     if (st == SB_OK)
         st = sb_reducer_wait(reducer, &err);
     sb_reducer_destroy(reducer);
@@ -329,14 +323,12 @@ static sb_status step(sb_comm *comm, enum call which, int nth, struct net *net) 
 }
 
 static void fail_a_call(enum call which, int nth) {
-    struct net net;
     sb_comm *comm;
-    net_open(&net, "cpu");
-    net_fill(&net);
+    blobs_open("cpu");
+    blobs_fill();
     expect_ok(sb_mpi_comm_create(NULL, MPI_COMM_WORLD, &comm, &err));
     fail_nth[which] = which < IALLREDUCE;
-    const sb_status st =
-        which < IALLREDUCE ? call(comm, which, &net) : step(comm, which, nth, &net);
+    const sb_status st = which < IALLREDUCE ? call(comm, which) : step(comm, which, nth);
     const bool struck = fail_nth[which] == 0; /* false if the request completed before the wait */
     fail_nth[which] = 0;
     expect_status(struck ? SB_ERR_COMM_FAILURE : SB_OK, st);
@@ -345,7 +337,7 @@ static void fail_a_call(enum call which, int nth) {
     const int before = freed;
     sb_comm_destroy(comm);
     expect(freed == before + !struck);
-    net_close(&net);
+    blobs_close();
     (void)PMPI_Barrier(MPI_COMM_WORLD);
 }
 
