@@ -62,10 +62,10 @@ int64_t count_elements(const int64_t *dims, size_t axes, size_t element_size) {
 
 #define POISON 0xEE
 
-sb_error err;
+sb_error call_error;
 
 void fuzz_poison_error(void) {
-    memset(&err, POISON, sizeof err);
+    memset(&call_error, POISON, sizeof call_error);
 }
 
 /* Uses memcmp instead of a loop, in which a fuzzer would trace each byte. */
@@ -76,18 +76,20 @@ static bool all_poison(const void *bytes, size_t size) {
 
 sb_status fuzz_checked_status(sb_status status) {
     if (status == SB_OK) {
-        fuzz_check(all_poison(&err, sizeof err), "a success wrote the error");
+        fuzz_check(all_poison(&call_error, sizeof call_error), "a success wrote the error");
         return status;
     }
-    check_equal(err.code, status);
-    fuzz_check(!all_poison(&err.device_code, sizeof err.device_code), "no device_code");
-    fuzz_check(!all_poison(&err.offset, sizeof err.offset), "no offset");
-    fuzz_check(memchr(err.message, POISON, sizeof err.message) == NULL, "half a message");
-    size_t length = strnlen(err.message, sizeof err.message);
-    fuzz_check(length > 0 && length < sizeof err.message, "%zu characters", length);
+    check_equal(call_error.code, status);
+    fuzz_check(!all_poison(&call_error.device_code, sizeof call_error.device_code),
+               "no device_code");
+    fuzz_check(!all_poison(&call_error.offset, sizeof call_error.offset), "no offset");
+    fuzz_check(memchr(call_error.message, POISON, sizeof call_error.message) == NULL,
+               "half a message");
+    size_t length = strnlen(call_error.message, sizeof call_error.message);
+    fuzz_check(length > 0 && length < sizeof call_error.message, "%zu characters", length);
     for (size_t i = 0; i < length; i++)
-        fuzz_check(err.message[i] >= ' ' && err.message[i] <= '~', "byte %d in the message",
-                   err.message[i]);
+        fuzz_check(call_error.message[i] >= ' ' && call_error.message[i] <= '~',
+                   "byte %d in the message", call_error.message[i]);
     return status;
 }
 
@@ -95,11 +97,11 @@ void fuzz_check_status(const char *file, int line, const char *call, sb_status e
                        sb_status found) {
     if (found != expected)
         fuzz_fail(file, line, call, "%s, not %s: %.239s", sb_status_name(found),
-                  sb_status_name(expected), found == SB_OK ? "" : err.message);
+                  sb_status_name(expected), found == SB_OK ? "" : call_error.message);
 }
 
 void check_bytes_status(sb_status status) {
     bool expected = status == SB_OK || (status <= -100 && status >= -199) ||
                     status == SB_ERR_OUT_OF_MEMORY || status == SB_ERR_CAP_REACHED;
-    fuzz_check(expected, "bytes caused %s: %.239s", sb_status_name(status), err.message);
+    fuzz_check(expected, "bytes caused %s: %.239s", sb_status_name(status), call_error.message);
 }

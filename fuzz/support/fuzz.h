@@ -41,12 +41,12 @@ uint32_t tape_u32(struct tape *tape);
 uint32_t tape_below(struct tape *tape, uint32_t limit);
 
 /* The error of the harness's calls of the library. */
-extern sb_error err;
+extern sb_error call_error;
 
-/* Returns the status of `call`, which is passed &err. Checks that a success has not changed the
-   error, and that a failure has set all its fields. */
+/* Returns the status of `call`, which is passed &call_error. Checks that a success has not changed
+   the error, and that a failure has set all its fields. */
 #define status_of(call) (fuzz_poison_error(), fuzz_checked_status(call))
-/* These check the status of `call`, which is passed &err. */
+/* These check the status of `call`, which is passed &call_error. */
 #define check_status(expected, call)                                                               \
     fuzz_check_status(__FILE__, __LINE__, #call, (expected), status_of(call))
 #define check_ok(call) check_status(SB_OK, call)

@@ -38,7 +38,7 @@ void kernel_launch(struct kernels *kernels, sb_stream stream, const void *owner,
         memcpy(kernel->expected, expected, bytes);
     if (fill)
         memcpy(kernel->fill, fill, bytes);
-    sb_status st = status_of(sb_sim_launch(kernels->context, stream, run, kernel, &err));
+    sb_status st = status_of(sb_sim_launch(kernels->context, stream, run, kernel, &call_error));
     if (st == SB_ERR_DEVICE_LOST && kernels->blind)
         kernels->count--; /* the device was lost, and this call is the first to report it */
     else

@@ -6,9 +6,9 @@
 #include <string.h>
 
 static void make_streams(struct simulated *sim) {
-    check_ok(sb_context_stream(sim->context, &sim->streams[1], &err));
+    check_ok(sb_context_stream(sim->context, &sim->streams[1], &call_error));
     for (int i = 2; i < STREAMS; i++)
-        check_ok(sb_sim_stream_create(sim->context, &sim->streams[i], &err));
+        check_ok(sb_sim_stream_create(sim->context, &sim->streams[i], &call_error));
 }
 
 void simulated_open(struct simulated *sim, struct simulated_options options) {
@@ -21,7 +21,7 @@ void simulated_open(struct simulated *sim, struct simulated_options options) {
     how.max_pinned_bytes = options.max_pinned;
     how.max_device_bytes = options.max_device;
     how.allocator = counting_allocator_table(&sim->counting);
-    check_ok(sb_context_create(&how, &sim->context, &err));
+    check_ok(sb_context_create(&how, &sim->context, &call_error));
     if (!options.host_only)
         make_streams(sim);
 }
@@ -88,7 +88,7 @@ int64_t simulated_calls(const struct simulated *sim) {
 void simulated_arm(struct simulated *sim, int32_t op, int64_t nth, int32_t mode) {
     if (sim->options.host_only || simulated_is_lost(sim))
         return;
-    check_ok(sb_sim_fail(sim->context, op, nth, mode, &err));
+    check_ok(sb_sim_fail(sim->context, op, nth, mode, &call_error));
     sim->fault = (struct fault){op, mode, nth, calls_of(sim, op)};
 }
 

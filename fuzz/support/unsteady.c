@@ -41,7 +41,7 @@ void unsteady_check(const struct unsteady *unsteady, sb_status status) {
     if (status != SB_ERR_IO)
         check_bytes_status(status);
     else
-        fuzz_check(unsteady_struck(unsteady), "a steady source fails: %.239s", err.message);
+        fuzz_check(unsteady_struck(unsteady), "a steady source fails: %.239s", call_error.message);
 }
 
 static sb_status write_bytes(void *user, const void *bytes, size_t size, sb_error *err) {

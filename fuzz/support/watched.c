@@ -13,7 +13,7 @@ void watched_begin(struct watched *watched) {
     *watched = (struct watched){.counting = COUNTING_ALLOCATOR_INIT};
     options.flags = SB_CONTEXT_NO_HOST_CACHE;
     options.allocator = counting_allocator_table(&watched->counting);
-    check_ok(sb_context_create(&options, &watched->context, &err));
+    check_ok(sb_context_create(&options, &watched->context, &call_error));
     watched_mark(watched);
 }
 
@@ -38,7 +38,7 @@ int64_t watched_growth(const struct watched *watched) {
 
 sb_text name_of(const sb_model *model) {
     sb_text name = {NULL, 0};
-    check_ok(sb_model_name(model, &name, &err));
+    check_ok(sb_model_name(model, &name, &call_error));
     return name;
 }
 
@@ -46,7 +46,7 @@ sb_text name_of(const sb_model *model) {
 
 static const sb_mem *memory_of(const sb_blob *blob, sb_part part) {
     const sb_mem *mem = NULL;
-    check_ok(sb_blob_mem(blob, part, &mem, &err));
+    check_ok(sb_blob_mem(blob, part, &mem, &call_error));
     return mem;
 }
 
@@ -57,13 +57,13 @@ bool blob_has(const sb_blob *blob, sb_part part) {
 const void *blob_at(const sb_blob *blob, sb_part part) {
     const void *ptr = NULL;
     if (sb_blob_count(blob) > 0)
-        check_ok(sb_mem_cpu(memory_of(blob, part), &ptr, &err));
+        check_ok(sb_mem_cpu(memory_of(blob, part), &ptr, &call_error));
     return ptr;
 }
 
 sb_blob *blob_new(sb_context *context, int32_t dtype) {
     sb_blob *blob = NULL;
-    check_ok(sb_blob_create(context, dtype, &blob, &err));
+    check_ok(sb_blob_create(context, dtype, &blob, &call_error));
     return blob;
 }
 
@@ -90,7 +90,7 @@ static struct snapshot_side take_side(const sb_blob *blob, sb_part part) {
     struct snapshot_side side = {.head = sb_mem_head(mem), .size = sb_mem_size(mem)};
     if (side.head == SB_HEAD_UNINITIALIZED || side.size == 0)
         return side;
-    check_ok(sb_mem_cpu(mem, &side.ptr, &err));
+    check_ok(sb_mem_cpu(mem, &side.ptr, &call_error));
     side.bytes = malloc(side.size);
     fuzz_check(side.bytes, "out of memory");
     memcpy(side.bytes, side.ptr, side.size);
@@ -153,14 +153,15 @@ static bool reason_ends(const char *message, const char *end) {
 
 void check_read_status(sb_status status, size_t size) {
     check_bytes_status(status);
-    if (status > -100 || status < -199 || is_of_the_whole(err.message))
+    if (status > -100 || status < -199 || is_of_the_whole(call_error.message))
         return;
     char place[40];
-    (void)snprintf(place, sizeof place, " at offset %lld", (long long)err.offset);
-    fuzz_check(err.offset >= 0 && (uint64_t)err.offset <= size, "offset %lld of %zu: %.239s",
-               (long long)err.offset, size, err.message);
-    fuzz_check(reason_ends(err.message, place), "\"%.239s\" does not contain%s", err.message,
-               place);
+    (void)snprintf(place, sizeof place, " at offset %lld", (long long)call_error.offset);
+    fuzz_check(call_error.offset >= 0 && (uint64_t)call_error.offset <= size,
+               "offset %lld of %zu: %.239s", (long long)call_error.offset, size,
+               call_error.message);
+    fuzz_check(reason_ends(call_error.message, place), "\"%.239s\" does not contain%s",
+               call_error.message, place);
 }
 
 /* --- saved files ------------------------------------------------------------------------- */
@@ -185,7 +186,7 @@ struct seen {
 static struct seen save_and_read(save_call *save, const void *object, const char *path,
                                  size_t size) {
     struct seen seen = {.size = -1, .bytes = malloc(size + 1)};
-    seen.status = status_of(save(object, path, &err));
+    seen.status = status_of(save(object, path, &call_error));
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd >= 0) {
         seen.size = read(fd, seen.bytes, size + 1);
@@ -212,7 +213,7 @@ void check_saved_file(save_call *save, const void *object, const void *bytes, si
     check_seen(&made, bytes, size);
     check_seen(&replaced, bytes, size);
     fuzz_check(alone, "%s has other files, too", folder);
-    check_status(SB_ERR_IO, save(object, path, &err)); /* the folder is missing */
+    check_status(SB_ERR_IO, save(object, path, &call_error)); /* the folder is missing */
 }
 
 uint32_t input_lot(const uint8_t *bytes, size_t size) {

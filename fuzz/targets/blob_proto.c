@@ -17,7 +17,8 @@ struct run {
 
 static sb_status read_into(const struct run *run, sb_blob *blob, uint32_t flags,
                            const sb_limits *limits) {
-    sb_status st = status_of(sb_blob_from_proto(blob, run->bytes, run->size, flags, limits, &err));
+    sb_status st =
+        status_of(sb_blob_from_proto(blob, run->bytes, run->size, flags, limits, &call_error));
     if (st != SB_ERR_SHAPE_MISMATCH || flags != 0)
         check_read_status(st, run->size);
     return st;
@@ -63,9 +64,9 @@ static struct encoded encode(const sb_blob *blob) {
     struct encoded encoded;
     uint32_t flags = blob_has(blob, SB_DIFF) ? SB_PROTO_WRITE_DIFF : 0;
     size_t written;
-    check_ok(sb_blob_proto_size(blob, flags, &encoded.size, &err));
+    check_ok(sb_blob_proto_size(blob, flags, &encoded.size, &call_error));
     encoded.bytes = malloc(encoded.size ? encoded.size : 1);
-    check_ok(sb_blob_to_proto(blob, flags, encoded.bytes, encoded.size, &written, &err));
+    check_ok(sb_blob_to_proto(blob, flags, encoded.bytes, encoded.size, &written, &call_error));
     check_equal(written, encoded.size);
     return encoded;
 }
@@ -95,7 +96,7 @@ static void check_round_trip(const struct run *run, const sb_blob *blob) {
 
 static void fill(sb_blob *blob, sb_part part, int byte) {
     void *bytes = NULL;
-    check_ok(sb_blob_mutable_cpu(blob, part, &bytes, &err));
+    check_ok(sb_blob_mutable_cpu(blob, part, &bytes, &call_error));
     if (blob_bytes(blob) > 0)
         memset(bytes, byte, blob_bytes(blob));
 }
@@ -133,7 +134,7 @@ struct trial {
 static struct trial trial_begin(const struct run *run, int32_t dtype, const int64_t *shape,
                                 int32_t axes) {
     struct trial trial = {.blob = blob_new(run->watched->context, dtype)};
-    check_ok(sb_blob_reshape(trial.blob, shape, axes, NULL, &err));
+    check_ok(sb_blob_reshape(trial.blob, shape, axes, NULL, &call_error));
     fill(trial.blob, SB_DATA, 0x5A);
     fill(trial.blob, SB_DIFF, 0x5B);
     trial.old = snapshot_take(trial.blob);
@@ -187,7 +188,7 @@ static void check_existing_blobs(const struct run *run, int32_t dtype, const sb_
 
 static void check_shape_equals(const struct run *run, const sb_blob *fresh) {
     int32_t equal = 7;
-    check_ok(sb_blob_shape_equals_proto(fresh, run->bytes, run->size, &equal, &err));
+    check_ok(sb_blob_shape_equals_proto(fresh, run->bytes, run->size, &equal, &call_error));
     check_equal(equal, 1);
 }
 
@@ -196,8 +197,8 @@ static void check_shape_equals(const struct run *run, const sb_blob *fresh) {
 static void check_shape_question(const struct run *run, sb_status without) {
     struct trial trial = trial_small(run, SB_DTYPE_F32);
     int32_t equal = 77;
-    sb_status st =
-        status_of(sb_blob_shape_equals_proto(trial.blob, run->bytes, run->size, &equal, &err));
+    sb_status st = status_of(
+        sb_blob_shape_equals_proto(trial.blob, run->bytes, run->size, &equal, &call_error));
     check_read_status(st, run->size);
     fuzz_check(st == SB_OK || without != SB_OK, "an accepted message has no shape: %s",
                sb_status_name(st));
@@ -210,8 +211,8 @@ static void check_shape_question(const struct run *run, sb_status without) {
 static void check_reshape(const struct run *run) {
     struct trial trial = trial_small(run, SB_DTYPE_F64);
     uint32_t reallocated = 77;
-    sb_status st =
-        status_of(sb_blob_reshape_proto(trial.blob, run->bytes, run->size, &reallocated, &err));
+    sb_status st = status_of(
+        sb_blob_reshape_proto(trial.blob, run->bytes, run->size, &reallocated, &call_error));
     check_read_status(st, run->size);
     check_equal(watched_peak(run->watched), 0);
     check_equal(reallocated, st != SB_OK ? 77 : sb_blob_count(trial.blob) > 6 ? 3 : 0);
@@ -261,7 +262,7 @@ static void check_file(const struct run *run, const sb_blob *fresh, sb_status ex
     struct scratch_file file = scratch_file_make(run->bytes, run->size);
     struct trial trial = trial_small(run, SB_DTYPE_F32);
     sb_status st =
-        status_of(sb_blob_load_file(trial.blob, file.path, SB_PROTO_RESHAPE, NULL, &err));
+        status_of(sb_blob_load_file(trial.blob, file.path, SB_PROTO_RESHAPE, NULL, &call_error));
     check_read_status(st, run->size);
     check_equal(st, expected);
     trial_end(&trial, st, fresh);
@@ -273,8 +274,8 @@ static sb_status read_unsteady(const struct run *run, struct unsteady *source,
                                const sb_blob *fresh) {
     const sb_source from = unsteady_source(source);
     struct trial trial = trial_small(run, SB_DTYPE_F32);
-    sb_status st =
-        status_of(sb_blob_load_source(trial.blob, &from, SB_PROTO_RESHAPE, NULL, NULL, &err));
+    sb_status st = status_of(
+        sb_blob_load_source(trial.blob, &from, SB_PROTO_RESHAPE, NULL, NULL, &call_error));
     unsteady_check(source, st);
     trial_end(&trial, st, source->trouble == TROUBLE_NONE ? fresh : NULL);
     check_equal(source->closed, 0); /* it is borrowed */
@@ -306,10 +307,10 @@ static void check_spans(const struct run *run, const sb_blob *fresh, sb_status e
     const uint8_t *bytes = run->size > 0 ? run->bytes : (const uint8_t *)"";
     const sb_span spans[] = {{bytes, a}, {bytes + a, b}, {bytes + a + b, run->size - a - b}};
     sb_source source = SB_SOURCE_INIT;
-    check_ok(sb_source_of_spans(NULL, spans, 3, &source, &err));
+    check_ok(sb_source_of_spans(NULL, spans, 3, &source, &call_error));
     struct trial trial = trial_small(run, SB_DTYPE_F32);
-    check_status(expected,
-                 sb_blob_load_source(trial.blob, &source, SB_PROTO_RESHAPE, NULL, NULL, &err));
+    check_status(expected, sb_blob_load_source(trial.blob, &source, SB_PROTO_RESHAPE, NULL, NULL,
+                                               &call_error));
     source.close(source.user);
     trial_end(&trial, expected, fresh);
 }
@@ -319,11 +320,11 @@ static void check_sink(const sb_blob *blob) {
     struct drain whole = {NULL, 0, 0, 0}, fails = {NULL, 0, 0, 1};
     const sb_sink to_whole = drain_sink(&whole), to_fails = drain_sink(&fails);
     size_t size = 0;
-    check_ok(sb_blob_proto_size(blob, SB_PROTO_WRITE_DIFF, &size, &err));
-    check_ok(sb_blob_save_sink(blob, &to_whole, SB_PROTO_WRITE_DIFF, NULL, &err));
+    check_ok(sb_blob_proto_size(blob, SB_PROTO_WRITE_DIFF, &size, &call_error));
+    check_ok(sb_blob_save_sink(blob, &to_whole, SB_PROTO_WRITE_DIFF, NULL, &call_error));
     check_equal(whole.written, size);
     check_status(size > 0 ? SB_ERR_IO : SB_OK,
-                 sb_blob_save_sink(blob, &to_fails, SB_PROTO_WRITE_DIFF, NULL, &err));
+                 sb_blob_save_sink(blob, &to_fails, SB_PROTO_WRITE_DIFF, NULL, &call_error));
 }
 
 /* --- everything ------------------------------------------------------------------------- */

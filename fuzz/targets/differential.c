@@ -18,7 +18,7 @@ struct run {
 static void check_verdict(unsigned faults, sb_status status) {
     fuzz_check(decoder_explains(faults, status),
                "the decoder finds faults %#x, the library returns %s: %.239s", faults,
-               sb_status_name(status), status == SB_OK ? "" : err.message);
+               sb_status_name(status), status == SB_OK ? "" : call_error.message);
 }
 
 /* --- values ---------------------------------------------------------------------- */
@@ -145,8 +145,8 @@ static void check_blob_proto(const struct run *run, int32_t dtype) {
         faults =
             range_faults(&file.blobs[0].data, dtype) | range_faults(&file.blobs[0].diff, dtype);
     sb_blob *blob = blob_new(run->context, dtype);
-    sb_status st = status_of(
-        sb_blob_from_proto(blob, run->bytes, run->size, SB_PROTO_RESHAPE, &run->limits, &err));
+    sb_status st = status_of(sb_blob_from_proto(blob, run->bytes, run->size, SB_PROTO_RESHAPE,
+                                                &run->limits, &call_error));
     if (st == SB_ERR_MALFORMED && is_of_another(run, SB_FORMAT_BLOB))
         faults |= DECODER_MALFORMED;
     check_verdict(faults, st);
@@ -184,11 +184,11 @@ static void check_info(const struct run *run, const struct decoded_blob *decoded
 static void check_model_blob(const struct run *run, const sb_model *model, int64_t layer,
                              int64_t index, const struct decoded_blob *decoded) {
     sb_blob_info info = SB_BLOB_INFO_INIT;
-    check_ok(sb_model_blob_info(model, layer, index, &info, &err));
+    check_ok(sb_model_blob_info(model, layer, index, &info, &call_error));
     check_info(run, decoded, &info);
     int32_t dtype = info.dtype == SB_DTYPE_F64 ? SB_DTYPE_F64 : SB_DTYPE_F32;
     sb_blob *blob = blob_new(run->context, dtype);
-    sb_status st = status_of(sb_model_load_blob(model, layer, index, blob, &err));
+    sb_status st = status_of(sb_model_load_blob(model, layer, index, blob, &call_error));
     check_verdict(decoded_blob_load_faults(decoded, sb_dtype_size(dtype)), st);
     if (st == SB_OK)
         check_blob(decoded, blob);
@@ -227,7 +227,7 @@ static void check_layers(const struct run *run, const struct decoded_file *file,
     for (size_t i = 0; i < file->num_layers; i++) {
         const struct decoded_layer *decoded = &file->layers[i];
         sb_layer_info info = SB_LAYER_INFO_INIT;
-        check_ok(sb_model_layer_info(model, (int64_t)i, &info, &err));
+        check_ok(sb_model_layer_info(model, (int64_t)i, &info, &call_error));
         check_equal(info.generation, decoded->generation);
         check_equal(info.num_blobs, decoded->blobs);
         check_text(decoded->name, info.name, "name");
@@ -240,7 +240,7 @@ static void check_layers(const struct run *run, const struct decoded_file *file,
 
 static void check_solver(const struct decoded_file *file, const sb_model *model) {
     sb_solver_info info = SB_SOLVER_INFO_INIT;
-    check_ok(sb_model_solver_info(model, &info, &err));
+    check_ok(sb_model_solver_info(model, &info, &call_error));
     check_equal(info.iter, file->iter);
     check_equal(info.current_step, file->current_step);
     check_text(file->learned_net, info.learned_net, "learned_net");
@@ -255,7 +255,7 @@ static void check_contents(const struct run *run, const struct decoded_file *fil
     if (sb_model_format(model) == SB_FORMAT_CAFFEMODEL)
         return;
     int64_t blobs;
-    check_ok(sb_model_num_blobs(model, SB_NO_LAYER, &blobs, &err));
+    check_ok(sb_model_num_blobs(model, SB_NO_LAYER, &blobs, &call_error));
     check_equal(blobs, file->num_blobs);
     for (size_t i = 0; i < file->num_blobs; i++)
         check_model_blob(run, model, SB_NO_LAYER, (int64_t)i, &file->blobs[i]);
@@ -265,7 +265,7 @@ static void check_model(const struct run *run, int32_t format) {
     struct decoded_file file = decode(format, run->bytes, run->size, &run->decoder_limits);
     sb_model *model = NULL;
     sb_status st = status_of(sb_model_open_bytes(run->context, format, run->bytes, run->size,
-                                                 &run->limits, NULL, NULL, &model, &err));
+                                                 &run->limits, NULL, NULL, &model, &call_error));
     if ((!file.recognised && run->size > 0) ||
         (st == SB_ERR_MALFORMED && is_of_another(run, format)))
         file.faults |= DECODER_MALFORMED;

@@ -291,12 +291,12 @@ static sb_status import(struct world *w) {
     sb_part part = w->diff ? SB_DIFF : SB_DATA;
     sb_context *context = w->sim.context;
     if (w->into)
-        return status_of(w->is_legacy
-                             ? sb_blob_from_legacy_dlpack(w->blob, part, &w->legacy, flags, &err)
-                             : sb_blob_from_dlpack(w->blob, part, &w->versioned, flags, &err));
-    return status_of(w->is_legacy
-                         ? sb_blob_create_from_legacy_dlpack(context, &w->legacy, &w->blob, &err)
-                         : sb_blob_create_from_dlpack(context, &w->versioned, &w->blob, &err));
+        return status_of(
+            w->is_legacy ? sb_blob_from_legacy_dlpack(w->blob, part, &w->legacy, flags, &call_error)
+                         : sb_blob_from_dlpack(w->blob, part, &w->versioned, flags, &call_error));
+    return status_of(
+        w->is_legacy ? sb_blob_create_from_legacy_dlpack(context, &w->legacy, &w->blob, &call_error)
+                     : sb_blob_create_from_dlpack(context, &w->versioned, &w->blob, &call_error));
 }
 
 /* Creates a blob with the tensor's shape or another shape, and writes its data. */
@@ -357,7 +357,7 @@ static sb_status call(struct world *w, const struct verdict *v) {
         if (struck)
             continue;
         fuzz_check(v->statuses & bit_of(st), "refused with %s: %s", sb_status_name(st),
-                   err.message);
+                   call_error.message);
         return st;
     }
 }

@@ -43,7 +43,7 @@ static void check_round_trip(const sb_filler *filler) {
     struct wire message = {0};
     sb_filler again = SB_FILLER_INIT;
     encode(filler, &message);
-    check_ok(sb_filler_parse(message.bytes, message.size, &again, &err));
+    check_ok(sb_filler_parse(message.bytes, message.size, &again, &call_error));
     wire_free(&message);
     fuzz_check(is_same_filler(filler, &again), "another filler when encoded");
 }
@@ -85,7 +85,7 @@ static bool in_range(const sb_filler *filler, double x) {
 
 static void check_values(const sb_filler *filler, const sb_blob *blob) {
     const double *data = NULL;
-    check_ok(sb_blob_cpu_f64(blob, SB_DATA, &data, &err));
+    check_ok(sb_blob_cpu_f64(blob, SB_DATA, &data, &call_error));
     for (int64_t i = 0; i < sb_blob_count(blob); i++)
         fuzz_check(in_range(filler, data[i]), "%s: element %lld is %g",
                    sb_filler_type_name(filler->type), (long long)i, data[i]);
@@ -93,9 +93,10 @@ static void check_values(const sb_filler *filler, const sb_blob *blob) {
 
 static void check_fill(sb_context *context, const sb_filler *filler, size_t shape, uint64_t seed) {
     sb_blob *blob;
-    check_ok(sb_blob_create_shaped(context, SB_DTYPE_F64, shapes[shape], axes[shape], &blob, &err));
+    check_ok(sb_blob_create_shaped(context, SB_DTYPE_F64, shapes[shape], axes[shape], &blob,
+                                   &call_error));
     const bool expected = sb_blob_count(blob) == 0 || fits(filler, shapes[shape], axes[shape]);
-    sb_status st = status_of(sb_blob_fill(blob, filler, seed, &err));
+    sb_status st = status_of(sb_blob_fill(blob, filler, seed, &call_error));
     fuzz_check((st == SB_OK) == expected, "%s on shape %zu: %s", sb_filler_type_name(filler->type),
                shape, sb_status_name(st));
     if (st == SB_OK)
@@ -108,7 +109,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     sb_filler filler = SB_FILLER_INIT;
     filler.type = SB_FILLER_MSRA;
     const sb_filler before = filler;
-    sb_status st = status_of(sb_filler_parse(data, size, &filler, &err));
+    sb_status st = status_of(sb_filler_parse(data, size, &filler, &call_error));
     check_read_status(st, size);
     if (st != SB_OK) {
         fuzz_check(memcmp(&filler, &before, sizeof filler) == 0, "a refused message is seen");

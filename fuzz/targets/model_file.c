@@ -25,12 +25,12 @@ struct run {
 /* Checks that sb_model_layer_message writes as many bytes as it has returned for no buffer. */
 static void check_message(const sb_model *model, int64_t layer) {
     size_t size = 0, written = 0;
-    sb_status st = status_of(sb_model_layer_message(model, layer, NULL, 0, &size, &err));
+    sb_status st = status_of(sb_model_layer_message(model, layer, NULL, 0, &size, &call_error));
     if (st == SB_OK)
         return;
     check_equal(st, SB_ERR_BUFFER_TOO_SMALL);
     unsigned char *bytes = malloc(size);
-    check_ok(sb_model_layer_message(model, layer, bytes, size, &written, &err));
+    check_ok(sb_model_layer_message(model, layer, bytes, size, &written, &call_error));
     check_equal(written, size);
     free(bytes);
 }
@@ -38,7 +38,7 @@ static void check_message(const sb_model *model, int64_t layer) {
 static int64_t num_blobs(const sb_model *model, int64_t layer) {
     int64_t count = 0;
     if (model)
-        check_ok(sb_model_num_blobs(model, layer, &count, &err));
+        check_ok(sb_model_num_blobs(model, layer, &count, &call_error));
     return count;
 }
 
@@ -77,7 +77,7 @@ static void open_bytes(const struct run *run, int32_t format, const sb_limits *l
     watched_mark(run->watched);
     out->status =
         status_of(sb_model_open_bytes(run->watched->context, format, run->bytes, run->size, limits,
-                                      count_call, out, &out->model, &err));
+                                      count_call, out, &out->model, &call_error));
     check_equal(out->deleted, 0);
     if (out->status != SB_OK) {
         check_read_status(out->status, run->size);
@@ -112,10 +112,10 @@ static void check_loaded(const struct run *run, const sb_blob *blob, const sb_bl
 static sb_blob *load(const struct run *run, const sb_model *model, int64_t layer, int64_t index,
                      int32_t dtype) {
     sb_blob_info info = SB_BLOB_INFO_INIT;
-    check_ok(sb_model_blob_info(model, layer, index, &info, &err));
+    check_ok(sb_model_blob_info(model, layer, index, &info, &call_error));
     sb_blob *blob = blob_new(run->watched->context, dtype);
     watched_mark(run->watched);
-    sb_status st = status_of(sb_model_load_blob(model, layer, index, blob, &err));
+    sb_status st = status_of(sb_model_load_blob(model, layer, index, blob, &call_error));
     if (st == SB_OK) {
         check_loaded(run, blob, &info);
         return blob;
@@ -124,7 +124,7 @@ static sb_blob *load(const struct run *run, const sb_model *model, int64_t layer
     fuzz_check((st == SB_ERR_LENGTH_MISMATCH || st == SB_ERR_DATA_OVERFLOW) &&
                    info.data_count == 0 && info.count > 0,
                "%lld of %lld values: %.239s", (long long)info.data_count, (long long)info.count,
-               err.message);
+               call_error.message);
     fuzz_check(!sb_blob_is_shaped(blob) && watched_peak(run->watched) == 0,
                "a failed load left a trace");
     sb_blob_destroy(blob);
@@ -143,7 +143,7 @@ static bool same_text(sb_text a, sb_text b) {
 
 static sb_layer_info layer_of(const sb_model *model, int64_t layer) {
     sb_layer_info info = SB_LAYER_INFO_INIT;
-    check_ok(sb_model_layer_info(model, layer, &info, &err));
+    check_ok(sb_model_layer_info(model, layer, &info, &call_error));
     check_text(info.name, "a layer's name");
     check_text(info.type, "a layer's type");
     check_message(model, layer);
@@ -154,7 +154,7 @@ static sb_layer_info layer_of(const sb_model *model, int64_t layer) {
 static void check_find(const sb_model *model, int64_t layer) {
     sb_layer_info info = layer_of(model, layer);
     int64_t found = -7;
-    check_ok(sb_model_find_layer(model, info.name.bytes, info.name.size, &found, &err));
+    check_ok(sb_model_find_layer(model, info.name.bytes, info.name.size, &found, &call_error));
     fuzz_check(found >= 0 && found <= layer, "layer %lld found at %lld", (long long)layer,
                (long long)found);
     fuzz_check(same_text(layer_of(model, found).name, info.name), "found another name");
@@ -164,10 +164,12 @@ static void check_bounds(const sb_model *model) {
     sb_layer_info layer = SB_LAYER_INFO_INIT;
     sb_blob_info blob = SB_BLOB_INFO_INIT;
     int64_t layers = sb_model_num_layers(model), blobs = num_blobs(model, SB_NO_LAYER);
-    check_status(SB_ERR_INDEX_OUT_OF_RANGE, sb_model_layer_info(model, layers, &layer, &err));
-    check_status(SB_ERR_INDEX_OUT_OF_RANGE, sb_model_blob_info(model, layers, 0, &blob, &err));
     check_status(SB_ERR_INDEX_OUT_OF_RANGE,
-                 sb_model_blob_info(model, SB_NO_LAYER, blobs, &blob, &err));
+                 sb_model_layer_info(model, layers, &layer, &call_error));
+    check_status(SB_ERR_INDEX_OUT_OF_RANGE,
+                 sb_model_blob_info(model, layers, 0, &blob, &call_error));
+    check_status(SB_ERR_INDEX_OUT_OF_RANGE,
+                 sb_model_blob_info(model, SB_NO_LAYER, blobs, &blob, &call_error));
 }
 
 static void check_listing(const struct run *run, const sb_model *model) {
@@ -191,8 +193,8 @@ static void check_same_solver(const sb_model *a, const sb_model *b) {
     sb_solver_info of_a = SB_SOLVER_INFO_INIT, of_b = SB_SOLVER_INFO_INIT;
     if (sb_model_format(a) != SB_FORMAT_SOLVERSTATE)
         return;
-    check_ok(sb_model_solver_info(a, &of_a, &err));
-    check_ok(sb_model_solver_info(b, &of_b, &err));
+    check_ok(sb_model_solver_info(a, &of_a, &call_error));
+    check_ok(sb_model_solver_info(b, &of_b, &call_error));
     check_equal(of_a.iter, of_b.iter);
     check_equal(of_a.current_step, of_b.current_step);
     fuzz_check(same_text(of_a.learned_net, of_b.learned_net), "names of nets differ");
@@ -241,7 +243,7 @@ struct saved {
 
 static size_t size_of(const sb_model *model) {
     size_t size = 0;
-    check_ok(sb_model_size(model, &size, &err));
+    check_ok(sb_model_size(model, &size, &call_error));
     return size;
 }
 
@@ -251,10 +253,10 @@ static struct saved save(const sb_model *model) {
     saved.bytes = malloc(saved.size ? saved.size : 1);
     if (saved.size) {
         check_status(SB_ERR_BUFFER_TOO_SMALL,
-                     sb_model_save(model, saved.bytes, saved.size - 1, &written, &err));
+                     sb_model_save(model, saved.bytes, saved.size - 1, &written, &call_error));
         check_equal(written, saved.size);
     }
-    check_ok(sb_model_save(model, saved.bytes, saved.size, &written, &err));
+    check_ok(sb_model_save(model, saved.bytes, saved.size, &written, &call_error));
     check_equal(written, saved.size);
     return saved;
 }
@@ -296,8 +298,8 @@ static sb_blob *new_blob(const struct run *run) {
     static const int64_t shape[] = {1, 3};
     sb_blob *blob = blob_new(run->watched->context, SB_DTYPE_F32);
     void *data = NULL;
-    check_ok(sb_blob_reshape(blob, shape, 2, NULL, &err));
-    check_ok(sb_blob_mutable_cpu(blob, SB_DATA, &data, &err));
+    check_ok(sb_blob_reshape(blob, shape, 2, NULL, &call_error));
+    check_ok(sb_blob_mutable_cpu(blob, SB_DATA, &data, &call_error));
     memcpy(data, values, sizeof values);
     return blob;
 }
@@ -320,7 +322,7 @@ static void set_blob(const struct run *run, sb_model *model, struct place place,
     sb_status st;
     do {
         *fail_nth = ++nth;
-        st = status_of(sb_model_set_blob(model, place.layer, place.index, blob, 0, &err));
+        st = status_of(sb_model_set_blob(model, place.layer, place.index, blob, 0, &call_error));
         *fail_nth = 0;
         fuzz_check(st == SB_OK || st == SB_ERR_OUT_OF_MEMORY, "no edit: %s", sb_status_name(st));
         fuzz_check(st == SB_OK || size_of(model) == before, "a failed edit changed the size");
@@ -333,7 +335,7 @@ static void check_tail(const struct run *run, const sb_model *model, const sb_bl
     struct saved saved = save(model);
     unsigned char message[64];
     size_t size = 0, end = (size_t)old->offset + old->size, tail = run->size - end;
-    check_ok(sb_blob_to_proto(blob, 0, message, sizeof message, &size, &err));
+    check_ok(sb_blob_to_proto(blob, 0, message, sizeof message, &size, &call_error));
     fuzz_check(saved.size >= size + tail, "saved %zu bytes, expected %zu and %zu", saved.size, size,
                tail);
     fuzz_check(memcmp(saved.bytes + saved.size - tail, run->bytes + end, tail) == 0,
@@ -349,13 +351,13 @@ static void check_replace(const struct run *run, sb_model *model) {
         return;
     struct place place = pick(run, model);
     sb_blob *blob = new_blob(run);
-    check_ok(sb_model_blob_info(model, place.layer, place.index, &old, &err));
+    check_ok(sb_model_blob_info(model, place.layer, place.index, &old, &call_error));
     fuzz_check(old.offset >= 0 && (size_t)old.offset + old.size <= run->size,
                "%zu bytes at %lld are beyond the file", old.size, (long long)old.offset);
     set_blob(run, model, place, blob);
     if (run->lot % 4 == 0)
         set_blob(run, model, place, blob); /* replaces the replacement */
-    check_ok(sb_model_blob_info(model, place.layer, place.index, &new, &err));
+    check_ok(sb_model_blob_info(model, place.layer, place.index, &new, &call_error));
     fuzz_check(new.offset == -1 && new.size == 0 && new.count == 3,
                "the new blob has %lld values at %lld", (long long)new.count, (long long)new.offset);
     sb_blob *loaded = load(run, model, place.layer, place.index, SB_DTYPE_F32);
@@ -375,17 +377,18 @@ static void add(const struct run *run, sb_model *model) {
     int64_t layer = SB_NO_LAYER, layers = sb_model_num_layers(model);
     if (format == SB_FORMAT_CAFFEMODEL) {
         if (layers > 0)
-            check_ok(sb_model_add_blob(model, run->lot % layers, blob, SB_PROTO_WRITE_DIFF, &err));
-        check_ok(sb_model_add_layer(model, "popped", 6, "Kind", 4, &layer, &err));
-        check_ok(sb_model_add_blob(model, layer, blob, 0, &err));
-        check_ok(sb_model_pop_layer(model, &err));
-        check_ok(sb_model_add_layer(model, "added", 5, "Kind", 4, &layer, &err));
-        check_ok(sb_model_set_name(model, "renamed", 7, &err));
+            check_ok(sb_model_add_blob(model, run->lot % layers, blob, SB_PROTO_WRITE_DIFF,
+                                       &call_error));
+        check_ok(sb_model_add_layer(model, "popped", 6, "Kind", 4, &layer, &call_error));
+        check_ok(sb_model_add_blob(model, layer, blob, 0, &call_error));
+        check_ok(sb_model_pop_layer(model, &call_error));
+        check_ok(sb_model_add_layer(model, "added", 5, "Kind", 4, &layer, &call_error));
+        check_ok(sb_model_set_name(model, "renamed", 7, &call_error));
     }
     if (format == SB_FORMAT_SOLVERSTATE)
-        check_ok(sb_model_set_solver_info(model, &set, &err));
+        check_ok(sb_model_set_solver_info(model, &set, &call_error));
     if (format != SB_FORMAT_BLOB)
-        check_ok(sb_model_add_blob(model, layer, blob, 0, &err));
+        check_ok(sb_model_add_blob(model, layer, blob, 0, &call_error));
     sb_blob_destroy(blob);
 }
 
@@ -395,10 +398,11 @@ static void add(const struct run *run, sb_model *model) {
    memory. */
 static void check_same_message(const struct run *run, int32_t format, sb_error of_file) {
     sb_model *model = NULL;
-    check_status(of_file.code, sb_model_open_bytes(run->watched->context, format, run->bytes,
-                                                   run->size, NULL, NULL, NULL, &model, &err));
-    fuzz_check(strcmp(err.message, of_file.message) == 0, "from a file \"%.239s\", \"%.239s\"",
-               of_file.message, err.message);
+    check_status(of_file.code,
+                 sb_model_open_bytes(run->watched->context, format, run->bytes, run->size, NULL,
+                                     NULL, NULL, &model, &call_error));
+    fuzz_check(strcmp(call_error.message, of_file.message) == 0,
+               "from a file \"%.239s\", \"%.239s\"", of_file.message, call_error.message);
 }
 
 static void check_file(const struct run *run, int32_t format, uint32_t flags,
@@ -406,8 +410,8 @@ static void check_file(const struct run *run, int32_t format, uint32_t flags,
     struct scratch_file file = scratch_file_make(run->bytes, run->size);
     sb_model *model = NULL;
     watched_mark(run->watched);
-    sb_status st = status_of(
-        sb_model_open_file(run->watched->context, format, file.path, flags, NULL, &model, &err));
+    sb_status st = status_of(sb_model_open_file(run->watched->context, format, file.path, flags,
+                                                NULL, &model, &call_error));
     check_read_status(st, run->size);
     check_equal(st, expected->status);
     fuzz_check((st == SB_OK) == (model != NULL), "a failed call wrote the model pointer");
@@ -416,7 +420,7 @@ static void check_file(const struct run *run, int32_t format, uint32_t flags,
         check_same_model(run, expected->model, model);
         check_saved_verbatim(run, model);
     } else {
-        check_same_message(run, format, err);
+        check_same_message(run, format, call_error);
     }
     sb_model_destroy(model);
     scratch_file_end(&file);
@@ -432,12 +436,12 @@ static void check_guess(const struct run *run, int32_t format, const sb_limits *
     sb_model *model = NULL;
     check_status(SB_ERR_DATA_LIMIT,
                  sb_model_open_bytes(run->watched->context, format, run->bytes, run->size, limits,
-                                     NULL, NULL, &model, &err));
-    const char *guess = strstr(err.message, "; this is ");
+                                     NULL, NULL, &model, &call_error));
+    const char *guess = strstr(call_error.message, "; this is ");
     bool known = !guess;
     for (size_t i = 0; !known && i < sizeof words / sizeof *words; i++)
         known = strncmp(guess + strlen("; this is "), words[i], strlen(words[i])) == 0;
-    fuzz_check(known, "a wrong guess at the format: %.239s", err.message);
+    fuzz_check(known, "a wrong guess at the format: %.239s", call_error.message);
 }
 
 /* Checks that calls with low limits respect them, and return the same status or DATA_LIMIT. */
@@ -481,9 +485,9 @@ static void use_blobs(const struct run *run, const struct unsteady *source, cons
     for (int64_t i = 0; i < blobs && i < 4; i++) {
         sb_blob_info info = SB_BLOB_INFO_INIT;
         sb_blob *blob = blob_new(run->watched->context, i % 2 ? SB_DTYPE_F64 : SB_DTYPE_F32);
-        unsteady_check(source, status_of(sb_model_blob_info(model, layer, i, &info, &err)));
+        unsteady_check(source, status_of(sb_model_blob_info(model, layer, i, &info, &call_error)));
         watched_mark(run->watched);
-        sb_status st = status_of(sb_model_load_blob(model, layer, i, blob, &err));
+        sb_status st = status_of(sb_model_load_blob(model, layer, i, blob, &call_error));
         unsteady_check(source, st);
         fuzz_check(st == SB_OK || (!sb_blob_is_shaped(blob) && watched_growth(run->watched) == 0),
                    "a failed load left a trace");
@@ -497,10 +501,10 @@ static void use_sinks(const struct run *run, const struct unsteady *source, cons
     struct drain whole = {steady ? run->bytes : NULL, run->size, 0, 0};
     struct drain fails = {whole.bytes, run->size, 0, 1 + (int)(run->lot % 3)};
     const sb_sink to_whole = drain_sink(&whole), to_fails = drain_sink(&fails);
-    sb_status st = status_of(sb_model_save_sink(model, &to_fails, &err));
+    sb_status st = status_of(sb_model_save_sink(model, &to_fails, &call_error));
     if (steady)
         check_equal(st, fails.left < 0 ? SB_ERR_IO : SB_OK);
-    st = status_of(sb_model_save_sink(model, &to_whole, &err));
+    st = status_of(sb_model_save_sink(model, &to_whole, &call_error));
     unsteady_check(source, st);
     if (st == SB_OK)
         check_equal(whole.written, run->size);
@@ -510,8 +514,8 @@ static sb_status use_source(const struct run *run, int32_t format, struct unstea
     const sb_source from = unsteady_source(source);
     sb_model *model = NULL;
     const size_t before = run->watched->counting.live_bytes;
-    sb_status st = status_of(
-        sb_model_open_source(run->watched->context, format, &from, NULL, NULL, &model, &err));
+    sb_status st = status_of(sb_model_open_source(run->watched->context, format, &from, NULL, NULL,
+                                                  &model, &call_error));
     unsteady_check(source, st);
     fuzz_check((st == SB_OK) == (model != NULL), "a failed call wrote the model pointer");
     for (int64_t i = SB_NO_LAYER; model && i < sb_model_num_layers(model) && i < 8; i++)

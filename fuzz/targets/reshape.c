@@ -96,7 +96,7 @@ static void accept_spares(struct world *w, struct pair *pair) {
     for (int which = DATA; which <= DIFF && pair->blob; which++) {
         struct plain_memory *memory = plain_memory_of(&pair->plain, which);
         sb_mem *mem;
-        check_ok(sb_blob_mutable_mem(pair->blob, which, &mem, &err));
+        check_ok(sb_blob_mutable_mem(pair->blob, which, &mem, &call_error));
         for (int side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++) {
             int32_t kind = sb_mem_storage(mem, side);
             if (memory->state.side[side].kind == SB_STORAGE_NONE &&
@@ -106,8 +106,8 @@ static void accept_spares(struct world *w, struct pair *pair) {
     }
 }
 
-/* Checks the status of `call`, which is passed &err. Returns whether it is SB_OK; then the caller
-   updates the model. */
+/* Checks the status of `call`, which is passed &call_error. Returns whether it is SB_OK; then the
+   caller updates the model. */
 #define agree(w, what, expected, call) is_agreed(w, what, expected, status_of(call))
 static bool is_agreed(struct world *w, const char *what, sb_status expected, sb_status st) {
     trace("%s of blob %d (%d), other %d, variant %u: %s", what, (int)(w->pair - w->pairs), w->which,
@@ -115,7 +115,7 @@ static bool is_agreed(struct world *w, const char *what, sb_status expected, sb_
     if (memory_ran_out(w))
         expected = SB_ERR_OUT_OF_MEMORY;
     fuzz_check(st == expected, "%s: %s, not %s (%.200s)", what, sb_status_name(st),
-               sb_status_name(expected), st == SB_OK ? "" : err.message);
+               sb_status_name(expected), st == SB_OK ? "" : call_error.message);
     if (st == SB_OK)
         return true;
     accept_spares(w, w->pair);
@@ -145,7 +145,7 @@ static void compare_place(struct plain_memory *memory, int side, const void *ptr
 
 static void compare_host(struct plain_memory *memory, const sb_mem *mem, int32_t dtype) {
     const void *seen;
-    check_ok(sb_mem_cpu(mem, &seen, &err));
+    check_ok(sb_mem_cpu(mem, &seen, &call_error));
     fuzz_check(plain_equal(seen, memory->value, memory->state.bytes, dtype),
                "%zu host bytes are wrong", memory->state.bytes);
     compare_place(memory, SB_SIDE_CPU, seen);
@@ -155,11 +155,11 @@ static void compare_device(const struct world *w, struct plain_memory *memory, c
                            int32_t dtype) {
     static unsigned char seen[BYTES_MAX];
     const void *ptr;
-    check_ok(sb_mem_gpu(mem, &ptr, &err));
+    check_ok(sb_mem_gpu(mem, &ptr, &call_error));
     compare_place(memory, SB_SIDE_GPU, ptr);
     if (memory->state.bytes == 0)
         return;
-    check_ok(sb_sim_peek(w->sims[0].context, seen, ptr, memory->state.bytes, &err));
+    check_ok(sb_sim_peek(w->sims[0].context, seen, ptr, memory->state.bytes, &call_error));
     fuzz_check(plain_equal(seen, memory->value, memory->state.bytes, dtype),
                "%zu device bytes are wrong", memory->state.bytes);
 }
@@ -172,7 +172,7 @@ static void compare_memory(const struct world *w, const struct pair *pair, int w
                 memory ? memory->state.bytes / sb_dtype_size(dtype) : 0);
     if (!memory) /* a comparison would create it */
         return;
-    check_ok(sb_blob_mutable_mem(pair->blob, which, &mem, &err));
+    check_ok(sb_blob_mutable_mem(pair->blob, which, &mem, &call_error));
     fuzz_check(!memory->handle || memory->handle == mem, "the memory was replaced");
     memory->handle = mem;
     check_equal(sb_mem_size(mem), memory->state.bytes);
@@ -216,7 +216,7 @@ static void reshape(struct world *w) {
     struct plain_shape shape = draw_shape(&w->tape);
     sb_status expected = check_shape(w, &shape);
     if (agree(w, "reshape", expected,
-              sb_blob_reshape(w->blob, shape.dims, shape.num_axes, w->asked, &err)))
+              sb_blob_reshape(w->blob, shape.dims, shape.num_axes, w->asked, &call_error)))
         take_shape(w, &shape);
 }
 
@@ -233,7 +233,7 @@ static void reshape_legacy(struct world *w) {
     const int64_t *d = shape.dims;
     sb_status expected = check_shape(w, &shape);
     if (agree(w, "reshape_legacy", expected,
-              sb_blob_reshape_legacy(w->blob, d[0], d[1], d[2], d[3], w->asked, &err)))
+              sb_blob_reshape_legacy(w->blob, d[0], d[1], d[2], d[3], w->asked, &call_error)))
         take_shape(w, &shape);
 }
 
@@ -243,7 +243,7 @@ static void reshape_like(struct world *w) {
         shape.num_axes = 0;
     sb_status expected = check_shape(w, &shape);
     if (agree(w, "reshape_like", expected,
-              sb_blob_reshape_like(w->blob, w->other->blob, w->asked, &err)))
+              sb_blob_reshape_like(w->blob, w->other->blob, w->asked, &call_error)))
         take_shape(w, &shape);
 }
 
@@ -258,7 +258,7 @@ static void reshape_proto(struct world *w) {
     if (expected == SB_OK && check_shape(w, &shape) != SB_OK)
         expected = SB_ERR_DATA_OVERFLOW;
     if (agree(w, "reshape_proto", expected,
-              sb_blob_reshape_proto(w->blob, message.bytes, message.size, w->asked, &err)))
+              sb_blob_reshape_proto(w->blob, message.bytes, message.size, w->asked, &call_error)))
         take_shape(w, &shape);
     wire_free(&message);
 }
@@ -278,14 +278,14 @@ static void share(struct world *w) {
                          : plain->count != other->count     ? SB_ERR_SHAPE_MISMATCH
                          : plain->context != other->context ? SB_ERR_WRONG_DEVICE
                                                             : SB_OK;
-    if (agree(w, "share", expected, sb_blob_share(w->blob, w->which, w->other->blob, &err)))
+    if (agree(w, "share", expected, sb_blob_share(w->blob, w->which, w->other->blob, &call_error)))
         take_memory(w);
 }
 
 /* Returns the handle of a memory of `pair`, or NULL if it is refused. */
 static sb_mem *handle_of(struct world *w, struct pair *pair) {
     sb_mem *mem;
-    if (!agree(w, "handle", SB_OK, sb_blob_mutable_mem(pair->blob, w->which, &mem, &err)))
+    if (!agree(w, "handle", SB_OK, sb_blob_mutable_mem(pair->blob, w->which, &mem, &call_error)))
         return NULL;
     (void)plain_memory_of(&pair->plain, w->which);
     return mem;
@@ -301,7 +301,7 @@ static void set_memory(struct world *w) {
                              ? SB_ERR_INVALID_ARGUMENT
                          : plain->context != other->context ? SB_ERR_WRONG_DEVICE
                                                             : SB_OK;
-    if (agree(w, "set memory", expected, sb_blob_set_mem(w->blob, w->which, mem, &err)))
+    if (agree(w, "set memory", expected, sb_blob_set_mem(w->blob, w->which, mem, &call_error)))
         take_memory(w);
 }
 
@@ -420,7 +420,7 @@ static void copy_from(struct world *w) {
     if (expected == SB_OK && w->pair != w->other)
         expected = copy_model(w, false);
     if (!agree(w, "copy_from", expected,
-               sb_blob_copy_from(w->blob, w->which, w->other->blob, flags, &err)) ||
+               sb_blob_copy_from(w->blob, w->which, w->other->blob, flags, &call_error)) ||
         w->pair == w->other)
         return;
     struct plain_shape shape = plain_shape_of(&w->other->plain);
@@ -450,7 +450,7 @@ static void use_bytes(struct world *w) {
     struct plain_memory *memory = plain_memory_of(w->plain, w->which);
     void *ptr = NULL;
     sb_status expected = plain_check(memory, call);
-    if (!agree(w, "bytes", expected, blob_call(w->blob, w->which, call, NULL, &ptr, &err)))
+    if (!agree(w, "bytes", expected, blob_call(w->blob, w->which, call, NULL, &ptr, &call_error)))
         return;
     fuzz_check(ptr, "a NULL pointer");
     (void)plain_do(memory, call);
@@ -462,7 +462,7 @@ static void clear(struct world *w) {
     struct plain_memory *memory = w->plain->memory[w->which];
     size_t bytes = plain_bytes(w->plain);
     sb_status expected = clear_model(memory, bytes, false);
-    if (agree(w, "clear", expected, sb_blob_clear(w->blob, w->which, &err)))
+    if (agree(w, "clear", expected, sb_blob_clear(w->blob, w->which, &call_error)))
         (void)clear_model(memory, bytes, true);
 }
 
@@ -473,7 +473,7 @@ static void evict(struct world *w) {
         return;
     sb_status expected = plain_check(w->plain->memory[w->which], call);
     if (agree(w, "evict", expected,
-              (call == EVICT_CPU ? sb_mem_evict_cpu : sb_mem_evict_gpu)(mem, &err)))
+              (call == EVICT_CPU ? sb_mem_evict_cpu : sb_mem_evict_gpu)(mem, &call_error)))
         (void)plain_do(w->plain->memory[w->which], call);
 }
 
@@ -520,7 +520,7 @@ static void lend(struct world *w) {
     loan->given = true;
     loan->given = agree(w, "set data", expected,
                         (device ? sb_blob_set_gpu : sb_blob_set_cpu)(
-                            w->blob, SB_DATA, ptr, bytes, flags, loan_deleter, loan, &err));
+                            w->blob, SB_DATA, ptr, bytes, flags, loan_deleter, loan, &call_error));
     if (!loan->given)
         return;
     struct plain_memory *memory = plain_memory_new(plain->context, bytes);
@@ -540,7 +540,7 @@ static void lend_to_all(struct world *w) {
     loan->given = true;
     loan->given = agree(w, "set all", SB_OK,
                         sb_mem_set_cpu(mem, loan->ptr, memory->state.bytes, w->variant & 1,
-                                       loan_deleter, loan, &err));
+                                       loan_deleter, loan, &call_error));
     if (loan->given)
         plain_adopt(memory, SET_CPU, loan);
 }
@@ -561,7 +561,7 @@ static void scale(struct world *w) {
     struct plain_memory *memory = plain->memory[w->which];
     double factor = factors[w->variant];
     sb_status expected = check_scale(plain, memory);
-    if (!agree(w, "scale", expected, sb_blob_scale(w->blob, w->which, factor, &err)) ||
+    if (!agree(w, "scale", expected, sb_blob_scale(w->blob, w->which, factor, &call_error)) ||
         plain->count == 0 || !plain_is_written(memory))
         return;
     (void)plain_do(memory, writing(plain_side(memory)));
@@ -585,7 +585,7 @@ static sb_status check_update(struct plain_blob *plain) {
 static void update(struct world *w) {
     struct plain_blob *plain = w->plain;
     sb_status expected = check_update(plain);
-    if (!agree(w, "update", expected, sb_blob_update(w->blob, &err)) || plain->count == 0)
+    if (!agree(w, "update", expected, sb_blob_update(w->blob, &call_error)) || plain->count == 0)
         return;
     struct plain_memory *data = plain->memory[DATA], *diff = plain->memory[DIFF];
     int32_t side = plain_side(data);
@@ -602,7 +602,7 @@ static void sums(struct world *w) {
     bool squares = w->variant & 1;
     double seen = -1, sum = 0;
     if (!agree(w, "sum", plain_has_arithmetic(plain) ? SB_OK : SB_ERR_UNSUPPORTED,
-               (squares ? sb_blob_sumsq : sb_blob_asum)(w->blob, w->which, &seen, &err)))
+               (squares ? sb_blob_sumsq : sb_blob_asum)(w->blob, w->which, &seen, &call_error)))
         return;
     for (size_t i = 0; i < (size_t)plain->count && plain_is_written(memory); i++) {
         double x = plain_at(memory->value, i, plain->dtype);
@@ -694,7 +694,7 @@ static void from_proto(struct world *w) {
         expected = begin_load(w, &message, &shape, targets);
     bool done = agree(w, "from_proto", expected,
                       sb_blob_from_proto(w->blob, encoded.bytes, encoded.size,
-                                         reshapes ? SB_PROTO_RESHAPE : 0, NULL, &err));
+                                         reshapes ? SB_PROTO_RESHAPE : 0, NULL, &call_error));
     wire_free(&encoded);
     for (int which = DATA; which <= DIFF; which++)
         if (done && targets[which].memory) {
@@ -717,7 +717,7 @@ static void shape_equals_proto(struct world *w) {
     sb_status expected =
         message.cut && encoded.size ? SB_ERR_MALFORMED : message_judge(&message, &shape);
     if (agree(w, "shape_equals_proto", expected,
-              sb_blob_shape_equals_proto(w->blob, encoded.bytes, encoded.size, &same, &err)))
+              sb_blob_shape_equals_proto(w->blob, encoded.bytes, encoded.size, &same, &call_error)))
         check_equal(same, message_shape_is(&message, &shape, w->plain));
     wire_free(&encoded);
 }
@@ -750,13 +750,13 @@ static void to_proto(struct world *w) {
     size_t size = 0, needed = 0;
     disarm(w);
     sb_status expected = check_write(w->plain, with_diff);
-    if (!agree(w, "proto_size", expected, sb_blob_proto_size(w->blob, flags, &needed, &err)))
+    if (!agree(w, "proto_size", expected, sb_blob_proto_size(w->blob, flags, &needed, &call_error)))
         return;
     check_equal(needed, message_size_of_blob(w->plain, with_diff));
     size_t capacity = w->variant & 4 && needed ? needed - 1 : sizeof buffer;
     expected = needed > capacity ? SB_ERR_BUFFER_TOO_SMALL : fetch(w->plain, with_diff);
     if (!agree(w, "to_proto", expected,
-               sb_blob_to_proto(w->blob, flags, buffer, capacity, &size, &err)))
+               sb_blob_to_proto(w->blob, flags, buffer, capacity, &size, &call_error)))
         return;
     message_of_blob(w->plain, with_diff, &message);
     check_equal(size, message.size);
@@ -780,13 +780,14 @@ static void ask_counts(struct world *w) {
     bool inside = start >= 0 && start <= end && end <= plain_axes(plain), fits = true;
     int64_t count = inside ? product(plain, start, end, &fits) : 0, seen = 77;
     sb_status expected = !inside ? SB_ERR_INDEX_OUT_OF_RANGE : fits ? SB_OK : SB_ERR_SIZE_OVERFLOW;
-    if (agree(w, "count_range", expected, sb_blob_count_range(w->blob, start, end, &seen, &err)))
+    if (agree(w, "count_range", expected,
+              sb_blob_count_range(w->blob, start, end, &seen, &call_error)))
         check_equal(seen, count);
     if (start < 0 || start > plain_axes(plain))
         return;
     count = product(plain, start, plain_axes(plain), &fits);
     if (agree(w, "count_from", fits ? SB_OK : SB_ERR_SIZE_OVERFLOW,
-              sb_blob_count_from(w->blob, start, &seen, &err)))
+              sb_blob_count_from(w->blob, start, &seen, &call_error)))
         check_equal(seen, count);
 }
 
@@ -797,9 +798,9 @@ static void ask_axes(struct world *w) {
     int64_t dim = 77;
     sb_status expected = inside ? SB_OK : SB_ERR_INDEX_OUT_OF_RANGE;
     if (agree(w, "canonical_axis", expected,
-              sb_blob_canonical_axis(w->blob, axis, &canonical, &err)))
+              sb_blob_canonical_axis(w->blob, axis, &canonical, &call_error)))
         check_equal(canonical, (axis + axes) % axes);
-    if (agree(w, "dim", expected, sb_blob_dim(w->blob, axis, &dim, &err)))
+    if (agree(w, "dim", expected, sb_blob_dim(w->blob, axis, &dim, &call_error)))
         check_equal(dim, w->plain->dims[(axis + axes) % axes]);
 }
 
@@ -811,7 +812,8 @@ static void ask_legacy(struct world *w) {
                                                    : SB_OK;
     if (expected == SB_OK && index >= -axes && index < axes)
         dim = w->plain->dims[(index + axes) % axes];
-    if (agree(w, "legacy_shape", expected, sb_blob_legacy_shape(w->blob, index, &seen, &err)))
+    if (agree(w, "legacy_shape", expected,
+              sb_blob_legacy_shape(w->blob, index, &seen, &call_error)))
         check_equal(seen, dim);
 }
 
@@ -824,7 +826,7 @@ static void ask_text(struct world *w) {
     (void)snprintf(text + at, sizeof text - at, "(%lld)", (long long)plain->count);
     memset(seen, '?', sizeof seen);
     if (!agree(w, "shape_string", SB_OK,
-               sb_blob_shape_string(w->blob, seen, capacity, &length, &err)))
+               sb_blob_shape_string(w->blob, seen, capacity, &length, &call_error)))
         return;
     check_equal(length, strlen(text));
     size_t shown = capacity == 0 ? 0 : length < capacity ? length : capacity - 1;
@@ -841,9 +843,10 @@ static void ask_device_shape(struct world *w) {
     size_t bytes = (size_t)plain_axes(w->plain) * sizeof *seen;
     const int64_t *dims = NULL;
     sb_status expected = w->plain->context->has_device ? SB_OK : SB_ERR_NO_DEVICE;
-    if (!agree(w, "gpu_shape", expected, sb_blob_gpu_shape(w->blob, &dims, &err)) || bytes == 0)
+    if (!agree(w, "gpu_shape", expected, sb_blob_gpu_shape(w->blob, &dims, &call_error)) ||
+        bytes == 0)
         return;
-    check_ok(sb_sim_peek(w->sims[0].context, seen, dims, bytes, &err));
+    check_ok(sb_sim_peek(w->sims[0].context, seen, dims, bytes, &call_error));
     fuzz_check(memcmp(seen, w->plain->dims, bytes) == 0, "the device has another shape");
 }
 
@@ -914,8 +917,8 @@ static void at(struct world *w) {
     sb_status expected =
         legacy ? legacy_offset_of(w->plain, i, &offset) : offset_of(w->plain, i, count, &offset);
     if (agree(w, "offset", expected,
-              legacy ? sb_blob_offset_legacy(w->blob, i[0], i[1], i[2], i[3], &found, &err)
-                     : sb_blob_offset(w->blob, i, count, &found, &err)))
+              legacy ? sb_blob_offset_legacy(w->blob, i[0], i[1], i[2], i[3], &found, &call_error)
+                     : sb_blob_offset(w->blob, i, count, &found, &call_error)))
         check_equal(found, offset);
     expected =
         legacy ? legacy_element_of(w->plain, i, &offset) : offset_of(w->plain, i, count, &offset);
@@ -923,9 +926,9 @@ static void at(struct world *w) {
     if (memory)
         expected = plain_check(memory, CPU_DATA);
     if (!agree(w, "an element", expected,
-               !legacy ? sb_blob_at(w->blob, w->which, i, count, seen, &err)
+               !legacy ? sb_blob_at(w->blob, w->which, i, count, seen, &call_error)
                        : (w->which == DATA ? sb_blob_data_at_legacy : sb_blob_diff_at_legacy)(
-                             w->blob, i[0], i[1], i[2], i[3], seen, &err)))
+                             w->blob, i[0], i[1], i[2], i[3], seen, &call_error)))
         return;
     (void)plain_do(memory, CPU_DATA);
     fuzz_check(plain_equal(seen, memory->value + (size_t)offset * size, size, w->plain->dtype),
@@ -955,7 +958,7 @@ static void shrink_memory(struct plain_blob *plain, int which) {
 static void shrink(struct world *w) {
     struct plain_blob *plain = w->plain;
     uint32_t expected = 0;
-    if (!agree(w, "shrink_to_fit", SB_OK, sb_blob_shrink_to_fit(w->blob, &w->mask, &err)))
+    if (!agree(w, "shrink_to_fit", SB_OK, sb_blob_shrink_to_fit(w->blob, &w->mask, &call_error)))
         return;
     for (int which = DATA; which <= DIFF; which++)
         if (is_shrinkable(plain, which)) {
@@ -991,10 +994,10 @@ static void create(struct world *w) {
     const int64_t *d = shape.dims;
     if (!agree(w, "create", expected,
                form == SHAPED
-                   ? sb_blob_create_shaped(context, dtype, d, shape.num_axes, &blob, &err)
-               : form == LEGACY
-                   ? sb_blob_create_legacy(context, dtype, d[0], d[1], d[2], d[3], &blob, &err)
-                   : sb_blob_create(context, dtype, &blob, &err)))
+                   ? sb_blob_create_shaped(context, dtype, d, shape.num_axes, &blob, &call_error)
+               : form == LEGACY ? sb_blob_create_legacy(context, dtype, d[0], d[1], d[2], d[3],
+                                                        &blob, &call_error)
+                                : sb_blob_create(context, dtype, &blob, &call_error)))
         return;
     destroy(w->pair);
     w->pair->blob = blob;
@@ -1054,7 +1057,8 @@ static void open_world(struct world *w) {
         int home = separate && i == BLOBS - 1;
         pair->plain = (struct plain_blob){.context = &w->plain_contexts[home], .num_axes = -1};
         pair->plain.dtype = dtypes[i < 2 ? 0 : i == 2 ? how >> 4 & 2 : how >> 5];
-        check_ok(sb_blob_create(w->sims[home].context, pair->plain.dtype, &pair->blob, &err));
+        check_ok(
+            sb_blob_create(w->sims[home].context, pair->plain.dtype, &pair->blob, &call_error));
     }
 }
 

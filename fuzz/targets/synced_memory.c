@@ -115,7 +115,7 @@ static void compare(const struct world *w, const struct subject *s, const void *
 
 static void compare_device(const struct world *w, const struct subject *s, const void *ptr) {
     unsigned char seen[BYTES_MAX];
-    check_ok(sb_sim_peek(w->sim.context, seen, ptr, s->state.bytes, &err));
+    check_ok(sb_sim_peek(w->sim.context, seen, ptr, s->state.bytes, &call_error));
     compare(w, s, seen, "on the device");
 }
 
@@ -233,7 +233,7 @@ static int32_t kind_of_storage(const struct world *w, const struct subject *s,
 static sb_status call(const struct request *r, void **out) {
     const struct call_arguments arguments = {r->stream, r->ptr,       r->bytes,
                                              r->flags,  loan_deleter, r->loan};
-    return status_of(mem_call(r->subject->mem, r->call, &arguments, out, &err));
+    return status_of(mem_call(r->subject->mem, r->call, &arguments, out, &call_error));
 }
 
 /* Compares the work of the call with its plan. */
@@ -268,7 +268,7 @@ static void check_result(const struct world *w, const struct request *r) {
                    (st == SB_ERR_DEVICE_LOST && w->lost) ||
                    (st == SB_ERR_OUT_OF_MEMORY && of_memory);
     fuzz_check(allowed, "%s with head %d: %s, not %s (%s)", r->kind->name, r->subject->state.head,
-               sb_status_name(st), sb_status_name(expected), st == SB_OK ? "" : err.message);
+               sb_status_name(st), sb_status_name(expected), st == SB_OK ? "" : call_error.message);
     bool falls_back = /* from the device's memory to the host's */
         r->plan.side == SB_SIDE_CPU && table_plan(&r->subject->state, r->call).on_device;
     fuzz_check(st != SB_OK || !strike->allocator || falls_back,
@@ -417,7 +417,7 @@ static void inspect_host(const struct world *w, const struct subject *s) {
     const void *ptr;
     if (!table_is_current(s->state.head, SB_SIDE_CPU) || s->pending.side == SB_SIDE_CPU)
         return;
-    check_ok(sb_mem_cpu(s->mem, &ptr, &err));
+    check_ok(sb_mem_cpu(s->mem, &ptr, &call_error));
     compare(w, s, ptr, "on the host, later");
 }
 
@@ -426,7 +426,7 @@ static void inspect_device(const struct world *w, const struct subject *s) {
     if (!table_is_current(s->state.head, SB_SIDE_GPU) || s->pending.side == SB_SIDE_GPU ||
         s->queued_writer || w->lost || !s->state.bytes || legacy_is_busy(w, s))
         return;
-    check_ok(sb_mem_gpu(s->mem, &ptr, &err));
+    check_ok(sb_mem_gpu(s->mem, &ptr, &call_error));
     compare_device(w, s, ptr);
 }
 
@@ -456,7 +456,7 @@ static void create(struct world *w, struct subject *s, size_t bytes) {
     sb_mem *mem = NULL;
     if (s->mem)
         return;
-    sb_status st = status_of(sb_mem_create(w->sim.context, bytes, &mem, &err));
+    sb_status st = status_of(sb_mem_create(w->sim.context, bytes, &mem, &call_error));
     struct strike strike = note_strike(w);
     check_equal(st, strike.allocator ? SB_ERR_OUT_OF_MEMORY : SB_OK);
     *s = (struct subject){.mem = mem, .owners = mem != NULL, .pending = {.side = -1}};
@@ -540,8 +540,8 @@ static sb_status step_context(struct world *w, bool forgets, sb_stream stream) {
     sb_status expected = w->lost ? SB_ERR_DEVICE_LOST : SB_OK;
     if (forgets && w->sim.options.host_only)
         expected = SB_ERR_NO_DEVICE;
-    sb_status st = status_of(forgets ? sb_context_forget_stream(w->sim.context, stream, &err)
-                                     : sb_context_synchronize(w->sim.context, &err));
+    sb_status st = status_of(forgets ? sb_context_forget_stream(w->sim.context, stream, &call_error)
+                                     : sb_context_synchronize(w->sim.context, &call_error));
     exact &= !note_strike(w).device;
     trace("%s: %s", forgets ? "forget a stream" : "synchronize the context", sb_status_name(st));
     bool is_failure = st == SB_ERR_DEVICE_FAILURE || st == SB_ERR_DEVICE_LOST;
