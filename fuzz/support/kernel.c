@@ -45,11 +45,9 @@ void kernel_launch(struct kernels *kernels, sb_stream stream, const void *owner,
         check_equal(st, SB_OK);
 }
 
-bool kernel_is_queued(const struct kernels *kernels, const void *owner, sb_stream stream) {
-    for (int i = 0; i < kernels->count; i++) {
-        const struct kernel *kernel = &kernels->each[i];
-        if (kernel->owner == owner && kernel->stream == stream && !kernel->ran)
+bool kernel_is_queued(const struct kernels *kernels, const void *owner) {
+    for (const struct kernel *k = kernels->each; k < kernels->each + kernels->count; k++)
+        if (k->owner == owner && !k->stream && !k->ran)
             return true;
-    }
     return false;
 }

@@ -119,12 +119,6 @@ static void compare_device(const struct world *w, const struct subject *s, const
     compare(w, s, seen, "on the device");
 }
 
-/* Returns whether kernels that use the memory are queued on the legacy stream, for which the
-   harness must wait. */
-static bool legacy_is_busy(const struct world *w, const struct subject *s) {
-    return kernel_is_queued(&w->kernels, s, NULL);
-}
-
 static bool fills(const struct request *r) {
     return r->kind->purpose == OVERWRITE || (r->kind->purpose == WRITE && r->writes);
 }
@@ -145,7 +139,7 @@ static void use_device(struct world *w, const struct request *r, void *ptr) {
     struct subject *s = r->subject;
     size_t bytes = s->state.bytes;
     bool looks = r->kind->purpose != OVERWRITE;
-    bool at_once = !r->kind->queued && !legacy_is_busy(w, s);
+    bool at_once = !r->kind->queued && !kernel_is_queued(&w->kernels, s);
     unsigned char fill[BYTES_MAX];
     if (w->lost)
         return;
@@ -424,7 +418,7 @@ static void inspect_host(const struct world *w, const struct subject *s) {
 static void inspect_device(const struct world *w, const struct subject *s) {
     const void *ptr;
     if (!table_is_current(s->state.head, SB_SIDE_GPU) || s->pending.side == SB_SIDE_GPU ||
-        s->queued_writer || w->lost || !s->state.bytes || legacy_is_busy(w, s))
+        s->queued_writer || w->lost || !s->state.bytes || kernel_is_queued(&w->kernels, s))
         return;
     check_ok(sb_mem_gpu(s->mem, &ptr, &call_error));
     compare_device(w, s, ptr);
