@@ -4,8 +4,6 @@
 #include "harness.h"
 #include "peers/caffe.h"
 
-#include <syncblob/syncblob.h>
-
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,65 +19,44 @@ static char buffer[4096];
 static const struct caffe_peer *caffe; /* NULL without --caffe */
 static void *caffe_blob;
 
-static void cpu_data(void) {
-    const void *data;
-    must(sb_blob_cpu(blob, SB_DATA, &data, NULL));
-}
+static const sb_filler filler = SB_FILLER_INIT;
+static const int64_t shape_of_blob[] = {1, 4, 8, 8};
 
-static void mutable_cpu_data(void) {
-    void *data;
-    must(sb_blob_mutable_cpu(blob, SB_DATA, &data, NULL));
-}
+/* Each operation is one call, which may write a member of `out`. */
+#define OPERATIONS(OPERATION)                                                                      \
+    OPERATION(cpu_data, sb_blob_cpu(blob, SB_DATA, &out.data, NULL))                               \
+    OPERATION(mutable_cpu_data, sb_blob_mutable_cpu(blob, SB_DATA, &out.writable, NULL))           \
+    OPERATION(reshape, sb_blob_reshape(blob, shape_of_blob, 4, NULL, NULL))                        \
+    OPERATION(offset, sb_blob_offset_legacy(blob, 0, 3, 5, 7, &out.number, NULL))                  \
+    OPERATION(copy, sb_blob_copy_from(blob, SB_DATA, source, 0, NULL))                             \
+    OPERATION(load, sb_blob_from_proto(blob, message, message_size, SB_PROTO_RESHAPE, NULL, NULL)) \
+    OPERATION(save, sb_blob_to_proto(blob, 0, buffer, sizeof buffer, NULL, NULL))                  \
+    OPERATION(asum, sb_blob_asum(blob, SB_DATA, &out.sum, NULL))                                   \
+    OPERATION(sumsq, sb_blob_sumsq(blob, SB_DATA, &out.sum, NULL))                                 \
+    OPERATION(update, sb_blob_update(blob, NULL))                                                  \
+    OPERATION(scale, sb_blob_scale(blob, SB_DATA, 1.0, NULL))                                      \
+    OPERATION(constant, sb_blob_fill(blob, &filler, 1, NULL))
+
+union out {
+    const void *data;
+    void *writable;
+    int64_t number;
+    double sum;
+};
+
+#define DEFINE(name, call)                                                                         \
+    static void name(void) {                                                                       \
+        union out out;                                                                             \
+        (void)&out;                                                                                \
+        must(call);                                                                                \
+    }
+
+OPERATIONS(DEFINE)
 
 static void make_and_destroy(void) {
     sb_blob *made;
     must(sb_blob_create_legacy(NULL, SB_DTYPE_F32, 2, 3, 4, 5, &made, NULL));
     sb_blob_destroy(made);
-}
-
-static void reshape(void) {
-    static const int64_t shape[] = {1, 4, 8, 8};
-    must(sb_blob_reshape(blob, shape, 4, NULL, NULL));
-}
-
-static void offset(void) {
-    int64_t at;
-    must(sb_blob_offset_legacy(blob, 0, 3, 5, 7, &at, NULL));
-}
-
-static void copy(void) {
-    must(sb_blob_copy_from(blob, SB_DATA, source, 0, NULL));
-}
-
-static void load(void) {
-    must(sb_blob_from_proto(blob, message, message_size, SB_PROTO_RESHAPE, NULL, NULL));
-}
-
-static void save(void) {
-    must(sb_blob_to_proto(blob, 0, buffer, sizeof buffer, NULL, NULL));
-}
-
-static void asum(void) {
-    double sum;
-    must(sb_blob_asum(blob, SB_DATA, &sum, NULL));
-}
-
-static void sumsq(void) {
-    double sum;
-    must(sb_blob_sumsq(blob, SB_DATA, &sum, NULL));
-}
-
-static void update(void) {
-    must(sb_blob_update(blob, NULL));
-}
-
-static void scale(void) {
-    must(sb_blob_scale(blob, SB_DATA, 1.0, NULL));
-}
-
-static void constant(void) {
-    static const sb_filler filler = SB_FILLER_INIT;
-    must(sb_blob_fill(blob, &filler, 1, NULL));
 }
 
 /* These functions make CALLS calls in a loop, like the functions of caffe.cpp. */
@@ -120,22 +97,12 @@ static void caffe_reshape(void) {
     caffe->reshape_vector(caffe_blob);
 }
 
+#define ROW(name, call) {#name, name},
+
 static const struct {
     const char *name;
     void (*run)(void);
-} operations[] = {{"cpu_data", cpu_data},
-                  {"mutable_cpu_data", mutable_cpu_data},
-                  {"make_and_destroy", make_and_destroy},
-                  {"reshape", reshape},
-                  {"offset", offset},
-                  {"copy", copy},
-                  {"load", load},
-                  {"save", save},
-                  {"asum", asum},
-                  {"sumsq", sumsq},
-                  {"update", update},
-                  {"scale", scale},
-                  {"constant", constant},
+} operations[] = {OPERATIONS(ROW){"make_and_destroy", make_and_destroy},
                   {"access_calls", access_calls},
                   {"offset_calls", offset_calls},
                   {"reshape_calls", reshape_calls},
