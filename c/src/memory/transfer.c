@@ -221,7 +221,8 @@ sb_status sb__settle(sb_mem *mem, sb_error *err) {
     if (st == SB_ERR_FORKED)
         return st;
     bool copied = st == SB_OK;
-    if (side == SB_SIDE_CPU) { /* the copy may have failed because the writers' work has failed */
+    if (side == SB_SIDE_CPU && (copied || st == SB_ERR_DEVICE_FAILURE)) {
+        /* The copy may have failed because the writers' work has failed. */
         const sb_status written = await(mem, mem->made_by.count, copied ? err : NULL);
         st = copied ? written : st;
     }
@@ -443,7 +444,7 @@ sb_status sb__transfer(sb_mem *mem, int32_t side, struct sb__storage *dst,
         st = await_default(mem, err);
     if (st == SB_OK)
         st = finish(mem, target, side, dst, from_device ? SB_HEAD_AT_GPU : SB_HEAD_AT_CPU, err);
-    if (!from_device || sb__is_queued(target))
+    if (!from_device || sb__is_queued(target) || (st != SB_OK && st != SB_ERR_DEVICE_FAILURE))
         return st;
     /* The copy may have failed because earlier work of a caller's stream has failed. */
     const sb_status written = sb__await_writers(mem, 0, st == SB_OK ? err : NULL);
