@@ -70,53 +70,58 @@ static void expect(const struct pair *p, size_t place, float sum, float factor) 
     }
 }
 
-TEST(a_copy_of_overlapping_bytes_is_right_or_refused) {
+/* Tries each pair of places on each side. */
+static void try_all(void (*try_place)(const struct pair *p, size_t place)) {
     for (sb_side side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++)
         for (size_t place = 0; place < PLACES; place++) {
             struct pair p;
             open_pair(&p, side);
-            set(&p, data_of(p.blob), places[place].first, 0);
-            set(&p, data_of(p.other), places[place].second, 0);
-            assert_status(overlap_in_part(place) ? SB_ERR_INVALID_ARGUMENT : SB_OK,
-                          sb_blob_copy_from(p.blob, SB_DATA, p.other, 0, &err));
-            expect(&p, place, 0, 1);
-            assert_int_equal(sb_context_device_status(p.rig.context), SB_OK);
+            try_place(&p, place);
             rig_close(&p.rig);
         }
 }
 
+static void try_copy(const struct pair *p, size_t place) {
+    set(p, data_of(p->blob), places[place].first, 0);
+    set(p, data_of(p->other), places[place].second, 0);
+    assert_status(overlap_in_part(place) ? SB_ERR_INVALID_ARGUMENT : SB_OK,
+                  sb_blob_copy_from(p->blob, SB_DATA, p->other, 0, &err));
+    expect(p, place, 0, 1);
+    assert_int_equal(sb_context_device_status(p->rig.context), SB_OK);
+}
+
+TEST(a_copy_of_overlapping_bytes_is_right_or_refused) {
+    try_all(try_copy);
+}
+
+static void try_update(const struct pair *p, size_t place) {
+    set(p, data_of(p->blob), places[place].first, 0);
+    set(p, diff_of(p->blob), places[place].second, 0);
+    assert_status(overlap_in_part(place) ? SB_ERR_INVALID_ARGUMENT : SB_OK,
+                  sb_blob_update(p->blob, &err));
+    assert_ok(sb_context_synchronize(p->rig.context, &err));
+    expect(p, place, 1, -1);
+}
+
 TEST(an_update_by_overlapping_bytes_is_right_or_refused) {
-    for (sb_side side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++)
-        for (size_t place = 0; place < PLACES; place++) {
-            struct pair p;
-            open_pair(&p, side);
-            set(&p, data_of(p.blob), places[place].first, 0);
-            set(&p, diff_of(p.blob), places[place].second, 0);
-            assert_status(overlap_in_part(place) ? SB_ERR_INVALID_ARGUMENT : SB_OK,
-                          sb_blob_update(p.blob, &err));
-            assert_ok(sb_context_synchronize(p.rig.context, &err));
-            expect(&p, place, 1, -1);
-            rig_close(&p.rig);
-        }
+    try_all(try_update);
+}
+
+static void try_read_only(const struct pair *p, size_t place) {
+    float values[16];
+    set(p, data_of(p->blob), places[place].first, SB_READ_ONLY);
+    set(p, data_of(p->other), places[place].second, 0);
+    assert_ok(sb_blob_copy_from(p->blob, SB_DATA, p->other, 0, &err));
+    look(p, values);
+    assert_true(mem_holds(data_of(p->blob), values + places[place].second, SIZE));
+    assert_true(mem_holds(data_of(p->other), values + places[place].second, SIZE));
+    for (int i = 0; i < 16; i++)
+        assert_true(values[i] == (float)i);
 }
 
 /* A copy to a memory with read-only storage goes to new storage, which overlaps nothing. */
 TEST(a_copy_to_read_only_bytes_does_not_write_them) {
-    for (sb_side side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++)
-        for (size_t place = 0; place < PLACES; place++) {
-            struct pair p;
-            float values[16];
-            open_pair(&p, side);
-            set(&p, data_of(p.blob), places[place].first, SB_READ_ONLY);
-            set(&p, data_of(p.other), places[place].second, 0);
-            assert_ok(sb_blob_copy_from(p.blob, SB_DATA, p.other, 0, &err));
-            look(&p, values);
-            assert_true(mem_holds(data_of(p.blob), values + places[place].second, SIZE));
-            assert_true(mem_holds(data_of(p.other), values + places[place].second, SIZE));
-            for (int i = 0; i < 16; i++)
-                assert_true(values[i] == (float)i);
-            rig_close(&p.rig);
-        }
+    try_all(try_read_only);
 }
 
 /* Copies `count` elements. If `is_stale`, the target's newest bytes are on the device, and a

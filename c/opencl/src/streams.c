@@ -132,7 +132,7 @@ static cl_int inspect(const struct sb__opencl_event *event, cl_int *out_failure,
     return result;
 }
 
-/* Waits for the last command first: when it has completed, so have the others. */
+/* Waits for the last command first: without a failed barrier, the others have then ended. */
 static cl_int await(const struct sb__opencl_event *event) {
     cl_int result = CL_SUCCESS;
     for (cl_uint i = event->count; i-- > 0 && result == CL_SUCCESS;)
