@@ -20,9 +20,9 @@ static sb_status order_behind(sb_mem *mem, uint64_t writers, const struct sb__ta
     return st == SB_OK && writers ? sb__streams_order(context, writers, target->stream, err) : st;
 }
 
-/* If a queued copy or another stream may still be writing the side's current bytes, waits, or makes
-   the queued work wait. The host waits for a copy before arithmetic is queued, because a failure of
-   the copy must be known before the arithmetic uses the bytes. */
+/* Called if the side's bytes are current. If a queued copy or another stream may still be writing
+   the bytes, waits, or makes the target's queued work wait. Before arithmetic the host waits for a
+   copy, because a failure of the copy must be known before the arithmetic uses the bytes. */
 static sb_status make_ready(sb_mem *mem, int32_t side, const struct sb__target *target,
                             sb_error *err) {
     sb_status st = SB_OK;
@@ -68,7 +68,7 @@ static void replace(sb_mem *mem, int32_t side, const struct sb__storage *fresh,
     mem->side[side] = *fresh;
 }
 
-/* Creates storage of zeros at the first use, or clears storage that a failed call has allocated. */
+/* Allocates zeroed storage, or clears storage that an earlier, failed call has allocated. */
 static sb_status read_zeros(sb_mem *mem, int32_t side, const struct sb__target *target,
                             struct left *left, sb_error *err) {
     struct sb__storage fresh;
@@ -76,7 +76,7 @@ static sb_status read_zeros(sb_mem *mem, int32_t side, const struct sb__target *
     bool replaces = false;
     bool had_spare = mem->side[side].ptr != NULL;
     sb_status st = SB_OK;
-    if (had_spare && side == SB_SIDE_GPU) /* the failed call may have used another stream */
+    if (had_spare && side == SB_SIDE_GPU) /* a failed call may have used another stream */
         st = sb__after_users(mem, target, err);
     else if (had_spare)
         st = sb__await_users(mem, err);
@@ -116,8 +116,8 @@ static sb_status read_transfer(sb_mem *mem, int32_t side, const struct sb__targe
         sb__retiree_free(mem->context, place);
     }
     if (st == SB_OK && side == SB_SIDE_CPU && !sb__is_queued(target))
-        sb__forget_writers(mem); /* the copy waited for the writers, and their pointers are no
-                                    longer valid for writing */
+        sb__forget_writers(mem); /* the writers' work has ended, and pointers for writes to the
+                                    device have become invalid */
     return st;
 }
 
@@ -153,7 +153,7 @@ static sb_status read_locked(sb_mem *mem, enum sb__call call, int32_t side,
     }
     if (st == SB_OK && side == SB_SIDE_GPU)
         record_user(mem, target, zeroed);
-    sb__publish(mem, st == SB_OK ? cell.head : sb__head(mem)); /* storage may have been added */
+    sb__publish(mem, st == SB_OK ? cell.head : sb__head(mem)); /* a failed call may add storage */
     return st;
 }
 
@@ -165,8 +165,7 @@ static sb_status read_on(sb_mem *m, enum sb__call call, int32_t side,
     if (st != SB_OK)
         return st;
     st = read_locked(m, call, side, target, &left, err);
-    if (st == SB_OK && target->write && m->pending == side) /* the write depends on the pending copy
-                                                             */
+    if (st == SB_OK && target->write && m->pending == side) /* the write depends on the copy */
         st = sb__events_add(m->context, &target->write->mem->made_by, m->event, err);
     if (st == SB_OK && sb__is_for_own(target))
         st = sb__after_default(m, &m->side[side], target, err);
@@ -199,7 +198,7 @@ sb_status sb__read_side(const sb_mem *mem, int32_t side, const void **out,
     return read_into(mem, call, side, NULL, out, retired, err);
 }
 
-/* Reads a side and releases the retired storage. Not inlined, so that the fast paths save no
+/* Reads a side and releases the retired storage. Not inlined: the fast paths then need not save
    registers. */
 __attribute__((noinline)) static sb_status read_side(const sb_mem *mem, enum sb__call call,
                                                      int32_t side, const sb_stream *stream,
@@ -218,7 +217,7 @@ sb_status sb__read_for_own(const sb_mem *mem, const void **out, struct sb__retir
     return st == SB_OK ? read_on(m, SB__READ_GPU, SB_SIDE_GPU, &target, out, retired, err) : st;
 }
 
-/* Waits if the read needs a transfer to the device. */
+/* On the library's stream, a read that needs a transfer to the device waits for the transfer. */
 sb_status sb__read_for(const sb_mem *mem, const struct sb__target *target, const void **out,
                        struct sb__retired *retired, sb_error *err) {
     sb_mem *m = (sb_mem *)mem;

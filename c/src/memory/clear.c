@@ -9,7 +9,7 @@ static sb_status clear_device(struct sb__write *write, size_t bytes, struct sb__
                               sb_error *err) {
     sb_context *context = write->mem->context;
     sb_status st = sb__device_zero(context, write->ptr, bytes, context->stream, err);
-    if (st != SB_OK) { /* nothing was queued */
+    if (st != SB_OK) { /* a failed slot queues nothing */
         sb__write_refused(write, st);
         sb__write_cancel(write);
         return st;

@@ -3,7 +3,7 @@
 
 #include "memory/retired.h"
 
-/* Sets the first `bytes` bytes of a memory to zero, on the side where its head is. */
+/* Zeroes a memory's first `bytes` bytes: on the host if its head is AT_CPU, else on the device. */
 sb_status sb__mem_clear(sb_mem *mem, size_t bytes, struct sb__retired *retired, sb_error *err);
 
 #endif

@@ -69,7 +69,7 @@ sb_status sb__check_alignment(sb_mem *mem, size_t element_size, sb_error *err) {
     if (both % element_size == 0) /* element_size is a power of two */
         return SB_OK;
     return sb__fail(err, SB_ERR_INVALID_ARGUMENT,
-                    "the memory's bytes are not aligned for elements of %zu", element_size);
+                    "the memory's bytes are not aligned for elements of %zu bytes", element_size);
 }
 
 sb_mem *sb_mem_retain(sb_mem *mem) {

@@ -41,11 +41,11 @@ struct sb_mem {
                                   */
     int32_t own_work;            /* SB__OWN_*: work of the library's stream on the device side */
     int32_t writer;              /* slot of the stream that last wrote the device side, or -1 */
-    uint64_t exposed_at;         /* events.clock when the caller got the pointer to write on the
-                                    stream of `writer`, or SB__NOT_EXPOSED */
+    uint64_t exposed_at;         /* value of events.clock when the caller received a pointer for
+                                    writes on `writer`'s stream, or SB__NOT_EXPOSED */
     int32_t pending;             /* side that a queued transfer or zero fill writes, or -1 */
-    int32_t pending_slot;        /* the slot of that transfer's stream */
-    int32_t fallback;            /* the head if that transfer fails */
+    int32_t pending_slot;        /* the slot of the pending transfer's stream */
+    int32_t fallback;            /* the head if the pending transfer fails */
     _Atomic int32_t open_writes; /* sb_write objects whose write has not ended */
     struct sb__event *event;     /* the event of the pending or next transfer, or NULL */
     struct sb__events made_by; /* events of queued work that writes the device's bytes and may still
@@ -63,7 +63,7 @@ enum sb__target_kind {
     SB__FOR_POINTER,   /* The caller receives a pointer without passing a stream: the work is queued
                           on the library's stream, and the call waits for it. */
     SB__FOR_OWN,       /* The library queues further work on its stream, and waits for that work. */
-    SB__FOR_OWN_QUEUE, /* As SB__FOR_OWN, but a later call that needs the bytes waits. */
+    SB__FOR_OWN_QUEUE, /* As SB__FOR_OWN, but only a later call that needs the bytes waits. */
     SB__FOR_STREAM     /* All work is queued on the caller's stream. */
 };
 
@@ -108,7 +108,7 @@ sb_status sb__check_alignment(sb_mem *mem, size_t element_size, sb_error *err);
 sb_status sb__side_check(const sb_mem *mem, int32_t side, sb_error *err);
 
 /* The conditions of the fast paths. A read needs current and accessible host bytes. A write needs
-   the head on its side, READY and WRITABLE, and nothing PENDING. */
+   the head on the side to write, that side READY and WRITABLE, and neither side PENDING. */
 static inline bool sb__is_read_in_place(const sb_mem *mem) {
     uint32_t word = atomic_load_explicit(&mem->word, memory_order_acquire);
     return word & SB__CPU_READY && sb__host_is_mapped(mem, word);
@@ -125,7 +125,7 @@ static inline bool sb__is_host_written_in_place(const sb_mem *mem) {
     return sb__is_written_in_place(mem, SB_HEAD_AT_CPU, SB__CPU_READY | SB__CPU_WRITABLE);
 }
 
-/* Tests these conditions with one bit, which is set only if a forked child can access the bytes. */
+/* The next two functions test one bit each, set only if a forked child can access the bytes. */
 static inline bool sb__is_read_at_host(const sb_mem *mem) {
     return atomic_load_explicit(&mem->word, memory_order_acquire) & SB__READ_AT_HOST;
 }
@@ -134,8 +134,8 @@ static inline bool sb__is_written_at_host(const sb_mem *mem) {
     return atomic_load_explicit(&mem->word, memory_order_acquire) & SB__WRITTEN_AT_HOST;
 }
 
-/* The condition of the fast path of calls that read on the side of the head: the head is at the
-   host, and the host's bytes are readable without a wait. */
+/* Returns whether calls that read on the side of the head may take their fast path: the head is
+   AT_CPU, and the host's bytes are readable without a wait. */
 static inline bool sb__is_at_host(const sb_mem *mem) {
     const uint32_t mask = SB__HEAD_MASK | SB__CPU_NOT_IN_CHILD | SB__CPU_READY;
     uint32_t word = atomic_load_explicit(&mem->word, memory_order_acquire);
@@ -165,8 +165,8 @@ void sb__publish(sb_mem *mem, int32_t head);
 /* Returns a target on the library's stream, of any kind except SB__FOR_STREAM. */
 struct sb__target sb__own_target(const sb_mem *mem, enum sb__target_kind kind);
 sb_status sb__stream_target(sb_mem *mem, sb_stream stream, struct sb__target *out, sb_error *err);
-/* sb__read_side works as sb_mem_cpu and sb_mem_gpu, and sb__write_side as their mutable forms. They
-   and the next two functions add replaced storage to `retired`, which sb__retired_end may free. */
+/* sb__read_side works as sb_mem_cpu and sb_mem_gpu; sb__write_side works as their mutable forms.
+   Functions with a parameter `retired` add replaced storage to that list. */
 sb_status sb__read_side(const sb_mem *mem, int32_t side, const void **out,
                         struct sb__retired *retired, sb_error *err);
 sb_status sb__write_side(sb_mem *mem, int32_t side, void **out, struct sb__retired *retired,
@@ -188,11 +188,10 @@ sb_status sb__settle(sb_mem *mem, sb_error *err);
 
 /* Returns the set of streams that last wrote the device side's bytes. */
 uint64_t sb__writers(const sb_mem *mem);
-/* Returns the writers other than the target's stream, which may share its bit with another stream.
- */
+/* Returns the writers except the target's stream. Another stream with the same bit remains. */
 uint64_t sb__other_writers(const sb_mem *mem, const struct sb__target *target);
-/* Fails, as sb__await_writers does, if a wait has reported a failure that may be one of the
-   caller's work on the bytes: a new event may not report that failure again. */
+/* Fails, as sb__await_writers does, if an earlier wait has reported a failure that may concern work
+   on the bytes, because a new event may not report that failure again. */
 sb_status sb__check_writer(sb_mem *mem, sb_error *err);
 /* Records events of the work queued so far on `writers`, on which the bytes depend. Also fails as
    sb__check_writer. */
@@ -243,8 +242,8 @@ sb_status sb__transfer(sb_mem *mem, int32_t side, struct sb__storage *dst,
 
 /* --- without the lock ----------------------------------------------------------- */
 
-/* Makes the storage of `lease`, from `ptr` on, the storage of `side`, as sb_mem_set_cpu or
-   sb_mem_set_gpu does. On success the side replaces the caller as a holder of the lease. */
+/* Sets `side` to the storage of `lease`, beginning at `ptr`, as sb_mem_set_cpu or sb_mem_set_gpu
+   does. On success the side replaces the caller as a holder of the lease. */
 sb_status sb__mem_join(sb_mem *mem, int32_t side, void *ptr, uint32_t flags,
                        struct sb__lease *lease, sb_error *err);
 /* Takes back host storage that the caller has lent with `deleter`: sets `*out` to the `user` of the

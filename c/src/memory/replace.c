@@ -40,7 +40,7 @@ static sb_status set_side(sb_mem *mem, enum sb__call call, int32_t side,
         mem->side[side] = *lent;
         sb__forget_writers(mem);
         if (side == SB_SIDE_GPU)
-            mem->own_work = SB__OWN_NONE; /* that work used the old storage */
+            mem->own_work = SB__OWN_NONE; /* the library's work used the old storage */
         sb__publish(mem, sb__state(sb__head(mem), call).head);
     }
     sb__unlock(mem);
@@ -165,7 +165,7 @@ static sb_status evict(sb_mem *mem, enum sb__call call, int32_t side, sb_error *
         st = sb__fail(err, SB_ERR_INVALID_ARGUMENT, "a write to the memory is open");
     if (st == SB_OK && cell.work == SB__REFUSE)
         st = refuse_evict(mem, side, err);
-    const bool keeps = sb__is_one_storage(mem); /* only the head moves */
+    const bool keeps = sb__is_one_storage(mem); /* then only the head moves */
     if (st == SB_OK && keeps && side == SB_SIDE_GPU)
         st = sb__await_users(mem, err);
     if (st == SB_OK && !keeps) {

@@ -24,8 +24,8 @@ void sb__retire_storage(struct sb__retired *retired, struct sb__retiree *place, 
    owner. */
 void sb__retire_mem(struct sb__retired *retired, sb_mem *mem);
 
-/* Releases all entries and runs deleters, so the caller must hold no lock. Inline, since most lists
-   are empty. */
+/* Both functions release all entries and run deleters, so the caller must hold no lock.
+   sb__retired_end is inline, because most lists are empty. */
 void sb__retired_release(struct sb__retired *retired);
 static inline void sb__retired_end(struct sb__retired *retired) {
     if (retired->storages || retired->mems)

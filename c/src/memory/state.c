@@ -8,8 +8,7 @@
 #define NEW  SB_HEAD_UNINITIALIZED
 #define LOST SB_HEAD_LOST
 
-/* Columns in the order of enum sb__call: read and write of the host, read and
-   write of the device; set; overwrite; push, pull; evict. */
+/* The columns are in the order of enum sb__call; each row takes three lines of four columns. */
 /* clang-format off */
 static const struct sb__cell table[][SB__CALLS] = {
     [SB_HEAD_UNINITIALIZED] = {

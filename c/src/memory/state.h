@@ -27,7 +27,7 @@ enum sb__work {
     SB__TRANSFER, /* copy from the other side to the call's side, allocated if necessary */
     SB__ADOPT,    /* the caller's storage replaces the side's storage */
     SB__FREE,     /* the side's storage is retired */
-    SB__REFUSE    /* an error */
+    SB__REFUSE    /* the call fails */
 };
 
 struct sb__cell {

@@ -9,7 +9,7 @@
 /* The address of memories of size 0: not NULL, aligned, never read or written. */
 static _Alignas(64) char sentinel[64];
 
-/* An entry of quarantine with its storage. `entry` is first: quarantine uses its address. */
+/* An entry of quarantine with its storage. `entry` comes first: release_kept casts its address. */
 struct sb__kept {
     struct sb__quarantined entry;
     sb_context *context;
@@ -31,7 +31,7 @@ static void free_kept(sb_context *context, struct sb__kept *kept) {
     sb__object_free(context, kept, sizeof *kept);
 }
 
-/* Cannot overflow: the sum of PTRDIFF_MAX, an eighth of it and an object is less than SIZE_MAX. */
+/* Cannot overflow: PTRDIFF_MAX plus an eighth (the size class) plus an object is below SIZE_MAX. */
 size_t sb__storage_size(const sb_context *context, size_t bytes) {
     if (!bytes)
         return 0;

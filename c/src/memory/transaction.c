@@ -58,8 +58,8 @@ sb_status sb_write_begin(sb_mem *mem, sb_side side, uint32_t flags, void **out_p
     return SB_OK;
 }
 
-/* Ends an abandoned write. The caller's work may still be writing, so no storage is freed: keeps
-   the new storage, which still counts as live, or, if there is none, the memory. */
+/* Ends an abandoned write. The caller's work may still be writing, so the memory and the new
+   storage, if any, are never freed and still count as live. */
 static void keep(sb_write *write) {
     if (write->write.replaces)
         sb__retiree_free(write->mem->context, write->write.place);

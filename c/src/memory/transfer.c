@@ -122,7 +122,8 @@ sb_status sb__note_writers(sb_mem *mem, uint64_t writers, sb_error *err) {
     if (st != SB_OK || !writers || !mem->bytes)
         return st;
     st = sb__streams_record(mem->context, writers, &mem->made_by, err);
-    return st == SB_OK ? sb__check_writer(mem, err) : st; /* before the event was recorded */
+    /* Another wait may have reported a failure before the event was recorded. */
+    return st == SB_OK ? sb__check_writer(mem, err) : st;
 }
 
 void sb__forget_writers(sb_mem *mem) {
@@ -132,8 +133,8 @@ void sb__forget_writers(sb_mem *mem) {
         sb__events_end(mem->context, &mem->made_by);
 }
 
-/* Returns the head after device work has failed. A pending copy to the host has copied the failed
-   results. */
+/* Returns the head after device work has failed. A pending copy to the host has copied bytes that
+   the failed work wrote. */
 static int32_t head_without_device(const sb_mem *mem) {
     switch (sb__head(mem)) {
     case SB_HEAD_AT_GPU:
@@ -189,7 +190,7 @@ sb_status sb__await_writers(sb_mem *mem, uint64_t writers, sb_error *err) {
     return st;
 }
 
-/* The most events that a memory collects without a wait, for callers that never wait. */
+/* If a memory has more events than this, sb__await_oldest waits, since a caller may never wait. */
 enum { MOST_EVENTS = 32 };
 
 sb_status sb__await_oldest(sb_mem *mem, sb_error *err) {
@@ -197,8 +198,8 @@ sb_status sb__await_oldest(sb_mem *mem, sb_error *err) {
                                             : (sb_status)SB_OK;
 }
 
-/* Returns the head after a failed transfer: the source's side or, if a write through an exposed
-   pointer made newer bytes on a device that is now lost, the device. */
+/* Returns the head after a failed transfer: usually the source's side. The head stays at a lost
+   device if a write through an exposed pointer has made the device's bytes newer. */
 static int32_t head_after_failure(const sb_mem *mem, sb_status st) {
     bool wrote = sb__head(mem) == SB_HEAD_AT_GPU && mem->fallback == SB_HEAD_AT_CPU;
     if (sb__head(mem) == SB_HEAD_LOST)
@@ -276,14 +277,13 @@ sb_status sb__after_users(sb_mem *mem, const struct sb__target *target, sb_error
     return st;
 }
 
-/* Returns the set of the stream on which callers may use a pointer that they fetched without one.
- */
+/* Returns the streams on which callers may use a pointer that they fetched without a stream. */
 static uint64_t exposed_users(const sb_mem *mem) {
     return mem->side[SB_SIDE_GPU].is_exposed ? sb__default_stream(mem->context) : 0;
 }
 
-/* Waits for the callers' work on the default stream: a wait for the library's stream covers that
-   work only if a copy is queued behind it. */
+/* Waits for the callers' work on the default stream. A wait for the library's stream covers that
+   work only if the library has queued a copy after that work. */
 static sb_status await_default(sb_mem *mem, sb_error *err) {
     const uint64_t users = exposed_users(mem);
     return users ? sb__streams_wait(mem->context, users, err) : (sb_status)SB_OK;
@@ -342,8 +342,8 @@ sb_status sb__writable_storage(sb_mem *mem, int32_t side, enum sb__contents cont
     return st;
 }
 
-/* Waits for work just queued into `side`, or marks it as pending. `fresh` is the storage that the
-   work writes if it is not the memory's storage yet, else NULL. */
+/* Waits for the work that was just queued to write `side`, or marks the side as pending. `fresh` is
+   NULL or the storage that the work writes, which may not belong to the memory yet. */
 static sb_status finish(sb_mem *mem, const struct sb__target *target, int32_t side,
                         struct sb__storage *fresh, int32_t fallback, sb_error *err) {
     sb_status st;
@@ -359,8 +359,7 @@ static sb_status finish(sb_mem *mem, const struct sb__target *target, int32_t si
         return st;
     }
     if (target->slot != SB__READ_SLOT && (!sb__is_queued(target) || side == SB_SIDE_GPU))
-        mem->own_work = SB__OWN_NONE; /* that work has ended, or the pending work is ordered after
-                                         it */
+        mem->own_work = SB__OWN_NONE; /* the work has ended, or precedes the pending work */
     if (!sb__is_queued(target))
         return SB_OK;
     mem->pending = mem->event->handle ? side : -1;
@@ -446,7 +445,7 @@ sb_status sb__transfer(sb_mem *mem, int32_t side, struct sb__storage *dst,
         st = finish(mem, target, side, dst, from_device ? SB_HEAD_AT_GPU : SB_HEAD_AT_CPU, err);
     if (!from_device || sb__is_queued(target) || (st != SB_OK && st != SB_ERR_DEVICE_FAILURE))
         return st;
-    /* The copy may have failed because earlier work of a caller's stream has failed. */
+    /* The copy may have failed because earlier work on a caller's stream has failed. */
     const sb_status written = sb__await_writers(mem, 0, st == SB_OK ? err : NULL);
     return st == SB_OK ? written : st;
 }

@@ -58,7 +58,7 @@ static sb_status fill(struct sb__write *write, enum sb__work work, bool had_stor
     }
 }
 
-/* Makes a new allocation usable on all streams, because the call does not wait later. */
+/* Waits until all streams may use a new allocation: a call that overwrites has no later wait. */
 static sb_status reach(struct sb__write *write, const struct sb__target *target, bool had_storage,
                        sb_error *err) {
     sb_mem *mem = write->mem;
@@ -131,7 +131,7 @@ static sb_status begin_locked(struct sb__write *write, enum sb__write_mode mode,
         st = sb__after_default(mem, &mem->side[write->side], target, err);
         write->is_ordered = mem->side[write->side].is_exposed;
     }
-    sb__publish(mem, sb__head(mem)); /* storage may have been added, a transfer may be pending */
+    sb__publish(mem, sb__head(mem)); /* begin may have added storage or queued a transfer */
     return st;
 }
 
@@ -254,8 +254,8 @@ void sb__write_cancel(struct sb__write *write) {
     sb__retiree_free(write->mem->context, write->place);
 }
 
-/* Records that work which may still be running writes the memory. Separate storage needs no record:
-   it is freed after the work that writes it. */
+/* Records that work which may still be running writes the memory. New storage (write->fresh) needs
+   no record, because it is freed after the work that writes it. */
 static void leave_queued(struct sb__write *write) {
     sb_mem *mem = write->mem;
     if (write->replaces || sb__own_over(mem->context))
