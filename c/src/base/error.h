@@ -15,7 +15,7 @@ sb_status sb__fail_at(sb_error *err, sb_status status, int64_t offset, const cha
    appended to the message. */
 sb_status sb__fail_io(sb_error *err, int error, const char *format, ...) SB__PRINTF(3, 4);
 
-/* Fills `err` from `reported`, the error of the callback named `who`; its message may be "". */
+/* Fills `err` from `reported`, the error, perhaps without a message, of the callback `who`. */
 sb_status sb__fail_reported(sb_error *err, sb_status status, int64_t offset,
                             const sb_error *reported, const char *who);
 

@@ -22,7 +22,7 @@ _Static_assert(sizeof(void (*)(void)) == sizeof(void *), "every slot is one poin
 
 /* A table has all slots (function pointers) of a group or none; the first group is required. */
 static const struct group {
-    size_t at; /* of the first slot */
+    size_t at; /* offset of the first slot */
     const char *names[8];
 } groups[] = {
     {offsetof(sb_backend, open),
@@ -173,7 +173,7 @@ static sb_status fail_unknown(const sb_context_options *o, const char *device, s
                     o->backend ? "" : "; load its library first (sb_backend_load)");
 }
 
-/* Queries the streams and limits of the opened device, which the table does not contain. */
+/* Queries the opened device's streams and limits, which are not part of the table. */
 static sb_status inspect_device(sb_context *context, sb_error *err) {
     const uint32_t known =
         SB_DEVICE_LACKS_F64 | SB_DEVICE_LACKS_CHECK_POINTER | SB_DEVICE_LACKS_HOST_COHERENT;

@@ -109,7 +109,7 @@ void sb_context_release(sb_context *context) {
 /* Retains the context, since a deleter may release it. */
 void sb_context_trim(sb_context *context) {
     context = sb__context(sb_context_retain(context));
-    sb__quarantine_ask_all(); /* first, because this may add buffers to the cache */
+    sb__quarantine_ask_all(); /* first, because released storage may enter the cache */
     sb__cache_shrink(context, 0);
     sb__device_trim(context);
     sb_context_release(context);
@@ -128,7 +128,7 @@ sb_status sb_context_stream(const sb_context *context, sb_stream *out, sb_error 
     if (!context->backend.own_stream)
         return sb__fail(err, SB_ERR_UNSUPPORTED, "%s has no streams", context->device_name);
     atomic_store_explicit(&((sb_context *)context)->has_lent_stream, true, memory_order_relaxed);
-    /* This second call informs the backend that a caller has the stream. */
+    /* The second call of own_stream informs the backend that a caller has the stream. */
     *out = context->backend.own_stream(context->device);
     return SB_OK;
 }
@@ -137,8 +137,8 @@ sb_status sb_context_prepare_arithmetic(sb_context *context, sb_error *err) {
     return sb__device_prepare_arithmetic(sb__context(context), SB_DTYPE_F32, err);
 }
 
-/* Runs deleters of quarantined storage, which may release the context: the caller has retained
-   it. */
+/* Runs deleters of quarantined storage. A deleter may release the context, so the caller must have
+   retained the context. */
 static sb_status synchronize(sb_context *context, sb_error *err) {
     /* Omits the stream for reads: each call that reads waits for its own work on that stream. */
     const uint64_t users = SB__ALL_STREAMS & ~sb__slot_bit(SB__READ_SLOT);

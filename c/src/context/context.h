@@ -10,7 +10,7 @@
                                under it; events.lock is taken under it
         own_lock               stream_synchronize, asum, sumsq, event_wait and
                                event_destroy run under it; events.lock is taken under it
-        cache.lock             the allocator and free_pinned run under it, if a request failed
+        cache.lock             the allocator and free_pinned run under it after a failed request
         events.lock, quarantine.lock, waiting_lock (quarantine.c):
                                no slot runs under them
      3. a backend's own locks  the simulated device has one recursive lock; kernels
@@ -66,11 +66,11 @@ enum {
     SB__FIRST_NAMED
 };
 
-/* A failure that a wait for a slot's stream has reported, in times of events.clock. Later events of
-   the stream need not report it again. A slot whose stream has failed is not used for another. */
+/* The last failure that a wait for a slot's stream has reported; times are values of events.clock.
+   Later events of the stream may not report the failure again. No other stream reuses the slot. */
 struct sb__failures {
     uint64_t since; /* when the stream was added */
-    uint64_t last;  /* when the work that failed last had been queued; 0: none */
+    uint64_t last;  /* the failed work was queued before this time; 0: no failure */
 };
 
 /* The caller's streams that have used memories of the context. */
@@ -78,14 +78,14 @@ struct sb__streams {
     sb__mutex lock;
     struct sb__named_stream *named;             /* indexed by slot - SB__FIRST_NAMED */
     int32_t count, capacity;                    /* of `named` */
-    struct sb__failures fixed[SB__FIRST_NAMED]; /* of the slots below */
+    struct sb__failures fixed[SB__FIRST_NAMED]; /* of the slots below SB__FIRST_NAMED */
 };
 
 /* Events of queued work that no call has waited for. */
 struct sb__event_list {
     sb__mutex lock;
     struct sb__event *first, *last;
-    sb__counter clock; /* counts events, streams that are added, and reports of failures */
+    sb__counter clock; /* counts events, added streams, and reports of failures */
     int64_t kept;      /* listed events with is_kept */
 };
 
@@ -163,8 +163,8 @@ enum sb__direction { SB__UPLOAD, SB__DOWNLOAD, SB__DEVICE_COPY, SB__HOST_COPY };
 
 /* --- contexts (builtin.c, life.c, limits.c) ------------------------------------ */
 
-/* Marks a built-in context; no flag of callers has this bit. The address would not suffice: objects
-   of another copy of the library have a different built-in context. */
+/* Marks a built-in context; no public flag has this bit. A test of the address would not suffice:
+   another copy of the library has a different built-in context. */
 #define SB__CONTEXT_BUILT_IN 0x80000000u
 
 #define SB__DEFAULT_CACHE_CAP ((size_t)256 << 20)
@@ -187,7 +187,7 @@ sb_status sb__limits_resolve(const sb_context *context, const sb_limits *limits,
 
 /* --- forks (fork.c) ------------------------------------------------------------- */
 
-/* Incremented in the child of every fork after the first call of sb__fork_watch. */
+/* Incremented in the child of each fork that follows the first call of sb__fork_watch. */
 extern sb__counter sb__fork_generation;
 
 void sb__fork_watch(void);
@@ -232,7 +232,7 @@ void sb__host_free(sb_context *context, void *buffer, size_t bytes, bool pinned)
 size_t sb__host_size(const sb_context *context, size_t bytes);
 /* --- the cache of freed buffers (host_cache.c) ------------------------------------ */
 
-/* Removes a buffer from the cache; returns false if none has this size or the cache is locked. */
+/* Removes a buffer of `bytes`. Returns false if the cache is locked or has no such buffer. */
 bool sb__cache_take(sb_context *context, size_t bytes, bool pinned, void **out);
 bool sb__cache_put(sb_context *context, void *ptr, size_t bytes, bool pinned);
 /* Returns the size class of a page-locked buffer of `bytes`, at most an eighth larger, so that
@@ -241,7 +241,7 @@ size_t sb__cache_class(const sb_context *context, size_t bytes);
 /* Frees the oldest buffers until at most `most` bytes remain. */
 void sb__cache_shrink(sb_context *context, uint64_t most);
 /* Empties the cache, waits up to a second for buffers that other threads are freeing, and leaves
-   cache.lock locked. Returns false if a forked child cannot lock it. */
+   cache.lock locked. Returns false if a forked child cannot acquire cache.lock. */
 bool sb__cache_lock_empty(sb_context *context);
 
 /* --- release of host memory (host_release.c) ---------------------------------------- */
@@ -313,8 +313,8 @@ sb_status sb__device_axpy(sb_context *context, int32_t dtype, int64_t count, dou
                           const void *x, void *y, sb_stream stream, sb_error *err);
 sb_status sb__device_scale(sb_context *context, int32_t dtype, int64_t count, double alpha, void *x,
                            sb_stream stream, sb_error *err);
-/* These two only call the slots, which wait for the library's stream. Callers outside waits.c use
-   sb__own_asum and sb__own_sumsq. */
+/* The next two functions only call the slots, which wait for the library's stream. Callers outside
+   waits.c use sb__own_asum and sb__own_sumsq. */
 sb_status sb__device_asum(sb_context *context, int32_t dtype, int64_t count, const void *x,
                           double *out, sb_error *err);
 sb_status sb__device_sumsq(sb_context *context, int32_t dtype, int64_t count, const void *x,
@@ -378,8 +378,8 @@ uint64_t sb__event_last_number(struct sb__event_list *list);
    returns, and `*out` remains NULL. */
 sb_status sb__event_record(sb_context *context, sb_stream stream, void **out, sb_error *err);
 /* Called before an event is recorded on `stream`. That event would also report a failure of earlier
-   work, but the library may drop it without a wait. If no call has waited for the last arithmetic
-   on the library's stream, the context therefore records and keeps a separate event. */
+   work, but the library may drop the event without a wait. If no call has waited for the last
+   arithmetic on the library's stream, the context therefore records and keeps a separate event. */
 sb_status sb__own_keep(sb_context *context, sb_stream stream, sb_error *err);
 /* Waits for the kept events; returns the first failure. If arithmetic may have failed, marks the
    device as lost before other threads can find the list empty. */
@@ -477,7 +477,7 @@ void sb__streams_free(sb_context *context);
 sb_status sb__own_wait(sb_context *context, sb_error *err);
 /* Waits for an event of the stream in `slot`, and records a failure of the stream's work. */
 sb_status sb__slot_wait(sb_context *context, int32_t slot, void *event, sb_error *err);
-/* Waits for `stream`, which is in `slot`, and records a failure that may be one of its work. */
+/* Waits for `stream` in `slot`. Records a failure, because the stream's work may have failed. */
 sb_status sb__slot_synchronize(sb_context *context, int32_t slot, sb_stream stream, sb_error *err);
 /* Waits for the work queued so far on the stream for reads. */
 sb_status sb__read_wait(sb_context *context, sb_error *err);
@@ -486,7 +486,7 @@ bool sb__own_over(sb_context *context);
 /* Handles `st`, the status of a wait for an event on the library's stream: if arithmetic may have
    failed, acts as sb__device_spoiled, else returns `st`. */
 sb_status sb__own_failed(sb_context *context, sb_status st, sb_error *err);
-/* Compute sums; wait for the library's stream as sb__own_wait does. */
+/* Both functions compute a sum, and wait for the library's stream as sb__own_wait does. */
 sb_status sb__own_asum(sb_context *context, int32_t dtype, int64_t count, const void *x,
                        double *out, sb_error *err);
 sb_status sb__own_sumsq(sb_context *context, int32_t dtype, int64_t count, const void *x,
@@ -508,7 +508,7 @@ sb_status sb__events_wait(sb_context *context, struct sb__events *events, int32_
    failure. */
 sb_status sb__streams_wait(sb_context *context, uint64_t users, sb_error *err);
 /* Waits for the work of `users`, also on a lost device; returns whether all of the work is known to
-   have ended. It may not have ended if a wait failed. */
+   have ended. After a failed wait, the work may still be running. */
 bool sb__streams_over(sb_context *context, uint64_t users);
 
 /* --- quarantine (quarantine.c) ---------------------------------------------------- */
@@ -520,7 +520,7 @@ void sb__quarantine_put(sb_context *context, struct sb__quarantined *entry);
 void sb__quarantine_ask(sb_context *context);
 bool sb__quarantine_is_empty(const sb_context *context);
 /* Calls sb__quarantine_ask for every context of the process that has entries. Some of these
-   contexts are retained only by quarantine.c's list, so no owner could call it for them. */
+   contexts are retained only by quarantine.c's list, so no owner could call sb__quarantine_ask. */
 void sb__quarantine_ask_all(void);
 /* Called after the release of `context`, which may be freed: only its address is used. Checks the
    entries of all contexts, but waits only for the work of this context. */

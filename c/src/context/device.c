@@ -14,7 +14,8 @@ static sb_status fail_unusable(const sb_context *context, sb_status st, sb_error
         return sb__fail(err, st, "%s was opened before a fork; create a new context in the child",
                         context->device_name);
     default:
-        return sb__fail(err, st, "%s was lost by an earlier failure", context->device_name);
+        return sb__fail(err, st, "%s was lost in an earlier failure; create a new context",
+                        context->device_name);
     }
 }
 

@@ -41,8 +41,8 @@ static void unlink_event(struct sb__event_list *list, struct sb__event *event) {
     list->kept -= event->is_kept;
 }
 
-/* Does nothing in a forked child: no call waits there, and a thread of the parent may hold the
-   lock. */
+/* Does nothing in a forked child, where no call waits and the lock may have been locked at the
+   fork. */
 void sb__event_delist(sb_context *context, struct sb__event *event) {
     struct sb__event_list *list = &context->events;
     if (!sb__context_is_ours(context))
@@ -87,8 +87,8 @@ uint64_t sb__event_last_number(struct sb__event_list *list) {
 }
 
 /* Retries a failed wait, since a wait may fail although the work succeeds. Only success is
-   conclusive. If the first wait failed for another reason, the second one may return the failure of
-   the work. */
+   conclusive. If the first wait failed for another reason, the second wait may return the failure
+   of the work. */
 sb_status sb__event_ask_twice(sb_context *context, void *handle, sb_error *err) {
     sb_error causes[2];
     const sb_status first = sb__event_wait(context, handle, &causes[0]);

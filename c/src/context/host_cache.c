@@ -1,6 +1,6 @@
-/* A cache of freed large host buffers. It saves time, because the first touch of fresh pages costs
-   several times as much as a write to used pages. Each context has a separate cache, so that no
-   bytes of one context appear in another. */
+/* A cache of freed large host buffers, since the first touch of fresh pages costs several times as
+   much as a write to used pages. Each context has a separate cache, so that no bytes of one context
+   appear in another context. */
 #include "context/context.h"
 
 #include "base/checked.h"
@@ -52,7 +52,7 @@ bool sb__cache_take(sb_context *context, size_t bytes, bool pinned, void **out) 
     return found;
 }
 
-/* Locks the cache; in a forked child only if it is free, since the lock may never be released. */
+/* Acquires cache.lock; in a forked child only if it is free, since it may never be released. */
 static bool lock_cache(sb_context *context) {
     if (!sb__context_is_ours(context))
         return sb__mutex_try_lock(&context->cache.lock);

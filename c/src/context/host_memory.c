@@ -73,7 +73,7 @@ static bool wants_pinned(const sb_context *context, size_t bytes) {
 }
 
 /* Returns the flags of an allocation. Requests zeros, because malloc may return bytes of another
-   context. Only the built-in allocator receives SB__ALLOC_ANY, which cancels the request. */
+   context. Only the built-in allocator receives SB__ALLOC_ANY, which cancels that request. */
 static uint32_t flags_of(const sb_context *context, enum sb__contents contents) {
     const bool is_ours = context->allocator.alloc == sb__default_allocator.alloc;
     return SB_ALLOC_ZEROED | (is_ours && contents == SB__ANY_BYTES ? SB__ALLOC_ANY : 0);

@@ -1,11 +1,11 @@
-/* Retired storage that the device may still be using. The library frees it only when the work of
-   its users, the streams that may use it, is known to have ended; until then it counts as live, and
-   every synchronise, trim and release checks it again. Each entry is in the list of its first user
-   whose work is not known to have ended. A check therefore waits for each stream once, for any
-   number of entries, and an entry moves once for each of its users. The program may have released a
-   context that has entries, or only an entry may own the context, so that no owner can check the
-   entries. A list therefore retains all contexts with entries, and the library checks the list
-   whenever a context is trimmed or ends. */
+/* Quarantine: retired storage that the device may still be using. The storage counts as live. The
+   library frees the storage only when the work of its users (the streams that may use it) is known
+   to have ended; every synchronise, trim and release checks again. Each entry is in the list of its
+   first user whose work is not known to have ended. A check therefore waits for each stream once,
+   for any number of entries, and an entry changes lists once for each of its users. A context with
+   entries may have no owner that could check them: the program has released the context, or only an
+   entry owns it. A global list therefore retains all contexts with entries, and the library checks
+   the list whenever a context is trimmed or ends. */
 #include "context/context.h"
 
 static sb__mutex waiting_lock = SB__MUTEX_INIT;
@@ -148,8 +148,8 @@ static bool take_next(struct sb__quarantine *quarantine, struct asked *asked, bo
     return found;
 }
 
-/* Called when the work of the bit has ended: moves each entry to the list of its next user, or to
-   `over` if it has no other user. */
+/* Called when the work of the user asked->bit has ended: moves each entry to the list of its next
+   user, or to `over` if the entry has no other user. */
 static void advance(struct sb__quarantine *quarantine, struct asked *asked,
                     struct sb__quarantined **over) {
     sb__mutex_lock(&quarantine->lock);
@@ -162,7 +162,7 @@ static void advance(struct sb__quarantine *quarantine, struct asked *asked,
 }
 
 /* Puts entries whose work has not ended back into the lists. If another thread has set a mark
-   meanwhile, drops the mark of `asked` and adds its entries to the unmarked list. */
+   meanwhile, drops the mark of `asked` and adds the entries to the unmarked list. */
 static void put_back(sb_context *context, struct asked *asked) {
     struct sb__quarantine *quarantine = &context->quarantine;
     struct sb__waiting *waiting = &quarantine->waiting[asked->bit];

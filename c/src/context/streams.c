@@ -103,7 +103,7 @@ static struct sb__failures *failures_of(sb_context *context, int32_t slot) {
                                   : &streams->named[slot - SB__FIRST_NAMED].failures;
 }
 
-/* The caller holds the lock. */
+/* The caller holds streams.lock. */
 static void note_failure(sb_context *context, int32_t slot, uint64_t time) {
     struct sb__failures *failures = failures_of(context, slot);
     if (!time)
@@ -189,7 +189,7 @@ sb_status sb__streams_record(sb_context *context, uint64_t users, struct sb__eve
     return st;
 }
 
-/* Waits for a stream, and records a failure that may be one of its work. */
+/* Waits for a stream. Records a failure, because the stream's work may have failed. */
 static sb_status synchronize(sb_context *context, int32_t slot, sb_error *err) {
     const sb_status st = sb__device_synchronize(context, stream_of(context, slot), err);
     if (st == SB_ERR_DEVICE_FAILURE)
@@ -197,8 +197,8 @@ static sb_status synchronize(sb_context *context, int32_t slot, sb_error *err) {
     return st;
 }
 
-/* Retries a failed wait: it may not have waited, and a failure of the work is reported only once.
-   DEVICE_LOST, too, means that the work has ended. */
+/* Retries a failed wait, which may have returned early; the driver reports a failure of the work
+   only once. DEVICE_LOST also means that the work has ended. */
 static bool is_over(sb_context *context, int32_t slot) {
     sb_status st = synchronize(context, slot, NULL);
     if (st != SB_OK && st != SB_ERR_DEVICE_LOST)
@@ -234,7 +234,7 @@ static bool try_record(sb_context *context, uint64_t users, struct sb__mark *mar
     return st == SB_OK;
 }
 
-/* Returns whether the work before an event has ended. After DEVICE_LOST, it has ended. */
+/* Returns whether the work before an event has ended. DEVICE_LOST means that the work has ended. */
 static bool is_done(sb_context *context, void *event, bool *out_asks_again) {
     int32_t done = 0;
     sb_status st = sb__event_query(context, event, &done, NULL);

@@ -13,8 +13,8 @@ sb_status sb__own_failed(sb_context *context, sb_status st, sb_error *err) {
     return sb__own_may_have_failed(context, st) ? sb__device_spoiled(context, err) : st;
 }
 
-/* Begins a wait for the library's stream; returns the number of arithmetic operations that have
-   ended if the wait succeeds. */
+/* Begins a wait for the library's stream; returns the number of arithmetic operations that a
+   successful wait covers. */
 static uint64_t begin_own_wait(sb_context *context) {
     sb__mutex_lock(&context->own_lock);
     return sb__counter_read(&context->arithmetic_queued);
@@ -58,7 +58,7 @@ sb_status sb__read_wait(sb_context *context, sb_error *err) {
     return st;
 }
 
-/* Retries a failed wait, because it may not have waited. */
+/* Retries a failed wait, which may have returned early. */
 bool sb__own_over(sb_context *context) {
     sb_status st = SB_ERR_DEVICE_FAILURE;
     for (int tries = 0; tries < 2 && st != SB_OK && st != SB_ERR_DEVICE_LOST; tries++) {

@@ -93,7 +93,7 @@ sb_status sb__fail_lost(sb_error *err) {
 
 sb_status sb__fail_overlap(sb_error *err) {
     return sb__fail(err, SB_ERR_INVALID_ARGUMENT,
-                    "the bytes to read and to write overlap, and are not the same");
+                    "the bytes to read and the bytes to write overlap only in part");
 }
 
 /* Records `slot` as a user of the storage, because work on its stream may still be running. */
