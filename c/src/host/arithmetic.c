@@ -8,15 +8,15 @@
 /* OpenBLAS sums doubles; a build without OpenBLAS uses plain loops. The loops of vectors.h sum
    floats, because OpenBLAS would add floats in single precision, with errors up to 1e-3.
    Element-wise operations also use the loops of vectors.h, which are as fast as BLAS, compute the
-   same numbers on every processor, and treat a factor of 0 like any other factor. BLAS would clear
-   or skip the values. */
+   same numbers on every processor, and treat a factor of 0 like any other factor. For a factor of
+   0, BLAS would clear or skip the values. */
 #ifdef SYNCBLOB_OPENBLAS
 #include <cblas.h>
 #endif
 
 #define SUM_F64_BLOCK 1024
 
-/* The division into tasks depends only on the count, so results do not depend on the threads. */
+/* The division into tasks depends only on the count, so the results do not depend on threads. */
 #define PIECE     (1 << 17)
 #define MAX_TASKS 64
 /* Copies use few tasks, because a few threads saturate the memory bandwidth. */

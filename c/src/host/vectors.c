@@ -17,7 +17,7 @@
 #define BLOCK 4
 
 #define LINE ((size_t)64) /* bytes of a cache line */
-/* The prefetch distance in bytes. It spans pages, where hardware prefetching stops. */
+/* The prefetch distance in bytes: more than a page, at whose end hardware prefetching stops. */
 #define AHEAD 8192
 
 #define AT_ONCE 4 /* vectors per iteration of element-wise loops */
@@ -88,8 +88,8 @@ DEFINE_WIDE(sb__sumsq_wide, square_wide)
     }
 
 /* `statement` uses *y, *x and *factor, which are vectors and, for the last values, single elements.
-   If `far`, the loop prefetches. A local vector variable in it would crash if MinGW's gcc compiles
-   without optimisation. */
+   If `far`, the loop prefetches. A local vector variable in the statement would crash if MinGW's
+   gcc compiles without optimisation. */
 #define DEFINE_LOOP(name, attributes, type, vector, far, statement)                                \
     INLINE attributes void name##_vectors(const vector *factor, const vector *x, vector *y) {      \
         for (size_t at = 0; (far) && at < AT_ONCE * sizeof *y; at += LINE)                         \
@@ -252,7 +252,7 @@ INLINE AVX2 double sum_avx2(const __m256d sums[4]) {
         return rows[0];                                                                            \
     }
 
-/* The functions for large sums are not inlined, because the compiler would then add loads. */
+/* The functions for large sums are not inlined, because inlining makes the compiler add loads. */
 #define DEFINE_ROWS(name, target, vector, term)                                                    \
     DEFINE_ROW(name, INLINE target, vector, term)                                                  \
     DEFINE_ROW_IN_ORDER(name##_in_order, NOT_INLINE target, vector, term)                          \
@@ -381,8 +381,8 @@ INLINE AVX512 void put_line_avx512(char *to, const char *from) {
 
 DEFINE_STREAM(stream_avx512, AVX512, put_line_avx512)
 
-/* Beyond the second-level cache, Sapphire Rapids scales up to 7 % faster with prefetches and
-   vectors of 32 bytes. */
+/* Beyond the second-level cache, on Sapphire Rapids, scaling is up to 7 % faster with prefetches
+   and vectors of 32 bytes. */
 DEFINE_LOOP(scale_far_f32_avx512, AVX2, float, f32_avx2, 1, *y *= *factor)
 DEFINE_LOOP(scale_far_f64_avx512, AVX2, double, f64_avx2, 1, *y *= *factor)
 DEFINE_KIND(avx512, AVX512, 64, stream_avx512, scale_far);

@@ -26,13 +26,13 @@ struct sb__loops {
     size_t element_size;
     sb__loop *axpy;      /* y[i] += factor * x[i], not fused; x may be y */
     sb__loop *scale;     /* y[i] *= factor; x is y */
-    sb__loop *scale_far; /* the same, for more than one piece of an array */
+    sb__loop *scale_far; /* as `scale`, for large arrays */
     sb__loop *set;       /* y[i] = factor; x is y */
 };
 
 struct sb__vectors {
-    /* Return the sum of |x[i]| or x[i]^2. Up to 64 values are added as floats, which may overflow
-       to infinity or lose bits to underflow. */
+    /* These functions return the sum of |x[i]| or x[i]^2. Up to 64 values are added as floats,
+       which may overflow to infinity or lose bits to underflow. */
     double (*asum)(const float *x, int64_t count, enum sb__place place);
     double (*sumsq)(const float *x, int64_t count, enum sb__place place);
     struct sb__loops f32, f64;
@@ -40,7 +40,7 @@ struct sb__vectors {
     void (*stream)(void *dst, const void *src, size_t bytes);
 };
 
-/* Compute the sums in doubles, in portable code: slower, but without overflow or underflow. */
+/* Both functions sum doubles in portable code: slower, but without overflow or underflow. */
 double sb__asum_wide(const float *x, int64_t count);
 double sb__sumsq_wide(const float *x, int64_t count);
 
@@ -50,7 +50,7 @@ static inline const struct sb__loops *sb__loops_of(const struct sb__vectors *vec
     return dtype == SB_DTYPE_F32 ? &vectors->f32 : &vectors->f64;
 }
 
-/* Returns the i-th kind that this processor supports, slowest first; NULL after the fastest. */
+/* Returns the i-th set of loops that this processor supports, slowest first, then NULL. */
 const struct sb__vectors *sb__vectors_kind(int i);
 
 extern const struct sb__vectors sb__vectors_portable, sb__vectors_avx2, sb__vectors_avx512;

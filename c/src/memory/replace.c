@@ -162,7 +162,7 @@ static sb_status evict(sb_mem *mem, enum sb__call call, int32_t side, sb_error *
     st = sb__settle(mem, err);
     struct sb__cell cell = sb__state(sb__head(mem), call);
     if (st == SB_OK && atomic_load(&mem->open_writes))
-        st = sb__fail(err, SB_ERR_INVALID_ARGUMENT, "a write to the memory is open");
+        st = sb__fail(err, SB_ERR_INVALID_ARGUMENT, "a write to the memory is open; end it first");
     if (st == SB_OK && cell.work == SB__REFUSE)
         st = refuse_evict(mem, side, err);
     const bool keeps = sb__is_one_storage(mem); /* then only the head moves */

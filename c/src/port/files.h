@@ -43,15 +43,15 @@ struct sb__replacement {
     sb__file file;             /* -1 after closing */
     sb__file folder;           /* the target's folder; -1 on systems without openat */
     char shown[96];            /* the beginning of the resolved path, for messages */
-    char path[SB__TARGET_MAX]; /* the target's path with links resolved; relative to `folder` unless
-                                  that is -1 */
+    char path[SB__TARGET_MAX]; /* the target's path with links resolved; relative to `folder`
+                                  unless `folder` is -1 */
     const char *name;          /* points into `path`, after the folder */
     char temporary[64];        /* "": no temporary file */
 };
 
 /* Creates the temporary file. On failure `*what` is a text to append to the path in the error
-   message. The target must be a regular file, whose permissions are kept, or not exist; links are
-   followed, also dangling links. */
+   message. The target must not exist, or must be a regular file, whose permissions are kept. Links
+   are followed, even dangling links. */
 int sb__replacement_begin(struct sb__replacement *replacement, const char *path, const char **what);
 /* Writes all bytes, or fails. */
 int sb__replacement_write(struct sb__replacement *replacement, const void *bytes, size_t size);

@@ -29,8 +29,8 @@ static char *name_in(char *path) {
     return slash ? slash + 1 : path;
 }
 
-/* Opens the folder of a path: the part up to the last slash. Since this part ends with a slash, the
-   call fails unless it names a folder. The kernel resolves links in it. */
+/* Opens the folder of a path, which is the part up to the last slash. The slash at the end makes
+   the call fail if the part does not name a folder. The kernel resolves links in the part. */
 static int open_folder(char *path) {
     char *name = name_in(path), kept = *name;
     *name = '\0';
@@ -40,7 +40,7 @@ static int open_folder(char *path) {
 }
 
 /* If the path names a link, replaces its last component by the link's text and returns 1. Returns 0
-   if it is not a link or does not exist, and -1 on failure, with the reason in errno. */
+   if the path is not a link or does not exist, and -1 on failure, with the reason in errno. */
 static int follow(int folder, char path[SB__PATH_MAX], const char **what) {
     char text[PATH_MAX], *name = name_in(path);
     ssize_t n;
@@ -166,7 +166,7 @@ static int open_beside(struct sb__replacement *to, const char *path, const char 
     *what = "cannot be replaced: it is not a regular file";
     if (!examine(to, &old, &exists))
         return errno;
-    *what = "cannot be written beside";
+    *what = "needs a temporary file beside it";
     to->file = open_temporary(to, exists ? 0600 : 0666);
     if (to->file < 0)
         return errno;

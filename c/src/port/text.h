@@ -14,7 +14,7 @@
 #define SB__PRINTF(format_at, args_at)
 #endif
 
-/* The separator of folders in paths. Messages do not escape it. */
+/* The separator of folders in paths, which messages do not escape. */
 #ifdef _WIN32
 #define SB__PATH_SEPARATOR '\\'
 #else

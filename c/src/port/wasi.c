@@ -144,7 +144,7 @@ int sb__replacement_begin(struct sb__replacement *to, const char *path, const ch
     int error = check_old(to, what);
     if (error)
         return error;
-    *what = "cannot be written beside";
+    *what = "needs a temporary file beside it";
     return open_temporary(to);
 }
 

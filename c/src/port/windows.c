@@ -15,10 +15,10 @@
 
 /* --- threads ---------------------------------------------------------------------------- */
 
-_Static_assert(sizeof(sb__mutex) == sizeof(SRWLOCK), "a mutex holds an SRWLOCK");
-_Static_assert(sizeof(sb__recursive_mutex) == sizeof(CRITICAL_SECTION), "or a CRITICAL_SECTION");
-_Static_assert(sizeof(sb__condition) == sizeof(CONDITION_VARIABLE), "one CONDITION_VARIABLE");
-_Static_assert(sizeof(sb__once) == sizeof(INIT_ONCE), "an sb__once holds an INIT_ONCE");
+_Static_assert(sizeof(sb__mutex) == sizeof(SRWLOCK), "the sizes differ");
+_Static_assert(sizeof(sb__recursive_mutex) == sizeof(CRITICAL_SECTION), "the sizes differ");
+_Static_assert(sizeof(sb__condition) == sizeof(CONDITION_VARIABLE), "the sizes differ");
+_Static_assert(sizeof(sb__once) == sizeof(INIT_ONCE), "the sizes differ");
 
 void sb__mutex_init(sb__mutex *mutex) {
     InitializeSRWLock((SRWLOCK *)mutex);
@@ -206,7 +206,7 @@ void sb__library_close(void *library) {
 
 /* --- texts ------------------------------------------------------------------------------ */
 
-/* Texts that replace those of Windows; most are POSIX's, so that systems report the same texts. */
+/* Texts that replace the texts of Windows; most are POSIX's, so that all systems report them. */
 static const struct {
     DWORD error;
     const char *text;
@@ -238,7 +238,7 @@ static const struct {
     {ERROR_USER_MAPPED_FILE, "It is mapped by a program"},
 };
 
-/* Returns the text in English if that is installed, without the full stop and the line end. */
+/* Returns the text, in English if installed, without the full stop and the line end. */
 const char *sb__system_text(int error, char *buffer, size_t capacity) {
     const DWORD flags = FORMAT_MESSAGE_FROM_SYSTEM | FORMAT_MESSAGE_IGNORE_INSERTS;
     const DWORD english = MAKELANGID(LANG_ENGLISH, SUBLANG_ENGLISH_US);

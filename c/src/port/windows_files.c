@@ -250,8 +250,7 @@ static void keep_attributes(HANDLE old, HANDLE made) {
         !(info.FileAttributes & kept))
         return;
     info = (FILE_BASIC_INFO){.FileAttributes = (info.FileAttributes & kept) |
-                                               FILE_ATTRIBUTE_ARCHIVE}; /* times of 0 are not
-                                                                           changed */
+                                               FILE_ATTRIBUTE_ARCHIVE}; /* 0 keeps a file's time */
     (void)SetFileInformationByHandle(made, FileBasicInfo, &info, sizeof info);
 }
 
@@ -273,7 +272,7 @@ int sb__replacement_begin(struct sb__replacement *to, const char *path, const ch
     if (error)
         return error;
     to->name = strrchr(to->path, '\\') + 1;
-    *what = "cannot be written beside";
+    *what = "needs a temporary file beside it";
     error = open_temporary(to);
     if (!error && old != INVALID_HANDLE_VALUE) {
         *what = "has permissions that cannot be kept";

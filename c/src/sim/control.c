@@ -50,7 +50,7 @@ static sb_status stream_destroy(void *device, sb_stream stream, sb_error *err) {
         return sb__sim_fail_stream(err, stream);
     if (found == &sim->own || found == &sim->legacy)
         return sb_error_fill(err, SB_ERR_INVALID_ARGUMENT, 0,
-                             "this stream lives as long as its context");
+                             "the stream belongs to the context: it cannot be destroyed");
     sb__sim_stream_remove(sim, found);
     return SB_OK;
 }

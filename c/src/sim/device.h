@@ -20,7 +20,7 @@
 #define SB__SIM_MAX_FAULTS   16
 #define SB__SIM_REASON       112
 
-/* Operations other than SB_SIM_*, which cannot fail and are not counted. */
+/* Operations in addition to SB_SIM_*. These cannot fail and are not counted. */
 enum { SB__SIM_LAUNCH = SB_SIM_OP_COUNT, SB__SIM_READY, SB__SIM_FREE };
 
 struct sb__sim;
@@ -32,9 +32,9 @@ struct sb__sim_event {
     struct sb__sim *sim;
     sb_stream stream; /* a handle: the stream may be destroyed after the event completes */
     uint64_t ticket;
-    int32_t refs; /* one each for the handle, the queued record and each queued wait */
+    int32_t refs; /* held by the handle, the queued record and each queued wait */
     bool done, failed;
-    char reason[SB__SIM_REASON]; /* if failed */
+    char reason[SB__SIM_REASON]; /* of the failure */
 };
 
 /* One operation: the arguments of a slot. */
@@ -49,8 +49,8 @@ struct sb__sim_work {
     double *result;
     void (*kernel)(void *user);
     void *user;
-    struct sb__sim_event *event; /* of a record or a wait, which owns one reference */
-    struct sb__sim_block *block; /* of SB__SIM_READY and SB__SIM_FREE */
+    struct sb__sim_event *event; /* the event of a record or wait; the operation owns a reference */
+    struct sb__sim_block *block; /* the block of SB__SIM_READY and SB__SIM_FREE */
 };
 
 /* A queued operation; a failed operation remains with its stream until its failure is reported. */
@@ -58,14 +58,14 @@ struct sb__sim_op {
     struct sb__sim_op *next;
     struct sb__sim_work work;
     uint64_t ticket;              /* position in its stream, from 1 */
-    struct sb__sim_stream *after; /* [nullable] `after_ticket` of this stream must run first */
+    struct sb__sim_stream *after; /* [nullable] this stream must first run to `after_ticket` */
     uint64_t after_ticket;
     sb__thread thread; /* the thread that queued the operation */
-    bool embedded;     /* a member of a block, with which it is freed */
+    bool embedded;     /* a member of a block, and freed with the block */
     bool waits;        /* queued under SB_SIM_LAZY: runs only if a wait needs it */
     bool doomed;       /* will fail when it runs */
-    bool scribbles;    /* its target must still be filled with garbage, when earlier work is done */
-    bool captured;     /* failed, and an event that its thread recorded reports the failure */
+    bool scribbles;    /* the target must be filled with garbage when earlier work has ended */
+    bool captured;     /* an event of the same thread reports the failure */
     bool is_told;      /* the failure was reported to some thread */
     char reason[SB__SIM_REASON];
 };
@@ -85,7 +85,7 @@ struct sb__sim_block {
     size_t bytes;
     void *backing;   /* the bytes */
     bool user_owned; /* allocated by sb_sim_device::alloc */
-    bool ready;      /* the stream of the allocation has reached it */
+    bool ready;      /* the stream has reached the allocation */
     bool orphan;     /* freed before it was ready */
     struct sb__sim_op reach, release;
 };
@@ -98,13 +98,13 @@ struct sb__sim_segment {
 };
 
 struct sb__sim {
-    sb__recursive_mutex lock; /* held while kernels run, which call sb_sim_address */
+    sb__recursive_mutex lock; /* held while kernels run and call sb_sim_address */
 
     struct sb__sim_segment segments[SB__SIM_MAX_SEGMENTS];
     int32_t segment_count;
     struct sb__sim_block **blocks; /* sorted by address */
     size_t block_count, block_capacity;
-    intptr_t rubbish; /* for sb__pages_filled */
+    intptr_t rubbish; /* the argument `kept` of sb__pages_filled */
     bool is_coherent; /* device pointers are the addresses of the bytes */
 
     struct sb__sim_stream legacy, own; /* `legacy` heads the list of all streams */
@@ -171,17 +171,16 @@ void sb__sim_enqueue(struct sb__sim *sim, struct sb__sim_stream *stream, struct 
 /* Runs the stream up to a ticket, and the work of other streams on which that work depends. */
 void sb__sim_run(struct sb__sim *sim, struct sb__sim_stream *stream, uint64_t ticket);
 void sb__sim_event_release(struct sb__sim_event *event);
-/* Returns whether work up to `ticket` failed, and writes the reason. Then discards failures that an
-   event of their thread reports, and, unless `by_event`, failures of work that the calling thread
-   queued. */
+/* Returns whether work up to `ticket` failed, and writes the reason. Then discards captured
+   failures and, unless `by_event`, failures of work that the calling thread queued. */
 bool sb__sim_take_failure(struct sb__sim_stream *stream, uint64_t ticket, bool by_event,
                           char reason[SB__SIM_REASON]);
 
 /* --- faults.c ----------------------------------------------------------------------- */
 
-/* Counts the call and returns the status of the armed fault that is due, or SB_OK. `breaks` is NULL
-   for a call that queues nothing. `*breaks` is set if the queued work fails, not the call: if the
-   status is SB_OK, the caller queues work that fails later; DEVICE_LOST means a sticky fault. */
+/* Counts the call and returns the status of the armed fault that is due, or SB_OK. Sets `*breaks`
+   if the fault breaks the queued work: after SB_OK, the caller queues work that will fail;
+   DEVICE_LOST means a sticky fault. `breaks` is NULL for a call that queues nothing. */
 sb_status sb__sim_enter(struct sb__sim *sim, int32_t op, bool *breaks, sb_error *err);
 /* Returns DEVICE_LOST if the device is lost. */
 sb_status sb__sim_check_lost(const struct sb__sim *sim, sb_error *err);

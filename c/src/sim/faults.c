@@ -12,7 +12,7 @@ sb_status sb__sim_fail_device(sb_error *err, const char *reason) {
 
 sb_status sb__sim_fail_memory(sb_error *err, size_t bytes) {
     char reason[SB__SIM_REASON];
-    (void)snprintf(reason, sizeof reason, "no %zu bytes of memory are left", bytes);
+    (void)snprintf(reason, sizeof reason, "%zu bytes of memory cannot be allocated", bytes);
     return sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, CODE_OUT_OF_MEMORY, reason);
 }
 
@@ -36,7 +36,7 @@ void sb__sim_lose(struct sb__sim *sim, const char *format, ...) {
     va_end(args);
 }
 
-/* Counts the call in every armed fault; the first fault that is due decides. */
+/* Counts the call in every armed fault; sets `*mode` to the mode of the first fault that is due. */
 static bool is_due(struct sb__sim *sim, int32_t op, int32_t *mode) {
     bool due = false;
     for (int i = 0; i < SB__SIM_MAX_FAULTS; i++) {

@@ -1,13 +1,12 @@
-/* Queues. Work runs in the order of its stream, at times that the schedule decides; events order
-   streams with each other, and every operation orders the two blocking streams (the legacy default
-   stream and the library's stream). Failures of queued work: a failed operation fails every event
-   recorded after it on its stream, up to and including the next event of the thread that queued the
-   operation, and every synchronisation of the stream, until a wait of that thread, for that event
-   or for the stream, has returned the failure. Waits of other threads do not end this. They return
-   the failure once, from a wait for the stream or for an event; then their waits succeed, and their
-   events do not report the failure, since the thread that queued the work may have ended. A failed
-   event reports its failure on every wait. If another stream waits for a failed event, the work
-   queued after the wait runs and does not fail. */
+/* The queues of the streams. A stream runs its operations in order, at times that the schedule
+   decides. Events order streams with each other; every operation orders the two blocking streams
+   (the legacy default stream and the library's stream). A failed operation fails every later event
+   of its stream, up to and including the next event of the thread that queued the operation. The
+   operation also fails every synchronisation of the stream, until a wait of that thread, for that
+   event or for the stream, has returned the failure. Waits of other threads return the failure
+   once, and then succeed; later events of other threads do not report the failure, since the thread
+   that queued the work may have ended. A failed event reports its failure on every wait. If another
+   stream waits for a failed event, the work queued after the wait runs and does not fail. */
 #include "sim/device.h"
 
 #include "base/draw.h"
@@ -99,8 +98,8 @@ static void reach_block(struct sb__sim_block *block) {
         sb__sim_block_free(block);
 }
 
-/* Runs `op` if it is an operation that also runs on a lost device (an event or a free); returns
-   whether it is. */
+/* Runs `op` if it belongs to an event or a block, even on a lost device. Returns false if `op` is
+   other work, or a wait that must fail. */
 static bool run_bookkeeping(struct sb__sim *sim, struct sb__sim_stream *stream,
                             struct sb__sim_op *op) {
     switch (op->work.op) {
@@ -121,7 +120,7 @@ static bool run_bookkeeping(struct sb__sim *sim, struct sb__sim_stream *stream,
     }
 }
 
-/* Runs an operation; returns false, with the reason in `op`, if it failed. */
+/* Runs an operation. If the operation fails, returns false and writes the reason to `op`. */
 static bool run_work(struct sb__sim *sim, struct sb__sim_op *op) {
     const struct sb__sim_work *work = &op->work;
     if (sim->lost)
@@ -165,8 +164,8 @@ static struct sb__sim_stream *blocker(struct sb__sim *sim, const struct sb__sim_
     return NULL;
 }
 
-/* Fills with garbage the targets of operations whose earlier work has ended. A lost device runs
-   nothing and no longer writes host memory. */
+/* Fills the targets of operations with garbage when the work before the operations has ended. A
+   lost device runs no work and no longer writes host memory. */
 static void scribble_heads(struct sb__sim *sim) {
     if (sim->lost)
         return;
@@ -273,7 +272,7 @@ bool sb__sim_take_failure(struct sb__sim_stream *stream, uint64_t ticket, bool b
             failure->is_told = true;
             found = true;
         }
-        /* A wait by an event discards only failures that an event of their thread reports. */
+        /* A wait for an event discards only captured failures. */
         if (covered && (failure->captured || (own && !by_event))) {
             *link = failure->next;
             free(failure);

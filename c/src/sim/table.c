@@ -246,7 +246,7 @@ static sb_status sim_event_record(void *device, sb_stream stream, void **out, sb
 static sb_status sim_stream_wait(void *device, sb_stream stream, void *event, sb_error *err) {
     struct sb__sim_work work = {.op = SB_SIM_STREAM_WAIT, .event = event};
     if (work.event->sim != device)
-        return sb_error_fill(err, SB_ERR_WRONG_DEVICE, 0, "the event is of another device");
+        return sb_error_fill(err, SB_ERR_WRONG_DEVICE, 0, "the event belongs to another device");
     return submit(device, &work, stream, err);
 }
 
@@ -305,7 +305,7 @@ static sb_status sim_prepare_arithmetic(void *device, sb_error *err) {
 static sb_status submit_arithmetic(void *device, struct sb__sim_work *work, sb_stream stream,
                                    sb_error *err) {
     if (!sb__bytes_of(work->count, sb_dtype_size(work->dtype), &work->bytes))
-        return sb__sim_fail_device(err, "the count is beyond any memory");
+        return sb__sim_fail_device(err, "no memory can hold that many elements");
     return submit(device, work, stream, err);
 }
 

@@ -4,8 +4,8 @@
 
 #include <syncblob/backend.h>
 
-/* A test passes a copy with SB_BACKEND_HOST_COHERENT and any `user`: then the device's memory is
-   host-coherent. */
+/* If a test passes a copy of this table with SB_BACKEND_HOST_COHERENT and a non-NULL `user`, the
+   device's memory is host-coherent. */
 extern const sb_backend sb__sim_backend;
 
 #endif
