@@ -29,7 +29,7 @@ TEST(two_blobs_are_reported_in_their_order) {
     assert_error(SB_ERR_SHAPE_MISMATCH, sb_blob_copy_from(three, SB_DATA, four, 0, &err),
                  "shapes 3 (3) and 4 (4) differ");
     assert_error(SB_ERR_DTYPE_MISMATCH, sb_blob_copy_from(three, SB_DATA, wide, 0, &err),
-                 "a blob of f32 cannot take one of f64");
+                 "a blob of f32 cannot copy a blob of f64");
     assert_error(SB_ERR_SHAPE_MISMATCH, sb_blob_share(three, SB_DATA, four, &err),
                  "counts 3 and 4 differ");
     assert_error(SB_ERR_DTYPE_MISMATCH, sb_blob_share(three, SB_DIFF, wide, &err),

@@ -127,9 +127,9 @@ static sb_status begin(struct in_place *work, sb_mem *mem, sb_dtype dtype, const
                        : st;
 }
 
-/* Ends an operation on the device. `st` is the status from the backend; on failure the backend may
-   have written, unless `st` means that it queued nothing. The work also reads `read`, if not
-   NULL. */
+/* Ends an operation on the device. `st` is the status from the backend, which may have written even
+   if `st` is an error other than OUT_OF_MEMORY and UNSUPPORTED. `read` (may be NULL) is another
+   memory that the work reads. */
 static sb_status end_on_device(struct in_place *work, const sb_mem *read, sb_status st,
                                sb_error *err) {
     if (st == SB_ERR_OUT_OF_MEMORY || st == SB_ERR_UNSUPPORTED) { /* nothing was queued */

@@ -12,7 +12,7 @@ struct sb_blob {
     int32_t dtype;
     uint32_t element_size; /* bytes */
     struct sb__shape shape;
-    /* Each is &sb__no_memory until a call (even a const call) needs and creates the memory. */
+    /* Each pointer is &sb__no_memory until a call (even a const call) creates the memory. */
     _Atomic(sb_mem *) memory[2]; /* indexed by sb_part */
     _Atomic(sb_mem *) gpu_shape; /* the dimensions, for sb_blob_gpu_shape */
 };
@@ -72,8 +72,8 @@ void sb__swap(_Atomic(sb_mem *) *memory, sb_mem *mem, struct sb__retired *retire
 /* As sb__swap, but releases the old memory at once, which may run deleters. */
 void sb__replace(_Atomic(sb_mem *) *memory, sb_mem *mem);
 
-/* Sets a shape that sb__shape_make has checked. Removes the memories that are too small for it and
-   adds them to `retired`. Returns SB_REALLOCATED_* bits. */
+/* Sets a shape that sb__shape_make has checked. Moves memories that are too small for the shape to
+   `retired`. Returns SB_REALLOCATED_* bits. */
 uint32_t sb__blob_take_shape(sb_blob *blob, const struct sb__shape *shape,
                              struct sb__retired *retired);
 

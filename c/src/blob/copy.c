@@ -8,7 +8,7 @@
 /* Not inlined, like fail_shapes: keeps the fast path's stack frame small. */
 __attribute__((noinline)) static sb_status fail_dtypes(const sb_blob *blob, const sb_blob *source,
                                                        sb_error *err) {
-    return sb__fail(err, SB_ERR_DTYPE_MISMATCH, "a blob of %s cannot take one of %s",
+    return sb__fail(err, SB_ERR_DTYPE_MISMATCH, "a blob of %s cannot copy a blob of %s",
                     sb_dtype_name(blob->dtype), sb_dtype_name(source->dtype));
 }
 
@@ -20,8 +20,8 @@ __attribute__((noinline)) static sb_status fail_shapes(const sb_blob *blob, cons
     return sb__fail(err, SB_ERR_SHAPE_MISMATCH, "shapes %s and %s differ", ours, theirs);
 }
 
-/* Writes zeros, which are the copy of a memory that was never written. As in Caffe, the destination
-   then counts as written, so that a later Update accepts the data. */
+/* Writes zeros: a memory that was never written reads as zeros. As in Caffe, the destination then
+   counts as written, so that a later Update accepts the data. */
 static sb_status write_zeros(sb_mem *mem, size_t bytes, struct sb__retired *retired,
                              sb_error *err) {
     struct sb__write write;

@@ -109,7 +109,7 @@ sb_status sb_blob_reclaim_cpu(sb_blob *blob, sb_part part, sb_deleter deleter, v
         return st;
     sb_mem *mem = sb__blob_peek(blob, part);
     if (!mem)
-        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the blob has no such memory");
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the blob has no memory for this part");
     st = sb__mem_reclaim(mem, deleter, out_user, err);
     if (st == SB_OK)
         sb__replace(&blob->memory[part], NULL);

@@ -50,9 +50,9 @@ struct sb__load {
     struct sb__retired retired; /* replaced storage, which commit and cancel release */
 };
 
-/* Load one part of a blob on the host or the device. Begin reuses storage of sufficient size, so
-   that blobs that share it see the values; else it allocates new storage. A failed begin needs no
-   cancel. After commit the caller sets the shape. All three add replaced storage to `retired`. */
+/* These functions load a part of a blob on one side. Begin reuses storage of sufficient size, so
+   that blobs that share the storage see the values, or allocates storage. A failed begin needs no
+   cancel. After commit the caller sets the shape. `retired` receives replaced storage. */
 sb_status sb__load_side_begin(struct sb__load_side *load, sb_blob *blob, sb_part part,
                               const struct sb__shape *shape, int32_t side,
                               struct sb__retired *retired, sb_error *err);
@@ -60,8 +60,8 @@ void sb__load_side_cancel(struct sb__load_side *load, struct sb__retired *retire
 void sb__load_side_commit(struct sb__load_side *load, sb_blob *blob, sb_part part,
                           struct sb__retired *retired);
 
-/* Returns the most bytes that sb__load_begin allocates or copies for `bytes` bytes of values. If it
-   must also copy the bytes beyond the values, this is the memory's capacity. */
+/* Returns the most bytes that sb__load_begin allocates or copies for `bytes` bytes of values.
+   Returns the memory's capacity if sb__load_begin must also copy bytes beyond the values. */
 size_t sb__load_room(const sb_blob *blob, sb_part part, size_t bytes);
 
 /* Returns sb__load_room plus the library's overhead: the sb_mem, and the rounding of page-locked
@@ -71,7 +71,7 @@ size_t sb__load_size(const sb_blob *blob, sb_part part, size_t bytes);
 /* Begins to load data and, if `want_diff`, diff, on the host; commit sets the blob's shape to
    `shape`. load->data.ptr and load->diff.ptr point to host memory for shape->count elements of the
    blob's dtype (count > 0), and the caller writes all of them. If `may_fail`, the caller may cancel
-   after it has written some, so existing storage remains unchanged until commit. Errors:
+   after it has written some elements, so existing storage remains unchanged until commit. Errors:
    OUT_OF_MEMORY, CAP_REACHED and the errors of a mutable call. */
 sb_status sb__load_begin(struct sb__load *load, sb_blob *blob, const struct sb__shape *shape,
                          bool want_diff, bool may_fail, sb_error *err);

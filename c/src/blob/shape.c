@@ -9,7 +9,7 @@
 
 static sb_status check_dims(const int64_t *dims, int32_t num_axes, sb_error *err) {
     if (num_axes < 0)
-        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "%d axes", num_axes);
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "%d axes are fewer than 0", num_axes);
     if (num_axes > SB_MAX_AXES)
         return sb__fail(err, SB_ERR_OVER_LIMIT, "%d axes are more than %d", num_axes, SB_MAX_AXES);
     if (num_axes && !dims)
@@ -18,7 +18,7 @@ static sb_status check_dims(const int64_t *dims, int32_t num_axes, sb_error *err
         if (dims[i] < 0)
             return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "axis %d: dimension %lld is negative", i,
                             (long long)dims[i]);
-    /* Checks each dimension even if another is 0, because bindings convert each to a size_t. */
+    /* Checks every dimension, even if one is 0, because bindings convert each one to a size_t. */
     for (int32_t i = 0; i < num_axes; i++)
         if ((ptrdiff_t)dims[i] != dims[i])
             return sb__fail(err, SB_ERR_SIZE_OVERFLOW,
@@ -28,7 +28,7 @@ static sb_status check_dims(const int64_t *dims, int32_t num_axes, sb_error *err
 }
 
 /* Computes the product of dims[start..end): 0 if a dimension is 0. Returns the axis at which the
-   product no longer fits, or -1. */
+   product exceeds an int64_t, or -1. */
 static int32_t product(const int64_t *dims, int32_t start, int32_t end, int64_t *out) {
     int64_t count = 1;
     *out = 0;
@@ -113,9 +113,9 @@ static inline void take_dims(sb_blob *blob, const volatile int64_t *dims, int32_
         blob->shape.dims[i] = dims[i];
 }
 
-/* The fast path, which needs no copy of the shape. Changes nothing and returns false unless all
-   dimensions are positive and the memories have room. Inlined, so that a constant `num_axes` needs
-   no loop. */
+/* The fast path, which needs no copy of the shape. If a dimension is not positive, or a memory
+   lacks room, changes nothing and returns false. Inlined, so that a constant `num_axes` needs no
+   loop. */
 __attribute__((always_inline)) static inline bool take_within(sb_blob *blob, const int64_t *dims,
                                                               int32_t num_axes) {
     int64_t count = 1;
@@ -191,8 +191,8 @@ sb_status sb_blob_dim(const sb_blob *blob, int32_t axis, int64_t *out, sb_error 
         return sb__fail_null(err, blob ? "out" : "blob");
     int32_t axes = sb_blob_num_axes(blob);
     if (axis < -axes || axis >= axes)
-        return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "axis %d of a blob with %d axes", axis,
-                        axes);
+        return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "axis %d is not among the blob's %d axes",
+                        axis, axes);
     *out = blob->shape.dims[axis < 0 ? axis + axes : axis];
     return SB_OK;
 }
@@ -203,8 +203,9 @@ sb_status sb_blob_count_range(const sb_blob *blob, int32_t start, int32_t end, i
     if (!blob || !out)
         return sb__fail_null(err, blob ? "out" : "blob");
     if (start < 0 || end < start || end > sb_blob_num_axes(blob))
-        return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "axes %d to %d of a blob with %d axes",
-                        start, end, sb_blob_num_axes(blob));
+        return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE,
+                        "axes %d to %d are not a range of the blob's %d axes", start, end,
+                        sb_blob_num_axes(blob));
     if (product(blob->shape.dims, start, end, &count) >= 0)
         return sb__fail(err, SB_ERR_SIZE_OVERFLOW, "the product of axes %d to %d does not fit",
                         start, end);

@@ -11,9 +11,9 @@ struct sb__export {
         sb_dl_managed_versioned versioned;
         sb_dl_managed legacy;
     } tensor;
-    sb_context *context;     /* the blob's, retained; the storage may belong to another context */
+    sb_context *context;     /* the blob's, retained; may differ from the storage's context */
     struct sb__lease *lease; /* the tensor's lease of the storage */
-    int32_t side;            /* the tensor's; the lease may cover the storage of both sides */
+    int32_t side;            /* the tensor's side; both sides may share the lease's storage */
     size_t bytes;            /* the size of this struct */
     int64_t dims[];          /* the shape, then the strides */
 };

@@ -51,7 +51,7 @@ static sb_status check_strides(const sb_dl_tensor *t, const struct sb__shape *sh
     for (int32_t i = shape->num_axes - 1; i >= 0; i--) {
         if (shape->dims[i] != 1 && t->strides[i] != expected)
             return sb__fail(err, SB_ERR_UNSUPPORTED,
-                            "axis %d has the stride %lld, %lld in row-major order", i,
+                            "axis %d has the stride %lld, row-major order needs %lld", i,
                             (long long)t->strides[i], (long long)expected);
         expected *= shape->dims[i];
     }

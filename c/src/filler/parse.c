@@ -25,7 +25,7 @@ struct claims {
     sb_filler filler;
     bool has[SB__FILLER_VARIANCE_NORM + 1];
     uint32_t offsets[SB__FILLER_VARIANCE_NORM + 1];
-    size_t name_size; /* of the type's name; `name` stores at most MAX_NAME bytes */
+    size_t name_size; /* size of the type's name; `name` stores at most MAX_NAME bytes */
     char name[MAX_NAME];
 };
 

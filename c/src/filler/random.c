@@ -20,8 +20,8 @@
 #error "floats are computed as doubles: compile with -fexcess-precision=fast"
 #endif
 
-/* The functions below loop over a few lanes without branches, so that compilers vectorise them.
-   They are always inlined, so that each instruction set has a separate copy. */
+/* The functions below loop over a few lanes without branches, so that compilers vectorise them. The
+   functions are always inlined, so that each instruction set has a separate copy. */
 #define INLINE static inline __attribute__((always_inline))
 #define LANES  8
 
@@ -138,8 +138,8 @@ INLINE uint64_t bits_of(double value) {
 #define TWO_TO_52 UINT64_C(0x4330000000000000) /* 2^52; the mantissa counts units of 1 */
 #define ONE       UINT64_C(0x3ff0000000000000) /* 1.0; the mantissa counts units of 2^-52 */
 
-/* Return equidistant numbers in (0, 1): (word + 1/2) / 2^32, or with the upper 52 bits of the word
-   (bits + 1/2) / 2^52. */
+/* Both functions return equidistant numbers in (0, 1): (word + 1/2) / 2^32, and (b + 1/2) / 2^52
+   with the upper 52 bits b of the word. */
 INLINE double unit32(uint64_t word) {
     return (double_of(TWO_TO_52 | word) - (0x1p52 - 0.5)) * 0x1p-32;
 }
@@ -148,7 +148,7 @@ INLINE double unit64(uint64_t word) {
     return double_of(ONE | word >> 12) - (1 - 0x1p-53);
 }
 
-/* Return equidistant numbers in (-1/8, 1/8). */
+/* Both functions return equidistant numbers in (-1/8, 1/8). */
 INLINE double eighth32(uint64_t word) {
     return (double_of(TWO_TO_52 | word) - (0x1p52 + 0x1p31) + 0.5) * 0x1p-34;
 }
@@ -206,7 +206,7 @@ INLINE double minus_two_log(const struct accuracy *accuracy, double u) {
     return (double_of(TWO_TO_52 | e) - 0x1p52) * twice_log_two - 4 * (s + s * (z * p));
 }
 
-/* Return the sine and cosine of 2 pi t, |t| <= 1/8. */
+/* These functions return the sine and the cosine of 2 pi t for |t| <= 1/8. */
 INLINE double sine(const struct accuracy *accuracy, double t) {
     return t * polynomial(accuracy->sine, accuracy->sine_terms, t * t);
 }
@@ -231,8 +231,8 @@ INLINE void normal_pair(const struct accuracy *accuracy, double u, double t, uin
 /* --- groups ------------------------------------------------------------------------- */
 
 enum { SINGLES = 4 * LANES, DOUBLES = 2 * LANES }; /* number of elements in a group */
-_Static_assert(SINGLES * sizeof(float) == SB__GROUP_BYTES, "a group of floats");
-_Static_assert(DOUBLES * sizeof(double) == SB__GROUP_BYTES, "a group of doubles");
+_Static_assert(SINGLES * sizeof(float) == SB__GROUP_BYTES, "the sizes differ");
+_Static_assert(DOUBLES * sizeof(double) == SB__GROUP_BYTES, "the sizes differ");
 
 /* Applies origin and scale. No uniform number exceeds origin + scale, because x[i] is at most 1 -
    2^-53, so that scale * x[i] rounds to less than the exact max - min. */
