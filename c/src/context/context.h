@@ -7,9 +7,9 @@
                                backend run under it, but no deleter and no
                                parallel_for
      2. streams.lock           event_record, stream_synchronize and the allocator run
-                               under it; events.lock is taken under it
+                               under it; events.lock may be acquired under it
         own_lock               stream_synchronize, asum, sumsq, event_wait and
-                               event_destroy run under it; events.lock is taken under it
+                               event_destroy run under it; events.lock may be acquired under it
         cache.lock             the allocator and free_pinned run under it after a failed request
         events.lock, quarantine.lock, waiting_lock (quarantine.c):
                                no slot runs under them
@@ -156,7 +156,7 @@ struct sb_context {
     struct sb__quarantine quarantine;
     /* Links of the list of contexts with entries in quarantine: */
     sb_context *next_waiting;
-    sb_context **waiting_link; /* the pointer to this context; NULL: not in the list */
+    sb_context **waiting_link; /* the list's pointer to this context; NULL if not in the list */
 };
 
 enum sb__direction { SB__UPLOAD, SB__DOWNLOAD, SB__DEVICE_COPY, SB__HOST_COPY };

@@ -1,6 +1,6 @@
-/* A cache of freed large host buffers, since the first touch of fresh pages costs several times as
-   much as a write to used pages. Each context has a separate cache, so that no bytes of one context
-   appear in another context. */
+/* A cache of freed large host buffers. Reuse is faster: the first touch of fresh pages costs
+   several times as much as a write to used pages. Each context has a separate cache, so that no
+   bytes of one context appear in another context. */
 #include "context/context.h"
 
 #include "base/checked.h"
@@ -13,7 +13,7 @@ static bool is_cached_size(const sb_context *context, size_t bytes) {
            !(context->flags & SB_CONTEXT_NO_HOST_CACHE);
 }
 
-/* Rounds up to one of eight classes between successive powers of two. */
+/* Rounds up to one of the eight size classes between successive powers of two. */
 size_t sb__cache_class(const sb_context *context, size_t bytes) {
     size_t step = SMALLEST / 8, class;
     if (!is_cached_size(context, bytes))

@@ -127,7 +127,7 @@ sb_status sb__event_ask(sb_context *context, struct sb__event *event, sb_error *
         *err = story;
     if (is_of_work(st))
         sb__stream_failed(context, event->stream, event->number);
-    sb__event_delist(context, event); /* its result is known */
+    sb__event_delist(context, event); /* the event's result is known */
     return is_own ? sb__own_failed(context, st, err) : st;
 }
 

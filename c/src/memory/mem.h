@@ -188,13 +188,13 @@ sb_status sb__settle(sb_mem *mem, sb_error *err);
 
 /* Returns the set of streams that last wrote the device side's bytes. */
 uint64_t sb__writers(const sb_mem *mem);
-/* Returns the writers except the target's stream. Another stream with the same bit remains. */
+/* Returns the writers except the target's stream. A bit that another writer shares remains. */
 uint64_t sb__other_writers(const sb_mem *mem, const struct sb__target *target);
 /* Fails, as sb__await_writers does, if an earlier wait has reported a failure that may concern work
    on the bytes, because a new event may not report that failure again. */
 sb_status sb__check_writer(sb_mem *mem, sb_error *err);
 /* Records events of the work queued so far on `writers`, on which the bytes depend. Also fails as
-   sb__check_writer. */
+   sb__check_writer does. */
 sb_status sb__note_writers(sb_mem *mem, uint64_t writers, sb_error *err);
 /* Waits for the work that the device side's bytes depend on, including the work queued so far on
    `writers`. If that work failed, the device's bytes are lost: the head moves to the host if the

@@ -9,7 +9,7 @@ struct sb__lease;
 struct sb__kept;
 
 struct sb__storage {
-    void *ptr;    /* NULL: SB_STORAGE_NONE */
+    void *ptr;    /* NULL if the kind is SB_STORAGE_NONE */
     int32_t kind; /* SB_STORAGE_* */
     /* Streams with work that may use the storage. Device storage: all streams that used it; host
        storage: streams with a copy that may still be running. */
@@ -19,7 +19,7 @@ struct sb__storage {
     sb_deleter deleter;
     void *user;
     struct sb__kept *kept;             /* the entry for quarantine; NULL without a device */
-    _Atomic(struct sb__lease *) lease; /* the lease's last holder frees the storage; or NULL */
+    _Atomic(struct sb__lease *) lease; /* NULL, or the lease whose last holder frees the storage */
     bool is_joined;                    /* the lease belongs to another memory's storage */
     bool is_alias;                     /* host side: `ptr` points to the device side's storage */
 };

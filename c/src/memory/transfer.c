@@ -246,7 +246,7 @@ uint64_t sb__default_users(const sb_mem *mem, const struct sb__target *target) {
     return sb__default_stream(mem->context) & ~sb__slot_bit(target->slot);
 }
 
-/* Returns the streams with earlier work on the device side, including the writer's. */
+/* Returns the streams with earlier work on the device side, including the writer's stream. */
 static uint64_t users_before(const sb_mem *mem, const struct sb__target *target) {
     uint64_t users = mem->side[SB_SIDE_GPU].users;
     if (mem->own_work != SB__OWN_NONE && !sb__is_for_own(target))

@@ -232,7 +232,7 @@ sb_status sb__write_queued(struct sb__write *write, const struct sb__target *tar
     sb_mem *mem = write->mem;
     if (target->kind != SB__FOR_STREAM)
         return SB_OK;
-    (void)sb__lock(mem, NULL); /* as in commit */
+    (void)sb__lock(mem, NULL); /* cannot fail: see commit */
     sb_status st = sb__events_record(mem->context, &mem->made_by, target->stream, NULL);
     mem->side[SB_SIDE_GPU].users |= sb__slot_bit(target->slot);
     if (write->replaces)
@@ -260,7 +260,7 @@ static void leave_queued(struct sb__write *write) {
     sb_mem *mem = write->mem;
     if (write->replaces || sb__own_over(mem->context))
         return;
-    (void)sb__lock(mem, NULL); /* as in commit */
+    (void)sb__lock(mem, NULL); /* cannot fail: see commit */
     mem->own_work = SB__OWN_WRITES;
     sb__publish(mem, sb__head(mem));
     sb__unlock(mem);
@@ -276,7 +276,7 @@ static bool is_in_place(const struct sb__write *write) {
 
 void sb__write_spoiled(struct sb__write *write) {
     sb_mem *mem = write->mem;
-    (void)sb__lock(mem, NULL); /* as in commit */
+    (void)sb__lock(mem, NULL); /* cannot fail: see commit */
     int32_t head = sb__head(mem);
     bool host_is_current =
         (head == SB_HEAD_AT_CPU || head == SB_HEAD_SYNCED) && !sb__is_one_storage(mem);
@@ -293,7 +293,7 @@ void sb__write_refused(struct sb__write *write, sb_status st) {
 
 void sb__write_half_done(struct sb__write *write) {
     sb_mem *mem = write->mem;
-    (void)sb__lock(mem, NULL); /* as in commit */
+    (void)sb__lock(mem, NULL); /* cannot fail: see commit */
     if (!write->replaces && sb__head(mem) == SB_HEAD_SYNCED && !sb__is_one_storage(mem))
         sb__publish(mem, write->side == SB_SIDE_CPU ? SB_HEAD_AT_GPU : SB_HEAD_AT_CPU);
     sb__unlock(mem);
@@ -336,7 +336,7 @@ sb_status sb__write_side(sb_mem *mem, int32_t side, void **out, struct sb__retir
     return write_into(mem, side, SB__WRITE_KEEP, NULL, out, retired, err);
 }
 
-/* Writes to a side and releases the retired storage. Not inlined, so that the fast paths save no
+/* Writes to a side and releases the retired storage. Not inlined: the fast paths then need not save
    registers. */
 __attribute__((noinline)) static sb_status write_side(sb_mem *mem, int32_t side,
                                                       enum sb__write_mode mode,
