@@ -381,7 +381,7 @@ TEST(wrong_messages_name_field_and_offset) {
     wire_text(&w, TYPE, "");
     assert_malformed(&w, "type: there is no filler \"\"", 0);
     wire_text(&w, TYPE, "positive_unitball_of_more_than_one_dimension");
-    assert_malformed(&w, "type: there is no filler \"positive_unitball_of_mor\" and so on", 0);
+    assert_malformed(&w, "type: there is no filler \"positive_unitball_of_mor\"...", 0);
     wire_text(&w, TYPE, "positive_unitball_of_mor");
     assert_malformed(&w, "type: there is no filler \"positive_unitball_of_mor\" at", 0);
     wire_text(&w, TYPE, "msra");

@@ -10,7 +10,7 @@ static const sb_limits defaults = {sizeof(sb_limits), SIZE_MAX, 100000, 1000000,
 
 static sb_status check(const sb_limits *limits, sb_error *err) {
     if (limits->max_layers < 0 || limits->max_blobs < 0 || limits->max_axes < 0)
-        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "a limit is negative");
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "max_layers, max_blobs or max_axes < 0");
     if (limits->max_axes > 32)
         return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "max_axes is %lld, more than 32",
                         (long long)limits->max_axes);

@@ -42,7 +42,7 @@ sb_status sb_backend_register(const sb_backend *backend, sb_error *err) {
             return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "another backend is named \"%s\"",
                             backend->name);
     }
-    return sb__fail(err, SB_ERR_OVER_LIMIT, "%d backends are registered already", MAX_BACKENDS);
+    return sb__fail(err, SB_ERR_OVER_LIMIT, "the maximum of %d backends is reached", MAX_BACKENDS);
 }
 
 /* Calls the entry function of the library; `shown` is the escaped path. */

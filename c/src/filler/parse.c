@@ -104,7 +104,7 @@ static sb_status judge_type(struct claims *claims, sb_error *err) {
     return sb__wire_fail(&path, SB__FILLER_TYPE, SB_ERR_MALFORMED, claims->offsets[SB__FILLER_TYPE],
                          err, "there is no filler \"%s\"%s",
                          sb__escape(claims->name, kept, text, sizeof text),
-                         claims->name_size > MAX_NAME ? " and so on" : "");
+                         claims->name_size > MAX_NAME ? "..." : "");
 }
 
 static sb_status judge(struct claims *claims, sb_error *err) {

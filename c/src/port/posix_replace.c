@@ -62,7 +62,7 @@ static int follow(int folder, char path[SB__PATH_MAX], const char **what) {
     return 1;
 }
 
-/* Resolves links and opens the target's folder. The save keeps the links, even dangling links. */
+/* Resolves links and opens the target's folder. Links, even dangling links, are kept. */
 static int resolve(struct sb__replacement *to, char path[SB__PATH_MAX], const char **what) {
     for (int links = 0;; links++) {
         *what = "is in a directory that cannot be opened";

@@ -2,9 +2,9 @@
    the functions of sim_device.h, and the queued work run while it is held. The device calls no
    function of the core except sb_error_fill.
 
-   memory.c contains address ranges, the table of allocations and translation; work.c executes an
-   operation; streams.c contains queues, events and schedules; faults.c contains counters and armed
-   faults; table.c contains the slots, and control.c the extension table of sim_device.h. */
+   memory.c contains address ranges, the table of allocations and address translation; work.c
+   executes an operation; streams.c contains queues, events and schedules; faults.c contains
+   counters and armed faults; table.c contains the slots, and control.c the extension table. */
 #ifndef SB_SIM_DEVICE_H
 #define SB_SIM_DEVICE_H
 
