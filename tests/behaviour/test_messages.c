@@ -89,7 +89,7 @@ TEST(faults_of_models_are_reported_with_their_fields) {
     wire_blob_field(&layer, 7, (int64_t[]){1}, 1, 1);
     wire_message(&net, 100, &layer);
     assert_refused(SB_ERR_DATA_LIMIT, 16,
-                   "layer[0].blobs: more blobs than the limit of 1 begin at offset 16",
+                   "layer[0].blobs: the limit of 1 blobs is exceeded at offset 16",
                    open_into(&net, &limits, &model, &err));
     wire_number(&groups, 1, 1);
     for (int depth = 0; depth <= 100; depth++)
@@ -239,7 +239,7 @@ TEST(the_error_for_a_missing_layer_or_blob_reports_how_many_exist) {
         {0, -1, "no blob -1: layer 0 has 1"},
         {1, 0, "no layer 1: the model has 1"},
         {-2, 0, "no layer -2: the model has 1"},
-        {SB_NO_LAYER, 3, "no blob 3: outside of layers are 0"},
+        {SB_NO_LAYER, 3, "no blob 3: 0 blobs are outside of layers"},
     };
     sb_blob *blob = test_vector(NULL, SB_DTYPE_F32, 1);
     struct wire net = {0};

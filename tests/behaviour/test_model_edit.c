@@ -383,7 +383,7 @@ TEST(test_the_error_reports_where_a_format_has_blobs) {
         assert_error(SB_ERR_UNSUPPORTED,
                      sb_model_add_blob(model, is_net ? SB_NO_LAYER : 0, blob, 0, &err),
                      is_net ? "a caffemodel has blobs in layers only"
-                            : "a solverstate has blobs in no layer");
+                            : "a solverstate has blobs outside layers");
     }
 }
 

@@ -16,7 +16,7 @@ static const sb_blob *announced(const sb_model *model, int64_t layer, int64_t in
 
 static sb_status fail_announced(int64_t layer, int64_t index, sb_error *err) {
     return sb__fail(err, SB_ERR_UNSUPPORTED,
-                    "blob %lld of layer %lld was announced: its values are not here",
+                    "blob %lld of layer %lld was announced without values, so none can be read",
                     (long long)index, (long long)layer);
 }
 
@@ -34,8 +34,8 @@ static const struct sb__field_name *layer_fields(const sb_model *model, int64_t 
     return generation == SB_LAYER_CURRENT ? sb__layer_layout.fields : v1->fields;
 }
 
-/* Sets the path of the blob's message, which error messages contain. The path of an edit is empty,
-   because the bytes of edits are correct. */
+/* Sets the path of the blob's message for error messages. The path of an edit remains empty,
+   because the library has encoded the edit's bytes. */
 static void locate_path(const sb_model *model, int64_t layer, int64_t index, struct located *at) {
     const struct sb__layout *layout = sb__format_layout(model->format);
     at->blob = (struct sb__path){.fields = sb__blob_fields};
@@ -83,8 +83,8 @@ sb_status sb__fail_blob(const sb_model *model, int64_t layer, int64_t index, sb_
         return sb__fail_layer(model, layer, err);
     const long long blobs = (long long)sb__num_blobs(model, layer);
     if (layer == SB_NO_LAYER)
-        return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "no blob %lld: outside of layers are %lld",
-                        (long long)index, blobs);
+        return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE,
+                        "no blob %lld: %lld blobs are outside of layers", (long long)index, blobs);
     return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "no blob %lld: layer %lld has %lld",
                     (long long)index, (long long)layer, blobs);
 }
@@ -119,7 +119,7 @@ static sb_status locate(const sb_model *model, int64_t layer, int64_t index,
     return locate_indexed(model, first + index, reader, at, err);
 }
 
-/* Sets the encoding of a payload's values; returns their offset if they are contiguous, else -1. */
+/* Sets the encoding of a payload's values; returns their file offset if contiguous, else -1. */
 static int64_t place(const struct sb__payload *payload, bool edited, sb_encoding *encoding) {
     const bool together = payload->parts == 1;
     *encoding = payload->count == 0 ? SB_ENCODING_NONE

@@ -9,7 +9,7 @@
 #define SMALL_BYTES ((size_t)4096)
 
 /* Returns the flags of an allocation. Small buffers, of which a net has many, are allocated as
-   objects, which is cheaper. */
+   objects, because that is cheaper. */
 static uint32_t flags_of(size_t size) {
     return size < SMALL_BYTES ? SB_ALLOC_OBJECT : 0;
 }
@@ -62,7 +62,7 @@ static sb_status put_blob(sb_model *model, int64_t layer, int64_t index, const s
     } else {
         sb__ordinary_free(model->context, bytes, encoding.size, flags_of(encoding.size));
     }
-    sb__retired_end(&retired); /* last, because a deleter may add another edit */
+    sb__retired_end(&retired); /* last, because a caller's deleter may edit the model */
     return st;
 }
 
@@ -79,7 +79,7 @@ static sb_status check_add(const sb_model *model, int64_t layer, sb_error *err) 
     bool net = model->format == SB_FORMAT_CAFFEMODEL;
     if (net != (layer != SB_NO_LAYER))
         return sb__fail(err, SB_ERR_UNSUPPORTED, "a %s has blobs %s",
-                        sb__format_name(model->format), net ? "in layers only" : "in no layer");
+                        sb__format_name(model->format), net ? "in layers only" : "outside layers");
     if (net && !sb__has_layer(model, layer))
         return sb__fail_layer(model, layer, err);
     if (model->format == SB_FORMAT_BLOB && sb__num_blobs(model, SB_NO_LAYER) > 0)

@@ -128,8 +128,8 @@ void sb__edits_add(struct sb__edits *edits, const struct sb__edit *edit) {
     *link = edits->count;
 }
 
-/* Returns the link to the last edit; sets `*out` to the position, plus 1, of the last edit but one,
-   or to 0 if there is none. */
+/* Returns the link to the last edit; sets `*out` to the position, plus 1, of the edit before it,
+   or to 0 if there is only one edit. */
 static size_t *last_link(struct sb__edits *edits, size_t *out) {
     size_t *link = &edits->root;
     *out = 0;

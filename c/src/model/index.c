@@ -104,7 +104,7 @@ static sb_status add_blob(struct builder *b, const struct sb__path *path,
     int64_t index = b->index.num_blobs;
     if (index >= b->limits->max_blobs)
         return sb__wire_fail(path, field->number, SB_ERR_DATA_LIMIT, field->offset, err,
-                             "more blobs than the limit of %lld begin",
+                             "the limit of %lld blobs is exceeded",
                              (long long)b->limits->max_blobs);
     if (b->filling && index >= b->room_blobs)
         return sb__source_changed(err);
@@ -172,7 +172,7 @@ static sb_status add_layer(struct builder *b, const struct sb__layout *layout,
                               .first_blob = (uint32_t)b->index.num_blobs & 0x3fffffff};
     if (index >= b->limits->max_layers)
         return sb__wire_fail(path, field->number, SB_ERR_DATA_LIMIT, field->offset, err,
-                             "more layers than the limit of %lld begin",
+                             "the limit of %lld layers is exceeded",
                              (long long)b->limits->max_layers);
     if (b->filling && index >= b->room_layers)
         return sb__source_changed(err);
@@ -251,8 +251,8 @@ static sb_status index_blob_file(struct builder *b, sb_error *err) {
     return st == SB_OK ? sb__blob_index_check(&blob, &path, false, err) : st;
 }
 
-/* Allocates one block for layers, the table of names, blobs and texts, in the order of their
-   alignment. */
+/* Allocates one block for the table of names, the layers, the blobs and the texts, which are in the
+   order of decreasing alignment. */
 static sb_status allocate(struct builder *b, sb_context *context, size_t held, sb_error *err) {
     struct sb__model_index *index = &b->index;
     size_t layer_bytes, name_bytes, blob_bytes, total;
@@ -274,7 +274,7 @@ static sb_status allocate(struct builder *b, sb_context *context, size_t held, s
     if (st != SB_OK)
         return st;
     sb__names_begin(&index->names, index->block,
-                    index->num_layers); /* first: in whole cache lines */
+                    index->num_layers); /* first, because each group is a cache line */
     index->layers = (struct sb__layer *)(void *)((char *)index->block + name_bytes);
     index->blobs = (uint32_t *)(void *)((char *)index->block + layer_bytes + name_bytes);
     b->text = (char *)index->block + layer_bytes + name_bytes + blob_bytes;

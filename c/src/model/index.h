@@ -13,7 +13,7 @@ struct sb__layer {
     const char *name, *type; /* NUL-terminated; a file's texts are in the index's block or static */
     uint32_t name_size, type_size;
     uint32_t offset;          /* the file offset of the layer's tag */
-    uint32_t first_blob : 30; /* index in sb__model_index.blobs; a message has less than 2^30 */
+    uint32_t first_blob : 30; /* position in sb__model_index.blobs, always below 2^30 */
     uint32_t generation : 2;  /* SB_LAYER_* */
 };
 
@@ -23,14 +23,14 @@ struct sb__model_index {
     struct sb__layer *layers; /* in file order */
     struct sb__names names;
     int64_t num_layers;
-    uint32_t *blobs; /* offsets of the tags, in file order; a blob file has 1 blob and no tag */
+    uint32_t *blobs; /* offsets of the blobs' tags, in file order; NULL for a blob file */
     int64_t num_blobs;
     sb_text name;
     sb_solver_info solver;
     bool recognised; /* a field of the format was found */
 };
 
-/* A check that runs after the first walk and before the allocation; an error ends the build. */
+/* A check that runs before the index is allocated; an error ends the build. */
 typedef sb_status sb__index_check(const struct sb__model_index *counted, const void *user,
                                   sb_error *err);
 

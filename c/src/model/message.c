@@ -31,7 +31,7 @@ static sb_status put_inner(const struct message *m, const struct sb__layout *lay
     return put_fields(m, layout, field->begin, field->end, err);
 }
 
-/* Copies fields; omits blobs, and the layers of a net. */
+/* Copies fields, except blobs, the layers of a net and the fields that sb__save_head replaces. */
 static sb_status put_fields(const struct message *m, const struct sb__layout *layout,
                             uint32_t begin, uint32_t end, sb_error *err) {
     const struct sb__path path = {.fields = layout->fields};

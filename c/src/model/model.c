@@ -13,11 +13,11 @@
 static sb_status check_format(int32_t format, int32_t lowest, sb_error *err) {
     if (format >= lowest && format <= SB_FORMAT_BLOB_VECTOR)
         return SB_OK;
-    return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "format is %d, which is not allowed here",
+    return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "format is %d, which this call does not accept",
                     format);
 }
 
-/* Requires a field of the format, because protobuf accepts messages of only unknown fields. */
+/* Requires a field of the format, because a message of only unknown fields is valid protobuf. */
 static sb_status check_claim(const sb_model *model, const struct sb__model_index *counted,
                              sb_error *err) {
     if (counted->recognised || model->source.size == 0 || model->format == SB_FORMAT_BLOB)
@@ -26,7 +26,7 @@ static sb_status check_claim(const sb_model *model, const struct sb__model_index
                        sb__format_name(model->format));
 }
 
-/* Refuses the caller's format if the fields are recognised as another format. */
+/* Refuses the caller's format if the fields are recognised as those of another format. */
 static sb_status check_named(const sb_model *model, sb_error *err) {
     bool is_of_another;
     if (model->format == SB_FORMAT_BLOB)
@@ -39,8 +39,8 @@ static sb_status check_named(const sb_model *model, sb_error *err) {
 }
 
 /* Refuses messages of other programs, whatever format the caller passed. A net or a solver state
-   with blobs is a message of Caffe; the blobs of a vector may be any messages. A blob file was
-   checked while its index was built. */
+   that has blobs needs no check; a vector does, because its blobs may be messages of any kind. A
+   blob file was checked while its index was built. */
 static sb_status check_foreign(const sb_model *model, const struct sb__model_index *counted,
                                sb_error *err) {
     const bool is_ours = counted->num_blobs > 0 && model->format != SB_FORMAT_BLOB_VECTOR;
@@ -52,7 +52,7 @@ static sb_status check_foreign(const sb_model *model, const struct sb__model_ind
 
 struct opening {
     const sb_model *model;
-    bool is_found; /* the format was detected, so check_named would pass */
+    bool is_found; /* the library detected the format, so check_named need not run */
 };
 
 /* Runs the checks that precede the allocation of the index. If a check fails and the file has

@@ -10,7 +10,7 @@
 #define SB__FIRST_SOLVER_INFO_SIZE (offsetof(sb_solver_info, current_step) + sizeof(int32_t))
 
 struct sb__own_text {
-    char *bytes; /* an allocation of size + 1; NULL: never set */
+    char *bytes; /* an allocation of size + 1 bytes; NULL: never set */
     size_t size;
 };
 
@@ -21,12 +21,12 @@ struct sb_model {
     struct sb__source source;
     sb_deleter deleter; /* of the source's bytes, may be NULL */
     void *deleter_user;
-    sb_progress progress; /* of calls on the model; `report` may be NULL */
+    sb_progress progress; /* the callback of calls on the model; `report` may be NULL */
     struct sb__model_index index;
 
     struct sb__edits edits;
     struct sb__layer *new_layers; /* layers that the program added, numbered after the index's
-                                     layers; their block also has the slots of new_names */
+                                     layers; their block also holds the slots of new_names */
     struct sb__names new_names;   /* of new_layers */
     struct sb__texts new_texts;   /* names and types of new_layers, each with a NUL */
     int64_t num_new_layers, room_new_layers;

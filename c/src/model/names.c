@@ -57,7 +57,7 @@ static struct sb__named *after(const struct sb__names *names, struct sb__named *
     return slot + distance < names->slots + names->room ? slot + distance : names->slots;
 }
 
-/* Return a number with bit i set if slot i of the group has the hash, or is free. */
+/* Return a mask: bit i is set if slot i has the hash (matches), or is free (free_slots). */
 static uint32_t matches(const struct sb__named *group, uint32_t hash) {
     uint32_t found = 0;
     for (int i = 0; i < GROUP; i++)
@@ -103,7 +103,7 @@ void sb__names_add(struct sb__names *names, const struct sb__layer *layers, uint
         *slot = (struct sb__named){hash, layer + 1};
 }
 
-/* Moves entries in slot order, nearly the order of the new slots, for sequential access. */
+/* Moves entries in slot order. The order of the new slots is similar, so access is sequential. */
 void sb__names_move(struct sb__names *to, const struct sb__names *from) {
     for (uint64_t i = 0; i < from->room; i++) {
         struct sb__named *slot;
@@ -115,13 +115,13 @@ void sb__names_move(struct sb__names *to, const struct sb__names *from) {
     }
 }
 
-/* Returns the distance from `from` to the slot. If the distance wraps around, the result is too
-   large by a constant, and larger than any distance that does not. */
+/* Returns the distance from `from` to the slot. A distance that wraps around the table is returned
+   too large by a constant, and larger than any distance that does not wrap around. */
 static uint64_t distance(const struct sb__named *from, const struct sb__named *slot) {
     return (uint64_t)(slot - from);
 }
 
-/* Frees a slot; moves entries that were displaced past it closer to their homes. */
+/* Frees a slot; moves entries that probing had placed after the slot closer to their homes. */
 static void clear_slot(const struct sb__names *names, struct sb__named *slot) {
     struct sb__named *later = after(names, slot, 1);
     for (; later->place != 0; later = after(names, later, 1)) {

@@ -10,7 +10,7 @@
 struct sb__layer; /* model/index.h */
 
 struct sb__named {
-    uint32_t hash, place; /* a layer's index + 1; 0: none */
+    uint32_t hash, place; /* `place`: a layer's index + 1; 0: the slot is free */
 };
 
 struct sb__names {
@@ -21,10 +21,9 @@ struct sb__names {
 /* Computes the size of the slots for `layers` layers in bytes; returns false if the size
    overflows. */
 bool sb__names_bytes(int64_t layers, size_t *out);
-/* Initialises the table with zeroed slots for `layers` layers; `slots` is unused if there are
-   none. */
+/* Initialises the table with zeroed slots for `layers` layers; `slots` is unused for 0 layers. */
 void sb__names_begin(struct sb__names *names, void *slots, int64_t layers);
-/* Adds a layer. Callers add layers in order; the table keeps the first of equal names. */
+/* Adds a layer. Callers add layers in order; of equal names the table keeps the first layer. */
 void sb__names_add(struct sb__names *names, const struct sb__layer *layers, uint32_t layer);
 /* Moves all entries of `from` to a table of another size without reading the layers. */
 void sb__names_move(struct sb__names *to, const struct sb__names *from);

@@ -5,15 +5,15 @@
 #include "proto/encode.h"
 #include "wire/file_write.h"
 
-/* Saving writes the opened bytes verbatim, except edits. A message with edits inside is written
-   twice: first to a counter, to compute its new length. */
+/* Saving copies the opened bytes verbatim, except the fields that edits replace. A message that
+   contains edits is written twice: first to a counter, to compute its new length. */
 struct save {
     const sb_model *model;
     struct sb__reader *reader;
     struct sb__sink *sink;
-    sb_blob_lender lender; /* returns announced blobs; unused while counting */
+    sb_blob_lender lender; /* returns the values of announced blobs; unused while counting */
     void *user;
-    struct sb__retired *retired; /* storage that was replaced to read lent blobs */
+    struct sb__retired *retired; /* storage that was retired while lent blobs were read */
 };
 
 /* The position in the blobs and layers of the model. */
@@ -99,7 +99,7 @@ static sb_status append_blobs(const struct save *save, const struct sb__layout *
     return put_blobs(save, layout->blobs, position->layer, &next, err);
 }
 
-/* `*next` is the layer's first edit, if there is one, and becomes the first of the next layer. */
+/* Writes an added layer and its edits, from `*next` on; advances `*next` to the next layer's. */
 static sb_status put_new_layer(const struct save *save, int64_t layer, const struct sb__edit **next,
                                sb_error *err) {
     const sb_model *model = save->model;
@@ -168,8 +168,8 @@ static sb_status put_message(const struct save *save, const struct sb__layout *l
                              uint32_t begin, uint32_t end, struct position *position,
                              sb_error *err);
 
-/* Rewrites a nested message if it has edits, else copies it. A V1 layer with a V0 layer has two
-   messages, and one of them may be without edits. */
+/* Rewrites a nested message if it has edits, else copies it. A V1 layer that contains a V0 layer
+   consists of two messages, of which one may have no edits. */
 static sb_status put_child(const struct save *save, const struct sb__field *field,
                            const struct action *action, struct position *position, sb_error *err) {
     struct sb__sink count = sb__sink_count();
