@@ -28,7 +28,7 @@ for file in syncblob.pb-c.c syncblob.pb-c.h; do
     neutral "$here/$file" >"$work/ours"
     neutral "$work/$file" >"$work/fresh"
     if ! diff -u "$work/ours" "$work/fresh"; then
-        echo "$file is not what protoc-c makes of syncblob.proto; run proto/check_generated.sh --update" >&2
+        echo "$file differs from the output of protoc-c for syncblob.proto; run proto/check_generated.sh --update" >&2
         status=1
     fi
 done

@@ -660,7 +660,7 @@ TEST_ON(kinds, foreign_messages_are_refused_as_every_format) {
         const struct wire wire = {(unsigned char *)kind->bytes, kind->size, kind->size};
         for (int32_t as = SB_FORMAT_AUTO; as <= SB_FORMAT_BLOB_VECTOR && is_message(kind); as++) {
             assert_status(SB_ERR_MALFORMED, open_as(as, &wire, NULL, &err));
-            if (starts(err.message, "the fields are of no Caffe model")) /* not about one field */
+            if (starts(err.message, "the fields do not belong to")) /* not about one field */
                 assert_int_equal(err.offset, 0);
             assert_non_null(strstr(err.message, BEFORE));
             assert_string_equal(strstr(err.message, BEFORE) + strlen(BEFORE), kind->words);

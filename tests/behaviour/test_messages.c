@@ -82,7 +82,8 @@ TEST(faults_of_models_are_reported_with_their_fields) {
     sb_limits limits = SB_LIMITS_INIT;
     sb_model *model;
     wire_text(&unknown, 14, ""); /* past a blob's last field */
-    assert_refused(SB_ERR_MALFORMED, 0, "the fields are of no Caffe model, solver state or blob",
+    assert_refused(SB_ERR_MALFORMED, 0,
+                   "the fields do not belong to a Caffe model, solver state or blob",
                    open_into(&unknown, NULL, &model, &err));
     limits.max_blobs = 1;
     wire_blob_field(&layer, 7, (int64_t[]){1}, 1, 1);

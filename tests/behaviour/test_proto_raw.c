@@ -135,12 +135,12 @@ TEST(a_blob_of_halves_accepts_nothing_else) {
         char part[80];
         if (type == FLOAT16)
             continue;
-        (void)snprintf(part, sizeof part, "raw_data: values of %s for a blob of f16 at offset ",
+        (void)snprintf(part, sizeof part, "raw_data: a blob of f16 cannot hold %s at offset ",
                        names[type]);
         refused_by_halves(raw_of(type, zeros, 2), part);
         struct wire wire = raw_of(FLOAT16, halves_1_2, 2);
         wire_doubles(&wire, DOUBLE_DIFF, doubles_1_2, 2);
-        refused_by_halves(wire, "double_diff: values of f64 for a blob of f16 at offset ");
+        refused_by_halves(wire, "double_diff: a blob of f16 cannot hold f64 at offset ");
     }
 }
 

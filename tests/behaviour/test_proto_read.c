@@ -235,7 +235,7 @@ TEST(test_without_reshape_the_blob_keeps_its_shape) {
     packed(&wire);
     assert_error(SB_ERR_SHAPE_MISMATCH,
                  sb_blob_from_proto(blob, wire.bytes, wire.size, 0, NULL, &err),
-                 "the blob is 6 (6), the message 2 3 (6)");
+                 "the blob is 6 (6), but the message is 2 3 (6)");
     assert_values(blob, SB_DATA, 6, 1);
     wire_free(&wire);
     /* The error message has only the first dimensions of a long shape, but always its count. */
@@ -244,14 +244,15 @@ TEST(test_without_reshape_the_blob_keeps_its_shape) {
     wire_shape(&wire, long_dims, 32);
     assert_status(SB_ERR_SHAPE_MISMATCH,
                   sb_blob_from_proto(blob, wire.bytes, wire.size, 0, NULL, &err));
-    assert_non_null(strstr(err.message, "the message 1 1 100000 0 100000"));
+    assert_non_null(strstr(err.message, "the message is 1 1 100000 0 100000"));
     assert_string_equal(err.message + strlen(err.message) - 7, "... (0)");
     wire_free(&wire);
     const int64_t ones[20] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
     wire_shape(&wire, ones, 20); /* one byte too long */
     assert_error(SB_ERR_SHAPE_MISMATCH,
                  sb_blob_from_proto(blob, wire.bytes, wire.size, 0, NULL, &err),
-                 "the blob is 6 (6), the message 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 ... (1)");
+                 "the blob is 6 (6), but the message is 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 "
+                 "... (1)");
 }
 
 /* --- diff and conversions ------------------------------------------------------------------- */
@@ -324,7 +325,7 @@ static const struct refusal refusals[] = {
     {"a shape longer than the message", B("\x3a\x7f"), SB_ERR_MALFORMED, 2,
      "shape: 127 bytes are missing"},
     {"tag 0 in a shape", B("\x3a\x02\x00\x00"), SB_ERR_MALFORMED, 2,
-     "shape: no field has number 0"},
+     "shape: the field number 0 is invalid"},
     {"no payload for a scalar", B(""), SB_ERR_LENGTH_MISMATCH, 0,
      "data: 0 values for a shape of 1"},
     {"no payload for 6", B("\x3a\x04\x0a\x02\x02\x03"), SB_ERR_LENGTH_MISMATCH, 0,

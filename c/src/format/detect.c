@@ -63,8 +63,8 @@ static int weigh(const struct evidence *fields, const uint32_t *seen) {
     return weight;
 }
 
-/* Distinguishes a vector of blobs from a net with only a name: the blobs have the name's field
-   number. */
+/* Distinguishes a vector of blobs from a net that has only a name, because a vector's blobs and a
+   net's name have the same field number. */
 static sb_status detect_vector(struct sb__reader *reader, int32_t *out, sb_error *err) {
     struct sb__outline outline;
     bool is_vector = false;
@@ -103,6 +103,6 @@ sb_status sb__detect_format(struct sb__reader *reader, int32_t *out, sb_error *e
     }
     if (best == 0)
         return sb__fail_at(err, SB_ERR_MALFORMED, 0,
-                           "the fields are of no Caffe model, solver state or blob");
+                           "the fields do not belong to a Caffe model, solver state or blob");
     return is_one_number ? detect_vector(reader, out, err) : SB_OK;
 }

@@ -48,7 +48,7 @@ static const struct {
     {0, M("\x93NUMPY"), "a NumPy array (.npy)"},
     {0, M("\x80\2\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19\x2e"),
      "a PyTorch file: export it from Python as .safetensors or .npz"},
-    {0, M("\0\5\x16\7"), "an AppleDouble file, what macOS keeps beside a file: take that file"},
+    {0, M("\0\5\x16\7"), "an AppleDouble file, which macOS keeps beside a file: use that file"},
     {4, M("TFL3"), "a TensorFlow Lite model"},
     {21,
      M("\x1a\x0d"
@@ -119,7 +119,7 @@ static bool is_opcode(unsigned char c) {
 }
 
 /* Checks the first opcode after the version. In version 4 and later, this opcode must begin a
-   frame, whose length must fit the file. */
+   frame that ends within the file. */
 static const char *pickle_words(const struct sb__head *head) {
     static const char words[] = "a Python pickle: load it in Python, save its arrays as .npz";
     if (head->size < 3 || head->bytes[0] != 0x80)
@@ -301,7 +301,7 @@ static const char *text_words(const struct text *text) {
     if (is_html(text))
         return "an HTML page, not the file that it shows: download the raw file";
     if (has_word(text, "<?xml"))
-        return "an XML document, as servers answer where they have no such file";
+        return "an XML document, which servers send if a file does not exist";
     if (!is_printable(text))
         return NULL;
     if (text->size >= LONG_TEXT && is_prototxt(text))

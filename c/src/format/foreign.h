@@ -12,8 +12,8 @@
 
 struct sb__head {
     const unsigned char *bytes;
-    size_t size;    /* of `bytes` */
-    uint64_t total; /* of the file */
+    size_t size;    /* the size of `bytes` */
+    uint64_t total; /* the size of the file */
     unsigned char room[SB__HEAD_BYTES];
 };
 

@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-/* V1LayerParameter.LayerType by number. */
+/* The names of V1LayerParameter.LayerType, by number. */
 static const char *const names[] = {"NONE",
                                     "ACCURACY",
                                     "BNLL",
@@ -44,7 +44,7 @@ static const char *const names[] = {"NONE",
                                     "EXP",
                                     "DECONVOLUTION"};
 
-/* C3D 1.0's layer types from 30 on. */
+/* The names of C3D 1.0's layer types, from number 30 on. */
 static const char *const c3d_names[] = {
     "CONVOLUTION3D",     "POOLING3D",          "VOLUME_DATA",
     "VIDEO_DATA",        "DECONVOLUTION3D",    "VIDEO_SEGMENTATION_DATA",

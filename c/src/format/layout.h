@@ -74,8 +74,8 @@ static inline const struct sb__layout *sb__layout_child(const struct sb__layout 
    uses some numbers for other layers. */
 const char *sb__layer_type_name(int32_t number, bool is_c3d);
 
-/* Returns whether C3D 1.0 uses the number for a convolution or a pooling, and Caffe for a layer
-   without such parameters. */
+/* Returns whether the number is a convolution or a pooling in C3D 1.0, but in Caffe a layer without
+   the parameters of either. */
 bool sb__layer_type_is_c3d(int32_t number);
 
 #endif

@@ -9,10 +9,10 @@
 #define SB__OUTLINE_MANY   100000 /* the most fields to read, which bounds the time */
 
 struct sb__outline {
-    uint32_t seen[SB__OUTLINE_FIELDS]; /* wire types, as bits */
+    uint32_t seen[SB__OUTLINE_FIELDS]; /* the wire types of each field, as bits */
     struct {
         uint32_t begin, end;
-    } first[SB__OUTLINE_FIELDS]; /* the first value of a field */
+    } first[SB__OUTLINE_FIELDS]; /* the bytes of each field's first value */
     bool others;                 /* fields of other numbers are present */
     enum {
         SB__WHOLE,

@@ -68,7 +68,7 @@ static bool caffe_words(const struct sb__outline *outline, int32_t wanted,
     return true;
 }
 
-/* Describes a message of another program; NULL if none is recognised. */
+/* Sets `*out` to a description of another program's message, or to NULL if none is recognised. */
 static sb_status message_words(const struct sb__head *head, const struct sb__outline *outline,
                                struct sb__reader *reader, const char **out, sb_error *err) {
     bool is_onnx;
@@ -78,7 +78,7 @@ static sb_status message_words(const struct sb__head *head, const struct sb__out
 }
 
 /* Describes a file of `total` bytes. If the outermost fields are complete, the bytes may be a Caffe
-   message with unknown fields: then only messages are considered. */
+   message with unknown fields; then looks only for messages, not for other kinds of files. */
 static bool find_words(const struct sb__outline *outline, int32_t wanted, struct sb__reader *reader,
                        uint64_t total, char *out) {
     struct sb__head head;
@@ -114,7 +114,7 @@ sb_status sb__refusal_is_foreign(const struct sb__source *source, bool *out, sb_
 
 sb_status sb__refusal_of_foreign(sb_error *err) {
     return sb__fail_at(err, SB_ERR_MALFORMED, 0,
-                       "the fields are of no Caffe model, solver state or blob");
+                       "the fields do not belong to a Caffe model, solver state or blob");
 }
 
 static sb_status check_format(const struct sb__source *source, sb_error *err) {

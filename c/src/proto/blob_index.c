@@ -28,7 +28,7 @@ struct raw {
 struct claims {
     bool is_c3d, doubtful;
     bool has_others; /* a field that is not a dimension was present */
-    uint32_t legacy; /* one bit for each dimension that is present */
+    uint32_t legacy; /* bit n is set if field n, a dimension, is present */
     int64_t legacy_dims[SB__C3D_WIDTH];
     uint32_t legacy_offsets[SB__C3D_WIDTH];
     struct dims dims;
@@ -40,7 +40,7 @@ sb_status sb__check_proto_dtype(const sb_blob *blob, sb_error *err) {
     int32_t dtype = sb_blob_dtype(blob);
     if (sb__is_float(dtype))
         return SB_OK;
-    return sb__fail(err, SB_ERR_UNSUPPORTED, "a BlobProto holds f32 or f64, the blob %s",
+    return sb__fail(err, SB_ERR_UNSUPPORTED, "a BlobProto holds f32 or f64, not %s",
                     sb_dtype_name(dtype));
 }
 
@@ -185,7 +185,7 @@ static sb_status make_shape(const struct sb__path *path, uint32_t offset, const 
     if (sb__shape_make(out, dims, num_axes, sizeof(float), NULL) == SB_OK)
         return SB_OK;
     return sb__wire_fail(path, 0, SB_ERR_DATA_OVERFLOW, offset, err,
-                         "the product of the dimensions does not fit; the shape");
+                         "the product of the dimensions overflows; the shape begins");
 }
 
 static sb_status judge_dims(const struct sb__path *path, const struct dims *dims,

@@ -18,10 +18,10 @@ struct sb__payload {
 struct sb__blob_index {
     uint32_t begin, end; /* the message */
     bool legacy;         /* the shape is from the fields num, channels, height and width */
-    bool is_c3d;         /* a message of C3D 1.0, whose shape is also from the field length */
+    bool is_c3d;         /* a message of C3D 1.0, whose shape has the field length, too */
     bool doubtful;       /* contains messages or texts at field numbers of Caffe's other formats */
     struct sb__shape shape;
-    struct sb__payload data, diff; /* the payloads to read: double, else float, else raw */
+    struct sb__payload data, diff; /* the payloads to read: double, else float, else raw values */
 };
 
 /* Indexes a message; checks the wire format and the shape. */
@@ -32,7 +32,7 @@ sb_status sb__blob_index(struct sb__reader *reader, const struct sb__path *path,
    sb__blob_index_path. */
 sb_status sb__payload_check(const struct sb__blob_index *index, const struct sb__path *path,
                             const struct sb__payload *payload, sb_error *err);
-/* Checks the payloads that are present; if `whole`, also checks data that is absent. */
+/* Checks the payloads that are present; if `whole`, also that data is present. */
 sb_status sb__blob_index_check(const struct sb__blob_index *index, const struct sb__path *path,
                                bool whole, sb_error *err);
 /* Checks a message that is the whole source. Returns MALFORMED if it is not a BlobProto. */

@@ -1,4 +1,4 @@
-/* Writes fields in the order of their numbers. pack_protobuf_c.c uses protobuf-c; pack_plain.c, for
+/* Packs fields in the order of their numbers. pack_protobuf_c.c uses protobuf-c; pack_plain.c, for
    builds without protobuf-c, writes the same bytes. */
 #ifndef SB_PROTO_PACK_H
 #define SB_PROTO_PACK_H

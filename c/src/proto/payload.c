@@ -183,7 +183,7 @@ static bool is_part(const struct sb__payload *payload, const struct sb__field *f
     return field->type == SB__WIRE_BYTES || field->type == single;
 }
 
-/* Checks the bound for each field: a source may contain more values than when it was indexed. */
+/* Checks the count of each field: the source may have changed since it was indexed. */
 static sb_status copy_field(struct copy *copy, const struct sb__field *field) {
     if (!is_part(copy->payload, field))
         return SB_OK;
@@ -221,7 +221,7 @@ sb_status sb__payload_copy(struct sb__reader *reader, const struct sb__path *pat
                         .err = err};
     struct sb__field field = {.end = payload->offset};
     sb_status st = SB_OK;
-    while (copy.left > 0 && /* sb__blob_index has checked the fields after the range */
+    while (copy.left > 0 && /* the fields after the range have been checked by sb__blob_index */
            (st = sb__wire_next(reader, path, index->end, &field, err)) == SB_OK &&
            field.number != 0) {
         st = copy_field(&copy, &field);

@@ -18,7 +18,7 @@ bool sb__shape_equals_index(const struct sb__shape *shape, const struct sb__blob
 
 #define COUNT_BYTES 32 /* room for "... (9223372036854775807)" */
 
-/* Writes the shape as text: omits the last dimensions if `out` is too small, never the count. */
+/* Writes the shape as text, with the count; omits the last dimensions if `out` is too small. */
 static const char *shape_text(const struct sb__shape *shape, char *out, size_t capacity) {
     size_t used = 0, room = capacity - COUNT_BYTES;
     for (int32_t i = 0; i < shape->num_axes; i++) {
@@ -42,7 +42,7 @@ static sb_status target_shape(const sb_blob *blob, const struct sb__blob_index *
         *out = *sb__blob_shape(blob);
         if (sb__shape_equals_index(out, index))
             return SB_OK;
-        return sb__fail(err, SB_ERR_SHAPE_MISMATCH, "the blob is %s, the message %s",
+        return sb__fail(err, SB_ERR_SHAPE_MISMATCH, "the blob is %s, but the message is %s",
                         shape_text(out, have, sizeof have),
                         shape_text(&index->shape, given, sizeof given));
     }
@@ -55,13 +55,13 @@ static sb_status target_shape(const sb_blob *blob, const struct sb__blob_index *
 
 /* --- types ----------------------------------------------------------------------- */
 
-/* Fails if the blob is F16 and the values are not: the library does not round values to F16. */
+/* Fails for a blob of F16 if the values are not F16: the library does not round values to F16. */
 static sb_status check_halves(const struct sb__path *path, const struct sb__payload *payload,
                               sb_error *err) {
     if (payload->count == 0 || payload->dtype == SB_DTYPE_F16)
         return SB_OK;
     return sb__wire_fail(path, payload->field, SB_ERR_DTYPE_MISMATCH, payload->offset, err,
-                         "values of %s for a blob of f16", sb_dtype_name(payload->dtype));
+                         "a blob of f16 cannot hold %s", sb_dtype_name(payload->dtype));
 }
 
 /* --- payload --------------------------------------------------------------------- */
@@ -126,8 +126,8 @@ static sb_status copy_payload(sb_blob *blob, struct sb__reader *reader, const st
     return st == SB_OK ? end_values(reader, err) : st;
 }
 
-/* Returns whether the copy may fail before its end: the progress callback may cancel it, a source
-   may change or fail, or an integer type may not hold a value. */
+/* Returns whether the copy of values may fail: the progress callback may cancel it, the source may
+   change or fail, or an integer type may not hold a value. */
 static bool may_fail(const sb_blob *blob, const struct sb__reader *reader) {
     return reader->progress || sb__source_may_change(reader->source) ||
            sb__is_integer(sb_blob_dtype(blob));
@@ -181,7 +181,7 @@ sb_status sb__read_values(struct sb__reader *reader, const struct sb__path *path
     if (st != SB_OK)
         return st;
     if (wanted->count > payload->count - wanted->first)
-        return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "values %lld to %lld of %lld",
+        return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "values %lld to %lld, but there are %lld",
                         (long long)wanted->first, (long long)(wanted->first + wanted->count),
                         (long long)payload->count);
     if (wanted->dtype == SB_DTYPE_F16)

@@ -6,7 +6,7 @@
 
 struct sb__read_blob {
     bool reshape;  /* reshape to the message's shape; false: fail with SHAPE_MISMATCH */
-    bool is_whole; /* the message is the whole source: check whether it has another format */
+    bool is_whole; /* the message is the whole source, whose format must be checked */
     size_t held;   /* bytes of the model's index, which count against limits->max_memory */
     const sb_limits *limits;
 };

@@ -45,8 +45,8 @@ void sb__descriptor_close(void *user) {
     sb__file_close((sb__file)user);
 }
 
-/* Refuses a file of size 0 that contains bytes, as files do that the kernel generates, for example
-   in procfs. */
+/* Refuses a file of size 0 that contains bytes, for example a file of procfs, which the kernel
+   generates while it is read. */
 static sb_status check_empty(sb__file file, const char *shown, sb_error *err) {
     unsigned char byte;
     size_t got;
@@ -56,8 +56,8 @@ static sb_status check_empty(sb__file file, const char *shown, sb_error *err) {
     if (got == 0)
         return SB_OK;
     return sb__fail(err, SB_ERR_IO,
-                    "%s has a size of 0, but bytes: a file that is generated while it is read must "
-                    "be copied first",
+                    "%s has a size of 0, but contains bytes: a file that is generated while it is "
+                    "read must be copied first",
                     shown);
 }
 

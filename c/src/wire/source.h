@@ -13,7 +13,7 @@
 /* The size of sb_source in version 0.1. */
 #define SB__SOURCE_FIRST_SIZE (offsetof(sb_source, close) + sizeof(((sb_source *)0)->close))
 
-/* Numbers that change if the bytes change; only files have `changed` and `names`, others 0. */
+/* Numbers that change if the bytes change; `changed` and `names` are 0 except for files. */
 struct sb__stamp {
     uint64_t version, changed, names;
 };
@@ -52,7 +52,7 @@ sb_status sb__callback_failed(sb_status status, const sb_error *reported, const 
 
 /* Makes a source of a regular file, without `close`; `shown` names it in errors. Fails with IO. */
 sb_status sb__descriptor_source(intptr_t file, const char *shown, sb_source *out, sb_error *err);
-/* Returns whether sb__descriptor_source made the source. */
+/* Returns whether the source was made by sb__descriptor_source. */
 bool sb__descriptor_is(const sb_source *source);
 /* Reads the stamp of a source of sb__descriptor_source. Fails with IO. */
 sb_status sb__descriptor_stamp(void *user, struct sb__stamp *out, sb_error *err);

@@ -37,7 +37,7 @@ static sb_status read_at(void *user, uint64_t offset, void *buffer, size_t bytes
     const struct pieces *all = user;
     unsigned char *to = buffer;
     if (bytes > all->end || offset > all->end - bytes) /* the caller may change sb_source::size */
-        return sb__fail(err, SB_ERR_IO, "%zu bytes at offset %llu are beyond the pieces", bytes,
+        return sb__fail(err, SB_ERR_IO, "%zu bytes at offset %llu are beyond the spans", bytes,
                         (unsigned long long)offset);
     for (size_t i = piece_at(all, offset); bytes > 0; i++) {
         const size_t end = i + 1 < all->count ? all->piece[i + 1].begin : all->end;
@@ -68,7 +68,7 @@ static sb_status measure(const sb_span *spans, size_t num_spans, size_t *out_tot
                             i, spans[i].size);
         if (!sb__add_size(*out_total, spans[i].size, out_total))
             return sb__fail(err, SB_ERR_SIZE_OVERFLOW,
-                            "the first %zu spans have more bytes than a size holds", i + 1);
+                            "the first %zu spans have more bytes than size_t holds", i + 1);
     }
     return SB_OK;
 }

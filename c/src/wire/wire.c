@@ -92,7 +92,7 @@ void sb__reader_init(struct sb__reader *reader, const struct sb__source *source)
 void sb__reader_watch(struct sb__reader *reader, struct sb__progress *progress) {
     reader->progress = progress;
     if (progress)
-        reader->begin = reader->end = 0; /* then bytes in memory, too, are read in pieces */
+        reader->begin = reader->end = 0; /* an empty window, so memory is read in pieces, too */
 }
 
 static bool in_window(const struct sb__reader *reader, uint32_t offset, size_t size) {
@@ -205,7 +205,7 @@ static sb_status read_tag(struct sb__reader *reader, const struct sb__path *path
         return st;
     if (tag >> 3 == 0 || tag >> 3 > MAX_FIELD_NUMBER)
         return sb__wire_fail(path, 0, SB_ERR_MALFORMED, field->offset, err,
-                             "no field has number %llu", (unsigned long long)(tag >> 3));
+                             "the field number %llu is invalid", (unsigned long long)(tag >> 3));
     field->number = (uint32_t)(tag >> 3);
     field->type = (uint32_t)(tag & 7);
     field->value = 0;
@@ -257,7 +257,7 @@ static sb_status read_value(struct sb__reader *reader, const struct sb__path *pa
         return read_fixed(reader, path, end, field, 4, err);
     default:
         return sb__wire_fail(path, field->number, SB_ERR_MALFORMED, field->offset, err,
-                             "there is no wire type %u; it stands", field->type);
+                             "wire type %u is unknown; the field begins", field->type);
     }
 }
 
