@@ -24,7 +24,7 @@ static sb_status fail(const struct sb__cuda_device *device, sb__cublas_status st
 }
 
 /* Waits for the library's stream and returns the driver's result, because cuBLAS does not report a
-   lost device reliably. If a stream capture forbids the wait, returns that error instead. */
+   lost device reliably. If a stream capture forbids the wait, returns the capture's error. */
 static sb__cu_result ask_driver(const struct sb__cuda_device *device) {
     struct sb__cuda_visit visit;
     sb__cu_result result = sb__cuda_enter_stream(device, device->stream, &visit);
@@ -58,7 +58,7 @@ static sb_status create_handle(const struct sb__cuda_device *device, struct sb__
     sb__cublas_status status = blas->functions->cublasCreate_v2(&blas->handle);
     sb_status st = sb__cuda_blas_status(device, status, "cublasCreate", err);
     if (st == SB_ERR_DEVICE_FAILURE && status == SB__CUBLAS_STATUS_NOT_INITIALIZED)
-        st = err->code = SB_ERR_OUT_OF_MEMORY; /* cublasCreate returns it if out of memory */
+        st = err->code = SB_ERR_OUT_OF_MEMORY; /* cublasCreate returns this if out of memory */
     (void)sb__cuda_leave(device, &visit, SB__CUDA_SUCCESS);
     return st;
 }

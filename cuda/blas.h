@@ -24,8 +24,8 @@ struct sb__cuda_blas {
 sb_status sb__cuda_blas_get(const struct sb__cuda_device *device, struct sb__cuda_blas **out,
                             sb_error *err);
 typedef sb__cublas_status sb__cuda_task(const struct sb__cuda_blas *blas, void *user);
-/* Runs `task`, which calls the cuBLAS function named `call`. Locks the handle and sets its stream
-   before, since a handle has one stream at a time. */
+/* Runs `task`, which calls the cuBLAS function named `call`. First locks the handle and sets its
+   stream, since a handle has one stream at a time. */
 sb_status sb__cuda_blas_run(const struct sb__cuda_device *device, struct sb__cuda_blas *blas,
                             sb__cuda_task *task, const char *call, void *user, sb_stream stream,
                             sb_error *err);

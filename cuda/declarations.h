@@ -180,7 +180,7 @@ enum {
        unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared,      \
        sb__cu_stream stream, void **parameters, void **extra))
 
-/* Lists functions of libcublas in the same way. cuBLAS 12.0 is the first with 64-bit counts. */
+/* Lists functions of libcublas in the same way. Versions before 12.0 have no 64-bit counts. */
 #define SB__CUBLAS_FUNCTIONS(F)                                                                    \
     F(sb__cublas_status, cublasCreate_v2, (sb__cublas_handle * handle))                            \
     F(sb__cublas_status, cublasSetStream_v2, (sb__cublas_handle handle, sb__cu_stream stream))     \

@@ -215,9 +215,9 @@ static sb_status find_device(struct sb__cuda_device *device, sb_error *err) {
 }
 
 /* Sets the highest release threshold, so that the pool keeps freed memory until a trim. Memory in
-   use counts toward the threshold; with a lower one each wait could unmap all free memory. Also
-   forbids allocations that wait for a free on another stream, because a collective on that stream
-   may be waiting for another rank. */
+   use counts toward the threshold; with a lower threshold each wait could unmap all free memory.
+   Also forbids allocations that wait for a free on another stream, because a collective on that
+   stream may be waiting for another rank. */
 static sb__cu_result set_up_pool(const struct sb__cuda_device *device,
                                  struct sb__cuda_visit *visit) {
     uint64_t threshold = UINT64_MAX;
@@ -261,7 +261,7 @@ static sb__cu_result create_stream(struct sb__cuda_device *device, struct sb__cu
                           "cuStreamCreate");
 }
 
-/* Needs no wait, since the driver frees a destroyed pool's memory when no work uses it any more. */
+/* Does not wait, since the driver frees a destroyed pool's memory when no work uses it any more. */
 static void destroy_pool(struct sb__cuda_device *device) {
     if (device->pool)
         SB__CUDA_RELEASE(device->cu->cuMemPoolDestroy(device->pool));

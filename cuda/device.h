@@ -59,7 +59,7 @@ struct sb__cuda_device {
     unsigned long long context_id; /* unique in the process */
     unsigned int event_flags;
     sb__cu_stream stream;
-    atomic_bool core_has_stream, caller_has_stream; /* a caller may capture it */
+    atomic_bool core_has_stream, caller_has_stream; /* a caller may capture `stream` */
     sb__cu_event legacy;                  /* recorded repeatedly on the legacy default stream */
     sb__cu_pool pool;                     /* NULL: unsupported, memory comes from cuMemAlloc */
     _Atomic(struct sb__cuda_blas *) blas; /* NULL until arithmetic is prepared */
@@ -71,7 +71,7 @@ struct sb__cuda_device {
 sb_status sb__cuda_open(void *user, int32_t ordinal, void **out, sb_error *err);
 void sb__cuda_close(void *device);
 
-/* What sb__cuda_leave must restore, and the name of the call that failed. */
+/* The state that sb__cuda_leave restores, and the name of the call that failed. */
 struct sb__cuda_visit {
     const char *call;  /* the failed call, as passed to sb__cuda_named */
     unsigned int mode; /* the capture mode to restore */
@@ -141,7 +141,7 @@ static inline bool sb__cuda_is_over(sb__cu_result wait) {
     return wait == SB__CUDA_SUCCESS || sb__cuda_is_sticky(wait);
 }
 
-/* How often a call whose failure cannot be reported is tried. */
+/* The number of attempts of a call whose failure cannot be reported. */
 #define SB__CUDA_TRIES 3
 
 /* Retries a call that frees an object, unless its error shows that the context is lost. */
@@ -168,9 +168,9 @@ static inline sb__cu_stream sb__cuda_stream(sb_stream stream) {
 /* Add an opened device to the list of open devices, and remove it before it is closed. */
 void sb__cuda_siblings_join(struct sb__cuda_device *device);
 void sb__cuda_siblings_part(struct sb__cuda_device *device);
-/* Trims the pools of all contexts of this device. This does not release memory whose free is still
-   queued, or was queued on a stream that a caller has and that the pool's context has not waited
-   for since. Call between enter and leave. */
+/* Trims the pools of all contexts of this device. Keeps memory whose free is still queued. Also
+   keeps memory freed on a stream that a caller holds, until the pool's context waits for this
+   stream. Call between enter and leave. */
 void sb__cuda_siblings_trim(const struct sb__cuda_device *device);
 /* Records that a caller has the device's stream and may capture it: other contexts no longer query
    the stream. */

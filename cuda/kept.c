@@ -1,4 +1,4 @@
-/* Kept memory: the driver failed to free it, or work may still use it and a wait for that work
+/* Kept memory: memory that the driver failed to free, or that may still be in use, because a wait
    failed or was impossible. The next successful wait for the library's stream frees it. */
 #include "device.h"
 

@@ -132,7 +132,7 @@
     LINE("add.f64 %d" sum ", %d" sum ", %d12")
 #define SQUARE_F64(x, sum) LINE("fma.rn.f64 %d" sum ", %d" x ", %d" x ", %d" sum)
 
-/* The .target is the oldest device that CUDA 12 supports, .version a PTX version that has it. */
+/* .target is the oldest device that CUDA 12 supports; .version is a PTX version for this device. */
 /* clang-format off */
 __extension__ /* allows the length of the string */
 const char sb__cuda_kernels[] =

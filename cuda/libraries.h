@@ -22,7 +22,7 @@ struct sb__cublas {
    driver, a driver for CUDA before 12.0, or no device), OUT_OF_MEMORY, FORKED. */
 sb_status sb__cuda_driver_open(const struct sb__cuda_driver **out, sb_error *err);
 /* Opens cuBLAS: the version that the process has loaded; otherwise version 13 if it is installed
-   and the driver supports it, or version 12. Errors: UNSUPPORTED, OUT_OF_MEMORY. */
+   and the driver supports it, else version 12. Errors: UNSUPPORTED, OUT_OF_MEMORY. */
 sb_status sb__cublas_open(const struct sb__cuda_driver *driver, const struct sb__cublas **out,
                           sb_error *err);
 

@@ -197,7 +197,7 @@ struct region {
     sb__cu_pool pool;       /* NULL for memory that is not from a pool */
     unsigned int memory_type;
     int ordinal;
-    bool is_mapped; /* `start` and `bytes` are one mapping of cuMemMap; another may follow it */
+    bool is_mapped; /* `start` and `bytes` are one mapping of cuMemMap; more mappings may follow */
     sb__cu_ptr start;
     size_t bytes;
 };
@@ -230,7 +230,7 @@ static sb__cu_result ask_for_mapping(const struct sb__cuda_device *device, sb__c
     return SB__CUDA_SUCCESS;
 }
 
-/* Asks the driver about a pointer. For an unknown pointer it returns zeros, not an error. */
+/* Asks the driver about a pointer. If the pointer is unknown, the result is zeros, not an error. */
 static sb_status look_up(const struct sb__cuda_device *device, sb__cu_ptr ptr, struct region *out,
                          sb_error *err) {
     struct sb__cuda_visit visit;

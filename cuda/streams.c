@@ -14,7 +14,7 @@ sb_stream sb__cuda_own_stream(void *opened) {
 
 /* Orders the library's stream after the default streams of all threads, by an event on the legacy
    stream, which waits for them. Fails while a blocking stream is captured, because CUDA then
-   forbids the legacy stream, and to record the event would invalidate the capture. */
+   forbids the legacy stream, and recording the event would invalidate the capture. */
 sb_status sb__cuda_after_default(void *opened, sb_error *err) {
     const struct sb__cuda_device *device = opened;
     struct sb__cuda_visit visit;
@@ -53,12 +53,12 @@ sb_status sb__cuda_check_stream(void *opened, sb_stream stream, sb_error *err) {
         return SB_OK;
     if (sb__cuda_stream(stream) == SB__CU_STREAM_PER_THREAD)
         return sb_error_fill(err, SB_ERR_UNSUPPORTED, 0,
-                             "the per-thread default stream is another one in each thread; pass "
-                             "NULL, which is ordered with it, or a stream that you created");
+                             "the per-thread default stream differs in each thread; pass NULL, "
+                             "which is ordered with it, or a stream that you created");
     sb__cu_result result = inspect(device, sb__cuda_stream(stream), &context, &capturing, &visit);
     if (result == SB__CUDA_ERROR_INVALID_HANDLE)
         return sb_error_fill(err, SB_ERR_WRONG_DEVICE, (int32_t)result,
-                             "the driver knows no such stream");
+                             "the driver does not know the stream");
     if (result == SB__CUDA_ERROR_NOT_SUPPORTED && strcmp(visit.call, "cuStreamGetCtx") == 0)
         return sb_error_fill(err, SB_ERR_WRONG_DEVICE, (int32_t)result,
                              "the stream belongs to a green context"); /* CUDA 12.4 to 12.9 */
@@ -66,8 +66,7 @@ sb_status sb__cuda_check_stream(void *opened, sb_stream stream, sb_error *err) {
         return sb__cuda_status(device, result, visit.call, err);
     if (context != device->context)
         return sb_error_fill(err, SB_ERR_WRONG_DEVICE, 0,
-                             "the stream belongs to another device, or not to the primary "
-                             "context of this one");
+                             "the stream does not belong to the device's primary context");
     if (capturing != SB__CU_STREAM_CAPTURE_STATUS_NONE)
         return sb_error_fill(err, SB_ERR_UNSUPPORTED, 0,
                              "the stream is being captured; a graph would keep pointers that "
@@ -76,7 +75,7 @@ sb_status sb__cuda_check_stream(void *opened, sb_stream stream, sb_error *err) {
 }
 
 /* Returns the status of a wait. Replaces OUT_OF_MEMORY by DEVICE_FAILURE, after which the core
-   retries the wait; otherwise it would free host memory that a copy still uses. */
+   retries the wait; otherwise the core would free host memory that a copy still uses. */
 static sb_status wait_status(const struct sb__cuda_device *device, sb__cu_result result,
                              const char *call, sb_error *err) {
     sb_status st = sb__cuda_status(device, sb__cuda_done(result), call, err);
@@ -113,8 +112,8 @@ static bool keep_spare(struct sb__cuda_events *events, sb__cu_event event) {
     return kept;
 }
 
-/* Records `*event`, or a new event if it is NULL. `*event` may have been recorded before, because
-   streams that wait for an old record do not wait for the new one. */
+/* Records `*event`, or a new event if `*event` is NULL. Events can be recorded again, because
+   streams that wait for the old record do not wait for the new record. */
 static sb__cu_result record(struct sb__cuda_device *device, sb__cu_stream stream,
                             sb__cu_event *event, struct sb__cuda_visit *visit) {
     sb__cu_result result = SB__CUDA_SUCCESS;
