@@ -25,7 +25,7 @@ static bool arm(const struct sb__testing_handle *sim, const sb_sim_fault *fault,
 static sb_status plant(sb_context *context, const sb_sim_fault *fault, bool alone, sb_error *err) {
     struct sb__testing_handle sim;
     if (fault->op < SB_SIM_ANY || fault->op >= SB_SIM_OP_COUNT)
-        return sb__testing_fail(err, SB_ERR_INVALID_ARGUMENT, "operation %d is none of SB_SIM_*",
+        return sb__testing_fail(err, SB_ERR_INVALID_ARGUMENT, "operation %d is not an SB_SIM_*",
                                 fault->op);
     if (fault->mode < SB_SIM_FAIL_NOW || fault->mode > SB_SIM_FAIL_STICKY ||
         fault->countdown < (alone ? 0 : 1))
@@ -35,7 +35,7 @@ static sb_status plant(sb_context *context, const sb_sim_fault *fault, bool alon
     if (st != SB_OK)
         return st;
     if (!arm(&sim, fault, alone))
-        st = sb__testing_fail(err, SB_ERR_OVER_LIMIT, "the maximum number of faults is armed");
+        st = sb__testing_fail(err, SB_ERR_OVER_LIMIT, "the maximum number of faults is planted");
     return sb__testing_unlock(&sim, st);
 }
 

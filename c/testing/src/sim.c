@@ -10,7 +10,7 @@ sb_status sb_sim_set_schedule(sb_context *context, sb_sim_schedule schedule, uin
                               sb_error *err) {
     struct sb__testing_handle sim;
     if (schedule < SB_SIM_EAGER || schedule > SB_SIM_RANDOM)
-        return sb__testing_fail(err, SB_ERR_INVALID_ARGUMENT, "schedule %d is none of SB_SIM_*",
+        return sb__testing_fail(err, SB_ERR_INVALID_ARGUMENT, "schedule %d is not an SB_SIM_*",
                                 schedule);
     sb_status st = sb__testing_lock(context, &sim, err);
     if (st != SB_OK)

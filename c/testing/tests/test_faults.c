@@ -11,7 +11,7 @@ static const int32_t schedules[] = {SB_SIM_EAGER, SB_SIM_LAZY, SB_SIM_RANDOM};
 /* A device set up so that every operation can succeed. */
 struct bench {
     struct sim sim;
-    sb_stream own; /* the device's */
+    sb_stream own; /* the device's stream */
     char *x, *y;   /* 16 floats each: x holds 3s, y holds 5s */
     char source[BYTES], target[BYTES];
     void *event; /* recorded on another stream, which has no other work */
@@ -212,7 +212,7 @@ TEST_ON(bench, work_that_fails_later_is_not_done) {
         }
 }
 
-/* Otherwise memory could be freed while work for which the stream should have waited uses it. */
+/* If later work did not wait, it could free memory that the earlier work still uses. */
 TEST_ON(bench, a_wait_that_fails_later_still_delays_later_work) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++) {
         bench_reopen(f, schedules[s]);
@@ -323,7 +323,7 @@ TEST_ON(bench, another_thread_s_event_does_not_consume_the_failure) {
             assert_status(SB_ERR_DEVICE_FAILURE, try_event_wait(&f->sim, others));
             assert_status(SB_ERR_DEVICE_FAILURE, by_event ? try_event_wait(&f->sim, event)
                                                           : try_synchronize(&f->sim, f->own));
-            synchronize(&f->sim, f->own); /* already reported; no work is left */
+            synchronize(&f->sim, f->own); /* succeeds: the failure was reported */
             event_destroy(&f->sim, others);
             if (by_event)
                 event_destroy(&f->sim, event);
@@ -431,7 +431,7 @@ TEST_ON(bench, unreported_failures_end_with_their_stream) {
     upload_that_fails(f, f->x, other);
     assert_ok(sb_sim_stream_destroy(f->sim.context, other, &err));
     upload_that_fails(f, f->x, f->own);
-    /* Closing the device frees the failures: nothing leaks. */
+    /* Closing the device frees the unreported failures: nothing leaks. */
 }
 
 /* --- permanently ---------------------------------------------------------------------- */

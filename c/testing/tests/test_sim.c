@@ -245,7 +245,7 @@ TEST_ON(sim, bad_pointers_are_device_failures) {
         assert_status(SB_ERR_DEVICE_FAILURE,
                       f->table->copy(f->device, good, good, 64, f->own, &err));
         assert_memory_equal(err.message, "copy of 64", 10);
-        /* Adjacent, not overlapping. */
+        /* These ranges are adjacent and do not overlap. */
         assert_ok(f->table->copy(f->device, good, good + 32, 32, f->own, &err));
         assert_ok(f->table->copy(f->device, good + 32, good, 32, f->own, &err));
         synchronize(f, f->own); /* succeeds, because the failed calls queued nothing */
@@ -286,7 +286,7 @@ static void fill(void *user) {
         memset(p, 0x66, job->bytes);
 }
 
-/* The allocation's stream may use the memory at once; another stream must first wait for it. */
+/* The allocation's stream may use the memory at once; other streams must wait for that stream. */
 TEST_ON(sim, memory_belongs_to_its_stream_until_synchronised) {
     char bytes[64] = {1};
     for (int ordered = 0; ordered < 2; ordered++) {
@@ -474,7 +474,7 @@ TEST_ON(sim, a_missing_wait_gives_wrong_bytes) {
     set_schedule(f, SB_SIM_LAZY, 0);
     char source[64], target[64], right[64];
     memset(source, 0x11, 64);
-    memset(target, 0x11, 64); /* the result: only rubbish can differ from it */
+    memset(target, 0x11, 64); /* the expected result: only rubbish differs from it */
     memset(right, 0x11, 64);
     char *from = new_memory(f, 64, f->own), *to = new_memory(f, 64, f->own);
     poke(f, from, right, 64);
@@ -789,7 +789,7 @@ TEST_ON(sim, callers_can_allocate_device_memory) {
     assert_status(SB_ERR_DEVICE_FAILURE, sb_sim_peek(f->context, seen, ptr, 9, &err));
     assert_status(SB_ERR_DEVICE_FAILURE, sb_sim_poke(f->context, (char *)ptr + 1, bytes, 8, &err));
     assert_status(SB_ERR_DEVICE_FAILURE, sb_sim_free(f->context, (char *)ptr + 1, &err));
-    /* Memory of the library. */
+    /* sb_sim_free refuses memory that the library has allocated. */
     assert_status(SB_ERR_DEVICE_FAILURE, sb_sim_free(f->context, new_memory(f, 8, f->own), &err));
     assert_ok(sb_sim_free(f->context, ptr, &err));
     assert_ok(sb_sim_free(f->context, empty, &err));
@@ -841,7 +841,7 @@ TEST_ON(sim, several_faults_may_be_armed) {
         assert_ok(sb_sim_fail_also(context, SB_SIM_ALLOC, 9, SB_SIM_FAIL_NOW, &err));
     assert_status(SB_ERR_OVER_LIMIT,
                   sb_sim_fail_also(context, SB_SIM_ALLOC, 9, SB_SIM_FAIL_NOW, &err));
-    fail_call(f, SB_SIM_ALLOC, 0, SB_SIM_FAIL_NOW); /* no fault is left */
+    fail_call(f, SB_SIM_ALLOC, 0, SB_SIM_FAIL_NOW); /* removes all faults */
     assert_ok(sb_sim_fail_also(context, SB_SIM_ALLOC, 1, SB_SIM_FAIL_NOW, &err));
 }
 

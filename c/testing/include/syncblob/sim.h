@@ -1,7 +1,7 @@
 /**
- * Control of the simulated device "sim:N", a device in host memory. With it, a program can test
- * code that moves bytes between host and device without a GPU. These functions are in a separate
- * library, libsyncblob-testing.
+ * Control of the simulated device "sim:N", a device in host memory. With this device, a program can
+ * test code that moves bytes between host and device without a GPU. These functions are in a
+ * separate library, libsyncblob-testing.
  *
  * The host cannot access the device's memory (a read or write of a device pointer faults). A
  * schedule decides when streams run. The target of a queued copy holds garbage until the copy has
