@@ -132,9 +132,9 @@ int main(int argc, char **argv) {
         else if (word[0] == '-' && word[1])
             return bad_use("unknown option ", word);
         else if (path)
-            return bad_use("a second library: ", word);
+            return bad_use("more than one library is given: ", word);
         else
             path = word;
     }
-    return path ? run(path, &options) : bad_use("no library", "");
+    return path ? run(path, &options) : bad_use("no library is given", "");
 }

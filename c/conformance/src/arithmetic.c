@@ -180,11 +180,11 @@ static void sums_wait(struct sb__kit *kit) {
     COMPUTE(kit, scale, SB_DTYPE_F32, (int64_t)1, -2.0, x, kit->stream);
     COMPUTE(kit, sumsq, SB_DTYPE_F32, (int64_t)1, x, &found, kit->stream);
     if (sb__kit_goes(kit) && found != 36)
-        sb__kit_fail(kit, "sumsq did not wait: of 3 * -2 it is %g, not 36", found);
+        sb__kit_fail(kit, "sumsq did not wait: it returned %g for 3 * -2, not 36", found);
     COMPUTE(kit, scale, SB_DTYPE_F32, (int64_t)1, 0.5, x, kit->stream);
     COMPUTE(kit, asum, SB_DTYPE_F32, (int64_t)1, x, &found, kit->stream);
     if (sb__kit_goes(kit) && found != 3)
-        sb__kit_fail(kit, "asum did not wait: of -6 * 0.5 it is %g, not 3", found);
+        sb__kit_fail(kit, "asum did not wait: it returned %g for -6 * 0.5, not 3", found);
     sb__kit_free(kit, x, sizeof value);
 }
 

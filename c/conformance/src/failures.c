@@ -91,7 +91,7 @@ static void record_on_thread(void *arg) {
     SB__KIT_CALL(waiter->kit, event_record, waiter->kit->stream, &waiter->event);
 }
 
-/* Records an event on another thread, then one on this thread, which queued the copy. */
+/* Records an event on another thread, then an event on this thread, which queued the copy. */
 static void events_of_other_threads_report(struct sb__kit *kit) {
     struct copies c = copies_make(kit, true);
     struct waiter other = {kit, NULL}, own = {kit, NULL};
@@ -150,7 +150,7 @@ static void queries_keep_failures(struct sb__kit *kit) {
     copies_free(&c);
 }
 
-/* Work that waits for failed work may fail too. If it succeeds, it must have run. */
+/* Work that waits for failed work may also fail. If a wait succeeds, this work must have run. */
 static void waits_for_failures_go_on(struct sb__kit *kit) {
     sb_stream other = sb__kit_stream_create(kit);
     struct copies c = copies_make(kit, true);

@@ -135,7 +135,7 @@ void *sb__kit_alloc(struct sb__kit *kit, size_t bytes) {
     void *ptr = NULL;
     SB__KIT_CALL(kit, alloc, bytes, kit->stream, &ptr);
     if (sb__kit_goes(kit) && !ptr)
-        sb__kit_fail(kit, "alloc returned SB_OK, but NULL");
+        sb__kit_fail(kit, "alloc returned SB_OK and a NULL pointer");
     else if ((uintptr_t)ptr % 64)
         sb__kit_fail(kit, "alloc returned %p for %zu bytes, which is not aligned to 64 bytes", ptr,
                      bytes);

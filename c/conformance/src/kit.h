@@ -1,6 +1,5 @@
 /* The state of a conformance test, and the functions that claims call. A claim need not check a
-   status: after the first failure, which is recorded, these functions do nothing, except those that
-   free memory. */
+   status: after the first failure, which is recorded, these functions only free memory. */
 #ifndef SB_CONFORMANCE_KIT_H
 #define SB_CONFORMANCE_KIT_H
 

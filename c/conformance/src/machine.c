@@ -1,5 +1,5 @@
 /* Claims about random operations on blobs. Results are compared with a model: plain values on the
-   host. The table in rig.h makes the backend's slots fail. A round has its own seed and context. */
+   host. The table in rig.h makes the backend's slots fail. A round has a new seed and context. */
 #include "rig.h"
 
 #include <syncblob/blob.h>
@@ -278,7 +278,7 @@ enum { WITHOUT_ARITHMETIC = 13 };
 
 /* --- rounds ---------------------------------------------------------------------------- */
 
-/* Sometimes plants a failure of one of the next calls. */
+/* Plants, at random, a failure of one of the next calls. */
 static void plant(struct machine *m) {
     static const sb_status statuses[] = {SB_ERR_OUT_OF_MEMORY, SB_ERR_DEVICE_FAILURE,
                                          SB_ERR_UNSUPPORTED};
@@ -328,8 +328,8 @@ static void run_steps(struct machine *m) {
     m->rig.countdown = 0;
 }
 
-/* After the last failure every memory that is not LOST can be read, unless only a lost device has
-   its bytes. The first read may return the failure of earlier work. */
+/* Checks that memory that is not LOST can be read after the last failure, unless only a lost device
+   has the bytes. The first read may return the failure of earlier work. */
 static void check_memory(struct machine *m, int mem) {
     const void *bytes = NULL;
     sb_error err;

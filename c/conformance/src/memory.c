@@ -12,7 +12,7 @@ static void devices_are_separate(struct sb__kit *kit) {
     void *memory = sb__kit_alloc(kit, sizeof bytes);
     sb__kit_upload(kit, memory, bytes, sizeof bytes);
     sb__kit_wait(kit, kit->stream);
-    for (int i = 0; i < 2; i++) { /* the device opens while it is open, and again after close */
+    for (int i = 0; i < 2; i++) { /* opens the device while it is open, and again after close */
         sb__kit_open(kit, &second, &stream);
         sb__kit_close(kit, second);
     }
@@ -222,8 +222,8 @@ static void foreign_pointers_are_refused(struct sb__kit *kit) {
     sb__kit_free(kit, block, 1000);
 }
 
-/* Uploads to memory of another `open`, which must then find the bytes; or accepts that
-   check_pointer refuses the memory. `own` is allocated so that both devices have memory. */
+/* Uploads to memory of a second open device, which must then have the bytes, unless check_pointer
+   refuses the memory. `own` is allocated so that both devices have memory. */
 static void memory_of_another_open_is_refused(struct sb__kit *kit) {
     enum { BYTES = 3001 };
     struct sb__kit other = *kit;

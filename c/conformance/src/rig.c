@@ -72,7 +72,7 @@ static sb_status spoil(struct sb__rig *rig, void *dst, size_t bytes, sb_stream s
                        rig->inner.zero(rig->device, dst, (bytes + 1) / 2, stream, err));
 }
 
-/* Removes the failures that a wait for `event` (NULL: `stream`) reports; returns true if any. */
+/* Removes the failures of `event`, or of `stream` if `event` is NULL; returns true if any. */
 static bool take_failures(struct sb__rig *rig, sb_stream stream,
                           const struct sb__rig_event *event) {
     int32_t kept = 0;
@@ -333,7 +333,7 @@ static sb_status rig_scale(void *device, sb_dtype dtype, int64_t count, double a
                    : rig->inner.scale(rig->device, dtype, count, alpha, x, stream, err);
 }
 
-/* Sums wait for their stream, so they return failures of its work. */
+/* A sum waits for its stream, so the sum returns failures of the stream's work. */
 static sb_status rig_asum(void *device, sb_dtype dtype, int64_t count, const void *x, double *out,
                           sb_stream stream, sb_error *err) {
     struct sb__rig *rig = device;
@@ -357,7 +357,7 @@ static sb_status rig_sumsq(void *device, sb_dtype dtype, int64_t count, const vo
 void sb__rig_make(struct sb__rig *rig, const sb_backend *inner) {
     *rig = (struct sb__rig){.inner = *inner, .table = *inner};
     rig->table.user = rig;
-    rig->table.extension = NULL; /* its functions would receive the rig instead of the device */
+    rig->table.extension = NULL; /* an extension's functions would receive the rig as the device */
 #define WRAP(slot)                                                                                 \
     if (inner->slot)                                                                               \
         rig->table.slot = rig_##slot;

@@ -1,6 +1,6 @@
-/* A table that wraps the backend's table and counts live objects; only one thread may use it. If a
-   failure was planted, a slot fails at once and does nothing, or it succeeds, and its queued work
-   fails: half of the work is done, and waits for it return DEVICE_FAILURE (backend.h). */
+/* A table that wraps the backend's table and counts live objects; only one thread may use it. With
+   a planted failure, a slot either fails at once and does nothing, or succeeds and its queued work
+   fails: half of the work is done, and waits for this work return DEVICE_FAILURE (backend.h). */
 #ifndef SB_CONFORMANCE_RIG_H
 #define SB_CONFORMANCE_RIG_H
 
@@ -44,7 +44,7 @@ struct sb__rig_event {
     bool has_failed;
 };
 
-/* Queued work that failed, until a wait has returned the failure. */
+/* A failure of queued work that no wait has returned yet. */
 struct sb__rig_failure {
     sb_stream stream;
     bool is_covered;                   /* an event was recorded after the work */
@@ -55,13 +55,13 @@ struct sb__rig {
     sb_backend inner;
     sb_backend table;
     void *device;                            /* the device that `inner` opened */
-    sb_stream own;                           /* the device's own stream, after own_stream */
+    sb_stream own;                           /* the device's own stream; set by own_stream */
     int64_t blocks, pinned, events, devices; /* numbers of live objects */
 
     enum sb__rig_slot slot; /* the slot of the planted failure */
-    int64_t countdown;      /* 1: the next call fails; 0: none is planted */
+    int64_t countdown;      /* 1: the next call fails; 0: no failure is planted */
     sb_status status;
-    bool is_late; /* the queued work fails, if the slot queues work */
+    bool is_late; /* the queued work fails instead of the call, if the slot queues work */
 
     int64_t fired;   /* failures so far */
     int64_t late;    /* failures of queued work */

@@ -62,7 +62,7 @@ static sb_status adopt_options(sb_conformance_options *ours, const sb_conformanc
                                sb_error *err) {
     const size_t given = theirs->struct_size;
     if (given < FIRST_OPTIONS_SIZE || given > MAX_STRUCT_SIZE || given % sizeof given)
-        return fail(err, SB_ERR_ABI_MISMATCH, "no version's options have the size %zu", given);
+        return fail(err, SB_ERR_ABI_MISMATCH, "the options have an unknown size, %zu", given);
     for (size_t i = sizeof *ours; i < given; i++)
         if (((const unsigned char *)theirs)[i])
             return fail(err, SB_ERR_UNSUPPORTED,

@@ -240,7 +240,7 @@ static void events_complete(struct sb__kit *kit) {
     if (!sb__kit_has_streams(kit))
         return;
     struct blocks b = blocks_make(kit);
-    void *first = record(kit, kit->stream); /* without work before it */
+    void *first = record(kit, kit->stream); /* an event without earlier work */
     event_wait(kit, first);
     sb__kit_upload(kit, b.at[0], b.bytes, BYTES);
     sb__kit_download(kit, b.found, b.at[0], BYTES);
@@ -299,8 +299,8 @@ static void queries_do_not_lie(struct sb__kit *kit) {
 }
 
 /* Checks that `call` does not wait for queued work: the call takes less than an eighth of the time
-   of the work, or the event is not done afterwards. Makes up to three calls, as the system may
-   interrupt one. Runs the copies once before measuring, since the first use takes longer. */
+   of the work, or the event is not done afterwards. Makes up to three calls, since the system may
+   interrupt a call. Runs the copies once before measuring, since the first run takes longer. */
 static void check_no_wait(struct sb__kit *kit, const char *slot,
                           void (*call)(struct sb__kit *kit, void *event, int32_t *out_done)) {
     int32_t done = 1;
@@ -324,8 +324,8 @@ static void check_no_wait(struct sb__kit *kit, const char *slot,
         event_destroy(kit, event);
     }
     if (done && 8 * taken >= work)
-        sb__kit_fail(kit, "%s waited: it took %g ms, the work %g ms", slot, 1e3 * taken,
-                     1e3 * work);
+        sb__kit_fail(kit, "%s waited: the call took %g ms, the queued work %g ms", slot,
+                     1e3 * taken, 1e3 * work);
     load_free(&load);
 }
 
@@ -387,7 +387,7 @@ static void events_order_streams(struct sb__kit *kit) {
     SB__KIT_CALL(kit, check_stream, other);
     event_destroy(kit, take_turns(kit, &b, other));
     sb__kit_wait(kit, other);
-    check_found(&b, "stream_synchronize did not wait for work on which the stream waits");
+    check_found(&b, "stream_synchronize did not wait for work that the stream waits for");
     if (b.found)
         memset(b.found, 0x77, BYTES);
     void *last = take_turns(kit, &b, other);
@@ -410,12 +410,12 @@ static void reads_have_a_stream(struct sb__kit *kit) {
     struct blocks b = blocks_make(kit);
     void *last = sb__kit_goes(kit) ? take_turns(kit, &b, reads) : NULL;
     event_wait(kit, last);
-    check_found(&b, "read_stream did not wait for own_stream, or own_stream for read_stream");
+    check_found(&b, "one of read_stream and own_stream did not wait for the other");
     event_destroy(kit, last);
     blocks_free(&b);
 }
 
-/* Uses a stream of another `open`, or accepts that check_stream refuses it. */
+/* Uses the stream of a second open device, unless check_stream refuses the stream. */
 static void foreign_streams_are_refused(struct sb__kit *kit) {
     void *second;
     sb_stream foreign;

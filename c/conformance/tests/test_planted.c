@@ -28,8 +28,7 @@ static sb_status early_event_wait(void *device, void *event, sb_error *err) {
     return SB_OK;
 }
 
-/* For stream_synchronize, which does not wait then, and for check_stream, which accepts any stream.
- */
+/* As stream_synchronize, does not wait; as check_stream, accepts any stream. */
 static sb_status nothing_on_stream(void *device, sb_stream stream, sb_error *err) {
     return SB_OK;
 }
@@ -164,7 +163,7 @@ static sb_stream own_again(void *device) {
 }
 
 static void early_free(void *device, void *ptr, size_t bytes, sb_stream stream) {
-    stream = new_stream(device); /* a new stream waits for no other stream */
+    stream = new_stream(device); /* a new stream does not wait for other streams */
     right.free(device, ptr, bytes, stream);
     ignore(right.stream_synchronize(device, stream, NULL));
 }
@@ -484,7 +483,7 @@ static bool is_found(const sb_backend *table, const char *claim) {
     return failed > 0;
 }
 
-/* Asserts that a claim that contains `claim` fails for `right` with other slots. */
+/* Asserts that a claim that contains `claim` fails if `slots` replace slots of `right`. */
 static void assert_found(const char *claim, const sb_backend *slots, size_t row) {
     sb_backend table = right;
     replace_slots(&table, slots);

@@ -1,11 +1,11 @@
 /**
- * The conformance test of backends, for authors of a backend (backend.h). It is in a separate
+ * The conformance test of backends, for authors of a backend (backend.h). The test is in a separate
  * library, libsyncblob-conformance. The program `syncblob-conformance ./libmybackend.so` runs the
  * test on a backend in a shared library; a test in C calls sb_conformance_run.
  *
- * The test consists of claims about a backend. For each claim it opens the device, calls slots or
- * creates blobs, compares the results with plain loops, and closes the device. For the last claims
- * it makes random operations on blobs, during which slots return planted failures. A failed claim
+ * The test consists of claims about a backend. For each claim the test opens the device, calls
+ * slots or creates blobs, compares the results with plain loops, and closes the device. The last
+ * claims consist of random operations on blobs, while slots return planted failures. A failed claim
  * does not end the test, but if the backend crashes or hangs, so does the process.
  */
 #ifndef SYNCBLOB_CONFORMANCE_H
@@ -32,7 +32,7 @@ typedef struct sb_conformance_options {
     uint32_t seconds;   /**< how long each claim with random operations takes; 0: a fixed number of
                              rounds, which takes about a second on a fast device */
     uint64_t seed;      /**< seed of random operations; the report of a failed round has a seed with
-                             which that round runs first */
+                             which this round is the first */
     int64_t max_count;  /**< the largest number of elements; 0: 2^20 + 1. If it is 2^31 + 5 or more,
                              a claim tests counts above 2^31, with 8 GiB of device memory */
     const char *only;   /**< [nullable] tests only the claims that contain this text, and the first

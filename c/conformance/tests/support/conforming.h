@@ -9,15 +9,15 @@
 /* A table without streams, events and page-locked memory. */
 extern const sb_backend host_backend;
 
-/* Returns the simulated device. All devices that are opened afterwards have this schedule. */
+/* Returns the simulated device's table. All devices that are opened later have this schedule. */
 sb_backend simulated_backend(sb_sim_schedule schedule);
 /* Returns options with functions that create streams and make copies fail. */
 sb_conformance_options simulated_options(void);
 /* Returns the control functions of a simulated device. */
 const sb_sim_device *simulated_controls(void *device);
 
-/* Runs the conformance test. Prints the claims that did not pass, and fails the running test if one
-   failed. A quick run (test_is_quick) tests only small counts. */
+/* Runs the conformance test. Prints the claims that did not pass, and fails the running test if a
+   claim failed. A quick run (test_is_quick) tests only small counts. */
 void assert_conforms(const char *name, const sb_backend *table,
                      const sb_conformance_options *options);
 
