@@ -209,7 +209,7 @@ static sb_status find_device(struct sb__cuda_device *device, sb_error *err) {
     if (device->ordinal < count)
         return sb__cuda_status(device, device->cu->cuDeviceGet(&device->handle, device->ordinal),
                                "cuDeviceGet", err);
-    (void)snprintf(message, sizeof message, "there is no cuda:%d: the driver shows %d device%s",
+    (void)snprintf(message, sizeof message, "there is no cuda:%d: the driver reports %d device%s",
                    device->ordinal, count, count == 1 ? "" : "s");
     return sb_error_fill(err, SB_ERR_NO_DEVICE, 0, message);
 }

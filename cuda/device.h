@@ -98,8 +98,8 @@ sb__cu_result sb__cuda_refuse_captured(const struct sb__cuda_device *device, sb_
 /* Calls sb__cuda_enter, then sb__cuda_refuse_captured for `stream`. */
 sb__cu_result sb__cuda_enter_stream(const struct sb__cuda_device *device, sb__cu_stream stream,
                                     struct sb__cuda_visit *visit);
-/* As sb__cuda_enter_stream, but does not change the thread's capture mode. For calls that only
-   queue a kernel, an event or a wait, which captures of other streams do not forbid. */
+/* As sb__cuda_enter_stream, but does not change the thread's capture mode. Used for calls that
+   only queue a kernel, an event or a wait, which captures of other streams do not forbid. */
 sb__cu_result sb__cuda_enter_queue(const struct sb__cuda_device *device, sb__cu_stream stream,
                                    struct sb__cuda_visit *visit);
 /* Calls sb__cuda_enter up to SB__CUDA_TRIES times, before a free or a wait for an event. */

@@ -2,7 +2,7 @@
 #ifndef SB_CUDA_KERNELS_H
 #define SB_CUDA_KERNELS_H
 
-/* Threads of a block. */
+/* The number of threads of a block. */
 #define SB__CUDA_THREADS 256
 
 /* PTX of sb_asum_f32, sb_asum_f64, sb_sumsq_f32, sb_sumsq_f64: parameters (x, count, sums). */

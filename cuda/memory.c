@@ -255,7 +255,8 @@ static sb_status check_region(const struct sb__cuda_device *device, const struct
         return sb_error_fill(err, SB_ERR_WRONG_DEVICE, 0, message);
     }
     if (region->context && region->context != device->context) {
-        (void)snprintf(message, sizeof message, "%p is not of the primary context of cuda:%d", ptr,
+        (void)snprintf(message, sizeof message,
+                       "%p does not belong to the primary context of cuda:%d", ptr,
                        device->ordinal);
         return sb_error_fill(err, SB_ERR_WRONG_DEVICE, 0, message);
     }

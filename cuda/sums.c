@@ -1,6 +1,6 @@
 /* Sums by the library's kernels, because cuBLAS adds floats in single precision, and would wait for
-   the device while its handle is locked. The first launch computes one sum for each thread. If
-   these are more than LAST_SUMS, a second launch reduces them. The host adds the last sums. */
+   the device while its handle is locked. The first launch computes one sum for each thread; a
+   second launch reduces more than LAST_SUMS sums to LAST_SUMS. The host adds the last sums. */
 #include "blas.h"
 
 #include "kernels.h"

@@ -25,7 +25,7 @@
 #define LFS_WORDS "a Git LFS pointer"
 #define FETCH     ": `git lfs pull` fetches them"
 #define PROTOTXT                                                                                   \
-    "protobuf's text format (.prototxt), which describes a net: weights are another file"
+    "protobuf's text format (.prototxt), which describes a net: the weights are in another file"
 
 /* --- kinds of foreign files ----------------------------------------------------------- */
 

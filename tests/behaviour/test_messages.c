@@ -73,7 +73,7 @@ TEST(faults_of_shapes_are_reported_with_their_fields) {
                    read_f64(&axes, &limits, &err));
     wire_shape(&product, (int64_t[]){PTRDIFF_MAX / 8 + 1}, 1);
     assert_refused(SB_ERR_DATA_OVERFLOW, 0,
-                   "the shape's bytes do not fit; the message begins at offset 0",
+                   "the shape's byte count overflows; the message begins at offset 0",
                    read_f64(&product, NULL, &err));
 }
 
@@ -144,11 +144,11 @@ TEST(faulty_blobs_of_models_are_reported_with_their_offsets) {
     wire_raw(&net, B("\xa2\6\0\xa2\6\x0f\x3a\x0d" TOO_LARGE));
     assert_refused(
         SB_ERR_DATA_OVERFLOW, 8,
-        "layer[1].blobs[0]: the shape's bytes do not fit; the message begins at offset 8",
+        "layer[1].blobs[0]: the shape's byte count overflows; the message begins at offset 8",
         load(&net, NULL, 1, test_vector(NULL, SB_DTYPE_F64, 1), &err));
     wire_raw(&solver, B("\x08\1\x1a\x0d" TOO_LARGE));
     assert_refused(SB_ERR_DATA_OVERFLOW, 4,
-                   "history[0]: the shape's bytes do not fit; the message begins at offset 4",
+                   "history[0]: the shape's byte count overflows; the message begins at offset 4",
                    load(&solver, NULL, SB_NO_LAYER, test_vector(NULL, SB_DTYPE_F64, 1), &err));
     limits.max_memory = 4000;
     wire_number(&values, 1, 1);
@@ -163,8 +163,8 @@ TEST(faulty_blobs_of_models_are_reported_with_their_offsets) {
     (void)data_of(roomy);
     assert_ok(sb_blob_reshape(roomy, (int64_t[]){1}, 1, NULL, &err));
     assert_refused(SB_ERR_DATA_LIMIT, 4,
-                   "history[0]: the blob's room of 4000 bytes must come to the host: more than the "
-                   "memory limit of 3000; the message begins at offset 4",
+                   "history[0]: the blob's storage, 4000 bytes, must move to the host: more than "
+                   "the memory limit of 3000; the message begins at offset 4",
                    load(&one, &limits, SB_NO_LAYER, roomy, &err));
 }
 

@@ -208,7 +208,7 @@ TEST(test_reshape_accepts_a_blob_shape) {
         SB_ERR_DATA_OVERFLOW,
         sb_blob_reshape_proto(wide, "\x08\x80\x80\x80\x80\x80\x80\x80\x80\x10", 10, NULL, &err));
     assert_int_equal(err.offset, 0);
-    assert_non_null(strstr(err.message, "dim: the shape's bytes do not fit"));
+    assert_non_null(strstr(err.message, "dim: the shape's byte count overflows"));
     assert_status(SB_ERR_DATA_OVERFLOW,
                   sb_blob_from_proto(wide, "\x3a\x0a\x08\x80\x80\x80\x80\x80\x80\x80\x80\x10", 12,
                                      SB_PROTO_RESHAPE, NULL, &err));

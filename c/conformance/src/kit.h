@@ -50,11 +50,11 @@ void sb__kit_join(struct sb__kit *kit, struct sb__kit *copy);
    freed only when the device is closed, since a faulty backend may still be copying to it. */
 void *sb__kit_memory(struct sb__kit *kit, size_t bytes);
 void sb__kit_memory_free(struct sb__kit *kit, void *memory);
-void sb__kit_memory_end(struct sb__kit *kit); /* after the device has been closed */
+void sb__kit_memory_end(struct sb__kit *kit); /* call after the device is closed */
 
 /* Returns the next number of splitmix64. */
 uint64_t sb__kit_random(uint64_t *state);
-/* Fills bytes from a seed. */
+/* Fills bytes with random numbers from a seed. */
 void sb__kit_fill(void *bytes, size_t count, uint64_t seed);
 
 /* --- slots ------------------------------------------------------------------------- */

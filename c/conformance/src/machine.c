@@ -24,7 +24,7 @@ struct machine {
     uint64_t seed, random;
     int32_t step;
     sb_context *context;
-    sb_stream streams[2]; /* NULL, and a stream of the caller or NULL */
+    sb_stream streams[2]; /* [0] is NULL; [1] is a stream of the caller, or NULL */
     sb_dtype dtype, last_dtype;
     int64_t count;
     sb_blob *blobs[BLOBS];

@@ -484,7 +484,7 @@ static void threads_share_a_device(struct sb__kit *kit) {
 }
 
 const struct sb__claim sb__kit_stream_claims[] = {
-    {"Work on one stream runs in its order", one_stream_is_ordered},
+    {"Work on one stream runs in order", one_stream_is_ordered},
     {"free releases memory only after the work queued before it", free_waits},
     {"own_stream returns the same stream on every call, and never NULL", own_stream_is_one},
     {"stream_synchronize waits for all work of the stream", synchronize_waits},

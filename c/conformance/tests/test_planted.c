@@ -427,7 +427,7 @@ static const struct planted planted[] = {
      {.alloc = shared_pool_alloc, .free = pool_free, .close = pool_close}},
     {"aligned to 64 bytes and do not overlap", {.alloc = unaligned_alloc, .free = unaligned_free}},
     {"zero clears its range", {.zero = short_zero}},
-    {"one stream runs in its order", {.zero = zero_at_once}},
+    {"one stream runs in order", {.zero = zero_at_once}},
     {"check_stream refuses", {.check_stream = nothing_on_stream}},
     {"open returns NO_DEVICE", {.open = any_ordinal}},
     {"open opens every device", {.open = one_ordinal}},

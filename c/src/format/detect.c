@@ -6,15 +6,15 @@
 #include <syncblob/model.h>
 
 /* Detects a format by the outermost fields. For each format, the table has the wire types that each
-   field may have, and the field's weight. A field of another type excludes the format. Of the
-   remaining formats, the one whose fields weigh most is chosen. The weights suit Caffe's output: a
+   field may have, and the field's weight. A field of another type excludes the format. The
+   remaining format with the largest sum of weights is chosen. The weights suit Caffe's output: a
    solver state always has the field iter, a net has a name or layers, and a blob has values. */
 #define VARINT (1u << SB__WIRE_VARINT)
 #define BYTES  (1u << SB__WIRE_BYTES)
 #define FLOATS (BYTES | 1u << SB__WIRE_FIXED32)
 #define WIDES  (BYTES | 1u << SB__WIRE_FIXED64)
 #define LAYER  100u
-#define FIELDS 15 /* indices 1 to 13: the field of that number; 14: LAYER */
+#define FIELDS 15 /* indices 1 to 13 are field numbers; 14 is LAYER */
 
 struct evidence {
     uint32_t types;

@@ -44,7 +44,7 @@ static const struct {
     {0, M("Rar!\x1a\x07"), "a RAR archive: unpack it first"},
     {0, M("PK\5\6"), "a zip archive without members"},
     {0, M("\x89HDF\r\n\x1a\n"),
-     "an HDF5 file, as Caffe's .h5 snapshots are: the guide's foreign.md converts them"},
+     "an HDF5 file, as Caffe's .h5 snapshots are: see the guide's foreign.md"},
     {0, M("\x93NUMPY"), "a NumPy array (.npy)"},
     {0, M("\x80\2\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19\x2e"),
      "a PyTorch file: export it from Python as .safetensors or .npz"},
@@ -84,7 +84,7 @@ static const char *zip_words(const struct sb__head *head) {
     return ends(name, size, M(".npy")) ? "an archive of NumPy arrays (.npz)" : archive;
 }
 
-/* Recognises a tar header by its checksum: the sum of the header's bytes in octal digits. The bytes
+/* Recognises a tar header by its checksum, the sum of the header's bytes in octal digits. The bytes
    of these digits count as blanks in the sum. */
 static const char *tar_words(const struct sb__head *head) {
     enum { HEADER = 512, SUM = 148, SUM_END = 156 };
@@ -106,7 +106,7 @@ static const char *safetensors_words(const struct sb__head *head) {
     return length >= 2 && length <= 100000000 ? "a safetensors file" : NULL;
 }
 
-/* Recognises "BZh", any byte, and the beginning of a block. An empty file has no block. */
+/* Recognises "BZh", any byte, and the beginning of a block, which an empty bzip2 file lacks. */
 static const char *bzip2_words(const struct sb__head *head) {
     return has(head, 0, M("BZh")) && has(head, 4, M("1AY&SY")) ? "bzip2 data: unpack it first"
                                                                : NULL;
@@ -305,8 +305,8 @@ static const char *text_words(const struct text *text) {
     if (!is_printable(text))
         return NULL;
     if (text->size >= LONG_TEXT && is_prototxt(text))
-        return "protobuf's text format (.prototxt), which describes a net: weights are another "
-               "file";
+        return "protobuf's text format (.prototxt), which describes a net: the weights are "
+               "in another file";
     return is_json(text) ? "JSON" : NULL;
 }
 

@@ -5,7 +5,7 @@
 
 #include "wire/wire.h"
 
-#define SB__OUTLINE_FIELDS 15     /* indices 1 to 13: the field of that number; 14: a net's layer */
+#define SB__OUTLINE_FIELDS 15     /* indices 1 to 13 are field numbers; 14 is a net's layer */
 #define SB__OUTLINE_MANY   100000 /* the most fields to read, which bounds the time */
 
 struct sb__outline {

@@ -10,8 +10,8 @@
 void sb__refusal_explain(sb_status status, int32_t wanted, struct sb__reader *reader,
                          sb_error *err);
 
-/* Appends the same text for `total` bytes, which are more than a message can have; `first` contains
-   the first of these bytes. */
+/* Appends the text of sb__refusal_explain for `total` bytes, which are too many for a message;
+   `first` contains the first of these bytes. */
 void sb__refusal_explain_size(const struct sb__source *first, uint64_t total, sb_error *err);
 
 /* Sets `*out` to whether a source is recognised as another program's message although protobuf can

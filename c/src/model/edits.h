@@ -20,7 +20,7 @@ struct sb__edits {
     struct sb__edit *items;
     size_t count, room;
     size_t root, last; /* positions plus 1; 0: none */
-    bool unordered;    /* `items` may not be sorted */
+    bool unordered;    /* `items` may be out of order */
 };
 
 /* Makes room for one more edit. On failure nothing has changed. */

@@ -34,7 +34,7 @@ struct sb__model_index {
 typedef sb_status sb__index_check(const struct sb__model_index *counted, const void *user,
                                   sb_error *err);
 
-/* Checks and indexes the whole source. `held` other bytes also count against limits->max_memory. */
+/* Checks and indexes the whole source. The caller's `held` bytes count against the memory limit. */
 sb_status sb__model_index_build(struct sb__model_index *out, sb_context *context, int32_t format,
                                 struct sb__reader *reader, const sb_limits *limits, size_t held,
                                 sb__index_check *check, const void *user, sb_error *err);

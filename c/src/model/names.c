@@ -115,8 +115,8 @@ void sb__names_move(struct sb__names *to, const struct sb__names *from) {
     }
 }
 
-/* Returns the distance from `from` to the slot. A distance that wraps around the table is returned
-   too large by a constant, and larger than any distance that does not wrap around. */
+/* Returns the distance from `from` to the slot. If it wraps around the table, the result is too
+   large by a constant, and larger than any distance that does not wrap around. */
 static uint64_t distance(const struct sb__named *from, const struct sb__named *slot) {
     return (uint64_t)(slot - from);
 }

@@ -16,7 +16,7 @@ struct save {
     struct sb__retired *retired; /* storage that was retired while lent blobs were read */
 };
 
-/* The position in the blobs and layers of the model. */
+/* The position in the model's layers and blobs during a save. */
 struct position {
     int64_t layer, next_blob; /* the next blob of the layer */
     int64_t next_layer;
@@ -99,7 +99,7 @@ static sb_status append_blobs(const struct save *save, const struct sb__layout *
     return put_blobs(save, layout->blobs, position->layer, &next, err);
 }
 
-/* Writes an added layer and its edits, from `*next` on; advances `*next` to the next layer's. */
+/* Writes an added layer and its edits, which begin at `*next`; advances `*next` past them. */
 static sb_status put_new_layer(const struct save *save, int64_t layer, const struct sb__edit **next,
                                sb_error *err) {
     const sb_model *model = save->model;

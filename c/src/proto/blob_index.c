@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* The structs below collect the fields of a message. The fields are checked after the last one has
-   been read, because a later field may override an earlier one. */
+/* The structs below collect the fields of a message. The fields are checked after the whole message
+   has been read, because a later field may override an earlier field. */
 struct dims {
     int64_t count; /* may exceed SB_MAX_AXES, the size of `values` */
     int64_t values[SB_MAX_AXES];

@@ -16,7 +16,7 @@ struct sb__payload {
 };
 
 struct sb__blob_index {
-    uint32_t begin, end; /* the message */
+    uint32_t begin, end; /* the message's bytes */
     bool legacy;         /* the shape is from the fields num, channels, height and width */
     bool is_c3d;         /* a message of C3D 1.0, whose shape has the field length, too */
     bool doubtful;       /* contains messages or texts at field numbers of Caffe's other formats */

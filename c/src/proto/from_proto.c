@@ -121,5 +121,5 @@ sb_status sb_blob_reshape_proto(sb_blob *blob, const void *bytes, size_t size,
     if (sb_blob_reshape(blob, shape.dims, shape.num_axes, out_reallocated, NULL) == SB_OK)
         return SB_OK;
     return sb__wire_fail(&shape_path, SB__SHAPE_DIM, SB_ERR_DATA_OVERFLOW, 0, err,
-                         "the shape's bytes do not fit; the message begins");
+                         "the shape's byte count overflows; the message begins");
 }

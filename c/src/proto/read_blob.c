@@ -48,7 +48,7 @@ static sb_status target_shape(const sb_blob *blob, const struct sb__blob_index *
     }
     if (!sb__bytes_of(index->shape.count, sb_dtype_size(sb_blob_dtype(blob)), &bytes))
         return sb__wire_fail(path, 0, SB_ERR_DATA_OVERFLOW, index->begin, err,
-                             "the shape's bytes do not fit; the message begins");
+                             "the shape's byte count overflows; the message begins");
     sb__shape_copy(out, &index->shape);
     return SB_OK;
 }
@@ -91,8 +91,8 @@ static sb_status check_memory(const sb_blob *blob, const struct sb__blob_index *
                  diff = sb__load_room(blob, SB_DIFF, bytes), room = data > bytes ? data : diff;
     if (room > bytes)
         return sb__wire_fail(path, 0, SB_ERR_DATA_LIMIT, index->begin, err,
-                             "the blob's room of %zu bytes must come to the host: more than the "
-                             "memory limit of %zu; the message begins",
+                             "the blob's storage, %zu bytes, must move to the host: more than "
+                             "the memory limit of %zu; the message begins",
                              room, how->limits->max_memory);
     return sb__wire_fail(path, 0, SB_ERR_DATA_LIMIT, index->begin, err,
                          "%lld elements, with the library's own objects, exceed the memory limit "

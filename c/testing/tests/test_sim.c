@@ -318,11 +318,11 @@ TEST_ON(sim, an_invalid_free_loses_the_device) {
         bool is_lazy, is_lent;
     } rows[] = {
         {"twice", 0, 64, OWN, 2, false, false},
-        {"twice, before the first has run", 0, 64, OWN, 2, true, false},
+        {"twice, before the first free has run", 0, 64, OWN, 2, true, false},
         {"with another size", 0, 32, OWN, 1, false, false},
-        {"not from its start", 1, 63, OWN, 1, false, false},
-        {"although it is the caller's", 0, 64, OWN, 1, false, true},
-        {"before it is allocated on the stream", 0, 64, OTHER, 1, true, false},
+        {"not from the start of a block", 1, 63, OWN, 1, false, false},
+        {"of memory that the caller allocated", 0, 64, OWN, 1, false, true},
+        {"before the memory is allocated on the stream", 0, 64, OTHER, 1, true, false},
         {"on a stream that does not exist", 0, 64, NONE, 1, false, false},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {

@@ -117,7 +117,7 @@ TEST_ON(stage, memory_of_another_context_is_not_borrowed) {
     cu_ok(cuCtxCreate_v2(&made, 0, device));
     cu_ok(cuMemAlloc_v2(&lent, BYTES));
     refuses(test_mem(f->context, BYTES), (void *)(uintptr_t)lent,
-            "is not of the primary context of cuda:0");
+            "does not belong to the primary context of cuda:0");
     cu_ok(cuMemFree_v2(lent));
     cu_ok(cuCtxPopCurrent_v2(&popped));
     cu_ok(cuCtxDestroy_v2(made));

@@ -31,8 +31,8 @@ typedef struct sb_conformance_options {
     int32_t ordinal;    /**< the number of the device */
     uint32_t seconds;   /**< how long each claim with random operations takes; 0: a fixed number of
                              rounds, which takes about a second on a fast device */
-    uint64_t seed;      /**< seed of random operations; the report of a failed round has a seed with
-                             which this round is the first */
+    uint64_t seed;      /**< seed of random operations; the report of a failed round has the seed
+                             that makes the round run first */
     int64_t max_count;  /**< the largest number of elements; 0: 2^20 + 1. If it is 2^31 + 5 or more,
                              a claim tests counts above 2^31, with 8 GiB of device memory */
     const char *only;   /**< [nullable] tests only the claims that contain this text, and the first
@@ -50,8 +50,8 @@ typedef struct sb_conformance_options {
     void (*fail_copy)(void *user, void *device, int32_t later);
     void *user; /**< passed to the functions of this struct */
 
-    int32_t devices;  /**< the number of devices of the backend; 0: unknown; the claims about all
-                           ordinals below and above this number are then skipped */
+    int32_t devices;  /**< the number of devices of the backend; 0: unknown, so that the claims
+                           about ordinals below and above this number are skipped */
     int32_t reserved; /**< 0 */
 
     /** [nullable] Receives each claim before its test, on the thread of sb_conformance_run. If the

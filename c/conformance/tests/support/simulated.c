@@ -11,7 +11,7 @@ const sb_sim_device *simulated_controls(void *device) {
     return sb__sim_backend.extension(device, SB_SIM_DEVICE);
 }
 
-static sb_sim_schedule schedule; /* of devices that are opened */
+static sb_sim_schedule schedule; /* the schedule of devices that are opened next */
 
 static sb_status open_device(void *user, int32_t ordinal, void **out, sb_error *err) {
     sb_status st = sb__sim_backend.open(user, ordinal, out, err);

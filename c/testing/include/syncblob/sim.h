@@ -43,7 +43,7 @@ SB_API SB_MUST_CHECK sb_status sb_sim_fail_also(sb_context *context, sb_sim_op o
 
 /** Reads the number of calls of each slot, indexed by SB_SIM_*, since the context was created.
  *  @param out [borrowed] `count` numbers; 0 for operations that this version does not have
- *  @param count the length of `out`, not negative: SB_SIM_OP_COUNT as the caller was compiled
+ *  @param count the length of `out`, not negative: SB_SIM_OP_COUNT of the caller's headers
  *  Errors: INVALID_ARGUMENT (a negative count), NO_DEVICE, UNSUPPORTED, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_sim_calls(const sb_context *context, int64_t *out, int32_t count,
                                             sb_error *err);
