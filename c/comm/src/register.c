@@ -140,7 +140,7 @@ static sb_status share_cause(sb_comm *comm, bool is_failure, sb_status ours, sb_
     if (st != SB_OK)
         return st;
     if (!(first >= 0 && first < comm->size)) { /* the checksums differ, but all records are equal */
-        (void)sb__comm_fail(err, SB_ERR_COMM_FAILURE, "no rank finds the difference");
+        (void)sb__comm_fail(err, SB_ERR_COMM_FAILURE, "registrations differ; no rank found where");
         return sb__comm_disable(comm, err);
     }
     const int32_t rank = (int32_t)first;

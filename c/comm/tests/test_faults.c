@@ -55,7 +55,7 @@ struct world {
     double value;
 };
 
-/* --- a world --------------------------------------------------------------------------------- */
+/* --- the fixture ----------------------------------------------------------------------------- */
 
 static void values_of(int blob, float values[MOST]) {
     fill_values(SB_DTYPE_F32, counts[blob], blob * 10 + 1, 1, values);

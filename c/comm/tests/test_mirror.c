@@ -91,10 +91,10 @@ static const struct sizes rows[] = {
     {16, {3, 2}, {3, 2}},          /* two blobs do not fit together */
     {16, {1, 1, 1, 1, 1}, {4, 1}}, /* the fifth blob begins a new bucket */
     {16, {2, 1, 2, 2}, {3, 4}},    /* a blob that does not fit begins a new bucket */
-    {16, {5, 5, 4}, {-5, -5, -4}}, /* no two fit together */
-    {0, {1, 2, 3}, {-1, -2, -3}},  /* each is sent in place */
+    {16, {5, 5, 4}, {-5, -5, -4}}, /* no two blobs fit together */
+    {0, {1, 2, 3}, {-1, -2, -3}},  /* each blob is sent in place */
     {3, {1, 1}, {-1, -1}},         /* a bucket smaller than an element */
-    {SIZE_MAX, {1, 7, 60}, {68}},  /* all are gathered */
+    {SIZE_MAX, {1, 7, 60}, {68}},  /* all blobs are gathered */
     {SIZE_MAX, {1}, {1}},
 };
 
@@ -161,7 +161,7 @@ TEST_ON(world, a_bucket_has_one_dtype_and_may_be_empty) {
 
 /* --- buffers of buckets ---------------------------------------------------------------------- */
 
-/* Opens a world of six blobs, each gathered in a separate bucket; two buckets can be in flight. */
+/* Reopens the fixture with six blobs, each in a separate bucket; two buckets can be in flight. */
 static void world_of_rooms(struct world *w, const sb_comm_engine *engine) {
     world_reopen(w, engine, false);
     for (int i = 0; i < MOST; i++)
@@ -183,7 +183,7 @@ TEST_ON(world, at_most_two_buckets_are_in_flight) {
             assert_int_equal(f->mirror.num_sent, step * MOST);
             assert_int_equal(f->mirror.most_flying, done ? 1 : 2);
             assert_int_equal(f->mirror.second,
-                             done ? 0 : step * (MOST - 1)); /* all but the first */
+                             done ? 0 : step * (MOST - 1)); /* all starts but the first */
             for (int i = 0; i < MOST; i++)
                 assert_true(holds(f, i, 100 * i * (1 << step), 1 << step));
         }
@@ -307,8 +307,8 @@ TEST_ON(world, destroying_a_reducer_waits_for_buckets_in_flight) {
 
 /* --- a device that fails while it scales a mean ---------------------------------------------- */
 
-/* The device fails while it scales blob `scale` of three, and the engine fails at blob `engine`; 0:
-   no failure. In a step the host's bytes are current, so the step can go on without the device. */
+/* The device fails while it scales blob `scale` of three, and the engine fails at blob `engine`; 0
+   means no failure. In a step the host's bytes are current, so the device is not needed. */
 static void fail_scaling(struct world *w, bool in_step, int64_t scale, int64_t engine) {
     world_reopen(w, &mirror_engine_at_once, true);
     for (int i = 0; i < 3; i++)
@@ -332,7 +332,7 @@ static void fail_scaling(struct world *w, bool in_step, int64_t scale, int64_t e
     assert_int_equal(w->mirror.num_sent, engine ? engine - 1 : 3); /* other blobs are still sent */
     assert_int_equal(sb_comm_barrier(w->comm, NULL), engine ? SB_ERR_COMM_FAILURE : SB_OK);
     int num_lost = 0;                        /* blobs that the device was scaling */
-    for (int i = 0; i < 3 && in_step; i++) { /* the mean of equal values, or the host's old bytes */
+    for (int i = 0; i < 3 && in_step; i++) { /* a mean equals the old values */
         const int32_t head = sb_mem_head(data_of(w->blobs[i]));
         num_lost += head == SB_HEAD_LOST;
         assert_true(head == SB_HEAD_LOST || head == SB_HEAD_AT_GPU || holds(w, i, 100 * i, 1));
@@ -476,7 +476,7 @@ static void write_sevens(void *user) {
         values[i] = 7;
 }
 
-/* Work must end before a blob is sent, because this engine does not use streams. */
+/* Queued work must end before a blob is sent, because this engine does not use streams. */
 TEST_ON(world, queued_work_ends_before_a_blob_is_sent) {
     for (int how = 0; how < 3; how++) {
         const bool own = how > 0, fails = how > 1;

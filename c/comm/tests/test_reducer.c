@@ -421,7 +421,7 @@ static void wait_until(_Atomic int *number, int least) {
         sched_yield();
 }
 
-/* Rank 1 calls a barrier instead. Rank 0 polls the bucket in flight, and rank 2 waits for it. */
+/* Rank 1 calls a barrier while rank 0 polls the bucket in flight and rank 2 waits for it. */
 static void miss_one(sb_comm *comm, void *arg) {
     struct meeting *meeting = arg;
     const int32_t rank = sb_comm_rank(comm);
@@ -433,7 +433,7 @@ static void miss_one(sb_comm *comm, void *arg) {
         expect_ok(sb_reducer_ready(net.reducer, net.blobs[i], &err));
     if (rank == 1) {
         wait_until(&meeting->begun, 2);
-        /* Waits, so that rank 2 probably sleeps. */
+        /* Gives rank 2 time to begin its wait. */
         for (const uint64_t soon = sb__now() + 20000000; sb__now() < soon;)
             sched_yield();
         expect_status(SB_ERR_COMM_FAILURE, sb_comm_barrier(comm, &err));
@@ -448,7 +448,7 @@ static void miss_one(sb_comm *comm, void *arg) {
         atomic_fetch_add(&meeting->notified, 1);
     }
     expect(strstr(err.message, "rank 1 is in a barrier where rank ") != NULL);
-    wait_until(&meeting->notified, 2); /* no rank may end earlier: that would notify the others */
+    wait_until(&meeting->notified, 2); /* a rank that ends earlier would notify the others */
     net_close(&net);
 }
 

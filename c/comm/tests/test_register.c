@@ -1,5 +1,5 @@
-/* Tests how rank 0 of two compares registrations before a reducer's first step. The engine acts as
-   rank 1, which has registered other blobs and may send anything. */
+/* Tests how rank 0 of two ranks compares registrations before a reducer's first step. The engine
+   acts as rank 1, which has registered other blobs and may send anything. */
 #include "blobs.h"
 #include "comms.h"
 #include "fail_calloc.h"
@@ -9,15 +9,15 @@
 
 #define COUNT 3
 
-/* --- an engine that is both ranks ----------------------------------------------------------- */
+/* --- the engine, which acts as rank 1 ------------------------------------------------------- */
 
 struct other {
-    struct mirror mirror; /* the first member: the mirror opens and closes the engine */
+    struct mirror mirror; /* must be first: slots of mirror.c open and close the engine */
     bool agrees;
     int differs_at; /* index of the number that differs; 0 counts as 1 */
     int64_t calls, fail_nth;
     sb_status failure;
-    double finds;  /* the rank that reports the difference */
+    double finds;  /* the rank that finds the difference */
     sb_error sent; /* the error that this rank sends */
 };
 
@@ -93,7 +93,7 @@ static sb_status create(struct world *w, sb_error *err) {
 TEST_ON(world, the_error_of_the_rank_that_finds_a_difference_is_returned) {
     assert_error(SB_ERR_SHAPE_MISMATCH, create(f, &err), "one is longer");
     assert_int_equal(err.offset, -1);
-    assert_int_equal(f->other.calls, 5); /* checksums, 2 records, the reporting rank, its error */
+    assert_int_equal(f->other.calls, 5); /* checksums, 2 records, the finding rank, its error */
     f->other.sent.message[0] = '\0';
     assert_error(SB_ERR_SHAPE_MISMATCH, create(f, &err), "registration failed and gave no reason");
     f->other.agrees = true;
@@ -102,7 +102,7 @@ TEST_ON(world, the_error_of_the_rank_that_finds_a_difference_is_returned) {
     assert_int_equal(f->other.calls, 1);
 }
 
-/* Each half of the checksum is sent twice: as it is and negated. The engine changes one number. */
+/* Each half of the checksum is sent twice: unchanged and negated. The engine changes one number. */
 TEST_ON(world, each_part_of_the_checksum_is_compared) {
     for (int part = 0; part <= 4; part++) {
         world_reopen(f);
@@ -112,7 +112,7 @@ TEST_ON(world, each_part_of_the_checksum_is_compared) {
 }
 
 /* If the first operation fails, nothing was sent, and the call may be retried. After the failure of
-   a later operation it must not be retried, because other ranks have continued. */
+   a later operation the call must not be retried, because other ranks have continued. */
 TEST_ON(world, only_the_first_operation_may_be_retried) {
     static const sb_status failures[] = {SB_ERR_OUT_OF_MEMORY, SB_ERR_UNSUPPORTED,
                                          SB_ERR_DEVICE_LOST, SB_ERR_IO};
@@ -144,7 +144,7 @@ TEST_ON(world, invalid_data_of_another_rank_is_a_failure) {
         else
             f->other.sent.code = codes[i - 6];
         assert_error(SB_ERR_COMM_FAILURE, create(f, &err),
-                     i < 6 ? "no rank finds the difference" : "one is longer");
+                     i < 6 ? "registrations differ; no rank found where" : "one is longer");
         assert_status(SB_ERR_COMM_FAILURE, sb_comm_barrier(f->comm, &err));
         f->is_broken = true;
     }
@@ -162,7 +162,7 @@ TEST_ON(world, a_failure_is_reported_by_its_rank) {
     f->other.finds = 0; /* this rank */
     assert_error(SB_ERR_INVALID_ARGUMENT,
                  sb_reducer_create(f->comm, NULL, 1, NULL, &f->reducer, &err), "blobs is NULL");
-    assert_int_equal(f->other.calls, 3); /* the failure flag, the failed rank, its error */
+    assert_int_equal(f->other.calls, 3); /* calls for the flag, the failed rank, its error */
     f->other.agrees = true;
     assert_ok(create(f, &err));
 }
@@ -196,5 +196,5 @@ static int64_t fail_each(struct world *w, bool of_allocator) {
 
 TEST_ON(world, a_failed_allocation_is_reported_by_its_rank) {
     assert_true(fail_each(f, true) >= 4);  /* the blob's memory, two buffers and their handles */
-    assert_true(fail_each(f, false) >= 4); /* the reducer, its arrays */
+    assert_true(fail_each(f, false) >= 4); /* the reducer and its three arrays */
 }

@@ -103,7 +103,7 @@ TEST(large_blobs_are_reduced_in_place_before_the_small_blobs) {
     enum { LARGE = (2 * 128 << 10) / sizeof(float) }; /* for two ranks */
     static const int64_t counts[] = {3, LARGE, 5, LARGE - 1, LARGE + 1, 7};
     static const int64_t expected[] = {LARGE + 1, LARGE, 7 + LARGE - 1 + 5 + 3};
-    static struct mirror mirror; /* a communicator of the test may use it after this function */
+    static struct mirror mirror; /* static: the communicator may outlive this function */
     sb_blob *blobs[6];
     float *diff;
     sb_comm *comm = test_comm(NULL, &mirror_engine_at_once, &mirror);
@@ -170,7 +170,7 @@ TEST(memory_that_the_engine_may_still_write_is_not_freed) {
    belongs to the blob. */
 TEST_ON(rig, memory_of_the_caller_is_not_freed_either) {
     const sb_comm_engine engine = stuck_engine();
-    static struct mirror mirror; /* a communicator of the test may use it after this function */
+    static struct mirror mirror; /* static: the communicator may outlive this function */
     const void *bytes;
     rig_reopen_on(f, "cpu", SB_CONTEXT_NO_HOST_CACHE);
     struct lent lent = lend_host(COUNT * sizeof(float), 0x3F);
@@ -198,7 +198,7 @@ TEST_ON(rig, memory_of_the_caller_is_not_freed_either) {
     sb__host_free(f->context, stuck_with, COUNT * sizeof(float), false);
 }
 
-/* --- requests that scribble ---------------------------------------------------------------- */
+/* --- requests that overwrite their elements ------------------------------------------------ */
 
 static int64_t scribble_at; /* the request with this number of elements fails */
 static sb_comm_buffer sent[BLOBS];
@@ -225,7 +225,7 @@ static int32_t late_abandon(void *comm, void *request) {
 TEST_ON(rig, a_small_blob_is_gathered_even_if_it_is_alone) {
     static const int64_t counts[BLOBS] = {100, 3, 101};
     sb_comm_engine engine = stuck_engine();
-    static struct mirror mirror; /* a communicator of the test may use it after this function */
+    static struct mirror mirror; /* static: the communicator may outlive this function */
     engine.start = late_start;
     engine.wait = late_wait;
     engine.abandon = late_abandon;

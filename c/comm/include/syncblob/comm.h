@@ -91,7 +91,7 @@ SB_API SB_MUST_CHECK sb_status sb_comm_all_reduce(sb_comm *comm, sb_comm_op op, 
 SB_API SB_MUST_CHECK sb_status sb_comm_broadcast(sb_comm *comm, int32_t root, void *bytes,
                                                  size_t size, sb_error *err);
 
-/** Collective: returns when all ranks have called it.
+/** Collective: returns when all ranks have called this function.
  *  Errors: INVALID_ARGUMENT (a reducer's step is in progress), UNSUPPORTED (the engine refuses),
  *  OUT_OF_MEMORY, DEVICE_LOST (the engine needs the rank's device), COMM_FAILURE, FORKED. */
 SB_API SB_MUST_CHECK sb_status sb_comm_barrier(sb_comm *comm, sb_error *err);
@@ -108,7 +108,7 @@ SB_API SB_MUST_CHECK sb_status sb_comm_barrier(sb_comm *comm, sb_error *err);
  *  old bytes (a lost device's bytes cannot be read).
  *  @param blobs [borrowed, nullable when num_blobs is 0] F32 or F64, or F16 or BF16 if the engine
  *      reduces them; of any contexts, no two with the same memory. The call does not detect that
- *      memory of the caller, lent to two blobs, overlaps: the common bytes are then reduced twice
+ *      two blobs borrow overlapping memory of the caller: it reduces the common bytes twice
  *  @param num_blobs 0 or more
  *  @param part SB_DATA or SB_DIFF
  *  @param op SB_COMM_SUM to SB_COMM_MAX
@@ -122,10 +122,10 @@ SB_API SB_MUST_CHECK sb_status sb_comm_all_reduce_blobs(sb_comm *comm, sb_blob *
 /** Collective: copies the values of rank `root`'s blobs to the blobs of every rank, for example
  *  initial weights, or a model that one rank has opened. Blobs must have the same shapes and dtypes
  *  at all ranks. The root's blobs are read on the side of their heads, as by sb_blob_cpu or
- *  sb_blob_gpu: a blob that was never written becomes zeros that count as written, even if the call
- *  fails. At other ranks a blob is written on the device if the device has its newest bytes and the
- *  engine accepts the device's memory, else on the host. After COMM_FAILURE the blobs are in the
- *  states that sb_comm_all_reduce_blobs describes.
+ *  sb_blob_gpu: a blob that was never written is filled with zeros and then counts as written, even
+ *  if the call fails. At other ranks a blob is written on the device if the device has its newest
+ *  bytes and the engine accepts the device's memory, else on the host. After COMM_FAILURE the blobs
+ *  are in the states that sb_comm_all_reduce_blobs describes.
  *  @param blobs [borrowed, nullable when num_blobs is 0] of any dtype and context, no two with the
  *      same memory
  *  @param num_blobs 0 or more

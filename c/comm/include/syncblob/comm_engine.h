@@ -5,9 +5,9 @@
  * The library checks every argument before it calls a slot: pointers are not NULL, counts are above
  * 0, ranks and ops exist. The slots of one communicator run on one thread at a time. The library
  * holds no lock while a slot runs, so a slot may call the library, but must not pass it the slot's
- * own communicator. A slot that fails fills `err` (never NULL) with sb_error_fill. If `takes` or
- * `abandon` returns, or `test` writes, a number that its comment does not list, the number counts
- * as 1. Every slot that can fail returns SB_OK or one of
+ * own communicator. A slot that fails fills `err` (never NULL) with sb_error_fill. A number
+ * that `takes` or `abandon` returns or that `test` writes counts as 1 if the slot's comment does
+ * not list the number. Every slot that can fail returns SB_OK or one of
  *  - OUT_OF_MEMORY, UNSUPPORTED: nothing was sent, and the call may be retried;
  *  - DEVICE_LOST: nothing was sent, since the engine needs the rank's device, which is lost;
  *  - COMM_FAILURE, or any other code, which callers receive as COMM_FAILURE: from then on the
@@ -72,7 +72,7 @@ typedef struct sb_comm_engine {
 
     /* --- optional ---------------------------------------------------------------- */
 
-    /** Returns when all ranks have called it. If the slot is missing, the library reduces one
+    /** Returns when all ranks have called the slot. If it is missing, the library reduces one
      *  element instead. */
     sb_status (*barrier)(void *comm, sb_error *err);
     /** Returns 0 if the engine accepts only host memory, which every engine accepts; 1 if it also

@@ -78,8 +78,8 @@ SB_API SB_MUST_CHECK sb_status sb_nccl_comm_create_over(sb_context *context, sb_
                                                         uint32_t limit_milliseconds, sb_comm **out,
                                                         sb_error *err);
 
-/** Creates the handles of all ranks, which are devices of this process. One thread calls this once;
- *  afterwards each rank needs a separate thread, also for sb_comm_destroy.
+/** Creates the handles of all ranks, which are devices of this process. One thread calls this
+ *  function once; afterwards each rank needs a separate thread, also for sb_comm_destroy.
  *  @param contexts [borrowed] `size` contexts, by rank, each on a different "cuda:N" (else NCCL
  *      reports COMM_FAILURE); retained
  *  @param size 1 or more

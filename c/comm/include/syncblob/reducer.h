@@ -57,7 +57,7 @@ typedef struct sb_reducer_options {
  *  @param blobs [borrowed, nullable when num_blobs is 0] F32 or F64, or F16 or BF16 if the engine
  *      reduces them, of any contexts. No two blobs may have the same memory, now or in a step,
  *      since the memory would be summed twice. The call does not detect blobs that share a memory
- *      later, or memory of the caller that overlaps
+ *      later, or blobs that borrow overlapping memory of the caller
  *  @param num_blobs 0 or more
  *  @param options [borrowed, nullable] NULL: SB_REDUCER_OPTIONS_INIT
  *  @param out [owned] sb_reducer_destroy

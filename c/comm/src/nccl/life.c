@@ -39,7 +39,7 @@ static sb__cu_result query(const struct sb__nccl_end *end) {
     return sb__nccl_leave(&end->device, &visit, end->device.cu->cuEventQuery(end->before));
 }
 
-/* Retries a failed call once, because after a failure the requests' memory is never freed. */
+/* Retries a failed call once: if the retry fails, the memory of the requests is never freed. */
 static sb__cu_result twice(sb__cu_result (*call)(const struct sb__nccl_end *end),
                            const struct sb__nccl_end *end) {
     const sb__cu_result result = call(end);
@@ -98,7 +98,7 @@ sb__nccl_result sb__nccl_state(const struct sb__nccl_end *end) {
     return result == SB__NCCL_SUCCESS ? state : result;
 }
 
-/* --- making -------------------------------------------------------------------------------- */
+/* --- creation ------------------------------------------------------------------------------ */
 
 sb_status sb__nccl_make_id(uint8_t *out, sb_error *err) {
     const struct sb__nccl *nccl;
@@ -113,7 +113,7 @@ sb_status sb__nccl_make_id(uint8_t *out, sb_error *err) {
     return SB_OK;
 }
 
-/* Creates the event, and a non-blocking stream, for which no default stream waits. */
+/* Creates the event, and a stream that does not synchronize with the default streams. */
 static sb_status make_parts(struct sb__nccl_end *end, sb_error *err) {
     struct sb__nccl_visit visit;
     const struct sb__nccl_driver *cu = end->device.cu;
@@ -254,7 +254,7 @@ sb_status sb__nccl_connect(sb_context *const *contexts, int32_t count, const uin
     return st;
 }
 
-/* --- the end --------------------------------------------------------------------------------- */
+/* --- closing --------------------------------------------------------------------------------- */
 
 /* Waits, up to a time limit, for other ranks, because they may still read data of this rank. */
 static void finalize(struct sb__nccl_end *end) {

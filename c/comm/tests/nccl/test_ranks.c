@@ -333,7 +333,7 @@ TEST(blobs_of_other_devices_go_through_the_host) {
     run_ranks(1, LONG_LIMIT, reduce_elsewhere);
 }
 
-/* --- making -------------------------------------------------------------------------------- */
+/* --- creation ------------------------------------------------------------------------------ */
 
 struct maker {
     struct team *team;
@@ -681,7 +681,7 @@ static void fail_in_a_step(sb_comm *comm, void *arg) {
 }
 
 TEST(an_asynchronous_error_ends_the_step) {
-    for (int nth = 1; nth <= BLOBS; nth += 2) { /* 1 is the registration */
+    for (int nth = 1; nth <= BLOBS; nth += 2) { /* the first is the registration */
         struct team team;
         open_team(&team, 3, SHORT_LIMIT);
         fake_nccl_fail(1, nth, ncclRemoteError);
@@ -849,7 +849,7 @@ static const struct failing failing[] = {
 };
 
 static void fail_call(const struct failing *row, int64_t nth, unsigned int code, sb_status unsent) {
-    const bool is_alloc = strcmp(row->function, "cuMemAllocFromPoolAsync") == 0; /* tried twice */
+    const bool is_alloc = strcmp(row->function, "cuMemAllocFromPoolAsync") == 0; /* is retried */
     const sb_status wanted = row->when == SENT ? SB_ERR_COMM_FAILURE : unsent;
     struct solo solo;
     sb_error err, again;
@@ -988,7 +988,7 @@ static bool fails_in_turn(const char *function, int64_t nth, unsigned int code) 
         ranks_run_on(2, team.comms, take_any_status, &team);
     const bool fired = fake_fired() != NULL;
     fake_fail(NULL, 0, FAKE_NOW, 0);
-    /* NCCL itself leaks the communicator. */
+    /* If ncclCommDestroy fails, NCCL leaks the communicator. */
     const bool is_lost = fired && strcmp(function, "ncclCommDestroy") == 0;
     for (int32_t i = 0; i < team.size; i++)
         sb_context_release(team.contexts[i]);

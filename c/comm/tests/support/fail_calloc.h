@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-static int64_t calls_until_failure; /* 0: none fails */
+static int64_t calls_until_failure; /* 0: no call fails */
 static bool calloc_failed_once;
 
 /* Makes the nth call from now on fail; 0: no call fails. */

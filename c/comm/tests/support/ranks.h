@@ -8,7 +8,7 @@
 
 #define RANKS_MAX 16
 
-/* The options of simulated ranks: the defaults, but for the given members. */
+/* The options of simulated ranks: the defaults, except for the given members. */
 #define RANK_OPTIONS(...)                                                                          \
     ((sb_sim_comm_options){.struct_size = sizeof(sb_sim_comm_options), __VA_ARGS__})
 
@@ -17,11 +17,11 @@
 void ranks_run(int32_t size, const sb_sim_comm_options *options,
                void (*task)(sb_comm *comm, void *arg), void *arg);
 
-/* Does the same with existing communicators. */
+/* As ranks_run, but with the communicators `comms`, which the caller has created. */
 void ranks_run_on(int32_t size, sb_comm *const *comms, void (*task)(sb_comm *comm, void *arg),
                   void *arg);
 
-/* Use these on a rank's thread, where cmocka's assertions are not allowed. */
+/* Assertions for a rank's thread, where cmocka's assertions are not allowed. */
 #define expect(claim)  ranks_expect((claim), #claim, __FILE__, __LINE__)
 #define expect_ok(...) ranks_expect_status(SB_OK, (__VA_ARGS__), #__VA_ARGS__, __FILE__, __LINE__)
 #define expect_status(expected, ...)                                                               \

@@ -7,7 +7,7 @@
 /* Returns the value of element i of the blob with the number `blob` at a rank. Half-precision
    values are small integers, so that their sums are exact too. */
 double value_of_rank(sb_dtype dtype, int32_t rank, int blob, int64_t i);
-/* These write and read element i of F32, F64, F16 or BF16. */
+/* Write and read element i of an array of F32, F64, F16 or BF16. */
 void put_value(sb_dtype dtype, void *values, int64_t i, double value);
 double get_value(sb_dtype dtype, const void *values, int64_t i);
 /* Fills `order` with the numbers below `count` in a random order. */
