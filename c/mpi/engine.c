@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The maximum number of elements of one MPI call: MPI's counts are ints. A test lowers it. */
+/* The maximum number of elements of one MPI call: MPI's counts are ints. A test lowers the limit. */
 #ifndef SB__MPI_PIECE
 #define SB__MPI_PIECE (1 << 30)
 #endif
@@ -176,7 +176,7 @@ static void *piece(const struct pieces *pieces, int64_t i, int *out_count) {
 
 /* --- pieces in flight ---------------------------------------------------------------- */
 
-/* Returns whether an MPI call succeeded. Records a failure: later calls on requests return it. */
+/* Returns whether an MPI call succeeded. Records a failure for later calls on requests. */
 static bool went_well(struct end *end, int code, const char *call) {
     if (code == MPI_SUCCESS)
         return true;

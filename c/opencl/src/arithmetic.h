@@ -4,8 +4,8 @@
 
 #include "device.h"
 
-/* The source of the kernels in OpenCL C (kernels.c). The build option -DDOUBLES adds those that
-   compute in double; OFFSETS is defined if the device's memory has_offsets. */
+/* The source of the kernels in OpenCL C (kernels.c). The build option -DDOUBLES adds the kernels
+   that compute in double; -DOFFSETS is passed if the device's memory has_offsets. */
 extern const char sb__opencl_source[];
 
 enum { SB__OPENCL_NUMBERS = 4 };

@@ -1,7 +1,7 @@
 /* Buffers (cl_mem). The library invents addresses for them: an address only identifies a buffer and
    an offset. No system uses addresses from FIRST_ADDRESS on for memory of programs. Addresses are
    never reused, and differ between all devices of the process, so that a device refuses the buffers
-   of another. */
+   of another device. */
 #include "device.h"
 
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static bool has_buffers(struct sb__opencl_device *device) {
     return sizeof(void *) == 8;
 }
 
-/* Takes the addresses of a buffer; returns 0 if none are left. */
+/* Reserves addresses for a buffer; returns 0 if no addresses are left. */
 static uintptr_t take_addresses(size_t bytes) {
     static sb__opencl_lock lock = SB__OPENCL_LOCK_INIT;
     static uint64_t next = FIRST_ADDRESS;
@@ -84,7 +84,7 @@ static bool add(struct sb__opencl_table *table, cl_mem mem, size_t bytes, void *
     const uintptr_t address = reserve(table) ? take_addresses(bytes) : 0;
     if (address) {
         table->at[table->count++] = (struct sb__opencl_buffer){address, bytes, mem};
-        *out = (void *)address; /* NOLINT(performance-no-int-to-ptr): it is not an address */
+        *out = (void *)address; /* NOLINT(performance-no-int-to-ptr): never dereferenced */
     }
     sb__opencl_lock_give(&table->lock);
     return address != 0;

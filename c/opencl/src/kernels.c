@@ -5,7 +5,7 @@
    work item i adds the vectors i * span, i * span + step, … below i * span + reach, and stores one
    number. */
 /* clang-format off */
-__extension__ /* C17 guarantees only shorter strings */
+__extension__ /* the string is longer than C17 guarantees */
 const char sb__opencl_source[] =
     "#ifdef DOUBLES\n"
     "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n"

@@ -14,7 +14,7 @@ static sb_status fail_alloc(const struct sb__opencl_device *device, cl_int resul
                            (unsigned long long)most);
 }
 
-/* All streams may use the memory. If the allocation fails, waits for frees and retries. */
+/* All streams may use the memory. If the allocation fails, waits for queued frees and retries. */
 sb_status sb__opencl_alloc(void *opened, size_t bytes, sb_stream stream, void **out,
                            sb_error *err) {
     struct sb__opencl_device *device = opened;

@@ -31,8 +31,8 @@ static cl_int fill_parts(const struct sb__opencl_device *device, struct sb__open
     return result;
 }
 
-/* Returns the device's parts; on failure returns NULL and fills `err`. The caller of this function
-   and of all functions below holds sum_lock. */
+/* Returns the device's parts; on failure returns NULL and fills `err`. The caller holds
+   sum_lock. */
 static struct sb__opencl_parts *get_parts(struct sb__opencl_device *device, sb_error *err) {
     if (device->arithmetic.parts)
         return device->arithmetic.parts;
@@ -60,7 +60,7 @@ void sb__opencl_end_sums(struct sb__opencl_device *device) {
     }
 }
 
-/* Waits for the work that writes the parts. If the wait fails twice, sets the parts aside. */
+/* Waits for the work that writes the parts. If the wait fails twice, abandons the parts. */
 static sb_status wait_for_parts(struct sb__opencl_device *device, sb_stream stream, sb_error *err) {
     struct sb__opencl_arithmetic *arithmetic = &device->arithmetic;
     sb_error again;

@@ -53,9 +53,9 @@ static cl_int alloc_usm(struct sb__opencl_device *device, size_t bytes, void **o
     return *out || result != CL_SUCCESS ? result : CL_MEM_OBJECT_ALLOCATION_FAILURE;
 }
 
-/* The extension cannot queue a free, and its free waits only for work of which the driver knows
-   that it uses the memory, so this function first waits for all work of the queue. A free that
-   fails has freed nothing, so it is retried. */
+/* The extension cannot queue a free, and clMemBlockingFreeINTEL waits only for work that the driver
+   knows to use the memory. This function therefore first waits for all work of the queue. A failed
+   free has freed nothing, so it is retried. */
 static void free_usm(struct sb__opencl_device *device, void *ptr, cl_command_queue queue) {
     if (sb__opencl_wait(device, queue) != CL_SUCCESS)
         (void)sb__opencl_wait(device, queue);

@@ -6,11 +6,11 @@
  * MPI_Finalize; later calls return UNSUPPORTED.
  *
  * Threads: with MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE any thread may use a communicator, but
- * only one thread at a time; with a lower level only the main thread may, and calls on other
- * threads return UNSUPPORTED. With MPI_THREAD_SERIALIZED the program must ensure that no other
- * thread calls MPI at the same time. Any thread may destroy a communicator. If that thread may not
- * call MPI, MPI's communicator is freed when the main thread next creates or destroys a
- * communicator, or by MPI_Finalize.
+ * only one thread at a time. With a lower level, calls on threads other than the main thread return
+ * UNSUPPORTED. With MPI_THREAD_SERIALIZED the program must ensure that no other thread calls MPI at
+ * the same time. Any thread may destroy a communicator. If that thread may not call MPI, MPI's
+ * communicator is freed when the main thread next creates or destroys a communicator, or by
+ * MPI_Finalize.
  *
  * Failures: an error of MPI results in COMM_FAILURE with MPI's text and error code (device_code).
  * MPI promises less than the simulated communicator: MPI has no time limit. A call waits for a rank
@@ -31,7 +31,7 @@
 
 SB_BEGIN_DECLS
 
-/** Collective: creates a communicator over a duplicate of `mpi_comm`, so that messages of the two
+/** Collective: creates a communicator over a duplicate of `mpi_comm`, so that their messages
  *  do not mix. MPI reports errors of the duplication to the error handler of `mpi_comm`.
  *  @param context [borrowed, nullable] retained; a reducer allocates its buckets in it
  *  @param mpi_comm an intracommunicator, which the caller still owns

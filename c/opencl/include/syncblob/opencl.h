@@ -16,9 +16,9 @@
  * (sb_opencl_device::context). NULL is the library's own queue, since OpenCL has no default queue:
  * pass your queue to the `_on` calls, or wait for your queue before you call the library.
  *
- * The backend has no page-locked host memory and no exchange by DLPack, in which an OpenCL pointer
- * is a cl_mem. Sums and 64-bit arithmetic need cl_khr_fp64. On a device without cl_khr_fp64 the
- * library returns UNSUPPORTED for 64-bit arithmetic, and adds 32-bit sums on the host.
+ * The backend has no page-locked host memory and does not support DLPack, whose OpenCL pointers are
+ * cl_mem objects. On a device without cl_khr_fp64 the library returns UNSUPPORTED for 64-bit
+ * arithmetic, and computes sums of 32-bit values on the host.
  *
  * Queues have no error state: if a command of the program fails and ends before the library's next
  * call on its queue, no call reports the failure. Wait for the events of your kernels. After a
@@ -56,7 +56,7 @@ enum {
                                 library can be lent to a blob */
     SB_OPENCL_FINE_SVM = 4 /**< fine-grained shared virtual memory, if the device's memory is the
                                 host's (CL_DEVICE_HOST_UNIFIED_MEMORY): clSetKernelArgSVMPointer.
-                                Coarse-grained memory can be lent, too */
+                                Coarse-grained memory can also be lent to a blob */
 };
 
 /** The name of the table sb_opencl_device, for sb_context_extension. */
