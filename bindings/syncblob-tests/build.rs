@@ -24,7 +24,7 @@ fn main() {
     let include = env::var_os("DEP_SYNCBLOB_INCLUDE").expect("syncblob-sys sets the path");
     make_backend(Path::new(&include));
     let mut build = cc::Build::new();
-    build.cargo_metadata(false); // only the benchmark links it: see main.rs
+    build.cargo_metadata(false); // only the benchmark links this library: see main.rs
     build.std("c17").include(include).file("src/loops.c").compile("loops");
     println!("cargo::rustc-link-search=native={}", env::var("OUT_DIR").unwrap());
     if let Ok(folder) = env::var("DEP_SYNCBLOB_RUN_PATH") {

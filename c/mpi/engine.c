@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The maximum number of elements of one MPI call: MPI's counts are ints. A test lowers the limit. */
+/* The maximum number of elements of one MPI call: MPI's counts are ints. Tests lower the limit. */
 #ifndef SB__MPI_PIECE
 #define SB__MPI_PIECE (1 << 30)
 #endif

@@ -141,7 +141,7 @@ template <typename Dtype> class Blob {
     }
     int count(int start_axis, int end_axis) const {
         syncblob::Require(0 <= start_axis && start_axis <= end_axis && end_axis <= num_axes(),
-                          SB_ERR_INDEX_OUT_OF_RANGE, "no such axes");
+                          SB_ERR_INDEX_OUT_OF_RANGE, "start_axis or end_axis is out of range");
         return syncblob::Product(shape_.data() + start_axis, shape_.data() + end_axis);
     }
     int count(int start_axis) const {
@@ -178,7 +178,7 @@ template <typename Dtype> class Blob {
     int offset(int n, int c = 0, int h = 0, int w = 0) const {
         syncblob::Require(0 <= n && n <= num() && 0 <= c && c <= channels() && 0 <= h &&
                               h <= height() && 0 <= w && w <= width(),
-                          SB_ERR_INDEX_OUT_OF_RANGE, "an index is out of its axis");
+                          SB_ERR_INDEX_OUT_OF_RANGE, "an index is outside its axis");
         int offset = syncblob::Step(n, channels(), c);
         offset = syncblob::Step(offset, height(), h);
         return syncblob::Step(offset, width(), w);
@@ -190,7 +190,7 @@ template <typename Dtype> class Blob {
         for (size_t i = 0; i < shape_.size(); ++i) {
             const int index = i < indices.size() ? indices[i] : 0;
             syncblob::Require(i >= indices.size() || (0 <= index && index < shape_[i]),
-                              SB_ERR_INDEX_OUT_OF_RANGE, "an index is out of its axis");
+                              SB_ERR_INDEX_OUT_OF_RANGE, "an index is outside its axis");
             offset = syncblob::Step(offset, shape_[i], index);
         }
         return offset;
@@ -272,7 +272,7 @@ template <typename Dtype> class Blob {
     void Update() {
         syncblob::Check(sb_blob_update, blob_.get());
     }
-    /** The sums are computed in double and then rounded. Without a shape they are 0. */
+    /** Sums are computed in double and then rounded. A blob without a shape has the sum 0. */
     Dtype asum_data() const {
         return Sum(sb_blob_asum, SB_DATA);
     }
@@ -384,7 +384,7 @@ template <typename Dtype> void Blob<Dtype>::ReshapeTo(const int *begin, const in
     diff();
 }
 
-/** Creates blob_ without a shape. It can then share the memory of a blob without elements. */
+/** Creates blob_ without a shape, so that it can share the memory of a blob without elements. */
 template <typename Dtype> void Blob<Dtype>::Create() {
     sb_blob *made;
     syncblob::Check(sb_blob_create, SYNCBLOB_CAFFE_CONTEXT,
@@ -392,8 +392,8 @@ template <typename Dtype> void Blob<Dtype>::Create() {
     blob_.reset(made);
 }
 
-/** Replaces data and diff with unallocated memories; `count` is the new capacity in Caffe's
- *  sense. */
+/** Replaces data and diff with unallocated memories; `count` becomes the capacity, as in
+ *  Caffe. */
 template <typename Dtype> void Blob<Dtype>::Renew(const int64_t *shape, int num_axes, int count) {
     sb_blob *made;
     syncblob::Check(sb_blob_create_shaped, SYNCBLOB_CAFFE_CONTEXT,

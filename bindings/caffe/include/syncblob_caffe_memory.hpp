@@ -21,7 +21,7 @@
 #define SYNCBLOB_CAFFE_CONTEXT ::caffe::SyncblobContext::Get()
 #endif
 
-/** Makes an object unique in the process, also if a shared library hides its other symbols. */
+/** Makes an object unique in the process, even if a shared library hides other symbols. */
 #define SYNCBLOB_CAFFE_SHARED __attribute__((visibility("default")))
 
 namespace caffe {
@@ -74,7 +74,7 @@ inline void Require(bool holds, sb_status status, const char *message) {
         Fail(status, message);
 }
 
-/** Makes a call of the C library with the arguments and an error; calls Fail if it fails. */
+/** Calls a function of the C library with the arguments and an error; on failure calls Fail. */
 template <typename... Parameters, typename... Arguments>
 __attribute__((always_inline)) inline void Check(sb_status (*call)(Parameters...),
                                                  Arguments... arguments) {
@@ -122,7 +122,7 @@ inline void CaffeFreeHost(void *ptr, bool) {
         std::lock_guard<std::mutex> hold(all.lock);
         const auto found = all.memories.find(ptr);
         syncblob::Require(found != all.memories.end() || ptr == nullptr, SB_ERR_INVALID_ARGUMENT,
-                          "no memory of CaffeMallocHost");
+                          "the pointer is not from CaffeMallocHost");
         if (found != all.memories.end()) {
             memory = found->second;
             all.memories.erase(found);
@@ -133,7 +133,7 @@ inline void CaffeFreeHost(void *ptr, bool) {
 
 class SyncedMemory {
   public:
-    /** The values of sb_head. Caffe has no LOST: a failure has lost the newest bytes. */
+    /** The values of sb_head. Caffe lacks LOST: a failure has lost the newest bytes. */
     enum SyncedHead { UNINITIALIZED, HEAD_AT_CPU, HEAD_AT_GPU, SYNCED, LOST };
 
     SyncedMemory() : SyncedMemory(size_t(0)) {
@@ -166,7 +166,7 @@ class SyncedMemory {
     }
 
     /** The caller keeps ownership of `data`, which must have size() bytes. The library cannot
-     *  check this. */
+     *  check the size. */
     void set_cpu_data(void *data) {
         syncblob::Check(sb_mem_set_cpu, mem_, data, size(), 0, nullptr, nullptr);
     }

@@ -11,11 +11,11 @@ use crate::{packages, variable, Linked};
 
 /// The oldest supported version of protobuf-c.
 const PROTOBUF_C: &str = "1.3";
-/// The files that list the sources to compile; CMake reads them, too.
+/// The files that list the sources to compile; CMake also reads these files.
 const LISTS: [&str; 2] = [CORE, "cuda/sources.txt"];
 /// The list without CUDA's sources, for WASI, which cannot open CUDA's shared libraries.
 const CORE: &str = "c/sources.txt";
-/// The file that lists the compile flags; CMake reads it, too.
+/// The file that lists the compile flags; CMake also reads this file.
 const HARDENING: &str = "c/hardening.txt";
 /// The code that protobuf-c generates.
 const MESSAGES: &str = "proto/syncblob.pb-c.c";
@@ -69,7 +69,7 @@ pub fn source_root() -> Result<PathBuf, String> {
     if !has_sources(&repository) {
         return Err(format!(
             "the C sources are not in {}: the crate was packed from a checkout without symbolic \
-             links; take another, or use the installed library with SYNCBLOB_NO_VENDOR=1",
+             links; get another copy, or use the installed library with SYNCBLOB_NO_VENDOR=1",
             here.display()
         ));
     }
@@ -122,7 +122,7 @@ fn watch(root: &Path, sources: &[PathBuf]) {
 /// Copies the headers, so that dependent crates find them and the library in one prefix.
 fn copy_headers(from: &Path, to: &Path) -> Result<(), String> {
     if to.exists() {
-        // Remove also headers that the sources no longer contain.
+        // Also remove headers that the sources no longer contain.
         fs::remove_dir_all(to).map_err(|e| format!("{}: {e}", to.display()))?;
     }
     add_headers(from, to)
@@ -202,9 +202,9 @@ pub fn new_build(root: &Path, out: &Path) -> Result<cc::Build, String> {
         "windows" => {
             build.flag("-Wa,-muse-unaligned-vector-move");
         }
-        // Not hardened: on WASI, the stack has no return addresses, and libc no checked functions.
+        // Not hardened: WASI's stack has no return addresses, and libc has no checked functions.
         "wasi" => {}
-        _ => harden(&mut build, root, out)?, // on Windows this would make programs need a DLL
+        _ => harden(&mut build, root, out)?, // on Windows programs would need a DLL
     }
     Ok(build)
 }

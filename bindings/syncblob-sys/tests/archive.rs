@@ -1,5 +1,5 @@
-//! Tests that the bundled library hides all its symbols. If a program that contains the library
-//! exported them, they could replace the symbols of another copy of syncblob in the same process.
+//! Tests that the bundled library hides all its symbols. Symbols that a program exports could
+//! replace the symbols of another copy of syncblob in the same process.
 
 use std::path::Path;
 use std::process::Command;

@@ -52,7 +52,7 @@ fn the_bindings_of_libraries_over_the_core_are_those_of_their_headers() {
     }
 }
 
-/// With -ffreestanding, clang needs no C library for the target, because it contains the standard
+/// With -ffreestanding, clang needs no C library for the target: clang itself contains the standard
 /// headers that the library's headers include.
 #[test]
 fn the_bindings_are_the_same_on_x86_64_and_aarch64() {

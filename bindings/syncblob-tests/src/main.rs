@@ -6,7 +6,7 @@
 //! ./dev bench rust
 //! ```
 //!
-//! Fails if a call needs more instructions in Rust than C's number times the limit of its case.
+//! Fails if Rust's instructions for a call, divided by C's, exceed the limit of the call's case.
 
 use std::env;
 use std::error::Error;
@@ -206,7 +206,7 @@ fn counted(run: Loop, blob: &mut Blob<f32>, calls: i64) {
 /// Runs C's loop (side 0) or Rust's (side 1) of a case, in a process that callgrind observes.
 fn run_counted(case: &Case, side: usize) -> syncblob::Result<()> {
     let (run, mut blob) = ([case.c, case.rust][side], blob_for(case)?);
-    run(&mut blob, 2); // work that is done only once
+    run(&mut blob, 2); // does one-time work before the count
     counted(run, &mut blob, COUNTED_CALLS.min(case.calls));
     Ok(())
 }

@@ -201,7 +201,7 @@ impl Pair {
         let (data, diff) = (model.values(&model.data), model.values(&model.diff));
         let result = self.blobs[i].update();
         if matches!(&result, Err(error) if error.kind() == ErrorKind::Uninitialized) {
-            assert!(data.iter().all(|&value| value == 0.0), "it was written");
+            assert!(data.iter().all(|&value| value == 0.0), "a blob with values is uninitialized");
         } else if self.expect(i, &[Part::Data], result) {
             self.models[i].write(Part::Data, flat(&(data - diff)).view());
         }

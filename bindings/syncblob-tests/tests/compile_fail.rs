@@ -1,7 +1,7 @@
 //! Tests that code does not compile if it would have a stale or aliased slice, or break the promise
 //! of a type. In the files in `compile_fail`, `//~ E0502` marks a line in which the compiler must
-//! report this error. Only error codes are compared, because messages differ between compilers. The
-//! file without marks, `works.rs`, must compile: so the others fail only for their marked reasons.
+//! report this error. Only error codes are compared, because messages differ between compilers.
+//! `works.rs` has no marks and must compile: other files then fail only for their marked reasons.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ fn check(file: &Path, library: &Path) -> (bool, String) {
 }
 
 /// Returns the path of the crate's library. Cargo keeps several builds; the function chooses the
-/// newest with which the file `works` compiles, because `works` needs all features.
+/// newest build with which the file `works` compiles, because `works` needs all features.
 fn library(works: &Path) -> PathBuf {
     let folder = env::current_exe().unwrap().parent().unwrap().to_owned();
     let mut kept: Vec<_> = fs::read_dir(folder)

@@ -156,7 +156,7 @@ fn every_part_of_the_rule_is_needed() {
         Rule { sharing_borrows_the_source: false, ..RULE },
     ];
     for (part, rule) in without.into_iter().enumerate() {
-        assert!(explore(rule).1.is_some(), "part {part} is not");
+        assert!(explore(rule).1.is_some(), "part {part} is not needed");
     }
 }
 

@@ -33,7 +33,7 @@ struct BlobShape {
 
 type Work<'a> = (&'static str, Box<dyn FnMut() + 'a>);
 
-/// Runs `works` in turns. Returns for each the nanoseconds per call in its fastest round.
+/// Runs `works` in turns. Returns the nanoseconds per call in each work's fastest round.
 fn fastest(works: &mut [Work<'_>], calls: u32) -> Vec<f64> {
     let rounds = if calls > 1 { 100 } else { 15 };
     let mut best = vec![f64::INFINITY; works.len()];

@@ -63,7 +63,7 @@ fn noalias() {
 }
 
 // A reference to a memory has no method that shares the memory. The blob would not notice such a
-// share, so its methods would write the memory although it is shared.
+// share, so its methods would write the shared memory.
 fn shared_behind_the_blob(blob: Blob<f32>) {
     let memory = blob.memory(Part::Data).unwrap();
     memory.handle(); //~ E0599
