@@ -193,7 +193,7 @@ fn print(run: &Run, losses: &[f64]) {
     }
 }
 
-/// Trains as a rank of MPI. Aborts all ranks if this one fails, since the others would wait for it.
+/// Trains as a rank of MPI. If this rank fails, aborts all ranks: they would wait for it.
 #[cfg(feature = "mpi")]
 fn train_mpi(run: &Run) {
     use mpi::traits::Communicator;

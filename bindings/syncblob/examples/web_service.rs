@@ -82,7 +82,7 @@ fn read_body(stream: &TcpStream) -> io::Result<Result<Vec<u8>, (u16, &'static st
         name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse().ok())?
     });
     match length {
-        None => Ok(Err((411, "how long is it?\n"))),
+        None => Ok(Err((411, "send a Content-Length header\n"))),
         Some(length) if length > MAX_BODY => Ok(Err((413, "64 MiB at most\n"))),
         Some(length) => {
             let mut body = Vec::new();

@@ -126,7 +126,7 @@ pub(crate) use both;
 
 /// Returns the bytes of plain numbers.
 pub(crate) fn bytes_of<T: Element>(values: &[T]) -> &[u8] {
-    // SAFETY: plain numbers, all bytes of which are initialised.
+    // SAFETY: all bytes of a plain number are initialised.
     unsafe { slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
 }
 
@@ -173,7 +173,7 @@ impl BlobAny {
     /// # Safety
     /// The requirements of [`Blob::from_raw`], except that every element type is allowed.
     pub unsafe fn from_raw(raw: NonNull<sys::sb_blob>) -> Result<Self> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller fulfils the Safety section.
         unsafe { Self::own(raw.as_ptr()) }
     }
 
@@ -241,7 +241,7 @@ impl BlobAny {
     /// # Safety
     /// The requirements of [`Blob::allow_shared_writes`].
     pub unsafe fn allow_shared_writes(&mut self) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller fulfils the Safety section.
         each!(self, blob => unsafe { blob.allow_shared_writes() });
     }
 

@@ -76,8 +76,8 @@ impl fmt::Display for Part {
     }
 }
 
-/// Which memories a call has replaced. Of these calls, only [`Blob::shrink_to_fit`] copies the old
-/// elements to the new memory.
+/// The memories that a call has replaced. Only [`Blob::shrink_to_fit`] copies the old elements to
+/// the new memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Reallocated {

@@ -12,8 +12,8 @@ use syncblob_sys as sys;
 use crate::owner::contain;
 use crate::{BlobAny, BlobAt, Error, Result};
 
-/// A function that splits work over threads, such as a closure with a thread pool. The function
-/// gets a number and a closure. It must call the closure that many times, on any threads, and
+/// A function that splits work over threads, such as a closure with a thread pool. The function is
+/// passed a number and a closure, must call the closure that many times, on any threads, and must
 /// return when all calls have returned.
 pub trait ParallelFor: Fn(usize, &(dyn Fn() + Sync)) + Sync {}
 

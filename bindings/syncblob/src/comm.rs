@@ -187,7 +187,7 @@ impl Comm {
     }
 
     /// Collective: combines the blobs of all ranks element by element; every rank's blobs get the
-    /// result. The work is done on the device if its bytes are the newest and the engine accepts
+    /// result. The work is done on the device if it has the newest bytes and the engine accepts
     /// the device's memory, else on the host. No two of the blobs may share a memory.
     ///
     /// ```

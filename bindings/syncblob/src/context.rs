@@ -30,7 +30,7 @@ pub struct Context {
 // SAFETY: a context is reference counted atomically and may be shared between threads; the library
 // locks its state.
 unsafe impl Send for Context {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Context {}
 
 impl Context {
@@ -62,7 +62,7 @@ impl Context {
     /// # Safety
     /// `raw` is NULL or a live context.
     pub(crate) unsafe fn retain(raw: *mut sys::sb_context) -> Self {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller fulfils the Safety section.
         let raw = unsafe { sys::sb_context_retain(raw) };
         Self { raw: NonNull::new(raw) }
     }

@@ -41,7 +41,7 @@ pub(crate) struct Dims(std::sync::Mutex<Box<[usize]>>);
 
 #[cfg(target_pointer_width = "32")]
 impl Dims {
-    /// Returns the dimensions as `usize`; copies them if they differ from those of the last call.
+    /// Returns the dimensions as `usize`; copies the dimensions if they have changed.
     ///
     /// # Safety
     /// The dimensions are not negative, and live as long as the result; no result of a call with

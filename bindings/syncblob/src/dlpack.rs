@@ -123,7 +123,7 @@ tensor! {
 /// `start` is null or points to `count` numbers that live for `'a`.
 unsafe fn elements<'a>(start: *const i64, count: i32) -> &'a [i64] {
     match usize::try_from(count) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller fulfils the Safety section.
         Ok(count) if !start.is_null() => unsafe { slice::from_raw_parts(start, count) },
         _ => &[],
     }

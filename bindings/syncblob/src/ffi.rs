@@ -47,7 +47,7 @@ pub(crate) use sized;
 /// # Safety
 /// `text` is NUL-terminated, static UTF-8 (the library's texts are ASCII).
 pub(crate) unsafe fn static_text(text: *const c_char) -> &'static str {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller fulfils the Safety section.
     unsafe { CStr::from_ptr(text) }.to_str().unwrap_or("?")
 }
 

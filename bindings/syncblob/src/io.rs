@@ -192,14 +192,14 @@ fn exchange(failure: Option<Failure>) -> Option<Failure> {
 }
 
 /// Stores a failure, which `with_callbacks` reads after C has returned. A failure replaces an
-/// earlier failure, since C reports the last one; but an error does not replace a panic.
+/// earlier failure, since C reports the last failure; but an error does not replace a panic.
 fn keep(failure: Failure) {
     let (kept, lost) = match exchange(None) {
         Some(Failure::Panicked(payload)) => (Failure::Panicked(payload), Some(failure)),
         earlier => (failure, earlier),
     };
     contain(|| drop(lost));
-    exchange(Some(kept)); // the slot is empty: calls nested in the drop of `lost` restore it
+    exchange(Some(kept)); // FAILURE is empty: calls nested in the drop of `lost` restore it
 }
 
 /// Makes a call that may run callbacks. An error of a callback becomes the source of the call's

@@ -85,8 +85,8 @@
 //!
 //! *Slices do not alias writers.* A mutable slice needs `&mut` of an owner and an owner count of
 //! one. While the slice lives, no owner can be added: every share is made from an owner, and the
-//! only owner is mutably borrowed. All other writers also need `&mut` and a count of one. So these
-//! two permit a write, as in `Arc`. A blob does not check the count if it never made a
+//! only owner is mutably borrowed. All other writers also need `&mut` and a count of one. These two
+//! conditions permit a write, as in `Arc`. A blob does not check the count if it never made a
 //! share and never exposed its C handle; the reference that [`Blob::memory`] returns cannot make a
 //! share. Const calls of the library never change current bytes: they allocate, or fill the stale
 //! side. The count is reliable across threads: a share ends with a release operation, and the count
@@ -160,7 +160,7 @@
 //!
 //! # Features
 //!
-//! - `openblas`: host arithmetic with OpenBLAS; without the feature, plain loops.
+//! - `openblas`: host arithmetic with OpenBLAS instead of plain loops.
 //! - `protobuf-c`: files written by protobuf-c; without the feature, the library writes the same
 //!   bytes.
 //! - `half`: blobs of `half::f16` and `half::bf16`.

@@ -137,7 +137,7 @@ pub struct SyncedMemory {
     // assume that no other reference to the object exists.
     _pinned: PhantomPinned,
     // Represents the C object. The field has no size, so a Rust reference covers none of the C
-    // object's bytes. It is a slice, because code cannot move or swap an unsized value.
+    // object's bytes. The field is a slice, because code cannot move or swap an unsized value.
     _object: UnsafeCell<[()]>,
 }
 
@@ -163,15 +163,15 @@ impl SyncedMemory {
     /// `raw` is a memory that lives for `'a`; during `'a` this crate accesses the memory only
     /// through the reference's owner.
     pub(crate) unsafe fn from_ptr<'a>(raw: *mut sys::sb_mem) -> &'a Self {
-        // SAFETY: the caller's promise; the type has no bytes.
+        // SAFETY: the caller fulfils the Safety section; the type has no bytes.
         unsafe { &*Self::of_c(raw) }
     }
 
     /// # Safety
     /// The requirements of `from_ptr`.
     pub(crate) unsafe fn from_ptr_mut<'a>(raw: *mut sys::sb_mem) -> &'a mut Self {
-        // SAFETY: the caller's promise; the type has no bytes, so two such references of two
-        // sharers do not overlap.
+        // SAFETY: the caller fulfils the Safety section; the type has no bytes, so two such
+        // references of two sharers do not overlap.
         unsafe { &mut *Self::of_c(raw) }
     }
 
@@ -438,7 +438,7 @@ impl SyncedMemory {
         self.need_unique()?;
         lend(Box::new(owner), |deleter, user| {
             let flags = access.flags();
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller fulfils the Safety section.
             check(|err| unsafe {
                 sys::sb_mem_set_gpu(self.raw(), ptr, bytes, flags, deleter, user, err)
             })
@@ -521,7 +521,7 @@ impl SyncedMemory {
         self.queue(stream, sys::sb_mem_async_cpu_pull)
     }
 
-    /// Queues the copy that a read of `side` needs, or no copy if the newest bytes are there.
+    /// Queues the copy that a read of `side` needs, or no copy if `side` has the newest bytes.
     ///
     /// # Errors
     /// Errors of [`data`](SyncedMemory::data) and [`gpu_ptr_on`](SyncedMemory::gpu_ptr_on).
@@ -556,7 +556,7 @@ type QueuedCall =
 ///
 /// Forgetting a `Pending` is safe: the library waits before it frees, writes or exposes the memory
 /// of the copy.
-#[must_use = "dropping it waits at once"]
+#[must_use = "dropping a `Pending` waits at once"]
 pub struct Pending<'m> {
     memory: &'m SyncedMemory,
 }

@@ -240,7 +240,7 @@ pub struct SimStream {
 
 // SAFETY: the library locks the device during every call with one of its streams.
 unsafe impl Send for SimStream {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for SimStream {}
 
 impl SimStream {

@@ -22,7 +22,7 @@ pub struct Stream<'a> {
 
 // SAFETY: a stream may be used on any thread; the context pointer is only compared.
 unsafe impl Send for Stream<'_> {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Stream<'_> {}
 
 impl Stream<'static> {
@@ -69,7 +69,7 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// Two streams are equal if their raw handles are.
+/// Two streams are equal if their raw handles are equal.
 impl PartialEq for Stream<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.raw == other.raw

@@ -6,7 +6,7 @@ use syncblob::{
 };
 
 fn simulated() -> Context {
-    Context::builder().device("sim:0").build().expect("the simulated device is always there")
+    Context::builder().device("sim:0").build().expect("the simulated device is always available")
 }
 
 #[test]

@@ -23,7 +23,7 @@ unsafe impl GlobalAlloc for Counting {
         self.calls.fetch_add(1, Ordering::SeqCst);
         match self.behaviour.load(Ordering::SeqCst) {
             FAIL => return std::ptr::null_mut(),
-            // `GlobalAlloc` forbids a panic, but if one happens it must not cross C's frames.
+            // `GlobalAlloc` forbids panics, but a forbidden panic must not cross C's frames.
             PANIC => panic!("an allocator that panics, on purpose"),
             _ => self.live.fetch_add(layout.size(), Ordering::SeqCst),
         };
@@ -62,7 +62,7 @@ fn host_memory_comes_from_the_callers_allocator() {
 
 type Spread = fn(usize, &(dyn Fn() + Sync));
 
-/// Functions for `parallel_for`. Some of them break its contract.
+/// Functions for `parallel_for`, some of which break its contract.
 static SPREADS: [(&str, Spread); 6] = [
     ("here", |tasks, task| (0..tasks).for_each(|_| task())),
     ("threads", |tasks, task| {

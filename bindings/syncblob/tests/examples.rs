@@ -45,7 +45,7 @@ fn ranks_train_as_one_rank_does_and_continue_after_a_restart() {
     let snapshot = dir.path().join("snapshot");
     let run = train::Run { steps: 200, ..train::Run::default() };
     let alone = train::train_threads(1, &run).unwrap();
-    assert!(alone[199] < alone[0] / 2.0, "it learns: {} to {}", alone[0], alone[199]);
+    assert!(alone[199] < alone[0] / 2.0, "no learning: {} to {}", alone[0], alone[199]);
     let saving = train::Run { save: Some((120, snapshot.clone())), ..run.clone() };
     let together = train::train_threads(4, &saving).unwrap();
     assert_eq!(together.len(), 200);

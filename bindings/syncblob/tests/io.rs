@@ -422,7 +422,7 @@ struct Dropped;
 
 fn panic_if_armed() {
     if ARMED.get() {
-        panic::resume_unwind(Box::new(Dropped)); // no panic hook, so no output
+        panic::resume_unwind(Box::new(Dropped)); // runs no panic hook, so prints nothing
     }
 }
 

@@ -42,7 +42,7 @@ fn one_in(bound: usize) -> bool {
     below(bound) == 0
 }
 
-// --- the world ----------------------------------------------------------------------------
+// --- the shared objects -------------------------------------------------------------------
 
 struct World {
     context: Context,
@@ -73,7 +73,7 @@ impl World {
     }
 }
 
-/// Locks an object; returns None if a call that runs this callback is using it.
+/// Locks an object; returns None if a call that runs this callback is using the object.
 fn free<T>(of: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     match of.try_lock() {
         Ok(free) => Some(free),
@@ -87,7 +87,7 @@ fn world() -> Option<Arc<World>> {
     (!world.is_over.load(SeqCst)).then_some(world)
 }
 
-/// The body of every callback: makes a random call of the library, or none.
+/// The body of every callback: makes a random call of the library, or no call.
 fn call_back() {
     let Some(world) = world() else { return };
     let depth = DEPTH.get();
@@ -111,7 +111,7 @@ struct OnPurpose;
 
 fn maybe_throw() {
     if one_in(40) {
-        panic::resume_unwind(Box::new(OnPurpose)); // no panic hook, so no output
+        panic::resume_unwind(Box::new(OnPurpose)); // runs no panic hook, so prints nothing
     }
 }
 
@@ -541,13 +541,13 @@ fn callbacks_may_use_objects_that_share_memory_with_the_running_call() {
     while begin.elapsed() < time || (nested <= 100 && seed < 1000) {
         let device = if seed % 2 == 0 { "cpu" } else { "sim:0" };
         let lived = panic::catch_unwind(|| live(seed, device));
-        let Ok(found) = lived else { panic!("SYNCBLOB_TEST_SEED={seed} repeats it") };
+        let Ok(found) = lived else { panic!("SYNCBLOB_TEST_SEED={seed} repeats the failure") };
         nested += found;
         seed += 1;
         if only.is_some() {
             break;
         }
     }
-    assert!(only.is_some() || nested > 100, "{nested} callbacks in {seed} worlds");
+    assert!(only.is_some() || nested > 100, "{nested} callbacks in {seed} runs");
     assert_eq!(LIVE.load(SeqCst), 0);
 }

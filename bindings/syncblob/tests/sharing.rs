@@ -9,7 +9,7 @@ use syncblob::{
     SyncedMemory,
 };
 
-/// A call that writes the blob, after the name of the call.
+/// The name of a call that writes the blob, and a function that makes the call.
 type Writer = (&'static str, fn(&mut Blob<f32>) -> syncblob::Result<()>);
 
 fn proto() -> Vec<u8> {
@@ -173,7 +173,7 @@ fn an_existing_memory_becomes_data_or_diff() {
         let mut made = b.context().memory(16).unwrap();
         made.overwrite(&bytes_of(7.0)).unwrap();
         b.set_memory(part, made).unwrap();
-        assert!(b.is_unique(part).unwrap()); // the blob has taken the only handle
+        assert!(b.is_unique(part).unwrap()); // the blob has consumed the only handle
     }
     assert_eq!((b.data().unwrap(), b.diff().unwrap()), (&[7.0; 4][..], &[7.0; 4][..]));
     b.set_memory(Part::Diff, a.handle(Part::Data).unwrap()).unwrap();

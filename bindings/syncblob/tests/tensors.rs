@@ -132,7 +132,7 @@ fn every_element_type_is_used_in_place() {
         assert_eq!(read.dtype(), *dtype);
         assert_eq!(read.bytes(Part::Data).unwrap(), blob.bytes(Part::Data).unwrap());
         let storage = read.memory(Part::Data).unwrap().storage(Side::Host);
-        assert!(matches!(storage, Storage::ReadOnly | Storage::Owned)); // unaligned: copied
+        assert!(matches!(storage, Storage::ReadOnly | Storage::Owned)); // copied if unaligned
     }
     let bytes = Blob::<u8>::from_slice([3], &[0, 1, 255]).unwrap();
     let file = safetensors::serialize([("b", bytes.tensor_view().unwrap())], None).unwrap();

@@ -119,7 +119,7 @@ impl State {
             return;
         }
         let at = at % self.saved.len();
-        let stored = self.model.blob((0, at)).expect("it was added");
+        let stored = self.model.blob((0, at)).expect("a blob of the model");
         assert_eq!(stored.info().shape(), self.saved[at].shape);
         if let Some(blob) = self.done(stored.load()) {
             self.blobs[i] = blob;

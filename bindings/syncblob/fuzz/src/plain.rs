@@ -95,7 +95,7 @@ impl PlainBlob {
         outgrown.into()
     }
 
-    /// Replaces the memory by one that has room only for the blob's elements.
+    /// Replaces the memory by a memory that has room only for the blob's elements.
     pub fn shrink(&mut self, part: Part) {
         assert!(is_unique(self.part(part)), "{part} is shared but was shrunk");
         assert!(self.part(part).borrow().len() > self.count(), "{part} was already minimal");

@@ -34,7 +34,7 @@ impl State {
     }
 
     /// Shrinks a blob. The library does not shrink memory that the caller owns. The model does not
-    /// record which memory this is, so it shrinks what the library has shrunk.
+    /// record owners, so the model shrinks the memories that the library has shrunk.
     fn shrink(&mut self, i: usize) {
         let result = self.blobs[i].shrink_to_fit();
         let Some(done) = self.done(result) else { return };

@@ -112,7 +112,7 @@ impl State {
         let plain = &self.plain[i];
         let (data, diff) = (plain.values(Part::Data), plain.values(Part::Diff));
         if matches!(&result, Err(error) if error.kind() == ErrorKind::Uninitialized) {
-            assert!(data.iter().all(|&value| value == 0.0), "it was written");
+            assert!(data.iter().all(|&value| value == 0.0), "a blob with values is uninitialized");
             return;
         }
         let updated: Vec<_> = data.iter().zip(&diff).map(|(data, diff)| data - diff).collect();
@@ -169,7 +169,7 @@ impl State {
         let values = ramp(value, plain.borrow().len());
         let (is_unique, result) = (is_unique(plain), write(handle, &values));
         if self.written(is_unique, result).is_some() {
-            let (_, plain) = self.handles[h].as_ref().expect("it is there");
+            let (_, plain) = self.handles[h].as_ref().expect("a handle");
             plain.borrow_mut().copy_from_slice(&values);
         }
     }
@@ -178,7 +178,7 @@ impl State {
         let Some((handle, plain)) = &mut self.handles[h] else { return };
         let (is_unique, result) = (is_unique(plain), handle.clear());
         if self.written(is_unique, result).is_some() {
-            let (_, plain) = self.handles[h].as_ref().expect("it is there");
+            let (_, plain) = self.handles[h].as_ref().expect("a handle");
             plain.borrow_mut().fill(0.0);
         }
     }

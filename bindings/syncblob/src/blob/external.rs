@@ -171,7 +171,7 @@ impl<T: Element> Blob<T> {
         user: *mut c_void,
     ) -> Result<()> {
         let (start, bytes) = (values.cast::<c_void>().cast_mut(), values.len() * size_of::<T>());
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller fulfils the Safety section.
         check(|err| unsafe {
             sys::sb_blob_set_cpu(self.raw(), part.code(), start, bytes, flags, deleter, user, err)
         })
@@ -205,7 +205,7 @@ impl<T: Element> Blob<T> {
         })?;
         lend(Box::new(owner), |deleter, user| {
             let (ptr, flags) = (ptr.cast(), access.flags());
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller fulfils the Safety section.
             check(|err| unsafe {
                 sys::sb_blob_set_gpu(self.raw(), part.code(), ptr, bytes, flags, deleter, user, err)
             })

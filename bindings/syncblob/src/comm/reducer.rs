@@ -197,7 +197,7 @@ impl<'step, 'env, T: Reduced> Step<'step, 'env, T> {
         let raw = blob.as_ptr();
         self.ready.borrow_mut().push(blob);
         // SAFETY: reducer and blob are live, and the diff has no other owner. The blob is borrowed
-        // for `'env`; the library uses it only until the step ends, which is earlier.
+        // for `'env`, which is longer than the step, and the library uses it only in the step.
         let result = check(|err| unsafe { sys::sb_reducer_ready(self.raw(), raw, err) });
         let begun = match &result {
             Ok(()) => true,

@@ -17,7 +17,7 @@ use crate::{Context, Result};
 /// # fn main() -> syncblob::Result<()> {
 /// let limit = Duration::from_millis(20);
 /// let ranks = SimOptions::new().limit(limit).ranks(2)?;
-/// let error = ranks[0].barrier().unwrap_err(); // rank 1 never calls it
+/// let error = ranks[0].barrier().unwrap_err(); // rank 1 never calls barrier
 /// assert!(error.message().contains("rank 1 did not answer"), "{error}");
 /// # Ok(())
 /// # }

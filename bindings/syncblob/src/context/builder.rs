@@ -37,7 +37,7 @@ pub struct ContextBuilder {
 
 // SAFETY: the allocator and the function are static, and threads may share them.
 unsafe impl Send for ContextBuilder {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for ContextBuilder {}
 
 impl ContextBuilder {
@@ -80,21 +80,21 @@ impl ContextBuilder {
         self
     }
 
-    /// Sets whether freed host buffers are kept for reuse (the default).
+    /// Sets whether freed host buffers are kept for reuse (default: true).
     pub fn host_cache(mut self, keep: bool) -> Self {
         self.set_flag(sys::SB_CONTEXT_NO_HOST_CACHE, !keep);
         self
     }
 
-    /// Sets whether host memory may be page-locked (the default).
+    /// Sets whether host memory may be page-locked (default: true).
     pub fn pinned(mut self, allow: bool) -> Self {
         self.set_flag(sys::SB_CONTEXT_NO_PINNED, !allow);
         self
     }
 
-    /// Sets the allocator of host memory, instead of the built-in allocator. The library calls it
-    /// on any thread. The allocator must not call this library. A panic of the allocator counts as
-    /// a failed allocation.
+    /// Sets the allocator of host memory, instead of the built-in allocator. The library calls the
+    /// allocator on any thread. The allocator must not call this library. A panic of the allocator
+    /// counts as a failed allocation.
     pub fn allocator<A: GlobalAlloc + Sync>(mut self, allocator: &'static A) -> Self {
         self.allocator = Some(allocator_to_c(allocator));
         self

@@ -49,10 +49,10 @@ stats! {
     device_copy_bytes,
     /// Copies of whole buffers within the host.
     host_copies,
-    /// The bytes that `host_copies` counts.
+    /// The bytes that were copied as whole buffers within the host.
     host_copy_bytes,
     /// Bytes of retired storage that the device may still be using, or that its driver failed to
-    /// free; also counted in the live figures above.
+    /// free; also counted as live host, page-locked or device memory.
     quarantined_bytes,
     /// Bytes of the whole process, not only of this context: bytes in quarantine of contexts that
     /// have ended, and bytes that no driver can free any more.

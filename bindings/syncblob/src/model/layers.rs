@@ -69,7 +69,7 @@ pub struct Layer<'m> {
 // SAFETY: a layer is a reference to a model, which is `Sync`, and to texts that do not change while
 // the model is borrowed.
 unsafe impl Send for Layer<'_> {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Layer<'_> {}
 
 impl<'m> Layer<'m> {

@@ -120,7 +120,7 @@ impl Model {
         Ok(blob)
     }
 
-    /// Loads into `blob`, which the caller has just made and shares with nobody.
+    /// Loads into `blob`, which the caller has just made and has not shared.
     pub(super) fn load_fresh(&self, at: BlobAt, blob: *mut sys::sb_blob) -> Result<()> {
         let (layer, index) = (at.layer_code(), to_i64(at.index));
         with_callbacks(|| {

@@ -219,7 +219,7 @@ impl BlobInfo {
         self.dtype
     }
 
-    /// Returns the stored element type of the diff, or [`dtype`](Self::dtype) if it has none.
+    /// Returns the stored element type of the diff, or [`dtype`](Self::dtype) if there is no diff.
     pub fn diff_dtype(&self) -> Dtype {
         self.diff_dtype
     }
@@ -283,7 +283,7 @@ pub(super) fn stored_blobs(
 
 /// Iterators over all blobs.
 impl Model {
-    /// Returns all blobs without loading them: the blobs of each layer, then those of no layer.
+    /// Returns all blobs without loading them: the blobs of each layer, then the blobs of no layer.
     ///
     /// ```no_run
     /// use syncblob::Model;
