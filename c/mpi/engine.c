@@ -266,7 +266,7 @@ static sb_status engine_open(void *user, void **out, int32_t *out_rank, int32_t 
     return SB_OK;
 }
 
-/* Handles closed by a thread that may not call MPI. They are freed when a thread that may call MPI
+/* Handles closed by a thread that may not call MPI, and freed when a thread that may call MPI
    next creates or closes a handle; MPI_Finalize frees the MPI objects of handles that remain. */
 static _Atomic(struct end *) retired;
 

@@ -85,7 +85,7 @@ inline google::protobuf::RepeatedField<double> *DiffOf(BlobProto *proto, const d
 }
 
 /** Copies values into a field, in their order. `values` may be the field's own memory if the blob
- *  borrows it. Then the field has room for all values, so Reserve does not move the memory. */
+ *  borrows that memory: the field then has room for all values, and Reserve does not move it. */
 template <typename Dtype>
 inline void Replace(google::protobuf::RepeatedField<Dtype> *field, const Dtype *values, int count) {
     field->Clear();

@@ -34,7 +34,7 @@ unsafe impl Send for Context {}
 unsafe impl Sync for Context {}
 
 impl Context {
-    /// Returns the built-in context: without a device, with default limits. It always exists.
+    /// Returns the built-in context, which has no device, has default limits and always exists.
     pub const fn host() -> Self {
         Self { raw: None }
     }

@@ -70,7 +70,7 @@ impl Variance {
 #[doc(alias = "FillerParameter")]
 #[non_exhaustive]
 pub enum Filler {
-    /// One value for all elements; it may be infinite.
+    /// One value, which may be infinite, for all elements.
     Constant {
         /// The value.
         value: f64,

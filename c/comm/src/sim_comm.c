@@ -191,8 +191,8 @@ static int32_t first_missing(const struct sb__sim_group *group,
     return rank;
 }
 
-/* Fails the group if a rank that has not called the operation has ended, or if it has not called
-   the operation by the time `until`. */
+/* Fails the group if a rank has ended without a call of the operation, or has not called the
+   operation by the time `until`. */
 static void look_for_missing(struct sb__sim_group *group, const struct sb__sim_part *part,
                              uint64_t until) {
     const int32_t missing = first_missing(group, part->operation);
@@ -213,7 +213,7 @@ static void leave(struct sb__sim_group *group, struct sb__sim_part *part) {
 }
 
 /* If the operation is complete for this rank, leaves it and sets `*out_done`. Returns COMM_FAILURE
-   if it cannot complete, or if another rank has not called it by the time `until`; else SB_OK. */
+   if the operation cannot complete, or another rank has not called it by `until`; else SB_OK. */
 static sb_status look(struct sb__sim_group *group, struct sb__sim_part *part, uint64_t until,
                       bool *out_done, sb_error *err) {
     *out_done = false;

@@ -37,11 +37,11 @@ impl Device {
     }
 }
 
-/// One of the blobs.
+/// The number of a blob.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub struct B(u8);
 
-/// One of the handles.
+/// The number of a handle.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub struct H(u8);
 

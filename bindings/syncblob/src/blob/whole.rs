@@ -9,9 +9,9 @@ use crate::ffi::{check, get};
 use crate::{Element, Result, Stream};
 
 both! {
-    /// Whole-blob operations. They run on the side with the newest bytes, and on the device if both
-    /// sides have them. For two [`BlobAny`](crate::BlobAny)s of different element types they return
-    /// [`DtypeMismatch`](crate::ErrorKind::DtypeMismatch).
+    /// Whole-blob operations, which run on the side with the newest bytes, or on the device if both
+    /// sides are current. For two [`BlobAny`](crate::BlobAny)s of different element types, the
+    /// operations return [`DtypeMismatch`](crate::ErrorKind::DtypeMismatch).
     impl Element {
         /// Sets data or diff to zeros.
         ///
@@ -131,8 +131,8 @@ impl<T: Element> Blob<T> {
 }
 
 both! {
-    /// Arithmetic. It runs on the side with the newest bytes, and on the device if both sides have
-    /// them; sums are `f64` for every type. [`BlobAny`](crate::BlobAny) returns
+    /// Arithmetic, which runs on the side with the newest bytes, or on the device if both sides are
+    /// current. Sums are `f64` for every type. [`BlobAny`](crate::BlobAny) returns
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for types other than `f32` and `f64`.
     impl Float {
         /// Returns the sum of the absolute values of data or diff.

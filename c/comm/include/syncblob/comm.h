@@ -102,10 +102,10 @@ SB_API SB_MUST_CHECK sb_status sb_comm_barrier(sb_comm *comm, sb_error *err);
  *  receive the result. A blob is reduced on the device if its head is there and the engine accepts
  *  the device's memory, else on the host. Each blob is written as by sb_blob_mutable_cpu or
  *  sb_blob_mutable_gpu; a blob that was never written counts as zeros. After COMM_FAILURE the blobs
- *  before the failed blob have their results, except those whose scaling failed. The failed blob is
- *  unchanged if the engine has sent none of it. Otherwise its bytes are unspecified, unless both
- *  sides were current: then the head moves to the side that was not reduced, which still has the
- *  old bytes (a lost device's bytes cannot be read).
+ *  before the failed blob have their results, except blobs whose scaling failed. The failed blob is
+ *  unchanged if the engine has sent none of it. Otherwise, if both sides were current, the head
+ *  moves to the side that was not reduced, which still has the old bytes (a lost device's bytes
+ *  cannot be read); if only one side was current, the failed blob's bytes are unspecified.
  *  @param blobs [borrowed, nullable when num_blobs is 0] F32 or F64, or F16 or BF16 if the engine
  *      reduces them; of any contexts, no two with the same memory. The call does not detect that
  *      two blobs borrow overlapping memory of the caller: it reduces the common bytes twice

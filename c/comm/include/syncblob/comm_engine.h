@@ -83,8 +83,8 @@ typedef struct sb_comm_engine {
 
     /* --- requests: all four slots or none; without them the library calls all_reduce - */
 
-    /** Begins an all_reduce. The engine may access the elements until the request ends, but
-     *  `*buffer` only in the call. After a failure the engine no longer accesses the elements.
+    /** Begins an all_reduce. The engine may access the elements until the request ends, and
+     *  `*buffer` until the slot returns. After a failure the engine must not access the elements.
      */
     sb_status (*start)(void *comm, sb_comm_op op, const sb_comm_buffer *buffer, void **out,
                        sb_error *err);

@@ -29,10 +29,10 @@
  * to the limit. If only this engine has found the loss, sb_context_device_status does not report
  * it, and creating a communicator returns DEVICE_FAILURE.
  *
- * Failures: the message and device_code of a COMM_FAILURE are those of NCCL or the driver. After an
- * abort, memory is freed when the device reports that NCCL no longer uses it. If it does not report
- * this within 5 seconds, or is lost, the copies of host bytes and the memory of a reducer's step
- * are never freed and count as live.
+ * Failures: the message and device_code of a COMM_FAILURE come from NCCL or the driver. After an
+ * abort, memory is freed when the device reports that NCCL no longer uses it. If the device is lost
+ * or does not report this within 5 seconds, the copies of host bytes and the memory of a reducer's
+ * step are never freed and count as live.
  */
 #ifndef SYNCBLOB_NCCL_H
 #define SYNCBLOB_NCCL_H

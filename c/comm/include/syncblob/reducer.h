@@ -46,7 +46,7 @@ typedef struct sb_reducer_options {
     { sizeof(sb_reducer_options), SB_DIFF, SB_COMM_MEAN, (size_t)25 << 20 }
 
 /** Collective: creates a reducer and registers blobs. Ranks compare the options, and the number,
- *  order, dtypes and shapes of the blobs. If they differ, the call fails at every rank with a
+ *  order, dtypes and shapes of the blobs. If two ranks differ, the call fails at every rank with a
  *  message that contains both values. If one rank fails before it sends (out of memory, a wrong
  *  argument), the call fails at every rank with that rank's message. The communicator remains
  *  usable in both cases. If the engine of one rank cannot begin the first reduction
@@ -79,8 +79,8 @@ SB_API SB_MUST_CHECK sb_status sb_reducer_create(sb_comm *comm, sb_blob *const *
 SB_API void sb_reducer_destroy(sb_reducer *reducer);
 
 /** Marks the blob's values as final in this step. The call starts buckets that can start and makes
- *  progress on started buckets. It waits for other ranks only if the engine has no requests. If a
- *  bucket cannot start because memory ran out or a device failed, later calls retry it.
+ *  progress on started buckets. The call waits for other ranks only if the engine has no requests.
+ *  If a bucket cannot start because memory ran out or a device failed, later calls retry it.
  *  @param blob [borrowed] a registered blob, with the count of its registration
  *  Errors: INVALID_ARGUMENT (not registered, already ready, another reducer's step is in progress),
  *  DTYPE_MISMATCH, SHAPE_MISMATCH (another dtype or count than at the registration), COMM_FAILURE,

@@ -1,6 +1,6 @@
 /**
  * The simulated communicator: ranks are threads of one process, for tests of distributed code on
- * one machine. Sums are computed in double, in the order of ranks, and rounded once: they are the
+ * one machine. Sums are computed in double, in the order of ranks, and rounded once: sums are the
  * same in every run. The engine accepts memory of the host and of "sim:N". Options make operations
  * complete late and in any order, and sb_sim_comm_fail makes a rank fail or stop responding. No
  * call waits for other ranks longer than the time limit, which starts again for each operation.
@@ -61,7 +61,7 @@ enum {
 
 /** Plants a failure, which occurs once: at the `nth` operation of this rank from now on (1 is the
  *  next). nth 0 removes the failure. An operation is a call of the engine; each blob or bucket
- *  needs at least one.
+ *  needs at least one operation.
  *  @param mode SB_SIM_COMM_*
  *  Errors: INVALID_ARGUMENT (nth below 0, unknown mode), UNSUPPORTED (another engine's
  *  communicator), FORKED. */

@@ -23,7 +23,7 @@ struct sb__nccl_request {
     sb_mem *mem;
     sb_write *write; /* `mem` and `write` belong to the copy; both are NULL without a copy */
     size_t bytes;
-    sb__cu_event event; /* recorded before the request runs, then again after it */
+    sb__cu_event event; /* recorded before the request runs, and again after the request */
 };
 
 static bool is_staged(const struct sb__nccl_request *request) {

@@ -221,7 +221,7 @@ TEST(sums_are_those_of_all_ranks) {
 }
 
 /* If the devices of two ranks of the process are peers, NCCL stores directly into the other rank's
-   memory, which must be accessible. Otherwise NCCL copies the data. */
+   memory, which must be accessible. Without peers NCCL copies the data. */
 TEST(peers_get_access_to_pools) {
     for (int peers = 0; peers < 2; peers++) {
         struct team team;
@@ -410,7 +410,7 @@ TEST_ON(team, ranks_connect_through_another_communicator) {
     assert_int_equal(fake_calls("ncclGetUniqueId"), ids + 1); /* one id for all ranks */
 }
 
-/* One rank has no device; the other ranks do not wait for it. */
+/* One rank has no device. The other ranks do not wait for this rank. */
 static void make_over_without(sb_comm *other, void *arg) {
     struct team *team = arg;
     const int32_t rank = sb_comm_rank(other);
