@@ -17,7 +17,7 @@ fn generate(
     )
 }
 
-/// The headers of libsyncblob-testing; COMM lists those of libsyncblob-comm.
+/// The headers of libsyncblob-testing; COMM lists the headers of libsyncblob-comm.
 #[allow(dead_code)] // unused if the build script links neither library
 const TESTING: [&str; 1] = ["sim.h"];
 #[allow(dead_code)]

@@ -188,8 +188,8 @@ pub fn new_build(root: &Path, out: &Path) -> Result<cc::Build, String> {
         .std("c17")
         .define("_GNU_SOURCE", None)
         // Hides the library's functions, so that a program that links the library statically does
-        // not export them. Exported functions could replace those of another copy of syncblob that
-        // is linked into another library of the same process.
+        // not export them. Exported functions could replace functions of another copy of syncblob
+        // that is linked into another library of the same process.
         .define("SB__STATIC", None)
         .flag("-fvisibility=hidden")
         .warnings(false)

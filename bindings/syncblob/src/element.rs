@@ -66,7 +66,7 @@ macro_rules! dtype {
             }
 
             /// Returns the smaller of `f32` and `f64` that holds every value of this type exactly,
-            /// or `None` if neither does.
+            /// or `None` if neither type does.
             pub fn exact_float(self) -> Option<Self> {
                 match self {
                     $(Self::$name => exact_float!($kind, $size),)*

@@ -228,7 +228,7 @@ pub use stream::Stream;
 #[cfg(feature = "safetensors")]
 pub use tensors::Safetensors;
 
-/// The functions of the C library, also those that this crate does not wrap.
+/// All functions of the C library, including functions that this crate does not wrap.
 pub use syncblob_sys as sys;
 
 #[cfg(feature = "half")]

@@ -79,7 +79,7 @@ fn no_writer_writes_shared_data() {
         assert_eq!((name, kind), (name, ErrorKind::Shared));
         assert_eq!((a.data().unwrap(), b.data().unwrap()), (&[1.0; 4][..], &[1.0; 4][..]));
         drop(a);
-        write(&mut b).unwrap_or_else(|e| panic!("{name} when alone again: {e}"));
+        write(&mut b).unwrap_or_else(|e| panic!("{name} after the share ended: {e}"));
     }
 }
 
@@ -92,7 +92,7 @@ fn no_writer_writes_a_shared_diff() {
         assert_eq!((name, kind), (name, ErrorKind::Shared));
         assert_eq!(b.diff().unwrap(), [1.0; 4]);
         drop(b);
-        write(&mut a).unwrap_or_else(|e| panic!("{name} when alone again: {e}"));
+        write(&mut a).unwrap_or_else(|e| panic!("{name} after the share ended: {e}"));
     }
 }
 
@@ -107,7 +107,7 @@ fn a_handle_is_a_share_and_a_reference_is_not() {
         drop(handle);
         let lent = a.memory(Part::Data).unwrap();
         assert!(lent.is_unique());
-        write(&mut a).unwrap_or_else(|e| panic!("{name} when alone again: {e}"));
+        write(&mut a).unwrap_or_else(|e| panic!("{name} after the share ended: {e}"));
     }
 }
 

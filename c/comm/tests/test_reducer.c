@@ -106,7 +106,7 @@ static void random_step(struct net *net, sb_comm *comm, uint64_t *seed) {
 
 static void random_steps(sb_comm *comm, void *arg) {
     const struct steps *steps = arg;
-    uint64_t seed = steps->seed + (uint64_t)sb_comm_rank(comm); /* each rank in its own order */
+    uint64_t seed = steps->seed + (uint64_t)sb_comm_rank(comm); /* each rank has another order */
     for (size_t b = 0; b < BUCKET_SIZES; b++) {
         struct net net;
         net_open(&net, steps->device);
@@ -241,7 +241,7 @@ TEST(long_shapes_are_truncated_in_the_message) {
     ranks_run(2, NULL, register_long, NULL);
 }
 
-/* Registers a blob without a shape at one rank and a scalar at the other; neither has axes. */
+/* Registers a blob without a shape at one rank and a scalar at the other; neither blob has axes. */
 static void register_one(sb_comm *comm, void *arg) {
     const int32_t rank = sb_comm_rank(comm), *scalar = arg;
     sb_blob *blob = NULL;

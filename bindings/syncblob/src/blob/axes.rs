@@ -193,7 +193,7 @@ impl<T: Element> Blob<T> {
         let indices = indices.as_ref();
         let len = indices.len().try_into().unwrap_or(i32::MAX);
         // SAFETY: `start` is valid for the indices. If there are more indices than the blob has
-        // axes, the library reads none.
+        // axes, the library reads no index.
         let offset_of = |start| unsafe {
             get(|out, err| sys::sb_blob_offset(self.raw(), start, len, out, err))
         };

@@ -66,7 +66,7 @@ fn set(raw: &mut sys::sb_filler, name: &str, value: &str) -> Result<()> {
         "max" => raw.max = number()?,
         "mean" => raw.mean = number()?,
         "std" => raw.std = number()?,
-        "sparse" if value == "-1" => raw.sparse = -1, // Caffe's default: none
+        "sparse" if value == "-1" => raw.sparse = -1, // Caffe's default: not sparse
         "sparse" => raw.sparse = to_sparse(value.parse().map_err(|_| refused(value))?)?,
         "variance_norm" => {
             let known = Variance::ALL.into_iter().find(|known| known.name() == value);

@@ -18,9 +18,9 @@ struct mirror_sent {
 
 struct mirror {
     bool takes_device;   /* the engine accepts memory of devices */
-    int64_t fail_begin;  /* the n-th all_reduce, broadcast or start fails; 0: none */
-    int64_t fail_end;    /* the n-th wait fails; 0: none */
-    int64_t fail_test;   /* the n-th test fails; 0: none */
+    int64_t fail_begin;  /* the n-th all_reduce, broadcast or start fails; 0: no call fails */
+    int64_t fail_end;    /* the n-th wait fails; 0: no call fails */
+    int64_t fail_test;   /* the n-th test fails; 0: no call fails */
     sb_status failure;   /* the status of a failure */
     bool tests_are_done; /* `test` reports that a request is done; else only `wait` ends requests */
     int fill;            /* the byte that the other rank sends */
