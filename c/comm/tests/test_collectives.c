@@ -257,7 +257,7 @@ struct failing {
     sb_sim_comm_failure mode;
 };
 
-/* Rank 1 fails at its n-th of three operations. All ranks return COMM_FAILURE, and no rank hangs. */
+/* Rank 1 fails at its n-th of three operations. All ranks return COMM_FAILURE; no rank hangs. */
 static void fail_at(sb_comm *comm, void *arg) {
     const struct failing *failing = arg;
     double value = 1;
