@@ -31,8 +31,8 @@
 
 SB_BEGIN_DECLS
 
-/** Collective: creates a communicator over a duplicate of `mpi_comm`, so that their messages
- *  do not mix. MPI reports errors of the duplication to the error handler of `mpi_comm`.
+/** Collective: creates a communicator over a duplicate of `mpi_comm`, so messages of `mpi_comm`
+ *  and of the duplicate do not mix. The error handler of `mpi_comm` gets errors of the duplication.
  *  @param context [borrowed, nullable] retained; a reducer allocates its buckets in it
  *  @param mpi_comm an intracommunicator, which the caller still owns
  *  @param out [owned] sb_comm_destroy, before MPI_Finalize
