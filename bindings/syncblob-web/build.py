@@ -19,14 +19,14 @@ EXPORT = re.compile(r"\bexport (?=(?:class|const|let|function) ?(\w+))")
 
 
 def function_of(path):
-    """Returns a module's code as an assignment to modules.NAME: a Blob's worker cannot import."""
+    """Returns a module's code as an assignment to modules.NAME, since Blob workers cannot import."""
     text = path.read_text()
     names = EXPORT.findall(text) + re.findall(r"export ?\{(\w+) as default\}", text)
     text = EXPORT.sub("", text)
     text = re.sub(r'import ?\* ?as (\w+) ?from ?"\./(\w+)\.js"', r"const \1=modules.\2", text)
     text = re.sub(r'import ?(\{[^}]*\}) ?from ?"\./(\w+)\.js"', r"const\1=modules.\2", text)
     text = re.sub(r"export ?\{[^}]*\};?", "", text)
-    assert not re.search(r"\b(import|export)\b", text), f"{path} has another form"
+    assert not re.search(r"\b(import|export)\b", text), f"{path}: unknown form of import or export"
     return f"modules.{path.stem}=(()=>{{{text};return{{{','.join(names)}}}}})();\n"
 
 

@@ -3,21 +3,21 @@
 
 const at = (id) => document.getElementById(id);
 
-// The largest model: WebAssembly has at most 4 GiB of memory, and a browser's Blobs about as much.
-// The largest report: the page loads a report as one string.
+// MOST limits a model: WebAssembly has at most 4 GiB of memory, and a browser's Blobs about as much.
+// MOST_SHOWN limits a report, since the page loads a report as one string.
 const MOST = 2 * 2 ** 30;
 const MOST_SHOWN = 64 * 2 ** 20;
 
 const state = {
-  chosen: [], // the files that are used or being read, each with what `info` prints of it, or null
+  chosen: [], // the files in use or being read, each with the output of `info`, or null
   model: null, net: null, // the files that the page shows
   link: null, // the address of the saved file
-  run: 0, // how many tasks began or were cancelled
+  run: 0, // the number of tasks that began or were cancelled
   from: null, // the element that had the focus when the task began
   parts: null, worker: null, isBusy: false, // `worker` is the worker's promise
 };
 
-// --- tasks: opening and saving; a new task ends the earlier one
+// --- tasks (opening and saving); a new task cancels the earlier task
 
 // Returns what a promise resolves to, or throws if the task is no longer the current one.
 async function current(promise) {
@@ -27,7 +27,7 @@ async function current(promise) {
   return value;
 }
 
-// Terminates the worker, since a running command cannot be interrupted. The next command starts another.
+// Terminates the worker, since a running command cannot be interrupted. The next command starts a new one.
 function discard() {
   state.worker?.then((worker) => worker.terminate());
   state.worker = null;
@@ -61,7 +61,7 @@ async function fetched(name) {
   return response.arrayBuffer();
 }
 
-// Forbids further requests to the page's own server. Browsers apply each policy of a page.
+// Forbids further requests to the page's own server by a second policy. Browsers enforce all policies.
 function forbidRequests() {
   const policy = document.querySelector("meta[http-equiv]").cloneNode();
   policy.content = policy.content.replaceAll("'self'", "");
@@ -180,10 +180,10 @@ const typed = (args) => printable(["syncblob", ...args].map(quoted).join(" "));
 const path = (file) => (file.name.startsWith("-") ? `./${file.name}` : file.name);
 
 // A browser reads no file that has changed since the user chose it.
-const UNREAD = { err: "It cannot be read: it has changed, or it is gone. Choose it again." };
+const UNREAD = { err: "The file has changed, or no longer exists. Choose it again." };
 const isUnread = (result) => /^Not(Readable|Found)Error/.test(result.failure);
 
-// Runs the command on the files and shows the status `words`. If it fails, shows why and returns null.
+// Runs the command and shows the status `words`. If the command fails, shows its errors and returns null.
 async function attempt(words, title, args, files, output, codes = [0]) {
   work(`${words} …`);
   const result = await command(args, files, output);
@@ -206,7 +206,7 @@ function freeName(stem, kind, files) {
 async function infoOf(file) {
   const args = ["info", path(file)], title = `${file.name} cannot be opened.`;
   if (file.size <= MOST) return (await attempt("Reading", title, args, [file]))?.out ?? null;
-  const err = `It has ${size(file.size)}; this page opens files of at most ${size(MOST)}.`;
+  const err = `The file has ${size(file.size)}; this page opens files of at most ${size(MOST)}.`;
   refuse(title, { err, failure: "too large" }, typed(args));
   return null;
 }
@@ -223,8 +223,8 @@ const isModel = (each) => !isNet(each);
 
 const TOO_MANY = ["These are too many files.", { err: "Choose one model, and at most one prototxt." }];
 
-// Returns a model, a prototxt or both, or shows why not. A prototxt that is chosen alone is used with the
-// last model, which may be unread if the prototxt ended the task that read it.
+// Returns a model, a prototxt or both; otherwise shows an error. A prototxt that is chosen alone is used with
+// the last model. That model is read again if choosing the prototxt has cancelled the read.
 async function together(files) {
   const before = state.chosen, chosen = files.map((file) => ({ file, info: null }));
   state.chosen = [...before, ...chosen];
@@ -281,7 +281,7 @@ function show(model) {
 function verdict(check) {
   const isGood = check.code === 0;
   const text = (check.out + check.err).trimEnd();
-  const head = isGood ? "Whole, and every value is finite." : "The check found something.";
+  const head = isGood ? "Whole, and every value is finite." : "The check found problems.";
   at("verdict").replaceChildren(element("span", head, { className: isGood ? "good" : "bad" }));
   at("findings").querySelector("pre").textContent = text;
   at("findings").hidden = isGood;

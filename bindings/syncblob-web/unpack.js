@@ -1,9 +1,9 @@
-// Unpacks the worker and the program of the single file. The build packs them by LZMA, with lc = 4, lp = 0
-// and pb = 0, and writes the bytes as text with 7 bits a character.
+// Unpacks the worker and the program in syncblob.html. The build compresses both by LZMA (lc = 4, lp = 0,
+// pb = 0), and writes the bytes as text with 7 bits a character.
 "use strict";
 
-// Characters that HTML does not keep in a script. The text has a character above U+007F for each of them and
-// the next character.
+// Characters that HTML does not preserve in a script. In the text, one character above U+007F encodes such a
+// character together with the character after it.
 const REPLACED = [0x00, 0x0d, 0x3c];
 
 function bytesOf(text) {
@@ -100,7 +100,7 @@ function distances(bits) {
   };
 }
 
-// Decodes a byte. After a match, the byte at the match's distance selects the chances until a bit differs.
+// Decodes a byte. After a match, the byte at the match's distance selects chances until a bit differs.
 function literal(bits, chances, from, matched) {
   let node = 1;
   while (matched !== null && node < 256) {

@@ -1,5 +1,5 @@
 // Functions that Rust's standard library calls, but that Debian 12's wasi-libc, of 2022, lacks.
-// WASI has no threads and cannot resolve paths, so functions for these return errors.
+// WASI has no threads and cannot resolve paths, so pthread_create and realpath fail.
 #include <errno.h>
 #include <stddef.h>
 

@@ -6,7 +6,7 @@ const { Fd, Inode, PreopenDirectory, ConsoleStdout, WASI, WASIProcExit, wasi: de
 
 const WINDOW = 1 << 20; // bytes that one small read loads into memory
 const SEGMENT = 8 << 20; // bytes of a written file that are moved to a Blob together
-const IN_MEMORY = 8; // segments of a written file that are not in Blobs
+const IN_MEMORY = 8; // the most earlier segments of a written file that stay in memory
 
 const bytesOf = (blob) => new Uint8Array(new FileReaderSync().readAsArrayBuffer(blob));
 
@@ -209,7 +209,7 @@ function run(module, { args, files, output }) {
   try {
     code = host.start(instance);
   } catch (error) {
-    // A panic, or an allocation that failed.
+    // The command panicked or was out of memory.
     [code, failure] = [134, String(error)];
   }
   const made = folder.dir.contents.get(output);

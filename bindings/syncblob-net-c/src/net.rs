@@ -84,20 +84,20 @@ pub unsafe extern "C" fn sb_net_open(
         if out.is_null() {
             return Err(Failure::null("out"));
         }
-        // SAFETY: the header's contract.
+        // SAFETY: the caller keeps the contract of net.h.
         let (options, text) =
             unsafe { (net_options(options)?, bytes(prototxt.cast(), prototxt_size, "prototxt")?) };
         let text = (!prototxt.is_null()).then_some(text);
         let model = NonNull::new(model.cast_mut()).map(|model| {
-            // SAFETY: the header's contract. The net calls only const functions on the model.
+            // SAFETY: the caller keeps net.h's contract. The net calls only the model's const functions.
             unsafe { Model::borrow_raw(model, &Context::host()) }
         });
         let net = Net::open(text, model.map(Arc::new), &options)?;
-        // SAFETY: the header's contract.
+        // SAFETY: the caller keeps the contract of net.h.
         unsafe { sb_net::give(net, out) };
         Ok(())
     };
-    // SAFETY: the header's contract.
+    // SAFETY: the caller keeps the contract of net.h.
     unsafe { guard(err, open) }
 }
 
@@ -122,20 +122,20 @@ pub unsafe extern "C" fn sb_net_open_file(
             return Err(Failure::null("out"));
         }
         let path = |path: *const c_char| {
-            // SAFETY: the header's contract.
+            // SAFETY: the caller keeps the contract of net.h.
             (!path.is_null()).then(|| unsafe { pointers::path(path, "path") }).transpose()
         };
-        // SAFETY: the header's contract.
+        // SAFETY: the caller keeps the contract of net.h.
         let options = unsafe { net_options(options)? };
         let (prototxt, model) = (path(prototxt)?, path(model)?);
         let text = prototxt.map(|path| read_text(path, &options.limits)).transpose()?;
         let model = model.map(Model::open).transpose()?.map(Arc::new);
         let net = Net::open(text.as_deref(), model, &options)?;
-        // SAFETY: the header's contract.
+        // SAFETY: the caller keeps the contract of net.h.
         unsafe { sb_net::give(net, out) };
         Ok(())
     };
-    // SAFETY: the header's contract.
+    // SAFETY: the caller keeps the contract of net.h.
     unsafe { guard(err, open) }
 }
 
@@ -143,9 +143,9 @@ fn read_text(path: &Path, limits: &Limits) -> Result<Vec<u8>> {
     limits.read_prototxt(path).map_err(|error| Failure::file(path, &error))
 }
 
-/// # Safety The header's contract.
+/// # Safety The caller keeps the contract of net.h.
 unsafe fn net_options(given: *const sb_net_options) -> Result<NetOptions> {
-    // SAFETY: the caller promises the header's contract.
+    // SAFETY: the caller keeps the contract of net.h.
     let given = unsafe { adopt(given, sb_net_options::default())? };
     let mut options = NetOptions::default();
     options.limits = limits(&given)?;
@@ -153,11 +153,11 @@ unsafe fn net_options(given: *const sb_net_options) -> Result<NetOptions> {
     options.batch = match given.batch {
         0 => None,
         1.. => Some(given.batch),
-        _ => return Err(Failure::argument(format!("a batch of {}", given.batch))),
+        _ => return Err(Failure::argument(format!("batch is {}, below 0", given.batch))),
     };
-    // SAFETY: as promised.
+    // SAFETY: the caller promises this.
     options.stages = unsafe { texts(given.stages, given.num_stages, "stages")? };
-    // SAFETY: as promised.
+    // SAFETY: the caller promises this.
     options.inputs = unsafe { shapes(given.inputs, given.num_inputs, "inputs")? };
     Ok(options)
 }
@@ -185,16 +185,16 @@ fn limits(given: &sb_net_options) -> Result<Limits> {
 /// Copies the names and shapes of blobs into the crate's types.
 ///
 /// # Safety
-/// The header's contract.
+/// The caller keeps the contract of net.h.
 pub(crate) unsafe fn shapes(
     pointer: *const sb_net_blob,
     count: i64,
     what: &str,
 ) -> Result<Vec<(String, Shape)>> {
-    // SAFETY: as promised.
+    // SAFETY: the caller promises this.
     let blobs = unsafe { pointers::list(pointer, count, what)? };
     let shape = |blob: &sb_net_blob| {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises this.
         unsafe {
             let shape = pointers::list(blob.shape, blob.num_axes.into(), "dimensions")?;
             Ok((text(blob.name, "name")?, shape.to_vec()))
@@ -228,7 +228,7 @@ pub unsafe extern "C" fn sb_net_info(
     err: *mut sb_error,
 ) -> sb_status {
     let look = || {
-        // SAFETY: the header's contract.
+        // SAFETY: the caller keeps the contract of net.h.
         let net = unsafe { object(net, "net")? };
         let (own, net) = (net.texts.own.all(), &net.net);
         let (name, rest) = own.split_at(1);
@@ -248,10 +248,10 @@ pub unsafe extern "C" fn sb_net_info(
             num_warnings,
             num_layers: net.layers().len() as i64,
         };
-        // SAFETY: the header's contract.
+        // SAFETY: the caller keeps the contract of net.h.
         unsafe { give(out, summary) }
     };
-    // SAFETY: the header's contract.
+    // SAFETY: the caller keeps the contract of net.h.
     unsafe { guard(err, look) }
 }
 
@@ -268,12 +268,12 @@ pub unsafe extern "C" fn sb_net_layer_info(
     err: *mut sb_error,
 ) -> sb_status {
     let look = || {
-        // SAFETY: the header's contract.
+        // SAFETY: the caller keeps the contract of net.h.
         let net = unsafe { object(net, "net")? };
         let found =
             usize::try_from(layer).ok().and_then(|at| Some((at, net.texts.layers.get(at)?)));
         let (at, texts) = found.ok_or_else(|| {
-            let text = format!("layer {layer} of {}", net.texts.layers.len());
+            let text = format!("no layer {layer}: the net has {} layers", net.texts.layers.len());
             Failure::new(sys::SB_ERR_INDEX_OUT_OF_RANGE, text)
         })?;
         let (name_and_type, blobs) = texts.all().split_at(2);
@@ -289,10 +289,10 @@ pub unsafe extern "C" fn sb_net_layer_info(
             tops,
             num_tops,
         };
-        // SAFETY: the header's contract.
+        // SAFETY: the caller keeps the contract of net.h.
         unsafe { give(out, layer) }
     };
-    // SAFETY: the header's contract.
+    // SAFETY: the caller keeps the contract of net.h.
     unsafe { guard(err, look) }
 }
 
@@ -313,7 +313,7 @@ pub unsafe extern "C" fn sb_net_blob_shape(
     err: *mut sb_error,
 ) -> sb_status {
     let look = || {
-        // SAFETY: the header's contract.
+        // SAFETY: the caller keeps the contract of net.h.
         let (net, name) = unsafe {
             let name = sys::sb_text { bytes: name, size: name_size };
             (object(net, "net")?, text(name, "name")?)
@@ -325,13 +325,13 @@ pub unsafe extern "C" fn sb_net_blob_shape(
             return Err(Failure::null("out_num_axes"));
         }
         let shape = net.shape(&name)?;
-        // SAFETY: the header's contract.
+        // SAFETY: the caller keeps the contract of net.h.
         unsafe {
             put(out_shape, shape.as_ptr());
             put(out_num_axes, shape.len() as i32);
         }
         Ok(())
     };
-    // SAFETY: the header's contract.
+    // SAFETY: the caller keeps the contract of net.h.
     unsafe { guard(err, look) }
 }

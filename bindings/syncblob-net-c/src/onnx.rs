@@ -41,24 +41,24 @@ pub unsafe extern "C" fn sb_net_save_onnx(
         if buffer.is_null() && capacity != 0 {
             return Err(Failure::null("buffer"));
         }
-        // SAFETY: the header's contract.
+        // SAFETY: the caller keeps the contract of net.h.
         let (onnx, given) = unsafe { convert(net, options)? };
         let size = size_of_one_file(&onnx)?;
         if size > capacity {
-            // SAFETY: the header's contract.
+            // SAFETY: the caller keeps the contract of net.h.
             unsafe { put(out_size, size) };
             let text = format!("the file has {size} bytes, the buffer {capacity}");
             return Err(Failure::new(sys::SB_ERR_BUFFER_TOO_SMALL, text));
         }
         onnx.write(Buffer { at: buffer.cast(), left: size })?;
-        // SAFETY: the header's contract.
+        // SAFETY: the caller keeps the contract of net.h.
         unsafe {
             put(out_size, size);
             warn(&given, &onnx);
         }
         Ok(())
     };
-    // SAFETY: the header's contract.
+    // SAFETY: the caller keeps the contract of net.h.
     unsafe { guard(err, save) }
 }
 
@@ -76,7 +76,7 @@ pub unsafe extern "C" fn sb_net_save_onnx_sink(
     err: *mut sb_error,
 ) -> sb_status {
     let save = || {
-        // SAFETY: the header's contract.
+        // SAFETY: the caller keeps the contract of net.h.
         let (mut sink, (onnx, given)) = unsafe { (Sink::new(sink)?, convert(net, options)?) };
         size_of_one_file(&onnx)?;
         let mut out = BufWriter::with_capacity(4096, &mut sink);
@@ -84,14 +84,14 @@ pub unsafe extern "C" fn sb_net_save_onnx_sink(
         drop(out.into_parts()); // discards the bytes that are not written
         match written {
             Ok(()) => {
-                // SAFETY: the header's contract.
+                // SAFETY: the caller keeps the contract of net.h.
                 unsafe { warn(&given, &onnx) };
                 Ok(())
             }
             Err(error) => Err(sink.failure().unwrap_or_else(|| error.into())),
         }
     };
-    // SAFETY: the header's contract.
+    // SAFETY: the caller keeps the contract of net.h.
     unsafe { guard(err, save) }
 }
 
@@ -112,46 +112,46 @@ pub unsafe extern "C" fn sb_net_save_onnx_file(
     err: *mut sb_error,
 ) -> sb_status {
     let save = || {
-        // SAFETY: the header's contract.
+        // SAFETY: the caller keeps the contract of net.h.
         let (path, (onnx, given)) = unsafe { (self::path(path, "path")?, convert(net, options)?) };
         onnx.save(path)?;
-        // SAFETY: the header's contract.
+        // SAFETY: the caller keeps the contract of net.h.
         unsafe { warn(&given, &onnx) };
         Ok(())
     };
-    // SAFETY: the header's contract.
+    // SAFETY: the caller keeps the contract of net.h.
     unsafe { guard(err, save) }
 }
 
-/// # Safety The header's contract.
+/// # Safety The caller keeps the contract of net.h.
 unsafe fn convert(
     net: *const sb_net,
     options: *const sb_onnx_options,
 ) -> Result<(Onnx, sb_onnx_options)> {
-    // SAFETY: as promised.
+    // SAFETY: the caller promises this.
     let (net, given) =
         unsafe { (object(net, "net")?, adopt(options, sb_onnx_options::default())?) };
-    // SAFETY: as promised.
+    // SAFETY: the caller promises this.
     let options = unsafe { onnx_options(&given)? };
     let converted = net.net.to_onnx(&options);
     if let Err(error) = &converted {
-        // SAFETY: as promised.
+        // SAFETY: the caller promises this.
         error.problems().iter().for_each(|problem| unsafe { report(&given, problem) });
     }
     Ok((converted?, given))
 }
 
-/// # Safety The header's contract.
+/// # Safety The caller keeps the contract of net.h.
 unsafe fn warn(options: &sb_onnx_options, onnx: &Onnx) {
     let Some(warn) = options.warn else { return };
     let overflow = onnx.overflow().map(|overflow| overflow.to_string());
     let texts =
         crate::names::Texts::new(onnx.warnings().iter().chain(&overflow).map(String::as_str));
-    // SAFETY: as promised, and the texts live until the call returns.
+    // SAFETY: the caller promises this, and the texts live until the call returns.
     texts.all().iter().for_each(|text| unsafe { warn(options.user, *text) });
 }
 
-/// # Safety The header's contract.
+/// # Safety The caller keeps the contract of net.h.
 unsafe fn report(options: &sb_onnx_options, problem: &syncblob_net::Problem) {
     let Some(report) = options.report else { return };
     let texts = crate::names::Texts::new([&*problem.layer, &*problem.layer_type, &*problem.reason]);
@@ -162,14 +162,14 @@ unsafe fn report(options: &sb_onnx_options, problem: &syncblob_net::Problem) {
         r#type: *layer_type,
         reason: *reason,
     };
-    // SAFETY: the header's contract. The problem and its texts live until the call returns.
+    // SAFETY: the caller keeps net.h's contract. The problem and its texts outlive the call.
     unsafe { report(options.user, &problem) };
 }
 
-/// # Safety The header's contract.
+/// # Safety The caller keeps the contract of net.h.
 unsafe fn onnx_options(given: &sb_onnx_options) -> Result<OnnxOptions> {
     let mut options = OnnxOptions::default();
-    // SAFETY: as promised.
+    // SAFETY: the caller promises this.
     unsafe {
         options.outputs = texts(given.outputs, given.num_outputs, "outputs")?;
         options.batch = Some(text(given.batch, "batch")?).filter(|name| !name.is_empty());
@@ -187,12 +187,12 @@ unsafe fn onnx_options(given: &sb_onnx_options) -> Result<OnnxOptions> {
     Ok(options)
 }
 
-/// # Safety The header's contract.
+/// # Safety The caller keeps the contract of net.h.
 unsafe fn preprocessing(given: &sb_onnx_options) -> Result<Preprocessing> {
     let mut preprocessing = Preprocessing::default();
     preprocessing.swap_rb = flag(given.swap_rb, "swap_rb")?;
     preprocessing.scale = Some(given.scale).filter(|&scale| scale != 0.0);
-    // SAFETY: as promised.
+    // SAFETY: the caller promises this.
     let values = unsafe { list(given.mean, given.num_mean, "numbers of a mean")? }.to_vec();
     preprocessing.mean = match (given.mean_height, given.mean_width) {
         _ if values.is_empty() => None,

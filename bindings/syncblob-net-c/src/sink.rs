@@ -22,7 +22,7 @@ impl Sink {
             user: std::ptr::null_mut(),
             write: None,
         };
-        // SAFETY: as promised.
+        // SAFETY: the caller promises this.
         let sink = unsafe {
             object(sink, "sink")?;
             adopt(sink, none)?

@@ -95,7 +95,7 @@ where
 pub fn fitting<T>(what: &str, value: &Bound<'_, PyAny>, made: PyResult<T>) -> PyResult<T> {
     made.map_err(|error| {
         if error.is_instance_of::<PyOverflowError>(value.py()) {
-            return refused(value.py(), "ArgumentError", &format!("{what} does not fit: {value}"));
+            return refused(value.py(), "ArgumentError", &format!("{what} is too large: {value}"));
         }
         error
     })
@@ -260,7 +260,7 @@ pub fn limits(bounds: &Bounds<'_, '_>) -> PyResult<Limits> {
         let Some(bound) = bound else { continue };
         limits = match number::<usize>(name, bound)? {
             0 => {
-                let text = format!("{name} is at least 1");
+                let text = format!("{name} must be at least 1");
                 return Err(refused(bound.py(), "ArgumentError", &text));
             }
             bound => set(limits, bound),

@@ -1,4 +1,4 @@
-//! Backends of shared libraries.
+//! Loads backends from shared libraries.
 
 use std::path::PathBuf;
 

@@ -48,7 +48,7 @@ pub struct Blob {
 }
 
 /// A call on a blob that shares a memory takes this lock after the blob's own lock, so that no two
-/// sharers write at the same time.
+/// blobs write to their shared memory at the same time.
 static SHARERS: RwLock<()> = RwLock::new(());
 
 impl Blob {
@@ -135,7 +135,7 @@ impl Blob {
             })?;
             if values.is_some() {
                 return Ok(values);
-            } // otherwise the blob was reshaped meanwhile
+            } // retries, because the blob was reshaped meanwhile
         }
     }
 
@@ -305,7 +305,7 @@ impl Blob {
     /// Fills the data with one of Caffe's fillers: ``"constant"`` (`value`), ``"uniform"`` (`min`,
     /// `max`), ``"gaussian"`` (`mean`, `std`, `sparse`), ``"positive_unitball"``, ``"xavier"`` and
     /// ``"msra"`` (`variance_norm`: ``"fan_in"``, ``"fan_out"``, ``"average"``), ``"bilinear"``. An
-    /// option that the filler does not have is a `TypeError`.
+    /// option that the filler does not have raises a `TypeError`.
     ///
     /// Equal seeds produce equal values on every machine. Without a `seed` each call uses a random
     /// seed, as Caffe does without random_seed.
@@ -344,7 +344,7 @@ impl Blob {
         self.read(py, calls::to_device)
     }
 
-    /// Makes the blob share the data of another blob instead of its own data, as Caffe's ShareData.
+    /// Makes the blob use the data of another blob instead of its own data, like Caffe's ShareData.
     /// The blobs must have equally many elements, of the same type, on the same device; their shapes
     /// may differ.
     ///
@@ -476,7 +476,7 @@ impl Blob {
     }
 }
 
-/// If the argument is an array of values, returns it; returns None for dimensions.
+/// Converts an array of values to a NumPy array. Returns None if the argument is dimensions.
 fn values_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     if !value.hasattr("__array__")? {
         return Ok(None);

@@ -45,7 +45,7 @@ pub struct Model {
 }
 
 struct Opened {
-    /// Shared with nets.
+    /// Nets may use the same model.
     model: Arc<syncblob::Model>,
     names: naming::Names,
 }
@@ -114,7 +114,7 @@ impl Model {
 
     /// Makes the exception for a name that no layer has. The message suggests a similar name.
     fn missing(&self, name: &Bound<'_, PyString>) -> PyResult<PyErr> {
-        const MOST_NAMES: usize = 1000; // the time grows with the product of both names' lengths
+        const MOST_NAMES: usize = 1000; // comparing two names is slow
         const MOST_BYTES: usize = 100;
         let py = name.py();
         if name.to_string_lossy().len() > MOST_BYTES {
@@ -165,7 +165,7 @@ impl Model {
             })?;
             if let Some(saved) = saved {
                 return Ok(saved);
-            } // otherwise the model was changed meanwhile
+            } // retries, because the model was changed meanwhile
         }
     }
 }
@@ -519,7 +519,7 @@ fn check_list(blobs: &Bound<'_, PyAny>) -> PyResult<()> {
 /// pass its bytes.
 ///
 /// `format` replaces the detection of the format: ``"caffemodel"``, ``"solverstate"``, ``"blob"``
-/// or ``"blobvector"``. The other arguments are limits; a file above a limit is a `LimitError`.
+/// or ``"blobvector"``. The other arguments are limits; a file above a limit raises a `LimitError`.
 /// `max_memory` limits the bytes of one read, index and values together (default: no limit);
 /// `max_layers` (default 100,000) and `max_blobs` (1,000,000) limit counts; `max_name_bytes`
 /// (65,536) limits each name and type.

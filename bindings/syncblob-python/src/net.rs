@@ -225,7 +225,7 @@ fn warn(py: Python<'_>, onnx: &Onnx) -> PyResult<()> {
 
 /// Returns the ONNX file as a bytes object, without another copy of the file in memory.
 fn whole<'py>(py: Python<'py>, onnx: &Onnx) -> PyResult<Bound<'py, PyBytes>> {
-    let size = if onnx.needs_external() { 0 } else { onnx.size() }; // too large: `write` reports it
+    let size = if onnx.needs_external() { 0 } else { onnx.size() }; // `write` refuses a larger file
     let size = usize::try_from(size).unwrap_or(usize::MAX);
     let written = bytes::written(py, size, |room| {
         let mut out = Room(room);

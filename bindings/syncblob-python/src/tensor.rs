@@ -130,7 +130,7 @@ fn is_own(capsule: &Bound<'_, PyAny>) -> bool {
 /// Makes a capsule, which deletes the tensor if no consumer takes it.
 pub fn capsule(py: Python<'_>, tensor: Dlpack) -> PyResult<Bound<'_, PyAny>> {
     let tensor = tensor.into_raw();
-    // SAFETY: the name is static; the destructor is for such a tensor.
+    // SAFETY: the name is static, and the destructor expects a tensor of this type.
     let made = unsafe {
         ffi::PyCapsule_New(tensor.as_ptr().cast(), VERSIONED.as_ptr(), Some(end_versioned))
     };
@@ -212,7 +212,7 @@ pub fn blob_on(array: &Bound<'_, PyAny>) -> PyResult<BlobAny> {
 }
 
 /// Requests the array's capsule, with the newest struct that the array supports. A CUDA tensor is
-/// requested for the default stream, so the library's stream runs after the work that fills it.
+/// requested for the default stream: the library's stream waits for the work that fills the tensor.
 fn ask<'py>(array: &Bound<'py, PyAny>, device: i32) -> PyResult<Bound<'py, PyAny>> {
     let py = array.py();
     let arguments = PyDict::new(py);
