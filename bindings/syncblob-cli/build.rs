@@ -1,4 +1,4 @@
-//! Adds the folder of the serial OpenBLAS to the command's run path. Without it, the loader would
+//! Adds the folder of the serial OpenBLAS to the command's run path. Otherwise, the loader would
 //! prefer the threaded OpenBLAS if that is installed, too.
 
 fn main() {

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Builds the command as one static program without run-time dependencies: static.sh OUT [CRATE].
-# CRATE is the folder of another crate. The crate and its program have the name of this folder.
+# CRATE is the folder of another crate; the crate and its program must have the folder's name.
 #
 # Links musl's C library (musl-tools) and Rust's standard library, which it builds from source
-# (rustup component add rust-src), so that no target has to be installed. Links nothing else of this
-# machine. Builds in the folder static of CARGO_TARGET_DIR (target).
+# (rustup component add rust-src), so that no target has to be installed. Links no other library of
+# this machine. Builds in the folder static of CARGO_TARGET_DIR (target).
 set -euo pipefail
 out=$(readlink -m "$1")
 here=$(dirname "$(readlink -f "$0")")
@@ -19,9 +19,9 @@ tools=$builds/tools
     exit 1
 }
 
-# Rust requires libunwind, and gcc's unwinder has the same functions. If one function for threads is
-# linked, the unwinder assumes that all of them are. It refers to them by weak references, which
-# link no member of an archive. Therefore EXTERN links them.
+# Rust requires libunwind, and gcc's unwinder has the same functions. If one thread function is
+# linked, the unwinder assumes that all are linked. But its references to these functions are weak,
+# so the linker adds no archive member for them. Therefore EXTERN names the functions.
 rm -rf "$tools"
 mkdir -p "$tools"
 gcc -O2 -Wall -Wextra -Werror -fno-stack-protector -c "$here/unwind.c" -o "$tools/unwind.o"

@@ -117,7 +117,7 @@ Examples:
 Exit status:
   0  OUT was written
   1  IN cannot be read or converted, or OUT cannot be written. The reason is on
-     standard error, and OUT is as it was
+     standard error, and OUT is unchanged
   2  wrong usage";
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -207,12 +207,12 @@ pub fn run(arguments: &Arguments) -> io::Result<Status> {
     };
     match inputs {
         [_] | [_, _] if onnx::is_onnx(output) => match arguments.are_for_weights() {
-            true => Ok(wrong("an option for weights only, but OUT is an .onnx")),
+            true => Ok(wrong("an option applies only to weights, but OUT is an .onnx")),
             false => run_net(arguments, inputs, output),
         },
         [input] if !arguments.net.are_given() => run_weights(arguments, input, output),
         [input] if onnx::is_prototxt(input) => Ok(wrong(NO_MODEL)),
-        [_] => Ok(wrong("an option for .onnx only, but OUT is not one")),
+        [_] => Ok(wrong("an option applies only to .onnx, but OUT is not an .onnx")),
         [] => Ok(wrong("give a file to read and a file to write, or --output")),
         [first, _] if onnx::is_prototxt(first) => Ok(wrong(
             "a prototxt and a model make an .onnx: give its name, such as -o net.onnx; for the \
@@ -378,8 +378,8 @@ fn report_losses(source: &Source, note: Note) {
     let renamed = names.filter(|(layer, name)| layer.name != *name).count();
     if renamed > 0 && matches!(source.format, FileFormat::Caffe(_)) {
         note(&format_args!(
-            "{renamed} layers have no name, or one that came before: \
-             in the names of their tensors it has #number"
+            "{renamed} layers have no name or a repeated name: \
+             the names of their tensors contain #number"
         ));
     }
 }

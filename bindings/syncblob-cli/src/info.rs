@@ -26,8 +26,8 @@ pub struct Info {
     stats: Vec<Stats>,
 }
 
-/// A blob's type, and the indices of its first entries in `dims` and `stats`. The blob has `axes`
-/// entries in `dims`. It has an entry in `stats` if it has data, and another if it has a diff.
+/// A blob's type, and the indices of its first entries in `dims` and `stats`. A blob has `axes`
+/// entries in `dims`, and an entry in `stats` for its data, if any, and for its diff, if any.
 struct Kept {
     first_dim: u32,
     first_stats: u32,

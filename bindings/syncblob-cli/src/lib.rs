@@ -100,8 +100,8 @@ impl Command {
 /// For a prototxt, it lists the layers of phase TEST, their bottoms and tops, and the shapes; for
 /// safetensors, npz and npy the tensors with shapes, types and counts.
 #[derive(clap::Args)]
-#[command(after_help = "Exit status: 0 if all files were read; 1 if one was not: nothing is printed \
-    for it, the others are read;\n2 for wrong usage.",
+#[command(after_help = "Exit status: 0 if all files were read; 1 if a file was not: nothing is \
+    printed for it, and the others are read;\n2 for wrong usage.",
     after_long_help = AFTER_HELP)]
 struct InfoArguments {
     /// The files to read

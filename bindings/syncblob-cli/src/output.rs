@@ -12,7 +12,7 @@ use crate::source::{Failure, Result};
 use crate::system;
 use crate::text::printable;
 
-const IS_THERE: &str = "it is there already: --force replaces it";
+const IS_THERE: &str = "the file exists already: --force replaces it";
 
 /// The maximum number of symbolic links in a path on Linux.
 const MAX_LINKS: usize = 40;

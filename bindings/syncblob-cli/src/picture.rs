@@ -24,7 +24,7 @@ pub enum Channels {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tiles {
     pub count: usize,
-    /// 1 or 3.
+    /// Always 1 or 3.
     channels: usize,
     height: usize,
     width: usize,

@@ -57,7 +57,7 @@ Examples:
 Exit status:
   0  the report was written
   1  the file cannot be read, or the report cannot be written. An existing
-     report is then as it was
+     report is then unchanged
   2  wrong usage";
 
 /// The maximum numbers of pictures and of a picture's filters, so that the page opens quickly.

@@ -64,7 +64,7 @@ Examples:
 Exit status:
   0  the file was shown
   1  the file cannot be read, nothing in it can be drawn, or the picture cannot
-     be written. An existing picture is then as it was
+     be written. An existing picture is then unchanged
   2  wrong usage";
 
 /// The maximum number of tiles in a picture.
@@ -144,8 +144,8 @@ fn png(arguments: &Arguments) -> Result<Vec<u8>> {
     });
     let Some((index, tiles)) = drawable else {
         return Err(Failure::Unsupported(
-            "nothing to make a picture of: a blob of 3 or 4 axes is needed, the last two of more \
-             than one value; without --output there are histograms"
+            "no blob can be drawn: a picture needs 3 or 4 axes, and the last two must not both be \
+             1; without --output, the command prints histograms"
                 .into(),
         ));
     };

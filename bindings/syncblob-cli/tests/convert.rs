@@ -101,7 +101,7 @@ fn a_net_survives_a_round_trip_through_safetensors() {
         (odd_net(&files), files.path("odd.safetensors"), files.path("back.caffemodel"));
     for names in ["caffe", "torch"] {
         let text = convert(&["--force", "--names", names], &net, &between);
-        assert!(text.contains("2 layers have no name, or one that came before"), "{text}");
+        assert!(text.contains("2 layers have no name or a repeated name"), "{text}");
         // PyTorch's readers refuse a file that lacks this key.
         let bytes = std::fs::read(&between).unwrap();
         let (_, header) = safetensors::SafeTensors::read_metadata(&bytes).unwrap();
@@ -519,7 +519,7 @@ fn a_program_converts_as_the_command_does() {
     assert_eq!(fs::read(&by_program).unwrap(), fs::read(&by_command).unwrap());
 
     let refused = torch.run(&net, &by_program).unwrap_err().to_string();
-    assert!(refused.contains("program: it is there already: --force"), "{refused}");
+    assert!(refused.contains("program: the file exists already: --force"), "{refused}");
     assert_eq!(torch.clone().force(true).run(&net, &by_program), Ok(vec![]));
     let refused = torch.force(true).from(FileFormat::Npy).run(&net, &by_program).unwrap_err();
     assert!(refused.to_string().contains("normed.caffemodel: "), "{refused}");
@@ -567,7 +567,7 @@ fn names_without_metadata_make_layers_or_are_refused() {
     let mean = files.mean("m.binaryproto", &[1], &[1.0]);
     convert(&[], &mean, &files.path("m.npy"));
     let text = refuse(&[], &files.path("m.npy"), &out);
-    assert!(text.contains("\"blob\" names no blob of a layer"), "{text}");
+    assert!(text.contains("\"blob\" is not the name of a blob"), "{text}");
     convert(&["--only=*.running_*", "--only=scale.*"], &net, &archive);
     convert(&[], &archive, &out);
     let types: Vec<_> = contents(&out).1.into_iter().map(|layer| layer.1).collect();

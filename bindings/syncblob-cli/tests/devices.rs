@@ -55,7 +55,7 @@ fn json_has_every_key_of_the_schema() {
 }
 
 /// Every number is a device of this backend, which has no arithmetic. A library without a backend is
-/// an error; the others are still listed.
+/// an error; the devices of the other libraries are still listed.
 #[test]
 fn devices_of_a_library_are_listed() {
     let sources = ["-std=c17", "-Ic/include", "bindings/syncblob-tests/src/backend.c"];

@@ -289,7 +289,7 @@ fn a_refusal_prints_its_reason_and_leaves_no_file() {
         (
             "deploy.prototxt net.caffemodel there.onnx",
             "",
-            &["there.onnx: it is there already: --force"],
+            &["there.onnx: the file exists already: --force"],
         ),
         ("deploy.prototxt net.caffemodel absent.d/x.onnx", "", &["x.onnx"]),
         ("deploy.prototxt same.onnx same.onnx", "--force", &["same.onnx: it is", "the input file"]),
@@ -319,17 +319,17 @@ fn wrong_usage_is_status_2() {
     let folder = Folder::new();
     let both = "deploy.prototxt net.caffemodel x.onnx";
     let rows = [
-        ("net.caffemodel x.npz --fp16", "OUT is not one"),
-        ("net.caffemodel x.npz --outputs fc", "OUT is not one"),
+        ("net.caffemodel x.npz --fp16", "OUT is not an .onnx"),
+        ("net.caffemodel x.npz --outputs fc", "OUT is not an .onnx"),
         ("deploy.prototxt net.caffemodel x.npz", "make an .onnx"),
         ("net.caffemodel net.caffemodel x.npz", "more than one file to read"),
         ("deploy.prototxt net.caffemodel net.caffemodel x.onnx", "unexpected value"),
         ("x.onnx", "a file to read"),
-        (&format!("{both} --names torch"), "an option for weights"),
-        (&format!("{both} --dtype f16"), "an option for weights"),
-        (&format!("{both} --only fc"), "an option for weights"),
-        (&format!("{both} --from caffemodel"), "an option for weights"),
-        (&format!("{both} --to npz"), "an option for weights"),
+        (&format!("{both} --names torch"), "an option applies only to weights"),
+        (&format!("{both} --dtype f16"), "an option applies only to weights"),
+        (&format!("{both} --only fc"), "an option applies only to weights"),
+        (&format!("{both} --from caffemodel"), "an option applies only to weights"),
+        (&format!("{both} --to npz"), "an option applies only to weights"),
         (&format!("{both} --batch 0"), "neither a size above 0 nor a name"),
         (&format!("{both} --batch=-1"), "neither a size above 0 nor a name"),
         (&format!("{both} --batch="), "value"),

@@ -43,12 +43,12 @@ fn the_page_needs_no_other_file_and_shows_names_as_text() {
     let files = Files::new();
     let page = fs::read_to_string(report(&files, &hostile(&files))).unwrap();
     assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"));
-    assert_eq!(page.matches("<script").count(), 1, "the page's own");
+    assert_eq!(page.matches("<script").count(), 1, "the page has one script");
     for absent in ["<img src=x", "<b>net", "http:", "https:", "\u{202e}", "<link"] {
         assert!(!page.contains(absent), "{absent}");
     }
     assert!(page.contains("&lt;script&gt;") && page.contains("default-src 'none'"));
-    assert_eq!(page.matches("<title>").count(), 1 + 1, "the page's, and one histogram's");
+    assert_eq!(page.matches("<title>").count(), 1 + 1, "titles of the page and a histogram");
 }
 
 /// Tests that the page contains the drawing's texts and SVG paths.
@@ -233,7 +233,7 @@ fn search_and_sort(browser: &mut Browser) {
     }
     browser.evaluate("document.querySelector('input').select()");
     browser.type_text("o");
-    assert_eq!(shown(browser), "hostile conv1.0 conv1.1 empty.0", "of the layers' types");
+    assert_eq!(shown(browser), "hostile conv1.0 conv1.1 empty.0", "layers' types are searched");
     for heading in ["Tensor", "Layer's type", "Shape", "Dtype", "Count"] {
         browser.press("Tab");
         assert_eq!(focused(browser), format!("BUTTON {heading}"));
@@ -253,7 +253,7 @@ fn search_and_sort(browser: &mut Browser) {
     }
     browser.press("Tab");
     browser.press("Enter");
-    assert_eq!(shown(browser), "conv1.0 hostile conv1.1 empty.0", "those without a number last");
+    assert_eq!(shown(browser), "conv1.0 hostile conv1.1 empty.0", "empty cells are last");
     assert_eq!(browser.complaints(), [] as [String; 0]);
     assert_eq!(browser.requests().len(), 2, "the page and the picture in it");
 }

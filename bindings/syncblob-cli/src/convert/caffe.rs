@@ -12,7 +12,7 @@ use super::values::Reader;
 use crate::interrupt::Interrupt;
 use crate::source::{Failure, Kind, Result};
 
-/// A model without values, and where `save` reads the value of each blob.
+/// A model without values, and the source of each blob's values for `save`.
 pub struct Net {
     model: Model,
     /// The blobs of each layer. The last entry contains the blobs without a layer.

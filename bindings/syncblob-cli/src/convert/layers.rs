@@ -58,7 +58,7 @@ fn place_by_name(
 ) -> Result<(usize, usize)> {
     let Some(Parsed { layer, blob, role }) = names::parse(name) else {
         let text = format!(
-            "\"{name}\" names no blob of a layer, such as layer.0 or layer.weight: \
+            "\"{name}\" is not the name of a blob, such as layer.0 or layer.weight: \
              --only can leave it out"
         );
         return Err(Failure::Unsupported(text));

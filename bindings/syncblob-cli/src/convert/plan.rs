@@ -34,7 +34,7 @@ impl Wishes<'_> {
     }
 }
 
-/// Suggests another pattern for one that matches no tensor. If the pattern is a layer's name,
+/// Suggests a replacement for a pattern that matches no tensor. If the pattern is a layer's name,
 /// suggests a pattern for the layer's tensors.
 fn similar<'a>(only: &str, mut names: impl Iterator<Item = &'a str> + Clone) -> String {
     let layer = format!("{only}.");

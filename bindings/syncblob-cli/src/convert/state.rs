@@ -125,8 +125,8 @@ fn check_constant(source: &Source, index: usize, value: f32) -> Result<()> {
         return Ok(());
     }
     Err(Failure::Unsupported(format!(
-        "\"{}\" is not a blob of the net, which computes with {value}: \
-         it has other values now, and --only can leave it out",
+        "\"{}\" is not a blob of the net, so its values must still be {value}: \
+         --only can leave it out",
         source.tensors[index].name
     )))
 }

@@ -12,7 +12,7 @@ use libc::c_int;
 /// The last signal that arrived, or 0 if none has.
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
-/// The first `Listening` installs our actions; dropping the last one restores the earlier ones.
+/// The first `Listening` installs our actions. Dropping the last restores the earlier actions.
 static LISTENERS: Mutex<Listeners> =
     Mutex::new(Listeners { count: 0, is_stopped: false, earlier: Vec::new() });
 
@@ -121,7 +121,7 @@ mod system {
         action
     }
 
-    /// Sets an action and returns the previous one. Returns None for a signal that the program
+    /// Sets an action and returns the previous action. Returns None for a signal that the program
     /// ignores, for example under nohup. Such a signal remains ignored.
     pub fn replace(number: c_int, action: &Action) -> io::Result<Option<Action>> {
         let mut earlier = MaybeUninit::<Action>::uninit();
@@ -174,7 +174,7 @@ mod system {
 
     extern "C" fn note(number: c_int) {
         super::SIGNAL.store(number, Ordering::Relaxed);
-        // The runtime restores the default action before it calls a handler, so sets ours again.
+        // The runtime restores the default action before it calls a handler.
         let _ = put(number, ours());
     }
 

@@ -84,7 +84,7 @@ fn read_text(from: &mut impl Read) -> Result<(String, usize)> {
     let mut start = [0; 10];
     from.read_exact(&mut start)?;
     let [0x93, b'N', b'U', b'M', b'P', b'Y', major, _, low, high] = start else {
-        return Err(Failure::Malformed("no npy array".into()));
+        return Err(Failure::Malformed("it is not an npy file".into()));
     };
     let (length, before) = match major {
         1 => (u32::from(u16::from_le_bytes([low, high])), 10),

@@ -60,7 +60,7 @@ fn end<R: Read>(member: &mut ZipFile<R>) -> Result<()> {
     }
 }
 
-/// For a member that must be in memory as a whole: refuses one that exceeds the maximum size.
+/// Refuses a member that is too large to be in memory as a whole.
 fn check_whole<R: Read>(member: &ZipFile<R>, name: &str) -> Result<()> {
     let most = member.compressed_size().saturating_mul(MAX_GROWTH).saturating_add(MAX_SMALL);
     if member.size() <= most {

@@ -70,7 +70,7 @@ pub fn close(file: File) -> io::Result<()> {
     match unsafe { libc::close(file.into_raw_fd()) } {
         0 => Ok(()),
         _ => match io::Error::last_os_error() {
-            error if error.kind() == ErrorKind::Interrupted => Ok(()), // it is closed
+            error if error.kind() == ErrorKind::Interrupted => Ok(()), // the file is closed
             error => Err(error),
         },
     }

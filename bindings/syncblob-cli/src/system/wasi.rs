@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::{Builder, NamedTempFile, TempPath};
 
-/// Returns `path` if a file exists there. WASI cannot resolve links, so this fails with `NotFound`
-/// for a link, and the caller then reads the link.
+/// Returns `path` if a file exists there. WASI cannot resolve links, so this function fails
+/// with `NotFound` for a link, and the caller then reads the link.
 pub fn canonicalize(path: &Path) -> io::Result<PathBuf> {
     match fs::symlink_metadata(path)?.is_symlink() {
         true => Err(ErrorKind::NotFound.into()),

@@ -289,7 +289,7 @@ fn counts<'a>(
     Ok(())
 }
 
-/// For each kind of bad value: their number, and the offset of the first one.
+/// For each kind of bad value: the number of such values, and the offset of the first.
 #[derive(Default)]
 struct Counts {
     nan: Option<(usize, usize)>,

@@ -196,7 +196,7 @@ pub fn real_files() -> Vec<PathBuf> {
 }
 
 /// Returns the library that is preloaded to make a program's system calls fail. The first call
-/// builds it. If that fails, prints the reason and returns None.
+/// builds the library. If the build fails, prints the reason and returns None.
 pub fn disk_library() -> Option<&'static Path> {
     static MADE: OnceLock<Option<PathBuf>> = OnceLock::new();
     MADE.get_or_init(|| match make_disk_library() {
