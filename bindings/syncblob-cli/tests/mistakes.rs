@@ -65,7 +65,7 @@ const MISTAKES: [(&str, i32, &str, &str); 30] = [
         "convert typo.prototxt fc.caffemodel -o x.onnx",
         1,
         "weights of this shape for 'act'",
-        "it has what its fillers make",
+        "its fillers make the weights",
     ),
     (
         "convert fc.prototxt a.npy -o x.onnx",

@@ -39,7 +39,7 @@ impl Inputs {
         inputs.replace(layers, &options.inputs)?;
         if let Some(batch) = options.batch {
             if !is_given(batch) {
-                return Err(Error::argument(format_args!("a batch of {batch}")));
+                return Err(Error::argument(format_args!("batch is {batch}, not 1 to 2147483647")));
             }
             resize_batch(inputs.known.iter_mut().map(|input| &mut input.1), |_| batch);
         }
@@ -168,7 +168,7 @@ pub(crate) fn resize_batch<'s>(
     firsts.filter(|first| Some(**first) == batch).for_each(|first| *first = size(*first));
 }
 
-/// Returns whether the layer is a data layer: its type is for data, or unknown without bottoms.
+/// Returns whether a layer supplies data, by its type. Unknown types without bottoms supply data.
 fn brings_data(layer: &Layer) -> bool {
     let by_name = ["Input", "DummyData", "MemoryData"].contains(&layer.layer_type.as_str());
     by_name || (layer.bottoms.is_empty() && rule(&layer.layer_type).is_none())

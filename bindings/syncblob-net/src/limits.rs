@@ -36,14 +36,14 @@ impl Limits {
     }
 }
 
-/// 16 MiB, 32 nested messages, 100,000 layers, 2,000,000 fields.
+/// The defaults: 16 MiB, 32 nested messages, 100,000 layers, 2,000,000 fields.
 impl Default for Limits {
     fn default() -> Self {
         Self { size: 16 << 20, depth: 32, layers: 100_000, fields: 2_000_000 }
     }
 }
 
-/// Counts what was read of one text, or of all messages of one model, and checks the [`Limits`].
+/// Counts bytes, layers and fields of one text, or of one model's messages; checks the [`Limits`].
 #[derive(Debug)]
 pub(crate) struct Used<'a> {
     limits: &'a Limits,

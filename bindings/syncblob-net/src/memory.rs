@@ -23,7 +23,7 @@ pub(crate) fn problems(layers: &[Layer], outputs: &[String]) -> Vec<Problem> {
         }
     }
     let tops = layers.iter().enumerate().flat_map(|(at, layer)| layer.tops.iter().zip(repeat(at)));
-    let makers: HashMap<_, _> = tops.collect(); // the last maker of each blob
+    let makers: HashMap<_, _> = tops.collect(); // the last layer that makes each blob
     for output in outputs {
         if let (Err(error), Some(&at)) = (memory.check(output), makers.get(output)) {
             problems.push(Problem::new(at, &layers[at], &error));
@@ -59,7 +59,7 @@ struct Overwrite<'n> {
 }
 
 impl<'n> Memory<'n> {
-    /// Processes a layer. Fails if it reads a blob that a layer has overwritten by another name.
+    /// Processes a layer. Fails if this layer reads a blob that was overwritten by another name.
     fn run(&mut self, layer: &'n Layer) -> Result<()> {
         let read = layer.bottoms.iter().try_for_each(|bottom| self.check(bottom));
         for (index, top) in layer.tops.iter().enumerate() {

@@ -112,8 +112,8 @@ impl Field {
         Schema::get().enumeration(name).name_of(i32::try_from(number).ok()?)
     }
 
-    /// Returns whether a message may have several fields of this name. Returns true if the schema
-    /// lacks the field.
+    /// Returns whether a message may have several fields of this name, or the schema lacks the
+    /// field.
     pub fn is_repeated(&self) -> bool {
         match &self.label {
             Label::Known(info) => info.repeated,
@@ -169,7 +169,7 @@ impl Message {
         })
     }
 
-    /// Returns the schema's field of this name, preferably one for no particular layer type.
+    /// Returns the schema's field of this name, preferably a field without a layer type.
     fn declared(&self, name: &str) -> &'static FieldInfo {
         let mut fields = self.info.fields.iter();
         let found = self.info.by_name(name, "").or_else(|| fields.find(|field| field.name == name));

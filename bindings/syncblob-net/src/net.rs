@@ -103,7 +103,7 @@ pub struct NetOptions {
     pub limits: Limits,
     /// The level with which the layers' `include` and `exclude` rules are compared.
     pub level: i32,
-    /// The stages for these rules, in addition to the stages that the net lists.
+    /// The stages for the layers' rules, in addition to the stages that the net lists.
     pub stages: Vec<String>,
     /// Names and shapes of inputs. They replace the shapes in the net, and are required for inputs
     /// whose shapes the net lacks.
@@ -111,7 +111,7 @@ pub struct NetOptions {
     /// A new size for the first axis of the first input, and of each other input whose first axis
     /// has the same size. `None`: the sizes in the net.
     pub batch: Option<i64>,
-    /// Whether inputs may lack shapes, or cause an error (see [`Net::open_inputs`]).
+    /// Whether inputs may lack shapes (see [`Net::open_inputs`]). If false, such inputs are errors.
     pub open_inputs: bool,
 }
 
@@ -223,7 +223,7 @@ impl Net {
     }
 
     /// Returns the names of image blobs, each with the `transform_param` of the layer that makes
-    /// it. If no included layer has this field, returns those of excluded layers.
+    /// it. If no included layer has this field, returns the fields of excluded layers.
     pub fn transforms(&self) -> &[(String, Message)] {
         &self.transforms
     }

@@ -48,8 +48,8 @@ pub struct BlobShapes {
     pub known: Vec<(String, Shape)>,
     /// The shapes of the weights of each layer; an empty list if they are unknown.
     pub weights: Vec<Vec<Shape>>,
-    /// One problem for each layer whose output shapes cannot be inferred, except layers that only
-    /// lack the shape of an input that an earlier problem left unknown.
+    /// One problem for each layer whose output shapes cannot be inferred. Omits a layer if the only
+    /// reason is an earlier layer's problem.
     pub problems: Vec<Problem>,
 }
 

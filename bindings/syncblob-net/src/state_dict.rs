@@ -54,7 +54,7 @@ static ROWS: &[Row] = &[
 
 const BATCH_NORM: &str = "BatchNorm";
 
-/// A BatchNorm has the first three blobs, and only in NVCaffe all five, with a divisor of 1.
+/// A BatchNorm has the first three of these blobs or, in NVCaffe, all five with a divisor of 1.
 const BATCH_NORM_BLOBS: &[(&str, Form)] = &[
     ("running_mean", Mean),
     ("running_var", Mean),

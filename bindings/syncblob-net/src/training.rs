@@ -41,8 +41,8 @@ pub(crate) fn report_statistics(layers: &[Layer], warnings: &mut Vec<String>) {
     });
     if let Some(first) = found.next() {
         warnings.push(format!(
-            "{first}: use_global_stats is false, so it uses mean and variance of the batch instead of \
-             the stored ones; layers of this kind: {}",
+            "{first}: use_global_stats is false, so the layer uses the batch's mean and variance, \
+             not the stored values; layers of this kind: {}",
             1 + found.count()
         ));
     }

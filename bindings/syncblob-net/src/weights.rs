@@ -83,7 +83,7 @@ impl Net {
             return Ok(());
         }
         Err(Error::invalid(format_args!(
-            "the model is of another net: this net lacks all its layers with weights, such as '{}'",
+            "the model is of another net: its layers with weights, such as '{}', are not in this net",
             unknown.escape_default()
         )))
     }
@@ -100,12 +100,12 @@ impl Net {
             if let Some((name, _)) = left_out.iter().find(|(_, left)| left.check(needed).is_ok()) {
                 let name = name.escape_default();
                 let text = format_args!(
-                    "{why}, but weights of this shape for '{name}', which the net lacks: give \
-                     both layers one name"
+                    "{why}, but the model has weights of this shape for '{name}', which the net \
+                     lacks: give both layers the same name"
                 );
                 return Err(Error::invalid(text).within(layer));
             }
-            self.warn(format!("{layer}: {why}: it has what its fillers make"));
+            self.warn(format!("{layer}: {why}: its fillers make the weights"));
         }
         Ok(())
     }

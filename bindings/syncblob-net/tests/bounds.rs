@@ -295,7 +295,7 @@ fn seconds_of(call: impl FnOnce()) -> Duration {
     }
 }
 
-/// Measures the short text; returns the maximum time of the long one. Times below 2 ms count as
+/// Measures the short text; returns the maximum time of the long text. Times below 2 ms count as
 /// 2 ms, because they are too short to be compared.
 fn most_time(short: &str) -> Duration {
     let took = seconds_of(|| convert(short));

@@ -16,7 +16,7 @@ use syncblob_net::{
 pub use memory::Counting;
 pub use mutate::{mutate, Random};
 
-/// Reading may use this many bytes of memory for each byte of input, and this constant.
+/// The memory that reading may use: bytes for each byte of input, and additional bytes.
 const READING: (usize, usize) = (512, 64 << 10);
 /// The bound for converting a net, which is larger because some layers compute tensors.
 const CONVERTING: (usize, usize) = (8 << 10, 256 << 20);
@@ -63,7 +63,7 @@ pub fn net_of_model(bytes: &[u8]) {
     }
 }
 
-/// Makes the crate read its schema, so that this memory is not counted for an input.
+/// Makes the crate read its schema, so that the schema's memory is not counted for an input.
 fn read_schema() {
     static READ: Once = Once::new();
     READ.call_once(|| drop(Upgraded::from_prototxt(b"", &Limits::default())));

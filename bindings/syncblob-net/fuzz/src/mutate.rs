@@ -143,7 +143,7 @@ fn repeat(text: &[u8], spans: &[Span], random: &mut Random) -> Option<Vec<u8>> {
     Some([&text[..to], b" ", &text[from.start..from.end], b" ", &text[to..]].concat())
 }
 
-/// Inserts a layer of a random type after another layer. Its bottoms are tops of the text.
+/// Inserts a layer of a random type after another layer. The new layer reads tops of the text.
 fn new_layer(text: &[u8], spans: &[Span], random: &mut Random) -> Option<Vec<u8>> {
     let tops: Vec<&Span> =
         of_kind(spans, Kind::Text).into_iter().filter(|span| span.field == b"top").collect();

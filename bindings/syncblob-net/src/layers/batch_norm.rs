@@ -14,7 +14,7 @@ pub(super) static BATCH_NORM: Rule = Rule {
     ..IN_PLACE
 };
 
-/// ONNX's `BatchNormalization` is used if no mean exceeds this many standard deviations. It
+/// ONNX's `BatchNormalization` is used if no mean exceeds this many standard deviations. ONNX
 /// multiplies first, but Caffe subtracts first, which is more exact for a mean far from 0.
 const FAR: f32 = 16.0;
 
@@ -63,7 +63,7 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
 }
 
 /// Returns the mean and the variance: sums in the model, divided by blob 2. If the layer also
-/// scales, blob 2 must be 1, because some forks ignore it.
+/// scales, blob 2 must be 1, because some forks ignore blob 2.
 fn statistics(e: &Emit<'_>, scales: bool) -> Result<(Vec<f32>, Vec<f32>)> {
     let factor = match *e.blob_values(2)? {
         [1.0] => 1.0,

@@ -220,13 +220,13 @@ fn refuse_unclear(p: &Message) -> Result<()> {
     let from_bytes = |name| p.all(name).any(|field| matches!(field.place(), Place::Byte(_)));
     let other = match (p.int("axis"), p.bool("relu")) {
         (_, true) if from_bytes("relu") => {
-            "field 19, which is relu in models of some forks, the \
-            choice of an algorithm in those of others"
+            "field 19, which is relu in models of some forks, but \
+            the choice of an algorithm in models of other forks"
         }
         (_, true) => "relu: another layer has the same top",
         (0 | 2.., _) if from_bytes("axis") => {
             "field 16, which is axis in models of Caffe and \
-            dilation in those of some forks; a prototxt has its name"
+            dilation in models of some forks: use a prototxt, which has the name"
         }
         _ => return Ok(()),
     };

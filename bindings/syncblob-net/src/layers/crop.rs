@@ -13,7 +13,7 @@ pub(super) static CROP: Rule = Rule {
     ..PLAIN
 };
 
-/// Returns for each axis the offset at which the part that remains begins.
+/// Returns for each axis the offset at which the remaining part begins.
 fn offsets(setup: &Setup<'_>) -> Result<Vec<i64>> {
     let axes = setup.bottoms[0].len();
     let axis = setup.own_axis()?;
@@ -47,7 +47,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     Ok(Shapes::top(top))
 }
 
-/// Slices only the axes that become shorter: an axis whose length remains may be that of the batch.
+/// Slices only the axes that become shorter, because an unchanged axis may be that of the batch.
 fn emit(e: &mut Emit<'_>) -> Result<()> {
     let (bottom, top) = (&e.bottom_shapes[0], &e.top_shapes[0]);
     let offsets = offsets(&e.setup())?;

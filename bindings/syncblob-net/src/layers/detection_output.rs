@@ -38,15 +38,15 @@ struct Detection {
     priors: i64,
     classes: i64,
     shared: bool,
-    /// The class of the background, if there is one. Its boxes are not detected.
+    /// The class of the background, if there is one. Boxes of this class are not detected.
     background: Option<i64>,
     /// The largest overlap at which two boxes both remain. With 1, no box is suppressed.
     overlap: f32,
     threshold: f32,
-    /// `top_k`: non-maximum suppression considers this many boxes of each class, those with the
-    /// highest scores. `None`: all.
+    /// `top_k`: the number of boxes of each class, with the highest scores, that non-maximum
+    /// suppression considers. `None`: all.
     most_scores: Option<i64>,
-    /// `keep_top_k`: each image keeps this many rows, those with the highest scores. `None`: all.
+    /// `keep_top_k`: the number of rows of each image, with the highest scores. `None`: all.
     most_rows: Option<i64>,
 }
 
@@ -149,7 +149,7 @@ fn with_int(e: &mut Emit<'_>, op: &'static str, a: Value, b: i64) -> Value {
     e.apply(op, [a, b])
 }
 
-/// Returns two of the last axis's four values: left and top, or if `second` right and bottom.
+/// Returns two of the last axis's four values: right and bottom if `second`, else left and top.
 fn half(e: &mut Emit<'_>, value: Value, second: bool) -> Value {
     let first = if second { 2 } else { 0 };
     let (starts, ends, axes) = (e.ints(&[first]), e.ints(&[first + 2]), e.ints(&[-1]));
@@ -250,7 +250,7 @@ fn suppress(e: &mut Emit<'_>, d: &Detection, boxes: Value, scores: Value) -> Val
 /// overlaps no other box, but ONNX would swap the corners.
 fn without_area_if_inverted(e: &mut Emit<'_>, boxes: Value) -> Value {
     if e.parameters.enumeration("code_type") == "CENTER_SIZE" {
-        return boxes; // such a box is never inverted
+        return boxes; // these boxes are never inverted
     }
     let (low, high) = (half(e, boxes, false), half(e, boxes, true));
     let size = e.apply("Sub", [high, low]);

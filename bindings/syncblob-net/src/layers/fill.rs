@@ -9,7 +9,7 @@ use crate::{Error, Result};
 
 /// The values with which Caffe fills a new blob.
 enum First {
-    /// Those of the filler in the field of this name or, if the field is missing, this constant.
+    /// The filler in the field of this name or, if the field is missing, this constant.
     Of(&'static str, f64),
     /// This constant, because the layer's parameters have no filler for the blob.
     Value(f64),

@@ -41,7 +41,7 @@ impl Windows {
     }
 
     /// If possible, sets a padding with which the number of windows is rounded up for images of any
-    /// size, because runtimes such as OpenCV accept other sizes than that of the net.
+    /// size, because runtimes such as OpenCV accept images of other sizes than the net's input.
     fn of_any_size(self) -> Self {
         match self.pad == 0 && self.stride <= self.kernel {
             true => Self { pad_after: self.stride - 1, ..self },
@@ -54,7 +54,7 @@ impl Windows {
         (self.number - 1) * self.stride
     }
 
-    /// Returns the length of each window's part inside the padded image. Caffe divides sums by it.
+    /// Returns the length of each window inside the padded image, by which Caffe divides sums.
     fn lengths(&self) -> impl Iterator<Item = i64> + '_ {
         let end = self.size + 2 * self.pad;
         (0..self.number).map(move |at| self.kernel.min(end - at * self.stride))
@@ -245,8 +245,8 @@ fn either(up: Result<Vec<Windows>>, down: Result<Vec<Windows>>) -> Result<Vec<Wi
     match (up, down) {
         (Ok(up), Ok(down)) if up == down => Ok(up),
         _ => Err(Error::unsupported(
-            "field 13 is ceil_mode in models of some forks and round_mode in those of others, \
-             which round in opposite ways; a prototxt has its name",
+            "field 13 is ceil_mode in models of some forks, but round_mode, with opposite values, \
+             in models of other forks: use a prototxt, which has the field's name",
         )),
     }
 }

@@ -1,5 +1,5 @@
-//! Computes the prior boxes of SSD: each detection is stored relative to one of them. They depend
-//! only on shapes and parameters, so they are a constant. In TextBoxes, a position may have several
+//! Computes SSD's prior boxes, relative to which detections are stored. Prior boxes depend only on
+//! shapes and parameters, so a constant contains them. In TextBoxes, a position may have several
 //! centres, whose offsets are in the fields that OpenCV calls `offset_h` and `offset_w`.
 
 use super::{constants, legacy_dim, Rule, Setup, Shapes, PLAIN};
@@ -90,8 +90,8 @@ fn offsets(p: &Message) -> Result<Vec<(f32, f32)>> {
     let mut fields = p.all("offset_h").chain(p.all("offset_w"));
     if fields.any(|field| matches!(field.place(), Place::Byte(_))) {
         return Err(Error::unsupported(
-            "fields 14 and 15 are offset_h and offset_w in models of some forks, and other sizes \
-             in those of others; a prototxt has their names",
+            "fields 14 and 15 are offset_h and offset_w in models of some forks, but other sizes \
+             in models of other forks: use a prototxt, which has the fields' names",
         ));
     }
     match (down.len(), across.len()) {
@@ -104,7 +104,7 @@ fn offsets(p: &Message) -> Result<Vec<(f32, f32)>> {
     }
 }
 
-/// Reads the sizes for height and width from `both`, or from `h` and `w`. Returns 0 if none is set.
+/// Reads the sizes for height and width from `both`, or from `h` and `w`. Unset sizes are 0.
 fn pair(p: &Message, both: &str, h: &str, w: &str) -> Result<(f32, f32)> {
     let number = |name| match p.get(name) {
         Some(crate::Value::Int(number)) => Some(*number as f32),

@@ -1,4 +1,4 @@
-//! Scale multiplies the first bottom by a second one, or by weights for some axes. Bias adds these.
+//! Scale multiplies the first bottom by the second bottom, or by weights. Bias adds instead.
 
 use super::{fixed, Rule, Setup, Shapes, IN_PLACE};
 use crate::net::Shape;
@@ -23,7 +23,7 @@ pub(super) static BIAS: Rule = Rule {
     ..IN_PLACE
 };
 
-/// Returns the first covered axis of the first bottom, and the sizes of all covered axes.
+/// Returns the first axis of the first bottom that the second operand has, and the operand's shape.
 fn covered(setup: &Setup<'_>) -> Result<(usize, Shape)> {
     let (p, bottom) = (setup.parameters, &setup.bottoms[0]);
     let (axis, num_axes) = (p.int("axis"), p.int("num_axes"));
@@ -99,7 +99,7 @@ fn second(e: &mut Emit<'_>) -> Result<Value> {
     Ok(e.apply("Unsqueeze", [e.bottom(1), axes]))
 }
 
-/// Returns one of the layer's blobs, with an axis of size 1 for each axis after the covered axes.
+/// Returns a blob of the layer, with an axis of size 1 for each later axis of the first bottom.
 fn weights(e: &mut Emit<'_>, index: usize) -> Result<Value> {
     let (axis, mut dims) = covered(&e.setup())?;
     fixed(e, axis..axis + dims.len())?;

@@ -25,7 +25,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     Ok(Shapes { tops: lengths.into_iter().map(part).collect(), blobs: Vec::new() })
 }
 
-/// Returns the length of each top along the axis. Without a `slice_point`, all are equal.
+/// Returns the length of each top along the axis. Without a `slice_point`, all lengths are equal.
 fn lengths(setup: &Setup<'_>, whole: i64) -> Result<Vec<i64>> {
     let points = setup.parameters.ints("slice_point");
     let number = setup.layer.tops.len();

@@ -75,7 +75,7 @@ impl Emit<'_> {
         self.node(op).inputs(inputs).value(self)
     }
 
-    /// Reshapes `value`. As in ONNX's `Reshape`, 0 copies a dimension and -1 infers one.
+    /// Reshapes `value`. As in ONNX's `Reshape`, 0 copies a dimension and -1 infers a dimension.
     pub fn reshape(&mut self, value: Value, dims: &[i64]) -> Value {
         let dims = self.ints(dims);
         self.apply("Reshape", [value, dims])

@@ -50,8 +50,8 @@ const MOST_INSIDE: u64 = (2 << 30) - (64 << 20);
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct OnnxOptions {
-    /// The names of the blobs to compute. If empty, the net's outputs. Layers that these blobs do
-    /// not need are omitted. A repeated name counts once.
+    /// The names of the blobs to compute; an empty list means the net's outputs. Layers that these
+    /// blobs do not need are omitted. A repeated name counts once.
     pub outputs: Vec<String>,
     /// A name for the axis of the batch, whose size is then variable. The batch is the first axis
     /// of the first input and of each input whose first axis has the same size. An axis that is a
@@ -77,7 +77,7 @@ pub struct OnnxOptions {
     pub metadata: Vec<(String, String)>,
 }
 
-/// A converted net. The weights are read when it is written to a file.
+/// A converted net. The weights are read when the net is written to a file.
 pub struct Onnx {
     parts: Parts,
     model: Option<Arc<Model>>,
@@ -173,7 +173,7 @@ impl Net {
         Ok(Onnx { parts, model: self.model.clone(), warnings })
     }
 
-    /// Infers the shapes for a batch that is larger by one, to find the axes that depend on it.
+    /// Infers the shapes for a batch that is larger by one, to find axes that depend on the batch.
     fn with_larger_batch<'a>(
         &self,
         inputs: &[Shape],
@@ -369,7 +369,7 @@ impl Infos<'_> {
         if let Some((inputs, layers, name)) = &self.other {
             let larger = self.plan.shape(at, inputs, layers).unwrap_or(shape);
             if let Some(axis) = growing_axis(shape, larger)? {
-                // Axes of equal names have equal sizes, so a multiple of the batch needs another.
+                // Axes of equal names have equal sizes: a multiple of the batch needs another name.
                 let is_batch = Some(shape[axis]) == batch(&self.inputs);
                 let name = match is_batch && larger[axis] == shape[axis] + 1 {
                     true => (*name).to_owned(),

@@ -104,7 +104,7 @@ impl Preprocessing {
     }
 }
 
-/// Adds nodes one after another. Each reads the previous node's output and a constant.
+/// Adds nodes one after another. Each node reads the previous node's output and a constant.
 struct Steps<'g> {
     graph: &'g mut Graph,
     name: String,

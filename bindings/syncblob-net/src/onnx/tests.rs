@@ -189,7 +189,7 @@ fn a_batch_that_is_not_fixed_needs_no_shapes() {
     assert!(error.to_string().contains("only if the batch has a fixed size"), "{error}");
 }
 
-/// Layers, and the expected shapes of the outputs `a` and `o`. Axes of one name have equal sizes.
+/// Layers, and the expected shapes of the outputs `a` and `o`. Equal names mean equal sizes.
 const BATCHES: &[(&str, &str)] = &[
     ("layer { type: 'ReLU' bottom: 'd' top: 'a' }", "a [N, 4] o [5, 4]"),
     (
@@ -454,7 +454,7 @@ fn transformations_of_images_are_in_the_metadata() {
 }
 
 /// The first file contains the page-aligned offset of each large tensor in the second file. Small
-/// tensors are in the first file, because readers need some before they open the second.
+/// tensors are in the first file, because readers may need these before they open the second file.
 #[test]
 fn large_weights_are_at_the_offsets_in_the_second_file() {
     let mut model = Model::create(Format::Caffemodel).unwrap();

@@ -33,8 +33,8 @@ const LEAST_OUTSIDE: u64 = 1024;
 
 /// The destination of the bytes of a file.
 pub trait Sink: Write {
-    /// If the sink has a copy that is faster than `write`, appends `size` bytes of the model's
-    /// file, beginning at `offset`, and returns true. Otherwise the caller must write the bytes.
+    /// If the sink can copy faster than `write`, appends `size` bytes of the model's file, from
+    /// `offset` on, and returns true. Otherwise returns false: the caller must write the bytes.
     ///
     /// # Errors
     /// A failure to read the model's file, or to write to the sink's destination.
@@ -221,7 +221,7 @@ impl Parts {
     fn message(&self, external: Option<External<'_>>) -> (Vec<u8>, Tensors) {
         let header = |(index, tensor): (usize, &Initializer)| {
             let place = external.as_ref().and_then(|external| {
-                Some((external.name, external.offsets[index]?)) // without an offset: inside
+                Some((external.name, external.offsets[index]?)) // no offset means inside
             });
             Header { bytes: self.header(tensor, place).encode_to_vec(), inside: place.is_none() }
         };
@@ -310,7 +310,7 @@ fn copy(blob: &StoredBlob<'_>, halves: Option<&Cell<u64>>, out: &mut dyn Write) 
     Ok(())
 }
 
-/// Asks the sink to copy the values from the model's file. Returns whether it copied them.
+/// Asks the sink to copy the values from the model's file. Returns whether the sink copied them.
 fn copy_as_stored(blob: &StoredBlob<'_>, out: &mut dyn Sink) -> Result<bool> {
     let info = blob.info();
     let stored = info.values_offset(Part::Data).filter(|_| info.dtype() == Dtype::F32);
@@ -327,8 +327,8 @@ fn check_unchanged(blob: &StoredBlob<'_>) -> Result<()> {
     Ok(blob.read_values(Part::Data, 0, &mut [0_f32; 1][..blob.info().count().min(1)])?)
 }
 
-/// A tensor's encoded message without its values. `inside` is true if the values follow it in the
-/// same file.
+/// A tensor's encoded message without its values. `inside` is true if the values follow the message
+/// in the same file.
 struct Header {
     bytes: Vec<u8>,
     inside: bool,

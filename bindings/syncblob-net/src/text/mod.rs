@@ -116,7 +116,7 @@ impl<'a> Parser<'a> {
     }
 
     fn inner(&mut self, info: &FieldInfo, depth: usize) -> Result<Message> {
-        let Kind::Message(name) = info.kind else { unreachable!("asked by the caller") };
+        let Kind::Message(name) = info.kind else { unreachable!("not a message") };
         let mut message = Message::new(name, self.token.place);
         let close = match self.token.kind {
             lexer::Kind::Symbol(b'{') => b'}',

@@ -31,7 +31,7 @@ fn input_layer(net: &Message) -> Result<Option<Message>> {
         return Ok(None);
     }
     if shapes.len() < inputs.len() {
-        let text = format_args!("{} inputs, shapes of {}", inputs.len(), shapes.len());
+        let text = format_args!("{} inputs, but shapes for only {}", inputs.len(), shapes.len());
         return Err(Error::invalid(text));
     }
     let mut layer = Message::new("LayerParameter", Place::Made);

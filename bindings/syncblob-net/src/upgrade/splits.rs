@@ -6,7 +6,7 @@ use crate::message::{Message, Value};
 
 type Text = Box<[u8]>;
 
-/// Removes each Split layer whose blob no later layer overwrites. Its readers then read the blob.
+/// Removes each Split whose blob no later layer overwrites. The Split's readers then read the blob.
 pub(super) fn join(net: &mut Message) {
     let writers = last_writers(net);
     let mut names: HashMap<Text, Text> = HashMap::new();
@@ -41,7 +41,7 @@ fn last_writers(net: &Message) -> HashMap<Text, usize> {
     tops.collect()
 }
 
-/// If Caffe inserted this layer, which its name shows, returns the blob that it splits.
+/// Returns the blob that a Split layer copies, if the layer's name shows that Caffe inserted it.
 fn split_blob(layer: &Message) -> Option<Text> {
     let bottoms = layer.texts("bottom");
     let ([blob], b"Split") = (bottoms.as_slice(), layer.text("type")) else { return None };

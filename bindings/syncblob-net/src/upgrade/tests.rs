@@ -66,7 +66,7 @@ const NETS: &[(&str, &str)] = &[
          layer { type: 'ReLU' }",
     ),
     ("layers { type: WINDOW_DATA }", "layer { type: 'WindowData' }"),
-    // V0: the layer contains the parameters. Its type determines which message they move to.
+    // V0: the layer contains the parameters. The layer's type determines their new message.
     (
         "name: 'n' input: 'd' input_dim: 1 input_dim: 2 input_dim: 3 input_dim: 4
          layers { layer { name: 'c' type: 'conv' num_output: 4 kernelsize: 3 pad: 1 stride: 2
@@ -144,8 +144,8 @@ fn nets_that_caffe_refuses_are_refused() {
         ("layers { layer { name: 'a' type: 'odd' } }", "layer 'a' (odd) of Caffe's generation V0"),
         ("layers { layer { mvn_param { } } }", "line 1, column 18: the field 'mvn_param' is newer"),
         ("layers { scale_param { } }", "line 1, column 10: the field 'scale_param' is newer"),
-        ("input: 'a' input: 'b' input_shape { dim: 1 }", "2 inputs, shapes of 1"),
-        ("input: 'a' input_dim: 1", "1 inputs, shapes of 0"),
+        ("input: 'a' input: 'b' input_shape { dim: 1 }", "2 inputs, but shapes for only 1"),
+        ("input: 'a' input_dim: 1", "1 inputs, but shapes for only 0"),
         (
             "layers { layer { name: 'p' type: 'padding' } bottom: 'd' top: 'p' }
              layers { layer { name: 'r' type: 'relu' } bottom: 'p' top: 'r' }",

@@ -94,7 +94,7 @@ fn keep_own_fields(net: &mut Message, notes: &mut Vec<String>) {
 }
 
 fn inner(layer: &Message) -> &Message {
-    layer.message("layer").expect("every layer has one")
+    layer.message("layer").expect("every V0 layer has a message `layer`")
 }
 
 /// Replaces a padding layer by a parameter of the convolution or pooling that reads its top.

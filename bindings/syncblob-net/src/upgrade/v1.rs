@@ -94,7 +94,7 @@ const LISTS: [(&str, &str); 4] = [
 ];
 
 impl Blobs {
-    /// If the field is one of LISTS, moves its value to the blob's `param`. Returns whether it is.
+    /// Returns whether the field is one of LISTS. If so, moves its value to the blob's `param`.
     fn take(&mut self, field: &Field) -> bool {
         let Some(list) = LISTS.iter().position(|list| is(field, list.0)) else { return false };
         let blob = self.counts[list];

@@ -129,7 +129,7 @@ fn fillers_make_the_weights_of_layers_that_the_model_lacks() {
             let layer = format!("layer '{name}' (Convolution)");
             match (infer(&net), problem) {
                 (Ok(()), None) => {
-                    let warning = format!("{layer}: {why}: it has what its fillers make");
+                    let warning = format!("{layer}: {why}: its fillers make the weights");
                     assert_eq!(net.warnings(), [warning], "{text}");
                 }
                 (Err(error), Some(problem)) => {

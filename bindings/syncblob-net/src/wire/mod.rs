@@ -25,7 +25,7 @@ struct Reader<'a, 'l> {
     bytes: &'a [u8],
     used: &'a mut Used<'l>,
     groups: usize,
-    /// The type of the surrounding layer. In forks of Caffe, it decides what some numbers mean.
+    /// The type of the surrounding layer, which decides what some field numbers mean in forks.
     layer_type: String,
 }
 
@@ -224,7 +224,7 @@ fn scalar(kind: Kind, cursor: &mut Cursor<'_>, bytes: &[u8]) -> Result<Option<Va
         }
         Kind::Bool => match cursor.varint()? {
             bit @ 0..=1 => Value::Bool(bit == 1),
-            _ => return Ok(None), // no writer writes this: the field is another fork's
+            _ => return Ok(None), // not a bool: the field is from another fork
         },
         Kind::Int32 => Value::Int(i64::from(low_bits(cursor.varint()?))),
         Kind::Uint32 => Value::Int(i64::from(low_bits(cursor.varint()?) as u32)),
