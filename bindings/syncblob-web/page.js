@@ -99,7 +99,7 @@ async function startWorker() {
   });
 }
 
-// Returns the promise of the one worker. A later call retries a failed start.
+// Returns the promise of the only worker. A later call retries a failed start.
 function start() {
   return (state.worker ??= startWorker().catch((error) => {
     state.worker = null;
@@ -202,7 +202,7 @@ function freeName(stem, kind, files) {
 
 // --- opening
 
-// Returns what the command prints of a file, or null if the page or the command refuses the file.
+// Returns the output of `info` for a file, or null if the page or the command refuses the file.
 async function infoOf(file) {
   const args = ["info", path(file)], title = `${file.name} cannot be opened.`;
   if (file.size <= MOST) return (await attempt("Reading", title, args, [file]))?.out ?? null;

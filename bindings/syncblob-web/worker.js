@@ -28,7 +28,7 @@ class Filestat extends defs.Filestat {
   }
 }
 
-// A file that the user chose. It is read in slices, never as a whole.
+// A file that the user chose, which is read in slices, never as a whole.
 class Chosen extends Inode {
   constructor(file) {
     super();

@@ -195,7 +195,7 @@ pub struct Task<'a> {
     pub note: Note<'a>,
 }
 
-/// Receives sentences about data that only the input has. They may contain names from the input.
+/// Receives sentences about data that only the input has. Sentences may contain the input's names.
 pub type Note<'a> = &'a dyn Fn(&dyn Display);
 
 /// Returns the exit status. An `Err` means that standard output could not be written.

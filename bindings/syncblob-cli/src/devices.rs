@@ -104,8 +104,8 @@ fn load(library: &Path) -> Result<&'static str> {
     unsafe { syncblob::load_backend(library) }
 }
 
-/// Adds the backend's devices, from 0 to the first that does not exist. If there is none, adds
-/// device 0 with the reason.
+/// Adds the backend's devices from number 0 on, until a device does not exist. If the backend has
+/// no device, adds device 0 with the reason.
 fn add<'a>(devices: &mut Vec<Device<'a>>, backend: &str, library: Option<&'a Path>) {
     for number in 0..=MAX_DEVICES {
         let device = Device::open(format!("{backend}:{number}"), library);

@@ -331,7 +331,7 @@ impl<'a> Ahead<'a> {
     }
 }
 
-/// Compares two tensors with equal numbers of values by parts. A blob with a diff is one part.
+/// Compares two tensors with equal numbers of values part by part. A blob with a diff is one part.
 fn compare(
     parts: &[Part],
     countings: &mut [Counting],

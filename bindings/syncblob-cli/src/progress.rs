@@ -5,7 +5,7 @@ use crate::system::Bar;
 /// The minimum bytes to read for a bar to be shown; fewer bytes are read quickly.
 const LONG: u64 = 32 << 20;
 
-/// A progress bar. It is shown only if standard error is a terminal.
+/// A progress bar, which is shown only if standard error is a terminal.
 pub struct Progress(Bar);
 
 impl Progress {

@@ -24,7 +24,7 @@ use crate::Status;
 /// Write a report of a file as one HTML page
 ///
 /// The page draws the net in a model, lists layers and shapes, and shows the distribution of values
-/// as a histogram. It has pictures of mean images, and of filters with 1 or 3 channels.
+/// as a histogram. The page has pictures of mean images, and of filters with 1 or 3 channels.
 /// You can search the list and sort it by a column. The page is one file and loads no other
 /// file. Names from the input are shown as text, even if they contain HTML.
 #[derive(clap::Args)]

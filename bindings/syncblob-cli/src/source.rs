@@ -89,7 +89,7 @@ pub trait Parts {
     fn next(&mut self, most: usize) -> Result<Option<BlobAny>>;
 }
 
-/// A consumer of a tensor's parts. It may stop before the last part.
+/// A consumer of a tensor's parts, which may stop before the last part.
 type Reading<'a> = &'a mut dyn FnMut(&mut dyn Parts);
 
 /// Reads the tensors of one format. `index` is a tensor's index in `Source::tensors`.

@@ -75,7 +75,7 @@ fn array(descr: &str, shape: &str) -> String {
     format!("{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}\n")
 }
 
-/// The beginning of an npy file of version 2. Its length field claims a header of 4 GiB.
+/// The beginning of an npy file of version 2. The length field claims a header of 4 GiB.
 const LONG_HEADER: &[u8] = b"\x93NUMPY\x02\x00\xff\xff\xff\xff{'descr'";
 
 #[test]

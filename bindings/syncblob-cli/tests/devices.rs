@@ -82,7 +82,7 @@ fn devices_of_a_library_are_listed() {
     assert_eq!(devices.last(), Some(last));
 }
 
-/// The library for OpenCL links the C library of this program. Its first device must be usable.
+/// The library for OpenCL links the C library of this program. The first device must be usable.
 #[test]
 fn opencl_devices_are_listed() {
     let headers = ["-std=c17", "-Ic/include", "-Ic/opencl/include", "-include", "CL/cl.h"];

@@ -193,7 +193,7 @@ fn a_file_of_another_format_is_refused_by_the_reader_of_that_format() {
     assert!(err.contains(": this is a Git LFS pointer to 12 bytes"), "{err}");
 }
 
-/// Tests sparse files of 5 GiB. Only their first bytes can show what they are.
+/// Tests sparse files of 5 GiB, whose first bytes alone can show the format.
 #[test]
 fn messages_about_too_large_files_contain_the_kind_and_no_suspicion() {
     let folder = tempfile::tempdir().unwrap();

@@ -15,7 +15,7 @@ pub struct Sink {
 
 impl Sink {
     /// # Safety
-    /// `sink` is NULL or valid. Its function `write` may be called while the result lives.
+    /// `sink` is NULL or valid. The sink's `write` may be called while the result lives.
     pub unsafe fn new(sink: *const sys::sb_sink) -> Result<Self> {
         let none = sys::sb_sink {
             struct_size: size_of::<sys::sb_sink>(),

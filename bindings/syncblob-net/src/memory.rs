@@ -33,7 +33,7 @@ pub(crate) fn problems(layers: &[Layer], outputs: &[String]) -> Vec<Problem> {
 }
 
 /// The effect of earlier layers on the memory of blobs. Processing a layer takes constant time,
-/// even if many blobs share its memory.
+/// even if many blobs share a memory.
 #[derive(Default)]
 struct Memory<'n> {
     /// The blobs by name. An input is added when a layer first shares or overwrites its memory.
@@ -59,7 +59,7 @@ struct Overwrite<'n> {
 }
 
 impl<'n> Memory<'n> {
-    /// Processes a layer. Fails if this layer reads a blob that was overwritten by another name.
+    /// Processes a layer. Fails if a bottom was overwritten through another name.
     fn run(&mut self, layer: &'n Layer) -> Result<()> {
         let read = layer.bottoms.iter().try_for_each(|bottom| self.check(bottom));
         for (index, top) in layer.tops.iter().enumerate() {
@@ -124,8 +124,8 @@ impl<'n> Memory<'n> {
     }
 }
 
-/// Returns whether the layer's tops share the memory of its first bottom. This is also true of a
-/// Concat with one bottom and of a Slice with one top.
+/// Returns whether the layer's tops share the memory of its first bottom. The top of a Concat with
+/// one bottom, or of a Slice with one top, shares this memory, too.
 fn is_alias(layer: &Layer) -> bool {
     match layer.layer_type.as_str() {
         "Concat" => layer.bottoms.len() == 1,

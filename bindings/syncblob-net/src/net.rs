@@ -105,8 +105,8 @@ pub struct NetOptions {
     pub level: i32,
     /// The stages for the layers' rules, in addition to the stages that the net lists.
     pub stages: Vec<String>,
-    /// Names and shapes of inputs. They replace the shapes in the net, and are required for inputs
-    /// whose shapes the net lacks.
+    /// Names and shapes of inputs. These shapes replace the shapes in the net, and are required for
+    /// inputs whose shapes the net lacks.
     pub inputs: Vec<(String, Shape)>,
     /// A new size for the first axis of the first input, and of each other input whose first axis
     /// has the same size. `None`: the sizes in the net.
@@ -157,9 +157,9 @@ impl Net {
     ///
     /// # Errors
     /// [`Malformed`](crate::ErrorKind::Malformed) and [`Limit`](crate::ErrorKind::Limit) for the
-    /// text; [`Invalid`](crate::ErrorKind::Invalid) for a net that Caffe refuses, such as one with
-    /// an unknown bottom; [`Unsupported`](crate::ErrorKind::Unsupported) for a layer of an old
-    /// generation whose type is unknown; [`Argument`](crate::ErrorKind::Argument) if `options`
+    /// text; [`Invalid`](crate::ErrorKind::Invalid) for a net that Caffe refuses, such as a net
+    /// with an unknown bottom; [`Unsupported`](crate::ErrorKind::Unsupported) for a layer of an
+    /// old generation whose type is unknown; [`Argument`](crate::ErrorKind::Argument) if `options`
     /// have a shape for a blob that is not an input.
     pub fn from_prototxt(text: &[u8], options: &NetOptions) -> Result<Self> {
         Self::from_message(Upgraded::from_prototxt(text, &options.limits)?, options)

@@ -29,7 +29,7 @@ pub(crate) struct Stored {
 
 #[derive(Clone, Copy, Debug)]
 struct Form {
-    /// Whether an old version of Caffe wrote the blob, padded with leading ones to four dimensions.
+    /// Whether an old version of Caffe wrote the blob, padded with leading 1s to four dimensions.
     legacy: bool,
     /// Whether the model contains all values of the blob.
     whole: bool,
@@ -83,7 +83,7 @@ impl Net {
             return Ok(());
         }
         Err(Error::invalid(format_args!(
-            "the model is of another net: its layers with weights, such as '{}', are not in this net",
+            "the model is of another net: this net lacks the model's weighted layers, such as '{}'",
             unknown.escape_default()
         )))
     }
@@ -204,7 +204,7 @@ pub(crate) fn check_format(model: &Model) -> Result<()> {
     Err(Error::unsupported(format_args!("the model is not a net: it is {what}")))
 }
 
-/// Compares shapes by Caffe's rule: an old file's shape may have additional leading ones.
+/// Compares shapes by Caffe's rule: an old file's shape may have additional leading 1s.
 fn same_shape(stored: &[i64], legacy: bool, needed: &[i64]) -> bool {
     match stored.len().checked_sub(needed.len()) {
         Some(more) if legacy => {

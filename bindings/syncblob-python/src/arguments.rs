@@ -95,7 +95,7 @@ where
 pub fn fitting<T>(what: &str, value: &Bound<'_, PyAny>, made: PyResult<T>) -> PyResult<T> {
     made.map_err(|error| {
         if error.is_instance_of::<PyOverflowError>(value.py()) {
-            return refused(value.py(), "ArgumentError", &format!("{what} is too large: {value}"));
+            return refused(value.py(), "ArgumentError", &format!("{what} out of range: {value}"));
         }
         error
     })

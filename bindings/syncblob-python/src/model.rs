@@ -23,7 +23,7 @@ use crate::{bytes, calls, plain, tensor};
 /// Model(name="", *, format="caffemodel")
 /// --
 ///
-/// A Caffe file that `load` has opened, or a new file. Its blobs are loaded on request.
+/// A Caffe file that `load` has opened, or a new file. The file's blobs are loaded on request.
 ///
 /// A model is a mapping of names to layers, in the file's order. In Caffe several layers may have
 /// the same name or no name: the second ``conv`` is named ``conv#2``, a layer without a name ``#7``

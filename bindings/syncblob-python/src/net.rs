@@ -131,7 +131,7 @@ impl Net {
     /// with ``.data`` appended.
     ///
     /// Blobs keep their names. If layers cannot be converted, the `UnsupportedError` lists all of
-    /// them, one a line. If `custom` is true, such layers become nodes of the domain ``caffe``,
+    /// them, one per line. If `custom` is true, such layers become nodes of the domain ``caffe``,
     /// which the runtime must implement; `shapes` maps names of these nodes' outputs to shapes.
     ///
     /// `outputs` are the blobs to compute instead of the net's outputs; layers that these blobs do

@@ -43,7 +43,7 @@ impl View {
         out.set_item("version", 3)?;
         out.set_item("shape", PyTuple::new(py, self.tensor.shape())?)?;
         out.set_item("typestr", typestr(py, self.dtype)?)?;
-        // A tensor without elements has no address, but NumPy needs one.
+        // A tensor without elements has no address, but NumPy needs an address.
         let address = self.tensor.data_ptr().addr().max(align_of::<f64>());
         out.set_item("data", (address, self.tensor.is_read_only()))?;
         Ok(out)

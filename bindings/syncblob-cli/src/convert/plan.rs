@@ -1,4 +1,4 @@
-//! The plan of a conversion: all tensors of the output. It is complete before a byte is written.
+//! The plan of a conversion: all tensors of the output. The plan is complete before any write.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! A progress bar on standard error. It is shown only if standard error is a terminal.
+//! A progress bar on standard error, which is shown only if standard error is a terminal.
 
 use indicatif::{ProgressBar, ProgressStyle};
 

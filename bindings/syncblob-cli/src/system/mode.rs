@@ -1,6 +1,6 @@
 //! Computes the permissions of a new file. No user gains permissions that the old file denied.
 
-/// An access list begins with this version. Then each entry has a tag, rights and a number.
+/// An access list begins with this version. Each entry after it has a tag, rights and a number.
 const VERSION: [u8; 4] = 2_u32.to_le_bytes();
 const ENTRY: usize = 8;
 const OWNER: u16 = 1;

@@ -21,7 +21,7 @@ pub fn is_open() -> bool {
 }
 
 fn can_be_written() -> bool {
-    // SAFETY: the call takes no pointers. It fails if the descriptor is not open.
+    // SAFETY: the call takes no pointers, and fails if the descriptor is not open.
     let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFL) };
     flags != -1 && flags & libc::O_ACCMODE != libc::O_RDONLY
 }

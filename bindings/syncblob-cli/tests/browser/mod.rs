@@ -1,5 +1,5 @@
-//! Controls headless Chromium over a pipe, by Chrome's DevTools protocol. Its messages are JSON,
-//! and each ends in NUL.
+//! Controls headless Chromium over a pipe, by Chrome's DevTools protocol. The protocol's messages
+//! are JSON, and each message ends in NUL.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

@@ -137,8 +137,8 @@ fn padded(e: &mut Emit<'_>, x: Value, pads: &mut [i64]) -> Value {
     e.node("Pad").inputs([x, all]).value(e)
 }
 
-/// Returns a parameter's value for each axis. The repeated field `name` contains one value for all
-/// axes or one for each axis. Alternatively, the fields `h` and `w` contain the values.
+/// Returns a parameter's value for each axis. The repeated field `name` contains a value for all
+/// axes or a value for each axis. Alternatively, the fields `h` and `w` contain the values.
 fn spatial(
     p: &Message,
     axes: usize,

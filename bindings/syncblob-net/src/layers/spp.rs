@@ -8,7 +8,7 @@ use crate::{Error, Result};
 pub(super) static SPP: Rule =
     Rule { layer_type: "SPP", parameters: Some("spp_param"), shapes, emit, ..PLAIN };
 
-/// Returns the poolings. Their numbers of bins are 1, 4, 16 and so on.
+/// Returns the poolings, whose numbers of bins are 1, 4, 16 and so on.
 fn levels(setup: &Setup<'_>) -> Result<Vec<Pool>> {
     let p = setup.parameters;
     let (sizes, height) = (plane(&setup.bottoms[0])?, p.int("pyramid_height"));

@@ -2,7 +2,7 @@
 //! layer: each value becomes a square. With two bottoms, this is SegNet's layer: each value moves
 //! to the position that the second bottom, a top of a pooling, contains; all other values are 0. If
 //! the pooling's windows overlap, two values may have the same position. ONNX does not define which
-//! value is then stored; onnxruntime and SegNet store the last one.
+//! value is then stored; onnxruntime and SegNet store the last value.
 
 use super::pooling::plane;
 use super::{fixed, size, Rule, Setup, Shapes, PLAIN};

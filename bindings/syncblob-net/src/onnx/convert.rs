@@ -112,7 +112,7 @@ impl<'n> Plan<'n> {
 /// Builds a graph from a plan.
 struct Build<'p, 'n> {
     plan: &'p Plan<'n>,
-    /// The shapes for a larger batch. They differ in the axes whose size depends on the batch.
+    /// The shapes for a larger batch, which differ in the axes whose size depends on the batch.
     other: Option<&'p [Inferred]>,
     graph: &'p mut Graph,
     /// The value in the graph for each value in the plan.
@@ -334,7 +334,7 @@ impl Build<'_, '_> {
         (rule.emit)(&mut emit)
     }
 
-    /// Adds the node of a custom layer. Its inputs are the bottoms, followed by the weights.
+    /// Adds the node of a custom layer, whose inputs are the bottoms, followed by the weights.
     fn custom(&mut self, step: &Step<'_>, bottoms: &[Value], tops: &[Value]) -> Result<()> {
         let mut node = custom::node(step.layer, APPLIED).inputs(bottoms.iter().copied());
         let weights = self.plan.net.weights(step.index);

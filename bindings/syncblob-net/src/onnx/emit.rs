@@ -70,7 +70,7 @@ impl Emit<'_> {
         Node::new(op)
     }
 
-    /// Adds a node without attributes. Returns its output, which other nodes of the layer read.
+    /// Adds a node without attributes, and returns its output for other nodes of the layer.
     pub fn apply<const N: usize>(&mut self, op: &'static str, inputs: [Value; N]) -> Value {
         self.node(op).inputs(inputs).value(self)
     }
@@ -178,19 +178,19 @@ impl Emit<'_> {
 }
 
 impl Node {
-    /// Adds the node. Its output is a top of the layer.
+    /// Adds the node, whose output is a top of the layer.
     pub fn top(self, e: &mut Emit<'_>, index: usize) {
         let top = e.tops[index];
         self.add(e, &[top]);
     }
 
-    /// Adds the node. Its outputs are the tops of the layer.
+    /// Adds the node, whose outputs are the tops of the layer.
     pub fn all_tops(self, e: &mut Emit<'_>) {
         let tops = e.tops;
         self.add(e, tops);
     }
 
-    /// Adds the node. Its first output is a top of the layer. Returns the second for other nodes.
+    /// Adds the node, whose first output is a top of the layer. Returns the second output.
     pub fn top_and_value(self, e: &mut Emit<'_>, index: usize) -> Value {
         let value = e.graph.value(format!("{}/{}", short(&e.layer.name), self.op));
         let top = e.tops[index];
@@ -198,7 +198,7 @@ impl Node {
         value
     }
 
-    /// Adds the node. Returns its output, which other nodes of the layer read.
+    /// Adds the node, and returns its output, which other nodes of the layer read.
     pub fn value(self, e: &mut Emit<'_>) -> Value {
         self.values(e, 1)[0]
     }

@@ -68,7 +68,7 @@ impl Graph {
     }
 
     /// Makes a value called `wish`. If that name is taken, appends a number. Replaces an empty
-    /// name, because it means a missing value in ONNX.
+    /// name, because an empty name means a missing value in ONNX.
     pub fn value(&mut self, wish: impl Into<String>) -> Value {
         let wish = wish.into();
         let name = self.free_name(if wish.is_empty() { "unnamed".into() } else { wish });

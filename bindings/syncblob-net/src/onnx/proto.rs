@@ -1,5 +1,5 @@
-//! The messages of `onnx.proto3`, with only the fields that this crate writes. They do not contain
-//! the values of tensors, which are written separately.
+//! The messages of `onnx.proto3`, with only the fields that this crate writes. The tensors' values
+//! are written separately.
 
 use prost::Message;
 
