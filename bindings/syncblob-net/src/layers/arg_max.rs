@@ -19,7 +19,7 @@ fn along(setup: &Setup<'_>) -> Result<(Option<usize>, i64)> {
     let axis = setup.parameters.given_int("axis").map(|axis| setup.axis(axis)).transpose()?;
     let whole = match axis {
         Some(axis) => bottom[axis],
-        None if bottom.is_empty() => return Err(Error::invalid("a bottom without axes")),
+        None if bottom.is_empty() => return Err(Error::invalid("the bottom has no axes")),
         None => count(&bottom[1..])?,
     };
     Ok((axis, whole))

@@ -29,7 +29,7 @@ fn scales(p: &Message) -> bool {
 fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     let bottom = &setup.bottoms[0];
     if bottom.len() < 2 {
-        return Err(Error::invalid("a bottom without channels"));
+        return Err(Error::invalid("the bottom has no channels"));
     }
     let channels = || vec![bottom[1]];
     let mut blobs = vec![channels(), channels(), vec![1]];
@@ -45,7 +45,7 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
     let given = e.parameters.has("use_global_stats");
     if given && !e.parameters.bool("use_global_stats") {
         if scales {
-            return Err(Error::unsupported("use_global_stats: false, which some forks ignore"));
+            return Err(Error::unsupported("use_global_stats is false, which some forks ignore"));
         }
         let normal = of_batch(e, e.parameters.float("eps"));
         e.node("Identity").input(normal).top(e, 0);

@@ -53,10 +53,10 @@ fn kind(p: &Message) -> Result<Kind> {
 fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     let bottom = &setup.bottoms[0];
     let &[_, channels, ..] = &**bottom else {
-        return Err(Error::invalid("a bottom without channels"));
+        return Err(Error::invalid("the bottom has no channels"));
     };
     if bottom.len() != 4 {
-        return Err(Error::invalid(format_args!("a bottom with {} axes", bottom.len())));
+        return Err(Error::invalid(format_args!("the bottom has {} axes, not 4", bottom.len())));
     }
     if setup.parameters.has("axis") && setup.parameters.int("axis") != 1 {
         return Err(Error::unsupported("its axis is not 1"));

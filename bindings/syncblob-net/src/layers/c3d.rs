@@ -35,7 +35,7 @@ fn sizes(setup: &Setup<'_>, time: &str, plane: &str) -> Result<[i64; 3]> {
 fn volume(setup: &Setup<'_>) -> Result<[i64; 3]> {
     match *setup.bottoms[0] {
         [_, _, length, height, width] => Ok([length, height, width]),
-        ref bottom => Err(Error::invalid(format_args!("a bottom with {} axes", bottom.len()))),
+        ref bottom => Err(Error::invalid(format_args!("{} bottom axes, not 5", bottom.len()))),
     }
 }
 
@@ -44,7 +44,7 @@ fn window(setup: &Setup<'_>) -> Result<Window> {
     let kernel = sizes(setup, "kernel_depth", "kernel_size")?.to_vec();
     let stride = sizes(setup, "temporal_stride", "stride")?.to_vec();
     if kernel.contains(&0) || stride.contains(&0) {
-        return Err(Error::invalid("a kernel or a stride of 0"));
+        return Err(Error::invalid("a kernel or a stride is 0"));
     }
     let pad = sizes(setup, "temporal_pad", "pad")?.to_vec();
     Ok(Window { axis: 1, kernel, stride, pad, dilation: vec![1; 3] })
@@ -114,7 +114,7 @@ fn pool(e: &mut Emit<'_>) -> Result<()> {
     match pool.method {
         "MAX" => pool.maximum(x).top(e, 0),
         "AVE" => pool.mean(e, x)?.top(e, 0),
-        other => return Err(Error::unsupported(format_args!("the pool {other}"))),
+        other => return Err(Error::unsupported(format_args!("pool {other} is not supported"))),
     }
     Ok(())
 }

@@ -36,7 +36,7 @@ impl Window {
         let dilation = spatial(p, axes, "dilation", ("", ""), Some(1))?;
         for (name, values) in [("kernel", &kernel), ("stride", &stride), ("dilation", &dilation)] {
             if values.contains(&0) {
-                return Err(Error::invalid(format_args!("a {name} of 0")));
+                return Err(Error::invalid(format_args!("a {name} is 0")));
             }
         }
         Ok(Self { axis, kernel, stride, pad, dilation })
@@ -186,7 +186,7 @@ pub(super) fn channels(setup: &Setup<'_>, axis: usize) -> Result<(i64, i64, i64)
 pub(super) fn shapes_of(setup: &Setup<'_>, top: Shape, weights: Shape) -> Result<Shapes> {
     let (bottoms, tops) = (setup.bottoms, setup.layer.tops.len());
     if bottoms.len() != tops || bottoms.iter().any(|bottom| *bottom != bottoms[0]) {
-        let text = format_args!("bottoms {bottoms:?} for {tops} tops");
+        let text = format_args!("bottoms {bottoms:?} must be equal, one for each of {tops} tops");
         return Err(Error::invalid(text));
     }
     count(&weights)?;

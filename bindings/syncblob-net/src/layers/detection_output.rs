@@ -56,7 +56,7 @@ impl Detection {
         let suppression = Suppression::new(p)?;
         let classes = p.int("num_classes");
         if !(1..1 << 20).contains(&classes) {
-            return Err(Error::invalid(format_args!("num_classes of {classes}")));
+            return Err(Error::invalid(format_args!("num_classes is {classes}, out of range")));
         }
         let background = Some(p.int("background_label_id"));
         let threshold = p.has("confidence_threshold").then(|| p.float("confidence_threshold"));
@@ -106,7 +106,7 @@ impl Suppression {
         };
         let overlap = nms.float("nms_threshold");
         if !(overlap >= 0.0 && eta > 0.0 && eta <= 1.0) {
-            return Err(Error::invalid(format_args!("nms_threshold {overlap}, eta {eta}")));
+            return Err(Error::invalid(format_args!("invalid nms_threshold {overlap}, eta {eta}")));
         }
         if eta < 1.0 && overlap > 0.5 {
             return Err(Error::unsupported("eta is below 1, so the threshold would vary by box"));
@@ -118,7 +118,7 @@ impl Suppression {
 /// Reads a number of boxes. If it is negative or missing, returns `None`, which means all boxes.
 fn most(p: &Message, name: &str) -> Result<Option<i64>> {
     match p.given_int(name).unwrap_or(-1) {
-        0 => Err(Error::unsupported(format_args!("{name} of 0"))),
+        0 => Err(Error::unsupported(format_args!("{name} is 0"))),
         number => Ok((number > 0).then_some(number)),
     }
 }
@@ -181,7 +181,7 @@ fn decode(e: &mut Emit<'_>, d: &Detection) -> Result<Value> {
             e.apply("Add", [prior, shift])
         }
         "CENTER_SIZE" => from_center(e, prior, scaled),
-        other => return Err(Error::unsupported(format_args!("code_type {other}"))),
+        other => return Err(Error::unsupported(format_args!("no support for code_type {other}"))),
     };
     Ok(match d.shared {
         true => e.reshape(boxes, &[-1, d.priors, 4]),

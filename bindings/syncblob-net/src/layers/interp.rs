@@ -63,7 +63,7 @@ fn wished(setup: &Setup<'_>) -> Result<[i64; 2]> {
 
 fn scaled(sides: [i64; 2], shrink: i64, zoom: i64) -> Result<[i64; 2]> {
     if shrink < 1 || zoom < 1 {
-        return Err(Error::invalid(format_args!("factors {shrink} and {zoom}")));
+        return Err(Error::invalid(format_args!("a factor is below 1: {shrink} or {zoom}")));
     }
     let [height, width] =
         sides.map(|side| size(i128::from((side - 1) / shrink) * i128::from(zoom) + 1));
@@ -75,7 +75,7 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
     let kind = e.parameters.text("interp_type");
     if kind != b"bilinear" {
         let kind = kind.escape_ascii();
-        return Err(Error::unsupported(format_args!("the interp_type '{kind}'")));
+        return Err(Error::unsupported(format_args!("interp_type '{kind}' is not supported")));
     }
     let x = without_borders(e)?;
     let sizes = sizes(e);

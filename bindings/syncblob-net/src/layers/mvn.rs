@@ -18,7 +18,7 @@ pub(super) static MVN: Rule = Rule {
 fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     let mut top: Shape = setup.bottoms[0].clone();
     if top.len() > 4 {
-        return Err(Error::invalid(format_args!("a bottom with {} axes", top.len())));
+        return Err(Error::invalid(format_args!("the bottom has {} axes, more than 4", top.len())));
     }
     top.resize(4, 1);
     Ok(Shapes::top(top))

@@ -20,7 +20,7 @@ pub(super) static NORMALIZE_BBOX: Rule = Rule { layer_type: "NormalizeBBox", ..N
 fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     let bottom = &setup.bottoms[0];
     if !(2..=4).contains(&bottom.len()) {
-        return Err(Error::invalid(format_args!("a bottom with {} axes", bottom.len())));
+        return Err(Error::invalid(format_args!("the bottom has {} axes, not 2-4", bottom.len())));
     }
     let scale = match setup.parameters.bool("channel_shared") {
         true => vec![],

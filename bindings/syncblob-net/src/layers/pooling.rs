@@ -195,7 +195,7 @@ fn factors(w: &[Windows]) -> Vec<f32> {
 pub(super) fn plane(bottom: &[i64]) -> Result<[i64; 2]> {
     match *bottom {
         [_, _, height, width] => Ok([height, width]),
-        _ => Err(Error::invalid(format_args!("a bottom with {} axes, not 4", bottom.len()))),
+        _ => Err(Error::invalid(format_args!("the bottom has {} axes, not 4", bottom.len()))),
     }
 }
 
@@ -270,7 +270,7 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
         ("MAX", 1) => pool.maximum(x).top(e, 0),
         ("MAX", _) => maximum_and_mask(e, &pool),
         ("AVE", _) => pool.mean(e, x)?.top(e, 0),
-        (other, _) => return Err(Error::unsupported(format_args!("the pool {other}"))),
+        (other, _) => return Err(Error::unsupported(format_args!("pool {other} is not supported"))),
     }
     Ok(())
 }

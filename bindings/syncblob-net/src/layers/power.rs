@@ -51,7 +51,7 @@ fn exp(e: &mut Emit<'_>) -> Result<()> {
 fn log(e: &mut Emit<'_>) -> Result<()> {
     let ln = base(e.parameters)?.1;
     if !ln.recip().is_finite() {
-        return Err(Error::invalid("a logarithm of base 1"));
+        return Err(Error::invalid("a logarithm cannot have the base 1"));
     }
     let (scale, shift) = (e.parameters.float("scale"), e.parameters.float("shift"));
     let x = combine(e, "Mul", e.bottom(0), scale, 1.0);
@@ -67,7 +67,7 @@ fn base(p: &Message) -> Result<(Option<f32>, f32)> {
     match p.float("base") {
         -1.0 => Ok((None, 1.0)),
         base if base > 0.0 && base.ln().is_finite() => Ok((Some(base), base.ln())),
-        base => Err(Error::invalid(format_args!("a base of {base}"))),
+        base => Err(Error::invalid(format_args!("base is {base}, which is invalid"))),
     }
 }
 

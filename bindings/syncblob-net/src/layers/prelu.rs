@@ -10,7 +10,7 @@ pub(super) static PRELU: Rule =
 fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     let bottom = &setup.bottoms[0];
     if bottom.len() < 2 {
-        return Err(Error::invalid("a bottom without channels"));
+        return Err(Error::invalid("the bottom has no channels"));
     }
     let slopes = match setup.parameters.bool("channel_shared") {
         true => vec![],

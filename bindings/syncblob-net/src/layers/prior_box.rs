@@ -115,7 +115,7 @@ fn pair(p: &Message, both: &str, h: &str, w: &str) -> Result<(f32, f32)> {
         (None, None, None) => return Ok((0.0, 0.0)),
         (Some(one), None, None) => (one, one),
         (None, Some(h), Some(w)) => (h, w),
-        _ => return Err(Error::invalid(format_args!("only {both}, or {h} and {w}"))),
+        _ => return Err(Error::invalid(format_args!("set {both}, or {h} and {w}"))),
     };
     match pair.0 > 0.0 && pair.1 > 0.0 {
         true => Ok(pair),

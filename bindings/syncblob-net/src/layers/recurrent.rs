@@ -82,7 +82,7 @@ impl Recurrence {
 
     fn check(&self, cont: &[i64], states: &[Shape]) -> Result<()> {
         if *cont != [self.steps, self.sequences] {
-            let text = format_args!("{cont:?} for {} steps of {}", self.steps, self.sequences);
+            let text = format_args!("{cont:?} must be [{}, {}]", self.steps, self.sequences);
             return Err(Error::invalid(text));
         }
         match states.iter().find(|shape| **shape != self.state()) {

@@ -68,7 +68,7 @@ fn new_dims(bottom: &[i64], start: usize, wished: &[i64]) -> Result<(Shape, Opti
                 inferred = Some(index);
                 1
             }
-            -1 => return Err(Error::invalid("a shape with -1 twice")),
+            -1 => return Err(Error::invalid("the shape has -1 twice")),
             dim => size(dim.into())?,
         });
     }

@@ -58,7 +58,7 @@ fn pool(e: &mut Emit<'_>, level: &Pool) -> Result<Value> {
     match level.method {
         "MAX" => Ok(level.maximum(x).value(e)),
         "AVE" => Ok(level.mean(e, x)?.value(e)),
-        other => Err(Error::unsupported(format_args!("the pool {other}"))),
+        other => Err(Error::unsupported(format_args!("pool {other} is not supported"))),
     }
 }
 

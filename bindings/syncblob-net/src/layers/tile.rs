@@ -11,7 +11,7 @@ pub(super) static TILE: Rule =
 fn tiles(setup: &Setup<'_>) -> Result<(usize, i64)> {
     let tiles = setup.parameters.int("tiles");
     if tiles < 1 {
-        return Err(Error::invalid(format_args!("{tiles} tiles")));
+        return Err(Error::invalid(format_args!("tiles is {tiles}, below 1")));
     }
     Ok((setup.own_axis()?, tiles))
 }

@@ -24,7 +24,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     }
     match p.enumeration("unpool") {
         "MAX" => scattered(setup, pair(p, "unpool_size", ("unpool_h", "unpool_w"), None)?),
-        other => Err(Error::unsupported(format_args!("the method {other}"))),
+        other => Err(Error::unsupported(format_args!("method {other} is not supported"))),
     }
 }
 

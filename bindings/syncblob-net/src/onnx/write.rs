@@ -269,7 +269,7 @@ impl Parts {
             }
             Data::Bytes(bytes) => out.write_all(bytes)?,
             Data::Stored(at) => {
-                let model = model.ok_or_else(|| Error::invalid("a net without weights"))?;
+                let model = model.ok_or_else(|| Error::invalid("the net has no weights"))?;
                 let blob = model.blob(*at)?;
                 if half || !copy_as_stored(&blob, out)? {
                     copy(&blob, half.then_some(&overflows), out)?;
