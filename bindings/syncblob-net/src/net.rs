@@ -74,7 +74,7 @@ impl Layer {
     pub(crate) fn refuse_in_place(&self) -> Result<()> {
         match (0..self.tops.len()).any(|top| self.is_in_place(top)) {
             true => Err(Error::unsupported(
-                "it works in place: Caffe refuses this, or reads overwritten values",
+                "the layer works in place: Caffe refuses this, or reads overwritten values",
             )),
             false => Ok(()),
         }

@@ -59,7 +59,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
         return Err(Error::invalid(format_args!("the bottom has {} axes, not 4", bottom.len())));
     }
     if setup.parameters.has("axis") && setup.parameters.int("axis") != 1 {
-        return Err(Error::unsupported("its axis is not 1"));
+        return Err(Error::unsupported("the layer's axis is not 1"));
     }
     let number = if kind(setup.parameters)? == Kind::Mode { 2 } else { 4 };
     let blobs = vec![vec![1, channels, 1, 1]; number];

@@ -98,7 +98,7 @@ fn windows(setup: &Setup<'_>) -> Result<Pool> {
         let windows = Windows::new(volume[axis], kernels[axis], strides[axis], pad, true)?;
         match windows.is_cut() {
             false => Ok(windows),
-            true => Err(Error::unsupported("its last window begins after the image's end")),
+            true => Err(Error::unsupported("the layer's last window begins after the image's end")),
         }
     };
     Ok(Pool::of(method, (0..3).map(along).collect::<Result<_>>()?))

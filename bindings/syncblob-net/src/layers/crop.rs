@@ -57,7 +57,7 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
         return Ok(());
     }
     if axes.iter().any(|&axis| e.bottom_batch[0] == Some(axis) || e.top_batch[0] == Some(axis)) {
-        return Err(Error::unsupported("it cuts an axis whose size depends on the batch"));
+        return Err(Error::unsupported("the layer cuts an axis whose size depends on the batch"));
     }
     let begins: Vec<i64> = axes.iter().map(|&axis| offsets[axis]).collect();
     let ends: Vec<i64> = axes.iter().map(|&axis| offsets[axis] + top[axis]).collect();

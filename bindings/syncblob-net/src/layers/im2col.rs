@@ -12,7 +12,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     let window = Window::new(setup)?;
     let bottom = &setup.bottoms[0];
     if window.kernel.is_empty() {
-        return Err(Error::invalid("its bottom has no axes after the channels"));
+        return Err(Error::invalid("the layer's bottom has no axes after the channels"));
     }
     let kernel = i128::from(count(&window.kernel)?);
     let channels = size(i128::from(bottom[window.axis]) * kernel)?;

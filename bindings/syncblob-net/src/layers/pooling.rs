@@ -210,7 +210,7 @@ pub(super) fn pair(
         (Some(one), None, None, _) | (None, None, None, Some(one)) => [one, one],
         (None, Some(h), Some(w), _) => [h, w],
         _ => {
-            let text = format_args!("it needs either {both}, or {h} and {w}");
+            let text = format_args!("the layer needs either {both}, or {h} and {w}");
             return Err(Error::invalid(text));
         }
     };
@@ -255,7 +255,7 @@ fn shapes(setup: &Setup<'_>) -> Result<Shapes> {
     let pool = Pool::new(setup)?;
     let number = setup.layer.tops.len();
     if number > 1 && pool.method != "MAX" {
-        return Err(Error::invalid("it has a second top, which only the pool MAX can have"));
+        return Err(Error::invalid("the layer has a second top, which only the pool MAX can have"));
     }
     let top = pool.shape(&setup.bottoms[0]);
     Ok(Shapes { tops: vec![top; number], blobs: Vec::new() })

@@ -34,12 +34,12 @@ fn extent(shape: &[i64]) -> Result<(i64, i64)> {
 fn priors_of(p: &Message) -> Result<Vec<(f32, f32)>> {
     let (least, most) = (p.floats("min_size"), p.floats("max_size"));
     if least.is_empty() || !least.iter().all(|size| *size > 0.0) {
-        return Err(Error::invalid("it needs a min_size above 0"));
+        return Err(Error::invalid("the layer needs a min_size above 0"));
     }
     if !most.is_empty()
         && (most.len() != least.len() || most.iter().zip(&least).any(|(m, l)| m <= l))
     {
-        return Err(Error::invalid("it needs for each min_size a max_size that is larger"));
+        return Err(Error::invalid("the layer needs for each min_size a max_size that is larger"));
     }
     let ratios = ratios(p)?;
     constants(&[least.len() as i64, ratios.len() as i64 + 2])?;
@@ -97,7 +97,7 @@ fn offsets(p: &Message) -> Result<Vec<(f32, f32)>> {
     match (down.len(), across.len()) {
         (0, 0) => Ok(vec![(p.float("offset"), p.float("offset"))]),
         (h, w) if h == w && h > 2 => Err(Error::unsupported(
-            "it has three or more offset_h and offset_w, whose meaning is unknown",
+            "the layer has three or more offset_h and offset_w, whose meaning is unknown",
         )),
         (h, w) if h == w => Ok(down.into_iter().zip(across).collect()),
         _ => Err(Error::invalid("offset_h and offset_w must have equal numbers of values")),

@@ -68,7 +68,7 @@ impl Recurrence {
             return Err(Error::invalid(text));
         }
         let &[steps @ 1..=i64::MAX, sequences, ref values @ ..] = &*bottoms[0] else {
-            return Err(Error::invalid("its bottom has no axis of steps or of sequences"));
+            return Err(Error::invalid("the layer's bottom has no axis of steps or of sequences"));
         };
         let inputs = vector(values)?;
         let constant = match constants {
@@ -118,7 +118,7 @@ impl Recurrence {
 /// Returns the product of the axes that hold values. Caffe requires at least one such axis.
 fn vector(axes: &[i64]) -> Result<i64> {
     match axes {
-        [] => Err(Error::invalid("its bottom has no axis of values")),
+        [] => Err(Error::invalid("the layer's bottom has no axis of values")),
         axes => count(axes),
     }
 }

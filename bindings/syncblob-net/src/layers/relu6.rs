@@ -15,7 +15,7 @@ pub(super) static CLIP: Rule =
 fn clip(e: &mut Emit<'_>) -> Result<()> {
     let p = e.parameters;
     if !p.has("min") || !p.has("max") {
-        return Err(Error::invalid("it needs a min and a max"));
+        return Err(Error::invalid("the layer needs a min and a max"));
     }
     let limits = [p.float("min"), p.float("max")].map(|limit| e.float(limit));
     e.node("Clip").input(e.bottom(0)).inputs(limits).top(e, 0);

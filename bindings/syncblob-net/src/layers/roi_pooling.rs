@@ -37,7 +37,7 @@ pub(super) fn rows(e: &mut Emit<'_>) -> Value {
 fn bins(setup: &Setup<'_>) -> Result<[i64; 2]> {
     match ["pooled_h", "pooled_w"].map(|name| size(setup.parameters.int(name).into())) {
         [Ok(height @ 1..), Ok(width @ 1..)] => Ok([height, width]),
-        _ => Err(Error::invalid("it needs pooled_h and pooled_w above 0")),
+        _ => Err(Error::invalid("the layer needs pooled_h and pooled_w above 0")),
     }
 }
 

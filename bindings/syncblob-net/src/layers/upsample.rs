@@ -55,7 +55,7 @@ fn unpooled(setup: &Setup<'_>) -> Result<[i64; 2]> {
         }
         (None, None, None, Some(h), Some(w)) => [h, w],
         (None, None, both, None, None) => [both.unwrap_or(2); 2],
-        _ => return Err(Error::invalid("it needs both sides, one scale, or two scales")),
+        _ => return Err(Error::invalid("the layer needs both sides, one scale, or two scales")),
     };
     let sides = plane(&setup.bottoms[0])?;
     let side = |at: usize| match (scales[at], pads[at]) {

@@ -371,7 +371,7 @@ fn places_fit(layer: &Layer, shapes: &LayerShapes) -> Result<()> {
     match places {
         ..=MOST => Ok(()),
         _ => Err(Error::unsupported(format_args!(
-            "its mask has {places} positions, but halves are exact only up to {MOST}"
+            "the layer's mask has {places} positions, but halves are exact only up to {MOST}"
         ))),
     }
 }

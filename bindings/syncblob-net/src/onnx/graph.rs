@@ -116,7 +116,7 @@ impl Graph {
         if self.size <= MOST {
             return Ok(());
         }
-        let text = format_args!("its nodes and computed tensors exceed {} MiB", MOST >> 20);
+        let text = format_args!("the graph's nodes and computed tensors exceed {} MiB", MOST >> 20);
         Err(Error::new(ErrorKind::Limit, text))
     }
 
