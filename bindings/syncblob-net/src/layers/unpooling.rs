@@ -33,7 +33,7 @@ fn emit(e: &mut Emit<'_>) -> Result<()> {
     e.ignore(["engine", "kernel_size", "kernel_h", "kernel_w"]);
     e.ignore(["stride", "stride_h", "stride_w"]);
     if ["pad", "pad_h", "pad_w"].iter().any(|name| e.parameters.int(name) != 0) {
-        return Err(Error::invalid("the layer sets a pad, which its type does not have"));
+        return Err(Error::invalid("the layer sets a pad, which DeconvNet does not implement"));
     }
     scatter(e)
 }
