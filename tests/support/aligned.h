@@ -1,4 +1,4 @@
-/* Aligned memory, with its own free function: on Windows free() does not accept such blocks. */
+/* Aligned memory. Windows's free() does not accept it, so test_aligned_free frees it. */
 #ifndef SB_TESTS_ALIGNED_H
 #define SB_TESTS_ALIGNED_H
 

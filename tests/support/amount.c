@@ -63,8 +63,8 @@ size_t test_free_memory(const char *root) {
     return (size_t)least;
 }
 
-/* Returns the sanitizer's shadow memory: ThreadSanitizer documents four bytes for each byte,
-   AddressSanitizer one byte for eight. */
+/* Returns the size of the shadow memory that the sanitizer needs for `addresses` bytes:
+   ThreadSanitizer needs four bytes per byte, AddressSanitizer one byte per eight bytes. */
 static size_t sanitizer_bytes(size_t addresses) {
     return IS_TSAN ? addresses * 4 : IS_ASAN ? addresses / 8 : 0;
 }
@@ -74,7 +74,7 @@ bool test_has_memory(size_t bytes, size_t addresses) {
     if (free / 4 * 3 > needed)
         return true;
     print_message(
-        "skipped: needs %zu MiB of memory, %zu MiB of them the sanitizer's; %zu MiB are free\n",
+        "skipped: needs %zu MiB of memory (sanitizer: %zu MiB), but only %zu MiB are free\n",
         needed >> 20, sanitizer_bytes(addresses) >> 20, free >> 20);
     return false;
 }

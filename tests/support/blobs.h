@@ -9,9 +9,9 @@
 void mem_place(sb_mem *mem, int32_t head, const void *values, size_t bytes);
 /* Creates a memory whose host bytes are all `fill`. */
 sb_mem *mem_filled(sb_context *context, size_t bytes, int fill);
-/* Creates such a memory that the test owns. */
+/* Creates a memory like mem_filled; the test owns the memory. */
 sb_mem *test_filled(sb_context *context, size_t bytes, int fill);
-/* Copies the first `bytes` from a side that is current, without moving the head. */
+/* Copies the first `bytes` bytes of a current side to `out`, without moving the head. */
 void mem_look(const sb_mem *mem, void *out, size_t bytes);
 bool mem_holds(const sb_mem *mem, const void *values, size_t bytes);
 /* Queues a copy to the host of a memory whose head is at the device, and makes every wait for the
@@ -28,16 +28,16 @@ sb_blob *test_unshaped(sb_context *context, int32_t dtype);
 /* SB_DTYPE_LIST(DTYPE_ITEM) expands to the constants of all element types, with commas. */
 #define DTYPE_ITEM(NAME, number, name, type, kind, with) SB_DTYPE_##NAME,
 
-/* Returns the defaults of a filler of the type. */
+/* Returns a filler of the type with default parameters. */
 sb_filler filler_of(int32_t type);
 sb_mem *mem_of(sb_blob *blob, sb_part part);
 sb_mem *data_of(sb_blob *blob);
 sb_mem *diff_of(sb_blob *blob);
-/* Asserts the shape, as "2 3 (6)". */
+/* Asserts that the blob's shape string is `expected`, such as "2 3 (6)". */
 void assert_shape_is(const sb_blob *blob, const char *expected);
 /* Asserts that the blob's `count` values of F32 or F64 are first, first + 1, ... */
 void assert_values(const sb_blob *blob, sb_part part, int64_t count, double first);
-/* These return the host's bytes of a part: to read them, and to change them. */
+/* These return a pointer to a part's host bytes: host_of for reading, host_to_write for writing. */
 const void *host_of(const sb_blob *blob, sb_part part);
 void *host_to_write(sb_blob *blob, sb_part part);
 /* Writes `count` values of F32 or F64: start, start + step, ... */

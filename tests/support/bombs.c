@@ -2,6 +2,7 @@
 
 #include <syncblob/model.h>
 
+/* For bomb.count: no shape; a shape of one element per unit; a shape of no elements. */
 enum { NO_SHAPE, PER_UNIT = -1, EMPTY = -2 };
 
 static void put_shape(struct wire *wire, int64_t count) {
@@ -43,9 +44,9 @@ void bomb_build(const struct bomb *bomb, struct wire *wire, size_t size) {
 #define UNIT(text) .unit = (text), .unit_size = sizeof(text) - 1
 #define HEAD(text) .head = (text), .head_size = sizeof(text) - 1
 #define TAIL(text) .tail = (text), .tail_size = sizeof(text) - 1
-#define NAME       HEAD("\x0a\x01n") /* of a net */
-#define ITER       HEAD("\x08\x01")  /* of a solver state */
-#define HALF       HEAD("\x50\x02")  /* the type of raw data */
+#define NAME       HEAD("\x0a\x01n") /* the name of a net */
+#define ITER       HEAD("\x08\x01")  /* the iteration of a solver state */
+#define HALF       HEAD("\x50\x02")  /* the type of raw data: F16 */
 #define SCALAR     TAIL("\x2a\x04\x01\x02\x03\x04")
 
 /* A layer with a name of 40,000 bytes, a little over half of a typical chunk of an arena. */
@@ -59,12 +60,12 @@ const struct bomb bombs[] = {
     {"one_layer_of_many_parts", SB_FORMAT_CAFFEMODEL, 2, UNIT("\x0a\x00")},
     {"one_layer_of_parts_with_blobs", SB_FORMAT_CAFFEMODEL, 2,
      UNIT("\x0a\x06\x92\x03\x00\x92\x03\x00")},
-    /* The names of these types are longer than their numbers in the file. */
+    /* The name of a layer type is longer than the type's number in the file. */
     {"typed_v1_layers", SB_FORMAT_CAFFEMODEL, UNIT("\x12\x02\x28\x1b")},
     {"v1_layers_of_unknown_types", SB_FORMAT_CAFFEMODEL, UNIT("\x12\x06\x28\xff\xff\xff\xff\x07")},
     {"named_layers", SB_FORMAT_CAFFEMODEL, UNIT("\xa2\x06\x06\x0a\x01n\x12\x01t")},
     {"long_names", SB_FORMAT_CAFFEMODEL, .unit = long_name, .unit_size = sizeof long_name},
-    /* A message repeats its name; the last name is valid. */
+    /* A message repeats the field `name`; a reader keeps only the last name. */
     {"one_layer_of_many_names", SB_FORMAT_CAFFEMODEL, 100,
      UNIT("\x0a\x0a"
           "0123456789")},
@@ -78,7 +79,7 @@ const struct bomb bombs[] = {
     {"small_history", SB_FORMAT_SOLVERSTATE, ITER, UNIT("\x1a\x06\x2a\x04\x00\x00\x80\x3f")},
     {"a_vector_of_empty_blobs", SB_FORMAT_BLOB_VECTOR, UNIT("\x0a\x00")},
     {"empty_shapes", SB_FORMAT_BLOB, UNIT("\x3a\x00"), SCALAR},
-    /* A reader refuses a shape of more than 32 axes only after the last axis. */
+    /* A reader refuses a shape of more than 32 axes only after it has read the last axis. */
     {"repeated_shapes", SB_FORMAT_BLOB, UNIT("\x3a\x02\x08\x01")},
     {"packed_axes", SB_FORMAT_BLOB, 1, UNIT("\x01"), .within = {7}},
     {"repeated_legacy_dimensions", SB_FORMAT_BLOB, UNIT("\x08\x01\x10\x01\x18\x01\x20\x01"),
@@ -99,7 +100,7 @@ const struct bomb bombs[] = {
     {"overlong_numbers", SB_FORMAT_CAFFEMODEL, NAME,
      UNIT("\xf8\x81\x80\x80\x80\x80\x80\x80\x80\x00\x81\x80\x80\x80\x80\x80\x80\x80\x80\x00")},
     {"flat_groups", SB_FORMAT_CAFFEMODEL, NAME, UNIT("\xfb\x01\xfc\x01")},
-    /* The deepest nesting of groups that is allowed. */
+    /* Groups are nested as deeply as a reader allows. */
     {"deep_groups", SB_FORMAT_CAFFEMODEL, NAME, UNIT(X10(X10("\xfb\x01")) X10(X10("\xfc\x01")))},
     /* A known field number with a wrong wire type counts as an unknown field. */
     {"known_fields_of_a_wrong_type", SB_FORMAT_CAFFEMODEL, NAME, UNIT("\xa0\x06\x01")},

@@ -8,13 +8,13 @@
 struct bomb {
     const char *name;
     int32_t format;       /* SB_FORMAT_* */
-    uint32_t repeated_in; /* the field that holds the repeated bytes; 0: the message itself */
+    uint32_t repeated_in; /* the field that contains the repeated bytes; 0: no field does */
     const void *unit;     /* bytes that are repeated */
     size_t unit_size;
     const void *head, *tail; /* bytes of the message before and after the repeated bytes */
     size_t head_size, tail_size;
-    int64_t count;      /* elements of the last shape, PER_UNIT (one per unit) or NO_SHAPE */
-    uint32_t within[2]; /* fields that enclose the message, the innermost first; 0: none */
+    int64_t count;      /* elements of the last shape, or one of the constants in bombs.c */
+    uint32_t within[2]; /* fields that enclose the message, innermost first; 0: no field */
 };
 
 extern const struct bomb bombs[];

@@ -8,7 +8,7 @@
 /* Returns a backend for contexts on "sim:N". */
 sb_backend captured_table(void);
 
-extern sb_stream captured_stream; /* NULL: none is captured */
+extern sb_stream captured_stream; /* NULL: no stream is captured */
 extern int64_t captured_waits;    /* calls of event_wait and stream_synchronize */
 
 #endif

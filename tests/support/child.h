@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { CHILD_SECONDS = 30 }; /* until a child counts as hanging */
+enum { CHILD_SECONDS = 30 }; /* alarm() kills a child that runs longer */
 
 /* Ends the child if `condition` is false. */
 #define child_wants(condition)                                                                     \
@@ -22,14 +22,14 @@ static inline void child_fails(const char *condition, int line) {
     _exit(write(2, text, (size_t)length) == length ? 1 : 3);
 }
 
-/* Asserts that a child, with the status of waitpid, has returned 0. */
+/* Asserts that a child, for which waitpid returned `status`, has exited with 0. */
 static inline void assert_child_status(int status) {
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
         fail_with("the child ended with %s %d", WIFSIGNALED(status) ? "signal" : "status",
                   WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 }
 
-/* Runs task(arg) in a child and returns the child's status of waitpid. */
+/* Runs task(arg) in a child and returns the status that waitpid stores. */
 static inline int status_in_child(void (*task)(void *arg), void *arg) {
     int status = -1;
     pid_t child = fork();

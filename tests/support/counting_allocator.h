@@ -13,14 +13,14 @@
    other thread allocates. A block without SB_ALLOC_ZEROED is filled with rubbish. */
 struct counting_allocator {
     pthread_mutex_t lock;
-    int64_t buffer_calls; /* alloc calls without SB_ALLOC_OBJECT, failed ones too */
-    int64_t object_calls; /* alloc calls with SB_ALLOC_OBJECT, failed ones too */
+    int64_t buffer_calls; /* alloc calls without SB_ALLOC_OBJECT, including failed calls */
+    int64_t object_calls; /* alloc calls with SB_ALLOC_OBJECT, including failed calls */
     int64_t free_calls;
     int64_t live_blocks, live_buffers; /* all blocks; blocks without SB_ALLOC_OBJECT */
     size_t live_bytes, peak_bytes;
-    size_t byte_cap;         /* most live_bytes; 0: no cap */
-    int64_t fail_nth;        /* the n-th next alloc call fails and sets this to 0; 0: none fails */
-    int64_t fail_nth_buffer; /* the same, counting only calls without SB_ALLOC_OBJECT */
+    size_t byte_cap;         /* alloc fails if live_bytes would exceed this cap; 0: no cap */
+    int64_t fail_nth;        /* the n-th alloc call from now fails; 0: no call fails */
+    int64_t fail_nth_buffer; /* like fail_nth, but counts only calls without SB_ALLOC_OBJECT */
     int64_t failures;        /* calls that failed on demand or because of the cap */
     int64_t violations;      /* calls that break the contract of sb_allocator */
 };

@@ -8,9 +8,9 @@
 #include <syncblob/sim_comm.h>
 #include <unistd.h>
 
-/* --- storage that the world lends ------------------------------------------------------------ */
+/* --- storage that the test lends ------------------------------------------------------------- */
 
-/* Storage that the test lends to the world's objects, as it is or as a DLPack tensor. */
+/* Storage that the test lends to the world's objects, directly or as a DLPack tensor. */
 struct lent_piece {
     struct world *world;
     sb_context *context; /* of device memory; NULL: host memory */
@@ -202,7 +202,7 @@ static sb_status lend_blob(void *user, int64_t layer, int64_t index, const sb_bl
     return SB_OK;
 }
 
-/* --- ends ------------------------------------------------------------------------------ */
+/* --- destruction ----------------------------------------------------------------------- */
 
 static void end_reducer(struct world *w) {
     sb_reducer *reducer = w->reducer;
@@ -477,23 +477,23 @@ CALL(sb_comm_destroy, ENDS, sb_comm *x; end_reducer(w); x = w->comm; w->comm = N
 #include "simple_calls.inc"
 
 const char *const not_in_every_call[] = {
-    /* these take no object, or only read their arguments */
+    /* functions that take no object, or only read their arguments */
     "sb_error_fill", "sb_error_fill", "sb_dtype_name", "sb_dtype_size", "sb_features",
     "sb_status_name", "sb_status_text", "sb_version", "sb_version_string",
     "sb_context_options_init", "sb_filler_init", "sb_filler_parse", "sb_filler_type_name",
-    /* these create an object that every world has, and use no other object */
+    /* functions that create an object that every world has, and use no other object */
     "sb_context_create", "sb_comm_create", "sb_reducer_create", "sb_sim_comm_create",
     "sb_source_of_descriptor", "sb_source_of_spans",
-    /* these register a backend for the rest of the process */
+    /* functions that register a backend for the rest of the process */
     "sb_backend_load", "sb_backend_register",
-    /* this ends a write; the calls above that begin a write also end it */
+    /* the calls above that begin a write also destroy the write */
     "sb_write_destroy",
-    /* these read a member */
+    /* functions that only read a member of the communicator */
     "sb_comm_rank", "sb_comm_size",
-    /* these need a GPU; the calls above use the simulated communicator */
+    /* functions that need a GPU; the calls above use the simulated communicator */
     "sb_nccl_comm_create", "sb_nccl_comm_create_all", "sb_nccl_comm_create_over",
     "sb_nccl_id_create",
-    /* this concerns only the simulated ranks */
+    /* a function that concerns only simulated ranks */
     "sb_sim_comm_fail", NULL};
 
 /* --- the world -------------------------------------------------------------------------- */

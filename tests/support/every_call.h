@@ -19,18 +19,18 @@ enum world_visit {
 };
 
 struct world {
-    sb_context *context; /* of a simulated device; each object is NULL once destroyed */
+    sb_context *context; /* of a simulated device; NULL, as each member, once destroyed */
     sb_stream stream;
     sb_blob *blob, *other;
     sb_model *model;
     sb_comm *comm; /* of one rank */
     sb_reducer *reducer;
-    char path[64];                    /* of a file */
+    char path[64];                    /* of a file that calls write and read */
     void (*callback)(struct world *); /* a deleter frees its storage, then calls this function */
     void (*visit)(struct world *, enum world_visit);
     int depth;         /* nesting of callbacks; only the test uses it */
     bool keeps;        /* the test makes no call that destroys an object */
-    int lent, deleted; /* pieces of storage */
+    int lent, deleted; /* numbers of pieces of storage */
     sb_status bug;     /* a status that only a bug can cause, or SB_OK */
     uint64_t random;
 };

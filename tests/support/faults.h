@@ -1,5 +1,5 @@
-/* Makes one step of a call fail: an allocation, or an operation of the device in each of its modes
-   of failure. */
+/* Makes one step of a call fail: an allocation, or a device operation, which fails in one of three
+   modes. */
 #ifndef SB_TESTS_FAULTS_H
 #define SB_TESTS_FAULTS_H
 
@@ -28,7 +28,7 @@ bool fault_disarm(const struct armed *armed);
    call overwrites current bytes of the device, so that its failure makes the bytes invalid. */
 bool fault_explains(enum fault fault, sb_status status, bool writes_in_place);
 
-/* If the condition is false, calls blame(t, TEXT) of the test, which prints the failed trial. */
+/* If the condition is false, calls the test's function blame(t, TEXT) to print the failed trial. */
 #define demand(t, condition)                                                                       \
     do {                                                                                           \
         if (!(condition))                                                                          \

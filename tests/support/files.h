@@ -10,7 +10,7 @@
 struct wire wire_of_file(const char *path);
 void file_write(const char *path, const void *bytes, size_t size);
 void file_write_wire(const char *path, const struct wire *wire);
-/* Asserts that both have the same bytes. */
+/* Asserts that `found` has the bytes of `expected`. */
 void assert_wire(const struct wire *found, const struct wire *expected);
 bool file_holds(const char *path, const char *text);
 

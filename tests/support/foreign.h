@@ -8,7 +8,7 @@
 /* The bytes in [from, to) identify the file. An error describes it with `words`, or with `shorter`
    if some of these bytes are missing. */
 struct foreign {
-    const char *words, *shorter; /* NULL: none */
+    const char *words, *shorter; /* `shorter` may be NULL */
     size_t from, to;
     const unsigned char *bytes;
     size_t size;

@@ -32,7 +32,7 @@ static inline double value_of_half(sb_dtype dtype, uint16_t half) {
     return half & 0x8000 ? -value : value;
 }
 
-/* The bits of two ranks' values, and of the result that each receives. */
+/* The bits of two ranks' values, and of the result that each rank receives. */
 static const struct half_row {
     sb_dtype dtype;
     sb_comm_op op;

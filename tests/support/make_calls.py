@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """make_calls.py EVERY_CALL INCLUDE...: prints a call of each exported function that every_call.c
-does not name and whose arguments the world has. every_call.c includes these calls;
+does not name and whose arguments struct world provides. every_call.c includes these calls;
 tests/survival/callbacks reports functions that are missing from the list.
 """
 import pathlib

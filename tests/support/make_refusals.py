@@ -3,8 +3,8 @@
 The calls are, for each pointer that a header does not mark [nullable], a call that passes NULL; for
 each parameter `flags` or `part`, a call that passes a variable of that name; for each `int64_t`, a
 call that passes the variable `number`; and for each parameter that is an array of `int64_t`, a call
-that passes the variable `numbers`. A macro that the test has not defined ignores its calls; after the
-calls no macro is defined.
+that passes the variable `numbers`. If the test has not defined a macro, its calls expand to nothing. The
+last lines undefine the macros.
 """
 import pathlib
 import re
@@ -25,7 +25,7 @@ GIVEN = {"sb_context *": "w->rig.context", "sb_mem *": "w->mem", "sb_model *": "
 # NULL is valid: a NULL context is the built-in one, and a callback's `user` may be anything.
 NEVER = {"context", "user", "err"}
 MACROS = ["REFUSES", "FLAGS", "PART", "FLAG", "NUMBER"]
-# A large number is valid, or is the length of the caller's array, which no call can check.
+# These functions accept large numbers, or cannot check a number: it is the length of an array.
 ANY_NUMBER = {"sb_blob_reshape", "sb_blob_create_shaped", "sb_comm_all_reduce",
               "sb_comm_all_reduce_blobs", "sb_comm_broadcast_blobs", "sb_reducer_create",
               "sb_sim_comm_fail", "sb_sim_fail", "sb_sim_fail_also"}

@@ -39,7 +39,7 @@ struct call_kind {
     enum purpose purpose;
     int32_t side;       /* on which the call works; CLEAR works on the head's side */
     bool queued;        /* takes a stream */
-    bool gives_pointer; /* READ, WRITE and OVERWRITE, except prefetching */
+    bool gives_pointer; /* returns a pointer: READ, WRITE or OVERWRITE, but not a prefetch */
 };
 
 extern const struct call_kind call_kinds[CALLS];
@@ -57,7 +57,7 @@ struct call_arguments {
     void *user;
 };
 
-/* `out` receives the pointer if the call returns one. */
+/* Makes the call. If the call returns a pointer, stores the pointer in `*out`. */
 sb_status mem_call(sb_mem *mem, enum call call, const struct call_arguments *a, void **out,
                    sb_error *err);
 

@@ -1,5 +1,5 @@
 /* The same small net in each of Caffe's generations, built by hand. Its name is "small". Its layer
-   "conv" has blobs of shapes 2x3 (1, 2, ...) and 2 (100, 101); its layer "relu" has none. */
+   "conv" has blobs of shapes 2x3 (1, 2, ...) and 2 (100, 101); its layer "relu" has no blobs. */
 #ifndef SB_TESTS_NETS_H
 #define SB_TESTS_NETS_H
 
@@ -10,7 +10,7 @@
 void net_current(struct wire *net);
 void net_v1(struct wire *net);
 void net_v0(struct wire *net);
-/* The same functions by SB_LAYER_*, a layer's generation. */
+/* The three functions above, indexed by a generation, SB_LAYER_*. */
 extern void (*const net_of_generation[])(struct wire *net);
 
 /* Opens the model in the bytes of `wire`. */
@@ -18,13 +18,13 @@ sb_model *model_of(const struct wire *wire, int32_t format);
 /* Opens the net of net_current in a context. The model refers to bytes that exist until the test
    ends. */
 sb_model *small_model(sb_context *context);
-/* These create models that the test owns: from the bytes of `wire`, and without contents. */
+/* These create models that the test owns: a model of the bytes of `wire`, and an empty model. */
 sb_model *test_model_of(const struct wire *wire, int32_t format);
 sb_model *test_model(sb_context *context, int32_t format);
-/* Loads a blob and asserts its shape, as "2 (2)", and its values first, first + 1, ... */
+/* Loads a blob. Asserts its shape string, such as "2 (2)", and its values first, first + 1, ... */
 void assert_loads(const sb_model *model, int64_t layer, int64_t index, const char *shape,
                   double first);
-/* Return what the model reports of a layer, of a blob. */
+/* These return the model's information about a layer and about a blob. */
 sb_layer_info layer_of(const sb_model *model, int64_t layer);
 sb_blob_info blob_info_of(const sb_model *model, int64_t layer, int64_t index);
 /* Makes the test the owner of the model. @return the model */

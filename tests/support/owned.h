@@ -1,6 +1,6 @@
 /* Objects ("things") that the running test owns. They are destroyed at the test's end, the newest
    first and lent memory last; rig_close destroys the objects made since rig_open. Fuzz targets free
-   their objects, and are linked with fuzz/support/owned.c instead of this list. */
+   their objects themselves: they link fuzz/support/owned.c, which keeps no list. */
 #ifndef SB_TESTS_OWNED_H
 #define SB_TESTS_OWNED_H
 

@@ -10,7 +10,7 @@
 struct plain {
     int opened, closed;
     int live;        /* blocks that are allocated */
-    int self_copies; /* copies whose source is their destination */
+    int self_copies; /* copies whose source equals the destination */
     int32_t ordinal;
     sb_status open_status;
     int trims, afters;

@@ -1,4 +1,4 @@
-/* Pointers from calls that must succeed. */
+/* Functions that make a call, assert its success and return its pointer. */
 #ifndef SB_TESTS_POINTERS_H
 #define SB_TESTS_POINTERS_H
 

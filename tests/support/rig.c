@@ -61,7 +61,7 @@ bool sim_is_coherent(void) {
 
 void skip_if_coherent(void) {
     if (sim_is_coherent()) {
-        print_message("skipped: both sides are one storage on this device\n");
+        print_message("skipped: host and device share one storage on this device\n");
         test_skip();
     }
 }

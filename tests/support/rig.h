@@ -11,10 +11,10 @@ struct rig {
     struct counting_allocator counting;
     sb_context *context;
     char folder[32], paths[8][96]; /* empty until the first rig_path */
-    size_t owned_before;           /* number of things that the test owned at rig_open */
+    size_t owned_before;           /* number of objects that the test owned at rig_open */
 };
 
-/* The options of a context: the defaults, but for the given members. */
+/* A context's options: the given members, and defaults for the others. */
 #define CONTEXT_OPTIONS(...)                                                                       \
     ((sb_context_options){.struct_size = sizeof(sb_context_options), __VA_ARGS__})
 
@@ -23,8 +23,8 @@ void rig_open(struct rig *rig);
 /* A NULL `device` is "cpu"; `flags` are SB_CONTEXT_*. */
 void rig_open_on(struct rig *rig, const char *device, uint32_t flags);
 void rig_open_options(struct rig *rig, sb_context_options options);
-/* Destroys the test's things that were made since rig_open. Fails if anything but the context and
-   its cache is still live, or if the folder contains a file that rig_path has not returned. */
+/* Destroys the test's objects made since rig_open. Fails if an object or a buffer other than the
+   context and its cache is still live, or if the folder has a file that rig_path did not return. */
 void rig_close(struct rig *rig);
 /* Closes the rig and opens it with other options. */
 void rig_reopen_on(struct rig *rig, const char *device, uint32_t flags);
@@ -39,12 +39,12 @@ void rigs_open(struct rigs *rigs);
 void rigs_close(struct rigs *rigs);
 void rigs_reopen_on(struct rigs *rigs, const char *device, const char *other, uint32_t flags);
 
-/* Returns whether "sim:0" has host-coherent memory, as one kind of memory of tests/opencl. */
+/* Returns whether "sim:0" has host-coherent memory, as in one configuration of tests/opencl. */
 bool sim_is_coherent(void);
 /* Skips a test of states that need two storages if "sim:0" has host-coherent memory. */
 void skip_if_coherent(void);
 
-/* Create contexts that the test owns. */
+/* These create contexts that the test owns. */
 sb_context *test_context(sb_context_options options);
 sb_context *test_context_on(const char *device);
 /* Creates a memory that the test owns. `context` may be NULL. */
@@ -74,7 +74,7 @@ void assert_no_work(const struct tally *since);
 struct lent {
     sb_context *context; /* NULL: host memory */
     void *ptr;
-    struct test_loan *loan; /* the thing that the test owns */
+    struct test_loan *loan; /* the object that the test owns */
     size_t bytes;
     int deleted;
     bool taken; /* the deleter fills the bytes with TAKEN, so that a test detects later writes */
@@ -88,8 +88,8 @@ void lent_deleter(void *user, void *ptr); /* user: the struct lent */
 bool lent_holds(const struct lent *lent, int fill);
 void lent_free(struct lent *lent);
 
-/* These copy bytes from or to `there` at once: memory of the context's simulated device or, if
-   `context` is NULL, of the host. */
+/* These copy bytes from or to `there` without queuing. `there` is memory of the context's simulated
+   device or, if `context` is NULL, of the host. */
 void bytes_get(sb_context *context, const void *there, void *out, size_t bytes);
 void bytes_put(sb_context *context, void *there, const void *in, size_t bytes);
 bool bytes_are(const void *ptr, size_t bytes, int fill);
@@ -110,10 +110,9 @@ struct look {
 
 void rig_look(struct look *look, struct rig *rig, sb_stream stream, const void *ptr, size_t bytes);
 
-/* Makes the `nth` call of `op` fail; nth 0 disarms. */
+/* Removes all faults. Then, if `nth` is not 0, makes the `nth` call of `op` from now on fail. */
 void device_fail(sb_context *context, int32_t op, int64_t nth, int32_t mode);
-/* Makes `times` calls of `op` in a row fail, from the `nth` on; faults that are armed stay armed.
- */
+/* Makes `times` successive calls of `op` fail, from the `nth` on. Earlier faults stay armed. */
 void device_fail_run(sb_context *context, int32_t op, int64_t nth, int times);
 
 const char *head_name(int32_t head);

@@ -17,7 +17,7 @@ struct start {
     int32_t head, cpu, gpu; /* SB_HEAD_*, then SB_STORAGE_* of both sides */
 };
 
-/* States with every head and every kind of storage, in which calls have different work to do. */
+/* States that cover every head and every kind of storage. */
 enum { SCENE_STARTS = 14 };
 extern const struct start scene_starts[SCENE_STARTS];
 
@@ -30,7 +30,7 @@ struct scene {
     sb_mem *mem;
     size_t bytes;
     struct lent cpu, gpu, extra; /* storage borrowed by the sides; `extra`: lent by a set call */
-    void *cpu_ptr, *gpu_ptr;     /* of sides that are borrowed or current, else NULL */
+    void *cpu_ptr, *gpu_ptr;     /* the storage of a borrowed or current side, else NULL */
 };
 
 bool is_read_only(int32_t kind);
@@ -41,7 +41,7 @@ bool is_reachable(const struct start *start);
 /* Opens a context on sim:0, with pinned host memory if `start` has it, and a memory in the state
    `start`: current sides hold CURRENT, others STALE. */
 void scene_open(struct scene *scene, const struct start *start, size_t bytes);
-/* Does the same on "sim:0" of `backend`; NULL: of the built-in backend. */
+/* Like scene_open, but "sim:0" is a device of `backend`. NULL: the built-in backend. */
 void scene_open_on(struct scene *scene, const struct start *start, size_t bytes,
                    const sb_backend *backend);
 /* Releases the memory and asserts that every loan has ended exactly once. */

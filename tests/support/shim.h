@@ -17,9 +17,9 @@ struct shim {
     void *device; /* of the other backend */
     int64_t calls[SB_SIM_OP_COUNT];
     sb_sim_fault faults[SHIM_FAULTS];
-    sb_stream streams[SHIM_STREAMS]; /* of the test; the end of the device destroys the rest */
-    sb_sim_schedule schedule;        /* the target uses these two */
-    uint64_t random;
+    sb_stream streams[SHIM_STREAMS]; /* created by the test; `close` destroys them */
+    sb_sim_schedule schedule;        /* only shim_target uses this member */
+    uint64_t random;                 /* only shim_target uses this member */
     struct shim *next;
 };
 
@@ -28,25 +28,25 @@ struct shim *shim_of(const void *device);
 /* A call of a slot. */
 struct shim_call {
     int32_t op;              /* SB_SIM_* */
-    sb_dtype dtype;          /* of arithmetic, else 0 */
+    sb_dtype dtype;          /* the element type of arithmetic, else 0 */
     const sb_stream *stream; /* of a slot that queues work and does not wait, else NULL */
-    int32_t mode;            /* of the fault that is due; SHIM_NO_FAULT: none is due */
+    int32_t mode;            /* the mode of the fault that is due, or SHIM_NO_FAULT */
 };
 #define SHIM_NO_FAULT (-1)
 
-/* The other backend. */
+/* The other backend, on which the tests run. */
 struct shim_target {
     sb_backend backend;
-    /* Without `faults` and `calls`. A shim calls `stream_destroy` with a stream of the test. */
+    /* `faults` and `calls` are NULL. shim.c passes only streams of the test to `stream_destroy`. */
     sb_sim_device controls;
     bool is_coherent;  /* contexts on coherent_table() open the backend, too */
-    bool takes_stream; /* a test may launch kernels on the library's stream of each context */
+    bool takes_stream; /* shim.c calls sb_context_stream, so a test may use that stream */
     /* Acquire and release the lock that protects the shims. */
     void (*lock)(void);
     void (*unlock)(void);
-    /* Called before the slot. Makes its driver call fail if a fault is due. */
+    /* Called before a slot. If a fault is due, makes a driver call of the slot fail. */
     void (*arm)(struct shim *shim, const struct shim_call *call);
-    /* Called after the slot. Removes the fault; returns whether it has made a driver call fail. */
+    /* Called after a slot. Removes the fault; returns whether it made a driver call fail. */
     bool (*disarm)(struct shim *shim, const struct shim_call *call);
 };
 

@@ -19,7 +19,7 @@ struct sim {
     sb_stream own;
 };
 
-/* The schedule is eager until the test sets another. */
+/* The schedule is eager until the test sets another schedule. */
 static inline void sim_open(struct sim *f) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     options.device = "sim:0";

@@ -40,7 +40,7 @@ static enum work work_needed(int32_t head, enum call call) {
         return is_there ? NOTHING : ALLOC;
     case EVICT: /* the only copy of the newest bytes is never freed */
         return head == SB_HEAD_LOST || newest == side_of(call) ? REFUSE : FREE;
-    case MOVE: /* from the other side, which must hold the newest bytes */
+    case MOVE: /* copies from the other side, which must hold the newest bytes */
         return newest == BOTH_SIDES ? NOTHING : newest == NOBODY || is_there ? REFUSE : COPY;
     default:
         return head == SB_HEAD_LOST ? REFUSE : is_new ? ZERO : is_there ? NOTHING : COPY;
@@ -124,7 +124,7 @@ struct plan table_plan(const struct memory_state *state, enum call call) {
     return call == CLEAR ? plan_clear(state) : plan_cell(state, call);
 }
 
-/* Makes the host side share the library's storage on the device, unless it has other storage. */
+/* Makes the host side share the library's device storage, unless the host has other storage. */
 static void share(struct memory_state *state, bool was_one) {
     struct side *host = &state->side[SB_SIDE_CPU], *device = &state->side[SB_SIDE_GPU];
     if (was_one && device->kind != SB_STORAGE_OWNED)

@@ -25,7 +25,7 @@ enum work {
 
 struct state_cell {
     enum work work;
-    int32_t head; /* afterwards */
+    int32_t head; /* the head after the call */
 };
 
 state_newest sides_of_head(int32_t head);
@@ -40,7 +40,7 @@ struct loan; /* each user of this header defines it */
 
 struct side {
     int32_t kind;      /* SB_STORAGE_* */
-    struct loan *loan; /* of borrowed storage */
+    struct loan *loan; /* the loan of borrowed storage */
 };
 
 struct memory_state {
@@ -49,7 +49,7 @@ struct memory_state {
     struct side side[2];
     bool is_coherent; /* the device's memory is host-coherent: both sides are one storage, unless a
                          side is lent */
-    bool is_apart; /* or the host has separate storage, made while the device's could not serve */
+    bool is_apart; /* the host has separate storage, because the sides could not share one */
 };
 
 /* The work of a call on a memory in a state. */
@@ -59,7 +59,7 @@ struct plan {
     int32_t side;     /* the side on which the call works */
     bool allocates;   /* the library allocates storage on that side */
     bool on_device;   /* the allocated storage is memory of the device */
-    bool copies;      /* from the other side */
+    bool copies;      /* bytes are copied from the other side */
     bool waits;       /* the call waits instead of copying: both sides are one storage */
     bool moves;       /* current bytes move from read-only to new storage of the side */
     bool zeroes;

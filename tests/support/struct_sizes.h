@@ -1,9 +1,9 @@
 /* Tests calls on a struct with a struct_size, with every size up to BEYOND bytes above the current
    size. The struct ends at an unmapped page or, for sanitizers, at its block's end: a call that
    accesses bytes past the struct ends the program. A call refuses a size below that of version 0.1,
-   a size that is not a multiple of sizeof(size_t), and an input with an unknown part that is not
-   zero. It fills the unknown part of an output with zeros. tests/project/abi/versions.sh runs these
-   tests with libraries whose structs have more or fewer members. */
+   a size that is not a multiple of sizeof(size_t), and an input with nonzero bytes after the known
+   members. In an output, the call fills these bytes with zeros. tests/project/abi/versions.sh runs
+   these tests with libraries whose structs have more or fewer members. */
 #ifndef SB_TESTS_STRUCT_SIZES_H
 #define SB_TESTS_STRUCT_SIZES_H
 
@@ -35,7 +35,7 @@ static inline void *struct_place(void *page_end, const struct sized *row, size_t
     return at;
 }
 
-enum { BEYOND = 24, STRUCT_MOST = 4096 }; /* the most bytes that a struct may ever have */
+enum { BEYOND = 24, STRUCT_MOST = 4096 }; /* STRUCT_MOST: the largest struct_size allowed */
 
 static inline void check_struct_size(const struct sized *row, void *page_end, size_t size) {
     unsigned char *given = struct_place(page_end, row, size);

@@ -20,7 +20,7 @@
 
 #include <syncblob/syncblob.h>
 
-/* Each is 1 if the program is built with that sanitizer, which needs more memory and locks. */
+/* These are 1 if the program is built with the sanitizer, which needs more memory and locks. */
 #ifndef __has_feature
 #define __has_feature(feature) 0
 #endif
@@ -46,8 +46,8 @@
     TEST_ADD_(name, name)                                                                          \
     static void name(void **state)
 
-/* Defines a test with a fixture, `struct kind *f`. It runs between kind_open(f) and kind_close(f);
-   the latter asserts that nothing leaked. */
+/* Defines a test with a fixture, `struct kind *f`. The test runs between kind_open(f) and
+   kind_close(f), which asserts that no object or buffer leaked. */
 #define TEST_ON(kind, name)                                                                        \
     static void name(struct kind *f);                                                              \
     static void close_of_##name(void *fixture) {                                                   \
@@ -69,14 +69,13 @@ void test_close_fixture(void);
 void test_skip(void) __attribute__((noreturn));
 
 void test_add(const char *name, void (*function)(void **state), int line);
-/* Runs all tests of the program. The `main` of main.c calls it; a program may have another `main`.
- */
+/* Runs all tests of the program. `main` calls this function; most programs use main.c. */
 int run_all_tests(void);
 
 /* Asserts that every block was freed, and that all calls had valid arguments. */
 void counting_allocator_assert_clean(struct counting_allocator *counting);
 
-/* The error for a thread's asserted calls. A callback in such a call needs another sb_error. */
+/* The error of a thread's asserted calls. A callback in such a call needs another sb_error. */
 extern _Thread_local sb_error err;
 
 /* A short name for rows of tables. */
@@ -111,9 +110,9 @@ void support_check_status(sb_status expected, sb_status found, const sb_error *e
 void support_fail(const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 3, 4), noreturn));
 
-/* Returns the path of a real file in the folder SYNCBLOB_TEST_DATA (default: ../shared/data beside
-   the source root), stored in `buffer`. If the file is absent, prints a message and returns NULL.
- */
+/* Stores the path of a real file in `buffer` and returns it. The folder is SYNCBLOB_TEST_DATA, by
+   default ../shared/data beside the source root. If the file is absent, prints a message and
+   returns NULL. */
 const char *test_data_path(const char *name, char *buffer, size_t capacity);
 
 /* These report how much of its table a test runs. The default is a sample that takes a second or
@@ -146,11 +145,11 @@ bool test_is_full(void);
     } while (0)
 bool test_has_memory(size_t bytes, size_t addresses);
 
-/* Returns the bytes of memory that the kernel and the outermost control group report as free, or
-   SIZE_MAX if they report none. `root` is prepended to /proc and /sys. */
+/* Returns the smallest number of free bytes that the kernel or the outermost control group reports,
+   or SIZE_MAX if neither reports a number. `root` is prepended to /proc and /sys. */
 size_t test_free_memory(const char *root);
 
-/* Returns the next number of splitmix64: the same on every machine. */
+/* Returns the next number of splitmix64, which is the same on every machine. */
 uint64_t test_random(uint64_t *state);
 
 /* Encodes the blob as a message; the caller frees `*out`. */

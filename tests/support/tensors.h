@@ -12,12 +12,12 @@ struct tensor {
     sb_dl_managed legacy; /* the same tensor */
     int64_t shape[SB_MAX_AXES + 1], strides[SB_MAX_AXES + 1];
     struct lent lent;
-    int deleted; /* calls of either struct's deleter */
+    int deleted; /* number of calls of both structs' deleters */
 };
 
 /* Makes a tensor of 2 x 3 floats 1, 2, ... on the host, writable, with strides. */
 void tensor_make(struct tensor *tensor);
-/* The same, but on device memory, as device 0 of `device_type`; all bytes are `fill`. */
+/* Makes such a tensor on device 0 of `device_type`, in device memory; all bytes are `fill`. */
 void tensor_make_on(struct tensor *tensor, sb_context *context, int32_t device_type, int fill);
 /* Copies the test's changes in `versioned` to `legacy`. */
 void tensor_match(struct tensor *tensor);

@@ -42,8 +42,8 @@ static const struct {
     size_t free;
     struct file files[5];
 } machines[] = {
-    {"there are no figures", SIZE_MAX, {{NULL, NULL}}},
-    {"none is free", 0, {{PROC, "MemAvailable: 0 kB\n"}}},
+    {"no file reports free memory", SIZE_MAX, {{NULL, NULL}}},
+    {"no memory is free", 0, {{PROC, "MemAvailable: 0 kB\n"}}},
     {"no limit",
      100 * MIB,
      {{PROC, MEMINFO}, {SECOND "/memory.max", "max\n"}, {SECOND "/memory.current", "1\n"}}},

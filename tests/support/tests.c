@@ -1,9 +1,9 @@
-/* The list of the tests of a program, and the things that the running test owns. */
+/* The list of the tests of a program, and the objects that the running test owns. */
 #include "support.h"
 
 #include <pthread.h>
 
-/* --- what the running test owns ------------------------------------------------------------- */
+/* --- objects that the running test owns ----------------------------------------------------- */
 
 struct owned {
     void *thing;

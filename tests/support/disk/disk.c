@@ -4,7 +4,7 @@
 
    DISK_LACKS    one or more of the words links, noreplace, modes, sync, lists (access control
                  lists), folders. The calls that a word stands for always fail, as on a file
-                 system that does not have them; "folders": no folder can be opened
+                 system without this feature; "folders": no folder can be opened
    DISK_FAIL     CALL:ERRNO:N, the N-th call fails; a "close" that fails has closed the file
    DISK_ONE_IN   a number N: at random one call in N fails, with an errno that the call can set
    DISK_SEED     a number, the seed of DISK_ONE_IN
@@ -52,7 +52,7 @@ enum call {
 static const struct {
     const char *name, *lacking; /* the word of DISK_LACKS */
     int lacks;                  /* the errno of a call that DISK_LACKS names */
-    int errors[4];              /* of failures at random */
+    int errors[4];              /* the errnos of failures at random */
 } calls[CALLS] = {
     [OPEN] = {"open", NULL, 0, {EINTR, EMFILE, ENOSPC, EIO}},
     [WRITE] = {"write", NULL, 0, {EINTR, EINTR, ENOSPC, EIO}},
