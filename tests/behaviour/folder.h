@@ -17,7 +17,7 @@ enum { SOMEBODY = 12345, THEIRS = 23456, OURS = 34567, NOBODY = 65534, BLOB_COUN
 
 struct folder {
     char path[64], file[96], other[96];
-    int here; /* the current folder before the test */
+    int here; /* a descriptor of the current folder before the test */
 };
 
 static void folder_open(struct folder *folder) {
@@ -58,7 +58,7 @@ static inline bool is_written(const char *path) {
     sb_blob *blob = new_blob(3);
     const sb_status st = sb_blob_load_file(blob, path, SB_PROTO_RESHAPE, NULL, NULL);
     const int64_t count = sb_blob_count(blob);
-    assert_true(st == SB_OK || count == 3); /* unchanged */
+    assert_true(st == SB_OK || count == 3); /* a failed load changes nothing */
     test_end(blob);
     return count == BLOB_COUNT;
 }
@@ -86,8 +86,8 @@ static inline sb_status write_as_nobody(const char *path) {
     return -WEXITSTATUS(status);
 }
 
-/* Skips the test if this process may not change owners: root may, if its user namespace has the
-   ids. */
+/* Skips the test if this process may not change the owner of a file. Root may, if the ids exist in
+   the user namespace. */
 static inline void skip_unless_root(const struct folder *folder) {
     file_write(folder->file, "", 0);
     const bool may = chown(folder->file, SOMEBODY, THEIRS) == 0;

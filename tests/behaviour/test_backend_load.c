@@ -155,7 +155,7 @@ TEST(libraries_without_a_usable_backend_are_refused) {
             fail_with("%s: %s", rows[i].path, err.message);
         assert_ptr_equal(backend, untouched);
         if (rows[i].status != SB_ERR_IO)
-            assert_null(sb__library_loaded(rows[i].path)); /* was closed again */
+            assert_null(sb__library_loaded(rows[i].path)); /* the library was closed */
     }
     assert_status(SB_ERR_UNSUPPORTED, open_device("loaded:0"));
     assert_status(SB_ERR_UNSUPPORTED, open_device("hole:0"));
@@ -175,7 +175,7 @@ TEST(a_library_that_registers_its_backend_stays_open) {
 
 TEST(a_file_that_does_not_exist_has_the_system_s_error_number) {
     assert_status(SB_ERR_IO, sb_backend_load(LIBRARY("missing"), NULL, &err));
-    assert_int_equal(err.device_code, 2); /* ENOENT, and ERROR_FILE_NOT_FOUND */
+    assert_int_equal(err.device_code, 2); /* ENOENT; on Windows, ERROR_FILE_NOT_FOUND */
     assert_non_null(strstr(err.message, "No such file or directory"));
 }
 

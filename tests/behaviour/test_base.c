@@ -117,7 +117,7 @@ TEST(a_seed_gives_the_numbers_of_splitmix64) {
         assert_true(sb__draw(&seed) == expected[i]);
 }
 
-/* CPython 3.11's hashes with PYTHONHASHSEED=42. Byte i of a text is (37 i + size) mod 256. */
+/* The hashes are those of CPython 3.11 with PYTHONHASHSEED=42. Byte i is (37 i + size) mod 256. */
 TEST(a_hash_is_that_of_siphash_1_3) {
     static const uint64_t key[2] = {UINT64_C(0xdc504fd368cd90af), UINT64_C(0xb920bb9ffe99e9c1)};
     static const struct {

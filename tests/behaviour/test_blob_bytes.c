@@ -17,7 +17,7 @@ static uint32_t reshape(sb_blob *blob, int64_t count) {
     return reallocated;
 }
 
-/* data = 1, 2, 3...; diff = -1, -2, ... */
+/* Sets data to 1, 2, 3, ... and diff to -1, -2, -3, ... */
 static void fill_both(sb_blob *blob) {
     float *data, *diff;
     assert_ok(sb_blob_mutable_cpu_f32(blob, SB_DATA, &data, &err));
@@ -103,7 +103,7 @@ TEST_ON(rig, elements_are_read_in_every_dtype) {
                 assert_ok(sb_blob_diff_at_legacy(blob, i, j, 0, 0, element, &err));
                 assert_memory_equal(element, image[1] + offset, size);
             }
-        assert_ok(sb_blob_at(blob, SB_DATA, dims(2), 1, element, &err)); /* of two indices */
+        assert_ok(sb_blob_at(blob, SB_DATA, dims(2), 1, element, &err)); /* 1 index, 2 axes */
         assert_memory_equal(element, image[0] + 8 * size, size);
         assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_SYNCED);
     }
@@ -183,7 +183,7 @@ TEST(every_type_has_its_wrappers) {
     SB_DTYPE_INTEGER_LIST(CHECK_TYPE, )
 }
 
-/* --- making --------------------------------------------------------------------- */
+/* --- creation ------------------------------------------------------------------- */
 
 TEST_ON(rig, memories_are_allocated_lazily) {
     const void *in;
@@ -195,12 +195,12 @@ TEST_ON(rig, memories_are_allocated_lazily) {
     assert_int_equal(sb_blob_capacity(blob, SB_DIFF), 0);
     (void)data_of(blob);
     (void)diff_of(blob);
-    assert_int_equal(sb_blob_capacity(blob, SB_DATA), 100); /* before any buffer */
+    assert_int_equal(sb_blob_capacity(blob, SB_DATA), 100); /* no buffer yet */
     struct tally t = rig_since(f, &before);
     assert_int_equal(t.host_allocs + t.device_allocs, 0);
     assert_ok(sb_blob_cpu(blob, SB_DATA, &in, &err));
     t = rig_since(f, &before);
-    assert_int_equal(t.host_allocs, 1); /* data's; diff has no buffer yet */
+    assert_int_equal(t.host_allocs, 1); /* for data; diff has no buffer yet */
     assert_ptr_equal(sb_blob_context(blob), f->context);
 }
 

@@ -1,5 +1,5 @@
-/* Tests sb_blob_copy_from for every pair of heads, in one context and between two. The fuzz target
-   reshape tests copies that reshape the target, and copies between blobs that share memory. */
+/* Tests sb_blob_copy_from for every pair of heads, in one context and across contexts. The fuzz
+   target reshape tests copies with SB_COPY_RESHAPE, and copies between blobs that share memory. */
 #include "blobs.h"
 
 #define COUNT 12

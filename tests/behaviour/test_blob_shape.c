@@ -180,7 +180,7 @@ TEST(offsets_past_two_to_the_31_are_exact) {
     assert_int_equal(out, I64(69999) * 70000 + 1);
 }
 
-/* Caffe's layers use offset(0, 1) as the distance between channels, even if there is only one. */
+/* Caffe's layers use offset(0, 1) as the distance between channels, even with one channel. */
 TEST(a_legacy_offset_may_be_one_past_each_axis) {
     sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 4, (int64_t[]){2, 1, 3, 4});
     int64_t out;
@@ -303,8 +303,8 @@ TEST(reshape_like_copies_the_whole_shape) {
     expect_shape(blob, 3, (int64_t[]){2, 0, 9}, 0, "2 0 9 (0)");
 }
 
-/* As in Caffe, an unshaped blob has no dimensions, as a scalar has none. So the call makes `blob` a
-   scalar, which is shaped. */
+/* As in Caffe, an unshaped blob has 0 dimensions, like a scalar. So the call makes `blob` a scalar,
+   which is shaped. */
 TEST(reshape_like_one_without_a_shape_makes_a_scalar) {
     sb_blob *blob = test_blob(NULL, SB_DTYPE_F32, 1, (int64_t[]){0});
     uint32_t reallocated = 77;

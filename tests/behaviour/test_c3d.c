@@ -1,5 +1,5 @@
-/* Tests files of C3D 1.0. Its BlobProto has a field `length` before `height`, so later fields have
-   higher numbers than in Caffe. */
+/* Tests files of C3D 1.0, whose BlobProto has a field `length` before `height`, so that later fields
+   have higher numbers than in Caffe. */
 #include "blobs.h"
 #include "support.h"
 
@@ -62,8 +62,8 @@ TEST(the_last_value_of_a_dimension_counts) {
     assert_counts_up(blob, SB_DATA, 1);
 }
 
-/* If another field precedes the five dimensions, the library reads the message as Caffe's. There
-   field 5 (width in C3D) is an unknown field if it is a varint, and is skipped. */
+/* If another field precedes the five dimensions, the library reads the message as Caffe's. In a
+   message of Caffe, a field 5 that is a varint (C3D's width) is unknown, and is skipped. */
 TEST(dimensions_after_another_field_are_caffes) {
     struct wire wire = {0};
     sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
@@ -170,7 +170,7 @@ static void put_layer(struct wire *net, const char *name, uint64_t type, bool ha
     wire_number(&layer, 5, type);
     if (has_blob) {
         put_blob(&layer, 6, 7);
-        wire_blob_field(&layer, 6, one, 1, 1); /* Caffe's */
+        wire_blob_field(&layer, 6, one, 1, 1); /* a blob of Caffe */
     }
     wire_message(net, 2, &layer);
 }
@@ -189,7 +189,7 @@ TEST(a_mean_is_recognised) {
     assert_memory_equal(wire.bytes + info.data_offset, "\0\0\x80\x3f", 4);
 }
 
-/* A layer with parameters of C3D is C3D's, even if a program has replaced its blobs by Caffe's. */
+/* Parameters of C3D identify a layer of C3D, even if a program has replaced the layer's blobs. */
 TEST(a_layer_with_the_parameters_of_a_convolution_is_c3ds) {
     static const struct {
         uint64_t number;

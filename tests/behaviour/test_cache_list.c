@@ -53,8 +53,8 @@ static uint64_t sum(const struct sb__cached *entries, int count) {
 
 /* --- what each call promises ----------------------------------------------------- */
 
-/* Checks that the first `gone` entries and entry `skipped` are gone, that the others keep their
-   order, and that `added` is the last. */
+/* Checks that the first `gone` entries and entry `skipped` are gone, that the other entries keep
+   their order, and that `added` is the last entry. */
 static void check_list(int gone, int skipped, const struct sb__cached *added) {
     const struct sb__host_cache *cache = &world.context.cache;
     int now = 0;
@@ -110,8 +110,8 @@ static void shrink(size_t most) {
 
 /* --- every list, every call --------------------------------------------------------- */
 
-/* Restores the list and makes the call. `busy` simulates a forked child whose parent held the lock,
-   so that no thread of the child ever releases the lock. */
+/* Restores the list and makes the call. `busy` simulates a forked child whose parent held the lock
+   at the fork, so that no thread of the child ever releases the lock. */
 static void check_call(enum call call, size_t bytes, bool pinned, bool busy) {
     struct sb__host_cache *cache = &world.context.cache;
     memcpy(cache->entries, world.before, sizeof world.before);

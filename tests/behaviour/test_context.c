@@ -180,7 +180,7 @@ TEST(null_means_the_built_in_context) {
     assert_ok(sb_context_stats(NULL, &stats, &err));
 }
 
-/* --- figures ------------------------------------------------------------------------ */
+/* --- statistics --------------------------------------------------------------------- */
 
 TEST_ON(rig, live_and_peak_bytes_follow_the_allocator) {
     const void *in;
@@ -417,7 +417,7 @@ TEST_ON(device, a_device_offers_tables_by_name) {
     assert_null(device);
     sb_mem *mem = test_mem(f->context, 64);
     assert_ok(sb_mem_mutable_cpu(mem, &out, &err));
-    assert_status(SB_ERR_DEVICE_LOST, sb_mem_gpu(mem, &in, &err)); /* still offers its tables */
+    assert_status(SB_ERR_DEVICE_LOST, sb_mem_gpu(mem, &in, &err)); /* a lost device offers tables */
     assert_ok(sb_context_extension(f->context, "plain_record", &found, &device, &err));
     assert_ptr_equal(found, &f->plain);
     assert_ptr_equal(device, &f->plain);
@@ -498,7 +498,8 @@ static sb_status do_own_work(enum own_work work, sb_blob *blob, sb_error *err) {
     }
 }
 
-/* After a caller got a device pointer without a stream, the library waits for default streams. */
+/* After a call without a stream has returned a device pointer, the library calls after_default
+   before it uses or frees the memory. */
 TEST_ON(device, work_of_the_library_comes_after_users_of_plain_pointers) {
     for (enum own_work work = 0; work < OWN_WORKS; work++)
         for (int exposed = 0; exposed < 2; exposed++) {
@@ -783,7 +784,7 @@ TEST_ON(device, an_allocation_that_returns_no_memory_is_a_failure) {
     sb_mem *mem = test_mem(f->context, 64);
     assert_error(SB_ERR_DEVICE_FAILURE, sb_mem_mutable_gpu(mem, &out, &err),
                  "alloc of plain:0 returned SB_OK and NULL");
-    assert_ok(sb_mem_mutable_cpu(mem, &out, &err)); /* in ordinary memory */
+    assert_ok(sb_mem_mutable_cpu(mem, &out, &err)); /* uses ordinary memory instead */
     memset(out, 0x31, 64);
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_OWNED);
     test_end(mem);

@@ -44,8 +44,8 @@ TEST_ON(rig, pinned_memory_is_cached_separately) {
     sb_mem_release(mem);
 }
 
-/* Pinned memory that can be cached counts with the size of its class. From each power of two to the
-   next there are eight classes. Other memory counts with its exact size. */
+/* Pinned memory that can be cached counts with the size of its size class: each range between two
+   powers of two has eight size classes. Other pinned memory counts with its exact size. */
 TEST_ON(rig, pinned_memory_of_near_sizes_is_one_class) {
     static const struct row {
         size_t bytes, counted;
@@ -108,7 +108,8 @@ TEST_ON(rig, overwritten_memory_shows_no_bytes_of_others) {
     assert_true(bytes_are(out, 4096, 0));
 }
 
-/* A read fills a part of a buffer. The next memory of its size class has the whole buffer. */
+/* A read fills only a part of its buffer. The next memory of the same size class gets the whole
+   buffer. */
 TEST_ON(rig, bytes_past_a_read_are_zero_for_the_next_memory) {
     enum { COUNT = 25000, CLASS = 104 << 10 };
     void *bytes, *out;
@@ -145,7 +146,7 @@ TEST(no_bytes_of_one_context_show_in_another) {
         const size_t bytes = sizes[i / 2];
         if (test_is_quick() && bytes > MIB)
             continue;
-        const char *const device = i % 2 ? "sim:0" : "cpu"; /* page-locked, ordinary */
+        const char *const device = i % 2 ? "sim:0" : "cpu"; /* page-locked or not */
         sb_context *a = test_context(CONTEXT_OPTIONS(.device = device));
         sb_context *b = test_context(CONTEXT_OPTIONS(.device = device));
         for (int round = 0; round < 3; round++) {
@@ -179,7 +180,7 @@ static void *net_of_layers(int layers, size_t *size) {
     return net;
 }
 
-/* At first the cache contains all memory that the cap allows, except 10 kB. */
+/* At first the blob and the cache use all memory that the cap allows, except 10 kB. */
 TEST_ON(rig, handles_and_indices_get_the_memory_of_the_cache) {
     enum { HANDLES = 4000 };
     size_t net_size;

@@ -21,7 +21,7 @@ static double value(uint64_t *seed) {
     return ldexp((double)(int64_t)test_random(seed), (int)(test_random(seed) % 300) - 150);
 }
 
-/* A conversion: `from` and `to` are the bytes of a value before and after it. */
+/* A conversion: `from` and `to` are the sizes of a value before and after the conversion. */
 struct way {
     sb__convert *run;
     size_t from, to;
@@ -33,7 +33,7 @@ static void put(double v, size_t size, void *out) {
     memcpy(out, size == sizeof v ? (const void *)&v : &narrow, size);
 }
 
-/* Checks a conversion between buffers at the offset `at`, and that it writes no byte after them. */
+/* Checks a conversion of unaligned buffers, and that no byte outside the target is written. */
 static void check(const struct way *way, uint64_t *seed, size_t count, size_t at) {
     unsigned char from[MOST * sizeof(double) + OFFSETS], to[(MOST + 1) * sizeof(double) + OFFSETS],
         wanted[sizeof to];

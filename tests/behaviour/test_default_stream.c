@@ -1,12 +1,12 @@
-/* Tests a device without a default stream: NULL means the library's stream. Plain pointers make
-   other streams wait for the library's stream only after a caller has obtained that stream. */
+/* Tests a device without a default stream: NULL means the library's stream. After a call without a
+   stream, other streams wait for the library's stream only if a caller has obtained that stream. */
 #include "scene.h"
 
 #include "sim/table.h"
 
 #define BYTES ((size_t)256)
 
-static sb_backend table; /* the simulated device's, but its slots do not accept a NULL stream */
+static sb_backend table; /* the simulated device's table, with slots that refuse a NULL stream */
 
 static sb_status check_stream(void *device, sb_stream stream, sb_error *err) {
     assert_non_null(stream);
@@ -23,7 +23,7 @@ static sb_status event_record(void *device, sb_stream stream, void **out, sb_err
     return sb__sim_backend.event_record(device, stream, out, err);
 }
 
-/* The slot own_stream. The library calls it once, and the device destroys the stream. */
+/* The slot read_stream. The library calls the slot once, and the device destroys the stream. */
 static sb_stream read_stream(void *device) {
     const sb_sim_device *sim = sb__sim_backend.extension(device, SB_SIM_DEVICE);
     sb_stream stream;
@@ -104,7 +104,7 @@ TEST_ON(rig, work_of_the_caller_on_the_librarys_stream_is_ordered) {
     rig_look(&looks[0], f, own, out, BYTES);
     assert_ok(sb_mem_gpu_on(mem, stream, &in, &err));
     assert_ok(sb_context_forget_stream(f->context, stream, &err));
-    assert_true(looks[0].ran); /* `stream` waited for it */
+    assert_true(looks[0].ran); /* `stream` waited for the caller's work */
     assert_ok(sb_mem_mutable_gpu(mem, &out, &err));
     rig_look(&looks[1], f, own, out, BYTES);
     test_end(mem);
@@ -145,7 +145,8 @@ TEST_ON(rig, a_read_does_not_wait_for_other_work_of_the_library) {
     rig_end_stream(f, stream);
 }
 
-/* A read waits for the library's writes and for a caller's writes through a plain pointer. */
+/* A read waits for the library's writes, and for writes through a pointer from a call without a
+   stream. */
 TEST_ON(rig, a_read_waits_for_writes_on_the_librarys_stream) {
     void *out;
     struct look busy;
@@ -198,7 +199,7 @@ TEST_ON(rig, storage_of_a_read_that_may_still_run_is_not_freed) {
         assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_GPU);
         assert_true(bytes_are(read_cpu(mem), BYTES, 0));
         test_end(mem);
-        device_fail(f->context, SB_SIM_ANY, 0, SB_SIM_FAIL_NOW); /* disarms */
+        device_fail(f->context, SB_SIM_ANY, 0, SB_SIM_FAIL_NOW); /* removes all faults */
         assert_ok(sb_context_synchronize(f->context, &err));
     }
 }

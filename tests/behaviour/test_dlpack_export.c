@@ -1,4 +1,4 @@
-/* Tests the export of blobs as DLPack tensors: fields, shared storage, and its lifetime. */
+/* Tests the export of blobs as DLPack tensors: fields, shared storage, lifetime of the storage. */
 #include "blobs.h"
 
 #include "sim/table.h"
@@ -128,7 +128,7 @@ TEST(a_tensor_outlives_blob_and_context) {
     assert_ok(sb_blob_cpu(blob, SB_DIFF, &in, &err));
     assert_int_equal(sb_mem_head(diff_of(blob)), SB_HEAD_SYNCED);
     assert_ok(sb_blob_to_legacy_dlpack(blob, SB_DIFF, SB_SIDE_CPU, &legacy, &err));
-    assert_int_equal(sb_mem_head(diff_of(blob)), SB_HEAD_AT_CPU); /* it may be written */
+    assert_int_equal(sb_mem_head(diff_of(blob)), SB_HEAD_AT_CPU); /* a legacy tensor is writable */
     sb_blob_destroy(blob);
     sb_context_release(rig.context);
     memset(host->dl_tensor.data, 7, 16);
@@ -194,7 +194,7 @@ TEST(a_device_without_a_number_is_not_exported) {
     sb_dl_managed_versioned *t = NULL;
     sb_backend backend = sb__sim_backend;
     backend.name = "mine";
-    backend.struct_size = offsetof(sb_backend, dlpack_device); /* an older version */
+    backend.struct_size = offsetof(sb_backend, dlpack_device); /* an older table */
     sb_context *context = test_context(CONTEXT_OPTIONS(.device = "mine:5", .backend = &backend));
     sb_blob *blob = test_vector(context, SB_DTYPE_F32, 4);
     assert_status(SB_ERR_UNSUPPORTED, sb_blob_to_dlpack(blob, SB_DATA, SB_SIDE_GPU, &t, &err));
@@ -206,7 +206,7 @@ TEST(a_device_without_a_number_is_not_exported) {
     test_end(context);
 }
 
-/* --- refused -------------------------------------------------------------------------------- */
+/* --- refused exports ------------------------------------------------------------------------ */
 
 TEST_ON(rig, exports_that_are_refused) {
     sb_dl_managed_versioned *t = NULL;

@@ -24,7 +24,7 @@ TEST_ON(rigs, device_memory_is_imported_by_its_own_context) {
     assert_int_equal(t.deleted, 1);
 }
 
-/* --- refused --------------------------------------------------------------------------------- */
+/* --- refused tensors ------------------------------------------------------------------------- */
 
 /* A change of one field of a tensor. */
 struct edit {
@@ -48,7 +48,7 @@ static const struct refusal {
     struct edit edits[2];
     sb_status status;
     bool versioned;      /* legacy tensors do not have the field */
-    const char *message; /* the message, if other faults have the same status */
+    const char *message; /* the expected message, or NULL for any */
 } refusals[] = {
     {{VERSIONED(version.major, 2)}, SB_ERR_ABI_MISMATCH, true, NULL},
     {{VERSIONED(version.major, 0)}, SB_ERR_ABI_MISMATCH, true, NULL},
@@ -106,7 +106,7 @@ static void refuse(struct rig *rig, const struct refusal *refusal, bool legacy) 
                          : sb_blob_from_dlpack(blob, SB_DATA, &t.versioned, 0, &err));
     if (refusal->message)
         assert_string_equal(err.message, refusal->message);
-    assert_memory_equal(&t, &before, offsetof(struct tensor, lent)); /* structs, dims unchanged */
+    assert_memory_equal(&t, &before, offsetof(struct tensor, lent)); /* tensors are unchanged */
     assert_ok(sb_blob_cpu(blob, SB_DATA, &now, &err));
     assert_ptr_equal(data, now);
     assert_int_equal(sb_blob_count(blob), 6);

@@ -1,5 +1,5 @@
 /* Tests the import of a tensor that another blob has exported: both blobs use the same storage, and
-   writes through either are visible through both. The tensor is not wrapped in another tensor. */
+   a write through one blob is visible through the other. No tensor wraps another tensor. */
 #include "blobs.h"
 
 #include <syncblob/dlpack.h>
@@ -33,7 +33,7 @@ static sb_blob *ramp(sb_context *context) {
 /* --- round trips ---------------------------------------------------------------------------- */
 
 struct trips {
-    sb_blob *a, *b; /* of two contexts */
+    sb_blob *a, *b; /* blobs of two contexts */
     enum form form;
 };
 
@@ -150,7 +150,7 @@ TEST_ON(rig, a_blob_leaves_read_only_storage_before_it_writes) {
         }
         assert_true(mem_holds(data_of(a), values, sizeof values));
         assert_true(mem_holds(data_of(c), values, sizeof values));
-        pass(c, SB_DATA, b, SB_DATA, 0, WRITE, side); /* c moves to b's storage, too */
+        pass(c, SB_DATA, b, SB_DATA, 0, WRITE, side); /* c gets new storage, too; b shares it */
         assert_true(sb_mem_is_unique(data_of(a)));
         assert_false(sb_mem_is_unique(data_of(b)));
         test_end(a);
@@ -162,7 +162,7 @@ TEST_ON(rig, a_memory_whose_writes_others_may_see_is_not_unique) {
     sb_blob *a = ramp(f->context), *b = empty(f->context);
     pass(a, SB_DATA, b, SB_DATA, 0, READ, SB_SIDE_CPU);
     assert_false(sb_mem_is_unique(data_of(a))); /* b would see a's writes */
-    assert_true(sb_mem_is_unique(data_of(b)));  /* b's writes go elsewhere */
+    assert_true(sb_mem_is_unique(data_of(b)));  /* b's writes go to new storage */
     (void)host_to_write(b, SB_DATA);
     assert_true(sb_mem_is_unique(data_of(a)));
     pass(a, SB_DATA, b, SB_DATA, 0, WRITE, SB_SIDE_CPU);

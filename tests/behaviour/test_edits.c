@@ -79,7 +79,7 @@ static int64_t depth_of(const struct sb__edits *edits, const struct sb__edit *ed
     return depth;
 }
 
-/* Adds MANY edits in three orders, one for each layer; then again, all for one layer. */
+/* Adds MANY edits in each of three orders: first one edit per layer, then all to the same layer. */
 TEST(no_search_is_long) {
     for (int kind = 0; kind < 6; kind++) {
         struct sb__edits edits = {.count = 0};

@@ -1,6 +1,6 @@
 /* Tests the library in floating-point environments that the caller has set. The same calls must
-   succeed and fail, the same bytes be copied, and numbers differ only by rounding. The library must
-   leave the environment unchanged. */
+   succeed and fail, the same bytes must be copied, and numbers may differ only by rounding. The
+   library must leave the environment unchanged. */
 #include "base/half.h"
 #include "blobs.h"
 
@@ -120,10 +120,10 @@ static void convert_halves(void) {
     for (uint32_t half = 0; half < 0x10000; half++) {
         const bool is_nan = (half & 0x7fff) > 0x7c00;
         if (!is_nan && sb__f16_of_float(sb__float_of_f16((uint16_t)half)) != half)
-            fail_msg("the F16 0x%04x becomes another", half);
+            fail_msg("the F16 0x%04x does not survive a round trip", half);
         if ((half & 0x7fff) <= 0x7f80 &&
             sb__bf16_of_float(sb__float_of_bf16((uint16_t)half)) != half)
-            fail_msg("the BF16 0x%04x becomes another", half);
+            fail_msg("the BF16 0x%04x does not survive a round trip", half);
     }
 }
 
@@ -145,7 +145,7 @@ static void make_all_calls(struct results *results, sb_context *sim) {
 
 static uint32_t control_word(void) {
 #ifdef __SSE2__
-    return _mm_getcsr() & ~0x3fu; /* without the raised exceptions */
+    return _mm_getcsr() & ~0x3fu; /* without the exception flags */
 #else
     return 0;
 #endif
@@ -209,8 +209,8 @@ static bool differs(void) {
     return memcmp(in_default.rounded, in_other.rounded, sizeof in_default.rounded) != 0;
 }
 
-/* Returns whether the processor ignores the environment, as valgrind's does, so that numbers do not
-   differ. */
+/* Returns whether the processor ignores the environment, as the one that valgrind emulates, so that
+   numbers do not differ. */
 static bool processor_ignores(int rounding, uint32_t flags) {
     volatile float tiny = FLT_MIN, one = 1, three = 3, subnormal, third;
     const float expected_subnormal = tiny / 2, expected_third = one / three;
@@ -230,7 +230,7 @@ static void check_that_numbers_differ(const char *name, int rounding, uint32_t f
 }
 
 TEST(another_rounding_mode_changes_only_the_rounding) {
-    check_that_numbers_differ("downward", FE_DOWNWARD, 0); /* to nearest would round 1/3 up */
+    check_that_numbers_differ("downward", FE_DOWNWARD, 0); /* the default mode rounds 1/3 up */
     check_environment("upward", FE_UPWARD, 0);
     check_environment("toward zero", FE_TOWARDZERO, 0);
 }

@@ -9,7 +9,7 @@ static sb_status read_file(const char *path, sb_error *err) {
     sb_blob *blob = new_blob(3);
     sb_status st = sb_blob_load_file(blob, path, SB_PROTO_RESHAPE, NULL, err);
     if (st != SB_OK)
-        assert_int_equal(sb_blob_count(blob), 3); /* unchanged */
+        assert_int_equal(sb_blob_count(blob), 3); /* a failed load changes nothing */
     test_end(blob);
     return st;
 }
@@ -29,7 +29,7 @@ TEST_ON(folder, test_a_mean_file_is_read) {
     sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
     const int64_t dims[] = {3072}, expected[] = {1, 3, 32, 32};
     if (!path) {
-        print_message("no mean file is given; the test reads a file that it makes\n");
+        print_message("no mean file was found: the test makes a file and reads it\n");
         wire_blob(&wire, dims, 1, 100);
         for (uint32_t i = 0; i < 4; i++)
             wire_number(&wire, 1 + i, (uint64_t)expected[i]);
@@ -65,8 +65,8 @@ TEST_ON(folder, test_a_file_that_changes_while_a_model_is_open) {
     static const struct timespec long_ago[2] = {{1000, 0}, {1000, 0}};
     static const struct timespec later[][2] = {{{1000, 0}, {1000, 1}}, {{1000, 0}, {1001, 0}}};
     for (int change = 0; change < 5; change++) {
-        /* Change 0 shrinks the file. It is not tried with a mapped file, whose reads would then
-           raise SIGBUS, as documented. */
+        /* Change 0 shrinks the file. The test does not shrink a mapped file, because reads of
+           the file would raise SIGBUS, as documented. */
         for (uint32_t flags = 0; flags <= (change ? SB_OPEN_MAPPED : 0); flags += SB_OPEN_MAPPED) {
             struct wire wire = {0};
             sb_blob *blob = new_blob(3);
@@ -117,8 +117,8 @@ TEST_ON(folder, test_a_change_is_noticed_if_its_time_was_set_back) {
     }
 }
 
-/* A file has not changed if it gains or loses a hard link. A save that replaces a file only removes
-   a link of the old file, which an open model still reads. */
+/* A hard link that a file gains or loses does not count as a change. A save that replaces a file
+   only removes a link of the old file, which an open model still reads. */
 TEST_ON(folder, test_another_name_does_not_count_as_a_change) {
     for (int change = 0; change < 3; change++) {
         sb_blob *blob = new_blob(3);
@@ -248,7 +248,7 @@ TEST_ON(folder, test_links_that_lead_to_no_file) {
         assert_int_equal(!strstr(err.message, f->file), rows[i].error != ELOOP);
         assert_int_equal(unlink(f->file), 0);
     }
-    /* The link's folder and target, joined, are longer than any path. */
+    /* The link's folder and target, joined, are longer than the longest valid path. */
     char deep[320], link[340];
     (void)snprintf(deep, sizeof deep, "%s/%0200d", f->path, 0);
     (void)snprintf(link, sizeof link, "%s/link", deep);
@@ -295,7 +295,6 @@ TEST_ON(folder, test_another_name_of_the_file_keeps_the_old_bytes) {
 
 /* --- owners ---------------------------------------------------------------------------------- */
 
-/* Checks the owner, group and permissions of the file at `path`. */
 static void assert_owned(const char *path, uid_t owner, gid_t group, mode_t mode) {
     struct stat info;
     assert_int_equal(stat(path, &info), 0);
@@ -336,7 +335,7 @@ TEST_ON(folder, test_without_the_group_nobody_gets_more_access) {
         /* The writer is in the group. */
         {OURS, OURS, 0664, 0664},
         {OURS, OURS, 0640, 0640},
-        /* The new group must neither read nor write; members of the old group count as others. */
+        /* Group and others get only permissions that the old group and others both had. */
         {THEIRS, NOBODY, 0640, 0600},
         {THEIRS, NOBODY, 0664, 0644},
         {THEIRS, NOBODY, 0604, 0600},

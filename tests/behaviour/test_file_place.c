@@ -58,7 +58,8 @@ TEST_ON(folder, a_save_to_standard_output_is_refused) {
     assert_true(file_holds(f->file, ""));
 }
 
-/* In the folder part of a path the kernel resolves links of /proc/self/fd itself, not by text. */
+/* In the folder part of a path, the kernel follows a link in /proc/self/fd to the open folder and
+   ignores the link's text. */
 TEST_ON(folder, a_folder_may_be_named_by_its_descriptor) {
     char path[64];
     const int folder = open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -83,7 +84,7 @@ TEST_ON(folder, a_save_does_not_read_the_folder) {
     assert_true(is_written(f->file));
 }
 
-/* Makes and enters, or if not `down` leaves and removes, nested folders with a very long path. */
+/* If `down`, makes and enters folders that nest very deeply, else leaves and removes them. */
 static bool go_deep(int levels, bool down) {
     char name[201];
     memset(name, 'd', sizeof name - 1);
@@ -130,7 +131,7 @@ static void add_entry(struct list *list, unsigned tag, unsigned permissions, uin
     list->size += sizeof entry;
 }
 
-/* Makes an access list; digits: owner, each named user, group, a named group, mask, others. */
+/* Makes an access list with permissions of owner, named users, group, named group, mask, others. */
 static struct list list_of(const char *digits, uint32_t users) {
     struct list list = {{2}, 4};
     add_entry(&list, OWNER, (unsigned)digits[0] - '0', UINT32_MAX);
@@ -143,11 +144,11 @@ static struct list list_of(const char *digits, uint32_t users) {
     return list;
 }
 
-/* Skips the test if the file system keeps no such list. */
+/* Sets a list of the file, or skips the test if the file system does not support such lists. */
 static void set_list(const char *path, const char *which, struct list list) {
     if (setxattr(path, which, list.bytes, list.size, 0) == 0)
         return;
-    print_message("skipped: this file system keeps no such access list: %s\n", strerror(errno));
+    print_message("skipped: this file system does not support access lists: %s\n", strerror(errno));
     test_skip();
 }
 
@@ -174,7 +175,7 @@ TEST_ON(folder, an_access_list_is_kept) {
     }
 }
 
-/* Only new files get the folder's default list, not files that replace others. */
+/* Only new files get the folder's default list, not files that replace old files. */
 TEST_ON(folder, the_access_list_of_a_folder_is_for_new_files) {
     static const mode_t modes[] = {0600, 0640, 0664, 0666};
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
@@ -207,7 +208,7 @@ TEST_ON(folder, without_the_group_an_access_list_is_dropped) {
         assert_int_equal(chown(f->file, SOMEBODY, SOMEBODY), 0);
         set_list(f->file, ACCESS, list_of(rows[i].digits, 1));
         assert_int_equal(write_as_nobody(f->file), SB_OK);
-        assert_int_equal(write_as_nobody(f->file), SB_OK); /* over its own file */
+        assert_int_equal(write_as_nobody(f->file), SB_OK); /* replaces the writer's own file */
         assert_true(has_list(f->file, (struct list){.size = 0}));
         assert_int_equal(mode_of(f->file), rows[i].after);
         assert_int_equal(unlink(f->file), 0);

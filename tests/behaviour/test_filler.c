@@ -55,7 +55,7 @@ static const struct refusal refusals[] = {
     {"reserved", F(.reserved = 1)},
 };
 
-/* `plain` and `odd` must fill alike: `odd` also sets members that a filler of its type ignores. */
+/* `plain` and `odd` must write the same values: `odd` also sets members that its type ignores. */
 static const struct {
     sb_filler plain, odd;
 } ignored[] = {
@@ -282,7 +282,7 @@ struct fan {
     double in, out;
 };
 
-/* As in Caffe, fan-in is the count / the first dimension, fan-out the count / the second. */
+/* As in Caffe, fan-in is count / first dimension, and fan-out is count / second dimension. */
 static const struct fan fans[] = {
     {1, {7}, 1, 7},
     {2, {5, 7}, 7, 5},

@@ -151,7 +151,8 @@ static long double uniform_reference(uint64_t seed, int32_t dtype, uint64_t i) {
     return unit(((uint64_t)d.w[2 * j] << 32 | d.w[2 * j + 1]) >> 12, 52);
 }
 
-/* Box and Muller's method. The angle is at most an eighth of a turn; two bits mirror the point. */
+/* Box and Muller's method. The angle is at most an eighth of a turn; two random bits mirror the
+   point. */
 static long double normal_reference(uint64_t seed, int32_t dtype, uint64_t i) {
     const uint64_t per_lane = dtype == SB_DTYPE_F32 ? 4 : 2, j = i / 8 % per_lane;
     const struct drawn d = words_of(seed, 0, i, per_lane);
@@ -213,7 +214,7 @@ static const struct sb__random sequences[] = {
     {SEED_A, SB_DTYPE_F32, false, 1, 1, 0.5}, {SEED_A, SB_DTYPE_F64, false, 1, 1, 0.5},
 };
 
-/* First elements of sequences: 0, or shortly before the counter exceeds 32 bits. */
+/* The sequences start at these elements: at 0, or shortly before the counter exceeds 32 bits. */
 static const int64_t starts[] = {0, ((int64_t)1 << 34) - 150, ((int64_t)1 << 33) - 150};
 
 /* Checks that `kind` computes parts of `whole`, the sequence that the slowest kind has computed. */
@@ -278,8 +279,8 @@ static const int64_t large_shapes[][4] = {
     {30011, 1, 3, 3},   /* short rows */
     {1, 1, 515, 515},   /* one row */
     {70000, 1, 1, 1},   /* rows of one element */
-    {2, 1, 256, 256},   /* a row is a task */
-    {1, 1, 2051, 2051}, /* a row of more than 64 pieces */
+    {2, 1, 256, 256},   /* one task per row */
+    {1, 1, 2051, 2051}, /* a row of more than 64 * 65536 elements */
 };
 
 /* Returns whether to try the shape. Skips 2051 x 2051, which takes seconds without optimisation,

@@ -1,4 +1,4 @@
-/* Tests that errors describe the kind of bytes that are not a Caffe message, if it is certain. */
+/* Tests that errors describe bytes that are not a Caffe message, if their kind is certain. */
 #include "callbacks.h"
 #include "files.h"
 #include "foreign.h"
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define BEFORE "; this is "
-/* A string's bytes and their number, and both as a struct wire. */
+/* B: the bytes of a string and their number. W: both as a struct wire. */
 #define B(s) s, sizeof s - 1
 #define W(s)                                                                                       \
     { (unsigned char *)(s), sizeof(s) - 1, 0 }
@@ -51,8 +51,8 @@ static void kinds_close(struct kinds *kinds) {
 struct given {
     struct wire wire;
     const char *path; /* a file with these bytes; NULL for readers of memory */
-    sb_source source; /* of these bytes */
-    sb_blob *blob;    /* of one element */
+    sb_source source; /* a source of these bytes */
+    sb_blob *blob;    /* a blob of one element */
     sb_model *model;
 };
 
@@ -160,7 +160,7 @@ TEST_ON(kinds, every_reader_describes_the_bytes) {
     }
 }
 
-/* Returns how the reader's error describes a copy of exactly `size` bytes; NULL: not at all. */
+/* Returns how the reader's error describes a copy of exactly `size` bytes, or NULL. */
 static const char *words_of(reader *read, const void *bytes, size_t size, sb_error *err) {
     unsigned char *exact = malloc(size ? size : 1);
     assert_non_null(exact);
@@ -385,7 +385,7 @@ static void check_large(const struct foreign *kind, sb_status st, const sb_error
         assert_non_null(strstr(err->message, BEFORE "a file that begins with 1024 zeros"));
 }
 
-/* Returns whether the kind is text, which is recognised only if all bytes that are read are. */
+/* Returns whether the kind is text, which is recognised only if all bytes read are text. */
 static bool is_text(const struct foreign *kind) {
     return strstr(kind->words, "text, which") || strstr(kind->words, "JSON") ||
            strstr(kind->words, "text format");
@@ -419,7 +419,7 @@ TEST_ON(kinds, files_of_every_size_are_described) {
         }
 }
 
-/* --- Caffe's own ------------------------------------------------------------------------- */
+/* --- formats of Caffe -------------------------------------------------------------------- */
 
 static void mean_file(struct wire *out) {
     const float values[] = {1, 2, 3, 4, 5, 6};
@@ -498,7 +498,7 @@ static void check_named(const struct wire *wire, int32_t is, int32_t wanted, con
     (void)snprintf(end, sizeof end, BEFORE "%s, not %s", words, name_of_format(wanted));
     assert_int_not_equal(open_as(wanted, wire, NULL, &err), SB_OK);
     assert_non_null(strstr(err.message, end));
-    if (strstr(err.message, "the fields")) /* not about one field */
+    if (strstr(err.message, "the fields")) /* the error is not about one field */
         assert_int_equal(err.offset, 0);
 }
 
@@ -564,7 +564,7 @@ TEST(a_message_with_fields_of_another_format_is_not_a_blob) {
         {NULL, W("\x08\1")},
         {NULL, W("\x3a\3\x0a\1\0\xa0\6\1")},
         {NULL, W("\x3a\3\x0a\1\0\xa2\6\0")},
-        {NULL, W("\x0a\1n\x2a\4\0\0\0\0\x3a\3\x0a\1\1")}, /* fields of no format */
+        {NULL, W("\x0a\1n\x2a\4\0\0\0\0\x3a\3\x0a\1\1")}, /* no format has all these fields */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (int as_model = 0; as_model < 2; as_model++) {
@@ -590,7 +590,7 @@ TEST(a_late_field_rules_out_another_format) {
     assert_status(SB_OK, open_as(SB_FORMAT_CAFFEMODEL, &wire, NULL, &err));
 }
 
-/* Messages that need not be Caffe's, since fields are missing or unknown, are not described. */
+/* Messages with missing or unknown fields need not be Caffe's, so no error describes them. */
 TEST(other_messages_are_not_described_as_caffes) {
     static const struct {
         const char *claim;
@@ -769,7 +769,7 @@ TEST(a_net_with_blobs_is_a_net_whatever_its_name) {
 
 /* Values prove that a message is a blob, even if field 1 has the bytes of a TensorFlow node. */
 TEST(a_blob_with_values_is_a_blob) {
-    for (uint32_t field = 4; field <= 6; field++) { /* none, data, diff */
+    for (uint32_t field = 4; field <= 6; field++) { /* no values, data, diff */
         struct wire wire = {0};
         placeholder(&wire);
         wire_float(&wire, field, 1);
@@ -856,8 +856,8 @@ static void check_cut(const struct wire *file, size_t size, struct span field, s
         fail_with("cut to %zu bytes, expected \"%s\": %s", size, missing, err.message);
 }
 
-/* Truncates the file inside its fields; if truncated between two fields, it is a valid message. The
-   error must report how many bytes of the field are missing. */
+/* Truncates the file inside its fields. The error must report how many bytes of the field are
+   missing. A file that is truncated between two fields is a valid message. */
 static void check_every_cut(const struct wire *file, size_t known, const char *words) {
     struct span field = {0, 0, 0};
     const size_t stride = test_is_quick() ? 1009 : 7;

@@ -173,7 +173,7 @@ static void check_sums(const struct sb__vectors *kind, const float *x, int64_t c
 static void check_loops(const struct sb__loops *loops, int32_t dtype, double factor, const void *x,
                         int64_t count) {
     double room[4][MOST + 1];
-    const size_t bytes = ((size_t)count + 1) * loops->element_size; /* and one guard element */
+    const size_t bytes = ((size_t)count + 1) * loops->element_size; /* with a guard element */
     assert_int_equal(loops->element_size, sb_dtype_size(dtype));
     for (int k = 0; k < 4; k++)
         memcpy(room[k], x, bytes);
@@ -277,7 +277,7 @@ static void spread(void *user, int64_t tasks, void (*task)(void *arg, int64_t i)
         task(arg, i);
 }
 
-/* The sizes are near those at which the method of copying changes. `tasks` is the number of tasks
+/* The method of copying changes near these sizes. `tasks` is the number of tasks
    of a copy that several threads run. */
 TEST(copies_of_every_size_are_complete) {
     static const size_t mib = (size_t)1 << 20;

@@ -18,7 +18,7 @@ struct world {
     struct test_source source;
     struct test_sink sink;
     struct test_progress progress;
-    sb_blob *blob; /* of three values */
+    sb_blob *blob; /* a blob of three values */
     int lent;
     size_t owned_before;
 };
@@ -119,7 +119,7 @@ TEST_ON(world, the_memory_limit_applies_to_a_load) {
     const sb_source source = test_source_of(&f->source, &f->wire);
     sb_limits limits = SB_LIMITS_INIT;
     sb_model *model;
-    for (int i = 0; i < 2; i++) { /* the model counts, too */
+    for (int i = 0; i < 2; i++) { /* the limit counts the model, too */
         limits.max_memory = i ? 4 * (size_t)large[0] : 100000;
         assert_ok(sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, &limits, NULL, &model, &err));
         assert_status(SB_ERR_DATA_LIMIT, sb_model_load_blob(model, SB_NO_LAYER, 0, f->blob, &err));
@@ -163,7 +163,7 @@ TEST_ON(world, a_blob_is_read_and_written_through_callbacks) {
     assert_int_equal(f->source.closes, 0); /* the source was borrowed */
 }
 
-/* The second of three packed fields of values is empty, and is beyond the first read. */
+/* The second of three packed fields of values is empty, and is not part of the first read. */
 TEST_ON(world, an_empty_piece_is_not_read) {
     struct wire wire = {0}, shape = {0};
     const int64_t dims[] = {10002};
@@ -202,7 +202,7 @@ TEST_ON(world, callbacks_without_a_required_slot_are_refused) {
     assert_ok(sb_model_set_progress(model, &whole, &err));
     assert_status(INVALID, sb_model_set_progress(model, &progress, &err));
     assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 1, f->blob, &err));
-    assert_int_equal(f->progress.reports, 1); /* the old one stays */
+    assert_int_equal(f->progress.reports, 1); /* the old callback stays */
     sink.write = NULL;
     assert_status(INVALID, sb_blob_save_sink(f->blob, &sink, 0, NULL, &err));
     assert_non_null(strstr(err.message, "write"));
@@ -223,8 +223,8 @@ TEST_ON(world, a_source_is_no_larger_than_a_message) {
     f->source.outside = false;
 }
 
-/* If a source reports too large a size, the call returns the error of its read. If the size is too
-   small, the message looks truncated. */
+/* If a source reports too large a size, a read past the end fails, and the call returns the read's
+   error. If the size is too small, the message looks truncated. */
 TEST_ON(world, a_source_that_lies_about_its_size_is_an_error) {
     sb_source source = test_source_of(&f->source, &f->wire);
     sb_model *model = NULL;
@@ -256,7 +256,7 @@ TEST_ON(world, a_status_of_a_callback_is_one_of_three) {
         const sb_source source = test_source_of(&f->source, &f->wire);
         struct test_sink fails = {.fault = {1, returned, i % 2}};
         const sb_sink sink = test_sink_of(&fails);
-        f->source.fault = (struct test_fault){2, returned, i % 2}; /* the call after version */
+        f->source.fault = (struct test_fault){2, returned, i % 2}; /* fails the first read */
         assert_error(seen, sb_blob_load_source(f->blob, &source, 0, NULL, NULL, &err),
                      i % 2 ? "the source failed and gave no reason" : "planted by the test");
         assert_int_equal(err.device_code, i % 2 ? 0 : 5);
@@ -409,7 +409,7 @@ TEST_ON(world, long_calls_report_their_progress) {
     free(buffer);
 }
 
-/* The library passes over the message one to three times to open it, and each pass advances the
+/* To open the message, the library makes one to three passes over it. Each pass advances the
    progress equally. If all fields are small, each pass reads the whole message. */
 TEST_ON(world, each_pass_over_a_file_is_an_equal_share) {
     static const struct {
@@ -433,7 +433,7 @@ TEST_ON(world, each_pass_over_a_file_is_an_equal_share) {
         test_end(open_as(&source, rows[i].requested, &progress));
         assert_int_equal(f->progress.done, wire.size);
         assert_true(f->progress.largest_step <=
-                    (65536 + 4096) / rows[i].num_passes + 1); /* one read */
+                    (65536 + 4096) / rows[i].num_passes + 1); /* the share of one read */
         assert_true((uint64_t)f->progress.reports >= rows[i].num_passes * wire.size / 65536);
         reset_progress(f);
     }
@@ -471,7 +471,7 @@ static sb_status lend(void *user, int64_t layer, int64_t index, const sb_blob **
 TEST_ON(world, blobs_are_not_requested_after_a_cancel) {
     static const char path[] = "/tmp/syncblob-io-nothing";
     const sb_progress progress = test_progress_of(&f->progress);
-    (void)unlink(path); /* a failed run may have left it */
+    (void)unlink(path); /* an earlier run that failed may have left the file */
     assert_ok(sb_blob_reshape(f->blob, large, 1, NULL, &err));
     sb_model *model = test_model(NULL, SB_FORMAT_BLOB_VECTOR);
     for (int i = 0; i < 2; i++)
@@ -568,7 +568,7 @@ TEST_ON(world, a_descriptor_of_no_file_is_refused) {
     assert_int_equal(close(folder) | close(ends[0]) | close(ends[1]), 0);
 }
 
-/* No version of sb_source has this size. The call must not write beyond its members. */
+/* No version of sb_source has this struct_size. The call must not write beyond the struct. */
 TEST_ON(world, a_source_that_was_never_initialised_is_refused) {
     int fd = temporary(&f->wire);
     union {

@@ -34,7 +34,7 @@ TEST_ON(rig, the_sides_are_one_storage_that_counts_once) {
     reopen(f);
     sb_mem *mem = test_mem(f->context, BYTES);
     assert_ok(sb_mem_overwrite_cpu(mem, &host, &err));
-    assert_true(bytes_are(host, BYTES, 0)); /* no other program's bytes */
+    assert_true(bytes_are(host, BYTES, 0)); /* no bytes of other programs */
     memset(host, 1, BYTES);
     const struct tally before = rig_tally(f);
     assert_ptr_equal(read_gpu(mem), host);
@@ -83,7 +83,7 @@ struct kernel {
     void *ptr;
     int fill, found; /* found: -1 for mixed bytes */
     bool writes;
-    atomic_bool ran; /* set last: the test reads `found` beside a device with threads */
+    atomic_bool ran; /* set last, because the test reads `found` while a kernel runs */
 };
 
 static void run_kernel(void *user) {
@@ -95,7 +95,6 @@ static void run_kernel(void *user) {
     kernel->ran = true;
 }
 
-/* Ways to read the device's side. */
 enum reader { ON_A_STREAM, ON_THE_DEFAULT_STREAM, READERS };
 
 static void queue(struct rig *f, const sb_mem *mem, enum reader reader, sb_stream stream,
@@ -183,7 +182,7 @@ TEST_ON(rig, the_host_writes_after_the_device_has_read) {
     rig_end_stream(f, stream);
 }
 
-/* No copy is queued behind the kernel, for which a wait for the library's stream would wait. */
+/* No copy is queued behind the kernel, so the library must wait for the default stream itself. */
 TEST_ON(rig, the_host_reads_after_the_default_stream_has_written) {
     struct kernel kernel = {.writes = true, .fill = 7};
     reopen(f);
@@ -208,7 +207,7 @@ TEST_ON(rig, the_host_writes_after_queued_arithmetic_has_read) {
     assert_no_copies(f);
 }
 
-/* Managed memory is lent as both sides. */
+/* A caller can lend managed memory as the storage of both sides. */
 TEST_ON(rig, the_host_overwrites_lent_memory_after_queued_arithmetic) {
     float ones[COUNT];
     void *bytes, *out;
@@ -415,7 +414,7 @@ TEST_ON(rig, an_import_of_the_host_side_waits_for_the_device) {
         device_fail(f->context, SB_SIM_EVENT_RECORD, 1, SB_SIM_FAIL_NOW);
         assert_status(SB_ERR_DEVICE_FAILURE,
                       sb_blob_create_from_dlpack(f->context, tensor, &copy, &err));
-        assert_ok(sb_blob_create_from_dlpack(f->context, tensor, &copy, &err)); /* still owned */
+        assert_ok(sb_blob_create_from_dlpack(f->context, tensor, &copy, &err)); /* still valid */
         assert_true(kernel.ran);
         assert_ok(sb_blob_overwrite_cpu_f32(copy, SB_DATA, &values, &err));
         memset(values, 1, COUNT * sizeof *values);

@@ -148,7 +148,7 @@ static void check_lent(struct scene *scene, const struct start *start, enum call
                lent_holds(&scene->gpu, current_gpu ? CURRENT : STALE), true);
 }
 
-/* `backend`: with host-coherent memory; NULL: the built-in backend. */
+/* Tests one cell. `backend` has host-coherent memory; NULL means the built-in backend. */
 static void run_cell(const sb_backend *backend, const struct start *start, enum call call,
                      size_t bytes) {
     struct scene scene;
@@ -247,7 +247,7 @@ TEST(size_zero_calls_neither_allocator_nor_device) {
 
 #define LOST_COUNT ((int64_t)(BYTES / sizeof(float)))
 
-/* Returns a blob whose data is lost, because the device was lost while it wrote in place, when the
+/* Returns a blob whose data is lost: the device was lost while it wrote the data in place, and the
    host's bytes were not current. */
 static sb_blob *lose(struct scene *scene, int32_t cpu, int32_t gpu) {
     sb_blob *blob;

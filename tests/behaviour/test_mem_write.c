@@ -12,7 +12,7 @@
 enum { UNTOUCHED = -1 };
 
 struct given {
-    const sb_backend *backend; /* with host-coherent memory; NULL: the built-in backend */
+    const sb_backend *backend; /* has host-coherent memory; NULL: the built-in backend */
     const struct start *start;
     sb_side side;
     uint32_t flags;
@@ -126,14 +126,14 @@ TEST_ON(rig, storage_that_may_still_be_written_is_not_freed) {
         memset(ptr, WRITTEN, BYTES);
         assert_true(lent_holds(&lent, CURRENT));
         assert_int_equal(f->counting.live_buffers, 1);
-        assert_true(sb_mem_is_unique(mem)); /* the abandoned write's reference */
+        assert_true(sb_mem_is_unique(mem)); /* only the abandoned write refers to `mem` */
         if (read_only)
             sb__host_free(f->context, ptr, BYTES, false);
         sb_mem_release(mem);
     }
 }
 
-/* If both sides were current before an unfinished write, the other side remains current. */
+/* If both sides were current before a write that is abandoned, the other side remains current. */
 TEST_ON(rig, bytes_that_may_still_be_written_are_not_current) {
     for (sb_side side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++) {
         sb_write *write;
@@ -176,7 +176,7 @@ TEST_ON(rig, no_side_is_evicted_while_a_write_is_open) {
             assert_ok(sb_write_begin(mem, side, SB_WRITE_OVERWRITE, &out, &write, &err));
             assert_status(SB_ERR_INVALID_ARGUMENT, sb_mem_evict_cpu(mem, &err));
             assert_status(SB_ERR_INVALID_ARGUMENT, sb_mem_evict_gpu(mem, &err));
-            if (how < 2) /* how == 2: no end */
+            if (how < 2) /* how == 2: no sb_write_end */
                 assert_ok(sb_write_end(write, how ? SB_WRITE_SPOILED : SB_WRITE_DONE, &err));
             sb_write_destroy(write);
             assert_int_equal(sb_mem_storage(mem, side) == SB_STORAGE_NONE && how == 0, 0);

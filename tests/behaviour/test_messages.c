@@ -125,7 +125,7 @@ TEST(faulty_bytes_of_models_are_reported_with_their_offsets) {
     }
 }
 
-/* Loads the first blob of a layer into `blob`, then destroys it. */
+/* Loads the first blob of a layer into `blob`, then destroys `blob`. */
 static sb_status load(const struct wire *wire, const sb_limits *limits, int64_t layer,
                       sb_blob *blob, sb_error *err) {
     sb_model *model;
@@ -137,7 +137,7 @@ static sb_status load(const struct wire *wire, const sb_limits *limits, int64_t 
 }
 
 TEST(faulty_blobs_of_models_are_reported_with_their_offsets) {
-    skip_on_32_bits("there the product of the dimensions overflows first");
+    skip_on_32_bits("the product of the dimensions overflows first");
 #define TOO_LARGE "\x3a\x0b\x0a\x09\x80\x80\x80\x80\x80\x80\x80\x80\x10" /* 2^60 */
     struct wire net = {0}, solver = {0}, values = {0}, one = {0};
     sb_limits limits = SB_LIMITS_INIT;

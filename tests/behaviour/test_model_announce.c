@@ -41,7 +41,7 @@ struct lender {
     int calls;
     int64_t asked[MAX_LENT][2];
     const sb_blob *instead;
-    int fail_at; /* the number of the call that fails, from 1 */
+    int fail_at; /* the number of the call that fails, counted from 1; 0: no call fails */
 };
 
 static sb_status lend(void *user, int64_t layer, int64_t index, const sb_blob **out,
@@ -79,7 +79,7 @@ static sb_model *new_net(void) {
     return model;
 }
 
-/* Checks that `file` has the bytes of the model, and `size` is its size. */
+/* Checks that `file` has the bytes of the model, and that `size` is the model's size. */
 static void assert_saved(const struct place *p, const sb_model *model, size_t size) {
     size_t expected_size;
     assert_ok(sb_model_size(model, &expected_size, &err));
@@ -132,7 +132,7 @@ TEST_ON(place, test_announced_blobs_follow_those_of_a_file) {
 TEST_ON(place, test_a_blob_without_a_shape_is_announced_without_one) {
     size_t size;
     sb_blob *blob = test_unshaped(NULL, SB_DTYPE_F32);
-    sb_blob *shaped = test_blob(NULL, SB_DTYPE_F32, 1, none); /* "(0)" */
+    sb_blob *shaped = test_blob(NULL, SB_DTYPE_F32, 1, none); /* of shape 0 (0) */
     sb_model *model = test_model(NULL, SB_FORMAT_BLOB);
     sb_model *added = test_model(NULL, SB_FORMAT_BLOB);
     assert_ok(sb_model_announce_blob(model, SB_NO_LAYER, blob, &err));
@@ -167,7 +167,7 @@ TEST_ON(place, test_announced_blobs_are_listed_but_not_loaded) {
     assert_status(SB_ERR_UNSUPPORTED, sb_model_load_blob(model, 0, 1, blob, &err));
     assert_non_null(strstr(err.message, "blob 1 of layer 0"));
     assert_status(SB_ERR_UNSUPPORTED, sb_model_load_blob(model, 0, 2, blob, &err));
-    info = blob_info_of(model, 0, 2); /* 2 is a blob, not a layer */
+    info = blob_info_of(model, 0, 2); /* 2 is the index of a blob, not of a layer */
     assert_int_equal(info.offset, -1);
     assert_int_equal(info.count, sb_blob_count(f->blobs[2]));
     assert_int_equal(info.num_axes, sb_blob_num_axes(f->blobs[2]));

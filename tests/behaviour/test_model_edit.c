@@ -25,7 +25,6 @@ static void add_four(sb_model *model, int64_t layer, double first) {
     assert_ok(sb_model_add_blob(model, layer, new_four(first), 0, &err));
 }
 
-/* Saves the model to memory and returns the bytes. */
 static struct wire save(const sb_model *model) {
     struct wire wire = {0};
     size_t size, written = 0;
@@ -105,7 +104,7 @@ TEST(test_edited_blobs_are_seen_at_once_and_copied) {
     assert_int_equal(info.size, 0);
     assert_int_equal(info.data_count, 4);
     assert_int_equal(info.diff_count, 4);
-    set_four(model, 0, 0, 20); /* replaced again */
+    set_four(model, 0, 0, 20); /* replaces the blob again */
     assert_loads(model, 0, 0, "4 (4)", 20);
     add_four(model, 1, 30);
     add_four(model, 1, 40);
@@ -116,7 +115,6 @@ TEST(test_edited_blobs_are_seen_at_once_and_copied) {
     assert_int_equal(num_blobs(model, 0), 2);
 }
 
-/* Checks the bytes of a name and its NUL. */
 static void assert_name(sb_text found, const char *bytes, size_t size) {
     assert_int_equal(found.size, size);
     assert_int_equal(found.bytes[size], '\0');
@@ -313,7 +311,7 @@ TEST(test_added_layers_can_be_removed) {
     assert_saved(model, &expected);
 }
 
-/* A new name of the net must not replace the name of an old layer, whose field number it has. */
+/* A new name of the net must not replace a layer's name, which has the same field number. */
 TEST(test_a_new_name_leaves_those_of_rewritten_layers) {
     for (int32_t generation = SB_LAYER_V0; generation <= SB_LAYER_CURRENT; generation++) {
         struct wire net = {0};
@@ -510,7 +508,7 @@ TEST(texts_may_be_the_models_own) {
     sb_solver_info info = SB_SOLVER_INFO_INIT;
     sb_model *net = test_model(NULL, SB_FORMAT_CAFFEMODEL);
     assert_ok(sb_model_add_layer(net, "conv", 4, "Convolution", 11, NULL, &err));
-    for (int64_t i = 0; i < 1000; i++) { /* tables and texts grow meanwhile */
+    for (int64_t i = 0; i < 1000; i++) { /* the model reallocates tables and texts */
         const sb_text text = layer_of(net, i).name;
         assert_ok(sb_model_add_layer(net, text.bytes, text.size, text.bytes, 2, NULL, &err));
         assert_string_equal(layer_of(net, i + 1).name.bytes, "conv");

@@ -38,9 +38,9 @@ TEST(a_layers_message_has_all_but_the_blobs) {
     wire_text(&layer, 1, "conv");
     wire_blob_field(&layer, 7, (int64_t[]){2}, 1, 1);
     wire_text(&layer, 2, "Convolution");
-    wire_number(&layer, 900, 5); /* unknown */
+    wire_number(&layer, 900, 5); /* an unknown field */
     wire_blob_field(&layer, 7, (int64_t[]){2}, 1, 1);
-    wire_bytes(&layer, 7, NULL, 0); /* a blob without a byte */
+    wire_bytes(&layer, 7, NULL, 0); /* a blob message of 0 bytes */
     wire_text(&layer, 3, "bottom");
     wire_message(&net, 100, &layer);
     wire_number(&net, 8, 1);
@@ -201,17 +201,17 @@ TEST(encodings_and_offsets_of_values_are_reported) {
         {BYTES_OF("\x2a\14-+*/-*+.-./+"), LITTLE, NONE, SB_DTYPE_F32},
         {BYTES_OF("\x42\30-+*/-*+.-./+*/-+./*-+/-*\x4a\30/-*+./+-*/+-.*/+-./*-+/*"), LITTLE, LITTLE,
          SB_DTYPE_F64},
-        /* a field for each value; two packed pieces */
+        /* one row with a field per value, one row with two packed fields */
         {BYTES_OF("\x2d-+*/\x2d-*+.\x2d-./+"), SB_ENCODING_SCATTERED, NONE, SB_DTYPE_F32},
         {BYTES_OF("\x2a\4-+*/\x2a\10-*+.-./+"), SB_ENCODING_SCATTERED, NONE, SB_DTYPE_F32},
-        /* raw_data; no values; two empty pieces beside one with values */
+        /* rows with raw_data, with no values, and with a packed field between two empty ones */
         {BYTES_OF("\x50\1\x62\14-+*/-*+.-./+"), LITTLE, NONE, SB_DTYPE_F32},
         {BYTES_OF(""), NONE, NONE, SB_DTYPE_F32},
         {BYTES_OF("\x2a\0\x2a\14-+*/-*+.-./+\x2a\0"), LITTLE, NONE, SB_DTYPE_F32},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct wire blob = {0};
-        wire_numbers(&blob, 99, (int64_t[]){1}, 1); /* unknown */
+        wire_numbers(&blob, 99, (int64_t[]){1}, 1); /* an unknown field */
         wire_shape(&blob, (int64_t[]){3}, 1);
         wire_raw(&blob, rows[i].values, rows[i].size);
         sb_model *model = test_model_of(&blob, SB_FORMAT_BLOB);
@@ -274,7 +274,7 @@ TEST(every_range_in_every_type_equals_a_load) {
     }
 }
 
-/* Of two pieces (fields of values), the first is not read. No read requests 0 bytes. */
+/* The values are in two fields, and only the second is read. No read requests 0 bytes. */
 TEST(a_range_of_the_second_piece_reads_that_piece_alone) {
     struct wire blob = {0};
     struct test_source source = {.reads = 0};

@@ -42,7 +42,7 @@ TEST(test_three_generations_list_the_same) {
         assert_error(SB_ERR_NOT_FOUND, sb_model_find_layer(model, "relu\0", 5, &found, &err),
                      "no layer is named \"relu\\x00\"");
         assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_find_layer(model, NULL, 1, &found, &err));
-        assert_int_equal(found, 1); /* unchanged */
+        assert_int_equal(found, 1); /* the failed calls changed nothing */
         assert_int_equal(num_blobs(model, SB_NO_LAYER), 0);
         assert_int_equal(num_blobs(model, 2), 0);
     }
@@ -65,7 +65,7 @@ TEST(test_types_of_v1_layers) {
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct wire wire = {0}, layer = {0};
-        if (rows[i].number != 0) { /* the default */
+        if (rows[i].number != 0) { /* 0 is the default */
             wire_number(&layer, 5, 3);
             wire_number(&layer, 5, (uint64_t)rows[i].number); /* the last value wins */
         }
@@ -192,7 +192,7 @@ TEST(test_format_names) {
 TEST(test_refusals_name_the_blob) {
     static const struct {
         const char *claim;
-        uint32_t layers, blobs, inside; /* field numbers; `inside` is the layer in a V0 layer */
+        uint32_t layers, blobs, inside; /* field numbers; `inside`: a V0 layer's inner layer */
         const char *blob;
         size_t size;
         sb_status status;
@@ -235,7 +235,7 @@ TEST(test_a_blob_without_payload_is_listed_but_not_loaded) {
     wire_bytes(&layer, 7, "\x3a\x04\x0a\x02\x02\x03", 6);
     wire_bytes(&layer, 7, "\x3a\x04\x0a\x02\x02\x00", 6);
     wire_bytes(&layer, 7, B("\x3a\x03\x0a\x01\x02\x49--------\x49--------"));
-    wire_bytes(&layer, 7, B("\x0a\1x\x3a\3\x0a\1\1\x2a\4\0\0\x80\x3f")); /* with a text at num */
+    wire_bytes(&layer, 7, B("\x0a\1x\x3a\3\x0a\1\1\x2a\4\0\0\x80\x3f")); /* num is a text */
     wire_message(&wire, 100, &layer);
     sb_model *model = test_model_of(&wire, SB_FORMAT_AUTO);
     assert_int_equal(blob_info_of(model, 0, 0).count, 6);

@@ -165,7 +165,7 @@ TEST(names_with_equal_hashes_are_distinguished) {
     assert_finds(net, "conv1", 5);
     net->layers[0].name_size = 4;
     assert_finds(net, "conv1", 5);
-    net->texts[0][4] = '1'; /* past the name */
+    net->texts[0][4] = '1'; /* this byte is past the name */
     assert_finds(net, "conv1", 5);
     free(net);
 }

@@ -10,8 +10,8 @@ static const struct {
     const char *what;
     size_t first, second; /* offsets of the two memories, in elements */
 } places[] = {
-    {"the same bytes", 4, 4},     {"one element in common", 0, 7}, {"all but one before", 4, 3},
-    {"all but one behind", 4, 5}, {"next to each other", 0, 8},    {"the other way round", 8, 0},
+    {"the same bytes", 4, 4},    {"one element in common", 0, 7}, {"shifted down by one", 4, 3},
+    {"shifted up by one", 4, 5}, {"next to each other", 0, 8},    {"adjacent, reversed", 8, 0},
 };
 #define PLACES (sizeof places / sizeof *places)
 
@@ -124,8 +124,8 @@ TEST(a_copy_to_read_only_bytes_does_not_write_them) {
     try_all(try_read_only);
 }
 
-/* Copies `count` elements. If `is_stale`, the target's newest bytes are on the device, and a
-   download of those after `count` would overwrite a source that overlaps them. */
+/* Copies `count` elements. If `is_stale`, the target's newest bytes are on the device. A
+   download of the elements after `count` would overwrite a source that overlaps these elements. */
 static void bring(int64_t count, size_t second, bool is_stale, sb_status expected) {
     struct pair p;
     void *ptr;
@@ -142,7 +142,7 @@ static void bring(int64_t count, size_t second, bool is_stale, sb_status expecte
     look(&p, values);
     for (size_t i = 8; i < 16; i++)
         assert_true(values[i] == (float)i);
-    assert_ok(sb_blob_mutable_gpu(p.other, SB_DATA, &ptr, &err)); /* would block on a lock */
+    assert_ok(sb_blob_mutable_gpu(p.other, SB_DATA, &ptr, &err)); /* no lock is still held */
     rig_close(&p.rig);
 }
 

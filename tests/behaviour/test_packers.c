@@ -1,9 +1,9 @@
-/* Tests that protobuf-c's packer and the library's write the same bytes for random values. */
+/* Tests that protobuf-c's packer and the library's packer write random values as the same bytes. */
 #include "support.h"
 
 #include "proto/pack.h"
 
-/* The functions of pack_plain.c under other names, since the library has pack_protobuf_c.c. */
+/* The functions of pack_plain.c, renamed, because pack_protobuf_c.c has the original names. */
 size_t plain_shape(const int64_t *dims, size_t num_axes, uint8_t out[SB__MAX_SHAPE_BYTES]);
 void plain_floats(struct sb__sink *sink, const float *data, size_t data_count, const float *diff,
                   size_t diff_count);

@@ -59,7 +59,7 @@ void *large_page_mmap(void *at, size_t size, int protection, int flags, int fd, 
 int large_page_munmap(void *at, size_t size) {
     unsigned char resident;
     if ((uintptr_t)at % PAGE != 0 || size == 0 || mincore(at, 1, &resident) != 0)
-        return refuse(); /* munmap accepts unmapped bytes */
+        return refuse(); /* munmap itself accepts unmapped bytes */
     kernel.bytes -= whole_pages(size);
     return munmap(at, whole_pages(size));
 }

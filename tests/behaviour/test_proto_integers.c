@@ -146,7 +146,7 @@ TEST(a_fraction_is_reported_with_enough_digits) {
     assert_non_null(strstr(err.message, "element 1 is 1.000000119, which i32 does not"));
 }
 
-/* The element that does not fit is in the second field of values, after the first copied piece. */
+/* The element that does not fit is in the second field of values, past the field's first chunk. */
 TEST(the_element_and_its_offset_are_reported) {
     enum { COUNT = 2000, BAD = 1501 };
     static double values[COUNT];

@@ -35,7 +35,7 @@ static void put_payload(struct wire *wire, uint32_t field, int64_t count) {
     }
 }
 
-/* NVCaffe's numbers of the types of raw values, and a number that it does not have. */
+/* NVCaffe's numbers of the types of raw values, and a number that NVCaffe does not use. */
 enum { DOUBLE, FLOAT, FLOAT16, INT, UINT, UNKNOWN_TYPE };
 static const size_t widths[] = {8, 4, 2, 4, 4, 3};
 

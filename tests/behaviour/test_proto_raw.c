@@ -11,7 +11,7 @@ enum { DOUBLE_DIFF = 9, RAW_DATA_TYPE, RAW_DIFF_TYPE, RAW_DATA, RAW_DIFF };
 enum { DOUBLE = 0, FLOAT, FLOAT16, INT, UINT };
 static const size_t widths[] = {8, 4, 2, 4, 4};
 
-/* Returns a message of a shape of one axis and raw_data. */
+/* Returns a message with a shape of one axis and with raw_data. */
 static struct wire raw_of(uint32_t type, const void *bytes, int64_t count) {
     struct wire wire = {0};
     wire_shape(&wire, &count, 1);
@@ -47,7 +47,7 @@ TEST(every_half_is_exact_as_a_float) {
         const float value = (float)value_of_half(SB_DTYPE_F16, (uint16_t)i);
         uint32_t expected;
         memcpy(&expected, &value, sizeof expected);
-        if (is_half_nan(i)) /* sign and payload stay */
+        if (is_half_nan(i)) /* a NaN keeps sign and payload */
             expected = (i >> 15) << 31 | 0x7f800000 | (i & 1023) << 13;
         if (found[i] != expected)
             fail_with("half %04x: %08x, not %08x", i, found[i], expected);
@@ -99,7 +99,7 @@ TEST(integers_round_to_the_nearest_float) {
     }
 }
 
-/* --- two values ---------------------------------------------------------------------------- */
+/* --- wire types ---------------------------------------------------------------------------- */
 
 static const uint16_t halves_1_2[] = {0x3c00, 0x4000};
 static const double doubles_1_2[] = {1, 2};

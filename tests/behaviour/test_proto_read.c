@@ -66,8 +66,8 @@ static const struct {
     void (*build)(struct wire *);
 } encodings[] = {
     {"packed", packed},
-    {"double_data beats data", doubles_beat_floats},
-    {"dims overlong", dims_overlong},
+    {"double_data replaces data", doubles_beat_floats},
+    {"dimensions with overlong varints", dims_overlong},
     {"unknown fields", unknown_fields_between},
     {"known fields of a wrong wire type", wrong_wire_types_are_unknown},
 };
@@ -95,7 +95,7 @@ TEST(test_shapes_that_messages_have) {
         {"one value without other fields is a scalar", "\x2a\x04\0\0\x80\x3f", 6, "(1)"},
         {"an empty shape: a scalar", "\x3a\x00\x2a\x04\0\0\x80\x3f", 8, "(1)"},
         {"a zero dimension", "\x3a\x04\x0a\x02\x03\x00", 6, "3 0 (0)"},
-        {"legacy beats shape",
+        {"legacy dimensions replace the shape",
          "\x3a\x04\x0a\x02\x07\x07\x08\1\x10\1\x18\1\x20\1\x2a\x04\0\0\x80\x3f", 20, "1 1 1 1 (1)"},
         {"a legacy field that is missing is 0", "\x08\x05", 2, "5 0 0 0 (0)"},
         {"a legacy field of 0 counts as present", "\x10\x00", 2, "0 0 0 0 (0)"},
@@ -178,7 +178,7 @@ TEST(test_current_shapes_compare_axis_by_axis) {
 }
 
 TEST(test_reshape_accepts_a_blob_shape) {
-    skip_on_32_bits("its sizes exceed all addresses");
+    skip_on_32_bits("the shapes exceed the address space");
     sb_blob *blob = test_unshaped(NULL, SB_DTYPE_U32);
     uint32_t reallocated = 99;
     void *p;
@@ -248,7 +248,7 @@ TEST(test_without_reshape_the_blob_keeps_its_shape) {
     assert_string_equal(err.message + strlen(err.message) - 7, "... (0)");
     wire_free(&wire);
     const int64_t ones[20] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
-    wire_shape(&wire, ones, 20); /* one byte too long */
+    wire_shape(&wire, ones, 20); /* the shape's text is one byte too long */
     assert_error(SB_ERR_SHAPE_MISMATCH,
                  sb_blob_from_proto(blob, wire.bytes, wire.size, 0, NULL, &err),
                  "the blob is 6 (6), but the message is 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 "

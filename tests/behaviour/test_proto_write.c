@@ -19,7 +19,7 @@ TEST(test_the_bytes_are_those_of_any_packer) {
         const sb_dtype dtype = i % 2 ? SB_DTYPE_F64 : SB_DTYPE_F32;
         const uint32_t flags = i / 2 ? SB_PROTO_WRITE_DIFF : 0, field = i % 2 ? 8 : 5;
         const size_t width = sb_dtype_size(dtype);
-        double data[6], diff[6]; /* or floats */
+        double data[6], diff[6]; /* room for doubles or floats */
         struct wire expected = {0};
         sb_blob *blob = test_blob(NULL, dtype, 2, two_by_three);
         unsigned char bytes[200];
@@ -57,7 +57,7 @@ TEST(test_protobuf_c_reads_the_written_messages) {
             assert_int_equal(read->n_data, sb_blob_count(blob));
             for (size_t k = 0; k < read->n_data; k++)
                 assert_true(read->data[k] == 3 + (float)k);
-            assert_int_equal(read->shape != NULL, axes > 0); /* as Caffe */
+            assert_int_equal(read->shape != NULL, axes > 0); /* as Caffe writes it */
             assert_int_equal(read->shape ? read->shape->n_dim : 0, axes);
             for (int k = 0; k < axes; k++)
                 assert_int_equal(read->shape->dim[k], dims[i][k]);
@@ -69,7 +69,7 @@ TEST(test_protobuf_c_reads_the_written_messages) {
     }
 }
 
-/* With a dimension of 0, others may be huge, so that the shape exceeds protobuf-c's 256 bytes. */
+/* If one dimension is 0, the others may be huge, so the shape's message may exceed 256 bytes. */
 TEST(test_long_shapes_are_written_completely) {
     skip_on_32_bits("dimensions have 31 bits");
     int64_t dims[32];
@@ -93,7 +93,7 @@ TEST_ON(rig, test_two_gigabytes_are_refused_before_anything_is_done) {
         int32_t dtype;
         sb_status status;
     } rows[] = {
-        {536870911, 0, SB_DTYPE_F32, SB_ERR_OVER_LIMIT}, /* 2^31 - 4 bytes exceed the limit */
+        {536870911, 0, SB_DTYPE_F32, SB_ERR_OVER_LIMIT}, /* 2^31 - 4 bytes, plus the tags */
         {536870909, 0, SB_DTYPE_F32, SB_ERR_OVER_LIMIT},
         {536870908, 0, SB_DTYPE_F32, SB_OK}, /* exactly the limit */
         {268435456, SB_PROTO_WRITE_DIFF, SB_DTYPE_F32, SB_ERR_OVER_LIMIT},

@@ -32,8 +32,8 @@ static sb_status forget_failures(void *device, sb_stream stream, sb_error *err) 
     return st == SB_ERR_DEVICE_FAILURE && stream != table_own ? (sb_status)SB_OK : st;
 }
 
-/* --- another table, for a kernel of the caller that fails. Only the first wait for its stream, and
-   events that were recorded before this wait, report the failure. */
+/* --- another table, for a kernel of the caller that fails. Only the first wait for the kernel's
+   stream, and events that were recorded before this wait, report the failure. */
 
 static struct {
     sb_stream stream; /* NULL: no kernel has failed */
@@ -123,7 +123,7 @@ static void scene_open(struct scene *s) {
 }
 
 static void scene_close(struct scene *s) {
-    test_end_after(s->rig.owned_before); /* the blobs, before the streams */
+    test_end_after(s->rig.owned_before); /* destroys the blobs before the streams */
     for (int i = 0; i < STREAMS; i++) {
         ignore(sb_context_forget_stream(s->rig.context, s->streams[i], NULL));
         assert_int_equal(sb_sim_stream_destroy(s->rig.context, s->streams[i], NULL), SB_OK);
@@ -150,12 +150,12 @@ enum step_call {
     FAIL, /* the next operation `on` of the device fails when it runs */
     UPDATE,
     SCALE,
-    SCALE_OFTEN, /* nine times, on the streams in turn */
+    SCALE_OFTEN, /* scales nine times, on the streams in turn */
     SCALE_DIFF,
     POINTER,
     PULL,
     PREFETCH,
-    WRITE_DIFF, /* on the host */
+    WRITE_DIFF, /* writes the diff on the host */
     DROP_DIFF,
     DERIVE_DIFF, /* the diff becomes the result of work that reads the failing work's bytes */
     KERNEL
@@ -218,14 +218,14 @@ static void make_step(struct scene *s, enum step_call call, int32_t on) {
 
 static const struct work {
     const char *name;
-    struct step steps[5]; /* the last is END */
+    struct step steps[5]; /* the last step is END */
 } works[] = {
     {"update_on", {{FAIL, SB_SIM_AXPY}, {UPDATE, ONE}}},
     {"scale_on", {{FAIL, SB_SIM_SCALE}, {SCALE, ONE}}},
     {"scale_on_default", {{FAIL, SB_SIM_SCALE}, {SCALE, DEFAULT}}},
     {"scale_on_own", {{FAIL, SB_SIM_SCALE}, {SCALE, OWN}}},
     {"update_on_own", {{FAIL, SB_SIM_AXPY}, {UPDATE, OWN}}},
-    /* The work behind the failing work succeeds, but has wrong inputs. */
+    /* Work queued behind the failing work succeeds, but reads wrong inputs. */
     {"write_behind", {{FAIL, SB_SIM_AXPY}, {UPDATE, ONE}, {SCALE, ONE}, {UPDATE, TWO}}},
     {"write_behind_on_own", {{FAIL, SB_SIM_AXPY}, {UPDATE, ONE}, {SCALE, OWN}}},
     {"write_behind_own", {{FAIL, SB_SIM_SCALE}, {SCALE, OWN}, {SCALE, ONE}}},
@@ -405,7 +405,7 @@ static sb_status communicate(struct scene *s, int call, sb_error *err) {
     return st;
 }
 
-/* `out` receives the pointer if the call returns one. */
+/* Makes the call. If the call returns a pointer, stores the pointer in `*out`. */
 static sb_status ask(struct scene *s, int call, void **out, sb_error *err) {
     struct question q = {s->blob, out, err, SB_OK};
     double sum;
@@ -437,7 +437,7 @@ static sb_status ask(struct scene *s, int call, void **out, sb_error *err) {
     }
 }
 
-/* --- the claim ------------------------------------------------------------------------------- */
+/* --- trials ---------------------------------------------------------------------------------- */
 
 struct trial {
     int kind;
@@ -458,7 +458,7 @@ static void check_overwrite(struct scene *s, const struct trial *t) {
     if (st != SB_OK) /* a queued copy has failed; the next call does not report this again */
         st = sb_blob_overwrite_cpu(s->blob, SB_DATA, &out, &err);
     if (st != SB_OK)
-        blame(t, "overwrite gives", st);
+        blame(t, "an overwrite returned", st);
     memset(out, 0x11, BYTES);
     assert_ok(sb_blob_cpu(s->blob, SB_DATA, &in, &err));
     assert_true(bytes_are(in, BYTES, 0x11));
@@ -476,10 +476,10 @@ static void run(const struct trial *t) {
         const bool is_lost = sb_context_device_status(s.rig.context) == SB_ERR_DEVICE_LOST;
         const int32_t head = sb_mem_head(data_of(s.blob));
         if (out)
-            blame(t, "a pointer, and", st);
+            blame(t, "a pointer and the status", st);
         if (is_lost ? st != SB_ERR_DEVICE_LOST && st != SB_ERR_UNINITIALIZED
                     : st != (i == 0 ? SB_ERR_DEVICE_FAILURE : SB_ERR_UNINITIALIZED))
-            blame(t, i == 0 ? "the first answer is" : "a later answer is", st);
+            blame(t, i == 0 ? "the first status is" : "a later status is", st);
         if (!is_lost && head != SB_HEAD_LOST)
             blame(t, head_name(head), st);
     }
@@ -537,7 +537,7 @@ TEST(bytes_of_a_forgotten_stream_are_valid) {
     scene_close(&s);
 }
 
-/* With so many streams, the last one shares the bit of the first in sets of streams. */
+/* With so many streams, the last and the first stream have the same bit in a set of streams. */
 TEST(a_failure_is_not_that_of_another_stream_with_the_same_bit) {
     enum { SHARED = 64 - SB__FIRST_NAMED };
     struct scene s;
@@ -545,7 +545,7 @@ TEST(a_failure_is_not_that_of_another_stream_with_the_same_bit) {
     void *out;
     const void *in;
     scene_open_as(&s, KERNELS, SB_SIM_LAZY);
-    kernel(&s); /* the first slot */
+    kernel(&s); /* on the stream of the first slot */
     for (int i = 0; i < SHARED; i++) {
         more[i] = rig_stream(&s.rig);
         assert_ok(sb_blob_overwrite_gpu_on(s.target, SB_DATA, more[i], &out, &err));
@@ -590,7 +590,7 @@ static sb_status observe_record(void *device, sb_stream stream, void **out, sb_e
 static sb_status observe_wait(void *device, sb_stream stream, void *event, sb_error *err) {
     const sb_status st = sb__sim_backend.stream_wait(device, stream, event, err);
     if (st == SB_OK && event == observed.event)
-        observed.stream = NULL; /* the other stream is ordered behind the arithmetic */
+        observed.stream = NULL; /* `stream` is now ordered after the arithmetic */
     return st;
 }
 
@@ -600,8 +600,8 @@ static void observe_free(void *device, void *ptr, size_t bytes, sb_stream stream
     sb__sim_backend.free(device, ptr, bytes, stream);
 }
 
-/* Updates read-only bytes: the library's copy is the target. The nth event cannot be recorded, and
-   a wait fails. Returns whether the arithmetic was queued. */
+/* Updates read-only bytes, so that the update writes the library's copy. The nth record of an event
+   fails, and so does the second wait for a stream. Returns whether the arithmetic was queued. */
 static bool update_copy(int64_t nth) {
     struct scene s;
     sb_backend table = sb__sim_backend;
@@ -637,7 +637,7 @@ TEST(a_memory_that_is_not_read_is_released) {
             struct scene s;
             scene_open_as(&s, 0, schedule);
             queue(&s, &works[work]);
-            scene_close(&s); /* nothing leaks */
+            scene_close(&s); /* asserts that nothing leaks */
         }
 }
 
@@ -697,7 +697,7 @@ TEST_ON(scene, bytes_that_failed_work_has_read_are_valid) {
     assert_ok(sb_context_device_status(f->rig.context));
 }
 
-/* Before work writes a memory with read-only storage, its bytes are copied to new storage. */
+/* Before work writes a memory with read-only storage, the library copies its bytes elsewhere. */
 TEST(work_that_moves_read_only_bytes_first_is_reported) {
     for (int failing = 0; failing < 2; failing++) {
         struct scene s;
@@ -719,7 +719,7 @@ TEST(work_that_moves_read_only_bytes_first_is_reported) {
 
 /* --- waits that fail ------------------------------------------------------------------------- */
 
-/* A wait fails, but no work does, so the bytes are valid. */
+/* A wait fails, but no work fails, so the bytes are valid. */
 TEST(a_wait_that_fails_once_does_not_count_as_failed_work) {
     static const int32_t modes[] = {SB_SIM_FAIL_NOW, SB_SIM_FAIL_LATER};
     for (int i = 0; i < ASKS; i++)
@@ -766,7 +766,7 @@ static sb_status write_after_failed_waits(int64_t nth, int64_t times) {
         assert_ok(sb_sim_fail_also(s.rig.context, SB_SIM_STREAM_SYNCHRONIZE, nth + i,
                                    SB_SIM_FAIL_NOW, &err));
     const sb_status st = sb_blob_copy_from(s.target, SB_DATA, s.blob, 0, &err);
-    device_fail(s.rig.context, SB_SIM_ANY, 0, SB_SIM_FAIL_NOW); /* no more failures */
+    device_fail(s.rig.context, SB_SIM_ANY, 0, SB_SIM_FAIL_NOW); /* removes all faults */
     if (st == SB_ERR_DEVICE_FAILURE) {
         assert_ok(sb_blob_overwrite_gpu_on(s.target, SB_DATA, s.streams[ONE], &fill.ptr, &err));
         assert_ok(sb_sim_launch(s.rig.context, s.streams[ONE], fill_with_threes, &fill, &err));
@@ -799,7 +799,8 @@ TEST_ON(scene, work_without_an_event_is_waited_for) {
     assert_true(in[0] == 2 && in[COUNT - 1] == 2 * COUNT);
 }
 
-/* If work without an event fails, the device counts as lost, as no later call could report it. */
+/* If work without an event fails, the device counts as lost: no later call could report the
+   failure. */
 TEST_ON(scene, work_that_fails_without_an_event_loses_the_device) {
     const void *in = NULL;
     device_fail(f->rig.context, SB_SIM_EVENT_RECORD, 2,
@@ -847,8 +848,8 @@ static int64_t events_to_order(struct scene *s, sb_status expected) {
     return rig_since(&s->rig, &before).calls[SB_SIM_EVENT_RECORD];
 }
 
-/* The library records one event to report a failure of its arithmetic, and an event on each stream
-   that used the bytes, for which other streams wait. */
+/* The library records one event to report a failure of its arithmetic. It records further events on
+   the streams that used the bytes, so that other streams can wait for these uses. */
 TEST_ON(scene, an_event_of_the_librarys_arithmetic_is_recorded_once) {
     assert_ok(sb_blob_update(f->blob, &err));
     device_fail(f->rig.context, SB_SIM_EVENT_RECORD, 2, SB_SIM_FAIL_NOW);

@@ -1,5 +1,5 @@
-/* Tests the storage of reads. Each reader writes the values to the blob's storage, even if it is
-   shared, or to new storage if it is too small. All readers are tested in the same situations. */
+/* Tests the storage of reads. Each reader writes the values to the blob's storage, even if the
+   storage is shared, or to new storage if the storage is too small. All readers run all cases. */
 #include "aligned.h"
 #include "blobs.h"
 #include "files.h"
@@ -14,7 +14,7 @@ static const char *const reader_names[READERS] = {
     "sb_blob_from_proto", "sb_blob_load_file", "sb_model_load_blob, of bytes",
     "sb_model_load_blob, of a file", "sb_model_load_blob, of a mapped file"};
 
-enum lending { OWN, LENT, LENT_TO_READ }; /* whose storage a blob has */
+enum lending { OWN, LENT, LENT_TO_READ }; /* who owns a blob's storage */
 
 enum { COUNT = 6, ROOM = 10 }; /* elements of the message and of a larger blob */
 static const int64_t six[] = {COUNT};
@@ -41,7 +41,7 @@ static void put_message(struct wire *wire, int64_t count, bool diff) {
     free(values);
 }
 
-/* Sets the limit of memory, 0 for none, and reopens the model for the readers that need it. */
+/* Sets the memory limit (0: no limit), and reopens the model for the readers that need a model. */
 static void scene_limit(struct scene *s, enum reader reader, size_t memory) {
     s->limits.max_memory = memory;
     sb_model_destroy(s->model);
@@ -274,8 +274,8 @@ static sb_blob *roomy(struct scene *s, int32_t head, struct lent *lent) {
 }
 
 static void check_exact_limit(struct scene *s, sb_blob *blob) {
-    const size_t needed = sb__storage_size(s->rig.context, LARGE * sizeof(float)) + /* one side */
-                          sizeof(sb_mem) + /* the other side */
+    const size_t needed = sb__storage_size(s->rig.context, LARGE * sizeof(float)) + /* one part */
+                          sizeof(sb_mem) + /* the other part */
                           sb__storage_size(s->rig.context, COUNT * sizeof(float));
     s->limits.max_memory = needed - 1;
     assert_status(SB_ERR_DATA_LIMIT, read_into(s, FROM_PROTO, blob, &err));

@@ -121,7 +121,7 @@ TEST(every_element_has_its_offset) {
 /* --- capacity -------------------------------------------------------------------- */
 
 struct memories {
-    sb_mem *mem[2]; /* data and diff; NULL: none */
+    sb_mem *mem[2]; /* data and diff; NULL: no memory */
     int64_t room[2];
 };
 

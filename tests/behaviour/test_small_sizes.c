@@ -16,7 +16,7 @@ static const struct {
     {INT32_MAX / 4, 4, true},
     {INT32_MAX / 4 + 1, 4, false},
     {(int64_t)INT32_MAX + 1, 1, false},
-    {(int64_t)65536 * 65537, 4, false}, /* the low 32 bits fit */
+    {(int64_t)65536 * 65537, 4, false}, /* the product's low 32 bits fit */
     {(int64_t)1 << 32, 1, false},
     {((int64_t)1 << 32) + 1, 8, false},
     {INT64_MAX, 8, false},

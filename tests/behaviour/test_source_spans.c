@@ -7,7 +7,7 @@
 static const int64_t dims[] = {2, 3};
 
 /* Pieces of a message, each in separate memory, so that sanitizers notice a read beyond a piece.
-   They are freed when the test ends. */
+   The end of the test frees the pieces. */
 struct pieces {
     sb_span spans[SPANS_MOST];
     size_t count;

@@ -15,7 +15,7 @@ enum { STACK_BYTES = 1 << 20, PROMISED_BYTES = 24 << 10 };
 enum call {
     NO_CALL,
     OPEN,
-    OPEN_ANOTHER_KIND, /* so the library reads the file's bytes to describe them */
+    OPEN_ANOTHER_KIND, /* the library reads the file's bytes to describe them in the error */
     LOAD,
     LOAD_DOUBLES,
     SAVE,
@@ -31,7 +31,7 @@ struct scene {
     sb_model *model;         /* opened from `file`, with an edit in a layer */
     sb_blob *blob, *doubles; /* floats and doubles, as many as in a blob of the model */
     enum call call;
-    sb_status status; /* of the call */
+    sb_status status; /* the status of the call */
     sb_error err;
 };
 

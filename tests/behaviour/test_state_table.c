@@ -1,5 +1,5 @@
 /* Compares the library's state table with the reference. With the library's table, no sequence of
-   calls may lose the newest bytes; with many tables that differ in one cell, a sequence does. */
+   calls may lose the newest bytes. With many tables that differ in one cell, some sequence does. */
 #include "support.h"
 
 #include "state_library.h"

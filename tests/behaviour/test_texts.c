@@ -71,13 +71,13 @@ TEST_ON(rig, many_short_texts_take_a_quarter_more_at_most) {
         held += taken.bytes;
         if (held > 10000)
             assert_true(f->counting.live_bytes - before <=
-                        held + held / 4 + 3000); /* blocks included */
+                        held + held / 4 + 3000); /* counts whole blocks */
     }
     assert_true(f->counting.live_blocks - blocks < 60);
     sb__texts_free(&texts, f->context);
 }
 
-/* Blocks have at most 4 MiB, so that no more of the last block is unused. */
+/* A block has at most 4 MiB, so at most 4 MiB of the last block are unused. */
 TEST_ON(rig, blocks_grow_to_four_mebibytes) {
     struct sb__texts texts = {NULL, 0};
     size_t held = 0;
@@ -105,7 +105,7 @@ TEST_ON(rig, a_text_that_cannot_be_allocated_changes_nothing) {
     assert_int_equal(texts.last->used, used);
     assert_status(SB_ERR_OUT_OF_MEMORY, sb__texts_take(&texts, f->context, SIZE_MAX, &at, &err));
     assert_memory_equal(&texts, &were, sizeof texts);
-    take(&texts, f->context, &taken, 100, 2); /* the block's unused room */
+    take(&texts, f->context, &taken, 100, 2); /* fits in the last block */
     assert_ptr_equal(texts.last, were.last);
     sb__texts_free(&texts, f->context);
 }

@@ -1,5 +1,5 @@
 /* Tests the reader of protobuf's wire format: it accepts the same bytes in memory and in a file,
-   and refuses others at the same offset. Also tests the sink. */
+   and refuses other bytes at the same offset. Also tests the sink. */
 #include "callbacks.h"
 #include "files.h"
 #include "rig.h"
@@ -29,8 +29,8 @@ struct row {
     const char *claim;
     const char *bytes;
     size_t size;
-    int64_t number;   /* of fields or, on failure, the offset */
-    const char *part; /* of the message of SB_ERR_MALFORMED; NULL: the bytes are a message */
+    int64_t number;   /* the number of fields or, on failure, the offset */
+    const char *part; /* a part of the error message; NULL: the bytes are a valid message */
 };
 
 #define B(s) s, sizeof s - 1
@@ -110,8 +110,8 @@ TEST_ON(rig, test_language) {
     }
 }
 
-/* Reads each tag of one or two bytes, with and without bytes after the field, which covers the
-   reader's fast path and its slow path. */
+/* Reads each tag of one or two bytes and some of three, with and without bytes after the field, on
+   the reader's fast path and on the slow path. */
 TEST(each_member_of_a_field_is_set) {
     struct sb__reader *reader = malloc(sizeof *reader);
     for (uint32_t tag = 8; tag < 0x4010; tag++) {
@@ -188,7 +188,7 @@ TEST_ON(rig, test_values_across_the_edge_of_the_window_are_complete) {
         assert_int_equal(field.end, wire.size);
         assert_ok(sb__wire_next(reader, &root, source.size, &field, &err));
         assert_int_equal(field.number, 0);
-        unsigned char last = 0; /* is copied without the window */
+        unsigned char last = 0; /* sb__reader_copy bypasses the window */
         struct sb__progress progress;
         const sb_progress to = {sizeof to, NULL, go_on};
         sb__reader_watch(reader, sb__progress_begin(&progress, &to, wire.size));
@@ -199,8 +199,8 @@ TEST_ON(rig, test_values_across_the_edge_of_the_window_are_complete) {
     }
 }
 
-/* A sink in memory stores bytes completely or not at all; of a source's bytes it stores those that
-   fit. It must not write beyond the memory. */
+/* A sink in memory stores the bytes of a call completely or not at all, but stores as many bytes of
+   a source as fit. The sink must not write beyond the memory. */
 TEST(a_memory_takes_what_fits) {
     static unsigned char all[] = "1234567abcd";
     const struct wire wire = {all + 7, 4, 4};

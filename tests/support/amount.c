@@ -36,7 +36,7 @@ static bool read_number(const char *root, const char *name, const char *word, nu
     return is_found;
 }
 
-/* The files of a container's outermost control group, for both versions of control groups. */
+/* The files of a container's outermost control group: of version 2, then of version 1. */
 static const struct {
     const char *limit, *used, *stat, *cache;
 } groups[] = {

@@ -21,7 +21,7 @@ void mem_fail_wait(const sb_mem *mem);
 sb_blob *blob_of(sb_context *context, int32_t dtype, int32_t num_axes, const int64_t *shape);
 /* Creates a blob of one axis. */
 sb_blob *blob_of_count(sb_context *context, int32_t dtype, int64_t count);
-/* These create blobs that the test owns: with a shape, with one axis, without a shape. */
+/* These create blobs that the test owns: of any shape, of one axis, and without a shape. */
 sb_blob *test_blob(sb_context *context, int32_t dtype, int32_t num_axes, const int64_t *shape);
 sb_blob *test_vector(sb_context *context, int32_t dtype, int64_t count);
 sb_blob *test_unshaped(sb_context *context, int32_t dtype);

@@ -12,7 +12,7 @@ static void put_shape(struct wire *wire, int64_t count) {
     wire_free(&shape);
 }
 
-/* Makes the message the only field of a new message, which replaces it. */
+/* Replaces the message by a message whose only field is the old message. */
 static void wrap(struct wire *wire, uint32_t field) {
     struct wire inside = *wire;
     *wire = (struct wire){0};

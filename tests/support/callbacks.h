@@ -46,7 +46,7 @@ struct test_progress {
     uint64_t done, total;
     uint64_t largest_step; /* largest increase of `done` */
     bool wrong;            /* `done` fell or exceeded `total`, a known `total` changed, or a report
-                              came after the one that cancelled */
+                              came after the report that cancelled */
 };
 
 sb_progress test_progress_of(struct test_progress *p);

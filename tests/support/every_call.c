@@ -13,7 +13,7 @@
 /* Storage that the test lends to the world's objects, directly or as a DLPack tensor. */
 struct lent_piece {
     struct world *world;
-    sb_context *context; /* of device memory; NULL: host memory */
+    sb_context *context; /* the context of device memory; NULL: host memory */
     void *ptr;
     int64_t shape[2];
     sb_dl_managed_versioned versioned_tensor;

@@ -15,21 +15,22 @@ struct world;
 enum world_visit {
     WORLD_LOADS,    /* in a source or a progress callback, while a blob or a model is read */
     WORLD_WRITES,   /* in a sink: no object may change */
-    WORLD_COMPUTES, /* in a parallel_for: both blobs may be written */
+    WORLD_COMPUTES, /* in a parallel_for, while a call may be writing both blobs */
 };
 
+/* The member of an object that was destroyed is NULL. */
 struct world {
-    sb_context *context; /* of a simulated device; NULL, as each member, once destroyed */
+    sb_context *context; /* of a simulated device */
     sb_stream stream;
     sb_blob *blob, *other;
     sb_model *model;
     sb_comm *comm; /* of one rank */
     sb_reducer *reducer;
-    char path[64];                    /* of a file that calls write and read */
+    char path[64];                    /* of a file that the calls write and read */
     void (*callback)(struct world *); /* a deleter frees its storage, then calls this function */
     void (*visit)(struct world *, enum world_visit);
     int depth;         /* nesting of callbacks; only the test uses it */
-    bool keeps;        /* the test makes no call that destroys an object */
+    bool keeps;        /* if true, the test makes no call that destroys an object */
     int lent, deleted; /* numbers of pieces of storage */
     sb_status bug;     /* a status that only a bug can cause, or SB_OK */
     uint64_t random;

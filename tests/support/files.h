@@ -6,7 +6,6 @@
 
 #include <stdbool.h>
 
-/* Reads all bytes of a file. */
 struct wire wire_of_file(const char *path);
 void file_write(const char *path, const void *bytes, size_t size);
 void file_write_wire(const char *path, const struct wire *wire);

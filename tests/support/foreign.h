@@ -15,7 +15,7 @@ struct foreign {
 };
 
 struct foreign_list {
-    char *text; /* the rows point into it */
+    char *text; /* the rows point into this text */
     struct foreign rows[64];
     size_t count;
 };

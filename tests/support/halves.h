@@ -22,7 +22,6 @@ static inline uint16_t half_of(sb_dtype dtype, double value) {
     return (uint16_t)((bits >> 16 & 0x8000) | (((bits & 0x7fffffff) - (112u << 23)) >> 13));
 }
 
-/* Decodes a half. */
 static inline double value_of_half(sb_dtype dtype, uint16_t half) {
     const int digits = dtype == SB_DTYPE_F16 ? 10 : 7, bias = dtype == SB_DTYPE_F16 ? 15 : 127;
     const int exponent = (half & 0x7fff) >> digits, fraction = half & ((1 << digits) - 1);
@@ -44,7 +43,7 @@ static const struct half_row {
     {SB_DTYPE_F16, SB_COMM_SUM, 0x7bff, 0x4c00, 0x7c00},  /* 65504 + 16: infinite */
     {SB_DTYPE_F16, SB_COMM_SUM, 0xfbff, 0xfbff, 0xfc00},  /* -65504 - 65504: infinite */
     {SB_DTYPE_F16, SB_COMM_SUM, 0x0001, 0x0002, 0x0003},  /* subnormal */
-    {SB_DTYPE_F16, SB_COMM_SUM, 0x03ff, 0x0001, 0x0400},  /* a normal number */
+    {SB_DTYPE_F16, SB_COMM_SUM, 0x03ff, 0x0001, 0x0400},  /* the sum is a normal number */
     {SB_DTYPE_F16, SB_COMM_SUM, 0xbc00, 0x3c00, 0x0000},  /* -1 + 1 */
     {SB_DTYPE_F16, SB_COMM_MEAN, 0x0001, 0x0000, 0x0000}, /* half of the least number rounds to 0 */
     {SB_DTYPE_F16, SB_COMM_MEAN, 0x8003, 0x0000, 0x8002},

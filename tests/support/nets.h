@@ -29,7 +29,6 @@ sb_layer_info layer_of(const sb_model *model, int64_t layer);
 sb_blob_info blob_info_of(const sb_model *model, int64_t layer, int64_t index);
 /* Makes the test the owner of the model. @return the model */
 sb_model *test_own_model(sb_model *model);
-/* Returns the name of the net. */
 sb_text name_of(const sb_model *model);
 
 /* Appends a field that contains the message of wire_blob. */

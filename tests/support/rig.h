@@ -84,7 +84,7 @@ struct lent {
 
 struct lent lend_host(size_t bytes, int fill);
 struct lent lend_device(sb_context *context, size_t bytes, int fill);
-void lent_deleter(void *user, void *ptr); /* user: the struct lent */
+void lent_deleter(void *user, void *ptr); /* `user` is a struct lent */
 bool lent_holds(const struct lent *lent, int fill);
 void lent_free(struct lent *lent);
 

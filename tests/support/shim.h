@@ -25,11 +25,10 @@ struct shim {
 
 struct shim *shim_of(const void *device);
 
-/* A call of a slot. */
 struct shim_call {
     int32_t op;              /* SB_SIM_* */
     sb_dtype dtype;          /* the element type of arithmetic, else 0 */
-    const sb_stream *stream; /* of a slot that queues work and does not wait, else NULL */
+    const sb_stream *stream; /* of a slot that queues work without a wait, else NULL */
     int32_t mode;            /* the mode of the fault that is due, or SHIM_NO_FAULT */
 };
 #define SHIM_NO_FAULT (-1)
@@ -41,7 +40,7 @@ struct shim_target {
     sb_sim_device controls;
     bool is_coherent;  /* contexts on coherent_table() open the backend, too */
     bool takes_stream; /* shim.c calls sb_context_stream, so a test may use that stream */
-    /* Acquire and release the lock that protects the shims. */
+    /* These acquire and release the lock that protects the shims. */
     void (*lock)(void);
     void (*unlock)(void);
     /* Called before a slot. If a fault is due, makes a driver call of the slot fail. */

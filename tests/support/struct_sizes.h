@@ -17,7 +17,7 @@
 struct sized {
     const char *name;
     sb_status (*call)(void *given);
-    const void *whole; /* NULL: the call fills it */
+    const void *whole; /* the input struct; NULL: the struct is an output */
     size_t first, size;
 };
 
