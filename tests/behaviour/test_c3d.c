@@ -1,4 +1,4 @@
-/* Tests files of C3D 1.0, whose BlobProto has a field `length` before `height`, so that later fields
+/* Tests files of C3D 1.0, whose BlobProto has a field `length` before `height`, so later fields
    have higher numbers than in Caffe. */
 #include "blobs.h"
 #include "support.h"

@@ -209,8 +209,8 @@ static bool differs(void) {
     return memcmp(in_default.rounded, in_other.rounded, sizeof in_default.rounded) != 0;
 }
 
-/* Returns whether the processor ignores the environment, as the one that valgrind emulates, so that
-   numbers do not differ. */
+/* Returns whether the processor ignores the environment, as valgrind's emulated processor does, so
+   that numbers do not differ. */
 static bool processor_ignores(int rounding, uint32_t flags) {
     volatile float tiny = FLT_MIN, one = 1, three = 3, subnormal, third;
     const float expected_subnormal = tiny / 2, expected_third = one / three;

@@ -697,7 +697,7 @@ TEST_ON(scene, bytes_that_failed_work_has_read_are_valid) {
     assert_ok(sb_context_device_status(f->rig.context));
 }
 
-/* Before work writes a memory with read-only storage, the library copies its bytes elsewhere. */
+/* If a memory has read-only storage, the library copies the bytes to new storage before a write. */
 TEST(work_that_moves_read_only_bytes_first_is_reported) {
     for (int failing = 0; failing < 2; failing++) {
         struct scene s;

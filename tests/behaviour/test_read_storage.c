@@ -1,5 +1,5 @@
 /* Tests the storage of reads. Each reader writes the values to the blob's storage, even if the
-   storage is shared, or to new storage if the storage is too small. All readers run all cases. */
+   storage is shared, or to new storage if the storage is too small. Most tests run every reader. */
 #include "aligned.h"
 #include "blobs.h"
 #include "files.h"

@@ -1,5 +1,5 @@
-/* Compares the library's state table with the reference. With the library's table, no sequence of
-   calls may lose the newest bytes. With many tables that differ in one cell, some sequence does. */
+/* Compares the library's state table with the reference. No sequence of calls may lose the newest
+   bytes with the library's table. With many tables that differ in a cell, a sequence does so. */
 #include "support.h"
 
 #include "state_library.h"

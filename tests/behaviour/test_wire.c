@@ -110,8 +110,8 @@ TEST_ON(rig, test_language) {
     }
 }
 
-/* Reads each tag of one or two bytes and some of three, with and without bytes after the field, on
-   the reader's fast path and on the slow path. */
+/* Reads each tag of one or two bytes and some of three, with and without bytes after the field, to
+   cover the fast path and the slow path of the reader. */
 TEST(each_member_of_a_field_is_set) {
     struct sb__reader *reader = malloc(sizeof *reader);
     for (uint32_t tag = 8; tag < 0x4010; tag++) {
