@@ -47,7 +47,7 @@ def mutations():
 def mutated(source, old, new):
     text = (ROOT / source).read_text()
     if text.count(old) != 1:
-        raise Broken(f"{source} has {text.count(old)} times: {old!r}")
+        raise Broken(f"{source} contains this text {text.count(old)} times, not once: {old!r}")
     return text.replace(old, new)
 
 

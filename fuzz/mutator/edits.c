@@ -5,7 +5,7 @@
 /* libFuzzer's function: mutates bytes, also with words of the dictionary; returns the new size. */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 
-/* The state of an edit, which writes to `out` what replaces the fields `at` to `end` - 1. */
+/* The state of an edit, which writes to `out` a replacement of the fields `at` to `end` - 1. */
 struct edit {
     const struct message *message;
     uint64_t *dice;
@@ -255,7 +255,7 @@ static uint64_t product(const uint64_t *dims, size_t count) {
     return elements;
 }
 
-/* Returns the number of elements that the message, if it is a BlobProto, has by its shape. */
+/* Returns the number of elements of the message's shape, if the message is a BlobProto. */
 static uint64_t claimed_count(const struct edit *edit) {
     uint64_t legacy[4] = {0}, dims[MAX_DIMS];
     size_t axes = 0;
@@ -373,7 +373,7 @@ static bool mutate_value(struct edit *edit) {
     return true;
 }
 
-enum { SOME = 8, SOME_OR_NONE, PAYLOAD }; /* any field; any or the end; by choose_payload */
+enum { SOME = 8, SOME_OR_NONE, PAYLOAD }; /* a field; a field or the end; see choose_payload */
 
 /* Chooses a random field of the type; returns false if eight attempts find no such field. */
 static bool choose_field(struct edit *edit, unsigned type) {

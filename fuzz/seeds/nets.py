@@ -33,7 +33,7 @@ def schema():
 
 @functools.cache
 def types():
-    """Returns (type, name of its parameters or None) for each type of layer in the crate."""
+    """Returns (type of layer, name of its parameters or None) for each type of layer in the crate."""
     rule = re.compile(r'layer_type:\s*"(\w+)",(?:\s*parameters:\s*Some\("(\w+)"\))?')
     found = sorted(found for source in (CRATE / "src/layers").glob("*.rs")
                    for found in rule.findall(source.read_text()))
@@ -51,7 +51,7 @@ def field_of(message, name, kind=""):
 
 
 class Enum(str):
-    """The name of an enum's value, or true or false, which a prototxt has without quotes."""
+    """The name of an enum's value, or true or false, which a prototxt writes without quotes."""
 
 
 def text(net):
@@ -110,7 +110,7 @@ def values(form):
 
 
 def variants(message):
-    """Yields the fields that a layer requires, then the same with one field added or changed."""
+    """Yields the fields that a layer requires, then variants with one field added or changed."""
     fields = schema()[0][message]
     base = [(name, value) for name in dict.fromkeys(name for _, name, _, _ in fields)
             for value in NEEDED.get(name, [])]

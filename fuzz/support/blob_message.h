@@ -1,4 +1,4 @@
-/* BlobProto and BlobShape messages, and what the model of a blob expects if they are read. */
+/* BlobProto and BlobShape messages, and the results that a reader of the messages must return. */
 #ifndef SB_FUZZ_BLOB_MESSAGE_H
 #define SB_FUZZ_BLOB_MESSAGE_H
 
@@ -22,8 +22,8 @@ void message_encode(const struct blob_message *message, struct wire *out);
 void message_encode_shape(const struct plain_shape *shape, bool unpacked, bool cut,
                           struct wire *out);
 
-/* Returns the status that a read of this shape must return, for elements of 4 bytes. An invalid
-   shape is an error in the data here, not in the caller's arguments. */
+/* Returns the status that a read of this shape must return, for elements of 4 bytes. For an invalid
+   shape, this is SB_ERR_BAD_SHAPE or SB_ERR_DATA_OVERFLOW, not an error of the arguments. */
 sb_status message_shape_status(struct plain_shape *shape);
 /* Sets `out` to the legacy dimensions or, if there are none, to the message's shape; returns the
    status of message_shape_status. */

@@ -67,7 +67,7 @@ struct plain_memory *plain_memory_of(struct plain_blob *blob, int which);
    memory, the loans of the old memory become due. */
 void plain_replace(struct plain_blob *blob, int which, struct plain_memory *memory);
 
-/* Return the status that the call of mem.h must return. plain_do also updates the model. */
+/* Return the status that the library must return for the call. plain_do also updates the model. */
 sb_status plain_check(const struct plain_memory *memory, enum call call);
 sb_status plain_do(struct plain_memory *memory, enum call call);
 void plain_adopt(struct plain_memory *memory, enum call call, struct loan *loan);

@@ -76,7 +76,7 @@ static bool all_poison(const void *bytes, size_t size) {
 
 sb_status fuzz_checked_status(sb_status status) {
     if (status == SB_OK) {
-        fuzz_check(all_poison(&call_error, sizeof call_error), "a success wrote the error");
+        fuzz_check(all_poison(&call_error, sizeof call_error), "a successful call wrote the error");
         return status;
     }
     check_equal(call_error.code, status);
@@ -84,7 +84,7 @@ sb_status fuzz_checked_status(sb_status status) {
                "no device_code");
     fuzz_check(!all_poison(&call_error.offset, sizeof call_error.offset), "no offset");
     fuzz_check(memchr(call_error.message, POISON, sizeof call_error.message) == NULL,
-               "half a message");
+               "part of the message was not written");
     size_t length = strnlen(call_error.message, sizeof call_error.message);
     fuzz_check(length > 0 && length < sizeof call_error.message, "%zu characters", length);
     for (size_t i = 0; i < length; i++)

@@ -30,8 +30,8 @@ struct kernels {
 /* Queues a kernel that checks for `expected` and writes `fill`; NULL omits the check or write. */
 void kernel_launch(struct kernels *kernels, sb_stream stream, const void *owner, const void *ptr,
                    size_t bytes, const unsigned char *expected, const unsigned char *fill);
-/* Returns whether a kernel with this owner is queued on the legacy stream, for which a caller of
-   the library must wait. */
+/* Returns whether a kernel with this owner is queued on the legacy stream. The harness may not use
+   the memory before such a kernel has run. */
 bool kernel_is_queued(const struct kernels *kernels, const void *owner);
 
 #endif

@@ -32,7 +32,7 @@ struct simulated {
     int64_t failures; /* the allocator's failures so far */
 };
 
-/* What a tally counts. Buffers of the host are ordinary or page-locked. */
+/* The events that a tally counts. Buffers of the host are ordinary or page-locked. */
 enum {
     UPLOADS,
     DOWNLOADS,
@@ -49,7 +49,7 @@ struct tally {
     int64_t of[WORKS];
 };
 
-/* The armed faults that have occurred since the last simulated_strike. */
+/* The armed faults that have occurred since the last call of simulated_strike. */
 struct strike {
     bool device, allocator;
     struct fault fault; /* the fault of the device */

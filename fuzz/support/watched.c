@@ -198,7 +198,7 @@ static struct seen save_and_read(save_call *save, const void *object, const char
 static void check_seen(const struct seen *seen, const void *bytes, size_t size) {
     check_equal(seen->status, SB_OK);
     check_equal(seen->size, size);
-    fuzz_check(size == 0 || memcmp(seen->bytes, bytes, size) == 0, "a file has other bytes");
+    fuzz_check(size == 0 || memcmp(seen->bytes, bytes, size) == 0, "a saved file has wrong bytes");
     free(seen->bytes);
 }
 

@@ -102,7 +102,7 @@ static void fill(sb_blob *blob, sb_part part, int byte) {
         memset(bytes, byte, blob_bytes(blob));
 }
 
-/* Checks that data or diff has the message's values or, if it has none (NULL), the old values. */
+/* Checks that data or diff has the `expected` values; NULL: the blob's old values. */
 static void check_taken_side(const struct snapshot_side *old, const void *now, const void *expected,
                              size_t size, const char *side) {
     if (size == 0)

@@ -381,7 +381,7 @@ static void check_export(const struct world *w, const struct verdict *v, const v
     fuzz_check(exported->data == (v->count ? start : NULL), "another place");
     fuzz_check(exported->ndim == t->ndim &&
                    memcmp(&exported->dtype, &t->dtype, sizeof t->dtype) == 0,
-               "another kind of tensor");
+               "wrong dtype or number of axes");
     for (int32_t i = 0; i < t->ndim; i++)
         fuzz_check(exported->shape[i] == t->shape[i], "another shape");
     fuzz_check(is_row_major(exported, v->count), "not row-major");
@@ -395,8 +395,8 @@ static void check_written(struct world *w, const struct verdict *v, unsigned cha
     void *out;
     memcpy(before, w->host, REGION);
     fuzz_check(sb_mem_mutable_cpu(mem, &out, NULL) == SB_OK, "cannot be written");
-    fuzz_check((out == start) != is_read_only(w), "copied, or read-only memory was not copied");
-    fuzz_check(memcmp(out, before + (start - w->host), bytes) == 0, "other bytes");
+    fuzz_check((out == start) != is_read_only(w), "a write must copy read-only memory only");
+    fuzz_check(memcmp(out, before + (start - w->host), bytes) == 0, "the tensor's bytes changed");
     fuzz_check(w->ended == is_read_only(w), "deleted %d times", w->ended);
     memset(out, 0x5A, bytes);
     if (is_read_only(w))
@@ -408,8 +408,8 @@ static void check_accepted(struct world *w, const struct verdict *v) {
     size_t bytes = (size_t)v->count * sb_dtype_size(v->dtype);
     unsigned char *start = v->count ? (unsigned char *)t->data + t->byte_offset : NULL;
     sb_mem *mem = memory_of(w);
-    fuzz_check(v->statuses == 0, "accepted");
-    fuzz_check(w->ended == 0 && sb_blob_dtype(w->blob) == v->dtype, "not the tensor");
+    fuzz_check(v->statuses == 0, "an invalid tensor was accepted");
+    fuzz_check(w->ended == 0 && sb_blob_dtype(w->blob) == v->dtype, "wrong dtype, or deleted");
     fuzz_check(sb_blob_count(w->blob) == v->count && sb_mem_size(mem) == bytes, "another size");
     fuzz_check(sb_mem_head(mem) == (v->on_device ? SB_HEAD_AT_GPU : SB_HEAD_AT_CPU), "head");
     fuzz_check(sb_mem_storage(mem, v->on_device ? SB_SIDE_GPU : SB_SIDE_CPU) ==

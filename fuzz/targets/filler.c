@@ -45,7 +45,7 @@ static void check_round_trip(const sb_filler *filler) {
     encode(filler, &message);
     check_ok(sb_filler_parse(message.bytes, message.size, &again, &call_error));
     wire_free(&message);
-    fuzz_check(is_same_filler(filler, &again), "another filler when encoded");
+    fuzz_check(is_same_filler(filler, &again), "the parsed filler is different");
 }
 
 /* --- values of a filler--------------------------------------------------------------------- */
@@ -112,7 +112,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     sb_status st = status_of(sb_filler_parse(data, size, &filler, &call_error));
     check_read_status(st, size);
     if (st != SB_OK) {
-        fuzz_check(memcmp(&filler, &before, sizeof filler) == 0, "a refused message is seen");
+        fuzz_check(memcmp(&filler, &before, sizeof filler) == 0, "a refusal wrote the filler");
         return 0;
     }
     check_type(&filler, data, size);

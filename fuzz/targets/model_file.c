@@ -22,7 +22,7 @@ struct run {
 
 /* --- opening ---------------------------------------------------------------------- */
 
-/* Checks that sb_model_layer_message writes as many bytes as it has returned for no buffer. */
+/* Checks that sb_model_layer_message writes as many bytes as it reports when the buffer is NULL. */
 static void check_message(const sb_model *model, int64_t layer) {
     size_t size = 0, written = 0;
     sb_status st = status_of(sb_model_layer_message(model, layer, NULL, 0, &size, &call_error));
@@ -157,7 +157,7 @@ static void check_find(const sb_model *model, int64_t layer) {
     check_ok(sb_model_find_layer(model, info.name.bytes, info.name.size, &found, &call_error));
     fuzz_check(found >= 0 && found <= layer, "layer %lld found at %lld", (long long)layer,
                (long long)found);
-    fuzz_check(same_text(layer_of(model, found).name, info.name), "found another name");
+    fuzz_check(same_text(layer_of(model, found).name, info.name), "wrong name");
 }
 
 static void check_bounds(const sb_model *model) {
@@ -265,7 +265,7 @@ static void check_saved_verbatim(const struct run *run, const sb_model *model) {
     struct saved saved = save(model);
     fuzz_check(saved.size == run->size &&
                    (run->size == 0 || memcmp(saved.bytes, run->bytes, run->size) == 0),
-               "%zu bytes were saved as %zu others", run->size, saved.size);
+               "%zu bytes were saved as %zu different bytes", run->size, saved.size);
     free(saved.bytes);
 }
 
@@ -426,8 +426,8 @@ static void check_file(const struct run *run, int32_t format, uint32_t flags,
     scratch_file_end(&file);
 }
 
-/* Opens a valid message with low limits. The error may contain a guess that the message has another
-   format or is from another program, but not that the bytes are no message. */
+/* Opens a valid message with low limits. The error may guess that the message has another format or
+   is from another program; it must not guess that the bytes are not a message. */
 static void check_guess(const struct run *run, int32_t format, const sb_limits *limits) {
     static const char *const words[] = {
         "a caffemodel, not ",      "a solver state, not ", "a blob such as a mean file, not ",
@@ -529,7 +529,7 @@ static sb_status use_source(const struct run *run, int32_t format, struct unstea
 }
 
 /* Opens a model from a source that works; then from sources whose n-th read fails, and from sources
-   that return changed bytes from the n-th read on, for every n, or every second to fourth. */
+   that return changed bytes from the n-th read on. n is every number, or every 2nd, 3rd or 4th. */
 static void check_source(const struct run *run, int32_t format, sb_status expected) {
     struct unsteady steady = {.bytes = run->bytes, .size = run->size};
     sb_status st = use_source(run, format, &steady);

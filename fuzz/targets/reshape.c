@@ -207,7 +207,6 @@ static void take_shape(struct world *w, const struct plain_shape *shape) {
         check_equal(w->mask, expected);
 }
 
-/* Returns the status that sb_blob_reshape must return. */
 static sb_status check_shape(const struct world *w, struct plain_shape *shape) {
     return plain_shape_check(shape, sb_dtype_size(w->plain->dtype));
 }
@@ -282,7 +281,7 @@ static void share(struct world *w) {
         take_memory(w);
 }
 
-/* Returns the handle of a memory of `pair`, or NULL if it is refused. */
+/* Returns the handle of a memory of `pair`, or NULL if the call failed. */
 static sb_mem *handle_of(struct world *w, struct pair *pair) {
     sb_mem *mem;
     if (!agree(w, "handle", SB_OK, sb_blob_mutable_mem(pair->blob, w->which, &mem, &call_error)))
@@ -310,7 +309,7 @@ static void drop_diff(struct world *w) {
     plain_replace(w->plain, DIFF, NULL);
 }
 
-/* The call with which the library reads the newest bytes, or writes part of them. */
+/* Return the call that reads the current bytes on a side, or writes some of them. */
 static enum call reading(int32_t side) {
     return side == SB_SIDE_CPU ? CPU_DATA : GPU_DATA;
 }
@@ -502,7 +501,7 @@ static sb_status check_lend(const struct plain_blob *plain, uint32_t variant, bo
                                                    : SB_OK;
 }
 
-/* Lends memory to the blob as its data, which other blobs then no longer share. */
+/* Lends memory to the blob as its new data. Blobs that shared the old data keep the old memory. */
 static void lend(struct world *w) {
     static const size_t extras[] = {0, 0, 8, 3, EXTRA_MAX};
     const struct plain_blob *plain = w->plain;
@@ -646,8 +645,8 @@ static struct blob_message draw_message(struct world *w) {
     return message;
 }
 
-/* Determines where a load writes data and diff. The memory of a target is NULL for a diff without
-   values in the message. */
+/* Determines where a load writes data and diff. If the message has no values of diff, diff's target
+   has no memory (NULL). */
 static sb_status begin_load(const struct world *w, const struct blob_message *message,
                             const struct plain_shape *shape, struct target targets[2]) {
     size_t bytes = (size_t)shape->count * sb_dtype_size(w->plain->dtype);
@@ -760,7 +759,7 @@ static void to_proto(struct world *w) {
         return;
     message_of_blob(w->plain, with_diff, &message);
     check_equal(size, message.size);
-    fuzz_check(size == 0 || memcmp(buffer, message.bytes, size) == 0, "a message is another");
+    fuzz_check(size == 0 || memcmp(buffer, message.bytes, size) == 0, "wrong message");
     wire_free(&message);
 }
 
@@ -847,7 +846,7 @@ static void ask_device_shape(struct world *w) {
         bytes == 0)
         return;
     check_ok(sb_sim_peek(w->sims[0].context, seen, dims, bytes, &call_error));
-    fuzz_check(memcmp(seen, w->plain->dims, bytes) == 0, "the device has another shape");
+    fuzz_check(memcmp(seen, w->plain->dims, bytes) == 0, "the shape on the device is wrong");
 }
 
 static void ask(struct world *w) {
@@ -932,7 +931,7 @@ static void at(struct world *w) {
         return;
     (void)plain_do(memory, CPU_DATA);
     fuzz_check(plain_equal(seen, memory->value + (size_t)offset * size, size, w->plain->dtype),
-               "element %lld is another", (long long)offset);
+               "element %lld is wrong", (long long)offset);
 }
 
 /* --- storage ------------------------------------------------------------------------------- */

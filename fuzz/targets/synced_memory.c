@@ -1,8 +1,7 @@
-/* Tests sb_mem: the input chooses calls on up to three memories of a context with the simulated
-   device, which may be host-coherent, or without a device, and faults of the device's operations
-   and of the allocator. After every step the harness compares heads, storage, bytes on both sides,
-   loans, and the numbers of copies and allocations with the reference in
-   tests/support/state_table.c.
+/* Tests sb_mem. The input chooses calls on up to three memories of a context, and faults of the
+   allocator and of the device's operations. The context has the simulated device, which may be
+   host-coherent, or no device. After every step the harness compares heads, storage, bytes on both
+   sides, loans, and the numbers of copies and allocations with tests/support/state_table.c.
 
    A step without a fault has one correct result. A step with a fault may fail, and then must have
    changed nothing. After a fault in queued work the run is unsettled: any call that waits may
@@ -20,7 +19,7 @@
 #define STEPS_MAX 48
 #define OWNERS    3
 
-/* Queued work that writes a side. If it fails, the head becomes `fallback`, the bytes `value`. */
+/* Queued work that writes a side. If it fails, the head and the bytes become the values here. */
 struct pending {
     int32_t side; /* -1: none */
     int32_t fallback;
@@ -82,12 +81,12 @@ static void lose_order(struct world *w) {
     w->lender.blind = w->kernels.blind = w->may_lose = true;
 }
 
-/* Returns the faults that occurred since its last call; called after every call of the library. */
+/* Returns the faults of the last call of the library. Must be called after each such call. */
 static struct strike note_strike(struct world *w) {
     struct strike strike = simulated_strike(&w->sim);
     if (strike.device && strike.fault.mode == SB_SIM_FAIL_STICKY)
         w->may_lose = true;
-    /* A failed wait, too, counts as a failure of all that its stream wrote. */
+    /* A failed wait, too, counts as a failure of all work of its stream. */
     if (strike.device &&
         (strike.fault.mode == SB_SIM_FAIL_LATER || strike.fault.op == SB_SIM_ANY ||
          strike.fault.op == SB_SIM_STREAM_SYNCHRONIZE || strike.fault.op == SB_SIM_EVENT_WAIT))
@@ -325,8 +324,8 @@ static void succeed(struct world *w, const struct request *r, int32_t storage, v
         use_pointer(w, r, out);
 }
 
-/* Returns whether the call reported the failure of a stream that wrote the memory. Its bytes, and
-   copies of them in flight, are then lost. */
+/* Returns whether the call reported the failure of a stream that wrote the memory. The memory's
+   bytes, and copies of them in flight, are then lost. */
 static bool is_failed_writer(const struct subject *s, int32_t head, sb_status status) {
     bool at_device = s->state.head == SB_HEAD_AT_GPU || s->pending.side == SB_SIDE_CPU;
     return s->queued_writer && at_device && head == SB_HEAD_LOST && status == SB_ERR_DEVICE_FAILURE;
@@ -383,14 +382,13 @@ static void run_call(struct world *w, struct request *r) {
     if (r->loan)
         r->loan->given = r->status == SB_OK;
     if (r->call == CLEAR && r->status == SB_ERR_DEVICE_LOST)
-        w->may_lose |=
-            !r->exact || w->sim.fault.nth; /* it may have failed after it began to write */
+        w->may_lose |= !r->exact || w->sim.fault.nth; /* CLEAR may have begun to write */
     r->strike = note_strike(w);
     r->exact &= !r->strike.device && !r->strike.allocator;
     trace("%s of memory %d, stream %p: %s, head %d%s", r->kind->name, (int)(s - w->subjects),
           (void *)r->stream, sb_status_name(r->status), sb_mem_head(s->mem),
           w->unsettled ? ", unsettled" : "");
-    fuzz_check(r->status == SB_OK || !out, "%s failed and gave a pointer", r->kind->name);
+    fuzz_check(r->status == SB_OK || !out, "%s failed and set a pointer", r->kind->name);
     check_result(w, r);
     if (r->exact)
         check_work(w, r, &before);
@@ -472,7 +470,7 @@ static void release(struct world *w, struct subject *s) {
 static void retain(struct subject *s) {
     if (s->owners == OWNERS)
         return;
-    fuzz_check(sb_mem_retain(s->mem) == s->mem, "retain gave another memory");
+    fuzz_check(sb_mem_retain(s->mem) == s->mem, "retain returned another memory");
     s->owners += s->mem != NULL;
 }
 
@@ -542,7 +540,7 @@ static sb_status step_context(struct world *w, bool forgets, sb_stream stream) {
     fuzz_check(st == expected || (!exact && (st == SB_OK || is_failure)),
                "the context's call returned %s, not %s", sb_status_name(st),
                sb_status_name(expected));
-    fuzz_check(st != SB_ERR_DEVICE_LOST || w->lost, "the device is reported lost");
+    fuzz_check(st != SB_ERR_DEVICE_LOST || w->lost, "the device is not lost");
     return st;
 }
 
@@ -564,8 +562,8 @@ static void settle_writer(struct world *w, struct subject *s) {
             run_call(w, &r);
 }
 
-/* Disarms all faults, and waits until every failure was reported; any call that waits may report
-   one. */
+/* Disarms all faults, and makes calls that wait, until the failures of all queued work have been
+   reported. */
 static void step_calm(struct world *w) {
     bool settled = true;
     simulated_disarm(&w->sim);
@@ -582,7 +580,7 @@ static void step_calm(struct world *w) {
     for (int tries = 0; tries < 2; tries++) {
         for (int i = 0; i < MEMORIES; i++)
             settle_writer(w, &w->subjects[i]);
-        for (int i = -1; i < STREAMS; i++) { /* first the whole context */
+        for (int i = -1; i < STREAMS; i++) { /* -1: the whole context */
             sb_status st = step_context(w, i >= 0, i >= 0 ? w->sim.streams[i] : NULL);
             settled &= st == SB_OK || tries == 0;
         }
