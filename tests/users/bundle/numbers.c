@@ -1,4 +1,4 @@
-/* Prints bits that depend on every rounding of fillers, conversions and arithmetic. */
+/* Prints numbers whose bits depend on every rounding of fillers, conversions and arithmetic. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-"""Compares Caffe on its own Blob and SyncedMemory (own) with Caffe on bindings/caffe (ours).
+"""Compares Caffe with its own Blob and SyncedMemory (own) to Caffe with bindings/caffe (ours).
 
     check.py tests BUILD CAFFE NAME...  runs Caffe's tests with each NAME: own, ours, or ours on a
                                         device (sim, opencl); all must pass the same tests
@@ -144,7 +144,7 @@ def times(build, sides, net):
 
 
 def compare_net(build, net):
-    """Prints a row; yields the reasons why it fails."""
+    """Prints the results of a net; yields the reasons why the net fails."""
     sides = ("own", "ours")
     rounds = [[train(build, name, net, ITERATIONS[net.stem]) for name in sides]
               for _ in range(ROUNDS)]

@@ -1,5 +1,5 @@
-// Prints the relative error of the norm of N numbers, by the sums with which solvers clip
-// gradients.
+// Prints the relative error of the norm of N numbers, computed by sumsq_diff, with which solvers
+// clip gradients.
 #include <cmath>
 #include <cstdint>
 #include <cstdio>

@@ -37,7 +37,7 @@ def fresh(name):
 
 
 def run_tests(functions, chosen):
-    """Runs the functions test_*, or the chosen ones; returns the exit status."""
+    """Runs the functions named test_*, or only the chosen tests; returns the exit status."""
     tests = {name[5:]: test for name, test in functions.items() if name.startswith("test_")}
     failed = 0
     for name in chosen or tests:

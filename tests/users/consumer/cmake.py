@@ -86,7 +86,7 @@ def test_found_both():
 
 
 def test_found_static_alone():
-    """Tests that the static library is found if the shared one is not installed."""
+    """Tests that the static library is found if the shared library is not installed."""
     prefix = install("Development", "Static")
     for path in [*prefix.rglob("syncblob-shared*.cmake"), *prefix.rglob("libsyncblob.so*")]:
         path.unlink()
@@ -160,7 +160,7 @@ def test_absolute_folders_ignore_the_prefix():
 
 def test_run_path_of_the_user():
     folder = configure(REPOSITORY, "CMAKE_INSTALL_RPATH=/opt/c")[0]
-    check(re.search(r"-rpath,/opt/c\b", (folder / "build.ninja").read_text()), "it is not there")
+    check(re.search(r"-rpath,/opt/c\b", (folder / "build.ninja").read_text()), "the run path is not set")
 
 
 def part(how, *definitions):
@@ -196,7 +196,7 @@ def test_part_by_fetch_content():
     folder, needed = part("FetchContent", "BUILD_SHARED_LIBS=ON", "SYNCBLOB_INSTALL=ON")
     check("libsyncblob.so.0.1" in needed, needed)
     check((folder / "libown.so").is_file(), "the parent's library is of another kind")
-    check(not list(folder.rglob("libsyncblob.a")), "what was not asked for was built")
+    check(not list(folder.rglob("libsyncblob.a")), "the unused static library was built, too")
     run("cmake", "--install", folder, "--prefix", folder / "prefix")
     check(found_and_built(folder / "prefix", "REQUIRED COMPONENTS shared"))
 

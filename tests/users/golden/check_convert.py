@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Tests that other programs can read the files that `syncblob convert` writes, and that it converts
-the files that they write. The programs are Google's protobuf with Caffe's caffe.proto, and the
-Python packages safetensors and NumPy.
+"""Tests that other programs can read the files that `syncblob convert` writes, and that the command
+converts the files that the programs write. The programs are Google's protobuf with Caffe's
+caffe.proto, and the Python packages safetensors and NumPy.
 
     check_convert.py --cli PROGRAM --proto caffe.proto [--data FOLDER] [FILE...]
 
-The files are the same as in check_info.py. Names, shapes, types and the bits of all values, also of
+The checked files are those of check_info.py. Names, shapes, types and the bits of all values, also of
 NaNs, must be equal; in a net also the layers' names and types. Needs protoc and requirements.txt.
 """
 
@@ -44,8 +44,8 @@ def layers_of(net):
 
 
 def blobs_of(message, file_format):
-    """Returns the name that a conversion should choose, the layer's name and type, the number and the message
-    of each blob."""
+    """Returns, for each blob, the name that a conversion should choose, the layer's name and type, the blob's
+    number and its message."""
     if file_format == "blob":
         return [("blob", None, None, 0, message)]
     if file_format == "solverstate":

@@ -4,7 +4,7 @@ and NumPy for the same files.
 
     check_diff.py --cli PROGRAM --proto caffe.proto [--data FOLDER] [FILE...]
 
-The files are the same as in check_info.py. Each is compared with itself and with copies in which
+The files are the same as in check_info.py. Each file is compared with itself and with copies in which
 Google's protobuf has changed values, shapes, types, names and blobs. Each printed line must equal the
 expected line, numbers to the last bit, and follow its JSON Schema. Needs protoc and requirements.txt.
 """

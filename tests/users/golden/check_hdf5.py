@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Tests the Python program that `syncblob info` prints for HDF5 files: runs it on snapshots like
-Caffe's, converts its output with `syncblob convert`, and compares the blobs with the snapshots'.
+"""Tests the Python program that `syncblob info` prints for HDF5 files: runs the program on snapshots
+like Caffe's, converts the output with `syncblob convert`, and compares the blobs with the snapshots'.
 
     check_hdf5.py --cli PROGRAM --proto caffe.proto
 
-A snapshot is the group "data" with a group for each layer, in which blobs are "0", "1", ... A solver's
-snapshot has its blobs in the group "history".
+A snapshot of a net has the group "data", with a group for each layer, in which "0", "1", ... are the
+layer's blobs. A solver's snapshot has its blobs in the group "history".
 """
 
 import subprocess

@@ -5,8 +5,8 @@
 
 The files are the real files of --data (SYNCBLOB_TEST_DATA, else ../shared/data beside the
 repository), the given FILEs, and files that Google's protobuf makes here, one for each mistake that
-a reader could make. Shapes, counts, sha256, min, max, nonfinite, names and types must be equal. The
-error of sum and asum may be 1e-12 of asum, that of sumsq 1e-12 of sumsq. Each line must follow the
+a reader could make. Shapes, counts, sha256, min, max, nonfinite, names and types must be equal. sum
+and asum may differ by 1e-12 of asum, sumsq may differ by 1e-12 of sumsq. Each line must follow the
 JSON Schema. Needs protoc and requirements.txt.
 """
 
@@ -76,7 +76,7 @@ class Checker(checking.Checker):
             return None, wanted
         found = json.loads(run.stdout, parse_constant=refuse_constant)
         schema_problems = [error.message for error in self.validator.iter_errors(found)]
-        found.pop("net", None)  # reading.py does not compute it
+        found.pop("net", None)  # reading.py does not compute this member
         self.report(name, [*differences(found, wanted), *schema_problems])
         return found, wanted
 
@@ -86,7 +86,7 @@ def refuse_constant(name):
 
 
 def check_made(checker):
-    """Checks the made files with their format and without; returns the result of "current net"."""
+    """Checks each made file twice, without and with --as FORMAT; returns the result of "current net"."""
     results = {}
     for name, path, file_format in checker.made_files():
         path = path.rename(path.with_suffix(checking.SUFFIX_OF[file_format]))

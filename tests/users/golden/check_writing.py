@@ -5,7 +5,7 @@
 
 The files are blobs, nets, solver states and vectors built in memory through the C functions, and
 the real files of --data (SYNCBLOB_TEST_DATA, else ../shared/data beside the repository) and the
-FILEs with one blob replaced. Each must equal the message that Google's protobuf would make. Values
+FILEs with one blob replaced. Each file must equal the message that Google's protobuf makes. Values
 must be equal bit for bit, and a file must contain nothing else. Needs protoc and requirements.txt.
 """
 
@@ -52,7 +52,7 @@ class Library:
         return call
 
     def made(self, name, *arguments):
-        """Calls a function and returns what it stores in `out`, its last argument but the error."""
+        """Calls a function and returns the handle that it stores in `out`, the argument before the error."""
         out = ctypes.c_void_p()
         getattr(self, name)(*arguments, ctypes.byref(out))
         return out

@@ -14,10 +14,10 @@ class Net:
         self.inputs = {}
         self.messages = []    # of layers, as dictionaries
         self.head = {}        # fields of the net before its layers
-        self.weights = []     # name, type and arrays of layers that have some
+        self.weights = []     # name, type and arrays of layers with weights
         self.detections = set()  # names of tops with rows of detections
         self.losses = set()   # types of losses that are a softmax in inference
-        self.names_differ = False  # whether outputs may have other names
+        self.names_differ = False  # whether ONNX may name the outputs differently
 
     def input(self, name, values):
         """Adds an Input layer; returns its name."""
@@ -118,7 +118,7 @@ def write_inputs(arrays):
 
 
 def read_answers(data):
-    """Parses what answers.cpp writes; returns the outputs of each net as {name: array}."""
+    """Parses the file OUT of answers.cpp; returns the outputs of each net as {name: array}."""
     at, nets = 0, []
     while at < len(data):
         count, at = struct.unpack_from("<i", data, at)[0], at + 4

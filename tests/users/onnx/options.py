@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests what the options of "syncblob convert" for ONNX do.
+"""Tests the options of "syncblob convert" that apply to ONNX.
 
     options.py SYNCBLOB [ROW...]
 
@@ -26,7 +26,7 @@ OF_EACH_ROW = 4       # number of cases of a row that are tested with an option
 HALVES = 1e-2         # tolerance of a net that computes in halves, relative to the largest value
 # Rows whose outputs are decisions, which may differ if the net computes in halves.
 DECISIONS = ("ArgMax", "DetectionOutput", "DetectionOutputInverted", "SSDHead", "Threshold", "PoolingMask")
-FULL_PRECISION = ("Embed", "Normalize", "NormalizeBBox")  # even if the net computes in halves
+FULL_PRECISION = ("Embed", "Normalize", "NormalizeBBox")  # floats, even if the net computes in halves
 # NO_BATCH: the inputs do not begin with a batch axis. FIXED_BATCH: the net's shapes fix the batch size.
 NO_BATCH = ("BatchReindex", "DetectionOutput", "DetectionOutputInverted", "PSROIPooling", "ROIPooling")
 FIXED_BATCH = ("LSTM", "RNN", "Reshape", "Scale", "Bias", "ArgMax", "Parameter")
@@ -47,7 +47,7 @@ def cases_of_layers(left_out):
 
 
 def compare(found, wanted, net, tolerance=LAYER_TOLERANCE):
-    """Raises Wrong unless the outputs equal these arrays."""
+    """Raises Wrong unless the outputs `found` equal `wanted` within the tolerance."""
     net.wanted = {name: Wanted(array.shape, array, tolerance, name in net.detections)
                   for name, array in wanted.items()}
     check_outputs(net, found)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Converts nets with syncblob and with other programs, runs them and compares their outputs with
-Caffe's.
+"""Converts nets with syncblob and with other programs (peers), runs them and compares their outputs
+with Caffe's.
 
     peers.py ENVIRONMENTS SYNCBLOB [--peer NAME]... [NET]...
     peers.py ENVIRONMENTS SYNCBLOB [--peer NAME]... --cases N [ROW]...
@@ -121,7 +121,7 @@ def by_label(rows):
 
 
 def best_problem(name, wanted, found, tolerance):
-    """Returns the problem of the output with this name, or of the most similar output."""
+    """Returns the problem of the output with this name, else None if any output is right."""
     if name in found:
         return problem(wanted, found[name], tolerance)
     problems = [problem(wanted, each, tolerance) for each in found.values()]

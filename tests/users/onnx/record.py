@@ -39,7 +39,7 @@ def run(command, **variables):
 
 
 def run_caffe(build, files, folder, **variables):
-    """Returns the outputs of nets in files; Caffe must accept all of them."""
+    """Returns the outputs of nets in files; Caffe must accept all nets."""
     (folder / "list").write_text("".join(f"{' '.join(map(str, each))}\n" for each in files))
     run([build / "own_answers", "forward", folder / "list", folder / "out"], **variables)
     return nets.read_answers((folder / "out").read_bytes())
@@ -61,7 +61,7 @@ def files_of(case, folder):
 def opencv_outputs(net):
     """Returns OpenCV's output of a net with one output. Blobs without axes get one axis, since OpenCV cannot
     read them otherwise."""
-    import cv2  # not every environment has it
+    import cv2  # not every environment has OpenCV
     weights = nets.Net()
     weights.weights = [(name, kind, [numpy.atleast_1d(array) for array in arrays])
                        for name, kind, arrays in net.weights]

@@ -11,7 +11,7 @@ import onnx
 import onnxruntime
 
 OPSET = 17
-SILENT = 4     # log level: failures raise exceptions anyway
+SILENT = 4     # a log level: failures raise exceptions, too
 SECONDS = 600  # for one net, on a busy machine
 LINES = 20     # the most lines of a program's output in a message
 FILES = "{prototxt} {caffemodel} -o {onnx}"

@@ -38,7 +38,7 @@ def answers(case):
 
 
 def check_all_right():
-    """Tests every case with its own answers."""
+    """Tests that each case's own answers are right."""
     for row in cases.TABLES:
         for case in cases.answered(row):
             outcome = result(case, lambda *_, case=case: constant_net(answers(case), case.detections))
@@ -72,8 +72,8 @@ PLANTED = (
 
 
 def case_named(name):
-    """Returns the case with this name. For a row without a number, returns the first case with more
-    than three detections, of which the first two have the same label."""
+    """Returns the case with this name. If the name is only a row, returns the row's first case with
+    more than three detections, of which the first two have the same label."""
     row, _, index = name.partition("/")
     if index:
         return cases.answered(row)[int(index)]

@@ -17,7 +17,7 @@ from drawing import Draw
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 DATA = pathlib.Path(os.environ.get("SYNCBLOB_TEST_DATA", ROOT / "../shared/data")) / "nets"
 
-# Replacements that let the tests' Caffe read a prototxt: its names for layers and fields; no files.
+# Replacements that let the tests' Caffe read a prototxt: its names of layers and fields, no files' names.
 SPELLINGS = ((r'"NormalizeBBox"', '"Normalize"'), (r"\bnormalize_bbox_param\b", "norm_param"),
              (r"(?m)^    (nms_threshold: \S+)\n    (top_k: \S+)$", r"    nms_param { \1 \2 }"),
              (r"\b(label_map_file|name_size_file|output_directory): *\"[^\"]*\"", ""))
@@ -70,8 +70,8 @@ def text_for_caffe(name):
 
 
 class Shapes:
-    """The shapes of a net: of its inputs by name; and for each layer with weights its name, its
-    type and the shapes of its blobs."""
+    """The shapes of a net: {name: shape} of its inputs, and (name, type, shapes of the blobs) of each
+    layer with weights."""
 
     def __init__(self, inputs, layers):
         self.inputs, self.layers = inputs, layers
@@ -143,9 +143,9 @@ def messages_of(proto):
 
 
 def model_with_net(messages, net):
-    """Returns a caffemodel whose layers have their parameters, as Caffe writes them. protobuf
-    merges repeated occurrences of a message, so the weights are appended as bytes."""
-    from google.protobuf import text_format  # not every environment has it
+    """Returns a caffemodel whose layers have their parameters, as Caffe writes them. A
+    concatenation of encoded messages is their merge, so the weights are appended as bytes."""
+    from google.protobuf import text_format  # not every environment has protobuf
     message = text_format.Parse(text_for_caffe(net.name), messages.NetParameter())
     weights = {layer: arrays for layer, _, arrays in net.weights()}
     parts = []
@@ -190,7 +190,7 @@ class Kept:
         return {layer[0]: factor for layer, factor in zip(net["layers"], net["factors"])}
 
     def wanted(self, name):
-        """Returns Caffe's outputs of a net; empty if no Caffe computes them."""
+        """Returns Caffe's outputs of a net; empty if no outputs are stored."""
         outputs = self.index[name]["outputs"] if name in self.index else {}
         return {output: Wanted(shape, self.values[name, output], tolerance, is_detections(name, shape))
                 for output, (_, shape, tolerance) in outputs.items()}
@@ -211,7 +211,7 @@ class Kept:
 
 
 class WholeNet:
-    """A net with weights and with Caffe's outputs, with the same attributes as a case."""
+    """A whole net with weights and Caffe's outputs; has the attributes of cases.Case."""
 
     names_differ = False
     detections = ("detection_out",)

@@ -2,8 +2,8 @@
 """Tests the wheel as users get it: check.py WHEEL [--resnet FILE] [--python PYTHON...]
 
 Makes fresh environments with the oldest installed CPython (at least 3.9) and NumPy 1, and with the
-newest and NumPy 2; installs the wheel into each and runs the tests of this folder. Searches CPython
-on PATH and in pyenv's versions.
+newest and NumPy 2; installs the wheel into each and runs the tests of this folder. Searches PATH
+and pyenv's versions for CPython.
 """
 import argparse
 import os
@@ -33,7 +33,7 @@ def version_of(python):
 
 
 def pythons():
-    """Returns {version: path} of the Pythons that it finds."""
+    """Returns {version: path} of the CPythons on PATH and in pyenv."""
     folders = [pathlib.Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep)]
     pyenv = pathlib.Path(os.environ.get("PYENV_ROOT") or pathlib.Path.home() / ".pyenv")
     folders += sorted(pyenv.glob("versions/*/bin"))
@@ -48,7 +48,7 @@ def pythons():
 
 
 def choose(found, are_all):
-    """Returns (version, requirements with its NumPy): the oldest with NumPy 1, the newest with
+    """Returns (version, file of requirements): the oldest CPython with NumPy 1, the newest with
     NumPy 2."""
     oldest, newest = min(found), max(found)
     if oldest == newest and are_all:

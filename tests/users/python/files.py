@@ -1,4 +1,4 @@
-"""Models that the tests read: real files, if available, and models made here; other shared parts."""
+"""Models that the tests read: real files, if available, and models made here; and shared functions."""
 import contextlib
 import os
 import pathlib

@@ -23,7 +23,7 @@ def resident_bytes():
 
 
 class Old:
-    """An exporter without max_version, and therefore of the struct without a version."""
+    """An exporter whose __dlpack__ lacks max_version, so it returns DLPack's struct without a version."""
 
     def __init__(self, array):
         self.array, self.__dlpack_device__ = array, array.__dlpack_device__
@@ -33,7 +33,7 @@ class Old:
 
 
 class Sharing(unittest.TestCase):
-    """The memory is that of `base`, a NumPy array whose references are counted."""
+    """Arrays and blobs use the memory of `base`, a NumPy array whose references are counted."""
     from_dlpack = staticmethod(np.from_dlpack)
     is_read_only = files.IS_NUMPY_1  # whether the arrays are read-only
 
@@ -50,7 +50,7 @@ class Sharing(unittest.TestCase):
         return array.ctypes.data
 
     def of_base(self):
-        """Returns an array of the library on the base's memory."""
+        """Returns an array of the tested library that uses the base's memory."""
         return self.base[...]
 
     def values(self, array):
@@ -156,7 +156,7 @@ class NumpysArrays(unittest.TestCase):
                 ("UNSUPPORTED", whole[::-1]), ("DTYPE_MISMATCH", np.zeros(3, "c8")),
                 ("DTYPE_MISMATCH", np.zeros(3, "c16")), ("DTYPE_MISMATCH", np.zeros(3, "?")),
                 ("INVALID_ARGUMENT", np.zeros(25, "u1")[1:].view("f4"))]
-        if not files.IS_NUMPY_1:  # exports no read-only arrays; its arrays have at most 32 axes
+        if not files.IS_NUMPY_1:  # NumPy 1 exports no read-only arrays, and has at most 32 axes
             rows += [("UNSUPPORTED", np.broadcast_to(whole[0], (4, 6))),
                      ("OVER_LIMIT", np.zeros((1,) * 33, "f4"))]
         for code, array in rows:

@@ -16,7 +16,7 @@ FLOATS = ("float32", "float64")
 
 
 def types():
-    """Returns NumPy's names of the element types, as the module lists them."""
+    """Returns the names of the element types that the module lists and NumPy has."""
     try:
         Blob(2, "nothing")
     except syncblob.DtypeError as error:

@@ -38,7 +38,7 @@ class Command(unittest.TestCase):
         self.assertIn("more1999", done.stdout)
 
     def test_an_interrupt_ends_it(self):
-        """A signal ends the program at once, as in a shell, without Python's handler."""
+        """SIGINT ends the program at once, as it ends programs in C: Python's handler does not run."""
         code = ("import os, signal, threading, syncblob.__main__ as m;"
                 "m.run_command = lambda _: os.kill(os.getpid(), signal.SIGINT);"
                 "m.main()")

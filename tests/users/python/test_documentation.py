@@ -125,7 +125,7 @@ class Stubs(unittest.TestCase):
         self.assertTrue((PACKAGE / "py.typed").exists())
 
 
-# The requirements that blocks name: real nets and modules.
+# The requirements that a page's blocks may name: real nets and modules.
 NETS = {"resnet": files.resnet, "cifar10": files.cifar10}
 NEEDS = {"nothing": (), "the_resnet": ("resnet",), "nets_for_cifar10": ("cifar10",), "torch": ("torch",),
          "torch_and_the_resnet": ("torch", "resnet"), "safetensors": ("safetensors",)}
@@ -168,7 +168,7 @@ class Pages(unittest.TestCase):
             self.ran += 1
 
     def run_blocks(self, *words):
-        """Runs the blocks that require only these words, on the pages that require all these words."""
+        """Runs the blocks that require at most these names, on the pages whose blocks require all of them."""
         for word in words:
             if not is_there(word):
                 self.skipTest(f"blocks of Python that need {word}: it is not available")

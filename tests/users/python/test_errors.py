@@ -218,7 +218,7 @@ class Kinds(unittest.TestCase):
         self.assertEqual(lines, "False True\n" + "caught\n" * 3)
 
     def test_another_interpreter_is_refused_and_the_first_goes_on(self):
-        """Only the first interpreter that imports the module can use it, even after it ended."""
+        """Interpreters other than the first that imported the module cannot use it, even after the first ended."""
         lines = self.output_of("""if True:
             try:
                 import _interpreters as interpreters

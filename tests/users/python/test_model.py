@@ -59,7 +59,7 @@ class Looking(unittest.TestCase):
         self.assertEqual(len(files.made()["data"]), 0)
         self.assertEqual([blob.shape for blob in reversed(layer)], [(4,), (4, 3, 2, 2)])
         self.assertEqual((layer[1:], layer[::-1], layer[5:]), ((layer[1],), layer.blobs[::-1], ()))
-        # A layer lacks the methods index and count: its attribute `index` is its number in the model.
+        # A layer is not a Sequence, whose method `index` it lacks: `index` is the layer's number in the model.
         self.assertNotIsInstance(layer, collections.abc.Sequence)
         with self.assertRaises(TypeError):
             layer[0:1] = [1.0]
@@ -92,7 +92,7 @@ class Looking(unittest.TestCase):
         self.assertTrue((blob[1:, 0] == array[1:, 0]).all())
         self.assertEqual([part.tolist() for part in blob], array.tolist())
         array[...] = 0
-        self.assertTrue(np.asarray(blob).any(), "an array has its values to itself")
+        self.assertTrue(np.asarray(blob).any(), "the array shares the blob's values")
         self.assertEqual(model["#6"][0].dtype, "float64")
         self.assertEqual(blob.load("float64").dtype, "float64")
         self.assertEqual(blob.load(device="sim:0").device, "sim:0")

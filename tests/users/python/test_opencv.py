@@ -1,4 +1,4 @@
-"""Tests what OpenCV receives, with a fake OpenCV; tests/users/opencv runs the real one."""
+"""Tests the bytes that OpenCV receives, with a fake OpenCV; tests/users/opencv uses the real OpenCV."""
 import sys
 import tempfile
 import types

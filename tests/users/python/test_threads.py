@@ -16,8 +16,8 @@ from syncblob import Blob
 
 
 def in_threads(count, work):
-    """Runs work(i) in `count` threads at once; raises the exception of one of them. The interpreter's
-    end does not wait for daemon threads, so that a stuck thread is reported."""
+    """Runs work(i) in `count` threads at once; raises an exception of one thread. The threads are
+    daemons, for which the interpreter's end does not wait, so that a stuck thread is reported."""
     begin, failures = threading.Barrier(count), []
 
     def run(i):

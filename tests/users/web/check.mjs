@@ -49,7 +49,7 @@ async function inPage(page, args, files) {
   }, [args, output]);
 }
 
-// Removes the numbers of system errors, which differ between the two; the texts are equal.
+// Removes the numbers of system errors, which differ between page and command; the texts are equal.
 const words = (text) => text.replace(/ ?\(os error \d+\)/g, "");
 function compare(name, here, there) {
   for (const what of ["code", "out", "err", "digest"]) {
@@ -84,7 +84,7 @@ function rendererPeak() {
   return Math.round(Math.max(...peaks));
 }
 
-// `special` has for an address a delay in milliseconds, or the status codes of the first, useless responses.
+// `special` maps an address to a delay in milliseconds, or to the status codes of its first, useless responses.
 function serve(root, special = {}) {
   const seen = [];
   const types = { html: "text/html", js: "text/javascript", css: "text/css", wasm: "application/wasm" };

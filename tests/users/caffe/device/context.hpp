@@ -1,4 +1,4 @@
-// The context of the programs on a device, and how they end after a failure.
+// Creates the context of a test on a device, and ends the test if a call fails.
 #ifndef SYNCBLOB_TESTS_CAFFE_CONTEXT_HPP
 #define SYNCBLOB_TESTS_CAFFE_CONTEXT_HPP
 
@@ -19,7 +19,7 @@ void must(sb_status (*function)(Parameters...), Arguments... arguments) {
     std::exit(1);
 }
 
-/** Creates a context; backend NULL: the device is of libsyncblob. */
+/** Creates a context; a NULL backend selects a device of libsyncblob. */
 inline sb_context *create_context(const sb_backend *backend, const char *device) {
     sb_context *made = nullptr;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;

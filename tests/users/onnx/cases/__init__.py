@@ -48,5 +48,5 @@ def answered(row, most=None):
     kept = answers.of_module(MODULES[row]).get(row, [])
     of_row = [Case(row, index, outputs) for index, (_, outputs) in enumerate(kept[:most])]
     if len(kept) != TABLES[row][0] or [case.digest() for case in of_row] != [each[0] for each in kept[:most]]:
-        sys.exit(f"{row}: the answers are those of other cases; ./dev caffe --answers renews them")
+        sys.exit(f"{row}: the stored answers are for other cases; ./dev caffe --answers renews them")
     return of_row

@@ -49,7 +49,7 @@ def channels(draw):
 
 
 def add_bias(draw, parameters, blobs, percent=30):
-    """Draws whether the layer lacks a bias; else adds one, with a number for each output."""
+    """Draws whether the layer has a bias; if so, adds the bias, with a number for each output."""
     if draw.chance(percent):
         parameters["bias_term"] = False
     else:

@@ -7,8 +7,8 @@ from .activation import maybe, some
 
 
 def prior_parameters(draw):
-    """Draws sizes, ratios and so on of boxes. Always sets "clip", whose default differs between
-    versions of Caffe."""
+    """Draws the parameters of a PriorBox: sizes, ratios and so on. Always sets "clip", whose default
+    differs between versions of Caffe."""
     count = draw.choice((1, 1, 1, 2, 3))
     least = [draw.choice((4, 7, 7.5, 10.9, 30, 60.25)) for _ in range(count)]
     parameters = {"min_size": least}

@@ -1,4 +1,4 @@
-"""Layers of Caffe's forks. The Caffe that computes the answers for other layers lacks these."""
+"""Layers of Caffe's forks. The Caffe that computes the answers of other modules lacks these layers."""
 
 import numpy
 
@@ -291,7 +291,7 @@ def text_layer(draw, net):
         "time_step": draw.between(1, 5), "batch_size": draw.between(1, 3)})
 
 
-# OpenCV's importer computes the answers for the first rows, references.py those for the others.
+# OpenCV's importer computes the answers of OF_OPENCV, references.py the answers of OF_FORMULAS.
 OF_OPENCV = {
     "BatchNormScaled": (40, batch_norm_scaled),
     "ConvolutionDepthwise": (40, depthwise("ConvolutionDepthwise")),

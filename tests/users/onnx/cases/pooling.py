@@ -29,8 +29,8 @@ def windows(draw):
 
 
 def has_empty_window(kernels, pads, strides, sizes):
-    """Returns whether the last window of an axis begins after the image: Caffe clips that window
-    only with pads."""
+    """Returns whether the last window of an axis begins after the image: Caffe clips such a window
+    only if the layer has pads."""
     steps = [-(-(size + 2 * pad - kernel) // stride) * stride
              for kernel, pad, stride, size in zip(kernels, pads, strides, sizes)]
     return not any(pads) and any(step >= size for step, size in zip(steps, sizes))

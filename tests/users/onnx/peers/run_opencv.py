@@ -30,8 +30,8 @@ def run(folder, how):
 
 
 def names_of_outputs(net, folder):
-    """Returns the wanted outputs' names if the net has them, else those of the unconnected outputs,
-    from which OpenCV omits an unread top if another top of its layer is read."""
+    """Returns the wanted outputs' names if the net has them, else the unconnected outputs' names.
+    OpenCV omits an unread top if another top of its layer is read."""
     names = (folder / "outputs.txt").read_text().split("\n")
     try:
         net.forward(names)
