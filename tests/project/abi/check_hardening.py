@@ -4,8 +4,8 @@
     check_hardening.py KIND FILE [--run-path FOLDER[:FOLDER...]] [--fortified]
 
 KIND is library, archive, program or foreign. A foreign library contains code of another compiler,
-which uses neither a stack protector nor CET, so it must not be marked for CET. With --fortified the
-calls of the C library must be the checked (fortified) ones, as they are in optimised code.
+which uses neither a stack protector nor CET, so the library must not be marked for CET. With
+--fortified, calls of the C library must be checked (fortified) calls, as in optimised code.
 """
 import argparse
 import re

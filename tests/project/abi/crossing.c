@@ -31,7 +31,7 @@ int main(int argc, char **argv) {
     LOAD(sb_blob_destroy);
     LOAD(sb_blob_create_shaped);
     LOAD(sb_mem_context);
-    for (int i = 0; i < 3; i++) { /* fails in a later round if a round frees the context */
+    for (int i = 0; i < 3; i++) { /* a round fails if an earlier one freed the context */
         sb_blob *sharer = NULL;
         CHECK(sb_blob_create_shaped(NULL, SB_DTYPE_F32, shape, 2, &blob, NULL) == SB_OK);
         CHECK(sb_blob_mutable_mem(blob, SB_DATA, &mem, NULL) == SB_OK);

@@ -1,5 +1,5 @@
-/* host local|global NAME PATH...: is linked with a user of the library (user.c) and a copy of the
-   library, and loads other users, which are shared libraries with their own copies. */
+/* The program host local|global NAME PATH... contains a user of the library (user.c) and a copy of
+   the library. It loads other users, which are shared libraries with separate copies. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>

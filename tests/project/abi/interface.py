@@ -10,8 +10,8 @@ symbol version of its tier (stable, backend, experimental), and has the SONAME o
 "core", or X for libsyncblob-X.
 
 "compare" fails if abidiff finds a difference to the recorded interface of x86-64. "update" records
-the interface if it only adds to the recorded one, and with --reviewed always. To read the
-interface, both compile a file that defines every function that is not experimental, a variable of
+the new interface if it only adds to the recorded interface; with --reviewed, always. To read the
+interface, both commands compile a file that defines every function that is not experimental, a variable of
 every struct, and an enum of all constants. c/abi/README.md has the rules.
 """
 import argparse
@@ -143,8 +143,8 @@ def why_not(cc):
 
 
 def difference(baseline, recorded, additions=True):
-    """Returns the changes (additions only if `additions`), or "" if there are none. Compares the values
-    of enumerators itself, because abidiff 2.2 does not."""
+    """Returns the changes, or "" if there are none; ignores additions unless `additions` is true. abidiff
+    2.2 does not compare the values of enumerators, so this function compares them."""
     with tempfile.NamedTemporaryFile("w", suffix=".abi") as found:
         found.write(recorded)
         found.flush()

@@ -27,7 +27,7 @@ def file_problems(page):
 
 @functools.cache
 def declared():
-    """Returns the declared names, also those that macros form: the names of statuses, of element
+    """Returns the declared names and the names that macros form: the names of statuses, of element
     types and of typed calls, and in caffe.h the names with data and diff."""
     texts = [header.read_text() for folder in INCLUDES for header in folder.glob("syncblob/*.h")]
     names = {f"SB_{code}" for text in texts for code in re.findall(r"\bX\((\w+),", text)}

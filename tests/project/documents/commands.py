@@ -1,5 +1,5 @@
-"""Checks shell blocks. The commands below are run; any other must be in KNOWN or a script, and
-the options, presets, crates, scripts and folders in its arguments must exist.
+"""Checks shell blocks. The commands below are run; any other command must be in KNOWN or a script,
+and the options, presets, crates, scripts and folders in its arguments must exist.
 
     syncblob X ...     runs in a folder with the files that it reads
     cc ..., ./PROGRAM  run with the page's first program as first.c and the variables that the page

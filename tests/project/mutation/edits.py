@@ -9,7 +9,7 @@ import collections
 
 
 class Mutant:
-    """A planted error. Its identity does not depend on line numbers."""
+    """A planted error. Its `id` does not depend on line numbers."""
 
     def __init__(self, path, line, function, what):
         self.path, self.line, self.function, self.what = path, line, function, what
@@ -36,7 +36,7 @@ class Wrap:
 
 
 class Choice:
-    """An edit with several mutants of an expression; each evaluates the operands once, left to right.
+    """An edit with several mutants of an expression, each of which evaluates the operands once, in order.
 
     `original` and each alternative's function return C code for given names of the operands.
     """

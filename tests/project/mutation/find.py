@@ -112,7 +112,7 @@ class Finder:
         return Mutant(self.source.path, line, self.name, what)
 
     def keep(self, edit, kind):
-        """Adds an edit if its place has none of this kind: a macro may use its argument twice."""
+        """Adds an edit unless its place has an edit of this kind: a macro may use its argument twice."""
         if all(map(self.source.is_whole, [(edit.start, edit.end), *edit.holes])):
             self.found.setdefault((edit.start, edit.end, kind), edit)
 
@@ -308,7 +308,7 @@ class Finder:
         if node.kind == Kind.UNARY_OPERATOR and text == "!":
             self.fixed(inner[0], {not value for value in values})
             return
-        if node.kind == Kind.BINARY_OPERATOR:  # a mutant of an operand has the same effect
+        if node.kind == Kind.BINARY_OPERATOR:  # a mutant of an operand covers one value
             values = values - {{"&&": True, "||": False}.get(self.operator(inner)[2])}
         words = self.source.words(span)
         if node.kind in LITERALS or self.is_ours(span[0]) and re.fullmatch(r"\w+(\(.*\))?", words):

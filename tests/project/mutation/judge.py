@@ -12,8 +12,8 @@ MANY = 15  # if fewer programs reach a mutant, all are tried
 
 
 class Judge:
-    """Judges mutants. With `patience`, a program that has killed no mutant of a folder in so many
-    seconds is not run for the folder's other mutants until a second pass."""
+    """Judges mutants. A program that has killed no mutant of a folder in `patience` seconds is not run
+    for the folder's other mutants until a second pass; None: no limit."""
 
     def __init__(self, runner, programs, mutants, patience=None):
         self.runner, self.programs, self.patience = runner, programs, patience

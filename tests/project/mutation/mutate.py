@@ -45,7 +45,7 @@ class Sanitized(General):
 
 
 class Special(General):
-    """A plan that finds mutants by patterns. All must compile; one pass runs all tests."""
+    """A plan that finds mutants by patterns. All mutants must compile; one pass runs all tests."""
     is_special = True
 
     def find(self, tree, paths):
@@ -76,9 +76,9 @@ def arguments():
                         help="waits, pushes and pops of cuda/*.c: on the fake driver")
     parser.add_argument("--sample", type=int, metavar="N", help="N mutants at random")
     parser.add_argument("--seed", type=int, help="of the sample (printed)")
-    parser.add_argument("--again", action="store_true", help="those that no test has noticed yet")
-    parser.add_argument("--only", metavar="REGEX", default="", help="those whose line matches")
-    parser.add_argument("--list", action="store_true", help="print them and end")
+    parser.add_argument("--again", action="store_true", help="mutants that no test has noticed yet")
+    parser.add_argument("--only", metavar="REGEX", default="", help="mutants whose line matches")
+    parser.add_argument("--list", action="store_true", help="print the mutants and end")
     parser.add_argument("--quick", action="store_true", help="only the first of three looks")
     parser.add_argument("--record", action="store_true", help="write scores.md")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="programs at once")

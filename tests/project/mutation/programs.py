@@ -62,7 +62,7 @@ class Runner:
             [*OWN_TMP, build, "true"], capture_output=True).returncode == 0
 
     def run(self, program, limit, extra):
-        """Returns (why it failed or None, its seconds, its output)."""
+        """Returns (why the program failed or None, its seconds, its output)."""
         with tempfile.TemporaryDirectory(dir=self.build) as folder, \
                 tempfile.TemporaryFile() as output:
             environment = {**os.environ, **self.environment, **program.environment, **extra,

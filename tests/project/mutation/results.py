@@ -1,4 +1,4 @@
-"""Verdicts and their scores. The build folder has verdicts for each version of a source file."""
+"""Verdicts and their scores. The build folder stores verdicts for each version of a source file."""
 
 import collections
 import functools
@@ -26,12 +26,12 @@ class Results:
 
     @functools.cache
     def version(self, path):
-        """Returns a hash of the code, without comments, that the file had at the first call."""
+        """Returns a hash of the file's code without comments; does not change during a run."""
         text = re.sub(r"/\*.*?\*/", " ", (self.root / path).read_text(), flags=re.S)
         return f"{path} {hashlib.sha256(' '.join(text.split()).encode()).hexdigest()[:16]}"
 
     def get(self, mutant):
-        """Returns the verdict, a list whose first item is a word, or None if there is no verdict."""
+        """Returns the verdict, a list; its first item is None if there is no verdict."""
         return self.kept.get(self.version(mutant.path), {}).get(mutant.id, [None])
 
     def put(self, mutant, verdict):
