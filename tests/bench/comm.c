@@ -21,7 +21,7 @@ static sb_comm *comm;
 static sb_blob *blobs[BLOBS];
 static sb_reducer *reducer;
 static float *buffer;  /* as large as all blobs */
-static int64_t length; /* the floats of a piece of the buffer, or of a small blob */
+static int64_t length; /* number of floats in a piece of the buffer, or in a small blob */
 
 /* --- the shapes of ResNet-50 ---------------------------------------------------------------- */
 
@@ -112,7 +112,7 @@ static void reduce_beside_device(void) {
 
 /* --- the buffer in pieces --------------------------------------------------------------------- */
 
-/* Reduces the pieces by one blocking call after the other. */
+/* Reduces the pieces by blocking calls, one after another. */
 static void cut_blocking(void) {
     for (int64_t i = 0; i < total; i += length)
         sum_in_place(buffer + i, total - i < length ? total - i : length);
@@ -163,7 +163,7 @@ static void print_goal(const char *what, double value, double limit, const char 
                  value <= limit ? "met" : "missed");
 }
 
-/* Prints the share of the reduction's time `alone` that overlapped with work, in time `beside`. */
+/* Prints which share of a reduction work hides, from its times without (`alone`) and with work. */
 static void print_hidden(const char *what, double alone, double beside) {
     const double work = WORK_SECONDS * 1e9, most = alone < work ? 1 : work / alone;
     (void)printf("%-44s %8.0f %%  of at most %.0f %%\n", what,
@@ -187,7 +187,7 @@ static void compare_reductions(size_t extra) {
                      found[i].median / 1e6);
     print_goal("the reducer, over one MPI_Allreduce (best)", found[0].best / found[1].best, 1.10,
                "x");
-    print_goal("the same, median of the rounds", found[1].ratio, 1.10, "x");
+    print_goal("the reducer, over one MPI_Allreduce (median)", found[1].ratio, 1.10, "x");
     print_goal("memory beside the blobs", (double)extra / (25 << 20), 2.00, "buckets");
     print_hidden("hidden by work on these processors", found[0].median, found[3].median);
     print_hidden("hidden by work of a device", found[0].median, found[4].median);

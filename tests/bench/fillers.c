@@ -7,9 +7,9 @@
 #include "team.h"
 
 #define HALF        (1 / 2.0) /* the goal on one thread: half of Caffe's time */
-#define TEAM_GOAL   (1 / 3.5) /* the goal on two threads, of Caffe's time on one */
+#define TEAM_GOAL   (1 / 3.5) /* the goal on two threads, relative to Caffe's time on one */
 #define SMALL_BYTES KIB
-#define SMALL_GOAL  1.2 /* for the constant filler: the call itself takes part of the time */
+#define SMALL_GOAL  1.2 /* for the constant filler: includes the time of the call */
 #define LEAST_TEAM  (8 * MIB)
 #define VALUE       0.25F /* of the constant filler; its bytes differ, so memset cannot write it */
 

@@ -3,8 +3,8 @@
 
     first.py PROGRAM LIBRARIES SYNCBLOB WHEELS MODEL
 
-PROGRAM is first.c, LIBRARIES the folder of the libraries. The processes run in turn; the best time counts.
-The limits apply to the milliseconds beyond those of a process without the library (true, cat, Python and NumPy).
+PROGRAM is compiled from first.c, LIBRARIES is the folder of the libraries. The processes run in turn; the best
+time counts. The limits apply to the difference to a process without the library (true, cat, Python and NumPy).
 """
 import collections
 import os

@@ -1,6 +1,6 @@
-/* Compares the time per layer in nets of 100 to 100,000 layers, with --full to 1,000,000, with that
-   in nets of 1,000 layers, or for searches with that of hsearch_r. Also compares the time per blob
-   in contexts of 1 and of 100,000 blobs with that in a context of 1,000 blobs. */
+/* Compares the time per layer in nets of 100 to 100,000 layers (--full: 1,000,000) with the time in
+   nets of 1,000 layers, and searches with hsearch_r. Also compares the time per blob in contexts of
+   1 and of 100,000 blobs with the time in a context of 1,000 blobs. */
 #include "cases.h"
 #include "harness.h"
 #include "syncblob.pb-c.h"
@@ -15,7 +15,7 @@
 
 typedef char layer_name[NAME_BYTES];
 
-static sb_blob *values, *target; /* what every layer has; where it is loaded */
+static sb_blob *values, *target; /* every layer's blob; a blob for loading it */
 
 struct net {
     int64_t layers;
@@ -27,7 +27,7 @@ struct net {
     layer_name *listed;        /* all names, in the order of the layers */
 };
 
-/* Returns the number of layers of a run, which repeats its work on small nets. */
+/* Returns how many layers a run handles; a run repeats its work on small nets. */
 static int64_t layers_of_a_run(void) {
     return bench.effort == QUICK ? MOST / 10 : bench.effort == NORMAL ? MOST : 10 * MOST;
 }
@@ -120,8 +120,8 @@ static void save_once(struct net *net) {
 static const struct step {
     const char *what;
     void (*once)(struct net *net);
-    /* NULL: nets of 1,000 layers. In large nets searches cause cache misses, as the peer's do. The
-       peer's hash, without a key, is faster. */
+    /* NULL: compares with nets of 1,000 layers. Searches in large nets cause cache misses, and are
+       compared with a peer's; the peer's hash function has no key, and is faster. */
     void (*peer)(struct net *net);
 } steps[] = {{"build", build_once, NULL},
              {"open", open_once, NULL},
@@ -153,7 +153,7 @@ static void run_peer(void) {
 
 /* --- nets ----------------------------------------------------------------------------------- */
 
-/* Returns all names, each `stride` layers after the one before. */
+/* Returns all names; each is the name of the layer `stride` after the previous name's layer. */
 static layer_name *make_names(int64_t layers, int64_t stride) {
     layer_name *names = malloc((size_t)layers * sizeof *names);
     must(names ? 0 : -1);

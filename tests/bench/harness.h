@@ -23,20 +23,20 @@ struct contestant {
 struct goal {
     const char *against;
     double limit;
-    size_t bytes; /* the size of payload for which the goal is; 0: any */
+    size_t bytes; /* the payload's size to which the goal applies; 0: any */
 };
 
 /* The first contestant is the library. A name of NULL ends a list. */
 struct contest {
     const char *what;
     struct contestant contestants[6];
-    struct contestant caffe[3]; /* take part only with Caffe */
+    struct contestant caffe[3]; /* take part only if Caffe is loaded */
     struct goal goals[4];
 };
 
 struct result {
     double best, median; /* of a run */
-    double ratio;        /* the median of the rounds' ratios of the library's time to this one's */
+    double ratio;        /* the median of the rounds' ratios of the library's time to this time */
 };
 
 enum effort { QUICK, NORMAL, FULL };
@@ -44,8 +44,7 @@ enum effort { QUICK, NORMAL, FULL };
 struct bench {
     enum effort effort;
     int rounds; /* of a contest; 0: as many as the effort allows */
-    /* [nullable] returns the longest of the times that the processes of a program measured, which
-       all call it */
+    /* [nullable] returns the longest time; each process of a program calls this with its time */
     double (*slowest)(double ns);
     const char *folder;             /* for files */
     const struct caffe_peer *caffe; /* [nullable] */

@@ -13,7 +13,7 @@
 static const struct {
     const char *name;
     void (*run)(void);
-    bool apart; /* runs only if the command names it */
+    bool apart; /* the case runs only if the command names it */
 } cases[] = {{"allocation", bench_allocation, false}, {"messages", bench_messages, false},
              {"files", bench_files, false},           {"arithmetic", bench_arithmetic, false},
              {"fillers", bench_fillers, false},       {"growth", bench_growth, false},

@@ -1,5 +1,6 @@
-/* Times reading a blob from a BlobProto message and writing it to one. All contestants use the same
-   message and payload. Their last results are freed after the clock has stopped. */
+/* Times the reading of a blob from a BlobProto message, and the writing of the message. All
+   contestants use the same message and payload. A contestant's last result is freed after the clock
+   has stopped. */
 #include "cases.h"
 #include "harness.h"
 #include "loops.h"
@@ -17,7 +18,7 @@ static sb_blob *blob;
 static const void *payload;
 static void *message; /* with the payload */
 static size_t message_size;
-static void *memory; /* of the contestants without a blob */
+static void *memory; /* for contestants without a blob */
 static void *caffe_blob;
 static Sb__BlobProto *unpacked;
 

@@ -143,7 +143,7 @@ static void open_pair(size_t bytes) {
     pair.bytes = bytes;
     pair.host = fresh_memory(bytes);
     must(pair.host ? 0 : -1);
-    memset(pair.host, 0, bytes); /* unwritten pages would be copied faster: they are one page */
+    memset(pair.host, 0, bytes); /* unwritten pages, all one page, would be copied faster */
     pair.blob = device_blob(bytes);
     pair.y = memory_make(bytes, pair.host);
     pair.x = memory_make(bytes, pair.host);
@@ -212,7 +212,7 @@ static void read_of_queue(void) {
     must(sb_blob_cpu(few, SB_DATA, &in, NULL));
 }
 
-/* The same for bytes that the caller wrote through a pointer. */
+/* While one queue is busy, reads bytes that the caller wrote through a pointer. */
 static void read_of_pointer(void) {
     const void *in;
     void *out;
